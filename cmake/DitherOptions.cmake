@@ -1,0 +1,31 @@
+# Flags for our own code. Warnings are errors here and nowhere else: headers of
+# LLVM and MLIR are system headers.
+add_library(dither_options INTERFACE)
+target_compile_options(dither_options INTERFACE
+  -fno-exceptions -fvisibility=hidden -fvisibility-inlines-hidden
+  -ffunction-sections -fdata-sections
+  -Wall -Wextra -Wno-comment -Wno-unused-parameter -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 reports false positives inside LLVM's containers at -O2.
+  target_compile_options(dither_options INTERFACE -Wno-maybe-uninitialized -Wno-dangling-pointer
+    -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-restrict -Wno-free-nonheap-object)
+endif()
+# Numerics are bit-exact: the host compiler must not contract or reassociate.
+target_compile_options(dither_options INTERFACE -ffp-contract=off -fno-fast-math)
+
+find_program(DITHER_LLD NAMES ld.lld-22 ld.lld)
+if(DITHER_LLD)
+  get_filename_component(_lld_dir "${DITHER_LLD}" REALPATH)
+  get_filename_component(_lld_dir "${_lld_dir}" DIRECTORY)
+  add_link_options(-fuse-ld=lld -B${_lld_dir})
+endif()
+find_program(DITHER_CCACHE ccache)
+if(DITHER_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${DITHER_CCACHE})
+endif()
+
+set(DITHER_SANITIZE "" CACHE STRING "sanitizers, as for -fsanitize=: address,undefined or thread")
+if(DITHER_SANITIZE)
+  add_compile_options(-fsanitize=${DITHER_SANITIZE} -fno-omit-frame-pointer -g)
+  add_link_options(-fsanitize=${DITHER_SANITIZE})
+endif()
