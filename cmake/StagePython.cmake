@@ -1,0 +1,17 @@
+# cmake -DFROM=python/dither -DTO=build/python/dither -P StagePython.cmake
+# Makes TO a tree of links to the files of FROM; links whose file is gone go too.
+file(GLOB_RECURSE sources RELATIVE ${FROM} ${FROM}/*)
+foreach(source ${sources})
+  if(source MATCHES "__pycache__" OR IS_SYMLINK ${TO}/${source})
+    continue()
+  endif()
+  get_filename_component(dir ${TO}/${source} DIRECTORY)
+  file(MAKE_DIRECTORY ${dir})
+  file(CREATE_LINK ${FROM}/${source} ${TO}/${source} SYMBOLIC)
+endforeach()
+file(GLOB_RECURSE staged ${TO}/*)
+foreach(link ${staged})
+  if(IS_SYMLINK ${link} AND NOT EXISTS ${link})
+    file(REMOVE ${link})
+  endif()
+endforeach()
