@@ -16,6 +16,7 @@ function(dither_tool name)
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE dither_options ${ARG_LINK})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  set_property(GLOBAL APPEND PROPERTY DITHER_TOOLS ${name})
 endfunction()
 
 # dither_unittest(NAME sources... [LINK libs...]): one gtest binary in build/unit.

@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""Runs lit, the gtest binaries and pytest, and closes with one line: N passed, N failed, N skipped.
+
+What to run comes from build/test/suites.json, which CMake writes. Counts are read from each
+runner's own report (lit's JSON, gtest's JSON, pytest's JUnit XML), never from its text. A runner
+that dies, hangs or runs no test counts as one failure. Exits 1 if anything failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+SUITES = ("unit", "lit", "pytest")
+
+
+@dataclasses.dataclass
+class Result:
+    """What one runner did; `failures` are one line each."""
+
+    name: str
+    passed: int = 0
+    skipped: int = 0
+    failures: list[str] = dataclasses.field(default_factory=list)
+    slowest: list[tuple[float, str]] = dataclasses.field(default_factory=list)
+    seconds: float = 0.0
+
+    def fail(self, why: str) -> None:
+        self.failures.append(f"{self.name}: {why}")
+
+
+def run(command: list[str], timeout: float, capture: bool = False, env: dict[str, str] | None = None):
+    """Runs a command in its own process group, which is ended as a whole at the timeout.
+
+    Returns (exit status or None for a timeout, output if captured, seconds).
+    """
+    start = time.monotonic()
+    pipe = subprocess.PIPE if capture else None
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=subprocess.STDOUT if capture else None,
+        env=env,
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=timeout)
+        status: int | None = process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        status = None
+    return status, (output or b"").decode(errors="replace"), time.monotonic() - start
+
+
+def ended(status: int | None, timeout: float) -> str:
+    """How a process ended, in words."""
+    if status is None:
+        return f"did not end within {timeout:.0f} s"
+    if status < 0:
+        return f"was ended by {signal.Signals(-status).name}"
+    return f"exited with {status}"
+
+
+def read_gtest(report: Path, result: Result) -> None:
+    """Adds the counts of a gtest JSON report."""
+    for suite in json.loads(report.read_text())["testsuites"]:
+        for test in suite["testsuite"]:
+            name = f"{suite['name']}.{test['name']}"
+            if test.get("failures"):
+                result.fail(name)
+            elif test["status"] == "NOTRUN" or test.get("result") == "SKIPPED":
+                result.skipped += 1
+            else:
+                result.passed += 1
+            result.slowest.append((float(test.get("time", "0s").rstrip("s")), f"{result.name}: {name}"))
+
+
+def run_unit(binary: Path, reports: Path, timeout: float) -> tuple[Result, str]:
+    """One gtest binary; its output comes back to be shown where something failed."""
+    result = Result(binary.name)
+    report = reports / f"{binary.name}.json"
+    report.unlink(missing_ok=True)
+    if not binary.exists():
+        result.fail(f"{binary} was not built")
+        return result, ""
+    command = [str(binary), f"--gtest_output=json:{report}", "--gtest_color=no", "--gtest_brief=1"]
+    status, output, result.seconds = run(command, timeout, capture=True)
+    if report.exists():
+        read_gtest(report, result)
+    if status != 0 and not result.failures:
+        result.fail(ended(status, timeout))
+    elif result.passed + result.skipped == 0 and not result.failures:
+        result.fail("ran no test")
+    return result, output if result.failures else ""
+
+
+def run_units(suites: dict, args: argparse.Namespace, reports: Path) -> list[Result]:
+    """All gtest binaries, `jobs` at a time."""
+    binaries = [Path(suites["units_dir"]) / name for name in suites["units"]]
+    results = []
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        futures = [pool.submit(run_unit, binary, reports, args.timeout) for binary in binaries]
+        for future in concurrent.futures.as_completed(futures):
+            result, output = future.result()
+            print(f"  {result.name}: {result.passed} passed, {len(result.failures)} failed ({result.seconds:.1f} s)")
+            if output:
+                print(output, flush=True)
+            results.append(result)
+    if not binaries:
+        results.append(Result("gtest", failures=["gtest: found no test binary"]))
+    return results
+
+
+def run_lit(suites: dict, args: argparse.Namespace, reports: Path) -> list[Result]:
+    """All lit tests in one run."""
+    result = Result("lit")
+    report = reports / "lit.json"
+    report.unlink(missing_ok=True)
+    command = [suites["lit"], "-sv", "--no-progress-bar", f"-j{args.jobs}", "--output", str(report), suites["lit_site"]]
+    if args.filter:
+        command += ["--filter", args.filter]
+    status, _, result.seconds = run(command, args.timeout)
+    if report.exists():
+        for test in json.loads(report.read_text())["tests"]:
+            if test["code"] in ("PASS", "XFAIL", "FLAKYPASS"):
+                result.passed += 1
+            elif test["code"] in ("UNSUPPORTED", "SKIPPED", "EXCLUDED"):
+                result.skipped += 1
+            else:
+                result.fail(f"{test['name']} ({test['code']})")
+            result.slowest.append((test.get("elapsed") or 0.0, test["name"]))
+    if status != 0 and not result.failures:
+        result.fail(ended(status, args.timeout))
+    elif result.passed == 0 and not result.failures:
+        result.fail("ran no test")
+    return [result]
+
+
+def run_pytest(suites: dict, args: argparse.Namespace, reports: Path) -> list[Result]:
+    """All pytest tests in one run."""
+    result = Result("pytest")
+    report = reports / "pytest.xml"
+    report.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "-q", f"-n{args.jobs}", f"--junitxml={report}", suites["pytest"]]
+    if args.filter:
+        command += ["-k", args.filter]
+    env = dict(os.environ, PYTHONPATH=suites["pythonpath"])
+    status, _, result.seconds = run(command, args.timeout, env=env)
+    if report.exists():
+        for test in ElementTree.parse(report).iter("testcase"):
+            name = f"{test.get('classname')}::{test.get('name')}"
+            if test.find("failure") is not None or test.find("error") is not None:
+                result.fail(name)
+            elif test.find("skipped") is not None:
+                result.skipped += 1
+            else:
+                result.passed += 1
+            result.slowest.append((float(test.get("time", 0)), name))
+    if status == 5 or (status == 0 and result.passed == 0):
+        result.fail("ran no test")
+    elif status != 0 and not result.failures:
+        result.fail(ended(status, args.timeout))
+    return [result]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--build", type=Path, default=Path("build"))
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--only", choices=SUITES, action="append", help="run this suite alone (repeatable)")
+    parser.add_argument("--filter", help="a lit --filter and pytest -k expression")
+    parser.add_argument("--timeout", type=float, default=1800, help="seconds for each runner")
+    args = parser.parse_args()
+
+    description = args.build / "test" / "suites.json"
+    if not description.exists():
+        print(f"error: {description} was not found: configure first (make build)", file=sys.stderr)
+        return 2
+    suites = json.loads(description.read_text())
+    present = {"unit": True, "lit": suites["lit"], "pytest": suites["pytest"]}
+    runners = {"unit": run_units, "lit": run_lit, "pytest": run_pytest}
+    reports = (args.build / "test" / "reports").resolve()
+    reports.mkdir(parents=True, exist_ok=True)
+
+    results: list[Result] = []
+    for name in SUITES:
+        if name in (args.only or SUITES) and present[name]:
+            print(f"== {name}", flush=True)
+            results += runners[name](suites, args, reports)
+
+    slowest = sorted((entry for result in results for entry in result.slowest), reverse=True)[:10]
+    print("== slowest")
+    for seconds, name in slowest:
+        print(f"  {seconds:6.1f} s  {name}")
+    failures = [failure for result in results for failure in result.failures]
+    for failure in failures:
+        print(f"FAILED {failure}")
+    passed = sum(result.passed for result in results)
+    skipped = sum(result.skipped for result in results)
+    print(f"{passed} passed, {len(failures)} failed, {skipped} skipped", flush=True)
+    return 1 if failures or passed == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
