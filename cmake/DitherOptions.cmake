@@ -19,10 +19,16 @@ if(DITHER_LLD)
   get_filename_component(_lld_dir "${_lld_dir}" DIRECTORY)
   add_link_options(-fuse-ld=lld -B${_lld_dir})
 endif()
+# Paths relative to the tree, so that a clone elsewhere finds the same entries.
 find_program(DITHER_CCACHE ccache)
 if(DITHER_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${DITHER_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${DITHER_CCACHE})
 endif()
+
+# Build type Dev: our own assertions on (the package's LLVM has none), quick to compile.
+set(CMAKE_CXX_FLAGS_DEV "-O1 -g1 -UNDEBUG")
+set(CMAKE_C_FLAGS_DEV "-O1 -g1 -UNDEBUG")
 
 set(DITHER_SANITIZE "" CACHE STRING "sanitizers, as for -fsanitize=: address,undefined or thread")
 if(DITHER_SANITIZE)
