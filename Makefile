@@ -1,0 +1,72 @@
+# The front door. `make demo` and `make test` do everything from a fresh clone;
+# docs/building.md says what each target needs and what can be set.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+BUILD ?= build
+JOBS ?= $(shell nproc)
+# extra arguments: for cmake, for the demo and for the test runner
+CMAKE_ARGS ?=
+ARGS ?=
+VENV := .venv/bin
+PYTHON_SOURCES := $(wildcard python test tools examples benchmarks)
+CXX_SOURCES = $(shell git ls-files '*.cpp' '*.h')
+
+.PHONY: help demo test bench wheel format lint tidy clean setup setup-test build python
+
+help:
+	@echo "make demo    install what is missing, build, quantize a real model's weights"
+	@echo "make test    install what is missing, build, run lit, gtest and pytest"
+	@echo "make bench   benchmarks against peers, in one run"
+	@echo "make wheel   self-contained wheels in dist/"
+	@echo "make format  reformat C++ and Python;  make lint  check them;  make tidy  clang-tidy"
+	@echo "make clean   remove the build tree (the venv stays: rm -rf .venv)"
+
+setup:
+	@tools/setup
+
+setup-test:
+	@tools/setup test
+
+# CMake reruns itself when its files change; this rule is for the first time.
+$(BUILD)/build.ninja: | setup
+	@cmake --preset release -B $(BUILD) $(CMAKE_ARGS)
+
+build: setup $(BUILD)/build.ninja
+	@ninja -C $(BUILD) -j$(JOBS)
+
+python: setup $(BUILD)/build.ninja
+	@ninja -C $(BUILD) -j$(JOBS) dither-python
+
+demo: python
+	@$(VENV)/python examples/quantize_model.py $(ARGS)
+
+test: setup-test build
+	@$(VENV)/python tools/run_tests.py --build $(BUILD) --jobs $(JOBS) $(ARGS)
+
+bench: setup-test build
+	@$(VENV)/python -m benchmarks $(ARGS)
+
+wheel: setup $(BUILD)/build.ninja
+	@$(VENV)/python tools/wheel.py --build $(BUILD) --jobs $(JOBS) $(ARGS)
+
+format: setup-test
+	@tools/need clang-format-22
+	@$(if $(CXX_SOURCES),clang-format-22 -i $(CXX_SOURCES))
+	@$(VENV)/ruff format $(PYTHON_SOURCES)
+	@$(VENV)/ruff check --fix $(PYTHON_SOURCES)
+
+lint: setup-test
+	@tools/need clang-format-22
+	@$(if $(CXX_SOURCES),clang-format-22 --dry-run -Werror $(CXX_SOURCES))
+	@$(VENV)/ruff format --check $(PYTHON_SOURCES)
+	@$(VENV)/ruff check $(PYTHON_SOURCES)
+	@$(VENV)/mypy
+
+tidy: build
+	@tools/need clang-tidy-22
+	@run-clang-tidy-22 -quiet -p $(BUILD) -j $(JOBS) $(filter %.cpp,$(CXX_SOURCES))
+
+clean:
+	@rm -rf $(BUILD) dist
