@@ -49,7 +49,7 @@ bench: setup-test build
 	@$(VENV)/python -m benchmarks $(ARGS)
 
 wheel: setup $(BUILD)/build.ninja
-	@$(VENV)/python tools/wheel.py --build $(BUILD) --jobs $(JOBS) $(ARGS)
+	@$(VENV)/python tools/build_wheel.py --build $(BUILD) --jobs $(JOBS) $(ARGS)
 
 format: setup-test
 	@tools/need clang-format-22

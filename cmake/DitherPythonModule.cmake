@@ -12,8 +12,8 @@
 # libraries it calls are compiled without exceptions.
 #
 # It lands in build/python/dither, beside links to the Python sources (the target
-# dither-python makes both), for the configured interpreter and for each of
-# DITHER_EXTRA_PYTHONS.
+# dither-python makes both). For each of DITHER_EXTRA_PYTHONS there is a target
+# NAME-1, NAME-2, ... that leaves it in build/wheel/NAME-<n>; wheels are made of these.
 #
 #   dither_python_module(_dither Module.cpp
 #     LINK DitherPipelines DitherRuntimeCore)       # libraries of this project
@@ -118,15 +118,20 @@ function(dither_python_module name)
   set(index 0)
   foreach(interpreter ${Python3_EXECUTABLE} ${DITHER_EXTRA_PYTHONS})
     dither_query_python(${interpreter} py)
-    set(target ${name})
-    if(index GREATER 0)
+    if(index EQUAL 0)
+      set(target ${name})
+      add_library(${target} MODULE ${ARG_UNPARSED_ARGUMENTS})
+      set(directory ${PROJECT_BINARY_DIR}/python/dither)
+      add_dependencies(dither-python ${target})
+    else()
       set(target ${name}-${index})
+      add_library(${target} MODULE EXCLUDE_FROM_ALL ${ARG_UNPARSED_ARGUMENTS})
+      set(directory ${PROJECT_BINARY_DIR}/wheel/${target})
     endif()
     math(EXPR index "${index} + 1")
 
-    add_library(${target} MODULE ${ARG_UNPARSED_ARGUMENTS})
     set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME ${name} SUFFIX "${py_SUFFIX}"
-      LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/python/dither)
+      LIBRARY_OUTPUT_DIRECTORY ${directory})
     target_include_directories(${target} SYSTEM PRIVATE ${py_INCLUDE} ${DITHER_PYBIND11_INCLUDE})
     # dither_options, less one: linked, its -fno-exceptions would come after ours and hold.
     target_compile_options(${target} PRIVATE
@@ -141,6 +146,5 @@ function(dither_python_module name)
       -static-libstdc++ -static-libgcc
       -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,-Bsymbolic
       -Wl,--version-script=${CMAKE_CURRENT_BINARY_DIR}/${name}.exports)
-    add_dependencies(dither-python ${target})
   endforeach()
 endfunction()
