@@ -32,6 +32,6 @@ set(CMAKE_C_FLAGS_DEV "-O1 -g1 -UNDEBUG")
 
 set(DITHER_SANITIZE "" CACHE STRING "sanitizers, as for -fsanitize=: address,undefined or thread")
 if(DITHER_SANITIZE)
-  add_compile_options(-fsanitize=${DITHER_SANITIZE} -fno-omit-frame-pointer -g)
+  add_compile_options(-fsanitize=${DITHER_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
   add_link_options(-fsanitize=${DITHER_SANITIZE})
 endif()

@@ -36,7 +36,9 @@ def find_ptxas():
     nvidia = os.path.join("triton", "backends", "nvidia", "bin")
     venv = os.path.join(os.path.dirname(os.path.dirname(config.python)), "lib", "python3.*", "site-packages", nvidia)
     candidates = [os.environ.get("DITHER_PTXAS"), "/usr/local/cuda/bin/ptxas", shutil.which("ptxas")]
-    candidates += sorted(glob.glob(os.path.join(venv, "ptxas-blackwell"))) + sorted(glob.glob(os.path.join(venv, "ptxas")))
+    candidates += sorted(glob.glob(os.path.join(venv, "ptxas-blackwell"))) + sorted(
+        glob.glob(os.path.join(venv, "ptxas"))
+    )
     for candidate in candidates:
         if candidate and os.access(candidate, os.X_OK):
             return candidate
