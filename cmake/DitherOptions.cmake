@@ -9,6 +9,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 reports false positives inside LLVM's containers at -O2.
   target_compile_options(dither_options INTERFACE -Wno-maybe-uninitialized -Wno-dangling-pointer
     -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-restrict -Wno-free-nonheap-object)
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # libstdc++ 12's own stable_sort calls a function that it deprecates; g++ still warns of ours.
+  target_compile_options(dither_options INTERFACE -Wno-deprecated-declarations)
 endif()
 # Numerics are bit-exact: the host compiler must not contract or reassociate.
 target_compile_options(dither_options INTERFACE -ffp-contract=off -fno-fast-math)
