@@ -152,7 +152,16 @@ def run_pytest(suites: dict, args: argparse.Namespace, reports: Path) -> list[Re
     result = Result("pytest")
     report = reports / "pytest.xml"
     report.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "-q", f"-n{args.jobs}", f"--junitxml={report}", suites["pytest"]]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        f"-n{args.jobs}",
+        "--dist=loadgroup",
+        f"--junitxml={report}",
+        suites["pytest"],
+    ]
     if args.filter:
         command += ["-k", args.filter]
     env = dict(os.environ, PYTHONPATH=suites["pythonpath"])

@@ -1,0 +1,126 @@
+"""The wheel: what it holds, and that it is a good guest beside other LLVMs in one process."""
+
+import ctypes.util
+import importlib.util
+import itertools
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+# one worker: a second one would build the same wheel
+pytestmark = pytest.mark.xdist_group("wheel")
+
+ROOT = Path(__file__).resolve().parents[3]
+
+# Each guest loads and compiles something; run in one order, then in the other, in one process.
+GUESTS = {
+    "dither": """
+import dither, numpy
+x = numpy.linspace(-4, 4, 32 * 64, dtype=numpy.float32).reshape(32, 64)
+codes = numpy.asarray(dither.quantize(x, dither.MXFP8_E4M3).data)
+assert codes.view(numpy.uint8).any(), codes
+""",
+    "torch": """
+import torch
+scripted = torch.jit.script(torch.nn.GELU())
+assert all(scripted(torch.ones(64)).sum() > 0 for _ in range(3))
+""",
+    "jax": """
+import jax
+assert jax.jit(lambda v: jax.numpy.tanh(v).sum())(jax.numpy.ones(8)) > 0
+""",
+    "triton": """
+import triton
+from triton.backends.compiler import GPUTarget
+import triton_kernel
+source = triton.compiler.ASTSource(triton_kernel.double, {"x": "*fp32", "n": "i32", "B": "constexpr"}, {"B": 128})
+assert ".target sm_90" in triton.compile(source, target=GPUTarget("cuda", 90, 32)).asm["ptx"]
+""",
+    # Debian's LLVM with its symbols in sight of everything loaded later
+    "llvm": """
+import ctypes
+ctypes.CDLL("libLLVM.so.22.1", ctypes.RTLD_GLOBAL)
+""",
+}
+TRITON_KERNEL = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def double(x, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(x + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """A wheel of the build tree that these tests import dither from."""
+    spec = importlib.util.find_spec("dither")
+    if spec is None or spec.origin is None:
+        pytest.skip("the Python module is not built")
+    package = Path(spec.origin).parent
+    build = package.parents[1]
+    if not (build / "CMakeCache.txt").exists():
+        pytest.skip(f"dither is imported from {package}: expected a build tree")
+    out = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, ROOT / "tools" / "build_wheel.py", "--own", "--build", build, "--out", out]
+    made = subprocess.run(command, capture_output=True, text=True)
+    assert made.returncode == 0, made.stdout + made.stderr
+    return next(out.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """A directory that `import dither` finds the unpacked wheel in."""
+    site = tmp_path_factory.mktemp("site")
+    zipfile.ZipFile(wheel).extractall(site)
+    (site / "triton_kernel.py").write_text(TRITON_KERNEL)
+    return site
+
+
+def run_guests(order, site, scratch):
+    code = "\n".join(GUESTS[guest] for guest in [*order, *reversed(order)]) + "\nprint(dither.__file__)"
+    env = dict(
+        os.environ, PYTHONPATH=str(site), TRITON_CACHE_DIR=str(scratch), DITHER_CACHE_DIR=str(scratch / "dither")
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, cwd=scratch)
+    assert done.returncode == 0, f"exit status {done.returncode}: {done.stderr}"
+    assert str(site) in done.stdout, "dither was not imported from the wheel"
+
+
+def test_wheel_holds_sources_and_one_module(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "dither/__init__.py" in names and "dither/py.typed" in names
+    assert len([name for name in names if name.endswith(".so")]) == 1
+    assert not [name for name in names if "__pycache__" in name or name.endswith(".cpp")]
+
+
+def test_pip_installs_it(wheel, tmp_path):
+    target = tmp_path / "target"
+    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", target, wheel]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (target / "dither" / "__init__.py").exists()
+
+
+@pytest.mark.parametrize("other", ["torch", "jax", "triton"])
+@pytest.mark.parametrize("dither_first", [True, False])
+def test_compiles_beside(installed, tmp_path, other, dither_first):
+    run_guests(["dither", other] if dither_first else [other, "dither"], installed, tmp_path)
+
+
+@pytest.mark.parametrize("order", [("dither", "torch", "triton", "jax"), ("jax", "triton", "torch", "dither")])
+def test_compiles_beside_all(installed, tmp_path, order):
+    run_guests(order, installed, tmp_path)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["dither", "llvm"])))
+def test_compiles_beside_a_visible_llvm(installed, tmp_path, order):
+    if not ctypes.util.find_library("LLVM-22") and not Path("/usr/lib/llvm-22/lib/libLLVM.so.22.1").exists():
+        pytest.skip("needs Debian's libLLVM.so.22.1")
+    run_guests(order, installed, tmp_path)
