@@ -13,7 +13,9 @@ VENV := .venv/bin
 PYTHON_SOURCES := $(wildcard python test tools examples benchmarks)
 CXX_SOURCES = $(shell git ls-files '*.cpp' '*.h')
 
-.PHONY: help demo test bench wheel format lint tidy clean setup setup-test build python
+.PHONY: help demo test bench wheel format lint tidy clean setup setup-test configure build python
+# the steps depend on each other; ninja is what runs in parallel
+.NOTPARALLEL:
 
 help:
 	@echo "make demo    install what is missing, build, quantize a real model's weights"
@@ -29,14 +31,16 @@ setup:
 setup-test:
 	@tools/setup test
 
-# CMake reruns itself when its files change; this rule is for the first time.
-$(BUILD)/build.ninja: | setup
-	@cmake --preset release -B $(BUILD) $(CMAKE_ARGS)
+# CMake reruns itself when its files change; this is for the first time, and for a
+# tree that was configured by hand before there was a venv.
+configure: setup
+	@test -e $(BUILD)/build.ninja && grep -q '^DITHER_ENABLE_PYTHON:[A-Z]*=ON' $(BUILD)/CMakeCache.txt || \
+	  cmake --preset release -B $(BUILD) -DPython3_EXECUTABLE=$(CURDIR)/$(VENV)/python $(CMAKE_ARGS)
 
-build: setup $(BUILD)/build.ninja
+build: configure
 	@ninja -C $(BUILD) -j$(JOBS)
 
-python: setup $(BUILD)/build.ninja
+python: configure
 	@ninja -C $(BUILD) -j$(JOBS) dither-python
 
 demo: python
@@ -48,7 +52,7 @@ test: setup-test build
 bench: setup-test build
 	@$(VENV)/python -m benchmarks $(ARGS)
 
-wheel: setup $(BUILD)/build.ninja
+wheel: configure
 	@$(VENV)/python tools/build_wheel.py --build $(BUILD) --jobs $(JOBS) $(ARGS)
 
 format: setup-test
