@@ -1,0 +1,11 @@
+//===- QuantOps.td - Umbrella: all operations --------------*- tablegen -*-===//
+
+#ifndef DITHER_QUANT_OPS
+#define DITHER_QUANT_OPS
+
+include "QuantProgramOps.td"
+include "QuantTileOps.td"
+include "QuantScaleOps.td"
+include "QuantWordOps.td"
+
+#endif // DITHER_QUANT_OPS

@@ -1,0 +1,79 @@
+//===- QuantProgramOps.td - Program ids and memory ---------*- tablegen -*-===//
+
+#ifndef DITHER_QUANT_PROGRAM_OPS
+#define DITHER_QUANT_PROGRAM_OPS
+
+include "QuantOpBase.td"
+
+class Quant_ProgramOp<string mnemonic> : Quant_Op<mnemonic, [Pure]> {
+  let arguments = (ins Quant_DimAttr:$dim);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$dim attr-dict";
+}
+def Quant_ProgramIdOp : Quant_ProgramOp<"program_id"> {
+  let summary = "index of this program in the grid";
+}
+def Quant_NumProgramsOp : Quant_ProgramOp<"num_programs"> {
+  let summary = "extent of the grid";
+}
+
+def Quant_LoadOp : Quant_Op<"load", []> {
+  let summary = "read a tile";
+  let description = [{
+    Reads the tile at `indices`. Elements outside the memref are zero. `in_bounds`
+    promises that there are none.
+
+    ```mlir
+    %t = quant.load %x[%i, %j] : memref<?x4096xbf16> -> tensor<4x128xbf16>
+    ```
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$memref, Variadic<Index>:$indices,
+                       UnitAttr:$in_bounds);
+  let results = (outs Quant_Tile:$result);
+  let assemblyFormat = [{
+    $memref `[` $indices `]` attr-dict `:` type($memref) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Quant_StoreOp : Quant_Op<"store", [AttrSizedOperandSegments]> {
+  let summary = "write a tile";
+  let description = [{
+    Writes the tile at `indices`; elements outside the memref are not written. Elements
+    at or past the coordinates `valid` are written as zero. With `scale_layout`
+    `swizzle_128x4` the memref has the padded 2-D shape of a scale matrix and is
+    written in the 128x4 order.
+  }];
+  let arguments = (ins Quant_Tile:$tile, Arg<AnyMemRef, "", [MemWrite]>:$memref,
+                       Variadic<Index>:$indices, Variadic<Index>:$valid,
+                       DefaultValuedAttr<Quant_ScaleLayoutAttr,
+                         "::dither::quant::ScaleLayout::linear">:$scale_layout,
+                       UnitAttr:$in_bounds);
+  let assemblyFormat = [{
+    $tile `,` $memref `[` $indices `]` (`valid` `[` $valid^ `]`)? attr-dict
+    `:` type($tile) `,` type($memref)
+  }];
+  let builders = [
+    OpBuilder<(ins "::mlir::Value":$tile, "::mlir::Value":$memref,
+                   "::mlir::ValueRange":$indices)>
+  ];
+  let hasVerifier = 1;
+}
+
+def Quant_AtomicMaxOp : Quant_Op<"atomic_max", []> {
+  let summary = "maximum of a tile and memory, as non-negative f32";
+  let description = [{
+    Every element of the memref becomes the maximum of itself and the element of
+    the tile, compared as the bit patterns of non-negative f32: exact and independent
+    of order.
+  }];
+  let arguments = (ins Quant_F32Tile:$tile,
+                       Arg<MemRefOf<[F32]>, "", [MemRead, MemWrite]>:$memref,
+                       Variadic<Index>:$indices);
+  let assemblyFormat = [{
+    $tile `,` $memref `[` $indices `]` attr-dict `:` type($tile) `,` type($memref)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // DITHER_QUANT_PROGRAM_OPS

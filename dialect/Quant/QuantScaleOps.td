@@ -1,0 +1,81 @@
+//===- QuantScaleOps.td - Block scaling, casts, norms ------*- tablegen -*-===//
+
+#ifndef DITHER_QUANT_SCALE_OPS
+#define DITHER_QUANT_SCALE_OPS
+
+include "QuantOpBase.td"
+
+def Quant_BlockScaleOp : Quant_InferredOp<"block_scale"> {
+  let summary = "scale of every block of a tensor";
+  let description = [{
+    Blocks of the format's length run along `axis` (1 rowwise, 0 columnwise).
+    Formats with a tensor scale take the amax of the whole tensor as `tensor_amax`.
+
+    ```mlir
+    %s = quant.block_scale %x, %g axis 1 format <nvfp4>
+        : tensor<4x128xf32>, tensor<f32> -> tensor<4x8xf8E4M3FN>
+    ```
+  }];
+  let arguments = (ins Quant_FloatTile:$source, Optional<RankedTensorOf<[F32]>>:$tensor_amax,
+                       I64Attr:$axis, Quant_FormatAttr:$format);
+  let results = (outs Quant_ScaleTile:$scale);
+  let assemblyFormat = [{
+    $source (`,` $tensor_amax^)? `axis` $axis `format` $format attr-dict
+    `:` type($source) (`,` type($tensor_amax)^)? `->` type($scale)
+  }];
+  let hasVerifier = 1;
+}
+
+class Quant_CastOp<string mnemonic, string what> : Quant_InferredOp<mnemonic> {
+  let summary = "scale and round to " # what;
+  let arguments = (ins Quant_FloatTile:$source, Quant_ScaleTile:$scale,
+                       Optional<RankedTensorOf<[F32]>>:$tensor_amax,
+                       I64Attr:$axis, Quant_FormatAttr:$format);
+  let results = (outs Quant_NarrowTile:$result);
+  let assemblyFormat = [{
+    $source `,` $scale (`,` $tensor_amax^)? `axis` $axis `format` $format attr-dict
+    `:` type($source) `,` type($scale) (`,` type($tensor_amax)^)? `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+def Quant_CastFp4Op : Quant_CastOp<"cast_fp4", "4-bit codes">;
+def Quant_CastFp8Op : Quant_CastOp<"cast_fp8", "8-bit codes">;
+
+def Quant_DequantizeOp : Quant_InferredOp<"dequantize"> {
+  let summary = "f32 values of codes and scales";
+  let arguments = (ins Quant_NarrowTile:$source, Quant_ScaleTile:$scale,
+                       Optional<RankedTensorOf<[F32]>>:$tensor_amax,
+                       I64Attr:$axis, Quant_FormatAttr:$format);
+  let results = (outs Quant_F32Tile:$result);
+  let assemblyFormat = [{
+    $source `,` $scale (`,` $tensor_amax^)? `axis` $axis `format` $format attr-dict
+    `:` type($source) `,` type($scale) (`,` type($tensor_amax)^)? `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Quant_RmsNormOp : Quant_InferredOp<"rms_norm"> {
+  let summary = "root-mean-square norm of rows";
+  let description = [{
+    mean = sum(x*x) * fl(1/N); rsigma = fl(1/fl(sqrt(fl(mean + eps)))); y = g * (rsigma * x), g = gamma or gamma + 1.
+    The sum follows the canonical order.
+  }];
+  let arguments = (ins Quant_FloatTile:$source, Quant_FloatTile:$gamma, F32Attr:$eps,
+                       UnitAttr:$zero_centered_gamma);
+  let results = (outs Quant_F32Tile:$result, Quant_F32Tile:$rsigma);
+  let assemblyFormat = [{
+    $source `,` $gamma attr-dict `:` type($source) `,` type($gamma)
+    `->` type($result) `,` type($rsigma)
+  }];
+  let hasVerifier = 1;
+}
+
+def Quant_SwizzleScalesOp : Quant_InferredOp<"swizzle_scales"> {
+  let summary = "scales padded to (128, 4) and put in the 128x4 order";
+  let arguments = (ins Quant_ScaleTile:$source);
+  let results = (outs Quant_ScaleTile:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+#endif // DITHER_QUANT_SCALE_OPS

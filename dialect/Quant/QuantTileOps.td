@@ -1,0 +1,117 @@
+//===- QuantTileOps.td - Shapes, reductions, conversions ---*- tablegen -*-===//
+
+#ifndef DITHER_QUANT_TILE_OPS
+#define DITHER_QUANT_TILE_OPS
+
+include "QuantOpBase.td"
+
+def Quant_BroadcastOp : Quant_Op<"broadcast", [Pure]> {
+  let summary = "repeat unit dimensions, a rank-0 tensor or a scalar";
+  let arguments = (ins AnyTypeOf<[Quant_Tile, F32, I32, I1]>:$source);
+  let results = (outs Quant_Tile:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Quant_ReshapeOp : Quant_Op<"reshape", [Pure]> {
+  let summary = "insert or drop unit dimensions";
+  let arguments = (ins Quant_Tile:$source);
+  let results = (outs Quant_Tile:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Quant_TransposeOp : Quant_InferredOp<"transpose"> {
+  let summary = "exchange the two dimensions of a tile";
+  let arguments = (ins Quant_Tile:$source);
+  let results = (outs Quant_Tile:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
+}
+
+def Quant_IotaOp : Quant_Op<"iota", [Pure]> {
+  let summary = "index along a dimension";
+  let arguments = (ins I64Attr:$dim);
+  let results = (outs RankedTensorOf<[I32]>:$result);
+  let assemblyFormat = "`dim` $dim attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Quant_ReduceOp : Quant_InferredOp<"reduce"> {
+  let summary = "reduce a dimension to extent 1";
+  let description = [{
+    Sums follow the canonical order, a function of the extent alone; `amax`
+    is the maximum of |x| from +0 and ignores NaN, `max` and `min` ignore NaN where a
+    number exists and never return -0.
+  }];
+  let arguments = (ins Quant_ReduceKindAttr:$kind, Quant_F32Tile:$source, I64Attr:$axis);
+  let results = (outs Quant_F32Tile:$result);
+  let assemblyFormat = "$kind $source `axis` $axis attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Quant_BlockReduceOp : Quant_InferredOp<"block_reduce"> {
+  let summary = "reduce every block of a tile";
+  let arguments = (ins Quant_ReduceKindAttr:$kind, Quant_F32Tile:$source,
+                       DenseI64ArrayAttr:$block);
+  let results = (outs Quant_F32Tile:$result);
+  let assemblyFormat = "$kind $source `block` $block attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Quant_BlockBroadcastOp : Quant_InferredOp<"block_broadcast"> {
+  let summary = "repeat every element over a block";
+  let arguments = (ins Quant_Tile:$source, DenseI64ArrayAttr:$block);
+  let results = (outs Quant_Tile:$result);
+  let assemblyFormat = "$source `block` $block attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Quant_EncodeOp : Quant_Op<"encode", [Pure, Elementwise, SameOperandsAndResultShape,
+]> {
+  let summary = "round f32 to a narrow format, elementwise";
+  let description = [{
+    Round to nearest even, saturating: infinities become the largest finite value, NaN
+    becomes 7F (both 8-bit formats) or 7 (E2M1) without its sign, zeros keep theirs. To E8M0,
+    `rceil` rounds up (NaN FF, infinity FE, at most 2^-127 00), `floor` takes the exponent
+    field (infinity and NaN FF).
+  }];
+  let arguments = (ins Quant_F32Tile:$source, OptionalAttr<Quant_E8M0ModeAttr>:$mode);
+  let results = (outs Quant_NarrowTile:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Quant_DecodeOp : Quant_Op<"decode", [Pure, Elementwise, SameOperandsAndResultShape,
+]> {
+  let summary = "exact value of a narrow code, elementwise";
+  let arguments = (ins Quant_NarrowTile:$source);
+  let results = (outs Quant_F32Tile:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasFolder = 1;
+}
+
+def Quant_E8M0InverseOp : Quant_Op<"e8m0_inverse", [Pure, Elementwise,
+    SameOperandsAndResultShape]> {
+  let summary = "2^(127 - e) of a shared exponent, elementwise";
+  let arguments = (ins RankedTensorOf<[F8E8M0FNU]>:$source);
+  let results = (outs Quant_F32Tile:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasFolder = 1;
+}
+
+def Quant_ConvertLayoutOp : Quant_Op<"convert_layout", [Pure, Elementwise,
+    SameOperandsAndResultShape, SameOperandsAndResultElementType]> {
+  let summary = "the same tile held by other lanes and registers";
+  let arguments = (ins Quant_Tile:$source);
+  let results = (outs Quant_Tile:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasFolder = 1;
+}
+
+#endif // DITHER_QUANT_TILE_OPS

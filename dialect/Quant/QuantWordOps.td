@@ -1,0 +1,43 @@
+//===- QuantWordOps.td - Conversions of packed registers ---*- tablegen -*-===//
+
+#ifndef DITHER_QUANT_WORD_OPS
+#define DITHER_QUANT_WORD_OPS
+
+include "QuantOpBase.td"
+
+def Quant_F32Regs : VectorOfRankAndType<[1, 2], [F32]>;
+def Quant_I32Words : VectorOfRankAndType<[1, 2], [I32]>;
+
+def Quant_EncodeWordsOp : Quant_Op<"encode_words", [Pure]> {
+  let summary = "encode registers and pack `group` codes into each word";
+  let description = [{
+    Register i goes to word i / group, bits (i mod group) * width up.
+
+    ```mlir
+    %w = quant.encode_words %v {elem = f4E2M1FN, group = 8 : i64} : vector<16xf32> -> vector<2xi32>
+    ```
+  }];
+  let arguments = (ins Quant_F32Regs:$source, TypeAttr:$elem, I64Attr:$group,
+                       OptionalAttr<Quant_E8M0ModeAttr>:$mode);
+  let results = (outs Quant_I32Words:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Quant_DecodeWordsOp : Quant_Op<"decode_words", [Pure]> {
+  let summary = "unpack words and widen the codes to f32, exactly";
+  let arguments = (ins Quant_I32Words:$source, TypeAttr:$elem, I64Attr:$group);
+  let results = (outs Quant_F32Regs:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Quant_E8M0InverseWordsOp : Quant_Op<"e8m0_inverse_words", [Pure]> {
+  let summary = "unpack shared exponents and give 2^(127 - e)";
+  let arguments = (ins Quant_I32Words:$source, I64Attr:$group);
+  let results = (outs Quant_F32Regs:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+#endif // DITHER_QUANT_WORD_OPS

@@ -1,0 +1,21 @@
+//===- QuantOps.h - Operations of the quant dialect -------------*- C++ -*-===//
+
+#ifndef DITHER_DIALECT_QUANT_QUANTOPS_H
+#define DITHER_DIALECT_QUANT_QUANTOPS_H
+
+#include "dither/Dialect/Quant/QuantDialect.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dither/Dialect/Quant/QuantInterfaces.h.inc"
+
+#define GET_OP_CLASSES
+#include "dither/Dialect/Quant/QuantOps.h.inc"
+
+#endif // DITHER_DIALECT_QUANT_QUANTOPS_H
