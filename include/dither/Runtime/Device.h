@@ -1,0 +1,69 @@
+//===- Device.h - One interface to the CPU, CUDA and the simulator -*- C++ -*-//
+
+#ifndef DITHER_RUNTIME_DEVICE_H
+#define DITHER_RUNTIME_DEVICE_H
+
+#include "dither/Runtime/KernelImage.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <memory>
+
+namespace dither::runtime {
+
+/// Number of programs along x, y and z. A grid with a zero is valid: nothing runs.
+struct Grid {
+  int64_t x = 1, y = 1, z = 1;
+};
+
+/// A stream of the device's own kind (CUstream on CUDA, ignored on the CPU).
+using Stream = void *;
+
+/// A kernel loaded on a device. Launching is safe from many threads.
+class Kernel {
+public:
+  virtual ~Kernel();
+  /// Starts the kernel: `slots` has one entry for each parameter of the image.
+  /// Returns when the work is queued (CUDA) or done (CPU).
+  virtual llvm::Error launch(llvm::ArrayRef<int64_t> slots, const Grid &grid,
+                             Stream stream) = 0;
+};
+
+class Device {
+public:
+  virtual ~Device();
+  /// "cpu", "cuda:0".
+  virtual llvm::StringRef name() const = 0;
+  /// What people call it: "NVIDIA H200", the CPU's model.
+  virtual llvm::StringRef description() const = 0;
+  /// The target to compile for: "host:avx512", "sm_90a".
+  virtual llvm::StringRef target() const = 0;
+  /// Loads an image; the image may be dropped afterwards.
+  virtual llvm::Expected<std::unique_ptr<Kernel>>
+  load(const KernelImage &image) = 0;
+  /// Memory of the device, aligned to 256 bytes. Zero bytes give a null pointer.
+  virtual llvm::Expected<void *> allocate(size_t bytes) = 0;
+  virtual llvm::Error release(void *pointer) = 0;
+  /// Copies between the host and the device, done when they return.
+  virtual llvm::Error copyIn(void *device, const void *host, size_t bytes) = 0;
+  virtual llvm::Error copyOut(void *host, const void *device, size_t bytes) = 0;
+  /// Waits for everything queued on `stream`.
+  virtual llvm::Error synchronize(Stream stream) = 0;
+};
+
+/// The device of that name ("cpu", "cuda:N"), made on first use and kept for the life of
+/// the process. Errors say what was found: no libcuda.so.1, no such ordinal.
+llvm::Expected<Device *> getDevice(llvm::StringRef name);
+
+/// Every device found, the CPU first; `whyNoGpu` says why there is no CUDA device.
+struct DeviceList {
+  std::vector<Device *> devices;
+  std::string whyNoGpu;
+};
+DeviceList listDevices();
+
+} // namespace dither::runtime
+
+#endif // DITHER_RUNTIME_DEVICE_H
