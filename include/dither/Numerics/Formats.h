@@ -1,0 +1,114 @@
+//===- Formats.h - Narrow float formats and block-scaled formats *- C++ -*-===//
+//
+// What the element types are made of, and which element, scale and block length
+// make up a block-scaled format. Everything else in this library reads these
+// tables.
+//
+// Sources: OCP 8-bit Floating Point Specification 1.0 (E4M3, E5M2), OCP
+// Microscaling Formats (MX) 1.0, sections 5 and 6 (E2M1, E8M0, MXFP4, MXFP8),
+// IEEE 754 (binary16, binary32). NVFP4 is E2M1 in blocks of 16 with an E4M3
+// scale each and one f32 maximum per tensor.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DITHER_NUMERICS_FORMATS_H
+#define DITHER_NUMERICS_FORMATS_H
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace dither::numerics {
+
+/// A binary float format: a sign bit (if any), exponent field, mantissa field,
+/// from the most significant bit down. A code is the integer of these bits.
+struct FloatFormat {
+  std::string_view name; ///< as MLIR spells the type
+  unsigned bits;
+  unsigned exponentBits;
+  unsigned mantissaBits;
+  int bias;        ///< value of a normal code: 1.m * 2^(field - bias)
+  bool hasSign;    ///< E8M0 has none, and neither zero nor subnormal values
+  float max;       ///< largest finite value
+  float minNormal; ///< smallest normal value
+  bool hasInf;
+  bool hasNaN;
+  /// Rounding past `max` gives the largest finite value; otherwise infinity.
+  bool saturates;
+  uint32_t maxCode; ///< of `max`; the infinity, if any, is the next code
+  /// What a NaN becomes, whatever its sign and payload. E2M1 has no NaN: the
+  /// largest value, as the hardware's saturating conversions have it.
+  uint32_t nanCode;
+
+  constexpr uint32_t signBit() const {
+    return hasSign ? uint32_t(1) << (bits - 1) : 0;
+  }
+  /// Smallest positive value. E8M0: 2^-127, the same as minNormal.
+  float minPositive() const;
+  /// Exponent of the power of two at or below `max` (the MX specification's
+  /// emax).
+  constexpr int maxExponent() const {
+    return int((maxCode >> mantissaBits) & ((1u << exponentBits) - 1)) - bias;
+  }
+};
+
+// clang-format off
+//                                  name         bits e  m   bias sign   max              min normal  Inf    NaN    sat.   codes of max, NaN
+inline constexpr FloatFormat kE2M1{"f4E2M1FN",   4,  2, 1,  1,   true,  0x1.8p2f,        0x1p0f,    false, false, true,  0x7,        0x7};
+inline constexpr FloatFormat kE4M3{"f8E4M3FN",   8,  4, 3,  7,   true,  0x1.cp8f,        0x1p-6f,   false, true,  true,  0x7E,       0x7F};
+inline constexpr FloatFormat kE5M2{"f8E5M2",     8,  5, 2,  15,  true,  0x1.cp15f,       0x1p-14f,  true,  true,  true,  0x7B,       0x7F};
+inline constexpr FloatFormat kE8M0{"f8E8M0FNU",  8,  8, 0,  127, false, 0x1p127f,        0x1p-127f, false, true,  true,  0xFE,       0xFF};
+inline constexpr FloatFormat kBF16{"bf16",       16, 8, 7,  127, true,  0x1.fep127f,     0x1p-126f, true,  true,  false, 0x7F7F,     0x7FFF};
+inline constexpr FloatFormat kF16 {"f16",        16, 5, 10, 15,  true,  0x1.ffcp15f,     0x1p-14f,  true,  true,  false, 0x7BFF,     0x7FFF};
+inline constexpr FloatFormat kF32 {"f32",        32, 8, 23, 127, true,  0x1.fffffep127f, 0x1p-126f, true,  true,  false, 0x7F7FFFFF, 0x7FFFFFFF};
+// clang-format on
+
+inline constexpr const FloatFormat *kFloatFormats[] = {
+    &kE2M1, &kE4M3, &kE5M2, &kE8M0, &kBF16, &kF16, &kF32};
+
+/// The format that MLIR spells `name`; null if there is none.
+const FloatFormat *findFloatFormat(std::string_view name);
+
+/// How an E8M0 block scale is picked. F is the largest element value, emax its
+/// exponent, a the block's amax.
+enum class ScaleRounding : uint32_t {
+  RCeil, ///< a/F rounded up to a power of two
+  Floor, ///< a rounded down to a power of two, over 2^emax
+  Ceil,  ///< a rounded up to a power of two, over 2^emax
+  Even,  ///< a rounded half up to the element's mantissa, then as Floor
+};
+
+/// Which expression gives the E4M3 block scale of a format with a tensor scale.
+enum class ScaleOrder : uint32_t {
+  TE,      ///< amax times one folded factor
+  Div6Mul, ///< amax / 6 first, then times the encode scale
+  Div6Div, ///< amax / 6 over the decode scale, at least 2^-6
+};
+
+/// A block-scaled format. `rounding` and `order` hold the defaults of the name;
+/// a caller that wants other ones changes its copy.
+struct BlockFormat {
+  std::string_view name;
+  const FloatFormat *elem;
+  const FloatFormat *scale; ///< kE8M0 or kE4M3
+  unsigned block;           ///< elements that share one scale
+  bool tensorScale;         ///< the scale also depends on the tensor's amax
+  ScaleRounding rounding;   ///< read if scale is kE8M0
+  ScaleOrder order;         ///< read if tensorScale
+};
+
+inline constexpr BlockFormat kBlockFormats[] = {
+    {"nvfp4", &kE2M1, &kE4M3, 16, true, ScaleRounding::RCeil, ScaleOrder::TE},
+    {"mxfp4", &kE2M1, &kE8M0, 32, false, ScaleRounding::Floor, ScaleOrder::TE},
+    {"mxfp8_e4m3", &kE4M3, &kE8M0, 32, false, ScaleRounding::RCeil,
+     ScaleOrder::TE},
+    {"mxfp8_e5m2", &kE5M2, &kE8M0, 32, false, ScaleRounding::RCeil,
+     ScaleOrder::TE},
+};
+
+/// The block-scaled format of this name; null if there is none.
+const BlockFormat *findBlockFormat(std::string_view name);
+
+} // namespace dither::numerics
+
+#endif // DITHER_NUMERICS_FORMATS_H

@@ -1,0 +1,124 @@
+// Compiled code encodes with a fused multiply-add and decodes by rebasing the
+// exponent (convert-dither-quant-to-arith). The same formulas in scalar form
+// agree with the integer definition.
+
+#include "Oracle.h"
+#include "dither/Numerics/Convert.h"
+
+#include <gtest/gtest.h>
+
+using namespace dither::numerics;
+using dither::numerics::test::Oracle;
+
+namespace {
+
+/// Adding p * 2^(23 - m) to |x|, p the power of two at or below it, leaves m
+/// mantissa bits and rounds to nearest even.
+struct Rounding {
+  const FloatFormat &format;
+  float magic;        // 2^(23 - m) + bias correction
+  uint32_t shift;     // 23 - m
+  uint32_t mask;      // magnitude bits of the code
+  uint32_t signShift; // from bit 31 to the sign bit of the code
+};
+const Rounding kRoundings[] = {{kE2M1, 0x1p22f + 3, 22, 0x7, 28},
+                               {kE4M3, 0x1p20f + 3, 20, 0x7F, 24},
+                               {kE5M2, 0x1p21f + 26, 21, 0x7F, 24}};
+
+uint32_t fusedEncode(float x, const Rounding &r) {
+  uint32_t clamp = bitsOf(r.format.max), minNormal = bitsOf(r.format.minNormal);
+  bool nanIsMax = !r.format.hasNaN;
+  if (nanIsMax)
+    x = x < r.format.max ? x : r.format.max;
+  uint32_t bits = bitsOf(x);
+  uint32_t magnitude = std::min(bits & 0x7FFFFFFF, clamp);
+  uint32_t power = std::max(magnitude, minNormal) & 0x7F800000;
+  uint32_t sum = bitsOf(std::fma(floatOf(power), r.magic, floatOf(magnitude)));
+  uint32_t code = ((sum >> r.shift) + sum) & r.mask;
+  code |= (bits >> r.signShift) & (r.mask + 1);
+  return nanIsMax || x == x ? code : r.format.nanCode;
+}
+
+TEST(EmittedRounding, DecisionPointsAndHalfPrecision) {
+  for (const Rounding &r : kRoundings) {
+    SCOPED_TRACE(r.format.name);
+    for (uint32_t bits : Oracle(r.format).decisionPoints(2))
+      ASSERT_EQ(fusedEncode(floatOf(bits), r), encode(r.format, floatOf(bits)))
+          << std::hex << bits;
+    for (const FloatFormat *source : {&kBF16, &kF16})
+      for (uint32_t code = 0; code < 65536; ++code) {
+        float x = decode(*source, code);
+        ASSERT_EQ(fusedEncode(x, r), encode(r.format, x))
+            << source->name << " " << std::hex << code;
+      }
+  }
+}
+
+TEST(EmittedRounding, SweepOfF32) {
+  for (const Rounding &r : kRoundings) {
+    SCOPED_TRACE(r.format.name);
+    for (uint64_t bits = 0; bits < uint64_t(1) << 32; bits += 67) {
+      float x = floatOf(uint32_t(bits));
+      ASSERT_EQ(fusedEncode(x, r), encode(r.format, x)) << std::hex << bits;
+    }
+  }
+}
+
+TEST(EmittedRounding, BF16Carry) {
+  auto carry = [](float x) -> uint32_t {
+    uint32_t bits = bitsOf(x);
+    return x == x ? (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16 : 0x7FFF;
+  };
+  for (uint32_t bits : Oracle(kBF16).decisionPoints(2))
+    ASSERT_EQ(carry(floatOf(bits)), encode(kBF16, floatOf(bits)))
+        << std::hex << bits;
+  for (uint64_t bits = 0; bits < uint64_t(1) << 32; bits += 251) {
+    float x = floatOf(uint32_t(bits));
+    ASSERT_EQ(carry(x), encode(kBF16, x)) << std::hex << bits;
+  }
+}
+
+TEST(EmittedRounding, E8M0Ceil) {
+  auto ceil = [](float x) -> uint32_t {
+    uint32_t bits = bitsOf(x) & 0x7FFFFFFF;
+    if (bits > 0x7F800000)
+      return 0xFF;
+    return bits <= 0x00400000 ? 0
+                              : (std::min(bits, 0x7F000000u) + 0x7FFFFF) >> 23;
+  };
+  for (uint64_t bits = 0; bits < uint64_t(1) << 32; bits += 251) {
+    float x = floatOf(uint32_t(bits));
+    ASSERT_EQ(ceil(x), encodeE8M0Ceil(x)) << std::hex << bits;
+  }
+  for (uint32_t field = 0; field < 256; ++field)
+    for (uint32_t mantissa :
+         {0u, 1u, 0x3FFFFFu, 0x400000u, 0x400001u, 0x7FFFFFu})
+      ASSERT_EQ(ceil(floatOf(field << 23 | mantissa)),
+                encodeE8M0Ceil(floatOf(field << 23 | mantissa)))
+          << std::hex << field << " " << mantissa;
+}
+
+TEST(EmittedRounding, RebasedDecode) {
+  for (const Rounding &r : kRoundings) {
+    const FloatFormat &f = r.format;
+    SCOPED_TRACE(f.name);
+    for (uint32_t code = 0; code <= f.maxCode; ++code) {
+      float rebased = floatOf((code << (23 - f.mantissaBits)) +
+                              (uint32_t(127 - f.bias) << 23));
+      // A subnormal code comes out as 1.m instead of 0.m.
+      if (code < 1u << f.mantissaBits)
+        rebased = rebased + rebased - f.minNormal;
+      EXPECT_EQ(bitsOf(rebased), bitsOf(decode(f, code))) << code;
+    }
+  }
+}
+
+/// E5M2 is the upper byte of binary16.
+TEST(EmittedRounding, E5M2IsHalfOfF16) {
+  for (uint32_t code = 0; code < 256; ++code) {
+    float x = decode(kE5M2, code), y = decode(kF16, code << 8);
+    EXPECT_TRUE(std::isnan(x) ? std::isnan(y) : bitsOf(x) == bitsOf(y)) << code;
+  }
+}
+
+} // namespace
