@@ -1,0 +1,72 @@
+//===- BlockScale.h - Scales and elements of one block ----------*- C++ -*-===//
+//
+// The definition of the block-scaled modes, one block at a time. Everything is
+// binary32, round to nearest even, one rounding per operation as written,
+// subnormals kept. fmin(v, c) is `v < c ? v : c`: c for a NaN.
+//
+// Formats with a tensor scale (F = 6 the largest element, G the tensor's amax,
+// b the block's amax):
+//   S = fmin(2688 / G, FLT_MAX), 1 if G is 0 or Inf          2688 = 448 * 6
+//   TE       scale = E4M3(fmin(b * (S * (1/6)), FLT_MAX))
+//   Div6Mul  scale = E4M3(fmin((b / 6) * S, FLT_MAX))
+//            factor of the elements = fmin(1 / (scale * (1 / S)), FLT_MAX)
+//   Div6Div  D = G / 2688, 1 if that is 0 or Inf
+//            scale = E4M3(max(fmin((b / 6) / D, 448), 2^-6))
+//            factor of the elements = fmin((1 / D) / scale, FLT_MAX)
+//   element = encode(x * factor);  value = element * ((scale * G) * (1/2688))
+// (TE: NVIDIA Transformer Engine's NVFP4 kernels; Div6Mul: nvFuser and
+// Transformer Engine for JAX; Div6Div: torchao.)
+//
+// Formats with E8M0 scales (e the scale's code, field the exponent field):
+//   RCeil  e = encodeE8M0Ceil(b * (1/F))
+//   Floor  e = field(b) - emax                     Ceil, Even: see Formats.h;
+//          at least 0; 255 if b is Inf
+//   element = encode(x * 2^(127 - e));  value = element * 2^(e - 127)
+// (RCeil: Transformer Engine; the others: OCP MX 1.0, 6.3, and torchao.)
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DITHER_NUMERICS_BLOCKSCALE_H
+#define DITHER_NUMERICS_BLOCKSCALE_H
+
+#include "dither/Numerics/Formats.h"
+
+namespace dither::numerics {
+
+/// S above, the factor that brings a tensor of this amax into the range of a
+/// two-level format. NaN gives FLT_MAX.
+float tensorEncodeScale(float tensorAmax);
+
+/// The value that blockScale of a format with a tensor scale rounds to E4M3.
+float unroundedBlockScale(const BlockFormat &format, float blockAmax,
+                          float tensorAmax);
+
+/// Code of the scale of a block with this amax (no NaN). `tensorAmax` is read
+/// only where the format has a tensor scale.
+uint32_t blockScale(const BlockFormat &format, float blockAmax,
+                    float tensorAmax = 0);
+
+/// What the elements are multiplied by before they are encoded, from the
+/// scale's code.
+float elementFactor(const BlockFormat &format, uint32_t scale,
+                    float tensorAmax = 0);
+
+/// What decoded elements are multiplied by.
+float dequantizeFactor(const BlockFormat &format, uint32_t scale,
+                       float tensorAmax = 0);
+
+/// Quantizes n elements (up to format.block; a block cut off by the edge of a
+/// tensor is shorter), `stride` elements apart. Codes go to codes[0 .. n), one
+/// a byte. Returns the scale's code. NaN elements do not count for the scale
+/// and become elem->nanCode.
+uint8_t quantizeBlock(const BlockFormat &format, const float *x, unsigned n,
+                      float tensorAmax, uint8_t *codes, int64_t stride = 1);
+
+/// Values of n codes, one a byte, of a block with this scale.
+void dequantizeBlock(const BlockFormat &format, const uint8_t *codes,
+                     unsigned n, uint32_t scale, float tensorAmax, float *x,
+                     int64_t stride = 1);
+
+} // namespace dither::numerics
+
+#endif // DITHER_NUMERICS_BLOCKSCALE_H
