@@ -1,0 +1,1 @@
+"""Fused quantize kernels: a tile language in Python and its compiler."""

@@ -1,0 +1,135 @@
+//===- IrBuilder.h - Builds operations by name ------------------*- C++ -*-===//
+//
+// A builder that takes operation names, attribute text and numbers, so that a
+// new operation needs no code here. Whatever is passed in, it raises IRError
+// and never touches a null or foreign object.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DITHER_PYTHON_IRBUILDER_H
+#define DITHER_PYTHON_IRBUILDER_H
+
+#include "IrState.h"
+
+#include "mlir/IR/Builders.h"
+
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace dither::python {
+
+/// A value of a module; keeps the module alive.
+class IrValue {
+public:
+  IrValue(std::shared_ptr<IrState> state, mlir::Value value)
+      : state(std::move(state)), value(value),
+        generation(this->state->generation) {}
+
+  /// Raises where the module has been rewritten since.
+  mlir::Value get() const;
+  const std::shared_ptr<IrState> &owner() const { return state; }
+
+  std::string type() const;
+  /// Extents of a tensor or memref (-1 where dynamic); raises for scalars.
+  std::vector<int64_t> shape() const;
+  bool isShaped() const;
+  /// Text of the element type, or of the type of a scalar.
+  std::string dtype() const;
+  /// Prints as `%name` from now on, unless it has a name.
+  void setName(const std::string &name);
+
+private:
+  std::shared_ptr<IrState> state;
+  mlir::Value value;
+  unsigned generation;
+};
+
+/// True is a unit attribute and False none; integers are i64, floats f32; text
+/// is parsed as an MLIR attribute.
+using AttrValue = std::variant<bool, int64_t, double, std::string>;
+using AttrList = std::vector<std::pair<std::string, AttrValue>>;
+
+struct Position {
+  std::string file;
+  int line, col;
+};
+/// Where an operation comes from, innermost first: then its callers.
+using Positions = std::vector<Position>;
+
+struct Argument {
+  std::string name, type;
+  AttrList attrs;
+};
+
+class IrBuilder {
+public:
+  explicit IrBuilder(std::shared_ptr<IrState> state);
+
+  /// Creates an operation without regions at the insertion point and checks it
+  /// with its verifier. Result types are inferred where `resultTypes` is empty.
+  std::vector<IrValue>
+  create(const std::string &name, const std::vector<IrValue> &operands,
+         const AttrList &attrs, const Positions &positions,
+         const std::optional<std::vector<std::string>> &resultTypes);
+
+  /// arith.constant: `type` is an integer, index or float type, or a static
+  /// tensor of one (a splat). Floats round to nearest even.
+  IrValue constant(const std::string &type, const AttrValue &value,
+                   const Positions &positions);
+
+  /// Opens a func.func without results and returns its arguments.
+  std::vector<IrValue> beginFunction(const std::string &name,
+                                     const std::vector<Argument> &arguments,
+                                     const AttrList &attrs,
+                                     const Positions &positions);
+  void endFunction();
+
+  /// Opens an scf.for over index bounds: (induction variable, carried
+  /// values...).
+  std::vector<IrValue> beginFor(const IrValue &lower, const IrValue &upper,
+                                const IrValue &step,
+                                const std::vector<IrValue> &inits,
+                                const Positions &positions);
+  std::vector<IrValue> endFor(const std::vector<IrValue> &yields);
+
+  /// Opens an scf.if at its then branch; `selectBranch` moves to the end of the
+  /// branch (0 then, 1 else), any number of times.
+  void beginIf(const IrValue &condition, const Positions &positions);
+  void selectBranch(int branch);
+  std::vector<IrValue> endIf(const std::vector<IrValue> &thenValues,
+                             const std::vector<IrValue> &elseValues);
+
+private:
+  enum class Scope { Function, For, If };
+  struct OpenScope {
+    Scope kind;
+    mlir::Operation *op;
+  };
+
+  mlir::MLIRContext *context() const { return &state->context; }
+  void requireCurrent() const;
+  mlir::Operation *top(Scope kind, const char *what);
+  mlir::Location location(const Positions &positions);
+  mlir::Value use(const IrValue &value, const std::string &what);
+  llvm::SmallVector<mlir::Value> use(const std::vector<IrValue> &values,
+                                     const std::string &what);
+  mlir::Type parse(const std::string &type);
+  mlir::Attribute parse(const AttrValue &value, const std::string &name);
+  std::vector<IrValue> wrap(mlir::ValueRange values);
+
+  std::shared_ptr<IrState> state;
+  unsigned generation;
+  mlir::OpBuilder builder;
+  std::vector<OpenScope> scopes;
+};
+
+/// Parses a type; raises IRError.
+mlir::Type parseTypeText(const std::string &text, mlir::MLIRContext &context);
+mlir::Attribute parseAttributeText(const std::string &text,
+                                   mlir::MLIRContext &context);
+
+} // namespace dither::python
+
+#endif // DITHER_PYTHON_IRBUILDER_H

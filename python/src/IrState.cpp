@@ -1,0 +1,62 @@
+//===- IrState.cpp - A module, its context, its diagnostics ---------------===//
+
+#include "IrState.h"
+
+#include "dither/Dialect/Quant/QuantDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Location.h"
+
+using namespace mlir;
+
+namespace dither::python {
+
+IrState::IrState() : context(MLIRContext::Threading::DISABLED) {
+  context.loadDialect<quant::QuantDialect, func::FuncDialect,
+                      arith::ArithDialect, math::MathDialect, scf::SCFDialect,
+                      tensor::TensorDialect, memref::MemRefDialect>();
+  module = ModuleOp::create(UnknownLoc::get(&context));
+}
+
+/// The innermost position of `loc`: where the user wrote the operation.
+static FileLineColLoc findPosition(Location loc) {
+  if (auto position = dyn_cast<FileLineColLoc>(loc))
+    return position;
+  if (auto call = dyn_cast<CallSiteLoc>(loc))
+    return findPosition(call.getCallee());
+  if (auto name = dyn_cast<NameLoc>(loc))
+    return findPosition(name.getChildLoc());
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location part : fused.getLocations())
+      if (FileLineColLoc position = findPosition(part))
+        return position;
+  return {};
+}
+
+DiagnosticCapture::DiagnosticCapture(MLIRContext &context)
+    : handler(&context, [this](Diagnostic &diagnostic) {
+        if (diagnostic.getSeverity() != DiagnosticSeverity::Error || failed)
+          return success();
+        failed = true;
+        message = diagnostic.str();
+        for (Diagnostic &note : diagnostic.getNotes())
+          if (std::string text = note.str();
+              text.rfind("see current operation", 0) != 0)
+            message += "\nnote: " + text;
+        if (FileLineColLoc position = findPosition(diagnostic.getLocation())) {
+          file = position.getFilename().str();
+          line = position.getLine();
+          col = position.getColumn();
+        }
+        return success();
+      }) {}
+
+IRError DiagnosticCapture::error(const std::string &fallback) const {
+  return IRError(failed ? message : fallback, file, line, col);
+}
+
+} // namespace dither::python

@@ -1,0 +1,67 @@
+//===- IrState.h - A module, its context, its diagnostics -------*- C++ -*-===//
+//
+// What the bindings share: the state behind a Python Module, and the errors
+// that MLIR reports while one is built or compiled.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DITHER_PYTHON_IRSTATE_H
+#define DITHER_PYTHON_IRSTATE_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <exception>
+#include <memory>
+#include <string>
+
+namespace dither::python {
+
+/// Becomes the Python exception `_dither.IRError(message, file, line, col)`.
+/// `line` and `col` count from 1; 0 and an empty `file` mean unknown.
+struct IRError : std::exception {
+  explicit IRError(std::string message, std::string file = "", int line = 0,
+                   int col = 0)
+      : message(std::move(message)), file(std::move(file)), line(line),
+        col(col) {}
+  const char *what() const noexcept override { return message.c_str(); }
+
+  std::string message, file;
+  int line, col;
+};
+
+/// One module in a context of its own: no threads, and only the dialects that
+/// a tile program is made of.
+struct IrState {
+  IrState();
+
+  /// Whoever rewrites the module (the compiler does) calls this first, and
+  /// Values and Builders of before raise instead of touching freed IR.
+  void invalidateHandles() { ++generation; }
+
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  unsigned generation = 0;
+};
+
+/// Collects the errors of a context while it lives, instead of printing them.
+class DiagnosticCapture {
+public:
+  explicit DiagnosticCapture(mlir::MLIRContext &context);
+
+  bool hasError() const { return failed; }
+  /// The first error with its notes; `fallback` where MLIR gave no message.
+  IRError error(const std::string &fallback) const;
+
+private:
+  std::string message, file;
+  int line = 0, col = 0;
+  bool failed = false;
+  mlir::ScopedDiagnosticHandler handler;
+};
+
+} // namespace dither::python
+
+#endif // DITHER_PYTHON_IRSTATE_H
