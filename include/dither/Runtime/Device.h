@@ -13,7 +13,8 @@
 
 namespace dither::runtime {
 
-/// Number of programs along x, y and z. A grid with a zero is valid: nothing runs.
+/// Number of programs along x, y and z. A grid with a zero is valid: nothing
+/// runs.
 struct Grid {
   int64_t x = 1, y = 1, z = 1;
 };
@@ -43,7 +44,8 @@ public:
   /// Loads an image; the image may be dropped afterwards.
   virtual llvm::Expected<std::unique_ptr<Kernel>>
   load(const KernelImage &image) = 0;
-  /// Memory of the device, aligned to 256 bytes. Zero bytes give a null pointer.
+  /// Memory of the device, aligned to 256 bytes. Zero bytes give a null
+  /// pointer.
   virtual llvm::Expected<void *> allocate(size_t bytes) = 0;
   virtual llvm::Error release(void *pointer) = 0;
   /// Copies between the host and the device, done when they return.
@@ -53,11 +55,13 @@ public:
   virtual llvm::Error synchronize(Stream stream) = 0;
 };
 
-/// The device of that name ("cpu", "cuda:N"), made on first use and kept for the life of
-/// the process. Errors say what was found: no libcuda.so.1, no such ordinal.
+/// The device of that name ("cpu", "cuda:N"), made on first use and kept for
+/// the life of the process. Errors say what was found: no libcuda.so.1, no such
+/// ordinal.
 llvm::Expected<Device *> getDevice(llvm::StringRef name);
 
-/// Every device found, the CPU first; `whyNoGpu` says why there is no CUDA device.
+/// Every device found, the CPU first; `whyNoGpu` says why there is no CUDA
+/// device.
 struct DeviceList {
   std::vector<Device *> devices;
   std::string whyNoGpu;

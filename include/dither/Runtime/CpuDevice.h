@@ -1,0 +1,36 @@
+//===- CpuDevice.h - Runs object files on this machine ---------*- C++ -*-===//
+
+#ifndef DITHER_RUNTIME_CPUDEVICE_H
+#define DITHER_RUNTIME_CPUDEVICE_H
+
+#include "dither/Runtime/Device.h"
+
+namespace dither::runtime {
+
+/// The widest vector instructions that code for the host may use. Levels as in
+/// the x86-64 psABI, so that they say the same to every compiler: avx512 is
+/// x86-64-v4 (F, BW, CD, DQ, VL), avx2 is x86-64-v3 (AVX2, FMA, F16C, BMI, ..).
+enum class HostLevel : uint8_t { Base, Avx2, Avx512 };
+
+/// What this machine has, whatever DITHER_HOST_FEATURES says.
+HostLevel detectHostLevel();
+
+/// "host", "host:avx2", "host:avx512".
+llvm::StringRef hostTarget(HostLevel level);
+
+/// A device that runs code of `level` and below. Its kernels:
+///   - are linked by JITLink, each in a JITDylib of its own that goes with the
+///     Kernel; nothing of this process is visible to them;
+///   - run on the launching thread where that is quicker than waking others,
+///     else on numThreads() threads, in ranges of program ids;
+///   - take the ABI of docs/architecture.md, 3.
+/// Loading, launching and forking are safe from any thread.
+std::unique_ptr<Device> makeCpuDevice(HostLevel level);
+
+/// As above, of the level that DITHER_HOST_FEATURES says. Errors: a malformed
+/// variable; a level that this machine lacks.
+llvm::Expected<std::unique_ptr<Device>> makeCpuDevice();
+
+} // namespace dither::runtime
+
+#endif // DITHER_RUNTIME_CPUDEVICE_H

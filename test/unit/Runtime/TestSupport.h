@@ -1,0 +1,62 @@
+//===- TestSupport.h - What the runtime's tests share ----------*- C++ -*-===//
+
+#ifndef DITHER_TEST_UNIT_RUNTIME_TESTSUPPORT_H
+#define DITHER_TEST_UNIT_RUNTIME_TESTSUPPORT_H
+
+#include "llvm/Support/Error.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <cstdlib>
+#include <gtest/gtest.h>
+#include <string>
+
+#if defined(__SANITIZE_THREAD__)
+#define DITHER_TEST_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define DITHER_TEST_TSAN 1
+#endif
+#endif
+
+namespace dither::test {
+
+inline std::string message(llvm::Error error) {
+  return llvm::toString(std::move(error));
+}
+
+template <typename T> std::string message(llvm::Expected<T> value) {
+  return value ? std::string("no error") : llvm::toString(value.takeError());
+}
+
+inline std::string readFile(const char *path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  EXPECT_TRUE(bool(buffer)) << path;
+  return buffer ? (*buffer)->getBuffer().str() : std::string();
+}
+
+/// Sets an environment variable for the life of the object.
+class ScopedEnv {
+public:
+  ScopedEnv(const char *name, const std::string &value) : name(name) {
+    if (const char *old = std::getenv(name)) {
+      had = true;
+      before = old;
+    }
+    setenv(name, value.c_str(), 1);
+  }
+  ~ScopedEnv() {
+    if (had)
+      setenv(name, before.c_str(), 1);
+    else
+      unsetenv(name);
+  }
+
+private:
+  const char *name;
+  bool had = false;
+  std::string before;
+};
+
+} // namespace dither::test
+
+#endif // DITHER_TEST_UNIT_RUNTIME_TESTSUPPORT_H
