@@ -15,8 +15,8 @@ constexpr uint32_t kInf = 0x7F800000, kNaN = 0x7FFFFFFF;
 uint32_t shiftRightToEven(uint32_t x, int shift) {
   if (shift == 0)
     return x;
-  // x < 2^24: shifted by 26 or more it is below a quarter.
-  if (shift > 25)
+  // x < 2^24: shifted by 25 or more it is below a half.
+  if (shift > 24)
     return 0;
   uint32_t kept = x >> shift, rest = x & ((1u << shift) - 1),
            half = 1u << (shift - 1);

@@ -110,16 +110,30 @@ TEST(BlockScale, NVFP4Golden) {
   }
 }
 
-/// Dividing first rounds elsewhere: both values are bf16.
+/// Amaxes of bf16 data, computed by an independent implementation: each order
+/// rounds elsewhere.
 TEST(BlockScale, NVFP4OrderMatters) {
-  float tensor = 1.015625f, block = 0.76171875f;
-  EXPECT_EQ(bitsOf(unroundedBlockScale(nvfp4(ScaleOrder::TE), block, tensor)),
-            0x43A80001u);
-  EXPECT_EQ(blockScale(nvfp4(ScaleOrder::TE), block, tensor), 0x7Bu);
-  EXPECT_EQ(
-      bitsOf(unroundedBlockScale(nvfp4(ScaleOrder::Div6Mul), block, tensor)),
-      0x43A80000u);
-  EXPECT_EQ(blockScale(nvfp4(ScaleOrder::Div6Mul), block, tensor), 0x7Au);
+  struct {
+    uint32_t tensor, block;
+    ScaleOrder order;
+    uint32_t unrounded, scale, factor;
+  } table[] = {
+      {0x3F820000, 0x3F430000, ScaleOrder::TE, 0x43A80001, 0x7B, 0x40F09AAD},
+      {0x3F820000, 0x3F430000, ScaleOrder::Div6Mul, 0x43A80000, 0x7A,
+       0x41045513},
+      {0x409E0000, 0x3F6D0000, ScaleOrder::TE, 0x42A80001, 0x6B, 0x40C5F72A},
+      {0x409E0000, 0x3F6D0000, ScaleOrder::Div6Mul, 0x42A80001, 0x6B,
+       0x40C5F72A},
+      {0x409E0000, 0x3F6D0000, ScaleOrder::Div6Div, 0x42A80000, 0x6A,
+       0x40D9C315},
+  };
+  for (const auto &row : table) {
+    BlockFormat f = nvfp4(row.order);
+    float tensor = floatOf(row.tensor), block = floatOf(row.block);
+    EXPECT_EQ(bitsOf(unroundedBlockScale(f, block, tensor)), row.unrounded);
+    EXPECT_EQ(blockScale(f, block, tensor), row.scale);
+    EXPECT_EQ(bitsOf(elementFactor(f, row.scale, tensor)), row.factor);
+  }
 }
 
 TEST(BlockScale, NVFP4Edges) {
