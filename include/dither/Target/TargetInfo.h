@@ -1,0 +1,77 @@
+//===- TargetInfo.h - What each target can do -------------------*- C++ -*-===//
+//
+// One table of facts. Nothing else in the compiler compares architecture
+// numbers: what an instruction needs is a field here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DITHER_TARGET_TARGETINFO_H
+#define DITHER_TARGET_TARGETINFO_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace dither::target {
+
+struct TargetInfo {
+  /// "sm_90a", "host:avx512", "host:avx2", or "host" for a CPU that is neither.
+  llvm::StringRef name;
+  bool isGpu = false;
+
+  //===--- for LLVM -------------------------------------------------------===//
+  /// Processor: "sm_90a" or "x86-64-v4"; empty for the CPU of this machine.
+  llvm::StringRef llvmChip;
+  /// Subtarget features: the PTX version, or extensions of the instruction set.
+  llvm::StringRef llvmFeatures;
+
+  //===--- instructions ---------------------------------------------------===//
+  /// cvt.rn.satfinite.e2m1x2.f32
+  bool cvtE2M1x2 = false;
+  /// cvt.rn.satfinite.{e4m3x2,e5m2x2}.f32
+  bool cvtFP8x2 = false;
+  /// cvt.rp.satfinite.ue8m0x2.f32
+  bool cvtUE8M0x2 = false;
+  /// cvt.rn.bf16x2.f32
+  bool cvtBF16x2 = false;
+  /// Fused multiply-add in hardware. Code for a target without would call a
+  /// library, which compiled kernels never do.
+  bool fma = false;
+  /// Conversions between f16 and f32 in hardware; as for `fma`.
+  bool cvtF16 = false;
+
+  //===--- sizes ----------------------------------------------------------===//
+  /// Bytes of the widest memory access of one lane (GPU) or of one vector
+  /// register (CPU).
+  unsigned maxVectorBytes = 16;
+  /// Bytes of static shared memory that a block may have; 0 on a CPU.
+  unsigned sharedBytes = 0;
+  /// Threads that a block may have; 1 on a CPU.
+  unsigned maxThreads = 1;
+  /// 32-bit registers of a thread (GPU), vector registers (CPU).
+  unsigned maxRegsPerThread = 0;
+  /// PTX instructions for compute capability 10.0: 100; 0 on a CPU.
+  unsigned smVersion = 0;
+};
+
+/// The target called `name`, or null. "host" gives hostTarget().
+const TargetInfo *lookupTarget(llvm::StringRef name);
+
+/// Every name that lookupTarget knows, "host" first.
+llvm::ArrayRef<llvm::StringRef> targetNames();
+
+/// The entry for the CPU of this machine, found at the first call:
+/// "host:avx512", "host:avx2" or "host".
+const TargetInfo &hostTarget();
+
+/// The entry for a module with `quant.target = target` and `quant.features =
+/// features` (empty for none), or null: ("host", "avx2") is "host:avx2".
+const TargetInfo *lookupTarget(llvm::StringRef target,
+                               llvm::StringRef features);
+
+/// True if code for `target` can run on the CPU of this machine; always false
+/// for GPUs.
+bool runsOnHost(const TargetInfo &target);
+
+} // namespace dither::target
+
+#endif // DITHER_TARGET_TARGETINFO_H

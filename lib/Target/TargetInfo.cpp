@@ -1,0 +1,145 @@
+//===- TargetInfo.cpp - The table of targets ------------------------------===//
+//
+// GPU: the PTX ISA's "Target ISA Notes" of cvt and ld, the CUDA programming
+// guide's table of compute capabilities, and the PTX version from which LLVM 22
+// selects the instructions of that chip.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dither/Target/TargetInfo.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/TargetParser/Host.h"
+
+#include <array>
+
+using namespace llvm;
+
+namespace dither::target {
+
+namespace {
+
+constexpr unsigned kGpuShared = 48 * 1024;
+constexpr unsigned kGpuThreads = 1024;
+constexpr unsigned kGpuRegs = 255;
+
+constexpr TargetInfo gpu(StringLiteral name, unsigned sm, StringLiteral ptx) {
+  TargetInfo t;
+  t.name = name;
+  t.isGpu = true;
+  t.llvmChip = name;
+  t.llvmFeatures = ptx;
+  t.smVersion = sm;
+  t.fma = t.cvtF16 = t.cvtBF16x2 = true;
+  t.sharedBytes = kGpuShared;
+  t.maxThreads = kGpuThreads;
+  t.maxRegsPerThread = kGpuRegs;
+  return t;
+}
+
+constexpr TargetInfo ada(StringLiteral name, unsigned sm, StringLiteral ptx) {
+  TargetInfo t = gpu(name, sm, ptx);
+  t.cvtFP8x2 = true;
+  return t;
+}
+
+/// The conversions to 4 bits and to shared exponents need the "a" in the name.
+constexpr TargetInfo blackwell(StringLiteral name, unsigned sm,
+                               unsigned vectorBytes) {
+  TargetInfo t = ada(name, sm, "+ptx88");
+  t.cvtE2M1x2 = t.cvtUE8M0x2 = true;
+  t.maxVectorBytes = vectorBytes;
+  return t;
+}
+
+constexpr TargetInfo cpu(StringLiteral name, StringLiteral chip,
+                         StringLiteral features, unsigned vectorBytes,
+                         unsigned registers, bool complete) {
+  TargetInfo t;
+  t.name = name;
+  t.llvmChip = chip;
+  t.llvmFeatures = features;
+  t.maxVectorBytes = vectorBytes;
+  t.maxRegsPerThread = registers;
+  t.fma = t.cvtF16 = complete;
+  return t;
+}
+
+#if defined(__x86_64__)
+// SSE2 alone has neither fma nor f16.
+constexpr bool kBaselineComplete = false;
+#else
+constexpr bool kBaselineComplete = true;
+#endif
+
+constexpr TargetInfo kTargets[] = {
+    cpu("host", "", "", 16, kBaselineComplete ? 32 : 16, kBaselineComplete),
+    cpu("host:avx2", "x86-64-v3", "", 32, 16, true),
+    cpu("host:avx512", "x86-64-v4", "", 64, 32, true),
+    gpu("sm_80", 80, "+ptx78"),
+    gpu("sm_86", 86, "+ptx78"),
+    ada("sm_89", 89, "+ptx84"),
+    ada("sm_90a", 90, "+ptx84"),
+    blackwell("sm_100a", 100, 32),
+    blackwell("sm_103a", 103, 32),
+    blackwell("sm_120a", 120, 16),
+    blackwell("sm_121a", 121, 16),
+};
+constexpr size_t kNumTargets = std::size(kTargets);
+
+const TargetInfo *find(StringRef name) {
+  const TargetInfo *t = llvm::find_if(
+      kTargets, [&](const TargetInfo &t) { return t.name == name; });
+  return t == std::end(kTargets) ? nullptr : t;
+}
+
+/// What x86-64-v3 and v4 ask for beyond x86-64-v2.
+constexpr StringLiteral kAvx2[] = {"avx2", "fma",   "f16c", "bmi",
+                                   "bmi2", "lzcnt", "movbe"};
+constexpr StringLiteral kAvx512[] = {"avx512f", "avx512bw", "avx512cd",
+                                     "avx512dq", "avx512vl"};
+
+const TargetInfo &detect() {
+#if defined(__x86_64__)
+  StringMap<bool> features = sys::getHostCPUFeatures();
+  auto has = [&](StringRef name) { return features.lookup(name); };
+  if (all_of(kAvx2, has))
+    return *find(all_of(kAvx512, has) ? "host:avx512" : "host:avx2");
+#endif
+  return *find("host");
+}
+
+} // namespace
+
+const TargetInfo &hostTarget() {
+  static const TargetInfo &host = detect();
+  return host;
+}
+
+const TargetInfo *lookupTarget(StringRef name) {
+  return name == "host" ? &hostTarget() : find(name);
+}
+
+const TargetInfo *lookupTarget(StringRef target, StringRef features) {
+  if (features.empty())
+    return lookupTarget(target);
+  return find((Twine(target) + ":" + features).str());
+}
+
+ArrayRef<StringRef> targetNames() {
+  static const auto names = [] {
+    std::array<StringRef, kNumTargets> names;
+    for (size_t i = 0; i < kNumTargets; ++i)
+      names[i] = kTargets[i].name;
+    return names;
+  }();
+  return names;
+}
+
+bool runsOnHost(const TargetInfo &target) {
+  // The table has CPUs in ascending order, each a superset of those before.
+  return !target.isGpu && &target <= &hostTarget();
+}
+
+} // namespace dither::target
