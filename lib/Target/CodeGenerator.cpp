@@ -1,0 +1,192 @@
+//===- CodeGenerator.cpp - LLVM dialect, LLVM IR, code --------------------===//
+
+#include "CodeGenerator.h"
+#include "dither/Target/Emit.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Object/ObjectFile.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+
+using namespace llvm;
+
+namespace dither::target {
+
+TargetOptions strictOptions() {
+  TargetOptions options;
+  // Also makes NVPTX say mul.rn and add.rn, which ptxas may not contract.
+  options.AllowFPOpFusion = FPOpFusion::Strict;
+  return options;
+}
+
+void registerTranslations(mlir::DialectRegistry &registry) {
+  mlir::registerBuiltinDialectTranslation(registry);
+  mlir::registerLLVMDialectTranslation(registry);
+  mlir::registerNVVMDialectTranslation(registry);
+}
+
+namespace {
+
+/// Keeps the first error: LLVM's own handler would end the process.
+struct Collector : public DiagnosticHandler {
+  explicit Collector(std::string &first) : first(first) {}
+  bool handleDiagnostics(const DiagnosticInfo &info) override {
+    if (info.getSeverity() == DS_Error && first.empty()) {
+      raw_string_ostream os(first);
+      DiagnosticPrinterRawOStream printer(os);
+      info.print(printer);
+    }
+    return true;
+  }
+  std::string &first;
+};
+
+} // namespace
+
+struct CodeGenerator::State {
+  explicit State(const TargetInfo &target) : target(target) {
+    context.setDiagnosticHandler(std::make_unique<Collector>(error));
+  }
+  /// The error that LLVM reported since the last call, if any.
+  Error reported(const char *step) {
+    if (error.empty())
+      return Error::success();
+    std::string text;
+    text.swap(error);
+    return createStringError("%s: %s", step, text.c_str());
+  }
+
+  const TargetInfo &target;
+  Expected<std::string> emit(CodeGenFileType type);
+
+  std::string error;
+  LLVMContext context;
+  std::unique_ptr<TargetMachine> machine;
+  std::unique_ptr<Module> module;
+};
+
+Expected<std::string> CodeGenerator::State::emit(CodeGenFileType type) {
+  SmallString<0> code;
+  raw_svector_ostream os(code);
+  legacy::PassManager passes;
+  TargetLibraryInfoImpl library(machine->getTargetTriple());
+  library.disableAllFunctions();
+  passes.add(new TargetLibraryInfoWrapperPass(library));
+  if (machine->addPassesToEmitFile(passes, os, nullptr, type,
+                                   /*DisableVerify=*/true))
+    return createStringError("%s cannot emit this kind of file",
+                             target.name.str().c_str());
+  // Code generation changes the module: work on a copy.
+  std::unique_ptr<Module> copy = CloneModule(*module);
+  passes.run(*copy);
+  if (Error e = reported("LLVM's code generator"))
+    return e;
+  return code.str().str();
+}
+
+namespace {
+
+/// Codegen may still call a library (memcpy of a large aggregate, a conversion
+/// that the CPU lacks): nobody would resolve that.
+Error checkSelfContained(StringRef code) {
+  auto file = object::ObjectFile::createObjectFile(
+      MemoryBufferRef(code, "kernel object"));
+  if (!file)
+    return file.takeError();
+  for (const object::SymbolRef &symbol : (*file)->symbols()) {
+    Expected<uint32_t> flags = symbol.getFlags();
+    if (!flags)
+      return flags.takeError();
+    if (!(*flags & object::SymbolRef::SF_Undefined) ||
+        (*flags & object::SymbolRef::SF_FormatSpecific))
+      continue;
+    Expected<StringRef> name = symbol.getName();
+    if (!name)
+      return name.takeError();
+    return createStringError("the code calls '%s', expected no calls",
+                             name->str().c_str());
+  }
+  return Error::success();
+}
+
+} // namespace
+
+CodeGenerator::CodeGenerator(const TargetInfo &target)
+    : state(std::make_unique<State>(target)) {}
+CodeGenerator::~CodeGenerator() = default;
+
+Error CodeGenerator::translate(mlir::ModuleOp module) {
+  auto machine = state->target.isGpu ? createPtxMachine(state->target)
+                                     : createHostMachine(state->target);
+  if (!machine)
+    return machine.takeError();
+  state->machine = std::move(*machine);
+  StringRef name = module.getSymName().value_or("dither");
+  state->module = mlir::translateModuleToLLVMIR(module, state->context, name);
+  if (Error e = state->reported("translation to LLVM IR"))
+    return e;
+  if (!state->module)
+    return createStringError("the module has no translation to LLVM IR");
+  state->module->setTargetTriple(state->machine->getTargetTriple());
+  state->module->setDataLayout(state->machine->createDataLayout());
+  if (!state->target.isGpu)
+    annotateHostFunctions(*state->module, state->target);
+  return Error::success();
+}
+
+Error CodeGenerator::optimize() {
+  PipelineTuningOptions tuning;
+  tuning.LoopVectorization = tuning.SLPVectorization = false;
+  tuning.LoopInterleaving = false;
+  PassBuilder builder(state->machine.get(), tuning);
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager components;
+  ModuleAnalysisManager modules;
+  // A loop that copies must not become a call of memcpy. Registered first: the
+  // first registration of an analysis is the one that counts.
+  TargetLibraryInfoImpl library(state->machine->getTargetTriple());
+  library.disableAllFunctions();
+  functions.registerPass([&] { return TargetLibraryAnalysis(library); });
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(OptimizationLevel::O3)
+      .run(*state->module, modules);
+  return state->reported("LLVM's optimizer");
+}
+
+std::string CodeGenerator::llvmIR() const {
+  std::string text;
+  raw_string_ostream os(text);
+  state->module->print(os, nullptr);
+  return text;
+}
+
+Expected<std::string> CodeGenerator::emitAssembly() {
+  return state->emit(CodeGenFileType::AssemblyFile);
+}
+
+Expected<std::string> CodeGenerator::emitObject() {
+  if (state->target.isGpu)
+    return createStringError("%s has no object files, expected a CPU",
+                             state->target.name.str().c_str());
+  Expected<std::string> object = state->emit(CodeGenFileType::ObjectFile);
+  if (object)
+    if (Error e = checkSelfContained(*object))
+      return e;
+  return object;
+}
+
+} // namespace dither::target

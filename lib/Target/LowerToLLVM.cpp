@@ -1,0 +1,124 @@
+//===- LowerToLLVM.cpp - Distributed kernels to the LLVM dialect ----------===//
+//
+// Upstream's conversion patterns and nothing else: upstream's
+// convert-gpu-to-nvvm would call libdevice for math.* and minnumf. The patterns
+// convert each operation to one operation or intrinsic that LLVM expands in
+// line.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dither/Target/ModuleTarget.h"
+#include "dither/Target/Passes.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/IndexToLLVM/IndexToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace dither::target {
+#define GEN_PASS_DEF_CONVERTDITHERTOLLVM
+#include "dither/Target/Passes.h.inc"
+} // namespace dither::target
+
+using namespace mlir;
+using namespace dither;
+
+namespace {
+
+/// Operations on vectors of more than one dimension that have no pattern of
+/// their own become operations on vectors of one.
+LogicalResult lowerVectors(ModuleOp module) {
+  RewritePatternSet patterns(module.getContext());
+  vector::populateVectorBroadcastLoweringPatterns(patterns);
+  vector::populateVectorBitCastLoweringPatterns(patterns);
+  vector::populateVectorShapeCastLoweringPatterns(patterns);
+  vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
+  vector::populateVectorFromElementsUnrollPatterns(patterns);
+  vector::populateVectorToElementsUnrollPatterns(patterns);
+  return applyPatternsGreedily(module, std::move(patterns));
+}
+
+LogicalResult lowerStructure(ModuleOp module) {
+  RewritePatternSet patterns(module.getContext());
+  populateSCFToControlFlowConversionPatterns(patterns);
+  ConversionTarget target(*module.getContext());
+  target.addIllegalDialect<scf::SCFDialect>();
+  target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+  return applyPartialConversion(module, target, std::move(patterns));
+}
+
+LogicalResult lowerRest(ModuleOp module) {
+  MLIRContext *ctx = module.getContext();
+  LowerToLLVMOptions options(ctx);
+  options.overrideIndexBitwidth(64);
+  LLVMTypeConverter converter(ctx, options);
+  RewritePatternSet patterns(ctx);
+  arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  populateFuncToLLVMConversionPatterns(converter, patterns);
+  index::populateIndexToLLVMConversionPatterns(converter, patterns);
+  populateMathToLLVMConversionPatterns(converter, patterns,
+                                       /*approximateLog1p=*/false);
+  ub::populateUBToLLVMConversionPatterns(converter, patterns);
+  populateVectorToLLVMConversionPatterns(converter, patterns);
+  LLVMConversionTarget target(*ctx);
+  target.addLegalDialect<NVVM::NVVMDialect>();
+  target.addLegalOp<ModuleOp>();
+  return applyFullConversion(module, target, std::move(patterns));
+}
+
+/// What LLVM is to know of a kernel, beyond its body.
+void annotate(LLVM::LLVMFuncOp kernel, const target::TargetInfo &target) {
+  OpBuilder b(kernel.getContext());
+  if (target.isGpu) {
+    kernel->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
+                    b.getUnitAttr());
+    auto threads = kernel->getAttrOfType<IntegerAttr>("quant.num_threads");
+    if (threads)
+      kernel->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
+                      b.getDenseI32ArrayAttr({int32_t(threads.getInt())}));
+    return;
+  }
+  kernel.setNoUnwind(true);
+  // The array of slots is the caller's: no argument points to it.
+  if (kernel.getNumArguments() &&
+      isa<LLVM::LLVMPointerType>(kernel.getArgument(0).getType())) {
+    for (StringRef name : {LLVM::LLVMDialect::getNoAliasAttrName(),
+                           LLVM::LLVMDialect::getReadonlyAttrName(),
+                           LLVM::LLVMDialect::getNoCaptureAttrName()})
+      kernel.setArgAttr(0, name, b.getUnitAttr());
+  }
+}
+
+struct LowerToLLVM
+    : public dither::target::impl::ConvertDitherToLLVMBase<LowerToLLVM> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    const target::TargetInfo *target = target::moduleTarget(module);
+    if (!target || failed(lowerVectors(module)) ||
+        failed(lowerStructure(module)) || failed(lowerRest(module)))
+      return signalPassFailure();
+    module.walk([&](LLVM::LLVMFuncOp f) {
+      if (f->hasAttr("quant.kernel") && !f.isExternal())
+        annotate(f, *target);
+    });
+  }
+};
+
+} // namespace
