@@ -2,9 +2,12 @@
 # LLVM and MLIR are system headers.
 add_library(dither_options INTERFACE)
 target_compile_options(dither_options INTERFACE
-  -fno-exceptions -fvisibility=hidden -fvisibility-inlines-hidden
+  -fno-exceptions
   -ffunction-sections -fdata-sections
   -Wall -Wextra -Wno-comment -Wno-unused-parameter -Werror)
+# With -fvisibility=hidden g++ hides the TypeIDs that MLIR's templates make for traits, and
+# ours differ from libMLIR's: every hasTrait<> on an upstream operation is false. What must be
+# hidden, the Python module, is so by its version script.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 reports false positives inside LLVM's containers at -O2.
   target_compile_options(dither_options INTERFACE -Wno-maybe-uninitialized -Wno-dangling-pointer

@@ -5,7 +5,7 @@
 # one) dies of a second visible one, so this module never links libLLVM.so and
 # exports PyInit_NAME and nothing else:
 #   * MLIR and LLVM come from archives (dither_static_closure);
-#   * -fvisibility=hidden, --exclude-libs,ALL, -Bsymbolic and a version script
+#   * --exclude-libs,ALL, -Bsymbolic and a version script
 #     (libstdc++'s weak symbols would be left over without the last);
 #   * libstdc++, libgcc, zlib and zstd are static too: it needs libc and libm.
 # Sources are compiled with exceptions and RTTI, which pybind11 needs; the
