@@ -63,6 +63,13 @@ int64_t FormatAttr::getElemEmax() const {
                                             : 15;
 }
 
+SmallVector<int64_t> FormatAttr::getBlockExtents(int64_t axis,
+                                                 int64_t rank) const {
+  SmallVector<int64_t> extents(rank, 1);
+  extents[axis] = getBlock();
+  return extents;
+}
+
 void FormatAttr::print(AsmPrinter &p) const {
   FormatAttr standard = named(getContext(), getName());
   p << "<" << getName();
@@ -138,9 +145,9 @@ Attribute LayoutAttr::parse(AsmParser &p, Type) {
   return get(p.getContext(), *layout);
 }
 
-LogicalResult LayoutAttr::verifyEncoding(
-    ArrayRef<int64_t> shape, Type elem,
-    function_ref<InFlightDiagnostic()> emitError) const {
+LogicalResult
+LayoutAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elem,
+                           function_ref<InFlightDiagnostic()> emitError) const {
   std::vector<int64_t> covered = getLayout().shape();
   if (covered.size() != shape.size())
     return emitError() << "layout of rank " << covered.size()
@@ -148,8 +155,8 @@ LogicalResult LayoutAttr::verifyEncoding(
   for (auto [d, extent] : llvm::enumerate(shape))
     if (covered[d] < extent)
       return emitError() << "layout covers " << covered[d]
-                         << " elements of dimension " << d << ", expected at least "
-                         << extent;
+                         << " elements of dimension " << d
+                         << ", expected at least " << extent;
   return success();
 }
 

@@ -38,6 +38,9 @@ def Quant_FormatAttr : Quant_Attr<"Format", "format"> {
     /// of two at or below it.
     double getElemMax() const;
     int64_t getElemEmax() const;
+    /// Extents of a block that runs along `axis` of a tile of `rank`: the format's length
+    /// there, 1 elsewhere.
+    ::llvm::SmallVector<int64_t> getBlockExtents(int64_t axis, int64_t rank) const;
   }];
 }
 

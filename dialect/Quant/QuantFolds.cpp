@@ -17,7 +17,8 @@ OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
   // A broadcast of a broadcast repeats the first source.
   if (auto inner = getSource().getDefiningOp<BroadcastOp>()) {
     auto source = dyn_cast<RankedTensorType>(inner.getSource().getType());
-    if (!source || source.getRank() == 0 || source.getRank() == type.getRank()) {
+    if (!source || source.getRank() == 0 ||
+        source.getRank() == type.getRank()) {
       getSourceMutable().assign(inner.getSource());
       return getResult();
     }
@@ -50,22 +51,24 @@ OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
 
 /// transpose(encode(x)) -> encode(transpose(x)): f32 registers change hands
 /// for free, packed codes do not.
-LogicalResult TransposeOp::canonicalize(TransposeOp op, PatternRewriter &rewriter) {
+LogicalResult TransposeOp::canonicalize(TransposeOp op,
+                                        PatternRewriter &rewriter) {
   auto encode = op.getSource().getDefiningOp<EncodeOp>();
   if (!encode || cast<RankedTensorType>(op.getResult().getType()).getEncoding())
     return failure();
   Value wide = TransposeOp::create(rewriter, op.getLoc(), encode.getSource());
-  auto moved = EncodeOp::create(rewriter, op.getLoc(), op.getResult().getType(), wide,
-                                encode.getModeAttr());
+  auto moved = EncodeOp::create(rewriter, op.getLoc(), op.getResult().getType(),
+                                wide, encode.getModeAttr());
   rewriter.replaceOp(op, moved.getResult());
   return success();
 }
 
 OpFoldResult EncodeOp::fold(FoldAdaptor) {
-  // encode(decode(q)) is q: every code is its own nearest value. Codes without a
-  // canonical form (NaN, infinity) exist in the 8-bit formats only.
+  // encode(decode(q)) is q: every code is its own nearest value. Codes without
+  // a canonical form (NaN, infinity) exist in the 8-bit formats only.
   auto decode = getSource().getDefiningOp<DecodeOp>();
-  if (!decode || decode.getSource().getType() != getResult().getType() || getMode())
+  if (!decode || decode.getSource().getType() != getResult().getType() ||
+      getMode())
     return {};
   auto elem = cast<RankedTensorType>(getResult().getType()).getElementType();
   return isa<Float4E2M1FNType>(elem) ? decode.getSource() : Value();

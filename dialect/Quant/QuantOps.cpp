@@ -20,26 +20,31 @@ namespace dither::quant {
 namespace {
 using Shape = SmallVector<int64_t>;
 
-RankedTensorType tensorOf(Value v) { return cast<RankedTensorType>(v.getType()); }
+RankedTensorType tensorOf(Value v) {
+  return cast<RankedTensorType>(v.getType());
+}
 
 LogicalResult fail(std::optional<Location> loc, const Twine &message) {
   return emitOptionalError(loc, message);
 }
 
 /// Shape of the scales of `source` along `axis`: block_scale_c1, c2.
-FailureOr<Shape> scaleShape(std::optional<Location> loc, ArrayRef<int64_t> source,
-                            int64_t axis, FormatAttr format) {
+FailureOr<Shape> scaleShape(std::optional<Location> loc,
+                            ArrayRef<int64_t> source, int64_t axis,
+                            FormatAttr format) {
   Shape shape(source);
   int64_t rank = source.size();
   if (axis < 0 || axis >= rank)
-    return fail(loc, "axis " + Twine(axis) + " is out of range, expected 0 to " +
-                         Twine(rank - 1) + " for a tensor of rank " + Twine(rank));
+    return fail(loc, "axis " + Twine(axis) +
+                         " is out of range, expected 0 to " + Twine(rank - 1) +
+                         " for a tensor of rank " + Twine(rank));
   if (ShapedType::isDynamic(shape[axis]))
     return shape;
   int64_t block = format.getBlock();
   if (shape[axis] % block)
-    return fail(loc, "block of " + Twine(block) + " does not divide dimension " +
-                         Twine(axis) + " of extent " + Twine(shape[axis]) +
+    return fail(loc, "block of " + Twine(block) +
+                         " does not divide dimension " + Twine(axis) +
+                         " of extent " + Twine(shape[axis]) +
                          ", expected a multiple of " + Twine(block));
   shape[axis] /= block;
   return shape;
@@ -50,7 +55,8 @@ LogicalResult checkType(Operation *op, Value v, StringRef what,
   auto type = tensorOf(v);
   if (type.getElementType() != elem)
     return op->emitOpError(what)
-           << " has element type " << type.getElementType() << ", expected " << elem;
+           << " has element type " << type.getElementType() << ", expected "
+           << elem;
   if (type.getShape() == shape)
     return success();
   InFlightDiagnostic diag = op->emitOpError(what) << " has shape [";
@@ -63,10 +69,12 @@ LogicalResult checkType(Operation *op, Value v, StringRef what,
 LogicalResult checkAmax(Operation *op, Value amax, FormatAttr format) {
   if (format.getTensorScale() && !amax)
     return op->emitOpError("format ")
-           << format.getName() << " has a tensor scale, expected a tensor_amax operand";
+           << format.getName()
+           << " has a tensor scale, expected a tensor_amax operand";
   if (!format.getTensorScale() && amax)
     return op->emitOpError("format ")
-           << format.getName() << " has no tensor scale, found a tensor_amax operand";
+           << format.getName()
+           << " has no tensor scale, found a tensor_amax operand";
   if (amax && tensorOf(amax).getRank() != 0)
     return op->emitOpError("tensor_amax has rank ")
            << tensorOf(amax).getRank() << ", expected a rank-0 tensor";
@@ -79,10 +87,11 @@ LogicalResult inferTensor(SmallVectorImpl<Type> &types, ArrayRef<int64_t> shape,
   return success();
 }
 
-LogicalResult checkMemory(Operation *op, RankedTensorType tile, MemRefType memref,
-                          size_t indices) {
+LogicalResult checkMemory(Operation *op, RankedTensorType tile,
+                          MemRefType memref, size_t indices) {
   if (tile.getRank() > 2)
-    return op->emitOpError("tile has rank ") << tile.getRank() << ", expected at most 2";
+    return op->emitOpError("tile has rank ")
+           << tile.getRank() << ", expected at most 2";
   if (tile.getRank() != memref.getRank())
     return op->emitOpError("tile has rank ")
            << tile.getRank() << " but the memref has rank " << memref.getRank();
@@ -91,9 +100,11 @@ LogicalResult checkMemory(Operation *op, RankedTensorType tile, MemRefType memre
            << indices << " indices, expected " << memref.getRank();
   if (tile.getElementType() != memref.getElementType())
     return op->emitOpError("tile has element type ")
-           << tile.getElementType() << " but the memref has " << memref.getElementType();
+           << tile.getElementType() << " but the memref has "
+           << memref.getElementType();
   if (!tile.hasStaticShape())
-    return op->emitOpError("tile has a dynamic dimension, expected a static shape");
+    return op->emitOpError(
+        "tile has a dynamic dimension, expected a static shape");
   return success();
 }
 
@@ -115,11 +126,12 @@ LogicalResult checkBlock(Operation *op, ArrayRef<int64_t> block, int64_t rank) {
 
 LogicalResult LoadOp::verify() {
   return checkMemory(*this, tensorOf(getResult()),
-                     cast<MemRefType>(getMemref().getType()), getIndices().size());
+                     cast<MemRefType>(getMemref().getType()),
+                     getIndices().size());
 }
 
-void StoreOp::build(OpBuilder &b, OperationState &state, Value tile, Value memref,
-                    ValueRange indices) {
+void StoreOp::build(OpBuilder &b, OperationState &state, Value tile,
+                    Value memref, ValueRange indices) {
   build(b, state, tile, memref, indices, ValueRange());
 }
 
@@ -129,8 +141,9 @@ LogicalResult StoreOp::verify() {
   if (failed(checkMemory(*this, tile, memref, getIndices().size())))
     return failure();
   if (!getValid().empty() && int64_t(getValid().size()) != memref.getRank())
-    return emitOpError("found ") << getValid().size() << " valid extents, expected "
-                                 << memref.getRank();
+    return emitOpError("found ")
+           << getValid().size() << " valid extents, expected "
+           << memref.getRank();
   if (getScaleLayout() == ScaleLayout::swizzle_128x4) {
     if (tile.getRank() != 2)
       return emitOpError("swizzle_128x4 of a tile of rank ")
@@ -144,7 +157,8 @@ LogicalResult StoreOp::verify() {
 
 LogicalResult AtomicMaxOp::verify() {
   return checkMemory(*this, tensorOf(getTile()),
-                     cast<MemRefType>(getMemref().getType()), getIndices().size());
+                     cast<MemRefType>(getMemref().getType()),
+                     getIndices().size());
 }
 
 //===----------------------------------------------------------------------===//
@@ -166,8 +180,8 @@ LogicalResult BroadcastOp::verify() {
   for (int64_t d = 0; d < in.getRank(); ++d)
     if (in.getDimSize(d) != out.getDimSize(d) && in.getDimSize(d) != 1)
       return emitOpError("dimension ")
-             << d << " of the source is " << in.getDimSize(d) << ", expected 1 or "
-             << out.getDimSize(d);
+             << d << " of the source is " << in.getDimSize(d)
+             << ", expected 1 or " << out.getDimSize(d);
   return success();
 }
 
@@ -175,26 +189,30 @@ LogicalResult ReshapeOp::verify() {
   auto in = tensorOf(getSource()), out = tensorOf(getResult());
   auto strip = [](RankedTensorType t) {
     Shape s;
-    llvm::copy_if(t.getShape(), std::back_inserter(s), [](int64_t n) { return n != 1; });
+    llvm::copy_if(t.getShape(), std::back_inserter(s),
+                  [](int64_t n) { return n != 1; });
     return s;
   };
   if (in.getElementType() != out.getElementType())
     return emitOpError("changes the element type from ")
            << in.getElementType() << " to " << out.getElementType();
   if (strip(in) != strip(out))
-    return emitOpError("from ") << in << " to " << out
-                                << ", expected to insert or drop unit dimensions only";
+    return emitOpError("from ")
+           << in << " to " << out
+           << ", expected to insert or drop unit dimensions only";
   return success();
 }
 
-LogicalResult TransposeOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+LogicalResult TransposeOp::inferReturnTypes(MLIRContext *,
+                                            std::optional<Location> loc,
                                             ValueRange operands, DictionaryAttr,
                                             OpaqueProperties, RegionRange,
                                             SmallVectorImpl<Type> &types) {
   auto in = dyn_cast<RankedTensorType>(operands[0].getType());
   if (!in || in.getRank() != 2)
     return fail(loc, "transpose of a value that is no tile of rank 2");
-  return inferTensor(types, {in.getDimSize(1), in.getDimSize(0)}, in.getElementType());
+  return inferTensor(types, {in.getDimSize(1), in.getDimSize(0)},
+                     in.getElementType());
 }
 
 /// Inferred types never carry a layout; given ones may.
@@ -208,7 +226,8 @@ static bool compatible(TypeRange a, TypeRange b) {
         return false;
       continue;
     }
-    if (s.getShape() != t.getShape() || s.getElementType() != t.getElementType())
+    if (s.getShape() != t.getShape() ||
+        s.getElementType() != t.getElementType())
       return false;
   }
   return true;
@@ -238,10 +257,11 @@ LogicalResult IotaOp::verify() {
   return success();
 }
 
-LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
-                                         ValueRange operands, DictionaryAttr attrs,
-                                         OpaqueProperties properties, RegionRange regions,
-                                         SmallVectorImpl<Type> &types) {
+LogicalResult
+ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                           ValueRange operands, DictionaryAttr attrs,
+                           OpaqueProperties properties, RegionRange regions,
+                           SmallVectorImpl<Type> &types) {
   Adaptor adaptor(operands, attrs, properties, regions);
   auto in = cast<RankedTensorType>(operands[0].getType());
   int64_t axis = adaptor.getAxis();
@@ -254,22 +274,23 @@ LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
 }
 LogicalResult ReduceOp::verify() { return success(); }
 
-LogicalResult BlockReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
-                                              ValueRange operands, DictionaryAttr attrs,
-                                              OpaqueProperties properties,
-                                              RegionRange regions,
-                                              SmallVectorImpl<Type> &types) {
+LogicalResult BlockReduceOp::inferReturnTypes(
+    MLIRContext *, std::optional<Location> loc, ValueRange operands,
+    DictionaryAttr attrs, OpaqueProperties properties, RegionRange regions,
+    SmallVectorImpl<Type> &types) {
   Adaptor adaptor(operands, attrs, properties, regions);
   auto in = cast<RankedTensorType>(operands[0].getType());
   Shape shape(in.getShape());
   ArrayRef<int64_t> block = adaptor.getBlock();
   if (block.size() != shape.size())
-    return fail(loc, "block has " + Twine(block.size()) + " extents, expected " +
-                         Twine(shape.size()));
+    return fail(loc, "block has " + Twine(block.size()) +
+                         " extents, expected " + Twine(shape.size()));
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (block[d] <= 0 || (!ShapedType::isDynamic(shape[d]) && shape[d] % block[d]))
-      return fail(loc, "block of " + Twine(block[d]) + " does not divide dimension " +
-                           Twine(d) + " of extent " + Twine(shape[d]));
+    if (block[d] <= 0 ||
+        (!ShapedType::isDynamic(shape[d]) && shape[d] % block[d]))
+      return fail(loc, "block of " + Twine(block[d]) +
+                           " does not divide dimension " + Twine(d) +
+                           " of extent " + Twine(shape[d]));
     if (!ShapedType::isDynamic(shape[d]))
       shape[d] /= block[d];
   }
@@ -277,21 +298,23 @@ LogicalResult BlockReduceOp::inferReturnTypes(MLIRContext *, std::optional<Locat
 }
 LogicalResult BlockReduceOp::verify() {
   if (getKind() == ReduceKind::sum)
-    return emitOpError("kind sum, expected max, min or amax: block sums have no "
-                       "canonical order");
+    return emitOpError(
+        "kind sum, expected max, min or amax: block sums have no "
+        "canonical order");
   return checkBlock(*this, getBlock(), tensorOf(getSource()).getRank());
 }
 
 LogicalResult BlockBroadcastOp::inferReturnTypes(
-    MLIRContext *, std::optional<Location> loc, ValueRange operands, DictionaryAttr attrs,
-    OpaqueProperties properties, RegionRange regions, SmallVectorImpl<Type> &types) {
+    MLIRContext *, std::optional<Location> loc, ValueRange operands,
+    DictionaryAttr attrs, OpaqueProperties properties, RegionRange regions,
+    SmallVectorImpl<Type> &types) {
   Adaptor adaptor(operands, attrs, properties, regions);
   auto in = cast<RankedTensorType>(operands[0].getType());
   Shape shape(in.getShape());
   ArrayRef<int64_t> block = adaptor.getBlock();
   if (block.size() != shape.size())
-    return fail(loc, "block has " + Twine(block.size()) + " extents, expected " +
-                         Twine(shape.size()));
+    return fail(loc, "block has " + Twine(block.size()) +
+                         " extents, expected " + Twine(shape.size()));
   for (size_t d = 0; d < shape.size(); ++d)
     if (!ShapedType::isDynamic(shape[d]))
       shape[d] *= block[d];
@@ -315,11 +338,11 @@ LogicalResult EncodeOp::verify() {
 // Scales, casts, norms
 //===----------------------------------------------------------------------===//
 
-LogicalResult BlockScaleOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
-                                             ValueRange operands, DictionaryAttr attrs,
-                                             OpaqueProperties properties,
-                                             RegionRange regions,
-                                             SmallVectorImpl<Type> &types) {
+LogicalResult
+BlockScaleOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                               ValueRange operands, DictionaryAttr attrs,
+                               OpaqueProperties properties, RegionRange regions,
+                               SmallVectorImpl<Type> &types) {
   Adaptor adaptor(operands, attrs, properties, regions);
   auto in = cast<RankedTensorType>(operands[0].getType());
   FailureOr<Shape> shape =
@@ -334,7 +357,8 @@ LogicalResult BlockScaleOp::verify() {
 }
 
 template <typename Op>
-static LogicalResult verifyScaled(Op op, Value wide, Value narrow, Value scale) {
+static LogicalResult verifyScaled(Op op, Value wide, Value narrow,
+                                  Value scale) {
   FormatAttr format = op.getFormat();
   FailureOr<Shape> shape =
       scaleShape(op.getLoc(), tensorOf(wide).getShape(), op.getAxis(), format);
@@ -352,40 +376,41 @@ static LogicalResult inferCast(Adaptor adaptor, SmallVectorImpl<Type> &types) {
   return inferTensor(types, in.getShape(), adaptor.getFormat().getElem());
 }
 
-LogicalResult CastFp4Op::inferReturnTypes(MLIRContext *, std::optional<Location>,
-                                          ValueRange operands, DictionaryAttr attrs,
-                                          OpaqueProperties properties,
-                                          RegionRange regions,
-                                          SmallVectorImpl<Type> &types) {
+LogicalResult
+CastFp4Op::inferReturnTypes(MLIRContext *, std::optional<Location>,
+                            ValueRange operands, DictionaryAttr attrs,
+                            OpaqueProperties properties, RegionRange regions,
+                            SmallVectorImpl<Type> &types) {
   return inferCast(Adaptor(operands, attrs, properties, regions), types);
 }
 LogicalResult CastFp4Op::verify() {
   if (!isa<Float4E2M1FNType>(getFormat().getElem()))
-    return emitOpError("format ") << getFormat().getName()
-                                  << " has elements of type " << getFormat().getElem()
-                                  << ", expected f4E2M1FN";
+    return emitOpError("format ")
+           << getFormat().getName() << " has elements of type "
+           << getFormat().getElem() << ", expected f4E2M1FN";
   return verifyScaled(*this, getSource(), getResult(), getScale());
 }
 
-LogicalResult CastFp8Op::inferReturnTypes(MLIRContext *, std::optional<Location>,
-                                          ValueRange operands, DictionaryAttr attrs,
-                                          OpaqueProperties properties,
-                                          RegionRange regions,
-                                          SmallVectorImpl<Type> &types) {
+LogicalResult
+CastFp8Op::inferReturnTypes(MLIRContext *, std::optional<Location>,
+                            ValueRange operands, DictionaryAttr attrs,
+                            OpaqueProperties properties, RegionRange regions,
+                            SmallVectorImpl<Type> &types) {
   return inferCast(Adaptor(operands, attrs, properties, regions), types);
 }
 LogicalResult CastFp8Op::verify() {
   if (getFormat().getElem().getIntOrFloatBitWidth() != 8)
-    return emitOpError("format ") << getFormat().getName()
-                                  << " has elements of type " << getFormat().getElem()
-                                  << ", expected an 8-bit type";
+    return emitOpError("format ")
+           << getFormat().getName() << " has elements of type "
+           << getFormat().getElem() << ", expected an 8-bit type";
   return verifyScaled(*this, getSource(), getResult(), getScale());
 }
 
 LogicalResult DequantizeOp::inferReturnTypes(MLIRContext *context,
                                              std::optional<Location>,
-                                             ValueRange operands, DictionaryAttr,
-                                             OpaqueProperties, RegionRange,
+                                             ValueRange operands,
+                                             DictionaryAttr, OpaqueProperties,
+                                             RegionRange,
                                              SmallVectorImpl<Type> &types) {
   auto in = cast<RankedTensorType>(operands[0].getType());
   return inferTensor(types, in.getShape(), Float32Type::get(context));
@@ -419,7 +444,8 @@ LogicalResult RmsNormOp::verify() {
 
 LogicalResult SwizzleScalesOp::inferReturnTypes(MLIRContext *,
                                                 std::optional<Location> loc,
-                                                ValueRange operands, DictionaryAttr,
+                                                ValueRange operands,
+                                                DictionaryAttr,
                                                 OpaqueProperties, RegionRange,
                                                 SmallVectorImpl<Type> &types) {
   auto in = dyn_cast<RankedTensorType>(operands[0].getType());
@@ -435,7 +461,8 @@ LogicalResult SwizzleScalesOp::inferReturnTypes(MLIRContext *,
 LogicalResult SwizzleScalesOp::verify() {
   if (tensorOf(getSource()).getElementTypeBitWidth() != 8)
     return emitOpError("source has element type ")
-           << tensorOf(getSource()).getElementType() << ", expected a one-byte scale";
+           << tensorOf(getSource()).getElementType()
+           << ", expected a one-byte scale";
   return success();
 }
 
@@ -443,8 +470,8 @@ LogicalResult SwizzleScalesOp::verify() {
 // Words
 //===----------------------------------------------------------------------===//
 
-static LogicalResult checkWords(Operation *op, VectorType regs, VectorType words,
-                                int64_t bits, int64_t group) {
+static LogicalResult checkWords(Operation *op, VectorType regs,
+                                VectorType words, int64_t bits, int64_t group) {
   if (group <= 0 || bits * group > 32 || !llvm::isPowerOf2_64(group))
     return op->emitOpError("group ")
            << group << " of " << bits << "-bit codes does not fit a word";

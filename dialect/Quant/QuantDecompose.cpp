@@ -1,0 +1,305 @@
+//===- QuantDecompose.cpp - What the aggregate operations compute ---------===//
+//
+// The definitions of the scaling modes as operations on tiles, one rounding for
+// each. Everything is f32, round to nearest even, uncontracted; division and
+// square root are correctly rounded.
+//
+// Minima against a constant are compare and select, `v < c ? v : c`, which is
+// fmin for c that is no NaN: a NaN compares false and gives c. It is also the
+// definition of x86's vminps and needs none of the fix-ups of arith.minnumf.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dither/Dialect/Quant/QuantDecompose.h"
+#include "dither/Dialect/Quant/QuantOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/bit.h"
+#include <limits>
+
+using namespace mlir;
+
+namespace dither::quant {
+
+namespace {
+
+constexpr float kMaxFloat = std::numeric_limits<float>::max();
+
+/// f32 arithmetic on tiles of any shape. Constants take the shape of the other
+/// operand; a rank-0 operand is repeated over the other one.
+class Arith {
+public:
+  Arith(OpBuilder &b, Location loc) : b(b), loc(loc) {}
+
+  Value splat(Value like, float v) {
+    auto type = shapeOf(like).clone(b.getF32Type());
+    return arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(type, b.getF32FloatAttr(v)));
+  }
+  Value splatBits(Value like, uint32_t v) {
+    auto type = shapeOf(like).clone(b.getI32Type());
+    return arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(type, b.getI32IntegerAttr(int32_t(v))));
+  }
+  /// `v` in the shape of `like`.
+  Value repeat(Value v, Value like) {
+    auto type = shapeOf(like).clone(
+        cast<RankedTensorType>(v.getType()).getElementType());
+    if (v.getType() == type)
+      return v;
+    return BroadcastOp::create(b, loc, type, v);
+  }
+  Value mul(Value x, Value y) {
+    return arith::MulFOp::create(b, loc, x, repeat(y, x));
+  }
+  Value mul(Value x, float y) { return mul(x, splat(x, y)); }
+  Value div(Value x, Value y) {
+    return arith::DivFOp::create(b, loc, x, repeat(y, x));
+  }
+  Value div(float x, Value y) { return div(splat(y, x), y); }
+  Value add(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
+  Value add(Value x, float y) { return add(x, splat(x, y)); }
+  Value equal(Value x, float y) {
+    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x,
+                                 splat(x, y));
+  }
+  Value select(Value condition, Value x, Value y) {
+    return arith::SelectOp::create(b, loc, condition, x, y);
+  }
+  /// fmin(x, y), and fmax(x, y), for a constant y.
+  Value min(Value x, float y) { return pick(x, y, arith::CmpFPredicate::OLT); }
+  Value max(Value x, float y) { return pick(x, y, arith::CmpFPredicate::OGT); }
+  Value bits(Value x) {
+    return arith::BitcastOp::create(b, loc, shapeOf(x).clone(b.getI32Type()),
+                                    x);
+  }
+  Value fromBits(Value x) {
+    return arith::BitcastOp::create(b, loc, shapeOf(x).clone(b.getF32Type()),
+                                    x);
+  }
+  /// Any float type to f32, exactly.
+  Value widen(Value x) {
+    Type elem = shapeOf(x).getElementType();
+    if (elem.isF32())
+      return x;
+    auto type = shapeOf(x).clone(b.getF32Type());
+    if (elem.getIntOrFloatBitWidth() >= 16)
+      return arith::ExtFOp::create(b, loc, type, x);
+    return DecodeOp::create(b, loc, type, x);
+  }
+  static RankedTensorType shapeOf(Value v) {
+    return cast<RankedTensorType>(v.getType());
+  }
+
+  OpBuilder &b;
+  Location loc;
+
+private:
+  Value pick(Value x, float y, arith::CmpFPredicate predicate) {
+    Value limit = splat(x, y);
+    Value holds = arith::CmpFOp::create(b, loc, predicate, x, limit);
+    return select(holds, x, limit);
+  }
+};
+
+/// Extents of a block along `axis` of a tile of rank 1 or 2.
+SmallVector<int64_t> blockOf(FormatAttr format, int64_t axis, Value tile) {
+  return format.getBlockExtents(axis, Arith::shapeOf(tile).getRank());
+}
+
+Value repeatOverBlocks(Arith &a, Value perBlock, FormatAttr format,
+                       int64_t axis, Value like) {
+  auto type =
+      Arith::shapeOf(like).clone(Arith::shapeOf(perBlock).getElementType());
+  return BlockBroadcastOp::create(a.b, a.loc, type, perBlock,
+                                  blockOf(format, axis, like));
+}
+
+/// NVFP4's global encode scale from the tensor amax G: min(2688 / G, FMAX), and
+/// 1 where that is 0 (G infinite) or G is 0. 2688 = 448 * 6.
+Value globalEncodeScale(Arith &a, Value amax) {
+  Value quotient = a.min(a.div(2688.0f, amax), kMaxFloat);
+  Value one = a.splat(amax, 1.0f);
+  Value scale = a.select(a.equal(quotient, 0.0f), one, quotient);
+  return a.select(a.equal(amax, 0.0f), one, scale);
+}
+
+/// `order = te` is the only expression order with a decomposition so far.
+bool hasOrder(Operation *op, FormatAttr format) {
+  if (!format.getTensorScale() || format.getOrder() == ScaleOrder::te)
+    return true;
+  op->emitOpError("has no decomposition for order = ")
+      << stringifyScaleOrder(format.getOrder()) << ", expected te";
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Scales
+//===----------------------------------------------------------------------===//
+
+/// The largest of `amax` whose exponent field, less emax, is the shared
+/// exponent: bits below emax + 1 become a zero field, infinity keeps its field
+/// of all ones.
+Value sharedExponentBits(Arith &a, Value amax, FormatAttr format) {
+  Value bits = a.bits(amax);
+  OpBuilder &b = a.b;
+  uint32_t down = uint32_t(format.getElemEmax()) << 23;
+  switch (format.getScaleRounding()) {
+  case ScaleRounding::floor:
+  case ScaleRounding::rceil:
+    break;
+  case ScaleRounding::ceil:
+    bits = arith::AddIOp::create(b, a.loc, bits, a.splatBits(amax, 0x7FFFFF));
+    break;
+  case ScaleRounding::even: {
+    // Half of the last bit that the element keeps, added before the field is
+    // taken.
+    unsigned mantissa =
+        cast<FloatType>(format.getElem()).getFPMantissaWidth() - 1;
+    bits = arith::AddIOp::create(b, a.loc, bits,
+                                 a.splatBits(amax, 1u << (22 - mantissa)));
+    break;
+  }
+  }
+  Value floorOf = a.splatBits(amax, down);
+  Value clamped = arith::MaxSIOp::create(b, a.loc, bits, floorOf);
+  Value lowered = arith::SubIOp::create(b, a.loc, clamped, floorOf);
+  Value infinity = a.splatBits(amax, 0x7F800000);
+  Value infinite = arith::CmpIOp::create(b, a.loc, arith::CmpIPredicate::sge,
+                                         a.bits(amax), infinity);
+  return a.fromBits(a.select(infinite, infinity, lowered));
+}
+
+/// Scale codes from the amax of each block.
+Value scaleCodes(Arith &a, Value amax, Value tensorAmax, FormatAttr format) {
+  OpBuilder &b = a.b;
+  auto type = Arith::shapeOf(amax).clone(format.getScale());
+  if (format.getTensorScale()) {
+    Value encode = globalEncodeScale(a, a.widen(tensorAmax));
+    Value factor = a.mul(encode, 1.0f / 6.0f);
+    Value scaled = a.min(a.mul(amax, factor), kMaxFloat);
+    return EncodeOp::create(b, a.loc, type, scaled, E8M0ModeAttr());
+  }
+  if (format.getScaleRounding() == ScaleRounding::rceil) {
+    Value scaled = a.mul(amax, 1.0f / float(format.getElemMax()));
+    return EncodeOp::create(b, a.loc, type, scaled,
+                            E8M0ModeAttr::get(b.getContext(), E8M0Mode::rceil));
+  }
+  return EncodeOp::create(b, a.loc, type, sharedExponentBits(a, amax, format),
+                          E8M0ModeAttr::get(b.getContext(), E8M0Mode::floor));
+}
+
+struct DecomposeBlockScale
+    : DecomposableOpInterface::ExternalModel<DecomposeBlockScale,
+                                             BlockScaleOp> {
+  FailureOr<SmallVector<Value>> decompose(Operation *o, OpBuilder &b) const {
+    auto op = cast<BlockScaleOp>(o);
+    if (!hasOrder(o, op.getFormat()))
+      return failure();
+    Arith a(b, op.getLoc());
+    Value x = a.widen(op.getSource());
+    Value amax = BlockReduceOp::create(
+        b, op.getLoc(), op.getScale().getType().clone(b.getF32Type()),
+        ReduceKind::amax, x, blockOf(op.getFormat(), op.getAxis(), x));
+    return SmallVector<Value>{
+        scaleCodes(a, amax, op.getTensorAmax(), op.getFormat())};
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Codes and values
+//===----------------------------------------------------------------------===//
+
+/// What elements of a block are multiplied by before they are rounded.
+Value multiplier(Arith &a, Value scale, Value tensorAmax, FormatAttr format) {
+  if (!format.getTensorScale())
+    return E8M0InverseOp::create(
+        a.b, a.loc, Arith::shapeOf(scale).clone(a.b.getF32Type()), scale);
+  Value decode = a.div(1.0f, globalEncodeScale(a, a.widen(tensorAmax)));
+  return a.min(a.div(1.0f, a.mul(a.widen(scale), decode)), kMaxFloat);
+}
+
+template <typename CastOp>
+struct DecomposeCast
+    : DecomposableOpInterface::ExternalModel<DecomposeCast<CastOp>, CastOp> {
+  FailureOr<SmallVector<Value>> decompose(Operation *o, OpBuilder &b) const {
+    auto op = cast<CastOp>(o);
+    FormatAttr format = op.getFormat();
+    if (!hasOrder(o, format))
+      return failure();
+    Arith a(b, op.getLoc());
+    Value x = a.widen(op.getSource());
+    Value factor = multiplier(a, op.getScale(), op.getTensorAmax(), format);
+    Value scaled =
+        a.mul(x, repeatOverBlocks(a, factor, format, op.getAxis(), x));
+    auto type = Arith::shapeOf(x).clone(format.getElem());
+    return SmallVector<Value>{
+        EncodeOp::create(b, op.getLoc(), type, scaled, E8M0ModeAttr())};
+  }
+};
+
+struct DecomposeDequantize
+    : DecomposableOpInterface::ExternalModel<DecomposeDequantize,
+                                             DequantizeOp> {
+  FailureOr<SmallVector<Value>> decompose(Operation *o, OpBuilder &b) const {
+    auto op = cast<DequantizeOp>(o);
+    FormatAttr format = op.getFormat();
+    Arith a(b, op.getLoc());
+    Value factor = a.widen(op.getScale());
+    if (format.getTensorScale())
+      factor =
+          a.mul(a.mul(factor, a.widen(op.getTensorAmax())), 1.0f / 2688.0f);
+    Value x = a.widen(op.getSource());
+    return SmallVector<Value>{
+        a.mul(x, repeatOverBlocks(a, factor, format, op.getAxis(), x))};
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Norms
+//===----------------------------------------------------------------------===//
+
+struct DecomposeRmsNorm
+    : DecomposableOpInterface::ExternalModel<DecomposeRmsNorm, RmsNormOp> {
+  FailureOr<SmallVector<Value>> decompose(Operation *o, OpBuilder &b) const {
+    auto op = cast<RmsNormOp>(o);
+    Location loc = op.getLoc();
+    Arith a(b, loc);
+    Value x = a.widen(op.getSource());
+    auto type = Arith::shapeOf(x);
+    int64_t columns = type.getDimSize(1);
+    Value squares = a.mul(x, x);
+    auto columnType =
+        RankedTensorType::get({type.getDimSize(0), 1}, b.getF32Type());
+    Value sum =
+        ReduceOp::create(b, loc, columnType, ReduceKind::sum, squares, 1);
+    Value mean = a.mul(sum, 1.0f / float(columns));
+    Value root =
+        math::SqrtOp::create(b, loc, a.add(mean, op.getEps().convertToFloat()));
+    Value rsigma = a.div(1.0f, root);
+
+    Value gamma = a.widen(op.getGamma());
+    if (op.getZeroCenteredGamma())
+      gamma = a.add(gamma, 1.0f);
+    Value row = ReshapeOp::create(
+        b, loc, RankedTensorType::get({1, columns}, b.getF32Type()), gamma);
+    Value y = a.mul(a.repeat(row, x), a.mul(a.repeat(rsigma, x), x));
+    return SmallVector<Value>{y, rsigma};
+  }
+};
+
+} // namespace
+
+void registerDecomposeInterfaceExternalModels(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, QuantDialect *) {
+    context->getOrLoadDialect<arith::ArithDialect>();
+    context->getOrLoadDialect<math::MathDialect>();
+    BlockScaleOp::attachInterface<DecomposeBlockScale>(*context);
+    CastFp4Op::attachInterface<DecomposeCast<CastFp4Op>>(*context);
+    CastFp8Op::attachInterface<DecomposeCast<CastFp8Op>>(*context);
+    DequantizeOp::attachInterface<DecomposeDequantize>(*context);
+    RmsNormOp::attachInterface<DecomposeRmsNorm>(*context);
+  });
+}
+
+} // namespace dither::quant
