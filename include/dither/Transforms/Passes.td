@@ -1,0 +1,125 @@
+//===- Passes.td - Transformations of tile programs --------*- tablegen -*-===//
+//
+// In alphabetical order. Each description says what the pass requires, what it
+// guarantees and what it declines; the order of passes is in Pipelines.h.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DITHER_TRANSFORMS_PASSES
+#define DITHER_TRANSFORMS_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def DitherAssignLayouts : Pass<"dither-assign-layouts", "::mlir::func::FuncOp"> {
+  let summary = "give every tile value of a kernel a layout";
+  let description = [{
+    Requires: decomposed kernels whose tiles fit one fragment; `quant.target` on
+    the module, num_warps in `quant.config` for GPU targets.
+    Guarantees: every tile value carries a #quant.layout; wherever two disagree or
+    a store would be narrow there is a quant.convert_layout.
+    Declines: kernels that carry layouts already, which are left alone.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+def DitherDecomposeOps : Pass<"dither-decompose-ops", "::mlir::func::FuncOp"> {
+  let summary = "replace aggregate operations by elementwise ones and reductions";
+  let description = [{
+    Requires: tile programs or whole-tensor programs.
+    Guarantees: no block_scale, cast_fp4, cast_fp8, dequantize or rms_norm is
+    left; the arithmetic of each is that of its definition, operation by
+    operation, in f32 without contraction.
+    Declines: formats without a decomposition, with an error.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
+def DitherDistribute : Pass<"dither-distribute", "::mlir::ModuleOp"> {
+  let summary = "rewrite kernels as the program of one lane";
+  let description = [{
+    Requires: kernels in which every tile value carries a layout.
+    Guarantees: no tensor and no memref is left. Tiles are vectors of registers,
+    narrow types are words, program ids are block indices (GPU) or a loop over the
+    range given (CPU); the arguments follow the kernel ABI (docs/architecture.md). Attributes
+    `quant.num_threads`, `quant.shared_bytes` and `quant.params` describe the launch.
+    Declines: functions without `quant.kernel`, kernels that are distributed already.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect",
+    "::mlir::ub::UBDialect", "::mlir::vector::VectorDialect"];
+}
+
+def DitherSelectConfig : Pass<"dither-select-config", "::mlir::func::FuncOp"> {
+  let summary = "choose fragment, warps and tile for each kernel";
+  let description = [{
+    Requires: functions with `quant.kernel`, or whole-tensor functions (results
+    of tensor type), in a module with `quant.target` (default: host).
+    Guarantees: `quant.config = {fragment = array<i64: rows, columns>, num_warps
+    = n : i64, tile = array<i64: rows, columns>}`, a function of the IR and of
+    the target only. `tile` is what dither-tile-to-grid uses where it is given
+    no sizes.
+    Declines: functions that have a `quant.config`, which is left alone.
+  }];
+  let options = [
+    Option<"remarks", "remarks", "bool", "false",
+           "report each choice as a remark">
+  ];
+}
+
+def DitherTileToFragments : Pass<"dither-tile-to-fragments", "::mlir::func::FuncOp"> {
+  let summary = "cover tiles with loops over parts that fit in registers";
+  let description = [{
+    Requires: decomposed kernels; `quant.config` with a fragment, or the option.
+    Guarantees: no tile value has more rows or columns than the fragment, except
+    where a block is taller or wider than it. Loops over rows hold the loops
+    over columns; what does not depend on a loop is outside it; a loop with one
+    iteration is not made. Sums over more than one fragment keep the canonical
+    order (docs/architecture.md, Order of sums).
+    Declines: blocks whose tiles fit in one fragment. Tiles carried by loops that
+    do not fit, and dimensions that leave a remainder smaller than a block, are
+    errors.
+  }];
+  let options = [
+    ListOption<"fragment", "fragment", "int64_t",
+               "rows and columns, instead of those in quant.config">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def DitherTileToGrid : Pass<"dither-tile-to-grid", "::mlir::func::FuncOp"> {
+  let summary = "make a tile program of a whole-tensor program";
+  let description = [{
+    Requires: a function whose arguments and results are ranked tensors or
+    scalars. Only the leading dimension may be dynamic.
+    Guarantees: a kernel (`quant.kernel`) with a memref for each tensor argument
+    and, after them, one for each result. Program id x counts tiles along rows,
+    y along columns; `quant.grid` names the extents. Scale outputs in the 128x4
+    order are written with their padding.
+    Declines: kernels and functions without tensor results.
+  }];
+  let options = [
+    ListOption<"tileSizes", "tile-sizes", "int64_t",
+               "rows and columns of a tile; 0 or nothing takes whole rows">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::memref::MemRefDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def DitherVersionBounds : Pass<"dither-version-bounds", "::mlir::func::FuncOp"> {
+  let summary = "make a copy of the body for programs that stay in bounds";
+  let description = [{
+    Requires: kernels.
+    Guarantees: accesses that are in bounds whatever the program id carry
+    `in_bounds`. Where the bounds of others can be checked before the body runs,
+    the body becomes the two branches of an scf.if: one in which those carry
+    `in_bounds` too, and the original.
+    Declines: accesses whose offsets are computed inside loops or branches or from
+    memory; they stay masked. Kernels with no access to check.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
+#endif // DITHER_TRANSFORMS_PASSES

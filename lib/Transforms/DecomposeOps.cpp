@@ -1,0 +1,40 @@
+//===- DecomposeOps.cpp - Aggregates become elementwise operations --------===//
+
+#include "dither/Dialect/Quant/QuantOps.h"
+#include "dither/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Pass/Pass.h"
+
+namespace dither::transforms {
+#define GEN_PASS_DEF_DITHERDECOMPOSEOPS
+#include "dither/Transforms/Passes.h.inc"
+} // namespace dither::transforms
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+namespace {
+struct DitherDecomposeOps : impl::DitherDecomposeOpsBase<DitherDecomposeOps> {
+  void runOnOperation() override {
+    SmallVector<quant::DecomposableOpInterface> aggregates;
+    getOperation().walk(
+        [&](quant::DecomposableOpInterface op) { aggregates.push_back(op); });
+    IRRewriter rewriter(&getContext());
+    for (quant::DecomposableOpInterface op : aggregates) {
+      rewriter.setInsertionPoint(op);
+      FailureOr<SmallVector<Value>> parts = op.decompose(rewriter);
+      if (failed(parts)) {
+        op->emitOpError("has no decomposition");
+        return signalPassFailure();
+      }
+      rewriter.replaceOp(op, *parts);
+    }
+  }
+};
+} // namespace
+
+} // namespace dither::transforms

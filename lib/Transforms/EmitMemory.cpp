@@ -1,0 +1,776 @@
+//===- EmitMemory.cpp - Tile loads and stores -----------------------------===//
+//
+// A lane (GPU) or a run of neighbouring lanes (CPU) moves as many contiguous
+// bytes per access as the layout and the known alignment allow. Accesses that
+// may leave the tensor are guarded element by element, or vector by vector
+// where the extents divide.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Emitter.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+#include <numeric>
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+namespace {
+
+int64_t elemBits(Type elem) { return elem.getIntOrFloatBitWidth(); }
+
+bool isFree(const Coord &c) {
+  return llvm::all_of(c, [](int64_t v) { return v == 0; });
+}
+
+/// Address arithmetic and bounds of one tile access, shared by both targets.
+class Access {
+public:
+  Access(Emitter &e, const TileAccess &a)
+      : e(e), a(a), bits(elemBits(a.mem.elem)), rank(a.layout.rank()) {
+    origin = e.i64(0);
+    for (int64_t d = 0; d < rank; ++d)
+      origin = add(origin,
+                   mul(a.index[d], a.mem.strides[d], a.mem.staticStrides[d]));
+  }
+
+  Value add(Value x, Value y) { return e.make<arith::AddIOp>(x, y); }
+  Value mul(Value x, Value stride, int64_t known) {
+    return known == 1 ? x : Value(e.make<arith::MulIOp>(x, stride));
+  }
+  /// Offset in elements of the coordinate `dynamic + fixed` inside the tile.
+  Value offset(ArrayRef<Value> dynamic, const Coord &fixed) {
+    Value sum = origin;
+    int64_t constant = 0;
+    for (int64_t d = 0; d < rank; ++d) {
+      if (!dynamic.empty() && dynamic[d])
+        sum =
+            add(sum, mul(dynamic[d], a.mem.strides[d], a.mem.staticStrides[d]));
+      if (!fixed[d])
+        continue;
+      if (ShapedType::isDynamic(a.mem.staticStrides[d]))
+        sum =
+            add(sum, e.make<arith::MulIOp>(a.mem.strides[d], e.i64(fixed[d])));
+      else
+        constant += fixed[d] * a.mem.staticStrides[d];
+    }
+    return constant ? add(sum, e.i64(constant)) : sum;
+  }
+  Value pointer(Value elements) {
+    Value bytes = elements;
+    if (bits == 4)
+      bytes = e.make<arith::ShRUIOp>(elements, e.i64(1));
+    else if (bits != 8)
+      bytes = e.make<arith::MulIOp>(elements, e.i64(bits / 8));
+    return e.make<LLVM::GEPOp>(a.mem.ptr.getType(), e.b.getI8Type(), a.mem.ptr,
+                               ArrayRef<LLVM::GEPArg>{bytes});
+  }
+  /// Bytes that the address of a run starting at a multiple of `step` columns
+  /// is known to be aligned to.
+  int64_t alignment(int64_t step) const {
+    int64_t align = a.mem.align;
+    for (int64_t d = 0; d < rank; ++d) {
+      if (d == rank - 1) {
+        int64_t elems = std::gcd(step, a.divisor[d]);
+        align = std::gcd(align, std::max<int64_t>(1, elems * bits / 8));
+      } else if (a.shape[d] != 1 || a.divisor[d] != 0) {
+        int64_t stride = a.mem.staticStrides[d];
+        int64_t bytes = ShapedType::isDynamic(stride) ? a.mem.strideAlign
+                                                      : stride * bits / 8;
+        align = std::gcd(align, std::max<int64_t>(1, bytes));
+      }
+    }
+    return align & -align;
+  }
+  /// Does the layout reach past the tile (padding registers)?
+  bool padded(int64_t d) const {
+    return a.layout.base[d] * a.layout.repeats[d] > a.shape[d];
+  }
+  /// Extent left along d for a coordinate of the tile, as an i64 limit on that
+  /// coordinate; nothing if no access can leave.
+  Value limit(int64_t d) {
+    Value room;
+    if (!a.inBounds)
+      room = e.make<arith::SubIOp>(a.mem.sizes[d], a.index[d]);
+    if (padded(d)) {
+      Value extent = e.i64(a.shape[d]);
+      room = room ? Value(e.make<arith::MinSIOp>(room, extent)) : extent;
+    }
+    return room;
+  }
+
+  Emitter &e;
+  const TileAccess &a;
+  int64_t bits, rank;
+  Value origin;
+};
+
+//===----------------------------------------------------------------------===//
+// CPU: runs of neighbouring lanes
+//===----------------------------------------------------------------------===//
+
+/// The registers of a tile in memory order: vectors of 16 units (words or
+/// values) such that unit u belongs to lane u / perLane.
+class SimdAccess : public Access {
+public:
+  SimdAccess(Emitter &e, const TileAccess &a) : Access(e, a) {
+    contiguous = int64_t(1) << a.layout.contiguousBits();
+    group = bits < 32 ? wordGroup(a.layout, bits) : 1;
+    perLane = contiguous / group;
+    // More units per lane than lanes would split a lane over vectors.
+    perLane = std::min(perLane, kSimdLanes);
+    unitBits = group * bits;
+    for (auto [i, c] : llvm::enumerate(a.layout.lane))
+      if (isFree(c))
+        copies |= int64_t(1) << i;
+    for (int64_t d = 0; d < rank; ++d)
+      limits.push_back(limit(d));
+  }
+
+  struct Run {
+    int64_t unit, units; // position in the vector and length, in units
+    Coord coord;         // of the first element
+  };
+  /// Maximal contiguous runs of vector `part` of the register group at `reg`.
+  SmallVector<Run> runs(int64_t reg, int64_t part) const {
+    SmallVector<Run> out;
+    int64_t lanesPerPart = kSimdLanes / perLane;
+    int64_t last = rank - 1;
+    int64_t step = perLane * group;
+    for (int64_t l = part * lanesPerPart; l < (part + 1) * lanesPerPart; ++l) {
+      if (l & copies)
+        continue;
+      Coord c = a.layout.coord(reg, l);
+      if (!out.empty() && rank) {
+        Run &r = out.back();
+        Coord next = r.coord;
+        next[last] += r.units * group;
+        if (next == c &&
+            r.unit + r.units == (l - part * lanesPerPart) * perLane) {
+          r.units += perLane;
+          continue;
+        }
+      }
+      (void)step;
+      out.push_back({(l - part * lanesPerPart) * perLane, perLane, c});
+    }
+    // Powers of two only: a run of 3 becomes 2 + 1.
+    SmallVector<Run> pieces;
+    for (Run r : out)
+      while (r.units) {
+        int64_t n = llvm::bit_floor(uint64_t(r.units));
+        pieces.push_back({r.unit, n, r.coord});
+        r.unit += n;
+        r.units -= n;
+        if (rank)
+          r.coord[last] += n * group;
+      }
+    return pieces;
+  }
+
+  /// Elements of a run that exist, as an i32 in [0, count]; nothing if all do.
+  Value remaining(const Run &r) {
+    int64_t count = r.units * group, last = rank - 1;
+    if (!rank)
+      return {};
+    Value rem, outside;
+    for (int64_t d = 0; d < rank; ++d) {
+      if (!limits[d])
+        continue;
+      if (a.inBounds && d != last && r.coord[d] < a.shape[d])
+        continue;
+      if (a.inBounds && d == last && r.coord[d] + count <= a.shape[d])
+        continue;
+      if (d == last) {
+        rem = e.make<arith::SubIOp>(limits[d], e.i64(r.coord[d]));
+      } else {
+        Value past = e.make<arith::CmpIOp>(arith::CmpIPredicate::sge,
+                                           e.i64(r.coord[d]), limits[d]);
+        outside = outside ? Value(e.make<arith::OrIOp>(outside, past)) : past;
+      }
+    }
+    if (!rem && !outside)
+      return {};
+    if (!rem)
+      rem = e.i64(count);
+    rem = e.make<arith::MaxSIOp>(e.make<arith::MinSIOp>(rem, e.i64(count)),
+                                 e.i64(0));
+    if (outside)
+      rem = e.make<arith::SelectOp>(outside, e.i64(0), rem);
+    return e.make<arith::TruncIOp>(e.b.getI32Type(), rem);
+  }
+
+  Type unitType() const {
+    if (bits == 32)
+      return a.mem.elem;
+    return e.b.getIntegerType(unitBits);
+  }
+  int64_t memoryBits() const { return std::max<int64_t>(8, bits); }
+  /// Mask over the bytes (or elements) of `count` elements of a run.
+  Value mask(Value rem, int64_t count) {
+    int64_t lanes = count * bits / memoryBits();
+    if (bits == 4)
+      rem = e.make<arith::ShRUIOp>(e.make<arith::AddIOp>(rem, e.i32(1)),
+                                   e.i32(1));
+    SmallVector<int32_t> iota(lanes);
+    std::iota(iota.begin(), iota.end(), 0);
+    auto type = VectorType::get({lanes}, e.b.getI32Type());
+    Value index = e.make<arith::ConstantOp>(cast<TypedAttr>(
+        Attribute(DenseElementsAttr::get(type, ArrayRef<int32_t>(iota)))));
+    return e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, index,
+                                 e.make<vector::BroadcastOp>(type, rem));
+  }
+  Type memoryType(int64_t count) const {
+    Type elem = bits == 32 ? a.mem.elem : e.b.getIntegerType(memoryBits());
+    return VectorType::get({count * bits / memoryBits()}, elem);
+  }
+
+  Value loadRun(const Run &r) {
+    Value ptr = pointer(offset({}, r.coord));
+    int64_t align = std::max<int64_t>(1, memoryBits() / 8);
+    auto type = VectorType::get({r.units}, unitType());
+    Value rem = remaining(r);
+    Value v;
+    if (!rem) {
+      v = e.make<LLVM::LoadOp>(type, ptr, align);
+    } else {
+      int64_t count = r.units * group;
+      Type mem = memoryType(count);
+      Value zero =
+          e.make<arith::ConstantOp>(cast<TypedAttr>(e.b.getZeroAttr(mem)));
+      v = e.make<LLVM::MaskedLoadOp>(mem, ptr, mask(rem, count), zero, align);
+      if (mem != type)
+        v = e.make<vector::BitCastOp>(type, v);
+    }
+    if (unitBits < 32)
+      v = e.make<arith::ExtUIOp>(VectorType::get({r.units}, e.b.getI32Type()),
+                                 v);
+    return v;
+  }
+
+  void storeRun(const Run &r, Value v) {
+    Value ptr = pointer(offset({}, r.coord));
+    int64_t align = std::max<int64_t>(1, memoryBits() / 8);
+    if (unitBits < 32)
+      v = e.make<arith::TruncIOp>(VectorType::get({r.units}, unitType()), v);
+    Value rem = remaining(r);
+    if (!rem) {
+      e.make<LLVM::StoreOp>(v, ptr, align);
+      return;
+    }
+    int64_t count = r.units * group;
+    Type mem = memoryType(count);
+    if (v.getType() != mem)
+      v = e.make<vector::BitCastOp>(cast<VectorType>(mem), v);
+    e.make<LLVM::MaskedStoreOp>(v, ptr, mask(rem, count), align);
+  }
+
+  /// Statically outside the tile: padding registers.
+  bool dead(const Run &r) const {
+    for (int64_t d = 0; d < rank; ++d)
+      if (r.coord[d] >= a.shape[d])
+        return true;
+    return false;
+  }
+
+  int64_t contiguous, group, perLane, unitBits, copies = 0;
+  SmallVector<Value> limits;
+};
+
+/// Register `index[l]` of the concatenation of `sources` for every lane.
+Value gather(Emitter &e, ArrayRef<Value> sources, ArrayRef<int64_t> index) {
+  Value acc;
+  for (size_t s = 0; s < sources.size(); ++s) {
+    bool used = false;
+    SmallVector<int64_t> pick;
+    for (auto [l, i] : llvm::enumerate(index)) {
+      bool mine = i / kSimdLanes == int64_t(s);
+      used |= mine;
+      int64_t lane = i % kSimdLanes;
+      pick.push_back(mine ? (acc ? kSimdLanes : 0) + lane : int64_t(l));
+    }
+    if (!used)
+      continue;
+    acc = acc ? e.permute(acc, sources[s], pick)
+              : e.permute(sources[s], sources[s], pick);
+  }
+  return acc;
+}
+
+FailureOr<Value> loadSimd(Emitter &e, const TileAccess &a) {
+  SimdAccess s(e, a);
+  if (s.unitBits < 8)
+    return failure();
+  Type regElem = s.bits < 32 ? Type(e.b.getI32Type()) : a.mem.elem;
+  auto regType = VectorType::get({kSimdLanes}, regElem);
+  Value zero =
+      e.make<arith::ConstantOp>(cast<TypedAttr>(e.b.getZeroAttr(regType)));
+  SmallVector<Value> out(a.layout.numRegs() / s.group);
+  int64_t regsPerStep = s.perLane * s.group;
+  for (int64_t reg = 0; reg < a.layout.numRegs(); reg += regsPerStep) {
+    SmallVector<Value> parts;
+    for (int64_t p = 0; p < s.perLane; ++p) {
+      Value part = zero;
+      for (const auto &r : s.runs(reg, p)) {
+        if (s.dead(r))
+          continue;
+        Value v = s.loadRun(r);
+        if (r.units == kSimdLanes)
+          part = v;
+        else
+          part = e.make<vector::InsertStridedSliceOp>(
+              v, part, ArrayRef<int64_t>{r.unit}, ArrayRef<int64_t>{1});
+      }
+      parts.push_back(part);
+    }
+    for (int64_t j = 0; j < s.perLane; ++j) {
+      SmallVector<int64_t> index;
+      // Lanes that hold copies read the lane that was loaded.
+      for (int64_t l = 0; l < kSimdLanes; ++l)
+        index.push_back((l & ~s.copies) * s.perLane + j);
+      out[reg / s.group + j] = gather(e, parts, index);
+    }
+  }
+  return e.pack(out, regElem);
+}
+
+LogicalResult storeSimd(Emitter &e, const TileAccess &a, Value tile) {
+  SimdAccess s(e, a);
+  if (s.unitBits < 8)
+    return failure();
+  SmallVector<Value> regs = e.registers(tile);
+  int64_t regsPerStep = s.perLane * s.group;
+  for (int64_t reg = 0; reg < a.layout.numRegs(); reg += regsPerStep)
+    for (int64_t p = 0; p < s.perLane; ++p) {
+      SmallVector<SimdAccess::Run> runs = s.runs(reg, p);
+      llvm::erase_if(runs, [&](auto &r) { return s.dead(r); });
+      if (runs.empty())
+        continue;
+      SmallVector<Value> sources;
+      for (int64_t j = 0; j < s.perLane; ++j)
+        sources.push_back(regs[reg / s.group + j]);
+      SmallVector<int64_t> index;
+      for (int64_t u = 0; u < kSimdLanes; ++u) {
+        int64_t unit = p * kSimdLanes + u;
+        index.push_back(unit % s.perLane * kSimdLanes + unit / s.perLane);
+      }
+      Value part = gather(e, sources, index);
+      for (const auto &r : runs) {
+        Value v = part;
+        if (r.units < kSimdLanes)
+          v = e.make<vector::ExtractStridedSliceOp>(
+              part, ArrayRef<int64_t>{r.unit}, ArrayRef<int64_t>{r.units},
+              ArrayRef<int64_t>{1});
+        s.storeRun(r, v);
+      }
+    }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// GPU: contiguous registers of a lane
+//===----------------------------------------------------------------------===//
+
+class LaneAccess : public Access {
+public:
+  LaneAccess(Emitter &e, const TileAccess &a) : Access(e, a) {
+    int64_t contiguous = int64_t(1) << a.layout.contiguousBits();
+    group = bits < 32 ? wordGroup(a.layout, bits) : 1;
+    int64_t maxBytes = 16;
+    int64_t bytes =
+        std::min(std::max<int64_t>(1, contiguous * bits / 8), maxBytes);
+    bytes = std::min(bytes, alignment(contiguous));
+    guarded = false;
+    for (int64_t d = 0; d < rank; ++d) {
+      limits.push_back(limit(d));
+      guarded |= bool(limits.back());
+      thread.push_back(e.make<arith::ExtUIOp>(e.b.getI64Type(),
+                                              e.threadCoordinate(a.layout, d)));
+    }
+    // A guarded vector must lie inside or outside as a whole.
+    if (rank && limits[rank - 1]) {
+      int64_t last = rank - 1;
+      int64_t size = a.mem.staticSizes[last];
+      int64_t divisor = ShapedType::isDynamic(size) ? 1 : size & -size;
+      divisor = std::gcd(divisor, std::gcd(a.divisor[last], int64_t(64)));
+      if (a.inBounds)
+        divisor = 64;
+      if (padded(last))
+        divisor = std::gcd(divisor, a.shape[last] & -a.shape[last]);
+      bytes = std::min(bytes, std::max<int64_t>(1, divisor * bits / 8));
+    }
+    step = std::max<int64_t>(1, bytes * 8 / bits);
+    disjoint = true;
+    for (int64_t d = 0; d < rank; ++d) {
+      int64_t regs = 0, threads = 0;
+      for (const Coord &c : a.layout.reg)
+        regs |= c[d];
+      for (const Coord &c : a.layout.lane)
+        threads |= c[d];
+      for (const Coord &c : a.layout.warp)
+        threads |= c[d];
+      disjoint &= !(regs & threads);
+    }
+    for (auto [i, c] : llvm::enumerate(a.layout.lane))
+      if (isFree(c))
+        copies |= int64_t(1) << i;
+    for (auto [i, c] : llvm::enumerate(a.layout.warp))
+      if (isFree(c))
+        copies |= kWarpLanes << i;
+  }
+
+  Value address(int64_t reg) {
+    return pointer(offset(thread, a.layout.coord(reg)));
+  }
+  /// True where the piece at `reg` exists; nothing if it always does.
+  Value inside(int64_t reg) {
+    Value cond;
+    Coord c = a.layout.coord(reg);
+    for (int64_t d = 0; d < rank; ++d) {
+      if (!limits[d])
+        continue;
+      Value at = c[d] ? add(thread[d], e.i64(c[d])) : thread[d];
+      Value in =
+          e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, at, limits[d]);
+      cond = cond ? Value(e.make<arith::AndIOp>(cond, in)) : in;
+    }
+    return cond;
+  }
+  /// True in the one lane and warp of each set of copies that stores.
+  Value owner() {
+    // Warp bits above the layout's own hold copies too.
+    int64_t all = e.numWarps * kWarpLanes - 1;
+    int64_t known = (kWarpLanes << a.layout.warp.size()) - 1;
+    int64_t mask = copies | (all & ~known);
+    if (!mask)
+      return {};
+    return e.make<arith::CmpIOp>(arith::CmpIPredicate::eq,
+                                 e.make<arith::AndIOp>(e.tid, e.i32(mask)),
+                                 e.i32(0));
+  }
+
+  int64_t group, step, copies = 0;
+  bool guarded, disjoint;
+  SmallVector<Value> limits, thread;
+};
+
+/// Memory type of `count` elements, and the words (or values) they make.
+Type pieceType(Emitter &e, Type elem, int64_t count) {
+  int64_t bits = elemBits(elem);
+  if (bits == 32)
+    return count == 1 ? elem : Type(VectorType::get({count}, elem));
+  int64_t total = count * bits;
+  if (total > 32)
+    return VectorType::get({total / 32}, e.b.getI32Type());
+  return e.b.getIntegerType(total);
+}
+
+FailureOr<Value> loadLanes(Emitter &e, const TileAccess &a) {
+  LaneAccess s(e, a);
+  if (!s.disjoint || s.step * s.bits < 8)
+    return failure();
+  Type elem = a.mem.elem;
+  bool words = s.bits < 32;
+  Type regElem = words ? Type(e.b.getI32Type()) : elem;
+  SmallVector<Value> out(a.layout.numRegs() / s.group);
+  for (int64_t reg = 0; reg < a.layout.numRegs(); reg += s.step) {
+    Type type = pieceType(e, elem, s.step);
+    Value cond = s.inside(reg);
+    auto emit = [&]() -> Value {
+      return e.make<LLVM::LoadOp>(type, s.address(reg),
+                                  std::max<int64_t>(1, s.step * s.bits / 8));
+    };
+    Value v;
+    if (!cond) {
+      v = emit();
+    } else {
+      auto branch = e.make<scf::IfOp>(TypeRange{type}, cond, true);
+      OpBuilder::InsertionGuard guard(e.b);
+      e.b.setInsertionPointToStart(branch.thenBlock());
+      e.make<scf::YieldOp>(emit());
+      e.b.setInsertionPointToStart(branch.elseBlock());
+      e.make<scf::YieldOp>(Value(
+          e.make<arith::ConstantOp>(cast<TypedAttr>(e.b.getZeroAttr(type)))));
+      v = branch.getResult(0);
+    }
+    auto vecType = dyn_cast<VectorType>(type);
+    if (!words) {
+      for (int64_t i = 0; i < s.step; ++i)
+        out[reg + i] =
+            vecType ? Value(e.make<vector::ExtractOp>(v, ArrayRef<int64_t>{i}))
+                    : v;
+      continue;
+    }
+    if (vecType) {
+      for (int64_t i = 0; i < vecType.getDimSize(0); ++i)
+        out[reg / s.group + i] =
+            e.make<vector::ExtractOp>(v, ArrayRef<int64_t>{i});
+      continue;
+    }
+    if (!v.getType().isInteger(32))
+      v = e.make<arith::ExtUIOp>(e.b.getI32Type(), v);
+    int64_t shift = reg % s.group * s.bits;
+    if (shift)
+      v = e.make<arith::OrIOp>(out[reg / s.group],
+                               e.make<arith::ShLIOp>(v, e.i32(shift)));
+    out[reg / s.group] = v;
+  }
+  return e.pack(out, regElem);
+}
+
+LogicalResult storeLanes(Emitter &e, const TileAccess &a, Value tile) {
+  LaneAccess s(e, a);
+  if (!s.disjoint || s.step * s.bits < 8)
+    return failure();
+  SmallVector<Value> regs = e.registers(tile);
+  Type elem = a.mem.elem;
+  OpBuilder::InsertionGuard guard(e.b);
+  if (Value owner = s.owner()) {
+    auto branch = e.make<scf::IfOp>(TypeRange{}, owner, false);
+    e.b.setInsertionPointToStart(branch.thenBlock());
+  }
+  for (int64_t reg = 0; reg < a.layout.numRegs(); reg += s.step) {
+    Coord c = a.layout.coord(reg);
+    bool dead = false;
+    for (int64_t d = 0; d < s.rank; ++d)
+      dead |= c[d] >= a.shape[d];
+    if (dead)
+      continue;
+    Type type = pieceType(e, elem, s.step);
+    Value v;
+    auto vecType = dyn_cast<VectorType>(type);
+    int64_t first = reg / s.group;
+    if (vecType) {
+      SmallVector<Value> parts;
+      for (int64_t i = 0; i < vecType.getDimSize(0); ++i)
+        parts.push_back(regs[first + i]);
+      v = e.make<vector::FromElementsOp>(vecType, parts);
+    } else {
+      v = regs[first];
+      if (int64_t shift = reg % s.group * s.bits)
+        v = e.make<arith::ShRUIOp>(v, e.i32(shift));
+      if (v.getType() != type)
+        v = e.make<arith::TruncIOp>(type, v);
+    }
+    OpBuilder::InsertionGuard inner(e.b);
+    if (Value cond = s.inside(reg)) {
+      auto branch = e.make<scf::IfOp>(TypeRange{}, cond, false);
+      e.b.setInsertionPointToStart(branch.thenBlock());
+    }
+    e.make<LLVM::StoreOp>(v, s.address(reg),
+                          std::max<int64_t>(1, s.step * s.bits / 8));
+  }
+  return success();
+}
+
+} // namespace
+
+FailureOr<Value> Emitter::load(const TileAccess &access) {
+  return simd ? loadSimd(*this, access) : loadLanes(*this, access);
+}
+
+LogicalResult Emitter::store(const TileAccess &access, Value tile) {
+  return simd ? storeSimd(*this, access, tile)
+              : storeLanes(*this, access, tile);
+}
+
+//===----------------------------------------------------------------------===//
+// Scales in 128x4 order, atomics, zeroing
+//===----------------------------------------------------------------------===//
+
+LogicalResult Emitter::storeSwizzled(const TileAccess &a, Value tile) {
+  // offset(r, c) = ((r div 128) Ct + c div 4) 512 + (r mod 32) 16
+  //              + (r mod 128 div 32) 4 + c mod 4, Ct = columns / 4
+  // Source: the "1D block scaling factors layout" of the cuBLAS documentation.
+  int64_t rank = a.layout.rank();
+  if (rank != 2 || elemBits(a.mem.elem) != 8)
+    return failure();
+  int64_t group = wordGroup(a.layout, 8);
+  SmallVector<Value> codes = unpackCodes(registers(tile), group, 8);
+  Type i64Type = b.getI64Type(), i8Type = b.getI8Type();
+  auto shr = [&](Value v, int64_t k) {
+    return make<arith::ShRUIOp>(v, i64(k));
+  };
+  auto andc = [&](Value v, int64_t m) {
+    return make<arith::AndIOp>(v, i64(m));
+  };
+  auto shl = [&](Value v, int64_t k) { return make<arith::ShLIOp>(v, i64(k)); };
+  auto add = [&](Value x, Value y) { return make<arith::AddIOp>(x, y); };
+  Value tiles = shr(a.mem.sizes[1], 2);
+  auto emit = [&](Value row, Value col, Value bytes) {
+    Value bandOffset = make<arith::MulIOp>(shr(row, 7), tiles);
+    Value offset = shl(add(bandOffset, shr(col, 2)), 9);
+    offset = add(offset, shl(andc(row, 31), 4));
+    offset = add(offset, shl(andc(shr(row, 5), 3), 2));
+    offset = add(offset, andc(col, 3));
+    Value ptr = make<LLVM::GEPOp>(a.mem.ptr.getType(), i8Type, a.mem.ptr,
+                                  ArrayRef<LLVM::GEPArg>{offset});
+    Value cond;
+    if (!a.inBounds)
+      cond = make<arith::AndIOp>(
+          make<arith::CmpIOp>(arith::CmpIPredicate::slt, row, a.mem.sizes[0]),
+          make<arith::CmpIOp>(arith::CmpIPredicate::slt, col, a.mem.sizes[1]));
+    OpBuilder::InsertionGuard guard(b);
+    if (cond) {
+      auto branch = make<scf::IfOp>(TypeRange{}, cond, false);
+      b.setInsertionPointToStart(branch.thenBlock());
+    }
+    make<LLVM::StoreOp>(bytes, ptr, 1);
+  };
+
+  if (simd) {
+    int64_t copies = 0;
+    for (auto [i, c] : llvm::enumerate(a.layout.lane))
+      if (isFree(c))
+        copies |= int64_t(1) << i;
+    // Four neighbouring scales of a row lie together if the tile starts there.
+    bool quads = a.divisor[1] % 4 == 0;
+    for (int64_t reg = 0; reg < a.layout.numRegs(); ++reg) {
+      Value bytes = make<arith::TruncIOp>(VectorType::get({kSimdLanes}, i8Type),
+                                          codes[reg]);
+      for (int64_t l = 0; l < kSimdLanes;) {
+        Coord c = a.layout.coord(reg, l);
+        bool dead = (l & copies) || c[0] >= a.shape[0] || c[1] >= a.shape[1];
+        if (dead) {
+          ++l;
+          continue;
+        }
+        int64_t n = 1;
+        if (quads && c[1] % 4 == 0 && l + 4 <= kSimdLanes) {
+          n = 4;
+          for (int64_t k = 1; k < 4; ++k) {
+            Coord next = a.layout.coord(reg, l + k);
+            if (((l + k) & copies) || next[0] != c[0] || next[1] != c[1] + k ||
+                next[1] >= a.shape[1])
+              n = 1;
+          }
+        }
+        Value part =
+            n == 1 ? Value(make<vector::ExtractOp>(bytes, ArrayRef<int64_t>{l}))
+                   : Value(make<vector::ExtractStridedSliceOp>(
+                         bytes, ArrayRef<int64_t>{l}, ArrayRef<int64_t>{n},
+                         ArrayRef<int64_t>{1}));
+        emit(add(a.index[0], i64(c[0])), add(a.index[1], i64(c[1])), part);
+        l += n;
+      }
+    }
+    return success();
+  }
+
+  LaneAccess s(*this, a);
+  OpBuilder::InsertionGuard guard(b);
+  if (Value owner = s.owner()) {
+    auto branch = make<scf::IfOp>(TypeRange{}, owner, false);
+    b.setInsertionPointToStart(branch.thenBlock());
+  }
+  bool quads = group == 4 && a.divisor[1] % 4 == 0 && a.shape[1] % 4 == 0;
+  SmallVector<Value> words = registers(tile);
+  for (int64_t reg = 0; reg < a.layout.numRegs(); reg += quads ? 4 : 1) {
+    Coord c = a.layout.coord(reg);
+    if (c[0] >= a.shape[0] || c[1] >= a.shape[1])
+      continue;
+    Value row = add(add(a.index[0], s.thread[0]), i64(c[0]));
+    Value col = add(add(a.index[1], s.thread[1]), i64(c[1]));
+    Value bytes = quads ? words[reg / 4]
+                        : Value(make<arith::TruncIOp>(i8Type, codes[reg]));
+    OpBuilder::InsertionGuard inner(b);
+    Value live;
+    for (int64_t d = 0; d < 2; ++d)
+      if (s.padded(d)) {
+        Value at = add(s.thread[d], i64(c[d]));
+        Value in =
+            make<arith::CmpIOp>(arith::CmpIPredicate::slt, at, i64(a.shape[d]));
+        live = live ? Value(make<arith::AndIOp>(live, in)) : in;
+      }
+    if (live) {
+      auto branch = make<scf::IfOp>(TypeRange{}, live, false);
+      b.setInsertionPointToStart(branch.thenBlock());
+    }
+    emit(row, col, bytes);
+  }
+  (void)i64Type;
+  return success();
+}
+
+void Emitter::atomicMax(const TileAccess &a, Value tile) {
+  // Non-negative f32 order like their bits, so an integer maximum is exact and
+  // needs no particular order.
+  auto update = [&](Value ptr, Value v) {
+    Value word = make<arith::BitcastOp>(b.getI32Type(), v);
+    make<LLVM::AtomicRMWOp>(LLVM::AtomicBinOp::umax, ptr, word,
+                            LLVM::AtomicOrdering::monotonic);
+  };
+  SmallVector<Value> regs = registers(tile);
+  if (simd) {
+    SimdAccess s(*this, a);
+    for (int64_t reg = 0; reg < a.layout.numRegs(); ++reg)
+      for (int64_t l = 0; l < kSimdLanes; ++l) {
+        if (l & s.copies)
+          continue;
+        SimdAccess::Run run{0, 1, a.layout.coord(reg, l)};
+        if (s.dead(run))
+          continue;
+        OpBuilder::InsertionGuard guard(b);
+        if (Value rem = s.remaining(run)) {
+          Value in = make<arith::CmpIOp>(arith::CmpIPredicate::ne, rem, i32(0));
+          auto branch = make<scf::IfOp>(TypeRange{}, in, false);
+          b.setInsertionPointToStart(branch.thenBlock());
+        }
+        Value v = make<vector::ExtractOp>(regs[reg], ArrayRef<int64_t>{l});
+        update(s.pointer(s.offset({}, run.coord)), v);
+      }
+    return;
+  }
+  LaneAccess s(*this, a);
+  OpBuilder::InsertionGuard guard(b);
+  if (Value owner = s.owner()) {
+    auto branch = make<scf::IfOp>(TypeRange{}, owner, false);
+    b.setInsertionPointToStart(branch.thenBlock());
+  }
+  for (int64_t reg = 0; reg < a.layout.numRegs(); ++reg) {
+    OpBuilder::InsertionGuard inner(b);
+    if (Value cond = s.inside(reg)) {
+      auto branch = make<scf::IfOp>(TypeRange{}, cond, false);
+      b.setInsertionPointToStart(branch.thenBlock());
+    }
+    update(s.address(reg), regs[reg]);
+  }
+}
+
+Value Emitter::zeroPast(Value tile, Type elem, const LaneLayout &layout,
+                        ArrayRef<Value> bound) {
+  int64_t bits = wordBits(elem);
+  int64_t group = bits ? wordGroup(layout, bits) : 1;
+  SmallVector<Value> regs = registers(tile);
+  if (bits)
+    regs = unpackCodes(regs, group, bits);
+  Type i32Type = b.getI32Type();
+  SmallVector<Value> limits;
+  for (Value v : bound) {
+    // Clamp into i32: tiles are far smaller than that.
+    Value clamped =
+        make<arith::MaxSIOp>(make<arith::MinSIOp>(v, i64(1 << 30)), i64(0));
+    limits.push_back(fill(make<arith::TruncIOp>(i32Type, clamped)));
+  }
+  for (int64_t i = 0, n = regs.size(); i < n; ++i) {
+    Value inside;
+    for (auto [d, limit] : llvm::enumerate(limits)) {
+      Value in = make<arith::CmpIOp>(arith::CmpIPredicate::slt,
+                                     coordinate(layout, d, i), limit);
+      inside = inside ? Value(make<arith::AndIOp>(inside, in)) : in;
+    }
+    if (inside)
+      regs[i] = make<arith::SelectOp>(inside, regs[i],
+                                      make<arith::ConstantOp>(cast<TypedAttr>(
+                                          b.getZeroAttr(regs[i].getType()))));
+  }
+  if (bits)
+    regs = packCodes(regs, group, bits);
+  return pack(regs, cast<VectorType>(tile.getType()).getElementType());
+}
+
+} // namespace dither::transforms

@@ -1,0 +1,126 @@
+//===- Emitter.h - Per-lane code for one kernel -----------------*- C++ -*-===//
+//
+// Both targets run the same distributed program: a GPU lane holds scalars, the
+// CPU holds all 16 lanes of its warp in a vector. The emitter hides that
+// difference: a "register" is a T on the GPU and a vector<16xT> on the CPU.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DITHER_LIB_TRANSFORMS_EMITTER_H
+#define DITHER_LIB_TRANSFORMS_EMITTER_H
+
+#include "LaneLayout.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+
+namespace dither::transforms {
+
+/// A memref argument after flattening: see architecture.md, Kernel ABI.
+struct MemRefDesc {
+  mlir::Value ptr;
+  mlir::Type elem;
+  /// Sizes and strides in elements, as i64 values (constants where static).
+  llvm::SmallVector<mlir::Value> sizes, strides;
+  llvm::SmallVector<int64_t> staticSizes, staticStrides;
+  /// Known alignment in bytes of the pointer and of every outer stride.
+  int64_t align = 1, strideAlign = 1;
+};
+
+/// Where a tile lies in a memref, and what is known about the access.
+struct TileAccess {
+  const MemRefDesc &mem;
+  const LaneLayout &layout;
+  llvm::ArrayRef<int64_t> shape;
+  /// Offset of the tile in elements (i64) and a known divisor of each.
+  llvm::SmallVector<mlir::Value> index;
+  llvm::SmallVector<int64_t> divisor;
+  bool inBounds = false;
+};
+
+class Emitter {
+public:
+  Emitter(mlir::OpBuilder &b, mlir::Location loc, bool simd, int64_t numWarps)
+      : b(b), loc(loc), simd(simd), numWarps(numWarps) {}
+
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+  const bool simd;
+  const int64_t numWarps;
+  /// Thread index in the block as i32 (GPU), set once per kernel.
+  mlir::Value tid;
+  /// Most shared bytes that any exchange of the kernel needs.
+  int64_t sharedBytes = 0;
+  /// Address of the shared scratch area (GPU).
+  mlir::Value sharedBase;
+
+  //===--- values ---------------------------------------------------------===//
+  mlir::Type regType(mlir::Type elem) const;
+  mlir::Value i32(int64_t v);
+  mlir::Value i64(int64_t v);
+  /// A register filled with an integer (or float) constant of element type.
+  mlir::Value splat(mlir::Type elem, int64_t v);
+  mlir::Value splatF(double v);
+  /// Scalar repeated over the lanes (the scalar itself on the GPU).
+  mlir::Value fill(mlir::Value scalar);
+  mlir::Value op2(llvm::StringRef name, mlir::Value a, mlir::Value c);
+  template <typename Op, typename... Args> auto make(Args &&...args) {
+    return Op::create(b, loc, std::forward<Args>(args)...);
+  }
+
+  //===--- registers of a tile value --------------------------------------===//
+  llvm::SmallVector<mlir::Value> registers(mlir::Value tile);
+  mlir::Value pack(llvm::ArrayRef<mlir::Value> regs, mlir::Type elem);
+
+  //===--- words ----------------------------------------------------------===//
+  /// One code per register, from words of `group` codes of `bits` bits.
+  llvm::SmallVector<mlir::Value> unpackCodes(llvm::ArrayRef<mlir::Value> words,
+                                             int64_t group, int64_t bits);
+  llvm::SmallVector<mlir::Value> packCodes(llvm::ArrayRef<mlir::Value> codes,
+                                           int64_t group, int64_t bits);
+
+  //===--- coordinates ----------------------------------------------------===//
+  /// Coordinate along `dim` held by register `reg`, as an i32 register.
+  mlir::Value coordinate(const LaneLayout &layout, int64_t dim, int64_t reg);
+  /// GPU: the lane and warp part of the coordinate (i32).
+  mlir::Value threadCoordinate(const LaneLayout &layout, int64_t dim);
+
+  //===--- lanes ----------------------------------------------------------===//
+  /// The register seen by lane ^ mask.
+  mlir::Value shuffleXor(mlir::Value reg, int64_t mask);
+  /// Combines two registers over lane bit `bit`: lanes whose bit is clear get
+  /// a[lane] op a[lane ^ m], the others c[lane ^ m] op c[lane].
+  mlir::Value
+  exchange(mlir::Value a, mlir::Value c, int64_t bit,
+           llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)>);
+  /// CPU: lane l of the result is lane `index[l] % 16` of a (index < 16) or c.
+  mlir::Value permute(mlir::Value a, mlir::Value c,
+                      llvm::ArrayRef<int64_t> index);
+
+  //===--- shared memory (GPU) --------------------------------------------===//
+  void barrier();
+  /// Reserves `bytes` of the scratch area and returns its address.
+  mlir::Value shared(int64_t bytes);
+
+  //===--- operations -----------------------------------------------------===//
+  mlir::FailureOr<mlir::Value> load(const TileAccess &access);
+  mlir::LogicalResult store(const TileAccess &access, mlir::Value tile);
+  /// Stores one-byte scales through the 128x4 order
+  /// (Layout/ScaleFactorLayout.h).
+  mlir::LogicalResult storeSwizzled(const TileAccess &access, mlir::Value tile);
+  void atomicMax(const TileAccess &access, mlir::Value tile);
+  /// `tile` with every element at or past `bound` (i64, relative to the tile)
+  /// along dimension d replaced by zero.
+  mlir::Value zeroPast(mlir::Value tile, mlir::Type elem,
+                       const LaneLayout &layout,
+                       llvm::ArrayRef<mlir::Value> bound);
+  mlir::Value reduce(mlir::Value tile, const LaneLayout &layout,
+                     const ReducePlan &plan, quant::ReduceKind kind,
+                     int64_t limit, int64_t axis);
+  mlir::FailureOr<mlir::Value> convert(mlir::Value tile, mlir::Type elem,
+                                       const LaneLayout &from,
+                                       const LaneLayout &to);
+};
+
+} // namespace dither::transforms
+
+#endif // DITHER_LIB_TRANSFORMS_EMITTER_H

@@ -1,0 +1,171 @@
+//===- LayoutRules.cpp - Which layout a kernel's values take --------------===//
+
+#include "LayoutRules.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+int64_t sumChain(int64_t n) {
+  int64_t chains = llvm::bit_floor(uint64_t(std::max<int64_t>(1, n / 1024)));
+  return 256 * std::clamp<int64_t>(chains, 1, 8);
+}
+
+static int64_t bitsOf(Type memref) {
+  return cast<MemRefType>(memref).getElementTypeBitWidth();
+}
+
+LayoutRules::LayoutRules(func::FuncOp kernel) {
+  auto module = kernel->getParentOfType<ModuleOp>();
+  auto target =
+      module ? module->getAttrOfType<StringAttr>("quant.target") : StringAttr();
+  simd = !target || target.getValue().starts_with("host");
+  if (!simd) {
+    numWarps = 4;
+    if (auto config = kernel->getAttrOfType<DictionaryAttr>("quant.config"))
+      if (auto n = config.getAs<IntegerAttr>("num_warps"))
+        numWarps = n.getInt();
+  }
+  // The narrowest whole-tile access decides: what is loaded wide must also be
+  // stored wide after it shrank to a quarter or an eighth.
+  int64_t narrowest = 32, narrowestStore = 32;
+  kernel.walk([&](Operation *op) {
+    if (auto load = dyn_cast<quant::LoadOp>(op); load && isAnchor(load))
+      narrowest = std::min(narrowest, bitsOf(load.getMemref().getType()));
+    if (auto store = dyn_cast<quant::StoreOp>(op))
+      if (isa<quant::EncodeOp>(store.getTile().getDefiningOp()
+                                   ? store.getTile().getDefiningOp()
+                                   : op))
+        narrowestStore =
+            std::min(narrowestStore, bitsOf(store.getMemref().getType()));
+    if (auto reduce = dyn_cast<quant::ReduceOp>(op))
+      sums |= reduce.getKind() == quant::ReduceKind::sum;
+  });
+  if (simd)
+    vec = std::min(narrowest, narrowestStore) < 32 ? 2 : 1;
+  else
+    vec = narrowestStore <= 8 ? 16 : 128 / narrowest;
+}
+
+LaneLayout LayoutRules::anchor(ArrayRef<int64_t> shape) const {
+  int64_t chain = sums && !shape.empty() ? sumChain(shape.back()) : 0;
+  if (simd)
+    return simdLayout(shape, vec, chain);
+  int64_t v = vec;
+  // Narrow tiles: shrink the run of a lane until every lane has work.
+  int64_t elements = 1;
+  for (int64_t extent : shape)
+    elements *= extent;
+  while (v > 1 && elements < v * kWarpLanes * numWarps)
+    v /= 2;
+  return blockedLayout(shape, v, kWarpLanes, numWarps, chain);
+}
+
+bool LayoutRules::isAnchor(quant::LoadOp load) const {
+  auto type = cast<RankedTensorType>(load.getResult().getType());
+  if (type.getRank() != 2 || type.getNumElements() == 1)
+    return false;
+  return true;
+}
+
+LaneLayout LayoutRules::storage(Operation *op, const LaneLayout &have) const {
+  auto store = dyn_cast<quant::StoreOp>(op);
+  if (!store || have.rank() == 0)
+    return have;
+  auto type = cast<RankedTensorType>(store.getTile().getType());
+  int64_t bits = type.getElementTypeBitWidth(), last = have.rank() - 1;
+  if (type.getShape()[last] == 1)
+    return have;
+  int64_t k = have.contiguousBits();
+  // Do neighbouring lanes continue where a lane stops?
+  auto continues = [&](size_t lanes) {
+    if (have.lane.size() < lanes)
+      return false;
+    for (size_t i = 0; i < lanes; ++i) {
+      Coord want(have.rank(), 0);
+      want[last] = int64_t(1) << (k + i);
+      if (have.lane[i] != want &&
+          want[last] < std::min(have.base[last], type.getShape()[last]))
+        return false;
+    }
+    return true;
+  };
+  bool whole = (bits << k) >= 8;
+  if (simd) {
+    bool good = whole && (continues(2) || (bits << k) >= 64);
+    return good ? have : simdLayout(type.getShape(), bits < 8 ? 2 : 1, 0);
+  }
+  bool good = whole && (continues(1) || (bits << k) >= 128);
+  if (good)
+    return have;
+  int64_t v = std::max<int64_t>(1, 128 / bits);
+  while (v > 1 && type.getNumElements() < v * kWarpLanes * numWarps)
+    v /= 2;
+  return blockedLayout(type.getShape(), v, kWarpLanes, numWarps, 0);
+}
+
+std::optional<ReducePlan> LayoutRules::plan(Operation *op,
+                                            const LaneLayout &in) const {
+  int64_t axis, extent;
+  bool full = false, ordered = false;
+  if (auto reduce = dyn_cast<quant::ReduceOp>(op)) {
+    axis = reduce.getAxis();
+    extent = in.base[axis];
+    full = true;
+    ordered = reduce.getKind() == quant::ReduceKind::sum;
+    int64_t n =
+        cast<RankedTensorType>(reduce.getSource().getType()).getDimSize(axis);
+    // The chain of a canonical sum is one fragment, no more and no less.
+    if (ordered && in.repeats[axis] > 1 && extent != sumChain(n))
+      return std::nullopt;
+    if (ordered && extent > sumChain(n))
+      return std::nullopt;
+  } else {
+    ArrayRef<int64_t> block = cast<quant::BlockReduceOp>(op).getBlock();
+    // A 2-D block reduces one axis after the other; the plan takes one.
+    axis = block[0] > 1 ? 0 : 1;
+    extent = block[axis];
+  }
+  // On the GPU an exchange saves shuffles only if there are several, because
+  // the result has to travel back.
+  int64_t laneSteps = 0;
+  for (const Coord &c : in.lane)
+    laneSteps += (c[axis] & (extent - 1)) != 0;
+  bool exchange = simd || laneSteps >= 3;
+  return planReduce(in, axis, extent, full, ordered, exchange);
+}
+
+void LayoutRules::broadcastGroups(Operation *op,
+                                  SmallVectorImpl<int64_t> &shift,
+                                  SmallVectorImpl<bool> &full) {
+  auto out = cast<RankedTensorType>(op->getResult(0).getType());
+  shift.assign(out.getRank(), 0);
+  full.assign(out.getRank(), false);
+  if (auto block = dyn_cast<quant::BlockBroadcastOp>(op)) {
+    for (auto [d, extent] : llvm::enumerate(block.getBlock()))
+      shift[d] = llvm::Log2_64(extent);
+    return;
+  }
+  auto in = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
+  for (int64_t d = 0; d < out.getRank(); ++d)
+    full[d] = !in || in.getRank() == 0 || in.getDimSize(d) != out.getDimSize(d);
+}
+
+LaneLayout LayoutRules::broadcastOperand(Operation *op,
+                                         const LaneLayout &out) const {
+  SmallVector<int64_t> shift;
+  SmallVector<bool> full;
+  broadcastGroups(op, shift, full);
+  LaneLayout sliced = sliceLayout(out, shift, full);
+  auto in = cast<RankedTensorType>(op->getOperand(0).getType());
+  if (in.getRank() == out.rank())
+    return sliced;
+  // Rank 0: every lane and warp holds the one element.
+  LaneLayout scalar;
+  scalar.lane.assign(out.lane.size(), {});
+  scalar.warp.assign(out.warp.size(), {});
+  return scalar;
+}
+
+} // namespace dither::transforms

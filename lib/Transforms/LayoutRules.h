@@ -1,0 +1,54 @@
+//===- LayoutRules.h - Which layout a kernel's values take ------*- C++ -*-===//
+//
+// The choices that layout assignment makes and distribution must repeat, as
+// functions of the kernel alone.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DITHER_LIB_TRANSFORMS_LAYOUTRULES_H
+#define DITHER_LIB_TRANSFORMS_LAYOUTRULES_H
+
+#include "LaneLayout.h"
+#include "dither/Dialect/Quant/QuantOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace dither::transforms {
+
+class LayoutRules {
+public:
+  explicit LayoutRules(mlir::func::FuncOp kernel);
+
+  bool isSimd() const { return simd; }
+  int64_t warps() const { return numWarps; }
+
+  /// Layout for wide access to a whole tile of this shape.
+  LaneLayout anchor(llvm::ArrayRef<int64_t> shape) const;
+  /// Loads that decide a layout; the others follow their users.
+  bool isAnchor(quant::LoadOp load) const;
+  /// Layout in which `op` (a store) should get its tile, given the one it has.
+  LaneLayout storage(mlir::Operation *op, const LaneLayout &have) const;
+  /// Plan of a quant.reduce or quant.block_reduce.
+  std::optional<ReducePlan> plan(mlir::Operation *op,
+                                 const LaneLayout &in) const;
+  /// Operand layout of a quant.broadcast or quant.block_broadcast.
+  LaneLayout broadcastOperand(mlir::Operation *op, const LaneLayout &out) const;
+  /// Group sizes of a broadcast: log2 per dimension, and whole dimensions.
+  static void broadcastGroups(mlir::Operation *op,
+                              llvm::SmallVectorImpl<int64_t> &shift,
+                              llvm::SmallVectorImpl<bool> &full);
+
+private:
+  bool simd = false;
+  int64_t numWarps = 1;
+  /// Contiguous elements a lane owns.
+  int64_t vec = 1;
+  /// Whether some row of the kernel is summed (the chain width matters then).
+  bool sums = false;
+};
+
+/// Width P of the accumulator chain of a canonical sum over n elements.
+int64_t sumChain(int64_t n);
+
+} // namespace dither::transforms
+
+#endif // DITHER_LIB_TRANSFORMS_LAYOUTRULES_H

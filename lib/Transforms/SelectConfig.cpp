@@ -1,0 +1,180 @@
+//===- SelectConfig.cpp - Fragment, warps and tile of a kernel ------------===//
+//
+// The choices depend on the IR and on `quant.target` only: the same program
+// compiles to the same code on every machine.
+//
+// CPU: a fragment is what one iteration keeps in vector registers. With blocks
+// along rows it holds 16 of them, one for each lane of the scale computation;
+// with blocks along columns it is one block tall.
+// GPU: a lane holds up to 64 elements of a tile, about 32 where there is a
+// choice of warps; larger tiles are cut into fragments of 32 elements a lane.
+//
+//===----------------------------------------------------------------------===//
+
+#include "DimClasses.h"
+#include "TilingEngine.h"
+#include "dither/Dialect/Quant/QuantOps.h"
+#include "dither/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace dither::transforms {
+#define GEN_PASS_DEF_DITHERSELECTCONFIG
+#include "dither/Transforms/Passes.h.inc"
+} // namespace dither::transforms
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+namespace {
+
+/// Extents and blocks of what a function computes. Dynamic extents are taken as
+/// long.
+struct Shape {
+  int64_t rows = 1, cols = 1, rowBlock = 1, colBlock = 1;
+  bool reducesCols = false;
+};
+
+struct Config {
+  int64_t rows, cols, warps, tileRows, tileCols;
+};
+
+constexpr int64_t kSimdLanes = 16, kWarpLanes = 32;
+/// Elements of a CPU fragment without blocks, and the most one should hold.
+constexpr int64_t kHostFragment = 256, kHostMost = 512;
+constexpr int64_t kLaneWant = 32, kLaneMost = 64;
+
+Shape shapeOf(func::FuncOp func) {
+  SmallVector<Value> roots;
+  Shape shape;
+  func.walk([&](Operation *op) {
+    for (Value operand : op->getOperands())
+      if (isa<RankedTensorType>(operand.getType()))
+        roots.push_back(operand);
+    if (auto reduce = dyn_cast<quant::ReduceOp>(op))
+      shape.reducesCols |= reduce.getAxis() == 1;
+    shape.reducesCols |= isa<quant::RmsNormOp>(op);
+  });
+  DimClasses classes(roots);
+  for (size_t i = 0; i < classes.size(); ++i) {
+    const DimClasses::Class &info = classes[i];
+    int64_t extent =
+        ShapedType::isDynamic(info.extent) ? int64_t(1) << 30 : info.extent;
+    int64_t &most = info.isColumn ? shape.cols : shape.rows;
+    int64_t &block = info.isColumn ? shape.colBlock : shape.rowBlock;
+    most = std::max(most, extent);
+    block = std::lcm(block, info.granule);
+  }
+  return shape;
+}
+
+/// Rows and columns of a fragment of about `budget` elements in whole blocks,
+/// no larger than the tile.
+std::pair<int64_t, int64_t> fitFragment(const Shape &s, int64_t cols,
+                                        int64_t budget) {
+  cols = std::max(s.colBlock, std::min(cols, powerOfTwoCeil(s.cols)));
+  int64_t rows = powerOfTwoFloor(std::max<int64_t>(1, budget / cols));
+  rows = std::max(s.rowBlock, std::min(rows, powerOfTwoCeil(s.rows)));
+  return {rows, cols};
+}
+
+Config chooseHost(const Shape &s) {
+  int64_t cols, budget = kHostFragment;
+  if (s.rowBlock > 1) {
+    cols = 32;
+    budget = std::min(kHostMost, s.rowBlock * cols);
+  } else if (s.colBlock > 1) {
+    cols = std::min(kHostMost, kSimdLanes * s.colBlock);
+    budget = cols;
+  } else {
+    cols = kHostFragment;
+  }
+  auto [rows, width] = fitFragment(s, cols, budget);
+  // Whole rows to a program: one row of fragments, or some for short rows.
+  int64_t tileRows = std::max(rows, s.rowBlock);
+  return {rows, width, 1, tileRows, 0};
+}
+
+Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
+  Config c{};
+  int64_t rows = s.rows, cols = s.cols;
+  if (!isTile) {
+    // Whole rows where a row is reduced, else 4096 elements.
+    int64_t most = kWarpLanes * 8 * kLaneMost;
+    c.tileCols = 0;
+    cols = powerOfTwoCeil(s.cols);
+    if (!s.reducesCols && cols > 1024)
+      c.tileCols = cols = std::max<int64_t>(1024, s.colBlock);
+    rows = std::max(s.rowBlock, powerOfTwoFloor(std::max<int64_t>(
+                                    1, std::min<int64_t>(4096, most) / cols)));
+    c.tileRows = rows;
+  } else {
+    c.tileRows = rows;
+    c.tileCols = cols;
+  }
+  int64_t elements = rows * cols;
+  int64_t n = 1;
+  if (warps)
+    n = *warps;
+  else
+    while (n < 8 && n * kWarpLanes * kLaneWant < elements)
+      n *= 2;
+  c.warps = n;
+  if (elements <= n * kWarpLanes * kLaneMost) {
+    c.rows = rows;
+    c.cols = cols;
+    return c;
+  }
+  int64_t budget = n * kWarpLanes * kLaneWant;
+  std::tie(c.rows, c.cols) = fitFragment(s, budget, budget);
+  return c;
+}
+
+struct DitherSelectConfig : impl::DitherSelectConfigBase<DitherSelectConfig> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    bool isKernel = func->hasAttr("quant.kernel");
+    bool isWhole = llvm::any_of(
+        func.getResultTypes(), [](Type t) { return isa<RankedTensorType>(t); });
+    if (func.isExternal() || (!isKernel && !isWhole) ||
+        func->hasAttr("quant.config"))
+      return;
+    StringRef target = "host";
+    if (auto module = func->getParentOfType<ModuleOp>())
+      if (auto attr = module->getAttrOfType<StringAttr>("quant.target"))
+        target = attr.getValue();
+    std::optional<int64_t> warps;
+    if (auto attr = func->getAttrOfType<IntegerAttr>("quant.num_warps"))
+      warps = attr.getInt();
+
+    Shape shape = shapeOf(func);
+    Config c = target == "host" ? chooseHost(shape)
+                                : chooseGpu(shape, warps, isKernel);
+    if (isKernel) {
+      c.tileRows = shape.rows;
+      c.tileCols = shape.cols;
+    }
+    Builder b(&getContext());
+    func->setAttr(
+        "quant.config",
+        b.getDictionaryAttr(
+            {b.getNamedAttr("fragment",
+                            b.getDenseI64ArrayAttr({c.rows, c.cols})),
+             b.getNamedAttr("num_warps", b.getI64IntegerAttr(c.warps)),
+             b.getNamedAttr(
+                 "tile", b.getDenseI64ArrayAttr({c.tileRows, c.tileCols}))}));
+    if (remarks)
+      func.emitRemark("fragments of ")
+          << c.rows << "x" << c.cols << " in tiles of " << c.tileRows << "x"
+          << c.tileCols << ", " << c.warps << " warps, for " << target
+          << " (blocks of " << shape.rowBlock << "x" << shape.colBlock << ")";
+  }
+};
+
+} // namespace
+
+} // namespace dither::transforms

@@ -1,0 +1,440 @@
+//===- TileToFragments.cpp - Loops over parts that fit in registers -------===//
+//
+// Each block of a kernel is rebuilt around its stores: loops over rows, inside
+// them loops over columns, and in those the part of every stored value. What
+// does not depend on a loop (row statistics, constants) is built outside it;
+// reductions over more than a fragment become loops of their own.
+//
+//===----------------------------------------------------------------------===//
+
+#include "DimClasses.h"
+#include "ReductionLoops.h"
+#include "TilingEngine.h"
+#include "dither/Dialect/Quant/QuantTiling.h"
+#include "dither/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+namespace dither::transforms {
+#define GEN_PASS_DEF_DITHERTILETOFRAGMENTS
+#include "dither/Transforms/Passes.h.inc"
+} // namespace dither::transforms
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+namespace {
+
+/// The tile that a store or an atomic takes, and where it goes.
+struct Sink {
+  Operation *op;
+  Value tile, memref;
+  OperandRange indices;
+};
+
+std::optional<Sink> asSink(Operation *op) {
+  if (auto store = dyn_cast<quant::StoreOp>(op))
+    return Sink{op, store.getTile(), store.getMemref(), store.getIndices()};
+  if (auto atomic = dyn_cast<quant::AtomicMaxOp>(op))
+    return Sink{op, atomic.getTile(), atomic.getMemref(), atomic.getIndices()};
+  return std::nullopt;
+}
+
+/// `count` parts of `size` steps from `start` on.
+struct Segment {
+  int64_t start, count, size;
+};
+
+/// Rebuilds one block.
+class BlockTiler {
+public:
+  BlockTiler(Block &block, int64_t rows, int64_t cols,
+             llvm::SetVector<Value> &liveOut)
+      : block(block), rows(rows), cols(cols), liveOut(liveOut) {}
+
+  LogicalResult run();
+
+private:
+  void collect();
+  bool fits(const DimClasses::Class &c) const {
+    return c.extent <= (c.isColumn ? cols : rows);
+  }
+  FailureOr<SmallVector<Segment>> segments(int cls);
+  bool endsAtMemref(int cls);
+  LogicalResult checkAliases(size_t nests);
+  LogicalResult emitNest(ArrayRef<Sink> sinks, int rowClass, int colClass);
+  LogicalResult emitSink(const Sink &sink,
+                         ArrayRef<std::pair<int, OpFoldResult>> at,
+                         ArrayRef<std::pair<int, int64_t>> extents);
+  std::optional<FailureOr<Value>> resolve(Value v, TilingEngine::Offsets,
+                                          TilingEngine::Sizes);
+  /// Step of the loop over a class.
+  int64_t stepOf(const DimClasses::Class &c) const {
+    int64_t want = c.isColumn ? cols : rows;
+    return std::max(c.granule, want / c.granule * c.granule);
+  }
+
+  Block &block;
+  int64_t rows, cols;
+  llvm::SetVector<Value> &liveOut;
+  SmallVector<Sink> sinks;
+  llvm::SetVector<Value> roots;
+  std::optional<DimClasses> classes;
+  TilingEngine *engine = nullptr;
+};
+
+} // namespace
+
+void BlockTiler::collect() {
+  auto addRoot = [&](Value v) {
+    if (isa<RankedTensorType>(v.getType()) && v.getDefiningOp() &&
+        v.getDefiningOp()->getBlock() == &block)
+      roots.insert(v);
+  };
+  for (Operation &op : block) {
+    if (std::optional<Sink> sink = asSink(&op))
+      sinks.push_back(*sink);
+    else if (op.getNumRegions() || op.hasTrait<OpTrait::IsTerminator>())
+      llvm::for_each(op.getOperands(), addRoot);
+  }
+  llvm::for_each(liveOut, addRoot);
+}
+
+/// Whether every store that runs along `cls` ends where its memref ends, so
+/// that a part may reach past the end of the tile.
+bool BlockTiler::endsAtMemref(int cls) {
+  for (const Sink &sink : sinks) {
+    auto tile = cast<RankedTensorType>(sink.tile.getType());
+    auto memref = cast<MemRefType>(sink.memref.getType());
+    for (int64_t d = 0; d < tile.getRank(); ++d) {
+      if (classes->member(sink.tile, d).cls != cls)
+        continue;
+      int64_t dim = memref.getRank() - tile.getRank() + d;
+      if (dim < 0 || memref.isDynamicDim(dim))
+        return false;
+      std::optional<int64_t> at = getConstantIntValue(sink.indices[dim]);
+      if (!at || *at + tile.getDimSize(d) != memref.getDimSize(dim))
+        return false;
+    }
+  }
+  return true;
+}
+
+FailureOr<SmallVector<Segment>> BlockTiler::segments(int cls) {
+  if (cls < 0)
+    return SmallVector<Segment>{{0, 1, 1}};
+  const DimClasses::Class &info = (*classes)[cls];
+  if (fits(info))
+    return SmallVector<Segment>{{0, 1, info.extent}};
+  int64_t step = stepOf(info);
+  SmallVector<Segment> out;
+  if (int64_t count = info.extent / step)
+    out.push_back({0, count, step});
+  int64_t at = info.extent / step * step, rest = info.extent - at;
+  if (rest == 0)
+    return out;
+  int64_t padded = powerOfTwoCeil(rest);
+  if (padded != rest && padded % info.granule == 0 && endsAtMemref(cls)) {
+    out.push_back({at, 1, padded});
+    return out;
+  }
+  while (rest > 0) {
+    int64_t piece = powerOfTwoFloor(rest);
+    if (piece % info.granule != 0)
+      return emitError(sinks.empty() ? block.getParentOp()->getLoc()
+                                     : sinks.front().op->getLoc())
+             << "tile dimension " << info.extent
+             << " does not divide into fragments of " << step
+             << "; expected a remainder in multiples of " << info.granule
+             << " elements, or a tile that ends where the memref ends";
+    out.push_back({at, 1, piece});
+    at += piece;
+    rest -= piece;
+  }
+  return out;
+}
+
+/// Fragments reorder loads against stores. That is only sound where a kernel
+/// does not read what it writes, or overwrites elements in place.
+LogicalResult BlockTiler::checkAliases(size_t nests) {
+  bool reducesRows = false;
+  for (Value v : classes->values())
+    if (auto reduce = v.getDefiningOp<quant::ReduceOp>()) {
+      int cls = classes->member(reduce.getSource(), reduce.getAxis()).cls;
+      reducesRows |= cls >= 0 && !(*classes)[cls].isColumn;
+    }
+  for (Value v : classes->values()) {
+    auto load = v.getDefiningOp<quant::LoadOp>();
+    if (!load)
+      continue;
+    for (const Sink &sink : sinks) {
+      if (sink.memref != load.getMemref())
+        continue;
+      bool inPlace = nests == 1 && !reducesRows && load->getBlock() == &block &&
+                     load->isBeforeInBlock(sink.op) &&
+                     load.getIndices() == sink.indices &&
+                     cast<RankedTensorType>(load.getType()).getShape() ==
+                         cast<RankedTensorType>(sink.tile.getType()).getShape();
+      if (!inPlace)
+        return sink.op->emitOpError(
+            "writes a memref that the kernel also reads, in a tile larger than "
+            "a fragment; expected separate memrefs or the same tile");
+    }
+  }
+  return success();
+}
+
+std::optional<FailureOr<Value>>
+BlockTiler::resolve(Value v, TilingEngine::Offsets offsets,
+                    TilingEngine::Sizes sizes) {
+  auto type = cast<RankedTensorType>(v.getType());
+  Operation *def = v.getDefiningOp();
+  // Values of an enclosing block are shared where they are small.
+  if (!def || def->getBlock() != &block) {
+    if (type.getShape() == sizes && type.getNumElements() <= rows * cols &&
+        !(def && def->hasTrait<OpTrait::ConstantLike>())) {
+      if (def)
+        liveOut.insert(v);
+      return FailureOr<Value>(v);
+    }
+    return std::nullopt;
+  }
+  auto reduce = dyn_cast<quant::ReduceOp>(def);
+  if (!reduce)
+    return std::nullopt;
+  int64_t axis = reduce.getAxis(), others = 1;
+  for (auto [d, size] : llvm::enumerate(sizes))
+    if (int64_t(d) != axis)
+      others *= size;
+  DimClasses::Member member = classes->member(reduce.getSource(), axis);
+  int64_t granule = 1, limit = std::max<int64_t>(1, rows * cols / others);
+  if (member.cls >= 0) {
+    const DimClasses::Class &info = (*classes)[member.cls];
+    granule = std::max<int64_t>(1, info.granule / member.unit);
+    if (fits(info) && reduce.getSource().getType().getDimSize(axis) <= limit)
+      return std::nullopt;
+  }
+  limit = std::max(granule, powerOfTwoFloor(limit));
+  if (reduce.getSource().getType().getDimSize(axis) <= limit &&
+      llvm::isPowerOf2_64(reduce.getSource().getType().getDimSize(axis)) &&
+      (reduce.getKind() != quant::ReduceKind::sum || limit <= 256))
+    return std::nullopt;
+  return reduceInPieces(*engine, reduce, offsets, sizes, limit, granule);
+}
+
+LogicalResult BlockTiler::emitSink(const Sink &sink,
+                                   ArrayRef<std::pair<int, OpFoldResult>> at,
+                                   ArrayRef<std::pair<int, int64_t>> extents) {
+  auto type = cast<RankedTensorType>(sink.tile.getType());
+  SmallVector<OpFoldResult> offsets;
+  SmallVector<int64_t> sizes;
+  OpBuilder &b = engine->builder();
+  for (int64_t d = 0; d < type.getRank(); ++d) {
+    DimClasses::Member m = classes->member(sink.tile, d);
+    offsets.push_back(b.getIndexAttr(0));
+    sizes.push_back(type.getDimSize(d));
+    for (auto [position, extent] : llvm::zip(at, extents))
+      if (position.first == m.cls && m.cls >= 0) {
+        offsets.back() = quant::scaleOffset(b, sink.op->getLoc(),
+                                            position.second, 1, m.unit);
+        sizes.back() = extent.second / m.unit;
+      }
+  }
+  return engine->tileSink(sink.op, offsets, sizes);
+}
+
+/// One nest of loops for sinks with the same classes. A class of -1 stands for
+/// a dimension that the sinks do not have.
+LogicalResult BlockTiler::emitNest(ArrayRef<Sink> group, int rowClass,
+                                   int colClass) {
+  FailureOr<SmallVector<Segment>> rowParts = segments(rowClass),
+                                  colParts = segments(colClass);
+  if (failed(rowParts) || failed(colParts))
+    return failure();
+  Location loc = group.front().op->getLoc();
+  auto overSegments = [&](ArrayRef<Segment> parts, auto body) -> LogicalResult {
+    for (const Segment &part : parts) {
+      OpBuilder &b = engine->builder();
+      FailureOr<TilingEngine::Values> done = engine->forLoop(
+          loc, b.getIndexAttr(part.start),
+          b.getIndexAttr(part.start + part.count * part.size), part.size, {},
+          [&](OpFoldResult at, ValueRange) -> FailureOr<TilingEngine::Values> {
+            if (failed(body(at, part.size)))
+              return failure();
+            return TilingEngine::Values{};
+          });
+      if (failed(done))
+        return failure();
+    }
+    return success();
+  };
+  auto uses = [&](const Sink &sink, int cls) {
+    auto type = cast<RankedTensorType>(sink.tile.getType());
+    for (int64_t d = 0; d < type.getRank(); ++d)
+      if (classes->member(sink.tile, d).cls == cls)
+        return true;
+    return false;
+  };
+  return overSegments(*rowParts, [&](OpFoldResult row, int64_t height) {
+    for (const Sink &sink : group)
+      if (colClass >= 0 && !uses(sink, colClass) &&
+          failed(emitSink(sink, {{rowClass, row}}, {{rowClass, height}})))
+        return failure();
+    return overSegments(*colParts, [&](OpFoldResult col, int64_t width) {
+      for (const Sink &sink : group)
+        if ((colClass < 0 || uses(sink, colClass)) &&
+            failed(emitSink(sink, {{rowClass, row}, {colClass, col}},
+                            {{rowClass, height}, {colClass, width}})))
+          return failure();
+      return success();
+    });
+  });
+}
+
+LogicalResult BlockTiler::run() {
+  collect();
+  if (sinks.empty() && roots.empty())
+    return success();
+  SmallVector<Value> tiles(roots.begin(), roots.end());
+  for (const Sink &sink : sinks)
+    tiles.push_back(sink.tile);
+  classes.emplace(tiles);
+  bool all = true;
+  for (size_t i = 0; i < classes->size(); ++i)
+    all &= fits((*classes)[i]);
+  if (all)
+    return success();
+
+  // Sinks that split along the same dimensions share their loops.
+  struct Nest {
+    int row, col;
+    SmallVector<Sink> sinks;
+  };
+  SmallVector<Nest> nests;
+  for (const Sink &sink : sinks) {
+    auto type = cast<RankedTensorType>(sink.tile.getType());
+    int row = -1, col = -1;
+    for (int64_t d = 0; d < type.getRank(); ++d) {
+      DimClasses::Member m = classes->member(sink.tile, d);
+      const DimClasses::Class &info = (*classes)[m.cls];
+      if (fits(info))
+        continue;
+      if (info.rigid)
+        return sink.op->emitOpError("stores a tile whose dimension ")
+               << d << " of " << type.getDimSize(d)
+               << " elements cannot be split; expected at most "
+               << (info.isColumn ? cols : rows);
+      int &slot = info.isColumn ? col : row;
+      if (slot < 0)
+        slot = m.cls;
+      else if (info.isColumn)
+        row = m.cls;
+      else
+        col = m.cls;
+    }
+    auto shares = [&](const Nest &n) {
+      return n.row == row && (n.col == col || n.col < 0 || col < 0);
+    };
+    auto it = llvm::find_if(nests, shares);
+    if (it == nests.end())
+      it = &nests.emplace_back(Nest{row, col, {}});
+    if (it->col < 0)
+      it->col = col;
+    it->sinks.push_back(sink);
+  }
+  if (failed(checkAliases(nests.size())))
+    return failure();
+
+  for (Value root : roots) {
+    auto type = cast<RankedTensorType>(root.getType());
+    if (type.getNumElements() > rows * cols)
+      return emitError(root.getLoc())
+             << "a tile of type " << type
+             << " is carried between blocks; expected at most " << rows * cols
+             << " elements, one fragment";
+    TilingEngine here(
+        root.getDefiningOp(),
+        [this](Value v, TilingEngine::Offsets o, TilingEngine::Sizes s) {
+          return resolve(v, o, s);
+        });
+    engine = &here;
+    // A value that is no tile computation (the result of a loop) stays.
+    if (!quant::getDimRelations(root.getDefiningOp(),
+                                cast<OpResult>(root).getResultNumber()))
+      continue;
+    FailureOr<Value> part = here.materialize(root);
+    if (failed(part))
+      return failure();
+    root.replaceUsesWithIf(*part, [&](OpOperand &use) {
+      Operation *user = use.getOwner();
+      return user->getBlock() != &block || user->getNumRegions() ||
+             user->hasTrait<OpTrait::IsTerminator>();
+    });
+  }
+  for (const Nest &nest : nests) {
+    TilingEngine here(
+        nest.sinks.back().op,
+        [this](Value v, TilingEngine::Offsets o, TilingEngine::Sizes s) {
+          return resolve(v, o, s);
+        });
+    engine = &here;
+    if (failed(emitNest(nest.sinks, nest.row, nest.col)))
+      return failure();
+  }
+  for (const Sink &sink : sinks)
+    sink.op->erase();
+  return success();
+}
+
+namespace {
+struct DitherTileToFragments
+    : impl::DitherTileToFragmentsBase<DitherTileToFragments> {
+  using Base::Base;
+
+  /// Blocks inside out, so that an outer block sees which of its values the
+  /// inner ones still need.
+  LogicalResult tileBlocks(Operation *op, int64_t rows, int64_t cols,
+                           llvm::SetVector<Value> &liveOut) {
+    for (Region &region : op->getRegions())
+      for (Block &block : region) {
+        for (Operation &inner : llvm::make_early_inc_range(block))
+          if (failed(tileBlocks(&inner, rows, cols, liveOut)))
+            return failure();
+        if (failed(BlockTiler(block, rows, cols, liveOut).run()))
+          return failure();
+      }
+    return success();
+  }
+
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (!func->hasAttr("quant.kernel") || func.isExternal())
+      return;
+    SmallVector<int64_t> extents(fragment.begin(), fragment.end());
+    if (extents.empty())
+      if (auto config = func->getAttrOfType<DictionaryAttr>("quant.config"))
+        if (auto attr = config.getAs<DenseI64ArrayAttr>("fragment"))
+          extents.assign(attr.asArrayRef().begin(), attr.asArrayRef().end());
+    if (extents.size() != 2 || extents[0] < 1 || extents[1] < 1) {
+      func.emitOpError("has no fragment; expected quant.config with fragment = "
+                       "array<i64: rows, columns> or the pass option");
+      return signalPassFailure();
+    }
+    llvm::SetVector<Value> liveOut;
+    if (failed(tileBlocks(func, extents[0], extents[1], liveOut)))
+      return signalPassFailure();
+    IRRewriter rewriter(&getContext());
+    (void)runRegionDCE(rewriter, func->getRegions());
+  }
+};
+} // namespace
+
+} // namespace dither::transforms
