@@ -1,0 +1,32 @@
+//===- Passes.td - Conversions to target-level dialects ----*- tablegen -*-===//
+
+#ifndef DITHER_CONVERSION_PASSES
+#define DITHER_CONVERSION_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def ConvertDitherQuantToArith : Pass<"convert-dither-quant-to-arith"> {
+  let summary = "expand conversions of packed words into integer and f32 arithmetic";
+  let description = [{
+    Requires distributed kernels. Afterwards no `quant.encode_words`,
+    `quant.decode_words` or `quant.e8m0_inverse_words` is left. The expansions are
+    exact for every input on every target and use no instruction that a target
+    may lack; constants come from `Numerics`.
+
+    Example: test/Conversion/QuantToArith/encode.mlir.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::vector::VectorDialect", "::mlir::ub::UBDialect"];
+}
+
+def DitherExpandMath : Pass<"dither-expand-math"> {
+  let summary = "expand exp, tanh and rsqrt into f32 arithmetic with the same bits everywhere";
+  let description = [{
+    Afterwards `math.exp`, `math.tanh` and `math.rsqrt` on f32 are gone: exp and tanh become our
+    own polynomials (Numerics/Elementary.h), rsqrt a correctly rounded square root and division. Library
+    calls and approximate instructions would differ between targets.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
+#endif // DITHER_CONVERSION_PASSES

@@ -1,0 +1,255 @@
+//===- QuantToArith.cpp - Word conversions in integer and f32 arithmetic --===//
+//
+// The encoders round with one fused multiply-add: adding p * 2^(23 - m) to |x|,
+// p the power of two at or below it, leaves exactly m mantissa bits and rounds
+// to nearest even; a small constant in the factor makes the exponent bias of
+// the narrow format come out in the low bits. Verified for every f32 by the
+// Numerics tests.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Words.h"
+#include "dither/Conversion/Passes.h"
+#include "dither/Dialect/Quant/QuantOps.h"
+
+namespace dither::conversion {
+#define GEN_PASS_DEF_CONVERTDITHERQUANTTOARITH
+#include "dither/Conversion/Passes.h.inc"
+} // namespace dither::conversion
+
+using namespace mlir;
+using namespace dither;
+using dither::conversion::WordBuilder;
+
+namespace {
+
+/// Constants of the fused rounding for a format with m mantissa bits.
+struct Rounding {
+  uint32_t clamp;     // largest finite value, as f32 bits
+  uint32_t minNormal; // smallest normal value, as f32 bits
+  float magic;        // 2^(23 - m) + bias correction
+  uint32_t shift;     // 23 - m
+  uint32_t mask;      // magnitude bits of the code
+  uint32_t signShift; // from bit 31 to the sign bit of the code
+  uint32_t nan;       // code of NaN; its sign is dropped
+};
+constexpr Rounding kE2M1{0x40C00000, 0x3F800000, 4194307.0f, 22, 0x7, 28, 0x7};
+constexpr Rounding kE4M3{0x43E00000, 0x3C800000, 1048579.0f, 20,
+                         0x7F,       24,         0x7F};
+constexpr Rounding kE5M2{0x47600000, 0x38800000, 2097178.0f, 21,
+                         0x7F,       24,         0x7F};
+
+/// Code of one register of f32 in the low bits of an i32 register.
+Value encodeRounded(WordBuilder &w, Value x, const Rounding &r) {
+  // E2M1 has no NaN: min(NaN, 6) is 6 for the comparison below, with the sign
+  // of the constant, which is the code the contract asks for.
+  bool nanIsMax = r.nan == r.mask && r.shift == 22;
+  Value limit = w.asFloat(w.i32(r.clamp));
+  if (nanIsMax)
+    x = w.select(w.cmpf(arith::CmpFPredicate::OLT, x, limit), x, limit);
+  Value bits = w.asInt(x);
+  Value mag = w.andi(bits, 0x7FFFFFFF);
+  mag = w.make<arith::MinUIOp>(mag, w.i32(r.clamp));
+  Value power =
+      w.andi(w.make<arith::MaxUIOp>(mag, w.i32(r.minNormal)), 0x7F800000);
+  Value sum = w.asInt(
+      w.make<math::FmaOp>(w.asFloat(power), w.f32(r.magic), w.asFloat(mag)));
+  Value code = w.andi(w.addi(w.shr(sum, r.shift), sum), r.mask);
+  Value sign = w.andi(w.shr(bits, r.signShift), r.mask + 1);
+  code = w.ori(code, sign);
+  if (nanIsMax)
+    return code;
+  Value nan = w.cmpf(arith::CmpFPredicate::UNO, x, x);
+  return w.select(nan, w.i32(r.nan), code);
+}
+
+/// Shared exponents; `floor` takes the exponent field, otherwise rounds up
+/// (numerics: NaN FF, Inf FE, at most 2^-127 00).
+Value encodeE8M0(WordBuilder &w, Value x, bool floor) {
+  Value bits = w.andi(w.asInt(x), 0x7FFFFFFF);
+  if (floor)
+    return w.shr(bits, 23);
+  Value tiny = w.cmpi(arith::CmpIPredicate::ule, bits, 0x00400000);
+  Value finite = w.make<arith::MinUIOp>(bits, w.i32(0x7F000000));
+  Value up = w.shr(w.addi(finite, w.i32(0x7FFFFF)), 23);
+  up = w.select(tiny, w.i32(0), up);
+  Value nan = w.cmpi(arith::CmpIPredicate::ugt, bits, 0x7F800000);
+  return w.select(nan, w.i32(0xFF), up);
+}
+
+/// Round to nearest even by the integer carry; NaN becomes 7FFF.
+Value encodeBF16(WordBuilder &w, Value x) {
+  Value bits = w.asInt(x);
+  Value odd = w.andi(w.shr(bits, 16), 1);
+  Value up = w.shr(w.addi(w.addi(bits, w.i32(0x7FFF)), odd), 16);
+  Value nan = w.cmpf(arith::CmpFPredicate::UNO, x, x);
+  return w.select(nan, w.i32(0x7FFF), up);
+}
+
+Value encodeF16(WordBuilder &w, Value x) {
+  Type half = w.reg(w.b.getF16Type()), word = w.reg(w.b.getI16Type());
+  Value narrow = w.make<arith::TruncFOp>(half, x);
+  Value code = w.make<arith::ExtUIOp>(w.i32Type(),
+                                      w.make<arith::BitcastOp>(word, narrow));
+  Value nan = w.cmpf(arith::CmpFPredicate::UNO, x, x);
+  return w.select(nan, w.i32(0x7FFF), code);
+}
+
+Value encode(WordBuilder &w, Value x, Type elem, bool floor) {
+  if (isa<Float4E2M1FNType>(elem))
+    return encodeRounded(w, x, kE2M1);
+  if (isa<Float8E4M3FNType>(elem))
+    return encodeRounded(w, x, kE4M3);
+  if (isa<Float8E5M2Type>(elem))
+    return encodeRounded(w, x, kE5M2);
+  if (isa<Float8E8M0FNUType>(elem))
+    return encodeE8M0(w, x, floor);
+  if (elem.isBF16())
+    return encodeBF16(w, x);
+  if (elem.isF16())
+    return encodeF16(w, x);
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Decoding. `word` holds the code at bit `at`, other codes around it.
+//===----------------------------------------------------------------------===//
+
+Value fieldOf(WordBuilder &w, Value word, int64_t at, int64_t bits) {
+  Value code = w.shr(word, at);
+  return at + bits < 32 ? w.andi(code, (1u << bits) - 1) : code;
+}
+
+/// Magnitude code with m mantissa bits and bias `bias`: normal codes only
+/// need their exponent rebased; subnormal ones come out as 1.m instead of 0.m,
+/// which twice the value minus the smallest normal corrects exactly.
+Value decodeSmall(WordBuilder &w, Value mag, uint32_t m, int32_t bias) {
+  uint32_t base = uint32_t(127 - bias) << 23;
+  Value f = w.asFloat(w.addi(w.shl(mag, 23 - m), w.i32(base)));
+  float minNormal;
+  uint32_t minBits = uint32_t(127 - bias + 1) << 23;
+  memcpy(&minNormal, &minBits, 4);
+  Value sub =
+      w.make<arith::SubFOp>(w.make<arith::AddFOp>(f, f), w.f32(minNormal));
+  Value isSub = w.cmpi(arith::CmpIPredicate::ult, mag, 1u << m);
+  return w.select(isSub, sub, f);
+}
+
+Value withSign(WordBuilder &w, Value value, Value code, uint32_t signBit) {
+  Value sign = w.shl(w.andi(code, 1u << signBit), 31 - signBit);
+  return w.asFloat(w.ori(w.asInt(value), sign));
+}
+
+Value decode(WordBuilder &w, Value word, int64_t at, Type elem) {
+  int64_t bits = elem.getIntOrFloatBitWidth();
+  if (elem.isBF16())
+    return w.asFloat(at ? w.andi(word, 0xFFFF0000) : w.shl(word, 16));
+  Value code = fieldOf(w, word, at, bits);
+  if (elem.isF16() || isa<Float8E5M2Type>(elem)) {
+    // E5M2 is the upper byte of binary16.
+    if (bits == 8)
+      code = w.shl(code, 8);
+    Value narrow = w.make<arith::TruncIOp>(w.reg(w.b.getI16Type()), code);
+    return w.make<arith::ExtFOp>(
+        w.f32Type(), w.make<arith::BitcastOp>(w.reg(w.b.getF16Type()), narrow));
+  }
+  if (isa<Float4E2M1FNType>(elem))
+    return withSign(w, decodeSmall(w, w.andi(code, 7), 1, 1), code, 3);
+  if (isa<Float8E4M3FNType>(elem)) {
+    Value mag = w.andi(code, 0x7F);
+    Value v = decodeSmall(w, mag, 3, 7);
+    Value nan = w.cmpi(arith::CmpIPredicate::eq, mag, 0x7F);
+    v = w.select(nan, w.asFloat(w.i32(0x7FC00000)), v);
+    return withSign(w, v, code, 7);
+  }
+  if (isa<Float8E8M0FNUType>(elem)) {
+    Value v = w.shl(code, 23);
+    v = w.select(w.cmpi(arith::CmpIPredicate::eq, code, 0), w.i32(0x00400000),
+                 v);
+    v = w.select(w.cmpi(arith::CmpIPredicate::eq, code, 0xFF),
+                 w.i32(0x7FFFFFFF), v);
+    return w.asFloat(v);
+  }
+  return {};
+}
+
+/// 2^(127 - e); e = 254 gives the subnormal 2^-127, e = 255 NaN.
+Value inverse(WordBuilder &w, Value word, int64_t at) {
+  Value code = fieldOf(w, word, at, 8);
+  Value v = w.shl(w.make<arith::SubIOp>(w.i32(254), code), 23);
+  v = w.select(w.cmpi(arith::CmpIPredicate::eq, code, 254), w.i32(0x00400000),
+               v);
+  v = w.select(w.cmpi(arith::CmpIPredicate::eq, code, 255), w.i32(0x7FFFFFFF),
+               v);
+  return w.asFloat(v);
+}
+
+struct QuantToArith
+    : public dither::conversion::impl::ConvertDitherQuantToArithBase<
+          QuantToArith> {
+  LogicalResult expandEncode(quant::EncodeWordsOp op) {
+    OpBuilder b(op);
+    auto type = cast<VectorType>(op.getResult().getType());
+    WordBuilder w(b, op.getLoc(), type);
+    int64_t group = op.getGroup();
+    int64_t bits = op.getElem().getIntOrFloatBitWidth();
+    bool floor = op.getMode() == quant::E8M0Mode::floor;
+    SmallVector<Value> words;
+    for (auto [i, x] : llvm::enumerate(w.registers(op->getOperand(0)))) {
+      Value code = encode(w, x, op.getElem(), floor);
+      if (!code)
+        return op.emitOpError("has no expansion for ") << op.getElem();
+      int64_t at = i % group * bits;
+      if (!at)
+        words.push_back(code);
+      else
+        words.back() = w.ori(words.back(), w.shl(code, at));
+    }
+    op.getResult().replaceAllUsesWith(w.pack(words, type));
+    op.erase();
+    return success();
+  }
+
+  LogicalResult expandDecode(Operation *op, Type elem, int64_t group) {
+    OpBuilder b(op);
+    auto in = cast<VectorType>(op->getOperand(0).getType());
+    WordBuilder w(b, op->getLoc(), in);
+    int64_t bits = elem ? elem.getIntOrFloatBitWidth() : 8;
+    SmallVector<Value> regs;
+    for (Value word : w.registers(op->getOperand(0)))
+      for (int64_t i = 0; i < group; ++i) {
+        Value v =
+            elem ? decode(w, word, i * bits, elem) : inverse(w, word, i * bits);
+        if (!v)
+          return op->emitOpError("has no expansion for ") << elem;
+        regs.push_back(v);
+      }
+    op->getResult(0).replaceAllUsesWith(
+        w.pack(regs, cast<VectorType>(op->getResult(0).getType())));
+    op->erase();
+    return success();
+  }
+
+  void runOnOperation() override {
+    SmallVector<Operation *> ops;
+    getOperation()->walk([&](Operation *op) {
+      if (isa<quant::EncodeWordsOp, quant::DecodeWordsOp,
+              quant::E8M0InverseWordsOp>(op))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops) {
+      LogicalResult done = success();
+      if (auto e = dyn_cast<quant::EncodeWordsOp>(op))
+        done = expandEncode(e);
+      else if (auto d = dyn_cast<quant::DecodeWordsOp>(op))
+        done = expandDecode(op, d.getElem(), d.getGroup());
+      else
+        done = expandDecode(op, Type(),
+                            cast<quant::E8M0InverseWordsOp>(op).getGroup());
+      if (failed(done))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,101 @@
+//===- Words.h - Building blocks of word conversions ------------*- C++ -*-===//
+//
+// Registers of a distributed value are scalars (GPU) or 16-lane vectors (CPU);
+// everything here works on either.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DITHER_LIB_CONVERSION_WORDS_H
+#define DITHER_LIB_CONVERSION_WORDS_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Builders.h"
+
+namespace dither::conversion {
+
+class WordBuilder {
+public:
+  WordBuilder(mlir::OpBuilder &b, mlir::Location loc, mlir::VectorType words)
+      : b(b), loc(loc), lanes(words.getRank() == 2 ? words.getDimSize(1) : 0) {}
+
+  template <typename Op, typename... Args> mlir::Value make(Args &&...args) {
+    return Op::create(b, loc, std::forward<Args>(args)...);
+  }
+  mlir::Type reg(mlir::Type elem) const {
+    return lanes ? mlir::Type(mlir::VectorType::get({lanes}, elem)) : elem;
+  }
+  mlir::Type i32Type() const { return reg(b.getI32Type()); }
+  mlir::Type f32Type() const { return reg(b.getF32Type()); }
+
+  mlir::Value i32(uint32_t v) {
+    return constant(b.getI32IntegerAttr(int32_t(v)), i32Type());
+  }
+  mlir::Value f32(float v) { return constant(b.getF32FloatAttr(v), f32Type()); }
+
+  mlir::Value asInt(mlir::Value v) {
+    return make<mlir::arith::BitcastOp>(i32Type(), v);
+  }
+  mlir::Value asFloat(mlir::Value v) {
+    return make<mlir::arith::BitcastOp>(f32Type(), v);
+  }
+  mlir::Value andi(mlir::Value v, uint32_t m) {
+    return make<mlir::arith::AndIOp>(v, i32(m));
+  }
+  mlir::Value ori(mlir::Value a, mlir::Value c) {
+    return make<mlir::arith::OrIOp>(a, c);
+  }
+  mlir::Value addi(mlir::Value a, mlir::Value c) {
+    return make<mlir::arith::AddIOp>(a, c);
+  }
+  mlir::Value shl(mlir::Value v, uint32_t k) {
+    return k ? make<mlir::arith::ShLIOp>(v, i32(k)) : v;
+  }
+  mlir::Value shr(mlir::Value v, uint32_t k) {
+    return k ? make<mlir::arith::ShRUIOp>(v, i32(k)) : v;
+  }
+  mlir::Value cmpi(mlir::arith::CmpIPredicate p, mlir::Value a, uint32_t c) {
+    return make<mlir::arith::CmpIOp>(p, a, i32(c));
+  }
+  mlir::Value cmpf(mlir::arith::CmpFPredicate p, mlir::Value a, mlir::Value c) {
+    return make<mlir::arith::CmpFOp>(p, a, c);
+  }
+  mlir::Value select(mlir::Value c, mlir::Value t, mlir::Value e) {
+    return make<mlir::arith::SelectOp>(c, t, e);
+  }
+
+  llvm::SmallVector<mlir::Value> registers(mlir::Value v) {
+    llvm::SmallVector<mlir::Value> regs;
+    int64_t n = mlir::cast<mlir::VectorType>(v.getType()).getDimSize(0);
+    for (int64_t i = 0; i < n; ++i)
+      regs.push_back(
+          make<mlir::vector::ExtractOp>(v, llvm::ArrayRef<int64_t>{i}));
+    return regs;
+  }
+  mlir::Value pack(llvm::ArrayRef<mlir::Value> regs, mlir::VectorType type) {
+    if (!lanes)
+      return make<mlir::vector::FromElementsOp>(type, regs);
+    mlir::Value v = make<mlir::ub::PoisonOp>(type);
+    for (int64_t i = 0, e = regs.size(); i < e; ++i)
+      v = make<mlir::vector::InsertOp>(regs[i], v, llvm::ArrayRef<int64_t>{i});
+    return v;
+  }
+
+private:
+  mlir::Value constant(mlir::TypedAttr attr, mlir::Type type) {
+    if (auto shaped = mlir::dyn_cast<mlir::ShapedType>(type))
+      attr = mlir::DenseElementsAttr::get(shaped, mlir::Attribute(attr));
+    return make<mlir::arith::ConstantOp>(attr);
+  }
+
+public:
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+  const int64_t lanes;
+};
+
+} // namespace dither::conversion
+
+#endif // DITHER_LIB_CONVERSION_WORDS_H
