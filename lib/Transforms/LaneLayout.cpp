@@ -260,12 +260,18 @@ std::optional<ReducePlan> planReduce(const LaneLayout &layout, int64_t axis,
     plan.steps.push_back({ReduceStep::Reg, i});
     l.reg.erase(l.reg.begin() + i);
   };
+  // Registers cost no data movement: where the order is free they go first.
+  int64_t done = 0;
   if (!ordered)
     for (int64_t i = l.reg.size() - 1; i >= 0; --i)
-      if (isReduced(l.reg[i]))
+      if (isReduced(l.reg[i])) {
+        done |= l.reg[i][axis];
         reduceReg(i);
+      }
 
   for (int64_t bit = 0; bit < bits; ++bit) {
+    if (done >> bit & 1)
+      continue;
     Coord image = unit(rank, axis, int64_t(1) << bit);
     if (auto it = llvm::find(l.reg, image); it != l.reg.end()) {
       // The warps come last: a register bit above one would break the order.

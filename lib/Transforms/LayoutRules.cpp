@@ -1,16 +1,12 @@
 //===- LayoutRules.cpp - Which layout a kernel's values take --------------===//
 
 #include "LayoutRules.h"
+#include "dither/Numerics/ReductionOrder.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
 namespace dither::transforms {
-
-int64_t sumChain(int64_t n) {
-  int64_t chains = llvm::bit_floor(uint64_t(std::max<int64_t>(1, n / 1024)));
-  return 256 * std::clamp<int64_t>(chains, 1, 8);
-}
 
 static int64_t bitsOf(Type memref) {
   return cast<MemRefType>(memref).getElementTypeBitWidth();
@@ -49,7 +45,7 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
 }
 
 LaneLayout LayoutRules::anchor(ArrayRef<int64_t> shape) const {
-  int64_t chain = sums && !shape.empty() ? sumChain(shape.back()) : 0;
+  int64_t chain = sums && !shape.empty() ? numerics::sumChains(shape.back()) : 0;
   if (simd)
     return simdLayout(shape, vec, chain);
   int64_t v = vec;
@@ -117,9 +113,9 @@ std::optional<ReducePlan> LayoutRules::plan(Operation *op,
     int64_t n =
         cast<RankedTensorType>(reduce.getSource().getType()).getDimSize(axis);
     // The chain of a canonical sum is one fragment, no more and no less.
-    if (ordered && in.repeats[axis] > 1 && extent != sumChain(n))
+    if (ordered && in.repeats[axis] > 1 && extent != numerics::sumChains(n))
       return std::nullopt;
-    if (ordered && extent > sumChain(n))
+    if (ordered && extent > numerics::sumChains(n))
       return std::nullopt;
   } else {
     ArrayRef<int64_t> block = cast<quant::BlockReduceOp>(op).getBlock();

@@ -46,9 +46,6 @@ private:
   bool sums = false;
 };
 
-/// Width P of the accumulator chain of a canonical sum over n elements.
-int64_t sumChain(int64_t n);
-
 } // namespace dither::transforms
 
 #endif // DITHER_LIB_TRANSFORMS_LAYOUTRULES_H
