@@ -88,7 +88,8 @@ bool isLegal(Operation *op, const TargetInfo &target) {
     return isLowerableVector(op);
   if (isa_and_nonnull<NVVM::NVVMDialect>(dialect))
     return target.isGpu && isLowerableNVVM(op);
-  if (isa<LLVM::InlineAsmOp>(op))
+  // Conversions that have no operation; a struct of their results.
+  if (isa<LLVM::InlineAsmOp, LLVM::ExtractValueOp>(op))
     return target.isGpu;
   return isLowerableLLVM(op);
 }
@@ -108,6 +109,8 @@ bool isLegalElement(Type type) {
 }
 
 bool isLegalType(Type type) {
+  if (auto results = dyn_cast<LLVM::LLVMStructType>(type))
+    return llvm::all_of(results.getBody(), isLegalElement);
   if (auto vector = dyn_cast<VectorType>(type))
     return !vector.isScalable() && isLegalElement(vector.getElementType());
   return isLegalElement(type);

@@ -19,6 +19,20 @@ def ConvertDitherQuantToArith : Pass<"convert-dither-quant-to-arith"> {
                            "::mlir::vector::VectorDialect", "::mlir::ub::UBDialect"];
 }
 
+def ConvertDitherQuantToNVVM : Pass<"convert-dither-quant-to-nvvm"> {
+  let summary = "use the target's own conversion instructions for packed words";
+  let description = [{
+    Requires distributed kernels in a module with `quant.target`. Rewrites the
+    word conversions for which the target has an instruction that gives the same
+    bits for every input, NaN included, as `TargetInfo` says; declines everything
+    else (`convert-dither-quant-to-arith` takes it) and every CPU module.
+
+    Example: test/Conversion/QuantToNVVM/encode.mlir.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect",
+                           "::mlir::LLVM::LLVMDialect"];
+}
+
 def DitherExpandMath : Pass<"dither-expand-math"> {
   let summary = "expand exp, tanh and rsqrt into f32 arithmetic with the same bits everywhere";
   let description = [{

@@ -31,7 +31,7 @@ struct TargetInfo {
   bool cvtFP8x2 = false;
   /// cvt.rp.satfinite.ue8m0x2.f32
   bool cvtUE8M0x2 = false;
-  /// cvt.rn.bf16x2.f32
+  /// cvt.rn.{bf16x2,f16x2}.f32
   bool cvtBF16x2 = false;
   /// Fused multiply-add in hardware. Code for a target without would call a
   /// library, which compiled kernels never do.

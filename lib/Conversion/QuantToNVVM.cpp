@@ -1,0 +1,195 @@
+//===- QuantToNVVM.cpp - Word conversions as PTX instructions -------------===//
+//
+// One inline-assembly block per word: LLVM has intrinsics for the pairs, but
+// assembles a word of eight E2M1 codes from four of them with 14 extra
+// instructions. PTX gives the first source of a pair the upper half.
+//
+// The bits are those of QuantToArith: by the PTX ISA (cvt), .satfinite takes
+// values past the range to the largest, NaN to 7F (e4m3, e5m2), to FF (ue8m0,
+// which ignores the sign) and to +6 (e2m1); bf16x2 and f16x2 take NaN to 7FFF.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Words.h"
+#include "dither/Conversion/Passes.h"
+#include "dither/Dialect/Quant/QuantOps.h"
+#include "dither/Target/ModuleTarget.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+namespace dither::conversion {
+#define GEN_PASS_DEF_CONVERTDITHERQUANTTONVVM
+#include "dither/Conversion/Passes.h.inc"
+} // namespace dither::conversion
+
+using namespace mlir;
+using namespace dither;
+using dither::conversion::WordBuilder;
+
+namespace {
+
+/// The conversion of two f32 to two codes, and the bits of the two.
+struct PairCvt {
+  StringRef instruction;
+  int64_t pairBits = 0;
+};
+
+PairCvt pairConversion(const target::TargetInfo &target,
+                       quant::EncodeWordsOp op) {
+  Type elem = op.getElem();
+  if (isa<Float4E2M1FNType>(elem) && target.cvtE2M1x2)
+    return {"cvt.rn.satfinite.e2m1x2.f32", 8};
+  if (isa<Float8E4M3FNType>(elem) && target.cvtFP8x2)
+    return {"cvt.rn.satfinite.e4m3x2.f32", 16};
+  if (isa<Float8E5M2Type>(elem) && target.cvtFP8x2)
+    return {"cvt.rn.satfinite.e5m2x2.f32", 16};
+  // The floor mode sends infinity to FF, the instruction to FE.
+  if (isa<Float8E8M0FNUType>(elem) && target.cvtUE8M0x2 &&
+      op.getMode() != quant::E8M0Mode::floor)
+    return {"cvt.rp.satfinite.ue8m0x2.f32", 16};
+  if (elem.isBF16() && target.cvtBF16x2)
+    return {"cvt.rn.bf16x2.f32", 32};
+  if (elem.isF16() && target.cvtBF16x2)
+    return {"cvt.rn.f16x2.f32", 32};
+  return {};
+}
+
+LLVM::InlineAsmOp inlineAsm(OpBuilder &b, Location loc, Type result,
+                            ValueRange operands, StringRef text,
+                            StringRef constraints) {
+  return LLVM::InlineAsmOp::create(
+      b, loc, result, operands, text, constraints,
+      /*has_side_effects=*/false, /*is_align_stack=*/false,
+      LLVM::tailcallkind::TailCallKind::None,
+      LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
+      ArrayAttr());
+}
+
+/// The word of the codes of `x`, one to 32 / bits of them.
+Value encodeWord(WordBuilder &w, const PairCvt &cvt, ArrayRef<Value> x) {
+  SmallVector<Value> in(x);
+  if (in.size() % 2) // zero has code 0 in every format
+    in.push_back(w.f32(0.0f));
+  int64_t pairs = in.size() / 2, perWord = 32 / cvt.pairBits;
+  std::string constraints = "=r", text;
+  for (size_t i = 0; i < in.size(); ++i)
+    constraints += ",f";
+  llvm::raw_string_ostream os(text);
+  auto convert = [&](const Twine &result, int64_t pair) {
+    os << cvt.instruction << " " << result << ", $" << 2 * pair + 2 << ", $"
+       << 2 * pair + 1 << ";";
+  };
+  if (perWord == 1) {
+    convert("$0", 0);
+    return inlineAsm(w.b, w.loc, w.b.getI32Type(), in, text, constraints)
+        .getResult(0);
+  }
+  os << "{ .reg .b" << cvt.pairBits << " p<" << pairs << ">; ";
+  for (int64_t p = 0; p < pairs; ++p) {
+    convert("p" + Twine(p), p);
+    os << " ";
+  }
+  if (pairs == 1 && cvt.pairBits == 16) {
+    os << "cvt.u32.u16 $0, p0; }";
+    return inlineAsm(w.b, w.loc, w.b.getI32Type(), in, text, constraints)
+        .getResult(0);
+  }
+  // Nothing makes an 8-bit zero: missing pairs repeat the last one and are
+  // masked off.
+  os << "mov.b32 $0, {";
+  for (int64_t p = 0; p < perWord; ++p)
+    os << (p ? ", p" : "p") << std::min(p, pairs - 1);
+  os << "}; }";
+  Value word = inlineAsm(w.b, w.loc, w.b.getI32Type(), in, text, constraints)
+                   .getResult(0);
+  int64_t bits = pairs * cvt.pairBits;
+  return bits < 32 ? w.andi(word, (1u << bits) - 1) : word;
+}
+
+/// The values of the first `count` E2M1 codes of a word, through pairs of f16,
+/// which hold them exactly.
+void decodeE2M1(WordBuilder &w, Value word, int64_t count,
+                SmallVectorImpl<Value> &regs) {
+  OpBuilder &b = w.b;
+  int64_t pairs = (count + 1) / 2;
+  std::string constraints, text;
+  llvm::raw_string_ostream os(text);
+  os << "{ .reg .b8 p<4>; mov.b32 {p0, p1, p2, p3}, $" << pairs << "; ";
+  for (int64_t p = 0; p < pairs; ++p) {
+    os << "cvt.rn.f16x2.e2m1x2 $" << p << ", p" << p << "; ";
+    constraints += "=r,";
+  }
+  os << "}";
+  constraints += "r";
+  Type i32 = b.getI32Type();
+  Type result = pairs == 1 ? i32
+                           : LLVM::LLVMStructType::getLiteral(
+                                 b.getContext(), SmallVector<Type>(pairs, i32));
+  Value out = inlineAsm(b, w.loc, result, word, text, constraints).getResult(0);
+  for (int64_t i = 0; i < count; ++i) {
+    Value pair = out;
+    if (pairs > 1)
+      pair =
+          LLVM::ExtractValueOp::create(b, w.loc, out, ArrayRef<int64_t>{i / 2});
+    Value half =
+        w.make<arith::TruncIOp>(b.getI16Type(), w.shr(pair, i % 2 ? 16 : 0));
+    regs.push_back(w.make<arith::ExtFOp>(
+        b.getF32Type(), w.make<arith::BitcastOp>(b.getF16Type(), half)));
+  }
+}
+
+struct QuantToNVVM
+    : public dither::conversion::impl::ConvertDitherQuantToNVVMBase<
+          QuantToNVVM> {
+  void convertEncode(quant::EncodeWordsOp op,
+                     const target::TargetInfo &target) {
+    PairCvt cvt = pairConversion(target, op);
+    auto type = cast<VectorType>(op.getResult().getType());
+    if (!cvt.pairBits || type.getRank() != 1)
+      return;
+    OpBuilder b(op);
+    WordBuilder w(b, op.getLoc(), type);
+    SmallVector<Value> x = w.registers(op.getSource()), words;
+    for (size_t i = 0; i < x.size(); i += op.getGroup())
+      words.push_back(
+          encodeWord(w, cvt, ArrayRef<Value>(x).slice(i, op.getGroup())));
+    op.getResult().replaceAllUsesWith(w.pack(words, type));
+    op.erase();
+  }
+
+  void convertDecode(quant::DecodeWordsOp op,
+                     const target::TargetInfo &target) {
+    auto type = cast<VectorType>(op.getResult().getType());
+    // The instructions for e4m3 and e5m2 lose the sign of NaN.
+    if (!target.cvtE2M1x2 || !isa<Float4E2M1FNType>(op.getElem()) ||
+        type.getRank() != 1)
+      return;
+    OpBuilder b(op);
+    WordBuilder w(b, op.getLoc(), cast<VectorType>(op.getSource().getType()));
+    SmallVector<Value> regs;
+    for (Value word : w.registers(op.getSource()))
+      decodeE2M1(w, word, op.getGroup(), regs);
+    op.getResult().replaceAllUsesWith(w.pack(regs, type));
+    op.erase();
+  }
+
+  void runOnOperation() override {
+    const target::TargetInfo *target = target::moduleTarget(getOperation());
+    if (!target)
+      return signalPassFailure();
+    if (!target->isGpu)
+      return;
+    SmallVector<Operation *> ops;
+    getOperation()->walk([&](Operation *op) {
+      if (isa<quant::EncodeWordsOp, quant::DecodeWordsOp>(op))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops) {
+      if (auto encode = dyn_cast<quant::EncodeWordsOp>(op))
+        convertEncode(encode, *target);
+      else
+        convertDecode(cast<quant::DecodeWordsOp>(op), *target);
+    }
+  }
+};
+
+} // namespace
