@@ -42,9 +42,8 @@ private:
   int64_t numWarps = 1;
   /// Contiguous elements a lane owns.
   int64_t vec = 1;
-  /// Elements of the longest sum of the kernel (its chain width matters); 0 for
-  /// none.
-  int64_t sumExtent = 0;
+  /// Whether some row of the kernel is summed (the chain width matters then).
+  bool sums = false;
 };
 
 } // namespace dither::transforms

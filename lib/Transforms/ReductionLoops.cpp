@@ -30,7 +30,8 @@ public:
           TilingEngine::Offsets offsets, TilingEngine::Sizes sizes)
       : engine(engine), reduce(reduce), loc(reduce.getLoc()),
         axis(reduce.getAxis()), offsets(offsets), sizes(sizes),
-        extent(reduce.getExtent()) {}
+        extent(cast<RankedTensorType>(reduce.getSource().getType())
+                   .getDimSize(axis)) {}
 
   FailureOr<Value> sum(int64_t piece);
   FailureOr<Value> extremum(int64_t piece);
@@ -77,8 +78,7 @@ private:
   }
   Value reduceWhole(Value x) {
     return quant::ReduceOp::create(engine.builder(), loc, type(1),
-                                   reduce.getKind(), x, axis,
-                                   /*count=*/IntegerAttr());
+                                   reduce.getKind(), x, axis);
   }
   Value add(Value a, Value c) {
     return arith::AddFOp::create(engine.builder(), loc, a, c);

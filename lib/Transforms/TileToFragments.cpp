@@ -223,9 +223,8 @@ BlockTiler::resolve(Value v, TilingEngine::Offsets offsets,
       return std::nullopt;
   }
   limit = std::max(granule, powerOfTwoFloor(limit));
-  int64_t along = reduce.getSource().getType().getDimSize(axis);
-  if (along <= limit && llvm::isPowerOf2_64(along) &&
-      reduce.getExtent() == along &&
+  if (reduce.getSource().getType().getDimSize(axis) <= limit &&
+      llvm::isPowerOf2_64(reduce.getSource().getType().getDimSize(axis)) &&
       (reduce.getKind() != quant::ReduceKind::sum || limit <= 256))
     return std::nullopt;
   return reduceInPieces(*engine, reduce, offsets, sizes, limit, granule);

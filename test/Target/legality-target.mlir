@@ -1,0 +1,42 @@
+// RUN: split-file %s %t
+// RUN: not dither-compile %t/gpu-only.mlir --from=distributed --target=host:avx512 2>&1 | FileCheck %t/gpu-only.mlir
+// RUN: not dither-compile %t/threads.mlir --from=distributed --target=sm_90a 2>&1 | FileCheck %t/threads.mlir
+// RUN: not dither-compile %t/name.mlir --from=distributed --target=sm_90 2>&1 | FileCheck %t/name.mlir
+// RUN: not dither-compile %t/name.mlir --from=distributed --target=sm_90a 2>&1 | FileCheck %t/name.mlir --check-prefix=NONE
+
+//--- gpu-only.mlir
+// What only a GPU has.
+func.func @f() attributes {quant.kernel, quant.num_threads = 1 : i64, quant.params = []} {
+  // CHECK: error: 'nvvm.barrier0' op has no lowering for host:avx512
+  nvvm.barrier0
+  // CHECK: error: 'llvm.inline_asm' op has no lowering for host:avx512
+  %0 = llvm.inline_asm has_side_effects "mov.b32 $0, 0;", "=r" : () -> i32
+  return
+}
+
+//--- threads.mlir
+// CHECK: error: 'func.func' op needs 2048 threads, but sm_90a has 1024
+func.func @a() attributes {quant.kernel, quant.num_threads = 2048 : i64, quant.params = []} {
+  return
+}
+// CHECK: error: 'func.func' op needs 48 threads, expected a multiple of 32
+func.func @b() attributes {quant.kernel, quant.num_threads = 48 : i64, quant.params = []} {
+  return
+}
+// CHECK: error: 'func.func' op needs 65536 bytes of shared memory, but sm_90a has 49152
+func.func @c() attributes {quant.kernel, quant.num_threads = 32 : i64, quant.shared_bytes = 65536 : i64, quant.params = []} {
+  return
+}
+// CHECK: error: 'func.func' op is not distributed: found no quant.num_threads
+func.func @d() attributes {quant.kernel} {
+  return
+}
+
+//--- name.mlir
+// The chips without "a" lack conversions: no target.
+// CHECK: error: found target "sm_90", expected one of host, host:avx2, host:avx512, sm_80,
+// CHECK: error: unknown target 'sm_90'
+// NONE: error: the module has no function with quant.kernel
+func.func @f() {
+  return
+}
