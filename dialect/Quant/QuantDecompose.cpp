@@ -271,9 +271,9 @@ struct DecomposeRmsNorm
     Value squares = a.mul(x, x);
     auto columnType =
         RankedTensorType::get({type.getDimSize(0), 1}, b.getF32Type());
-    Value sum =
-        ReduceOp::create(b, loc, columnType, ReduceKind::sum, squares, 1);
-    Value mean = a.mul(sum, 1.0f / float(columns));
+    Value sum = ReduceOp::create(b, loc, columnType, ReduceKind::sum, squares,
+                                 1, op.getCountAttr());
+    Value mean = a.mul(sum, 1.0f / float(op.getCount().value_or(columns)));
     Value root =
         math::SqrtOp::create(b, loc, a.add(mean, op.getEps().convertToFloat()));
     Value rsigma = a.div(1.0f, root);

@@ -272,7 +272,26 @@ ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
   shape[axis] = 1;
   return inferTensor(types, shape, in.getElementType());
 }
-LogicalResult ReduceOp::verify() { return success(); }
+
+/// `count` elements of a dimension of `extent` take part.
+static LogicalResult checkCount(Operation *op, std::optional<int64_t> count,
+                                int64_t extent) {
+  if (count &&
+      (*count < 1 || (!ShapedType::isDynamic(extent) && *count > extent)))
+    return op->emitOpError("count is ")
+           << *count << ", expected 1 to " << extent
+           << ", the extent of the reduced dimension";
+  return success();
+}
+
+int64_t ReduceOp::getExtent() {
+  return getCount().value_or(tensorOf(getSource()).getDimSize(getAxis()));
+}
+
+LogicalResult ReduceOp::verify() {
+  return checkCount(*this, getCount(),
+                    tensorOf(getSource()).getDimSize(getAxis()));
+}
 
 LogicalResult BlockReduceOp::inferReturnTypes(
     MLIRContext *, std::optional<Location> loc, ValueRange operands,
@@ -439,7 +458,7 @@ LogicalResult RmsNormOp::verify() {
     llvm::interleaveComma(gamma.getShape(), diag);
     return diag << "], expected [" << x.getDimSize(1) << "]";
   }
-  return success();
+  return checkCount(*this, getCount(), x.getDimSize(1));
 }
 
 LogicalResult SwizzleScalesOp::inferReturnTypes(MLIRContext *,

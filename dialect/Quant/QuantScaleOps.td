@@ -58,10 +58,11 @@ def Quant_RmsNormOp : Quant_InferredOp<"rms_norm"> {
   let summary = "root-mean-square norm of rows";
   let description = [{
     mean = sum(x*x) * fl(1/N); rsigma = fl(1/fl(sqrt(fl(mean + eps)))); y = g * (rsigma * x), g = gamma or gamma + 1.
-    The sum follows the canonical order.
+    The sum follows the canonical order. With `count` a row has only its first `count`
+    elements: N and the sum are theirs; y of the others is g * (rsigma * x) too.
   }];
   let arguments = (ins Quant_FloatTile:$source, Quant_FloatTile:$gamma, F32Attr:$eps,
-                       UnitAttr:$zero_centered_gamma);
+                       UnitAttr:$zero_centered_gamma, OptionalAttr<I64Attr>:$count);
   let results = (outs Quant_F32Tile:$result, Quant_F32Tile:$rsigma);
   let assemblyFormat = [{
     $source `,` $gamma attr-dict `:` type($source) `,` type($gamma)

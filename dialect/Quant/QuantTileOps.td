@@ -46,12 +46,20 @@ def Quant_ReduceOp : Quant_InferredOp<"reduce"> {
   let description = [{
     Sums follow the canonical order, a function of the extent alone; `amax`
     is the maximum of |x| from +0 and ignores NaN, `max` and `min` ignore NaN where a
-    number exists and never return -0.
+    number exists and never return -0. With `count` only the first `count` elements
+    along the axis take part, and the order is that of `count` elements: a row that was
+    padded to whole blocks reduces as it would without its padding.
   }];
-  let arguments = (ins Quant_ReduceKindAttr:$kind, Quant_F32Tile:$source, I64Attr:$axis);
+  let arguments = (ins Quant_ReduceKindAttr:$kind, Quant_F32Tile:$source, I64Attr:$axis,
+                       OptionalAttr<I64Attr>:$count);
   let results = (outs Quant_F32Tile:$result);
   let assemblyFormat = "$kind $source `axis` $axis attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    static bool isCompatibleReturnTypes(::mlir::TypeRange a, ::mlir::TypeRange b);
+    /// Number of elements along the axis that take part.
+    int64_t getExtent();
+  }];
 }
 
 def Quant_BlockReduceOp : Quant_InferredOp<"block_reduce"> {

@@ -560,7 +560,7 @@ private:
     if (auto reduce = dyn_cast<quant::ReduceOp>(op)) {
       kind = reduce.getKind();
       axis = reduce.getAxis();
-      limit = tile(in).getDimSize(axis);
+      limit = reduce.getExtent();
     } else {
       auto block = cast<quant::BlockReduceOp>(op).getBlock();
       axis = block[0] > 1 ? 0 : 1;

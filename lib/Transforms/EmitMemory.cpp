@@ -224,6 +224,23 @@ public:
     return e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, index,
                                  e.make<vector::BroadcastOp>(type, rem));
   }
+  /// The high half of the byte that an odd number of elements ends in is
+  /// padding, which is zero.
+  Value clearHalf(Value bytes, Value rem) {
+    auto type = cast<VectorType>(bytes.getType());
+    SmallVector<int32_t> iota(type.getNumElements());
+    std::iota(iota.begin(), iota.end(), 0);
+    auto indexType = type.clone(e.b.getI32Type());
+    Value index = e.make<arith::ConstantOp>(cast<TypedAttr>(
+        Attribute(DenseElementsAttr::get(indexType, ArrayRef<int32_t>(iota)))));
+    Value end = e.make<vector::BroadcastOp>(
+        indexType, Value(e.make<arith::ShRUIOp>(rem, e.i32(1))));
+    Value low = e.make<arith::ConstantOp>(cast<TypedAttr>(
+        Attribute(DenseElementsAttr::get(type, e.b.getI8IntegerAttr(15)))));
+    Value isEnd = e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, index, end);
+    return e.make<arith::SelectOp>(isEnd, e.make<arith::AndIOp>(bytes, low),
+                                   bytes);
+  }
   Type memoryType(int64_t count) const {
     Type elem = bits == 32 ? a.mem.elem : e.b.getIntegerType(memoryBits());
     return VectorType::get({count * bits / memoryBits()}, elem);
@@ -266,6 +283,8 @@ public:
     Type mem = memoryType(count);
     if (v.getType() != mem)
       v = e.make<vector::BitCastOp>(cast<VectorType>(mem), v);
+    if (bits == 4)
+      v = clearHalf(v, rem);
     e.make<LLVM::MaskedStoreOp>(v, ptr, mask(rem, count), align);
   }
 
@@ -440,6 +459,19 @@ public:
     }
     return cond;
   }
+  /// FP4 rows of odd length end in half a byte of padding, which is zero.
+  Value clearHalf(Value piece, int64_t reg) {
+    if (bits != 4 || step != 2 || !limits[rank - 1])
+      return piece;
+    Value second =
+        add(thread[rank - 1], e.i64(a.layout.coord(reg)[rank - 1] + 1));
+    Value whole = e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, second,
+                                        limits[rank - 1]);
+    Value low = e.make<arith::ConstantOp>(
+        cast<TypedAttr>(Attribute(e.b.getI8IntegerAttr(15))));
+    return e.make<arith::SelectOp>(whole, piece,
+                                   e.make<arith::AndIOp>(piece, low));
+  }
   /// True in the one lane and warp of each set of copies that stores.
   Value owner() {
     // Warp bits above the layout's own hold copies too.
@@ -556,6 +588,7 @@ LogicalResult storeLanes(Emitter &e, const TileAccess &a, Value tile) {
       if (v.getType() != type)
         v = e.make<arith::TruncIOp>(type, v);
     }
+    v = s.clearHalf(v, reg);
     OpBuilder::InsertionGuard inner(e.b);
     if (Value cond = s.inside(reg)) {
       auto branch = e.make<scf::IfOp>(TypeRange{}, cond, false);

@@ -36,7 +36,8 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
         narrowestStore =
             std::min(narrowestStore, bitsOf(store.getMemref().getType()));
     if (auto reduce = dyn_cast<quant::ReduceOp>(op))
-      sums |= reduce.getKind() == quant::ReduceKind::sum;
+      if (reduce.getKind() == quant::ReduceKind::sum)
+        sumExtent = std::max(sumExtent, reduce.getExtent());
   });
   if (simd)
     vec = std::min(narrowest, narrowestStore) < 32 ? 2 : 1;
@@ -45,7 +46,8 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
 }
 
 LaneLayout LayoutRules::anchor(ArrayRef<int64_t> shape) const {
-  int64_t chain = sums && !shape.empty() ? numerics::sumChains(shape.back()) : 0;
+  int64_t chain =
+      sumExtent && !shape.empty() ? numerics::sumChains(sumExtent) : 0;
   if (simd)
     return simdLayout(shape, vec, chain);
   int64_t v = vec;
@@ -110,8 +112,7 @@ std::optional<ReducePlan> LayoutRules::plan(Operation *op,
     extent = in.base[axis];
     full = true;
     ordered = reduce.getKind() == quant::ReduceKind::sum;
-    int64_t n =
-        cast<RankedTensorType>(reduce.getSource().getType()).getDimSize(axis);
+    int64_t n = reduce.getExtent();
     // The chain of a canonical sum is one fragment, no more and no less.
     if (ordered && in.repeats[axis] > 1 && extent != numerics::sumChains(n))
       return std::nullopt;

@@ -42,8 +42,9 @@ private:
   int64_t numWarps = 1;
   /// Contiguous elements a lane owns.
   int64_t vec = 1;
-  /// Whether some row of the kernel is summed (the chain width matters then).
-  bool sums = false;
+  /// Elements of the longest sum of the kernel (its chain width matters); 0 for
+  /// none.
+  int64_t sumExtent = 0;
 };
 
 } // namespace dither::transforms

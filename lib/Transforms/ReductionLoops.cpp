@@ -30,8 +30,7 @@ public:
           TilingEngine::Offsets offsets, TilingEngine::Sizes sizes)
       : engine(engine), reduce(reduce), loc(reduce.getLoc()),
         axis(reduce.getAxis()), offsets(offsets), sizes(sizes),
-        extent(cast<RankedTensorType>(reduce.getSource().getType())
-                   .getDimSize(axis)) {}
+        extent(reduce.getExtent()) {}
 
   FailureOr<Value> sum(int64_t piece);
   FailureOr<Value> extremum(int64_t piece);
@@ -78,7 +77,8 @@ private:
   }
   Value reduceWhole(Value x) {
     return quant::ReduceOp::create(engine.builder(), loc, type(1),
-                                   reduce.getKind(), x, axis);
+                                   reduce.getKind(), x, axis,
+                                   /*count=*/IntegerAttr());
   }
   Value add(Value a, Value c) {
     return arith::AddFOp::create(engine.builder(), loc, a, c);

@@ -223,8 +223,9 @@ BlockTiler::resolve(Value v, TilingEngine::Offsets offsets,
       return std::nullopt;
   }
   limit = std::max(granule, powerOfTwoFloor(limit));
-  if (reduce.getSource().getType().getDimSize(axis) <= limit &&
-      llvm::isPowerOf2_64(reduce.getSource().getType().getDimSize(axis)) &&
+  int64_t along = reduce.getSource().getType().getDimSize(axis);
+  if (along <= limit && llvm::isPowerOf2_64(along) &&
+      reduce.getExtent() == along &&
       (reduce.getKind() != quant::ReduceKind::sum || limit <= 256))
     return std::nullopt;
   return reduceInPieces(*engine, reduce, offsets, sizes, limit, granule);

@@ -1,0 +1,46 @@
+"""The peers do the work that they are timed for: their outputs are the expected bits, or as near as they say."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from benchmarks import limit  # noqa: E402
+from benchmarks.operators import OPERATORS, cases  # noqa: E402
+from benchmarks.peers import Unavailable, mismatches  # noqa: E402
+
+
+@pytest.fixture(scope="module", autouse=True)
+def library() -> None:
+    try:
+        limit.load()
+    except limit.LimitError as error:
+        if "failed" in str(error):
+            raise
+        pytest.skip(str(error))
+
+
+# torch.compile builds C++ for each operator: two stand for all.
+@pytest.mark.parametrize(
+    ("peer", "name"),
+    [(peer, op.name) for peer in ("numpy", "jax") for op in OPERATORS]
+    + [("torch", "quantize NVFP4"), ("torch", "RMSNorm + MXFP8")],
+)
+def test_bits(peer: str, name: str) -> None:
+    module = importlib.import_module(f"benchmarks.peers.{peer}_peer")
+    [case] = [case for case in cases("bf16", 1 << 18, 1024, [name]) if case.operator.name == name]
+    try:
+        prepared = module.prepare(case, 1)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    prepared.call()
+    assert set(prepared.outputs()) == set(case.expected)
+    # Another order of summation moves rsigma by an ulp, and with it a value now and then across a decision point.
+    allowed = 0.001 if case.operator.kind == "rms_norm" else 0.0
+    for output, fraction in mismatches(prepared, case.expected).items():
+        assert fraction <= allowed, output
