@@ -1,1 +1,50 @@
-"""Fused quantize kernels: a tile language in Python and its compiler."""
+"""Fused quantize kernels: a tile language in Python and its compiler.
+
+Importing has no side effects and needs neither a GPU nor a framework.
+"""
+
+from . import formats
+from .errors import CompileError
+from .formats import MXFP4, MXFP8_E4M3, MXFP8_E5M2, NVFP4, Format
+from .types import (
+    DType,
+    ScalarType,
+    TensorType,
+    bfloat16,
+    bool_,
+    e8m0,
+    float4_e2m1,
+    float8_e4m3,
+    float8_e5m2,
+    float16,
+    float32,
+    int32,
+    int64,
+)
+
+__version__ = "0.1.0"
+
+# Names of kernels, launches and operators (dither.jit and on) go below.
+
+__all__ = [
+    "MXFP4",
+    "MXFP8_E4M3",
+    "MXFP8_E5M2",
+    "NVFP4",
+    "CompileError",
+    "DType",
+    "Format",
+    "ScalarType",
+    "TensorType",
+    "bfloat16",
+    "bool_",
+    "e8m0",
+    "float4_e2m1",
+    "float8_e4m3",
+    "float8_e5m2",
+    "float16",
+    "float32",
+    "formats",
+    "int32",
+    "int64",
+]

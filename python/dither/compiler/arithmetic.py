@@ -1,0 +1,216 @@
+"""Operators: promotion of data types, NumPy's broadcasting, constants of Python folded by Python."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import types
+from ..types import DType
+from .emit import Emitter
+from .values import Problem, Scalar, Tile, constant_dtype, describe, is_constexpr, is_number
+
+FOLDS: dict[str, Callable[..., Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "@": operator.matmul,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "in": lambda a, b: a in b,
+    "not in": lambda a, b: a not in b,
+    "is": lambda a, b: a is b,
+    "is not": lambda a, b: a is not b,
+}
+UNARY_FOLDS: dict[str, Callable[..., Any]] = {
+    "-": operator.neg,
+    "+": operator.pos,
+    "~": operator.invert,
+    "not": operator.not_,
+}
+FLOAT_OPS = {"+": "arith.addf", "-": "arith.subf", "*": "arith.mulf", "/": "arith.divf"}
+INT_OPS = {"+": "arith.addi", "-": "arith.subi", "*": "arith.muli", "//": "arith.floordivsi"}
+LOGIC_OPS = {"&": "arith.andi", "|": "arith.ori", "^": "arith.xori"}
+COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
+RUNTIME_SYMBOLS = {*FLOAT_OPS, *INT_OPS, *LOGIC_OPS, *COMPARISONS, "%"}
+
+
+def fold(function: Any, *operands: Any) -> Any:
+    """Python's own result; its exceptions become errors of the kernel."""
+    try:
+        return function(*operands)
+    except Exception as error:
+        raise Problem(f"{type(error).__name__}: {error}") from None
+
+
+def binary(e: Emitter, symbol: str, a: Any, b: Any) -> Any:
+    """`a symbol b` for any two values."""
+    if is_constexpr(a) and is_constexpr(b):
+        return fold(FOLDS[symbol], a, b)
+    if symbol in ("is", "is not") and (a is None or b is None):
+        return symbol == "is not"  # nothing known at run time only is None
+    if isinstance(a, tuple) and isinstance(b, tuple) and symbol == "+":
+        return a + b
+    for which, value in (("left", a), ("right", b)):
+        require_number(value, f"{which} operand of '{symbol}'")
+    if symbol == "**":
+        raise Problem(f"'**' of {describe(a)} and {describe(b)}, expected constexprs: write a product instead")
+    if symbol not in RUNTIME_SYMBOLS:
+        raise Problem(f"'{symbol}' of {describe(a)} and {describe(b)}, expected constexprs")
+    dtype = common_dtype(e, [a, b])
+    if symbol in LOGIC_OPS:
+        if dtype.is_float:
+            raise Problem(f"'{symbol}' of {describe(a)} and {describe(b)}, expected bool or integers")
+        return e.elementwise(LOGIC_OPS[symbol], unify(e, [a, b], dtype, f"'{symbol}'"))
+    if symbol in COMPARISONS:
+        a, b = unify(e, [a, b], dtype, f"'{symbol}'")
+        return e.compare(symbol, a, b)
+    if dtype is types.bool_:
+        dtype = types.int32
+    if dtype.is_float:
+        if symbol not in FLOAT_OPS:
+            raise Problem(f"'{symbol}' of {describe(a)} and {describe(b)}, expected integers")
+        return e.elementwise(FLOAT_OPS[symbol], unify(e, [a, b], dtype, f"'{symbol}'"))
+    if symbol in ("//", "%") and is_constexpr(b) and b == 0:
+        raise Problem(f"'{symbol}' by zero")
+    if symbol == "/":
+        raise Problem(
+            f"'/' of {describe(a)} and {describe(b)}, expected float32: "
+            "use '//' for integers, or convert with .to(dl.float32)"
+        )
+    a, b = unify(e, [a, b], dtype, f"'{symbol}'")
+    if symbol == "%":
+        # Python's remainder has the sign of the divisor.
+        quotient = e.elementwise("arith.floordivsi", [a, b])
+        return e.elementwise("arith.subi", [a, e.elementwise("arith.muli", [quotient, b])])
+    return e.elementwise(INT_OPS[symbol], [a, b])
+
+
+def unary(e: Emitter, symbol: str, value: Any) -> Any:
+    """`-x`, `+x`, `~x`, `not x`."""
+    if is_constexpr(value):
+        return fold(UNARY_FOLDS[symbol], value)
+    require_number(value, f"operand of '{symbol}'")
+    reject_narrow(value, f"operand of '{symbol}'")
+    if symbol == "not":
+        if isinstance(value, Tile):
+            raise Problem(f"'not' of a {describe(value)}, expected a scalar: use '~' for tiles")
+        return unary(e, "~", e.convert(value, types.bool_))
+    if symbol == "~":
+        if value.dtype.is_float:
+            raise Problem(f"'~' of {describe(value)}, expected bool or integers")
+        ones = e.splat(value.shape, -1, value.dtype) if isinstance(value, Tile) else e.scalar(-1, value.dtype)
+        return e.elementwise("arith.xori", [value, ones])
+    if value.dtype is types.bool_:
+        value = e.convert(value, types.int32)
+    value = e.widen(value)
+    if symbol == "+":
+        return value
+    if value.dtype.is_float:
+        return e.elementwise("arith.negf", [value])
+    return e.elementwise("arith.subi", [e.zero_like(value), value])
+
+
+def require_number(value: Any, what: str) -> None:
+    """Raises unless arithmetic takes the value."""
+    if not is_number(value):
+        hint = ": read it with dl.load" if describe(value).startswith("tensor ") else ""
+        raise Problem(f"{what} is a {describe(value)}, expected a tile or a number{hint}")
+
+
+def reject_narrow(value: Any, what: str) -> None:
+    """Raises for codes."""
+    if isinstance(value, Tile) and value.dtype.is_narrow:
+        raise Problem(
+            f"{what} is a {describe(value)}, expected float32: "
+            "convert with .to(dl.float32), or use dl.dequantize for values under their scales"
+        )
+
+
+def common_dtype(e: Emitter, values: Sequence[Any]) -> DType:
+    """The type that operands meet in.
+
+    Floats of any kind meet in float32. Integers take the type of the widest tile, else of the scalars:
+    int64, index, int32 in this order. Python's numbers have no type of their own beyond int, float, bool.
+    """
+    for value in values:
+        reject_narrow(value, "operand")
+    if any(_is_float(value) for value in values):
+        return types.float32
+    tiles = [value.dtype for value in values if isinstance(value, Tile)]
+    scalars = [value.dtype for value in values if isinstance(value, Scalar)]
+    for group in (tiles, scalars):
+        for dtype in (types.int64, types.index, types.int32):
+            if dtype in group:
+                return dtype
+    # Booleans only, perhaps beside Python's integers.
+    if any(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        return types.int32 if tiles or scalars else types.index
+    return types.bool_
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, (Tile, Scalar)) and value.dtype.is_float)
+
+
+def unify(e: Emitter, values: Sequence[Any], dtype: DType, what: str) -> list[Any]:
+    """All operands in one type and one shape (or all scalars)."""
+    tiles = [value for value in values if isinstance(value, Tile)]
+    if not tiles:
+        return [to_scalar(e, value, dtype) for value in values]
+    shape = broadcast_shape([tile.shape for tile in tiles], what)
+    return [to_tile(e, value, shape, dtype) for value in values]
+
+
+def to_scalar(e: Emitter, value: Any, dtype: DType) -> Scalar:
+    """A number as a runtime scalar."""
+    return e.convert(value, dtype) if isinstance(value, Scalar) else e.scalar(value, dtype)
+
+
+def to_tile(e: Emitter, value: Any, shape: tuple[int, ...], dtype: DType) -> Tile:
+    """A number, scalar or tile as a tile of this shape and type."""
+    if not isinstance(value, (Tile, Scalar)):
+        return e.splat(shape, value, dtype)
+    value = e.convert(value, dtype)
+    if isinstance(value, Scalar) and dtype is types.int64:
+        raise Problem(f"found {describe(value)} beside int64 tiles, expected int32")
+    return e.broadcast(value, shape)
+
+
+def broadcast_shape(shapes: Sequence[tuple[int, ...]], what: str) -> tuple[int, ...]:
+    """NumPy's rule: aligned at the last dimension, extents are equal or 1."""
+    result: list[int] = []
+    for d in range(1, max(len(shape) for shape in shapes) + 1):
+        extents = {shape[-d] for shape in shapes if len(shape) >= d} - {1}
+        if len(extents) > 1:
+            found = " and ".join(str(shape) for shape in shapes)
+            raise Problem(f"operands of {what} have shapes {found}, expected shapes that broadcast")
+        result.append(extents.pop() if extents else 1)
+    return tuple(reversed(result))
+
+
+def float_operands(e: Emitter, values: Sequence[Any], what: str) -> list[Any]:
+    """Operands of a float function: float32, one shape. Numbers of Python become constants."""
+    for value in values:
+        require_number(value, f"operand of {what}")
+        reject_narrow(value, f"operand of {what}")
+    return unify(e, values, types.float32, what)
+
+
+def number_dtype(value: Any) -> DType:
+    """The data type of a number, scalar or tile."""
+    return value.dtype if isinstance(value, (Tile, Scalar)) else constant_dtype(value)

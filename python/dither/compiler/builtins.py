@@ -1,0 +1,335 @@
+"""What the functions of `dither.language` mean: program ids, memory, shapes, elementwise functions."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+from .. import types
+from ..language import ScaleLayout
+from ..types import DType
+from .arithmetic import (
+    binary,
+    broadcast_shape,
+    common_dtype,
+    float_operands,
+    fold,
+    number_dtype,
+    reject_narrow,
+    require_number,
+    to_scalar,
+    to_tile,
+    unify,
+)
+from .emit import Emitter, tile_type
+from .values import Problem, Scalar, TensorArg, Tile, describe, is_constexpr
+
+Handler = Callable[..., Any]
+HANDLERS: dict[str, Handler] = {}
+
+
+def handles(name: str) -> Callable[[Handler], Handler]:
+    """Registers the meaning of `dl.<name>`; parameters are those of its signature, after the emitter."""
+
+    def register(handler: Handler) -> Handler:
+        HANDLERS[name] = handler
+        return handler
+
+    return register
+
+
+# ---- checks of arguments
+
+
+def constexpr_int(value: Any, argument: str) -> int:
+    """An integer known while compiling."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Problem(f"{argument} is {describe(value)}, expected a constexpr integer", argument)
+    return value
+
+
+def constexpr_shape(value: Any, argument: str = "shape") -> tuple[int, ...]:
+    """A shape: a tuple of positive constexpr integers of length 0 to 2, or one integer."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = (value,)
+    if not isinstance(value, tuple):
+        raise Problem(f"{argument} is {describe(value)}, expected a tuple of constexpr integers", argument)
+    for d, extent in enumerate(value):
+        if isinstance(extent, bool) or not isinstance(extent, int):
+            raise Problem(f"entry {d} of {argument} is {describe(extent)}, expected a constexpr integer", argument)
+        if extent <= 0:
+            raise Problem(f"entry {d} of {argument} is {extent}, expected a positive integer", argument)
+    if len(value) > 2:
+        raise Problem(f"{argument} has {len(value)} entries, expected at most 2: tiles have rank 0 to 2", argument)
+    return value
+
+
+def tensor(value: Any, argument: str, function: str) -> TensorArg:
+    """A tensor argument of the kernel."""
+    if not isinstance(value, TensorArg):
+        raise Problem(f"{argument} of dl.{function} is {describe(value)}, expected a tensor argument", argument)
+    return value
+
+
+def tile(value: Any, argument: str, function: str) -> Tile:
+    """A tile."""
+    if not isinstance(value, Tile):
+        hint = ": read it with dl.load" if isinstance(value, TensorArg) else ""
+        raise Problem(f"{argument} of dl.{function} is {describe(value)}, expected a tile{hint}", argument)
+    return value
+
+
+def float_tile(value: Any, argument: str, function: str) -> Tile:
+    """A tile of float32, bfloat16 or float16."""
+    value = tile(value, argument, function)
+    if not value.dtype.is_float:
+        raise Problem(f"{argument} of dl.{function} is a {describe(value)}, expected a float tile", argument)
+    return value
+
+
+def axis_of(value: Any, rank: int) -> int:
+    """An axis, counted from the end where negative."""
+    axis = constexpr_int(value, "axis")
+    if not -rank <= axis < rank:
+        allowed = f"{-rank} to {rank - 1}" if rank else "a tile of rank 1 or 2"
+        raise Problem(f"axis is {axis}, expected {allowed}", "axis")
+    return axis % rank
+
+
+def coordinates(e: Emitter, value: Any, rank: int, argument: str) -> list[Any]:
+    """Coordinates of a tensor as index values; a bare number for rank 1."""
+    if not isinstance(value, tuple):
+        value = (value,)
+    if len(value) != rank:
+        raise Problem(f"{argument} has {len(value)} entries, expected {rank}: one for each dimension", argument)
+    result = []
+    for d, entry in enumerate(value):
+        try:
+            result.append(e.index(entry))
+        except Problem as problem:
+            raise Problem(f"entry {d} of {argument}: {problem.message}", argument) from None
+    return result
+
+
+# ---- programs and memory
+
+
+@handles("program_id")
+def program_id(e: Emitter, axis: Any) -> Scalar:
+    return _program(e, "quant.program_id", axis)
+
+
+@handles("num_programs")
+def num_programs(e: Emitter, axis: Any) -> Scalar:
+    return _program(e, "quant.num_programs", axis)
+
+
+def _program(e: Emitter, name: str, axis: Any) -> Scalar:
+    number = constexpr_int(axis, "axis")
+    if not 0 <= number <= 2:
+        raise Problem(f"axis is {number}, expected 0, 1 or 2", "axis")
+    return Scalar(e.op(name, [], {"dim": f"#quant<dim {'xyz'[number]}>"}), types.index)
+
+
+@handles("load")
+def load(e: Emitter, x: Any, offset: Any, shape: Any) -> Tile:
+    x = tensor(x, "x", "load")
+    if offset is None and shape is None and x.type.rank == 0:
+        offset, shape = (), ()
+    if offset is None or shape is None:
+        missing = "offset" if offset is None else "shape"
+        raise Problem(f"dl.load of '{x.name}' of rank {x.type.rank} has no {missing}, expected offset and shape")
+    if x.type.rank > 2:
+        raise Problem(f"'{x.name}' has rank {x.type.rank}, expected at most 2", "x")
+    extents = constexpr_shape(shape)
+    if len(extents) != x.type.rank:
+        raise Problem(
+            f"shape has {len(extents)} entries, expected {x.type.rank}: '{x.name}' has rank {x.type.rank}", "shape"
+        )
+    where = coordinates(e, offset, x.type.rank, "offset")
+    return e.tile("quant.load", [x, *where], None, tile_type(extents, x.type.dtype))
+
+
+def _stored(e: Emitter, x: TensorArg, value: Any, function: str) -> Tile:
+    """The tile that is written to `x`; a scalar goes to a tensor of rank 0."""
+    if x.type.rank == 0 and isinstance(value, (int, float, Scalar)):
+        value = to_tile(e, value, (), number_dtype(value) if isinstance(value, Scalar) else x.type.dtype)
+    value = tile(value, "value", function)
+    if value.dtype is not x.type.dtype:
+        raise Problem(
+            f"value is {value.dtype}, but '{x.name}' is {x.type.dtype}: convert with .to(dl.{x.type.dtype})", "value"
+        )
+    if len(value.shape) != x.type.rank:
+        raise Problem(f"value has shape {value.shape}, expected rank {x.type.rank} like '{x.name}'", "value")
+    return value
+
+
+@handles("store")
+def store(e: Emitter, x: Any, offset: Any, value: Any, layout: Any, valid: Any) -> None:
+    x = tensor(x, "x", "store")
+    value = _stored(e, x, value, "store")
+    if not isinstance(layout, ScaleLayout):
+        raise Problem(f"layout is {describe(layout)}, expected dl.linear or dl.swizzle_128x4", "layout")
+    where = coordinates(e, offset, x.type.rank, "offset")
+    limits = [] if valid is None else coordinates(e, valid, x.type.rank, "valid")
+    attrs: dict[str, Any] = {"operandSegmentSizes": f"array<i32: 1, 1, {len(where)}, {len(limits)}>"}
+    if layout is not ScaleLayout.linear:
+        attrs["scale_layout"] = f"#quant.scale_layout<{layout.value}>"
+    e.op("quant.store", [value, x, *where, *limits], attrs)
+
+
+@handles("atomic_max")
+def atomic_max(e: Emitter, x: Any, offset: Any, value: Any) -> None:
+    x = tensor(x, "x", "atomic_max")
+    if x.type.dtype is not types.float32:
+        raise Problem(f"'{x.name}' is {x.type.dtype}, expected float32", "x")
+    value = _stored(e, x, value, "atomic_max")
+    e.op("quant.atomic_max", [value, x, *coordinates(e, offset, x.type.rank, "offset")])
+
+
+@handles("static_assert")
+def static_assert(e: Emitter, condition: Any, message: Any) -> None:
+    if not is_constexpr(condition):
+        raise Problem(f"condition is a {describe(condition)}, expected a constexpr", "condition")
+    if not condition:
+        raise Problem("static_assert failed" + (f": {message}" if message else ""))
+
+
+# ---- shapes
+
+
+@handles("arange")
+def arange(e: Emitter, n: Any) -> Tile:
+    shape = constexpr_shape((constexpr_int(n, "n"),), "n")
+    return e.tile("quant.iota", [], {"dim": 0}, tile_type(shape, types.int32))
+
+
+@handles("full")
+def full(e: Emitter, shape: Any, value: Any, dtype: Any) -> Tile:
+    extents = constexpr_shape(shape)
+    if not isinstance(dtype, DType) or dtype.is_narrow or dtype is types.index:
+        raise Problem(f"dtype is {describe(dtype)}, expected float32, bfloat16, float16, int32, int64 or bool", "dtype")
+    if isinstance(value, Tile) and value.shape == ():
+        return e.convert(e.broadcast(e.convert(value, dtype), extents), dtype)
+    if not isinstance(value, (int, float, Scalar)):
+        raise Problem(f"value is {describe(value)}, expected a number", "value")
+    if isinstance(value, Scalar) and dtype in (types.bfloat16, types.float16):
+        return e.convert(to_tile(e, value, extents, types.float32), dtype)
+    return to_tile(e, value, extents, dtype)
+
+
+@handles("zeros")
+def zeros(e: Emitter, shape: Any, dtype: Any) -> Tile:
+    return full(e, shape, 0, dtype)
+
+
+@handles("reshape")
+def reshape(e: Emitter, t: Any, shape: Any) -> Tile:
+    t = tile(t, "t", "reshape")
+    extents = constexpr_shape(shape)
+    if [n for n in extents if n != 1] != [n for n in t.shape if n != 1]:
+        raise Problem(
+            f"shape is {extents}, expected {t.shape} with dimensions of extent 1 inserted or dropped", "shape"
+        )
+    return e.reshape(t, extents)
+
+
+@handles("broadcast_to")
+def broadcast_to(e: Emitter, t: Any, shape: Any) -> Tile:
+    extents = constexpr_shape(shape)
+    if not isinstance(t, Tile):
+        require_number(t, "t of dl.broadcast_to")
+        return to_tile(e, t, extents, types.float32 if number_dtype(t).is_float else types.int32)
+    return e.broadcast(t, extents)
+
+
+# ---- elementwise functions
+
+
+def _float_function(name: str, op: str) -> None:
+    def handler(e: Emitter, x: Any) -> Any:
+        return e.elementwise(op, float_operands(e, [x], f"dl.{name}"))
+
+    HANDLERS[name] = handler
+
+
+for _name, _op in (("exp", "math.exp"), ("tanh", "math.tanh"), ("sqrt", "math.sqrt"), ("rsqrt", "math.rsqrt")):
+    _float_function(_name, _op)
+
+
+@handles("sigmoid")
+def sigmoid(e: Emitter, x: Any) -> Any:
+    (x,) = float_operands(e, [x], "dl.sigmoid")
+    one = e.scalar(1.0, types.float32) if isinstance(x, Scalar) else e.splat(x.shape, 1.0, types.float32)
+    exp = e.elementwise("math.exp", [e.elementwise("arith.negf", [x])])
+    return e.elementwise("arith.divf", [one, e.elementwise("arith.addf", [one, exp])])
+
+
+@handles("fma")
+def fma(e: Emitter, a: Any, b: Any, c: Any) -> Any:
+    return e.elementwise("math.fma", float_operands(e, [a, b, c], "dl.fma"))
+
+
+@handles("abs")
+def absolute(e: Emitter, x: Any) -> Any:
+    require_number(x, "operand of dl.abs")
+    if is_constexpr(x):
+        return fold(builtins.abs, x)
+    reject_narrow(x, "operand of dl.abs")
+    x = e.widen(x)
+    if x.dtype.is_float:
+        return e.elementwise("math.absf", [x])
+    if x.dtype is types.bool_:
+        x = e.convert(x, types.int32)
+    (x, negative) = (x, e.elementwise("arith.subi", [e.zero_like(x), x]))
+    return e.elementwise("arith.maxsi", [x, negative])
+
+
+def _extremum(name: str, function: Callable[..., Any], float_op: str, int_op: str) -> None:
+    def handler(e: Emitter, a: Any, b: Any) -> Any:
+        for value in (a, b):
+            require_number(value, f"operand of dl.{name}")
+        if is_constexpr(a) and is_constexpr(b):
+            return fold(function, a, b)
+        dtype = common_dtype(e, [a, b])
+        if dtype is types.bool_:
+            dtype = types.int32
+        return e.elementwise(float_op if dtype.is_float else int_op, unify(e, [a, b], dtype, f"dl.{name}"))
+
+    HANDLERS[name] = handler
+
+
+_extremum("maximum", builtins.max, "arith.maximumf", "arith.maxsi")
+_extremum("minimum", builtins.min, "arith.minimumf", "arith.minsi")
+
+
+@handles("where")
+def where(e: Emitter, condition: Any, a: Any, b: Any) -> Any:
+    for what, value in (("condition", condition), ("a", a), ("b", b)):
+        require_number(value, f"{what} of dl.where")
+    if number_dtype(condition) is not types.bool_:
+        raise Problem(f"condition of dl.where is a {describe(condition)}, expected bool", "condition")
+    dtype = common_dtype(e, [a, b])
+    if all(is_constexpr(value) for value in (condition, a, b)):
+        return a if condition else b
+    tiles = [value.shape for value in (condition, a, b) if isinstance(value, Tile)]
+    if not tiles:
+        operands = [to_scalar(e, condition, types.bool_), to_scalar(e, a, dtype), to_scalar(e, b, dtype)]
+        return e.elementwise("arith.select", operands)
+    if dtype is types.index:
+        dtype = types.int32  # tiles hold no indices
+    shape = broadcast_shape(tiles, "dl.where")
+    mask = to_tile(e, condition, shape, types.bool_)
+    return e.elementwise("arith.select", [mask, to_tile(e, a, shape, dtype), to_tile(e, b, shape, dtype)])
+
+
+@handles("cdiv")
+def cdiv(e: Emitter, a: Any, b: Any) -> Any:
+    for which, value in (("a", a), ("b", b)):
+        require_number(value, f"{which} of dl.cdiv")
+        if number_dtype(value).is_float:
+            raise Problem(f"{which} of dl.cdiv is {describe(value)}, expected an integer", which)
+    if is_constexpr(a) and is_constexpr(b):
+        return fold(lambda: -(-a // b))
+    return binary(e, "//", binary(e, "+", a, binary(e, "-", b, 1)), b)

@@ -1,0 +1,199 @@
+"""Calls: functions of the language, helpers that are inlined, a few of Python's own."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import math
+import types as python_types
+from typing import Any
+
+from .. import types
+from ..formats import Format
+from ..language import Builtin
+from ..types import DType
+from .arithmetic import fold
+from .expressions import Expressions
+from .frame import Frame
+from .liveness import analyze
+from .quantize_ops import HANDLERS
+from .source import read_source, unwrap
+from .values import Method, Problem, Scalar, Tile, describe, is_constexpr
+
+#: Functions of Python that take constexprs to constexprs.
+FOLDED = (len, int, float, bool, str, tuple, round, min, max, builtins.abs, sum, divmod, pow, isinstance, repr)
+FOLDED_TO_TUPLES = (enumerate, zip, reversed, sorted)
+MAX_DEPTH = 64
+
+
+class Calls(Expressions):
+    """Evaluates calls."""
+
+    def eval_Call(self, node: ast.Call) -> Any:
+        function = self.eval(node.func)
+        if isinstance(function, Builtin):
+            return self.call_builtin(function, node)
+        args = self.expand(node.args)
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                raise Problem("'**' in a call is not supported in a kernel: name the arguments", node=keyword.value)
+        kwargs = {str(keyword.arg): self.eval(keyword.value) for keyword in node.keywords}
+        if isinstance(function, Method):
+            return self.call_to(function.receiver, node, args, kwargs)
+        inner = unwrap(function)
+        if inner is not None:
+            return self.inline(inner, node, args, kwargs)
+        return self.call_python(function, node, args, kwargs)
+
+    def call_builtin(self, function: Builtin, node: ast.Call) -> Any:
+        """`dl.f(..)`: binds the arguments like Python and emits what `f` means."""
+        if function.name not in HANDLERS:
+            raise Problem(f"dl.{function.name} is not a value here, expected it in a 'for'")
+        args = self.expand(node.args)
+        kwargs = {str(keyword.arg): self.eval(keyword.value) for keyword in node.keywords}
+        bound = bind(function.signature, f"dl.{function.name}", args, kwargs)
+        bound.apply_defaults()
+        try:
+            return HANDLERS[function.name](self.e, **bound.arguments)
+        except Problem as problem:
+            if problem.argument is not None and problem.node is None:
+                problem.node = argument_node(function.signature, problem.argument, node)
+            raise
+
+    def call_to(self, value: Tile | Scalar, node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """`t.to(dtype)`; to e8m0 with `rounding="rceil"` or "floor"."""
+        bound = bind(TO_SIGNATURE, "to", args, kwargs)
+        dtype, rounding = bound.arguments["dtype"], bound.arguments.get("rounding")
+        if not isinstance(dtype, DType):
+            raise Problem(f"dtype is {describe(dtype)}, expected a data type such as dl.float32", node=_first(node))
+        if dtype is types.e8m0 or rounding is not None:
+            if not isinstance(value, Tile) or not value.dtype.is_float:
+                raise Problem(f"found {describe(value)}, expected a float tile to encode as {dtype}")
+            return self.e.encode(value, dtype, rounding)
+        if dtype is types.index and isinstance(value, Tile):
+            raise Problem("dtype is index, expected a type that tiles have: use dl.int32", node=_first(node))
+        return self.e.convert(value, dtype)
+
+    # ---- helpers
+
+    def inline(
+        self, function: python_types.FunctionType, node: ast.Call, args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        """Lowers the body of a helper in place of its call."""
+        if any(frame.source.function is function for frame in self.frames):
+            raise Problem(f"'{function.__name__}' calls itself, expected no recursion: use a 'for'")
+        if len(self.frames) >= MAX_DEPTH:
+            raise Problem(f"calls are nested {MAX_DEPTH} deep, expected fewer")
+        signature = inspect.signature(function)
+        for parameter in signature.parameters.values():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                raise Problem(f"'{function.__name__}' takes '*{parameter.name}', expected named parameters")
+        bound = bind(signature, f"'{function.__name__}'", args, kwargs)
+        bound.apply_defaults()
+        for name, value in bound.arguments.items():
+            if is_constexpr_annotation(signature.parameters[name].annotation) and not is_constexpr(value):
+                raise Problem(
+                    f"'{name}' of '{function.__name__}' is a {describe(value)}, expected a constexpr",
+                    node=argument_node(signature, name, node),
+                )
+        source = read_source(function)
+        call = self.frame.source.span(node)
+        self.frames.append(Frame(source, analyze(source.node), call, dict(bound.arguments)))
+        try:
+            self.run(source.node.body)
+            return self.frame.result
+        finally:
+            self.frames.pop()
+
+    # ---- Python's functions
+
+    def call_python(self, function: Any, node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """A function of Python, `math` or a constexpr object, on constexprs."""
+        values = [*args, *kwargs.values()]
+        if all(is_constexpr(value) for value in values):
+            if function is range:
+                return fold(range, *args)
+            if function in FOLDED or _is_pure(function):
+                return fold(function, *args, **kwargs)
+        if function in FOLDED_TO_TUPLES and all(isinstance(value, (tuple, range)) for value in args):
+            return tuple(fold(function, *args, **kwargs))
+        if function in (min, max) and len(args) > 1 and not kwargs:
+            name = "minimum" if function is min else "maximum"
+            result = args[0]
+            for value in args[1:]:
+                result = HANDLERS[name](self.e, result, value)
+            return result
+        if function is builtins.abs and len(args) == 1:
+            return HANDLERS["abs"](self.e, args[0])
+        if function is len and len(args) == 1 and isinstance(args[0], tuple):
+            return len(args[0])
+        if function is len and len(args) == 1 and isinstance(args[0], Tile) and args[0].shape:
+            return args[0].shape[0]
+        if function is float and len(args) == 1 and isinstance(args[0], Scalar):
+            return self.e.convert(args[0], types.float32)
+        if function is isinstance or function is tuple:
+            raise Problem(f"'{function.__name__}' of values known at run time, expected constexprs")
+        if isinstance(function, DType):
+            raise Problem(f"{function} is a data type, expected a function: convert with .to(dl.{function})")
+        hint = PYTHON_HINTS.get(getattr(function, "__name__", ""), "")
+        raise Problem(
+            f"{describe(function)} cannot be called on "
+            f"{'these constexprs' if all(map(is_constexpr, values)) else 'values known at run time'} in a kernel{hint}"
+        )
+
+
+def _is_pure(function: Any) -> bool:
+    """Functions of `math`, and methods of strings, tuples, numbers, data types and formats."""
+    if getattr(math, getattr(function, "__name__", ""), None) is function:
+        return True
+    owner = getattr(function, "__self__", None)
+    return isinstance(owner, (str, tuple, int, float, DType, Format))
+
+
+def bind(signature: inspect.Signature, name: str, args: list[Any], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+    """Python's own binding of arguments to parameters."""
+    try:
+        return signature.bind(*args, **kwargs)
+    except TypeError as error:
+        parameters = ", ".join(signature.parameters)
+        raise Problem(f"call of {name}: {error}, expected ({parameters})") from None
+
+
+def argument_node(signature: inspect.Signature, parameter: str, node: ast.Call) -> ast.expr | None:
+    """The syntax of the argument that is bound to a parameter; None where a default is."""
+    for keyword in node.keywords:
+        if keyword.arg == parameter:
+            return keyword.value
+    position = list(signature.parameters).index(parameter) if parameter in signature.parameters else len(node.args)
+    if position < len(node.args) and not any(isinstance(arg, ast.Starred) for arg in node.args):
+        return node.args[position]
+    return None
+
+
+def is_constexpr_annotation(annotation: Any) -> bool:
+    """`dl.constexpr`, also as text (with `from __future__ import annotations`)."""
+    if isinstance(annotation, str):
+        return annotation.rpartition(".")[2] == "constexpr"
+    return getattr(annotation, "__name__", "") == "constexpr"
+
+
+def _first(node: ast.Call) -> ast.expr | None:
+    if node.args:
+        return node.args[0]
+    return node.keywords[0].value if node.keywords else None
+
+
+def _to(dtype: Any, rounding: Any = None) -> None: ...
+
+
+TO_SIGNATURE = inspect.signature(_to)
+PYTHON_HINTS = {
+    "print": ": kernels print nothing",
+    "sum": ": use dl.sum(t, axis)",
+    "exp": ": use dl.exp",
+    "sqrt": ": use dl.sqrt",
+    "tanh": ": use dl.tanh",
+    "int": ": convert with .to(dl.int32)",
+    "bool": ": convert with .to(dl.bool)",
+}

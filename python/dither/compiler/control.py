@@ -1,0 +1,311 @@
+"""Branches and loops: decided while compiling where they can be, else scf.if and scf.for."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator
+from typing import Any
+
+from .. import types
+from ..language import Builtin, static_range
+from .arithmetic import to_scalar
+from .calls import Calls, bind
+from .frame import Exit
+from .liveness import assigned
+from .values import Problem, Scalar, Tile, Undefined, constant_dtype, describe, is_constexpr
+
+MAX_UNROLL = 4096
+
+
+class Control(Calls):
+    """Lowers `if` and `for`."""
+
+    # ---- branches
+
+    def run_If(self, node: ast.If) -> Exit:
+        test = self.eval(node.test)
+        if is_constexpr(test):
+            return self.run(node.body if test else node.orelse)
+        flag = self.condition(test, node.test, "condition")
+        self.e.builder.begin_if(flag.ir, self.location(node.test))
+        before = dict(self.frame.names)
+        then = self._branch(node.body)
+        self.frame.names = dict(before)
+        self.e.builder.select_branch(1)
+        orelse = self._branch(node.orelse)
+        self.frame.names = before
+        self._merge(node, before, then, orelse)
+        return Exit.NEXT
+
+    def _branch(self, statements: list[ast.stmt]) -> dict[str, Any]:
+        for statement in statements:
+            way = self.run([statement])
+            if way is not Exit.NEXT:
+                word = way.name.lower()
+                instead = (
+                    "assign a variable and return it after the 'if'"
+                    if way is Exit.RETURN
+                    else "put the rest of the loop under the opposite condition"
+                )
+                raise Problem(f"'{word}' in a branch that is decided at run time: {instead}", node=statement)
+        return self.frame.names
+
+    def _merge(self, node: ast.If, before: dict[str, Any], then: dict[str, Any], orelse: dict[str, Any]) -> None:
+        """Variables after the branch: values that differ become results of the scf.if."""
+        live = self.frame.flows[node].live_after
+        builder = self.e.builder
+        merged: dict[str, Any] = {}
+        yields: tuple[list[Any], list[Any]] = ([], [])
+        for name in sorted({*then, *orelse}):
+            a, b = then.get(name), orelse.get(name)
+            if name in then and name in orelse and _same(a, b):
+                before[name] = a
+            elif name not in live:
+                before[name] = Undefined(f"has no value after the 'if' at line {node.lineno}")
+            elif name not in then or name not in orelse or isinstance(a, Undefined) or isinstance(b, Undefined):
+                before[name] = Undefined(f"is assigned in only one branch of the 'if' at line {node.lineno}")
+            else:
+                merged[name] = self._join(name, a, b, node, yields)
+        results = iter(builder.end_if(*yields))
+        for name, template in merged.items():
+            before[name] = self._name(name, rebuild(template, results))
+
+    def _join(self, name: str, a: Any, b: Any, node: ast.If, yields: tuple[list[Any], list[Any]]) -> Any:
+        """A template of the merged value; what each branch yields for it is appended to `yields`."""
+        if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
+            return tuple(self._join(name, x, y, node, yields) for x, y in zip(a, b, strict=True))
+        if _same(a, b) and is_constexpr(a):
+            return a
+        if _is_scalar(a) and _is_scalar(b):
+            dtype = _join_dtype(a, b)
+            if dtype is not None:
+                for branch, value in enumerate((a, b)):
+                    self.e.builder.select_branch(branch)
+                    yields[branch].append(to_scalar(self.e, value, dtype).ir)
+                return Scalar(None, dtype)
+        elif isinstance(a, Tile) and isinstance(b, Tile) and a.dtype is b.dtype and a.shape == b.shape:
+            yields[0].append(a.ir)
+            yields[1].append(b.ir)
+            return a
+        where = last_store(node.orelse, name) or last_store(node.body, name) or node
+        raise Problem(f"'{name}' is {_a(a)} in one branch and {_a(b)} in the other, expected one type", node=where)
+
+    # ---- loops
+
+    def run_For(self, node: ast.For) -> Exit:
+        if node.orelse:
+            raise Problem("'else' of a loop is not supported in a kernel", node=node.orelse[0])
+        if isinstance(node.iter, ast.Call):
+            function = self.eval(node.iter.func)
+            if function is builtins.range:
+                return self._loop(node, self._range_arguments(node.iter, "range"))
+            if isinstance(function, Builtin) and function.name == static_range.name:
+                bounds = self._range_arguments(node.iter, "dl.static_range")
+                for bound in bounds:
+                    if isinstance(bound, bool) or not isinstance(bound, int):
+                        raise Problem(
+                            f"dl.static_range of a {describe(bound)}, expected constexpr integers: "
+                            "use range for a loop at run time",
+                            node=node.iter,
+                        )
+                if bounds[2] == 0:
+                    raise Problem("step is 0, expected another number", node=node.iter)
+                return self._unroll(node, range(*bounds))
+        items = self.eval(node.iter)
+        if not isinstance(items, (tuple, range, str)):
+            raise Problem(f"'for' over {_a(items)}, expected range, dl.static_range or a tuple", node=node.iter)
+        return self._unroll(node, items)
+
+    def _range_arguments(self, call: ast.Call, name: str) -> list[Any]:
+        """(start, stop, step) of a range."""
+        args = self.expand(call.args)
+        kwargs = {str(keyword.arg): self.eval(keyword.value) for keyword in call.keywords}
+        if name == "range" or not kwargs:
+            if kwargs or not 1 <= len(args) <= 3:
+                raise Problem(f"{name} has {len(args) + len(kwargs)} arguments, expected 1 to 3", node=call)
+            start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+        else:
+            bound = bind(static_range.signature, name, args, kwargs)
+            bound.apply_defaults()
+            start, stop, step = bound.arguments.values()
+            if stop is None:
+                start, stop = 0, start
+        return [start, stop, step]
+
+    def _unroll(self, node: ast.For, items: Any) -> Exit:
+        if len(items) > MAX_UNROLL:
+            raise Problem(
+                f"loop has {len(items)} iterations to unroll, expected at most {MAX_UNROLL}: use range", node=node.iter
+            )
+        for item in items:
+            self.assign(node.target, item)
+            way = self.run(node.body)
+            if way is Exit.BREAK:
+                break
+            if way is Exit.RETURN:
+                return way
+        return Exit.NEXT
+
+    def _loop(self, node: ast.For, bounds: list[Any]) -> Exit:
+        """A loop at run time. Variables that an iteration hands to the next, or to what follows, are carried."""
+        start, stop, step = bounds
+        if is_constexpr(step) and not (isinstance(step, int) and step > 0):
+            raise Problem(f"step is {describe(step)}, expected a positive integer", node=node.iter)
+        if not isinstance(node.target, ast.Name):
+            raise Problem("the variable of a range is an integer, expected one name", node=node.target)
+        names = self.frame.names
+        stores = assigned(node.body) | {node.target.id}
+        carried = [
+            name
+            for name in sorted(stores & self.frame.flows[node].live_around)
+            if name in names and not isinstance(names[name], Undefined) and name != node.target.id
+        ]
+        self.e.loc = self.location(node.iter)
+        templates: dict[str, Any] = {}
+        inits: list[Any] = []
+        for name in carried:
+            templates[name] = self._enter(names[name], inits)
+        limits = [self.e.index(bound) for bound in (start, stop, step)]
+        variable, *arguments = self.e.builder.begin_for(*limits, inits, self.location(node))
+        before = dict(names)
+        values = iter(arguments)
+        for name in stores - set(carried):
+            if name in names:
+                why = f"has no value at the start of an iteration of the loop at line {node.lineno}"
+                names[name] = Undefined(why)
+        for name, template in templates.items():
+            names[name] = self._name(name, rebuild(template, values))
+        names[node.target.id] = self._name(node.target.id, Scalar(variable, types.index))
+        way = self.run(node.body)
+        if way in (Exit.BREAK, Exit.RETURN):
+            word = way.name.lower()
+            raise Problem(f"'{word}' in a loop at run time: use dl.static_range for a loop that is unrolled", node=node)
+
+        self.e.loc = self.location(node)
+        yields: list[Any] = []
+        for name in carried:
+            where = last_store(node.body, name) or node
+            self._leave(name, templates[name], self.frame.names[name], yields, where)
+        results = iter(self.e.builder.end_for(yields))
+        # Branches inside put other dictionaries in place.
+        self.frame.names = names = before
+        for name in stores:
+            names[name] = Undefined(f"is assigned in the loop at line {node.lineno}, which may run no iteration")
+        for name, template in templates.items():
+            names[name] = self._name(name, rebuild(template, results))
+        return Exit.NEXT
+
+    def _enter(self, value: Any, inits: list[Any]) -> Any:
+        """A template of a carried value; its initial IR values are appended to `inits`."""
+        if isinstance(value, tuple):
+            return tuple(self._enter(item, inits) for item in value)
+        if isinstance(value, (int, float)):
+            value = self.e.scalar(value, constant_dtype(value))
+        if isinstance(value, (Scalar, Tile)):
+            inits.append(value.ir)
+        return value
+
+    def _leave(self, name: str, template: Any, value: Any, yields: list[Any], where: ast.AST) -> None:
+        """Appends what the end of an iteration hands on in place of `template`."""
+        if isinstance(template, tuple) and isinstance(value, tuple) and len(template) == len(value):
+            for inner, item in zip(template, value, strict=True):
+                self._leave(name, inner, item, yields, where)
+            return
+        if isinstance(template, Tile) and isinstance(value, Tile):
+            if template.dtype is value.dtype and template.shape == value.shape:
+                yields.append(value.ir)
+                return
+        elif isinstance(template, Scalar) and _is_scalar(value):
+            if _join_dtype(template, value) is template.dtype or (template.dtype.is_int and _is_int(value)):
+                yields.append(to_scalar(self.e, value, template.dtype).ir)
+                return
+        elif not isinstance(template, (Tile, Scalar, tuple)) and _same(template, value):
+            return
+        hint = ""
+        if isinstance(template, Scalar) and isinstance(value, Tile):
+            hint = f": start with dl.zeros({value.shape})"
+        elif isinstance(template, Scalar) and template.dtype.is_int and _is_scalar(value):
+            hint = ": start with a float"
+        elif isinstance(template, Tile) and isinstance(value, Tile) and template.shape == value.shape:
+            hint = f": convert with .to(dl.{template.dtype})"
+        raise Problem(
+            f"'{name}' is {_a(template)} before the loop and {_a(value)} after an iteration, expected one type{hint}",
+            node=where,
+        )
+
+    def _name(self, name: str, value: Any) -> Any:
+        """Gives the variable's name to its value in the IR."""
+        if isinstance(value, (Tile, Scalar)):
+            value.ir.set_name(name)
+        return value
+
+
+def rebuild(template: Any, values: Iterator[Any]) -> Any:
+    """A template with new IR values in place of its own."""
+    match template:
+        case tuple():
+            return tuple(rebuild(item, values) for item in template)
+        case Tile():
+            return Tile(next(values), template.dtype, template.shape)
+        case Scalar():
+            return Scalar(next(values), template.dtype)
+        case _:
+            return template
+
+
+def last_store(statements: list[ast.stmt], name: str) -> ast.AST | None:
+    """The last place in the statements that assigns a name."""
+    found: ast.AST | None = None
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name:
+                found = node
+    return found
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two values are one: the same object, or equal constexprs of one type."""
+    if a is b:
+        return True
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b, strict=True))
+    if not is_constexpr(a) or not is_constexpr(b) or type(a) is not type(b):
+        return False
+    return repr(a) == repr(b) if isinstance(a, float) else bool(a == b)
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, (Scalar, int, float))
+
+
+def _is_int(value: Any) -> bool:
+    if isinstance(value, Scalar):
+        return value.dtype.is_int
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _join_dtype(a: Any, b: Any) -> types.DType | None:
+    """One type for two scalars: theirs, or that of the one that has a type; None if there is none."""
+    runtime = [value.dtype for value in (a, b) if isinstance(value, Scalar)]
+    dtypes = runtime or [constant_dtype(a), constant_dtype(b)]
+    if any(dtype.is_float for dtype in dtypes) or any(isinstance(value, float) for value in (a, b)):
+        bools = any(isinstance(v, bool) or (isinstance(v, Scalar) and v.dtype is types.bool_) for v in (a, b))
+        return None if bools else types.float32
+    if types.bool_ in dtypes:
+        both = all(isinstance(v, bool) or (isinstance(v, Scalar) and v.dtype is types.bool_) for v in (a, b))
+        return types.bool_ if both else None
+    if any(isinstance(value, bool) for value in (a, b)):
+        return None
+    for dtype in (types.int64, types.index, types.int32):
+        if dtype in dtypes:
+            return dtype
+    return None
+
+
+def _a(value: Any) -> str:
+    """A value with its article."""
+    text = describe(value)
+    if isinstance(value, (Tile, Scalar)):
+        return ("an " if text[0] in "aeio" else "a ") + text
+    return text

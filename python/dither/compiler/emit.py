@@ -1,0 +1,226 @@
+"""Emits operations: constants, conversions, broadcasting. Knows nothing of syntax."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import types
+from ..types import DType
+from .values import Problem, Scalar, Tile, describe
+
+Location = list[tuple[str, int, int]]
+
+
+class Emitter:
+    """A builder that remembers where in the source it is (`loc`, innermost first)."""
+
+    def __init__(self, builder: Any, ir_error: type[Exception]) -> None:
+        self.builder = builder
+        self.ir_error = ir_error
+        self.loc: Location = []
+
+    # ---- operations
+
+    def op(
+        self,
+        name: str,
+        operands: Sequence[Any] = (),
+        attrs: dict[str, Any] | None = None,
+        result: str | None = None,
+    ) -> Any:
+        """Creates an operation on values, tiles or scalars; its value, a list of several, None for none.
+
+        `result` is the result's type as text; left out, the compiler infers it.
+        """
+        values = [getattr(operand, "ir", operand) for operand in operands]
+        try:
+            results = self.builder.create(name, values, attrs, self.loc, None if result is None else [result])
+        except self.ir_error as error:
+            raise Problem(plain(error)) from None
+        if not results:
+            return None
+        return results[0] if len(results) == 1 else results
+
+    def tile(
+        self, name: str, operands: Sequence[Any], attrs: dict[str, Any] | None = None, result: str | None = None
+    ) -> Tile:
+        """An operation with one tile as its result."""
+        return self.as_tile(self.op(name, operands, attrs, result))
+
+    def as_tile(self, ir: Any) -> Tile:
+        """Wraps a tensor."""
+        return Tile(ir, types.dtype_from_mlir(ir.dtype), ir.shape)
+
+    def like(self, name: str, operand: Tile | Scalar, dtype: DType) -> Any:
+        """A unary operation whose result has the operand's shape and another element type."""
+        if isinstance(operand, Scalar):
+            return Scalar(self.op(name, [operand], None, dtype.mlir), dtype)
+        return Tile(self.op(name, [operand], None, tile_type(operand.shape, dtype)), dtype, operand.shape)
+
+    def elementwise(self, name: str, operands: Sequence[Any], attrs: dict[str, Any] | None = None) -> Any:
+        """An operation on operands of one shape; its type is inferred."""
+        ir = self.op(name, operands, attrs)
+        dtype = types.dtype_from_mlir(ir.dtype)
+        return Tile(ir, dtype, ir.shape) if ir.is_shaped else Scalar(ir, dtype)
+
+    # ---- constants
+
+    def scalar(self, value: int | float, dtype: DType) -> Scalar:
+        """A Python number as a scalar."""
+        return Scalar(self._constant(dtype.mlir, value, dtype), dtype)
+
+    def splat(self, shape: tuple[int, ...], value: int | float, dtype: DType) -> Tile:
+        """A tile filled with a Python number."""
+        return Tile(self._constant(tile_type(shape, dtype), value, dtype), dtype, shape)
+
+    def _constant(self, text: str, value: int | float, dtype: DType) -> Any:
+        if dtype.is_int and isinstance(value, float):
+            raise Problem(f"found the float {value!r}, expected an integer for {dtype}")
+        if dtype.is_float and abs(value) > 1 << 53 and isinstance(value, int):
+            # By way of a double it would be rounded twice.
+            raise Problem(f"constant {value} is not exact in a double, expected a float such as {float(value)!r}")
+        if dtype.is_float:
+            value = float(value)
+        if dtype is types.bool_:
+            value = bool(value)
+        try:
+            return self.builder.constant(text, value, self.loc)
+        except self.ir_error as error:
+            raise Problem(plain(error).replace(dtype.mlir, dtype.name)) from None
+
+    def index(self, value: Any) -> Any:
+        """An integer as an IR value of type index."""
+        if isinstance(value, bool) or not isinstance(value, (int, Scalar)):
+            raise Problem(f"found {describe(value)}, expected an integer")
+        if isinstance(value, int):
+            return self.scalar(value, types.index).ir
+        if not value.dtype.is_int:
+            raise Problem(f"found {describe(value)}, expected an integer")
+        return self.convert(value, types.index).ir
+
+    # ---- conversions
+
+    def convert(self, value: Any, dtype: DType) -> Any:
+        """A tile or scalar in another data type; see `Tile.to` in docs/architecture.md, section 5."""
+        if value.dtype is dtype:
+            return value
+        source = value.dtype
+        if dtype.is_float:
+            return self._to_float(value, dtype)
+        if dtype.is_narrow:
+            if not source.is_float:
+                raise Problem(f"found {describe(value)}, expected a float32 tile to encode as {dtype}")
+            if isinstance(value, Scalar):
+                raise Problem(f"found {describe(value)}, expected a tile to encode as {dtype}")
+            return self.encode(value, dtype, None)
+        if source.is_narrow or source.is_float:
+            if dtype is types.bool_ and source.is_float:
+                return self.compare("!=", self.widen(value), self.zero_like(self.widen(value)))
+            raise Problem(f"{source} does not convert to {dtype}, expected a float type or, for codes, float32")
+        if dtype is types.bool_:
+            return self.compare("!=", value, self.zero_like(value))
+        return self._to_int(value, dtype)
+
+    def encode(self, value: Tile, dtype: DType, rounding: str | None) -> Tile:
+        """f32 to codes, nearest even and saturating; E8M0 by `rounding` rceil or floor."""
+        attrs = None
+        if dtype is types.e8m0:
+            if rounding not in ("rceil", "floor"):
+                raise Problem(f"rounding is {rounding!r}, expected 'rceil' or 'floor' for e8m0", "rounding")
+            attrs = {"mode": f"#quant.e8m0_mode<{rounding}>"}
+        elif rounding is not None:
+            raise Problem(f"rounding is for e8m0 only, found {dtype}", "rounding")
+        return self.tile("quant.encode", [self.widen(value)], attrs, tile_type(value.shape, dtype))
+
+    def _to_float(self, value: Any, dtype: DType) -> Any:
+        source = value.dtype
+        if source.is_narrow:
+            value = self.like("quant.decode", value, types.float32)
+        elif source is types.bool_:
+            value = self.like("arith.uitofp", value, types.float32)
+        elif source is types.index:
+            value = self.like("arith.sitofp", self.convert(value, types.int64), types.float32)
+        elif source.is_int:
+            value = self.like("arith.sitofp", value, types.float32)
+        elif source is not types.float32:
+            value = self.like("arith.extf", value, types.float32)
+        return value if dtype is types.float32 else self.like("arith.truncf", value, dtype)
+
+    def _to_int(self, value: Any, dtype: DType) -> Any:
+        source = value.dtype
+        if types.index in (source, dtype):
+            if source is types.bool_:
+                value = self._to_int(value, types.int64)
+            if isinstance(value, Tile):
+                raise Problem(f"found {describe(value)}, expected a scalar to convert to {dtype}")
+            return self.like("arith.index_cast", value, dtype)
+        if source is types.bool_:
+            return self.like("arith.extui", value, dtype)
+        return self.like("arith.extsi" if dtype.bits > source.bits else "arith.trunci", value, dtype)
+
+    def widen(self, value: Any) -> Any:
+        """bfloat16 and float16 as float32; anything else as it is."""
+        if value.dtype in (types.bfloat16, types.float16):
+            return self.convert(value, types.float32)
+        return value
+
+    def zero_like(self, value: Any) -> Any:
+        """Zero of the type and shape of a tile or scalar."""
+        if isinstance(value, Scalar):
+            return self.scalar(0, value.dtype)
+        return self.splat(value.shape, 0, value.dtype)
+
+    def compare(self, symbol: str, a: Any, b: Any) -> Any:
+        """A comparison of operands of one type and shape; NaN compares unequal, like in Python."""
+        if a.dtype.is_float:
+            return self.elementwise("arith.cmpf", [a, b], {"predicate": FLOAT_PREDICATES[symbol]})
+        if a.dtype is types.bool_ and symbol not in ("==", "!="):
+            a, b = self.convert(a, types.int32), self.convert(b, types.int32)
+        return self.elementwise("arith.cmpi", [a, b], {"predicate": INT_PREDICATES[symbol]})
+
+    # ---- shapes
+
+    def reshape(self, value: Tile, shape: tuple[int, ...]) -> Tile:
+        """Inserts or drops dimensions of extent 1."""
+        if value.shape == shape:
+            return value
+        return self.tile("quant.reshape", [value], None, tile_type(shape, value.dtype))
+
+    def broadcast(self, value: Any, shape: tuple[int, ...]) -> Tile:
+        """A tile, runtime scalar or rank-0 tile repeated to `shape`, aligned at the last dimension."""
+        if isinstance(value, Scalar):
+            if value.dtype not in (types.float32, types.int32, types.bool_):
+                value = self.convert(value, types.int32)
+            return self.tile("quant.broadcast", [value], None, tile_type(shape, value.dtype))
+        if value.shape == shape:
+            return value
+        rank = len(shape)
+        padded = (1,) * (rank - len(value.shape)) + value.shape
+        if len(padded) > rank or any(have not in (1, want) for have, want in zip(padded, shape, strict=False)):
+            raise Problem(f"shape {value.shape} does not broadcast to {shape}")
+        if value.dtype.is_narrow:
+            raise Problem(f"found {describe(value)}, expected float32 to broadcast: convert with .to(dl.float32)")
+        if value.shape:
+            value = self.reshape(value, padded)
+        if value.shape == shape:
+            return value
+        if value.dtype in (types.bfloat16, types.float16):
+            return self.convert(self.broadcast(self.widen(value), shape), value.dtype)
+        return self.tile("quant.broadcast", [value], None, tile_type(shape, value.dtype))
+
+
+def tile_type(shape: Sequence[int], dtype: DType) -> str:
+    """`tensor<4x128xf32>`."""
+    return f"tensor<{''.join(f'{extent}x' for extent in shape)}{dtype.mlir}>"
+
+
+def plain(error: Exception) -> str:
+    """The text of an IRError without the operation's name in front."""
+    text = str(getattr(error, "message", error))
+    head, found, rest = text.partition("' op ")
+    return rest if found and head.startswith("'") and " " not in head else text
+
+
+FLOAT_PREDICATES = {"==": 1, ">": 2, ">=": 3, "<": 4, "<=": 5, "!=": 13}
+INT_PREDICATES = {"==": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}

@@ -1,0 +1,274 @@
+"""Expressions: names, attributes, operators, subscripts."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import operator
+import types as python_types
+from typing import Any
+
+from .. import types
+from ..errors import suggest
+from .arithmetic import binary, fold, unary
+from .builtins import HANDLERS
+from .captures import MISSING, check_captured, local_names, read_name
+from .frame import Walk, unsupported
+from .values import Method, Problem, Scalar, TensorArg, Tile, Undefined, describe, is_constexpr
+
+SYMBOLS: dict[type[ast.AST], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.MatMult: "@",
+    ast.USub: "-",
+    ast.UAdd: "+",
+    ast.Invert: "~",
+    ast.Not: "not",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.In: "in",
+    ast.NotIn: "not in",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+}
+TILE_ATTRIBUTES = ("shape", "dtype", "ndim", "T", "to")
+
+
+class Expressions(Walk):
+    """Evaluates expressions."""
+
+    def eval(self, node: ast.expr) -> Any:
+        """The value of an expression; errors point to the innermost expression at fault."""
+        method = getattr(self, f"eval_{type(node).__name__}", None)
+        before = self.e.loc
+        self.e.loc = self.location(node)
+        try:
+            if method is None:
+                raise unsupported(node)
+            return method(node)
+        except Problem as problem:
+            raise self.error(problem.node or node, problem.message) from None
+        except RecursionError:
+            raise self.error(node, "expression or call is nested too deeply") from None
+        finally:
+            self.e.loc = before
+
+    def eval_Constant(self, node: ast.Constant) -> Any:
+        if isinstance(node.value, (bytes, complex)) or node.value is ...:
+            raise Problem(f"found {node.value!r}, expected a number, a string, None or a bool")
+        return node.value
+
+    def eval_JoinedStr(self, node: ast.JoinedStr) -> str:
+        return "".join(str(self.eval(value)) for value in node.values)
+
+    def eval_FormattedValue(self, node: ast.FormattedValue) -> str:
+        value = self.eval(node.value)
+        spec = self.eval(node.format_spec) if node.format_spec is not None else ""
+        if not is_constexpr(value):
+            raise Problem(f"found a {describe(value)} in a string, expected a constexpr", node=node.value)
+        text = repr(value) if node.conversion == ord("r") else value
+        return fold(format, text, spec)
+
+    # ---- names
+
+    def eval_Name(self, node: ast.Name) -> Any:
+        name, frame = node.id, self.frame
+        if name in frame.names:
+            value = frame.names[name]
+            if isinstance(value, Undefined):
+                raise Problem(f"'{name}' {value.why}")
+            return value
+        if name in local_names(frame.source):
+            raise Problem(f"'{name}' is read before it is assigned")
+        function = frame.source.function
+        value = read_name(function, name)
+        if value is MISSING:
+            known = {*frame.names, *function.__globals__, *function.__code__.co_freevars, *dir(builtins)}
+            raise Problem(f"'{name}' is not defined{suggest(name, known)}")
+        return check_captured(name, value)
+
+    def eval_Attribute(self, node: ast.Attribute) -> Any:
+        base, name = self.eval(node.value), node.attr
+        match base:
+            case Tile() if name == "T":
+                if len(base.shape) != 2:
+                    raise Problem(f".T of a {describe(base)}, expected rank 2")
+                return self.e.tile("quant.transpose", [base])
+            case Tile() | Scalar() if name == "to":
+                return Method(base, name)
+            case Tile() | Scalar() if name == "dtype":
+                return base.dtype
+            case Tile() if name == "shape":
+                return base.shape
+            case Tile() if name == "ndim":
+                return len(base.shape)
+            case TensorArg() if name == "shape":
+                return tuple(self.extent(base, d) for d in range(base.type.rank))
+            case TensorArg() if name == "dtype":
+                return base.type.dtype
+            case TensorArg() if name == "ndim":
+                return base.type.rank
+            case Tile() | Scalar() | TensorArg():
+                known = {"Tile": TILE_ATTRIBUTES, "Scalar": ("dtype", "to"), "TensorArg": ("shape", "dtype", "ndim")}
+                names = known[type(base).__name__]
+                raise Problem(
+                    f"a {describe(base)} has no attribute '{name}', expected {', '.join(names)}{suggest(name, names)}"
+                )
+        if not is_constexpr(base) or name.startswith("__"):
+            raise Problem(f"a {describe(base)} has no attribute '{name}'")
+        value = getattr(base, name, MISSING)
+        if value is MISSING:
+            what = f"module '{base.__name__}'" if isinstance(base, python_types.ModuleType) else describe(base)
+            raise Problem(f"{what} has no attribute '{name}'{suggest(name, dir(base))}")
+        return check_captured(ast.unparse(node), value)
+
+    def extent(self, tensor: TensorArg, d: int) -> Any:
+        """An extent of an argument: a constexpr where static, else an index scalar."""
+        extent = tensor.type.shape[d]
+        if extent is not None:
+            return extent
+        dim = self.e.scalar(d, types.index)
+        return Scalar(self.e.op("memref.dim", [tensor, dim]), types.index)
+
+    # ---- operators
+
+    def eval_BinOp(self, node: ast.BinOp) -> Any:
+        a, b = self.eval(node.left), self.eval(node.right)
+        return binary(self.e, SYMBOLS[type(node.op)], a, b)
+
+    def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        return unary(self.e, SYMBOLS[type(node.op)], self.eval(node.operand))
+
+    def eval_Compare(self, node: ast.Compare) -> Any:
+        result: Any = True
+        left = self.eval(node.left)
+        for op, comparator in zip(node.ops, node.comparators, strict=True):
+            right = self.eval(comparator)
+            symbol = SYMBOLS[type(op)]
+            value = binary(self.e, symbol, left, right)
+            result = value if result is True else binary(self.e, "&", result, value)
+            if result is False:
+                return False
+            left = right
+        return result
+
+    def eval_BoolOp(self, node: ast.BoolOp) -> Any:
+        symbol = "and" if isinstance(node.op, ast.And) else "or"
+        result: Any = None
+        for i, operand in enumerate(node.values):
+            value = self.eval(operand)
+            if is_constexpr(value):
+                # Decides (like in Python), or leaves the decision to the others.
+                if bool(value) == (symbol == "or"):
+                    return value if result is None else bool(value)
+                if result is None and i == len(node.values) - 1:
+                    return value
+                continue
+            flag = self.condition(value, operand, f"operand of '{symbol}'")
+            result = flag if result is None else binary(self.e, "&" if symbol == "and" else "|", result, flag)
+        return result
+
+    def condition(self, value: Any, node: ast.expr, what: str) -> Scalar:
+        """A runtime value as a bool scalar."""
+        if isinstance(value, Scalar):
+            return self.e.convert(value, types.bool_)
+        hint = ""
+        if isinstance(value, Tile):
+            hint = ": use '&', '|' and '~'" if "operand" in what else ": use dl.where to choose elements"
+        raise Problem(f"{what} is a {describe(value)}, expected a scalar or a constexpr{hint}", node=node)
+
+    def eval_IfExp(self, node: ast.IfExp) -> Any:
+        test = self.eval(node.test)
+        if is_constexpr(test):
+            return self.eval(node.body if test else node.orelse)
+        flag = self.condition(test, node.test, "condition")
+        return HANDLERS["where"](self.e, flag, self.eval(node.body), self.eval(node.orelse))
+
+    # ---- tuples and subscripts
+
+    def eval_Tuple(self, node: ast.Tuple) -> tuple[Any, ...]:
+        return tuple(self.expand(node.elts))
+
+    def expand(self, nodes: list[ast.expr]) -> list[Any]:
+        """Values of a list of expressions, `*tuple` among them."""
+        values: list[Any] = []
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                items = self.eval(node.value)
+                if not isinstance(items, tuple):
+                    raise Problem(f"'*' of a {describe(items)}, expected a tuple", node=node)
+                values += items
+            else:
+                values.append(self.eval(node))
+        return values
+
+    def eval_Slice(self, node: ast.Slice) -> slice:
+        parts = [None if part is None else self.eval(part) for part in (node.lower, node.upper, node.step)]
+        for part in parts:
+            if not is_constexpr(part):
+                raise Problem(f"found a {describe(part)} in a slice, expected constexprs")
+        return slice(*parts)
+
+    def eval_Subscript(self, node: ast.Subscript) -> Any:
+        shape_of = self._shape_owner(node.value)
+        base = shape_of if shape_of is not None else self.eval(node.value)
+        key = self.eval(node.slice)
+        if shape_of is not None:
+            dims = range(shape_of.type.rank)
+            self._require_constexpr(key, node)
+            chosen = fold(operator.getitem, dims, key)
+            return (
+                self.extent(shape_of, chosen)
+                if isinstance(chosen, int)
+                else tuple(self.extent(shape_of, d) for d in chosen)
+            )
+        if isinstance(base, TensorArg):
+            raise Problem(f"'[]' of a {describe(base)}, expected dl.load(x, offset, shape)")
+        if isinstance(base, Tile):
+            return self._new_axes(base, key)
+        if isinstance(base, (tuple, str, range)):
+            self._require_constexpr(key, node)
+            return fold(operator.getitem, base, key)
+        raise Problem(f"'[]' of {describe(base)}, expected a tuple or a shape")
+
+    def _shape_owner(self, node: ast.expr) -> TensorArg | None:
+        """The tensor of `x.shape`, whose entries are read one by one."""
+        if isinstance(node, ast.Attribute) and node.attr == "shape" and isinstance(node.value, ast.Name):
+            owner = self.frame.names.get(node.value.id)
+            return owner if isinstance(owner, TensorArg) else None
+        return None
+
+    def _require_constexpr(self, key: Any, node: ast.Subscript) -> None:
+        if not is_constexpr(key):
+            raise Problem(f"index is a {describe(key)}, expected a constexpr", node=node.slice)
+
+    def _new_axes(self, tile: Tile, key: Any) -> Tile:
+        """`t[:, None]`: dimensions of extent 1 inserted."""
+        entries = key if isinstance(key, tuple) else (key,)
+        shape: list[int] = []
+        rest = list(tile.shape)
+        for entry in entries:
+            if entry is None:
+                shape.append(1)
+            elif entry == slice(None) and rest:
+                shape.append(rest.pop(0))
+            else:
+                raise Problem(f"'[]' of a {describe(tile)}, expected ':' for each dimension and None for new ones")
+        result = tuple(shape + rest)
+        if len(result) > 2:
+            raise Problem(f"'[]' gives shape {result}, expected rank at most 2")
+        return self.e.reshape(tile, result)

@@ -1,0 +1,114 @@
+"""The state of the walk: the functions being inlined, their variables, positions, errors."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import enum
+from typing import Any
+
+from ..errors import CompileError, Span
+from .emit import Emitter, Location
+from .liveness import Flows
+from .source import FunctionSource
+from .values import Problem
+
+
+class Exit(enum.Enum):
+    """How control leaves a block of statements."""
+
+    NEXT = 0
+    RETURN = 1
+    BREAK = 2
+    CONTINUE = 3
+
+
+@dataclasses.dataclass(eq=False)
+class Frame:
+    """A function while it is inlined; `call` is where it is called from, None for the kernel."""
+
+    source: FunctionSource
+    flows: Flows
+    call: Span | None
+    names: dict[str, Any] = dataclasses.field(default_factory=dict)
+    result: Any = None
+
+
+class Walk:
+    """What all parts of the walker share."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        self.e = emitter
+        self.frames: list[Frame] = []
+
+    @property
+    def frame(self) -> Frame:
+        """The function at hand."""
+        return self.frames[-1]
+
+    def callers(self) -> list[Span]:
+        """The calls that led to the function at hand, innermost first."""
+        return [frame.call for frame in reversed(self.frames) if frame.call is not None]
+
+    def error(self, node: ast.AST, message: str) -> CompileError:
+        """An error at a node of the function at hand."""
+        return CompileError(message, self.frame.source.span(node), self.callers())
+
+    def location(self, node: ast.AST) -> Location:
+        """The location of operations that a node makes."""
+        spans = [self.frame.source.span(node), *self.callers()]
+        return [(span.file, span.line, span.col) for span in spans]
+
+    # Defined by the parts.
+
+    def eval(self, node: ast.expr) -> Any:
+        """The value of an expression."""
+        raise NotImplementedError
+
+    def run(self, statements: list[ast.stmt]) -> Exit:
+        """Lowers statements in order."""
+        raise NotImplementedError
+
+    def assign(self, target: ast.expr, value: Any) -> None:
+        """Gives a value to a variable or a tuple of them."""
+        raise NotImplementedError
+
+
+def unsupported(node: ast.AST) -> Problem:
+    """The error for syntax that kernels do not have."""
+    name, instead = UNSUPPORTED.get(type(node).__name__, (f"this use of {type(node).__name__}", ""))
+    return Problem(f"{name} is not supported in a kernel" + (f": {instead}" if instead else ""))
+
+
+UNSUPPORTED = {
+    "While": ("'while'", "use 'for i in range(..)'"),
+    "AsyncFor": ("'async for'", "use 'for i in range(..)'"),
+    "Try": ("'try'", "kernels raise no exceptions"),
+    "TryStar": ("'try'", "kernels raise no exceptions"),
+    "Raise": ("'raise'", "check constexprs with dl.static_assert"),
+    "Assert": ("'assert'", "check constexprs with dl.static_assert"),
+    "With": ("'with'", ""),
+    "AsyncWith": ("'async with'", ""),
+    "Match": ("'match'", "use 'if' and 'elif'"),
+    "ClassDef": ("a class", "define it outside the kernel"),
+    "FunctionDef": ("a function inside a function", "define it outside the kernel and call it"),
+    "AsyncFunctionDef": ("an async function", "define a plain one outside the kernel"),
+    "Lambda": ("'lambda'", "define a function with 'def' outside the kernel and call it"),
+    "Global": ("'global'", "kernels only read globals: return values instead"),
+    "Nonlocal": ("'nonlocal'", "kernels only read variables from outside: return values instead"),
+    "Delete": ("'del'", ""),
+    "Import": ("'import'", "import outside the kernel"),
+    "ImportFrom": ("'import'", "import outside the kernel"),
+    "ListComp": ("a list comprehension", "use 'for i in dl.static_range(..)' and tuples"),
+    "SetComp": ("a set comprehension", "use 'for i in dl.static_range(..)' and tuples"),
+    "DictComp": ("a dict comprehension", "use 'for i in dl.static_range(..)' and tuples"),
+    "GeneratorExp": ("a generator", "use 'for i in dl.static_range(..)' and tuples"),
+    "List": ("a list", "use a tuple"),
+    "Dict": ("a dict", "use variables or tuples"),
+    "Set": ("a set", "use a tuple"),
+    "Yield": ("'yield'", "return a tuple"),
+    "YieldFrom": ("'yield'", "return a tuple"),
+    "Await": ("'await'", ""),
+    "NamedExpr": ("':='", "assign in a statement of its own"),
+    "Starred": ("'*' here", "name the elements"),
+}

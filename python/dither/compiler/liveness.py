@@ -1,0 +1,87 @@
+"""Which variables a loop or a branch must hand on: those that are read later.
+
+A variable that is only a name for an intermediate result may have another shape in each branch or
+iteration; it must not become a carried value.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Flow:
+    """For an `if` or a `for`: variables read after it, and those read by a later iteration."""
+
+    live_after: frozenset[str]
+    live_around: frozenset[str]
+
+
+Flows = dict[ast.stmt, Flow]
+
+
+def analyze(function: ast.FunctionDef) -> Flows:
+    """The flow at every `if` and `for` of a function."""
+    flows: Flows = {}
+    _block(function.body, frozenset(), frozenset(), frozenset(), flows)
+    return flows
+
+
+def assigned(statements: list[ast.stmt]) -> frozenset[str]:
+    """Names that statements assign, at any depth."""
+    return frozenset(
+        node.id
+        for statement in statements
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    )
+
+
+def _reads(node: ast.AST | None) -> frozenset[str]:
+    if node is None:
+        return frozenset()
+    return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+
+
+def _writes(node: ast.AST) -> frozenset[str]:
+    return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+
+
+def _block(
+    statements: list[ast.stmt],
+    live: frozenset[str],
+    on_break: frozenset[str],
+    on_continue: frozenset[str],
+    flows: Flows,
+) -> frozenset[str]:
+    """Variables live before the statements, given those live after them and at the ends of the loop around."""
+    for statement in reversed(statements):
+        match statement:
+            case ast.Break():
+                live = on_break
+            case ast.Continue():
+                live = on_continue
+            case ast.Return():
+                live = _reads(statement.value)
+            case ast.If():
+                flows[statement] = Flow(live, frozenset())
+                then = _block(statement.body, live, on_break, on_continue, flows)
+                orelse = _block(statement.orelse, live, on_break, on_continue, flows)
+                live = _reads(statement.test) | then | orelse
+            case ast.For():
+                after = _block(statement.orelse, live, on_break, on_continue, flows) | live
+                target = _writes(statement.target)
+                around = after
+                while True:
+                    header = around | (_block(statement.body, around, after, around, flows) - target)
+                    if header == around:
+                        break
+                    around = header
+                flows[statement] = Flow(live, around)
+                live = _reads(statement.iter) | around
+            case ast.AugAssign():
+                live = live | _reads(statement.value) | _writes(statement.target)
+            case _:
+                live = (live - _writes(statement)) | _reads(statement)
+    return live

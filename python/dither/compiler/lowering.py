@@ -1,0 +1,137 @@
+"""The entry: a kernel, the types of its arguments and its constexprs in; a module out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CompileError, Span, suggest
+from ..types import ArgType, ScalarType, TensorType
+from .captures import MISSING, is_plain
+from .emit import Emitter, plain
+from .frame import Frame
+from .liveness import analyze
+from .source import FunctionSource, read_source, unwrap
+from .values import Scalar, TensorArg, describe
+from .walker import Walker
+
+if TYPE_CHECKING:
+    from .. import _dither
+
+
+def lower(
+    function: Any,
+    args: Mapping[str, ArgType],
+    constexprs: Mapping[str, Any],
+    target: str,
+    num_warps: int | None = None,
+) -> _dither.Module:
+    """Lowers a kernel to a module with one `func.func` of its name, verified.
+
+    Args:
+        function: a function, or a kernel object whose `fn` is one.
+        args: the types of the arguments that exist at run time, by name.
+        constexprs: the values of all other parameters; defaults fill in for missing ones.
+        target: "sm_90a" and the like, "host", "host:avx2" or "host:avx512".
+        num_warps: warps of a program on a GPU; None leaves the choice to the compiler.
+
+    Raises CompileError with the user's position, and no frame of the compiler in its traceback.
+    """
+    failure: CompileError
+    try:
+        return _lower(function, args, constexprs, target, num_warps)
+    except CompileError as error:
+        failure = error
+    raise failure.with_traceback(None) from None
+
+
+def _lower(
+    function: Any,
+    args: Mapping[str, ArgType],
+    constexprs: Mapping[str, Any],
+    target: str,
+    num_warps: int | None,
+) -> _dither.Module:
+    from .. import _dither
+
+    inner = unwrap(function)
+    if inner is None:
+        raise CompileError(f"found {describe(function)}, expected a function")
+    source = read_source(inner)
+    parameters = _parameters(source, args, constexprs)
+
+    module = _dither.Module()
+    architecture, _, features = target.partition(":")
+    module.set_attribute("quant.target", f'"{architecture}"')
+    if features:
+        module.set_attribute("quant.features", f'"{features}"')
+    builder = _dither.Builder(module)
+    header = source.header()
+    runtime = [(name, value) for name, value in parameters.items() if isinstance(value, (TensorType, ScalarType))]
+    attrs: dict[str, Any] = {"quant.kernel": True, "quant.num_warps": num_warps}
+    try:
+        values = builder.begin_function(
+            source.name,
+            [(name, kind.mlir(), _attributes(kind)) for name, kind in runtime],
+            attrs,
+            (header.file, header.line, header.col),
+        )
+    except _dither.IRError as error:
+        raise CompileError(plain(error), header) from None
+
+    frame = Frame(source, analyze(source.node), None, dict(parameters))
+    for (name, kind), value in zip(runtime, values, strict=True):
+        frame.names[name] = TensorArg(value, name, kind) if isinstance(kind, TensorType) else Scalar(value, kind.dtype)
+    walker = Walker(Emitter(builder, _dither.IRError))
+    walker.frames.append(frame)
+    walker.run(source.node.body)
+    builder.end_function()
+    try:
+        module.verify()
+    except _dither.IRError as error:
+        raise CompileError(plain(error), Span(error.file, error.line, error.col) if error.file else header) from None
+    return module
+
+
+def _attributes(kind: ArgType) -> dict[str, Any] | None:
+    """What specialization knows of an argument; left out where it is the element's size."""
+    if not isinstance(kind, TensorType):
+        return None
+    return {"quant.align": kind.align, "quant.stride_align": kind.stride_align}
+
+
+def _parameters(source: FunctionSource, args: Mapping[str, ArgType], constexprs: Mapping[str, Any]) -> dict[str, Any]:
+    """What each parameter stands for, in order: an argument type or a constexpr."""
+    function, header = source.function, source.header()
+    arguments = source.node.args
+    for extra in (arguments.vararg, arguments.kwarg):
+        if extra is not None:
+            raise CompileError(f"kernel takes '*{extra.arg}', expected named parameters", source.span(extra))
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults: dict[str, Any] = dict(function.__kwdefaults__ or {})
+    values = function.__defaults__ or ()
+    defaults.update(zip([node.arg for node in positional[len(positional) - len(values) :]], values, strict=True))
+
+    names = [node.arg for node in (*positional, *arguments.kwonlyargs)]
+    for given in (*args, *constexprs):
+        if given not in names:
+            raise CompileError(f"'{source.name}' has no parameter '{given}'{suggest(given, names)}", header)
+    parameters: dict[str, Any] = {}
+    for node in (*positional, *arguments.kwonlyargs):
+        name = node.arg
+        value = args.get(name, constexprs.get(name, defaults.get(name, MISSING)))
+        if value is MISSING:
+            raise CompileError(f"no value for parameter '{name}'", source.span(node))
+        if name in args and name in constexprs:
+            raise CompileError(f"'{name}' is an argument and a constexpr, expected one", source.span(node))
+        if name in args and not isinstance(value, (TensorType, ScalarType)):
+            raise CompileError(
+                f"argument '{name}' is {describe(value)}, expected a TensorType or ScalarType", source.span(node)
+            )
+        if name not in args and not is_plain(value) and unwrap(value) is None:
+            raise CompileError(
+                f"constexpr '{name}' is {describe(value)}, expected a number, string, tuple, format or data type",
+                source.span(node),
+            )
+        parameters[name] = value
+    return parameters

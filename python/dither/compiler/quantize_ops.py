@@ -1,0 +1,114 @@
+"""What reductions, block scaling, casts and norms mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import types
+from ..formats import Format, get_format
+from .builtins import HANDLERS, axis_of, float_tile, handles, tile
+from .emit import Emitter
+from .values import Problem, Scalar, Tile, describe, is_constexpr
+
+
+def _reduction(name: str) -> None:
+    def handler(e: Emitter, t: Any, axis: Any) -> Tile:
+        t = e.widen(float_tile(t, "t", name))
+        attrs = {"kind": f"#quant<reduce_kind {name}>", "axis": axis_of(axis, len(t.shape))}
+        return e.tile("quant.reduce", [t], attrs)
+
+    HANDLERS[name] = handler
+
+
+for _name in ("sum", "max", "min", "amax"):
+    _reduction(_name)
+
+
+def _format(value: Any) -> Format:
+    try:
+        return get_format(value)
+    except TypeError:
+        raise Problem(f"fmt is {describe(value)}, expected a format such as dither.NVFP4 or its name", "fmt") from None
+    except ValueError as error:
+        raise Problem(str(error), "fmt") from None
+
+
+def _tensor_amax(e: Emitter, value: Any, fmt: Format) -> list[Any]:
+    """The operand for the amax of the tensor: one rank-0 tile, or none for formats without."""
+    if value is None:
+        if fmt.tensor_scale:
+            raise Problem(f"{fmt.name} has a tensor scale, expected amax=: the amax of the whole tensor")
+        return []
+    if not fmt.tensor_scale:
+        raise Problem(f"{fmt.name} has no tensor scale, found amax", "amax")
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return [e.splat((), value, types.float32)]
+    if isinstance(value, Scalar) and value.dtype is types.float32:
+        return [e.broadcast(value, ())]
+    if not isinstance(value, Tile) or value.dtype is not types.float32 or any(n != 1 for n in value.shape):
+        raise Problem(f"amax is a {describe(value)}, expected a float32 tile of one element", "amax")
+    return [e.reshape(value, ())]
+
+
+def _scales_shape(shape: tuple[int, ...], axis: int, fmt: Format) -> tuple[int, ...]:
+    if shape[axis] % fmt.block:
+        raise Problem(
+            f"dimension {axis} of the tile has extent {shape[axis]}, "
+            f"expected a multiple of {fmt.block}, the block of {fmt.name}"
+        )
+    return (*shape[:axis], shape[axis] // fmt.block, *shape[axis + 1 :])
+
+
+def _require_tile(value: Tile, argument: str, shape: tuple[int, ...], dtype: types.DType, fmt: Format) -> None:
+    if value.dtype is not dtype:
+        raise Problem(f"{argument} is a {describe(value)}, expected {dtype} for {fmt.name}", argument)
+    if value.shape != shape:
+        raise Problem(f"{argument} has shape {value.shape}, expected {shape} for {fmt.name}", argument)
+
+
+@handles("block_scale")
+def block_scale(e: Emitter, t: Any, fmt: Any, axis: Any, amax: Any) -> Tile:
+    t = float_tile(t, "t", "block_scale")
+    fmt = _format(fmt)
+    axis = axis_of(axis, len(t.shape))
+    _scales_shape(t.shape, axis, fmt)
+    return e.tile("quant.block_scale", [t, *_tensor_amax(e, amax, fmt)], {"axis": axis, "format": fmt.mlir()})
+
+
+@handles("cast")
+def cast(e: Emitter, t: Any, scale: Any, fmt: Any, axis: Any, amax: Any) -> Tile:
+    t = float_tile(t, "t", "cast")
+    scale = tile(scale, "scale", "cast")
+    fmt = _format(fmt)
+    axis = axis_of(axis, len(t.shape))
+    _require_tile(scale, "scale", _scales_shape(t.shape, axis, fmt), fmt.scale, fmt)
+    name = "quant.cast_fp4" if fmt.element.bits == 4 else "quant.cast_fp8"
+    return e.tile(name, [t, scale, *_tensor_amax(e, amax, fmt)], {"axis": axis, "format": fmt.mlir()})
+
+
+@handles("dequantize")
+def dequantize(e: Emitter, q: Any, scale: Any, fmt: Any, axis: Any, amax: Any) -> Tile:
+    q = tile(q, "q", "dequantize")
+    scale = tile(scale, "scale", "dequantize")
+    fmt = _format(fmt)
+    axis = axis_of(axis, len(q.shape))
+    _require_tile(q, "q", q.shape, fmt.element, fmt)
+    _require_tile(scale, "scale", _scales_shape(q.shape, axis, fmt), fmt.scale, fmt)
+    return e.tile("quant.dequantize", [q, scale, *_tensor_amax(e, amax, fmt)], {"axis": axis, "format": fmt.mlir()})
+
+
+@handles("rms_norm")
+def rms_norm(e: Emitter, t: Any, gamma: Any, eps: Any, zero_centered_gamma: Any) -> tuple[Tile, Tile]:
+    t = float_tile(t, "t", "rms_norm")
+    gamma = float_tile(gamma, "gamma", "rms_norm")
+    if len(t.shape) != 2:
+        raise Problem(f"t has shape {t.shape}, expected rank 2", "t")
+    if gamma.shape != t.shape[1:]:
+        raise Problem(f"gamma has shape {gamma.shape}, expected {t.shape[1:]}", "gamma")
+    if isinstance(eps, bool) or not isinstance(eps, (int, float)):
+        raise Problem(f"eps is {describe(eps)}, expected a constexpr number", "eps")
+    if not is_constexpr(zero_centered_gamma):
+        raise Problem(f"zero_centered_gamma is a {describe(zero_centered_gamma)}, expected a constexpr bool")
+    attrs = {"eps": float(eps), "zero_centered_gamma": bool(zero_centered_gamma)}
+    y, rsigma = e.op("quant.rms_norm", [t, gamma], attrs)
+    return e.as_tile(y), e.as_tile(rsigma)

@@ -1,0 +1,110 @@
+"""What a name can stand for while a kernel is compiled.
+
+Everything that is none of these classes is a constexpr: an ordinary Python object.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from .. import types
+from ..formats import Format
+from ..types import DType, TensorType
+
+
+class Problem(Exception):
+    """An error without a position yet: the walker adds that of the expression it is at.
+
+    `argument` names the parameter of the call that is to blame, and `node` the syntax.
+    """
+
+    def __init__(self, message: str, argument: str | None = None, node: Any = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.argument = argument
+        self.node = node
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tile:
+    """A tensor of rank 0 to 2 with a static shape; `ir` is the compiler's value."""
+
+    ir: Any
+    dtype: DType
+    shape: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scalar:
+    """A number known only at run time: index, int32, int64, float32 or bool."""
+
+    ir: Any
+    dtype: DType
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TensorArg:
+    """A tensor argument of the kernel."""
+
+    ir: Any
+    name: str
+    type: TensorType
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Method:
+    """`t.to`: a method before its call."""
+
+    receiver: Tile | Scalar
+    name: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Undefined:
+    """A variable that not every path assigns; `why` completes the error of reading it."""
+
+    why: str
+
+
+RUNTIME = (Tile, Scalar, TensorArg, Method, Undefined)
+
+
+def is_constexpr(value: Any) -> bool:
+    """Whether a value is known while compiling (of a tuple, all of it)."""
+    if isinstance(value, tuple):
+        return all(is_constexpr(item) for item in value)
+    return not isinstance(value, RUNTIME)
+
+
+def is_number(value: Any) -> bool:
+    """Whether arithmetic takes the value."""
+    return isinstance(value, (Tile, Scalar, int, float))
+
+
+def describe(value: Any) -> str:
+    """The value in an error message: `float32 tile of shape (4, 128)`, `int32 scalar`, `'abc'`."""
+    match value:
+        case Tile():
+            return f"{value.dtype} tile of shape {value.shape}"
+        case Scalar():
+            return f"{value.dtype} scalar"
+        case TensorArg():
+            return f"tensor '{value.name}'"
+        case Method():
+            return f"method '{value.name}'"
+        case tuple():
+            return f"tuple of {len(value)}"
+        case bool() | int() | float() | str() | None | DType() | Format():
+            return repr(value)
+        case _ if callable(value) and hasattr(value, "__name__"):
+            return f"function '{value.__name__}'"
+        case _:
+            return f"object of type {type(value).__name__}"
+
+
+def constant_dtype(value: int | float) -> DType:
+    """The type that a Python number has where it must have one: integers are indices."""
+    if isinstance(value, bool):
+        return types.bool_
+    return types.index if isinstance(value, int) else types.float32

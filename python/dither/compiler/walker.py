@@ -1,0 +1,99 @@
+"""Statements."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from .arithmetic import binary
+from .control import Control
+from .expressions import SYMBOLS
+from .frame import Exit, unsupported
+from .values import Problem, Scalar, Tile, describe
+
+
+class Walker(Control):
+    """Lowers the body of a kernel and of what it calls."""
+
+    def run(self, statements: list[ast.stmt]) -> Exit:
+        for statement in statements:
+            way = self._statement(statement)
+            if way is not Exit.NEXT:
+                return way
+        return Exit.NEXT
+
+    def _statement(self, node: ast.stmt) -> Exit:
+        method = getattr(self, f"run_{type(node).__name__}", None)
+        before = self.e.loc
+        self.e.loc = self.location(node)
+        try:
+            if method is None:
+                raise unsupported(node)
+            return method(node) or Exit.NEXT
+        except Problem as problem:
+            raise self.error(problem.node or node, problem.message) from None
+        finally:
+            self.e.loc = before
+
+    def run_Pass(self, node: ast.Pass) -> None:
+        """Nothing."""
+
+    def run_Break(self, node: ast.Break) -> Exit:
+        return Exit.BREAK
+
+    def run_Continue(self, node: ast.Continue) -> Exit:
+        return Exit.CONTINUE
+
+    def run_Return(self, node: ast.Return) -> Exit:
+        self.frame.result = None if node.value is None else self.eval(node.value)
+        if len(self.frames) == 1 and self.frame.result is not None:
+            raise Problem("a kernel returns nothing, expected results to be written with dl.store", node=node.value)
+        return Exit.RETURN
+
+    def run_Expr(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Constant):  # a docstring
+            return
+        self.eval(node.value)
+
+    def run_Assign(self, node: ast.Assign) -> None:
+        value = self.eval(node.value)
+        for target in node.targets:
+            self.assign(target, value)
+
+    def run_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.assign(node.target, self.eval(node.value))
+
+    def run_AugAssign(self, node: ast.AugAssign) -> None:
+        if not isinstance(node.target, ast.Name):
+            self.assign(node.target, None)  # raises: only names are assigned
+            return
+        read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+        value = binary(self.e, SYMBOLS[type(node.op)], self.eval(read), self.eval(node.value))
+        self.assign(node.target, value)
+
+    def assign(self, target: ast.expr, value: Any) -> None:
+        match target:
+            case ast.Name():
+                self.frame.names[target.id] = value
+                if isinstance(value, (Tile, Scalar)):
+                    value.ir.set_name(target.id)
+            case ast.Tuple() | ast.List():
+                if not isinstance(value, (tuple, str, range)):
+                    raise Problem(f"found {describe(value)}, expected a tuple of {len(target.elts)}", node=target)
+                if len(value) != len(target.elts):
+                    raise Problem(f"found {len(value)} values, expected {len(target.elts)}", node=target)
+                for inner, item in zip(target.elts, value, strict=True):
+                    self.assign(inner, item)
+            case ast.Subscript():
+                raise Problem(
+                    "assignment to elements is not supported in a kernel: "
+                    "tiles are values, choose elements with dl.where and write memory with dl.store",
+                    node=target,
+                )
+            case ast.Attribute():
+                raise Problem(
+                    "assignment to an attribute is not supported in a kernel: assign to a variable", node=target
+                )
+            case _:
+                raise Problem("'*' in an assignment is not supported in a kernel: name the elements", node=target)

@@ -1,0 +1,106 @@
+"""The tile language, usually imported as `dl`.
+
+    import dither, dither.language as dl
+
+    @dither.jit
+    def double(x, y, ROWS: dl.constexpr):
+        r = dl.program_id(0) * ROWS
+        t = dl.load(x, (r, 0), (ROWS, x.shape[1])).to(dl.float32)
+        dl.store(y, (r, 0), (t + t).to(dl.bfloat16))
+
+A tile is a tensor of rank 0 to 2 with a static shape. Kernel arguments are tensors in memory (`x.shape`,
+`x.dtype`; read and written by `dl.load` and `dl.store`), scalars, and constexprs. Everything known while
+compiling (constexprs, globals, static extents, arithmetic on those) is a constexpr: an `if` on one picks a
+branch, and tuples, strings, formats and None are ordinary Python.
+
+Operators on tiles: `+ - * / // %`, comparisons, `& | ^ ~`, unary `-`, `t.T`, `t.to(dtype)`, `t.shape`, `t.dtype` and
+`t[:, None]`, with NumPy's broadcasting. bfloat16 and float16 operands become float32; codes (FP8, FP4, E8M0) take
+part in nothing but loads, stores and `.to(dl.float32)`.
+"""
+
+from ..types import (
+    DType,
+    bfloat16,
+    e8m0,
+    float4_e2m1,
+    float8_e4m3,
+    float8_e5m2,
+    float16,
+    float32,
+    int32,
+    int64,
+)
+from ..types import bool_ as bool
+from ..types import index as index
+from ._builtin import Builtin, ScaleLayout, constexpr, linear, static_range, swizzle_128x4
+from ._math import (
+    abs,
+    amax,
+    cdiv,
+    exp,
+    fma,
+    max,
+    maximum,
+    min,
+    minimum,
+    rsqrt,
+    sigmoid,
+    sqrt,
+    sum,
+    tanh,
+    where,
+)
+from ._program import atomic_max, load, num_programs, program_id, static_assert, store
+from ._quantize import block_scale, cast, dequantize, rms_norm
+from ._shape import arange, broadcast_to, full, reshape, zeros
+
+__all__ = [
+    "Builtin",
+    "DType",
+    "ScaleLayout",
+    "abs",
+    "amax",
+    "arange",
+    "atomic_max",
+    "bfloat16",
+    "block_scale",
+    "bool",
+    "broadcast_to",
+    "cast",
+    "cdiv",
+    "constexpr",
+    "dequantize",
+    "e8m0",
+    "exp",
+    "float4_e2m1",
+    "float8_e4m3",
+    "float8_e5m2",
+    "float16",
+    "float32",
+    "fma",
+    "full",
+    "index",
+    "int32",
+    "int64",
+    "linear",
+    "load",
+    "max",
+    "maximum",
+    "min",
+    "minimum",
+    "num_programs",
+    "program_id",
+    "reshape",
+    "rms_norm",
+    "rsqrt",
+    "sigmoid",
+    "sqrt",
+    "static_assert",
+    "static_range",
+    "store",
+    "sum",
+    "swizzle_128x4",
+    "tanh",
+    "where",
+    "zeros",
+]

@@ -1,0 +1,67 @@
+"""What the functions of the language are outside a kernel: signatures, documentation and an error."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+
+class Builtin:
+    """A function of the tile language; the compiler knows what it means by its `name`."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.name = function.__name__
+        self.signature = inspect.signature(function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            f"dl.{self.name} was called outside a kernel, expected a call in a function with @dither.jit, "
+            "which a launch compiles"
+        )
+
+    def __repr__(self) -> str:
+        return f"dl.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+class HostBuiltin(Builtin):
+    """A builtin that computes with Python numbers outside a kernel."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+
+class constexpr:
+    """Annotation of a parameter whose value is known while compiling: `ROWS: dl.constexpr`."""
+
+    def __init__(self, *args: Any) -> None:
+        raise TypeError("dl.constexpr annotates parameters, expected 'NAME: dl.constexpr', found a call")
+
+
+class ScaleLayout(enum.Enum):
+    """Order of scales in memory."""
+
+    linear = "linear"
+    swizzle_128x4 = "swizzle_128x4"
+
+    def __repr__(self) -> str:
+        return f"dl.{self.value}"
+
+
+linear = ScaleLayout.linear
+swizzle_128x4 = ScaleLayout.swizzle_128x4
+
+
+@Builtin
+def static_range(start: int, stop: int | None = None, step: int = 1) -> Any:
+    """`range` over constexprs in a `for`: the loop is unrolled and its variable is a constexpr."""

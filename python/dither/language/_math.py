@@ -1,0 +1,85 @@
+"""Elementwise functions and reductions. A scalar is taken where a tile is; shapes broadcast like NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._builtin import Builtin, HostBuiltin
+
+
+@Builtin
+def exp(x: Any) -> Any:
+    """e^x, float32, the same bits on every target."""
+
+
+@Builtin
+def tanh(x: Any) -> Any:
+    """Hyperbolic tangent, float32."""
+
+
+@Builtin
+def sqrt(x: Any) -> Any:
+    """Square root, float32, correctly rounded."""
+
+
+@Builtin
+def rsqrt(x: Any) -> Any:
+    """1 / sqrt(x), float32, both correctly rounded."""
+
+
+@Builtin
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x)), float32."""
+
+
+@Builtin
+def abs(x: Any) -> Any:
+    """|x|, float32 or integers."""
+
+
+@Builtin
+def fma(a: Any, b: Any, c: Any) -> Any:
+    """a * b + c rounded once, float32."""
+
+
+@Builtin
+def maximum(a: Any, b: Any) -> Any:
+    """The larger one; NaN if either is, and +0 is larger than -0. float32 or integers."""
+
+
+@Builtin
+def minimum(a: Any, b: Any) -> Any:
+    """The smaller one; NaN if either is, and -0 is smaller than +0. float32 or integers."""
+
+
+@Builtin
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """`a` where `condition` (bool) holds, `b` elsewhere; all three broadcast."""
+
+
+@HostBuiltin
+def cdiv(a: Any, b: Any) -> Any:
+    """Integers divided rounding up; outside kernels too: `grid = (dl.cdiv(rows, ROWS),)`."""
+    if not isinstance(a, int) or not isinstance(b, int):
+        raise TypeError(f"cdiv of {type(a).__name__} and {type(b).__name__}, expected integers")
+    return -(-a // b)
+
+
+@Builtin
+def sum(t: Any, axis: int) -> Any:
+    """Sums along an axis, which stays with extent 1; float32, in an order fixed by the extent alone."""
+
+
+@Builtin
+def max(t: Any, axis: int) -> Any:
+    """Maxima along an axis, which stays with extent 1; float32. NaN is ignored where there is a number."""
+
+
+@Builtin
+def min(t: Any, axis: int) -> Any:
+    """Minima along an axis, which stays with extent 1; float32. NaN is ignored where there is a number."""
+
+
+@Builtin
+def amax(t: Any, axis: int) -> Any:
+    """Maxima of |t| from +0 along an axis, which stays with extent 1; float32. NaN is ignored."""

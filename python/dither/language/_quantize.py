@@ -1,0 +1,35 @@
+"""Block scaling and norms. `fmt` is a format of `dither.formats` or its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._builtin import Builtin
+
+
+@Builtin
+def block_scale(t: Any, fmt: Any, axis: int = 1, amax: Any = None) -> Any:
+    """Scale of every block of `t` (float): blocks run along `axis`, 1 rowwise and 0 columnwise.
+
+    The result has t's shape, divided by `fmt.block` along `axis`, and data type `fmt.scale`. `amax`
+    is that of the whole tensor (rank 0, float32), for formats with a tensor scale.
+    """
+
+
+@Builtin
+def cast(t: Any, scale: Any, fmt: Any, axis: int = 1, amax: Any = None) -> Any:
+    """Codes of `t` (float) under the scales of its blocks: t's shape, data type `fmt.element`."""
+
+
+@Builtin
+def dequantize(q: Any, scale: Any, fmt: Any, axis: int = 1, amax: Any = None) -> Any:
+    """float32 values of codes under the scales of their blocks."""
+
+
+@Builtin
+def rms_norm(t: Any, gamma: Any, eps: float, zero_centered_gamma: bool = False) -> Any:
+    """Root-mean-square norm of the rows of a (rows, n) tile.
+
+    Returns (y, rsigma): (rows, n) and (rows, 1), float32. `gamma` has shape (n,); 1 is
+    added to it where `zero_centered_gamma`. `eps` is a constexpr.
+    """

@@ -1,0 +1,33 @@
+"""Tiles made of numbers, and other shapes of tiles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..types import DType, float32
+from ._builtin import Builtin
+
+
+@Builtin
+def arange(n: int) -> Any:
+    """0, 1, .. n - 1 as an int32 tile of shape (n,)."""
+
+
+@Builtin
+def full(shape: Any, value: Any, dtype: DType = float32) -> Any:
+    """A tile of this shape filled with a number."""
+
+
+@Builtin
+def zeros(shape: Any, dtype: DType = float32) -> Any:
+    """A tile of zeros."""
+
+
+@Builtin
+def reshape(t: Any, shape: Any) -> Any:
+    """The same elements with dimensions of extent 1 inserted or dropped."""
+
+
+@Builtin
+def broadcast_to(t: Any, shape: Any) -> Any:
+    """Dimensions of extent 1 (or a scalar) repeated to this shape."""
