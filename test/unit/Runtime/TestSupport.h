@@ -10,12 +10,17 @@
 #include <gtest/gtest.h>
 #include <string>
 
+// ThreadSanitizer does not follow a child with threads, and neither it nor
+// AddressSanitizer lets an allocation fail.
 #if defined(__SANITIZE_THREAD__)
 #define DITHER_TEST_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define DITHER_TEST_TSAN 1
-#endif
+#define DITHER_TEST_ALLOCATIONS_FAIL 0
+#elif defined(__SANITIZE_ADDRESS__)
+#define DITHER_TEST_TSAN 0
+#define DITHER_TEST_ALLOCATIONS_FAIL 0
+#else
+#define DITHER_TEST_TSAN 0
+#define DITHER_TEST_ALLOCATIONS_FAIL 1
 #endif
 
 namespace dither::test {
