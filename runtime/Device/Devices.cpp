@@ -1,5 +1,7 @@
 #include "dither/Runtime/CpuDevice.h"
+#include "dither/Runtime/CudaDevice.h"
 #include "dither/Runtime/Device.h"
+#include "dither/Support/EnvVars.h"
 
 #include <mutex>
 
@@ -10,32 +12,118 @@ namespace dither::runtime {
 Kernel::~Kernel() = default;
 Device::~Device() = default;
 
-/// The CPU, or why there is none. Never destroyed, as its kernels may be.
-static Expected<Device *> getCpu() {
-  static std::mutex mutex;
-  static Device *device = nullptr;
-  std::lock_guard<std::mutex> lock(mutex);
-  if (!device) {
-    Expected<std::unique_ptr<Device>> made = makeCpuDevice();
-    if (!made)
-      return made.takeError();
-    device = made->release();
+namespace {
+
+/// The devices made so far. Never destroyed, as kernels may be in static
+/// objects; what could not be made is tried again when it is next asked for.
+struct Registry {
+  std::mutex mutex;
+  std::unique_ptr<Device> cpu;
+  std::shared_ptr<const cuda::Driver> driver;
+  std::vector<std::unique_ptr<Device>> gpus;
+
+  static Registry &get() {
+    static Registry *registry = new Registry;
+    return *registry;
   }
-  return device;
-}
+
+  Expected<Device *> getCpu() {
+    if (!cpu) {
+      Expected<std::unique_ptr<Device>> made = makeCpuDevice();
+      if (!made)
+        return made.takeError();
+      cpu = std::move(*made);
+    }
+    return cpu.get();
+  }
+
+  /// Number of GPUs, or why there are none.
+  Expected<unsigned> countGpus() {
+    if (!driver) {
+      Expected<std::string> path = env::libCuda();
+      if (!path)
+        return path.takeError();
+      auto opened = openCudaDriver(*path);
+      if (!opened)
+        return createStringError("no GPU: " + toString(opened.takeError()));
+      driver = std::move(*opened);
+    }
+    Expected<unsigned> count = numCudaDevices(*driver);
+    if (count && *count == 0)
+      return createStringError("no GPU: cuDeviceGetCount found none");
+    return count;
+  }
+
+  Expected<Device *> getGpu(unsigned ordinal) {
+    Expected<unsigned> count = countGpus();
+    if (!count)
+      return count.takeError();
+    if (ordinal >= gpus.size())
+      gpus.resize(std::max(*count, 1u));
+    if (ordinal >= gpus.size() || !gpus[ordinal]) {
+      Expected<std::unique_ptr<Device>> made = makeCudaDevice(driver, ordinal);
+      if (!made)
+        return made.takeError();
+      gpus[ordinal] = std::move(*made);
+    }
+    return gpus[ordinal].get();
+  }
+};
+
+} // namespace
 
 Expected<Device *> getDevice(StringRef name) {
+  Registry &registry = Registry::get();
+  std::lock_guard<std::mutex> lock(registry.mutex);
   if (name == "cpu")
-    return getCpu();
-  return createStringError("unknown device '" + name + "': expected cpu");
+    return registry.getCpu();
+  StringRef ordinal = name;
+  unsigned number = 0;
+  if (name == "cuda" ||
+      (ordinal.consume_front("cuda:") && !ordinal.getAsInteger(10, number)))
+    return registry.getGpu(number);
+  return createStringError("unknown device '" + name +
+                           "': expected cpu, cuda or cuda:N");
+}
+
+Expected<Device *> defaultDevice() {
+  Expected<std::string> name = env::device();
+  if (!name)
+    return name.takeError();
+  if (!name->empty())
+    return getDevice(*name);
+  if (Expected<Device *> gpu = getDevice("cuda"))
+    return *gpu;
+  else
+    consumeError(gpu.takeError());
+  return getDevice("cpu");
 }
 
 DeviceList listDevices() {
+  Registry &registry = Registry::get();
+  std::lock_guard<std::mutex> lock(registry.mutex);
   DeviceList list;
-  if (Expected<Device *> cpu = getCpu())
+  if (Expected<Device *> cpu = registry.getCpu())
     list.devices.push_back(*cpu);
   else
-    consumeError(cpu.takeError());
+    consumeError(cpu.takeError()); // getDevice("cpu") says it
+  Expected<unsigned> count = registry.countGpus();
+  if (!count) {
+    list.whyNoGpu = toString(count.takeError());
+    return list;
+  }
+  bool found = false;
+  for (unsigned i = 0; i < *count; ++i) {
+    if (Expected<Device *> gpu = registry.getGpu(i)) {
+      list.devices.push_back(*gpu);
+      found = true;
+    } else {
+      std::string why = toString(gpu.takeError());
+      list.whyNoGpu += (list.whyNoGpu.empty() ? "no GPU: " : "; ") + why;
+    }
+  }
+  if (found)
+    list.whyNoGpu.clear();
   return list;
 }
 

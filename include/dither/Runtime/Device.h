@@ -55,10 +55,14 @@ public:
   virtual llvm::Error synchronize(Stream stream) = 0;
 };
 
-/// The device of that name ("cpu", "cuda:N"), made on first use and kept for
-/// the life of the process. Errors say what was found: no libcuda.so.1, no such
-/// ordinal.
+/// The device of that name ("cpu", "cuda:N", or "cuda" for the first), made on
+/// first use and kept for the life of the process. Errors say what was found:
+/// no libcuda.so.1, no such ordinal.
 llvm::Expected<Device *> getDevice(llvm::StringRef name);
+
+/// The device that DITHER_DEVICE names, else cuda:0, else cpu. Errors: those of
+/// a device that was named; a GPU that cannot be used is passed over otherwise.
+llvm::Expected<Device *> defaultDevice();
 
 /// Every device found, the CPU first; `whyNoGpu` says why there is no CUDA
 /// device.

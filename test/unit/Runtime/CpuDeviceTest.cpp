@@ -63,10 +63,10 @@ TEST_F(CpuDeviceTest, DescribesItself) {
 }
 
 TEST_F(CpuDeviceTest, LevelFromTheEnvironment) {
-  EXPECT_EQ(cantFail(makeCpuDevice())->target(), hostTarget(detectHostLevel()));
+  EXPECT_EQ(must(makeCpuDevice())->target(), hostTarget(detectHostLevel()));
   {
     ScopedEnv set("DITHER_HOST_FEATURES", "base");
-    EXPECT_EQ(cantFail(makeCpuDevice())->target(), "host");
+    EXPECT_EQ(must(makeCpuDevice())->target(), "host");
   }
   ScopedEnv set("DITHER_HOST_FEATURES", "avx1024");
   EXPECT_EQ(
@@ -75,46 +75,51 @@ TEST_F(CpuDeviceTest, LevelFromTheEnvironment) {
 }
 
 TEST_F(CpuDeviceTest, EveryProgramRunsOnce) {
-  auto kernel = cantFail(device->load(image("record", 4)));
+  auto kernel = must(device->load(image("record", 4)));
   for (int64_t programs : {1, 2, 3, 31, 1000, 4097})
     for (int64_t spin : {0, 2000}) {
       Record record(programs, programs > 1000 ? 0 : spin);
-      cantFail(kernel->launch(record.slots(), {programs, 1, 1}, nullptr));
+      must(kernel->launch(record.slots(), {programs, 1, 1}, nullptr));
       record.expectAllOnce();
     }
 }
 
 TEST_F(CpuDeviceTest, SmallWorkStaysOnTheCaller) {
-  auto kernel = cantFail(device->load(image("record", 4)));
+  auto kernel = must(device->load(image("record", 4)));
   for (int round = 0; round < 3; ++round) {
     Record record(8, 0);
-    cantFail(kernel->launch(record.slots(), {8, 1, 1}, nullptr));
+    must(kernel->launch(record.slots(), {8, 1, 1}, nullptr));
     EXPECT_EQ(record.numThreads(), 1u);
     EXPECT_EQ(record.who[0], slot(__builtin_thread_pointer()));
   }
 }
 
 TEST_F(CpuDeviceTest, LargeWorkIsSpread) {
-  auto kernel = cantFail(device->load(image("record", 4)));
-  // About a millisecond for each program; the kernel has not run before.
-  Record record(16, 500000);
-  cantFail(kernel->launch(record.slots(), {16, 1, 1}, nullptr));
-  record.expectAllOnce();
-  EXPECT_GT(record.numThreads(), 1u);
+  auto kernel = must(device->load(image("record", 4)));
+  // About a millisecond for each program. A busy machine may give the others no
+  // time before the caller is done, but not every time.
+  size_t most = 0;
+  for (int attempt = 0; attempt < 100 && most < 2; ++attempt) {
+    Record record(16, 500000);
+    must(kernel->launch(record.slots(), {16, 1, 1}, nullptr));
+    record.expectAllOnce();
+    most = std::max(most, record.numThreads());
+  }
+  EXPECT_GT(most, 1u);
   // One program can only run on one thread, and one thread runs all.
   Record one(1, 500000);
-  cantFail(kernel->launch(one.slots(), {1, 1, 1}, nullptr));
+  must(kernel->launch(one.slots(), {1, 1, 1}, nullptr));
   EXPECT_EQ(one.who[0], slot(__builtin_thread_pointer()));
   setNumThreads(1);
   Record alone(16, 500000);
-  cantFail(kernel->launch(alone.slots(), {16, 1, 1}, nullptr));
+  must(kernel->launch(alone.slots(), {16, 1, 1}, nullptr));
   EXPECT_EQ(alone.numThreads(), 1u);
 }
 
 TEST_F(CpuDeviceTest, GridOrder) {
-  auto kernel = cantFail(device->load(image("place", 1)));
+  auto kernel = must(device->load(image("place", 1)));
   std::vector<int64_t> out(5 * 7 * 3);
-  cantFail(kernel->launch({slot(out.data())}, {5, 7, 3}, nullptr));
+  must(kernel->launch({slot(out.data())}, {5, 7, 3}, nullptr));
   size_t p = 0;
   for (int64_t z = 0; z < 3; ++z)
     for (int64_t y = 0; y < 7; ++y)
@@ -123,10 +128,10 @@ TEST_F(CpuDeviceTest, GridOrder) {
 }
 
 TEST_F(CpuDeviceTest, EmptyGridsRunNothing) {
-  auto kernel = cantFail(device->load(image("record", 4)));
+  auto kernel = must(device->load(image("record", 4)));
   Record record(4, 0);
   for (Grid grid : {Grid{0, 1, 1}, Grid{4, 0, 1}, Grid{4, 1, 0}})
-    cantFail(kernel->launch(record.slots(), grid, nullptr));
+    must(kernel->launch(record.slots(), grid, nullptr));
   EXPECT_EQ(std::accumulate(record.counts.begin(), record.counts.end(), 0), 0);
 }
 
@@ -134,7 +139,7 @@ TEST_F(CpuDeviceTest, SlotsOfEachKind) {
   KernelImage kinds = image("kinds", 0);
   kinds.params = {ParamKind::Pointer, ParamKind::I64, ParamKind::I32,
                   ParamKind::F32};
-  auto kernel = cantFail(device->load(kinds));
+  auto kernel = must(device->load(kinds));
   double out[3] = {};
   float f = -0.375f;
   uint32_t bits;
@@ -143,7 +148,7 @@ TEST_F(CpuDeviceTest, SlotsOfEachKind) {
   int64_t slots[4] = {slot(out), -(int64_t(1) << 40),
                       int64_t(0xdeadbeef00000000 | uint32_t(-7)),
                       int64_t(0xffffffff00000000 | bits)};
-  cantFail(kernel->launch(slots, {}, nullptr));
+  must(kernel->launch(slots, {}, nullptr));
   EXPECT_EQ(out[0], -1099511627776.0);
   EXPECT_EQ(out[1], -7.0);
   EXPECT_EQ(out[2], -0.375);
@@ -151,22 +156,22 @@ TEST_F(CpuDeviceTest, SlotsOfEachKind) {
 
 /// Each load has constants and variables of its own, though symbols are equal.
 TEST_F(CpuDeviceTest, KernelsAreSeparate) {
-  auto first = cantFail(device->load(image("tables", 1)));
-  auto second = cantFail(device->load(image("tables", 1)));
+  auto first = must(device->load(image("tables", 1)));
+  auto second = must(device->load(image("tables", 1)));
   double out[4];
   for (int round = 1; round <= 3; ++round) {
-    cantFail(first->launch({slot(out)}, {4, 1, 1}, nullptr));
+    must(first->launch({slot(out)}, {4, 1, 1}, nullptr));
     EXPECT_EQ(out[3], 3.5 + round);
   }
-  cantFail(second->launch({slot(out)}, {4, 1, 1}, nullptr));
+  must(second->launch({slot(out)}, {4, 1, 1}, nullptr));
   EXPECT_EQ(out[0], 0.5 + 1);
   first.reset();
-  cantFail(second->launch({slot(out)}, {4, 1, 1}, nullptr));
+  must(second->launch({slot(out)}, {4, 1, 1}, nullptr));
   EXPECT_EQ(out[0], 0.5 + 2);
 }
 
 TEST_F(CpuDeviceTest, LaunchErrors) {
-  auto kernel = cantFail(device->load(image("record", 4)));
+  auto kernel = must(device->load(image("record", 4)));
   EXPECT_EQ(message(kernel->launch({1, 2}, {}, nullptr)),
             "kernel 'record' takes 4 slots, found 2");
   int64_t slots[4] = {};
@@ -220,19 +225,19 @@ TEST_F(CpuDeviceTest, DamagedObjects) {
 
 TEST_F(CpuDeviceTest, Memory) {
   for (size_t bytes : {1, 255, 4096, 1000003}) {
-    void *pointer = cantFail(device->allocate(bytes));
+    void *pointer = must(device->allocate(bytes));
     EXPECT_EQ(reinterpret_cast<uintptr_t>(pointer) % 256, 0u);
     std::vector<char> in(bytes), out(bytes);
     std::iota(in.begin(), in.end(), 1);
-    cantFail(device->copyIn(pointer, in.data(), bytes));
-    cantFail(device->copyOut(out.data(), pointer, bytes));
+    must(device->copyIn(pointer, in.data(), bytes));
+    must(device->copyOut(out.data(), pointer, bytes));
     EXPECT_EQ(in, out);
-    cantFail(device->release(pointer));
+    must(device->release(pointer));
   }
-  EXPECT_EQ(cantFail(device->allocate(0)), nullptr);
-  cantFail(device->release(nullptr));
-  cantFail(device->copyIn(nullptr, nullptr, 0));
-  cantFail(device->synchronize(nullptr));
+  EXPECT_EQ(must(device->allocate(0)), nullptr);
+  must(device->release(nullptr));
+  must(device->copyIn(nullptr, nullptr, 0));
+  must(device->synchronize(nullptr));
   if (DITHER_TEST_ALLOCATIONS_FAIL) {
     EXPECT_EQ(message(device->allocate(SIZE_MAX / 2)),
               "cannot allocate 9223372036854775807 bytes on cpu");
@@ -241,7 +246,7 @@ TEST_F(CpuDeviceTest, Memory) {
 
 /// Eight threads launch, load and drop kernels at once.
 TEST_F(CpuDeviceTest, ManyLaunchers) {
-  auto shared = cantFail(device->load(image("record", 4)));
+  auto shared = must(device->load(image("record", 4)));
   KernelImage own = image("record", 4);
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t)
@@ -249,27 +254,18 @@ TEST_F(CpuDeviceTest, ManyLaunchers) {
       for (int round = 0; round < 150; ++round) {
         Record record(1 + (round * 7 + t) % 60, round % 10 ? 0 : 5000);
         Grid grid = {int64_t(record.out.size()), 1, 1};
-        cantFail(shared->launch(record.slots(), grid, nullptr));
+        must(shared->launch(record.slots(), grid, nullptr));
         record.expectAllOnce();
         if (round % 25 == t) {
-          auto kernel = cantFail(device->load(own));
+          auto kernel = must(device->load(own));
           Record again(grid.x, 0);
-          cantFail(kernel->launch(again.slots(), grid, nullptr));
+          must(kernel->launch(again.slots(), grid, nullptr));
           again.expectAllOnce();
         }
       }
     });
   for (std::thread &thread : threads)
     thread.join();
-}
-
-TEST(Devices, CpuByName) {
-  Device *cpu = cantFail(getDevice("cpu"));
-  EXPECT_EQ(cpu->name(), "cpu");
-  EXPECT_EQ(cantFail(getDevice("cpu")), cpu);
-  DeviceList list = listDevices();
-  ASSERT_GE(list.devices.size(), 1u);
-  EXPECT_EQ(list.devices[0], cpu);
 }
 
 } // namespace

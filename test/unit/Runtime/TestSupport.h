@@ -33,6 +33,24 @@ template <typename T> std::string message(llvm::Expected<T> value) {
   return value ? std::string("no error") : llvm::toString(value.takeError());
 }
 
+/// The value, or the end of the test program: llvm::cantFail checks nothing
+/// where LLVM's assertions are off.
+template <typename T> T must(llvm::Expected<T> value) {
+  if (value)
+    return std::move(*value);
+  std::fprintf(stderr, "unexpected error: %s\n",
+               llvm::toString(value.takeError()).c_str());
+  std::abort();
+}
+
+inline void must(llvm::Error error) {
+  if (!error)
+    return;
+  std::fprintf(stderr, "unexpected error: %s\n",
+               llvm::toString(std::move(error)).c_str());
+  std::abort();
+}
+
 inline std::string readFile(const char *path) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
   EXPECT_TRUE(bool(buffer)) << path;

@@ -60,9 +60,9 @@ TEST(ThreadPool, Nests) {
 
 TEST(ThreadPool, NumberOfThreads) {
   setNumThreads(7);
-  EXPECT_EQ(cantFail(numThreads()), 7u);
+  EXPECT_EQ(must(numThreads()), 7u);
   setNumThreads(0);
-  EXPECT_GE(cantFail(numThreads()), 1u);
+  EXPECT_GE(must(numThreads()), 1u);
 }
 
 /// In a child, so that the variable is read for the first time there.

@@ -1,0 +1,42 @@
+//===- CudaDevice.h - NVIDIA GPUs through the CUDA driver ------*- C++ -*-===//
+
+#ifndef DITHER_RUNTIME_CUDADEVICE_H
+#define DITHER_RUNTIME_CUDADEVICE_H
+
+#include "dither/Runtime/Device.h"
+
+namespace dither::runtime {
+
+namespace cuda {
+class Driver;
+} // namespace cuda
+
+/// Opens the driver library `path` (a name is looked up as dlopen does) and
+/// initializes it. Errors, each a reason why there is no GPU: `libcuda.so.1 was
+/// not found`; a function the library lacks; `cuInit failed: ...`.
+llvm::Expected<std::shared_ptr<const cuda::Driver>>
+openCudaDriver(llvm::StringRef path);
+
+/// Number of devices of the driver; it may be 0.
+llvm::Expected<unsigned> numCudaDevices(const cuda::Driver &driver);
+
+/// The device cuda:ORDINAL. Asks for its name and capability only: its primary
+/// context, which costs memory, is retained when it is first needed, and
+/// released with the device and the last of its kernels. Calls leave the
+/// calling thread's current context as it was. Errors: no such ordinal; a
+/// capability that no target fits.
+llvm::Expected<std::unique_ptr<Device>>
+makeCudaDevice(std::shared_ptr<const cuda::Driver> driver, unsigned ordinal);
+
+/// The target to compile for on a device of compute capability major.minor:
+/// 8.0 gives sm_80, 9.0 gives sm_90a. Empty where none of our targets runs.
+llvm::StringRef cudaTarget(int major, int minor);
+
+/// Whether code for `target` runs on a device of that capability: sm_XYa on
+/// that one alone, sm_XYf on the later ones of its generation, sm_XY on later
+/// ones.
+bool cudaTargetRunsOn(llvm::StringRef target, int major, int minor);
+
+} // namespace dither::runtime
+
+#endif // DITHER_RUNTIME_CUDADEVICE_H
