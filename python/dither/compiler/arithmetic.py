@@ -49,10 +49,10 @@ COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 RUNTIME_SYMBOLS = {*FLOAT_OPS, *INT_OPS, *LOGIC_OPS, *COMPARISONS, "%"}
 
 
-def fold(function: Any, *operands: Any) -> Any:
+def fold(function: Any, *operands: Any, **named: Any) -> Any:
     """Python's own result; its exceptions become errors of the kernel."""
     try:
-        return function(*operands)
+        return function(*operands, **named)
     except Exception as error:
         raise Problem(f"{type(error).__name__}: {error}") from None
 
@@ -156,7 +156,8 @@ def common_dtype(e: Emitter, values: Sequence[Any]) -> DType:
     for group in (tiles, scalars):
         for dtype in (types.int64, types.index, types.int32):
             if dtype in group:
-                return dtype
+                # Beside tiles of booleans: tiles hold no indices.
+                return types.int32 if tiles and group is scalars else dtype
     # Booleans only, perhaps beside Python's integers.
     if any(isinstance(value, int) and not isinstance(value, bool) for value in values):
         return types.int32 if tiles or scalars else types.index

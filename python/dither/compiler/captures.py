@@ -40,7 +40,7 @@ def read_name(function: python_types.FunctionType, name: str) -> Any:
 
 def check_captured(name: str, value: Any) -> Any:
     """The value, if kernels may read it from outside; tensors and mutable objects are not."""
-    if is_plain(value) or callable(value) or isinstance(value, python_types.ModuleType):
+    if is_plain(value) or callable(value) or unwrap(value) is not None or isinstance(value, python_types.ModuleType):
         return value
     if type(value).__module__ == "builtins" and isinstance(value, (list, dict, set, bytearray)):
         hint = "a tuple" if isinstance(value, list) else "numbers, strings or tuples"
@@ -128,9 +128,9 @@ def _outside(source: FunctionSource) -> list[tuple[str, Any]]:
             return node.id, read_name(source.function, node.id)
         if isinstance(node, ast.Attribute):
             name, base = resolve(node.value)
-            if isinstance(base, python_types.ModuleType):
+            if isinstance(base, (python_types.ModuleType, type)):
                 return f"{name}.{node.attr}", getattr(base, node.attr, MISSING)
-            if base is not MISSING and not isinstance(base, type):
+            if base is not MISSING:
                 # An attribute of a captured object: the object itself is recorded.
                 return name, base
         return "", MISSING

@@ -39,16 +39,15 @@ class Control(Calls):
         return Exit.NEXT
 
     def _branch(self, statements: list[ast.stmt]) -> dict[str, Any]:
-        for statement in statements:
-            way = self.run([statement])
-            if way is not Exit.NEXT:
-                word = way.name.lower()
-                instead = (
-                    "assign a variable and return it after the 'if'"
-                    if way is Exit.RETURN
-                    else "put the rest of the loop under the opposite condition"
-                )
-                raise Problem(f"'{word}' in a branch that is decided at run time: {instead}", node=statement)
+        with self.e.block():
+            for statement in statements:
+                way = self.run([statement])
+                if way is not Exit.NEXT:
+                    instead = "put the rest of the loop under the opposite condition"
+                    if way is Exit.RETURN:
+                        instead = "assign a variable and return it after the 'if'"
+                    word = f"'{way.name.lower()}' in a branch"
+                    raise Problem(f"{word} that is decided at run time: {instead}", node=statement)
         return self.frame.names
 
     def _merge(self, node: ast.If, before: dict[str, Any], then: dict[str, Any], orelse: dict[str, Any]) -> None:
@@ -82,7 +81,8 @@ class Control(Calls):
             if dtype is not None:
                 for branch, value in enumerate((a, b)):
                     self.e.builder.select_branch(branch)
-                    yields[branch].append(to_scalar(self.e, value, dtype).ir)
+                    with self.e.block():
+                        yields[branch].append(to_scalar(self.e, value, dtype).ir)
                 return Scalar(None, dtype)
         elif isinstance(a, Tile) and isinstance(b, Tile) and a.dtype is b.dtype and a.shape == b.shape:
             yields[0].append(a.ir)
@@ -177,16 +177,16 @@ class Control(Calls):
         for name, template in templates.items():
             names[name] = self._name(name, rebuild(template, values))
         names[node.target.id] = self._name(node.target.id, Scalar(variable, types.index))
-        way = self.run(node.body)
-        if way in (Exit.BREAK, Exit.RETURN):
-            word = way.name.lower()
-            raise Problem(f"'{word}' in a loop at run time: use dl.static_range for a loop that is unrolled", node=node)
-
-        self.e.loc = self.location(node)
         yields: list[Any] = []
-        for name in carried:
-            where = last_store(node.body, name) or node
-            self._leave(name, templates[name], self.frame.names[name], yields, where)
+        with self.e.block():
+            way = self.run(node.body)
+            if way in (Exit.BREAK, Exit.RETURN):
+                word = f"'{way.name.lower()}' in a loop at run time"
+                raise Problem(f"{word}: use dl.static_range for a loop that is unrolled", node=node)
+            self.e.loc = self.location(node)
+            for name in carried:
+                where = last_store(node.body, name) or node
+                self._leave(name, templates[name], self.frame.names[name], yields, where)
         results = iter(self.e.builder.end_for(yields))
         # Branches inside put other dictionaries in place.
         self.frame.names = names = before

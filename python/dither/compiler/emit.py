@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .. import types
@@ -19,6 +20,7 @@ class Emitter:
         self.builder = builder
         self.ir_error = ir_error
         self.loc: Location = []
+        self.constants: list[dict[tuple[DType, str], Scalar]] = [{}]
 
     # ---- operations
 
@@ -67,8 +69,23 @@ class Emitter:
     # ---- constants
 
     def scalar(self, value: int | float, dtype: DType) -> Scalar:
-        """A Python number as a scalar."""
-        return Scalar(self._constant(dtype.mlir, value, dtype), dtype)
+        """A Python number as a scalar; one operation for all its uses in a block and inside."""
+        key = (dtype, repr(value))
+        for known in self.constants:
+            if key in known:
+                return known[key]
+        result = Scalar(self._constant(dtype.mlir, value, dtype), dtype)
+        self.constants[-1][key] = result
+        return result
+
+    @contextlib.contextmanager
+    def block(self) -> Iterator[None]:
+        """While operations go to a block inside: its constants are not known outside."""
+        self.constants.append({})
+        try:
+            yield
+        finally:
+            self.constants.pop()
 
     def splat(self, shape: tuple[int, ...], value: int | float, dtype: DType) -> Tile:
         """A tile filled with a Python number."""

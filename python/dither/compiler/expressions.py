@@ -12,7 +12,7 @@ from .. import types
 from ..errors import suggest
 from .arithmetic import binary, fold, unary
 from .builtins import HANDLERS
-from .captures import MISSING, check_captured, local_names, read_name
+from .captures import MISSING, check_captured, is_plain, local_names, read_name
 from .frame import Walk, unsupported
 from .values import Method, Problem, Scalar, TensorArg, Tile, Undefined, describe, is_constexpr
 
@@ -128,7 +128,8 @@ class Expressions(Walk):
                 raise Problem(
                     f"a {describe(base)} has no attribute '{name}', expected {', '.join(names)}{suggest(name, names)}"
                 )
-        if not is_constexpr(base) or name.startswith("__"):
+        transparent = isinstance(base, (python_types.ModuleType, type)) or is_plain(base)
+        if not is_constexpr(base) or not transparent or name.startswith("__"):
             raise Problem(f"a {describe(base)} has no attribute '{name}'")
         value = getattr(base, name, MISSING)
         if value is MISSING:

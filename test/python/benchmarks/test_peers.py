@@ -10,9 +10,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from benchmarks import limit  # noqa: E402
-from benchmarks.operators import OPERATORS, cases  # noqa: E402
-from benchmarks.peers import Unavailable, mismatches  # noqa: E402
+from benchmarks import limit
+from benchmarks.operators import OPERATORS, cases
+from benchmarks.peers import Unavailable, mismatches
 
 
 @pytest.fixture(scope="module", autouse=True)
