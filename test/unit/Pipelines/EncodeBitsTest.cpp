@@ -1,0 +1,174 @@
+//===- EncodeBitsTest.cpp - Compiled conversions against Numerics ---------===//
+//
+// Kernels that only convert, compiled for each CPU level that this machine
+// runs, on every exponent and sign with mantissas around all rounding points.
+//
+//===----------------------------------------------------------------------===//
+
+#include "CompileText.h"
+#include "dither/Numerics/Convert.h"
+#include "dither/Numerics/Formats.h"
+#include "dither/Runtime/CpuDevice.h"
+#include "dither/Target/TargetInfo.h"
+#include "gtest/gtest.h"
+
+#include <cstring>
+
+using namespace dither;
+using dither::numerics::FloatFormat;
+using dither::test::CompileText;
+
+namespace {
+
+constexpr int64_t kColumns = 256;
+
+std::vector<std::string> hostTargets() {
+  std::vector<std::string> targets;
+  for (llvm::StringRef name : target::targetNames())
+    if (const target::TargetInfo *t = target::lookupTarget(name);
+        target::runsOnHost(*t) && t->fma && t->name == name)
+      targets.push_back(name.str());
+  return targets;
+}
+
+/// For each sign and exponent, the mantissas next to 16 equal steps: ties of
+/// every format with at most 3 mantissa bits; plus low bits for the longer
+/// ones.
+std::vector<float> inputs() {
+  std::vector<uint32_t> bits;
+  for (uint32_t top = 0; top < 512; ++top) {
+    for (uint32_t step = 0; step < 16; ++step)
+      for (uint32_t around : {0x7FFFFFu, 0u, 1u})
+        bits.push_back(top << 23 | (((step << 19) + around) & 0x7FFFFF));
+    for (uint32_t m : {0x7FFFu, 0x8000u, 0x8001u, 0x18000u, 0x0FFFu, 0x1000u,
+                       0x1001u, 0x3000u, 0x7FF000u, 0x7F8000u})
+      bits.push_back(top << 23 | m);
+  }
+  while (bits.size() % kColumns)
+    bits.push_back(0);
+  std::vector<float> values(bits.size());
+  memcpy(values.data(), bits.data(), 4 * bits.size());
+  return values;
+}
+
+/// Runs a kernel of two pointers, each with its number of rows.
+void run(const std::string &text, const std::string &targetName, void *in,
+         void *out, int64_t rows) {
+  CompileOptions options;
+  options.target = targetName;
+  CompileText compile;
+  auto artifact = compile(text, options);
+  ASSERT_TRUE(bool(artifact))
+      << llvm::toString(artifact.takeError()) << compile.diagnostics;
+  auto device = runtime::makeCpuDevice();
+  ASSERT_TRUE(bool(device)) << llvm::toString(device.takeError());
+  auto kernel = (*device)->load(artifact->kernels[0]);
+  ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
+  int64_t slots[] = {reinterpret_cast<int64_t>(in), rows,
+                     reinterpret_cast<int64_t>(out), rows};
+  llvm::Error e = (*kernel)->launch(slots, {rows, 1, 1}, nullptr);
+  ASSERT_FALSE(bool(e)) << llvm::toString(std::move(e));
+}
+
+/// `body` computes %q, a tile of `to`, from %t, a tile of `from`.
+std::string kernelText(const std::string &from, const std::string &to,
+                       const std::string &body) {
+  std::string columns = std::to_string(kColumns);
+  std::string in = columns + "x" + from, out = columns + "x" + to;
+  return "func.func @convert(%x: memref<?x" + in + ">, %y: memref<?x" + out +
+         ">) attributes {quant.kernel} {\n"
+         "  %i = quant.program_id x\n"
+         "  %c0 = arith.constant 0 : index\n"
+         "  %t = quant.load %x[%i, %c0] : memref<?x" +
+         in + "> -> tensor<1x" + in + ">\n  %q = " + body + " : tensor<1x" +
+         in + "> to tensor<1x" + out +
+         ">\n  quant.store %q, %y[%i, %c0] : " + "tensor<1x" + out +
+         ">, memref<?x" + out + ">\n  return\n}\n";
+}
+
+uint32_t codeAt(const std::vector<uint8_t> &bytes, unsigned bits, size_t i) {
+  if (bits == 4)
+    return bytes[i / 2] >> (i % 2 * 4) & 15;
+  if (bits == 8)
+    return bytes[i];
+  return bytes[2 * i] | bytes[2 * i + 1] << 8;
+}
+
+class EncodeBits : public testing::TestWithParam<const char *> {};
+
+TEST_P(EncodeBits, EqualNumerics) {
+  std::string name = GetParam(), mode;
+  if (size_t at = name.find(' '); at != std::string::npos) {
+    mode = name.substr(at + 1);
+    name.resize(at);
+  }
+  const FloatFormat &format = *numerics::findFloatFormat(name);
+  std::string body = "arith.truncf %t", arrow = " to ";
+  bool isEncode = format.bits <= 8;
+  if (isEncode)
+    body = "quant.encode %t";
+  if (!mode.empty())
+    body += " {mode = #quant.e8m0_mode<" + mode + ">}";
+  std::string text = kernelText("f32", name, body);
+  if (isEncode) // quant.encode is spelled with an arrow
+    text.replace(text.find(arrow, text.find("quant.encode")), arrow.size(),
+                 " -> ");
+  std::vector<float> in = inputs();
+  for (const std::string &target : hostTargets()) {
+    std::vector<uint8_t> out(in.size() * format.bits / 8, 0xA5);
+    run(text, target, in.data(), out.data(), in.size() / kColumns);
+    int bad = 0;
+    for (size_t i = 0; i < in.size() && bad < 5; ++i) {
+      uint32_t want = mode == "floor"   ? numerics::encodeE8M0Floor(in[i])
+                      : mode == "rceil" ? numerics::encodeE8M0Ceil(in[i])
+                                        : numerics::encode(format, in[i]);
+      uint32_t got = codeAt(out, format.bits, i), bits;
+      memcpy(&bits, &in[i], 4);
+      if (got != want && ++bad)
+        ADD_FAILURE() << target << ": " << name << " of " << std::hex << bits
+                      << " is " << got << ", expected " << want;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, EncodeBits,
+                         testing::Values("f4E2M1FN", "f8E4M3FN", "f8E5M2",
+                                         "f8E8M0FNU rceil", "f8E8M0FNU floor",
+                                         "bf16", "f16"));
+
+class DecodeBits : public testing::TestWithParam<const char *> {};
+
+TEST_P(DecodeBits, EqualNumerics) {
+  const FloatFormat &format = *numerics::findFloatFormat(GetParam());
+  std::string body = format.bits <= 8 ? "quant.decode %t" : "arith.extf %t";
+  std::string text = kernelText(GetParam(), "f32", body);
+  if (format.bits <= 8)
+    text.replace(text.find(" to ", text.find("quant.decode")), 4, " -> ");
+  size_t codes = std::max<size_t>(kColumns, size_t(1) << format.bits);
+  std::vector<uint8_t> in(codes * format.bits / 8);
+  for (size_t i = 0; i < in.size(); ++i)
+    in[i] = format.bits == 4   ? uint8_t(i)
+            : format.bits == 8 ? uint8_t(i)
+                               : uint8_t(i / 2 >> i % 2 * 8);
+  for (const std::string &target : hostTargets()) {
+    std::vector<uint32_t> out(codes, 0xA5A5A5A5);
+    run(text, target, in.data(), out.data(), codes / kColumns);
+    int bad = 0;
+    for (size_t i = 0; i < codes && bad < 5; ++i) {
+      uint32_t code = codeAt(in, format.bits, i), want;
+      float value = numerics::decode(format, code);
+      memcpy(&want, &value, 4);
+      bool isNaN = value != value;
+      bool gotNaN = (out[i] & 0x7FFFFFFF) > 0x7F800000;
+      if ((isNaN ? !gotNaN : out[i] != want) && ++bad)
+        ADD_FAILURE() << target << ": " << GetParam() << " " << std::hex << code
+                      << " is " << out[i] << ", expected " << want;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, DecodeBits,
+                         testing::Values("f4E2M1FN", "f8E4M3FN", "f8E5M2",
+                                         "f8E8M0FNU", "bf16", "f16"));
+
+} // namespace
