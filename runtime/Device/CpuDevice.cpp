@@ -1,5 +1,6 @@
 #include "dither/Runtime/CpuDevice.h"
 #include "Checks.h"
+#include "FloatEnvironment.h"
 #include "ObjectLinker.h"
 #include "dither/Runtime/ThreadPool.h"
 #include "dither/Support/EnvVars.h"
@@ -96,6 +97,7 @@ public:
       return error;
     int64_t total = grid.x * grid.y * grid.z;
     auto body = [&](int64_t begin, int64_t end) {
+      FloatEnvironment environment;
       function(slots.data(), grid.x, grid.y, grid.z, begin, end);
     };
     if (total <= 1) {

@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 
+#include <cfenv>
 #include <cstring>
 #include <numeric>
 #include <set>
@@ -153,6 +154,39 @@ TEST_F(CpuDeviceTest, SlotsOfEachKind) {
   EXPECT_EQ(out[1], -7.0);
   EXPECT_EQ(out[2], -0.375);
 }
+
+#if defined(__x86_64__)
+/// What a program has done to its floating-point environment changes no result,
+/// on no thread, and is as it was afterwards.
+TEST_F(CpuDeviceTest, FloatEnvironmentIsStandard) {
+  auto kernel = must(device->load(image("multiply", 4)));
+  auto bits = [](float f) {
+    uint32_t bits;
+    std::memcpy(&bits, &f, 4);
+    return bits;
+  };
+  // A subnormal product, and one that rounds up only when told to.
+  const std::pair<float, float> factors[] = {{0x1p-100f, 0x1.8p-40f},
+                                             {1 + 0x1p-23f, 1 + 0x1p-23f}};
+  const float expected[] = {0x1.8p-140f, 1 + 0x1p-22f};
+  const fenv_t *standard = FE_DFL_ENV;
+  for (int64_t spin : {0, 200000})
+    for (int i : {0, 1}) {
+      std::vector<float> out(16);
+      int64_t slots[] = {slot(out.data()), bits(factors[i].first),
+                         bits(factors[i].second), spin};
+      fesetround(FE_UPWARD);
+      unsigned before = __builtin_ia32_stmxcsr() | 0x8040; // FTZ, DAZ
+      __builtin_ia32_ldmxcsr(before);
+      must(kernel->launch(slots, {16, 1, 1}, nullptr));
+      unsigned after = __builtin_ia32_stmxcsr();
+      fesetenv(standard);
+      EXPECT_EQ(after & ~0x3fu, before & ~0x3fu); // but for raised flags
+      for (float value : out)
+        EXPECT_EQ(bits(value), bits(expected[i])) << value;
+    }
+}
+#endif
 
 /// Each load has constants and variables of its own, though symbols are equal.
 TEST_F(CpuDeviceTest, KernelsAreSeparate) {

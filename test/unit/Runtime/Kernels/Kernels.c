@@ -45,3 +45,16 @@ void tables(const int64_t *slots, int64_t gx, int64_t gy, int64_t gz,
   for (int64_t p = begin; p < end; ++p)
     out[p] = table[p & 3] + (double)++calls[p & 15];
 }
+
+/* out[p] = x * y in the thread's own arithmetic, after `slots[3]` turns. */
+void multiply(const int64_t *slots, int64_t gx, int64_t gy, int64_t gz,
+              int64_t begin, int64_t end) {
+  volatile float *out = (float *)slots[0];
+  const volatile float *x = (const float *)&slots[1];
+  const volatile float *y = (const float *)&slots[2];
+  for (int64_t p = begin; p < end; ++p) {
+    for (volatile int64_t i = 0; i < slots[3]; ++i)
+      ;
+    out[p] = *x * *y;
+  }
+}
