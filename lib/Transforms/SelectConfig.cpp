@@ -30,8 +30,10 @@ namespace dither::transforms {
 
 namespace {
 
+constexpr int64_t kDynamicExtent = int64_t(1) << 30;
+
 /// Extents and blocks of what a function computes. Dynamic extents are taken as
-/// long.
+/// kDynamicExtent.
 struct Shape {
   int64_t rows = 1, cols = 1, rowBlock = 1, colBlock = 1;
   bool reducesCols = false;
@@ -44,6 +46,8 @@ struct Config {
 constexpr int64_t kSimdLanes = 16, kWarpLanes = 32;
 /// Elements of a CPU fragment without blocks, and the most one should hold.
 constexpr int64_t kHostFragment = 256, kHostMost = 512;
+/// Columns of a CPU tile where a row has no static length.
+constexpr int64_t kHostColumns = 4096;
 constexpr int64_t kLaneWant = 32, kLaneMost = 64;
 
 Shape shapeOf(func::FuncOp func) {
@@ -61,7 +65,7 @@ Shape shapeOf(func::FuncOp func) {
   for (size_t i = 0; i < classes.size(); ++i) {
     const DimClasses::Class &info = classes[i];
     int64_t extent =
-        ShapedType::isDynamic(info.extent) ? int64_t(1) << 30 : info.extent;
+        ShapedType::isDynamic(info.extent) ? kDynamicExtent : info.extent;
     int64_t &most = info.isColumn ? shape.cols : shape.rows;
     int64_t &block = info.isColumn ? shape.colBlock : shape.rowBlock;
     most = std::max(most, extent);
@@ -94,7 +98,8 @@ Config chooseHost(const Shape &s) {
   auto [rows, width] = fitFragment(s, cols, budget);
   // Whole rows to a program: one row of fragments, or some for short rows.
   int64_t tileRows = std::max(rows, s.rowBlock);
-  return {rows, width, 1, tileRows, 0};
+  int64_t tileCols = s.cols == kDynamicExtent ? kHostColumns : 0;
+  return {rows, width, 1, tileRows, tileCols};
 }
 
 Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {

@@ -1,0 +1,184 @@
+// RUN: dither-opt %s --split-input-file --dither-select-config=remarks --verify-diagnostics | FileCheck %s
+// Running it again changes nothing.
+// RUN: dither-opt %s --split-input-file --dither-select-config > %t.once
+// RUN: dither-opt %t.once --split-input-file --dither-select-config | diff %t.once -
+
+// No target: the host. 256 elements to a fragment where there are no blocks.
+// CHECK-LABEL: func.func @copy(
+// CHECK-SAME: quant.config = {fragment = array<i64: 1, 256>, num_warps = 1 : i64, tile = array<i64: 4, 1024>}
+// expected-remark @below {{fragments of 1x256 in tiles of 4x1024, 1 warps, for host (blocks of 1x1)}}
+func.func @copy(%x: memref<64x1024xf32>, %y: memref<64x1024xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<64x1024xf32> -> tensor<4x1024xf32>
+  quant.store %t, %y[%c0, %c0] : tensor<4x1024xf32>, memref<64x1024xf32>
+  return
+}
+
+// Short rows: several to a fragment, which is no larger than the tile.
+// CHECK-LABEL: func.func @narrow(
+// CHECK-SAME: fragment = array<i64: 8, 32>
+// expected-remark @below {{fragments of 8x32 in tiles of 64x24}}
+func.func @narrow(%x: memref<64x24xf32>, %y: memref<64x24xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<64x24xf32> -> tensor<64x24xf32>
+  quant.store %t, %y[%c0, %c0] : tensor<64x24xf32>, memref<64x24xf32>
+  return
+}
+
+// A kernel that moves one number.
+// CHECK-LABEL: func.func @scalar(
+// CHECK-SAME: fragment = array<i64: 1, 1>
+// expected-remark @below {{fragments of 1x1 in tiles of 1x1}}
+func.func @scalar(%x: memref<f32>, %y: memref<f32>) attributes {quant.kernel} {
+  %t = quant.load %x[] : memref<f32> -> tensor<f32>
+  quant.store %t, %y[] : tensor<f32>, memref<f32>
+  return
+}
+
+// -----
+
+// Blocks along rows: 16 of them to a fragment, one for each lane.
+// CHECK-LABEL: func.func @rowwise_32(
+// CHECK-SAME: fragment = array<i64: 1, 512>
+// CHECK-SAME: tile = array<i64: 1, 0>
+// expected-remark @below {{fragments of 1x512 in tiles of 1x0, 1 warps, for host (blocks of 1x32)}}
+func.func @rowwise_32(%x: tensor<?x4096xbf16>) -> tensor<?x128xf8E8M0FNU> {
+  %s = quant.block_scale %x axis 1 format <mxfp8_e4m3> : tensor<?x4096xbf16> -> tensor<?x128xf8E8M0FNU>
+  return %s : tensor<?x128xf8E8M0FNU>
+}
+
+// CHECK-LABEL: func.func @rowwise_16(
+// CHECK-SAME: fragment = array<i64: 1, 256>
+// expected-remark @below {{(blocks of 1x16)}}
+func.func @rowwise_16(%x: tensor<?x4096xbf16>, %g: tensor<f32>) -> tensor<?x256xf8E4M3FN> {
+  %s = quant.block_scale %x, %g axis 1 format <nvfp4> : tensor<?x4096xbf16>, tensor<f32> -> tensor<?x256xf8E4M3FN>
+  return %s : tensor<?x256xf8E4M3FN>
+}
+
+// A row that holds fewer blocks than lanes.
+// CHECK-LABEL: func.func @rowwise_short(
+// CHECK-SAME: fragment = array<i64: 1, 128>
+// expected-remark @below {{(blocks of 1x32)}}
+func.func @rowwise_short(%x: tensor<1x96xbf16>) -> tensor<1x3xf8E8M0FNU> {
+  %s = quant.block_scale %x axis 1 format <mxfp8_e4m3> : tensor<1x96xbf16> -> tensor<1x3xf8E8M0FNU>
+  return %s : tensor<1x3xf8E8M0FNU>
+}
+
+// Blocks along columns: one block tall.
+// CHECK-LABEL: func.func @colwise(
+// CHECK-SAME: fragment = array<i64: 32, 32>
+// CHECK-SAME: tile = array<i64: 32, 0>
+// expected-remark @below {{(blocks of 32x1)}}
+func.func @colwise(%x: tensor<4096x512xbf16>) -> tensor<128x512xf8E8M0FNU> {
+  %s = quant.block_scale %x axis 0 format <mxfp8_e4m3> : tensor<4096x512xbf16> -> tensor<128x512xf8E8M0FNU>
+  return %s : tensor<128x512xf8E8M0FNU>
+}
+
+// Both: whole blocks each way.
+// CHECK-LABEL: func.func @both(
+// CHECK-SAME: fragment = array<i64: 32, 32>
+// CHECK-SAME: tile = array<i64: 32, 0>
+// expected-remark @below {{(blocks of 32x32)}}
+func.func @both(%x: tensor<4096x512xbf16>) -> (tensor<4096x16xf8E8M0FNU>, tensor<128x512xf8E8M0FNU>) {
+  %r = quant.block_scale %x axis 1 format <mxfp8_e4m3> : tensor<4096x512xbf16> -> tensor<4096x16xf8E8M0FNU>
+  %c = quant.block_scale %x axis 0 format <mxfp8_e4m3> : tensor<4096x512xbf16> -> tensor<128x512xf8E8M0FNU>
+  return %r, %c : tensor<4096x16xf8E8M0FNU>, tensor<128x512xf8E8M0FNU>
+}
+
+// -----
+
+module attributes {quant.target = "sm_90a"} {
+  // What fits in registers is one fragment; warps for about 32 elements a lane.
+  // CHECK-LABEL: func.func @gpu_fits(
+  // CHECK-SAME: fragment = array<i64: 4, 1024>, num_warps = 4 : i64
+  // expected-remark @below {{fragments of 4x1024 in tiles of 4x1024, 4 warps, for sm_90a}}
+  func.func @gpu_fits(%x: memref<64x1024xf32>, %y: memref<64x1024xf32>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<64x1024xf32> -> tensor<4x1024xf32>
+    quant.store %t, %y[%c0, %c0] : tensor<4x1024xf32>, memref<64x1024xf32>
+    return
+  }
+
+  // The kernel's own number of warps stands: 64 elements a lane are too many
+  // for one, so its fragments are of 32.
+  // CHECK-LABEL: func.func @gpu_warps(
+  // CHECK-SAME: fragment = array<i64: 1, 1024>, num_warps = 1 : i64
+  // expected-remark @below {{fragments of 1x1024 in tiles of 4x1024, 1 warps}}
+  func.func @gpu_warps(%x: memref<64x1024xf32>, %y: memref<64x1024xf32>)
+      attributes {quant.kernel, quant.num_warps = 1 : i64} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<64x1024xf32> -> tensor<4x1024xf32>
+    quant.store %t, %y[%c0, %c0] : tensor<4x1024xf32>, memref<64x1024xf32>
+    return
+  }
+
+  // Larger than eight warps hold.
+  // CHECK-LABEL: func.func @gpu_large(
+  // CHECK-SAME: fragment = array<i64: 1, 8192>, num_warps = 8 : i64, tile = array<i64: 4, 16384>
+  // expected-remark @below {{8 warps}}
+  func.func @gpu_large(%x: memref<64x16384xf32>, %y: memref<64x16384xf32>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<64x16384xf32> -> tensor<4x16384xf32>
+    quant.store %t, %y[%c0, %c0] : tensor<4x16384xf32>, memref<64x16384xf32>
+    return
+  }
+
+  // Rows that nothing reduces are cut into tiles of 1024 columns.
+  // CHECK-LABEL: func.func @gpu_rowwise(
+  // CHECK-SAME: num_warps = 4 : i64, tile = array<i64: 4, 1024>
+  // expected-remark @below {{(blocks of 1x32)}}
+  func.func @gpu_rowwise(%x: tensor<?x4096xbf16>) -> tensor<?x128xf8E8M0FNU> {
+    %s = quant.block_scale %x axis 1 format <mxfp8_e4m3> : tensor<?x4096xbf16> -> tensor<?x128xf8E8M0FNU>
+    return %s : tensor<?x128xf8E8M0FNU>
+  }
+
+  // Rows that are reduced stay whole.
+  // CHECK-LABEL: func.func @gpu_norm(
+  // CHECK-SAME: num_warps = 4 : i64, tile = array<i64: 1, 0>
+  // expected-remark @below {{tiles of 1x0}}
+  func.func @gpu_norm(%x: tensor<?x4096xbf16>, %g: tensor<4096xbf16>) -> tensor<?x4096xf32> {
+    %y, %r = quant.rms_norm %x, %g {eps = 1.0e-5 : f32} : tensor<?x4096xbf16>, tensor<4096xbf16> -> tensor<?x4096xf32>, tensor<?x1xf32>
+    return %y : tensor<?x4096xf32>
+  }
+
+  // CHECK-LABEL: func.func @gpu_reduce(
+  // CHECK-SAME: tile = array<i64: 1, 0>
+  // expected-remark @below {{tiles of 1x0}}
+  func.func @gpu_reduce(%x: tensor<?x4096xf32>) -> tensor<?x1xf32> {
+    %y = quant.reduce amax %x axis 1 : tensor<?x4096xf32> -> tensor<?x1xf32>
+    return %y : tensor<?x1xf32>
+  }
+}
+
+// -----
+
+// It must not touch a configuration that is there, functions that are neither
+// kernels nor whole-tensor programs, nor declarations.
+// CHECK-LABEL: func.func @given(
+// CHECK-SAME: attributes {quant.config = {fragment = array<i64: 2, 16>}, quant.kernel}
+func.func @given(%x: memref<64x1024xf32>, %y: memref<64x1024xf32>)
+    attributes {quant.config = {fragment = array<i64: 2, 16>}, quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<64x1024xf32> -> tensor<4x1024xf32>
+  quant.store %t, %y[%c0, %c0] : tensor<4x1024xf32>, memref<64x1024xf32>
+  return
+}
+// CHECK-LABEL: func.func @helper(
+// CHECK-NOT: quant.config
+func.func @helper(%x: i32) -> i32 {
+  return %x : i32
+}
+// CHECK: func.func private @declared(tensor<4xf32>) -> tensor<4xf32>
+// CHECK-NOT: quant.config
+func.func private @declared(tensor<4xf32>) -> tensor<4xf32>
+
+// -----
+
+// A row without a static length is cut into tiles of its own.
+// CHECK-LABEL: func.func @long_row(
+// CHECK-SAME: tile = array<i64: 1, 4096>
+// expected-remark @below {{tiles of 1x4096}}
+func.func @long_row(%x: tensor<?xf32>) -> tensor<?xbf16> {
+  %y = arith.truncf %x : tensor<?xf32> to tensor<?xbf16>
+  return %y : tensor<?xbf16>
+}
