@@ -48,6 +48,8 @@ private:
   LogicalResult chooseTiles();
   std::optional<FailureOr<Value>> resolve(Value v, TilingEngine::Offsets,
                                           TilingEngine::Sizes);
+  std::optional<FailureOr<Value>> paddedNorm(OpResult v, TilingEngine::Offsets,
+                                             TilingEngine::Sizes);
   OpFoldResult extentOf(Value v, unsigned dim);
 
   func::FuncOp func;
@@ -116,12 +118,49 @@ LogicalResult GridTiler::chooseTiles() {
   return success();
 }
 
+/// A norm whose rows were padded, to whole columns of swizzled scales, stays
+/// the norm of the elements that exist. Nothing for others.
+std::optional<FailureOr<Value>>
+GridTiler::paddedNorm(OpResult v, TilingEngine::Offsets offsets,
+                      TilingEngine::Sizes sizes) {
+  auto norm = dyn_cast<quant::RmsNormOp>(v.getOwner());
+  if (!norm)
+    return std::nullopt;
+  int64_t columns = norm.getResult().getType().getDimSize(1);
+  DimClasses::Member m = classes->member(norm.getResult(), 1);
+  if (m.cls < 0 || extents[m.cls] / m.unit <= columns)
+    return std::nullopt;
+  int64_t width = extents[m.cls] / m.unit;
+  if (v.getResultNumber() == 1) {
+    // The statistics come with the norm.
+    FailureOr<Value> y =
+        engine->materialize(norm.getResult(), offsets, {sizes[0], width});
+    if (failed(y))
+      return FailureOr<Value>(failure());
+    return FailureOr<Value>(y->getDefiningOp<quant::RmsNormOp>().getRsigma());
+  }
+  FailureOr<Value> x = engine->materialize(norm.getSource(), offsets, sizes),
+                   gamma =
+                       engine->materialize(norm.getGamma(), offsets[1], width);
+  if (failed(x) || failed(gamma))
+    return FailureOr<Value>(failure());
+  OpBuilder &b = engine->builder();
+  auto f32 = b.getF32Type();
+  return FailureOr<Value>(
+      quant::RmsNormOp::create(
+          b, norm.getLoc(), RankedTensorType::get(sizes, f32),
+          RankedTensorType::get({sizes[0], 1}, f32), *x, *gamma,
+          norm.getEpsAttr(), norm.getZeroCenteredGammaAttr(),
+          b.getI64IntegerAttr(norm.getCount().value_or(columns)))
+          .getResult());
+}
+
 /// Arguments are loaded; everything else goes through its TilingInterface.
 std::optional<FailureOr<Value>>
 GridTiler::resolve(Value v, TilingEngine::Offsets offsets,
                    TilingEngine::Sizes sizes) {
-  if (!isa<BlockArgument>(v))
-    return std::nullopt;
+  if (auto result = dyn_cast<OpResult>(v))
+    return paddedNorm(result, offsets, sizes);
   OpBuilder &b = engine->builder();
   auto type = cast<RankedTensorType>(v.getType());
   SmallVector<Value> indices;
