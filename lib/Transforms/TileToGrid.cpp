@@ -209,18 +209,24 @@ LogicalResult GridTiler::run() {
   func.getAllArgAttrs(attrs);
   attrs.resize(numInputs, DictionaryAttr::get(ctx));
   SmallVector<BlockArgument> inputs(block.getArguments());
+  auto hasRank = [&](const char *what, unsigned number, Type t) {
+    auto type = dyn_cast<RankedTensorType>(t);
+    if (type && type.getRank() <= 2)
+      return success();
+    InFlightDiagnostic diag = func.emitOpError(what) << " " << number;
+    if (type)
+      diag << " has rank " << type.getRank() << "; expected at most 2";
+    else
+      diag << " is a " << t << "; expected a ranked tensor";
+    return LogicalResult(diag);
+  };
   for (BlockArgument arg : inputs)
-    if (auto type = dyn_cast<RankedTensorType>(arg.getType())) {
-      if (type.getRank() > 2)
-        return func.emitOpError("argument ")
-               << arg.getArgNumber() << " has rank " << type.getRank()
-               << "; expected at most 2";
-    }
+    if (isa<TensorType>(arg.getType()) &&
+        failed(hasRank("argument", arg.getArgNumber(), arg.getType())))
+      return failure();
   for (auto [i, value] : llvm::enumerate(end.getOperands())) {
-    auto type = dyn_cast<RankedTensorType>(value.getType());
-    if (!type)
-      return func.emitOpError("result ")
-             << i << " is a " << value.getType() << "; expected a tensor";
+    if (failed(hasRank("result", i, value.getType())))
+      return failure();
     Output out;
     out.tile = value;
     if (auto swizzle = value.getDefiningOp<quant::SwizzleScalesOp>()) {
@@ -330,6 +336,12 @@ LogicalResult GridTiler::run() {
     if (op.use_empty() && !op.hasTrait<OpTrait::IsTerminator>() &&
         op.getNumResults() && isPure(&op))
       op.erase();
+  // Where one tile takes everything, the engine leaves what it cannot follow.
+  for (BlockArgument arg : inputs)
+    if (!arg.use_empty())
+      return arg.user_begin()->emitOpError(
+          "cannot be computed in tiles; expected an operation of the tile "
+          "language on all paths to the results");
   block.eraseArguments(0, numInputs);
   func.setType(FunctionType::get(ctx, types, {}));
   func.setAllArgAttrs(attrs);

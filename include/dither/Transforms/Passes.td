@@ -19,7 +19,7 @@ def DitherAssignLayouts : Pass<"dither-assign-layouts", "::mlir::func::FuncOp"> 
     a store would be narrow there is a quant.convert_layout.
     Declines: kernels that carry layouts already, which are left alone.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let dependentDialects = ["::dither::quant::QuantDialect", "::mlir::arith::ArithDialect"];
 }
 
 def DitherDecomposeOps : Pass<"dither-decompose-ops", "::mlir::func::FuncOp"> {
@@ -103,7 +103,8 @@ def DitherTileToGrid : Pass<"dither-tile-to-grid", "::mlir::func::FuncOp"> {
     ListOption<"tileSizes", "tile-sizes", "int64_t",
                "rows and columns of a tile; 0 or nothing takes whole rows">
   ];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+  let dependentDialects = ["::dither::quant::QuantDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::memref::MemRefDialect", "::mlir::tensor::TensorDialect"];
 }
 
