@@ -3,9 +3,12 @@
 Importing has no side effects and needs neither a GPU nor a framework.
 """
 
-from . import formats
+from . import formats, knobs
+from .arrays import view
+from .devices import Device, devices, targets
 from .errors import CompileError
 from .formats import MXFP4, MXFP8_E4M3, MXFP8_E5M2, NVFP4, Format
+from .jit import Kernel, jit
 from .types import (
     DType,
     ScalarType,
@@ -24,8 +27,6 @@ from .types import (
 
 __version__ = "0.1.0"
 
-# Names of kernels, launches and operators (dither.jit and on) go below.
-
 __all__ = [
     "MXFP4",
     "MXFP8_E4M3",
@@ -33,11 +34,14 @@ __all__ = [
     "NVFP4",
     "CompileError",
     "DType",
+    "Device",
     "Format",
+    "Kernel",
     "ScalarType",
     "TensorType",
     "bfloat16",
     "bool_",
+    "devices",
     "e8m0",
     "float4_e2m1",
     "float8_e4m3",
@@ -47,4 +51,8 @@ __all__ = [
     "formats",
     "int32",
     "int64",
+    "jit",
+    "knobs",
+    "targets",
+    "view",
 ]

@@ -10,6 +10,15 @@ namespace dither::python {
 /// Module, Builder, Value and IRError: building, printing and checking IR.
 void bindIr(pybind11::module_ &m);
 
+/// compile, Artifact and KernelImage: from a Module to code.
+void bindCompile(pybind11::module_ &m);
+
+/// from_dlpack: tensors of other libraries.
+void bindDLPack(pybind11::module_ &m);
+
+/// Devices, kernels and the environment.
+void bindRuntime(pybind11::module_ &m);
+
 } // namespace dither::python
 
 #endif // DITHER_PYTHON_BINDINGS_H

@@ -5,6 +5,7 @@
 PYBIND11_MODULE(_dither, m) {
   m.doc() = "dither's compiler and runtime";
   dither::python::bindIr(m);
-  // bindCompile(m): compileModule and Artifact.
-  // bindRuntime(m): devices and kernels.
+  dither::python::bindCompile(m);
+  dither::python::bindDLPack(m);
+  dither::python::bindRuntime(m);
 }

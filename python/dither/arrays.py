@@ -1,0 +1,258 @@
+"""Tensors of other libraries, as the compiler and the launch path see them.
+
+NumPy (with ml_dtypes), torch, anything with `__cuda_array_interface__`, `__dlpack__` or the buffer
+protocol. Nothing is copied, and no framework is imported that the caller has not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+from typing import Any
+
+from . import types
+from .types import DType, TensorType
+
+#: Names that NumPy, ml_dtypes and torch give to the types of `dither.types`.
+_FOREIGN = {
+    "float32": types.float32,
+    "bfloat16": types.bfloat16,
+    "float16": types.float16,
+    "float8_e4m3fn": types.float8_e4m3,
+    "float8_e5m2": types.float8_e5m2,
+    "float8_e8m0fnu": types.e8m0,
+    "float4_e2m1fn_x2": types.float4_e2m1,
+    "int32": types.int32,
+    "int64": types.int64,
+}
+#: (code, bits) of the DLPack standard.
+_DLPACK = {
+    (2, 32): types.float32,
+    (4, 16): types.bfloat16,
+    (2, 16): types.float16,
+    (0, 32): types.int32,
+    (0, 64): types.int64,
+    (10, 8): types.float8_e4m3,
+    (12, 8): types.float8_e5m2,
+    (14, 8): types.e8m0,
+}
+#: What specialization distinguishes of pointers and strides, in bytes.
+_ALIGNMENTS = (32, 16)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Array:
+    """A tensor in memory.
+
+    `dtype` is None for storage without a meaning here (uint8), which `dither.view` gives one. Shape and
+    strides count elements; `owner` keeps the memory alive.
+    """
+
+    pointer: int
+    dtype: DType | None
+    storage: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    device: str
+    readonly: bool
+    owner: Any
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes from the first element to the last."""
+        if 0 in self.shape:
+            return 0
+        bits = self.dtype.bits if self.dtype else 8
+        last = sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True))
+        return (last * bits) // 8 + max(bits // 8, 1)
+
+    def type(self, name: str = "argument") -> TensorType:
+        """The type that a kernel is specialized to: trailing extents, alignment, whether rows are dense."""
+        dtype = self.dtype
+        if dtype is None:
+            raise TypeError(
+                f"argument '{name}' has data type {self.storage}, expected one of dither's; "
+                "dither.view(x, dtype) gives codes in uint8 their meaning"
+            )
+        rank = len(self.shape)
+        if rank > 3:
+            raise ValueError(f"argument '{name}' has rank {rank}, expected at most 3")
+        if rank and self.strides[-1] != 1 and self.shape[-1] > 1:
+            raise ValueError(
+                f"argument '{name}' has stride {self.strides[-1]} along its last dimension, expected 1: "
+                "make it contiguous first"
+            )
+        size = max(dtype.bits // 8, 1)
+        if self.pointer % size:
+            raise ValueError(
+                f"argument '{name}' is at address {self.pointer:#x}, expected a multiple of {size}, the size of {dtype}"
+            )
+        dense = self.strides == row_major(self.shape, dtype) or 0 in self.shape
+        outer = 0
+        for stride in self.strides[:-1]:
+            outer = math.gcd(outer, stride * dtype.bits // 8)
+        strides: tuple[int | None, ...] = (None,) * (rank - 1) + (1,) * min(rank, 1)
+        if dense and rank:
+            strides = row_major((1, *self.shape[1:]), dtype)
+        return TensorType(
+            dtype,
+            (None, *self.shape[1:]) if rank else (),
+            strides,
+            _alignment(self.pointer, size),
+            _alignment(outer, size),
+        )
+
+
+def row_major(shape: tuple[int, ...], dtype: DType) -> tuple[int, ...]:
+    """Strides in elements of a dense tensor; rows of FP4 are padded to whole bytes."""
+    step = 1
+    strides: list[int] = []
+    for dim in range(len(shape) - 1, -1, -1):
+        strides.append(step)
+        step *= shape[dim]
+        if dim == len(shape) - 1 and dtype.bits == 4:
+            step += step % 2
+    return tuple(reversed(strides))
+
+
+def _alignment(value: int, size: int) -> int:
+    return next((a for a in _ALIGNMENTS if value % a == 0), size)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class View:
+    """See `view`."""
+
+    base: Any
+    dtype: DType
+    shape: tuple[int, ...] | None
+
+
+def view(x: Any, dtype: DType, shape: tuple[int, ...] | None = None) -> View:
+    """`x` with its bytes read as `dtype`: an argument for kernels.
+
+    Codes and scales often lie in uint8. For float4_e2m1, two to a byte, the last extent is twice that
+    of `x`; `shape` says so where it is odd.
+    """
+    if not isinstance(dtype, DType):
+        raise TypeError(f"dtype is {dtype!r}, expected a dither data type")
+    return View(x, dtype, None if shape is None else tuple(shape))
+
+
+def describe(x: Any) -> Array | None:
+    """The array behind `x`; None where `x` is not one."""
+    if isinstance(x, Array):
+        return x
+    if isinstance(x, View):
+        return _reinterpret(x)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(x, numpy.ndarray):
+        return _from_numpy(x)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        return _from_torch(x)
+    if hasattr(x, "__cuda_array_interface__"):
+        return _from_interface(x)
+    if hasattr(x, "__dlpack__"):
+        return _from_dlpack(x)
+    if isinstance(x, (bytes, bytearray, memoryview)):
+        return _from_buffer(x)
+    return None
+
+
+def _from_numpy(x: Any) -> Array:
+    size = x.itemsize
+    strides = tuple(s // size for s in x.strides)
+    if any(s % size for s in x.strides):
+        raise ValueError(f"strides {x.strides} are not multiples of {size}, the size of {x.dtype.name}")
+    name = x.dtype.name
+    dtype = _FOREIGN.get(name)
+    if dtype is not None and not x.dtype.isnative:
+        raise TypeError(f"found {name} with foreign byte order, expected native")
+    return Array(x.ctypes.data, dtype, name, x.shape, strides, "cpu", not x.flags.writeable, x)
+
+
+def _from_torch(x: Any) -> Array:
+    name = str(x.dtype).removeprefix("torch.")
+    device = "cpu" if x.device.type == "cpu" else f"{x.device.type}:{x.device.index or 0}"
+    shape, strides = tuple(x.shape), tuple(x.stride())
+    if x.layout is not sys.modules["torch"].strided:
+        raise TypeError(f"found a {x.layout} tensor, expected a strided one")
+    dtype = _FOREIGN.get(name)
+    array = Array(x.data_ptr(), dtype, name, shape, strides, device, False, x)
+    if dtype is types.float4_e2m1:
+        return _unpack(array, dtype, None)
+    return array
+
+
+def _from_interface(x: Any) -> Array:
+    import numpy
+
+    about = x.__cuda_array_interface__
+    pointer, readonly = about["data"]
+    storage = numpy.dtype(about["typestr"])
+    shape = tuple(about["shape"])
+    dtype = _FOREIGN.get(storage.name)
+    steps = about.get("strides")
+    if steps is None:
+        strides = row_major(shape, dtype or types.float8_e4m3)
+    else:
+        strides = tuple(s // storage.itemsize for s in steps)
+    ordinal = getattr(getattr(x, "device", None), "id", 0)
+    return Array(pointer, dtype, storage.name, shape, strides, f"cuda:{ordinal}", readonly, x)
+
+
+def _from_dlpack(x: Any) -> Array:
+    from . import _dither
+
+    kind, ordinal = x.__dlpack_device__()
+    devices = {1: "cpu", 2: f"cuda:{ordinal}", 3: "cpu", 13: f"cuda:{ordinal}"}
+    if kind not in devices:
+        raise TypeError(f"found a tensor on DLPack device type {int(kind)}, expected a CPU or CUDA one")
+    try:
+        capsule = x.__dlpack__(max_version=(1, 0), copy=False)
+    except TypeError:
+        capsule = x.__dlpack__()
+    pointer, (code, bits, lanes), shape, strides, readonly, owner = _dither.from_dlpack(capsule)
+    dtype = _DLPACK.get((code, bits)) if lanes == 1 else None
+    storage = f"dlpack ({code}, {bits}, {lanes})" if dtype is None else dtype.name
+    if strides is None:
+        strides = row_major(shape, dtype or types.float8_e4m3)
+    # A producer that cannot say (before version 1.0) may hand out what it does not want changed.
+    return Array(pointer, dtype, storage, shape, strides, devices[kind], readonly, owner)
+
+
+def _from_buffer(x: Any) -> Array:
+    import numpy
+
+    return _from_numpy(numpy.frombuffer(x, dtype=numpy.uint8))
+
+
+def _reinterpret(x: View) -> Array:
+    array = describe(x.base)
+    if array is None:
+        raise TypeError(f"found {type(x.base).__name__}, expected an array to view as {x.dtype}")
+    if x.dtype.bits == 4:
+        return _unpack(array, x.dtype, x.shape)
+    have = array.dtype.bits if array.dtype else {"uint8": 8, "int8": 8, "bool": 8}.get(array.storage)
+    if have != x.dtype.bits:
+        raise TypeError(f"found {array.storage}, expected {x.dtype.bits} bits for a view as {x.dtype}")
+    if x.shape is not None and x.shape != array.shape:
+        raise ValueError(f"found shape {array.shape}, expected {x.shape}")
+    return dataclasses.replace(array, dtype=x.dtype)
+
+
+def _unpack(array: Array, dtype: DType, shape: tuple[int, ...] | None) -> Array:
+    """Bytes as pairs of FP4 codes along the last dimension."""
+    if (array.dtype.bits if array.dtype else {"uint8": 8, "int8": 8}.get(array.storage)) not in (4, 8):
+        raise TypeError(f"found {array.storage}, expected bytes for a view as {dtype}")
+    if not array.shape:
+        raise ValueError("found a tensor of rank 0, expected a last dimension to hold pairs of codes")
+    pairs = array.shape[-1]
+    shape = (*array.shape[:-1], 2 * pairs) if shape is None else shape
+    if shape[:-1] != array.shape[:-1] or (shape[-1] + 1) // 2 != pairs:
+        raise ValueError(f"found {pairs} bytes a row in shape {array.shape}, which cannot hold shape {shape}")
+    if array.strides[-1] != 1 and pairs > 1:
+        raise ValueError(f"found stride {array.strides[-1]} along the last dimension, expected 1")
+    return dataclasses.replace(array, dtype=dtype, shape=shape, strides=(*(2 * s for s in array.strides[:-1]), 1))

@@ -1,0 +1,188 @@
+"""What comes out of the compiler: quant IR, then code with the text of each stage."""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import knobs
+from .arrays import Array
+from .errors import CompileError, Span
+from .types import ScalarType, TensorType, float32
+
+if TYPE_CHECKING:
+    from . import _dither
+    from .devices import Device
+
+
+class Lowered:
+    """A kernel specialized to argument types, as quant IR."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        types: Mapping[str, TensorType | ScalarType],
+        constexprs: Mapping[str, Any],
+        target: str,
+        num_warps: int | None,
+    ) -> None:
+        from .compiler import lower
+
+        self.types = dict(types)
+        self.target = target
+        start = time.perf_counter()
+        self._make = lambda: lower(fn, types, constexprs, target, num_warps)
+        self._module: _dither.Module | None = self._make()
+        self._milliseconds = (time.perf_counter() - start) * 1e3
+        self.name = fn.__name__
+        self.text = self._module.text()
+
+    def compile(self, keep_stages: bool = False) -> Compiled:
+        """Compiles to PTX or machine code. Raises CompileError."""
+        from . import _dither
+
+        module = self._module or self._make()
+        self._module = None
+        written = _dither.written_arguments(module)
+        dump = knobs.get("dump_dir")
+        try:
+            artifact = _dither.compile(
+                module,
+                self.target,
+                keep_stages=keep_stages or bool(dump),
+                verify=knobs.get("verify"),
+                reproducer=knobs.get("reproducer"),
+                dump_directory=(dump and "passes" in knobs.get("dump_stages") and f"{dump}/{self.name}") or "",
+            )
+        except _dither.IRError as error:
+            span = Span(error.file, error.line, error.col) if error.file else None
+            raise CompileError(error.message, span).with_traceback(None) from None
+        names = list(self.types)
+        timings = {"frontend": self._milliseconds, **dict(artifact.timings)}
+        compiled = Compiled(
+            artifact.kernels[0],
+            tuple(self.types.items()),
+            frozenset(names[i] for i in written),
+            dict(artifact.stages),
+            timings,
+        )
+        if dump:
+            knobs.dump(dump, self.name, compiled.stages)
+        if knobs.get("timing"):
+            report = ", ".join(f"{name} {ms:.2f} ms" for name, ms in timings.items())
+            print(f"dither: {self.name} for {self.target}: {report}", file=sys.stderr)
+        return compiled
+
+
+@dataclasses.dataclass
+class Compiled:
+    """Code of a kernel for one target and one set of argument types.
+
+    Attributes:
+        image: the code and how to launch it.
+        types: name and type of each argument that exists at run time, in order.
+        written: names of the tensors that the kernel writes.
+        stages: text by stage (quant, tiled, distributed, llvm, llvmir, and ptx or asm), where it was kept.
+        timings: milliseconds by step.
+    """
+
+    image: Any
+    types: tuple[tuple[str, TensorType | ScalarType], ...]
+    written: frozenset[str]
+    stages: dict[str, str]
+    timings: dict[str, float]
+    _loaded: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False)
+
+    @property
+    def milliseconds(self) -> float:
+        """Time from Python source to code."""
+        return sum(self.timings.values())
+
+    @property
+    def ptx(self) -> str:
+        """The PTX text of a kernel for a GPU."""
+        if self.image.target.startswith("host"):
+            raise ValueError(f"the target is {self.image.target}, expected a GPU for PTX")
+        return self.image.code.decode()
+
+    def to_entry(self) -> dict[str, Any]:
+        """What a cache keeps: JSON values, and the code as bytes."""
+        return {
+            "name": self.image.name,
+            "target": self.image.target,
+            "num_threads": self.image.num_threads,
+            "shared_bytes": self.image.shared_bytes,
+            "params": list(self.image.params),
+            "types": [(name, _pack(kind)) for name, kind in self.types],
+            "written": sorted(self.written),
+            "code": self.image.code,
+        }
+
+    @staticmethod
+    def from_entry(entry: Mapping[str, Any]) -> Compiled:
+        """The inverse of `to_entry`; ready to launch, without stages."""
+        from . import _dither
+
+        image = _dither.KernelImage(
+            entry["name"],
+            entry["target"],
+            entry["code"],
+            entry["num_threads"],
+            entry["shared_bytes"],
+            entry["params"],
+        )
+        types = tuple((name, _unpack(kind)) for name, kind in entry["types"])
+        return Compiled(image, types, frozenset(entry["written"]), {}, {})
+
+    def launch(self, device: Device, grid: tuple[int, int, int], arguments: Mapping[str, Any], stream: int = 0) -> None:
+        """Runs on `device` with arguments of the types compiled for; tensors of the host are copied to a GPU and back."""
+        for name in self.written:
+            if arguments[name].readonly:
+                raise ValueError(f"argument '{name}' is read-only, expected memory that '{self.image.name}' can write")
+        if 0 in grid:
+            return
+        kernel = self._loaded.get(device.name)
+        if kernel is None:
+            kernel = self._loaded[device.name] = device.load(self.image)
+        staged = {}
+        if not device.is_cpu:
+            staged = {n: a for n, a in arguments.items() if isinstance(a, Array) and a.device == "cpu"}
+        if not staged:
+            kernel.launch(self._slots(arguments), grid, stream)
+            return
+        with device.staged(staged, self.written, stream) as moved:
+            kernel.launch(self._slots({**arguments, **moved}), grid, stream)
+
+    def _slots(self, arguments: Mapping[str, Any]) -> list[int]:
+        slots: list[int] = []
+        for name, kind in self.types:
+            value = arguments[name]
+            if isinstance(kind, TensorType):
+                slots.append(value.pointer)
+                slots += [n for n, known in zip(value.shape, kind.shape, strict=True) if known is None]
+                assert kind.strides is not None
+                slots += [n for n, known in zip(value.strides, kind.strides, strict=True) if known is None]
+            elif kind.dtype is float32:
+                slots.append(struct.unpack("<i", struct.pack("<f", value))[0])
+            else:
+                slots.append(int(value))
+        return slots
+
+
+def _pack(kind: TensorType | ScalarType) -> list[Any]:
+    if isinstance(kind, ScalarType):
+        return ["scalar", kind.dtype.mlir]
+    return ["tensor", kind.dtype.mlir, kind.shape, kind.strides, kind.align, kind.stride_align]
+
+
+def _unpack(packed: list[Any]) -> TensorType | ScalarType:
+    from .types import dtype_from_mlir
+
+    if packed[0] == "scalar":
+        return ScalarType(dtype_from_mlir(packed[1]))
+    _, dtype, shape, strides, align, stride_align = packed
+    return TensorType(dtype_from_mlir(dtype), tuple(shape), tuple(strides), align, stride_align)

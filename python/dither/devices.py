@@ -1,0 +1,94 @@
+"""The devices that kernels run on."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from . import knobs
+from .arrays import Array
+
+
+class Device:
+    """A CPU or GPU. `name` is "cpu" or "cuda:0", `target` what kernels are compiled for."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+        self.name: str = handle.name
+        self.description: str = handle.description
+        self.target: str = handle.target
+        self.is_cpu = self.name == "cpu"
+
+    def __repr__(self) -> str:
+        return f"<dither device {self.name}: {self.description}, {self.target}>"
+
+    def load(self, image: Any) -> Any:
+        """A kernel image made ready to launch here."""
+        return self._handle.load(image)
+
+    def synchronize(self, stream: int = 0) -> None:
+        """Waits for what was launched on a stream."""
+        self._handle.synchronize(stream)
+
+    @contextlib.contextmanager
+    def staged(self, arrays: Mapping[str, Array], written: frozenset[str], stream: int) -> Iterator[dict[str, Array]]:
+        """Copies of host arrays on this device; those that are written come back at the end."""
+        moved: dict[str, Array] = {}
+        try:
+            for name, array in arrays.items():
+                pointer = self._handle.allocate(array.nbytes)
+                moved[name] = dataclasses.replace(array, pointer=pointer, device=self.name)
+                self._handle.copy_in(pointer, array.pointer, array.nbytes)
+            yield moved
+            self._handle.synchronize(stream)
+            for name in written & moved.keys():
+                self._handle.copy_out(arrays[name].pointer, moved[name].pointer, arrays[name].nbytes)
+        finally:
+            for array in moved.values():
+                self._handle.release(array.pointer)
+
+
+_devices: dict[str, Device] = {}
+
+
+def get_device(device: str | Device) -> Device:
+    """The device of that name. Raises ValueError where there is none, with the reason."""
+    if isinstance(device, Device):
+        return device
+    if device not in _devices:
+        from . import _dither
+
+        try:
+            _devices[device] = Device(_dither.get_device(device))
+        except _dither.RuntimeFailure as error:
+            raise ValueError(f"device {device!r}: {error}") from None
+    return _devices[device]
+
+
+def devices() -> list[Device]:
+    """Every device of this machine, the CPU first."""
+    from . import _dither
+
+    return [get_device(handle.name) for handle in _dither.list_devices()[0]]
+
+
+def default_device() -> Device:
+    """What DITHER_DEVICE names, else the first GPU, else the CPU."""
+    asked = knobs.get("device")
+    return get_device(asked) if asked else devices()[-1 if len(devices()) == 1 else 1]
+
+
+def why_no_gpu() -> str:
+    """Why there is no CUDA device; empty where there is one."""
+    from . import _dither
+
+    return _dither.list_devices()[1]
+
+
+def targets() -> list[str]:
+    """Every target that kernels can be compiled for, on any machine."""
+    from . import _dither
+
+    return _dither.target_names()

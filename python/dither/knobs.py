@@ -1,0 +1,77 @@
+"""Settings: the DITHER_* environment variables, by name.
+
+    dither.knobs.set("dump_dir", "/tmp/dump")       # the same as DITHER_DUMP_DIR=/tmp/dump
+    dither.knobs.get("timing")
+
+There is one table (`python -m dither doctor` prints it); what is not in it is an error.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any
+
+from .errors import suggest
+
+_SUFFIX = {"quant": "mlir", "tiled": "mlir", "distributed": "mlir", "llvm": "mlir", "llvmir": "ll", "ptx": "ptx"}
+
+
+def _rows() -> dict[str, dict[str, str]]:
+    from . import _dither
+
+    return {row["name"].removeprefix("DITHER_").lower(): row for row in _dither.environment()}
+
+
+def _row(name: str) -> dict[str, str]:
+    rows = _rows()
+    if name not in rows:
+        raise ValueError(f"unknown knob {name!r}, expected {', '.join(rows)}{suggest(name, rows)}")
+    return rows[name]
+
+
+def get(name: str) -> Any:
+    """The value of a knob: bool, int, str, or a set of names. Raises ValueError for a malformed variable."""
+    row = _row(name)
+    if "error" in row:
+        raise ValueError(row["error"])
+    text = row["value"]
+    if row["kind"] == "flag":
+        return text.lower() in ("1", "on", "true", "yes")
+    if row["kind"] == "count":
+        return int(text)
+    if row["kind"] == "bytes":
+        scale = {"K": 10, "M": 20, "G": 30, "T": 40}.get(text[-1:].upper(), 0)
+        return int(text[:-1] if scale else text) << scale
+    if row["kind"] == "set":
+        allowed = row["values"].split(",")
+        return set(allowed) if text == "all" else set() if text in ("", "none") else set(text.split(","))
+    return text
+
+
+def set(name: str, value: Any) -> None:
+    """Gives a knob a value, for this process and those it starts; None returns to the default."""
+    variable = _row(name)["name"]
+    if value is None:
+        os.environ.pop(variable, None)
+        return
+    text = str(int(value)) if isinstance(value, bool) else value if isinstance(value, str) else str(value)
+    before = os.environ.get(variable)
+    os.environ[variable] = text
+    row = _row(name)
+    if "error" in row:
+        if before is None:
+            del os.environ[variable]
+        else:
+            os.environ[variable] = before
+        raise ValueError(row["error"])
+
+
+def dump(directory: str, kernel: str, stages: dict[str, str]) -> None:
+    """Writes the stages of a compilation to `directory`/`kernel`, a file each."""
+    wanted = get("dump_stages")
+    place = pathlib.Path(directory) / kernel
+    place.mkdir(parents=True, exist_ok=True)
+    for stage, text in stages.items():
+        if stage in wanted:
+            (place / f"{stage}.{_SUFFIX.get(stage, 's')}").write_text(text)

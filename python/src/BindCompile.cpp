@@ -1,0 +1,156 @@
+//===- BindCompile.cpp - Module to Artifact in Python ---------------------===//
+
+#include "Bindings.h"
+#include "IrState.h"
+
+#include "dither/Compiler.h"
+#include "dither/Dialect/Quant/QuantOps.h"
+#include "dither/Target/TargetInfo.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <pybind11/stl.h>
+
+namespace py = pybind11;
+using namespace mlir;
+
+namespace dither::python {
+namespace {
+
+using State = std::shared_ptr<IrState>;
+using runtime::KernelImage;
+using runtime::ParamKind;
+
+const std::pair<ParamKind, const char *> kParamNames[] = {
+    {ParamKind::Pointer, "ptr"},
+    {ParamKind::I64, "i64"},
+    {ParamKind::I32, "i32"},
+    {ParamKind::F32, "f32"}};
+
+std::vector<std::string> paramNames(const KernelImage &image) {
+  std::vector<std::string> names;
+  for (ParamKind kind : image.params)
+    for (auto [k, name] : kParamNames)
+      if (k == kind)
+        names.push_back(name);
+  return names;
+}
+
+KernelImage makeImage(const std::string &name, const std::string &target,
+                      const py::bytes &code, uint32_t numThreads,
+                      uint32_t sharedBytes,
+                      const std::vector<std::string> &params) {
+  KernelImage image;
+  image.name = name;
+  image.target = target;
+  image.code = code;
+  image.numThreads = numThreads;
+  image.sharedBytes = sharedBytes;
+  for (const std::string &param : params) {
+    bool known = false;
+    for (auto [kind, text] : kParamNames)
+      if (param == text) {
+        image.params.push_back(kind);
+        known = true;
+      }
+    if (!known)
+      throw py::value_error("found parameter kind '" + param +
+                            "', expected ptr, i64, i32 or f32");
+  }
+  return image;
+}
+
+/// Arguments that the kernel writes to, in order of position.
+std::vector<unsigned> writtenArguments(const State &state) {
+  llvm::SmallSetVector<unsigned, 8> written;
+  if (state->module)
+    state->module->walk([&](Operation *op) {
+      Value memref;
+      if (auto store = dyn_cast<quant::StoreOp>(op))
+        memref = store.getMemref();
+      else if (auto atomic = dyn_cast<quant::AtomicMaxOp>(op))
+        memref = atomic.getMemref();
+      if (auto arg = dyn_cast_if_present<BlockArgument>(memref))
+        written.insert(arg.getArgNumber());
+    });
+  std::vector<unsigned> out(written.begin(), written.end());
+  llvm::sort(out);
+  return out;
+}
+
+Artifact compile(const State &state, const std::string &target, bool keepStages,
+                 bool verify, const std::string &reproducer,
+                 const std::string &dumpDirectory) {
+  if (!state->module)
+    throw IRError("module was moved into the compiler");
+  CompileOptions options;
+  options.target = target;
+  options.keepStages = keepStages;
+  options.verifyEach = verify;
+  options.reproducer = reproducer;
+  options.dumpDirectory = dumpDirectory;
+  state->invalidateHandles();
+  std::optional<IRError> failure;
+  Artifact artifact;
+  {
+    py::gil_scoped_release release;
+    prepareContext(state->context);
+    DiagnosticCapture capture(state->context);
+    llvm::Expected<Artifact> result = compileModule(*state->module, options);
+    if (result)
+      artifact = std::move(*result);
+    else
+      failure = capture.error(llvm::toString(result.takeError()));
+    // What is left is in the LLVM dialect, and of no use to anyone.
+    state->module = nullptr;
+  }
+  if (failure)
+    throw *failure;
+  return artifact;
+}
+
+} // namespace
+
+void bindCompile(py::module_ &m) {
+  py::class_<KernelImage>(m, "KernelImage",
+                          "Code for a device and how to call it.")
+      .def(py::init(&makeImage), py::arg("name"), py::arg("target"),
+           py::arg("code"), py::arg("num_threads"), py::arg("shared_bytes"),
+           py::arg("params"))
+      .def_readonly("name", &KernelImage::name)
+      .def_readonly("target", &KernelImage::target)
+      .def_property_readonly(
+          "code", [](const KernelImage &i) { return py::bytes(i.code); })
+      .def_readonly("num_threads", &KernelImage::numThreads)
+      .def_readonly("shared_bytes", &KernelImage::sharedBytes)
+      .def_property_readonly("params", &paramNames);
+
+  py::class_<Artifact>(m, "Artifact", "What a compilation gives.")
+      .def_readonly("kernels", &Artifact::kernels)
+      .def_readonly("stages", &Artifact::stages,
+                    "(name, text) of each stage, in order")
+      .def_readonly("timings", &Artifact::timings,
+                    "(name, milliseconds) of each step, in order");
+
+  m.def("compile", &compile, py::arg("module"), py::arg("target"),
+        py::arg("keep_stages") = false, py::arg("verify") = false,
+        py::arg("reproducer") = "", py::arg("dump_directory") = "",
+        "Compiles a module, which is used up. Raises IRError at the position "
+        "of the failure.");
+  m.def("written_arguments", &writtenArguments, py::arg("module"),
+        "Positions of the kernel arguments that are stored to.");
+  m.def(
+      "target_names",
+      [] {
+        std::vector<std::string> names;
+        for (llvm::StringRef name : target::targetNames())
+          names.push_back(name.str());
+        return names;
+      },
+      "Every target that can be compiled for.");
+  m.def(
+      "host_target", [] { return target::hostTarget().name.str(); },
+      "The best target of this machine's CPU.");
+}
+
+} // namespace dither::python

@@ -1,0 +1,101 @@
+//===- BindDLPack.cpp - Tensors through the DLPack protocol ---------------===//
+//
+// The structures are those of the DLPack standard (v1.0), which fixes their
+// layout: https://dmlc.github.io/dlpack/latest/c_api.html.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Bindings.h"
+
+namespace py = pybind11;
+
+namespace dither::python {
+namespace {
+
+struct DLDevice {
+  int32_t type, id;
+};
+struct DLDataType {
+  uint8_t code, bits;
+  uint16_t lanes;
+};
+struct DLTensor {
+  void *data;
+  DLDevice device;
+  int32_t ndim;
+  DLDataType dtype;
+  int64_t *shape, *strides;
+  uint64_t byteOffset;
+};
+struct DLManagedTensor {
+  DLTensor tensor;
+  void *context;
+  void (*deleter)(DLManagedTensor *);
+};
+struct DLManagedTensorVersioned {
+  uint32_t major, minor;
+  void *context;
+  void (*deleter)(DLManagedTensorVersioned *);
+  uint64_t flags;
+  DLTensor tensor;
+};
+constexpr uint64_t kReadOnly = 1;
+constexpr uint32_t kMajor = 1;
+
+/// An object that releases `managed` with the last reference to it.
+template <typename Managed> py::capsule ownerOf(Managed *managed) {
+  return py::capsule(managed, [](void *p) {
+    auto *managed = static_cast<Managed *>(p);
+    if (managed->deleter)
+      managed->deleter(managed);
+  });
+}
+
+py::tuple describe(const DLTensor &t, bool readOnly, py::object owner) {
+  py::tuple shape(t.ndim);
+  for (int32_t d = 0; d < t.ndim; ++d)
+    shape[d] = t.shape[d];
+  py::object strides = py::none();
+  if (t.strides) {
+    py::tuple values(t.ndim);
+    for (int32_t d = 0; d < t.ndim; ++d)
+      values[d] = t.strides[d];
+    strides = values;
+  }
+  uintptr_t data = reinterpret_cast<uintptr_t>(t.data) + t.byteOffset;
+  return py::make_tuple(
+      data, py::make_tuple(t.dtype.code, t.dtype.bits, t.dtype.lanes), shape,
+      strides, readOnly, owner);
+}
+
+/// Takes over the tensor in `capsule`.
+py::tuple fromDLPack(const py::capsule &capsule) {
+  std::string name = capsule.name() ? capsule.name() : "";
+  if (name == "dltensor_versioned") {
+    auto *managed = capsule.get_pointer<DLManagedTensorVersioned>();
+    if (managed->major != kMajor)
+      throw py::type_error("found DLPack version " +
+                           std::to_string(managed->major) + ", expected " +
+                           std::to_string(kMajor));
+    PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
+    return describe(managed->tensor, managed->flags & kReadOnly,
+                    ownerOf(managed));
+  }
+  if (name == "dltensor") {
+    auto *managed = capsule.get_pointer<DLManagedTensor>();
+    PyCapsule_SetName(capsule.ptr(), "used_dltensor");
+    return describe(managed->tensor, false, ownerOf(managed));
+  }
+  throw py::type_error("found a capsule named '" + name +
+                       "', expected an unused DLPack tensor");
+}
+
+} // namespace
+
+void bindDLPack(py::module_ &m) {
+  m.def("from_dlpack", &fromDLPack, py::arg("capsule"),
+        "(address, (code, bits, lanes), shape, strides or None, read-only, "
+        "owner) of a DLPack capsule, which is used up.");
+}
+
+} // namespace dither::python
