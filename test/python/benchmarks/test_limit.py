@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import ml_dtypes
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(ROOT), str(ROOT / "test" / "python")]
-
-from benchmarks import limit as limit_module  # noqa: E402
+from benchmarks import limit as limit_module
 
 oracle = pytest.importorskip("oracle", reason="the NumPy reference, test/python/oracle.py")
 
 BF16, F32 = ml_dtypes.bfloat16, np.float32
 DTYPES = {"bf16": BF16, "f32": F32}
 FORMATS = ("nvfp4", "mxfp8_e4m3", "mxfp4", "mxfp4_rceil")
-
-
-@pytest.fixture(scope="module")
-def limit() -> limit_module.Limit:
-    try:
-        return limit_module.load()
-    except limit_module.LimitError as error:
-        if "failed" in str(error):
-            raise
-        pytest.skip(str(error))
 
 
 def ties(table: np.ndarray) -> np.ndarray:

@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import importlib
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
-
-from benchmarks import limit
 from benchmarks.operators import OPERATORS, cases
 from benchmarks.peers import Unavailable, mismatches
 
-
-@pytest.fixture(scope="module", autouse=True)
-def library() -> None:
-    try:
-        limit.load()
-    except limit.LimitError as error:
-        if "failed" in str(error):
-            raise
-        pytest.skip(str(error))
+pytestmark = pytest.mark.usefixtures("limit")
 
 
-# torch.compile builds C++ for each operator: two stand for all.
+# torch.compile builds C++ for each operator: one stands for all.
 @pytest.mark.parametrize(
     ("peer", "name"),
-    [(peer, op.name) for peer in ("numpy", "jax") for op in OPERATORS]
-    + [("torch", "quantize NVFP4"), ("torch", "RMSNorm + MXFP8")],
+    [(peer, op.name) for peer in ("numpy", "jax") for op in OPERATORS] + [("torch", "RMSNorm + NVFP4")],
 )
 def test_bits(peer: str, name: str) -> None:
     module = importlib.import_module(f"benchmarks.peers.{peer}_peer")

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT))
 
 pytest.importorskip("triton")
 pytest.importorskip("torch")
@@ -62,13 +61,8 @@ for case in cases("bf16", 1 << 16, 512):
 """
 
 
-def test_interpreter_gives_the_bits(tmp_path: Path) -> None:
-    from benchmarks import limit
-
-    try:
-        limit.load()
-    except limit.LimitError as error:
-        pytest.skip(str(error))
+@pytest.mark.usefixtures("limit")
+def test_interpreter_gives_the_bits() -> None:
     env = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
     result = subprocess.run([sys.executable, "-c", INTERPRET], env=env, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -1,0 +1,168 @@
+"""How long a kernel takes to compile: Triton and dither, by stage, in fresh processes and in warm ones.
+
+    python -m benchmarks.compile_latency [--quick] [--target sm_90] [--json FILE]
+
+cold: import to cubin (Triton) or PTX (dither) in a new process with empty caches; import is listed by itself.
+warm: the same kernel again in that process, caches passed over: what the second kernel of a program costs.
+hit:  the same kernel once more, out of the compiler's cache.
+PTX to cubin is ptxas in both and is listed by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks import timing
+from benchmarks.peers import Unavailable
+
+KERNELS = ("nvfp4", "mxfp8", "mxfp4", "mxfp8_both", "rms_norm_mxfp8", "rms_norm_nvfp4")
+COMPILERS = ("triton", "dither")
+
+# Milliseconds of the stages of one compilation, in order.
+Stages = dict[str, float]
+
+
+def triton_compiler() -> tuple[Stages, Any]:
+    """Imports Triton; returns the time of that, and compile(kernel, target, use_cache) -> Stages."""
+    start = time.perf_counter()
+    try:
+        import triton
+    except ImportError as error:
+        raise Unavailable("triton is not installed") from error
+    imported = 1e3 * (time.perf_counter() - start)
+    from benchmarks import triton_kernels
+
+    def compile(kernel: str, target: str, use_cache: bool) -> Stages:
+        stages: Stages = {}
+
+        def listen(*, times: Any, cache_hit: bool, **_: Any) -> None:
+            if not cache_hit:
+                stages["python to ttir"] = times.ir_initialization / 1e3
+                stages.update((name, micros / 1e3) for name, micros in times.lowering_stages)
+
+        triton.knobs.compilation.listener = listen
+        triton.knobs.compilation.always_compile = not use_cache
+        made = triton_kernels.kernels()[kernel]
+        start = time.perf_counter()
+        triton_kernels.compile_kernel(made, int(target.removeprefix("sm_").rstrip("af")))
+        total = 1e3 * (time.perf_counter() - start)
+        if not use_cache:
+            stages["cubin (ptxas)"] = stages.pop("cubin")
+            stages["other"] = total - sum(stages.values())
+        return stages | {"total": total, "to PTX": total - stages.get("cubin (ptxas)", 0.0)}
+
+    return {"import": imported}, compile
+
+
+def dither_compiler() -> tuple[Stages, Any]:
+    """Imports dither; the same for its compiler. The only place here that knows how that is called."""
+    start = time.perf_counter()
+    try:
+        from benchmarks import dither_kernels
+    except (ImportError, Unavailable) as error:
+        raise Unavailable(f"dither is not built ({error})") from error
+    imported = 1e3 * (time.perf_counter() - start)
+    if not dither_kernels.can_compile():
+        raise Unavailable("this build of dither does not compile modules from Python")
+
+    def compile(kernel: str, target: str, use_cache: bool) -> Stages:
+        if use_cache:
+            return {}
+        start = time.perf_counter()
+        module = dither_kernels.lower(kernel, target)
+        stages: Stages = {"python to quant": 1e3 * (time.perf_counter() - start)}
+        artifact = dither_kernels.compile(module, target)
+        total = 1e3 * (time.perf_counter() - start)
+        stages.update(artifact.timings)
+        stages["other"] = total - sum(stages.values())
+        return stages | {"total": total, "to PTX": total}
+
+    return {"import": imported}, compile
+
+
+def child(compiler: str, kernel: str, target: str, repetitions: int) -> dict[str, Any]:
+    """What one process measures: import, first compilation, the least of the next ones, and a cache hit."""
+    stages, compile = {"triton": triton_compiler, "dither": dither_compiler}[compiler]()
+    cold = compile(kernel, target, False)
+    warm = min((compile(kernel, target, False) for _ in range(repetitions)), key=lambda s: s["total"])
+    compile(kernel, target, True)
+    return {"import": stages["import"], "cold": cold, "warm": warm, "hit": compile(kernel, target, True)}
+
+
+def measure(compiler: str, kernel: str, target: str, repetitions: int) -> dict[str, Any]:
+    """Runs `child` in a new process with empty caches; {"missing": why} where the compiler is not to be had."""
+    with tempfile.TemporaryDirectory() as folder:
+        # Triton's launcher and dither's cache are kept apart from the user's.
+        env = os.environ | {"TRITON_CACHE_DIR": folder, "DITHER_CACHE_DIR": folder}
+        command = [sys.executable, "-m", "benchmarks.compile_latency", "--child", compiler, kernel, target]
+        result = subprocess.run([*command, str(repetitions)], env=env, capture_output=True, text=True)
+    if result.returncode != 0:
+        return {"missing": result.stderr.strip().splitlines()[-1] if result.stderr.strip() else "it died"}
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def table(results: dict[tuple[str, str], dict[str, Any]]) -> str:
+    """Milliseconds: one line for each kernel and compiler, then its stages when warm."""
+    lines = [
+        f"{'kernel':<16}{'compiler':<10}{'import':>9}{'cold':>9}{'to PTX':>9}{'warm':>9}{'to PTX':>9}{'hit':>8}   "
+        "warm, by stage",
+    ]
+    lines.append("-" * 110)
+    for (kernel, compiler), result in results.items():
+        if "missing" in result:
+            lines.append(f"{kernel:<16}{compiler:<10}{'-':>9}   {result['missing']}")
+            continue
+        cold, warm = result["cold"], result["warm"]
+        cells = [result["import"], cold["total"], cold["to PTX"], warm["total"], warm["to PTX"]]
+        hit = result["hit"].get("total", math.nan)
+        text = "".join(f"{cell:9.1f}" for cell in cells) + (f"{'-':>8}" if math.isnan(hit) else f"{hit:8.2f}")
+        stages = {name: ms for name, ms in warm.items() if name not in ("total", "to PTX")}
+        lines.append(f"{kernel:<16}{compiler:<10}{text}   " + ", ".join(f"{n} {ms:.1f}" for n, ms in stages.items()))
+    return "\n".join(lines)
+
+
+def parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(prog="benchmarks.compile_latency", description=(__doc__ or "").splitlines()[0])
+    p.add_argument("--target", default="sm_90")
+    p.add_argument("--kernel", choices=KERNELS, action="append", help="default all (repeatable)")
+    p.add_argument("--repetitions", type=int, default=5, help="warm compilations, of which the least counts")
+    p.add_argument("--quick", action="store_true", help="two kernels, two repetitions")
+    p.add_argument("--json", metavar="FILE")
+    p.add_argument("--child", nargs=4, metavar=("COMPILER", "KERNEL", "TARGET", "REPETITIONS"), help=argparse.SUPPRESS)
+    return p
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    args = parser().parse_args(arguments)
+    if args.child:
+        compiler, kernel, target, repetitions = args.child
+        try:
+            print(json.dumps(child(compiler, kernel, target, int(repetitions))))
+        except Unavailable as reason:
+            print(reason, file=sys.stderr)
+            return 3
+        return 0
+    names = args.kernel or (["nvfp4", "mxfp8_both"] if args.quick else list(KERNELS))
+    repetitions = min(args.repetitions, 2) if args.quick else args.repetitions
+    machine = timing.machine()
+    print(f"{machine['cpu']}, load {machine['load']}; {args.target}, rows of 4096 bf16; milliseconds", flush=True)
+    results = {(k, c): measure(c, k, args.target, repetitions) for k in names for c in COMPILERS}
+    print(table(results))
+    if args.json:
+        with open(args.json, "w") as file:
+            rows = [{"kernel": k, "compiler": c} | result for (k, c), result in results.items()]
+            json.dump({"machine": machine, "target": args.target, "rows": rows}, file, indent=1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
