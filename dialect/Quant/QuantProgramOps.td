@@ -8,7 +8,7 @@ include "QuantOpBase.td"
 class Quant_ProgramOp<string mnemonic> : Quant_Op<mnemonic, [Pure]> {
   let arguments = (ins Quant_DimAttr:$dim);
   let results = (outs Index:$result);
-  let assemblyFormat = "$dim attr-dict";
+  let assemblyFormat = "`` $dim attr-dict";
 }
 def Quant_ProgramIdOp : Quant_ProgramOp<"program_id"> {
   let summary = "index of this program in the grid";
@@ -50,7 +50,7 @@ def Quant_StoreOp : Quant_Op<"store", [AttrSizedOperandSegments]> {
                          "::dither::quant::ScaleLayout::linear">:$scale_layout,
                        UnitAttr:$in_bounds);
   let assemblyFormat = [{
-    $tile `,` $memref `[` $indices `]` (`valid` `[` $valid^ `]`)? attr-dict
+    $tile `,` $memref `[` $indices `]` (`valid` ` ` `[` $valid^ `]`)? attr-dict
     `:` type($tile) `,` type($memref)
   }];
   let builders = [

@@ -53,7 +53,7 @@ def Quant_ReduceOp : Quant_InferredOp<"reduce"> {
   let arguments = (ins Quant_ReduceKindAttr:$kind, Quant_F32Tile:$source, I64Attr:$axis,
                        OptionalAttr<I64Attr>:$count);
   let results = (outs Quant_F32Tile:$result);
-  let assemblyFormat = "$kind $source `axis` $axis attr-dict `:` type($source) `->` type($result)";
+  let assemblyFormat = "`` $kind $source `axis` $axis attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     static bool isCompatibleReturnTypes(::mlir::TypeRange a, ::mlir::TypeRange b);
@@ -67,7 +67,7 @@ def Quant_BlockReduceOp : Quant_InferredOp<"block_reduce"> {
   let arguments = (ins Quant_ReduceKindAttr:$kind, Quant_F32Tile:$source,
                        DenseI64ArrayAttr:$block);
   let results = (outs Quant_F32Tile:$result);
-  let assemblyFormat = "$kind $source `block` $block attr-dict `:` type($source) `->` type($result)";
+  let assemblyFormat = "`` $kind $source `block` $block attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
 }
 
