@@ -1,6 +1,7 @@
 //===- QuantAttrs.cpp - Formats and layouts -------------------------------===//
 
 #include "dither/Dialect/Quant/QuantDialect.h"
+#include "dither/Numerics/Formats.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -28,39 +29,79 @@ void QuantDialect::registerAttributes() {
 // FormatAttr
 //===----------------------------------------------------------------------===//
 
+static_assert(unsigned(ScaleRounding::even) ==
+                      unsigned(numerics::ScaleRounding::Even) &&
+                  unsigned(ScaleOrder::div6_div) ==
+                      unsigned(numerics::ScaleOrder::Div6Div),
+              "the dialect's choices are those of the numerics library");
+
+/// The descriptor of this name; null if there is none.
+static const numerics::BlockFormat *findFormat(StringRef name) {
+  return numerics::findBlockFormat({name.data(), name.size()});
+}
+
+static Type toType(MLIRContext *context, const numerics::FloatFormat *format) {
+  if (format == &numerics::kE2M1)
+    return Float4E2M1FNType::get(context);
+  if (format == &numerics::kE4M3)
+    return Float8E4M3FNType::get(context);
+  if (format == &numerics::kE5M2)
+    return Float8E5M2Type::get(context);
+  return Float8E8M0FNUType::get(context);
+}
+
 ArrayRef<StringRef> FormatAttr::names() {
-  static const StringRef table[] = {"nvfp4", "mxfp4", "mxfp8_e4m3",
-                                    "mxfp8_e5m2"};
+  static const SmallVector<StringRef> table = [] {
+    SmallVector<StringRef> names;
+    for (const numerics::BlockFormat &format : numerics::kBlockFormats)
+      names.emplace_back(format.name.data(), format.name.size());
+    return names;
+  }();
   return table;
 }
 
 FormatAttr FormatAttr::named(MLIRContext *context, StringRef name) {
-  Type e2m1 = Float4E2M1FNType::get(context),
-       e4m3 = Float8E4M3FNType::get(context),
-       e5m2 = Float8E5M2Type::get(context),
-       e8m0 = Float8E8M0FNUType::get(context);
-  using R = ScaleRounding;
-  if (name == "nvfp4")
-    return get(context, name, e2m1, e4m3, 16, true, R::rceil, ScaleOrder::te);
-  if (name == "mxfp4")
-    return get(context, name, e2m1, e8m0, 32, false, R::floor, ScaleOrder::te);
-  if (name == "mxfp8_e4m3")
-    return get(context, name, e4m3, e8m0, 32, false, R::rceil, ScaleOrder::te);
-  if (name == "mxfp8_e5m2")
-    return get(context, name, e5m2, e8m0, 32, false, R::rceil, ScaleOrder::te);
-  return {};
+  const numerics::BlockFormat *f = findFormat(name);
+  if (!f)
+    return {};
+  return get(context, name, toType(context, f->elem), toType(context, f->scale),
+             f->block, f->tensorScale, ScaleRounding(f->rounding),
+             ScaleOrder(f->order));
+}
+
+/// FO1 to FO3.
+LogicalResult FormatAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 StringRef name, Type elem, Type scale,
+                                 int64_t block, bool tensorScale,
+                                 ScaleRounding rounding, ScaleOrder order) {
+  const numerics::BlockFormat *f = findFormat(name);
+  if (!f)
+    return emitError() << "unknown format '" << name << "', expected one of "
+                       << llvm::join(names(), ", ");
+  MLIRContext *context = elem.getContext();
+  if (elem != toType(context, f->elem) || scale != toType(context, f->scale) ||
+      block != int64_t(f->block) || tensorScale != f->tensorScale)
+    return emitError() << "format '" << name
+                       << "' with other types or another block than its own";
+  if (rounding != ScaleRounding(f->rounding) && f->scale != &numerics::kE8M0)
+    return emitError() << "found scale_rounding = "
+                       << stringifyScaleRounding(rounding) << " for '" << name
+                       << "', which has scales of " << scale
+                       << ", expected it for f8E8M0FNU scales only";
+  if (order != ScaleOrder(f->order) && !tensorScale)
+    return emitError() << "found order = " << stringifyScaleOrder(order)
+                       << " for '" << name
+                       << "', which has no tensor scale, expected it for "
+                          "formats with one only";
+  return success();
 }
 
 double FormatAttr::getElemMax() const {
-  return isa<Float4E2M1FNType>(getElem())   ? 6.0
-         : isa<Float8E4M3FNType>(getElem()) ? 448.0
-                                            : 57344.0;
+  return findFormat(getName())->elem->max;
 }
 
 int64_t FormatAttr::getElemEmax() const {
-  return isa<Float4E2M1FNType>(getElem())   ? 2
-         : isa<Float8E4M3FNType>(getElem()) ? 8
-                                            : 15;
+  return findFormat(getName())->elem->maxExponent();
 }
 
 SmallVector<int64_t> FormatAttr::getBlockExtents(int64_t axis,
@@ -80,48 +121,61 @@ void FormatAttr::print(AsmPrinter &p) const {
   p << ">";
 }
 
-Attribute FormatAttr::parse(AsmParser &p, Type) {
-  StringRef name;
+/// A keyword of an enum, for the option `key`: FO6.
+template <typename Enum>
+static ParseResult parseChoice(AsmParser &p, StringRef key,
+                               std::optional<Enum> (*symbolize)(StringRef),
+                               StringRef expected,
+                               std::optional<Enum> &choice) {
   SMLoc loc = p.getCurrentLocation();
+  StringRef value;
+  if (p.parseKeyword(&value))
+    return failure();
+  choice = symbolize(value);
+  if (!choice)
+    return p.emitError(loc)
+           << "found " << key << " = " << value << ", expected " << expected;
+  return success();
+}
+
+Attribute FormatAttr::parse(AsmParser &p, Type) {
+  StringRef name, key;
+  SMLoc start = p.getCurrentLocation();
   if (p.parseLess() || p.parseKeyword(&name))
     return {};
   FormatAttr format = named(p.getContext(), name);
   if (!format) {
-    p.emitError(loc, "unknown format '")
+    p.emitError(start, "unknown format '")
         << name << "', expected one of " << llvm::join(names(), ", ");
     return {};
   }
-  ScaleRounding rounding = format.getScaleRounding();
-  ScaleOrder order = format.getOrder();
+  std::optional<ScaleRounding> rounding;
+  std::optional<ScaleOrder> order;
   while (succeeded(p.parseOptionalComma())) {
-    StringRef key, value;
-    loc = p.getCurrentLocation();
-    if (p.parseKeyword(&key) || p.parseEqual() || p.parseKeyword(&value))
+    SMLoc loc = p.getCurrentLocation();
+    if (p.parseKeyword(&key) || p.parseEqual())
       return {};
-    if (key == "scale_rounding") {
-      auto parsed = symbolizeScaleRounding(value);
-      if (!parsed)
-        return p.emitError(loc, "unknown scale rounding '")
-                   << value << "', expected rceil, floor, ceil or even",
-               Attribute();
-      rounding = *parsed;
-    } else if (key == "order") {
-      auto parsed = symbolizeScaleOrder(value);
-      if (!parsed)
-        return p.emitError(loc, "unknown scale order '")
-                   << value << "', expected te, div6_mul or div6_div",
-               Attribute();
-      order = *parsed;
-    } else {
+    bool isRounding = key == "scale_rounding", isOrder = key == "order";
+    if (!isRounding && !isOrder) // FO4
       return p.emitError(loc, "unknown option '")
                  << key << "', expected scale_rounding or order",
              Attribute();
-    }
+    if (isRounding ? rounding.has_value() : order.has_value()) // FO5
+      return p.emitError(loc, "option '") << key << "' is given twice",
+             Attribute();
+    if (isRounding ? parseChoice(p, key, symbolizeScaleRounding,
+                                 "rceil, floor, ceil or even", rounding)
+                   : parseChoice(p, key, symbolizeScaleOrder,
+                                 "te, div6_mul or div6_div", order))
+      return {};
   }
   if (p.parseGreater())
     return {};
-  return get(p.getContext(), name, format.getElem(), format.getScale(),
-             format.getBlock(), format.getTensorScale(), rounding, order);
+  return getChecked([&] { return p.emitError(start); }, p.getContext(), name,
+                    format.getElem(), format.getScale(), format.getBlock(),
+                    format.getTensorScale(),
+                    rounding.value_or(format.getScaleRounding()),
+                    order.value_or(format.getOrder()));
 }
 
 //===----------------------------------------------------------------------===//

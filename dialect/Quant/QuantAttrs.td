@@ -29,6 +29,7 @@ def Quant_FormatAttr : Quant_Attr<"Format", "format"> {
     "::dither::quant::ScaleRounding":$scaleRounding,
     "::dither::quant::ScaleOrder":$order);
   let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// The format of this name with its default choices; null if there is none.
     static FormatAttr named(::mlir::MLIRContext *context, ::llvm::StringRef name);
