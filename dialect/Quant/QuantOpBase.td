@@ -21,9 +21,12 @@ def Quant_ScaleTile : RankedTensorOf<[Quant_ScaleType]>;
 /// types carry no layout; given ones may.
 class Quant_InferredOp<string mnemonic> : Quant_Op<mnemonic,
     [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  code moreClassDeclaration = "";
   let extraClassDeclaration = [{
-    static bool isCompatibleReturnTypes(::mlir::TypeRange a, ::mlir::TypeRange b);
-  }];
+    static bool isCompatibleReturnTypes(::mlir::TypeRange a, ::mlir::TypeRange b) {
+      return sameButForLayout(a, b);
+    }
+  }] # moreClassDeclaration;
 }
 
 #endif // DITHER_QUANT_OP_BASE

@@ -55,8 +55,7 @@ def Quant_ReduceOp : Quant_InferredOp<"reduce"> {
   let results = (outs Quant_F32Tile:$result);
   let assemblyFormat = "`` $kind $source `axis` $axis attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
-  let extraClassDeclaration = [{
-    static bool isCompatibleReturnTypes(::mlir::TypeRange a, ::mlir::TypeRange b);
+  let moreClassDeclaration = [{
     /// Number of elements along the axis that take part.
     int64_t getExtent();
   }];
@@ -101,6 +100,7 @@ def Quant_DecodeOp : Quant_Op<"decode", [Pure, Elementwise, SameOperandsAndResul
   let arguments = (ins Quant_NarrowTile:$source);
   let results = (outs Quant_F32Tile:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
   let hasFolder = 1;
 }
 
@@ -110,6 +110,7 @@ def Quant_E8M0InverseOp : Quant_Op<"e8m0_inverse", [Pure, Elementwise,
   let arguments = (ins RankedTensorOf<[F8E8M0FNU]>:$source);
   let results = (outs Quant_F32Tile:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
   let hasFolder = 1;
 }
 

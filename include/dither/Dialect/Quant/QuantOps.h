@@ -15,6 +15,12 @@
 
 #include "dither/Dialect/Quant/QuantInterfaces.h.inc"
 
+namespace dither::quant {
+/// Whether the types are the same but for the encodings of tensors: inferred
+/// types carry no layout, given ones may.
+bool sameButForLayout(mlir::TypeRange a, mlir::TypeRange b);
+} // namespace dither::quant
+
 #define GET_OP_CLASSES
 #include "dither/Dialect/Quant/QuantOps.h.inc"
 

@@ -1,0 +1,192 @@
+//===- QuantScaleOps.cpp - Block scaling, casts, norms --------------------===//
+//
+// Verification and shape inference. Labels such as BS1 name the constraints of
+// Semantics.md.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Checks.h"
+#include "llvm/Support/MathExtras.h"
+#include <limits>
+
+using namespace mlir;
+
+namespace dither::quant {
+
+//===----------------------------------------------------------------------===//
+// Rules of all operations that have a format
+//===----------------------------------------------------------------------===//
+
+/// Shape of the scales of `source` along `axis`: BS1, BS2.
+static FailureOr<Shape> scaleShape(Where where, ArrayRef<int64_t> source,
+                                   IntegerAttr axis, FormatAttr format) {
+  if (failed(checkAxis(where, axis, source)))
+    return failure();
+  Shape shape(source);
+  int64_t &extent = shape[axis.getInt()];
+  int64_t block = format.getBlock();
+  if (ShapedType::isDynamic(extent))
+    return shape;
+  if (extent % block)
+    return where.fail("block of " + Twine(block) +
+                      " does not divide dimension " + Twine(axis.getInt()) +
+                      " of extent " + Twine(extent) +
+                      ", expected a multiple of " + Twine(block));
+  extent /= block;
+  return shape;
+}
+
+/// Formats with a tensor scale, and only those, take its amax: BS3 to BS5.
+static LogicalResult checkAmax(Where where, Value amax, FormatAttr format) {
+  if (format.getTensorScale() && !amax)
+    return where.fail("format " + format.getName() +
+                      " has a tensor scale, expected a tensor_amax operand");
+  if (!format.getTensorScale() && amax)
+    return where.fail("format " + format.getName() +
+                      " has no tensor scale, found a tensor_amax operand");
+  if (amax)
+    return tensorType(where, amax, "tensor_amax", 0);
+  return success();
+}
+
+/// A tile of codes, or of what becomes them, has a scale for each block.
+template <typename Op>
+static LogicalResult checkScaled(Op op, RankedTensorType tile) {
+  FormatAttr format = op.getFormat();
+  Where where(op);
+  FailureOr<Shape> scales =
+      scaleShape(where, tile.getShape(), op.getAxisAttr(), format);
+  if (failed(scales) || failed(checkType(where, op.getScale(), "scale", *scales,
+                                         format.getScale())))
+    return failure();
+  return checkAmax(where, op.getTensorAmax(), format);
+}
+
+//===----------------------------------------------------------------------===//
+// Operations
+//===----------------------------------------------------------------------===//
+
+static FailureOr<Types> resultTypes(BlockScaleOp::Adaptor op, Where where) {
+  FailureOr<RankedTensorType> in = tensorType(where, op.getSource(), "source");
+  if (failed(in))
+    return failure();
+  if (!op.getFormatAttr())
+    return where.fail("has no attribute 'format'");
+  FailureOr<Shape> shape =
+      scaleShape(where, in->getShape(), op.getAxisAttr(), op.getFormat());
+  if (failed(shape))
+    return failure();
+  return Types{RankedTensorType::get(*shape, op.getFormat().getScale())};
+}
+DITHER_INFER(BlockScaleOp, 1)
+
+LogicalResult BlockScaleOp::verify() {
+  if (failed(checkInferred(*this, {"scale"})))
+    return failure();
+  return checkAmax(*this, getTensorAmax(), getFormat());
+}
+
+template <typename Adaptor>
+static FailureOr<Types> castTypes(Adaptor op, Where where) {
+  FailureOr<RankedTensorType> in = tensorType(where, op.getSource(), "source");
+  if (failed(in))
+    return failure();
+  if (!op.getFormatAttr())
+    return where.fail("has no attribute 'format'");
+  return Types{RankedTensorType::get(in->getShape(), op.getFormat().getElem())};
+}
+static FailureOr<Types> resultTypes(CastFp4Op::Adaptor op, Where where) {
+  return castTypes(op, where);
+}
+static FailureOr<Types> resultTypes(CastFp8Op::Adaptor op, Where where) {
+  return castTypes(op, where);
+}
+DITHER_INFER(CastFp4Op, 2)
+DITHER_INFER(CastFp8Op, 2)
+
+/// CA1: the name of the operation says how wide the codes are.
+template <typename Op> static LogicalResult verifyCast(Op op, unsigned bits) {
+  FormatAttr format = op.getFormat();
+  if (format.getElem().getIntOrFloatBitWidth() != bits)
+    return Where(op).fail("format " + format.getName() + " has elements of " +
+                          str(format.getElem()) + ", expected a " +
+                          Twine(bits) + "-bit type");
+  if (failed(checkInferred(op, {"result"})))
+    return failure();
+  return checkScaled(op, op.getSource().getType());
+}
+LogicalResult CastFp4Op::verify() { return verifyCast(*this, 4); }
+LogicalResult CastFp8Op::verify() { return verifyCast(*this, 8); }
+
+static FailureOr<Types> resultTypes(DequantizeOp::Adaptor op, Where where) {
+  FailureOr<RankedTensorType> in = tensorType(where, op.getSource(), "source");
+  if (failed(in))
+    return failure();
+  return Types{RankedTensorType::get(in->getShape(),
+                                     Float32Type::get(in->getContext()))};
+}
+DITHER_INFER(DequantizeOp, 2)
+
+LogicalResult DequantizeOp::verify() {
+  RankedTensorType codes = getSource().getType();
+  if (failed(checkType(*this, getSource(), "source", codes.getShape(), // DQ1
+                       getFormat().getElem())) ||
+      failed(checkInferred(*this, {"result"})))
+    return failure();
+  return checkScaled(*this, codes);
+}
+
+static FailureOr<Types> resultTypes(RmsNormOp::Adaptor op, Where where) {
+  FailureOr<RankedTensorType> in =
+      tensorType(where, op.getSource(), "source", 2); // RN1
+  if (failed(in))
+    return failure();
+  Type f32 = Float32Type::get(in->getContext());
+  return Types{RankedTensorType::get(in->getShape(), f32),
+               RankedTensorType::get({in->getDimSize(0), 1}, f32)};
+}
+DITHER_INFER(RmsNormOp, 2)
+
+LogicalResult RmsNormOp::verify() {
+  if (failed(checkInferred(*this, {"result", "rsigma"})))
+    return failure();
+  int64_t columns = getSource().getType().getDimSize(1);
+  ArrayRef<int64_t> gamma = getGamma().getType().getShape();
+  // RN2 to RN5
+  if (gamma != ArrayRef<int64_t>{columns})
+    return Where(*this).fail("gamma has shape " + str(gamma) + ", expected " +
+                             str(ArrayRef<int64_t>{columns}));
+  if (!getEps().isFinite() || getEps().isNegative())
+    return Where(*this).fail("eps is " + str(getEpsAttr()) +
+                             ", expected a finite number of at least 0");
+  return checkCount(*this, getCount(), columns, 1);
+}
+
+static FailureOr<Types> resultTypes(SwizzleScalesOp::Adaptor op, Where where) {
+  FailureOr<RankedTensorType> in =
+      tensorType(where, op.getSource(), "source", 2); // SW1
+  if (failed(in))
+    return failure();
+  Shape shape(in->getShape());
+  const int64_t tile[2] = {128, 4};
+  for (int64_t d = 0; d < 2; ++d) {
+    if (ShapedType::isDynamic(shape[d]))
+      continue;
+    if (shape[d] > std::numeric_limits<int64_t>::max() - tile[d]) // SW2
+      return where.fail("dimension " + Twine(d) + " of extent " +
+                        Twine(shape[d]) + " has no padded extent");
+    shape[d] = llvm::alignTo(shape[d], tile[d]);
+  }
+  return Types{RankedTensorType::get(shape, in->getElementType())};
+}
+DITHER_INFER(SwizzleScalesOp, 1)
+
+LogicalResult SwizzleScalesOp::verify() {
+  Type elem = getSource().getType().getElementType();
+  if (!isScaleByte(elem)) // SW3
+    return Where(*this).fail("source has element type " + str(elem) +
+                             ", expected f8E4M3FN or f8E8M0FNU");
+  return checkInferred(*this, {"result"});
+}
+
+} // namespace dither::quant

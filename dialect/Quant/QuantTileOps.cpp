@@ -1,0 +1,203 @@
+//===- QuantTileOps.cpp - Shapes, reductions, conversions -----------------===//
+//
+// Verification and shape inference. The shape of every result is computed in
+// one place, used by both. Labels such as RE1 name the constraints of
+// Semantics.md.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Checks.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace dither::quant {
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+LogicalResult BroadcastOp::verify() {
+  Where where(*this);
+  RankedTensorType out = getResult().getType();
+  auto in = dyn_cast<RankedTensorType>(getSource().getType());
+  Type elem = in ? in.getElementType() : getSource().getType();
+  // BC1 to BC3
+  if (elem != out.getElementType())
+    return where.fail("source has element type " + str(elem) + ", expected " +
+                      str(out.getElementType()) + ", that of the result");
+  if (!in || in.getRank() == 0)
+    return success();
+  if (in.getRank() != out.getRank())
+    return where.fail("source has rank " + Twine(in.getRank()) +
+                      ", expected 0 or " + Twine(out.getRank()) +
+                      ", the rank of the result");
+  for (int64_t d = 0; d < in.getRank(); ++d)
+    if (in.getDimSize(d) != out.getDimSize(d) && in.getDimSize(d) != 1)
+      return where.fail(
+          "source has shape " + str(in.getShape()) + ", expected dimension " +
+          Twine(d) + " to be 1 or that of the result, " + str(out.getShape()));
+  return success();
+}
+
+LogicalResult ReshapeOp::verify() {
+  Where where(*this);
+  RankedTensorType in = getSource().getType(), out = getResult().getType();
+  auto strip = [](RankedTensorType t) {
+    Shape s;
+    llvm::copy_if(t.getShape(), std::back_inserter(s),
+                  [](int64_t n) { return n != 1; });
+    return s;
+  };
+  // RS1, RS2
+  if (in.getElementType() != out.getElementType())
+    return where.fail("source has element type " + str(in.getElementType()) +
+                      ", expected " + str(out.getElementType()) +
+                      ", that of the result");
+  if (strip(in) != strip(out))
+    return where.fail("source has shape " + str(in.getShape()) +
+                      " and the result " + str(out.getShape()) +
+                      ", expected them to differ in unit dimensions only");
+  return success();
+}
+
+static FailureOr<Types> resultTypes(TransposeOp::Adaptor op, Where where) {
+  FailureOr<RankedTensorType> in =
+      tensorType(where, op.getSource(), "source", 2); // TR1
+  if (failed(in))
+    return failure();
+  return Types{RankedTensorType::get({in->getDimSize(1), in->getDimSize(0)},
+                                     in->getElementType())};
+}
+DITHER_INFER(TransposeOp, 1)
+
+LogicalResult TransposeOp::verify() { return checkInferred(*this, {"result"}); }
+
+LogicalResult IotaOp::verify() {
+  Where where(*this);
+  RankedTensorType type = getResult().getType();
+  // IO1, IO2
+  if (!type.hasStaticShape())
+    return where.fail("result has shape " + str(type.getShape()) +
+                      ", expected a static shape");
+  return checkAxis(where, getDimAttr(), type.getShape(), "dim");
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+static FailureOr<Types> resultTypes(ReduceOp::Adaptor op, Where where) {
+  FailureOr<RankedTensorType> in = tensorType(where, op.getSource(), "source");
+  if (failed(in) || failed(checkAxis(where, op.getAxisAttr(), in->getShape())))
+    return failure(); // RE1
+  Shape shape(in->getShape());
+  shape[op.getAxis()] = 1;
+  return Types{RankedTensorType::get(shape, in->getElementType())};
+}
+DITHER_INFER(ReduceOp, 1)
+
+int64_t ReduceOp::getExtent() {
+  return getCount().value_or(getSource().getType().getDimSize(getAxis()));
+}
+
+LogicalResult ReduceOp::verify() {
+  if (failed(checkInferred(*this, {"result"})))
+    return failure();
+  return checkCount(*this, getCount(), // RE2, RE3
+                    getSource().getType().getDimSize(getAxis()), getAxis());
+}
+
+/// One positive power of two for each dimension: BL1, BL2.
+static LogicalResult checkBlock(Where where, DenseI64ArrayAttr block,
+                                int64_t rank) {
+  if (!block)
+    return where.fail("has no attribute 'block'");
+  if (block.size() != rank)
+    return where.fail("block has " + Twine(block.size()) +
+                      " extents, expected " + Twine(rank) +
+                      ", the rank of the source");
+  for (int64_t extent : block.asArrayRef())
+    if (extent <= 0 || !llvm::isPowerOf2_64(extent))
+      return where.fail("block extent is " + Twine(extent) +
+                        ", expected a positive power of two");
+  return success();
+}
+
+static FailureOr<Types> resultTypes(BlockReduceOp::Adaptor op, Where where) {
+  FailureOr<RankedTensorType> in = tensorType(where, op.getSource(), "source");
+  if (failed(in) || failed(checkBlock(where, op.getBlockAttr(), in->getRank())))
+    return failure();
+  Shape shape(in->getShape());
+  for (auto [d, extent] : llvm::enumerate(op.getBlock())) {
+    if (ShapedType::isDynamic(shape[d]))
+      continue;
+    if (shape[d] % extent) // BR1
+      return where.fail("block of " + Twine(extent) +
+                        " does not divide dimension " + Twine(d) +
+                        " of extent " + Twine(shape[d]) + " of the source");
+    shape[d] /= extent;
+  }
+  return Types{RankedTensorType::get(shape, in->getElementType())};
+}
+DITHER_INFER(BlockReduceOp, 1)
+
+LogicalResult BlockReduceOp::verify() {
+  if (getKind() == ReduceKind::sum) // BR2
+    return Where(*this).fail("kind is sum, expected max, min or amax: block "
+                             "sums have no canonical order");
+  return checkInferred(*this, {"result"});
+}
+
+static FailureOr<Types> resultTypes(BlockBroadcastOp::Adaptor op, Where where) {
+  FailureOr<RankedTensorType> in = tensorType(where, op.getSource(), "source");
+  if (failed(in) || failed(checkBlock(where, op.getBlockAttr(), in->getRank())))
+    return failure();
+  Shape shape(in->getShape());
+  for (auto [d, extent] : llvm::enumerate(op.getBlock()))
+    if (!ShapedType::isDynamic(shape[d]) &&
+        llvm::MulOverflow(shape[d], extent, shape[d])) // BB1
+      return where.fail("block of " + Twine(extent) + " makes dimension " +
+                        Twine(d) + " larger than an index");
+  return Types{RankedTensorType::get(shape, in->getElementType())};
+}
+DITHER_INFER(BlockBroadcastOp, 1)
+
+LogicalResult BlockBroadcastOp::verify() {
+  return checkInferred(*this, {"result"});
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise conversions
+//===----------------------------------------------------------------------===//
+
+/// Lanes convert what they hold: EL1.
+static LogicalResult checkSameLayout(Operation *op) {
+  auto layoutOf = [](Value v) {
+    return cast<RankedTensorType>(v.getType()).getEncoding();
+  };
+  Attribute in = layoutOf(op->getOperand(0)), out = layoutOf(op->getResult(0));
+  if (in && out && in != out)
+    return Where(op).fail("source has layout " + str(in) + " and the result " +
+                          str(out) + ", expected the same");
+  return success();
+}
+
+LogicalResult EncodeOp::verify() {
+  Type elem = getResult().getType().getElementType();
+  bool e8m0 = isa<Float8E8M0FNUType>(elem);
+  // EN1, EN2
+  if (e8m0 && !getMode())
+    return Where(*this).fail(
+        "has no mode, expected rceil or floor for f8E8M0FNU");
+  if (!e8m0 && getMode())
+    return Where(*this).fail("has mode " + stringifyE8M0Mode(*getMode()) +
+                             " for " + str(elem) +
+                             ", expected a mode for f8E8M0FNU only");
+  return checkSameLayout(*this);
+}
+
+LogicalResult DecodeOp::verify() { return checkSameLayout(*this); }
+LogicalResult E8M0InverseOp::verify() { return checkSameLayout(*this); }
+
+} // namespace dither::quant

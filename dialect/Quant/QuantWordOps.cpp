@@ -1,0 +1,70 @@
+//===- QuantWordOps.cpp - Conversions of packed registers -----------------===//
+//
+// Verification. Labels such as WO1 name the constraints of Semantics.md.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Checks.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace dither::quant {
+
+/// Types that words hold: WO1.
+static LogicalResult checkElem(Where where, Type elem) {
+  if (isa<Float4E2M1FNType, Float8E4M3FNType, Float8E5M2Type, Float8E8M0FNUType,
+          BFloat16Type, Float16Type>(elem))
+    return success();
+  return where.fail("elem is " + str(elem) +
+                    ", expected f4E2M1FN, f8E4M3FN, f8E5M2, f8E8M0FNU, bf16 "
+                    "or f16");
+}
+
+/// Register i is code i mod group of word i / group: WO2 to WO4.
+static LogicalResult checkWords(Where where, VectorType regs, VectorType words,
+                                unsigned bits, int64_t group) {
+  if (group <= 0 || group > 32 / bits || !llvm::isPowerOf2_64(group))
+    return where.fail("group is " + Twine(group) +
+                      ", expected a power of two up to " + Twine(32 / bits) +
+                      " for codes of " + Twine(bits) + " bits");
+  if (regs.isScalable() || words.isScalable())
+    return where.fail("registers are " + str(regs) + " and words " +
+                      str(words) + ", expected fixed lengths");
+  Shape expected(words.getShape());
+  if (llvm::MulOverflow(expected[0], group, expected[0]) ||
+      regs.getShape() != ArrayRef<int64_t>(expected))
+    return where.fail("registers have shape " + str(regs.getShape()) +
+                      ", expected " + str(expected) + ", " + Twine(group) +
+                      " for each word");
+  return success();
+}
+
+LogicalResult EncodeWordsOp::verify() {
+  Where where(*this);
+  if (failed(checkElem(where, getElem())))
+    return failure();
+  bool e8m0 = isa<Float8E8M0FNUType>(getElem());
+  // WO5, WO6
+  if (e8m0 && !getMode())
+    return where.fail("has no mode, expected rceil or floor for f8E8M0FNU");
+  if (!e8m0 && getMode())
+    return where.fail("has mode " + stringifyE8M0Mode(*getMode()) + " for " +
+                      str(getElem()) + ", expected a mode for f8E8M0FNU only");
+  return checkWords(where, getSource().getType(), getResult().getType(),
+                    getElem().getIntOrFloatBitWidth(), getGroup());
+}
+
+LogicalResult DecodeWordsOp::verify() {
+  if (failed(checkElem(*this, getElem())))
+    return failure();
+  return checkWords(*this, getResult().getType(), getSource().getType(),
+                    getElem().getIntOrFloatBitWidth(), getGroup());
+}
+
+LogicalResult E8M0InverseWordsOp::verify() {
+  return checkWords(*this, getResult().getType(), getSource().getType(), 8,
+                    getGroup());
+}
+
+} // namespace dither::quant
