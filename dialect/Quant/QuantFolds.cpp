@@ -1,19 +1,33 @@
 //===- QuantFolds.cpp - Folding and canonicalization ----------------------===//
 
 #include "dither/Dialect/Quant/QuantOps.h"
+#include "dither/Numerics/Convert.h"
 #include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/bit.h"
+#include <cmath>
 
 using namespace mlir;
 
 namespace dither::quant {
 
+/// A splat of `source` in `type`; null if it is no splat or `type` has no
+/// constants.
+static DenseElementsAttr splatOf(Attribute source, RankedTensorType type) {
+  if (!source || !type.hasStaticShape())
+    return {};
+  if (auto dense = dyn_cast<DenseElementsAttr>(source))
+    return dense.isSplat() ? dense.resizeSplat(type) : DenseElementsAttr();
+  if (isa<FloatAttr, IntegerAttr>(source))
+    return DenseElementsAttr::get(type, source);
+  return {};
+}
+
 OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
-  if (getSource().getType() == getResult().getType())
+  RankedTensorType type = getResult().getType();
+  if (getSource().getType() == type)
     return getSource();
-  auto type = cast<RankedTensorType>(getResult().getType());
-  if (auto dense = dyn_cast_or_null<DenseElementsAttr>(adaptor.getSource());
-      dense && dense.isSplat())
-    return dense.resizeSplat(type);
+  if (DenseElementsAttr splat = splatOf(adaptor.getSource(), type))
+    return splat;
   // A broadcast of a broadcast repeats the first source.
   if (auto inner = getSource().getDefiningOp<BroadcastOp>()) {
     auto source = dyn_cast<RankedTensorType>(inner.getSource().getType());
@@ -29,9 +43,9 @@ OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
 OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
   if (getSource().getType() == getResult().getType())
     return getSource();
-  if (auto dense = dyn_cast_or_null<DenseElementsAttr>(adaptor.getSource());
-      dense && dense.isSplat())
-    return dense.resizeSplat(cast<RankedTensorType>(getResult().getType()));
+  if (DenseElementsAttr splat =
+          splatOf(adaptor.getSource(), getResult().getType()))
+    return splat;
   if (auto inner = getSource().getDefiningOp<ReshapeOp>()) {
     getSourceMutable().assign(inner.getSource());
     return getResult();
@@ -43,10 +57,7 @@ OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
   if (auto inner = getSource().getDefiningOp<TransposeOp>();
       inner && inner.getSource().getType() == getResult().getType())
     return inner.getSource();
-  if (auto dense = dyn_cast_or_null<DenseElementsAttr>(adaptor.getSource());
-      dense && dense.isSplat())
-    return dense.resizeSplat(cast<RankedTensorType>(getResult().getType()));
-  return {};
+  return splatOf(adaptor.getSource(), getResult().getType());
 }
 
 /// transpose(encode(x)) -> encode(transpose(x)): f32 registers change hands
@@ -63,19 +74,74 @@ LogicalResult TransposeOp::canonicalize(TransposeOp op,
   return success();
 }
 
-OpFoldResult EncodeOp::fold(FoldAdaptor) {
+//===----------------------------------------------------------------------===//
+// Conversions of splats
+//===----------------------------------------------------------------------===//
+
+/// The bits of a splat of floats; nothing if `source` is none.
+static std::optional<uint32_t> splatBits(Attribute source) {
+  auto dense = dyn_cast_or_null<DenseElementsAttr>(source);
+  if (!dense || !dense.isSplat() || !isa<FloatType>(dense.getElementType()))
+    return std::nullopt;
+  return uint32_t(
+      dense.getSplatValue<APFloat>().bitcastToAPInt().getZExtValue());
+}
+
+/// A splat of `type` with these bits.
+static OpFoldResult splatFromBits(RankedTensorType type, uint32_t bits) {
+  if (!type.hasStaticShape())
+    return {};
+  auto elem = cast<FloatType>(type.getElementType());
+  return DenseElementsAttr::get(
+      type, APFloat(elem.getFloatSemantics(), APInt(elem.getWidth(), bits)));
+}
+
+static const numerics::FloatFormat *formatOf(Type elem) {
+  return isa<Float4E2M1FNType>(elem)   ? &numerics::kE2M1
+         : isa<Float8E4M3FNType>(elem) ? &numerics::kE4M3
+         : isa<Float8E5M2Type>(elem)   ? &numerics::kE5M2
+                                       : &numerics::kE8M0;
+}
+
+OpFoldResult EncodeOp::fold(FoldAdaptor adaptor) {
+  RankedTensorType type = getResult().getType();
+  if (std::optional<uint32_t> bits = splatBits(adaptor.getSource())) {
+    float x = llvm::bit_cast<float>(*bits);
+    const numerics::FloatFormat *format = formatOf(type.getElementType());
+    return splatFromBits(type, format->hasSign ? numerics::encode(*format, x)
+                               : getMode() == E8M0Mode::floor
+                                   ? numerics::encodeE8M0Floor(x)
+                                   : numerics::encodeE8M0Ceil(x));
+  }
   // encode(decode(q)) is q: every code is its own nearest value. Codes without
   // a canonical form (NaN, infinity) exist in the 8-bit formats only.
   auto decode = getSource().getDefiningOp<DecodeOp>();
-  if (!decode || decode.getSource().getType() != getResult().getType() ||
-      getMode())
-    return {};
-  auto elem = cast<RankedTensorType>(getResult().getType()).getElementType();
-  return isa<Float4E2M1FNType>(elem) ? decode.getSource() : Value();
+  if (decode && decode.getSource().getType() == type &&
+      isa<Float4E2M1FNType>(type.getElementType()))
+    return decode.getSource();
+  return {};
 }
 
-OpFoldResult DecodeOp::fold(FoldAdaptor) { return {}; }
-OpFoldResult E8M0InverseOp::fold(FoldAdaptor) { return {}; }
+OpFoldResult DecodeOp::fold(FoldAdaptor adaptor) {
+  std::optional<uint32_t> bits = splatBits(adaptor.getSource());
+  if (!bits)
+    return {};
+  const numerics::FloatFormat *format =
+      formatOf(getSource().getType().getElementType());
+  float value = numerics::decode(*format, *bits);
+  // The payload of a NaN is the target's.
+  if (std::isnan(value))
+    return {};
+  return splatFromBits(getResult().getType(), llvm::bit_cast<uint32_t>(value));
+}
+
+OpFoldResult E8M0InverseOp::fold(FoldAdaptor adaptor) {
+  std::optional<uint32_t> bits = splatBits(adaptor.getSource());
+  if (!bits)
+    return {};
+  return splatFromBits(getResult().getType(),
+                       llvm::bit_cast<uint32_t>(numerics::e8m0Inverse(*bits)));
+}
 
 OpFoldResult ConvertLayoutOp::fold(FoldAdaptor) {
   if (getSource().getType() == getResult().getType())
