@@ -1,0 +1,54 @@
+// Formats print what deviates from their name, whatever was written.
+// RUN: dither-opt %s | FileCheck %s
+// RUN: dither-opt %s | dither-opt | FileCheck %s
+// RUN: dither-opt %s --emit-bytecode | dither-opt | FileCheck %s
+
+// CHECK-LABEL: func.func @formats
+func.func @formats() attributes {
+  // CHECK-SAME: a0 = #quant.format<nvfp4>,
+  a0 = #quant.format<nvfp4>,
+  // CHECK-SAME: a1 = #quant.format<mxfp4>,
+  a1 = #quant.format<mxfp4>,
+  // CHECK-SAME: a2 = #quant.format<mxfp8_e4m3>,
+  a2 = #quant.format<mxfp8_e4m3>,
+  // CHECK-SAME: a3 = #quant.format<mxfp8_e5m2>,
+  a3 = #quant.format<mxfp8_e5m2>,
+  // CHECK-SAME: b0 = #quant.format<nvfp4, order = div6_mul>,
+  b0 = #quant.format<nvfp4, order = div6_mul>,
+  // CHECK-SAME: b1 = #quant.format<nvfp4, order = div6_div>,
+  b1 = #quant.format<nvfp4, order = div6_div>,
+  // CHECK-SAME: b2 = #quant.format<nvfp4>,
+  b2 = #quant.format<nvfp4, order = te, scale_rounding = rceil>,
+  // CHECK-SAME: c0 = #quant.format<mxfp4>,
+  c0 = #quant.format<mxfp4, scale_rounding = floor>,
+  // CHECK-SAME: c1 = #quant.format<mxfp4, scale_rounding = rceil>,
+  c1 = #quant.format<mxfp4, scale_rounding = rceil>,
+  // CHECK-SAME: c2 = #quant.format<mxfp8_e4m3, scale_rounding = ceil>,
+  c2 = #quant.format<mxfp8_e4m3, scale_rounding = ceil>,
+  // CHECK-SAME: c3 = #quant.format<mxfp8_e5m2, scale_rounding = even>,
+  c3 = #quant.format<mxfp8_e5m2, scale_rounding = even>,
+  // CHECK-SAME: d0 = #quant<dim z>,
+  d0 = #quant<dim z>,
+  // CHECK-SAME: d1 = #quant<reduce_kind amax>,
+  d1 = #quant<reduce_kind amax>,
+  // CHECK-SAME: d2 = #quant.scale_layout<swizzle_128x4>,
+  d2 = #quant.scale_layout<swizzle_128x4>,
+  // CHECK-SAME: d3 = #quant.e8m0_mode<floor>}
+  d3 = #quant.e8m0_mode<floor>
+} { return }
+
+// One form of a layout is printed: no spaces after commas, no repeats of 1.
+// CHECK-LABEL: func.func @layouts
+func.func @layouts() attributes {
+  // CHECK-SAME: a = #quant.layout<"(4,32) reg=[(1,0),(2,0)] lane=[(0,1),(0,2),(0,4),(0,8),(0,16)]">,
+  a = #quant.layout<"(4, 32) reg=[(1, 0), (2, 0)]  lane=[(0,1),(0,2),(0,4),(0,8),(0,16)] rep (1,1)">,
+  // CHECK-SAME: b = #quant.layout<"(4,32) reg=[(1,0),(2,0)] lane=[(0,1),(0,2),(0,4),(0,8),(0,16)] rep (3,1)">,
+  b = #quant.layout<"(4,32) reg=[(1,0),(2,0)] lane=[(0,1),(0,2),(0,4),(0,8),(0,16)] rep (3,1)">,
+  // CHECK-SAME: c = #quant.layout<"()">}
+  c = #quant.layout<"()">
+} { return }
+
+// A layout may cover more than its tile: the rest is padding.
+// CHECK-LABEL: func.func private @padded
+// CHECK-SAME: tensor<5x20xf32, #{{.*}}>
+func.func private @padded(tensor<5x20xf32, #quant.layout<"(4,32) reg=[(1,0),(2,0)] lane=[(0,1),(0,2),(0,4),(0,8),(0,16)] rep (3,1)">>)
