@@ -8,6 +8,7 @@ import difflib
 import linecache
 import unicodedata
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +50,13 @@ class CompileError(Exception):
         self.callers = tuple(callers)
         super().__init__(self.render())
 
+    @classmethod
+    def from_ir(cls, error: Any, fallback: Span | None = None) -> CompileError:
+        """The error of a pass or a verifier (`_dither.IRError`) at the user's line; `fallback` where it has none."""
+        callers = [Span(*position) for position in error.callers]
+        span = Span(error.file, error.line, error.col) if error.file else fallback
+        return cls(plain(error.message), span, callers)
+
     def render(self) -> str:
         """The whole text; see the class."""
         if self.span is None:
@@ -56,7 +64,8 @@ class CompileError(Exception):
         lines = [f"{self.span}: {self.message}", *quote(self.span)]
         inner = self.span
         for caller in self.callers:
-            lines += [f"in {inner.function}, called from {caller}", *quote(caller)]
+            where = f"in {inner.function}, called" if inner.function else "called"
+            lines += [f"{where} from {caller}", *quote(caller)]
             inner = caller
         return "\n".join(lines)
 
@@ -99,7 +108,15 @@ def span_of(node: ast.AST, file: str, lines: Sequence[str], function: str = "") 
     return Span(file, line, col + 1, max(width, 1), function)
 
 
+def plain(text: str) -> str:
+    """A message of MLIR without the operation's name in front."""
+    head, found, rest = text.partition("' op ")
+    return rest if found and head.startswith("'") and " " not in head else text
+
+
 def suggest(name: object, known: Iterable[str]) -> str:
     """`, did you mean 'x'?` for the known name nearest to `name`, or nothing."""
-    near = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.6)
+    names = sorted(known)
+    near = [other for other in names if len(str(name)) > 2 and other.startswith(str(name))]
+    near = near or difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
     return f"; did you mean '{near[0]}'?" if near else ""

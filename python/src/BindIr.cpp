@@ -58,6 +58,18 @@ void setAttribute(const State &state, const std::string &name,
   moduleOf(state)->setAttr(name, attr);
 }
 
+/// Names of all operations that exist here, with those of their attributes.
+py::dict operations(const State &state) {
+  py::dict result;
+  for (RegisteredOperationName op : state->context.getRegisteredOperations()) {
+    py::list attributes;
+    for (StringAttr name : op.getAttributeNames())
+      attributes.append(name.str());
+    result[py::str(op.getStringRef().str())] = attributes;
+  }
+  return result;
+}
+
 py::tuple shapeOf(const IrValue &value) {
   py::list shape;
   for (int64_t extent : value.shape())
@@ -130,7 +142,8 @@ void bindError(py::module_ &m) {
   type = PyErr_NewExceptionWithDoc(
       "dither._dither.IRError",
       "An error of MLIR: message, file, line, col (from 1; "
-      "0 and an empty file where unknown).",
+      "0 and an empty file where unknown), callers (file, line, col; innermost "
+      "first).",
       PyExc_ValueError, nullptr);
   if (!type)
     throw py::error_already_set();
@@ -145,6 +158,7 @@ void bindError(py::module_ &m) {
       instance.attr("file") = error.file;
       instance.attr("line") = error.line;
       instance.attr("col") = error.col;
+      instance.attr("callers") = error.callers;
       PyErr_SetObject(type.ptr(), instance.ptr());
     }
   });
@@ -225,6 +239,7 @@ void bindIr(py::module_ &m) {
       .def("text", &print, py::arg("locations") = false)
       .def("verify", &verifyModule)
       .def("set_attribute", &setAttribute, py::arg("name"), py::arg("text"))
+      .def("operations", &operations)
       .def("__str__", [](const State &state) { return print(state, false); });
   py::class_<IrValue>(m, "Value")
       .def_property_readonly("type", &IrValue::type)

@@ -8,7 +8,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -158,40 +157,45 @@ std::vector<IrValue> IrBuilder::wrap(ValueRange values) {
 // Operations
 //===----------------------------------------------------------------------===//
 
-/// Attributes that shape inference may find missing.
-static bool isOptional(StringRef name) {
-  return llvm::StringSwitch<bool>(name)
-      .Cases({"zero_centered_gamma", "in_bounds", "mode", "fastmath",
-              "overflowFlags", "isExact", "roundingmode",
-              "operandSegmentSizes"},
-             true)
-      .Default(false);
-}
-
-/// Shape inference runs before the verifier and trusts what ODS promises; the
-/// promises are checked here. Other dialects' inference casts unchecked, so
-/// their operations need explicit result types.
-static void requireInferrable(RegisteredOperationName info,
-                              ArrayRef<Value> operands, DictionaryAttr attrs) {
+/// Shape inference runs before the verifier and trusts what it promises about
+/// operands and attributes. So the verifier runs first, on an operation with a
+/// guess for its results: it checks attributes and operands before results, and
+/// what it says about the guess is of no interest.
+static void requireInferrable(const OperationState &state,
+                              RegisteredOperationName info) {
   std::string name = info.getStringRef().str();
-  StringRef dialect = info.getDialectNamespace();
-  bool ours = dialect == "quant";
-  if (!info.hasInterface<InferTypeOpInterface>() ||
-      !(ours || dialect == "arith" || dialect == "math" ||
-        name == "memref.dim"))
+  if (!info.hasInterface<InferTypeOpInterface>())
     throw IRError("'" + name +
                   "' infers no result types, expected result_types");
-  if (operands.empty() && !info.hasTrait<OpTrait::ZeroOperands>())
-    throw IRError("'" + name + "' has no operands, expected one or more");
-  if (ours)
-    for (auto [i, operand] : llvm::enumerate(operands))
-      if (!isa<RankedTensorType>(operand.getType()))
-        throw IRError("operand " + std::to_string(i) + " of '" + name +
-                      "' is " + toText(operand.getType()) +
-                      ", expected a ranked tensor");
-  for (StringAttr attr : info.getAttributeNames())
-    if (!isOptional(attr) && !attrs.contains(attr))
-      throw IRError("'" + name + "' has no attribute '" + attr.str() + "'");
+  Type guess = state.operands.empty()
+                   ? Type(Float32Type::get(state.getContext()))
+                   : state.operands.front().getType();
+  for (unsigned results = info.hasTrait<OpTrait::OneResult>() ? 1 : 2;
+       results < 8; ++results) {
+    OperationState trial(state.location, state.name, state.operands,
+                         SmallVector<Type>(results, guess),
+                         state.attributes.getAttrs());
+    DiagnosticCapture capture(*state.getContext());
+    Operation *op = Operation::create(trial);
+    bool ok = succeeded(info.verifyInvariants(op));
+    op->destroy();
+    if (ok)
+      return;
+    IRError error = capture.error("");
+    StringRef message = error.message;
+    if (message.contains("results") &&
+        (message.contains("requires") || message.contains("but found")))
+      continue; // another number of results
+    // Complaints about the guess come after operands and attributes have
+    // passed.
+    for (StringRef aboutResults :
+         {"result #", "inferred type", "failed to verify that",
+          "requires the same", "requires compatible",
+          "requires all operands and results", "one result"})
+      if (message.contains(aboutResults))
+        return;
+    throw error;
+  }
 }
 
 /// Appends the inferred result types to `state`; false with a diagnostic.
@@ -231,10 +235,22 @@ IrBuilder::create(const std::string &name, const std::vector<IrValue> &operands,
       !(info->hasTrait<OpTrait::ZeroRegions>()))
     throw IRError("'" + name +
                   "' has regions or ends a block: it is not created by name");
+  StringRef dialect = info->getDialectNamespace();
+  if (!llvm::is_contained({"quant", "arith", "math", "memref", "tensor"},
+                          dialect))
+    throw IRError("'" + name + "' is of dialect " + dialect.str() +
+                  ", expected quant, arith, math, memref or tensor");
+
   op.addOperands(use(operands, "operand"));
   for (const auto &[key, value] : attrs)
     if (Attribute attr = parse(value, key))
       op.addAttribute(key, attr);
+  // Upstream's verifier casts the type of the values unchecked.
+  if (name == "arith.select" && op.operands.size() == 3 &&
+      isa<ShapedType>(op.operands[0].getType()) &&
+      !isa<ShapedType>(op.operands[1].getType()))
+    throw IRError(
+        "condition of 'arith.select' is shaped and its values are not");
 
   DiagnosticCapture capture(state->context);
   if (resultTypes) {
@@ -242,7 +258,7 @@ IrBuilder::create(const std::string &name, const std::vector<IrValue> &operands,
       op.types.push_back(parse(type));
   } else if (!info->hasTrait<OpTrait::ZeroResults>()) {
     DictionaryAttr dictionary = op.attributes.getDictionary(context());
-    requireInferrable(*info, op.operands, dictionary);
+    requireInferrable(op, *info);
     if (!inferTypes(op, *info, dictionary))
       throw capture.error("cannot infer the result types of '" + name + "'");
   }

@@ -37,26 +37,38 @@ static FileLineColLoc findPosition(Location loc) {
   return {};
 }
 
+static void setPosition(IRError &error, Location loc) {
+  FileLineColLoc position = findPosition(loc);
+  if (!position)
+    return;
+  error.file = position.getFilename().str();
+  error.line = position.getLine();
+  error.col = position.getColumn();
+  while (auto name = dyn_cast<NameLoc>(loc))
+    loc = name.getChildLoc();
+  for (auto call = dyn_cast<CallSiteLoc>(loc); call;
+       call = dyn_cast<CallSiteLoc>(call.getCaller()))
+    if (FileLineColLoc at = findPosition(call.getCaller()))
+      error.callers.emplace_back(at.getFilename().str(), at.getLine(),
+                                 at.getColumn());
+}
+
 DiagnosticCapture::DiagnosticCapture(MLIRContext &context)
     : handler(&context, [this](Diagnostic &diagnostic) {
         if (diagnostic.getSeverity() != DiagnosticSeverity::Error || failed)
           return success();
         failed = true;
-        message = diagnostic.str();
+        first.message = diagnostic.str();
         for (Diagnostic &note : diagnostic.getNotes())
           if (std::string text = note.str();
               text.rfind("see current operation", 0) != 0)
-            message += "\nnote: " + text;
-        if (FileLineColLoc position = findPosition(diagnostic.getLocation())) {
-          file = position.getFilename().str();
-          line = position.getLine();
-          col = position.getColumn();
-        }
+            first.message += "\nnote: " + text;
+        setPosition(first, diagnostic.getLocation());
         return success();
       }) {}
 
 IRError DiagnosticCapture::error(const std::string &fallback) const {
-  return IRError(failed ? message : fallback, file, line, col);
+  return failed ? first : IRError(fallback);
 }
 
 } // namespace dither::python

@@ -16,6 +16,8 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <tuple>
+#include <vector>
 
 namespace dither::python {
 
@@ -30,6 +32,8 @@ struct IRError : std::exception {
 
   std::string message, file;
   int line, col;
+  /// The calls that led there (positions of CallSiteLocs), innermost first.
+  std::vector<std::tuple<std::string, int, int>> callers;
 };
 
 /// One module in a context of its own: no threads, and only the dialects that
@@ -56,8 +60,7 @@ public:
   IRError error(const std::string &fallback) const;
 
 private:
-  std::string message, file;
-  int line = 0, col = 0;
+  IRError first{""};
   bool failed = false;
   mlir::ScopedDiagnosticHandler handler;
 };

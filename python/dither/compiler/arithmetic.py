@@ -108,7 +108,7 @@ def unary(e: Emitter, symbol: str, value: Any) -> Any:
     reject_narrow(value, f"operand of '{symbol}'")
     if symbol == "not":
         if isinstance(value, Tile):
-            raise Problem(f"'not' of a {describe(value)}, expected a scalar: use '~' for tiles")
+            raise Problem(f"'not' of {describe(value)}, expected a scalar: use '~' for tiles")
         return unary(e, "~", e.convert(value, types.bool_))
     if symbol == "~":
         if value.dtype.is_float:
@@ -129,14 +129,14 @@ def require_number(value: Any, what: str) -> None:
     """Raises unless arithmetic takes the value."""
     if not is_number(value):
         hint = ": read it with dl.load" if describe(value).startswith("tensor ") else ""
-        raise Problem(f"{what} is a {describe(value)}, expected a tile or a number{hint}")
+        raise Problem(f"{what} is {describe(value)}, expected a tile or a number{hint}")
 
 
 def reject_narrow(value: Any, what: str) -> None:
     """Raises for codes."""
     if isinstance(value, Tile) and value.dtype.is_narrow:
         raise Problem(
-            f"{what} is a {describe(value)}, expected float32: "
+            f"{what} is {describe(value)}, expected float32: "
             "convert with .to(dl.float32), or use dl.dequantize for values under their scales"
         )
 

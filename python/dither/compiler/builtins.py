@@ -57,9 +57,11 @@ def constexpr_shape(value: Any, argument: str = "shape") -> tuple[int, ...]:
         raise Problem(f"{argument} is {describe(value)}, expected a tuple of constexpr integers", argument)
     for d, extent in enumerate(value):
         if isinstance(extent, bool) or not isinstance(extent, int):
-            raise Problem(f"entry {d} of {argument} is {describe(extent)}, expected a constexpr integer", argument)
+            raise Problem(
+                f"entry {d} of {argument} is {describe(extent)}, expected a constexpr integer", argument, entry=d
+            )
         if extent <= 0:
-            raise Problem(f"entry {d} of {argument} is {extent}, expected a positive integer", argument)
+            raise Problem(f"entry {d} of {argument} is {extent}, expected a positive integer", argument, entry=d)
     if len(value) > 2:
         raise Problem(f"{argument} has {len(value)} entries, expected at most 2: tiles have rank 0 to 2", argument)
     return value
@@ -84,7 +86,7 @@ def float_tile(value: Any, argument: str, function: str) -> Tile:
     """A tile of float32, bfloat16 or float16."""
     value = tile(value, argument, function)
     if not value.dtype.is_float:
-        raise Problem(f"{argument} of dl.{function} is a {describe(value)}, expected a float tile", argument)
+        raise Problem(f"{argument} of dl.{function} is {describe(value)}, expected a float tile", argument)
     return value
 
 
@@ -108,7 +110,7 @@ def coordinates(e: Emitter, value: Any, rank: int, argument: str) -> list[Any]:
         try:
             result.append(e.index(entry))
         except Problem as problem:
-            raise Problem(f"entry {d} of {argument}: {problem.message}", argument) from None
+            raise Problem(f"entry {d} of {argument}: {problem.message}", argument, entry=d) from None
     return result
 
 
@@ -138,7 +140,7 @@ def load(e: Emitter, x: Any, offset: Any, shape: Any) -> Tile:
     if offset is None and shape is None and x.type.rank == 0:
         offset, shape = (), ()
     if offset is None or shape is None:
-        missing = "offset" if offset is None else "shape"
+        missing = " and ".join(what for what, value in (("offset", offset), ("shape", shape)) if value is None)
         raise Problem(f"dl.load of '{x.name}' of rank {x.type.rank} has no {missing}, expected offset and shape")
     if x.type.rank > 2:
         raise Problem(f"'{x.name}' has rank {x.type.rank}, expected at most 2", "x")
@@ -191,7 +193,7 @@ def atomic_max(e: Emitter, x: Any, offset: Any, value: Any) -> None:
 @handles("static_assert")
 def static_assert(e: Emitter, condition: Any, message: Any) -> None:
     if not is_constexpr(condition):
-        raise Problem(f"condition is a {describe(condition)}, expected a constexpr", "condition")
+        raise Problem(f"condition is {describe(condition)}, expected a constexpr", "condition")
     if not condition:
         raise Problem("static_assert failed" + (f": {message}" if message else ""))
 
@@ -309,7 +311,7 @@ def where(e: Emitter, condition: Any, a: Any, b: Any) -> Any:
     for what, value in (("condition", condition), ("a", a), ("b", b)):
         require_number(value, f"{what} of dl.where")
     if number_dtype(condition) is not types.bool_:
-        raise Problem(f"condition of dl.where is a {describe(condition)}, expected bool", "condition")
+        raise Problem(f"condition of dl.where is {describe(condition)}, expected bool", "condition")
     dtype = common_dtype(e, [a, b])
     if all(is_constexpr(value) for value in (condition, a, b)):
         return a if condition else b

@@ -59,6 +59,9 @@ class Calls(Expressions):
         except Problem as problem:
             if problem.argument is not None and problem.node is None:
                 problem.node = argument_node(function.signature, problem.argument, node)
+                if problem.entry is not None and isinstance(problem.node, ast.Tuple):
+                    plain = not any(isinstance(element, ast.Starred) for element in problem.node.elts)
+                    problem.node = problem.node.elts[problem.entry] if plain else problem.node
             raise
 
     def call_to(self, value: Tile | Scalar, node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -94,7 +97,7 @@ class Calls(Expressions):
         for name, value in bound.arguments.items():
             if is_constexpr_annotation(signature.parameters[name].annotation) and not is_constexpr(value):
                 raise Problem(
-                    f"'{name}' of '{function.__name__}' is a {describe(value)}, expected a constexpr",
+                    f"'{name}' of '{function.__name__}' is {describe(value)}, expected a constexpr",
                     node=argument_node(signature, name, node),
                 )
         source = read_source(function)

@@ -63,7 +63,9 @@ class Control(Calls):
             elif name not in live:
                 before[name] = Undefined(f"has no value after the 'if' at line {node.lineno}")
             elif name not in then or name not in orelse or isinstance(a, Undefined) or isinstance(b, Undefined):
-                before[name] = Undefined(f"is assigned in only one branch of the 'if' at line {node.lineno}")
+                before[name] = Undefined(
+                    f"is assigned in only one branch of the 'if' at line {node.lineno}: assign it before"
+                )
             else:
                 merged[name] = self._join(name, a, b, node, yields)
         results = iter(builder.end_if(*yields))
@@ -89,7 +91,9 @@ class Control(Calls):
             yields[1].append(b.ir)
             return a
         where = last_store(node.orelse, name) or last_store(node.body, name) or node
-        raise Problem(f"'{name}' is {_a(a)} in one branch and {_a(b)} in the other, expected one type", node=where)
+        raise Problem(
+            f"'{name}' is {describe(a)} in one branch and {describe(b)} in the other, expected one type", node=where
+        )
 
     # ---- loops
 
@@ -105,7 +109,7 @@ class Control(Calls):
                 for bound in bounds:
                     if isinstance(bound, bool) or not isinstance(bound, int):
                         raise Problem(
-                            f"dl.static_range of a {describe(bound)}, expected constexpr integers: "
+                            f"dl.static_range of {describe(bound)}, expected constexpr integers: "
                             "use range for a loop at run time",
                             node=node.iter,
                         )
@@ -114,7 +118,7 @@ class Control(Calls):
                 return self._unroll(node, range(*bounds))
         items = self.eval(node.iter)
         if not isinstance(items, (tuple, range, str)):
-            raise Problem(f"'for' over {_a(items)}, expected range, dl.static_range or a tuple", node=node.iter)
+            raise Problem(f"'for' over {describe(items)}, expected range, dl.static_range or a tuple", node=node.iter)
         return self._unroll(node, items)
 
     def _range_arguments(self, call: ast.Call, name: str) -> list[Any]:
@@ -191,7 +195,9 @@ class Control(Calls):
         # Branches inside put other dictionaries in place.
         self.frame.names = names = before
         for name in stores:
-            names[name] = Undefined(f"is assigned in the loop at line {node.lineno}, which may run no iteration")
+            names[name] = Undefined(
+                f"is assigned in the loop at line {node.lineno}, which may run no iteration: assign it before"
+            )
         for name, template in templates.items():
             names[name] = self._name(name, rebuild(template, results))
         return Exit.NEXT
@@ -229,10 +235,8 @@ class Control(Calls):
             hint = ": start with a float"
         elif isinstance(template, Tile) and isinstance(value, Tile) and template.shape == value.shape:
             hint = f": convert with .to(dl.{template.dtype})"
-        raise Problem(
-            f"'{name}' is {_a(template)} before the loop and {_a(value)} after an iteration, expected one type{hint}",
-            node=where,
-        )
+        change = f"{describe(template)} before the loop and {describe(value)} after an iteration"
+        raise Problem(f"'{name}' is {change}, expected one type{hint}", node=where)
 
     def _name(self, name: str, value: Any) -> Any:
         """Gives the variable's name to its value in the IR."""
@@ -301,11 +305,3 @@ def _join_dtype(a: Any, b: Any) -> types.DType | None:
         if dtype in dtypes:
             return dtype
     return None
-
-
-def _a(value: Any) -> str:
-    """A value with its article."""
-    text = describe(value)
-    if isinstance(value, (Tile, Scalar)):
-        return ("an " if text[0] in "aeio" else "a ") + text
-    return text

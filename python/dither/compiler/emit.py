@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .. import types
+from ..errors import plain
 from ..types import DType
 from .values import Problem, Scalar, Tile, describe
 
@@ -39,7 +40,7 @@ class Emitter:
         try:
             results = self.builder.create(name, values, attrs, self.loc, None if result is None else [result])
         except self.ir_error as error:
-            raise Problem(plain(error)) from None
+            raise Problem(plain(str(error))) from None
         if not results:
             return None
         return results[0] if len(results) == 1 else results
@@ -104,7 +105,7 @@ class Emitter:
         try:
             return self.builder.constant(text, value, self.loc)
         except self.ir_error as error:
-            raise Problem(plain(error).replace(dtype.mlir, dtype.name)) from None
+            raise Problem(plain(str(error)).replace(dtype.mlir, dtype.name)) from None
 
     def index(self, value: Any) -> Any:
         """An integer as an IR value of type index."""
@@ -230,13 +231,6 @@ class Emitter:
 def tile_type(shape: Sequence[int], dtype: DType) -> str:
     """`tensor<4x128xf32>`."""
     return f"tensor<{''.join(f'{extent}x' for extent in shape)}{dtype.mlir}>"
-
-
-def plain(error: Exception) -> str:
-    """The text of an IRError without the operation's name in front."""
-    text = str(getattr(error, "message", error))
-    head, found, rest = text.partition("' op ")
-    return rest if found and head.startswith("'") and " " not in head else text
 
 
 FLOAT_PREDICATES = {"==": 1, ">": 2, ">=": 3, "<": 4, "<=": 5, "!=": 13}

@@ -8,8 +8,9 @@ import operator
 import types as python_types
 from typing import Any
 
-from .. import types
+from .. import language, types
 from ..errors import suggest
+from ..language import Builtin
 from .arithmetic import binary, fold, unary
 from .builtins import HANDLERS
 from .captures import MISSING, check_captured, is_plain, local_names, read_name
@@ -79,7 +80,7 @@ class Expressions(Walk):
         value = self.eval(node.value)
         spec = self.eval(node.format_spec) if node.format_spec is not None else ""
         if not is_constexpr(value):
-            raise Problem(f"found a {describe(value)} in a string, expected a constexpr", node=node.value)
+            raise Problem(f"found {describe(value)} in a string, expected a constexpr", node=node.value)
         text = repr(value) if node.conversion == ord("r") else value
         return fold(format, text, spec)
 
@@ -106,7 +107,7 @@ class Expressions(Walk):
         match base:
             case Tile() if name == "T":
                 if len(base.shape) != 2:
-                    raise Problem(f".T of a {describe(base)}, expected rank 2")
+                    raise Problem(f".T of {describe(base)}, expected rank 2")
                 return self.e.tile("quant.transpose", [base])
             case Tile() | Scalar() if name == "to":
                 return Method(base, name)
@@ -125,12 +126,15 @@ class Expressions(Walk):
             case Tile() | Scalar() | TensorArg():
                 known = {"Tile": TILE_ATTRIBUTES, "Scalar": ("dtype", "to"), "TensorArg": ("shape", "dtype", "ndim")}
                 names = known[type(base).__name__]
-                raise Problem(
-                    f"a {describe(base)} has no attribute '{name}', expected {', '.join(names)}{suggest(name, names)}"
-                )
+                hint = suggest(name, names)
+                if isinstance(base, Tile) and isinstance(getattr(language, name, None), Builtin):
+                    hint = f": use dl.{name}(t, ..)"
+                elif name in ("astype", "type", "cast"):
+                    hint = ": use .to(dtype)"
+                raise Problem(f"{describe(base)} has no attribute '{name}', expected {', '.join(names)}{hint}")
         transparent = isinstance(base, (python_types.ModuleType, type)) or is_plain(base)
         if not is_constexpr(base) or not transparent or name.startswith("__"):
-            raise Problem(f"a {describe(base)} has no attribute '{name}'")
+            raise Problem(f"{describe(base)} has no attribute '{name}'")
         value = getattr(base, name, MISSING)
         if value is MISSING:
             what = f"module '{base.__name__}'" if isinstance(base, python_types.ModuleType) else describe(base)
@@ -190,7 +194,7 @@ class Expressions(Walk):
         hint = ""
         if isinstance(value, Tile):
             hint = ": use '&', '|' and '~'" if "operand" in what else ": use dl.where to choose elements"
-        raise Problem(f"{what} is a {describe(value)}, expected a scalar or a constexpr{hint}", node=node)
+        raise Problem(f"{what} is {describe(value)}, expected a scalar or a constexpr{hint}", node=node)
 
     def eval_IfExp(self, node: ast.IfExp) -> Any:
         test = self.eval(node.test)
@@ -211,7 +215,7 @@ class Expressions(Walk):
             if isinstance(node, ast.Starred):
                 items = self.eval(node.value)
                 if not isinstance(items, tuple):
-                    raise Problem(f"'*' of a {describe(items)}, expected a tuple", node=node)
+                    raise Problem(f"'*' of {describe(items)}, expected a tuple", node=node)
                 values += items
             else:
                 values.append(self.eval(node))
@@ -221,7 +225,7 @@ class Expressions(Walk):
         parts = [None if part is None else self.eval(part) for part in (node.lower, node.upper, node.step)]
         for part in parts:
             if not is_constexpr(part):
-                raise Problem(f"found a {describe(part)} in a slice, expected constexprs")
+                raise Problem(f"found {describe(part)} in a slice, expected constexprs")
         return slice(*parts)
 
     def eval_Subscript(self, node: ast.Subscript) -> Any:
@@ -238,7 +242,7 @@ class Expressions(Walk):
                 else tuple(self.extent(shape_of, d) for d in chosen)
             )
         if isinstance(base, TensorArg):
-            raise Problem(f"'[]' of a {describe(base)}, expected dl.load(x, offset, shape)")
+            raise Problem(f"'[]' of {describe(base)}, expected dl.load(x, offset, shape)")
         if isinstance(base, Tile):
             return self._new_axes(base, key)
         if isinstance(base, (tuple, str, range)):
@@ -255,7 +259,7 @@ class Expressions(Walk):
 
     def _require_constexpr(self, key: Any, node: ast.Subscript) -> None:
         if not is_constexpr(key):
-            raise Problem(f"index is a {describe(key)}, expected a constexpr", node=node.slice)
+            raise Problem(f"index is {describe(key)}, expected a constexpr", node=node.slice)
 
     def _new_axes(self, tile: Tile, key: Any) -> Tile:
         """`t[:, None]`: dimensions of extent 1 inserted."""
@@ -268,7 +272,7 @@ class Expressions(Walk):
             elif entry == slice(None) and rest:
                 shape.append(rest.pop(0))
             else:
-                raise Problem(f"'[]' of a {describe(tile)}, expected ':' for each dimension and None for new ones")
+                raise Problem(f"'[]' of {describe(tile)}, expected ':' for each dimension and None for new ones")
         result = tuple(shape + rest)
         if len(result) > 2:
             raise Problem(f"'[]' gives shape {result}, expected rank at most 2")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CompileError, Span, suggest
+from ..errors import CompileError, suggest
 from ..types import ArgType, ScalarType, TensorType
 from .captures import MISSING, is_plain
-from .emit import Emitter, plain
+from .emit import Emitter
 from .frame import Frame
 from .liveness import analyze
 from .source import FunctionSource, read_source, unwrap
@@ -77,7 +77,7 @@ def _lower(
             (header.file, header.line, header.col),
         )
     except _dither.IRError as error:
-        raise CompileError(plain(error), header) from None
+        raise CompileError.from_ir(error, header) from None
 
     frame = Frame(source, analyze(source.node), None, dict(parameters))
     for (name, kind), value in zip(runtime, values, strict=True):
@@ -89,7 +89,7 @@ def _lower(
     try:
         module.verify()
     except _dither.IRError as error:
-        raise CompileError(plain(error), Span(error.file, error.line, error.col) if error.file else header) from None
+        raise CompileError.from_ir(error, header) from None
     return module
 
 

@@ -46,7 +46,7 @@ def _tensor_amax(e: Emitter, value: Any, fmt: Format) -> list[Any]:
     if isinstance(value, Scalar) and value.dtype is types.float32:
         return [e.broadcast(value, ())]
     if not isinstance(value, Tile) or value.dtype is not types.float32 or any(n != 1 for n in value.shape):
-        raise Problem(f"amax is a {describe(value)}, expected a float32 tile of one element", "amax")
+        raise Problem(f"amax is {describe(value)}, expected a float32 tile of one element", "amax")
     return [e.reshape(value, ())]
 
 
@@ -61,7 +61,7 @@ def _scales_shape(shape: tuple[int, ...], axis: int, fmt: Format) -> tuple[int, 
 
 def _require_tile(value: Tile, argument: str, shape: tuple[int, ...], dtype: types.DType, fmt: Format) -> None:
     if value.dtype is not dtype:
-        raise Problem(f"{argument} is a {describe(value)}, expected {dtype} for {fmt.name}", argument)
+        raise Problem(f"{argument} is {describe(value)}, expected {dtype} for {fmt.name}", argument)
     if value.shape != shape:
         raise Problem(f"{argument} has shape {value.shape}, expected {shape} for {fmt.name}", argument)
 
@@ -108,7 +108,7 @@ def rms_norm(e: Emitter, t: Any, gamma: Any, eps: Any, zero_centered_gamma: Any)
     if isinstance(eps, bool) or not isinstance(eps, (int, float)):
         raise Problem(f"eps is {describe(eps)}, expected a constexpr number", "eps")
     if not is_constexpr(zero_centered_gamma):
-        raise Problem(f"zero_centered_gamma is a {describe(zero_centered_gamma)}, expected a constexpr bool")
+        raise Problem(f"zero_centered_gamma is {describe(zero_centered_gamma)}, expected a constexpr bool")
     attrs = {"eps": float(eps), "zero_centered_gamma": bool(zero_centered_gamma)}
     y, rsigma = e.op("quant.rms_norm", [t, gamma], attrs)
     return e.as_tile(y), e.as_tile(rsigma)

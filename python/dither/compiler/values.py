@@ -16,13 +16,15 @@ from ..types import DType, TensorType
 class Problem(Exception):
     """An error without a position yet: the walker adds that of the expression it is at.
 
-    `argument` names the parameter of the call that is to blame, and `node` the syntax.
+    `argument` names the parameter of the call that is to blame (`entry` the element, where a tuple is
+    passed), and `node` the syntax.
     """
 
-    def __init__(self, message: str, argument: str | None = None, node: Any = None) -> None:
+    def __init__(self, message: str, argument: str | None = None, node: Any = None, entry: int | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.argument = argument
+        self.entry = entry
         self.node = node
 
 
@@ -83,24 +85,28 @@ def is_number(value: Any) -> bool:
 
 
 def describe(value: Any) -> str:
-    """The value in an error message: `float32 tile of shape (4, 128)`, `int32 scalar`, `'abc'`."""
+    """The value in an error message: `a float32 tile of shape (4, 128)`, `an int32 scalar`, `'abc'`."""
     match value:
         case Tile():
-            return f"{value.dtype} tile of shape {value.shape}"
+            return f"{_article(value.dtype)} tile of shape {value.shape}"
         case Scalar():
-            return f"{value.dtype} scalar"
+            return f"{_article(value.dtype)} scalar"
         case TensorArg():
             return f"tensor '{value.name}'"
         case Method():
             return f"method '{value.name}'"
         case tuple():
-            return f"tuple of {len(value)}"
+            return f"a tuple of {len(value)}"
         case bool() | int() | float() | str() | None | DType() | Format():
             return repr(value)
         case _ if callable(value) and hasattr(value, "__name__"):
             return f"function '{value.__name__}'"
         case _:
-            return f"object of type {type(value).__name__}"
+            return f"an object of type {type(value).__name__}"
+
+
+def _article(dtype: DType) -> str:
+    return f"an {dtype}" if dtype.name[0] in "aeiou" else f"a {dtype}"
 
 
 def constant_dtype(value: int | float) -> DType:
