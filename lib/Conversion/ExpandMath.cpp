@@ -88,6 +88,30 @@ private:
   Type type, intType;
 };
 
+/// Division that rounds down (or up): the truncated quotient, corrected where
+/// there is a remainder whose sign says so.
+Value expandRoundedDivision(OpBuilder &b, Location loc, Value x, Value y,
+                            bool up) {
+  auto constant = [&](int64_t v) -> Value {
+    TypedAttr attr = b.getIntegerAttr(getElementTypeOrSelf(x.getType()), v);
+    if (auto shaped = dyn_cast<ShapedType>(x.getType()))
+      attr = DenseElementsAttr::get(shaped, Attribute(attr));
+    return arith::ConstantOp::create(b, loc, attr);
+  };
+  using P = arith::CmpIPredicate;
+  Value zero = constant(0);
+  Value quotient = arith::DivSIOp::create(b, loc, x, y);
+  Value rest = arith::RemSIOp::create(b, loc, x, y);
+  Value inexact = arith::CmpIOp::create(b, loc, P::ne, rest, zero);
+  Value differ =
+      arith::CmpIOp::create(b, loc, up ? P::sge : P::slt,
+                            arith::XOrIOp::create(b, loc, rest, y), zero);
+  Value correct = arith::AndIOp::create(b, loc, inexact, differ);
+  Value corrected =
+      arith::AddIOp::create(b, loc, quotient, constant(up ? 1 : -1));
+  return arith::SelectOp::create(b, loc, correct, corrected, quotient);
+}
+
 struct ExpandMath
     : public dither::conversion::impl::DitherExpandMathBase<ExpandMath> {
   void runOnOperation() override {
@@ -96,13 +120,18 @@ struct ExpandMath
       if (isa<math::ExpOp, math::TanhOp, math::RsqrtOp>(op) &&
           getElementTypeOrSelf(op->getResult(0).getType()).isF32())
         ops.push_back(op);
+      if (isa<arith::FloorDivSIOp, arith::CeilDivSIOp>(op))
+        ops.push_back(op);
     });
     for (Operation *op : ops) {
       OpBuilder b(op);
       Value x = op->getOperand(0);
       Steps steps(b, op->getLoc(), x.getType());
       Value result;
-      if (isa<math::ExpOp>(op))
+      if (isa<arith::FloorDivSIOp, arith::CeilDivSIOp>(op))
+        result = expandRoundedDivision(b, op->getLoc(), x, op->getOperand(1),
+                                       isa<arith::CeilDivSIOp>(op));
+      else if (isa<math::ExpOp>(op))
         result = steps.exp(x);
       else if (isa<math::TanhOp>(op))
         result = steps.tanh(x);

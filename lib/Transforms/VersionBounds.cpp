@@ -76,8 +76,8 @@ bool isNonNegative(Value v) {
   if (isa<quant::ProgramIdOp, quant::NumProgramsOp, memref::DimOp>(def))
     return true;
   if (isa<arith::AddIOp, arith::MulIOp, arith::DivUIOp, arith::DivSIOp,
-          arith::RemUIOp, arith::RemSIOp, arith::MinSIOp, arith::IndexCastOp>(
-          def))
+          arith::FloorDivSIOp, arith::CeilDivSIOp, arith::RemUIOp,
+          arith::RemSIOp, arith::MinSIOp, arith::IndexCastOp>(def))
     return llvm::all_of(def->getOperands(), isNonNegative);
   return false;
 }

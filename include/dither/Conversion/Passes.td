@@ -34,11 +34,12 @@ def ConvertDitherQuantToNVVM : Pass<"convert-dither-quant-to-nvvm"> {
 }
 
 def DitherExpandMath : Pass<"dither-expand-math"> {
-  let summary = "expand exp, tanh and rsqrt into f32 arithmetic with the same bits everywhere";
+  let summary = "expand exp, tanh, rsqrt and rounded divisions into plain arithmetic";
   let description = [{
     Afterwards `math.exp`, `math.tanh` and `math.rsqrt` on f32 are gone: exp and tanh become our
     own polynomials (Numerics/Elementary.h), rsqrt a correctly rounded square root and division. Library
-    calls and approximate instructions would differ between targets.
+    calls and approximate instructions would differ between targets. So are `arith.floordivsi` and
+    `arith.ceildivsi`, which LLVM lacks.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
