@@ -56,15 +56,18 @@ def empty(shape: tuple[int, ...], dtype: np.dtype | type = np.uint8, align: int 
 
 
 def build() -> Path:
-    """The library's path: CMake's if newer than the sources, else one built here and kept by the hash of its input."""
+    """The library's path: CMake's if newer than the sources, else one built here and kept by the hash of its input.
+
+    clang first: its code is a tenth faster than that of g++ 12.
+    """
     sources = sorted(HERE.glob("*.cpp"))
     inputs = sources + sorted(HERE.glob("*.h"))
     by_cmake = BUILD / "libdither-limit.so"
     if by_cmake.exists() and by_cmake.stat().st_mtime >= max(f.stat().st_mtime for f in inputs):
         return by_cmake
-    compiler = os.environ.get("CXX") or next(filter(shutil.which, ("g++", "clang++-22", "clang++", "c++")), None)
+    compiler = os.environ.get("CXX") or next(filter(shutil.which, ("clang++-22", "clang++", "g++", "c++")), None)
     if compiler is None:
-        raise LimitError("no C++ compiler was found, expected g++, clang++ or CXX")
+        raise LimitError("no C++ compiler was found, expected clang++, g++ or CXX")
     flags = list(FLAGS)
     if "clang" not in Path(compiler).name:
         flags.append("-Wno-maybe-uninitialized")  # g++ 12 warns inside its own AVX-512 header

@@ -1,7 +1,5 @@
-// MXFP8 rowwise and columnwise from one read. A tile is 32 rows high and so
-// wide that it stays in the first cache: the rows are quantized as they come
-// in, the column maxima stay in registers, and the second pass finds the tile
-// there.
+// MXFP8 rowwise and columnwise from one read: of tiles 32 rows high, and so
+// wide that the second pass over one finds it in the first cache.
 #include "dispatch.h"
 #include "pool.h"
 #include "simd.h"
@@ -23,13 +21,6 @@ inline Int maxMagnitude(const uint16_t *x, Int sofar) {
 inline Int maxMagnitude(const float *x, Int sofar) {
   return _mm512_max_epu32(sofar, _mm512_and_si512(load(x), splat(0x7FFFFFFF)));
 }
-inline bool notFinite(Int maxima, const uint16_t *) {
-  return _mm512_cmpge_epu16_mask(maxima, splat(0x7F807F80)) != 0;
-}
-inline bool notFinite(Int maxima, const float *) {
-  return _mm512_cmpge_epu32_mask(maxima, splat(0x7F800000)) != 0;
-}
-
 /// Scales of the columns in one register of maxima; the multipliers replace the
 /// maxima, bf16 as bf16 (they are powers of two).
 inline void columnScales(const uint16_t *, Int &maxima, uint8_t *scale) {
@@ -74,40 +65,61 @@ __attribute__((noinline)) void scalarColumns(const T *x, int64_t stride,
   }
 }
 
-/// One tile; all pointers at its first element.
-template <bool NonTemporal, typename T>
-void tile(const T *x, int64_t cols, const Outputs &out) {
-  constexpr int lanes = 64 / int(sizeof(T)), registers = kTile / lanes;
+template <typename T>
+void scalarTile(const T *x, int64_t cols, int columns, const Outputs &out) {
   const TensorScale tensor(0);
-  Int maxima[registers];
+  for (int r = 0; r < 32; ++r)
+    scalarBlocks<LimitMXFP8>(x + r * cols, columns / 32, tensor,
+                             out.rowQ + r * cols,
+                             out.rowScale + r * (cols / 32));
+  scalarColumns(x, cols, columns, out.colQ, out.colScale);
+}
+
+/// One tile; all pointers at its first element, `next` at that of the tile
+/// after it. The first pass takes the maxima in both directions, the second
+/// encodes each element twice while the next tile comes from memory.
+template <bool NonTemporal, typename T>
+void tile(const T *x, const T *next, int64_t cols, const Outputs &out) {
+  constexpr int lanes = 64 / int(sizeof(T)), registers = kTile / lanes,
+                perChunk = 64 / lanes;
+  const TensorScale tensor(0);
+  Int columns[registers], worst = _mm512_setzero_si512();
+  alignas(64) float rowMultipliers[32][16];
   for (int i = 0; i < registers; ++i)
-    maxima[i] = _mm512_setzero_si512();
+    columns[i] = _mm512_setzero_si512();
   for (int r = 0; r < 32; ++r) {
     const T *row = x + r * cols;
-    quantizeBlocks<LimitMXFP8, NonTemporal>(row, kTile / 32, tensor,
-                                            out.rowQ + r * cols,
-                                            out.rowScale + r * (cols / 32));
+    Int maxima = maxima32(row);
 #pragma GCC unroll 32
     for (int i = 0; i < registers; ++i)
-      maxima[i] = maxMagnitude(row + i * lanes, maxima[i]);
+      columns[i] = maxMagnitude(row + i * lanes, columns[i]);
+    worst = _mm512_max_epu32(worst, maxima);
+    Float multipliers;
+    _mm_storeu_si128(
+        reinterpret_cast<__m128i *>(out.rowScale + r * (cols / 32)),
+        scales16<LimitMXFP8>(maxima, tensor, multipliers));
+    _mm512_store_ps(rowMultipliers[r], multipliers);
   }
-  Int worst = maxima[0];
-  for (int i = 1; i < registers; ++i)
-    worst = sizeof(T) == 2 ? _mm512_max_epu16(worst, maxima[i])
-                           : _mm512_max_epu32(worst, maxima[i]);
-  if (__builtin_expect(notFinite(worst, x), 0))
-    return scalarColumns(x, cols, kTile, out.colQ, out.colScale);
+  if (__builtin_expect(_mm512_cmpge_epu32_mask(worst, splat(0x7F800000)) != 0,
+                       0))
+    return scalarTile(x, cols, kTile, out);
   for (int i = 0; i < registers; ++i)
-    columnScales(x, maxima[i], out.colScale + i * lanes);
-  constexpr int perChunk = 64 / lanes;
+    columnScales(x, columns[i], out.colScale + i * lanes);
   for (int r = 0; r < 32; ++r) {
     const T *row = x + r * cols;
+    const float *one = rowMultipliers[r];
 #pragma GCC unroll 8
     for (int c = 0; c < kTile / 64; ++c) {
-      Float m[4];
-      multipliers(x, maxima + c * perChunk, m);
-      store<NonTemporal>(out.colQ + r * cols + 64 * c,
-                         encodeE4M3<T>(loadChunk(row + 64 * c), m));
+      for (int line = 0; line < perChunk; ++line)
+        _mm_prefetch(reinterpret_cast<const char *>(next + r * cols + 64 * c +
+                                                    line * lanes),
+                     _MM_HINT_T1);
+      Chunk chunk = loadChunk(row + 64 * c);
+      Float m[4] = {splatf(one[2 * c]), splatf(one[2 * c]),
+                    splatf(one[2 * c + 1]), splatf(one[2 * c + 1])};
+      store<NonTemporal>(out.rowQ + r * cols + 64 * c, encodeE4M3<T>(chunk, m));
+      multipliers(x, columns + c * perChunk, m);
+      store<NonTemporal>(out.colQ + r * cols + 64 * c, encodeE4M3<T>(chunk, m));
     }
   }
 }
@@ -115,19 +127,19 @@ void tile(const T *x, int64_t cols, const Outputs &out) {
 /// 32 rows, all columns.
 template <bool NonTemporal, typename T>
 void band(const T *x, int64_t cols, const Outputs &out) {
-  const TensorScale tensor(0);
   int64_t c = 0;
-  for (; c + kTile <= cols; c += kTile)
+  for (; c + kTile <= cols; c += kTile) {
+    // The last tile of a band fetches the first of the next; past the end of
+    // the matrix a prefetch does nothing.
+    const T *next = c + 2 * kTile <= cols ? x + c + kTile : x + 32 * cols;
     tile<NonTemporal>(
-        x + c, cols,
+        x + c, next, cols,
         {out.rowQ + c, out.rowScale + c / 32, out.colQ + c, out.colScale + c});
-  if (c == cols)
-    return;
-  for (int r = 0; r < 32; ++r)
-    scalarBlocks<LimitMXFP8>(x + r * cols + c, (cols - c) / 32, tensor,
-                             out.rowQ + r * cols + c,
-                             out.rowScale + (r * cols + c) / 32);
-  scalarColumns(x + c, cols, int(cols - c), out.colQ + c, out.colScale + c);
+  }
+  if (c < cols)
+    scalarTile(
+        x + c, cols, int(cols - c),
+        {out.rowQ + c, out.rowScale + c / 32, out.colQ + c, out.colScale + c});
 }
 
 } // namespace

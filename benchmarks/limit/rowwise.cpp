@@ -19,10 +19,11 @@ LIMIT_API int32_t limit_quantize(int32_t format, int32_t input, const void *x,
           // blocks keep every range's scales on lines of their own.
           parallelFor(rows * cols / blockOf<Format>(), 64, threads,
                       [&](int64_t begin, int64_t end) {
+                        const auto *from = typed + begin * blockOf<Format>();
                         quantizeBlocks<Format, stream.value>(
-                            typed + begin * blockOf<Format>(), end - begin,
-                            tensor, q + begin * bytesOf<Format>(),
-                            scale + begin);
+                            from, end - begin, tensor,
+                            q + begin * bytesOf<Format>(), scale + begin,
+                            from + kAhead / int64_t(sizeof(*from)));
                       });
           return LimitOk;
         });

@@ -355,23 +355,22 @@ groupScales(const T *x, const TensorScale &tensor, uint8_t *scale, Float &all) {
   return _mm512_cmpge_epu32_mask(maxima, splat(0x7F800000)) == 0;
 }
 
-/// How far ahead of the group being encoded the input is fetched, in bytes.
-constexpr int kPrefetch = 4096;
+/// How far ahead of its input quantizeBlocks fetches, in bytes.
+constexpr int64_t kAhead = 8192;
 
 /// Writes the codes of a group, 16 * bytesOf<Format>() bytes, given its
-/// multipliers.
-template <LimitFormat Format, bool NonTemporal, typename T>
-inline __attribute__((always_inline)) void encodeGroup(const T *x, Float all,
-                                                       uint8_t *q) {
+/// multipliers. Fetches as many elements at `ahead`.
+template <LimitFormat Format, bool NonTemporal, typename T, typename From>
+inline __attribute__((always_inline)) void
+encodeGroup(const T *x, Float all, uint8_t *q, const From *ahead) {
   alignas(64) float one[16];
   _mm512_store_ps(one, all);
   constexpr int chunks = blockOf<Format>() / 4;
   Float m[4];
 #pragma GCC unroll 8
   for (int c = 0; c < chunks; c += 2) {
-    for (int line = 0; line < 128 * int(sizeof(T)); line += 64)
-      _mm_prefetch(reinterpret_cast<const char *>(x + 64 * c) + kPrefetch +
-                       line,
+    for (int i = 0; i < 128; i += 64 / int(sizeof(From)))
+      _mm_prefetch(reinterpret_cast<const char *>(ahead + 64 * c + i),
                    _MM_HINT_T0);
     spread<Format>(all, one, c, x, m);
     Int low, high;
@@ -393,10 +392,11 @@ inline __attribute__((always_inline)) void encodeGroup(const T *x, Float all,
 /// Quantizes `blocks` consecutive blocks; q aligned to 64 bytes where
 /// NonTemporal. The scales of a group are computed before the codes of the one
 /// before it, so that their long chain of dependent instructions has other work
-/// beside it: twice as fast for NVFP4, whose chain has a division.
-template <LimitFormat Format, bool NonTemporal, typename T>
+/// beside it: twice as fast for NVFP4, whose chain has a division. As many
+/// elements at `ahead`, which comes next, are fetched meanwhile.
+template <LimitFormat Format, bool NonTemporal, typename T, typename From>
 void quantizeBlocks(const T *x, int64_t blocks, const TensorScale &tensor,
-                    uint8_t *q, uint8_t *scale) {
+                    uint8_t *q, uint8_t *scale, const From *ahead) {
   constexpr int n = blockOf<Format>(), bytes = bytesOf<Format>();
   const int64_t whole = blocks / 16 * 16;
   Float all, next;
@@ -408,7 +408,8 @@ void quantizeBlocks(const T *x, int64_t blocks, const TensorScale &tensor,
       nextFinite =
           groupScales<Format>(x + (b + 16) * n, tensor, scale + b + 16, next);
     if (__builtin_expect(finite, 1))
-      encodeGroup<Format, NonTemporal>(x + b * n, all, q + b * bytes);
+      encodeGroup<Format, NonTemporal>(x + b * n, all, q + b * bytes,
+                                       ahead + b * n);
     else
       scalarBlocks<Format>(x + b * n, 16, tensor, q + b * bytes, scale + b);
     all = next;
