@@ -10,7 +10,8 @@ import types as python_types
 from typing import Any
 
 from .. import types
-from ..formats import Format
+from ..errors import CompileError
+from ..formats import Format, get_format
 from ..language import Builtin
 from ..types import DType
 from .arithmetic import fold
@@ -22,7 +23,24 @@ from .source import read_source, unwrap
 from .values import Method, Problem, Scalar, Tile, describe, is_constexpr
 
 #: Functions of Python that take constexprs to constexprs.
-FOLDED = (len, int, float, bool, str, tuple, round, min, max, builtins.abs, sum, divmod, pow, isinstance, repr)
+FOLDED = (
+    len,
+    int,
+    float,
+    bool,
+    str,
+    tuple,
+    round,
+    min,
+    max,
+    builtins.abs,
+    sum,
+    divmod,
+    pow,
+    isinstance,
+    repr,
+    get_format,
+)
 FOLDED_TO_TUPLES = (enumerate, zip, reversed, sorted)
 MAX_DEPTH = 64
 
@@ -42,7 +60,7 @@ class Calls(Expressions):
         if isinstance(function, Method):
             return self.call_to(function.receiver, node, args, kwargs)
         inner = unwrap(function)
-        if inner is not None:
+        if inner is not None and function is not get_format:
             return self.inline(inner, node, args, kwargs)
         return self.call_python(function, node, args, kwargs)
 
@@ -100,8 +118,13 @@ class Calls(Expressions):
                     f"'{name}' of '{function.__name__}' is {describe(value)}, expected a constexpr",
                     node=argument_node(signature, name, node),
                 )
-        source = read_source(function)
         call = self.frame.source.span(node)
+        try:
+            source = read_source(function)
+        except CompileError as error:
+            if error.span is None:
+                raise Problem(error.message) from None
+            raise CompileError(error.message, error.span, [call, *self.callers()]) from None
         self.frames.append(Frame(source, analyze(source.node), call, dict(bound.arguments)))
         try:
             self.run(source.node.body)
@@ -113,6 +136,8 @@ class Calls(Expressions):
 
     def call_python(self, function: Any, node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A function of Python, `math` or a constexpr object, on constexprs."""
+        if not callable(function) or not is_constexpr(function):
+            raise Problem(f"{describe(function)} is called, expected a function", node=node.func)
         values = [*args, *kwargs.values()]
         if all(is_constexpr(value) for value in values):
             if function is range:
