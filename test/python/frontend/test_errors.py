@@ -5,9 +5,8 @@ import pickle
 import textwrap
 from pathlib import Path
 
-import pytest
-
 import dither.language as dl
+import pytest
 from dither import CompileError, ScalarType, TensorType
 from dither.compiler import lower
 

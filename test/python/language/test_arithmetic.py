@@ -90,7 +90,7 @@ def scalar_arithmetic(x, n, k, s):
     %a = arith.addi %n, %c1_i32 : i32
     %0 = arith.extsi %a : i32 to i64
     %b = arith.muli %0, %k : i64
-    %1 = quant.program_id  x
+    %1 = quant.program_id x
     %2 = arith.index_cast %1 : index to i64
     %c = arith.subi %b, %2 : i64
     %3 = arith.sitofp %c : i64 to f32
@@ -283,7 +283,7 @@ def masks_and_scalars(x, m, n):
     %1 = arith.trunci %n : i64 to i32
     %2 = quant.broadcast %1 : i32 -> tensor<8x16xi32>
     %3 = arith.muli %0, %2 : tensor<8x16xi32>
-    %4 = quant.program_id  x
+    %4 = quant.program_id x
     %5 = arith.index_cast %4 : index to i32
     %6 = quant.broadcast %5 : i32 -> tensor<8x16xi32>
     %7 = arith.addi %3, %6 : tensor<8x16xi32>

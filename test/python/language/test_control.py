@@ -195,8 +195,8 @@ def loop_bounds(x, n):
       %c0 = arith.constant 0 : index
       quant.store %cst, %x[%i, %c0] : tensor<1x16xf32>, memref<?x16xf32, strided<[?, 1]>>
     }
-    %0 = quant.program_id  x
-    %1 = quant.num_programs  x
+    %0 = quant.program_id x
+    %1 = quant.num_programs x
     %2 = arith.index_cast %n : i32 to index
     scf.for %j = %0 to %2 step %1 {
       %cst = arith.constant dense<0.000000e+00> : tensor<1x16xf32>

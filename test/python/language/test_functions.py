@@ -136,7 +136,7 @@ def early_return(x, mode):
 
 def closure(x):
     """
-    %0 = quant.program_id  x
+    %0 = quant.program_id x
     %c5 = arith.constant 5 : index
     %1 = arith.addi %0, %c5 : index
     %cst = arith.constant dense<0.000000e+00> : tensor<1x16xf32>

@@ -13,9 +13,9 @@ SCALES = TensorType(dl.float8_e4m3, (128, 4))
 
 def program_ids(x):
     """
-    %i = quant.program_id  x
-    %n = quant.num_programs  y
-    %0 = quant.program_id  z
+    %i = quant.program_id x
+    %n = quant.num_programs y
+    %0 = quant.program_id z
     %j = arith.addi %0, %i : index
     %c0 = arith.constant 0 : index
     %1 = quant.load %x[%j, %c0] : memref<?x64xf32, strided<[?, 1]>> -> tensor<4x64xf32>
@@ -63,7 +63,7 @@ def store_options(x, s, m):
     quant.store %t, %s[%c0, %c0] {scale_layout = #quant.scale_layout<swizzle_128x4>} : tensor<128x4xf8E4M3FN>, memref<128x4xf8E4M3FN, strided<[?, 1]>>
     %0 = arith.index_cast %m : i32 to index
     %c3 = arith.constant 3 : index
-    quant.store %t, %s[%c0, %c0] valid[%0, %c3] : tensor<128x4xf8E4M3FN>, memref<128x4xf8E4M3FN, strided<[?, 1]>>
+    quant.store %t, %s[%c0, %c0] valid [%0, %c3] : tensor<128x4xf8E4M3FN>, memref<128x4xf8E4M3FN, strided<[?, 1]>>
     """
     t = dl.load(s, (0, 0), (128, 4))
     dl.store(s, (0, 0), t, layout=dl.swizzle_128x4)
@@ -112,7 +112,7 @@ def extents_together(x):
     %cst = arith.constant dense<0.000000e+00> : tensor<1x64xf32>
     %dim = memref.dim %x, %c0 : memref<?x64xf32, strided<[?, 1]>>
     %c64 = arith.constant 64 : index
-    quant.store %cst, %x[%m, %c64] valid[%dim, %c64] : tensor<1x64xf32>, memref<?x64xf32, strided<[?, 1]>>
+    quant.store %cst, %x[%m, %c64] valid [%dim, %c64] : tensor<1x64xf32>, memref<?x64xf32, strided<[?, 1]>>
     """
     m, n = x.shape
     dl.store(x, (m, n), dl.zeros((1, x.shape[1:][0])), valid=x.shape)
