@@ -1,19 +1,15 @@
-"""The GPU kernels in dither's tile language: the same six as triton_kernels.py, tile for tile.
+"""The kernels in dither's tile language: the same six as triton_kernels.py, tile for tile.
 
-`lower(name, target)` gives the module, `compile(module, target)` PTX and times. This module is the only one of the
-benchmarks that knows how dither's compiler is called.
+`compile(name, target)` gives PTX and times for a GPU; `run(...)` runs a kernel on this machine's CPU.
 """
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import subprocess
-import time
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from benchmarks.peers import Unavailable
 
@@ -23,15 +19,15 @@ try:
 
     if dither.__file__ is None:
         raise Unavailable("dither cannot be imported (it is not built)")
-    from dither import _dither
-    from dither.compiler import lower as lower_function
+    if not hasattr(dither, "jit"):
+        raise Unavailable("this build of dither has no dither.jit")
 except ImportError as error:
     raise Unavailable(f"dither cannot be imported ({error})") from error
 
-ROOT = Path(__file__).resolve().parent.parent
 EPS = 1e-5
 
 
+@dither.jit
 def quantize(x, tensor_amax, q, scale, fmt: dl.constexpr, ROWS: dl.constexpr, COLS: dl.constexpr):
     i, j = dl.program_id(0), dl.program_id(1)
     t = dl.load(x, (i * ROWS, j * COLS), (ROWS, COLS)).to(dl.float32)
@@ -41,6 +37,7 @@ def quantize(x, tensor_amax, q, scale, fmt: dl.constexpr, ROWS: dl.constexpr, CO
     dl.store(scale, (i * ROWS, j * (COLS // fmt.block)), s)
 
 
+@dither.jit
 def quantize_mx(x, q, scale, fmt: dl.constexpr, ROWS: dl.constexpr, COLS: dl.constexpr):
     i, j = dl.program_id(0), dl.program_id(1)
     t = dl.load(x, (i * ROWS, j * COLS), (ROWS, COLS)).to(dl.float32)
@@ -49,6 +46,7 @@ def quantize_mx(x, q, scale, fmt: dl.constexpr, ROWS: dl.constexpr, COLS: dl.con
     dl.store(scale, (i * ROWS, j * (COLS // fmt.block)), s)
 
 
+@dither.jit
 def quantize_both(x, row_q, row_scale, col_q, col_scale, fmt: dl.constexpr, ROWS: dl.constexpr, COLS: dl.constexpr):
     i, j = dl.program_id(0), dl.program_id(1)
     t = dl.load(x, (i * ROWS, j * COLS), (ROWS, COLS)).to(dl.float32)
@@ -60,6 +58,7 @@ def quantize_both(x, row_q, row_scale, col_q, col_scale, fmt: dl.constexpr, ROWS
     dl.store(col_scale, (i * (ROWS // fmt.block), j * COLS), s)
 
 
+@dither.jit
 def rms_norm_mx(x, gamma, q, scale, fmt: dl.constexpr, eps: dl.constexpr):
     i = dl.program_id(0)
     t = dl.load(x, (i, 0), (1, x.shape[1])).to(dl.float32)
@@ -70,6 +69,7 @@ def rms_norm_mx(x, gamma, q, scale, fmt: dl.constexpr, eps: dl.constexpr):
     dl.store(scale, (i, 0), s)
 
 
+@dither.jit
 def rms_norm(x, gamma, tensor_amax, q, scale, fmt: dl.constexpr, eps: dl.constexpr):
     i = dl.program_id(0)
     t = dl.load(x, (i, 0), (1, x.shape[1])).to(dl.float32)
@@ -83,7 +83,7 @@ def rms_norm(x, gamma, tensor_amax, q, scale, fmt: dl.constexpr, eps: dl.constex
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel with its argument types and constants; `elements` are those a program quantizes."""
+    """A kernel with the types of its arguments and its constants; `elements` are those a program quantizes."""
 
     function: Any
     arguments: dict[str, Any]
@@ -121,51 +121,18 @@ def kernels(dtype: Any = None, k: int = 4096) -> dict[str, Kernel]:
     return result
 
 
-@dataclass
-class Artifact:
-    """PTX (or assembly) and milliseconds by stage."""
-
-    text: str
-    timings: dict[str, float] = field(default_factory=dict)
-
-
-def lower(name: str, target: str) -> Any:
-    """The module of quant IR of a kernel."""
+def compile(name: str, target: str) -> Any:
+    """The compiled kernel: `.ptx`, `.timings` (milliseconds by stage, from Python source on), `.image`."""
     kernel = kernels()[name]
-    return lower_function(kernel.function, kernel.arguments, kernel.constants, target)
+    return kernel.function.lower(**kernel.arguments, **kernel.constants, target=target).compile()
 
 
-def _tool() -> str | None:
-    """dither-compile, from DITHER_COMPILE, the build tree or the path."""
-    candidates = [os.environ.get("DITHER_COMPILE"), str(ROOT / "build" / "bin" / "dither-compile")]
-    return next((c for c in candidates if c and os.access(c, os.X_OK)), shutil.which("dither-compile"))
-
-
-def in_process() -> bool:
-    """Whether modules compile in this process."""
-    return hasattr(_dither, "compile_module")
-
-
-def can_compile() -> bool:
-    return in_process() or _tool() is not None
-
-
-def compile(module: Any, target: str) -> Artifact:
-    """PTX of a module, by the bindings, else by the tool, whose times are its own (its start is not counted)."""
-    if in_process():
-        artifact = _dither.compile_module(module, target=target)
-        return Artifact(artifact.code, dict(artifact.timings))
-    tool = _tool()
-    if tool is None:
-        raise Unavailable("dither-compile was not found, expected DITHER_COMPILE or build/bin")
-    command = [tool, "-", f"--target={target}", "--emit=ptx", "--timings"]
-    start = time.perf_counter()
-    result = subprocess.run(command, input=module.text(), capture_output=True, text=True)
-    total = 1e3 * (time.perf_counter() - start)
-    if result.returncode != 0:
-        raise Unavailable(f"dither-compile failed: {(result.stderr.strip().splitlines() or ['it died'])[0]}")
-    timings = {
-        name: float(ms) for name, ms in re.findall(r"^\s*([\w.]+)\s*:?\s+([\d.]+)\s*(?:ms)?$", result.stderr, re.M)
-    }
-    timings["process, parser, printer"] = total - sum(timings.values())
-    return Artifact(result.stdout, timings)
+def run(name: str, arrays: Mapping[str, np.ndarray], k: int) -> None:
+    """Runs a kernel on the CPU; outputs are uint8 arrays, given their meaning here."""
+    dtype = {"bfloat16": dither.bfloat16, "float32": dither.float32}[arrays["x"].dtype.name]
+    kernel = kernels(dtype, k)[name]
+    views = {n: a if a.dtype != np.uint8 else dither.view(a, kernel.arguments[n].dtype) for n, a in arrays.items()}
+    constants = kernel.constants
+    rows = arrays["x"].shape[0]
+    grid = (-(-rows // constants["ROWS"]), -(-k // constants["COLS"])) if "ROWS" in constants else (rows,)
+    kernel.function[grid](**views, **constants, device="cpu")

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from benchmarks.compile_latency import KERNELS
+from benchmarks.compile_latency import KERNELS, full_name
 from benchmarks.peers import Unavailable
 
 
@@ -234,15 +234,10 @@ def dither_ptx(name: str, target: str) -> tuple[str, int, int]:
     from benchmarks import dither_kernels
 
     try:
-        artifact = dither_kernels.compile(dither_kernels.lower(name, target), target)
+        compiled = dither_kernels.compile(name, target)
     except dither_kernels.dither.CompileError as error:
         raise Unavailable(f"dither: {str(error).splitlines()[0]}") from error
-    return artifact.text, dither_kernels.kernels()[name].elements, 0
-
-
-def full_name(target: str) -> str:
-    """The architecture-specific variant where the target has one: what both compilers emit."""
-    return f"{target}a" if target[-1].isdigit() and int(target[3:]) >= 90 else target
+    return compiled.ptx, dither_kernels.kernels()[name].elements, 0
 
 
 def table(rows: Sequence[tuple[str, str, Report | str]]) -> str:

@@ -1,14 +1,17 @@
-"""dither's own operators, `dither.quantize` and `dither.rms_norm`.
+"""dither's own operators, `dither.quantize` and `dither.rms_norm`; where a build has none, the tile kernels of
+dither_kernels.py, compiled for the CPU.
 
-This module is the only one of the benchmarks that knows how those are called.
+This module is the only one of the benchmarks that knows how the operators are called.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 
 import numpy as np
 
+from benchmarks import limit
 from benchmarks.operators import EPS, ROUND_INTERMEDIATE, Case
 from benchmarks.peers import Prepared, Unavailable, as_bytes
 
@@ -41,13 +44,37 @@ def _parts(result: object) -> list[object]:
     return [result.data, result.scale]
 
 
+def _tile_kernel(case: Case) -> Prepared:
+    from benchmarks import dither_kernels
+
+    op = case.operator
+    short = op.format.removesuffix("_e4m3")
+    name = {"quantize": short, "both": f"{short}_both", "rms_norm": f"rms_norm_{short}"}[op.kind]
+    out = {name: limit.empty(shape) for name, shape in op.outputs(case.rows, case.cols).items()}
+    arrays: dict[str, np.ndarray] = {"x": case.x}
+    if op.kind == "both":
+        arrays |= {"row_q": out["q"], "row_scale": out["scale"], "col_q": out["col_q"], "col_scale": out["col_scale"]}
+    else:
+        arrays |= {"q": out["q"], "scale": out["scale"]}
+    if op.kind == "rms_norm":
+        arrays["gamma"] = case.gamma
+    if op.format == "nvfp4":
+        arrays["tensor_amax"] = np.array(case.amax, np.float32)
+    call = functools.partial(dither_kernels.run, name, arrays, case.cols)
+    try:
+        call()
+    except dither_kernels.dither.CompileError as error:
+        raise Unavailable(str(error).splitlines()[0]) from error
+    return Prepared(call, lambda: out)
+
+
 def prepare(case: Case, threads: int) -> Prepared:
     dither, op = _module(), case.operator
     name = "rms_norm" if op.kind == "rms_norm" else "quantize"
     function = getattr(dither, name, None)
     format = getattr(dither, FORMATS[op.format], None)
     if function is None or format is None:
-        raise Unavailable(f"dither has no {name if function is None else FORMATS[op.format]}")
+        return _tile_kernel(case)
     accepted = inspect.signature(function).parameters
     options: dict[str, object] = {"layout": "both" if op.kind == "both" else "rowwise"}
     if op.format == "nvfp4":
