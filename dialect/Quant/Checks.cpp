@@ -18,7 +18,7 @@ template <typename T> static std::string printed(T t) {
   os << t;
   return text;
 }
-std::string str(Type type) { return printed(type); }
+std::string str(Type type) { return "'" + printed(type) + "'"; }
 std::string str(Attribute attr) { return printed(attr); }
 
 std::string str(ArrayRef<int64_t> shape) {

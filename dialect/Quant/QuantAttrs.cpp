@@ -193,7 +193,7 @@ Attribute LayoutAttr::parse(AsmParser &p, Type) {
     return {};
   auto layout = layout::RepeatedLayout::parse(text);
   if (!layout) {
-    p.emitError(loc, layout.message());
+    p.emitError(loc, layout.message()); // LA1
     return {};
   }
   return get(p.getContext(), *layout);
@@ -202,15 +202,19 @@ Attribute LayoutAttr::parse(AsmParser &p, Type) {
 LogicalResult
 LayoutAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elem,
                            function_ref<InFlightDiagnostic()> emitError) const {
-  std::vector<int64_t> covered = getLayout().shape();
+  std::vector<int64_t> covered = getLayout().shape(); // LA2 to LA4
   if (covered.size() != shape.size())
     return emitError() << "layout of rank " << covered.size()
                        << " on a tensor of rank " << shape.size();
-  for (auto [d, extent] : llvm::enumerate(shape))
+  for (auto [d, extent] : llvm::enumerate(shape)) {
+    if (ShapedType::isDynamic(extent))
+      return emitError() << "layout on a tensor with dynamic dimension " << d
+                         << ", expected a static shape";
     if (covered[d] < extent)
       return emitError() << "layout covers " << covered[d]
                          << " elements of dimension " << d
                          << ", expected at least " << extent;
+  }
   return success();
 }
 

@@ -109,8 +109,8 @@ template <typename Op> static LogicalResult verifyCast(Op op, unsigned bits) {
   FormatAttr format = op.getFormat();
   if (format.getElem().getIntOrFloatBitWidth() != bits)
     return Where(op).fail("format " + format.getName() + " has elements of " +
-                          str(format.getElem()) + ", expected a " +
-                          Twine(bits) + "-bit type");
+                          str(format.getElem()) + ", expected " + Twine(bits) +
+                          " bits");
   if (failed(checkInferred(op, {"result"})))
     return failure();
   return checkScaled(op, op.getSource().getType());

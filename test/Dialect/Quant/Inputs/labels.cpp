@@ -1,0 +1,1 @@
+// AA1, and AA1 to AA4

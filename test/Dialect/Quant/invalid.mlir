@@ -1,0 +1,1012 @@
+// One case for each constraint of dialect/Quant/Semantics.md; every case starts
+// with its label, and semantics-labels.test compares the two.
+// RUN: dither-opt %s --split-input-file --verify-diagnostics
+
+// FO1: the name of a format is known
+// expected-error @+1 {{unknown format 'nvfp5', expected one of nvfp4, mxfp4, mxfp8_e4m3, mxfp8_e5m2}}
+func.func private @f() attributes {a = #quant.format<nvfp5>}
+
+// -----
+// FO2: a scale rounding is chosen for E8M0 scales only
+// expected-error @+1 {{found scale_rounding = floor for 'nvfp4', which has scales of 'f8E4M3FN', expected it for f8E8M0FNU scales only}}
+func.func private @f() attributes {a = #quant.format<nvfp4, scale_rounding = floor>}
+
+// -----
+// FO3: an order is chosen for formats with a tensor scale only
+// expected-error @+1 {{found order = div6_div for 'mxfp4', which has no tensor scale, expected it for formats with one only}}
+func.func private @f() attributes {a = #quant.format<mxfp4, order = div6_div>}
+
+// -----
+// FO4: there are no other options
+// expected-error @+1 {{unknown option 'block', expected scale_rounding or order}}
+func.func private @f() attributes {a = #quant.format<mxfp4, block = 16>}
+
+// -----
+// FO5: an option is given once
+// expected-error @+1 {{option 'scale_rounding' is given twice}}
+func.func private @f() attributes {a = #quant.format<mxfp4, scale_rounding = ceil, scale_rounding = even>}
+
+// -----
+// FO5: an option is given once, also where it says what holds anyway
+// expected-error @+1 {{option 'order' is given twice}}
+func.func private @f() attributes {a = #quant.format<nvfp4, order = te, order = te>}
+
+// -----
+// FO6: options have the values listed
+// expected-error @+1 {{found scale_rounding = up, expected rceil, floor, ceil or even}}
+func.func private @f() attributes {a = #quant.format<mxfp4, scale_rounding = up>}
+
+// -----
+// FO6: options have the values listed
+// expected-error @+1 {{found order = div6, expected te, div6_mul or div6_div}}
+func.func private @f() attributes {a = #quant.format<nvfp4, order = div6>}
+
+// -----
+// FO6: a value is a keyword
+// expected-error @+1 {{expected valid keyword}}
+func.func private @f() attributes {a = #quant.format<mxfp4, scale_rounding = 1>}
+
+// -----
+// LA1: the text of a layout is well formed
+// expected-error @+1 {{expected reg, lane}}
+func.func private @f() attributes {a = #quant.layout<"(4,32) regs=[(1,0)]">}
+
+// -----
+// LA1: the text of a layout is well formed
+// expected-error @+1 {{expected '('}}
+func.func private @f() attributes {a = #quant.layout<"">}
+
+// -----
+// LA2: a layout has the rank of its tensor
+// expected-error @+1 {{layout of rank 1 on a tensor of rank 2}}
+func.func private @f(tensor<4x32xf32, #quant.layout<"(32) lane=[(1),(2),(4),(8),(16)]">>)
+
+// -----
+// LA3: a layout covers its tensor
+// expected-error @+1 {{layout covers 32 elements of dimension 0, expected at least 33}}
+func.func private @f(tensor<33xf32, #quant.layout<"(32) lane=[(1),(2),(4),(8),(16)]">>)
+
+// -----
+// LA4: a tensor with a layout has a static shape
+// expected-error @+1 {{layout on a tensor with dynamic dimension 0, expected a static shape}}
+func.func private @f(tensor<?xf32, #quant.layout<"(32) lane=[(1),(2),(4),(8),(16)]">>)
+
+// -----
+// PR1: a grid has the dimensions x, y and z
+func.func @f() {
+  // expected-error @+2 {{expected ::dither::quant::Dim to be one of: x, y, z}}
+  // expected-error @+2 {{failed to parse Quant_DimAttr}}
+  %0 = quant.program_id w
+  return
+}
+
+// -----
+// ME1: tiles in memory have rank 0, 1 or 2
+func.func @f(%m: memref<2x2x2xf32>, %i: index) {
+  // expected-error @+1 {{'quant.load' op tile has rank 3, expected at most 2}}
+  %0 = quant.load %m[%i, %i, %i] : memref<2x2x2xf32> -> tensor<2x2x2xf32>
+  return
+}
+
+// -----
+// ME2: the tile has the rank of the memref
+func.func @f(%m: memref<8x8xf32>, %i: index) {
+  // expected-error @+1 {{'quant.load' op tile has rank 1, expected 2, the rank of the memref}}
+  %0 = quant.load %m[%i, %i] : memref<8x8xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+// ME2: the memref has a rank
+func.func @f(%m: memref<*xf32>, %i: index) {
+  // expected-error @+1 {{invalid kind of type specified: expected builtin.memref, but found 'memref<*xf32>'}}
+  %0 = quant.load %m[%i] : memref<*xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+// ME2: the memref has a rank, generic form
+func.func @f(%m: memref<*xf32>, %i: index) {
+  // expected-error @+1 {{operand #0 must be memref of any type values, but got 'memref<*xf32>'}}
+  %0 = "quant.load"(%m, %i) : (memref<*xf32>, index) -> tensor<8xf32>
+  return
+}
+
+// -----
+// ME2: the tile has a rank
+func.func @f(%m: memref<8xf32>, %i: index) {
+  // expected-error @+1 {{result #0 must be ranked tensor of any type values, but got 'tensor<*xf32>'}}
+  %0 = "quant.load"(%m, %i) : (memref<8xf32>, index) -> tensor<*xf32>
+  return
+}
+
+// -----
+// ME3: there is an index for each dimension
+func.func @f(%m: memref<8x8xf32>, %t: tensor<8x8xf32>, %i: index) {
+  // expected-error @+1 {{'quant.store' op found 1 indices, expected 2, the rank of the memref}}
+  quant.store %t, %m[%i] : tensor<8x8xf32>, memref<8x8xf32>
+  return
+}
+
+// -----
+// ME3: there is an index for each dimension
+func.func @f(%m: memref<f32>, %i: index) {
+  // expected-error @+1 {{'quant.load' op found 1 indices, expected 0, the rank of the memref}}
+  %0 = quant.load %m[%i] : memref<f32> -> tensor<f32>
+  return
+}
+
+// -----
+// ME4: the tile has the element type of the memref
+func.func @f(%m: memref<8xf32>, %t: tensor<8xbf16>, %i: index) {
+  // expected-error @+1 {{'quant.store' op tile has element type 'bf16', expected 'f32', that of the memref}}
+  quant.store %t, %m[%i] : tensor<8xbf16>, memref<8xf32>
+  return
+}
+
+// -----
+// ME5: tiles have a static shape
+func.func @f(%m: memref<8x8xf32>, %i: index) {
+  // expected-error @+1 {{'quant.load' op tile has shape [?, 8], expected a static shape}}
+  %0 = quant.load %m[%i, %i] : memref<8x8xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+// ME6: tiles have elements
+func.func @f(%m: memref<8x8xf32>, %i: index) {
+  // expected-error @+1 {{'quant.load' op tile has shape [4, 0], expected no empty dimension}}
+  %0 = quant.load %m[%i, %i] : memref<8x8xf32> -> tensor<4x0xf32>
+  return
+}
+
+// -----
+// ME7: elements of the last dimension are adjacent
+func.func @f(%m: memref<8x8xf32, strided<[1, 8]>>, %i: index) {
+  // expected-error @+1 {{'quant.load' op memref has stride 8 along its last dimension, expected 1}}
+  %0 = quant.load %m[%i, %i] : memref<8x8xf32, strided<[1, 8]>> -> tensor<4x4xf32>
+  return
+}
+
+// -----
+// ME7: elements of the last dimension are known to be adjacent
+func.func @f(%m: memref<8xf32, strided<[?]>>, %t: tensor<4xf32>, %i: index) {
+  // expected-error @+1 {{'quant.store' op memref has stride ? along its last dimension, expected 1}}
+  quant.store %t, %m[%i] : tensor<4xf32>, memref<8xf32, strided<[?]>>
+  return
+}
+
+// -----
+// ME7: a memref has strides
+func.func @f(%m: memref<8xf32, affine_map<(d0) -> (d0 floordiv 2)>>, %i: index) {
+  // expected-error @+1 {{'quant.load' op memref has layout affine_map<(d0) -> (d0 floordiv 2)>, expected strides}}
+  %0 = quant.load %m[%i] : memref<8xf32, affine_map<(d0) -> (d0 floordiv 2)>> -> tensor<4xf32>
+  return
+}
+
+// -----
+// ST1: there is a valid extent for each dimension, or none
+func.func @f(%m: memref<8x8xf32>, %t: tensor<8x8xf32>, %i: index) {
+  // expected-error @+1 {{'quant.store' op found 1 valid extents, expected 2, the rank of the memref}}
+  quant.store %t, %m[%i, %i] valid [%i] : tensor<8x8xf32>, memref<8x8xf32>
+  return
+}
+
+// -----
+// ST2: tiles in the 128x4 order have rank 2
+func.func @f(%m: memref<512xf8E4M3FN>, %t: tensor<512xf8E4M3FN>, %i: index) {
+  // expected-error @+1 {{'quant.store' op swizzle_128x4 of a tile of rank 1, expected rank 2}}
+  quant.store %t, %m[%i] {scale_layout = #quant.scale_layout<swizzle_128x4>} : tensor<512xf8E4M3FN>, memref<512xf8E4M3FN>
+  return
+}
+
+// -----
+// ST3: what is stored in the 128x4 order is a byte
+func.func @f(%m: memref<128x4xf32>, %t: tensor<128x4xf32>, %i: index) {
+  // expected-error @+1 {{'quant.store' op swizzle_128x4 of a tile of 'f32', expected f8E4M3FN or f8E8M0FNU}}
+  quant.store %t, %m[%i, %i] {scale_layout = #quant.scale_layout<swizzle_128x4>} : tensor<128x4xf32>, memref<128x4xf32>
+  return
+}
+
+// -----
+// ST4: the memref of a swizzled store is padded
+func.func @f(%m: memref<100x4xf8E4M3FN>, %t: tensor<128x4xf8E4M3FN>, %i: index) {
+  // expected-error @+1 {{'quant.store' op swizzle_128x4 into dimension 0 of extent 100 of the memref, expected a multiple of 128}}
+  quant.store %t, %m[%i, %i] {scale_layout = #quant.scale_layout<swizzle_128x4>} : tensor<128x4xf8E4M3FN>, memref<100x4xf8E4M3FN>
+  return
+}
+
+// -----
+// ST4: the memref of a swizzled store is padded
+func.func @f(%m: memref<?x6xf8E8M0FNU>, %t: tensor<128x4xf8E8M0FNU>, %i: index) {
+  // expected-error @+1 {{'quant.store' op swizzle_128x4 into dimension 1 of extent 6 of the memref, expected a multiple of 4}}
+  quant.store %t, %m[%i, %i] {scale_layout = #quant.scale_layout<swizzle_128x4>} : tensor<128x4xf8E8M0FNU>, memref<?x6xf8E8M0FNU>
+  return
+}
+
+// -----
+// ST5: scales are stored linearly or in the 128x4 order
+func.func @f(%m: memref<128x4xf8E4M3FN>, %t: tensor<128x4xf8E4M3FN>, %i: index) {
+  // expected-error @+2 {{expected ::dither::quant::ScaleLayout to be one of: linear, swizzle_128x4}}
+  // expected-error @+1 {{failed to parse}}
+  quant.store %t, %m[%i, %i] {scale_layout = #quant.scale_layout<swizzle>} : tensor<128x4xf8E4M3FN>, memref<128x4xf8E4M3FN>
+  return
+}
+
+// -----
+// AM1: atomic maxima are of f32
+func.func @f(%m: memref<8xi32>, %t: tensor<8xi32>, %i: index) {
+  // expected-error @+1 {{'quant.atomic_max' op operand #0 must be ranked tensor of 32-bit float values, but got 'tensor<8xi32>'}}
+  quant.atomic_max %t, %m[%i] : tensor<8xi32>, memref<8xi32>
+  return
+}
+
+// -----
+// BC1: a broadcast keeps the element type
+func.func @f(%x: f32) {
+  // expected-error @+1 {{'quant.broadcast' op source has element type 'f32', expected 'i32', that of the result}}
+  %0 = quant.broadcast %x : f32 -> tensor<4xi32>
+  return
+}
+
+// -----
+// BC2: a broadcast keeps the rank, but for rank 0
+func.func @f(%x: tensor<128xf32>) {
+  // expected-error @+1 {{'quant.broadcast' op source has rank 1, expected 0 or 2, the rank of the result}}
+  %0 = quant.broadcast %x : tensor<128xf32> -> tensor<4x128xf32>
+  return
+}
+
+// -----
+// BC3: a broadcast repeats unit dimensions
+func.func @f(%x: tensor<2x1xf32>) {
+  // expected-error @+1 {{'quant.broadcast' op source has shape [2, 1], expected dimension 0 to be 1 or that of the result, [4, 128]}}
+  %0 = quant.broadcast %x : tensor<2x1xf32> -> tensor<4x128xf32>
+  return
+}
+
+// -----
+// BC3: a dimension that is not known is not known to be repeated
+func.func @f(%x: tensor<?x1xf32>) {
+  // expected-error @+1 {{'quant.broadcast' op source has shape [?, 1], expected dimension 0 to be 1 or that of the result, [4, 128]}}
+  %0 = quant.broadcast %x : tensor<?x1xf32> -> tensor<4x128xf32>
+  return
+}
+
+// -----
+// BC4: a scalar that is repeated is f32, i32 or i1
+func.func @f(%x: index) {
+  // expected-error @+1 {{'quant.broadcast' op operand #0 must be ranked tensor of any type values or 32-bit float or 32-bit signless integer or 1-bit signless integer, but got 'index'}}
+  %0 = quant.broadcast %x : index -> tensor<4xindex>
+  return
+}
+
+// -----
+// RS1: a reshape keeps the element type
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'quant.reshape' op source has element type 'f32', expected 'i32', that of the result}}
+  %0 = quant.reshape %x : tensor<4xf32> -> tensor<4x1xi32>
+  return
+}
+
+// -----
+// RS2: a reshape inserts or drops unit dimensions
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{'quant.reshape' op source has shape [4, 8] and the result [8, 4], expected them to differ in unit dimensions only}}
+  %0 = quant.reshape %x : tensor<4x8xf32> -> tensor<8x4xf32>
+  return
+}
+
+// -----
+// TR1: a tile that is transposed has rank 2
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'quant.transpose' op source has rank 1, expected 2}}
+  %0 = quant.transpose %x : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+// TR2: the dimensions are exchanged
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{'quant.transpose' op result has shape [4, 8], expected [8, 4]}}
+  %0 = quant.transpose %x : tensor<4x8xf32> -> tensor<4x8xf32>
+  return
+}
+
+// -----
+// TR2: the element type stays
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{'quant.transpose' op result has element type 'bf16', expected 'f32'}}
+  %0 = quant.transpose %x : tensor<4x8xf32> -> tensor<8x4xbf16>
+  return
+}
+
+// -----
+// IO1: index ramps have a static shape
+func.func @f() {
+  // expected-error @+1 {{'quant.iota' op result has shape [?, 8], expected a static shape}}
+  %0 = quant.iota dim 1 : tensor<?x8xi32>
+  return
+}
+
+// -----
+// IO2: the dimension exists
+func.func @f() {
+  // expected-error @+1 {{'quant.iota' op dim 2 is out of range, expected 0 to 1 for a tensor of rank 2}}
+  %0 = quant.iota dim 2 : tensor<4x8xi32>
+  return
+}
+
+// -----
+// IO2: the dimension exists: there is none
+func.func @f() {
+  // expected-error @+1 {{'quant.iota' op dim 0 of a tensor of rank 0, expected rank 1 or more}}
+  %0 = quant.iota dim 0 : tensor<i32>
+  return
+}
+
+// -----
+// IO3: indices are i32
+func.func @f() {
+  // expected-error @+1 {{'quant.iota' op result #0 must be ranked tensor of 32-bit signless integer values, but got 'tensor<4xindex>'}}
+  %0 = quant.iota dim 0 : tensor<4xindex>
+  return
+}
+
+// -----
+// RE1: the reduced dimension exists
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{'quant.reduce' op axis 2 is out of range, expected 0 to 1 for a tensor of rank 2}}
+  %0 = quant.reduce sum %x axis 2 : tensor<4x8xf32> -> tensor<4x1xf32>
+  return
+}
+
+// -----
+// RE1: dimensions are not counted from the end
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{'quant.reduce' op axis -1 is out of range, expected 0 to 1 for a tensor of rank 2}}
+  %0 = quant.reduce sum %x axis -1 : tensor<4x8xf32> -> tensor<4x1xf32>
+  return
+}
+
+// -----
+// RE1: a tensor of rank 0 has none
+func.func @f(%x: tensor<f32>) {
+  // expected-error @+1 {{'quant.reduce' op axis 0 of a tensor of rank 0, expected rank 1 or more}}
+  %0 = quant.reduce amax %x axis 0 : tensor<f32> -> tensor<f32>
+  return
+}
+
+// -----
+// RE1: an axis is an i64
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{'quant.reduce' op attribute 'axis' failed to satisfy constraint: 64-bit signless integer attribute}}
+  %0 = "quant.reduce"(%x) <{axis = 1 : i128, kind = #quant<reduce_kind sum>}> : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  return
+}
+
+// -----
+// RE1: an axis is given
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{'quant.reduce' op requires attribute 'axis'}}
+  %0 = "quant.reduce"(%x) <{kind = #quant<reduce_kind sum>}> : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  return
+}
+
+// -----
+// RE2: the reduced dimension has an element
+func.func @f(%x: tensor<4x0xf32>) {
+  // expected-error @+1 {{'quant.reduce' op dimension 1 is empty, expected an element to reduce}}
+  %0 = quant.reduce max %x axis 1 : tensor<4x0xf32> -> tensor<4x1xf32>
+  return
+}
+
+// -----
+// RE3: count is 1 to the extent
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{'quant.reduce' op count is 9, expected 1 to 8, the extent of dimension 1}}
+  %0 = quant.reduce sum %x axis 1 {count = 9} : tensor<4x8xf32> -> tensor<4x1xf32>
+  return
+}
+
+// -----
+// RE3: count is at least 1
+func.func @f(%x: tensor<4x?xf32>) {
+  // expected-error @+1 {{'quant.reduce' op count is 0, expected at least 1}}
+  %0 = quant.reduce sum %x axis 1 {count = 0} : tensor<4x?xf32> -> tensor<4x1xf32>
+  return
+}
+
+// -----
+// RE4: the kinds are sum, max, min and amax
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{expected ::dither::quant::ReduceKind to be one of: sum, max, min, amax}}
+  // expected-error @+1 {{failed to parse}}
+  %0 = quant.reduce mul %x axis 1 : tensor<4x8xf32> -> tensor<4x1xf32>
+  return
+}
+
+// -----
+// RE5: reductions are of f32
+func.func @f(%x: tensor<4x8xbf16>) {
+  // expected-error @+1 {{'quant.reduce' op operand #0 must be ranked tensor of 32-bit float values, but got 'tensor<4x8xbf16>'}}
+  %0 = quant.reduce sum %x axis 1 : tensor<4x8xbf16> -> tensor<4x1xf32>
+  return
+}
+
+// -----
+// RE5: reductions are of tensors with a rank
+func.func @f(%x: tensor<*xf32>) {
+  // expected-error @+1 {{'quant.reduce' op operand #0 must be ranked tensor of 32-bit float values, but got 'tensor<*xf32>'}}
+  %0 = "quant.reduce"(%x) <{axis = 1, kind = #quant<reduce_kind sum>}> : (tensor<*xf32>) -> tensor<4x1xf32>
+  return
+}
+
+// -----
+// RE6: the reduced dimension stays, with extent 1
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{'quant.reduce' op result has shape [4], expected [4, 1]}}
+  %0 = quant.reduce sum %x axis 1 : tensor<4x8xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+// BL1: a block has an extent for each dimension
+func.func @f(%x: tensor<4x16xf32>) {
+  // expected-error @+1 {{'quant.block_reduce' op block has 1 extents, expected 2, the rank of the source}}
+  %0 = quant.block_reduce amax %x block [16] : tensor<4x16xf32> -> tensor<4x1xf32>
+  return
+}
+
+// -----
+// BL1: a block has an extent for each dimension
+func.func @f(%x: tensor<4x16xf32>) {
+  // expected-error @+1 {{'quant.block_broadcast' op block has 0 extents, expected 2, the rank of the source}}
+  %0 = quant.block_broadcast %x block [] : tensor<4x16xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+// BL2: extents of blocks are positive powers of two
+func.func @f(%x: tensor<4x24xf32>) {
+  // expected-error @+1 {{'quant.block_reduce' op block extent is 12, expected a positive power of two}}
+  %0 = quant.block_reduce amax %x block [1, 12] : tensor<4x24xf32> -> tensor<4x2xf32>
+  return
+}
+
+// -----
+// BL2: extents of blocks are positive powers of two
+func.func @f(%x: tensor<4x24xf32>) {
+  // expected-error @+1 {{'quant.block_reduce' op block extent is 0, expected a positive power of two}}
+  %0 = quant.block_reduce amax %x block [1, 0] : tensor<4x24xf32> -> tensor<4x2xf32>
+  return
+}
+
+// -----
+// BL2: extents of blocks are positive powers of two
+func.func @f(%x: tensor<4x24xf32>) {
+  // expected-error @+1 {{'quant.block_broadcast' op block extent is -9223372036854775808, expected a positive power of two}}
+  %0 = quant.block_broadcast %x block [1, -9223372036854775808] : tensor<4x24xf32> -> tensor<4x2xf32>
+  return
+}
+
+// -----
+// BR1: blocks divide the tile
+func.func @f(%x: tensor<4x24xf32>) {
+  // expected-error @+1 {{'quant.block_reduce' op block of 16 does not divide dimension 1 of extent 24 of the source}}
+  %0 = quant.block_reduce amax %x block [1, 16] : tensor<4x24xf32> -> tensor<4x2xf32>
+  return
+}
+
+// -----
+// BR2: blocks are not summed
+func.func @f(%x: tensor<4x32xf32>) {
+  // expected-error @+1 {{'quant.block_reduce' op kind is sum, expected max, min or amax: block sums have no canonical order}}
+  %0 = quant.block_reduce sum %x block [1, 16] : tensor<4x32xf32> -> tensor<4x2xf32>
+  return
+}
+
+// -----
+// BR3: the result has an element for each block
+func.func @f(%x: tensor<4x32xf32>) {
+  // expected-error @+1 {{'quant.block_reduce' op result has shape [4, 1], expected [4, 2]}}
+  %0 = quant.block_reduce amax %x block [1, 16] : tensor<4x32xf32> -> tensor<4x1xf32>
+  return
+}
+
+// -----
+// BB1: extents stay below 2^63
+func.func @f(%x: tensor<4x32xf32>) {
+  // expected-error @+1 {{'quant.block_broadcast' op block of 4611686018427387904 makes dimension 1 larger than an index}}
+  %0 = quant.block_broadcast %x block [1, 4611686018427387904] : tensor<4x32xf32> -> tensor<4x32xf32>
+  return
+}
+
+// -----
+// BB2: the result has a block for each element
+func.func @f(%x: tensor<4x2xf32>) {
+  // expected-error @+1 {{'quant.block_broadcast' op result has shape [4, 16], expected [4, 32]}}
+  %0 = quant.block_broadcast %x block [1, 16] : tensor<4x2xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+// EL1: an elementwise conversion keeps the layout
+func.func @f(%x: tensor<32xf32, #quant.layout<"(32) lane=[(1),(2),(4),(8),(16)]">>) {
+  // expected-error @+1 {{'quant.encode' op source has layout #quant.layout<"(32) lane=[(1),(2),(4),(8),(16)]"> and the result #quant.layout<"(32) reg=[(1)] lane=[(2),(4),(8),(16)]">, expected the same}}
+  %0 = quant.encode %x : tensor<32xf32, #quant.layout<"(32) lane=[(1),(2),(4),(8),(16)]">> -> tensor<32xf8E4M3FN, #quant.layout<"(32) reg=[(1)] lane=[(2),(4),(8),(16)]">>
+  return
+}
+
+// -----
+// EL1: an elementwise conversion keeps the layout
+func.func @f(%x: tensor<2xf8E5M2, #quant.layout<"(2) lane=[(1)]">>) {
+  // expected-error @+1 {{'quant.decode' op source has layout #quant.layout<"(2) lane=[(1)]"> and the result #quant.layout<"(2) reg=[(1)]">, expected the same}}
+  %0 = quant.decode %x : tensor<2xf8E5M2, #quant.layout<"(2) lane=[(1)]">> -> tensor<2xf32, #quant.layout<"(2) reg=[(1)]">>
+  return
+}
+
+// -----
+// EL1: an elementwise conversion keeps the layout
+func.func @f(%x: tensor<2xf8E8M0FNU, #quant.layout<"(2) lane=[(1)]">>) {
+  // expected-error @+1 {{'quant.e8m0_inverse' op source has layout #quant.layout<"(2) lane=[(1)]"> and the result #quant.layout<"(2) reg=[(1)]">, expected the same}}
+  %0 = quant.e8m0_inverse %x : tensor<2xf8E8M0FNU, #quant.layout<"(2) lane=[(1)]">> -> tensor<2xf32, #quant.layout<"(2) reg=[(1)]">>
+  return
+}
+
+// -----
+// EL2: an elementwise conversion keeps the shape
+func.func @f(%x: tensor<4x16xf32>) {
+  // expected-error @+1 {{'quant.encode' op all non-scalar operands/results must have the same shape and base type}}
+  %0 = quant.encode %x : tensor<4x16xf32> -> tensor<4x8xf8E4M3FN>
+  return
+}
+
+// -----
+// EN1: E8M0 needs a mode
+func.func @f(%x: tensor<4x16xf32>) {
+  // expected-error @+1 {{'quant.encode' op has no mode, expected rceil or floor for f8E8M0FNU}}
+  %0 = quant.encode %x : tensor<4x16xf32> -> tensor<4x16xf8E8M0FNU>
+  return
+}
+
+// -----
+// EN2: other formats have no mode
+func.func @f(%x: tensor<4x16xf32>) {
+  // expected-error @+1 {{'quant.encode' op has mode rceil for 'f4E2M1FN', expected a mode for f8E8M0FNU only}}
+  %0 = quant.encode %x {mode = #quant.e8m0_mode<rceil>} : tensor<4x16xf32> -> tensor<4x16xf4E2M1FN>
+  return
+}
+
+// -----
+// EN3: f32 becomes a narrow type
+func.func @f(%x: tensor<4x16xf32>) {
+  // expected-error @+1 {{'quant.encode' op result #0 must be ranked tensor of f4E2M1FN type or f8E4M3FN type or f8E5M2 type or f8E8M0FNU type values, but got 'tensor<4x16xbf16>'}}
+  %0 = quant.encode %x : tensor<4x16xf32> -> tensor<4x16xbf16>
+  return
+}
+
+// -----
+// EN3: what is encoded is f32
+func.func @f(%x: tensor<4x16xbf16>) {
+  // expected-error @+1 {{'quant.encode' op operand #0 must be ranked tensor of 32-bit float values, but got 'tensor<4x16xbf16>'}}
+  %0 = quant.encode %x : tensor<4x16xbf16> -> tensor<4x16xf8E4M3FN>
+  return
+}
+
+// -----
+// EN4: the modes are rceil and floor
+func.func @f(%x: tensor<4x16xf32>) {
+  // expected-error @+2 {{expected ::dither::quant::E8M0Mode to be one of: rceil, floor}}
+  // expected-error @+1 {{failed to parse}}
+  %0 = quant.encode %x {mode = #quant.e8m0_mode<even>} : tensor<4x16xf32> -> tensor<4x16xf8E8M0FNU>
+  return
+}
+
+// -----
+// DE1: a narrow type becomes f32
+func.func @f(%x: tensor<4x16xbf16>) {
+  // expected-error @+1 {{'quant.decode' op operand #0 must be ranked tensor of f4E2M1FN type or f8E4M3FN type or f8E5M2 type or f8E8M0FNU type values, but got 'tensor<4x16xbf16>'}}
+  %0 = quant.decode %x : tensor<4x16xbf16> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+// DE1: a narrow type becomes f32
+func.func @f(%x: tensor<4xf4E2M1FN>) {
+  // expected-error @+1 {{'quant.decode' op result #0 must be ranked tensor of 32-bit float values, but got 'tensor<4xbf16>'}}
+  %0 = quant.decode %x : tensor<4xf4E2M1FN> -> tensor<4xbf16>
+  return
+}
+
+// -----
+// EI1: shared exponents are E8M0
+func.func @f(%x: tensor<4xf8E4M3FN>) {
+  // expected-error @+1 {{'quant.e8m0_inverse' op operand #0 must be ranked tensor of f8E8M0FNU type values, but got 'tensor<4xf8E4M3FN>'}}
+  %0 = quant.e8m0_inverse %x : tensor<4xf8E4M3FN> -> tensor<4xf32>
+  return
+}
+
+// -----
+// CL1: only the layout changes
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'quant.convert_layout' op all non-scalar operands/results must have the same shape and base type}}
+  %0 = quant.convert_layout %x : tensor<4xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+// CL1: only the layout changes
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'quant.convert_layout' op requires the same element type for all operands and results}}
+  %0 = quant.convert_layout %x : tensor<4xf32> -> tensor<4xi32>
+  return
+}
+
+// -----
+// BS1: blocks run along a dimension
+func.func @f(%x: tensor<4x32xf32>) {
+  // expected-error @+1 {{'quant.block_scale' op axis 2 is out of range, expected 0 to 1 for a tensor of rank 2}}
+  %0 = quant.block_scale %x axis 2 format <mxfp4> : tensor<4x32xf32> -> tensor<4x1xf8E8M0FNU>
+  return
+}
+
+// -----
+// BS1: dimensions are not counted from the end
+func.func @f(%x: tensor<4x32xf32>, %s: tensor<4x1xf8E8M0FNU>) {
+  // expected-error @+1 {{'quant.cast_fp4' op axis -1 is out of range, expected 0 to 1 for a tensor of rank 2}}
+  %0 = quant.cast_fp4 %x, %s axis -1 format <mxfp4> : tensor<4x32xf32>, tensor<4x1xf8E8M0FNU> -> tensor<4x32xf4E2M1FN>
+  return
+}
+
+// -----
+// BS1: a tensor of rank 0 has no blocks
+func.func @f(%x: tensor<f8E4M3FN>, %s: tensor<f8E8M0FNU>) {
+  // expected-error @+1 {{'quant.dequantize' op axis 0 of a tensor of rank 0, expected rank 1 or more}}
+  %0 = quant.dequantize %x, %s axis 0 format <mxfp8_e4m3> : tensor<f8E4M3FN>, tensor<f8E8M0FNU> -> tensor<f32>
+  return
+}
+
+// -----
+// BS2: blocks divide the axis
+func.func @f(%x: tensor<4x40xf32>) {
+  // expected-error @+1 {{'quant.block_scale' op block of 32 does not divide dimension 1 of extent 40, expected a multiple of 32}}
+  %0 = quant.block_scale %x axis 1 format <mxfp4> : tensor<4x40xf32> -> tensor<4x1xf8E8M0FNU>
+  return
+}
+
+// -----
+// BS2: blocks divide the axis
+func.func @f(%x: tensor<4x40xf32>, %s: tensor<1x40xf8E8M0FNU>) {
+  // expected-error @+1 {{'quant.cast_fp8' op block of 32 does not divide dimension 0 of extent 4, expected a multiple of 32}}
+  %0 = quant.cast_fp8 %x, %s axis 0 format <mxfp8_e5m2> : tensor<4x40xf32>, tensor<1x40xf8E8M0FNU> -> tensor<4x40xf8E5M2>
+  return
+}
+
+// -----
+// BS3: formats with a tensor scale take its amax
+func.func @f(%x: tensor<4x32xf32>) {
+  // expected-error @+1 {{'quant.block_scale' op format nvfp4 has a tensor scale, expected a tensor_amax operand}}
+  %0 = quant.block_scale %x axis 1 format <nvfp4> : tensor<4x32xf32> -> tensor<4x2xf8E4M3FN>
+  return
+}
+
+// -----
+// BS3: formats with a tensor scale take its amax
+func.func @f(%x: tensor<4x32xf32>, %s: tensor<4x2xf8E4M3FN>) {
+  // expected-error @+1 {{'quant.cast_fp4' op format nvfp4 has a tensor scale, expected a tensor_amax operand}}
+  %0 = quant.cast_fp4 %x, %s axis 1 format <nvfp4> : tensor<4x32xf32>, tensor<4x2xf8E4M3FN> -> tensor<4x32xf4E2M1FN>
+  return
+}
+
+// -----
+// BS4: other formats do not
+func.func @f(%x: tensor<4x32xf32>, %g: tensor<f32>) {
+  // expected-error @+1 {{'quant.block_scale' op format mxfp4 has no tensor scale, found a tensor_amax operand}}
+  %0 = quant.block_scale %x, %g axis 1 format <mxfp4> : tensor<4x32xf32>, tensor<f32> -> tensor<4x1xf8E8M0FNU>
+  return
+}
+
+// -----
+// BS5: an amax has rank 0
+func.func @f(%x: tensor<4x32xf32>, %g: tensor<1xf32>) {
+  // expected-error @+1 {{'quant.block_scale' op tensor_amax has rank 1, expected 0}}
+  %0 = quant.block_scale %x, %g axis 1 format <nvfp4> : tensor<4x32xf32>, tensor<1xf32> -> tensor<4x2xf8E4M3FN>
+  return
+}
+
+// -----
+// BS5: an amax is f32
+func.func @f(%x: tensor<4x32xf32>, %g: tensor<bf16>) {
+  // expected-error @+1 {{'quant.block_scale' op operand #1 must be ranked tensor of 32-bit float values, but got 'tensor<bf16>'}}
+  %0 = quant.block_scale %x, %g axis 1 format <nvfp4> : tensor<4x32xf32>, tensor<bf16> -> tensor<4x2xf8E4M3FN>
+  return
+}
+
+// -----
+// BS6: there is a scale for each block
+func.func @f(%x: tensor<4x64xf32>) {
+  // expected-error @+1 {{'quant.block_scale' op scale has shape [4, 4], expected [4, 2]}}
+  %0 = quant.block_scale %x axis 1 format <mxfp4> : tensor<4x64xf32> -> tensor<4x4xf8E8M0FNU>
+  return
+}
+
+// -----
+// BS6: scales have the type of the format
+func.func @f(%x: tensor<4x64xf32>) {
+  // expected-error @+1 {{'quant.block_scale' op scale has element type 'f8E4M3FN', expected 'f8E8M0FNU'}}
+  %0 = quant.block_scale %x axis 1 format <mxfp4> : tensor<4x64xf32> -> tensor<4x2xf8E4M3FN>
+  return
+}
+
+// -----
+// BS6: an extent that is not known gives scales whose extent is not known
+func.func @f(%x: tensor<4x?xf32>) {
+  // expected-error @+1 {{'quant.block_scale' op scale has shape [4, 2], expected [4, ?]}}
+  %0 = quant.block_scale %x axis 1 format <mxfp4> : tensor<4x?xf32> -> tensor<4x2xf8E8M0FNU>
+  return
+}
+
+// -----
+// BS7: values are f32, bf16 or f16
+func.func @f(%x: tensor<4x32xf64>) {
+  // expected-error @+1 {{'quant.block_scale' op operand #0 must be ranked tensor of 32-bit float or bfloat16 type or 16-bit float values, but got 'tensor<4x32xf64>'}}
+  %0 = quant.block_scale %x axis 1 format <mxfp4> : tensor<4x32xf64> -> tensor<4x1xf8E8M0FNU>
+  return
+}
+
+// -----
+// CA1: cast_fp4 takes formats of 4-bit elements
+func.func @f(%x: tensor<4x32xf32>, %s: tensor<4x1xf8E8M0FNU>) {
+  // expected-error @+1 {{'quant.cast_fp4' op format mxfp8_e4m3 has elements of 'f8E4M3FN', expected 4 bits}}
+  %0 = quant.cast_fp4 %x, %s axis 1 format <mxfp8_e4m3> : tensor<4x32xf32>, tensor<4x1xf8E8M0FNU> -> tensor<4x32xf8E4M3FN>
+  return
+}
+
+// -----
+// CA1: cast_fp8 takes formats of 8-bit elements
+func.func @f(%x: tensor<4x32xf32>, %s: tensor<4x1xf8E8M0FNU>) {
+  // expected-error @+1 {{'quant.cast_fp8' op format mxfp4 has elements of 'f4E2M1FN', expected 8 bits}}
+  %0 = quant.cast_fp8 %x, %s axis 1 format <mxfp4> : tensor<4x32xf32>, tensor<4x1xf8E8M0FNU> -> tensor<4x32xf4E2M1FN>
+  return
+}
+
+// -----
+// CA2: there is a scale for each block
+func.func @f(%x: tensor<4x32xf32>, %s: tensor<4x2xf8E8M0FNU>) {
+  // expected-error @+1 {{'quant.cast_fp4' op scale has shape [4, 2], expected [4, 1]}}
+  %0 = quant.cast_fp4 %x, %s axis 1 format <mxfp4> : tensor<4x32xf32>, tensor<4x2xf8E8M0FNU> -> tensor<4x32xf4E2M1FN>
+  return
+}
+
+// -----
+// CA3: scales have the type of the format
+func.func @f(%x: tensor<4x32xf32>, %s: tensor<4x1xf32>) {
+  // expected-error @+1 {{'quant.cast_fp8' op scale has element type 'f32', expected 'f8E8M0FNU'}}
+  %0 = quant.cast_fp8 %x, %s axis 1 format <mxfp8_e4m3> : tensor<4x32xf32>, tensor<4x1xf32> -> tensor<4x32xf8E4M3FN>
+  return
+}
+
+// -----
+// CA4: there is a code for each value
+func.func @f(%x: tensor<4x32xf32>, %s: tensor<4x1xf8E8M0FNU>) {
+  // expected-error @+1 {{'quant.cast_fp4' op result has shape [4, 16], expected [4, 32]}}
+  %0 = quant.cast_fp4 %x, %s axis 1 format <mxfp4> : tensor<4x32xf32>, tensor<4x1xf8E8M0FNU> -> tensor<4x16xf4E2M1FN>
+  return
+}
+
+// -----
+// CA4: codes have the type of the format
+func.func @f(%x: tensor<4x32xf32>, %s: tensor<4x1xf8E8M0FNU>) {
+  // expected-error @+1 {{'quant.cast_fp8' op result has element type 'f8E5M2', expected 'f8E4M3FN'}}
+  %0 = quant.cast_fp8 %x, %s axis 1 format <mxfp8_e4m3> : tensor<4x32xf32>, tensor<4x1xf8E8M0FNU> -> tensor<4x32xf8E5M2>
+  return
+}
+
+// -----
+// DQ1: codes have the type of the format
+func.func @f(%q: tensor<4x32xf8E5M2>, %s: tensor<4x1xf8E8M0FNU>) {
+  // expected-error @+1 {{'quant.dequantize' op source has element type 'f8E5M2', expected 'f8E4M3FN'}}
+  %0 = quant.dequantize %q, %s axis 1 format <mxfp8_e4m3> : tensor<4x32xf8E5M2>, tensor<4x1xf8E8M0FNU> -> tensor<4x32xf32>
+  return
+}
+
+// -----
+// DQ2: there is a scale of the format's type for each block
+func.func @f(%q: tensor<4x32xf4E2M1FN>, %s: tensor<4x1xf8E4M3FN>, %g: tensor<f32>) {
+  // expected-error @+1 {{'quant.dequantize' op scale has shape [4, 1], expected [4, 2]}}
+  %0 = quant.dequantize %q, %s, %g axis 1 format <nvfp4> : tensor<4x32xf4E2M1FN>, tensor<4x1xf8E4M3FN>, tensor<f32> -> tensor<4x32xf32>
+  return
+}
+
+// -----
+// DQ3: there is an f32 for each code
+func.func @f(%q: tensor<4x32xf8E4M3FN>, %s: tensor<4x1xf8E8M0FNU>) {
+  // expected-error @+1 {{'quant.dequantize' op result has shape [32, 4], expected [4, 32]}}
+  %0 = quant.dequantize %q, %s axis 1 format <mxfp8_e4m3> : tensor<4x32xf8E4M3FN>, tensor<4x1xf8E8M0FNU> -> tensor<32x4xf32>
+  return
+}
+
+// -----
+// RN1: rows are those of a tile of rank 2
+func.func @f(%x: tensor<16xf32>, %g: tensor<16xf32>) {
+  // expected-error @+1 {{'quant.rms_norm' op source has rank 1, expected 2}}
+  %0:2 = quant.rms_norm %x, %g {eps = 0.0 : f32} : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>, tensor<1xf32>
+  return
+}
+
+// -----
+// RN2: gamma has an element for each column
+func.func @f(%x: tensor<4x16xf32>, %g: tensor<4xf32>) {
+  // expected-error @+1 {{'quant.rms_norm' op gamma has shape [4], expected [16]}}
+  %0:2 = quant.rms_norm %x, %g {eps = 0.0 : f32} : tensor<4x16xf32>, tensor<4xf32> -> tensor<4x16xf32>, tensor<4x1xf32>
+  return
+}
+
+// -----
+// RN2: gamma has rank 1
+func.func @f(%x: tensor<4x16xf32>, %g: tensor<1x16xf32>) {
+  // expected-error @+1 {{'quant.rms_norm' op gamma has shape [1, 16], expected [16]}}
+  %0:2 = quant.rms_norm %x, %g {eps = 0.0 : f32} : tensor<4x16xf32>, tensor<1x16xf32> -> tensor<4x16xf32>, tensor<4x1xf32>
+  return
+}
+
+// -----
+// RN3: eps is finite and not negative
+func.func @f(%x: tensor<4x16xf32>, %g: tensor<16xf32>) {
+  // expected-error @+1 {{'quant.rms_norm' op eps is -1.000000e+00 : f32, expected a finite number of at least 0}}
+  %0:2 = quant.rms_norm %x, %g {eps = -1.0 : f32} : tensor<4x16xf32>, tensor<16xf32> -> tensor<4x16xf32>, tensor<4x1xf32>
+  return
+}
+
+// -----
+// RN3: eps is finite and not negative
+func.func @f(%x: tensor<4x16xf32>, %g: tensor<16xf32>) {
+  // expected-error @+1 {{'quant.rms_norm' op eps is 0x7FC00000 : f32, expected a finite number of at least 0}}
+  %0:2 = quant.rms_norm %x, %g {eps = 0x7FC00000 : f32} : tensor<4x16xf32>, tensor<16xf32> -> tensor<4x16xf32>, tensor<4x1xf32>
+  return
+}
+
+// -----
+// RN4: a row has an element
+func.func @f(%x: tensor<4x0xf32>, %g: tensor<0xf32>) {
+  // expected-error @+1 {{'quant.rms_norm' op dimension 1 is empty, expected an element to reduce}}
+  %0:2 = quant.rms_norm %x, %g {eps = 0.0 : f32} : tensor<4x0xf32>, tensor<0xf32> -> tensor<4x0xf32>, tensor<4x1xf32>
+  return
+}
+
+// -----
+// RN4: count is 1 to the number of columns
+func.func @f(%x: tensor<4x16xf32>, %g: tensor<16xf32>) {
+  // expected-error @+1 {{'quant.rms_norm' op count is 17, expected 1 to 16, the extent of dimension 1}}
+  %0:2 = quant.rms_norm %x, %g {eps = 0.0 : f32, count = 17} : tensor<4x16xf32>, tensor<16xf32> -> tensor<4x16xf32>, tensor<4x1xf32>
+  return
+}
+
+// -----
+// RN5: the results have the shape of the source, and an element for each row
+func.func @f(%x: tensor<4x16xf32>, %g: tensor<16xf32>) {
+  // expected-error @+1 {{'quant.rms_norm' op rsigma has shape [4], expected [4, 1]}}
+  %0:2 = quant.rms_norm %x, %g {eps = 0.0 : f32} : tensor<4x16xf32>, tensor<16xf32> -> tensor<4x16xf32>, tensor<4xf32>
+  return
+}
+
+// -----
+// RN5: the results have the shape of the source, and an element for each row
+func.func @f(%x: tensor<4x16xf32>, %g: tensor<16xf32>) {
+  // expected-error @+1 {{'quant.rms_norm' op result has shape [16, 4], expected [4, 16]}}
+  %0:2 = quant.rms_norm %x, %g {eps = 0.0 : f32} : tensor<4x16xf32>, tensor<16xf32> -> tensor<16x4xf32>, tensor<4x1xf32>
+  return
+}
+
+// -----
+// SW1: scales in the 128x4 order have rank 2
+func.func @f(%s: tensor<512xf8E8M0FNU>) {
+  // expected-error @+1 {{'quant.swizzle_scales' op source has rank 1, expected 2}}
+  %0 = quant.swizzle_scales %s : tensor<512xf8E8M0FNU> -> tensor<512xf8E8M0FNU>
+  return
+}
+
+// -----
+// SW2: padded extents stay below 2^63
+func.func @f(%s: tensor<1x9223372036854775807xf8E8M0FNU>) {
+  // expected-error @+1 {{'quant.swizzle_scales' op dimension 1 of extent 9223372036854775807 has no padded extent}}
+  %0 = quant.swizzle_scales %s : tensor<1x9223372036854775807xf8E8M0FNU> -> tensor<128x4xf8E8M0FNU>
+  return
+}
+
+// -----
+// SW3: what is in the 128x4 order is a byte
+func.func @f(%s: tensor<128x4xf32>) {
+  // expected-error @+1 {{'quant.swizzle_scales' op source has element type 'f32', expected f8E4M3FN or f8E8M0FNU}}
+  %0 = quant.swizzle_scales %s : tensor<128x4xf32> -> tensor<128x4xf32>
+  return
+}
+
+// -----
+// SW4: the result is padded to multiples of 128 and 4
+func.func @f(%s: tensor<100x9xf8E8M0FNU>) {
+  // expected-error @+1 {{'quant.swizzle_scales' op result has shape [100, 12], expected [128, 12]}}
+  %0 = quant.swizzle_scales %s : tensor<100x9xf8E8M0FNU> -> tensor<100x12xf8E8M0FNU>
+  return
+}
+
+// -----
+// WO1: words hold narrow and 16-bit types
+func.func @f(%v: vector<8xf32>) {
+  // expected-error @+1 {{'quant.encode_words' op elem is 'f32', expected f4E2M1FN, f8E4M3FN, f8E5M2, f8E8M0FNU, bf16 or f16}}
+  %0 = quant.encode_words %v {elem = f32, group = 1} : vector<8xf32> -> vector<8xi32>
+  return
+}
+
+// -----
+// WO1: words hold narrow and 16-bit types
+func.func @f(%v: vector<8xi32>) {
+  // expected-error @+1 {{'quant.decode_words' op elem is 'tensor<4xf32>', expected f4E2M1FN, f8E4M3FN, f8E5M2, f8E8M0FNU, bf16 or f16}}
+  %0 = quant.decode_words %v {elem = tensor<4xf32>, group = 1} : vector<8xi32> -> vector<8xf32>
+  return
+}
+
+// -----
+// WO2: a group fits a word
+func.func @f(%v: vector<8xf32>) {
+  // expected-error @+1 {{'quant.encode_words' op group is 8, expected a power of two up to 4 for codes of 8 bits}}
+  %0 = quant.encode_words %v {elem = f8E4M3FN, group = 8} : vector<8xf32> -> vector<1xi32>
+  return
+}
+
+// -----
+// WO2: a group is a power of two
+func.func @f(%v: vector<3xi32>) {
+  // expected-error @+1 {{'quant.decode_words' op group is 3, expected a power of two up to 8 for codes of 4 bits}}
+  %0 = quant.decode_words %v {elem = f4E2M1FN, group = 3} : vector<3xi32> -> vector<9xf32>
+  return
+}
+
+// -----
+// WO2: a group is positive
+func.func @f(%v: vector<3xi32>) {
+  // expected-error @+1 {{'quant.e8m0_inverse_words' op group is 0, expected a power of two up to 4 for codes of 8 bits}}
+  %0 = quant.e8m0_inverse_words %v {group = 0} : vector<3xi32> -> vector<3xf32>
+  return
+}
+
+// -----
+// WO3: vectors have fixed lengths
+func.func @f(%v: vector<[8]xf32>) {
+  // expected-error @+1 {{'quant.encode_words' op registers are 'vector<[8]xf32>' and words 'vector<[1]xi32>', expected fixed lengths}}
+  %0 = quant.encode_words %v {elem = f4E2M1FN, group = 8} : vector<[8]xf32> -> vector<[1]xi32>
+  return
+}
+
+// -----
+// WO4: a word holds a group of registers
+func.func @f(%v: vector<8xf32>) {
+  // expected-error @+1 {{'quant.encode_words' op registers have shape [8], expected [16], 8 for each word}}
+  %0 = quant.encode_words %v {elem = f4E2M1FN, group = 8} : vector<8xf32> -> vector<2xi32>
+  return
+}
+
+// -----
+// WO4: the lanes of a vector register stay
+func.func @f(%v: vector<2x16xi32>) {
+  // expected-error @+1 {{'quant.decode_words' op registers have shape [16], expected [8, 16], 4 for each word}}
+  %0 = quant.decode_words %v {elem = f8E5M2, group = 4} : vector<2x16xi32> -> vector<16xf32>
+  return
+}
+
+// -----
+// WO5: E8M0 needs a mode
+func.func @f(%v: vector<4xf32>) {
+  // expected-error @+1 {{'quant.encode_words' op has no mode, expected rceil or floor for f8E8M0FNU}}
+  %0 = quant.encode_words %v {elem = f8E8M0FNU, group = 4} : vector<4xf32> -> vector<1xi32>
+  return
+}
+
+// -----
+// WO6: other types have no mode
+func.func @f(%v: vector<4xf32>) {
+  // expected-error @+1 {{'quant.encode_words' op has mode floor for 'bf16', expected a mode for f8E8M0FNU only}}
+  %0 = quant.encode_words %v {elem = bf16, group = 2, mode = #quant.e8m0_mode<floor>} : vector<4xf32> -> vector<2xi32>
+  return
+}
