@@ -71,7 +71,7 @@ func.func @colwise_transposed(%x: tensor<?x512xbf16>) -> tensor<512x?xf8E4M3FN> 
 // CHECK-SAME: quant.grid = [{arg = 3 : i64, dim = 0 : i64, step = 32 : i64}, {arg = 3 : i64, dim = 1 : i64, step = 32 : i64}]
 // CHECK: quant.load %[[G]][] : memref<f32> -> tensor<f32>
 // CHECK: %[[M:.*]] = memref.dim %[[X]], %c0
-// CHECK: quant.store %{{.*}}, %[[S]][%{{.*}}, %c0] valid[%[[M]], %c32] {scale_layout = #quant.scale_layout<swizzle_128x4>}
+// CHECK: quant.store %{{.*}}, %[[S]][%{{.*}}, %c0] valid [%[[M]], %c32] {scale_layout = #quant.scale_layout<swizzle_128x4>}
 func.func @swizzled(%x: tensor<?x512xbf16>, %g: tensor<f32>) -> (tensor<?x512xf4E2M1FN>, tensor<?x32xf8E4M3FN>) {
   %s = quant.block_scale %x, %g axis 1 format <nvfp4> : tensor<?x512xbf16>, tensor<f32> -> tensor<?x32xf8E4M3FN>
   %q = quant.cast_fp4 %x, %s, %g axis 1 format <nvfp4> : tensor<?x512xbf16>, tensor<?x32xf8E4M3FN>, tensor<f32> -> tensor<?x512xf4E2M1FN>
@@ -87,7 +87,7 @@ func.func @swizzled(%x: tensor<?x512xbf16>, %g: tensor<f32>) -> (tensor<?x512xf4
 // CHECK-DAG: %[[M:.*]] = arith.constant 100 : index
 // CHECK-DAG: %[[N:.*]] = arith.constant 6 : index
 // CHECK: quant.load %arg0[{{.*}}] : memref<100x96xbf16> -> tensor<32x128xbf16>
-// CHECK: quant.store %{{.*}}, %arg2[{{.*}}] valid[%[[M]], %[[N]]] {{.*}} : tensor<32x8xf8E4M3FN>, memref<128x8xf8E4M3FN>
+// CHECK: quant.store %{{.*}}, %arg2[{{.*}}] valid [%[[M]], %[[N]]] {{.*}} : tensor<32x8xf8E4M3FN>, memref<128x8xf8E4M3FN>
 func.func @swizzled_padding(%x: tensor<100x96xbf16>, %g: tensor<f32>) -> tensor<128x8xf8E4M3FN> {
   %s = quant.block_scale %x, %g axis 1 format <nvfp4> : tensor<100x96xbf16>, tensor<f32> -> tensor<100x6xf8E4M3FN>
   %z = quant.swizzle_scales %s : tensor<100x6xf8E4M3FN> -> tensor<128x8xf8E4M3FN>
