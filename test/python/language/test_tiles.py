@@ -87,11 +87,11 @@ def reductions(x):
     """
     %c0 = arith.constant 0 : index
     %t = quant.load %x[%c0, %c0] : memref<8x64xf32, strided<[?, 1]>> -> tensor<8x64xf32>
-    %0 = quant.reduce  sum %t axis 1 : tensor<8x64xf32> -> tensor<8x1xf32>
-    %1 = quant.reduce  max %t axis 1 : tensor<8x64xf32> -> tensor<8x1xf32>
+    %0 = quant.reduce sum %t axis 1 : tensor<8x64xf32> -> tensor<8x1xf32>
+    %1 = quant.reduce max %t axis 1 : tensor<8x64xf32> -> tensor<8x1xf32>
     %a = arith.addf %0, %1 : tensor<8x1xf32>
-    %2 = quant.reduce  min %a axis 0 : tensor<8x1xf32> -> tensor<1x1xf32>
-    %3 = quant.reduce  amax %t axis 0 : tensor<8x64xf32> -> tensor<1x64xf32>
+    %2 = quant.reduce min %a axis 0 : tensor<8x1xf32> -> tensor<1x1xf32>
+    %3 = quant.reduce amax %t axis 0 : tensor<8x64xf32> -> tensor<1x64xf32>
     %4 = quant.broadcast %2 : tensor<1x1xf32> -> tensor<1x64xf32>
     %b = arith.mulf %4, %3 : tensor<1x64xf32>
     quant.store %b, %x[%c0, %c0] : tensor<1x64xf32>, memref<8x64xf32, strided<[?, 1]>>
@@ -107,7 +107,7 @@ def reduction_widens(x, y):
     %c0 = arith.constant 0 : index
     %0 = quant.load %y[%c0, %c0] : memref<8x64xbf16, strided<[?, 1]>> -> tensor<8x64xbf16>
     %1 = arith.extf %0 : tensor<8x64xbf16> to tensor<8x64xf32>
-    %2 = quant.reduce  amax %1 axis 1 : tensor<8x64xf32> -> tensor<8x1xf32>
+    %2 = quant.reduce amax %1 axis 1 : tensor<8x64xf32> -> tensor<8x1xf32>
     quant.store %2, %x[%c0, %c0] : tensor<8x1xf32>, memref<8x64xf32, strided<[?, 1]>>
     """
     dl.store(x, (0, 0), dl.amax(dl.load(y, (0, 0), (8, 64)), 1))
@@ -117,7 +117,7 @@ def reduction_of_vector(x):
     """
     %c0 = arith.constant 0 : index
     %0 = quant.load %x[%c0] : memref<64xf32> -> tensor<64xf32>
-    %1 = quant.reduce  sum %0 axis 0 : tensor<64xf32> -> tensor<1xf32>
+    %1 = quant.reduce sum %0 axis 0 : tensor<64xf32> -> tensor<1xf32>
     quant.store %1, %x[%c0] : tensor<1xf32>, memref<64xf32>
     """
     dl.store(x, 0, dl.sum(dl.load(x, 0, 64), 0))
