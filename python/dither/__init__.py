@@ -9,6 +9,7 @@ from .devices import Device, devices, targets
 from .errors import CompileError
 from .formats import MXFP4, MXFP8_E4M3, MXFP8_E5M2, NVFP4, Format
 from .jit import Kernel, jit
+from .ops import ScaledTensor1x, ScaledTensor2x, dequantize, quantize, rms_norm
 from .types import (
     DType,
     ScalarType,
@@ -38,9 +39,12 @@ __all__ = [
     "Format",
     "Kernel",
     "ScalarType",
+    "ScaledTensor1x",
+    "ScaledTensor2x",
     "TensorType",
     "bfloat16",
     "bool_",
+    "dequantize",
     "devices",
     "e8m0",
     "float4_e2m1",
@@ -53,6 +57,8 @@ __all__ = [
     "int64",
     "jit",
     "knobs",
+    "quantize",
+    "rms_norm",
     "targets",
     "view",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -27,6 +28,19 @@ class Device:
     def load(self, image: Any) -> Any:
         """A kernel image made ready to launch here."""
         return self._handle.load(image)
+
+    def allocate(self, nbytes: int) -> int:
+        """The address of uninitialised memory of this device."""
+        return self._handle.allocate(nbytes)
+
+    def release(self, pointer: int) -> None:
+        """Gives memory of `allocate` back."""
+        self._handle.release(pointer)
+
+    def fill_zero(self, pointer: int, nbytes: int) -> None:
+        """Sets memory of this device to zero."""
+        zeros = (ctypes.c_char * nbytes)()
+        self._handle.copy_in(pointer, ctypes.addressof(zeros), nbytes)
 
     def synchronize(self, stream: int = 0) -> None:
         """Waits for what was launched on a stream."""

@@ -182,7 +182,7 @@ def _rowwise(x: np.ndarray, fmt: Format, tensor_amax) -> tuple[np.ndarray, np.nd
             scale = e8m0_floor(b, fmt.emax)
             inv = inverse_e8m0(scale)
         codes = fmt.encode((tiles * inv[:, :, None]).astype(np.float32))
-    return codes.reshape(m, -1)[:, :n], scale
+    return codes.reshape(m, blocks * fmt.block)[:, :n], scale
 
 
 def quantize(x: np.ndarray, name: str, axis: int = 1, tensor_amax=None) -> Quantized:

@@ -12,9 +12,10 @@ from .values import Problem, Scalar, Tile, describe, is_constexpr
 
 
 def _reduction(name: str) -> None:
-    def handler(e: Emitter, t: Any, axis: Any) -> Tile:
+    def handler(e: Emitter, t: Any, axis: Any, count: Any) -> Tile:
         t = e.widen(float_tile(t, "t", name))
-        attrs = {"kind": f"#quant<reduce_kind {name}>", "axis": axis_of(axis, len(t.shape))}
+        axis = axis_of(axis, len(t.shape))
+        attrs = {"kind": f"#quant<reduce_kind {name}>", "axis": axis, "count": _count(count, t.shape[axis])}
         return e.tile("quant.reduce", [t], attrs)
 
     HANDLERS[name] = handler
@@ -22,6 +23,17 @@ def _reduction(name: str) -> None:
 
 for _name in ("sum", "max", "min", "amax"):
     _reduction(_name)
+
+
+def _count(value: Any, extent: int) -> int | None:
+    """How many of `extent` elements take part; None for all."""
+    if value is None or value == extent:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Problem(f"count is {describe(value)}, expected a constexpr integer", "count")
+    if not 1 <= value <= extent:
+        raise Problem(f"count is {value}, expected 1 to {extent}, the extent of the tile", "count")
+    return value
 
 
 def _format(value: Any) -> Format:
@@ -98,7 +110,9 @@ def dequantize(e: Emitter, q: Any, scale: Any, fmt: Any, axis: Any, amax: Any) -
 
 
 @handles("rms_norm")
-def rms_norm(e: Emitter, t: Any, gamma: Any, eps: Any, zero_centered_gamma: Any) -> tuple[Tile, Tile]:
+def rms_norm(
+    e: Emitter, t: Any, gamma: Any, eps: Any, zero_centered_gamma: Any, count: Any
+) -> tuple[Tile, Tile]:
     t = float_tile(t, "t", "rms_norm")
     gamma = float_tile(gamma, "gamma", "rms_norm")
     if len(t.shape) != 2:
@@ -109,6 +123,10 @@ def rms_norm(e: Emitter, t: Any, gamma: Any, eps: Any, zero_centered_gamma: Any)
         raise Problem(f"eps is {describe(eps)}, expected a constexpr number", "eps")
     if not is_constexpr(zero_centered_gamma):
         raise Problem(f"zero_centered_gamma is {describe(zero_centered_gamma)}, expected a constexpr bool")
-    attrs = {"eps": float(eps), "zero_centered_gamma": bool(zero_centered_gamma)}
+    attrs = {
+        "eps": float(eps),
+        "zero_centered_gamma": bool(zero_centered_gamma),
+        "count": _count(count, t.shape[1]),
+    }
     y, rsigma = e.op("quant.rms_norm", [t, gamma], attrs)
     return e.as_tile(y), e.as_tile(rsigma)

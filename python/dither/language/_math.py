@@ -66,20 +66,32 @@ def cdiv(a: Any, b: Any) -> Any:
 
 
 @Builtin
-def sum(t: Any, axis: int) -> Any:
-    """Sums along an axis, which stays with extent 1; float32, in an order fixed by the extent alone."""
+def sum(t: Any, axis: int, count: int | None = None) -> Any:
+    """Sums along an axis, which stays with extent 1; float32, in an order fixed by the extent alone.
+
+    With `count` only that many elements take part.
+    """
 
 
 @Builtin
-def max(t: Any, axis: int) -> Any:
-    """Maxima along an axis, which stays with extent 1; float32. NaN is ignored where there is a number."""
+def max(t: Any, axis: int, count: int | None = None) -> Any:
+    """Maxima along an axis, which stays with extent 1; float32. NaN is ignored where there is a number.
+
+    With `count` only that many elements take part.
+    """
 
 
 @Builtin
-def min(t: Any, axis: int) -> Any:
-    """Minima along an axis, which stays with extent 1; float32. NaN is ignored where there is a number."""
+def min(t: Any, axis: int, count: int | None = None) -> Any:
+    """Minima along an axis, which stays with extent 1; float32. NaN is ignored where there is a number.
+
+    With `count` only that many elements take part.
+    """
 
 
 @Builtin
-def amax(t: Any, axis: int) -> Any:
-    """Maxima of |t| from +0 along an axis, which stays with extent 1; float32. NaN is ignored."""
+def amax(t: Any, axis: int, count: int | None = None) -> Any:
+    """Maxima of |t| from +0 along an axis, which stays with extent 1; float32. NaN is ignored.
+
+    With `count` only that many elements take part.
+    """

@@ -27,9 +27,10 @@ def dequantize(q: Any, scale: Any, fmt: Any, axis: int = 1, amax: Any = None) ->
 
 
 @Builtin
-def rms_norm(t: Any, gamma: Any, eps: float, zero_centered_gamma: bool = False) -> Any:
+def rms_norm(t: Any, gamma: Any, eps: float, zero_centered_gamma: bool = False, count: int | None = None) -> Any:
     """Root-mean-square norm of the rows of a (rows, n) tile.
 
     Returns (y, rsigma): (rows, n) and (rows, 1), float32. `gamma` has shape (n,); 1 is
-    added to it where `zero_centered_gamma`. `eps` is a constexpr.
+    added to it where `zero_centered_gamma`. `eps` is a constexpr, and so is `count`: rows have that many
+    elements, and the rest of the tile is padding.
     """

@@ -1,0 +1,101 @@
+"""Outputs of operators: arrays of the library, and on the device, that the input is of."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from .. import types
+from ..arrays import Array, describe
+from ..devices import Device, get_device
+from ..types import DType
+
+_NAMES = {
+    types.float8_e4m3: "float8_e4m3fn",
+    types.float8_e5m2: "float8_e5m2",
+    types.e8m0: "float8_e8m0fnu",
+}
+
+
+class DeviceArray:
+    """Memory of a GPU that no framework owns; others read it through `__cuda_array_interface__`."""
+
+    def __init__(self, device: Device, dtype: DType, shape: tuple[int, ...]) -> None:
+        size = max(dtype.bits // 8, 1)
+        count = 1
+        for extent in shape:
+            count *= extent
+        self._device = device
+        self._pointer = device.allocate(count * size)
+        self.shape = shape
+        self.dtype = dtype
+        kind = "f" if dtype in (types.float32, types.float16) else "u"
+        self.__cuda_array_interface__ = {
+            "shape": shape,
+            "typestr": f"{'<' if size > 1 else '|'}{kind}{size}",
+            "data": (self._pointer, False),
+            "version": 3,
+        }
+
+    def __del__(self) -> None:
+        if getattr(self, "_pointer", 0):
+            self._device.release(self._pointer)
+
+
+def empty_like(x: Any, array: Array, shape: tuple[int, ...], dtype: DType) -> Any:
+    """An uninitialised array beside `x` (whose description is `array`). FP4 lies in uint8, two codes to a byte."""
+    if dtype.bits == 4:
+        shape = (*shape[:-1], (shape[-1] + 1) // 2)
+    name = "uint8" if dtype.bits == 4 else _NAMES.get(dtype, dtype.name)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        return torch.empty(shape, dtype=getattr(torch, name), device=x.device)
+    if array.device != "cpu":
+        return DeviceArray(get_device(array.device), dtype, shape)
+    import ml_dtypes
+    import numpy
+
+    return numpy.empty(shape, numpy.dtype(getattr(ml_dtypes, name, name)))
+
+
+def zero_scalar(x: Any, array: Array) -> Any:
+    """A float32 zero of rank 0 beside `x`, for an amax."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        return torch.zeros((), dtype=torch.float32, device=x.device)
+    out = empty_like(x, array, (), types.float32)
+    if isinstance(out, DeviceArray):
+        out._device.fill_zero(out._pointer, 4)
+    else:
+        out[...] = 0
+    return out
+
+
+def matrix(x: Any, name: str) -> Array:
+    """The description of an operator's input: float32, bfloat16 or float16 of rank 2."""
+    array = describe(x)
+    if array is None:
+        raise TypeError(f"argument '{name}' is {type(x).__name__}, expected an array")
+    if array.dtype not in (types.float32, types.bfloat16, types.float16):
+        found = array.dtype or array.storage
+        raise TypeError(f"argument '{name}' has data type {found}, expected float32, bfloat16 or float16")
+    if len(array.shape) != 2:
+        raise ValueError(f"argument '{name}' has rank {len(array.shape)}, expected 2")
+    return array
+
+
+def contiguous_rows(x: Any, array: Array) -> tuple[Any, Array]:
+    """`x` and its description, copied where the elements of a row do not follow each other."""
+    if array.strides[-1] == 1 or array.shape[-1] <= 1 or 0 in array.shape:
+        return x, array
+    if hasattr(x, "contiguous"):
+        x = x.contiguous()
+    elif array.device == "cpu":
+        import numpy
+
+        x = numpy.ascontiguousarray(x)
+    else:
+        raise ValueError(f"found stride {array.strides[-1]} along rows, expected 1: make the tensor contiguous first")
+    copied = describe(x)
+    assert copied is not None
+    return x, copied

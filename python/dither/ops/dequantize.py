@@ -1,0 +1,81 @@
+"""dither.dequantize."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import types
+from ..arrays import describe, view
+from ..devices import Device, get_device
+from ..language import ScaleLayout
+from ..types import DType
+from . import kernels
+from .allocate import empty_like
+from .outputs import codes
+from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_shape
+from .tiles import elementwise_tile
+
+
+def dequantize(
+    x: ScaledTensor1x | ScaledTensor2x,
+    dtype: DType | None = None,
+    device: str | Device | None = None,
+    stream: int | None = None,
+) -> Any:
+    """The values of a quantized tensor, (M, N); of a ScaledTensor2x those of its rowwise half.
+
+    Computed in float32 and rounded once to `dtype` (float32, bfloat16 or float16), by default what was quantized.
+    """
+    if isinstance(x, ScaledTensor2x):
+        x = x.rowwise
+    if not isinstance(x, ScaledTensor1x):
+        raise TypeError(f"argument 'x' is {type(x).__name__}, expected a ScaledTensor1x or ScaledTensor2x")
+    dtype = x.dtype if dtype is None else dtype
+    if dtype not in (types.float32, types.bfloat16, types.float16):
+        raise TypeError(f"dtype is {dtype!r}, expected float32, bfloat16 or float16")
+    array = describe(x.data)
+    assert array is not None
+    where = get_device(device if device is not None else array.device)
+    m, n = x.shape
+    y = empty_like(x.data, array, (m, n), dtype)
+    if 0 in (m, n):
+        return y
+    rows, cols = data_shape(x.shape, x.format, x.is_colwise)
+    axis = 0 if x.is_colwise and not x.is_transposed else 1
+    tile = elementwise_tile(cols, x.format.block, axis == 0, x.is_transposed, where.is_cpu)
+    kernels.dequantize_kernel.launch(
+        tile.grid(rows, cols),
+        codes(x, (rows, cols)),
+        view(linear_scales(x), x.format.scale),
+        x.amax if x.format.tensor_scale else None,
+        y,
+        FMT=x.format,
+        AXIS=axis,
+        TRANSPOSED=x.is_transposed,
+        ROWS=tile.rows,
+        COLS=tile.cols,
+        device=where,
+        stream=stream,
+    )
+    return y
+
+
+def linear_scales(x: ScaledTensor1x) -> Any:
+    """The scales of `x` in row-major order without padding."""
+    if x.scale_layout is ScaleLayout.linear:
+        return x.scale_inv
+    scales = x.scale_inv
+    rows, cols = scales.shape
+    tiles = scales.reshape(rows // 128, cols // 4, 32, 4, 4)
+    order = (0, 3, 2, 1, 4)
+    tiles = tiles.permute(order) if hasattr(tiles, "permute") else tiles.transpose(order)
+    logical = tiles.reshape(rows, cols)
+    have = scale_shape(x.shape, x.format, x.is_colwise, ScaleLayout.linear)
+    if x.is_colwise and not x.format.tensor_scale:
+        logical = logical.T
+    logical = logical[: have[0], : have[1]]
+    if hasattr(logical, "contiguous"):
+        return logical.contiguous()
+    import numpy
+
+    return numpy.ascontiguousarray(logical)

@@ -1,0 +1,99 @@
+"""The outputs of a quantizing kernel: making them, passing them, wrapping them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ..arrays import Array, view
+from ..formats import Format
+from ..language import ScaleLayout
+from ..types import DType
+from .allocate import empty_like
+from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_shape
+from .tiles import round_up
+
+LAYOUTS = ("rowwise", "colwise", "both")
+SCALE_LAYOUTS = {"linear": ScaleLayout.linear, "128x4": ScaleLayout.swizzle_128x4}
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a call asks for."""
+
+    fmt: Format
+    rowwise: bool
+    colwise: bool
+    layout: ScaleLayout
+
+    @property
+    def transposed(self) -> bool:
+        """Whether some codes are stored transposed."""
+        return self.colwise and self.fmt.tensor_scale
+
+    def extent(self, shape: tuple[int, int]) -> tuple[int, int]:
+        """What the programs must cover: the tensor, and the padding of scales in the 128x4 order."""
+        m, n = shape
+        if self.layout is ScaleLayout.linear or 0 in shape:
+            return m, n
+        rows, cols = m, n
+        if self.rowwise:
+            rows, cols = round_up(m, 128), round_up(n, 4 * self.fmt.block)
+        if self.colwise:
+            rows, cols = max(rows, round_up(m, 4 * self.fmt.block)), max(cols, round_up(n, 128))
+        return rows, cols
+
+
+def plan(fmt: Format, layout: Any, scale_layout: Any) -> Plan:
+    """Checks the choices of a call."""
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout is {layout!r}, expected {', '.join(LAYOUTS)}")
+    if scale_layout not in SCALE_LAYOUTS:
+        raise ValueError(f"scale_layout is {scale_layout!r}, expected {', '.join(SCALE_LAYOUTS)}")
+    return Plan(fmt, layout != "colwise", layout != "rowwise", SCALE_LAYOUTS[scale_layout])
+
+
+def allocate(p: Plan, x: Any, array: Array, dtype: DType, amax: Any, out: Any) -> ScaledTensor1x | ScaledTensor2x:
+    """The result of a call, its arrays uninitialised; or `out`, checked."""
+    m, n = array.shape
+    if out is not None:
+        return _reuse(p, out, (m, n), amax)
+
+    def make(colwise: bool) -> ScaledTensor1x:
+        data = empty_like(x, array, data_shape((m, n), p.fmt, colwise), p.fmt.element)
+        scale = empty_like(x, array, scale_shape((m, n), p.fmt, colwise, p.layout), p.fmt.scale)
+        return ScaledTensor1x(data, scale, amax, p.fmt, (m, n), dtype, colwise, p.layout)
+
+    if p.rowwise and p.colwise:
+        return ScaledTensor2x(make(False), make(True))
+    return make(p.colwise)
+
+
+def arguments(result: ScaledTensor1x | ScaledTensor2x) -> dict[str, Any]:
+    """The kernel arguments row_data, row_scale, col_data and col_scale, None where there is no such output."""
+    parts = [result.rowwise, result.colwise] if isinstance(result, ScaledTensor2x) else [result]
+    named: dict[str, Any] = dict.fromkeys(("row_data", "row_scale", "col_data", "col_scale"))
+    for part in parts:
+        prefix = "col" if part.is_colwise else "row"
+        shape = data_shape(part.shape, part.format, part.is_colwise)
+        named[f"{prefix}_data"] = codes(part, shape)
+        named[f"{prefix}_scale"] = view(part.scale_inv, part.format.scale)
+    return named
+
+
+def codes(part: ScaledTensor1x, shape: tuple[int, int]) -> Any:
+    """The codes as a kernel argument."""
+    return view(part.data, part.format.element, shape)
+
+
+def _reuse(p: Plan, out: Any, shape: tuple[int, int], amax: Any) -> ScaledTensor1x | ScaledTensor2x:
+    want = ScaledTensor2x if p.rowwise and p.colwise else ScaledTensor1x
+    if not isinstance(out, want):
+        raise TypeError(f"argument 'out' is {type(out).__name__}, expected a {want.__name__}")
+    parts = [out.rowwise, out.colwise] if isinstance(out, ScaledTensor2x) else [out]
+    for part, colwise in zip(parts, [False, True] if len(parts) == 2 else [p.colwise], strict=True):
+        found = (part.shape, part.format, part.is_colwise, part.scale_layout)
+        if found != (shape, p.fmt, colwise, p.layout):
+            raise ValueError(f"argument 'out' is a {part!r}, which does not match the call: shape {shape}, {p.fmt!r}")
+    filled = [dataclasses.replace(part, amax=amax) for part in parts]
+    return ScaledTensor2x(filled[0], filled[1]) if len(filled) == 2 else filled[0]

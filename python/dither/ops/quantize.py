@@ -1,0 +1,106 @@
+"""dither.quantize."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..arrays import Array, describe
+from ..devices import Device, get_device
+from ..formats import Format, get_format
+from ..types import float32
+from . import kernels, outputs
+from .allocate import contiguous_rows, matrix, zero_scalar
+from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
+from .tiles import elementwise_tile
+
+
+def quantize(
+    x: Any,
+    format: Format | str,
+    layout: str = "rowwise",
+    scale_layout: str = "linear",
+    amax: Any = None,
+    device: str | Device | None = None,
+    stream: int | None = None,
+    out: ScaledTensor1x | ScaledTensor2x | None = None,
+) -> Any:
+    """`x` in a block-scaled format.
+
+    Args:
+        x: (M, N) float32, bfloat16 or float16: NumPy, torch, or anything with DLPack or the CUDA array interface.
+        format: a format of `dither.formats` or its name.
+        layout: blocks along rows ("rowwise"), along columns ("colwise"), or "both" from one read of `x`.
+        scale_layout: "linear", or "128x4": the order that tensor cores take, padded with zeros.
+        amax: largest magnitude of `x` (float32, one element), for formats with a tensor scale; computed if None.
+        device: where to run; by default where `x` is.
+        stream: the stream of a GPU to run on.
+        out: a result of an earlier call of the same kind, to be overwritten.
+
+    Returns a ScaledTensor1x, or a ScaledTensor2x for "both".
+    """
+    fmt = get_format(format)
+    p = outputs.plan(fmt, layout, scale_layout)
+    array = matrix(x, "x")
+    x, array = contiguous_rows(x, array)
+    dtype = array.dtype
+    assert dtype is not None
+    where = get_device(device if device is not None else array.device)
+    if fmt.tensor_scale:
+        amax = compute_amax(x, array, where, stream) if amax is None else as_scalar(amax, x, array)
+    elif amax is not None:
+        raise ValueError(f"argument 'amax' was given, expected none: {fmt.name} has no tensor scale")
+    result = outputs.allocate(p, x, array, dtype, amax, out)
+    m, n = array.shape
+    if 0 in (m, n):
+        return result
+    tile = elementwise_tile(n, fmt.block, p.colwise, p.transposed, where.is_cpu)
+    kernels.quantize_kernel.launch(
+        tile.grid(*p.extent((m, n))),
+        x,
+        amax,
+        **outputs.arguments(result),
+        FMT=fmt,
+        LAYOUT=p.layout,
+        ROWS=tile.rows,
+        COLS=tile.cols,
+        device=where,
+        stream=stream,
+    )
+    return result
+
+
+def compute_amax(x: Any, array: Array, where: Device, stream: int | None) -> Any:
+    """Largest magnitude in `x`, float32 of rank 0; NaN is ignored, and an empty tensor has 0."""
+    out = zero_scalar(x, array)
+    m, n = array.shape
+    if 0 in (m, n):
+        return out
+    tile = elementwise_tile(n, 32, False, False, where.is_cpu)
+    kernels.amax_kernel.launch(tile.grid(m, n), x, out, ROWS=tile.rows, COLS=tile.cols, device=where, stream=stream)
+    return out
+
+
+def as_scalar(value: Any, x: Any, array: Array) -> Any:
+    """An amax given by the caller: a number, or an array of one float32, as an array of rank 0 beside `x`."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        out = zero_scalar(x, array)
+        if array.device != "cpu" and not hasattr(out, "fill_"):
+            raise TypeError("argument 'amax' is a number, expected a float32 array on the device of 'x'")
+        if hasattr(out, "fill_"):
+            out.fill_(float(value))
+        else:
+            out[...] = value
+        return out
+    described = describe(value)
+    if described is None and type(value).__module__ == "numpy":
+        import numpy
+
+        value = numpy.asarray(value)
+        described = describe(value)
+    if described is None:
+        raise TypeError(f"argument 'amax' is {type(value).__name__}, expected a number or a float32 array")
+    if described.dtype is not float32:
+        raise TypeError(f"argument 'amax' has data type {described.dtype or described.storage}, expected float32")
+    if any(extent != 1 for extent in described.shape):
+        raise ValueError(f"argument 'amax' has shape {described.shape}, expected one element")
+    return value if not described.shape else value.reshape(())

@@ -1,0 +1,110 @@
+"""Quantized tensors: codes, scales, and how to read them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ..formats import Format
+from ..language import ScaleLayout
+from ..types import DType
+from .tiles import round_up
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class ScaledTensor1x:
+    """An (M, N) tensor quantized along one direction.
+
+    Attributes:
+        data: codes. Rowwise, and columnwise in the MX formats, (M, N); columnwise in NVFP4 (N, M). FP4 lies in uint8, two
+            codes to a byte, the even column in the low half; the last half byte of an odd row is zero.
+        scale_inv: what codes are multiplied by, one for each block: (M, N / block) rowwise; columnwise (N, M / block) in
+            NVFP4 and (M / block, N) in the MX formats, all rounded up. In the 128x4 order, the padded matrix (rows
+            up to a multiple of 128, columns of 4; columnwise that of the transposed scales) in that order, padding zero.
+        amax: largest magnitude of the whole tensor (float32, rank 0), in formats with a tensor scale; else None.
+        format: the block-scaled format.
+        shape: (M, N).
+        dtype: the data type before quantization.
+        is_colwise: whether blocks run along columns.
+        scale_layout: dl.linear or dl.swizzle_128x4.
+    """
+
+    data: Any
+    scale_inv: Any
+    amax: Any
+    format: Format
+    shape: tuple[int, int]
+    dtype: DType
+    is_colwise: bool
+    scale_layout: ScaleLayout
+
+    @property
+    def is_transposed(self) -> bool:
+        """Whether `data` is (N, M)."""
+        return self.is_colwise and self.format.tensor_scale
+
+    def dequantize(self, dtype: Any = None) -> Any:
+        """The values of the codes as an (M, N) array of `dtype`, by default that before quantization."""
+        from .dequantize import dequantize
+
+        return dequantize(self, dtype)
+
+    def __repr__(self) -> str:
+        way = "colwise" if self.is_colwise else "rowwise"
+        order = "" if self.scale_layout is ScaleLayout.linear else ", scales in 128x4 order"
+        return f"ScaledTensor1x({self.format.name}, {way}, shape={self.shape}, dtype={self.dtype}{order})"
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class ScaledTensor2x:
+    """A tensor quantized along rows and along columns."""
+
+    rowwise: ScaledTensor1x
+    colwise: ScaledTensor1x
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(M, N)."""
+        return self.rowwise.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The data type before quantization."""
+        return self.rowwise.dtype
+
+    @property
+    def format(self) -> Format:
+        """The block-scaled format."""
+        return self.rowwise.format
+
+    @property
+    def amax(self) -> Any:
+        """As of ScaledTensor1x; one for both."""
+        return self.rowwise.amax
+
+    def dequantize(self, dtype: Any = None) -> Any:
+        """The values of the rowwise codes."""
+        return self.rowwise.dequantize(dtype)
+
+    def __repr__(self) -> str:
+        return f"ScaledTensor2x({self.rowwise!r}, {self.colwise!r})"
+
+
+def data_shape(shape: tuple[int, int], fmt: Format, colwise: bool) -> tuple[int, int]:
+    """Shape of the codes of an (M, N) tensor, in elements."""
+    m, n = shape
+    return (n, m) if colwise and fmt.tensor_scale else (m, n)
+
+
+def scale_shape(shape: tuple[int, int], fmt: Format, colwise: bool, layout: ScaleLayout) -> tuple[int, int]:
+    """Shape of the scales of an (M, N) tensor."""
+    m, n = shape
+    if not colwise:
+        rows, cols = m, -(-n // fmt.block)
+    else:
+        rows, cols = n, -(-m // fmt.block)
+    if layout is ScaleLayout.swizzle_128x4:
+        return round_up(rows, 128), round_up(cols, 4)
+    if colwise and not fmt.tensor_scale:
+        return cols, rows
+    return rows, cols

@@ -1,0 +1,54 @@
+"""How much of a tensor one program of an operator takes.
+
+A function of the row length, the format and the kind of device, never of the number of rows: a new batch
+size compiles nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Tile:
+    """Rows and columns of the tile of a program."""
+
+    rows: int
+    cols: int
+
+    def grid(self, rows: int, cols: int) -> tuple[int, int]:
+        """Programs that cover a tensor (or its padding)."""
+        return -(-rows // self.rows), -(-cols // self.cols)
+
+
+def round_up(n: int, step: int) -> int:
+    """The smallest multiple of `step` that is at least `n`."""
+    return -(-n // step) * step
+
+
+def elementwise_tile(cols: int, block: int, colwise: bool, transposed: bool, cpu: bool) -> Tile:
+    """For kernels whose tiles may lie anywhere."""
+    padded = round_up(max(cols, 1), block)
+    if cpu:
+        # A program is long enough to hide its start; transposed rows of a tile fill cache lines.
+        width = min(padded, 1024 if colwise else 4096)
+        height = 128 if transposed else 64 if colwise else _power_of_two(32768 // width, 1, 64)
+        return Tile(height, width)
+    # 4096 elements: 32 for each of 128 threads.
+    if colwise:
+        return Tile(64, 64) if transposed else Tile(32, 128)
+    width = min(_power_of_two(2 * padded - 1, block, 1024), 1024)
+    return Tile(4096 // width, width)
+
+
+def row_tile(cols: int, block: int, colwise: bool, cpu: bool) -> Tile:
+    """For kernels that reduce whole rows."""
+    padded = round_up(max(cols, 1), block)
+    if colwise:
+        return Tile(32, padded)
+    return Tile(4 if cpu else _power_of_two(4096 // padded, 1, 64), padded)
+
+
+def _power_of_two(n: int, least: int, most: int) -> int:
+    """The largest power of two that is at most `n`, within bounds that are powers of two."""
+    return max(least, min(most, 1 << max(n.bit_length() - 1, 0)))
