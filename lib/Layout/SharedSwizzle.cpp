@@ -172,19 +172,20 @@ Vectors Chooser::pairs(const Vectors &p, const Vectors &q, unsigned count,
   Vectors heldInPlace, free;
   for (uint64_t v : p)
     (placed.contains(v) ? heldInPlace : free).push_back(v);
-  Vectors qs;
-  for (bool extended : {false, true})
-    for (uint64_t v : q)
-      if (contains(extension, v) == extended)
-        qs.push_back(v);
+  Vectors inExtension, others;
+  for (uint64_t v : q)
+    (contains(extension, v) ? inExtension : others).push_back(v);
+  size_t numOthers = std::min<size_t>(count, others.size());
   Vectors sums;
-  for (unsigned i = count; i-- > 0;) { // the extension is at the end
-    Vectors &preferred = contains(extension, qs[i]) ? free : heldInPlace;
-    Vectors &other = contains(extension, qs[i]) ? heldInPlace : free;
-    Vectors &from = preferred.empty() ? other : preferred;
-    sums.push_back(from.front() ^ qs[i]);
+  auto pair = [&](uint64_t v, Vectors &preferred, Vectors &second) {
+    Vectors &from = preferred.empty() ? second : preferred;
+    sums.push_back(from.front() ^ v);
     from.erase(from.begin());
-  }
+  };
+  for (size_t i = 0; i < count - numOthers; ++i)
+    pair(inExtension[i], free, heldInPlace);
+  for (size_t i = 0; i < numOthers; ++i)
+    pair(others[i], heldInPlace, free);
   return sums;
 }
 
