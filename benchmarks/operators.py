@@ -29,7 +29,7 @@ class Operator:
     def outputs(self, rows: int, cols: int) -> dict[str, tuple[int, ...]]:
         """Shapes in bytes; two E2M1 codes share one."""
         data = (rows, cols if self.format == "mxfp8_e4m3" else cols // 2)
-        result = {"q": data, "scale": (rows, cols // limit.BLOCK[self.format])}
+        result: dict[str, tuple[int, ...]] = {"q": data, "scale": (rows, cols // limit.BLOCK[self.format])}
         if self.kind == "both":
             result |= {"col_q": data, "col_scale": (rows // limit.BLOCK[self.format], cols)}
         return result
@@ -111,7 +111,7 @@ def cases(dtype: str, size: int, cols: int, names: list[str] | None = None) -> l
     amax = max(float(np.abs(x[i : i + 1024].astype(np.float32)).max()) for i in range(0, len(x), 1024))
     return [
         # 6 is about the largest element of a normalized row
-        Case(op, dtype, *x.shape, x=x, gamma=gamma, amax=6.0 if op.kind == "rms_norm" else amax)
+        Case(op, dtype, x.shape[0], x.shape[1], x, gamma, 6.0 if op.kind == "rms_norm" else amax)
         for op in OPERATORS
         if names is None or any(name.lower() in op.name.lower() for name in names)
     ]

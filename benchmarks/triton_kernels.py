@@ -7,6 +7,7 @@ the instruction where `HARDWARE` says that the target has it and integer arithme
 Matrices are row-major and contiguous; the row length K is a compile-time constant, the number of rows is not.
 """
 
+# mypy: disable-error-code="no-untyped-def, attr-defined"
 from __future__ import annotations
 
 import dataclasses

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def version() -> str:
         return str(reason)
 
 
-def _parts(result: object) -> list[object]:
+def _parts(result: Any) -> list[Any]:
     """data and scale of a ScaledTensor1x; those of both directions of a ScaledTensor2x."""
     if hasattr(result, "rowwise"):
         return [*_parts(result.rowwise), *_parts(result.columnwise)]
@@ -83,7 +84,7 @@ def prepare(case: Case, threads: int) -> Prepared:
         options |= {"eps": EPS, "round_intermediate": ROUND_INTERMEDIATE}
     options = {key: value for key, value in options.items() if key in accepted}
     arguments = (case.x, case.gamma, format) if op.kind == "rms_norm" else (case.x, format)
-    results: list[object] = []
+    results: list[Any] = []
 
     def call() -> None:
         # The outputs of the call before are written again, as those of every other implementation here are.
