@@ -36,6 +36,8 @@ constexpr int64_t kDynamicExtent = int64_t(1) << 30;
 /// kDynamicExtent.
 struct Shape {
   int64_t rows = 1, cols = 1, rowBlock = 1, colBlock = 1;
+  /// Extents of tiles that loops and branches carry, which must not be split.
+  int64_t carriedRows = 1, carriedCols = 1;
   bool reducesCols = false;
 };
 
@@ -46,14 +48,20 @@ struct Config {
 constexpr int64_t kSimdLanes = 16, kWarpLanes = 32;
 /// Elements of a CPU fragment without blocks, and the most one should hold.
 constexpr int64_t kHostFragment = 256, kHostMost = 512;
+/// Elements of a carried tile that a CPU fragment grows for.
+constexpr int64_t kHostCarried = 4096;
 /// Columns of a CPU tile where a row has no static length.
 constexpr int64_t kHostColumns = 4096;
 constexpr int64_t kLaneWant = 32, kLaneMost = 64;
 
 Shape shapeOf(func::FuncOp func) {
-  SmallVector<Value> roots;
+  SmallVector<Value> roots, carried;
   Shape shape;
   func.walk([&](Operation *op) {
+    if (op->getNumRegions())
+      for (Value result : op->getResults())
+        if (isa<RankedTensorType>(result.getType()))
+          carried.push_back(result);
     for (Value operand : op->getOperands())
       if (isa<RankedTensorType>(operand.getType()))
         roots.push_back(operand);
@@ -61,7 +69,16 @@ Shape shapeOf(func::FuncOp func) {
       shape.reducesCols |= reduce.getAxis() == 1;
     shape.reducesCols |= isa<quant::RmsNormOp>(op);
   });
+  llvm::append_range(roots, carried);
   DimClasses classes(roots);
+  for (Value v : carried)
+    for (auto [d, extent] :
+         llvm::enumerate(cast<RankedTensorType>(v.getType()).getShape())) {
+      DimClasses::Member m = classes.member(v, d);
+      int64_t &most =
+          classes[m.cls].isColumn ? shape.carriedCols : shape.carriedRows;
+      most = std::max(most, extent * m.unit);
+    }
   for (size_t i = 0; i < classes.size(); ++i) {
     const DimClasses::Class &info = classes[i];
     int64_t extent =
@@ -75,12 +92,22 @@ Shape shapeOf(func::FuncOp func) {
 }
 
 /// Rows and columns of a fragment of about `budget` elements in whole blocks,
-/// no larger than the tile.
+/// no larger than the tile and no smaller than a carried tile of up to
+/// `mostCarried` elements.
 std::pair<int64_t, int64_t> fitFragment(const Shape &s, int64_t cols,
-                                        int64_t budget) {
-  cols = std::max(s.colBlock, std::min(cols, powerOfTwoCeil(s.cols)));
+                                        int64_t budget, int64_t mostCarried) {
+  int64_t minRows = s.rowBlock, minCols = s.colBlock;
+  if (s.carriedRows * s.carriedCols <= mostCarried) {
+    int64_t tall = powerOfTwoCeil(s.carriedRows);
+    minRows = std::max(minRows, tall);
+    minCols = std::max(minCols, powerOfTwoCeil(s.carriedCols));
+    if (tall > 1)
+      cols =
+          std::min(cols, powerOfTwoFloor(std::max<int64_t>(1, budget / tall)));
+  }
+  cols = std::max(minCols, std::min(cols, powerOfTwoCeil(s.cols)));
   int64_t rows = powerOfTwoFloor(std::max<int64_t>(1, budget / cols));
-  rows = std::max(s.rowBlock, std::min(rows, powerOfTwoCeil(s.rows)));
+  rows = std::max(minRows, std::min(rows, powerOfTwoCeil(s.rows)));
   return {rows, cols};
 }
 
@@ -95,7 +122,7 @@ Config chooseHost(const Shape &s) {
   } else {
     cols = kHostFragment;
   }
-  auto [rows, width] = fitFragment(s, cols, budget);
+  auto [rows, width] = fitFragment(s, cols, budget, kHostCarried);
   // Whole rows to a program: one row of fragments, or some for short rows.
   int64_t tileRows = std::max(rows, s.rowBlock);
   int64_t tileCols = s.cols == kDynamicExtent ? kHostColumns : 0;
@@ -133,7 +160,8 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
     return c;
   }
   int64_t budget = n * kWarpLanes * kLaneWant;
-  std::tie(c.rows, c.cols) = fitFragment(s, budget, budget);
+  std::tie(c.rows, c.cols) =
+      fitFragment(s, budget, budget, n * kWarpLanes * kLaneMost);
   return c;
 }
 

@@ -182,3 +182,60 @@ func.func @long_row(%x: tensor<?xf32>) -> tensor<?xbf16> {
   %y = arith.truncf %x : tensor<?xf32> to tensor<?xbf16>
   return %y : tensor<?xbf16>
 }
+
+// -----
+
+// Tiles that loops and branches carry cannot be split: the fragment is as tall
+// and as wide.
+// CHECK-LABEL: func.func @carried_column(
+// CHECK-SAME: fragment = array<i64: 32, 8>
+// expected-remark @below {{fragments of 32x8 in tiles of 20x512}}
+func.func @carried_column(%x: memref<64x512xf32>, %y: memref<64x512xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  %c512 = arith.constant 512 : index
+  %zero = arith.constant dense<0.0> : tensor<20x1xf32>
+  %m = scf.for %k = %c0 to %c512 step %c128 iter_args(%a = %zero) -> (tensor<20x1xf32>) {
+    %t = quant.load %x[%c0, %k] : memref<64x512xf32> -> tensor<20x128xf32>
+    %r = quant.reduce amax %t axis 1 : tensor<20x128xf32> -> tensor<20x1xf32>
+    %n = arith.maxnumf %a, %r : tensor<20x1xf32>
+    scf.yield %n : tensor<20x1xf32>
+  }
+  %b = quant.broadcast %m : tensor<20x1xf32> -> tensor<20x512xf32>
+  quant.store %b, %y[%c0, %c0] : tensor<20x512xf32>, memref<64x512xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @carried_tile(
+// CHECK-SAME: fragment = array<i64: 4, 512>
+// expected-remark @below {{fragments of 4x512}}
+func.func @carried_tile(%x: memref<64x512xf32>, %y: memref<64x512xf32>, %c: i1) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %s = scf.if %c -> (tensor<4x512xf32>) {
+    %t = quant.load %x[%c0, %c0] : memref<64x512xf32> -> tensor<4x512xf32>
+    scf.yield %t : tensor<4x512xf32>
+  } else {
+    %zero = arith.constant dense<0.0> : tensor<4x512xf32>
+    scf.yield %zero : tensor<4x512xf32>
+  }
+  quant.store %s, %y[%c0, %c0] : tensor<4x512xf32>, memref<64x512xf32>
+  return
+}
+
+// More than a fragment should hold: it stays as it is, and the tile is an
+// error of dither-tile-to-fragments.
+// CHECK-LABEL: func.func @carried_large(
+// CHECK-SAME: fragment = array<i64: 1, 256>
+// expected-remark @below {{fragments of 1x256}}
+func.func @carried_large(%x: memref<64x512xf32>, %y: memref<64x512xf32>, %c: i1) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %s = scf.if %c -> (tensor<64x512xf32>) {
+    %t = quant.load %x[%c0, %c0] : memref<64x512xf32> -> tensor<64x512xf32>
+    scf.yield %t : tensor<64x512xf32>
+  } else {
+    %zero = arith.constant dense<0.0> : tensor<64x512xf32>
+    scf.yield %zero : tensor<64x512xf32>
+  }
+  quant.store %s, %y[%c0, %c0] : tensor<64x512xf32>, memref<64x512xf32>
+  return
+}
