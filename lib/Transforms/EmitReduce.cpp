@@ -49,9 +49,9 @@ public:
     case ReduceKind::amax:
       return 0.0;
     case ReduceKind::max:
-      return -std::numeric_limits<double>::infinity();
     case ReduceKind::min:
-      return std::numeric_limits<double>::infinity();
+      // What these are where there is no number.
+      return std::numeric_limits<double>::quiet_NaN();
     }
     return 0;
   }

@@ -83,14 +83,17 @@ private:
   Value add(Value a, Value c) {
     return arith::AddFOp::create(engine.builder(), loc, a, c);
   }
-  /// The larger (or smaller) of `acc`, which is no NaN, and `x`. A NaN in x
-  /// compares false and leaves `acc`: fmax and fmin with one compare.
+  /// The larger (or smaller) of two, or the one that is a number.
   Value pick(Value acc, Value x) {
     OpBuilder &b = engine.builder();
-    auto predicate = reduce.getKind() == quant::ReduceKind::min
-                         ? arith::CmpFPredicate::OLT
-                         : arith::CmpFPredicate::OGT;
-    Value better = arith::CmpFOp::create(b, loc, predicate, x, acc);
+    if (reduce.getKind() == quant::ReduceKind::max)
+      return arith::MaxNumFOp::create(b, loc, acc, x);
+    if (reduce.getKind() == quant::ReduceKind::min)
+      return arith::MinNumFOp::create(b, loc, acc, x);
+    // The accumulator of an amax is no NaN, and one in x compares false: fmax
+    // with one compare.
+    Value better =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, x, acc);
     return arith::SelectOp::create(b, loc, better, x, acc);
   }
 
@@ -187,12 +190,9 @@ FailureOr<Value> Reducer::sum(int64_t piece) {
 }
 
 FailureOr<Value> Reducer::extremum(int64_t piece) {
-  double identity = 0;
-  if (reduce.getKind() == quant::ReduceKind::max)
-    identity = -std::numeric_limits<double>::infinity();
-  if (reduce.getKind() == quant::ReduceKind::min)
-    identity = std::numeric_limits<double>::infinity();
   bool magnitude = reduce.getKind() == quant::ReduceKind::amax;
+  // NaN is what max and min of no number are.
+  double identity = magnitude ? 0 : std::numeric_limits<double>::quiet_NaN();
   auto prepare = [&](Value x) -> Value {
     return magnitude ? math::AbsFOp::create(engine.builder(), loc, x) : x;
   };
