@@ -142,6 +142,9 @@ LaneLayout sliceLayout(const LaneLayout &layout, ArrayRef<int64_t> shift,
   for (const Coord &c : layout.warp)
     s.warp.push_back(sliceCoord(c, shift, full));
   for (int64_t d = 0; d < layout.rank(); ++d) {
+    // A group may be longer than the fragment: several repeats share it.
+    int64_t groups = llvm::divideCeil(layout.base[d] * layout.repeats[d],
+                                      int64_t(1) << shift[d]);
     s.base.push_back(
         full[d] ? 1 : std::max<int64_t>(1, layout.base[d] >> shift[d]));
     s.repeats.push_back(full[d] ? 1 : layout.repeats[d]);
@@ -158,10 +161,11 @@ int64_t sliceRegister(const LaneLayout &layout, ArrayRef<int64_t> shift,
     sliced |= (bits >> i & 1) << pos++;
   }
   Coord origin = layout.repeatOrigin(regIdx / layout.regsPerRepeat());
+  LaneLayout s = sliceLayout(layout, shift, full);
   int64_t repeat = 0;
   for (int64_t d = 0; d < layout.rank(); ++d)
     if (!full[d])
-      repeat = repeat * layout.repeats[d] + origin[d] / layout.base[d];
+      repeat = repeat * s.repeats[d] + (origin[d] >> shift[d]) / s.base[d];
   return (repeat << pos) + sliced;
 }
 
