@@ -173,8 +173,13 @@ private:
       LaneLayout in = *layoutOf(op->getOperand(0).getType());
       std::optional<ReducePlan> plan = rules.plan(op, in);
       if (!plan) {
+        // One made for the longest sum of the kernel, or for this reduction.
         in = anchor(tileType(op->getOperand(0)));
         plan = rules.plan(op, in);
+        if (!plan) {
+          in = rules.reducible(op);
+          plan = rules.plan(op, in);
+        }
         if (!plan)
           return op->emitOpError("no layout of ")
                  << op->getOperand(0).getType() << " can be reduced this way";

@@ -147,7 +147,7 @@ LaneLayout sliceLayout(const LaneLayout &layout, ArrayRef<int64_t> shift,
                                       int64_t(1) << shift[d]);
     s.base.push_back(
         full[d] ? 1 : std::max<int64_t>(1, layout.base[d] >> shift[d]));
-    s.repeats.push_back(full[d] ? 1 : layout.repeats[d]);
+    s.repeats.push_back(full[d] ? 1 : llvm::divideCeil(groups, s.base[d]));
   }
   return s;
 }
@@ -360,22 +360,23 @@ namespace {
 /// Hands out the element bits of a tile, lowest first, dimension by dimension.
 class BitSource {
 public:
-  BitSource(ArrayRef<int64_t> shape, int64_t chain) : rank(shape.size()) {
+  BitSource(ArrayRef<int64_t> shape, Reduced reduced) : rank(shape.size()) {
     for (int64_t extent : shape) {
       limit.push_back(llvm::Log2_64(llvm::PowerOf2Ceil(extent)));
-      power.push_back(llvm::isPowerOf2_64(extent));
+      need.push_back(llvm::isPowerOf2_64(extent) ? limit.back() : 0);
       used.push_back(0);
     }
-    if (chain && rank) {
-      int64_t &columns = limit[rank - 1];
-      if (columns > int64_t(llvm::Log2_64(chain))) {
-        columns = llvm::Log2_64(chain);
-      }
-      // A canonical sum needs the whole chain inside the fragment.
-      power[rank - 1] = true;
+    if (reduced.extent && rank) {
+      int64_t bits = llvm::Log2_64(reduced.extent);
+      int64_t &most = limit[reduced.axis];
+      if (reduced.ordered)
+        most = std::min(most, bits);
+      need[reduced.axis] =
+          std::max(std::min(need[reduced.axis], most), std::min(most, bits));
     }
   }
-  bool available(int64_t d) const { return d >= 0 && used[d] < limit[d]; }
+  int64_t remaining(int64_t d) const { return limit[d] - used[d]; }
+  bool available(int64_t d) const { return d >= 0 && remaining(d) > 0; }
   /// Moves the next bit of dimension d, or of the next dimension in `order`
   /// that has one, to `out`; a zero image when all are used up.
   void take(ArrayRef<int64_t> order, SmallVector<Coord> &out) {
@@ -386,10 +387,10 @@ public:
       }
     out.push_back(Coord(rank, 0));
   }
-  /// What power-of-two dimensions still hold goes to registers.
+  /// What power-of-two dimensions and reductions still need goes to registers.
   void rest(ArrayRef<int64_t> order, SmallVector<Coord> &out) {
     for (int64_t d : order)
-      while (power[d] && available(d))
+      while (used[d] < need[d])
         out.push_back(unit(rank, d, int64_t(1) << used[d]++));
   }
   void finish(ArrayRef<int64_t> shape, LaneLayout &l) const {
@@ -401,16 +402,16 @@ public:
 
 private:
   int64_t rank;
-  SmallVector<int64_t> limit, used;
-  SmallVector<bool> power;
+  /// Bits of each dimension: at most, at least and so far.
+  SmallVector<int64_t> limit, need, used;
 };
 } // namespace
 
 LaneLayout blockedLayout(ArrayRef<int64_t> shape, int64_t vec, int64_t lanes,
-                         int64_t warps, int64_t chain) {
+                         int64_t warps, Reduced reduced) {
   LaneLayout l;
   int64_t last = int64_t(shape.size()) - 1;
-  BitSource bits(shape, chain);
+  BitSource bits(shape, reduced);
   SmallVector<int64_t> columnsFirst, rowsFirst;
   for (int64_t d = last; d >= 0; --d)
     columnsFirst.push_back(d);
@@ -420,15 +421,24 @@ LaneLayout blockedLayout(ArrayRef<int64_t> shape, int64_t vec, int64_t lanes,
     bits.take({last}, l.reg);
   for (int64_t n = 1; n < lanes; n *= 2)
     bits.take(columnsFirst, l.lane);
+  bool ordered = reduced.ordered && reduced.extent && !shape.empty();
+  if (ordered) {
+    // Sums combine the warps last: they take the highest bits of the axis.
+    int64_t onAxis = llvm::Log2_64(warps);
+    if (reduced.axis != last)
+      onAxis = std::max<int64_t>(0, onAxis - bits.remaining(last));
+    while (bits.remaining(reduced.axis) > onAxis)
+      bits.take({reduced.axis}, l.reg);
+  }
   for (int64_t n = 1; n < warps; n *= 2)
-    bits.take(chain ? columnsFirst : rowsFirst, l.warp);
+    bits.take(ordered ? columnsFirst : rowsFirst, l.warp);
   bits.rest(columnsFirst, l.reg);
   bits.finish(shape, l);
   return l;
 }
 
-LaneLayout simdLayout(ArrayRef<int64_t> shape, int64_t pack, int64_t chain) {
-  return blockedLayout(shape, pack, kSimdLanes, 1, chain);
+LaneLayout simdLayout(ArrayRef<int64_t> shape, int64_t pack, Reduced reduced) {
+  return blockedLayout(shape, pack, kSimdLanes, 1, reduced);
 }
 
 } // namespace dither::transforms

@@ -116,14 +116,19 @@ int64_t wordBits(mlir::Type elem);
 /// vector<R x T>, vector<R x 16 x T> or the word form of a tile type.
 mlir::VectorType distributedType(mlir::RankedTensorType type, bool simd);
 
+/// A reduction that a layout is made for. The fragment holds `extent` elements
+/// along `axis`, padding included: a block, or the width P of a canonical sum,
+/// which is also the most it holds then (`ordered`). Extent 0 for none.
+struct Reduced {
+  int64_t axis = 0, extent = 0;
+  bool ordered = false;
+};
 /// Wide-access layout of a whole tile: `vec` contiguous elements per lane.
-/// `chain` bounds the columns that a fragment covers (the width P of a
-/// canonical sum); 0 for no bound.
 LaneLayout blockedLayout(llvm::ArrayRef<int64_t> shape, int64_t vec,
-                         int64_t lanes, int64_t warps, int64_t chain);
+                         int64_t lanes, int64_t warps, Reduced reduced);
 /// SIMD layout: `pack` contiguous elements per lane, then lanes along columns.
 LaneLayout simdLayout(llvm::ArrayRef<int64_t> shape, int64_t pack,
-                      int64_t chain);
+                      Reduced reduced);
 
 } // namespace dither::transforms
 

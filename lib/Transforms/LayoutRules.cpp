@@ -46,10 +46,15 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
 }
 
 LaneLayout LayoutRules::anchor(ArrayRef<int64_t> shape) const {
-  int64_t chain =
-      sumExtent && !shape.empty() ? numerics::sumChains(sumExtent) : 0;
+  Reduced sum;
+  if (sumExtent && !shape.empty())
+    sum = {int64_t(shape.size()) - 1, numerics::sumChains(sumExtent), true};
+  return widest(shape, sum);
+}
+
+LaneLayout LayoutRules::widest(ArrayRef<int64_t> shape, Reduced reduced) const {
   if (simd)
-    return simdLayout(shape, vec, chain);
+    return simdLayout(shape, vec, reduced);
   int64_t v = vec;
   // Narrow tiles: shrink the run of a lane until every lane has work.
   int64_t elements = 1;
@@ -57,7 +62,17 @@ LaneLayout LayoutRules::anchor(ArrayRef<int64_t> shape) const {
     elements *= extent;
   while (v > 1 && elements < v * kWarpLanes * numWarps)
     v /= 2;
-  return blockedLayout(shape, v, kWarpLanes, numWarps, chain);
+  return blockedLayout(shape, v, kWarpLanes, numWarps, reduced);
+}
+
+LaneLayout LayoutRules::reducible(Operation *op) const {
+  auto shape = cast<RankedTensorType>(op->getOperand(0).getType()).getShape();
+  if (auto reduce = dyn_cast<quant::ReduceOp>(op))
+    return widest(shape, {int64_t(reduce.getAxis()),
+                          numerics::sumChains(reduce.getExtent()), true});
+  ArrayRef<int64_t> block = cast<quant::BlockReduceOp>(op).getBlock();
+  int64_t axis = block[0] > 1 ? 0 : 1;
+  return widest(shape, {axis, block[axis], false});
 }
 
 bool LayoutRules::isAnchor(quant::LoadOp load) const {
@@ -92,7 +107,7 @@ LaneLayout LayoutRules::storage(Operation *op, const LaneLayout &have) const {
   bool whole = (bits << k) >= 8;
   if (simd) {
     bool good = whole && (continues(2) || (bits << k) >= 64);
-    return good ? have : simdLayout(type.getShape(), bits < 8 ? 2 : 1, 0);
+    return good ? have : simdLayout(type.getShape(), bits < 8 ? 2 : 1, {});
   }
   bool good = whole && (continues(1) || (bits << k) >= 128);
   if (good)
@@ -100,7 +115,7 @@ LaneLayout LayoutRules::storage(Operation *op, const LaneLayout &have) const {
   int64_t v = std::max<int64_t>(1, 128 / bits);
   while (v > 1 && type.getNumElements() < v * kWarpLanes * numWarps)
     v /= 2;
-  return blockedLayout(type.getShape(), v, kWarpLanes, numWarps, 0);
+  return blockedLayout(type.getShape(), v, kWarpLanes, numWarps, {});
 }
 
 std::optional<ReducePlan> LayoutRules::plan(Operation *op,

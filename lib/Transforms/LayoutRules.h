@@ -23,6 +23,9 @@ public:
 
   /// Layout for wide access to a whole tile of this shape.
   LaneLayout anchor(llvm::ArrayRef<int64_t> shape) const;
+  /// Layout for wide access in which `op`, a quant.reduce or
+  /// quant.block_reduce, can reduce its operand.
+  LaneLayout reducible(mlir::Operation *op) const;
   /// Loads that decide a layout; the others follow their users.
   bool isAnchor(quant::LoadOp load) const;
   /// Layout in which `op` (a store) should get its tile, given the one it has.
@@ -38,6 +41,8 @@ public:
                               llvm::SmallVectorImpl<bool> &full);
 
 private:
+  LaneLayout widest(llvm::ArrayRef<int64_t> shape, Reduced reduced) const;
+
   bool simd = false;
   int64_t numWarps = 1;
   /// Contiguous elements a lane owns.

@@ -1,0 +1,109 @@
+// RUN: dither-opt %s --dither-assign-layouts | FileCheck %s
+
+module attributes {quant.target = "sm_90a"} {
+  // Four warps where nothing says otherwise; a lane takes what leaves work for
+  // all of them.
+  // CHECK-LABEL: func.func @elementwise
+  // CHECK: #quant.layout<"(1,256) reg=[(0,1)] lane=[(0,2),(0,4),(0,8),(0,16),(0,32)] warp=[(0,64),(0,128)]">
+  func.func @elementwise(%x: memref<4x256xf32>, %y: memref<4x256xf32>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<4x256xf32> -> tensor<1x256xf32>
+    %c = arith.constant dense<2.0> : tensor<1x256xf32>
+    %m = arith.mulf %t, %c : tensor<1x256xf32>
+    quant.store %m, %y[%c0, %c0] : tensor<1x256xf32>, memref<4x256xf32>
+    return
+  }
+
+  // With one warp and enough elements, 16 bytes.
+  // CHECK-LABEL: func.func @one_warp
+  // CHECK: #quant.layout<"(1,256) reg=[(0,1),(0,2),(0,128)] lane=[(0,4),(0,8),(0,16),(0,32),(0,64)] warp=[]">
+  func.func @one_warp(%x: memref<4x256xf32>, %y: memref<4x256xf32>)
+      attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<4x256xf32> -> tensor<1x256xf32>
+    quant.store %t, %y[%c0, %c0] : tensor<1x256xf32>, memref<4x256xf32>
+    return
+  }
+
+  // The codes that are stored decide: 16 elements of bf16 become 8 or 16 bytes.
+  // CHECK-LABEL: func.func @codes
+  // CHECK: #quant.layout<"(1,2048) reg=[(0,1),(0,2),(0,4),(0,8)] lane=[(0,16),(0,32),(0,64),(0,128),(0,256)] warp=[(0,512),(0,1024)]">
+  func.func @codes(%x: memref<4x2048xbf16>, %y: memref<4x2048xf8E4M3FN>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<4x2048xbf16> -> tensor<1x2048xbf16>
+    %f = arith.extf %t : tensor<1x2048xbf16> to tensor<1x2048xf32>
+    %q = quant.encode %f : tensor<1x2048xf32> -> tensor<1x2048xf8E4M3FN>
+    quant.store %q, %y[%c0, %c0] : tensor<1x2048xf8E4M3FN>, memref<4x2048xf8E4M3FN>
+    return
+  }
+
+  // The warps of a sum have its highest bits: they are combined last. What the
+  // lanes leave below them is in registers.
+  // CHECK-LABEL: func.func @row_sum
+  // CHECK: quant.load {{.*}} #quant.layout<"(1,1024) reg=[(0,1),(0,2),(0,128)] lane=[(0,4),(0,8),(0,16),(0,32),(0,64)] warp=[(0,256),(0,512)] rep (1,4)">
+  // CHECK-NEXT: quant.reduce sum
+  func.func @row_sum(%x: memref<1x4096xf32>, %y: memref<1x1xf32>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<1x4096xf32> -> tensor<1x4096xf32>
+    %s = quant.reduce sum %t axis 1 : tensor<1x4096xf32> -> tensor<1x1xf32>
+    quant.store %s, %y[%c0, %c0] : tensor<1x1xf32>, memref<1x1xf32>
+    return
+  }
+
+  // A sum over rows, too; the columns take as many warps as they can.
+  // CHECK-LABEL: func.func @column_sum
+  // CHECK: quant.convert_layout {{.*}} -> tensor<32x64xf32, #quant.layout<"(32,64) reg=[(0,1),(0,2),(2,0),(4,0)] lane=[(0,4),(0,8),(0,16),(0,32),(1,0)] warp=[(8,0),(16,0)]">>
+  // CHECK-NEXT: quant.reduce sum {{.*}} axis 0
+  func.func @column_sum(%x: memref<32x64xf32>, %y: memref<1x64xf32>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<32x64xf32> -> tensor<32x64xf32>
+    %s = quant.reduce sum %t axis 0 : tensor<32x64xf32> -> tensor<1x64xf32>
+    quant.store %s, %y[%c0, %c0] : tensor<1x64xf32>, memref<1x64xf32>
+    return
+  }
+
+  // Two sums of different lengths: 512 elements are 256 chains, 4096 are 1024.
+  // CHECK-LABEL: func.func @two_sums
+  // CHECK: quant.reduce sum {{.*}} : tensor<1x4096xf32, #quant.layout<"(1,1024)
+  // CHECK: quant.reduce sum {{.*}} : tensor<1x512xf32, #quant.layout<"(1,256)
+  func.func @two_sums(%x: memref<1x4096xf32>, %y: memref<1x1xf32>, %z: memref<1x1xf32>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<1x4096xf32> -> tensor<1x4096xf32>
+    %s = quant.reduce sum %t axis 1 : tensor<1x4096xf32> -> tensor<1x1xf32>
+    quant.store %s, %y[%c0, %c0] : tensor<1x1xf32>, memref<1x1xf32>
+    %u = quant.load %x[%c0, %c0] : memref<1x4096xf32> -> tensor<1x512xf32>
+    %r = quant.reduce sum %u axis 1 : tensor<1x512xf32> -> tensor<1x1xf32>
+    quant.store %r, %z[%c0, %c0] : tensor<1x1xf32>, memref<1x1xf32>
+    return
+  }
+
+  // Neighbours of a transposed tile are in different lanes, one element each:
+  // the store wants them together.
+  // CHECK-LABEL: func.func @transposed
+  // CHECK: %[[U:.*]] = quant.transpose
+  // CHECK: %[[V:.*]] = quant.convert_layout %[[U]] : {{.*}} -> tensor<16x16xf32, #quant.layout<"(16,16) reg=[(0,1)] lane=[(0,2),(0,4),(0,8),(1,0),(2,0)] warp=[(4,0),(8,0)]">>
+  // CHECK: quant.store %[[V]]
+  func.func @transposed(%x: memref<16x16xf32>, %y: memref<16x16xf32>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<16x16xf32> -> tensor<16x16xf32>
+    %u = quant.transpose %t : tensor<16x16xf32> -> tensor<16x16xf32>
+    quant.store %u, %y[%c0, %c0] : tensor<16x16xf32>, memref<16x16xf32>
+    return
+  }
+
+  // A tile smaller than a warp: lanes and warps hold copies.
+  // CHECK-LABEL: func.func @loop
+  // CHECK: #quant.layout<"(1,16) reg=[] lane=[(0,1),(0,2),(0,4),(0,8),(0,0)] warp=[(0,0),(0,0)]">
+  func.func @loop(%x: memref<16x16xf32>, %y: memref<1x16xf32>, %n: index) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %z = arith.constant dense<0.0> : tensor<1x16xf32>
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %z) -> (tensor<1x16xf32>) {
+      %t = quant.load %x[%i, %c0] : memref<16x16xf32> -> tensor<1x16xf32>
+      %s = arith.addf %a, %t : tensor<1x16xf32>
+      scf.yield %s : tensor<1x16xf32>
+    }
+    quant.store %r, %y[%c0, %c0] : tensor<1x16xf32>, memref<1x16xf32>
+    return
+  }
+}
