@@ -28,7 +28,7 @@ std::string print(const State &state, bool locations) {
   OpPrintingFlags flags;
   flags.printNameLocAsPrefix();
   if (locations)
-    flags.enableDebugInfo();
+    flags.enableDebugInfo().useLocalScope();
   moduleOf(state)->print(os, flags);
   return text;
 }

@@ -199,27 +199,41 @@ static void requireInferrable(const OperationState &state,
   }
 }
 
-/// Appends the inferred result types to `state`; false with a diagnostic.
-static bool inferTypes(OperationState &state, RegisteredOperationName info,
-                       DictionaryAttr attrs) {
-  auto *interface = info.getInterface<InferTypeOpInterface>();
-  size_t size = info.getOpPropertyByteSize();
-  auto storage = std::make_unique<char[]>(size + 1);
-  OpaqueProperties properties(size ? storage.get() : nullptr);
-  if (size) {
-    info.initOpProperties(properties, OpaqueProperties(nullptr));
-    info.populateDefaultProperties(properties);
+namespace {
+/// The properties of an operation before it exists, with ODS's defaults.
+class Properties {
+public:
+  explicit Properties(RegisteredOperationName info)
+      : info(info), size(info.getOpPropertyByteSize()),
+        storage(std::make_unique<char[]>(size + 1)) {
+    if (!size)
+      return;
+    info.initOpProperties(get(), OpaqueProperties(nullptr));
+    info.populateDefaultProperties(get());
   }
-  auto emit = [&] { return emitError(state.location); };
-  bool ok = !size || succeeded(info.setOpPropertiesFromAttribute(
-                         state.name, properties, attrs, emit));
-  ok = ok && succeeded(interface->inferReturnTypes(
-                 state.getContext(), state.location, state.operands, attrs,
-                 properties, state.regions, state.types));
-  if (size)
-    info.destroyOpProperties(properties);
-  return ok;
-}
+  ~Properties() {
+    if (size)
+      info.destroyOpProperties(get());
+  }
+  Properties(const Properties &) = delete;
+  Properties &operator=(const Properties &) = delete;
+
+  OpaqueProperties get() const {
+    return OpaqueProperties(size ? storage.get() : nullptr);
+  }
+  /// False with a diagnostic where an attribute is of the wrong kind.
+  bool set(const OperationState &state, DictionaryAttr attrs) {
+    auto emit = [&] { return emitError(state.location); };
+    return !size || succeeded(info.setOpPropertiesFromAttribute(
+                        state.name, get(), attrs, emit));
+  }
+
+private:
+  RegisteredOperationName info;
+  size_t size;
+  std::unique_ptr<char[]> storage;
+};
+} // namespace
 
 std::vector<IrValue>
 IrBuilder::create(const std::string &name, const std::vector<IrValue> &operands,
@@ -254,15 +268,23 @@ IrBuilder::create(const std::string &name, const std::vector<IrValue> &operands,
         "condition of 'arith.select' is shaped and its values are not");
 
   DiagnosticCapture capture(state->context);
+  // An operation that is made with an attribute of the wrong kind loses it
+  // silently.
+  DictionaryAttr dictionary = op.attributes.getDictionary(context());
+  Properties properties(*info);
+  if (!properties.set(op, dictionary))
+    throw capture.error("'" + name + "' has wrong attributes");
   if (resultTypes) {
     for (const std::string &type : *resultTypes)
       op.types.push_back(parse(type));
   } else if (!info->hasTrait<OpTrait::ZeroResults>()) {
-    DictionaryAttr dictionary = op.attributes.getDictionary(context());
     // Inference of our own dialect checks what it is given.
     if (dialect != "quant")
       requireInferrable(op, *info);
-    if (!inferTypes(op, *info, dictionary))
+    auto *interface = info->getInterface<InferTypeOpInterface>();
+    if (failed(interface->inferReturnTypes(context(), op.location, op.operands,
+                                           dictionary, properties.get(),
+                                           op.regions, op.types)))
       throw capture.error("cannot infer the result types of '" + name + "'");
   }
   Operation *created = builder.create(op);
