@@ -182,18 +182,20 @@ static void requireInferrable(const OperationState &state,
     if (ok)
       return;
     IRError error = capture.error("");
-    StringRef message = error.message;
+    StringRef message = StringRef(error.message).split("' op ").second;
     if (message.contains("results") &&
-        (message.contains("requires") || message.contains("but found")))
+        (message.starts_with("requires") || message.contains("but found")))
       continue; // another number of results
-    // What ODS checks of attributes and operands; all else is about the guess,
+    // What ODS checks of attributes and operands. All else is about the guess,
     // or is found again when the operation is made.
-    if (message.contains("requires attribute") ||
-        message.contains("failed to satisfy constraint") ||
-        message.contains("operand #") || message.contains("operand group") ||
-        (message.contains("operand") && message.contains("but found")) ||
-        (message.contains("requires") && message.contains("operand") &&
-         !message.contains("result")))
+    if (message.starts_with("requires attribute '") ||
+        message.starts_with("attribute '") ||
+        message.starts_with("operand #") ||
+        message.starts_with("operand group") ||
+        (message.starts_with("expected ") && message.contains("operand") &&
+         message.contains("but found")) ||
+        (message.starts_with("requires ") && message.ends_with("operand")) ||
+        (message.starts_with("requires ") && message.ends_with("operands")))
       throw error;
     return;
   }
@@ -278,9 +280,7 @@ IrBuilder::create(const std::string &name, const std::vector<IrValue> &operands,
     for (const std::string &type : *resultTypes)
       op.types.push_back(parse(type));
   } else if (!info->hasTrait<OpTrait::ZeroResults>()) {
-    // Inference of our own dialect checks what it is given.
-    if (dialect != "quant")
-      requireInferrable(op, *info);
+    requireInferrable(op, *info);
     auto *interface = info->getInterface<InferTypeOpInterface>();
     if (failed(interface->inferReturnTypes(context(), op.location, op.operands,
                                            dictionary, properties.get(),
