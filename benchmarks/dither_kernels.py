@@ -1,17 +1,15 @@
 """The kernels in dither's tile language: the same six as triton_kernels.py, tile for tile.
 
-`compile(name, target)` gives PTX and times for a GPU; `run(...)` runs a kernel on this machine's CPU.
+`compile(name, target)` gives PTX and times for a GPU.
 """
 
 # mypy: disable-error-code="no-untyped-def, attr-defined"
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from benchmarks.operators import EPS, ROUND_INTERMEDIATE
 from benchmarks.peers import Unavailable
 
 try:
@@ -24,8 +22,6 @@ try:
         raise Unavailable("this build of dither has no dither.jit")
 except ImportError as error:
     raise Unavailable(f"dither cannot be imported ({error})") from error
-
-EPS = 1e-5
 
 
 @dither.jit
@@ -60,22 +56,24 @@ def quantize_both(x, row_q, row_scale, col_q, col_scale, fmt: dl.constexpr, ROWS
 
 
 @dither.jit
-def rms_norm_mx(x, gamma, q, scale, fmt: dl.constexpr, eps: dl.constexpr):
+def rms_norm_mx(x, gamma, q, scale, fmt: dl.constexpr, eps: dl.constexpr, ROUND: dl.constexpr):
     i = dl.program_id(0)
     t = dl.load(x, (i, 0), (1, x.shape[1])).to(dl.float32)
     y, _ = dl.rms_norm(t, dl.load(gamma, (0,), (x.shape[1],)), eps)
-    y = y.to(x.dtype).to(dl.float32)
+    if ROUND:
+        y = y.to(x.dtype).to(dl.float32)
     s = dl.block_scale(y, fmt)
     dl.store(q, (i, 0), dl.cast(y, s, fmt))
     dl.store(scale, (i, 0), s)
 
 
 @dither.jit
-def rms_norm(x, gamma, tensor_amax, q, scale, fmt: dl.constexpr, eps: dl.constexpr):
+def rms_norm(x, gamma, tensor_amax, q, scale, fmt: dl.constexpr, eps: dl.constexpr, ROUND: dl.constexpr):
     i = dl.program_id(0)
     t = dl.load(x, (i, 0), (1, x.shape[1])).to(dl.float32)
     y, _ = dl.rms_norm(t, dl.load(gamma, (0,), (x.shape[1],)), eps)
-    y = y.to(x.dtype).to(dl.float32)
+    if ROUND:
+        y = y.to(x.dtype).to(dl.float32)
     amax = dl.load(tensor_amax)
     s = dl.block_scale(y, fmt, amax=amax)
     dl.store(q, (i, 0), dl.cast(y, s, fmt, amax=amax))
@@ -117,8 +115,9 @@ def kernels(dtype: Any = None, k: int = 4096) -> dict[str, Kernel]:
     both = {"x": x, "row_q": data, "row_scale": scales, "col_q": data, "col_scale": _dense(mx8.scale, None, k)}
     result["mxfp8_both"] = Kernel(quantize_both, both, {"fmt": mx8, "ROWS": 32, "COLS": 128}, 32 * 128)
     norm = {"x": x, "gamma": gamma}
-    result["rms_norm_mxfp8"] = Kernel(rms_norm_mx, norm | outputs(mx8), {"fmt": mx8, "eps": EPS}, k)
-    result["rms_norm_nvfp4"] = Kernel(rms_norm, norm | amax | outputs(nv), {"fmt": nv, "eps": EPS}, k)
+    choices = {"eps": EPS, "ROUND": ROUND_INTERMEDIATE}
+    result["rms_norm_mxfp8"] = Kernel(rms_norm_mx, norm | outputs(mx8), {"fmt": mx8, **choices}, k)
+    result["rms_norm_nvfp4"] = Kernel(rms_norm, norm | amax | outputs(nv), {"fmt": nv, **choices}, k)
     return result
 
 
@@ -126,14 +125,3 @@ def compile(name: str, target: str) -> Any:
     """The compiled kernel: `.ptx`, `.timings` (milliseconds by stage, from Python source on), `.image`."""
     kernel = kernels()[name]
     return kernel.function.lower(**kernel.arguments, **kernel.constants, target=target).compile()
-
-
-def run(name: str, arrays: Mapping[str, np.ndarray], k: int) -> None:
-    """Runs a kernel on the CPU; outputs are uint8 arrays, given their meaning here."""
-    dtype = {"bfloat16": dither.bfloat16, "float32": dither.float32}[arrays["x"].dtype.name]
-    kernel = kernels(dtype, k)[name]
-    views = {n: a if a.dtype != np.uint8 else dither.view(a, kernel.arguments[n].dtype) for n, a in arrays.items()}
-    constants = kernel.constants
-    rows = arrays["x"].shape[0]
-    grid = (-(-rows // constants["ROWS"]), -(-k // constants["COLS"])) if "ROWS" in constants else (rows,)
-    kernel.function[grid](**views, **constants, device="cpu")

@@ -18,8 +18,9 @@ import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 
+from benchmarks.operators import EPS, ROUND_INTERMEDIATE
+
 FMAX32: tl.constexpr = tl.constexpr(3.4028234663852886e38)
-EPS = 1e-5
 
 
 @triton.jit
@@ -178,9 +179,10 @@ def rms_norm(
     FORMAT: tl.constexpr,
     BLOCK: tl.constexpr,
     EPSILON: tl.constexpr,
+    ROUND: tl.constexpr,
     HARDWARE: tl.constexpr,
 ):
-    """RMSNorm of one row (SPAN is K rounded up to a power of two), rounded to the type of x, and rowwise quantize;
+    """RMSNorm of one row (SPAN is K rounded up to a power of two), rounded to the type of x if ROUND, and rowwise quantize;
     grid (M,)."""
     row = tl.program_id(0)
     c = tl.arange(0, SPAN)
@@ -188,7 +190,9 @@ def rms_norm(
     mean = tl.sum(wide * wide, 0) * (1.0 / K)
     rs = tl.div_rn(1.0, tl.sqrt_rn(mean + EPSILON))
     y = tl.load(gamma + c, mask=c < K, other=0.0).to(tl.float32) * (rs * wide)
-    y = tl.reshape(y.to(x.dtype.element_ty).to(tl.float32), (1, SPAN))
+    if ROUND:
+        y = y.to(x.dtype.element_ty).to(tl.float32)
+    y = tl.reshape(y, (1, SPAN))
     G = tl.load(tensor_amax) if FORMAT == "nvfp4" else 0.0
     codes, s = _quantize_tile(y, G, FORMAT, BLOCK, HARDWARE)
     PER_BYTE: tl.constexpr = 1 if FORMAT == "mxfp8" else 2
@@ -226,7 +230,15 @@ def _norm(format: str, input: str, k: int) -> Kernel:
     block = 16 if format == "nvfp4" else 32
     pointers = {"x": f"*{input}", "gamma": f"*{input}", "tensor_amax": "*fp32", "q": "*u8", "scale": "*u8"}
     span = triton.next_power_of_2(k)
-    constants = {"K": k, "SPAN": span, "FORMAT": format, "BLOCK": block, "EPSILON": EPS, "HARDWARE": False}
+    constants = {
+        "K": k,
+        "SPAN": span,
+        "FORMAT": format,
+        "BLOCK": block,
+        "EPSILON": EPS,
+        "HARDWARE": False,
+        "ROUND": ROUND_INTERMEDIATE,
+    }
     return Kernel(f"rms_norm_{format}", rms_norm, pointers, constants, 8, k)
 
 
