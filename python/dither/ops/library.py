@@ -1,0 +1,169 @@
+"""The kernels of the operator library by name, each specialized as a call of its operator specializes it.
+
+One table for those who want all of them: `python -m dither compile --library`, and tests that assemble each for
+each target or compare devices with each other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .. import types
+from ..arrays import Array, row_major
+from ..compiled import Compiled, Lowered
+from ..formats import FORMATS, Format
+from ..jit import Kernel
+from ..language import linear
+from ..types import DType, TensorType
+from . import kernels, outputs
+from .scaled_tensor import data_shape, scale_shape
+from .tiles import Tile, elementwise_tile, round_up, row_tile
+
+#: The (M, N) that entries are for. Kernels know N; M only where it is the length of the rows of an output.
+SHAPE = (2048, 1024)
+INPUTS = (types.float32, types.bfloat16, types.float16)
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A kernel of the library with the types of its arguments.
+
+    Attributes:
+        name: operator and choices, as in "quantize-nvfp4-rowwise-128x4-bfloat16"; a good file name.
+        kernel: the function over tiles.
+        arguments: the type of each tensor by parameter; None for what is left out.
+        constexprs: format, layout and tile.
+        core: one of the few that together take every path of the compiler; for tests over many targets.
+    """
+
+    name: str
+    kernel: Kernel
+    arguments: Mapping[str, TensorType | None]
+    constexprs: Mapping[str, Any]
+    core: bool = False
+
+    def lower(self, target: str) -> Lowered:
+        """As `Kernel.lower`. `target` is of the kind, CPU or GPU, that the table was made for."""
+        return self.kernel.lower(**self.arguments, **self.constexprs, target=target)
+
+    def compile(self, target: str) -> Compiled:
+        """As `Kernel.compile`: with the text of every stage."""
+        return self.kernel.compile(**self.arguments, **self.constexprs, target=target)
+
+
+def library(target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]:
+    """Every entry for a target (CPUs and GPUs have tiles of their own) and an (M, N); names are unique."""
+    cpu = target.startswith("host")
+    return [*_amax(shape, cpu), *_quantize(shape, cpu), *_dequantize(shape, cpu), *_rms_norm(shape, cpu)]
+
+
+def dense(dtype: DType, shape: tuple[int, ...]) -> TensorType:
+    """The type of a dense tensor of this shape in memory that frameworks allocate, which is aligned."""
+    page = 4096
+    return Array(page, dtype, dtype.name, shape, row_major(shape, dtype), "cpu", False, None).type()
+
+
+def _amax(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
+    tile = elementwise_tile(shape[1], 32, False, False, cpu)
+    for dtype in INPUTS:
+        arguments = {"x": dense(dtype, shape), "amax": dense(types.float32, ())}
+        core = dtype is types.bfloat16
+        yield Entry(f"amax-{dtype}", kernels.amax_kernel, arguments, _extents(tile), core)
+
+
+def _quantize(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
+    for fmt in FORMATS.values():
+        for layout in outputs.LAYOUTS:
+            for scales in outputs.SCALE_LAYOUTS:
+                p = outputs.plan(fmt, layout, scales)
+                tile = elementwise_tile(shape[1], fmt.block, p.colwise, p.transposed, cpu)
+                constexprs = {"FMT": fmt, "LAYOUT": p.layout, **_extents(tile)}
+                for dtype in INPUTS:
+                    arguments = {"x": dense(dtype, shape), "amax": _tensor_amax(fmt), **_codes(p, shape)}
+                    name = f"quantize-{fmt.name}-{layout}-{scales}-{dtype}"
+                    # Each format, direction, scale order and input type at least once.
+                    core = dtype is types.bfloat16 and (layout, scales) in (("rowwise", "linear"), ("both", "128x4"))
+                    core |= fmt.name == "mxfp8_e4m3" and (layout, scales) == ("rowwise", "linear")
+                    yield Entry(name, kernels.quantize_kernel, arguments, constexprs, core)
+
+
+def _dequantize(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
+    for fmt in FORMATS.values():
+        for colwise in (False, True):
+            rows, cols = data_shape(shape, fmt, colwise)
+            transposed = colwise and fmt.tensor_scale
+            axis = 0 if colwise and not transposed else 1
+            tile = elementwise_tile(cols, fmt.block, axis == 0, transposed, cpu)
+            for dtype in INPUTS:
+                arguments = {
+                    "data": dense(fmt.element, (rows, cols)),
+                    "scale": dense(fmt.scale, scale_shape(shape, fmt, colwise, linear)),
+                    "amax": _tensor_amax(fmt),
+                    "y": dense(dtype, shape),
+                }
+                constexprs = {"FMT": fmt, "AXIS": axis, "TRANSPOSED": transposed, **_extents(tile)}
+                name = f"dequantize-{fmt.name}-{'colwise' if colwise else 'rowwise'}-{dtype}"
+                core = dtype is types.bfloat16 and (not colwise or fmt.name in ("nvfp4", "mxfp8_e4m3"))
+                yield Entry(name, kernels.dequantize_kernel, arguments, constexprs, core)
+
+
+def _rms_norm(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
+    m, n = shape
+    absent = dict.fromkeys(("y", "rsigma", "y_amax", "amax", "row_data", "row_scale", "col_data", "col_scale"))
+    scalar = dense(types.float32, ())
+    rsigma = dense(types.float32, (m,))
+
+    def entry(what: str, dtype: DType, named: Mapping[str, Any], core: bool = False) -> Entry:
+        given = {"x": dense(dtype, shape), "gamma": dense(dtype, (n,)), **absent, **named}
+        tile = given.pop("tile", row_tile(n, 1, False, cpu))
+        choices = {"EPS": 1e-5, "ZERO_CENTERED": False, "FMT": None, "LAYOUT": linear, **_extents(tile)}
+        choices |= {name: given.pop(name) for name in choices if name in given}
+        return Entry(f"rms_norm-{what}{dtype}", kernels.rms_norm_kernel, given, choices, core)
+
+    for dtype in INPUTS:
+        yield entry("", dtype, {"y": dense(dtype, shape), "rsigma": rsigma}, dtype is types.bfloat16)
+    bf16 = types.bfloat16
+    plain = {"y": dense(bf16, shape), "rsigma": rsigma}
+    yield entry("zero_centered-", bf16, {**plain, "ZERO_CENTERED": True})
+    yield entry("with_amax-", bf16, {**plain, "y_amax": scalar})
+    yield entry("amax_only-", bf16, {"y_amax": scalar})
+    for fmt in FORMATS.values():
+        for layout in outputs.LAYOUTS:
+            for scales in outputs.SCALE_LAYOUTS:
+                p = outputs.plan(fmt, layout, scales)
+                tile = row_tile(max(n, p.extent(shape)[1]), fmt.block, p.colwise, cpu)
+                if p.colwise and tile.rows % fmt.block:
+                    tile = Tile(round_up(tile.rows, fmt.block), tile.cols)
+                for dtype in INPUTS:
+                    if dtype is not bf16 and (layout, scales) != ("rowwise", "linear"):
+                        continue
+                    named = {
+                        "rsigma": rsigma,
+                        "amax": _tensor_amax(fmt),
+                        **_codes(p, shape),
+                        "FMT": fmt,
+                        "LAYOUT": p.layout,
+                        "tile": tile,
+                    }
+                    core = dtype is bf16 and fmt.name in ("nvfp4", "mxfp8_e4m3") and layout != "colwise"
+                    core &= (scales == "128x4") == (layout == "both")
+                    yield entry(f"{fmt.name}-{layout}-{scales}-", dtype, named, core)
+
+
+def _tensor_amax(fmt: Format) -> TensorType | None:
+    return dense(types.float32, ()) if fmt.tensor_scale else None
+
+
+def _codes(p: outputs.Plan, shape: tuple[int, int]) -> dict[str, TensorType | None]:
+    named: dict[str, TensorType | None] = dict.fromkeys(("row_data", "row_scale", "col_data", "col_scale"))
+    for prefix, colwise, wanted in (("row", False, p.rowwise), ("col", True, p.colwise)):
+        if wanted:
+            named[f"{prefix}_data"] = dense(p.fmt.element, data_shape(shape, p.fmt, colwise))
+            named[f"{prefix}_scale"] = dense(p.fmt.scale, scale_shape(shape, p.fmt, colwise, p.layout))
+    return named
+
+
+def _extents(tile: Tile) -> dict[str, int]:
+    return {"ROWS": tile.rows, "COLS": tile.cols}
