@@ -1,4 +1,4 @@
-"""lit: .mlir, .test and .py files under Dialect, Transforms, Conversion, Pipelines, Target and Execution.
+"""lit: .mlir, .test and .py files under Dialect, Transforms, Conversion, Pipelines, Target, Tools and Execution.
 
 Run through the build tree: `ninja -C build check-dither-lit`, or for one file
 `/usr/lib/llvm-22/bin/lit -v build/test --filter Dialect/Quant/ops`.
@@ -73,3 +73,5 @@ if glob.glob(os.path.join(config.dither_build, "python", "dither", "_dither*.so"
 if has_cuda_device():
     config.available_features.add("cuda-device")
 config.substitutions.append(("%python", config.python))
+config.substitutions.append(("%mlir_includes", " ".join(f"-I {path}" for path in config.mlir_includes)))
+config.substitutions.append(("%dither", config.dither_source))

@@ -12,9 +12,21 @@ class Quant_ProgramOp<string mnemonic> : Quant_Op<mnemonic, [Pure]> {
 }
 def Quant_ProgramIdOp : Quant_ProgramOp<"program_id"> {
   let summary = "index of this program in the grid";
+  let description = [{
+    At least 0 and less than `num_programs` of the same dimension.
+
+    ```mlir
+    %i = quant.program_id x
+    ```
+  }];
 }
 def Quant_NumProgramsOp : Quant_ProgramOp<"num_programs"> {
   let summary = "extent of the grid";
+  let description = [{
+    ```mlir
+    %n = quant.num_programs x
+    ```
+  }];
 }
 
 def Quant_LoadOp : Quant_Op<"load", []> {
@@ -43,6 +55,13 @@ def Quant_StoreOp : Quant_Op<"store", [AttrSizedOperandSegments]> {
     at or past the coordinates `valid` are written as zero. With `scale_layout`
     `swizzle_128x4` the memref has the padded 2-D shape of a scale matrix and is
     written in the 128x4 order.
+
+    ```mlir
+    quant.store %t, %x[%i, %j] : tensor<4x128xbf16>, memref<?x4096xbf16>
+    quant.store %s, %m[%i, %j] valid [%rows, %columns]
+        {scale_layout = #quant.scale_layout<swizzle_128x4>}
+        : tensor<128x4xf8E4M3FN>, memref<?x32xf8E4M3FN>
+    ```
   }];
   let arguments = (ins Quant_Tile:$tile, Arg<AnyMemRef, "", [MemWrite]>:$memref,
                        Variadic<Index>:$indices, Variadic<Index>:$valid,
@@ -66,6 +85,10 @@ def Quant_AtomicMaxOp : Quant_Op<"atomic_max", []> {
     Every element of the memref becomes the maximum of itself and the element of
     the tile, compared as the bit patterns of non-negative f32: exact and independent
     of order.
+
+    ```mlir
+    quant.atomic_max %amax, %m[] : tensor<f32>, memref<f32>
+    ```
   }];
   let arguments = (ins Quant_F32Tile:$tile,
                        Arg<MemRefOf<[F32]>, "", [MemRead, MemWrite]>:$memref,

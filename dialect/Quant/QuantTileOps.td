@@ -7,6 +7,13 @@ include "QuantOpBase.td"
 
 def Quant_BroadcastOp : Quant_Op<"broadcast", [Pure]> {
   let summary = "repeat unit dimensions, a rank-0 tensor or a scalar";
+  let description = [{
+    A tensor of rank 1 or more keeps its rank: `reshape` inserts dimensions.
+
+    ```mlir
+    %b = quant.broadcast %t : tensor<4x1xf32> -> tensor<4x128xf32>
+    ```
+  }];
   let arguments = (ins AnyTypeOf<[Quant_Tile, F32, I32, I1]>:$source);
   let results = (outs Quant_Tile:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
@@ -16,6 +23,13 @@ def Quant_BroadcastOp : Quant_Op<"broadcast", [Pure]> {
 
 def Quant_ReshapeOp : Quant_Op<"reshape", [Pure]> {
   let summary = "insert or drop unit dimensions";
+  let description = [{
+    No element moves to another lane or register.
+
+    ```mlir
+    %r = quant.reshape %t : tensor<128xf32> -> tensor<1x128xf32>
+    ```
+  }];
   let arguments = (ins Quant_Tile:$source);
   let results = (outs Quant_Tile:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
@@ -25,6 +39,11 @@ def Quant_ReshapeOp : Quant_Op<"reshape", [Pure]> {
 
 def Quant_TransposeOp : Quant_InferredOp<"transpose"> {
   let summary = "exchange the two dimensions of a tile";
+  let description = [{
+    ```mlir
+    %r = quant.transpose %t : tensor<4x128xf32> -> tensor<128x4xf32>
+    ```
+  }];
   let arguments = (ins Quant_Tile:$source);
   let results = (outs Quant_Tile:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
@@ -35,6 +54,13 @@ def Quant_TransposeOp : Quant_InferredOp<"transpose"> {
 
 def Quant_IotaOp : Quant_Op<"iota", [Pure]> {
   let summary = "index along a dimension";
+  let description = [{
+    Counts from 0 within the tile.
+
+    ```mlir
+    %column = quant.iota dim 1 : tensor<4x128xi32>
+    ```
+  }];
   let arguments = (ins I64Attr:$dim);
   let results = (outs RankedTensorOf<[I32]>:$result);
   let assemblyFormat = "`dim` $dim attr-dict `:` type($result)";
@@ -49,6 +75,10 @@ def Quant_ReduceOp : Quant_InferredOp<"reduce"> {
     number exists and never return -0. With `count` only the first `count` elements
     along the axis take part, and the order is that of `count` elements: a row that was
     padded to whole blocks reduces as it would without its padding.
+
+    ```mlir
+    %s = quant.reduce sum %x axis 1 : tensor<4x128xf32> -> tensor<4x1xf32>
+    ```
   }];
   let arguments = (ins Quant_ReduceKindAttr:$kind, Quant_F32Tile:$source, I64Attr:$axis,
                        OptionalAttr<I64Attr>:$count);
@@ -63,6 +93,14 @@ def Quant_ReduceOp : Quant_InferredOp<"reduce"> {
 
 def Quant_BlockReduceOp : Quant_InferredOp<"block_reduce"> {
   let summary = "reduce every block of a tile";
+  let description = [{
+    `max`, `min` and `amax` as in `reduce`; not `sum`, whose order is defined for
+    whole rows only.
+
+    ```mlir
+    %a = quant.block_reduce amax %x block [1, 16] : tensor<4x128xf32> -> tensor<4x8xf32>
+    ```
+  }];
   let arguments = (ins Quant_ReduceKindAttr:$kind, Quant_F32Tile:$source,
                        DenseI64ArrayAttr:$block);
   let results = (outs Quant_F32Tile:$result);
@@ -72,6 +110,11 @@ def Quant_BlockReduceOp : Quant_InferredOp<"block_reduce"> {
 
 def Quant_BlockBroadcastOp : Quant_InferredOp<"block_broadcast"> {
   let summary = "repeat every element over a block";
+  let description = [{
+    ```mlir
+    %r = quant.block_broadcast %s block [1, 16] : tensor<4x8xf32> -> tensor<4x128xf32>
+    ```
+  }];
   let arguments = (ins Quant_Tile:$source, DenseI64ArrayAttr:$block);
   let results = (outs Quant_Tile:$result);
   let assemblyFormat = "$source `block` $block attr-dict `:` type($source) `->` type($result)";
@@ -86,6 +129,11 @@ def Quant_EncodeOp : Quant_Op<"encode", [Pure, Elementwise, SameOperandsAndResul
     becomes 7F (both 8-bit formats) or 7 (E2M1) without its sign, zeros keep theirs. To E8M0,
     `rceil` rounds up (NaN FF, infinity FE, at most 2^-127 00), `floor` takes the exponent
     field (infinity and NaN FF).
+
+    ```mlir
+    %q = quant.encode %x : tensor<4x128xf32> -> tensor<4x128xf4E2M1FN>
+    %e = quant.encode %a {mode = #quant.e8m0_mode<rceil>} : tensor<4x4xf32> -> tensor<4x4xf8E8M0FNU>
+    ```
   }];
   let arguments = (ins Quant_F32Tile:$source, OptionalAttr<Quant_E8M0ModeAttr>:$mode);
   let results = (outs Quant_NarrowTile:$result);
@@ -97,6 +145,13 @@ def Quant_EncodeOp : Quant_Op<"encode", [Pure, Elementwise, SameOperandsAndResul
 def Quant_DecodeOp : Quant_Op<"decode", [Pure, Elementwise, SameOperandsAndResultShape,
 ]> {
   let summary = "exact value of a narrow code, elementwise";
+  let description = [{
+    The payload of a NaN is not defined.
+
+    ```mlir
+    %x = quant.decode %q : tensor<4x128xf4E2M1FN> -> tensor<4x128xf32>
+    ```
+  }];
   let arguments = (ins Quant_NarrowTile:$source);
   let results = (outs Quant_F32Tile:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
@@ -107,6 +162,13 @@ def Quant_DecodeOp : Quant_Op<"decode", [Pure, Elementwise, SameOperandsAndResul
 def Quant_E8M0InverseOp : Quant_Op<"e8m0_inverse", [Pure, Elementwise,
     SameOperandsAndResultShape]> {
   let summary = "2^(127 - e) of a shared exponent, elementwise";
+  let description = [{
+    The reciprocal of the scale with code e. FE gives the subnormal 2^-127, FF a NaN.
+
+    ```mlir
+    %f = quant.e8m0_inverse %e : tensor<4x4xf8E8M0FNU> -> tensor<4x4xf32>
+    ```
+  }];
   let arguments = (ins RankedTensorOf<[F8E8M0FNU]>:$source);
   let results = (outs Quant_F32Tile:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
@@ -117,6 +179,14 @@ def Quant_E8M0InverseOp : Quant_Op<"e8m0_inverse", [Pure, Elementwise,
 def Quant_ConvertLayoutOp : Quant_Op<"convert_layout", [Pure, Elementwise,
     SameOperandsAndResultShape, SameOperandsAndResultElementType]> {
   let summary = "the same tile held by other lanes and registers";
+  let description = [{
+    The only operation whose source and result may have different layouts
+    for the same elements; becomes moves, shuffles or a round trip through shared memory.
+
+    ```mlir
+    %u = quant.convert_layout %t : tensor<4x32xf32, #a> -> tensor<4x32xf32, #b>
+    ```
+  }];
   let arguments = (ins Quant_Tile:$source);
   let results = (outs Quant_Tile:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";

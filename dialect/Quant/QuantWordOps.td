@@ -11,7 +11,8 @@ def Quant_I32Words : VectorOfRankAndType<[1, 2], [I32]>;
 def Quant_EncodeWordsOp : Quant_Op<"encode_words", [Pure]> {
   let summary = "encode registers and pack `group` codes into each word";
   let description = [{
-    Register i goes to word i / group, bits (i mod group) * width up.
+    Register i goes to word i / group, bits (i mod group) * width up. Codes are those of
+    `encode`; bf16 and f16 round to nearest even.
 
     ```mlir
     %w = quant.encode_words %v {elem = f4E2M1FN, group = 8 : i64} : vector<16xf32> -> vector<2xi32>
@@ -26,6 +27,13 @@ def Quant_EncodeWordsOp : Quant_Op<"encode_words", [Pure]> {
 
 def Quant_DecodeWordsOp : Quant_Op<"decode_words", [Pure]> {
   let summary = "unpack words and widen the codes to f32, exactly";
+  let description = [{
+    The inverse of `encode_words` on shapes.
+
+    ```mlir
+    %v = quant.decode_words %w {elem = bf16, group = 2 : i64} : vector<8x16xi32> -> vector<16x16xf32>
+    ```
+  }];
   let arguments = (ins Quant_I32Words:$source, TypeAttr:$elem, I64Attr:$group);
   let results = (outs Quant_F32Regs:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
@@ -34,6 +42,13 @@ def Quant_DecodeWordsOp : Quant_Op<"decode_words", [Pure]> {
 
 def Quant_E8M0InverseWordsOp : Quant_Op<"e8m0_inverse_words", [Pure]> {
   let summary = "unpack shared exponents and give 2^(127 - e)";
+  let description = [{
+    `e8m0_inverse` of packed codes.
+
+    ```mlir
+    %v = quant.e8m0_inverse_words %w {group = 4 : i64} : vector<2xi32> -> vector<8xf32>
+    ```
+  }];
   let arguments = (ins Quant_I32Words:$source, I64Attr:$group);
   let results = (outs Quant_F32Regs:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
