@@ -182,8 +182,8 @@ def rms_norm(
     ROUND: tl.constexpr,
     HARDWARE: tl.constexpr,
 ):
-    """RMSNorm of one row (SPAN is K rounded up to a power of two), rounded to the type of x if ROUND, and rowwise quantize;
-    grid (M,)."""
+    """RMSNorm of one row, rounded to the type of x if ROUND, and rowwise quantize; SPAN is K rounded up to a power
+    of two; grid (M,)."""
     row = tl.program_id(0)
     c = tl.arange(0, SPAN)
     wide = tl.load(x + row.to(tl.int64) * K + c, mask=c < K, other=0.0).to(tl.float32)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("limit")
 # torch.compile builds C++ for each operator: one stands for all.
 @pytest.mark.parametrize(
     ("peer", "name"),
-    [(peer, op.name) for peer in ("numpy", "jax") for op in OPERATORS] + [("torch", "RMSNorm + NVFP4")],
+    [(peer, op.name) for peer in ("dither", "numpy", "jax") for op in OPERATORS] + [("torch", "RMSNorm + NVFP4")],
 )
 def test_bits(peer: str, name: str) -> None:
     module = importlib.import_module(f"benchmarks.peers.{peer}_peer")
@@ -27,6 +27,6 @@ def test_bits(peer: str, name: str) -> None:
     prepared.call()
     assert set(prepared.outputs()) == set(case.expected)
     # Another order of summation moves rsigma by an ulp, and with it a value now and then across a decision point.
-    allowed = 0.001 if case.operator.kind == "rms_norm" else 0.0
+    allowed = 0.001 if case.operator.kind == "rms_norm" and peer != "dither" else 0.0
     for output, fraction in mismatches(prepared, case.expected).items():
         assert fraction <= allowed, output
