@@ -1,6 +1,7 @@
 """The extension module: what python/src/Bind*.cpp define."""
 
 from collections.abc import Sequence
+from typing import Any
 
 # BindIr.cpp
 
@@ -63,3 +64,7 @@ class Builder:
     def begin_if(self, condition: Value, loc: Location = ...) -> None: ...
     def select_branch(self, branch: int) -> None: ...
     def end_if(self, then_values: Sequence[Value], else_values: Sequence[Value]) -> list[Value]: ...
+
+# BindCompile.cpp and BindRuntime.cpp
+
+def __getattr__(name: str) -> Any: ...

@@ -10,10 +10,10 @@ import ast
 import builtins
 import dataclasses
 import enum
-import inspect
 import types as python_types
 from typing import Any
 
+from .. import language
 from ..formats import Format
 from ..language import Builtin, ScaleLayout
 from ..types import DType
@@ -22,20 +22,24 @@ from .values import Problem
 
 MISSING = object()
 #: Types whose values are constexprs when read from outside a kernel.
-PLAIN = (int, float, str, type(None), DType, Format, ScaleLayout, enum.Enum)
+PLAIN = (int, float, str, type(None), DType, Format, ScaleLayout, Builtin, enum.Enum)
 
 
 def read_name(function: python_types.FunctionType, name: str) -> Any:
     """What a name that is not a local variable stands for; MISSING if nothing."""
+    value = _read_outside(function, name)
+    return getattr(builtins, name, MISSING) if value is MISSING else value
+
+
+def _read_outside(function: python_types.FunctionType, name: str) -> Any:
+    """A variable of a function around, or a global."""
     code = function.__code__
     if name in code.co_freevars and function.__closure__:
         try:
             return function.__closure__[code.co_freevars.index(name)].cell_contents
         except ValueError:
             return MISSING
-    if name in function.__globals__:
-        return function.__globals__[name]
-    return getattr(builtins, name, MISSING)
+    return function.__globals__.get(name, MISSING)
 
 
 def check_captured(name: str, value: Any) -> Any:
@@ -90,55 +94,81 @@ class Captures:
 def captures_of(kernel: Any) -> Captures:
     """Names and values that lowering `kernel` (a function or a kernel object) can read, callees included.
 
-    A name is followed through modules (`config.ROWS`); the language itself, Python's builtins and
-    types are no captures. Reads no argument and compiles nothing.
+    A name is followed through modules and classes (`config.ROWS`); the language itself and Python's builtins
+    are no captures. Reads no argument and compiles nothing; microseconds once the sources are known.
     """
     function = unwrap(kernel)
     if function is None:
         raise TypeError(f"found {kernel!r}, expected a function")
-    values: dict[tuple[str, str], Any] = {}
+    values: list[tuple[str, str, Any]] = []
     sources: list[FunctionSource] = []
     pending = [function]
-    while pending:
-        callee = pending.pop(0)
-        if any(source.function is callee for source in sources):
-            continue
+    seen = {id(function)}
+    for callee in pending:  # grows on the way
         source = read_source(callee)
         sources.append(source)
-        for name, value in _outside(source):
+        where = f"{callee.__module__}.{callee.__qualname__}"
+        for chain in _chains(source):
+            name, value = _resolve(callee, chain)
             inner = unwrap(value)
             if inner is not None:
-                pending.append(inner)
-            elif is_plain(value):
-                values[f"{callee.__module__}.{callee.__qualname__}", name] = value
-        for name, parameter in inspect.signature(callee).parameters.items():
-            if parameter.default is not parameter.empty and is_plain(parameter.default):
-                values[f"{callee.__module__}.{callee.__qualname__}", f"{name}="] = parameter.default
-    ordered = tuple((where, name, value) for (where, name), value in sorted(values.items(), key=lambda kv: kv[0]))
-    return Captures(ordered, tuple(sources))
+                if id(inner) not in seen:
+                    seen.add(id(inner))
+                    pending.append(inner)
+            elif value is not MISSING and (is_plain(value) or callable(value)):
+                values.append((where, name, value))
+        values += [(where, name, value) for name, value in _defaults(callee) if is_plain(value)]
+    return Captures(tuple(values), tuple(sources))
 
 
-def _outside(source: FunctionSource) -> list[tuple[str, Any]]:
-    """Names read from outside by the body, with attribute chains through modules resolved."""
+def _defaults(function: python_types.FunctionType) -> list[tuple[str, Any]]:
+    """Parameters with defaults, as `name=`."""
+    found = list((function.__kwdefaults__ or {}).items())
+    positional = function.__defaults__ or ()
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    found += zip(names[len(names) - len(positional) :], positional, strict=True)
+    return [(f"{name}=", value) for name, value in sorted(found, key=lambda item: item[0])]
+
+
+_CHAINS: dict[python_types.CodeType, tuple[tuple[str, ...], ...]] = {}
+
+
+def _chains(source: FunctionSource) -> tuple[tuple[str, ...], ...]:
+    """Names from outside that the body reads, each with the attributes that follow: ("config", "ROWS")."""
+    code = source.function.__code__
+    if code in _CHAINS:
+        return _CHAINS[code]
     locals_ = local_names(source)
-    found: list[tuple[str, Any]] = []
+    found: set[tuple[str, ...]] = set()
 
-    def resolve(node: ast.AST) -> tuple[str, Any]:
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in locals_:
-            return node.id, read_name(source.function, node.id)
-        if isinstance(node, ast.Attribute):
-            name, base = resolve(node.value)
-            if isinstance(base, (python_types.ModuleType, type)):
-                return f"{name}.{node.attr}", getattr(base, node.attr, MISSING)
-            if base is not MISSING:
-                # An attribute of a captured object: the object itself is recorded.
-                return name, base
-        return "", MISSING
+    def visit(node: ast.AST) -> None:
+        attributes: list[str] = []
+        base = node
+        while isinstance(base, ast.Attribute):
+            attributes.append(base.attr)
+            base = base.value
+        if isinstance(base, ast.Name):
+            if base.id not in locals_:
+                found.add((base.id, *reversed(attributes)))
+            return
+        for child in ast.iter_child_nodes(base):
+            visit(child)
 
     for statement in source.node.body:
-        for node in ast.walk(statement):
-            name, value = resolve(node)
-            if value is MISSING or isinstance(value, (python_types.ModuleType, Builtin, type)):
-                continue
-            found.append((name, value))
-    return found
+        visit(statement)
+    _CHAINS[code] = tuple(sorted(found))
+    return _CHAINS[code]
+
+
+def _resolve(function: python_types.FunctionType, chain: tuple[str, ...]) -> tuple[str, Any]:
+    """The path that is followed and the value at its end; of an object with attributes, the object itself."""
+    value = _read_outside(function, chain[0])
+    taken = 1
+    for attribute in chain[1:]:
+        if value is language or not isinstance(value, (python_types.ModuleType, type)):
+            break
+        value = getattr(value, attribute, MISSING)
+        taken += 1
+    if value is language or isinstance(value, (python_types.ModuleType, type)):
+        return "", MISSING
+    return ".".join(chain[:taken]), value

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Flow:
 Flows = dict[ast.stmt, Flow]
 
 
+@functools.cache
 def analyze(function: ast.FunctionDef) -> Flows:
     """The flow at every `if` and `for` of a function."""
     flows: Flows = {}

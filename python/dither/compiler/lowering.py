@@ -128,7 +128,8 @@ def _parameters(source: FunctionSource, args: Mapping[str, ArgType], constexprs:
             raise CompileError(
                 f"argument '{name}' is {describe(value)}, expected a TensorType or ScalarType", source.span(node)
             )
-        if name not in args and not is_plain(value) and unwrap(value) is None:
+        if name not in args and not is_plain(value):
+            # A function would have to be part of every cache key with all that it reads.
             raise CompileError(
                 f"constexpr '{name}' is {describe(value)}, expected a number, string, tuple, format or data type",
                 source.span(node),

@@ -110,9 +110,7 @@ def dequantize(e: Emitter, q: Any, scale: Any, fmt: Any, axis: Any, amax: Any) -
 
 
 @handles("rms_norm")
-def rms_norm(
-    e: Emitter, t: Any, gamma: Any, eps: Any, zero_centered_gamma: Any, count: Any
-) -> tuple[Tile, Tile]:
+def rms_norm(e: Emitter, t: Any, gamma: Any, eps: Any, zero_centered_gamma: Any, count: Any) -> tuple[Tile, Tile]:
     t = float_tile(t, "t", "rms_norm")
     gamma = float_tile(gamma, "gamma", "rms_norm")
     if len(t.shape) != 2:

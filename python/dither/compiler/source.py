@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import linecache
 import types as python_types
 from typing import Any
@@ -36,8 +37,12 @@ class FunctionSource:
 
     def canonical(self) -> str:
         """The syntax without positions, comments and decorators: what a cache key is made of."""
-        parts = (self.node.args, *self.node.body)
-        return "\n".join(ast.dump(part) for part in parts)
+        return _canonical(self.node)
+
+
+@functools.cache
+def _canonical(node: ast.FunctionDef) -> str:
+    return "\n".join(ast.dump(part) for part in (node.args, *node.body))
 
 
 def unwrap(value: Any) -> python_types.FunctionType | None:

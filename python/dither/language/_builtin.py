@@ -6,7 +6,7 @@ import enum
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 
 class Builtin:
@@ -41,11 +41,15 @@ class HostBuiltin(Builtin):
         return self.function(*args, **kwargs)
 
 
-class constexpr:
-    """Annotation of a parameter whose value is known while compiling: `ROWS: dl.constexpr`."""
+if TYPE_CHECKING:
+    constexpr = Any
+else:
 
-    def __init__(self, *args: Any) -> None:
-        raise TypeError("dl.constexpr annotates parameters, expected 'NAME: dl.constexpr', found a call")
+    class constexpr:
+        """Annotation of a parameter whose value is known while compiling: `ROWS: dl.constexpr`."""
+
+        def __init__(self, *args: Any) -> None:
+            raise TypeError("dl.constexpr annotates parameters, expected 'NAME: dl.constexpr', found a call")
 
 
 class ScaleLayout(enum.Enum):

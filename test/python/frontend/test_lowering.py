@@ -1,6 +1,7 @@
 """The entry of the compiler: attributes of the module, positions, captured values."""
 
 import dataclasses
+import math
 
 import dither
 import dither.language as dl
@@ -96,12 +97,12 @@ def test_lowering_twice_gives_the_same_text():
 def test_captures():
     captures = captures_of(kernel)
     here = __name__
-    assert [(where, name, value) for where, name, value in captures.values if not name.startswith("dl.")] == [
-        (f"{here}.helper", "Options.SCALE", 2.0),
-        (f"{here}.helper", "factor=", 3),
+    assert captures.values == (
         (f"{here}.kernel", "ROWS", 4),
         (f"{here}.kernel", "fmt=", dither.NVFP4),
-    ]
+        (f"{here}.helper", "Options.SCALE", 2.0),
+        (f"{here}.helper", "factor=", 3),
+    )
     assert [source.name for source in captures.sources] == ["kernel", "helper"]
 
 
@@ -125,8 +126,19 @@ def test_closures_are_captured():
     assert captures_of(one).fingerprint() != captures_of(two).fingerprint()
     assert captures_of(one).fingerprint() == captures_of(make(1, helper)).fingerprint()
     assert captures_of(one).fingerprint() != captures_of(make(1, empty)).fingerprint()
+    # Two helpers of one name are two.
+    both = [make(0, make(offset, helper)) for offset in (1, 2)]
+    assert captures_of(both[0]).fingerprint() != captures_of(both[1]).fingerprint()
+    assert [value for _, name, value in captures_of(both[1]).values if name == "offset"] == [0, 2]
     lowered = [str(lower(function, {"x": X}, {}, "host")) for function in (one, two)]
     assert lowered[0] != lowered[1]
+
+
+@pytest.mark.parametrize("function", [dl.tanh, math.sqrt, dl.float32])
+def test_aliases_are_captured(monkeypatch, function):
+    one = make(1, dl.exp)
+    other = make(1, function)
+    assert captures_of(one).fingerprint() != captures_of(other).fingerprint()
 
 
 def test_plain_values_only():

@@ -168,6 +168,16 @@ def default_arguments(x, rows: dl.constexpr = 3, *, value: dl.constexpr = 1.5):
     dl.store(x, (0, 0), dl.full((rows, 16), value))
 
 
+def function_argument(x, function: dl.constexpr):
+    """
+    %c0 = arith.constant 0 : index
+    %0 = quant.load %x[%c0, %c0] : memref<?x16xf32, strided<[?, 1]>> -> tensor<1x16xf32>
+    %1 = math.tanh %0 : tensor<1x16xf32>
+    quant.store %1, %x[%c0, %c0] : tensor<1x16xf32>, memref<?x16xf32, strided<[?, 1]>>
+    """
+    dl.store(x, (0, 0), function(dl.load(x, (0, 0), (1, 16))))
+
+
 def tuples(x, n):
     """
     %c1_i32 = arith.constant 1 : i32
@@ -234,6 +244,7 @@ CASES = [
     (closure, {"x": F32}),
     (captured, {"x": F32}),
     (default_arguments, {"x": F32}),
+    (function_argument, {"x": F32}, {"function": dl.tanh}),
     (tuples, {"x": F32, "n": INT}),
     (python_functions, {"x": F32, "n": INT}),
     (chained_assignment, {"x": F32}),
