@@ -14,8 +14,8 @@ BF16, F32 = np.dtype(ml_dtypes.bfloat16), np.dtype(np.float32)
 DTYPES = {"bf16": BF16, "f32": F32}
 
 # Whether RMSNorm rounds its result to the type of its input before it is quantized, as an unfused norm would:
-# everywhere here as in dither.rms_norm, which does not.
-ROUND_INTERMEDIATE = False
+# everywhere here as in dither.rms_norm, which does by default.
+ROUND_INTERMEDIATE = True
 EPS = 1e-5
 
 

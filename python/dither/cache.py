@@ -1,8 +1,8 @@
 """Compiled kernels on disk.
 
 One file for each kernel and each set of inputs that its code depends on, named by a hash of those. A file is
-a JSON header line, the code, and a checksum over both; it is written under a temporary name and renamed, so that readers
-see all of it or nothing. Whatever cannot be read is a miss, and what cannot be written is kept in memory only.
+a JSON header line, the code, and a checksum over both; it is written under a temporary name and renamed, so that
+readers see all of it or nothing. Whatever cannot be read is a miss, and what cannot be written is kept in memory only.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ class Compiled:
         return Compiled(image, types, frozenset(entry["written"]), {}, {})
 
     def launch(self, device: Device, grid: tuple[int, int, int], arguments: Mapping[str, Any], stream: int = 0) -> None:
-        """Runs on `device` with arguments of the types compiled for; tensors of the host are copied to a GPU and back."""
+        """Runs on `device` with arguments of the types compiled for; host tensors are copied to a GPU and back."""
         for name in self.written:
             if arguments[name].readonly:
                 raise ValueError(f"argument '{name}' is read-only, expected memory that '{self.image.name}' can write")

@@ -20,8 +20,8 @@ def store_rowwise(t, amax, r, c, data, scale, FMT, LAYOUT):
 def store_colwise(t, amax, r, c, data, scale, FMT, LAYOUT):
     """Codes and scales of blocks along columns.
 
-    NVFP4 is stored transposed, as (N, M) and (N, M / 16). The MX formats keep their orientation, (M, N) and (M / 32, N);
-    the 128x4 order is that of the transposed scales.
+    NVFP4 is stored transposed, as (N, M) and (N, M / 16). The MX formats keep their orientation, (M, N) and
+    (M / 32, N); the 128x4 order is that of the transposed scales.
     """
     s = dl.block_scale(t, FMT, axis=0, amax=amax)
     q = dl.cast(t, s, FMT, axis=0, amax=amax)
@@ -88,6 +88,7 @@ def rms_norm_kernel(
     col_scale,
     EPS: dl.constexpr,
     ZERO_CENTERED: dl.constexpr,
+    ROUND: dl.constexpr,
     FMT: dl.constexpr,
     LAYOUT: dl.constexpr,
     ROWS: dl.constexpr,
@@ -98,6 +99,9 @@ def rms_norm_kernel(
     t = dl.load(x, (r, 0), (ROWS, COLS)).to(dl.float32)
     w = dl.load(gamma, (0,), (COLS,)).to(dl.float32)
     out, rs = dl.rms_norm(t, w, EPS, ZERO_CENTERED, count=x.shape[1])
+    if ROUND:
+        # What a norm of its own would hand to the quantization.
+        out = out.to(x.dtype).to(dl.float32)
     if rsigma is not None:
         dl.store(rsigma, (r,), dl.reshape(rs, (ROWS,)))
     if y is not None:

@@ -119,6 +119,7 @@ def _rms_norm(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
         given = {"x": dense(dtype, shape), "gamma": dense(dtype, (n,)), **absent, **named}
         tile = given.pop("tile", row_tile(n, 1, False, cpu))
         choices = {"EPS": 1e-5, "ZERO_CENTERED": False, "FMT": None, "LAYOUT": linear, **_extents(tile)}
+        choices["ROUND"] = dtype is not types.float32
         choices |= {name: given.pop(name) for name in choices if name in given}
         return Entry(f"rms_norm-{what}{dtype}", kernels.rms_norm_kernel, given, choices, core)
 

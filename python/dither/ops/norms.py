@@ -20,7 +20,7 @@ class RmsNorm(NamedTuple):
     """What rms_norm returns.
 
     `out` is the normalized tensor, in the data type of x or quantized; `rsigma` float32 of shape (M,); `amax` the
-    largest magnitude of the normalized tensor before rounding (float32, rank 0), None where it was not asked for.
+    largest magnitude of the normalized tensor (float32, rank 0), None where it was not asked for.
     """
 
     out: Any
@@ -38,6 +38,7 @@ def rms_norm(
     scale_layout: str = "linear",
     amax: Any = None,
     return_amax: bool = False,
+    round_intermediate: bool = True,
     device: str | Device | None = None,
     stream: int | None = None,
     out: ScaledTensor1x | ScaledTensor2x | None = None,
@@ -56,6 +57,8 @@ def rms_norm(
         amax: largest magnitude of the normalized tensor, for formats with a tensor scale; computed if None, in a
             pass of its own.
         return_amax: whether the largest magnitude of the normalized tensor is returned.
+        round_intermediate: whether the normalized tensor is rounded to the data type of `x` before it is quantized and
+            its amax taken, as if the norm were a kernel of its own; otherwise both are of the float32 result.
     """
     array = matrix(x, "x")
     x, array = contiguous_rows(x, array)
@@ -78,6 +81,7 @@ def rms_norm(
     def launch(tile: Tile, rows: int, **named: Any) -> None:
         absent = dict.fromkeys(("y", "rsigma", "y_amax", "amax", "row_data", "row_scale", "col_data", "col_scale"))
         choices = {"EPS": float(eps), "ZERO_CENTERED": bool(zero_centered_gamma), "FMT": None, "LAYOUT": linear}
+        choices["ROUND"] = bool(round_intermediate) and dtype is not float32
         if m and n:
             kernels.rms_norm_kernel.launch(
                 (-(-rows // tile.rows),),

@@ -16,11 +16,12 @@ class ScaledTensor1x:
     """An (M, N) tensor quantized along one direction.
 
     Attributes:
-        data: codes. Rowwise, and columnwise in the MX formats, (M, N); columnwise in NVFP4 (N, M). FP4 lies in uint8, two
-            codes to a byte, the even column in the low half; the last half byte of an odd row is zero.
-        scale_inv: what codes are multiplied by, one for each block: (M, N / block) rowwise; columnwise (N, M / block) in
-            NVFP4 and (M / block, N) in the MX formats, all rounded up. In the 128x4 order, the padded matrix (rows
-            up to a multiple of 128, columns of 4; columnwise that of the transposed scales) in that order, padding zero.
+        data: codes. Rowwise, and columnwise in the MX formats, (M, N); columnwise in NVFP4 (N, M). FP4 lies in
+            uint8, two codes to a byte, the even column in the low half; the last half byte of an odd row is zero.
+        scale_inv: what codes are multiplied by, one for each block: (M, N / block) rowwise; columnwise
+            (N, M / block) in NVFP4 and (M / block, N) in the MX formats, all rounded up. In the 128x4 order, the
+            padded matrix (rows up to a multiple of 128, columns of 4; columnwise that of the transposed scales) in
+            that order, padding zero.
         amax: largest magnitude of the whole tensor (float32, rank 0), in formats with a tensor scale; else None.
         format: the block-scaled format.
         shape: (M, N).
