@@ -127,7 +127,7 @@ class Calls(Expressions):
             raise CompileError(error.message, error.span, [call, *self.callers()]) from None
         self.frames.append(Frame(source, analyze(source.node), call, dict(bound.arguments)))
         try:
-            self.run(source.node.body)
+            self.run_body(source.node.body)
             return self.frame.result
         finally:
             self.frames.pop()

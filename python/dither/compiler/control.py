@@ -38,6 +38,43 @@ class Control(Calls):
         self._merge(node, before, then, orelse)
         return Exit.NEXT
 
+    def run_body(self, statements: list[ast.stmt]) -> Exit:
+        """The body of a function, or what is left of it: here a branch at run time may return."""
+        for i, node in enumerate(statements):
+            if isinstance(node, ast.If) and any(isinstance(inner, ast.Return) for inner in ast.walk(node)):
+                rest = statements[i + 1 :]
+                test = self.eval(node.test)
+                if is_constexpr(test):
+                    return self.run_body((node.body if test else node.orelse) + rest)
+                try:
+                    self._run_returning(node, test, rest)
+                except Problem as problem:
+                    raise self.error(problem.node or node, problem.message) from None
+                return Exit.RETURN
+            way = self.run([node])
+            if way is not Exit.NEXT:
+                return way
+        return Exit.NEXT
+
+    def _run_returning(self, node: ast.If, test: Any, rest: list[ast.stmt]) -> None:
+        """Both branches go on to the end of the function; what they return is merged."""
+        flag = self.condition(test, node.test, "condition")
+        frame = self.frame
+        self.e.loc = self.location(node)
+        self.e.builder.begin_if(flag.ir, self.e.loc)
+        before, results = frame.names, []
+        for branch, statements in enumerate((node.body, node.orelse)):
+            self.e.builder.select_branch(branch)
+            frame.names, frame.result = dict(before), None
+            with self.e.block():
+                self.run_body(statements + rest)
+            results.append(frame.result)
+        yields: tuple[list[Any], list[Any]] = ([], [])
+        self.e.loc = self.location(node)
+        template = self._join("return value", results[0], results[1], node, yields)
+        frame.names = before
+        frame.result = rebuild(template, iter(self.e.builder.end_if(*yields)))
+
     def _branch(self, statements: list[ast.stmt]) -> dict[str, Any]:
         with self.e.block():
             for statement in statements:
@@ -45,7 +82,7 @@ class Control(Calls):
                 if way is not Exit.NEXT:
                     instead = "put the rest of the loop under the opposite condition"
                     if way is Exit.RETURN:
-                        instead = "assign a variable and return it after the 'if'"
+                        instead = "assign a variable and return it after the loop"
                     word = f"'{way.name.lower()}' in a branch"
                     raise Problem(f"{word} that is decided at run time: {instead}", node=statement)
         return self.frame.names

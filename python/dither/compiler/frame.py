@@ -69,6 +69,10 @@ class Walk:
         """Lowers statements in order."""
         raise NotImplementedError
 
+    def run_body(self, statements: list[ast.stmt]) -> Exit:
+        """Lowers the body of a function."""
+        raise NotImplementedError
+
     def assign(self, target: ast.expr, value: Any) -> None:
         """Gives a value to a variable or a tuple of them."""
         raise NotImplementedError

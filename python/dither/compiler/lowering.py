@@ -84,7 +84,7 @@ def _lower(
         frame.names[name] = TensorArg(value, name, kind) if isinstance(kind, TensorType) else Scalar(value, kind.dtype)
     walker = Walker(Emitter(builder, _dither.IRError))
     walker.frames.append(frame)
-    walker.run(source.node.body)
+    walker.run_body(source.node.body)
     builder.end_function()
     try:
         module.verify()

@@ -37,6 +37,12 @@ def needs_constexpr(n: dl.constexpr):
     return n
 
 
+def branches(n):
+    if n > 0:
+        return dl.zeros((1, 64))
+    return 2.0
+
+
 def variadic(*values):
     return values
 
@@ -101,7 +107,7 @@ def test_attributes_and_pickling(load):
     error = error_of(load(HEADER + "    y = outer(n)\n"))
     assert error.message.startswith("'/' of an int32 scalar and 2")
     assert (error.span.file, error.span.line, error.span.col, error.span.width) == ("k.py", 13, 12, 5)
-    assert [(span.function, span.line) for span in error.callers] == [("outer", 17), ("kernel", 36)]
+    assert [(span.function, span.line) for span in error.callers] == [("outer", 17), ("kernel", 42)]
     copy = pickle.loads(pickle.dumps(error))
     assert str(copy) == str(error)
     assert copy.callers == error.callers

@@ -134,6 +134,79 @@ def early_return(x, mode):
     return
 
 
+def returns_at_run_time(n, t):
+    if n > 3:
+        return t + 1, 0
+    if n < 0:
+        t = t * 2
+    elif n == 0:
+        return t, 1.5
+    return t - 1, n
+
+
+def early_return_at_run_time(x, n):
+    """
+    %c0 = arith.constant 0 : index
+    %0 = quant.load %x[%c0, %c0] : memref<?x16xf32, strided<[?, 1]>> -> tensor<1x16xf32>
+    %c3_i32 = arith.constant 3 : i32
+    %1 = arith.cmpi sgt, %n, %c3_i32 : i32
+    %2:2 = scf.if %1 -> (tensor<1x16xf32>, f32) {
+      %cst = arith.constant dense<1.000000e+00> : tensor<1x16xf32>
+      %5 = arith.addf %0, %cst : tensor<1x16xf32>
+      %cst_0 = arith.constant 0.000000e+00 : f32
+      scf.yield %5, %cst_0 : tensor<1x16xf32>, f32
+    } else {
+      %c0_i32 = arith.constant 0 : i32
+      %5 = arith.cmpi slt, %n, %c0_i32 : i32
+      %6:2 = scf.if %5 -> (tensor<1x16xf32>, f32) {
+        %cst = arith.constant dense<2.000000e+00> : tensor<1x16xf32>
+        %t = arith.mulf %0, %cst : tensor<1x16xf32>
+        %cst_0 = arith.constant dense<1.000000e+00> : tensor<1x16xf32>
+        %7 = arith.subf %t, %cst_0 : tensor<1x16xf32>
+        %8 = arith.sitofp %n : i32 to f32
+        scf.yield %7, %8 : tensor<1x16xf32>, f32
+      } else {
+        %7 = arith.cmpi eq, %n, %c0_i32 : i32
+        %8:2 = scf.if %7 -> (tensor<1x16xf32>, f32) {
+          %cst = arith.constant 1.500000e+00 : f32
+          scf.yield %0, %cst : tensor<1x16xf32>, f32
+        } else {
+          %cst = arith.constant dense<1.000000e+00> : tensor<1x16xf32>
+          %9 = arith.subf %0, %cst : tensor<1x16xf32>
+          %10 = arith.sitofp %n : i32 to f32
+          scf.yield %9, %10 : tensor<1x16xf32>, f32
+        }
+        scf.yield %8#0, %8#1 : tensor<1x16xf32>, f32
+      }
+      scf.yield %6#0, %6#1 : tensor<1x16xf32>, f32
+    }
+    %3 = quant.broadcast %2#1 : f32 -> tensor<1x16xf32>
+    %4 = arith.mulf %2#0, %3 : tensor<1x16xf32>
+    quant.store %4, %x[%c0, %c0] : tensor<1x16xf32>, memref<?x16xf32, strided<[?, 1]>>
+    """
+    t, k = returns_at_run_time(n, dl.load(x, (0, 0), (1, 16)))
+    dl.store(x, (0, 0), t * k)
+
+
+def early_exit(x, n, m, flag):
+    """
+    %0 = arith.cmpi sgt, %n, %m : i32
+    scf.if %0 {
+    } else {
+      %cst = arith.constant dense<0.000000e+00> : tensor<1x16xf32>
+      %1 = arith.index_cast %m : i32 to index
+      %c0 = arith.constant 0 : index
+      quant.store %cst, %x[%1, %c0] : tensor<1x16xf32>, memref<?x16xf32, strided<[?, 1]>>
+    }
+    """
+    if n > m:
+        return
+    if flag:
+        dl.store(x, (m, 0), dl.zeros((1, 16)))
+        return
+    dl.store(x, (n, 0), dl.zeros((1, 16)))
+
+
 def closure(x):
     """
     %0 = quant.program_id x
@@ -241,6 +314,8 @@ CASES = [
     (helpers, {"x": F32}),
     (nested_helpers, {"x": F32, "n": INT}),
     (early_return, {"x": F32}, {"mode": Mode.HALF}),
+    (early_return_at_run_time, {"x": F32, "n": INT}),
+    (early_exit, {"x": F32, "n": INT, "m": INT}, {"flag": True}),
     (closure, {"x": F32}),
     (captured, {"x": F32}),
     (default_arguments, {"x": F32}),
