@@ -1,0 +1,186 @@
+"""`dither compile`: kernels to files, for any target, on any machine."""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import fnmatch
+import functools
+import json
+import os
+import pathlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from ..compiled import Compiled, Lowered
+from ..errors import CompileError, suggest
+from ..types import ScalarType, TensorType
+from . import ptxas
+from .failure import UsageError
+from .signature import load_kernel, parse_arguments
+
+#: Stages and what their files end in.
+SUFFIXES = {
+    "quant": ".quant.mlir",
+    "tiled": ".tiled.mlir",
+    "distributed": ".distributed.mlir",
+    "llvm": ".llvm.mlir",
+    "llvmir": ".ll",
+    "ptx": ".ptx",
+    "asm": ".s",
+}
+
+
+def add(commands: Any) -> None:
+    """The command and its options."""
+    p = commands.add_parser(
+        "compile",
+        help="compile a kernel of a file, or the operator library",
+        usage="dither compile FILE.py:KERNEL NAME=TYPE ... NAME=VALUE ... | --library  [options]",
+        description="Types are written bf16[?,4096] (? for an extent known at launch), f32[] or i64. With --output, "
+        "writes a file for each kernel and stage, and manifest.json; without, prints.",
+    )
+    p.add_argument("kernel", nargs="?", metavar="FILE.py:KERNEL")
+    p.add_argument("arguments", nargs="*", metavar="NAME=...")
+    p.add_argument("--library", action="store_true", help="every kernel of the operator library, in all its variants")
+    p.add_argument("--filter", metavar="GLOB", default="*", help="of the library, entries whose names match")
+    p.add_argument("--target", default="host", help="a name of 'dither doctor'; default host")
+    p.add_argument("--emit", metavar="STAGE,..", help=", ".join(SUFFIXES) + "; default ptx or asm")
+    p.add_argument("--num-warps", type=int, metavar="N", help="warps of a program on a GPU")
+    p.add_argument("--output", type=pathlib.Path, metavar="DIR")
+    p.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compiles; a kernel of the library that fails is reported, and the others go on."""
+    target = resolve(args.target)
+    stages = emitted(args.emit, target)
+    work = library(args, target) if args.library else single(args, target)
+    if args.output is not None:
+        args.output.mkdir(parents=True, exist_ok=True)
+    rows, failed, texts = [], [], []
+    for name, lower in work:
+        try:
+            row, text = compile_one(name, lower, stages, args.output)
+        except (CompileError, ValueError) as error:
+            if not args.library:
+                raise
+            print(f"error: {name}: {error}", file=sys.stderr)
+            failed.append({"name": name, "target": target, "error": str(error)})
+            continue
+        rows.append(row)
+        texts.append(text)
+    if args.output is None:
+        return 0
+    note = resources(rows, texts)
+    manifest = {"target": target, "kernels": rows, "failed": failed, **({"note": note} if note else {})}
+    (args.output / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
+    print(f"{len(rows)} kernels for {target} in {args.output}" + (f", {len(failed)} failed" if failed else ""))
+    return 1 if failed else 0
+
+
+def resolve(name: str) -> str:
+    """A target's full name."""
+    from .. import _dither
+
+    known = _dither.target_names()
+    if name not in known:
+        raise UsageError(f"unknown target '{name}', expected {', '.join(known)}{suggest(name, known)}")
+    return _dither.host_target() if name == "host" else name
+
+
+def emitted(text: str | None, target: str) -> list[str]:
+    """The stages to write."""
+    last, other = ("asm", "ptx") if target.startswith("host") else ("ptx", "asm")
+    stages = [last] if text is None else text.split(",")
+    for stage in stages:
+        if stage not in SUFFIXES:
+            raise UsageError(f"unknown stage '{stage}', expected {', '.join(SUFFIXES)}{suggest(stage, SUFFIXES)}")
+        if stage == other:
+            raise UsageError(f"found stage '{stage}' for {target}, expected {last}")
+    return stages
+
+
+def single(args: argparse.Namespace, target: str) -> list[tuple[str, Callable[[], Lowered]]]:
+    """The kernel that the command line names."""
+    if args.kernel is None:
+        raise UsageError("found no kernel, expected FILE.py:KERNEL or --library")
+    kernel = load_kernel(args.kernel)
+    given = parse_arguments(kernel, args.arguments)
+    return [(kernel.fn.__name__, lambda: kernel.lower(target=target, num_warps=args.num_warps, **given))]
+
+
+def library(args: argparse.Namespace, target: str) -> list[tuple[str, Callable[[], Lowered]]]:
+    """Entries of the operator library by name."""
+    from ..ops.library import library as entries
+
+    if args.kernel is not None:
+        raise UsageError(f"found both '{args.kernel}' and --library, expected one")
+    if args.num_warps is not None:
+        raise UsageError("found --num-warps with --library, expected it with FILE.py:KERNEL")
+    if args.output is None:
+        raise UsageError("found --library without --output, expected a directory")
+    chosen = [entry for entry in entries(target) if fnmatch.fnmatch(entry.name, args.filter)]
+    if not chosen:
+        raise UsageError(f"no kernel of the library matches '{args.filter}'")
+    return [(entry.name, functools.partial(entry.lower, target)) for entry in chosen]
+
+
+def compile_one(
+    name: str, lower: Callable[[], Lowered], stages: list[str], output: pathlib.Path | None
+) -> tuple[dict[str, Any], str]:
+    """Compiles and writes or prints; returns the row of the manifest, and PTX where that is what came out."""
+    lowered = lower()
+    compiled: Compiled | None = None
+    if stages != ["quant"]:
+        compiled = lowered.compile(keep_stages=True)
+    texts = compiled.stages if compiled else {"quant": lowered.text}
+    files = {stage: f"{name}{SUFFIXES[stage]}" for stage in stages}
+    for stage, file in files.items():
+        if output is None:
+            print(texts[stage].rstrip("\n"))
+        else:
+            (output / file).write_text(texts[stage])
+    row: dict[str, Any] = {"name": name, "kernel": lowered.name, "target": lowered.target, "files": files}
+    row["arguments"] = {n: describe(t) for n, t in lowered.types.items()}
+    if compiled is None:
+        return row, ""
+    image = compiled.image
+    row |= {
+        "num_threads": image.num_threads,
+        "shared_bytes": image.shared_bytes,
+        "params": list(image.params),
+        "milliseconds": round(compiled.milliseconds, 2),
+    }
+    return row, "" if image.target.startswith("host") else compiled.ptx
+
+
+def describe(kind: TensorType | ScalarType) -> str:
+    """A type with the alignment that its code relies on."""
+    if isinstance(kind, TensorType):
+        return f"{kind.mlir()} align {kind.align or 'natural'}, rows {kind.stride_align or 'natural'}"
+    return kind.mlir()
+
+
+def resources(rows: list[dict[str, Any]], texts: list[str]) -> str:
+    """Adds registers and spills to the rows of GPU kernels; returns why not where there is no ptxas."""
+    todo = [(row, text) for row, text in zip(rows, texts, strict=True) if text]
+    if not todo:
+        return ""
+    path, why = ptxas.find()
+    if not path:
+        return f"no ptxas: {why}"
+
+    def measure(row: dict[str, Any], text: str) -> None:
+        try:
+            found = ptxas.assemble(path, text, row["target"])[row["kernel"]]
+        except (ValueError, KeyError) as error:
+            row["ptxas_error"] = str(error)
+            return
+        row |= {"registers": found.registers, "stack_bytes": found.stack, "spill_bytes": found.spills}
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda pair: measure(*pair), todo))
+    refused = [row["name"] for row, _ in todo if "ptxas_error" in row]
+    return f"ptxas refused {', '.join(refused)}" if refused else ""

@@ -1,0 +1,218 @@
+"""`dither compile`."""
+
+import json
+import stat
+
+import pytest
+from dither.cli.compile import SUFFIXES
+
+DOUBLE = ("x=bf16[?,64]", "y=bf16[?,64]", "ROWS=4")
+
+
+def test_prints_ptx(dither, kernel_file):
+    result = dither("compile", f"{kernel_file}:double", *DOUBLE, "--target", "sm_100a")
+    assert (result.code, result.err) == (0, "")
+    assert ".target sm_100a" in result.out
+    assert ".visible .entry double(" in result.out
+
+
+def test_prints_assembly_of_this_machine(dither, kernel_file):
+    result = dither("compile", f"{kernel_file}:double", *DOUBLE)
+    assert result.code == 0
+    assert "double:" in result.out
+
+
+def test_alignment_and_shape_reach_the_kernel(dither, kernel_file):
+    out = dither("compile", f"{kernel_file}:double", *DOUBLE, "--emit", "quant").out
+    assert "memref<?x64xbf16> {quant.align = 32 : i64, quant.stride_align = 32 : i64}" in out
+    out = dither(
+        "compile", f"{kernel_file}:double", "x=bf16[?,24]", "y=bfloat16[8,24]", "ROWS=4", "--emit", "quant"
+    ).out
+    assert "memref<?x24xbf16> {quant.align = 32 : i64, quant.stride_align = 16 : i64}" in out
+    assert "memref<8x24xbf16>" in out
+
+
+def test_scalars_and_formats(dither, kernel_file):
+    words = ("x=f32[4,64]", "y=e8m0[4,2]", "factor=f32", "FMT=mxfp4")
+    out = dither("compile", f"{kernel_file}:scale", *words, "--emit", "quant").out
+    assert ": memref<4x2xf8E8M0FNU> {" in out
+    assert ": f32) attributes" in out
+    assert "format <mxfp4>" in out
+
+
+def test_writes_every_stage(dither, kernel_file, tmp_path):
+    stages = [stage for stage in SUFFIXES if stage != "asm"]
+    where = tmp_path / "out"
+    words = ("--target", "sm_90a", "--emit", ",".join(stages), "--output", where)
+    assert dither("compile", f"{kernel_file}:double", *DOUBLE, *words).code == 0
+    assert sorted(p.name for p in where.iterdir()) == sorted(
+        ["manifest.json", *(f"double{SUFFIXES[s]}" for s in stages)]
+    )
+    manifest = json.loads((where / "manifest.json").read_text())
+    row = manifest["kernels"][0]
+    assert row["files"] == {stage: f"double{SUFFIXES[stage]}" for stage in stages}
+    assert (row["kernel"], row["target"], row["num_threads"] % 32) == ("double", "sm_90a", 0)
+    assert row["params"] == ["ptr", "i64", "ptr", "i64"]
+    assert row["arguments"]["x"] == "memref<?x64xbf16> align 32, rows 32"
+    assert "define" in (where / "double.ll").read_text()
+
+
+@pytest.fixture
+def fake_ptxas(tmp_path, monkeypatch):
+    """What ptxas prints of a kernel, without ptxas."""
+
+    def install(text, code=0):
+        path = tmp_path / "ptxas"
+        path.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{text}\nEND\nexit {code}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setenv("DITHER_PTXAS", str(path))
+
+    return install
+
+
+def manifest_of(dither, kernel_file, where):
+    result = dither("compile", f"{kernel_file}:double", *DOUBLE, "--target", "sm_90a", "--output", where)
+    assert result.code == 0
+    return json.loads((where / "manifest.json").read_text())
+
+
+def test_registers_are_those_of_ptxas(dither, kernel_file, tmp_path, fake_ptxas):
+    fake_ptxas(
+        "ptxas info    : Function properties for double\n"
+        "    8 bytes stack frame, 16 bytes spill stores, 24 bytes spill loads\n"
+        "ptxas info    : Used 37 registers, used 1 barriers"
+    )
+    row = manifest_of(dither, kernel_file, tmp_path / "out")["kernels"][0]
+    assert (row["registers"], row["stack_bytes"], row["spill_bytes"]) == (37, 8, 16)
+
+
+def test_what_ptxas_refuses_is_kept(dither, kernel_file, tmp_path, fake_ptxas):
+    fake_ptxas("ptxas fatal: no", 255)
+    manifest = manifest_of(dither, kernel_file, tmp_path / "out")
+    assert manifest["kernels"][0]["ptxas_error"] == "ptxas: ptxas fatal: no"
+    assert manifest["note"] == "ptxas refused double"
+
+
+def test_without_ptxas(dither, kernel_file, tmp_path, monkeypatch):
+    monkeypatch.setenv("DITHER_PTXAS", "/nowhere")
+    manifest = manifest_of(dither, kernel_file, tmp_path / "out")
+    assert "registers" not in manifest["kernels"][0]
+    assert manifest["note"] == "no ptxas: DITHER_PTXAS is '/nowhere', which cannot be executed"
+
+
+def test_library(dither, tmp_path):
+    where = tmp_path / "lib"
+    words = ("--target", "sm_100a", "--filter", "*quantize-mxfp4-rowwise-*16", "--output", where)
+    result = dither("compile", "--library", *words)
+    assert (result.code, result.err) == (0, "")
+    names = {
+        f"{op}-mxfp4-rowwise-{rest}"
+        for op, rest in [
+            ("quantize", "linear-bfloat16"),
+            ("quantize", "linear-float16"),
+            ("quantize", "128x4-bfloat16"),
+            ("quantize", "128x4-float16"),
+            ("dequantize", "bfloat16"),
+            ("dequantize", "float16"),
+        ]
+    }
+    manifest = json.loads((where / "manifest.json").read_text())
+    assert {row["name"] for row in manifest["kernels"]} == names
+    assert {p.name for p in where.glob("*.ptx")} == {f"{name}.ptx" for name in names}
+    assert manifest["failed"] == []
+    assert result.out == f"6 kernels for sm_100a in {where}\n"
+
+
+def test_a_kernel_of_the_library_that_fails(dither, tmp_path, monkeypatch):
+    from dither.ops.library import Entry
+
+    real = Entry.lower
+
+    def lower(self, target):
+        if self.name == "amax-float16":
+            raise ValueError("found this, expected that")
+        return real(self, target)
+
+    monkeypatch.setattr(Entry, "lower", lower)
+    where = tmp_path / "lib"
+    result = dither("compile", "--library", "--filter", "amax-*", "--emit", "quant", "--output", where)
+    assert result.code == 1
+    assert result.err == "error: amax-float16: found this, expected that\n"
+    manifest = json.loads((where / "manifest.json").read_text())
+    assert [row["name"] for row in manifest["kernels"]] == ["amax-float32", "amax-bfloat16"]
+    assert [row["name"] for row in manifest["failed"]] == ["amax-float16"]
+
+
+def test_a_kernel_that_cannot_be_compiled(dither, kernel_file):
+    result = dither("compile", f"{kernel_file}:double", "x=bf16[?,64]", "y=f32[?,64]", "ROWS=4")
+    assert result.code == 1
+    assert result.err.startswith("error: ")
+    assert "kernels.py:10:" in result.err
+    assert "^~~" in result.err
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ((), "found no kernel, expected FILE.py:KERNEL or --library"),
+        (("nothing.py:double",), "nothing.py was not found"),
+        (("{file}",), "found '{file}', expected FILE.py:KERNEL"),
+        (("{file}:double",), "kernel 'double' also needs x=TYPE y=TYPE ROWS=VALUE"),
+        (("{file}:double", "x"), "found 'x', expected NAME=TYPE or NAME=VALUE"),
+        (("{file}:double", "x=f32", "x=f32"), "parameter 'x' is given twice"),
+        (("{file}:double", "row=4"), "kernel 'double' has no parameter 'row'"),
+        (("{file}:double", "x=bf17[4]"), "found data type 'bf17' in 'bf17[4]'; did you mean 'bf16'?"),
+        (
+            ("{file}:double", "x=bf16[4,,4]"),
+            "found shape '[4,,4]' in 'bf16[4,,4]', expected numbers and ?, separated by",
+        ),
+        (("{file}:double", "ROWS=four"), "found 'four', expected a type, a Python literal or one of linear,"),
+        (("{file}:double", "--target", "sm_100"), "unknown target 'sm_100', expected host,"),
+        (("{file}:double", "--emit", "cubin"), "unknown stage 'cubin', expected quant, tiled"),
+        (("{file}:double", "--emit", "ptx"), "found stage 'ptx' for host"),
+        (("--library",), "found --library without --output, expected a directory"),
+        (("{file}:double", "--library", "--output", "x"), "found both '{file}:double' and --library, expected one"),
+        (("--library", "--output", "x", "--num-warps", "4"), "found --num-warps with --library"),
+        (("--library", "--output", "x", "--filter", "no"), "no kernel of the library matches 'no'"),
+    ],
+)
+def test_mistakes_on_the_command_line(dither, kernel_file, words, message):
+    result = dither("compile", *(word.format(file=kernel_file) for word in words))
+    assert result.code == 2
+    assert result.err.startswith("error: " + message.format(file=kernel_file))
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("raise RuntimeError('not today')", "cannot be run: RuntimeError: not today"),
+        ("def broken(:", "cannot be run: SyntaxError: "),
+        (
+            "import dither\n@dither.jit\ndef doubles(x): pass",
+            "has no kernel 'double' made by dither.jit, found doubles; did",
+        ),
+    ],
+)
+def test_files_without_the_kernel(dither, tmp_path, text, message):
+    path = tmp_path / "k.py"
+    path.write_text(text)
+    result = dither("compile", f"{path}:double")
+    assert result.code == 1
+    assert result.err.startswith(f"error: {path} {message}")
+
+
+def test_no_command(dither):
+    assert dither().code == 2
+
+
+def test_a_reader_that_goes_away(kernel_file, process):
+    import os
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "dither", "compile", f"{kernel_file}:double", *DOUBLE]
+    reader, writer = os.pipe()
+    os.close(reader)
+    made = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (made.returncode, made.stderr) == (1, "")

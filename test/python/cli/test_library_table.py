@@ -1,0 +1,130 @@
+"""The table of the library's kernels: that it is what the operators launch, and that every entry lowers."""
+
+import dataclasses
+import itertools
+import re
+
+import dither
+import ml_dtypes
+import numpy as np
+import pytest
+from dither.formats import FORMATS
+from dither.jit import Kernel
+from dither.ops.library import SHAPE, library
+from dither.types import TensorType
+
+DTYPES = {"float32": np.float32, "bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
+ENTRIES = {entry.name: entry for entry in library("host")}
+
+
+def unaligned(kinds):
+    """Types without the alignment of pointers, which is up to whoever allocates."""
+    return {n: dataclasses.replace(t, align=None) if isinstance(t, TensorType) else t for n, t in kinds.items()}
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """launched(function, ...) -> the kernel launches of a call of an operator, which run nothing."""
+
+    def record(function, *args, **kwargs):
+        calls = []
+
+        def launch(self, grid, *args, device=None, stream=None, **kwargs):
+            bound = self._bind(args, kwargs)
+            calls.append((self, unaligned(bound.types), bound.constexprs))
+
+        with monkeypatch.context() as m:
+            m.setattr(Kernel, "launch", launch)
+            function(*args, **kwargs)
+        return calls
+
+    return record
+
+
+def same(entry, call):
+    """Whether a launch is of this entry: kernel, types and everything it was specialized to."""
+    kernel, kinds, constexprs = call
+    bound = kernel._bind((), {**entry.arguments, **entry.constexprs})
+    return entry.kernel is kernel and unaligned(bound.types) == kinds and bound.constexprs == constexprs
+
+
+def array(dtype="bfloat16", shape=SHAPE):
+    return np.zeros(shape, DTYPES[dtype])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("scales", ["linear", "128x4"])
+@pytest.mark.parametrize("layout", ["rowwise", "colwise", "both"])
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_quantize(launched, fmt, layout, scales, dtype):
+    calls = launched(dither.quantize, array(dtype), fmt, layout, scales)
+    assert same(ENTRIES[f"quantize-{fmt}-{layout}-{scales}-{dtype}"], calls[-1])
+    if fmt == "nvfp4":
+        assert same(ENTRIES[f"amax-{dtype}"], calls[0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", ["rowwise", "colwise"])
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_dequantize(launched, fmt, layout, dtype):
+    quantized = []
+    launched(lambda: quantized.append(dither.quantize(array(dtype), fmt, layout)))
+    (call,) = launched(dither.dequantize, quantized[0])
+    assert same(ENTRIES[f"dequantize-{fmt}-{layout}-{dtype}"], call)
+
+
+@pytest.mark.parametrize("layout, scales", itertools.product(["rowwise", "colwise", "both"], ["linear", "128x4"]))
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_rms_norm_quantized(launched, fmt, layout, scales):
+    gamma = np.zeros(SHAPE[1], ml_dtypes.bfloat16)
+    calls = launched(dither.rms_norm, array(), gamma, format=fmt, layout=layout, scale_layout=scales)
+    assert same(ENTRIES[f"rms_norm-{fmt}-{layout}-{scales}-bfloat16"], calls[-1])
+    if fmt == "nvfp4":
+        assert same(ENTRIES["rms_norm-amax_only-bfloat16"], calls[0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rms_norm(launched, dtype):
+    (call,) = launched(dither.rms_norm, array(dtype), np.zeros(SHAPE[1], DTYPES[dtype]))
+    assert same(ENTRIES[f"rms_norm-{dtype}"], call)
+
+
+@pytest.mark.parametrize(
+    "options, name", [({"zero_centered_gamma": True}, "zero_centered"), ({"return_amax": True}, "with_amax")]
+)
+def test_rms_norm_with_options(launched, options, name):
+    (call,) = launched(dither.rms_norm, array(), np.zeros(SHAPE[1], ml_dtypes.bfloat16), **options)
+    assert same(ENTRIES[f"rms_norm-{name}-bfloat16"], call)
+
+
+def test_an_entry_differs_where_a_launch_does(launched):
+    (call,) = launched(dither.quantize, array(), "mxfp4")
+    assert not same(ENTRIES["quantize-mxfp4-rowwise-linear-float16"], call)
+    assert not same(ENTRIES["quantize-mxfp4-colwise-linear-bfloat16"], call)
+    (call,) = launched(dither.quantize, array(shape=(SHAPE[0], 2 * SHAPE[1])), "mxfp4")
+    assert not same(ENTRIES["quantize-mxfp4-rowwise-linear-bfloat16"], call)
+
+
+def test_the_number_of_rows_does_not_matter():
+    few = {entry.name: entry for entry in library("sm_90a", (7, 1024))}
+    many = {entry.name: entry for entry in library("sm_90a", (4096, 1024))}
+    for name in ("quantize-nvfp4-rowwise-128x4-bfloat16", "rms_norm-bfloat16", "dequantize-mxfp4-colwise-float32"):
+        assert few[name] == many[name]
+
+
+@pytest.mark.parametrize("target", ["host", "sm_80", "sm_120a"])
+def test_names(target):
+    entries = library(target)
+    assert len({entry.name for entry in entries}) == len(entries)
+    assert all(re.fullmatch(r"[\w-]+", entry.name) for entry in entries)
+    assert {entry.kernel.__name__ for entry in entries if entry.core} == {
+        "amax_kernel",
+        "quantize_kernel",
+        "dequantize_kernel",
+        "rms_norm_kernel",
+    }
+
+
+def test_every_entry_lowers():
+    for entry in library("sm_100a"):
+        assert "quant.kernel" in entry.lower("sm_100a").text, entry.name
