@@ -38,7 +38,9 @@ class Result:
         self.failures.append(f"{self.name}: {why}")
 
 
-def run(command: list[str], timeout: float, capture: bool = False, env: dict[str, str] | None = None):
+def run(
+    command: list[str], timeout: float, capture: bool = False, env: dict[str, str] | None = None
+) -> tuple[int | None, str, float]:
     """Runs a command in its own process group, which is ended as a whole at the timeout.
 
     Returns (exit status or None for a timeout, output if captured, seconds).

@@ -50,6 +50,8 @@ class Kernel:
     alignment; the leading extent is not part of it. Launches take `device=`, `stream=` and `num_warps=`.
     """
 
+    __name__: str
+
     def __init__(self, fn: Callable[..., Any], num_warps: int | None = None) -> None:
         if not inspect.isfunction(fn):
             raise TypeError(f"found {type(fn).__name__}, expected a function to compile")

@@ -45,7 +45,8 @@ def get(name: str) -> Any:
         return int(text[:-1] if scale else text) << scale
     if row["kind"] == "set":
         allowed = row["values"].split(",")
-        return set(allowed) if text == "all" else set() if text in ("", "none") else set(text.split(","))
+        names = allowed if text == "all" else [] if text in ("", "none") else text.split(",")
+        return frozenset(names)
     return text
 
 

@@ -40,7 +40,7 @@ class Entry:
 
     name: str
     kernel: Kernel
-    arguments: Mapping[str, TensorType | None]
+    arguments: Mapping[str, Any]
     constexprs: Mapping[str, Any]
     core: bool = False
 
