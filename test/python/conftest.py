@@ -1,0 +1,59 @@
+"""Settings of a run: a compile cache of its own, the reference beside the tests, and the support matrix."""
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+if str(HERE) not in sys.path:
+    sys.path.append(str(HERE))
+
+CACHE = pytest.StashKey[str]()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--update-docs", action="store_true", help="write what the tests find to docs/support-matrix.md")
+
+
+def pytest_configure(config):
+    if hasattr(config, "workerinput"):
+        return  # workers inherit the environment of the process that starts them
+    # Kernels come from this build of the compiler, and each is compiled once for all workers.
+    config.stash[CACHE] = tempfile.mkdtemp(prefix="dither-cache-")
+    for name in [name for name in os.environ if name.startswith("DITHER_")]:
+        if name not in ("DITHER_PTXAS", "DITHER_HOST_FEATURES", "DITHER_NUM_THREADS"):
+            del os.environ[name]
+    os.environ["DITHER_CACHE_DIR"] = config.stash[CACHE]
+    # The suite runs on the CPU wherever it runs; tests of a GPU ask for one.
+    os.environ["DITHER_DEVICE"] = "cpu"
+
+
+def pytest_unconfigure(config):
+    if CACHE in config.stash:
+        shutil.rmtree(config.stash[CACHE], ignore_errors=True)
+
+
+_found: dict[tuple, str] = {}
+
+
+def pytest_runtest_logreport(report):
+    """Collects the cells that tests found; under xdist the reports of all workers arrive in one process."""
+    for name, value in report.user_properties:
+        if name == "support-matrix" and report.when == "call":
+            _found[tuple(value[0])] = value[1]
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workerinput") or not session.config.getoption("--update-docs"):
+        return
+    from ops import matrix
+
+    missing = set(matrix.CELLS) - set(_found)
+    if missing:
+        message = f"docs/support-matrix.md was not written: {len(missing)} of {len(matrix.CELLS)} cells were not tested"
+        raise pytest.UsageError(message)
+    matrix.PATH.write_text(matrix.render(_found))

@@ -1,0 +1,97 @@
+"""What the operators must give, from the reference, and comparisons without tolerance."""
+
+import dither
+import ml_dtypes
+import numpy as np
+import oracle
+
+FORMATS = ("nvfp4", "mxfp4", "mxfp8_e4m3", "mxfp8_e5m2")
+LAYOUTS = ("rowwise", "colwise", "both")
+SCALE_LAYOUTS = ("linear", "128x4")
+
+
+def array(x):
+    """A result as a NumPy array, whichever library it is of."""
+    if type(x).__module__.partition(".")[0] == "torch":
+        import torch
+
+        size = x.element_size()
+        names = {torch.bfloat16: ml_dtypes.bfloat16}
+        raw = x.contiguous().view({1: torch.uint8, 2: torch.int16, 4: torch.int32}[size]).numpy()
+        kind = names.get(x.dtype) or {torch.float16: np.float16, torch.float32: np.float32}.get(x.dtype, np.uint8)
+        return raw.view(kind)
+    return np.asarray(x)
+
+
+def bits(x):
+    """The bit patterns of an array."""
+    x = array(x)
+    return x.view({1: np.uint8, 2: np.uint16, 4: np.uint32}[x.dtype.itemsize])
+
+
+def same_bits(found, expected, what=""):
+    """Fails unless both arrays have one shape and the same bits."""
+    a, b = bits(found), bits(expected)
+    assert a.shape == b.shape, f"{what}: shape {a.shape}, expected {b.shape}"
+    if (a != b).any():
+        first = tuple(int(i) for i in np.argwhere(a != b)[0])
+        raise AssertionError(
+            f"{what}: {int((a != b).sum())} of {a.size} differ, first at {first}: "
+            f"found {a[first]:#x}, expected {b[first]:#x}"
+        )
+
+
+def same_values(found, expected, what=""):
+    """As same_bits, except that one NaN is as good as another: their payload is not defined."""
+    a, b = array(found), array(expected)
+    assert a.dtype == b.dtype, f"{what}: {a.dtype}, expected {b.dtype}"
+    assert a.shape == b.shape, f"{what}: shape {a.shape}, expected {b.shape}"
+    nan = np.isnan(a.astype(np.float32)) & np.isnan(b.astype(np.float32))
+    same_bits(np.where(nan, np.zeros((), a.dtype), a), np.where(nan, np.zeros((), a.dtype), b), what)
+
+
+def parts(result):
+    """The one or two ScaledTensor1x of a result."""
+    return [result.rowwise, result.colwise] if isinstance(result, dither.ScaledTensor2x) else [result]
+
+
+def expected_scale(reference, fmt, colwise, scale_layout):
+    """Scales as stored: linear, or padded with zeros and in the 128x4 order of the (transposed) matrix."""
+    scale = reference.scale
+    if scale_layout == "linear":
+        return scale
+    if colwise and fmt != "nvfp4":
+        scale = np.ascontiguousarray(scale.T)
+    padded = oracle.padded_scale(scale, fmt, 1)
+    return oracle.swizzle_128x4(padded).reshape(padded.shape)
+
+
+def expected_values(reference, fmt, colwise, dtype):
+    """What dequantization gives, (M, N), rounded once."""
+    values = oracle.dequantize(reference.codes, reference.scale, fmt, 0 if colwise else 1, reference.amax)
+    with np.errstate(all="ignore"):
+        return (values.T if colwise and fmt == "nvfp4" else values).astype(dtype)
+
+
+def check_quantized(result, x, layout, scale_layout="linear", amax=None, dequantize=None):
+    """`result` of quantizing `x` (any float type; float32 for what a norm produced) against the reference.
+
+    `amax` is what the caller gave; `dequantize` a NumPy type to which the result is dequantized as well.
+    """
+    fmt = result.format.name
+    assert isinstance(result, dither.ScaledTensor2x) == (layout == "both")
+    for part in parts(result):
+        colwise = part.is_colwise
+        assert layout == "both" or colwise == (layout == "colwise")
+        reference = oracle.quantize(x, fmt, 0 if colwise else 1, amax)
+        what = f"{fmt} {'colwise' if colwise else 'rowwise'} {scale_layout}"
+        same_bits(part.data, reference.data, f"codes, {what}")
+        same_bits(part.scale_inv, expected_scale(reference, fmt, colwise, scale_layout), f"scales, {what}")
+        if fmt == "nvfp4":
+            same_bits(part.amax, np.float32(reference.amax), f"amax, {what}")
+        else:
+            assert part.amax is None
+        if dequantize is not None:
+            want = expected_values(reference, fmt, colwise, dequantize)
+            kind = {"float32": dither.float32, "bfloat16": dither.bfloat16, "float16": dither.float16}
+            same_values(part.dequantize(kind[np.dtype(dequantize).name]), want, f"values, {what}")

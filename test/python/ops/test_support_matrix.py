@@ -1,0 +1,64 @@
+"""Every combination of format, layout, scale layout, input type and producer; the cells of docs/support-matrix.md."""
+
+import dither
+import numpy as np
+import oracle
+import pytest
+from ops import check, data, matrix
+
+M, N = 37, 100
+
+
+def outcome(run):
+    """`exact`, or the error that refused the combination. Wrong bits fail the test: no cell says so."""
+    try:
+        run()
+    except AssertionError:
+        raise
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+    return "exact"
+
+
+def quantized(fmt, layout, scales, dtype):
+    x = data.adversarial(M, N, dtype)
+    result = dither.quantize(x, fmt, layout, scales)
+    check.check_quantized(result, x, layout, scales, dequantize=data.DTYPES[dtype])
+
+
+def normalized(fmt, layout, scales, dtype):
+    x = data.adversarial(M, N, dtype)
+    gamma = data.normal(1, N, dtype, seed=1)[0]
+    with np.errstate(all="ignore"):
+        y, rsigma = oracle.rms_norm(x, gamma, 1e-5)
+    result = dither.rms_norm(x, gamma, 1e-5, format=fmt, layout=layout, scale_layout=scales, return_amax=True)
+    check.same_values(result.rsigma, rsigma, "rsigma")
+    check.same_bits(result.amax, oracle.amax(y), "amax")
+    check.check_quantized(result.out, y, layout, scales, dequantize=data.DTYPES[dtype])
+
+
+@pytest.mark.parametrize("cell", matrix.CELLS, ids="-".join)
+def test_cell(cell, record_property, request):
+    producer, *rest = cell
+    found = outcome(lambda: {"none": quantized, "rms_norm": normalized}[producer](*rest))
+    record_property("support-matrix", (cell, found))
+    if not request.config.getoption("--update-docs"):
+        said = matrix.parse(matrix.PATH.read_text()).get(cell)
+        assert said == found, f"{matrix.PATH.name} says {said!r}; run pytest --update-docs"
+
+
+def test_page_is_what_the_cells_make(request):
+    """The page holds the cells and nothing else: with test_cell, it is the page that this run would write."""
+    if request.config.getoption("--update-docs"):
+        pytest.skip("the page is about to be written")
+    text = matrix.PATH.read_text()
+    cells = matrix.parse(text)
+    assert set(cells) == set(matrix.CELLS)
+    assert text == matrix.render(cells)
+
+
+def test_page_with_another_cell_is_another_page():
+    cells = dict.fromkeys(matrix.CELLS, "exact")
+    other = {**cells, matrix.CELLS[5]: "ValueError: why"}
+    assert matrix.parse(matrix.render(other)) == other
+    assert np.sum([matrix.parse(matrix.render(cells))[c] != other[c] for c in cells]) == 1
