@@ -22,33 +22,11 @@ pytestmark = [
     pytest.mark.xdist_group("quantize_model"),
 ]
 
-# Runs the example with NumPy's memory aligned alike in every run: malloc leaves to chance whether it is aligned to
-# 16 bytes or 32, which kernels are specialized to.
-RUN = """
-import runpy, sys
-import numpy
-
-def empty(shape, dtype=float, **options):
-    dtype = numpy.dtype(dtype)
-    if dtype.hasobject or options:
-        return plain(shape, dtype, **options)
-    size = int(numpy.prod(shape)) * dtype.itemsize
-    raw = plain(size + 64, numpy.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + size].view(dtype).reshape(shape)
-
-plain, numpy.empty = numpy.empty, empty
-sys.argv = sys.argv[1:]
-sys.path.insert(0, {examples!r})
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-
-
 def run(cache, *arguments, **variables):
     env = {k: v for k, v in os.environ.items() if not k.startswith("DITHER_")}
     env |= {"DITHER_CACHE_DIR": str(cache), "MPLCONFIGDIR": str(cache), **variables}
-    command = [sys.executable, "-c", RUN.format(examples=str(EXAMPLES)), str(EXAMPLES / "quantize_model.py")]
-    return subprocess.run([*command, "--device", "cpu", *map(str, arguments)], env=env, capture_output=True, text=True)
+    command = [sys.executable, EXAMPLES / "quantize_model.py", "--device", "cpu", *arguments]
+    return subprocess.run(list(map(str, command)), env=env, capture_output=True, text=True)
 
 
 def kernels(out):
