@@ -11,6 +11,7 @@
 #include "Words.h"
 #include "dither/Conversion/Passes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace dither::conversion {
 #define GEN_PASS_DEF_CONVERTDITHERQUANTTOARITH
@@ -19,6 +20,7 @@ namespace dither::conversion {
 
 using namespace mlir;
 using namespace dither;
+using dither::conversion::ConstantPool;
 using dither::conversion::WordBuilder;
 
 namespace {
@@ -187,10 +189,10 @@ Value inverse(WordBuilder &w, Value word, int64_t at) {
 struct QuantToArith
     : public dither::conversion::impl::ConvertDitherQuantToArithBase<
           QuantToArith> {
-  LogicalResult expandEncode(quant::EncodeWordsOp op) {
+  LogicalResult expandEncode(quant::EncodeWordsOp op, ConstantPool &pool) {
     OpBuilder b(op);
     auto type = cast<VectorType>(op.getResult().getType());
-    WordBuilder w(b, op.getLoc(), type);
+    WordBuilder w(b, op.getLoc(), type, pool);
     int64_t group = op.getGroup();
     int64_t bits = op.getElem().getIntOrFloatBitWidth();
     bool floor = op.getMode() == quant::E8M0Mode::floor;
@@ -205,15 +207,15 @@ struct QuantToArith
       else
         words.back() = w.ori(words.back(), w.shl(code, at));
     }
-    op.getResult().replaceAllUsesWith(w.pack(words, type));
-    op.erase();
+    w.replace(op, words);
     return success();
   }
 
-  LogicalResult expandDecode(Operation *op, Type elem, int64_t group) {
+  LogicalResult expandDecode(Operation *op, Type elem, int64_t group,
+                             ConstantPool &pool) {
     OpBuilder b(op);
     auto in = cast<VectorType>(op->getOperand(0).getType());
-    WordBuilder w(b, op->getLoc(), in);
+    WordBuilder w(b, op->getLoc(), in, pool);
     int64_t bits = elem ? elem.getIntOrFloatBitWidth() : 8;
     SmallVector<Value> regs;
     for (Value word : w.registers(op->getOperand(0)))
@@ -224,15 +226,26 @@ struct QuantToArith
           return op->emitOpError("has no expansion for ") << elem;
         regs.push_back(v);
       }
-    op->getResult(0).replaceAllUsesWith(
-        w.pack(regs, cast<VectorType>(op->getResult(0).getType())));
-    op->erase();
+    w.replace(op, regs);
     return success();
   }
 
   void runOnOperation() override {
+    WalkResult done =
+        getOperation()->walk([&](FunctionOpInterface function) -> WalkResult {
+          if (!function.isExternal() &&
+              failed(expandIn(function.getFunctionBody())))
+            return WalkResult::interrupt();
+          return WalkResult::skip();
+        });
+    if (done.wasInterrupted())
+      signalPassFailure();
+  }
+
+  LogicalResult expandIn(Region &body) {
+    ConstantPool pool(body);
     SmallVector<Operation *> ops;
-    getOperation()->walk([&](Operation *op) {
+    body.walk([&](Operation *op) {
       if (isa<quant::EncodeWordsOp, quant::DecodeWordsOp,
               quant::E8M0InverseWordsOp>(op))
         ops.push_back(op);
@@ -240,15 +253,16 @@ struct QuantToArith
     for (Operation *op : ops) {
       LogicalResult done = success();
       if (auto e = dyn_cast<quant::EncodeWordsOp>(op))
-        done = expandEncode(e);
+        done = expandEncode(e, pool);
       else if (auto d = dyn_cast<quant::DecodeWordsOp>(op))
-        done = expandDecode(op, d.getElem(), d.getGroup());
+        done = expandDecode(op, d.getElem(), d.getGroup(), pool);
       else
-        done = expandDecode(op, Type(),
-                            cast<quant::E8M0InverseWordsOp>(op).getGroup());
+        done = expandDecode(
+            op, Type(), cast<quant::E8M0InverseWordsOp>(op).getGroup(), pool);
       if (failed(done))
-        return signalPassFailure();
+        return failure();
     }
+    return success();
   }
 };
 

@@ -15,6 +15,7 @@
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Target/ModuleTarget.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace dither::conversion {
 #define GEN_PASS_DEF_CONVERTDITHERQUANTTONVVM
@@ -23,6 +24,7 @@ namespace dither::conversion {
 
 using namespace mlir;
 using namespace dither;
+using dither::conversion::ConstantPool;
 using dither::conversion::WordBuilder;
 
 namespace {
@@ -140,36 +142,35 @@ void decodeE2M1(WordBuilder &w, Value word, int64_t count,
 struct QuantToNVVM
     : public dither::conversion::impl::ConvertDitherQuantToNVVMBase<
           QuantToNVVM> {
-  void convertEncode(quant::EncodeWordsOp op,
-                     const target::TargetInfo &target) {
+  void convertEncode(quant::EncodeWordsOp op, const target::TargetInfo &target,
+                     ConstantPool &pool) {
     PairCvt cvt = pairConversion(target, op);
     auto type = cast<VectorType>(op.getResult().getType());
     if (!cvt.pairBits || type.getRank() != 1)
       return;
     OpBuilder b(op);
-    WordBuilder w(b, op.getLoc(), type);
+    WordBuilder w(b, op.getLoc(), type, pool);
     SmallVector<Value> x = w.registers(op.getSource()), words;
     for (size_t i = 0; i < x.size(); i += op.getGroup())
       words.push_back(
           encodeWord(w, cvt, ArrayRef<Value>(x).slice(i, op.getGroup())));
-    op.getResult().replaceAllUsesWith(w.pack(words, type));
-    op.erase();
+    w.replace(op, words);
   }
 
-  void convertDecode(quant::DecodeWordsOp op,
-                     const target::TargetInfo &target) {
+  void convertDecode(quant::DecodeWordsOp op, const target::TargetInfo &target,
+                     ConstantPool &pool) {
     auto type = cast<VectorType>(op.getResult().getType());
     // The instructions for e4m3 and e5m2 lose the sign of NaN.
     if (!target.cvtE2M1x2 || !isa<Float4E2M1FNType>(op.getElem()) ||
         type.getRank() != 1)
       return;
     OpBuilder b(op);
-    WordBuilder w(b, op.getLoc(), cast<VectorType>(op.getSource().getType()));
+    WordBuilder w(b, op.getLoc(), cast<VectorType>(op.getSource().getType()),
+                  pool);
     SmallVector<Value> regs;
     for (Value word : w.registers(op.getSource()))
       decodeE2M1(w, word, op.getGroup(), regs);
-    op.getResult().replaceAllUsesWith(w.pack(regs, type));
-    op.erase();
+    w.replace(op, regs);
   }
 
   void runOnOperation() override {
@@ -178,16 +179,24 @@ struct QuantToNVVM
       return signalPassFailure();
     if (!target->isGpu)
       return;
+    getOperation()->walk([&](FunctionOpInterface function) {
+      if (!function.isExternal())
+        convertIn(function.getFunctionBody(), *target);
+    });
+  }
+
+  void convertIn(Region &body, const target::TargetInfo &target) {
+    ConstantPool pool(body);
     SmallVector<Operation *> ops;
-    getOperation()->walk([&](Operation *op) {
+    body.walk([&](Operation *op) {
       if (isa<quant::EncodeWordsOp, quant::DecodeWordsOp>(op))
         ops.push_back(op);
     });
     for (Operation *op : ops) {
       if (auto encode = dyn_cast<quant::EncodeWordsOp>(op))
-        convertEncode(encode, *target);
+        convertEncode(encode, target, pool);
       else
-        convertDecode(cast<quant::DecodeWordsOp>(op), *target);
+        convertDecode(cast<quant::DecodeWordsOp>(op), target, pool);
     }
   }
 };

@@ -13,13 +13,34 @@
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace dither::conversion {
 
+/// The constants of a function, each once, at its start.
+class ConstantPool {
+public:
+  explicit ConstantPool(mlir::Region &body) : entry(&body.front()) {}
+  mlir::Value get(mlir::Location loc, mlir::TypedAttr attr) {
+    mlir::Value &v = values[attr];
+    if (!v) {
+      auto b = mlir::OpBuilder::atBlockBegin(entry);
+      v = mlir::arith::ConstantOp::create(b, loc, attr);
+    }
+    return v;
+  }
+
+private:
+  mlir::Block *entry;
+  llvm::DenseMap<mlir::Attribute, mlir::Value> values;
+};
+
 class WordBuilder {
 public:
-  WordBuilder(mlir::OpBuilder &b, mlir::Location loc, mlir::VectorType words)
-      : b(b), loc(loc), lanes(words.getRank() == 2 ? words.getDimSize(1) : 0) {}
+  WordBuilder(mlir::OpBuilder &b, mlir::Location loc, mlir::VectorType words,
+              ConstantPool &constants)
+      : b(b), loc(loc), lanes(words.getRank() == 2 ? words.getDimSize(1) : 0),
+        constants(constants) {}
 
   template <typename Op, typename... Args> mlir::Value make(Args &&...args) {
     return Op::create(b, loc, std::forward<Args>(args)...);
@@ -70,9 +91,39 @@ public:
     llvm::SmallVector<mlir::Value> regs;
     int64_t n = mlir::cast<mlir::VectorType>(v.getType()).getDimSize(0);
     for (int64_t i = 0; i < n; ++i)
-      regs.push_back(
-          make<mlir::vector::ExtractOp>(v, llvm::ArrayRef<int64_t>{i}));
+      regs.push_back(b.createOrFold<mlir::vector::ExtractOp>(
+          loc, v, llvm::ArrayRef<int64_t>{i}));
     return regs;
+  }
+  /// Puts registers in the place of the only result of `op`, which goes.
+  void replace(mlir::Operation *op, llvm::ArrayRef<mlir::Value> regs) {
+    mlir::Value result = op->getResult(0);
+    for (mlir::Operation *user :
+         llvm::make_early_inc_range(result.getUsers())) {
+      auto extract = mlir::dyn_cast<mlir::vector::ExtractOp>(user);
+      if (!extract || extract.hasDynamicPosition() ||
+          extract.getStaticPosition().size() != 1)
+        continue;
+      extract.replaceAllUsesWith(regs[extract.getStaticPosition().front()]);
+      extract.erase();
+    }
+    if (!result.use_empty())
+      result.replaceAllUsesWith(
+          pack(regs, mlir::cast<mlir::VectorType>(result.getType())));
+    mlir::Value source = op->getOperand(0);
+    op->erase();
+    // What packed the operand of this operation alone.
+    while (source && source.use_empty()) {
+      mlir::Operation *def = source.getDefiningOp();
+      if (auto insert = mlir::dyn_cast_if_present<mlir::vector::InsertOp>(def))
+        source = insert.getDest();
+      else if (mlir::isa_and_present<mlir::vector::FromElementsOp,
+                                     mlir::ub::PoisonOp>(def))
+        source = {};
+      else
+        break;
+      def->erase();
+    }
   }
   mlir::Value pack(llvm::ArrayRef<mlir::Value> regs, mlir::VectorType type) {
     if (!lanes)
@@ -87,13 +138,14 @@ private:
   mlir::Value constant(mlir::TypedAttr attr, mlir::Type type) {
     if (auto shaped = mlir::dyn_cast<mlir::ShapedType>(type))
       attr = mlir::DenseElementsAttr::get(shaped, mlir::Attribute(attr));
-    return make<mlir::arith::ConstantOp>(attr);
+    return constants.get(loc, attr);
   }
 
 public:
   mlir::OpBuilder &b;
   mlir::Location loc;
   const int64_t lanes;
+  ConstantPool &constants;
 };
 
 } // namespace dither::conversion

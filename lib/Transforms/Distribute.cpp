@@ -86,6 +86,7 @@ public:
       kernel->setAttr(attr.getName(), attr.getValue());
     kernel->setAttr("quant.kernel", b.getUnitAttr());
     Block *entry = kernel.addEntryBlock();
+    e.entry = entry;
     b.setInsertionPointToStart(entry);
     SmallVector<Value> args = simd ? readSlots(entry, params)
                                    : SmallVector<Value>(entry->getArguments());
@@ -287,13 +288,23 @@ private:
   static RankedTensorType tile(Value v) {
     return dyn_cast<RankedTensorType>(v.getType());
   }
-  Type convert(Type type) {
-    if (auto tensor = dyn_cast<RankedTensorType>(type))
-      return distributedType(tensor, simd);
-    return type;
-  }
   LaneLayout layout(Value v) { return *layoutOf(v.getType()); }
   Value get(Value v) { return map.lookup(v); }
+  const Registers &regs(Value v) { return tiles.find(v)->second; }
+  void set(Value v, Registers registers) { tiles[v] = std::move(registers); }
+  /// What a lane holds of `v`: registers of a tile, else one value.
+  Registers values(Value v) { return tile(v) ? regs(v) : Registers{get(v)}; }
+  void setValues(Value v, ArrayRef<Value> values) {
+    if (tile(v))
+      set(v, Registers(values));
+    else
+      map.map(v, values.front());
+  }
+  /// Type of each register of a tile, and their number.
+  std::pair<Type, int64_t> registerType(RankedTensorType type) {
+    VectorType all = distributedType(type, simd);
+    return {e.regType(all.getElementType()), all.getDimSize(0)};
+  }
 
   FailureOr<TileAccess> access(Operation *op, Value memref, ValueRange indices,
                                const LaneLayout &layout,
@@ -351,17 +362,17 @@ private:
                       type.getShape(), load.getInBounds());
       if (failed(a))
         return failure();
-      FailureOr<Value> v = e.load(*a);
+      FailureOr<Registers> v = e.load(*a);
       if (failed(v))
         return op->emitOpError("cannot be loaded in layout ")
                << load.getResult().getType();
-      map.map(load.getResult(), *v);
+      set(load.getResult(), *v);
       return success();
     }
     Value tileValue = op->getOperand(0);
     LaneLayout l = layout(tileValue);
     auto type = tile(tileValue);
-    Value v = get(tileValue);
+    Registers v = regs(tileValue);
     if (auto atomic = dyn_cast<quant::AtomicMaxOp>(op)) {
       auto a = access(op, atomic.getMemref(), atomic.getIndices(), l,
                       type.getShape(), false);
@@ -388,17 +399,27 @@ private:
     return success();
   }
 
+  /// Each of `from` becomes the next of `to`, a tile as many as it has
+  /// registers.
+  void bind(ValueRange from, ValueRange to) {
+    for (Value v : from) {
+      RankedTensorType type = tile(v);
+      size_t n = type ? registerType(type).second : 1;
+      setValues(v, llvm::to_vector(to.take_front(n)));
+      to = to.drop_front(n);
+    }
+  }
+
   LogicalResult emitFor(scf::ForOp loop) {
     SmallVector<Value> inits;
     for (Value v : loop.getInitArgs())
-      inits.push_back(get(v));
+      llvm::append_range(inits, values(v));
     auto out =
         e.make<scf::ForOp>(get(loop.getLowerBound()), get(loop.getUpperBound()),
                            get(loop.getStep()), inits);
     map.map(loop.getInductionVar(), out.getInductionVar());
-    for (auto [from, to] :
-         llvm::zip(loop.getRegionIterArgs(), out.getRegionIterArgs()))
-      map.map(from, to);
+    bind(ValueRange(loop.getRegionIterArgs()),
+         ValueRange(out.getRegionIterArgs()));
     OpBuilder::InsertionGuard guard(b);
     Block *body = out.getBody();
     if (!body->empty() && body->back().hasTrait<OpTrait::IsTerminator>())
@@ -407,22 +428,24 @@ private:
     if (failed(emitBlock(*loop.getBody())))
       return failure();
     emitYield(loop.getBody()->getTerminator());
-    for (auto [from, to] : llvm::zip(loop.getResults(), out.getResults()))
-      map.map(from, to);
+    bind(loop.getResults(), out.getResults());
     return success();
   }
 
   void emitYield(Operation *yield) {
-    SmallVector<Value> values;
+    SmallVector<Value> yielded;
     for (Value v : yield->getOperands())
-      values.push_back(get(v));
-    e.make<scf::YieldOp>(values);
+      llvm::append_range(yielded, values(v));
+    e.make<scf::YieldOp>(yielded);
   }
 
   LogicalResult emitIf(scf::IfOp branch) {
     SmallVector<Type> types;
-    for (Type t : branch.getResultTypes())
-      types.push_back(convert(t));
+    for (Type t : branch.getResultTypes()) {
+      auto type = dyn_cast<RankedTensorType>(t);
+      auto [one, n] = type ? registerType(type) : std::pair(t, int64_t(1));
+      types.append(n, one);
+    }
     bool hasElse = !branch.getElseRegion().empty();
     auto out = e.make<scf::IfOp>(types, get(branch.getCondition()), hasElse);
     auto side = [&](Region &from, Region &to) -> LogicalResult {
@@ -439,40 +462,52 @@ private:
     if (failed(side(branch.getThenRegion(), out.getThenRegion())) ||
         (hasElse && failed(side(branch.getElseRegion(), out.getElseRegion()))))
       return failure();
-    for (auto [from, to] : llvm::zip(branch.getResults(), out.getResults()))
-      map.map(from, to);
+    bind(branch.getResults(), out.getResults());
     return success();
   }
 
-  NamedAttrList wordAttrs(Type elem, int64_t group) {
+  /// An operation on words for every word: vectors of all registers would only
+  /// be taken apart again.
+  void convertWords(Value operand, Value result, StringRef name, Type elem,
+                    const LaneLayout &words, NamedAttrList attrs) {
+    int64_t group = wordGroup(words, elem.getIntOrFloatBitWidth());
+    attrs.set("group", b.getI64IntegerAttr(group));
+    bool encodes = tile(result).getElementType() == elem;
+    int64_t in = encodes ? group : 1, out = encodes ? 1 : group;
+    Type to = encodes ? b.getI32Type() : Type(b.getF32Type());
+    Registers from = regs(operand), converted;
+    for (size_t i = 0; i < from.size(); i += in) {
+      ArrayRef<Value> part = ArrayRef<Value>(from).slice(i, in);
+      Type type = getElementTypeOrSelf(part.front().getType());
+      SmallVector<int64_t> shape{out};
+      if (simd)
+        shape.push_back(kSimdLanes);
+      OperationState state(e.loc, name, {e.pack(part, type)},
+                           {VectorType::get(shape, to)}, attrs);
+      llvm::append_range(converted, e.unpack(b.create(state)->getResult(0)));
+    }
+    set(result, converted);
+  }
+
+  void encodeWords(Value operand, Value result, Attribute mode = {}) {
+    Type elem = tile(result).getElementType();
     NamedAttrList attrs;
     attrs.set("elem", TypeAttr::get(elem));
-    attrs.set("group", b.getI64IntegerAttr(group));
-    return attrs;
-  }
-
-  Value encodeWords(Value v, Value result, Attribute mode = {}) {
-    Type elem = tile(result).getElementType();
-    int64_t group = wordGroup(layout(result), elem.getIntOrFloatBitWidth());
-    NamedAttrList attrs = wordAttrs(elem, group);
     if (mode)
       attrs.set("mode", mode);
-    OperationState state(e.loc, quant::EncodeWordsOp::getOperationName(), {v},
-                         {convert(result.getType())}, attrs);
-    return b.create(state)->getResult(0);
+    convertWords(operand, result, quant::EncodeWordsOp::getOperationName(),
+                 elem, layout(result), attrs);
   }
 
-  Value decodeWords(Value operand, Value result, bool inverse) {
+  void decodeWords(Value operand, Value result, bool inverse) {
     Type elem = tile(operand).getElementType();
-    int64_t group = wordGroup(layout(operand), elem.getIntOrFloatBitWidth());
-    NamedAttrList attrs = wordAttrs(elem, group);
-    if (inverse)
-      attrs.erase("elem");
-    OperationState state(e.loc,
-                         inverse ? quant::E8M0InverseWordsOp::getOperationName()
-                                 : quant::DecodeWordsOp::getOperationName(),
-                         {get(operand)}, {convert(result.getType())}, attrs);
-    return b.create(state)->getResult(0);
+    NamedAttrList attrs;
+    if (!inverse)
+      attrs.set("elem", TypeAttr::get(elem));
+    convertWords(operand, result,
+                 inverse ? quant::E8M0InverseWordsOp::getOperationName()
+                         : quant::DecodeWordsOp::getOperationName(),
+                 elem, layout(operand), attrs);
   }
 
   LogicalResult emitTileOp(Operation *op) {
@@ -481,37 +516,39 @@ private:
       auto dense = dyn_cast<DenseElementsAttr>(c.getValue());
       if (!dense || !dense.isSplat() || wordBits(tile(result).getElementType()))
         return op->emitOpError("expected a splat of a 32-bit type");
-      map.map(result, e.make<arith::ConstantOp>(dense.resizeSplat(
-                          cast<ShapedType>(convert(result.getType())))));
+      auto [type, n] = registerType(tile(result));
+      auto shaped = dyn_cast<ShapedType>(type);
+      TypedAttr value = shaped ? TypedAttr(dense.resizeSplat(shaped))
+                               : dense.getSplatValue<TypedAttr>();
+      set(result, Registers(n, e.constant(value)));
       return success();
     }
     if (auto encode = dyn_cast<quant::EncodeOp>(op)) {
-      map.map(result, encodeWords(get(op->getOperand(0)), result,
-                                  encode.getModeAttr()));
+      encodeWords(op->getOperand(0), result, encode.getModeAttr());
       return success();
     }
     if (isa<quant::DecodeOp>(op)) {
-      map.map(result, decodeWords(op->getOperand(0), result, false));
+      decodeWords(op->getOperand(0), result, false);
       return success();
     }
     if (isa<quant::E8M0InverseOp>(op)) {
-      map.map(result, decodeWords(op->getOperand(0), result, true));
+      decodeWords(op->getOperand(0), result, true);
       return success();
     }
     if (isa<arith::ExtFOp>(op)) {
-      map.map(result, decodeWords(op->getOperand(0), result, false));
+      decodeWords(op->getOperand(0), result, false);
       return success();
     }
     if (isa<arith::TruncFOp>(op)) {
-      map.map(result, encodeWords(get(op->getOperand(0)), result));
+      encodeWords(op->getOperand(0), result);
       return success();
     }
     if (auto iota = dyn_cast<quant::IotaOp>(op)) {
       LaneLayout l = layout(result);
-      SmallVector<Value> regs;
+      Registers ramp;
       for (int64_t r = 0; r < l.numRegs(); ++r)
-        regs.push_back(e.coordinate(l, iota.getDim(), r));
-      map.map(result, e.pack(regs, b.getI32Type()));
+        ramp.push_back(e.coordinate(l, iota.getDim(), r));
+      set(result, ramp);
       return success();
     }
     if (isa<quant::ReduceOp, quant::BlockReduceOp>(op))
@@ -527,24 +564,31 @@ private:
         if (tile(v) && wordBits(tile(v).getElementType()))
           return op->emitOpError("arithmetic on ")
                  << tile(v).getElementType() << " tiles, expected f32 or i32";
-      SmallVector<Value> operands;
-      bool anyTile = false;
-      for (Value v : op->getOperands())
-        anyTile |= bool(tile(v));
-      for (Value v : op->getOperands())
-        operands.push_back(get(v));
-      (void)anyTile;
-      SmallVector<Type> types;
-      for (Type t : op->getResultTypes())
-        types.push_back(convert(t));
-      OperationState state(e.loc, op->getName().getStringRef(), operands, types,
-                           op->getAttrs());
-      Operation *clone = b.create(state);
-      for (auto [from, to] : llvm::zip(op->getResults(), clone->getResults()))
-        map.map(from, to);
+      emitElementwise(op);
       return success();
     }
     return op->emitOpError("has no distributed form");
+  }
+
+  /// The operation on every register; operands that are no tiles are shared.
+  void emitElementwise(Operation *op) {
+    SmallVector<Registers> results(op->getNumResults());
+    for (int64_t i = 0, n = registerType(tile(op->getResult(0))).second; i < n;
+         ++i) {
+      SmallVector<Value> operands;
+      for (Value v : op->getOperands())
+        operands.push_back(tile(v) ? regs(v)[i] : get(v));
+      SmallVector<Type> types;
+      for (Value v : op->getResults())
+        types.push_back(registerType(tile(v)).first);
+      OperationState state(e.loc, op->getName().getStringRef(), operands, types,
+                           op->getAttrs());
+      Operation *clone = b.create(state);
+      for (auto [out, v] : llvm::zip(results, clone->getResults()))
+        out.push_back(v);
+    }
+    for (auto [v, out] : llvm::zip(op->getResults(), results))
+      set(v, out);
   }
 
   LogicalResult emitReduce(Operation *op) {
@@ -566,7 +610,7 @@ private:
       axis = block[0] > 1 ? 0 : 1;
       limit = l.base[axis] * l.repeats[axis];
     }
-    map.map(op->getResult(0), e.reduce(get(in), l, *plan, kind, limit, axis));
+    set(op->getResult(0), e.reduce(regs(in), l, *plan, kind, limit, axis));
     return success();
   }
 
@@ -578,22 +622,22 @@ private:
       return op->emitOpError("broadcast of ")
              << elem << " tiles, expected 32 bits";
     if (!tile(in)) {
-      Value filled = e.fill(get(in));
-      map.map(result, e.pack(SmallVector<Value>(out.numRegs(), filled), elem));
+      set(result, Registers(out.numRegs(), e.fill(get(in))));
       return success();
     }
     SmallVector<int64_t> shift;
     SmallVector<bool> full;
     LayoutRules::broadcastGroups(op, shift, full);
-    SmallVector<Value> regs = e.registers(get(in)), spread;
+    const Registers &from = regs(in);
+    Registers spread;
     for (int64_t r = 0; r < out.numRegs(); ++r) {
       int64_t source =
           tile(in).getRank() ? sliceRegister(out, shift, full, r) : 0;
-      if (source >= int64_t(regs.size()))
+      if (source >= int64_t(from.size()))
         return op->emitOpError("operand layout does not match the result");
-      spread.push_back(regs[source]);
+      spread.push_back(from[source]);
     }
-    map.map(result, e.pack(spread, elem));
+    set(result, spread);
     return success();
   }
 
@@ -602,39 +646,37 @@ private:
     LaneLayout from = layout(in), to = layout(result);
     auto type = tile(in);
     Type elem = type.getElementType();
-    Value v = get(in);
+    Registers held = regs(in);
     if (isa<quant::ConvertLayoutOp>(op)) {
-      FailureOr<Value> moved = e.convert(v, elem, from, to);
+      FailureOr<Registers> moved = e.convert(held, elem, from, to);
       if (failed(moved))
         return op->emitOpError("no way from ")
                << in.getType() << " to " << result.getType();
-      map.map(result, *moved);
+      set(result, *moved);
       return success();
     }
     // A relabelling: the same registers, possibly packed along another
     // dimension and with the repeats in another order.
     int64_t bits = wordBits(elem);
-    SmallVector<Value> regs = e.registers(v);
     int64_t gf = bits ? wordGroup(from, bits) : 1,
             gt = bits ? wordGroup(to, bits) : 1;
     bool reorder = isa<quant::TransposeOp>(op) && from.numRepeats() > 1;
     if (gf != gt || reorder) {
       if (bits)
-        regs = e.unpackCodes(regs, gf, bits);
+        held = e.unpackCodes(held, gf, bits);
       if (reorder) {
-        SmallVector<Value> swapped;
+        Registers swapped;
         int64_t n = from.regsPerRepeat();
         for (int64_t c = 0; c < to.repeats[0]; ++c)
           for (int64_t r = 0; r < to.repeats[1]; ++r)
             for (int64_t i = 0; i < n; ++i)
-              swapped.push_back(regs[(r * to.repeats[0] + c) * n + i]);
-        regs = swapped;
+              swapped.push_back(held[(r * to.repeats[0] + c) * n + i]);
+        held = swapped;
       }
       if (bits)
-        regs = e.packCodes(regs, gt, bits);
-      v = e.pack(regs, cast<VectorType>(v.getType()).getElementType());
+        held = e.packCodes(held, gt, bits);
     }
-    map.map(result, v);
+    set(result, held);
     return success();
   }
 
@@ -644,7 +686,9 @@ private:
   OpBuilder b;
   Emitter e;
   Type ptrType;
+  /// Values that are no tiles, and the registers of those that are.
   IRMapping map;
+  DenseMap<Value, Registers> tiles;
   DenseMap<Value, MemRefDesc> memrefs;
   Value grid[3], programId[3];
   std::string sharedName;

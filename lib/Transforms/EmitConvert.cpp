@@ -137,7 +137,7 @@ private:
     return source.find(to.coord(reg, lane, warp), lane, warp);
   }
   Value zero(Type type) {
-    return e.make<arith::ConstantOp>(cast<TypedAttr>(e.b.getZeroAttr(type)));
+    return e.constant(cast<TypedAttr>(e.b.getZeroAttr(type)));
   }
 
   SmallVector<Value> rename(ArrayRef<Value> regs) {
@@ -373,12 +373,11 @@ private:
 };
 } // namespace
 
-FailureOr<Value> Emitter::convert(Value tile, Type elem, const LaneLayout &from,
-                                  const LaneLayout &to) {
+FailureOr<Registers> Emitter::convert(Registers regs, Type elem,
+                                      const LaneLayout &from,
+                                      const LaneLayout &to) {
   if (from == to)
-    return tile;
-  SmallVector<Value> regs = registers(tile);
-  Type regElem = cast<VectorType>(tile.getType()).getElementType();
+    return regs;
   int64_t bits = wordBits(elem), unit = 0, group = 1;
   if (bits) {
     int64_t gf = wordGroup(from, bits), gt = wordGroup(to, bits);
@@ -395,7 +394,7 @@ FailureOr<Value> Emitter::convert(Value tile, Type elem, const LaneLayout &from,
     return failure();
   if (bits && !unit)
     moved = packCodes(*moved, group, bits);
-  return pack(*moved, regElem);
+  return *moved;
 }
 
 } // namespace dither::transforms

@@ -219,7 +219,7 @@ public:
     SmallVector<int32_t> iota(lanes);
     std::iota(iota.begin(), iota.end(), 0);
     auto type = VectorType::get({lanes}, e.b.getI32Type());
-    Value index = e.make<arith::ConstantOp>(cast<TypedAttr>(
+    Value index = e.constant(cast<TypedAttr>(
         Attribute(DenseElementsAttr::get(type, ArrayRef<int32_t>(iota)))));
     return e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, index,
                                  e.make<vector::BroadcastOp>(type, rem));
@@ -231,11 +231,11 @@ public:
     SmallVector<int32_t> iota(type.getNumElements());
     std::iota(iota.begin(), iota.end(), 0);
     auto indexType = type.clone(e.b.getI32Type());
-    Value index = e.make<arith::ConstantOp>(cast<TypedAttr>(
+    Value index = e.constant(cast<TypedAttr>(
         Attribute(DenseElementsAttr::get(indexType, ArrayRef<int32_t>(iota)))));
     Value end = e.make<vector::BroadcastOp>(
         indexType, Value(e.make<arith::ShRUIOp>(rem, e.i32(1))));
-    Value low = e.make<arith::ConstantOp>(cast<TypedAttr>(
+    Value low = e.constant(cast<TypedAttr>(
         Attribute(DenseElementsAttr::get(type, e.b.getI8IntegerAttr(15)))));
     Value isEnd = e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, index, end);
     return e.make<arith::SelectOp>(isEnd, e.make<arith::AndIOp>(bytes, low),
@@ -257,8 +257,7 @@ public:
     } else {
       int64_t count = r.units * group;
       Type mem = memoryType(count);
-      Value zero =
-          e.make<arith::ConstantOp>(cast<TypedAttr>(e.b.getZeroAttr(mem)));
+      Value zero = e.constant(cast<TypedAttr>(e.b.getZeroAttr(mem)));
       v = e.make<LLVM::MaskedLoadOp>(mem, ptr, mask(rem, count), zero, align);
       if (mem != type)
         v = e.make<vector::BitCastOp>(type, v);
@@ -320,14 +319,13 @@ Value gather(Emitter &e, ArrayRef<Value> sources, ArrayRef<int64_t> index) {
   return acc;
 }
 
-FailureOr<Value> loadSimd(Emitter &e, const TileAccess &a) {
+FailureOr<Registers> loadSimd(Emitter &e, const TileAccess &a) {
   SimdAccess s(e, a);
   if (s.unitBits < 8)
     return failure();
   Type regElem = s.bits < 32 ? Type(e.b.getI32Type()) : a.mem.elem;
   auto regType = VectorType::get({kSimdLanes}, regElem);
-  Value zero =
-      e.make<arith::ConstantOp>(cast<TypedAttr>(e.b.getZeroAttr(regType)));
+  Value zero = e.constant(cast<TypedAttr>(e.b.getZeroAttr(regType)));
   SmallVector<Value> out(a.layout.numRegs() / s.group);
   int64_t regsPerStep = s.perLane * s.group;
   for (int64_t reg = 0; reg < a.layout.numRegs(); reg += regsPerStep) {
@@ -354,14 +352,13 @@ FailureOr<Value> loadSimd(Emitter &e, const TileAccess &a) {
       out[reg / s.group + j] = gather(e, parts, index);
     }
   }
-  return e.pack(out, regElem);
+  return Registers(out);
 }
 
-LogicalResult storeSimd(Emitter &e, const TileAccess &a, Value tile) {
+LogicalResult storeSimd(Emitter &e, const TileAccess &a, Registers regs) {
   SimdAccess s(e, a);
   if (s.unitBits < 8)
     return failure();
-  SmallVector<Value> regs = e.registers(tile);
   int64_t regsPerStep = s.perLane * s.group;
   for (int64_t reg = 0; reg < a.layout.numRegs(); reg += regsPerStep)
     for (int64_t p = 0; p < s.perLane; ++p) {
@@ -467,8 +464,8 @@ public:
         add(thread[rank - 1], e.i64(a.layout.coord(reg)[rank - 1] + 1));
     Value whole = e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, second,
                                         limits[rank - 1]);
-    Value low = e.make<arith::ConstantOp>(
-        cast<TypedAttr>(Attribute(e.b.getI8IntegerAttr(15))));
+    Value low =
+        e.constant(cast<TypedAttr>(Attribute(e.b.getI8IntegerAttr(15))));
     return e.make<arith::SelectOp>(whole, piece,
                                    e.make<arith::AndIOp>(piece, low));
   }
@@ -501,13 +498,12 @@ Type pieceType(Emitter &e, Type elem, int64_t count) {
   return e.b.getIntegerType(total);
 }
 
-FailureOr<Value> loadLanes(Emitter &e, const TileAccess &a) {
+FailureOr<Registers> loadLanes(Emitter &e, const TileAccess &a) {
   LaneAccess s(e, a);
   if (!s.disjoint || s.step * s.bits < 8)
     return failure();
   Type elem = a.mem.elem;
   bool words = s.bits < 32;
-  Type regElem = words ? Type(e.b.getI32Type()) : elem;
   SmallVector<Value> out(a.layout.numRegs() / s.group);
   for (int64_t reg = 0; reg < a.layout.numRegs(); reg += s.step) {
     Type type = pieceType(e, elem, s.step);
@@ -525,8 +521,8 @@ FailureOr<Value> loadLanes(Emitter &e, const TileAccess &a) {
       e.b.setInsertionPointToStart(branch.thenBlock());
       e.make<scf::YieldOp>(emit());
       e.b.setInsertionPointToStart(branch.elseBlock());
-      e.make<scf::YieldOp>(Value(
-          e.make<arith::ConstantOp>(cast<TypedAttr>(e.b.getZeroAttr(type)))));
+      e.make<scf::YieldOp>(
+          Value(e.constant(cast<TypedAttr>(e.b.getZeroAttr(type)))));
       v = branch.getResult(0);
     }
     auto vecType = dyn_cast<VectorType>(type);
@@ -551,14 +547,13 @@ FailureOr<Value> loadLanes(Emitter &e, const TileAccess &a) {
                                e.make<arith::ShLIOp>(v, e.i32(shift)));
     out[reg / s.group] = v;
   }
-  return e.pack(out, regElem);
+  return Registers(out);
 }
 
-LogicalResult storeLanes(Emitter &e, const TileAccess &a, Value tile) {
+LogicalResult storeLanes(Emitter &e, const TileAccess &a, Registers regs) {
   LaneAccess s(e, a);
   if (!s.disjoint || s.step * s.bits < 8)
     return failure();
-  SmallVector<Value> regs = e.registers(tile);
   Type elem = a.mem.elem;
   OpBuilder::InsertionGuard guard(e.b);
   if (Value owner = s.owner()) {
@@ -602,11 +597,11 @@ LogicalResult storeLanes(Emitter &e, const TileAccess &a, Value tile) {
 
 } // namespace
 
-FailureOr<Value> Emitter::load(const TileAccess &access) {
+FailureOr<Registers> Emitter::load(const TileAccess &access) {
   return simd ? loadSimd(*this, access) : loadLanes(*this, access);
 }
 
-LogicalResult Emitter::store(const TileAccess &access, Value tile) {
+LogicalResult Emitter::store(const TileAccess &access, Registers tile) {
   return simd ? storeSimd(*this, access, tile)
               : storeLanes(*this, access, tile);
 }
@@ -615,7 +610,7 @@ LogicalResult Emitter::store(const TileAccess &access, Value tile) {
 // Scales in 128x4 order, atomics, zeroing
 //===----------------------------------------------------------------------===//
 
-LogicalResult Emitter::storeSwizzled(const TileAccess &a, Value tile) {
+LogicalResult Emitter::storeSwizzled(const TileAccess &a, Registers tile) {
   // offset(r, c) = ((r div 128) Ct + c div 4) 512 + (r mod 32) 16
   //              + (r mod 128 div 32) 4 + c mod 4, Ct = columns / 4
   // Source: the "1D block scaling factors layout" of the cuBLAS documentation.
@@ -623,7 +618,7 @@ LogicalResult Emitter::storeSwizzled(const TileAccess &a, Value tile) {
   if (rank != 2 || elemBits(a.mem.elem) != 8)
     return failure();
   int64_t group = wordGroup(a.layout, 8);
-  SmallVector<Value> codes = unpackCodes(registers(tile), group, 8);
+  SmallVector<Value> codes = unpackCodes(tile, group, 8);
   Type i64Type = b.getI64Type(), i8Type = b.getI8Type();
   auto shr = [&](Value v, int64_t k) {
     return make<arith::ShRUIOp>(v, i64(k));
@@ -701,14 +696,13 @@ LogicalResult Emitter::storeSwizzled(const TileAccess &a, Value tile) {
     b.setInsertionPointToStart(branch.thenBlock());
   }
   bool quads = group == 4 && a.divisor[1] % 4 == 0 && a.shape[1] % 4 == 0;
-  SmallVector<Value> words = registers(tile);
   for (int64_t reg = 0; reg < a.layout.numRegs(); reg += quads ? 4 : 1) {
     Coord c = a.layout.coord(reg);
     if (c[0] >= a.shape[0] || c[1] >= a.shape[1])
       continue;
     Value row = add(add(a.index[0], s.thread[0]), i64(c[0]));
     Value col = add(add(a.index[1], s.thread[1]), i64(c[1]));
-    Value bytes = quads ? words[reg / 4]
+    Value bytes = quads ? tile[reg / 4]
                         : Value(make<arith::TruncIOp>(i8Type, codes[reg]));
     OpBuilder::InsertionGuard inner(b);
     Value live;
@@ -729,7 +723,7 @@ LogicalResult Emitter::storeSwizzled(const TileAccess &a, Value tile) {
   return success();
 }
 
-void Emitter::atomicMax(const TileAccess &a, Value tile) {
+void Emitter::atomicMax(const TileAccess &a, Registers regs) {
   // Non-negative f32 order like their bits, so an integer maximum is exact and
   // needs no particular order.
   auto update = [&](Value ptr, Value v) {
@@ -737,7 +731,6 @@ void Emitter::atomicMax(const TileAccess &a, Value tile) {
     make<LLVM::AtomicRMWOp>(LLVM::AtomicBinOp::umax, ptr, word,
                             LLVM::AtomicOrdering::monotonic);
   };
-  SmallVector<Value> regs = registers(tile);
   if (simd) {
     SimdAccess s(*this, a);
     for (int64_t reg = 0; reg < a.layout.numRegs(); ++reg)
@@ -774,11 +767,10 @@ void Emitter::atomicMax(const TileAccess &a, Value tile) {
   }
 }
 
-Value Emitter::zeroPast(Value tile, Type elem, const LaneLayout &layout,
-                        ArrayRef<Value> bound) {
+Registers Emitter::zeroPast(Registers regs, Type elem, const LaneLayout &layout,
+                            ArrayRef<Value> bound) {
   int64_t bits = wordBits(elem);
   int64_t group = bits ? wordGroup(layout, bits) : 1;
-  SmallVector<Value> regs = registers(tile);
   if (bits)
     regs = unpackCodes(regs, group, bits);
   Type i32Type = b.getI32Type();
@@ -797,13 +789,13 @@ Value Emitter::zeroPast(Value tile, Type elem, const LaneLayout &layout,
       inside = inside ? Value(make<arith::AndIOp>(inside, in)) : in;
     }
     if (inside)
-      regs[i] = make<arith::SelectOp>(inside, regs[i],
-                                      make<arith::ConstantOp>(cast<TypedAttr>(
-                                          b.getZeroAttr(regs[i].getType()))));
+      regs[i] = make<arith::SelectOp>(
+          inside, regs[i],
+          constant(cast<TypedAttr>(b.getZeroAttr(regs[i].getType()))));
   }
   if (bits)
     regs = packCodes(regs, group, bits);
-  return pack(regs, cast<VectorType>(tile.getType()).getElementType());
+  return regs;
 }
 
 } // namespace dither::transforms

@@ -140,11 +140,10 @@ static void reduceWarps(Emitter &e, Reducer &r, SmallVector<Value> &regs,
   e.barrier();
 }
 
-Value Emitter::reduce(Value tile, const LaneLayout &layout,
-                      const ReducePlan &plan, ReduceKind kind, int64_t limit,
-                      int64_t axis) {
+Registers Emitter::reduce(Registers regs, const LaneLayout &layout,
+                          const ReducePlan &plan, ReduceKind kind,
+                          int64_t limit, int64_t axis) {
   Reducer r(*this, kind);
-  SmallVector<Value> regs = registers(tile);
 
   // Padding registers beyond the tile take the identity.
   if (limit < layout.base[axis] * layout.repeats[axis]) {
@@ -226,7 +225,7 @@ Value Emitter::reduce(Value tile, const LaneLayout &layout,
   r.settle(regs);
   for (Value &v : regs)
     v = r.finish(v);
-  return pack(regs, b.getF32Type());
+  return regs;
 }
 
 } // namespace dither::transforms

@@ -18,19 +18,25 @@ Type Emitter::regType(Type elem) const {
   return simd ? Type(VectorType::get({kSimdLanes}, elem)) : elem;
 }
 
-Value Emitter::i32(int64_t v) {
-  return make<arith::ConstantOp>(b.getI32IntegerAttr(v));
+Value Emitter::constant(TypedAttr attr) {
+  Value &v = constants[attr];
+  if (!v) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(entry);
+    v = make<arith::ConstantOp>(attr);
+  }
+  return v;
 }
 
-Value Emitter::i64(int64_t v) {
-  return make<arith::ConstantOp>(b.getI64IntegerAttr(v));
-}
+Value Emitter::i32(int64_t v) { return constant(b.getI32IntegerAttr(v)); }
+
+Value Emitter::i64(int64_t v) { return constant(b.getI64IntegerAttr(v)); }
 
 Value Emitter::splat(Type elem, int64_t v) {
   TypedAttr attr = b.getIntegerAttr(elem, v);
   if (simd)
     attr = DenseElementsAttr::get(cast<ShapedType>(regType(elem)), attr);
-  return make<arith::ConstantOp>(attr);
+  return constant(attr);
 }
 
 Value Emitter::splatF(double v) {
@@ -38,7 +44,7 @@ Value Emitter::splatF(double v) {
   if (simd)
     attr = DenseElementsAttr::get(cast<ShapedType>(regType(b.getF32Type())),
                                   Attribute(attr));
-  return make<arith::ConstantOp>(attr);
+  return constant(attr);
 }
 
 Value Emitter::fill(Value scalar) {
@@ -48,14 +54,15 @@ Value Emitter::fill(Value scalar) {
 }
 
 //===----------------------------------------------------------------------===//
-// Registers of a tile value
+// Registers of operations on words
 //===----------------------------------------------------------------------===//
 
-SmallVector<Value> Emitter::registers(Value tile) {
-  auto type = cast<VectorType>(tile.getType());
+SmallVector<Value> Emitter::unpack(Value vector) {
+  auto type = cast<VectorType>(vector.getType());
   SmallVector<Value> regs;
   for (int64_t i = 0; i < type.getDimSize(0); ++i)
-    regs.push_back(make<vector::ExtractOp>(tile, ArrayRef<int64_t>{i}));
+    regs.push_back(
+        b.createOrFold<vector::ExtractOp>(loc, vector, ArrayRef<int64_t>{i}));
   return regs;
 }
 
@@ -152,7 +159,7 @@ Value Emitter::coordinate(const LaneLayout &layout, int64_t dim, int64_t reg) {
     for (int64_t lane = 0; lane < kSimdLanes; ++lane)
       values.push_back(layout.coord(reg, lane)[dim]);
     auto type = cast<ShapedType>(regType(b.getI32Type()));
-    return make<arith::ConstantOp>(cast<TypedAttr>(
+    return constant(cast<TypedAttr>(
         Attribute(DenseElementsAttr::get(type, ArrayRef<int32_t>(values)))));
   }
   int64_t local = reg % layout.regsPerRepeat();

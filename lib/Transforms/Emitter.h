@@ -12,6 +12,7 @@
 #include "LaneLayout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace dither::transforms {
 
@@ -37,6 +38,10 @@ struct TileAccess {
   bool inBounds = false;
 };
 
+/// What a lane holds of a tile, register by register: values, or words of
+/// narrow types.
+using Registers = llvm::SmallVector<mlir::Value>;
+
 class Emitter {
 public:
   Emitter(mlir::OpBuilder &b, mlir::Location loc, bool simd, int64_t numWarps)
@@ -52,23 +57,26 @@ public:
   int64_t sharedBytes = 0;
   /// Address of the shared scratch area (GPU).
   mlir::Value sharedBase;
+  /// First block of the kernel, where constants go.
+  mlir::Block *entry = nullptr;
 
   //===--- values ---------------------------------------------------------===//
   mlir::Type regType(mlir::Type elem) const;
   mlir::Value i32(int64_t v);
   mlir::Value i64(int64_t v);
+  /// `attr` as a constant at the start of the kernel, each one once.
+  mlir::Value constant(mlir::TypedAttr attr);
   /// A register filled with an integer (or float) constant of element type.
   mlir::Value splat(mlir::Type elem, int64_t v);
   mlir::Value splatF(double v);
   /// Scalar repeated over the lanes (the scalar itself on the GPU).
   mlir::Value fill(mlir::Value scalar);
-  mlir::Value op2(llvm::StringRef name, mlir::Value a, mlir::Value c);
   template <typename Op, typename... Args> auto make(Args &&...args) {
     return Op::create(b, loc, std::forward<Args>(args)...);
   }
 
-  //===--- registers of a tile value --------------------------------------===//
-  llvm::SmallVector<mlir::Value> registers(mlir::Value tile);
+  //===--- registers as operands and results of operations on words -------===//
+  llvm::SmallVector<mlir::Value> unpack(mlir::Value vector);
   mlir::Value pack(llvm::ArrayRef<mlir::Value> regs, mlir::Type elem);
 
   //===--- words ----------------------------------------------------------===//
@@ -101,24 +109,26 @@ public:
   /// Reserves `bytes` of the scratch area and returns its address.
   mlir::Value shared(int64_t bytes);
 
-  //===--- operations -----------------------------------------------------===//
-  mlir::FailureOr<mlir::Value> load(const TileAccess &access);
-  mlir::LogicalResult store(const TileAccess &access, mlir::Value tile);
+  //===--- operations on the registers of tiles ---------------------------===//
+  mlir::FailureOr<Registers> load(const TileAccess &access);
+  mlir::LogicalResult store(const TileAccess &access, Registers tile);
   /// Stores one-byte scales through the 128x4 order
   /// (Layout/ScaleFactorLayout.h).
-  mlir::LogicalResult storeSwizzled(const TileAccess &access, mlir::Value tile);
-  void atomicMax(const TileAccess &access, mlir::Value tile);
+  mlir::LogicalResult storeSwizzled(const TileAccess &access, Registers tile);
+  void atomicMax(const TileAccess &access, Registers tile);
   /// `tile` with every element at or past `bound` (i64, relative to the tile)
   /// along dimension d replaced by zero.
-  mlir::Value zeroPast(mlir::Value tile, mlir::Type elem,
-                       const LaneLayout &layout,
-                       llvm::ArrayRef<mlir::Value> bound);
-  mlir::Value reduce(mlir::Value tile, const LaneLayout &layout,
-                     const ReducePlan &plan, quant::ReduceKind kind,
-                     int64_t limit, int64_t axis);
-  mlir::FailureOr<mlir::Value> convert(mlir::Value tile, mlir::Type elem,
-                                       const LaneLayout &from,
-                                       const LaneLayout &to);
+  Registers zeroPast(Registers tile, mlir::Type elem, const LaneLayout &layout,
+                     llvm::ArrayRef<mlir::Value> bound);
+  Registers reduce(Registers tile, const LaneLayout &layout,
+                   const ReducePlan &plan, quant::ReduceKind kind,
+                   int64_t limit, int64_t axis);
+  mlir::FailureOr<Registers> convert(Registers tile, mlir::Type elem,
+                                     const LaneLayout &from,
+                                     const LaneLayout &to);
+
+private:
+  llvm::DenseMap<mlir::Attribute, mlir::Value> constants;
 };
 
 } // namespace dither::transforms

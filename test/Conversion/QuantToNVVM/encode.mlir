@@ -25,8 +25,8 @@ func.func @e2m1(%x: vector<16xf32>) -> vector<2xi32> {
 }
 // Half a word: two pairs, and zeros above them.
 // CHECK-LABEL: func.func @e2m1_half
-// FP4: llvm.inline_asm {{.*}}mov.b32 $0, {p0, p1, p1, p1}; }"
 // FP4: %[[M:.*]] = arith.constant 65535 : i32
+// FP4: llvm.inline_asm {{.*}}mov.b32 $0, {p0, p1, p1, p1}; }"
 // FP4: arith.andi %{{.*}}, %[[M]] : i32
 // NO4: quant.encode_words
 func.func @e2m1_half(%x: vector<4xf32>) -> vector<1xi32> {
