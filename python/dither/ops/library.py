@@ -25,24 +25,34 @@ from .tiles import Tile, elementwise_tile, round_up, row_tile
 SHAPE = (2048, 1024)
 INPUTS = (types.float32, types.bfloat16, types.float16)
 
+Tensor = tuple[DType, tuple[int, ...]]
+SCALAR: Tensor = (types.float32, ())
+
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A kernel of the library with the types of its arguments.
+    """A kernel of the library with its arguments for one (M, N).
 
     Attributes:
         name: operator and choices, as in "quantize-nvfp4-rowwise-128x4-bfloat16"; a good file name.
         kernel: the function over tiles.
-        arguments: the type of each tensor by parameter; None for what is left out.
+        tensors: data type and shape of each tensor by parameter; None for what is left out.
         constexprs: format, layout and tile.
+        grid: programs that cover the (M, N) of the table.
         core: one of the few that together take every path of the compiler; for tests over many targets.
     """
 
     name: str
     kernel: Kernel
-    arguments: Mapping[str, Any]
+    tensors: Mapping[str, Tensor | None]
     constexprs: Mapping[str, Any]
+    grid: tuple[int, ...]
     core: bool = False
+
+    @property
+    def arguments(self) -> dict[str, TensorType | None]:
+        """The type of each tensor, dense and aligned; its leading extent is known at launch."""
+        return {name: None if tensor is None else dense(*tensor) for name, tensor in self.tensors.items()}
 
     def lower(self, target: str) -> Lowered:
         """As `Kernel.lower`. `target` is of the kind, CPU or GPU, that the table was made for."""
@@ -68,9 +78,9 @@ def dense(dtype: DType, shape: tuple[int, ...]) -> TensorType:
 def _amax(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
     tile = elementwise_tile(shape[1], 32, False, False, cpu)
     for dtype in INPUTS:
-        arguments = {"x": dense(dtype, shape), "amax": dense(types.float32, ())}
+        tensors = {"x": (dtype, shape), "amax": SCALAR}
         core = dtype is types.bfloat16
-        yield Entry(f"amax-{dtype}", kernels.amax_kernel, arguments, _extents(tile), core)
+        yield Entry(f"amax-{dtype}", kernels.amax_kernel, tensors, _extents(tile), tile.grid(*shape), core)
 
 
 def _quantize(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
@@ -80,13 +90,14 @@ def _quantize(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
                 p = outputs.plan(fmt, layout, scales)
                 tile = elementwise_tile(shape[1], fmt.block, p.colwise, p.transposed, cpu)
                 constexprs = {"FMT": fmt, "LAYOUT": p.layout, **_extents(tile)}
+                grid = tile.grid(*p.extent(shape))
                 for dtype in INPUTS:
-                    arguments = {"x": dense(dtype, shape), "amax": _tensor_amax(fmt), **_codes(p, shape)}
+                    tensors = {"x": (dtype, shape), "amax": _tensor_amax(fmt), **_codes(p, shape)}
                     name = f"quantize-{fmt.name}-{layout}-{scales}-{dtype}"
                     # Each format, direction, scale order and input type at least once.
                     core = dtype is types.bfloat16 and (layout, scales) in (("rowwise", "linear"), ("both", "128x4"))
                     core |= fmt.name == "mxfp8_e4m3" and (layout, scales) == ("rowwise", "linear")
-                    yield Entry(name, kernels.quantize_kernel, arguments, constexprs, core)
+                    yield Entry(name, kernels.quantize_kernel, tensors, constexprs, grid, core)
 
 
 def _dequantize(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
@@ -97,39 +108,39 @@ def _dequantize(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
             axis = 0 if colwise and not transposed else 1
             tile = elementwise_tile(cols, fmt.block, axis == 0, transposed, cpu)
             for dtype in INPUTS:
-                arguments = {
-                    "data": dense(fmt.element, (rows, cols)),
-                    "scale": dense(fmt.scale, scale_shape(shape, fmt, colwise, linear)),
+                tensors = {
+                    "data": (fmt.element, (rows, cols)),
+                    "scale": (fmt.scale, scale_shape(shape, fmt, colwise, linear)),
                     "amax": _tensor_amax(fmt),
-                    "y": dense(dtype, shape),
+                    "y": (dtype, shape),
                 }
                 constexprs = {"FMT": fmt, "AXIS": axis, "TRANSPOSED": transposed, **_extents(tile)}
                 name = f"dequantize-{fmt.name}-{'colwise' if colwise else 'rowwise'}-{dtype}"
                 core = dtype is types.bfloat16 and (not colwise or fmt.name in ("nvfp4", "mxfp8_e4m3"))
-                yield Entry(name, kernels.dequantize_kernel, arguments, constexprs, core)
+                yield Entry(name, kernels.dequantize_kernel, tensors, constexprs, tile.grid(rows, cols), core)
 
 
 def _rms_norm(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
     m, n = shape
     absent = dict.fromkeys(("y", "rsigma", "y_amax", "amax", "row_data", "row_scale", "col_data", "col_scale"))
-    scalar = dense(types.float32, ())
-    rsigma = dense(types.float32, (m,))
+    rsigma = (types.float32, (m,))
 
     def entry(what: str, dtype: DType, named: Mapping[str, Any], core: bool = False) -> Entry:
-        given = {"x": dense(dtype, shape), "gamma": dense(dtype, (n,)), **absent, **named}
+        given = {"x": (dtype, shape), "gamma": (dtype, (n,)), **absent, **named}
         tile = given.pop("tile", row_tile(n, 1, False, cpu))
+        grid = (-(-given.pop("rows", m) // tile.rows),)
         choices = {"EPS": 1e-5, "ZERO_CENTERED": False, "FMT": None, "LAYOUT": linear, **_extents(tile)}
         choices["ROUND"] = dtype is not types.float32
         choices |= {name: given.pop(name) for name in choices if name in given}
-        return Entry(f"rms_norm-{what}{dtype}", kernels.rms_norm_kernel, given, choices, core)
+        return Entry(f"rms_norm-{what}{dtype}", kernels.rms_norm_kernel, given, choices, grid, core)
 
     for dtype in INPUTS:
-        yield entry("", dtype, {"y": dense(dtype, shape), "rsigma": rsigma}, dtype is types.bfloat16)
+        yield entry("", dtype, {"y": (dtype, shape), "rsigma": rsigma}, dtype is types.bfloat16)
     bf16 = types.bfloat16
-    plain = {"y": dense(bf16, shape), "rsigma": rsigma}
+    plain = {"y": (bf16, shape), "rsigma": rsigma}
     yield entry("zero_centered-", bf16, {**plain, "ZERO_CENTERED": True})
-    yield entry("with_amax-", bf16, {**plain, "y_amax": scalar})
-    yield entry("amax_only-", bf16, {"y_amax": scalar})
+    yield entry("with_amax-", bf16, {**plain, "y_amax": SCALAR})
+    yield entry("amax_only-", bf16, {"y_amax": SCALAR})
     for fmt in FORMATS.values():
         for layout in outputs.LAYOUTS:
             for scales in outputs.SCALE_LAYOUTS:
@@ -147,22 +158,23 @@ def _rms_norm(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
                         "FMT": fmt,
                         "LAYOUT": p.layout,
                         "tile": tile,
+                        "rows": p.extent(shape)[0],
                     }
                     core = dtype is bf16 and fmt.name in ("nvfp4", "mxfp8_e4m3") and layout != "colwise"
                     core &= (scales == "128x4") == (layout == "both")
                     yield entry(f"{fmt.name}-{layout}-{scales}-", dtype, named, core)
 
 
-def _tensor_amax(fmt: Format) -> TensorType | None:
-    return dense(types.float32, ()) if fmt.tensor_scale else None
+def _tensor_amax(fmt: Format) -> Tensor | None:
+    return SCALAR if fmt.tensor_scale else None
 
 
-def _codes(p: outputs.Plan, shape: tuple[int, int]) -> dict[str, TensorType | None]:
-    named: dict[str, TensorType | None] = dict.fromkeys(("row_data", "row_scale", "col_data", "col_scale"))
+def _codes(p: outputs.Plan, shape: tuple[int, int]) -> dict[str, Tensor | None]:
+    named: dict[str, Tensor | None] = dict.fromkeys(("row_data", "row_scale", "col_data", "col_scale"))
     for prefix, colwise, wanted in (("row", False, p.rowwise), ("col", True, p.colwise)):
         if wanted:
-            named[f"{prefix}_data"] = dense(p.fmt.element, data_shape(shape, p.fmt, colwise))
-            named[f"{prefix}_scale"] = dense(p.fmt.scale, scale_shape(shape, p.fmt, colwise, p.layout))
+            named[f"{prefix}_data"] = (p.fmt.element, data_shape(shape, p.fmt, colwise))
+            named[f"{prefix}_scale"] = (p.fmt.scale, scale_shape(shape, p.fmt, colwise, p.layout))
     return named
 
 
