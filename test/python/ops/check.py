@@ -95,3 +95,10 @@ def check_quantized(result, x, layout, scale_layout="linear", amax=None, dequant
             want = expected_values(reference, fmt, colwise, dequantize)
             kind = {"float32": dither.float32, "bfloat16": dither.bfloat16, "float16": dither.float16}
             same_values(part.dequantize(kind[np.dtype(dequantize).name]), want, f"values, {what}")
+
+
+def expected_norm(x, gamma, eps=1e-5, zero_centered_gamma=False, round_intermediate=True):
+    """What a norm hands to a quantization, float32, and rsigma; rounded to the type of `x` in between or not."""
+    with np.errstate(all="ignore"):
+        y, rsigma = oracle.rms_norm(x, gamma, eps, zero_centered_gamma)
+        return (y.astype(array(x).dtype).astype(np.float32) if round_intermediate else y), rsigma
