@@ -1,7 +1,10 @@
 #include "dither/Runtime/CpuDevice.h"
 #include "dither/Runtime/CudaDevice.h"
 #include "dither/Runtime/Device.h"
+#include "dither/Runtime/SimDevice.h"
 #include "dither/Support/EnvVars.h"
+
+#include "llvm/ADT/StringMap.h"
 
 #include <mutex>
 
@@ -21,6 +24,7 @@ struct Registry {
   std::unique_ptr<Device> cpu;
   std::shared_ptr<const cuda::Driver> driver;
   std::vector<std::unique_ptr<Device>> gpus;
+  StringMap<std::unique_ptr<Device>> simulators; ///< by target
 
   static Registry &get() {
     static Registry *registry = new Registry;
@@ -68,6 +72,20 @@ struct Registry {
     }
     return gpus[ordinal].get();
   }
+
+  Expected<Device *> getSimulator(StringRef target) {
+    std::unique_ptr<Device> &device = simulators[target];
+    if (!device) {
+      Expected<SimOptions> options = simOptions();
+      if (!options)
+        return options.takeError();
+      auto made = SimDevice::make(target, *options);
+      if (!made)
+        return made.takeError();
+      device = std::move(*made);
+    }
+    return device.get();
+  }
 };
 
 } // namespace
@@ -77,13 +95,15 @@ Expected<Device *> getDevice(StringRef name) {
   std::lock_guard<std::mutex> lock(registry.mutex);
   if (name == "cpu")
     return registry.getCpu();
+  if (StringRef target = name; target.consume_front("sim:"))
+    return registry.getSimulator(target);
   StringRef ordinal = name;
   unsigned number = 0;
   if (name == "cuda" ||
       (ordinal.consume_front("cuda:") && !ordinal.getAsInteger(10, number)))
     return registry.getGpu(number);
   return createStringError("unknown device '" + name +
-                           "': expected cpu, cuda or cuda:N");
+                           "': expected cpu, cuda, cuda:N or sim:TARGET");
 }
 
 Expected<Device *> defaultDevice() {

@@ -35,7 +35,7 @@ public:
 class Device {
 public:
   virtual ~Device();
-  /// "cpu", "cuda:0".
+  /// "cpu", "cuda:0", "sim:sm_90a".
   virtual llvm::StringRef name() const = 0;
   /// What people call it: "NVIDIA H200", the CPU's model.
   virtual llvm::StringRef description() const = 0;
@@ -55,9 +55,10 @@ public:
   virtual llvm::Error synchronize(Stream stream) = 0;
 };
 
-/// The device of that name ("cpu", "cuda:N", or "cuda" for the first), made on
-/// first use and kept for the life of the process. Errors say what was found:
-/// no libcuda.so.1, no such ordinal.
+/// The device of that name ("cpu", "cuda:N", "cuda" for the first, or
+/// "sim:TARGET" for the simulator of a GPU), made on first use and kept for the
+/// life of the process. Errors say what was found: no libcuda.so.1, no such
+/// ordinal or target.
 llvm::Expected<Device *> getDevice(llvm::StringRef name);
 
 /// The device that DITHER_DEVICE names, else cuda:0, else cpu. Errors: those of

@@ -49,7 +49,7 @@ TEST_F(DevicesTest, CpuByName) {
 TEST_F(DevicesTest, UnknownNames) {
   for (const char *name : {"", "gpu", "cuda:", "cuda:x", "cuda:-1", "cpu:0"})
     EXPECT_EQ(message(getDevice(name)), std::string("unknown device '") + name +
-                                            "': expected cpu, cuda or cuda:N");
+                                            "': expected cpu, cuda, cuda:N or sim:TARGET");
 }
 
 TEST_F(DevicesTest, WithoutADriver) {
@@ -98,7 +98,7 @@ TEST_F(DevicesTest, DefaultFromTheEnvironment) {
   }
   ScopedEnv wrong("DITHER_DEVICE", "tpu");
   EXPECT_EQ(nameOf(defaultDevice()),
-            "unknown device 'tpu': expected cpu, cuda or cuda:N");
+            "unknown device 'tpu': expected cpu, cuda, cuda:N or sim:TARGET");
 }
 
 } // namespace

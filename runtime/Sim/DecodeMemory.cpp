@@ -1,0 +1,321 @@
+#include "Decoder.h"
+
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace llvm;
+
+namespace dither::runtime::sim {
+
+/// `.shared` and `.shared::cta`, ..; no space is the generic one.
+bool Decoder::takeSpace(Space &space) {
+  space = Space::Generic;
+  if (has("shared::cta")) {
+    space = Space::Shared;
+    return require(30, 78, "'.shared::cta'");
+  }
+  if (has("shared"))
+    space = Space::Shared;
+  else if (has("global"))
+    space = Space::Global;
+  else if (has("local"))
+    space = Space::Local;
+  else if (has("const"))
+    space = Space::Const;
+  else if (has("param") || has("param::entry"))
+    space = Space::Param;
+  return false;
+}
+
+/// Orders, scopes, caches and prefetches: of no effect here, as the simulator
+/// runs one access at a time. `hint` says whether a cache policy follows.
+bool Decoder::takeCacheModifiers(bool &hint) {
+  hint = has("L2::cache_hint");
+  if (hint && require(80, 74, "'.L2::cache_hint'"))
+    return true;
+  for (StringRef name :
+       {"weak",    "volatile", "relaxed", "acquire", "release", "acq_rel",
+        "mmio",    "cta",      "gpu",     "sys",     "ca",      "cg",
+        "cs",      "lu",       "cv",      "wb",      "wt",      "nc",
+        "L2::64B", "L2::128B", "L2::256B"})
+    has(name);
+  for (StringRef level : {"L1::", "L2::"})
+    if (any_of(modifiers,
+               [&](StringRef name) { return name.starts_with(level); })) {
+      if (require(70, 74, "eviction priorities"))
+        return true;
+      hasPrefix(level);
+    }
+  return false;
+}
+
+bool Decoder::decodeAddress(const Operand &operand, MemoryInfo &info) {
+  if (operand.kind != Operand::Address)
+    return fail("expected an address");
+  const Operand &base = operand.elements[0];
+  info.offset = operand.offset;
+  Space space = Space(info.space);
+  switch (base.kind) {
+  case Operand::Register: {
+    unsigned width = sizeOf(kernel.registers[base.index].type);
+    // Windows of the other spaces are small enough for 32 bits.
+    bool narrow = space == Space::Shared || space == Space::Local ||
+                  space == Space::Param;
+    if (width != 8 && !(width == 4 && narrow))
+      return fail("addresses have 64 bits");
+    info.addressWidth = uint8_t(width);
+    return read(base, width == 8 ? Type::B64 : Type::B32, info.address);
+  }
+  case Operand::Immediate:
+    info.address = constant(8, 0);
+    return false;
+  case Operand::Param:
+    if (space != Space::Param)
+      return fail("a parameter is in the param space");
+    info.address = constant(8, kernel.params[base.index].offset);
+    return false;
+  case Operand::Variable: {
+    uint64_t address = 0;
+    Space declared;
+    if (variableAddress(base, address, &declared))
+      return true;
+    if (space != declared)
+      return fail("'" + module.variables[base.index].name + "' is in the " +
+                  spaceName(declared) + " space");
+    info.address = constant(8, address);
+    return false;
+  }
+  default:
+    return fail("expected an address");
+  }
+}
+
+/// The registers that are loaded or stored, with their widths.
+bool Decoder::vectorElements(const Operand &operand, MemoryInfo &info,
+                             Type type, bool isLoad) {
+  bool isVector = operand.kind == Operand::Vector;
+  size_t count = isVector ? operand.elements.size() : 1;
+  if (count != info.count)
+    return fail(Twine(count) + " elements, expected " + Twine(info.count));
+  for (size_t i = 0; i < count; ++i) {
+    const Operand &element = isVector ? operand.elements[i] : operand;
+    if (isLoad && element.kind == Operand::Sink) {
+      info.registers[i] = ~0u;
+      info.widths[i] = uint8_t(sizeOf(type));
+      continue;
+    }
+    if (isLoad ? write(element, type, info.registers[i], Fit::Wider)
+               : read(element, type, info.registers[i], Fit::Wider))
+      return true;
+    info.widths[i] = uint8_t(widthOf(element, type));
+  }
+  return false;
+}
+
+static uint8_t takeVector(ArrayRef<StringRef> modifiers) {
+  for (auto [name, count] :
+       {std::pair<StringRef, uint8_t>{"v2", 2}, {"v4", 4}, {"v8", 8}})
+    if (is_contained(modifiers, name))
+      return count;
+  return 1;
+}
+
+bool Decoder::decodeLoad() {
+  MemoryInfo info;
+  Type type;
+  Space space;
+  bool hint = false;
+  opClass = OpClass::Memory;
+  if (takeType(type) || takeSpace(space) || takeCacheModifiers(hint))
+    return true;
+  info.space = uint8_t(space);
+  info.count = takeVector(modifiers);
+  hasPrefix("v");
+  if (!sizeOf(type) || sizeOf(type) > 8 || (isFloat(type) && sizeOf(type) < 4))
+    return fail("does not load ." + typeName(type));
+  info.size = uint8_t(sizeOf(type));
+  info.isSigned = isSigned(type);
+  if (info.size * info.count > 16) {
+    if (info.size * info.count > 32 || info.size < 4)
+      return fail("is too wide");
+    if (require(100, 88, "a load of 32 bytes"))
+      return true;
+    if (space != Space::Global && space != Space::Generic)
+      return fail("a load of 32 bytes is from the global space");
+  }
+  if (finish(hint ? 3 : 2) || decodeAddress(instruction->operands[1], info) ||
+      vectorElements(instruction->operands[0], info, type, true))
+    return true;
+  Step &step = emit(Form::Load);
+  step.imm = uint32_t(program.memories.size());
+  program.memories.push_back(info);
+  return false;
+}
+
+bool Decoder::decodeStore() {
+  MemoryInfo info;
+  Type type;
+  Space space;
+  bool hint = false;
+  opClass = OpClass::Memory;
+  if (takeType(type) || takeSpace(space) || takeCacheModifiers(hint))
+    return true;
+  info.space = uint8_t(space);
+  info.count = takeVector(modifiers);
+  hasPrefix("v");
+  if (!sizeOf(type) || sizeOf(type) > 8 || (isFloat(type) && sizeOf(type) < 4))
+    return fail("does not store ." + typeName(type));
+  if (space == Space::Const || space == Space::Param)
+    return fail("the " + spaceName(space) + " space is read only");
+  info.size = uint8_t(sizeOf(type));
+  if (info.size * info.count > 16) {
+    if (info.size * info.count > 32 || info.size < 4)
+      return fail("is too wide");
+    if (require(100, 88, "a store of 32 bytes"))
+      return true;
+    if (space != Space::Global && space != Space::Generic)
+      return fail("a store of 32 bytes is to the global space");
+  }
+  if (finish(hint ? 3 : 2) || decodeAddress(instruction->operands[0], info) ||
+      vectorElements(instruction->operands[1], info, type, false))
+    return true;
+  Step &step = emit(Form::Store);
+  step.imm = uint32_t(program.memories.size());
+  program.memories.push_back(info);
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Atomics
+//===----------------------------------------------------------------------===//
+
+static std::optional<AtomicType> atomicType(Type type) {
+  switch (type) {
+  case Type::B16:
+    return AtomicType::B16;
+  case Type::B32:
+    return AtomicType::B32;
+  case Type::B64:
+    return AtomicType::B64;
+  case Type::U32:
+    return AtomicType::U32;
+  case Type::U64:
+    return AtomicType::U64;
+  case Type::S32:
+    return AtomicType::S32;
+  case Type::S64:
+    return AtomicType::S64;
+  case Type::F32:
+    return AtomicType::F32;
+  case Type::F64:
+    return AtomicType::F64;
+  case Type::F16:
+    return AtomicType::F16;
+  case Type::BF16:
+    return AtomicType::BF16;
+  case Type::F16x2:
+    return AtomicType::F16x2;
+  case Type::BF16x2:
+    return AtomicType::BF16x2;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// Which operations there are for which types (ISA, atom).
+static bool fits(AtomicOp op, Type type) {
+  bool isBits = classOf(type) == TypeClass::Bits;
+  bool isInt = isInteger(type) && !isBits;
+  switch (op) {
+  case AtomicOp::And:
+  case AtomicOp::Or:
+  case AtomicOp::Xor:
+  case AtomicOp::Exch:
+    return type == Type::B32 || type == Type::B64;
+  case AtomicOp::Cas:
+    return isBits && sizeOf(type) >= 2;
+  case AtomicOp::Inc:
+  case AtomicOp::Dec:
+    return type == Type::U32;
+  case AtomicOp::Add:
+    return (isInt && type != Type::S64) || isFloat(type);
+  case AtomicOp::Min:
+  case AtomicOp::Max:
+    return isInt;
+  }
+  return false;
+}
+
+/// atom d, [a], b{, c}; red [a], b
+bool Decoder::decodeAtomic() {
+  MemoryInfo info;
+  Type type;
+  Space space;
+  bool hint = false, isRed = base == "red";
+  opClass = OpClass::Atomic;
+  if (takeType(type) || takeSpace(space) || takeCacheModifiers(hint))
+    return true;
+  info.space = uint8_t(space);
+  std::optional<AtomicOp> op;
+  for (auto [name, value] :
+       {std::pair<StringRef, AtomicOp>{"add", AtomicOp::Add},
+        {"min", AtomicOp::Min},
+        {"max", AtomicOp::Max},
+        {"and", AtomicOp::And},
+        {"or", AtomicOp::Or},
+        {"xor", AtomicOp::Xor},
+        {"exch", AtomicOp::Exch},
+        {"cas", AtomicOp::Cas},
+        {"inc", AtomicOp::Inc},
+        {"dec", AtomicOp::Dec}})
+    if (has(name))
+      op = value;
+  std::optional<AtomicType> kind = atomicType(type);
+  if (!op || !kind || !fits(*op, type) ||
+      (isRed && (*op == AtomicOp::Exch || *op == AtomicOp::Cas)))
+    return fail("is not simulated for ." + typeName(type));
+  bool half = isFloat(type) && type != Type::F32 && type != Type::F64;
+  if (half && !has("noftz"))
+    return fail("needs .noftz");
+  if ((type == Type::BF16 || type == Type::BF16x2) && require(90, 78))
+    return true;
+  if (space != Space::Generic && space != Space::Global &&
+      space != Space::Shared)
+    return fail("is for the global and the shared space");
+  info.op = *op;
+  info.type = *kind;
+  info.size = uint8_t(sizeOf(type));
+  unsigned first = isRed ? 0 : 1;
+  unsigned sources = *op == AtomicOp::Cas ? 2 : 1;
+  if (finish(first + 1 + sources + (hint ? 1 : 0)) ||
+      decodeAddress(instruction->operands[first], info))
+    return true;
+  for (unsigned i = 0; i < sources; ++i)
+    if (read(first + 1 + i, type, info.operands[i]))
+      return true;
+  info.registers[0] = ~0u;
+  if (!isRed && instruction->operands[0].kind != Operand::Sink &&
+      write(0, type, info.registers[0]))
+    return true;
+  info.widths[0] = info.size;
+  Step &step = emit(Form::Atomic);
+  step.imm = uint32_t(program.memories.size());
+  program.memories.push_back(info);
+  return false;
+}
+
+/// Prefetches have no effect here, and may be of any address.
+bool Decoder::decodePrefetch() {
+  opClass = OpClass::Memory;
+  Space space;
+  if (takeSpace(space))
+    return true;
+  hasPrefix("L1");
+  hasPrefix("L2");
+  has("tensormap");
+  if (finish(1, 2))
+    return true;
+  emit(Form::Nop);
+  return false;
+}
+
+} // namespace dither::runtime::sim

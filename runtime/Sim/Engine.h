@@ -1,0 +1,190 @@
+//===- Engine.h - Runs the blocks of a launch -------------------*- C++ -*-===//
+
+#ifndef DITHER_RUNTIME_SIM_ENGINE_H
+#define DITHER_RUNTIME_SIM_ENGINE_H
+
+#include "Memory.h"
+#include "Program.h"
+#include "Races.h"
+#include "Types.h"
+#include "dither/Runtime/SimDevice.h"
+
+#include "llvm/ADT/Twine.h"
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace dither::runtime::sim {
+
+/// What all blocks of a launch share.
+struct Launch {
+  const Program &program;
+  const SimOptions &options;
+  const MemoryMap &map;
+  const std::vector<char> &params;
+  uint32_t grid[3];
+  uint32_t block[3];
+  uint32_t dynamicShared;
+
+  uint32_t numThreads() const { return block[0] * block[1] * block[2]; }
+};
+
+/// The fault of the first block that has one, whatever the order they run in.
+class FaultSink {
+public:
+  void report(uint64_t block, std::string text);
+  /// Blocks at or after this one need not run.
+  uint64_t stop() const { return first.load(std::memory_order_relaxed); }
+  const std::string &text() const { return message; }
+
+private:
+  std::atomic<uint64_t> first{~uint64_t(0)};
+  std::mutex mutex;
+  std::string message;
+};
+
+/// Where a group of lanes is, and where it joins the group below it.
+struct StackEntry {
+  uint32_t pc, reconvergence, mask;
+};
+
+struct Warp {
+  enum State : uint8_t { Ready, Waiting, Done };
+  char *frame = nullptr;
+  uint32_t index = 0;
+  uint32_t live = 0; ///< lanes that exist and have not returned
+  State state = Ready;
+  uint32_t barrier = 0; ///< waited for
+  uint32_t barrierStep = 0;
+  std::vector<StackEntry> stack;
+  /// With checkInit: lanes of each register that were written.
+  std::vector<uint32_t> written;
+};
+
+/// Runs blocks, one at a time; each thread of a launch has its own.
+class Engine {
+public:
+  Engine(const Launch &launch, FaultSink &faults);
+
+  /// Runs the blocks [begin, end), x fastest. Returns at the first fault.
+  void run(uint64_t begin, uint64_t end);
+
+  /// Adds what was counted.
+  void addTo(SimCounters &counters) const;
+
+private:
+  // Control (Engine.cpp).
+  void startBlock(uint64_t index);
+  bool runBlock();
+  template <bool CHECK> bool runWarp(Warp &warp);
+  bool runOther(Warp &warp, const Step &step, uint32_t active);
+  bool branch(Warp &warp, const Step &step, uint32_t active);
+  bool branchTable(Warp &warp, const Step &step, uint32_t active);
+  /// Takes lanes out of the warp, and the next group of lanes.
+  void leave(Warp &warp, uint32_t lanes);
+  /// Whatever group is to run next; false where none is left.
+  static bool settle(Warp &warp);
+  void runMasked(Warp &warp, const Step &step, uint32_t active);
+  void compare(Warp &warp, const Step &step, uint32_t active);
+  bool checkRegisters(Warp &warp, uint32_t pc, uint32_t active);
+
+  // Memory (EngineMemory.cpp, EngineAtomic.cpp).
+  struct Access {
+    Space space;
+    uint32_t lanes;
+    uint32_t bytes; ///< of each lane
+    bool isStore, isAtomic;
+    uint64_t address[32]; ///< in the space
+    char *pointer[32];
+  };
+  bool memoryStep(Warp &warp, const Step &step, uint32_t active);
+  bool access(Warp &warp, const Step &step, Access &access);
+  bool resolve(Warp &warp, const Step &step, Access &access);
+  bool resolveGlobal(Warp &warp, const Step &step, Access &access);
+  bool resolveWindow(Warp &warp, const Step &step, Access &access, char *base,
+                     uint64_t limit);
+  bool checkShadow(Warp &warp, const Step &step, const Access &access);
+  bool checkRaces(Warp &warp, const Step &step, const Access &access);
+  void countAccess(const Step &step, const Access &access);
+  void move(Warp &warp, const MemoryInfo &info, const Access &access,
+            uint32_t element);
+  void atomic(Warp &warp, const MemoryInfo &info, const Access &access);
+
+  // Warps (EngineWarp.cpp).
+  bool shuffle(Warp &warp, const Step &step, uint32_t active);
+  bool vote(Warp &warp, const Step &step, uint32_t active);
+  bool match(Warp &warp, const Step &step, uint32_t active);
+  bool redux(Warp &warp, const Step &step, uint32_t active);
+  bool elect(Warp &warp, const Step &step, uint32_t active);
+  bool warpSync(Warp &warp, const Step &step, uint32_t active);
+  /// The members that `lane` names, checked against those that are here.
+  bool members(Warp &warp, const Step &step, uint32_t active, uint32_t offset,
+               uint32_t lane, uint32_t &mask);
+
+  // Barriers (EngineBarrier.cpp).
+  struct Barrier {
+    uint32_t threads = 0;  ///< that have arrived
+    uint32_t expected = 0; ///< 0 for all
+    uint64_t warps = 0;    ///< that have arrived, a bit each
+    uint64_t waiting = 0;
+    uint32_t step = 0; ///< of the last arrival
+    uint32_t count = 0;
+    bool all = true, any = false;
+  };
+  bool barrier(Warp &warp, const Step &step, uint32_t active);
+  /// Lets warps go where enough have arrived.
+  void settleBarrier(uint32_t id);
+  void settleBarriers();
+  bool deadlock();
+
+  // Faults (EngineFault.cpp). All return false.
+  bool fault(const Step &step, const llvm::Twine &text);
+  bool fault(Warp &warp, const Step &step, unsigned lane,
+             const llvm::Twine &text);
+  std::string blockText() const;
+  std::string threadText(uint32_t thread) const;
+  std::string describe(Space space, uint64_t address, uint64_t bytes) const;
+
+  const Step &stepAt(uint32_t pc) const { return launch.program.steps[pc]; }
+  template <class T> static T &lane(Warp &warp, uint32_t offset, unsigned i) {
+    return reinterpret_cast<T *>(warp.frame + offset)[i];
+  }
+  static uint32_t predicate(Warp &warp, uint32_t offset) {
+    return *reinterpret_cast<const uint32_t *>(warp.frame + offset);
+  }
+  static void setPredicate(Warp &warp, uint32_t offset, uint32_t active,
+                           uint32_t value) {
+    uint32_t &bits = *reinterpret_cast<uint32_t *>(warp.frame + offset);
+    bits = (bits & ~active) | (value & active);
+  }
+
+  const Launch &launch;
+  FaultSink &faults;
+  uint64_t blockIndex = 0;
+  uint32_t blockId[3] = {};
+  uint64_t steps = 0;
+  const Allocation *lastAllocation = nullptr;
+
+  std::vector<Warp> warps;
+  std::vector<char> frames;
+  char *frameBase = nullptr;
+  std::vector<char> shared, local;
+  uint32_t sharedBytes;
+  std::vector<uint8_t> sharedWritten, localWritten;
+  std::vector<Barrier> barriers;
+  RaceDetector races;
+
+  struct Counted {
+    uint64_t warps = 0, lanes = 0;
+  };
+  std::vector<Counted> counted;       ///< by step
+  std::vector<SimCount> memoryCounts; ///< by PTX instruction
+  uint64_t globalLoads = 0, globalStores = 0, sharedLoads = 0, sharedStores = 0;
+  uint64_t barrierWaits = 0, blocksRun = 0;
+};
+
+} // namespace dither::runtime::sim
+
+#endif // DITHER_RUNTIME_SIM_ENGINE_H

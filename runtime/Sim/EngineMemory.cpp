@@ -1,0 +1,412 @@
+#include "Engine.h"
+
+#include "llvm/ADT/Twine.h"
+#include "llvm/ADT/bit.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace llvm;
+
+namespace dither::runtime::sim {
+
+//===----------------------------------------------------------------------===//
+// Moving data
+//===----------------------------------------------------------------------===//
+
+/// Elements of type S to registers of type W, extended as S's sign says.
+template <class W, class S>
+static void load(char *to, char *const *from, uint32_t offset, uint32_t lanes) {
+  W *d = reinterpret_cast<W *>(to);
+  if (lanes == ~0u) {
+    for (int i = 0; i < 32; ++i) {
+      S value;
+      std::memcpy(&value, from[i] + offset, sizeof value);
+      d[i] = W(value);
+    }
+    return;
+  }
+  for (int i = 0; i < 32; ++i)
+    if (lanes >> i & 1) {
+      S value;
+      std::memcpy(&value, from[i] + offset, sizeof value);
+      d[i] = W(value);
+    }
+}
+
+template <class W, class S>
+static void store(const char *from, char *const *to, uint32_t offset,
+                  uint32_t lanes) {
+  const W *s = reinterpret_cast<const W *>(from);
+  for (int i = 0; i < 32; ++i)
+    if (lanes >> i & 1) {
+      S value = S(s[i]);
+      std::memcpy(to[i] + offset, &value, sizeof value);
+    }
+}
+
+template <class S>
+static void loadWidth(unsigned width, char *to, char *const *from,
+                      uint32_t offset, uint32_t lanes) {
+  switch (width) {
+  case 1:
+    return load<uint8_t, S>(to, from, offset, lanes);
+  case 2:
+    return load<uint16_t, S>(to, from, offset, lanes);
+  case 4:
+    return load<uint32_t, S>(to, from, offset, lanes);
+  default:
+    return load<uint64_t, S>(to, from, offset, lanes);
+  }
+}
+
+template <class S>
+static void storeWidth(unsigned width, const char *from, char *const *to,
+                       uint32_t offset, uint32_t lanes) {
+  switch (width) {
+  case 1:
+    return store<uint8_t, S>(from, to, offset, lanes);
+  case 2:
+    return store<uint16_t, S>(from, to, offset, lanes);
+  case 4:
+    return store<uint32_t, S>(from, to, offset, lanes);
+  default:
+    return store<uint64_t, S>(from, to, offset, lanes);
+  }
+}
+
+/// One element of the vector of a load or store.
+void Engine::move(Warp &warp, const MemoryInfo &info, const Access &access,
+                  uint32_t element) {
+  if (info.registers[element] == ~0u)
+    return;
+  char *reg = warp.frame + info.registers[element];
+  unsigned width = info.widths[element];
+  uint32_t offset = element * info.size;
+  if (access.isStore) {
+    switch (info.size) {
+    case 1:
+      return storeWidth<uint8_t>(width, reg, access.pointer, offset,
+                                 access.lanes);
+    case 2:
+      return storeWidth<uint16_t>(width, reg, access.pointer, offset,
+                                  access.lanes);
+    case 4:
+      return storeWidth<uint32_t>(width, reg, access.pointer, offset,
+                                  access.lanes);
+    default:
+      return storeWidth<uint64_t>(width, reg, access.pointer, offset,
+                                  access.lanes);
+    }
+  }
+  auto pick = [&](auto isUnsigned, auto isSigned) {
+    if (info.isSigned)
+      loadWidth<decltype(isSigned)>(width, reg, access.pointer, offset,
+                                    access.lanes);
+    else
+      loadWidth<decltype(isUnsigned)>(width, reg, access.pointer, offset,
+                                      access.lanes);
+  };
+  switch (info.size) {
+  case 1:
+    return pick(uint8_t(), int8_t());
+  case 2:
+    return pick(uint16_t(), int16_t());
+  case 4:
+    return pick(uint32_t(), int32_t());
+  default:
+    return pick(uint64_t(), int64_t());
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Addresses
+//===----------------------------------------------------------------------===//
+
+static StringRef verb(bool isStore, bool isAtomic) {
+  return isAtomic ? "updates" : isStore ? "writes" : "reads";
+}
+
+/// Finds memory for each lane, and checks bounds and alignment.
+bool Engine::resolve(Warp &warp, const Step &step, Access &access) {
+  uint64_t low = ~uint64_t(0), high = 0, bits = 0;
+  for (int i = 0; i < 32; ++i)
+    if (access.lanes >> i & 1) {
+      low = std::min(low, access.address[i]);
+      high = std::max(high, access.address[i]);
+      bits |= access.address[i];
+    }
+  if (bits & (access.bytes - 1))
+    for (unsigned i = 0; i < 32; ++i)
+      if (access.lanes >> i & 1 && access.address[i] & (access.bytes - 1))
+        return fault(
+            warp, step, i,
+            verb(access.isStore, access.isAtomic) + " " + Twine(access.bytes) +
+                " bytes at " +
+                describe(access.space, access.address[i], access.bytes) +
+                ": the address is not a multiple of " + Twine(access.bytes));
+  switch (access.space) {
+  case Space::Shared:
+    if (high + access.bytes <= sharedBytes && high < kWindowBytes) {
+      for (int i = 0; i < 32; ++i)
+        access.pointer[i] = shared.data() + access.address[i];
+      return true;
+    }
+    return resolveWindow(warp, step, access, shared.data(), sharedBytes);
+  case Space::Param:
+    return resolveWindow(warp, step, access,
+                         const_cast<char *>(launch.params.data()),
+                         launch.program.paramBytes);
+  case Space::Local:
+    return resolveWindow(warp, step, access, local.data(),
+                         launch.program.localBytes);
+  default:
+    break;
+  }
+  const Allocation *known = lastAllocation;
+  if (!known || low < known->begin || high >= known->end ||
+      access.bytes > known->end - high) {
+    known = launch.map.find(low, access.bytes);
+    if (!known || high >= known->end || access.bytes > known->end - high)
+      return resolveGlobal(warp, step, access);
+    lastAllocation = known;
+  }
+  for (int i = 0; i < 32; ++i)
+    access.pointer[i] = reinterpret_cast<char *>(access.address[i]);
+  return true;
+}
+
+/// Lanes in more than one allocation, or out of bounds.
+bool Engine::resolveGlobal(Warp &warp, const Step &step, Access &access) {
+  for (unsigned i = 0; i < 32; ++i) {
+    if (!(access.lanes >> i & 1))
+      continue;
+    uint64_t address = access.address[i];
+    if (launch.map.find(address, access.bytes)) {
+      access.pointer[i] = reinterpret_cast<char *>(address);
+      continue;
+    }
+    return fault(warp, step, i,
+                 verb(access.isStore, access.isAtomic) + " " +
+                     Twine(access.bytes) + " bytes at " +
+                     describe(access.space, address, access.bytes));
+  }
+  return true;
+}
+
+/// Spaces of a fixed size; that of a thread's own is at `base`, plus its index
+/// times the size.
+bool Engine::resolveWindow(Warp &warp, const Step &step, Access &access,
+                           char *base, uint64_t limit) {
+  for (unsigned i = 0; i < 32; ++i) {
+    if (!(access.lanes >> i & 1))
+      continue;
+    uint64_t address = access.address[i];
+    if (address > limit || access.bytes > limit - address)
+      return fault(warp, step, i,
+                   verb(access.isStore, access.isAtomic) + " " +
+                       Twine(access.bytes) + " bytes at " +
+                       describe(access.space, address, access.bytes));
+    uint64_t own =
+        access.space == Space::Local ? (warp.index * 32 + i) * limit : 0;
+    access.pointer[i] = base + own + address;
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Loads, stores and atomics
+//===----------------------------------------------------------------------===//
+
+bool Engine::memoryStep(Warp &warp, const Step &step, uint32_t active) {
+  const MemoryInfo &info = launch.program.memories[step.imm];
+  Access all;
+  all.space = Space(info.space);
+  all.lanes = active;
+  all.bytes = uint32_t(info.size) * info.count;
+  all.isAtomic = step.form == Form::Atomic;
+  all.isStore = all.isAtomic || step.form == Form::Store;
+  const char *registers = warp.frame + info.address;
+  if (info.addressWidth == 8) {
+    const uint64_t *address = reinterpret_cast<const uint64_t *>(registers);
+    for (int i = 0; i < 32; ++i)
+      all.address[i] = address[i] + uint64_t(info.offset);
+  } else {
+    const uint32_t *address = reinterpret_cast<const uint32_t *>(registers);
+    for (int i = 0; i < 32; ++i)
+      all.address[i] = uint32_t(address[i] + uint64_t(info.offset));
+  }
+  if (all.space != Space::Generic)
+    return access(warp, step, all);
+  // Lanes by the window their addresses lie in.
+  uint32_t inShared = 0, inLocal = 0;
+  for (int i = 0; i < 32; ++i) {
+    inShared |= uint32_t(all.address[i] - kSharedWindow < kWindowBytes) << i;
+    inLocal |= uint32_t(all.address[i] - kLocalWindow < kWindowBytes) << i;
+  }
+  for (Space space : {Space::Shared, Space::Local, Space::Global}) {
+    Access part = all;
+    part.space = space;
+    part.lanes = active & (space == Space::Shared  ? inShared
+                           : space == Space::Local ? inLocal
+                                                   : ~(inShared | inLocal));
+    if (!part.lanes)
+      continue;
+    uint64_t window = space == Space::Shared  ? kSharedWindow
+                      : space == Space::Local ? kLocalWindow
+                                              : 0;
+    for (int i = 0; i < 32; ++i)
+      part.address[i] -= window;
+    if (!access(warp, step, part))
+      return false;
+  }
+  return true;
+}
+
+bool Engine::access(Warp &warp, const Step &step, Access &access) {
+  const MemoryInfo &info = launch.program.memories[step.imm];
+  if (!resolve(warp, step, access))
+    return false;
+  bool inShared = access.space == Space::Shared;
+  if (access.isStore)
+    ++(inShared ? sharedStores : globalStores);
+  else if (access.space != Space::Param && access.space != Space::Local)
+    ++(inShared ? sharedLoads : globalLoads);
+  if (launch.options.countMemory && access.space != Space::Param)
+    countAccess(step, access);
+  if (launch.options.checkInit && !checkShadow(warp, step, access))
+    return false;
+  if (launch.options.checkRaces && inShared && !checkRaces(warp, step, access))
+    return false;
+  if (access.isAtomic) {
+    atomic(warp, info, access);
+    return true;
+  }
+  for (uint32_t i = 0; i < info.count; ++i)
+    move(warp, info, access, i);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+/// Loads must find bytes that were written, stores mark them.
+bool Engine::checkShadow(Warp &warp, const Step &step, const Access &access) {
+  if (access.space == Space::Param)
+    return true;
+  for (unsigned i = 0; i < 32; ++i) {
+    if (!(access.lanes >> i & 1))
+      continue;
+    uint8_t *written = nullptr;
+    uint64_t address = access.address[i];
+    if (access.space == Space::Shared) {
+      written = sharedWritten.data() + address;
+    } else if (access.space == Space::Local) {
+      written = localWritten.data() + (access.pointer[i] - local.data());
+    } else {
+      const Allocation *found = launch.map.find(address, access.bytes);
+      if (!found || !found->written)
+        continue;
+      written = found->written + (address - found->begin);
+    }
+    if (!access.isStore || access.isAtomic)
+      for (uint32_t byte = 0; byte < access.bytes; ++byte)
+        if (!written[byte])
+          return fault(warp, step, i,
+                       "reads " + describe(access.space, address + byte, 1) +
+                           ", which was not written");
+    if (access.isStore)
+      std::memset(written, 1, access.bytes);
+  }
+  return true;
+}
+
+/// Stores take place here already, a lane after the other, so that lanes that
+/// store the same value are seen to do so.
+bool Engine::checkRaces(Warp &warp, const Step &step, const Access &access) {
+  const MemoryInfo &info = launch.program.memories[step.imm];
+  for (unsigned i = 0; i < 32; ++i) {
+    if (!(access.lanes >> i & 1))
+      continue;
+    char value[32];
+    if (access.isStore && !access.isAtomic)
+      for (uint32_t e = 0; e < info.count; ++e)
+        std::memcpy(value + e * info.size,
+                    warp.frame + info.registers[e] + i * info.widths[e],
+                    info.size);
+    for (uint32_t byte = 0; byte < access.bytes; ++byte) {
+      RaceDetector::Conflict conflict;
+      bool same = access.isStore && !access.isAtomic &&
+                  access.pointer[i][byte] == value[byte];
+      uint32_t at = uint32_t(access.address[i]) + byte;
+      if (!races.access(warp.index, i, at, access.isStore, access.isAtomic,
+                        same, conflict))
+        continue;
+      return fault(warp, step, i,
+                   verb(access.isStore, access.isAtomic) + " " +
+                       describe(access.space, at, 1) + ", which thread " +
+                       threadText(conflict.thread) +
+                       (conflict.wasStore ? " has written" : " has read") +
+                       " with no barrier in between");
+    }
+    if (access.isStore && !access.isAtomic)
+      std::memcpy(access.pointer[i], value, access.bytes);
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Counters
+//===----------------------------------------------------------------------===//
+
+/// Wavefronts of shared memory (include/dither/Layout/BankModel.h): lanes are
+/// served in groups of 128 bytes, a word of each bank at a time.
+static unsigned wavefronts(const uint64_t *address, uint32_t lanes,
+                           uint32_t bytes) {
+  unsigned perGroup = bytes <= 4 ? 32 : 128 / bytes, total = 0;
+  unsigned wordsEach = bytes <= 4 ? 1 : bytes / 4;
+  for (unsigned first = 0; first < 32; first += perGroup) {
+    // The words of each bank, without duplicates.
+    uint64_t words[128];
+    unsigned count = 0, most = 0;
+    uint8_t inBank[32] = {};
+    for (unsigned i = first; i < first + perGroup; ++i)
+      if (lanes >> i & 1)
+        for (unsigned w = 0; w < wordsEach; ++w)
+          words[count++] = address[i] / 4 + w;
+    std::sort(words, words + count);
+    count = unsigned(std::unique(words, words + count) - words);
+    for (unsigned w = 0; w < count; ++w)
+      most = std::max<unsigned>(most, ++inBank[words[w] % 32]);
+    total += most;
+  }
+  return total;
+}
+
+void Engine::countAccess(const Step &step, const Access &access) {
+  SimCount &count = memoryCounts[step.source];
+  unsigned lanes = unsigned(llvm::popcount(access.lanes));
+  count.bytes += uint64_t(lanes) * access.bytes;
+  if (access.space == Space::Shared) {
+    unsigned fronts = wavefronts(access.address, access.lanes, access.bytes);
+    unsigned perGroup = access.bytes <= 4 ? 32 : 128 / access.bytes, groups = 0;
+    for (unsigned first = 0; first < 32; first += perGroup)
+      groups += (access.lanes >> first &
+                 (perGroup == 32 ? ~0u : (1u << perGroup) - 1)) != 0;
+    count.wavefronts += fronts;
+    count.conflicts += fronts - groups;
+    return;
+  }
+  if (access.space == Space::Local)
+    return;
+  uint64_t sectors[64];
+  unsigned total = 0;
+  for (unsigned i = 0; i < 32; ++i)
+    if (access.lanes >> i & 1)
+      sectors[total++] = access.address[i] / 32;
+  std::sort(sectors, sectors + total);
+  count.sectors += unsigned(std::unique(sectors, sectors + total) - sectors);
+}
+
+} // namespace dither::runtime::sim
