@@ -25,12 +25,18 @@ struct DitherDecomposeOps : impl::DitherDecomposeOpsBase<DitherDecomposeOps> {
         [&](quant::DecomposableOpInterface op) { aggregates.push_back(op); });
     IRRewriter rewriter(&getContext());
     for (quant::DecomposableOpInterface op : aggregates) {
+      for (Type type : op->getOperandTypes())
+        if (auto shaped = dyn_cast<ShapedType>(type);
+            shaped && !shaped.hasStaticShape()) {
+          op->emitOpError("has an operand of type ")
+              << type << ", expected a tile of static shape";
+          return signalPassFailure();
+        }
       rewriter.setInsertionPoint(op);
+      // Says itself what it has no decomposition for.
       FailureOr<SmallVector<Value>> parts = op.decompose(rewriter);
-      if (failed(parts)) {
-        op->emitOpError("has no decomposition");
+      if (failed(parts))
         return signalPassFailure();
-      }
       rewriter.replaceOp(op, *parts);
     }
   }

@@ -1,0 +1,227 @@
+// RUN: dither-opt %s --split-input-file --dither-decompose-ops --verify-diagnostics | FileCheck %s
+
+// The global encode scale S is min(2688 / G, FLT_MAX), 1 where that or G is 0;
+// a scale is the amax of its block times S / 6, as E4M3.
+// CHECK-LABEL: func.func @nvfp4_scale
+// CHECK-SAME: %[[X:.*]]: tensor<4x128xbf16>, %[[G:.*]]: tensor<f32>
+// CHECK: %[[W:.*]] = arith.extf %[[X]] : tensor<4x128xbf16> to tensor<4x128xf32>
+// CHECK: %[[A:.*]] = quant.block_reduce amax %[[W]] block [1, 16] : tensor<4x128xf32> -> tensor<4x8xf32>
+// CHECK: %[[C:.*]] = arith.constant dense<2.688000e+03> : tensor<f32>
+// CHECK: %[[D:.*]] = arith.divf %[[C]], %[[G]] : tensor<f32>
+// CHECK: %[[MAX:.*]] = arith.constant dense<3.40282347E+38> : tensor<f32>
+// CHECK: %[[P:.*]] = arith.cmpf olt, %[[D]], %[[MAX]]
+// CHECK: %[[Q:.*]] = arith.select %[[P]], %[[D]], %[[MAX]]
+// CHECK: %[[ONE:.*]] = arith.constant dense<1.000000e+00> : tensor<f32>
+// CHECK: %[[Z:.*]] = arith.cmpf oeq, %[[Q]], %{{.*}} : tensor<f32>
+// CHECK: %[[R:.*]] = arith.select %[[Z]], %[[ONE]], %[[Q]]
+// CHECK: %[[GZ:.*]] = arith.cmpf oeq, %[[G]], %{{.*}} : tensor<f32>
+// CHECK: %[[S:.*]] = arith.select %[[GZ]], %[[ONE]], %[[R]]
+// CHECK: %[[SIXTH:.*]] = arith.constant dense<0.166666672> : tensor<f32>
+// CHECK: %[[F:.*]] = arith.mulf %[[S]], %[[SIXTH]] : tensor<f32>
+// CHECK: %[[B:.*]] = quant.broadcast %[[F]] : tensor<f32> -> tensor<4x8xf32>
+// CHECK: %[[M:.*]] = arith.mulf %[[A]], %[[B]] : tensor<4x8xf32>
+// CHECK: arith.cmpf olt, %[[M]]
+// CHECK: %[[T:.*]] = arith.select
+// CHECK: quant.encode %[[T]] : tensor<4x8xf32> -> tensor<4x8xf8E4M3FN>
+func.func @nvfp4_scale(%x: tensor<4x128xbf16>, %g: tensor<f32>) -> tensor<4x8xf8E4M3FN> {
+  %s = quant.block_scale %x, %g axis 1 format <nvfp4> : tensor<4x128xbf16>, tensor<f32> -> tensor<4x8xf8E4M3FN>
+  return %s : tensor<4x8xf8E4M3FN>
+}
+
+// Codes are x * min(1 / (scale * (1 / S)), FLT_MAX).
+// CHECK-LABEL: func.func @nvfp4_cast
+// CHECK-SAME: %[[X:.*]]: tensor<4x128xf32>, %[[SC:.*]]: tensor<4x8xf8E4M3FN>, %[[G:.*]]: tensor<f32>
+// CHECK: %[[S:.*]] = arith.select {{.*}} : tensor<i1>, tensor<f32>
+// CHECK: arith.cmpf oeq, %[[G]]
+// CHECK: %[[S:.*]] = arith.select
+// CHECK: %[[ONE:.*]] = arith.constant dense<1.000000e+00> : tensor<f32>
+// CHECK: %[[I:.*]] = arith.divf %[[ONE]], %[[S]] : tensor<f32>
+// CHECK: %[[W:.*]] = quant.decode %[[SC]] : tensor<4x8xf8E4M3FN> -> tensor<4x8xf32>
+// CHECK: %[[B:.*]] = quant.broadcast %[[I]] : tensor<f32> -> tensor<4x8xf32>
+// CHECK: %[[P:.*]] = arith.mulf %[[W]], %[[B]]
+// CHECK: %[[D:.*]] = arith.divf %{{.*}}, %[[P]] : tensor<4x8xf32>
+// CHECK: arith.cmpf olt, %[[D]]
+// CHECK: %[[F:.*]] = arith.select
+// CHECK: %[[E:.*]] = quant.block_broadcast %[[F]] block [1, 16] : tensor<4x8xf32> -> tensor<4x128xf32>
+// CHECK: %[[Y:.*]] = arith.mulf %[[X]], %[[E]]
+// CHECK: quant.encode %[[Y]] : tensor<4x128xf32> -> tensor<4x128xf4E2M1FN>
+func.func @nvfp4_cast(%x: tensor<4x128xf32>, %s: tensor<4x8xf8E4M3FN>, %g: tensor<f32>) -> tensor<4x128xf4E2M1FN> {
+  %q = quant.cast_fp4 %x, %s, %g axis 1 format <nvfp4> : tensor<4x128xf32>, tensor<4x8xf8E4M3FN>, tensor<f32> -> tensor<4x128xf4E2M1FN>
+  return %q : tensor<4x128xf4E2M1FN>
+}
+
+// (scale * G) * (1 / 2688), then times the code.
+// CHECK-LABEL: func.func @nvfp4_deq
+// CHECK: %[[W:.*]] = quant.decode %arg1
+// CHECK: %[[G:.*]] = quant.broadcast %arg2 : tensor<f32> -> tensor<4x8xf32>
+// CHECK: %[[P:.*]] = arith.mulf %[[W]], %[[G]]
+// CHECK: %[[C:.*]] = arith.constant dense<3.72023816E-4> : tensor<4x8xf32>
+// CHECK: %[[F:.*]] = arith.mulf %[[P]], %[[C]]
+// CHECK: %[[X:.*]] = quant.decode %arg0
+// CHECK: %[[B:.*]] = quant.block_broadcast %[[F]] block [1, 16]
+// CHECK: arith.mulf %[[X]], %[[B]]
+func.func @nvfp4_deq(%q: tensor<4x128xf4E2M1FN>, %s: tensor<4x8xf8E4M3FN>, %g: tensor<f32>) -> tensor<4x128xf32> {
+  %x = quant.dequantize %q, %s, %g axis 1 format <nvfp4> : tensor<4x128xf4E2M1FN>, tensor<4x8xf8E4M3FN>, tensor<f32> -> tensor<4x128xf32>
+  return %x : tensor<4x128xf32>
+}
+
+// -----
+
+// Shared exponents, rounded up: amax * (1 / 448).
+// CHECK-LABEL: func.func @mx_rceil
+// CHECK: %[[A:.*]] = quant.block_reduce amax %arg0 block [1, 32] : tensor<4x128xf32> -> tensor<4x4xf32>
+// CHECK: %[[C:.*]] = arith.constant dense<0.00223214296> : tensor<4x4xf32>
+// CHECK: %[[M:.*]] = arith.mulf %[[A]], %[[C]]
+// CHECK-NEXT: quant.encode %[[M]] {mode = #quant.e8m0_mode<rceil>}
+func.func @mx_rceil(%x: tensor<4x128xf32>) -> tensor<4x4xf8E8M0FNU> {
+  %s = quant.block_scale %x axis 1 format <mxfp8_e4m3> : tensor<4x128xf32> -> tensor<4x4xf8E8M0FNU>
+  return %s : tensor<4x4xf8E8M0FNU>
+}
+
+// Rounded down: the exponent field less emax = 2, at least 0; infinity stays.
+// CHECK-LABEL: func.func @mx_floor
+// CHECK: %[[A:.*]] = quant.block_reduce amax
+// CHECK: %[[B:.*]] = arith.bitcast %[[A]] : tensor<4x4xf32> to tensor<4x4xi32>
+// CHECK: %[[E:.*]] = arith.constant dense<16777216> : tensor<4x4xi32>
+// CHECK: %[[M:.*]] = arith.maxsi %[[B]], %[[E]]
+// CHECK: %[[L:.*]] = arith.subi %[[M]], %[[E]]
+// CHECK: %[[INF:.*]] = arith.constant dense<2139095040>
+// CHECK: %[[R:.*]] = arith.bitcast %[[A]]
+// CHECK: %[[P:.*]] = arith.cmpi sge, %[[R]], %[[INF]]
+// CHECK: %[[S:.*]] = arith.select %[[P]], %[[INF]], %[[L]]
+// CHECK: %[[F:.*]] = arith.bitcast %[[S]] : tensor<4x4xi32> to tensor<4x4xf32>
+// CHECK: quant.encode %[[F]] {mode = #quant.e8m0_mode<floor>}
+func.func @mx_floor(%x: tensor<4x128xf32>) -> tensor<4x4xf8E8M0FNU> {
+  %s = quant.block_scale %x axis 1 format <mxfp4> : tensor<4x128xf32> -> tensor<4x4xf8E8M0FNU>
+  return %s : tensor<4x4xf8E8M0FNU>
+}
+
+// Up to the next power of two, emax = 8: any mantissa bit carries.
+// CHECK-LABEL: func.func @mx_ceil
+// CHECK: %[[C:.*]] = arith.constant dense<8388607> : tensor<4x4xi32>
+// CHECK: %[[U:.*]] = arith.addi %{{.*}}, %[[C]]
+// CHECK: %[[E:.*]] = arith.constant dense<67108864> : tensor<4x4xi32>
+// CHECK: arith.maxsi %[[U]], %[[E]]
+// CHECK: mode = #quant.e8m0_mode<floor>
+func.func @mx_ceil(%x: tensor<4x128xf32>) -> tensor<4x4xf8E8M0FNU> {
+  %s = quant.block_scale %x axis 1 format <mxfp8_e4m3, scale_rounding = ceil> : tensor<4x128xf32> -> tensor<4x4xf8E8M0FNU>
+  return %s : tensor<4x4xf8E8M0FNU>
+}
+
+// To the nearest value with the element's mantissa: half of its last bit
+// carries. E5M2 has two bits, E2M1 one.
+// CHECK-LABEL: func.func @mx_even(
+// CHECK: arith.constant dense<1048576> : tensor<4x4xi32>
+// CHECK-NEXT: arith.addi
+// CHECK: arith.constant dense<125829120> : tensor<4x4xi32>
+// CHECK: mode = #quant.e8m0_mode<floor>
+func.func @mx_even(%x: tensor<4x128xf32>) -> tensor<4x4xf8E8M0FNU> {
+  %s = quant.block_scale %x axis 1 format <mxfp8_e5m2, scale_rounding = even> : tensor<4x128xf32> -> tensor<4x4xf8E8M0FNU>
+  return %s : tensor<4x4xf8E8M0FNU>
+}
+
+// CHECK-LABEL: func.func @mx_even4
+// CHECK: arith.constant dense<2097152> : tensor<4x4xi32>
+// CHECK-NEXT: arith.addi
+// CHECK: arith.constant dense<16777216> : tensor<4x4xi32>
+func.func @mx_even4(%x: tensor<4x128xf32>) -> tensor<4x4xf8E8M0FNU> {
+  %s = quant.block_scale %x axis 1 format <mxfp4, scale_rounding = even> : tensor<4x128xf32> -> tensor<4x4xf8E8M0FNU>
+  return %s : tensor<4x4xf8E8M0FNU>
+}
+
+// Blocks along columns.
+// CHECK-LABEL: func.func @mx_cast
+// CHECK: %[[X:.*]] = arith.extf %arg0
+// CHECK: %[[I:.*]] = quant.e8m0_inverse %arg1 : tensor<2x128xf8E8M0FNU> -> tensor<2x128xf32>
+// CHECK: %[[B:.*]] = quant.block_broadcast %[[I]] block [32, 1] : tensor<2x128xf32> -> tensor<64x128xf32>
+// CHECK: %[[M:.*]] = arith.mulf %[[X]], %[[B]]
+// CHECK: quant.encode %[[M]] : tensor<64x128xf32> -> tensor<64x128xf8E4M3FN>
+func.func @mx_cast(%x: tensor<64x128xbf16>, %s: tensor<2x128xf8E8M0FNU>) -> tensor<64x128xf8E4M3FN> {
+  %q = quant.cast_fp8 %x, %s axis 0 format <mxfp8_e4m3> : tensor<64x128xbf16>, tensor<2x128xf8E8M0FNU> -> tensor<64x128xf8E4M3FN>
+  return %q : tensor<64x128xf8E4M3FN>
+}
+
+// CHECK-LABEL: func.func @mx_deq
+// CHECK: %[[S:.*]] = quant.decode %arg1 : tensor<2x128xf8E8M0FNU> -> tensor<2x128xf32>
+// CHECK: %[[X:.*]] = quant.decode %arg0 : tensor<64x128xf8E5M2> -> tensor<64x128xf32>
+// CHECK: %[[B:.*]] = quant.block_broadcast %[[S]] block [32, 1]
+// CHECK: arith.mulf %[[X]], %[[B]]
+func.func @mx_deq(%q: tensor<64x128xf8E5M2>, %s: tensor<2x128xf8E8M0FNU>) -> tensor<64x128xf32> {
+  %x = quant.dequantize %q, %s axis 0 format <mxfp8_e5m2> : tensor<64x128xf8E5M2>, tensor<2x128xf8E8M0FNU> -> tensor<64x128xf32>
+  return %x : tensor<64x128xf32>
+}
+
+// -----
+
+// y = gamma * (rsigma * x), rsigma = 1 / sqrt(sum(x * x) * (1 / 96) + eps).
+// CHECK-LABEL: func.func @rms(
+// CHECK: %[[X:.*]] = arith.extf %arg0
+// CHECK: %[[SQ:.*]] = arith.mulf %[[X]], %[[X]]
+// CHECK: %[[S:.*]] = quant.reduce sum %[[SQ]] axis 1 : tensor<4x96xf32> -> tensor<4x1xf32>
+// CHECK: %[[N:.*]] = arith.constant dense<0.010416667> : tensor<4x1xf32>
+// CHECK: %[[MEAN:.*]] = arith.mulf %[[S]], %[[N]]
+// CHECK: %[[EPS:.*]] = arith.constant dense<9.99999974E-6> : tensor<4x1xf32>
+// CHECK: %[[V:.*]] = arith.addf %[[MEAN]], %[[EPS]]
+// CHECK: %[[ROOT:.*]] = math.sqrt %[[V]]
+// CHECK: %[[R:.*]] = arith.divf %{{.*}}, %[[ROOT]]
+// CHECK: %[[G:.*]] = arith.extf %arg1 : tensor<96xbf16> to tensor<96xf32>
+// CHECK: %[[ROW:.*]] = quant.reshape %[[G]] : tensor<96xf32> -> tensor<1x96xf32>
+// CHECK-DAG: %[[RB:.*]] = quant.broadcast %[[R]]
+// CHECK-DAG: %[[GB:.*]] = quant.broadcast %[[ROW]]
+// CHECK-DAG: %[[XR:.*]] = arith.mulf %[[RB]], %[[X]]
+// CHECK: %[[Y:.*]] = arith.mulf %[[GB]], %[[XR]]
+// CHECK: return %[[Y]], %[[R]]
+func.func @rms(%x: tensor<4x96xbf16>, %g: tensor<96xbf16>) -> (tensor<4x96xf32>, tensor<4x1xf32>) {
+  %y, %r = quant.rms_norm %x, %g {eps = 1.0e-5 : f32} : tensor<4x96xbf16>, tensor<96xbf16> -> tensor<4x96xf32>, tensor<4x1xf32>
+  return %y, %r : tensor<4x96xf32>, tensor<4x1xf32>
+}
+
+// Gamma around zero; rows of which the first 96 elements count.
+// CHECK-LABEL: func.func @rms_zero
+// CHECK: quant.reduce sum %{{.*}} axis 1 {count = 96 : i64} : tensor<4x128xf32>
+// CHECK: arith.constant dense<0.010416667>
+// CHECK: %[[ONE:.*]] = arith.constant dense<1.000000e+00> : tensor<128xf32>
+// CHECK: %[[G:.*]] = arith.addf %arg1, %[[ONE]] : tensor<128xf32>
+// CHECK: quant.reshape %[[G]]
+func.func @rms_zero(%x: tensor<4x128xf32>, %g: tensor<128xf32>) -> (tensor<4x128xf32>, tensor<4x1xf32>) {
+  %y, %r = quant.rms_norm %x, %g {eps = 1.0e-5 : f32, zero_centered_gamma, count = 96 : i64} : tensor<4x128xf32>, tensor<128xf32> -> tensor<4x128xf32>, tensor<4x1xf32>
+  return %y, %r : tensor<4x128xf32>, tensor<4x1xf32>
+}
+
+// -----
+
+// It must not touch operations that are no aggregates.
+// CHECK-LABEL: func.func @plain
+// CHECK-NEXT: %[[A:.*]] = quant.block_reduce amax %arg0 block [1, 32]
+// CHECK-NEXT: %[[E:.*]] = quant.encode %[[A]] {mode = #quant.e8m0_mode<rceil>}
+// CHECK-NEXT: return %[[E]]
+func.func @plain(%x: tensor<4x128xf32>) -> tensor<4x4xf8E8M0FNU> {
+  %a = quant.block_reduce amax %x block [1, 32] : tensor<4x128xf32> -> tensor<4x4xf32>
+  %e = quant.encode %a {mode = #quant.e8m0_mode<rceil>} : tensor<4x4xf32> -> tensor<4x4xf8E8M0FNU>
+  return %e : tensor<4x4xf8E8M0FNU>
+}
+
+// -----
+
+func.func @order(%x: tensor<4x128xf32>, %g: tensor<f32>) -> tensor<4x8xf8E4M3FN> {
+  // expected-error @below {{has no decomposition for order = div6_mul, expected te}}
+  %s = quant.block_scale %x, %g axis 1 format <nvfp4, order = div6_mul> : tensor<4x128xf32>, tensor<f32> -> tensor<4x8xf8E4M3FN>
+  return %s : tensor<4x8xf8E4M3FN>
+}
+
+// -----
+
+func.func @order_cast(%x: tensor<4x128xf32>, %s: tensor<4x8xf8E4M3FN>, %g: tensor<f32>) -> tensor<4x128xf4E2M1FN> {
+  // expected-error @below {{has no decomposition for order = div6_div, expected te}}
+  %q = quant.cast_fp4 %x, %s, %g axis 1 format <nvfp4, order = div6_div> : tensor<4x128xf32>, tensor<4x8xf8E4M3FN>, tensor<f32> -> tensor<4x128xf4E2M1FN>
+  return %q : tensor<4x128xf4E2M1FN>
+}
+
+// -----
+
+// Constants of a dynamic shape do not exist: whole tensors become tiles first.
+func.func @dynamic(%x: tensor<?x128xf32>) -> tensor<?x4xf8E8M0FNU> {
+  // expected-error @below {{has an operand of type 'tensor<?x128xf32>', expected a tile of static shape}}
+  %s = quant.block_scale %x axis 1 format <mxfp8_e4m3> : tensor<?x128xf32> -> tensor<?x4xf8E8M0FNU>
+  return %s : tensor<?x4xf8E8M0FNU>
+}
