@@ -1,0 +1,188 @@
+// RUN: dither-opt %s --split-input-file --dither-version-bounds --canonicalize --cse | FileCheck %s
+
+// One test before the body: the last row of the tile exists in both memrefs.
+// The columns are as many as the memrefs have.
+// CHECK-LABEL: func.func @versioned
+// CHECK: %[[R:.*]] = arith.muli
+// CHECK: %[[M:.*]] = memref.dim %arg0, %c0
+// CHECK: %[[L:.*]] = arith.subi %[[M]], %c4
+// CHECK: %[[P:.*]] = arith.cmpi sle, %[[R]], %[[L]]
+// CHECK: %[[M1:.*]] = memref.dim %arg1, %c0
+// CHECK: %[[L1:.*]] = arith.subi %[[M1]], %c4
+// CHECK: %[[P1:.*]] = arith.cmpi sle, %[[R]], %[[L1]]
+// CHECK: %[[B:.*]] = arith.andi %[[P]], %[[P1]]
+// CHECK-NEXT: scf.if %[[B]] {
+// CHECK-NEXT: %[[T:.*]] = quant.load %arg0[%[[R]], %c0] {in_bounds}
+// CHECK-NEXT: quant.store %[[T]], %arg1[%[[R]], %c0] {in_bounds}
+// CHECK-NEXT: } else {
+// CHECK-NEXT: %[[T:.*]] = quant.load %arg0[%[[R]], %c0] :
+// CHECK-NEXT: quant.store %[[T]], %arg1[%[[R]], %c0] :
+func.func @versioned(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %r = arith.muli %p, %c4 : index
+  %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+  quant.store %t, %y[%r, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+  return
+}
+
+// -----
+
+// Always inside: no test.
+// CHECK-LABEL: func.func @static
+// CHECK-NOT: scf.if
+// CHECK: quant.load %arg0[%c4, %c0] {in_bounds}
+// CHECK-NEXT: quant.store %{{.*}}, %arg1[%c4, %c0] {in_bounds}
+func.func @static(%x: memref<64x512xf32>, %y: memref<64x512xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %t = quant.load %x[%c4, %c0] : memref<64x512xf32> -> tensor<4x512xf32>
+  quant.store %t, %y[%c4, %c0] : tensor<4x512xf32>, memref<64x512xf32>
+  return
+}
+
+// -----
+
+// A number that the caller gives may be negative.
+// CHECK-LABEL: func.func @sign
+// CHECK: %[[J:.*]] = arith.index_cast %arg3
+// CHECK-DAG: arith.cmpi sge, %arg2, %c0
+// CHECK-DAG: arith.cmpi sge, %[[J]], %c0
+// CHECK-DAG: arith.cmpi sle, %arg2, %c60
+// CHECK-DAG: arith.cmpi sle, %[[J]], %c60
+// CHECK: scf.if
+func.func @sign(%x: memref<64x512xf32>, %y: memref<64x512xf32>, %i: index, %j: i32) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%i, %c0] : memref<64x512xf32> -> tensor<4x512xf32>
+  %k = arith.index_cast %j : i32 to index
+  quant.store %t, %y[%k, %c0] : tensor<4x512xf32>, memref<64x512xf32>
+  return
+}
+
+// -----
+
+// Inside a loop only what is known before it: the row, not the column that the
+// loop counts.
+// CHECK-LABEL: func.func @loop
+// CHECK: scf.if
+// CHECK: scf.for %[[K:.*]] =
+// CHECK: quant.load %arg0[%[[P:.*]], %c0] {in_bounds}
+// CHECK: quant.load %arg0[%[[P]], %[[K]]] :
+// CHECK: quant.store %{{.*}}, %arg1[%[[P]], %[[K]]] :
+// CHECK: } else {
+// CHECK-NOT: in_bounds
+func.func @loop(%x: memref<?x512xf32>, %y: memref<?x512xf32>, %n: index) attributes {quant.kernel} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  %c512 = arith.constant 512 : index
+  scf.for %k = %c0 to %c512 step %c128 {
+    %t = quant.load %x[%p, %c0] : memref<?x512xf32> -> tensor<1x128xf32>
+    %u = quant.load %x[%p, %k] : memref<?x512xf32> -> tensor<1x128xf32>
+    %s = arith.addf %t, %u : tensor<1x128xf32>
+    quant.store %s, %y[%p, %k] : tensor<1x128xf32>, memref<?x512xf32>
+  }
+  return
+}
+
+// -----
+
+// The largest tile at an offset decides; other offsets have a test of their
+// own.
+// CHECK-LABEL: func.func @twice
+// CHECK: %[[P:.*]] = quant.program_id x
+// CHECK: %[[Q:.*]] = arith.addi %[[P]], %c1
+// CHECK: %[[M:.*]] = memref.dim %arg0
+// CHECK: %[[L:.*]] = arith.subi %[[M]], %c4
+// CHECK: arith.cmpi sle, %[[P]], %[[L]]
+// CHECK: %[[L1:.*]] = arith.subi %[[M]], %c1
+// CHECK: arith.cmpi sle, %[[Q]], %[[L1]]
+// CHECK-NOT: arith.cmpi {{.*}}, %[[L1]]
+// CHECK: scf.if
+func.func @twice(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %q = arith.addi %p, %c1 : index
+  %t = quant.load %x[%p, %c0] : memref<?x512xf32> -> tensor<1x512xf32>
+  %u = quant.load %x[%p, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+  %v = quant.load %x[%q, %c0] : memref<?x512xf32> -> tensor<1x512xf32>
+  %m = quant.reduce amax %u axis 0 : tensor<4x512xf32> -> tensor<1x512xf32>
+  %s = arith.addf %t, %m : tensor<1x512xf32>
+  %w = arith.addf %s, %v : tensor<1x512xf32>
+  quant.store %w, %y[%p, %c0] : tensor<1x512xf32>, memref<?x512xf32>
+  return
+}
+
+// -----
+
+// Swizzled stores write inside the padded shape.
+// CHECK-LABEL: func.func @swz
+// CHECK: scf.if
+// CHECK: quant.store %{{.*}}, %arg1{{.*}} valid [%arg2, %c512] {in_bounds, scale_layout =
+func.func @swz(%x: memref<?x512xf8E4M3FN>, %y: memref<?x512xf8E4M3FN>, %m: index) attributes {quant.kernel} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c512 = arith.constant 512 : index
+  %t = quant.load %x[%p, %c0] : memref<?x512xf8E4M3FN> -> tensor<1x512xf8E4M3FN>
+  quant.store %t, %y[%p, %c0] valid [%m, %c512] {scale_layout = #quant.scale_layout<swizzle_128x4>} : tensor<1x512xf8E4M3FN>, memref<?x512xf8E4M3FN>
+  return
+}
+
+// -----
+
+// It must not fire where an access always reaches outside,
+// CHECK-LABEL: func.func @outside
+// CHECK-NOT: scf.if
+// CHECK-NOT: in_bounds
+// CHECK: return
+func.func @outside(%x: memref<64x500xf32>, %y: memref<64x500xf32>) attributes {quant.kernel} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %r = arith.muli %p, %c4 : index
+  %t = quant.load %x[%r, %c0] : memref<64x500xf32> -> tensor<4x512xf32>
+  quant.store %t, %y[%r, %c0] : tensor<4x512xf32>, memref<64x500xf32>
+  return
+}
+
+// where an access may not happen,
+// CHECK-LABEL: func.func @branch
+// CHECK-NOT: in_bounds
+// CHECK: scf.if %arg2 {
+// CHECK-NOT: else
+// CHECK: return
+func.func @branch(%x: memref<?x512xf32>, %y: memref<?x512xf32>, %b: i1) attributes {quant.kernel} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  scf.if %b {
+    %t = quant.load %x[%p, %c0] : memref<?x512xf32> -> tensor<1x512xf32>
+    quant.store %t, %y[%p, %c0] : tensor<1x512xf32>, memref<?x512xf32>
+  }
+  return
+}
+
+// where the offset comes from memory,
+// CHECK-LABEL: func.func @gather
+// CHECK-NOT: scf.if
+// CHECK-NOT: in_bounds
+// CHECK: return
+func.func @gather(%x: memref<?x512xf32>, %y: memref<?x512xf32>, %i: memref<1xindex>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %r = memref.load %i[%c0] : memref<1xindex>
+  %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<1x512xf32>
+  quant.store %t, %y[%r, %c0] : tensor<1x512xf32>, memref<?x512xf32>
+  return
+}
+
+// nor in functions that are no kernels.
+// CHECK-LABEL: func.func @no_kernel
+// CHECK-NOT: in_bounds
+// CHECK: return
+func.func @no_kernel(%x: memref<64x512xf32>, %y: memref<64x512xf32>) {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<64x512xf32> -> tensor<4x512xf32>
+  quant.store %t, %y[%c0, %c0] : tensor<4x512xf32>, memref<64x512xf32>
+  return
+}
