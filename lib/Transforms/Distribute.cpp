@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emitter.h"
+#include "IndexSign.h"
 #include "LayoutRules.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Transforms/Passes.h"
@@ -312,9 +313,10 @@ private:
     auto it = memrefs.find(memref);
     if (it == memrefs.end())
       return op->emitOpError("memref is not a kernel argument");
-    TileAccess a{it->second, layout, shape, {}, {}, inBounds};
+    TileAccess a{it->second, layout, shape, {}, {}, {}, inBounds};
     for (Value i : indices) {
       a.divisor.push_back(divisorOf(i));
+      a.mayBeNegative.push_back(!isNonNegative(i));
       a.index.push_back(e.make<arith::IndexCastOp>(b.getI64Type(), get(i)));
     }
     return a;

@@ -63,7 +63,7 @@ public:
   Value pointer(Value elements) {
     Value bytes = elements;
     if (bits == 4)
-      bytes = e.make<arith::ShRUIOp>(elements, e.i64(1));
+      bytes = e.make<arith::ShRSIOp>(elements, e.i64(1));
     else if (bits != 8)
       bytes = e.make<arith::MulIOp>(elements, e.i64(bits / 8));
     return e.make<LLVM::GEPOp>(a.mem.ptr.getType(), e.b.getI8Type(), a.mem.ptr,
@@ -103,6 +103,14 @@ public:
     return room;
   }
 
+  /// First coordinate of the tile along d that the memref has; nothing if that
+  /// is certainly 0.
+  Value first(int64_t d) {
+    if (a.inBounds || !a.mayBeNegative[d])
+      return {};
+    return e.make<arith::SubIOp>(e.i64(0), a.index[d]);
+  }
+
   Emitter &e;
   const TileAccess &a;
   int64_t bits, rank;
@@ -127,8 +135,10 @@ public:
     for (auto [i, c] : llvm::enumerate(a.layout.lane))
       if (isFree(c))
         copies |= int64_t(1) << i;
-    for (int64_t d = 0; d < rank; ++d)
+    for (int64_t d = 0; d < rank; ++d) {
       limits.push_back(limit(d));
+      firsts.push_back(first(d));
+    }
   }
 
   struct Run {
@@ -191,6 +201,10 @@ public:
         Value past = e.make<arith::CmpIOp>(arith::CmpIPredicate::sge,
                                            e.i64(r.coord[d]), limits[d]);
         outside = outside ? Value(e.make<arith::OrIOp>(outside, past)) : past;
+        if (firsts[d])
+          outside = e.make<arith::OrIOp>(
+              outside, e.make<arith::CmpIOp>(arith::CmpIPredicate::slt,
+                                             e.i64(r.coord[d]), firsts[d]));
       }
     }
     if (!rem && !outside)
@@ -204,15 +218,29 @@ public:
     return e.make<arith::TruncIOp>(e.b.getI32Type(), rem);
   }
 
+  /// Elements of a run that lie before the memref, as an i32 in [0, count];
+  /// nothing if there are none.
+  Value skipped(const Run &r) {
+    int64_t last = rank - 1;
+    if (!rank || !firsts[last])
+      return {};
+    Value n = e.make<arith::SubIOp>(firsts[last], e.i64(r.coord[last]));
+    n = e.make<arith::MaxSIOp>(
+        e.make<arith::MinSIOp>(n, e.i64(r.units * group)), e.i64(0));
+    return e.make<arith::TruncIOp>(e.b.getI32Type(), n);
+  }
+
   Type unitType() const {
     if (bits == 32)
       return a.mem.elem;
     return e.b.getIntegerType(unitBits);
   }
   int64_t memoryBits() const { return std::max<int64_t>(8, bits); }
-  /// Mask over the bytes (or elements) of `count` elements of a run.
-  Value mask(Value rem, int64_t count) {
-    int64_t lanes = count * bits / memoryBits();
+  /// Mask over the bytes (or elements) of the elements of a run: those from
+  /// `skip` (nothing for 0) on and before `rem`.
+  Value mask(const Run &r, Value rem) {
+    int64_t lanes = r.units * group * bits / memoryBits();
+    Value skip = skipped(r);
     if (bits == 4)
       rem = e.make<arith::ShRUIOp>(e.make<arith::AddIOp>(rem, e.i32(1)),
                                    e.i32(1));
@@ -221,8 +249,16 @@ public:
     auto type = VectorType::get({lanes}, e.b.getI32Type());
     Value index = e.constant(cast<TypedAttr>(
         Attribute(DenseElementsAttr::get(type, ArrayRef<int32_t>(iota)))));
-    return e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, index,
-                                 e.make<vector::BroadcastOp>(type, rem));
+    Value inside =
+        e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, index,
+                              e.make<vector::BroadcastOp>(type, rem));
+    if (!skip)
+      return inside;
+    if (bits == 4)
+      skip = e.make<arith::ShRUIOp>(skip, e.i32(1));
+    return e.make<arith::AndIOp>(
+        inside, e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, index,
+                                      e.make<vector::BroadcastOp>(type, skip)));
   }
   /// The high half of the byte that an odd number of elements ends in is
   /// padding, which is zero.
@@ -258,7 +294,7 @@ public:
       int64_t count = r.units * group;
       Type mem = memoryType(count);
       Value zero = e.constant(cast<TypedAttr>(e.b.getZeroAttr(mem)));
-      v = e.make<LLVM::MaskedLoadOp>(mem, ptr, mask(rem, count), zero, align);
+      v = e.make<LLVM::MaskedLoadOp>(mem, ptr, mask(r, rem), zero, align);
       if (mem != type)
         v = e.make<vector::BitCastOp>(type, v);
     }
@@ -284,7 +320,7 @@ public:
       v = e.make<vector::BitCastOp>(cast<VectorType>(mem), v);
     if (bits == 4)
       v = clearHalf(v, rem);
-    e.make<LLVM::MaskedStoreOp>(v, ptr, mask(rem, count), align);
+    e.make<LLVM::MaskedStoreOp>(v, ptr, mask(r, rem), align);
   }
 
   /// Statically outside the tile: padding registers.
@@ -296,7 +332,7 @@ public:
   }
 
   int64_t contiguous, group, perLane, unitBits, copies = 0;
-  SmallVector<Value> limits;
+  SmallVector<Value> limits, firsts;
 };
 
 /// Register `index[l]` of the concatenation of `sources` for every lane.
@@ -403,6 +439,7 @@ public:
     guarded = false;
     for (int64_t d = 0; d < rank; ++d) {
       limits.push_back(limit(d));
+      firsts.push_back(first(d));
       guarded |= bool(limits.back());
       thread.push_back(e.make<arith::ExtUIOp>(e.b.getI64Type(),
                                               e.threadCoordinate(a.layout, d)));
@@ -453,6 +490,10 @@ public:
       Value in =
           e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, at, limits[d]);
       cond = cond ? Value(e.make<arith::AndIOp>(cond, in)) : in;
+      if (firsts[d])
+        cond = e.make<arith::AndIOp>(
+            cond,
+            e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, at, firsts[d]));
     }
     return cond;
   }
@@ -484,7 +525,7 @@ public:
 
   int64_t group, step, copies = 0;
   bool guarded, disjoint;
-  SmallVector<Value> limits, thread;
+  SmallVector<Value> limits, firsts, thread;
 };
 
 /// Memory type of `count` elements, and the words (or values) they make.
@@ -637,11 +678,12 @@ LogicalResult Emitter::storeSwizzled(const TileAccess &a, Registers tile) {
     offset = add(offset, andc(col, 3));
     Value ptr = make<LLVM::GEPOp>(a.mem.ptr.getType(), i8Type, a.mem.ptr,
                                   ArrayRef<LLVM::GEPArg>{offset});
+    // Unsigned: what is before the memref is outside, too.
     Value cond;
     if (!a.inBounds)
       cond = make<arith::AndIOp>(
-          make<arith::CmpIOp>(arith::CmpIPredicate::slt, row, a.mem.sizes[0]),
-          make<arith::CmpIOp>(arith::CmpIPredicate::slt, col, a.mem.sizes[1]));
+          make<arith::CmpIOp>(arith::CmpIPredicate::ult, row, a.mem.sizes[0]),
+          make<arith::CmpIOp>(arith::CmpIPredicate::ult, col, a.mem.sizes[1]));
     OpBuilder::InsertionGuard guard(b);
     if (cond) {
       auto branch = make<scf::IfOp>(TypeRange{}, cond, false);
@@ -743,6 +785,10 @@ void Emitter::atomicMax(const TileAccess &a, Registers regs) {
         OpBuilder::InsertionGuard guard(b);
         if (Value rem = s.remaining(run)) {
           Value in = make<arith::CmpIOp>(arith::CmpIPredicate::ne, rem, i32(0));
+          if (Value skip = s.skipped(run))
+            in = make<arith::AndIOp>(
+                in,
+                make<arith::CmpIOp>(arith::CmpIPredicate::eq, skip, i32(0)));
           auto branch = make<scf::IfOp>(TypeRange{}, in, false);
           b.setInsertionPointToStart(branch.thenBlock());
         }

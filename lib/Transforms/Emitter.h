@@ -35,6 +35,8 @@ struct TileAccess {
   /// Offset of the tile in elements (i64) and a known divisor of each.
   llvm::SmallVector<mlir::Value> index;
   llvm::SmallVector<int64_t> divisor;
+  /// Offsets that may be negative: the tile may start before the memref.
+  llvm::SmallVector<bool> mayBeNegative;
   bool inBounds = false;
 };
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "IndexSign.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -64,22 +65,6 @@ void setInBounds(Operation *op) {
     load.setInBounds(true);
   if (auto store = dyn_cast<quant::StoreOp>(op))
     store.setInBounds(true);
-}
-
-/// Whether `v` is never negative, as far as its definition shows.
-bool isNonNegative(Value v) {
-  if (std::optional<int64_t> c = getConstantIntValue(v))
-    return *c >= 0;
-  Operation *def = v.getDefiningOp();
-  if (!def)
-    return false;
-  if (isa<quant::ProgramIdOp, quant::NumProgramsOp, memref::DimOp>(def))
-    return true;
-  if (isa<arith::AddIOp, arith::MulIOp, arith::DivUIOp, arith::DivSIOp,
-          arith::FloorDivSIOp, arith::CeilDivSIOp, arith::RemUIOp,
-          arith::RemSIOp, arith::MinSIOp, arith::IndexCastOp>(def))
-    return llvm::all_of(def->getOperands(), isNonNegative);
-  return false;
 }
 
 /// The operations at the top of `entry` that `v` is computed by, if all of them
