@@ -512,16 +512,28 @@ private:
                  elem, layout(operand), attrs);
   }
 
+  /// The word of `group` elements that are all `value`.
+  IntegerAttr wordOf(TypedAttr value, int64_t group) {
+    APInt code = isa<FloatAttr>(value)
+                     ? cast<FloatAttr>(value).getValue().bitcastToAPInt()
+                     : cast<IntegerAttr>(value).getValue();
+    return b.getIntegerAttr(
+        b.getI32Type(),
+        APInt::getSplat(group * code.getBitWidth(), code).zext(32));
+  }
+
   LogicalResult emitTileOp(Operation *op) {
     Value result = op->getResult(0);
     if (auto c = dyn_cast<arith::ConstantOp>(op)) {
       auto dense = dyn_cast<DenseElementsAttr>(c.getValue());
-      if (!dense || !dense.isSplat() || wordBits(tile(result).getElementType()))
-        return op->emitOpError("expected a splat of a 32-bit type");
+      if (!dense || !dense.isSplat())
+        return op->emitOpError("expected a splat");
       auto [type, n] = registerType(tile(result));
-      auto shaped = dyn_cast<ShapedType>(type);
-      TypedAttr value = shaped ? TypedAttr(dense.resizeSplat(shaped))
-                               : dense.getSplatValue<TypedAttr>();
+      TypedAttr value = dense.getSplatValue<TypedAttr>();
+      if (int64_t bits = wordBits(value.getType()))
+        value = wordOf(value, wordGroup(layout(result), bits));
+      if (auto shaped = dyn_cast<ShapedType>(type))
+        value = DenseElementsAttr::get(shaped, Attribute(value));
       set(result, Registers(n, e.constant(value)));
       return success();
     }
