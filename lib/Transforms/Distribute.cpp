@@ -620,8 +620,9 @@ private:
       axis = reduce.getAxis();
       limit = reduce.getExtent();
     } else {
-      auto block = cast<quant::BlockReduceOp>(op).getBlock();
-      axis = block[0] > 1 ? 0 : 1;
+      auto blocks = cast<quant::BlockReduceOp>(op);
+      kind = blocks.getKind();
+      axis = *LayoutRules::blockAxis(blocks);
       limit = l.base[axis] * l.repeats[axis];
     }
     set(op->getResult(0), e.reduce(regs(in), l, *plan, kind, limit, axis));

@@ -70,9 +70,24 @@ LaneLayout LayoutRules::reducible(Operation *op) const {
   if (auto reduce = dyn_cast<quant::ReduceOp>(op))
     return widest(shape, {int64_t(reduce.getAxis()),
                           numerics::sumChains(reduce.getExtent()), true});
-  ArrayRef<int64_t> block = cast<quant::BlockReduceOp>(op).getBlock();
-  int64_t axis = block[0] > 1 ? 0 : 1;
-  return widest(shape, {axis, block[axis], false});
+  auto blocks = cast<quant::BlockReduceOp>(op);
+  std::optional<int64_t> axis = blockAxis(blocks);
+  if (!axis)
+    return widest(shape, {});
+  return widest(shape, {*axis, blocks.getBlock()[*axis], false});
+}
+
+std::optional<int64_t> LayoutRules::blockAxis(quant::BlockReduceOp op) {
+  std::optional<int64_t> axis;
+  for (auto [d, extent] : llvm::enumerate(op.getBlock()))
+    if (extent > 1) {
+      if (axis)
+        return std::nullopt;
+      axis = d;
+    }
+  if (!axis && !op.getBlock().empty())
+    axis = op.getBlock().size() - 1;
+  return axis;
 }
 
 bool LayoutRules::isAnchor(quant::LoadOp load) const {
@@ -134,10 +149,12 @@ std::optional<ReducePlan> LayoutRules::plan(Operation *op,
     if (ordered && extent > numerics::sumChains(n))
       return std::nullopt;
   } else {
-    ArrayRef<int64_t> block = cast<quant::BlockReduceOp>(op).getBlock();
-    // A 2-D block reduces one axis after the other; the plan takes one.
-    axis = block[0] > 1 ? 0 : 1;
-    extent = block[axis];
+    auto blocks = cast<quant::BlockReduceOp>(op);
+    std::optional<int64_t> along = blockAxis(blocks);
+    if (!along)
+      return std::nullopt;
+    axis = *along;
+    extent = blocks.getBlock()[axis];
   }
   // On the GPU an exchange saves shuffles only if there are several, because
   // the result has to travel back.

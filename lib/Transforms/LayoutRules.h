@@ -33,6 +33,9 @@ public:
   /// Plan of a quant.reduce or quant.block_reduce.
   std::optional<ReducePlan> plan(mlir::Operation *op,
                                  const LaneLayout &in) const;
+  /// The dimension that a quant.block_reduce shortens; the last one for blocks
+  /// of one element, nothing for blocks that run along two.
+  static std::optional<int64_t> blockAxis(quant::BlockReduceOp op);
   /// Operand layout of a quant.broadcast or quant.block_broadcast.
   LaneLayout broadcastOperand(mlir::Operation *op, const LaneLayout &out) const;
   /// Group sizes of a broadcast: log2 per dimension, and whole dimensions.
