@@ -208,6 +208,8 @@ private:
   }
 
   LogicalResult visitElementwise(Operation *op) {
+    if (op->getNumRegions() || !llvm::all_of(op->getResults(), isTile))
+      return op->emitOpError("is no operation of the tile language");
     std::optional<LaneLayout> layout;
     for (Value v : op->getOperands()) {
       if (!isTile(v))

@@ -72,6 +72,8 @@ public:
         b(source.getContext()), e(b, source.getLoc(), simd, rules.warps()) {}
 
   LogicalResult run() {
+    if (failed(checkSignature()))
+      return failure();
     b.setInsertionPoint(source);
     MLIRContext *ctx = b.getContext();
     ptrType = LLVM::LLVMPointerType::get(ctx, simd ? 0 : 1);
@@ -114,6 +116,28 @@ private:
   Type i64() { return b.getI64Type(); }
 
   //===--- signature ------------------------------------------------------===//
+  LogicalResult checkSignature() {
+    if (source.getNumResults())
+      return source.emitOpError("has results, expected a kernel without any");
+    for (auto [i, type] : llvm::enumerate(source.getArgumentTypes())) {
+      auto memref = dyn_cast<MemRefType>(type);
+      if (!memref && !type.isF32() && !type.isIndex() && !type.isInteger(32) &&
+          !type.isInteger(64))
+        return source.emitOpError("argument ")
+               << i << " is a " << type
+               << ", expected a ranked memref, i32, i64, index or f32";
+      if (!memref)
+        continue;
+      Type elem = memref.getElementType();
+      unsigned bits = elem.isIntOrFloat() ? elem.getIntOrFloatBitWidth() : 0;
+      if (bits != 4 && bits != 8 && bits != 16 && bits != 32)
+        return source.emitOpError("argument ")
+               << i << " has elements of type " << elem
+               << ", expected 4, 8, 16 or 32 bits";
+    }
+    return success();
+  }
+
   SmallVector<Type> flatten() {
     SmallVector<Type> params;
     for (Type type : source.getArgumentTypes()) {
@@ -349,11 +373,14 @@ private:
         llvm::any_of(op->getOperands(),
                      [](Value v) { return bool(tile(v)); }) ||
         llvm::any_of(op->getResults(), [](Value v) { return bool(tile(v)); });
-    if (!tiles) {
-      b.clone(*op, map);
-      return success();
-    }
-    return emitTileOp(op);
+    if (tiles)
+      return emitTileOp(op);
+    if (op->getNumRegions() || !llvm::all_of(op->getOperands(), [&](Value v) {
+          return map.contains(v);
+        }))
+      return op->emitOpError("has no distributed form");
+    b.clone(*op, map);
+    return success();
   }
 
   LogicalResult emitMemory(Operation *op) {

@@ -1,0 +1,158 @@
+// RUN: dither-opt %s --split-input-file --dither-assign-layouts --dither-distribute --verify-diagnostics
+
+// expected-error @below {{has results, expected a kernel without any}}
+func.func @k(%f: f32) -> f32 attributes {quant.kernel} {
+  return %f : f32
+}
+
+// -----
+
+// expected-error @below {{argument 1 is a 'f64', expected a ranked memref, i32, i64, index or f32}}
+func.func @k(%x: memref<4xf32>, %f: f64) attributes {quant.kernel} {
+  return
+}
+
+// -----
+
+// expected-error @below {{argument 0 is a 'memref<*xf32>', expected a ranked memref, i32, i64, index or f32}}
+func.func @k(%x: memref<*xf32>) attributes {quant.kernel} {
+  return
+}
+
+// -----
+
+// expected-error @below {{argument 0 has elements of type 'f64', expected 4, 8, 16 or 32 bits}}
+func.func @k(%x: memref<4xf64>) attributes {quant.kernel} {
+  return
+}
+
+// -----
+
+func.func @k(%y: memref<4x16xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %x = memref.alloc() : memref<4x16xf32>
+  // expected-error @below {{memref is not a kernel argument}}
+  %t = quant.load %x[%c0, %c0] : memref<4x16xf32> -> tensor<1x16xf32>
+  quant.store %t, %y[%c0, %c0] : tensor<1x16xf32>, memref<4x16xf32>
+  return
+}
+
+// -----
+
+func.func @k(%y: memref<4x16xf32>, %i: index) attributes {quant.kernel} {
+  // expected-error @below {{expected a kernel argument and a constant}}
+  %d = memref.dim %y, %i : memref<4x16xf32>
+  return
+}
+
+// -----
+
+func.func @k(%y: memref<4xi32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  // expected-error @below {{has no distributed form}}
+  %d = memref.load %y[%c0] : memref<4xi32>
+  return
+}
+
+// -----
+
+// A column of codes has no byte of its own.
+func.func @k(%x: memref<4x1xf32>, %y: memref<4x1xf4E2M1FN>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x1xf32> -> tensor<4x1xf32>
+  %q = quant.encode %t : tensor<4x1xf32> -> tensor<4x1xf4E2M1FN>
+  // expected-error @below {{cannot be stored in layout}}
+  quant.store %q, %y[%c0, %c0] : tensor<4x1xf4E2M1FN>, memref<4x1xf4E2M1FN>
+  return
+}
+
+// -----
+
+func.func @k(%x: memref<4x1xf4E2M1FN>, %y: memref<4x1xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  // expected-error @below {{cannot be loaded in layout}}
+  %t = quant.load %x[%c0, %c0] : memref<4x1xf4E2M1FN> -> tensor<4x1xf4E2M1FN>
+  %q = quant.decode %t : tensor<4x1xf4E2M1FN> -> tensor<4x1xf32>
+  quant.store %q, %y[%c0, %c0] : tensor<4x1xf32>, memref<4x1xf32>
+  return
+}
+
+// -----
+
+func.func @k(%y: memref<1x2xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  // expected-error @below {{expected a splat}}
+  %t = arith.constant dense<[[1.0, 2.0]]> : tensor<1x2xf32>
+  quant.store %t, %y[%c0, %c0] : tensor<1x2xf32>, memref<1x2xf32>
+  return
+}
+
+// -----
+
+func.func @k(%x: memref<4x16xbf16>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x16xbf16> -> tensor<4x16xbf16>
+  // expected-error @below {{arithmetic on 'bf16' tiles, expected f32 or i32}}
+  %s = arith.addf %t, %t : tensor<4x16xbf16>
+  quant.store %s, %x[%c0, %c0] : tensor<4x16xbf16>, memref<4x16xbf16>
+  return
+}
+
+// -----
+
+func.func @k(%x: memref<4x1xbf16>, %y: memref<4x16xbf16>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x1xbf16> -> tensor<4x1xbf16>
+  // expected-error @below {{broadcast of 'bf16' tiles, expected 32 bits}}
+  %s = quant.broadcast %t : tensor<4x1xbf16> -> tensor<4x16xbf16>
+  quant.store %s, %y[%c0, %c0] : tensor<4x16xbf16>, memref<4x16xbf16>
+  return
+}
+
+// -----
+
+func.func @k(%y: memref<1x16xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  // expected-error @below {{has no distributed form}}
+  %t = tensor.empty() : tensor<1x16xf32>
+  quant.store %t, %y[%c0, %c0] : tensor<1x16xf32>, memref<1x16xf32>
+  return
+}
+
+// -----
+
+// Layouts that the pass did not choose are taken at their word.
+#A = #quant.layout<"(1,16) reg=[] lane=[(0,1),(0,2),(0,4),(0,8)] warp=[]">
+func.func @k(%x: memref<1x16xf32>, %y: memref<1x1xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<1x16xf32> -> tensor<1x16xf32, #A>
+  // expected-error @below {{operand layout cannot be reduced this way}}
+  %s = quant.reduce sum %t axis 1 : tensor<1x16xf32, #A> -> tensor<1x1xf32, #quant.layout<"(1,1) reg=[] lane=[(0,0),(0,0),(0,0)] warp=[]">>
+  return
+}
+
+// -----
+
+#B = #quant.layout<"(4,1) reg=[] lane=[(1,0),(2,0),(0,0),(0,0)] warp=[]">
+func.func @k(%x: memref<4x16xi32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x16xi32> -> tensor<4x1xi32, #B>
+  // expected-error @below {{operand layout does not match the result}}
+  %s = quant.broadcast %t : tensor<4x1xi32, #B> -> tensor<4x16xi32, #quant.layout<"(4,16) reg=[(1,0),(2,0)] lane=[(0,1),(0,2),(0,4),(0,8)] warp=[]">>
+  quant.store %s, %x[%c0, %c0] : tensor<4x16xi32, #quant.layout<"(4,16) reg=[(1,0),(2,0)] lane=[(0,1),(0,2),(0,4),(0,8)] warp=[]">>, memref<4x16xi32>
+  return
+}
+
+// -----
+
+// Elements that are sums of others' bits have no place of their own.
+#A = #quant.layout<"(1,16) reg=[] lane=[(0,1),(0,3),(0,4),(0,8)] warp=[]">
+#B = #quant.layout<"(1,16) reg=[] lane=[(0,1),(0,2),(0,4),(0,8)] warp=[]">
+func.func @k(%x: memref<1x16xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<1x16xf32> -> tensor<1x16xf32, #A>
+  // expected-error @below {{no way from}}
+  %s = quant.convert_layout %t : tensor<1x16xf32, #A> -> tensor<1x16xf32, #B>
+  quant.store %s, %x[%c0, %c0] : tensor<1x16xf32, #B>, memref<1x16xf32>
+  return
+}
