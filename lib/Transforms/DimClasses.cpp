@@ -87,7 +87,13 @@ DimClasses::DimClasses(ArrayRef<Value> roots) {
         auto type = cast<RankedTensorType>(node.first.getType());
         int64_t steps = unit.num * (lcm / unit.den) / gcd;
         members[node] = {cls, steps};
-        info.granule = std::lcm(info.granule, steps);
+        // Half a byte has no address: rows of four-bit codes split in pairs.
+        int64_t extent = type.getDimSize(node.second);
+        bool pairs = node.second + 1 == type.getRank() &&
+                     type.getElementType().isIntOrFloat() &&
+                     type.getElementTypeBitWidth() == 4 &&
+                     (ShapedType::isDynamic(extent) || extent % 2 == 0);
+        info.granule = std::lcm(info.granule, pairs ? 2 * steps : steps);
         info.extent = type.isDynamicDim(node.second)
                           ? ShapedType::kDynamic
                           : type.getDimSize(node.second) * steps;

@@ -335,6 +335,21 @@ func.func @around_a_loop(%x: memref<64x1024xf32>, %y: memref<64x1024xf32>, %n: i
 
 // -----
 
+// Codes of four bits leave in pairs, also those of a transposed tile.
+// CHECK-LABEL: func.func @transposed_codes
+// CHECK: scf.for %[[R:.*]] = %c0 to %c8 step %c2
+// CHECK: quant.store %{{.*}}, %arg1[%c0, %[[R]]] : tensor<256x2xf4E2M1FN>
+func.func @transposed_codes(%x: memref<8x256xf32>, %y: memref<256x8xf4E2M1FN>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<8x256xf32> -> tensor<8x256xf32>
+  %q = quant.encode %t : tensor<8x256xf32> -> tensor<8x256xf4E2M1FN>
+  %u = quant.transpose %q : tensor<8x256xf4E2M1FN> -> tensor<256x8xf4E2M1FN>
+  quant.store %u, %y[%c0, %c0] : tensor<256x8xf4E2M1FN>, memref<256x8xf4E2M1FN>
+  return
+}
+
+// -----
+
 // It must not touch tiles that fit in one fragment, nor functions that are no
 // kernels.
 // CHECK-LABEL: func.func @fits
