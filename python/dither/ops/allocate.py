@@ -77,6 +77,28 @@ def zero_scalar(x: Any, array: Array) -> Any:
     return out
 
 
+def as_numpy(array: Array) -> Any:
+    """A CPU array of 8 bits or more as NumPy's, of the same memory, whoever it is of."""
+    import ml_dtypes
+    import numpy
+
+    dtype = array.dtype
+    assert dtype is not None and array.device == "cpu"
+    name = _NAMES.get(dtype, dtype.name)
+    kind = numpy.dtype(getattr(ml_dtypes, name, name))
+
+    interface = {
+        "data": (array.pointer, array.readonly),
+        "shape": array.shape,
+        "strides": tuple(stride * kind.itemsize for stride in array.strides),
+        "typestr": f"<u{kind.itemsize}",
+        "version": 3,
+    }
+    # NumPy keeps the object alive that it got the memory from.
+    memory = type("Memory", (), {"owner": array, "__array_interface__": interface})()
+    return numpy.asarray(memory).view(kind)
+
+
 def matrix(x: Any, name: str) -> Array:
     """The description of an operator's input: float32, bfloat16 or float16 of rank 2."""
     array = describe(x)
@@ -99,7 +121,7 @@ def contiguous_rows(x: Any, array: Array) -> tuple[Any, Array]:
     elif array.device == "cpu":
         import numpy
 
-        x = numpy.ascontiguousarray(x)
+        x = numpy.ascontiguousarray(as_numpy(array))
     else:
         raise ValueError(f"found stride {array.strides[-1]} along rows, expected 1: make the tensor contiguous first")
     copied = describe(x)

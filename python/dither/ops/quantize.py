@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from ..arrays import Array, describe
@@ -9,7 +10,7 @@ from ..devices import Device, get_device
 from ..formats import Format, get_format
 from ..types import float32
 from . import kernels, outputs
-from .allocate import contiguous_rows, matrix, zero_scalar
+from .allocate import as_numpy, contiguous_rows, matrix, zero_scalar
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 from .tiles import elementwise_tile
 
@@ -103,4 +104,8 @@ def as_scalar(value: Any, x: Any, array: Array) -> Any:
         raise TypeError(f"argument 'amax' has data type {described.dtype or described.storage}, expected float32")
     if any(extent != 1 for extent in described.shape):
         raise ValueError(f"argument 'amax' has shape {described.shape}, expected one element")
-    return value if not described.shape else value.reshape(())
+    if hasattr(value, "reshape"):
+        return value if not described.shape else value.reshape(())
+    if described.device == "cpu":
+        return as_numpy(described).reshape(())
+    return dataclasses.replace(described, shape=(), strides=())
