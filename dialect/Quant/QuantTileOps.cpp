@@ -200,4 +200,22 @@ LogicalResult EncodeOp::verify() {
 LogicalResult DecodeOp::verify() { return checkSameLayout(*this); }
 LogicalResult E8M0InverseOp::verify() { return checkSameLayout(*this); }
 
+/// CL2, CL3: an order of shared memory comes with the width of both accesses.
+LogicalResult ConvertLayoutOp::verify() {
+  std::optional<ArrayRef<int64_t>> vec = getSharedVec();
+  if (getShared().has_value() != vec.has_value())
+    return emitOpError("has ") << (vec ? "shared_vec" : "shared") << " only, "
+                               << "expected shared and shared_vec together";
+  if (!vec)
+    return success();
+  if (vec->size() != 2)
+    return emitOpError("shared_vec has ")
+           << vec->size() << " entries, expected 2 (store and load)";
+  for (int64_t n : *vec)
+    if (n != 1 && n != 2 && n != 4)
+      return emitOpError("shared_vec has a width of ")
+             << n << " units, expected 1, 2 or 4";
+  return success();
+}
+
 } // namespace dither::quant

@@ -186,11 +186,20 @@ def Quant_ConvertLayoutOp : Quant_Op<"convert_layout", [Pure, Elementwise,
     ```mlir
     %u = quant.convert_layout %t : tensor<4x32xf32, #a> -> tensor<4x32xf32, #b>
     ```
+
+    On a GPU the move may need shared memory: `shared` is the order of its 32-bit units there
+    (offset to coordinates), `shared_vec` how many units one access stores and loads. Both are
+    set by dither-swizzle-shared.
   }];
-  let arguments = (ins Quant_Tile:$source);
+  let arguments = (ins Quant_Tile:$source, OptionalAttr<Quant_LayoutAttr>:$shared,
+                       OptionalAttr<DenseI64ArrayAttr>:$shared_vec);
   let results = (outs Quant_Tile:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
   let hasFolder = 1;
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$source), [{
+    build($_builder, $_state, result, source, nullptr, nullptr);
+  }]>];
 }
 
 #endif // DITHER_QUANT_TILE_OPS

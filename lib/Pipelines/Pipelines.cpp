@@ -58,6 +58,7 @@ void buildTiled(OpPassManager &pm) {
 void buildDistributed(OpPassManager &pm) {
   using namespace transforms;
   pm.addNestedPass<func::FuncOp>(createDitherAssignLayouts());
+  pm.addNestedPass<func::FuncOp>(createDitherSwizzleShared());
   pm.addPass(createDitherDistribute());
   addCleanup(pm);
 }

@@ -689,8 +689,14 @@ private:
     auto type = tile(in);
     Type elem = type.getElementType();
     Registers held = regs(in);
-    if (isa<quant::ConvertLayoutOp>(op)) {
-      FailureOr<Registers> moved = e.convert(held, elem, from, to);
+    if (auto convert = dyn_cast<quant::ConvertLayoutOp>(op)) {
+      std::optional<SharedOrder> order;
+      if (auto attr = convert.getSharedAttr()) {
+        ArrayRef<int64_t> vec = *convert.getSharedVec();
+        order = {attr.getLayout(), unsigned(vec[0]), unsigned(vec[1])};
+      }
+      FailureOr<Registers> moved =
+          e.convert(held, elem, from, to, order ? &*order : nullptr);
       if (failed(moved))
         return op->emitOpError("no way from ")
                << in.getType() << " to " << result.getType();

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emitter.h"
+#include "Movement.h"
+#include "dither/Layout/SharedSwizzle.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -17,119 +19,29 @@ using namespace mlir;
 namespace dither::transforms {
 
 namespace {
-struct Place {
-  int64_t reg, lane, warp;
-};
-
-/// Finds the place of an element in a layout whose images are single bits.
-class Locator {
-public:
-  explicit Locator(const LaneLayout &l) : l(l) {
-    for (auto [i, c] : llvm::enumerate(l.reg))
-      add(c, {int64_t(1) << i, 0, 0});
-    for (auto [i, c] : llvm::enumerate(l.lane))
-      add(c, {0, int64_t(1) << i, 0});
-    for (auto [i, c] : llvm::enumerate(l.warp))
-      add(c, {0, 0, int64_t(1) << i});
-  }
-  bool valid() const { return ok; }
-
-  /// Copies are taken from the lane and warp that ask, where they hold one.
-  std::optional<Place> find(const Coord &c, int64_t lane, int64_t warp) const {
-    Place p{0, lane & freeLanes, warp & freeWarps};
-    int64_t repeat = 0;
-    for (int64_t d = 0; d < l.rank(); ++d) {
-      if (c[d] >= l.base[d] * l.repeats[d])
-        return std::nullopt;
-      repeat = repeat * l.repeats[d] + c[d] / l.base[d];
-      int64_t local = c[d] % l.base[d];
-      for (const Entry &e : entries)
-        if (e.dim == d && (local & e.step)) {
-          p.reg |= e.place.reg;
-          p.lane |= e.place.lane;
-          p.warp |= e.place.warp;
-        }
-    }
-    p.reg += repeat * l.regsPerRepeat();
-    return p;
-  }
-
-private:
-  struct Entry {
-    int64_t dim, step;
-    Place place;
-  };
-  void add(const Coord &c, Place p) {
-    int64_t dims = 0;
-    for (int64_t d = 0; d < l.rank(); ++d)
-      if (c[d]) {
-        ++dims;
-        ok &= llvm::isPowerOf2_64(c[d]);
-        for (const Entry &e : entries)
-          ok &= e.dim != d || e.step != c[d];
-        entries.push_back({d, c[d], p});
-      }
-    ok &= dims <= 1;
-    if (!dims) {
-      freeLanes |= p.lane;
-      freeWarps |= p.warp;
-      ok &= !p.reg;
-    }
-  }
-  const LaneLayout &l;
-  SmallVector<Entry> entries;
-  int64_t freeLanes = 0, freeWarps = 0;
-  bool ok = true;
-};
-
-/// The layout of units of 2^k elements along the last dimension, the leading
-/// register bits of which are those elements.
-LaneLayout unitLayout(const LaneLayout &l, int64_t k) {
-  LaneLayout u = l;
-  u.reg.erase(u.reg.begin(), u.reg.begin() + k);
-  auto shrink = [&](SmallVector<Coord> &cs) {
-    for (Coord &c : cs)
-      c.back() >>= k;
-  };
-  if (k) {
-    shrink(u.reg), shrink(u.lane), shrink(u.warp);
-    u.base.back() >>= k;
-  }
-  return u;
-}
-
 class Converter {
 public:
   Converter(Emitter &e, const LaneLayout &from, const LaneLayout &to)
       : e(e), from(from), to(to), source(from) {}
 
-  FailureOr<SmallVector<Value>> run(ArrayRef<Value> regs) {
+  FailureOr<SmallVector<Value>> run(ArrayRef<Value> regs,
+                                    const SharedOrder *order) {
     if (!source.valid())
       return failure();
     if (e.simd)
       return permuteLanes(regs);
-    int64_t lanes = to.numLanes(), warps = to.numWarps();
-    bool sameWarp = true, sameLane = true, sameReg = true;
-    for (int64_t r = 0; r < to.numRegs(); ++r) {
-      std::optional<Place> first = place(r, 0, 0);
-      for (int64_t w = 0; w < warps; ++w)
-        for (int64_t l = 0; l < lanes; ++l) {
-          std::optional<Place> p = place(r, l, w);
-          if (!p)
-            continue;
-          sameWarp &= p->warp == w;
-          sameLane &= p->lane == l;
-          sameReg &= first && p->reg == first->reg;
-        }
-    }
-    if (sameWarp && sameLane && sameReg)
+    std::optional<Movement> move = planMovement(from, to);
+    if (!move)
+      return failure();
+    switch (move->route) {
+    case Movement::Registers:
       return rename(regs);
-    if (sameWarp) {
-      FailureOr<SmallVector<Value>> shuffled = shuffle(regs);
-      if (succeeded(shuffled))
-        return shuffled;
+    case Movement::Shuffles:
+      return shuffle(regs, move->sources);
+    case Movement::Shared:
+      break;
     }
-    return throughShared(regs);
+    return order ? throughOrder(regs, *order) : throughRows(regs);
   }
 
 private:
@@ -222,45 +134,11 @@ private:
   /// GPU, inside a warp: every lane reads the source register of the lane that
   /// holds its element. Where that register depends on the reading lane, all
   /// candidates are shuffled and the right one is selected.
-  FailureOr<SmallVector<Value>> shuffle(ArrayRef<Value> regs) {
+  SmallVector<Value> shuffle(ArrayRef<Value> regs,
+                             ArrayRef<ShuffleSource> sources) {
     int64_t laneBits = to.lane.size();
-    struct Form {
-      int64_t lane0, reg0;
-      SmallVector<int64_t> lane, reg;
-    };
-    SmallVector<Form> forms;
-    int64_t cost = 0;
-    for (int64_t r = 0; r < to.numRegs(); ++r) {
-      auto p0 = place(r, 0, 0);
-      if (!p0)
-        return failure();
-      Form f{p0->lane, p0->reg, {}, {}};
-      int64_t selects = 1;
-      for (int64_t i = 0; i < laneBits; ++i) {
-        auto p = place(r, int64_t(1) << i, 0);
-        if (!p)
-          return failure();
-        f.lane.push_back(p->lane ^ p0->lane);
-        f.reg.push_back(p->reg ^ p0->reg);
-        selects *= f.reg.back() ? 2 : 1;
-      }
-      for (int64_t w = 0; w < to.numWarps(); ++w)
-        for (int64_t l = 0; l < to.numLanes(); ++l) {
-          int64_t lane = f.lane0, reg = f.reg0;
-          for (int64_t i = 0; i < laneBits; ++i)
-            if (l >> i & 1)
-              lane ^= f.lane[i], reg ^= f.reg[i];
-          auto p = place(r, l, w);
-          if (!p || p->lane != lane || p->reg != reg)
-            return failure();
-        }
-      cost += selects;
-      forms.push_back(f);
-    }
-    if (cost > 32)
-      return failure();
     SmallVector<Value> out;
-    for (const Form &f : forms) {
+    for (const ShuffleSource &f : sources) {
       Value sourceLane = e.i32(f.lane0);
       SmallVector<int64_t> choice;
       for (int64_t i = 0; i < laneBits; ++i) {
@@ -324,7 +202,8 @@ private:
                                  col);
   }
 
-  FailureOr<SmallVector<Value>> throughShared(ArrayRef<Value> regs) {
+  /// Where no order was planned (the two layouts cover different shapes).
+  SmallVector<Value> throughRows(ArrayRef<Value> regs) {
     int64_t rank = to.rank(), rows = 1, cols = 1;
     for (int64_t d = 0; d < rank; ++d) {
       int64_t extent =
@@ -339,15 +218,7 @@ private:
       return e.make<LLVM::GEPOp>(base.getType(), type, base,
                                  ArrayRef<LLVM::GEPArg>{word});
     };
-    // One writer per element: copies in other lanes and warps stay silent.
-    int64_t copies = 0;
-    for (auto [i, c] : llvm::enumerate(from.lane))
-      if (llvm::all_of(c, [](int64_t v) { return !v; }))
-        copies |= int64_t(1) << i;
-    for (auto [i, c] : llvm::enumerate(from.warp))
-      if (llvm::all_of(c, [](int64_t v) { return !v; }))
-        copies |= int64_t(kWarpLanes) << i;
-    (void)copies; // identical values to the same word: harmless, and uniform.
+    // Lanes and warps that hold copies store the same values.
     for (int64_t r = 0; r < from.numRegs(); ++r)
       e.make<LLVM::StoreOp>(regs[r], address(sharedWord(from, r, cols, vec)),
                             /*alignment=*/4);
@@ -367,6 +238,83 @@ private:
     return out;
   }
 
+  /// The lane and warp part of an offset: XOR of the images of the bits of the
+  /// thread index.
+  Value threadOffset(const layout::LinearLayout &lanes) {
+    Value offset;
+    auto add = [&](layout::InDim dim, int64_t firstBit) {
+      for (unsigned i = 0, n = lanes.inBits(dim); i < n; ++i) {
+        int64_t image = lanes.basis(dim, i)[0];
+        if (!image)
+          continue;
+        Value part = ifBit(firstBit + i, image);
+        offset = offset ? Value(e.make<arith::XOrIOp>(offset, part)) : part;
+      }
+    };
+    add(layout::InDim::Lane, 0);
+    add(layout::InDim::Warp, 5);
+    return offset ? offset : e.i32(0);
+  }
+
+  /// In the order that dither-swizzle-shared planned.
+  FailureOr<SmallVector<Value>> throughOrder(ArrayRef<Value> regs,
+                                             const SharedOrder &order) {
+    auto store = layout::describeAccess(toRepeated(from), order.layout, 4,
+                                        order.storeVec);
+    auto load =
+        layout::describeAccess(toRepeated(to), order.layout, 4, order.loadVec);
+    if (!store || !load)
+      return failure();
+    Type type = regs[0].getType();
+    int64_t tileSize = 1, total = 1;
+    for (uint32_t extent : order.layout.base().outSizes())
+      tileSize *= extent;
+    total = tileSize * order.layout.numRepeats();
+    Value base = e.shared(total * 4);
+    auto address = [&](const layout::SharedAccess::Access &access,
+                       Value thread) -> Value {
+      Value word =
+          access.offset
+              ? Value(e.make<arith::XOrIOp>(thread, e.i32(access.offset)))
+              : thread;
+      SmallVector<LLVM::GEPArg, 1> index{word};
+      Value at = e.make<LLVM::GEPOp>(base.getType(), type, base, index);
+      if (!access.tile)
+        return at;
+      return e.make<LLVM::GEPOp>(
+          base.getType(), type, at,
+          ArrayRef<LLVM::GEPArg>{int32_t(access.tile * tileSize)});
+    };
+    Value thread = threadOffset(store->lanes);
+    for (const auto &access : store->accesses) {
+      SmallVector<Value> parts;
+      for (int64_t reg : access.regs)
+        parts.push_back(regs[reg]);
+      Value v = parts[0];
+      if (parts.size() > 1)
+        v = e.make<vector::FromElementsOp>(
+            VectorType::get({int64_t(parts.size())}, type), parts);
+      e.make<LLVM::StoreOp>(v, address(access, thread), 4 * parts.size());
+    }
+    e.barrier();
+    SmallVector<Value> out(to.numRegs());
+    thread = threadOffset(load->lanes);
+    for (const auto &access : load->accesses) {
+      int64_t n = access.regs.size();
+      Type loaded = n > 1 ? Type(VectorType::get({n}, type)) : type;
+      Value v = e.make<LLVM::LoadOp>(loaded, address(access, thread), 4 * n);
+      for (auto [i, reg] : llvm::enumerate(access.regs))
+        out[reg] = n > 1 ? Value(e.make<vector::ExtractOp>(
+                               v, ArrayRef<int64_t>{int64_t(i)}))
+                         : v;
+    }
+    for (int64_t r = 0; r < to.numRegs(); ++r)
+      if (!out[r])
+        out[r] = out[load->representative[r]];
+    e.barrier();
+    return out;
+  }
+
   Emitter &e;
   const LaneLayout &from, &to;
   Locator source;
@@ -375,25 +323,20 @@ private:
 
 FailureOr<Registers> Emitter::convert(Registers regs, Type elem,
                                       const LaneLayout &from,
-                                      const LaneLayout &to) {
+                                      const LaneLayout &to,
+                                      const SharedOrder *order) {
   if (from == to)
     return regs;
-  int64_t bits = wordBits(elem), unit = 0, group = 1;
-  if (bits) {
-    int64_t gf = wordGroup(from, bits), gt = wordGroup(to, bits);
-    group = gt;
-    if (gf == gt && to.base.back() % gt == 0 && from.base.back() % gt == 0)
-      unit = llvm::Log2_64(gt);
-    else
-      regs = unpackCodes(regs, gf, bits);
-  }
-  LaneLayout f = unitLayout(from, unit), t = unitLayout(to, unit);
-  Converter converter(*this, f, t);
-  FailureOr<SmallVector<Value>> moved = converter.run(regs);
+  int64_t bits = wordBits(elem);
+  Units units = unitsOf(elem, from, to);
+  if (bits && !units.log2)
+    regs = unpackCodes(regs, wordGroup(from, bits), bits);
+  Converter converter(*this, units.from, units.to);
+  FailureOr<SmallVector<Value>> moved = converter.run(regs, order);
   if (failed(moved))
     return failure();
-  if (bits && !unit)
-    moved = packCodes(*moved, group, bits);
+  if (bits && !units.log2)
+    moved = packCodes(*moved, wordGroup(to, bits), bits);
   return *moved;
 }
 

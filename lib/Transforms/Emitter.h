@@ -44,6 +44,13 @@ struct TileAccess {
 /// narrow types.
 using Registers = llvm::SmallVector<mlir::Value>;
 
+/// The order in shared memory that dither-swizzle-shared chose for a
+/// conversion: of 32-bit units, and how many an access stores and loads.
+struct SharedOrder {
+  layout::RepeatedLayout layout;
+  unsigned storeVec, loadVec;
+};
+
 class Emitter {
 public:
   Emitter(mlir::OpBuilder &b, mlir::Location loc, bool simd, int64_t numWarps)
@@ -127,7 +134,8 @@ public:
                    int64_t limit, int64_t axis);
   mlir::FailureOr<Registers> convert(Registers tile, mlir::Type elem,
                                      const LaneLayout &from,
-                                     const LaneLayout &to);
+                                     const LaneLayout &to,
+                                     const SharedOrder *order = nullptr);
 
 private:
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants;

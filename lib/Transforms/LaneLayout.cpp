@@ -81,7 +81,7 @@ LaneLayout fromAttr(quant::LayoutAttr attr) {
   return l;
 }
 
-quant::LayoutAttr toAttr(MLIRContext *ctx, const LaneLayout &l) {
+layout::RepeatedLayout toRepeated(const LaneLayout &l) {
   auto write = [](layout::InDim dim, ArrayRef<Coord> images) {
     layout::LinearLayout::Input in{dim, {}};
     for (const Coord &c : images)
@@ -95,7 +95,11 @@ quant::LayoutAttr toAttr(MLIRContext *ctx, const LaneLayout &l) {
   auto repeated = layout::RepeatedLayout::get(
       std::move(*linear),
       std::vector<int64_t>(l.repeats.begin(), l.repeats.end()));
-  return quant::LayoutAttr::get(ctx, std::move(*repeated));
+  return std::move(*repeated);
+}
+
+quant::LayoutAttr toAttr(MLIRContext *ctx, const LaneLayout &l) {
+  return quant::LayoutAttr::get(ctx, toRepeated(l));
 }
 
 std::optional<LaneLayout> layoutOf(Type type) {

@@ -64,6 +64,7 @@ struct LaneLayout {
 };
 
 LaneLayout fromAttr(quant::LayoutAttr attr);
+layout::RepeatedLayout toRepeated(const LaneLayout &layout);
 quant::LayoutAttr toAttr(mlir::MLIRContext *ctx, const LaneLayout &layout);
 /// The layout of a tile value; nothing if its type carries none.
 std::optional<LaneLayout> layoutOf(mlir::Type type);

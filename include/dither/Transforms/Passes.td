@@ -67,6 +67,17 @@ def DitherSelectConfig : Pass<"dither-select-config", "::mlir::func::FuncOp"> {
   ];
 }
 
+def DitherSwizzleShared : Pass<"dither-swizzle-shared", "::mlir::func::FuncOp"> {
+  let summary = "order shared memory so that layout conversions meet no bank twice";
+  let description = [{
+    Requires: kernels for a GPU in which every tile value carries a layout.
+    Guarantees: each quant.convert_layout that must go through shared memory names the
+    order of its units there, chosen by the algebra of layouts for the fewest wavefronts.
+    Declines: conversions within registers or a warp, those between layouts that cover
+    different shapes (they take rows as they are, with an XOR of the row), kernels for the CPU.
+  }];
+}
+
 def DitherTileToFragments : Pass<"dither-tile-to-fragments", "::mlir::func::FuncOp"> {
   let summary = "cover tiles with loops over parts that fit in registers";
   let description = [{

@@ -644,6 +644,38 @@ func.func @f(%x: tensor<4xf32>) {
 }
 
 // -----
+// CL2: an order and the width of its accesses
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'quant.convert_layout' op has shared_vec only, expected shared and shared_vec together}}
+  %0 = quant.convert_layout %x {shared_vec = array<i64: 1, 1>} : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+// CL2: an order and the width of its accesses
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'quant.convert_layout' op has shared only, expected shared and shared_vec together}}
+  %0 = quant.convert_layout %x {shared = #quant.layout<"(4) offset=[(1),(2)]">} : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+// CL3: two widths
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'quant.convert_layout' op shared_vec has 1 entries, expected 2 (store and load)}}
+  %0 = quant.convert_layout %x {shared = #quant.layout<"(4) offset=[(1),(2)]">, shared_vec = array<i64: 1>} : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+// CL3: widths that a lane can move at once
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'quant.convert_layout' op shared_vec has a width of 3 units, expected 1, 2 or 4}}
+  %0 = quant.convert_layout %x {shared = #quant.layout<"(4) offset=[(1),(2)]">, shared_vec = array<i64: 1, 3>} : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
 // BS1: blocks run along a dimension
 func.func @f(%x: tensor<4x32xf32>) {
   // expected-error @+1 {{'quant.block_scale' op axis 2 is out of range, expected 0 to 1 for a tensor of rank 2}}
