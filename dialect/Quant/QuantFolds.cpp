@@ -143,6 +143,12 @@ OpFoldResult E8M0InverseOp::fold(FoldAdaptor adaptor) {
                        llvm::bit_cast<uint32_t>(numerics::e8m0Inverse(*bits)));
 }
 
+/// Blocks of one element.
+OpFoldResult BlockBroadcastOp::fold(FoldAdaptor) {
+  return getSource().getType() == getType() ? OpFoldResult(getSource())
+                                            : OpFoldResult();
+}
+
 OpFoldResult ConvertLayoutOp::fold(FoldAdaptor) {
   if (getSource().getType() == getResult().getType())
     return getSource();

@@ -119,6 +119,7 @@ def Quant_BlockBroadcastOp : Quant_InferredOp<"block_broadcast"> {
   let results = (outs Quant_Tile:$result);
   let assemblyFormat = "$source `block` $block attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Quant_EncodeOp : Quant_Op<"encode", [Pure, Elementwise, SameOperandsAndResultShape,

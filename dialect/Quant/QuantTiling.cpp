@@ -273,11 +273,13 @@ static FailureOr<TilingResult> tileResult(Operation *op, OpBuilder &b,
       if (r.operand != number)
         continue;
       int64_t size = (*extents)[r.resultDim];
-      if (size % r.div != 0)
+      // A part inside one block reads one element for the block.
+      bool inside = isa<BlockBroadcastOp>(op) && r.div % size == 0;
+      if (size % r.div != 0 && !inside)
         return failure();
       where[r.operandDim] =
           scaleOffset(b, loc, offsets[r.resultDim], r.mul, r.div);
-      shape[r.operandDim] = size / r.div * r.mul;
+      shape[r.operandDim] = inside ? 1 : size / r.div * r.mul;
     }
     if (ShapedType::isDynamicShape(shape))
       return failure();
@@ -295,6 +297,12 @@ static FailureOr<TilingResult> tileResult(Operation *op, OpBuilder &b,
              RankedTensorType::get({height, 1}, rows.getElementType())};
   }
   Operation *tiled = clone(b, op, types, operands);
+  if (auto broadcast = dyn_cast<BlockBroadcastOp>(tiled)) {
+    SmallVector<int64_t> block;
+    for (auto [extent, size] : llvm::zip(broadcast.getBlock(), *extents))
+      block.push_back(std::min(extent, size));
+    broadcast.setBlock(block);
+  }
   return TilingResult{{tiled}, {tiled->getResult(resultNumber)}, slices};
 }
 

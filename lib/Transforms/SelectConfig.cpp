@@ -39,6 +39,8 @@ struct Shape {
   /// Extents of tiles that loops and branches carry, which must not be split.
   int64_t carriedRows = 1, carriedCols = 1;
   bool reducesCols = false;
+  /// Elements change place between rows and columns, not only scales.
+  bool transposesRows = false;
 };
 
 struct Config {
@@ -79,6 +81,10 @@ Shape shapeOf(func::FuncOp func) {
           classes[m.cls].isColumn ? shape.carriedCols : shape.carriedRows;
       most = std::max(most, extent * m.unit);
     }
+  func.walk([&](quant::TransposeOp op) {
+    DimClasses::Member m = classes.member(op.getSource(), 0);
+    shape.transposesRows |= m.cls >= 0 && m.unit < classes[m.cls].granule;
+  });
   for (size_t i = 0; i < classes.size(); ++i) {
     const DimClasses::Class &info = classes[i];
     int64_t extent =
@@ -95,8 +101,9 @@ Shape shapeOf(func::FuncOp func) {
 /// no larger than the tile and no smaller than a carried tile of up to
 /// `mostCarried` elements.
 std::pair<int64_t, int64_t> fitFragment(const Shape &s, int64_t cols,
-                                        int64_t budget, int64_t mostCarried) {
-  int64_t minRows = s.rowBlock, minCols = s.colBlock;
+                                        int64_t budget, int64_t mostCarried,
+                                        bool wholeBlocks = true) {
+  int64_t minRows = wholeBlocks ? s.rowBlock : 1, minCols = s.colBlock;
   if (s.carriedRows * s.carriedCols <= mostCarried) {
     int64_t tall = powerOfTwoCeil(s.carriedRows);
     minRows = std::max(minRows, tall);
@@ -113,6 +120,13 @@ std::pair<int64_t, int64_t> fitFragment(const Shape &s, int64_t cols,
 
 Config chooseHost(const Shape &s) {
   int64_t cols, budget = kHostFragment;
+  if (s.rowBlock > 1 && !s.transposesRows && !s.reducesCols) {
+    // Row by row, twice: for the amax of the columns and for the codes.
+    auto [rows, width] = fitFragment(s, kHostFragment, kHostFragment,
+                                     kHostCarried, /*wholeBlocks=*/false);
+    return {rows, width, 1, s.rowBlock,
+            s.cols == kDynamicExtent ? kHostColumns : 0};
+  }
   if (s.rowBlock > 1) {
     cols = 32;
     budget = std::min(kHostMost, s.rowBlock * cols);

@@ -76,6 +76,9 @@ private:
                          ArrayRef<std::pair<int, int64_t>> extents);
   std::optional<FailureOr<Value>> resolve(Value v, TilingEngine::Offsets,
                                           TilingEngine::Sizes);
+  std::optional<FailureOr<Value>> resolveBlocks(quant::BlockReduceOp reduce,
+                                                TilingEngine::Offsets,
+                                                TilingEngine::Sizes);
   /// Step of the loop over a class.
   int64_t stepOf(const DimClasses::Class &c) const {
     int64_t want = c.isColumn ? cols : rows;
@@ -207,6 +210,8 @@ BlockTiler::resolve(Value v, TilingEngine::Offsets offsets,
     }
     return std::nullopt;
   }
+  if (auto blocks = dyn_cast<quant::BlockReduceOp>(def))
+    return resolveBlocks(blocks, offsets, sizes);
   auto reduce = dyn_cast<quant::ReduceOp>(def);
   if (!reduce)
     return std::nullopt;
@@ -229,6 +234,51 @@ BlockTiler::resolve(Value v, TilingEngine::Offsets offsets,
       (reduce.getKind() != quant::ReduceKind::sum || limit <= 256))
     return std::nullopt;
   return reduceInPieces(*engine, reduce, offsets, sizes, limit, granule);
+}
+
+/// The largest magnitudes of blocks that are taller than a fragment: one pass
+/// over the rows of the block.
+std::optional<FailureOr<Value>>
+BlockTiler::resolveBlocks(quant::BlockReduceOp reduce,
+                          TilingEngine::Offsets offsets,
+                          TilingEngine::Sizes sizes) {
+  ArrayRef<int64_t> block = reduce.getBlock();
+  if (block.size() != 2 || block[0] <= rows || block[1] != 1 || sizes[0] != 1 ||
+      block[0] % rows || reduce.getKind() != quant::ReduceKind::amax)
+    return std::nullopt;
+  Location loc = reduce.getLoc();
+  OpBuilder &b = engine->builder();
+  auto type = RankedTensorType::get({rows, sizes[1]}, b.getF32Type());
+  Value zero = arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(type, b.getF32FloatAttr(0)));
+  OpFoldResult first = quant::scaleOffset(b, loc, offsets[0], block[0], 1);
+  FailureOr<TilingEngine::Values> best = engine->forLoop(
+      loc, b.getIndexAttr(0), b.getIndexAttr(block[0]), rows, zero,
+      [&](OpFoldResult at,
+          ValueRange carried) -> FailureOr<TilingEngine::Values> {
+        OpFoldResult row = quant::addOffsets(engine->builder(), loc, first, at);
+        FailureOr<Value> x = engine->materialize(
+            reduce.getSource(), {row, offsets[1]}, {rows, sizes[1]});
+        if (failed(x))
+          return failure();
+        OpBuilder &b = engine->builder();
+        Value magnitude = math::AbsFOp::create(b, loc, *x);
+        // False for NaN, which therefore changes nothing.
+        Value larger = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT,
+                                             magnitude, carried.front());
+        return TilingEngine::Values{arith::SelectOp::create(
+            b, loc, larger, magnitude, carried.front())};
+      });
+  if (failed(best))
+    return FailureOr<Value>(failure());
+  if (rows == 1)
+    return FailureOr<Value>(best->front());
+  return FailureOr<Value>(
+      quant::BlockReduceOp::create(
+          engine->builder(), loc,
+          RankedTensorType::get({1, sizes[1]}, b.getF32Type()),
+          reduce.getKind(), best->front(), ArrayRef<int64_t>{rows, 1})
+          .getResult());
 }
 
 LogicalResult BlockTiler::emitSink(const Sink &sink,
@@ -261,7 +311,10 @@ LogicalResult BlockTiler::emitNest(ArrayRef<Sink> group, int rowClass,
   if (failed(rowParts) || failed(colParts))
     return failure();
   Location loc = group.front().op->getLoc();
-  auto overSegments = [&](ArrayRef<Segment> parts, auto body) -> LogicalResult {
+  auto overSegments =
+      [&](ArrayRef<Segment> parts,
+          llvm::function_ref<LogicalResult(OpFoldResult, int64_t)> body)
+      -> LogicalResult {
     for (const Segment &part : parts) {
       OpBuilder &b = engine->builder();
       FailureOr<TilingEngine::Values> done = engine->forLoop(
@@ -277,6 +330,13 @@ LogicalResult BlockTiler::emitNest(ArrayRef<Sink> group, int rowClass,
     }
     return success();
   };
+  auto rowUnit = [&](const Sink &sink, int cls) -> int64_t {
+    auto type = cast<RankedTensorType>(sink.tile.getType());
+    for (int64_t d = 0; d < type.getRank(); ++d)
+      if (classes->member(sink.tile, d).cls == cls)
+        return classes->member(sink.tile, d).unit;
+    return 0;
+  };
   auto uses = [&](const Sink &sink, int cls) {
     auto type = cast<RankedTensorType>(sink.tile.getType());
     for (int64_t d = 0; d < type.getRank(); ++d)
@@ -284,18 +344,48 @@ LogicalResult BlockTiler::emitNest(ArrayRef<Sink> group, int rowClass,
         return true;
     return false;
   };
-  return overSegments(*rowParts, [&](OpFoldResult row, int64_t height) {
-    for (const Sink &sink : group)
-      if (colClass >= 0 && !uses(sink, colClass) &&
-          failed(emitSink(sink, {{rowClass, row}}, {{rowClass, height}})))
+  // Blocks taller than a fragment: what has a row for each block is stored once
+  // for the block, what has all rows in parts of it.
+  auto emit = [&](ArrayRef<Sink> sinks, OpFoldResult row, int64_t height,
+                  ArrayRef<std::pair<int, OpFoldResult>> at,
+                  ArrayRef<std::pair<int, int64_t>> extents) -> LogicalResult {
+    SmallVector<Sink> perRow;
+    auto place = [&](const Sink &sink, OpFoldResult row, int64_t height) {
+      SmallVector<std::pair<int, OpFoldResult>> where{{rowClass, row}};
+      SmallVector<std::pair<int, int64_t>> size{{rowClass, height}};
+      llvm::append_range(where, at);
+      llvm::append_range(size, extents);
+      return emitSink(sink, where, size);
+    };
+    bool tall = rowClass >= 0 && height == (*classes)[rowClass].granule &&
+                height > rows && height % rows == 0;
+    for (const Sink &sink : sinks) {
+      if (tall && rowUnit(sink, rowClass) == 1)
+        perRow.push_back(sink);
+      else if (failed(place(sink, row, height)))
         return failure();
-    return overSegments(*colParts, [&](OpFoldResult col, int64_t width) {
-      for (const Sink &sink : group)
-        if ((colClass < 0 || uses(sink, colClass)) &&
-            failed(emitSink(sink, {{rowClass, row}, {colClass, col}},
-                            {{rowClass, height}, {colClass, width}})))
+    }
+    if (perRow.empty())
+      return success();
+    return overSegments({{0, height / rows, rows}}, [&](OpFoldResult inner,
+                                                        int64_t) {
+      OpFoldResult at = quant::addOffsets(engine->builder(), loc, row, inner);
+      for (const Sink &sink : perRow)
+        if (failed(place(sink, at, rows)))
           return failure();
       return success();
+    });
+  };
+  return overSegments(*rowParts, [&](OpFoldResult row, int64_t height) {
+    SmallVector<Sink> rowSinks, tileSinks;
+    for (const Sink &sink : group)
+      (colClass >= 0 && !uses(sink, colClass) ? rowSinks : tileSinks)
+          .push_back(sink);
+    if (failed(emit(rowSinks, row, height, {}, {})))
+      return failure();
+    return overSegments(*colParts, [&](OpFoldResult col, int64_t width) {
+      return emit(tileSinks, row, height, {{colClass, col}},
+                  {{colClass, width}});
     });
   });
 }

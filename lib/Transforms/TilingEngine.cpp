@@ -92,7 +92,7 @@ void LinearIndex::appendKey(std::vector<int64_t> &key) const {
 
 TilingEngine::TilingEngine(Operation *anchor, Resolver resolver)
     : b(anchor), resolver(std::move(resolver)) {
-  scopes.push_back({anchor->getBlock(), anchor, {}, true, {}, {}});
+  scopes.push_back({anchor->getBlock(), anchor, {}, 0, true, {}, {}});
 }
 
 OpBuilder &TilingEngine::builder() {
@@ -102,6 +102,19 @@ OpBuilder &TilingEngine::builder() {
   else
     b.setInsertionPointToEnd(scope.block);
   return b;
+}
+
+/// The offset of a block from that of a part of it: divisions round down, and
+/// an induction variable that stays below the divisor adds nothing.
+LinearIndex TilingEngine::simplify(OpFoldResult v) const {
+  LinearIndex index = LinearIndex::get(v);
+  llvm::erase_if(index.terms, [&](const LinearIndex::Term &term) {
+    for (const Scope &scope : scopes)
+      if (scope.iv == term.value && scope.bound)
+        return term.num > 0 && term.num * (scope.bound - 1) < term.den;
+    return false;
+  });
+  return index;
 }
 
 size_t TilingEngine::depthOf(const LinearIndex &index) const {
@@ -165,7 +178,9 @@ TilingEngine::forLoop(Location loc, OpFoldResult lb, OpFoldResult ub,
 
   Operation *resume = scopes.back().before;
   scopes.back().before = loop;
-  scopes.push_back({block, nullptr, loop.getInductionVar(), false, {}, {}});
+  int64_t bound = from && *from == 0 && to ? *to : 0;
+  scopes.push_back(
+      {block, nullptr, loop.getInductionVar(), bound, false, {}, {}});
   FailureOr<Values> carried =
       body(loop.getInductionVar(), loop.getRegionIterArgs());
   scopes.pop_back();
@@ -189,7 +204,7 @@ TilingEngine::ifThen(Location loc, Value condition, ValueRange otherwise,
       region->front().clear();
   Operation *resume = scopes.back().before;
   scopes.back().before = branch;
-  scopes.push_back({branch.thenBlock(), nullptr, {}, true, {}, {}});
+  scopes.push_back({branch.thenBlock(), nullptr, {}, 0, true, {}, {}});
   FailureOr<Values> result = body();
   scopes.pop_back();
   scopes.back().before = resume;
@@ -264,7 +279,7 @@ FailureOr<Value> TilingEngine::materialize(Value value, Offsets offsets,
   SmallVector<LinearIndex> forms;
   size_t depth = 0;
   for (OpFoldResult offset : offsets) {
-    forms.push_back(LinearIndex::get(offset));
+    forms.push_back(simplify(offset));
     forms.back().appendKey(key);
     depth = std::max(depth, depthOf(forms.back()));
   }
@@ -304,7 +319,7 @@ LogicalResult TilingEngine::tileSink(Operation *sink, Offsets offsets,
   OpBuilder &b = builder();
   SmallVector<OpFoldResult> where;
   for (OpFoldResult offset : offsets)
-    where.push_back(rebuild(sink->getLoc(), LinearIndex::get(offset)));
+    where.push_back(rebuild(sink->getLoc(), simplify(offset)));
   FailureOr<TilingResult> tiled = tileable.getTiledImplementation(
       builder(), where, getAsIndexOpFoldResult(b.getContext(), sizes));
   if (failed(tiled))

@@ -78,11 +78,14 @@ private:
     /// Where the scope grows: before this operation, or at the end.
     mlir::Operation *before;
     mlir::Value iv;
+    /// The induction variable is in [0, bound); 0 if that is not known.
+    int64_t bound = 0;
     /// Nothing below moves out of this scope.
     bool barrier = false;
     std::map<std::vector<int64_t>, mlir::Value> parts, indices;
   };
 
+  LinearIndex simplify(mlir::OpFoldResult v) const;
   size_t depthOf(const LinearIndex &index) const;
   mlir::OpFoldResult rebuild(mlir::Location loc, const LinearIndex &index);
   mlir::FailureOr<mlir::Value> produce(mlir::Value value, Offsets offsets,
