@@ -64,9 +64,9 @@ func.func @rowwise_short(%x: tensor<1x96xbf16>) -> tensor<1x3xf8E8M0FNU> {
   return %s : tensor<1x3xf8E8M0FNU>
 }
 
-// Blocks along columns: one block tall.
+// Blocks along columns: row by row.
 // CHECK-LABEL: func.func @colwise(
-// CHECK-SAME: fragment = array<i64: 32, 32>
+// CHECK-SAME: fragment = array<i64: 1, 256>
 // CHECK-SAME: tile = array<i64: 32, 0>
 // expected-remark @below {{(blocks of 32x1)}}
 func.func @colwise(%x: tensor<4096x512xbf16>) -> tensor<128x512xf8E8M0FNU> {
@@ -74,15 +74,25 @@ func.func @colwise(%x: tensor<4096x512xbf16>) -> tensor<128x512xf8E8M0FNU> {
   return %s : tensor<128x512xf8E8M0FNU>
 }
 
-// Both: whole blocks each way.
+// Both: whole blocks of rows, in rows.
 // CHECK-LABEL: func.func @both(
-// CHECK-SAME: fragment = array<i64: 32, 32>
+// CHECK-SAME: fragment = array<i64: 1, 256>
 // CHECK-SAME: tile = array<i64: 32, 0>
 // expected-remark @below {{(blocks of 32x32)}}
 func.func @both(%x: tensor<4096x512xbf16>) -> (tensor<4096x16xf8E8M0FNU>, tensor<128x512xf8E8M0FNU>) {
   %r = quant.block_scale %x axis 1 format <mxfp8_e4m3> : tensor<4096x512xbf16> -> tensor<4096x16xf8E8M0FNU>
   %c = quant.block_scale %x axis 0 format <mxfp8_e4m3> : tensor<4096x512xbf16> -> tensor<128x512xf8E8M0FNU>
   return %r, %c : tensor<4096x16xf8E8M0FNU>, tensor<128x512xf8E8M0FNU>
+}
+
+// Codes that are stored transposed need whole blocks in registers.
+// CHECK-LABEL: func.func @transposed(
+// CHECK-SAME: fragment = array<i64: 32, 32>
+// expected-remark @below {{(blocks of 32x1)}}
+func.func @transposed(%x: tensor<4096x512xf32>, %s: tensor<128x512xf8E8M0FNU>) -> tensor<512x4096xf8E4M3FN> {
+  %q = quant.cast_fp8 %x, %s axis 0 format <mxfp8_e4m3> : tensor<4096x512xf32>, tensor<128x512xf8E8M0FNU> -> tensor<4096x512xf8E4M3FN>
+  %t = quant.transpose %q : tensor<4096x512xf8E4M3FN> -> tensor<512x4096xf8E4M3FN>
+  return %t : tensor<512x4096xf8E4M3FN>
 }
 
 // -----

@@ -83,16 +83,45 @@ func.func @blocks(%x: memref<64x1024xf32>, %y: memref<64x1024xf32>, %s: memref<6
   return
 }
 
-// Blocks taller than the fragment make it taller.
+// Blocks taller than the fragment: a loop over their rows carries the amax.
 // CHECK-LABEL: func.func @tall_blocks
-// CHECK: scf.for %{{.*}} = %c0 to %c64 step %c32
-// CHECK: scf.for %{{.*}} = %c0 to %c1024 step %c256
-// CHECK: quant.block_reduce amax %{{.*}} block [32, 1] : tensor<32x256xf32> -> tensor<1x256xf32>
+// CHECK: scf.for %[[R:.*]] = %c0 to %c64 step %c32
+// CHECK: scf.for %[[C:.*]] = %c0 to %c1024 step %c256
+// CHECK: scf.for %[[I:.*]] = %c0 to %c32 step %c1 iter_args
+// CHECK: quant.load %arg0[%{{.*}}, %[[C]]] : memref<64x1024xf32> -> tensor<1x256xf32>
+// CHECK: math.absf
+// CHECK: quant.store %{{.*}} : tensor<1x256xf32>, memref<2x1024xf32>
 func.func @tall_blocks(%x: memref<64x1024xf32>, %y: memref<2x1024xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
   %t = quant.load %x[%c0, %c0] : memref<64x1024xf32> -> tensor<64x1024xf32>
   %a = quant.block_reduce amax %t block [32, 1] : tensor<64x1024xf32> -> tensor<2x1024xf32>
   quant.store %a, %y[%c0, %c0] : tensor<2x1024xf32>, memref<2x1024xf32>
+  return
+}
+
+// -----
+
+// Scales once for each block, codes row by row: the second loop reads the rows again,
+// and finds the block's scale outside.
+// CHECK-LABEL: func.func @tall_codes
+// CHECK: scf.for %{{.*}} = %c0 to %c64 step %c32
+// CHECK: scf.for %{{.*}} = %c0 to %c32 step %c1 iter_args
+// CHECK: %[[E:.*]] = quant.encode %{{.*}} : tensor<1x256xf32> -> tensor<1x256xf8E8M0FNU>
+// CHECK: quant.store %[[E]]
+// CHECK: quant.e8m0_inverse
+// CHECK: scf.for %{{.*}} = %c0 to %c32 step %c1 {
+// CHECK-NOT: e8m0_inverse
+// CHECK: quant.store %{{.*}} : tensor<1x256xf32>, memref<64x1024xf32>
+func.func @tall_codes(%x: memref<64x1024xf32>, %y: memref<64x1024xf32>, %s: memref<2x1024xf8E8M0FNU>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<64x1024xf32> -> tensor<64x1024xf32>
+  %a = quant.block_reduce amax %t block [32, 1] : tensor<64x1024xf32> -> tensor<2x1024xf32>
+  %e = quant.encode %a {mode = #quant.e8m0_mode<rceil>} : tensor<2x1024xf32> -> tensor<2x1024xf8E8M0FNU>
+  quant.store %e, %s[%c0, %c0] : tensor<2x1024xf8E8M0FNU>, memref<2x1024xf8E8M0FNU>
+  %i = quant.e8m0_inverse %e : tensor<2x1024xf8E8M0FNU> -> tensor<2x1024xf32>
+  %b = quant.block_broadcast %i block [32, 1] : tensor<2x1024xf32> -> tensor<64x1024xf32>
+  %m = arith.mulf %t, %b : tensor<64x1024xf32>
+  quant.store %m, %y[%c0, %c0] : tensor<64x1024xf32>, memref<64x1024xf32>
   return
 }
 
