@@ -50,7 +50,7 @@ class Entry:
     core: bool = False
 
     @property
-    def arguments(self) -> dict[str, TensorType | None]:
+    def arguments(self) -> dict[str, Any]:
         """The type of each tensor, dense and aligned; its leading extent is known at launch."""
         return {name: None if tensor is None else dense(*tensor) for name, tensor in self.tensors.items()}
 
