@@ -17,9 +17,11 @@ CACHE = pytest.StashKey[str]()
 
 def pytest_addoption(parser):
     parser.addoption("--update-docs", action="store_true", help="write what the tests find to docs/support-matrix.md")
+    parser.addoption("--all-targets", action="store_true", help="assemble every kernel of the library for every target")
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "all_targets: runs with --all-targets only")
     if hasattr(config, "workerinput"):
         return  # workers inherit the environment of the process that starts them
     # Kernels come from this build of the compiler, and each is compiled once for all workers.
@@ -30,6 +32,13 @@ def pytest_configure(config):
     os.environ["DITHER_CACHE_DIR"] = config.stash[CACHE]
     # The suite runs on the CPU wherever it runs; tests of a GPU ask for one.
     os.environ["DITHER_DEVICE"] = "cpu"
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--all-targets"):
+        left_out = [item for item in items if item.get_closest_marker("all_targets")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("all_targets")]
 
 
 def pytest_unconfigure(config):

@@ -1,0 +1,156 @@
+"""The library's kernels as GPU code: ptxas takes all of it, spills nothing, and memory is accessed in wide pieces.
+
+Entries that together take every path of the compiler are assembled for every target, the others for one each, in
+turn; `--all-targets` assembles all for all.
+"""
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import dither
+import pytest
+from dither import CompileError
+from dither.ops.library import library
+
+TARGETS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a")
+ENTRIES = {entry.name: entry for entry in library("sm_90a")}
+
+
+def combinations():
+    """(entry, target) for those that always run, and for the rest."""
+    turn = 0
+    for name, entry in ENTRIES.items():
+        turn += not entry.core
+        for i, target in enumerate(TARGETS):
+            always = entry.core or i == turn % len(TARGETS)
+            yield pytest.param(name, target, id=f"{name}-{target}", marks=[] if always else [pytest.mark.all_targets])
+
+
+@functools.cache
+def find_ptxas(target):
+    """Triton's ptxas, the one for Blackwell where the target is; else DITHER_PTXAS, CUDA's, or that on the PATH."""
+    blackwell = int(re.sub(r"\D", "", target)) >= 100
+    candidates = [os.environ.get("DITHER_PTXAS")]
+    try:
+        import triton
+
+        place = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
+        candidates.append(place / ("ptxas-blackwell" if blackwell else "ptxas"))
+    except ImportError:
+        pass
+    candidates += ["/usr/local/cuda/bin/ptxas", shutil.which("ptxas")]
+    found = next((str(c) for c in candidates if c and os.access(c, os.X_OK)), None)
+    if found is None:
+        pytest.skip("ptxas was not found: neither Triton's (pip install triton), nor DITHER_PTXAS, nor CUDA's")
+    return found
+
+
+def compiled(name, target):
+    """The code of an entry. A norm whose columns are quantized needs more shared memory than static memory has."""
+    entry = ENTRIES[name]
+    try:
+        return entry.compile(target)
+    except CompileError as error:
+        if re.search(r"needs \d+ bytes of shared memory", error.message) and re.match(
+            "rms_norm-.*(colwise|both)", name
+        ):
+            pytest.xfail(error.message)
+        raise
+
+
+def assemble(ptx, target, folder):
+    """(registers, bytes of spills, bytes of stack) that ptxas reports; fails where it refuses."""
+    source = folder / "kernel.ptx"
+    source.write_text(ptx)
+    command = [find_ptxas(target), "-v", "--warn-on-spills", f"--gpu-name={target}", str(source)]
+    done = subprocess.run([*command, "-o", str(folder / "kernel.cubin")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    registers = int(re.search(r"Used (\d+) registers", done.stderr).group(1))
+    stack, stores, loads = map(
+        int,
+        re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", done.stderr).groups(),
+    )
+    return registers, stores + loads, stack
+
+
+ACCESS = re.compile(r"\b(ld|st)\.global(?:\.(?!v\d|[bfus]\d)[\w:]+)*(?:\.v(\d))?\.[bfus](\d+)")
+
+
+def accesses(ptx):
+    """How often PTX loads and stores pieces of each number of bits in global memory."""
+    return Counter((kind, int(count or 1) * int(bits)) for kind, count, bits in ACCESS.findall(ptx))
+
+
+def matrix_bytes(entry, names, threads):
+    """Bytes of a program's tile of these matrices for each thread."""
+    elements = entry.constexprs["ROWS"] * entry.constexprs["COLS"] // threads
+    given = [entry.arguments.get(name) for name in names]
+    return [elements * kind.dtype.bits // 8 for kind in given if kind is not None]
+
+
+@pytest.mark.parametrize(("name", "target"), combinations())
+def test_assembles(name, target, tmp_path):
+    code = compiled(name, target)
+    assert re.search(rf"^\.target {target}\b", code.ptx, re.M)
+    registers, spilled, stack = assemble(code.ptx, target, tmp_path)
+    assert spilled == 0
+    assert stack == 0
+    assert registers <= 255
+    assert registers * code.image.num_threads <= 65536
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a", "sm_120a"])
+@pytest.mark.parametrize("name", [name for name, entry in ENTRIES.items() if entry.core])
+def test_accesses_are_wide(name, target):
+    """Each lane moves 128 bits or more at a time, in the version for whole tiles and in that for ragged ones.
+
+    FP4 codes of 16 elements are 64 bits, and so are the pieces that a transposition leaves.
+    """
+    entry = ENTRIES[name]
+    code = compiled(name, target)
+    count = accesses(code.ptx)
+    threads = code.image.num_threads
+    inputs = matrix_bytes(entry, ("x", "data"), threads)
+    outputs = matrix_bytes(entry, ("y", "row_data", "col_data"), threads)
+    fp4_out = any(
+        kind is not None and kind.dtype is dither.float4_e2m1
+        for kind in (entry.arguments.get("row_data"), entry.arguments.get("col_data"))
+    )
+    narrowest = 64 if fp4_out or entry.constexprs.get("TRANSPOSED") else 128
+    loaded = sum(bits // 8 * n for (kind, bits), n in count.items() if kind == "ld" and bits >= 128)
+    stored = sum(bits // 8 * n for (kind, bits), n in count.items() if kind == "st" and bits >= narrowest)
+    # Every version of the code moves the whole tile so, and there are at least two; a norm may read its rows twice.
+    assert loaded >= 2 * sum(inputs)
+    assert loaded % sum(inputs) == 0
+    assert stored >= 2 * sum(outputs)
+    assert stored % max(sum(outputs), 1) == 0
+    # What is left: scales, a tensor's amax, rsigma, and gamma in the ragged version.
+    rest = {(kind, bits) for kind, bits in count if bits < (narrowest if kind == "st" else 128)}
+    allowed = {("ld", 8), ("ld", 32), ("st", 8), ("st", 32)} | ({("ld", 16)} if "gamma" in entry.arguments else set())
+    assert rest <= allowed
+
+
+def test_accesses_are_counted():
+    ptx = """
+    ld.global.b16 %rs1, [%rd1];
+    ld.global.nc.L1::no_allocate.v4.b32 {%r1, %r2, %r3, %r4}, [%rd1];
+    @%p1 st.global.v2.b64 [%rd2], {%rd3, %rd4};
+    st.global.L1::no_allocate.v8.f32 [%rd2], {};
+    ld.param.b64 %rd1, [p];
+    ld.shared.v4.b32 {}, [%r1];
+    """
+    assert accesses(ptx) == {("ld", 16): 1, ("ld", 128): 1, ("st", 128): 1, ("st", 256): 1}
+
+
+def test_spills_are_seen(tmp_path):
+    """A kernel with more live values than a limit of 16 registers allows: the report that the tests above read."""
+    name, target = "quantize-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"
+    ptx = re.sub(r"^(\.reqntid .*)$", r"\1\n.maxnreg 24", compiled(name, target).ptx, count=1, flags=re.M)
+    assert ".maxnreg" in ptx
+    _, spilled, _ = assemble(ptx, target, tmp_path)
+    assert spilled > 0
