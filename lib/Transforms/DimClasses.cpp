@@ -93,7 +93,9 @@ DimClasses::DimClasses(ArrayRef<Value> roots) {
                      type.getElementType().isIntOrFloat() &&
                      type.getElementTypeBitWidth() == 4 &&
                      (ShapedType::isDynamic(extent) || extent % 2 == 0);
-        info.granule = std::lcm(info.granule, pairs ? 2 * steps : steps);
+        if (pairs)
+          info.atom = std::lcm(info.atom, 2 * steps);
+        info.granule = std::lcm(std::lcm(info.granule, steps), info.atom);
         info.extent = type.isDynamicDim(node.second)
                           ? ShapedType::kDynamic
                           : type.getDimSize(node.second) * steps;

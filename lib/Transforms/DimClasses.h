@@ -30,6 +30,9 @@ public:
     int64_t extent = 1;
     /// Parts must start and end at multiples of this.
     int64_t granule = 1;
+    /// Not even parts of a block are smaller than this: two where a byte holds
+    /// two neighbours.
+    int64_t atom = 1;
     /// The class runs along the columns of the largest tiles.
     bool isColumn = true;
     /// Two dimensions of one value belong to the class, or blocks of different

@@ -358,7 +358,8 @@ LogicalResult BlockTiler::emitNest(ArrayRef<Sink> group, int rowClass,
       return emitSink(sink, where, size);
     };
     bool tall = rowClass >= 0 && height == (*classes)[rowClass].granule &&
-                height > rows && height % rows == 0;
+                height > rows && height % rows == 0 &&
+                rows % (*classes)[rowClass].atom == 0;
     for (const Sink &sink : sinks) {
       if (tall && rowUnit(sink, rowClass) == 1)
         perRow.push_back(sink);
