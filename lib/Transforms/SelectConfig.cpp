@@ -50,8 +50,9 @@ struct Config {
 constexpr int64_t kSimdLanes = 16, kWarpLanes = 32;
 /// Elements of a CPU fragment without blocks, and the most one should hold.
 constexpr int64_t kHostFragment = 256, kHostMost = 512;
-/// Elements of a carried tile that a CPU fragment grows for.
-constexpr int64_t kHostCarried = 4096;
+/// Elements of a carried tile, in whole powers of two, that a CPU fragment
+/// grows for: as many as 128 registers hold.
+constexpr int64_t kHostCarried = 2048;
 /// Columns of a CPU tile where a row has no static length.
 constexpr int64_t kHostColumns = 4096;
 constexpr int64_t kLaneWant = 32, kLaneMost = 64;
@@ -104,10 +105,11 @@ std::pair<int64_t, int64_t> fitFragment(const Shape &s, int64_t cols,
                                         int64_t budget, int64_t mostCarried,
                                         bool wholeBlocks = true) {
   int64_t minRows = wholeBlocks ? s.rowBlock : 1, minCols = s.colBlock;
-  if (s.carriedRows * s.carriedCols <= mostCarried) {
-    int64_t tall = powerOfTwoCeil(s.carriedRows);
+  int64_t tall = powerOfTwoCeil(s.carriedRows),
+          wide = powerOfTwoCeil(s.carriedCols);
+  if (tall * wide <= mostCarried) {
     minRows = std::max(minRows, tall);
-    minCols = std::max(minCols, powerOfTwoCeil(s.carriedCols));
+    minCols = std::max(minCols, wide);
     if (tall > 1)
       cols =
           std::min(cols, powerOfTwoFloor(std::max<int64_t>(1, budget / tall)));
