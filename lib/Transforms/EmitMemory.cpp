@@ -541,7 +541,7 @@ Type pieceType(Emitter &e, Type elem, int64_t count) {
 
 FailureOr<Registers> loadLanes(Emitter &e, const TileAccess &a) {
   LaneAccess s(e, a);
-  if (!s.disjoint || s.step * s.bits < 8)
+  if (!s.disjoint || s.group * s.bits < 8)
     return failure();
   Type elem = a.mem.elem;
   bool words = s.bits < 32;
@@ -593,7 +593,7 @@ FailureOr<Registers> loadLanes(Emitter &e, const TileAccess &a) {
 
 LogicalResult storeLanes(Emitter &e, const TileAccess &a, Registers regs) {
   LaneAccess s(e, a);
-  if (!s.disjoint || s.step * s.bits < 8)
+  if (!s.disjoint || s.group * s.bits < 8)
     return failure();
   Type elem = a.mem.elem;
   OpBuilder::InsertionGuard guard(e.b);

@@ -43,6 +43,8 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
     vec = std::min(narrowest, narrowestStore) < 32 ? 2 : 1;
   else
     vec = narrowestStore <= 8 ? 16 : 128 / narrowest;
+  if (std::min(narrowest, narrowestStore) < 8)
+    leastVec = 2;
 }
 
 LaneLayout LayoutRules::anchor(ArrayRef<int64_t> shape) const {
@@ -60,7 +62,7 @@ LaneLayout LayoutRules::widest(ArrayRef<int64_t> shape, Reduced reduced) const {
   int64_t elements = 1;
   for (int64_t extent : shape)
     elements *= extent;
-  while (v > 1 && elements < v * kWarpLanes * numWarps)
+  while (v > leastVec && elements < v * kWarpLanes * numWarps)
     v /= 2;
   return blockedLayout(shape, v, kWarpLanes, numWarps, reduced);
 }
@@ -127,8 +129,8 @@ LaneLayout LayoutRules::storage(Operation *op, const LaneLayout &have) const {
   bool good = whole && (continues(1) || (bits << k) >= 128);
   if (good)
     return have;
-  int64_t v = std::max<int64_t>(1, 128 / bits);
-  while (v > 1 && type.getNumElements() < v * kWarpLanes * numWarps)
+  int64_t v = std::max<int64_t>(1, 128 / bits), least = bits < 8 ? 2 : 1;
+  while (v > least && type.getNumElements() < v * kWarpLanes * numWarps)
     v /= 2;
   return blockedLayout(type.getShape(), v, kWarpLanes, numWarps, {});
 }

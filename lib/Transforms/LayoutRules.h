@@ -48,8 +48,9 @@ private:
 
   bool simd = false;
   int64_t numWarps = 1;
-  /// Contiguous elements a lane owns.
-  int64_t vec = 1;
+  /// Contiguous elements a lane owns, and the fewest in a tile of little work:
+  /// a byte of four-bit codes.
+  int64_t vec = 1, leastVec = 1;
   /// Elements of the longest sum of the kernel (its chain width matters); 0 for
   /// none.
   int64_t sumExtent = 0;

@@ -37,6 +37,28 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
+  // Codes of four bits stay two to a lane, however little work there is.
+  // CHECK-LABEL: func.func @few_codes
+  // CHECK: quant.load {{.*}} #quant.layout<"(1,32) reg=[(0,1)] lane=[(0,2),(0,4),(0,8),(0,16),(0,0)] warp=[(0,0),(0,0)]">
+  // CHECK: quant.store {{.*}} #quant.layout<"(1,32) reg=[(0,1)] lane=[(0,2),(0,4),(0,8),(0,16),(0,0)] warp=[(0,0),(0,0)]">
+  func.func @few_codes(%x: memref<4x32xf32>, %y: memref<4x32xf4E2M1FN>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<4x32xf32> -> tensor<1x32xf32>
+    %a = math.absf %t : tensor<1x32xf32>
+    %q = quant.encode %a : tensor<1x32xf32> -> tensor<1x32xf4E2M1FN>
+    quant.store %q, %y[%c0, %c0] : tensor<1x32xf4E2M1FN>, memref<4x32xf4E2M1FN>
+    return
+  }
+  // CHECK-LABEL: func.func @few_codes_transposed
+  // CHECK: quant.store {{.*}} #quant.layout<"(16,2) reg=[(0,1)]
+  func.func @few_codes_transposed(%x: memref<2x16xf4E2M1FN>, %y: memref<16x2xf4E2M1FN>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<2x16xf4E2M1FN> -> tensor<2x16xf4E2M1FN>
+    %u = quant.transpose %t : tensor<2x16xf4E2M1FN> -> tensor<16x2xf4E2M1FN>
+    quant.store %u, %y[%c0, %c0] : tensor<16x2xf4E2M1FN>, memref<16x2xf4E2M1FN>
+    return
+  }
+
   // The warps of a sum have its highest bits: they are combined last. What the
   // lanes leave below them is in registers.
   // CHECK-LABEL: func.func @row_sum

@@ -68,6 +68,19 @@ func.func @k(%x: memref<4x1xf32>, %y: memref<4x1xf4E2M1FN>) attributes {quant.ke
 
 // -----
 
+module attributes {quant.target = "sm_90a"} {
+  func.func @k(%x: memref<4x1xf32>, %y: memref<4x1xf4E2M1FN>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<4x1xf32> -> tensor<4x1xf32>
+    %q = quant.encode %t : tensor<4x1xf32> -> tensor<4x1xf4E2M1FN>
+    // expected-error @below {{cannot be stored in layout}}
+    quant.store %q, %y[%c0, %c0] : tensor<4x1xf4E2M1FN>, memref<4x1xf4E2M1FN>
+    return
+  }
+}
+
+// -----
+
 func.func @k(%x: memref<4x1xf4E2M1FN>, %y: memref<4x1xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
   // expected-error @below {{cannot be loaded in layout}}
