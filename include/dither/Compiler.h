@@ -29,6 +29,9 @@ struct CompileOptions {
   bool keepStages = false;
   /// Verify the IR after every pass (dither-opt always does).
   bool verifyEach = false;
+  /// Report what passes choose, and why, as remarks to the context's diagnostic
+  /// handlers.
+  bool remarks = false;
   /// Where an MLIR crash reproducer is written if a pass fails; empty for none.
   std::string reproducer;
   /// Print the IR after all passes, after changes only, to this directory (a

@@ -78,7 +78,7 @@ private:
           /*printAfterOnlyOnChange=*/true, /*printAfterOnlyOnFailure=*/false,
           (options.dumpDirectory + "/" + pipelines::stageName(stage)).str());
     }
-    pipelines::buildStage(pm, stage);
+    pipelines::buildStage(pm, stage, options.remarks);
     std::string name = ("passes." + pipelines::stageName(stage)).str();
     if (llvm::Error e = timed(name.c_str(), [&]() -> llvm::Error {
           if (failed(pm.run(module)))

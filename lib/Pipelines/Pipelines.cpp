@@ -42,9 +42,11 @@ void addCleanup(OpPassManager &pm) {
 }
 
 /// Whole-tensor and tile programs to tiles that fit in registers.
-void buildTiled(OpPassManager &pm) {
+void buildTiled(OpPassManager &pm, bool remarks) {
   using namespace transforms;
-  pm.addNestedPass<func::FuncOp>(createDitherSelectConfig());
+  DitherSelectConfigOptions config;
+  config.remarks = remarks;
+  pm.addNestedPass<func::FuncOp>(createDitherSelectConfig(config));
   pm.addNestedPass<func::FuncOp>(createDitherTileToGrid());
   pm.addPass(createCanonicalizerPass());
   pm.addNestedPass<func::FuncOp>(createDitherDecomposeOps());
@@ -69,8 +71,8 @@ void buildLLVM(OpPassManager &pm) {
   pm.addPass(conversion::createConvertDitherQuantToNVVM());
   pm.addPass(conversion::createConvertDitherQuantToArith());
   pm.addPass(conversion::createDitherExpandMath());
-  // No canonicalizer: convert-dither-to-llvm folds as it goes, and LLVM sees the
-  // same IR a third faster. CSE drops what is dead before it is checked.
+  // No canonicalizer: convert-dither-to-llvm folds as it goes, and LLVM sees
+  // the same IR a third faster. CSE drops what is dead before it is checked.
   pm.addPass(createCSEPass());
   pm.addPass(target::createDitherCheckLegality());
   pm.addPass(target::createDitherCheckResources());
@@ -127,12 +129,12 @@ LogicalResult setModuleTarget(ModuleOp module, StringRef name) {
   return success();
 }
 
-void buildStage(OpPassManager &pm, Stage stage) {
+void buildStage(OpPassManager &pm, Stage stage, bool remarks) {
   switch (stage) {
   case Stage::Quant:
     return;
   case Stage::Tiled:
-    return buildTiled(pm);
+    return buildTiled(pm, remarks);
   case Stage::Distributed:
     return buildDistributed(pm);
   case Stage::LLVM:

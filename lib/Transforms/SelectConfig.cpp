@@ -177,7 +177,8 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
   }
   int64_t budget = n * kWarpLanes * kLaneWant;
   std::tie(c.rows, c.cols) =
-      fitFragment(s, budget, budget, n * kWarpLanes * kLaneMost);
+      fitFragment(s, std::max(s.colBlock, budget / s.rowBlock), budget,
+                  n * kWarpLanes * kLaneMost);
   return c;
 }
 

@@ -50,9 +50,14 @@ class Lowered:
         written = _dither.written_arguments(module)
         dump = knobs.get("dump_dir")
         try:
-            artifact = _dither.compile(
+            start, text = knobs.override(self.name)
+            remarks = knobs.get("remarks")
+            artifact, reported = _dither.compile(
                 module,
                 self.target,
+                start=start,
+                text=text,
+                remarks=bool(remarks),
                 keep_stages=keep_stages or bool(dump),
                 verify=knobs.get("verify"),
                 reproducer=knobs.get("reproducer"),
@@ -70,6 +75,11 @@ class Lowered:
             dict(artifact.stages),
             timings,
         )
+        ptx = knobs.override_code(self.name)
+        if ptx and not self.target.startswith("host"):
+            compiled.replace_code(ptx)
+        if remarks:
+            knobs.report(remarks, self.name, self.target, reported)
         if dump:
             knobs.dump(dump, self.name, compiled.stages)
         if knobs.get("timing"):
@@ -108,6 +118,16 @@ class Compiled:
         if self.image.target.startswith("host"):
             raise ValueError(f"the target is {self.image.target}, expected a GPU for PTX")
         return self.image.code.decode()
+
+    def replace_code(self, ptx: str) -> None:
+        """Launches other PTX than was compiled, with the same parameters."""
+        from . import _dither
+
+        old = self.image
+        self.image = _dither.KernelImage(
+            old.name, old.target, ptx.encode(), old.num_threads, old.shared_bytes, old.params
+        )
+        self.stages["ptx"] = ptx
 
     def to_entry(self) -> dict[str, Any]:
         """What a cache keeps: JSON values, and the code as bytes."""

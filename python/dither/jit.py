@@ -140,7 +140,7 @@ class Kernel:
             "arguments": repr(list(bound.types.items())),
             "constexprs": repr([(name, type(v).__name__, v) for name, v in bound.constexprs.items()]),
         }
-        looking = any(knobs.get(name) for name in ("dump_dir", "override_dir", "reproducer", "timing"))
+        looking = any(knobs.get(name) for name in ("dump_dir", "override_dir", "reproducer", "timing", "remarks"))
         stored = None if looking else cache.load(fields)
         if stored is not None:
             self.stats.disk_hits += 1

@@ -8,8 +8,10 @@ There is one table (`python -m dither doctor` prints it); what is not in it is a
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
+import sys
 from typing import Any
 
 from .errors import suggest
@@ -76,3 +78,34 @@ def dump(directory: str, kernel: str, stages: dict[str, str]) -> None:
     for stage, text in stages.items():
         if stage in wanted:
             (place / f"{stage}.{_SUFFIX.get(stage, 's')}").write_text(text)
+
+
+def override(kernel: str) -> tuple[str, str]:
+    """The latest stage whose text DITHER_OVERRIDE_DIR replaces, and the text: ("quant", "") where it replaces none."""
+    directory = get("override_dir")
+    for stage in ("llvm", "distributed", "tiled", "quant"):
+        path = pathlib.Path(directory) / kernel / f"{stage}.mlir"
+        if directory and path.is_file():
+            return stage, path.read_text()
+    return "quant", ""
+
+
+def override_code(kernel: str) -> str:
+    """The PTX that DITHER_OVERRIDE_DIR puts in the place of what is compiled; empty for none."""
+    directory = get("override_dir")
+    path = pathlib.Path(directory) / kernel / "ptx.ptx"
+    return path.read_text() if directory and path.is_file() else ""
+
+
+def report(file: str, kernel: str, target: str, remarks: list[Any]) -> None:
+    """Appends what passes chose to a YAML file, a document each; "-" is stderr."""
+    text = "".join(
+        f"--- !Remark\nkernel: {kernel}\ntarget: {target}\n"
+        f"where: {{file: {json.dumps(r.file)}, line: {r.line}, column: {r.col}}}\nmessage: {json.dumps(r.message)}\n"
+        for r in remarks
+    )
+    if file == "-":
+        sys.stderr.write(text)
+        return
+    with open(file, "a") as out:
+        out.write(text)

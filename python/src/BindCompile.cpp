@@ -5,8 +5,10 @@
 
 #include "dither/Compiler.h"
 #include "dither/Dialect/Quant/QuantOps.h"
+#include "dither/Pipelines/Pipelines.h"
 #include "dither/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <pybind11/stl.h>
@@ -78,35 +80,53 @@ std::vector<unsigned> writtenArguments(const State &state) {
   return out;
 }
 
-Artifact compile(const State &state, const std::string &target, bool keepStages,
+/// An artifact, and what the passes reported.
+using Compiled = std::pair<Artifact, std::vector<DiagnosticCapture::Remark>>;
+
+Compiled compile(const State &state, const std::string &target, bool keepStages,
                  bool verify, const std::string &reproducer,
-                 const std::string &dumpDirectory) {
+                 const std::string &dumpDirectory, bool remarks,
+                 const std::string &startName, const std::string &text) {
   if (!state->module)
     throw IRError("module was moved into the compiler");
+  std::optional<pipelines::Stage> start = pipelines::parseStage(startName);
+  if (!start)
+    throw IRError("found stage '" + startName +
+                  "', expected quant, tiled, distributed or llvm");
   CompileOptions options;
   options.target = target;
   options.keepStages = keepStages;
   options.verifyEach = verify;
   options.reproducer = reproducer;
   options.dumpDirectory = dumpDirectory;
+  options.remarks = remarks;
   state->invalidateHandles();
   std::optional<IRError> failure;
-  Artifact artifact;
+  Compiled compiled;
   {
     py::gil_scoped_release release;
     prepareContext(state->context);
     DiagnosticCapture capture(state->context);
-    llvm::Expected<Artifact> result = compileModule(*state->module, options);
-    if (result)
-      artifact = std::move(*result);
-    else
-      failure = capture.error(llvm::toString(result.takeError()));
+    if (!text.empty()) {
+      ParserConfig config(&state->context, /*verifyAfterParse=*/true);
+      state->module = parseSourceString<ModuleOp>(text, config, startName);
+      if (!state->module)
+        failure = capture.error("cannot read the text of stage " + startName);
+    }
+    if (state->module) {
+      llvm::Expected<Artifact> result =
+          pipelines::compileFrom(*state->module, *start, options);
+      if (result)
+        compiled = {std::move(*result), capture.remarks()};
+      else
+        failure = capture.error(llvm::toString(result.takeError()));
+    }
     // What is left is in the LLVM dialect, and of no use to anyone.
     state->module = nullptr;
   }
   if (failure)
     throw *failure;
-  return artifact;
+  return compiled;
 }
 
 } // namespace
@@ -135,8 +155,17 @@ void bindCompile(py::module_ &m) {
   m.def("compile", &compile, py::arg("module"), py::arg("target"),
         py::arg("keep_stages") = false, py::arg("verify") = false,
         py::arg("reproducer") = "", py::arg("dump_directory") = "",
-        "Compiles a module, which is used up. Raises IRError at the position "
-        "of the failure.");
+        py::arg("remarks") = false, py::arg("start") = "quant",
+        py::arg("text") = "",
+        "Compiles a module, which is used up, or the text of the stage `start` "
+        "in its place: (artifact, remarks). Raises IRError at the position of "
+        "the failure.");
+  py::class_<DiagnosticCapture::Remark>(m, "Remark",
+                                        "What a pass chose, and where.")
+      .def_readonly("message", &DiagnosticCapture::Remark::message)
+      .def_readonly("file", &DiagnosticCapture::Remark::file)
+      .def_readonly("line", &DiagnosticCapture::Remark::line)
+      .def_readonly("col", &DiagnosticCapture::Remark::col);
   m.def("written_arguments", &writtenArguments, py::arg("module"),
         "Positions of the kernel arguments that are stored to.");
   m.def(

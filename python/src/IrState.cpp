@@ -55,6 +55,15 @@ static void setPosition(IRError &error, Location loc) {
 
 DiagnosticCapture::DiagnosticCapture(MLIRContext &context)
     : handler(&context, [this](Diagnostic &diagnostic) {
+        if (diagnostic.getSeverity() == DiagnosticSeverity::Remark) {
+          Remark remark{diagnostic.str(), "", 0, 0};
+          if (FileLineColLoc at = findPosition(diagnostic.getLocation())) {
+            remark.file = at.getFilename().str();
+            remark.line = at.getLine();
+            remark.col = at.getColumn();
+          }
+          reported.push_back(std::move(remark));
+        }
         if (diagnostic.getSeverity() != DiagnosticSeverity::Error || failed)
           return success();
         failed = true;

@@ -56,12 +56,19 @@ public:
   explicit DiagnosticCapture(mlir::MLIRContext &context);
 
   bool hasError() const { return failed; }
+  struct Remark {
+    std::string message, file;
+    int line, col;
+  };
+  /// What passes reported about their choices, in order.
+  const std::vector<Remark> &remarks() const { return reported; }
   /// The first error with its notes; `fallback` where MLIR gave no message.
   IRError error(const std::string &fallback) const;
 
 private:
   IRError first{""};
   bool failed = false;
+  std::vector<Remark> reported;
   mlir::ScopedDiagnosticHandler handler;
 };
 

@@ -133,6 +133,18 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
+  // Tall blocks: fewer columns, so that a lane still holds 32 elements.
+  // CHECK-LABEL: func.func @gpu_tall(
+  // CHECK-SAME: fragment = array<i64: 32, 256>, num_warps = 8 : i64
+  // expected-remark @below {{(blocks of 32x1)}}
+  func.func @gpu_tall(%x: memref<64x4096xf32>, %s: memref<2x4096xf8E8M0FNU>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<64x4096xf32> -> tensor<32x4096xf32>
+    %a = quant.block_scale %t axis 0 format <mxfp8_e4m3> : tensor<32x4096xf32> -> tensor<1x4096xf8E8M0FNU>
+    quant.store %a, %s[%c0, %c0] : tensor<1x4096xf8E8M0FNU>, memref<2x4096xf8E8M0FNU>
+    return
+  }
+
   // Rows that nothing reduces are cut into tiles of 1024 columns.
   // CHECK-LABEL: func.func @gpu_rowwise(
   // CHECK-SAME: num_warps = 4 : i64, tile = array<i64: 4, 1024>

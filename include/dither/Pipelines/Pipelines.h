@@ -29,8 +29,9 @@ enum class Stage { Quant, Tiled, Distributed, LLVM };
 llvm::StringRef stageName(Stage stage);
 std::optional<Stage> parseStage(llvm::StringRef name);
 
-/// The passes from the stage before `stage` to it; none for Quant.
-void buildStage(mlir::OpPassManager &pm, Stage stage);
+/// The passes from the stage before `stage` to it; none for Quant. With
+/// `remarks` they report what they choose.
+void buildStage(mlir::OpPassManager &pm, Stage stage, bool remarks = false);
 
 /// Sets `quant.target` and `quant.features` of `module` to what `name` means
 /// here

@@ -57,7 +57,7 @@ def stages(path: pathlib.Path, target: str | None, wanted: str | None) -> None:
     target = resolve(target)
     try:
         module = _dither.Module.parse(text, str(path))
-        artifact = _dither.compile(module, target, keep_stages=True, verify=True)
+        artifact, _ = _dither.compile(module, target, keep_stages=True, verify=True)
     except _dither.IRError as error:
         where = f"{error.file}:{error.line}:{error.col}: " if error.file else f"{path}: "
         raise Failure(f"{where}{error.message}") from None

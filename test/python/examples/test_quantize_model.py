@@ -22,6 +22,7 @@ pytestmark = [
     pytest.mark.xdist_group("quantize_model"),
 ]
 
+
 def run(cache, *arguments, **variables):
     env = {k: v for k, v in os.environ.items() if not k.startswith("DITHER_")}
     env |= {"DITHER_CACHE_DIR": str(cache), "MPLCONFIGDIR": str(cache), **variables}
