@@ -33,6 +33,8 @@ bool Decoder::decodeMov() {
     return false;
   }
   uint32_t a, d;
+  if (sizeOf(type) < 2)
+    return fail("is not for ." + typeName(type));
   if (read(1, type, a) || write(0, type, d))
     return true;
   return lanes(Op::Mov, type, d, {a});
