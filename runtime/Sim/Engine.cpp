@@ -253,6 +253,7 @@ template <bool CHECK> bool Engine::runWarp(Warp &warp) {
     StackEntry &top = warp.stack.back();
     uint32_t pc = top.pc;
     const Step &step = code[pc];
+    ++steps;
     uint32_t guard = predicate(warp, step.guard);
     uint32_t active = top.mask & (step.guardNegated ? ~guard : guard);
     if (active) {
@@ -317,7 +318,6 @@ template <bool CHECK> bool Engine::runWarp(Warp &warp) {
     if (warp.state == Warp::Waiting)
       return true;
   }
-  steps += kQuantum;
   if (steps > launch.options.maxSteps)
     return fault(stepAt(warp.stack.back().pc),
                  "the block does not end: it took more than " +
@@ -356,7 +356,7 @@ bool Engine::runOther(Warp &warp, const Step &step, uint32_t active) {
     return true;
   case Form::Clock: {
     // Steps of the block so far stand for cycles.
-    uint64_t now = steps + counted[0].warps;
+    uint64_t now = steps;
     bool high = Special(step.imm) == Special::ClockHi ||
                 Special(step.imm) == Special::GlobaltimerHi;
     for (uint32_t i = 0; i < 32; ++i)
