@@ -101,7 +101,7 @@ bool Decoder::layOutVariables() {
     return true;
   }
   program.sharedBytes = uint32_t(shared);
-  program.localBytes = uint32_t(alignTo(local, 16));
+  program.localBytes = uint32_t(local);
   return false;
 }
 

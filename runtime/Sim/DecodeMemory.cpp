@@ -95,7 +95,8 @@ bool Decoder::vectorElements(const Operand &operand, MemoryInfo &info,
   bool isVector = operand.kind == Operand::Vector;
   size_t count = isVector ? operand.elements.size() : 1;
   if (count != info.count)
-    return fail(Twine(count) + " elements, expected " + Twine(info.count));
+    return fail(Twine(count) + " elements, expected " +
+                Twine(unsigned(info.count)));
   for (size_t i = 0; i < count; ++i) {
     const Operand &element = isVector ? operand.elements[i] : operand;
     if (isLoad && element.kind == Operand::Sink) {

@@ -210,9 +210,13 @@ bool Decoder::decode(const Instruction &given) {
   if ((this->*handler)())
     return true;
 
+  // Each of the steps reads the guard.
+  if (given.guard >= 0 && program.steps.size() - first > 1 &&
+      is_contained(uses.writes, uint32_t(given.guard)))
+    return fail("writing the guard is not simulated");
   program.sources.push_back({given.line, given.opcode.str(), opClass});
   if (given.guard >= 0)
-    uses.reads.push_back(uint32_t(given.guard));
+    uses.guard = given.guard;
   for (size_t i = first; i < program.steps.size(); ++i) {
     Step &step = program.steps[i];
     step.source = sourceIndex;

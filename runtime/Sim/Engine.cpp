@@ -235,6 +235,15 @@ void Engine::compare(Warp &warp, const Step &step, uint32_t active) {
     setPredicate(warp, info.other, active, opposite);
 }
 
+bool Engine::checkGuard(Warp &warp, uint32_t pc, uint32_t mask) {
+  int32_t reg = launch.program.uses[pc].guard;
+  uint32_t missing = reg < 0 ? 0 : mask & ~warp.written[uint32_t(reg)];
+  return !missing ||
+         fault(warp, stepAt(pc), unsigned(llvm::countr_zero(missing)),
+               "reads register " + launch.program.registerNames[uint32_t(reg)] +
+                   ", which was not written");
+}
+
 bool Engine::checkRegisters(Warp &warp, uint32_t pc, uint32_t active) {
   const Uses &uses = launch.program.uses[pc];
   for (uint32_t reg : uses.reads)
@@ -254,6 +263,8 @@ template <bool CHECK> bool Engine::runWarp(Warp &warp) {
     uint32_t pc = top.pc;
     const Step &step = code[pc];
     ++steps;
+    if (CHECK && !checkGuard(warp, pc, top.mask))
+      return false;
     uint32_t guard = predicate(warp, step.guard);
     uint32_t active = top.mask & (step.guardNegated ? ~guard : guard);
     if (active) {

@@ -88,6 +88,7 @@ private:
   static bool settle(Warp &warp);
   void runMasked(Warp &warp, const Step &step, uint32_t active);
   void compare(Warp &warp, const Step &step, uint32_t active);
+  bool checkGuard(Warp &warp, uint32_t pc, uint32_t mask);
   bool checkRegisters(Warp &warp, uint32_t pc, uint32_t active);
 
   // Memory (EngineMemory.cpp, EngineAtomic.cpp).

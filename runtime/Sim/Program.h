@@ -191,6 +191,7 @@ struct Source {
 /// written: indices of Program::registerNames.
 struct Uses {
   std::vector<uint32_t> reads, writes;
+  int32_t guard = -1;
 };
 
 struct SpecialSlot {
@@ -212,7 +213,6 @@ struct Program {
   /// that of a frame, a multiple of 64.
   std::vector<char> frame;
   std::vector<SpecialSlot> specials;
-  /// Constants that are addresses of variables in memory: added at load.
   struct ParamSlot {
     uint32_t offset, size;
   };
