@@ -71,10 +71,10 @@ class Array:
         """The type that a kernel is specialized to: trailing extents, alignment, whether rows are dense."""
         dtype = self.dtype
         if dtype is None:
-            raise TypeError(
-                f"argument '{name}' has data type {self.storage}, expected one of dither's; "
-                "dither.view(x, dtype) gives codes in uint8 their meaning"
-            )
+            found = f"argument '{name}' has data type {self.storage}"
+            if self.storage in ("uint8", "int8"):
+                raise TypeError(f"{found}, expected a type of codes: dither.view(x, dtype) gives bytes their meaning")
+            raise TypeError(f"{found}, expected float32, bfloat16, float16, int32, int64 or a type of codes")
         rank = len(self.shape)
         if rank > 3:
             raise ValueError(f"argument '{name}' has rank {rank}, expected at most 3")

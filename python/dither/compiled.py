@@ -48,6 +48,7 @@ class Lowered:
         module = self._module or self._make()
         self._module = None
         written = _dither.written_arguments(module)
+        swizzled = _dither.written_arguments(module, swizzled_only=True)
         dump = knobs.get("dump_dir")
         try:
             start, text = knobs.override(self.name)
@@ -72,6 +73,7 @@ class Lowered:
             artifact.kernels[0],
             tuple(self.types.items()),
             frozenset(names[i] for i in written),
+            frozenset(names[i] for i in swizzled),
             dict(artifact.stages),
             timings,
         )
@@ -96,6 +98,7 @@ class Compiled:
         image: the code and how to launch it.
         types: name and type of each argument that exists at run time, in order.
         written: names of the tensors that the kernel writes.
+        swizzled: those that it writes in the 128x4 order.
         stages: text by stage (quant, tiled, distributed, llvm, llvmir, and ptx or asm), where it was kept.
         timings: milliseconds by step.
     """
@@ -103,6 +106,7 @@ class Compiled:
     image: Any
     types: tuple[tuple[str, TensorType | ScalarType], ...]
     written: frozenset[str]
+    swizzled: frozenset[str]
     stages: dict[str, str]
     timings: dict[str, float]
     _loaded: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False)
@@ -139,6 +143,7 @@ class Compiled:
             "params": list(self.image.params),
             "types": [(name, _pack(kind)) for name, kind in self.types],
             "written": sorted(self.written),
+            "swizzled": sorted(self.swizzled),
             "code": self.image.code,
         }
 
@@ -156,13 +161,22 @@ class Compiled:
             entry["params"],
         )
         types = tuple((name, _unpack(kind)) for name, kind in entry["types"])
-        return Compiled(image, types, frozenset(entry["written"]), {}, {})
+        return Compiled(image, types, frozenset(entry["written"]), frozenset(entry["swizzled"]), {}, {})
 
     def launch(self, device: Device, grid: tuple[int, int, int], arguments: Mapping[str, Any], stream: int = 0) -> None:
         """Runs on `device` with arguments of the types compiled for; host tensors are copied to a GPU and back."""
         for name in self.written:
             if arguments[name].readonly:
                 raise ValueError(f"argument '{name}' is read-only, expected memory that '{self.image.name}' can write")
+        for name in self.swizzled:
+            array = arguments[name]
+            # The order runs through whole 128x4 tiles, one after the other, wherever the tensor ends.
+            if array.shape[0] % 128:
+                found = f"argument '{name}' has shape {array.shape}"
+                raise ValueError(f"{found}, expected rows in multiples of 128, the padding of the 128x4 order")
+            if array.strides != (array.shape[1], 1):
+                found = f"argument '{name}' has strides {array.strides}"
+                raise ValueError(f"{found}, expected a dense tensor for the 128x4 order")
         if 0 in grid:
             return
         kernel = self._loaded.get(device.name)

@@ -57,7 +57,7 @@ class Kernel:
             raise TypeError(f"found {type(fn).__name__}, expected a function to compile")
         functools.update_wrapper(self, fn)
         self.fn = fn
-        self.num_warps = num_warps
+        self.num_warps = _warps(num_warps)
         self.stats = Stats()
         self._signature = inspect.signature(fn)
         self._marked = {name for name, p in self._signature.parameters.items() if _is_constexpr(p.annotation)}
@@ -86,7 +86,7 @@ class Kernel:
         `target` is a name of `dither.targets()`; None is this machine's CPU.
         """
         bound = self._bind(args, kwargs)
-        return self._lower(bound, _target(target), num_warps or self.num_warps)
+        return self._lower(bound, _target(target), _warps(num_warps) or self.num_warps)
 
     def compile(self, *args: Any, target: str | None = None, num_warps: int | None = None, **kwargs: Any) -> Compiled:
         """As `lower`, down to PTX or machine code, with the text of every stage."""
@@ -107,7 +107,7 @@ class Kernel:
         """Runs the kernel; see the class. Compiles it where no code fits yet."""
         bound = self._bind(args, kwargs)
         where = _device_of(bound.arguments, device)
-        compiled = self._specialize(bound, where.target, num_warps or self.num_warps)
+        compiled = self._specialize(bound, where.target, _warps(num_warps) or self.num_warps)
         if callable(grid):
             grid = grid({**bound.constexprs, **bound.arguments})
         compiled.launch(where, _extents(grid), bound.arguments, stream or 0)
@@ -193,6 +193,13 @@ def jit(fn: Callable[..., Any] | None = None, *, num_warps: int | None = None) -
     if fn is None:
         return functools.partial(jit, num_warps=num_warps)
     return Kernel(fn, num_warps)
+
+
+def _warps(count: Any) -> int | None:
+    """A number of warps, checked; None where the compiler chooses."""
+    if count is not None and (isinstance(count, bool) or count not in (1, 2, 4, 8, 16, 32)):
+        raise ValueError(f"num_warps is {count!r}, expected 1, 2, 4, 8, 16 or 32")
+    return count
 
 
 def _is_constexpr(annotation: Any) -> bool:

@@ -62,15 +62,19 @@ KernelImage makeImage(const std::string &name, const std::string &target,
   return image;
 }
 
-/// Arguments that the kernel writes to, in order of position.
-std::vector<unsigned> writtenArguments(const State &state) {
+/// Arguments that the kernel writes to, in order of position; `swizzledOnly`
+/// keeps those that are written in the 128x4 order.
+std::vector<unsigned> writtenArguments(const State &state, bool swizzledOnly) {
   llvm::SmallSetVector<unsigned, 8> written;
   if (state->module)
     state->module->walk([&](Operation *op) {
       Value memref;
-      if (auto store = dyn_cast<quant::StoreOp>(op))
+      auto store = dyn_cast<quant::StoreOp>(op);
+      if (store && (!swizzledOnly || store.getScaleLayout() ==
+                                         quant::ScaleLayout::swizzle_128x4))
         memref = store.getMemref();
-      else if (auto atomic = dyn_cast<quant::AtomicMaxOp>(op))
+      else if (auto atomic = dyn_cast<quant::AtomicMaxOp>(op);
+               atomic && !swizzledOnly)
         memref = atomic.getMemref();
       if (auto arg = dyn_cast_if_present<BlockArgument>(memref))
         written.insert(arg.getArgNumber());
@@ -167,7 +171,9 @@ void bindCompile(py::module_ &m) {
       .def_readonly("line", &DiagnosticCapture::Remark::line)
       .def_readonly("col", &DiagnosticCapture::Remark::col);
   m.def("written_arguments", &writtenArguments, py::arg("module"),
-        "Positions of the kernel arguments that are stored to.");
+        py::arg("swizzled_only") = false,
+        "Positions of the kernel arguments that are stored to; those that are "
+        "stored to in the 128x4 order.");
   m.def(
       "target_names",
       [] {

@@ -11,7 +11,7 @@ from ..language import ScaleLayout
 from ..types import DType
 from . import kernels
 from .allocate import empty_like
-from .outputs import codes
+from .outputs import check_arrays, codes
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_shape
 from .tiles import elementwise_tile
 
@@ -33,6 +33,9 @@ def dequantize(
     dtype = x.dtype if dtype is None else dtype
     if dtype not in (types.float32, types.bfloat16, types.float16):
         raise TypeError(f"dtype is {dtype!r}, expected float32, bfloat16 or float16")
+    check_arrays(x, "x")
+    if x.format.tensor_scale and x.amax is None:
+        raise ValueError(f"argument 'x' has no amax, expected a float32 array: {x.format.name} has a tensor scale")
     array = describe(x.data)
     assert array is not None
     where = get_device(device if device is not None else array.device)

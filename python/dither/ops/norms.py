@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from typing import Any, NamedTuple
 
 from ..arrays import describe
@@ -67,12 +69,19 @@ def rms_norm(
     if weights is None:
         raise TypeError(f"argument 'gamma' is {type(gamma).__name__}, expected an array")
     if weights.dtype is None or not weights.dtype.is_float:
-        raise TypeError(f"argument 'gamma' has data type {weights.dtype or weights.storage}, expected a float type")
+        kind = weights.dtype or weights.storage
+        raise TypeError(f"argument 'gamma' has data type {kind}, expected float32, bfloat16 or float16")
     if weights.shape != (n,):
         raise ValueError(f"argument 'gamma' has shape {weights.shape}, expected ({n},)")
     if n == 0 and m:
         raise ValueError("argument 'x' has rows of no elements, expected at least one")
+    if isinstance(eps, bool) or not isinstance(eps, numbers.Real) or not 0 <= eps < math.inf:
+        raise ValueError(f"argument 'eps' is {eps!r}, expected a finite number that is not negative")
     fmt = None if format is None else get_format(format)
+    if fmt is None:
+        for name, value in (("amax", amax), ("out", out)):
+            if value is not None:
+                raise ValueError(f"argument '{name}' was given without a format, expected one, or none of the two")
     where = get_device(device if device is not None else array.device)
     dtype = array.dtype
     assert dtype is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ..arrays import Array, view
+from ..arrays import Array, describe, view
 from ..formats import Format
 from ..language import ScaleLayout
 from ..types import DType
@@ -86,6 +86,29 @@ def codes(part: ScaledTensor1x, shape: tuple[int, int]) -> Any:
     return view(part.data, part.format.element, shape)
 
 
+def check_arrays(part: ScaledTensor1x, name: str) -> None:
+    """Checks that the arrays of argument `name` hold what its fields say: kernels take their word for it."""
+    rows, cols = data_shape(part.shape, part.format, part.is_colwise)
+    pairs = part.format.element.bits == 4
+    scale = scale_shape(part.shape, part.format, part.is_colwise, part.scale_layout)
+    for what, value, dtype, shape in (
+        ("data", part.data, part.format.element, (rows, (cols + 1) // 2 if pairs else cols)),
+        ("scale_inv", part.scale_inv, part.format.scale, scale),
+    ):
+        array = describe(value)
+        if array is None:
+            raise TypeError(f"argument '{name}' has {what} of type {type(value).__name__}, expected an array")
+        if array.dtype is not dtype and array.storage != "uint8":
+            kind = array.dtype or array.storage
+            raise TypeError(f"argument '{name}' has {what} of data type {kind}, expected {dtype} or uint8")
+        found = (array.shape[0], array.shape[1] // 2) if array.dtype is dtype and dtype.bits == 4 else array.shape
+        if found != shape:
+            raise ValueError(f"argument '{name}' has {what} of shape {found}, expected {shape}")
+        swizzled = what == "scale_inv" and part.scale_layout is not ScaleLayout.linear
+        if swizzled and 0 not in shape and array.strides != (shape[1], 1):
+            raise ValueError(f"argument '{name}' has {what} with strides {array.strides}, expected {(shape[1], 1)}")
+
+
 def _reuse(p: Plan, out: Any, shape: tuple[int, int], amax: Any) -> ScaledTensor1x | ScaledTensor2x:
     want = ScaledTensor2x if p.rowwise and p.colwise else ScaledTensor1x
     if not isinstance(out, want):
@@ -94,6 +117,13 @@ def _reuse(p: Plan, out: Any, shape: tuple[int, int], amax: Any) -> ScaledTensor
     for part, colwise in zip(parts, [False, True] if len(parts) == 2 else [p.colwise], strict=True):
         found = (part.shape, part.format, part.is_colwise, part.scale_layout)
         if found != (shape, p.fmt, colwise, p.layout):
-            raise ValueError(f"argument 'out' is a {part!r}, which does not match the call: shape {shape}, {p.fmt!r}")
+            way = "colwise" if colwise else "rowwise"
+            expected = f"{p.fmt!r}, {way}, shape {shape}, {p.layout.name} scales"
+            raise ValueError(f"argument 'out' is a {part!r}, expected {expected}")
+        check_arrays(part, "out")
+        for what, value in (("data", part.data), ("scale_inv", part.scale_inv)):
+            array = describe(value)
+            if array is not None and array.readonly:
+                raise ValueError(f"argument 'out' has read-only {what}, expected memory that can be written")
     filled = [dataclasses.replace(part, amax=amax) for part in parts]
     return ScaledTensor2x(filled[0], filled[1]) if len(filled) == 2 else filled[0]
