@@ -37,7 +37,7 @@ constexpr int64_t kDynamicExtent = int64_t(1) << 30;
 struct Shape {
   int64_t rows = 1, cols = 1, rowBlock = 1, colBlock = 1;
   /// Extents of tiles that loops and branches carry, which must not be split.
-  int64_t carriedRows = 1, carriedCols = 1;
+  SmallVector<std::pair<int64_t, int64_t>> carried;
   bool reducesCols = false;
   /// Elements change place between rows and columns, not only scales.
   bool transposesRows = false;
@@ -74,14 +74,18 @@ Shape shapeOf(func::FuncOp func) {
   });
   llvm::append_range(roots, carried);
   DimClasses classes(roots);
-  for (Value v : carried)
+  for (Value v : carried) {
+    auto &[rows, cols] = shape.carried.emplace_back(1, 1);
     for (auto [d, extent] :
          llvm::enumerate(cast<RankedTensorType>(v.getType()).getShape())) {
       DimClasses::Member m = classes.member(v, d);
-      int64_t &most =
-          classes[m.cls].isColumn ? shape.carriedCols : shape.carriedRows;
-      most = std::max(most, extent * m.unit);
+      int64_t &most = classes[m.cls].isColumn ? cols : rows;
+      most = std::max(most, powerOfTwoCeil(extent * m.unit));
     }
+  }
+  llvm::sort(shape.carried, [](auto a, auto b) {
+    return a.first * a.second < b.first * b.second;
+  });
   func.walk([&](quant::TransposeOp op) {
     DimClasses::Member m = classes.member(op.getSource(), 0);
     shape.transposesRows |= m.cls >= 0 && m.unit < classes[m.cls].granule;
@@ -99,21 +103,22 @@ Shape shapeOf(func::FuncOp func) {
 }
 
 /// Rows and columns of a fragment of about `budget` elements in whole blocks,
-/// no larger than the tile and no smaller than a carried tile of up to
-/// `mostCarried` elements.
+/// no larger than the tile and no smaller than the carried tiles that take up
+/// to `mostCarried` elements, the small ones first.
 std::pair<int64_t, int64_t> fitFragment(const Shape &s, int64_t cols,
                                         int64_t budget, int64_t mostCarried,
                                         bool wholeBlocks = true) {
   int64_t minRows = wholeBlocks ? s.rowBlock : 1, minCols = s.colBlock;
-  int64_t tall = powerOfTwoCeil(s.carriedRows),
-          wide = powerOfTwoCeil(s.carriedCols);
-  if (tall * wide <= mostCarried) {
-    minRows = std::max(minRows, tall);
-    minCols = std::max(minCols, wide);
-    if (tall > 1)
-      cols =
-          std::min(cols, powerOfTwoFloor(std::max<int64_t>(1, budget / tall)));
-  }
+  int64_t tall = 1, wide = 1;
+  for (auto [rows, cols] : s.carried)
+    if (std::max(tall, rows) * std::max(wide, cols) <= mostCarried) {
+      tall = std::max(tall, rows);
+      wide = std::max(wide, cols);
+    }
+  minRows = std::max(minRows, tall);
+  minCols = std::max(minCols, wide);
+  if (tall > 1)
+    cols = std::min(cols, powerOfTwoFloor(std::max<int64_t>(1, budget / tall)));
   cols = std::max(minCols, std::min(cols, powerOfTwoCeil(s.cols)));
   int64_t rows = powerOfTwoFloor(std::max<int64_t>(1, budget / cols));
   rows = std::max(minRows, std::min(rows, powerOfTwoCeil(s.rows)));

@@ -244,6 +244,27 @@ func.func @carried_tile(%x: memref<64x512xf32>, %y: memref<64x512xf32>, %c: i1) 
   return
 }
 
+// Of two, the one that can be held.
+// CHECK-LABEL: func.func @carried_two(
+// CHECK-SAME: fragment = array<i64: 8, 32>
+// expected-remark @below {{fragments of 8x32}}
+func.func @carried_two(%x: memref<64x512xf32>, %y: memref<64x512xf32>, %c: i1) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<64x512xf32> -> tensor<8x512xf32>
+  %m = quant.reduce max %t axis 1 : tensor<8x512xf32> -> tensor<8x1xf32>
+  %s, %n = scf.if %c -> (tensor<8x512xf32>, tensor<8x1xf32>) {
+    scf.yield %t, %m : tensor<8x512xf32>, tensor<8x1xf32>
+  } else {
+    %zero = arith.constant dense<0.0> : tensor<8x512xf32>
+    %one = arith.constant dense<1.0> : tensor<8x1xf32>
+    scf.yield %zero, %one : tensor<8x512xf32>, tensor<8x1xf32>
+  }
+  %b = quant.broadcast %n : tensor<8x1xf32> -> tensor<8x512xf32>
+  %u = arith.addf %s, %b : tensor<8x512xf32>
+  quant.store %u, %y[%c0, %c0] : tensor<8x512xf32>, memref<64x512xf32>
+  return
+}
+
 // More than a fragment should hold: it stays as it is, and the tile is an
 // error of dither-tile-to-fragments.
 // CHECK-LABEL: func.func @carried_large(
