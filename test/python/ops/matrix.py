@@ -3,6 +3,7 @@
 Each cell is one test (test_support_matrix.py), which fails where the committed page says anything else.
 """
 
+import dataclasses
 import itertools
 from pathlib import Path
 
@@ -10,9 +11,7 @@ from ops.check import FORMATS, LAYOUTS, SCALE_LAYOUTS
 from ops.data import DTYPES
 
 PATH = Path(__file__).resolve().parents[3] / "docs" / "support-matrix.md"
-PRODUCERS = ("none", "rms_norm")
-#: (producer, format, layout, scale layout, input type)
-CELLS = list(itertools.product(PRODUCERS, FORMATS, LAYOUTS, SCALE_LAYOUTS, DTYPES))
+TARGETS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a")
 
 HEAD = """# Support matrix
 
@@ -23,19 +22,44 @@ the values that `dequantize` gives, on inputs with ties, signed zeros, subnormal
 Anything else is the error.
 
 Layouts: blocks along rows, along columns, or both from one read. Scales: `linear`, or `128x4` as tensor cores take
-them. The columns are the types of the input.
+them. Columns: on the CPU the type of the input; on GPUs the target, whose PTX runs in the simulator
+(`device="sim:TARGET"`) on bfloat16.
 """
-TITLES = {"none": "quantize", "rms_norm": "rms_norm, fused with quantize"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """One table of the page; a cell is (producer, format, layout, scale layout, column)."""
+
+    title: str
+    producer: str
+    layouts: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    def rows(self):
+        return itertools.product(FORMATS, self.layouts, SCALE_LAYOUTS)
+
+    def cells(self):
+        return [(self.producer, *row, column) for row in self.rows() for column in self.columns]
+
+
+TABLES = (
+    Table("quantize", "none", LAYOUTS, tuple(DTYPES)),
+    Table("rms_norm, fused with quantize", "rms_norm", LAYOUTS, tuple(DTYPES)),
+    Table("quantize on GPUs", "none", ("both",), TARGETS),
+    Table("rms_norm, fused with quantize, on GPUs", "rms_norm", ("both",), TARGETS),
+)
+CELLS = [cell for table in TABLES for cell in table.cells()]
 
 
 def render(cells):
     """The page for a dictionary from cells to what was found."""
     lines = [HEAD]
-    for producer in PRODUCERS:
-        lines += [f"## {TITLES[producer]}", "", f"| format | layout | scales | {' | '.join(DTYPES)} |"]
-        lines += ["|---|---|---|" + "---|" * len(DTYPES)]
-        for row in itertools.product(FORMATS, LAYOUTS, SCALE_LAYOUTS):
-            found = " | ".join(cells[(producer, *row, dtype)] for dtype in DTYPES)
+    for table in TABLES:
+        lines += [f"## {table.title}", "", f"| format | layout | scales | {' | '.join(table.columns)} |"]
+        lines += ["|---|---|---|" + "---|" * len(table.columns)]
+        for row in table.rows():
+            found = " | ".join(cells[(table.producer, *row, column)] for column in table.columns)
             lines.append(f"| {' | '.join(row)} | {found} |")
         lines.append("")
     return "\n".join(lines)
@@ -44,12 +68,12 @@ def render(cells):
 def parse(text):
     """The inverse of render: the cells of a page."""
     cells = {}
-    producer = None
+    table = None
     for line in text.splitlines():
         if line.startswith("## "):
-            producer = next((key for key, title in TITLES.items() if title == line[3:]), None)
-        elif producer and line.startswith("| ") and not line.startswith("| format"):
+            table = next((t for t in TABLES if t.title == line[3:]), None)
+        elif table and line.startswith("| ") and not line.startswith("| format"):
             fmt, layout, scales, *found = line.strip("| ").split(" | ")
-            for dtype, what in zip(DTYPES, found, strict=True):
-                cells[(producer, fmt, layout, scales, dtype)] = what
+            for column, what in zip(table.columns, found, strict=True):
+                cells[(table.producer, fmt, layout, scales, column)] = what
     return cells

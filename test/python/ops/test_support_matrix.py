@@ -20,20 +20,38 @@ def outcome(run):
     return "exact"
 
 
-def quantized(fmt, layout, scales, dtype):
+def place(column):
+    """Input type and device of a column."""
+    return (column, "cpu") if column in data.DTYPES else ("bfloat16", f"sim:{column}")
+
+
+def check_values(result, x, layout, scales, dtype, device):
+    """Codes and scales, and the values that the same device gives for them."""
+    check.check_quantized(result, x, layout, scales)
+    for part in check.parts(result):
+        reference = oracle.quantize(x, part.format.name, 0 if part.is_colwise else 1)
+        want = check.expected_values(reference, part.format.name, part.is_colwise, data.DTYPES[dtype])
+        check.same_values(dither.dequantize(part, device=device), want, "values")
+
+
+def quantized(fmt, layout, scales, column):
+    dtype, device = place(column)
     x = data.adversarial(M, N, dtype)
-    result = dither.quantize(x, fmt, layout, scales)
-    check.check_quantized(result, x, layout, scales, dequantize=data.DTYPES[dtype])
+    result = dither.quantize(x, fmt, layout, scales, device=device)
+    check_values(result, x, layout, scales, dtype, device)
 
 
-def normalized(fmt, layout, scales, dtype):
+def normalized(fmt, layout, scales, column):
+    dtype, device = place(column)
     x = data.adversarial(M, N, dtype)
     gamma = data.normal(1, N, dtype, seed=1)[0]
     y, rsigma = check.expected_norm(x, gamma)
-    result = dither.rms_norm(x, gamma, 1e-5, format=fmt, layout=layout, scale_layout=scales, return_amax=True)
+    result = dither.rms_norm(
+        x, gamma, 1e-5, format=fmt, layout=layout, scale_layout=scales, return_amax=True, device=device
+    )
     check.same_values(result.rsigma, rsigma, "rsigma")
     check.same_bits(result.amax, oracle.amax(y), "amax")
-    check.check_quantized(result.out, y, layout, scales, dequantize=data.DTYPES[dtype])
+    check_values(result.out, y, layout, scales, dtype, device)
 
 
 @pytest.mark.parametrize("cell", matrix.CELLS, ids="-".join)
