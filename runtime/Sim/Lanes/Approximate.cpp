@@ -32,7 +32,9 @@ struct Rsqrt {
   }
 };
 struct RsqrtDouble {
-  static double f(double a) { return 1.0 / __builtin_sqrt(a); }
+  static double f(double a) {
+    return canonical(1.0 / __builtin_sqrt(a), a);
+  }
 };
 
 /// Of a half, through binary32.

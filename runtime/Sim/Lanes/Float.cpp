@@ -25,25 +25,25 @@ inline float squareRoot(float a) { return __builtin_sqrtf(a); }
 inline double squareRoot(double a) { return __builtin_sqrt(a); }
 
 template <class T> struct Add {
-  static T f(T a, T b) { return canonical(a + b); }
+  static T f(T a, T b) { return canonical(a + b, a, b); }
 };
 template <class T> struct Sub {
-  static T f(T a, T b) { return canonical(a - b); }
+  static T f(T a, T b) { return canonical(a - b, a, b); }
 };
 template <class T> struct Mul {
-  static T f(T a, T b) { return canonical(a * b); }
+  static T f(T a, T b) { return canonical(a * b, a, b); }
 };
 template <class T> struct Fma {
-  static T f(T a, T b, T c) { return canonical(fusedMultiplyAdd(a, b, c)); }
+  static T f(T a, T b, T c) { return canonical(fusedMultiplyAdd(a, b, c), a, b, c); }
 };
 template <class T> struct Div {
-  static T f(T a, T b) { return canonical(a / b); }
+  static T f(T a, T b) { return canonical(a / b, a, b); }
 };
 template <class T> struct Rcp {
-  static T f(T a) { return canonical(T(1) / a); }
+  static T f(T a) { return canonical(T(1) / a, a); }
 };
 template <class T> struct Sqrt {
-  static T f(T a) { return canonical(squareRoot(a)); }
+  static T f(T a) { return canonical(squareRoot(a), a); }
 };
 /// The smaller; a number rather than a NaN; -0 is less than +0.
 template <class T> struct Min {
@@ -54,7 +54,7 @@ template <class T> struct Min {
     r = a == b ? same : r;
     r = a != a ? b : r;
     r = b != b ? a : r;
-    return canonical(r);
+    return canonical(r, a, b);
   }
 };
 template <class T> struct Max {
@@ -64,19 +64,19 @@ template <class T> struct Max {
     r = a == b ? same : r;
     r = a != a ? b : r;
     r = b != b ? a : r;
-    return canonical(r);
+    return canonical(r, a, b);
   }
 };
 template <class T> struct MinNan {
   static T f(T a, T b) {
     T r = Min<T>::f(a, b);
-    return canonical(a != a ? a : b != b ? b : r);
+    return canonical(a != a ? a : b != b ? b : r, a, b);
   }
 };
 template <class T> struct MaxNan {
   static T f(T a, T b) {
     T r = Max<T>::f(a, b);
-    return canonical(a != a ? a : b != b ? b : r);
+    return canonical(a != a ? a : b != b ? b : r, a, b);
   }
 };
 template <class B> constexpr B kSignBit = B(1) << (8 * sizeof(B) - 1);
@@ -104,7 +104,7 @@ template <class T> struct Saturate {
   }
 };
 template <class T> struct Relu {
-  static T f(T a) { return canonical(a <= T(0) ? T(0) : a); }
+  static T f(T a) { return canonical(a <= T(0) ? T(0) : a, a); }
 };
 struct Flush {
   static uint32_t f(uint32_t a) { return a & 0x7F800000 ? a : a & 0x80000000; }
@@ -116,13 +116,13 @@ template <> struct RoundIntegral<float> {
   static float f(float a, uint32_t mode) {
     switch (Integral(mode)) {
     case Integral::Zero:
-      return __builtin_truncf(a);
+      return canonical(__builtin_truncf(a), a);
     case Integral::Down:
-      return __builtin_floorf(a);
+      return canonical(__builtin_floorf(a), a);
     case Integral::Up:
-      return __builtin_ceilf(a);
+      return canonical(__builtin_ceilf(a), a);
     default:
-      return __builtin_rintf(a);
+      return canonical(__builtin_rintf(a), a);
     }
   }
 };
@@ -130,13 +130,13 @@ template <> struct RoundIntegral<double> {
   static double f(double a, uint32_t mode) {
     switch (Integral(mode)) {
     case Integral::Zero:
-      return __builtin_trunc(a);
+      return canonical(__builtin_trunc(a), a);
     case Integral::Down:
-      return __builtin_floor(a);
+      return canonical(__builtin_floor(a), a);
     case Integral::Up:
-      return __builtin_ceil(a);
+      return canonical(__builtin_ceil(a), a);
     default:
-      return __builtin_rint(a);
+      return canonical(__builtin_rint(a), a);
     }
   }
 };

@@ -32,10 +32,29 @@ inline double doubleOf(uint64_t bits) {
   return x;
 }
 
-/// Operations in binary32 give one NaN, 7FFFFFFF (ISA, 8.3 of older versions:
-/// "payloads are not preserved"); binary64 keeps the CPU's.
+/// Operations in binary32 give one NaN, 7FFFFFFF: payloads are not kept. In
+/// binary64 the ISA says nothing; here the first source that is a NaN is kept,
+/// quiet, and invalid operations give FFF8000000000000.
 inline float canonical(float x) { return x != x ? floatOf(0x7FFFFFFF) : x; }
-inline double canonical(double x) { return x; }
+inline float canonical(float x, float) { return canonical(x); }
+inline float canonical(float x, float, float) { return canonical(x); }
+inline float canonical(float x, float, float, float) { return canonical(x); }
+inline double quiet(double x) {
+  return doubleOf(bitsOf(x) | 0x0008000000000000);
+}
+inline double canonical(double x, double a, double b, double c) {
+  double nan = doubleOf(0xFFF8000000000000);
+  nan = c != c ? quiet(c) : nan;
+  nan = b != b ? quiet(b) : nan;
+  nan = a != a ? quiet(a) : nan;
+  return x != x ? nan : x;
+}
+inline double canonical(double x, double a, double b) {
+  return canonical(x, a, b, 0.0);
+}
+inline double canonical(double x, double a) {
+  return canonical(x, a, 0.0, 0.0);
+}
 
 /// A narrow format with a sign, as numerics::FloatFormat has it.
 template <int EXPONENT, int MANTISSA, int BIAS> struct Format {
