@@ -105,8 +105,9 @@ bool Decoder::decodeField() {
       return true;
     return lanes(Op::Fns, Type::B32, d, {a, b, c});
   }
-  if (sizeOf(type) < 4)
-    return fail("needs 32 or 64 bits");
+  if (sizeOf(type) < 4 || !isInteger(type) || isPacked16(type) ||
+      (classOf(type) == TypeClass::Bits) != (base == "bfi"))
+    return fail("is not for ." + typeName(type));
   if (base == "bfe") {
     if (finish(4) || read(1, type, a) || read(2, Type::U32, b) ||
         read(3, Type::U32, c) || write(0, type, d))
@@ -131,8 +132,9 @@ bool Decoder::decodeCount() {
               .Case("clz", Op::Clz)
               .Case("bfind", Op::Bfind)
               .Default(Op::Brev);
-  if (!isInteger(type) || sizeOf(type) < 4)
-    return fail("needs 32 or 64 bits");
+  if (sizeOf(type) < 4 || !isInteger(type) || isPacked16(type) ||
+      (classOf(type) == TypeClass::Bits) == (op == Op::Bfind))
+    return fail("is not for ." + typeName(type));
   bool shiftAmount = op == Op::Bfind && has("shiftamt");
   Type to = op == Op::Brev ? type : Type::B32;
   if (finish(2) || read(1, type, a) || write(0, to, d))

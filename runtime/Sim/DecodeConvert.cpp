@@ -42,6 +42,30 @@ bool Decoder::convertTarget(Type to, Type from) {
   return false;
 }
 
+/// Combinations that there are not.
+bool Decoder::convertModifiers(Type to, Type from) {
+  bool brain = to == Type::BF16 || from == Type::BF16;
+  bool single = to == Type::F32 || from == Type::F32;
+  auto given = [&](StringRef name) { return is_contained(modifiers, name); };
+  if (from == Type::TF32)
+    return fail("'.tf32' is not a source");
+  if (brain && (sizeOf(to) == 1 || sizeOf(from) == 1))
+    return fail("'.bf16' is not converted from or to 8 bits");
+  if (given("ftz") && (!single || from == Type::BF16 || to == Type::TF32))
+    return fail("'.ftz' in this form is not simulated");
+  if (!given("sat"))
+    return false;
+  if (brain)
+    return fail("'.sat' is not for .bf16");
+  if (isFloat(to) || isFloat(from))
+    return false;
+  // Values that always fit: a larger type, or the same; from unsigned to signed
+  // ones only larger.
+  bool fits = isSigned(from) ? isSigned(to) && sizeOf(to) >= sizeOf(from)
+                             : sizeOf(to) >= sizeOf(from) + isSigned(to);
+  return fits && fail("'.sat' is for values that may not fit");
+}
+
 bool Decoder::decodeCvt() {
   opClass = OpClass::Convert;
   if (has("pack"))
@@ -51,6 +75,8 @@ bool Decoder::decodeCvt() {
     return true;
   if (has("rs"))
     return convertStochastic(to);
+  if (convertModifiers(to, from))
+    return true;
   if (convertTarget(to, from))
     return true;
   if (isPackedNarrow(from))
@@ -189,7 +215,11 @@ bool Decoder::convertFloats(Type to, Type from) {
     return fail("'.rna' is not simulated");
   if (to == Type::TF32 && (from != Type::F32 || require(90, 78)))
     return fail("'.tf32' is from .f32");
-  if (mode.saturate && require(80, 81))
+  bool directed =
+      mode.rounding == Rounding::Up || mode.rounding == Rounding::Down;
+  if (directed && (mode.relu || mode.saturate || to == Type::TF32))
+    return fail("needs .rn or .rz");
+  if (mode.saturate && (to == Type::TF32 ? require(100, 86) : require(80, 81)))
     return true;
   bool narrows = sizeOf(to) < sizeOf(from) || to == Type::TF32 ||
                  (to != from && sizeOf(to) == 2 && sizeOf(from) == 2);
@@ -197,7 +227,9 @@ bool Decoder::convertFloats(Type to, Type from) {
   bool between = to != from && sizeOf(to) == 2 && sizeOf(from) == 2;
   if (narrows && !between && !rounding)
     return fail("needs a rounding");
-  if (!narrows && rounding)
+  // Some conversions of bf16 may name a rounding all the same.
+  bool named = from == Type::BF16 && (to == Type::F32 || to == Type::F64);
+  if (!narrows && rounding && !named)
     return fail("has no rounding: it is exact");
   if (integral && to != from)
     return fail("integer roundings are within a type");

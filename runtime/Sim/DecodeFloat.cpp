@@ -50,12 +50,15 @@ bool Decoder::decodeFloatArithmetic(Op op, Type type, unsigned sources) {
   std::optional<Rounding> rounding = takeRounding();
   bool half = isHalf(type);
   if (half && rounding && *rounding != Rounding::Nearest)
-    return fail("only .rn is a rounding of ." + typeName(type));
+    return fail("roundings of ." + typeName(type) +
+                " other than .rn are not simulated");
   if ((op == Op::FFma || op == Op::FDiv) && !rounding)
     return fail("needs a rounding");
   bool ftz = has("ftz"), saturate = has("sat"), relu = half && has("relu");
   if (relu && (op != Op::FFma || require(80, 70)))
     return fail("'.relu' is for fma");
+  if (saturate && relu)
+    return fail("'.sat' and '.relu' exclude each other");
   if (saturate && (type == Type::F64 || type == Type::F32x2 || isBrain(type)))
     return fail("'.sat' needs .f32, .f16 or .f16x2");
   if (ftz && (type == Type::F64 || isBrain(type)))
@@ -113,13 +116,16 @@ bool Decoder::decodeFloatMinMax(bool isMin, Type type) {
     return fail("is not simulated");
   if ((isHalf(type) || nan) && require(80, 70))
     return true;
+  if ((nan && type == Type::F64) ||
+      (ftz && (type == Type::F64 || isBrain(type))))
+    return fail("has no such form for ." + typeName(type));
   if (xorsign && require(86, 72))
     return true;
   if ((sources == 3 || (absolute && !xorsign)) &&
       (type != Type::F32 || xorsign || require(100, 88)))
     return fail("three sources need .f32");
-  if (xorsign && type != Type::F32)
-    return fail("'.xorsign' is simulated for .f32");
+  if (xorsign && type == Type::F64)
+    return fail("'.xorsign' is not for .f64");
   if (finish(3, 4))
     return true;
   uint32_t src[3], original[2], d;
@@ -188,7 +194,7 @@ bool Decoder::decodeReciprocal() {
   if (!rounding)
     return fail("needs a rounding");
   if (type == Type::F64 && (approx || ftz))
-    return fail("'.approx' is simulated for .f32");
+    return fail("of .f64 in this form is not simulated");
   if (approx)
     approximate();
   if (finish(2) || read(1, type, a) || (ftz && flush(a, type)) ||
@@ -220,6 +226,8 @@ bool Decoder::decodeApproximate() {
     return true;
   if (op == Op::Tanh && (ftz || require(75, 70)))
     return fail("'.ftz' is not for tanh");
+  if (ftz && (type == Type::F16 || type == Type::F16x2))
+    return fail("'.ftz' is not for ." + typeName(type));
   // ex2.approx.ftz.bf16 must have the modifier, and bf16 has no subnormals
   // then.
   if (op == Op::Ex2 && isBrain(type) && !ftz)
@@ -236,8 +244,11 @@ bool Decoder::decodeCopysign() {
   Type type;
   uint32_t a, b, d;
   opClass = OpClass::Float;
-  if (takeType(type) || finish(3) || read(1, type, a) || read(2, type, b) ||
-      write(0, type, d))
+  if (takeType(type))
+    return true;
+  if (type != Type::F32 && type != Type::F64)
+    return fail("needs .f32 or .f64");
+  if (finish(3) || read(1, type, a) || read(2, type, b) || write(0, type, d))
     return true;
   return lanes(Op::FCopysign, type, d, {a, b});
 }

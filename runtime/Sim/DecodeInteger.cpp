@@ -4,10 +4,6 @@ using namespace llvm;
 
 namespace dither::runtime::sim {
 
-static bool isPacked16(Type type) {
-  return type == Type::U16x2 || type == Type::S16x2;
-}
-
 /// d = op(a, b), all of one type.
 bool Decoder::decodeIntBinary(Op op, Type type) {
   uint32_t a, b, d;
@@ -181,6 +177,8 @@ bool Decoder::decodeAbsNeg() {
   bool isBf16 = type == Type::BF16 || type == Type::BF16x2;
   if (isBf16 && require(80, 70))
     return true;
+  if (type == Type::F32x2 || (isBf16 && ftz))
+    return fail("is not for ." + typeName(type));
   if (!isFloat(type) && !isSigned(type))
     return fail("needs a signed type");
   if (finish(2) || read(1, type, a) || write(0, type, d))

@@ -57,11 +57,9 @@ bool Decoder::decodeAddress(const Operand &operand, MemoryInfo &info) {
   switch (base.kind) {
   case Operand::Register: {
     unsigned width = sizeOf(kernel.registers[base.index].type);
-    // Windows of the other spaces are small enough for 32 bits.
-    bool narrow = space == Space::Shared || space == Space::Local ||
-                  space == Space::Param;
-    if (width != 8 && !(width == 4 && narrow))
-      return fail("addresses have 64 bits");
+    // Addresses of 32 bits are extended with zeros.
+    if (width != 8 && width != 4)
+      return fail("addresses have 32 or 64 bits");
     info.addressWidth = uint8_t(width);
     return read(base, width == 8 ? Type::B64 : Type::B32, info.address);
   }

@@ -11,6 +11,12 @@ namespace dither::runtime::sim {
 // mov, selp, slct
 //===----------------------------------------------------------------------===//
 
+/// Types of mov, selp and slct: of 16 bits or more, not packed or alternate.
+static bool isMoved(Type type) {
+  return type == Type::F32 || type == Type::F64 ||
+         (isInteger(type) && sizeOf(type) >= 2 && !isPacked16(type));
+}
+
 bool Decoder::decodeMov() {
   Type type;
   opClass = OpClass::Move;
@@ -33,7 +39,7 @@ bool Decoder::decodeMov() {
     return false;
   }
   uint32_t a, d;
-  if (sizeOf(type) < 2)
+  if (!isMoved(type))
     return fail("is not for ." + typeName(type));
   if (read(1, type, a) || write(0, type, d))
     return true;
@@ -108,7 +114,11 @@ bool Decoder::decodeSelp() {
   uint32_t a, b, c, d;
   bool negated = false;
   opClass = OpClass::Move;
-  if (takeType(type) || finish(4) || read(1, type, a) || read(2, type, b) ||
+  if (takeType(type))
+    return true;
+  if (!isMoved(type))
+    return fail("is not for ." + typeName(type));
+  if (finish(4) || read(1, type, a) || read(2, type, b) ||
       readPredicate(instruction->operands[3], c, negated) || write(0, type, d))
     return true;
   if (negated)
@@ -122,8 +132,8 @@ bool Decoder::decodeSlct() {
   opClass = OpClass::Move;
   if (takeType(last) || takeType(type))
     return true;
-  if (last != Type::S32 && last != Type::F32)
-    return fail("needs .s32 or .f32");
+  if (!isMoved(type) || (last != Type::S32 && last != Type::F32))
+    return fail("is not for ." + typeName(type) + " and ." + typeName(last));
   bool ftz = last == Type::F32 && has("ftz");
   uint32_t a, b, c, d;
   if (finish(4) || read(1, type, a) || read(2, type, b) || read(3, last, c) ||
@@ -200,8 +210,11 @@ bool Decoder::decodeSetp() {
     modifiers.erase(modifiers.begin());
   bool ftz = isFloat(type) && has("ftz");
   bool twice = type == Type::F16x2 || type == Type::BF16x2;
-  if ((type == Type::BF16 || type == Type::BF16x2) && require(90, 78))
+  bool brain = type == Type::BF16 || type == Type::BF16x2;
+  if (brain && require(90, 78))
     return true;
+  if (brain && ftz)
+    return fail("'.ftz' is not for ." + typeName(type));
   if (sizeOf(type) < 2 || type == Type::F32x2)
     return fail("is not for ." + typeName(type));
   size_t operands = info.op == CompareInfo::None ? 3 : 4;

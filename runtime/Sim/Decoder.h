@@ -144,6 +144,7 @@ private:
   // Conversions (DecodeConvert.cpp).
   bool decodeCvt();
   bool convertTarget(Type to, Type from);
+  bool convertModifiers(Type to, Type from);
   bool convertIntegers(Type to, Type from, bool saturate);
   bool convertToFloat(Type to, Type from);
   bool convertToInteger(Type to, Type from);

@@ -71,6 +71,10 @@ inline bool isInteger(Type type) {
          c == TypeClass::Signed;
 }
 
+inline bool isPacked16(Type type) {
+  return type == Type::U16x2 || type == Type::S16x2;
+}
+
 /// State spaces (ISA, 5.1).
 enum class Space : uint8_t { Generic, Global, Shared, Local, Param, Const };
 

@@ -32,9 +32,7 @@ struct Rsqrt {
   }
 };
 struct RsqrtDouble {
-  static double f(double a) {
-    return canonical(1.0 / __builtin_sqrt(a), a);
-  }
+  static double f(double a) { return canonical(1.0 / __builtin_sqrt(a), a); }
 };
 
 /// Of a half, through binary32.

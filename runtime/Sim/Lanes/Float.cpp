@@ -34,7 +34,9 @@ template <class T> struct Mul {
   static T f(T a, T b) { return canonical(a * b, a, b); }
 };
 template <class T> struct Fma {
-  static T f(T a, T b, T c) { return canonical(fusedMultiplyAdd(a, b, c), a, b, c); }
+  static T f(T a, T b, T c) {
+    return canonical(fusedMultiplyAdd(a, b, c), a, b, c);
+  }
 };
 template <class T> struct Div {
   static T f(T a, T b) { return canonical(a / b, a, b); }

@@ -105,6 +105,14 @@ template <class F> struct Flush {
   }
 };
 
+/// The sign of a times that of b, on the magnitude of m.
+template <class F> struct Xorsign {
+  static uint16_t f(uint16_t a, uint16_t b, uint16_t m) {
+    uint16_t signedValue = uint16_t(((a ^ b) & 0x8000) | (m & 0x7FFF));
+    return isNan<F>(m) ? m : signedValue;
+  }
+};
+
 template <class F, int N> LaneFn arithmetic(Op op) {
   using H = uint16_t;
   switch (op) {
@@ -130,6 +138,8 @@ template <class F, int N> LaneFn arithmetic(Op op) {
     return map1<H, H, Neg, N>;
   case Op::FCopysign:
     return map2<H, H, H, Copysign, N>;
+  case Op::FXorsign:
+    return map3<H, H, H, H, Xorsign<F>, N>;
   case Op::FSaturate:
     return map1<H, H, Saturate<F>, N>;
   case Op::FRelu:

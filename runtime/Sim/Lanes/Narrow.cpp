@@ -126,17 +126,14 @@ template <class F> struct PackHalves {
 };
 
 /// Powers of two: up, or towards zero; 2^-127 is the least, 2^127 the largest.
-uint32_t powerOfTwo(float x, bool up) {
+inline uint32_t powerOfTwo(float x, bool up) {
   uint32_t magnitude = bitsOf(x) & 0x7FFFFFFF;
-  if (magnitude > 0x7F800000)
-    return 0xFF;
-  if (magnitude == 0x7F800000)
-    return 0xFE;
-  uint32_t exponent = magnitude >> 23, mantissa = magnitude & 0x7FFFFF;
-  // 2^-127 is a subnormal of binary32, with the mantissa 0x400000.
-  bool above = exponent ? mantissa != 0 : mantissa > 0x400000;
-  uint32_t code = exponent + (up && above);
-  return code < 0xFE ? code : 0xFE;
+  // Rounding up is adding what is less than a power of two; 2^-127 is a
+  // subnormal of binary32, with the mantissa 400000.
+  uint32_t add = magnitude < 0x00800000 ? 0x3FFFFF : 0x7FFFFF;
+  uint32_t code = (magnitude + (up ? add : 0)) >> 23;
+  code = code < 0xFE ? code : 0xFE;
+  return magnitude > 0x7F800000 ? 0xFF : code;
 }
 template <bool UP> struct PackPowers {
   static uint16_t f(float a, float b) {

@@ -38,6 +38,8 @@ TEST(Convert, Integers) {
   for (const IntType &from : intTypes)
     for (const IntType &to : intTypes)
       for (bool saturate : {false, true}) {
+        if (saturate && from.least() >= to.least() && from.most() <= to.most())
+          continue; // PTX has no such form
         std::string code = std::string("cvt") + (saturate ? ".sat." : ".") +
                            to.name + "." + from.name + " d, a;";
         auto got = evaluate<uint64_t>("sm_80", code, a);
@@ -93,8 +95,10 @@ TEST(Convert, IntegersToFloats) {
           evaluate<uint32_t>("sm_90a", cvt + "f32." + from.name + " d, a;", a);
       auto half =
           evaluate<uint16_t>("sm_90a", cvt + "f16." + from.name + " d, a;", a);
-      auto brain =
-          evaluate<uint16_t>("sm_90a", cvt + "bf16." + from.name + " d, a;", a);
+      // PTX has no conversions between bf16 and 8 bits.
+      auto brain = evaluate<uint16_t>(
+          "sm_90a",
+          cvt + "bf16." + (from.bits == 8 ? "u16" : from.name) + " d, a;", a);
       auto twice =
           evaluate<double>("sm_90a", cvt + "f64." + from.name + " d, a;", a);
       for (size_t i = 0; i < kCount; ++i) {
@@ -103,7 +107,7 @@ TEST(Convert, IntegersToFloats) {
             << cvt << from.name << std::hex << a[i];
         ASSERT_EQ(half[i], roundTo(kF16, x, direction))
             << cvt << from.name << std::hex << a[i];
-        ASSERT_EQ(brain[i], roundTo(kBF16, x, direction))
+        ASSERT_TRUE(from.bits == 8 || brain[i] == roundTo(kBF16, x, direction))
             << cvt << from.name << std::hex << a[i];
         // Within one of 53 bits, on the right side.
         Exact error = Exact(twice[i]) - x;
@@ -150,7 +154,11 @@ TEST(Convert, FloatsToIntegers) {
       auto extended = [&](uint64_t x) { return uint64_t(to.value(x)); };
       auto single = evaluate<uint64_t>("sm_90a", cvt + "f32 d, a;", bits);
       auto twice = evaluate<uint64_t>("sm_90a", cvt + "f64 d, a;", wide);
-      auto brain = evaluate<uint64_t>("sm_90a", cvt + "bf16 d, a;", half);
+      auto brain = evaluate<uint64_t>("sm_90a",
+                                      std::string("cvt.") + name + "." +
+                                          (to.bits == 8 ? "u16" : to.name) +
+                                          ".bf16 d, a;",
+                                      half);
       auto f16 = evaluate<uint64_t>("sm_90a", cvt + "f16 d, a;", half);
       auto flushed = evaluate<uint64_t>(
           "sm_90a",
@@ -161,7 +169,8 @@ TEST(Convert, FloatsToIntegers) {
         ASSERT_EQ(twice[i], extended(expected(wide[i], true)))
             << cvt << " " << wide[i];
         double y = decode(kBF16, half[i]), z = decode(kF16, half[i]);
-        ASSERT_EQ(brain[i], extended(expected(y, false))) << cvt << " " << y;
+        ASSERT_TRUE(to.bits == 8 || brain[i] == extended(expected(y, false)))
+            << cvt << " " << y;
         ASSERT_EQ(f16[i], extended(expected(z, false))) << cvt << " " << z;
         bool subnormal = std::fabs(x) < 0x1p-126;
         ASSERT_EQ(flushed[i], extended(expected(subnormal ? 0 : x, false)));

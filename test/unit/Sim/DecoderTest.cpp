@@ -134,7 +134,7 @@ TEST(Decoder, RefusesWhatDoesNotFit) {
           "'mov.u32': expected a register or an integer");
   refused("add.b32 r0, r1, r2;", "'add.b32': '.b32' is not an arithmetic type");
   refused("add.rz.f16 h0, h1, h2;",
-          "'add.rz.f16': only .rn is a rounding of .f16");
+          "'add.rz.f16': roundings of .f16 other than .rn are not simulated");
   refused("cvt.rn.f32.f32 f0, f1;",
           "'cvt.rn.f32.f32': has no rounding: it is exact");
   refused("cvt.f16.f32 h0, f1;", "'cvt.f16.f32': needs a rounding");
@@ -157,7 +157,8 @@ TEST(Decoder, RefusesWhatDoesNotFit) {
           "'st.const.b32': the const space is read only");
   refused("ld.global.b32 r0, [sm];",
           "'ld.global.b32': 'sm' is in the shared space");
-  refused("ld.global.b32 r0, [r1];", "'ld.global.b32': addresses have 64 bits");
+  refused("ld.global.b32 r0, [h1];",
+          "'ld.global.b32': addresses have 32 or 64 bits");
   refused("ld.global.v2.b32 {r0, r1, r2}, [d0];",
           "'ld.global.v2.b32': 3 elements, expected 2");
   refused("ld.global.v8.b64 {d0, d0, d0, d0, d0, d0, d0, d0}, [d0];",

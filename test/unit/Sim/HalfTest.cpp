@@ -167,6 +167,7 @@ TEST(Half, ExtremaAndSigns) {
                                 b);
     };
     auto min = run("min"), max = run("max"), minNan = run("min.NaN");
+    auto xorsign = run("max.xorsign.abs");
     auto abs = evaluate<uint16_t>("sm_90a", "abs." + type + " d, a;", a);
     auto neg = evaluate<uint16_t>("sm_90a", "neg." + type + " d, a;", a);
     for (size_t i = 0; i < kCount; ++i) {
@@ -182,6 +183,10 @@ TEST(Half, ExtremaAndSigns) {
       ASSERT_EQ(max[i], large) << std::hex << a[i] << " " << b[i];
       ASSERT_EQ(minNan[i], nanA || nanB ? 0x7FFF : small);
       ASSERT_EQ(abs[i], a[i] & 0x7FFF);
+      if (!nanA && !nanB) {
+        uint16_t magnitude = std::max<uint16_t>(a[i] & 0x7FFF, b[i] & 0x7FFF);
+        ASSERT_EQ(xorsign[i], magnitude | ((a[i] ^ b[i]) & 0x8000));
+      }
       ASSERT_EQ(neg[i], a[i] ^ 0x8000);
     }
   }

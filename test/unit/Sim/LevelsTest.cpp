@@ -1,5 +1,5 @@
-// The functions compiled for AVX2 give what those for every CPU give, bit for bit,
-// whatever the registers hold.
+// The functions compiled for AVX2 give what those for every CPU give, bit for
+// bit, whatever the registers hold.
 #include "LaneOps.h"
 
 #include <cstring>
