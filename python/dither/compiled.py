@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import knobs
 from .arrays import Array
-from .errors import CompileError, Span
+from .errors import CompileError
 from .types import ScalarType, TensorType, float32
 
 if TYPE_CHECKING:
@@ -65,8 +65,7 @@ class Lowered:
                 dump_directory=(dump and "passes" in knobs.get("dump_stages") and f"{dump}/{self.name}") or "",
             )
         except _dither.IRError as error:
-            span = Span(error.file, error.line, error.col) if error.file else None
-            raise CompileError(error.message, span).with_traceback(None) from None
+            raise CompileError.from_ir(error) from None
         names = list(self.types)
         timings = {"frontend": self._milliseconds, **dict(artifact.timings)}
         compiled = Compiled(
