@@ -1,0 +1,106 @@
+"""Formats with other choices: how the shared exponent of a block is rounded."""
+
+import dither
+import numpy as np
+import oracle
+import pytest
+from dither import CompileError
+from ops import data
+from ops.check import array, same_bits
+
+FORMATS = {f.name: f for f in (dither.MXFP4, dither.MXFP8_E4M3, dither.MXFP8_E5M2)}
+ROUNDINGS = ("rceil", "floor", "ceil", "even")
+MANTISSA_BITS = {"mxfp4": 1, "mxfp8_e4m3": 3, "mxfp8_e5m2": 2}
+DEFAULT = {"mxfp4": "floor", "mxfp8_e4m3": "rceil", "mxfp8_e5m2": "rceil"}
+
+
+def exponents(amax, fmt, rounding):
+    """E8M0 of block amaxes. But for rceil, on the bits of amax: its power of two, rounded as named, less emax."""
+    about = oracle.FORMATS[fmt]
+    if rounding == "rceil":
+        with np.errstate(over="ignore"):
+            return oracle.e8m0_rceil((amax * np.float32(np.float32(1) / np.float32(about.fmax))).astype(np.float32))
+    bits = amax.view(np.uint32).astype(np.int64)
+    field = bits >> 23
+    if rounding == "ceil":
+        field = field + ((bits & 0x7FFFFF) != 0)
+    if rounding == "even":
+        field = (bits + (1 << (22 - MANTISSA_BITS[fmt]))) >> 23
+    return np.where(np.isinf(amax), 0xFF, np.maximum(field - about.emax, 0)).astype(np.uint8)
+
+
+def reference(x, fmt, rounding):
+    """(codes, scales) of rows."""
+    m, n = x.shape
+    blocks = np.zeros((m, -(-n // 32) * 32), np.float32)
+    blocks[:, :n] = x.astype(np.float32)
+    blocks = blocks.reshape(m, -1, 32)
+    scale = exponents(oracle.amax(blocks, axis=2), fmt, rounding)
+    with np.errstate(all="ignore"):
+        codes = oracle.FORMATS[fmt].encode((blocks * oracle.inverse_e8m0(scale)[:, :, None]).astype(np.float32))
+    codes = codes.reshape(m, -1)[:, :n]
+    return (oracle.pack_fp4(codes) if fmt == "mxfp4" else codes), scale
+
+
+def decision_points(fmt):
+    """Blocks whose amax lies around a power of two, the largest code, and halfway between codes, at every exponent."""
+    step = 2.0 ** -(MANTISSA_BITS[fmt] + 1)
+    factors = [1, oracle.FORMATS[fmt].fmax, 2 - step, 1 + step, 1.5]
+    with np.errstate(over="ignore"):
+        points = np.concatenate([np.ldexp(f, np.arange(-149, 128)) for f in factors]).astype(np.float32)
+    values = data.around(points[np.isfinite(points)], 1)
+    x = np.zeros((values.size, 32), np.float32)
+    x[:, 5] = values
+    x[:, 7] = values / 3
+    return data.aligned(x)
+
+
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_scale_rounding(fmt, rounding):
+    kind = FORMATS[fmt].with_(scale_rounding=rounding)
+    for x in (data.adversarial(37, 100), decision_points(fmt)):
+        codes, scale = reference(x, fmt, rounding)
+        result = dither.quantize(x, kind)
+        same_bits(result.scale_inv, scale)
+        same_bits(result.data, codes)
+        transposed = data.aligned(x[:96].T)
+        result = dither.quantize(transposed, kind, "colwise")
+        same_bits(result.scale_inv, np.ascontiguousarray(scale[:96].T))
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_scale_rounding_on_gpus(fmt, rounding, target):
+    x = decision_points(fmt)[::7].copy()
+    codes, scale = reference(x, fmt, rounding)
+    result = dither.quantize(x, FORMATS[fmt].with_(scale_rounding=rounding), device=f"sim:{target}")
+    same_bits(result.scale_inv, scale)
+    same_bits(result.data, codes)
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_roundings_differ(fmt):
+    """Each on the points above, or the test could not tell them apart."""
+    scales = [reference(decision_points(fmt), fmt, rounding)[1].tobytes() for rounding in ROUNDINGS]
+    assert len(set(scales)) == len(ROUNDINGS)
+    kind = FORMATS[fmt]
+    assert kind.with_(scale_rounding=DEFAULT[fmt]) == kind
+
+
+def test_orders_of_the_tensor_scale():
+    x = data.normal(37, 100)
+    same_bits(dither.quantize(x, dither.NVFP4.with_(order="te")).data, dither.quantize(x, "nvfp4").data)
+    for order in ("div6_mul", "div6_div"):
+        with pytest.raises(CompileError) as info:
+            dither.quantize(x, dither.NVFP4.with_(order=order))
+        assert info.value.message == f"has no decomposition for order = {order}, expected te"
+
+
+def test_format_objects_and_names():
+    x = data.normal(37, 100)
+    for fmt in ("nvfp4", "NVFP4", dither.NVFP4):
+        assert dither.quantize(x, fmt).format is dither.NVFP4
+    assert array(dither.quantize(x, dither.MXFP4).scale_inv).shape == (37, 4)
+    assert repr(dither.MXFP4.with_(scale_rounding="even")) == "dither.MXFP4.with_(scale_rounding='even')"
