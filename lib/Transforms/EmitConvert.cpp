@@ -327,6 +327,11 @@ FailureOr<Registers> Emitter::convert(Registers regs, Type elem,
                                       const SharedOrder *order) {
   if (from == to)
     return regs;
+  // Shuffles and shared memory move words; a mask travels as one.
+  bool isMask = elem.isInteger(1) && !simd;
+  if (isMask)
+    for (Value &reg : regs)
+      reg = make<arith::ExtUIOp>(b.getI32Type(), reg);
   int64_t bits = wordBits(elem);
   Units units = unitsOf(elem, from, to);
   if (bits && !units.log2)
@@ -337,6 +342,9 @@ FailureOr<Registers> Emitter::convert(Registers regs, Type elem,
     return failure();
   if (bits && !units.log2)
     moved = packCodes(*moved, wordGroup(to, bits), bits);
+  if (isMask)
+    for (Value &reg : *moved)
+      reg = make<arith::TruncIOp>(elem, reg);
   return *moved;
 }
 

@@ -229,6 +229,24 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
+  // A mask moves between lanes as words.
+  // CHECK-LABEL: func.func @mask(
+  // CHECK: %[[P:.*]] = arith.cmpf ogt
+  // CHECK: %[[W:.*]] = arith.extui %[[P]] : i1 to i32
+  // CHECK: nvvm.shfl.sync idx %{{.*}}, %[[W]], {{.*}} : i32 -> i32
+  // CHECK: arith.trunci %{{.*}} : i32 to i1
+  func.func @mask(%x: memref<8x8xf32>, %y: memref<8x8xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] {in_bounds} : memref<8x8xf32> -> tensor<8x8xf32>
+    %z = arith.constant dense<0.0> : tensor<8x8xf32>
+    %p = arith.cmpf ogt, %t, %z : tensor<8x8xf32>
+    %q = quant.transpose %p : tensor<8x8xi1> -> tensor<8x8xi1>
+    %a = arith.andi %p, %q : tensor<8x8xi1>
+    %s = arith.select %a, %t, %z : tensor<8x8xi1>, tensor<8x8xf32>
+    quant.store %s, %y[%c0, %c0] {in_bounds} : tensor<8x8xf32>, memref<8x8xf32>
+    return
+  }
+
   // Lanes that hold copies do not store.
   // CHECK-LABEL: func.func @copies(
   // CHECK: %[[B:.*]] = arith.andi %{{.*}}, %c112_i32
