@@ -134,6 +134,12 @@ private:
         return source.emitOpError("argument ")
                << i << " has elements of type " << elem
                << ", expected 4, 8, 16 or 32 bits";
+      auto [strides, offset] = memref.getStridesAndOffset();
+      for (int64_t stride : ArrayRef(strides).drop_back(!strides.empty()))
+        if (bits == 4 && !ShapedType::isDynamic(stride) && stride % 2)
+          return source.emitOpError("argument ")
+                 << i << " has rows of " << stride
+                 << " four-bit elements, expected whole bytes";
     }
     return success();
   }

@@ -203,7 +203,13 @@ LogicalResult GridTiler::run() {
   unsigned numInputs = block.getNumArguments();
 
   auto memrefType = [&](RankedTensorType t) {
-    return MemRefType::get(t.getShape(), t.getElementType());
+    auto plain = MemRefType::get(t.getShape(), t.getElementType());
+    // Rows of four-bit codes are padded to whole bytes.
+    if (t.getRank() != 2 || t.getElementTypeBitWidth() != 4 ||
+        t.isDynamicDim(1) || t.getDimSize(1) % 2 == 0)
+      return plain;
+    auto rows = StridedLayoutAttr::get(ctx, 0, {t.getDimSize(1) + 1, 1});
+    return MemRefType::get(t.getShape(), t.getElementType(), rows);
   };
   SmallVector<DictionaryAttr> attrs;
   func.getAllArgAttrs(attrs);

@@ -166,6 +166,16 @@ func.func @small(%x: tensor<20x48xf32>) -> tensor<20x48xf32> {
 
 // -----
 
+// Rows of an odd number of codes end in half a byte.
+// CHECK-LABEL: func.func @odd_codes(
+// CHECK-SAME: %{{.*}}: memref<20x47xf32>, %{{.*}}: memref<20x47xf4E2M1FN, strided<[48, 1]>>)
+func.func @odd_codes(%x: tensor<20x47xf32>) -> tensor<20x47xf4E2M1FN> {
+  %q = quant.encode %x : tensor<20x47xf32> -> tensor<20x47xf4E2M1FN>
+  return %q : tensor<20x47xf4E2M1FN>
+}
+
+// -----
+
 // Only arith in the program: the pass brings the dialect that it needs.
 // CHECK-LABEL: func.func @constant(
 // CHECK: quant.store %cst, %arg0[%c0, %c0] : tensor<4x8xf32>, memref<4x8xf32>
