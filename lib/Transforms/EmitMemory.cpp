@@ -689,7 +689,10 @@ LogicalResult Emitter::storeSwizzled(const TileAccess &a, Registers tile) {
       auto branch = make<scf::IfOp>(TypeRange{}, cond, false);
       b.setInsertionPointToStart(branch.thenBlock());
     }
-    make<LLVM::StoreOp>(bytes, ptr, 1);
+    // Four scales start at a multiple of four from the pointer.
+    bool quad = bytes.getType() == b.getI32Type();
+    make<LLVM::StoreOp>(bytes, ptr,
+                        quad ? std::gcd(a.mem.align, int64_t(4)) : 1);
   };
 
   if (simd) {

@@ -202,9 +202,9 @@ module attributes {quant.target = "sm_90a"} {
   // CHECK: arith.shli %{{.*}}, %c2_i64
   // CHECK: arith.cmpi ult, %[[ROW]], %arg3
   // CHECK: scf.if
-  // CHECK: llvm.store %{{.*}} : i32, !llvm.ptr<1>
+  // CHECK: llvm.store %{{.*}} {alignment = 4 : i64} : i32, !llvm.ptr<1>
   // CHECK-NOT: llvm.store
-  func.func @swizzled(%x: memref<?x16xf8E4M3FN>, %y: memref<?x16xf8E4M3FN>, %m: index) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+  func.func @swizzled(%x: memref<?x16xf8E4M3FN>, %y: memref<?x16xf8E4M3FN> {quant.align = 16 : i64}, %m: index) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
     %p = quant.program_id x
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
