@@ -1,7 +1,6 @@
 """How much of a tensor one program of an operator takes.
 
-A function of the row length, the format and the kind of device, never of the number of rows: a new batch
-size compiles nothing.
+A function of the row length, the format and the kind of device, never of the number of rows.
 """
 
 from __future__ import annotations
