@@ -172,7 +172,10 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
   if (warps)
     n = *warps;
   else
-    while (n < 8 && n * kWarpLanes * kLaneWant < elements)
+    // A norm that is stored both ways holds its rows twice: fewer threads, so
+    // that each has the registers.
+    while (n < (s.rowBlock > 1 && s.reducesCols ? 4 : 8) &&
+           n * kWarpLanes * kLaneWant < elements)
       n *= 2;
   c.warps = n;
   if (elements <= n * kWarpLanes * kLaneMost) {
@@ -181,6 +184,8 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
     return c;
   }
   int64_t budget = n * kWarpLanes * kLaneWant;
+  if (s.rowBlock > 1 && s.reducesCols)
+    budget /= 2;
   std::tie(c.rows, c.cols) =
       fitFragment(s, std::max(s.colBlock, budget / s.rowBlock), budget,
                   n * kWarpLanes * kLaneMost);

