@@ -150,8 +150,10 @@ void one(const char *frame, const Step &step, char *destination) {
   const S *a = source<S>(frame, step, 0);
   D *d = reinterpret_cast<D *>(destination);
   NarrowMode mode = NarrowMode::decode(step.imm);
-  for (int i = 0; i < kLanes; ++i)
-    d[i] = D(narrowAny(TO, double(a[i]), mode) << SHIFT);
+  for (int i = 0; i < kLanes; ++i) {
+    uint32_t code = narrowAny(TO, double(a[i]), mode) << SHIFT;
+    d[i] = D(SHIFT && a[i] != a[i] ? 0x7FFFFFFF : code); // tf32
+  }
 }
 template <class D, const Narrowing &TO>
 void two(const char *frame, const Step &step, char *destination) {

@@ -301,4 +301,21 @@ TEST(Convert, WithinSingle) {
   });
 }
 
+/// tf32 is binary32 without its 13 lowest bits.
+TEST(Convert, ToTf32) {
+  auto a = interestingFloats(kCount, 10);
+  auto nearest = evaluate<uint32_t>("sm_90a", "cvt.rn.tf32.f32 d, a;", a);
+  auto zero = evaluate<uint32_t>("sm_90a", "cvt.rz.relu.tf32.f32 d, a;", a);
+  for (size_t i = 0; i < kCount; ++i) {
+    bool nan = (a[i] & 0x7FFFFFFF) > 0x7F800000;
+    uint32_t odd = a[i] >> 13 & 1;
+    ASSERT_EQ(nearest[i], nan ? 0x7FFFFFFF : (a[i] + 0xFFF + odd) & ~0x1FFFu)
+        << std::hex << a[i];
+    ASSERT_EQ(zero[i], nan          ? 0x7FFFFFFF
+                       : a[i] >> 31 ? 0
+                                    : a[i] & ~0x1FFFu)
+        << std::hex << a[i];
+  }
+}
+
 } // namespace

@@ -158,6 +158,29 @@ TEST(Half, FmaSeesWhatIsFarBelow) {
   EXPECT_EQ(got, (std::vector<uint16_t>{half(2048), half(2050), half(2048)}));
 }
 
+/// Subnormals are zeros, of sources and of results.
+TEST(Half, Flushing) {
+  auto flush = [](std::vector<uint16_t> values) {
+    for (uint16_t &x : values)
+      x = x & 0x7C00 ? x : x & 0x8000;
+    return values;
+  };
+  auto a = halves(kF16, 8), b = halves(kF16, 9), c = halves(kF16, 10);
+  for (size_t i = 0; i < kCount; i += 3) // small results
+    b[i] = uint16_t((a[i] ^ 0x8000) + i % 5);
+  for (const char *code : {"add@.f16 d, a, b;", "mul@.f16 d, a, b;",
+                           "fma.rn@.f16 d, a, b, c;", "neg@.f16 d, a;"}) {
+    auto with = [&](const char *modifier) {
+      std::string text = code;
+      return text.replace(text.find('@'), 1, modifier);
+    };
+    EXPECT_EQ(evaluate<uint16_t>("sm_90a", with(".ftz"), a, b, c),
+              flush(evaluate<uint16_t>("sm_90a", with(""), flush(a), flush(b),
+                                       flush(c))))
+        << code;
+  }
+}
+
 TEST(Half, ExtremaAndSigns) {
   for (const FloatFormat *format : {&kF16, &kBF16}) {
     std::string type = format->exponentBits == 8 ? "bf16" : "f16";
