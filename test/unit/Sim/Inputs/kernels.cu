@@ -1,0 +1,116 @@
+// CUDA C++ as others write it, which NvccTest.cpp compiles to PTX and runs in the simulator. Blocks are of 256 threads.
+#include <cuda_bf16.h>
+#include <cuda_fp4.h>
+#include <cuda_fp8.h>
+
+extern "C" __global__ void vector_add(const float *a, const float *b, float *sum, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n)
+    sum[i] = a[i] + b[i];
+}
+
+/// Tiles of 32 x 32 of a matrix of any shape, eight rows at a time.
+extern "C" __global__ void transpose(const float *in, float *out, int rows, int columns) {
+  __shared__ float tile[32][33];
+  int x = threadIdx.x % 32, y = threadIdx.x / 32;
+  int column = blockIdx.x * 32 + x, row = blockIdx.y * 32 + y;
+  for (int i = 0; i < 32; i += 8)
+    if (row + i < rows && column < columns)
+      tile[y + i][x] = in[(row + i) * columns + column];
+  __syncthreads();
+  column = blockIdx.x * 32 + y, row = blockIdx.y * 32 + x;
+  for (int i = 0; i < 32; i += 8)
+    if (column + i < columns && row < rows)
+      out[(column + i) * rows + row] = tile[x][y + i];
+}
+
+/// Sums of 32 floats by a butterfly, and of 32 integers.
+extern "C" __global__ void warp_sums(const float *in, const int *integers, float *out, int *totals) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float x = in[i];
+  for (int step = 16; step; step /= 2)
+    x += __shfl_xor_sync(0xFFFFFFFF, x, step);
+  int total = __reduce_add_sync(0xFFFFFFFF, integers[i]);
+  if (i % 32 == 0) {
+    out[i / 32] = x;
+    totals[i / 32] = total;
+  }
+}
+
+/// Sums of 256 floats: of a grid-stride loop, then by a tree in dynamic shared memory.
+extern "C" __global__ void block_sums(const float *in, float *out, int n) {
+  extern __shared__ float partial[];
+  float sum = 0;
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    sum += in[i];
+  partial[threadIdx.x] = sum;
+  __syncthreads();
+  for (int step = blockDim.x / 2; step; step /= 2) {
+    if (threadIdx.x < step)
+      partial[threadIdx.x] += partial[threadIdx.x + step];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0)
+    out[blockIdx.x] = partial[0];
+}
+
+/// Counts of bytes: of a block in shared memory, then added to all.
+extern "C" __global__ void histogram(const unsigned char *in, unsigned *bins, int n) {
+  __shared__ unsigned own[256];
+  own[threadIdx.x] = 0;
+  __syncthreads();
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    atomicAdd(&own[in[i]], 1u);
+  __syncthreads();
+  if (own[threadIdx.x])
+    atomicAdd(&bins[threadIdx.x], own[threadIdx.x]);
+}
+
+/// MXFP8: a thread for a block of 32 values.
+extern "C" __global__ void quantize_mxfp8(const __nv_bfloat16 *in, unsigned char *codes, unsigned char *scales,
+                                          int blocks) {
+  int block = blockIdx.x * blockDim.x + threadIdx.x;
+  if (block >= blocks)
+    return;
+  const __nv_bfloat162 *x = reinterpret_cast<const __nv_bfloat162 *>(in) + block * 16;
+  float amax = 0;
+  for (int i = 0; i < 16; ++i) {
+    float2 pair = __bfloat1622float2(x[i]);
+    amax = fmaxf(amax, fmaxf(fabsf(pair.x), fabsf(pair.y)));
+  }
+  __nv_fp8_storage_t scale = __nv_cvt_float_to_e8m0(amax / 448.0f, __NV_SATFINITE, cudaRoundPosInf);
+  float inverse = __uint_as_float(unsigned(254 - scale) << 23);
+  scales[block] = scale;
+  auto *out = reinterpret_cast<__nv_fp8x2_storage_t *>(codes) + block * 16;
+  for (int i = 0; i < 16; ++i) {
+    float2 pair = __bfloat1622float2(x[i]);
+    out[i] = __nv_cvt_float2_to_fp8x2({pair.x * inverse, pair.y * inverse}, __NV_SATFINITE, __NV_E4M3);
+  }
+}
+
+/// NVFP4: 16 values of a block lie in 8 lanes.
+extern "C" __global__ void quantize_nvfp4(const __nv_bfloat16 *in, const float *tensorAmax, unsigned char *codes,
+                                          __nv_fp8_e4m3 *scales, int pairs) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float2 x = i < pairs ? __bfloat1622float2(reinterpret_cast<const __nv_bfloat162 *>(in)[i]) : float2{0, 0};
+  float amax = fmaxf(fabsf(x.x), fabsf(x.y));
+  for (int step = 1; step < 8; step *= 2)
+    amax = fmaxf(amax, __shfl_xor_sync(0xFFFFFFFF, amax, step));
+  if (i >= pairs)
+    return;
+  float encode = 2688.0f / *tensorAmax;
+  __nv_fp8_e4m3 scale(amax * encode / 6.0f);
+  float value = float(scale);
+  float inverse = value ? encode / value : 0.0f;
+  if (i % 8 == 0)
+    scales[i / 8] = scale;
+  codes[i] = __nv_cvt_float2_to_fp4x2({x.x * inverse, x.y * inverse}, __NV_E2M1, cudaRoundNearest);
+}
+
+/// Every code back to half precision, and halves to codes: conversions of all headers.
+extern "C" __global__ void widen(__half *e4m3, __half *e5m2, __half *e2m1) {
+  int i = threadIdx.x;
+  e4m3[i] = __half(__nv_cvt_fp8_to_halfraw(i, __NV_E4M3));
+  e5m2[i] = __half(__nv_cvt_fp8_to_halfraw(i, __NV_E5M2));
+  e2m1[i] = __half(__nv_cvt_fp4_to_halfraw(i & 15, __NV_E2M1));
+}
