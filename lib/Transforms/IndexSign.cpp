@@ -31,6 +31,7 @@ bool isNonNegative(Value v, int depth) {
   if (isa<arith::SelectOp>(def))
     return operand(def->getOperand(1)) && operand(def->getOperand(2));
   if (isa<arith::AddIOp, arith::MulIOp, arith::DivUIOp, arith::DivSIOp,
+          arith::FloorDivSIOp, arith::CeilDivSIOp, arith::CeilDivUIOp,
           arith::RemUIOp, arith::RemSIOp, arith::MinSIOp, arith::IndexCastOp>(
           def))
     return llvm::all_of(def->getOperands(), operand);

@@ -186,3 +186,20 @@ func.func @no_kernel(%x: memref<64x512xf32>, %y: memref<64x512xf32>) {
   quant.store %t, %y[%c0, %c0] : tensor<4x512xf32>, memref<64x512xf32>
   return
 }
+
+// -----
+
+// Rounding a non-negative number down or up leaves it so: nothing to test.
+// CHECK-LABEL: func.func @rounded
+// CHECK-NOT: arith.cmpi sge
+// CHECK: scf.if
+func.func @rounded(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %r = arith.floordivsi %p, %c4 : index
+  %s = arith.ceildivsi %p, %c4 : index
+  %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+  quant.store %t, %y[%s, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+  return
+}
