@@ -254,10 +254,11 @@ LogicalResult GridTiler::run() {
     if (!type)
       arg.replaceAllUsesWith(fresh);
   }
-  for (auto [out, value] : llvm::zip(outputs, end.getOperands())) {
+  for (auto [i, value] : llvm::enumerate(end.getOperands())) {
     types.push_back(memrefType(cast<RankedTensorType>(value.getType())));
-    out.memref = block.addArgument(types.back(), value.getLoc());
-    attrs.push_back(DictionaryAttr::get(ctx));
+    outputs[i].memref = block.addArgument(types.back(), value.getLoc());
+    DictionaryAttr known = func.getResultAttrDict(i);
+    attrs.push_back(known ? known : DictionaryAttr::get(ctx));
   }
 
   TilingEngine tiler(

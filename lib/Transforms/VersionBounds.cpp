@@ -86,10 +86,24 @@ bool collectSlice(Value v, Block &entry, llvm::SetVector<Operation *> &slice) {
 
 struct DitherVersionBounds
     : impl::DitherVersionBoundsBase<DitherVersionBounds> {
+  /// What is written as `c // 16` is a shift where c has no sign.
+  static void divideUnsigned(func::FuncOp func) {
+    func.walk([](arith::FloorDivSIOp op) {
+      if (!isNonNegative(op.getLhs()) || !isNonNegative(op.getRhs()))
+        return;
+      OpBuilder b(op);
+      op.replaceAllUsesWith(
+          arith::DivUIOp::create(b, op.getLoc(), op.getLhs(), op.getRhs())
+              .getResult());
+      op.erase();
+    });
+  }
+
   void runOnOperation() override {
     func::FuncOp func = getOperation();
     if (!func->hasAttr("quant.kernel") || func.isExternal())
       return;
+    divideUnsigned(func);
     Block &entry = func.front();
 
     llvm::SetVector<Operation *> slice, versioned;

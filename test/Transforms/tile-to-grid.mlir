@@ -202,3 +202,13 @@ func.func @scalars(%x: i32) -> i32 {
 }
 // CHECK: func.func private @declared(tensor<4xf32>) -> tensor<4xf32>
 func.func private @declared(tensor<4xf32>) -> tensor<4xf32>
+
+// -----
+
+// What is known of a tensor's memory stays known, of results too.
+// CHECK-LABEL: func.func @aligned(
+// CHECK-SAME: %{{[^:]*}}: memref<?x512xf32> {quant.align = 16 : i64}, %{{[^:]*}}: memref<?x512xbf16> {quant.align = 32 : i64, quant.stride_align = 16 : i64})
+func.func @aligned(%x: tensor<?x512xf32> {quant.align = 16 : i64}) -> (tensor<?x512xbf16> {quant.align = 32 : i64, quant.stride_align = 16 : i64}) {
+  %y = arith.truncf %x : tensor<?x512xf32> to tensor<?x512xbf16>
+  return %y : tensor<?x512xbf16>
+}

@@ -191,6 +191,7 @@ func.func @no_kernel(%x: memref<64x512xf32>, %y: memref<64x512xf32>) {
 
 // Rounding a non-negative number down or up leaves it so: nothing to test.
 // CHECK-LABEL: func.func @rounded
+// CHECK: arith.divui
 // CHECK-NOT: arith.cmpi sge
 // CHECK: scf.if
 func.func @rounded(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel} {
@@ -201,5 +202,19 @@ func.func @rounded(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {qua
   %s = arith.ceildivsi %p, %c4 : index
   %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
   quant.store %t, %y[%s, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+  return
+}
+
+// -----
+
+// The sign of an argument is unknown.
+// CHECK-LABEL: func.func @signed
+// CHECK: arith.floordivsi
+func.func @signed(%x: memref<64x512xf32>, %i: index) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %r = arith.floordivsi %i, %c4 : index
+  %t = quant.load %x[%r, %c0] : memref<64x512xf32> -> tensor<4x512xf32>
+  quant.store %t, %x[%c0, %c0] : tensor<4x512xf32>, memref<64x512xf32>
   return
 }

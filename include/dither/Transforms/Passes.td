@@ -105,8 +105,8 @@ def DitherTileToGrid : Pass<"dither-tile-to-grid", "::mlir::func::FuncOp"> {
     Requires: a function whose arguments and results are ranked tensors or
     scalars. Only the leading dimension may be dynamic.
     Guarantees: a kernel (`quant.kernel`) with a memref for each tensor argument
-    and, after them, one for each result. Program id x counts tiles along rows,
-    y along columns; `quant.grid` names the extents. Scale outputs in the 128x4
+    and, after them, one for each result, with the attributes of either. Program id
+    x counts tiles along rows, y along columns; `quant.grid` names the extents. Scale outputs in the 128x4
     order are written with their padding.
     Declines: kernels and functions without tensor results.
   }];
@@ -123,8 +123,8 @@ def DitherVersionBounds : Pass<"dither-version-bounds", "::mlir::func::FuncOp"> 
   let summary = "make a copy of the body for programs that stay in bounds";
   let description = [{
     Requires: kernels.
-    Guarantees: accesses that are in bounds whatever the program id carry
-    `in_bounds`. Where the bounds of others can be checked before the body runs,
+    Guarantees: divisions of indices that cannot be negative are unsigned. Accesses
+    that are in bounds whatever the program id carry `in_bounds`. Where the bounds of others can be checked before the body runs,
     the body becomes the two branches of an scf.if: one in which those carry
     `in_bounds` too, and the original.
     Declines: accesses whose offsets are computed inside loops or branches or from
