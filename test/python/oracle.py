@@ -233,9 +233,7 @@ def padded_scale(scale: np.ndarray, name: str, axis: int) -> np.ndarray:
 def swizzle_128x4(scale: np.ndarray) -> np.ndarray:
     """The 128x4 order of a padded (R, C) scale matrix, flat: pad, view, transpose, flatten."""
     r, c = scale.shape
-    return (
-        scale.reshape(r // 128, 4, 32, c // 4, 4).transpose(0, 3, 2, 1, 4).reshape(-1)
-    )
+    return scale.reshape(r // 128, 4, 32, c // 4, 4).transpose(0, 3, 2, 1, 4).reshape(-1)
 
 
 # ---------------------------------------------------------------------------

@@ -25,7 +25,7 @@ def kernel():
 
 
 def exp(x: np.ndarray) -> np.ndarray:
-    """exp of float32 as the compiler defines it, in float64 with one rounding a step: include/dither/Numerics/Elementary.h."""
+    """exp of float32 as include/dither/Numerics/Elementary.h defines it, in float64 with one rounding a step."""
     f = np.float32
 
     def fma(a, b, c):

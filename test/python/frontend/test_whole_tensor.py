@@ -4,10 +4,9 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
-
 import dither
 import dither.language as dl
+import pytest
 from dither.types import TensorType
 
 FILES = Path(__file__).resolve().parents[2] / "Pipelines"

@@ -47,9 +47,9 @@ def test_get_and_set(monkeypatch):
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="unknown knob 'dump_dri'.*did you mean 'dump_dir'"):
+    with pytest.raises(ValueError, match=r"unknown knob 'dump_dri'.*did you mean 'dump_dir'"):
         knobs.get("dump_dri")
-    with pytest.raises(ValueError, match="DITHER_CACHE.*expected"):
+    with pytest.raises(ValueError, match=r"DITHER_CACHE.*expected"):
         knobs.set("cache", "sometimes")
     assert "DITHER_CACHE" not in os.environ or os.environ["DITHER_CACHE"] != "sometimes"
 
@@ -92,7 +92,7 @@ def test_override_malformed(tmp_path):
     place.mkdir()
     (place / "tiled.mlir").write_text("module { oops }")
     knobs.set("override_dir", str(tmp_path))
-    with pytest.raises(dither.CompileError, match="oops|expected"):
+    with pytest.raises(dither.CompileError, match=r"oops|expected"):
         compile_for()
 
 

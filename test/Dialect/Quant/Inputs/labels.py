@@ -28,7 +28,7 @@ def main() -> int:
 
     tested = set()
     line = 1
-    for number, case in enumerate(invalid.split("// -----\n")):
+    for case in invalid.split("// -----\n"):
         label = re.search(rf"^// ({LABEL}): ", case, re.MULTILINE)
         if not label:
             problems.append(f"invalid.mlir:{line}: case has no label")
@@ -41,10 +41,11 @@ def main() -> int:
     problems += [f"{label} is tested, but Semantics.md does not state it" for label in sorted(tested - set(stated))]
 
     prefixes = {label[:2] for label in stated}
-    for path, source in zip(sys.argv[3:], sources):
+    for path, source in zip(sys.argv[3:], sources, strict=True):
         comments = " ".join(re.findall(r"//(.*)", source))
         named = {label for label in expand(comments) if label[:2] in prefixes}
-        problems += [f"{path} names {label}, which Semantics.md does not state" for label in sorted(named - set(stated))]
+        unknown = sorted(named - set(stated))
+        problems += [f"{path} names {label}, which Semantics.md does not state" for label in unknown]
 
     print("\n".join(problems) or f"{len(stated)} constraints, each with a test")
     return 1 if problems else 0
