@@ -326,7 +326,7 @@ bool Decoder::convertPacked(Type to, Type from) {
     return true;
   // The second type marks what the fast functions do not do.
   bool slow = to == Type::UE8M0x2
-                  ? mode.rounding == Rounding::Zero
+                  ? mode.rounding == Rounding::Zero || !mode.saturate
                   : half && (mode.relu || mode.saturate ||
                              mode.rounding != Rounding::Nearest);
   return lanes(Op::PackNarrow, to, d, {a, b}, mode.encode(),

@@ -125,19 +125,21 @@ template <class F> struct PackHalves {
   }
 };
 
-/// Powers of two: up, or towards zero; 2^-127 is the least, 2^127 the largest.
-inline uint32_t powerOfTwo(float x, bool up) {
+/// Powers of two: up, or towards zero; 2^-127 is the least, 2^127 the largest,
+/// and what is larger a NaN without `saturate`.
+inline uint32_t powerOfTwo(float x, bool up, bool saturate) {
   uint32_t magnitude = bitsOf(x) & 0x7FFFFFFF;
   // Rounding up is adding what is less than a power of two; 2^-127 is a
   // subnormal of binary32, with the mantissa 400000.
   uint32_t add = magnitude < 0x00800000 ? 0x3FFFFF : 0x7FFFFF;
   uint32_t code = (magnitude + (up ? add : 0)) >> 23;
-  code = code < 0xFE ? code : 0xFE;
+  uint32_t over = saturate ? 0xFE : 0xFF;
+  code = code < 0xFF ? code : over;
   return magnitude > 0x7F800000 ? 0xFF : code;
 }
-template <bool UP> struct PackPowers {
+struct PackPowers {
   static uint16_t f(float a, float b) {
-    return uint16_t(powerOfTwo(a, UP) << 8 | powerOfTwo(b, UP));
+    return uint16_t(powerOfTwo(a, true, true) << 8 | powerOfTwo(b, true, true));
   }
 };
 
@@ -164,6 +166,17 @@ void two(const char *frame, const Step &step, char *destination) {
   for (int i = 0; i < kLanes; ++i)
     d[i] = D(narrowAny(TO, a[i], mode) << (TO.signShift + 1) |
              narrowAny(TO, b[i], mode));
+}
+
+void twoPowers(const char *frame, const Step &step, char *destination) {
+  const float *a = source<float>(frame, step, 0);
+  const float *b = source<float>(frame, step, 1);
+  uint16_t *d = reinterpret_cast<uint16_t *>(destination);
+  NarrowMode mode = NarrowMode::decode(step.imm);
+  bool up = mode.rounding == Rounding::Up;
+  for (int i = 0; i < kLanes; ++i)
+    d[i] = uint16_t(powerOfTwo(a[i], up, mode.saturate) << 8 |
+                    powerOfTwo(b[i], up, mode.saturate));
 }
 
 /// Integers of 64 bits do not fit binary64: rounded to odd there.
@@ -301,7 +314,7 @@ LaneFn selectStochastic(const LaneKey &key) {
 
 LaneFn selectNarrow(const LaneKey &key) {
   using U = uint32_t;
-  bool nearest = key.second == Type::None; // PackNarrow: the fast ones
+  bool fast = key.second == Type::None; // PackNarrow's
   switch (key.op) {
   case Op::NarrowSlow:
     switch (key.type) {
@@ -322,11 +335,10 @@ LaneFn selectNarrow(const LaneKey &key) {
   case Op::PackNarrow:
     switch (key.type) {
     case Type::F16x2:
-      return nearest ? map2<U, float, float, PackHalves<F16Format>>
-                     : two<U, kF16>;
+      return fast ? map2<U, float, float, PackHalves<F16Format>> : two<U, kF16>;
     case Type::BF16x2:
-      return nearest ? map2<U, float, float, PackHalves<BF16Format>>
-                     : two<U, kBF16>;
+      return fast ? map2<U, float, float, PackHalves<BF16Format>>
+                  : two<U, kBF16>;
     case Type::E4M3x2:
       return map2<uint16_t, float, float, PackSaturating<uint16_t, E4M3Format>>;
     case Type::E5M2x2:
@@ -334,8 +346,7 @@ LaneFn selectNarrow(const LaneKey &key) {
     case Type::E2M1x2:
       return map2<uint8_t, float, float, PackSaturating<uint8_t, E2M1Format>>;
     case Type::UE8M0x2:
-      return nearest ? map2<uint16_t, float, float, PackPowers<true>>
-                     : map2<uint16_t, float, float, PackPowers<false>>;
+      return fast ? map2<uint16_t, float, float, PackPowers> : twoPowers;
     default:
       return nullptr;
     }
