@@ -311,8 +311,13 @@ Expected<std::unique_ptr<Kernel>> Simulator::load(const KernelImage &image) {
       state->memory.release(variable);
     return fail(program.takeError());
   }
-  return std::make_unique<Simulated>(state, std::move(*program),
-                                     std::move(variables), image.numThreads);
+  uint32_t declared = program->sharedBytes;
+  auto simulated = std::make_unique<Simulated>(
+      state, std::move(*program), std::move(variables), image.numThreads);
+  // What is not declared is for `.extern .shared` arrays.
+  if (image.sharedBytes > declared)
+    simulated->setDynamicShared(image.sharedBytes - declared);
+  return simulated;
 }
 
 Expected<std::unique_ptr<SimDevice>>

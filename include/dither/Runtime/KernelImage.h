@@ -27,7 +27,8 @@ struct KernelImage {
   std::string code;
   /// Threads of a block (32 * num_warps); 1 on the host.
   uint32_t numThreads = 1;
-  /// Bytes of static shared memory.
+  /// Bytes of shared memory that the code declares. More are for its `.extern`
+  /// array: on simulated devices only.
   uint32_t sharedBytes = 0;
   /// Flattened parameters, in order (docs/architecture.md, 3).
   std::vector<ParamKind> params;

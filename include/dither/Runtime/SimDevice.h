@@ -82,7 +82,8 @@ public:
   /// "line 12: ex2.approx.f32", for each instruction whose result only lies
   /// within a bound of the hardware's.
   virtual const std::vector<std::string> &approximations() const = 0;
-  /// Bytes of dynamic shared memory that launches give; 0 at first.
+  /// Bytes of dynamic shared memory that launches give; at first what
+  /// KernelImage::sharedBytes has beyond those that the PTX declares.
   virtual void setDynamicShared(uint32_t bytes) = 0;
 };
 

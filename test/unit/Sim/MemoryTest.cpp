@@ -146,6 +146,11 @@ TEST(MemoryOps, DynamicSharedMemory) {
   must(kernel->launch(slots, Grid(), nullptr));
   // Behind the 20 bytes, at the next multiple of 16.
   EXPECT_EQ(sim.download(out, 1)[0], 5u + 64 + 32);
+  // The image says how much there is of both.
+  KernelImage image{"k", "sm_90a", text, 32, 32 + 96, {ParamKind::Pointer}};
+  kernel = must(sim.device->load(image));
+  must(kernel->launch(slots, Grid(), nullptr));
+  EXPECT_EQ(sim.download(out, 1)[0], 5u + 96 + 32);
 }
 
 //===----------------------------------------------------------------------===//
