@@ -43,8 +43,35 @@ bool Decoder::floatTarget(Op op, Type type) {
   }
 }
 
+/// add, sub and fma{.rn, ..}{.sat}.f32.{f16,bf16} d, a{, b}, c: all but c and d
+/// are of the narrow type, which widens exactly.
+bool Decoder::decodeMixedArithmetic(Op op, Type narrow, unsigned sources) {
+  std::optional<Rounding> rounding = takeRounding();
+  bool saturate = has("sat");
+  bool fused = instruction->opcode.starts_with("fma"); // and not mad
+  if (op != Op::FAdd && op != Op::FSub && !(fused && rounding))
+    return fail("has no such mixed form");
+  uint32_t src[3], d;
+  if (require(100, 86) || finish(sources + 1))
+    return true;
+  for (unsigned i = 0; i + 1 < sources; ++i) {
+    uint32_t half;
+    src[i] = temporary(4);
+    if (read(i + 1, narrow, half) ||
+        lanes(Op::Widen, Type::F32, src[i], {half}, 0, narrow))
+      return true;
+  }
+  if (read(sources, Type::F32, src[sources - 1]) || write(0, Type::F32, d) ||
+      lanes(op, Type::F32, d, ArrayRef(src, sources)))
+    return true;
+  program.steps.back().rounding = rounding.value_or(Rounding::Nearest);
+  return saturate && lanes(Op::FSaturate, Type::F32, d, {d});
+}
+
 /// add, sub, mul, fma and div: d = op(a, b{, c}).
 bool Decoder::decodeFloatArithmetic(Op op, Type type, unsigned sources) {
+  if ((type == Type::F16 || type == Type::BF16) && has("f32"))
+    return decodeMixedArithmetic(op, type, sources);
   if (floatTarget(op, type))
     return true;
   std::optional<Rounding> rounding = takeRounding();

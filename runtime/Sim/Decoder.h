@@ -107,6 +107,7 @@ private:
   bool decodeCarry(Op op);
   bool decodeIntBinary(Op op, Type type);
   bool decodeFloatArithmetic(Op op, Type type, unsigned sources);
+  bool decodeMixedArithmetic(Op op, Type narrow, unsigned sources);
   bool decodeFloatMinMax(bool isMin, Type type);
   bool floatTarget(Op op, Type type);
   bool decodeRoot();

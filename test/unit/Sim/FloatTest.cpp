@@ -1,11 +1,13 @@
 // Instructions on binary32 and binary64 against the CPU's own arithmetic, one
 // operation at a time (PTX ISA, 9.7.3).
 #include "SimTest.h"
+#include "dither/Numerics/Convert.h"
 
 #include <cfenv>
 #include <cmath>
 #include <functional>
 
+using namespace dither;
 using namespace dither::test;
 
 namespace {
@@ -88,6 +90,46 @@ TEST(Float, RoundingsFlushingAndSaturation) {
       float x = toFloat(plain[i]);
       float want = x > 0 ? std::min(x, 1.0f) : 0.0f; // NaN gives +0
       ASSERT_EQ(saturated[i], toBits(want)) << name << " " << x;
+    }
+  }
+}
+
+/// Sources of 16 bits are widened first.
+TEST(Float, MixedPrecision) {
+  auto bits = interestingFloats(kCount, 20), c = interestingFloats(kCount, 21);
+  for (bool brain : {false, true}) {
+    std::vector<uint16_t> a, b;
+    for (size_t i = 0; i < kCount; ++i) {
+      a.push_back(uint16_t(bits[i] >> 16));
+      b.push_back(uint16_t(bits[kCount - 1 - i] >> 16));
+    }
+    auto widen = [&](uint16_t x) {
+      return numerics::decode(brain ? numerics::kBF16 : numerics::kF16, x);
+    };
+    std::string type = brain ? ".f32.bf16 d, a, " : ".f32.f16 d, a, ";
+    for (auto [name, mode] : {std::pair<const char *, int>{"rn", FE_TONEAREST},
+                              {"rz", FE_TOWARDZERO},
+                              {"rm", FE_DOWNWARD},
+                              {"rp", FE_UPWARD}}) {
+      std::string suffix = "." + std::string(name) + type;
+      auto sum = evaluate<uint32_t>("sm_100a", "add" + suffix + "c;", a, b, c);
+      auto difference =
+          evaluate<uint32_t>("sm_100a", "sub" + suffix + "c;", a, b, c);
+      auto product =
+          evaluate<uint32_t>("sm_100a", "fma" + suffix + "b, c;", a, b, c);
+      for (size_t i = 0; i < kCount; ++i) {
+        float x = widen(a[i]), y = widen(b[i]), z = toFloat(c[i]);
+        ASSERT_EQ(sum[i], canonical(rounded<float>(mode, add, x, z, 0)));
+        ASSERT_EQ(difference[i], canonical(rounded<float>(mode, sub, x, z, 0)));
+        ASSERT_EQ(product[i], canonical(rounded<float>(mode, fused, x, y, z)));
+      }
+    }
+    auto plain = evaluate<uint32_t>("sm_100a", "add" + type + "c;", a, b, c);
+    auto saturated =
+        evaluate<uint32_t>("sm_100a", "add.sat" + type + "c;", a, b, c);
+    for (size_t i = 0; i < kCount; ++i) {
+      float x = toFloat(plain[i]);
+      ASSERT_EQ(saturated[i], toBits(x > 0 ? std::min(x, 1.0f) : 0.0f));
     }
   }
 }

@@ -72,6 +72,15 @@ std::vector<std::string> instructions() {
   for (const char *name : {"add", "sub", "mul"})
     add(name, {roundings, {"", ".ftz"}, {"", ".sat"}}, 2);
   add("fma", {roundings, {"", ".ftz"}, {"", ".sat"}, {"", ".relu"}}, 3);
+  for (const char *type : {"f16", "bf16"}) // mixed precision
+    for (const std::string &modifier :
+         combine({roundings, {"", ".ftz"}, {"", ".sat"}})) {
+      std::string tail = modifier + ".f32." + type + " f0, h1, ";
+      for (const char *name : {"add", "sub", "mul"})
+        all.push_back(name + tail + "f2;");
+      for (const char *name : {"fma", "mad"})
+        all.push_back(name + tail + "h2, f3;");
+    }
   add("div", {{"", ".rn", ".rp", ".approx", ".full"}, {"", ".ftz"}}, 2);
   for (const char *name : {"mul.lo", "mul.hi", "rem"})
     add(name, {{""}}, 2);
