@@ -124,13 +124,14 @@ Value globalEncodeScale(Arith &a, Value amax) {
   return a.select(a.equal(amax, 0.0f), one, scale);
 }
 
-/// `order = te` is the only expression order with a decomposition so far.
-bool hasOrder(Operation *op, FormatAttr format) {
-  if (!format.getTensorScale() || format.getOrder() == ScaleOrder::te)
-    return true;
-  op->emitOpError("has no decomposition for order = ")
-      << stringifyScaleOrder(format.getOrder()) << ", expected te";
-  return false;
+/// The decode scale of `order = div6_div`: G / 2688, and 1 where that is 0 or
+/// infinite.
+Value globalDecodeScale(Arith &a, Value amax) {
+  Value scale = a.div(amax, a.splat(amax, 2688.0f));
+  Value one = a.splat(amax, 1.0f);
+  Value finite = a.select(
+      a.equal(scale, std::numeric_limits<float>::infinity()), one, scale);
+  return a.select(a.equal(scale, 0.0f), one, finite);
 }
 
 //===----------------------------------------------------------------------===//
@@ -170,15 +171,29 @@ Value sharedExponentBits(Arith &a, Value amax, FormatAttr format) {
   return a.fromBits(a.select(infinite, infinity, lowered));
 }
 
+/// What a format with a tensor scale rounds to the scale of a block
+/// (Numerics/BlockScale.h).
+Value unroundedScale(Arith &a, Value amax, Value tensorAmax,
+                     FormatAttr format) {
+  Value global = a.widen(tensorAmax);
+  if (format.getOrder() == ScaleOrder::te) {
+    Value factor = a.mul(globalEncodeScale(a, global), 1.0f / 6.0f);
+    return a.min(a.mul(amax, factor), kMaxFloat);
+  }
+  Value sixth = a.div(amax, a.splat(amax, 6.0f));
+  if (format.getOrder() == ScaleOrder::div6_mul)
+    return a.min(a.mul(sixth, globalEncodeScale(a, global)), kMaxFloat);
+  Value quotient = a.div(sixth, globalDecodeScale(a, global));
+  return a.max(a.min(quotient, 448.0f), 0x1p-6f);
+}
+
 /// Scale codes from the amax of each block.
 Value scaleCodes(Arith &a, Value amax, Value tensorAmax, FormatAttr format) {
   OpBuilder &b = a.b;
   auto type = Arith::shapeOf(amax).clone(format.getScale());
   if (format.getTensorScale()) {
-    Value encode = globalEncodeScale(a, a.widen(tensorAmax));
-    Value factor = a.mul(encode, 1.0f / 6.0f);
-    Value scaled = a.min(a.mul(amax, factor), kMaxFloat);
-    return EncodeOp::create(b, a.loc, type, scaled, E8M0ModeAttr());
+    Value scale = unroundedScale(a, amax, tensorAmax, format);
+    return EncodeOp::create(b, a.loc, type, scale, E8M0ModeAttr());
   }
   if (format.getScaleRounding() == ScaleRounding::rceil) {
     Value scaled = a.mul(amax, 1.0f / float(format.getElemMax()));
@@ -194,8 +209,6 @@ struct DecomposeBlockScale
                                              BlockScaleOp> {
   FailureOr<SmallVector<Value>> decompose(Operation *o, OpBuilder &b) const {
     auto op = cast<BlockScaleOp>(o);
-    if (!hasOrder(o, op.getFormat()))
-      return failure();
     Arith a(b, op.getLoc());
     Value x = a.widen(op.getSource());
     Value amax = BlockReduceOp::create(
@@ -215,7 +228,13 @@ Value multiplier(Arith &a, Value scale, Value tensorAmax, FormatAttr format) {
   if (!format.getTensorScale())
     return E8M0InverseOp::create(
         a.b, a.loc, Arith::shapeOf(scale).clone(a.b.getF32Type()), scale);
-  Value decode = a.div(1.0f, globalEncodeScale(a, a.widen(tensorAmax)));
+  Value global = a.widen(tensorAmax);
+  if (format.getOrder() == ScaleOrder::div6_div) {
+    Value inverse = a.div(1.0f, globalDecodeScale(a, global));
+    Value codes = a.widen(scale);
+    return a.min(a.div(a.repeat(inverse, codes), codes), kMaxFloat);
+  }
+  Value decode = a.div(1.0f, globalEncodeScale(a, global));
   return a.min(a.div(1.0f, a.mul(a.widen(scale), decode)), kMaxFloat);
 }
 
@@ -225,8 +244,6 @@ struct DecomposeCast
   FailureOr<SmallVector<Value>> decompose(Operation *o, OpBuilder &b) const {
     auto op = cast<CastOp>(o);
     FormatAttr format = op.getFormat();
-    if (!hasOrder(o, format))
-      return failure();
     Arith a(b, op.getLoc());
     Value x = a.widen(op.getSource());
     Value factor = multiplier(a, op.getScale(), op.getTensorAmax(), format);

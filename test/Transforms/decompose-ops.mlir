@@ -203,16 +203,28 @@ func.func @plain(%x: tensor<4x128xf32>) -> tensor<4x4xf8E8M0FNU> {
 
 // -----
 
+// A sixth of the amax first; no quotient of 6 and another constant.
+// CHECK-LABEL: func.func @order(
+// CHECK: %[[B:.*]] = quant.block_reduce amax
+// CHECK: %[[SIX:.*]] = arith.constant dense<6.000000e+00> : tensor<4x8xf32>
+// CHECK: %[[Q:.*]] = arith.divf %[[B]], %[[SIX]]
+// CHECK: arith.mulf %[[Q]], %{{.*}} : tensor<4x8xf32>
+// CHECK: quant.encode
 func.func @order(%x: tensor<4x128xf32>, %g: tensor<f32>) -> tensor<4x8xf8E4M3FN> {
-  // expected-error @below {{has no decomposition for order = div6_mul, expected te}}
   %s = quant.block_scale %x, %g axis 1 format <nvfp4, order = div6_mul> : tensor<4x128xf32>, tensor<f32> -> tensor<4x8xf8E4M3FN>
   return %s : tensor<4x8xf8E4M3FN>
 }
 
 // -----
 
+// One over the decode scale, over the scale: two quotients.
+// CHECK-LABEL: func.func @order_cast(
+// CHECK: %[[D:.*]] = arith.divf %{{.*}}, %{{.*}} : tensor<f32>
+// CHECK: %[[I:.*]] = arith.divf %{{.*}}, %{{.*}} : tensor<f32>
+// CHECK-DAG: %[[S:.*]] = quant.decode
+// CHECK-DAG: %[[R:.*]] = quant.broadcast %[[I]]
+// CHECK: arith.divf %[[R]], %[[S]] : tensor<4x8xf32>
 func.func @order_cast(%x: tensor<4x128xf32>, %s: tensor<4x8xf8E4M3FN>, %g: tensor<f32>) -> tensor<4x128xf4E2M1FN> {
-  // expected-error @below {{has no decomposition for order = div6_div, expected te}}
   %q = quant.cast_fp4 %x, %s, %g axis 1 format <nvfp4, order = div6_div> : tensor<4x128xf32>, tensor<4x8xf8E4M3FN>, tensor<f32> -> tensor<4x128xf4E2M1FN>
   return %q : tensor<4x128xf4E2M1FN>
 }

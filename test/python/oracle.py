@@ -145,6 +145,30 @@ def nvfp4_encode_scale(tensor_amax: np.ndarray) -> np.float32:
     return F32(1) if tensor_amax == 0 or s == 0 else F32(s)
 
 
+def nvfp4_decode_scale(tensor_amax: np.ndarray) -> np.float32:
+    """Of the order div6_div (torchao's nvfp4_quantize)."""
+    with np.errstate(all="ignore"):
+        d = F32(tensor_amax) / F32(2688)
+    return F32(1) if d == 0 or np.isinf(d) else d
+
+
+def nvfp4_scale(b: np.ndarray, tensor_amax, order: str) -> tuple[np.ndarray, np.ndarray]:
+    """Scales of blocks with these amax, and what their elements are multiplied by, in each expression order."""
+    s_enc, d = nvfp4_encode_scale(tensor_amax), nvfp4_decode_scale(tensor_amax)
+    if order == "te":
+        value = np.fmin(b * F32(s_enc * F32(F32(1) / F32(6))), FMAX32)
+    elif order == "div6_mul":
+        value = np.fmin(b / F32(6) * s_enc, FMAX32)
+    else:
+        value = np.fmax(np.fmin(b / F32(6) / d, F32(448)), F32(2.0**-6))
+    scale = encode_e4m3(value.astype(np.float32))
+    if order == "div6_div":
+        inv = F32(1) / d / decode_e4m3(scale)
+    else:
+        inv = F32(1) / (decode_e4m3(scale) * F32(F32(1) / s_enc))
+    return scale, np.fmin(inv.astype(np.float32), FMAX32)
+
+
 @dataclass
 class Quantized:
     codes: np.ndarray  # one code per uint8, in the shape of the input (or its transpose)
@@ -160,7 +184,7 @@ def pack_fp4(codes: np.ndarray) -> np.ndarray:
     return padded[:, ::2] | padded[:, 1::2] << 4
 
 
-def _rowwise(x: np.ndarray, fmt: Format, tensor_amax) -> tuple[np.ndarray, np.ndarray]:
+def _rowwise(x: np.ndarray, fmt: Format, tensor_amax, order: str = "te") -> tuple[np.ndarray, np.ndarray]:
     m, n = x.shape
     blocks = -(-n // fmt.block)
     padded = np.zeros((m, blocks * fmt.block), np.float32)
@@ -169,12 +193,7 @@ def _rowwise(x: np.ndarray, fmt: Format, tensor_amax) -> tuple[np.ndarray, np.nd
     b = amax(tiles, axis=2)
     with np.errstate(all="ignore"):
         if fmt.scale == "e4m3":
-            s_enc = nvfp4_encode_scale(tensor_amax)
-            mult = F32(s_enc * F32(F32(1) / F32(6)))
-            scale = encode_e4m3(np.minimum((b * mult).astype(np.float32), FMAX32))
-            s_dec = F32(F32(1) / s_enc)
-            inv = (F32(1) / (decode_e4m3(scale) * s_dec).astype(np.float32)).astype(np.float32)
-            inv = np.minimum(inv, FMAX32)
+            scale, inv = nvfp4_scale(b, tensor_amax, order)
         elif fmt.scale == "e8m0_rceil":
             scale = e8m0_rceil((b * F32(F32(1) / F32(fmt.fmax))).astype(np.float32))
             inv = inverse_e8m0(scale)
@@ -185,16 +204,16 @@ def _rowwise(x: np.ndarray, fmt: Format, tensor_amax) -> tuple[np.ndarray, np.nd
     return codes.reshape(m, blocks * fmt.block)[:, :n], scale
 
 
-def quantize(x: np.ndarray, name: str, axis: int = 1, tensor_amax=None) -> Quantized:
+def quantize(x: np.ndarray, name: str, axis: int = 1, tensor_amax=None, order: str = "te") -> Quantized:
     """Quantizes a 2-D array. Columnwise (axis=0) NVFP4 is stored transposed, the MX formats are not."""
     fmt = FORMATS[name]
     x = np.asarray(x).astype(np.float32)
     if name == "nvfp4" and tensor_amax is None:
         tensor_amax = amax(x)
     if axis == 1:
-        codes, scale = _rowwise(x, fmt, tensor_amax)
+        codes, scale = _rowwise(x, fmt, tensor_amax, order)
     else:
-        codes, scale = _rowwise(np.ascontiguousarray(x.T), fmt, tensor_amax)
+        codes, scale = _rowwise(np.ascontiguousarray(x.T), fmt, tensor_amax, order)
         if name != "nvfp4":
             codes, scale = np.ascontiguousarray(codes.T), np.ascontiguousarray(scale.T)
     data = pack_fp4(codes) if fmt.bits == 4 else codes

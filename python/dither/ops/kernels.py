@@ -10,11 +10,22 @@ import dither.language as dl
 from dither.jit import jit
 
 
+def stored_scales(data, FMT):
+    """Extents of the scales of `data` where the rest of the tile must not be stored; None where it is zero anyway.
+
+    The order div6_div gives every block a scale, those outside the tensor too.
+    """
+    extents = None
+    if FMT.order == "div6_div":
+        extents = (data.shape[0], dl.cdiv(data.shape[1], FMT.block))
+    return extents
+
+
 def store_rowwise(t, amax, r, c, data, scale, FMT, LAYOUT):
     """Codes (M, N) and scales (M, N / block) of blocks along rows."""
     s = dl.block_scale(t, FMT, axis=1, amax=amax)
     dl.store(data, (r, c), dl.cast(t, s, FMT, axis=1, amax=amax))
-    dl.store(scale, (r, c // FMT.block), s, layout=LAYOUT)
+    dl.store(scale, (r, c // FMT.block), s, layout=LAYOUT, valid=stored_scales(data, FMT))
 
 
 def store_colwise(t, amax, r, c, data, scale, FMT, LAYOUT):
@@ -30,7 +41,7 @@ def store_colwise(t, amax, r, c, data, scale, FMT, LAYOUT):
     else:
         dl.store(data, (r, c), q)
     if FMT.tensor_scale or dl.swizzle_128x4 == LAYOUT:
-        dl.store(scale, (c, r // FMT.block), s.T, layout=LAYOUT)
+        dl.store(scale, (c, r // FMT.block), s.T, layout=LAYOUT, valid=stored_scales(data, FMT))
     else:
         dl.store(scale, (r // FMT.block, c), s)
 

@@ -1,12 +1,12 @@
-"""Formats with other choices: how the shared exponent of a block is rounded."""
+"""Formats with other choices: how the shared exponent is rounded, the expression order of two-level scales."""
 
 import dither
+import ml_dtypes
 import numpy as np
 import oracle
 import pytest
-from dither import CompileError
 from ops import data
-from ops.check import array, same_bits
+from ops.check import array, expected_scale, same_bits
 
 FORMATS = {f.name: f for f in (dither.MXFP4, dither.MXFP8_E4M3, dither.MXFP8_E5M2)}
 ROUNDINGS = ("rceil", "floor", "ceil", "even")
@@ -89,13 +89,68 @@ def test_roundings_differ(fmt):
     assert kind.with_(scale_rounding=DEFAULT[fmt]) == kind
 
 
-def test_orders_of_the_tensor_scale():
+ORDERS = ("te", "div6_mul", "div6_div")
+
+
+def every_amax(largest):
+    """A block for each bf16 amax from 2^-12 up to the bits `largest`: some fall halfway between E4M3 scales."""
+    values = np.arange(0x3980, largest + 1, dtype=np.uint16).view(ml_dtypes.bfloat16)
+    x = np.zeros((values.size, 16), ml_dtypes.bfloat16)
+    x[:, 3] = values
+    x[:, 8] = -values / 3
+    return data.aligned(x)
+
+
+def two_level_inputs():
+    """Where the orders differ, and what no order may trip over."""
+    yield every_amax(0x3F82)
+    yield every_amax(0x409E)
+    yield data.adversarial(37, 100)
+    finite = np.nan_to_num(data.adversarial(64, 64).astype(np.float32), nan=1.0, posinf=3e4, neginf=-7.0)
+    for factor in (1.0, 1e-38, 0.0):
+        with np.errstate(all="ignore"):
+            yield data.aligned(finite * np.float32(factor))
+
+
+@pytest.mark.parametrize("scale_layout", ["linear", "128x4"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_orders_of_the_tensor_scale(order, scale_layout):
+    kind = dither.NVFP4.with_(order=order)
+    for x in two_level_inputs():
+        result = dither.quantize(x, kind, "both", scale_layout=scale_layout)
+        for axis, part in ((1, result.rowwise), (0, result.colwise)):
+            expected = oracle.quantize(x, "nvfp4", axis, order=order)
+            same_bits(part.data, expected.data)
+            same_bits(part.scale_inv, expected_scale(expected, "nvfp4", axis == 0, scale_layout))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_100a"])
+@pytest.mark.parametrize("order", ORDERS[1:])
+def test_orders_on_gpus(order, target):
+    x = every_amax(0x3F82)[::3].copy()
+    for amax in (None, np.float32(1e-3), np.float32(np.inf), np.float32(0)):
+        expected = oracle.quantize(x, "nvfp4", tensor_amax=amax, order=order)
+        result = dither.quantize(x, dither.NVFP4.with_(order=order), amax=amax, device=f"sim:{target}")
+        same_bits(result.data, expected.data)
+        same_bits(result.scale_inv, expected.scale)
+
+
+def test_orders_differ():
+    points = (every_amax(0x3F82), every_amax(0x409E))
+    scales = {order: [oracle.quantize(x, "nvfp4", order=order).scale.tobytes() for x in points] for order in ORDERS}
+    assert len({tuple(each) for each in scales.values()}) == len(ORDERS)
+    assert dither.NVFP4.with_(order="te") == dither.NVFP4
+
+
+def test_orders_after_a_norm():
     x = data.normal(37, 100)
-    same_bits(dither.quantize(x, dither.NVFP4.with_(order="te")).data, dither.quantize(x, "nvfp4").data)
-    for order in ("div6_mul", "div6_div"):
-        with pytest.raises(CompileError) as info:
-            dither.quantize(x, dither.NVFP4.with_(order=order))
-        assert info.value.message == f"has no decomposition for order = {order}, expected te"
+    gamma = data.aligned(np.linspace(0.5, 2, 100, dtype=np.float32))
+    y, _ = oracle.rms_norm(x, gamma, 1e-5)
+    kind = dither.NVFP4.with_(order="div6_div")
+    result = dither.rms_norm(x, gamma, 1e-5, format=kind, scale_layout="128x4").out
+    expected = oracle.quantize(y, "nvfp4", tensor_amax=array(result.amax), order="div6_div")
+    same_bits(result.data, expected.data)
+    same_bits(result.scale_inv, expected_scale(expected, "nvfp4", False, "128x4"))
 
 
 def test_format_objects_and_names():
