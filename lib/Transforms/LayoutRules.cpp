@@ -58,10 +58,13 @@ LaneLayout LayoutRules::widest(ArrayRef<int64_t> shape, Reduced reduced) const {
   if (simd)
     return simdLayout(shape, vec, reduced);
   int64_t v = vec;
-  // Narrow tiles: shrink the run of a lane until every lane has work.
+  // Narrow tiles: shrink the run of a lane until every lane has work. The
+  // chains of an ordered sum are all that lanes may share of its axis.
   int64_t elements = 1;
-  for (int64_t extent : shape)
-    elements *= extent;
+  for (auto [d, extent] : llvm::enumerate(shape))
+    elements *= reduced.ordered && reduced.extent && reduced.axis == int64_t(d)
+                    ? std::min(extent, reduced.extent)
+                    : extent;
   while (v > leastVec && elements < v * kWarpLanes * numWarps)
     v /= 2;
   return blockedLayout(shape, v, kWarpLanes, numWarps, reduced);

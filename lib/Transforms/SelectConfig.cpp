@@ -7,13 +7,15 @@
 // along rows it holds 16 of them, one for each lane of the scale computation;
 // with blocks along columns it is one block tall.
 // GPU: a lane holds up to 64 elements of a tile, about 32 where there is a
-// choice of warps; larger tiles are cut into fragments of 32 elements a lane.
+// choice of warps and the runs of the lanes stay long; larger tiles are cut
+// into fragments of 32 elements a lane.
 //
 //===----------------------------------------------------------------------===//
 
 #include "DimClasses.h"
 #include "TilingEngine.h"
 #include "dither/Dialect/Quant/QuantOps.h"
+#include "dither/Numerics/ReductionOrder.h"
 #include "dither/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -39,6 +41,10 @@ struct Shape {
   /// Extents of tiles that loops and branches carry, which must not be split.
   SmallVector<std::pair<int64_t, int64_t>> carried;
   bool reducesCols = false;
+  /// Lanes that can share a row: with sums along rows, as many as the canonical
+  /// order has chains for at a run of columns each (architecture.md, Order of
+  /// sums).
+  int64_t lanesPerRow = kDynamicExtent;
   /// Elements change place between rows and columns, not only scales.
   bool transposesRows = false;
 };
@@ -56,10 +62,27 @@ constexpr int64_t kHostCarried = 2048;
 /// Columns of a CPU tile where a row has no static length.
 constexpr int64_t kHostColumns = 4096;
 constexpr int64_t kLaneWant = 32, kLaneMost = 64;
+/// Columns in a run of a lane where FP8 or FP4 codes are stored: 128 bits
+/// or 64.
+constexpr int64_t kLaneRun = 16;
+
+/// Elements of the longest row that `op` adds up; 0 if it adds none.
+int64_t summedColumns(Operation *op) {
+  if (auto reduce = dyn_cast<quant::ReduceOp>(op))
+    return reduce.getKind() == quant::ReduceKind::sum && reduce.getAxis() == 1
+               ? reduce.getExtent()
+               : 0;
+  if (auto norm = dyn_cast<quant::RmsNormOp>(op))
+    return norm.getCount().value_or(
+        cast<ShapedType>(norm.getSource().getType()).getDimSize(1));
+  return 0;
+}
 
 Shape shapeOf(func::FuncOp func) {
   SmallVector<Value> roots, carried;
   Shape shape;
+  int64_t summed = 0;
+  bool encodes = false;
   func.walk([&](Operation *op) {
     if (op->getNumRegions())
       for (Value result : op->getResults())
@@ -71,7 +94,11 @@ Shape shapeOf(func::FuncOp func) {
     if (auto reduce = dyn_cast<quant::ReduceOp>(op))
       shape.reducesCols |= reduce.getAxis() == 1;
     shape.reducesCols |= isa<quant::RmsNormOp>(op);
+    summed = std::max(summed, summedColumns(op));
+    encodes |= isa<quant::CastFp4Op, quant::CastFp8Op, quant::EncodeOp>(op);
   });
+  if (summed && encodes)
+    shape.lanesPerRow = numerics::sumChains(summed) / kLaneRun;
   llvm::append_range(roots, carried);
   DimClasses classes(roots);
   for (Value v : carried) {
@@ -175,8 +202,13 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
     // A norm that is stored both ways holds its rows twice: fewer threads, so
     // that each has the registers.
     while (n < (s.rowBlock > 1 && s.reducesCols ? 4 : 8) &&
-           n * kWarpLanes * kLaneWant < elements)
+           n * kWarpLanes * kLaneWant < elements) {
+      // More lanes than that would have shorter runs.
+      bool fits = elements <= n * kWarpLanes * kLaneMost;
+      if (fits && n * kWarpLanes >= rows * s.lanesPerRow)
+        break;
       n *= 2;
+    }
   c.warps = n;
   if (elements <= n * kWarpLanes * kLaneMost) {
     c.rows = rows;

@@ -72,6 +72,37 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
+  // Lanes share no more of a row than the chains of its sum: runs shrink before
+  // warps hold copies.
+  // CHECK-LABEL: func.func @sum_and_codes
+  // CHECK: quant.load {{.*}} #quant.layout<"(1,1024) reg=[(0,1),(0,2),(0,4)] lane=[(0,8),(0,16),(0,32),(0,64),(0,128)] warp=[(0,256),(0,512)] rep (1,4)">
+  func.func @sum_and_codes(%x: memref<1x4096xbf16>, %y: memref<1x4096xf8E4M3FN>, %z: memref<1x1xf32>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<1x4096xbf16> -> tensor<1x4096xbf16>
+    %f = arith.extf %t : tensor<1x4096xbf16> to tensor<1x4096xf32>
+    %s = quant.reduce sum %f axis 1 : tensor<1x4096xf32> -> tensor<1x1xf32>
+    %q = quant.encode %f : tensor<1x4096xf32> -> tensor<1x4096xf8E4M3FN>
+    quant.store %q, %y[%c0, %c0] : tensor<1x4096xf8E4M3FN>, memref<1x4096xf8E4M3FN>
+    quant.store %s, %z[%c0, %c0] : tensor<1x1xf32>, memref<1x1xf32>
+    return
+  }
+
+  // Every second lane has a scale of its own, and neighbours continue it: stored
+  // as it is.
+  // CHECK-LABEL: func.func @scales_in_copies
+  // CHECK-NOT: quant.convert_layout
+  // CHECK: quant.store {{.*}} lane=[(0,0),(0,1),(0,2),(0,4),(0,8)]
+  func.func @scales_in_copies(%x: memref<4x2048xbf16>, %y: memref<4x2048xf8E4M3FN>, %s: memref<4x64xf32>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<4x2048xbf16> -> tensor<1x2048xbf16>
+    %f = arith.extf %t : tensor<1x2048xbf16> to tensor<1x2048xf32>
+    %a = quant.block_reduce amax %f block [1, 32] : tensor<1x2048xf32> -> tensor<1x64xf32>
+    %q = quant.encode %f : tensor<1x2048xf32> -> tensor<1x2048xf8E4M3FN>
+    quant.store %q, %y[%c0, %c0] : tensor<1x2048xf8E4M3FN>, memref<4x2048xf8E4M3FN>
+    quant.store %a, %s[%c0, %c0] : tensor<1x64xf32>, memref<4x64xf32>
+    return
+  }
+
   // A sum over rows, too; the columns take as many warps as they can.
   // CHECK-LABEL: func.func @column_sum
   // CHECK: quant.convert_layout {{.*}} -> tensor<32x64xf32, #quant.layout<"(32,64) reg=[(0,1),(0,2),(2,0),(4,0)] lane=[(0,4),(0,8),(0,16),(0,32),(1,0)] warp=[(8,0),(16,0)]">>

@@ -163,6 +163,27 @@ module attributes {quant.target = "sm_90a"} {
     return %y : tensor<?x4096xf32>
   }
 
+  // Codes want runs of 16 columns, and a row of 4096 is summed in 1024 chains:
+  // 64 lanes have a run each, and hold 64 elements.
+  // CHECK-LABEL: func.func @gpu_norm_codes(
+  // CHECK-SAME: num_warps = 2 : i64, tile = array<i64: 1, 0>
+  // expected-remark @below {{2 warps}}
+  func.func @gpu_norm_codes(%x: tensor<?x4096xbf16>, %g: tensor<4096xbf16>, %s: tensor<?x128xf8E8M0FNU>) -> tensor<?x4096xf8E4M3FN> {
+    %y, %r = quant.rms_norm %x, %g {eps = 1.0e-5 : f32} : tensor<?x4096xbf16>, tensor<4096xbf16> -> tensor<?x4096xf32>, tensor<?x1xf32>
+    %q = quant.cast_fp8 %y, %s axis 1 format <mxfp8_e4m3> : tensor<?x4096xf32>, tensor<?x128xf8E8M0FNU> -> tensor<?x4096xf8E4M3FN>
+    return %q : tensor<?x4096xf8E4M3FN>
+  }
+
+  // Runs are no reason to hold more than 64 elements.
+  // CHECK-LABEL: func.func @gpu_norm_long(
+  // CHECK-SAME: num_warps = 8 : i64
+  // expected-remark @below {{8 warps}}
+  func.func @gpu_norm_long(%x: tensor<?x16384xbf16>, %g: tensor<16384xbf16>, %s: tensor<?x512xf8E8M0FNU>) -> tensor<?x16384xf8E4M3FN> {
+    %y, %r = quant.rms_norm %x, %g {eps = 1.0e-5 : f32} : tensor<?x16384xbf16>, tensor<16384xbf16> -> tensor<?x16384xf32>, tensor<?x1xf32>
+    %q = quant.cast_fp8 %y, %s axis 1 format <mxfp8_e4m3> : tensor<?x16384xf32>, tensor<?x512xf8E8M0FNU> -> tensor<?x16384xf8E4M3FN>
+    return %q : tensor<?x16384xf8E4M3FN>
+  }
+
   // CHECK-LABEL: func.func @gpu_reduce(
   // CHECK-SAME: tile = array<i64: 1, 0>
   // expected-remark @below {{tiles of 1x0}}
