@@ -111,18 +111,23 @@ LaneLayout LayoutRules::storage(Operation *op, const LaneLayout &have) const {
   if (type.getShape()[last] == 1)
     return have;
   int64_t k = have.contiguousBits();
-  // Do neighbouring lanes continue where a lane stops?
+  // Do neighbouring lanes continue where a lane stops? On the GPU those that
+  // hold copies just store nothing; on the CPU they would break up vectors.
   auto continues = [&](size_t lanes) {
-    if (have.lane.size() < lanes)
-      return false;
-    for (size_t i = 0; i < lanes; ++i) {
+    size_t i = 0;
+    for (const Coord &c : have.lane) {
+      if (i == lanes)
+        break;
+      if (!simd && llvm::all_of(c, [](int64_t v) { return v == 0; }))
+        continue;
       Coord want(have.rank(), 0);
       want[last] = int64_t(1) << (k + i);
-      if (have.lane[i] != want &&
+      if (c != want &&
           want[last] < std::min(have.base[last], type.getShape()[last]))
         return false;
+      ++i;
     }
-    return true;
+    return i == lanes;
   };
   bool whole = (bits << k) >= 8;
   if (simd) {
