@@ -143,7 +143,8 @@ function(dither_python_module name)
       -Wl,--start-group ${archives} -Wl,--end-group
       ${DITHER_STATIC_ZSTD} ${DITHER_STATIC_ZLIB} -lm -ldl -lpthread)
     target_link_options(${target} PRIVATE
-      -static-libstdc++ -static-libgcc
+      # The build id is a hash of the content: caches know this module by it.
+      -static-libstdc++ -static-libgcc -Wl,--build-id=sha1
       -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,-Bsymbolic
       -Wl,--version-script=${CMAKE_CURRENT_BINARY_DIR}/${name}.exports)
   endforeach()

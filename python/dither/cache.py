@@ -1,27 +1,26 @@
-"""Compiled kernels on disk.
+"""Compiled kernels on disk: what `dither.jit` looks for before it compiles.
 
-One file for each kernel and each set of inputs that its code depends on, named by a hash of those. A file is
-a JSON header line, the code, and a checksum over both; it is written under a temporary name and renamed, so that
-readers see all of it or nothing. Whatever cannot be read is a miss, and what cannot be written is kept in memory only.
+Entries, their keys, locks and bundles are C++ (include/dither/Cache); here is where they lie and when they are asked.
+Looking for a kernel never fails and never gives a wrong one: what is damaged, foreign or of another build is a miss,
+and what cannot be written is kept in memory only, with one warning.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
 import pathlib
-import stat
-import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from . import knobs
 
-_MAGIC = "dither-kernel 1"
-_DIGEST = 32
+#: The Python part of the compiler, within the package: code depends on its text.
+COMPILER_SOURCES = ("compiler/*.py", "language/*.py", "compiled.py", "formats.py", "types.py")
 
 
 def directory() -> pathlib.Path:
@@ -33,94 +32,127 @@ def directory() -> pathlib.Path:
     return pathlib.Path(base) / "dither"
 
 
-def key_of(fields: Mapping[str, str]) -> str:
-    """The name of an entry: every field by name and length, the build of the compiler included."""
-    digest = hashlib.sha256()
-    for name, text in sorted({**fields, "build": build()}.items()):
-        data = text.encode()
-        digest.update(f"{name} {len(data)}\n".encode() + data)
-    return digest.hexdigest()
+def disk() -> Any:
+    """The cache on disk, a `_dither.DiskCache`."""
+    return _disk(str(directory()), knobs.get("cache_size"))
 
 
-_build: list[str] = []
+@functools.cache
+def _disk(place: str, limit: int) -> Any:
+    from . import _dither
+
+    return _dither.DiskCache(place, limit)
 
 
+@functools.cache
 def build() -> str:
-    """Identifies the compiler: the version, and the file that it is in."""
-    if not _build:
-        from . import __version__, _dither
+    """Identifies the compiler by content: the version, the extension module, and the sources of its Python part."""
+    from . import __version__, _dither
 
-        about = os.stat(_dither.__file__)
-        _build.append(f"{__version__} {about.st_size} {about.st_mtime_ns}")
-    return _build[0]
+    digest = hashlib.sha256()
+    package = pathlib.Path(__file__).parent
+    for path in sorted(path for pattern in COMPILER_SOURCES for path in package.glob(pattern)):
+        text = path.read_bytes()
+        digest.update(f"{path.relative_to(package).as_posix()} {len(text)}\n".encode() + text)
+    return f"{__version__} {_dither.binary_id()} {digest.hexdigest()[:40]}"
+
+
+def _pairs(fields: Mapping[str, str]) -> list[tuple[str, bytes]]:
+    given = {**fields, "build": build()}
+    return [(name, text.encode("utf-8", "surrogatepass")) for name, text in given.items()]
+
+
+def key_of(fields: Mapping[str, str]) -> str:
+    """The name of an entry. `fields` are those of include/dither/Cache/KeyFields.def less "build", which is added."""
+    from . import _dither
+
+    return _dither.cache_key(_pairs(fields))
 
 
 def load(fields: Mapping[str, str]) -> dict[str, Any] | None:
-    """The entry stored for these inputs; None where there is none that is whole."""
-    if knobs.get("cache") == "off":
-        return None
-    path = directory() / f"{key_of(fields)}.kernel"
+    """The entry made from these inputs, of a bundle or of the disk; None where there is none that is whole."""
+    state = knobs.get("cache")
+    pairs = _pairs(fields)
+    for bundle in _bundles():
+        try:
+            found = bundle.load(pairs)
+        except RuntimeError as error:
+            _warn(f"{error}; it is compiled instead")
+            continue
+        if found is not None:
+            return unpack(found)
+    found = disk().load(pairs) if state != "off" else None
+    return None if found is None else unpack(found)
+
+
+@contextlib.contextmanager
+def compiling(fields: Mapping[str, str]) -> Iterator[dict[str, Any] | None]:
+    """Around compiling after a miss: waits while another process compiles the same, and gives what it has made.
+
+    None says to compile. Processes wait at most DITHER_CACHE_LOCK_TIMEOUT seconds, and not at all where the file
+    system has no locks.
+    """
+    if knobs.get("cache") != "on":
+        yield None
+        return
+    lock = disk().lock(_pairs(fields), knobs.get("cache_lock_timeout"))
     try:
-        with open(path, "rb") as file:
-            about = os.fstat(file.fileno())
-            if about.st_uid != os.geteuid() or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                return None
-            data = file.read()
-        body, digest = data[:-_DIGEST], data[-_DIGEST:]
-        if hashlib.sha256(body).digest() != digest:
-            return None
-        head, _, code = body.partition(b"\n")
-        entry = json.loads(head)
-        if entry.pop("magic") != _MAGIC or entry.pop("fields") != dict(fields):
-            return None
-        with contextlib.suppress(OSError):
-            os.utime(path)
-        return {**entry, "code": code}
-    except (OSError, ValueError, KeyError):
-        return None
-
-
-_warned: list[str] = []
+        yield load(fields)
+    finally:
+        lock.release()
 
 
 def store(fields: Mapping[str, str], entry: Mapping[str, Any]) -> None:
     """Keeps an entry for these inputs. A directory that cannot be written gives one warning."""
     if knobs.get("cache") != "on":
         return
-    place = directory()
-    header = {"magic": _MAGIC, "fields": dict(fields), **{k: v for k, v in entry.items() if k != "code"}}
-    body = json.dumps(header, sort_keys=True).encode() + b"\n" + entry["code"]
     try:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".new-", dir=place)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(body + hashlib.sha256(body).digest())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, place / f"{key_of(fields)}.kernel")
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
-        _prune(place, knobs.get("cache_size"))
-    except OSError as error:
-        if str(place) not in _warned:
-            _warned.append(str(place))
-            warnings.warn(f"compiled kernels are not kept: {error}", RuntimeWarning, stacklevel=2)
+        disk().store(pack(fields, entry))
+    except RuntimeError as error:
+        _warn(f"compiled kernels are not kept: {error}", once=str(directory()))
 
 
-def _prune(place: pathlib.Path, limit: int) -> None:
-    """Removes the least recently used entries above `limit` bytes."""
-    entries = []
-    for path in place.glob("*.kernel"):
-        with contextlib.suppress(OSError):
-            about = path.stat()
-            entries.append((about.st_mtime_ns, about.st_size, path))
-    total = sum(size for _, size, _ in entries)
-    for _, size, path in sorted(entries, key=lambda entry: entry[0]):
-        if total <= limit:
-            break
-        with contextlib.suppress(OSError):
-            path.unlink()
-        total -= size
+def pack(fields: Mapping[str, str], entry: Mapping[str, Any]) -> Any:
+    """A `_dither.CacheEntry`: JSON for all of an entry but its code."""
+    from . import _dither
+
+    metadata = {name: value for name, value in entry.items() if name != "code"}
+    return _dither.CacheEntry(_pairs(fields), json.dumps(metadata, sort_keys=True).encode(), entry["code"])
+
+
+def unpack(entry: Any) -> dict[str, Any]:
+    """The inverse of `pack`, less the fields."""
+    return {**json.loads(entry.metadata), "code": entry.code}
+
+
+@functools.cache
+def _open_bundle(path: str) -> Any:
+    """A bundle; None, with a warning, where it cannot be used."""
+    from . import _dither
+
+    try:
+        bundle = _dither.CacheBundle(path)
+        about = json.loads(bundle.about)
+    except (RuntimeError, ValueError) as error:
+        _warn(f"{error}; kernels are compiled instead")
+        return None
+    if about["build"] != build():
+        _warn(f"bundle {path} was made by another build of dither; kernels are compiled instead")
+        return None
+    return bundle
+
+
+def _bundles() -> list[Any]:
+    paths = knobs.get("cache_bundle")
+    bundles = [_open_bundle(path) for path in paths.split(":") if path] if paths else []
+    return [bundle for bundle in bundles if bundle is not None]
+
+
+_warned: set[str] = set()
+
+
+def _warn(message: str, once: str = "") -> None:
+    """One warning for each cause."""
+    if (once or message) not in _warned:
+        _warned.add(once or message)
+        warnings.warn(message, RuntimeWarning, stacklevel=3)

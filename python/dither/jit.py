@@ -141,15 +141,22 @@ class Kernel:
             "constexprs": repr([(name, type(v).__name__, v) for name, v in bound.constexprs.items()]),
         }
         looking = any(knobs.get(name) for name in ("dump_dir", "override_dir", "reproducer", "timing", "remarks"))
-        stored = None if looking else cache.load(fields)
-        if stored is not None:
-            self.stats.disk_hits += 1
-            return Compiled.from_entry(stored)
+        if looking:
+            return self._compile(bound, target, num_warps)
+        stored = cache.load(fields)
+        if stored is None:
+            with cache.compiling(fields) as stored:
+                if stored is None:
+                    compiled = self._compile(bound, target, num_warps)
+                    cache.store(fields, compiled.to_entry())
+                    return compiled
+        self.stats.disk_hits += 1
+        return Compiled.from_entry(stored)
+
+    def _compile(self, bound: Bound, target: str, num_warps: int | None) -> Compiled:
         compiled = self._lower(bound, target, num_warps).compile()
         self.stats.compiles += 1
         self.stats.compile_ms += compiled.milliseconds
-        if not looking:
-            cache.store(fields, compiled.to_entry())
         return compiled
 
     def _lower(self, bound: Bound, target: str, num_warps: int | None) -> Lowered:

@@ -16,6 +16,9 @@ void bindCompile(pybind11::module_ &m);
 /// from_dlpack: tensors of other libraries.
 void bindDLPack(pybind11::module_ &m);
 
+/// DiskCache, CacheBundle and CacheEntry: compiled kernels on disk.
+void bindCache(pybind11::module_ &m);
+
 /// Devices, kernels and the environment.
 void bindRuntime(pybind11::module_ &m);
 

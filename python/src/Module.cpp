@@ -6,6 +6,7 @@ PYBIND11_MODULE(_dither, m) {
   m.doc() = "dither's compiler and runtime";
   dither::python::bindIr(m);
   dither::python::bindCompile(m);
+  dither::python::bindCache(m);
   dither::python::bindDLPack(m);
   dither::python::bindRuntime(m);
 }

@@ -8,10 +8,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from .. import cache
 from . import ptxas
 from .compile import resolve
-from .entry import read_entry
+from .entry import find_entry, read_entry
 from .failure import Failure, UsageError
 
 
@@ -80,21 +79,6 @@ def stages(path: pathlib.Path, target: str | None, wanted: str | None) -> None:
 def launch(kernel: Any) -> str:
     """What launching an image needs."""
     return f"{kernel.num_threads} threads, {kernel.shared_bytes} bytes shared, params ({', '.join(kernel.params)})"
-
-
-def find_entry(text: str) -> pathlib.Path:
-    """The file of an entry, named by path or by the start of its key."""
-    path = pathlib.Path(text)
-    if path.is_file():
-        return path
-    if re.fullmatch(r"[0-9a-f]{4,64}", text) is None:
-        raise UsageError(f"'{text}' is neither a file nor the start of a key: expected .mlir, .ptx or an entry")
-    found = sorted(cache.directory().glob(f"{text}*.kernel"))
-    if not found:
-        raise UsageError(f"no kernel in {cache.directory()} has a key that starts with {text}")
-    if len(found) > 1:
-        raise UsageError(f"{len(found)} kernels in {cache.directory()} have keys that start with {text}, expected one")
-    return found[0]
 
 
 def entry(path: pathlib.Path, code: bool) -> None:

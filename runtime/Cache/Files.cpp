@@ -1,0 +1,213 @@
+#include "Files.h"
+
+#include "dither/Cache/Key.h"
+
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace llvm;
+
+namespace dither::cache {
+
+Descriptor &Descriptor::operator=(Descriptor &&other) noexcept {
+  std::swap(number, other.number);
+  return *this;
+}
+
+Descriptor::~Descriptor() {
+  if (number >= 0)
+    ::close(number);
+}
+
+int Descriptor::release() {
+  int released = number;
+  number = -1;
+  return released;
+}
+
+Error systemError(const Twine &what) {
+  int code = errno;
+  return createStringError(what + ": " + std::strerror(code));
+}
+
+Error makeDirectory(StringRef path) {
+  if (::mkdir(path.str().c_str(), 0700) == 0)
+    return Error::success();
+  if (errno == ENOENT) {
+    StringRef parent = sys::path::parent_path(path);
+    if (!parent.empty() && parent != path)
+      if (Error error = makeDirectory(parent))
+        return error;
+    if (::mkdir(path.str().c_str(), 0700) == 0)
+      return Error::success();
+  }
+  if (errno == EEXIST && sys::fs::is_directory(path))
+    return Error::success();
+  return systemError("cannot make the directory " + path);
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+Expected<Descriptor> openToRead(StringRef path, Trust trust) {
+  // A pipe in the place of a file must not make us wait for its writer.
+  int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  if (trust == Trust::Own)
+    flags |= O_NOFOLLOW;
+  Descriptor file(::open(path.str().c_str(), flags));
+  if (!file)
+    return systemError("cannot read " + path);
+  struct stat about;
+  if (::fstat(file.get(), &about) != 0)
+    return systemError("cannot read " + path);
+  if (!S_ISREG(about.st_mode))
+    return createStringError(path + " is not a file");
+  if (trust == Trust::Own && about.st_uid != ::geteuid())
+    return createStringError(path + " belongs to user " + Twine(about.st_uid) +
+                             ", expected " + Twine(::geteuid()));
+  if (trust == Trust::Own && (about.st_mode & (S_IWGRP | S_IWOTH)))
+    return createStringError(path + " can be written by others");
+  return file;
+}
+
+Expected<std::string> readAll(const Descriptor &file, uint64_t limit) {
+  struct stat about;
+  if (::fstat(file.get(), &about) != 0)
+    return systemError("cannot read a file");
+  if (uint64_t(about.st_size) > limit)
+    return createStringError("found " + Twine(about.st_size) +
+                             " bytes, expected at most " + Twine(limit));
+  std::string bytes(about.st_size, '\0');
+  size_t have = 0;
+  while (have < bytes.size()) {
+    ssize_t got =
+        ::pread(file.get(), &bytes[have], bytes.size() - have, off_t(have));
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      return systemError("cannot read a file");
+    if (got == 0) // it was cut while we read it
+      break;
+    have += got;
+  }
+  bytes.resize(have);
+  return bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
+
+static constexpr StringLiteral temporaryPrefix = ".new-";
+
+/// What process numbers mean: this machine, since it was started, and the
+/// namespace of process numbers. Another machine or container that shares the
+/// directory has another.
+static const std::string &processSpace() {
+  static const std::string space = [] {
+    std::string text;
+    char buffer[256] = {};
+    if (::gethostname(buffer, sizeof(buffer) - 1) == 0)
+      text += buffer;
+    Descriptor boot(
+        ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+    if (ssize_t got = boot ? ::read(boot.get(), buffer, sizeof(buffer)) : 0;
+        got > 0)
+      text.append(buffer, got);
+    if (ssize_t got = ::readlink("/proc/self/ns/pid", buffer, sizeof(buffer));
+        got > 0)
+      text.append(buffer, got);
+    return toHex(digestOf(text)).substr(0, 12);
+  }();
+  return space;
+}
+
+static bool writeBytes(int file, StringRef bytes) {
+  while (!bytes.empty()) {
+    ssize_t put = ::write(file, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR)
+      continue;
+    if (put < 0)
+      return false;
+    bytes = bytes.drop_front(put);
+  }
+  return true;
+}
+
+Error writeAtomically(StringRef directory, StringRef name, StringRef bytes) {
+  // The number is unique in this process; a leftover of another one with its
+  // process number gives way to the next.
+  static std::atomic<unsigned> counter{0};
+  SmallString<256> target(directory), temporary;
+  sys::path::append(target, name);
+  Descriptor file;
+  for (unsigned tries = 0; !file && tries < 1000; ++tries) {
+    temporary = directory;
+    sys::path::append(temporary, temporaryPrefix + processSpace() + "-" +
+                                     Twine(::getpid()) + "-" +
+                                     Twine(counter.fetch_add(1)));
+    file = Descriptor(::open(temporary.c_str(),
+                             O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!file && errno != EEXIST)
+      return systemError("cannot write to " + directory);
+  }
+  if (!file)
+    return systemError("cannot write to " + directory);
+  scope_exit remove([&] { ::unlink(temporary.c_str()); });
+  if (!writeBytes(file.get(), bytes) || ::fsync(file.get()) != 0)
+    return systemError("cannot write to " + directory);
+  // Some file systems say only now that the disk is full.
+  if (::close(file.release()) != 0)
+    return systemError("cannot write to " + directory);
+  if (::rename(temporary.c_str(), target.c_str()) != 0)
+    return systemError("cannot write " + target);
+  remove.release();
+  // Without this a crash of the machine may lose the entry, and no more: a file
+  // system that cannot do it is none to complain of.
+  Descriptor place(
+      ::open(directory.str().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (place)
+    (void)::fsync(place.get());
+  return Error::success();
+}
+
+/// Whether the writer of a temporary file is gone.
+static bool isAbandoned(StringRef name, const std::string &path) {
+  StringRef rest = name.drop_front(temporaryPrefix.size());
+  auto [space, numbers] = rest.split('-');
+  pid_t process = 0;
+  if (space == processSpace() &&
+      !numbers.split('-').first.getAsInteger(10, process) && process > 0 &&
+      ::kill(process, 0) != 0 && errno == ESRCH)
+    return true;
+  struct stat about;
+  return ::lstat(path.c_str(), &about) == 0 &&
+         std::time(nullptr) - about.st_mtime > 3600;
+}
+
+unsigned removeAbandoned(StringRef directory) {
+  unsigned removed = 0;
+  std::error_code code;
+  for (sys::fs::directory_iterator it(directory, code, false), end;
+       it != end && !code; it.increment(code)) {
+    StringRef name = sys::path::filename(it->path());
+    if (name.starts_with(temporaryPrefix) && isAbandoned(name, it->path()) &&
+        ::unlink(it->path().c_str()) == 0)
+      ++removed;
+  }
+  return removed;
+}
+
+} // namespace dither::cache
