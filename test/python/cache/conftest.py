@@ -6,8 +6,8 @@ import sys
 import textwrap
 from pathlib import Path
 
-import dither
 import pytest
+from dither import _dither, cache
 
 KERNELS = """
 import dither, dither.language as dl
@@ -39,8 +39,8 @@ def run(factor=1.0, columns=16):
 def cache_dir(tmp_path, monkeypatch):
     place = tmp_path / "cache"
     monkeypatch.setenv("DITHER_CACHE_DIR", str(place))
-    monkeypatch.setattr(dither.cache, "_warned", set())
-    dither.cache._open_bundle.cache_clear()
+    monkeypatch.setattr(cache, "_warned", set())
+    cache._open_bundle.cache_clear()
     return place
 
 
@@ -83,6 +83,6 @@ def python(start):
 @pytest.fixture
 def shim(cache_dir):
     """Variables for a process whose file system misbehaves in the cache directory."""
-    library = Path(dither._dither.__file__).parents[2] / "test" / "libfsshim.so"
+    library = Path(_dither.__file__).parents[2] / "test" / "libfsshim.so"
     assert library.exists(), f"{library} was not built"
     return lambda **settings: {"LD_PRELOAD": str(library), "FSSHIM_DIRECTORY": str(cache_dir), **settings}
