@@ -32,6 +32,7 @@ def pytest_configure(config):
     os.environ["DITHER_CACHE_DIR"] = config.stash[CACHE]
     # The suite runs on the CPU wherever it runs; tests of a GPU ask for one.
     os.environ["DITHER_DEVICE"] = "cpu"
+    os.environ["DITHER_SIM_CHECKS"] = "init,races"
 
 
 def pytest_collection_modifyitems(config, items):

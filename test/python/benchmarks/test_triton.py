@@ -1,8 +1,10 @@
-"""The Triton kernels compile without a GPU and, in Triton's interpreter, give the expected bits."""
+"""The Triton kernels compile without a GPU; in Triton's interpreter and in dither's simulator they give the expected
+bits."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +16,11 @@ ROOT = Path(__file__).resolve().parents[3]
 pytest.importorskip("triton")
 pytest.importorskip("torch")
 
+import numpy as np  # noqa: E402
+from simulated import Out, run  # noqa: E402
+
 from benchmarks import triton_kernels  # noqa: E402
+from benchmarks.operators import cases  # noqa: E402
 
 INTERPRET = """
 import sys
@@ -76,3 +82,59 @@ def test_compiles_without_a_gpu(tmp_path: Path, monkeypatch, capability: int, ta
     assert f".target {target}" in compiled.asm["ptx"]
     assert len(compiled.asm["cubin"]) > 1000
     assert ("e2m1x2" in compiled.asm["ptx"]) == triton_kernels.has_e2m1(capability)
+
+
+OPERATORS = {
+    "nvfp4": "quantize NVFP4",
+    "mxfp8": "quantize MXFP8",
+    "mxfp4": "quantize MXFP4",
+    "mxfp8_both": "quantize MXFP8 row+col",
+    "rms_norm_mxfp8": "RMSNorm + MXFP8",
+    "rms_norm_nvfp4": "RMSNorm + NVFP4",
+}
+
+
+def run_defined(ptx: str, *arguments) -> tuple[list[np.ndarray], int]:
+    """As `run`, and the number of registers that needed a value: Triton leaves the sources of conversions undefined
+    whose result it does not use, which the simulator says."""
+    for undefined in range(9):
+        try:
+            return run(ptx, *arguments), undefined
+        except RuntimeError as error:
+            match = re.search(r"\(cvt\.[\w.]+\).* reads register (%r\d+), which was not written", str(error))
+            if not match:
+                raise
+            ptx = ptx.replace("// %bb.0:", f"// %bb.0:\n\tmov.b32 {match.group(1)}, 0;", 1)
+    raise AssertionError("more than eight registers are not written")
+
+
+@pytest.mark.usefixtures("limit")
+@pytest.mark.parametrize(
+    ("capability", "name"),
+    # Triton has no E4M3 before sm_89, and the kernels for sm_120 are those for sm_100.
+    [(80, "mxfp4"), *((90, name) for name in OPERATORS), *((100, name) for name in OPERATORS), (120, "nvfp4")],
+)
+def test_simulator_gives_the_bits(tmp_path: Path, monkeypatch, capability: int, name: str) -> None:
+    """Another compiler's PTX, on a simulated GPU that knows neither compiler."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    case = next(case for case in cases("bf16", 1 << 16, 512) if case.operator.name == OPERATORS[name])
+    kernel = triton_kernels.kernels(k=512)[name]
+    compiled = triton_kernels.compile_kernel(kernel, capability)
+    outputs = {"row_q": "q", "row_scale": "scale"}
+    shapes = case.operator.outputs(case.rows, 512)
+    inputs = {"x": case.x, "gamma": case.gamma, "tensor_amax": np.array([case.amax], np.float32)}
+    written = [outputs.get(pointer, pointer) for pointer in kernel.pointers if pointer not in inputs]
+    arguments = [inputs[p] if p in inputs else Out(shapes[outputs.get(p, p)]) for p in kernel.pointers]
+    constants = kernel.constants
+    grid = (case.rows // constants["ROWS"], 512 // constants["COLS"], 1) if "ROWS" in constants else (case.rows, 1, 1)
+    # The last two are memory that Triton's runtime would give to kernels that ask for it.
+    arguments += [case.rows, None, None]
+    threads, shared = 32 * kernel.num_warps, compiled.metadata.shared
+    got, undefined = run_defined(compiled.asm["ptx"], compiled.metadata.name, arguments, grid, threads, shared)
+    assert undefined <= (7 if name == "rms_norm_nvfp4" else 0)
+    assert len(got) == len(shapes)
+    for output, array in zip(written, got, strict=True):
+        want = case.expected[output]
+        # Triton adds the squares of a norm in an order of its own.
+        allowed = want.size // 1000 if case.operator.kind == "rms_norm" else 0
+        assert want.any() and int((array != want).sum()) <= allowed, output

@@ -1,0 +1,60 @@
+"""Runs given PTX on a simulated GPU, with the checks that conftest.py asks for."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from dither import _dither
+
+
+@dataclasses.dataclass(frozen=True)
+class Out:
+    """An array that the kernel writes: what nothing has written is not read."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype | type = np.uint8
+
+
+def run(
+    ptx: str,
+    name: str,
+    arguments: Sequence[np.ndarray | Out | int | None],
+    grid: tuple[int, int, int],
+    threads: int,
+    shared: int = 0,
+) -> list[np.ndarray]:
+    """The arrays for the `Out`s, in order. Arrays are read, None is a null pointer, ints are 32 bits; `shared` bytes
+    are static and dynamic. Raises _dither.RuntimeFailure for a fault."""
+    match = re.search(r"\.target (\w+)", ptx)
+    assert match
+    device = _dither.get_device(f"sim:{match.group(1)}")
+    kinds = ["i32" if isinstance(argument, int) else "ptr" for argument in arguments]
+    kernel = device.load(_dither.KernelImage(name, match.group(1), ptx.encode(), threads, shared, kinds))
+    slots: list[int] = []
+    memory: list[int] = []
+    try:
+        for argument in arguments:
+            if isinstance(argument, int):
+                slots.append(argument)
+            elif argument is None:
+                slots.append(0)
+            else:
+                size = int(np.prod(argument.shape)) * np.dtype(argument.dtype).itemsize
+                slots.append(device.allocate(size))
+                memory.append(slots[-1])
+            if isinstance(argument, np.ndarray):
+                array = np.ascontiguousarray(argument)
+                device.copy_in(slots[-1], array.ctypes.data, array.nbytes)
+        kernel.launch(slots, grid)
+        results = []
+        for argument, slot in zip(arguments, slots, strict=True):
+            if isinstance(argument, Out):
+                results.append(np.empty(argument.shape, argument.dtype))
+                device.copy_out(results[-1].ctypes.data, slot, results[-1].nbytes)
+        return results
+    finally:
+        for pointer in memory:
+            device.release(pointer)
