@@ -423,9 +423,26 @@ LaneLayout blockedLayout(ArrayRef<int64_t> shape, int64_t vec, int64_t lanes,
     rowsFirst.push_back(d);
   for (int64_t v = 1; v < vec && bits.available(last); v *= 2)
     bits.take({last}, l.reg);
-  for (int64_t n = 1; n < lanes; n *= 2)
-    bits.take(columnsFirst, l.lane);
   bool ordered = reduced.ordered && reduced.extent && !shape.empty();
+  bool across = !reduced.ordered && reduced.extent > 1 && reduced.axis < last;
+  int64_t laneBits = llvm::Log2_64(lanes), rowLanes = 0, rowsAbove = 0;
+  if (across) {
+    // Blocks across rows stay inside a warp: what is left for the registers of
+    // a lane are their rows, and lanes have the others.
+    int64_t rows = bits.remaining(reduced.axis);
+    int64_t block = std::min<int64_t>(llvm::Log2_64(reduced.extent), rows);
+    int64_t left = -laneBits - int64_t(llvm::Log2_64(warps));
+    for (int64_t d = 0; d <= last; ++d)
+      left += bits.remaining(d);
+    rowLanes = std::min(block - std::clamp<int64_t>(left, 0, block), laneBits);
+    rowsAbove = rows - block;
+  }
+  for (int64_t i = rowLanes; i < laneBits; ++i)
+    bits.take(columnsFirst, l.lane);
+  for (int64_t i = 0; i < rowLanes; ++i)
+    bits.take({reduced.axis, last}, l.lane);
+  while (across && bits.remaining(reduced.axis) > rowsAbove)
+    bits.take({reduced.axis}, l.reg);
   if (ordered) {
     // Sums combine the warps last: they take the highest bits of the axis.
     int64_t onAxis = llvm::Log2_64(warps);
@@ -435,7 +452,7 @@ LaneLayout blockedLayout(ArrayRef<int64_t> shape, int64_t vec, int64_t lanes,
       bits.take({reduced.axis}, l.reg);
   }
   for (int64_t n = 1; n < warps; n *= 2)
-    bits.take(ordered ? columnsFirst : rowsFirst, l.warp);
+    bits.take(ordered || across ? columnsFirst : rowsFirst, l.warp);
   bits.rest(columnsFirst, l.reg);
   bits.finish(shape, l);
   return l;

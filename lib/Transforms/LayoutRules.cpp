@@ -8,6 +8,9 @@ using namespace mlir;
 
 namespace dither::transforms {
 
+/// What global memory moves at once.
+constexpr int64_t kSectorBits = 256;
+
 static int64_t bitsOf(Type memref) {
   return cast<MemRefType>(memref).getElementTypeBitWidth();
 }
@@ -38,6 +41,9 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
     if (auto reduce = dyn_cast<quant::ReduceOp>(op))
       if (reduce.getKind() == quant::ReduceKind::sum)
         sumExtent = std::max(sumExtent, reduce.getExtent());
+    if (auto blocks = dyn_cast<quant::BlockReduceOp>(op))
+      if (blocks.getBlock().size() == 2 && blockAxis(blocks) == 0)
+        columnBlock = std::max(columnBlock, blocks.getBlock().front());
   });
   if (simd)
     vec = std::min(narrowest, narrowestStore) < 32 ? 2 : 1;
@@ -48,10 +54,13 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
 }
 
 LaneLayout LayoutRules::anchor(ArrayRef<int64_t> shape) const {
-  Reduced sum;
-  if (sumExtent && !shape.empty())
-    sum = {int64_t(shape.size()) - 1, numerics::sumChains(sumExtent), true};
-  return widest(shape, sum);
+  int64_t last = int64_t(shape.size()) - 1;
+  Reduced reduced;
+  if (sumExtent && last >= 0)
+    reduced = {last, numerics::sumChains(sumExtent), true};
+  else if (columnBlock > 1 && last == 1 && !simd)
+    reduced = {0, columnBlock, false};
+  return widest(shape, reduced);
 }
 
 LaneLayout LayoutRules::widest(ArrayRef<int64_t> shape, Reduced reduced) const {
@@ -111,30 +120,34 @@ LaneLayout LayoutRules::storage(Operation *op, const LaneLayout &have) const {
   if (type.getShape()[last] == 1)
     return have;
   int64_t k = have.contiguousBits();
-  // Do neighbouring lanes continue where a lane stops? On the GPU those that
-  // hold copies just store nothing; on the CPU they would break up vectors.
-  auto continues = [&](size_t lanes) {
-    size_t i = 0;
-    for (const Coord &c : have.lane) {
-      if (i == lanes)
-        break;
-      if (!simd && llvm::all_of(c, [](int64_t v) { return v == 0; }))
-        continue;
+  // Do neighbouring lanes continue where a lane stops? `lanes` are the images
+  // of lane bits in the order that they must continue in.
+  auto continues = [&](ArrayRef<Coord> lanes, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
       Coord want(have.rank(), 0);
       want[last] = int64_t(1) << (k + i);
-      if (c != want &&
-          want[last] < std::min(have.base[last], type.getShape()[last]))
+      if (want[last] < std::min(have.base[last], type.getShape()[last]) &&
+          (i >= lanes.size() || lanes[i] != want))
         return false;
-      ++i;
     }
-    return i == lanes;
+    return true;
   };
   bool whole = (bits << k) >= 8;
   if (simd) {
-    bool good = whole && (continues(2) || (bits << k) >= 64);
+    bool good = whole && (continues(have.lane, 2) || (bits << k) >= 64);
     return good ? have : simdLayout(type.getShape(), bits < 8 ? 2 : 1, {});
   }
-  bool good = whole && (continues(1) || (bits << k) >= 128);
+  // Lanes that hold copies store nothing, and the lanes of a whole sector may
+  // be in any order.
+  SmallVector<Coord> lanes;
+  for (const Coord &c : have.lane)
+    if (llvm::any_of(c, [](int64_t v) { return v != 0; }))
+      lanes.push_back(c);
+  bool good = whole && (continues(lanes, 1) || (bits << k) >= 128);
+  if (!good && whole) {
+    llvm::sort(lanes);
+    good = continues(lanes, llvm::Log2_64_Ceil(kSectorBits / (bits << k)));
+  }
   if (good)
     return have;
   int64_t v = std::max<int64_t>(1, 128 / bits), least = bits < 8 ? 2 : 1;

@@ -54,6 +54,8 @@ private:
   /// Elements of the longest sum of the kernel (its chain width matters); 0 for
   /// none.
   int64_t sumExtent = 0;
+  /// Rows of the tallest block that is reduced; 0 for none.
+  int64_t columnBlock = 0;
 };
 
 } // namespace dither::transforms

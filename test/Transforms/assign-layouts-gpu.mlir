@@ -87,6 +87,26 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
+  // Blocks of 32 rows stay inside a warp, two rows in registers and 16 lanes
+  // across. Their scales are in an order of their own among the lanes, which
+  // write whole sectors all the same.
+  // CHECK-LABEL: func.func @tall_blocks
+  // CHECK: quant.load {{.*}} #quant.layout<"(32,128) reg=[(0,1),(0,2),(0,4),(0,8),(16,0)] lane=[(0,16),(1,0),(2,0),(4,0),(8,0)] warp=[(0,32),(0,64)]">
+  // CHECK: quant.block_reduce
+  // CHECK-NOT: quant.convert_layout
+  // CHECK: quant.store {{.*}} lane=[(0,16),(0,8),(0,4),(0,2),(0,1)]
+  func.func @tall_blocks(%x: memref<32x4096xbf16>, %y: memref<32x4096xf8E4M3FN>, %s: memref<1x4096xf8E8M0FNU>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<32x4096xbf16> -> tensor<32x128xbf16>
+    %f = arith.extf %t : tensor<32x128xbf16> to tensor<32x128xf32>
+    %a = quant.block_reduce amax %f block [32, 1] : tensor<32x128xf32> -> tensor<1x128xf32>
+    %e = quant.encode %a {mode = #quant.e8m0_mode<rceil>} : tensor<1x128xf32> -> tensor<1x128xf8E8M0FNU>
+    quant.store %e, %s[%c0, %c0] : tensor<1x128xf8E8M0FNU>, memref<1x4096xf8E8M0FNU>
+    %q = quant.encode %f : tensor<32x128xf32> -> tensor<32x128xf8E4M3FN>
+    quant.store %q, %y[%c0, %c0] : tensor<32x128xf8E4M3FN>, memref<32x4096xf8E4M3FN>
+    return
+  }
+
   // Every second lane has a scale of its own, and neighbours continue it: stored
   // as it is.
   // CHECK-LABEL: func.func @scales_in_copies
