@@ -36,9 +36,9 @@ struct Rounding {
   uint32_t nan;       // code of NaN; its sign is dropped
 };
 constexpr Rounding kE2M1{0x40C00000, 0x3F800000, 4194307.0f, 22, 0x7, 28, 0x7};
-constexpr Rounding kE4M3{0x43E00000, 0x3C800000, 1048579.0f, 20,
+constexpr Rounding kE4M3{0x43E00000, 0x3C800000, 1048595.0f, 20,
                          0x7F,       24,         0x7F};
-constexpr Rounding kE5M2{0x47600000, 0x38800000, 2097178.0f, 21,
+constexpr Rounding kE5M2{0x47600000, 0x38800000, 2097210.0f, 21,
                          0x7F,       24,         0x7F};
 
 /// Code of one register of f32 in the low bits of an i32 register.
@@ -63,6 +63,48 @@ Value encodeRounded(WordBuilder &w, Value x, const Rounding &r) {
     return code;
   Value nan = w.cmpf(arith::CmpFPredicate::UNO, x, x);
   return w.select(nan, w.i32(r.nan), code);
+}
+
+/// The format that encodeRounded converts to; null if it does not.
+const Rounding *roundingOf(Type elem) {
+  if (isa<Float4E2M1FNType>(elem))
+    return &kE2M1;
+  if (isa<Float8E4M3FNType>(elem))
+    return &kE4M3;
+  if (isa<Float8E5M2Type>(elem))
+    return &kE5M2;
+  return nullptr;
+}
+
+/// The word of the codes of `xs` for a GPU, which multiplies integers and
+/// shifts pairs of registers at once, and takes absolute values for free.
+///
+/// The code is the low bits of sum + (sum >> shift), as in encodeRounded. Below
+/// the exponent, a sum has no more than the last bits of its mantissa, so one
+/// product has the code at the top, right under the sign, and nothing below
+/// reaches it. The word then takes in one code after the other from the top.
+Value encodeRoundedWord(WordBuilder &w, ArrayRef<Value> xs, const Rounding &r) {
+  int64_t bits = llvm::bit_width(r.mask) + 1, top = 32 - bits;
+  Value limit = w.asFloat(w.i32(r.clamp)), word;
+  for (Value x : llvm::reverse(xs)) {
+    Value nan;
+    if (bits == 4) // NaN is the largest value, with the sign of the constant
+      x = w.make<arith::MinNumFOp>(x, limit);
+    else
+      nan = w.cmpf(arith::CmpFPredicate::UNO, x, x);
+    Value mag = w.make<arith::MinNumFOp>(w.make<math::AbsFOp>(x), limit);
+    Value least = w.make<arith::MaxNumFOp>(mag, w.asFloat(w.i32(r.minNormal)));
+    Value power = w.asFloat(w.andi(w.asInt(least), 0x7F800000));
+    Value sum = w.asInt(w.make<math::FmaOp>(power, w.f32(r.magic), mag));
+    Value code = w.make<arith::MulIOp>(
+        sum, w.i32((1u << top) + (1u << (top - r.shift))));
+    code = w.ori(code, w.andi(w.asInt(x), 0x80000000));
+    if (nan)
+      code = w.select(nan, w.i32(r.nan << top), code);
+    code = w.shr(code, top);
+    word = word ? w.ori(w.shl(word, bits), code) : code;
+  }
+  return word;
 }
 
 /// Shared exponents; `floor` takes the exponent field, otherwise rounds up
@@ -98,12 +140,8 @@ Value encodeF16(WordBuilder &w, Value x) {
 }
 
 Value encode(WordBuilder &w, Value x, Type elem, bool floor) {
-  if (isa<Float4E2M1FNType>(elem))
-    return encodeRounded(w, x, kE2M1);
-  if (isa<Float8E4M3FNType>(elem))
-    return encodeRounded(w, x, kE4M3);
-  if (isa<Float8E5M2Type>(elem))
-    return encodeRounded(w, x, kE5M2);
+  if (const Rounding *rounding = roundingOf(elem))
+    return encodeRounded(w, x, *rounding);
   if (isa<Float8E8M0FNUType>(elem))
     return encodeE8M0(w, x, floor);
   if (elem.isBF16())
@@ -196,8 +234,16 @@ struct QuantToArith
     int64_t group = op.getGroup();
     int64_t bits = op.getElem().getIntOrFloatBitWidth();
     bool floor = op.getMode() == quant::E8M0Mode::floor;
-    SmallVector<Value> words;
-    for (auto [i, x] : llvm::enumerate(w.registers(op->getOperand(0)))) {
+    SmallVector<Value> words, values = w.registers(op->getOperand(0));
+    const Rounding *rounding = roundingOf(op.getElem());
+    if (rounding && !w.lanes) {
+      for (size_t i = 0; i < values.size(); i += group)
+        words.push_back(encodeRoundedWord(
+            w, ArrayRef<Value>(values).slice(i, group), *rounding));
+      w.replace(op, words);
+      return success();
+    }
+    for (auto [i, x] : llvm::enumerate(values)) {
       Value code = encode(w, x, op.getElem(), floor);
       if (!code)
         return op.emitOpError("has no expansion for ") << op.getElem();

@@ -2,36 +2,33 @@
 // RUN: dither-opt %s --convert-dither-quant-to-arith | FileCheck %s --check-prefix=NONE
 // NONE-NOT: quant.
 
-// E2M1: 6 where x is not below it, NaN included; |x| at most 6; the power of two
-// at or below, at least the smallest normal number 1; one fused multiply-add
-// leaves one mantissa bit and the exponent. Code 0 in the low bits, code 1 four
-// bits up.
+// E2M1 on a GPU: 6 where x is NaN; |x| at most 6; the power of two at or below,
+// at least the smallest normal number 1; one fused multiply-add leaves one
+// mantissa bit and the exponent, and a multiplication by 2^28 + 2^6 makes them
+// the code under the sign. The last code is taken in first.
 // CHECK-LABEL: func.func @e2m1(
+// CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
 // CHECK-DAG: %[[SIX:.*]] = arith.constant 6.000000e+00 : f32
-// CHECK-DAG: %[[SIXBITS:.*]] = arith.constant 1086324736 : i32
-// CHECK-DAG: %[[ONE:.*]] = arith.constant 1065353216 : i32
 // CHECK-DAG: %[[EXP:.*]] = arith.constant 2139095040 : i32
 // CHECK-DAG: %[[MAGIC:.*]] = arith.constant 0x4A800006 : f32
-// CHECK: %[[X:.*]] = vector.extract %arg0[0]
-// CHECK: %[[P:.*]] = arith.cmpf olt, %[[X]], %[[SIX]]
-// CHECK: %[[C:.*]] = arith.select %[[P]], %[[X]], %[[SIX]]
-// CHECK: %[[BITS:.*]] = arith.bitcast %[[C]] : f32 to i32
-// CHECK: %[[ABS:.*]] = arith.andi %[[BITS]], %c2147483647_i32
-// CHECK: %[[MAG:.*]] = arith.minui %[[ABS]], %[[SIXBITS]]
-// CHECK: %[[NORMAL:.*]] = arith.maxui %[[MAG]], %[[ONE]]
-// CHECK: %[[POWER:.*]] = arith.andi %[[NORMAL]], %[[EXP]]
-// CHECK-DAG: %[[MF:.*]] = arith.bitcast %[[MAG]] : i32 to f32
-// CHECK-DAG: %[[PF:.*]] = arith.bitcast %[[POWER]] : i32 to f32
-// CHECK: %[[R:.*]] = math.fma %[[PF]], %[[MAGIC]], %[[MF]] : f32
+// CHECK: %[[X:.*]] = vector.extract %arg0[1]
+// CHECK: %[[C:.*]] = arith.minnumf %[[X]], %[[SIX]]
+// CHECK: %[[ABS:.*]] = math.absf %[[C]]
+// CHECK: %[[MAG:.*]] = arith.minnumf %[[ABS]], %[[SIX]]
+// CHECK: %[[NORMAL:.*]] = arith.maxnumf %[[MAG]], %[[ONE]]
+// CHECK: %[[NB:.*]] = arith.bitcast %[[NORMAL]]
+// CHECK: %[[POWER:.*]] = arith.andi %[[NB]], %[[EXP]]
+// CHECK: %[[PF:.*]] = arith.bitcast %[[POWER]]
+// CHECK: %[[R:.*]] = math.fma %[[PF]], %[[MAGIC]], %[[MAG]] : f32
 // CHECK: %[[RB:.*]] = arith.bitcast %[[R]]
-// CHECK: %[[E:.*]] = arith.shrui %[[RB]], %c22_i32
-// CHECK: %[[S:.*]] = arith.addi %[[E]], %[[RB]]
-// CHECK: %[[CODE:.*]] = arith.andi %[[S]], %c7_i32
-// CHECK: %[[SG:.*]] = arith.shrui %[[BITS]], %c28_i32
-// CHECK: %[[SIGN:.*]] = arith.andi %[[SG]], %c8_i32
-// CHECK: %[[LOW:.*]] = arith.ori %[[CODE]], %[[SIGN]]
-// CHECK: %[[HIGH:.*]] = arith.shli %{{.*}}, %c4_i32
-// CHECK: arith.ori %[[LOW]], %[[HIGH]]
+// CHECK: %[[CODE:.*]] = arith.muli %[[RB]], %c268435520_i32
+// CHECK: %[[BITS:.*]] = arith.bitcast %[[C]] : f32 to i32
+// CHECK: %[[SIGN:.*]] = arith.andi %[[BITS]], %c-2147483648_i32
+// CHECK: %[[TOP:.*]] = arith.ori %[[CODE]], %[[SIGN]]
+// CHECK: %[[HIGH:.*]] = arith.shrui %[[TOP]], %c28_i32
+// CHECK: %[[LOW:.*]] = arith.shrui %{{.*}}, %c28_i32
+// CHECK: %[[UP:.*]] = arith.shli %[[HIGH]], %c4_i32
+// CHECK: arith.ori %[[UP]], %[[LOW]]
 func.func @e2m1(%x: vector<2xf32>) -> vector<1xi32> {
   %w = quant.encode_words %x {elem = f4E2M1FN, group = 2 : i64} : vector<2xf32> -> vector<1xi32>
   return %w : vector<1xi32>
@@ -39,12 +36,34 @@ func.func @e2m1(%x: vector<2xf32>) -> vector<1xi32> {
 
 // Two words of eight.
 // CHECK-LABEL: func.func @e2m1_two_words(
-// CHECK: arith.shli %{{.*}}, %c28_i32
-// CHECK: arith.shli %{{.*}}, %c28_i32
+// CHECK-COUNT-14: arith.shli %{{.*}}, %c4_i32
 // CHECK: vector.from_elements %{{.*}}, %{{.*}} : vector<2xi32>
 func.func @e2m1_two_words(%x: vector<16xf32>) -> vector<2xi32> {
   %w = quant.encode_words %x {elem = f4E2M1FN, group = 8 : i64} : vector<16xf32> -> vector<2xi32>
   return %w : vector<2xi32>
+}
+
+// On the CPU: 6 where x is not below it, integer minima and maxima, code 0 in
+// the low bits and code 1 four bits up.
+// CHECK-LABEL: func.func @e2m1_cpu(
+// CHECK-DAG: %[[SIX:.*]] = arith.constant dense<6.000000e+00> : vector<16xf32>
+// CHECK-DAG: %[[SIXBITS:.*]] = arith.constant dense<1086324736> : vector<16xi32>
+// CHECK-DAG: %[[ONE:.*]] = arith.constant dense<1065353216> : vector<16xi32>
+// CHECK-DAG: %[[FOUR:.*]] = arith.constant dense<4> : vector<16xi32>
+// CHECK: %[[X:.*]] = vector.extract %arg0[0]
+// CHECK: %[[P:.*]] = arith.cmpf olt, %[[X]], %[[SIX]]
+// CHECK: %[[C:.*]] = arith.select %[[P]], %[[X]], %[[SIX]]
+// CHECK: %[[MAG:.*]] = arith.minui %{{.*}}, %[[SIXBITS]]
+// CHECK: arith.maxui %[[MAG]], %[[ONE]]
+// CHECK: %[[R:.*]] = math.fma
+// CHECK: %[[RB:.*]] = arith.bitcast %[[R]]
+// CHECK: %[[E:.*]] = arith.shrui %[[RB]]
+// CHECK: arith.addi %[[E]], %[[RB]]
+// CHECK: %[[HIGH:.*]] = arith.shli %{{.*}}, %[[FOUR]]
+// CHECK: arith.ori %{{.*}}, %[[HIGH]]
+func.func @e2m1_cpu(%x: vector<2x16xf32>) -> vector<1x16xi32> {
+  %w = quant.encode_words %x {elem = f4E2M1FN, group = 2 : i64} : vector<2x16xf32> -> vector<1x16xi32>
+  return %w : vector<1x16xi32>
 }
 
 // E4M3, on the CPU: at most 448, normal from 2^-6, NaN 7F.
@@ -52,7 +71,7 @@ func.func @e2m1_two_words(%x: vector<16xf32>) -> vector<2xi32> {
 // CHECK-DAG: %[[SHIFT:.*]] = arith.constant dense<8> : vector<16xi32>
 // CHECK-DAG: %[[MAX:.*]] = arith.constant dense<1138753536> : vector<16xi32>
 // CHECK-DAG: %[[MIN:.*]] = arith.constant dense<1015021568> : vector<16xi32>
-// CHECK-DAG: %[[MAGIC:.*]] = arith.constant dense<0x49800018> : vector<16xf32>
+// CHECK-DAG: %[[MAGIC:.*]] = arith.constant dense<0x49800098> : vector<16xf32>
 // CHECK-DAG: %[[NAN:.*]] = arith.constant dense<127> : vector<16xi32>
 // CHECK: %[[X:.*]] = vector.extract %arg0[0] : vector<16xf32>
 // CHECK: arith.minui %{{.*}}, %[[MAX]]
@@ -67,15 +86,18 @@ func.func @e4m3(%x: vector<2x16xf32>) -> vector<1x16xi32> {
   return %w : vector<1x16xi32>
 }
 
-// E5M2: at most 57344, normal from 2^-14.
+// E5M2 on a GPU: at most 57344, normal from 2^-14; NaN 7F without a sign.
 // CHECK-LABEL: func.func @e5m2(
-// CHECK-DAG: %[[MAX:.*]] = arith.constant 1197473792 : i32
-// CHECK-DAG: %[[MIN:.*]] = arith.constant 947912704 : i32
-// CHECK-DAG: %[[MAGIC:.*]] = arith.constant 0x4A000068 : f32
-// CHECK: arith.minui %{{.*}}, %[[MAX]]
-// CHECK: arith.maxui %{{.*}}, %[[MIN]]
+// CHECK-DAG: %[[MAX:.*]] = arith.constant 5.734400e+04 : f32
+// CHECK-DAG: %[[MIN:.*]] = arith.constant 6.10351563E-5 : f32
+// CHECK-DAG: %[[MAGIC:.*]] = arith.constant 2.097210e+06 : f32
+// CHECK: %[[X:.*]] = vector.extract %arg0[0]
+// CHECK: %[[NAN:.*]] = arith.cmpf uno, %[[X]], %[[X]]
+// CHECK: arith.minnumf %{{.*}}, %[[MAX]]
+// CHECK: arith.maxnumf %{{.*}}, %[[MIN]]
 // CHECK: math.fma %{{.*}}, %[[MAGIC]]
-// CHECK: arith.select %{{.*}}, %c127_i32
+// CHECK: arith.muli %{{.*}}, %c16777224_i32
+// CHECK: arith.select %[[NAN]], %c2130706432_i32
 // CHECK-NOT: arith.shli
 func.func @e5m2(%x: vector<1xf32>) -> vector<1xi32> {
   %w = quant.encode_words %x {elem = f8E5M2, group = 1 : i64} : vector<1xf32> -> vector<1xi32>
