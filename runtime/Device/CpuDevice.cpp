@@ -102,7 +102,7 @@ public:
     };
     if (total <= 1) {
       if (total == 1)
-        body(0, 1);
+        runOne(body);
       return Error::success();
     }
     Expected<unsigned> threads = numThreads();
@@ -115,11 +115,28 @@ public:
     return Error::success();
   }
 
+  bool isBrief(const Grid &grid) const override {
+    double each = programNs.load(std::memory_order_relaxed);
+    return each > 0 && each * double(grid.x) * grid.y * grid.z < briefNs;
+  }
+
 private:
+  /// What a caller may hold a lock for: giving it back and taking it again
+  /// costs more where others want it.
+  static constexpr double briefNs = 10000;
   /// Waking threads costs about 10 us, so work below this stays on one.
   static constexpr double parallelNs = 30000;
   /// No chunk is meant to be quicker than this.
   static constexpr double chunkNs = 5000;
+
+  /// A single program, timed now and then.
+  void runOne(function_ref<void(int64_t, int64_t)> body) {
+    if (singles.fetch_add(1, std::memory_order_relaxed) % 16)
+      return body(0, 1);
+    double start = nanoseconds();
+    body(0, 1);
+    programNs.store(nanoseconds() - start, std::memory_order_relaxed);
+  }
 
   /// Runs all programs: on this thread while little seems to be left, judged by
   /// earlier launches and by a clock, then on all. What a program costs depends
@@ -160,6 +177,8 @@ private:
   KernelFunction function;
   /// Time of one program in the last launch; 0 before the first.
   std::atomic<double> programNs{0};
+  /// Launches of one program so far.
+  std::atomic<unsigned> singles{0};
 };
 
 //===----------------------------------------------------------------------===//

@@ -30,6 +30,9 @@ public:
   /// Returns when the work is queued (CUDA) or done (CPU).
   virtual llvm::Error launch(llvm::ArrayRef<int64_t> slots, const Grid &grid,
                              Stream stream) = 0;
+  /// Whether a launch is known to take microseconds, by earlier ones, and to
+  /// wait for nothing: the caller may hold a lock over it.
+  virtual bool isBrief(const Grid &grid) const { return false; }
 };
 
 class Device {
