@@ -7,11 +7,13 @@ protocol. Nothing is copied, and no framework is imported that the caller has no
 from __future__ import annotations
 
 import dataclasses
+import enum
 import math
 import sys
 from typing import Any
 
 from . import types
+from .formats import Format
 from .types import DType, TensorType
 
 #: Names that NumPy, ml_dtypes and torch give to the types of `dither.types`.
@@ -39,6 +41,20 @@ _DLPACK = {
 }
 #: What specialization distinguishes of pointers and strides, in bytes.
 _ALIGNMENTS = (32, 16)
+#: Which extents of a tensor its code knows: all but the first, all (and the strides), or none.
+SHAPES = ("trailing", "static", "dynamic")
+#: Data types of tensors, in the order of DataType (include/dither/Runtime/Launch/TensorRef.h).
+TENSOR_TYPES = (
+    types.float32,
+    types.bfloat16,
+    types.float16,
+    types.float8_e4m3,
+    types.float8_e5m2,
+    types.float4_e2m1,
+    types.e8m0,
+    types.int32,
+    types.int64,
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -46,7 +62,8 @@ class Array:
     """A tensor in memory.
 
     `dtype` is None for storage without a meaning here (uint8), which `dither.view` gives one. Shape and
-    strides count elements; `owner` keeps the memory alive.
+    strides count elements; `owner` keeps the memory alive. `shapes` is the class of specialization that a view
+    asks for; None leaves it to the kernel.
     """
 
     pointer: int
@@ -57,6 +74,7 @@ class Array:
     device: str
     readonly: bool
     owner: Any
+    shapes: str | None = None
 
     @property
     def nbytes(self) -> int:
@@ -67,8 +85,8 @@ class Array:
         last = sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True))
         return (last * bits) // 8 + max(bits // 8, 1)
 
-    def type(self, name: str = "argument") -> TensorType:
-        """The type that a kernel is specialized to: trailing extents, alignment, whether rows are dense."""
+    def type(self, name: str = "argument", shapes: str = "trailing") -> TensorType:
+        """The type that a kernel is specialized to: extents as `shapes` says, alignment, whether rows are dense."""
         dtype = self.dtype
         if dtype is None:
             found = f"argument '{name}' has data type {self.storage}"
@@ -88,20 +106,25 @@ class Array:
             raise ValueError(
                 f"argument '{name}' is at address {self.pointer:#x}, expected a multiple of {size}, the size of {dtype}"
             )
-        dense = self.strides == row_major(self.shape, dtype) or 0 in self.shape
         outer = 0
         for stride in self.strides[:-1]:
             outer = math.gcd(outer, stride * dtype.bits // 8)
-        strides: tuple[int | None, ...] = (None,) * (rank - 1) + (1,) * min(rank, 1)
-        if dense and rank:
-            strides = row_major((1, *self.shape[1:]), dtype)
-        return TensorType(
-            dtype,
-            (None, *self.shape[1:]) if rank else (),
-            strides,
-            _alignment(self.pointer, size),
-            _alignment(outer, size),
-        )
+        extents, strides = self._known(dtype, self.shapes or shapes)
+        return TensorType(dtype, extents, strides, _alignment(self.pointer, size), _alignment(outer, size))
+
+    def _known(self, dtype: DType, shapes: str) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
+        """Extents and strides, None for what code does not know."""
+        rank = len(self.shape)
+        unknown = (None,) * (rank - 1) + (1,) * min(rank, 1)
+        if rank == 0:
+            return (), ()
+        if shapes == "dynamic":
+            return (None,) * rank, unknown
+        dense = 0 in self.shape or self.strides == row_major(self.shape, dtype)
+        known = row_major((1, *self.shape[1:]), dtype)
+        if shapes == "static":
+            return self.shape, known if dense else (*self.strides[:-1], 1)
+        return (None, *self.shape[1:]), known if dense else unknown
 
 
 def row_major(shape: tuple[int, ...], dtype: DType) -> tuple[int, ...]:
@@ -125,19 +148,30 @@ class View:
     """See `view`."""
 
     base: Any
-    dtype: DType
+    dtype: DType | None
     shape: tuple[int, ...] | None
+    shapes: str | None
 
 
-def view(x: Any, dtype: DType, shape: tuple[int, ...] | None = None) -> View:
+def view(
+    x: Any, dtype: DType | None = None, shape: tuple[int, ...] | None = None, *, shapes: str | None = None
+) -> View:
     """`x` with its bytes read as `dtype`: an argument for kernels.
 
     Codes and scales often lie in uint8. For float4_e2m1, two to a byte, the last extent is twice that
-    of `x`; `shape` says so where it is odd.
+    of `x`; `shape` says so where it is odd. `shapes` is the class that this argument is specialized by, whatever
+    the kernel and the launch say: "trailing", "static" or "dynamic" (see `dither.jit`).
     """
-    if not isinstance(dtype, DType):
+    if not isinstance(dtype, DType) and (dtype is not None or shapes is None):
         raise TypeError(f"dtype is {dtype!r}, expected a dither data type")
-    return View(x, dtype, None if shape is None else tuple(shape))
+    return View(x, dtype, None if shape is None else tuple(shape), None if shapes is None else check_shapes(shapes))
+
+
+def check_shapes(shapes: Any) -> str:
+    """A class of specialization, checked."""
+    if shapes not in SHAPES:
+        raise ValueError(f"shapes is {shapes!r}, expected {', '.join(SHAPES)}")
+    return shapes
 
 
 def describe(x: Any) -> Array | None:
@@ -229,10 +263,48 @@ def _from_buffer(x: Any) -> Array:
     return _from_numpy(numpy.frombuffer(x, dtype=numpy.uint8))
 
 
+def source_of(kind: type) -> tuple[int, Any]:
+    """How objects of a type are read, and the capsule of DLPack's exchange API where that is by it.
+
+    The number is a Source of python/src/LaunchTensor.cpp, which asks once for each type.
+    """
+    constant, of_numpy, exchange, of_view, of_array, foreign = range(6)
+    if kind is Array:
+        return of_array, None
+    if kind is View:
+        return of_view, None
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and issubclass(kind, numpy.ndarray):
+        return of_numpy, None
+    torch = sys.modules.get("torch")
+    if torch is not None and issubclass(kind, torch.Tensor):
+        api = getattr(kind, "__dlpack_c_exchange_api__", None)
+        return (foreign, None) if api is None else (exchange, api)
+    plain = (type(None), bool, str, tuple, DType, Format, enum.Enum)
+    return (constant if issubclass(kind, plain) else foreign), None
+
+
+def numpy_type(descriptor: Any) -> int:
+    """The place of a NumPy data type in TENSOR_TYPES, after its end for bytes, -1 for others."""
+    if not descriptor.isnative:
+        return -1
+    if descriptor.name in ("uint8", "int8"):
+        return len(TENSOR_TYPES)
+    dtype = _FOREIGN.get(descriptor.name)
+    return TENSOR_TYPES.index(dtype) if dtype in TENSOR_TYPES and dtype.bits >= 8 else -1
+
+
 def _reinterpret(x: View) -> Array:
     array = describe(x.base)
     if array is None:
-        raise TypeError(f"found {type(x.base).__name__}, expected an array to view as {x.dtype}")
+        wanted = f" as {x.dtype}" if x.dtype else ""
+        raise TypeError(f"found {type(x.base).__name__}, expected an array to view{wanted}")
+    if x.shapes is not None:
+        array = dataclasses.replace(array, shapes=x.shapes)
+    if x.dtype is None:
+        if x.shape not in (None, array.shape):
+            raise ValueError(f"found shape {array.shape}, expected {x.shape}")
+        return array
     if x.dtype.bits == 4:
         return _unpack(array, x.dtype, x.shape)
     have = array.dtype.bits if array.dtype else {"uint8": 8, "int8": 8, "bool": 8}.get(array.storage)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from . import knobs
 from .arrays import Array
 from .errors import CompileError
+from .once import OncePerKey
 from .types import ScalarType, TensorType, float32
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class Compiled:
     swizzled: frozenset[str]
     stages: dict[str, str]
     timings: dict[str, float]
-    _loaded: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False)
+    _loaded: OncePerKey = dataclasses.field(default_factory=OncePerKey, repr=False)
 
     @property
     def milliseconds(self) -> float:
@@ -164,6 +165,21 @@ class Compiled:
 
     def launch(self, device: Device, grid: tuple[int, int, int], arguments: Mapping[str, Any], stream: int = 0) -> None:
         """Runs on `device` with arguments of the types compiled for; host tensors are copied to a GPU and back."""
+        self.check(arguments)
+        if 0 in grid:
+            return
+        kernel = self.loaded(device)
+        staged = {}
+        if not device.is_cpu:
+            staged = {n: a for n, a in arguments.items() if isinstance(a, Array) and a.device == "cpu"}
+        if not staged:
+            kernel.launch(self._slots(arguments), grid, stream)
+            return
+        with device.staged(staged, self.written, stream) as moved:
+            kernel.launch(self._slots({**arguments, **moved}), grid, stream)
+
+    def check(self, arguments: Mapping[str, Any]) -> None:
+        """Whether the kernel can write its outputs; as Plan::accepts in runtime/Launch/Plan.cpp."""
         for name in self.written:
             if arguments[name].readonly:
                 raise ValueError(f"argument '{name}' is read-only, expected memory that '{self.image.name}' can write")
@@ -176,19 +192,23 @@ class Compiled:
             if array.strides != (array.shape[1], 1):
                 found = f"argument '{name}' has strides {array.strides}"
                 raise ValueError(f"{found}, expected a dense tensor for the 128x4 order")
-        if 0 in grid:
-            return
-        kernel = self._loaded.get(device.name)
-        if kernel is None:
-            kernel = self._loaded[device.name] = device.load(self.image)
-        staged = {}
-        if not device.is_cpu:
-            staged = {n: a for n, a in arguments.items() if isinstance(a, Array) and a.device == "cpu"}
-        if not staged:
-            kernel.launch(self._slots(arguments), grid, stream)
-            return
-        with device.staged(staged, self.written, stream) as moved:
-            kernel.launch(self._slots({**arguments, **moved}), grid, stream)
+
+    def loaded(self, device: Device) -> Any:
+        """The kernel on a device, loaded once."""
+        return self._loaded.get(device.name) or self._loaded.make(device.name, lambda: device.load(self.image))
+
+    def slot_sources(self, place: Mapping[str, int]) -> list[tuple[str, int, int]]:
+        """The source of each slot: ("p"ointer, "e"xtent, "s"tride or "n"umber, place of the parameter, dimension)."""
+        sources: list[tuple[str, int, int]] = []
+        for name, kind in self.types:
+            if isinstance(kind, ScalarType):
+                sources.append(("n", place[name], 0))
+                continue
+            assert kind.strides is not None
+            sources.append(("p", place[name], 0))
+            sources += [("e", place[name], dim) for dim, known in enumerate(kind.shape) if known is None]
+            sources += [("s", place[name], dim) for dim, known in enumerate(kind.strides) if known is None]
+        return sources
 
     def _slots(self, arguments: Mapping[str, Any]) -> list[int]:
         slots: list[int] = []

@@ -2,42 +2,28 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import inspect
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import knobs
-from .arrays import Array, describe
+from . import cache, knobs, stats, streams
+from .arrays import Array, check_shapes
 from .compiled import Compiled, Lowered
-from .compiler import captures_of
+from .compiler import Captures, captures_of
 from .devices import Device, default_device, get_device
 from .errors import suggest
-from .types import ScalarType, TensorType, float32, int64
+from .once import OncePerKey
+from .specialize import Bound, Signature, Specialization, lasting
 
 #: Keyword arguments of a launch that are not the kernel's.
-LAUNCH_OPTIONS = ("device", "stream", "num_warps")
-
-
-@dataclasses.dataclass
-class Stats:
-    """What launches of a kernel cost so far: compilations, and where the others found their code."""
-
-    compiles: int = 0
-    memory_hits: int = 0
-    disk_hits: int = 0
-    compile_ms: float = 0.0
-
-
-@dataclasses.dataclass(frozen=True)
-class Bound:
-    """The arguments of a call, sorted: tensors and scalars by parameter, and everything else."""
-
-    arguments: dict[str, Any]
-    constexprs: dict[str, Any]
-    types: dict[str, Any]
+LAUNCH_OPTIONS = ("device", "stream", "num_warps", "shapes")
+#: Builds that `Kernel.stats` remembers, and that a new one is compared with.
+_REMEMBERED = 256
 
 
 class Kernel:
@@ -46,27 +32,35 @@ class Kernel:
         kernel[grid](x, y, ROWS=4)
 
     runs one program for each point of `grid`: a tuple of up to three numbers, or a function of the call's
-    arguments (a dictionary) that gives one. Tensors are specialized by data type, trailing extents, density and
-    alignment; the leading extent is not part of it. Launches take `device=`, `stream=` and `num_warps=`.
+    arguments (a dictionary) that gives one. Tensors are specialized by data type, extents (see `jit`), density and
+    alignment. Launches take `device=`, `stream=`, `num_warps=` and `shapes=`.
+
+    Launching, compiling and the counts are safe from many threads.
     """
 
     __name__: str
 
-    def __init__(self, fn: Callable[..., Any], num_warps: int | None = None) -> None:
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        num_warps: int | None = None,
+        shapes: str | Mapping[str, str] = "trailing",
+    ) -> None:
         if not inspect.isfunction(fn):
             raise TypeError(f"found {type(fn).__name__}, expected a function to compile")
         functools.update_wrapper(self, fn)
         self.fn = fn
         self.num_warps = _warps(num_warps)
-        self.stats = Stats()
-        self._signature = inspect.signature(fn)
-        self._marked = {name for name, p in self._signature.parameters.items() if _is_constexpr(p.annotation)}
-        for name, parameter in self._signature.parameters.items():
+        self.signature = Signature(fn, _shapes_by_parameter(fn, shapes))
+        for name, parameter in self.signature.parameters.items():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 raise TypeError(f"kernel '{fn.__name__}' takes *{name}, expected named parameters")
             if name in LAUNCH_OPTIONS:
                 raise TypeError(f"kernel '{fn.__name__}' has a parameter '{name}', which launches use themselves")
-        self._compiled: dict[Any, Compiled] = {}
+        self._compiled = OncePerKey()
+        self._versions: dict[Any, int] = {}
+        self._builds: collections.deque[stats.Build] = collections.deque(maxlen=_REMEMBERED)
+        self._counts = stats.Stats()
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -85,121 +79,213 @@ class Kernel:
 
         `target` is a name of `dither.targets()`; None is this machine's CPU.
         """
-        bound = self._bind(args, kwargs)
+        bound = self.signature.bind(args, kwargs)
         return self._lower(bound, _target(target), _warps(num_warps) or self.num_warps)
 
     def compile(self, *args: Any, target: str | None = None, num_warps: int | None = None, **kwargs: Any) -> Compiled:
         """As `lower`, down to PTX or machine code, with the text of every stage."""
         return self.lower(*args, target=target, num_warps=num_warps, **kwargs).compile(keep_stages=True)
 
+    @property
+    def stats(self) -> stats.Stats:
+        """What launches cost so far; `kernel.stats()` gives the same."""
+        launcher = self.__dict__.get("_launcher")
+        hits = self._counts.memory_hits + (launcher.hits if launcher else 0)
+        return dataclasses.replace(self._counts, memory_hits=hits, builds=tuple(self._builds))
+
+    def clear(self) -> None:
+        """Forgets the code that is in memory: the next launch looks on disk, then compiles."""
+        self._compiled.clear()
+        self._launcher.clear()
+
     # -- launching ---------------------------------------------------------------------------
 
-    def launch(
+    @functools.cached_property
+    def launch(self) -> Callable[..., None]:
+        """`launch(grid, *args, device=None, stream=None, num_warps=None, shapes=None, **kwargs)`: see the class.
+
+        Compiles the kernel where no code fits yet. A call like an earlier one stays in C++ (python/src/Launch.h):
+        Python sees those that are new, those with a grid to be called, and the mistakes.
+        """
+        return self._launcher.launch
+
+    def prepare(self, grid: Any, /, *args: Any, **kwargs: Any) -> Callable[..., None]:
+        """A launch with everything worked out, for the last microsecond; takes what `launch` takes.
+
+        Called with nothing, the result launches on these arguments, which it keeps alive. Called with other values
+        for all arguments that exist at run time (in order; no constexprs), it launches on those: tensors must have the
+        data type, device, shape, strides and alignment of the prepared ones, numbers their type, or it raises
+        ValueError. It does not look at what the kernel captures, and runs on the current stream where none was given.
+        """
+        options = {name: kwargs.pop(name) for name in LAUNCH_OPTIONS if name in kwargs}
+        bound, where, made = self._specialize(args, kwargs, **options)
+        extents = _extents(grid, bound)
+        made.compiled.check(bound.arguments)
+        plan = self._plan(bound, where, made)
+        if plan is None:
+            raise ValueError(f"kernel '{self.__name__}' cannot be prepared: {self._why_no_plan(bound, where)}")
+        return self._launcher.prepare(plan, extents, *args, **{**kwargs, **options})
+
+    @functools.cached_property
+    def _launcher(self) -> Any:
+        from . import _dither
+
+        return _dither.Launcher(self.signature.rows(), self._launch, self._captured)
+
+    def _launch(self, grid: Any, /, *args: Any, stream: int | None = None, **options: Any) -> Any:
+        """Launches, and describes how to launch the like of it; None where that takes Python each time."""
+        kwargs = {name: options.pop(name) for name in list(options) if name not in LAUNCH_OPTIONS}
+        bound, where, made = self._specialize(args, kwargs, **options)
+        extents = _extents(grid, bound)
+        if stream is None:
+            current = streams.source(where, _arrays(bound))
+            stream = current() if current else 0
+        made.compiled.launch(where, extents, bound.arguments, stream)
+        return self._plan(bound, where, made)
+
+    def _specialize(
         self,
-        grid: Any,
-        /,
-        *args: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
         device: str | Device | None = None,
         stream: int | None = None,
         num_warps: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        """Runs the kernel; see the class. Compiles it where no code fits yet."""
-        bound = self._bind(args, kwargs)
+        shapes: str | None = None,
+    ) -> tuple[Bound, Device, _Made]:
+        bound = self.signature.bind(args, kwargs, None if shapes is None else check_shapes(shapes))
         where = _device_of(bound.arguments, device)
-        compiled = self._specialize(bound, where.target, _warps(num_warps) or self.num_warps)
-        if callable(grid):
-            grid = grid({**bound.constexprs, **bound.arguments})
-        compiled.launch(where, _extents(grid), bound.arguments, stream or 0)
-
-    def _specialize(self, bound: Bound, target: str, num_warps: int | None) -> Compiled:
-        captured = captures_of(self.fn)
-        key = (
-            target,
-            num_warps,
-            tuple(bound.types.items()),
-            tuple((name, type(value).__name__, value) for name, value in bound.constexprs.items()),
-            tuple((where, name, type(value).__name__, value) for where, name, value in captured.values),
-        )
+        version, captures = self._capture()
+        wanted = Specialization(bound, where.target, _warps(num_warps) or self.num_warps, captures, version)
+        key = wanted.key()
         found = self._compiled.get(key)
-        if found is not None:
-            self.stats.memory_hits += 1
-            return found
+        if found is None:
+            return bound, where, self._compiled.make(key, lambda: self._build(wanted))
+        self._count(memory_hits=1)
+        return bound, where, found
+
+    def _captured(self) -> tuple[int, list[Any]]:
+        """What the launch path compares with at each launch."""
+        version, captures = self._capture()
+        return version, captures.guards.rows
+
+    def _capture(self) -> tuple[int, Captures]:
+        """What the kernel captures now, and a number that is equal where that is."""
+        captures = captures_of(self.fn)
+        values = tuple((where, name, type(value).__name__, value) for where, name, value in captures.values)
         with self._lock:
-            if key not in self._compiled:
-                self._compiled[key] = self._build(bound, target, num_warps, captured)
-            return self._compiled[key]
+            return self._versions.setdefault((captures.fingerprint(), values), len(self._versions)), captures
 
-    def _build(self, bound: Bound, target: str, num_warps: int | None, captured: Any) -> Compiled:
-        from . import cache
-
-        fields = {
-            "kernel": captured.fingerprint(),
-            "target": target,
-            "num_warps": repr(num_warps),
-            "arguments": repr(list(bound.types.items())),
-            "constexprs": repr([(name, type(v).__name__, v) for name, v in bound.constexprs.items()]),
-        }
+    def _build(self, wanted: Specialization) -> _Made:
+        start = time.perf_counter()
         looking = any(knobs.get(name) for name in ("dump_dir", "override_dir", "reproducer", "timing", "remarks"))
         if looking:
-            return self._compile(bound, target, num_warps)
+            return self._compile(wanted)
+        fields = wanted.fields()
         stored = cache.load(fields)
         if stored is None:
             with cache.compiling(fields) as stored:
                 if stored is None:
-                    compiled = self._compile(bound, target, num_warps)
-                    cache.store(fields, compiled.to_entry())
-                    return compiled
-        self.stats.disk_hits += 1
-        return Compiled.from_entry(stored)
+                    made = self._compile(wanted)
+                    cache.store(fields, made.compiled.to_entry())
+                    return made
+        compiled = Compiled.from_entry(stored)
+        self._record("disk", wanted, (time.perf_counter() - start) * 1e3)
+        return _Made(wanted.version, compiled)
 
-    def _compile(self, bound: Bound, target: str, num_warps: int | None) -> Compiled:
-        compiled = self._lower(bound, target, num_warps).compile()
-        self.stats.compiles += 1
-        self.stats.compile_ms += compiled.milliseconds
-        return compiled
+    def _compile(self, wanted: Specialization) -> _Made:
+        compiled = self._lower(wanted.bound, wanted.target, wanted.num_warps).compile()
+        self._record("compiler", wanted, compiled.milliseconds)
+        return _Made(wanted.version, compiled)
+
+    def _record(self, source: str, wanted: Specialization, milliseconds: float) -> None:
+        fields = wanted.explained()
+        with self._lock:
+            earlier = [build.fields for build in self._builds]
+        build = stats.Build(source, wanted.target, milliseconds, fields, stats.differences(fields, earlier))
+        with self._lock:
+            self._builds.append(build)
+        if source == "disk":
+            self._count(disk_hits=1)
+        else:
+            self._count(compiles=1, compile_ms=milliseconds)
+        stats.log(self.__name__, build)
+
+    def _count(self, **more: float) -> None:
+        with self._lock:
+            now = {name: getattr(self._counts, name) + value for name, value in more.items()}
+            self._counts = dataclasses.replace(self._counts, **now)
+
+    def _plan(self, bound: Bound, where: Device, made: _Made) -> Any:
+        """What BoundPlan of python/src/Launch.h holds; None where the launch path cannot do without Python."""
+        if self._why_no_plan(bound, where):
+            return None
+        place = {name: i for i, name in enumerate(self.signature.parameters)}
+        compiled = made.compiled
+        return (
+            made.version,
+            compiled.loaded(where),
+            -1 if where.is_cpu else int(where.name.removeprefix("cuda:")),
+            compiled.slot_sources(place),
+            sum(1 << place[name] for name in compiled.written),
+            sum(1 << place[name] for name in compiled.swizzled),
+            tuple(bound.constexprs.values()),
+            streams.source(where, _arrays(bound)),
+        )
+
+    def _why_no_plan(self, bound: Bound, where: Device) -> str:
+        if where.name != "cpu" and not where.name.startswith("cuda:"):
+            return f"launches on {where.name} copy their tensors"
+        away = next((n for n, a in bound.arguments.items() if isinstance(a, Array) and a.device != where.name), None)
+        if away is not None:
+            return f"argument '{away}' is on {bound.arguments[away].device} and copied to {where.name} by each launch"
+        if not lasting(bound):
+            return "a constexpr is an object that can change"
+        return ""
 
     def _lower(self, bound: Bound, target: str, num_warps: int | None) -> Lowered:
         return Lowered(self.fn, bound.types, bound.constexprs, target, num_warps)
 
-    def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
-        try:
-            call = self._signature.bind(*args, **kwargs)
-        except TypeError as error:
-            unknown = next((name for name in kwargs if name not in self._signature.parameters), "")
-            hint = suggest(unknown, self._signature.parameters) if unknown else ""
-            raise TypeError(f"kernel '{self.__name__}': {error}{hint}") from None
-        call.apply_defaults()
-        arguments: dict[str, Any] = {}
-        constexprs: dict[str, Any] = {}
-        kinds: dict[str, Any] = {}
-        for name, value in call.arguments.items():
-            if name in self._marked:
-                constexprs[name] = value
-                continue
-            if isinstance(value, (TensorType, ScalarType)):
-                kinds[name] = value
-            elif isinstance(value, float):
-                arguments[name], kinds[name] = value, ScalarType(float32)
-            elif isinstance(value, int) and not isinstance(value, bool):
-                arguments[name], kinds[name] = value, ScalarType(int64)
-            else:
-                array = describe(value)
-                if array is None:
-                    constexprs[name] = value
-                else:
-                    arguments[name], kinds[name] = array, array.type(name)
-        return Bound(arguments, constexprs, kinds)
+
+@dataclasses.dataclass(frozen=True)
+class _Made:
+    """Code, and the version of the captured values that it is of."""
+
+    version: int
+    compiled: Compiled
 
 
-def jit(fn: Callable[..., Any] | None = None, *, num_warps: int | None = None) -> Any:
+def jit(
+    fn: Callable[..., Any] | None = None,
+    *,
+    num_warps: int | None = None,
+    shapes: str | Mapping[str, str] = "trailing",
+) -> Any:
     """Makes a kernel of a function over tiles; see `dither.language` for what it may contain.
 
-    `num_warps` fixes the warps of a program on a GPU; the compiler chooses where it is None.
+    Args:
+        num_warps: the warps of a program on a GPU; the compiler chooses where it is None.
+        shapes: which extents of a tensor its code knows, so that others compile anew. "trailing": all but the
+            first, which is what differs from batch to batch. "static": all of them, and the strides. "dynamic": none;
+            `x.shape[i]` is then no constexpr. Or a class for each parameter by name, "trailing" for the others.
+            `shapes=` of a launch goes before this, and that of `dither.view` before both.
     """
     if fn is None:
-        return functools.partial(jit, num_warps=num_warps)
-    return Kernel(fn, num_warps)
+        return functools.partial(jit, num_warps=num_warps, shapes=shapes)
+    return Kernel(fn, num_warps, shapes)
+
+
+def _shapes_by_parameter(fn: Callable[..., Any], shapes: str | Mapping[str, str]) -> dict[str, str]:
+    names = inspect.signature(fn).parameters
+    if not isinstance(shapes, Mapping):
+        return dict.fromkeys(names, check_shapes(shapes))
+    for name in shapes:
+        if name not in names:
+            raise ValueError(f"shapes has '{name}', expected parameters of '{fn.__name__}'{suggest(name, names)}")
+    return {name: check_shapes(value) for name, value in shapes.items()}
+
+
+def _arrays(bound: Bound) -> list[Array]:
+    return [value for value in bound.arguments.values() if isinstance(value, Array)]
 
 
 def _warps(count: Any) -> int | None:
@@ -207,14 +293,6 @@ def _warps(count: Any) -> int | None:
     if count is not None and (isinstance(count, bool) or count not in (1, 2, 4, 8, 16, 32)):
         raise ValueError(f"num_warps is {count!r}, expected 1, 2, 4, 8, 16 or 32")
     return count
-
-
-def _is_constexpr(annotation: Any) -> bool:
-    from .language import constexpr
-
-    if isinstance(annotation, str):
-        return annotation.rpartition(".")[2] == "constexpr"
-    return annotation is constexpr
 
 
 def _target(name: str | None) -> str:
@@ -246,7 +324,9 @@ def _device_of(arguments: Mapping[str, Any], asked: str | Device | None) -> Devi
     return device
 
 
-def _extents(grid: Any) -> tuple[int, int, int]:
+def _extents(grid: Any, bound: Bound) -> tuple[int, int, int]:
+    if callable(grid):
+        grid = grid({**bound.constexprs, **bound.arguments})
     sizes = (grid,) if isinstance(grid, int) else tuple(grid)
     if not 1 <= len(sizes) <= 3 or not all(hasattr(size, "__index__") for size in sizes):
         raise ValueError(f"grid is {grid!r}, expected one to three integers")

@@ -1,46 +1,13 @@
 //===- BindDLPack.cpp - Tensors through the DLPack protocol ---------------===//
-//
-// The structures are those of the DLPack standard (v1.0), which fixes their
-// layout: https://dmlc.github.io/dlpack/latest/c_api.html.
-//
 //===----------------------------------------------------------------------===//
 
 #include "Bindings.h"
+#include "DLPack.h"
 
 namespace py = pybind11;
 
 namespace dither::python {
 namespace {
-
-struct DLDevice {
-  int32_t type, id;
-};
-struct DLDataType {
-  uint8_t code, bits;
-  uint16_t lanes;
-};
-struct DLTensor {
-  void *data;
-  DLDevice device;
-  int32_t ndim;
-  DLDataType dtype;
-  int64_t *shape, *strides;
-  uint64_t byteOffset;
-};
-struct DLManagedTensor {
-  DLTensor tensor;
-  void *context;
-  void (*deleter)(DLManagedTensor *);
-};
-struct DLManagedTensorVersioned {
-  uint32_t major, minor;
-  void *context;
-  void (*deleter)(DLManagedTensorVersioned *);
-  uint64_t flags;
-  DLTensor tensor;
-};
-constexpr uint64_t kReadOnly = 1;
-constexpr uint32_t kMajor = 1;
 
 /// An object that releases `managed` with the last reference to it.
 template <typename Managed> py::capsule ownerOf(Managed *managed) {
@@ -73,12 +40,12 @@ py::tuple fromDLPack(const py::capsule &capsule) {
   std::string name = capsule.name() ? capsule.name() : "";
   if (name == "dltensor_versioned") {
     auto *managed = capsule.get_pointer<DLManagedTensorVersioned>();
-    if (managed->major != kMajor)
+    if (managed->major != kDLMajor)
       throw py::type_error("found DLPack version " +
                            std::to_string(managed->major) + ", expected " +
-                           std::to_string(kMajor));
+                           std::to_string(kDLMajor));
     PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
-    return describe(managed->tensor, managed->flags & kReadOnly,
+    return describe(managed->tensor, managed->flags & kDLReadOnly,
                     ownerOf(managed));
   }
   if (name == "dltensor") {

@@ -1,6 +1,7 @@
 //===- BindRuntime.cpp - Devices and kernels in Python --------------------===//
 
 #include "Bindings.h"
+#include "Launch.h"
 
 #include "dither/Runtime/CpuDevice.h"
 #include "dither/Runtime/Device.h"
@@ -35,8 +36,9 @@ template <typename T> T check(llvm::Expected<T> value) {
 
 void *pointer(uintptr_t address) { return reinterpret_cast<void *>(address); }
 
-void launch(Kernel &kernel, const std::vector<int64_t> &slots,
-            std::tuple<int64_t, int64_t, int64_t> grid, uintptr_t stream) {
+void launchKernel(Kernel &kernel, const std::vector<int64_t> &slots,
+                  std::tuple<int64_t, int64_t, int64_t> grid,
+                  uintptr_t stream) {
   auto [x, y, z] = grid;
   Grid programs{x, y, z};
   llvm::Error error = [&] {
@@ -84,12 +86,26 @@ py::list variables() {
 
 } // namespace
 
+runtime::Kernel *kernelOf(PyObject *object) {
+  try {
+    return py::cast<Kernel *>(py::handle(object));
+  } catch (py::cast_error &) {
+    PyErr_SetString(PyExc_TypeError, "found no loaded kernel");
+    return nullptr;
+  }
+}
+
+void bindLaunch(py::module_ &m) {
+  if (!launch::addLauncher(m.ptr()) || !launch::addPrepared(m.ptr()))
+    throw py::error_already_set();
+}
+
 void bindRuntime(py::module_ &m) {
   py::register_local_exception<RuntimeFailure>(m, "RuntimeFailure",
                                                PyExc_RuntimeError);
 
   py::class_<Kernel>(m, "Kernel", "A kernel loaded on a device.")
-      .def("launch", &launch, py::arg("slots"), py::arg("grid"),
+      .def("launch", &launchKernel, py::arg("slots"), py::arg("grid"),
            py::arg("stream") = 0,
            "slots: an integer for each parameter (floats by their bits)");
 

@@ -5,6 +5,10 @@
 
 #include <pybind11/pybind11.h>
 
+namespace dither::runtime {
+class Kernel;
+} // namespace dither::runtime
+
 namespace dither::python {
 
 /// Module, Builder, Value and IRError: building, printing and checking IR.
@@ -21,6 +25,12 @@ void bindCache(pybind11::module_ &m);
 
 /// Devices, kernels and the environment.
 void bindRuntime(pybind11::module_ &m);
+
+/// The kernel behind a `_dither.Kernel`; null with a Python error.
+runtime::Kernel *kernelOf(PyObject *object);
+
+/// Launcher and Prepared: the launch path, which is no pybind11's.
+void bindLaunch(pybind11::module_ &m);
 
 } // namespace dither::python
 

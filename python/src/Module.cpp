@@ -9,4 +9,5 @@ PYBIND11_MODULE(_dither, m) {
   dither::python::bindCache(m);
   dither::python::bindDLPack(m);
   dither::python::bindRuntime(m);
+  dither::python::bindLaunch(m);
 }

@@ -64,9 +64,9 @@ def parse_arguments(kernel: Kernel, words: list[str]) -> dict[str, Any]:
             raise UsageError(f"kernel '{kernel.fn.__name__}' has no parameter '{name}'{suggest(name, parameters)}")
         if name in given:
             raise UsageError(f"parameter '{name}' is given twice")
-        given[name] = parse_value(text) if name in kernel._marked else parse_type(text)
+        given[name] = parse_value(text) if name in kernel.signature.constexprs else parse_type(text)
     needed = [n for n, p in parameters.items() if p.default is inspect.Parameter.empty]
-    missing = [f"{n}={'VALUE' if n in kernel._marked else 'TYPE'}" for n in needed if n not in given]
+    missing = [f"{n}={'VALUE' if n in kernel.signature.constexprs else 'TYPE'}" for n in needed if n not in given]
     if missing:
         raise UsageError(f"kernel '{kernel.fn.__name__}' also needs {' '.join(missing)}")
     return given

@@ -71,16 +71,68 @@ def local_names(source: FunctionSource) -> frozenset[str]:
     return frozenset((*code.co_varnames, *code.co_cellvars))
 
 
+class Guards:
+    """Places and the objects that they held: while each still does, captures are what they were.
+
+    `rows` are (kind, container, name, object), the kinds those of Guard in python/src/Launch.h; Ellipsis stands
+    for a place that held nothing.
+    """
+
+    ITEM, CELL, CODE, DEFAULTS, KEYWORD_DEFAULTS, ATTRIBUTE = range(6)
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, Any, str, Any]] = []
+        self._seen: set[tuple[int, int, str]] = set()
+
+    def add(self, kind: int, container: Any, name: str, value: Any) -> None:
+        """Once for each place."""
+        if (kind, id(container), name) not in self._seen:
+            self._seen.add((kind, id(container), name))
+            self.rows.append((kind, container, name, ... if value is MISSING else value))
+
+    def add_function(self, function: python_types.FunctionType) -> None:
+        """What a function is: its code and its defaults."""
+        self.add(self.CODE, function, "", function.__code__)
+        self.add(self.DEFAULTS, function, "", _or_missing(function.__defaults__))
+        self.add(self.KEYWORD_DEFAULTS, function, "", _or_missing(function.__kwdefaults__))
+        for name, value in (function.__kwdefaults__ or {}).items():
+            self.add(self.ITEM, function.__kwdefaults__, name, value)
+
+    def read_outside(self, function: python_types.FunctionType, name: str) -> Any:
+        """As `_read_outside`, guarded."""
+        value = _read_outside(function, name)
+        freevars = function.__code__.co_freevars
+        if name in freevars and function.__closure__:
+            self.add(self.CELL, function.__closure__[freevars.index(name)], name, value)
+        else:
+            self.add(self.ITEM, function.__globals__, name, value)
+        return value
+
+    def read_attribute(self, container: Any, name: str) -> Any:
+        """An attribute of a module or a class, guarded."""
+        value = getattr(container, name, MISSING)
+        if vars(container).get(name, MISSING) is value and isinstance(container, python_types.ModuleType):
+            self.add(self.ITEM, vars(container), name, value)
+        else:
+            self.add(self.ATTRIBUTE, container, name, value)
+        return value
+
+
+def _or_missing(value: Any) -> Any:
+    return MISSING if value is None else value
+
+
 @dataclasses.dataclass(frozen=True)
 class Captures:
     """Everything outside a kernel's body that its code depends on.
 
     `values`: (where it is read, name, value) in a fixed order; `sources`: the kernel first, then every
-    function it can call.
+    function it can call; `guards`: the places that all of this was read from.
     """
 
     values: tuple[tuple[str, str, Any], ...]
     sources: tuple[FunctionSource, ...]
+    guards: Guards
 
     def fingerprint(self) -> str:
         """Text that differs where sources or captured values differ; independent of positions and of paths."""
@@ -102,14 +154,16 @@ def captures_of(kernel: Any) -> Captures:
         raise TypeError(f"found {kernel!r}, expected a function")
     values: list[tuple[str, str, Any]] = []
     sources: list[FunctionSource] = []
+    guards = Guards()
     pending = [function]
     seen = {id(function)}
     for callee in pending:  # grows on the way
         source = read_source(callee)
         sources.append(source)
+        guards.add_function(callee)
         where = f"{callee.__module__}.{callee.__qualname__}"
         for chain in _chains(source):
-            name, value = _resolve(callee, chain)
+            name, value = _resolve(callee, chain, guards)
             inner = unwrap(value)
             if inner is not None:
                 if id(inner) not in seen:
@@ -118,7 +172,7 @@ def captures_of(kernel: Any) -> Captures:
             elif value is not MISSING and (is_plain(value) or callable(value)):
                 values.append((where, name, value))
         values += [(where, name, value) for name, value in _defaults(callee) if is_plain(value)]
-    return Captures(tuple(values), tuple(sources))
+    return Captures(tuple(values), tuple(sources), guards)
 
 
 def _defaults(function: python_types.FunctionType) -> list[tuple[str, Any]]:
@@ -160,14 +214,14 @@ def _chains(source: FunctionSource) -> tuple[tuple[str, ...], ...]:
     return _CHAINS[code]
 
 
-def _resolve(function: python_types.FunctionType, chain: tuple[str, ...]) -> tuple[str, Any]:
+def _resolve(function: python_types.FunctionType, chain: tuple[str, ...], guards: Guards) -> tuple[str, Any]:
     """The path that is followed and the value at its end; of an object with attributes, the object itself."""
-    value = _read_outside(function, chain[0])
+    value = guards.read_outside(function, chain[0])
     taken = 1
     for attribute in chain[1:]:
         if value is language or not isinstance(value, (python_types.ModuleType, type)):
             break
-        value = getattr(value, attribute, MISSING)
+        value = guards.read_attribute(value, attribute)
         taken += 1
     if value is language or isinstance(value, (python_types.ModuleType, type)):
         return "", MISSING

@@ -1,6 +1,7 @@
 """The table of the library's kernels: that it is what the operators launch, and that every entry lowers."""
 
 import dataclasses
+import functools
 import itertools
 import re
 
@@ -22,7 +23,7 @@ def unaligned(kinds):
     return {n: dataclasses.replace(t, align=None) if isinstance(t, TensorType) else t for n, t in kinds.items()}
 
 
-def shapes(bound):
+def extents(bound):
     return {name: array.shape for name, array in bound.arguments.items()}
 
 
@@ -33,12 +34,12 @@ def launched(monkeypatch):
     def record(function, *args, **kwargs):
         calls = []
 
-        def launch(self, grid, *args, device=None, stream=None, **kwargs):
-            bound = self._bind(args, kwargs)
-            calls.append((self, unaligned(bound.types), bound.constexprs, tuple(grid), shapes(bound)))
+        def launch(self, grid, *args, device=None, stream=None, shapes=None, **kwargs):
+            bound = self.signature.bind(args, kwargs, shapes)
+            calls.append((self, unaligned(bound.types), bound.constexprs, tuple(grid), extents(bound)))
 
         with monkeypatch.context() as m:
-            m.setattr(Kernel, "launch", launch)
+            m.setattr(Kernel, "launch", property(lambda self: functools.partial(launch, self)))
             function(*args, **kwargs)
         return calls
 
@@ -47,12 +48,12 @@ def launched(monkeypatch):
 
 def same(entry, call):
     """Whether a launch is of this entry: kernel, grid, shapes, and all that it is specialized to."""
-    kernel, kinds, constexprs, grid, extents = call
+    kernel, kinds, constexprs, grid, sizes = call
     if entry.kernel is not kernel or entry.grid != grid:
         return False
-    bound = kernel._bind((), {**entry.arguments, **entry.constexprs})
+    bound = kernel.signature.bind((), {**entry.arguments, **entry.constexprs})
     wanted = {name: tensor[1] for name, tensor in entry.tensors.items() if tensor}
-    return (unaligned(bound.types), bound.constexprs, wanted) == (kinds, constexprs, extents)
+    return (unaligned(bound.types), bound.constexprs, wanted) == (kinds, constexprs, sizes)
 
 
 def array(dtype="bfloat16", shape=SHAPE):

@@ -1,0 +1,155 @@
+"""What the code of a kernel depends on: the key of a specialization, and what it says to people."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import types as python_types
+from collections.abc import Mapping
+from typing import Any
+
+from .arrays import describe
+from .compiler import Captures
+from .errors import suggest
+from .types import ScalarType, TensorType, float32, int64
+
+
+@dataclasses.dataclass(frozen=True)
+class Bound:
+    """The arguments of a call, sorted: tensors and scalars by parameter, and everything else."""
+
+    arguments: dict[str, Any]
+    constexprs: dict[str, Any]
+    types: dict[str, Any]
+
+
+class Signature:
+    """A kernel's parameters: which are constexprs, and the class of shapes that each is specialized by."""
+
+    def __init__(self, fn: python_types.FunctionType, shapes: Mapping[str, str]) -> None:
+        self.name = fn.__name__
+        self.parameters = inspect.signature(fn).parameters
+        self._signature = inspect.signature(fn)
+        self.constexprs = {name for name, p in self.parameters.items() if _is_constexpr(p.annotation)}
+        self.shapes = shapes
+
+    def rows(self) -> list[tuple[str, Any, bool, str]]:
+        """(name, default or Ellipsis, whether it is a constexpr, class of shapes), as the launch path takes them."""
+        return [
+            (name, ... if p.default is p.empty else p.default, name in self.constexprs, self.shapes_of(name))
+            for name, p in self.parameters.items()
+        ]
+
+    def shapes_of(self, name: str) -> str:
+        """The class of shapes of a parameter."""
+        return self.shapes.get(name, "trailing")
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], shapes: str | None = None) -> Bound:
+        """Sorts the arguments of a call; `shapes` is the launch's own class."""
+        try:
+            call = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            unknown = next((name for name in kwargs if name not in self.parameters), "")
+            hint = suggest(unknown, self.parameters) if unknown else ""
+            raise TypeError(f"kernel '{self.name}': {error}{hint}") from None
+        call.apply_defaults()
+        bound = Bound({}, {}, {})
+        for name, value in call.arguments.items():
+            if name in self.constexprs:
+                bound.constexprs[name] = value
+            elif isinstance(value, (TensorType, ScalarType)):
+                bound.types[name] = value
+            elif isinstance(value, float):
+                bound.arguments[name], bound.types[name] = value, ScalarType(float32)
+            elif isinstance(value, int) and not isinstance(value, bool):
+                bound.arguments[name], bound.types[name] = value, ScalarType(int64)
+            else:
+                array = describe(value)
+                if array is None:
+                    bound.constexprs[name] = value
+                else:
+                    kind = array.type(name, shapes or self.shapes_of(name))
+                    bound.arguments[name], bound.types[name] = array, kind
+        return bound
+
+
+@dataclasses.dataclass(frozen=True)
+class Specialization:
+    """Everything that the code of one compilation depends on."""
+
+    bound: Bound
+    target: str
+    num_warps: int | None
+    captures: Captures
+    version: int
+
+    def key(self) -> Any:
+        """Hashable, equal for equal code; `version` stands for what the kernel captures."""
+        constexprs = [(name, type(value).__name__, _constant(value)) for name, value in self.bound.constexprs.items()]
+        return self.version, self.target, self.num_warps, tuple(self.bound.types.items()), tuple(constexprs)
+
+    def fields(self) -> dict[str, str]:
+        """The same as text, for a cache that other processes read."""
+        constexprs = [(name, type(value).__name__, value) for name, value in self.bound.constexprs.items()]
+        return {
+            "kernel": self.captures.fingerprint(),
+            "target": self.target,
+            "num_warps": repr(self.num_warps),
+            "arguments": repr(list(self.bound.types.items())),
+            "constexprs": repr(constexprs),
+        }
+
+    def explained(self) -> dict[str, str]:
+        """The same, a field for each thing that may differ."""
+        named: dict[str, str] = {}
+        for source in self.captures.sources:
+            named[f"source of {source.name}"] = f"{hash(source.canonical()) & 0xFFFFFFFF:08x}"
+        for where, name, value in self.captures.values:
+            named[f"'{name}' captured by {where}"] = _shorten(repr(value))
+        named |= {"target": self.target, "num_warps": repr(self.num_warps)}
+        for name, value in self.bound.constexprs.items():
+            named[f"constexpr '{name}'"] = _shorten(repr(value))
+        for name, kind in self.bound.types.items():
+            for what, value in _facts(kind):
+                named[f"{what} of '{name}'"] = value
+        return named
+
+
+def lasting(bound: Bound) -> bool:
+    """Whether every constexpr can be known by its address: none is an object that can change."""
+    from .compiler.captures import is_plain
+
+    return all(is_plain(value) for value in bound.constexprs.values())
+
+
+def _is_constexpr(annotation: Any) -> bool:
+    from .language import constexpr
+
+    if isinstance(annotation, str):
+        return annotation.rpartition(".")[2] == "constexpr"
+    return annotation is constexpr
+
+
+def _constant(value: Any) -> Any:
+    """What tells a constexpr from others: 0.0 is not -0.0, and 1 in a tuple is not True."""
+    if isinstance(value, float):
+        return value.hex()
+    if isinstance(value, tuple):
+        return tuple((type(item).__name__, _constant(item)) for item in value)
+    return value
+
+
+def _facts(kind: TensorType | ScalarType) -> list[tuple[str, str]]:
+    if isinstance(kind, ScalarType):
+        return [("type", str(kind.dtype))]
+    assert kind.strides is not None
+    facts = [("data type", str(kind.dtype)), ("shape", _extents(kind.shape)), ("strides", _extents(kind.strides))]
+    return [*facts, ("alignment", f"{kind.align} bytes"), ("alignment of strides", f"{kind.stride_align} bytes")]
+
+
+def _extents(sizes: tuple[int | None, ...]) -> str:
+    return f"({', '.join('any' if size is None else str(size) for size in sizes)})"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."

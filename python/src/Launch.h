@@ -1,0 +1,186 @@
+//===- Launch.h - From a Python call to a launch ---------------*- C++ -*-===//
+//
+// The steady state of `kernel[grid](...)`, in CPython's own API: no Python
+// object is made on the way. What is not steady (an argument that kernels do
+// not take, a class of arguments that is new, a mistake) goes to Python, which
+// launches itself, raises, and says how to launch the like of it: see Kernel in
+// python/dither/jit.py.
+//
+//   LaunchTensor.cpp   an argument      -> TensorRef
+//   LaunchFrame.cpp    a call           -> values and key
+//   LaunchGuard.cpp    captured values  -> whether they are what they were
+//   LaunchPlan.cpp     Python's plan    -> BoundPlan, and running it
+//   Launcher.cpp       the type behind `Kernel.launch`
+//   Prepared.cpp       the type of `Kernel.prepare(...)`
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DITHER_PYTHON_LAUNCH_H
+#define DITHER_PYTHON_LAUNCH_H
+
+#include <Python.h>
+
+#include "dither/Runtime/Launch/Key.h"
+#include "dither/Runtime/Launch/Plan.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dither::python::launch {
+
+using namespace runtime::launch;
+
+/// A strong reference.
+class Ref {
+public:
+  Ref() = default;
+  static Ref steal(PyObject *object) { return Ref(object); }
+  static Ref borrow(PyObject *object) {
+    Py_XINCREF(object);
+    return Ref(object);
+  }
+  Ref(Ref &&other) noexcept : object(other.release()) {}
+  Ref(const Ref &other) : object(other.object) { Py_XINCREF(object); }
+  Ref &operator=(Ref other) noexcept {
+    std::swap(object, other.object);
+    return *this;
+  }
+  ~Ref() { Py_XDECREF(object); }
+  PyObject *get() const { return object; }
+  PyObject *release() { return std::exchange(object, nullptr); }
+  explicit operator bool() const { return object; }
+
+private:
+  explicit Ref(PyObject *object) : object(object) {}
+  PyObject *object = nullptr;
+};
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+/// The functions of a framework that DLPack's exchange API gives.
+struct ExchangeApi;
+
+/// The current stream of a GPU, of the framework behind `api`. False with a
+/// Python error.
+bool currentStream(const ExchangeApi *api, int32_t ordinal, void *&stream);
+
+/// What an argument turned out to be.
+enum class Reading { Tensor, Constant, Unsupported };
+
+/// A tensor and what keeps it alive.
+struct TensorArgument {
+  TensorRef tensor;
+  /// The class that a view asks for; else what the kernel or the launch does.
+  Shapes shapes = Shapes::Trailing;
+  /// Of the framework that the tensor is of, or null.
+  const ExchangeApi *api = nullptr;
+  /// Set where reading made an object that owns the memory.
+  Ref owner;
+};
+
+/// Reads an argument that is no number; `out.shapes` is set beforehand to what
+/// holds where the argument does not say. Unsupported is for Python to look
+/// at, with no error set.
+Reading readTensor(PyObject *object, TensorArgument &out);
+
+/// "trailing", "static" or "dynamic"; false for other objects.
+bool parseShapes(PyObject *object, Shapes &out);
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+/// A kernel's parameter: its interned name, its default or null, whether it is
+/// a constexpr by its annotation.
+struct Parameter {
+  Ref name;
+  Ref byDefault;
+  bool isConstexpr = false;
+  Shapes shapes = Shapes::Trailing;
+};
+
+/// A call taken apart; by parameter.
+struct Frame {
+  explicit Frame(size_t parameters)
+      : values(parameters), arguments(parameters) {}
+
+  llvm::SmallVector<Value, 24> values;
+  llvm::SmallVector<PyObject *, 24> arguments; ///< borrowed
+  uint64_t tensors = 0;                        ///< parameters that are tensors
+  uint64_t scalars = 0;                        ///< those that are numbers
+  Key key;
+  runtime::Grid grid;
+  PyObject *stream = nullptr; ///< borrowed; null for the current one
+  /// Of the first tensor on a GPU that has one.
+  const ExchangeApi *api = nullptr;
+  llvm::SmallVector<Ref, 2> owners;
+};
+
+/// Fills `frame` from `kernel.launch(grid, ...)`. False where Python has to
+/// look, with no error set.
+bool readCall(const std::vector<Parameter> &parameters, uint64_t version,
+              PyObject *const *args, Py_ssize_t count, PyObject *keywords,
+              Frame &frame);
+
+//===----------------------------------------------------------------------===//
+// What a kernel captures
+//===----------------------------------------------------------------------===//
+
+/// A place outside the kernel that its code depends on, and the object it held.
+struct Guard {
+  enum Kind { Item, Cell, Code, Defaults, KeywordDefaults, Attribute } kind;
+  Ref container, name, value;
+
+  bool holds() const;
+};
+
+/// Guards of Python's list of (kind, container, name, value); false with a
+/// Python error.
+bool readGuards(PyObject *list, std::vector<Guard> &out);
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+/// A plan with the objects that it lives from.
+struct BoundPlan : Plan {
+  /// The version of the captured values that it was made for.
+  uint64_t version = 0;
+  /// The loaded kernel, and constexprs that are known by their address.
+  Ref owner;
+  /// Called with nothing for the current stream, where no argument has an
+  /// exchange API; or None.
+  Ref streamSource;
+};
+
+/// A plan of Python's description (`Kernel._plan`); null with a Python error.
+std::shared_ptr<BoundPlan> readPlan(PyObject *description);
+
+/// The stream of a launch: what was asked for, else the current one of the
+/// tensors' framework. False with a Python error.
+bool findStream(const BoundPlan &plan, PyObject *asked, const ExchangeApi *api,
+                void *&stream);
+
+/// Runs a plan; false with a Python error.
+bool run(const BoundPlan &plan, llvm::ArrayRef<int64_t> slots,
+         const runtime::Grid &grid, void *stream);
+
+/// The grid of one to three numbers of 0 or more; false where Python has to
+/// look.
+bool readGrid(PyObject *object, runtime::Grid &grid);
+
+/// A prepared launch of what `frame` holds; null with a Python error.
+PyObject *makePrepared(std::shared_ptr<BoundPlan> plan, Frame frame,
+                       const std::vector<Parameter> &parameters,
+                       PyObject *arguments);
+
+/// Adds the types to the module; false with a Python error.
+bool addLauncher(PyObject *module);
+bool addPrepared(PyObject *module);
+
+} // namespace dither::python::launch
+
+#endif // DITHER_PYTHON_LAUNCH_H

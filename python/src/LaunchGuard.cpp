@@ -1,0 +1,74 @@
+//===- LaunchGuard.cpp - Whether captured values are what they were -------===//
+
+#include "Launch.h"
+
+namespace dither::python::launch {
+
+/// `dict[name]`, as an address only: null where there is none.
+static PyObject *lookUp(PyObject *dict, PyObject *name) {
+#if PY_VERSION_HEX >= 0x030D0000
+  PyObject *value = nullptr;
+  if (PyDict_GetItemRef(dict, name, &value) < 0)
+    PyErr_Clear();
+  Py_XDECREF(value);
+  return value;
+#else
+  PyObject *value = PyDict_GetItemWithError(dict, name);
+  if (!value && PyErr_Occurred())
+    PyErr_Clear();
+  return value;
+#endif
+}
+
+bool Guard::holds() const {
+  switch (kind) {
+  case Item:
+    return lookUp(container.get(), name.get()) == value.get();
+  case Cell: {
+    Ref now = Ref::steal(PyCell_Get(container.get()));
+    return now.get() == value.get();
+  }
+  case Code:
+    return PyFunction_GET_CODE(container.get()) == value.get();
+  case Defaults:
+    return PyFunction_GET_DEFAULTS(container.get()) == value.get();
+  case KeywordDefaults:
+    return PyFunction_GET_KW_DEFAULTS(container.get()) == value.get();
+  case Attribute: {
+    Ref now = Ref::steal(PyObject_GetAttr(container.get(), name.get()));
+    if (!now)
+      PyErr_Clear();
+    return now.get() == value.get();
+  }
+  }
+  return false;
+}
+
+bool readGuards(PyObject *list, std::vector<Guard> &out) {
+  Ref items = Ref::steal(PySequence_Fast(list, "expected a list of guards"));
+  if (!items)
+    return false;
+  PyObject *missing = Py_Ellipsis; // stands for no value
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+    int kind = 0;
+    PyObject *container, *name, *value;
+    if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(items.get(), i), "iOOO",
+                          &kind, &container, &name, &value))
+      return false;
+    bool fits = kind == Guard::Item        ? PyDict_Check(container)
+                : kind == Guard::Cell      ? PyCell_Check(container)
+                : kind == Guard::Attribute ? true
+                                           : kind <= Guard::KeywordDefaults &&
+                                                 PyFunction_Check(container);
+    if (!fits || kind < 0 || kind > Guard::Attribute) {
+      PyErr_SetString(PyExc_TypeError, "guard does not fit its container");
+      return false;
+    }
+    out.push_back({static_cast<Guard::Kind>(kind), Ref::borrow(container),
+                   Ref::borrow(name),
+                   value == missing ? Ref() : Ref::borrow(value)});
+  }
+  return true;
+}
+
+} // namespace dither::python::launch

@@ -1,0 +1,76 @@
+#include "LaunchNames.h"
+
+#include <iterator>
+
+namespace dither::python::launch {
+
+namespace {
+
+struct State {
+  Names names;
+  PyObject *helpers[3];
+  /// `arrays.TENSOR_TYPES`, in the order of DataType.
+  PyObject *types[9];
+  PyObject *failure;
+};
+State state;
+
+} // namespace
+
+const Names &names() { return state.names; }
+
+PyObject *callHelper(Helper helper, PyObject *argument) {
+  return PyObject_CallOneArg(state.helpers[static_cast<int>(helper)], argument);
+}
+
+bool dataType(PyObject *dtype, DataType &out) {
+  for (unsigned i = 0; i < std::size(state.types); ++i)
+    if (state.types[i] == dtype) {
+      out = static_cast<DataType>(i);
+      return true;
+    }
+  return false;
+}
+
+PyObject *runtimeFailure() { return state.failure; }
+
+bool importNames() {
+  static_assert(static_cast<unsigned>(DataType::Byte) ==
+                std::size(decltype(state.types){}));
+  if (state.failure)
+    return true;
+  Names &n = state.names;
+  const std::pair<PyObject **, const char *> strings[] = {
+      {&n.base, "base"},       {&n.device, "device"},
+      {&n.dtype, "dtype"},     {&n.num_warps, "num_warps"},
+      {&n.pointer, "pointer"}, {&n.readonly, "readonly"},
+      {&n.shape, "shape"},     {&n.shapes, "shapes"},
+      {&n.storage, "storage"}, {&n.stream, "stream"},
+      {&n.strides, "strides"},
+  };
+  for (auto [place, text] : strings)
+    if (!*place && !(*place = PyUnicode_InternFromString(text)))
+      return false;
+  Ref arrays = Ref::steal(PyImport_ImportModule("dither.arrays"));
+  Ref module = Ref::steal(PyImport_ImportModule("dither._dither"));
+  if (!arrays || !module)
+    return false;
+  const char *helpers[] = {"source_of", "numpy_type", "describe"};
+  for (unsigned i = 0; i < std::size(helpers); ++i)
+    if (!(state.helpers[i] = PyObject_GetAttrString(arrays.get(), helpers[i])))
+      return false;
+  Ref types = Ref::steal(PyObject_GetAttrString(arrays.get(), "TENSOR_TYPES"));
+  if (!types)
+    return false;
+  if (!PyTuple_Check(types.get()) ||
+      PyTuple_GET_SIZE(types.get()) != Py_ssize_t(std::size(state.types))) {
+    PyErr_SetString(PyExc_SystemError, "TENSOR_TYPES does not match DataType");
+    return false;
+  }
+  for (unsigned i = 0; i < std::size(state.types); ++i)
+    state.types[i] = Py_NewRef(PyTuple_GET_ITEM(types.get(), i));
+  state.failure = PyObject_GetAttrString(module.get(), "RuntimeFailure");
+  return state.failure;
+}
+
+} // namespace dither::python::launch

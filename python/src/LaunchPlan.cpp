@@ -1,0 +1,88 @@
+//===- LaunchPlan.cpp - Python's description of a plan, and running it ----===//
+
+#include "Bindings.h"
+#include "Launch.h"
+#include "LaunchNames.h"
+
+namespace dither::python::launch {
+
+/// "pes" and a number and a dimension, as `Compiled.slots` writes them:
+/// pointer, extent, stride; "n" is a number.
+static bool readSlot(PyObject *item, Plan &plan) {
+  const char *kind = nullptr;
+  int parameter = 0, dim = 0;
+  if (!PyArg_ParseTuple(item, "sii", &kind, &parameter, &dim))
+    return false;
+  llvm::StringRef kinds = "pesn";
+  size_t index = kinds.find(kind[0]);
+  if (index == llvm::StringRef::npos || parameter < 0 ||
+      parameter >= int(maxParameters) || dim < 0 || dim >= int(maxRank)) {
+    PyErr_SetString(PyExc_ValueError, "slot of a plan is out of range");
+    return false;
+  }
+  plan.slots.push_back({static_cast<Plan::Slot::Kind>(index),
+                        static_cast<uint8_t>(parameter),
+                        static_cast<uint8_t>(dim)});
+  if (kinds[index] == 'p')
+    plan.tensors |= uint64_t(1) << parameter;
+  return true;
+}
+
+std::shared_ptr<BoundPlan> readPlan(PyObject *description) {
+  auto plan = std::make_shared<BoundPlan>();
+  unsigned long long version, written, swizzled;
+  PyObject *kernel, *slots, *constants, *stream;
+  if (!PyArg_ParseTuple(description, "KOiO!KKOO", &version, &kernel,
+                        &plan->device, &PyList_Type, &slots, &written,
+                        &swizzled, &constants, &stream))
+    return nullptr;
+  plan->version = version;
+  plan->written = written;
+  plan->swizzled = swizzled;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(slots); ++i)
+    if (!readSlot(PyList_GET_ITEM(slots, i), *plan))
+      return nullptr;
+  plan->kernel = kernelOf(kernel);
+  if (!plan->kernel)
+    return nullptr;
+  plan->owner = Ref::steal(PyTuple_Pack(2, kernel, constants));
+  plan->streamSource = Ref::borrow(stream);
+  return plan->owner ? plan : nullptr;
+}
+
+bool findStream(const BoundPlan &plan, PyObject *asked, const ExchangeApi *api,
+                void *&stream) {
+  stream = nullptr;
+  if (!asked && plan.device == onCpu)
+    return true;
+  if (!asked && api)
+    return currentStream(api, plan.device, stream);
+  Ref current;
+  if (!asked) {
+    if (plan.streamSource.get() == Py_None)
+      return true;
+    current = Ref::steal(PyObject_CallNoArgs(plan.streamSource.get()));
+    if (!(asked = current.get()))
+      return false;
+  }
+  stream = PyLong_AsVoidPtr(asked);
+  return stream || !PyErr_Occurred();
+}
+
+bool run(const BoundPlan &plan, llvm::ArrayRef<int64_t> slots,
+         const runtime::Grid &grid, void *stream) {
+  llvm::Error error = llvm::Error::success();
+  if (plan.kernel->isBrief(grid)) {
+    error = plan.kernel->launch(slots, grid, stream);
+  } else {
+    PyThreadState *state = PyEval_SaveThread();
+    error = plan.kernel->launch(slots, grid, stream);
+    PyEval_RestoreThread(state);
+  }
+  if (!error)
+    return true;
+  PyErr_SetString(runtimeFailure(), llvm::toString(std::move(error)).c_str());
+  return false;
+}
+
+} // namespace dither::python::launch

@@ -1,0 +1,53 @@
+//===- ObjectTable.h - What is known of a few Python objects ---*- C++ -*-===//
+
+#ifndef DITHER_PYTHON_OBJECTTABLE_H
+#define DITHER_PYTHON_OBJECTTABLE_H
+
+#include <Python.h>
+
+#include <atomic>
+#include <mutex>
+
+namespace dither::python::launch {
+
+/// A table of up to 64 objects, which it keeps alive, searched by address
+/// without a lock: entries are only ever added. What does not fit is worked out
+/// anew each time.
+template <typename T> class ObjectTable {
+public:
+  /// What `make(object, value)` said when `object` first came. False, with a
+  /// Python error, where it did.
+  template <typename Make> bool find(PyObject *object, T &value, Make make) {
+    unsigned known = count.load(std::memory_order_acquire);
+    for (unsigned i = 0; i < known; ++i)
+      if (entries[i].object == object) {
+        value = entries[i].value;
+        return true;
+      }
+    // Python code runs here: not under the mutex.
+    if (!make(object, value))
+      return false;
+    std::lock_guard<std::mutex> lock(mutex);
+    unsigned end = count.load(std::memory_order_relaxed);
+    if (end < capacity) {
+      Py_INCREF(object);
+      entries[end] = {object, value};
+      count.store(end + 1, std::memory_order_release);
+    }
+    return true;
+  }
+
+private:
+  static constexpr unsigned capacity = 64;
+  struct Entry {
+    PyObject *object;
+    T value;
+  };
+  std::atomic<unsigned> count{0};
+  std::mutex mutex;
+  Entry entries[capacity];
+};
+
+} // namespace dither::python::launch
+
+#endif // DITHER_PYTHON_OBJECTTABLE_H

@@ -1,0 +1,204 @@
+//===- Prepared.cpp - The type of Kernel.prepare(...) ---------------------===//
+
+#include "Launch.h"
+#include "LaunchNames.h"
+
+#include <structmember.h>
+
+namespace dither::python::launch {
+
+namespace {
+
+/// A launch whose arguments may be exchanged for others of the same data type,
+/// device, shape, strides and alignment.
+struct State {
+  std::shared_ptr<const BoundPlan> plan;
+  Frame frame;
+  /// Parameters that are run-time arguments, in order, and their names.
+  llvm::SmallVector<std::pair<unsigned, Ref>, 8> arguments;
+  llvm::SmallVector<int64_t, 128> slots;
+  Ref keep; ///< what `frame` borrows
+};
+
+struct Prepared {
+  PyObject_HEAD vectorcallfunc call;
+  State *state;
+};
+
+/// What a new pointer must be a multiple of, as the one prepared is.
+uint64_t alignment(const TensorRef &tensor) {
+  uint64_t element = bitsOf(tensor.type) / 8;
+  return tensor.pointer % 32 == 0   ? 32
+         : tensor.pointer % 16 == 0 ? 16
+         : element                  ? element
+                                    : 1;
+}
+
+std::string text(const TensorRef &tensor) {
+  auto list = [&](const int64_t *numbers) {
+    std::string out = "(";
+    for (unsigned dim = 0; dim < tensor.rank; ++dim)
+      out += (dim ? ", " : "") + std::to_string(numbers[dim]);
+    return out + (tensor.rank == 1 ? ",)" : ")");
+  };
+  constexpr const char *types[] = {
+      "float32",     "bfloat16", "float16", "float8_e4m3", "float8_e5m2",
+      "float4_e2m1", "e8m0",     "int32",   "int64",       "bytes"};
+  std::string device = tensor.device == onCpu
+                           ? "the cpu"
+                           : "cuda:" + std::to_string(tensor.device);
+  return std::string(types[unsigned(tensor.type)]) + " of shape " +
+         list(tensor.shape) + ", strides " + list(tensor.strides) + " at " +
+         "a multiple of " + std::to_string(alignment(tensor)) + " bytes on " +
+         device;
+}
+
+bool matches(const TensorRef &now, const TensorRef &then) {
+  if (now.type != then.type || now.rank != then.rank ||
+      now.device != then.device || now.pointer % alignment(then))
+    return false;
+  for (unsigned dim = 0; dim < now.rank; ++dim)
+    if (now.shape[dim] != then.shape[dim] ||
+        now.strides[dim] != then.strides[dim])
+      return false;
+  return true;
+}
+
+bool mismatch(const Ref &name, const std::string &found,
+              const std::string &expected) {
+  PyErr_Format(PyExc_ValueError,
+               "argument '%U' is %s, expected what was prepared: %s",
+               name.get(), found.c_str(), expected.c_str());
+  return false;
+}
+
+/// Exchanges one argument; false with a Python error.
+bool exchange(const State &state, unsigned index, PyObject *argument,
+              Value &value, llvm::SmallVectorImpl<Ref> &owners) {
+  auto &[parameter, name] = state.arguments[index];
+  uint64_t bit = uint64_t(1) << parameter;
+  const Value &then = state.frame.values[parameter];
+  if (state.frame.scalars & bit) {
+    bool real = PyFloat_CheckExact(state.frame.arguments[parameter]);
+    if (Py_TYPE(argument) != Py_TYPE(state.frame.arguments[parameter]))
+      return mismatch(name, "a " + std::string(Py_TYPE(argument)->tp_name),
+                      real ? "a float" : "an int");
+    if (real) {
+      float number = static_cast<float>(PyFloat_AS_DOUBLE(argument));
+      int32_t bits;
+      std::memcpy(&bits, &number, sizeof bits);
+      value.scalar = bits;
+      return true;
+    }
+    value.scalar = PyLong_AsLongLong(argument);
+    return value.scalar != -1 || !PyErr_Occurred();
+  }
+  TensorArgument tensor;
+  if (readTensor(argument, tensor) != Reading::Tensor)
+    return mismatch(name, "a " + std::string(Py_TYPE(argument)->tp_name),
+                    text(then.tensor));
+  if (!matches(tensor.tensor, then.tensor))
+    return mismatch(name, text(tensor.tensor), text(then.tensor));
+  if (tensor.tensor.readOnly && (state.plan->written & bit)) {
+    PyErr_Format(PyExc_ValueError,
+                 "argument '%U' is read-only, expected memory that the kernel "
+                 "can write",
+                 name.get());
+    return false;
+  }
+  if (tensor.owner)
+    owners.push_back(std::move(tensor.owner));
+  value.tensor = tensor.tensor;
+  return true;
+}
+
+PyObject *call(PyObject *object, PyObject *const *args, size_t flags,
+               PyObject *keywords) {
+  const State &state = *reinterpret_cast<Prepared *>(object)->state;
+  size_t count = PyVectorcall_NARGS(flags);
+  if (keywords && PyTuple_GET_SIZE(keywords)) {
+    PyErr_SetString(PyExc_TypeError,
+                    "a prepared launch takes no keyword arguments");
+    return nullptr;
+  }
+  if (count && count != state.arguments.size()) {
+    PyErr_Format(PyExc_TypeError,
+                 "a prepared launch takes no arguments or all %zu that exist "
+                 "at run time, found %zu",
+                 state.arguments.size(), count);
+    return nullptr;
+  }
+  void *stream;
+  if (!findStream(*state.plan, state.frame.stream, state.frame.api, stream))
+    return nullptr;
+  const runtime::Grid &grid = state.frame.grid;
+  if (!grid.x || !grid.y || !grid.z)
+    Py_RETURN_NONE;
+  if (!count) {
+    if (!run(*state.plan, state.slots, grid, stream))
+      return nullptr;
+    Py_RETURN_NONE;
+  }
+  llvm::SmallVector<Value, 24> values(state.frame.values.size());
+  llvm::SmallVector<Ref, 2> owners;
+  for (size_t i = 0; i < count; ++i)
+    if (!exchange(state, i, args[i], values[state.arguments[i].first], owners))
+      return nullptr;
+  llvm::SmallVector<int64_t, 128> slots(state.slots.size());
+  state.plan->fill(values.data(), slots.data());
+  if (!run(*state.plan, slots, grid, stream))
+    return nullptr;
+  Py_RETURN_NONE;
+}
+
+void destroy(PyObject *object) {
+  PyTypeObject *type = Py_TYPE(object);
+  delete reinterpret_cast<Prepared *>(object)->state;
+  type->tp_free(object);
+  Py_DECREF(type);
+}
+
+PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET,
+                          offsetof(Prepared, call), READONLY, nullptr},
+                         {}};
+
+PyType_Slot slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void *>(&destroy)},
+    {Py_tp_call, reinterpret_cast<void *>(&PyVectorcall_Call)},
+    {Py_tp_members, members},
+    {0, nullptr}};
+
+PyType_Spec spec = {"dither._dither.Prepared", sizeof(Prepared), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL |
+                        Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                    slots};
+PyTypeObject *preparedType;
+
+} // namespace
+
+PyObject *makePrepared(std::shared_ptr<BoundPlan> plan, Frame frame,
+                       const std::vector<Parameter> &parameters,
+                       PyObject *arguments) {
+  auto *self = PyObject_New(Prepared, preparedType);
+  if (!self)
+    return nullptr;
+  self->call = &call;
+  self->state = new State{
+      std::move(plan), std::move(frame), {}, {}, Ref::borrow(arguments)};
+  State &state = *self->state;
+  for (size_t i = 0; i < parameters.size(); ++i)
+    if ((state.frame.tensors | state.frame.scalars) >> i & 1)
+      state.arguments.emplace_back(i, parameters[i].name);
+  state.slots.resize(state.plan->slots.size());
+  state.plan->fill(state.frame.values.data(), state.slots.data());
+  return reinterpret_cast<PyObject *>(self);
+}
+
+bool addPrepared(PyObject *module) {
+  preparedType = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
+  return preparedType &&
+         PyModule_AddObjectRef(module, "Prepared",
+                               reinterpret_cast<PyObject *>(preparedType)) == 0;
+}
+
+} // namespace dither::python::launch
