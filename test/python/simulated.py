@@ -21,24 +21,25 @@ class Out:
 def run(
     ptx: str,
     name: str,
-    arguments: Sequence[np.ndarray | Out | int | None],
+    arguments: Sequence[np.ndarray | Out | int | np.int64 | None],
     grid: tuple[int, int, int],
     threads: int,
     shared: int = 0,
 ) -> list[np.ndarray]:
-    """The arrays for the `Out`s, in order. Arrays are read, None is a null pointer, ints are 32 bits; `shared` bytes
-    are static and dynamic. Raises _dither.RuntimeFailure for a fault."""
+    """The arrays for the `Out`s, in order. Arrays are read, None is a null pointer, an int has 32 bits; `shared`
+    bytes are static and dynamic. Raises _dither.RuntimeFailure for a fault."""
     match = re.search(r"\.target (\w+)", ptx)
     assert match
     device = _dither.get_device(f"sim:{match.group(1)}")
-    kinds = ["i32" if isinstance(argument, int) else "ptr" for argument in arguments]
+    scalars = {int: "i32", np.int64: "i64"}
+    kinds = [scalars.get(type(argument), "ptr") for argument in arguments]
     kernel = device.load(_dither.KernelImage(name, match.group(1), ptx.encode(), threads, shared, kinds))
     slots: list[int] = []
     memory: list[int] = []
     try:
         for argument in arguments:
-            if isinstance(argument, int):
-                slots.append(argument)
+            if isinstance(argument, int | np.int64):
+                slots.append(int(argument))
             elif argument is None:
                 slots.append(0)
             else:
