@@ -116,8 +116,8 @@ class Chooser {
 public:
   Chooser(Side src, Side dst, const LinearLayout &tile, unsigned unitBytes,
           unsigned maxAccessBytes)
-      : src(std::move(src)), dst(std::move(dst)), tile(tile),
-        numBits(tile.totalOutBits()), unitBytes(unitBytes),
+      : src(std::move(src)), dst(std::move(dst)), numBits(tile.totalOutBits()),
+        unitBytes(unitBytes),
         maxVecBits(log2Floor(maxAccessBytes / unitBytes)) {
     for (unsigned bit = 0; bit < numBits; ++bit)
       units.push_back(uint64_t(1) << bit);
@@ -142,7 +142,6 @@ private:
                                      unsigned vecBits) const;
 
   Side src, dst;
-  const LinearLayout &tile;
   unsigned numBits, unitBytes, maxVecBits;
   Vectors units;
   std::optional<Choice> best;
