@@ -10,6 +10,18 @@ using namespace llvm;
 
 namespace dither::runtime::sim {
 
+/// `.align 16`: a power of two, and no larger than what memory is aligned to.
+bool Parser::parseAlign(uint32_t &align) {
+  int64_t given = 0;
+  if (parseInteger(given))
+    return true;
+  if (given <= 0 || given > 256 || !isPowerOf2_64(uint64_t(given)))
+    return fail("alignment is " + Twine(given) +
+                ", expected a power of two up to 256");
+  align = uint32_t(given);
+  return false;
+}
+
 /// `[4][8]` or `[]`.
 bool Parser::parseArraySizes(uint64_t &count, bool &open) {
   while (consume('[')) {
@@ -20,8 +32,10 @@ bool Parser::parseArraySizes(uint64_t &count, bool &open) {
     int64_t size = 0;
     if (parseInteger(size) || expect(']'))
       return true;
-    if (size < 0 || size > int64_t(1) << 40)
-      return fail("array of " + Twine(size) + " elements");
+    constexpr uint64_t most = uint64_t(1) << 40;
+    if (size < 0 || (size && count > most / uint64_t(size)))
+      return fail("array of " + Twine(count) + " times " + Twine(size) +
+                  " elements");
     count *= uint64_t(size);
   }
   return false;
@@ -38,13 +52,8 @@ bool Parser::parseVariable(Space space, bool isExtern) {
   uint32_t align = 0;
   for (;;) {
     if (consumeDirective(".align")) {
-      int64_t given = 0;
-      if (parseInteger(given))
+      if (parseAlign(align))
         return true;
-      if (given <= 0 || !isPowerOf2_64(given))
-        return fail("alignment is " + Twine(given) +
-                    ", expected a power of two");
-      align = uint32_t(given);
     } else if (consumeDirective(".v2")) {
       lanes = 2;
     } else if (consumeDirective(".v4")) {
@@ -96,13 +105,16 @@ bool Parser::parseVariable(Space space, bool isExtern) {
   return expect(';');
 }
 
-bool Parser::parseInitializer(VariableDecl &variable, Type type) {
+bool Parser::parseInitializer(VariableDecl &variable, Type type,
+                              unsigned depth) {
   if (!consume('{'))
     return parseInitializerValue(variable, type);
+  if (depth == kMaxDepth)
+    return fail("initializers are nested too deeply");
   if (consume('}'))
     return false;
   do {
-    if (parseInitializer(variable, type))
+    if (parseInitializer(variable, type, depth + 1))
       return true;
   } while (consume(','));
   return expect('}');
@@ -182,8 +194,10 @@ bool Parser::parseRegisters() {
     int64_t count = 0;
     if (parseInteger(count) || expect('>'))
       return true;
-    if (count < 0 || count > 1 << 20)
-      return fail(Twine(count) + " registers");
+    // Of a gigabyte in all warps.
+    constexpr uint64_t most = 1 << 17;
+    if (count < 0 || first + uint64_t(count) > most)
+      return fail("more than " + Twine(most) + " registers");
     reg.family = true;
     for (reg.number = 0; reg.number < uint64_t(count); ++reg.number)
       kernel->registers.push_back(reg);

@@ -59,6 +59,8 @@ static std::optional<Special> parseSpecial(StringRef name) {
 bool Parser::parseBody() {
   if (expect('{'))
     return true;
+  if (scopes.size() == kMaxDepth)
+    return fail("blocks are nested too deeply");
   scopes.emplace_back();
   while (!peek().is('}')) {
     if (peek().kind == Token::End)
@@ -228,10 +230,11 @@ bool Parser::parseVector(Operand &operand) {
     return true;
   do {
     Operand &element = operand.elements.emplace_back();
+    if (peek().is('{') || peek().is('['))
+      return fail("unexpected element of a vector");
     if (parseOperand(element))
       return true;
-    if (element.kind == Operand::Vector || element.kind == Operand::Address ||
-        element.kind == Operand::Label)
+    if (element.kind == Operand::Label)
       return fail("unexpected element of a vector");
   } while (consume(','));
   return expect('}');

@@ -148,16 +148,7 @@ bool Parser::parseParam(KernelDecl &kernel) {
   ParamDecl param;
   if (!consumeDirective(".param"))
     return unexpected("'.param'");
-  uint64_t align = 0;
-  auto parseAlign = [&](uint64_t &value) {
-    int64_t given = 0;
-    if (parseInteger(given))
-      return true;
-    if (given <= 0 || !isPowerOf2_64(given))
-      return fail("alignment is " + Twine(given) + ", expected a power of two");
-    value = given;
-    return false;
-  };
+  uint32_t align = 0;
   if (consumeDirective(".align") && parseAlign(align))
     return true;
   if (parseDirectiveType(param.type))
@@ -167,7 +158,7 @@ bool Parser::parseParam(KernelDecl &kernel) {
     for (StringRef space : {".global", ".shared", ".local", ".const"})
       if (consumeDirective(space))
         break;
-    uint64_t pointee = 0;
+    uint32_t pointee = 0;
     if (consumeDirective(".align") && parseAlign(pointee))
       return true;
   }
@@ -184,11 +175,14 @@ bool Parser::parseParam(KernelDecl &kernel) {
   }
   if (!sizeOf(param.type) || open)
     return fail("parameter '" + param.name + "' has no size", line);
-  param.size = uint32_t(count * sizeOf(param.type));
-  param.align = align ? uint32_t(align) : sizeOf(param.type);
-  kernel.paramBytes = uint32_t(alignTo(kernel.paramBytes, param.align));
-  param.offset = kernel.paramBytes;
-  kernel.paramBytes += param.size;
+  param.align = align ? align : sizeOf(param.type);
+  uint64_t begin = alignTo(kernel.paramBytes, param.align);
+  uint64_t end = begin + count * sizeOf(param.type);
+  if (end > 32764)
+    return fail("more than 32764 bytes of parameters", line);
+  param.offset = uint32_t(begin);
+  param.size = uint32_t(end - begin);
+  kernel.paramBytes = uint32_t(end);
   Operand operand;
   operand.kind = Operand::Param;
   operand.index = uint32_t(kernel.params.size());

@@ -23,6 +23,9 @@ public:
   llvm::Error run();
 
 private:
+  /// Of blocks and initializers: functions call themselves for each level.
+  static constexpr unsigned kMaxDepth = 256;
+
   // Cursor.
   const Token &peek(unsigned ahead = 0) const {
     size_t i = at + ahead;
@@ -54,8 +57,9 @@ private:
 
   // Declarations (ParseDeclarations.cpp).
   bool parseVariable(Space space, bool isExtern);
+  bool parseAlign(uint32_t &align);
   bool parseArraySizes(uint64_t &count, bool &open);
-  bool parseInitializer(VariableDecl &variable, Type type);
+  bool parseInitializer(VariableDecl &variable, Type type, unsigned depth = 0);
   bool parseInitializerValue(VariableDecl &variable, Type type);
   bool parseRegisters();
 

@@ -52,20 +52,69 @@ struct State {
   Memory memory;
 };
 
+/// Memory of a module's variables of the global and const spaces.
+class Variables {
+public:
+  explicit Variables(std::shared_ptr<State> state) : state(std::move(state)) {}
+  Variables(Variables &&) = default;
+  ~Variables() {
+    for (void *pointer : pointers)
+      state->memory.release(pointer);
+  }
+
+  /// Addresses by index of the variable, 0 for those of other spaces. Errors:
+  /// one that is too large.
+  Expected<std::vector<uint64_t>> place(const Module &module);
+
+private:
+  std::shared_ptr<State> state;
+  std::vector<void *> pointers;
+};
+
+Expected<std::vector<uint64_t>> Variables::place(const Module &module) {
+  std::vector<uint64_t> addresses(module.variables.size(), 0);
+  for (auto [i, variable] : enumerate(module.variables)) {
+    if (variable.space != Space::Global && variable.space != Space::Const)
+      continue;
+    constexpr uint64_t most = uint64_t(1) << 32;
+    void *memory =
+        variable.size > most
+            ? nullptr
+            : state->memory.allocate(std::max<uint64_t>(1, variable.size));
+    if (!memory)
+      return createStringError("cannot allocate " + Twine(variable.size) +
+                               " bytes for '" + variable.name + "'");
+    pointers.push_back(memory);
+    addresses[i] = reinterpret_cast<uintptr_t>(memory);
+  }
+  std::shared_ptr<const MemoryMap> map = state->memory.map();
+  for (auto [i, variable] : enumerate(module.variables)) {
+    if (!addresses[i] || !variable.size)
+      continue;
+    char *bytes = reinterpret_cast<char *>(addresses[i]);
+    std::memset(bytes, 0, variable.size);
+    std::copy(variable.initializer.begin(), variable.initializer.end(), bytes);
+    for (const VariableDecl::Relocation &relocation : variable.relocations) {
+      uint64_t value =
+          addresses[relocation.variable] + uint64_t(relocation.addend);
+      std::memcpy(bytes + relocation.offset, &value, sizeof value);
+    }
+    state->memory.markWritten(*map->find(addresses[i], variable.size),
+                              addresses[i], variable.size);
+  }
+  return addresses;
+}
+
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//
 
 class Simulated : public SimKernel {
 public:
-  Simulated(std::shared_ptr<State> state, Program given,
-            std::vector<void *> variables, uint32_t numThreads)
+  Simulated(std::shared_ptr<State> state, Program given, Variables variables,
+            uint32_t numThreads)
       : state(std::move(state)), program(std::move(given)),
         variables(std::move(variables)), numThreads(numThreads) {}
-  ~Simulated() override {
-    for (void *variable : variables)
-      state->memory.release(variable);
-  }
 
   Error launch(ArrayRef<int64_t> slots, const Grid &grid, Stream) override;
 
@@ -81,7 +130,7 @@ public:
 private:
   std::shared_ptr<State> state;
   Program program;
-  std::vector<void *> variables;
+  Variables variables;
   uint32_t numThreads;
   std::atomic<uint32_t> dynamicShared{0};
   mutable std::mutex mutex;
@@ -276,41 +325,15 @@ Expected<std::unique_ptr<Kernel>> Simulator::load(const KernelImage &image) {
   if (Error error = checkImage(image, *kernel))
     return error;
 
-  std::vector<void *> variables;
-  std::vector<uint64_t> addresses(module->variables.size(), 0);
-  for (auto [i, variable] : enumerate(module->variables)) {
-    if (variable.space != Space::Global && variable.space != Space::Const)
-      continue;
-    void *memory = state->memory.allocate(std::max<uint64_t>(1, variable.size));
-    if (!memory)
-      return createStringError("cannot allocate " + Twine(variable.size) +
-                               " bytes for '" + variable.name + "'");
-    variables.push_back(memory);
-    addresses[i] = reinterpret_cast<uintptr_t>(memory);
-  }
-  for (auto [i, variable] : enumerate(module->variables)) {
-    if (!addresses[i])
-      continue;
-    std::vector<char> bytes(variable.size, 0);
-    std::copy(variable.initializer.begin(), variable.initializer.end(),
-              bytes.begin());
-    for (const VariableDecl::Relocation &relocation : variable.relocations) {
-      uint64_t value =
-          addresses[relocation.variable] + uint64_t(relocation.addend);
-      std::memcpy(&bytes[relocation.offset], &value, sizeof value);
-    }
-    if (Error error = copyIn(reinterpret_cast<void *>(addresses[i]),
-                             bytes.data(), bytes.size()))
-      return error;
-  }
+  Variables variables(state);
+  Expected<std::vector<uint64_t>> addresses = variables.place(*module);
+  if (!addresses)
+    return fail(addresses.takeError());
   Expected<Program> program =
       decodeKernel(*module, unsigned(kernel - module->kernels.data()),
-                   addresses, laneTable());
-  if (!program) {
-    for (void *variable : variables)
-      state->memory.release(variable);
+                   *addresses, laneTable());
+  if (!program)
     return fail(program.takeError());
-  }
   uint32_t declared = program->sharedBytes;
   auto simulated = std::make_unique<Simulated>(
       state, std::move(*program), std::move(variables), image.numThreads);

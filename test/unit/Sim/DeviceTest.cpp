@@ -152,6 +152,12 @@ TEST(SimDevice, VariablesOfTheModule) {
   uint32_t *out = sim.allocate<uint32_t>(1);
   must(sim.run(text, 32, {out}));
   EXPECT_EQ(sim.download(out, 1)[0], 50u);
+  EXPECT_EQ(
+      message(sim.load(header("sm_90a") + ".global .b8 big[1099511627776];\n"
+                                          ".visible .entry k() { ret; }",
+                       32, {})),
+      "kernel 'k' for sm_90a: cannot allocate 1099511627776 bytes for "
+      "'big'");
 }
 
 } // namespace

@@ -223,4 +223,24 @@ TEST(Parser, Errors) {
             "line 3: found 'the end', expected '}'");
 }
 
+/// What would take all of the stack or the memory is an error.
+TEST(Parser, Limits) {
+  std::string many(100000, '{');
+  EXPECT_EQ(bodyError(many), "line 6: blocks are nested too deeply");
+  EXPECT_EQ(parseError(".global .b32 a[4] = " + many),
+            "line 1: initializers are nested too deeply");
+  EXPECT_EQ(bodyError("mov.b32 " + many),
+            "line 6: unexpected element of a vector");
+  EXPECT_EQ(bodyError(".reg .b64 a<100000>;\n.reg .b64 b<100000>;"),
+            "line 7: more than 131072 registers");
+  EXPECT_EQ(parseError(".shared .align 512 .b8 a[4];"),
+            "line 1: alignment is 512, expected a power of two up to 256");
+  EXPECT_EQ(parseError(".shared .align 0 .b8 a[4];"),
+            "line 1: alignment is 0, expected a power of two up to 256");
+  EXPECT_EQ(parseError(".global .b8 a[1099511627776][2];"),
+            "line 1: array of 1099511627776 times 2 elements");
+  EXPECT_EQ(parseError(".entry k(.param .b8 a[4294967295])"),
+            "line 1: more than 32764 bytes of parameters");
+}
+
 } // namespace
