@@ -27,3 +27,21 @@ function(dither_unittest name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
   set_property(GLOBAL APPEND PROPERTY DITHER_UNITTESTS ${name})
 endfunction()
+
+# dither_fuzzer(NAME sources... [CORPUS directory] [LINK libs...]): a libFuzzer program in build/fuzz, in
+# builds whose DITHER_SANITIZE has fuzzer-no-link (clang alone). tools/run_tests.py runs it on the corpus and
+# then for some seconds.
+function(dither_fuzzer name)
+  cmake_parse_arguments(ARG "" "CORPUS" "LINK" ${ARGN})
+  if(NOT DITHER_SANITIZE MATCHES "fuzzer")
+    return()
+  endif()
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE dither_options ${ARG_LINK} -fsanitize=fuzzer)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
+  set(corpus "")
+  if(ARG_CORPUS)
+    set(corpus ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_CORPUS})
+  endif()
+  set_property(GLOBAL APPEND PROPERTY DITHER_FUZZERS "${name}=${corpus}")
+endfunction()

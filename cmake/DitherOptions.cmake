@@ -38,6 +38,10 @@ set(CMAKE_C_FLAGS_DEV "-O1 -g1 -UNDEBUG")
 
 set(DITHER_SANITIZE "" CACHE STRING "sanitizers, as for -fsanitize=: address,undefined or thread")
 if(DITHER_SANITIZE)
-  add_compile_options(-fsanitize=${DITHER_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+  add_compile_options(-fsanitize=${DITHER_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${DITHER_SANITIZE})
+  # The CUDA driver's functions are called by declarations of ours, where handles are void *.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND DITHER_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize=function)
+  endif()
 endif()

@@ -27,10 +27,14 @@ function(dither_test_suites)
   if(DITHER_ENABLE_PYTHON)
     set(python ${PROJECT_SOURCE_DIR}/test/python)
   endif()
+  get_property(fuzzers GLOBAL PROPERTY DITHER_FUZZERS)
+  list(TRANSFORM fuzzers REPLACE "(.+)=(.*)" "\"\\1\": \"\\2\"")
+  list(JOIN fuzzers ", " fuzzers)
   list(TRANSFORM units REPLACE "(.+)" "\"\\1\"" OUTPUT_VARIABLE quoted)
   list(JOIN quoted ", " quoted)
   file(WRITE ${PROJECT_BINARY_DIR}/test/suites.json "{\n"
     "  \"lit\": \"${lit}\",\n  \"lit_site\": \"${PROJECT_BINARY_DIR}/test\",\n"
+    "  \"fuzzers\": {${fuzzers}},\n  \"fuzz_dir\": \"${PROJECT_BINARY_DIR}/fuzz\",\n"
     "  \"units\": [${quoted}],\n  \"units_dir\": \"${PROJECT_BINARY_DIR}/unit\",\n"
     "  \"pytest\": \"${python}\",\n  \"pythonpath\": \"${PROJECT_BINARY_DIR}/python\"\n}\n")
 

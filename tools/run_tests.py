@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs lit, the gtest binaries and pytest, and closes with one line: N passed, N failed, N skipped.
+"""Runs lit, the gtest binaries, pytest, and what runs kernels under sanitizers; closes with one line:
+N passed, N failed, N skipped.
 
 What to run comes from build/test/suites.json, which CMake writes. Counts are read from each
 runner's own report (lit's JSON, gtest's JSON, pytest's JUnit XML), never from its text. A runner
@@ -16,11 +17,16 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-SUITES = ("unit", "lit", "pytest")
+SUITES = ("unit", "lit", "pytest", "sanitize")
+#: CMake presets, and the gtest binaries that are built and run with each: what threads and processes share.
+SANITIZERS = ("asan-ubsan", "tsan")
+SANITIZED = ("CacheTests", "RuntimeTests", "LaunchTests")
+FUZZ_SECONDS = 10
 
 
 @dataclasses.dataclass
@@ -39,7 +45,11 @@ class Result:
 
 
 def run(
-    command: list[str], timeout: float, capture: bool = False, env: dict[str, str] | None = None
+    command: list[str],
+    timeout: float,
+    capture: bool = False,
+    env: dict[str, str] | None = None,
+    cwd: Path | None = None,
 ) -> tuple[int | None, str, float]:
     """Runs a command in its own process group, which is ended as a whole at the timeout.
 
@@ -53,6 +63,7 @@ def run(
         stdout=pipe,
         stderr=subprocess.STDOUT if capture else None,
         env=env,
+        cwd=cwd,
         start_new_session=True,
     )
     try:
@@ -185,6 +196,67 @@ def run_pytest(suites: dict, args: argparse.Namespace, reports: Path) -> list[Re
     return [result]
 
 
+def run_fuzzer(fuzzer: Path, corpus: str, timeout: float) -> tuple[Result, str]:
+    """One libFuzzer program: its corpus, then inputs that it makes for some seconds. One test."""
+    result = Result(fuzzer.name)
+    with tempfile.TemporaryDirectory() as scratch:
+        command = [str(fuzzer), f"-max_total_time={FUZZ_SECONDS}", f"-artifact_prefix={fuzzer.parent}/", scratch]
+        status, output, result.seconds = run([*command, *([corpus] if corpus else [])], timeout, capture=True)
+    if status == 0:
+        result.passed = 1
+    else:
+        result.fail(ended(status, timeout))
+    return result, output if result.failures else ""
+
+
+def build_sanitized(preset: str, args: argparse.Namespace, made: Result) -> tuple[Path, list[str], dict[str, str]]:
+    """Configures and builds a preset's tree; returns it, its gtest binaries, and its fuzzers with their corpora."""
+    root = Path(__file__).resolve().parent.parent
+    build = root / f"build-{preset}"
+
+    def step(*command: str) -> bool:
+        status, output, seconds = run(list(command), args.timeout, capture=True, cwd=root)
+        made.seconds += seconds
+        if status != 0:
+            print(output, flush=True)
+            made.fail(f"'{' '.join(command)}' {ended(status, args.timeout)}")
+        return status == 0
+
+    if not step("cmake", "--preset", preset, f"-DPython3_EXECUTABLE={sys.executable}"):
+        return build, [], {}
+    found = json.loads((build / "test" / "suites.json").read_text())
+    units = [name for name in found["units"] if name in SANITIZED]
+    if not step("ninja", "-C", str(build), f"-j{args.jobs}", *units, *found["fuzzers"]):
+        return build, [], {}
+    return build, units, found["fuzzers"]
+
+
+def run_sanitized(suites: dict, args: argparse.Namespace, reports: Path) -> list[Result]:
+    """Builds and runs SANITIZED for each of SANITIZERS, and the fuzzers of those that have some."""
+    results = []
+    for preset in SANITIZERS:
+        results.append(made := Result(preset))
+        build, units, fuzzers = build_sanitized(preset, args, made)
+        place = reports / preset
+        place.mkdir(exist_ok=True)
+        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            futures = [
+                pool.submit(run_fuzzer, build / "fuzz" / n, corpus, args.timeout) for n, corpus in fuzzers.items()
+            ]
+            futures += [pool.submit(run_unit, build / "unit" / name, place, args.timeout) for name in units]
+            for future in concurrent.futures.as_completed(futures):
+                result, output = future.result()
+                result.name = f"{preset}: {result.name}"
+                print(
+                    f"  {result.name}: {result.passed} passed, {len(result.failures)} failed ({result.seconds:.1f} s)"
+                )
+                if output:
+                    print(output, flush=True)
+                results.append(result)
+        print(f"  {preset}: built in {made.seconds:.1f} s", flush=True)
+    return results
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--build", type=Path, default=Path("build"))
@@ -199,8 +271,8 @@ def main() -> int:
         print(f"error: {description} was not found: configure first (make build)", file=sys.stderr)
         return 2
     suites = json.loads(description.read_text())
-    present = {"unit": True, "lit": suites["lit"], "pytest": suites["pytest"]}
-    runners = {"unit": run_units, "lit": run_lit, "pytest": run_pytest}
+    present = {"unit": True, "lit": suites["lit"], "pytest": suites["pytest"], "sanitize": True}
+    runners = {"unit": run_units, "lit": run_lit, "pytest": run_pytest, "sanitize": run_sanitized}
     reports = (args.build / "test" / "reports").resolve()
     reports.mkdir(parents=True, exist_ok=True)
 

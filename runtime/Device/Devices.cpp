@@ -74,6 +74,7 @@ struct Registry {
   }
 
   Expected<Device *> getSimulator(StringRef target) {
+#ifdef DITHER_HAS_SIM
     std::unique_ptr<Device> &device = simulators[target];
     if (!device) {
       Expected<SimOptions> options = simOptions();
@@ -85,6 +86,10 @@ struct Registry {
       device = std::move(*made);
     }
     return device.get();
+#else
+    return createStringError("no device sim:" + target +
+                             ": this build has no simulator");
+#endif
   }
 };
 

@@ -67,16 +67,17 @@ protected:
   /// in their place. Returns the killed.
   std::set<pid_t> run(unsigned kills, bool spoil) {
     std::mt19937 random(42);
-    std::set<pid_t> living, killed;
+    std::set<pid_t> living, killed, quicker;
     unsigned seed = 0;
     while (seed < numProcesses)
       living.insert(start(seed++));
     while (!living.empty()) {
-      if (kills > 0 && random() % 8 == 0) {
+      // At any time, and spread over the work however fast that goes.
+      if (killed.size() < kills &&
+          countMade() * (kills + 1) > numKernels * killed.size()) {
         auto victim = std::next(living.begin(), random() % living.size());
         kill(*victim, SIGKILL);
         killed.insert(*victim);
-        --kills;
       }
       if (spoil)
         this->spoil(random);
@@ -92,10 +93,17 @@ protected:
         living.insert(start(seed++));
       } else {
         EXPECT_EQ(WEXITSTATUS(status), 0) << "a wrong kernel";
-        killed.erase(child); // it was quicker
+        quicker.insert(child);
       }
     }
+    for (pid_t process : quicker)
+      killed.erase(process);
     return killed;
+  }
+
+  size_t countMade() const {
+    std::ifstream log(root + "/log");
+    return std::count(std::istreambuf_iterator<char>(log), {}, '\n');
   }
 
   /// Does something bad to a file, as copies that break off, disks and people
