@@ -32,6 +32,9 @@ struct CompileOptions {
   /// Report what passes choose, and why, as remarks to the context's diagnostic
   /// handlers.
   bool remarks = false;
+  /// PTX says with `.loc` which line of the source each instruction is of. The
+  /// instructions are those of a compilation without.
+  bool lineInfo = false;
   /// Where an MLIR crash reproducer is written if a pass fails; empty for none.
   std::string reproducer;
   /// Print the IR after all passes, after changes only, to this directory (a

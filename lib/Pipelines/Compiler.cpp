@@ -3,6 +3,8 @@
 #include "dither/Compiler.h"
 #include "dither/Pipelines/Pipelines.h"
 #include "dither/Target/Emit.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -32,6 +34,9 @@ public:
           return e;
     if (llvm::Error e = readKernels())
       return e;
+    if (options.lineInfo && target.isGpu)
+      if (llvm::Error e = addLineInfo())
+        return e;
     return generate();
   }
 
@@ -88,6 +93,17 @@ private:
         }))
       return e;
     keepModule(stage);
+    return llvm::Error::success();
+  }
+
+  /// Locations reach LLVM where their function has a scope.
+  llvm::Error addLineInfo() {
+    PassManager pm(module->getName());
+    LLVM::DIScopeForLLVMFuncOpPassOptions directives;
+    directives.emissionKind = LLVM::DIEmissionKind::DebugDirectivesOnly;
+    pm.addPass(LLVM::createDIScopeForLLVMFuncOpPass(directives));
+    if (failed(pm.run(module)))
+      return llvm::createStringError("the module cannot have line information");
     return llvm::Error::success();
   }
 

@@ -89,7 +89,7 @@ using Compiled = std::pair<Artifact, std::vector<DiagnosticCapture::Remark>>;
 
 Compiled compile(const State &state, const std::string &target, bool keepStages,
                  bool verify, const std::string &reproducer,
-                 const std::string &dumpDirectory, bool remarks,
+                 const std::string &dumpDirectory, bool remarks, bool lineInfo,
                  const std::string &startName, const std::string &text) {
   if (!state->module)
     throw IRError("module was moved into the compiler");
@@ -104,6 +104,7 @@ Compiled compile(const State &state, const std::string &target, bool keepStages,
   options.reproducer = reproducer;
   options.dumpDirectory = dumpDirectory;
   options.remarks = remarks;
+  options.lineInfo = lineInfo;
   state->invalidateHandles();
   std::optional<IRError> failure;
   Compiled compiled;
@@ -159,8 +160,8 @@ void bindCompile(py::module_ &m) {
   m.def("compile", &compile, py::arg("module"), py::arg("target"),
         py::arg("keep_stages") = false, py::arg("verify") = false,
         py::arg("reproducer") = "", py::arg("dump_directory") = "",
-        py::arg("remarks") = false, py::arg("start") = "quant",
-        py::arg("text") = "",
+        py::arg("remarks") = false, py::arg("line_info") = false,
+        py::arg("start") = "quant", py::arg("text") = "",
         "Compiles a module, which is used up, or the text of the stage `start` "
         "in its place: (artifact, remarks). Raises IRError at the position of "
         "the failure.");

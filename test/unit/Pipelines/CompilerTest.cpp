@@ -2,6 +2,7 @@
 
 #include "CompileText.h"
 #include "dither/Target/TargetInfo.h"
+#include "llvm/ADT/StringExtras.h"
 #include "gtest/gtest.h"
 
 #include <thread>
@@ -38,6 +39,39 @@ template <typename Pairs> std::vector<std::string> namesOf(const Pairs &pairs) {
   for (const auto &pair : pairs)
     names.push_back(pair.first);
   return names;
+}
+
+/// PTX without positions and what goes with them.
+std::string instructionsOf(llvm::StringRef ptx) {
+  std::string text;
+  for (llvm::StringRef line : llvm::split(ptx, '\n')) {
+    llvm::StringRef first = line.trim();
+    bool position = first.starts_with(".loc") || first.starts_with(".file") ||
+                    first.starts_with(".section") ||
+                    first.starts_with("$L__tmp") ||
+                    first.starts_with("$L__func_");
+    if (!position && !first.empty())
+      text += (line + "\n").str();
+  }
+  return text;
+}
+
+TEST(Compiler, LinesOfTheSource) {
+  CompileOptions options;
+  options.target = "sm_90a";
+  auto plain = CompileText()(kScale, options);
+  options.lineInfo = true;
+  auto lines = CompileText()(kScale, options);
+  ASSERT_TRUE(bool(plain)) << llvm::toString(plain.takeError());
+  ASSERT_TRUE(bool(lines)) << llvm::toString(lines.takeError());
+  llvm::StringRef before = plain->kernels[0].code,
+                  after = lines->kernels[0].code;
+  EXPECT_FALSE(before.contains(".loc"));
+  EXPECT_TRUE(after.contains(".file\t1 "));
+  // The multiplication is in line 8 of the text, the addition in line 16.
+  EXPECT_TRUE(after.contains(".loc\t1 8 "));
+  EXPECT_TRUE(after.contains(".loc\t1 16 "));
+  EXPECT_EQ(instructionsOf(before), instructionsOf(after));
 }
 
 TEST(Compiler, DescribesKernelsInOrder) {
