@@ -214,7 +214,10 @@ bool Decoder::decode(const Instruction &given) {
   if (given.guard >= 0 && program.steps.size() - first > 1 &&
       is_contained(uses.writes, uint32_t(given.guard)))
     return fail("writing the guard is not simulated");
-  program.sources.push_back({given.line, given.opcode.str(), opClass});
+  auto file = module.files.find(given.file);
+  program.sources.push_back(
+      {given.line, given.opcode.str(), opClass,
+       file == module.files.end() ? "" : file->second.str(), given.sourceLine});
   if (given.guard >= 0)
     uses.guard = given.guard;
   for (size_t i = first; i < program.steps.size(); ++i) {
@@ -254,7 +257,7 @@ Expected<Program> Decoder::run() {
   end.guard = kAllOnes;
   unsigned line = kernel.instructions.empty() ? kernel.line
                                               : kernel.instructions.back().line;
-  program.sources.push_back({line, "ret", OpClass::Control});
+  program.sources.push_back({line, "ret", OpClass::Control, "", 0});
   program.steps.push_back(end);
   program.uses.emplace_back();
 

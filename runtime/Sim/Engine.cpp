@@ -31,6 +31,7 @@ Engine::Engine(const Launch &launch, FaultSink &faults)
   barriers.resize(16);
   counted.resize(program.steps.size());
   memoryCounts.resize(program.sources.size());
+  arrays.resize(launch.map.allocations.size());
   for (uint32_t i = 0; i < numWarps; ++i) {
     Warp &warp = warps[i];
     warp.index = i;
@@ -115,6 +116,7 @@ void Engine::startBlock(uint64_t index) {
   blockId[1] = uint32_t(index / launch.grid[0] % launch.grid[1]);
   blockId[2] = uint32_t(index / launch.grid[0] / launch.grid[1]);
   steps = 0;
+  fetched.clear();
   uint32_t threads = launch.numThreads();
   for (Warp &warp : warps) {
     uint32_t lanes = std::min(32u, threads - warp.index * 32);
@@ -490,6 +492,14 @@ void Engine::addTo(SimCounters &counters) const {
   for (size_t i = 0; i < memoryCounts.size(); ++i) {
     counters.lines[i].count += memoryCounts[i];
     counters.total += memoryCounts[i];
+  }
+  for (auto [sum, own] : zip(counters.arrays, arrays)) {
+    sum.loaded += own.loaded;
+    sum.stored += own.stored;
+    sum.updated += own.updated;
+    sum.fetched += own.fetched;
+    sum.requests += own.requests;
+    sum.full += own.full;
   }
   counters.globalLoads += globalLoads;
   counters.globalStores += globalStores;

@@ -9,6 +9,7 @@
 #include "Types.h"
 #include "dither/Runtime/SimDevice.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/Twine.h"
 
 #include <atomic>
@@ -109,6 +110,7 @@ private:
   bool checkShadow(Warp &warp, const Step &step, const Access &access);
   bool checkRaces(Warp &warp, const Step &step, const Access &access);
   void countAccess(const Step &step, const Access &access);
+  void countGlobal(SimCount &count, const Access &access);
   void move(Warp &warp, const MemoryInfo &info, const Access &access,
             uint32_t element);
   void atomic(Warp &warp, const MemoryInfo &info, const Access &access);
@@ -180,8 +182,11 @@ private:
   struct Counted {
     uint64_t warps = 0, lanes = 0;
   };
-  std::vector<Counted> counted;       ///< by step
-  std::vector<SimCount> memoryCounts; ///< by PTX instruction
+  std::vector<Counted> counted;           ///< by step
+  std::vector<SimCount> memoryCounts;     ///< by PTX instruction
+  std::vector<SimCounters::Array> arrays; ///< by allocation
+  /// Sectors that this block has loaded from, by number.
+  llvm::DenseSet<uint64_t> fetched;
   uint64_t globalLoads = 0, globalStores = 0, sharedLoads = 0, sharedStores = 0;
   uint64_t barrierWaits = 0, blocksRun = 0;
 };

@@ -398,15 +398,43 @@ void Engine::countAccess(const Step &step, const Access &access) {
     count.conflicts += fronts - groups;
     return;
   }
-  if (access.space == Space::Local)
-    return;
-  uint64_t sectors[64];
-  unsigned total = 0;
+  if (access.space == Space::Global)
+    countGlobal(count, access);
+}
+
+void Engine::countGlobal(SimCount &count, const Access &access) {
+  std::pair<uint64_t, uint64_t> spans[32];
+  unsigned lanes = 0;
   for (unsigned i = 0; i < 32; ++i)
     if (access.lanes >> i & 1)
-      sectors[total++] = access.address[i] / 32;
-  std::sort(sectors, sectors + total);
-  count.sectors += unsigned(std::unique(sectors, sectors + total) - sectors);
+      spans[lanes++] = {access.address[i], access.address[i] + access.bytes};
+  std::sort(spans, spans + lanes);
+  const Allocation *known = launch.map.find(spans[0].first, access.bytes);
+  SimCounters::Array &array =
+      arrays[size_t(known - launch.map.allocations.data())];
+  bool isLoad = !access.isStore && !access.isAtomic;
+  // Bytes and sectors, each once, however many lanes want it.
+  uint64_t bytes = 0, end = 0, sectors = 0, nextSector = 0;
+  for (unsigned i = 0; i < lanes; ++i) {
+    auto [first, last] = spans[i];
+    bytes += last - std::min(last, std::max(first, end));
+    end = std::max(end, last);
+    for (uint64_t sector = std::max(first / 32, nextSector);
+         sector < (last + 31) / 32; ++sector) {
+      ++sectors;
+      array.fetched += isLoad && fetched.insert(sector).second;
+    }
+    nextSector = std::max(nextSector, (last + 31) / 32);
+  }
+  bool full = lanes == 32 && (access.bytes >= 16 || bytes == 32 * sectors);
+  count.sectors += sectors;
+  ++count.requests;
+  count.full += full;
+  ++array.requests;
+  array.full += full;
+  (access.isAtomic  ? array.updated
+   : access.isStore ? array.stored
+                    : array.loaded) += lanes * uint64_t(access.bytes);
 }
 
 } // namespace dither::runtime::sim

@@ -14,6 +14,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -89,6 +90,8 @@ struct Instruction {
   unsigned line = 0;
   int32_t guard = -1; ///< register of @%p, or -1
   bool guardNegated = false;
+  /// Where a `.loc` says that it comes from: index of Module::files, line.
+  uint32_t file = 0, sourceLine = 0;
   llvm::StringRef opcode; ///< with all modifiers
   std::vector<Operand> operands;
 };
@@ -153,6 +156,8 @@ struct Module {
   char suffix = 0;
   std::vector<VariableDecl> variables;
   std::vector<KernelDecl> kernels;
+  /// `.file`: paths by index.
+  std::map<uint32_t, llvm::StringRef> files;
 };
 
 /// Parses a PTX module. Errors: `line 12: ...`, for syntax, unknown names,

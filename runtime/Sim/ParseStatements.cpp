@@ -150,11 +150,10 @@ bool Parser::parseBodyDirective() {
     take();
     return expect(';');
   }
-  if (name == ".loc" || name == ".file") {
-    while (peek().kind != Token::End && peek().line == line)
-      take();
-    return false;
-  }
+  if (name == ".loc")
+    return parseLoc();
+  if (name == ".file")
+    return parseFile();
   return fail("directive '" + name + "' is not simulated", line);
 }
 
@@ -165,6 +164,8 @@ bool Parser::parseBodyDirective() {
 bool Parser::parseInstruction() {
   Instruction instruction;
   instruction.line = peek().line;
+  instruction.file = file;
+  instruction.sourceLine = sourceLine;
   if (consume('@')) {
     instruction.guardNegated = consume('!');
     StringRef name;

@@ -75,6 +75,33 @@ void Parser::skipLine() {
     take();
 }
 
+/// `1 "kernel.py"`, and perhaps `, timestamp, size`.
+bool Parser::parseFile() {
+  unsigned line = peek().line;
+  int64_t index = 0;
+  if (parseInteger(index))
+    return true;
+  if (peek().kind != Token::String)
+    return unexpected("a path");
+  module.files[uint32_t(index)] = take().text;
+  while (peek().kind != Token::End && peek().line == line)
+    take();
+  return false;
+}
+
+/// `1 12 5`: file, line and column; what code was inlined from follows.
+bool Parser::parseLoc() {
+  unsigned line = peek().line;
+  int64_t index = 0, number = 0;
+  if (parseInteger(index) || parseInteger(number))
+    return true;
+  file = uint32_t(index);
+  sourceLine = uint32_t(number);
+  while (peek().kind != Token::End && peek().line == line)
+    take();
+  return false;
+}
+
 bool Parser::skipBraces() {
   if (expect('{'))
     return true;
@@ -240,6 +267,7 @@ bool Parser::parseEntry() {
   kernelIndex = int32_t(module.kernels.size());
   kernel = &module.kernels.emplace_back();
   kernel->line = peek().line;
+  file = sourceLine = 0;
   scopes.emplace_back();
   if (parseName(kernel->name))
     return true;
@@ -307,11 +335,10 @@ bool Parser::parseTopLevel() {
     return parseVariable(Space::Const, isExtern);
   if (name == ".shared")
     return parseVariable(Space::Shared, isExtern);
-  if (name == ".file" || name == ".loc") {
-    while (peek().kind != Token::End && peek().line == line)
-      take();
-    return false;
-  }
+  if (name == ".file")
+    return parseFile();
+  if (name == ".loc")
+    return parseLoc();
   if (name == ".section") {
     if (peek().kind == Token::Directive || peek().kind == Token::Word)
       take();

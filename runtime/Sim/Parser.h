@@ -46,6 +46,8 @@ private:
   bool parseInteger(int64_t &value);
   bool parseDirectiveType(Type &type);
   void skipLine();
+  bool parseFile();
+  bool parseLoc();
   bool skipBraces();
 
   // Module level (Parser.cpp).
@@ -100,6 +102,8 @@ private:
   Module &module;
   KernelDecl *kernel = nullptr;
   int32_t kernelIndex = -1;
+  /// Of the last `.loc` in this kernel.
+  uint32_t file = 0, sourceLine = 0;
   std::vector<Scope> scopes;
   llvm::Error error = llvm::Error::success();
 };

@@ -185,6 +185,8 @@ struct Source {
   uint32_t line = 0;
   std::string text; ///< opcode with its modifiers
   OpClass kind = OpClass::Integer;
+  std::string file; ///< of `.loc`; empty where there is none
+  uint32_t fileLine = 0;
 };
 
 /// Registers that a step reads and writes, for the check that they were

@@ -22,6 +22,8 @@ SimCount &SimCount::operator+=(const SimCount &other) {
   divergent += other.divergent;
   bytes += other.bytes;
   sectors += other.sectors;
+  requests += other.requests;
+  full += other.full;
   wavefronts += other.wavefronts;
   conflicts += other.conflicts;
   return *this;
@@ -48,7 +50,8 @@ struct State {
       : name(std::move(name)), target(std::move(target)), options(options),
         memory(options.checkInit) {}
   std::string name, target;
-  SimOptions options;
+  const SimOptions options;
+  std::atomic<bool> countMemory{options.countMemory};
   Memory memory;
 };
 
@@ -150,8 +153,10 @@ Error Simulated::launch(ArrayRef<int64_t> slots, const Grid &grid, Stream) {
   for (auto [param, slot] : zip(program.params, slots))
     std::memcpy(params.data() + param.offset, &slot, param.size);
   std::shared_ptr<const MemoryMap> map = state->memory.map();
+  SimOptions options = state->options;
+  options.countMemory = state->countMemory;
   Launch launch{program,
-                state->options,
+                options,
                 *map,
                 params,
                 {uint32_t(grid.x), uint32_t(grid.y), uint32_t(grid.z)},
@@ -162,7 +167,11 @@ Error Simulated::launch(ArrayRef<int64_t> slots, const Grid &grid, Stream) {
     return threads.takeError();
   SimCounters counters;
   for (const Source &source : program.sources)
-    counters.lines.push_back({source.line, source.text, SimCount()});
+    counters.lines.push_back({source.line, source.text, unsigned(source.kind),
+                              source.file, source.fileLine, SimCount()});
+  for (const Allocation &allocation : map->allocations)
+    counters.arrays.push_back(
+        {allocation.begin, allocation.end - allocation.begin});
   FaultSink faults;
   std::mutex countersMutex;
   int64_t blocks = grid.x * grid.y * grid.z;
@@ -177,6 +186,8 @@ Error Simulated::launch(ArrayRef<int64_t> slots, const Grid &grid, Stream) {
               });
   if (faults.stop() != ~uint64_t(0))
     return createStringError(faults.text());
+  erase_if(counters.arrays,
+           [](const SimCounters::Array &array) { return !array.requests; });
   std::lock_guard<std::mutex> lock(mutex);
   last = std::move(counters);
   return Error::success();
@@ -193,6 +204,8 @@ public:
   StringRef name() const override { return state->name; }
   StringRef description() const override { return "PTX simulator"; }
   StringRef target() const override { return state->target; }
+
+  void setCountMemory(bool on) override { state->countMemory = on; }
 
   Expected<std::unique_ptr<Kernel>> load(const KernelImage &image) override;
 

@@ -22,10 +22,15 @@ struct Grid {
 /// A stream of the device's own kind (CUstream on CUDA, ignored on the CPU).
 using Stream = void *;
 
+class SimKernel;
+class SimDevice;
+
 /// A kernel loaded on a device. Launching is safe from many threads.
 class Kernel {
 public:
   virtual ~Kernel();
+  /// The kernel as one of a simulated device; null for those of others.
+  virtual SimKernel *simulated() { return nullptr; }
   /// Starts the kernel: `slots` has one entry for each parameter of the image.
   /// Returns when the work is queued (CUDA) or done (CPU).
   virtual llvm::Error launch(llvm::ArrayRef<int64_t> slots, const Grid &grid,
@@ -38,6 +43,8 @@ public:
 class Device {
 public:
   virtual ~Device();
+  /// The device as a simulated one; null for others.
+  virtual SimDevice *simulated() { return nullptr; }
   /// "cpu", "cuda:0", "sim:sm_90a".
   virtual llvm::StringRef name() const = 0;
   /// What people call it: "NVIDIA H200", the CPU's model.

@@ -46,6 +46,10 @@ struct SimCount {
   // memory the wavefronts, and how many of them are due to bank conflicts.
   uint64_t bytes = 0;
   uint64_t sectors = 0;
+  /// Requests of global memory, and the full-width ones: all 32 lanes move 16
+  /// bytes or more each, or all of every sector.
+  uint64_t requests = 0;
+  uint64_t full = 0;
   uint64_t wavefronts = 0;
   uint64_t conflicts = 0;
 
@@ -62,7 +66,21 @@ struct SimCounters {
   struct Line {
     uint32_t line = 0; ///< in the PTX, from 1
     std::string text;  ///< opcode with its modifiers
+    unsigned kind = 0; ///< index of kSimClassNames
+    std::string file;  ///< that `.loc` names; empty where there is none
+    uint32_t fileLine = 0;
     SimCount count;
+  };
+  /// What was asked of one allocation, with countMemory.
+  struct Array {
+    uint64_t begin = 0; ///< its address
+    uint64_t bytes = 0; ///< its size
+    // Bytes that lanes loaded, stored and updated atomically.
+    uint64_t loaded = 0, stored = 0, updated = 0;
+    /// 32-byte sectors that blocks loaded from; each counts once in a block,
+    /// which finds it in a cache from then on.
+    uint64_t fetched = 0;
+    uint64_t requests = 0, full = 0; ///< as in SimCount
   };
   SimCount total;
   /// Warp-wide instructions of each class.
@@ -71,12 +89,14 @@ struct SimCounters {
   uint64_t globalLoads = 0, globalStores = 0, sharedLoads = 0, sharedStores = 0;
   uint64_t barriers = 0; ///< waits of warps at barriers
   uint64_t blocks = 0;
-  std::vector<Line> lines; ///< in the order of the PTX
+  std::vector<Line> lines;   ///< in the order of the PTX
+  std::vector<Array> arrays; ///< those that were accessed, by address
 };
 
 /// A kernel of a simulated device.
 class SimKernel : public Kernel {
 public:
+  SimKernel *simulated() override { return this; }
   /// Of the last launch that ended without an error.
   virtual SimCounters counters() const = 0;
   /// "line 12: ex2.approx.f32", for each instruction whose result only lies
@@ -94,8 +114,12 @@ public:
 /// ours.
 class SimDevice : public Device {
 public:
+  SimDevice *simulated() override { return this; }
   static llvm::Expected<std::unique_ptr<SimDevice>>
   make(llvm::StringRef target, const SimOptions &options);
+
+  /// Sets SimOptions::countMemory for the launches that begin from now on.
+  virtual void setCountMemory(bool on) = 0;
 
   /// The offset of the first byte of [pointer, pointer + bytes) that nothing
   /// has written; `bytes` where there is none. Needs checkInit. Errors: memory
