@@ -3,7 +3,7 @@
 Importing has no side effects and needs neither a GPU nor a framework.
 """
 
-from . import formats, knobs
+from . import formats, knobs, profile
 from .arrays import view
 from .devices import Device, devices, targets
 from .errors import CompileError
@@ -57,6 +57,7 @@ __all__ = [
     "int64",
     "jit",
     "knobs",
+    "profile",
     "quantize",
     "rms_norm",
     "targets",

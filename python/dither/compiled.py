@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import knobs
+from . import knobs, profile
 from .arrays import Array
 from .errors import CompileError
 from .once import OncePerKey
@@ -60,6 +60,7 @@ class Lowered:
                 start=start,
                 text=text,
                 remarks=bool(remarks),
+                line_info=knobs.get("line_info") or profile.recording(),
                 keep_stages=keep_stages or bool(dump),
                 verify=knobs.get("verify"),
                 reproducer=knobs.get("reproducer"),
@@ -173,10 +174,19 @@ class Compiled:
         if not device.is_cpu:
             staged = {n: a for n, a in arguments.items() if isinstance(a, Array) and a.device == "cpu"}
         if not staged:
-            kernel.launch(self._slots(arguments), grid, stream)
+            self._run(kernel, device, grid, arguments, stream)
             return
         with device.staged(staged, self.written, stream) as moved:
-            kernel.launch(self._slots({**arguments, **moved}), grid, stream)
+            self._run(kernel, device, grid, {**arguments, **moved}, stream)
+
+    def _run(
+        self, kernel: Any, device: Device, grid: tuple[int, int, int], arguments: Mapping[str, Any], stream: int
+    ) -> None:
+        if not profile.recording():
+            kernel.launch(self._slots(arguments), grid, stream)
+            return
+        with profile.observe(self, kernel, device, grid, arguments):
+            kernel.launch(self._slots(arguments), grid, stream)
 
     def check(self, arguments: Mapping[str, Any]) -> None:
         """Whether the kernel can write its outputs; as Plan::accepts in runtime/Launch/Plan.cpp."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import cache, knobs, stats, streams
+from . import cache, knobs, profile, stats, streams
 from .arrays import Array, check_shapes
 from .compiled import Compiled, Lowered
 from .compiler import Captures, captures_of
@@ -156,7 +156,7 @@ class Kernel:
         where = _device_of(bound.arguments, device)
         version, captures = self._capture()
         wanted = Specialization(bound, where.target, _warps(num_warps) or self.num_warps, captures, version)
-        key = wanted.key()
+        key = profile.recording(), wanted.key()
         found = self._compiled.get(key)
         if found is None:
             return bound, where, self._compiled.make(key, lambda: self._build(wanted))
@@ -177,8 +177,8 @@ class Kernel:
 
     def _build(self, wanted: Specialization) -> _Made:
         start = time.perf_counter()
-        looking = any(knobs.get(name) for name in ("dump_dir", "override_dir", "reproducer", "timing", "remarks"))
-        if looking:
+        looking = ("dump_dir", "override_dir", "reproducer", "timing", "remarks", "line_info")
+        if profile.recording() or any(knobs.get(name) for name in looking):
             return self._compile(wanted)
         fields = wanted.fields()
         stored = cache.load(fields)

@@ -9,5 +9,6 @@ PYBIND11_MODULE(_dither, m) {
   dither::python::bindCache(m);
   dither::python::bindDLPack(m);
   dither::python::bindRuntime(m);
+  dither::python::bindSim(m);
   dither::python::bindLaunch(m);
 }

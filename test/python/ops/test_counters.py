@@ -1,0 +1,117 @@
+"""Performance that needs no GPU and has no noise: what the simulator counts of each kernel of the operator library.
+
+Bytes moved and their minimum are those of `dither.profile`. A kernel knows the length of its rows and not their
+number: 128 rows and 4096 make the same blocks, of which there are more, so that the ratio of a few rows is that of all.
+Some run at their full size nevertheless.
+"""
+
+import dither
+import dither.language as dl
+import numpy as np
+import pytest
+from dither.ops.library import library
+from ops.counters import run
+
+#: Arrays whose requests are a kernel's main loop.
+MATRICES = {"x", "y", "data", "row_data", "col_data"}
+FULL_SIZE = [
+    "amax-bfloat16",
+    "quantize-nvfp4-rowwise-128x4-bfloat16",
+    "quantize-nvfp4-both-128x4-bfloat16",
+    "quantize-mxfp8_e4m3-both-linear-bfloat16",
+    "dequantize-mxfp8_e4m3-rowwise-bfloat16",
+    "rms_norm-bfloat16",
+    "rms_norm-mxfp8_e4m3-rowwise-128x4-bfloat16",
+    "rms_norm-mxfp8_e4m3-both-128x4-bfloat16",
+]
+
+
+def named(shape, core=False):
+    """bfloat16 entries for a shape by name."""
+    return {e.name: e for e in library("sm_90a", shape) if e.name.endswith("bfloat16") and (e.core or not core)}
+
+
+SMALL, FULL = named((128, 4096)), named((4096, 4096))
+RAGGED, ODD = named((200, 1000), core=True), named((200, 1003), core=True)
+
+
+def is_narrow(name, array):
+    """Codes that are stored in halves of a sector, all of which L2 puts together: 16 bytes at a time of a row."""
+    if array not in ("row_data", "col_data"):
+        return False
+    # A block normalizes 32 rows, as many as it has registers for: columns of FP4 codes are 16 bytes long.
+    if name.startswith("rms_norm-nvfp4"):
+        return array == "col_data"
+    # A warp holds blocks across rows whole: 32 rows of 64 elements, 16 of them in a lane.
+    return name.startswith("quantize-mxfp4-") and not name.startswith("quantize-mxfp4-rowwise")
+
+
+def check_whole(name, found):
+    """What holds of kernels whose tiles fill the matrix."""
+    assert found.moved <= 1.02 * found.minimum
+    assert found.counters.total.conflicts == 0
+    for traffic in found.traffic:
+        if traffic.name not in MATRICES:
+            continue
+        if not is_narrow(name, traffic.name):
+            assert traffic.full == traffic.requests, traffic.name
+
+
+@pytest.mark.parametrize(
+    ("name", "target"), [(name, t) for name, e in SMALL.items() for t in ("sm_100a", "sm_80")[: 1 + e.core]]
+)
+def test_whole_tiles(name, target):
+    check_whole(name, run(SMALL[name], target))
+
+
+@pytest.mark.parametrize("name", FULL_SIZE)
+def test_4096x4096(name):
+    check_whole(name, run(FULL[name], "sm_90a"))
+
+
+@pytest.mark.parametrize("name", RAGGED)
+def test_ragged(name):
+    """Rows of 2000 bytes: tiles begin in the middle of a sector, and both that share it fetch it."""
+    found = run(RAGGED[name], "sm_90a")
+    assert found.moved <= 1.10 * found.minimum
+    assert found.counters.total.conflicts == 0
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd(name):
+    """Rows of 2006 bytes: nothing is aligned, and lanes take an element at a time."""
+    found = run(ODD[name], "sm_90a")
+    # NVFP4 columns come from tiles of 64 x 64: 128 bytes of a row lie in 5 sectors where they need 4.
+    transposed = name.startswith("quantize-nvfp4-both")
+    assert found.moved <= (1.16 if transposed else 1.10) * found.minimum
+    assert found.counters.total.conflicts == 0
+
+
+@dither.jit
+def overlapping(x, y, ROWS: dl.constexpr):
+    i = dl.program_id(0)
+    t = dl.load(x, (i * ROWS - ROWS, 0), (2 * ROWS, 256))
+    dl.store(y, (i, 0), dl.sum(t, 0))
+
+
+@dither.jit
+def narrow(x, y):
+    i = dl.program_id(0)
+    dl.store(y, (0, i), dl.load(x, (0, i), (64, 1)))
+
+
+def test_what_the_checks_find():
+    """Kernels that each break one of the rules above."""
+    x = np.ones((512, 256), np.float32)
+    with dither.profile.record() as runs:
+        overlapping[32](x, np.empty((32, 256), np.float32), ROWS=16, device="sim:sm_90a")
+        narrow[256](x, np.empty_like(x), device="sim:sm_90a")
+    twice, thin = runs
+    traffic = {t.name: t for t in twice.traffic}
+    assert traffic["x"].moved == (2 * 512 - 16) * 1024
+    assert traffic["y"].moved == traffic["y"].minimum
+    with pytest.raises(AssertionError):
+        check_whole("overlapping", twice)
+    assert all(t.full == 0 for t in thin.traffic)
+    with pytest.raises(AssertionError):
+        check_whole("narrow", thin)
