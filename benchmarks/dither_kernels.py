@@ -91,14 +91,14 @@ class Kernel:
 
 
 def _dense(dtype: Any, rows: int | None, cols: int) -> Any:
-    """A dense matrix whose pointer and rows are aligned to 16 bytes."""
-    return dither.TensorType(dtype, (rows, cols), (cols, 1), align=16)
+    """A dense matrix whose pointer and rows are aligned to 32 bytes, as frameworks allocate."""
+    return dither.TensorType(dtype, (rows, cols), (cols, 1), align=32)
 
 
 def kernels(dtype: Any = None, k: int = 4096) -> dict[str, Kernel]:
     """All kernels for an input type (bf16 by default) and a row length."""
     dtype = dtype or dither.bfloat16
-    x, gamma = _dense(dtype, None, k), dither.TensorType(dtype, (k,), align=16)
+    x, gamma = _dense(dtype, None, k), dither.TensorType(dtype, (k,), align=32)
     tensor_amax = dither.TensorType(dither.float32, ())
 
     def outputs(fmt: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@
 #include "IndexSign.h"
 #include "LayoutRules.h"
 #include "dither/Dialect/Quant/QuantOps.h"
+#include "dither/Target/TargetInfo.h"
 #include "dither/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -95,6 +96,8 @@ public:
                                    : SmallVector<Value>(entry->getArguments());
     bindArguments(args);
     if (!simd) {
+      if (const target::TargetInfo *info = targetInfo())
+        e.maxVectorBytes = info->maxVectorBytes;
       annotate(kernel);
       e.tid = e.make<NVVM::ThreadIdXOp>(b.getI32Type());
       e.sharedBase = sharedScratch();
@@ -114,6 +117,12 @@ public:
 
 private:
   Type i64() { return b.getI64Type(); }
+  /// What the module's target can do; null for one that is not known.
+  const target::TargetInfo *targetInfo() {
+    auto name = source->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>(
+        "quant.target");
+    return name ? target::lookupTarget(name.getValue()) : nullptr;
+  }
 
   //===--- signature ------------------------------------------------------===//
   LogicalResult checkSignature() {

@@ -432,9 +432,8 @@ public:
   LaneAccess(Emitter &e, const TileAccess &a) : Access(e, a) {
     int64_t contiguous = int64_t(1) << a.layout.contiguousBits();
     group = bits < 32 ? wordGroup(a.layout, bits) : 1;
-    int64_t maxBytes = 16;
     int64_t bytes =
-        std::min(std::max<int64_t>(1, contiguous * bits / 8), maxBytes);
+        std::min(std::max<int64_t>(1, contiguous * bits / 8), e.maxVectorBytes);
     bytes = std::min(bytes, alignment(contiguous));
     guarded = false;
     for (int64_t d = 0; d < rank; ++d) {

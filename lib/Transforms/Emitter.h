@@ -62,6 +62,8 @@ public:
   const int64_t numWarps;
   /// Thread index in the block as i32 (GPU), set once per kernel.
   mlir::Value tid;
+  /// Bytes of the widest access to global memory of one lane (GPU).
+  int64_t maxVectorBytes = 16;
   /// Most shared bytes that any exchange of the kernel needs.
   int64_t sharedBytes = 0;
   /// Address of the shared scratch area (GPU).
