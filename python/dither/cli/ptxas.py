@@ -50,20 +50,32 @@ def version(path: str) -> str:
     return found[1] if found else ""
 
 
+def cubin(path: str, ptx: str, target: str) -> bytes:
+    """Machine code of a PTX text. Raises ValueError with what ptxas said where it refuses."""
+    return _run(path, ptx, target)[1]
+
+
 def assemble(path: str, ptx: str, target: str) -> dict[str, Resources]:
     """Resources of the kernels of a PTX text by name. Raises ValueError with what ptxas said where it refuses."""
-    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
-        file.write(ptx)
-        file.flush()
-        command = [path, "-v", f"-arch={target}", "-o", os.devnull, file.name]
-        try:
-            result = subprocess.run(command, capture_output=True, text=True, timeout=300)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise ValueError(f"ptxas cannot be run: {error}") from None
-    log = result.stdout + result.stderr
-    if result.returncode:
-        raise ValueError(f"ptxas: {log.strip()}")
+    log, _ = _run(path, ptx, target)
     return {
         name: Resources(int(registers), int(stack), int(spills))
         for name, stack, spills, registers in _USAGE.findall(log)
     }
+
+
+def _run(path: str, ptx: str, target: str) -> tuple[str, bytes]:
+    """(what ptxas said, the code)."""
+    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file, tempfile.NamedTemporaryFile(suffix=".cubin") as made:
+        file.write(ptx)
+        file.flush()
+        command = [path, "-v", f"-arch={target}", "-o", made.name, file.name]
+        try:
+            result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ValueError(f"ptxas cannot be run: {error}") from None
+        log = result.stdout + result.stderr
+        if result.returncode:
+            raise ValueError(f"ptxas: {log.strip()}")
+        with open(made.name, "rb") as code:  # ptxas may have replaced the file
+            return log, code.read()

@@ -1,0 +1,149 @@
+"""`dither build`: a kernel ahead of time, for several targets, to be launched from C or by anything else."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import pathlib
+from typing import Any
+
+from .. import __version__
+from ..compiled import Compiled
+from ..types import ScalarType, TensorType, float32, int32
+from . import c_header, ptxas
+from .compile import resolve
+from .failure import Failure, UsageError
+from .signature import load_kernel, parse_arguments
+
+#: The names that other compilers give to our targets of CPUs (the levels of the x86-64 psABI).
+CPU_LEVELS = {"x86-64-v3": "host:avx2", "x86-64-v4": "host:avx512"}
+MANIFEST_VERSION = 1
+
+
+def add(commands: Any) -> None:
+    """The command and its options."""
+    p = commands.add_parser(
+        "build",
+        help="compile a kernel ahead of time, to launch from C",
+        usage="dither build FILE.py:KERNEL --signature NAME=TYPE ... NAME=VALUE ... --target T,.. --output DIR",
+        description="Writes PTX (and a cubin where there is ptxas) or an object file for each target, a C header, and "
+        "manifest.json, which libdither_runtime loads: docs/runtime.md.",
+    )
+    p.add_argument("kernel", metavar="FILE.py:KERNEL")
+    p.add_argument("--signature", nargs="+", default=[], metavar="NAME=...", help="as for 'dither compile'")
+    p.add_argument("--target", required=True, metavar="TARGET,..", help=f"names of 'dither doctor', {', '.join(CPU_LEVELS)}")
+    p.add_argument("--num-warps", type=int, metavar="N", help="warps of a program on a GPU")
+    p.add_argument("--name", help="what the kernel is called in the manifest and the header; default its own name")
+    p.add_argument("--output", type=pathlib.Path, required=True, metavar="DIR")
+    p.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Builds for each target; a manifest that is there already gets the kernel added, or replaced."""
+    targets = list(dict.fromkeys(resolve_target(name) for name in args.target.split(",") if name))
+    if not targets:
+        raise UsageError("found no target, expected some separated by commas")
+    kernel = load_kernel(args.kernel)
+    given = parse_arguments(kernel, args.signature)
+    name = args.name or kernel.fn.__name__
+    if not name.isidentifier() or not name.isascii():
+        raise UsageError(f"found name '{name}', expected an identifier of C")
+    args.output.mkdir(parents=True, exist_ok=True)
+    manifest = args.output / "manifest.json"
+    kernels = [row for row in read_manifest(manifest) if row["name"] != name]
+    images: list[dict[str, Any]] = []
+    notes: list[str] = []
+    for target in targets:
+        compiled = kernel.lower(target=target, num_warps=args.num_warps, **given).compile()
+        images += write_images(args.output, name, compiled, notes)
+    row = describe(name, compiled)
+    kernels.append({**row, "images": images})
+    header = args.output / f"{name}.h"
+    header.write_text(c_header.render(row, images))
+    top = {"manifest": MANIFEST_VERSION, "dither": __version__, "kernels": kernels}
+    manifest.write_text(json.dumps(top, indent=1) + "\n")
+    for image in images:
+        print(f"{image['target']:<12} {args.output / image['file']}")
+    print("\n".join([f"{'':<12} {header}", f"{'':<12} {manifest}", *notes]))
+    return 0
+
+
+def resolve_target(name: str) -> str:
+    """A target's full name, from ours or a level of x86-64."""
+    return resolve(CPU_LEVELS.get(name, name))
+
+
+def read_manifest(path: pathlib.Path) -> list[dict[str, Any]]:
+    """Kernels of a manifest; none where there is no file."""
+    if not path.exists():
+        return []
+    try:
+        top = json.loads(path.read_text())
+        if top["manifest"] != MANIFEST_VERSION:
+            raise ValueError
+        return list(top["kernels"])
+    except (ValueError, KeyError, TypeError):
+        raise Failure(f"{path} is not a manifest of version {MANIFEST_VERSION}, expected one or none") from None
+
+
+def write_images(output: pathlib.Path, name: str, compiled: Compiled, notes: list[str]) -> list[dict[str, Any]]:
+    """The files of one target, and their rows of the manifest."""
+    image = compiled.image
+    stem = f"{name}.{image.target.replace(':', '-')}"
+    if image.target.startswith("host"):
+        files = [("object", f"{stem}.o", image.code)]
+    else:
+        files = [("ptx", f"{stem}.ptx", image.code)]
+        path, why = ptxas.find()
+        if path:
+            try:
+                files.append(("cubin", f"{stem}.cubin", ptxas.cubin(path, image.code.decode(), image.target)))
+            except ValueError as error:
+                notes.append(f"no cubin for {image.target}: {error}")
+        else:
+            notes.append(f"no cubin for {image.target}, the driver compiles the PTX: no ptxas ({why})")
+    rows = []
+    for format_, file, code in files:
+        (output / file).write_bytes(code)
+        rows.append(
+            {
+                "target": image.target,
+                "format": format_,
+                "file": file,
+                "sha256": hashlib.sha256(code).hexdigest(),
+                "num_threads": image.num_threads,
+                "shared_bytes": image.shared_bytes,
+            }
+        )
+    return rows
+
+
+def describe(name: str, compiled: Compiled) -> dict[str, Any]:
+    """What all targets have in common: the arguments, and the slots that they flatten to (docs/architecture.md, 3)."""
+    arguments, slots = [], []
+    for argument, kind in compiled.types:
+        row: dict[str, Any] = {"name": argument, "dtype": kind.dtype.name, "type": kind.mlir()}
+        if isinstance(kind, ScalarType):
+            slots.append({"name": argument, "kind": scalar_kind(kind)})
+        else:
+            row |= {"shape": kind.shape, "strides": kind.strides, "written": argument in compiled.written}
+            row |= {"align": kind.align, "stride_align": kind.stride_align, "swizzled": argument in compiled.swizzled}
+            slots += tensor_slots(argument, kind)
+        arguments.append(row)
+    assert [slot["kind"] for slot in slots] == list(compiled.image.params)
+    return {"name": name, "symbol": compiled.image.name, "arguments": arguments, "slots": slots}
+
+
+def scalar_kind(kind: ScalarType) -> str:
+    """How a scalar is passed."""
+    return "f32" if kind.dtype is float32 else "i32" if kind.dtype is int32 else "i64"
+
+
+def tensor_slots(name: str, kind: TensorType) -> list[dict[str, str]]:
+    """The pointer, then sizes and strides that are known at launch."""
+    assert kind.strides is not None
+    slots = [{"name": name, "kind": "ptr"}]
+    slots += [{"name": f"{name}_size{i}", "kind": "i64"} for i, known in enumerate(kind.shape) if known is None]
+    slots += [{"name": f"{name}_stride{i}", "kind": "i64"} for i, known in enumerate(kind.strides) if known is None]
+    return slots

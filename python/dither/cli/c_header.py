@@ -1,0 +1,62 @@
+"""The C header of a kernel that was built ahead of time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_C_TYPES = {"ptr": "void *", "i64": "int64_t ", "i32": "int32_t ", "f32": "float "}
+_AS_SLOT = {"ptr": "(int64_t)(intptr_t){}", "i64": "{}", "i32": "{}", "f32": "dither_float_slot({})"}
+
+
+def render(kernel: dict[str, Any], images: list[dict[str, Any]]) -> str:
+    """The text: what the arguments are, and a function that fills the slots and launches."""
+    name = kernel["name"]
+    guard = f"DITHER_KERNEL_{name.upper()}_H"
+    lines = [
+        f"/* Made by 'dither build': kernel {name} for {', '.join(dict.fromkeys(i['target'] for i in images))}.",
+        " *",
+    ]
+    for argument in kernel["arguments"]:
+        what = f" *   {argument['name']}: {argument['type']}"
+        if "align" in argument:
+            what += f", aligned to {argument['align'] or 'its elements'}"
+            if argument["stride_align"]:
+                what += f", rows to {argument['stride_align']}"
+            what += ", written" if argument["written"] else ""
+            what += " in the 128x4 order" if argument["swizzled"] else ""
+        lines.append(what)
+    lines += [" *", " * Pointers and rows must be aligned as said, in bytes; sizes and strides are in elements. */"]
+    parameters = ["dither_kernel *kernel", "int64_t grid_x", "int64_t grid_y", "int64_t grid_z", "void *stream"]
+    parameters += [f"{_C_TYPES[slot['kind']]}{_identifier(slot['name'])}" for slot in kernel["slots"]]
+    values = [_AS_SLOT[slot["kind"]].format(_identifier(slot["name"])) for slot in kernel["slots"]]
+    lines += [
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+        '#include "dither-c/dither.h"',
+        "",
+        f"static inline dither_status {name}_launch(",
+        "    " + ",\n    ".join(parameters) + ") {",
+        f"  const int64_t slots[] = {{\n      {(',' + chr(10) + '      ').join(values) or '0'}}};",
+        f"  return dither_kernel_launch(kernel, slots, {len(values)}, grid_x, grid_y, grid_z,",
+        "                              stream);",
+        "}",
+        "",
+        f"#endif /* {guard} */",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+#: Names that an argument may have in Python and not in the function.
+_TAKEN = {"kernel", "grid_x", "grid_y", "grid_z", "stream", "slots"}
+_C_AND_CPP = (
+    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
+    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool class "
+    "delete new operator private protected public template this throw typename using virtual namespace"
+)
+_KEYWORDS = frozenset(_C_AND_CPP.split())
+
+
+def _identifier(name: str) -> str:
+    return f"{name}_" if name in _TAKEN or name in _KEYWORDS or not name.isascii() else name

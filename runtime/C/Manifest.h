@@ -1,0 +1,39 @@
+//===- Manifest.h - What `dither build` has written ------------*- C++ -*-===//
+
+#ifndef DITHER_RUNTIME_C_MANIFEST_H
+#define DITHER_RUNTIME_C_MANIFEST_H
+
+#include "dither/Runtime/KernelImage.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+#include <vector>
+
+namespace dither::runtime {
+
+/// One file of a kernel; its code is read when it is wanted.
+struct ManifestImage {
+  KernelImage image; ///< without code
+  std::string path;
+  /// SHA-256 of the file in hexadecimal.
+  std::string sha256;
+  /// Whether the file is machine code for one GPU, which needs no compiler.
+  bool isCubin = false;
+};
+
+/// The images of the kernel `name` in a manifest. Errors: a file that cannot be
+/// read or is none; another version; an entry without what it needs. Empty
+/// where there is no such kernel; `known` then has the names that there are.
+llvm::Expected<std::vector<ManifestImage>>
+readManifest(llvm::StringRef path, llvm::StringRef name,
+             std::vector<std::string> &known);
+
+/// The image with its code. Errors: the file cannot be read, or is another one
+/// than was built.
+llvm::Expected<KernelImage> readImage(const ManifestImage &image);
+
+} // namespace dither::runtime
+
+#endif // DITHER_RUNTIME_C_MANIFEST_H

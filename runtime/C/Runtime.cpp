@@ -1,0 +1,177 @@
+//===- Runtime.cpp - The C interface --------------------------------------===//
+
+#include "Manifest.h"
+#include "dither-c/dither.h"
+#include "dither/Runtime/Device.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using namespace dither::runtime;
+
+struct dither_kernel {
+  std::unique_ptr<Kernel> kernel;
+  std::string target;
+  size_t numSlots;
+};
+
+static Device *unwrap(dither_device *device) {
+  return reinterpret_cast<Device *>(device);
+}
+static const Device *unwrap(const dither_device *device) {
+  return reinterpret_cast<const Device *>(device);
+}
+
+static std::string &lastMessage() {
+  static thread_local std::string message;
+  return message;
+}
+
+static dither_status fail(dither_status status, const Twine &message) {
+  lastMessage() = message.str();
+  return status;
+}
+
+static dither_status check(Error error) {
+  if (!error)
+    return DITHER_SUCCESS;
+  return fail(DITHER_DEVICE_ERROR, toString(std::move(error)));
+}
+
+static dither_status missing(const char *name) {
+  return fail(DITHER_INVALID_ARGUMENT,
+              Twine("argument '") + name + "' is a null pointer");
+}
+
+/// Images in the order in which they are tried: for this very target, machine
+/// code before what is yet to be compiled; then the others.
+static void sortImages(std::vector<ManifestImage> &images, StringRef target) {
+  stable_sort(images, [&](const ManifestImage &a, const ManifestImage &b) {
+    auto rank = [&](const ManifestImage &i) {
+      return std::pair(i.image.target != target, !i.isCubin);
+    };
+    return rank(a) < rank(b);
+  });
+}
+
+extern "C" {
+
+uint32_t dither_abi_version(void) {
+  return DITHER_ABI_MAJOR << 16 | DITHER_ABI_MINOR;
+}
+
+const char *dither_error_message(void) { return lastMessage().c_str(); }
+
+dither_status dither_device_open(const char *name, dither_device **device) {
+  if (!device)
+    return missing("device");
+  Expected<Device *> found = name ? getDevice(name) : defaultDevice();
+  if (!found)
+    return check(found.takeError());
+  *device = reinterpret_cast<dither_device *>(*found);
+  return DITHER_SUCCESS;
+}
+
+// Names of devices are constants or strings that live as long as they do, and
+// end in a null byte.
+const char *dither_device_name(const dither_device *device) {
+  return device ? unwrap(device)->name().data() : "";
+}
+
+const char *dither_device_target(const dither_device *device) {
+  return device ? unwrap(device)->target().data() : "";
+}
+
+dither_status dither_allocate(dither_device *device, size_t bytes,
+                              void **pointer) {
+  if (!device || !pointer)
+    return missing(device ? "pointer" : "device");
+  Expected<void *> memory = unwrap(device)->allocate(bytes);
+  if (!memory)
+    return check(memory.takeError());
+  *pointer = *memory;
+  return DITHER_SUCCESS;
+}
+
+dither_status dither_release(dither_device *device, void *pointer) {
+  return device ? check(unwrap(device)->release(pointer)) : missing("device");
+}
+
+dither_status dither_copy_in(dither_device *device, void *destination,
+                             const void *source, size_t bytes) {
+  return device ? check(unwrap(device)->copyIn(destination, source, bytes))
+                : missing("device");
+}
+
+dither_status dither_copy_out(dither_device *device, void *destination,
+                              const void *source, size_t bytes) {
+  return device ? check(unwrap(device)->copyOut(destination, source, bytes))
+                : missing("device");
+}
+
+dither_status dither_synchronize(dither_device *device, void *stream) {
+  return device ? check(unwrap(device)->synchronize(stream))
+                : missing("device");
+}
+
+dither_status dither_kernel_load(dither_device *device, const char *manifest,
+                                 const char *name, dither_kernel **kernel) {
+  if (!device || !manifest || !name || !kernel)
+    return missing(!device     ? "device"
+                   : !manifest ? "manifest"
+                   : !name     ? "name"
+                               : "kernel");
+  std::vector<std::string> known;
+  auto images = readManifest(manifest, name, known);
+  if (!images)
+    return fail(DITHER_BAD_FILE, toString(images.takeError()));
+  if (images->empty())
+    return fail(DITHER_NOT_FOUND, Twine(manifest) + ": no kernel '" + name +
+                                      "', found " + join(known, ", "));
+  sortImages(*images, unwrap(device)->target());
+  std::string refusals;
+  for (const ManifestImage &image : *images) {
+    Expected<KernelImage> code = readImage(image);
+    if (!code)
+      return fail(DITHER_BAD_FILE, toString(code.takeError()));
+    auto loaded = unwrap(device)->load(*code);
+    if (loaded) {
+      *kernel = new dither_kernel{std::move(*loaded), code->target,
+                                  code->params.size()};
+      return DITHER_SUCCESS;
+    }
+    refusals += (refusals.empty() ? "" : "; ") + toString(loaded.takeError());
+  }
+  return fail(DITHER_NOT_FOUND, Twine(manifest) + ": " + refusals);
+}
+
+void dither_kernel_unload(dither_kernel *kernel) { delete kernel; }
+
+size_t dither_kernel_num_slots(const dither_kernel *kernel) {
+  return kernel ? kernel->numSlots : 0;
+}
+
+const char *dither_kernel_target(const dither_kernel *kernel) {
+  return kernel ? kernel->target.c_str() : "";
+}
+
+dither_status dither_kernel_launch(dither_kernel *kernel, const int64_t *slots,
+                                   size_t num_slots, int64_t grid_x,
+                                   int64_t grid_y, int64_t grid_z,
+                                   void *stream) {
+  if (!kernel || (!slots && num_slots))
+    return missing(kernel ? "slots" : "kernel");
+  if (num_slots != kernel->numSlots)
+    return fail(DITHER_INVALID_ARGUMENT, "found " + Twine(num_slots) +
+                                             " slots, expected " +
+                                             Twine(kernel->numSlots));
+  if (grid_x < 0 || grid_y < 0 || grid_z < 0)
+    return fail(DITHER_INVALID_ARGUMENT,
+                "grid is " + Twine(grid_x) + "x" + Twine(grid_y) + "x" +
+                    Twine(grid_z) + ", expected no negative extent");
+  return check(kernel->kernel->launch(ArrayRef<int64_t>(slots, num_slots),
+                                      {grid_x, grid_y, grid_z}, stream));
+}
+
+} // extern "C"
