@@ -20,7 +20,7 @@ from typing import Any
 from . import knobs
 
 #: The Python part of the compiler, within the package: code depends on its text.
-COMPILER_SOURCES = ("compiler/*.py", "language/*.py", "compiled.py", "formats.py", "types.py")
+COMPILER_SOURCES = ("compiler/", "language/", "compiled.py", "formats.py", "types.py")
 
 
 def directory() -> pathlib.Path:
@@ -50,11 +50,21 @@ def build() -> str:
     from . import __version__, _dither
 
     digest = hashlib.sha256()
-    package = pathlib.Path(__file__).parent
-    for path in sorted(path for pattern in COMPILER_SOURCES for path in package.glob(pattern)):
-        text = path.read_bytes()
-        digest.update(f"{path.relative_to(package).as_posix()} {len(text)}\n".encode() + text)
+    package = os.path.dirname(__file__)
+    for name in sorted(_compiler_sources(package)):
+        # Every first launch waits for this, hence no pathlib.
+        with open(os.path.join(package, name), "rb", buffering=0) as file:
+            text = file.read()
+        digest.update(f"{name} {len(text)}\n".encode() + text)
     return f"{__version__} {_dither.binary_id()} {digest.hexdigest()[:40]}"
+
+
+def _compiler_sources(package: str) -> Iterator[str]:
+    for name in COMPILER_SOURCES:
+        if name.endswith(".py"):
+            yield name
+        else:
+            yield from (name + file for file in os.listdir(os.path.join(package, name)) if file.endswith(".py"))
 
 
 def _pairs(fields: Mapping[str, str]) -> list[tuple[str, bytes]]:
