@@ -211,7 +211,8 @@ Registers Emitter::reduce(Registers regs, const LaneLayout &layout,
       int64_t bit = int64_t(1) << step.exchange;
       for (int64_t i = 0, n = regs.size(); i < n; ++i)
         if (!(i & bit))
-          next.push_back(exchange(regs[i], regs[i | bit], step.bit, op));
+          next.push_back(
+              exchange(regs[i], regs[i | bit], step.bit, step.rotate, op));
       regs = next;
       perRepeat /= 2;
       break;

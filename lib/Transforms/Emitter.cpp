@@ -207,15 +207,19 @@ Value Emitter::shuffleXor(Value reg, int64_t mask) {
   return word == reg ? got : make<arith::BitcastOp>(reg.getType(), got);
 }
 
-Value Emitter::exchange(Value a, Value c, int64_t bit,
+Value Emitter::exchange(Value a, Value c, int64_t bit, bool rotate,
                         function_ref<Value(Value, Value)> combine) {
   int64_t mask = int64_t(1) << bit;
   if (simd) {
     SmallVector<int64_t> clear, set;
     for (int64_t l = 0; l < kSimdLanes; ++l) {
-      int64_t source = l & mask ? kSimdLanes : 0;
-      clear.push_back(source + (l & ~mask));
-      set.push_back(source + (l | mask));
+      int64_t from = l, source = l & mask;
+      if (rotate) {
+        source = l & mask * 2;
+        from = l & mask ? l | mask * 2 : l & ~(mask * 2);
+      }
+      clear.push_back((source ? kSimdLanes : 0) + (from & ~mask));
+      set.push_back((source ? kSimdLanes : 0) + (from | mask));
     }
     return combine(permute(a, c, clear), permute(a, c, set));
   }

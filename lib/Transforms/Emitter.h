@@ -107,9 +107,10 @@ public:
   /// The register seen by lane ^ mask.
   mlir::Value shuffleXor(mlir::Value reg, int64_t mask);
   /// Combines two registers over lane bit `bit`: lanes whose bit is clear get
-  /// a[lane] op a[lane ^ m], the others c[lane ^ m] op c[lane].
+  /// a[lane] op a[lane ^ m], the others c[lane ^ m] op c[lane]. With `rotate`
+  /// (CPU) lane bits as in ReduceStep.
   mlir::Value
-  exchange(mlir::Value a, mlir::Value c, int64_t bit,
+  exchange(mlir::Value a, mlir::Value c, int64_t bit, bool rotate,
            llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)>);
   /// CPU: lane l of the result is lane `index[l] % 16` of a (index < 16) or c.
   mlir::Value permute(mlir::Value a, mlir::Value c,

@@ -232,13 +232,27 @@ LaneLayout contiguousFirst(const LaneLayout &layout) {
   }
 }
 
+LaneLayout unitLayout(const LaneLayout &l, int64_t k) {
+  LaneLayout u = l;
+  u.reg.erase(u.reg.begin(), u.reg.begin() + k);
+  auto shrink = [&](SmallVector<Coord> &cs) {
+    for (Coord &c : cs)
+      c.back() >>= k;
+  };
+  if (k) {
+    shrink(u.reg), shrink(u.lane), shrink(u.warp);
+    u.base.back() >>= k;
+  }
+  return u;
+}
+
 //===----------------------------------------------------------------------===//
 // Reductions
 //===----------------------------------------------------------------------===//
 
 std::optional<ReducePlan> planReduce(const LaneLayout &layout, int64_t axis,
                                      int64_t extent, bool full, bool ordered,
-                                     bool exchange) {
+                                     Exchange exchange) {
   ReducePlan plan;
   LaneLayout l = layout;
   int64_t rank = l.rank();
@@ -252,6 +266,7 @@ std::optional<ReducePlan> planReduce(const LaneLayout &layout, int64_t axis,
   if (!llvm::isPowerOf2_64(extent) || extent > l.base[axis])
     return std::nullopt;
   int64_t bits = llvm::Log2_64(extent);
+  plan.extent = extent;
 
   auto isReduced = [&](const Coord &c) { return c[axis] & (extent - 1); };
   // Every image must move either inside a group or between groups.
@@ -292,15 +307,23 @@ std::optional<ReducePlan> planReduce(const LaneLayout &layout, int64_t axis,
       if (ordered && !plan.warpBits.empty())
         return std::nullopt;
       int64_t bitPos = it - l.lane.begin();
-      int64_t swap =
-          exchange && !l.reg.empty() ? int64_t(l.reg.size()) - 1 : -1;
-      plan.steps.push_back({ReduceStep::Lane, bitPos, swap});
-      if (swap >= 0) {
-        *it = l.reg[swap];
-        l.reg.erase(l.reg.begin() + swap);
-      } else {
+      if (exchange == Exchange::None || l.reg.empty()) {
+        plan.steps.push_back({ReduceStep::Lane, bitPos});
         *it = Coord(rank, 0);
+        continue;
       }
+      // The lowest of the bits that stay in registers becomes the lowest lane
+      // bit, and so on: results come out in order.
+      bool rotates = exchange == Exchange::Rotate;
+      int64_t swap = rotates ? 0 : int64_t(l.reg.size()) - 1;
+      bool rotate = rotates && bitPos % 2 == 0 && it + 1 != l.lane.end();
+      plan.steps.push_back({ReduceStep::Lane, bitPos, swap, rotate});
+      if (rotate) {
+        *it = it[1];
+        ++it;
+      }
+      *it = l.reg[swap];
+      l.reg.erase(l.reg.begin() + swap);
       continue;
     }
     auto it = llvm::find(l.warp, image);

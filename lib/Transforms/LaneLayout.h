@@ -88,6 +88,10 @@ LaneLayout reshapeLayout(const LaneLayout &layout, llvm::ArrayRef<int64_t> from,
 /// dimension first, so that narrow types pack into full words.
 LaneLayout contiguousFirst(const LaneLayout &layout);
 
+/// The layout of units of 2^k elements along the last dimension, the leading
+/// register bits of which are those elements.
+LaneLayout unitLayout(const LaneLayout &layout, int64_t k);
+
 /// One step of a reduction along an axis; steps run in order.
 struct ReduceStep {
   enum Kind { Repeats, Reg, Lane, Warps } kind;
@@ -95,11 +99,19 @@ struct ReduceStep {
   /// Register bit that moves into the freed lane bit (exchange-reduce halves
   /// the registers instead of leaving copies); -1 for none.
   int64_t exchange = -1;
+  /// The lane bit above moves down and the register bit takes its place: two
+  /// shuffles that a CPU has as instructions.
+  bool rotate = false;
 };
+/// Whether lanes exchange registers, and how: as a lane shuffle does, or as the
+/// instructions of a CPU do.
+enum class Exchange { None, Shuffle, Rotate };
 struct ReducePlan {
   llvm::SmallVector<ReduceStep> steps;
   /// Element bits of the warp bits that the final step combines.
   llvm::SmallVector<int64_t> warpBits;
+  /// Elements of a group, inside one repeat.
+  int64_t extent = 1;
   LaneLayout result;
 };
 /// Plans the reduction of groups of `extent` consecutive elements along `axis`
@@ -108,7 +120,7 @@ struct ReducePlan {
 /// is not the image of exactly one register, lane or warp bit.
 std::optional<ReducePlan> planReduce(const LaneLayout &layout, int64_t axis,
                                      int64_t extent, bool full, bool ordered,
-                                     bool exchange);
+                                     Exchange exchange);
 
 /// Codes per 32-bit word for elements of `bits` bits: see architecture.md §2.
 int64_t wordGroup(const LaneLayout &layout, int64_t bits);

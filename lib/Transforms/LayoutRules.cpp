@@ -184,7 +184,9 @@ std::optional<ReducePlan> LayoutRules::plan(Operation *op,
   int64_t laneSteps = 0;
   for (const Coord &c : in.lane)
     laneSteps += (c[axis] & (extent - 1)) != 0;
-  bool exchange = simd || laneSteps >= 3;
+  Exchange exchange = simd             ? Exchange::Rotate
+                      : laneSteps >= 3 ? Exchange::Shuffle
+                                       : Exchange::None;
   return planReduce(in, axis, extent, full, ordered, exchange);
 }
 

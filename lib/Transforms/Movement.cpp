@@ -54,22 +54,6 @@ std::optional<Place> Locator::find(const Coord &c, int64_t lane,
   return p;
 }
 
-/// The layout of units of 2^k elements along the last dimension, the leading
-/// register bits of which are those elements.
-static LaneLayout unitLayout(const LaneLayout &l, int64_t k) {
-  LaneLayout u = l;
-  u.reg.erase(u.reg.begin(), u.reg.begin() + k);
-  auto shrink = [&](SmallVector<Coord> &cs) {
-    for (Coord &c : cs)
-      c.back() >>= k;
-  };
-  if (k) {
-    shrink(u.reg), shrink(u.lane), shrink(u.warp);
-    u.base.back() >>= k;
-  }
-  return u;
-}
-
 Units unitsOf(Type elem, const LaneLayout &from, const LaneLayout &to) {
   Units u;
   if (int64_t bits = wordBits(elem)) {

@@ -148,7 +148,8 @@ TEST(LaneLayout, EveryReductionHasAPlan) {
       // One fragment holds the chain, or all that there is.
       ASSERT_EQ(l.base[axis],
                 std::min<int64_t>(chain, llvm::PowerOf2Ceil(shape[axis])));
-      for (bool exchange : {false, true}) {
+      for (Exchange exchange :
+           {Exchange::None, Exchange::Shuffle, Exchange::Rotate}) {
         auto plan = planReduce(l, axis, l.base[axis], /*full=*/true,
                                /*ordered=*/true, exchange);
         ASSERT_TRUE(plan) << axis << text(l);
@@ -160,8 +161,10 @@ TEST(LaneLayout, EveryReductionHasAPlan) {
         LaneLayout b =
             blockedLayout(shape, vec, m.lanes, m.warps, {axis, block, false});
         ASSERT_GE(b.base[axis], block);
-        ASSERT_TRUE(planReduce(b, axis, block, /*full=*/false,
-                               /*ordered=*/false, m.lanes == 16))
+        ASSERT_TRUE(
+            planReduce(b, axis, block, /*full=*/false,
+                       /*ordered=*/false,
+                       m.lanes == 16 ? Exchange::Rotate : Exchange::Shuffle))
             << text(b);
       }
     }
@@ -176,7 +179,7 @@ TEST(LaneLayout, OrderedPlansFollowTheBits) {
         int64_t chain = dither::numerics::sumChains(shape[1]);
         LaneLayout l =
             blockedLayout(shape, vec, m.lanes, m.warps, {1, chain, true});
-        auto plan = planReduce(l, 1, l.base[1], true, true, /*exchange=*/false);
+        auto plan = planReduce(l, 1, l.base[1], true, true, Exchange::None);
         ASSERT_TRUE(plan);
         int64_t next = 1;
         bool warps = false;
