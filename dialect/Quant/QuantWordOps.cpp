@@ -67,4 +67,20 @@ LogicalResult E8M0InverseWordsOp::verify() {
                     getGroup());
 }
 
+LogicalResult ScaleEncodeWordsOp::verify() {
+  Where where(*this);
+  Type elem = getElem();
+  if (!isa<Float4E2M1FNType, Float8E4M3FNType, Float8E5M2Type>(elem))
+    return where.fail("elem is " + str(elem) +
+                      ", expected f4E2M1FN, f8E4M3FN or f8E5M2"); // WO7
+  VectorType source = getSource().getType(), words = getResult().getType(),
+             factors = getFactor().getType();
+  // WO8: words of the source hold two values, registers one.
+  VectorType values = source.getElementType().isF32() ? factors : words;
+  if (source.getShape() != values.getShape())
+    return where.fail("source has shape " + str(source.getShape()) +
+                      ", expected " + str(values.getShape()));
+  return checkWords(where, factors, words, elem.getIntOrFloatBitWidth(), 2);
+}
+
 } // namespace dither::quant

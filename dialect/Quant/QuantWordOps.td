@@ -55,4 +55,26 @@ def Quant_E8M0InverseWordsOp : Quant_Op<"e8m0_inverse_words", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Quant_ScaleEncodeWordsOp : Quant_Op<"scale_encode_words", [Pure]> {
+  let summary = "encode the products of finite values and finite factors";
+  let description = [{
+    As quant.encode_words of source * factor, two codes to a word. No source value
+    and no factor is infinite or NaN, and no factor has its sign set: the sign of a
+    product is that of its source. The source is registers of f32, or words of
+    two bf16. With `bounded` no product rounds past the largest code.
+
+    ```mlir
+    %w = quant.scale_encode_words %x, %f {elem = f8E4M3FN, bounded}
+        : vector<1x16xi32>, vector<2x16xf32> -> vector<1x16xi32>
+    ```
+  }];
+  let arguments = (ins VectorOfRankAndType<[1, 2], [F32, I32]>:$source,
+                       Quant_F32Regs:$factor, TypeAttr:$elem, UnitAttr:$bounded);
+  let results = (outs Quant_I32Words:$result);
+  let assemblyFormat = [{
+    $source `,` $factor attr-dict `:` type($source) `,` type($factor) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // DITHER_QUANT_WORD_OPS

@@ -8,9 +8,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ScaleEncode.h"
 #include "Words.h"
 #include "dither/Conversion/Passes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace dither::conversion {
@@ -257,6 +260,18 @@ struct QuantToArith
     return success();
   }
 
+  void expandProduct(quant::ScaleEncodeWordsOp op, ConstantPool &pool) {
+    OpBuilder b(op);
+    VectorType type = op.getFactor().getType();
+    WordBuilder w(b, op.getLoc(), type, pool);
+    auto module = op->getParentOfType<ModuleOp>();
+    auto features = module ? module->getAttrOfType<StringAttr>("quant.features")
+                           : StringAttr();
+    bool avx512 = features && features.getValue().starts_with("avx512") &&
+                  type.getRank() == 2 && type.getDimSize(1) == 16;
+    w.replace(op, conversion::expandScaleEncode(w, op, avx512));
+  }
+
   LogicalResult expandDecode(Operation *op, Type elem, int64_t group,
                              ConstantPool &pool) {
     OpBuilder b(op);
@@ -293,13 +308,15 @@ struct QuantToArith
     SmallVector<Operation *> ops;
     body.walk([&](Operation *op) {
       if (isa<quant::EncodeWordsOp, quant::DecodeWordsOp,
-              quant::E8M0InverseWordsOp>(op))
+              quant::E8M0InverseWordsOp, quant::ScaleEncodeWordsOp>(op))
         ops.push_back(op);
     });
     for (Operation *op : ops) {
       LogicalResult done = success();
       if (auto e = dyn_cast<quant::EncodeWordsOp>(op))
         done = expandEncode(e, pool);
+      else if (auto e = dyn_cast<quant::ScaleEncodeWordsOp>(op))
+        expandProduct(e, pool);
       else if (auto d = dyn_cast<quant::DecodeWordsOp>(op))
         done = expandDecode(op, d.getElem(), d.getGroup(), pool);
       else

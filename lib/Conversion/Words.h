@@ -110,20 +110,22 @@ public:
     if (!result.use_empty())
       result.replaceAllUsesWith(
           pack(regs, mlir::cast<mlir::VectorType>(result.getType())));
-    mlir::Value source = op->getOperand(0);
+    llvm::SmallVector<mlir::Value> sources(op->getOperands());
     op->erase();
-    // What packed the operand of this operation alone.
-    while (source && source.use_empty()) {
-      mlir::Operation *def = source.getDefiningOp();
-      if (auto insert = mlir::dyn_cast_if_present<mlir::vector::InsertOp>(def))
-        source = insert.getDest();
-      else if (mlir::isa_and_present<mlir::vector::FromElementsOp,
-                                     mlir::ub::PoisonOp>(def))
-        source = {};
-      else
-        break;
-      def->erase();
-    }
+    // What packed the operands of this operation alone.
+    for (mlir::Value source : sources)
+      while (source && source.use_empty()) {
+        mlir::Operation *def = source.getDefiningOp();
+        if (auto insert =
+                mlir::dyn_cast_if_present<mlir::vector::InsertOp>(def))
+          source = insert.getDest();
+        else if (mlir::isa_and_present<mlir::vector::FromElementsOp,
+                                       mlir::ub::PoisonOp>(def))
+          source = {};
+        else
+          break;
+        def->erase();
+      }
   }
   mlir::Value pack(llvm::ArrayRef<mlir::Value> regs, mlir::VectorType type) {
     if (!lanes)

@@ -88,6 +88,9 @@ bool isLegal(Operation *op, const TargetInfo &target) {
     return isLowerableVector(op);
   if (isa_and_nonnull<NVVM::NVVMDialect>(dialect))
     return target.isGpu && isLowerableNVVM(op);
+  // Instructions of the CPU that no operation stands for.
+  if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op))
+    return !target.isGpu && call.getIntrin().starts_with("llvm.x86.");
   // Conversions that have no operation; a struct of their results.
   if (isa<LLVM::InlineAsmOp, LLVM::ExtractValueOp>(op))
     return target.isGpu;

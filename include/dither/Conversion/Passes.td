@@ -9,14 +9,16 @@ def ConvertDitherQuantToArith : Pass<"convert-dither-quant-to-arith"> {
   let summary = "expand conversions of packed words into integer and f32 arithmetic";
   let description = [{
     Requires distributed kernels. Afterwards no `quant.encode_words`,
-    `quant.decode_words` or `quant.e8m0_inverse_words` is left. The expansions are
-    exact for every input on every target and use no instruction that a target
-    may lack; constants come from `Numerics`.
+    `quant.scale_encode_words`, `quant.decode_words` or
+    `quant.e8m0_inverse_words` is left. The expansions are exact for every input
+    on every target and use no instruction that a target may lack
+    (`quant.features` names those of a CPU); constants come from `Numerics`.
 
     Example: test/Conversion/QuantToArith/encode.mlir.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-                           "::mlir::vector::VectorDialect", "::mlir::ub::UBDialect"];
+                           "::mlir::vector::VectorDialect", "::mlir::ub::UBDialect",
+                           "::mlir::LLVM::LLVMDialect"];
 }
 
 def ConvertDitherQuantToNVVM : Pass<"convert-dither-quant-to-nvvm"> {

@@ -1042,3 +1042,35 @@ func.func @f(%v: vector<4xf32>) {
   %0 = quant.encode_words %v {elem = bf16, group = 2, mode = #quant.e8m0_mode<floor>} : vector<4xf32> -> vector<2xi32>
   return
 }
+
+// -----
+// WO7: products are encoded to codes with a sign and mantissa
+func.func @f(%x: vector<2x16xf32>, %v: vector<2x16xf32>) {
+  // expected-error @+1 {{'quant.scale_encode_words' op elem is 'f8E8M0FNU', expected f4E2M1FN, f8E4M3FN or f8E5M2}}
+  %0 = quant.scale_encode_words %x, %v {elem = f8E8M0FNU} : vector<2x16xf32>, vector<2x16xf32> -> vector<1x16xi32>
+  return
+}
+
+// -----
+// WO8: a register for each factor
+func.func @f(%x: vector<1x16xf32>, %v: vector<2x16xf32>) {
+  // expected-error @+1 {{'quant.scale_encode_words' op source has shape [1, 16], expected [2, 16]}}
+  %0 = quant.scale_encode_words %x, %v {elem = f8E4M3FN} : vector<1x16xf32>, vector<2x16xf32> -> vector<1x16xi32>
+  return
+}
+
+// -----
+// WO8: a word of bf16 for each word of codes
+func.func @f(%x: vector<2x16xi32>, %v: vector<2x16xf32>) {
+  // expected-error @+1 {{'quant.scale_encode_words' op source has shape [2, 16], expected [1, 16]}}
+  %0 = quant.scale_encode_words %x, %v {elem = f8E4M3FN} : vector<2x16xi32>, vector<2x16xf32> -> vector<1x16xi32>
+  return
+}
+
+// -----
+// WO8: two factors to a word
+func.func @f(%x: vector<4x16xf32>, %v: vector<4x16xf32>) {
+  // expected-error @+1 {{'quant.scale_encode_words' op registers have shape [4, 16], expected [2, 16], 2 for each word}}
+  %0 = quant.scale_encode_words %x, %v {elem = f8E4M3FN} : vector<4x16xf32>, vector<4x16xf32> -> vector<1x16xi32>
+  return
+}

@@ -174,7 +174,7 @@ func.func @scales(%x: tensor<4x128xf32>, %h: tensor<64x?xbf16>, %g: tensor<f32>,
 }
 
 // CHECK-LABEL: func.func @words
-func.func @words(%g: vector<16xf32>, %c: vector<8x16xf32>, %w: vector<2xi32>, %b: vector<8x16xi32>) {
+func.func @words(%g: vector<16xf32>, %c: vector<8x16xf32>, %w: vector<2xi32>, %b: vector<8x16xi32>, %f: vector<4xf32>) {
   // CHECK-NEXT: quant.encode_words %{{.*}} {elem = f4E2M1FN, group = 8 : i64} : vector<16xf32> -> vector<2xi32>
   // CHECK-NEXT: quant.encode_words %{{.*}} {elem = f8E5M2, group = 4 : i64} : vector<8x16xf32> -> vector<2x16xi32>
   // CHECK-NEXT: quant.encode_words %{{.*}} {elem = f16, group = 2 : i64} : vector<8x16xf32> -> vector<4x16xi32>
@@ -182,6 +182,8 @@ func.func @words(%g: vector<16xf32>, %c: vector<8x16xf32>, %w: vector<2xi32>, %b
   // CHECK-NEXT: quant.decode_words %{{.*}} {elem = bf16, group = 2 : i64} : vector<8x16xi32> -> vector<16x16xf32>
   // CHECK-NEXT: quant.decode_words %{{.*}} {elem = f8E4M3FN, group = 4 : i64} : vector<2xi32> -> vector<8xf32>
   // CHECK-NEXT: quant.e8m0_inverse_words %{{.*}} {group = 4 : i64} : vector<2xi32> -> vector<8xf32>
+  // CHECK-NEXT: quant.scale_encode_words %{{.*}}, %{{.*}} {elem = f8E4M3FN} : vector<8x16xf32>, vector<8x16xf32> -> vector<4x16xi32>
+  // CHECK-NEXT: quant.scale_encode_words %{{.*}}, %{{.*}} {bounded, elem = f4E2M1FN} : vector<2xi32>, vector<4xf32> -> vector<2xi32>
   %0 = quant.encode_words %g {elem = f4E2M1FN, group = 8} : vector<16xf32> -> vector<2xi32>
   %1 = quant.encode_words %c {elem = f8E5M2, group = 4} : vector<8x16xf32> -> vector<2x16xi32>
   %2 = quant.encode_words %c {elem = f16, group = 2} : vector<8x16xf32> -> vector<4x16xi32>
@@ -189,5 +191,7 @@ func.func @words(%g: vector<16xf32>, %c: vector<8x16xf32>, %w: vector<2xi32>, %b
   %4 = quant.decode_words %b {elem = bf16, group = 2} : vector<8x16xi32> -> vector<16x16xf32>
   %5 = quant.decode_words %w {elem = f8E4M3FN, group = 4} : vector<2xi32> -> vector<8xf32>
   %6 = quant.e8m0_inverse_words %w {group = 4} : vector<2xi32> -> vector<8xf32>
+  %7 = quant.scale_encode_words %c, %c {elem = f8E4M3FN} : vector<8x16xf32>, vector<8x16xf32> -> vector<4x16xi32>
+  %8 = quant.scale_encode_words %w, %f {elem = f4E2M1FN, bounded} : vector<2xi32>, vector<4xf32> -> vector<2xi32>
   return
 }

@@ -1,0 +1,152 @@
+//===- ScaleEncode.cpp - Encoding of finite products ----------------------===//
+//
+// The rounding of QuantToArith on magnitudes, without what only infinities and
+// NaN need; signs come from the source. In f32 the sum p * (2^(23-m) + c) + t
+// has the rounded mantissa in its low half and the exponent in its high half:
+// one multiply-add of the halves puts the code where it is wanted, with other
+// bits around it, and signs and codes are merged bit by bit.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ScaleEncode.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+
+namespace dither::conversion {
+
+namespace {
+
+/// Constants of a format with m mantissa bits.
+struct Format {
+  uint32_t largest;   // as f32 bits
+  uint32_t minNormal; // as f32 bits
+  float magic;        // 2^(23 - m) + bias correction
+  uint32_t shift;     // 23 - m
+  uint32_t bits;      // of the magnitude's code
+};
+constexpr Format kE2M1{0x40C00000, 0x3F800000, 4194307.0f, 22, 3};
+constexpr Format kE4M3{0x43E00000, 0x3C800000, 1048579.0f, 20, 7};
+constexpr Format kE5M2{0x47600000, 0x38800000, 2097178.0f, 21, 7};
+
+const Format &formatOf(Type elem) {
+  return isa<Float4E2M1FNType>(elem)   ? kE2M1
+         : isa<Float8E4M3FNType>(elem) ? kE4M3
+                                       : kE5M2;
+}
+
+class Expansion {
+public:
+  Expansion(WordBuilder &w, const Format &f, bool bounded, bool avx512)
+      : w(w), f(f), bounded(bounded), avx512(avx512) {}
+
+  /// The fused sum of a magnitude.
+  Value round(Value t) {
+    if (!bounded) {
+      Value most = w.asFloat(w.i32(f.largest));
+      t = w.select(w.cmpf(arith::CmpFPredicate::OLT, t, most), t, most);
+    }
+    Value least = w.asFloat(w.i32(f.minNormal));
+    Value p = w.select(w.cmpf(arith::CmpFPredicate::OGT, t, least), t, least);
+    p = w.andi(w.asInt(p), 0x7F800000);
+    return w.asInt(w.make<math::FmaOp>(w.asFloat(p), w.f32(f.magic), t));
+  }
+
+  /// The code of a sum at bits [at, at + f.bits), among others; 8 <= at < 16.
+  Value codeAt(Value sum, uint32_t at) {
+    // sum >> shift is the exponent and the leading mantissa bit.
+    if (!avx512)
+      return w.shl(w.addi(w.shr(sum, f.shift), sum), at);
+    uint32_t low = 1u << at, high = 1u << (at + 16 - f.shift);
+    auto halves = VectorType::get({32}, w.b.getI16Type());
+    Value factors = w.i32(high << 16 | low);
+    return intrinsic("llvm.x86.avx512.pmaddw.d.512",
+                     {w.make<vector::BitCastOp>(halves, sum),
+                      w.make<vector::BitCastOp>(halves, factors)});
+  }
+
+  /// mask ? x : y, bit by bit.
+  Value merge(uint32_t mask, Value x, Value y) {
+    if (!avx512)
+      return w.make<arith::XOrIOp>(w.andi(w.make<arith::XOrIOp>(x, y), mask),
+                                   y);
+    Value table =
+        arith::ConstantOp::create(w.b, w.loc, w.b.getI32IntegerAttr(0xCA));
+    return intrinsic("llvm.x86.avx512.pternlog.d.512",
+                     {w.i32(mask), x, y, table});
+  }
+
+  /// Byte `low` of each word, and byte `high` (4: none) above it.
+  Value bytes(Value word, int64_t low, int64_t high) {
+    if (!w.lanes) {
+      Value v = w.andi(w.shr(word, 8 * low), 0xFF);
+      return high == 4 ? v
+                       : w.ori(v, w.andi(w.shr(word, 8 * high - 8), 0xFF00));
+    }
+    auto type = VectorType::get({4 * w.lanes}, w.b.getI8Type());
+    SmallVector<int64_t> from;
+    int64_t zero = 4 * w.lanes;
+    for (int64_t i = 0; i < w.lanes; ++i)
+      llvm::append_range(
+          from, std::initializer_list<int64_t>{
+                    4 * i + low, high == 4 ? zero : 4 * i + high, zero, zero});
+    Value picked = w.make<vector::ShuffleOp>(
+        w.make<vector::BitCastOp>(type, word),
+        w.make<vector::BitCastOp>(type, w.i32(0)), from);
+    return w.make<vector::BitCastOp>(w.i32Type(), picked);
+  }
+
+  Value intrinsic(StringRef name, ValueRange operands) {
+    return LLVM::CallIntrinsicOp::create(w.b, w.loc, w.i32Type(),
+                                         w.b.getStringAttr(name), operands)
+        .getResult(0);
+  }
+
+  WordBuilder &w;
+  const Format &f;
+  bool bounded, avx512;
+};
+
+} // namespace
+
+SmallVector<Value>
+expandScaleEncode(WordBuilder &w, quant::ScaleEncodeWordsOp op, bool avx512) {
+  const Format &f = formatOf(op.getElem());
+  Expansion e(w, f, op.getBounded(), avx512);
+  SmallVector<Value> source = w.registers(op.getSource()),
+                     factors = w.registers(op.getFactor()), words;
+  bool narrow = f.bits == 3;
+  for (size_t i = 0; i < factors.size(); i += 2) {
+    // Magnitudes, and words with the signs in bit 31 (odd) and 15 (even).
+    Value x[2], signs;
+    if (source.size() == factors.size()) {
+      Value even = w.asInt(source[i]), odd = w.asInt(source[i + 1]);
+      x[0] = w.asFloat(w.andi(even, 0x7FFFFFFF));
+      x[1] = w.asFloat(w.andi(odd, 0x7FFFFFFF));
+      signs = e.merge(0x80000000, odd, w.shr(even, 16));
+    } else {
+      signs = source[i / 2];
+      x[0] = w.asFloat(w.shl(w.andi(signs, 0x7FFF7FFF), 16));
+      x[1] = w.asFloat(w.andi(signs, 0x7FFF0000));
+    }
+    // Codes of 4 bits meet in byte 1; of 8 bits in bytes 1 and 3.
+    Value even = e.codeAt(e.round(w.make<arith::MulFOp>(x[0], factors[i])), 8);
+    Value odd = e.codeAt(e.round(w.make<arith::MulFOp>(x[1], factors[i + 1])),
+                         narrow ? 12 : 8);
+    Value word;
+    if (narrow) {
+      word = e.merge(0x0700, even, odd);
+      word = e.merge(0x0800, w.shr(signs, 4), word);
+      word = e.merge(0x8000, w.shr(signs, 16), word);
+      word = e.bytes(word, 1, 4);
+    } else {
+      word = e.merge(0x0000FFFF, even, w.shl(odd, 16));
+      word = e.bytes(e.merge(0x80008000, signs, word), 1, 3);
+    }
+    words.push_back(word);
+  }
+  return words;
+}
+
+} // namespace dither::conversion

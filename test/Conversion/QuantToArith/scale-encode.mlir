@@ -1,0 +1,67 @@
+// RUN: dither-opt %s --pass-pipeline='builtin.module(convert-dither-quant-to-arith,canonicalize,cse,builtin.module(convert-dither-quant-to-arith,canonicalize,cse))' | FileCheck %s
+// RUN: dither-opt %s --pass-pipeline='builtin.module(convert-dither-quant-to-arith,builtin.module(convert-dither-quant-to-arith))' | FileCheck %s --check-prefix=NONE
+// NONE-NOT: quant.scale_encode_words
+
+// Words of two bf16, and a factor that keeps products in range: magnitudes times
+// factors, rounded by one fused multiply-add; no test for NaN and no minimum.
+// The even code in byte 1 and the odd one in byte 3 take the signs of the
+// source, and move down.
+// CHECK-LABEL: func.func @e4m3(
+// CHECK-DAG: %[[LEAST:.*]] = arith.constant dense<1.562500e-02> : vector<16xf32>
+// CHECK-DAG: %[[MAGIC:.*]] = arith.constant dense<0x49800018> : vector<16xf32>
+// CHECK-DAG: %[[SIGNS:.*]] = arith.constant dense<-2147450880> : vector<16xi32>
+// CHECK: %[[W:.*]] = vector.extract %arg0[0]
+// CHECK-NOT: arith.cmpf uno
+// CHECK-NOT: arith.cmpf olt
+// CHECK: arith.mulf
+// CHECK: arith.cmpf ogt, %{{.*}}, %[[LEAST]]
+// CHECK: math.fma %{{.*}}, %[[MAGIC]]
+// CHECK: arith.mulf
+// CHECK: arith.cmpf ogt, %{{.*}}, %[[LEAST]]
+// CHECK: math.fma %{{.*}}, %[[MAGIC]]
+// CHECK: %[[X:.*]] = arith.xori %[[W]], %[[CODES:.*]] : vector<16xi32>
+// CHECK: %[[M:.*]] = arith.andi %[[X]], %[[SIGNS]]
+// CHECK: %[[ALL:.*]] = arith.xori %[[M]], %[[CODES]]
+// CHECK: %[[B:.*]] = vector.bitcast %[[ALL]] : vector<16xi32> to vector<64xi8>
+// CHECK: vector.shuffle %[[B]], %{{.*}} [1, 3, 64, 64, 5, 7, 64, 64,
+func.func @e4m3(%x: vector<1x16xi32>, %f: vector<2x16xf32>) -> vector<1x16xi32> {
+  %w = quant.scale_encode_words %x, %f {elem = f8E4M3FN, bounded} : vector<1x16xi32>, vector<2x16xf32> -> vector<1x16xi32>
+  return %w : vector<1x16xi32>
+}
+
+// Scalars: bytes move by shifts. E5M2 is normal from 2^-14.
+// CHECK-LABEL: func.func @scalar(
+// CHECK-DAG: %[[LEAST:.*]] = arith.constant 6.10351563E-5 : f32
+// CHECK-DAG: %[[MOST:.*]] = arith.constant 5.734400e+04 : f32
+// CHECK: arith.cmpf olt, %{{.*}}, %[[MOST]]
+// CHECK: arith.cmpf ogt, %{{.*}}, %[[LEAST]]
+// CHECK-NOT: vector.shuffle
+// CHECK: %[[LOW:.*]] = arith.andi %{{.*}}, %c255_i32
+// CHECK: %[[HIGH:.*]] = arith.andi %{{.*}}, %c65280_i32
+// CHECK: arith.ori %[[LOW]], %[[HIGH]]
+func.func @scalar(%x: vector<2xf32>, %f: vector<2xf32>) -> vector<1xi32> {
+  %w = quant.scale_encode_words %x, %f {elem = f8E5M2} : vector<2xf32>, vector<2xf32> -> vector<1xi32>
+  return %w : vector<1xi32>
+}
+
+// With AVX-512 a multiply-add of halves puts a code together, and the codes of
+// four bits next to each other; bits merge in one instruction.
+module attributes {quant.target = "host", quant.features = "avx512"} {
+// CHECK-LABEL: func.func @e2m1(
+// CHECK-DAG: %[[EVEN:.*]] = arith.constant dense<262400> : vector<16xi32>
+// CHECK-DAG: %[[ODD:.*]] = arith.constant dense<4198400> : vector<16xi32>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.pternlog.d.512"
+// CHECK: arith.cmpf olt
+// CHECK: math.fma
+// CHECK: %[[E:.*]] = vector.bitcast %[[EVEN]]
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.pmaddw.d.512"(%{{.*}}, %[[E]])
+// CHECK: math.fma
+// CHECK: %[[O:.*]] = vector.bitcast %[[ODD]]
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.pmaddw.d.512"(%{{.*}}, %[[O]])
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.pternlog.d.512"
+// CHECK: vector.shuffle %{{.*}} [1, 64, 64, 64, 5, 64, 64, 64,
+func.func @e2m1(%x: vector<2x16xf32>, %f: vector<2x16xf32>) -> vector<1x16xi32> {
+  %w = quant.scale_encode_words %x, %f {elem = f4E2M1FN} : vector<2x16xf32>, vector<2x16xf32> -> vector<1x16xi32>
+  return %w : vector<1x16xi32>
+}
+}
