@@ -203,4 +203,19 @@ def Quant_ConvertLayoutOp : Quant_Op<"convert_layout", [Pure, Elementwise,
   }]>];
 }
 
+def Quant_HasSpecialOp : Quant_Op<"has_special", [Pure]> {
+  let summary = "whether an element is infinite, NaN or has its sign set";
+  let description = [{
+    One bit for the whole tile; -0.0 counts as having its sign set. Asked of
+    maxima and factors, it tells whether shorter conversions are exact.
+
+    ```mlir
+    %s = quant.has_special %amax : tensor<1x16xf32>
+    ```
+  }];
+  let arguments = (ins Quant_F32Tile:$source);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
+}
+
 #endif // DITHER_QUANT_TILE_OPS

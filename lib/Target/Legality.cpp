@@ -57,10 +57,11 @@ bool isLowerableVector(Operation *op) {
 }
 
 bool isLowerableLLVM(Operation *op) {
-  return isa<LLVM::AddressOfOp, LLVM::AtomicRMWOp, LLVM::BitcastOp,
-             LLVM::ConstantOp, LLVM::GEPOp, LLVM::GlobalOp, LLVM::LoadOp,
-             LLVM::MaskedLoadOp, LLVM::MaskedStoreOp, LLVM::PoisonOp,
-             LLVM::ReturnOp, LLVM::StoreOp, LLVM::UndefOp, LLVM::ZeroOp>(op);
+  return isa<LLVM::AddressOfOp, LLVM::AllocaOp, LLVM::AtomicRMWOp,
+             LLVM::BitcastOp, LLVM::ConstantOp, LLVM::GEPOp, LLVM::GlobalOp,
+             LLVM::LoadOp, LLVM::MaskedLoadOp, LLVM::MaskedStoreOp,
+             LLVM::PoisonOp, LLVM::ReturnOp, LLVM::StoreOp, LLVM::UndefOp,
+             LLVM::ZeroOp>(op);
 }
 
 bool isLowerableNVVM(Operation *op) {

@@ -167,6 +167,8 @@ private:
       Value v = op->getOperand(0);
       return replaceOperand(op, 0, rules.storage(op, *layoutOf(v.getType())));
     }
+    if (isa<quant::HasSpecialOp>(op))
+      return ensureLayout(op, 0);
     if (isa<quant::ReduceOp, quant::BlockReduceOp>(op)) {
       if (failed(ensureLayout(op, 0)))
         return failure();

@@ -378,6 +378,10 @@ private:
       map.map(dim.getResult(), index(it->second.sizes[*i]));
       return success();
     }
+    if (auto scratch = dyn_cast<memref::AllocaOp>(op)) {
+      emitScratch(scratch);
+      return success();
+    }
     if (isa<quant::LoadOp, quant::StoreOp, quant::AtomicMaxOp>(op))
       return emitMemory(op);
     if (auto loop = dyn_cast<scf::ForOp>(op))
@@ -396,6 +400,30 @@ private:
       return op->emitOpError("has no distributed form");
     b.clone(*op, map);
     return success();
+  }
+
+  /// CPU: memory of the stack, one for all programs of a call.
+  void emitScratch(memref::AllocaOp op) {
+    MemRefType type = op.getType();
+    MemRefDesc desc;
+    desc.elem = type.getElementType();
+    desc.align = desc.strideAlign = 64;
+    desc.pairs = op->hasAttr("quant.pairs") && rules.keepsPairs();
+    auto [strides, offset] = type.getStridesAndOffset();
+    desc.staticSizes.assign(type.getShape().begin(), type.getShape().end());
+    desc.staticStrides.assign(strides.begin(), strides.end());
+    for (int64_t size : desc.staticSizes)
+      desc.sizes.push_back(e.i64(size));
+    for (int64_t stride : desc.staticStrides)
+      desc.strides.push_back(e.i64(stride));
+    // Outside the loop over programs, after the constant that it needs.
+    Value size = e.i64(type.getNumElements());
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointAfterValue(size);
+    desc.ptr = e.make<LLVM::AllocaOp>(
+        LLVM::LLVMPointerType::get(b.getContext()), desc.elem, size,
+        /*alignment=*/64);
+    memrefs.try_emplace(op.getResult(), std::move(desc));
   }
 
   LogicalResult emitMemory(Operation *op) {
@@ -543,6 +571,36 @@ private:
                  elem, layout(result), attrs);
   }
 
+  /// CPU: products of finite values and factors, two to a word; false if they
+  /// do not come in pairs.
+  bool encodeProduct(quant::EncodeOp op) {
+    Type elem = op.getResult().getType().getElementType();
+    auto product = op.getSource().getDefiningOp<arith::MulFOp>();
+    LaneLayout l = layout(op.getResult());
+    if (!simd || !product || layout(product.getLhs()) != l ||
+        wordGroup(l, elem.getIntOrFloatBitWidth()) != 2)
+      return false;
+    Value source = product.getLhs();
+    auto widened = source.getDefiningOp<arith::ExtFOp>();
+    bool words = widened && tile(widened.getIn()).getElementType().isBF16() &&
+                 layout(widened.getIn()) == l;
+    Registers from = regs(words ? widened.getIn() : source),
+              factors = regs(product.getRhs()), codes;
+    size_t step = words ? 1 : 2;
+    Type result = VectorType::get({1, kSimdLanes}, b.getI32Type());
+    for (size_t i = 0; i < factors.size() / 2; ++i) {
+      ArrayRef<Value> x = ArrayRef<Value>(from).slice(i * step, step);
+      Value code = e.make<quant::ScaleEncodeWordsOp>(
+          result,
+          e.pack(x, words ? Type(b.getI32Type()) : Type(b.getF32Type())),
+          e.pack(ArrayRef<Value>(factors).slice(2 * i, 2), b.getF32Type()),
+          elem, op->hasAttr("quant.bounded"));
+      llvm::append_range(codes, e.unpack(code));
+    }
+    set(op.getResult(), codes);
+    return true;
+  }
+
   void decodeWords(Value operand, Value result, bool inverse) {
     Type elem = tile(operand).getElementType();
     NamedAttrList attrs;
@@ -580,6 +638,8 @@ private:
       return success();
     }
     if (auto encode = dyn_cast<quant::EncodeOp>(op)) {
+      if (encode->hasAttr("quant.finite") && encodeProduct(encode))
+        return success();
       encodeWords(op->getOperand(0), result, encode.getModeAttr());
       return success();
     }
@@ -605,6 +665,10 @@ private:
       for (int64_t r = 0; r < l.numRegs(); ++r)
         ramp.push_back(e.coordinate(l, iota.getDim(), r));
       set(result, ramp);
+      return success();
+    }
+    if (auto special = dyn_cast<quant::HasSpecialOp>(op)) {
+      map.map(special.getResult(), e.hasSpecial(regs(special.getSource())));
       return success();
     }
     if (isa<quant::ReduceOp, quant::BlockReduceOp>(op))
@@ -667,8 +731,49 @@ private:
       axis = *LayoutRules::blockAxis(blocks);
       limit = l.base[axis] * l.repeats[axis];
     }
-    set(op->getResult(0), e.reduce(regs(in), l, *plan, kind, limit, axis));
+    if (simd && kind == quant::ReduceKind::amax &&
+        limit == l.base[axis] * l.repeats[axis] &&
+        reduceWords(op, *plan, l, axis))
+      return success();
+    set(op->getResult(0), e.reduce(regs(in), l, *plan, kind, limit, axis,
+                                   op->hasAttr("quant.raw")));
     return success();
+  }
+
+  /// The amax of widened 16-bit values, two at a time; false if their words do
+  /// not allow it.
+  bool reduceWords(Operation *op, const ReducePlan &plan, const LaneLayout &l,
+                   int64_t axis) {
+    auto widened = op->getOperand(0).getDefiningOp<arith::ExtFOp>();
+    if (!widened)
+      return false;
+    Value source = widened.getIn();
+    Type elem = tile(source).getElementType();
+    if (!(elem.isBF16() || elem.isF16()) || layout(source) != l ||
+        wordGroup(l, 16) != 2)
+      return false;
+    bool folds = axis == l.rank() - 1;
+    LaneLayout words = unitLayout(l, 1);
+    int64_t extent = plan.extent / (folds ? 2 : 1);
+    std::optional<ReducePlan> half = planReduce(
+        words, axis, extent, isa<quant::ReduceOp>(op), false, Exchange::Rotate);
+    if (!half || extent < 1)
+      return false;
+    LaneLayout result = half->result;
+    if (!folds) {
+      Coord step(l.rank(), 0);
+      step.back() = 1;
+      for (auto *images : {&result.reg, &result.lane, &result.warp})
+        for (Coord &c : *images)
+          c.back() *= 2;
+      result.base.back() *= 2;
+      result.reg.insert(result.reg.begin(), step);
+    }
+    if (result != plan.result)
+      return false;
+    set(op->getResult(0), e.reduceWords(regs(source), elem, words, *half, axis,
+                                        folds, op->hasAttr("quant.raw")));
+    return true;
   }
 
   LogicalResult emitBroadcast(Operation *op) {

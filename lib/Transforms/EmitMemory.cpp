@@ -128,7 +128,7 @@ public:
   SimdAccess(Emitter &e, const TileAccess &a) : Access(e, a) {
     contiguous = int64_t(1) << a.layout.contiguousBits();
     group = bits < 32 ? wordGroup(a.layout, bits) : 1;
-    perLane = contiguous / group;
+    perLane = a.mem.pairs ? 1 : contiguous / group;
     // More units per lane than lanes would split a lane over vectors.
     perLane = std::min(perLane, kSimdLanes);
     unitBits = group * bits;
@@ -139,6 +139,13 @@ public:
       limits.push_back(limit(d));
       firsts.push_back(first(d));
     }
+  }
+
+  /// Where an element lies in memory, as a coordinate.
+  Coord place(Coord c) const {
+    if (a.mem.pairs)
+      c.back() = (c.back() & ~31) | (c.back() & 1) << 4 | (c.back() >> 1 & 15);
+    return c;
   }
 
   struct Run {
@@ -154,7 +161,7 @@ public:
     for (int64_t l = part * lanesPerPart; l < (part + 1) * lanesPerPart; ++l) {
       if (l & copies)
         continue;
-      Coord c = a.layout.coord(reg, l);
+      Coord c = place(a.layout.coord(reg, l));
       if (!out.empty() && rank) {
         Run &r = out.back();
         Coord next = r.coord;
@@ -228,6 +235,16 @@ public:
     n = e.make<arith::MaxSIOp>(
         e.make<arith::MinSIOp>(n, e.i64(r.units * group)), e.i64(0));
     return e.make<arith::TruncIOp>(e.b.getI32Type(), n);
+  }
+
+  /// Whether part of a run may not exist.
+  bool isGuarded(const Run &r) const {
+    for (int64_t d = 0; d < rank; ++d) {
+      int64_t last = r.coord[d] + (d == rank - 1 ? r.units * group : 1);
+      if (limits[d] && !(a.inBounds && last <= a.shape[d]))
+        return true;
+    }
+    return false;
   }
 
   Type unitType() const {
@@ -363,6 +380,17 @@ FailureOr<Registers> loadSimd(Emitter &e, const TileAccess &a) {
   auto regType = VectorType::get({kSimdLanes}, regElem);
   Value zero = e.constant(cast<TypedAttr>(e.b.getZeroAttr(regType)));
   SmallVector<Value> out(a.layout.numRegs() / s.group);
+  // One element for all lanes: each register is a load that repeats it.
+  bool whole = true;
+  for (int64_t d = 0; d < s.rank; ++d)
+    whole &= !s.padded(d);
+  if (s.copies == kSimdLanes - 1 && s.bits == 32 && a.inBounds && whole) {
+    for (int64_t reg = 0; reg < a.layout.numRegs(); ++reg) {
+      Value ptr = s.pointer(s.offset({}, s.place(a.layout.coord(reg))));
+      out[reg] = e.fill(e.make<LLVM::LoadOp>(a.mem.elem, ptr, 4));
+    }
+    return Registers(out);
+  }
   int64_t regsPerStep = s.perLane * s.group;
   for (int64_t reg = 0; reg < a.layout.numRegs(); reg += regsPerStep) {
     SmallVector<Value> parts;
@@ -391,11 +419,67 @@ FailureOr<Registers> loadSimd(Emitter &e, const TileAccess &a) {
   return Registers(out);
 }
 
+/// Vectors of 16 words as one vector of their low halves (or low bytes), in
+/// order: two or four of them make 64 bytes.
+Value concatLow(Emitter &e, ArrayRef<Value> words) {
+  OpBuilder &b = e.b;
+  auto narrow = [&](Value x, Value y, int64_t from) -> Value {
+    // Every other piece of `from` / 2 bits of both.
+    int64_t lanes = kSimdLanes * 32 / (from / 2);
+    auto type = VectorType::get({lanes}, b.getIntegerType(from / 2));
+    SmallVector<int64_t> even;
+    for (int64_t i = 0; i < lanes; ++i)
+      even.push_back(2 * i);
+    return e.make<vector::ShuffleOp>(e.make<vector::BitCastOp>(type, x),
+                                     e.make<vector::BitCastOp>(type, y), even);
+  };
+  SmallVector<Value> parts(words);
+  for (int64_t from = 32; parts.size() > 1; from /= 2) {
+    SmallVector<Value> next;
+    for (size_t i = 0; i < parts.size(); i += 2)
+      next.push_back(narrow(parts[i], parts[i + 1], from));
+    parts = next;
+  }
+  return parts.front();
+}
+
 LogicalResult storeSimd(Emitter &e, const TileAccess &a, Registers regs) {
   SimdAccess s(e, a);
   if (s.unitBits < 8)
     return failure();
   int64_t regsPerStep = s.perLane * s.group;
+  // Vectors that follow each other in memory wait until they make 64 bytes.
+  int64_t together = s.unitBits < 32 ? 32 / s.unitBits : 1;
+  SmallVector<std::pair<SimdAccess::Run, Value>> waiting;
+  auto flush = [&]() {
+    for (auto &[run, v] : waiting)
+      s.storeRun(run, v);
+    waiting.clear();
+  };
+  auto store = [&](const SimdAccess::Run &run, Value v) {
+    if (together == 1 || run.units != kSimdLanes || s.isGuarded(run)) {
+      flush();
+      s.storeRun(run, v);
+      return;
+    }
+    if (!waiting.empty()) {
+      Coord next = waiting.back().first.coord;
+      next.back() += kSimdLanes * s.group;
+      if (next != run.coord)
+        flush();
+    }
+    waiting.push_back({run, v});
+    if (int64_t(waiting.size()) < together)
+      return;
+    SmallVector<Value> words;
+    for (auto &[r, word] : waiting)
+      words.push_back(word);
+    SimdAccess::Run first = waiting.front().first;
+    waiting.clear();
+    e.make<LLVM::StoreOp>(concatLow(e, words),
+                          s.pointer(s.offset({}, first.coord)),
+                          std::max<int64_t>(1, s.memoryBits() / 8));
+  };
   for (int64_t reg = 0; reg < a.layout.numRegs(); reg += regsPerStep)
     for (int64_t p = 0; p < s.perLane; ++p) {
       SmallVector<SimdAccess::Run> runs = s.runs(reg, p);
@@ -417,9 +501,10 @@ LogicalResult storeSimd(Emitter &e, const TileAccess &a, Registers regs) {
           v = e.make<vector::ExtractStridedSliceOp>(
               part, ArrayRef<int64_t>{r.unit}, ArrayRef<int64_t>{r.units},
               ArrayRef<int64_t>{1});
-        s.storeRun(r, v);
+        store(r, v);
       }
     }
+  flush();
   return success();
 }
 

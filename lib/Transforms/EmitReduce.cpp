@@ -21,11 +21,20 @@ namespace {
 /// One reduction: the registers that are left and how two of them combine.
 class Reducer {
 public:
-  Reducer(Emitter &e, ReduceKind kind) : e(e), kind(kind) {}
+  /// `words` is the type of the two values in each register, if not f32.
+  Reducer(Emitter &e, ReduceKind kind, bool raw, Type words)
+      : e(e), kind(kind), raw(raw), words(words) {
+    if (words && !raw)
+      bias = words.isBF16() ? 0x007F007F : 0x03FF03FF;
+  }
 
   /// `a` is always an operand that has not been combined before where one
   /// exists: with amax on the CPU that order makes vmaxps drop its NaN.
   Value combine(Value a, Value c) {
+    if (words)
+      return fromHalves(e.make<arith::MaxSIOp>(halves(a), halves(c)));
+    if (raw)
+      return asFloat(e.make<arith::MaxSIOp>(asInt(a), asInt(c)));
     switch (kind) {
     case ReduceKind::sum:
       return e.make<arith::AddFOp>(a, c);
@@ -60,24 +69,37 @@ public:
   Value clean(Value v) { return combine(v, e.splatF(0.0)); }
 
   void prepare(SmallVector<Value> &regs) {
-    if (kind == ReduceKind::amax)
+    // Magnitudes order like their bits, and with infinity moved to 7FFF a NaN
+    // is negative.
+    if (words)
+      for (Value &v : regs) {
+        v = e.make<arith::AndIOp>(v, word(0x7FFF7FFF));
+        if (bias)
+          v = fromHalves(e.make<arith::AddIOp>(halves(v), halves(word(bias))));
+      }
+    else if (kind == ReduceKind::amax)
       for (Value &v : regs)
         v = e.make<math::AbsFOp>(v);
   }
 
   /// All registers must be free of NaN from here on (amax on the CPU).
   void settle(SmallVector<Value> &regs) {
-    if (kind == ReduceKind::amax && e.simd && !settled)
+    if (cleans() && !settled)
       for (Value &v : regs)
         v = clean(v);
     settled = true;
   }
-  Value leaf(Value v) {
-    return kind == ReduceKind::amax && e.simd && !settled ? clean(v) : v;
-  }
+  Value leaf(Value v) { return cleans() && !settled ? clean(v) : v; }
   bool settled = false;
 
   Value finish(Value v) {
+    if (words && !bias)
+      return v;
+    if (bias) {
+      Value least = word(bias);
+      return fromHalves(
+          e.make<arith::SubIOp>(halves(combine(v, least)), halves(least)));
+    }
     if (kind == ReduceKind::amax && !e.simd)
       return clean(v);
     // Canonical zero: max(-0, +0) is not ordered by every target.
@@ -87,8 +109,33 @@ public:
   }
 
 private:
+  /// Whether NaN goes before lanes exchange anything.
+  bool cleans() const {
+    return kind == ReduceKind::amax && e.simd && !words && !raw;
+  }
+  Value asInt(Value v) {
+    return e.make<arith::BitcastOp>(e.regType(e.b.getI32Type()), v);
+  }
+  Value asFloat(Value v) {
+    return e.make<arith::BitcastOp>(e.regType(e.b.getF32Type()), v);
+  }
+  Value word(uint32_t v) { return e.splat(e.b.getI32Type(), int32_t(v)); }
+  Value halves(Value v) {
+    return e.make<vector::BitCastOp>(
+        VectorType::get({2 * kSimdLanes}, e.b.getI16Type()), v);
+  }
+  Value fromHalves(Value v) {
+    return e.make<vector::BitCastOp>(
+        VectorType::get({kSimdLanes}, e.b.getI32Type()), v);
+  }
+
   Emitter &e;
   ReduceKind kind;
+  bool raw;
+  /// Type of the two values in each register; null for registers of f32.
+  Type words;
+  /// What is added to both magnitudes of a word so that NaN loses.
+  uint32_t bias = 0;
 };
 } // namespace
 
@@ -142,8 +189,8 @@ static void reduceWarps(Emitter &e, Reducer &r, SmallVector<Value> &regs,
 
 Registers Emitter::reduce(Registers regs, const LaneLayout &layout,
                           const ReducePlan &plan, ReduceKind kind,
-                          int64_t limit, int64_t axis) {
-  Reducer r(*this, kind);
+                          int64_t limit, int64_t axis, bool raw, Type words) {
+  Reducer r(*this, kind, raw, words);
 
   // Padding registers beyond the tile take the identity.
   if (limit < layout.base[axis] * layout.repeats[axis]) {
@@ -227,6 +274,51 @@ Registers Emitter::reduce(Registers regs, const LaneLayout &layout,
   for (Value &v : regs)
     v = r.finish(v);
   return regs;
+}
+
+Value Emitter::hasSpecial(Registers tile) {
+  Type word = regType(b.getI32Type());
+  Value any;
+  for (Value v : tile) {
+    Value is = make<arith::CmpIOp>(arith::CmpIPredicate::uge,
+                                   make<arith::BitcastOp>(word, v),
+                                   splat(b.getI32Type(), 0x7F800000));
+    any = any ? make<arith::OrIOp>(any, is).getResult() : is;
+  }
+  auto bits = VectorType::get({1}, b.getIntegerType(kSimdLanes));
+  Value mask = make<vector::ExtractOp>(make<vector::BitCastOp>(bits, any),
+                                       ArrayRef<int64_t>{0});
+  Value none = constant(b.getIntegerAttr(b.getIntegerType(kSimdLanes), 0));
+  return make<arith::CmpIOp>(arith::CmpIPredicate::ne, mask, none);
+}
+
+Registers Emitter::reduceWords(Registers tile, Type elem,
+                               const LaneLayout &layout, const ReducePlan &plan,
+                               int64_t axis, bool folds, bool raw) {
+  int64_t limit = layout.base[axis] * layout.repeats[axis];
+  Registers words =
+      reduce(tile, layout, plan, ReduceKind::amax, limit, axis, raw, elem);
+  auto widen = [&](Value upper) -> Value {
+    if (elem.isBF16())
+      return make<arith::BitcastOp>(regType(b.getF32Type()), upper);
+    Value bits = make<arith::TruncIOp>(
+        regType(b.getI16Type()),
+        make<arith::ShRUIOp>(upper, splat(b.getI32Type(), 16)));
+    Value half = make<arith::BitcastOp>(regType(b.getF16Type()), bits);
+    return make<arith::ExtFOp>(regType(b.getF32Type()), half);
+  };
+  Registers out;
+  for (Value w : words) {
+    Value even = make<arith::ShLIOp>(w, splat(b.getI32Type(), 16));
+    Value odd = make<arith::AndIOp>(w, splat(b.getI32Type(), 0x7FFF0000));
+    if (folds) {
+      out.push_back(widen(make<arith::MaxSIOp>(even, odd)));
+    } else {
+      out.push_back(widen(even));
+      out.push_back(widen(odd));
+    }
+  }
+  return out;
 }
 
 } // namespace dither::transforms

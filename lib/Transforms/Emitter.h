@@ -25,6 +25,9 @@ struct MemRefDesc {
   llvm::SmallVector<int64_t> staticSizes, staticStrides;
   /// Known alignment in bytes of the pointer and of every outer stride.
   int64_t align = 1, strideAlign = 1;
+  /// CPU scratch: each 32 columns lie in memory as the 16 even and the 16 odd
+  /// ones, as registers hold them.
+  bool pairs = false;
 };
 
 /// Where a tile lies in a memref, and what is known about the access.
@@ -132,9 +135,19 @@ public:
   /// along dimension d replaced by zero.
   Registers zeroPast(Registers tile, mlir::Type elem, const LaneLayout &layout,
                      llvm::ArrayRef<mlir::Value> bound);
+  /// With `raw` amax takes the largest bits of |x|, where a NaN is above all.
   Registers reduce(Registers tile, const LaneLayout &layout,
                    const ReducePlan &plan, quant::ReduceKind kind,
-                   int64_t limit, int64_t axis);
+                   int64_t limit, int64_t axis, bool raw = false,
+                   mlir::Type words = {});
+  /// CPU: whether any lane of any register is infinite, NaN or negative (i1).
+  mlir::Value hasSpecial(Registers tile);
+  /// CPU: the amax of 16-bit values without widening them first. `layout` is
+  /// that of the words, `folds` whether the two values of a word belong to the
+  /// same block. The result is f32, one or two registers for each word.
+  Registers reduceWords(Registers tile, mlir::Type elem,
+                        const LaneLayout &layout, const ReducePlan &plan,
+                        int64_t axis, bool folds, bool raw);
   mlir::FailureOr<Registers> convert(Registers tile, mlir::Type elem,
                                      const LaneLayout &from,
                                      const LaneLayout &to,

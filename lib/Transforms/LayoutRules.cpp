@@ -2,6 +2,7 @@
 
 #include "LayoutRules.h"
 #include "dither/Numerics/ReductionOrder.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -106,9 +107,9 @@ std::optional<int64_t> LayoutRules::blockAxis(quant::BlockReduceOp op) {
 
 bool LayoutRules::isAnchor(quant::LoadOp load) const {
   auto type = cast<RankedTensorType>(load.getResult().getType());
-  if (type.getRank() != 2 || type.getNumElements() == 1)
-    return false;
-  return true;
+  // What one loop of a kernel leaves for the next follows its users.
+  return type.getRank() == 2 && type.getNumElements() != 1 &&
+         !load.getMemref().getDefiningOp<memref::AllocaOp>();
 }
 
 LaneLayout LayoutRules::storage(Operation *op, const LaneLayout &have) const {
@@ -117,7 +118,9 @@ LaneLayout LayoutRules::storage(Operation *op, const LaneLayout &have) const {
     return have;
   auto type = cast<RankedTensorType>(store.getTile().getType());
   int64_t bits = type.getElementTypeBitWidth(), last = have.rank() - 1;
-  if (type.getShape()[last] == 1)
+  Operation *scratch = store.getMemref().getDefiningOp<memref::AllocaOp>();
+  if (type.getShape()[last] == 1 ||
+      (scratch && scratch->hasAttr("quant.pairs")))
     return have;
   int64_t k = have.contiguousBits();
   // Do neighbouring lanes continue where a lane stops? `lanes` are the images

@@ -20,6 +20,8 @@ public:
 
   bool isSimd() const { return simd; }
   int64_t warps() const { return numWarps; }
+  /// Whether registers hold the even or the odd columns (CPU).
+  bool keepsPairs() const { return simd && vec == 2; }
 
   /// Layout for wide access to a whole tile of this shape.
   LaneLayout anchor(llvm::ArrayRef<int64_t> shape) const;

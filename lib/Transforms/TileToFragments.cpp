@@ -508,7 +508,8 @@ struct DitherTileToFragments
 
   void runOnOperation() override {
     func::FuncOp func = getOperation();
-    if (!func->hasAttr("quant.kernel") || func.isExternal())
+    if (!func->hasAttr("quant.kernel") || func.isExternal() ||
+        func->hasAttr("quant.phases"))
       return;
     SmallVector<int64_t> extents(fragment.begin(), fragment.end());
     if (extents.empty())

@@ -157,7 +157,7 @@ OpFoldResult TilingEngine::rebuild(Location loc, const LinearIndex &index) {
 
 FailureOr<TilingEngine::Values>
 TilingEngine::forLoop(Location loc, OpFoldResult lb, OpFoldResult ub,
-                      int64_t step, ValueRange inits, Body body) {
+                      int64_t step, ValueRange inits, Body body, bool barrier) {
   std::optional<int64_t> from = getConstantIntValue(lb),
                          to = getConstantIntValue(ub);
   if (from && to && *from >= *to)
@@ -180,7 +180,7 @@ TilingEngine::forLoop(Location loc, OpFoldResult lb, OpFoldResult ub,
   scopes.back().before = loop;
   int64_t bound = from && *from == 0 && to ? *to : 0;
   scopes.push_back(
-      {block, nullptr, loop.getInductionVar(), bound, false, {}, {}});
+      {block, nullptr, loop.getInductionVar(), bound, barrier, {}, {}});
   FailureOr<Values> carried =
       body(loop.getInductionVar(), loop.getRegionIterArgs());
   scopes.pop_back();

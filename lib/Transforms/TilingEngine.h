@@ -60,10 +60,12 @@ public:
                                Sizes sizes);
 
   /// scf.for from lb to ub by `step`, or only its body where there is exactly
-  /// one iteration. Returns what the loop carries out.
+  /// one iteration. Returns what the loop carries out. Nothing that the body
+  /// computes moves out of a loop that is a barrier.
   mlir::FailureOr<Values> forLoop(mlir::Location loc, mlir::OpFoldResult lb,
                                   mlir::OpFoldResult ub, int64_t step,
-                                  mlir::ValueRange inits, Body body);
+                                  mlir::ValueRange inits, Body body,
+                                  bool barrier = false);
   /// scf.if whose else branch passes `otherwise` through.
   mlir::FailureOr<Values>
   ifThen(mlir::Location loc, mlir::Value condition, mlir::ValueRange otherwise,
@@ -71,6 +73,8 @@ public:
 
   /// Stands where the current scope grows.
   mlir::OpBuilder &builder();
+  /// The value of an index, here.
+  mlir::OpFoldResult rebuild(mlir::Location loc, const LinearIndex &index);
 
 private:
   struct Scope {
@@ -87,7 +91,6 @@ private:
 
   LinearIndex simplify(mlir::OpFoldResult v) const;
   size_t depthOf(const LinearIndex &index) const;
-  mlir::OpFoldResult rebuild(mlir::Location loc, const LinearIndex &index);
   mlir::FailureOr<mlir::Value> produce(mlir::Value value, Offsets offsets,
                                        Sizes sizes);
   mlir::LogicalResult resolveSlices(mlir::ArrayRef<mlir::Operation *> slices);

@@ -101,7 +101,8 @@ struct DitherVersionBounds
 
   void runOnOperation() override {
     func::FuncOp func = getOperation();
-    if (!func->hasAttr("quant.kernel") || func.isExternal())
+    if (!func->hasAttr("quant.kernel") || func.isExternal() ||
+        func->hasAttr("quant.phases"))
       return;
     divideUnsigned(func);
     Block &entry = func.front();

@@ -236,3 +236,55 @@ func.func @control(%x: memref<8x16xf32>, %y: memref<1x16xf32>, %n: index) attrib
 func.func @no_kernel(%x: memref<1x16xf32>) {
   return
 }
+
+// Scratch memory is one for all programs of a call.
+// CHECK-LABEL: func.func @scratch(
+// CHECK: %[[S:.*]] = llvm.alloca %c64_i64 x f32 {alignment = 64 : i64}
+// CHECK: scf.for
+// CHECK: %[[V:.*]] = llvm.load
+// CHECK: llvm.store %[[V]], %[[S]]
+// CHECK: %[[U:.*]] = llvm.load %[[S]]
+// CHECK: arith.addf %[[V]], %[[U]]
+func.func @scratch(%x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %s = memref.alloca() : memref<1x64xf32>
+  %t = quant.load %x[%c0, %c0] {in_bounds} : memref<4x64xf32> -> tensor<1x64xf32>
+  quant.store %t, %s[%c0, %c0] {in_bounds} : tensor<1x64xf32>, memref<1x64xf32>
+  %u = quant.load %s[%c0, %c0] {in_bounds} : memref<1x64xf32> -> tensor<1x64xf32>
+  %v = arith.addf %t, %u : tensor<1x64xf32>
+  quant.store %v, %y[%c0, %c0] {in_bounds} : tensor<1x64xf32>, memref<4x64xf32>
+  return
+}
+
+// Maxima of bf16 are taken two at a time, in integers: an infinity or a NaN is
+// the largest. Of products of finite values two codes make a word, and 64 bytes
+// of codes one store.
+// CHECK-LABEL: func.func @finite(
+// CHECK: %[[W:.*]] = llvm.load %{{.*}} : !llvm.ptr -> vector<16xi32>
+// CHECK-NOT: decode_words
+// CHECK: arith.maxsi %{{.*}} : vector<32xi16>
+// CHECK: %[[M:.*]] = arith.maxsi %{{.*}} : vector<16xi32>
+// CHECK: %[[C:.*]] = arith.cmpi uge, %[[M]], %{{.*}} : vector<16xi32>
+// CHECK: %[[BITS:.*]] = vector.bitcast %[[C]] : vector<16xi1> to vector<1xi16>
+// CHECK: scf.if
+// CHECK: %[[SOURCE:.*]] = vector.broadcast %[[W]] : vector<16xi32> to vector<1x16xi32>
+// CHECK: quant.scale_encode_words %[[SOURCE]], %{{.*}} {bounded, elem = f8E4M3FN}
+// CHECK-NOT: encode_words
+// CHECK: quant.scale_encode_words
+// CHECK: %[[ALL:.*]] = vector.shuffle {{.*}} : vector<32xi16>, vector<32xi16>
+// CHECK-NEXT: llvm.store %[[ALL]]
+func.func @finite(%x: memref<4x64xbf16>, %y: memref<4x4xf32>, %n: memref<4x64xf8E4M3FN>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] {in_bounds} : memref<4x64xbf16> -> tensor<1x64xbf16>
+  %f = arith.extf %t : tensor<1x64xbf16> to tensor<1x64xf32>
+  %a = quant.block_reduce amax %f block [1, 32] {quant.raw} : tensor<1x64xf32> -> tensor<1x2xf32>
+  %p = quant.has_special %a : tensor<1x2xf32>
+  scf.if %p {
+    quant.store %a, %y[%c0, %c0] : tensor<1x2xf32>, memref<4x4xf32>
+  }
+  %b = quant.block_broadcast %a block [1, 32] : tensor<1x2xf32> -> tensor<1x64xf32>
+  %m = arith.mulf %f, %b : tensor<1x64xf32>
+  %e = quant.encode %m {quant.finite, quant.bounded} : tensor<1x64xf32> -> tensor<1x64xf8E4M3FN>
+  quant.store %e, %n[%c0, %c0] {in_bounds} : tensor<1x64xf8E4M3FN>, memref<4x64xf8E4M3FN>
+  return
+}

@@ -119,6 +119,26 @@ def DitherTileToGrid : Pass<"dither-tile-to-grid", "::mlir::func::FuncOp"> {
                            "::mlir::memref::MemRefDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def DitherTileToPhases : Pass<"dither-tile-to-phases", "::mlir::func::FuncOp"> {
+  let summary = "cover tiles with short loops, one for each step of the work";
+  let description = [{
+    Requires: decomposed kernels for a CPU.
+    Guarantees: a kernel that is one nest over rows and columns becomes bands of
+    rows, and in each band loops that compute what its rows have in common, the
+    scales of its blocks and its elements, in this order; values go from one loop to the
+    next through memref.alloca. Each loop first covers the parts in bounds, whose
+    accesses carry `in_bounds`, then the rest in smaller parts. Such kernels carry
+    `quant.phases`; sums keep the canonical order (docs/architecture.md).
+    Declines: all other kernels, which are left to dither-version-bounds and
+    dither-tile-to-fragments.
+
+    Example: test/Transforms/tile-to-phases.mlir.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def DitherVersionBounds : Pass<"dither-version-bounds", "::mlir::func::FuncOp"> {
   let summary = "make a copy of the body for programs that stay in bounds";
   let description = [{

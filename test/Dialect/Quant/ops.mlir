@@ -66,6 +66,7 @@ func.func @shapes(%x: tensor<4x1xf32>, %g: tensor<f32>, %f: f32, %i: i32, %b: i1
   // CHECK-NEXT: quant.reshape %{{.*}} : tensor<?x8xbf16> -> tensor<?x1x8xbf16>
   // CHECK-NEXT: quant.transpose %{{.*}} : tensor<4x1xf32> -> tensor<1x4xf32>
   // CHECK-NEXT: quant.transpose %{{.*}} : tensor<?x8xbf16> -> tensor<8x?xbf16>
+  // CHECK-NEXT: quant.has_special %{{.*}} : tensor<4x128xf32>
   // CHECK-NEXT: quant.iota dim 1 : tensor<4x128xi32>
   // CHECK-NEXT: quant.iota dim 0 : tensor<16xi32>
   %0 = quant.broadcast %x : tensor<4x1xf32> -> tensor<4x128xf32>
@@ -78,6 +79,7 @@ func.func @shapes(%x: tensor<4x1xf32>, %g: tensor<f32>, %f: f32, %i: i32, %b: i1
   %7 = quant.reshape %d : tensor<?x8xbf16> -> tensor<?x1x8xbf16>
   %8 = quant.transpose %x : tensor<4x1xf32> -> tensor<1x4xf32>
   %9 = quant.transpose %d : tensor<?x8xbf16> -> tensor<8x?xbf16>
+  %s = quant.has_special %1 : tensor<4x128xf32>
   %10 = quant.iota dim 1 : tensor<4x128xi32>
   %11 = quant.iota dim 0 : tensor<16xi32>
   return

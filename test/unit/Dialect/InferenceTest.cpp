@@ -93,6 +93,7 @@ const Example kExamples[] = {
     {"quant.program_id", {}, "{dim = #quant<dim x>}", "index"},
     {"quant.num_programs", {}, "{dim = #quant<dim x>}", "index"},
     {"quant.transpose", {3}, "{}", "tensor<32x64xbf16>"},
+    {"quant.has_special", {2}, "{}", "i1"},
     {"quant.reduce",
      {2},
      "{kind = #quant<reduce_kind sum>, axis = 1, count = 128}",

@@ -1,0 +1,202 @@
+// RUN: dither-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(dither-tile-to-phases),canonicalize,cse)' | FileCheck %s
+
+// Each row: a loop that computes 16 scales at a time from the bits of their
+// maxima, keeps the factors and asks for infinities and NaN; one for what is
+// left, or for all of it if there are some; then the codes, in the same two
+// ways. Rows that no output has are not visited.
+// CHECK-LABEL: func.func @rows
+// CHECK-SAME: quant.phases
+// CHECK: %[[SCRATCH:.*]] = memref.alloca() : memref<1x34xf32>
+// CHECK: %[[ROW:.*]] = arith.muli
+// CHECK: scf.for %[[H:.*]] = %c0 to %{{.*}} step %c1 {
+// CHECK: %[[IN:.*]] = arith.select %{{.*}}, %c1024, %c0
+// CHECK: %[[S:.*]] = scf.for %[[C:.*]] = %c0 to %[[IN]] step %c512 iter_args(%[[SEEN:.*]] = %false) -> (i1) {
+// CHECK: quant.load %arg0[%{{.*}}, %[[C]]] {in_bounds} : {{.*}} -> tensor<1x512xbf16>
+// CHECK: %[[A:.*]] = quant.block_reduce amax %{{.*}} block [1, 32] {quant.raw} : tensor<1x512xf32> -> tensor<1x16xf32>
+// CHECK: %[[F:.*]] = quant.e8m0_inverse
+// CHECK: quant.store %[[F]], %[[SCRATCH]][%c0, %{{.*}}] {in_bounds}
+// CHECK: quant.store %{{.*}}, %arg2{{.*}} {in_bounds}
+// CHECK: quant.has_special %[[A]] : tensor<1x16xf32>
+// CHECK: quant.has_special %[[F]] : tensor<1x16xf32>
+// CHECK: }
+// CHECK: %[[FROM:.*]] = arith.select %[[S]], %c0, %[[IN]]
+// CHECK: %[[S2:.*]] = scf.for %{{.*}} = %[[FROM]] to %c1024 step %c32 iter_args({{.*}} = %[[S]])
+// CHECK: quant.load %arg0[%{{.*}}, %{{.*}}] : {{.*}} -> tensor<1x32xbf16>
+// CHECK: %[[ABS:.*]] = math.absf
+// CHECK: quant.has_special %[[ABS]] : tensor<1x32xf32>
+// CHECK: }
+// CHECK: %[[FAST:.*]] = arith.select %[[S2]], %c0, %[[IN]]
+// CHECK: scf.for %[[C:.*]] = %c0 to %[[FAST]] step %c64 {
+// CHECK: quant.load %[[SCRATCH]]
+// CHECK: quant.encode %{{.*}} {quant.bounded, quant.finite} : tensor<1x64xf32>
+// CHECK: quant.store {{.*}}, %arg1[{{.*}}, %[[C]]] {in_bounds}
+// CHECK: }
+// CHECK: scf.for %{{.*}} = %[[FAST]] to %c1024 step %c32 {
+// CHECK: quant.encode %{{[0-9]+}} : tensor<1x32xf32>
+module attributes {quant.target = "host"} {
+func.func @rows(%x: memref<?x1024xbf16>, %q: memref<?x1024xf8E4M3FN>, %s: memref<?x32xf8E8M0FNU>) attributes {quant.kernel} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %r = arith.muli %p, %c4 : index
+  %k = arith.constant dense<0.00223214296> : tensor<4x32xf32>
+  %t = quant.load %x[%r, %c0] : memref<?x1024xbf16> -> tensor<4x1024xbf16>
+  %f = arith.extf %t : tensor<4x1024xbf16> to tensor<4x1024xf32>
+  %a = quant.block_reduce amax %f block [1, 32] : tensor<4x1024xf32> -> tensor<4x32xf32>
+  %m = arith.mulf %a, %k : tensor<4x32xf32>
+  %e = quant.encode %m {mode = #quant.e8m0_mode<rceil>} : tensor<4x32xf32> -> tensor<4x32xf8E8M0FNU>
+  quant.store %e, %s[%r, %c0] : tensor<4x32xf8E8M0FNU>, memref<?x32xf8E8M0FNU>
+  %i = quant.e8m0_inverse %e : tensor<4x32xf8E8M0FNU> -> tensor<4x32xf32>
+  %b = quant.block_broadcast %i block [1, 32] : tensor<4x32xf32> -> tensor<4x1024xf32>
+  %z = arith.mulf %f, %b : tensor<4x1024xf32>
+  %c = quant.encode %z : tensor<4x1024xf32> -> tensor<4x1024xf8E4M3FN>
+  quant.store %c, %q[%r, %c0] : tensor<4x1024xf8E4M3FN>, memref<?x1024xf8E4M3FN>
+  return
+}
+}
+
+// -----
+
+// A factor that is not the power of two that takes the amax to 448 may push a
+// product past the largest code.
+// CHECK-LABEL: func.func @unbounded
+// CHECK: quant.encode %{{.*}} {quant.finite} : tensor<1x64xf32>
+func.func @unbounded(%x: memref<4x1024xf32>, %q: memref<4x1024xf8E4M3FN>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x1024xf32> -> tensor<4x1024xf32>
+  %a = quant.block_reduce amax %t block [1, 32] : tensor<4x1024xf32> -> tensor<4x32xf32>
+  %b = quant.block_broadcast %a block [1, 32] : tensor<4x32xf32> -> tensor<4x1024xf32>
+  %z = arith.mulf %t, %b : tensor<4x1024xf32>
+  %c = quant.encode %z : tensor<4x1024xf32> -> tensor<4x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<4x1024xf8E4M3FN>
+  return
+}
+
+// -----
+
+// Factors from elsewhere tell nothing of x: the general encoding.
+// CHECK-LABEL: func.func @loaded
+// CHECK-SAME: quant.phases
+// CHECK-NOT: has_special
+// CHECK: quant.encode %{{[0-9]+}} : tensor<1x64xf32>
+// CHECK-NOT: quant.finite
+func.func @loaded(%x: memref<4x1024xf32>, %s: memref<4x32xf32>, %q: memref<4x1024xf8E4M3FN>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x1024xf32> -> tensor<4x1024xf32>
+  %a = quant.load %s[%c0, %c0] : memref<4x32xf32> -> tensor<4x32xf32>
+  %b = quant.block_broadcast %a block [1, 32] : tensor<4x32xf32> -> tensor<4x1024xf32>
+  %z = arith.mulf %t, %b : tensor<4x1024xf32>
+  %c = quant.encode %z : tensor<4x1024xf32> -> tensor<4x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<4x1024xf8E4M3FN>
+  return
+}
+
+// -----
+
+// What a row has in common comes first, for the whole row.
+// CHECK-LABEL: func.func @statistics
+// CHECK-SAME: quant.phases
+// CHECK: %[[SCRATCH:.*]] = memref.alloca() : memref<1x1xf32>
+// CHECK: quant.reduce sum
+// CHECK: quant.store %{{.*}}, %[[SCRATCH]]
+// CHECK: quant.load %[[SCRATCH]]
+// CHECK: quant.store %{{.*}}, %arg1
+func.func @statistics(%x: memref<?x1024xf32>, %y: memref<?x1024xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<?x1024xf32> -> tensor<4x1024xf32>
+  %a = quant.reduce sum %t axis 1 : tensor<4x1024xf32> -> tensor<4x1xf32>
+  %b = quant.broadcast %a : tensor<4x1xf32> -> tensor<4x1024xf32>
+  %z = arith.mulf %t, %b : tensor<4x1024xf32>
+  quant.store %z, %y[%c0, %c0] : tensor<4x1024xf32>, memref<?x1024xf32>
+  return
+}
+
+// -----
+
+// GPUs have registers for a whole tile.
+// CHECK-LABEL: func.func @gpu
+// CHECK-NOT: quant.phases
+// CHECK-NOT: scf.for
+module attributes {quant.target = "sm_90a"} {
+func.func @gpu(%x: memref<4x1024xf32>, %y: memref<4x1024xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x1024xf32> -> tensor<4x1024xf32>
+  quant.store %t, %y[%c0, %c0] : tensor<4x1024xf32>, memref<4x1024xf32>
+  return
+}
+}
+
+// -----
+
+// CHECK-LABEL: func.func @atomic
+// CHECK-NOT: quant.phases
+// CHECK-NOT: scf.for
+func.func @atomic(%x: memref<4x1024xf32>, %y: memref<f32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x1024xf32> -> tensor<1x1024xf32>
+  %a = quant.reduce amax %t axis 1 : tensor<1x1024xf32> -> tensor<1x1xf32>
+  %b = quant.reshape %a : tensor<1x1xf32> -> tensor<f32>
+  quant.atomic_max %b, %y[] : tensor<f32>, memref<f32>
+  return
+}
+
+// -----
+
+// Control flow of its own.
+// CHECK-LABEL: func.func @branch
+// CHECK-NOT: quant.phases
+// CHECK-NOT: scf.for
+func.func @branch(%x: memref<4x1024xf32>, %y: memref<4x1024xf32>, %b: i32) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %k = arith.constant 0 : i32
+  %p = arith.cmpi eq, %b, %k : i32
+  scf.if %p {
+    %t = quant.load %x[%c0, %c0] : memref<4x1024xf32> -> tensor<4x1024xf32>
+    quant.store %t, %y[%c0, %c0] : tensor<4x1024xf32>, memref<4x1024xf32>
+  }
+  return
+}
+
+// -----
+
+// Every row would need all others.
+// CHECK-LABEL: func.func @columns
+// CHECK-NOT: quant.phases
+// CHECK-NOT: scf.for
+func.func @columns(%x: memref<4x1024xf32>, %y: memref<4x1024xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x1024xf32> -> tensor<4x1024xf32>
+  %a = quant.reduce sum %t axis 0 : tensor<4x1024xf32> -> tensor<1x1024xf32>
+  %b = quant.broadcast %a : tensor<1x1024xf32> -> tensor<4x1024xf32>
+  quant.store %b, %y[%c0, %c0] : tensor<4x1024xf32>, memref<4x1024xf32>
+  return
+}
+
+// -----
+
+// A loop would read what an earlier one wrote.
+// CHECK-LABEL: func.func @in_place
+// CHECK-NOT: quant.phases
+// CHECK-NOT: scf.for
+func.func @in_place(%x: memref<4x1024xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x1024xf32> -> tensor<4x1024xf32>
+  %z = arith.addf %t, %t : tensor<4x1024xf32>
+  quant.store %z, %x[%c0, %c0] : tensor<4x1024xf32>, memref<4x1024xf32>
+  return
+}
+
+// -----
+
+// Two nests.
+// CHECK-LABEL: func.func @two
+// CHECK-NOT: quant.phases
+// CHECK-NOT: scf.for
+func.func @two(%x: memref<4x1024xf32>, %y: memref<4x1024xf32>, %u: memref<8x256xf32>, %v: memref<8x256xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x1024xf32> -> tensor<4x1024xf32>
+  quant.store %t, %y[%c0, %c0] : tensor<4x1024xf32>, memref<4x1024xf32>
+  %w = quant.load %u[%c0, %c0] : memref<8x256xf32> -> tensor<8x256xf32>
+  quant.store %w, %v[%c0, %c0] : tensor<8x256xf32>, memref<8x256xf32>
+  return
+}
