@@ -60,8 +60,8 @@ bool isLowerableLLVM(Operation *op) {
   return isa<LLVM::AddressOfOp, LLVM::AllocaOp, LLVM::AtomicRMWOp,
              LLVM::BitcastOp, LLVM::ConstantOp, LLVM::GEPOp, LLVM::GlobalOp,
              LLVM::LoadOp, LLVM::MaskedLoadOp, LLVM::MaskedStoreOp,
-             LLVM::PoisonOp, LLVM::ReturnOp, LLVM::StoreOp, LLVM::UndefOp,
-             LLVM::ZeroOp>(op);
+             LLVM::PoisonOp, LLVM::Prefetch, LLVM::PtrToIntOp, LLVM::ReturnOp,
+             LLVM::StoreOp, LLVM::UndefOp, LLVM::ZeroOp>(op);
 }
 
 bool isLowerableNVVM(Operation *op) {

@@ -36,6 +36,8 @@ using namespace dither::transforms;
 namespace {
 
 constexpr int64_t kMaxDivisor = 1 << 12;
+/// Outputs of this many bytes are out of the caches before anything reads them.
+constexpr int64_t kLargeBytes = int64_t(4) << 20;
 
 /// A number that is known to divide an index value (0 divides only zero).
 int64_t divisorOf(Value v, int depth = 0) {
@@ -106,6 +108,11 @@ public:
     } else if (failed(emitPrograms(entry))) {
       return failure();
     }
+    // Other threads see stores past the caches after a fence.
+    if (streams)
+      LLVM::CallIntrinsicOp::create(b, source.getLoc(),
+                                    b.getStringAttr("llvm.x86.sse.sfence"),
+                                    ValueRange{});
     func::ReturnOp::create(b, source.getLoc());
     finishShared(kernel);
     kernel->setAttr("quant.num_threads",
@@ -227,8 +234,22 @@ private:
       for (int64_t stride : desc.staticStrides)
         desc.strides.push_back(ShapedType::isDynamic(stride) ? args[next++]
                                                              : e.i64(stride));
+      if (simd && llvm::any_of(arg.getUsers(), [](Operation *user) {
+            return user->hasAttr("quant.stream");
+          }))
+        desc.large = isLarge(desc);
       memrefs.try_emplace(arg, std::move(desc));
     }
+  }
+
+  /// Whether a memref takes more bytes than caches hold.
+  Value isLarge(const MemRefDesc &desc) {
+    streams = true;
+    Value bits = e.i64(desc.elem.getIntOrFloatBitWidth());
+    for (Value size : desc.sizes)
+      bits = e.make<arith::MulIOp>(bits, size);
+    return e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, bits,
+                                 e.i64(8 * kLargeBytes));
   }
 
   /// What specialization knows about GPU pointer parameters.
@@ -434,6 +455,8 @@ private:
                       type.getShape(), load.getInBounds());
       if (failed(a))
         return failure();
+      if (auto ahead = load->getAttrOfType<IntegerAttr>("quant.ahead"))
+        a->ahead = ahead.getInt();
       FailureOr<Registers> v = e.load(*a);
       if (failed(v))
         return op->emitOpError("cannot be loaded in layout ")
@@ -851,6 +874,8 @@ private:
   func::FuncOp source;
   LayoutRules rules;
   bool simd;
+  /// Whether stores may go past the caches.
+  bool streams = false;
   OpBuilder b;
   Emitter e;
   Type ptrType;

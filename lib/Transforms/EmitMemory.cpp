@@ -21,6 +21,9 @@ namespace dither::transforms {
 
 namespace {
 
+/// Bytes of a line of a CPU's cache.
+constexpr int64_t kLineBytes = 64;
+
 int64_t elemBits(Type elem) { return elem.getIntOrFloatBitWidth(); }
 
 bool isFree(const Coord &c) {
@@ -307,6 +310,7 @@ public:
     Value v;
     if (!rem) {
       v = e.make<LLVM::LoadOp>(type, ptr, align);
+      fetchAhead(ptr, r);
     } else {
       int64_t count = r.units * group;
       Type mem = memoryType(count);
@@ -319,6 +323,44 @@ public:
       v = e.make<arith::ExtUIOp>(VectorType::get({r.units}, e.b.getI32Type()),
                                  v);
     return v;
+  }
+
+  /// The line that comes later, once for each line.
+  void fetchAhead(Value ptr, const Run &r) {
+    int64_t start = r.coord.empty() ? 0 : r.coord.back() * bits / 8;
+    if (!a.ahead || start % kLineBytes)
+      return;
+    Value later = e.make<LLVM::GEPOp>(
+        ptr.getType(), e.b.getI8Type(), ptr,
+        ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(int32_t(a.ahead))});
+    constexpr uint32_t read = 0, keep = 3, data = 1;
+    LLVM::Prefetch::create(e.b, e.loc, later, read, keep, data);
+  }
+
+  /// 64 bytes. What no cache will hold goes past them, if it is a line.
+  void storeLine(const Run &r, Value v) {
+    Value ptr = pointer(offset({}, r.coord));
+    int64_t align = std::max<int64_t>(1, memoryBits() / 8);
+    if (!a.mem.large) {
+      e.make<LLVM::StoreOp>(v, ptr, align);
+      return;
+    }
+    Type i64 = e.b.getI64Type();
+    Value low = e.make<arith::AndIOp>(e.make<LLVM::PtrToIntOp>(i64, ptr),
+                                      e.i64(kLineBytes - 1));
+    Value whole =
+        e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, low, e.i64(0));
+    scf::IfOp::create(
+        e.b, e.loc, e.make<arith::AndIOp>(a.mem.large, whole),
+        [&](OpBuilder &b, Location loc) {
+          LLVM::StoreOp::create(b, loc, v, ptr, kLineBytes,
+                                /*isVolatile=*/false, /*isNonTemporal=*/true);
+          scf::YieldOp::create(b, loc);
+        },
+        [&](OpBuilder &b, Location loc) {
+          LLVM::StoreOp::create(b, loc, v, ptr, align);
+          scf::YieldOp::create(b, loc);
+        });
   }
 
   void storeRun(const Run &r, Value v) {
@@ -457,9 +499,13 @@ LogicalResult storeSimd(Emitter &e, const TileAccess &a, Registers regs) {
     waiting.clear();
   };
   auto store = [&](const SimdAccess::Run &run, Value v) {
-    if (together == 1 || run.units != kSimdLanes || s.isGuarded(run)) {
+    if (run.units != kSimdLanes || s.isGuarded(run)) {
       flush();
       s.storeRun(run, v);
+      return;
+    }
+    if (together == 1) {
+      s.storeLine(run, v);
       return;
     }
     if (!waiting.empty()) {
@@ -476,9 +522,7 @@ LogicalResult storeSimd(Emitter &e, const TileAccess &a, Registers regs) {
       words.push_back(word);
     SimdAccess::Run first = waiting.front().first;
     waiting.clear();
-    e.make<LLVM::StoreOp>(concatLow(e, words),
-                          s.pointer(s.offset({}, first.coord)),
-                          std::max<int64_t>(1, s.memoryBits() / 8));
+    s.storeLine(first, concatLow(e, words));
   };
   for (int64_t reg = 0; reg < a.layout.numRegs(); reg += regsPerStep)
     for (int64_t p = 0; p < s.perLane; ++p) {

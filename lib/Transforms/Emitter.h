@@ -28,6 +28,8 @@ struct MemRefDesc {
   /// CPU scratch: each 32 columns lie in memory as the 16 even and the 16 odd
   /// ones, as registers hold them.
   bool pairs = false;
+  /// CPU: whether it is too large for the caches (i1; null where not asked).
+  mlir::Value large;
 };
 
 /// Where a tile lies in a memref, and what is known about the access.
@@ -41,6 +43,8 @@ struct TileAccess {
   /// Offsets that may be negative: the tile may start before the memref.
   llvm::SmallVector<bool> mayBeNegative;
   bool inBounds = false;
+  /// CPU loads: bytes ahead to fetch, 0 for none.
+  int64_t ahead = 0;
 };
 
 /// What a lane holds of a tile, register by register: values, or words of

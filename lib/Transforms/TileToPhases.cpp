@@ -40,6 +40,8 @@ namespace {
 constexpr int64_t kReducePiece = 256;
 /// Rows of a block along columns whose maximum is taken at once.
 constexpr int64_t kBlockRows = 8;
+/// Bytes from what is read along a row to what is fetched meanwhile.
+constexpr int64_t kRowBytesAhead = 8192;
 
 class PhaseBuilder {
 public:
@@ -49,6 +51,10 @@ public:
                [this](Value v, TilingEngine::Offsets o, TilingEngine::Sizes s) {
                  return resolve(v, o, s);
                }) {
+    auto module = kernel->getParentOfType<ModuleOp>();
+    auto features = module ? module->getAttrOfType<StringAttr>("quant.features")
+                           : StringAttr();
+    streams = features && features.getValue().starts_with("avx");
     OpBuilder b = OpBuilder::atBlockBegin(&kernel.front());
     for (const PhasePlan::Cut &cut : plan.cuts) {
       auto scratch = memref::AllocaOp::create(
@@ -106,6 +112,7 @@ private:
   void markRaw(quant::BlockReduceOp part, quant::BlockReduceOp op);
   FailureOr<Value> encodeFinite(quant::EncodeOp op, Offsets offsets,
                                 Sizes sizes);
+  void fetchAhead(quant::LoadOp part, Value whole);
   /// An offset in the tile as an index of the scratch memory of the band.
   Value inBand(Index offset);
 
@@ -119,6 +126,9 @@ private:
   Index bandRow, bandCol;
   PhasePlan::Kind kind = PhasePlan::Rows;
   bool inBounds = false;
+  /// Whether the target has instructions that fetch ahead and store past the
+  /// caches.
+  bool streams = false;
   /// Whether the stretch has a value that is not finite (null: not known).
   Value special;
 };
@@ -359,6 +369,8 @@ LogicalResult PhaseBuilder::emitPart(const PhasePlan::Phase &phase, Index row,
     store.getTileMutable().assign(*value);
     store.getIndicesMutable().assign(at);
     store.setInBounds(fast);
+    if (fast && streams && phase.kind >= PhasePlan::Elements)
+      store->setAttr("quant.stream", b.getUnitAttr());
   }
   return success();
 }
@@ -400,10 +412,11 @@ std::optional<FailureOr<Value>> PhaseBuilder::resolve(Value v, Offsets offsets,
           b, loc, quant::addOffsets(b, loc, at[lead + d], offset));
     auto type = RankedTensorType::get(
         sizes, cast<RankedTensorType>(v.getType()).getElementType());
-    return FailureOr<Value>(
-        quant::LoadOp::create(b, load.getLoc(), type, load.getMemref(), at,
-                              load.getInBounds() || inBounds)
-            .getResult());
+    auto part = quant::LoadOp::create(b, load.getLoc(), type, load.getMemref(),
+                                      at, load.getInBounds() || inBounds);
+    if (inBounds && streams)
+      fetchAhead(part, v);
+    return FailureOr<Value>(part.getResult());
   }
   if (auto broadcast = dyn_cast<quant::BlockBroadcastOp>(def))
     return blockBroadcast(broadcast, offsets, sizes);
@@ -423,6 +436,21 @@ std::optional<FailureOr<Value>> PhaseBuilder::resolve(Value v, Offsets offsets,
                           /*granule=*/1);
   }
   return std::nullopt;
+}
+
+/// What a stretch reads first is fetched while the one before it is computed:
+/// the next bytes of a row, or the next stretch of each row of a band.
+void PhaseBuilder::fetchAhead(quant::LoadOp part, Value whole) {
+  unsigned last = part.getResult().getType().getRank() - 1;
+  if (kind != plan.phases.front().kind || !plan.colUnit(whole, last) ||
+      (plan.rows > 1 && (last == 0 || !plan.rowUnit(whole, last - 1))))
+    return;
+  int64_t bits = part.getResult().getType().getElementTypeBitWidth();
+  int64_t bytes =
+      kind != PhasePlan::Rows && plan.bandRows > 1 && plan.cols > plan.bandCols
+          ? plan.bandCols * bits / 8
+          : kRowBytesAhead;
+  part->setAttr("quant.ahead", builder().getI64IntegerAttr(bytes));
 }
 
 /// A part may be smaller than a block: it then lies inside one.

@@ -288,3 +288,29 @@ func.func @finite(%x: memref<4x64xbf16>, %y: memref<4x4xf32>, %n: memref<4x64xf8
   quant.store %e, %n[%c0, %c0] {in_bounds} : tensor<1x64xf8E4M3FN>, memref<4x64xf8E4M3FN>
   return
 }
+
+// The line 512 bytes ahead is fetched. Where the output has 4 MB or more, a
+// line of it is stored past the caches, and a fence ends the call.
+// CHECK-LABEL: func.func @stream(
+// CHECK-DAG: %[[BITS:.*]] = arith.constant 33554432 : i64
+// CHECK: %[[LARGE:.*]] = arith.cmpi sge, %{{.*}}, %[[BITS]] : i64
+// CHECK: scf.for
+// CHECK: %[[V:.*]] = llvm.load %[[P:.*]] {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>
+// CHECK: %[[LATER:.*]] = llvm.getelementptr {{.*}}[512]
+// CHECK: "llvm.intr.prefetch"(%[[LATER]]) <{cache = 1 : i32, hint = 3 : i32, rw = 0 : i32}>
+// CHECK: %[[INT:.*]] = llvm.ptrtoint %[[Q:.*]] : !llvm.ptr to i64
+// CHECK: %[[LOW:.*]] = arith.andi %[[INT]], %c63_i64
+// CHECK: %[[LINE:.*]] = arith.cmpi eq, %[[LOW]], %c0_i64
+// CHECK: %[[BOTH:.*]] = arith.andi %[[LARGE]], %[[LINE]]
+// CHECK: scf.if %[[BOTH]] {
+// CHECK-NEXT: llvm.store %[[V]], %[[Q]] {alignment = 64 : i64, nontemporal}
+// CHECK-NEXT: } else {
+// CHECK-NEXT: llvm.store %[[V]], %[[Q]] {alignment = 4 : i64}
+// CHECK: llvm.call_intrinsic "llvm.x86.sse.sfence"()
+// CHECK-NEXT: return
+func.func @stream(%x: memref<?x16xf32>, %y: memref<?x16xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] {in_bounds, quant.ahead = 512 : i64} : memref<?x16xf32> -> tensor<1x16xf32>
+  quant.store %t, %y[%c0, %c0] {in_bounds, quant.stream} : tensor<1x16xf32>, memref<?x16xf32>
+  return
+}

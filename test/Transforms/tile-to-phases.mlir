@@ -200,3 +200,29 @@ func.func @two(%x: memref<4x1024xf32>, %y: memref<4x1024xf32>, %u: memref<8x256x
   quant.store %w, %v[%c0, %c0] : tensor<8x256xf32>, memref<8x256xf32>
   return
 }
+
+// -----
+
+// What a loop reads first is fetched ahead: bytes of the same row. Codes may go
+// past the caches.
+// CHECK-LABEL: func.func @stream
+// CHECK: quant.load %arg0{{.*}} {in_bounds, quant.ahead = 8192 : i64} : {{.*}} -> tensor<1x512xbf16>
+// CHECK-NOT: quant.ahead
+// CHECK-NOT: quant.stream
+// CHECK: quant.load %arg0{{.*}} {in_bounds} : {{.*}} -> tensor<1x64xbf16>
+// CHECK: quant.store {{.*}}, %arg1{{.*}} {in_bounds, quant.stream}
+// CHECK-NOT: quant.stream
+module attributes {quant.target = "host", quant.features = "avx512"} {
+func.func @stream(%x: memref<?x1024xbf16>, %q: memref<?x1024xf8E4M3FN>, %s: memref<?x32xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<?x1024xbf16> -> tensor<4x1024xbf16>
+  %f = arith.extf %t : tensor<4x1024xbf16> to tensor<4x1024xf32>
+  %a = quant.block_reduce amax %f block [1, 32] : tensor<4x1024xf32> -> tensor<4x32xf32>
+  quant.store %a, %s[%c0, %c0] : tensor<4x32xf32>, memref<?x32xf32>
+  %b = quant.block_broadcast %a block [1, 32] : tensor<4x32xf32> -> tensor<4x1024xf32>
+  %z = arith.mulf %f, %b : tensor<4x1024xf32>
+  %c = quant.encode %z : tensor<4x1024xf32> -> tensor<4x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<?x1024xf8E4M3FN>
+  return
+}
+}
