@@ -26,6 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 WANTED = ("3.11", "3.12")
 SIZE_LIMIT = 40_000_000  # bytes
+RUNTIME = "libdither_runtime.so.1"
 SYSTEM_LIBRARIES = re.compile(r"^(libc|libm|libdl|libpthread|librt|ld-linux-[\w-]+)\.so")
 QUERY = (
     "import os, sys, sysconfig as s; assert os.path.exists(s.get_path('include') + '/Python.h');"
@@ -77,7 +78,9 @@ def check_module(module: Path, interpreter: str) -> str:
     exported = re.findall(r"(?:GLOBAL|WEAK|UNIQUE)\s+\w+\s+(?!UND)\w+\s+(\S+)", symbols)
     init = f"PyInit_{module.name.split('.')[0]}"
     if exported != [init]:
-        raise WheelError(f"{module.name} exports {len(exported)} symbols ({', '.join(exported[:4])}): expected {init} alone")
+        raise WheelError(
+            f"{module.name} exports {len(exported)} symbols ({', '.join(exported[:4])}): expected {init} alone"
+        )
     load = (
         "import importlib.util as u, sys;"
         f"s = u.spec_from_file_location({init.removeprefix('PyInit_')!r}, sys.argv[1]); u.module_from_spec(s)"
@@ -96,8 +99,8 @@ def metadata(project: dict) -> str:
     return "\n".join(lines)
 
 
-def pack(module: Path, version: str, platform: str, directory: Path) -> Path:
-    """Writes the wheel with the Python sources and one module; the same inputs give the same bytes."""
+def pack(module: Path, runtime: Path, version: str, platform: str, directory: Path) -> Path:
+    """Writes the wheel: Python sources, a module, the library for C. The same inputs give the same bytes."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     tag = f"cp{version.replace('.', '')}"
     tags = f"{tag}-{tag}-{platform}"
@@ -109,6 +112,8 @@ def pack(module: Path, version: str, platform: str, directory: Path) -> Path:
         if path.is_file() and "__pycache__" not in path.parts:
             files[f"dither/{path.relative_to(source)}"] = path.read_bytes()
     files[f"dither/{module.name}"] = module.read_bytes()
+    files[f"dither/lib/{runtime.name}"] = runtime.read_bytes()
+    files["dither/include/dither-c/dither.h"] = (ROOT / "include" / "dither-c" / "dither.h").read_bytes()
     files[f"{info}/METADATA"] = metadata(project).encode()
     files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: dither\nRoot-Is-Purelib: false\nTag: {tags}\n".encode()
     record = ""
@@ -130,25 +135,38 @@ def pack(module: Path, version: str, platform: str, directory: Path) -> Path:
     return wheel
 
 
-def make_wheel(module: Path, version: str, interpreter: str, directory: Path) -> Path:
-    """Strips, checks and packs one built module."""
+def make_wheel(build: Path, module: Path, version: str, interpreter: str, directory: Path) -> Path:
+    """Strips, checks and packs one built module, and the library for C of the build tree."""
     with tempfile.TemporaryDirectory() as scratch:
-        stripped = Path(scratch) / module.name
+        stripped, runtime = Path(scratch) / module.name, Path(scratch) / RUNTIME
         subprocess.run(["strip", "--strip-all", "-o", str(stripped), str(module)], check=True)
-        return pack(stripped, version, check_module(stripped, interpreter), directory)
+        subprocess.run(["strip", "--strip-unneeded", "-o", str(runtime), str(build / "lib" / RUNTIME)], check=True)
+        return pack(stripped, runtime, version, check_module(stripped, interpreter), directory)
 
 
 def build_wheel(wheel_directory: str, config_settings: object = None, metadata_directory: object = None) -> str:
     """PEP 517: a wheel for the running interpreter, from a build tree of its own."""
     answer = describe(sys.executable)
     if answer is None:
-        raise WheelError(f"'{sys.executable}' has no headers (Python.h): install them with 'apt-get install python3-dev'")
+        raise WheelError(
+            f"'{sys.executable}' has no headers (Python.h): install them with 'apt-get install python3-dev'"
+        )
     version, suffix, path = answer
     build = ROOT / "build-pip"
-    configure = ["cmake", "--preset", "release", "-B", build, f"-DPython3_EXECUTABLE={path}", "-DDITHER_ENABLE_TESTS=OFF"]
+    configure = [
+        "cmake",
+        "--preset",
+        "release",
+        "-B",
+        build,
+        f"-DPython3_EXECUTABLE={path}",
+        "-DDITHER_ENABLE_TESTS=OFF",
+    ]
     subprocess.run([str(part) for part in configure], check=True, cwd=ROOT)
-    subprocess.run(["ninja", "-C", str(build), f"-j{os.cpu_count()}", "dither-python"], check=True)
-    return make_wheel(build / "python" / "dither" / f"_dither{suffix}", version, path, Path(wheel_directory)).name
+    subprocess.run(["ninja", "-C", str(build), f"-j{os.cpu_count()}", "dither-python", "dither_runtime"], check=True)
+    return make_wheel(
+        build, build / "python" / "dither" / f"_dither{suffix}", version, path, Path(wheel_directory)
+    ).name
 
 
 def main() -> int:
@@ -166,18 +184,20 @@ def main() -> int:
     if args.own:
         found = {own: found[own]}
     extra = [path for version, (_, path) in found.items() if version != own]
-    targets = ["dither-python", *(f"_dither-{n}" for n in range(1, len(extra) + 1))]
+    targets = ["dither-python", "dither_runtime", *(f"_dither-{n}" for n in range(1, len(extra) + 1))]
     if extra:
         listed = ";".join(extra)
         subprocess.run(["cmake", str(args.build), f"-DDITHER_EXTRA_PYTHONS={listed}"], check=True, capture_output=True)
     subprocess.run(["ninja", "-C", str(args.build), f"-j{args.jobs}", "--quiet", *targets], check=True)
     for version, (suffix, path) in found.items():
         where = args.build / ("python/dither" if version == own else f"wheel/_dither-{1 + extra.index(path)}")
-        wheel = make_wheel(where / f"_dither{suffix}", version, path, args.out)
+        wheel = make_wheel(args.build, where / f"_dither{suffix}", version, path, args.out)
         print(f"{wheel} ({wheel.stat().st_size / 1e6:.1f} MB)")
     for version in WANTED:
         if version not in found and not args.own:
-            print(f"no wheel for Python {version}: found no CPython {version} with headers; DITHER_WHEEL_PYTHONS can name one")
+            print(
+                f"no wheel for Python {version}: no CPython {version} with headers; DITHER_WHEEL_PYTHONS can name one"
+            )
     return 0
 
 

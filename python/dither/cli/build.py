@@ -66,7 +66,23 @@ def run(args: argparse.Namespace) -> int:
     for image in images:
         print(f"{image['target']:<12} {args.output / image['file']}")
     print("\n".join([f"{'':<12} {header}", f"{'':<12} {manifest}", *notes]))
+    library, include = c_library()
+    if library:
+        print(f"C programs: cc PROGRAM.c -I{include} -I{args.output} {library}")
     return 0
+
+
+def c_library() -> tuple[str, str]:
+    """libdither_runtime and the directory of its header: those of the wheel, else of the build tree; else empty."""
+    from .. import _dither
+
+    package = pathlib.Path(__file__).parents[1]
+    tree, sources = pathlib.Path(_dither.__file__).parents[2], pathlib.Path(__file__).resolve().parents[3]
+    for place, include in ((package / "lib", package / "include"), (tree / "lib", sources / "include")):
+        library = place / "libdither_runtime.so.1"
+        if library.exists() and (include / "dither-c" / "dither.h").exists():
+            return str(library), str(include)
+    return "", ""
 
 
 def resolve_target(name: str) -> str:

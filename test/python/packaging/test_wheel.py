@@ -4,6 +4,7 @@ import ctypes.util
 import importlib.util
 import itertools
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -97,6 +98,7 @@ def test_wheel_holds_sources_and_one_module(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert "dither/__init__.py" in names and "dither/py.typed" in names
     assert len([name for name in names if name.endswith(".so")]) == 1
+    assert "dither/lib/libdither_runtime.so.1" in names and "dither/include/dither-c/dither.h" in names
     assert not [name for name in names if "__pycache__" in name or name.endswith(".cpp")]
 
 
@@ -106,6 +108,28 @@ def test_pip_installs_it(wheel, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert (target / "dither" / "__init__.py").exists()
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
+def test_c_programs_link_the_library_of_the_wheel(installed, tmp_path):
+    """As `dither build` of the installed package says."""
+    env = dict(os.environ, PYTHONPATH=str(installed))
+    command = [sys.executable, "-m", "dither", "build", "k.py:k", "--signature", "x=f32[1,16]", "--target", "host"]
+    (tmp_path / "k.py").write_text(
+        "import dither, dither.language as dl\n@dither.jit\ndef k(x):\n    dl.store(x, (0, 0), dl.zeros((1, 16)))\n"
+    )
+    said = subprocess.run([*command, "--output", "out"], env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert said.returncode == 0, said.stderr
+    link = said.stdout.rsplit("C programs: ", 1)[1].replace("PROGRAM.c", "main.c").split()
+    (tmp_path / "main.c").write_text(
+        '#include "k.h"\nint main(void) {\n  dither_device *d;\n  dither_kernel *k;\n  float x[16] = {1};\n'
+        '  return dither_device_open("cpu", &d) || dither_kernel_load(d, "out/manifest.json", "k", &k) ||\n'
+        "         k_launch(k, 1, 1, 1, 0, x) || x[0] != 0;\n}\n"
+    )
+    subprocess.run([*link, "-o", "main"], cwd=tmp_path, check=True)
+    assert str(installed) in link[-1]
+    library = {"LD_LIBRARY_PATH": str(Path(link[-1]).parent)}
+    assert subprocess.run(["./main"], env=library, cwd=tmp_path).returncode == 0
 
 
 @pytest.mark.parametrize("other", ["torch", "jax", "triton"])
