@@ -1,4 +1,4 @@
-"""All benchmarks in one run: CPU throughput, compile latency, and what ptxas makes of the GPU kernels.
+"""All benchmarks in one run: CPU throughput, compile latency, what ptxas makes of the GPU kernels, and the simulator.
 
 python -m benchmarks [--quick] [--json FOLDER]
 """
@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import compile_latency, cpu, sass
+from benchmarks import compile_latency, cpu, sass, simulator
 
 Part = tuple[str, str, Callable[[Sequence[str]], int], list[str]]
 PARTS: tuple[Part, ...] = (
@@ -19,6 +19,7 @@ PARTS: tuple[Part, ...] = (
     ("compile", "compile latency", compile_latency.main, []),
     ("sass_sm_90", "instructions, Hopper", sass.main, ["--target", "sm_90"]),
     ("sass_sm_100", "instructions, Blackwell", sass.main, ["--target", "sm_100"]),
+    ("simulator", "PTX simulator", simulator.main, []),
 )
 
 
