@@ -13,9 +13,6 @@ VENV := .venv/bin
 PYTHON_SOURCES := $(wildcard python test tools examples benchmarks)
 CXX_SOURCES = $(shell git ls-files '*.cpp' '*.h')
 
-# seconds that `make fuzz` gives each target
-FUZZ_SECONDS ?= 600
-
 .PHONY: help demo test bench fuzz wheel format lint tidy clean setup setup-test configure build python
 # the steps depend on each other; ninja is what runs in parallel
 .NOTPARALLEL:
@@ -24,7 +21,7 @@ help:
 	@echo "make demo    install what is missing, build, quantize a real model's weights"
 	@echo "make test    install what is missing, build, run lit, gtest and pytest"
 	@echo "make bench   benchmarks against peers, in one run"
-	@echo "make fuzz    libFuzzer on the PTX simulator, FUZZ_SECONDS=600 for each target"
+	@echo "make fuzz    sanitizers, and each fuzzer for ten minutes"
 	@echo "make wheel   self-contained wheels in dist/"
 	@echo "make format  reformat C++ and Python;  make lint  check them;  make tidy  clang-tidy"
 	@echo "make clean   remove the build tree (the venv stays: rm -rf .venv)"
@@ -56,15 +53,8 @@ test: setup-test build
 bench: setup-test build
 	@$(VENV)/python -m benchmarks $(ARGS)
 
-# LLVM's own containers are not instrumented, which AddressSanitizer would take for overflows.
-fuzz: setup
-	@tools/need clang++-22 "clang-22 libclang-rt-22-dev"
-	@cmake --preset fuzz && cmake --build --preset fuzz -j $(JOBS)
-	@for target in parsePtx runSequence; do \
-	  mkdir -p build-fuzz/corpus-$$target; \
-	  ASAN_OPTIONS=detect_container_overflow=0 build-fuzz/bin/fuzz-$$target build-fuzz/corpus-$$target test/fuzz/corpus \
-	    -max_total_time=$(FUZZ_SECONDS) -timeout=30 -len_control=0 -max_len=4096 -artifact_prefix=build-fuzz/; \
-	done
+fuzz: setup-test build
+	@$(VENV)/python tools/run_tests.py --build $(BUILD) --jobs $(JOBS) --only sanitize --fuzz-seconds 600 $(ARGS)
 
 wheel: configure
 	@$(VENV)/python tools/build_wheel.py --build $(BUILD) --jobs $(JOBS) $(ARGS)

@@ -26,7 +26,6 @@ SUITES = ("unit", "lit", "pytest", "sanitize")
 #: CMake presets, and the gtest binaries that are built and run with each: what threads and processes share.
 SANITIZERS = ("asan-ubsan", "tsan")
 SANITIZED = ("CacheTests", "RuntimeTests", "LaunchTests")
-FUZZ_SECONDS = 10
 
 
 @dataclasses.dataclass
@@ -196,11 +195,11 @@ def run_pytest(suites: dict, args: argparse.Namespace, reports: Path) -> list[Re
     return [result]
 
 
-def run_fuzzer(fuzzer: Path, corpus: str, timeout: float) -> tuple[Result, str]:
+def run_fuzzer(fuzzer: Path, corpus: str, seconds: int, timeout: float) -> tuple[Result, str]:
     """One libFuzzer program: its corpus, then inputs that it makes for some seconds. One test."""
     result = Result(fuzzer.name)
     with tempfile.TemporaryDirectory() as scratch:
-        command = [str(fuzzer), f"-max_total_time={FUZZ_SECONDS}", f"-artifact_prefix={fuzzer.parent}/", scratch]
+        command = [str(fuzzer), f"-max_total_time={seconds}", f"-artifact_prefix={fuzzer.parent}/", scratch]
         status, output, result.seconds = run([*command, *([corpus] if corpus else [])], timeout, capture=True)
     if status == 0:
         result.passed = 1
@@ -241,7 +240,8 @@ def run_sanitized(suites: dict, args: argparse.Namespace, reports: Path) -> list
         place.mkdir(exist_ok=True)
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
             futures = [
-                pool.submit(run_fuzzer, build / "fuzz" / n, corpus, args.timeout) for n, corpus in fuzzers.items()
+                pool.submit(run_fuzzer, build / "fuzz" / n, corpus, args.fuzz_seconds, args.timeout)
+                for n, corpus in fuzzers.items()
             ]
             futures += [pool.submit(run_unit, build / "unit" / name, place, args.timeout) for name in units]
             for future in concurrent.futures.as_completed(futures):
@@ -264,6 +264,7 @@ def main() -> int:
     parser.add_argument("--only", choices=SUITES, action="append", help="run this suite alone (repeatable)")
     parser.add_argument("--filter", help="a lit --filter and pytest -k expression")
     parser.add_argument("--timeout", type=float, default=1800, help="seconds for each runner")
+    parser.add_argument("--fuzz-seconds", type=int, default=10, help="for each fuzzer")
     args = parser.parse_args()
 
     description = args.build / "test" / "suites.json"

@@ -1,8 +1,8 @@
 #include "Targets.h"
 
-#include "../../runtime/Device/FloatEnvironment.h"
 #include "Decoder.h"
 #include "Engine.h"
+#include "FloatEnvironment.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 //===- Targets.h - What is fuzzed in the simulator --------------*- C++ -*-===//
 //
 // Each takes any bytes and ends the program where it finds a defect. libFuzzer
-// runs them where clang has it (`make fuzz`); ReplayTest.cpp runs them
+// runs them in builds with sanitizers; ReplayTest.cpp runs them
 // everywhere, on inputs that are the same each time.
 //
 //===----------------------------------------------------------------------===//
