@@ -65,12 +65,16 @@ class Device:
 
 
 _devices: dict[str, Device] = {}
+#: Devices that run what is meant for another one, by its name; see `dither.profile.record`.
+stand_ins: dict[str, Device] = {}
 
 
 def get_device(device: str | Device) -> Device:
     """The device of that name. Raises ValueError where there is none, with the reason."""
     if isinstance(device, Device):
         return device
+    if device in stand_ins:
+        return stand_ins[device]
     if device not in _devices:
         from . import _dither
 

@@ -1,4 +1,4 @@
-"""The command line: `python -m dither doctor | compile | build | inspect | cache`.
+"""The command line: `python -m dither doctor | compile | build | inspect | profile | cache`.
 
 Exits with 0, with 1 where something is wrong with the machine or the input, and with 2 where the command line is.
 """
@@ -16,11 +16,11 @@ from .failure import Failure, UsageError
 
 def parser() -> argparse.ArgumentParser:
     """All commands; each sets `run`, a function of the parsed arguments that gives the exit code."""
-    from . import build, cache, compile, doctor, inspect
+    from . import build, cache, compile, doctor, inspect, profile
 
     top = argparse.ArgumentParser(prog="dither", description="Fused quantize kernels: compile them and look inside.")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for module in (doctor, compile, build, inspect, cache):
+    for module in (doctor, compile, build, inspect, profile, cache):
         module.add(commands)
     return top
 

@@ -1,0 +1,132 @@
+"""`dither profile`: what kernels do on a simulated GPU, as tables and as a heat map of their lines."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import fnmatch
+import json
+import pathlib
+import runpy
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from .. import profile
+from ..errors import CompileError
+from ..jit import Kernel
+from ..types import ScalarType, TensorType
+from . import profile_html, profile_table
+from .failure import Failure, UsageError
+from .signature import load_kernel, parse_arguments
+
+
+def add(commands: Any) -> None:
+    """The command and its options."""
+    p = commands.add_parser(
+        "profile",
+        help="what kernels do on a simulated GPU: instructions, memory, bank conflicts",
+        usage="dither profile FILE.py [--args '...'] | FILE.py:KERNEL NAME=TYPE ... NAME=VALUE ... --grid X[,Y[,Z]]  "
+        "[options]",
+        description="Runs a program whose kernels are launched on the device where it names none, and counts what each "
+        "launch does; or launches one kernel on random numbers. Types are written bf16[256,4096], f32[] or i64.",
+    )
+    p.add_argument("program", metavar="FILE.py[:KERNEL]")
+    p.add_argument("arguments", nargs="*", metavar="NAME=...", help="of a kernel that is named")
+    p.add_argument("--args", metavar="ARGS", default="", help="the program's own, as a shell would split them")
+    p.add_argument("--device", default="sim:sm_90a", help="sim:TARGET, of the targets of 'dither doctor'")
+    p.add_argument("--filter", metavar="GLOB", default="*", help="of what a program launches, kernels to report")
+    p.add_argument("--grid", metavar="X,Y,Z", type=extents, help="programs of a kernel that is named")
+    p.add_argument("--num-warps", type=int, metavar="N", help="warps of a program of a kernel that is named")
+    p.add_argument(
+        "--lines", type=int, metavar="N", default=0, help="print the N lines of Python with most instructions"
+    )
+    p.add_argument("--html", type=pathlib.Path, metavar="FILE", help="write a heat map of Python and PTX lines")
+    p.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write every figure")
+    p.set_defaults(run=run)
+
+
+def extents(text: str) -> tuple[int, ...]:
+    """One to three positive numbers, separated by commas."""
+    parts = text.split(",")
+    if len(parts) > 3 or not all(part.isdigit() and int(part) for part in parts):
+        raise argparse.ArgumentTypeError(f"found '{text}', expected one to three positive numbers such as 64,8")
+    return tuple(map(int, parts))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs, then reports."""
+    if not args.device.startswith("sim:"):
+        raise UsageError(f"found device '{args.device}', expected sim:TARGET: others count nothing")
+    file, colon, _ = args.program.rpartition(":")
+    with profile.record(args.device) as runs:
+        if colon and file.endswith(".py"):
+            if args.grid is None:
+                raise UsageError("found a kernel and no --grid, expected the number of its programs")
+            launch(args)
+        else:
+            if args.grid is not None or args.num_warps is not None:
+                raise UsageError("found --grid or --num-warps with a program, expected them with FILE.py:KERNEL")
+            if args.arguments:
+                raise UsageError(f"found '{args.arguments[0]}' with a program, expected its arguments in --args")
+            execute(args)
+    launches = profile.summarize([run for run in runs if fnmatch.fnmatch(run.kernel, args.filter)])
+    if not launches:
+        which = "" if args.filter == "*" else f" of kernels '{args.filter}'"
+        raise Failure(f"{args.program} made no launches{which} on {args.device}")
+    print(profile_table.render(launches))
+    if args.lines:
+        print(profile_table.hot_lines(launches, args.lines))
+    if args.json is not None:
+        args.json.write_text(json.dumps([figures(one) for one in launches], indent=1) + "\n")
+    if args.html is not None:
+        args.html.write_text(profile_html.page(launches))
+        print(f"\nheat map in {args.html}")
+    return 0
+
+
+def execute(args: argparse.Namespace) -> None:
+    """Runs a program as __main__."""
+    path = pathlib.Path(args.program)
+    if not path.is_file():
+        raise UsageError(f"{path} was not found")
+    sys.argv = [str(path), *shlex.split(args.args)]
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        runpy.run_path(str(path), run_name="__main__")
+    except CompileError:
+        raise
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise Failure(f"{path} ended with {end.code}") from None
+    except Exception as error:
+        raise Failure(f"{path} cannot be run: {type(error).__name__}: {error}") from error
+
+
+def launch(args: argparse.Namespace) -> None:
+    """Launches one kernel."""
+    kernel = load_kernel(args.program)
+    arguments = random_arguments(kernel, args.arguments)
+    kernel.launch(args.grid, **arguments, num_warps=args.num_warps)
+
+
+def random_arguments(kernel: Kernel, words: Sequence[str]) -> dict[str, Any]:
+    """Arrays of random numbers for tensors; scalars are 1."""
+    arguments = parse_arguments(kernel, list(words))
+    for name, kind in arguments.items():
+        if isinstance(kind, ScalarType):
+            arguments[name] = 1.0 if kind.dtype.mlir.startswith("f") else 1
+        elif isinstance(kind, TensorType):
+            if None in kind.shape:
+                raise UsageError(f"parameter '{name}' has an extent that is not known, expected numbers for a launch")
+            arguments[name] = profile.random_array(kind.dtype, tuple(n or 0 for n in kind.shape))
+    return arguments
+
+
+def figures(one: profile.Summary) -> dict[str, Any]:
+    """Everything of a summary, for JSON."""
+    lines = [dataclasses.asdict(line) for line in one.lines]
+    rest = {f.name: getattr(one, f.name) for f in dataclasses.fields(one) if f.name not in ("lines", "traffic", "ptx")}
+    traffic = [dataclasses.asdict(t) | {"minimum": t.minimum, "moved": t.moved} for t in one.traffic]
+    return rest | {"moved": one.moved, "minimum": one.minimum, "traffic": traffic, "lines": lines}
