@@ -105,7 +105,8 @@ def tool(name: str) -> str:
     return found
 
 
-def _ptxas(target: str) -> str:
+def find_ptxas(target: str) -> str:
+    """Triton's assembler for a target, or CUDA's."""
     blackwell = int(re.sub(r"\D", "", target)) >= 100
     try:
         return tool("ptxas-blackwell" if blackwell else "ptxas")
@@ -189,7 +190,7 @@ def analyze(name: str, ptx: str, target: str, elements: int = 0) -> Report:
     with tempfile.TemporaryDirectory() as folder:
         source, cubin = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
         source.write_text(ptx)
-        command = [_ptxas(target), "-v", f"--gpu-name={target}", str(source), "-o", str(cubin)]
+        command = [find_ptxas(target), "-v", f"--gpu-name={target}", str(source), "-o", str(cubin)]
         result = subprocess.run(command, capture_output=True, text=True)
         if result.returncode != 0:
             raise Unavailable(f"ptxas: {(result.stderr.strip().splitlines() or ['it died'])[0]}")

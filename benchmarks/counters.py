@@ -1,0 +1,246 @@
+"""What kernels do, counted by the PTX simulator: no GPU, no noise. Both compilers' PTX runs in the same simulator.
+
+    python -m benchmarks.counters [--target sm_90] [--quick] [--docs docs/performance.md] [--json FILE]
+
+The operator library, and the kernels that `triton_kernels.py` and `dither_kernels.py` both have, on rows of 4096 bf16.
+What the columns mean is in docs/simulator.md; registers are ptxas's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import dither
+import numpy as np
+from dither import _dither, profile, types
+from dither.arrays import Array
+from dither.cli import ptxas
+from dither.ops.library import library
+from dither.profile import Summary, random_array
+
+from benchmarks import dither_kernels
+from benchmarks.compile_latency import KERNELS
+from benchmarks.peers import Unavailable
+from benchmarks.sass import find_ptxas
+
+TARGETS = ("sm_80", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a")
+#: A kernel knows the length of its rows and not their number: more rows are more blocks of the same kind.
+SHAPE = (128, 4096)
+CLASSES = ("integer", "float", "convert", "move", "memory", "warp")
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One kernel; instructions are of lanes, for each element of the input.
+
+    Attributes:
+        moved: bytes over the minimum.
+        full: percentage of the requests for matrices (not for scales and the like) that are full-width.
+        wavefronts: of shared memory, for each KiB of input; conflicts are those among them that are due to banks.
+    """
+
+    name: str
+    source: str
+    registers: int
+    instructions: float
+    classes: dict[str, float]
+    moved: float
+    full: float
+    wavefronts: float
+    conflicts: int
+    barriers: float
+
+
+def row(name: str, source: str, run: profile.Run, shape: tuple[int, int] = SHAPE) -> Row:
+    """The figures of a launch."""
+    (one,) = profile.summarize([run])
+    elements = shape[0] * shape[1]
+    lanes = dict.fromkeys(one.classes, 0)
+    for line in one.lines:
+        lanes[line.kind] += line.counts["lanes"]
+    large = [t for t in one.traffic if t.size >= elements // 2]
+    return Row(
+        name,
+        source,
+        registers(one),
+        one.counts["lanes"] / elements,
+        {kind: n / elements for kind, n in lanes.items()},
+        one.moved / one.minimum,
+        100 * sum(t.full for t in large) / max(1, sum(t.requests for t in large)),
+        one.counts["wavefronts"] / (elements * 2 / 1024),
+        one.counts["conflicts"],
+        one.barriers / (np.prod(one.grid) * max(1, one.threads // 32)),
+    )
+
+
+def registers(one: Summary) -> int:
+    """What ptxas gives a thread; 0 where there is no ptxas."""
+    try:
+        return ptxas.assemble(find_ptxas(one.target), one.ptx, one.target)[one.kernel].registers
+    except Unavailable:
+        return 0
+
+
+def operators(target: str, quick: bool) -> Iterator[Row]:
+    """The operator library for bf16, with scales as tensor cores take them."""
+    for entry in library(target, SHAPE):
+        name = entry.name.removesuffix("-bfloat16")
+        if name == entry.name or "-linear" in name or (quick and not entry.core):
+            continue
+        arguments = {key: tensor and random_array(*tensor) for key, tensor in entry.tensors.items()}
+        with profile.record() as runs:
+            entry.kernel[entry.grid](**arguments, **entry.constexprs, device=f"sim:{target}")
+        yield row(name.replace("-128x4", ""), "dither", runs[0])
+
+
+def dither_kernel(name: str, target: str) -> profile.Run:
+    """A kernel of the comparison, launched on matrices of SHAPE."""
+    kernel = dither_kernels.kernels()[name]
+    rows, cols = SHAPE
+    constants = kernel.constants
+    grid = (rows // constants["ROWS"], cols // constants["COLS"]) if "ROWS" in constants else (rows,)
+    arguments = {}
+    for key, kind in kernel.arguments.items():
+        leading = rows // 32 if key == "col_scale" else rows
+        arguments[key] = random_array(kind.dtype, tuple(leading if n is None else n for n in kind.shape))
+    with profile.record() as runs:
+        kernel.function[grid](**arguments, **constants, device=f"sim:{target}")
+    return runs[0]
+
+
+def triton_kernel(name: str, target: str) -> profile.Run:
+    """As Triton compiles it, on as many bytes."""
+    try:
+        from benchmarks import triton_kernels
+    except ImportError as error:
+        raise Unavailable("triton is not installed") from error
+    kernel = triton_kernels.kernels()[name]
+    try:
+        compiled = triton_kernels.compile_kernel(kernel, int(re.sub(r"\D", "", target)))
+    except Exception as error:  # Triton has no common base of what it raises
+        raise Unavailable(f"Triton: {type(error).__name__}") from error
+    rows, cols = SHAPE
+    constants = kernel.constants
+    grid = (rows // constants["ROWS"], cols // constants["COLS"], 1) if "ROWS" in constants else (rows, 1, 1)
+    twin = dither_kernels.kernels()[name].arguments
+    arguments = {}
+    for key in kernel.pointers:
+        kind = twin.get(key, dither.TensorType(types.float32, ()))
+        leading = rows // 32 if key == "col_scale" else rows
+        arguments[key] = random_array(kind.dtype, tuple(leading if n is None else n for n in kind.shape))
+    return simulate(compiled, arguments, rows, grid, 32 * kernel.num_warps)
+
+
+def simulate(
+    compiled: Any, arguments: dict[str, Array], rows: int, grid: tuple[int, int, int], threads: int
+) -> profile.Run:
+    """A launch of what Triton compiled: pointers, the number of rows, and two pointers to no scratch memory."""
+    ptx, name = compiled.asm["ptx"], compiled.metadata.name
+    found = re.search(r"\.target (\w+)", ptx)
+    assert found
+    target = found[1]
+    device = _dither.get_device(f"sim:{target}")
+    _dither.count_memory(device, True)
+    kinds = ["ptr"] * len(arguments) + ["i32", "ptr", "ptr"]
+    kernel = device.load(_dither.KernelImage(name, target, ptx.encode(), threads, compiled.metadata.shared, kinds))
+    moved = {}
+    try:
+        for key, array in arguments.items():
+            pointer = device.allocate(array.nbytes)
+            moved[key] = dataclasses.replace(array, pointer=pointer)
+            device.copy_in(pointer, array.pointer, array.nbytes)
+        kernel.launch([array.pointer for array in moved.values()] + [rows, 0, 0], grid)
+        counters = _dither.counters(kernel)
+        traffic = tuple(profile.traffic(counters.arrays, moved))
+    finally:
+        for array in moved.values():
+            device.release(array.pointer)
+    return profile.Run(name, target, threads, grid, ptx, counters, (), traffic)
+
+
+def comparison(target: str, quick: bool) -> Iterator[Row | str]:
+    """Each kernel by both compilers."""
+    for name in KERNELS[:1] if quick else KERNELS:
+        for source, launch in (("dither", dither_kernel), ("Triton", triton_kernel)):
+            try:
+                yield row(name, source, launch(name, target))
+            except Unavailable as reason:
+                yield f"{name}, {source}: {reason}"
+
+
+def table(rows: Sequence[Row | str], compared: bool) -> list[str]:
+    """Markdown; what could not be had comes after it."""
+    head = ["kernel", *(["by"] if compared else []), "instr", *CLASSES, "other"]
+    head += ["moved / min", "full %", "wavefronts", "conflicts", "barriers", "regs"]
+    lines = [f"| {' | '.join(head)} |", "|---" * (1 + compared) + "|--:" * (len(head) - 1 - compared) + "|"]
+    for r in rows:
+        if isinstance(r, str):
+            continue
+        classes = [r.classes[name] for name in CLASSES]
+        cells = [r.name, *([r.source] if compared else []), f"{r.instructions:.2f}", *(f"{n:.2f}" for n in classes)]
+        cells += [f"{r.instructions - sum(classes):.2f}", f"{r.moved:.3f}", f"{r.full:.0f}", f"{r.wavefronts:.1f}"]
+        cells += [str(r.conflicts), f"{r.barriers:.0f}", str(r.registers or "-")]
+        lines.append(f"| {' | '.join(cells)} |")
+    missing = [r for r in rows if isinstance(r, str)]
+    return lines + ([""] + [f"- {text}" for text in missing] if missing else [])
+
+
+HEAD = """# Performance, counted
+
+Written by `python -m benchmarks.counters --docs docs/performance.md`: every kernel's PTX runs in the simulator
+(docs/simulator.md), on {rows} rows of {cols} bf16. A kernel knows the length of its rows and not their number, so that
+more rows are more blocks of the same kind, and these are the figures of 4096x4096 as well;
+`test/python/ops/test_counters.py` holds them.
+
+Instructions are those of lanes, for each element of the input, as PTX has them. *moved / min*: bytes of memory over
+those of the arguments. *full %*: requests for matrices in which 32 lanes move 16 bytes each, or all of every sector.
+*wavefronts* of shared memory for each KiB of the input, and the *conflicts* among all of them; *barriers* of a warp;
+*regs* of a thread by ptxas.
+"""
+
+
+def page(found: dict[str, tuple[list[Row | str], list[Row | str]]]) -> str:
+    """The document."""
+    lines = [HEAD.format(rows=SHAPE[0], cols=SHAPE[1]), "## dither and Triton", ""]
+    lines += ["The same operator, written in both languages (`benchmarks/`), rowwise unless it is `both`.", ""]
+    for target, (compared, _) in found.items():
+        lines += [f"### {target}", "", *table(compared, True), ""]
+    lines += ["## The operator library", "", "Scales in the 128x4 order.", ""]
+    for target, (_, own) in found.items():
+        lines += [f"### {target}, library", "", *table(own, False), ""]
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    p = argparse.ArgumentParser(prog="benchmarks.counters", description=(__doc__ or "").splitlines()[0])
+    p.add_argument("--target", choices=TARGETS, action="append", help="default all (repeatable)")
+    p.add_argument("--quick", action="store_true", help="few kernels")
+    p.add_argument("--docs", type=Path, metavar="FILE", help="write the page; default prints it")
+    p.add_argument("--json", type=Path, metavar="FILE")
+    args = p.parse_args(arguments)
+    found = {}
+    for target in args.target or TARGETS:
+        found[target] = (list(comparison(target, args.quick)), list(operators(target, args.quick)))
+    text = page(found)
+    if args.docs:
+        args.docs.write_text(text)
+    else:
+        print(text)
+    if args.json:
+        both = {
+            t: [[r if isinstance(r, str) else dataclasses.asdict(r) for r in rows] for rows in f]
+            for t, f in found.items()
+        }
+        args.json.write_text(json.dumps(both, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
