@@ -1,4 +1,4 @@
-"""All benchmarks in one run: CPU throughput, compile latency, what ptxas makes of the GPU kernels, and the simulator.
+"""All benchmarks in one run: CPU throughput, launches, compile latency, code for GPUs, and the simulator.
 
 python -m benchmarks [--quick] [--json FOLDER]
 """
@@ -11,11 +11,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import compile_latency, cpu, sass, simulator
+from benchmarks import compile_latency, cpu, launch, sass, simulator, startup
 
 Part = tuple[str, str, Callable[[Sequence[str]], int], list[str]]
 PARTS: tuple[Part, ...] = (
     ("cpu", "CPU throughput", cpu.main, []),
+    ("launch", "launches on the host", launch.main, []),
+    ("startup", "the first launch of a process", startup.main, []),
     ("compile", "compile latency", compile_latency.main, []),
     ("sass_sm_90", "instructions, Hopper", sass.main, ["--target", "sm_90"]),
     ("sass_sm_100", "instructions, Blackwell", sass.main, ["--target", "sm_100"]),

@@ -76,9 +76,25 @@ def torch_stream(device: str) -> None:
     with torch.cuda.stream(stream):
         torch.cuda._sleep(20_000_000)
         tensor = torch.from_numpy(x).to(device, non_blocking=True) * 1.0
-        result = dither.quantize(tensor, "mxfp8_e4m3", stream=stream.cuda_stream)
+        results = [dither.quantize(tensor, "mxfp8_e4m3", stream=asked) for asked in (None, stream.cuda_stream)]
     stream.synchronize()
-    same(result, x, "mxfp8_e4m3")
+    for result in results:
+        same(result, x, "mxfp8_e4m3")
+
+
+def torch_two_streams(device: str) -> None:
+    """On two streams by turns, each waiting for its own input: launches take the current one."""
+    torch = torch_module()
+    streams = [torch.cuda.Stream(device) for _ in range(2)]
+    inputs = [np.random.default_rng(i).standard_normal(SHAPE, np.float32) for i in range(8)]
+    results = []
+    for i, x in enumerate(inputs):
+        with torch.cuda.stream(streams[i % 2]):
+            torch.cuda._sleep(2_000_000 * (1 + i % 2))
+            results.append(dither.quantize(torch.from_numpy(x).to(device) * 1.0, "mxfp4"))
+    torch.cuda.synchronize()
+    for x, result in zip(inputs, results, strict=True):
+        same(result, x, "mxfp4")
 
 
 def torch_out(device: str) -> None:
@@ -113,7 +129,7 @@ def torch_graph(device: str) -> None:
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        dither.quantize(tensor, "mxfp4", out=first, stream=torch.cuda.current_stream().cuda_stream)
+        dither.quantize(tensor, "mxfp4", out=first)
     tensor.copy_(torch.from_numpy(x))
     graph.replay()
     torch.cuda.synchronize()
@@ -146,6 +162,7 @@ CHECKS: tuple[Callable[[str], None], ...] = (
     numpy_staged,
     torch_tensor,
     torch_stream,
+    torch_two_streams,
     torch_out,
     torch_strided,
     torch_graph,

@@ -43,7 +43,7 @@ def compare():
 
 @needs_fake
 def test_dry_run(tmp_path):
-    steps = "doctor,compare,frameworks,tests"
+    steps = "doctor,compare,frameworks,tests,launch"
     code, out, found = gpu_check(tmp_path, "--dry-run", "--build", BUILD, "--only", steps, "--filter", ONE)
     assert code == 0, out
     assert {c["name"]: c["status"] for c in found["checks"]} == {
@@ -52,7 +52,9 @@ def test_dry_run(tmp_path):
         "compare": "pass",
         "frameworks": "skip",
         "tests": "pass",
+        "launch": "pass",
     }
+    assert found["launch"]["us"]["4"]["dither"] > 0
     assert found["device"] == "cuda:0: Fake GPU, sm_90a"
     assert [r["name"] for r in found["compare"]] == [f"{ONE} 256x1024", f"{ONE} 133x1000"]
     assert found["dry_run"] and found["date"].endswith("Z") and len(found["commit"].rstrip("+")) in (7, 40)
