@@ -135,7 +135,8 @@ function(dither_python_module name)
     target_include_directories(${target} SYSTEM PRIVATE ${py_INCLUDE} ${DITHER_PYBIND11_INCLUDE})
     # dither_options, less one: linked, its -fno-exceptions would come after ours and hold.
     target_compile_options(${target} PRIVATE
-      $<FILTER:$<TARGET_PROPERTY:dither_options,INTERFACE_COMPILE_OPTIONS>,EXCLUDE,^-fno-exceptions$> -fexceptions -frtti)
+      $<FILTER:$<TARGET_PROPERTY:dither_options,INTERFACE_COMPILE_OPTIONS>,EXCLUDE,^-fno-exceptions$>
+      $<$<COMPILE_LANGUAGE:CXX>:-fexceptions> $<$<COMPILE_LANGUAGE:CXX>:-frtti>)
     if(ARG_LINK)
       add_dependencies(${target} ${ARG_LINK})
     endif()

@@ -157,11 +157,16 @@ class Kernel:
         version, captures = self._capture()
         wanted = Specialization(bound, where.target, _warps(num_warps) or self.num_warps, captures, version)
         key = profile.recording(), wanted.key()
-        found = self._compiled.get(key)
-        if found is None:
-            return bound, where, self._compiled.make(key, lambda: self._build(wanted))
-        self._count(memory_hits=1)
-        return bound, where, found
+        built: list[_Made] = []
+
+        def build() -> _Made:
+            built.append(self._build(wanted))
+            return built[0]
+
+        made = self._compiled.get(key) or self._compiled.make(key, build)
+        if not built:
+            self._count(memory_hits=1)
+        return bound, where, made
 
     def _captured(self) -> tuple[int, list[Any]]:
         """What the launch path compares with at each launch."""

@@ -1,6 +1,7 @@
 //===- BindCache.cpp - Compiled kernels on disk in Python -----------------===//
 
 #include "Bindings.h"
+#include "Unlocked.h"
 
 #include "dither/Cache/BuildId.h"
 #include "dither/Cache/Bundle.h"
@@ -45,7 +46,7 @@ Entry makeEntry(const Pairs &fields, const py::bytes &metadata,
 
 /// Runs without the GIL: files may be slow, and locks are waited for.
 template <typename F> auto unlocked(F function) {
-  py::gil_scoped_release release;
+  Unlocked unlocked;
   return function();
 }
 

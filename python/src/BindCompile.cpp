@@ -2,6 +2,7 @@
 
 #include "Bindings.h"
 #include "IrState.h"
+#include "Unlocked.h"
 
 #include "dither/Compiler.h"
 #include "dither/Dialect/Quant/QuantOps.h"
@@ -109,7 +110,7 @@ Compiled compile(const State &state, const std::string &target, bool keepStages,
   std::optional<IRError> failure;
   Compiled compiled;
   {
-    py::gil_scoped_release release;
+    Unlocked unlocked;
     prepareContext(state->context);
     DiagnosticCapture capture(state->context);
     if (!text.empty()) {

@@ -2,6 +2,7 @@
 
 #include "Bindings.h"
 #include "Launch.h"
+#include "Unlocked.h"
 
 #include "dither/Runtime/CpuDevice.h"
 #include "dither/Runtime/Device.h"
@@ -42,7 +43,7 @@ void launchKernel(Kernel &kernel, const std::vector<int64_t> &slots,
   auto [x, y, z] = grid;
   Grid programs{x, y, z};
   llvm::Error error = [&] {
-    py::gil_scoped_release release;
+    Unlocked unlocked;
     return kernel.launch(slots, programs, pointer(stream));
   }();
   check(std::move(error));
@@ -119,7 +120,7 @@ void bindRuntime(py::module_ &m) {
       .def(
           "load",
           [](Device &d, const runtime::KernelImage &image) {
-            py::gil_scoped_release release;
+            Unlocked unlocked;
             return check(d.load(image));
           },
           py::arg("image"))
@@ -131,18 +132,18 @@ void bindRuntime(py::module_ &m) {
            [](Device &d, uintptr_t p) { check(d.release(pointer(p))); })
       .def("copy_in",
            [](Device &d, uintptr_t device, uintptr_t host, size_t bytes) {
-             py::gil_scoped_release release;
+             Unlocked unlocked;
              check(d.copyIn(pointer(device), pointer(host), bytes));
            })
       .def("copy_out",
            [](Device &d, uintptr_t host, uintptr_t device, size_t bytes) {
-             py::gil_scoped_release release;
+             Unlocked unlocked;
              check(d.copyOut(pointer(host), pointer(device), bytes));
            })
       .def(
           "synchronize",
           [](Device &d, uintptr_t stream) {
-            py::gil_scoped_release release;
+            Unlocked unlocked;
             check(d.synchronize(pointer(stream)));
           },
           py::arg("stream") = 0);

@@ -77,6 +77,9 @@ struct TensorArgument {
   Shapes shapes = Shapes::Trailing;
   /// Of the framework that the tensor is of, or null.
   const ExchangeApi *api = nullptr;
+  /// Where it is null and the tensor is on a GPU: the type of the object that
+  /// owns the memory, which the current stream depends on.
+  const PyTypeObject *origin = nullptr;
   /// Set where reading made an object that owns the memory.
   Ref owner;
 };

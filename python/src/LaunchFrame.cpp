@@ -180,6 +180,8 @@ bool readCall(const std::vector<Parameter> &parameters, uint64_t version,
     }
     if (!frame.key.append(tensor.tensor, tensor.shapes))
       return false;
+    if (tensor.origin)
+      frame.key.append('y', reinterpret_cast<uintptr_t>(tensor.origin));
     if (tensor.api && !frame.api && tensor.tensor.device != onCpu)
       frame.api = tensor.api;
     if (tensor.owner)

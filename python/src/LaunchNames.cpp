@@ -1,4 +1,5 @@
 #include "LaunchNames.h"
+#include "Unlocked.h"
 
 #include <iterator>
 
@@ -20,7 +21,10 @@ State state;
 const Names &names() { return state.names; }
 
 PyObject *callHelper(Helper helper, PyObject *argument) {
-  return PyObject_CallOneArg(state.helpers[static_cast<int>(helper)], argument);
+  return stopAtExit([&] {
+    return PyObject_CallOneArg(state.helpers[static_cast<int>(helper)],
+                               argument);
+  });
 }
 
 bool dataType(PyObject *dtype, DataType &out) {
@@ -41,12 +45,12 @@ bool importNames() {
     return true;
   Names &n = state.names;
   const std::pair<PyObject **, const char *> strings[] = {
-      {&n.base, "base"},       {&n.device, "device"},
-      {&n.dtype, "dtype"},     {&n.num_warps, "num_warps"},
-      {&n.pointer, "pointer"}, {&n.readonly, "readonly"},
-      {&n.shape, "shape"},     {&n.shapes, "shapes"},
-      {&n.storage, "storage"}, {&n.stream, "stream"},
-      {&n.strides, "strides"},
+      {&n.base, "base"},         {&n.device, "device"},
+      {&n.dtype, "dtype"},       {&n.num_warps, "num_warps"},
+      {&n.owner, "owner"},       {&n.pointer, "pointer"},
+      {&n.readonly, "readonly"}, {&n.shape, "shape"},
+      {&n.shapes, "shapes"},     {&n.storage, "storage"},
+      {&n.stream, "stream"},     {&n.strides, "strides"},
   };
   for (auto [place, text] : strings)
     if (!*place && !(*place = PyUnicode_InternFromString(text)))

@@ -10,8 +10,8 @@ namespace dither::python::launch {
 
 /// Interned strings, which live as long as the process.
 struct Names {
-  PyObject *base, *device, *dtype, *num_warps, *pointer, *readonly, *shape,
-      *shapes, *storage, *stream, *strides;
+  PyObject *base, *device, *dtype, *num_warps, *owner, *pointer, *readonly,
+      *shape, *shapes, *storage, *stream, *strides;
 };
 const Names &names();
 

@@ -3,6 +3,7 @@
 #include "Bindings.h"
 #include "Launch.h"
 #include "LaunchNames.h"
+#include "Unlocked.h"
 
 namespace dither::python::launch {
 
@@ -61,7 +62,8 @@ bool findStream(const BoundPlan &plan, PyObject *asked, const ExchangeApi *api,
   if (!asked) {
     if (plan.streamSource.get() == Py_None)
       return true;
-    current = Ref::steal(PyObject_CallNoArgs(plan.streamSource.get()));
+    current = Ref::steal(stopAtExit(
+        [&] { return PyObject_CallNoArgs(plan.streamSource.get()); }));
     if (!(asked = current.get()))
       return false;
   }
@@ -75,9 +77,8 @@ bool run(const BoundPlan &plan, llvm::ArrayRef<int64_t> slots,
   if (plan.kernel->isBrief(grid)) {
     error = plan.kernel->launch(slots, grid, stream);
   } else {
-    PyThreadState *state = PyEval_SaveThread();
+    Unlocked unlocked;
     error = plan.kernel->launch(slots, grid, stream);
-    PyEval_RestoreThread(state);
   }
   if (!error)
     return true;

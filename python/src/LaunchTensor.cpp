@@ -211,6 +211,12 @@ Reading readArray(PyObject *array, TensorArgument &out) {
   tensor.pointer = PyLong_AsUnsignedLongLong(pointer.get());
   if (PyErr_Occurred())
     return Reading::Unsupported;
+  if (tensor.device != onCpu) {
+    Ref owner = Ref::steal(PyObject_GetAttr(array, names().owner));
+    if (!owner)
+      return Reading::Unsupported;
+    out.origin = Py_TYPE(owner.get());
+  }
   tensor.rank = rank;
   tensor.readOnly = readOnly.get() != Py_False;
   if (dtype.get() != Py_None)

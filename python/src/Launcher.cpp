@@ -2,6 +2,7 @@
 
 #include "Launch.h"
 #include "LaunchNames.h"
+#include "Unlocked.h"
 
 #include "dither/Runtime/Launch/PlanTable.h"
 
@@ -47,7 +48,8 @@ std::shared_ptr<const Captured> checkCaptured(Launcher *self) {
   std::shared_ptr<const Captured> captured = currentCaptured(self);
   if (captured && captured->holds())
     return captured;
-  Ref answer = Ref::steal(PyObject_CallNoArgs(self->refresh));
+  Ref answer = Ref::steal(
+      stopAtExit([&] { return PyObject_CallNoArgs(self->refresh); }));
   if (!answer)
     return nullptr;
   auto made = std::make_shared<Captured>();
@@ -89,8 +91,8 @@ PyObject *launch(PyObject *object, PyObject *const *args, Py_ssize_t count,
       }
       Py_RETURN_NONE;
     }
-  Ref description =
-      Ref::steal(PyObject_Vectorcall(self->miss, args, count, keywords));
+  Ref description = Ref::steal(stopAtExit(
+      [&] { return PyObject_Vectorcall(self->miss, args, count, keywords); }));
   if (!description)
     return nullptr;
   if (read && description.get() != Py_None) {

@@ -59,7 +59,7 @@ bool Key::append(const TensorRef &tensor, Shapes shapes) {
              uint8_t(rank),
              shapes,
              dense,
-             alignmentClass(tensor.pointer),
+             rank ? alignmentClass(tensor.pointer) : uint8_t(0),
              alignmentClass(strides),
              0,
              tensor.device,

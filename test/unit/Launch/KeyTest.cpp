@@ -62,6 +62,14 @@ TEST(Key, LeavesOutWhatIsKnownAtLaunch) {
             keyOf(matrix(8, 512, 2048), Shapes::Static));
 }
 
+TEST(Key, OfOneElementHasNoAlignment) {
+  TensorRef one, other;
+  one.type = other.type = DataType::Float32;
+  one.pointer = 4096;
+  other.pointer = 4100;
+  EXPECT_EQ(keyOf(one), keyOf(other));
+}
+
 TEST(Key, DynamicShapesHaveThreeClassesOfStrides) {
   std::set<std::string> keys;
   for (int64_t cols = 1; cols <= 4096; ++cols)
