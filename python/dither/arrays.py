@@ -110,7 +110,9 @@ class Array:
         for stride in self.strides[:-1]:
             outer = math.gcd(outer, stride * dtype.bits // 8)
         extents, strides = self._known(dtype, self.shapes or shapes)
-        return TensorType(dtype, extents, strides, _alignment(self.pointer, size), _alignment(outer, size))
+        # A single element is never part of a wider access.
+        align = _alignment(self.pointer, size) if self.shape else size
+        return TensorType(dtype, extents, strides, align, _alignment(outer, size))
 
     def _known(self, dtype: DType, shapes: str) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
         """Extents and strides, None for what code does not know."""

@@ -42,7 +42,7 @@ def inputs(entry: Entry, rng: np.random.Generator) -> dict[str, Any]:
 
 def fill(name: str, tensor: Tensor, rng: np.random.Generator) -> np.ndarray:
     """Contents of one tensor; `x` has rows of different magnitude, subnormals, zeros, infinities and NaN."""
-    dtype, shape = tensor
+    dtype, shape = tensor[:2]
     if dtype.bits == 4:
         shape = (*shape[:-1], (shape[-1] + 1) // 2)
     kind = storage(dtype)
@@ -79,8 +79,9 @@ def view(entry: Entry, name: str, array: np.ndarray) -> Any:
     """The kernel argument of an array."""
     tensor = entry.tensors[name]
     assert tensor is not None
-    dtype, shape = tensor
-    return dither.view(array, dtype, shape) if dtype.bits == 4 else array
+    dtype, shape, *shapes = tensor
+    typed = (dtype, shape) if dtype.bits == 4 else ()
+    return dither.view(array, *typed, shapes=shapes[0] if shapes else "trailing")
 
 
 def difference(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> str:

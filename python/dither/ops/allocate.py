@@ -56,8 +56,16 @@ def empty_like(x: Any, array: Array, shape: tuple[int, ...], dtype: DType) -> An
     import ml_dtypes
     import numpy
 
-    kind = numpy.dtype(getattr(ml_dtypes, name, name))
-    # What malloc gives starts at multiples of 16 or more, by chance, and kernels are specialized by alignment.
+    return aligned(shape, numpy.dtype(getattr(ml_dtypes, name, name)))
+
+
+def aligned(shape: tuple[int, ...], kind: Any) -> Any:
+    """An uninitialised NumPy array that starts at a multiple of 64 bytes.
+
+    What malloc gives does so by chance, and kernels are specialized by alignment.
+    """
+    import numpy
+
     nbytes = math.prod(shape) * kind.itemsize
     memory = numpy.empty(nbytes + 64, numpy.uint8)
     start = -memory.ctypes.data % 64

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from .. import types
-from ..arrays import describe, view
+from ..arrays import describe
 from ..devices import Device, get_device
 from ..language import ScaleLayout
 from ..types import DType
 from . import kernels
-from .allocate import empty_like
-from .outputs import check_arrays, codes
+from .allocate import aligned, empty_like
+from .outputs import check_arrays, codes_and_scales
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_shape
-from .tiles import elementwise_tile
+from .tiles import dequantize_tile
 
 
 def dequantize(
@@ -45,11 +45,12 @@ def dequantize(
         return y
     rows, cols = data_shape(x.shape, x.format, x.is_colwise)
     axis = 0 if x.is_colwise and not x.is_transposed else 1
-    tile = elementwise_tile(cols, x.format.block, axis == 0, x.is_transposed, where.is_cpu)
+    tile = dequantize_tile(cols, x.format.block, axis, x.is_transposed, where.is_cpu)
+    data, scale = codes_and_scales(x, linear_scales(x), ScaleLayout.linear)
     kernels.dequantize_kernel.launch(
         tile.grid(rows, cols),
-        codes(x, (rows, cols)),
-        view(linear_scales(x), x.format.scale),
+        data,
+        scale,
         x.amax if x.format.tensor_scale else None,
         y,
         FMT=x.format,
@@ -79,6 +80,6 @@ def linear_scales(x: ScaledTensor1x) -> Any:
     logical = logical[: have[0], : have[1]]
     if hasattr(logical, "contiguous"):
         return logical.contiguous()
-    import numpy
-
-    return numpy.ascontiguousarray(logical)
+    out = aligned(logical.shape, logical.dtype)
+    out[...] = logical
+    return out

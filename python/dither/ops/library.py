@@ -18,14 +18,15 @@ from ..jit import Kernel
 from ..language import linear
 from ..types import DType, TensorType
 from . import kernels, outputs
-from .scaled_tensor import data_shape, scale_shape
-from .tiles import Tile, elementwise_tile, round_up, row_tile
+from .scaled_tensor import data_shape, scale_shape, specialization
+from .tiles import Tile, dequantize_tile, elementwise_tile, round_up, row_tile
 
-#: The (M, N) that entries are for. Kernels know N; M only where it is the length of the rows of an output.
+#: The (M, N) that entries are for. Kernels know N, never M.
 SHAPE = (2048, 1024)
 INPUTS = (types.float32, types.bfloat16, types.float16)
 
-Tensor = tuple[DType, tuple[int, ...]]
+#: Data type, shape, and the class of shapes that calls of operators ask for.
+Tensor = tuple[DType, tuple[int, ...]] | tuple[DType, tuple[int, ...], str]
 SCALAR: Tensor = (types.float32, ())
 
 
@@ -36,7 +37,7 @@ class Entry:
     Attributes:
         name: operator and choices, as in "quantize-nvfp4-rowwise-128x4-bfloat16"; a good file name.
         kernel: the function over tiles.
-        tensors: data type and shape of each tensor by parameter; None for what is left out.
+        tensors: each tensor by parameter; None for what is left out.
         constexprs: format, layout and tile.
         grid: programs that cover the (M, N) of the table.
         core: one of the few that together take every path of the compiler; for tests over many targets.
@@ -69,10 +70,10 @@ def library(target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]
     return [*_amax(shape, cpu), *_quantize(shape, cpu), *_dequantize(shape, cpu), *_rms_norm(shape, cpu)]
 
 
-def dense(dtype: DType, shape: tuple[int, ...]) -> TensorType:
+def dense(dtype: DType, shape: tuple[int, ...], shapes: str = "trailing") -> TensorType:
     """The type of a dense tensor of this shape in memory that frameworks allocate, which is aligned."""
     page = 4096
-    return Array(page, dtype, dtype.name, shape, row_major(shape, dtype), "cpu", False, None).type()
+    return Array(page, dtype, dtype.name, shape, row_major(shape, dtype), "cpu", False, None).type(shapes=shapes)
 
 
 def _amax(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
@@ -106,11 +107,12 @@ def _dequantize(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
             rows, cols = data_shape(shape, fmt, colwise)
             transposed = colwise and fmt.tensor_scale
             axis = 0 if colwise and not transposed else 1
-            tile = elementwise_tile(cols, fmt.block, axis == 0, transposed, cpu)
+            tile = dequantize_tile(cols, fmt.block, axis, transposed, cpu)
             for dtype in INPUTS:
+                of_data, of_scale = (known or "trailing" for known in specialization(fmt, colwise, linear))
                 tensors = {
-                    "data": (fmt.element, (rows, cols)),
-                    "scale": (fmt.scale, scale_shape(shape, fmt, colwise, linear)),
+                    "data": (fmt.element, (rows, cols), of_data),
+                    "scale": (fmt.scale, scale_shape(shape, fmt, colwise, linear), of_scale),
                     "amax": _tensor_amax(fmt),
                     "y": (dtype, shape),
                 }
@@ -173,8 +175,9 @@ def _codes(p: outputs.Plan, shape: tuple[int, int]) -> dict[str, Tensor | None]:
     named: dict[str, Tensor | None] = dict.fromkeys(("row_data", "row_scale", "col_data", "col_scale"))
     for prefix, colwise, wanted in (("row", False, p.rowwise), ("col", True, p.colwise)):
         if wanted:
-            named[f"{prefix}_data"] = (p.fmt.element, data_shape(shape, p.fmt, colwise))
-            named[f"{prefix}_scale"] = (p.fmt.scale, scale_shape(shape, p.fmt, colwise, p.layout))
+            of_data, of_scale = (known or "trailing" for known in specialization(p.fmt, colwise, p.layout))
+            named[f"{prefix}_data"] = (p.fmt.element, data_shape(shape, p.fmt, colwise), of_data)
+            named[f"{prefix}_scale"] = (p.fmt.scale, scale_shape(shape, p.fmt, colwise, p.layout), of_scale)
     return named
 
 

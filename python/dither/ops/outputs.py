@@ -10,7 +10,7 @@ from ..formats import Format
 from ..language import ScaleLayout
 from ..types import DType
 from .allocate import empty_like
-from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_shape
+from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_shape, specialization
 from .tiles import round_up
 
 LAYOUTS = ("rowwise", "colwise", "both")
@@ -75,15 +75,16 @@ def arguments(result: ScaledTensor1x | ScaledTensor2x) -> dict[str, Any]:
     named: dict[str, Any] = dict.fromkeys(("row_data", "row_scale", "col_data", "col_scale"))
     for part in parts:
         prefix = "col" if part.is_colwise else "row"
-        shape = data_shape(part.shape, part.format, part.is_colwise)
-        named[f"{prefix}_data"] = codes(part, shape)
-        named[f"{prefix}_scale"] = view(part.scale_inv, part.format.scale)
+        named[f"{prefix}_data"], named[f"{prefix}_scale"] = codes_and_scales(part, part.scale_inv, part.scale_layout)
     return named
 
 
-def codes(part: ScaledTensor1x, shape: tuple[int, int]) -> Any:
-    """The codes as a kernel argument."""
-    return view(part.data, part.format.element, shape)
+def codes_and_scales(part: ScaledTensor1x, scales: Any, layout: ScaleLayout) -> tuple[Any, Any]:
+    """The codes of a tensor and `scales`, its scales in `layout`, as kernel arguments."""
+    shape = data_shape(part.shape, part.format, part.is_colwise)
+    of_codes, of_scales = specialization(part.format, part.is_colwise, layout)
+    codes = view(part.data, part.format.element, shape, shapes=of_codes)
+    return codes, view(scales, part.format.scale, shapes=of_scales)
 
 
 def check_arrays(part: ScaledTensor1x, name: str) -> None:

@@ -109,3 +109,10 @@ def scale_shape(shape: tuple[int, int], fmt: Format, colwise: bool, layout: Scal
     if colwise and not fmt.tensor_scale:
         return cols, rows
     return rows, cols
+
+
+def specialization(fmt: Format, colwise: bool, layout: ScaleLayout) -> tuple[str | None, str | None]:
+    """The `shapes` of codes and scales for `dither.view`: rows as long as the batch compile nothing anew."""
+    data = colwise and fmt.tensor_scale
+    scale = colwise and (fmt.tensor_scale or layout is ScaleLayout.swizzle_128x4)
+    return "dynamic" if data else None, "dynamic" if scale else None

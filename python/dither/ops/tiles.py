@@ -40,6 +40,17 @@ def elementwise_tile(cols: int, block: int, colwise: bool, transposed: bool, cpu
     return Tile(4096 // width, width)
 
 
+def dequantize_tile(cols: int, block: int, axis: int, transposed: bool, cpu: bool) -> Tile:
+    """For codes with rows of `cols`; where they are stored transposed, that is the length of the batch.
+
+    Tiles are part of the code, so that few must serve every batch: one on a GPU, whose lanes read and write 16 bytes at
+    a time; a narrow and a wide one on a CPU.
+    """
+    if not transposed:
+        return elementwise_tile(cols, block, axis == 0, False, cpu)
+    return Tile(128, 128 if cols <= 128 else 1024) if cpu else Tile(32, 128)
+
+
 def row_tile(cols: int, block: int, colwise: bool, cpu: bool) -> Tile:
     """For kernels that reduce whole rows."""
     padded = round_up(max(cols, 1), block)
