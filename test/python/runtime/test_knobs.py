@@ -28,7 +28,8 @@ def kernel(x, q, s, ROWS: dl.constexpr):
 @pytest.fixture(autouse=True)
 def clean(monkeypatch):
     for name in ("DUMP_DIR", "OVERRIDE_DIR", "REMARKS", "TIMING", "DUMP_STAGES"):
-        monkeypatch.delenv(f"DITHER_{name}", raising=False)
+        monkeypatch.setenv(f"DITHER_{name}", "")  # what a test sets goes at its end
+        monkeypatch.delenv(f"DITHER_{name}")
 
 
 def compile_for(target: str = "sm_90a"):
