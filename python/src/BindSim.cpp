@@ -93,6 +93,18 @@ void bindSim(py::module_ &m) {
       py::arg("kernel"),
       "PTX lines whose results are only within a bound of the hardware's.");
   m.def(
+      "first_unwritten",
+      [](Device &device, uintptr_t pointer, size_t bytes) {
+        auto found = simulated<runtime::SimDevice>(device).firstUnwritten(
+            reinterpret_cast<const void *>(pointer), bytes);
+        if (!found)
+          throw py::value_error(llvm::toString(found.takeError()));
+        return *found;
+      },
+      py::arg("device"), py::arg("pointer"), py::arg("bytes"),
+      "Offset of the first byte of device memory that nothing has written, "
+      "`bytes` where there is none; with DITHER_SIM_CHECKS=init.");
+  m.def(
       "count_memory",
       [](Device &device, bool on) {
         simulated<runtime::SimDevice>(device).setCountMemory(on);

@@ -12,7 +12,7 @@ from dither import _dither
 
 @dataclasses.dataclass(frozen=True)
 class Out:
-    """An array that the kernel writes: what nothing has written is not read."""
+    """An array that the kernel writes: all of it, and reads only what was written."""
 
     shape: tuple[int, ...]
     dtype: np.dtype | type = np.uint8
@@ -54,6 +54,9 @@ def run(
         for argument, slot in zip(arguments, slots, strict=True):
             if isinstance(argument, Out):
                 results.append(np.empty(argument.shape, argument.dtype))
+                written = _dither.first_unwritten(device, slot, results[-1].nbytes)
+                if written != results[-1].nbytes:
+                    raise RuntimeError(f"byte {written} of an output of {results[-1].nbytes} bytes was not written")
                 device.copy_out(results[-1].ctypes.data, slot, results[-1].nbytes)
         return results
     finally:

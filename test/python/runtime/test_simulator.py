@@ -164,6 +164,12 @@ def test_read_past_the_end(compiled) -> None:
     assert "ld.global" in line_of(compiled.ptx, error)
 
 
+def test_unwritten_tail(compiled) -> None:
+    """The kernel is told of half of the rows: the second halves of the columns are missing."""
+    with pytest.raises(RuntimeError, match=r"byte 128 of an output of 32768 bytes was not written"):
+        launch(compiled, rows=ROWS // 2)
+
+
 def test_read_of_what_nobody_wrote(compiled) -> None:
     with pytest.raises(RuntimeError, match=r"of an allocation of 32768 bytes, which was not written") as error:
         launch(compiled, x=Out((ROWS * COLS,), np.float32))
