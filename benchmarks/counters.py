@@ -15,20 +15,19 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import dither
 import numpy as np
 from dither import _dither, profile, types
 from dither.arrays import Array
 from dither.cli import ptxas
-from dither.ops.library import library
+from dither.ops.library import Entry, library
 from dither.profile import Summary, random_array
 
 from benchmarks import dither_kernels
 from benchmarks.compile_latency import KERNELS
 from benchmarks.peers import Unavailable
-from benchmarks.sass import find_ptxas
+from benchmarks.sass import find_ptxas, triton_ptx
 
 TARGETS = ("sm_80", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a")
 #: A kernel knows the length of its rows and not their number: more rows are more blocks of the same kind.
@@ -88,16 +87,22 @@ def registers(one: Summary) -> int:
         return 0
 
 
+def entries(target: str) -> dict[str, Entry]:
+    """The operator library for bf16 by name, with scales as tensor cores take them."""
+    found = {entry.name: entry for entry in library(target, SHAPE)}
+    kept = [name for name in found if name.endswith("-bfloat16") and "-linear" not in name]
+    return {name.removesuffix("-bfloat16").replace("-128x4", ""): found[name] for name in kept}
+
+
 def operators(target: str, quick: bool) -> Iterator[Row]:
-    """The operator library for bf16, with scales as tensor cores take them."""
-    for entry in library(target, SHAPE):
-        name = entry.name.removesuffix("-bfloat16")
-        if name == entry.name or "-linear" in name or (quick and not entry.core):
+    """Every entry, or one that covers much."""
+    for name, entry in entries(target).items():
+        if quick and name != "quantize-mxfp8_e4m3-both":
             continue
         arguments = {key: tensor and random_array(*tensor) for key, tensor in entry.tensors.items()}
         with profile.record() as runs:
             entry.kernel[entry.grid](**arguments, **entry.constexprs, device=f"sim:{target}")
-        yield row(name.replace("-128x4", ""), "dither", runs[0])
+        yield row(name, "dither", runs[0])
 
 
 def dither_kernel(name: str, target: str) -> profile.Run:
@@ -116,16 +121,11 @@ def dither_kernel(name: str, target: str) -> profile.Run:
 
 
 def triton_kernel(name: str, target: str) -> profile.Run:
-    """As Triton compiles it, on as many bytes."""
-    try:
-        from benchmarks import triton_kernels
-    except ImportError as error:
-        raise Unavailable("triton is not installed") from error
+    """As Triton compiles it, on as many bytes. Raises Unavailable."""
+    ptx, _, shared = triton_ptx(name, target)
+    from benchmarks import triton_kernels
+
     kernel = triton_kernels.kernels()[name]
-    try:
-        compiled = triton_kernels.compile_kernel(kernel, int(re.sub(r"\D", "", target)))
-    except Exception as error:  # Triton has no common base of what it raises
-        raise Unavailable(f"Triton: {type(error).__name__}") from error
     rows, cols = SHAPE
     constants = kernel.constants
     grid = (rows // constants["ROWS"], cols // constants["COLS"], 1) if "ROWS" in constants else (rows, 1, 1)
@@ -135,34 +135,32 @@ def triton_kernel(name: str, target: str) -> profile.Run:
         kind = twin.get(key, dither.TensorType(types.float32, ()))
         leading = rows // 32 if key == "col_scale" else rows
         arguments[key] = random_array(kind.dtype, tuple(leading if n is None else n for n in kind.shape))
-    return simulate(compiled, arguments, rows, grid, 32 * kernel.num_warps)
+    return simulate(ptx, arguments, rows, grid, 32 * kernel.num_warps, shared)
 
 
 def simulate(
-    compiled: Any, arguments: dict[str, Array], rows: int, grid: tuple[int, int, int], threads: int
+    ptx: str, arguments: dict[str, Array], rows: int, grid: tuple[int, int, int], threads: int, shared: int
 ) -> profile.Run:
     """A launch of what Triton compiled: pointers, the number of rows, and two pointers to no scratch memory."""
-    ptx, name = compiled.asm["ptx"], compiled.metadata.name
-    found = re.search(r"\.target (\w+)", ptx)
-    assert found
-    target = found[1]
-    device = _dither.get_device(f"sim:{target}")
-    _dither.count_memory(device, True)
+    entry, target = re.search(r"\.entry (\w+)", ptx), re.search(r"\.target (\w+)", ptx)
+    assert entry and target
+    device = _dither.get_device(f"sim:{target[1]}")
     kinds = ["ptr"] * len(arguments) + ["i32", "ptr", "ptr"]
-    kernel = device.load(_dither.KernelImage(name, target, ptx.encode(), threads, compiled.metadata.shared, kinds))
-    moved = {}
+    kernel = device.load(_dither.KernelImage(entry[1], target[1], ptx.encode(), threads, shared, kinds))
+    moved: dict[str, Array] = {}
     try:
         for key, array in arguments.items():
-            pointer = device.allocate(array.nbytes)
-            moved[key] = dataclasses.replace(array, pointer=pointer)
-            device.copy_in(pointer, array.pointer, array.nbytes)
+            moved[key] = dataclasses.replace(array, pointer=device.allocate(array.nbytes))
+            device.copy_in(moved[key].pointer, array.pointer, array.nbytes)
+        _dither.count_memory(device, True)
         kernel.launch([array.pointer for array in moved.values()] + [rows, 0, 0], grid)
         counters = _dither.counters(kernel)
         traffic = tuple(profile.traffic(counters.arrays, moved))
     finally:
+        _dither.count_memory(device, False)
         for array in moved.values():
             device.release(array.pointer)
-    return profile.Run(name, target, threads, grid, ptx, counters, (), traffic)
+    return profile.Run(entry[1], target[1], threads, grid, ptx, counters, (), traffic)
 
 
 def comparison(target: str, quick: bool) -> Iterator[Row | str]:
@@ -172,7 +170,7 @@ def comparison(target: str, quick: bool) -> Iterator[Row | str]:
             try:
                 yield row(name, source, launch(name, target))
             except Unavailable as reason:
-                yield f"{name}, {source}: {reason}"
+                yield f"{name}: {reason}"
 
 
 def table(rows: Sequence[Row | str], compared: bool) -> list[str]:
