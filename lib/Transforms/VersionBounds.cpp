@@ -101,10 +101,11 @@ struct DitherVersionBounds
 
   void runOnOperation() override {
     func::FuncOp func = getOperation();
-    if (!func->hasAttr("quant.kernel") || func.isExternal() ||
-        func->hasAttr("quant.phases"))
+    if (!func->hasAttr("quant.kernel") || func.isExternal())
       return;
     divideUnsigned(func);
+    if (func->hasAttr("quant.phases"))
+      return;
     Block &entry = func.front();
 
     llvm::SetVector<Operation *> slice, versioned;
