@@ -25,7 +25,7 @@ from pathlib import Path
 SUITES = ("unit", "lit", "pytest", "sanitize")
 #: CMake presets, and the gtest binaries that are built and run with each: what threads and processes share.
 SANITIZERS = ("asan-ubsan", "tsan")
-SANITIZED = ("CacheTests", "RuntimeTests", "LaunchTests")
+SANITIZED = ("CacheTests", "RuntimeTests", "LaunchTests", "CInterfaceTests")
 
 
 @dataclasses.dataclass

@@ -129,9 +129,14 @@ dither_status dither_kernel_load(dither_device *device, const char *manifest,
   if (images->empty())
     return fail(DITHER_NOT_FOUND, Twine(manifest) + ": no kernel '" + name +
                                       "', found " + join(known, ", "));
-  sortImages(*images, unwrap(device)->target());
+  StringRef target = unwrap(device)->target();
+  sortImages(*images, target);
   std::string refusals;
   for (const ManifestImage &image : *images) {
+    // Files for machines of another kind need not even be there.
+    bool isHost = StringRef(image.image.target).starts_with("host");
+    if (isHost != target.starts_with("host"))
+      continue;
     Expected<KernelImage> code = readImage(image);
     if (!code)
       return fail(DITHER_BAD_FILE, toString(code.takeError()));
@@ -143,7 +148,9 @@ dither_status dither_kernel_load(dither_device *device, const char *manifest,
     }
     refusals += (refusals.empty() ? "" : "; ") + toString(loaded.takeError());
   }
-  return fail(DITHER_NOT_FOUND, Twine(manifest) + ": " + refusals);
+  return fail(DITHER_NOT_FOUND, Twine(manifest) + ": nothing of kernel '" +
+                                    name + "' runs on '" + target + "'" +
+                                    (refusals.empty() ? "" : ": ") + refusals);
 }
 
 void dither_kernel_unload(dither_kernel *kernel) { delete kernel; }

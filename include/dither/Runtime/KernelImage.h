@@ -23,7 +23,8 @@ struct KernelImage {
   std::string name;
   /// "sm_90a", or "host:avx512": what the code needs.
   std::string target;
-  /// PTX text for GPU targets, a relocatable object file for the host.
+  /// PTX text or a cubin for GPU targets, a relocatable object file for the
+  /// host.
   std::string code;
   /// Threads of a block (32 * num_warps); 1 on the host.
   uint32_t numThreads = 1;
