@@ -107,17 +107,31 @@ Value encodeWord(WordBuilder &w, const PairCvt &cvt, ArrayRef<Value> x) {
   return bits < 32 ? w.andi(word, (1u << bits) - 1) : word;
 }
 
-/// The values of the first `count` E2M1 codes of a word, through pairs of f16,
-/// which hold them exactly.
-void decodeE2M1(WordBuilder &w, Value word, int64_t count,
-                SmallVectorImpl<Value> &regs) {
+/// The suffix of two codes in cvt.rn.f16x2, where the target has it; else "".
+StringRef pairSuffix(const target::TargetInfo &target, Type elem) {
+  if (isa<Float4E2M1FNType>(elem) && target.cvtE2M1x2)
+    return "e2m1x2";
+  if (isa<Float8E4M3FNType>(elem) && target.cvtFP8x2)
+    return "e4m3x2";
+  if (isa<Float8E5M2Type>(elem) && target.cvtFP8x2)
+    return "e5m2x2";
+  return "";
+}
+
+/// The values of the first `count` codes of a word, through pairs of f16, which
+/// hold them exactly. `pairBits` is the size of two codes.
+void decodePairs(WordBuilder &w, Value word, int64_t count, StringRef suffix,
+                 int64_t pairBits, SmallVectorImpl<Value> &regs) {
   OpBuilder &b = w.b;
-  int64_t pairs = (count + 1) / 2;
+  int64_t pairs = (count + 1) / 2, perWord = 32 / pairBits;
   std::string constraints, text;
   llvm::raw_string_ostream os(text);
-  os << "{ .reg .b8 p<4>; mov.b32 {p0, p1, p2, p3}, $" << pairs << "; ";
+  os << "{ .reg .b" << pairBits << " p<" << perWord << ">; mov.b32 {";
+  for (int64_t p = 0; p < perWord; ++p)
+    os << (p ? ", p" : "p") << p;
+  os << "}, $" << pairs << "; ";
   for (int64_t p = 0; p < pairs; ++p) {
-    os << "cvt.rn.f16x2.e2m1x2 $" << p << ", p" << p << "; ";
+    os << "cvt.rn.f16x2." << suffix << " $" << p << ", p" << p << "; ";
     constraints += "=r,";
   }
   os << "}";
@@ -160,16 +174,16 @@ struct QuantToNVVM
   void convertDecode(quant::DecodeWordsOp op, const target::TargetInfo &target,
                      ConstantPool &pool) {
     auto type = cast<VectorType>(op.getResult().getType());
-    // The instructions for e4m3 and e5m2 lose the sign of NaN.
-    if (!target.cvtE2M1x2 || !isa<Float4E2M1FNType>(op.getElem()) ||
-        type.getRank() != 1)
+    StringRef suffix = pairSuffix(target, op.getElem());
+    if (suffix.empty() || type.getRank() != 1)
       return;
     OpBuilder b(op);
     WordBuilder w(b, op.getLoc(), cast<VectorType>(op.getSource().getType()),
                   pool);
     SmallVector<Value> regs;
     for (Value word : w.registers(op.getSource()))
-      decodeE2M1(w, word, op.getGroup(), regs);
+      decodePairs(w, word, op.getGroup(), suffix,
+                  2 * op.getElem().getIntOrFloatBitWidth(), regs);
     w.replace(op, regs);
   }
 

@@ -19,8 +19,8 @@ namespace dither::numerics {
 uint32_t encode(const FloatFormat &format, float x);
 
 /// Value of a code in any of the formats, exact. Bits above format.bits must be
-/// zero. NaN codes give a NaN, E8M0's 7FFFFFFF; the payload of the others is
-/// not part of the contract.
+/// zero. NaN codes give a NaN, E8M0's 7FFFFFFF; sign and payload of the others
+/// are not part of the contract.
 float decode(const FloatFormat &format, uint32_t code);
 
 /// Code of |x|, rounded up to a power of two ("rceil"; PTX

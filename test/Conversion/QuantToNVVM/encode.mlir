@@ -91,10 +91,28 @@ func.func @decode_e2m1(%w: vector<1xi32>) -> vector<4xf32> {
   return %x : vector<4xf32>
 }
 // CHECK-LABEL: func.func @decode_e4m3
-// CHECK: quant.decode_words
+// FP8: llvm.inline_asm {{.*}}"{ .reg .b16 p<2>; mov.b32 {p0, p1}, $2; cvt.rn.f16x2.e4m3x2 $0, p0; cvt.rn.f16x2.e4m3x2 $1, p1; }", "=r,=r,r"
+// FP8-COUNT-4: arith.extf %{{.*}} : f16 to f32
+// NO8: quant.decode_words
 func.func @decode_e4m3(%w: vector<1xi32>) -> vector<4xf32> {
   %x = quant.decode_words %w {elem = f8E4M3FN, group = 4 : i64} : vector<1xi32> -> vector<4xf32>
   return %x : vector<4xf32>
+}
+// One scale: half of a pair.
+// CHECK-LABEL: func.func @decode_e5m2_one
+// FP8: llvm.inline_asm {{.*}}"{ .reg .b16 p<2>; mov.b32 {p0, p1}, $1; cvt.rn.f16x2.e5m2x2 $0, p0; }", "=r,r"
+// FP8-COUNT-1: arith.extf %{{.*}} : f16 to f32
+// NO8: quant.decode_words
+func.func @decode_e5m2_one(%w: vector<1xi32>) -> vector<1xf32> {
+  %x = quant.decode_words %w {elem = f8E5M2, group = 1 : i64} : vector<1xi32> -> vector<1xf32>
+  return %x : vector<1xf32>
+}
+// It must not touch what widens without a pair of codes.
+// CHECK-LABEL: func.func @decode_bf16
+// CHECK: quant.decode_words
+func.func @decode_bf16(%w: vector<1xi32>) -> vector<2xf32> {
+  %x = quant.decode_words %w {elem = bf16, group = 2 : i64} : vector<1xi32> -> vector<2xf32>
+  return %x : vector<2xf32>
 }
 
 //--- host.mlir
