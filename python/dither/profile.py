@@ -162,8 +162,11 @@ def observe(
     )
 
 
-def random_array(dtype: DType, shape: tuple[int, ...]) -> Array:
-    """A dense array of the host, aligned as frameworks align theirs: normal values, or bytes that are finite codes."""
+def random_array(dtype: DType, shape: tuple[int, ...], shapes: str | None = None) -> Array:
+    """A dense array of the host, aligned as frameworks align theirs: normal values, or bytes that are finite codes.
+
+    `shapes` is the class that it is specialized by, as of `dither.view`.
+    """
     import numpy as np
 
     rng = np.random.default_rng(0)
@@ -181,7 +184,7 @@ def random_array(dtype: DType, shape: tuple[int, ...]) -> Array:
     memory = np.empty(data.size + _ALIGNED, np.uint8)
     start = -memory.ctypes.data % _ALIGNED
     memory[start : start + data.size] = data
-    return Array(memory.ctypes.data + start, dtype, dtype.name, shape, strides, "cpu", False, memory)
+    return Array(memory.ctypes.data + start, dtype, dtype.name, shape, strides, "cpu", False, memory, shapes)
 
 
 def traffic(arrays: list[Any], args: Mapping[str, Any]) -> Iterator[Traffic]:
