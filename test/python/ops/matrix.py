@@ -46,8 +46,8 @@ class Table:
 TABLES = (
     Table("quantize", "none", LAYOUTS, tuple(DTYPES)),
     Table("rms_norm, fused with quantize", "rms_norm", LAYOUTS, tuple(DTYPES)),
-    Table("quantize on GPUs", "none", ("both",), TARGETS),
-    Table("rms_norm, fused with quantize, on GPUs", "rms_norm", ("both",), TARGETS),
+    Table("quantize on GPUs", "none", LAYOUTS, TARGETS),
+    Table("rms_norm, fused with quantize, on GPUs", "rms_norm", ("rowwise", "both"), TARGETS),
 )
 CELLS = [cell for table in TABLES for cell in table.cells()]
 
