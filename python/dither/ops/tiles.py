@@ -29,9 +29,10 @@ def elementwise_tile(cols: int, block: int, colwise: bool, transposed: bool, cpu
     """For kernels whose tiles may lie anywhere."""
     padded = round_up(max(cols, 1), block)
     if cpu:
-        # A program is long enough to hide its start; transposed rows of a tile fill cache lines.
-        width = min(padded, 1024 if colwise else 4096)
-        height = 128 if transposed else 64 if colwise else _power_of_two(32768 // width, 1, 64)
+        # A program is long enough to hide its start, and long rows follow each other as they are fetched ahead;
+        # transposed rows of a tile fill cache lines.
+        width = min(padded, 1024 if transposed else 4096)
+        height = 128 if transposed else 32 if colwise else _power_of_two(32768 // width, 1, 64)
         return Tile(height, width)
     # 4096 elements: 32 for each of 128 threads.
     if colwise:
