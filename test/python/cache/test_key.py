@@ -107,3 +107,26 @@ def test_the_library_gives_the_same_ptx_in_every_process(python):
     first, second = (python(code, PYTHONHASHSEED=seed) for seed in ("3", "4"))
     assert first == second
     assert len(first.splitlines()) > 2
+
+
+#: What each variable has to do with code. A new one must be put where it belongs: it may have to be in the key.
+AROUND = {"DUMP_DIR", "OVERRIDE_DIR", "REPRODUCER", "TIMING", "REMARKS", "LINE_INFO"}  # compile without the cache
+TARGET = {"HOST_FEATURES"}  # is in the key as the target
+NEUTRAL = {"DEVICE", "NUM_THREADS", "SIM_CHECKS", "LIBCUDA", "PTXAS", "DUMP_STAGES", "VERIFY", "LOG"}
+NEUTRAL |= {"CACHE", "CACHE_DIR", "CACHE_SIZE", "CACHE_BUNDLE", "CACHE_LOCK_TIMEOUT"}
+
+
+def test_every_variable_is_known_to_leave_code_alone_or_goes_round_the_cache():
+    names = {row["name"].removeprefix("DITHER_") for row in dither._dither.environment()}
+    assert names == AROUND | TARGET | NEUTRAL
+
+
+def test_variables_that_go_round_the_cache(python, start, tmp_path):
+    python("run()")
+    values = dict.fromkeys(AROUND, str(tmp_path / "f")) | {"TIMING": "1", "LINE_INFO": "1"}
+    begun = {
+        name: start("s = run(); print(s.compiles, s.disk_hits)", **{f"DITHER_{name}": values[name]}) for name in values
+    }
+    for name, process in begun.items():
+        out, err = process.communicate(timeout=60)
+        assert out == "1 0\n", f"{name}: {err}"
