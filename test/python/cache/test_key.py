@@ -123,7 +123,7 @@ def test_every_variable_is_known_to_leave_code_alone_or_goes_round_the_cache():
 
 def test_variables_that_go_round_the_cache(python, start, tmp_path):
     python("run()")
-    values = dict.fromkeys(AROUND, str(tmp_path / "f")) | {"TIMING": "1", "LINE_INFO": "1"}
+    values = {name: str(tmp_path / name) for name in AROUND} | {"TIMING": "1", "LINE_INFO": "1"}
     begun = {
         name: start("s = run(); print(s.compiles, s.disk_hits)", **{f"DITHER_{name}": values[name]}) for name in values
     }
