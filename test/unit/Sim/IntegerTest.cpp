@@ -32,7 +32,6 @@ void expectType(const std::string &text, const std::string &type,
 }
 
 template <class T> void binary(char kind) {
-  using U = std::make_unsigned_t<T>;
   std::string type = suffix<T>(kind);
   constexpr int bits = 8 * sizeof(T);
   auto a = interesting<T>(kCount, 1), b = interesting<T>(kCount, 2);
@@ -40,7 +39,8 @@ template <class T> void binary(char kind) {
   auto check = [&](const char *text, F f) { expectType(text, type, f, a, b); };
   check("add.$ d, a, b;", [](T x, T y) { return T(Wide(x) + y); });
   check("sub.$ d, a, b;", [](T x, T y) { return T(Wide(x) - y); });
-  check("mul.lo.$ d, a, b;", [](T x, T y) { return T(U(Wide(x) * U(y))); });
+  check("mul.lo.$ d, a, b;",
+        [](T x, T y) { return T(uint64_t(x) * uint64_t(y)); });
   check("min.$ d, a, b;", [](T x, T y) { return std::min(x, y); });
   check("max.$ d, a, b;", [](T x, T y) { return std::max(x, y); });
   check("mul.hi.$ d, a, b;", [=](T x, T y) {
@@ -168,14 +168,14 @@ template <class T, class W> void wide(char kind) {
 }
 
 template <class T> void threeSources(char kind) {
-  using U = std::make_unsigned_t<T>;
   std::string type = suffix<T>(kind);
   auto a = interesting<T>(kCount, 11), b = interesting<T>(kCount, 12);
   auto c = interesting<T>(kCount, 13);
   using F = std::function<T(T, T, T)>;
-  expectType("mad.lo.$ d, a, b, c;", type,
-             F([](T x, T y, T z) { return T(U(Wide(x) * U(y)) + U(z)); }), a, b,
-             c);
+  expectType("mad.lo.$ d, a, b, c;", type, F([](T x, T y, T z) {
+               return T(uint64_t(x) * uint64_t(y) + uint64_t(z));
+             }),
+             a, b, c);
   expectType("sad.$ d, a, b, c;", type, F([](T x, T y, T z) {
                return T(Wide(z) + (x < y ? Wide(y) - x : Wide(x) - y));
              }),
