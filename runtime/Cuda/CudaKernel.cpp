@@ -13,6 +13,20 @@ namespace {
 /// Programs along x, y and z that a CUDA grid may have.
 constexpr int64_t maxGrid[3] = {2147483647, 65535, 65535};
 
+/// What to do about a launch that failed; empty where the message says it all.
+StringRef remedy(CUresult result) {
+  switch (result) {
+  case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
+    return ": ask for fewer num_warps";
+  case CUDA_ERROR_ILLEGAL_ADDRESS:
+  case CUDA_ERROR_LAUNCH_FAILED:
+    return ": a kernel before this one failed, which compute-sanitizer or a "
+           "run on sim:TARGET finds";
+  default:
+    return "";
+  }
+}
+
 class CudaKernel : public Kernel {
 public:
   CudaKernel(std::shared_ptr<Context> context, const KernelImage &image,
@@ -54,7 +68,8 @@ public:
       return context->driver->check(
           result, "cuLaunchKernel",
           "kernel '" + name + "', grid " + gridText(grid) + ", block " +
-              Twine(numThreads) + ", shared " + Twine(sharedBytes) + " bytes");
+              Twine(numThreads) + ", shared " + Twine(sharedBytes) + " bytes" +
+              remedy(result));
     });
   }
 

@@ -252,3 +252,17 @@ def test_clear(scale):
     assert scale._launcher.size == 0
     scale[2](x, y, 2.0)
     assert len(scale.stats.builds) == 2
+
+
+def test_a_kernel_from_disk_needs_no_compiler(scale, monkeypatch):
+    x, y = rows(8), np.zeros((8, 16), np.float32)
+    scale[2](x, y, 2.0)
+    scale.clear()
+    from dither import _dither
+
+    for name in ("Module", "Builder", "compile"):
+        monkeypatch.delattr(_dither, name)
+    y[:] = 0
+    scale[2](x, y, 2.0)
+    np.testing.assert_array_equal(y, x * 2)
+    assert [build.source for build in scale.stats.builds][1:] == ["disk"]

@@ -163,7 +163,9 @@ TEST_F(CudaDeviceTest, EveryFailureIsDescribed) {
       {"cuModuleGetFunction", "kernel 'scale'"},
       {"cuFuncGetAttribute", "kernel 'scale'"},
       {"cuLaunchKernel",
-       "kernel 'scale', grid 4x1x1, block 128, shared 512 bytes"},
+       "kernel 'scale', grid 4x1x1, block 128, shared 512 bytes: a kernel "
+       "before this one failed, which compute-sanitizer or a run on sim:TARGET "
+       "finds"},
       {"cuMemAlloc", "64 bytes on cuda:0"},
       {"cuMemcpyHtoD", "64 bytes on cuda:0"},
       {"cuStreamSynchronize", "on cuda:0"},
@@ -176,6 +178,11 @@ TEST_F(CudaDeviceTest, EveryFailureIsDescribed) {
     // What was made before the failure is gone again.
     EXPECT_EQ(leaks(), "") << call;
   }
+  configure("FAKE_CUDA_FAIL", "cuLaunchKernel#1=701");
+  EXPECT_EQ(message(use()),
+            "cuLaunchKernel failed: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES (701): "
+            "kernel 'scale', grid 4x1x1, block 128, shared 512 bytes: ask for "
+            "fewer num_warps");
   configure("FAKE_CUDA_FAIL", "cuMemAlloc#1=4242");
   EXPECT_EQ(message(use()),
             "cuMemAlloc failed: unknown error (4242): 64 bytes on cuda:0");
