@@ -9,10 +9,10 @@
 extern "C" {
 #endif
 
-/// Calls `function(argument)`, which may wait for the GIL. Before Python 3.14, a
-/// thread that waits while the interpreter ends is unwound by pthread_exit, which
-/// C++ frames do not survive: here it stops where it is, as it does from 3.14 on,
-/// and the process ends around it.
+/// Calls `function(argument)`, which may wait for the GIL. Before Python 3.14,
+/// a thread that waits while the interpreter ends is unwound by pthread_exit,
+/// which C++ frames do not survive: here it stops where it is, as it does
+/// from 3.14 on, and the process ends around it.
 void ditherStopAtExit(void (*function)(void *), void *argument);
 
 #ifdef __cplusplus

@@ -10,6 +10,7 @@ import pytest
 from dither.types import TensorType
 
 FILES = Path(__file__).resolve().parents[2] / "Pipelines"
+COMPILE = Path(dither.__file__).parents[2] / "bin" / "dither-compile"
 
 
 def rows(r, cols):
@@ -95,7 +96,7 @@ FAMILIES = {
 
 
 def whole(name, target, stage):
-    command = ["dither-compile", FILES / f"{name}.mlir", f"--target={target}", f"--emit={stage}"]
+    command = [COMPILE, FILES / f"{name}.mlir", f"--target={target}", f"--emit={stage}"]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 

@@ -48,8 +48,9 @@ TEST_F(DevicesTest, CpuByName) {
 
 TEST_F(DevicesTest, UnknownNames) {
   for (const char *name : {"", "gpu", "cuda:", "cuda:x", "cuda:-1", "cpu:0"})
-    EXPECT_EQ(message(getDevice(name)), std::string("unknown device '") + name +
-                                            "': expected cpu, cuda, cuda:N or sim:TARGET");
+    EXPECT_EQ(message(getDevice(name)),
+              std::string("unknown device '") + name +
+                  "': expected cpu, cuda, cuda:N or sim:TARGET");
 }
 
 TEST_F(DevicesTest, WithoutADriver) {
