@@ -9,14 +9,14 @@ import inspect
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from . import cache, knobs, profile, stats, streams
 from .arrays import Array, check_shapes
 from .compiled import Compiled, Lowered
 from .compiler import Captures, captures_of
 from .devices import Device, default_device, get_device
-from .errors import suggest
+from .errors import CompileError, suggest
 from .once import OncePerKey
 from .specialize import Bound, Signature, Specialization, lasting
 
@@ -24,6 +24,23 @@ from .specialize import Bound, Signature, Specialization, lasting
 LAUNCH_OPTIONS = ("device", "stream", "num_warps", "shapes")
 #: Builds that `Kernel.stats` remembers, and that a new one is compared with.
 _REMEMBERED = 256
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _at_the_call(method: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Lets compile errors show the call and, in their message, the place in the kernel: nothing in between."""
+
+    @functools.wraps(method)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return method(*args, **kwargs)
+        except CompileError as error:
+            failure = error
+        raise failure.with_traceback(None) from None
+
+    return call
 
 
 class Kernel:
@@ -74,6 +91,7 @@ class Kernel:
 
     # -- looking inside ----------------------------------------------------------------------
 
+    @_at_the_call
     def lower(self, *args: Any, target: str | None = None, num_warps: int | None = None, **kwargs: Any) -> Lowered:
         """The kernel as quant IR, for arguments or their types (`TensorType`, `ScalarType`); runs nothing.
 
@@ -82,6 +100,7 @@ class Kernel:
         bound = self.signature.bind(args, kwargs)
         return self._lower(bound, _target(target), _warps(num_warps) or self.num_warps)
 
+    @_at_the_call
     def compile(self, *args: Any, target: str | None = None, num_warps: int | None = None, **kwargs: Any) -> Compiled:
         """As `lower`, down to PTX or machine code, with the text of every stage."""
         return self.lower(*args, target=target, num_warps=num_warps, **kwargs).compile(keep_stages=True)
@@ -109,6 +128,7 @@ class Kernel:
         """
         return self._launcher.launch
 
+    @_at_the_call
     def prepare(self, grid: Any, /, *args: Any, **kwargs: Any) -> Callable[..., None]:
         """A launch with everything worked out, for the last microsecond; takes what `launch` takes.
 
@@ -132,6 +152,7 @@ class Kernel:
 
         return _dither.Launcher(self.signature.rows(), self._launch, self._captured)
 
+    @_at_the_call
     def _launch(self, grid: Any, /, *args: Any, stream: int | None = None, **options: Any) -> Any:
         """Launches, and describes how to launch the like of it; None where that takes Python each time."""
         kwargs = {name: options.pop(name) for name in list(options) if name not in LAUNCH_OPTIONS}

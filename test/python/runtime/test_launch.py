@@ -2,6 +2,7 @@
 
 import dataclasses
 import gc
+import traceback
 
 import dither
 import dither.language as dl
@@ -266,3 +267,22 @@ def test_a_kernel_from_disk_needs_no_compiler(scale, monkeypatch):
     scale[2](x, y, 2.0)
     np.testing.assert_array_equal(y, x * 2)
     assert [build.source for build in scale.stats.builds][1:] == ["disk"]
+
+
+@pytest.mark.parametrize("call", ["launch", "compile", "lower", "prepare"])
+def test_a_compile_error_shows_the_call_and_the_kernel(call):
+    @dither.jit
+    def wrong(x, ROWS: dl.constexpr):
+        dl.load(x, (0,), (ROWS,))
+
+    x = np.zeros((4, 8), np.float32)
+    calls = {
+        "launch": lambda: wrong[1](x, ROWS=4),
+        "compile": lambda: wrong.compile(x, ROWS=4),
+        "lower": lambda: wrong.lower(x, ROWS=4),
+        "prepare": lambda: wrong.prepare(1, x, ROWS=4),
+    }
+    with pytest.raises(dither.CompileError, match=r"dl\.load") as info:
+        calls[call]()
+    frames = traceback.extract_tb(info.value.__traceback__)
+    assert [frame.name for frame in frames if "dither" in frame.filename and "test" not in frame.filename] == ["call"]
