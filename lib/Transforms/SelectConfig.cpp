@@ -47,6 +47,7 @@ struct Shape {
   int64_t lanesPerRow = kDynamicExtent;
   /// Elements change place between rows and columns, not only scales.
   bool transposesRows = false;
+  bool encodesFp4 = false;
 };
 
 struct Config {
@@ -96,6 +97,7 @@ Shape shapeOf(func::FuncOp func) {
     shape.reducesCols |= isa<quant::RmsNormOp>(op);
     summed = std::max(summed, summedColumns(op));
     encodes |= isa<quant::CastFp4Op, quant::CastFp8Op, quant::EncodeOp>(op);
+    shape.encodesFp4 |= isa<quant::CastFp4Op>(op);
   });
   if (summed && encodes)
     shape.lanesPerRow = numerics::sumChains(summed) / kLaneRun;
@@ -177,6 +179,13 @@ Config chooseHost(const Shape &s) {
   return {rows, width, 1, tileRows, tileCols};
 }
 
+/// Elements of a lane. Where a warp holds blocks across 32 rows, rows of FP4
+/// codes fill sectors of 32 bytes with twice the columns.
+int64_t laneWant(const Shape &s) {
+  bool acrossRows = s.rowBlock > 1 && !s.transposesRows && !s.reducesCols;
+  return acrossRows && s.encodesFp4 ? kLaneMost : kLaneWant;
+}
+
 Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
   Config c{};
   int64_t rows = s.rows, cols = s.cols;
@@ -202,7 +211,7 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
     // A norm that is stored both ways holds its rows twice: fewer threads, so
     // that each has the registers.
     while (n < (s.rowBlock > 1 && s.reducesCols ? 4 : 8) &&
-           n * kWarpLanes * kLaneWant < elements) {
+           n * kWarpLanes * laneWant(s) < elements) {
       // More lanes than that would have shorter runs.
       bool fits = elements <= n * kWarpLanes * kLaneMost;
       if (fits && n * kWarpLanes >= rows * s.lanesPerRow)
@@ -215,7 +224,7 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
     c.cols = cols;
     return c;
   }
-  int64_t budget = n * kWarpLanes * kLaneWant;
+  int64_t budget = n * kWarpLanes * laneWant(s);
   if (s.rowBlock > 1 && s.reducesCols)
     budget /= 2;
   std::tie(c.rows, c.cols) =

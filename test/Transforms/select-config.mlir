@@ -145,6 +145,34 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
+  // FP4 codes of such blocks: 64 elements of a lane, so that the columns of a
+  // warp are a sector of codes,
+  // CHECK-LABEL: func.func @gpu_tall_fp4(
+  // CHECK-SAME: fragment = array<i64: 32, 128>, num_warps = 2 : i64
+  // expected-remark @below {{32x128, 2 warps}}
+  func.func @gpu_tall_fp4(%x: memref<64x4096xf32>, %q: memref<64x4096xf4E2M1FN>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<64x4096xf32> -> tensor<32x128xf32>
+    %a = quant.block_scale %t axis 0 format <mxfp4> : tensor<32x128xf32> -> tensor<1x128xf8E8M0FNU>
+    %c = quant.cast_fp4 %t, %a axis 0 format <mxfp4> : tensor<32x128xf32>, tensor<1x128xf8E8M0FNU> -> tensor<32x128xf4E2M1FN>
+    quant.store %c, %q[%c0, %c0] : tensor<32x128xf4E2M1FN>, memref<64x4096xf4E2M1FN>
+    return
+  }
+
+  // but not where they are stored transposed.
+  // CHECK-LABEL: func.func @gpu_tall_transposed(
+  // CHECK-SAME: fragment = array<i64: 32, 128>, num_warps = 4 : i64
+  // expected-remark @below {{32x128, 4 warps}}
+  func.func @gpu_tall_transposed(%x: memref<64x4096xf32>, %q: memref<4096x64xf4E2M1FN>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<64x4096xf32> -> tensor<32x128xf32>
+    %a = quant.block_scale %t axis 0 format <mxfp4> : tensor<32x128xf32> -> tensor<1x128xf8E8M0FNU>
+    %c = quant.cast_fp4 %t, %a axis 0 format <mxfp4> : tensor<32x128xf32>, tensor<1x128xf8E8M0FNU> -> tensor<32x128xf4E2M1FN>
+    %d = quant.transpose %c : tensor<32x128xf4E2M1FN> -> tensor<128x32xf4E2M1FN>
+    quant.store %d, %q[%c0, %c0] : tensor<128x32xf4E2M1FN>, memref<4096x64xf4E2M1FN>
+    return
+  }
+
   // Rows that nothing reduces are cut into tiles of 1024 columns.
   // CHECK-LABEL: func.func @gpu_rowwise(
   // CHECK-SAME: num_warps = 4 : i64, tile = array<i64: 4, 1024>

@@ -40,10 +40,7 @@ def is_narrow(name, array):
     if array not in ("row_data", "col_data"):
         return False
     # A block normalizes 32 rows, as many as it has registers for: columns of FP4 codes are 16 bytes long.
-    if name.startswith("rms_norm-nvfp4"):
-        return array == "col_data"
-    # A warp holds blocks across rows whole: 32 rows of 64 elements, 16 of them in a lane.
-    return name.startswith("quantize-mxfp4-") and not name.startswith("quantize-mxfp4-rowwise")
+    return name.startswith("rms_norm-nvfp4") and array == "col_data"
 
 
 def check_whole(name, found):
