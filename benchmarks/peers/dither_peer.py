@@ -5,6 +5,7 @@ This module is the only one of the benchmarks that knows how the operators are c
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ def _parts(result: Any) -> list[Any]:
 
 def prepare(case: Case, threads: int) -> Prepared:
     dither, op = _module(), case.operator
+    importlib.import_module("dither._dither").set_num_threads(threads)
     name = "rms_norm" if op.kind == "rms_norm" else "quantize"
     function = getattr(dither, name, None)
     format = getattr(dither, FORMATS[op.format], None)
