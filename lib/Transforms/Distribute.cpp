@@ -457,6 +457,11 @@ private:
         return failure();
       if (auto ahead = load->getAttrOfType<IntegerAttr>("quant.ahead"))
         a->ahead = ahead.getInt();
+      if (auto share =
+              load->getAttrOfType<DenseI64ArrayAttr>("quant.ahead_share")) {
+        a->aheadIndex = share[0];
+        a->aheadShare = share[1];
+      }
       FailureOr<Registers> v = e.load(*a);
       if (failed(v))
         return op->emitOpError("cannot be loaded in layout ")

@@ -328,7 +328,8 @@ public:
   /// The line that comes later, once for each line.
   void fetchAhead(Value ptr, const Run &r) {
     int64_t start = r.coord.empty() ? 0 : r.coord.back() * bits / 8;
-    if (!a.ahead || start % kLineBytes)
+    if (!a.ahead || start % kLineBytes ||
+        start / kLineBytes % a.aheadShare != a.aheadIndex)
       return;
     Value later = e.make<LLVM::GEPOp>(
         ptr.getType(), e.b.getI8Type(), ptr,

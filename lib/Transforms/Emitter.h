@@ -45,6 +45,8 @@ struct TileAccess {
   bool inBounds = false;
   /// CPU loads: bytes ahead to fetch, 0 for none.
   int64_t ahead = 0;
+  /// Of every `share` lines the one with this number.
+  int64_t aheadShare = 1, aheadIndex = 0;
 };
 
 /// What a lane holds of a tile, register by register: values, or words of

@@ -17,10 +17,12 @@ namespace {
 constexpr int64_t kLanes = 16;
 /// Elements that the amax of 16 blocks takes at once, at most.
 constexpr int64_t kMostOfBlocks = 512;
-/// Columns that go through all phases together: with one row, and with bands
-/// of blocks along columns. x, its scales and what lies in scratch stay in the
-/// first cache.
+/// Columns that go through all phases together: with one row, at most, and
+/// with bands of blocks along columns.
 constexpr int64_t kRowStretch = 4096, kBandStretch = 512;
+/// What the columns of a row may take of the first cache: x, the next x as it
+/// is fetched, and what lies in scratch.
+constexpr int64_t kStretchBytes = 32768;
 
 Value sinkTile(Operation *op) { return cast<quant::StoreOp>(op).getTile(); }
 
@@ -324,6 +326,32 @@ bool PhasePlan::endsAtMemref() const {
   return true;
 }
 
+std::pair<int64_t, int64_t> PhasePlan::reader(Kind kind) const {
+  auto isValues = [](const Phase &p) { return p.kind == Values; };
+  bool scratch = llvm::any_of(phases, isValues);
+  int64_t index = 0, count = 0;
+  for (const Phase &p : phases) {
+    if (p.kind == kind)
+      index = count;
+    count += !scratch || p.kind <= Values;
+  }
+  return {index, count};
+}
+
+int64_t PhasePlan::rowStretch() const {
+  int64_t bytes = 0;
+  for (Value v : classes->values()) {
+    auto [row, col] = unitsOf(v);
+    if (v.getDefiningOp<quant::LoadOp>() && row && col)
+      bytes += getElementTypeOrSelf(v.getType()).getIntOrFloatBitWidth() / 4;
+  }
+  for (const Cut &cut : cuts)
+    if (cut.kind == Values)
+      bytes += 4;
+  return std::min(kRowStretch,
+                  powerOfTwoFloor(kStretchBytes / std::max<int64_t>(bytes, 1)));
+}
+
 void PhasePlan::chooseExtents() {
   int64_t rowBlock = 1, colBlock = 1, narrowest = 32;
   for (Value v : classes->values()) {
@@ -348,7 +376,7 @@ void PhasePlan::chooseExtents() {
            rows % (height * 2) == 0)
       height *= 2;
   bandRows = std::lcm(rowBlock, height);
-  bandCols = std::min(cols, rowBlock > 1 ? kBandStretch : kRowStretch);
+  bandCols = std::min(cols, rowBlock > 1 ? kBandStretch : rowStretch());
   bool open = endsAtMemref();
   auto slow = [&](int64_t least, int64_t want) {
     int64_t step = std::lcm(least, want);

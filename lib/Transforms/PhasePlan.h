@@ -57,6 +57,11 @@ public:
     return it == cutIndex.end() ? -1 : int64_t(it->second);
   }
 
+  /// Among the phases that read the tensors themselves, the place of the one of
+  /// this kind, and how many there are: what follows the values in scratch
+  /// memory reads those.
+  std::pair<int64_t, int64_t> reader(Kind kind) const;
+
   /// The phase whose maxima and factors show whether what they are of is
   /// finite: later phases then need not ask.
   std::optional<Kind> checkKind;
@@ -90,6 +95,7 @@ private:
   /// Row and column units of a value, 0 where it has no such dimension.
   std::pair<int64_t, int64_t> unitsOf(mlir::Value v) const;
   bool isTransposed(mlir::Value v) const;
+  int64_t rowStretch() const;
   bool findClasses();
   bool isSupported() const;
   std::optional<Kind> kindOf(mlir::Value v) const;

@@ -36,12 +36,12 @@ namespace dither::transforms {
 
 namespace {
 
+/// Bytes of rows that memory takes to answer, at least.
+constexpr int64_t kLeastAhead = 8192;
 /// Elements that a sum or maximum along a row takes at once.
 constexpr int64_t kReducePiece = 256;
 /// Rows of a block along columns whose maximum is taken at once.
 constexpr int64_t kBlockRows = 8;
-/// Bytes from what is read along a row to what is fetched meanwhile.
-constexpr int64_t kRowBytesAhead = 8192;
 
 class PhaseBuilder {
 public:
@@ -438,19 +438,30 @@ std::optional<FailureOr<Value>> PhaseBuilder::resolve(Value v, Offsets offsets,
   return std::nullopt;
 }
 
-/// What a stretch reads first is fetched while the one before it is computed:
-/// the next bytes of a row, or the next stretch of each row of a band.
+/// What a stretch reads is fetched while the one before it is computed: the
+/// next stretch of each row of a band, or of rows by each phase a share of the
+/// lines, so that memory is at work in all of them.
 void PhaseBuilder::fetchAhead(quant::LoadOp part, Value whole) {
   unsigned last = part.getResult().getType().getRank() - 1;
-  if (kind != plan.phases.front().kind || !plan.colUnit(whole, last) ||
+  if (!plan.colUnit(whole, last) ||
       (plan.rows > 1 && (last == 0 || !plan.rowUnit(whole, last - 1))))
     return;
   int64_t bits = part.getResult().getType().getElementTypeBitWidth();
-  int64_t bytes =
-      kind != PhasePlan::Rows && plan.bandRows > 1 && plan.cols > plan.bandCols
-          ? plan.bandCols * bits / 8
-          : kRowBytesAhead;
+  bool first = kind == plan.phases.front().kind;
+  bool bands =
+      kind != PhasePlan::Rows && plan.bandRows > 1 && plan.cols > plan.bandCols;
+  if (bands && !first)
+    return;
+  bool wholeRows = plan.phases.front().kind == PhasePlan::Rows;
+  int64_t bytes = (wholeRows ? plan.cols : plan.bandCols) * bits / 8;
+  if (!bands) // Whole stretches, or the shares would not be of the same lines.
+    bytes = llvm::alignTo(kLeastAhead, std::max<int64_t>(bytes, 1));
   part->setAttr("quant.ahead", builder().getI64IntegerAttr(bytes));
+  if (bands)
+    return;
+  auto [index, readers] = plan.reader(kind);
+  part->setAttr("quant.ahead_share",
+                builder().getDenseI64ArrayAttr({index, readers}));
 }
 
 /// A part may be smaller than a block: it then lies inside one.

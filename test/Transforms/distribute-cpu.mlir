@@ -314,3 +314,14 @@ func.func @stream(%x: memref<?x16xf32>, %y: memref<?x16xf32>) attributes {quant.
   quant.store %t, %y[%c0, %c0] {in_bounds, quant.stream} : tensor<1x16xf32>, memref<?x16xf32>
   return
 }
+
+// Of two lines the second is fetched.
+// CHECK-LABEL: func.func @share
+// CHECK-COUNT-1: llvm.intr.prefetch
+// CHECK-NOT: llvm.intr.prefetch
+func.func @share(%x: memref<?x32xf32>, %y: memref<?x32xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] {in_bounds, quant.ahead = 512 : i64, quant.ahead_share = array<i64: 1, 2>} : memref<?x32xf32> -> tensor<1x32xf32>
+  quant.store %t, %y[%c0, %c0] {in_bounds} : tensor<1x32xf32>, memref<?x32xf32>
+  return
+}

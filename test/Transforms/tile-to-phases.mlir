@@ -203,13 +203,13 @@ func.func @two(%x: memref<4x1024xf32>, %y: memref<4x1024xf32>, %u: memref<8x256x
 
 // -----
 
-// What a loop reads first is fetched ahead: bytes of the same row. Codes may go
+// What loops read is fetched ahead, by each a share of the lines. Codes may go
 // past the caches.
 // CHECK-LABEL: func.func @stream
-// CHECK: quant.load %arg0{{.*}} {in_bounds, quant.ahead = 8192 : i64} : {{.*}} -> tensor<1x512xbf16>
-// CHECK-NOT: quant.ahead
+// CHECK: quant.load %arg0{{.*}} {in_bounds, quant.ahead = 8192 : i64, quant.ahead_share = array<i64: 0, 2>} : {{.*}} -> tensor<1x512xbf16>
 // CHECK-NOT: quant.stream
-// CHECK: quant.load %arg0{{.*}} {in_bounds} : {{.*}} -> tensor<1x64xbf16>
+// CHECK: quant.load %arg0{{.*}} {in_bounds, quant.ahead = 8192 : i64, quant.ahead_share = array<i64: 1, 2>} : {{.*}} -> tensor<1x64xbf16>
+// CHECK-NOT: quant.ahead
 // CHECK: quant.store {{.*}}, %arg1{{.*}} {in_bounds, quant.stream}
 // CHECK-NOT: quant.stream
 module attributes {quant.target = "host", quant.features = "avx512"} {
