@@ -45,11 +45,10 @@ constexpr TargetInfo ada(StringLiteral name, unsigned sm, StringLiteral ptx) {
 }
 
 /// The conversions to 4 bits and to shared exponents need the "a" in the name.
-constexpr TargetInfo blackwell(StringLiteral name, unsigned sm,
-                               unsigned vectorBytes) {
+constexpr TargetInfo blackwell(StringLiteral name, unsigned sm) {
   TargetInfo t = ada(name, sm, "+ptx88");
   t.cvtE2M1x2 = t.cvtUE8M0x2 = true;
-  t.maxVectorBytes = vectorBytes;
+  t.maxVectorBytes = 32;
   return t;
 }
 
@@ -81,10 +80,10 @@ constexpr TargetInfo kTargets[] = {
     gpu("sm_86", 86, "+ptx78"),
     ada("sm_89", 89, "+ptx84"),
     ada("sm_90a", 90, "+ptx84"),
-    blackwell("sm_100a", 100, 32),
-    blackwell("sm_103a", 103, 32),
-    blackwell("sm_120a", 120, 16),
-    blackwell("sm_121a", 121, 16),
+    blackwell("sm_100a", 100),
+    blackwell("sm_103a", 103),
+    blackwell("sm_120a", 120),
+    blackwell("sm_121a", 121),
 };
 constexpr size_t kNumTargets = std::size(kTargets);
 

@@ -1,6 +1,6 @@
 // RUN: sed s/TARGET/sm_100a/ %s | dither-opt --dither-assign-layouts --dither-distribute | FileCheck %s --check-prefixes=CHECK,WIDE
 // RUN: sed s/TARGET/sm_90a/ %s | dither-opt --dither-assign-layouts --dither-distribute | FileCheck %s --check-prefixes=CHECK,NARROW
-// RUN: sed s/TARGET/sm_120a/ %s | dither-opt --dither-assign-layouts --dither-distribute | FileCheck %s --check-prefixes=CHECK,NARROW
+// RUN: sed s/TARGET/sm_90a/ %s | dither-opt --dither-assign-layouts --dither-distribute | FileCheck %s --check-prefixes=CHECK,NARROW
 
 module attributes {quant.target = "TARGET"} {
   // 16 elements of bf16 are one access where the target has it.

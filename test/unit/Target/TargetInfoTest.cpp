@@ -44,6 +44,7 @@ TEST(TargetInfo, ConversionsArriveWithTheirChips) {
   }
   EXPECT_EQ(lookupTarget("sm_90a")->maxVectorBytes, 16u);
   EXPECT_EQ(lookupTarget("sm_100a")->maxVectorBytes, 32u);
+  EXPECT_EQ(lookupTarget("sm_121a")->maxVectorBytes, 32u);
 }
 
 TEST(TargetInfo, HostIsOneOfTheCpusAndRuns) {
