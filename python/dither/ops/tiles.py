@@ -34,9 +34,10 @@ def elementwise_tile(cols: int, block: int, colwise: bool, transposed: bool, cpu
         width = min(padded, 1024 if transposed else 4096)
         height = 128 if transposed else 32 if colwise else _power_of_two(32768 // width, 1, 64)
         return Tile(height, width)
-    # 4096 elements: 32 for each of 128 threads.
+    # 4096 elements: 32 for each of 128 threads. Twice as many where rows would otherwise be 128 bytes of x, of which
+    # those that begin inside a sector fetch a quarter more.
     if colwise:
-        return Tile(64, 64) if transposed else Tile(32, 128)
+        return Tile(64, 128) if transposed else Tile(32, 128)
     width = min(_power_of_two(2 * padded - 1, block, 1024), 1024)
     return Tile(4096 // width, width)
 
@@ -44,12 +45,12 @@ def elementwise_tile(cols: int, block: int, colwise: bool, transposed: bool, cpu
 def dequantize_tile(cols: int, block: int, axis: int, transposed: bool, cpu: bool) -> Tile:
     """For codes with rows of `cols`; where they are stored transposed, that is the length of the batch.
 
-    Tiles are part of the code, so that few must serve every batch: one on a GPU, whose lanes read and write 16 bytes at
-    a time; a narrow and a wide one on a CPU.
+    Tiles are part of the code, so that few must serve every batch: a narrow and a wide one. On a GPU, whose lanes read
+    and write 16 bytes at a time, a row of the wide one is 128 bytes: where it begins in a sector is of little account.
     """
     if not transposed:
         return elementwise_tile(cols, block, axis == 0, False, cpu)
-    return Tile(128, 128 if cols <= 128 else 1024) if cpu else Tile(32, 128)
+    return Tile(128, 128 if cols <= 128 else 1024) if cpu else Tile(32, 128 if cols <= 128 else 256)
 
 
 def row_tile(cols: int, block: int, colwise: bool, cpu: bool) -> Tile:
