@@ -209,8 +209,8 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
     n = *warps;
   else
     // A norm that is stored both ways holds its rows twice: fewer threads, so
-    // that each has the registers.
-    while (n < (s.rowBlock > 1 && s.reducesCols ? 4 : 8) &&
+    // that each has the registers. A transposed one has squares to share.
+    while (n < (s.rowBlock > 1 && s.reducesCols && !s.transposesRows ? 4 : 8) &&
            n * kWarpLanes * laneWant(s) < elements) {
       // More lanes than that would have shorter runs.
       bool fits = elements <= n * kWarpLanes * kLaneMost;
@@ -227,9 +227,12 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
   int64_t budget = n * kWarpLanes * laneWant(s);
   if (s.rowBlock > 1 && s.reducesCols)
     budget /= 2;
-  std::tie(c.rows, c.cols) =
-      fitFragment(s, std::max(s.colBlock, budget / s.rowBlock), budget,
-                  n * kWarpLanes * kLaneMost);
+  // Columns that are stored as rows, beside rows: squares.
+  int64_t wide = s.rowBlock > 1 && s.transposesRows
+                     ? int64_t(1) << (llvm::Log2_64(budget) / 2)
+                     : budget / s.rowBlock;
+  std::tie(c.rows, c.cols) = fitFragment(s, std::max(s.colBlock, wide), budget,
+                                         n * kWarpLanes * kLaneMost);
   return c;
 }
 

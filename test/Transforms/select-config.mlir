@@ -173,6 +173,23 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
+  // A norm whose codes are stored as rows and as columns: squares.
+  // CHECK-LABEL: func.func @gpu_norm_transposed(
+  // CHECK-SAME: fragment = array<i64: 64, 64>, num_warps = 8 : i64
+  // expected-remark @below {{64x64}}
+  func.func @gpu_norm_transposed(%x: memref<64x4096xf32>, %g: memref<4096xf32>, %a: memref<f32>, %q: memref<4096x64xf4E2M1FN>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<64x4096xf32> -> tensor<64x4096xf32>
+    %w = quant.load %g[%c0] : memref<4096xf32> -> tensor<4096xf32>
+    %m = quant.load %a[] : memref<f32> -> tensor<f32>
+    %y, %r = quant.rms_norm %t, %w {eps = 1.0e-5 : f32} : tensor<64x4096xf32>, tensor<4096xf32> -> tensor<64x4096xf32>, tensor<64x1xf32>
+    %s = quant.block_scale %y, %m axis 0 format <nvfp4> : tensor<64x4096xf32>, tensor<f32> -> tensor<4x4096xf8E4M3FN>
+    %c = quant.cast_fp4 %y, %s, %m axis 0 format <nvfp4> : tensor<64x4096xf32>, tensor<4x4096xf8E4M3FN>, tensor<f32> -> tensor<64x4096xf4E2M1FN>
+    %d = quant.transpose %c : tensor<64x4096xf4E2M1FN> -> tensor<4096x64xf4E2M1FN>
+    quant.store %d, %q[%c0, %c0] : tensor<4096x64xf4E2M1FN>, memref<4096x64xf4E2M1FN>
+    return
+  }
+
   // Rows that nothing reduces are cut into tiles of 1024 columns.
   // CHECK-LABEL: func.func @gpu_rowwise(
   // CHECK-SAME: num_warps = 4 : i64, tile = array<i64: 4, 1024>

@@ -57,7 +57,8 @@ def row_tile(cols: int, block: int, colwise: bool, cpu: bool) -> Tile:
     """For kernels that reduce whole rows."""
     padded = round_up(max(cols, 1), block)
     if colwise:
-        return Tile(32, padded)
+        # 64 FP4 codes of a column, which are stored as a row, fill a sector of 32 bytes.
+        return Tile(64 if block == 16 and not cpu else 32, padded)
     return Tile(4 if cpu else _power_of_two(4096 // padded, 1, 64), padded)
 
 

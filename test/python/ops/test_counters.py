@@ -35,22 +35,12 @@ SMALL, FULL = named((128, 4096)), named((4096, 4096))
 RAGGED, ODD = named((200, 1000), core=True), named((200, 1003), core=True)
 
 
-def is_narrow(name, array):
-    """Codes that are stored in halves of a sector, all of which L2 puts together: 16 bytes at a time of a row."""
-    if array not in ("row_data", "col_data"):
-        return False
-    # A block normalizes 32 rows, as many as it has registers for: columns of FP4 codes are 16 bytes long.
-    return name.startswith("rms_norm-nvfp4") and array == "col_data"
-
-
-def check_whole(name, found):
+def check_whole(found):
     """What holds of kernels whose tiles fill the matrix."""
     assert found.moved <= 1.02 * found.minimum
     assert found.counters.total.conflicts == 0
     for traffic in found.traffic:
-        if traffic.name not in MATRICES:
-            continue
-        if not is_narrow(name, traffic.name):
+        if traffic.name in MATRICES:
             assert traffic.full == traffic.requests, traffic.name
 
 
@@ -58,12 +48,12 @@ def check_whole(name, found):
     ("name", "target"), [(name, t) for name, e in SMALL.items() for t in ("sm_100a", "sm_80")[: 1 + e.core]]
 )
 def test_whole_tiles(name, target):
-    check_whole(name, run(SMALL[name], target))
+    check_whole(run(SMALL[name], target))
 
 
 @pytest.mark.parametrize("name", FULL_SIZE)
 def test_4096x4096(name):
-    check_whole(name, run(FULL[name], "sm_90a"))
+    check_whole(run(FULL[name], "sm_90a"))
 
 
 @pytest.mark.parametrize("name", RAGGED)
@@ -114,7 +104,7 @@ def test_what_the_checks_find():
     assert traffic["x"].moved == (2 * 512 - 16) * 1024
     assert traffic["y"].moved == traffic["y"].minimum
     with pytest.raises(AssertionError):
-        check_whole("overlapping", twice)
+        check_whole(twice)
     assert all(t.full == 0 for t in thin.traffic)
     with pytest.raises(AssertionError):
-        check_whole("narrow", thin)
+        check_whole(thin)
