@@ -183,9 +183,21 @@ bool Decoder::decodeFloatMinMax(bool isMin, Type type) {
   return lanes(op, type, d, {src[0], src[1]});
 }
 
+/// What root and reciprocal are once their modifiers are read.
+bool Decoder::roundedUnary(Op op, Type type, Rounding rounding, bool approx,
+                           bool ftz) {
+  if (approx)
+    approximate();
+  uint32_t a, d;
+  if (finish(2) || read(1, type, a) || (ftz && flush(a, type)) ||
+      write(0, type, d) || lanes(op, type, d, {a}))
+    return true;
+  program.steps.back().rounding = rounding;
+  return ftz && lanes(Op::FFlush, type, d, {d});
+}
+
 bool Decoder::decodeRoot() {
   Type type;
-  uint32_t a, d;
   if (takeType(type))
     return true;
   if (type != Type::F32 && type != Type::F64)
@@ -197,18 +209,11 @@ bool Decoder::decodeRoot() {
   opClass = OpClass::Float;
   if (!rounding)
     return fail("needs a rounding");
-  if (approx)
-    approximate();
-  if (finish(2) || read(1, type, a) || (ftz && flush(a, type)) ||
-      write(0, type, d) || lanes(Op::FSqrt, type, d, {a}))
-    return true;
-  program.steps.back().rounding = *rounding;
-  return ftz && lanes(Op::FFlush, type, d, {d});
+  return roundedUnary(Op::FSqrt, type, *rounding, approx, ftz);
 }
 
 bool Decoder::decodeReciprocal() {
   Type type;
-  uint32_t a, d;
   if (takeType(type))
     return true;
   if (type != Type::F32 && type != Type::F64)
@@ -222,13 +227,7 @@ bool Decoder::decodeReciprocal() {
     return fail("needs a rounding");
   if (type == Type::F64 && (approx || ftz))
     return fail("of .f64 in this form is not simulated");
-  if (approx)
-    approximate();
-  if (finish(2) || read(1, type, a) || (ftz && flush(a, type)) ||
-      write(0, type, d) || lanes(Op::FRcp, type, d, {a}))
-    return true;
-  program.steps.back().rounding = *rounding;
-  return ftz && lanes(Op::FFlush, type, d, {d});
+  return roundedUnary(Op::FRcp, type, *rounding, approx, ftz);
 }
 
 /// rsqrt, ex2, lg2, sin, cos and tanh: .approx{.ftz}.

@@ -118,39 +118,11 @@ static uint8_t takeVector(ArrayRef<StringRef> modifiers) {
   return 1;
 }
 
-bool Decoder::decodeLoad() {
-  MemoryInfo info;
-  Type type;
-  Space space;
-  bool hint = false;
-  opClass = OpClass::Memory;
-  if (takeType(type) || takeSpace(space) || takeCacheModifiers(hint))
-    return true;
-  info.space = uint8_t(space);
-  info.count = takeVector(modifiers);
-  hasPrefix("v");
-  if (!sizeOf(type) || sizeOf(type) > 8 || (isFloat(type) && sizeOf(type) < 4))
-    return fail("does not load ." + typeName(type));
-  info.size = uint8_t(sizeOf(type));
-  info.isSigned = isSigned(type);
-  if (info.size * info.count > 16) {
-    if (info.size * info.count > 32 || info.size < 4)
-      return fail("is too wide");
-    if (require(100, 88, "a load of 32 bytes"))
-      return true;
-    if (space != Space::Global && space != Space::Generic)
-      return fail("a load of 32 bytes is from the global space");
-  }
-  if (finish(hint ? 3 : 2) || decodeAddress(instruction->operands[1], info) ||
-      vectorElements(instruction->operands[0], info, type, true))
-    return true;
-  Step &step = emit(Form::Load);
-  step.imm = uint32_t(program.memories.size());
-  program.memories.push_back(info);
-  return false;
-}
+bool Decoder::decodeLoad() { return decodeAccess(/*isLoad=*/true); }
+bool Decoder::decodeStore() { return decodeAccess(/*isLoad=*/false); }
 
-bool Decoder::decodeStore() {
+bool Decoder::decodeAccess(bool isLoad) {
+  StringRef verb = isLoad ? "load" : "store";
   MemoryInfo info;
   Type type;
   Space space;
@@ -162,22 +134,25 @@ bool Decoder::decodeStore() {
   info.count = takeVector(modifiers);
   hasPrefix("v");
   if (!sizeOf(type) || sizeOf(type) > 8 || (isFloat(type) && sizeOf(type) < 4))
-    return fail("does not store ." + typeName(type));
-  if (space == Space::Const || space == Space::Param)
+    return fail("does not " + verb + " ." + typeName(type));
+  if (!isLoad && (space == Space::Const || space == Space::Param))
     return fail("the " + spaceName(space) + " space is read only");
   info.size = uint8_t(sizeOf(type));
+  info.isSigned = isLoad && isSigned(type);
   if (info.size * info.count > 16) {
     if (info.size * info.count > 32 || info.size < 4)
       return fail("is too wide");
-    if (require(100, 88, "a store of 32 bytes"))
+    if (require(100, 88, "a " + verb.str() + " of 32 bytes"))
       return true;
     if (space != Space::Global && space != Space::Generic)
-      return fail("a store of 32 bytes is to the global space");
+      return fail("a " + verb + " of 32 bytes is " + (isLoad ? "from" : "to") +
+                  " the global space");
   }
-  if (finish(hint ? 3 : 2) || decodeAddress(instruction->operands[0], info) ||
-      vectorElements(instruction->operands[1], info, type, false))
+  ArrayRef<Operand> operands = instruction->operands;
+  if (finish(hint ? 3 : 2) || decodeAddress(operands[isLoad ? 1 : 0], info) ||
+      vectorElements(operands[isLoad ? 0 : 1], info, type, isLoad))
     return true;
-  Step &step = emit(Form::Store);
+  Step &step = emit(isLoad ? Form::Load : Form::Store);
   step.imm = uint32_t(program.memories.size());
   program.memories.push_back(info);
   return false;

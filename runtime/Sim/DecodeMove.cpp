@@ -187,12 +187,18 @@ bool Decoder::takeComparison(Type type, Op &op) {
   return false;
 }
 
-static CompareInfo::Op booleanOf(StringRef name) {
-  return StringSwitch<CompareInfo::Op>(name)
-      .Case("and", CompareInfo::And)
-      .Case("or", CompareInfo::Or)
-      .Case("xor", CompareInfo::Xor)
-      .Default(CompareInfo::None);
+/// How the result is combined with a predicate: the next modifier, if it says.
+CompareInfo::Op Decoder::takeBoolean() {
+  if (modifiers.empty())
+    return CompareInfo::None;
+  auto op = StringSwitch<CompareInfo::Op>(modifiers.front())
+                .Case("and", CompareInfo::And)
+                .Case("or", CompareInfo::Or)
+                .Case("xor", CompareInfo::Xor)
+                .Default(CompareInfo::None);
+  if (op != CompareInfo::None)
+    modifiers.erase(modifiers.begin());
+  return op;
 }
 
 /// setp.lt{.and}{.ftz}.type p{|q}, a, b{, {!}c}; of f16x2, p and q are those of
@@ -204,10 +210,7 @@ bool Decoder::decodeSetp() {
   if (takeType(type) || takeComparison(type, op))
     return true;
   CompareInfo info;
-  if (!modifiers.empty())
-    info.op = booleanOf(modifiers.front());
-  if (info.op != CompareInfo::None)
-    modifiers.erase(modifiers.begin());
+  info.op = takeBoolean();
   bool ftz = isFloat(type) && has("ftz");
   bool twice = type == Type::F16x2 || type == Type::BF16x2;
   bool brain = type == Type::BF16 || type == Type::BF16x2;
@@ -260,10 +263,7 @@ bool Decoder::decodeSet() {
   if (takeType(from) || takeType(to) || takeComparison(from, op))
     return true;
   CompareInfo info;
-  if (!modifiers.empty())
-    info.op = booleanOf(modifiers.front());
-  if (info.op != CompareInfo::None)
-    modifiers.erase(modifiers.begin());
+  info.op = takeBoolean();
   bool ftz = isFloat(from) && has("ftz");
   if (from == Type::F16x2 || from == Type::BF16x2 || from == Type::F32x2)
     return fail("is not simulated for ." + typeName(from));

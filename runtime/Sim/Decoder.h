@@ -112,6 +112,7 @@ private:
   bool floatTarget(Op op, Type type);
   bool decodeRoot();
   bool decodeReciprocal();
+  bool roundedUnary(Op op, Type type, Rounding rounding, bool approx, bool ftz);
   bool decodeApproximate();
   bool decodeCopysign();
   bool decodeTestp();
@@ -137,6 +138,7 @@ private:
   bool decodeSetp();
   bool decodeSet();
   bool takeComparison(Type type, Op &op);
+  CompareInfo::Op takeBoolean();
   bool decodeCvta();
   bool decodeIsspacep();
   bool variableAddress(const Operand &operand, uint64_t &address,
@@ -158,6 +160,7 @@ private:
   // Memory (DecodeMemory.cpp).
   bool decodeLoad();
   bool decodeStore();
+  bool decodeAccess(bool isLoad);
   bool decodeAtomic();
   bool decodePrefetch();
   bool takeSpace(Space &space);
