@@ -15,34 +15,17 @@ import math
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 
 import numpy as np
 
 from benchmarks import limit, timing
 from benchmarks.operators import Case, cases, run_limit
 from benchmarks.peers import Prepared, Unavailable, mismatches
+from benchmarks.row import Row
 
 PEERS = ("dither", "torch", "jax", "numpy")
 LIMIT, COPY = "AVX-512", "memcpy"
-
-
-@dataclass
-class Row:
-    """One line of the table; `seconds` holds all repetitions."""
-
-    operator: str
-    dtype: str
-    rows: int
-    cols: int
-    bytes: int
-    seconds: dict[str, list[float]] = field(default_factory=dict)
-    differs: dict[str, dict[str, float]] = field(default_factory=dict)
-    missing: dict[str, str] = field(default_factory=dict)
-
-    def rate(self, name: str) -> float:
-        """GB/s, NaN where there is no measurement."""
-        return self.bytes / min(self.seconds[name]) / 1e9 if self.seconds.get(name) else math.nan
 
 
 def copy(case: Case, threads: int) -> Prepared:

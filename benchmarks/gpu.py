@@ -23,6 +23,7 @@ import numpy as np
 from benchmarks import timing
 from benchmarks.operators import EPS, ROUND_INTERMEDIATE, Case, cases
 from benchmarks.peers import Prepared, Unavailable, mismatches
+from benchmarks.row import Row
 
 COPY = "copy"
 #: Tiles and warps among which Triton's rowwise kernels, and the two-way one, take the fastest on the device.
@@ -32,22 +33,10 @@ NORM_WARPS = (4, 8, 16)
 
 
 @dataclass
-class Row:
-    """One line of the table; `seconds` holds all repetitions."""
+class DeviceRow(Row):
+    """With what was picked on the device: Triton's tile and warps."""
 
-    operator: str
-    dtype: str
-    rows: int
-    cols: int
-    bytes: int
-    seconds: dict[str, list[float]] = field(default_factory=dict)
-    differs: dict[str, dict[str, float]] = field(default_factory=dict)
-    missing: dict[str, str] = field(default_factory=dict)
     choices: dict[str, str] = field(default_factory=dict)
-
-    def rate(self, name: str) -> float:
-        """GB/s, NaN where there is no measurement."""
-        return self.bytes / min(self.seconds[name]) / 1e9 if self.seconds.get(name) else math.nan
 
 
 class Machine:
@@ -147,7 +136,7 @@ def expected(case: Case) -> dict[str, np.ndarray]:
     return parts(call(None), list(case.operator.outputs(case.rows, case.cols)))
 
 
-def dither_calls(case: Case, machine: Machine, row: Row) -> Prepared:
+def dither_calls(case: Case, machine: Machine, row: DeviceRow) -> Prepared:
     """dither's operators on tensors of torch, into outputs that exist."""
     amax = machine.tensor(np.array([case.amax], np.float32)).reshape(())
     stream = machine.torch.cuda.current_stream().cuda_stream if machine.cuda else None
@@ -157,7 +146,7 @@ def dither_calls(case: Case, machine: Machine, row: Row) -> Prepared:
     return Prepared(lambda: call(result), lambda: parts(result, names))
 
 
-def triton_calls(case: Case, machine: Machine, row: Row) -> Prepared:
+def triton_calls(case: Case, machine: Machine, row: DeviceRow) -> Prepared:
     """The kernels of triton_kernels.py with the fastest of several tiles."""
     try:
         import triton  # noqa: F401
@@ -211,7 +200,7 @@ def variants(triton_kernels: Any, base: Any, case: Case) -> Iterator[tuple[str, 
             yield f"{rows}x{cols}, {warps} warps", triton_kernels.tuned(base, warps, ROWS=rows, COLS=cols)
 
 
-def torch_calls(case: Case, machine: Machine, row: Row) -> Prepared:
+def torch_calls(case: Case, machine: Machine, row: DeviceRow) -> Prepared:
     """The operator in torch, compiled by Inductor."""
     from benchmarks.peers import torch_peer
 
@@ -231,16 +220,16 @@ def torch_calls(case: Case, machine: Machine, row: Row) -> Prepared:
     return Prepared(call, lambda: dict(zip(names, map(as_bytes, results), strict=True)))
 
 
-IMPLEMENTATIONS: dict[str, Callable[[Case, Machine, Row], Prepared]] = {
+IMPLEMENTATIONS: dict[str, Callable[[Case, Machine, DeviceRow], Prepared]] = {
     "dither": dither_calls,
     "Triton": triton_calls,
     "torch.compile": torch_calls,
 }
 
 
-def measure(case: Case, machine: Machine, names: Sequence[str], repetitions: int) -> Row:
+def measure(case: Case, machine: Machine, names: Sequence[str], repetitions: int) -> DeviceRow:
     """Prepares, checks and times every implementation of a case."""
-    row = Row(case.operator.name, case.dtype, case.rows, case.cols, case.bytes)
+    row = DeviceRow(case.operator.name, case.dtype, case.rows, case.cols, case.bytes)
     want = expected(case)
     calls: dict[str, Callable[[], object]] = {COPY: copy(case, machine).call}
     for name in names:
@@ -263,7 +252,7 @@ def measure(case: Case, machine: Machine, names: Sequence[str], repetitions: int
     return row
 
 
-def table(rows: Sequence[Row], names: Sequence[str]) -> str:
+def table(rows: Sequence[DeviceRow], names: Sequence[str]) -> str:
     """GB/s, and dither's part of the copy's and how it compares with the best of the others."""
     lines = [f"{'operator':<26}{'':<6}" + "".join(f"{name:>15}" for name in (COPY, *names)) + f"{'of copy':>10}"]
     lines.append("-" * len(lines[0]))
