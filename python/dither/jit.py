@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 from . import cache, knobs, profile, stats, streams
 from .arrays import Array, check_shapes
 from .compiled import Compiled, Lowered
-from .compiler import Captures, captures_of
+from .compiler import Captures, captures_of, remember_file
 from .devices import Device, default_device, get_device
 from .errors import CompileError, suggest
 from .once import OncePerKey
@@ -67,6 +67,8 @@ class Kernel:
             raise TypeError(f"found {type(fn).__name__}, expected a function to compile")
         functools.update_wrapper(self, fn)
         self.fn = fn
+        # What is compiled, much later, is the text that was imported, whatever the file holds by then.
+        self._file = remember_file(fn)
         self.num_warps = _warps(num_warps)
         self.signature = Signature(fn, _shapes_by_parameter(fn, shapes))
         for name, parameter in self.signature.parameters.items():

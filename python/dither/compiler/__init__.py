@@ -2,6 +2,6 @@
 
 from .captures import Captures, captures_of
 from .lowering import lower
-from .source import FunctionSource, read_source, unwrap
+from .source import FunctionSource, read_source, remember_file, unwrap
 
-__all__ = ["Captures", "FunctionSource", "captures_of", "lower", "read_source", "unwrap"]
+__all__ = ["Captures", "FunctionSource", "captures_of", "lower", "read_source", "remember_file", "unwrap"]

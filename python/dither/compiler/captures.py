@@ -184,14 +184,8 @@ def _defaults(function: python_types.FunctionType) -> list[tuple[str, Any]]:
     return [(f"{name}=", value) for name, value in sorted(found, key=lambda item: item[0])]
 
 
-_CHAINS: dict[python_types.CodeType, tuple[tuple[str, ...], ...]] = {}
-
-
 def _chains(source: FunctionSource) -> tuple[tuple[str, ...], ...]:
     """Names from outside that the body reads, each with the attributes that follow: ("config", "ROWS")."""
-    code = source.function.__code__
-    if code in _CHAINS:
-        return _CHAINS[code]
     locals_ = local_names(source)
     found: set[tuple[str, ...]] = set()
 
@@ -210,8 +204,7 @@ def _chains(source: FunctionSource) -> tuple[tuple[str, ...], ...]:
 
     for statement in source.node.body:
         visit(statement)
-    _CHAINS[code] = tuple(sorted(found))
-    return _CHAINS[code]
+    return tuple(sorted(found))
 
 
 def _resolve(function: python_types.FunctionType, chain: tuple[str, ...], guards: Guards) -> tuple[str, Any]:

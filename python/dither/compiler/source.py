@@ -1,25 +1,103 @@
-"""The source of a function: its syntax tree with the positions of the file."""
+"""The source of a function: its syntax tree with the positions of the file.
+
+Kernels are compiled long after Python made functions of their text, and the file may be another by then. Hence the
+text of a file is kept from the time that `dither.jit` sees a kernel of it, and no text is taken for a function that
+does not compile to the very code that the function runs.
+"""
 
 from __future__ import annotations
+import __future__
 
 import ast
 import dataclasses
 import functools
 import linecache
+import struct
+import threading
 import types as python_types
+import weakref
 from typing import Any
 
 from ..errors import CompileError, Span, span_of
 
 
+class SourceFile:
+    """The lines of a file at one time."""
+
+    def __init__(self, name: str, lines: list[str]) -> None:
+        self.name = name
+        self.lines = lines
+        self._codes: dict[int, dict[tuple[int, str], list[python_types.CodeType]]] = {}
+
+    def find(self, code: python_types.CodeType) -> _Definition | None:
+        """The definition that compiles to this code, or None. Raises SyntaxError where the file is no Python."""
+        place = code.co_firstlineno, code.co_name
+        node = self._definitions.get(place)
+        made = self._compiled(code.co_flags & _FUTURE).get(place, [])
+        return node if any(_same_code(one, code) for one in made) else None
+
+    @functools.cached_property
+    def _tree(self) -> ast.Module:
+        return ast.parse("".join(self.lines), self.name)
+
+    @functools.cached_property
+    def _definitions(self) -> dict[tuple[int, str], _Definition]:
+        """Functions by their first line (that of the first decorator) and name."""
+        found: dict[tuple[int, str], _Definition] = {}
+        for node in ast.walk(self._tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+                found.setdefault((first, node.name), node)
+        return found
+
+    def _compiled(self, flags: int) -> dict[tuple[int, str], list[python_types.CodeType]]:
+        """The code of every function; of the whole file, as code depends on what the file imports."""
+        if flags not in self._codes:
+            pending = [compile(self._tree, self.name, "exec", flags, dont_inherit=True)]
+            found: dict[tuple[int, str], list[python_types.CodeType]] = {}
+            for code in pending:  # grows on the way
+                pending += [constant for constant in code.co_consts if isinstance(constant, python_types.CodeType)]
+                found.setdefault((code.co_firstlineno, code.co_name), []).append(code)
+            self._codes[flags] = found
+        return self._codes[flags]
+
+
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef
+#: Flags of code that change what the compiler makes of a text: `from __future__ import annotations` and the like.
+_FUTURE = functools.reduce(
+    int.__or__,
+    (
+        getattr(__future__, name).compiler_flag
+        for name in __future__.all_feature_names
+        if name not in ("nested_scopes", "generators")
+    ),
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FunctionText:
+    """A definition and the file that it is in; knows nothing of the functions made of it."""
+
+    node: ast.FunctionDef
+    file: SourceFile
+
+    @functools.cached_property
+    def canonical(self) -> str:
+        """The syntax without positions, comments and decorators: what a cache key is made of."""
+        return "\n".join(ast.dump(part) for part in (self.node.args, *self.node.body))
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class FunctionSource:
-    """A function and its syntax; `lines` is the whole file."""
+    """A function and its text."""
 
     function: python_types.FunctionType
-    node: ast.FunctionDef
-    file: str
-    lines: list[str]
+    text: FunctionText
+
+    @property
+    def node(self) -> ast.FunctionDef:
+        """The definition."""
+        return self.text.node
 
     @property
     def name(self) -> str:
@@ -28,21 +106,16 @@ class FunctionSource:
 
     def span(self, node: ast.AST) -> Span:
         """Where a node of this function is."""
-        return span_of(node, self.file, self.lines, self.name)
+        return span_of(node, self.text.file.name, self.text.file.lines, self.name)
 
     def header(self) -> Span:
         """The function's name in its `def`."""
         start = self.node.col_offset + len("def ")
-        return Span(self.file, self.node.lineno, start + 1, len(self.name), self.name)
+        return Span(self.text.file.name, self.node.lineno, start + 1, len(self.name), self.name)
 
     def canonical(self) -> str:
-        """The syntax without positions, comments and decorators: what a cache key is made of."""
-        return _canonical(self.node)
-
-
-@functools.cache
-def _canonical(node: ast.FunctionDef) -> str:
-    return "\n".join(ast.dump(part) for part in (node.args, *node.body))
+        """See FunctionText."""
+        return self.text.canonical
 
 
 def unwrap(value: Any) -> python_types.FunctionType | None:
@@ -51,77 +124,132 @@ def unwrap(value: Any) -> python_types.FunctionType | None:
     return inner if isinstance(inner, python_types.FunctionType) else None
 
 
-_TREES: dict[str, tuple[list[str], dict[int, list[ast.AST]]]] = {}
-_SOURCES: dict[python_types.CodeType, tuple[ast.FunctionDef, str, list[str]]] = {}
+class _Texts:
+    """What is known of files and of code, for as long as somebody else needs it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._files: dict[str, list[weakref.ref[SourceFile]]] = {}
+        # By identity: code objects of one text in two files are equal.
+        self._texts: dict[int, tuple[weakref.ref[python_types.CodeType], FunctionText]] = {}
+
+    def current(self, function: python_types.FunctionType) -> SourceFile | None:
+        """A function's file as it is now."""
+        name = function.__code__.co_filename
+        linecache.checkcache(name)
+        lines = linecache.getlines(name, function.__globals__)
+        if not lines:
+            return None
+        with self._lock:
+            known = [file for file in self._alive(name) if file.lines == lines]
+            file = known[0] if known else SourceFile(name, lines)
+            if not known:
+                self._files.setdefault(name, []).append(weakref.ref(file, functools.partial(self._forget, name)))
+        return file
+
+    def earlier(self, name: str) -> list[SourceFile]:
+        """The file as it was at other times, the latest first."""
+        with self._lock:
+            return self._alive(name)[::-1]
+
+    def _alive(self, name: str) -> list[SourceFile]:
+        return [file for ref in self._files.get(name, ()) if (file := ref()) is not None]
+
+    def _forget(self, name: str, ref: weakref.ref[SourceFile]) -> None:
+        # No lock: this may run anywhere, also where this thread holds it.
+        rest = [other for other in self._files.get(name, ()) if other is not ref]
+        if rest:
+            self._files[name] = rest
+        else:
+            self._files.pop(name, None)
+
+    def get(self, code: python_types.CodeType) -> FunctionText | None:
+        """What `put` was given for this very object."""
+        found = self._texts.get(id(code))
+        return found[1] if found is not None and found[0]() is code else None
+
+    def put(self, code: python_types.CodeType, text: FunctionText) -> None:
+        """Remembers a text as long as its code lives."""
+        key, texts = id(code), self._texts
+
+        def forget(ref: weakref.ref[python_types.CodeType]) -> None:
+            if key in texts and texts[key][0] is ref:
+                del texts[key]
+
+        texts[key] = weakref.ref(code, forget), text
+
+
+_texts = _Texts()
+
+
+def remember_file(function: python_types.FunctionType) -> SourceFile | None:
+    """The text of a function's file as it is now: `read_source` finds it for as long as the caller keeps it."""
+    return _texts.current(function)
 
 
 def read_source(function: python_types.FunctionType) -> FunctionSource:
-    """The source of a function, as it was when first asked for.
+    """The source of a function: the text that its code was made of.
 
-    Raises CompileError where there is none, or where the file changed since it was imported.
+    Raises CompileError where there is none, or where the file changed before anybody asked for it.
     """
-    code = function.__code__
-    if code not in _SOURCES:
-        _SOURCES[code] = _find(function)
-    node, file, lines = _SOURCES[code]
-    return FunctionSource(function, node, file, lines)
+    text = _texts.get(function.__code__)
+    if text is None:
+        text = _find(function)
+        _texts.put(function.__code__, text)
+    return FunctionSource(function, text)
 
 
-def _find(function: python_types.FunctionType) -> tuple[ast.FunctionDef, str, list[str]]:
+def _find(function: python_types.FunctionType) -> FunctionText:
     code, name = function.__code__, function.__name__
     file = code.co_filename
     here = Span(file, code.co_firstlineno, 1, 0, name)
     if code.co_name == "<lambda>":
         raise CompileError("found a lambda, expected a function defined with 'def'", here)
-    linecache.checkcache(file)
-    lines = linecache.getlines(file, function.__globals__)
-    if not lines:
+    current = _texts.current(function)
+    earlier = _texts.earlier(file)
+    if current is None and not earlier:
         raise CompileError(f"the source of '{name}' was not found in '{file}', expected a function in a file", None)
-    candidates = [
-        node
-        for node in _definitions(file, lines).get(code.co_firstlineno, [])
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == code.co_name
-    ]
-    if not candidates or not _same_names(candidates[0], code):
-        raise CompileError(
-            f"the source of '{name}' in '{file}' changed since it was imported: start Python anew, or reload the module"
-        )
-    if isinstance(candidates[0], ast.AsyncFunctionDef):
-        raise CompileError("found an async function, expected a plain one", here)
-    assert isinstance(candidates[0], ast.FunctionDef)
-    return candidates[0], file, lines
+    broken = None
+    for text in ([] if current is None else [current]) + [other for other in earlier if other is not current]:
+        try:
+            node = text.find(code)
+        except SyntaxError as error:
+            broken = error
+            continue
+        if isinstance(node, ast.AsyncFunctionDef):
+            raise CompileError("found an async function, expected a plain one", here)
+        if node is not None:
+            return FunctionText(node, text)
+    if broken is not None:
+        raise CompileError(f"'{file}' changed since it was imported and is no Python now: {broken}") from None
+    raise CompileError(
+        f"the source of '{name}' in '{file}' changed since it was imported: start Python anew, or reload the module"
+    )
 
 
-def _definitions(file: str, lines: list[str]) -> dict[int, list[ast.AST]]:
-    """Function definitions of a file by their first line (that of the first decorator)."""
-    known = _TREES.get(file)
-    if known is not None and known[0] == lines:
-        return known[1]
-    try:
-        tree = ast.parse("".join(lines), file)
-    except SyntaxError as error:
-        raise CompileError(f"'{file}' changed since it was imported and is no Python now: {error}") from None
-    found: dict[int, list[ast.AST]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            found.setdefault(first, []).append(node)
-    _TREES[file] = (lines, found)
-    return found
-
-
-def _same_names(node: ast.AST, code: python_types.CodeType) -> bool:
-    """Whether syntax and code have the same parameters and could be of one text."""
-    assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-    arguments = node.args
-    names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-    count = code.co_argcount + code.co_kwonlyargcount
-    if tuple(names) != code.co_varnames[:count]:
+def _same_code(a: python_types.CodeType, b: python_types.CodeType) -> bool:
+    """Whether two pieces of code do the same: all but where they come from and what tools keep in them."""
+    if any(getattr(a, name) != getattr(b, name) for name in _FACTS) or (a.co_flags ^ b.co_flags) & _VARIADIC:
         return False
-    stores = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    has_scopes = any(isinstance(n, (ast.Lambda, ast.FunctionDef, ast.comprehension)) for n in _inner(node))
-    return has_scopes or stores <= {*code.co_varnames, *code.co_cellvars, *code.co_names, *code.co_freevars}
+    return _same_constant(a.co_consts, b.co_consts)
 
 
-def _inner(node: ast.AST) -> list[ast.AST]:
-    return [inner for statement in getattr(node, "body", []) for inner in ast.walk(statement)]
+_NAMES = ("co_names", "co_varnames", "co_freevars", "co_cellvars")
+_COUNTS = ("co_argcount", "co_kwonlyargcount", "co_posonlyargcount")
+_FACTS = ("co_code", *_NAMES, *_COUNTS)
+_VARIADIC = 0x04 | 0x08  # CO_VARARGS, CO_VARKEYWORDS
+
+
+def _same_constant(a: Any, b: Any) -> bool:
+    """Equality of constants that tells 1 from True and 0.0 from -0.0."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, python_types.CodeType):
+        return _same_code(a, b)
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(_same_constant, a, b))
+    if isinstance(a, float):
+        return struct.pack("d", a) == struct.pack("d", b)
+    if isinstance(a, (complex, frozenset)):
+        return repr(a) == repr(b) or (isinstance(a, frozenset) and a == b)
+    return bool(a == b)
