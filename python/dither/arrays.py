@@ -14,6 +14,7 @@ from typing import Any
 
 from . import types
 from .formats import Format
+from .scalars import number_kind
 from .types import DType, TensorType
 
 #: Names that NumPy, ml_dtypes and torch give to the types of `dither.types`.
@@ -96,7 +97,7 @@ class Array:
         rank = len(self.shape)
         if rank > 3:
             raise ValueError(f"argument '{name}' has rank {rank}, expected at most 3")
-        if rank and self.strides[-1] != 1 and self.shape[-1] > 1:
+        if rank and self.strides[-1] != 1 and self.shape[-1] > 1 and 0 not in self.shape:
             raise ValueError(
                 f"argument '{name}' has stride {self.strides[-1]} along its last dimension, expected 1: "
                 "make it contiguous first"
@@ -122,6 +123,8 @@ class Array:
             return (), ()
         if shapes == "dynamic":
             return (None,) * rank, unknown
+        if 0 in self.shape[1:]:  # no stride means anything
+            return (self.shape if shapes == "static" else (None, *self.shape[1:])), unknown
         dense = 0 in self.shape or self.strides == row_major(self.shape, dtype)
         known = row_major((1, *self.shape[1:]), dtype)
         if shapes == "static":
@@ -197,6 +200,14 @@ def describe(x: Any) -> Array | None:
     return None
 
 
+def describe_argument(name: str, x: Any) -> Array | None:
+    """As `describe`; errors name the argument."""
+    try:
+        return describe(x)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"argument '{name}': {error}") from error.__cause__
+
+
 def _from_numpy(x: Any) -> Array:
     size = x.itemsize
     strides = tuple(s // size for s in x.strides)
@@ -242,14 +253,21 @@ def _from_interface(x: Any) -> Array:
 def _from_dlpack(x: Any) -> Array:
     from . import _dither
 
-    kind, ordinal = x.__dlpack_device__()
+    _check_jax(x)
+    try:
+        kind, ordinal = x.__dlpack_device__()
+    except Exception as error:
+        raise _without_memory(x, error) from error
     devices = {1: "cpu", 2: f"cuda:{ordinal}", 3: "cpu", 13: f"cuda:{ordinal}"}
     if kind not in devices:
         raise TypeError(f"found a tensor on DLPack device type {int(kind)}, expected a CPU or CUDA one")
     try:
-        capsule = x.__dlpack__(max_version=(1, 0), copy=False)
-    except TypeError:
-        capsule = x.__dlpack__()
+        try:
+            capsule = x.__dlpack__(max_version=(1, 0), copy=False)
+        except TypeError:
+            capsule = x.__dlpack__()
+    except Exception as error:
+        raise _without_memory(x, error) from error
     pointer, (code, bits, lanes), shape, strides, readonly, owner = _dither.from_dlpack(capsule)
     dtype = _DLPACK.get((code, bits)) if lanes == 1 else None
     storage = f"dlpack ({code}, {bits}, {lanes})" if dtype is None else dtype.name
@@ -257,6 +275,24 @@ def _from_dlpack(x: Any) -> Array:
         strides = row_major(shape, dtype or types.float8_e4m3)
     # A producer that cannot say (before version 1.0) may hand out what it does not want changed.
     return Array(pointer, dtype, storage, shape, strides, devices[kind], readonly, owner)
+
+
+def _check_jax(x: Any) -> None:
+    """Arrays of JAX that stand for none."""
+    jax = sys.modules.get("jax")
+    if jax is None:
+        return
+    if isinstance(x, jax.core.Tracer):
+        raise TypeError(
+            "found a value that JAX traces, which has no data: expected an array, so a call outside jax.jit"
+        )
+    if isinstance(x, jax.Array) and x.is_deleted():
+        raise ValueError("found an array of JAX that was deleted or donated, expected one with data")
+
+
+def _without_memory(x: Any, error: Exception) -> TypeError:
+    why = (str(error).splitlines() or [type(error).__name__])[0]
+    return TypeError(f"found a {type(x).__name__} that does not give its memory ({why}), expected an array with data")
 
 
 def _from_buffer(x: Any) -> Array:
@@ -270,7 +306,10 @@ def source_of(kind: type) -> tuple[int, Any]:
 
     The number is a Source of python/src/LaunchTensor.cpp, which asks once for each type.
     """
-    constant, of_numpy, exchange, of_view, of_array, foreign = range(6)
+    constant, of_numpy, exchange, of_view, of_array, foreign, integer, real, truth, own = range(10)
+    number = number_kind(kind)
+    if number is not None:
+        return {"integer": integer, "real": real, "truth": truth, "own": own}[number], None
     if kind is Array:
         return of_array, None
     if kind is View:

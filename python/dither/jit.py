@@ -6,9 +6,10 @@ import collections
 import dataclasses
 import functools
 import inspect
+import operator
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from . import cache, knobs, profile, stats, streams
@@ -163,6 +164,7 @@ class Kernel:
         if stream is None:
             current = streams.source(where, _arrays(bound))
             stream = current() if current else 0
+        stream = _stream(stream)
         made.compiled.launch(where, extents, bound.arguments, stream)
         return self._plan(bound, where, made)
 
@@ -318,9 +320,21 @@ def _arrays(bound: Bound) -> list[Array]:
 
 def _warps(count: Any) -> int | None:
     """A number of warps, checked; None where the compiler chooses."""
-    if count is not None and (isinstance(count, bool) or count not in (1, 2, 4, 8, 16, 32)):
+    if count is None:
+        return None
+    if isinstance(count, bool) or not hasattr(count, "__index__") or count not in (1, 2, 4, 8, 16, 32):
         raise ValueError(f"num_warps is {count!r}, expected 1, 2, 4, 8, 16 or 32")
-    return count
+    return operator.index(count)
+
+
+def _stream(address: Any) -> int:
+    """The stream that a launch asks for, checked."""
+    if isinstance(address, bool) or not hasattr(address, "__index__"):
+        found = f"stream is {address!r}, expected the address of a stream as an integer"
+        raise TypeError(f"{found}: torch has it as stream.cuda_stream, CuPy as stream.ptr")
+    if not 0 <= (number := operator.index(address)) < 2**64:
+        raise ValueError(f"stream is {address!r}, expected the address of a stream")
+    return number
 
 
 def _target(name: str | None) -> str:
@@ -355,10 +369,15 @@ def _device_of(arguments: Mapping[str, Any], asked: str | Device | None) -> Devi
 def _extents(grid: Any, bound: Bound) -> tuple[int, int, int]:
     if callable(grid):
         grid = grid({**bound.constexprs, **bound.arguments})
-    sizes = (grid,) if isinstance(grid, int) else tuple(grid)
-    if not 1 <= len(sizes) <= 3 or not all(hasattr(size, "__index__") for size in sizes):
+    try:
+        sizes = tuple(map(operator.index, grid if isinstance(grid, Iterable) else (grid,)))
+    except TypeError:
+        sizes = ()
+    if not 1 <= len(sizes) <= 3:
         raise ValueError(f"grid is {grid!r}, expected one to three integers")
     if any(size < 0 for size in sizes):
         raise ValueError(f"grid is {grid!r}, expected no negative extent")
-    x, y, z = (*(size.__index__() for size in sizes), 1, 1)[:3]
+    if any(size >= 2**63 for size in sizes):
+        raise ValueError(f"grid is {grid!r}, expected extents below 2^63")
+    x, y, z = (*sizes, 1, 1)[:3]
     return x, y, z

@@ -8,9 +8,10 @@ import types as python_types
 from collections.abc import Mapping
 from typing import Any
 
-from .arrays import describe
+from .arrays import describe_argument
 from .compiler import Captures
 from .errors import suggest
+from .scalars import check_number, constant_number, run_time_number
 from .types import ScalarType, TensorType, float32, int64
 
 
@@ -56,17 +57,19 @@ class Signature:
         bound = Bound({}, {}, {})
         for name, value in call.arguments.items():
             if name in self.constexprs:
-                bound.constexprs[name] = value
-            elif isinstance(value, (TensorType, ScalarType)):
+                bound.constexprs[name] = _checked_constant(name, value)
+                continue
+            value = run_time_number(value)
+            if isinstance(value, (TensorType, ScalarType)):
                 bound.types[name] = value
-            elif isinstance(value, float):
-                bound.arguments[name], bound.types[name] = value, ScalarType(float32)
-            elif isinstance(value, int) and not isinstance(value, bool):
-                bound.arguments[name], bound.types[name] = value, ScalarType(int64)
+            elif isinstance(value, (int, float)) and not isinstance(value, bool):
+                check_number(name, value)
+                bound.arguments[name] = value
+                bound.types[name] = ScalarType(float32 if isinstance(value, float) else int64)
             else:
-                array = describe(value)
+                array = describe_argument(name, value)
                 if array is None:
-                    bound.constexprs[name] = value
+                    bound.constexprs[name] = _checked_constant(name, value, "an array or a number")
                 else:
                     kind = array.type(name, shapes or self.shapes_of(name))
                     bound.arguments[name], bound.types[name] = array, kind
@@ -120,6 +123,17 @@ def lasting(bound: Bound) -> bool:
     from .compiler.captures import is_plain
 
     return all(is_plain(value) for value in bound.constexprs.values())
+
+
+def _checked_constant(name: str, value: Any, expected: str = "a constexpr") -> Any:
+    """A value that code is made for, which must not change: code is found again by it."""
+    value = constant_number(value)
+    try:
+        hash(value)
+    except TypeError:
+        kind = type(value).__name__
+        raise TypeError(f"argument '{name}' is a {kind}, expected {expected}; of several values, a tuple") from None
+    return value
 
 
 def _is_constexpr(annotation: Any) -> bool:

@@ -68,9 +68,9 @@ struct ExchangeApi;
 bool currentStream(const ExchangeApi *api, int32_t ordinal, void *&stream);
 
 /// What an argument turned out to be.
-enum class Reading { Tensor, Constant, Unsupported };
+enum class Reading { Tensor, Number, Constant, Unsupported };
 
-/// A tensor and what keeps it alive.
+/// A tensor and what keeps it alive, or a number.
 struct TensorArgument {
   TensorRef tensor;
   /// The class that a view asks for; else what the kernel or the launch does.
@@ -82,12 +82,18 @@ struct TensorArgument {
   const PyTypeObject *origin = nullptr;
   /// Set where reading made an object that owns the memory.
   Ref owner;
+  /// Of a number: Python's own int, float or bool.
+  Ref number;
 };
 
-/// Reads an argument that is no number; `out.shapes` is set beforehand to what
-/// holds where the argument does not say. Unsupported is for Python to look
-/// at, with no error set.
+/// Reads an argument that is no int or float of Python's own; `out.shapes` is
+/// set beforehand to what holds where the argument does not say. Unsupported is
+/// for Python to look at, with no error set.
 Reading readTensor(PyObject *object, TensorArgument &out);
+
+/// The number of Python's own that a constexpr stands for; nothing where it is
+/// none. False, with no error set, where Python has to look.
+bool readConstant(PyObject *object, Ref &number);
 
 /// "trailing", "static" or "dynamic"; false for other objects.
 bool parseShapes(PyObject *object, Shapes &out);
@@ -105,6 +111,11 @@ struct Parameter {
   Shapes shapes = Shapes::Trailing;
 };
 
+/// The slot of a number that is a run-time argument, an int or a float of
+/// Python's own; `tag` tells the two apart. False where it does not fit.
+bool readScalar(PyObject *number, char &tag, int64_t &slot);
+constexpr char floatTag = 'F', integerTag = 'L';
+
 /// A call taken apart; by parameter.
 struct Frame {
   explicit Frame(size_t parameters)
@@ -114,6 +125,7 @@ struct Frame {
   llvm::SmallVector<PyObject *, 24> arguments; ///< borrowed
   uint64_t tensors = 0;                        ///< parameters that are tensors
   uint64_t scalars = 0;                        ///< those that are numbers
+  uint64_t floats = 0;                         ///< of these, floats
   Key key;
   runtime::Grid grid;
   PyObject *stream = nullptr; ///< borrowed; null for the current one

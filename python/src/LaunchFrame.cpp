@@ -96,6 +96,11 @@ bool appendConstant(Key &key, PyObject *value) {
         return false;
     return true;
   }
+  Ref number;
+  if (!readConstant(value, number))
+    return false;
+  if (number)
+    return appendConstant(key, number.get());
   key.append('o', reinterpret_cast<uintptr_t>(value));
   return true;
 }
@@ -108,33 +113,47 @@ bool appendOptions(const Options &options, Frame &frame) {
     if (!appendConstant(frame.key, option ? option : Py_None))
       return false;
   if (options.stream && options.stream != Py_None) {
-    if (!PyLong_Check(options.stream))
+    // Python says what is wrong with others.
+    if (!PyLong_CheckExact(options.stream))
       return false;
+    if (PyLong_AsUnsignedLongLong(options.stream) == ~0ull &&
+        PyErr_Occurred()) {
+      PyErr_Clear();
+      return false;
+    }
     frame.stream = options.stream;
   }
   return true;
 }
 
-/// The slot of a number that is a run-time argument; false where it does not
-/// fit.
+bool appendScalar(Frame &frame, size_t parameter, PyObject *number) {
+  char tag;
+  if (!readScalar(number, tag, frame.values[parameter].scalar))
+    return false;
+  frame.key.append(tag, uint64_t(0));
+  frame.scalars |= uint64_t(1) << parameter;
+  frame.floats |= uint64_t(tag == floatTag) << parameter;
+  return true;
+}
+
+} // namespace
+
 bool readScalar(PyObject *number, char &tag, int64_t &slot) {
-  if (PyFloat_CheckExact(number)) {
+  if (PyFloat_Check(number)) {
     float value = static_cast<float>(PyFloat_AS_DOUBLE(number));
     int32_t bits;
     std::memcpy(&bits, &value, sizeof bits);
     slot = bits;
-    tag = 'F';
-    // Python's struct raises for what overflows; it does so for us.
+    tag = floatTag;
+    // What overflows is an error, which Python raises.
     return value - value == 0 ||
            PyFloat_AS_DOUBLE(number) - PyFloat_AS_DOUBLE(number) != 0;
   }
   int overflow = 0;
   slot = PyLong_AsLongLongAndOverflow(number, &overflow);
-  tag = 'L';
+  tag = integerTag;
   return !overflow;
 }
-
-} // namespace
 
 bool readCall(const std::vector<Parameter> &parameters, uint64_t version,
               PyObject *const *args, Py_ssize_t count, PyObject *keywords,
@@ -159,11 +178,8 @@ bool readCall(const std::vector<Parameter> &parameters, uint64_t version,
       continue;
     }
     if (PyFloat_CheckExact(argument) || PyLong_CheckExact(argument)) {
-      char tag;
-      if (!readScalar(argument, tag, frame.values[i].scalar))
+      if (!appendScalar(frame, i, argument))
         return false;
-      frame.key.append(tag, uint64_t(0));
-      frame.scalars |= uint64_t(1) << i;
       continue;
     }
     TensorArgument tensor;
@@ -171,6 +187,13 @@ bool readCall(const std::vector<Parameter> &parameters, uint64_t version,
     switch (readTensor(argument, tensor)) {
     case Reading::Unsupported:
       return false;
+    case Reading::Number:
+      // A truth value is a constexpr.
+      if (PyBool_Check(tensor.number.get())
+              ? !appendConstant(frame.key, tensor.number.get())
+              : !appendScalar(frame, i, tensor.number.get()))
+        return false;
+      continue;
     case Reading::Constant:
       if (!appendConstant(frame.key, argument))
         return false;
@@ -199,17 +222,21 @@ bool readGrid(PyObject *object, runtime::Grid &grid) {
   if (PyTuple_CheckExact(object)) {
     size = PyTuple_GET_SIZE(object);
     items = &PyTuple_GET_ITEM(object, 0);
-  } else if (!PyLong_CheckExact(object)) {
-    return false;
   }
   if (size < 1 || size > 3)
     return false;
   int64_t *extents[] = {&grid.x, &grid.y, &grid.z};
   for (Py_ssize_t i = 0; i < size; ++i) {
     int overflow = 0;
-    if (!PyLong_CheckExact(items[i]))
-      return false;
-    *extents[i] = PyLong_AsLongLongAndOverflow(items[i], &overflow);
+    Ref number;
+    PyObject *extent = items[i];
+    if (!PyLong_CheckExact(extent)) {
+      if (!readConstant(extent, number) || !number ||
+          !PyLong_CheckExact(number.get()))
+        return false;
+      extent = number.get();
+    }
+    *extents[i] = PyLong_AsLongLongAndOverflow(extent, &overflow);
     if (overflow || *extents[i] < 0)
       return false;
   }

@@ -30,6 +30,10 @@ enum class Source : uint8_t {
   View,
   Array,
   Foreign, ///< by `arrays.describe`
+  Integer, ///< numbers that stand for an int, a float, a bool
+  Real,
+  Truth,
+  Own, ///< subclasses of int and float, themselves as constexprs
 };
 
 struct TypeInfo {
@@ -267,11 +271,27 @@ Reading readForeign(PyObject *object, TensorArgument &out) {
   return readArray(out.owner.get(), out);
 }
 
-Reading read(PyObject *object, TensorArgument &out) {
+/// How objects of the type of `object` are read; false with a Python error.
+bool lookUp(PyObject *object, TypeInfo &info) {
   static ObjectTable<TypeInfo> types;
+  return types.find(reinterpret_cast<PyObject *>(Py_TYPE(object)), info,
+                    classify);
+}
+
+/// A number as Python's own; null with a Python error.
+Ref toNumber(PyObject *object, Source source) {
+  if (source == Source::Truth) {
+    int truth = PyObject_IsTrue(object);
+    return truth < 0 ? Ref() : Ref::borrow(truth ? Py_True : Py_False);
+  }
+  return Ref::steal(source == Source::Integer || PyLong_Check(object)
+                        ? PyNumber_Index(object)
+                        : PyNumber_Float(object));
+}
+
+Reading read(PyObject *object, TensorArgument &out) {
   TypeInfo info;
-  if (!types.find(reinterpret_cast<PyObject *>(Py_TYPE(object)), info,
-                  classify))
+  if (!lookUp(object, info))
     return Reading::Unsupported;
   switch (info.source) {
   case Source::Constant:
@@ -286,11 +306,33 @@ Reading read(PyObject *object, TensorArgument &out) {
     return readArray(object, out);
   case Source::Foreign:
     return readForeign(object, out);
+  case Source::Integer:
+  case Source::Real:
+  case Source::Truth:
+  case Source::Own:
+    out.number = toNumber(object, info.source);
+    return out.number ? Reading::Number : Reading::Unsupported;
   }
   return Reading::Unsupported;
 }
 
 } // namespace
+
+bool readConstant(PyObject *object, Ref &number) {
+  const PyNumberMethods *methods = Py_TYPE(object)->tp_as_number;
+  // Most constexprs are no numbers at all.
+  if (!methods || (!methods->nb_float && !methods->nb_index))
+    return true;
+  TypeInfo info;
+  bool known = lookUp(object, info);
+  if (known && info.source >= Source::Integer && info.source != Source::Own) {
+    number = toNumber(object, info.source);
+    known = bool(number);
+  }
+  if (!known)
+    PyErr_Clear();
+  return known;
+}
 
 Reading readTensor(PyObject *object, TensorArgument &out) {
   Reading reading = read(object, out);

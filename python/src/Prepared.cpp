@@ -78,22 +78,28 @@ bool exchange(const State &state, unsigned index, PyObject *argument,
   auto &[parameter, name] = state.arguments[index];
   uint64_t bit = uint64_t(1) << parameter;
   const Value &then = state.frame.values[parameter];
+  TensorArgument tensor;
   if (state.frame.scalars & bit) {
-    bool real = PyFloat_CheckExact(state.frame.arguments[parameter]);
-    if (Py_TYPE(argument) != Py_TYPE(state.frame.arguments[parameter]))
+    bool real = state.frame.floats & bit;
+    PyObject *number = argument;
+    if (!PyFloat_CheckExact(argument) && !PyLong_CheckExact(argument))
+      number = readTensor(argument, tensor) == Reading::Number
+                   ? tensor.number.get()
+                   : nullptr;
+    if (!number || PyBool_Check(number) || PyFloat_Check(number) != real)
       return mismatch(name, "a " + std::string(Py_TYPE(argument)->tp_name),
                       real ? "a float" : "an int");
-    if (real) {
-      float number = static_cast<float>(PyFloat_AS_DOUBLE(argument));
-      int32_t bits;
-      std::memcpy(&bits, &number, sizeof bits);
-      value.scalar = bits;
+    char tag;
+    if (readScalar(number, tag, value.scalar))
       return true;
-    }
-    value.scalar = PyLong_AsLongLong(argument);
-    return value.scalar != -1 || !PyErr_Occurred();
+    PyErr_Format(PyExc_ValueError,
+                 real ? "argument '%U' is %R, expected a float32, at most "
+                        "3.4028235e+38 in magnitude"
+                      : "argument '%U' is %R, expected an integer from -2^63 "
+                        "to 2^63 - 1",
+                 name.get(), argument);
+    return false;
   }
-  TensorArgument tensor;
   if (readTensor(argument, tensor) != Reading::Tensor)
     return mismatch(name, "a " + std::string(Py_TYPE(argument)->tp_name),
                     text(then.tensor));

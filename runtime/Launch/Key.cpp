@@ -1,5 +1,8 @@
 #include "dither/Runtime/Launch/Key.h"
 
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -32,7 +35,9 @@ bool Key::append(const TensorRef &tensor, Shapes shapes) {
   unsigned rank = tensor.rank;
   if (tensor.type == DataType::Byte || rank > maxRank)
     return false;
-  if (rank && tensor.strides[rank - 1] != 1 && tensor.shape[rank - 1] > 1)
+  bool empty = llvm::is_contained(llvm::ArrayRef(tensor.shape, rank), 0);
+  if (rank && tensor.strides[rank - 1] != 1 && tensor.shape[rank - 1] > 1 &&
+      !empty)
     return false;
   unsigned bits = bitsOf(tensor.type);
   if (tensor.pointer % std::max(bits / 8, 1u))

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from .. import types
-from ..arrays import Array, describe
+from ..arrays import Array, describe, describe_argument
 from ..devices import Device, get_device
 from ..types import DType
 
@@ -109,7 +109,7 @@ def as_numpy(array: Array) -> Any:
 
 def matrix(x: Any, name: str) -> Array:
     """The description of an operator's input: float32, bfloat16 or float16 of rank 2."""
-    array = describe(x)
+    array = describe_argument(name, x)
     if array is None:
         raise TypeError(f"argument '{name}' is {type(x).__name__}, expected an array")
     if array.dtype not in (types.float32, types.bfloat16, types.float16):

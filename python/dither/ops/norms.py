@@ -6,7 +6,7 @@ import math
 import numbers
 from typing import Any, NamedTuple
 
-from ..arrays import describe
+from ..arrays import describe_argument
 from ..devices import Device, get_device
 from ..formats import Format, get_format
 from ..language import linear
@@ -65,7 +65,7 @@ def rms_norm(
     array = matrix(x, "x")
     x, array = contiguous_rows(x, array)
     m, n = array.shape
-    weights = describe(gamma)
+    weights = describe_argument("gamma", gamma)
     if weights is None:
         raise TypeError(f"argument 'gamma' is {type(gamma).__name__}, expected an array")
     if weights.dtype is None or not weights.dtype.is_float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ..arrays import Array, describe, view
+from ..arrays import Array, describe, describe_argument, view
 from ..formats import Format
 from ..language import ScaleLayout
 from ..types import DType
@@ -96,7 +96,7 @@ def check_arrays(part: ScaledTensor1x, name: str) -> None:
         ("data", part.data, part.format.element, (rows, (cols + 1) // 2 if pairs else cols)),
         ("scale_inv", part.scale_inv, part.format.scale, scale),
     ):
-        array = describe(value)
+        array = describe_argument(name, value)
         if array is None:
             raise TypeError(f"argument '{name}' has {what} of type {type(value).__name__}, expected an array")
         if array.dtype is not dtype and array.storage != "uint8":

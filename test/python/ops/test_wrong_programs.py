@@ -266,7 +266,7 @@ MISALIGNED = np.frombuffer(bytearray(64 * 128 * 4 + 64), np.uint8)[1:][: 64 * 12
         (
             lambda: copy[(1,)](X, view(X, dither.e8m0)),
             TypeError,
-            "found float32, expected 8 bits for a view as e8m0",
+            "argument 'y': found float32, expected 8 bits for a view as e8m0",
         ),
     ],
     ids=lambda value: value[:60] if isinstance(value, str) else "",
