@@ -1,6 +1,7 @@
 //===- CodeGenerator.cpp - LLVM dialect, LLVM IR, code --------------------===//
 
 #include "CodeGenerator.h"
+#include "MaskedAccesses.h"
 #include "dither/Target/Emit.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -187,6 +188,8 @@ Error CodeGenerator::optimize() {
   builder.crossRegisterProxies(loops, functions, components, modules);
   ModulePassManager passes;
   passes.addPass(createModuleToFunctionPassAdaptor(kernelPasses()));
+  if (!state->target.isGpu)
+    passes.addPass(createModuleToFunctionPassAdaptor(MaskedAccessesPass()));
   passes.run(*state->module, modules);
   return state->reported("LLVM's optimizer");
 }

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from dither.ops.scaled_tensor import ScaledTensor1x, ScaledTensor2x
+from guarded import GUARD, Guarded
 from ops import data
 from ops.check import FORMATS, array, check_quantized, parts, same_bits
 
@@ -121,27 +122,6 @@ def test_dense_beyond_2_31_elements():
 
 
 # -- outputs -------------------------------------------------------------------------------------
-
-GUARD = 0xA5
-
-
-class Guarded:
-    """An array inside of a larger one full of a pattern: rows and, where they may be strided, columns around it."""
-
-    def __init__(self, like, strided):
-        like = np.asarray(like)
-        rows, columns = like.shape
-        size = like.dtype.itemsize
-        sides = 64 if strided else 0
-        self.memory = data.empty((rows + 4, columns * size + 2 * sides), np.uint8)
-        self.memory[:] = GUARD
-        self.inside = (slice(2, 2 + rows), slice(sides, sides + columns * size))
-        self.array = self.memory[self.inside].view(like.dtype)
-
-    def intact(self):
-        rest = self.memory.copy()
-        rest[self.inside] = GUARD
-        return bool((rest == GUARD).all())
 
 
 @pytest.mark.parametrize("scales", ["linear", "128x4"])

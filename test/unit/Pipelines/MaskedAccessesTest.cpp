@@ -1,0 +1,188 @@
+//===- MaskedAccessesTest.cpp - Masked loads and stores on CPUs -----------===//
+//
+// Masks that are constant once the IR is optimized, for every width, executed
+// at each level that this machine runs: lanes that are not set are neither
+// read nor written. LLVM writes more where it is left alone:
+// docs/llvm-bugs.md.
+//
+//===----------------------------------------------------------------------===//
+
+#include "CompileText.h"
+#include "dither/Pipelines/Pipelines.h"
+#include "dither/Runtime/CpuDevice.h"
+#include "dither/Target/TargetInfo.h"
+#include "gtest/gtest.h"
+
+using namespace dither;
+
+namespace {
+
+constexpr int64_t kIn = 128, kOut = 192, kGuard = 64;
+
+struct Case {
+  unsigned from, to, lanes; // bits of an element, before and after
+  uint32_t mask;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (auto [from, to] : {std::pair(32u, 8u),
+                          {32, 16},
+                          {16, 8},
+                          {64, 8},
+                          {64, 32},
+                          {32, 32},
+                          {8, 8},
+                          {16, 16}})
+    for (unsigned lanes : {2u, 4u, 8u, 16u}) {
+      if (lanes * from > 8 * kIn)
+        continue;
+      for (unsigned k = 0; k <= lanes; ++k)
+        all.push_back({from, to, lanes, (1u << k) - 1});
+      for (unsigned k = 1; k < lanes; ++k)
+        all.push_back({from, to, lanes, 1u << k});
+      all.push_back({from, to, lanes, 0xB6DBu & ((1u << lanes) - 1)});
+    }
+  return all;
+}
+
+std::string vectorOf(unsigned lanes, unsigned bits) {
+  return "vector<" + std::to_string(lanes) + "xi" + std::to_string(bits) + ">";
+}
+
+/// A kernel of two pointers that runs `body(i, case, %in, %out)` for each case.
+template <typename Body>
+std::string kernelText(const std::vector<Case> &all, Body body) {
+  std::string text =
+      "func.func @accesses(%slots: !llvm.ptr, %gx: i64, %gy: i64, %gz: i64, "
+      "%begin: i64, %end: i64) attributes {quant.kernel, "
+      "quant.num_threads = 1 : i64, quant.shared_bytes = 0 : i64, "
+      "quant.params = [\"ptr\", \"ptr\"]} {\n"
+      "  %in = llvm.load %slots : !llvm.ptr -> !llvm.ptr\n"
+      "  %second = llvm.getelementptr %slots[1] : (!llvm.ptr) -> !llvm.ptr, "
+      "i64\n"
+      "  %out = llvm.load %second : !llvm.ptr -> !llvm.ptr\n";
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Case &c = all[i];
+    std::string n = std::to_string(i), bits;
+    for (unsigned lane = 0; lane < c.lanes; ++lane)
+      bits += (lane ? ", " : "") +
+              std::string(c.mask >> lane & 1 ? "true" : "false");
+    text += "  %m" + n + " = arith.constant dense<[" + bits +
+            "]> : " + vectorOf(c.lanes, 1) + "\n  %i" + n +
+            " = llvm.getelementptr %in[" + std::to_string(i * kIn) +
+            "] : (!llvm.ptr) -> !llvm.ptr, i8\n  %o" + n +
+            " = llvm.getelementptr %out[" + std::to_string(i * kOut + kGuard) +
+            "] : (!llvm.ptr) -> !llvm.ptr, i8\n" + body(n, c);
+  }
+  return text + "  return\n}\n";
+}
+
+std::vector<std::string> hostTargets() {
+  std::vector<std::string> targets;
+  for (llvm::StringRef name : target::targetNames())
+    if (const target::TargetInfo *t = target::lookupTarget(name);
+        target::runsOnHost(*t) && t->name == name)
+      targets.push_back(name.str());
+  return targets;
+}
+
+void run(const std::string &text, const std::string &targetName,
+         const std::vector<uint8_t> &in, std::vector<uint8_t> &out) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  prepareContext(context);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  ASSERT_TRUE(module);
+  CompileOptions options;
+  options.target = targetName;
+  auto artifact =
+      pipelines::compileFrom(*module, pipelines::Stage::Distributed, options);
+  ASSERT_TRUE(bool(artifact)) << llvm::toString(artifact.takeError());
+  auto device = runtime::makeCpuDevice();
+  ASSERT_TRUE(bool(device)) << llvm::toString(device.takeError());
+  auto kernel = (*device)->load(artifact->kernels[0]);
+  ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
+  int64_t slots[] = {reinterpret_cast<int64_t>(in.data()),
+                     reinterpret_cast<int64_t>(out.data())};
+  llvm::Error e = (*kernel)->launch(slots, {1, 1, 1}, nullptr);
+  ASSERT_FALSE(bool(e)) << llvm::toString(std::move(e));
+}
+
+std::vector<uint8_t> bytes(size_t size) {
+  std::vector<uint8_t> v(size);
+  uint32_t x = 1;
+  for (uint8_t &b : v)
+    b = (x = x * 1664525 + 1013904223) >> 24;
+  return v;
+}
+
+void expectEqual(const std::vector<Case> &all, const std::vector<uint8_t> &got,
+                 const std::vector<uint8_t> &want, const std::string &target) {
+  int bad = 0;
+  for (size_t i = 0; i < got.size(); ++i)
+    if (got[i] != want[i] && ++bad <= 10) {
+      const Case &c = all[i / kOut];
+      ADD_FAILURE() << target << ": " << c.lanes << " lanes of i" << c.from
+                    << " to i" << c.to << ", mask " << c.mask << ", byte "
+                    << int64_t(i % kOut) - kGuard;
+    }
+  EXPECT_EQ(bad, 0);
+}
+
+TEST(MaskedAccesses, StoresWriteTheirLanesOnly) {
+  std::vector<Case> all = cases();
+  std::string text = kernelText(all, [](const std::string &n, const Case &c) {
+    std::string wide = vectorOf(c.lanes, c.from), v = "%v" + n;
+    std::string narrow = vectorOf(c.lanes, c.to),
+                t = c.from == c.to ? v : "%t" + n;
+    std::string s = "  " + v + " = llvm.load %i" + n +
+                    " {alignment = 1 : i64} : !llvm.ptr -> " + wide + "\n";
+    if (c.from != c.to)
+      s += "  " + t + " = arith.trunci " + v + " : " + wide + " to " + narrow +
+           "\n";
+    return s + "  llvm.intr.masked.store " + t + ", %o" + n + ", %m" + n +
+           " {alignment = 1 : i32} : " + narrow + ", " + vectorOf(c.lanes, 1) +
+           " into !llvm.ptr\n";
+  });
+  std::vector<uint8_t> in = bytes(all.size() * kIn);
+  std::vector<uint8_t> want(all.size() * kOut, 0xA5);
+  for (size_t i = 0; i < all.size(); ++i)
+    for (unsigned lane = 0; lane < all[i].lanes; ++lane)
+      if (all[i].mask >> lane & 1)
+        memcpy(&want[i * kOut + kGuard + lane * all[i].to / 8],
+               &in[i * kIn + lane * all[i].from / 8], all[i].to / 8);
+  for (const std::string &target : hostTargets()) {
+    std::vector<uint8_t> out(want.size(), 0xA5);
+    run(text, target, in, out);
+    expectEqual(all, out, want, target);
+  }
+}
+
+TEST(MaskedAccesses, LoadsKeepTheOtherLanes) {
+  std::vector<Case> all = cases();
+  std::string text = kernelText(all, [](const std::string &n, const Case &c) {
+    std::string type = vectorOf(c.lanes, c.to);
+    return "  %k" + n + " = arith.constant dense<77> : " + type + "\n  %v" + n +
+           " = llvm.intr.masked.load %i" + n + ", %m" + n + ", %k" + n +
+           " {alignment = 1 : i32} : (!llvm.ptr, " + vectorOf(c.lanes, 1) +
+           ", " + type + ") -> " + type + "\n  llvm.store %v" + n + ", %o" + n +
+           " {alignment = 1 : i64} : " + type + ", !llvm.ptr\n";
+  });
+  std::vector<uint8_t> in = bytes(all.size() * kIn);
+  std::vector<uint8_t> want(all.size() * kOut, 0xA5);
+  for (size_t i = 0; i < all.size(); ++i)
+    for (unsigned lane = 0; lane < all[i].lanes; ++lane) {
+      unsigned size = all[i].to / 8;
+      uint64_t value = 77;
+      if (all[i].mask >> lane & 1)
+        memcpy(&value, &in[i * kIn + lane * size], size);
+      memcpy(&want[i * kOut + kGuard + lane * size], &value, size);
+    }
+  for (const std::string &target : hostTargets()) {
+    std::vector<uint8_t> out(want.size(), 0xA5);
+    run(text, target, in, out);
+    expectEqual(all, out, want, target);
+  }
+}
+
+} // namespace
