@@ -25,6 +25,9 @@ class Device:
     def __repr__(self) -> str:
         return f"<dither device {self.name}: {self.description}, {self.target}>"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return get_device, (self.name,)
+
     def load(self, image: Any) -> Any:
         """A kernel image made ready to launch here."""
         return self._handle.load(image)
@@ -37,10 +40,10 @@ class Device:
         """Gives memory of `allocate` back."""
         self._handle.release(pointer)
 
-    def fill_zero(self, pointer: int, nbytes: int) -> None:
-        """Sets memory of this device to zero."""
-        zeros = (ctypes.c_char * nbytes)()
-        self._handle.copy_in(pointer, ctypes.addressof(zeros), nbytes)
+    def write(self, pointer: int, data: bytes) -> None:
+        """Copies bytes into memory of this device."""
+        source = (ctypes.c_char * len(data)).from_buffer_copy(data)
+        self._handle.copy_in(pointer, ctypes.addressof(source), len(data))
 
     def synchronize(self, stream: int = 0) -> None:
         """Waits for what was launched on a stream."""

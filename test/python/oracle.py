@@ -149,7 +149,7 @@ def nvfp4_decode_scale(tensor_amax: np.ndarray) -> np.float32:
     """Of the order div6_div (torchao's nvfp4_quantize)."""
     with np.errstate(all="ignore"):
         d = F32(tensor_amax) / F32(2688)
-    return F32(1) if d == 0 or np.isinf(d) else d
+    return F32(1) if d == 0 or d == np.inf else d
 
 
 def nvfp4_scale(b: np.ndarray, tensor_amax, order: str) -> tuple[np.ndarray, np.ndarray]:

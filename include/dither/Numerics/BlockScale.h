@@ -10,7 +10,7 @@
 //   TE       scale = E4M3(fmin(b * (S * (1/6)), FLT_MAX))
 //   Div6Mul  scale = E4M3(fmin((b / 6) * S, FLT_MAX))
 //            factor of the elements = fmin(1 / (scale * (1 / S)), FLT_MAX)
-//   Div6Div  D = G / 2688, 1 if that is 0 or Inf
+//   Div6Div  D = G / 2688, 1 if that is 0 or +Inf
 //            scale = E4M3(max(fmin((b / 6) / D, 448), 2^-6))
 //            factor of the elements = fmin((1 / D) / scale, FLT_MAX)
 //   element = encode(x * factor);  value = element * ((scale * G) * (1/2688))

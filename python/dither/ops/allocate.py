@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 import sys
 from typing import Any
 
@@ -38,6 +39,10 @@ class DeviceArray:
             "version": 3,
         }
 
+    def __reduce__(self) -> Any:
+        found = f"found memory of {self._device.name} that no framework owns"
+        raise TypeError(f"{found}, which is neither pickled nor copied: quantize a tensor of torch")
+
     def __del__(self) -> None:
         if getattr(self, "_pointer", 0):
             self._device.release(self._pointer)
@@ -72,16 +77,16 @@ def aligned(shape: tuple[int, ...], kind: Any) -> Any:
     return memory[start : start + nbytes].view(kind).reshape(shape)
 
 
-def zero_scalar(x: Any, array: Array) -> Any:
-    """A float32 zero of rank 0 beside `x`, for an amax."""
+def new_scalar(x: Any, array: Array, value: float) -> Any:
+    """A number as float32 of rank 0 beside `x`, for an amax."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
-        return torch.zeros((), dtype=torch.float32, device=x.device)
+        return torch.full((), value, dtype=torch.float32, device=x.device)
     out = empty_like(x, array, (), types.float32)
     if isinstance(out, DeviceArray):
-        out._device.fill_zero(out._pointer, 4)
+        out._device.write(out._pointer, struct.pack("<f", value))
     else:
-        out[...] = 0
+        out[...] = value
     return out
 
 

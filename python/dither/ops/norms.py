@@ -12,8 +12,8 @@ from ..formats import Format, get_format
 from ..language import linear
 from ..types import float32
 from . import kernels, outputs
-from .allocate import contiguous_rows, empty_like, matrix, zero_scalar
-from .quantize import as_scalar
+from .allocate import contiguous_rows, empty_like, matrix, new_scalar
+from .quantize import own_amax
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 from .tiles import Tile, round_up, row_tile
 
@@ -105,7 +105,7 @@ def rms_norm(
 
     if fmt is None:
         y = empty_like(x, array, (m, n), dtype)
-        peak = zero_scalar(x, array) if return_amax else None
+        peak = new_scalar(x, array, 0.0) if return_amax else None
         launch(row_tile(n, 1, False, where.is_cpu), m, y=y, rsigma=rsigma, y_amax=peak)
         return RmsNorm(y, rsigma, peak)
 
@@ -113,13 +113,13 @@ def rms_norm(
     peak = None
     if fmt.tensor_scale:
         if amax is None:
-            peak = amax = zero_scalar(x, array)
+            peak = amax = new_scalar(x, array, 0.0)
             launch(row_tile(n, 1, False, where.is_cpu), m, y_amax=peak)
         else:
-            amax = as_scalar(amax, x, array)
+            amax = own_amax(amax, x, array, where, stream)
     elif amax is not None:
         raise ValueError(f"argument 'amax' was given, expected none: {fmt.name} has no tensor scale")
-    wanted = zero_scalar(x, array) if return_amax and peak is None else None
+    wanted = new_scalar(x, array, 0.0) if return_amax and peak is None else None
     result = outputs.allocate(p, x, array, dtype, amax, out)
     rows, cols = p.extent((m, n))
     tile = row_tile(max(n, cols), fmt.block, p.colwise, where.is_cpu)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
+import math
 from typing import Any
 
-from ..arrays import Array, describe
+from ..arrays import Array, describe_argument
 from ..devices import Device, get_device
 from ..formats import Format, get_format
+from ..scalars import check_number, run_time_number
 from ..types import float32
 from . import kernels, outputs
-from .allocate import as_numpy, contiguous_rows, matrix, zero_scalar
+from .allocate import contiguous_rows, empty_like, matrix, new_scalar
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 from .tiles import elementwise_tile
 
@@ -32,7 +35,8 @@ def quantize(
         format: a format of `dither.formats` or its name.
         layout: blocks along rows ("rowwise"), along columns ("colwise"), or "both" from one read of `x`.
         scale_layout: "linear", or "128x4": the order that tensor cores take, padded with zeros.
-        amax: largest magnitude of `x` (float32, one element), for formats with a tensor scale; computed if None.
+        amax: largest magnitude of `x` (float32, one element), for formats with a tensor scale; computed if None. It is
+            copied: the result has one of its own.
         device: where to run; by default where `x` is.
         stream: the stream of a GPU to run on.
         out: a result of an earlier call of the same kind, to be overwritten.
@@ -47,7 +51,7 @@ def quantize(
     assert dtype is not None
     where = get_device(device if device is not None else array.device)
     if fmt.tensor_scale:
-        amax = compute_amax(x, array, where, stream) if amax is None else as_scalar(amax, x, array)
+        amax = own_amax(amax, x, array, where, stream) if amax is not None else compute_amax(x, array, where, stream)
     elif amax is not None:
         raise ValueError(f"argument 'amax' was given, expected none: {fmt.name} has no tensor scale")
     result = outputs.allocate(p, x, array, dtype, amax, out)
@@ -72,7 +76,7 @@ def quantize(
 
 def compute_amax(x: Any, array: Array, where: Device, stream: int | None) -> Any:
     """Largest magnitude in `x`, float32 of rank 0; NaN is ignored, and an empty tensor has 0."""
-    out = zero_scalar(x, array)
+    out = new_scalar(x, array, 0.0)
     m, n = array.shape
     if 0 in (m, n):
         return out
@@ -81,31 +85,33 @@ def compute_amax(x: Any, array: Array, where: Device, stream: int | None) -> Any
     return out
 
 
-def as_scalar(value: Any, x: Any, array: Array) -> Any:
-    """An amax given by the caller: a number, or an array of one float32, as an array of rank 0 beside `x`."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        out = zero_scalar(x, array)
-        if array.device != "cpu" and not hasattr(out, "fill_"):
-            raise TypeError("argument 'amax' is a number, expected a float32 array on the device of 'x'")
-        if hasattr(out, "fill_"):
-            out.fill_(float(value))
-        else:
-            out[...] = value
-        return out
-    described = describe(value)
-    if described is None and type(value).__module__ == "numpy":
-        import numpy
+def own_amax(value: Any, x: Any, array: Array, where: Device, stream: int | None) -> Any:
+    """An amax given by the caller, a number or an array of one float32, as an array of rank 0 of the result's own.
 
-        value = numpy.asarray(value)
-        described = describe(value)
+    What lies on the host is checked. To look at what lies on a GPU would be to wait for it: Semantics.md says what
+    kernels make of any value.
+    """
+    number = run_time_number(value)
+    if isinstance(number, (int, float)) and not isinstance(number, bool):
+        check_number("amax", number)
+        return new_scalar(x, array, _checked(number))
+    described = describe_argument("amax", value)
     if described is None:
-        raise TypeError(f"argument 'amax' is {type(value).__name__}, expected a number or a float32 array")
+        raise TypeError(f"argument 'amax' is a {type(value).__name__}, expected a number or a float32 array")
     if described.dtype is not float32:
         raise TypeError(f"argument 'amax' has data type {described.dtype or described.storage}, expected float32")
     if any(extent != 1 for extent in described.shape):
         raise ValueError(f"argument 'amax' has shape {described.shape}, expected one element")
-    if hasattr(value, "reshape"):
-        return value if not described.shape else value.reshape(())
     if described.device == "cpu":
-        return as_numpy(described).reshape(())
-    return dataclasses.replace(described, shape=(), strides=())
+        return new_scalar(x, array, _checked(ctypes.c_float.from_address(described.pointer).value))
+    # On the stream of the launch that reads it, whatever framework it is of.
+    own = empty_like(x, array, (), float32)
+    source = dataclasses.replace(described, shape=(), strides=())
+    kernels.copy_kernel.launch(1, source, own, device=where, stream=stream)
+    return own
+
+
+def _checked(amax: float) -> float:
+    if not 0 <= amax < math.inf:
+        raise ValueError(f"argument 'amax' is {amax!r}, expected a finite number that is not negative")
+    return amax + 0.0  # the positive one of the two zeros

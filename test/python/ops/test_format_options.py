@@ -128,7 +128,7 @@ def test_orders_of_the_tensor_scale(order, scale_layout):
 @pytest.mark.parametrize("order", ORDERS[1:])
 def test_orders_on_gpus(order, target):
     x = every_amax(0x3F82)[::3].copy()
-    for amax in (None, np.float32(1e-3), np.float32(np.inf), np.float32(0)):
+    for amax in (None, np.float32(1e-3), np.float32(0)):
         expected = oracle.quantize(x, "nvfp4", tensor_amax=amax, order=order)
         result = dither.quantize(x, dither.NVFP4.with_(order=order), amax=amax, device=f"sim:{target}")
         same_bits(result.data, expected.data)

@@ -173,8 +173,8 @@ def test_dlpack_codes_are_dequantized():
             {"dtype": (2, 32, 4)},
             "argument 'x' has data type dlpack (2, 32, 4), expected float32, bfloat16 or float16",
         ),
-        ({"device": (7, 0)}, "found a tensor on DLPack device type 7, expected a CPU or CUDA one"),
-        ({"major": 9}, "found DLPack version 9, expected 1"),
+        ({"device": (7, 0)}, "argument 'x': found a tensor on DLPack device type 7, expected a CPU or CUDA one"),
+        ({"major": 9}, "argument 'x': found DLPack version 9, expected 1"),
     ],
 )
 def test_dlpack_that_cannot_be_read(fields, error):
@@ -216,7 +216,7 @@ def test_buffers_are_bytes():
 def test_array_of_another_byte_order():
     with pytest.raises(TypeError) as info:
         dither.quantize(data.normal(M, N).astype(">f4"), "mxfp8_e4m3")
-    assert str(info.value) == "found float32 with foreign byte order, expected native"
+    assert str(info.value) == "argument 'x': found float32 with foreign byte order, expected native"
 
 
 def test_results_do_not_depend_on_the_producer():
