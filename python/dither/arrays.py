@@ -77,6 +77,9 @@ class Array:
     owner: Any
     shapes: str | None = None
 
+    def __reduce__(self) -> Any:
+        raise TypeError("found the address of an array, which means nothing elsewhere: pickle or copy the array itself")
+
     @property
     def nbytes(self) -> int:
         """Bytes from the first element to the last."""

@@ -42,6 +42,9 @@ class Format:
         changes = ", ".join(f"{name}={value!r}" for name, value in self._changes().items())
         return f"dither.{self.name.upper()}" + (f".with_({changes})" if changes else "")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restore_format, (self.name, self._changes())
+
     def with_(self, *, scale_rounding: str | None = None, order: str | None = None) -> Format:
         """This format with other choices; what is None stays."""
         changes: dict[str, Any] = {}
@@ -64,6 +67,11 @@ class Format:
         standard = FORMATS[self.name]
         names = ("scale_rounding", "order")
         return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(standard, name)}
+
+
+def restore_format(name: str, changes: dict[str, str]) -> Format:
+    """A format that was pickled or copied: the very object where it is a standard one."""
+    return FORMATS[name].with_(**changes) if changes else FORMATS[name]
 
 
 def _choice(what: str, value: object, choices: tuple[str, ...]) -> str:

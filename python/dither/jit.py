@@ -86,6 +86,10 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<dither kernel {self.fn.__qualname__}>"
 
+    def __reduce__(self) -> str:
+        # By name, as functions are: a copy is the kernel itself.
+        return self.fn.__qualname__
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"kernel '{self.__name__}' was called without a grid, expected {self.__name__}[grid](...)")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
+from typing import Any, Literal
 
 Kind = Literal["float", "narrow", "int", "bool"]
 
@@ -23,6 +23,10 @@ class DType:
 
     def __repr__(self) -> str:
         return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # There is one object for each type, which is told by its identity: in copies and other processes too.
+        return dtype_from_mlir, (self.mlir,)
 
     @property
     def is_float(self) -> bool:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from typing import Any
 
-from ..formats import Format
+from ..formats import Format, restore_format
 from ..language import ScaleLayout
-from ..types import DType
+from ..types import DType, dtype_from_mlir
 from .tiles import round_up
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ScaledTensor1x:
     """An (M, N) tensor quantized along one direction.
+
+    Results are pickled and copied like the arrays in them. `torch.load` with `weights_only=True` reads them after
+    `torch.serialization.add_safe_globals([dither.ops.scaled_tensor.restore])`.
 
     Attributes:
         data: codes. Rowwise, and columnwise in the MX formats, (M, N); columnwise in NVFP4 (N, M). FP4 lies in
@@ -49,6 +53,15 @@ class ScaledTensor1x:
         from .dequantize import dequantize
 
         return dequantize(self, dtype)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fmt, order = self.format, self.scale_layout.name
+        arrays = [_as_bytes(x) for x in (self.data, self.scale_inv)]
+        rest = (fmt.__reduce__()[1], self.shape, self.dtype.mlir, self.is_colwise, order)
+        return restore, (*arrays, self.amax, *rest)
+
+    def __copy__(self) -> ScaledTensor1x:
+        return dataclasses.replace(self)
 
     def __repr__(self) -> str:
         way = "colwise" if self.is_colwise else "rowwise"
@@ -89,6 +102,37 @@ class ScaledTensor2x:
 
     def __repr__(self) -> str:
         return f"ScaledTensor2x({self.rowwise!r}, {self.colwise!r})"
+
+
+def restore(
+    data: tuple[Any, str],
+    scale_inv: tuple[Any, str],
+    amax: Any,
+    format: tuple[str, dict[str, str]],
+    shape: tuple[int, int],
+    dtype: str,
+    is_colwise: bool,
+    scale_layout: str,
+) -> ScaledTensor1x:
+    """A ScaledTensor1x that was pickled or deeply copied. Names stand for formats and types, so that who unpickles
+    what he does not trust has this one function to allow."""
+    codes, scales = (_from_bytes(*x) for x in (data, scale_inv))
+    layout = ScaleLayout[scale_layout]
+    return ScaledTensor1x(
+        codes, scales, amax, restore_format(*format), shape, dtype_from_mlir(dtype), is_colwise, layout
+    )
+
+
+def _as_bytes(x: Any) -> tuple[Any, str]:
+    """An array for pickle, and its data type where torch's is one that pickle fails on: they go as bytes."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor) and str(x.dtype).startswith("torch.float8"):
+        return x.view(torch.uint8), str(x.dtype).removeprefix("torch.")
+    return x, ""
+
+
+def _from_bytes(x: Any, dtype: str) -> Any:
+    return x.view(getattr(sys.modules["torch"], dtype)) if dtype else x
 
 
 def data_shape(shape: tuple[int, int], fmt: Format, colwise: bool) -> tuple[int, int]:
