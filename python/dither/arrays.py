@@ -12,7 +12,7 @@ import math
 import sys
 from typing import Any
 
-from . import types
+from . import torch_tensors, types
 from .formats import Format
 from .scalars import number_kind
 from .types import DType, TensorType
@@ -188,6 +188,24 @@ def describe(x: Any) -> Array | None:
         return x
     if isinstance(x, View):
         return _reinterpret(x)
+    array = _describe_foreign(x)
+    if array is not None and array.pointer == 0 and 0 not in array.shape:
+        raise ValueError(
+            f"found a tensor of shape {array.shape} without memory (its address is 0), expected one that has some: "
+            "its storage was freed, or it only stands for a tensor while code is transformed"
+        )
+    return array
+
+
+def describe_argument(name: str, x: Any) -> Array | None:
+    """As `describe`; errors name the argument."""
+    try:
+        return describe(x)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"argument '{name}': {error}") from error.__cause__
+
+
+def _describe_foreign(x: Any) -> Array | None:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(x, numpy.ndarray):
         return _from_numpy(x)
@@ -203,19 +221,10 @@ def describe(x: Any) -> Array | None:
     return None
 
 
-def describe_argument(name: str, x: Any) -> Array | None:
-    """As `describe`; errors name the argument."""
-    try:
-        return describe(x)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"argument '{name}': {error}") from error.__cause__
-
-
 def _from_numpy(x: Any) -> Array:
-    size = x.itemsize
-    strides = tuple(s // size for s in x.strides)
-    if any(s % size for s in x.strides):
-        raise ValueError(f"strides {x.strides} are not multiples of {size}, the size of {x.dtype.name}")
+    if _is_masked(type(x)):
+        raise TypeError("found a masked array, expected a plain one: x.filled(value) makes one")
+    strides = _in_elements(x.strides, x.dtype)
     name = x.dtype.name
     dtype = _FOREIGN.get(name)
     if dtype is not None and not x.dtype.isnative:
@@ -223,14 +232,25 @@ def _from_numpy(x: Any) -> Array:
     return Array(x.ctypes.data, dtype, name, x.shape, strides, "cpu", not x.flags.writeable, x)
 
 
+def _in_elements(strides: tuple[int, ...], kind: Any) -> tuple[int, ...]:
+    size = max(kind.itemsize, 1)
+    if any(stride % size for stride in strides):
+        raise ValueError(f"strides {strides} are not multiples of {size}, the size of {kind.name}")
+    return tuple(stride // size for stride in strides)
+
+
+def _is_masked(kind: type) -> bool:
+    masked = sys.modules.get("numpy.ma")
+    return masked is not None and issubclass(kind, masked.MaskedArray)
+
+
 def _from_torch(x: Any) -> Array:
+    torch_tensors.check(x)
     name = str(x.dtype).removeprefix("torch.")
     device = "cpu" if x.device.type == "cpu" else f"{x.device.type}:{x.device.index or 0}"
     shape, strides = tuple(x.shape), tuple(x.stride())
-    if x.layout is not sys.modules["torch"].strided:
-        raise TypeError(f"found a {x.layout} tensor, expected a strided one")
     dtype = _FOREIGN.get(name)
-    array = Array(x.data_ptr(), dtype, name, shape, strides, device, False, x)
+    array = Array(torch_tensors.data_pointer(x), dtype, name, shape, strides, device, False, x)
     if dtype is types.float4_e2m1:
         return _unpack(array, dtype, None)
     return array
@@ -240,6 +260,8 @@ def _from_interface(x: Any) -> Array:
     import numpy
 
     about = x.__cuda_array_interface__
+    if about.get("mask") is not None:
+        raise TypeError("found an array with a mask, expected a plain one")
     pointer, readonly = about["data"]
     storage = numpy.dtype(about["typestr"])
     shape = tuple(about["shape"])
@@ -248,7 +270,7 @@ def _from_interface(x: Any) -> Array:
     if steps is None:
         strides = row_major(shape, dtype or types.float8_e4m3)
     else:
-        strides = tuple(s // storage.itemsize for s in steps)
+        strides = _in_elements(steps, storage)
     ordinal = getattr(getattr(x, "device", None), "id", 0)
     return Array(pointer, dtype, storage.name, shape, strides, f"cuda:{ordinal}", readonly, x)
 
@@ -276,7 +298,9 @@ def _from_dlpack(x: Any) -> Array:
     storage = f"dlpack ({code}, {bits}, {lanes})" if dtype is None else dtype.name
     if strides is None:
         strides = row_major(shape, dtype or types.float8_e4m3)
-    # A producer that cannot say (before version 1.0) may hand out what it does not want changed.
+    # JAX's arrays do not change; its capsules, before version 1.0 of DLPack, cannot say so.
+    jax = sys.modules.get("jax")
+    readonly = readonly or (jax is not None and isinstance(x, jax.Array))
     return Array(pointer, dtype, storage, shape, strides, devices[kind], readonly, owner)
 
 
@@ -319,11 +343,13 @@ def source_of(kind: type) -> tuple[int, Any]:
         return of_view, None
     numpy = sys.modules.get("numpy")
     if numpy is not None and issubclass(kind, numpy.ndarray):
-        return of_numpy, None
+        return (foreign if _is_masked(kind) else of_numpy), None
     torch = sys.modules.get("torch")
     if torch is not None and issubclass(kind, torch.Tensor):
         api = getattr(kind, "__dlpack_c_exchange_api__", None)
-        return (foreign, None) if api is None else (exchange, api)
+        if api is None or not torch_tensors.is_memory(kind):
+            return foreign, None
+        return exchange, api
     plain = (type(None), bool, str, tuple, DType, Format, enum.Enum)
     return (constant if issubclass(kind, plain) else foreign), None
 

@@ -7,6 +7,7 @@
 // python/dither/jit.py.
 //
 //   LaunchTensor.cpp   an argument      -> TensorRef
+//   LaunchTorch.cpp    what torch knows of a tensor
 //   LaunchFrame.cpp    a call           -> values and key
 //   LaunchGuard.cpp    captured values  -> whether they are what they were
 //   LaunchPlan.cpp     Python's plan    -> BoundPlan, and running it

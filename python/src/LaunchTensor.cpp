@@ -8,6 +8,7 @@
 #include "DLPack.h"
 #include "Launch.h"
 #include "LaunchNames.h"
+#include "LaunchTorch.h"
 #include "ObjectTable.h"
 
 #include "llvm/ADT/StringRef.h"
@@ -134,35 +135,6 @@ bool typeOf(const DLDataType &type, DataType &out, bool &pairs) {
   return false;
 }
 
-Reading readExchange(PyObject *object, const ExchangeApi *api,
-                     TensorArgument &out) {
-  DLTensor from;
-  if (api->tensorFromPython(object, &from)) {
-    PyErr_Clear();
-    return Reading::Unsupported;
-  }
-  TensorRef &tensor = out.tensor;
-  bool pairs = false;
-  if (from.ndim > int(maxRank) || !typeOf(from.dtype, tensor.type, pairs))
-    return Reading::Unsupported;
-  if (from.device.type == kDLCUDA || from.device.type == kDLCUDAManaged)
-    tensor.device = from.device.id;
-  else if (from.device.type != kDLCPU && from.device.type != kDLCUDAHost)
-    return Reading::Unsupported;
-  tensor.pointer = reinterpret_cast<uintptr_t>(from.data) + from.byteOffset;
-  tensor.rank = from.ndim;
-  int64_t step = 1;
-  for (int dim = from.ndim - 1; dim >= 0; --dim) {
-    tensor.shape[dim] = from.shape[dim];
-    tensor.strides[dim] = from.strides ? from.strides[dim] : step;
-    step *= from.shape[dim];
-  }
-  out.api = api;
-  if (pairs && !reinterpret(tensor, DataType::Float4E2M1, nullptr))
-    return Reading::Unsupported;
-  return Reading::Tensor;
-}
-
 /// A tuple of up to maxRank integers; its length, or -1 with no error set.
 int readExtents(PyObject *tuple, int64_t *out) {
   if (!PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) > int(maxRank))
@@ -271,6 +243,37 @@ Reading readForeign(PyObject *object, TensorArgument &out) {
   return readArray(out.owner.get(), out);
 }
 
+/// A tensor of torch.
+Reading readExchange(PyObject *object, const ExchangeApi *api,
+                     TensorArgument &out) {
+  const Torch *torch = Torch::find(object);
+  if (!torch)
+    return readForeign(object, out);
+  DLTensor from;
+  if (api->tensorFromPython(object, &from) || torch->isNegative(object))
+    return Reading::Unsupported;
+  TensorRef &tensor = out.tensor;
+  bool pairs = false;
+  if (from.ndim > int(maxRank) || !typeOf(from.dtype, tensor.type, pairs))
+    return Reading::Unsupported;
+  if (from.device.type == kDLCUDA || from.device.type == kDLCUDAManaged)
+    tensor.device = from.device.id;
+  else if (from.device.type != kDLCPU && from.device.type != kDLCUDAHost)
+    return Reading::Unsupported;
+  tensor.pointer = reinterpret_cast<uintptr_t>(from.data) + from.byteOffset;
+  tensor.rank = from.ndim;
+  int64_t step = 1;
+  for (int dim = from.ndim - 1; dim >= 0; --dim) {
+    tensor.shape[dim] = from.shape[dim];
+    tensor.strides[dim] = from.strides ? from.strides[dim] : step;
+    step *= from.shape[dim];
+  }
+  out.api = api;
+  if (pairs && !reinterpret(tensor, DataType::Float4E2M1, nullptr))
+    return Reading::Unsupported;
+  return Reading::Tensor;
+}
+
 /// How objects of the type of `object` are read; false with a Python error.
 bool lookUp(PyObject *object, TypeInfo &info) {
   static ObjectTable<TypeInfo> types;
@@ -336,6 +339,9 @@ bool readConstant(PyObject *object, Ref &number) {
 
 Reading readTensor(PyObject *object, TensorArgument &out) {
   Reading reading = read(object, out);
+  // Python says what a tensor without memory is.
+  if (reading == Reading::Tensor && !out.tensor.pointer && !isEmpty(out.tensor))
+    reading = Reading::Unsupported;
   if (reading == Reading::Unsupported)
     PyErr_Clear();
   return reading;

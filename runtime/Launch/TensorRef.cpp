@@ -2,6 +2,13 @@
 
 namespace dither::runtime::launch {
 
+bool isEmpty(const TensorRef &tensor) {
+  for (unsigned dim = 0; dim < tensor.rank; ++dim)
+    if (tensor.shape[dim] == 0)
+      return true;
+  return false;
+}
+
 bool isDense(const TensorRef &tensor) {
   int64_t step = 1;
   bool dense = true;

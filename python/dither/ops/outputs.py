@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ..arrays import Array, describe, describe_argument, view
+from ..arrays import Array, describe_argument, view
 from ..formats import Format
 from ..language import ScaleLayout
 from ..types import DType
@@ -123,7 +123,7 @@ def _reuse(p: Plan, out: Any, shape: tuple[int, int], amax: Any) -> ScaledTensor
             raise ValueError(f"argument 'out' is a {part!r}, expected {expected}")
         check_arrays(part, "out")
         for what, value in (("data", part.data), ("scale_inv", part.scale_inv)):
-            array = describe(value)
+            array = describe_argument("out", value)
             if array is not None and array.readonly:
                 raise ValueError(f"argument 'out' has read-only {what}, expected memory that can be written")
     filled = [dataclasses.replace(part, amax=amax) for part in parts]

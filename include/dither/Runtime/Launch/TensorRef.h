@@ -61,6 +61,9 @@ struct TensorRef {
   int64_t strides[maxRank] = {};
 };
 
+/// Whether there are no elements.
+bool isEmpty(const TensorRef &tensor);
+
 /// Whether elements follow each other in row-major order; rows of FP4 are
 /// padded to whole bytes. A tensor without elements counts as dense.
 bool isDense(const TensorRef &tensor);

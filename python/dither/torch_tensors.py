@@ -1,0 +1,42 @@
+"""What torch's tensors are besides memory: subclasses, lazy signs, transformations."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def is_memory(kind: type) -> bool:
+    """Whether tensors of this type are what their memory says: `torch.Tensor`, Parameter, plain subclasses.
+
+    Those that take operations apart themselves (FakeTensor, DTensor, wrappers) only stand for other tensors.
+    """
+    torch = sys.modules["torch"]
+    return getattr(kind, "__torch_dispatch__", None) is torch.Tensor.__torch_dispatch__
+
+
+def check(x: Any) -> None:
+    """Raises TypeError for a tensor whose memory is not its values, with what to pass instead."""
+    torch = sys.modules["torch"]
+    if not is_memory(type(x)):
+        raise TypeError(
+            f"found a {type(x).__name__}, which stands for other tensors, expected a plain torch.Tensor: "
+            "pass the one that it holds"
+        )
+    if x.is_nested:
+        raise TypeError("found a nested tensor, expected a plain one: pass its parts, or to_padded_tensor()")
+    if x.layout is not torch.strided:
+        raise TypeError(f"found a {x.layout} tensor, expected a strided one: to_dense() makes one")
+    if x.device.type not in ("cpu", "cuda"):
+        raise TypeError(f"found a tensor on device '{x.device}', expected one on a CPU or CUDA device")
+    if x.is_neg():
+        raise TypeError("found a view with the sign of its memory changed, expected values: x.resolve_neg() makes them")
+
+
+def data_pointer(x: Any) -> int:
+    """The address of the first element, 0 where there is none."""
+    try:
+        return x.data_ptr()
+    except RuntimeError:
+        # A wrapper of torch.func (vmap, grad) or of a compiler, whose type is torch.Tensor.
+        return 0
