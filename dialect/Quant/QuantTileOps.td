@@ -14,7 +14,7 @@ def Quant_BroadcastOp : Quant_Op<"broadcast", [Pure]> {
     %b = quant.broadcast %t : tensor<4x1xf32> -> tensor<4x128xf32>
     ```
   }];
-  let arguments = (ins AnyTypeOf<[Quant_Tile, F32, I32, I1]>:$source);
+  let arguments = (ins AnyTypeOf<[Quant_Tile, F32, I32, I64, I1]>:$source);
   let results = (outs Quant_Tile:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;

@@ -146,10 +146,11 @@ private:
         continue;
       Type elem = memref.getElementType();
       unsigned bits = elem.isIntOrFloat() ? elem.getIntOrFloatBitWidth() : 0;
-      if (bits != 4 && bits != 8 && bits != 16 && bits != 32)
+      if (bits != 4 && bits != 8 && bits != 16 && bits != 32 &&
+          !elem.isInteger(64))
         return source.emitOpError("argument ")
                << i << " has elements of type " << elem
-               << ", expected 4, 8, 16 or 32 bits";
+               << ", expected 4, 8, 16 or 32 bits, or i64";
       auto [strides, offset] = memref.getStridesAndOffset();
       for (int64_t stride : ArrayRef(strides).drop_back(!strides.empty()))
         if (bits == 4 && !ShapedType::isDynamic(stride) && stride % 2)

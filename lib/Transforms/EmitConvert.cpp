@@ -327,7 +327,27 @@ FailureOr<Registers> Emitter::convert(Registers regs, Type elem,
                                       const SharedOrder *order) {
   if (from == to)
     return regs;
-  // Shuffles and shared memory move words; a mask travels as one.
+  // Shuffles and shared memory move words of 32 bits. What has 64 travels as
+  // two, one after the other.
+  if (elem.isInteger(64) && !simd) {
+    Registers low, high;
+    for (Value reg : regs) {
+      low.push_back(make<arith::TruncIOp>(b.getI32Type(), reg));
+      high.push_back(make<arith::TruncIOp>(b.getI32Type(),
+                                           make<arith::ShRUIOp>(reg, i64(32))));
+    }
+    FailureOr<Registers> lows = convert(low, b.getI32Type(), from, to, order),
+                         highs = convert(high, b.getI32Type(), from, to, order);
+    if (failed(lows) || failed(highs))
+      return failure();
+    Registers moved;
+    for (auto [l, h] : llvm::zip(*lows, *highs))
+      moved.push_back(make<arith::OrIOp>(
+          make<arith::ExtUIOp>(elem, l),
+          make<arith::ShLIOp>(make<arith::ExtUIOp>(elem, h), i64(32))));
+    return moved;
+  }
+  // A mask travels as a word.
   bool isMask = elem.isInteger(1) && !simd;
   if (isMask)
     for (Value &reg : regs)

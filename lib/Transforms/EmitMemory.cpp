@@ -251,7 +251,7 @@ public:
   }
 
   Type unitType() const {
-    if (bits == 32)
+    if (bits >= 32)
       return a.mem.elem;
     return e.b.getIntegerType(unitBits);
   }
@@ -298,7 +298,7 @@ public:
                                    bytes);
   }
   Type memoryType(int64_t count) const {
-    Type elem = bits == 32 ? a.mem.elem : e.b.getIntegerType(memoryBits());
+    Type elem = bits >= 32 ? a.mem.elem : e.b.getIntegerType(memoryBits());
     return VectorType::get({count * bits / memoryBits()}, elem);
   }
 
@@ -427,10 +427,10 @@ FailureOr<Registers> loadSimd(Emitter &e, const TileAccess &a) {
   bool whole = true;
   for (int64_t d = 0; d < s.rank; ++d)
     whole &= !s.padded(d);
-  if (s.copies == kSimdLanes - 1 && s.bits == 32 && a.inBounds && whole) {
+  if (s.copies == kSimdLanes - 1 && s.bits >= 32 && a.inBounds && whole) {
     for (int64_t reg = 0; reg < a.layout.numRegs(); ++reg) {
       Value ptr = s.pointer(s.offset({}, s.place(a.layout.coord(reg))));
-      out[reg] = e.fill(e.make<LLVM::LoadOp>(a.mem.elem, ptr, 4));
+      out[reg] = e.fill(e.make<LLVM::LoadOp>(a.mem.elem, ptr, s.bits / 8));
     }
     return Registers(out);
   }
@@ -660,7 +660,7 @@ public:
 /// Memory type of `count` elements, and the words (or values) they make.
 Type pieceType(Emitter &e, Type elem, int64_t count) {
   int64_t bits = elemBits(elem);
-  if (bits == 32)
+  if (bits >= 32)
     return count == 1 ? elem : Type(VectorType::get({count}, elem));
   int64_t total = count * bits;
   if (total > 32)

@@ -276,7 +276,7 @@ func.func @f(%x: tensor<?x1xf32>) {
 // -----
 // BC4: a scalar that is repeated is f32, i32 or i1
 func.func @f(%x: index) {
-  // expected-error @+1 {{'quant.broadcast' op operand #0 must be ranked tensor of any type values or 32-bit float or 32-bit signless integer or 1-bit signless integer, but got 'index'}}
+  // expected-error @+1 {{'quant.broadcast' op operand #0 must be ranked tensor of any type values or 32-bit float or 32-bit signless integer or 64-bit signless integer or 1-bit signless integer, but got 'index'}}
   %0 = quant.broadcast %x : index -> tensor<4xindex>
   return
 }
