@@ -44,6 +44,7 @@ void addCleanup(OpPassManager &pm) {
 /// Whole-tensor and tile programs to tiles that fit in registers.
 void buildTiled(OpPassManager &pm, bool remarks) {
   using namespace transforms;
+  pm.addNestedPass<func::FuncOp>(createDitherPreparePrograms());
   DitherSelectConfigOptions config;
   config.remarks = remarks;
   pm.addNestedPass<func::FuncOp>(createDitherSelectConfig(config));

@@ -651,6 +651,34 @@ private:
         APInt::getSplat(group * code.getBitWidth(), code).zext(32));
   }
 
+  /// Whether these are a tile of f32 and one of a 16-bit float.
+  static bool converts16(Value wide, Value narrow) {
+    Type elem = tile(narrow).getElementType();
+    return tile(wide).getElementType().isF32() &&
+           (elem.isBF16() || elem.isF16());
+  }
+
+  /// A choice between tiles of a narrow type: of words where one condition
+  /// decides for all elements, else of codes.
+  void selectWords(arith::SelectOp op) {
+    Value condition = op.getCondition(), result = op.getResult();
+    Registers yes = regs(op.getTrueValue()), no = regs(op.getFalseValue());
+    int64_t bits = wordBits(tile(result).getElementType());
+    int64_t group = wordGroup(layout(result), bits);
+    bool each = bool(tile(condition));
+    if (each) {
+      yes = e.unpackCodes(yes, group, bits);
+      no = e.unpackCodes(no, group, bits);
+    }
+    Registers chosen;
+    for (auto [i, pair] : llvm::enumerate(llvm::zip(yes, no))) {
+      Value flag = each ? regs(condition)[i] : get(condition);
+      chosen.push_back(
+          e.make<arith::SelectOp>(flag, std::get<0>(pair), std::get<1>(pair)));
+    }
+    set(result, each ? Registers(e.packCodes(chosen, group, bits)) : chosen);
+  }
+
   LogicalResult emitTileOp(Operation *op) {
     Value result = op->getResult(0);
     if (auto c = dyn_cast<arith::ConstantOp>(op)) {
@@ -680,12 +708,22 @@ private:
       decodeWords(op->getOperand(0), result, true);
       return success();
     }
-    if (isa<arith::ExtFOp>(op)) {
+    if (isa<arith::ExtFOp>(op) && converts16(result, op->getOperand(0))) {
       decodeWords(op->getOperand(0), result, false);
       return success();
     }
-    if (isa<arith::TruncFOp>(op)) {
+    if (auto narrow = dyn_cast<arith::TruncFOp>(op);
+        narrow && converts16(op->getOperand(0), result)) {
+      constexpr auto nearest = arith::RoundingMode::to_nearest_even;
+      if (narrow.getRoundingmode().value_or(nearest) != nearest)
+        return op->emitOpError("rounds in a way that has no distributed form, "
+                               "expected to_nearest_even");
       encodeWords(op->getOperand(0), result);
+      return success();
+    }
+    if (auto select = dyn_cast<arith::SelectOp>(op);
+        select && wordBits(tile(result).getElementType())) {
+      selectWords(select);
       return success();
     }
     if (auto iota = dyn_cast<quant::IotaOp>(op)) {
@@ -709,10 +747,14 @@ private:
     if (!op->getNumRegions() &&
         (op->hasTrait<OpTrait::Elementwise>() ||
          isa<arith::ArithDialect, math::MathDialect>(op->getDialect()))) {
-      for (Value v : op->getOperands())
+      // What else than conversions knows how to read or make words.
+      SmallVector<Value> values(op->getOperands());
+      llvm::append_range(values, op->getResults());
+      for (Value v : values)
         if (tile(v) && wordBits(tile(v).getElementType()))
           return op->emitOpError("arithmetic on ")
-                 << tile(v).getElementType() << " tiles, expected f32 or i32";
+                 << tile(v).getElementType()
+                 << " tiles, expected f32, i32, i64 or i1";
       emitElementwise(op);
       return success();
     }

@@ -21,7 +21,7 @@ func.func @k(%x: memref<*xf32>) attributes {quant.kernel} {
 
 // -----
 
-// expected-error @below {{argument 0 has elements of type 'f64', expected 4, 8, 16 or 32 bits}}
+// expected-error @below {{argument 0 has elements of type 'f64', expected 4, 8, 16 or 32 bits, or i64}}
 func.func @k(%x: memref<4xf64>) attributes {quant.kernel} {
   return
 }
@@ -112,7 +112,7 @@ func.func @k(%y: memref<1x2xf32>) attributes {quant.kernel} {
 func.func @k(%x: memref<4x16xbf16>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
   %t = quant.load %x[%c0, %c0] : memref<4x16xbf16> -> tensor<4x16xbf16>
-  // expected-error @below {{arithmetic on 'bf16' tiles, expected f32 or i32}}
+  // expected-error @below {{arithmetic on 'bf16' tiles, expected f32, i32, i64 or i1}}
   %s = arith.addf %t, %t : tensor<4x16xbf16>
   quant.store %s, %x[%c0, %c0] : tensor<4x16xbf16>, memref<4x16xbf16>
   return
@@ -174,5 +174,50 @@ func.func @k(%x: memref<1x16xf32>) attributes {quant.kernel} {
   // expected-error @below {{no way from}}
   %s = quant.convert_layout %t : tensor<1x16xf32, #A> -> tensor<1x16xf32, #B>
   quant.store %s, %x[%c0, %c0] : tensor<1x16xf32, #B>, memref<1x16xf32>
+  return
+}
+
+// -----
+
+// What makes words without being a conversion of f32 would leave other bits.
+func.func @k(%x: memref<4x16xi32>, %y: memref<4x16xbf16>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x16xi32> -> tensor<4x16xi32>
+  // expected-error @below {{arithmetic on 'bf16' tiles, expected f32, i32, i64 or i1}}
+  %s = arith.sitofp %t : tensor<4x16xi32> to tensor<4x16xbf16>
+  quant.store %s, %y[%c0, %c0] : tensor<4x16xbf16>, memref<4x16xbf16>
+  return
+}
+
+// -----
+
+func.func @k(%x: memref<4x16xi32>, %y: memref<4x16xi8>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x16xi32> -> tensor<4x16xi32>
+  // expected-error @below {{arithmetic on 'i8' tiles, expected f32, i32, i64 or i1}}
+  %s = arith.trunci %t : tensor<4x16xi32> to tensor<4x16xi8>
+  quant.store %s, %y[%c0, %c0] : tensor<4x16xi8>, memref<4x16xi8>
+  return
+}
+
+// -----
+
+func.func @k(%x: memref<4x16xbf16>, %y: memref<4x16xf8E4M3FN>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x16xbf16> -> tensor<4x16xbf16>
+  // expected-error @below {{arithmetic on 'bf16' tiles, expected f32, i32, i64 or i1}}
+  %s = arith.truncf %t : tensor<4x16xbf16> to tensor<4x16xf8E4M3FN>
+  quant.store %s, %y[%c0, %c0] : tensor<4x16xf8E4M3FN>, memref<4x16xf8E4M3FN>
+  return
+}
+
+// -----
+
+func.func @k(%x: memref<4x16xf32>, %y: memref<4x16xbf16>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x16xf32> -> tensor<4x16xf32>
+  // expected-error @below {{rounds in a way that has no distributed form, expected to_nearest_even}}
+  %s = arith.truncf %t toward_zero : tensor<4x16xf32> to tensor<4x16xbf16>
+  quant.store %s, %y[%c0, %c0] : tensor<4x16xbf16>, memref<4x16xbf16>
   return
 }

@@ -260,6 +260,47 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
+  // 64 bits move between lanes as two words.
+  // CHECK-LABEL: func.func @long(
+  // CHECK: %[[V:.*]] = llvm.load %{{.*}} : !llvm.ptr<1> -> {{.*}}i64
+  // CHECK: %[[L:.*]] = arith.trunci %{{.*}} : i64 to i32
+  // CHECK: %[[U:.*]] = arith.shrui %{{.*}}, %c32_i64 : i64
+  // CHECK: %[[H:.*]] = arith.trunci %[[U]] : i64 to i32
+  // CHECK-DAG: nvvm.shfl.sync idx %{{.*}}, %[[L]], {{.*}} : i32 -> i32
+  // CHECK-DAG: nvvm.shfl.sync idx %{{.*}}, %[[H]], {{.*}} : i32 -> i32
+  // CHECK: arith.shli %{{.*}}, %c32_i64 : i64
+  // CHECK: arith.ori %{{.*}} : i64
+  func.func @long(%x: memref<8x8xi64>, %y: memref<8x8xi64>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] {in_bounds} : memref<8x8xi64> -> tensor<8x8xi64>
+    %q = quant.transpose %t : tensor<8x8xi64> -> tensor<8x8xi64>
+    %a = arith.addi %t, %q : tensor<8x8xi64>
+    quant.store %a, %y[%c0, %c0] {in_bounds} : tensor<8x8xi64>, memref<8x8xi64>
+    return
+  }
+
+  // One condition chooses words, a mask chooses the codes in them.
+  // CHECK-LABEL: func.func @choose(
+  // CHECK-SAME: %[[C:[a-z0-9]+]]: i32
+  // CHECK: %[[P:.*]] = arith.cmpi ne, %[[C]]
+  // CHECK: arith.select %[[P]], %{{.*}}, %{{.*}} : i32
+  // CHECK: arith.andi %{{.*}}, %c65535_i32
+  // CHECK: arith.select %{{.*}}, %{{.*}}, %{{.*}} : i32
+  // CHECK: arith.shli %{{.*}}, %c16_i32
+  func.func @choose(%x: memref<8x64xbf16>, %y: memref<8x64xbf16>, %z: memref<8x64xf32>, %c: i32) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0 : i32
+    %p = arith.cmpi ne, %c, %zero : i32
+    %s = quant.load %x[%c0, %c0] {in_bounds} : memref<8x64xbf16> -> tensor<8x64xbf16>
+    %t = quant.load %y[%c0, %c0] {in_bounds} : memref<8x64xbf16> -> tensor<8x64xbf16>
+    %u = arith.select %p, %s, %t : tensor<8x64xbf16>
+    %f = quant.load %z[%c0, %c0] {in_bounds} : memref<8x64xf32> -> tensor<8x64xf32>
+    %m = arith.cmpf ogt, %f, %f : tensor<8x64xf32>
+    %v = arith.select %m, %u, %t : tensor<8x64xi1>, tensor<8x64xbf16>
+    quant.store %v, %x[%c0, %c0] {in_bounds} : tensor<8x64xbf16>, memref<8x64xbf16>
+    return
+  }
+
   // It must not touch functions that are no kernels.
   // CHECK-LABEL: func.func @no_kernel(
   // CHECK-SAME: memref<1x16xf32>

@@ -50,6 +50,16 @@ def DitherDistribute : Pass<"dither-distribute", "::mlir::ModuleOp"> {
     "::mlir::ub::UBDialect", "::mlir::vector::VectorDialect"];
 }
 
+def DitherPreparePrograms : Pass<"dither-prepare-programs", "::mlir::func::FuncOp"> {
+  let summary = "drop what is not used, and say how conversions round";
+  let description = [{
+    Requires: tile programs or whole-tensor programs, before anything else looks at them.
+    Guarantees: no value is left that nothing uses, so that choices depend on what a program does
+    and not on what it mentions; every arith.truncf names its rounding, to_nearest_even, which keeps
+    the canonicalizer from merging it with a conversion of integers into one that rounds once.
+  }];
+}
+
 def DitherSelectConfig : Pass<"dither-select-config", "::mlir::func::FuncOp"> {
   let summary = "choose fragment, warps and tile for each kernel";
   let description = [{
