@@ -223,6 +223,7 @@ void bindBuilder(py::module_ &m) {
           },
           py::arg("condition"), py::arg("loc") = py::none())
       .def("select_branch", &Builder::selectBranch, py::arg("branch"))
+      .def("inline_if", &Builder::inlineIf)
       .def("end_if", &Builder::endIf, py::arg("then_values"),
            py::arg("else_values"));
 }

@@ -473,6 +473,31 @@ void IrBuilder::selectBranch(int branch) {
   builder.setInsertionPointToEnd(&op->getRegion(branch).front());
 }
 
+/// Whether a block writes nothing. What the tile language computes is defined
+/// for all operands, so such a block may as well run where it is not needed.
+static bool hasNoEffect(Block &block) {
+  return llvm::all_of(block, [](Operation &op) {
+    auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+    return op.getNumRegions() == 0 && effects &&
+           (effects.hasNoEffect() ||
+            effects.onlyHasEffect<MemoryEffects::Read>());
+  });
+}
+
+bool IrBuilder::inlineIf() {
+  Operation *op = top(Scope::If, "branch");
+  for (Region &region : op->getRegions())
+    if (!hasNoEffect(region.front()))
+      return false;
+  for (Region &region : op->getRegions())
+    op->getBlock()->getOperations().splice(op->getIterator(),
+                                           region.front().getOperations());
+  scopes.pop_back();
+  builder.setInsertionPointAfter(op);
+  op->erase();
+  return true;
+}
+
 std::vector<IrValue> IrBuilder::endIf(const std::vector<IrValue> &thenValues,
                                       const std::vector<IrValue> &elseValues) {
   Operation *op = top(Scope::If, "branch");

@@ -98,6 +98,10 @@ public:
   /// branch (0 then, 1 else), any number of times.
   void beginIf(const IrValue &condition, const Positions &positions);
   void selectBranch(int branch);
+  /// Puts what both branches compute in place of the open scf.if, so that their
+  /// values can be used after it; false, and nothing changes, where a branch
+  /// writes memory or holds another loop or branch.
+  bool inlineIf();
   std::vector<IrValue> endIf(const std::vector<IrValue> &thenValues,
                              const std::vector<IrValue> &elseValues);
 

@@ -43,10 +43,10 @@ UNARY_FOLDS: dict[str, Callable[..., Any]] = {
     "not": operator.not_,
 }
 FLOAT_OPS = {"+": "arith.addf", "-": "arith.subf", "*": "arith.mulf", "/": "arith.divf"}
-INT_OPS = {"+": "arith.addi", "-": "arith.subi", "*": "arith.muli", "//": "arith.floordivsi"}
+INT_OPS = {"+": "arith.addi", "-": "arith.subi", "*": "arith.muli"}
 LOGIC_OPS = {"&": "arith.andi", "|": "arith.ori", "^": "arith.xori"}
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
-RUNTIME_SYMBOLS = {*FLOAT_OPS, *INT_OPS, *LOGIC_OPS, *COMPARISONS, "%"}
+RUNTIME_SYMBOLS = {*FLOAT_OPS, *INT_OPS, *LOGIC_OPS, *COMPARISONS, "//", "%"}
 
 
 def fold(function: Any, *operands: Any, **named: Any) -> Any:
@@ -85,19 +85,40 @@ def binary(e: Emitter, symbol: str, a: Any, b: Any) -> Any:
         if symbol not in FLOAT_OPS:
             raise Problem(f"'{symbol}' of {describe(a)} and {describe(b)}, expected integers")
         return e.elementwise(FLOAT_OPS[symbol], unify(e, [a, b], dtype, f"'{symbol}'"))
-    if symbol in ("//", "%") and is_constexpr(b) and b == 0:
-        raise Problem(f"'{symbol}' by zero")
     if symbol == "/":
-        raise Problem(
-            f"'/' of {describe(a)} and {describe(b)}, expected float32: "
-            "use '//' for integers, or convert with .to(dl.float32)"
-        )
+        return e.elementwise("arith.divf", unify(e, [a, b], types.float32, "'/'"))
+    divisor = b
     a, b = unify(e, [a, b], dtype, f"'{symbol}'")
-    if symbol == "%":
-        # Python's remainder has the sign of the divisor.
-        quotient = e.elementwise("arith.floordivsi", [a, b])
-        return e.elementwise("arith.subi", [a, e.elementwise("arith.muli", [quotient, b])])
-    return e.elementwise(INT_OPS[symbol], [a, b])
+    if symbol not in ("//", "%"):
+        return e.elementwise(INT_OPS[symbol], [a, b])
+    if is_constexpr(divisor) and divisor not in (0, -1):
+        return _floor_divide(e, symbol, a, b)
+    if is_constexpr(divisor) and divisor == 0:
+        raise Problem(f"'{symbol}' by zero")
+    return _guarded_divide(e, symbol, a, b)
+
+
+def _floor_divide(e: Emitter, symbol: str, a: Any, b: Any) -> Any:
+    """Quotient or remainder of a divisor that is not 0 or -1. The remainder has the sign of the divisor."""
+    quotient = e.elementwise("arith.floordivsi", [a, b])
+    if symbol == "//":
+        return quotient
+    return e.elementwise("arith.subi", [a, e.elementwise("arith.muli", [quotient, b])])
+
+
+def _guarded_divide(e: Emitter, symbol: str, a: Any, b: Any) -> Any:
+    """As `_floor_divide`, of any divisor: by 0 the quotient and the remainder are 0, by -1 the quotient is -a.
+
+    Processors differ in these two, where a quotient does not exist or does not fit.
+    """
+    zero, one = e.constant_like(b, 0), e.constant_like(b, 1)
+    is_zero, is_minus = e.compare("==", b, zero), e.compare("==", b, e.constant_like(b, -1))
+    safe = e.elementwise("arith.select", [e.elementwise("arith.ori", [is_zero, is_minus]), one, b])
+    result = _floor_divide(e, symbol, a, safe)
+    if symbol == "//":
+        result = e.elementwise("arith.select", [is_minus, e.elementwise("arith.subi", [zero, a]), result])
+        result = e.elementwise("arith.select", [is_zero, zero, result])
+    return result  # a remainder by 1 is 0
 
 
 def unary(e: Emitter, symbol: str, value: Any) -> Any:
@@ -113,8 +134,7 @@ def unary(e: Emitter, symbol: str, value: Any) -> Any:
     if symbol == "~":
         if value.dtype.is_float:
             raise Problem(f"'~' of {describe(value)}, expected bool or integers")
-        ones = e.splat(value.shape, -1, value.dtype) if isinstance(value, Tile) else e.scalar(-1, value.dtype)
-        return e.elementwise("arith.xori", [value, ones])
+        return e.elementwise("arith.xori", [value, e.constant_like(value, -1)])
     if value.dtype is types.bool_:
         value = e.convert(value, types.int32)
     value = e.widen(value)
@@ -122,7 +142,7 @@ def unary(e: Emitter, symbol: str, value: Any) -> Any:
         return value
     if value.dtype.is_float:
         return e.elementwise("arith.negf", [value])
-    return e.elementwise("arith.subi", [e.zero_like(value), value])
+    return e.elementwise("arith.subi", [e.constant_like(value, 0), value])
 
 
 def require_number(value: Any, what: str) -> None:
@@ -144,8 +164,9 @@ def reject_narrow(value: Any, what: str) -> None:
 def common_dtype(e: Emitter, values: Sequence[Any]) -> DType:
     """The type that operands meet in.
 
-    Floats of any kind meet in float32. Integers take the type of the widest tile, else of the scalars:
-    int64, index, int32 in this order. Python's numbers have no type of their own beyond int, float, bool.
+    Floats of any kind meet in float32. Integers take the widest type: int64, index, int32 in this order.
+    Tiles hold no indices: beside a tile an index is an int64. Python's numbers have no type of their own
+    beyond int, float, bool.
     """
     for value in values:
         reject_narrow(value, "operand")
@@ -153,11 +174,9 @@ def common_dtype(e: Emitter, values: Sequence[Any]) -> DType:
         return types.float32
     tiles = [value.dtype for value in values if isinstance(value, Tile)]
     scalars = [value.dtype for value in values if isinstance(value, Scalar)]
-    for group in (tiles, scalars):
-        for dtype in (types.int64, types.index, types.int32):
-            if dtype in group:
-                # Beside tiles of booleans: tiles hold no indices.
-                return types.int32 if tiles and group is scalars else dtype
+    for dtype in (types.int64, types.index, types.int32):
+        if dtype in tiles or dtype in scalars:
+            return types.int64 if tiles and dtype is types.index else dtype
     # Booleans only, perhaps beside Python's integers.
     if any(isinstance(value, int) and not isinstance(value, bool) for value in values):
         return types.int32 if tiles or scalars else types.index
@@ -186,10 +205,7 @@ def to_tile(e: Emitter, value: Any, shape: tuple[int, ...], dtype: DType) -> Til
     """A number, scalar or tile as a tile of this shape and type."""
     if not isinstance(value, (Tile, Scalar)):
         return e.splat(shape, value, dtype)
-    value = e.convert(value, dtype)
-    if isinstance(value, Scalar) and dtype is types.int64:
-        raise Problem(f"found {describe(value)} beside int64 tiles, expected int32")
-    return e.broadcast(value, shape)
+    return e.broadcast(e.convert(value, dtype), shape)
 
 
 def broadcast_shape(shapes: Sequence[tuple[int, ...]], what: str) -> tuple[int, ...]:

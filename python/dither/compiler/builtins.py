@@ -156,7 +156,7 @@ def load(e: Emitter, x: Any, offset: Any, shape: Any) -> Tile:
 def _stored(e: Emitter, x: TensorArg, value: Any, function: str) -> Tile:
     """The tile that is written to `x`; a scalar goes to a tensor of rank 0."""
     if x.type.rank == 0 and isinstance(value, (int, float, Scalar)):
-        value = to_tile(e, value, (), number_dtype(value) if isinstance(value, Scalar) else x.type.dtype)
+        value = to_tile(e, value, (), value.dtype if isinstance(value, Scalar) else x.type.dtype)
     value = tile(value, "value", function)
     if value.dtype is not x.type.dtype:
         raise Problem(
@@ -242,7 +242,10 @@ def broadcast_to(e: Emitter, t: Any, shape: Any) -> Tile:
     extents = constexpr_shape(shape)
     if not isinstance(t, Tile):
         require_number(t, "t of dl.broadcast_to")
-        return to_tile(e, t, extents, types.float32 if number_dtype(t).is_float else types.int32)
+        dtype = number_dtype(t)
+        if is_constexpr(t) and dtype is types.index:
+            dtype = types.int32  # as beside any tile
+        return to_tile(e, t, extents, dtype)
     return e.broadcast(t, extents)
 
 
@@ -284,8 +287,7 @@ def absolute(e: Emitter, x: Any) -> Any:
         return e.elementwise("math.absf", [x])
     if x.dtype is types.bool_:
         x = e.convert(x, types.int32)
-    (x, negative) = (x, e.elementwise("arith.subi", [e.zero_like(x), x]))
-    return e.elementwise("arith.maxsi", [x, negative])
+    return e.elementwise("arith.maxsi", [x, e.elementwise("arith.subi", [e.constant_like(x, 0), x])])
 
 
 def _extremum(name: str, function: Callable[..., Any], float_op: str, int_op: str) -> None:
@@ -319,8 +321,8 @@ def where(e: Emitter, condition: Any, a: Any, b: Any) -> Any:
     if not tiles:
         operands = [to_scalar(e, condition, types.bool_), to_scalar(e, a, dtype), to_scalar(e, b, dtype)]
         return e.elementwise("arith.select", operands)
-    if dtype is types.index:
-        dtype = types.int32  # tiles hold no indices
+    if dtype is types.index:  # tiles hold no indices
+        dtype = types.int64 if any(isinstance(value, Scalar) for value in (a, b)) else types.int32
     shape = broadcast_shape(tiles, "dl.where")
     mask = to_tile(e, condition, shape, types.bool_)
     return e.elementwise("arith.select", [mask, to_tile(e, a, shape, dtype), to_tile(e, b, shape, dtype)])
@@ -334,4 +336,7 @@ def cdiv(e: Emitter, a: Any, b: Any) -> Any:
             raise Problem(f"{which} of dl.cdiv is {describe(value)}, expected an integer", which)
     if is_constexpr(a) and is_constexpr(b):
         return fold(lambda: -(-a // b))
-    return binary(e, "//", binary(e, "+", a, binary(e, "-", b, 1)), b)
+    if is_constexpr(b) and b > 0 and number_dtype(a) is types.index:  # extents are far from the largest number
+        return binary(e, "//", binary(e, "+", a, b - 1), b)
+    quotient, rest = binary(e, "//", a, b), binary(e, "%", a, b)
+    return binary(e, "+", quotient, binary(e, "!=", rest, 0))

@@ -15,7 +15,7 @@ from ..formats import Format, get_format
 from ..language import Builtin
 from ..types import DType
 from .arithmetic import fold
-from .expressions import Expressions
+from .branches import Branches
 from .frame import Frame
 from .liveness import analyze
 from .quantize_ops import HANDLERS
@@ -45,7 +45,7 @@ FOLDED_TO_TUPLES = (enumerate, zip, reversed, sorted)
 MAX_DEPTH = 64
 
 
-class Calls(Expressions):
+class Calls(Branches):
     """Evaluates calls."""
 
     def eval_Call(self, node: ast.Call) -> Any:

@@ -9,7 +9,8 @@ from typing import Any
 
 from .. import types
 from ..language import Builtin, static_range
-from .arithmetic import to_scalar
+from .arithmetic import binary, to_scalar
+from .branches import same_constexpr
 from .calls import Calls, bind
 from .frame import Exit
 from .liveness import assigned
@@ -24,10 +25,9 @@ class Control(Calls):
     # ---- branches
 
     def run_If(self, node: ast.If) -> Exit:
-        test = self.eval(node.test)
-        if is_constexpr(test):
-            return self.run(node.body if test else node.orelse)
-        flag = self.condition(test, node.test, "condition")
+        flag = self.test(node.test)
+        if isinstance(flag, bool):
+            return self.run(node.body if flag else node.orelse)
         self.e.builder.begin_if(flag.ir, self.location(node.test))
         before = dict(self.frame.names)
         then = self._branch(node.body)
@@ -43,11 +43,11 @@ class Control(Calls):
         for i, node in enumerate(statements):
             if isinstance(node, ast.If) and any(isinstance(inner, ast.Return) for inner in ast.walk(node)):
                 rest = statements[i + 1 :]
-                test = self.eval(node.test)
-                if is_constexpr(test):
-                    return self.run_body((node.body if test else node.orelse) + rest)
+                flag = self.test(node.test)
+                if isinstance(flag, bool):
+                    return self.run_body((node.body if flag else node.orelse) + rest)
                 try:
-                    self._run_returning(node, test, rest)
+                    self._run_returning(node, flag, rest)
                 except Problem as problem:
                     raise self.error(problem.node or node, problem.message) from None
                 return Exit.RETURN
@@ -56,9 +56,8 @@ class Control(Calls):
                 return way
         return Exit.NEXT
 
-    def _run_returning(self, node: ast.If, test: Any, rest: list[ast.stmt]) -> None:
+    def _run_returning(self, node: ast.If, flag: Scalar, rest: list[ast.stmt]) -> None:
         """Both branches go on to the end of the function; what they return is merged."""
-        flag = self.condition(test, node.test, "condition")
         frame = self.frame
         self.e.loc = self.location(node)
         self.e.builder.begin_if(flag.ir, self.e.loc)
@@ -175,9 +174,11 @@ class Control(Calls):
         return [start, stop, step]
 
     def _unroll(self, node: ast.For, items: Any) -> Exit:
-        if len(items) > MAX_UNROLL:
+        # The length of a range may be more than len() gives.
+        count = -((items.start - items.stop) // items.step) if isinstance(items, range) else len(items)
+        if count > MAX_UNROLL:
             raise Problem(
-                f"loop has {len(items)} iterations to unroll, expected at most {MAX_UNROLL}: use range", node=node.iter
+                f"loop has {count} iterations to unroll, expected at most {MAX_UNROLL}: use range", node=node.iter
             )
         for item in items:
             self.assign(node.target, item)
@@ -191,8 +192,8 @@ class Control(Calls):
     def _loop(self, node: ast.For, bounds: list[Any]) -> Exit:
         """A loop at run time. Variables that an iteration hands to the next, or to what follows, are carried."""
         start, stop, step = bounds
-        if is_constexpr(step) and not (isinstance(step, int) and step > 0):
-            raise Problem(f"step is {describe(step)}, expected a positive integer", node=node.iter)
+        if is_constexpr(step) and (not isinstance(step, int) or step == 0):
+            raise Problem(f"step is {describe(step)}, expected an integer other than 0", node=node.iter)
         if not isinstance(node.target, ast.Name):
             raise Problem("the variable of a range is an integer, expected one name", node=node.target)
         names = self.frame.names
@@ -207,7 +208,11 @@ class Control(Calls):
         inits: list[Any] = []
         for name in carried:
             templates[name] = self._enter(names[name], inits)
-        limits = [self.e.index(bound) for bound in (start, stop, step)]
+        counts = not _fits(stop, step)
+        try:
+            limits = self._count(*bounds) if counts else [self.e.index(bound) for bound in bounds]
+        except Problem as problem:
+            raise Problem(problem.message, node=node.iter) from None
         variable, *arguments = self.e.builder.begin_for(*limits, inits, self.location(node))
         before = dict(names)
         values = iter(arguments)
@@ -217,7 +222,11 @@ class Control(Calls):
                 names[name] = Undefined(why)
         for name, template in templates.items():
             names[name] = self._name(name, rebuild(template, values))
-        names[node.target.id] = self._name(node.target.id, Scalar(variable, types.index))
+        position = Scalar(variable, types.index)
+        if counts:
+            with self.e.block():
+                position = binary(self.e, "+", start, binary(self.e, "*", position, step))
+        names[node.target.id] = self._name(node.target.id, self.e.convert(position, types.index))
         yields: list[Any] = []
         with self.e.block():
             way = self.run(node.body)
@@ -238,6 +247,33 @@ class Control(Calls):
         for name, template in templates.items():
             names[name] = self._name(name, rebuild(template, results))
         return Exit.NEXT
+
+    def _count(self, start: Any, stop: Any, step: Any) -> list[Any]:
+        """Bounds of a loop over the numbers of iterations of a range: none where the step is 0."""
+        e = self.e
+        start, stop = (Scalar(e.index(bound), types.index) for bound in (start, stop))
+        zero, one = e.scalar(0, types.index), e.scalar(1, types.index)
+        first, last, stride, moves = start, stop, e.scalar(1, types.index), None
+        if is_constexpr(step):
+            stride = e.scalar(abs(step) if abs(step) < 2**63 else -(2**63), types.index)
+            if step < 0:
+                first, last = stop, start
+        else:
+            step = Scalar(e.index(step), types.index)
+            up, moves = e.compare(">", step, zero), e.compare("!=", step, zero)
+            first = e.elementwise("arith.select", [up, start, stop])
+            last = e.elementwise("arith.select", [up, stop, start])
+            stride = e.elementwise("arith.select", [up, step, e.elementwise("arith.subi", [zero, step])])
+            stride = e.elementwise("arith.select", [moves, stride, one])
+        # As a number without a sign the distance always fits. No loop ends that runs more often than `most`.
+        distance = e.elementwise("arith.subi", [last, first])
+        steps = e.elementwise("arith.divui", [e.elementwise("arith.subi", [distance, one]), stride])
+        most = e.scalar(2**63 - 2, types.index)
+        count = e.elementwise("arith.addi", [e.elementwise("arith.minui", [steps, most]), one])
+        runs = e.compare("<", first, last)
+        if moves is not None:
+            runs = e.elementwise("arith.andi", [runs, moves])
+        return [zero.ir, e.elementwise("arith.select", [runs, count, zero]).ir, one.ir]
 
     def _enter(self, value: Any, inits: list[Any]) -> Any:
         """A template of a carried value; its initial IR values are appended to `inits`."""
@@ -260,7 +296,7 @@ class Control(Calls):
                 yields.append(value.ir)
                 return
         elif isinstance(template, Scalar) and _is_scalar(value):
-            if _join_dtype(template, value) is template.dtype or (template.dtype.is_int and _is_int(value)):
+            if _join_dtype(template, value) is template.dtype or (template.dtype.bits == 64 and _is_int(value)):
                 yields.append(to_scalar(self.e, value, template.dtype).ir)
                 return
         elif not isinstance(template, (Tile, Scalar, tuple)) and _same(template, value):
@@ -269,7 +305,7 @@ class Control(Calls):
         if isinstance(template, Scalar) and isinstance(value, Tile):
             hint = f": start with dl.zeros({value.shape})"
         elif isinstance(template, Scalar) and template.dtype.is_int and _is_scalar(value):
-            hint = ": start with a float"
+            hint = ": start with .to(dl.int64)" if _is_int(value) else ": start with a float"
         elif isinstance(template, Tile) and isinstance(value, Tile) and template.shape == value.shape:
             hint = f": convert with .to(dl.{template.dtype})"
         change = f"{describe(template)} before the loop and {describe(value)} after an iteration"
@@ -295,6 +331,16 @@ def rebuild(template: Any, values: Iterator[Any]) -> Any:
             return template
 
 
+def _fits(stop: Any, step: Any) -> bool:
+    """Whether a loop that counts up by adding the step cannot pass the largest number."""
+    if not is_constexpr(step) or step < 0:
+        return False
+    most = 2**63 - 1
+    if is_constexpr(stop):
+        return isinstance(stop, int) and stop <= most - step + 1
+    return step == 1 or (stop.dtype is types.int32 and step <= most - 2**31)
+
+
 def last_store(statements: list[ast.stmt], name: str) -> ast.AST | None:
     """The last place in the statements that assigns a name."""
     found: ast.AST | None = None
@@ -307,13 +353,9 @@ def last_store(statements: list[ast.stmt], name: str) -> ast.AST | None:
 
 def _same(a: Any, b: Any) -> bool:
     """Whether two values are one: the same object, or equal constexprs of one type."""
-    if a is b:
-        return True
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b, strict=True))
-    if not is_constexpr(a) or not is_constexpr(b) or type(a) is not type(b):
-        return False
-    return repr(a) == repr(b) if isinstance(a, float) else bool(a == b)
+    return a is b or same_constexpr(a, b)
 
 
 def _is_scalar(value: Any) -> bool:

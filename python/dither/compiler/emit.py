@@ -95,6 +95,8 @@ class Emitter:
     def _constant(self, text: str, value: int | float, dtype: DType) -> Any:
         if dtype.is_int and isinstance(value, float):
             raise Problem(f"found the float {value!r}, expected an integer for {dtype}")
+        if dtype.is_int and not -1 << dtype.bits - 1 <= value < 1 << dtype.bits - 1:
+            raise Problem(f"constant {value} does not fit {dtype}")
         if dtype.is_float and abs(value) > 1 << 53 and isinstance(value, int):
             # By way of a double it would be rounded twice.
             raise Problem(f"constant {value} is not exact in a double, expected a float such as {float(value)!r}")
@@ -134,10 +136,10 @@ class Emitter:
             return self.encode(value, dtype, None)
         if source.is_narrow or source.is_float:
             if dtype is types.bool_ and source.is_float:
-                return self.compare("!=", self.widen(value), self.zero_like(self.widen(value)))
+                return self.compare("!=", self.widen(value), self.constant_like(self.widen(value), 0))
             raise Problem(f"{source} does not convert to {dtype}, expected a float type or, for codes, float32")
         if dtype is types.bool_:
-            return self.compare("!=", value, self.zero_like(value))
+            return self.compare("!=", value, self.constant_like(value, 0))
         return self._to_int(value, dtype)
 
     def encode(self, value: Tile, dtype: DType, rounding: str | None) -> Tile:
@@ -168,7 +170,7 @@ class Emitter:
     def _to_int(self, value: Any, dtype: DType) -> Any:
         source = value.dtype
         if types.index in (source, dtype):
-            if source is types.bool_:
+            if source is types.bool_:  # index_cast takes i1 for a number with a sign
                 value = self._to_int(value, types.int64)
             if isinstance(value, Tile):
                 raise Problem(f"found {describe(value)}, expected a scalar to convert to {dtype}")
@@ -183,11 +185,11 @@ class Emitter:
             return self.convert(value, types.float32)
         return value
 
-    def zero_like(self, value: Any) -> Any:
-        """Zero of the type and shape of a tile or scalar."""
+    def constant_like(self, value: Any, number: int) -> Any:
+        """A number in the type and shape of a tile or scalar."""
         if isinstance(value, Scalar):
-            return self.scalar(0, value.dtype)
-        return self.splat(value.shape, 0, value.dtype)
+            return self.scalar(number, value.dtype)
+        return self.splat(value.shape, number, value.dtype)
 
     def compare(self, symbol: str, a: Any, b: Any) -> Any:
         """A comparison of operands of one type and shape; NaN compares unequal, like in Python."""
@@ -208,8 +210,8 @@ class Emitter:
     def broadcast(self, value: Any, shape: tuple[int, ...]) -> Tile:
         """A tile, runtime scalar or rank-0 tile repeated to `shape`, aligned at the last dimension."""
         if isinstance(value, Scalar):
-            if value.dtype not in (types.float32, types.int32, types.bool_):
-                value = self.convert(value, types.int32)
+            if value.dtype is types.index:  # tiles hold no indices
+                value = self.convert(value, types.int64)
             return self.tile("quant.broadcast", [value], None, tile_type(shape, value.dtype))
         if value.shape == shape:
             return value

@@ -12,7 +12,6 @@ from .. import language, types
 from ..errors import suggest
 from ..language import Builtin
 from .arithmetic import binary, fold, unary
-from .builtins import HANDLERS
 from .captures import MISSING, check_captured, is_plain, local_names, read_name
 from .frame import Walk, unsupported
 from .values import Method, Problem, Scalar, TensorArg, Tile, Undefined, describe, is_constexpr
@@ -52,9 +51,13 @@ TILE_ATTRIBUTES = ("shape", "dtype", "ndim", "T", "to")
 class Expressions(Walk):
     """Evaluates expressions."""
 
-    def eval(self, node: ast.expr) -> Any:
-        """The value of an expression; errors point to the innermost expression at fault."""
-        method = getattr(self, f"eval_{type(node).__name__}", None)
+    def eval(self, node: ast.expr, context: str = "eval") -> Any:
+        """The value of an expression; errors point to the innermost expression at fault.
+
+        In the context "test" only its truth matters, in "discard" nothing but what it does.
+        """
+        kind = type(node).__name__
+        method = getattr(self, f"{context}_{kind}", None) or getattr(self, f"eval_{kind}", None)
         before = self.e.loc
         self.e.loc = self.location(node)
         try:
@@ -157,51 +160,6 @@ class Expressions(Walk):
 
     def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
         return unary(self.e, SYMBOLS[type(node.op)], self.eval(node.operand))
-
-    def eval_Compare(self, node: ast.Compare) -> Any:
-        result: Any = True
-        left = self.eval(node.left)
-        for op, comparator in zip(node.ops, node.comparators, strict=True):
-            right = self.eval(comparator)
-            symbol = SYMBOLS[type(op)]
-            value = binary(self.e, symbol, left, right)
-            result = value if result is True else binary(self.e, "&", result, value)
-            if result is False:
-                return False
-            left = right
-        return result
-
-    def eval_BoolOp(self, node: ast.BoolOp) -> Any:
-        symbol = "and" if isinstance(node.op, ast.And) else "or"
-        result: Any = None
-        for i, operand in enumerate(node.values):
-            value = self.eval(operand)
-            if is_constexpr(value):
-                # Decides (like in Python), or leaves the decision to the others.
-                if bool(value) == (symbol == "or"):
-                    return value if result is None else bool(value)
-                if result is None and i == len(node.values) - 1:
-                    return value
-                continue
-            flag = self.condition(value, operand, f"operand of '{symbol}'")
-            result = flag if result is None else binary(self.e, "&" if symbol == "and" else "|", result, flag)
-        return result
-
-    def condition(self, value: Any, node: ast.expr, what: str) -> Scalar:
-        """A runtime value as a bool scalar."""
-        if isinstance(value, Scalar):
-            return self.e.convert(value, types.bool_)
-        hint = ""
-        if isinstance(value, Tile):
-            hint = ": use '&', '|' and '~'" if "operand" in what else ": use dl.where to choose elements"
-        raise Problem(f"{what} is {describe(value)}, expected a scalar or a constexpr{hint}", node=node)
-
-    def eval_IfExp(self, node: ast.IfExp) -> Any:
-        test = self.eval(node.test)
-        if is_constexpr(test):
-            return self.eval(node.body if test else node.orelse)
-        flag = self.condition(test, node.test, "condition")
-        return HANDLERS["where"](self.e, flag, self.eval(node.body), self.eval(node.orelse))
 
     # ---- tuples and subscripts
 

@@ -61,7 +61,7 @@ class Walk:
 
     # Defined by the parts.
 
-    def eval(self, node: ast.expr) -> Any:
+    def eval(self, node: ast.expr, context: str = "eval") -> Any:
         """The value of an expression."""
         raise NotImplementedError
 

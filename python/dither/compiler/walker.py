@@ -53,7 +53,7 @@ class Walker(Control):
     def run_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Constant):  # a docstring
             return
-        self.eval(node.value)
+        self.eval(node.value, "discard")
 
     def run_Assign(self, node: ast.Assign) -> None:
         value = self.eval(node.value)

@@ -110,22 +110,21 @@ def scalar_arithmetic(x, n, k, s):
 def integer_tiles(x, k):
     """
     %c0 = arith.constant 0 : index
-    %t = quant.load %x[%c0, %c0] : memref<8x16xi32, strided<[?, 1]>> -> tensor<8x16xi32>
-    %cst = arith.constant dense<3> : tensor<8x16xi32>
-    %0 = arith.muli %t, %cst : tensor<8x16xi32>
-    %1 = arith.trunci %k : i64 to i32
-    %2 = quant.broadcast %1 : i32 -> tensor<8x16xi32>
-    %a = arith.subi %0, %2 : tensor<8x16xi32>
-    %cst_0 = arith.constant dense<4> : tensor<8x16xi32>
-    %3 = arith.floordivsi %a, %cst_0 : tensor<8x16xi32>
-    %cst_1 = arith.constant dense<4> : tensor<8x16xi32>
-    %4 = arith.floordivsi %t, %cst_1 : tensor<8x16xi32>
-    %5 = arith.muli %4, %cst_1 : tensor<8x16xi32>
-    %6 = arith.subi %t, %5 : tensor<8x16xi32>
-    %b = arith.addi %3, %6 : tensor<8x16xi32>
-    %cst_2 = arith.constant dense<0> : tensor<8x16xi32>
-    %7 = arith.subi %cst_2, %b : tensor<8x16xi32>
-    quant.store %7, %x[%c0, %c0] : tensor<8x16xi32>, memref<8x16xi32, strided<[?, 1]>>
+    %t = quant.load %x[%c0, %c0] : memref<8x16xi64, strided<[?, 1]>> -> tensor<8x16xi64>
+    %cst = arith.constant dense<3> : tensor<8x16xi64>
+    %0 = arith.muli %t, %cst : tensor<8x16xi64>
+    %1 = quant.broadcast %k : i64 -> tensor<8x16xi64>
+    %a = arith.subi %0, %1 : tensor<8x16xi64>
+    %cst_0 = arith.constant dense<4> : tensor<8x16xi64>
+    %2 = arith.floordivsi %a, %cst_0 : tensor<8x16xi64>
+    %cst_1 = arith.constant dense<4> : tensor<8x16xi64>
+    %3 = arith.floordivsi %t, %cst_1 : tensor<8x16xi64>
+    %4 = arith.muli %3, %cst_1 : tensor<8x16xi64>
+    %5 = arith.subi %t, %4 : tensor<8x16xi64>
+    %b = arith.addi %2, %5 : tensor<8x16xi64>
+    %cst_2 = arith.constant dense<0> : tensor<8x16xi64>
+    %6 = arith.subi %cst_2, %b : tensor<8x16xi64>
+    quant.store %6, %x[%c0, %c0] : tensor<8x16xi64>, memref<8x16xi64, strided<[?, 1]>>
     """
     t = dl.load(x, (0, 0), (8, 16))
     a = t * 3 - k
@@ -279,18 +278,17 @@ def masks_and_scalars(x, m, n):
     """
     %c0 = arith.constant 0 : index
     %t = quant.load %m[%c0, %c0] : memref<8x16xi1, strided<[?, 1]>> -> tensor<8x16xi1>
-    %0 = arith.extui %t : tensor<8x16xi1> to tensor<8x16xi32>
-    %1 = arith.trunci %n : i64 to i32
-    %2 = quant.broadcast %1 : i32 -> tensor<8x16xi32>
-    %3 = arith.muli %0, %2 : tensor<8x16xi32>
-    %4 = quant.program_id x
-    %5 = arith.index_cast %4 : index to i32
-    %6 = quant.broadcast %5 : i32 -> tensor<8x16xi32>
-    %7 = arith.addi %3, %6 : tensor<8x16xi32>
-    %8 = arith.sitofp %7 : tensor<8x16xi32> to tensor<8x16xf32>
+    %0 = arith.extui %t : tensor<8x16xi1> to tensor<8x16xi64>
+    %1 = quant.broadcast %n : i64 -> tensor<8x16xi64>
+    %2 = arith.muli %0, %1 : tensor<8x16xi64>
+    %3 = quant.program_id x
+    %4 = arith.index_cast %3 : index to i64
+    %5 = quant.broadcast %4 : i64 -> tensor<8x16xi64>
+    %6 = arith.addi %2, %5 : tensor<8x16xi64>
+    %7 = arith.sitofp %6 : tensor<8x16xi64> to tensor<8x16xf32>
     %cst = arith.constant dense<1.000000e+00> : tensor<8x16xf32>
-    %9 = arith.mulf %8, %cst : tensor<8x16xf32>
-    quant.store %9, %x[%c0, %c0] : tensor<8x16xf32>, memref<8x16xf32, strided<[?, 1]>>
+    %8 = arith.mulf %7, %cst : tensor<8x16xf32>
+    quant.store %8, %x[%c0, %c0] : tensor<8x16xf32>, memref<8x16xf32, strided<[?, 1]>>
     """
     t = dl.load(m, (0, 0), (8, 16))
     dl.store(x, (0, 0), (t * n + dl.program_id(0)) * 1.0)
@@ -488,18 +486,20 @@ def scalar_logic(x, n, s):
     %0 = arith.cmpi sgt, %n, %c0_i32 : i32
     %cst = arith.constant 1.000000e+00 : f32
     %1 = arith.cmpf olt, %s, %cst : f32
-    %ok = arith.andi %0, %1 : i1
     %true = arith.constant true
-    %2 = arith.xori %ok, %true : i1
+    %2 = arith.andi %1, %true : i1
+    %ok = arith.andi %0, %2 : i1
+    %true_0 = arith.constant true
+    %3 = arith.xori %ok, %true_0 : i1
     %c5_i32 = arith.constant 5 : i32
-    %3 = arith.cmpi eq, %n, %c5_i32 : i32
-    %other = arith.ori %2, %3 : i1
+    %4 = arith.cmpi eq, %n, %c5_i32 : i32
+    %other = arith.ori %3, %4 : i1
     %c0 = arith.constant 0 : index
-    %4 = quant.load %x[%c0, %c0] : memref<8x16xf32, strided<[?, 1]>> -> tensor<8x16xf32>
-    %5 = quant.broadcast %other : i1 -> tensor<8x16xi1>
-    %cst_0 = arith.constant dense<0.000000e+00> : tensor<8x16xf32>
-    %6 = arith.select %5, %4, %cst_0 : tensor<8x16xi1>, tensor<8x16xf32>
-    quant.store %6, %x[%c0, %c0] : tensor<8x16xf32>, memref<8x16xf32, strided<[?, 1]>>
+    %5 = quant.load %x[%c0, %c0] : memref<8x16xf32, strided<[?, 1]>> -> tensor<8x16xf32>
+    %6 = quant.broadcast %other : i1 -> tensor<8x16xi1>
+    %cst_1 = arith.constant dense<0.000000e+00> : tensor<8x16xf32>
+    %7 = arith.select %6, %5, %cst_1 : tensor<8x16xi1>, tensor<8x16xf32>
+    quant.store %7, %x[%c0, %c0] : tensor<8x16xf32>, memref<8x16xf32, strided<[?, 1]>>
     """
     ok = n > 0 and s < 1.0 and True
     other = not ok or n == 5
@@ -508,14 +508,19 @@ def scalar_logic(x, n, s):
 
 def ceiling_division(x, n):
     """
-    %c3_i32 = arith.constant 3 : i32
-    %0 = arith.addi %n, %c3_i32 : i32
     %c4_i32 = arith.constant 4 : i32
-    %1 = arith.floordivsi %0, %c4_i32 : i32
+    %0 = arith.floordivsi %n, %c4_i32 : i32
+    %1 = arith.floordivsi %n, %c4_i32 : i32
+    %2 = arith.muli %1, %c4_i32 : i32
+    %3 = arith.subi %n, %2 : i32
+    %c0_i32 = arith.constant 0 : i32
+    %4 = arith.cmpi ne, %3, %c0_i32 : i32
+    %5 = arith.extui %4 : i1 to i32
+    %6 = arith.addi %0, %5 : i32
     %cst = arith.constant dense<0.000000e+00> : tensor<8x16xf32>
-    %2 = arith.index_cast %1 : i32 to index
+    %7 = arith.index_cast %6 : i32 to index
     %c2 = arith.constant 2 : index
-    quant.store %cst, %x[%2, %c2] : tensor<8x16xf32>, memref<8x16xf32, strided<[?, 1]>>
+    quant.store %cst, %x[%7, %c2] : tensor<8x16xf32>, memref<8x16xf32, strided<[?, 1]>>
     """
     dl.store(x, (dl.cdiv(n, 4), dl.cdiv(7, 4)), dl.zeros((8, 16)))
 
@@ -526,7 +531,7 @@ CASES = [
     (python_numbers, {"x": F32}),
     (runtime_scalars, {"x": F32, "n": INT, "s": FLOAT}),
     (scalar_arithmetic, {"x": F32, "n": INT, "k": LONG, "s": FLOAT}),
-    (integer_tiles, {"x": I32, "k": LONG}),
+    (integer_tiles, {"x": I64, "k": LONG}),
     (remainder_of_scalars, {"x": F32, "n": INT}),
     (integers_meet_floats, {"x": I32, "f": F32}),
     (broadcast_rows, {"x": F32, "g": ROW, "c": CELL}),

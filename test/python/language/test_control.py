@@ -192,15 +192,34 @@ def loop_bounds(x, n):
     %c4 = arith.constant 4 : index
     scf.for %i = %c2 to %c10 step %c4 {
       %cst = arith.constant dense<0.000000e+00> : tensor<1x16xf32>
-      %c0 = arith.constant 0 : index
-      quant.store %cst, %x[%i, %c0] : tensor<1x16xf32>, memref<?x16xf32, strided<[?, 1]>>
+      %c0_0 = arith.constant 0 : index
+      quant.store %cst, %x[%i, %c0_0] : tensor<1x16xf32>, memref<?x16xf32, strided<[?, 1]>>
     }
     %0 = quant.program_id x
     %1 = quant.num_programs x
     %2 = arith.index_cast %n : i32 to index
-    scf.for %j = %0 to %2 step %1 {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %3 = arith.cmpi sgt, %1, %c0 : index
+    %4 = arith.cmpi ne, %1, %c0 : index
+    %5 = arith.select %3, %0, %2 : index
+    %6 = arith.select %3, %2, %0 : index
+    %7 = arith.subi %c0, %1 : index
+    %8 = arith.select %3, %1, %7 : index
+    %9 = arith.select %4, %8, %c1 : index
+    %10 = arith.subi %6, %5 : index
+    %11 = arith.subi %10, %c1 : index
+    %12 = arith.divui %11, %9 : index
+    %c9223372036854775806 = arith.constant 9223372036854775806 : index
+    %13 = arith.minui %12, %c9223372036854775806 : index
+    %14 = arith.addi %13, %c1 : index
+    %15 = arith.cmpi slt, %5, %6 : index
+    %16 = arith.andi %15, %4 : i1
+    %17 = arith.select %16, %14, %c0 : index
+    scf.for %arg2 = %c0 to %17 step %c1 {
+      %18 = arith.muli %arg2, %1 : index
+      %j = arith.addi %0, %18 : index
       %cst = arith.constant dense<0.000000e+00> : tensor<1x16xf32>
-      %c0 = arith.constant 0 : index
       quant.store %cst, %x[%j, %c0] : tensor<1x16xf32>, memref<?x16xf32, strided<[?, 1]>>
     }
     """
