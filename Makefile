@@ -9,6 +9,8 @@ JOBS ?= $(shell nproc)
 # extra arguments: for cmake, for the demo and for the test runner
 CMAKE_ARGS ?=
 ARGS ?=
+# how long `make fuzz` runs random tile programs
+FUZZ_SECONDS ?= 7200
 VENV := .venv/bin
 PYTHON_SOURCES := $(wildcard python test tools examples benchmarks)
 CXX_SOURCES = $(shell git ls-files '*.cpp' '*.h')
@@ -21,7 +23,7 @@ help:
 	@echo "make demo    install what is missing, build, quantize a real model's weights"
 	@echo "make test    install what is missing, build, run lit, gtest and pytest"
 	@echo "make bench   benchmarks against peers, in one run"
-	@echo "make fuzz    sanitizers, and each fuzzer for ten minutes"
+	@echo "make fuzz    sanitizers, each fuzzer for ten minutes, random tile programs for two hours"
 	@echo "make wheel   self-contained wheels in dist/"
 	@echo "make format  reformat C++ and Python;  make lint  check them;  make tidy  clang-tidy"
 	@echo "make clean   remove the build tree (the venv stays: rm -rf .venv)"
@@ -55,6 +57,7 @@ bench: setup-test build
 
 fuzz: setup-test build
 	@$(VENV)/python tools/run_tests.py --build $(BUILD) --jobs $(JOBS) --only sanitize --fuzz-seconds 600 $(ARGS)
+	@$(VENV)/python test/fuzz/programs --seconds $(FUZZ_SECONDS) --seed $$(date +%s)000000 --jobs $(JOBS) --reduce
 
 wheel: configure
 	@$(VENV)/python tools/build_wheel.py --build $(BUILD) --jobs $(JOBS) $(ARGS)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs lit, the gtest binaries, pytest, and what runs kernels under sanitizers; closes with one line:
-N passed, N failed, N skipped.
+"""Runs lit, the gtest binaries, pytest, random tile programs, and what runs kernels under sanitizers; closes with one
+line: N passed, N failed, N skipped.
 
 What to run comes from build/test/suites.json, which CMake writes. Counts are read from each
 runner's own report (lit's JSON, gtest's JSON, pytest's JUnit XML), never from its text. A runner
@@ -22,7 +22,9 @@ import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-SUITES = ("unit", "lit", "pytest", "sanitize")
+SUITES = ("unit", "lit", "pytest", "programs", "sanitize")
+#: Seconds that random tile programs are run for, and the first seed: every run makes the same programs.
+PROGRAM_SECONDS, PROGRAM_SEED = 60, 1
 #: CMake presets, and the gtest binaries that are built and run with each: what threads and processes share.
 SANITIZERS = ("asan-ubsan", "tsan")
 SANITIZED = ("CacheTests", "RuntimeTests", "LaunchTests", "CInterfaceTests")
@@ -195,6 +197,21 @@ def run_pytest(suites: dict, args: argparse.Namespace, reports: Path) -> list[Re
     return [result]
 
 
+def run_programs(suites: dict, args: argparse.Namespace, reports: Path) -> list[Result]:
+    """Random tile programs (test/fuzz/programs) on all targets. One test."""
+    result = Result("programs")
+    fuzzer = Path(__file__).resolve().parent.parent / "test" / "fuzz" / "programs"
+    command = [sys.executable, str(fuzzer), f"--seed={PROGRAM_SEED}", f"--seconds={PROGRAM_SECONDS}"]
+    command += [f"--jobs={args.jobs}", f"--output={reports / 'programs'}"]
+    env = dict(os.environ, PYTHONPATH=suites["pythonpath"])
+    status, _, result.seconds = run(command, args.timeout, env=env)
+    if status == 0:
+        result.passed = 1
+    else:
+        result.fail(ended(status, args.timeout))
+    return [result]
+
+
 def run_fuzzer(fuzzer: Path, corpus: str, seconds: int, timeout: float) -> tuple[Result, str]:
     """One libFuzzer program: its corpus, then inputs that it makes for some seconds. One test."""
     result = Result(fuzzer.name)
@@ -273,7 +290,9 @@ def main() -> int:
         return 2
     suites = json.loads(description.read_text())
     present = {"unit": True, "lit": suites["lit"], "pytest": suites["pytest"], "sanitize": True}
+    present["programs"] = suites["pytest"]
     runners = {"unit": run_units, "lit": run_lit, "pytest": run_pytest, "sanitize": run_sanitized}
+    runners["programs"] = run_programs
     reports = (args.build / "test" / "reports").resolve()
     reports.mkdir(parents=True, exist_ok=True)
 
