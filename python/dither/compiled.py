@@ -17,6 +17,7 @@ from .types import ScalarType, TensorType, float32
 
 if TYPE_CHECKING:
     from . import _dither
+    from .compiler import Captures
     from .devices import Device
 
 
@@ -30,13 +31,15 @@ class Lowered:
         constexprs: Mapping[str, Any],
         target: str,
         num_warps: int | None,
+        captures: Captures | None = None,
     ) -> None:
-        from .compiler import lower
+        from .compiler import captures_of, lower
 
         self.types = dict(types)
         self.target = target
         start = time.perf_counter()
-        self._make = lambda: lower(fn, types, constexprs, target, num_warps)
+        read = captures or captures_of(fn, constexprs)
+        self._make = lambda: lower(fn, types, constexprs, target, num_warps, read)
         self._module: _dither.Module | None = self._make()
         self._milliseconds = (time.perf_counter() - start) * 1e3
         self.name = fn.__name__

@@ -78,7 +78,7 @@ class Kernel:
             if name in LAUNCH_OPTIONS:
                 raise TypeError(f"kernel '{fn.__name__}' has a parameter '{name}', which launches use themselves")
         self._compiled = OncePerKey()
-        self._versions: dict[Any, int] = {}
+        self._versions: dict[bytes, int] = {}
         self._builds: collections.deque[stats.Build] = collections.deque(maxlen=_REMEMBERED)
         self._counts = stats.Stats()
         self._lock = threading.Lock()
@@ -145,12 +145,13 @@ class Kernel:
         ValueError. It does not look at what the kernel captures, and runs on the current stream where none was given.
         """
         options = {name: kwargs.pop(name) for name in LAUNCH_OPTIONS if name in kwargs}
-        bound, where, made = self._specialize(args, kwargs, **options)
-        extents = _extents(grid, bound)
-        made.compiled.check(bound.arguments)
-        plan = self._plan(bound, where, made)
+        made = self._specialize(args, kwargs, **options)
+        extents = _extents(grid, made.bound)
+        made.compiled.check(made.bound.arguments)
+        plan = self._plan(made)
         if plan is None:
-            raise ValueError(f"kernel '{self.__name__}' cannot be prepared: {self._why_no_plan(bound, where)}")
+            why = self._why_no_plan(made.bound, made.where)
+            raise ValueError(f"kernel '{self.__name__}' cannot be prepared: {why}")
         return self._launcher.prepare(plan, extents, *args, **{**kwargs, **options})
 
     @functools.cached_property
@@ -163,14 +164,13 @@ class Kernel:
     def _launch(self, grid: Any, /, *args: Any, stream: int | None = None, **options: Any) -> Any:
         """Launches, and describes how to launch the like of it; None where that takes Python each time."""
         kwargs = {name: options.pop(name) for name in list(options) if name not in LAUNCH_OPTIONS}
-        bound, where, made = self._specialize(args, kwargs, **options)
-        extents = _extents(grid, bound)
+        made = self._specialize(args, kwargs, **options)
+        extents = _extents(grid, made.bound)
         if stream is None:
-            current = streams.source(where, _arrays(bound))
+            current = streams.source(made.where, _arrays(made.bound))
             stream = current() if current else 0
-        stream = _stream(stream)
-        made.compiled.launch(where, extents, bound.arguments, stream)
-        return self._plan(bound, where, made)
+        made.compiled.launch(made.where, extents, made.bound.arguments, _stream(stream))
+        return self._plan(made)
 
     def _specialize(
         self,
@@ -180,36 +180,34 @@ class Kernel:
         stream: int | None = None,
         num_warps: int | None = None,
         shapes: str | None = None,
-    ) -> tuple[Bound, Device, _Made]:
+    ) -> _Made:
         bound = self.signature.bind(args, kwargs, None if shapes is None else check_shapes(shapes))
         where = _device_of(bound.arguments, device)
-        version, captures = self._capture()
-        wanted = Specialization(bound, where.target, _warps(num_warps) or self.num_warps, captures, version)
+        captures = captures_of(self.fn, bound.constexprs)
+        wanted = Specialization(bound, where.target, _warps(num_warps) or self.num_warps, captures)
         key = profile.recording(), wanted.key()
-        built: list[_Made] = []
+        built: list[Compiled] = []
 
-        def build() -> _Made:
+        def build() -> Compiled:
             built.append(self._build(wanted))
             return built[0]
 
-        made = self._compiled.get(key) or self._compiled.make(key, build)
+        compiled = self._compiled.get(key) or self._compiled.make(key, build)
         if not built:
             self._count(memory_hits=1)
-        return bound, where, made
+        return _Made(bound, where, captures, compiled)
 
     def _captured(self) -> tuple[int, list[Any]]:
         """What the launch path compares with at each launch."""
-        version, captures = self._capture()
-        return version, captures.guards.rows
-
-    def _capture(self) -> tuple[int, Captures]:
-        """What the kernel captures now, and a number that is equal where that is."""
         captures = captures_of(self.fn)
-        values = tuple((where, name, type(value).__name__, value) for where, name, value in captures.values)
-        with self._lock:
-            return self._versions.setdefault((captures.fingerprint(), values), len(self._versions)), captures
+        return self._version(captures), captures.guards.rows
 
-    def _build(self, wanted: Specialization) -> _Made:
+    def _version(self, captures: Captures) -> int:
+        """A number that is equal where what is captured is."""
+        with self._lock:
+            return self._versions.setdefault(captures.version, len(self._versions))
+
+    def _build(self, wanted: Specialization) -> Compiled:
         start = time.perf_counter()
         looking = ("dump_dir", "override_dir", "reproducer", "timing", "remarks", "line_info")
         if profile.recording() or any(knobs.get(name) for name in looking):
@@ -219,17 +217,17 @@ class Kernel:
         if stored is None:
             with cache.compiling(fields) as stored:
                 if stored is None:
-                    made = self._compile(wanted)
-                    cache.store(fields, made.compiled.to_entry())
-                    return made
+                    compiled = self._compile(wanted)
+                    cache.store(fields, compiled.to_entry())
+                    return compiled
         compiled = Compiled.from_entry(stored)
         self._record("disk", wanted, (time.perf_counter() - start) * 1e3)
-        return _Made(wanted.version, compiled)
+        return compiled
 
-    def _compile(self, wanted: Specialization) -> _Made:
-        compiled = self._lower(wanted.bound, wanted.target, wanted.num_warps).compile()
+    def _compile(self, wanted: Specialization) -> Compiled:
+        compiled = self._lower(wanted.bound, wanted.target, wanted.num_warps, wanted.captures).compile()
         self._record("compiler", wanted, compiled.milliseconds)
-        return _Made(wanted.version, compiled)
+        return compiled
 
     def _record(self, source: str, wanted: Specialization, milliseconds: float) -> None:
         fields = wanted.explained()
@@ -249,14 +247,16 @@ class Kernel:
             now = {name: getattr(self._counts, name) + value for name, value in more.items()}
             self._counts = dataclasses.replace(self._counts, **now)
 
-    def _plan(self, bound: Bound, where: Device, made: _Made) -> Any:
+    def _plan(self, made: _Made) -> Any:
         """What BoundPlan of python/src/Launch.h holds; None where the launch path cannot do without Python."""
+        bound, where, compiled = made.bound, made.where, made.compiled
         if self._why_no_plan(bound, where):
             return None
         place = {name: i for i, name in enumerate(self.signature.parameters)}
-        compiled = made.compiled
+        # What is read of the constexprs is no part of what `_captured` reads.
+        guards = made.captures.guards.rows if made.captures.reads_constexprs else []
         return (
-            made.version,
+            self._version(captures_of(self.fn) if guards else made.captures),
             compiled.loaded(where),
             -1 if where.is_cpu else int(where.name.removeprefix("cuda:")),
             compiled.slot_sources(place),
@@ -264,6 +264,7 @@ class Kernel:
             sum(1 << place[name] for name in compiled.swizzled),
             tuple(bound.constexprs.values()),
             streams.source(where, _arrays(bound)),
+            guards,
         )
 
     def _why_no_plan(self, bound: Bound, where: Device) -> str:
@@ -276,15 +277,17 @@ class Kernel:
             return "a constexpr is an object that can change"
         return ""
 
-    def _lower(self, bound: Bound, target: str, num_warps: int | None) -> Lowered:
-        return Lowered(self.fn, bound.types, bound.constexprs, target, num_warps)
+    def _lower(self, bound: Bound, target: str, num_warps: int | None, captures: Captures | None = None) -> Lowered:
+        return Lowered(self.fn, bound.types, bound.constexprs, target, num_warps, captures)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Made:
-    """Code, and the version of the captured values that it is of."""
+    """Code for a call, and what it is of."""
 
-    version: int
+    bound: Bound
+    where: Device
+    captures: Captures
     compiled: Compiled
 
 
@@ -295,6 +298,12 @@ def jit(
     shapes: str | Mapping[str, str] = "trailing",
 ) -> Any:
     """Makes a kernel of a function over tiles; see `dither.language` for what it may contain.
+
+    A kernel may read from outside, or be passed as a constexpr: numbers, strings, None, tuples, formats, data types,
+    and configurations (members of enums, NamedTuples and frozen dataclasses of those). It may call functions, and
+    methods of configurations, and read names through modules and classes. Its code depends on all that it can read so,
+    at each launch: what changes is compiled anew. Properties run as Python; `repr`, `==` and the like of a user's class
+    count for nothing and are not called. docs/runtime.md has the rules.
 
     Args:
         num_warps: the warps of a program on a GPU; the compiler chooses where it is None.

@@ -10,6 +10,7 @@ from typing import Any
 
 from .arrays import describe_argument
 from .compiler import Captures
+from .compiler.identity import is_plain
 from .errors import suggest
 from .scalars import check_number, constant_number, run_time_number
 from .types import ScalarType, TensorType, float32, int64
@@ -84,22 +85,20 @@ class Specialization:
     target: str
     num_warps: int | None
     captures: Captures
-    version: int
 
     def key(self) -> Any:
-        """Hashable, equal for equal code; `version` stands for what the kernel captures."""
-        constexprs = [(name, type(value).__name__, _constant(value)) for name, value in self.bound.constexprs.items()]
-        return self.version, self.target, self.num_warps, tuple(self.bound.types.items()), tuple(constexprs)
+        """Hashable, equal for equal code."""
+        captures = self.captures.version, self.captures.constexprs
+        return captures, self.target, self.num_warps, tuple(self.bound.types.items())
 
     def fields(self) -> dict[str, str]:
         """The same as text, for a cache that other processes read."""
-        constexprs = [(name, type(value).__name__, value) for name, value in self.bound.constexprs.items()]
         return {
-            "kernel": self.captures.fingerprint(),
+            "kernel": self.captures.text,
             "target": self.target,
             "num_warps": repr(self.num_warps),
             "arguments": repr(list(self.bound.types.items())),
-            "constexprs": repr(constexprs),
+            "constexprs": self.captures.constexprs,
         }
 
     def explained(self) -> dict[str, str]:
@@ -119,9 +118,7 @@ class Specialization:
 
 
 def lasting(bound: Bound) -> bool:
-    """Whether every constexpr can be known by its address: none is an object that can change."""
-    from .compiler.captures import is_plain
-
+    """Whether every constexpr can be known by its address, as far as its fields go."""
     return all(is_plain(value) for value in bound.constexprs.values())
 
 
@@ -142,15 +139,6 @@ def _is_constexpr(annotation: Any) -> bool:
     if isinstance(annotation, str):
         return annotation.rpartition(".")[2] == "constexpr"
     return annotation is constexpr
-
-
-def _constant(value: Any) -> Any:
-    """What tells a constexpr from others: 0.0 is not -0.0, and 1 in a tuple is not True."""
-    if isinstance(value, float):
-        return value.hex()
-    if isinstance(value, tuple):
-        return tuple((type(item).__name__, _constant(item)) for item in value)
-    return value
 
 
 def _facts(kind: TensorType | ScalarType) -> list[tuple[str, str]]:

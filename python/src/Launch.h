@@ -153,6 +153,9 @@ struct Guard {
   bool holds() const;
 };
 
+/// Whether all guards hold. Attributes may be computed: Python code runs.
+bool hold(llvm::ArrayRef<Guard> guards);
+
 /// Guards of Python's list of (kind, container, name, value); false with a
 /// Python error.
 bool readGuards(PyObject *list, std::vector<Guard> &out);
@@ -170,6 +173,8 @@ struct BoundPlan : Plan {
   /// Called with nothing for the current stream, where no argument has an
   /// exchange API; or None.
   Ref streamSource;
+  /// What the code depends on of the constexprs that are known by address.
+  std::vector<Guard> guards;
 };
 
 /// A plan of Python's description (`Kernel._plan`); null with a Python error.

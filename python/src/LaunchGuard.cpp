@@ -1,6 +1,9 @@
 //===- LaunchGuard.cpp - Whether captured values are what they were -------===//
 
 #include "Launch.h"
+#include "Unlocked.h"
+
+#include <cstring>
 
 namespace dither::python::launch {
 
@@ -20,6 +23,30 @@ static PyObject *lookUp(PyObject *dict, PyObject *name) {
 #endif
 }
 
+/// Whether two objects are one, or plain data of one type with the same bits:
+/// properties make their results anew.
+static bool isSame(PyObject *a, PyObject *b) {
+  if (a == b)
+    return true;
+  if (!a || !b || Py_TYPE(a) != Py_TYPE(b))
+    return false;
+  if (PyFloat_CheckExact(a)) {
+    double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
+    return std::memcmp(&x, &y, sizeof x) == 0;
+  }
+  if (PyLong_CheckExact(a) || PyUnicode_CheckExact(a))
+    return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
+  if (PyMethod_Check(a))
+    return PyMethod_GET_FUNCTION(a) == PyMethod_GET_FUNCTION(b) &&
+           PyMethod_GET_SELF(a) == PyMethod_GET_SELF(b);
+  if (!PyTuple_CheckExact(a) || PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b))
+    return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i)
+    if (!isSame(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i)))
+      return false;
+  return true;
+}
+
 bool Guard::holds() const {
   switch (kind) {
   case Item:
@@ -35,13 +62,21 @@ bool Guard::holds() const {
   case KeywordDefaults:
     return PyFunction_GET_KW_DEFAULTS(container.get()) == value.get();
   case Attribute: {
-    Ref now = Ref::steal(PyObject_GetAttr(container.get(), name.get()));
+    Ref now = Ref::steal(stopAtExit(
+        [&] { return PyObject_GetAttr(container.get(), name.get()); }));
     if (!now)
       PyErr_Clear();
-    return now.get() == value.get();
+    return isSame(now.get(), value.get());
   }
   }
   return false;
+}
+
+bool hold(llvm::ArrayRef<Guard> guards) {
+  for (const Guard &guard : guards)
+    if (!guard.holds())
+      return false;
+  return true;
 }
 
 bool readGuards(PyObject *list, std::vector<Guard> &out) {

@@ -32,10 +32,10 @@ static bool readSlot(PyObject *item, Plan &plan) {
 std::shared_ptr<BoundPlan> readPlan(PyObject *description) {
   auto plan = std::make_shared<BoundPlan>();
   unsigned long long version, written, swizzled;
-  PyObject *kernel, *slots, *constants, *stream;
-  if (!PyArg_ParseTuple(description, "KOiO!KKOO", &version, &kernel,
+  PyObject *kernel, *slots, *constants, *stream, *guards;
+  if (!PyArg_ParseTuple(description, "KOiO!KKOOO", &version, &kernel,
                         &plan->device, &PyList_Type, &slots, &written,
-                        &swizzled, &constants, &stream))
+                        &swizzled, &constants, &stream, &guards))
     return nullptr;
   plan->version = version;
   plan->written = written;
@@ -45,6 +45,8 @@ std::shared_ptr<BoundPlan> readPlan(PyObject *description) {
       return nullptr;
   plan->kernel = kernelOf(kernel);
   if (!plan->kernel)
+    return nullptr;
+  if (!readGuards(guards, plan->guards))
     return nullptr;
   plan->owner = Ref::steal(PyTuple_Pack(2, kernel, constants));
   plan->streamSource = Ref::borrow(stream);

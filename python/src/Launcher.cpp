@@ -16,13 +16,6 @@ namespace {
 struct Captured {
   uint64_t version;
   std::vector<Guard> guards;
-
-  bool holds() const {
-    for (const Guard &guard : guards)
-      if (!guard.holds())
-        return false;
-    return true;
-  }
 };
 
 struct Launcher {
@@ -46,7 +39,7 @@ std::shared_ptr<const Captured> currentCaptured(Launcher *self) {
 /// Python error.
 std::shared_ptr<const Captured> checkCaptured(Launcher *self) {
   std::shared_ptr<const Captured> captured = currentCaptured(self);
-  if (captured && captured->holds())
+  if (captured && hold(captured->guards))
     return captured;
   Ref answer = Ref::steal(
       stopAtExit([&] { return PyObject_CallNoArgs(self->refresh); }));
@@ -78,7 +71,7 @@ PyObject *launch(PyObject *object, PyObject *const *args, Py_ssize_t count,
                        keywords, frame);
   if (read)
     if (auto plan = self->plans->find(frame.key.bytes());
-        plan && plan->accepts(frame.values.data())) {
+        plan && plan->accepts(frame.values.data()) && hold(plan->guards)) {
       self->hits.fetch_add(1, std::memory_order_relaxed);
       void *stream;
       if (!findStream(*plan, frame.stream, frame.api, stream))

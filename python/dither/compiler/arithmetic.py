@@ -9,6 +9,7 @@ from typing import Any
 from .. import types
 from ..types import DType
 from .emit import Emitter
+from .identity import check_operation, is_other, is_same
 from .values import Problem, Scalar, Tile, constant_dtype, describe, is_constexpr, is_number
 
 FOLDS: dict[str, Callable[..., Any]] = {
@@ -33,8 +34,8 @@ FOLDS: dict[str, Callable[..., Any]] = {
     ">=": operator.ge,
     "in": lambda a, b: a in b,
     "not in": lambda a, b: a not in b,
-    "is": lambda a, b: a is b,
-    "is not": lambda a, b: a is not b,
+    "is": is_same,
+    "is not": is_other,
 }
 UNARY_FOLDS: dict[str, Callable[..., Any]] = {
     "-": operator.neg,
@@ -51,8 +52,11 @@ RUNTIME_SYMBOLS = {*FLOAT_OPS, *INT_OPS, *LOGIC_OPS, *COMPARISONS, "//", "%"}
 
 def fold(function: Any, *operands: Any, **named: Any) -> Any:
     """Python's own result; its exceptions become errors of the kernel."""
+    check_operation(function, (*operands, *named.values()))
     try:
         return function(*operands, **named)
+    except Problem:
+        raise
     except Exception as error:
         raise Problem(f"{type(error).__name__}: {error}") from None
 

@@ -15,6 +15,7 @@ from .. import types
 from ..types import DType
 from .arithmetic import binary, broadcast_shape, common_dtype, fold, require_number, to_scalar, to_tile, unary
 from .expressions import SYMBOLS, Expressions
+from .identity import is_configuration
 from .values import Problem, Scalar, TensorArg, Tile, describe, is_constexpr, is_number
 
 
@@ -188,6 +189,8 @@ class Branches(Expressions):
 
 def same_constexpr(a: Any, b: Any) -> bool:
     """Whether two values are equal constexprs of one type."""
+    if is_configuration(a) or is_configuration(b):
+        return a is b  # equal is what their authors call so
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(same_constexpr(x, y) for x, y in zip(a, b, strict=True))
     if not is_constexpr(a) or not is_constexpr(b) or type(a) is not type(b):

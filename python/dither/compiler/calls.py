@@ -16,10 +16,10 @@ from ..language import Builtin
 from ..types import DType
 from .arithmetic import fold
 from .branches import Branches
+from .captures import function_of
 from .frame import Frame
 from .liveness import analyze
 from .quantize_ops import HANDLERS
-from .source import read_source, unwrap
 from .values import Method, Problem, Scalar, Tile, describe, is_constexpr
 
 #: Functions of Python that take constexprs to constexprs.
@@ -59,9 +59,10 @@ class Calls(Branches):
         kwargs = {str(keyword.arg): self.eval(keyword.value) for keyword in node.keywords}
         if isinstance(function, Method):
             return self.call_to(function.receiver, node, args, kwargs)
-        inner = unwrap(function)
-        if inner is not None and function is not get_format:
-            return self.inline(inner, node, args, kwargs)
+        inner = function_of(function)
+        if inner is not None:
+            bound = [function.__self__] if isinstance(function, python_types.MethodType) else []
+            return self.inline(inner, node, [*bound, *args], kwargs, len(bound))
         return self.call_python(function, node, args, kwargs)
 
     def call_builtin(self, function: Builtin, node: ast.Call) -> Any:
@@ -99,14 +100,26 @@ class Calls(Branches):
     # ---- helpers
 
     def inline(
-        self, function: python_types.FunctionType, node: ast.Call, args: list[Any], kwargs: dict[str, Any]
+        self,
+        function: python_types.FunctionType,
+        node: ast.Call,
+        args: list[Any],
+        kwargs: dict[str, Any],
+        unwritten: int = 0,
     ) -> Any:
-        """Lowers the body of a helper in place of its call."""
+        """Lowers the body of a helper in place of its call; the first `unwritten` arguments are not in its syntax."""
         if any(frame.source.function is function for frame in self.frames):
             raise Problem(f"'{function.__name__}' calls itself, expected no recursion: use a 'for'")
         if len(self.frames) >= MAX_DEPTH:
             raise Problem(f"calls are nested {MAX_DEPTH} deep, expected fewer")
-        signature = inspect.signature(function)
+        call = self.frame.source.span(node)
+        try:
+            callee = self.captures.callee(function)
+        except CompileError as error:
+            if error.span is None:
+                raise Problem(error.message) from None
+            raise CompileError(error.message, error.span, [call, *self.callers()]) from None
+        signature = callee.signature
         for parameter in signature.parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 raise Problem(f"'{function.__name__}' takes '*{parameter.name}', expected named parameters")
@@ -116,18 +129,11 @@ class Calls(Branches):
             if is_constexpr_annotation(signature.parameters[name].annotation) and not is_constexpr(value):
                 raise Problem(
                     f"'{name}' of '{function.__name__}' is {describe(value)}, expected a constexpr",
-                    node=argument_node(signature, name, node),
+                    node=argument_node(signature, name, node, unwritten),
                 )
-        call = self.frame.source.span(node)
+        self.frames.append(Frame(callee, analyze(callee.source.node), call, dict(bound.arguments)))
         try:
-            source = read_source(function)
-        except CompileError as error:
-            if error.span is None:
-                raise Problem(error.message) from None
-            raise CompileError(error.message, error.span, [call, *self.callers()]) from None
-        self.frames.append(Frame(source, analyze(source.node), call, dict(bound.arguments)))
-        try:
-            self.run_body(source.node.body)
+            self.run_body(callee.source.node.body)
             return self.frame.result
         finally:
             self.frames.pop()
@@ -176,7 +182,7 @@ def _is_pure(function: Any) -> bool:
     if getattr(math, getattr(function, "__name__", ""), None) is function:
         return True
     owner = getattr(function, "__self__", None)
-    return isinstance(owner, (str, tuple, int, float, DType, Format))
+    return isinstance(owner, (str, tuple, int, float, DType, Format)) and not isinstance(owner, type)
 
 
 def bind(signature: inspect.Signature, name: str, args: list[Any], kwargs: dict[str, Any]) -> inspect.BoundArguments:
@@ -188,13 +194,14 @@ def bind(signature: inspect.Signature, name: str, args: list[Any], kwargs: dict[
         raise Problem(f"call of {name}: {error}, expected ({parameters})") from None
 
 
-def argument_node(signature: inspect.Signature, parameter: str, node: ast.Call) -> ast.expr | None:
-    """The syntax of the argument that is bound to a parameter; None where a default is."""
+def argument_node(signature: inspect.Signature, parameter: str, node: ast.Call, unwritten: int = 0) -> ast.expr | None:
+    """The syntax of the argument that is bound to a parameter; None where a default is, or an unwritten one."""
     for keyword in node.keywords:
         if keyword.arg == parameter:
             return keyword.value
     position = list(signature.parameters).index(parameter) if parameter in signature.parameters else len(node.args)
-    if position < len(node.args) and not any(isinstance(arg, ast.Starred) for arg in node.args):
+    position -= unwritten
+    if 0 <= position < len(node.args) and not any(isinstance(arg, ast.Starred) for arg in node.args):
         return node.args[position]
     return None
 

@@ -1,7 +1,12 @@
-"""What a kernel reads from outside: globals and closures, and the functions it calls.
+"""What a kernel reads from outside: globals and closures, attributes, and the functions it calls.
 
-A kernel's code depends on them, so a cache key must: `captures_of` names every value that lowering the
-kernel can read, `fingerprint` condenses values and sources into text.
+`captures_of` reads all of it once. Lowering reads what was read and nothing else, and the key of the code is the text
+of it, so that the two agree whatever other threads do in between. The rules (docs/runtime.md has them for users):
+
+- A name is followed through modules and classes (`config.ROWS`).
+- Of a configuration (identity.py), the fields count, and every attribute that a source names, of what is reached so.
+  Properties run as Python; methods are functions that kernels call.
+- Functions count with their source, their defaults and what they read.
 """
 
 from __future__ import annotations
@@ -9,185 +14,306 @@ from __future__ import annotations
 import ast
 import builtins
 import dataclasses
-import enum
+import hashlib
+import inspect
 import types as python_types
+import weakref
+from collections.abc import Mapping
 from typing import Any
 
 from .. import language
-from ..formats import Format
-from ..language import Builtin, ScaleLayout
-from ..types import DType
-from .source import FunctionSource, read_source, unwrap
+from ..errors import CompileError
+from ..formats import get_format
+from ..scalars import constant_number
+from .guards import Guards
+from .identity import (
+    MISSING,
+    Raised,
+    Writer,
+    is_configuration,
+    is_dataclass,
+    is_readable,
+    why_not_plain,
+)
+from .source import FunctionSource, FunctionText, read_source, unwrap
 from .values import Problem
 
-MISSING = object()
-#: Types whose values are constexprs when read from outside a kernel.
-PLAIN = (int, float, str, type(None), DType, Format, ScaleLayout, Builtin, enum.Enum)
+#: Properties in a row that are read beforehand: one may make a new object whenever it is read.
+MAX_PROPERTIES = 4
 
 
-def read_name(function: python_types.FunctionType, name: str) -> Any:
-    """What a name that is not a local variable stands for; MISSING if nothing."""
-    value = _read_outside(function, name)
-    return getattr(builtins, name, MISSING) if value is MISSING else value
+@dataclasses.dataclass(frozen=True, eq=False)
+class Callee:
+    """A function as it was when it was read: `outside` is what its names from outside stand for."""
+
+    source: FunctionSource
+    signature: inspect.Signature
+    outside: Mapping[str, Any]
+    #: (path, value) of what it reads, and (`name=`, value) of its defaults.
+    reads: tuple[tuple[str, Any], ...]
 
 
-def _read_outside(function: python_types.FunctionType, name: str) -> Any:
-    """A variable of a function around, or a global."""
-    code = function.__code__
-    if name in code.co_freevars and function.__closure__:
-        try:
-            return function.__closure__[code.co_freevars.index(name)].cell_contents
-        except ValueError:
-            return MISSING
-    return function.__globals__.get(name, MISSING)
+class Captures:
+    """Everything outside a kernel's body that its code depends on, with the constexprs that it is passed.
+
+    Attributes:
+        kernel: the kernel's own function.
+        sources: the kernel first, then every function it can call.
+        values: (where it is read, name, value) in a fixed order, for people.
+        text: what code depends on, less the constexprs.
+        version: bytes that stand for `text`.
+        constexprs: the same of the constexprs.
+        reads_constexprs: whether the constexprs lead to more than the kernel alone.
+        guards: the places that all of this was read from.
+    """
+
+    def __init__(self, reader: _Reader, constexprs: Mapping[str, Any]) -> None:
+        self._callees, self._attributes = reader.callees, reader.attributes
+        self._keep = list(reader.objects.values()), constexprs
+        self.guards = reader.guards
+        self.reads_constexprs = reader.reads_constexprs
+        lowered = [callee for callee in self._callees.values() if isinstance(callee, Callee)]
+        self.kernel = lowered[0]
+        self.sources = tuple(callee.source for callee in lowered)
+        self.values = tuple(
+            (_place(callee.source.function), name, value)
+            for callee in lowered
+            for name, value in callee.reads
+            if unwrap(value) is None and getattr(builtins, name, MISSING) is not value
+            if why_not_plain(name, value) is None or callable(value)
+        )
+        writer = Writer({function: number for number, function in enumerate(self._callees)}, self._attributes)
+        lines: list[str] = []
+        for number, callee in enumerate(self._callees.values()):
+            if isinstance(callee, CompileError):
+                lines.append(f"function {number} without a source")
+                continue
+            text = callee.source.canonical()
+            lines.append(f"function {number} {callee.source.name} {len(text)}\n{text}")
+            lines += [f"{name} is {writer.write(value)}" for name, value in callee.reads]
+        self.text = "\n".join(lines)
+        self.version = hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).digest()
+        self.constexprs = "\n".join(f"{name} is {writer.write(value)}" for name, value in constexprs.items())
+
+    def callee(self, function: python_types.FunctionType) -> Callee:
+        """A function that is called. Raises CompileError where it has no source."""
+        callee = self._callees.get(id(function))
+        if isinstance(callee, CompileError):
+            raise CompileError(callee.message, callee.span, callee.callers)
+        if callee is None:
+            raise Problem(f"'{function.__name__}' was not known beforehand, expected a function by its name")
+        return callee
+
+    def attribute(self, value: Any, name: str) -> Any:
+        """An attribute of a module, a class or a configuration; MISSING where there is none."""
+        if value is language:
+            return getattr(language, name, MISSING)
+        found = self._attributes.get(id(value), {})
+        if name in found:
+            if isinstance(found[name], Raised):
+                error = found[name].error
+                raise Problem(f"{type(error).__name__}: {error}")
+            return found[name]
+        if isinstance(value, (python_types.ModuleType, type)):
+            kind = "class" if isinstance(value, type) else "module"
+            raise Problem(f"'{name}' of a {kind} in a variable, expected the {kind} by its own name")
+        kind = type(value).__name__
+        raise Problem(f"'{name}' of a {kind} that more than {MAX_PROPERTIES} properties lead to, expected fewer")
 
 
 def check_captured(name: str, value: Any) -> Any:
     """The value, if kernels may read it from outside; tensors and mutable objects are not."""
-    if is_plain(value) or callable(value) or unwrap(value) is not None or isinstance(value, python_types.ModuleType):
+    why = why_not_plain(f"'{name}'", value)
+    if why is None or (is_readable(value) and _is_callable(value)):
         return value
-    if type(value).__module__ == "builtins" and isinstance(value, (list, dict, set, bytearray)):
-        hint = "a tuple" if isinstance(value, list) else "numbers, strings or tuples"
-        raise Problem(f"'{name}' is a {type(value).__name__}, which can change: expected {hint}")
-    raise Problem(
-        f"'{name}' is a {type(value).__module__}.{type(value).__qualname__} from outside the kernel, "
-        "expected a constexpr (number, string, tuple, format, data type): pass tensors as arguments"
-    )
+    raise Problem(why)
 
 
-def is_plain(value: Any) -> bool:
-    """Whether a value is data that a kernel may capture."""
-    if isinstance(value, tuple):
-        return all(is_plain(item) for item in value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        frozen = getattr(value, "__dataclass_params__").frozen  # noqa: B009
-        return frozen and all(is_plain(getattr(value, field.name)) for field in dataclasses.fields(value))
-    return isinstance(value, PLAIN)
+def _is_callable(value: Any) -> bool:
+    if isinstance(value, python_types.ModuleType) or unwrap(value) is not None:
+        return True
+    return callable(value) and not is_configuration(value)
 
 
 def local_names(source: FunctionSource) -> frozenset[str]:
     """Parameters and variables of a function."""
-    code = source.function.__code__
-    return frozenset((*code.co_varnames, *code.co_cellvars))
+    return frozenset((*source.code.co_varnames, *source.code.co_cellvars))
 
 
-class Guards:
-    """Places and the objects that they held: while each still does, captures are what they were.
-
-    `rows` are (kind, container, name, object), the kinds those of Guard in python/src/Launch.h; Ellipsis stands
-    for a place that held nothing.
-    """
-
-    ITEM, CELL, CODE, DEFAULTS, KEYWORD_DEFAULTS, ATTRIBUTE = range(6)
-
-    def __init__(self) -> None:
-        self.rows: list[tuple[int, Any, str, Any]] = []
-        self._seen: set[tuple[int, int, str]] = set()
-
-    def add(self, kind: int, container: Any, name: str, value: Any) -> None:
-        """Once for each place."""
-        if (kind, id(container), name) not in self._seen:
-            self._seen.add((kind, id(container), name))
-            self.rows.append((kind, container, name, ... if value is MISSING else value))
-
-    def add_function(self, function: python_types.FunctionType) -> None:
-        """What a function is: its code and its defaults."""
-        self.add(self.CODE, function, "", function.__code__)
-        self.add(self.DEFAULTS, function, "", _or_missing(function.__defaults__))
-        self.add(self.KEYWORD_DEFAULTS, function, "", _or_missing(function.__kwdefaults__))
-        for name, value in (function.__kwdefaults__ or {}).items():
-            self.add(self.ITEM, function.__kwdefaults__, name, value)
-
-    def read_outside(self, function: python_types.FunctionType, name: str) -> Any:
-        """As `_read_outside`, guarded."""
-        value = _read_outside(function, name)
-        freevars = function.__code__.co_freevars
-        if name in freevars and function.__closure__:
-            self.add(self.CELL, function.__closure__[freevars.index(name)], name, value)
-        else:
-            self.add(self.ITEM, function.__globals__, name, value)
-        return value
-
-    def read_attribute(self, container: Any, name: str) -> Any:
-        """An attribute of a module or a class, guarded."""
-        value = getattr(container, name, MISSING)
-        if vars(container).get(name, MISSING) is value and isinstance(container, python_types.ModuleType):
-            self.add(self.ITEM, vars(container), name, value)
-        else:
-            self.add(self.ATTRIBUTE, container, name, value)
-        return value
+def function_of(value: Any) -> python_types.FunctionType | None:
+    """The function that lowering goes into where this is called; None for others."""
+    if isinstance(value, python_types.MethodType):
+        if not isinstance(value.__self__, type) and not is_configuration(value.__self__):
+            return None
+        value = value.__func__
+    if value is get_format or isinstance(value, (type, python_types.ModuleType)) or is_configuration(value):
+        return None
+    return unwrap(value)
 
 
-def _or_missing(value: Any) -> Any:
-    return MISSING if value is None else value
+def captures_of(kernel: Any, constexprs: Mapping[str, Any] | None = None) -> Captures:
+    """All that lowering `kernel` (a function or a kernel object) for these constexprs can read, callees included.
 
-
-@dataclasses.dataclass(frozen=True)
-class Captures:
-    """Everything outside a kernel's body that its code depends on.
-
-    `values`: (where it is read, name, value) in a fixed order; `sources`: the kernel first, then every
-    function it can call; `guards`: the places that all of this was read from.
-    """
-
-    values: tuple[tuple[str, str, Any], ...]
-    sources: tuple[FunctionSource, ...]
-    guards: Guards
-
-    def fingerprint(self) -> str:
-        """Text that differs where sources or captured values differ; independent of positions and of paths."""
-        lines = [f"source {s.name} {len(s.canonical())}\n{s.canonical()}" for s in self.sources]
-        for where, name, value in self.values:
-            text = repr(value)
-            lines.append(f"value {where} {name} {type(value).__name__} {len(text)} {text}")
-        return "\n".join(lines)
-
-
-def captures_of(kernel: Any) -> Captures:
-    """Names and values that lowering `kernel` (a function or a kernel object) can read, callees included.
-
-    A name is followed through modules and classes (`config.ROWS`); the language itself and Python's builtins
-    are no captures. Reads no argument and compiles nothing; microseconds once the sources are known.
+    The language itself is no capture. Compiles nothing; microseconds once the sources are known, less what
+    properties take. Raises CompileError where the kernel has no source.
     """
     function = unwrap(kernel)
     if function is None:
         raise TypeError(f"found {kernel!r}, expected a function")
-    values: list[tuple[str, str, Any]] = []
-    sources: list[FunctionSource] = []
-    guards = Guards()
-    pending = [function]
-    seen = {id(function)}
-    for callee in pending:  # grows on the way
-        source = read_source(callee)
-        sources.append(source)
-        guards.add_function(callee)
-        where = f"{callee.__module__}.{callee.__qualname__}"
-        for chain in _chains(source):
-            name, value = _resolve(callee, chain, guards)
-            inner = unwrap(value)
-            if inner is not None:
-                if id(inner) not in seen:
-                    seen.add(id(inner))
-                    pending.append(inner)
-            elif value is not MISSING and (is_plain(value) or callable(value)):
-                values.append((where, name, value))
-        values += [(where, name, value) for name, value in _defaults(callee) if is_plain(value)]
-    return Captures(tuple(values), tuple(sources), guards)
+    reader = _Reader()
+    plain = {name: constant_number(value) for name, value in (constexprs or {}).items()}
+    reader.read(function, plain)
+    return Captures(reader, plain)
 
 
-def _defaults(function: python_types.FunctionType) -> list[tuple[str, Any]]:
-    """Parameters with defaults, as `name=`."""
-    found = list((function.__kwdefaults__ or {}).items())
-    positional = function.__defaults__ or ()
-    names = function.__code__.co_varnames[: function.__code__.co_argcount]
-    found += zip(names[len(names) - len(positional) :], positional, strict=True)
-    return [(f"{name}=", value) for name, value in sorted(found, key=lambda item: item[0])]
+class _Reader:
+    """Reads until there is nothing left that something read could lead to."""
+
+    def __init__(self) -> None:
+        self.guards = Guards()
+        self.callees: dict[int, Callee | CompileError] = {}
+        self.attributes: dict[int, dict[str, Any]] = {}
+        self.reads_constexprs = False
+        #: Everything that is known by its address.
+        self.objects: dict[int, Any] = {}
+        self._functions: list[python_types.FunctionType] = []
+        #: Each with the number of properties that led to it.
+        self._configurations: list[tuple[Any, int]] = []
+        #: Attributes that sources read of what is no module and no class.
+        self._names: dict[str, None] = {}
+
+    def read(self, kernel: python_types.FunctionType, constexprs: Mapping[str, Any]) -> None:
+        """The kernel and all that it leads to."""
+        self._follow(kernel)
+        self._read_functions()
+        first = next(iter(self.callees.values()))
+        if isinstance(first, CompileError):
+            raise first
+        before = len(self._configurations)
+        for value in constexprs.values():
+            self._follow(value)
+        self.reads_constexprs = len(self._configurations) > before
+        before = -1
+        while before != (before := len(self._functions) + len(self._configurations) + len(self._names)):
+            self._read_functions()
+            for value, properties in self._configurations:  # grows on the way
+                if properties < MAX_PROPERTIES:
+                    for name in list(self._names):
+                        self._read_attribute(value, name, properties + 1)
+
+    def _follow(self, value: Any, properties: int = 0) -> None:
+        """What a value leads to, and how many properties led to it."""
+        function = function_of(value)
+        if function is not None:
+            if id(function) not in self.objects:
+                self.objects[id(function)] = function
+                self._functions.append(function)
+            if isinstance(value, python_types.MethodType):
+                self._follow(value.__self__)
+        if isinstance(value, tuple):
+            for item in value:
+                self._follow(item, properties)
+        if is_configuration(value) and id(value) not in self.objects:
+            self.objects[id(value)] = value
+            self._configurations.append((value, properties))
+            if is_dataclass(value):
+                for field in dataclasses.fields(value):
+                    self._read_attribute(value, field.name, properties)
+
+    def _read_attribute(self, value: Any, name: str, properties: int) -> None:
+        known = self.attributes.setdefault(id(value), {})
+        if name in known or name.startswith("__"):
+            return
+        try:
+            found = getattr(value, name, MISSING)
+        except Exception as error:  # of a property
+            found = Raised(error)
+        known[name] = constant_number(found)
+        if not is_readable(found):
+            return  # code that is compiled has not read it
+        if isinstance(found, python_types.MethodType):
+            self.guards.attribute(type(value), name)
+        else:
+            self.guards.add(Guards.ATTRIBUTE, value, name, found)
+        self._follow(known[name], properties)
+
+    def _read_functions(self) -> None:
+        while len(self.callees) < len(self._functions):
+            function = self._functions[len(self.callees)]
+            try:
+                source = read_source(function)
+            except CompileError as error:
+                self.guards.add(Guards.CODE, function, "", function.__code__)
+                self.callees[id(function)] = error
+            else:
+                self.callees[id(function)] = self._callee(source)
+
+    def _callee(self, source: FunctionSource) -> Callee:
+        function = source.function
+        reads: list[tuple[str, Any]] = []
+        outside: dict[str, Any] = {}
+        chains, names = _chains(source.text, local_names(source))
+        self._names.update(dict.fromkeys(names))
+        for chain in chains:
+            if chain[0] not in outside:
+                outside[chain[0]] = constant_number(self._outside(source, chain[0]))
+            self._resolve(outside[chain[0]], chain, reads)
+        defaults = {name: constant_number(value) for name, value in self.guards.function(function, source.code).items()}
+        reads += [(f"{name}=", value) for name, value in sorted(defaults.items())]
+        for _, value in reads:
+            self._follow(value)
+        return Callee(source, _signature(function, source.code, defaults), outside, tuple(reads))
+
+    def _outside(self, source: FunctionSource, name: str) -> Any:
+        """A variable of a function around, a global, or one of Python's own names; MISSING for none."""
+        free = source.code.co_freevars
+        closure = source.function.__closure__
+        if name in free and closure:
+            return self.guards.cell(closure[free.index(name)], name)
+        value = self.guards.item(source.function.__globals__, name)
+        return self.guards.item(vars(builtins), name) if value is MISSING else value
+
+    def _resolve(self, value: Any, chain: tuple[str, ...], reads: list[tuple[str, Any]]) -> None:
+        """Follows a name through modules and classes to what it reads."""
+        taken = 1
+        for attribute in chain[1:]:
+            if value is language or not isinstance(value, (python_types.ModuleType, type)):
+                break
+            known = self.attributes.setdefault(id(value), {})
+            self.objects[id(value)] = value
+            if attribute not in known:
+                known[attribute] = constant_number(self.guards.attribute(value, attribute))
+            value = known[attribute]
+            taken += 1
+        if value is not MISSING and value is not language:
+            self._names.update(dict.fromkeys(chain[taken:]))
+            reads.append((".".join(chain[:taken]), value))
 
 
-def _chains(source: FunctionSource) -> tuple[tuple[str, ...], ...]:
-    """Names from outside that the body reads, each with the attributes that follow: ("config", "ROWS")."""
-    locals_ = local_names(source)
-    found: set[tuple[str, ...]] = set()
+def _signature(
+    function: python_types.FunctionType, code: python_types.CodeType, defaults: Mapping[str, Any]
+) -> inspect.Signature:
+    """The parameters of the very code, with these defaults."""
+    found = inspect.signature(function, follow_wrapped=False).parameters
+    parameters = [p.replace(default=defaults.get(p.name, p.empty)) for p in found.values()]
+    return inspect.Signature(parameters)
+
+
+def _place(function: python_types.FunctionType) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+_Chains = tuple[list[tuple[str, ...]], list[str]]
+_known_chains: weakref.WeakKeyDictionary[FunctionText, _Chains] = weakref.WeakKeyDictionary()
+
+
+def _chains(text: FunctionText, local: frozenset[str]) -> _Chains:
+    """Names from outside that a body reads, with the attributes that follow: ("config", "ROWS"); other attributes."""
+    known = _known_chains.get(text)
+    if known is not None:
+        return known
+    chains: set[tuple[str, ...]] = set()
+    names: set[str] = set()
 
     def visit(node: ast.AST) -> None:
         attributes: list[str] = []
@@ -195,27 +321,13 @@ def _chains(source: FunctionSource) -> tuple[tuple[str, ...], ...]:
         while isinstance(base, ast.Attribute):
             attributes.append(base.attr)
             base = base.value
-        if isinstance(base, ast.Name):
-            if base.id not in locals_:
-                found.add((base.id, *reversed(attributes)))
+        if isinstance(base, ast.Name) and base.id not in local:
+            chains.add((base.id, *reversed(attributes)))
             return
+        names.update(attributes)
         for child in ast.iter_child_nodes(base):
             visit(child)
 
-    for statement in source.node.body:
+    for statement in text.node.body:
         visit(statement)
-    return tuple(sorted(found))
-
-
-def _resolve(function: python_types.FunctionType, chain: tuple[str, ...], guards: Guards) -> tuple[str, Any]:
-    """The path that is followed and the value at its end; of an object with attributes, the object itself."""
-    value = guards.read_outside(function, chain[0])
-    taken = 1
-    for attribute in chain[1:]:
-        if value is language or not isinstance(value, (python_types.ModuleType, type)):
-            break
-        value = guards.read_attribute(value, attribute)
-        taken += 1
-    if value is language or isinstance(value, (python_types.ModuleType, type)):
-        return "", MISSING
-    return ".".join(chain[:taken]), value
+    return _known_chains.setdefault(text, (sorted(chains), sorted(names)))

@@ -12,8 +12,9 @@ from .. import language, types
 from ..errors import suggest
 from ..language import Builtin
 from .arithmetic import binary, fold, unary
-from .captures import MISSING, check_captured, is_plain, local_names, read_name
+from .captures import check_captured, local_names
 from .frame import Walk, unsupported
+from .identity import MISSING, is_configuration, is_plain
 from .values import Method, Problem, Scalar, TensorArg, Tile, Undefined, describe, is_constexpr
 
 SYMBOLS: dict[type[ast.AST], str] = {
@@ -98,9 +99,9 @@ class Expressions(Walk):
             return value
         if name in local_names(frame.source):
             raise Problem(f"'{name}' is read before it is assigned")
-        function = frame.source.function
-        value = read_name(function, name)
+        value = frame.callee.outside.get(name, MISSING)
         if value is MISSING:
+            function = frame.source.function
             known = {*frame.names, *function.__globals__, *function.__code__.co_freevars, *dir(builtins)}
             raise Problem(f"'{name}' is not defined{suggest(name, known)}")
         return check_captured(name, value)
@@ -135,10 +136,10 @@ class Expressions(Walk):
                 elif name in ("astype", "type", "cast"):
                     hint = ": use .to(dtype)"
                 raise Problem(f"{describe(base)} has no attribute '{name}', expected {', '.join(names)}{hint}")
-        transparent = isinstance(base, (python_types.ModuleType, type)) or is_plain(base)
-        if not is_constexpr(base) or not transparent or name.startswith("__"):
+        outside = isinstance(base, (python_types.ModuleType, type)) or is_configuration(base)
+        if not is_constexpr(base) or not (outside or is_plain(base)) or name.startswith("__"):
             raise Problem(f"{describe(base)} has no attribute '{name}'")
-        value = getattr(base, name, MISSING)
+        value = self.captures.attribute(base, name) if outside else getattr(base, name, MISSING)
         if value is MISSING:
             what = f"module '{base.__name__}'" if isinstance(base, python_types.ModuleType) else describe(base)
             raise Problem(f"{what} has no attribute '{name}'{suggest(name, dir(base))}")

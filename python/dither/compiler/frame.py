@@ -8,6 +8,7 @@ import enum
 from typing import Any
 
 from ..errors import CompileError, Span
+from .captures import Callee, Captures
 from .emit import Emitter, Location
 from .liveness import Flows
 from .source import FunctionSource
@@ -27,18 +28,24 @@ class Exit(enum.Enum):
 class Frame:
     """A function while it is inlined; `call` is where it is called from, None for the kernel."""
 
-    source: FunctionSource
+    callee: Callee
     flows: Flows
     call: Span | None
     names: dict[str, Any] = dataclasses.field(default_factory=dict)
     result: Any = None
 
+    @property
+    def source(self) -> FunctionSource:
+        """The function's source."""
+        return self.callee.source
+
 
 class Walk:
-    """What all parts of the walker share."""
+    """What all parts of the walker share; `captures` is all that there is outside the kernel."""
 
-    def __init__(self, emitter: Emitter) -> None:
+    def __init__(self, emitter: Emitter, captures: Captures) -> None:
         self.e = emitter
+        self.captures = captures
         self.frames: list[Frame] = []
 
     @property

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompileError, suggest
 from ..types import ArgType, ScalarType, TensorType
-from .captures import MISSING, is_plain
+from .captures import Callee, Captures, captures_of
 from .emit import Emitter
 from .frame import Frame
+from .identity import is_plain
 from .liveness import analyze
-from .source import FunctionSource, read_source, unwrap
+from .source import unwrap
 from .values import Scalar, TensorArg, describe
 from .walker import Walker
 
@@ -25,6 +27,7 @@ def lower(
     constexprs: Mapping[str, Any],
     target: str,
     num_warps: int | None = None,
+    captures: Captures | None = None,
 ) -> _dither.Module:
     """Lowers a kernel to a module with one `func.func` of its name, verified.
 
@@ -34,12 +37,13 @@ def lower(
         constexprs: the values of all other parameters; defaults fill in for missing ones.
         target: "sm_90a" and the like, "host", "host:avx2" or "host:avx512".
         num_warps: warps of a program on a GPU; None leaves the choice to the compiler.
+        captures: what `captures_of` read for this kernel and these constexprs; None reads it now.
 
     Raises CompileError with the user's position, and no frame of the compiler in its traceback.
     """
     failure: CompileError
     try:
-        return _lower(function, args, constexprs, target, num_warps)
+        return _lower(function, args, constexprs, target, num_warps, captures)
     except CompileError as error:
         failure = error
     raise failure.with_traceback(None) from None
@@ -51,14 +55,18 @@ def _lower(
     constexprs: Mapping[str, Any],
     target: str,
     num_warps: int | None,
+    captures: Captures | None,
 ) -> _dither.Module:
     from .. import _dither
 
     inner = unwrap(function)
     if inner is None:
         raise CompileError(f"found {describe(function)}, expected a function")
-    source = read_source(inner)
-    parameters = _parameters(source, args, constexprs)
+    if captures is None:
+        captures = captures_of(inner, constexprs)
+    callee = captures.kernel
+    source = callee.source
+    parameters = _parameters(callee, args, constexprs)
 
     module = _dither.Module()
     architecture, _, features = target.partition(":")
@@ -79,10 +87,10 @@ def _lower(
     except _dither.IRError as error:
         raise CompileError.from_ir(error, header) from None
 
-    frame = Frame(source, analyze(source.node), None, dict(parameters))
+    frame = Frame(callee, analyze(source.node), None, dict(parameters))
     for (name, kind), value in zip(runtime, values, strict=True):
         frame.names[name] = TensorArg(value, name, kind) if isinstance(kind, TensorType) else Scalar(value, kind.dtype)
-    walker = Walker(Emitter(builder, _dither.IRError))
+    walker = Walker(Emitter(builder, _dither.IRError), captures)
     walker.frames.append(frame)
     walker.run_body(source.node.body)
     builder.end_function()
@@ -100,18 +108,14 @@ def _attributes(kind: ArgType) -> dict[str, Any] | None:
     return {"quant.align": kind.align, "quant.stride_align": kind.stride_align}
 
 
-def _parameters(source: FunctionSource, args: Mapping[str, ArgType], constexprs: Mapping[str, Any]) -> dict[str, Any]:
+def _parameters(callee: Callee, args: Mapping[str, ArgType], constexprs: Mapping[str, Any]) -> dict[str, Any]:
     """What each parameter stands for, in order: an argument type or a constexpr."""
-    function, header = source.function, source.header()
+    source, header = callee.source, callee.source.header()
     arguments = source.node.args
     for extra in (arguments.vararg, arguments.kwarg):
         if extra is not None:
             raise CompileError(f"kernel takes '*{extra.arg}', expected named parameters", source.span(extra))
     positional = [*arguments.posonlyargs, *arguments.args]
-    defaults: dict[str, Any] = dict(function.__kwdefaults__ or {})
-    values = function.__defaults__ or ()
-    defaults.update(zip([node.arg for node in positional[len(positional) - len(values) :]], values, strict=True))
-
     names = [node.arg for node in (*positional, *arguments.kwonlyargs)]
     for given in (*args, *constexprs):
         if given not in names:
@@ -119,8 +123,8 @@ def _parameters(source: FunctionSource, args: Mapping[str, ArgType], constexprs:
     parameters: dict[str, Any] = {}
     for node in (*positional, *arguments.kwonlyargs):
         name = node.arg
-        value = args.get(name, constexprs.get(name, defaults.get(name, MISSING)))
-        if value is MISSING:
+        value = args.get(name, constexprs.get(name, callee.signature.parameters[name].default))
+        if value is inspect.Parameter.empty:
             raise CompileError(f"no value for parameter '{name}'", source.span(node))
         if name in args and name in constexprs:
             raise CompileError(f"'{name}' is an argument and a constexpr, expected one", source.span(node))

@@ -89,9 +89,10 @@ class FunctionText:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FunctionSource:
-    """A function and its text."""
+    """A function, the code that it had, and the text of that."""
 
     function: python_types.FunctionType
+    code: python_types.CodeType
     text: FunctionText
 
     @property
@@ -133,11 +134,10 @@ class _Texts:
         # By identity: code objects of one text in two files are equal.
         self._texts: dict[int, tuple[weakref.ref[python_types.CodeType], FunctionText]] = {}
 
-    def current(self, function: python_types.FunctionType) -> SourceFile | None:
-        """A function's file as it is now."""
-        name = function.__code__.co_filename
+    def current(self, name: str, names: dict[str, Any]) -> SourceFile | None:
+        """A file as it is now, `names` the globals of its module."""
         linecache.checkcache(name)
-        lines = linecache.getlines(name, function.__globals__)
+        lines = linecache.getlines(name, names)
         if not lines:
             return None
         with self._lock:
@@ -184,7 +184,7 @@ _texts = _Texts()
 
 def remember_file(function: python_types.FunctionType) -> SourceFile | None:
     """The text of a function's file as it is now: `read_source` finds it for as long as the caller keeps it."""
-    return _texts.current(function)
+    return _texts.current(function.__code__.co_filename, function.__globals__)
 
 
 def read_source(function: python_types.FunctionType) -> FunctionSource:
@@ -192,20 +192,21 @@ def read_source(function: python_types.FunctionType) -> FunctionSource:
 
     Raises CompileError where there is none, or where the file changed before anybody asked for it.
     """
-    text = _texts.get(function.__code__)
+    code = function.__code__
+    text = _texts.get(code)
     if text is None:
-        text = _find(function)
-        _texts.put(function.__code__, text)
-    return FunctionSource(function, text)
+        text = _find(function, code)
+        _texts.put(code, text)
+    return FunctionSource(function, code, text)
 
 
-def _find(function: python_types.FunctionType) -> FunctionText:
-    code, name = function.__code__, function.__name__
+def _find(function: python_types.FunctionType, code: python_types.CodeType) -> FunctionText:
+    name = function.__name__
     file = code.co_filename
     here = Span(file, code.co_firstlineno, 1, 0, name)
     if code.co_name == "<lambda>":
         raise CompileError("found a lambda, expected a function defined with 'def'", here)
-    current = _texts.current(function)
+    current = _texts.current(file, function.__globals__)
     earlier = _texts.earlier(file)
     if current is None and not earlier:
         raise CompileError(f"the source of '{name}' was not found in '{file}', expected a function in a file", None)

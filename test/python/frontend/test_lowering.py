@@ -107,28 +107,28 @@ def test_captures():
 
 
 def test_fingerprint_follows_values_and_sources(monkeypatch):
-    before = captures_of(kernel).fingerprint()
-    assert captures_of(kernel).fingerprint() == before
+    before = captures_of(kernel).text
+    assert captures_of(kernel).text == before
     monkeypatch.setattr(Options, "SCALE", 4.0)
-    scaled = captures_of(kernel).fingerprint()
+    scaled = captures_of(kernel).text
     assert scaled != before
     monkeypatch.setitem(globals(), "ROWS", 4.0)
-    assert captures_of(kernel).fingerprint() not in (before, scaled)
+    assert captures_of(kernel).text not in (before, scaled)
     monkeypatch.undo()
     monkeypatch.setitem(globals(), "UNUSED", 6)
-    assert captures_of(kernel).fingerprint() == before
+    assert captures_of(kernel).text == before
     monkeypatch.setitem(globals(), "helper", empty)
-    assert captures_of(kernel).fingerprint() != before
+    assert captures_of(kernel).text != before
 
 
 def test_closures_are_captured():
     one, two = make(1, helper), make(2, helper)
-    assert captures_of(one).fingerprint() != captures_of(two).fingerprint()
-    assert captures_of(one).fingerprint() == captures_of(make(1, helper)).fingerprint()
-    assert captures_of(one).fingerprint() != captures_of(make(1, empty)).fingerprint()
+    assert captures_of(one).text != captures_of(two).text
+    assert captures_of(one).text == captures_of(make(1, helper)).text
+    assert captures_of(one).text != captures_of(make(1, empty)).text
     # Two helpers of one name are two.
     both = [make(0, make(offset, helper)) for offset in (1, 2)]
-    assert captures_of(both[0]).fingerprint() != captures_of(both[1]).fingerprint()
+    assert captures_of(both[0]).text != captures_of(both[1]).text
     assert [value for _, name, value in captures_of(both[1]).values if name == "offset"] == [0, 2]
     lowered = [str(lower(function, {"x": X}, {}, "host")) for function in (one, two)]
     assert lowered[0] != lowered[1]
@@ -138,7 +138,7 @@ def test_closures_are_captured():
 def test_aliases_are_captured(monkeypatch, function):
     one = make(1, dl.exp)
     other = make(1, function)
-    assert captures_of(one).fingerprint() != captures_of(other).fingerprint()
+    assert captures_of(one).text != captures_of(other).text
 
 
 def test_plain_values_only():
