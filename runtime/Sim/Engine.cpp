@@ -139,7 +139,7 @@ void Engine::startBlock(uint64_t index) {
     localWritten.assign(local.size(), 0);
   }
   if (launch.options.checkRaces)
-    races.start(uint32_t(warps.size()), sharedBytes);
+    races.start(uint32_t(warps.size()));
 }
 
 void Engine::run(uint64_t begin, uint64_t end) {
@@ -149,6 +149,8 @@ void Engine::run(uint64_t begin, uint64_t end) {
     startBlock(block);
     if (!runBlock())
       return;
+    if (launch.options.checkRaces)
+      checkBlocks();
     ++blocksRun;
   }
 }

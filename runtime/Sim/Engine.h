@@ -3,6 +3,7 @@
 #ifndef DITHER_RUNTIME_SIM_ENGINE_H
 #define DITHER_RUNTIME_SIM_ENGINE_H
 
+#include "GridRaces.h"
 #include "Memory.h"
 #include "Program.h"
 #include "Races.h"
@@ -28,6 +29,7 @@ struct Launch {
   uint32_t grid[3];
   uint32_t block[3];
   uint32_t dynamicShared;
+  GridRaces &gridRaces;
 
   uint32_t numThreads() const { return block[0] * block[1] * block[2]; }
 };
@@ -109,6 +111,7 @@ private:
                      uint64_t limit);
   bool checkShadow(Warp &warp, const Step &step, const Access &access);
   bool checkRaces(Warp &warp, const Step &step, const Access &access);
+  void checkBlocks();
   void countAccess(const Step &step, const Access &access);
   void countGlobal(SimCount &count, const Access &access);
   void move(Warp &warp, const MemoryInfo &info, const Access &access,
@@ -143,10 +146,11 @@ private:
   bool deadlock();
 
   // Faults (EngineFault.cpp). All return false.
+  bool fault(uint64_t block, uint32_t source, const llvm::Twine &text);
   bool fault(const Step &step, const llvm::Twine &text);
   bool fault(Warp &warp, const Step &step, unsigned lane,
              const llvm::Twine &text);
-  std::string blockText() const;
+  std::string blockText(uint64_t index) const;
   std::string threadText(uint32_t thread) const;
   std::string describe(Space space, uint64_t address, uint64_t bytes) const;
 

@@ -18,8 +18,10 @@ static std::string triple(uint32_t x, uint32_t y, uint32_t z) {
   return "(" + utostr(x) + "," + utostr(y) + "," + utostr(z) + ")";
 }
 
-std::string Engine::blockText() const {
-  return triple(blockId[0], blockId[1], blockId[2]);
+std::string Engine::blockText(uint64_t index) const {
+  const uint32_t *n = launch.grid;
+  return triple(uint32_t(index % n[0]), uint32_t(index / n[0] % n[1]),
+                uint32_t(index / n[0] / n[1]));
 }
 
 std::string Engine::threadText(uint32_t thread) const {
@@ -27,24 +29,24 @@ std::string Engine::threadText(uint32_t thread) const {
   return triple(thread % n[0], thread / n[0] % n[1], thread / n[0] / n[1]);
 }
 
-bool Engine::fault(const Step &step, const Twine &text) {
-  const Source &source = launch.program.sources[step.source];
-  faults.report(blockIndex, ("kernel '" + launch.program.name + "', line " +
-                             Twine(source.line) + " (" + source.text +
-                             "), block " + blockText() + ": " + text)
-                                .str());
+/// `text` begins with what follows the block.
+bool Engine::fault(uint64_t block, uint32_t source, const Twine &text) {
+  const Source &at = launch.program.sources[source];
+  faults.report(block, ("kernel '" + launch.program.name + "', line " +
+                        Twine(at.line) + " (" + at.text + "), block " +
+                        blockText(block) + text)
+                           .str());
   return false;
+}
+
+bool Engine::fault(const Step &step, const Twine &text) {
+  return fault(blockIndex, step.source, ": " + text);
 }
 
 bool Engine::fault(Warp &warp, const Step &step, unsigned lane,
                    const Twine &text) {
-  const Source &source = launch.program.sources[step.source];
-  faults.report(blockIndex, ("kernel '" + launch.program.name + "', line " +
-                             Twine(source.line) + " (" + source.text +
-                             "), block " + blockText() + ", thread " +
-                             threadText(warp.index * 32 + lane) + ": " + text)
-                                .str());
-  return false;
+  return fault(blockIndex, step.source,
+               ", thread " + threadText(warp.index * 32 + lane) + ": " + text);
 }
 
 /// Where an address lies: "0x7f..10, 16 bytes past the end of an allocation of

@@ -276,7 +276,9 @@ bool Engine::access(Warp &warp, const Step &step, Access &access) {
     countAccess(step, access);
   if (launch.options.checkInit && !checkShadow(warp, step, access))
     return false;
-  if (launch.options.checkRaces && inShared && !checkRaces(warp, step, access))
+  if (launch.options.checkRaces &&
+      (inShared || access.space == Space::Global) &&
+      !checkRaces(warp, step, access))
     return false;
   if (access.isAtomic) {
     atomic(warp, info, access);
@@ -322,38 +324,71 @@ bool Engine::checkShadow(Warp &warp, const Step &step, const Access &access) {
   return true;
 }
 
+static StringRef hasDone(uint8_t bits) {
+  switch (bits) {
+  case HasRead:
+    return "has read";
+  case HasUpdated:
+    return "has updated";
+  case HasRead | HasUpdated:
+    return "has read and updated";
+  default:
+    return "has written";
+  }
+}
+
 /// Stores take place here already, a lane after the other, so that lanes that
 /// store the same value are seen to do so.
 bool Engine::checkRaces(Warp &warp, const Step &step, const Access &access) {
   const MemoryInfo &info = launch.program.memories[step.imm];
+  uint64_t window = access.space == Space::Shared ? kSharedWindow : 0;
+  bool isPlain = access.isStore && !access.isAtomic;
   for (unsigned i = 0; i < 32; ++i) {
     if (!(access.lanes >> i & 1))
       continue;
     char value[32];
-    if (access.isStore && !access.isAtomic)
+    RaceDetector::Access lane{warp.index,      i,
+                              step.source,     access.isStore,
+                              access.isAtomic, access.address[i] + window,
+                              access.bytes};
+    if (isPlain) {
       for (uint32_t e = 0; e < info.count; ++e)
         std::memcpy(value + e * info.size,
                     warp.frame + info.registers[e] + i * info.widths[e],
                     info.size);
-    for (uint32_t byte = 0; byte < access.bytes; ++byte) {
-      RaceDetector::Conflict conflict;
-      bool same = access.isStore && !access.isAtomic &&
-                  access.pointer[i][byte] == value[byte];
-      uint32_t at = uint32_t(access.address[i]) + byte;
-      if (!races.access(warp.index, i, at, access.isStore, access.isAtomic,
-                        same, conflict))
-        continue;
+      lane.value = value;
+      lane.old = access.pointer[i];
+    }
+    RaceDetector::Conflict conflict;
+    if (races.access(lane, conflict))
       return fault(warp, step, i,
                    verb(access.isStore, access.isAtomic) + " " +
-                       describe(access.space, at, 1) + ", which thread " +
-                       threadText(conflict.thread) +
-                       (conflict.wasStore ? " has written" : " has read") +
+                       describe(access.space, conflict.address - window, 1) +
+                       ", which thread " + threadText(conflict.thread) + " " +
+                       hasDone(conflict.was) + " in line " +
+                       Twine(launch.program.sources[conflict.source].line) +
                        " with no barrier in between");
-    }
-    if (access.isStore && !access.isAtomic)
+    if (isPlain)
       std::memcpy(access.pointer[i], value, access.bytes);
   }
   return true;
+}
+
+/// What this block has touched, beside what others have.
+void Engine::checkBlocks() {
+  launch.gridRaces.add(
+      blockIndex, races.touched(), [&](const GridRaces::Conflict &conflict) {
+        const Touched &now = conflict.access, &before = conflict.accessed;
+        fault(conflict.block, now.source,
+              ", thread " + threadText(now.thread) + ": " +
+                  verb(now.bits & HasWritten, now.bits & HasUpdated) + " " +
+                  describe(Space::Global, conflict.address, 1) +
+                  ", which thread " + threadText(before.thread) + " of block " +
+                  blockText(conflict.before) + " " + hasDone(before.bits) +
+                  " in line " +
+                  Twine(launch.program.sources[before.source].line) +
+                  "; blocks have no order");
+      });
 }
 
 //===----------------------------------------------------------------------===//

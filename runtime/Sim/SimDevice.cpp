@@ -155,13 +155,15 @@ Error Simulated::launch(ArrayRef<int64_t> slots, const Grid &grid, Stream) {
   std::shared_ptr<const MemoryMap> map = state->memory.map();
   SimOptions options = state->options;
   options.countMemory = state->countMemory;
+  GridRaces gridRaces;
   Launch launch{program,
                 options,
                 *map,
                 params,
                 {uint32_t(grid.x), uint32_t(grid.y), uint32_t(grid.z)},
                 {numThreads, 1, 1},
-                dynamicShared};
+                dynamicShared,
+                gridRaces};
   Expected<unsigned> threads = runtime::numThreads();
   if (!threads)
     return threads.takeError();
@@ -175,8 +177,10 @@ Error Simulated::launch(ArrayRef<int64_t> slots, const Grid &grid, Stream) {
   FaultSink faults;
   std::mutex countersMutex;
   int64_t blocks = grid.x * grid.y * grid.z;
+  // Blocks that ran before those in front of them wait to be compared.
+  int64_t most = options.checkRaces ? 16 : 256;
   int64_t chunk = std::max<int64_t>(1, blocks / (8 * int64_t(*threads)));
-  parallelFor(blocks, std::min<int64_t>(chunk, 256), *threads,
+  parallelFor(blocks, std::min(chunk, most), *threads,
               [&](int64_t begin, int64_t end) {
                 FloatEnvironment environment;
                 Engine engine(launch, faults);

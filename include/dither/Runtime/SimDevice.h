@@ -23,7 +23,7 @@ struct SimOptions {
   /// Reads of registers, shared memory or device memory that nothing has
   /// written. What copyIn gives is written.
   bool checkInit = false;
-  /// Accesses of shared memory that no barrier orders.
+  /// Accesses of shared and global memory that nothing orders.
   bool checkRaces = false;
   /// Sectors, wavefronts and bank conflicts are counted.
   bool countMemory = false;

@@ -45,7 +45,9 @@ void parsePtx(const uint8_t *data, size_t size) {
     options.maxSteps = 4096;
     std::vector<char> params(program->paramBytes);
     std::shared_ptr<const MemoryMap> map = memory.map();
-    Launch launch{*program, options, *map, params, {2, 1, 1}, {48, 1, 1}, 64};
+    GridRaces gridRaces;
+    Launch launch{*program,  options,    *map, params,
+                  {2, 1, 1}, {48, 1, 1}, 64,   gridRaces};
     FaultSink faults;
     FloatEnvironment environment;
     Engine engine(launch, faults);

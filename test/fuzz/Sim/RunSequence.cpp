@@ -75,8 +75,9 @@ std::vector<uint32_t> run(const Sequence &sequence, const LaneTable &table,
   std::vector<char> params(sizeof pointers);
   std::memcpy(params.data(), pointers, sizeof pointers);
   std::shared_ptr<const MemoryMap> map = memory.map();
+  GridRaces gridRaces;
   Launch launch{*program,       options,         *map, params,
-                {blocks, 1, 1}, {threads, 1, 1}, 0};
+                {blocks, 1, 1}, {threads, 1, 1}, 0,    gridRaces};
   FaultSink faults;
   FloatEnvironment environment;
   Engine engine(launch, faults);

@@ -12,14 +12,8 @@ SimOptions everything() {
   return options;
 }
 
-/// The error of a kernel with one buffer of 32 words for each of two
-/// parameters, with addresses replaced by <a>.
-std::string faultOf(const std::string &body, uint32_t threads = 32,
-                    SimOptions options = everything()) {
-  Sim sim("sm_90a", options);
-  std::vector<uint32_t> data(32, 1);
-  uint32_t *in = sim.upload(data), *out = sim.allocate<uint32_t>(32);
-  std::string text = message(sim.run(kernelOf(body, 2), threads, {in, out}));
+/// Addresses replaced by <a>.
+std::string hideAddress(std::string text) {
   for (size_t at = 0; (at = text.find("0x", at)) != std::string::npos;) {
     size_t end = text.find_first_not_of("0123456789abcdef", at + 2);
     end = std::min(end, text.size());
@@ -28,14 +22,31 @@ std::string faultOf(const std::string &body, uint32_t threads = 32,
     else
       at = end;
   }
-  // Lines count from that of the declarations below.
+  return text;
+}
+
+/// Lines counted from the one after `first`.
+std::string linesFrom(int first, std::string text) {
   for (size_t at = 0; (at = text.find("line ", at)) != std::string::npos;) {
     at += 5;
     size_t end = text.find_first_not_of("0123456789", at);
     text.replace(at, end - at,
-                 std::to_string(std::stoi(text.substr(at, end - at)) - 16));
+                 std::to_string(std::stoi(text.substr(at, end - at)) - first));
   }
   return text;
+}
+
+/// The error of a kernel with one buffer of 32 words for each of two
+/// parameters, with addresses replaced by <a>.
+std::string faultOf(const std::string &body, uint32_t threads = 32,
+                    SimOptions options = everything()) {
+  Sim sim("sm_90a", options);
+  std::vector<uint32_t> data(32, 1);
+  uint32_t *in = sim.upload(data), *out = sim.allocate<uint32_t>(32);
+  std::string text = message(sim.run(kernelOf(body, 2), threads, {in, out}));
+  text = hideAddress(text);
+  // Those of the declarations below.
+  return linesFrom(16, text);
 }
 
 const std::string declare =
@@ -274,7 +285,7 @@ TEST(Fault, RacyTranspose) {
   EXPECT_EQ(faultOf(transpose(false), 256, races),
             ours + "16 (ld.shared.b32), block (0,0,0), thread (8,0,0): reads "
                    "0x400 of the shared space, of 4224 bytes, which thread "
-                   "(0,0,0) has written with no barrier in between");
+                   "(0,0,0) has written in line 7 with no barrier in between");
 }
 
 TEST(Fault, MissingBarrierOfARing) {
@@ -295,7 +306,7 @@ TEST(Fault, MissingBarrierOfARing) {
   EXPECT_EQ(faultOf(body(false), 64),
             ours + "7 (ld.shared.b32), block (0,0,0), thread (0,0,0): reads "
                    "0x80 of the shared space, of 4224 bytes, which thread "
-                   "(32,0,0) has written with no barrier in between");
+                   "(32,0,0) has written in line 9 with no barrier in between");
 }
 
 TEST(Fault, LanesOfAWarpNeedBarriersToo) {
@@ -308,7 +319,7 @@ TEST(Fault, LanesOfAWarpNeedBarriersToo) {
   EXPECT_EQ(faultOf(body("")),
             ours + "6 (ld.shared.b32), block (0,0,0), thread (0,0,0): reads "
                    "0x4 of the shared space, of 4224 bytes, which thread "
-                   "(1,0,0) has written with no barrier in between");
+                   "(1,0,0) has written in line 3 with no barrier in between");
 }
 
 TEST(Fault, SameWordRaces) {
@@ -316,7 +327,7 @@ TEST(Fault, SameWordRaces) {
   EXPECT_EQ(faultOf(declare + "st.shared.b32 [tile], %r_id;"),
             ours + "2 (st.shared.b32), block (0,0,0), thread (1,0,0): writes "
                    "0x0 of the shared space, of 4224 bytes, which thread "
-                   "(0,0,0) has written with no barrier in between");
+                   "(0,0,0) has written in line 2 with no barrier in between");
   EXPECT_EQ(faultOf(declare + "st.shared.b32 [tile], 5;", 64), "");
   EXPECT_EQ(faultOf(declare + "st.shared.b32 [tile], 0;\nbar.sync 0;\n"
                               "red.shared.add.u32 [tile], %r_id;",
@@ -328,7 +339,7 @@ TEST(Fault, SameWordRaces) {
                     64),
             ours + "5 (ld.shared.b32), block (0,0,0), thread (32,0,0): reads "
                    "0x0 of the shared space, of 4224 bytes, which thread "
-                   "(63,0,0) has written with no barrier in between");
+                   "(63,0,0) has updated in line 4 with no barrier in between");
 }
 
 /// Named barriers order only the warps that take part.
@@ -353,7 +364,7 @@ TEST(Fault, BarriersOrderThoseWhoWait) {
   EXPECT_EQ(faultOf(body("ld.shared.b32 v0, [tile];"), 96, races),
             ours + "12 (ld.shared.b32), block (0,0,0), thread (64,0,0): reads "
                    "0x0 of the shared space, of 4224 bytes, which thread "
-                   "(0,0,0) has written with no barrier in between");
+                   "(0,0,0) has written in line 6 with no barrier in between");
   // Arrivals give, and do not take.
   auto arrive = [](bool swap) {
     std::string a = "bar.arrive 2, 64;", b = "bar.sync 2, 64;";
@@ -365,6 +376,184 @@ TEST(Fault, BarriersOrderThoseWhoWait) {
   };
   EXPECT_EQ(faultOf(arrive(false), 64, races), "");
   EXPECT_NE(faultOf(arrive(true), 64, races), "");
+}
+
+//===----------------------------------------------------------------------===//
+// Races in global memory
+//===----------------------------------------------------------------------===//
+
+SimOptions onlyRaces() {
+  SimOptions options;
+  options.checkRaces = true;
+  return options;
+}
+
+/// The error of a kernel with 4 KB of memory, of `blocks` blocks.
+std::string raceOf(const std::string &body, uint32_t threads,
+                   int64_t blocks = 1) {
+  Sim sim("sm_90a", onlyRaces());
+  auto *data = sim.upload(std::vector<uint32_t>(1024, 1));
+  std::string text = message(
+      sim.run(kernelOf(".reg .b64 x; .reg .b32 v, b; .reg .b16 h; .reg .pred "
+                       "p;\nmov.u32 b, %ctaid.x;\n" +
+                           body,
+                       1),
+              threads, {data}, {blocks, 1, 1}));
+  size_t at = text.find("block (");
+  text = at == std::string::npos ? text : hideAddress(text.substr(at));
+  return linesFrom(16, text);
+}
+
+/// Each thread writes its word of x and reads that of the next warp.
+TEST(Fault, WarpsNeedABarrierForGlobalMemory) {
+  auto body = [](const std::string &between) {
+    return "mad.lo.u64 x, %rd_id, 4, p0;\nst.global.b32 [x], %r_id;\n" +
+           between +
+           "\nxor.b32 v, %r_id, 32;\nmad.wide.u32 x, v, 4, p0;\n"
+           "ld.global.b32 v, [x];";
+  };
+  EXPECT_EQ(raceOf(body("bar.sync 0;"), 64), "");
+  EXPECT_EQ(raceOf(body(""), 64),
+            "block (0,0,0), thread (32,0,0): writes <a>, byte 128 of an "
+            "allocation of 4096 bytes, which thread (0,0,0) has read in line 6 "
+            "with no barrier in between");
+  // A barrier of the lanes of a warp is none between warps.
+  EXPECT_NE(raceOf(body("bar.warp.sync -1;"), 64), "");
+  // A load, then a store by another warp.
+  auto later = [](const std::string &between) {
+    return "mad.lo.u64 x, %rd_id, 4, p0;\nld.global.b32 v, [x];\n" + between +
+           "\nxor.b32 v, %r_id, 32;\nmad.wide.u32 x, v, 4, p0;\n"
+           "st.global.b32 [x], v;";
+  };
+  EXPECT_EQ(raceOf(later("bar.sync 0;"), 64), "");
+  EXPECT_EQ(raceOf(later(""), 64),
+            "block (0,0,0), thread (32,0,0): reads <a>, byte 128 of an "
+            "allocation of 4096 bytes, which thread (0,0,0) has written in "
+            "line 6 with no barrier in between");
+}
+
+TEST(Fault, LanesNeedABarrierForGlobalMemory) {
+  auto body = [](const std::string &between) {
+    return "mad.lo.u64 x, %rd_id, 4, p0;\nst.global.b32 [x], %r_id;\n" +
+           between +
+           "\nxor.b32 v, %r_id, 1;\nmad.wide.u32 x, v, 4, p0;\n"
+           "st.global.b32 [x], 77;";
+  };
+  EXPECT_EQ(raceOf(body("bar.warp.sync -1;"), 32), "");
+  EXPECT_EQ(raceOf(body(""), 32),
+            "block (0,0,0), thread (0,0,0): writes <a>, byte 4 of an "
+            "allocation of 4096 bytes, which thread (1,0,0) has written in "
+            "line 2 with no barrier in between");
+}
+
+/// Bytes of a word, by an access of bytes after one of a vector.
+TEST(Fault, RacesAreOfBytes) {
+  auto bytes = [](const std::string &address) {
+    return "add.u64 x, %rd_id, p0;\nst.global.u8 [x], 7;\n"
+           "setp.lt.u32 p, %r_id, 32;\n@p bra END;\n" +
+           address + "\nEND:";
+  };
+  // The second warp's own byte, and the last of the first warp's.
+  EXPECT_EQ(raceOf(bytes("ld.global.u8 v, [x];"), 64), "");
+  EXPECT_EQ(raceOf(bytes("st.global.u8 [x+1], 9;"), 33), "");
+  EXPECT_EQ(raceOf(bytes("ld.global.u8 v, [x+-1];"), 33),
+            "block (0,0,0), thread (32,0,0): reads <a>, byte 31 of an "
+            "allocation of 4096 bytes, which thread (31,0,0) has written in "
+            "line 2 with no barrier in between");
+  // A vector of the first warp, then one byte of it by the second.
+  std::string vector = "setp.ge.u32 p, %r_id, 32;\n@p bra BYTE;\n"
+                       "mad.lo.u64 x, %rd_id, 32, p0;\n"
+                       "st.global.v4.b32 [x], {%r_id, 9, 9, 9};\nbra END;\n"
+                       "BYTE:\nsetp.ne.u32 p, %r_id, 40;\n@p bra END;\n"
+                       "st.global.u8 [p0+";
+  EXPECT_EQ(raceOf(vector + "63], 1;\nEND:", 64), "");
+  EXPECT_EQ(raceOf(vector + "47], 1;\nEND:", 64),
+            "block (0,0,0), thread (40,0,0): writes <a>, byte 47 of an "
+            "allocation of 4096 bytes, which thread (1,0,0) has written in "
+            "line 4 with no barrier in between");
+}
+
+/// Stores of the value that is there, atomics, and what a thread does alone.
+TEST(Fault, WhatIsNoRaceInABlock) {
+  EXPECT_EQ(raceOf("st.global.b32 [p0], 5;", 64), "");
+  EXPECT_NE(raceOf("st.global.b32 [p0], %r_id;", 64), "");
+  EXPECT_EQ(raceOf("red.global.add.u32 [p0], %r_id;\n"
+                   "atom.global.max.u32 v, [p0], %r_id;",
+                   64),
+            "");
+  EXPECT_EQ(raceOf("mad.lo.u64 x, %rd_id, 4, p0;\nld.global.b32 v, [x];\n"
+                   "add.u32 v, v, 1;\nst.global.b32 [x], v;\n"
+                   "red.global.add.u32 [x], 1;\nld.global.u8 h, [x+3];\n"
+                   "st.global.b16 [x+2], h;",
+                   64, 4),
+            "");
+  // All warps read, one writes after a barrier.
+  EXPECT_EQ(raceOf("ld.global.b32 v, [p0];\nbar.sync 0;\n"
+                   "setp.ne.u32 p, %r_id, 70;\n@p bra END;\n"
+                   "st.global.b32 [p0], %r_id;\nEND:",
+                   96),
+            "");
+  // Those of the last warp were after the barrier.
+  EXPECT_EQ(raceOf("setp.ge.u32 p, %r_id, 64;\n@p bra LATE;\n"
+                   "ld.global.b32 v, [p0];\nLATE: bar.sync 0;\n"
+                   "@!p bra WRITE;\nld.global.b32 v, [p0];\nbra END;\n"
+                   "WRITE: setp.ne.u32 p, %r_id, 1;\n@p bra END;\n"
+                   "st.global.b32 [p0], %r_id;\nEND:",
+                   96),
+            "block (0,0,0), thread (1,0,0): writes <a>, byte 0 of an "
+            "allocation of 4096 bytes, which thread (64,0,0) has read in line "
+            "6 with no barrier in between");
+}
+
+TEST(Fault, BlocksHaveNoOrder) {
+  // The word of the block, and that of the one before it.
+  const std::string own = "mad.wide.u32 x, b, 4, p0;\n";
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    EXPECT_EQ(raceOf(own + "st.global.b32 [x], b;", 1, 600), "");
+    EXPECT_EQ(
+        raceOf(own + "ld.global.b32 v, [x];\nst.global.b32 [x+4], 1;", 1, 600),
+        "block (1,0,0), thread (0,0,0): reads <a>, byte 4 of an "
+        "allocation of 4096 bytes, which thread (0,0,0) of block (0,0,0) "
+        "has written in line 3; blocks have no order");
+    // The later block reads what the earlier one writes, and the other way.
+    EXPECT_EQ(raceOf(own + "setp.ne.u32 p, b, 7;\n@p ld.global.b32 v, [x];\n"
+                           "@!p st.global.b32 [x+8], 1;",
+                     1, 600),
+              "block (9,0,0), thread (0,0,0): reads <a>, byte 36 of an "
+              "allocation of 4096 bytes, which thread (0,0,0) of block (7,0,0) "
+              "has written in line 4; blocks have no order");
+    EXPECT_EQ(raceOf(own + "setp.ne.u32 p, b, 7;\n@p ld.global.b32 v, [x];\n"
+                           "@!p st.global.b32 [x+-8], 1;",
+                     1, 600),
+              "block (7,0,0), thread (0,0,0): writes <a>, byte 20 of an "
+              "allocation of 4096 bytes, which thread (0,0,0) of block (5,0,0) "
+              "has read in line 3; blocks have no order");
+  }
+  // Not even stores of one value.
+  EXPECT_NE(raceOf("st.global.b32 [p0], 1;", 1, 2), "");
+  EXPECT_EQ(raceOf("ld.global.b32 v, [p0];", 64, 100), "");
+  EXPECT_EQ(raceOf("red.global.add.u32 [p0], 1;", 64, 100), "");
+  EXPECT_EQ(raceOf("red.global.add.u32 [p0], 1;\nbar.warp.sync -1;\n"
+                   "ld.global.b32 v, [p0];",
+                   32, 2),
+            "block (1,0,0), thread (31,0,0): updates <a>, byte 0 of an "
+            "allocation of 4096 bytes, which thread (31,0,0) of block (0,0,0) "
+            "has read and updated in line 1; blocks have no order");
+  // Neighbouring bytes, and the halves of one.
+  EXPECT_EQ(raceOf("mad.wide.u32 x, b, 1, p0;\nst.global.u8 [x], 1;", 1, 64),
+            "");
+  EXPECT_NE(raceOf("shr.u32 v, b, 1;\nmad.wide.u32 x, v, 1, p0;\n"
+                   "ld.global.u8 h, [x];\nst.global.u8 [x], h;",
+                   1, 64),
+            "");
+  // A vector in one block, a byte of it in another.
+  EXPECT_EQ(raceOf("setp.ne.u32 p, b, 0;\n@p bra BYTE;\n"
+                   "st.global.v4.b32 [p0], {b, b, b, b};\nbra END;\n"
+                   "BYTE: ld.global.u8 v, [p0+13];\nEND:",
+                   1, 2),
+            "block (1,0,0), thread (0,0,0): reads <a>, byte 13 of an "
+            "allocation of 4096 bytes, which thread (0,0,0) of block (0,0,0) "
+            "has written in line 3; blocks have no order");
 }
 
 //===----------------------------------------------------------------------===//
