@@ -63,6 +63,7 @@ void buildDistributed(OpPassManager &pm) {
   using namespace transforms;
   pm.addNestedPass<func::FuncOp>(createDitherAssignLayouts());
   pm.addNestedPass<func::FuncOp>(createDitherSwizzleShared());
+  pm.addNestedPass<func::FuncOp>(createDitherOrderAccesses());
   pm.addPass(createDitherDistribute());
   addCleanup(pm);
 }

@@ -264,7 +264,9 @@ private:
       }
       const MemRefDesc &desc = memrefs.find(arg)->second;
       kernel.setArgAttr(param, "llvm.align", b.getI64IntegerAttr(desc.align));
-      kernel.setArgAttr(param, "llvm.noalias", b.getUnitAttr());
+      // Other threads change what this one has seen.
+      if (!source.getArgAttr(arg.getArgNumber(), "quant.exchanged"))
+        kernel.setArgAttr(param, "llvm.noalias", b.getUnitAttr());
       ++param;
       for (int64_t s : desc.staticSizes)
         param += ShapedType::isDynamic(s);

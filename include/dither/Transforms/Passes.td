@@ -60,6 +60,21 @@ def DitherPreparePrograms : Pass<"dither-prepare-programs", "::mlir::func::FuncO
   }];
 }
 
+def DitherOrderAccesses : Pass<"dither-order-accesses", "::mlir::func::FuncOp"> {
+  let summary = "put barriers between accesses of one tensor by different lanes";
+  let description = [{
+    Requires: kernels for a GPU in which every tile value carries a layout;
+    conditions and bounds that are the same for all lanes.
+    Guarantees: between two accesses of an element by different threads of a block,
+    one of them writing and not both atomic, there is a barrier: of the block, or of the
+    warp where no other takes part. Memrefs with such accesses carry `quant.exchanged`.
+    There is none between accesses of tiles that do not overlap, nor where every element
+    stays with its thread.
+    Declines: kernels for the CPU.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::NVVM::NVVMDialect"];
+}
+
 def DitherSelectConfig : Pass<"dither-select-config", "::mlir::func::FuncOp"> {
   let summary = "choose fragment, warps and tile for each kernel";
   let description = [{
