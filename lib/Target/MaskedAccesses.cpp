@@ -149,10 +149,14 @@ Value *opaque(IRBuilder<> &b, Value *vector) {
   return v;
 }
 
-/// Whether code generation may take a stored vector for a truncation.
-bool mayTruncate(FixedVectorType *type) {
+/// Whether code generation may take a stored vector for a truncation. Only
+/// AVX-512 has masked stores that truncate; it is the one with masked stores of
+/// bytes.
+bool mayTruncate(FixedVectorType *type, const TargetTransformInfo &target) {
+  auto *bytes = FixedVectorType::get(Type::getInt8Ty(type->getContext()), 16);
   return type->getElementType()->isIntegerTy() &&
-         type->getScalarSizeInBits() < 64;
+         type->getScalarSizeInBits() < 64 &&
+         target.isLegalMaskedStore(bytes, Align(1), 0);
 }
 
 void rewriteLoad(IntrinsicInst &load) {
@@ -182,7 +186,7 @@ void rewriteStore(IntrinsicInst &store, const TargetTransformInfo &target) {
   }
   // What the CPU lacks becomes branches and scalar stores before code
   // generation could merge anything.
-  if (mayTruncate(type) && target.isLegalMaskedStore(type, align, 0)) {
+  if (mayTruncate(type, target) && target.isLegalMaskedStore(type, align, 0)) {
     IRBuilder<> b(&store);
     store.setArgOperand(0, opaque(b, value));
   }

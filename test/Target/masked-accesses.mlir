@@ -31,6 +31,8 @@
 // CHECK: call void @llvm.masked.store.v16i8.p0(<16 x i8> %[[OPAQUE]]
 // CHECK: call <16 x i8> asm "", "=v,0"
 // CHECK: call void @llvm.masked.store.v4i8
+// CHECK: call <16 x i32> asm "", "=v,0"
+// CHECK: call void @llvm.masked.store.v16i32
 // Floats are not truncated.
 // CHECK-NOT: asm
 // CHECK: call void @llvm.masked.store.v16f32
@@ -40,7 +42,10 @@
 // ASM: vmovdqu8 %xmm{{[0-9]+}}, (%{{.*}}) {%k
 // ASM-NOT: vpmovdb {{.*}}(%r{{.*}} {%k
 
-// AVX2 has no such stores of bytes: LLVM makes them scalar.
+// AVX2 has no such stores of bytes: LLVM makes them scalar. Its stores of words
+// truncate nothing, and no register holds 16 words.
+// AVX2-NOT: asm
+// AVX2: call void @llvm.masked.store.v16i32
 // AVX2-NOT: asm
 func.func @accesses(%slots: !llvm.ptr, %gx: i64, %gy: i64, %gz: i64, %begin: i64, %end: i64)
     attributes {quant.kernel, quant.num_threads = 1 : i64, quant.shared_bytes = 0 : i64,
@@ -70,6 +75,7 @@ func.func @accesses(%slots: !llvm.ptr, %gx: i64, %gy: i64, %gz: i64, %begin: i64
   %quad = vector.extract_strided_slice %bytes {offsets = [4], sizes = [4], strides = [1]} : vector<16xi8> to vector<4xi8>
   %some4 = vector.extract_strided_slice %some {offsets = [0], sizes = [4], strides = [1]} : vector<16xi1> to vector<4xi1>
   llvm.intr.masked.store %quad, %out, %some4 {alignment = 1 : i32} : vector<4xi8>, vector<4xi1> into !llvm.ptr
+  llvm.intr.masked.store %words, %out, %some {alignment = 4 : i32} : vector<16xi32>, vector<16xi1> into !llvm.ptr
   llvm.intr.masked.store %f, %out, %some {alignment = 4 : i32} : vector<16xf32>, vector<16xi1> into !llvm.ptr
   return
 }
