@@ -122,7 +122,7 @@ class Emitter:
     # ---- conversions
 
     def convert(self, value: Any, dtype: DType) -> Any:
-        """A tile or scalar in another data type; see `Tile.to` in docs/architecture.md, section 5."""
+        """A tile or scalar in another data type; see Numbers in docs/architecture.md, section 5."""
         if value.dtype is dtype:
             return value
         source = value.dtype
@@ -165,7 +165,11 @@ class Emitter:
             value = self.like("arith.sitofp", value, types.float32)
         elif source is not types.float32:
             value = self.like("arith.extf", value, types.float32)
-        return value if dtype is types.float32 else self.like("arith.truncf", value, dtype)
+        if dtype is types.float32:
+            return value
+        if isinstance(value, Scalar):  # 16-bit floats exist in tiles only
+            value = self.broadcast(value, ())
+        return self.like("arith.truncf", value, dtype)
 
     def _to_int(self, value: Any, dtype: DType) -> Any:
         source = value.dtype

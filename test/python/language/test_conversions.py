@@ -109,6 +109,28 @@ def test_numbers_convert_like_tiles(n, to, device):
     assert_same(y, expected(np.int64(n), FLOATS[to]))
 
 
+@dither.jit
+def round_scalars(y, n, s, TO: dl.constexpr):
+    a, b = n.to(TO), s.to(TO)
+    c = a if n > 3 else b
+    for _ in range(3):
+        c = (c * 1.25).to(TO)
+    dl.store(y, (), c)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("to", ["bfloat16", "float16"])
+@pytest.mark.parametrize("n", [2, 257])
+def test_scalars_round_like_tiles(n, to, device):
+    dtype = FLOATS[to]
+    y = np.zeros((), dtype)
+    round_scalars[1](y, n, 0.3, TO=getattr(dl, to), device=device)
+    wanted = expected(np.int64(n) if n > 3 else np.float32(0.3), dtype)
+    for _ in range(3):
+        wanted = expected(wanted.astype(np.float32) * np.float32(1.25), dtype)
+    assert_same(y, wanted)
+
+
 @pytest.mark.parametrize("to", ["int32", "int64"])
 @pytest.mark.parametrize("source", ["float32", "bfloat16", "float16"])
 def test_floats_do_not_become_integers_in_silence(source, to):
