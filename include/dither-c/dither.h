@@ -14,6 +14,11 @@
 |* dither_error_message() then says what was found and what was expected. All
 |* may be called from any thread. The DITHER_* environment variables apply.
 |*
+|* Nothing can be checked of a handle or of memory that is not null: a device is
+|* what dither_device_open gave, a kernel what dither_kernel_load gave and
+|* nobody has unloaded, memory is as large as the call says and, for
+|* dither_release, what dither_allocate of that device gave, once.
+|*
 |* The ABI is stable within a major version: functions are added, never changed
 |* or removed, and each carries the version it came with.
 |*
@@ -67,6 +72,7 @@ const char *dither_device_target(const dither_device *device);
 /* Memory of a device, aligned to 256 bytes; ordinary memory on the CPU. */
 dither_status dither_allocate(dither_device *device, size_t bytes,
                               void **pointer);
+/* NULL is allowed. */
 dither_status dither_release(dither_device *device, void *pointer);
 /* Copies to and from the device; done when they return. */
 dither_status dither_copy_in(dither_device *device, void *destination,
@@ -77,7 +83,9 @@ dither_status dither_copy_out(dither_device *device, void *destination,
 dither_status dither_synchronize(dither_device *device, void *stream);
 
 /* Loads the kernel `name` of a manifest: of its files the one for this device's
- * target, else another one that runs there. */
+ * target, else another one that runs there. The manifest and its files are code
+ * that runs in this program: they belong to its user or to root, and nobody
+ * else may write them. */
 dither_status dither_kernel_load(dither_device *device, const char *manifest,
                                  const char *name, dither_kernel **kernel);
 /* Nothing of it may be running. NULL is allowed. */
@@ -89,8 +97,10 @@ const char *dither_kernel_target(const dither_kernel *kernel);
 /* Runs grid_x * grid_y * grid_z programs. A slot for each parameter, in the
  * order of the manifest: a pointer, an int64_t, an int32_t or the bits of a
  * float in the low half. The header beside the manifest has a function for each
- * kernel that fills them. `stream` is the device's own (CUstream; ignored on
- * the CPU). Returns when the work is queued (CUDA) or done. */
+ * kernel that fills them. No pointer is null where a program runs (of a tensor
+ * without elements it may point anywhere). `stream` is the device's own
+ * (CUstream; ignored on the CPU). Returns when the work is queued (CUDA) or
+ * done. */
 dither_status dither_kernel_launch(dither_kernel *kernel, const int64_t *slots,
                                    size_t num_slots, int64_t grid_x,
                                    int64_t grid_y, int64_t grid_z,

@@ -149,8 +149,10 @@ void bindCache(py::module_ &m) {
       py::arg("path"), py::arg("about"), py::arg("entries"));
   m.def(
       "read_entry",
-      [](const std::string &path) { return check(readEntry(path)); },
-      py::arg("path"), "Raises RuntimeError.");
+      [](const std::string &path, bool isRun) {
+        return check(readEntry(path, isRun));
+      },
+      py::arg("path"), py::arg("is_run"), "Raises RuntimeError.");
   m.def(
       "cache_key", [](const Pairs &fields) { return makeKey(fields).hex(); },
       py::arg("fields"),

@@ -1,10 +1,11 @@
 #include "Manifest.h"
 
+#include "dither/Support/TrustedFile.h"
+
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SHA256.h"
 
@@ -16,13 +17,41 @@ namespace dither::runtime {
 
 static constexpr int64_t version = 1;
 
-static Expected<std::unique_ptr<MemoryBuffer>> readFile(StringRef path) {
-  auto buffer = MemoryBuffer::getFile(path, /*IsText=*/false,
-                                      /*RequiresNullTerminator=*/false);
-  if (!buffer)
-    return createStringError("cannot read " + path + ": " +
-                             buffer.getError().message());
-  return std::move(*buffer);
+/// More than any manifest, and than the code of any kernel.
+static constexpr uint64_t maxBytes = uint64_t(1) << 28;
+/// What `dither build` writes has seven levels.
+static constexpr unsigned maxDepth = 32;
+/// Bytes that no GPU has for a program.
+static constexpr uint64_t maxShared = 1 << 20;
+
+/// A file that says what code is to run, or is that code.
+static Expected<std::string> readFile(StringRef path) {
+  Expected<Descriptor> file = openToRead(path, Trust::Named);
+  if (!file)
+    return file.takeError();
+  Expected<std::string> bytes = readAll(*file, maxBytes);
+  if (!bytes)
+    return createStringError(path + ": " + toString(bytes.takeError()));
+  return bytes;
+}
+
+/// Whether brackets nest deeper than the parser, which calls itself for each
+/// level, can take.
+static bool nestsTooDeeply(StringRef json) {
+  unsigned depth = 0;
+  bool isText = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    char c = json[i];
+    if (isText && c == '\\')
+      ++i;
+    else if (c == '"')
+      isText = !isText;
+    else if (!isText && (c == '[' || c == '{') && ++depth > maxDepth)
+      return true;
+    else if (!isText && (c == ']' || c == '}') && depth)
+      --depth;
+  }
+  return false;
 }
 
 static std::optional<ParamKind> parseKind(StringRef text) {
@@ -53,15 +82,18 @@ parseSlots(const json::Object &kernel) {
 
 Expected<std::vector<ManifestImage>>
 readManifest(StringRef path, StringRef name, std::vector<std::string> &known) {
-  auto buffer = readFile(path);
-  if (!buffer)
-    return buffer.takeError();
-  Expected<json::Value> value = json::parse((*buffer)->getBuffer());
-  if (!value)
-    return createStringError(path + ": " + toString(value.takeError()));
+  Expected<std::string> text = readFile(path);
+  if (!text)
+    return text.takeError();
   auto fail = [&](const Twine &what) {
     return createStringError(path + ": " + what);
   };
+  if (nestsTooDeeply(*text))
+    return fail("found brackets nested more than " + Twine(maxDepth) +
+                " deep, expected a manifest of kernels");
+  Expected<json::Value> value = json::parse(*text);
+  if (!value)
+    return fail(toString(value.takeError()));
   const json::Object *top = value->getAsObject();
   std::optional<int64_t> found =
       top ? top->getInteger("manifest") : std::nullopt;
@@ -91,22 +123,26 @@ readManifest(StringRef path, StringRef name, std::vector<std::string> &known) {
       auto text = [&](StringRef key) {
         return row ? row->getString(key).value_or("").str() : std::string();
       };
-      auto number = [&](StringRef key) {
-        return uint32_t(row ? row->getInteger(key).value_or(0) : 0);
+      // A number within bounds; more than any bound for others.
+      auto number = [&](StringRef key) -> uint64_t {
+        return row ? uint64_t(row->getInteger(key).value_or(-1)) : ~0ull;
       };
       ManifestImage image;
       image.image.name = symbol->str();
       image.image.target = text("target");
-      image.image.numThreads = number("num_threads");
-      image.image.sharedBytes = number("shared_bytes");
+      uint64_t threads = number("num_threads"), shared = number("shared_bytes");
+      image.image.numThreads = uint32_t(threads);
+      image.image.sharedBytes = uint32_t(shared);
       image.image.params = *slots;
       image.isCubin = text("format") == "cubin";
       image.sha256 = text("sha256");
       std::string file = text("file");
       if (file.empty() || image.image.target.empty() || image.sha256.empty() ||
-          !image.image.numThreads)
+          threads < 1 || threads > 1024 || shared > maxShared)
         return fail("an image of kernel '" + name +
-                    "' has no file, target, sha256 or num_threads");
+                    "' has no file, target, sha256, num_threads (1 to 1024) or "
+                    "shared_bytes (0 to " +
+                    Twine(maxShared) + ")");
       SmallString<256> place(sys::path::parent_path(path));
       sys::path::append(place, file);
       image.path = place.str().str();
@@ -117,17 +153,16 @@ readManifest(StringRef path, StringRef name, std::vector<std::string> &known) {
 }
 
 Expected<KernelImage> readImage(const ManifestImage &image) {
-  auto buffer = readFile(image.path);
-  if (!buffer)
-    return buffer.takeError();
-  StringRef code = (*buffer)->getBuffer();
-  auto digest = SHA256::hash(arrayRefFromStringRef(code));
+  Expected<std::string> code = readFile(image.path);
+  if (!code)
+    return code.takeError();
+  auto digest = SHA256::hash(arrayRefFromStringRef(*code));
   if (toHex(digest, /*LowerCase=*/true) != image.sha256)
     return createStringError(image.path +
                              " is damaged: found another checksum than the "
                              "manifest has");
   KernelImage loaded = image.image;
-  loaded.code = code.str();
+  loaded.code = std::move(*code);
   return loaded;
 }
 

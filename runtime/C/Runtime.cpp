@@ -13,7 +13,7 @@ using namespace dither::runtime;
 struct dither_kernel {
   std::unique_ptr<Kernel> kernel;
   std::string target;
-  size_t numSlots;
+  std::vector<ParamKind> slots;
 };
 
 static Device *unwrap(dither_device *device) {
@@ -100,14 +100,16 @@ dither_status dither_release(dither_device *device, void *pointer) {
 
 dither_status dither_copy_in(dither_device *device, void *destination,
                              const void *source, size_t bytes) {
-  return device ? check(unwrap(device)->copyIn(destination, source, bytes))
-                : missing("device");
+  if (!device || (bytes && (!destination || !source)))
+    return missing(!device ? "device" : !source ? "source" : "destination");
+  return check(unwrap(device)->copyIn(destination, source, bytes));
 }
 
 dither_status dither_copy_out(dither_device *device, void *destination,
                               const void *source, size_t bytes) {
-  return device ? check(unwrap(device)->copyOut(destination, source, bytes))
-                : missing("device");
+  if (!device || (bytes && (!destination || !source)))
+    return missing(!device ? "device" : !source ? "source" : "destination");
+  return check(unwrap(device)->copyOut(destination, source, bytes));
 }
 
 dither_status dither_synchronize(dither_device *device, void *stream) {
@@ -142,8 +144,8 @@ dither_status dither_kernel_load(dither_device *device, const char *manifest,
       return fail(DITHER_BAD_FILE, toString(code.takeError()));
     auto loaded = unwrap(device)->load(*code);
     if (loaded) {
-      *kernel = new dither_kernel{std::move(*loaded), code->target,
-                                  code->params.size()};
+      *kernel =
+          new dither_kernel{std::move(*loaded), code->target, code->params};
       return DITHER_SUCCESS;
     }
     refusals += (refusals.empty() ? "" : "; ") + toString(loaded.takeError());
@@ -156,7 +158,7 @@ dither_status dither_kernel_load(dither_device *device, const char *manifest,
 void dither_kernel_unload(dither_kernel *kernel) { delete kernel; }
 
 size_t dither_kernel_num_slots(const dither_kernel *kernel) {
-  return kernel ? kernel->numSlots : 0;
+  return kernel ? kernel->slots.size() : 0;
 }
 
 const char *dither_kernel_target(const dither_kernel *kernel) {
@@ -169,14 +171,19 @@ dither_status dither_kernel_launch(dither_kernel *kernel, const int64_t *slots,
                                    void *stream) {
   if (!kernel || (!slots && num_slots))
     return missing(kernel ? "slots" : "kernel");
-  if (num_slots != kernel->numSlots)
+  if (num_slots != kernel->slots.size())
     return fail(DITHER_INVALID_ARGUMENT, "found " + Twine(num_slots) +
                                              " slots, expected " +
-                                             Twine(kernel->numSlots));
+                                             Twine(kernel->slots.size()));
   if (grid_x < 0 || grid_y < 0 || grid_z < 0)
     return fail(DITHER_INVALID_ARGUMENT,
                 "grid is " + Twine(grid_x) + "x" + Twine(grid_y) + "x" +
                     Twine(grid_z) + ", expected no negative extent");
+  bool runs = grid_x && grid_y && grid_z;
+  for (size_t i = 0; runs && i < num_slots; ++i)
+    if (kernel->slots[i] == ParamKind::Pointer && !slots[i])
+      return fail(DITHER_INVALID_ARGUMENT,
+                  "slot " + Twine(i) + " is a null pointer, expected memory");
   return check(kernel->kernel->launch(ArrayRef<int64_t>(slots, num_slots),
                                       {grid_x, grid_y, grid_z}, stream));
 }

@@ -61,7 +61,7 @@ const std::string &binaryId() {
     if (!found.empty() ||
         !dladdr(reinterpret_cast<void *>(&findInBinary), &about))
       return found;
-    Expected<Descriptor> file = openToRead(about.dli_fname, Trust::Named);
+    Expected<Descriptor> file = openToRead(about.dli_fname, Trust::Any);
     Expected<std::string> bytes =
         file ? readAll(*file, UINT64_MAX) : file.takeError();
     if (!bytes) {

@@ -55,8 +55,9 @@ std::optional<Entry> DiskCache::load(const Key &key) {
   return std::move(*entry);
 }
 
-Expected<Entry> readEntry(StringRef path) {
-  Expected<Descriptor> file = openToRead(path, Trust::Named);
+Expected<Entry> readEntry(StringRef path, bool isRun) {
+  Expected<Descriptor> file =
+      openToRead(path, isRun ? Trust::Named : Trust::Any);
   if (!file)
     return file.takeError();
   Expected<std::string> bytes = readAll(*file, maxEntryBytes);

@@ -20,27 +20,6 @@ using namespace llvm;
 
 namespace dither::cache {
 
-Descriptor &Descriptor::operator=(Descriptor &&other) noexcept {
-  std::swap(number, other.number);
-  return *this;
-}
-
-Descriptor::~Descriptor() {
-  if (number >= 0)
-    ::close(number);
-}
-
-int Descriptor::release() {
-  int released = number;
-  number = -1;
-  return released;
-}
-
-Error systemError(const Twine &what) {
-  int code = errno;
-  return createStringError(what + ": " + std::strerror(code));
-}
-
 Error makeDirectory(StringRef path) {
   if (::mkdir(path.str().c_str(), 0700) == 0)
     return Error::success();
@@ -55,55 +34,6 @@ Error makeDirectory(StringRef path) {
   if (errno == EEXIST && sys::fs::is_directory(path))
     return Error::success();
   return systemError("cannot make the directory " + path);
-}
-
-//===----------------------------------------------------------------------===//
-// Reading
-//===----------------------------------------------------------------------===//
-
-Expected<Descriptor> openToRead(StringRef path, Trust trust) {
-  // A pipe in the place of a file must not make us wait for its writer.
-  int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-  if (trust == Trust::Own)
-    flags |= O_NOFOLLOW;
-  Descriptor file(::open(path.str().c_str(), flags));
-  if (!file)
-    return systemError("cannot read " + path);
-  struct stat about;
-  if (::fstat(file.get(), &about) != 0)
-    return systemError("cannot read " + path);
-  if (!S_ISREG(about.st_mode))
-    return createStringError(path + " is not a file");
-  if (trust == Trust::Own && about.st_uid != ::geteuid())
-    return createStringError(path + " belongs to user " + Twine(about.st_uid) +
-                             ", expected " + Twine(::geteuid()));
-  if (trust == Trust::Own && (about.st_mode & (S_IWGRP | S_IWOTH)))
-    return createStringError(path + " can be written by others");
-  return file;
-}
-
-Expected<std::string> readAll(const Descriptor &file, uint64_t limit) {
-  struct stat about;
-  if (::fstat(file.get(), &about) != 0)
-    return systemError("cannot read a file");
-  if (uint64_t(about.st_size) > limit)
-    return createStringError("found " + Twine(about.st_size) +
-                             " bytes, expected at most " + Twine(limit));
-  std::string bytes(about.st_size, '\0');
-  size_t have = 0;
-  while (have < bytes.size()) {
-    ssize_t got =
-        ::pread(file.get(), &bytes[have], bytes.size() - have, off_t(have));
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got < 0)
-      return systemError("cannot read a file");
-    if (got == 0) // it was cut while we read it
-      break;
-    have += got;
-  }
-  bytes.resize(have);
-  return bytes;
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,50 +1,14 @@
-//===- Files.h - Reading and writing files of the cache --------*- C++ -*-===//
+//===- Files.h - Writing files of the cache --------------------*- C++ -*-===//
 
 #ifndef DITHER_RUNTIME_CACHE_FILES_H
 #define DITHER_RUNTIME_CACHE_FILES_H
 
-#include "llvm/ADT/StringRef.h"
-#include "llvm/ADT/Twine.h"
-#include "llvm/Support/Error.h"
-
-#include <string>
+#include "dither/Support/TrustedFile.h"
 
 namespace dither::cache {
 
-/// A file descriptor that is closed with the object; -1 for none.
-class Descriptor {
-public:
-  explicit Descriptor(int number = -1) : number(number) {}
-  Descriptor(Descriptor &&other) noexcept : number(other.release()) {}
-  Descriptor &operator=(Descriptor &&other) noexcept;
-  ~Descriptor();
-
-  int get() const { return number; }
-  int release();
-  explicit operator bool() const { return number >= 0; }
-
-private:
-  int number;
-};
-
-/// `what`: the text of errno.
-llvm::Error systemError(const llvm::Twine &what);
-
 /// Makes a directory for this user alone (0700), and its parents. It may exist.
 llvm::Error makeDirectory(llvm::StringRef path);
-
-/// Who may have written a file that is read.
-enum class Trust : uint8_t {
-  Own,   ///< this user, and nobody else may
-  Named, ///< whoever: the user has named the file
-};
-
-/// Opens a regular file for reading. Errors: none there; a link, a directory, a
-/// pipe; a file that `trust` refuses.
-llvm::Expected<Descriptor> openToRead(llvm::StringRef path, Trust trust);
-
-/// All of a file that openToRead opened. Errors: one over `limit` bytes.
-llvm::Expected<std::string> readAll(const Descriptor &file, uint64_t limit);
 
 /// Writes `directory`/`name` so that readers, and whoever looks after a crash,
 /// see all of it or what was there before: a temporary file beside it, fsync,

@@ -30,8 +30,8 @@ llvm::Error writeBundle(llvm::StringRef path, llvm::StringRef about,
 class Bundle {
 public:
   /// Opens a bundle and reads its index. Errors, which name the file: it cannot
-  /// be read; not a bundle; one of another version; cut off; a checksum of the
-  /// index that does not fit.
+  /// be read; it is of another user, or others can write it; not a bundle; one
+  /// of another version; cut off; a checksum of the index that does not fit.
   static llvm::Expected<std::unique_ptr<Bundle>> open(llvm::StringRef path);
 
   ~Bundle();

@@ -92,8 +92,10 @@ private:
   std::atomic<int64_t> credit{0};
 };
 
-/// Reads an entry, of whatever key, from a file that the user has named.
-llvm::Expected<Entry> readEntry(llvm::StringRef path);
+/// Reads an entry, of whatever key, from a file that the user has named. One
+/// whose code is to be run, now or from where it is copied to, must be of this
+/// user or root, and nobody else may write it.
+llvm::Expected<Entry> readEntry(llvm::StringRef path, bool isRun);
 
 } // namespace dither::cache
 

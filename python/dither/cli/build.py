@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import pathlib
 from typing import Any
 
@@ -60,9 +61,9 @@ def run(args: argparse.Namespace) -> int:
     row = describe(name, compiled)
     kernels.append({**row, "images": images})
     header = args.output / f"{name}.h"
-    header.write_text(c_header.render(row, images))
+    write(header, c_header.render(row, images).encode())
     top = {"manifest": MANIFEST_VERSION, "dither": __version__, "kernels": kernels}
-    manifest.write_text(json.dumps(top, indent=1) + "\n")
+    write(manifest, (json.dumps(top, indent=1) + "\n").encode())
     for image in images:
         print(f"{image['target']:<12} {args.output / image['file']}")
     print("\n".join([f"{'':<12} {header}", f"{'':<12} {manifest}", *notes]))
@@ -70,6 +71,13 @@ def run(args: argparse.Namespace) -> int:
     if library:
         print(f"C programs: cc PROGRAM.c -I{include} -I{args.output} {library}")
     return 0
+
+
+def write(path: pathlib.Path, data: bytes) -> None:
+    """Writes a file that only its owner can write, whatever the umask: libdither_runtime takes no other."""
+    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o644)) as file:
+        os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & ~0o022 & 0o777)
+        file.write(data)
 
 
 def c_library() -> tuple[str, str]:
@@ -99,7 +107,7 @@ def read_manifest(path: pathlib.Path) -> list[dict[str, Any]]:
         if top["manifest"] != MANIFEST_VERSION:
             raise ValueError
         return list(top["kernels"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise Failure(f"{path} is not a manifest of version {MANIFEST_VERSION}, expected one or none") from None
 
 
@@ -121,7 +129,7 @@ def write_images(output: pathlib.Path, name: str, compiled: Compiled, notes: lis
             notes.append(f"no cubin for {image.target}, the driver compiles the PTX: no ptxas ({why})")
     rows = []
     for format_, file, code in files:
-        (output / file).write_bytes(code)
+        write(output / file, code)
         rows.append(
             {
                 "target": image.target,

@@ -113,7 +113,7 @@ def export_entries(args: argparse.Namespace) -> int:
     chosen = []
     for path in [find_entry(key) for key in args.keys] or [pathlib.Path(row[0]) for row in cache.disk().files()]:
         try:
-            raw = read_raw(path)
+            raw = read_raw(path, is_run=True)
         except Failure as error:
             if args.keys:
                 raise

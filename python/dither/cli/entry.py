@@ -25,12 +25,13 @@ def find_entry(text: str) -> pathlib.Path:
     return found[0]
 
 
-def read_raw(path: pathlib.Path) -> Any:
-    """A `_dither.CacheEntry`. Raises Failure for a file that is damaged or is none."""
+def read_raw(path: pathlib.Path, is_run: bool = False) -> Any:
+    """A `_dither.CacheEntry`. Raises Failure for a file that is damaged or is none, and of others where its code
+    is to be run."""
     from .. import _dither
 
     try:
-        return _dither.read_entry(str(path))
+        return _dither.read_entry(str(path), is_run)
     except RuntimeError as error:
         what = str(error)
     if "not a compiled kernel" in what:

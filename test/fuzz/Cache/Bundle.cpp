@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace dither::cache;
@@ -13,7 +14,7 @@ using namespace dither::cache;
 /// A file in memory, by a name that can be opened.
 static std::string makeFile(llvm::StringRef bytes) {
   static int file = memfd_create("bundle", MFD_CLOEXEC);
-  if (ftruncate(file, 0) != 0 ||
+  if (fchmod(file, 0600) != 0 || ftruncate(file, 0) != 0 ||
       pwrite(file, bytes.data(), bytes.size(), 0) != ssize_t(bytes.size()))
     std::abort();
   return "/proc/self/fd/" + std::to_string(file);

@@ -1,6 +1,7 @@
 """`dither cache explain | export | import`, and bundles in use. `ls` and `prune` are in test/python/cli."""
 
 import json
+import os
 import warnings
 
 import dither
@@ -166,3 +167,69 @@ def test_prune_removes_what_killed_processes_left(cli, start, shim, cache_dir):
     assert code == 0
     assert out.endswith("removed 1 files of processes that were killed\n")
     assert [path.name for path in cache_dir.iterdir()] == ["lock"]
+
+
+def give_away(path):
+    os.chown(path, 12345, 12345)
+
+
+OTHERS = {
+    "writable by all": (lambda path: path.chmod(0o666), "can be written by everybody"),
+    "writable by its group": (lambda path: path.chmod(0o664), "can be written by its group"),
+    "of another user": (give_away, "belongs to user 12345, expected root"),
+}
+
+
+@pytest.fixture(params=OTHERS)
+def others(request):
+    """Makes a file one that others have a say in, and what is said of it."""
+    if request.param == "of another user" and os.geteuid() != 0:
+        pytest.skip("only root can give files away")
+    return OTHERS[request.param]
+
+
+def test_a_bundle_of_others_never_runs(cli, filled, start, tmp_path, others):
+    spoil, said = others
+    path, _ = export(cli, tmp_path)
+    spoil(path)
+    empty = {"DITHER_CACHE_BUNDLE": str(path), "DITHER_CACHE_DIR": str(tmp_path / "empty")}
+    out, err = start("s = run(); run(2.0); print(s.compiles, s.disk_hits)", **empty).communicate(timeout=60)
+    assert out == "2 0\n"
+    assert err.count("RuntimeWarning") == 1
+    assert f"bundle: {path} {said}: the code in it would run as you" in err
+    assert "kernels are compiled instead" in err
+
+
+def test_a_bundle_of_others_is_not_imported(cli, filled, tmp_path, monkeypatch, others):
+    spoil, said = others
+    path, _ = export(cli, tmp_path)
+    spoil(path)
+    monkeypatch.setenv("DITHER_CACHE_DIR", str(tmp_path / "empty"))
+    code, _, err = cli("import", path)
+    assert code == 1 and f"{path} {said}" in err
+    assert not list(tmp_path.glob("empty/*.kernel"))
+
+
+def test_an_entry_of_others_is_not_exported(cli, filled, cache_dir, tmp_path, others):
+    spoil, said = others
+    entry = cache_dir / f"{filled[0]}.kernel"
+    spoil(entry)
+    code, out, _ = cli("export", tmp_path / "some.bundle")
+    assert code == 0 and f"left out: {entry} {said}" in out
+    assert len(dither._dither.CacheBundle(str(tmp_path / "some.bundle"))) == len(filled) - 1
+    code, _, err = cli("export", tmp_path / "one.bundle", filled[0])
+    assert code == 1 and said in err
+    # It can be looked at.
+    assert cli("explain", filled[0])[0] == 0
+
+
+def test_bundles_and_entries_are_ours_alone_whatever_the_umask(cli, python, cache_dir, tmp_path):
+    before = os.umask(0)
+    try:
+        python("run()")
+        assert cli("export", tmp_path / "all.bundle")[0] == 0
+    finally:
+        os.umask(before)
+    for path in (tmp_path / "all.bundle", *cache_dir.glob("*.kernel")):
+        assert path.stat().st_mode & 0o777 == 0o600
+    assert cache_dir.stat().st_mode & 0o777 == 0o700

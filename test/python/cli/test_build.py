@@ -245,6 +245,32 @@ def test_a_damaged_file_is_not_run(built):
     assert re.match(r"error 2: .*\.o is damaged: found another checksum than the manifest has", result.stdout)
 
 
+@needs_cc
+@pytest.mark.parametrize("pattern", ["*.json", "*.o"])
+def test_files_that_others_can_write_are_not_run(built, pattern):
+    program = compile_c(PROGRAM, built)
+    for path in built.glob(pattern):
+        path.chmod(0o666)
+    result = run(program, "cpu", built / "manifest.json", "scale")
+    assert result.returncode == 1
+    assert re.match(r"error 2: .* can be written by everybody: the code in it would run as you", result.stdout)
+
+
+def test_what_is_written_is_its_owners_whatever_the_umask(dither, tmp_path):
+    source, out = tmp_path / "kernels.py", tmp_path / "out"
+    source.write_text(KERNELS)
+    command = ["build", f"{source}:empty", "--signature", "x=f32[1,16]", "--target", "host,sm_90a", "--output", out]
+    before = os.umask(0)
+    try:
+        assert dither(*command).code == 0
+        for path in out.iterdir():
+            path.chmod(0o666)
+        assert dither(*command).code == 0
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in out.iterdir()} == {0o644}
+
+
 def test_the_library_exports_its_header_and_needs_libc_alone():
     header = (INCLUDE / "dither-c" / "dither.h").read_text()
     declared = set(

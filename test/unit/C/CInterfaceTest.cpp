@@ -64,6 +64,101 @@ TEST_F(CInterfaceTest, NullPointersAreErrors) {
   EXPECT_STREQ(dither_device_target(nullptr), "");
 }
 
+TEST_F(CInterfaceTest, NullMemoryIsAnError) {
+  for (const char *name : {"cpu", "sim:sm_90a"}) {
+    dither_device *device = nullptr;
+    void *memory = nullptr;
+    char here[8] = {};
+    ASSERT_EQ(dither_device_open(name, &device), DITHER_SUCCESS);
+    ASSERT_EQ(dither_allocate(device, 8, &memory), DITHER_SUCCESS);
+    EXPECT_EQ(dither_copy_in(device, nullptr, here, 8),
+              DITHER_INVALID_ARGUMENT);
+    EXPECT_STREQ(dither_error_message(),
+                 "argument 'destination' is a null pointer");
+    EXPECT_EQ(dither_copy_in(device, memory, nullptr, 8),
+              DITHER_INVALID_ARGUMENT);
+    EXPECT_STREQ(dither_error_message(), "argument 'source' is a null pointer");
+    EXPECT_EQ(dither_copy_out(device, nullptr, memory, 8),
+              DITHER_INVALID_ARGUMENT);
+    EXPECT_EQ(dither_copy_out(device, here, nullptr, 8),
+              DITHER_INVALID_ARGUMENT);
+    // Nothing is nowhere.
+    EXPECT_EQ(dither_copy_in(device, nullptr, nullptr, 0), DITHER_SUCCESS);
+    EXPECT_EQ(dither_copy_out(device, nullptr, nullptr, 0), DITHER_SUCCESS);
+    EXPECT_EQ(dither_release(device, nullptr), DITHER_SUCCESS);
+    EXPECT_EQ(dither_release(device, memory), DITHER_SUCCESS);
+  }
+}
+
+TEST_F(CInterfaceTest, NullSlotsAreErrorsWhereProgramsRun) {
+  dither_device *device = nullptr;
+  dither_kernel *kernel = nullptr;
+  ASSERT_EQ(dither_device_open("cpu", &device), DITHER_SUCCESS);
+  ASSERT_EQ(dither_kernel_load(device, manifest.c_str(), "where", &kernel),
+            DITHER_SUCCESS);
+  int64_t slot = 0;
+  EXPECT_EQ(dither_kernel_launch(kernel, &slot, 1, 2, 3, 4, nullptr),
+            DITHER_INVALID_ARGUMENT);
+  EXPECT_STREQ(dither_error_message(),
+               "slot 0 is a null pointer, expected memory");
+  EXPECT_EQ(dither_kernel_launch(kernel, nullptr, 1, 1, 1, 1, nullptr),
+            DITHER_INVALID_ARGUMENT);
+  EXPECT_EQ(dither_kernel_launch(kernel, &slot, 1, 2, 0, 4, nullptr),
+            DITHER_SUCCESS);
+  EXPECT_EQ(dither_kernel_launch(kernel, &slot, 2, 0, 0, 0, nullptr),
+            DITHER_INVALID_ARGUMENT);
+  EXPECT_STREQ(dither_error_message(), "found 2 slots, expected 1");
+  dither_kernel_unload(kernel);
+}
+
+TEST_F(CInterfaceTest, NumbersThatAreTooLarge) {
+  dither_device *device = nullptr;
+  dither_kernel *kernel = nullptr;
+  void *memory = nullptr;
+  ASSERT_EQ(dither_device_open("cpu", &device), DITHER_SUCCESS);
+  if (DITHER_TEST_ALLOCATIONS_FAIL)
+    for (size_t bytes : {size_t(-1), size_t(-256), size_t(1) << 62}) {
+      EXPECT_EQ(dither_allocate(device, bytes, &memory), DITHER_DEVICE_ERROR);
+      EXPECT_EQ(memory, nullptr);
+    }
+  ASSERT_EQ(dither_kernel_load(device, manifest.c_str(), "where", &kernel),
+            DITHER_SUCCESS);
+  int64_t slot = reinterpret_cast<intptr_t>(&slot);
+  EXPECT_EQ(dither_kernel_launch(kernel, &slot, 1, 1, int64_t(1) << 40,
+                                 int64_t(1) << 40, nullptr),
+            DITHER_DEVICE_ERROR);
+  EXPECT_EQ(dither_kernel_launch(kernel, &slot, 1, -1, 1, 1, nullptr),
+            DITHER_INVALID_ARGUMENT);
+  dither_kernel_unload(kernel);
+}
+
+TEST_F(CInterfaceTest, DevicesThatAreNone) {
+  dither_device *device = nullptr;
+  for (const char *name :
+       {"", "gpu", "cuda:", "cuda:-1", "cuda:99999999999", "cuda:0x1",
+        "sim:", "sim:sm_1", "sim:\xff", "CPU", " cpu"}) {
+    EXPECT_EQ(dither_device_open(name, &device), DITHER_DEVICE_ERROR) << name;
+    EXPECT_STRNE(dither_error_message(), "") << name;
+    EXPECT_EQ(device, nullptr);
+  }
+}
+
+TEST_F(CInterfaceTest, FilesThatAreNone) {
+  dither_device *device = nullptr;
+  dither_kernel *kernel = nullptr;
+  ASSERT_EQ(dither_device_open("cpu", &device), DITHER_SUCCESS);
+  write("empty.json", "");
+  for (const std::string &path :
+       {std::string(), directory, directory + "/none",
+        directory + "/empty.json", directory + "/place.o",
+        std::string("/dev/zero"), std::string(100000, 'a')}) {
+    EXPECT_EQ(dither_kernel_load(device, path.c_str(), "where", &kernel),
+              DITHER_BAD_FILE);
+    EXPECT_STRNE(dither_error_message(), "");
+    EXPECT_EQ(kernel, nullptr);
+  }
+}
+
 TEST_F(CInterfaceTest, NothingThatRunsThere) {
   dither_device *device = nullptr;
   dither_kernel *kernel = nullptr;

@@ -1,10 +1,16 @@
 #include "Manifest.h"
 #include "Built.h"
 
+#include <sys/stat.h>
+
 using namespace dither::runtime;
 using namespace dither::test;
 
 namespace {
+
+constexpr const char *noImage =
+    "an image of kernel 'where' has no file, target, sha256, num_threads (1 to "
+    "1024) or shared_bytes (0 to 1048576)";
 
 class ManifestTest : public BuiltTest {
 protected:
@@ -49,8 +55,59 @@ TEST_F(ManifestTest, SaysWhatIsWrong) {
   EXPECT_EQ(
       failureOf(R"({"manifest": 1, "kernels": [{"name": "where", "symbol": "w",
                     "slots": [], "images": [7]}]})"),
-      "DIR/manifest.json: an image of kernel 'where' has no file, target, "
-      "sha256 or num_threads");
+      "DIR/manifest.json: " + std::string(noImage));
+}
+
+TEST_F(ManifestTest, NumbersThatNoKernelHas) {
+  for (std::string number : {"0", "-1", "1025", "4294967424", "1.5", "1e300",
+                             "9223372036854775808", "null", "[]"}) {
+    std::string changed = text("0");
+    changed.replace(changed.find("128"), 3, number);
+    EXPECT_EQ(failureOf(changed), "DIR/manifest.json: " + std::string(noImage))
+        << number;
+  }
+  for (std::string number : {"-1", "1048577", "4294967296", "1.5", "\"16\""}) {
+    std::string changed = text("0");
+    changed.replace(changed.find("16}"), 2, number);
+    EXPECT_EQ(failureOf(changed), "DIR/manifest.json: " + std::string(noImage))
+        << number;
+  }
+}
+
+TEST_F(ManifestTest, NestedDeeply) {
+  const char *expected = "DIR/manifest.json: found brackets nested more than "
+                         "32 deep, expected a manifest of kernels";
+  for (size_t depth : {40, 100000, 10000000}) {
+    EXPECT_EQ(failureOf(std::string(depth, '[')), expected);
+    std::string objects;
+    for (size_t i = 0; i < depth; ++i)
+      objects += "{\"a\":";
+    EXPECT_EQ(failureOf(objects), expected);
+  }
+  // Brackets in text are text.
+  std::string named = text("0");
+  named.insert(named.find("where"), std::string(100, '[') + "\\\"");
+  EXPECT_EQ(failureOf(named), "no error");
+}
+
+TEST_F(ManifestTest, NoText) {
+  std::string changed = text("0");
+  changed.insert(changed.find("where"), "\xff\xfe");
+  EXPECT_NE(failureOf(changed).find("Invalid UTF-8"), std::string::npos)
+      << failureOf(changed);
+}
+
+TEST_F(ManifestTest, OthersMayNotWriteWhatRuns) {
+  std::vector<std::string> known;
+  auto images = must(readManifest(manifest, "where", known));
+  ASSERT_EQ(chmod((directory + "/place.o").c_str(), 0666), 0);
+  EXPECT_EQ(message(readImage(images[1])),
+            directory + "/place.o can be written by everybody: the code in it "
+                        "would run as you; chmod go-w it, if you trust it");
+  ASSERT_EQ(chmod(manifest.c_str(), 0660), 0);
+  EXPECT_EQ(message(readManifest(manifest, "where", known)),
+            manifest + " can be written by its group: the code in it would run "
+                       "as you; chmod go-w it, if you trust it");
 }
 
 TEST_F(ManifestTest, CutOffAnywhere) {

@@ -1,6 +1,8 @@
 #include "dither/Cache/Bundle.h"
 #include "CacheTest.h"
 
+#include <sys/stat.h>
+
 using namespace dither::cache;
 using namespace dither::test;
 
@@ -50,6 +52,16 @@ TEST_F(BundleTest, GivesWhatItWasMadeOf) {
   }
   EXPECT_FALSE(must(bundle->load(makeKey("other"))));
   EXPECT_EQ(failureOf(bytes), "");
+}
+
+TEST_F(BundleTest, OthersMayNotWriteIt) {
+  ASSERT_EQ(chmod(path.c_str(), 0622), 0);
+  EXPECT_EQ(message(Bundle::open(path)),
+            "bundle: " + path +
+                " can be written by everybody: the code in it would run as "
+                "you; chmod go-w it, if you trust it");
+  ASSERT_EQ(chmod(path.c_str(), 0644), 0);
+  EXPECT_EQ(message(Bundle::open(path)), "no error");
 }
 
 TEST_F(BundleTest, OrderDoesNotMatter) {
