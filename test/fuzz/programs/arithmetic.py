@@ -55,7 +55,7 @@ def encode_f16(x: np.ndarray) -> np.ndarray:
 def fma(a: Any, b: Any, c: Any) -> np.ndarray:
     """a * b + c rounded once: exact product, sum rounded to odd in binary64, then to binary32."""
     product = np.asarray(a, np.float64) * np.asarray(b, np.float64)
-    addend = np.asarray(c, np.float64) + np.zeros_like(product)
+    product, addend = np.broadcast_arrays(product, np.asarray(c, np.float64))
     total = product + addend
     back = total - product
     error = (product - (total - back)) + (addend - back)

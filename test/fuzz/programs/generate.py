@@ -4,7 +4,7 @@
 make what was asked for raises `No`, and another one is drawn. A new feature of the language is a new row.
 
 Right by construction: a program writes to its own part of an output (its cell) alone, and reads none but its own;
-integers are not divided by zero; what Semantics.md leaves undefined has no row.
+what Semantics.md leaves undefined has no row.
 """
 
 from __future__ import annotations
@@ -28,15 +28,11 @@ FORMATS = {
 }
 #: Features that generated programs avoid while a defect is open, and what is wrong; `--with` and `--all` let them in.
 KNOWN: dict[str, str] = {
-    "int_to_half": "integer and bool tiles as bfloat16 or float16 have wrong bits, or crash",
     "fp4_odd": "FP4 tiles at odd columns, of odd extents, of rank 1 or transposed: wrong neighbours, or refused",
     "in_place": "stores and loads of one tensor by several warps, and transposes in place, have no order",
     "reload": "what a program stored and loads again has no order on a GPU",
     "rank1_blocks": "block_scale of a tile of rank 1 crashes on a CPU",
-    "int_division": "'//' and '%' of integer tiles are refused on a CPU",
     "half_extrema": "max and min of 16-bit tiles are refused on a CPU",
-    "if_half": "a branch at run time that chooses between 16-bit or narrow tiles is refused",
-    "side_effects": "'and', 'or' and conditional expressions of run-time numbers are not Python's",
     "column_sums": "the simulator faults on sums along columns",
 }
 
@@ -212,7 +208,12 @@ class Generator:
             value = self.pick([0, 1, 2, 3, 4])
             return Int(str(value), value, value)
         a, b = self.integer(depth - 1), self.integer(depth - 1)
-        form = self.pick(["+", "-", "*", "//", "%", "cdiv", "max", "min"])
+        form = self.pick(["+", "-", "*", "//", "%", "cdiv", "max", "min", "choice"])
+        if form == "choice":
+            text = self.pick([f"({a.text} or {b.text})", f"({a.text} and {b.text})"])
+            if self.chance(0.5):
+                text = f"({a.text} if {self.condition(0)} else {b.text})"
+            return Int(text, min(a.low, b.low), max(a.high, b.high))
         if form == "+":
             return Int(f"({a.text} + {b.text})", a.low + b.low, a.high + b.high)
         if form == "-":
@@ -233,15 +234,36 @@ class Generator:
 
     def condition(self, depth: int = 1) -> str:
         """A truth known at run time (or while compiling)."""
-        if depth and "side_effects" in self.allowed and self.chance(0.3):
+        if depth and self.chance(0.3):
             one, two = self.condition(depth - 1), self.condition(depth - 1)
-            return self.pick([f"({one} and {two})", f"({one} or {two})", f"(not {one})"])
+            chain = f"({self.integer(0).text} {self.comparison()} {self.integer(0).text} {self.comparison()} 3)"
+            return self.pick([f"({one} and {two})", f"({one} or {two})", f"(not {one})", chain])
         if self.floats and self.chance(0.25):
-            return f"({self.pick(self.floats)} {self.comparison()} {self.literal()})"
+            return f"({self.number(1)} {self.comparison()} {self.literal()})"
         a = self.integer()
         if self.chance(0.1):
             return f"({a.text})"
         return f"({a.text} {self.comparison()} {self.pick([0, 1, 2, 3])})"
+
+    def number(self, depth: int = 1) -> str:
+        """A float32 at run time."""
+        if depth == 0 or self.chance(0.5):
+            if self.floats:
+                return self.pick(self.floats)
+            if not self.ints:
+                return f"dl.exp({self.pick(['0.5', '-2.0', '1'])})"
+            return f"({self.pick(self.ints).text} {self.pick(['*', '+', '-', '/'])} {self.pick(['0.5', '3.0', '0.1'])})"
+        a, b = self.number(depth - 1), self.pick([self.number(depth - 1), self.literal()])
+        if self.ints and self.chance(0.2):
+            n = self.pick(self.ints).text
+            return self.pick([f"float({n})", f"{n}.to(dl.float32)" if n[0] in "pn" else f"float({n})", f"({n} / 3)"])
+        return self.pick(
+            [
+                *(f"({a} {self.pick(['+', '-', '*', '/'])} {b})", f"dl.fma({a}, {b}, {a})", f"(-{a})", f"dl.abs({a})"),
+                *(f"dl.{self.pick(['exp', 'tanh', 'sigmoid', 'sqrt', 'rsqrt'])}({a})", f"dl.maximum({a}, {b})"),
+                *(f"dl.minimum({b}, {a})", f"dl.where({a} > {b}, {a}, {b})", f"({a} if {self.condition(0)} else {a})"),
+            ]
+        )
 
     def comparison(self) -> str:
         """A symbol."""
@@ -260,11 +282,7 @@ class Generator:
 
     def tile(self, dtype: str, shape: Shape, depth: int) -> str:
         """An expression of this type and shape."""
-        rows = EXPRESSIONS["float32" if dtype == "float32" else "int32" if dtype == "int32" else "bool"]
-        if dtype in HALF:
-            rows = EXPRESSIONS["half"]
-        elif dtype in NARROW:
-            rows = EXPRESSIONS["narrow"]
+        rows = EXPRESSIONS["half" if dtype in HALF else "narrow" if dtype in NARROW else dtype]
         if self.cost > 60:
             depth = 0
         table = {row: weight for row, weight in rows.items() if depth > 0 or row in LEAVES}
@@ -375,16 +393,13 @@ class Generator:
         """A tile of one number."""
         if dtype == "bool":
             return f"dl.full({shape}, {self.pick(['True', 'False'])}, dl.bool)"
-        if dtype == "int32":
+        if dtype in ("int32", "int64"):
             if self.ints and self.chance(0.4):
-                return f"dl.full({shape}, {self.integer().text}, dl.int32)"
-            return f"dl.full({shape}, {self.pick([0, 1, -1, 7, 1000, 2147483647, -65536])}, dl.int32)"
+                return f"dl.full({shape}, {self.integer().text}, dl.{dtype})"
+            return f"dl.full({shape}, {self.pick([0, 1, -1, 7, 1000, 2147483647, -65536])}, dl.{dtype})"
         if dtype in NARROW:
             raise No
-        if self.floats and self.chance(0.3):
-            value = self.pick(self.floats)
-        else:
-            value = self.literal()
+        value = self.number() if self.chance(0.25) else self.literal()
         if dtype == "float16" and value in ("1e30", "-1e38", "1e-40", "1e-20", "65504.0"):
             value = "2.5"
         if self.chance(0.2):
@@ -401,16 +416,14 @@ class Generator:
         if kind == "int":
             return str(self.pick([0, 1, 2, -3, 16]))
         if kind == "scalar":
-            if self.floats and self.chance(0.6):
-                return self.pick(self.floats)
-            return self.integer().text
+            return self.number() if self.chance(0.6) else self.integer().text
         if kind == "same":
             return self.tile("float32", shape, depth)
         other = self.broadcastable(shape)
         if kind == "half":
             return self.tile(self.pick(HALF), other, depth)
         if kind == "itile":
-            return self.tile(self.pick(["int32", "bool"]), other, depth)
+            return self.tile(self.pick(["int32", "bool", "int64"]), other, depth)
         return self.tile("float32", other, depth)
 
     def arithmetic(self, dtype: str, shape: Shape, depth: int) -> str:
@@ -442,7 +455,7 @@ class Generator:
     def extremum(self, dtype: str, shape: Shape, depth: int) -> str:
         """The larger or smaller."""
         a = self.tile(dtype, shape, depth - 1)
-        b = self.operand(shape, depth - 1) if dtype == "float32" else self.int_operand(shape, depth - 1)
+        b = self.operand(shape, depth - 1) if dtype == "float32" else self.int_operand(dtype, shape, depth - 1)
         if self.chance(0.3):
             a, b = b, a
         return f"{self.pick(['dl.maximum', 'dl.minimum', 'max', 'min'])}({a}, {b})"
@@ -462,11 +475,18 @@ class Generator:
     def widen(self, dtype: str, shape: Shape, depth: int) -> str:
         """float32 of another type."""
         source = self.weighted(
-            {"bfloat16": 3, "float16": 3, "int32": 1, "bool": 1, "float8_e4m3": 1, "float8_e5m2": 1, "e8m0": 0.6}
+            {
+                "bfloat16": 3,
+                "float16": 3,
+                "int32": 1,
+                "int64": 0.5,
+                "bool": 1,
+                "float8_e4m3": 1,
+                "float8_e5m2": 1,
+                "e8m0": 0.6,
+            }
             | {"float4_e2m1": 1}
         )
-        if source in ("int32", "bool") and "int_to_half" not in self.allowed:
-            source = "bfloat16"
         return f"{self.tile(source, shape, depth - 1)}.to(dl.float32)"
 
     def transpose(self, dtype: str, shape: Shape, depth: int) -> str:
@@ -566,30 +586,42 @@ class Generator:
             return f"dl.arange({shape[0]})[:, None]"
         raise No
 
-    def int_operand(self, shape: Shape, depth: int) -> str:
-        """What meets an int32 tile."""
-        kind = self.weighted({"same": 4, "broadcast": 2, "literal": 2, "scalar": 1, "bool": 0.5})
+    def int_operand(self, dtype: str, shape: Shape, depth: int) -> str:
+        """What meets an integer tile and leaves its type as it is."""
+        kind = self.weighted(
+            {"same": 4, "broadcast": 2, "literal": 2, "wide": 2 if dtype == "int64" else 0, "bool": 0.5}
+        )
         if kind == "literal":
             return str(self.pick([0, 1, 2, -3, 16, 255, 65537]))
-        if kind == "scalar":
-            return self.integer().text
+        if kind == "wide" and self.chance(0.5) and self.ints:
+            return self.pick(self.ints).text
+        if kind == "wide":
+            return self.tile("int32", self.broadcastable(shape), depth)
         if kind == "bool":
             return self.tile("bool", self.broadcastable(shape), depth)
-        return self.tile("int32", shape if kind == "same" else self.broadcastable(shape), depth)
+        return self.tile(dtype, shape if kind == "same" else self.broadcastable(shape), depth)
 
     def int_arithmetic(self, dtype: str, shape: Shape, depth: int) -> str:
-        """Wrapping sums and products."""
-        a, b = self.tile(dtype, shape, depth - 1), self.int_operand(shape, depth - 1)
+        """Wrapping sums and products; beside a number of run time in 64 bits."""
+        a, b = self.tile(dtype, shape, depth - 1), self.int_operand(dtype, shape, depth - 1)
+        if dtype == "int32" and self.ints and self.chance(0.2):
+            return f"({a} {self.pick(['+', '-', '*'])} {self.pick(self.ints).text}).to(dl.int32)"
         if self.chance(0.3):
             a, b = b, a
         return f"({a} {self.pick(['+', '-', '*'])} {b})"
 
     def int_division(self, dtype: str, shape: Shape, depth: int) -> str:
-        """`//` and `%`, which round down."""
-        if "int_division" not in self.allowed:
-            raise No
+        """`//` and `%`, which round down; by 0 they give 0."""
         a = self.tile(dtype, shape, depth - 1)
-        return f"({a} {self.pick(['//', '%'])} {self.pick([1, 2, 3, -2, 7, 16, 1000])})"
+        b = str(self.pick([1, 2, 3, -2, 7, 16, 1000, -1]))
+        if self.chance(0.5):
+            b = self.tile(dtype, self.broadcastable(shape), depth - 1)
+        return f"({a} {self.pick(['//', '%'])} {b})"
+
+    def ratio(self, dtype: str, shape: Shape, depth: int) -> str:
+        """`/` of integers: float32."""
+        kind = self.pick(["int32", "int64"])
+        return f"({self.tile(kind, shape, depth - 1)} / {self.int_operand(kind, shape, depth - 1)})"
 
     def logic(self, dtype: str, shape: Shape, depth: int) -> str:
         """Bits or truths."""
@@ -600,20 +632,27 @@ class Generator:
         return f"({a} {self.pick(['&', '|', '^'])} {b})"
 
     def to_int(self, dtype: str, shape: Shape, depth: int) -> str:
-        """A truth as 0 or 1."""
-        return f"{self.tile('bool', shape, depth - 1)}.to(dl.int32)"
+        """An integer or a truth as another type: 0 or 1, the low bits, the same value."""
+        source = self.pick(["bool", "int64" if dtype == "int32" else "int32"])
+        return f"{self.tile(source, shape, depth - 1)}.to(dl.{dtype})"
 
     def compare(self, dtype: str, shape: Shape, depth: int) -> str:
         """A comparison by element."""
         if self.chance(0.65):
             a, b = self.tile("float32", shape, depth - 1), self.operand(shape, depth - 1)
+            c = self.literal()
         else:
-            a, b = self.tile("int32", shape, depth - 1), self.int_operand(shape, depth - 1)
+            kind = self.pick(["int32", "int64"])
+            a, b = self.tile(kind, shape, depth - 1), self.int_operand(kind, shape, depth - 1)
+            c = "3"
+        if self.chance(0.1):
+            return f"({b} {self.comparison()} {a} {self.comparison()} {c})"
         return f"({a} {self.comparison()} {b})"
 
     def truth(self, dtype: str, shape: Shape, depth: int) -> str:
         """Whether elements are not zero."""
-        return f"{self.tile(self.pick(['int32', 'float32', 'bfloat16']), shape, depth - 1)}.to(dl.bool)"
+        source = self.pick(["int32", "int64", "float32", "bfloat16", "float16"])
+        return f"{self.tile(source, shape, depth - 1)}.to(dl.bool)"
 
     def mask(self, dtype: str, shape: Shape, depth: int) -> str:
         """A comparison of indices, as masks are made."""
@@ -633,9 +672,7 @@ class Generator:
 
     def round(self, dtype: str, shape: Shape, depth: int) -> str:
         """float32 rounded to 16 bits."""
-        source = self.weighted({"float32": 5, "half": 1, "int32": 0.5, "bool": 0.3})
-        if source in ("int32", "bool") and "int_to_half" not in self.allowed:
-            source = "float32"
+        source = self.weighted({"float32": 5, "half": 1, "int32": 0.5, "int64": 0.3, "bool": 0.3})
         if source == "half":
             source = "bfloat16" if dtype == "float16" else "float16"
         return f"{self.tile(source, shape, depth - 1)}.to(dl.{dtype})"
@@ -759,7 +796,7 @@ class Generator:
 
     def assign(self) -> None:
         """`v = ..`, new or again."""
-        dtype = self.weighted({"float32": 8, "int32": 1, "bool": 0.7, "bfloat16": 1, "float16": 1})
+        dtype = self.weighted({"float32": 8, "int32": 1, "int64": 0.5, "bool": 0.7, "bfloat16": 1, "float16": 1})
         if self.chance(0.12):
             dtype = self.pick(NARROW)
         shape = self.shape()
@@ -842,10 +879,7 @@ class Generator:
 
     def reassignable(self) -> list[Var]:
         """Variables that a branch or a loop may change."""
-        wanted = ["float32", "int32", "bool"]
-        if "if_half" in self.allowed:
-            wanted += [*HALF, *NARROW]
-        return [v for v in self.vars if v.dtype in wanted]
+        return self.vars
 
     def branch(self) -> None:
         """`if` at run time, or of a constexpr."""
@@ -884,22 +918,10 @@ class Generator:
         """A loop, at run time or unrolled, that carries tiles."""
         if self.indent > 2:
             raise No
-        trips = self.weighted({1: 1, 2: 3, 3: 2, 4: 0.5})
-        unrolled = self.chance(0.2)
-        bounded = [n for n in self.numbers if isinstance(self.numbers[n], int) and 0 <= self.numbers[n] <= 4]
-        if unrolled:
-            header = f"dl.static_range({trips})"
-        elif bounded and self.chance(0.5):
-            bound = self.pick(bounded)
-            trips = int(self.numbers[bound])
-            header = self.pick([f"range({bound})", f"range(0, {bound})", f"range(0, 2 * {bound}, 2)"])
-        else:
-            header = f"range({trips})"
+        header, first, step, trips = self.iterations()
         i = self.name("i")
         carried = []
-        found = [v for v in self.vars if v.dtype in ("float32", "int32", "bool", *HALF)]
-        if "if_half" not in self.allowed:
-            found = [v for v in found if v.dtype not in HALF]
+        found = self.vars
         if found and self.chance(0.7):
             carried.append(self.pick(found[-4:]))
         if not carried or self.chance(0.4):
@@ -912,13 +934,28 @@ class Generator:
             shape = self.shape()
             pair = self.name("t"), shape
             self.emit(f"{pair[0]} = ({self.tile('float32', shape, 0)}, {self.tile('float32', shape, 0)})")
+        count = total = None
+        if self.chance(0.2):
+            count = Int(self.name("c"), *dataclasses.astuple(self.integer(0))[1:])
+            count.low = count.high = self.pick([0, 1, 2])
+            self.emit(f"{count.text} = {count.low}")
+        if self.chance(0.2):
+            total = self.name("g")
+            self.emit(f"{total} = {self.number()}")
         self.emit(f"for {i} in {header}:")
-        step = 2 if "2)" in header else 1
-        variable = Int(i, 0, max(trips - 1, 0) * step)
+        last = int(first) + (max(trips, 1) - 1) * int(step)
+        number = i if (first, step) == ("0", "1") else f"(({i} - {first}) // {step})"
         with self.block():
-            self.ints.append(variable)
-            self.loops.append(dataclasses.replace(variable, text=f"({i} // 2)" if step == 2 else i))
+            self.ints.append(Int(i, min(int(first), last), max(int(first), last)))
+            self.loops.append(Int(number, 0, max(trips, 1) - 1))
             self.trips.append(max(trips, 1))
+            if count is not None:
+                self.emit(f"{count.text} = {count.text} + {self.pick([i, '1', '2', i])}")
+                count.low, count.high = count.low - 4 * (abs(int(first)) + 8), count.high + 4 * (abs(int(first)) + 8)
+            if total is not None:
+                self.emit(
+                    f"{total} = {total} {self.pick(['+', '*', '-'])} {self.pick(['0.5', '1.25', f'({i} * 0.1)'])}"
+                )
             for _ in range(self.weighted({0: 3, 1: 3, 2: 1})):
                 self.statement(BODY)
             if pair is not None:
@@ -932,8 +969,32 @@ class Generator:
                 self.emit(f"{var.name} = {text}")
             self.loops.pop()
             self.trips.pop()
+        if count is not None:
+            self.ints.append(count)
+        if total is not None:
+            self.floats.append(total)
         if pair is not None:
             self.define(f"{pair[0]}[0] - {pair[0]}[1]", "float32", pair[1])
+
+    def iterations(self) -> tuple[str, str, str, int]:
+        """What a loop runs over: (text, first, step, number of iterations)."""
+        trips = self.weighted({1: 1, 2: 3, 3: 2, 4: 0.5, 0: 0.2})
+        bounded = [n for n in self.numbers if isinstance(self.numbers[n], int) and 0 <= self.numbers[n] <= 4]
+        form = self.weighted({"unrolled": 2, "plain": 4, "number": 4, "down": 1, "step": 1, "far": 0.3})
+        if form == "number" and bounded:
+            n = self.pick(bounded)
+            return self.pick([f"range({n})", f"range(0, {n})"]), "0", "1", int(self.numbers[n])
+        if form == "step" and bounded:
+            n = self.pick(bounded)
+            step = int(self.numbers[n])
+            return f"range(0, 4, {n})", "0", str(max(step, 1)), len(range(0, 4, step)) if step else 0
+        function = "dl.static_range" if form == "unrolled" else "range"
+        if form == "down" or (form == "unrolled" and self.chance(0.2)):
+            step = self.pick([-1, -2, -3])
+            return f"{function}({trips - 1}, -1, {step})", str(trips - 1), str(step), len(range(trips - 1, -1, step))
+        if form == "far":
+            return f"{function}(5, {5 + 2 * trips}, 2)", "5", "2", trips
+        return f"{function}({trips})", "0", "1", trips
 
     def output(self, dtype: str, shape: Shape, extents: Shape | None = None) -> Output:
         """A new tensor to write, with a cell for each program; in loops a part of the cell for each iteration."""
@@ -1020,6 +1081,18 @@ class Generator:
         unused = [v for v in self.vars if not v.used]
         self.store_var(self.pick(unused or self.vars))
 
+    def guarded(self) -> None:
+        """A store behind a condition that is an expression."""
+        if not self.vars or self.in_branch:
+            raise No
+        v = self.pick(self.vars)
+        self.store_var(v)
+        stored = self.lines.pop().strip()
+        condition = self.condition()
+        self.emit(
+            self.pick([f"{condition} and {stored}", f"{condition} or {stored}", f"{stored} if {condition} else None"])
+        )
+
     def atomic(self) -> None:
         """`dl.atomic_max` of magnitudes, from all programs."""
         shape = self.pick([(), (), (self.rows, 1), (1, self.columns)])
@@ -1094,7 +1167,9 @@ class Generator:
         """All of it."""
         self.start()
         for _ in range(self.weighted({1: 2, 2: 3, 3: 2})):
-            dtype = self.weighted({"float32": 5, "bfloat16": 2, "float16": 2, "int32": 1, "float8_e4m3": 0.3})
+            dtype = self.weighted(
+                {"float32": 5, "bfloat16": 2, "float16": 2, "int32": 1, "int64": 0.5, "float8_e4m3": 0.3}
+            )
             shape = self.pick([(self.rows, self.columns), self.shape()])
             with contextlib.suppress(No):
                 self.define(self.load(dtype, shape, 0), dtype, shape)
@@ -1148,6 +1223,7 @@ EXPRESSIONS: dict[str, dict[Callable[..., str], float]] = {
         G.choice: 0.3,
         G.dequantize: 0.8,
         G.call: 0.5,
+        G.ratio: 0.4,
     },
     "int32": {
         G.var: 6,
@@ -1161,6 +1237,21 @@ EXPRESSIONS: dict[str, dict[Callable[..., str], float]] = {
         G.extremum: 1.5,
         G.where: 1,
         G.to_int: 1,
+        G.transpose: 0.3,
+        G.reshape: 0.4,
+        G.broadcast: 1,
+    },
+    "int64": {
+        G.var: 6,
+        G.load: 3,
+        G.full: 1,
+        G.int_arithmetic: 4,
+        G.int_division: 1,
+        G.logic: 1,
+        G.to_int: 3,
+        G.unary: 0.7,
+        G.extremum: 1,
+        G.where: 1,
         G.transpose: 0.3,
         G.reshape: 0.4,
         G.broadcast: 1,
@@ -1201,6 +1292,7 @@ STATEMENTS: dict[Callable[..., None], float] = {
     G.update: 0.8,
     G.check: 0.1,
     G.extent: 0.4,
+    G.guarded: 0.5,
 }
 
 

@@ -59,6 +59,7 @@ class Memory:
             "float8_e5m2": ml_dtypes.float8_e5m2,
             "e8m0": ml_dtypes.float8_e8m0fnu,
             "int32": np.int32,
+            "int64": np.int64,
         }
         argument = self.argument
         shape, bits = argument.shape, DTYPES[argument.dtype].bits
@@ -124,6 +125,11 @@ def _contents(fill: str, dtype: str, count: int, random: Any) -> np.ndarray:
             edge = np.array([0, 1, -1, 2**31 - 1, -(2**31), 255, 256, 65535, 65536, 16777217, 33554435, 7], np.int32)
             return np.where(words & 1, edge[words % 12], (words >> 20).astype(np.uint32).view(np.int32))
         return ((words >> 30) % 2001).astype(np.int32) - 1000
+    if dtype == "int64":
+        if fill == "special":
+            wide = np.array([0, 1, -1, 2**63 - 1, -(2**63), 2**31, -(2**31) - 1, 2**32 + 5, 2**24 + 1, 3, -7], np.int64)
+            return np.where(words & 1, wide[words % 11], words.view(np.int64))
+        return ((words >> 30) % 2001).astype(np.int64) - 1000
     floats = _floats(fill, words)
     if dtype == "float32":
         return floats

@@ -7,6 +7,7 @@ tensors which bytes of them may hold any NaN (`loose`).
 
 from __future__ import annotations
 
+import ast
 import builtins
 import dataclasses
 import operator
@@ -163,15 +164,13 @@ def _is_float(value: Any) -> bool:
 
 
 def common(values: list[Any]) -> DType:
-    """Floats meet in float32; integers in the widest of the tiles, else of the scalars; booleans in bool."""
+    """Floats meet in float32, integers in the widest type (beside a tile an index is an int64), booleans in bool."""
     if any(_is_float(value) for value in values):
         return FLOAT32
-    tiles = [value.dtype for value in values if isinstance(value, Tile)]
-    scalars = [value.dtype for value in values if isinstance(value, Scalar)]
-    for group in (tiles, scalars):
-        for dtype in (INT64, INDEX, INT32):
-            if dtype in group:
-                return INT32 if tiles and group is scalars else dtype
+    found = [value.dtype for value in values if isinstance(value, Value)]
+    for dtype in (INT64, INDEX, INT32):
+        if dtype in found:
+            return INT64 if dtype is INDEX and any(isinstance(value, Tile) for value in values) else dtype
     return BOOL if all(isinstance(v, (Value, bool)) for v in values) else INT32
 
 
@@ -243,10 +242,8 @@ def binary(symbol: str, a: Any, b: Any) -> Any:
     if symbol in LOGIC:
         return make([a, b], LOGIC[symbol](plain(a, dtype), plain(b, dtype)), dtype)
     dtype = INT32 if dtype is BOOL else dtype
+    dtype = FLOAT32 if symbol == "/" else dtype
     x, y = plain(a, dtype), plain(b, dtype)
-    if symbol in ("//", "%") and (y == 0).any():
-        raise Undefined("an integer divided by zero")
-    assert (symbol == "/") <= (dtype is FLOAT32)
     return make([a, b], ARITHMETIC[symbol](x, y), dtype)
 
 
@@ -302,7 +299,7 @@ class Tensor:
         self.loose = np.zeros_like(memory)
         self.packed = dtype.bits == 4
         size = max(dtype.bits // 8, 1)
-        stored: Any = {4: np.uint32, 2: np.uint16, 1: np.uint8}[size]
+        stored: Any = {8: np.uint64, 4: np.uint32, 2: np.uint16, 1: np.uint8}[size]
         steps = tuple(s * dtype.bits // 8 for s in strides[:-1]) + (size,) * min(len(shape), 1)
         extents = (*shape[:-1], (shape[-1] + 1) // 2) if self.packed else shape
         self.bits = np.ndarray(extents, stored, memory.data, begin, steps)
@@ -444,9 +441,9 @@ class Language:
     @staticmethod
     def broadcast_to(t: Any, shape: Any) -> Tile:
         if not isinstance(t, Value):
-            t = Scalar(t, FLOAT32 if isinstance(t, float) else INT32)
-        elif isinstance(t, Scalar) and t.dtype not in (FLOAT32, BOOL):
-            t = convert(t, INT32)
+            t = Scalar(t, FLOAT32 if isinstance(t, float) else BOOL if isinstance(t, bool) else INT32)
+        elif t.dtype is INDEX:
+            t = convert(t, INT64)
         wide = np.broadcast_to(t.data, _integers(shape))
         return Tile(wide, t.dtype, t.exact and (t.dtype is FLOAT32 or wide.shape == t.data.shape))
 
@@ -501,6 +498,8 @@ class Language:
         if not isinstance(condition, Value) and not isinstance(a, Value) and not isinstance(b, Value):
             return a if condition else b
         dtype = common([a, b])
+        if not any(isinstance(v, Tile) for v in (condition, a, b)) and not any(isinstance(v, Value) for v in (a, b)):
+            dtype = INDEX if dtype is INT32 else dtype
         exact = all(not isinstance(v, Value) or (v.dtype is dtype and v.exact) for v in (a, b))
         x, y = plain(a, dtype), plain(b, dtype)
         chosen = np.where(plain(condition, BOOL), x.view(_bits(x)), y.view(_bits(y))).view(x.dtype)
@@ -579,8 +578,44 @@ def _jit(function: Any = None, **_: Any) -> Any:
 
 
 def _range(*bounds: Any) -> Iterator[Scalar]:
+    """Python's, but for a step of 0 at run time: no iteration."""
+    if len(bounds) == 3 and int(bounds[2]) == 0:
+        return
     for i in builtins.range(*(int(bound) for bound in bounds)):
         yield Scalar(i, INDEX)
+
+
+class _Chains(ast.NodeTransformer):
+    """`a < b < c` of tiles is element by element: a call of `_chain`."""
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        if len(node.ops) == 1:
+            return node
+        operands = [node.left, *node.comparators]
+        late: list[ast.expr] = [ast.Lambda(_NO_ARGUMENTS, operand) for operand in operands]
+        symbols: list[ast.expr] = [ast.Constant(_SYMBOLS[type(op)]) for op in node.ops]
+        return ast.Call(ast.Name("_chain", ast.Load()), [ast.List(late, ast.Load()), ast.List(symbols, ast.Load())], [])
+
+
+_NO_ARGUMENTS = ast.arguments([], [], None, [], [], None, [])
+_SYMBOLS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+
+
+def _chain(operands: list[Callable[[], Any]], symbols: list[str]) -> Any:
+    left = operands[0]()
+    result: Any = True
+    for operand, symbol in zip(operands[1:], symbols, strict=True):
+        right = operand()
+        value = COMPARISONS[symbol](left, right)
+        if isinstance(result, Tile):
+            result = result & value
+        else:
+            result = value
+            if not isinstance(value, Tile) and not value:
+                return value
+        left = right
+    return result
 
 
 def namespace(language: Language) -> dict[str, Any]:
@@ -611,6 +646,7 @@ def namespace(language: Language) -> dict[str, Any]:
         "max": extremum("max"),
         "abs": language.abs,
         "float": to_float,
+        "_chain": _chain,
     }
 
 
@@ -620,7 +656,8 @@ def run(
     """Runs every program of the grid on `Tensor`s, numbers and constexprs, one after the other."""
     language = Language()
     names = namespace(language)
-    exec(compile(_without_imports(source), "<reference>", "exec"), names)
+    tree = ast.fix_missing_locations(_Chains().visit(ast.parse(_without_imports(source))))
+    exec(compile(tree, "<reference>", "exec"), names)
     language.grid = grid
     values = {name: _argument(value) for name, value in arguments.items()}
     ids = [(x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0])]
