@@ -21,7 +21,7 @@ import lit.formats
 config.name = "dither"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test", ".py"]
-config.excludes = ["lit.cfg.py", "Inputs", "unit", "python", "conftest.py"]
+config.excludes = ["lit.cfg.py", "Inputs", "fuzz", "unit", "python", "conftest.py"]
 config.test_source_root = os.path.join(config.dither_source, "test")
 config.test_exec_root = os.path.join(config.dither_build, "test")
 
