@@ -100,7 +100,12 @@ const char *dither_kernel_target(const dither_kernel *kernel);
  * kernel that fills them. No pointer is null where a program runs (of a tensor
  * without elements it may point anywhere). `stream` is the device's own
  * (CUstream; ignored on the CPU). Returns when the work is queued (CUDA) or
- * done. */
+ * done.
+ *
+ * Nothing is known of the memory behind a pointer: it is the caller's duty that
+ * it holds what the sizes and strides say, is aligned as the header says, and
+ * that no tensor that the kernel writes has a byte in common with another
+ * argument, or two of its elements with each other. */
 dither_status dither_kernel_launch(dither_kernel *kernel, const int64_t *slots,
                                    size_t num_slots, int64_t grid_x,
                                    int64_t grid_y, int64_t grid_z,

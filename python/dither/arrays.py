@@ -80,14 +80,34 @@ class Array:
     def __reduce__(self) -> Any:
         raise TypeError("found the address of an array, which means nothing elsewhere: pickle or copy the array itself")
 
+    def in_bytes(self, elements: int) -> int:
+        """So many elements in bytes, begun ones included."""
+        return -(-elements * (self.dtype.bits if self.dtype else 8) // 8)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of the elements of a row, which follow each other; of the only element where there are no rows."""
+        return self.in_bytes(self.shape[-1] if self.shape else 1)
+
     @property
     def nbytes(self) -> int:
-        """Bytes from the first element to the last."""
+        """Bytes of all elements."""
+        return math.prod(self.shape[:-1]) * self.row_bytes
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The addresses of the first byte of any element, and past the last."""
         if 0 in self.shape:
-            return 0
-        bits = self.dtype.bits if self.dtype else 8
-        last = sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True))
-        return (last * bits) // 8 + max(bits // 8, 1)
+            return self.pointer, self.pointer
+        steps = [self.in_bytes((n - 1) * stride) for n, stride in zip(self.shape[:-1], self.strides, strict=False)]
+        begin = self.pointer + sum(step for step in steps if step < 0)
+        return begin, self.pointer + sum(step for step in steps if step > 0) + self.row_bytes
+
+    @property
+    def extent(self) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
+        """Where the elements are: address, place of the data type in TENSOR_TYPES or its end, shape, strides."""
+        kind = len(TENSOR_TYPES) if self.dtype is None else TENSOR_TYPES.index(self.dtype)
+        return self.pointer, kind, self.shape, self.strides
 
     def type(self, name: str = "argument", shapes: str = "trailing") -> TensorType:
         """The type that a kernel is specialized to: extents as `shapes` says, alignment, whether rows are dense."""

@@ -6,14 +6,13 @@ import dataclasses
 import struct
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import knobs, profile
-from .arrays import Array
+from . import knobs, profile, sharing, staging
 from .errors import CompileError
 from .once import OncePerKey
-from .types import ScalarType, TensorType, float32
+from .types import ArgType, SameAs, ScalarType, TensorType, float32
 
 if TYPE_CHECKING:
     from . import _dither
@@ -27,7 +26,7 @@ class Lowered:
     def __init__(
         self,
         fn: Callable[..., Any],
-        types: Mapping[str, TensorType | ScalarType],
+        types: Mapping[str, ArgType],
         constexprs: Mapping[str, Any],
         target: str,
         num_warps: int | None,
@@ -71,13 +70,20 @@ class Lowered:
             )
         except _dither.IRError as error:
             raise CompileError.from_ir(error) from None
-        names = list(self.types)
+        # Those that the code has no argument of their own for share the fate of the tensor that they are.
+        names = [name for name, kind in self.types.items() if not isinstance(kind, SameAs)]
+
+        def named(places: Iterable[int]) -> frozenset[str]:
+            chosen = {names[i] for i in places}
+            same = {n for n, kind in self.types.items() if isinstance(kind, SameAs) and kind.name in chosen}
+            return frozenset(chosen | same)
+
         timings = {"frontend": self._milliseconds, **dict(artifact.timings)}
         compiled = Compiled(
             artifact.kernels[0],
             tuple(self.types.items()),
-            frozenset(names[i] for i in written),
-            frozenset(names[i] for i in swizzled),
+            named(written),
+            named(swizzled),
             dict(artifact.stages),
             timings,
         )
@@ -108,7 +114,7 @@ class Compiled:
     """
 
     image: Any
-    types: tuple[tuple[str, TensorType | ScalarType], ...]
+    types: tuple[tuple[str, ArgType], ...]
     written: frozenset[str]
     swizzled: frozenset[str]
     stages: dict[str, str]
@@ -175,11 +181,12 @@ class Compiled:
         kernel = self.loaded(device)
         staged = {}
         if not device.is_cpu:
-            staged = {n: a for n, a in arguments.items() if isinstance(a, Array) and a.device == "cpu"}
+            tensors = {name: arguments[name] for name, kind in self.types if isinstance(kind, TensorType)}
+            staged = {name: array for name, array in tensors.items() if array.device == "cpu"}
         if not staged:
             self._run(kernel, device, grid, arguments, stream)
             return
-        with device.staged(staged, self.written, stream) as moved:
+        with staging.staged(device, staged, self.written, stream) as moved:
             self._run(kernel, device, grid, {**arguments, **moved}, stream)
 
     def _run(
@@ -193,9 +200,12 @@ class Compiled:
 
     def check(self, arguments: Mapping[str, Any]) -> None:
         """Whether the kernel can write its outputs; as Plan::accepts in runtime/Launch/Plan.cpp."""
-        for name in self.written:
+        written = [name for name, _ in self.types if name in self.written]
+        for name in written:
             if arguments[name].readonly:
                 raise ValueError(f"argument '{name}' is read-only, expected memory that '{self.image.name}' can write")
+        tensors = {name: arguments[name] for name, kind in self.types if isinstance(kind, TensorType)}
+        sharing.check(tensors, [name for name in written if name in tensors])
         for name in self.swizzled:
             array = arguments[name]
             # The order runs through whole 128x4 tiles, one after the other, wherever the tensor ends.
@@ -216,6 +226,7 @@ class Compiled:
         for name, kind in self.types:
             if isinstance(kind, ScalarType):
                 sources.append(("n", place[name], 0))
+            if not isinstance(kind, TensorType):
                 continue
             assert kind.strides is not None
             sources.append(("p", place[name], 0))
@@ -232,6 +243,8 @@ class Compiled:
                 slots += [n for n, known in zip(value.shape, kind.shape, strict=True) if known is None]
                 assert kind.strides is not None
                 slots += [n for n, known in zip(value.strides, kind.strides, strict=True) if known is None]
+            elif isinstance(kind, SameAs):
+                continue
             elif kind.dtype is float32:
                 slots.append(struct.unpack("<i", struct.pack("<f", value))[0])
             else:
@@ -239,15 +252,19 @@ class Compiled:
         return slots
 
 
-def _pack(kind: TensorType | ScalarType) -> list[Any]:
+def _pack(kind: ArgType) -> list[Any]:
+    if isinstance(kind, SameAs):
+        return ["same", kind.name]
     if isinstance(kind, ScalarType):
         return ["scalar", kind.dtype.mlir]
     return ["tensor", kind.dtype.mlir, kind.shape, kind.strides, kind.align, kind.stride_align]
 
 
-def _unpack(packed: list[Any]) -> TensorType | ScalarType:
+def _unpack(packed: list[Any]) -> ArgType:
     from .types import dtype_from_mlir
 
+    if packed[0] == "same":
+        return SameAs(packed[1])
     if packed[0] == "scalar":
         return ScalarType(dtype_from_mlir(packed[1]))
     _, dtype, shape, strides, align, stride_align = packed

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import dataclasses
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from . import knobs
-from .arrays import Array
 
 
 class Device:
@@ -45,26 +41,17 @@ class Device:
         source = (ctypes.c_char * len(data)).from_buffer_copy(data)
         self._handle.copy_in(pointer, ctypes.addressof(source), len(data))
 
+    def copy_in(self, pointer: int, host: int, nbytes: int) -> None:
+        """Copies bytes of the host to this device."""
+        self._handle.copy_in(pointer, host, nbytes)
+
+    def copy_out(self, host: int, pointer: int, nbytes: int) -> None:
+        """Copies bytes of this device to the host."""
+        self._handle.copy_out(host, pointer, nbytes)
+
     def synchronize(self, stream: int = 0) -> None:
         """Waits for what was launched on a stream."""
         self._handle.synchronize(stream)
-
-    @contextlib.contextmanager
-    def staged(self, arrays: Mapping[str, Array], written: frozenset[str], stream: int) -> Iterator[dict[str, Array]]:
-        """Copies of host arrays on this device; those that are written come back at the end."""
-        moved: dict[str, Array] = {}
-        try:
-            for name, array in arrays.items():
-                pointer = self._handle.allocate(array.nbytes)
-                moved[name] = dataclasses.replace(array, pointer=pointer, device=self.name)
-                self._handle.copy_in(pointer, array.pointer, array.nbytes)
-            yield moved
-            self._handle.synchronize(stream)
-            for name in written & moved.keys():
-                self._handle.copy_out(arrays[name].pointer, moved[name].pointer, arrays[name].nbytes)
-        finally:
-            for array in moved.values():
-                self._handle.release(array.pointer)
 
 
 _devices: dict[str, Device] = {}

@@ -8,12 +8,13 @@ import types as python_types
 from collections.abc import Mapping
 from typing import Any
 
-from .arrays import describe_argument
+from .arrays import Array, describe_argument
 from .compiler import Captures
 from .compiler.identity import is_plain
 from .errors import suggest
 from .scalars import check_number, constant_number, run_time_number
-from .types import ScalarType, TensorType, float32, int64
+from .sharing import merged, same
+from .types import ArgType, SameAs, ScalarType, TensorType, float32, int64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +24,18 @@ class Bound:
     arguments: dict[str, Any]
     constexprs: dict[str, Any]
     types: dict[str, Any]
+
+    def add(self, name: str, array: Array, kind: TensorType) -> None:
+        """A tensor: as itself, or as the same one as an earlier argument."""
+        twin = next((other for other, seen in self.tensors() if same(seen, array)), None)
+        if twin is not None:
+            self.types[twin] = merged(self.types[twin], kind)
+        self.types[name] = kind if twin is None else SameAs(twin)
+        self.arguments[name] = array
+
+    def tensors(self) -> list[tuple[str, Array]]:
+        """The tensors, each once."""
+        return [(n, a) for n, a in self.arguments.items() if isinstance(self.types[n], TensorType)]
 
 
 class Signature:
@@ -61,7 +74,7 @@ class Signature:
                 bound.constexprs[name] = _checked_constant(name, value)
                 continue
             value = run_time_number(value)
-            if isinstance(value, (TensorType, ScalarType)):
+            if isinstance(value, (TensorType, ScalarType, SameAs)):
                 bound.types[name] = value
             elif isinstance(value, (int, float)) and not isinstance(value, bool):
                 check_number(name, value)
@@ -72,8 +85,7 @@ class Signature:
                 if array is None:
                     bound.constexprs[name] = _checked_constant(name, value, "an array or a number")
                 else:
-                    kind = array.type(name, shapes or self.shapes_of(name))
-                    bound.arguments[name], bound.types[name] = array, kind
+                    bound.add(name, array, array.type(name, shapes or self.shapes_of(name)))
         return bound
 
 
@@ -141,9 +153,11 @@ def _is_constexpr(annotation: Any) -> bool:
     return annotation is constexpr
 
 
-def _facts(kind: TensorType | ScalarType) -> list[tuple[str, str]]:
+def _facts(kind: ArgType) -> list[tuple[str, str]]:
     if isinstance(kind, ScalarType):
         return [("type", str(kind.dtype))]
+    if isinstance(kind, SameAs):
+        return [("identity", f"the same tensor as '{kind.name}'")]
     assert kind.strides is not None
     facts = [("data type", str(kind.dtype)), ("shape", _extents(kind.shape)), ("strides", _extents(kind.strides))]
     return [*facts, ("alignment", f"{kind.align} bytes"), ("alignment of strides", f"{kind.stride_align} bytes")]

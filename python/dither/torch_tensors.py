@@ -11,8 +11,7 @@ def is_memory(kind: type) -> bool:
 
     Those that take operations apart themselves (FakeTensor, DTensor, wrappers) only stand for other tensors.
     """
-    torch = sys.modules["torch"]
-    return getattr(kind, "__torch_dispatch__", None) is torch.Tensor.__torch_dispatch__
+    return getattr(kind, "__torch_dispatch__", None) is sys.modules["torch"].Tensor.__torch_dispatch__
 
 
 def check(x: Any) -> None:

@@ -153,7 +153,17 @@ class ScalarType:
         return self.dtype.mlir
 
 
-ArgType = TensorType | ScalarType
+@dataclasses.dataclass(frozen=True)
+class SameAs:
+    """A tensor argument that is, at each launch, the very tensor that the earlier parameter `name` is.
+
+    To the compiler the two are one: what is stored to one is loaded from the other.
+    """
+
+    name: str
+
+
+ArgType = TensorType | ScalarType | SameAs
 
 
 def _text(extent: int | None) -> str:

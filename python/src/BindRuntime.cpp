@@ -6,8 +6,11 @@
 
 #include "dither/Runtime/CpuDevice.h"
 #include "dither/Runtime/Device.h"
+#include "dither/Runtime/Launch/Overlap.h"
 #include "dither/Runtime/ThreadPool.h"
 #include "dither/Support/EnvVars.h"
+
+#include "llvm/ADT/STLExtras.h"
 
 #include <pybind11/stl.h>
 
@@ -96,7 +99,36 @@ runtime::Kernel *kernelOf(PyObject *object) {
   }
 }
 
+/// `arrays.Array.extent`, and it as a tensor.
+using Extent =
+    std::tuple<uint64_t, unsigned, std::vector<int64_t>, std::vector<int64_t>>;
+static launch::TensorRef tensorOf(const Extent &extent) {
+  const auto &[pointer, type, shape, strides] = extent;
+  if (shape.size() > launch::maxRank || shape.size() != strides.size() ||
+      type > unsigned(launch::DataType::Byte))
+    throw py::value_error("expected (address, type, shape, strides) of at most "
+                          "three dimensions");
+  launch::TensorRef tensor;
+  tensor.pointer = pointer;
+  tensor.type = static_cast<launch::DataType>(type);
+  tensor.rank = shape.size();
+  llvm::copy(shape, tensor.shape);
+  llvm::copy(strides, tensor.strides);
+  return tensor;
+}
+
 void bindLaunch(py::module_ &m) {
+  m.def(
+      "overlap",
+      [](const Extent &a, const Extent &b) {
+        return launch::overlap(tensorOf(a), tensorOf(b));
+      },
+      py::arg("a"), py::arg("b"),
+      "Whether two tensors, by `arrays.Array.extent`, have a byte in common.");
+  m.def(
+      "overlaps_itself",
+      [](const Extent &a) { return launch::overlapsItself(tensorOf(a)); },
+      py::arg("a"), "Whether two elements of a tensor share a byte.");
   if (!launch::addLauncher(m.ptr()) || !launch::addPrepared(m.ptr()))
     throw py::error_already_set();
 }

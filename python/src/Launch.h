@@ -120,13 +120,16 @@ constexpr char floatTag = 'F', integerTag = 'L';
 /// A call taken apart; by parameter.
 struct Frame {
   explicit Frame(size_t parameters)
-      : values(parameters), arguments(parameters) {}
+      : values(parameters), arguments(parameters), sameAs(parameters) {}
 
   llvm::SmallVector<Value, 24> values;
   llvm::SmallVector<PyObject *, 24> arguments; ///< borrowed
   uint64_t tensors = 0;                        ///< parameters that are tensors
-  uint64_t scalars = 0;                        ///< those that are numbers
-  uint64_t floats = 0;                         ///< of these, floats
+  /// Those that are the same tensor as an earlier one, and which it is.
+  uint64_t repeated = 0;
+  llvm::SmallVector<uint8_t, 24> sameAs;
+  uint64_t scalars = 0; ///< those that are numbers
+  uint64_t floats = 0;  ///< of these, floats
   Key key;
   runtime::Grid grid;
   PyObject *stream = nullptr; ///< borrowed; null for the current one

@@ -3,6 +3,10 @@
 #include "Launch.h"
 #include "LaunchNames.h"
 
+#include "dither/Runtime/Launch/Overlap.h"
+
+#include "llvm/ADT/bit.h"
+
 #include <cstring>
 
 namespace dither::python::launch {
@@ -210,6 +214,15 @@ bool readCall(const std::vector<Parameter> &parameters, uint64_t version,
     if (tensor.owner)
       frame.owners.push_back(std::move(tensor.owner));
     frame.values[i].tensor = tensor.tensor;
+    for (uint64_t left = frame.tensors; left; left &= left - 1) {
+      unsigned earlier = llvm::countr_zero(left);
+      if (!isSame(frame.values[earlier].tensor, tensor.tensor))
+        continue;
+      frame.key.append('=', earlier);
+      frame.repeated |= uint64_t(1) << i;
+      frame.sameAs[i] = earlier;
+      break;
+    }
     frame.tensors |= uint64_t(1) << i;
   }
   return true;

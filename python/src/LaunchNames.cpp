@@ -9,7 +9,7 @@ namespace {
 
 struct State {
   Names names;
-  PyObject *helpers[3];
+  PyObject *helpers[4];
   /// `arrays.TENSOR_TYPES`, in the order of DataType.
   PyObject *types[9];
   PyObject *failure;
@@ -57,11 +57,17 @@ bool importNames() {
       return false;
   Ref arrays = Ref::steal(PyImport_ImportModule("dither.arrays"));
   Ref module = Ref::steal(PyImport_ImportModule("dither._dither"));
-  if (!arrays || !module)
+  Ref sharing = Ref::steal(PyImport_ImportModule("dither.sharing"));
+  if (!arrays || !module || !sharing)
     return false;
-  const char *helpers[] = {"source_of", "numpy_type", "describe"};
+  const std::pair<PyObject *, const char *> helpers[] = {
+      {arrays.get(), "source_of"},
+      {arrays.get(), "numpy_type"},
+      {arrays.get(), "describe"},
+      {sharing.get(), "refuse"}};
   for (unsigned i = 0; i < std::size(helpers); ++i)
-    if (!(state.helpers[i] = PyObject_GetAttrString(arrays.get(), helpers[i])))
+    if (!(state.helpers[i] =
+              PyObject_GetAttrString(helpers[i].first, helpers[i].second)))
       return false;
   Ref types = Ref::steal(PyObject_GetAttrString(arrays.get(), "TENSOR_TYPES"));
   if (!types)

@@ -15,8 +15,8 @@ struct Names {
 };
 const Names &names();
 
-/// Functions of python/dither/arrays.py.
-enum class Helper { SourceOf, NumpyType, Describe };
+/// Functions of python/dither/arrays.py, and `sharing.refuse`.
+enum class Helper { SourceOf, NumpyType, Describe, RefuseSharing };
 
 /// Calls one with an argument: a new reference, or null with a Python error.
 PyObject *callHelper(Helper helper, PyObject *argument);

@@ -93,7 +93,8 @@ PyObject *launch(PyObject *object, PyObject *const *args, Py_ssize_t count,
     if (!plan)
       return nullptr;
     // Captured values that changed on the way are another key's.
-    if (plan->version == captured->version && plan->tensors == frame.tensors)
+    if (plan->version == captured->version &&
+        plan->tensors == (frame.tensors & ~frame.repeated))
       self->plans->insert(frame.key.bytes(), std::move(plan));
   }
   Py_RETURN_NONE;
@@ -113,7 +114,7 @@ PyObject *prepare(PyObject *object, PyObject *const *args, Py_ssize_t count,
   Frame frame(self->parameters->size());
   if (!readCall(*self->parameters, plan->version, args + 1, count - 1, keywords,
                 frame) ||
-      frame.tensors != plan->tensors) {
+      (frame.tensors & ~frame.repeated) != plan->tensors) {
     PyErr_SetString(PyExc_TypeError, "found arguments that need Python at each "
                                      "launch, expected tensors of NumPy, torch "
                                      "or DLPack and plain numbers");

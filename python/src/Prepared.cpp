@@ -3,6 +3,10 @@
 #include "Launch.h"
 #include "LaunchNames.h"
 
+#include "dither/Runtime/Launch/Overlap.h"
+
+#include "llvm/ADT/bit.h"
+
 #include <structmember.h>
 
 namespace dither::python::launch {
@@ -69,6 +73,37 @@ bool mismatch(const Ref &name, const std::string &found,
   PyErr_Format(PyExc_ValueError,
                "argument '%U' is %s, expected what was prepared: %s",
                name.get(), found.c_str(), expected.c_str());
+  return false;
+}
+
+/// Whether the arguments share memory as those prepared did: tensors that were
+/// the same still are, and no other one that is written overlaps; false with a
+/// Python error.
+bool checkSharing(const State &state, const Value *values) {
+  const Frame &frame = state.frame;
+  auto name = [&](unsigned parameter) {
+    for (auto &[place, name] : state.arguments)
+      if (place == parameter)
+        return name.get();
+    return Py_None;
+  };
+  for (uint64_t left = frame.repeated; left; left &= left - 1) {
+    unsigned one = llvm::countr_zero(left), other = frame.sameAs[one];
+    if (isSame(values[one].tensor, values[other].tensor))
+      continue;
+    PyErr_Format(PyExc_ValueError,
+                 "argument '%U' is another tensor than '%U', expected the "
+                 "same, as was prepared",
+                 name(one), name(other));
+    return false;
+  }
+  auto found = state.plan->findOverlap(values);
+  if (!found)
+    return true;
+  Ref names =
+      Ref::steal(PyTuple_Pack(2, name(found->first), name(found->second)));
+  if (names)
+    Ref::steal(callHelper(Helper::RefuseSharing, names.get()));
   return false;
 }
 
@@ -150,6 +185,8 @@ PyObject *call(PyObject *object, PyObject *const *args, size_t flags,
   for (size_t i = 0; i < count; ++i)
     if (!exchange(state, i, args[i], values[state.arguments[i].first], owners))
       return nullptr;
+  if (!checkSharing(state, values.data()))
+    return nullptr;
   llvm::SmallVector<int64_t, 128> slots(state.slots.size());
   state.plan->fill(values.data(), slots.data());
   if (!run(*state.plan, slots, grid, stream))

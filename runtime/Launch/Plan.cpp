@@ -1,5 +1,7 @@
 #include "dither/Runtime/Launch/Plan.h"
 
+#include "dither/Runtime/Launch/Overlap.h"
+
 #include "llvm/Support/MathExtras.h"
 
 using namespace llvm;
@@ -18,7 +20,29 @@ bool Plan::accepts(const Value *values) const {
         tensor.strides[0] != tensor.shape[1])
       return false;
   }
-  return true;
+  return !findOverlap(values);
+}
+
+std::optional<std::pair<unsigned, unsigned>>
+Plan::findOverlap(const Value *values) const {
+  uint64_t outputs = written & tensors;
+  if (!outputs)
+    return std::nullopt;
+  Span spans[maxParameters];
+  for (uint64_t left = tensors; left; left &= left - 1)
+    spans[countr_zero(left)] = spanOf(values[countr_zero(left)].tensor);
+  for (; outputs; outputs &= outputs - 1) {
+    unsigned output = countr_zero(outputs);
+    if (overlapsItself(values[output].tensor))
+      return std::make_pair(output, output);
+    for (uint64_t left = tensors; left; left &= left - 1) {
+      unsigned other = countr_zero(left);
+      if (other != output && spans[other].meets(spans[output]) &&
+          overlap(values[other].tensor, values[output].tensor))
+        return std::make_pair(other, output);
+    }
+  }
+  return std::nullopt;
 }
 
 void Plan::fill(const Value *values, int64_t *out) const {

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import __version__
 from ..compiled import Compiled
-from ..types import ScalarType, TensorType, float32, int32
+from ..types import SameAs, ScalarType, TensorType, float32, int32
 from . import c_header, ptxas
 from .compile import resolve
 from .failure import Failure, UsageError
@@ -147,6 +147,7 @@ def describe(name: str, compiled: Compiled) -> dict[str, Any]:
     """What all targets have in common: the arguments, and the slots that they flatten to (docs/architecture.md, 3)."""
     arguments, slots = [], []
     for argument, kind in compiled.types:
+        assert not isinstance(kind, SameAs), "a signature has no such type"
         row: dict[str, Any] = {"name": argument, "dtype": kind.dtype.name, "type": kind.mlir()}
         if isinstance(kind, ScalarType):
             slots.append({"name": argument, "kind": scalar_kind(kind)})

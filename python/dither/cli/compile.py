@@ -15,7 +15,7 @@ from typing import Any
 
 from ..compiled import Compiled, Lowered
 from ..errors import CompileError, suggest
-from ..types import ScalarType, TensorType
+from ..types import ArgType, ScalarType, TensorType
 from . import ptxas
 from .failure import UsageError
 from .signature import load_kernel, parse_arguments
@@ -156,11 +156,11 @@ def compile_one(
     return row, "" if image.target.startswith("host") else compiled.ptx
 
 
-def describe(kind: TensorType | ScalarType) -> str:
+def describe(kind: ArgType) -> str:
     """A type with the alignment that its code relies on."""
     if isinstance(kind, TensorType):
         return f"{kind.mlir()} align {kind.align or 'natural'}, rows {kind.stride_align or 'natural'}"
-    return kind.mlir()
+    return kind.mlir() if isinstance(kind, ScalarType) else f"the same as '{kind.name}'"
 
 
 def resources(rows: list[dict[str, Any]], texts: list[str]) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompileError, suggest
-from ..types import ArgType, ScalarType, TensorType
+from ..types import ArgType, SameAs, ScalarType, TensorType
 from .captures import Callee, Captures, captures_of
 from .emit import Emitter
 from .frame import Frame
@@ -90,6 +91,9 @@ def _lower(
     frame = Frame(callee, analyze(source.node), None, dict(parameters))
     for (name, kind), value in zip(runtime, values, strict=True):
         frame.names[name] = TensorArg(value, name, kind) if isinstance(kind, TensorType) else Scalar(value, kind.dtype)
+    for name, kind in parameters.items():
+        if isinstance(kind, SameAs):
+            frame.names[name] = dataclasses.replace(frame.names[kind.name], name=name)
     walker = Walker(Emitter(builder, _dither.IRError), captures)
     walker.frames.append(frame)
     walker.run_body(source.node.body)
@@ -128,7 +132,11 @@ def _parameters(callee: Callee, args: Mapping[str, ArgType], constexprs: Mapping
             raise CompileError(f"no value for parameter '{name}'", source.span(node))
         if name in args and name in constexprs:
             raise CompileError(f"'{name}' is an argument and a constexpr, expected one", source.span(node))
-        if name in args and not isinstance(value, (TensorType, ScalarType)):
+        if isinstance(value, SameAs) and not isinstance(parameters.get(value.name), TensorType):
+            raise CompileError(
+                f"argument '{name}' is the same as '{value.name}', expected a tensor before it", source.span(node)
+            )
+        if name in args and not isinstance(value, (TensorType, ScalarType, SameAs)):
             raise CompileError(
                 f"argument '{name}' is {describe(value)}, expected a TensorType or ScalarType", source.span(node)
             )

@@ -120,7 +120,7 @@ def rms_norm(
     elif amax is not None:
         raise ValueError(f"argument 'amax' was given, expected none: {fmt.name} has no tensor scale")
     wanted = new_scalar(x, array, 0.0) if return_amax and peak is None else None
-    result = outputs.allocate(p, x, array, dtype, amax, out)
+    result = outputs.allocate(p, x, array, dtype, amax, out, weights)
     rows, cols = p.extent((m, n))
     tile = row_tile(max(n, cols), fmt.block, p.colwise, where.is_cpu)
     if p.colwise and tile.rows % fmt.block:

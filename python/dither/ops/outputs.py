@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from ..arrays import Array, describe_argument, view
@@ -53,11 +54,15 @@ def plan(fmt: Format, layout: Any, scale_layout: Any) -> Plan:
     return Plan(fmt, layout != "colwise", layout != "rowwise", SCALE_LAYOUTS[scale_layout])
 
 
-def allocate(p: Plan, x: Any, array: Array, dtype: DType, amax: Any, out: Any) -> ScaledTensor1x | ScaledTensor2x:
-    """The result of a call, its arrays uninitialised; or `out`, checked."""
+def allocate(
+    p: Plan, x: Any, array: Array, dtype: DType, amax: Any, out: Any, gamma: Array | None = None
+) -> ScaledTensor1x | ScaledTensor2x:
+    """The result of a call on `x` and `gamma`, its arrays uninitialised; or `out`, checked."""
     m, n = array.shape
     if out is not None:
-        return _reuse(p, out, (m, n), amax)
+        result = _reuse(p, out, (m, n), amax)
+        check_apart(result, {"x": array} if gamma is None else {"x": array, "gamma": gamma})
+        return result
 
     def make(colwise: bool) -> ScaledTensor1x:
         data = empty_like(x, array, data_shape((m, n), p.fmt, colwise), p.fmt.element)
@@ -108,6 +113,25 @@ def check_arrays(part: ScaledTensor1x, name: str) -> None:
         swizzled = what == "scale_inv" and part.scale_layout is not ScaleLayout.linear
         if swizzled and 0 not in shape and array.strides != (shape[1], 1):
             raise ValueError(f"argument '{name}' has {what} with strides {array.strides}, expected {(shape[1], 1)}")
+
+
+def check_apart(out: ScaledTensor1x | ScaledTensor2x, inputs: Mapping[str, Array]) -> None:
+    """Raises ValueError where an array of `out`, to be written, has a byte in common with another or with an input."""
+    from .. import _dither
+
+    parts = [out.rowwise, out.colwise] if isinstance(out, ScaledTensor2x) else [out]
+    known = [(f"argument '{name}'", array) for name, array in inputs.items()]
+    for part in parts:
+        for what, value in (("data", part.data), ("scale_inv", part.scale_inv)):
+            array = describe_argument("out", value)
+            assert array is not None
+            name = f"{what} of argument 'out'"
+            if _dither.overlaps_itself(array.extent):
+                raise ValueError(f"{name} has elements that share memory, strides {array.strides}, expected none")
+            for other, beside in known:
+                if _dither.overlap(array.extent, beside.extent):
+                    raise ValueError(f"{name} shares memory with {other}, expected memory of its own")
+            known.append((name, array))
 
 
 def _reuse(p: Plan, out: Any, shape: tuple[int, int], amax: Any) -> ScaledTensor1x | ScaledTensor2x:

@@ -39,7 +39,7 @@ def quantize(
             copied: the result has one of its own.
         device: where to run; by default where `x` is.
         stream: the stream of a GPU to run on.
-        out: a result of an earlier call of the same kind, to be overwritten.
+        out: a result of an earlier call of the same kind, to be overwritten; in memory of its own.
 
     Returns a ScaledTensor1x, or a ScaledTensor2x for "both".
     """

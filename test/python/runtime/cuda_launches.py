@@ -68,7 +68,9 @@ class Tensor:
     """As torch's."""
 
     __dlpack_c_exchange_api__ = capsule(ctypes.addressof(API), b"dlpack_exchange_api", None)
+    __torch_dispatch__ = None
     layout = "strided"
+    is_nested = False
     dtype = "torch.float32"
     device = types.SimpleNamespace(type="cuda", index=0)
 
@@ -76,6 +78,9 @@ class Tensor:
         self.pointer, self.shape = pointer, shape
         self.extents = (ctypes.c_int64 * 2)(*shape)
         self.steps = (ctypes.c_int64 * 2)(shape[1], 1)
+
+    def is_neg(self):
+        return False
 
     def data_ptr(self):
         return self.pointer

@@ -32,12 +32,31 @@ TEST(Plan, FillsSlotsInOrder) {
 
 TEST(Plan, RefusesReadOnlyOutputs) {
   Value values[] = {matrix(8, 8, 8), matrix(8, 8, 8)};
+  values[1].tensor.pointer = 8192;
   values[0].tensor.readOnly = true;
   Plan plan;
   plan.written = 0b10;
   EXPECT_TRUE(plan.accepts(values));
   plan.written = 0b01;
   EXPECT_FALSE(plan.accepts(values));
+}
+
+TEST(Plan, RefusesOutputsThatOverlap) {
+  Value values[] = {matrix(8, 8, 8), matrix(8, 8, 8), matrix(8, 8, 0)};
+  values[1].tensor.pointer += 8;
+  values[2].tensor.pointer = 8192;
+  Plan plan;
+  plan.tensors = 0b111;
+  EXPECT_TRUE(plan.accepts(values));
+  plan.written = 0b010;
+  EXPECT_FALSE(plan.accepts(values));
+  EXPECT_EQ(*plan.findOverlap(values), std::make_pair(0u, 1u));
+  plan.written = 0b100;
+  EXPECT_EQ(*plan.findOverlap(values), std::make_pair(2u, 2u));
+  // What is the same tensor as an earlier one is looked at once.
+  plan.written = 0b011;
+  plan.tensors = 0b001;
+  EXPECT_TRUE(plan.accepts(values));
 }
 
 TEST(Plan, RefusesPartsOfSwizzledTiles) {

@@ -8,6 +8,9 @@
 
 #include "llvm/ADT/SmallVector.h"
 
+#include <optional>
+#include <utility>
+
 namespace dither::runtime::launch {
 
 /// The parameters that a kernel may have: one bit each in the masks below.
@@ -34,13 +37,20 @@ struct Plan {
   /// Where it runs: onCpu or an ordinal.
   int32_t device = onCpu;
   llvm::SmallVector<Slot, 32> slots;
-  uint64_t tensors = 0;  ///< parameters that are tensors
+  /// Parameters that are tensors, but for those that are the same tensor as an
+  /// earlier one.
+  uint64_t tensors = 0;
   uint64_t written = 0;  ///< those that the kernel writes
   uint64_t swizzled = 0; ///< those that it writes in the 128x4 order
 
   /// Whether the tensors can be written as the kernel does: none of `written`
-  /// is read-only; those of `swizzled` are dense, in multiples of 128 rows.
+  /// is read-only or overlaps another tensor or itself; those of `swizzled` are
+  /// dense, in multiples of 128 rows.
   bool accepts(const Value *values) const;
+  /// A tensor and a written one that overlap; twice the same where it overlaps
+  /// itself.
+  std::optional<std::pair<unsigned, unsigned>>
+  findOverlap(const Value *values) const;
   /// One entry for each of `slots`.
   void fill(const Value *values, int64_t *out) const;
 };
