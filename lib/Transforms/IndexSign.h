@@ -8,8 +8,8 @@
 namespace dither::transforms {
 
 /// Whether `v`, an index or integer, is never negative, as far as the few
-/// definitions that it looks back show.
-bool isNonNegative(mlir::Value v, int depth = 0);
+/// definitions that it looks back show. What may wrap may be negative.
+bool isNonNegative(mlir::Value v);
 
 } // namespace dither::transforms
 

@@ -218,3 +218,23 @@ func.func @signed(%x: memref<64x512xf32>, %i: index) attributes {quant.kernel} {
   quant.store %t, %x[%c0, %c0] : tensor<4x512xf32>, memref<64x512xf32>
   return
 }
+
+// -----
+
+// A product that may wrap may be negative; one of programs and rows does not.
+// CHECK-LABEL: func.func @wraps
+// CHECK: %[[FAR:.*]] = arith.muli %{{.*}}, %c1152921504606846976
+// CHECK-COUNT-1: arith.cmpi sge, %[[FAR]], %c0
+// CHECK-NOT: arith.cmpi sge
+// CHECK: scf.if
+func.func @wraps(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c = arith.constant 1152921504606846976 : index
+  %r = arith.muli %p, %c : index
+  %s = arith.muli %p, %c4 : index
+  %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+  quant.store %t, %y[%s, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+  return
+}

@@ -320,3 +320,23 @@ def test_tiles_of_64_bits_are_carried(device):
     x, z = numbers64(6, 64), np.zeros((4, 64), np.int64)
     rows[1](x, z, device=device)
     np.testing.assert_array_equal(z, np.tile(x[:3].sum(0) + 3 * x[3:].sum(0), (4, 1)))
+
+
+# ---- offsets
+
+
+@dither.jit
+def far(x, y, SCALE: dl.constexpr):
+    i = dl.program_id(0) * SCALE
+    dl.store(y, (i,), dl.load(x, (i,), (8,)))
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim:sm_90a"])
+@pytest.mark.parametrize("scale", [2**60, 2**61, 2**62])
+def test_offsets_that_wrap_are_outside(scale, device):
+    x, around = np.arange(64, dtype=np.float32), np.full(192, -1, np.float32)
+    y = around[64:128]
+    far[2**64 // scale,](x, y, SCALE=scale, device=device)
+    assert around[64:72].tolist() == list(range(8))
+    assert (around[:64] == -1).all()
+    assert (around[72:] == -1).all()
