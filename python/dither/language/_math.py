@@ -54,12 +54,12 @@ def minimum(a: Any, b: Any) -> Any:
 
 @Builtin
 def where(condition: Any, a: Any, b: Any) -> Any:
-    """`a` where `condition` (bool) holds, `b` elsewhere; all three broadcast."""
+    """`a` where `condition` (bool) holds, `b` elsewhere, both evaluated; all three broadcast."""
 
 
 @HostBuiltin
 def cdiv(a: Any, b: Any) -> Any:
-    """Integers divided rounding up; outside kernels too: `grid = (dl.cdiv(rows, ROWS),)`."""
+    """Integers divided rounding up (0 for b = 0 at run time); outside kernels too: `grid = (dl.cdiv(rows, ROWS),)`."""
     if not isinstance(a, int) or not isinstance(b, int):
         raise TypeError(f"cdiv of {type(a).__name__} and {type(b).__name__}, expected integers")
     return -(-a // b)

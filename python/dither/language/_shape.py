@@ -15,7 +15,7 @@ def arange(n: int) -> Any:
 
 @Builtin
 def full(shape: Any, value: Any, dtype: DType = float32) -> Any:
-    """A tile of this shape filled with a number."""
+    """A tile of this shape filled with a number, which becomes `dtype` as by `.to`."""
 
 
 @Builtin
