@@ -7,7 +7,8 @@
 #   * MLIR and LLVM come from archives (dither_static_closure);
 #   * --exclude-libs,ALL, -Bsymbolic and a version script
 #     (libstdc++'s weak symbols would be left over without the last);
-#   * libstdc++, libgcc, zlib and zstd are static too: it needs libc and libm.
+#   * libstdc++, libgcc, zlib and zstd are static too: it needs libc and libm, of glibc 2.34
+#     or later (runtime/Glibc/Glibc.c).
 # Sources are compiled with exceptions and RTTI, which pybind11 needs; the
 # libraries it calls are compiled without exceptions.
 #
@@ -120,12 +121,13 @@ function(dither_python_module name)
     dither_query_python(${interpreter} py)
     if(index EQUAL 0)
       set(target ${name})
-      add_library(${target} MODULE ${ARG_UNPARSED_ARGUMENTS})
+      add_library(${target} MODULE ${ARG_UNPARSED_ARGUMENTS} ${PROJECT_SOURCE_DIR}/runtime/Glibc/Glibc.c)
       set(directory ${PROJECT_BINARY_DIR}/python/dither)
       add_dependencies(dither-python ${target})
     else()
       set(target ${name}-${index})
-      add_library(${target} MODULE EXCLUDE_FROM_ALL ${ARG_UNPARSED_ARGUMENTS})
+      add_library(${target} MODULE EXCLUDE_FROM_ALL ${ARG_UNPARSED_ARGUMENTS}
+        ${PROJECT_SOURCE_DIR}/runtime/Glibc/Glibc.c)
       set(directory ${PROJECT_BINARY_DIR}/wheel/${target})
     endif()
     math(EXPR index "${index} + 1")

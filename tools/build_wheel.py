@@ -4,7 +4,8 @@
 As a script (`make wheel`) it builds for the configured interpreter and for every other CPython
 of WANTED that is found with its headers. It is also the PEP 517 backend, so `pip install .` works.
 Each module is checked before it is packed: it exports its init function alone, needs only libc and
-libm, loads in its interpreter, and the wheel is under SIZE_LIMIT.
+libm, loads in its interpreter, and the wheel is under SIZE_LIMIT. The licenses of all that is linked into
+it lie in its dist-info.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ import sys
 import tempfile
 import tomllib
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import notices
 
 ROOT = Path(__file__).resolve().parent.parent
 WANTED = ("3.11", "3.12")
@@ -68,8 +73,8 @@ def find_interpreters(build: Path) -> dict[str, tuple[str, str]]:
     return found
 
 
-def check_module(module: Path, interpreter: str) -> str:
-    """Checks a stripped extension module; returns its manylinux platform tag."""
+def check_module(module: Path, interpreter: str) -> None:
+    """Checks a stripped extension module."""
     dynamic = output("readelf", "--dynamic", module)
     foreign = [lib for lib in re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic) if not SYSTEM_LIBRARIES.match(lib)]
     if foreign:
@@ -86,24 +91,37 @@ def check_module(module: Path, interpreter: str) -> str:
         f"s = u.spec_from_file_location({init.removeprefix('PyInit_')!r}, sys.argv[1]); u.module_from_spec(s)"
     )
     subprocess.run([interpreter, "-I", "-c", load, str(module)], check=True)
+
+
+def platform_tag(libraries: list[Path]) -> str:
+    """The manylinux tag of the oldest glibc that has all that the libraries take of it."""
+    symbols = "".join(output("readelf", "--dyn-syms", "--wide", library) for library in libraries)
     glibc = max(tuple(map(int, v)) for v in re.findall(r"@GLIBC_(\d+)\.(\d+)", symbols))
     return f"manylinux_{glibc[0]}_{glibc[1]}_{os.uname().machine}"
 
 
-def metadata(project: dict) -> str:
+def license_files(project: dict) -> dict[str, bytes]:
+    """The files that [project] names as its licenses, by name."""
+    found = [path for pattern in project["license-files"] for path in sorted(ROOT.glob(pattern))]
+    return {str(path.relative_to(ROOT)): path.read_bytes() for path in found}
+
+
+def metadata(project: dict, licenses: Iterable[str]) -> str:
     """The core metadata of [project] in pyproject.toml."""
-    lines = ["Metadata-Version: 2.1", f"Name: {project['name']}", f"Version: {project['version']}"]
+    lines = ["Metadata-Version: 2.4", f"Name: {project['name']}", f"Version: {project['version']}"]
     lines += [f"Summary: {project['description']}", f"Requires-Python: {project['requires-python']}"]
+    lines += [f"License-Expression: {project['license']}", *(f"License-File: {name}" for name in licenses)]
     lines += [f"Requires-Dist: {dependency}" for dependency in project["dependencies"]]
     lines += ["Description-Content-Type: text/markdown", "", (ROOT / project["readme"]).read_text()]
     return "\n".join(lines)
 
 
-def pack(module: Path, runtime: Path, version: str, platform: str, directory: Path) -> Path:
-    """Writes the wheel: Python sources, a module, the library for C. The same inputs give the same bytes."""
+def pack(module: Path, runtime: Path, notes: str, version: str, directory: Path) -> Path:
+    """Writes the wheel: Python sources, a module, the library for C, and the licenses of all that is in them (`notes`
+    those of others). The same inputs give the same bytes."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     tag = f"cp{version.replace('.', '')}"
-    tags = f"{tag}-{tag}-{platform}"
+    tags = f"{tag}-{tag}-{platform_tag([module, runtime])}"
     stem = f"{project['name']}-{project['version']}"
     info = f"{stem}.dist-info"
     source = ROOT / "python" / "dither"
@@ -114,7 +132,9 @@ def pack(module: Path, runtime: Path, version: str, platform: str, directory: Pa
     files[f"dither/{module.name}"] = module.read_bytes()
     files[f"dither/lib/{runtime.name}"] = runtime.read_bytes()
     files["dither/include/dither-c/dither.h"] = (ROOT / "include" / "dither-c" / "dither.h").read_bytes()
-    files[f"{info}/METADATA"] = metadata(project).encode()
+    licenses = {**license_files(project), "THIRD_PARTY_NOTICES": notes.encode()}
+    files |= {f"{info}/licenses/{name}": data for name, data in licenses.items()}
+    files[f"{info}/METADATA"] = metadata(project, licenses).encode()
     files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: dither\nRoot-Is-Purelib: false\nTag: {tags}\n".encode()
     record = ""
     for name, data in files.items():
@@ -135,13 +155,24 @@ def pack(module: Path, runtime: Path, version: str, platform: str, directory: Pa
     return wheel
 
 
+def third_party_notices(build: Path, module: Path) -> str:
+    """The licenses of what the module and the library for C were linked with."""
+    outputs = (str(module.relative_to(build)), f"lib/{(build / 'lib' / RUNTIME).resolve().name}")
+    links = [output("ninja", "-C", build, "-t", "commands", "-s", name).strip() for name in outputs]
+    cxx = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.+)$", (build / "CMakeCache.txt").read_text(), re.M)
+    assert cxx
+    return notices.gather(links, build, cxx.group(1), ROOT)
+
+
 def make_wheel(build: Path, module: Path, version: str, interpreter: str, directory: Path) -> Path:
     """Strips, checks and packs one built module, and the library for C of the build tree."""
+    notes = third_party_notices(build, module)
     with tempfile.TemporaryDirectory() as scratch:
         stripped, runtime = Path(scratch) / module.name, Path(scratch) / RUNTIME
         subprocess.run(["strip", "--strip-all", "-o", str(stripped), str(module)], check=True)
         subprocess.run(["strip", "--strip-unneeded", "-o", str(runtime), str(build / "lib" / RUNTIME)], check=True)
-        return pack(stripped, runtime, version, check_module(stripped, interpreter), directory)
+        check_module(stripped, interpreter)
+        return pack(stripped, runtime, notes, version, directory)
 
 
 def build_wheel(wheel_directory: str, config_settings: object = None, metadata_directory: object = None) -> str:
@@ -204,6 +235,6 @@ def main() -> int:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except (WheelError, subprocess.CalledProcessError) as error:
+    except (WheelError, notices.MissingNotice, subprocess.CalledProcessError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)

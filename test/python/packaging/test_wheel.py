@@ -4,6 +4,7 @@ import ctypes.util
 import importlib.util
 import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -100,6 +101,69 @@ def test_wheel_holds_sources_and_one_module(wheel):
     assert len([name for name in names if name.endswith(".so")]) == 1
     assert "dither/lib/libdither_runtime.so.1" in names and "dither/include/dither-c/dither.h" in names
     assert not [name for name in names if "__pycache__" in name or name.endswith(".cpp")]
+
+
+def test_the_tag_is_the_oldest_glibc_that_both_libraries_run_on(wheel, installed):
+    """What newer ones have is defined in runtime/Glibc: 2.34 is what the threads and dlopen of the builder are of."""
+    newest = (0, 0)
+    for library in (*installed.glob("dither/_dither*.so"), installed / "dither/lib/libdither_runtime.so.1"):
+        symbols = subprocess.run(["readelf", "--dyn-syms", "--wide", library], capture_output=True, text=True).stdout
+        versions = {tuple(map(int, found)) for found in re.findall(r"@GLIBC_(\d+)\.(\d+)", symbols)}
+        assert versions
+        newest = max(newest, *versions)
+    assert newest <= (2, 34)
+    assert wheel.name.endswith(f"-manylinux_{newest[0]}_{newest[1]}_{os.uname().machine}.whl")
+
+
+def test_licenses_of_all_that_is_within(wheel):
+    archive = zipfile.ZipFile(wheel)
+    (info,) = {name.split("/")[0] for name in archive.namelist() if ".dist-info/" in name}
+    metadata = archive.read(f"{info}/METADATA").decode()
+    assert "License-Expression: Apache-2.0 WITH LLVM-exception" in metadata
+    listed = re.findall(r"^License-File: (.+)$", metadata, re.M)
+    within = [name.removeprefix(f"{info}/licenses/") for name in archive.namelist() if "/licenses/" in name]
+    assert sorted(listed) == sorted(within)
+    assert archive.read(f"{info}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
+    notices = archive.read(f"{info}/licenses/THIRD_PARTY_NOTICES").decode()
+    for text in (
+        "APACHE-2-LLVM-EXCEPTIONS",
+        "Copyright (C) 2012-2016, Yann Collet",  # xxHash, in LLVM's Support
+        "1991-2015 Unicode, Inc.",
+        "Henry Spencer",
+        "Jean-loup Gailly",
+        "Meta Platforms, Inc. and affiliates",
+        "GCC Runtime Library Exception",
+        "Wenzel Jakob",
+    ):
+        assert text in notices, text
+    for library in ("libMLIR", "libLLVM", "libz.a", "libzstd.a", "libstdc++.a", "libgcc_eh.a", "libc_nonshared.a"):
+        assert library in notices, library
+
+
+def test_the_license_is_the_text_of_its_name():
+    text = (ROOT / "LICENSE").read_text()
+    common = Path("/usr/share/common-licenses/Apache-2.0")
+    if common.exists():
+        assert common.read_text().strip() in text
+    assert "---- LLVM Exceptions to the Apache 2.0 License ----" in text
+    assert text.rstrip().endswith("but only in their entirety and only with respect to the Combined\nSoftware.")
+
+
+@pytest.fixture
+def notices(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    return importlib.import_module("notices")
+
+
+def test_no_archive_goes_without_a_license(notices, tmp_path):
+    unknown = tmp_path / "libforeign.a"
+    unknown.write_bytes(b"!<arch>\n")
+    build = tmp_path / "build"
+    assert notices.static_archives(f"c++ -o x ours/libours.a {unknown} -lm", build) == [str(unknown)]
+    with pytest.raises(notices.MissingNotice, match=r"the license of .*libforeign\.a was not found"):
+        notices.gather([f"c++ -o x {unknown} -lm"], build, "c++", ROOT)
+    with pytest.raises(notices.MissingNotice, match="found no archive in the command that links a library"):
+        notices.gather(["c++ -o x ours/libours.a @other.rsp"], build, "c++", ROOT)
 
 
 def test_pip_installs_it(wheel, tmp_path):
