@@ -154,6 +154,9 @@ struct Guard {
   Ref container, name, value;
 
   bool holds() const;
+
+  /// Of the garbage collector.
+  int traverse(visitproc visit, void *arg) const;
 };
 
 /// Whether all guards hold. Attributes may be computed: Python code runs.
@@ -178,6 +181,9 @@ struct BoundPlan : Plan {
   Ref streamSource;
   /// What the code depends on of the constexprs that are known by address.
   std::vector<Guard> guards;
+
+  /// Of the garbage collector.
+  int traverse(visitproc visit, void *arg) const;
 };
 
 /// A plan of Python's description (`Kernel._plan`); null with a Python error.

@@ -72,6 +72,13 @@ bool Guard::holds() const {
   return false;
 }
 
+int Guard::traverse(visitproc visit, void *arg) const {
+  Py_VISIT(container.get());
+  Py_VISIT(name.get());
+  Py_VISIT(value.get());
+  return 0;
+}
+
 bool hold(llvm::ArrayRef<Guard> guards) {
   for (const Guard &guard : guards)
     if (!guard.holds())

@@ -53,6 +53,15 @@ std::shared_ptr<BoundPlan> readPlan(PyObject *description) {
   return plan->owner ? plan : nullptr;
 }
 
+int BoundPlan::traverse(visitproc visit, void *arg) const {
+  Py_VISIT(owner.get());
+  Py_VISIT(streamSource.get());
+  for (const Guard &guard : guards)
+    if (int result = guard.traverse(visit, arg))
+      return result;
+  return 0;
+}
+
 bool findStream(const BoundPlan &plan, PyObject *asked, const ExchangeApi *api,
                 void *&stream) {
   stream = nullptr;

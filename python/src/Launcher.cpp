@@ -41,6 +41,10 @@ std::shared_ptr<const Captured> checkCaptured(Launcher *self) {
   std::shared_ptr<const Captured> captured = currentCaptured(self);
   if (captured && hold(captured->guards))
     return captured;
+  if (!self->refresh || !self->miss) {
+    PyErr_SetString(PyExc_RuntimeError, "the kernel was dropped");
+    return nullptr;
+  }
   Ref answer = Ref::steal(
       stopAtExit([&] { return PyObject_CallNoArgs(self->refresh); }));
   if (!answer)
@@ -196,21 +200,38 @@ PyObject *make(PyTypeObject *type, PyObject *args, PyObject *) {
   return reinterpret_cast<PyObject *>(self);
 }
 
-/// The references that can be part of a cycle. Those of plans and guards are
-/// not counted: a kernel's globals and loaded code do not refer to its
-/// launcher, and closures that do are cleared by way of `miss`.
+/// A module's globals have its kernels, which have their launchers, whose
+/// guards have the globals: all of a launcher's references can be part of a
+/// cycle.
 int traverse(PyObject *object, visitproc visit, void *arg) {
   auto *self = reinterpret_cast<Launcher *>(object);
   Py_VISIT(Py_TYPE(object));
   Py_VISIT(self->miss);
   Py_VISIT(self->refresh);
-  return 0;
+  for (const Parameter &parameter : *self->parameters) {
+    Py_VISIT(parameter.name.get());
+    Py_VISIT(parameter.byDefault.get());
+  }
+  // No lock is needed: whoever changes what follows holds the GIL.
+  if (*self->captured)
+    for (const Guard &guard : (*self->captured)->guards)
+      if (int result = guard.traverse(visit, arg))
+        return result;
+  int result = 0;
+  self->plans->forEach([&](const BoundPlan &plan) {
+    if (!result)
+      result = plan.traverse(visit, arg);
+  });
+  return result;
 }
+
+PyObject *clear(PyObject *object, PyObject *);
 
 int drop(PyObject *object) {
   auto *self = reinterpret_cast<Launcher *>(object);
   Py_CLEAR(self->miss);
   Py_CLEAR(self->refresh);
+  Py_XDECREF(clear(object, nullptr));
   return 0;
 }
 

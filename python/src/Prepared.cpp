@@ -194,8 +194,22 @@ PyObject *call(PyObject *object, PyObject *const *args, size_t flags,
   Py_RETURN_NONE;
 }
 
+/// A prepared launch in a module's globals refers to them by its plan. What
+/// Python made for this launch alone is left to the destructor.
+int traverse(PyObject *object, visitproc visit, void *arg) {
+  Py_VISIT(Py_TYPE(object));
+  const State *state = reinterpret_cast<Prepared *>(object)->state;
+  Py_VISIT(state->keep.get());
+  return state->plan->traverse(visit, arg);
+}
+
+/// Nothing is dropped while a launch may use it: the containers that lead here
+/// are cleared, and the destructor follows.
+int drop(PyObject *) { return 0; }
+
 void destroy(PyObject *object) {
   PyTypeObject *type = Py_TYPE(object);
+  PyObject_GC_UnTrack(object);
   delete reinterpret_cast<Prepared *>(object)->state;
   type->tp_free(object);
   Py_DECREF(type);
@@ -207,13 +221,15 @@ PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET,
 
 PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void *>(&destroy)},
+    {Py_tp_traverse, reinterpret_cast<void *>(&traverse)},
+    {Py_tp_clear, reinterpret_cast<void *>(&drop)},
     {Py_tp_call, reinterpret_cast<void *>(&PyVectorcall_Call)},
     {Py_tp_members, members},
     {0, nullptr}};
 
 PyType_Spec spec = {"dither._dither.Prepared", sizeof(Prepared), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL |
-                        Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                        Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_GC,
                     slots};
 PyTypeObject *preparedType;
 
@@ -222,7 +238,7 @@ PyTypeObject *preparedType;
 PyObject *makePrepared(std::shared_ptr<BoundPlan> plan, Frame frame,
                        const std::vector<Parameter> &parameters,
                        PyObject *arguments) {
-  auto *self = PyObject_New(Prepared, preparedType);
+  auto *self = PyObject_GC_New(Prepared, preparedType);
   if (!self)
     return nullptr;
   self->call = &call;
@@ -234,6 +250,7 @@ PyObject *makePrepared(std::shared_ptr<BoundPlan> plan, Frame frame,
       state.arguments.emplace_back(i, parameters[i].name);
   state.slots.resize(state.plan->slots.size());
   state.plan->fill(state.frame.values.data(), state.slots.data());
+  PyObject_GC_Track(self);
   return reinterpret_cast<PyObject *>(self);
 }
 
