@@ -2,7 +2,8 @@
 
 #include "Bindings.h"
 
-PYBIND11_MODULE(_dither, m) {
+// Not _dither: PyInit__dither comes first.
+PYBIND11_MODULE(ditherModule, m) {
   m.doc() = "dither's compiler and runtime";
   dither::python::bindIr(m);
   dither::python::bindCompile(m);
@@ -11,4 +12,16 @@ PYBIND11_MODULE(_dither, m) {
   dither::python::bindRuntime(m);
   dither::python::bindSim(m);
   dither::python::bindLaunch(m);
+}
+
+/// Initializes the module in the main interpreter alone: what pybind11 and the
+/// compiler know is one for the process, and pybind11 waits for the GIL for
+/// ever in any other.
+extern "C" PYBIND11_EXPORT PyObject *PyInit__dither() {
+  if (PyInterpreterState_Get() == PyInterpreterState_Main())
+    return PyInit_ditherModule();
+  PyErr_SetString(PyExc_ImportError,
+                  "dither was imported in a subinterpreter, expected the main "
+                  "interpreter: use threads or processes");
+  return nullptr;
 }
