@@ -73,7 +73,8 @@ constexpr bool kBaselineComplete = true;
 #endif
 
 constexpr TargetInfo kTargets[] = {
-    cpu("host", "", "", 16, kBaselineComplete ? 32 : 16, kBaselineComplete),
+    cpu("host:base", "", "", 16, kBaselineComplete ? 32 : 16,
+        kBaselineComplete),
     cpu("host:avx2", "x86-64-v3", "", 32, 16, true),
     cpu("host:avx512", "x86-64-v4", "", 64, 32, true),
     gpu("sm_80", 80, "+ptx78"),
@@ -106,7 +107,7 @@ const TargetInfo &detect() {
   if (all_of(kAvx2, has))
     return *find(all_of(kAvx512, has) ? "host:avx512" : "host:avx2");
 #endif
-  return *find("host");
+  return *find("host:base");
 }
 
 } // namespace
@@ -128,9 +129,9 @@ const TargetInfo *lookupTarget(StringRef target, StringRef features) {
 
 ArrayRef<StringRef> targetNames() {
   static const auto names = [] {
-    std::array<StringRef, kNumTargets> names;
+    std::array<StringRef, 1 + kNumTargets> names = {"host"};
     for (size_t i = 0; i < kNumTargets; ++i)
-      names[i] = kTargets[i].name;
+      names[1 + i] = kTargets[i].name;
     return names;
   }();
   return names;

@@ -95,6 +95,14 @@ def why_no_gpu() -> str:
     return _dither.list_devices()[1]
 
 
+def host_target() -> str:
+    """The target for this machine's CPU, of the level that DITHER_HOST_FEATURES asks for."""
+    from . import _dither
+
+    asked = knobs.get("host_features")
+    return _dither.host_target() if asked == "auto" else f"host:{asked}"
+
+
 def targets() -> list[str]:
     """Every target that kernels can be compiled for, on any machine."""
     from . import _dither

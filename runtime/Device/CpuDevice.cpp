@@ -44,7 +44,7 @@ StringRef hostTarget(HostLevel level) {
   case HostLevel::Base:
     break;
   }
-  return "host";
+  return "host:base";
 }
 
 /// The level that code for `target` needs, or nothing.
@@ -52,6 +52,8 @@ static std::optional<HostLevel> parseTarget(StringRef target) {
   for (HostLevel level : {HostLevel::Base, HostLevel::Avx2, HostLevel::Avx512})
     if (target == hostTarget(level))
       return level;
+  if (target == "host") // as manifests had the base level before
+    return HostLevel::Base;
   return std::nullopt;
 }
 

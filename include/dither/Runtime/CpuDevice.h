@@ -15,7 +15,7 @@ enum class HostLevel : uint8_t { Base, Avx2, Avx512 };
 /// What this machine has, whatever DITHER_HOST_FEATURES says.
 HostLevel detectHostLevel();
 
-/// "host", "host:avx2", "host:avx512".
+/// "host:base", "host:avx2", "host:avx512".
 llvm::StringRef hostTarget(HostLevel level);
 
 /// A device that runs code of `level` and below. Its kernels:

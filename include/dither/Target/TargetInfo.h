@@ -14,7 +14,7 @@
 namespace dither::target {
 
 struct TargetInfo {
-  /// "sm_90a", "host:avx512", "host:avx2", or "host" for a CPU that is neither.
+  /// "sm_90a", "host:avx512", "host:avx2", or "host:base" for any CPU.
   llvm::StringRef name;
   bool isGpu = false;
 
@@ -60,7 +60,7 @@ const TargetInfo *lookupTarget(llvm::StringRef name);
 llvm::ArrayRef<llvm::StringRef> targetNames();
 
 /// The entry for the CPU of this machine, found at the first call:
-/// "host:avx512", "host:avx2" or "host".
+/// "host:avx512", "host:avx2" or "host:base".
 const TargetInfo &hostTarget();
 
 /// The entry for a module with `quant.target = target` and `quant.features =

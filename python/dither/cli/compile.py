@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..compiled import Compiled, Lowered
+from ..devices import host_target
 from ..errors import CompileError, suggest
 from ..types import ArgType, ScalarType, TensorType
 from . import ptxas
@@ -87,7 +88,7 @@ def resolve(name: str) -> str:
     known = _dither.target_names()
     if name not in known:
         raise UsageError(f"unknown target '{name}', expected {', '.join(known)}{suggest(name, known)}")
-    return _dither.host_target() if name == "host" else name
+    return host_target() if name == "host" else name
 
 
 def emitted(text: str | None, target: str) -> list[str]:

@@ -29,6 +29,7 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prints the report."""
     from .. import __version__, _dither, targets
+    from ..devices import host_target
 
     line("dither", f"{__version__}, {os.path.dirname(os.path.dirname(_dither.__file__))}")
     line("python", f"{platform.python_version()}, {platform.platform()}")
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     line("compiler", about["build"])
     line("LLVM", about["llvm"])
     line("built with", about["built with"])
-    guarded("host target", lambda: line("host target", f"{_dither.host_target()}, {_dither.num_threads()} threads"))
+    guarded("host target", lambda: line("host target", f"{host_target()}, {_dither.num_threads()} threads"))
     line("targets", " ".join(targets()))
     guarded("devices", show_devices)
     guarded("ptxas", show_ptxas)

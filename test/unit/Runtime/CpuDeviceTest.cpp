@@ -57,7 +57,7 @@ protected:
 
 TEST_F(CpuDeviceTest, DescribesItself) {
   EXPECT_EQ(device->name(), "cpu");
-  EXPECT_EQ(device->target(), "host");
+  EXPECT_EQ(device->target(), "host:base");
   EXPECT_GT(device->description().size(), 2u);
   EXPECT_EQ(makeCpuDevice(HostLevel::Avx2)->target(), "host:avx2");
   EXPECT_EQ(makeCpuDevice(HostLevel::Avx512)->target(), "host:avx512");
@@ -67,7 +67,7 @@ TEST_F(CpuDeviceTest, LevelFromTheEnvironment) {
   EXPECT_EQ(must(makeCpuDevice())->target(), hostTarget(detectHostLevel()));
   {
     ScopedEnv set("DITHER_HOST_FEATURES", "base");
-    EXPECT_EQ(must(makeCpuDevice())->target(), "host");
+    EXPECT_EQ(must(makeCpuDevice())->target(), "host:base");
   }
   ScopedEnv set("DITHER_HOST_FEATURES", "avx1024");
   EXPECT_EQ(

@@ -15,8 +15,9 @@ TEST(TargetInfo, FindsEveryNameAndNoOther) {
     ASSERT_NE(t, nullptr) << name.str();
     EXPECT_EQ(t->name, name == "host" ? hostTarget().name : name);
   }
-  for (const char *name : {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a",
-                           "sm_103a", "sm_120a", "sm_121a", "host"})
+  for (const char *name :
+       {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a",
+        "sm_121a", "host", "host:base"})
     EXPECT_EQ(seen.count(name), 1u) << name;
   // Blackwell without its suffix lacks the 4-bit conversions: not a target.
   for (const char *name : {"", "sm_90", "sm_100", "sm_70", "host:", "avx2"})
@@ -60,7 +61,9 @@ TEST(TargetInfo, HostIsOneOfTheCpusAndRuns) {
       __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512vl");
   bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  EXPECT_EQ(host.name, v3 && v4 ? "host:avx512" : v3 ? "host:avx2" : "host");
+  EXPECT_EQ(host.name, v3 && v4 ? "host:avx512"
+                       : v3     ? "host:avx2"
+                                : "host:base");
 #endif
 }
 
