@@ -16,7 +16,7 @@ from . import cache, knobs, profile, stats, streams
 from .arrays import Array, check_shapes
 from .compiled import Compiled, Lowered
 from .compiler import Captures, captures_of, remember_file
-from .devices import Device, default_device, get_device
+from .devices import Device, default_device, get_device, host_target
 from .errors import CompileError, suggest
 from .once import OncePerKey
 from .specialize import Bound, Signature, Specialization, lasting
@@ -183,6 +183,8 @@ class Kernel:
     ) -> _Made:
         bound = self.signature.bind(args, kwargs, None if shapes is None else check_shapes(shapes))
         where = _device_of(bound.arguments, device)
+        if where.is_cpu:
+            bound = bound.unaligned()
         captures = captures_of(self.fn, bound.constexprs)
         wanted = Specialization(bound, where.target, _warps(num_warps) or self.num_warps, captures)
         key = profile.recording(), wanted.key()
@@ -354,7 +356,7 @@ def _target(name: str | None) -> str:
     from . import _dither
 
     if name is None or name == "host":
-        return _dither.host_target()
+        return host_target()
     known = _dither.target_names()
     if name not in known:
         raise ValueError(f"unknown target {name!r}, expected {', '.join(known)}{suggest(name, known)}")

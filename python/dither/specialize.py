@@ -37,6 +37,12 @@ class Bound:
         """The tensors, each once."""
         return [(n, a) for n, a in self.arguments.items() if isinstance(self.types[n], TensorType)]
 
+    def unaligned(self) -> Bound:
+        """For the CPU, whose code is the same whatever pointers and strides are multiples of: what malloc gives differs
+        from process to process."""
+        types = {name: kind.unaligned() if isinstance(kind, TensorType) else kind for name, kind in self.types.items()}
+        return dataclasses.replace(self, types=types)
+
 
 class Signature:
     """A kernel's parameters: which are constexprs, and the class of shapes that each is specialized by."""

@@ -126,6 +126,11 @@ class TensorType:
             layout = f", strided<[{', '.join(_text(stride) for stride in self.strides)}]>"
         return f"memref<{dims}{self.dtype.mlir}{layout}>"
 
+    def unaligned(self) -> TensorType:
+        """The same of any alignment: that of an element."""
+        size = max(self.dtype.bits // 8, 1)
+        return dataclasses.replace(self, align=size, stride_align=size)
+
     def _row_major(self) -> tuple[int, ...] | None:
         """Strides of a dense tensor of this shape; None where an extent other than the first is unknown."""
         step = 1

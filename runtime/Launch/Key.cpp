@@ -49,6 +49,9 @@ bool Key::append(const TensorRef &tensor, Shapes shapes) {
   for (unsigned dim = 0; dim + 1 < rank; ++dim)
     strides |= static_cast<uint64_t>(tensor.strides[dim] * int64_t(bits) / 8);
 
+  // Code for the CPU is the same for every alignment: see Kernel._specialize.
+  bool aligned = tensor.device != onCpu;
+
   // Every number that follows is announced by the fixed part.
   struct {
     char tag;
@@ -64,8 +67,8 @@ bool Key::append(const TensorRef &tensor, Shapes shapes) {
              uint8_t(rank),
              shapes,
              dense,
-             rank ? alignmentClass(tensor.pointer) : uint8_t(0),
-             alignmentClass(strides),
+             rank && aligned ? alignmentClass(tensor.pointer) : uint8_t(0),
+             aligned ? alignmentClass(strides) : uint8_t(0),
              0,
              tensor.device,
              {}};

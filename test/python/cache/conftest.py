@@ -21,7 +21,7 @@ def scale(x, y, ROWS: dl.constexpr, FACTOR: dl.constexpr):
     dl.store(y, (r, 0), dl.load(x, (r, 0), (ROWS, x.shape[1])) * SCALE * FACTOR)
 
 def aligned(columns):
-    # NumPy's own alignment differs between processes, and is part of the key.
+    # NumPy's own alignment differs between processes, and is part of a GPU's key.
     memory = np.zeros(4 * columns + 64, np.float32)
     start = -memory.ctypes.data // 4 % 64
     return memory[start : start + 4 * columns].reshape(4, columns)

@@ -28,9 +28,11 @@ static std::string keyOf(const TensorRef &tensor,
 
 TEST(Key, NamesWhatCodeDependsOn) {
   TensorRef base = matrix(8, 512, 512);
+  base.device = 0;
   const std::function<void(TensorRef &)> changes[] = {
       [](TensorRef &t) { t.type = DataType::Float16; },
-      [](TensorRef &t) { t.device = 0; },
+      [](TensorRef &t) { t.device = 1; },
+      [](TensorRef &t) { t.device = onCpu; },
       [](TensorRef &t) { t.shape[1] = 256, t.strides[0] = 256; },
       [](TensorRef &t) { t.strides[0] = 1024; },
       [](TensorRef &t) { t.strides[0] = 520; },
@@ -62,8 +64,17 @@ TEST(Key, LeavesOutWhatIsKnownAtLaunch) {
             keyOf(matrix(8, 512, 2048), Shapes::Static));
 }
 
+TEST(Key, OnTheCpuHasNoAlignment) {
+  TensorRef base = matrix(8, 512, 1024), other = matrix(8, 512, 513);
+  other.pointer += 2;
+  EXPECT_EQ(keyOf(base), keyOf(other));
+  other.pointer += 1; // no element starts there
+  EXPECT_EQ(keyOf(other), "");
+}
+
 TEST(Key, OfOneElementHasNoAlignment) {
   TensorRef one, other;
+  one.device = other.device = 0;
   one.type = other.type = DataType::Float32;
   one.pointer = 4096;
   other.pointer = 4100;
@@ -72,9 +83,11 @@ TEST(Key, OfOneElementHasNoAlignment) {
 
 TEST(Key, DynamicShapesHaveThreeClassesOfStrides) {
   std::set<std::string> keys;
-  for (int64_t cols = 1; cols <= 4096; ++cols)
-    keys.insert(keyOf(matrix(512, cols, cols + cols % 2, DataType::Float4E2M1),
-                      Shapes::Dynamic));
+  for (int64_t cols = 1; cols <= 4096; ++cols) {
+    TensorRef tensor = matrix(512, cols, cols + cols % 2, DataType::Float4E2M1);
+    tensor.device = 0;
+    keys.insert(keyOf(tensor, Shapes::Dynamic));
+  }
   EXPECT_EQ(keys.size(), 3u);
 }
 

@@ -31,7 +31,8 @@ public:
   /// Text, after its length.
   void append(char tag, llvm::StringRef text);
   /// The class of a tensor: device, type, rank, the extents that `shapes`
-  /// names, whether it is dense, and what pointer and strides are multiples of.
+  /// names, whether it is dense, and on a GPU what pointer and strides are
+  /// multiples of.
   /// False, with the key in no state of use, where kernels do not take it:
   /// bytes without a type, a last stride that is not 1, a misaligned pointer.
   [[nodiscard]] bool append(const TensorRef &tensor, Shapes shapes);
