@@ -12,17 +12,6 @@ using namespace llvm;
 
 namespace dither::target {
 
-namespace {
-
-/// "x86-64-v3" where the table says so, so that an object runs on every machine
-/// of its target; this CPU where it does not.
-std::string chip(const TargetInfo &target) {
-  return target.llvmChip.empty() ? sys::getHostCPUName().str()
-                                 : target.llvmChip.str();
-}
-
-} // namespace
-
 Expected<std::unique_ptr<TargetMachine>>
 createHostMachine(const TargetInfo &target) {
   static std::once_flag once;
@@ -42,8 +31,8 @@ createHostMachine(const TargetInfo &target) {
   // Small and position independent: constants are within 2 GiB of the code, in
   // one mapping, wherever it lands.
   std::unique_ptr<TargetMachine> machine(t->createTargetMachine(
-      triple, chip(target), target.llvmFeatures, strictOptions(), Reloc::PIC_,
-      CodeModel::Small, CodeGenOptLevel::Aggressive));
+      triple, target.llvmChip, target.llvmFeatures, strictOptions(),
+      Reloc::PIC_, CodeModel::Small, CodeGenOptLevel::Aggressive));
   if (!machine)
     return createStringError("cannot create a target machine for %s",
                              target.name.str().c_str());
@@ -55,7 +44,7 @@ void annotateHostFunctions(Module &module, const TargetInfo &target) {
   for (Function &f : module) {
     if (f.isDeclaration())
       continue;
-    f.addFnAttr("target-cpu", chip(target));
+    f.addFnAttr("target-cpu", target.llvmChip);
     if (!target.llvmFeatures.empty())
       f.addFnAttr("target-features", target.llvmFeatures);
     // x86-64-v4 alone would split 512-bit operations in two.

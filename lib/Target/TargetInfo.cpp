@@ -68,12 +68,14 @@ constexpr TargetInfo cpu(StringLiteral name, StringLiteral chip,
 #if defined(__x86_64__)
 // SSE2 alone has neither fma nor f16.
 constexpr bool kBaselineComplete = false;
+constexpr char kBaselineChip[] = "x86-64";
 #else
 constexpr bool kBaselineComplete = true;
+constexpr char kBaselineChip[] = "generic";
 #endif
 
 constexpr TargetInfo kTargets[] = {
-    cpu("host:base", "", "", 16, kBaselineComplete ? 32 : 16,
+    cpu("host:base", kBaselineChip, "", 16, kBaselineComplete ? 32 : 16,
         kBaselineComplete),
     cpu("host:avx2", "x86-64-v3", "", 32, 16, true),
     cpu("host:avx512", "x86-64-v4", "", 64, 32, true),

@@ -226,7 +226,7 @@ TEST_F(CpuDeviceTest, LoadErrors) {
   KernelImage bad = image("record", 4);
   bad.target = "sm_90a";
   EXPECT_EQ(message(device->load(bad)),
-            "kernel 'record' is for 'sm_90a': this device runs 'host'");
+            "kernel 'record' is for 'sm_90a': this device runs 'host:base'");
   bad.target = "host:avx512";
   EXPECT_EQ(message(makeCpuDevice(HostLevel::Avx2)->load(bad)),
             "kernel 'record' is for 'host:avx512': this device runs "
