@@ -10,6 +10,7 @@ import dataclasses
 import enum
 import math
 import sys
+import weakref
 from typing import Any
 
 from . import torch_tensors, types
@@ -348,12 +349,28 @@ def _from_buffer(x: Any) -> Array:
     return _from_numpy(numpy.frombuffer(x, dtype=numpy.uint8))
 
 
+def hold(x: Any) -> Any:
+    """What keeps the memory of an argument, whatever becomes of the object `x`; of a tensor of torch, another one."""
+    if isinstance(x, (View, Array)):
+        return hold(x.base if isinstance(x, View) else x.owner)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(x, numpy.ndarray):
+        while isinstance(x.base, numpy.ndarray):
+            x = x.base
+        # NumPy resizes no array that something refers to weakly.
+        return x, weakref.ref(x)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        return x.detach()
+    return x
+
+
 def source_of(kind: type) -> tuple[int, Any]:
     """How objects of a type are read, and the capsule of DLPack's exchange API where that is by it.
 
     The number is a Source of python/src/LaunchTensor.cpp, which asks once for each type.
     """
-    constant, of_numpy, exchange, of_view, of_array, foreign, integer, real, truth, own = range(10)
+    constant, of_numpy, of_torch, of_view, of_array, foreign, integer, real, truth, own = range(10)
     number = number_kind(kind)
     if number is not None:
         return {"integer": integer, "real": real, "truth": truth, "own": own}[number], None
@@ -367,9 +384,7 @@ def source_of(kind: type) -> tuple[int, Any]:
     torch = sys.modules.get("torch")
     if torch is not None and issubclass(kind, torch.Tensor):
         api = getattr(kind, "__dlpack_c_exchange_api__", None)
-        if api is None or not torch_tensors.is_memory(kind):
-            return foreign, None
-        return exchange, api
+        return (of_torch, api) if torch_tensors.is_memory(kind) else (foreign, None)
     plain = (type(None), bool, str, tuple, DType, Format, enum.Enum)
     return (constant if issubclass(kind, plain) else foreign), None
 

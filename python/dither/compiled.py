@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import knobs, profile, sharing, staging
+from . import knobs, profile, sharing, staging, torch_tensors
 from .errors import CompileError
 from .once import OncePerKey
 from .types import ArgType, SameAs, ScalarType, TensorType, float32
@@ -178,6 +178,8 @@ class Compiled:
         self.check(arguments)
         if 0 in grid:
             return
+        for name in self.written:
+            torch_tensors.begin_write(arguments[name].owner)
         kernel = self.loaded(device)
         staged = {}
         if not device.is_cpu:
@@ -204,6 +206,7 @@ class Compiled:
         for name in written:
             if arguments[name].readonly:
                 raise ValueError(f"argument '{name}' is read-only, expected memory that '{self.image.name}' can write")
+            torch_tensors.check_writable(name, arguments[name].owner)
         tensors = {name: arguments[name] for name, kind in self.types if isinstance(kind, TensorType)}
         sharing.check(tensors, [name for name in written if name in tensors])
         for name in self.swizzled:

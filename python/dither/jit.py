@@ -139,7 +139,8 @@ class Kernel:
     def prepare(self, grid: Any, /, *args: Any, **kwargs: Any) -> Callable[..., None]:
         """A launch with everything worked out, for the last microsecond; takes what `launch` takes.
 
-        Called with nothing, the result launches on these arguments, which it keeps alive. Called with other values
+        Called with nothing, the result launches on the memory that these arguments have now, which it keeps: new data
+        of a tensor changes nothing, and it raises ValueError where torch resized the storage. Called with other values
         for all arguments that exist at run time (in order; no constexprs), it launches on those: tensors must have the
         data type, device, shape, strides and alignment of the prepared ones, numbers their type, or it raises
         ValueError. It does not look at what the kernel captures, and runs on the current stream where none was given.

@@ -39,3 +39,28 @@ def data_pointer(x: Any) -> int:
     except RuntimeError:
         # A wrapper of torch.func (vmap, grad) or of a compiler, whose type is torch.Tensor.
         return 0
+
+
+def check_writable(name: str, owner: Any) -> None:
+    """Raises ValueError where an output is a tensor that requires a gradient, while such are recorded."""
+    if _requires_gradient(owner):
+        raise ValueError(
+            f"argument '{name}' requires a gradient, which what a kernel writes has not: launch under torch.no_grad(), "
+            f"or pass {name}.detach()"
+        )
+
+
+def begin_write(owner: Any) -> None:
+    """Tells autograd that a kernel writes memory, so that gradients that would need what it held are errors."""
+    if _requires_gradient(owner):
+        raise ValueError("found a tensor that requires a gradient, expected none for an output")
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(owner, torch.Tensor):
+        torch.autograd.graph.increment_version(owner)
+
+
+def _requires_gradient(owner: Any) -> bool:
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(owner, torch.Tensor):
+        return False
+    return owner.requires_grad and torch.is_grad_enabled()

@@ -25,6 +25,7 @@
 #include "dither/Runtime/Launch/Plan.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -81,6 +82,8 @@ struct TensorArgument {
   /// Where it is null and the tensor is on a GPU: the type of the object that
   /// owns the memory, which the current stream depends on.
   const PyTypeObject *origin = nullptr;
+  /// The tensor of torch that the memory is of, borrowed, or null.
+  PyObject *torch = nullptr;
   /// Set where reading made an object that owns the memory.
   Ref owner;
   /// Of a number: Python's own int, float or bool.
@@ -120,10 +123,12 @@ constexpr char floatTag = 'F', integerTag = 'L';
 /// A call taken apart; by parameter.
 struct Frame {
   explicit Frame(size_t parameters)
-      : values(parameters), arguments(parameters), sameAs(parameters) {}
+      : values(parameters), arguments(parameters), torch(parameters),
+        sameAs(parameters) {}
 
   llvm::SmallVector<Value, 24> values;
   llvm::SmallVector<PyObject *, 24> arguments; ///< borrowed
+  llvm::SmallVector<PyObject *, 24> torch;     ///< as in TensorArgument
   uint64_t tensors = 0;                        ///< parameters that are tensors
   /// Those that are the same tensor as an earlier one, and which it is.
   uint64_t repeated = 0;
@@ -193,6 +198,12 @@ std::shared_ptr<BoundPlan> readPlan(PyObject *description);
 /// tensors' framework. False with a Python error.
 bool findStream(const BoundPlan &plan, PyObject *asked, const ExchangeApi *api,
                 void *&stream);
+
+/// Tells torch of each tensor, by parameter, that the plan is about to write;
+/// the first parameter whose tensor requires a gradient, while such are
+/// recorded.
+std::optional<unsigned> beginWrites(const BoundPlan &plan,
+                                    llvm::ArrayRef<PyObject *> torch);
 
 /// Runs a plan; false with a Python error.
 bool run(const BoundPlan &plan, llvm::ArrayRef<int64_t> slots,

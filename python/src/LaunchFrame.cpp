@@ -214,6 +214,7 @@ bool readCall(const std::vector<Parameter> &parameters, uint64_t version,
     if (tensor.owner)
       frame.owners.push_back(std::move(tensor.owner));
     frame.values[i].tensor = tensor.tensor;
+    frame.torch[i] = tensor.torch;
     for (uint64_t left = frame.tensors; left; left &= left - 1) {
       unsigned earlier = llvm::countr_zero(left);
       if (!isSame(frame.values[earlier].tensor, tensor.tensor))

@@ -9,7 +9,7 @@ namespace {
 
 struct State {
   Names names;
-  PyObject *helpers[4];
+  PyObject *helpers[6];
   /// `arrays.TENSOR_TYPES`, in the order of DataType.
   PyObject *types[9];
   PyObject *failure;
@@ -45,8 +45,9 @@ bool importNames() {
     return true;
   Names &n = state.names;
   const std::pair<PyObject **, const char *> strings[] = {
-      {&n.base, "base"},         {&n.device, "device"},
-      {&n.dtype, "dtype"},       {&n.num_warps, "num_warps"},
+      {&n.base, "base"},         {&n.data_ptr, "data_ptr"},
+      {&n.device, "device"},     {&n.dtype, "dtype"},
+      {&n.is_neg, "is_neg"},     {&n.num_warps, "num_warps"},
       {&n.owner, "owner"},       {&n.pointer, "pointer"},
       {&n.readonly, "readonly"}, {&n.shape, "shape"},
       {&n.shapes, "shapes"},     {&n.storage, "storage"},
@@ -58,13 +59,13 @@ bool importNames() {
   Ref arrays = Ref::steal(PyImport_ImportModule("dither.arrays"));
   Ref module = Ref::steal(PyImport_ImportModule("dither._dither"));
   Ref sharing = Ref::steal(PyImport_ImportModule("dither.sharing"));
-  if (!arrays || !module || !sharing)
+  Ref torch = Ref::steal(PyImport_ImportModule("dither.torch_tensors"));
+  if (!arrays || !module || !sharing || !torch)
     return false;
   const std::pair<PyObject *, const char *> helpers[] = {
-      {arrays.get(), "source_of"},
-      {arrays.get(), "numpy_type"},
-      {arrays.get(), "describe"},
-      {sharing.get(), "refuse"}};
+      {arrays.get(), "source_of"}, {arrays.get(), "numpy_type"},
+      {arrays.get(), "describe"},  {sharing.get(), "refuse"},
+      {arrays.get(), "hold"},      {torch.get(), "begin_write"}};
   for (unsigned i = 0; i < std::size(helpers); ++i)
     if (!(state.helpers[i] =
               PyObject_GetAttrString(helpers[i].first, helpers[i].second)))

@@ -10,13 +10,20 @@ namespace dither::python::launch {
 
 /// Interned strings, which live as long as the process.
 struct Names {
-  PyObject *base, *device, *dtype, *num_warps, *owner, *pointer, *readonly,
-      *shape, *shapes, *storage, *stream, *strides;
+  PyObject *base, *data_ptr, *device, *dtype, *is_neg, *num_warps, *owner,
+      *pointer, *readonly, *shape, *shapes, *storage, *stream, *strides;
 };
 const Names &names();
 
-/// Functions of python/dither/arrays.py, and `sharing.refuse`.
-enum class Helper { SourceOf, NumpyType, Describe, RefuseSharing };
+/// Functions of python/dither/arrays.py, sharing.py and torch_tensors.py.
+enum class Helper {
+  SourceOf,
+  NumpyType,
+  Describe,
+  RefuseSharing,
+  Hold,
+  BeginWrite
+};
 
 /// Calls one with an argument: a new reference, or null with a Python error.
 PyObject *callHelper(Helper helper, PyObject *argument);

@@ -27,7 +27,7 @@ namespace {
 enum class Source : uint8_t {
   Constant, ///< never a tensor
   Numpy,
-  Exchange,
+  Torch, ///< by DLPack's exchange API where it has one
   View,
   Array,
   Foreign, ///< by `arrays.describe`
@@ -67,13 +67,15 @@ bool classify(PyObject *type, TypeInfo &out) {
   if (!PyArg_ParseTuple(answer.get(), "iO", &source, &capsule))
     return false;
   out.source = static_cast<Source>(source);
-  if (out.source == Source::Exchange) {
+  if (out.source == Source::Torch) {
+    if (capsule == Py_None)
+      return true;
     out.api = static_cast<const ExchangeApi *>(
         PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
     if (!out.api)
       return false;
     if (out.api->major != kDLMajor || !out.api->tensorFromPython)
-      out = {Source::Foreign};
+      out.api = nullptr;
   }
   return true;
 }
@@ -244,13 +246,14 @@ Reading readForeign(PyObject *object, TensorArgument &out) {
 }
 
 /// A tensor of torch.
-Reading readExchange(PyObject *object, const ExchangeApi *api,
-                     TensorArgument &out) {
-  const Torch *torch = Torch::find(object);
-  if (!torch)
+Reading readTorch(PyObject *object, const ExchangeApi *api,
+                  TensorArgument &out) {
+  out.torch = object;
+  if (!api)
     return readForeign(object, out);
   DLTensor from;
-  if (api->tensorFromPython(object, &from) || torch->isNegative(object))
+  if (api->tensorFromPython(object, &from) ||
+      Torch::of(object).isNegative(object))
     return Reading::Unsupported;
   TensorRef &tensor = out.tensor;
   bool pairs = false;
@@ -301,8 +304,8 @@ Reading read(PyObject *object, TensorArgument &out) {
     return Reading::Constant;
   case Source::Numpy:
     return readNumpy(object, out);
-  case Source::Exchange:
-    return readExchange(object, info.api, out);
+  case Source::Torch:
+    return readTorch(object, info.api, out);
   case Source::View:
     return readView(object, out);
   case Source::Array:

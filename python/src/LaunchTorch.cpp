@@ -1,5 +1,7 @@
 #include "LaunchTorch.h"
-#include "Launch.h"
+#include "LaunchNames.h"
+
+#include "llvm/ADT/bit.h"
 
 #include <dlfcn.h>
 
@@ -31,20 +33,83 @@ bool Torch::look(PyObject *tensor) {
        place += sizeof(void *))
     if (place > Py_ssize_t(sizeof(PyObject)))
       return false;
-  return load("libtorch_cpu.so", "_ZN2at6native6is_negERKNS_6TensorE", isNeg);
+  const char *cpu = "libtorch_cpu.so", *core = "libc10.so";
+  const char *bump = "_ZN5torch8autograd4impl12bump_versionERKN2at6TensorE";
+  // Before torch 2.13 it took what at::Tensor is made of.
+  const char *olderBump =
+      "_ZN5torch8autograd4impl12bump_versionERKN2at10TensorBaseE";
+  return load(cpu, "aoti_torch_get_data_ptr", getData) &&
+         load(cpu, "_ZN2at6native6is_negERKNS_6TensorE", isNeg) &&
+         load(core, "_ZNK3c1010TensorImpl13requires_gradEv", requiresGrad) &&
+         load(core, "_ZN3c108GradMode10is_enabledEv", recordsGradients) &&
+         (load(cpu, bump, bumpVersion) || load(cpu, olderBump, bumpVersion));
 }
 
-const Torch *Torch::find(PyObject *tensor) {
+const Torch &Torch::of(PyObject *tensor) {
   static std::atomic<const Torch *> known{nullptr};
   const Torch *torch = known.load(std::memory_order_acquire);
   if (!torch) {
     // Asking a tensor may run Python code: no lock is held meanwhile.
     auto made = std::make_unique<Torch>();
-    made->found = made->look(tensor);
+    made->direct = made->look(tensor);
     if (known.compare_exchange_strong(torch, made.get()))
       torch = made.release();
   }
-  return torch->found ? torch : nullptr;
+  return *torch;
+}
+
+uint64_t Torch::address(PyObject *tensor) const {
+  if (direct) {
+    void *data = nullptr;
+    return getData(handle(tensor), &data) ? 0
+                                          : reinterpret_cast<uintptr_t>(data);
+  }
+  Ref answer = Ref::steal(PyObject_CallMethodNoArgs(tensor, names().data_ptr));
+  uint64_t address =
+      answer ? PyLong_AsUnsignedLongLong(answer.get()) : uint64_t(0);
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    return 0;
+  }
+  return address;
+}
+
+bool Torch::isNegative(PyObject *tensor) const {
+  if (direct)
+    return isNeg(handle(tensor));
+  Ref answer = Ref::steal(PyObject_CallMethodNoArgs(tensor, names().is_neg));
+  if (!answer)
+    PyErr_Clear();
+  return answer.get() != Py_False;
+}
+
+bool Torch::beginWrite(PyObject *tensor) const {
+  if (!direct) {
+    Ref done = Ref::steal(callHelper(Helper::BeginWrite, tensor));
+    if (!done)
+      PyErr_Clear();
+    return bool(done);
+  }
+  if (requiresGrad(*handle(tensor)) && recordsGradients())
+    return false;
+  try {
+    bumpVersion(handle(tensor));
+  } catch (...) {
+    // A tensor of inference mode: it has no version, and autograd no part in
+    // it.
+  }
+  return true;
+}
+
+std::optional<unsigned> beginWrites(const BoundPlan &plan,
+                                    llvm::ArrayRef<PyObject *> tensors) {
+  for (uint64_t left = plan.written; left; left &= left - 1) {
+    unsigned parameter = llvm::countr_zero(left);
+    PyObject *tensor = tensors[parameter];
+    if (tensor && !Torch::of(tensor).beginWrite(tensor))
+      return parameter;
+  }
+  return std::nullopt;
 }
 
 } // namespace dither::python::launch

@@ -75,7 +75,8 @@ PyObject *launch(PyObject *object, PyObject *const *args, Py_ssize_t count,
                        keywords, frame);
   if (read)
     if (auto plan = self->plans->find(frame.key.bytes());
-        plan && plan->accepts(frame.values.data()) && hold(plan->guards)) {
+        plan && plan->accepts(frame.values.data()) && hold(plan->guards) &&
+        !beginWrites(*plan, frame.torch)) {
       self->hits.fetch_add(1, std::memory_order_relaxed);
       void *stream;
       if (!findStream(*plan, frame.stream, frame.api, stream))
@@ -125,13 +126,25 @@ PyObject *prepare(PyObject *object, PyObject *const *args, Py_ssize_t count,
     return nullptr;
   }
   // The values of the call live as long as what was prepared.
-  Ref keep = Ref::steal(PyTuple_New(self->parameters->size() + 1));
+  size_t parameters = self->parameters->size();
+  Ref keep = Ref::steal(PyTuple_New(2 * parameters + 1));
   if (!keep)
     return nullptr;
-  for (size_t i = 0; i < self->parameters->size(); ++i)
-    PyTuple_SET_ITEM(keep.get(), i, Py_NewRef(frame.arguments[i]));
-  PyTuple_SET_ITEM(keep.get(), self->parameters->size(),
+  PyTuple_SET_ITEM(keep.get(), 2 * parameters,
                    Py_NewRef(frame.stream ? frame.stream : Py_None));
+  for (size_t i = 0; i < parameters; ++i) {
+    PyTuple_SET_ITEM(keep.get(), i, Py_NewRef(frame.arguments[i]));
+    // So does their memory, whatever becomes of the objects.
+    PyObject *source = frame.torch[i] ? frame.torch[i] : frame.arguments[i];
+    Ref held = frame.tensors >> i & 1
+                   ? Ref::steal(callHelper(Helper::Hold, source))
+                   : Ref::borrow(Py_None);
+    if (!held)
+      return nullptr;
+    if (frame.torch[i])
+      frame.torch[i] = held.get();
+    PyTuple_SET_ITEM(keep.get(), parameters + i, held.release());
+  }
   return makePrepared(std::move(plan), std::move(frame), *self->parameters,
                       keep.get());
 }

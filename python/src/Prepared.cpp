@@ -2,6 +2,7 @@
 
 #include "Launch.h"
 #include "LaunchNames.h"
+#include "LaunchTorch.h"
 
 #include "dither/Runtime/Launch/Overlap.h"
 
@@ -107,12 +108,55 @@ bool checkSharing(const State &state, const Value *values) {
   return false;
 }
 
+/// Whether the memory prepared for is still there: torch can resize storage
+/// that others hold. False with a Python error.
+bool checkMemory(const State &state) {
+  for (auto &[parameter, name] : state.arguments) {
+    PyObject *held = state.frame.torch[parameter];
+    uint64_t then = state.frame.values[parameter].tensor.pointer;
+    if (!held || Torch::of(held).address(held) == then)
+      continue;
+    PyErr_Format(PyExc_ValueError,
+                 "the memory of argument '%U' was freed or moved after the "
+                 "launch was prepared (its storage was resized), expected it "
+                 "where it was: prepare the launch again",
+                 name.get());
+    return false;
+  }
+  return true;
+}
+
+/// Tells torch what is written; false with a Python error.
+bool beginWrites(const State &state, llvm::ArrayRef<PyObject *> torch) {
+  auto refused = launch::beginWrites(*state.plan, torch);
+  if (!refused)
+    return true;
+  for (auto &[parameter, name] : state.arguments)
+    if (parameter == *refused)
+      PyErr_Format(PyExc_ValueError,
+                   "argument '%U' requires a gradient, which what a kernel "
+                   "writes has not: launch under torch.no_grad(), or pass "
+                   "%U.detach()",
+                   name.get(), name.get());
+  return false;
+}
+
+/// The values of a launch's own.
+struct Given {
+  explicit Given(size_t parameters) : values(parameters), torch(parameters) {}
+
+  llvm::SmallVector<Value, 24> values;
+  llvm::SmallVector<PyObject *, 24> torch; ///< as in Frame
+  llvm::SmallVector<Ref, 2> owners;
+};
+
 /// Exchanges one argument; false with a Python error.
 bool exchange(const State &state, unsigned index, PyObject *argument,
-              Value &value, llvm::SmallVectorImpl<Ref> &owners) {
+              Given &given) {
   auto &[parameter, name] = state.arguments[index];
   uint64_t bit = uint64_t(1) << parameter;
   const Value &then = state.frame.values[parameter];
+  Value &value = given.values[parameter];
   TensorArgument tensor;
   if (state.frame.scalars & bit) {
     bool real = state.frame.floats & bit;
@@ -148,8 +192,9 @@ bool exchange(const State &state, unsigned index, PyObject *argument,
     return false;
   }
   if (tensor.owner)
-    owners.push_back(std::move(tensor.owner));
+    given.owners.push_back(std::move(tensor.owner));
   value.tensor = tensor.tensor;
+  given.torch[parameter] = tensor.torch;
   return true;
 }
 
@@ -176,19 +221,20 @@ PyObject *call(PyObject *object, PyObject *const *args, size_t flags,
   if (!grid.x || !grid.y || !grid.z)
     Py_RETURN_NONE;
   if (!count) {
-    if (!run(*state.plan, state.slots, grid, stream))
+    if (!checkMemory(state) || !beginWrites(state, state.frame.torch) ||
+        !run(*state.plan, state.slots, grid, stream))
       return nullptr;
     Py_RETURN_NONE;
   }
-  llvm::SmallVector<Value, 24> values(state.frame.values.size());
-  llvm::SmallVector<Ref, 2> owners;
+  Given given(state.frame.values.size());
   for (size_t i = 0; i < count; ++i)
-    if (!exchange(state, i, args[i], values[state.arguments[i].first], owners))
+    if (!exchange(state, i, args[i], given))
       return nullptr;
-  if (!checkSharing(state, values.data()))
+  if (!checkSharing(state, given.values.data()) ||
+      !beginWrites(state, given.torch))
     return nullptr;
   llvm::SmallVector<int64_t, 128> slots(state.slots.size());
-  state.plan->fill(values.data(), slots.data());
+  state.plan->fill(given.values.data(), slots.data());
   if (!run(*state.plan, slots, grid, stream))
     return nullptr;
   Py_RETURN_NONE;

@@ -47,7 +47,8 @@ def rms_norm(
 ) -> RmsNorm:
     """Root-mean-square norm of the rows of `x`, fused with quantization.
 
-    y = gamma * (rsigma * x), rsigma = 1 / sqrt(mean(x * x) + eps), all in float32.
+    y = gamma * (rsigma * x), rsigma = 1 / sqrt(mean(x * x) + eps), all in float32. No operation of autograd: results
+    have no gradient.
 
     Args:
         x: (M, N) float32, bfloat16 or float16.

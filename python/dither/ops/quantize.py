@@ -28,7 +28,7 @@ def quantize(
     stream: int | None = None,
     out: ScaledTensor1x | ScaledTensor2x | None = None,
 ) -> Any:
-    """`x` in a block-scaled format.
+    """`x` in a block-scaled format. No operation of autograd: the result has no gradient, whatever `x` is.
 
     Args:
         x: (M, N) float32, bfloat16 or float16: NumPy, torch, or anything with DLPack or the CUDA array interface.

@@ -46,7 +46,7 @@ def rows(m, n=16, seed=0):
 SOURCES = {
     "numpy": lambda a: a,
     "torch": torch.from_numpy,
-    "parameter": lambda a: torch.nn.Parameter(torch.from_numpy(a)),
+    "parameter": lambda a: torch.nn.Parameter(torch.from_numpy(a), requires_grad=False),
     "view": lambda a: dither.view(a.view(np.uint8).view(np.float32), shapes="trailing"),
     "Array": describe,
     "dlpack": lambda a: Producer(a),

@@ -116,3 +116,59 @@ def test_what_cannot_be_prepared():
     x, y = arguments()
     with pytest.raises(ValueError, match="cannot be prepared: launches on sim:sm_90a copy their tensors"):
         scale.prepare(2, x, y, 2.0, device="sim:sm_90a")
+
+
+# -- the memory of what was prepared --------------------------------------------------------------
+
+
+def test_new_data_of_a_tensor_changes_nothing():
+    torch = pytest.importorskip("torch")
+    x, y = torch.ones(1 << 20, 16), torch.zeros(1 << 20, 16)
+    launch = scale.prepare(1 << 18, x, y, 2.0)
+    x.data = torch.full((1 << 20, 16), 5.0)
+    gc.collect()
+    launch()
+    assert (y == 2).all()
+    scale[1 << 18](x, y, 2.0)
+    assert (y == 10).all()
+
+
+def test_storage_that_is_resized():
+    torch = pytest.importorskip("torch")
+    x, y = torch.ones(9, 16)[1:], torch.zeros(8, 16)
+    for name, tensor in (("x", x), ("y", y)):
+        launch = scale.prepare(2, x, dither.view(y, shapes="trailing"), 2.0)
+        launch()
+        storage = tensor.untyped_storage()
+        size = storage.nbytes()
+        storage.resize_(0)
+        with pytest.raises(ValueError, match=f"the memory of argument '{name}' was freed or moved"):
+            launch()
+        storage.resize_(size)
+        tensor.fill_(1)
+        scale.prepare(2, x, y, 2.0)()
+        assert (y == 2 * x).all()
+
+
+@pytest.mark.parametrize("view", [False, True])
+def test_arrays_of_numpy_keep_their_size(view):
+    x, y = np.ones((8, 16), np.float32), np.zeros((8, 16), np.float32)
+    launch = scale.prepare(2, x[:, :16] if view else x, y, 2.0)
+    with pytest.raises(ValueError, match="cannot resize an array"):
+        x.resize((1 << 20, 16), refcheck=False)
+    launch()
+    assert (y == 2).all()
+    del launch
+    x.resize((4, 16), refcheck=False)
+
+
+def test_buffers_keep_their_size():
+    memory = bytearray(np.ones((8, 16), np.float32).tobytes())
+    x = np.frombuffer(memory, np.float32).reshape(8, 16)
+    y = np.zeros((8, 16), np.float32)
+    launch = scale.prepare(2, x, y, 2.0)
+    del x
+    with pytest.raises(BufferError):
+        memory.clear()
+    launch()
+    assert (y == 2).all()
