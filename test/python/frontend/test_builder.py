@@ -84,6 +84,44 @@ def test_loop_and_branch(module):
     assert "else" not in str(module).split("scf.if")[2]
 
 
+def test_a_branch_without_effects_goes_in_line(module):
+    builder, _ = begin(module)
+    a, b = builder.constant("i32", 1), builder.constant("i32", 2)
+    (flag,) = builder.create("arith.cmpi", [a, b], {"predicate": 2})
+    builder.begin_if(flag)
+    (twice,) = builder.create("arith.addi", [a, a])
+    builder.select_branch(1)
+    (square,) = builder.create("arith.muli", [b, b])
+    assert builder.inline_if()
+    builder.create("arith.select", [flag, twice, square])
+    builder.end_function()
+    module.verify()
+    text = str(module)
+    assert "scf.if" not in text
+    assert text.index("arith.addi") < text.index("arith.muli") < text.index("arith.select")
+
+
+@pytest.mark.parametrize("inner", ["store", "branch"])
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_branch_with_effects_stays(module, side, inner):
+    builder, x = begin(module)
+    zero = builder.constant("index", 0)
+    tile = builder.constant("tensor<4x128xf32>", 1.0)
+    flag = builder.constant("i1", True)
+    builder.begin_if(flag)
+    builder.select_branch(side)
+    if inner == "store":
+        builder.create("quant.store", [tile, x, zero, zero], {"operandSegmentSizes": "array<i32: 1, 1, 2, 0>"})
+    else:
+        builder.begin_if(flag)
+        builder.end_if([], [])
+    assert not builder.inline_if()
+    builder.end_if([], [])
+    builder.end_function()
+    module.verify()
+    assert "scf.if" in str(module)
+
+
 @pytest.mark.parametrize(
     ("type_", "value", "text"),
     [
@@ -179,6 +217,7 @@ def test_misuse_of_scopes(module):
     assert str(error(builder.begin_for, x, one, one, [])) == f"loop bound of type {MEMREF}, expected index"
     assert str(error(builder.end_for, [])) == "no loop is open here"
     assert str(error(builder.select_branch, 1)) == "no branch is open here"
+    assert str(error(builder.inline_if)) == "no branch is open here"
     _, carried = builder.begin_for(one, one, one, [one])
     assert str(error(builder.end_function)) == "no function is open here"
     assert str(error(builder.end_for, [])) == "found 0 carried values, expected 1"
