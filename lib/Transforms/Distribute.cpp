@@ -603,12 +603,14 @@ private:
   }
 
   /// CPU: products of finite values and factors, two to a word; false if they
-  /// do not come in pairs.
+  /// do not come in pairs, or if nobody knows which of the two is the factor,
+  /// which has no sign: constants have been moved to the right.
   bool encodeProduct(quant::EncodeOp op) {
     Type elem = op.getResult().getType().getElementType();
     auto product = op.getSource().getDefiningOp<arith::MulFOp>();
     LaneLayout l = layout(op.getResult());
-    if (!simd || !product || layout(product.getLhs()) != l ||
+    if (!simd || !product || matchPattern(product.getRhs(), m_Constant()) ||
+        layout(product.getLhs()) != l ||
         wordGroup(l, elem.getIntOrFloatBitWidth()) != 2)
       return false;
     Value source = product.getLhs();
