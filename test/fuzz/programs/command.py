@@ -58,11 +58,11 @@ def arguments() -> argparse.Namespace:
 
 
 def default_targets() -> list[str]:
-    """TARGETS that this machine can run. "host" is its widest level, so there is no name for the lowest one."""
+    """TARGETS that this machine can run."""
     from dither.devices import get_device
 
     widest = list(HOSTS.values()).index(get_device("cpu").target)
-    levels = [level for i, level in enumerate(HOSTS) if i <= widest and (level != "base" or widest == 0)]
+    levels = [level for i, level in enumerate(HOSTS) if i <= widest]
     return [t for t in TARGETS if t in levels or t not in HOSTS]
 
 

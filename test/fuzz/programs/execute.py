@@ -17,7 +17,7 @@ from .program import Program
 from .reference import DTYPES
 
 #: Levels of the CPU, and simulated GPUs.
-HOSTS = {"base": "host", "avx2": "host:avx2", "avx512": "host:avx512"}
+HOSTS = {"base": "host:base", "avx2": "host:avx2", "avx512": "host:avx512"}
 GPUS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a")
 FORMAT = re.compile(r"dither\.(\w+)(?:\.with_\((\w+)='(\w+)'\))?")
 
@@ -60,10 +60,11 @@ def constant(value: Any, formats: Any) -> Any:
 
 def expect(program: Program, backwards: bool = False) -> Expected:
     """Runs the reference, the grid from its end if asked for. Raises reference.Undefined."""
-    before = [memory.make(argument) for argument in program.arguments]
-    after = [m.copy() for m in before]
+    before = memory.make_all(program.arguments)
+    after = memory.copies(before)
+    loose = {id(m.whole): np.zeros_like(m.whole) for m in after}
     tensors = {
-        a.name: m.tensor(a.shapes or program.shapes or "trailing")
+        a.name: m.tensor(a.shapes or program.shapes or "trailing", loose[id(m.whole)])
         for a, m in zip(program.arguments, after, strict=True)
     }
     constants = {
@@ -122,7 +123,7 @@ def run(program: Program, target: str, expected: Expected) -> Outcome:
     from dither import _dither
 
     start = time.process_time()
-    memories = [m.copy() for m in expected.before]
+    memories = memory.copies(expected.before)
     arrays = {a.name: m.array() for a, m in zip(program.arguments, memories, strict=True)}
     try:
         launch(program, target, arrays)

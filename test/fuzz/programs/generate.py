@@ -67,7 +67,8 @@ class Output:
     argument: Argument
     origin: tuple[str, ...]
     cell: Shape
-    written: bool = False
+    #: In an order that has no strides.
+    dense: bool = False
 
 
 class Generator:
@@ -85,6 +86,7 @@ class Generator:
         self.inputs: list[Argument] = []
         self.outputs: list[Output] = []
         self.atomics: list[Argument] = []
+        self.aliases: list[Argument] = []
         self.numbers: dict[str, int | float] = {}
         self.constants: dict[str, Any] = {}
         self.helpers: list[str] = []
@@ -299,25 +301,20 @@ class Generator:
                 del table[row]
         raise No
 
+    def kept(self) -> list[list[Any]]:
+        """The lists that rows append to."""
+        made: list[list[Any]] = [self.lines, self.vars, self.ints, self.inputs, self.outputs, self.helpers]
+        return [*made, self.floats, self.atomics, self.aliases]
+
     def save(self) -> Any:
         """What a row that fails must not leave behind."""
-        return (
-            *(
-                len(x)
-                for x in (self.lines, self.vars, self.ints, self.inputs, self.outputs, self.helpers, self.atomics)
-            ),
-            dict(self.numbers),
-            dict(self.constants),
-            self.indent,
-        )
+        return [len(x) for x in self.kept()], dict(self.numbers), dict(self.constants), self.indent
 
     def restore(self, state: Any) -> None:
         """Back to `save`."""
-        *lengths, numbers, constants, self.indent = state
-        kept = (self.lines, self.vars, self.ints, self.inputs, self.outputs, self.helpers, self.atomics)
-        for x, length in zip(kept, lengths, strict=True):
-            del x[length:]  # type: ignore[attr-defined]
-        self.numbers, self.constants = numbers, constants
+        lengths, self.numbers, self.constants, self.indent = state
+        for x, length in zip(self.kept(), lengths, strict=True):
+            del x[length:]
 
     def var(self, dtype: str, shape: Shape, depth: int) -> str:
         """A variable."""
@@ -340,6 +337,8 @@ class Generator:
         found = [a for a in self.inputs if a.dtype == dtype and len(a.shape) == len(shape)]
         if found and self.chance(0.6):
             x = self.pick(found)
+        elif found and len(shape) == 2 and dtype != "float4_e2m1" and self.chance(0.2):
+            x = self.view_of(self.pick(found))
         else:
             x = self.input(dtype, shape)
         if not shape:
@@ -377,6 +376,34 @@ class Generator:
         argument = self.argument("x", dtype, tuple(extents), fill)
         self.inputs.append(argument)
         return argument
+
+    def view_of(self, x: Argument) -> Argument:
+        """Another argument that reads the memory of an input: the same tensor, or a part of it."""
+        made = dataclasses.replace(x, name=self.name("x"), of=x.of or x.name, shift=x.shift if x.of else 0, seed=0)
+        if self.chance(0.6):
+            rows, columns = self.random.randrange(x.shape[0]), self.random.randrange(x.shape[1])
+            made.shape = (x.shape[0] - rows, x.shape[1] - columns)
+            made.shift += rows * (x.shape[1] + x.gap) + columns
+            made.gap = x.gap + columns
+        self.inputs.append(made)
+        return made
+
+    def interleave(self) -> None:
+        """Puts the rows of one output into the gaps of another."""
+        found: dict[tuple[str, int], list[Argument]] = {}
+        named_twice = {a.of for a in self.aliases}
+        for o in self.outputs:
+            if o.argument.name in named_twice:
+                continue
+            if len(o.argument.shape) == 2 and o.argument.dtype != "float4_e2m1" and not o.dense:
+                found.setdefault((o.argument.dtype, o.argument.shape[0]), []).append(o.argument)
+        pairs = [group for group in found.values() if len(group) > 1]
+        if not pairs or self.chance(0.6):
+            return
+        one, two = self.pick(pairs)[:2]
+        spare = self.pick([0, 0, 1, 3])
+        one.gap, two.gap = two.shape[1] + spare, one.shape[1] + spare
+        two.of, two.shift = one.name, one.shape[1] + self.random.randint(0, spare)
 
     def argument(self, prefix: str, dtype: str, shape: Shape, fill: str) -> Argument:
         """A tensor somewhere in memory."""
@@ -783,7 +810,7 @@ class Generator:
     @contextlib.contextmanager
     def block(self) -> Iterator[None]:
         """An indented block: its variables are not known after it."""
-        variables, integers = len(self.vars), len(self.ints)
+        variables, integers, floats = len(self.vars), len(self.ints), len(self.floats)
         names = [v.name for v in self.vars]
         self.indent += 1
         before = len(self.lines)
@@ -791,7 +818,7 @@ class Generator:
         if len(self.lines) == before:
             self.emit("pass")
         self.indent -= 1
-        del self.vars[variables:], self.ints[integers:]
+        del self.vars[variables:], self.ints[integers:], self.floats[floats:]
         assert [v.name for v in self.vars] == names
 
     def assign(self) -> None:
@@ -1037,7 +1064,7 @@ class Generator:
         argument = self.argument("o", dtype, extents or tuple(size), "normal")
         if extents is not None:
             argument.gap = 0
-        made = Output(argument, origin, tuple(cell))
+        made = Output(argument, origin, tuple(cell), extents is not None)
         self.outputs.append(made)
         return made
 
@@ -1118,15 +1145,18 @@ class Generator:
             raise No
         output = self.output(dtype, shape)
         where = self.at(output)
-        v = self.define(f"dl.load({output.argument.name}, {where}, {shape})", dtype, shape)
+        source = output.argument.name
+        if self.chance(0.3):  # the same tensor by another name
+            again = dataclasses.replace(output.argument, name=self.name("x"), of=source, shift=0, seed=0)
+            self.aliases.append(again)
+            source = again.name
+        v = self.define(f"dl.load({source}, {where}, {shape})", dtype, shape)
         text = self.tile(dtype, shape, 2) if self.chance(0.7) else v.name
         if shape[0] == shape[1] and self.chance(0.5):
             text = f"{text}.T"
         self.emit(f"dl.store({output.argument.name}, {where}, {text})")
-        output.written = True
         if "reload" in self.allowed and self.chance(0.5):
-            again = f"dl.load({output.argument.name}, {where}, {shape})"
-            self.define(again, dtype, shape)
+            self.define(f"dl.load({self.pick([source, output.argument.name])}, {where}, {shape})", dtype, shape)
 
     def check(self) -> None:
         """`dl.static_assert`."""
@@ -1184,10 +1214,12 @@ class Generator:
 
     def finish(self) -> Program:
         """Text and arguments; those that the text does not name are left out."""
+        self.interleave()
         body = "\n".join(self.lines) + "\n"
-        everything = [*self.inputs, *(o.argument for o in self.outputs), *self.atomics]
+        everything = [*self.inputs, *(o.argument for o in self.outputs), *self.atomics, *self.aliases]
         words = set("".join(c if c.isalnum() or c == "_" else " " for c in body).split())
-        arguments = [a for a in everything if a.name in words]
+        owners = {a.of for a in everything if a.name in words}
+        arguments = [a for a in everything if a.name in words or a.name in owners]
         numbers = {n: v for n, v in self.numbers.items() if n in words}
         constants = {n: v for n, v in self.constants.items() if n in words}
         helpers = [h for h in self.helpers if h.split("def ", 1)[1].split("(", 1)[0] in words]

@@ -33,18 +33,12 @@ class Memory:
     begin: int
     strides: tuple[int, ...]
 
-    def copy(self) -> Memory:
-        """The same bytes elsewhere, with the same alignment."""
-        other = _aligned(len(self.whole))
-        other[:] = self.whole
-        return dataclasses.replace(self, whole=other)
-
-    def tensor(self, shapes: str) -> Tensor:
+    def tensor(self, shapes: str, loose: np.ndarray) -> Tensor:
         """For the reference; `shapes` is the class of specialization, which says what code knows."""
         shape, dtype = self.argument.shape, DTYPES[self.argument.dtype]
         known = {"static": True, "dynamic": False}.get(shapes)
         each = tuple(d > 0 if known is None else known for d in range(len(shape)))
-        return Tensor(self.whole, self.begin, dtype, shape, self.strides, each)
+        return Tensor(self.whole, loose, self.begin, dtype, shape, self.strides, each)
 
     def array(self) -> Any:
         """For a launch: a NumPy array, or a view of one."""
@@ -78,8 +72,26 @@ def _aligned(size: int) -> np.ndarray:
     return raw[begin : begin + size]
 
 
-def make(argument: Argument) -> Memory:
-    """The argument before a launch."""
+def make_all(arguments: list[Argument]) -> list[Memory]:
+    """The arguments before a launch."""
+    made: dict[str, Memory] = {}
+    for argument in arguments:
+        made[argument.name] = _inside(argument, made[argument.of]) if argument.of else _make(argument)
+    return list(made.values())
+
+
+def copies(memories: list[Memory]) -> list[Memory]:
+    """The same bytes elsewhere, with the same alignment; what shares memory still does."""
+    wholes: dict[int, np.ndarray] = {}
+    for m in memories:
+        if id(m.whole) not in wholes:
+            wholes[id(m.whole)] = other = _aligned(len(m.whole))
+            other[:] = m.whole
+    return [dataclasses.replace(m, whole=wholes[id(m.whole)]) for m in memories]
+
+
+def _strides(argument: Argument) -> tuple[tuple[int, ...], int]:
+    """Strides in elements, and the elements that the tensor spans with its gaps."""
     dtype, shape = DTYPES[argument.dtype], argument.shape
     strides: list[int] = []
     step = 1
@@ -90,17 +102,28 @@ def make(argument: Argument) -> Memory:
             step += argument.gap
             if dtype.bits == 4:
                 step += step % 2
-    elements = max(step, 1)
+    return tuple(reversed(strides)), max(step, 1)
+
+
+def _inside(argument: Argument, owner: Memory) -> Memory:
+    """An argument in the memory of another one of its type."""
+    begin = owner.begin + argument.shift * max(DTYPES[argument.dtype].bits // 8, 1)
+    return Memory(argument, owner.whole, begin, _strides(argument)[0])
+
+
+def _make(argument: Argument) -> Memory:
+    """An argument with memory of its own: at least one element, for a tensor of rank 0."""
+    dtype, shape = DTYPES[argument.dtype], argument.shape
+    strides, elements = _strides(argument)
     begin = GUARD + argument.shift * max(dtype.bits // 8, 1)
     size = (elements * dtype.bits + 7) // 8
     whole = _aligned(begin + size + GUARD)
     random = np.random.PCG64(argument.seed)
     words = random.random_raw(-(-len(whole) // 8))
     whole[:] = words.view(np.uint8)[: len(whole)]
-    # At least one element, for a tensor of rank 0.
     inside = whole[begin : begin + size]
     inside[:] = _contents(argument.fill, argument.dtype, elements, random).view(np.uint8)[:size]
-    memory = Memory(argument, whole, begin, tuple(reversed(strides)))
+    memory = Memory(argument, whole, begin, strides)
     if argument.gap and len(shape) == 2:  # bytes between rows are guards
         row = shape[-1] * dtype.bits // 8 + (shape[-1] * dtype.bits % 8 > 0)
         rows = np.ndarray((shape[0], strides[1] * dtype.bits // 8), np.uint8, whole.data, begin)

@@ -13,8 +13,8 @@ HEADER = "import dither\nimport dither.language as dl\n\n"
 class Argument:
     """A tensor: `shift` elements past an address that is a multiple of 64, rows `gap` elements apart.
 
-    `fill` names its contents (see `contents`), which `seed` makes; `shapes` is its class of specialization, if not the
-    kernel's.
+    `fill` names its contents (see `memory`), which `seed` makes; `shapes` is its class of specialization, if not the
+    kernel's. With `of` it lies in the memory of another argument, `shift` elements past that one's first.
     """
 
     name: str
@@ -25,6 +25,7 @@ class Argument:
     shift: int = 0
     gap: int = 0
     shapes: str | None = None
+    of: str | None = None
 
 
 @dataclasses.dataclass

@@ -281,11 +281,15 @@ _operators()
 
 
 class Tensor:
-    """An argument: bytes with a shape and strides in elements (FP4: even ones), and which extents code knows."""
+    """An argument: bytes with a shape and strides in elements (FP4: even ones), and which extents code knows.
+
+    `loose` has a byte for each of `memory`, not 0 where that may be of any NaN.
+    """
 
     def __init__(
         self,
         memory: np.ndarray,
+        loose: np.ndarray,
         begin: int,
         dtype: DType,
         shape: tuple[int, ...],
@@ -296,7 +300,7 @@ class Tensor:
         self.extents = shape
         self.shape = tuple(n if k else Scalar(n, INDEX) for n, k in zip(shape, known, strict=True))
         self.ndim = len(shape)
-        self.loose = np.zeros_like(memory)
+        self.loose = loose
         self.packed = dtype.bits == 4
         size = max(dtype.bits // 8, 1)
         stored: Any = {8: np.uint64, 4: np.uint32, 2: np.uint16, 1: np.uint8}[size]

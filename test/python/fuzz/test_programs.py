@@ -18,7 +18,8 @@ import pytest
 FUZZ = Path(__file__).resolve().parents[2] / "fuzz"
 sys.path.append(str(FUZZ))
 
-from programs import arithmetic, driver, execute, generate, program, reference  # noqa: E402
+import mutants  # noqa: E402
+from programs import arithmetic, driver, execute, generate, memory, program, reference  # noqa: E402
 from programs import reduce as reduction  # noqa: E402
 from programs.program import HEADER, Argument, Program  # noqa: E402
 
@@ -204,7 +205,7 @@ def driver_target():
 @pytest.mark.parametrize("byte", ["before", "element", "between", "after"])
 def test_a_changed_byte_is_found(byte):
     expected = execute.expect(ADD)
-    got, want, loose = expected.after[1].copy(), expected.after[1], expected.loose[1]
+    got, want, loose = memory.copies(expected.after)[1], expected.after[1], expected.loose[1]
     assert execute.difference(got, want, loose) == ""
     at = {
         "before": got.begin - 1,
@@ -222,7 +223,7 @@ def test_any_nan_will_do_where_arithmetic_made_it_and_no_other_where_it_was_move
     moved = dataclasses.replace(ADD, source=ADD.source.replace("t + 1.0", "t"))
     for given, exact in ((made, False), (moved, True)):
         expected = execute.expect(given)
-        got, want, loose = expected.after[1].copy(), expected.after[1], expected.loose[1]
+        got, want, loose = memory.copies(expected.after)[1], expected.after[1], expected.loose[1]
         elements = np.flatnonzero(np.isnan(want.array().ravel()))
         assert len(elements)
         row, column = divmod(int(elements[0]), 31)
@@ -322,3 +323,13 @@ def test_messages_that_differ_in_numbers_are_one_failure():
     two = execute.Outcome("refused", "<program 8>:2:9: extent 5 of 'q' is odd")
     other = execute.Outcome("refused", "<program 8>:2:9: found a tuple")
     assert reduction.signature(one) == reduction.signature(two) != reduction.signature(other)
+
+
+# ---------------------------------------------------------------------------
+# Fixes that can be taken back
+# ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mutant", mutants.MUTANTS, ids=lambda m: m.name)
+def test_a_mutant_is_of_the_code_as_it_is(mutant):
+    assert mutants.stale(mutant) == []

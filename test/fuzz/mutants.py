@@ -1,0 +1,124 @@
+"""Takes fixes back, one at a time, and shows that random programs find each defect again.
+
+    .venv/bin/python test/fuzz/mutants.py                 # all of them; minutes each
+    .venv/bin/python test/fuzz/mutants.py masked_stores
+
+Works in a worktree of its own under build/mutants, of what is committed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """What was wrong once, and edits that make it so again: (file, text, text in its place)."""
+
+    name: str
+    defect: str
+    edits: tuple[tuple[str, str, str], ...]
+
+
+MUTANTS = (
+    Mutant(
+        "int_to_half",
+        "integer tiles stored as bfloat16 or float16 keep the integer's bits",
+        (
+            (
+                "lib/Transforms/PreparePrograms.cpp",
+                "op.setRoundingmode(arith::RoundingMode::to_nearest_even);",
+                "(void)op;",
+            ),
+            ("lib/Transforms/Distribute.cpp", "llvm::append_range(values, op->getResults());", ""),
+        ),
+    ),
+    Mutant(
+        "masked_stores",
+        "LLVM widens masked stores of one lane: bytes past the tensor are written on avx512",
+        (
+            (
+                "lib/Target/CodeGenerator.cpp",
+                "passes.addPass(createModuleToFunctionPassAdaptor(MaskedAccessesPass()));",
+                "",
+            ),
+        ),
+    ),
+    Mutant(
+        "order_of_accesses",
+        "warps of a block load what others have not stored yet",
+        (("lib/Pipelines/Pipelines.cpp", "pm.addNestedPass<func::FuncOp>(createDitherOrderAccesses());", ""),),
+    ),
+)
+
+
+def stale(mutant: Mutant, root: Path = ROOT) -> list[str]:
+    """Edits whose text is not there exactly once."""
+    return [f"{file}: {old}" for file, old, _ in mutant.edits if (root / file).read_text().count(old) != 1]
+
+
+def build(tree: Path) -> None:
+    """The Python module of a worktree."""
+    configure = ["cmake", "--preset", "release", "-B", str(tree / "build"), f"-DPython3_EXECUTABLE={sys.executable}"]
+    for command in (configure, ["ninja", "-C", str(tree / "build"), "dither-python"]):
+        subprocess.run(command, cwd=tree, check=True, stdout=subprocess.DEVNULL)
+
+
+def hunt(tree: Path, seed: int, seconds: int, jobs: int) -> tuple[float, str]:
+    """Seconds until a finding, and the finding; empty where there is none."""
+    command = [
+        sys.executable,
+        "test/fuzz/programs",
+        f"--seed={seed}",
+        f"--seconds={seconds}",
+        f"--jobs={jobs}",
+        "--stop=1",
+    ]
+    env = {**os.environ, "PYTHONPATH": str(tree / "build" / "python")}
+    start = time.monotonic()
+    done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True)
+    found = re.search(r"^FINDING (.*)$", done.stdout, re.MULTILINE)
+    return time.monotonic() - start, found[1] if found else ""
+
+
+def main() -> int:
+    """Builds and hunts each mutant."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(m.name for m in MUTANTS)}")
+    parser.add_argument("--seconds", type=int, default=600, help="for each (default 600)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    args = parser.parse_args()
+    tree = ROOT / "build" / "mutants"
+    if not tree.exists():
+        subprocess.run(["git", "worktree", "add", "--detach", str(tree)], cwd=ROOT, check=True)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    missed = 0
+    for mutant in [m for m in MUTANTS if not args.names or m.name in args.names]:
+        for command in (["git", "checkout", "-q", "--detach", head.strip()], ["git", "checkout", "-q", "."]):
+            subprocess.run(command, cwd=tree, check=True)
+        if stale(mutant, tree):
+            print(f"{mutant.name}: stale: {stale(mutant, tree)}", flush=True)
+            missed += 1
+            continue
+        for file, old, new in mutant.edits:
+            path = tree / file
+            path.write_text(path.read_text().replace(old, new))
+        build(tree)
+        seconds, found = hunt(tree, args.seed, args.seconds, args.jobs)
+        missed += not found
+        print(f"{mutant.name}: {f'found in {seconds:.0f} s: {found}' if found else 'NOT FOUND'}", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
