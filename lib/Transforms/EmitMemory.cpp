@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Emitter.h"
+#include "MemoryAccess.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
@@ -26,229 +26,18 @@ constexpr int64_t kLineBytes = 64;
 
 int64_t elemBits(Type elem) { return elem.getIntOrFloatBitWidth(); }
 
-bool isFree(const Coord &c) {
-  return llvm::all_of(c, [](int64_t v) { return v == 0; });
-}
-
-/// Address arithmetic and bounds of one tile access, shared by both targets.
-class Access {
-public:
-  Access(Emitter &e, const TileAccess &a)
-      : e(e), a(a), bits(elemBits(a.mem.elem)), rank(a.layout.rank()) {
-    origin = e.i64(0);
-    for (int64_t d = 0; d < rank; ++d)
-      origin = add(origin,
-                   mul(a.index[d], a.mem.strides[d], a.mem.staticStrides[d]));
-  }
-
-  Value add(Value x, Value y) { return e.make<arith::AddIOp>(x, y); }
-  Value mul(Value x, Value stride, int64_t known) {
-    return known == 1 ? x : Value(e.make<arith::MulIOp>(x, stride));
-  }
-  /// Offset in elements of the coordinate `dynamic + fixed` inside the tile.
-  Value offset(ArrayRef<Value> dynamic, const Coord &fixed) {
-    Value sum = origin;
-    int64_t constant = 0;
-    for (int64_t d = 0; d < rank; ++d) {
-      if (!dynamic.empty() && dynamic[d])
-        sum =
-            add(sum, mul(dynamic[d], a.mem.strides[d], a.mem.staticStrides[d]));
-      if (!fixed[d])
-        continue;
-      if (ShapedType::isDynamic(a.mem.staticStrides[d]))
-        sum =
-            add(sum, e.make<arith::MulIOp>(a.mem.strides[d], e.i64(fixed[d])));
-      else
-        constant += fixed[d] * a.mem.staticStrides[d];
-    }
-    return constant ? add(sum, e.i64(constant)) : sum;
-  }
-  Value pointer(Value elements) {
-    Value bytes = elements;
-    if (bits == 4)
-      bytes = e.make<arith::ShRSIOp>(elements, e.i64(1));
-    else if (bits != 8)
-      bytes = e.make<arith::MulIOp>(elements, e.i64(bits / 8));
-    return e.make<LLVM::GEPOp>(a.mem.ptr.getType(), e.b.getI8Type(), a.mem.ptr,
-                               ArrayRef<LLVM::GEPArg>{bytes});
-  }
-  /// Bytes that the address of a run starting at a multiple of `step` columns
-  /// is known to be aligned to.
-  int64_t alignment(int64_t step) const {
-    int64_t align = a.mem.align;
-    for (int64_t d = 0; d < rank; ++d) {
-      if (d == rank - 1) {
-        int64_t elems = std::gcd(step, a.divisor[d]);
-        align = std::gcd(align, std::max<int64_t>(1, elems * bits / 8));
-      } else if (a.shape[d] != 1 || a.divisor[d] != 0) {
-        int64_t stride = a.mem.staticStrides[d];
-        int64_t bytes = ShapedType::isDynamic(stride) ? a.mem.strideAlign
-                                                      : stride * bits / 8;
-        align = std::gcd(align, std::max<int64_t>(1, bytes));
-      }
-    }
-    return align & -align;
-  }
-  /// Does the layout reach past the tile (padding registers)?
-  bool padded(int64_t d) const {
-    return a.layout.base[d] * a.layout.repeats[d] > a.shape[d];
-  }
-  /// Extent left along d for a coordinate of the tile, as an i64 limit on that
-  /// coordinate; nothing if no access can leave.
-  Value limit(int64_t d) {
-    Value room;
-    if (!a.inBounds)
-      room = e.make<arith::SubIOp>(a.mem.sizes[d], a.index[d]);
-    if (padded(d)) {
-      Value extent = e.i64(a.shape[d]);
-      room = room ? Value(e.make<arith::MinSIOp>(room, extent)) : extent;
-    }
-    return room;
-  }
-
-  /// First coordinate of the tile along d that the memref has; nothing if that
-  /// is certainly 0.
-  Value first(int64_t d) {
-    if (a.inBounds || !a.mayBeNegative[d])
-      return {};
-    return e.make<arith::SubIOp>(e.i64(0), a.index[d]);
-  }
-
-  Emitter &e;
-  const TileAccess &a;
-  int64_t bits, rank;
-  Value origin;
-};
-
 //===----------------------------------------------------------------------===//
 // CPU: runs of neighbouring lanes
 //===----------------------------------------------------------------------===//
 
-/// The registers of a tile in memory order: vectors of 16 units (words or
-/// values) such that unit u belongs to lane u / perLane.
-class SimdAccess : public Access {
+/// Whole words, or values.
+class WordAccess : public SimdAccess {
 public:
-  SimdAccess(Emitter &e, const TileAccess &a) : Access(e, a) {
-    contiguous = int64_t(1) << a.layout.contiguousBits();
-    group = bits < 32 ? wordGroup(a.layout, bits) : 1;
-    perLane = a.mem.pairs ? 1 : contiguous / group;
-    // More units per lane than lanes would split a lane over vectors.
-    perLane = std::min(perLane, kSimdLanes);
-    unitBits = group * bits;
-    for (auto [i, c] : llvm::enumerate(a.layout.lane))
-      if (isFree(c))
-        copies |= int64_t(1) << i;
-    for (int64_t d = 0; d < rank; ++d) {
-      limits.push_back(limit(d));
-      firsts.push_back(first(d));
-    }
-  }
-
-  /// Where an element lies in memory, as a coordinate.
-  Coord place(Coord c) const {
-    if (a.mem.pairs)
-      c.back() = (c.back() & ~31) | (c.back() & 1) << 4 | (c.back() >> 1 & 15);
-    return c;
-  }
-
-  struct Run {
-    int64_t unit, units; // position in the vector and length, in units
-    Coord coord;         // of the first element
-  };
-  /// Maximal contiguous runs of vector `part` of the register group at `reg`.
-  SmallVector<Run> runs(int64_t reg, int64_t part) const {
-    SmallVector<Run> out;
-    int64_t lanesPerPart = kSimdLanes / perLane;
-    int64_t last = rank - 1;
-    int64_t step = perLane * group;
-    for (int64_t l = part * lanesPerPart; l < (part + 1) * lanesPerPart; ++l) {
-      if (l & copies)
-        continue;
-      Coord c = place(a.layout.coord(reg, l));
-      if (!out.empty() && rank) {
-        Run &r = out.back();
-        Coord next = r.coord;
-        next[last] += r.units * group;
-        if (next == c &&
-            r.unit + r.units == (l - part * lanesPerPart) * perLane) {
-          r.units += perLane;
-          continue;
-        }
-      }
-      (void)step;
-      out.push_back({(l - part * lanesPerPart) * perLane, perLane, c});
-    }
-    // Powers of two only: a run of 3 becomes 2 + 1.
-    SmallVector<Run> pieces;
-    for (Run r : out)
-      while (r.units) {
-        int64_t n = llvm::bit_floor(uint64_t(r.units));
-        pieces.push_back({r.unit, n, r.coord});
-        r.unit += n;
-        r.units -= n;
-        if (rank)
-          r.coord[last] += n * group;
-      }
-    return pieces;
-  }
-
-  /// Elements of a run that exist, as an i32 in [0, count]; nothing if all do.
-  Value remaining(const Run &r) {
-    int64_t count = r.units * group, last = rank - 1;
-    if (!rank)
-      return {};
-    Value rem, outside;
-    for (int64_t d = 0; d < rank; ++d) {
-      if (!limits[d])
-        continue;
-      if (a.inBounds && d != last && r.coord[d] < a.shape[d])
-        continue;
-      if (a.inBounds && d == last && r.coord[d] + count <= a.shape[d])
-        continue;
-      if (d == last) {
-        rem = e.make<arith::SubIOp>(limits[d], e.i64(r.coord[d]));
-      } else {
-        Value past = e.make<arith::CmpIOp>(arith::CmpIPredicate::sge,
-                                           e.i64(r.coord[d]), limits[d]);
-        outside = outside ? Value(e.make<arith::OrIOp>(outside, past)) : past;
-        if (firsts[d])
-          outside = e.make<arith::OrIOp>(
-              outside, e.make<arith::CmpIOp>(arith::CmpIPredicate::slt,
-                                             e.i64(r.coord[d]), firsts[d]));
-      }
-    }
-    if (!rem && !outside)
-      return {};
-    if (!rem)
-      rem = e.i64(count);
-    rem = e.make<arith::MaxSIOp>(e.make<arith::MinSIOp>(rem, e.i64(count)),
-                                 e.i64(0));
-    if (outside)
-      rem = e.make<arith::SelectOp>(outside, e.i64(0), rem);
-    return e.make<arith::TruncIOp>(e.b.getI32Type(), rem);
-  }
-
-  /// Elements of a run that lie before the memref, as an i32 in [0, count];
-  /// nothing if there are none.
-  Value skipped(const Run &r) {
-    int64_t last = rank - 1;
-    if (!rank || !firsts[last])
-      return {};
-    Value n = e.make<arith::SubIOp>(firsts[last], e.i64(r.coord[last]));
-    n = e.make<arith::MaxSIOp>(
-        e.make<arith::MinSIOp>(n, e.i64(r.units * group)), e.i64(0));
-    return e.make<arith::TruncIOp>(e.b.getI32Type(), n);
-  }
-
-  /// Whether part of a run may not exist.
-  bool isGuarded(const Run &r) const {
-    for (int64_t d = 0; d < rank; ++d) {
-      int64_t last = r.coord[d] + (d == rank - 1 ? r.units * group : 1);
-      if (limits[d] && !(a.inBounds && last <= a.shape[d]))
-        return true;
-    }
-    return false;
-  }
+  WordAccess(Emitter &e, const TileAccess &a)
+      : SimdAccess(e, a,
+                   elemBits(a.mem.elem) < 32
+                       ? wordGroup(a.layout, elemBits(a.mem.elem))
+                       : 1) {}
 
   Type unitType() const {
     if (bits >= 32)
@@ -382,41 +171,10 @@ public:
       v = clearHalf(v, rem);
     e.make<LLVM::MaskedStoreOp>(v, ptr, mask(r, rem), align);
   }
-
-  /// Statically outside the tile: padding registers.
-  bool dead(const Run &r) const {
-    for (int64_t d = 0; d < rank; ++d)
-      if (r.coord[d] >= a.shape[d])
-        return true;
-    return false;
-  }
-
-  int64_t contiguous, group, perLane, unitBits, copies = 0;
-  SmallVector<Value> limits, firsts;
 };
 
-/// Register `index[l]` of the concatenation of `sources` for every lane.
-Value gather(Emitter &e, ArrayRef<Value> sources, ArrayRef<int64_t> index) {
-  Value acc;
-  for (size_t s = 0; s < sources.size(); ++s) {
-    bool used = false;
-    SmallVector<int64_t> pick;
-    for (auto [l, i] : llvm::enumerate(index)) {
-      bool mine = i / kSimdLanes == int64_t(s);
-      used |= mine;
-      int64_t lane = i % kSimdLanes;
-      pick.push_back(mine ? (acc ? kSimdLanes : 0) + lane : int64_t(l));
-    }
-    if (!used)
-      continue;
-    acc = acc ? e.permute(acc, sources[s], pick)
-              : e.permute(sources[s], sources[s], pick);
-  }
-  return acc;
-}
-
 FailureOr<Registers> loadSimd(Emitter &e, const TileAccess &a) {
-  SimdAccess s(e, a);
+  WordAccess s(e, a);
   if (s.unitBits < 8)
     return failure();
   Type regElem = s.bits < 32 ? Type(e.b.getI32Type()) : a.mem.elem;
@@ -451,13 +209,8 @@ FailureOr<Registers> loadSimd(Emitter &e, const TileAccess &a) {
       }
       parts.push_back(part);
     }
-    for (int64_t j = 0; j < s.perLane; ++j) {
-      SmallVector<int64_t> index;
-      // Lanes that hold copies read the lane that was loaded.
-      for (int64_t l = 0; l < kSimdLanes; ++l)
-        index.push_back((l & ~s.copies) * s.perLane + j);
-      out[reg / s.group + j] = gather(e, parts, index);
-    }
+    for (int64_t j = 0; j < s.perLane; ++j)
+      out[reg / s.group + j] = s.fromMemoryOrder(parts, j);
   }
   return Registers(out);
 }
@@ -487,7 +240,7 @@ Value concatLow(Emitter &e, ArrayRef<Value> words) {
 }
 
 LogicalResult storeSimd(Emitter &e, const TileAccess &a, Registers regs) {
-  SimdAccess s(e, a);
+  WordAccess s(e, a);
   if (s.unitBits < 8)
     return failure();
   int64_t regsPerStep = s.perLane * s.group;
@@ -534,12 +287,7 @@ LogicalResult storeSimd(Emitter &e, const TileAccess &a, Registers regs) {
       SmallVector<Value> sources;
       for (int64_t j = 0; j < s.perLane; ++j)
         sources.push_back(regs[reg / s.group + j]);
-      SmallVector<int64_t> index;
-      for (int64_t u = 0; u < kSimdLanes; ++u) {
-        int64_t unit = p * kSimdLanes + u;
-        index.push_back(unit % s.perLane * kSimdLanes + unit / s.perLane);
-      }
-      Value part = gather(e, sources, index);
+      Value part = s.toMemoryOrder(sources, p);
       for (const auto &r : runs) {
         Value v = part;
         if (r.units < kSimdLanes)
@@ -557,105 +305,17 @@ LogicalResult storeSimd(Emitter &e, const TileAccess &a, Registers regs) {
 // GPU: contiguous registers of a lane
 //===----------------------------------------------------------------------===//
 
-class LaneAccess : public Access {
-public:
-  LaneAccess(Emitter &e, const TileAccess &a) : Access(e, a) {
-    int64_t contiguous = int64_t(1) << a.layout.contiguousBits();
-    group = bits < 32 ? wordGroup(a.layout, bits) : 1;
-    int64_t bytes =
-        std::min(std::max<int64_t>(1, contiguous * bits / 8), e.maxVectorBytes);
-    bytes = std::min(bytes, alignment(contiguous));
-    guarded = false;
-    for (int64_t d = 0; d < rank; ++d) {
-      limits.push_back(limit(d));
-      firsts.push_back(first(d));
-      guarded |= bool(limits.back());
-      thread.push_back(e.make<arith::ExtUIOp>(e.b.getI64Type(),
-                                              e.threadCoordinate(a.layout, d)));
-    }
-    // A guarded vector must lie inside or outside as a whole.
-    if (rank && limits[rank - 1]) {
-      int64_t last = rank - 1;
-      int64_t size = a.mem.staticSizes[last];
-      int64_t divisor = ShapedType::isDynamic(size) ? 1 : size & -size;
-      divisor = std::gcd(divisor, std::gcd(a.divisor[last], int64_t(64)));
-      if (a.inBounds)
-        divisor = 64;
-      if (padded(last))
-        divisor = std::gcd(divisor, a.shape[last] & -a.shape[last]);
-      bytes = std::min(bytes, std::max<int64_t>(1, divisor * bits / 8));
-    }
-    step = std::max<int64_t>(1, bytes * 8 / bits);
-    disjoint = true;
-    for (int64_t d = 0; d < rank; ++d) {
-      int64_t regs = 0, threads = 0;
-      for (const Coord &c : a.layout.reg)
-        regs |= c[d];
-      for (const Coord &c : a.layout.lane)
-        threads |= c[d];
-      for (const Coord &c : a.layout.warp)
-        threads |= c[d];
-      disjoint &= !(regs & threads);
-    }
-    for (auto [i, c] : llvm::enumerate(a.layout.lane))
-      if (isFree(c))
-        copies |= int64_t(1) << i;
-    for (auto [i, c] : llvm::enumerate(a.layout.warp))
-      if (isFree(c))
-        copies |= kWarpLanes << i;
-  }
-
-  Value address(int64_t reg) {
-    return pointer(offset(thread, a.layout.coord(reg)));
-  }
-  /// True where the piece at `reg` exists; nothing if it always does.
-  Value inside(int64_t reg) {
-    Value cond;
-    Coord c = a.layout.coord(reg);
-    for (int64_t d = 0; d < rank; ++d) {
-      if (!limits[d])
-        continue;
-      Value at = c[d] ? add(thread[d], e.i64(c[d])) : thread[d];
-      Value in =
-          e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, at, limits[d]);
-      cond = cond ? Value(e.make<arith::AndIOp>(cond, in)) : in;
-      if (firsts[d])
-        cond = e.make<arith::AndIOp>(
-            cond,
-            e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, at, firsts[d]));
-    }
-    return cond;
-  }
-  /// FP4 rows of odd length end in half a byte of padding, which is zero.
-  Value clearHalf(Value piece, int64_t reg) {
-    if (bits != 4 || step != 2 || !limits[rank - 1])
-      return piece;
-    Value second =
-        add(thread[rank - 1], e.i64(a.layout.coord(reg)[rank - 1] + 1));
-    Value whole = e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, second,
-                                        limits[rank - 1]);
-    Value low =
-        e.constant(cast<TypedAttr>(Attribute(e.b.getI8IntegerAttr(15))));
-    return e.make<arith::SelectOp>(whole, piece,
-                                   e.make<arith::AndIOp>(piece, low));
-  }
-  /// True in the one lane and warp of each set of copies that stores.
-  Value owner() {
-    // Warp bits above the layout's own hold copies too.
-    int64_t all = e.numWarps * kWarpLanes - 1;
-    int64_t known = (kWarpLanes << a.layout.warp.size()) - 1;
-    int64_t mask = copies | (all & ~known);
-    if (!mask)
-      return {};
-    return e.make<arith::CmpIOp>(arith::CmpIPredicate::eq,
-                                 e.make<arith::AndIOp>(e.tid, e.i32(mask)),
-                                 e.i32(0));
-  }
-
-  int64_t group, step, copies = 0;
-  bool guarded, disjoint;
-  SmallVector<Value> limits, firsts, thread;
-};
+/// FP4 rows of odd length end in half a byte of padding, which is zero.
+Value clearHalf(LaneAccess &s, Value piece, int64_t reg) {
+  if (s.bits != 4 || s.step != 2 || !s.limits[s.rank - 1])
+    return piece;
+  Emitter &e = s.e;
+  Value whole = e.make<arith::CmpIOp>(arith::CmpIPredicate::slt,
+                                      s.column(reg, 1), s.limits[s.rank - 1]);
+  Value low = e.constant(cast<TypedAttr>(Attribute(e.b.getI8IntegerAttr(15))));
+  return e.make<arith::SelectOp>(whole, piece,
+                                 e.make<arith::AndIOp>(piece, low));
+}
 
 /// Memory type of `count` elements, and the words (or values) they make.
 Type pieceType(Emitter &e, Type elem, int64_t count) {
@@ -731,11 +391,7 @@ LogicalResult storeLanes(Emitter &e, const TileAccess &a, Registers regs) {
     e.b.setInsertionPointToStart(branch.thenBlock());
   }
   for (int64_t reg = 0; reg < a.layout.numRegs(); reg += s.step) {
-    Coord c = a.layout.coord(reg);
-    bool dead = false;
-    for (int64_t d = 0; d < s.rank; ++d)
-      dead |= c[d] >= a.shape[d];
-    if (dead)
+    if (s.dead(reg))
       continue;
     Type type = pieceType(e, elem, s.step);
     Value v;
@@ -753,7 +409,7 @@ LogicalResult storeLanes(Emitter &e, const TileAccess &a, Registers regs) {
       if (v.getType() != type)
         v = e.make<arith::TruncIOp>(type, v);
     }
-    v = s.clearHalf(v, reg);
+    v = clearHalf(s, v, reg);
     OpBuilder::InsertionGuard inner(e.b);
     if (Value cond = s.inside(reg)) {
       auto branch = e.make<scf::IfOp>(TypeRange{}, cond, false);
@@ -906,7 +562,7 @@ void Emitter::atomicMax(const TileAccess &a, Registers regs) {
                             LLVM::AtomicOrdering::monotonic);
   };
   if (simd) {
-    SimdAccess s(*this, a);
+    SimdAccess s(*this, a, /*group=*/1);
     for (int64_t reg = 0; reg < a.layout.numRegs(); ++reg)
       for (int64_t l = 0; l < kSimdLanes; ++l) {
         if (l & s.copies)
