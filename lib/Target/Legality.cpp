@@ -49,11 +49,11 @@ bool isLowerableMath(Operation *op) {
 }
 
 bool isLowerableVector(Operation *op) {
-  return isa<vector::BitCastOp, vector::BroadcastOp, vector::ExtractOp,
-             vector::ExtractStridedSliceOp, vector::FMAOp,
+  return isa<vector::BitCastOp, vector::BroadcastOp, vector::DeinterleaveOp,
+             vector::ExtractOp, vector::ExtractStridedSliceOp, vector::FMAOp,
              vector::FromElementsOp, vector::InsertOp,
-             vector::InsertStridedSliceOp, vector::ShapeCastOp,
-             vector::ShuffleOp, vector::ToElementsOp>(op);
+             vector::InsertStridedSliceOp, vector::InterleaveOp,
+             vector::ShapeCastOp, vector::ShuffleOp, vector::ToElementsOp>(op);
 }
 
 bool isLowerableLLVM(Operation *op) {

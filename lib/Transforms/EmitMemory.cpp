@@ -26,6 +26,13 @@ constexpr int64_t kLineBytes = 64;
 
 int64_t elemBits(Type elem) { return elem.getIntOrFloatBitWidth(); }
 
+/// Whether rows of the memref may end in half a byte.
+bool mayEndInByte(const MemRefDesc &mem) {
+  return elemBits(mem.elem) == 4 && !mem.staticSizes.empty() &&
+         (ShapedType::isDynamic(mem.staticSizes.back()) ||
+          mem.staticSizes.back() % 2);
+}
+
 //===----------------------------------------------------------------------===//
 // CPU: runs of neighbouring lanes
 //===----------------------------------------------------------------------===//
@@ -105,6 +112,8 @@ public:
       Type mem = memoryType(count);
       Value zero = e.constant(cast<TypedAttr>(e.b.getZeroAttr(mem)));
       v = e.make<LLVM::MaskedLoadOp>(mem, ptr, mask(r, rem), zero, align);
+      if (mayEndInByte(a.mem))
+        v = clearHalf(v, rem);
       if (mem != type)
         v = e.make<vector::BitCastOp>(type, v);
     }
@@ -339,8 +348,9 @@ FailureOr<Registers> loadLanes(Emitter &e, const TileAccess &a) {
     Type type = pieceType(e, elem, s.step);
     Value cond = s.inside(reg);
     auto emit = [&]() -> Value {
-      return e.make<LLVM::LoadOp>(type, s.address(reg),
-                                  std::max<int64_t>(1, s.step * s.bits / 8));
+      Value piece = e.make<LLVM::LoadOp>(
+          type, s.address(reg), std::max<int64_t>(1, s.step * s.bits / 8));
+      return mayEndInByte(a.mem) ? clearHalf(s, piece, reg) : piece;
     };
     Value v;
     if (!cond) {
@@ -415,6 +425,19 @@ LogicalResult storeLanes(Emitter &e, const TileAccess &a, Registers regs) {
       auto branch = e.make<scf::IfOp>(TypeRange{}, cond, false);
       e.b.setInsertionPointToStart(branch.thenBlock());
     }
+    if (s.bits == 4 && a.shape.back() % 2) {
+      // The tile ends in the middle of a byte, whose other half is padding or
+      // not the tile's.
+      Value whole = e.make<arith::OrIOp>(
+          Value(e.make<arith::CmpIOp>(arith::CmpIPredicate::slt,
+                                      s.column(reg, 1), s.limits.back())),
+          s.isLast(s.column(reg, 0)));
+      auto branch = e.make<scf::IfOp>(TypeRange{}, whole, true);
+      e.b.setInsertionPointToStart(branch.elseBlock());
+      Value code = e.make<arith::ExtUIOp>(e.b.getI32Type(), v);
+      storeNibble(s, reg, e.make<arith::AndIOp>(code, e.i32(15)));
+      e.b.setInsertionPointToStart(branch.thenBlock());
+    }
     e.make<LLVM::StoreOp>(v, s.address(reg),
                           std::max<int64_t>(1, s.step * s.bits / 8));
   }
@@ -423,13 +446,79 @@ LogicalResult storeLanes(Emitter &e, const TileAccess &a, Registers regs) {
 
 } // namespace
 
-FailureOr<Registers> Emitter::load(const TileAccess &access) {
-  return simd ? loadSimd(*this, access) : loadLanes(*this, access);
+//===----------------------------------------------------------------------===//
+// Words, and four-bit codes where they do not lie in whole bytes
+//===----------------------------------------------------------------------===//
+
+/// How the codes of a tile lie in bytes: as the lanes hold them, or not, or
+/// what is only known at run time.
+enum class Bytes { Whole, Split, Unknown };
+
+static Bytes bytesOf(const TileAccess &a) {
+  if (elemBits(a.mem.elem) != 4)
+    return Bytes::Whole;
+  if (wordGroup(a.layout, 4) < 2)
+    return Bytes::Split;
+  return a.divisor.back() % 2 == 0 ? Bytes::Whole : Bytes::Unknown;
 }
 
-LogicalResult Emitter::store(const TileAccess &access, Registers tile) {
-  return simd ? storeSimd(*this, access, tile)
-              : storeLanes(*this, access, tile);
+/// Whether a tile starts at a byte (i1), and the access if it does.
+static std::pair<Value, TileAccess> atByte(Emitter &e, const TileAccess &a) {
+  Value half = e.make<arith::AndIOp>(a.index.back(), e.i64(1));
+  TileAccess whole = a;
+  whole.divisor.back() = 2;
+  return {e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, half, e.i64(0)),
+          whole};
+}
+
+FailureOr<Registers> Emitter::load(const TileAccess &a) {
+  auto words = [&](const TileAccess &a) {
+    return simd ? loadSimd(*this, a) : loadLanes(*this, a);
+  };
+  Bytes bytes = bytesOf(a);
+  if (bytes == Bytes::Whole)
+    return words(a);
+  if (bytes == Bytes::Split)
+    return loadNibbles(*this, a);
+  auto [condition, whole] = atByte(*this, a);
+  int64_t count = a.layout.numRegs() / wordGroup(a.layout, 4);
+  SmallVector<Type> types(count, regType(b.getI32Type()));
+  auto branch = make<scf::IfOp>(types, condition, true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  FailureOr<Registers> even = words(whole);
+  if (failed(even))
+    return failure();
+  make<scf::YieldOp>(*even);
+  b.setInsertionPointToStart(branch.elseBlock());
+  FailureOr<Registers> odd = loadNibbles(*this, a);
+  if (failed(odd))
+    return failure();
+  make<scf::YieldOp>(*odd);
+  return Registers(branch.getResults());
+}
+
+LogicalResult Emitter::store(const TileAccess &a, Registers tile) {
+  auto words = [&](const TileAccess &a) {
+    return simd ? storeSimd(*this, a, tile) : storeLanes(*this, a, tile);
+  };
+  Bytes bytes = bytesOf(a);
+  // A lane of a GPU knows of the one byte that the tile ends in.
+  if (simd && bytes != Bytes::Split && elemBits(a.mem.elem) == 4 &&
+      a.shape.back() % 2)
+    bytes = Bytes::Split;
+  if (bytes == Bytes::Whole)
+    return words(a);
+  if (bytes == Bytes::Split)
+    return storeNibbles(*this, a, tile);
+  auto [condition, whole] = atByte(*this, a);
+  auto branch = make<scf::IfOp>(TypeRange{}, condition, true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  if (failed(words(whole)))
+    return failure();
+  b.setInsertionPointToStart(branch.elseBlock());
+  return storeNibbles(*this, a, tile);
 }
 
 //===----------------------------------------------------------------------===//

@@ -91,6 +91,12 @@ Value Access::first(int64_t d) {
   return e.make<arith::SubIOp>(e.i64(0), a.index[d]);
 }
 
+Value Access::isLast(Value column) {
+  Value next = add(add(a.index.back(), column), e.i64(1));
+  return e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, next,
+                               a.mem.sizes.back());
+}
+
 //===----------------------------------------------------------------------===//
 // CPU
 //===----------------------------------------------------------------------===//

@@ -39,6 +39,9 @@ public:
   /// First coordinate of the tile along d that the memref has; nothing if that
   /// is certainly 0.
   mlir::Value first(int64_t d);
+  /// Whether a column of the tile is the last one of the memref: what follows
+  /// in a byte is padding.
+  mlir::Value isLast(mlir::Value column);
 
   Emitter &e;
   const TileAccess &a;
@@ -104,6 +107,17 @@ public:
   bool disjoint;
   llvm::SmallVector<mlir::Value> limits, firsts, thread;
 };
+
+//===--- four-bit codes, one by one (EmitNibbles.cpp)
+//-----------------------===//
+
+/// As Emitter::load and store, for tiles that begin or end anywhere, in any
+/// layout. What shares a byte with the tile is kept.
+mlir::FailureOr<Registers> loadNibbles(Emitter &e, const TileAccess &a);
+mlir::LogicalResult storeNibbles(Emitter &e, const TileAccess &a,
+                                 llvm::ArrayRef<mlir::Value> tile);
+/// GPU: stores the code of a register, an i32.
+void storeNibble(LaneAccess &s, int64_t reg, mlir::Value code);
 
 } // namespace dither::transforms
 

@@ -182,7 +182,8 @@ bool Engine::resolveGlobal(Warp &warp, const Step &step, Access &access) {
     if (!(access.lanes >> i & 1))
       continue;
     uint64_t address = access.address[i];
-    if (launch.map.find(address, access.bytes)) {
+    if (access.isAtomic ? launch.map.holdsWords(address, access.bytes)
+                        : launch.map.find(address, access.bytes) != nullptr) {
       access.pointer[i] = reinterpret_cast<char *>(address);
       continue;
     }
@@ -444,7 +445,7 @@ void Engine::countGlobal(SimCount &count, const Access &access) {
     if (access.lanes >> i & 1)
       spans[lanes++] = {access.address[i], access.address[i] + access.bytes};
   std::sort(spans, spans + lanes);
-  const Allocation *known = launch.map.find(spans[0].first, access.bytes);
+  const Allocation *known = launch.map.before(spans[0].first);
   SimCounters::Array &array =
       arrays[size_t(known - launch.map.allocations.data())];
   bool isLoad = !access.isStore && !access.isAtomic;

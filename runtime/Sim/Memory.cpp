@@ -21,6 +21,13 @@ const Allocation *MemoryMap::find(uint64_t address, uint64_t bytes) const {
              : nullptr;
 }
 
+bool MemoryMap::holdsWords(uint64_t address, uint64_t bytes) const {
+  constexpr uint64_t word = 4;
+  const Allocation *found = before(address);
+  return found && address < found->end &&
+         bytes <= (found->end + word - 1) / word * word - address;
+}
+
 Memory::~Memory() {
   for (Block &block : blocks)
     std::free(block.base);

@@ -40,6 +40,10 @@ struct MemoryMap {
   const Allocation *before(uint64_t address) const;
   /// That which holds [address, address + bytes); null where there is none.
   const Allocation *find(uint64_t address, uint64_t bytes) const;
+  /// Whether an atomic operation may update [address, address + bytes): there
+  /// is none of single bytes, so it may take the rest of the word that an
+  /// allocation ends in. Allocators give whole words.
+  bool holdsWords(uint64_t address, uint64_t bytes) const;
 };
 
 /// Safe from many threads.

@@ -63,42 +63,6 @@ func.func @k(%y: memref<4xi32>) attributes {quant.kernel} {
 
 // -----
 
-// A column of codes has no byte of its own.
-func.func @k(%x: memref<4x1xf32>, %y: memref<4x1xf4E2M1FN, strided<[2, 1]>>) attributes {quant.kernel} {
-  %c0 = arith.constant 0 : index
-  %t = quant.load %x[%c0, %c0] : memref<4x1xf32> -> tensor<4x1xf32>
-  %q = quant.encode %t : tensor<4x1xf32> -> tensor<4x1xf4E2M1FN>
-  // expected-error @below {{cannot be stored in layout}}
-  quant.store %q, %y[%c0, %c0] : tensor<4x1xf4E2M1FN>, memref<4x1xf4E2M1FN, strided<[2, 1]>>
-  return
-}
-
-// -----
-
-module attributes {quant.target = "sm_90a"} {
-  func.func @k(%x: memref<4x1xf32>, %y: memref<4x1xf4E2M1FN, strided<[2, 1]>>) attributes {quant.kernel} {
-    %c0 = arith.constant 0 : index
-    %t = quant.load %x[%c0, %c0] : memref<4x1xf32> -> tensor<4x1xf32>
-    %q = quant.encode %t : tensor<4x1xf32> -> tensor<4x1xf4E2M1FN>
-    // expected-error @below {{cannot be stored in layout}}
-    quant.store %q, %y[%c0, %c0] : tensor<4x1xf4E2M1FN>, memref<4x1xf4E2M1FN, strided<[2, 1]>>
-    return
-  }
-}
-
-// -----
-
-func.func @k(%x: memref<4x1xf4E2M1FN, strided<[2, 1]>>, %y: memref<4x1xf32>) attributes {quant.kernel} {
-  %c0 = arith.constant 0 : index
-  // expected-error @below {{cannot be loaded in layout}}
-  %t = quant.load %x[%c0, %c0] : memref<4x1xf4E2M1FN, strided<[2, 1]>> -> tensor<4x1xf4E2M1FN>
-  %q = quant.decode %t : tensor<4x1xf4E2M1FN> -> tensor<4x1xf32>
-  quant.store %q, %y[%c0, %c0] : tensor<4x1xf32>, memref<4x1xf32>
-  return
-}
-
-// -----
-
 func.func @k(%y: memref<1x2xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
   // expected-error @below {{expected a splat}}
