@@ -487,7 +487,9 @@ FailureOr<Value> PhaseBuilder::blockBroadcast(quant::BlockBroadcastOp op,
 /// and what tells of infinities and NaN.
 FailureOr<Value> PhaseBuilder::blockReduce(quant::BlockReduceOp op,
                                            Offsets offsets, Sizes sizes) {
-  if (op.getBlock().front() > kBlockRows && sizes.front() == 1)
+  // Blocks along rows: a vector has columns alone.
+  if (sizes.size() == 2 && op.getBlock().front() > kBlockRows &&
+      sizes.front() == 1)
     return tallBlockReduce(op, offsets, sizes);
   SmallVector<Index> from;
   SmallVector<int64_t> shape;
