@@ -338,6 +338,25 @@ static StringRef hasDone(uint8_t bits) {
   }
 }
 
+/// Leaves of an atomic and, or an atomic or, the bytes that its operand can
+/// change: GPUs have none for bytes, and code that shares a word with others
+/// uses those on the word. Nothing may be left; else an aligned power of two.
+static void trimNeutral(const MemoryInfo &info, const char *operand,
+                        uint64_t &address, uint32_t &bytes) {
+  if (info.op != AtomicOp::And && info.op != AtomicOp::Or)
+    return;
+  char neutral = info.op == AtomicOp::And ? char(0xFF) : 0;
+  uint32_t first = 0, end = bytes, size = 1;
+  while (first < end && operand[first] == neutral)
+    ++first;
+  while (end > first && operand[end - 1] == neutral)
+    --end;
+  while (first < end && first / size != (end - 1) / size)
+    size *= 2;
+  address += first / size * size;
+  bytes = first < end ? size : 0;
+}
+
 /// Stores take place here already, a lane after the other, so that lanes that
 /// store the same value are seen to do so.
 bool Engine::checkRaces(Warp &warp, const Step &step, const Access &access) {
@@ -359,6 +378,12 @@ bool Engine::checkRaces(Warp &warp, const Step &step, const Access &access) {
                     info.size);
       lane.value = value;
       lane.old = access.pointer[i];
+    }
+    if (access.isAtomic) {
+      trimNeutral(info, warp.frame + info.operands[0] + i * info.size,
+                  lane.address, lane.bytes);
+      if (!lane.bytes)
+        continue;
     }
     RaceDetector::Conflict conflict;
     if (races.access(lane, conflict))

@@ -107,6 +107,23 @@ TEST(Fault, PointersOfOthers) {
       std::string::npos);
 }
 
+/// There is no atomic operation on a byte: it takes the word that holds it.
+TEST(Fault, AtomicsTakeTheRestOfTheLastWord) {
+  for (bool atomic : {true, false}) {
+    Sim sim;
+    uint8_t *bytes = sim.allocate<uint8_t>(5);
+    std::string text =
+        message(sim.run(kernelOf(atomic ? "red.global.or.b32 [p0+4], 1;\n"
+                                          "red.global.or.b32 [p0+8], 1;"
+                                        : "st.global.b32 [p0+4], 1;",
+                                 1),
+                        1, {bytes}));
+    EXPECT_NE(text.find(atomic ? "line 16 (red" : "line 15 (st"),
+              std::string::npos)
+        << text;
+  }
+}
+
 TEST(Fault, MisalignedVector) {
   EXPECT_EQ(faultOf(declare + "mad.lo.u64 x, %rd_id, 4, p0;\n"
                               "setp.lt.u32 p, %r_id, 2;\n"
@@ -539,6 +556,15 @@ TEST(Fault, BlocksHaveNoOrder) {
             "block (1,0,0), thread (31,0,0): updates <a>, byte 0 of an "
             "allocation of 4096 bytes, which thread (31,0,0) of block (0,0,0) "
             "has read and updated in line 1; blocks have no order");
+  // Bytes of a word that an atomic and, or an atomic or, leaves as they are.
+  const std::string shared = "setp.ne.u32 p, b, 0;\n@p bra BYTE;\n"
+                             "red.global.and.b32 [p0], 0xFFFF0FFF;\n"
+                             "red.global.or.b32 [p0], 0x3000;\nbra END;\n";
+  EXPECT_EQ(raceOf(shared + "BYTE: st.global.u8 [p0], 1;\n"
+                            "st.global.u8 [p0+2], 1;\nEND:",
+                   1, 2),
+            "");
+  EXPECT_NE(raceOf(shared + "BYTE: st.global.u8 [p0+1], 1;\nEND:", 1, 2), "");
   // Neighbouring bytes, and the halves of one.
   EXPECT_EQ(raceOf("mad.wide.u32 x, b, 1, p0;\nst.global.u8 [x], 1;", 1, 64),
             "");
