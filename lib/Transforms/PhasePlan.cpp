@@ -1,6 +1,7 @@
 //===- PhasePlan.cpp - The loops of a CPU kernel --------------------------===//
 
 #include "PhasePlan.h"
+#include "AccessOrder.h"
 #include "TilingEngine.h"
 #include "dither/Dialect/Quant/QuantTiling.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -172,6 +173,13 @@ bool PhasePlan::isSupported() const {
         if (cast<quant::StoreOp>(sink).getMemref() == load.getMemref())
           return false;
   }
+  // Each phase stores its sinks part by part: not what others store, too.
+  for (Operation *sink : sinks)
+    for (Operation *other : sinks)
+      if (MemoryAccess a = *MemoryAccess::of(sink),
+          b = *MemoryAccess::of(other);
+          sink != other && a.memref == b.memref && !areDisjoint(a, b))
+        return false;
   // Every sink must run along all that its tile is computed from.
   for (Operation *sink : sinks)
     if (rowClass >= 0 && !unitsOf(sinkTile(sink)).first)

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AccessOrder.h"
 #include "DimClasses.h"
 #include "ReductionLoops.h"
 #include "TilingEngine.h"
@@ -69,6 +70,7 @@ private:
   }
   FailureOr<SmallVector<Segment>> segments(int cls);
   bool endsAtMemref(int cls);
+  bool liesAs(Value a, Value b);
   LogicalResult checkAliases(size_t nests);
   LogicalResult emitNest(ArrayRef<Sink> sinks, int rowClass, int colClass);
   LogicalResult emitSink(const Sink &sink,
@@ -165,6 +167,20 @@ FailureOr<SmallVector<Segment>> BlockTiler::segments(int cls) {
   return out;
 }
 
+/// Whether the parts of `a` and `b` lie at the same places: not those of a tile
+/// and its transpose.
+bool BlockTiler::liesAs(Value a, Value b) {
+  auto type = cast<RankedTensorType>(a.getType());
+  if (type.getShape() != cast<RankedTensorType>(b.getType()).getShape())
+    return false;
+  for (int64_t d = 0; d < type.getRank(); ++d) {
+    DimClasses::Member x = classes->member(a, d), y = classes->member(b, d);
+    if (x.cls != y.cls || x.unit != y.unit)
+      return false;
+  }
+  return true;
+}
+
 /// Fragments reorder loads against stores. That is only sound where a kernel
 /// does not read what it writes, or overwrites elements in place.
 LogicalResult BlockTiler::checkAliases(size_t nests) {
@@ -174,24 +190,45 @@ LogicalResult BlockTiler::checkAliases(size_t nests) {
       int cls = classes->member(reduce.getSource(), reduce.getAxis()).cls;
       reducesRows |= cls >= 0 && !(*classes)[cls].isColumn;
     }
+  auto refuse = [](const Sink &sink) {
+    return sink.op->emitOpError(
+        "writes a memref that the kernel also reads or writes elsewhere, in a "
+        "tile larger than a fragment; expected separate memrefs or the same "
+        "tile");
+  };
+  auto needs = [](const Sink &sink, Value v) {
+    return llvm::is_contained(DimClasses(sink.tile).values(), v);
+  };
   for (Value v : classes->values()) {
     auto load = v.getDefiningOp<quant::LoadOp>();
     if (!load)
       continue;
+    MemoryAccess read = *MemoryAccess::of(load);
     for (const Sink &sink : sinks) {
-      if (sink.memref != load.getMemref())
+      if (sink.memref != load.getMemref() ||
+          areDisjoint(read, *MemoryAccess::of(sink.op)))
         continue;
       bool inPlace = nests == 1 && !reducesRows && load->getBlock() == &block &&
                      load->isBeforeInBlock(sink.op) &&
                      load.getIndices() == sink.indices &&
-                     cast<RankedTensorType>(load.getType()).getShape() ==
-                         cast<RankedTensorType>(sink.tile.getType()).getShape();
+                     liesAs(load.getResult(), sink.tile);
       if (!inPlace)
-        return sink.op->emitOpError(
-            "writes a memref that the kernel also reads, in a tile larger than "
-            "a fragment; expected separate memrefs or the same tile");
+        return refuse(sink);
+      // Who comes later finds the part that was loaded for this one, if any.
+      for (const Sink &later : sinks)
+        if (sink.op->isBeforeInBlock(later.op) && needs(later, v) &&
+            !needs(sink, v))
+          return refuse(sink);
     }
   }
+  for (const Sink &sink : sinks)
+    for (const Sink &later : sinks)
+      if (sink.op->isBeforeInBlock(later.op) && sink.memref == later.memref &&
+          !areDisjoint(*MemoryAccess::of(sink.op),
+                       *MemoryAccess::of(later.op)) &&
+          !(nests == 1 && sink.indices == later.indices &&
+            liesAs(sink.tile, later.tile)))
+        return refuse(later);
   return success();
 }
 

@@ -32,8 +32,33 @@ func.func @k(%x: memref<4x512xf32>) attributes {quant.kernel, quant.config = {fr
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %t = quant.load %x[%c0, %c0] : memref<4x512xf32> -> tensor<1x512xf32>
-  // expected-error @below {{writes a memref that the kernel also reads, in a tile larger than a fragment; expected separate memrefs or the same tile}}
-  quant.store %t, %x[%c1, %c0] : tensor<1x512xf32>, memref<4x512xf32>
+  // expected-error @below {{writes a memref that the kernel also reads or writes elsewhere, in a tile larger than a fragment; expected separate memrefs or the same tile}}
+  quant.store %t, %x[%c0, %c1] : tensor<1x512xf32>, memref<4x512xf32>
+  return
+}
+
+// -----
+
+// Parts of a transpose overwrite other parts.
+func.func @k(%x: memref<512x512xf32>) attributes {quant.kernel, quant.config = {fragment = array<i64: 1, 256>}} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<512x512xf32> -> tensor<512x512xf32>
+  %u = quant.transpose %t : tensor<512x512xf32> -> tensor<512x512xf32>
+  // expected-error @below {{writes a memref that the kernel also reads or writes elsewhere}}
+  quant.store %u, %x[%c0, %c0] : tensor<512x512xf32>, memref<512x512xf32>
+  return
+}
+
+// -----
+
+// The second of two stores that overlap would not stay.
+func.func @k(%x: memref<512x512xf32>, %y: memref<512x512xf32>) attributes {quant.kernel, quant.config = {fragment = array<i64: 1, 256>}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = quant.load %y[%c0, %c0] : memref<512x512xf32> -> tensor<4x512xf32>
+  quant.store %t, %x[%c1, %c0] : tensor<4x512xf32>, memref<512x512xf32>
+  // expected-error @below {{writes a memref that the kernel also reads or writes elsewhere}}
+  quant.store %t, %x[%c0, %c0] : tensor<4x512xf32>, memref<512x512xf32>
   return
 }
 
