@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompileError, suggest
-from ..types import ArgType, SameAs, ScalarType, TensorType
+from ..types import ArgType, SameAs, ScalarType, TensorType, bool_, index
 from .captures import Callee, Captures, captures_of
 from .emit import Emitter
 from .frame import Frame
@@ -139,6 +139,12 @@ def _parameters(callee: Callee, args: Mapping[str, ArgType], constexprs: Mapping
         if name in args and not isinstance(value, (TensorType, ScalarType, SameAs)):
             raise CompileError(
                 f"argument '{name}' is {describe(value)}, expected a TensorType or ScalarType", source.span(node)
+            )
+        if isinstance(value, TensorType) and value.dtype in (bool_, index):
+            raise CompileError(
+                f"argument '{name}' is a tensor of {value.dtype}, expected integers, floats or codes: "
+                "memory holds masks and indices as int32 or int64",
+                source.span(node),
             )
         if name not in args and not is_plain(value):
             # A function would have to be part of every cache key with all that it reads.

@@ -136,6 +136,12 @@ def test_attributes_and_pickling(load):
             "    def kernel(x, rows=4, *, flag):\n               ^",
         ),
         (
+            {"x": TensorType(dl.bool, (4,))},
+            {"flag": 1},
+            "k.py:1:12: argument 'x' is a tensor of bool, expected integers, floats or codes: memory holds masks and "
+            "indices as int32 or int64\n    def kernel(x, rows=4, *, flag):\n               ^",
+        ),
+        (
             {"x": ARGS["x"], "flag": ARGS["n"]},
             {"flag": 1},
             "k.py:1:26: 'flag' is an argument and a constexpr, expected one\n"

@@ -9,7 +9,6 @@ BF16 = TensorType(dl.bfloat16, (8, 16))
 F16 = TensorType(dl.float16, (8, 16))
 I32 = TensorType(dl.int32, (8, 16))
 I64 = TensorType(dl.int64, (8, 16))
-MASK = TensorType(dl.bool, (8, 16))
 ROW = TensorType(dl.float32, (16,))
 CELL = TensorType(dl.float32, ())
 E8M0 = TensorType(dl.e8m0, (8, 16))
@@ -218,12 +217,13 @@ def comparisons(x, m):
     %5 = arith.cmpf olt, %t, %cst_3 : tensor<8x16xf32>
     %6 = arith.andi %4, %5 : tensor<8x16xi1>
     %7 = arith.xori %b, %6 : tensor<8x16xi1>
-    quant.store %7, %m[%c0, %c0] : tensor<8x16xi1>, memref<8x16xi1, strided<[?, 1]>>
+    %8 = arith.extui %7 : tensor<8x16xi1> to tensor<8x16xi32>
+    quant.store %8, %m[%c0, %c0] : tensor<8x16xi32>, memref<8x16xi32, strided<[?, 1]>>
     """
     t = dl.load(x, (0, 0), (8, 16))
     a = (t > 0) & (t <= 6.0)
     b = (t != t) | ~a
-    dl.store(m, (0, 0), b ^ (0 < t < 1))
+    dl.store(m, (0, 0), (b ^ (0 < t < 1)).to(dl.int32))
 
 
 def integer_comparisons(x, m):
@@ -235,10 +235,11 @@ def integer_comparisons(x, m):
     %cst_0 = arith.constant dense<-1> : tensor<8x16xi32>
     %1 = arith.cmpi sge, %t, %cst_0 : tensor<8x16xi32>
     %2 = arith.andi %0, %1 : tensor<8x16xi1>
-    quant.store %2, %m[%c0, %c0] : tensor<8x16xi1>, memref<8x16xi1, strided<[?, 1]>>
+    %3 = arith.extui %2 : tensor<8x16xi1> to tensor<8x16xi32>
+    quant.store %3, %m[%c0, %c0] : tensor<8x16xi32>, memref<8x16xi32, strided<[?, 1]>>
     """
     t = dl.load(x, (0, 0), (8, 16))
-    dl.store(m, (0, 0), (t == 3) & (t >= -1))
+    dl.store(m, (0, 0), ((t == 3) & (t >= -1)).to(dl.int32))
 
 
 def bits(x):
@@ -259,38 +260,42 @@ def bits(x):
 def masks_count(x, m):
     """
     %c0 = arith.constant 0 : index
-    %t = quant.load %m[%c0, %c0] : memref<8x16xi1, strided<[?, 1]>> -> tensor<8x16xi1>
-    %0 = arith.uitofp %t : tensor<8x16xi1> to tensor<8x16xf32>
-    %cst = arith.constant dense<2.000000e+00> : tensor<8x16xf32>
-    %1 = arith.mulf %0, %cst : tensor<8x16xf32>
-    %2 = arith.extui %t : tensor<8x16xi1> to tensor<8x16xi32>
+    %0 = quant.load %m[%c0, %c0] : memref<8x16xi32, strided<[?, 1]>> -> tensor<8x16xi32>
+    %cst = arith.constant dense<0> : tensor<8x16xi32>
+    %t = arith.cmpi ne, %0, %cst : tensor<8x16xi32>
+    %1 = arith.uitofp %t : tensor<8x16xi1> to tensor<8x16xf32>
+    %cst_0 = arith.constant dense<2.000000e+00> : tensor<8x16xf32>
+    %2 = arith.mulf %1, %cst_0 : tensor<8x16xf32>
     %3 = arith.extui %t : tensor<8x16xi1> to tensor<8x16xi32>
-    %4 = arith.addi %2, %3 : tensor<8x16xi32>
-    %5 = arith.sitofp %4 : tensor<8x16xi32> to tensor<8x16xf32>
-    %6 = arith.addf %1, %5 : tensor<8x16xf32>
-    quant.store %6, %x[%c0, %c0] : tensor<8x16xf32>, memref<8x16xf32, strided<[?, 1]>>
+    %4 = arith.extui %t : tensor<8x16xi1> to tensor<8x16xi32>
+    %5 = arith.addi %3, %4 : tensor<8x16xi32>
+    %6 = arith.sitofp %5 : tensor<8x16xi32> to tensor<8x16xf32>
+    %7 = arith.addf %2, %6 : tensor<8x16xf32>
+    quant.store %7, %x[%c0, %c0] : tensor<8x16xf32>, memref<8x16xf32, strided<[?, 1]>>
     """
-    t = dl.load(m, (0, 0), (8, 16))
+    t = dl.load(m, (0, 0), (8, 16)) != 0
     dl.store(x, (0, 0), (t * 2.0) + (t + t))
 
 
 def masks_and_scalars(x, m, n):
     """
     %c0 = arith.constant 0 : index
-    %t = quant.load %m[%c0, %c0] : memref<8x16xi1, strided<[?, 1]>> -> tensor<8x16xi1>
-    %0 = arith.extui %t : tensor<8x16xi1> to tensor<8x16xi64>
-    %1 = quant.broadcast %n : i64 -> tensor<8x16xi64>
-    %2 = arith.muli %0, %1 : tensor<8x16xi64>
-    %3 = quant.program_id x
-    %4 = arith.index_cast %3 : index to i64
-    %5 = quant.broadcast %4 : i64 -> tensor<8x16xi64>
-    %6 = arith.addi %2, %5 : tensor<8x16xi64>
-    %7 = arith.sitofp %6 : tensor<8x16xi64> to tensor<8x16xf32>
-    %cst = arith.constant dense<1.000000e+00> : tensor<8x16xf32>
-    %8 = arith.mulf %7, %cst : tensor<8x16xf32>
-    quant.store %8, %x[%c0, %c0] : tensor<8x16xf32>, memref<8x16xf32, strided<[?, 1]>>
+    %0 = quant.load %m[%c0, %c0] : memref<8x16xi32, strided<[?, 1]>> -> tensor<8x16xi32>
+    %cst = arith.constant dense<0> : tensor<8x16xi32>
+    %t = arith.cmpi ne, %0, %cst : tensor<8x16xi32>
+    %1 = arith.extui %t : tensor<8x16xi1> to tensor<8x16xi64>
+    %2 = quant.broadcast %n : i64 -> tensor<8x16xi64>
+    %3 = arith.muli %1, %2 : tensor<8x16xi64>
+    %4 = quant.program_id x
+    %5 = arith.index_cast %4 : index to i64
+    %6 = quant.broadcast %5 : i64 -> tensor<8x16xi64>
+    %7 = arith.addi %3, %6 : tensor<8x16xi64>
+    %8 = arith.sitofp %7 : tensor<8x16xi64> to tensor<8x16xf32>
+    %cst_0 = arith.constant dense<1.000000e+00> : tensor<8x16xf32>
+    %9 = arith.mulf %8, %cst_0 : tensor<8x16xf32>
+    quant.store %9, %x[%c0, %c0] : tensor<8x16xf32>, memref<8x16xf32, strided<[?, 1]>>
     """
-    t = dl.load(m, (0, 0), (8, 16))
+    t = dl.load(m, (0, 0), (8, 16)) != 0
     dl.store(x, (0, 0), (t * n + dl.program_id(0)) * 1.0)
 
 
@@ -468,15 +473,16 @@ def integer_conversions(x, y, m, n):
     quant.store %v, %x[%3, %c0] : tensor<8x16xi32>, memref<8x16xi32, strided<[?, 1]>>
     %cst_0 = arith.constant dense<0> : tensor<8x16xi32>
     %4 = arith.cmpi ne, %t, %cst_0 : tensor<8x16xi32>
-    quant.store %4, %m[%c0, %c0] : tensor<8x16xi1>, memref<8x16xi1, strided<[?, 1]>>
-    %5 = arith.extsi %t : tensor<8x16xi32> to tensor<8x16xi64>
-    quant.store %5, %y[%c0, %c0] : tensor<8x16xi64>, memref<8x16xi64, strided<[?, 1]>>
+    %5 = arith.extui %4 : tensor<8x16xi1> to tensor<8x16xi32>
+    quant.store %5, %m[%c0, %c0] : tensor<8x16xi32>, memref<8x16xi32, strided<[?, 1]>>
+    %6 = arith.extsi %t : tensor<8x16xi32> to tensor<8x16xi64>
+    quant.store %6, %y[%c0, %c0] : tensor<8x16xi64>, memref<8x16xi64, strided<[?, 1]>>
     """
     t = dl.load(x, (0, 0), (8, 16))
     u = t.to(dl.int64).to(dl.int32)
     v = (u.to(dl.bool)).to(dl.int32)
     dl.store(x, (n.to(dl.int64), 0), v)
-    dl.store(m, (0, 0), t.to(dl.bool))
+    dl.store(m, (0, 0), t.to(dl.bool).to(dl.int32))
     dl.store(y, (0, 0), t.to(dl.int64))
 
 
@@ -536,11 +542,11 @@ CASES = [
     (integers_meet_floats, {"x": I32, "f": F32}),
     (broadcast_rows, {"x": F32, "g": ROW, "c": CELL}),
     (broadcast_both, {"x": F32}),
-    (comparisons, {"x": F32, "m": MASK}),
-    (integer_comparisons, {"x": I32, "m": MASK}),
+    (comparisons, {"x": F32, "m": I32}),
+    (integer_comparisons, {"x": I32, "m": I32}),
     (bits, {"x": I32}),
-    (masks_count, {"x": F32, "m": MASK}),
-    (masks_and_scalars, {"x": F32, "m": MASK, "n": LONG}),
+    (masks_count, {"x": F32, "m": I32}),
+    (masks_and_scalars, {"x": F32, "m": I32, "n": LONG}),
     (unary, {"x": BF16}),
     (functions, {"x": F32}),
     (fused, {"x": F32, "s": FLOAT}),
@@ -550,7 +556,7 @@ CASES = [
     (scalar_choice, {"x": F32, "n": INT}),
     (conversions, {"x": BF16, "h": F16, "f": F32}),
     (codes, {"x": BF16, "q": E4M3, "e": E8M0}),
-    (integer_conversions, {"x": I32, "y": I64, "m": MASK, "n": INT}),
+    (integer_conversions, {"x": I32, "y": I64, "m": I32, "n": INT}),
     (scalar_logic, {"x": F32, "n": INT, "s": FLOAT}),
     (ceiling_division, {"x": F32, "n": INT}),
 ]
