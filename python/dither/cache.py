@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import pathlib
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -23,17 +24,29 @@ from . import knobs
 COMPILER_SOURCES = ("compiler/", "language/", "compiled.py", "formats.py", "types.py")
 
 
+class NoDirectory(OSError):
+    """There is no place for entries."""
+
+
 def directory() -> pathlib.Path:
-    """Where entries lie: DITHER_CACHE_DIR, else dither under the user's cache directory."""
+    """Where entries lie: DITHER_CACHE_DIR, else dither under the user's cache directory.
+
+    Raises NoDirectory where the user has none: no HOME, and no entry in the table of users.
+    """
     asked = knobs.get("cache_dir")
     if asked:
         return pathlib.Path(asked)
-    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    return pathlib.Path(base) / "dither"
+    base = os.environ.get("XDG_CACHE_HOME")
+    if base:
+        return pathlib.Path(base) / "dither"
+    try:
+        return pathlib.Path.home() / ".cache" / "dither"
+    except RuntimeError:
+        raise NoDirectory("found no home directory of this user, expected HOME or DITHER_CACHE_DIR to be set") from None
 
 
 def disk() -> Any:
-    """The cache on disk, a `_dither.DiskCache`."""
+    """The cache on disk, a `_dither.DiskCache`. Raises NoDirectory."""
     return _disk(str(directory()), knobs.get("cache_size"))
 
 
@@ -91,7 +104,10 @@ def load(fields: Mapping[str, str]) -> dict[str, Any] | None:
             continue
         if found is not None:
             return unpack(found)
-    found = disk().load(pairs) if state != "off" else None
+    try:
+        found = disk().load(pairs) if state != "off" else None
+    except NoDirectory:
+        return None
     return None if found is None else unpack(found)
 
 
@@ -105,7 +121,11 @@ def compiling(fields: Mapping[str, str]) -> Iterator[dict[str, Any] | None]:
     if knobs.get("cache") != "on":
         yield None
         return
-    lock = disk().lock(_pairs(fields), knobs.get("cache_lock_timeout"))
+    try:
+        lock = disk().lock(_pairs(fields), knobs.get("cache_lock_timeout"))
+    except NoDirectory:
+        yield None
+        return
     try:
         yield load(fields)
     finally:
@@ -118,6 +138,8 @@ def store(fields: Mapping[str, str], entry: Mapping[str, Any]) -> None:
         return
     try:
         disk().store(pack(fields, entry))
+    except NoDirectory as error:
+        _warn(f"compiled kernels are not kept: {error}")
     except RuntimeError as error:
         _warn(f"compiled kernels are not kept: {error}", once=str(directory()))
 
@@ -162,7 +184,11 @@ _warned: set[str] = set()
 
 
 def _warn(message: str, once: str = "") -> None:
-    """One warning for each cause."""
-    if (once or message) not in _warned:
-        _warned.add(once or message)
+    """One warning for each cause; no error, also under `-W error`: a kernel that is not kept is as good."""
+    if (once or message) in _warned:
+        return
+    _warned.add(once or message)
+    try:
         warnings.warn(message, RuntimeWarning, stacklevel=3)
+    except RuntimeWarning:
+        print(f"RuntimeWarning: {message}", file=sys.stderr)

@@ -16,9 +16,11 @@ from .failure import Failure, UsageError
 
 def parser() -> argparse.ArgumentParser:
     """All commands; each sets `run`, a function of the parsed arguments that gives the exit code."""
+    from .. import __version__
     from . import build, cache, compile, doctor, inspect, profile
 
     top = argparse.ArgumentParser(prog="dither", description="Fused quantize kernels: compile them and look inside.")
+    top.add_argument("--version", action="version", version=f"dither {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     for module in (doctor, compile, build, inspect, profile, cache):
         module.add(commands)

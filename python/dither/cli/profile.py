@@ -18,7 +18,7 @@ from ..errors import CompileError
 from ..jit import Kernel
 from ..types import ScalarType, TensorType
 from . import profile_html, profile_table
-from .failure import Failure, UsageError
+from .failure import Failure, UsageError, cannot_run
 from .signature import load_kernel, parse_arguments
 
 
@@ -101,7 +101,7 @@ def execute(args: argparse.Namespace) -> None:
         if end.code not in (None, 0):
             raise Failure(f"{path} ended with {end.code}") from None
     except Exception as error:
-        raise Failure(f"{path} cannot be run: {type(error).__name__}: {error}") from error
+        raise cannot_run(path, error) from error
 
 
 def launch(args: argparse.Namespace) -> None:

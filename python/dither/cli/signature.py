@@ -19,7 +19,7 @@ from ..formats import FORMATS
 from ..jit import Kernel
 from ..language import ScaleLayout
 from ..types import DTYPES, DType, ScalarType, TensorType
-from .failure import Failure, UsageError
+from .failure import Failure, UsageError, cannot_run
 
 #: Names of data types: ours, and the compiler's.
 _DTYPES = {name: dtype for dtype in DTYPES for name in (dtype.name, dtype.mlir, dtype.mlir.lower())}
@@ -44,7 +44,7 @@ def load_kernel(text: str) -> Kernel:
     except CompileError:
         raise
     except (Exception, SystemExit) as error:
-        raise Failure(f"{file} cannot be run: {type(error).__name__}: {error}") from None
+        raise cannot_run(path, error) from None
     kernels = {key: value for key, value in vars(module).items() if isinstance(value, Kernel)}
     if name not in kernels:
         known = ", ".join(kernels) or "none"

@@ -1,10 +1,13 @@
 """Entries on disk, from Python: hits, misses, and directories that cannot be used."""
 
 import os
+import pathlib
 import stat
 import warnings
 
 import dither
+import dither.language as dl
+import numpy as np
 import pytest
 from dither import cache
 
@@ -115,6 +118,57 @@ def test_a_directory_that_cannot_be_made_gives_one_warning(tmp_path, monkeypatch
         warnings.simplefilter("error")
         cache.store(FIELDS, ENTRY)
         assert cache.load(FIELDS) is None
+
+
+def test_a_warning_that_is_an_error_stops_no_launch(start, tmp_path):
+    (tmp_path / "file").write_text("")
+    code = "import warnings; warnings.simplefilter('error'); s = run(); print(s.compiles)"
+    out, err = start(code, DITHER_CACHE_DIR=str(tmp_path / "file" / "cache")).communicate(timeout=60)
+    assert out == "1\n"
+    assert err.startswith("RuntimeWarning: compiled kernels are not kept: cannot make the directory")
+    assert len(err.splitlines()) == 1
+
+
+def test_a_user_without_a_home_directory(monkeypatch):
+    """As in containers: a user id that nobody knows, and no HOME."""
+
+    def home():
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("DITHER_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pathlib.Path, "home", home)
+
+    @dither.jit
+    def kernel(x):
+        dl.store(x, (0,), dl.load(x, (0,), (8,)) * 2.0)
+
+    x = np.ones(8, np.float32)
+    with pytest.warns(RuntimeWarning, match="not kept: found no home directory of this user, expected HOME or") as seen:
+        kernel[1](x)
+        kernel[1](x.reshape(1, 8)[0])
+    assert len(seen) == 1
+    assert x[0] == 4
+    assert kernel.stats.compiles == 1
+    monkeypatch.setenv("DITHER_CACHE", "off")
+    kernel.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kernel[1](x)
+
+
+def test_the_command_line_of_a_user_without_a_home_directory(monkeypatch, capsys):
+    from dither.cli import main
+
+    monkeypatch.setattr(cache, "directory", _no_directory)
+    assert main(["cache", "ls"]) == 1
+    assert capsys.readouterr().err == "error: nowhere\n"
+    assert main(["doctor"]) in (0, 1)
+    assert "nowhere" in capsys.readouterr().out
+
+
+def _no_directory():
+    raise cache.NoDirectory("nowhere")
 
 
 @pytest.mark.parametrize(

@@ -201,8 +201,31 @@ def test_files_without_the_kernel(dither, tmp_path, text, message):
     assert result.err.startswith(f"error: {path} {message}")
 
 
+def test_a_file_that_cannot_be_run_shows_the_lines_that_led_there(dither, tmp_path):
+    path = tmp_path / "k.py"
+    path.write_text("import helpers\n\n\ndef load():\n    return helpers.read('no')\n\n\nload()\n")
+    (tmp_path / "helpers.py").write_text("def read(name):\n    return {}[name]\n")
+    assert dither("compile", f"{path}:double").err == (
+        f"error: {path} cannot be run: KeyError: 'no'\n"
+        f"    {path}:8, in <module>\n        load()\n"
+        f"    {path}:5, in load\n        return helpers.read('no')\n"
+        f"    {tmp_path / 'helpers.py'}:2, in read\n        return {{}}[name]\n"
+    )
+    path.write_text("x = 1\nif x:\n    def broken(:\n")
+    lines = dither("compile", f"{path}:double").err.splitlines()
+    assert lines[0].startswith(f"error: {path} cannot be run: SyntaxError: ")
+    assert lines[1:] == [f"    {path}:3", "        def broken(:", "                   ^"]
+
+
 def test_no_command(dither):
     assert dither().code == 2
+
+
+def test_version(dither):
+    import dither as package
+
+    result = dither("--version")
+    assert (result.code, result.out) == (0, f"dither {package.__version__}\n")
 
 
 def test_a_reader_that_goes_away(kernel_file, process):

@@ -137,4 +137,6 @@ def test_a_program_that_fails(process, program):
     program.write_text("import sys; sys.exit('no input')")
     assert process("profile", program).err == f"error: {program} ended with no input\n"
     program.write_text("1 / 0")
-    assert process("profile", program).err == f"error: {program} cannot be run: ZeroDivisionError: division by zero\n"
+    assert process("profile", program).err == (
+        f"error: {program} cannot be run: ZeroDivisionError: division by zero\n    {program}:1, in <module>\n        1 / 0\n"
+    )
