@@ -23,10 +23,9 @@ def cannot_run(path: Path, error: BaseException) -> Failure:
         if error.offset:
             lines.append(" " * (8 + error.offset - 1 - len(text) + len(text.lstrip())) + "^")
     for frame in frames[first:]:
-        lines += [
-            f"    {frame.filename}:{frame.lineno}, in {frame.name}",
-            *([f"        {frame.line}"] if frame.line else []),
-        ]
+        lines.append(f"    {frame.filename}:{frame.lineno}, in {frame.name}")
+        if frame.line:
+            lines.append(f"        {frame.line}")
     return Failure("\n".join(lines))
 
 

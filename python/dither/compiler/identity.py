@@ -18,7 +18,7 @@ from typing import Any
 from ..formats import FORMATS, Format, get_format
 from ..language import Builtin, ScaleLayout
 from ..scalars import constant_number
-from ..types import DType
+from ..types import DTYPES, DType
 from .source import unwrap
 from .values import Problem, describe
 
@@ -184,15 +184,16 @@ class Writer:
         if kind is int:
             return f"int {value}"
         if kind is float:
-            return f"float {struct.pack('>d', value).hex()}"
+            return f"float {value!r}" if value == value else f"float nan {struct.pack('>d', value).hex()}"
         if kind is str:
             return f"str {value!r}"
         if kind is tuple:
             return self._items(value)
         if isinstance(value, (DType, Format)):
-            named = FORMATS.get(value.name) is value if isinstance(value, Format) else True
+            if value is FORMATS.get(value.name) or any(value is known for known in DTYPES):
+                return repr(value)
             fields = (getattr(value, field.name) for field in dataclasses.fields(value))
-            return f"{kind.__name__} {named} {self._items(fields)}"
+            return f"{value!r} {self._items(fields)}"
         if isinstance(value, ScaleLayout):
             return f"layout {value.name}"
         if isinstance(value, Builtin):

@@ -138,5 +138,6 @@ def test_a_program_that_fails(process, program):
     assert process("profile", program).err == f"error: {program} ended with no input\n"
     program.write_text("1 / 0")
     assert process("profile", program).err == (
-        f"error: {program} cannot be run: ZeroDivisionError: division by zero\n    {program}:1, in <module>\n        1 / 0\n"
+        f"error: {program} cannot be run: ZeroDivisionError: division by zero\n"
+        f"    {program}:1, in <module>\n        1 / 0\n"
     )
