@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
+import operator
 import sys
 import weakref
 from typing import Any
@@ -193,12 +194,20 @@ def view(
     """
     if not isinstance(dtype, DType) and (dtype is not None or shapes is None):
         raise TypeError(f"dtype is {dtype!r}, expected a dither data type")
-    return View(x, dtype, None if shape is None else tuple(shape), None if shapes is None else check_shapes(shapes))
+    extents = None if shape is None else _check_extents(shape)
+    return View(x, dtype, extents, None if shapes is None else check_shapes(shapes))
+
+
+def _check_extents(shape: Any) -> tuple[int, ...]:
+    try:
+        return tuple(operator.index(extent) for extent in shape)
+    except TypeError:
+        raise TypeError(f"shape is {shape!r}, expected a tuple of integers") from None
 
 
 def check_shapes(shapes: Any) -> str:
     """A class of specialization, checked."""
-    if shapes not in SHAPES:
+    if not isinstance(shapes, str) or shapes not in SHAPES:
         raise ValueError(f"shapes is {shapes!r}, expected {', '.join(SHAPES)}")
     return shapes
 

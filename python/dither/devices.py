@@ -63,13 +63,15 @@ def get_device(device: str | Device) -> Device:
     """The device of that name. Raises ValueError where there is none, with the reason."""
     if isinstance(device, Device):
         return device
+    if not isinstance(device, str):
+        raise TypeError(f"device is {device!r}, expected a device or its name")
     if device in stand_ins:
         return stand_ins[device]
     if device not in _devices:
         from . import _dither
 
         try:
-            _devices[device] = Device(_dither.get_device(device))
+            _devices[device] = Device(_dither.get_device(device.encode("utf-8", "replace").decode()))
         except _dither.RuntimeFailure as error:
             raise ValueError(f"device {device!r}: {error}") from None
     return _devices[device]

@@ -75,7 +75,7 @@ def restore_format(name: str, changes: dict[str, str]) -> Format:
 
 
 def _choice(what: str, value: object, choices: tuple[str, ...]) -> str:
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{what} is {value!r}, expected {', '.join(choices)}{suggest(value, choices)}")
     return str(value)
 

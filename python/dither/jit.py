@@ -338,17 +338,23 @@ def _warps(count: Any) -> int | None:
     """A number of warps, checked; None where the compiler chooses."""
     if count is None:
         return None
-    if isinstance(count, bool) or not hasattr(count, "__index__") or count not in (1, 2, 4, 8, 16, 32):
+    try:
+        number = 0 if isinstance(count, bool) else operator.index(count)
+    except TypeError:
+        number = 0
+    if number not in (1, 2, 4, 8, 16, 32):
         raise ValueError(f"num_warps is {count!r}, expected 1, 2, 4, 8, 16 or 32")
-    return operator.index(count)
+    return number
 
 
 def _stream(address: Any) -> int:
     """The stream that a launch asks for, checked."""
-    if isinstance(address, bool) or not hasattr(address, "__index__"):
+    try:
+        number = -1 if isinstance(address, bool) else operator.index(address)
+    except TypeError:
         found = f"stream is {address!r}, expected the address of a stream as an integer"
-        raise TypeError(f"{found}: torch has it as stream.cuda_stream, CuPy as stream.ptr")
-    if not 0 <= (number := operator.index(address)) < 2**64:
+        raise TypeError(f"{found}: torch has it as stream.cuda_stream, CuPy as stream.ptr") from None
+    if not 0 <= number < 2**64:
         raise ValueError(f"stream is {address!r}, expected the address of a stream")
     return number
 
@@ -356,10 +362,10 @@ def _stream(address: Any) -> int:
 def _target(name: str | None) -> str:
     from . import _dither
 
-    if name is None or name == "host":
+    if name is None or (isinstance(name, str) and name == "host"):
         return host_target()
     known = _dither.target_names()
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise ValueError(f"unknown target {name!r}, expected {', '.join(known)}{suggest(name, known)}")
     return name
 
@@ -383,6 +389,8 @@ def _device_of(arguments: Mapping[str, Any], asked: str | Device | None) -> Devi
 
 
 def _extents(grid: Any, bound: Bound) -> tuple[int, int, int]:
+    if isinstance(grid, type):
+        raise ValueError(f"grid is {grid!r}, expected one to three integers, or a function that gives them")
     if callable(grid):
         grid = grid({**bound.constexprs, **bound.arguments})
     try:

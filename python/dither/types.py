@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
+from collections.abc import Iterable
 from typing import Any, Literal
 
 Kind = Literal["float", "narrow", "int", "bool"]
@@ -98,6 +100,13 @@ class TensorType:
     def __post_init__(self) -> None:
         if not isinstance(self.dtype, DType):
             raise TypeError(f"dtype is {self.dtype!r}, expected a dither data type")
+        object.__setattr__(self, "shape", _extents("shape", self.shape))
+        if self.strides is not None:
+            object.__setattr__(self, "strides", _extents("strides", self.strides))
+        for name in ("align", "stride_align"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or value < 1 or value & (value - 1)):
+                raise ValueError(f"{name} is {value!r}, expected a power of two")
         rank = len(self.shape)
         if rank > 3:
             raise ValueError(f"shape has rank {rank}, expected at most 3")
@@ -150,7 +159,7 @@ class ScalarType:
     dtype: DType
 
     def __post_init__(self) -> None:
-        if self.dtype not in (int32, int64, index, float32):
+        if not isinstance(self.dtype, DType) or self.dtype not in (int32, int64, index, float32):
             raise ValueError(f"found a scalar of {self.dtype!r}, expected int32, int64, index or float32")
 
     def mlir(self) -> str:
@@ -169,6 +178,19 @@ class SameAs:
 
 
 ArgType = TensorType | ScalarType | SameAs
+
+
+def _extents(name: str, values: object) -> tuple[int | None, ...]:
+    """Numbers of elements, None for those that are known at launch, checked."""
+    try:
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise TypeError
+        numbers = tuple(None if value is None else operator.index(value) for value in values)
+    except TypeError:
+        raise TypeError(f"{name} is {values!r}, expected a tuple of integers or None") from None
+    if any(number is not None and not -(2**63) <= number < 2**63 for number in numbers):
+        raise ValueError(f"{name} is {values!r}, expected integers of 64 bits")
+    return numbers
 
 
 def _text(extent: int | None) -> str:

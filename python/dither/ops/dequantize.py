@@ -30,10 +30,10 @@ def dequantize(
         x = x.rowwise
     if not isinstance(x, ScaledTensor1x):
         raise TypeError(f"argument 'x' is {type(x).__name__}, expected a ScaledTensor1x or ScaledTensor2x")
-    dtype = x.dtype if dtype is None else dtype
-    if dtype not in (types.float32, types.bfloat16, types.float16):
-        raise TypeError(f"dtype is {dtype!r}, expected float32, bfloat16 or float16")
     check_arrays(x, "x")
+    dtype = x.dtype if dtype is None else dtype
+    if not isinstance(dtype, DType) or dtype not in (types.float32, types.bfloat16, types.float16):
+        raise TypeError(f"dtype is {dtype!r}, expected float32, bfloat16 or float16")
     if x.format.tensor_scale and x.amax is None:
         raise ValueError(f"argument 'x' has no amax, expected a float32 array: {x.format.name} has a tensor scale")
     array = describe(x.data)

@@ -47,9 +47,9 @@ class Plan:
 
 def plan(fmt: Format, layout: Any, scale_layout: Any) -> Plan:
     """Checks the choices of a call."""
-    if layout not in LAYOUTS:
+    if not isinstance(layout, str) or layout not in LAYOUTS:
         raise ValueError(f"layout is {layout!r}, expected {', '.join(LAYOUTS)}")
-    if scale_layout not in SCALE_LAYOUTS:
+    if not isinstance(scale_layout, str) or scale_layout not in SCALE_LAYOUTS:
         raise ValueError(f"scale_layout is {scale_layout!r}, expected {', '.join(SCALE_LAYOUTS)}")
     return Plan(fmt, layout != "colwise", layout != "rowwise", SCALE_LAYOUTS[scale_layout])
 
@@ -92,8 +92,24 @@ def codes_and_scales(part: ScaledTensor1x, scales: Any, layout: ScaleLayout) -> 
     return codes, view(scales, part.format.scale, shapes=of_scales)
 
 
+def check_fields(part: ScaledTensor1x, name: str) -> None:
+    """Checks the fields of argument `name` that are no arrays."""
+    for what, field, kind in (
+        ("format", part.format, Format),
+        ("dtype", part.dtype, DType),
+        ("is_colwise", part.is_colwise, bool),
+        ("scale_layout", part.scale_layout, ScaleLayout),
+    ):
+        if not isinstance(field, kind):
+            raise TypeError(f"argument '{name}' has {what} {field!r}, expected a {kind.__name__}")
+    shape = part.shape
+    if not isinstance(shape, tuple) or len(shape) != 2 or not all(isinstance(n, int) and n >= 0 for n in shape):
+        raise TypeError(f"argument '{name}' has shape {shape!r}, expected (M, N)")
+
+
 def check_arrays(part: ScaledTensor1x, name: str) -> None:
     """Checks that the arrays of argument `name` hold what its fields say: kernels take their word for it."""
+    check_fields(part, name)
     rows, cols = data_shape(part.shape, part.format, part.is_colwise)
     pairs = part.format.element.bits == 4
     scale = scale_shape(part.shape, part.format, part.is_colwise, part.scale_layout)
@@ -140,6 +156,7 @@ def _reuse(p: Plan, out: Any, shape: tuple[int, int], amax: Any) -> ScaledTensor
         raise TypeError(f"argument 'out' is {type(out).__name__}, expected a {want.__name__}")
     parts = [out.rowwise, out.colwise] if isinstance(out, ScaledTensor2x) else [out]
     for part, colwise in zip(parts, [False, True] if len(parts) == 2 else [p.colwise], strict=True):
+        check_fields(part, "out")
         found = (part.shape, part.format, part.is_colwise, part.scale_layout)
         if found != (shape, p.fmt, colwise, p.layout):
             way = "colwise" if colwise else "rowwise"
