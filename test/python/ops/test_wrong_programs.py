@@ -249,7 +249,7 @@ MISALIGNED = np.frombuffer(bytearray(64 * 128 * 4 + 64), np.uint8)[1:][: 64 * 12
         (
             lambda: copy.compile(X, Y, target="sm_90"),
             ValueError,
-            "unknown target 'sm_90', expected host, host:avx2, host:avx512, sm_80, sm_86, sm_89, sm_90a, sm_100a, "
+            "unknown target 'sm_90', expected host, host:base, host:avx2, host:avx512, sm_80, sm_86, sm_89, sm_90a, sm_100a, "
             "sm_103a, sm_120a, sm_121a; did you mean 'sm_90a'?",
         ),
         (
@@ -362,7 +362,7 @@ F = "float32, bfloat16 or float16"
         (
             lambda: Q(X, "nvfp4", amax="1"),
             TypeError,
-            "argument 'amax' is str, expected a number or a float32 array",
+            "argument 'amax' is a str, expected a number or a float32 array",
         ),
         (
             lambda: Q(X, "nvfp4", amax=np.zeros((), np.float16)),
