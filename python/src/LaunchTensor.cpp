@@ -93,7 +93,8 @@ Reading readNumpy(PyObject *object, TensorArgument &out) {
   static ObjectTable<NumpyType> descriptors;
   auto *array = reinterpret_cast<NumpyArray *>(object);
   NumpyType type;
-  if (!descriptors.find(array->descriptor, type, classifyDescriptor) ||
+  auto always = [](PyObject *, const NumpyType &) { return true; };
+  if (!descriptors.find(array->descriptor, type, classifyDescriptor, always) ||
       !type.known || array->rank > int(maxRank))
     return Reading::Unsupported;
   TensorRef &tensor = out.tensor;
@@ -277,11 +278,20 @@ Reading readTorch(PyObject *object, const ExchangeApi *api,
   return Reading::Tensor;
 }
 
+/// Whether a type is worth remembering, which keeps it alive: not a class of a
+/// user's configurations, nor all that its module holds.
+bool isLasting(PyObject *type, const TypeInfo &info) {
+  bool users = info.source == Source::Constant ||
+               info.source == Source::Foreign || info.source == Source::Own;
+  return !users || !PyType_HasFeature(reinterpret_cast<PyTypeObject *>(type),
+                                      Py_TPFLAGS_HEAPTYPE);
+}
+
 /// How objects of the type of `object` are read; false with a Python error.
 bool lookUp(PyObject *object, TypeInfo &info) {
   static ObjectTable<TypeInfo> types;
   return types.find(reinterpret_cast<PyObject *>(Py_TYPE(object)), info,
-                    classify);
+                    classify, isLasting);
 }
 
 /// A number as Python's own; null with a Python error.

@@ -15,9 +15,11 @@ namespace dither::python::launch {
 /// anew each time.
 template <typename T> class ObjectTable {
 public:
-  /// What `make(object, value)` said when `object` first came. False, with a
-  /// Python error, where it did.
-  template <typename Make> bool find(PyObject *object, T &value, Make make) {
+  /// What `make(object, value)` said when `object` first came, or says now of
+  /// what `keep(object, value)` is false for. False, with a Python error, where
+  /// it did.
+  template <typename Make, typename Keep>
+  bool find(PyObject *object, T &value, Make make, Keep keep) {
     unsigned known = count.load(std::memory_order_acquire);
     for (unsigned i = 0; i < known; ++i)
       if (entries[i].object == object) {
@@ -27,6 +29,8 @@ public:
     // Python code runs here: not under the mutex.
     if (!make(object, value))
       return false;
+    if (!keep(object, value))
+      return true;
     std::lock_guard<std::mutex> lock(mutex);
     unsigned end = count.load(std::memory_order_relaxed);
     if (end < capacity) {

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import builtins
 import dataclasses
+import functools
 import hashlib
 import inspect
 import types as python_types
@@ -24,6 +25,7 @@ from typing import Any
 from .. import language
 from ..errors import CompileError
 from ..formats import get_format
+from ..language import Builtin
 from ..scalars import constant_number
 from .guards import Guards
 from .identity import (
@@ -47,10 +49,20 @@ class Callee:
     """A function as it was when it was read: `outside` is what its names from outside stand for."""
 
     source: FunctionSource
-    signature: inspect.Signature
+    defaults: Mapping[str, Any]
     outside: Mapping[str, Any]
     #: (path, value) of what it reads, and (`name=`, value) of its defaults.
     reads: tuple[tuple[str, Any], ...]
+
+    @functools.cached_property
+    def signature(self) -> inspect.Signature:
+        """The parameters, with the defaults of that time."""
+        function, code = self.source.function, self.source.code
+        cells = tuple(python_types.CellType() for _ in code.co_freevars)
+        same = python_types.FunctionType(code, {}, function.__name__, None, cells)
+        same.__annotations__ = dict(function.__annotations__)
+        parameters = inspect.signature(same).parameters.values()
+        return inspect.Signature([p.replace(default=self.defaults.get(p.name, p.empty)) for p in parameters])
 
 
 class Captures:
@@ -161,7 +173,7 @@ def captures_of(kernel: Any, constexprs: Mapping[str, Any] | None = None) -> Cap
     if function is None:
         raise TypeError(f"found {kernel!r}, expected a function")
     reader = _Reader()
-    plain = {name: constant_number(value) for name, value in (constexprs or {}).items()}
+    plain = {name: _constant(value) for name, value in (constexprs or {}).items()}
     reader.read(function, plain)
     return Captures(reader, plain)
 
@@ -228,7 +240,7 @@ class _Reader:
             found = getattr(value, name, MISSING)
         except Exception as error:  # of a property
             found = Raised(error)
-        known[name] = constant_number(found)
+        known[name] = _constant(found)
         if not is_readable(found):
             return  # code that is compiled has not read it
         if isinstance(found, python_types.MethodType):
@@ -256,13 +268,13 @@ class _Reader:
         self._names.update(dict.fromkeys(names))
         for chain in chains:
             if chain[0] not in outside:
-                outside[chain[0]] = constant_number(self._outside(source, chain[0]))
+                outside[chain[0]] = _constant(self._outside(source, chain[0]))
             self._resolve(outside[chain[0]], chain, reads)
-        defaults = {name: constant_number(value) for name, value in self.guards.function(function, source.code).items()}
+        defaults = {name: _constant(value) for name, value in self.guards.function(function, source.code).items()}
         reads += [(f"{name}=", value) for name, value in sorted(defaults.items())]
         for _, value in reads:
             self._follow(value)
-        return Callee(source, _signature(function, source.code, defaults), outside, tuple(reads))
+        return Callee(source, defaults, outside, tuple(reads))
 
     def _outside(self, source: FunctionSource, name: str) -> Any:
         """A variable of a function around, a global, or one of Python's own names; MISSING for none."""
@@ -282,7 +294,7 @@ class _Reader:
             known = self.attributes.setdefault(id(value), {})
             self.objects[id(value)] = value
             if attribute not in known:
-                known[attribute] = constant_number(self.guards.attribute(value, attribute))
+                known[attribute] = _constant(self.guards.attribute(value, attribute))
             value = known[attribute]
             taken += 1
         if value is not MISSING and value is not language:
@@ -290,13 +302,12 @@ class _Reader:
             reads.append((".".join(chain[:taken]), value))
 
 
-def _signature(
-    function: python_types.FunctionType, code: python_types.CodeType, defaults: Mapping[str, Any]
-) -> inspect.Signature:
-    """The parameters of the very code, with these defaults."""
-    found = inspect.signature(function, follow_wrapped=False).parameters
-    parameters = [p.replace(default=defaults.get(p.name, p.empty)) for p in found.values()]
-    return inspect.Signature(parameters)
+def _constant(value: Any) -> Any:
+    """As `constant_number`, which takes its time for what is none."""
+    return value if isinstance(value, _NO_NUMBERS) else constant_number(value)
+
+
+_NO_NUMBERS = (python_types.FunctionType, python_types.ModuleType, type, Builtin, str, type(None))
 
 
 def _place(function: python_types.FunctionType) -> str:

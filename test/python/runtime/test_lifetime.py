@@ -24,6 +24,8 @@ class Config:
     @property
     def scale(self):
         return self.n
+class Level(enum.IntEnum):
+    LOW = 3
 held = Held()
 config = Config()
 def helper(t):
@@ -31,6 +33,9 @@ def helper(t):
 @dither.jit
 def kernel(x, y, mode: dl.constexpr = Mode.A, C: dl.constexpr = config):
     dl.store(y, (0,), helper(dl.load(x, (0,), (8,))) * mode.value * C.scale)
+@dither.jit
+def plain(x, y, C, level: dl.constexpr):
+    dl.store(y, (0,), dl.load(x, (0,), (8,)) * C.scale * level.value)
 """
 
 
@@ -55,6 +60,12 @@ def pass_config(module):
         module.kernel[1](X, Y, module.Mode.A, module.Config(3.0))
 
 
+def pass_without_annotations(module):
+    for _ in range(3):
+        module.plain[1](X, Y, module.Config(2.0), module.Level.LOW)
+    assert Y[0] == 6
+
+
 def look_inside(module):
     module.compiled = module.kernel.compile(X, Y)
     module.kernel.stats()
@@ -68,11 +79,20 @@ def used(path, use):
     use(module)
     texts = [source.text for source in captures_of(module.kernel).sources]
     assert len(texts) == 2
-    kept = module.held, module.kernel, module.helper, module.Mode, module.kernel.fn.__code__, *texts
+    kept = (
+        module.held,
+        module.kernel,
+        module.helper,
+        module.Mode,
+        module.Config,
+        module.Level,
+        module.kernel.fn.__code__,
+        *texts,
+    )
     return [weakref.ref(one) for one in kept]
 
 
-@pytest.mark.parametrize("use", [launch, fail, prepare, pass_config, look_inside])
+@pytest.mark.parametrize("use", [launch, fail, prepare, pass_config, pass_without_annotations, look_inside])
 def test_a_module_is_freed_with_all_its_globals(tmp_path, use):
     refs = used(tmp_path / "short_lived.py", use)
     gc.collect()
