@@ -2,6 +2,7 @@
 
 #include "CodeGenerator.h"
 #include "MaskedAccesses.h"
+#include "WidenHalves.h"
 #include "dither/Target/Emit.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -153,13 +154,15 @@ Error CodeGenerator::translate(mlir::ModuleOp module) {
 /// What the kernels gain from, and no more: LLVM's own O3 takes four times as
 /// long and leaves the same loops. They have no calls, no allocas but scratch
 /// and no structure that a pass could discover; MLIR unrolled what pays.
-static FunctionPassManager kernelPasses() {
+static FunctionPassManager kernelPasses(const TargetInfo &target) {
   FunctionPassManager passes;
   passes.addPass(EarlyCSEPass());
   passes.addPass(SimplifyCFGPass());
   // One round: it looks for a fixed point only to report where there is none.
   passes.addPass(InstCombinePass(
       InstCombineOptions().setMaxIterations(1).setVerifyFixpoint(false)));
+  if (!target.isGpu)
+    passes.addPass(WidenHalvesPass());
   LoopPassManager loops;
   loops.addPass(LoopRotatePass());
   loops.addPass(LICMPass(LICMOptions()));
@@ -187,7 +190,8 @@ Error CodeGenerator::optimize() {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
   ModulePassManager passes;
-  passes.addPass(createModuleToFunctionPassAdaptor(kernelPasses()));
+  passes.addPass(
+      createModuleToFunctionPassAdaptor(kernelPasses(state->target)));
   if (!state->target.isGpu)
     passes.addPass(createModuleToFunctionPassAdaptor(MaskedAccessesPass()));
   passes.run(*state->module, modules);
