@@ -46,7 +46,7 @@ def gather(links: Iterable[str], build: Path, cxx: str, root: Path) -> str:
         text.append(section(f"LLVM, {header}", notice_of(include / header)))
     for path in sorted((root / "LICENSES").iterdir()):
         text.append(section(path.stem, path.read_text()))
-    text.append(section(f"pybind11 {importlib.metadata.version('pybind11')}: headers", pybind11_license()))
+    text.append(section("pybind11: headers", pybind11_license()))
     return "\n".join(text)
 
 
@@ -104,7 +104,11 @@ def notice_of(header: Path) -> str:
 
 def pybind11_license() -> str:
     """The license of the installed pybind11."""
-    for path in importlib.metadata.files("pybind11") or ():
+    try:
+        files = importlib.metadata.files("pybind11") or ()
+    except importlib.metadata.PackageNotFoundError:
+        files = ()
+    for path in files:
         if path.name == "LICENSE":
             return Path(str(path.locate())).read_text()
     raise MissingNotice("the license of pybind11 was not found, expected it beside its metadata")
