@@ -217,7 +217,9 @@ bool readCall(const std::vector<Parameter> &parameters, uint64_t version,
     frame.torch[i] = tensor.torch;
     for (uint64_t left = frame.tensors; left; left &= left - 1) {
       unsigned earlier = llvm::countr_zero(left);
-      if (!isSame(frame.values[earlier].tensor, tensor.tensor))
+      const TensorRef &other = frame.values[earlier].tensor;
+      if (other.pointer != tensor.tensor.pointer ||
+          !isSame(other, tensor.tensor))
         continue;
       frame.key.append('=', earlier);
       frame.repeated |= uint64_t(1) << i;
