@@ -32,7 +32,6 @@ KNOWN: dict[str, str] = {
     "in_place": "stores and loads of one tensor by several warps, and transposes in place, have no order",
     "reload": "what a program stored and loads again has no order on a GPU",
     "rank1_blocks": "block_scale of a tile of rank 1 crashes on a CPU",
-    "half_extrema": "max and min of 16-bit tiles are refused on a CPU",
     "column_sums": "the simulator faults on sums along columns",
 }
 
@@ -561,8 +560,6 @@ class Generator:
         kind = self.weighted({"sum": 3, "max": 2, "min": 2, "amax": 2})
         if kind == "sum" and axis == 0 and "column_sums" not in self.allowed:
             kind = "max"
-        if inner != "float32" and kind in ("max", "min") and "half_extrema" not in self.allowed:
-            inner = "float32"
         count = f", count={self.random.randint(1, extent)}" if self.chance(0.1) else ""
         shown = axis - len(shape) if self.chance(0.2) else axis
         word = f"axis={shown}" if self.chance(0.5) else str(shown)

@@ -231,6 +231,13 @@ def test_any_nan_will_do_where_arithmetic_made_it_and_no_other_where_it_was_move
         assert bool(execute.difference(got, want, loose)) == exact
 
 
+def test_what_a_target_lacks_is_no_finding():
+    source = ADD.source.replace("t + 1.0", "dl.fma(t, t, t)")
+    given = dataclasses.replace(ADD, source=source)
+    outcome = execute.run(given, "base", execute.expect(given))
+    assert outcome.kind == "limit" and not outcome.failed
+
+
 @pytest.mark.parametrize("what", ["os.abort()", "time.sleep(1000)"])
 def test_a_crash_and_a_hang_are_findings_and_the_next_program_runs(what):
     bad = ADD.source.replace(
