@@ -14,7 +14,7 @@ random.Random({seed}).shuffle(kernels)
 whole = cache.store
 def store(fields, entry):
     with open({log!r}, "a") as log:
-        log.write(f"{{os.getpid()}} {{fields['constexprs']}} {{fields['arguments']}}\\n")
+        log.write(f"{{os.getpid()}} {{fields['constexprs']!r}} {{fields['arguments']}}\\n")
     whole(fields, entry)
 cache.store = store
 for factor, columns in kernels:
