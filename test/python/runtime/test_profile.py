@@ -70,7 +70,7 @@ def test_counting_ends_with_the_recording():
     with dither.profile.record():
         launch()
     launch()
-    codes = [made.compiled for made in scaled._compiled._values.values()]
+    codes = list(scaled._compiled._values.values())
     plain = [code._loaded.get(SIM) for code in codes if code._loaded.get(SIM) and ".loc" not in code.ptx]
     counters = [_dither.counters(kernel) for kernel in plain]
     assert counters and all(c.total.sectors == 0 and c.global_loads > 0 for c in counters)
