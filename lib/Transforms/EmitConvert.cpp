@@ -181,16 +181,30 @@ private:
                                 NVVM::ShflKind::idx, UnitAttr());
   }
 
+  /// Coordinate that a register of `l` has along `dim`, or where that is
+  /// padding that `from` does not hold, the last one that it does hold.
+  Value heldCoordinate(const LaneLayout &l, int64_t dim, int64_t reg,
+                       int64_t step) {
+    Value at = e.coordinate(l, dim, reg);
+    int64_t held = heldExtent(dim);
+    if (l.base[dim] * l.repeats[dim] <= held)
+      return at;
+    return e.make<arith::MinSIOp>(at, e.i32(held - step));
+  }
+  int64_t heldExtent(int64_t dim) const {
+    return from.base[dim] * from.repeats[dim];
+  }
+
   /// Shared-memory word of (row, column): row-major, columns of a row XORed
   /// with the row so that neither the stores nor the loads of a warp meet in a
   /// bank.
   Value sharedWord(const LaneLayout &l, int64_t reg, int64_t rowWords,
                    int64_t vec) {
     int64_t rank = to.rank();
-    Value col = e.coordinate(l, rank - 1, reg);
+    Value col = heldCoordinate(l, rank - 1, reg, vec);
     if (rank == 1)
       return col;
-    Value row = e.coordinate(l, 0, reg);
+    Value row = heldCoordinate(l, 0, reg, 1);
     int64_t chunks = rowWords / vec;
     if (chunks > 1) {
       int64_t mask = std::min<int64_t>(chunks, 32) - 1;
@@ -212,6 +226,8 @@ private:
     }
     // Loads take the contiguous registers of the target at once.
     int64_t vec = std::min<int64_t>(4, int64_t(1) << to.contiguousBits());
+    while (rank && heldExtent(rank - 1) % vec)
+      vec /= 2;
     Type type = regs[0].getType();
     Value base = e.shared(rows * cols * 4);
     auto address = [&](Value word) -> Value {
