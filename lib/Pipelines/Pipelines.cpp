@@ -53,6 +53,7 @@ void buildTiled(OpPassManager &pm, bool remarks) {
   pm.addNestedPass<func::FuncOp>(createDitherDecomposeOps());
   pm.addPass(createCSEPass());
   pm.addNestedPass<func::FuncOp>(createDitherTileToPhases());
+  pm.addNestedPass<func::FuncOp>(createDitherCarryInMemory());
   pm.addNestedPass<func::FuncOp>(createDitherVersionBounds());
   pm.addNestedPass<func::FuncOp>(createDitherTileToFragments());
   addCleanup(pm);

@@ -225,7 +225,7 @@ LogicalResult checkResources(func::FuncOp f, const TargetInfo &target) {
     return f.emitOpError("needs ")
            << threads << " threads, expected a multiple of 32";
   int64_t bytes = number("quant.shared_bytes", 0);
-  if (bytes > target.sharedBytes)
+  if (target.isGpu && bytes > target.sharedBytes)
     return f.emitOpError("needs ")
            << bytes << " bytes of shared memory, but " << target.name << " has "
            << target.sharedBytes;

@@ -36,6 +36,10 @@ using namespace dither::transforms;
 namespace {
 
 constexpr int64_t kMaxDivisor = 1 << 12;
+/// Bytes of the stack that a CPU program takes, at most, and how its memory is
+/// aligned.
+constexpr int64_t kMostStack = int64_t(64) << 10;
+constexpr int64_t kScratchAlign = 64;
 /// Outputs of this many bytes are out of the caches before anything reads them.
 constexpr int64_t kLargeBytes = int64_t(4) << 20;
 
@@ -81,6 +85,7 @@ public:
     MLIRContext *ctx = b.getContext();
     ptrType = LLVM::LLVMPointerType::get(ctx, simd ? 0 : 1);
     SmallVector<Type> params = flatten();
+    numSlots = params.size();
     FunctionType type =
         simd ? b.getFunctionType({LLVM::LLVMPointerType::get(ctx), i64(), i64(),
                                   i64(), i64(), i64()},
@@ -426,7 +431,8 @@ private:
     return success();
   }
 
-  /// CPU: memory of the stack, one for all programs of a call.
+  /// CPU: memory of a program, one for all programs of a call: of the stack, or
+  /// of the runtime where that would be too much.
   void emitScratch(memref::AllocaOp op) {
     MemRefType type = op.getType();
     MemRefDesc desc;
@@ -440,13 +446,32 @@ private:
       desc.sizes.push_back(e.i64(size));
     for (int64_t stride : desc.staticStrides)
       desc.strides.push_back(e.i64(stride));
-    // Outside the loop over programs, after the constant that it needs.
-    Value size = e.i64(type.getNumElements());
+    int64_t bytes = llvm::divideCeil(
+        type.getNumElements() * desc.elem.getIntOrFloatBitWidth(), 8);
+    auto pointer = LLVM::LLVMPointerType::get(b.getContext());
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointAfterValue(size);
-    desc.ptr = e.make<LLVM::AllocaOp>(
-        LLVM::LLVMPointerType::get(b.getContext()), desc.elem, size,
-        /*alignment=*/64);
+    if (stackBytes + bytes <= kMostStack) {
+      stackBytes += bytes;
+      // Outside the loop over programs, after the constant that it needs.
+      Value size = e.i64(bytes);
+      b.setInsertionPointAfterValue(size);
+      desc.ptr = e.make<LLVM::AllocaOp>(pointer, b.getI8Type(), size,
+                                        /*alignment=*/kScratchAlign);
+    } else {
+      b.setInsertionPointToStart(e.entry);
+      // Its address follows the slots of the arguments.
+      if (!scratchBase) {
+        Value at = e.make<LLVM::GEPOp>(
+            pointer, b.getI64Type(), e.entry->getArgument(0),
+            ArrayRef<LLVM::GEPArg>{int32_t(numSlots)});
+        scratchBase = e.make<LLVM::LoadOp>(pointer, at, 8);
+      }
+      b.setInsertionPointAfterValue(scratchBase);
+      desc.ptr =
+          e.make<LLVM::GEPOp>(pointer, b.getI8Type(), scratchBase,
+                              ArrayRef<LLVM::GEPArg>{int32_t(e.sharedBytes)});
+      e.sharedBytes += llvm::alignTo(bytes, kScratchAlign);
+    }
     memrefs.try_emplace(op.getResult(), std::move(desc));
   }
 
@@ -928,6 +953,10 @@ private:
   bool simd;
   /// Whether stores may go past the caches.
   bool streams = false;
+  /// CPU: slots of the arguments, bytes taken of the stack, and the address of
+  /// the memory that the runtime lends (null where nothing needs it).
+  int64_t numSlots = 0, stackBytes = 0;
+  Value scratchBase;
   OpBuilder b;
   Emitter e;
   Type ptrType;

@@ -57,9 +57,6 @@ struct Config {
 constexpr int64_t kSimdLanes = 16, kWarpLanes = 32;
 /// Elements of a CPU fragment without blocks, and the most one should hold.
 constexpr int64_t kHostFragment = 256, kHostMost = 512;
-/// Elements of a carried tile, in whole powers of two, that a CPU fragment
-/// grows for: as many as 128 registers hold.
-constexpr int64_t kHostCarried = 2048;
 /// Columns of a CPU tile where a row has no static length.
 constexpr int64_t kHostColumns = 4096;
 constexpr int64_t kLaneWant = 32, kLaneMost = 64;
@@ -136,11 +133,14 @@ Shape shapeOf(func::FuncOp func) {
 /// to `mostCarried` elements, the small ones first.
 std::pair<int64_t, int64_t> fitFragment(const Shape &s, int64_t cols,
                                         int64_t budget, int64_t mostCarried,
-                                        bool wholeBlocks = true) {
+                                        bool isHost, bool wholeBlocks = true) {
   int64_t minRows = wholeBlocks ? s.rowBlock : 1, minCols = s.colBlock;
+  // A CPU carries in memory what would make the fragment larger.
+  int64_t leastRows = isHost ? minRows : 1, leastCols = isHost ? minCols : 1;
   int64_t tall = 1, wide = 1;
   for (auto [rows, cols] : s.carried)
-    if (std::max(tall, rows) * std::max(wide, cols) <= mostCarried) {
+    if (std::max({tall, rows, leastRows}) * std::max({wide, cols, leastCols}) <=
+        mostCarried) {
       tall = std::max(tall, rows);
       wide = std::max(wide, cols);
     }
@@ -158,8 +158,9 @@ Config chooseHost(const Shape &s) {
   int64_t cols, budget = kHostFragment;
   if (s.rowBlock > 1 && !s.transposesRows && !s.reducesCols) {
     // Row by row, twice: for the amax of the columns and for the codes.
-    auto [rows, width] = fitFragment(s, kHostFragment, kHostFragment,
-                                     kHostCarried, /*wholeBlocks=*/false);
+    auto [rows, width] =
+        fitFragment(s, kHostFragment, kHostFragment, kHostFragment,
+                    /*isHost=*/true, /*wholeBlocks=*/false);
     return {rows, width, 1, s.rowBlock,
             s.cols == kDynamicExtent ? kHostColumns : 0};
   }
@@ -172,7 +173,7 @@ Config chooseHost(const Shape &s) {
   } else {
     cols = kHostFragment;
   }
-  auto [rows, width] = fitFragment(s, cols, budget, kHostCarried);
+  auto [rows, width] = fitFragment(s, cols, budget, budget, /*isHost=*/true);
   // Whole rows to a program: one row of fragments, or some for short rows.
   int64_t tileRows = std::max(rows, s.rowBlock);
   int64_t tileCols = s.cols == kDynamicExtent ? kHostColumns : 0;
@@ -232,7 +233,8 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
                      ? int64_t(1) << (llvm::Log2_64(budget) / 2)
                      : budget / s.rowBlock;
   std::tie(c.rows, c.cols) = fitFragment(s, std::max(s.colBlock, wide), budget,
-                                         n * kWarpLanes * kLaneMost);
+                                         n * kWarpLanes * kLaneMost,
+                                         /*isHost=*/false);
   return c;
 }
 

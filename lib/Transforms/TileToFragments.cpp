@@ -10,12 +10,14 @@
 #include "AccessOrder.h"
 #include "DimClasses.h"
 #include "ReductionLoops.h"
+#include "Scratch.h"
 #include "TilingEngine.h"
 #include "dither/Dialect/Quant/QuantTiling.h"
 #include "dither/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -39,6 +41,9 @@ struct Sink {
   Operation *op;
   Value tile, memref;
   OperandRange indices;
+  /// Number of loops and branches before it: what they do stays between the
+  /// sinks around them.
+  int stretch = 0;
 };
 
 std::optional<Sink> asSink(Operation *op) {
@@ -49,22 +54,39 @@ std::optional<Sink> asSink(Operation *op) {
   return std::nullopt;
 }
 
+/// Whether a value is there as a whole, and nobody can compute it in parts:
+/// what a loop carries, or a branch yields.
+bool isComplete(Value v) {
+  Operation *def = v.getDefiningOp();
+  return !def ||
+         !quant::getDimRelations(def, cast<OpResult>(v).getResultNumber());
+}
+
 /// `count` parts of `size` steps from `start` on.
 struct Segment {
   int64_t start, count, size;
 };
 
+/// What the blocks of a kernel know of each other.
+struct Shared {
+  /// Values that inner blocks use as a whole.
+  llvm::SetVector<Value> liveOut;
+  /// Scratch memory of values that nobody can compute in parts.
+  llvm::DenseMap<Value, Value> scratches;
+};
+
 /// Rebuilds one block.
 class BlockTiler {
 public:
-  BlockTiler(Block &block, int64_t rows, int64_t cols,
-             llvm::SetVector<Value> &liveOut)
-      : block(block), rows(rows), cols(cols), liveOut(liveOut) {}
+  BlockTiler(func::FuncOp kernel, Block &block, int64_t rows, int64_t cols,
+             Shared &shared)
+      : kernel(kernel), block(block), rows(rows), cols(cols), shared(shared) {}
 
   LogicalResult run();
 
 private:
   void collect();
+  bool isFill(Operation *op) const;
   bool fits(const DimClasses::Class &c) const {
     return c.extent <= (c.isColumn ? cols : rows);
   }
@@ -81,15 +103,18 @@ private:
   std::optional<FailureOr<Value>> resolveBlocks(quant::BlockReduceOp reduce,
                                                 TilingEngine::Offsets,
                                                 TilingEngine::Sizes);
+  FailureOr<Value> partOfWhole(Value v, TilingEngine::Offsets,
+                               TilingEngine::Sizes);
   /// Step of the loop over a class.
   int64_t stepOf(const DimClasses::Class &c) const {
     int64_t want = c.isColumn ? cols : rows;
     return std::max(c.granule, want / c.granule * c.granule);
   }
 
+  func::FuncOp kernel;
   Block &block;
   int64_t rows, cols;
-  llvm::SetVector<Value> &liveOut;
+  Shared &shared;
   SmallVector<Sink> sinks;
   llvm::SetVector<Value> roots;
   std::optional<DimClasses> classes;
@@ -98,19 +123,34 @@ private:
 
 } // namespace
 
+/// Whether `op` stores to scratch memory what is there as a whole.
+bool BlockTiler::isFill(Operation *op) const {
+  auto store = dyn_cast<quant::StoreOp>(op);
+  return store && store.getMemref().getDefiningOp<memref::AllocaOp>() &&
+         isComplete(store.getTile()) &&
+         cast<RankedTensorType>(store.getTile().getType()).getNumElements() <=
+             rows * cols;
+}
+
 void BlockTiler::collect() {
   auto addRoot = [&](Value v) {
     if (isa<RankedTensorType>(v.getType()) && v.getDefiningOp() &&
         v.getDefiningOp()->getBlock() == &block)
       roots.insert(v);
   };
+  int stretch = 0;
   for (Operation &op : block) {
-    if (std::optional<Sink> sink = asSink(&op))
+    if (isFill(&op))
+      continue;
+    stretch += op.getNumRegions() != 0;
+    if (std::optional<Sink> sink = asSink(&op)) {
+      sink->stretch = stretch;
       sinks.push_back(*sink);
-    else if (op.getNumRegions() || op.hasTrait<OpTrait::IsTerminator>())
+    } else if (op.getNumRegions() || op.hasTrait<OpTrait::IsTerminator>()) {
       llvm::for_each(op.getOperands(), addRoot);
+    }
   }
-  llvm::for_each(liveOut, addRoot);
+  llvm::for_each(shared.liveOut, addRoot);
 }
 
 /// Whether every store that runs along `cls` ends where its memref ends, so
@@ -201,7 +241,8 @@ LogicalResult BlockTiler::checkAliases(size_t nests) {
   };
   for (Value v : classes->values()) {
     auto load = v.getDefiningOp<quant::LoadOp>();
-    if (!load)
+    // What loops carry through memory is read and written in order.
+    if (!load || load.getMemref().getDefiningOp<memref::AllocaOp>())
       continue;
     MemoryAccess read = *MemoryAccess::of(load);
     for (const Sink &sink : sinks) {
@@ -237,12 +278,15 @@ BlockTiler::resolve(Value v, TilingEngine::Offsets offsets,
                     TilingEngine::Sizes sizes) {
   auto type = cast<RankedTensorType>(v.getType());
   Operation *def = v.getDefiningOp();
+  bool whole = type.getShape() == sizes;
+  if (!whole && isComplete(v) && hasScratch(kernel) && canBeScratch(type))
+    return partOfWhole(v, offsets, sizes);
   // Values of an enclosing block are shared where they are small.
   if (!def || def->getBlock() != &block) {
-    if (type.getShape() == sizes && type.getNumElements() <= rows * cols &&
+    if (whole && type.getNumElements() <= rows * cols &&
         !(def && def->hasTrait<OpTrait::ConstantLike>())) {
       if (def)
-        liveOut.insert(v);
+        shared.liveOut.insert(v);
       return FailureOr<Value>(v);
     }
     return std::nullopt;
@@ -271,6 +315,23 @@ BlockTiler::resolve(Value v, TilingEngine::Offsets offsets,
       (reduce.getKind() != quant::ReduceKind::sum || limit <= 256))
     return std::nullopt;
   return reduceInPieces(*engine, reduce, offsets, sizes, limit, granule);
+}
+
+/// Part of a value that is there as a whole: through memory.
+FailureOr<Value> BlockTiler::partOfWhole(Value v, TilingEngine::Offsets offsets,
+                                         TilingEngine::Sizes sizes) {
+  auto type = cast<RankedTensorType>(v.getType());
+  Value &scratch = shared.scratches[v];
+  if (!scratch) {
+    scratch = makeScratch(kernel, v.getLoc(), type);
+    OpBuilder b(v.getContext());
+    b.setInsertionPointAfterValue(v);
+    storeScratch(b, v.getLoc(), scratch, v);
+  }
+  OpBuilder &b = engine->builder();
+  return loadScratch(b, v.getLoc(), scratch,
+                     RankedTensorType::get(sizes, type.getElementType()),
+                     offsets);
 }
 
 /// The largest magnitudes of blocks that are taller than a fragment: one pass
@@ -444,7 +505,7 @@ LogicalResult BlockTiler::run() {
 
   // Sinks that split along the same dimensions share their loops.
   struct Nest {
-    int row, col;
+    int row, col, stretch;
     SmallVector<Sink> sinks;
   };
   SmallVector<Nest> nests;
@@ -470,11 +531,12 @@ LogicalResult BlockTiler::run() {
         col = m.cls;
     }
     auto shares = [&](const Nest &n) {
-      return n.row == row && (n.col == col || n.col < 0 || col < 0);
+      return n.stretch == sink.stretch && n.row == row &&
+             (n.col == col || n.col < 0 || col < 0);
     };
     auto it = llvm::find_if(nests, shares);
     if (it == nests.end())
-      it = &nests.emplace_back(Nest{row, col, {}});
+      it = &nests.emplace_back(Nest{row, col, sink.stretch, {}});
     if (it->col < 0)
       it->col = col;
     it->sinks.push_back(sink);
@@ -496,8 +558,7 @@ LogicalResult BlockTiler::run() {
         });
     engine = &here;
     // A value that is no tile computation (the result of a loop) stays.
-    if (!quant::getDimRelations(root.getDefiningOp(),
-                                cast<OpResult>(root).getResultNumber()))
+    if (isComplete(root))
       continue;
     FailureOr<Value> part = here.materialize(root);
     if (failed(part))
@@ -531,13 +592,13 @@ struct DitherTileToFragments
   /// Blocks inside out, so that an outer block sees which of its values the
   /// inner ones still need.
   LogicalResult tileBlocks(Operation *op, int64_t rows, int64_t cols,
-                           llvm::SetVector<Value> &liveOut) {
+                           Shared &shared) {
     for (Region &region : op->getRegions())
       for (Block &block : region) {
         for (Operation &inner : llvm::make_early_inc_range(block))
-          if (failed(tileBlocks(&inner, rows, cols, liveOut)))
+          if (failed(tileBlocks(&inner, rows, cols, shared)))
             return failure();
-        if (failed(BlockTiler(block, rows, cols, liveOut).run()))
+        if (failed(BlockTiler(getOperation(), block, rows, cols, shared).run()))
           return failure();
       }
     return success();
@@ -558,8 +619,8 @@ struct DitherTileToFragments
                        "array<i64: rows, columns> or the pass option");
       return signalPassFailure();
     }
-    llvm::SetVector<Value> liveOut;
-    if (failed(tileBlocks(func, extents[0], extents[1], liveOut)))
+    Shared shared;
+    if (failed(tileBlocks(func, extents[0], extents[1], shared)))
       return signalPassFailure();
     IRRewriter rewriter(&getContext());
     (void)runRegionDCE(rewriter, func->getRegions());

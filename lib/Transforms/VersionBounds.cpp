@@ -165,9 +165,9 @@ struct DitherVersionBounds
 
     OpBuilder b = OpBuilder::atBlockBegin(&entry);
     Location loc = func.getLoc();
-    // The offsets first, in their own order.
+    // The offsets first, in their own order, and memory that both copies use.
     for (Operation &op : llvm::make_early_inc_range(entry))
-      if (slice.contains(&op)) {
+      if (slice.contains(&op) || isa<memref::AllocaOp>(op)) {
         op.moveBefore(&entry, b.getInsertionPoint());
         b.setInsertionPointAfter(&op);
       }

@@ -86,10 +86,31 @@ double nanoseconds() {
       .count();
 }
 
+/// Memory that programs of this thread may use while they run; null where
+/// there is none. Kept for the next launch.
+void *threadScratch(size_t bytes) {
+  struct Scratch {
+    void *data = nullptr;
+    size_t bytes = 0;
+    ~Scratch() { std::free(data); }
+  };
+  static thread_local Scratch scratch;
+  if (scratch.bytes < bytes) {
+    std::free(scratch.data);
+    scratch.data = nullptr;
+    scratch.bytes = 0;
+    if (posix_memalign(&scratch.data, 64, bytes))
+      return scratch.data = nullptr;
+    scratch.bytes = bytes;
+  }
+  return scratch.data;
+}
+
 class CpuKernel : public Kernel {
 public:
   CpuKernel(const KernelImage &image, LinkedCode code)
-      : name(image.name), numParams(image.params.size()), code(code),
+      : name(image.name), numParams(image.params.size()),
+        scratchBytes(image.sharedBytes), code(code),
         function(reinterpret_cast<KernelFunction>(code.address)) {}
   ~CpuKernel() override { unlinkCode(code); }
 
@@ -97,23 +118,28 @@ public:
                Stream stream) override {
     if (Error error = checkLaunch(name, numParams, slots, grid))
       return error;
-    int64_t total = grid.x * grid.y * grid.z;
+    std::atomic<bool> lacksMemory{false};
     auto body = [&](int64_t begin, int64_t end) {
       FloatEnvironment environment;
-      function(slots.data(), grid.x, grid.y, grid.z, begin, end);
+      if (!scratchBytes) {
+        function(slots.data(), grid.x, grid.y, grid.z, begin, end);
+        return;
+      }
+      void *scratch = threadScratch(scratchBytes);
+      if (!scratch) {
+        lacksMemory = true;
+        return;
+      }
+      SmallVector<int64_t, 32> own(slots);
+      own.push_back(reinterpret_cast<intptr_t>(scratch));
+      function(own.data(), grid.x, grid.y, grid.z, begin, end);
     };
-    if (total <= 1) {
-      if (total == 1)
-        runOne(body);
-      return Error::success();
-    }
-    Expected<unsigned> threads = numThreads();
-    if (!threads)
-      return threads.takeError();
-    if (*threads == 1)
-      body(0, total);
-    else
-      spread(total, *threads, body);
+    if (Error error = run(grid.x * grid.y * grid.z, body))
+      return error;
+    if (lacksMemory)
+      return createStringError("kernel '" + name + "': cannot allocate " +
+                               Twine(scratchBytes) +
+                               " bytes for the tiles of a program");
     return Error::success();
   }
 
@@ -130,6 +156,23 @@ private:
   static constexpr double parallelNs = 30000;
   /// No chunk is meant to be quicker than this.
   static constexpr double chunkNs = 5000;
+
+  /// All programs, on this thread or on several.
+  Error run(int64_t total, function_ref<void(int64_t, int64_t)> body) {
+    if (total <= 1) {
+      if (total == 1)
+        runOne(body);
+      return Error::success();
+    }
+    Expected<unsigned> threads = numThreads();
+    if (!threads)
+      return threads.takeError();
+    if (*threads == 1)
+      body(0, total);
+    else
+      spread(total, *threads, body);
+    return Error::success();
+  }
 
   /// A single program, timed now and then.
   void runOne(function_ref<void(int64_t, int64_t)> body) {
@@ -175,6 +218,8 @@ private:
 
   std::string name;
   size_t numParams;
+  /// Bytes of memory that programs need besides their stack.
+  size_t scratchBytes;
   LinkedCode code;
   KernelFunction function;
   /// Time of one program in the last launch; 0 before the first.

@@ -239,7 +239,7 @@ func.func @no_kernel(%x: memref<1x16xf32>) {
 
 // Scratch memory is one for all programs of a call.
 // CHECK-LABEL: func.func @scratch(
-// CHECK: %[[S:.*]] = llvm.alloca %c64_i64 x f32 {alignment = 64 : i64}
+// CHECK: %[[S:.*]] = llvm.alloca %c256_i64 x i8 {alignment = 64 : i64}
 // CHECK: scf.for
 // CHECK: %[[V:.*]] = llvm.load
 // CHECK: llvm.store %[[V]], %[[S]]
@@ -253,6 +253,27 @@ func.func @scratch(%x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quant
   %u = quant.load %s[%c0, %c0] {in_bounds} : memref<1x64xf32> -> tensor<1x64xf32>
   %v = arith.addf %t, %u : tensor<1x64xf32>
   quant.store %v, %y[%c0, %c0] {in_bounds} : tensor<1x64xf32>, memref<4x64xf32>
+  return
+}
+
+// What is too much for the stack lies in memory of the runtime, whose address
+// follows the slots.
+// CHECK-LABEL: func.func @large_scratch(
+// CHECK-SAME: quant.shared_bytes = 65600 : i64
+// CHECK: %[[A:.*]] = llvm.getelementptr %arg0[2] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK: %[[P:.*]] = llvm.load %[[A]]
+// CHECK-DAG: %[[N:.*]] = llvm.getelementptr %[[P]][65536] : (!llvm.ptr) -> !llvm.ptr, i8
+// CHECK-DAG: llvm.alloca %c65536_i64 x i8
+func.func @large_scratch(%x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %a = memref.alloca() : memref<256x64xf32>
+  %b = memref.alloca() : memref<256x64xf32>
+  %c = memref.alloca() : memref<1x16xf32>
+  %t = quant.load %x[%c0, %c0] {in_bounds} : memref<4x64xf32> -> tensor<1x64xf32>
+  quant.store %t, %a[%c0, %c0] {in_bounds} : tensor<1x64xf32>, memref<256x64xf32>
+  quant.store %t, %b[%c0, %c0] {in_bounds} : tensor<1x64xf32>, memref<256x64xf32>
+  %u = quant.load %x[%c0, %c0] {in_bounds} : memref<4x64xf32> -> tensor<1x16xf32>
+  quant.store %u, %c[%c0, %c0] {in_bounds} : tensor<1x16xf32>, memref<1x16xf32>
   return
 }
 

@@ -274,7 +274,7 @@ func.func @long_row(%x: tensor<?xf32>) -> tensor<?xbf16> {
 // -----
 
 // Tiles that loops and branches carry cannot be split: the fragment is as tall
-// and as wide.
+// and as wide where it has the room.
 // CHECK-LABEL: func.func @carried_column(
 // CHECK-SAME: fragment = array<i64: 32, 8>
 // expected-remark @below {{fragments of 32x8 in tiles of 20x512}}
@@ -295,8 +295,8 @@ func.func @carried_column(%x: memref<64x512xf32>, %y: memref<64x512xf32>) attrib
 }
 
 // CHECK-LABEL: func.func @carried_tile(
-// CHECK-SAME: fragment = array<i64: 4, 512>
-// expected-remark @below {{fragments of 4x512}}
+// CHECK-SAME: fragment = array<i64: 1, 256>
+// expected-remark @below {{fragments of 1x256}}
 func.func @carried_tile(%x: memref<64x512xf32>, %y: memref<64x512xf32>, %c: i1) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
   %s = scf.if %c -> (tensor<4x512xf32>) {
@@ -331,8 +331,8 @@ func.func @carried_two(%x: memref<64x512xf32>, %y: memref<64x512xf32>, %c: i1) a
   return
 }
 
-// More than a fragment should hold: it stays as it is, and the tile is an
-// error of dither-tile-to-fragments.
+// More than a fragment should hold: it stays as it is, and the tile goes to
+// memory (dither-carry-in-memory).
 // CHECK-LABEL: func.func @carried_large(
 // CHECK-SAME: fragment = array<i64: 1, 256>
 // expected-remark @below {{fragments of 1x256}}

@@ -94,7 +94,9 @@ func.func @k(%x: memref<64x512xf32>, %y: memref<64x512xf32>) attributes {quant.k
 
 // -----
 
-// The column that a loop carries fits, but its rows are asked for one by one.
+// The column that a loop carries fits, but its rows are asked for one by one,
+// and lanes of a GPU have no memory of their own.
+module attributes {quant.target = "sm_90a"} {
 func.func @k(%x: memref<64x512xf32>, %y: memref<64x512xf32>) attributes {quant.kernel, quant.config = {fragment = array<i64: 1, 256>}} {
   %c0 = arith.constant 0 : index
   %c256 = arith.constant 256 : index
@@ -107,4 +109,5 @@ func.func @k(%x: memref<64x512xf32>, %y: memref<64x512xf32>) attributes {quant.k
   %b = quant.broadcast %m : tensor<4x1xf32> -> tensor<4x512xf32>
   quant.store %b, %y[%c0, %c0] : tensor<4x512xf32>, memref<64x512xf32>
   return
+}
 }

@@ -401,3 +401,51 @@ func.func @no_kernel(%x: memref<64x1024xf32>, %y: memref<64x1024xf32>) {
   quant.store %t, %y[%c0, %c0] : tensor<4x1024xf32>, memref<64x1024xf32>
   return
 }
+
+// -----
+
+// A column that is there as a whole, and wanted row by row: through memory.
+// CHECK-LABEL: func.func @rows_of_a_column
+// CHECK: %[[S:.*]] = memref.alloca() : memref<4x1xf32>
+// CHECK: %[[M:.*]] = scf.for {{.*}} -> (tensor<4x1xf32>) {
+// CHECK: quant.store %[[M]], %[[S]][%c0, %c0] {in_bounds} : tensor<4x1xf32>
+// CHECK: scf.for %[[R:.*]] = %c0 to %c4
+// CHECK:   %[[P:.*]] = quant.load %[[S]][%[[R]], %c0] {in_bounds} : memref<4x1xf32> -> tensor<1x1xf32>
+// CHECK:   scf.for
+// CHECK:     quant.broadcast %[[P]]
+func.func @rows_of_a_column(%x: memref<64x512xf32>, %y: memref<64x512xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %c256 = arith.constant 256 : index
+  %c512 = arith.constant 512 : index
+  %zero = arith.constant dense<0.0> : tensor<4x1xf32>
+  %m = scf.for %k = %c0 to %c512 step %c256 iter_args(%a = %zero) -> (tensor<4x1xf32>) {
+    %n = arith.addf %a, %a : tensor<4x1xf32>
+    scf.yield %n : tensor<4x1xf32>
+  }
+  %b = quant.broadcast %m : tensor<4x1xf32> -> tensor<4x512xf32>
+  quant.store %b, %y[%c0, %c0] : tensor<4x512xf32>, memref<64x512xf32>
+  return
+}
+
+// -----
+
+// Stores on both sides of a loop stay there, though they share their rows.
+// CHECK-LABEL: func.func @around_a_loop
+// CHECK: quant.store {{.*}}, %arg1
+// CHECK: scf.for {{.*}} step %c7
+// CHECK: quant.store {{.*}}, %arg0
+// CHECK: quant.store {{.*}}, %arg2
+func.func @around_a_loop(%x: memref<64x512xf32>, %y: memref<64x512xf32>, %z: memref<64x512xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %c7 = arith.constant 7 : index
+  %c49 = arith.constant 49 : index
+  %t = quant.load %x[%c0, %c0] : memref<64x512xf32> -> tensor<4x512xf32>
+  quant.store %t, %y[%c0, %c0] : tensor<4x512xf32>, memref<64x512xf32>
+  scf.for %k = %c0 to %c49 step %c7 {
+    %one = arith.constant dense<1.0> : tensor<1x256xf32>
+    quant.store %one, %x[%k, %c0] : tensor<1x256xf32>, memref<64x512xf32>
+  }
+  %u = arith.addf %t, %t : tensor<4x512xf32>
+  quant.store %u, %z[%c0, %c0] : tensor<4x512xf32>, memref<64x512xf32>
+  return
+}

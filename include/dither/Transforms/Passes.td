@@ -22,6 +22,19 @@ def DitherAssignLayouts : Pass<"dither-assign-layouts", "::mlir::func::FuncOp"> 
   let dependentDialects = ["::dither::quant::QuantDialect", "::mlir::arith::ArithDialect"];
 }
 
+def DitherCarryInMemory : Pass<"dither-carry-in-memory", "::mlir::func::FuncOp"> {
+  let summary = "move what loops and branches hand on, and registers do not hold, to memory";
+  let description = [{
+    Requires: decomposed kernels with a fragment in `quant.config`.
+    Guarantees: what a loop of a CPU kernel carries, or a branch yields, fits in a
+    fragment. Other tiles lie in memref.alloca: stored before a loop and at the end
+    of its body, or at the end of each branch, and loaded where they are used.
+    Declines: kernels for a GPU, and kernels of phases, which have neither.
+  }];
+  let dependentDialects = ["::dither::quant::QuantDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+}
+
 def DitherDecomposeOps : Pass<"dither-decompose-ops", "::mlir::func::FuncOp"> {
   let summary = "replace aggregate operations by elementwise ones and reductions";
   let description = [{
@@ -112,8 +125,8 @@ def DitherTileToFragments : Pass<"dither-tile-to-fragments", "::mlir::func::Func
     over columns; what does not depend on a loop is outside it; a loop with one
     iteration is not made. Sums over more than one fragment keep the canonical
     order (docs/architecture.md, Order of sums).
-    Declines: blocks whose tiles fit in one fragment. Tiles carried by loops that
-    do not fit, and dimensions that leave a remainder smaller than a block, are
+    Declines: blocks whose tiles fit in one fragment. Tiles that loops of a GPU carry
+    and that do not fit, and dimensions that leave a remainder smaller than a block, are
     errors.
   }];
   let options = [
@@ -121,7 +134,8 @@ def DitherTileToFragments : Pass<"dither-tile-to-fragments", "::mlir::func::Func
                "rows and columns, instead of those in quant.config">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-                           "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 def DitherTileToGrid : Pass<"dither-tile-to-grid", "::mlir::func::FuncOp"> {

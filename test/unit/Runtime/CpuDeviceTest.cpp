@@ -155,6 +155,19 @@ TEST_F(CpuDeviceTest, SlotsOfEachKind) {
   EXPECT_EQ(out[2], -0.375);
 }
 
+TEST_F(CpuDeviceTest, ProgramsHaveMemoryOfTheirOwn) {
+  KernelImage lent = image("lent", 0);
+  lent.params = {ParamKind::Pointer, ParamKind::I64};
+  std::vector<int64_t> wrong(4096, -1);
+  for (uint32_t bytes : {64u, 1u << 16, 1u << 12}) {
+    lent.sharedBytes = bytes;
+    auto kernel = must(device->load(lent));
+    int64_t slots[2] = {slot(wrong.data()), bytes / 8};
+    must(kernel->launch(slots, {int64_t(wrong.size()), 1, 1}, nullptr));
+    EXPECT_EQ(wrong, std::vector<int64_t>(wrong.size(), 0));
+  }
+}
+
 #if defined(__x86_64__)
 /// What a program has done to its floating-point environment changes no result,
 /// on no thread, and is as it was afterwards.

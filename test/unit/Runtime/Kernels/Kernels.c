@@ -36,6 +36,22 @@ void kinds(const int64_t *slots, int64_t gx, int64_t gy, int64_t gz,
   out[2] = (double)*(const float *)&slots[3];
 }
 
+/* The memory that the runtime lends, whose address follows the slots: each
+ * program fills all of it, and counts what another one changed meanwhile. */
+void lent(const int64_t *slots, int64_t gx, int64_t gy, int64_t gz,
+          int64_t begin, int64_t end) {
+  int64_t *wrong = (int64_t *)slots[0];
+  int64_t words = slots[1];
+  volatile int64_t *memory = (volatile int64_t *)slots[2];
+  for (int64_t p = begin; p < end; ++p) {
+    wrong[p] = (uintptr_t)memory % 64 != 0;
+    for (int64_t i = 0; i < words; ++i)
+      memory[i] = p + i;
+    for (int64_t i = 0; i < words; ++i)
+      wrong[p] += memory[i] != p + i;
+  }
+}
+
 /* Constants and a table, so that there are relocations to other sections. */
 static const double table[4] = {0.5, 1.5, 2.5, 3.5};
 static int64_t calls[16];
