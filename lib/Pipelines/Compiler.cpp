@@ -2,6 +2,7 @@
 
 #include "dither/Compiler.h"
 #include "dither/Pipelines/Pipelines.h"
+#include "dither/Support/DeepStack.h"
 #include "dither/Target/Emit.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
@@ -12,6 +13,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
+#include <optional>
 
 using namespace mlir;
 using dither::pipelines::Stage;
@@ -195,8 +197,10 @@ llvm::Expected<Artifact> pipelines::compileFrom(ModuleOp module, Stage start,
                                    options.target.c_str());
   Compilation compilation(module, options,
                           *target::lookupTarget(options.target));
-  if (llvm::Error e = compilation.run(start))
-    return e;
+  std::optional<llvm::Error> result;
+  runOnDeepStack([&] { result = compilation.run(start); });
+  if (*result)
+    return std::move(*result);
   return std::move(compilation.artifact);
 }
 
