@@ -166,10 +166,12 @@ LogicalResult check(Operation *op, const TargetInfo &target) {
   if (isNarrowArithmetic(op))
     return op->emitOpError("is arithmetic on a 16-bit type, expected f32");
   if (!target.fma && isa<math::FmaOp, vector::FMAOp>(op))
-    return op->emitOpError("needs a fused multiply-add instruction, which ")
+    return emitError(op->getLoc(), "needs a fused multiply-add instruction, "
+                                   "which ")
            << target.name << " lacks";
   if (!target.cvtF16 && convertsF16(op))
-    return op->emitOpError("needs f16 conversions in hardware, which ")
+    return emitError(op->getLoc(), "needs float16 conversions in hardware, "
+                                   "which ")
            << target.name << " lacks";
   if (auto f = dyn_cast<func::FuncOp>(op)) {
     if (f.isExternal())
@@ -219,23 +221,24 @@ LogicalResult checkResources(func::FuncOp f, const TargetInfo &target) {
   if (threads < 0)
     return f.emitOpError("is not distributed: found no quant.num_threads");
   if (threads < 1 || threads > target.maxThreads)
-    return f.emitOpError("needs ") << threads << " threads, but " << target.name
-                                   << " has " << target.maxThreads;
+    return emitError(f.getLoc(), "needs ")
+           << threads << " threads, but " << target.name << " has "
+           << target.maxThreads << ": use fewer warps";
   if (target.isGpu && threads % 32)
     return f.emitOpError("needs ")
            << threads << " threads, expected a multiple of 32";
   int64_t bytes = number("quant.shared_bytes", 0);
   if (target.isGpu && bytes > target.sharedBytes)
-    return f.emitOpError("needs ")
+    return emitError(f.getLoc(), "needs ")
            << bytes << " bytes of shared memory, but " << target.name << " has "
-           << target.sharedBytes;
+           << target.sharedBytes << ": use smaller tiles and more programs";
   auto params = f->getAttrOfType<ArrayAttr>("quant.params");
   if (!params)
     return f.emitOpError("is not distributed: found no quant.params");
   if (target.isGpu && int64_t(params.size()) * kSlotBytes > kGpuParamBytes)
-    return f.emitOpError("has ")
-           << params.size() << " flattened parameters, but " << target.name
-           << " takes " << kGpuParamBytes / kSlotBytes;
+    return emitError(f.getLoc(), "takes ")
+           << params.size() << " pointers, extents, strides and numbers, but "
+           << target.name << " takes " << kGpuParamBytes / kSlotBytes;
   return success();
 }
 

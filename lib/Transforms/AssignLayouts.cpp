@@ -88,7 +88,7 @@ private:
       return hit;
     Operation *op = v.getDefiningOp();
     if (!op)
-      return emitError(v.getLoc(), "tile argument without a layout");
+      return func.emitOpError("has a tile argument without a layout");
     IRMapping map;
     for (Value operand : op->getOperands()) {
       if (!isTile(operand))

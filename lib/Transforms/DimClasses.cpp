@@ -100,7 +100,7 @@ DimClasses::DimClasses(ArrayRef<Value> roots) {
                           ? ShapedType::kDynamic
                           : type.getDimSize(node.second) * steps;
         if (!seen.insert(node.first).second)
-          info.rigid = true;
+          info.rigid = info.isSquare = true;
         double weight = 1;
         for (int64_t extent : type.getShape())
           weight *= ShapedType::isDynamic(extent) ? 4096 : extent;

@@ -38,6 +38,8 @@ public:
     /// Two dimensions of one value belong to the class, or blocks of different
     /// lengths do not divide each other: it must not be split.
     bool rigid = false;
+    /// It is rigid for the first reason.
+    bool isSquare = false;
   };
 
   /// Classes of `roots` and of everything they are computed from.

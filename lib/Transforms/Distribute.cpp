@@ -22,6 +22,7 @@
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/Pass.h"
+#include "llvm/ADT/MapVector.h"
 #include <numeric>
 
 namespace dither::transforms {
@@ -72,11 +73,40 @@ int64_t divisorOf(Value v, int depth = 0) {
   return 1;
 }
 
+/// Operations of a kernel, at most: LLVM takes more than ten seconds for as
+/// many, and for twice as many more than twice that.
+constexpr int64_t kMostOperations = 200000;
+
+/// Counts what is emitted for each place in the source.
+struct Counter : public OpBuilder::Listener {
+  void notifyOperationInserted(Operation *op,
+                               OpBuilder::InsertPoint previous) override {
+    int64_t weight = weightOf(op);
+    total += weight;
+    places[op->getLoc()] += weight;
+  }
+  /// About as many operations as it becomes.
+  static int64_t weightOf(Operation *op) {
+    if (isa<math::AbsFOp, math::SqrtOp, math::FmaOp>(op))
+      return 1;
+    return isa<math::MathDialect>(op->getDialect()) ? 24 : 1;
+  }
+  /// The place with the most operations, and their number.
+  std::pair<Location, int64_t> largest() const {
+    return *std::max_element(
+        places.begin(), places.end(),
+        [](const auto &a, const auto &b) { return a.second < b.second; });
+  }
+  int64_t total = 0;
+  llvm::MapVector<Location, int64_t> places;
+};
+
 class Distributor {
 public:
   Distributor(func::FuncOp source)
       : source(source), rules(source), simd(rules.isSimd()),
-        b(source.getContext()), e(b, source.getLoc(), simd, rules.warps()) {}
+        b(source.getContext(), &counter),
+        e(b, source.getLoc(), simd, rules.warps()) {}
 
   LogicalResult run() {
     if (failed(checkSignature()))
@@ -350,6 +380,14 @@ private:
         continue;
       if (failed(emitOp(&op)))
         return failure();
+      if (counter.total > kMostOperations) {
+        auto [place, count] = counter.largest();
+        return emitError(place)
+               << "compiles to more than " << kMostOperations << " operations, "
+               << count
+               << " of them for this line: use smaller tiles, or range in "
+                  "place of dl.static_range";
+      }
     }
     return success();
   }
@@ -957,6 +995,7 @@ private:
   /// the memory that the runtime lends (null where nothing needs it).
   int64_t numSlots = 0, stackBytes = 0;
   Value scratchBase;
+  Counter counter;
   OpBuilder b;
   Emitter e;
   Type ptrType;

@@ -98,6 +98,24 @@ public:
     return VectorType::get({count * bits / memoryBits()}, elem);
   }
 
+  /// A single element needs no mask, which CPUs would branch for: where it does
+  /// not exist, the access goes elsewhere.
+  bool isSingle(const Run &r) const {
+    return r.units * group == 1 && bits >= 8;
+  }
+  Value exists(const Run &r, Value rem) {
+    Value there =
+        e.make<arith::CmpIOp>(arith::CmpIPredicate::sgt, rem, e.i32(0));
+    if (Value skip = skipped(r))
+      there = e.make<arith::AndIOp>(
+          there,
+          e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, skip, e.i32(0)));
+    return there;
+  }
+  Value orElsewhere(Value there, Value ptr) {
+    return e.make<arith::SelectOp>(there, ptr, e.elsewhere());
+  }
+
   Value loadRun(const Run &r) {
     Value ptr = pointer(offset({}, r.coord));
     int64_t align = std::max<int64_t>(1, memoryBits() / 8);
@@ -107,6 +125,11 @@ public:
     if (!rem) {
       v = e.make<LLVM::LoadOp>(type, ptr, align);
       fetchAhead(ptr, r);
+    } else if (isSingle(r)) {
+      Value there = exists(r, rem);
+      Value zero = e.constant(cast<TypedAttr>(e.b.getZeroAttr(type)));
+      v = e.make<LLVM::LoadOp>(type, orElsewhere(there, ptr), align);
+      v = e.make<arith::SelectOp>(there, v, zero);
     } else {
       int64_t count = r.units * group;
       Type mem = memoryType(count);
@@ -170,6 +193,10 @@ public:
     Value rem = remaining(r);
     if (!rem) {
       e.make<LLVM::StoreOp>(v, ptr, align);
+      return;
+    }
+    if (isSingle(r)) {
+      e.make<LLVM::StoreOp>(v, orElsewhere(exists(r, rem), ptr), align);
       return;
     }
     int64_t count = r.units * group;

@@ -139,10 +139,13 @@ private:
 };
 } // namespace
 
+/// Bytes of shared memory that a reduction exchanges at once.
+constexpr int64_t kMostExchanged = 32768;
+
 /// Combines the copies of all warps that differ in `warpBits`, through shared
 /// memory: every thread stores its registers and reads those of its peers.
-static void reduceWarps(Emitter &e, Reducer &r, SmallVector<Value> &regs,
-                        ArrayRef<int64_t> warpBits) {
+static void exchangeWarps(Emitter &e, Reducer &r, MutableArrayRef<Value> regs,
+                          ArrayRef<int64_t> warpBits) {
   OpBuilder &b = e.b;
   int64_t n = regs.size();
   Value base = e.shared(e.numWarps * n * kWarpLanes * 4);
@@ -183,8 +186,17 @@ static void reduceWarps(Emitter &e, Reducer &r, SmallVector<Value> &regs,
     for (int64_t j = 0; j < peers; j += int64_t(2) << t)
       for (int64_t i = 0; i < n; ++i)
         read[j][i] = r.combine(read[j][i], read[j + (int64_t(1) << t)][i]);
-  regs = read[0];
+  llvm::copy(read[0], regs.begin());
   e.barrier();
+}
+
+/// The same, of as many registers at a time as shared memory is sure to hold.
+static void reduceWarps(Emitter &e, Reducer &r, MutableArrayRef<Value> regs,
+                        ArrayRef<int64_t> warpBits) {
+  size_t most = kMostExchanged / (e.numWarps * kWarpLanes * 4);
+  for (; regs.size() > most; regs = regs.drop_front(most))
+    exchangeWarps(e, r, regs.take_front(most), warpBits);
+  exchangeWarps(e, r, regs, warpBits);
 }
 
 Registers Emitter::reduce(Registers regs, const LaneLayout &layout,

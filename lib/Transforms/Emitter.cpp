@@ -53,6 +53,17 @@ Value Emitter::fill(Value scalar) {
   return make<vector::BroadcastOp>(regType(scalar.getType()), scalar);
 }
 
+Value Emitter::elsewhere() {
+  if (!nowhere) {
+    Value size = i64(8);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointAfterValue(size);
+    nowhere = make<LLVM::AllocaOp>(LLVM::LLVMPointerType::get(b.getContext()),
+                                   b.getI8Type(), size, /*alignment=*/8);
+  }
+  return nowhere;
+}
+
 //===----------------------------------------------------------------------===//
 // Registers of operations on words
 //===----------------------------------------------------------------------===//

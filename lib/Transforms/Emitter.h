@@ -99,6 +99,9 @@ public:
   llvm::SmallVector<mlir::Value> unpack(mlir::Value vector);
   mlir::Value pack(llvm::ArrayRef<mlir::Value> regs, mlir::Type elem);
 
+  /// CPU: memory that nobody looks at, of one element.
+  mlir::Value elsewhere();
+
   //===--- words ----------------------------------------------------------===//
   /// One code per register, from words of `group` codes of `bits` bits.
   llvm::SmallVector<mlir::Value> unpackCodes(llvm::ArrayRef<mlir::Value> words,
@@ -161,6 +164,7 @@ public:
 
 private:
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants;
+  mlir::Value nowhere;
 };
 
 } // namespace dither::transforms

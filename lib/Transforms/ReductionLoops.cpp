@@ -234,9 +234,9 @@ FailureOr<Value> reduceInPieces(TilingEngine &engine, quant::ReduceOp reduce,
     return reducer.extremum(limit);
   int64_t piece = std::min<int64_t>(limit, 256);
   if (granule > piece || !llvm::isPowerOf2_64(piece))
-    return reduce.emitOpError("sum over blocks of ")
-           << granule << " elements is not supported; expected blocks of at "
-           << "most " << piece;
+    return emitError(reduce.getLoc(), "sums values that come in blocks of ")
+           << granule << ", expected blocks of at most " << piece
+           << ": use smaller tiles";
   return reducer.sum(piece);
 }
 

@@ -48,6 +48,11 @@ struct Shape {
   /// Elements change place between rows and columns, not only scales.
   bool transposesRows = false;
   bool encodesFp4 = false;
+  /// Elements of the largest tile of 32 bits that is transposed, in whole
+  /// powers of two.
+  int64_t transposed = 0;
+  /// A tile is transposed, if only from a row to a column.
+  bool transposes = false;
 };
 
 struct Config {
@@ -57,9 +62,15 @@ struct Config {
 constexpr int64_t kSimdLanes = 16, kWarpLanes = 32;
 /// Elements of a CPU fragment without blocks, and the most one should hold.
 constexpr int64_t kHostFragment = 256, kHostMost = 512;
+/// Rows of the fragments of a CPU kernel: each row is an access of its own. Of
+/// those that loops carry, registers hold fewer.
+constexpr int64_t kHostRows = 32, kHostCarriedRows = 8;
 /// Columns of a CPU tile where a row has no static length.
 constexpr int64_t kHostColumns = 4096;
 constexpr int64_t kLaneWant = 32, kLaneMost = 64;
+/// Elements of 32 bits that shared memory (48 KiB) holds while they are
+/// transposed, in a power of two.
+constexpr int64_t kGpuTransposed = 8192;
 /// Columns in a run of a lane where FP8 or FP4 codes are stored: 128 bits
 /// or 64.
 constexpr int64_t kLaneRun = 16;
@@ -112,9 +123,27 @@ Shape shapeOf(func::FuncOp func) {
   llvm::sort(shape.carried, [](auto a, auto b) {
     return a.first * a.second < b.first * b.second;
   });
+  auto moves = [&](RankedTensorType type) {
+    if (type.getElementTypeBitWidth() == 32)
+      shape.transposed =
+          std::max(shape.transposed, powerOfTwoCeil(type.getDimSize(0)) *
+                                         powerOfTwoCeil(type.getDimSize(1)));
+  };
+  // Lanes that share a narrow row exchange what they reduce across rows.
+  func.walk([&](quant::ReduceOp op) {
+    auto type = op.getSource().getType();
+    if (type.hasStaticShape() && type.getRank() == 2 && op.getAxis() == 0 &&
+        type.getDimSize(1) < kWarpLanes)
+      moves(type);
+  });
   func.walk([&](quant::TransposeOp op) {
     DimClasses::Member m = classes.member(op.getSource(), 0);
     shape.transposesRows |= m.cls >= 0 && m.unit < classes[m.cls].granule;
+    shape.transposes = true;
+    auto type = op.getSource().getType();
+    if (type.hasStaticShape() && type.getDimSize(0) > 1 &&
+        type.getDimSize(1) > 1)
+      moves(type);
   });
   for (size_t i = 0; i < classes.size(); ++i) {
     const DimClasses::Class &info = classes[i];
@@ -140,7 +169,8 @@ std::pair<int64_t, int64_t> fitFragment(const Shape &s, int64_t cols,
   int64_t tall = 1, wide = 1;
   for (auto [rows, cols] : s.carried)
     if (std::max({tall, rows, leastRows}) * std::max({wide, cols, leastCols}) <=
-        mostCarried) {
+            mostCarried &&
+        (!isHost || rows <= kHostCarriedRows)) {
       tall = std::max(tall, rows);
       wide = std::max(wide, cols);
     }
@@ -154,7 +184,7 @@ std::pair<int64_t, int64_t> fitFragment(const Shape &s, int64_t cols,
   return {rows, cols};
 }
 
-Config chooseHost(const Shape &s) {
+Config chooseHost(const Shape &s, bool isTile) {
   int64_t cols, budget = kHostFragment;
   if (s.rowBlock > 1 && !s.transposesRows && !s.reducesCols) {
     // Row by row, twice: for the amax of the columns and for the codes.
@@ -171,7 +201,9 @@ Config chooseHost(const Shape &s) {
     cols = std::min(kHostMost, kSimdLanes * s.colBlock);
     budget = cols;
   } else {
-    cols = kHostFragment;
+    // What is a row on one side is a column on the other: an access for each
+    // of its elements.
+    cols = isTile && s.transposes ? kHostRows : kHostFragment;
   }
   auto [rows, width] = fitFragment(s, cols, budget, budget, /*isHost=*/true);
   // Whole rows to a program: one row of fragments, or some for short rows.
@@ -220,7 +252,9 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
       n *= 2;
     }
   c.warps = n;
-  if (elements <= n * kWarpLanes * kLaneMost) {
+  // What is transposed goes through shared memory.
+  bool shares = isTile && s.transposed > kGpuTransposed;
+  if (elements <= n * kWarpLanes * kLaneMost && !shares) {
     c.rows = rows;
     c.cols = cols;
     return c;
@@ -228,6 +262,8 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
   int64_t budget = n * kWarpLanes * laneWant(s);
   if (s.rowBlock > 1 && s.reducesCols)
     budget /= 2;
+  if (shares)
+    budget = std::min(budget, kGpuTransposed);
   // Columns that are stored as rows, beside rows: squares.
   int64_t wide = s.rowBlock > 1 && s.transposesRows
                      ? int64_t(1) << (llvm::Log2_64(budget) / 2)
@@ -258,11 +294,13 @@ struct DitherSelectConfig : impl::DitherSelectConfigBase<DitherSelectConfig> {
       warps = attr.getInt();
 
     Shape shape = shapeOf(func);
-    Config c = target == "host" ? chooseHost(shape)
+    Config c = target == "host" ? chooseHost(shape, isKernel)
                                 : chooseGpu(shape, warps, isKernel);
     if (isKernel) {
       c.tileRows = shape.rows;
       c.tileCols = shape.cols;
+      if (target == "host")
+        c.rows = std::min(c.rows, std::max(shape.rowBlock, kHostRows));
     }
     Builder b(&getContext());
     func->setAttr(

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AccessOrder.h"
+#include "Describe.h"
 #include "DimClasses.h"
 #include "ReductionLoops.h"
 #include "Scratch.h"
@@ -88,13 +89,21 @@ private:
   void collect();
   bool isFill(Operation *op) const;
   bool fits(const DimClasses::Class &c) const {
+    if (c.isSquare)
+      return c.extent * c.extent <= rows * cols;
     return c.extent <= (c.isColumn ? cols : rows);
   }
   FailureOr<SmallVector<Segment>> segments(int cls);
+  FailureOr<SmallVector<Segment>> segments(int64_t extent, int64_t step,
+                                           int64_t granule, bool open);
+  LogicalResult
+  overSegments(Location loc, ArrayRef<Segment> parts,
+               llvm::function_ref<LogicalResult(OpFoldResult, int64_t)> body);
   bool endsAtMemref(int cls);
   bool liesAs(Value a, Value b);
-  LogicalResult checkAliases(size_t nests);
+  LogicalResult checkAliases(bool isOneNest);
   LogicalResult emitNest(ArrayRef<Sink> sinks, int rowClass, int colClass);
+  LogicalResult emitSquares(const Sink &sink);
   LogicalResult emitSink(const Sink &sink,
                          ArrayRef<std::pair<int, OpFoldResult>> at,
                          ArrayRef<std::pair<int, int64_t>> extents);
@@ -179,27 +188,33 @@ FailureOr<SmallVector<Segment>> BlockTiler::segments(int cls) {
   const DimClasses::Class &info = (*classes)[cls];
   if (fits(info))
     return SmallVector<Segment>{{0, 1, info.extent}};
-  int64_t step = stepOf(info);
+  return segments(info.extent, stepOf(info), info.granule, endsAtMemref(cls));
+}
+
+/// Parts of `step` and one or more smaller ones of whole granules. With `open`
+/// the last one may reach past the end.
+FailureOr<SmallVector<Segment>>
+BlockTiler::segments(int64_t extent, int64_t step, int64_t granule, bool open) {
   SmallVector<Segment> out;
-  if (int64_t count = info.extent / step)
+  if (int64_t count = extent / step)
     out.push_back({0, count, step});
-  int64_t at = info.extent / step * step, rest = info.extent - at;
+  int64_t at = extent / step * step, rest = extent - at;
   if (rest == 0)
     return out;
   int64_t padded = powerOfTwoCeil(rest);
-  if (padded != rest && padded % info.granule == 0 && endsAtMemref(cls)) {
+  if (padded != rest && padded % granule == 0 && open) {
     out.push_back({at, 1, padded});
     return out;
   }
   while (rest > 0) {
     int64_t piece = powerOfTwoFloor(rest);
-    if (piece % info.granule != 0)
+    if (piece % granule != 0)
       return emitError(sinks.empty() ? block.getParentOp()->getLoc()
                                      : sinks.front().op->getLoc())
-             << "tile dimension " << info.extent
-             << " does not divide into fragments of " << step
-             << "; expected a remainder in multiples of " << info.granule
-             << " elements, or a tile that ends where the memref ends";
+             << "a dimension of " << extent << " is computed " << step
+             << " at a time, and what is left is no multiple of " << granule
+             << ", its blocks: make it a multiple of " << step
+             << ", or let the tile end where the tensor ends";
     out.push_back({at, 1, piece});
     at += piece;
     rest -= piece;
@@ -223,7 +238,7 @@ bool BlockTiler::liesAs(Value a, Value b) {
 
 /// Fragments reorder loads against stores. That is only sound where a kernel
 /// does not read what it writes, or overwrites elements in place.
-LogicalResult BlockTiler::checkAliases(size_t nests) {
+LogicalResult BlockTiler::checkAliases(bool isOneNest) {
   bool reducesRows = false;
   for (Value v : classes->values())
     if (auto reduce = v.getDefiningOp<quant::ReduceOp>()) {
@@ -231,10 +246,10 @@ LogicalResult BlockTiler::checkAliases(size_t nests) {
       reducesRows |= cls >= 0 && !(*classes)[cls].isColumn;
     }
   auto refuse = [](const Sink &sink) {
-    return sink.op->emitOpError(
-        "writes a memref that the kernel also reads or writes elsewhere, in a "
-        "tile larger than a fragment; expected separate memrefs or the same "
-        "tile");
+    return emitError(sink.op->getLoc(),
+                     "overwrites a tensor that the kernel also loads from or "
+                     "stores to at another place, in a large tile: load and "
+                     "store the same tile, smaller tiles, or another tensor");
   };
   auto needs = [](const Sink &sink, Value v) {
     return llvm::is_contained(DimClasses(sink.tile).values(), v);
@@ -249,7 +264,7 @@ LogicalResult BlockTiler::checkAliases(size_t nests) {
       if (sink.memref != load.getMemref() ||
           areDisjoint(read, *MemoryAccess::of(sink.op)))
         continue;
-      bool inPlace = nests == 1 && !reducesRows && load->getBlock() == &block &&
+      bool inPlace = isOneNest && !reducesRows && load->getBlock() == &block &&
                      load->isBeforeInBlock(sink.op) &&
                      load.getIndices() == sink.indices &&
                      liesAs(load.getResult(), sink.tile);
@@ -267,7 +282,7 @@ LogicalResult BlockTiler::checkAliases(size_t nests) {
       if (sink.op->isBeforeInBlock(later.op) && sink.memref == later.memref &&
           !areDisjoint(*MemoryAccess::of(sink.op),
                        *MemoryAccess::of(later.op)) &&
-          !(nests == 1 && sink.indices == later.indices &&
+          !(isOneNest && sink.indices == later.indices &&
             liesAs(sink.tile, later.tile)))
         return refuse(later);
   return success();
@@ -400,6 +415,62 @@ LogicalResult BlockTiler::emitSink(const Sink &sink,
   return engine->tileSink(sink.op, offsets, sizes);
 }
 
+LogicalResult BlockTiler::overSegments(
+    Location loc, ArrayRef<Segment> parts,
+    llvm::function_ref<LogicalResult(OpFoldResult, int64_t)> body) {
+  for (const Segment &part : parts) {
+    OpBuilder &b = engine->builder();
+    FailureOr<TilingEngine::Values> done = engine->forLoop(
+        loc, b.getIndexAttr(part.start),
+        b.getIndexAttr(part.start + part.count * part.size), part.size, {},
+        [&](OpFoldResult at, ValueRange) -> FailureOr<TilingEngine::Values> {
+          if (failed(body(at, part.size)))
+            return failure();
+          return TilingEngine::Values{};
+        });
+    if (failed(done))
+      return failure();
+  }
+  return success();
+}
+
+/// A sink whose dimensions belong to one class, such as a square and its
+/// transpose: each of them has a loop, and parts are squares. What a part is
+/// computed from lies elsewhere in the tile, in parts as large.
+LogicalResult BlockTiler::emitSquares(const Sink &sink) {
+  auto type = cast<RankedTensorType>(sink.tile.getType());
+  int64_t side = int64_t(1) << (llvm::Log2_64(rows * cols) / 2);
+  Location loc = sink.op->getLoc();
+  SmallVector<SmallVector<Segment>> parts;
+  for (int64_t d = 0; d < type.getRank(); ++d) {
+    DimClasses::Member m = classes->member(sink.tile, d);
+    int64_t granule = std::max<int64_t>(1, (*classes)[m.cls].granule / m.unit);
+    int64_t step = std::max(granule, side / granule * granule);
+    FailureOr<SmallVector<Segment>> along =
+        segments(type.getDimSize(d), std::min(step, type.getDimSize(d)),
+                 granule, /*open=*/false);
+    if (failed(along))
+      return failure();
+    parts.push_back(*along);
+  }
+  SmallVector<OpFoldResult> offsets;
+  SmallVector<int64_t> sizes;
+  std::function<LogicalResult()> emit = [&]() -> LogicalResult {
+    if (offsets.size() == parts.size())
+      return engine->tileSink(sink.op, offsets, sizes);
+    return overSegments(loc, parts[offsets.size()],
+                        [&](OpFoldResult at, int64_t size) {
+                          offsets.push_back(at);
+                          sizes.push_back(size);
+                          LogicalResult result = emit();
+                          offsets.pop_back();
+                          sizes.pop_back();
+                          return result;
+                        });
+  };
+  return emit();
+}
+
 /// One nest of loops for sinks with the same classes. A class of -1 stands for
 /// a dimension that the sinks do not have.
 LogicalResult BlockTiler::emitNest(ArrayRef<Sink> group, int rowClass,
@@ -409,25 +480,6 @@ LogicalResult BlockTiler::emitNest(ArrayRef<Sink> group, int rowClass,
   if (failed(rowParts) || failed(colParts))
     return failure();
   Location loc = group.front().op->getLoc();
-  auto overSegments =
-      [&](ArrayRef<Segment> parts,
-          llvm::function_ref<LogicalResult(OpFoldResult, int64_t)> body)
-      -> LogicalResult {
-    for (const Segment &part : parts) {
-      OpBuilder &b = engine->builder();
-      FailureOr<TilingEngine::Values> done = engine->forLoop(
-          loc, b.getIndexAttr(part.start),
-          b.getIndexAttr(part.start + part.count * part.size), part.size, {},
-          [&](OpFoldResult at, ValueRange) -> FailureOr<TilingEngine::Values> {
-            if (failed(body(at, part.size)))
-              return failure();
-            return TilingEngine::Values{};
-          });
-      if (failed(done))
-        return failure();
-    }
-    return success();
-  };
   auto rowUnit = [&](const Sink &sink, int cls) -> int64_t {
     auto type = cast<RankedTensorType>(sink.tile.getType());
     for (int64_t d = 0; d < type.getRank(); ++d)
@@ -466,23 +518,24 @@ LogicalResult BlockTiler::emitNest(ArrayRef<Sink> group, int rowClass,
     }
     if (perRow.empty())
       return success();
-    return overSegments({{0, height / rows, rows}}, [&](OpFoldResult inner,
-                                                        int64_t) {
-      OpFoldResult at = quant::addOffsets(engine->builder(), loc, row, inner);
-      for (const Sink &sink : perRow)
-        if (failed(place(sink, at, rows)))
-          return failure();
-      return success();
-    });
+    return overSegments(
+        loc, {{0, height / rows, rows}}, [&](OpFoldResult inner, int64_t) {
+          OpFoldResult at =
+              quant::addOffsets(engine->builder(), loc, row, inner);
+          for (const Sink &sink : perRow)
+            if (failed(place(sink, at, rows)))
+              return failure();
+          return success();
+        });
   };
-  return overSegments(*rowParts, [&](OpFoldResult row, int64_t height) {
+  return overSegments(loc, *rowParts, [&](OpFoldResult row, int64_t height) {
     SmallVector<Sink> rowSinks, tileSinks;
     for (const Sink &sink : group)
       (colClass >= 0 && !uses(sink, colClass) ? rowSinks : tileSinks)
           .push_back(sink);
     if (failed(emit(rowSinks, row, height, {}, {})))
       return failure();
-    return overSegments(*colParts, [&](OpFoldResult col, int64_t width) {
+    return overSegments(loc, *colParts, [&](OpFoldResult col, int64_t width) {
       return emit(tileSinks, row, height, {{colClass, col}},
                   {{colClass, width}});
     });
@@ -506,22 +559,21 @@ LogicalResult BlockTiler::run() {
   // Sinks that split along the same dimensions share their loops.
   struct Nest {
     int row, col, stretch;
+    /// One sink, whose dimensions cannot go together.
+    bool squares;
     SmallVector<Sink> sinks;
   };
   SmallVector<Nest> nests;
   for (const Sink &sink : sinks) {
     auto type = cast<RankedTensorType>(sink.tile.getType());
     int row = -1, col = -1;
+    bool squares = false;
     for (int64_t d = 0; d < type.getRank(); ++d) {
       DimClasses::Member m = classes->member(sink.tile, d);
       const DimClasses::Class &info = (*classes)[m.cls];
       if (fits(info))
         continue;
-      if (info.rigid)
-        return sink.op->emitOpError("stores a tile whose dimension ")
-               << d << " of " << type.getDimSize(d)
-               << " elements cannot be split; expected at most "
-               << (info.isColumn ? cols : rows);
+      squares |= info.rigid;
       int &slot = info.isColumn ? col : row;
       if (slot < 0)
         slot = m.cls;
@@ -531,26 +583,26 @@ LogicalResult BlockTiler::run() {
         col = m.cls;
     }
     auto shares = [&](const Nest &n) {
-      return n.stretch == sink.stretch && n.row == row &&
-             (n.col == col || n.col < 0 || col < 0);
+      return !n.squares && !squares && n.stretch == sink.stretch &&
+             n.row == row && (n.col == col || n.col < 0 || col < 0);
     };
     auto it = llvm::find_if(nests, shares);
     if (it == nests.end())
-      it = &nests.emplace_back(Nest{row, col, sink.stretch, {}});
+      it = &nests.emplace_back(Nest{row, col, sink.stretch, squares, {}});
     if (it->col < 0)
       it->col = col;
     it->sinks.push_back(sink);
   }
-  if (failed(checkAliases(nests.size())))
+  if (failed(checkAliases(nests.size() == 1 && !nests.front().squares)))
     return failure();
 
   for (Value root : roots) {
     auto type = cast<RankedTensorType>(root.getType());
     if (type.getNumElements() > rows * cols)
       return emitError(root.getLoc())
-             << "a tile of type " << type
-             << " is carried between blocks; expected at most " << rows * cols
-             << " elements, one fragment";
+             << "a loop or a branch hands on " << describeTile(type)
+             << ", expected at most " << rows * cols
+             << " elements: use smaller tiles and more programs";
     TilingEngine here(
         root.getDefiningOp(),
         [this](Value v, TilingEngine::Offsets o, TilingEngine::Sizes s) {
@@ -576,7 +628,8 @@ LogicalResult BlockTiler::run() {
           return resolve(v, o, s);
         });
     engine = &here;
-    if (failed(emitNest(nest.sinks, nest.row, nest.col)))
+    if (failed(nest.squares ? emitSquares(nest.sinks.front())
+                            : emitNest(nest.sinks, nest.row, nest.col)))
       return failure();
   }
   for (const Sink &sink : sinks)

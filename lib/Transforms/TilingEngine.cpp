@@ -1,6 +1,7 @@
 //===- TilingEngine.cpp - Parts of tile values on demand ------------------===//
 
 #include "TilingEngine.h"
+#include "Describe.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -266,10 +267,14 @@ FailureOr<Value> TilingEngine::produce(Value value, Offsets offsets,
   if (type.getShape() == sizes &&
       llvm::all_of(offsets, [](OpFoldResult o) { return isZeroInteger(o); }))
     return value;
+  Operation *def = value.getDefiningOp();
+  bool isCarried = !def || def->getNumRegions();
   return emitError(value.getLoc())
-         << "a tile of type " << type
-         << " cannot be computed in parts here; expected a tile that fits in "
-            "one fragment";
+         << (isCarried ? "a loop or a branch hands on " : "")
+         << describeTile(type)
+         << (isCarried ? ", and it meets larger tiles than a program holds"
+                       : " cannot be computed piece by piece")
+         << ": use smaller tiles and more programs";
 }
 
 FailureOr<Value> TilingEngine::materialize(Value value, Offsets offsets,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import knobs, profile, sharing, staging, torch_tensors
-from .errors import CompileError
+from .errors import CompileError, plain
 from .once import OncePerKey
 from .types import ArgType, SameAs, ScalarType, TensorType, float32
 
@@ -69,7 +69,7 @@ class Lowered:
                 dump_directory=(dump and "passes" in knobs.get("dump_stages") and f"{dump}/{self.name}") or "",
             )
         except _dither.IRError as error:
-            raise CompileError.from_ir(error) from None
+            raise _failure(error, self.target) from None
         # Those that the code has no argument of their own for share the fate of the tensor that they are.
         names = [name for name, kind in self.types.items() if not isinstance(kind, SameAs)]
 
@@ -98,6 +98,15 @@ class Lowered:
             report = ", ".join(f"{name} {ms:.2f} ms" for name, ms in timings.items())
             print(f"dither: {self.name} for {self.target}: {report}", file=sys.stderr)
         return compiled
+
+
+def _failure(error: Any, target: str) -> CompileError:
+    """A limit, which passes report in the words of the language; what only they understand is a defect."""
+    found = CompileError.from_ir(error)
+    if plain(error.message) == error.message and not error.message.startswith(("LLVM's ", "the code calls ")):
+        return found
+    message = f"dither has no code for this on {target}, which is a defect: please report it ({found.message})"
+    return CompileError(message, found.span, found.callers)
 
 
 @dataclasses.dataclass

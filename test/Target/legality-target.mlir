@@ -15,7 +15,7 @@ func.func @f() attributes {quant.kernel, quant.num_threads = 1 : i64, quant.para
 }
 
 //--- threads.mlir
-// CHECK: error: 'func.func' op needs 2048 threads, but sm_90a has 1024
+// CHECK: error: needs 2048 threads, but sm_90a has 1024: use fewer warps
 func.func @a() attributes {quant.kernel, quant.num_threads = 2048 : i64, quant.params = []} {
   return
 }
@@ -23,7 +23,7 @@ func.func @a() attributes {quant.kernel, quant.num_threads = 2048 : i64, quant.p
 func.func @b() attributes {quant.kernel, quant.num_threads = 48 : i64, quant.params = []} {
   return
 }
-// CHECK: error: 'func.func' op needs 65536 bytes of shared memory, but sm_90a has 49152
+// CHECK: error: needs 65536 bytes of shared memory, but sm_90a has 49152: use smaller tiles and more programs
 func.func @c() attributes {quant.kernel, quant.num_threads = 32 : i64, quant.shared_bytes = 65536 : i64, quant.params = []} {
   return
 }

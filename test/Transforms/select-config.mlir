@@ -275,9 +275,29 @@ func.func @long_row(%x: tensor<?xf32>) -> tensor<?xbf16> {
 
 // Tiles that loops and branches carry cannot be split: the fragment is as tall
 // and as wide where it has the room.
+// CHECK-LABEL: func.func @carried_short_column(
+// CHECK-SAME: fragment = array<i64: 8, 32>
+// expected-remark @below {{fragments of 8x32 in tiles of 6x512}}
+func.func @carried_short_column(%x: memref<64x512xf32>, %y: memref<64x512xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  %c512 = arith.constant 512 : index
+  %zero = arith.constant dense<0.0> : tensor<6x1xf32>
+  %m = scf.for %k = %c0 to %c512 step %c128 iter_args(%a = %zero) -> (tensor<6x1xf32>) {
+    %t = quant.load %x[%c0, %k] : memref<64x512xf32> -> tensor<6x128xf32>
+    %r = quant.reduce amax %t axis 1 : tensor<6x128xf32> -> tensor<6x1xf32>
+    %n = arith.maxnumf %a, %r : tensor<6x1xf32>
+    scf.yield %n : tensor<6x1xf32>
+  }
+  %b = quant.broadcast %m : tensor<6x1xf32> -> tensor<6x512xf32>
+  quant.store %b, %y[%c0, %c0] : tensor<6x512xf32>, memref<64x512xf32>
+  return
+}
+
+// A taller one goes to memory: each row would be an access of its own.
 // CHECK-LABEL: func.func @carried_column(
-// CHECK-SAME: fragment = array<i64: 32, 8>
-// expected-remark @below {{fragments of 32x8 in tiles of 20x512}}
+// CHECK-SAME: fragment = array<i64: 1, 256>
+// expected-remark @below {{fragments of 1x256 in tiles of 20x512}}
 func.func @carried_column(%x: memref<64x512xf32>, %y: memref<64x512xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
   %c128 = arith.constant 128 : index

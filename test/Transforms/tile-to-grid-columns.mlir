@@ -20,7 +20,7 @@ func.func @rowwise(%x: tensor<?x512xbf16>) -> (tensor<?x512xf8E4M3FN>, tensor<?x
 
 // A row that is reduced cannot be cut.
 func.func @norm(%x: tensor<?x512xbf16>, %w: tensor<512xbf16>) -> tensor<?x512xf32> {
-  // expected-error @below {{a tile of type 'tensor<?x512xf32>' cannot be computed in parts here}}
+  // expected-error @below {{a float32 tile of shape (?, 512) cannot be computed piece by piece}}
   %y, %rs = quant.rms_norm %x, %w {eps = 1.0e-5 : f32} : tensor<?x512xbf16>, tensor<512xbf16> -> tensor<?x512xf32>, tensor<?x1xf32>
   return %y : tensor<?x512xf32>
 }

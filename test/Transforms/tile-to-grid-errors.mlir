@@ -84,7 +84,7 @@ func.func @f(%x: tensor<64x2xf32>) -> tensor<64x2xf32> {
 // -----
 
 func.func @f(%x: tensor<64x2xf32>) -> tensor<64x2xf32> attributes {quant.config = {tile = array<i64: 16, 0>}} {
-  // expected-error @below {{a tile of type 'tensor<64x2xf32>' cannot be computed in parts here}}
+  // expected-error @below {{a float32 tile of shape (64, 2) cannot be computed piece by piece}}
   %r = math.atan %x : tensor<64x2xf32>
   return %r : tensor<64x2xf32>
 }
@@ -94,7 +94,7 @@ func.func @f(%x: tensor<64x2xf32>) -> tensor<64x2xf32> attributes {quant.config 
 // Only the last step may swizzle: what follows could not be cut into tiles.
 func.func @f(%x: tensor<?x128xf32>) -> tensor<?x4xf32> attributes {quant.config = {tile = array<i64: 16, 0>}} {
   %s = quant.block_scale %x axis 1 format <mxfp8_e4m3> : tensor<?x128xf32> -> tensor<?x4xf8E8M0FNU>
-  // expected-error @below {{a tile of type 'tensor<?x4xf8E8M0FNU>' cannot be computed in parts here}}
+  // expected-error @below {{an e8m0 tile of shape (?, 4) cannot be computed piece by piece}}
   %z = quant.swizzle_scales %s : tensor<?x4xf8E8M0FNU> -> tensor<?x4xf8E8M0FNU>
   %d = quant.decode %z : tensor<?x4xf8E8M0FNU> -> tensor<?x4xf32>
   return %d : tensor<?x4xf32>

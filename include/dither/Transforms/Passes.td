@@ -125,6 +125,8 @@ def DitherTileToFragments : Pass<"dither-tile-to-fragments", "::mlir::func::Func
     over columns; what does not depend on a loop is outside it; a loop with one
     iteration is not made. Sums over more than one fragment keep the canonical
     order (docs/architecture.md, Order of sums).
+    A tile whose dimensions belong together, as those of a square and its transpose, is
+    computed in squares.
     Declines: blocks whose tiles fit in one fragment. Tiles that loops of a GPU carry
     and that do not fit, and dimensions that leave a remainder smaller than a block, are
     errors.

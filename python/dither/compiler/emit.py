@@ -13,6 +13,9 @@ from .values import Problem, Scalar, Tile, describe
 
 Location = list[tuple[str, int, int]]
 
+#: Operations of a kernel, at most: more take the compiler minutes.
+MAX_OPERATIONS = 65536
+
 
 class Emitter:
     """A builder that remembers where in the source it is (`loc`, innermost first)."""
@@ -22,6 +25,7 @@ class Emitter:
         self.ir_error = ir_error
         self.loc: Location = []
         self.constants: list[dict[tuple[DType, str], Scalar]] = [{}]
+        self.count = 0
 
     # ---- operations
 
@@ -37,6 +41,12 @@ class Emitter:
         `result` is the result's type as text; left out, the compiler infers it.
         """
         values = [getattr(operand, "ir", operand) for operand in operands]
+        self.count += 1
+        if self.count > MAX_OPERATIONS:
+            raise Problem(
+                f"kernel has more than {MAX_OPERATIONS} operations with its loops unrolled: use range in place of "
+                "dl.static_range"
+            )
         try:
             results = self.builder.create(name, values, attrs, self.loc, None if result is None else [result])
         except self.ir_error as error:

@@ -23,7 +23,7 @@ def runs(device, kernel, *args, **constants):
     try:
         compiled = kernel.lower(*args, **constants, target=device).compile()
     except dither.CompileError as error:
-        assert "writes a memref that the kernel also reads or writes elsewhere" in str(error)
+        assert "overwrites a tensor that the kernel also loads from or stores to at another place" in str(error)
         return False
     compiled.launch(cpu, (1, 1, 1), kernel.signature.bind(args, constants).arguments)
     return True

@@ -302,7 +302,7 @@ def function_that_returns_in_a_branch(x, o, n):
 # -- reductions and transposes -------------------------------------------------------------------
 
 
-@program([((1100, 8), F32)], [((1, 8), F32)], lambda x: x.sum(0, keepdims=True), cpu_only=True)
+@program([((1100, 8), F32)], [((1, 8), F32)], lambda x: x.sum(0, keepdims=True))
 def sums_of_columns(x, o):
     dl.store(o, (0, 0), dl.sum(dl.load(x, (0, 0), (1100, 8)), axis=0))
 
@@ -327,7 +327,7 @@ def rows_less_their_maxima(x, o):
     dl.store(o, (0, 0), t - dl.max(t, axis=1))
 
 
-@program([((3, 4096), F32)], [((4096, 3), F32)], lambda x: x.T, cpu_only=True)
+@program([((3, 4096), F32)], [((4096, 3), F32)], lambda x: x.T)
 def transpose_of_long_rows(x, o):
     dl.store(o, (0, 0), dl.load(x, (0, 0), (3, 4096)).T)
 
@@ -346,7 +346,7 @@ def carried_and_transposed(x, o, p):
     dl.store(p, (0, 0), t.T)
 
 
-@program([((128, 128), F32)], [((128, 128), F32)], lambda x: x + x.T, cpu_only=True)
+@program([((128, 128), F32)], [((128, 128), F32)], lambda x: x + x.T)
 def square_and_its_transpose(x, o):
     t = dl.load(x, (0, 0), (128, 128))
     dl.store(o, (0, 0), t + t.T)
@@ -366,10 +366,10 @@ def unrolled_maxima(x, o):
     dl.store(o, (0, 0), t)
 
 
-@program([((64, 512), F32)], [((64, 512), F32)], lambda x: x + F32(64))
+@program([((64, 512), F32)], [((64, 512), F32)], lambda x: x + F32(16))
 def unrolled_branches(x, o):
     t = dl.load(x, (0, 0), (64, 512))
-    for i in dl.static_range(64):
+    for i in dl.static_range(16):
         t = dl.where(t > -100.0 - i, t + 1.0, t)
     dl.store(o, (0, 0), t)
 
@@ -399,10 +399,10 @@ def test_results(name: str) -> None:
 
 
 #: Lines of the program of one lane: each is an operation on a register.
-MOST_LINES = 20000
+MOST_LINES = 6000
 
 
-@pytest.mark.parametrize("target", ["host", "host:avx2", "host:avx512", "sm_90a", "sm_100a"])
+@pytest.mark.parametrize("target", ["host:base", "host:avx2", "host:avx512", "sm_90a", "sm_100a"])
 @pytest.mark.parametrize("name", NAMES)
 def test_code_size(name: str, target: str) -> None:
     each = PROGRAMS[name]
