@@ -23,8 +23,8 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 SUITES = ("unit", "lit", "pytest", "programs", "sanitize")
-#: Seconds that random tile programs are run for, and the first seed: every run makes the same programs.
-PROGRAM_SECONDS, PROGRAM_SEED = 60, 1
+#: Random tile programs: seconds for which they are run, the first seed, and at most how many: every run makes the same.
+PROGRAM_SECONDS, PROGRAM_SEED, PROGRAM_COUNT = 60, 1, 480
 #: CMake presets, and the gtest binaries that are built and run with each: what threads and processes share.
 SANITIZERS = ("asan-ubsan", "tsan")
 SANITIZED = ("CacheTests", "RuntimeTests", "LaunchTests", "CInterfaceTests")
@@ -202,7 +202,7 @@ def run_programs(suites: dict, args: argparse.Namespace, reports: Path) -> list[
     result = Result("programs")
     fuzzer = Path(__file__).resolve().parent.parent / "test" / "fuzz" / "programs"
     command = [sys.executable, str(fuzzer), f"--seed={PROGRAM_SEED}", f"--seconds={PROGRAM_SECONDS}"]
-    command += [f"--jobs={args.jobs}", f"--output={reports / 'programs'}"]
+    command += [f"--count={PROGRAM_COUNT}", f"--jobs={args.jobs}", f"--output={reports / 'programs'}"]
     env = dict(os.environ, PYTHONPATH=suites["pythonpath"])
     status, _, result.seconds = run(command, args.timeout, env=env)
     if status == 0:
