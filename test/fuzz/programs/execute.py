@@ -20,7 +20,7 @@ from .reference import DTYPES
 HOSTS = {"base": "host:base", "avx2": "host:avx2", "avx512": "host:avx512"}
 GPUS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a")
 #: What a target is known not to have: no finding.
-LIMITS = re.compile(r"needs (a fused multiply-add instruction|f16 conversions in hardware), which host:base lacks")
+LIMITS = re.compile(r"needs [\w -]+, which host:base lacks")
 FORMAT = re.compile(r"dither\.(\w+)(?:\.with_\((\w+)='(\w+)'\))?")
 
 
