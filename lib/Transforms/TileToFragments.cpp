@@ -5,6 +5,11 @@
 // does not depend on a loop (row statistics, constants) is built outside it;
 // reductions over more than a fragment become loops of their own.
 //
+// Memory keeps the order of the source. Where a loop over parts would read what
+// it has stored before, the tile that it reads is kept in memory of its own
+// first; and sinks that touch the same elements get loops of their own, one
+// after the other.
+//
 //===----------------------------------------------------------------------===//
 
 #include "AccessOrder.h"
@@ -45,6 +50,8 @@ struct Sink {
   /// Number of loops and branches before it: what they do stays between the
   /// sinks around them.
   int stretch = 0;
+  /// The store or atomic itself, and the loads that its tile is computed from.
+  SmallVector<MemoryAccess> accesses = {};
 };
 
 std::optional<Sink> asSink(Operation *op) {
@@ -74,7 +81,37 @@ struct Shared {
   llvm::SetVector<Value> liveOut;
   /// Scratch memory of values that nobody can compute in parts.
   llvm::DenseMap<Value, Value> scratches;
+  /// Loads whose tiles stay in registers, as their elements are overwritten
+  /// before they are used.
+  llvm::DenseSet<Value> kept;
 };
+
+/// The loads that computing a part of `v` makes again.
+SmallVector<quant::LoadOp> loadsOf(Value v) {
+  SmallVector<quant::LoadOp> loads;
+  llvm::SetVector<Value> cone;
+  cone.insert(v);
+  for (size_t i = 0; i < cone.size(); ++i) {
+    if (isComplete(cone[i]))
+      continue;
+    Operation *def = cone[i].getDefiningOp();
+    if (auto load = dyn_cast<quant::LoadOp>(def))
+      loads.push_back(load);
+    for (Value operand : def->getOperands())
+      if (isa<RankedTensorType>(operand.getType()))
+        cone.insert(operand);
+  }
+  return loads;
+}
+
+/// Whether two accesses of an element, one of them writing, are among these.
+bool meet(ArrayRef<MemoryAccess> first, ArrayRef<MemoryAccess> second) {
+  return llvm::any_of(first, [&](const MemoryAccess &a) {
+    return llvm::any_of(second, [&](const MemoryAccess &b) {
+      return conflicts(a, b) && !areDisjoint(a, b);
+    });
+  });
+}
 
 /// Rebuilds one block.
 class BlockTiler {
@@ -100,8 +137,14 @@ private:
   overSegments(Location loc, ArrayRef<Segment> parts,
                llvm::function_ref<LogicalResult(OpFoldResult, int64_t)> body);
   bool endsAtMemref(int cls);
-  bool liesAs(Value a, Value b);
-  LogicalResult checkAliases(bool isOneNest);
+  std::pair<int, int> splitClasses(const Sink &sink);
+  bool isSquare(const Sink &sink);
+  bool isInPlace(quant::LoadOp load, const Sink &sink);
+  bool isOverwritten(quant::LoadOp load, Operation *use, const Sink *sink);
+  LogicalResult tooLarge(quant::LoadOp load);
+  LogicalResult keep(quant::LoadOp load);
+  FailureOr<bool> keepOverwritten();
+  void makeNests();
   LogicalResult emitNest(ArrayRef<Sink> sinks, int rowClass, int colClass);
   LogicalResult emitSquares(const Sink &sink);
   LogicalResult emitSink(const Sink &sink,
@@ -127,6 +170,14 @@ private:
   SmallVector<Sink> sinks;
   llvm::SetVector<Value> roots;
   std::optional<DimClasses> classes;
+  /// Sinks that share their loops over a class of rows and one of columns.
+  struct Nest {
+    int row, col;
+    /// One sink, whose dimensions cannot go together.
+    bool squares;
+    SmallVector<Sink> sinks;
+  };
+  SmallVector<Nest> nests;
   TilingEngine *engine = nullptr;
 };
 
@@ -222,70 +273,189 @@ BlockTiler::segments(int64_t extent, int64_t step, int64_t granule, bool open) {
   return out;
 }
 
-/// Whether the parts of `a` and `b` lie at the same places: not those of a tile
-/// and its transpose.
-bool BlockTiler::liesAs(Value a, Value b) {
-  auto type = cast<RankedTensorType>(a.getType());
-  if (type.getShape() != cast<RankedTensorType>(b.getType()).getShape())
-    return false;
+/// The classes of the loops around a sink: over rows, over columns; -1 for
+/// none.
+std::pair<int, int> BlockTiler::splitClasses(const Sink &sink) {
+  auto type = cast<RankedTensorType>(sink.tile.getType());
+  int row = -1, col = -1;
   for (int64_t d = 0; d < type.getRank(); ++d) {
-    DimClasses::Member x = classes->member(a, d), y = classes->member(b, d);
-    if (x.cls != y.cls || x.unit != y.unit)
-      return false;
+    int cls = classes->member(sink.tile, d).cls;
+    const DimClasses::Class &info = (*classes)[cls];
+    if (fits(info))
+      continue;
+    int &slot = info.isColumn ? col : row;
+    if (slot < 0)
+      slot = cls;
+    else if (info.isColumn)
+      row = cls;
+    else
+      col = cls;
   }
-  return true;
+  return {row, col};
 }
 
-/// Fragments reorder loads against stores. That is only sound where a kernel
-/// does not read what it writes, or overwrites elements in place.
-LogicalResult BlockTiler::checkAliases(bool isOneNest) {
-  bool reducesRows = false;
-  for (Value v : classes->values())
-    if (auto reduce = v.getDefiningOp<quant::ReduceOp>()) {
-      int cls = classes->member(reduce.getSource(), reduce.getAxis()).cls;
-      reducesRows |= cls >= 0 && !(*classes)[cls].isColumn;
-    }
-  auto refuse = [](const Sink &sink) {
-    return emitError(sink.op->getLoc(),
-                     "overwrites a tensor that the kernel also loads from or "
-                     "stores to at another place, in a large tile: load and "
-                     "store the same tile, smaller tiles, or another tensor");
-  };
-  auto needs = [](const Sink &sink, Value v) {
-    return llvm::is_contained(DimClasses(sink.tile).values(), v);
-  };
-  for (Value v : classes->values()) {
-    auto load = v.getDefiningOp<quant::LoadOp>();
-    // What loops carry through memory is read and written in order.
-    if (!load || load.getMemref().getDefiningOp<memref::AllocaOp>())
-      continue;
-    MemoryAccess read = *MemoryAccess::of(load);
-    for (const Sink &sink : sinks) {
-      if (sink.memref != load.getMemref() ||
-          areDisjoint(read, *MemoryAccess::of(sink.op)))
-        continue;
-      bool inPlace = isOneNest && !reducesRows && load->getBlock() == &block &&
-                     load->isBeforeInBlock(sink.op) &&
-                     load.getIndices() == sink.indices &&
-                     liesAs(load.getResult(), sink.tile);
-      if (!inPlace)
-        return refuse(sink);
-      // Who comes later finds the part that was loaded for this one, if any.
-      for (const Sink &later : sinks)
-        if (sink.op->isBeforeInBlock(later.op) && needs(later, v) &&
-            !needs(sink, v))
-          return refuse(sink);
-    }
+/// Whether dimensions of a sink that are split cannot go together.
+bool BlockTiler::isSquare(const Sink &sink) {
+  auto type = cast<RankedTensorType>(sink.tile.getType());
+  for (int64_t d = 0; d < type.getRank(); ++d) {
+    const DimClasses::Class &info =
+        (*classes)[classes->member(sink.tile, d).cls];
+    if (!fits(info) && info.rigid)
+      return true;
   }
-  for (const Sink &sink : sinks)
-    for (const Sink &later : sinks)
-      if (sink.op->isBeforeInBlock(later.op) && sink.memref == later.memref &&
-          !areDisjoint(*MemoryAccess::of(sink.op),
-                       *MemoryAccess::of(later.op)) &&
-          !(isOneNest && sink.indices == later.indices &&
-            liesAs(sink.tile, later.tile)))
-        return refuse(later);
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// The order of accesses
+//===----------------------------------------------------------------------===//
+
+/// Whether each part of the sink overwrites just what it was computed from, or
+/// what was read before the loop over its columns.
+bool BlockTiler::isInPlace(quant::LoadOp load, const Sink &sink) {
+  const MemoryAccess &write = sink.accesses.front();
+  auto type = cast<RankedTensorType>(load.getResult().getType());
+  if (load->getBlock() != &block || write.swizzled || isSquare(sink) ||
+      load.getIndices() != sink.indices ||
+      type.getShape() != write.tile.getShape())
+    return false;
+  for (int64_t d = 0; d < type.getRank(); ++d) {
+    DimClasses::Member from = classes->member(load.getResult(), d),
+                       to = classes->member(sink.tile, d);
+    if (from.cls != to.cls || from.unit != to.unit)
+      return false;
+  }
+  int rows = splitClasses(sink).first;
+  return rows < 0 || llvm::none_of(
+                         classes->values(),
+                         [&](Value v) {
+                           auto reduce = v.getDefiningOp<quant::ReduceOp>();
+                           return reduce && classes->member(reduce.getSource(),
+                                                            reduce.getAxis())
+                                                    .cls == rows;
+                         });
+}
+
+/// Whether `load`, made again where `use` is, may find what was stored since.
+bool BlockTiler::isOverwritten(quant::LoadOp load, Operation *use,
+                               const Sink *sink) {
+  Block *home = load->getBlock();
+  MemoryAccess read = *MemoryAccess::of(load);
+  Operation *end = home->findAncestorOpInBlock(*use);
+  for (Operation *user : load.getMemref().getUsers()) {
+    std::optional<MemoryAccess> write = MemoryAccess::of(user);
+    if (!write || !write->writes || areDisjoint(read, *write))
+      continue;
+    Operation *at = home->findAncestorOpInBlock(*user);
+    if (!at || !load->isBeforeInBlock(at) || end->isBeforeInBlock(at))
+      continue;
+    if (!(sink && user == use && isInPlace(load, *sink)))
+      return true;
+  }
+  return false;
+}
+
+LogicalResult BlockTiler::tooLarge(quant::LoadOp load) {
+  return emitError(load.getLoc())
+         << "the program overwrites what it has loaded, "
+         << describeTile(load.getResult().getType())
+         << ", before it has used all of it, expected at most " << rows * cols
+         << " elements: store to another tensor, or use smaller tiles and more "
+            "programs";
+}
+
+/// Keeps what `load` reads, in registers or in memory, for all of its uses.
+LogicalResult BlockTiler::keep(quant::LoadOp load) {
+  Value tile = load.getResult();
+  auto type = cast<RankedTensorType>(tile.getType());
+  bool small = type.getNumElements() <= rows * cols;
+  for (int64_t d = 0; d < type.getRank(); ++d)
+    small &= fits((*classes)[classes->member(tile, d).cls]);
+  if (small) {
+    shared.kept.insert(tile);
+    return success();
+  }
+  if (!hasScratch(kernel) || !canBeScratch(type))
+    return tooLarge(load);
+  OpBuilder b(load->getContext());
+  b.setInsertionPointAfter(load);
+  Value scratch = makeScratch(kernel, load.getLoc(), type);
+  storeScratch(b, load.getLoc(), scratch, tile);
+  Value again = loadScratch(b, load.getLoc(), scratch, type);
+  Operation *copy = *tile.getUsers().begin();
+  for (Operation *user : tile.getUsers())
+    if (auto store = dyn_cast<quant::StoreOp>(user);
+        store && store.getMemref() == scratch)
+      copy = user;
+  tile.replaceAllUsesExcept(again, copy);
   return success();
+}
+
+/// Keeps the tiles that would be read again too late; whether there are any.
+FailureOr<bool> BlockTiler::keepOverwritten() {
+  llvm::SetVector<quant::LoadOp> found;
+  auto look = [&](Value v, Operation *use, const Sink *sink) {
+    for (quant::LoadOp load : loadsOf(v))
+      if (!shared.kept.contains(load.getResult()) &&
+          isOverwritten(load, use, sink))
+        found.insert(load);
+  };
+  for (const Sink &sink : sinks)
+    look(sink.tile, sink.op, &sink);
+  for (Value root : roots)
+    look(root, root.getDefiningOp(), nullptr);
+  for (quant::LoadOp load : found)
+    if (failed(keep(load)))
+      return failure();
+  return !found.empty();
+}
+
+/// Sinks that split along the same dimensions share their loops. Those that
+/// touch the same elements do not, and then loops follow each other as in the
+/// source: delayed stores would pass what lies between them.
+void BlockTiler::makeNests() {
+  struct Event {
+    Operation *op;
+    SmallVector<MemoryAccess> accesses;
+  };
+  SmallVector<Event> events;
+  for (const Sink &sink : sinks)
+    events.push_back({sink.op, sink.accesses});
+  for (Value root : roots) {
+    Event &event = events.emplace_back(Event{root.getDefiningOp(), {}});
+    for (quant::LoadOp load : loadsOf(root))
+      event.accesses.push_back(*MemoryAccess::of(load));
+  }
+  bool ordered = false;
+  for (size_t i = 0; i < events.size() && !ordered; ++i)
+    for (size_t j = 0; j < i && !ordered; ++j)
+      ordered = meet(events[i].accesses, events[j].accesses);
+
+  auto passes = [&](const Nest &nest, const Sink &sink) {
+    return llvm::any_of(nest.sinks, [&](const Sink &member) {
+      return llvm::any_of(events, [&](const Event &event) {
+        return member.op->isBeforeInBlock(event.op) &&
+               !sink.op->isBeforeInBlock(event.op) &&
+               meet(member.accesses, event.accesses);
+      });
+    });
+  };
+  for (const Sink &sink : sinks) {
+    bool squares = isSquare(sink);
+    auto [row, col] = splitClasses(sink);
+    auto shares = [&, row = row, col = col](const Nest &n) {
+      return !n.squares && !squares &&
+             n.sinks.front().stretch == sink.stretch && n.row == row &&
+             (n.col == col || n.col < 0 || col < 0) &&
+             (!ordered || (&n == &nests.back() && !passes(n, sink)));
+    };
+    auto it = llvm::find_if(nests, shares);
+    if (it == nests.end())
+      it = &nests.emplace_back(Nest{row, col, squares, {}});
+    if (it->col < 0)
+      it->col = col;
+    it->sinks.push_back(sink);
+  }
 }
 
 std::optional<FailureOr<Value>>
@@ -294,8 +464,14 @@ BlockTiler::resolve(Value v, TilingEngine::Offsets offsets,
   auto type = cast<RankedTensorType>(v.getType());
   Operation *def = v.getDefiningOp();
   bool whole = type.getShape() == sizes;
-  if (!whole && isComplete(v) && hasScratch(kernel) && canBeScratch(type))
+  bool isKept = shared.kept.contains(v);
+  if (!whole && (isComplete(v) || isKept) && hasScratch(kernel) &&
+      canBeScratch(type))
     return partOfWhole(v, offsets, sizes);
+  if (isKept && !whole)
+    return FailureOr<Value>(tooLarge(cast<quant::LoadOp>(def)));
+  if (isKept && def->getBlock() == &block)
+    return FailureOr<Value>(v);
   // Values of an enclosing block are shared where they are small.
   if (!def || def->getBlock() != &block) {
     if (whole && type.getNumElements() <= rows * cols &&
@@ -543,58 +719,31 @@ LogicalResult BlockTiler::emitNest(ArrayRef<Sink> group, int rowClass,
 }
 
 LogicalResult BlockTiler::run() {
-  collect();
-  if (sinks.empty() && roots.empty())
-    return success();
-  SmallVector<Value> tiles(roots.begin(), roots.end());
-  for (const Sink &sink : sinks)
-    tiles.push_back(sink.tile);
-  classes.emplace(tiles);
-  bool all = true;
-  for (size_t i = 0; i < classes->size(); ++i)
-    all &= fits((*classes)[i]);
-  if (all)
-    return success();
-
-  // Sinks that split along the same dimensions share their loops.
-  struct Nest {
-    int row, col, stretch;
-    /// One sink, whose dimensions cannot go together.
-    bool squares;
-    SmallVector<Sink> sinks;
-  };
-  SmallVector<Nest> nests;
-  for (const Sink &sink : sinks) {
-    auto type = cast<RankedTensorType>(sink.tile.getType());
-    int row = -1, col = -1;
-    bool squares = false;
-    for (int64_t d = 0; d < type.getRank(); ++d) {
-      DimClasses::Member m = classes->member(sink.tile, d);
-      const DimClasses::Class &info = (*classes)[m.cls];
-      if (fits(info))
-        continue;
-      squares |= info.rigid;
-      int &slot = info.isColumn ? col : row;
-      if (slot < 0)
-        slot = m.cls;
-      else if (info.isColumn)
-        row = m.cls;
-      else
-        col = m.cls;
+  for (bool again = true; again;) {
+    sinks.clear();
+    roots.clear();
+    collect();
+    if (sinks.empty() && roots.empty())
+      return success();
+    SmallVector<Value> tiles(roots.begin(), roots.end());
+    for (Sink &sink : sinks) {
+      tiles.push_back(sink.tile);
+      sink.accesses.push_back(*MemoryAccess::of(sink.op));
+      for (quant::LoadOp load : loadsOf(sink.tile))
+        sink.accesses.push_back(*MemoryAccess::of(load));
     }
-    auto shares = [&](const Nest &n) {
-      return !n.squares && !squares && n.stretch == sink.stretch &&
-             n.row == row && (n.col == col || n.col < 0 || col < 0);
-    };
-    auto it = llvm::find_if(nests, shares);
-    if (it == nests.end())
-      it = &nests.emplace_back(Nest{row, col, sink.stretch, squares, {}});
-    if (it->col < 0)
-      it->col = col;
-    it->sinks.push_back(sink);
+    classes.emplace(tiles);
+    bool all = true;
+    for (size_t i = 0; i < classes->size(); ++i)
+      all &= fits((*classes)[i]);
+    if (all)
+      return success();
+    FailureOr<bool> kept = keepOverwritten();
+    if (failed(kept))
+      return failure();
+    again = *kept;
   }
-  if (failed(checkAliases(nests.size() == 1 && !nests.front().squares)))
-    return failure();
+  makeNests();
 
   for (Value root : roots) {
     auto type = cast<RankedTensorType>(root.getType());

@@ -342,6 +342,59 @@ func.func @in_place(%x: memref<64x1024xf32>) attributes {quant.kernel} {
 
 // -----
 
+// One column further: all of the tile is kept before any of it is overwritten.
+// CHECK-LABEL: func.func @shifted_in_place
+// CHECK: %[[KEPT:.*]] = memref.alloca() : memref<4x1024xf32>
+// CHECK: scf.for
+// CHECK: %[[T:.*]] = quant.load %arg0
+// CHECK: quant.store %[[T]], %[[KEPT]]
+// CHECK: scf.for
+// CHECK-NOT: quant.load %arg0
+// CHECK: %[[U:.*]] = quant.load %[[KEPT]]
+// CHECK: quant.store %[[U]], %arg0
+func.func @shifted_in_place(%x: memref<64x1024xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = quant.load %x[%c0, %c0] : memref<64x1024xf32> -> tensor<4x1024xf32>
+  quant.store %t, %x[%c0, %c1] : tensor<4x1024xf32>, memref<64x1024xf32>
+  return
+}
+
+// -----
+
+// Rows beside each other: nothing is kept.
+// CHECK-LABEL: func.func @beside
+// CHECK-NOT: memref.alloca
+// CHECK: return
+func.func @beside(%x: memref<64x1024xf32>, %r: index) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %t = quant.load %x[%r, %c0] : memref<64x1024xf32> -> tensor<4x1024xf32>
+  %next = arith.addi %r, %c4 : index
+  quant.store %t, %x[%next, %c0] : tensor<4x1024xf32>, memref<64x1024xf32>
+  return
+}
+
+// -----
+
+// A store, then a load of what it stored: loops of their own, in this order.
+// CHECK-LABEL: func.func @store_then_load
+// CHECK: quant.store %{{.*}}, %arg0
+// CHECK: }
+// CHECK: quant.load %arg0
+// CHECK: quant.store %{{.*}}, %arg1
+func.func @store_then_load(%x: memref<64x1024xf32>, %y: memref<64x1024xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : tensor<4x1024xf32>
+  quant.store %zero, %x[%c0, %c0] : tensor<4x1024xf32>, memref<64x1024xf32>
+  %t = quant.load %x[%c0, %c0] : memref<64x1024xf32> -> tensor<4x1024xf32>
+  %n = arith.addf %t, %zero : tensor<4x1024xf32>
+  quant.store %n, %y[%c0, %c0] : tensor<4x1024xf32>, memref<64x1024xf32>
+  return
+}
+
+// -----
+
 // What the body of a loop needs of the block around it is built there, once.
 // CHECK-LABEL: func.func @around_a_loop
 // CHECK: %[[S:.*]] = quant.reduce sum %{{.*}} axis 1 : tensor<1x256xf32> -> tensor<1x1xf32>

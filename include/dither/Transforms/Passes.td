@@ -123,7 +123,8 @@ def DitherTileToFragments : Pass<"dither-tile-to-fragments", "::mlir::func::Func
     Guarantees: no tile value has more rows or columns than the fragment, except
     where a block is taller or wider than it. Loops over rows hold the loops
     over columns; what does not depend on a loop is outside it; a loop with one
-    iteration is not made. Sums over more than one fragment keep the canonical
+    iteration is not made. Accesses of one memref keep their order: a tile that is overwritten before
+    its last use is kept as a whole, in registers or in memref.alloca. Sums over more than one fragment keep the canonical
     order (docs/architecture.md, Order of sums).
     A tile whose dimensions belong together, as those of a square and its transpose, is
     computed in squares.

@@ -29,8 +29,6 @@ FORMATS = {
 #: Features that generated programs avoid while a defect is open, and what is wrong; `--with` and `--all` let them in.
 KNOWN: dict[str, str] = {
     "fp4_odd": "FP4 tiles at odd columns, of odd extents, of rank 1 or transposed: wrong neighbours, or refused",
-    "in_place": "stores and loads of one tensor by several warps, and transposes in place, have no order",
-    "reload": "what a program stored and loads again has no order on a GPU",
     "rank1_blocks": "block_scale of a tile of rank 1 crashes on a CPU",
     "column_sums": "the simulator faults on sums along columns",
     "padded_transposes": "the simulator faults on transposes of tiles whose extents are no powers of two",
@@ -1141,7 +1139,7 @@ class Generator:
 
     def update(self) -> None:
         """Reads this program's own part of a tensor, and writes it."""
-        if "in_place" not in self.allowed or self.loops or self.in_branch:
+        if self.loops or self.in_branch:
             raise No
         dtype = self.weighted({"float32": 4, "bfloat16": 1, "float16": 1, "int32": 1})
         shape = self.pick([(self.rows, self.columns), (self.rows, self.rows)])
@@ -1159,7 +1157,7 @@ class Generator:
         if shape[0] == shape[1] and self.chance(0.5):
             text = f"{text}.T"
         self.emit(f"dl.store({output.argument.name}, {where}, {text})")
-        if "reload" in self.allowed and self.chance(0.5):
+        if self.chance(0.5):
             self.define(f"dl.load({self.pick([source, output.argument.name])}, {where}, {shape})", dtype, shape)
 
     def check(self) -> None:
