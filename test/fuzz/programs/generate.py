@@ -29,9 +29,6 @@ FORMATS = {
 #: Features that generated programs avoid while a defect is open, and what is wrong; `--with` and `--all` let them in.
 KNOWN: dict[str, str] = {
     "fp4_odd": "FP4 tiles at odd columns, of odd extents, of rank 1 or transposed: wrong neighbours, or refused",
-    "rank1_blocks": "block_scale of a tile of rank 1 crashes on a CPU",
-    "column_sums": "the simulator faults on sums along columns",
-    "padded_transposes": "the simulator faults on transposes of tiles whose extents are no powers of two",
 }
 
 
@@ -514,15 +511,13 @@ class Generator:
         )
         return f"{self.tile(source, shape, depth - 1)}.to(dl.float32)"
 
-    def transposable(self, dtype: str, shape: Shape) -> bool:
+    def transposable(self, dtype: str) -> bool:
         """Whether `.T` of such a tile is right on all targets."""
-        if dtype == "float4_e2m1" and "fp4_odd" not in self.allowed:
-            return False
-        return "padded_transposes" in self.allowed or all(n & (n - 1) == 0 for n in shape)
+        return dtype != "float4_e2m1" or "fp4_odd" in self.allowed
 
     def transpose(self, dtype: str, shape: Shape, depth: int) -> str:
         """`t.T`."""
-        if len(shape) != 2 or not self.transposable(dtype, shape):
+        if len(shape) != 2 or not self.transposable(dtype):
             raise No
         return f"{self.tile(dtype, shape[::-1], depth - 1)}.T"
 
@@ -563,8 +558,6 @@ class Generator:
             raise No
         inner = self.weighted({"float32": 5, "bfloat16": 0.7, "float16": 0.7})
         kind = self.weighted({"sum": 3, "max": 2, "min": 2, "amax": 2})
-        if kind == "sum" and axis == 0 and "column_sums" not in self.allowed:
-            kind = "max"
         count = f", count={self.random.randint(1, extent)}" if self.chance(0.1) else ""
         shown = axis - len(shape) if self.chance(0.2) else axis
         word = f"axis={shown}" if self.chance(0.5) else str(shown)
@@ -762,7 +755,7 @@ class Generator:
     def axis_for(self, shape: Shape, block: int) -> int:
         """An axis that blocks divide."""
         axes = [d for d, n in enumerate(shape) if n % block == 0]
-        if not axes or (len(shape) == 1 and "rank1_blocks" not in self.allowed):
+        if not axes:
             raise No
         return self.pick(axes)
 
@@ -780,7 +773,7 @@ class Generator:
         """Scales of blocks."""
         name, text = self.format(scale=dtype)
         axes = [d for d in range(len(shape)) if shape[d] * FORMATS[name][2] <= 512]
-        if not axes or (len(shape) == 1 and "rank1_blocks" not in self.allowed):
+        if not axes:
             raise No
         axis = self.pick(axes)
         source = (*shape[:axis], shape[axis] * FORMATS[name][2], *shape[axis + 1 :])
@@ -855,7 +848,7 @@ class Generator:
         if all(n % block for n in shape):
             rows, columns = self.pick([(self.pick([1, 2, 3, 4, 5, 8]), block), (block, self.pick([1, 2, 4, 8, 32]))])
             shape = (rows, self.pick([1, 2]) * columns)
-        if "rank1_blocks" in self.allowed and self.chance(0.1):
+        if self.chance(0.1):
             shape = (self.pick([block, 2 * block, 4 * block]),)
         self.code_shape(element, shape)
         axis = self.axis_for(shape, block)
@@ -881,7 +874,7 @@ class Generator:
             self.store_var(s)
             return
         text, shape = s.name, s.shape
-        if self.chance(0.3) and self.transposable(s.dtype, shape):
+        if self.chance(0.3) and self.transposable(s.dtype):
             text, shape = f"{text}.T", shape[::-1]
         rows = -(-self.grid[0] * self.grid[2] * shape[0] // 128) * 128
         columns = -(-self.grid[1] * shape[1] // 4) * 4
@@ -1090,7 +1083,7 @@ class Generator:
             text, dtype = f"{text}.to(dl.int32)", "int32"
         else:
             dtype = v.dtype
-        if len(shape) == 2 and self.chance(0.12) and self.transposable(dtype, shape):
+        if len(shape) == 2 and self.chance(0.12) and self.transposable(dtype):
             text, shape = f"{text}.T", shape[::-1]
         if dtype == "float32" and self.chance(0.25):
             dtype = self.pick([*HALF, "float8_e4m3", "float8_e5m2"])
