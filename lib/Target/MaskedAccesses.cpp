@@ -1,10 +1,11 @@
-//===- MaskedAccesses.cpp - Masked loads and stores of CPU code -----------===//
+//===- MaskedAccesses.cpp - Masked stores of CPU code ---------------------===//
 //
 // LLVM 22 turns the masked store of a truncated vector into a wider scalar
 // store where it sees that the mask is one constant lane: docs/llvm-bugs.md.
-// Masks that are constant in the IR go, as plain accesses are what one would
+// Masks that are constant in the IR go, as plain stores are what one would
 // have written. Code generation may still find other masks to be constant, so
-// it gets no truncation to merge with what is left.
+// it gets no truncation to merge with what is left. Masked loads are right, and
+// stay: LLVM cannot select some of the shuffles that plain loads would need.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,34 +65,14 @@ std::optional<SmallVector<Piece>> constantPieces(Value *mask, unsigned lanes) {
   return pieces;
 }
 
-/// The masked access of a vector in memory, piece by piece.
-class PlainAccess {
+/// The masked store of a vector, piece by piece.
+class PlainStore {
 public:
-  PlainAccess(IntrinsicInst &access, FixedVectorType *type, Value *pointer,
-              Align align)
+  PlainStore(IntrinsicInst &access, FixedVectorType *type, Value *pointer,
+             Align align)
       : b(&access), elem(type->getElementType()), lanes(type->getNumElements()),
         pointer(pointer), align(align),
         bytes(access.getDataLayout().getTypeStoreSize(elem)) {}
-
-  Value *load(ArrayRef<Piece> pieces, Value *passThrough) {
-    Value *result = passThrough;
-    for (Piece p : pieces) {
-      Value *v = b.CreateAlignedLoad(typeOf(p), address(p), alignment(p));
-      if (p.size == 1) {
-        result = b.CreateInsertElement(result, v, p.begin);
-        continue;
-      }
-      // Widen the piece, then take its lanes from it.
-      SmallVector<int> widen(lanes, PoisonMaskElem), pick(lanes);
-      std::iota(widen.begin() + p.begin, widen.begin() + p.begin + p.size, 0);
-      std::iota(pick.begin(), pick.end(), 0);
-      for (unsigned i = p.begin; i < p.begin + p.size; ++i)
-        pick[i] += lanes;
-      result =
-          b.CreateShuffleVector(result, b.CreateShuffleVector(v, widen), pick);
-    }
-    return result;
-  }
 
   void store(ArrayRef<Piece> pieces, Value *value) {
     for (Piece p : pieces) {
@@ -159,34 +140,23 @@ bool mayTruncate(FixedVectorType *type, const TargetTransformInfo &target) {
          target.isLegalMaskedStore(bytes, Align(1), 0);
 }
 
-void rewriteLoad(IntrinsicInst &load) {
-  auto *type = dyn_cast<FixedVectorType>(load.getType());
-  Value *mask = load.getArgOperand(1), *passThrough = load.getArgOperand(2);
-  auto pieces =
-      type ? constantPieces(mask, type->getNumElements()) : std::nullopt;
-  if (!pieces)
-    return;
-  PlainAccess plain(load, type, load.getArgOperand(0),
-                    load.getParamAlign(0).valueOrOne());
-  load.replaceAllUsesWith(plain.load(*pieces, passThrough));
-  load.eraseFromParent();
-}
-
 void rewriteStore(IntrinsicInst &store, const TargetTransformInfo &target) {
   Value *value = store.getArgOperand(0), *mask = store.getArgOperand(2);
   auto *type = dyn_cast<FixedVectorType>(value->getType());
-  if (!type)
+  // Other stores are right as they are, and LLVM cannot select every shuffle
+  // that the pieces of wide elements would take.
+  if (!type || !mayTruncate(type, target))
     return;
   Align align = store.getParamAlign(1).valueOrOne();
   if (auto pieces = constantPieces(mask, type->getNumElements())) {
-    PlainAccess(store, type, store.getArgOperand(1), align)
+    PlainStore(store, type, store.getArgOperand(1), align)
         .store(*pieces, value);
     store.eraseFromParent();
     return;
   }
   // What the CPU lacks becomes branches and scalar stores before code
   // generation could merge anything.
-  if (mayTruncate(type, target) && target.isLegalMaskedStore(type, align, 0)) {
+  if (target.isLegalMaskedStore(type, align, 0)) {
     IRBuilder<> b(&store);
     store.setArgOperand(0, opaque(b, value));
   }
@@ -196,21 +166,16 @@ void rewriteStore(IntrinsicInst &store, const TargetTransformInfo &target) {
 
 PreservedAnalyses MaskedAccessesPass::run(Function &f,
                                           FunctionAnalysisManager &analyses) {
-  SmallVector<IntrinsicInst *> loads, stores;
+  SmallVector<IntrinsicInst *> stores;
   for (Instruction &i : instructions(f)) {
     auto *call = dyn_cast<IntrinsicInst>(&i);
-    if (call && call->getIntrinsicID() == Intrinsic::masked_load)
-      loads.push_back(call);
-    else if (call && call->getIntrinsicID() == Intrinsic::masked_store)
+    if (call && call->getIntrinsicID() == Intrinsic::masked_store)
       stores.push_back(call);
   }
-  for (IntrinsicInst *load : loads)
-    rewriteLoad(*load);
   const auto &target = analyses.getResult<TargetIRAnalysis>(f);
   for (IntrinsicInst *store : stores)
     rewriteStore(*store, target);
-  return loads.empty() && stores.empty() ? PreservedAnalyses::all()
-                                         : PreservedAnalyses::none();
+  return stores.empty() ? PreservedAnalyses::all() : PreservedAnalyses::none();
 }
 
 } // namespace dither::target

@@ -8,6 +8,8 @@ import pytest
 from guarded import Guarded
 
 DEVICES = ["cpu", "sim:sm_90a"]
+#: Outputs of `ragged`.
+SMALL = [((1, 1), ml_dtypes.float8_e5m2), ((1, 1), ml_dtypes.bfloat16), ((1, 5), np.float32)]
 
 
 @dither.jit
@@ -22,6 +24,14 @@ def row_scales(x, y, ROWS: dl.constexpr, COLS: dl.constexpr):
     for _ in range(2):
         u = dl.maximum(u, dl.sum(t, 1))
     dl.store(y, (0, 0), dl.block_scale(u, "mxfp8_e5m2"))
+
+
+@dither.jit
+def ragged(x, codes, halves, row):
+    tall, wide = dl.load(x, (0, 0), (5, 3)), dl.load(x, (0, 0), (3, 5))
+    dl.store(codes, (0, 0), wide.to(dl.float8_e5m2))
+    dl.store(halves, (0, 0), tall.to(dl.bfloat16))
+    dl.store(row, (0, 0), wide)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -48,3 +58,16 @@ def test_scales_of_short_rows(device):
         # Each sum is 1, and 1 / 57344 rounds up to 2^-15.
         assert (out.array.view(np.uint8) == 127 - 15).all(), blocks
         assert out.intact(), blocks
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_tiles_that_reach_past_small_tensors(device):
+    """LLVM stopped the process on the shuffles that constant masks of wide elements were made into (AVX-512)."""
+    x = np.full((1, 1), 3.0, np.float32)
+    outs = [Guarded(np.empty(shape, dtype), strided=True) for shape, dtype in SMALL]
+    ragged[1,](x, *(out.array for out in outs), device=device)
+    for out, (shape, dtype) in zip(outs, SMALL, strict=True):
+        expected = np.zeros(shape, np.float32)
+        expected[0, 0] = 3
+        assert out.array.tobytes() == expected.astype(dtype).tobytes()
+        assert out.intact()
