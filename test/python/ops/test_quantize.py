@@ -136,7 +136,6 @@ GOLDEN = [1, -0.5, 0.25, 0.125, 0, -0.0, 3, -2, 1.5, 0.75, 0.0625, -0.03125, 0.3
         (3.0, 0x7E, "4A10087E53081B60"),
         (1000.0, 0x3B, "4A10087E53081B60"),
         (1e6, 0x01, "3910086D42081A50"),
-        (np.inf, 0x30, "4A10087E53081B60"),
     ],
 )
 def test_nvfp4_by_hand(amax, scale, codes):
@@ -149,7 +148,7 @@ def test_nvfp4_by_hand(amax, scale, codes):
     assert found == codes
 
 
-AMAXES = [0.0, np.inf, np.nan, 1e-45, 1e-40, 1.17549435e-38, 7.8e-36, 8e-36, 1e-30, 0.5, 1.0, 6.0, 2688.0, 1e30, 3.4e38]
+AMAXES = [0.0, 1e-45, 1e-40, 1.17549435e-38, 7.8e-36, 8e-36, 1e-30, 0.5, 1.0, 6.0, 2688.0, 1e30, 3.4e38]
 
 
 @pytest.mark.parametrize("amax", AMAXES)

@@ -76,7 +76,7 @@ def test_fused_is_one_after_the_other():
         same_bits(fused.amax, alone.amax)
 
 
-@pytest.mark.parametrize("amax", [0.0, 1e-40, 1.5, np.inf])
+@pytest.mark.parametrize("amax", [0.0, 1e-40, 1.5, 3.4e38])
 def test_amax_given(amax):
     x = data.normal(37, 100, "bfloat16")
     y, _ = expected_norm(x, gamma_of(100, "bfloat16"))
