@@ -24,7 +24,8 @@ bool canBeScratch(Type type) {
       !tile.getElementType().isIntOrFloat())
     return false;
   unsigned bits = tile.getElementTypeBitWidth();
-  return bits == 1 || bits == 4 || bits == 8 || bits == 16 || bits == 32;
+  return bits == 1 || bits == 4 || bits == 8 || bits == 16 || bits == 32 ||
+         bits == 64;
 }
 
 /// Masks lie in memory as words.
