@@ -69,7 +69,11 @@ TEST_F(CInterfaceTest, NullMemoryIsAnError) {
     dither_device *device = nullptr;
     void *memory = nullptr;
     char here[8] = {};
-    ASSERT_EQ(dither_device_open(name, &device), DITHER_SUCCESS);
+    dither_status opened = dither_device_open(name, &device);
+    // Builds without the simulator have the CPU alone.
+    if (opened != DITHER_SUCCESS && std::string(name) != "cpu")
+      continue;
+    ASSERT_EQ(opened, DITHER_SUCCESS);
     ASSERT_EQ(dither_allocate(device, 8, &memory), DITHER_SUCCESS);
     EXPECT_EQ(dither_copy_in(device, nullptr, here, 8),
               DITHER_INVALID_ARGUMENT);
