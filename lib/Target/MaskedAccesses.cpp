@@ -4,8 +4,8 @@
 // store where it sees that the mask is one constant lane: docs/llvm-bugs.md.
 // Masks that are constant in the IR go, as plain stores are what one would
 // have written. Code generation may still find other masks to be constant, so
-// it gets no truncation to merge with what is left. Masked loads are right, and
-// stay: LLVM cannot select some of the shuffles that plain loads would need.
+// it gets no truncation to merge with what is left. Loads and wide elements are
+// right as they are, and stay.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,7 @@ namespace dither::target {
 
 namespace {
 
-/// Widest vector that one register holds.
-constexpr unsigned kVectorBits = 512;
+/// Narrowest vector register.
 constexpr unsigned kLeastVectorBits = 128;
 
 /// Lanes [begin, begin + size) of an access.

@@ -181,8 +181,7 @@ private:
         continue;
       Type elem = memref.getElementType();
       unsigned bits = elem.isIntOrFloat() ? elem.getIntOrFloatBitWidth() : 0;
-      if (bits != 4 && bits != 8 && bits != 16 && bits != 32 &&
-          !elem.isInteger(64))
+      if (!isMemoryElement(elem))
         return source.emitOpError("argument ")
                << i << " has elements of type " << elem
                << ", expected 4, 8, 16 or 32 bits, or i64";

@@ -16,11 +16,15 @@ static int64_t bitsOf(Type memref) {
   return cast<MemRefType>(memref).getElementTypeBitWidth();
 }
 
-LayoutRules::LayoutRules(func::FuncOp kernel) {
+bool isForCpu(func::FuncOp kernel) {
   auto module = kernel->getParentOfType<ModuleOp>();
   auto target =
       module ? module->getAttrOfType<StringAttr>("quant.target") : StringAttr();
-  simd = !target || target.getValue().starts_with("host");
+  return !target || target.getValue().starts_with("host");
+}
+
+LayoutRules::LayoutRules(func::FuncOp kernel) {
+  simd = isForCpu(kernel);
   if (!simd) {
     numWarps = 4;
     if (auto config = kernel->getAttrOfType<DictionaryAttr>("quant.config"))

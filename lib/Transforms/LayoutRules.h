@@ -14,6 +14,9 @@
 
 namespace dither::transforms {
 
+/// Whether a kernel is for a CPU, as it is where no target is named.
+bool isForCpu(mlir::func::FuncOp kernel);
+
 class LayoutRules {
 public:
   explicit LayoutRules(mlir::func::FuncOp kernel);

@@ -1,37 +1,28 @@
 //===- Scratch.cpp - Memory of a program for its tiles --------------------===//
 
 #include "Scratch.h"
+#include "LayoutRules.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/IR/BuiltinOps.h"
 
 using namespace mlir;
 
 namespace dither::transforms {
 
-bool hasScratch(func::FuncOp kernel) {
-  auto module = kernel->getParentOfType<ModuleOp>();
-  auto target =
-      module ? module->getAttrOfType<StringAttr>("quant.target") : StringAttr();
-  return !target || target.getValue().starts_with("host");
-}
-
-bool canBeScratch(Type type) {
-  auto tile = dyn_cast<RankedTensorType>(type);
-  if (!tile || !tile.hasStaticShape() || tile.getRank() == 0 ||
-      !tile.getElementType().isIntOrFloat())
-    return false;
-  unsigned bits = tile.getElementTypeBitWidth();
-  return bits == 1 || bits == 4 || bits == 8 || bits == 16 || bits == 32 ||
-         bits == 64;
-}
-
 /// Masks lie in memory as words.
 static Type elementIn(Type tile) {
   Type elem = cast<RankedTensorType>(tile).getElementType();
   return elem.isInteger(1) ? IntegerType::get(elem.getContext(), 32) : elem;
+}
+
+bool hasScratch(func::FuncOp kernel) { return isForCpu(kernel); }
+
+bool canBeScratch(Type type) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  return tile && tile.hasStaticShape() && tile.getRank() != 0 &&
+         isMemoryElement(elementIn(tile));
 }
 
 Value makeScratch(func::FuncOp kernel, Location loc, RankedTensorType type) {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Bounds.h"
+#include "LayoutRules.h"
 #include "PhasePlan.h"
 #include "ReductionLoops.h"
 #include "TilingEngine.h"
@@ -566,12 +567,8 @@ namespace {
 struct DitherTileToPhases : impl::DitherTileToPhasesBase<DitherTileToPhases> {
   void runOnOperation() override {
     func::FuncOp kernel = getOperation();
-    if (!kernel->hasAttr("quant.kernel") || kernel.isExternal())
-      return;
-    auto module = kernel->getParentOfType<ModuleOp>();
-    auto target = module ? module->getAttrOfType<StringAttr>("quant.target")
-                         : StringAttr();
-    if (target && !target.getValue().starts_with("host"))
+    if (!kernel->hasAttr("quant.kernel") || kernel.isExternal() ||
+        !isForCpu(kernel))
       return;
     std::optional<PhasePlan> plan = PhasePlan::make(kernel);
     if (!plan)
