@@ -14,7 +14,7 @@ from typing import Any
 
 from . import driver
 from .execute import GPUS, HOSTS, Outcome
-from .generate import KNOWN, generate
+from .generate import generate
 from .program import Program, load
 
 #: Where programs run if nothing is asked for.
@@ -37,16 +37,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: cores)")
     parser.add_argument("--limit", type=float, default=120, help="seconds after which a program hangs (default 120)")
     parser.add_argument("--slow", type=float, default=30, help="CPU seconds that are a finding (default 30)")
-    parser.add_argument("--with", dest="allowed", default="", help=f"let in known defects: {', '.join(KNOWN)}, or all")
     parser.add_argument("--output", type=Path, help="directory for findings (default: build/fuzz)")
     parser.add_argument("--stop", type=int, default=20, help="findings after which to stop (default 20)")
     parser.add_argument("--reduce", action="store_true", help="shrink each finding")
     parser.add_argument("--print", action="store_true", help="show the program and run nothing")
     args = parser.parse_args()
-    args.allowed = sorted(KNOWN) if args.allowed == "all" else [n for n in args.allowed.split(",") if n]
-    unknown = [n for n in args.allowed if n not in KNOWN]
-    if unknown:
-        parser.error(f"found {unknown[0]!r}, expected {', '.join(KNOWN)}")
     args.targets = args.target.split(",") if args.target else default_targets()
     unknown = [t for t in args.targets if t not in HOSTS and t not in GPUS]
     if unknown:
@@ -78,7 +73,7 @@ def jobs(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
             return
         seed = args.seed + i
         targets = [args.targets[seed % len(args.targets)]] if args.rotate else list(dict.fromkeys(args.targets))
-        yield {"name": f"seed {seed}", "seed": seed, "allowed": args.allowed, "targets": targets}
+        yield {"name": f"seed {seed}", "seed": seed, "targets": targets}
 
 
 def program_of(job: dict[str, Any]) -> Program:
@@ -152,7 +147,7 @@ def main() -> int:
     """Runs what the command line asks for."""
     args = arguments()
     if args.print:
-        print(generate(args.seed, frozenset(args.allowed)).text(), end="")
+        print(generate(args.seed).text(), end="")
         return 0
     report = Report(args)
     driver.run_all(jobs(args), 1 if args.file else args.jobs, args.limit, report.done)

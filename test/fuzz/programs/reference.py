@@ -320,9 +320,9 @@ class Tensor:
         return tuple(here), tuple(there)
 
     def _codes(self) -> np.ndarray:
-        """Unpacked FP4."""
+        """Unpacked FP4, with the padding of rows."""
         both = np.stack([self.bits & 15, self.bits >> 4], axis=-1)
-        return both.reshape(*self.bits.shape[:-1], -1)[..., : self.extents[-1]]
+        return both.reshape(*self.bits.shape[:-1], -1)
 
     def load(self, offset: tuple[int, ...], shape: tuple[int, ...]) -> Tile:
         here, there = self._overlap(offset, shape)
@@ -340,11 +340,10 @@ class Tensor:
                 np.moveaxis(data, d, 0)[builtins.max(limit - at, 0) :] = 0
         here, there = self._overlap(offset, data.shape)
         if self.packed:
-            codes = self._codes().copy()
+            codes = self._codes()
             codes[here] = data[there]
-            odd = codes.shape[-1] % 2
-            if odd:  # the high half of the last byte is nobody's
-                codes = np.concatenate([codes, (self.bits[..., -1:] >> 4)], axis=-1)
+            if here[-1].start < here[-1].stop == self.extents[-1]:  # padding is stored with the last element
+                codes[(*here[:-1], slice(self.extents[-1], None))] = 0
             self.bits[...] = codes[..., 0::2] | codes[..., 1::2] << 4
             return
         self.bits[here] = data[there].view(self.bits.dtype)

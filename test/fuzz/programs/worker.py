@@ -17,7 +17,7 @@ def program_of(job: dict[str, Any]) -> Program:
     """By seed, or as it was given."""
     if "spec" in job:
         return from_spec(job["source"], job["spec"])
-    return generate(job["seed"], frozenset(job["allowed"]))
+    return generate(job["seed"])
 
 
 def main() -> None:

@@ -1,0 +1,344 @@
+"""Rows of the grammar for statements, and their weights: `STATEMENTS`, and `BODY` for those of loops and branches."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from .draws import FORMATS, HALF, NARROW, Int, No, Shape, Var
+from .expressions import Expressions
+
+
+class Statements(Expressions):
+    """Draws lines of a kernel."""
+
+    def statement(self, table: dict[Callable[..., None], float]) -> None:
+        """One of a table."""
+        table = dict(table)
+        while table:
+            row = self.weighted(table)
+            state = self.save()
+            depth = len(self.loops), len(self.trips), self.in_branch, self.in_helper
+            try:
+                row(self)
+                self.drawn.add(row.__name__)
+                return
+            except No:
+                self.restore(state)
+                del self.loops[depth[0] :], self.trips[depth[1] :]
+                self.in_branch, self.in_helper = depth[2], depth[3]
+                del table[row]
+
+    def assign(self) -> None:
+        """`v = ..`, new or again."""
+        dtype = self.weighted({"float32": 8, "int32": 1, "int64": 0.5, "bool": 0.7, "bfloat16": 1, "float16": 1})
+        if self.chance(0.12):
+            dtype = self.pick(NARROW)
+        shape = self.shape()
+        text = self.tile(dtype, shape, self.weighted({1: 3, 2: 4, 3: 1}))
+        self.define(text, dtype, shape)
+
+    def pair(self) -> None:
+        """Two variables at once."""
+        shapes = [self.shape(), self.shape()]
+        texts = [self.tile("float32", shape, 1) for shape in shapes]
+        made = [Var(self.name("v"), "float32", shape) for shape in shapes]
+        self.emit(f"{made[0].name}, {made[1].name} = {texts[0]}, {texts[1]}")
+        self.vars += made
+
+    def quantize(self) -> None:
+        """Scales, codes under them, and perhaps values again."""
+        name, text = self.format()
+        element, scale, block = FORMATS[name]
+        shape: Shape = (self.rows, self.columns)
+        if all(n % block for n in shape):
+            rows, columns = self.pick([(self.pick([1, 2, 3, 4, 5, 8]), block), (block, self.pick([1, 2, 4, 8, 32]))])
+            shape = (rows, self.pick([1, 2]) * columns)
+        if self.chance(0.1):
+            shape = (self.pick([block, 2 * block, 4 * block]),)
+        axis = self.axis_for(shape, block)
+        amax = self.tensor_amax(name)
+        source = self.weighted({"float32": 5, "bfloat16": 1.5, "float16": 1.5})
+        t = self.define(self.tile(source, shape, 2), source, shape)
+        s = self.define(
+            f"dl.block_scale({t.name}, {text}, axis={axis}{amax})", scale, self.scaled(shape, axis, block), "s"
+        )
+        if self.chance(0.9):
+            q = self.define(f"dl.cast({t.name}, {s.name}, {text}, axis={axis}{amax})", element, shape, "q")
+            s.used = t.used = True
+            if self.chance(0.3):
+                self.define(f"dl.dequantize({q.name}, {s.name}, {text}, axis={axis}{amax})", "float32", shape)
+            if self.chance(0.6):
+                self.store_var(q)
+        if self.chance(0.6):
+            self.store_scales(s)
+
+    def store_scales(self, s: Var) -> None:
+        """Scales in either order."""
+        if len(s.shape) != 2 or self.chance(0.6) or self.loops or self.in_branch:
+            self.store_var(s)
+            return
+        text, shape = s.name, s.shape
+        if self.chance(0.3):
+            text, shape = f"{text}.T", shape[::-1]
+        rows = -(-self.grid[0] * self.grid[2] * shape[0] // 128) * 128
+        columns = -(-self.grid[1] * shape[1] // 4) * 4
+        output = self.output(s.dtype, shape, (rows, columns))
+        valid = ""
+        if self.chance(0.4):
+            valid = f", valid=({self.random.randint(0, rows)}, {self.random.randint(0, columns)})"
+        s.used = True
+        self.emit(f"dl.store({output.argument.name}, {self.at(output)}, {text}, layout=dl.swizzle_128x4{valid})")
+
+    def norm(self) -> None:
+        """`dl.rms_norm`."""
+        shape = (self.rows, self.columns)
+        t = self.tile(self.weighted({"float32": 4, "bfloat16": 1, "float16": 1}), shape, 1)
+        gamma = self.tile(self.weighted({"float32": 3, "bfloat16": 1, "float16": 1}), (self.columns,), 0)
+        options = f", {self.pick(['1e-5', '0.0', '1e-6', '1', '0.125'])}"
+        if self.chance(0.3):
+            options += f", zero_centered_gamma={self.pick(['True', 'False'])}"
+        if self.chance(0.2):
+            options += f", count={self.random.randint(1, self.columns)}"
+        y, rsigma = Var(self.name("v"), "float32", shape), Var(self.name("v"), "float32", (self.rows, 1))
+        self.emit(f"{y.name}, {rsigma.name} = dl.rms_norm({t}, {gamma}{options})")
+        self.vars += [y, rsigma]
+
+    def reassignable(self) -> list[Var]:
+        """Variables that a branch or a loop may change."""
+        return self.vars
+
+    def branch(self) -> None:
+        """`if` at run time, or of a constexpr."""
+        if self.indent > 2:
+            raise No
+        test = self.condition()
+        if self.chance(0.15):
+            constant = self.name("MODE")
+            self.constants[constant] = self.pick([True, False, 0, 3])
+            test = constant
+        targets = self.reassignable()
+        if not targets:
+            raise No
+        chosen = [self.pick(targets[-5:]) for _ in range(self.weighted({1: 3, 2: 1}))]
+        self.in_branch += 1
+        self.emit(f"if {test}:")
+        self.branch_body(chosen)
+        if self.chance(0.5):
+            if self.chance(0.2):
+                self.emit(f"elif {self.condition(0)}:")
+                self.branch_body(chosen)
+            self.emit("else:")
+            self.branch_body(chosen)
+        self.in_branch -= 1
+
+    def branch_body(self, chosen: list[Var]) -> None:
+        """Some assignments, perhaps other statements."""
+        with self.block():
+            if self.chance(0.3):
+                self.statement(BODY)
+            for v in chosen:
+                if self.chance(0.85):
+                    self.emit(f"{v.name} = {self.tile(v.dtype, v.shape, self.pick([1, 2]))}")
+
+    def loop(self) -> None:
+        """A loop, at run time or unrolled, that carries tiles."""
+        if self.indent > 2:
+            raise No
+        header, first, step, trips = self.iterations()
+        i = self.name("i")
+        carried = []
+        found = self.vars
+        if found and self.chance(0.7):
+            carried.append(self.pick(found[-4:]))
+        if not carried or self.chance(0.4):
+            shape = self.shape()
+            carried.append(
+                self.define(self.pick([f"dl.zeros({shape})", self.tile("float32", shape, 1)]), "float32", shape)
+            )
+        pair = None
+        if self.chance(0.12):
+            shape = self.shape()
+            pair = self.name("t"), shape
+            self.emit(f"{pair[0]} = ({self.tile('float32', shape, 0)}, {self.tile('float32', shape, 0)})")
+        count = total = None
+        if self.chance(0.2):
+            count = Int(self.name("c"), *dataclasses.astuple(self.integer(0))[1:])
+            count.low = count.high = self.pick([0, 1, 2])
+            self.emit(f"{count.text} = {count.low}")
+        if self.chance(0.2):
+            total = self.name("g")
+            self.emit(f"{total} = {self.number()}")
+        self.emit(f"for {i} in {header}:")
+        last = int(first) + (max(trips, 1) - 1) * int(step)
+        number = i if (first, step) == ("0", "1") else f"(({i} - {first}) // {step})"
+        with self.block():
+            self.ints.append(Int(i, min(int(first), last), max(int(first), last)))
+            self.loops.append(Int(number, 0, max(trips, 1) - 1))
+            self.trips.append(max(trips, 1))
+            if count is not None:
+                self.emit(f"{count.text} = {count.text} + {self.pick([i, '1', '2', i])}")
+                count.low, count.high = count.low - 4 * (abs(int(first)) + 8), count.high + 4 * (abs(int(first)) + 8)
+            if total is not None:
+                self.emit(
+                    f"{total} = {total} {self.pick(['+', '*', '-'])} {self.pick(['0.5', '1.25', f'({i} * 0.1)'])}"
+                )
+            for _ in range(self.weighted({0: 3, 1: 3, 2: 1})):
+                self.statement(BODY)
+            if pair is not None:
+                a, b = f"{pair[0]}[0]", f"{pair[0]}[1]"
+                self.emit(f"{pair[0]} = ({self.pick([f'{a} + {b}', b, f'{a} * 0.5'])}, {self.pick([a, f'{b} + 1.0'])})")
+            for v in dict.fromkeys(v.name for v in carried):
+                var = next(x for x in self.vars if x.name == v)
+                text = self.tile(var.dtype, var.shape, self.pick([1, 2]))
+                if var.dtype == "float32" and self.chance(0.5):
+                    text = f"{var.name} {self.pick(['+', '*', '-'])} {text}"
+                self.emit(f"{var.name} = {text}")
+            self.loops.pop()
+            self.trips.pop()
+        if count is not None:
+            self.ints.append(count)
+        if total is not None:
+            self.floats.append(total)
+        if pair is not None:
+            self.define(f"{pair[0]}[0] - {pair[0]}[1]", "float32", pair[1])
+
+    def iterations(self) -> tuple[str, str, str, int]:
+        """What a loop runs over: (text, first, step, number of iterations)."""
+        trips = self.weighted({1: 1, 2: 3, 3: 2, 4: 0.5, 0: 0.2})
+        bounded = [n for n in self.numbers if isinstance(self.numbers[n], int) and 0 <= self.numbers[n] <= 4]
+        form = self.weighted({"unrolled": 2, "plain": 4, "number": 4, "down": 1, "step": 1, "far": 0.3})
+        if form == "number" and bounded:
+            n = self.pick(bounded)
+            return self.pick([f"range({n})", f"range(0, {n})"]), "0", "1", int(self.numbers[n])
+        if form == "step" and bounded:
+            n = self.pick(bounded)
+            step = int(self.numbers[n])
+            return f"range(0, 4, {n})", "0", str(max(step, 1)), len(range(0, 4, step)) if step else 0
+        function = "dl.static_range" if form == "unrolled" else "range"
+        if form == "down" or (form == "unrolled" and self.chance(0.2)):
+            step = self.pick([-1, -2, -3])
+            return f"{function}({trips - 1}, -1, {step})", str(trips - 1), str(step), len(range(trips - 1, -1, step))
+        if form == "far":
+            return f"{function}(5, {5 + 2 * trips}, 2)", "5", "2", trips
+        return f"{function}({trips})", "0", "1", trips
+
+    def store_var(self, v: Var) -> None:
+        """Writes a variable, perhaps transposed."""
+        text, shape = v.name, v.shape
+        if v.dtype == "bool":
+            text, dtype = f"{text}.to(dl.int32)", "int32"
+        else:
+            dtype = v.dtype
+        if len(shape) == 2 and self.chance(0.12):
+            text, shape = f"{text}.T", shape[::-1]
+        if dtype == "float32" and self.chance(0.25):
+            dtype = self.pick([*HALF, "float8_e4m3", "float8_e5m2"])
+            text = f"{text}.to(dl.{dtype})"
+        output = self.output(dtype, shape)
+        valid = ""
+        if shape and self.chance(0.06):
+            limits = [str(self.random.randint(0, n + 1)) for n in output.argument.shape]
+            valid = f", valid=({', '.join(limits)},)"
+        v.used = True
+        self.emit(f"dl.store({output.argument.name}, {self.at(output)}, {text}{valid})")
+
+    def store(self) -> None:
+        """Writes something."""
+        if not self.vars:
+            raise No
+        unused = [v for v in self.vars if not v.used]
+        self.store_var(self.pick(unused or self.vars))
+
+    def guarded(self) -> None:
+        """A store behind a condition that is an expression."""
+        if not self.vars or self.in_branch:
+            raise No
+        v = self.pick(self.vars)
+        self.store_var(v)
+        stored = self.lines.pop().strip()
+        condition = self.condition()
+        self.emit(
+            self.pick([f"{condition} and {stored}", f"{condition} or {stored}", f"{stored} if {condition} else None"])
+        )
+
+    def atomic(self) -> None:
+        """`dl.atomic_max` of magnitudes, from all programs."""
+        shape = self.pick([(), (), (self.rows, 1), (1, self.columns)])
+        inner = self.tile("float32", (self.rows, self.columns), 1)
+        text = {
+            (): f"dl.reshape(dl.amax(dl.amax({inner}, 1), 0), ())",
+            (self.rows, 1): f"dl.amax({inner}, axis=1)",
+            (1, self.columns): f"dl.amax({inner}, axis=0)",
+        }[shape]
+        argument = self.argument("a", "float32", shape, self.pick(["zeros", "positive"]))
+        argument.shapes = None
+        self.atomics.append(argument)
+        offset = "()" if not shape else "(0, 0)"
+        self.emit(f"dl.atomic_max({argument.name}, {offset}, {text})")
+
+    def update(self) -> None:
+        """Reads this program's own part of a tensor, and writes it."""
+        if self.loops or self.in_branch:
+            raise No
+        dtype = self.weighted({"float32": 4, "bfloat16": 1, "float16": 1, "int32": 1})
+        shape = self.pick([(self.rows, self.columns), (self.rows, self.rows)])
+        if shape[0] * shape[1] > self.cap:
+            raise No
+        output = self.output(dtype, shape)
+        where = self.at(output)
+        source = output.argument.name
+        if self.chance(0.3):  # the same tensor by another name
+            again = dataclasses.replace(output.argument, name=self.name("x"), of=source, shift=0, seed=0)
+            self.aliases.append(again)
+            source = again.name
+        v = self.define(f"dl.load({source}, {where}, {shape})", dtype, shape)
+        text = self.tile(dtype, shape, 2) if self.chance(0.7) else v.name
+        if shape[0] == shape[1] and self.chance(0.5):
+            text = f"{text}.T"
+        self.emit(f"dl.store({output.argument.name}, {where}, {text})")
+        if self.chance(0.5):
+            self.define(f"dl.load({self.pick([source, output.argument.name])}, {where}, {shape})", dtype, shape)
+
+    def check(self) -> None:
+        """`dl.static_assert`."""
+        if not self.inputs:
+            raise No
+        x = self.pick(self.inputs)
+        self.emit(f"dl.static_assert({x.name}.ndim == {len(x.shape)}, 'rank')")
+
+    def extent(self) -> None:
+        """An extent as a number."""
+        found = [x for x in self.inputs if x.shape]
+        if not found or self.in_helper:
+            raise No
+        x = self.pick(found)
+        d = self.random.randrange(len(x.shape))
+        name = self.name("e")
+        self.emit(f"{name} = {x.name}.shape[{d}]")
+        self.ints.append(Int(name, x.shape[d], x.shape[d]))
+
+
+G = Statements
+BODY: dict[Callable[..., None], float] = {
+    G.assign: 6,
+    G.store: 2,
+    G.quantize: 1,
+    G.loop: 0.3,
+    G.branch: 0.5,
+    G.atomic: 0.2,
+}
+STATEMENTS: dict[Callable[..., None], float] = {
+    G.assign: 8,
+    G.pair: 0.5,
+    G.store: 2,
+    G.quantize: 3,
+    G.norm: 0.6,
+    G.branch: 1.5,
+    G.loop: 1.5,
+    G.atomic: 0.5,
+    G.update: 0.8,
+    G.check: 0.1,
+    G.extent: 0.4,
+    G.guarded: 0.5,
+}
