@@ -2,6 +2,8 @@
 
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Numerics/Convert.h"
+#include "dither/Numerics/Elementary.h"
+#include "mlir/Dialect/CommonFolders.h"
 #include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/bit.h"
 #include <cmath>
@@ -72,6 +74,24 @@ LogicalResult TransposeOp::canonicalize(TransposeOp op,
                                 wide, encode.getModeAttr());
   rewriter.replaceOp(op, moved.getResult());
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Functions of constants
+//===----------------------------------------------------------------------===//
+
+static OpFoldResult foldFunction(Attribute operand, float (*function)(float)) {
+  return constFoldUnaryOp<FloatAttr, FloatAttr::ValueType, void>(
+      ArrayRef(operand),
+      [&](const APFloat &x) { return APFloat(function(x.convertToFloat())); });
+}
+
+OpFoldResult ExpOp::fold(FoldAdaptor adaptor) {
+  return foldFunction(adaptor.getOperand(), numerics::exp);
+}
+
+OpFoldResult TanhOp::fold(FoldAdaptor adaptor) {
+  return foldFunction(adaptor.getOperand(), numerics::tanh);
 }
 
 //===----------------------------------------------------------------------===//

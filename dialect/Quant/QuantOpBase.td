@@ -14,6 +14,8 @@ def Quant_ScaleType : AnyTypeOf<[F8E4M3FN, F8E8M0FNU, F32]>;
 def Quant_Tile : RankedTensorOf<[AnyType]>;
 def Quant_FloatTile : RankedTensorOf<[Quant_WideFloat]>;
 def Quant_F32Tile : RankedTensorOf<[F32]>;
+/// Scalars, vectors and tiles.
+def Quant_F32Like : TypeOrValueSemanticsContainer<F32, "f32-like">;
 def Quant_NarrowTile : RankedTensorOf<[Quant_Narrow]>;
 def Quant_ScaleTile : RankedTensorOf<[Quant_ScaleType]>;
 

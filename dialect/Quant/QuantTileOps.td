@@ -218,4 +218,39 @@ def Quant_HasSpecialOp : Quant_Op<"has_special", [Pure]> {
   let assemblyFormat = "$source attr-dict `:` type($source)";
 }
 
+//===----------------------------------------------------------------------===//
+// Functions with fixed bits
+//===----------------------------------------------------------------------===//
+
+class Quant_FunctionOp<string mnemonic> : Quant_Op<mnemonic,
+    [Pure, SameOperandsAndResultType, ElementwiseMappable]> {
+  let arguments = (ins Quant_F32Like:$operand);
+  let results = (outs Quant_F32Like:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($result)";
+  let hasFolder = 1;
+}
+
+def Quant_ExpOp : Quant_FunctionOp<"exp"> {
+  let summary = "e to the power of each element";
+  let description = [{
+    The steps of Numerics/Elementary.h, on every target and in constants. `math.exp` promises no bits:
+    MLIR folds it with the C library of the machine that compiles.
+
+    ```mlir
+    %y = quant.exp %x : tensor<4x128xf32>
+    ```
+  }];
+}
+
+def Quant_TanhOp : Quant_FunctionOp<"tanh"> {
+  let summary = "hyperbolic tangent of each element";
+  let description = [{
+    As `exp`.
+
+    ```mlir
+    %y = quant.tanh %x : tensor<4x128xf32>
+    ```
+  }];
+}
+
 #endif // DITHER_QUANT_TILE_OPS

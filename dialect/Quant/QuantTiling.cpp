@@ -402,7 +402,7 @@ void registerTilingInterfaceExternalModels(DialectRegistry &registry) {
     attachResults<LoadOp, BroadcastOp, ReshapeOp, TransposeOp, IotaOp, ReduceOp,
                   BlockScaleOp, CastFp4Op, CastFp8Op, DequantizeOp, RmsNormOp,
                   EncodeOp, DecodeOp, E8M0InverseOp, BlockReduceOp,
-                  BlockBroadcastOp, ConvertLayoutOp>(ctx);
+                  BlockBroadcastOp, ConvertLayoutOp, ExpOp, TanhOp>(ctx);
     StoreOp::attachInterface<SinkTiling<StoreOp>>(*ctx);
     AtomicMaxOp::attachInterface<SinkTiling<AtomicMaxOp>>(*ctx);
   });
@@ -423,12 +423,11 @@ void registerTilingInterfaceExternalModels(DialectRegistry &registry) {
         arith::BitcastOp, arith::IndexCastOp>(ctx);
   });
   registry.addExtension(+[](MLIRContext *ctx, math::MathDialect *) {
-    attachResults<math::AbsFOp, math::SqrtOp, math::RsqrtOp, math::ExpOp,
-                  math::Exp2Op, math::LogOp, math::Log2Op, math::TanhOp,
-                  math::ErfOp, math::FmaOp, math::FloorOp, math::CeilOp,
-                  math::RoundEvenOp, math::CopySignOp, math::SinOp, math::CosOp,
-                  math::AbsIOp, math::PowFOp, math::Log1pOp, math::ExpM1Op>(
-        ctx);
+    attachResults<math::AbsFOp, math::SqrtOp, math::RsqrtOp, math::Exp2Op,
+                  math::LogOp, math::Log2Op, math::ErfOp, math::FmaOp,
+                  math::FloorOp, math::CeilOp, math::RoundEvenOp,
+                  math::CopySignOp, math::SinOp, math::CosOp, math::AbsIOp,
+                  math::PowFOp, math::Log1pOp, math::ExpM1Op>(ctx);
   });
 }
 

@@ -1,6 +1,7 @@
 //===- ExpandMath.cpp - exp, tanh and rsqrt as plain f32 arithmetic -------===//
 
 #include "dither/Conversion/Passes.h"
+#include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Numerics/Elementary.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -117,8 +118,9 @@ struct ExpandMath
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
-      if (isa<math::ExpOp, math::TanhOp, math::RsqrtOp>(op) &&
-          getElementTypeOrSelf(op->getResult(0).getType()).isF32())
+      if (isa<dither::quant::ExpOp, dither::quant::TanhOp>(op) ||
+          (isa<math::RsqrtOp>(op) &&
+           getElementTypeOrSelf(op->getResult(0).getType()).isF32()))
         ops.push_back(op);
       if (isa<arith::FloorDivSIOp, arith::CeilDivSIOp>(op))
         ops.push_back(op);
@@ -131,9 +133,9 @@ struct ExpandMath
       if (isa<arith::FloorDivSIOp, arith::CeilDivSIOp>(op))
         result = expandRoundedDivision(b, op->getLoc(), x, op->getOperand(1),
                                        isa<arith::CeilDivSIOp>(op));
-      else if (isa<math::ExpOp>(op))
+      else if (isa<dither::quant::ExpOp>(op))
         result = steps.exp(x);
-      else if (isa<math::TanhOp>(op))
+      else if (isa<dither::quant::TanhOp>(op))
         result = steps.tanh(x);
       else
         result =

@@ -38,7 +38,7 @@ def ConvertDitherQuantToNVVM : Pass<"convert-dither-quant-to-nvvm"> {
 def DitherExpandMath : Pass<"dither-expand-math"> {
   let summary = "expand exp, tanh, rsqrt and rounded divisions into plain arithmetic";
   let description = [{
-    Afterwards `math.exp`, `math.tanh` and `math.rsqrt` on f32 are gone: exp and tanh become our
+    Afterwards `quant.exp`, `quant.tanh` and, on f32, `math.rsqrt` are gone: exp and tanh become our
     own polynomials (Numerics/Elementary.h), rsqrt a correctly rounded square root and division. Library
     calls and approximate instructions would differ between targets. So are `arith.floordivsi` and
     `arith.ceildivsi`, which LLVM lacks.

@@ -259,7 +259,7 @@ def _float_function(name: str, op: str) -> None:
     HANDLERS[name] = handler
 
 
-for _name, _op in (("exp", "math.exp"), ("tanh", "math.tanh"), ("sqrt", "math.sqrt"), ("rsqrt", "math.rsqrt")):
+for _name, _op in (("exp", "quant.exp"), ("tanh", "quant.tanh"), ("sqrt", "math.sqrt"), ("rsqrt", "math.rsqrt")):
     _float_function(_name, _op)
 
 
@@ -267,7 +267,7 @@ for _name, _op in (("exp", "math.exp"), ("tanh", "math.tanh"), ("sqrt", "math.sq
 def sigmoid(e: Emitter, x: Any) -> Any:
     (x,) = float_operands(e, [x], "dl.sigmoid")
     one = e.scalar(1.0, types.float32) if isinstance(x, Scalar) else e.splat(x.shape, 1.0, types.float32)
-    exp = e.elementwise("math.exp", [e.elementwise("arith.negf", [x])])
+    exp = e.elementwise("quant.exp", [e.elementwise("arith.negf", [x])])
     return e.elementwise("arith.divf", [one, e.elementwise("arith.addf", [one, exp])])
 
 

@@ -276,3 +276,34 @@ func.func @effects(%m: memref<8xf32>, %t: tensor<8xf32>, %i: index) -> tensor<8x
   %4 = quant.load %m[%i] : memref<8xf32> -> tensor<8xf32>
   return %4 : tensor<8xf32>
 }
+
+//===----------------------------------------------------------------------===//
+// exp, tanh
+//===----------------------------------------------------------------------===//
+
+// The bits that compiled code gives, not those of a C library: tanh(-0.3) of
+// libm is 0xBE9526ED.
+// CHECK-LABEL: func.func @functions_of_constants
+func.func @functions_of_constants() -> (f32, tensor<2x1xf32>, vector<2xf32>) {
+  // CHECK-DAG: %[[A:.*]] = arith.constant 0.740818202 : f32
+  // CHECK-DAG: %[[B:.*]] = arith.constant dense<-0.291312635> : tensor<2x1xf32>
+  // CHECK-DAG: %[[C:.*]] = arith.constant dense<[1.000000e+00, 0x7F800000]> : vector<2xf32>
+  // CHECK-NOT: quant.
+  // CHECK: return %[[A]], %[[B]], %[[C]]
+  %a = arith.constant -0.3 : f32
+  %b = arith.constant dense<-0.3> : tensor<2x1xf32>
+  %c = arith.constant dense<[-0.0, 89.0]> : vector<2xf32>
+  %0 = quant.exp %a : f32
+  %1 = quant.tanh %b : tensor<2x1xf32>
+  %2 = quant.exp %c : vector<2xf32>
+  return %0, %1, %2 : f32, tensor<2x1xf32>, vector<2xf32>
+}
+
+// CHECK-LABEL: func.func @functions_of_what_is_loaded
+// CHECK-NEXT: quant.exp %{{.*}} : tensor<4x8xf32>
+// CHECK-NEXT: quant.tanh %{{.*}} : tensor<4x8xf32>
+func.func @functions_of_what_is_loaded(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = quant.exp %x : tensor<4x8xf32>
+  %1 = quant.tanh %0 : tensor<4x8xf32>
+  return %1 : tensor<4x8xf32>
+}

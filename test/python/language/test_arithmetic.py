@@ -316,8 +316,8 @@ def functions(x):
     """
     %c0 = arith.constant 0 : index
     %t = quant.load %x[%c0, %c0] : memref<8x16xf32, strided<[?, 1]>> -> tensor<8x16xf32>
-    %0 = math.exp %t : tensor<8x16xf32>
-    %1 = math.tanh %t : tensor<8x16xf32>
+    %0 = quant.exp %t : tensor<8x16xf32>
+    %1 = quant.tanh %t : tensor<8x16xf32>
     %t_0 = arith.addf %0, %1 : tensor<8x16xf32>
     %2 = math.sqrt %t_0 : tensor<8x16xf32>
     %3 = math.rsqrt %t_0 : tensor<8x16xf32>
@@ -325,7 +325,7 @@ def functions(x):
     %4 = math.absf %t_1 : tensor<8x16xf32>
     %cst = arith.constant dense<1.000000e+00> : tensor<8x16xf32>
     %5 = arith.negf %4 : tensor<8x16xf32>
-    %6 = math.exp %5 : tensor<8x16xf32>
+    %6 = quant.exp %5 : tensor<8x16xf32>
     %7 = arith.addf %cst, %6 : tensor<8x16xf32>
     %8 = arith.divf %cst, %7 : tensor<8x16xf32>
     quant.store %8, %x[%c0, %c0] : tensor<8x16xf32>, memref<8x16xf32, strided<[?, 1]>>

@@ -245,7 +245,7 @@ def function_argument(x, function: dl.constexpr):
     """
     %c0 = arith.constant 0 : index
     %0 = quant.load %x[%c0, %c0] : memref<?x16xf32, strided<[?, 1]>> -> tensor<1x16xf32>
-    %1 = math.tanh %0 : tensor<1x16xf32>
+    %1 = quant.tanh %0 : tensor<1x16xf32>
     quant.store %1, %x[%c0, %c0] : tensor<1x16xf32>, memref<?x16xf32, strided<[?, 1]>>
     """
     dl.store(x, (0, 0), function(dl.load(x, (0, 0), (1, 16))))

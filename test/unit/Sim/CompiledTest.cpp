@@ -321,8 +321,8 @@ func.func @k(%x: memref<?x256xf32>, %y: memref<?x256xf32>) attributes {quant.ker
   %i = quant.program_id x
   %c0 = arith.constant 0 : index
   %t = quant.load %x[%i, %c0] : memref<?x256xf32> -> tensor<1x256xf32>
-  %e = math.exp %t : tensor<1x256xf32>
-  %h = math.tanh %t : tensor<1x256xf32>
+  %e = quant.exp %t : tensor<1x256xf32>
+  %h = quant.tanh %t : tensor<1x256xf32>
   %r = math.sqrt %e : tensor<1x256xf32>
   %s = arith.addf %r, %h : tensor<1x256xf32>
   %d = arith.divf %s, %e : tensor<1x256xf32>
