@@ -46,6 +46,8 @@ Cfg makeCfg(const Program &program) {
   cfg.exit = uint32_t(cfg.begin.size());
   cfg.successors.resize(cfg.exit + 1);
   cfg.predecessors.resize(cfg.exit + 1);
+  bool returns = false;
+  SmallVector<uint32_t, 2> abrupt;
   for (uint32_t block = 0; block < cfg.exit; ++block) {
     size_t end = block + 1 < cfg.exit ? cfg.begin[block + 1] : steps.size();
     const Step &last = steps[end - 1];
@@ -64,7 +66,17 @@ Cfg makeCfg(const Program &program) {
     to.erase(std::unique(to.begin(), to.end()), to.end());
     for (uint32_t next : to)
       cfg.predecessors[next].push_back(block);
+    if (last.form == Form::Exit && last.flags != kAbrupt)
+      returns = true;
+    if (last.form == Form::Exit && last.flags == kAbrupt && !guarded)
+      abrupt.push_back(block);
   }
+  // Nobody waits for lanes that are gone.
+  if (returns)
+    for (uint32_t block : abrupt) {
+      cfg.successors[block].clear();
+      llvm::erase(cfg.predecessors[cfg.exit], block);
+    }
   return cfg;
 }
 

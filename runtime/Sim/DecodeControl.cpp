@@ -40,7 +40,7 @@ bool Decoder::decodeExit() {
   has("uni");
   if (finish(0))
     return true;
-  emit(Form::Exit);
+  emit(Form::Exit).flags = base == "exit" ? kAbrupt : 0;
   return false;
 }
 

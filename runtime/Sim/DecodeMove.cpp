@@ -66,6 +66,19 @@ static Type bitsOf(unsigned size) {
                      : Type::None;
 }
 
+/// Notes that element `j` of a register of elements of `part` goes to element
+/// `i` of another one; whether checks can tell.
+bool Decoder::copyParts(const Operand &to, size_t i, const Operand &from,
+                        size_t j, Type part) {
+  uint32_t n = sizeOf(part) / 2;
+  if (to.kind != Operand::Register || from.kind != Operand::Register || !n)
+    return false;
+  for (uint32_t k = 0; k < n; ++k)
+    uses.copies.push_back({kParts * to.index + uint32_t(i) * n + k,
+                           kParts * from.index + uint32_t(j) * n + k});
+  return true;
+}
+
 /// mov.b64 d, {a, b}
 bool Decoder::decodePack() {
   Type type = parseType(instruction->opcode.rsplit('.').second);
@@ -76,9 +89,13 @@ bool Decoder::decodePack() {
   if (classOf(type) != TypeClass::Bits || part == Type::None ||
       (count != 2 && count != 4))
     return fail("cannot pack " + Twine(count) + " elements");
-  for (size_t i = 0; i < count; ++i)
+  for (size_t i = 0; i < count; ++i) {
+    size_t reads = uses.reads.size();
     if (read(vector.elements[i], part, src[i]))
       return true;
+    if (copyParts(instruction->operands[0], i, vector.elements[i], 0, part))
+      uses.reads.resize(reads);
+  }
   if (write(0, type, d))
     return true;
   return lanes(count == 2 ? Op::Pack2 : Op::Pack4, whole, d,
@@ -97,15 +114,20 @@ bool Decoder::decodeUnpack() {
     return fail("cannot unpack " + Twine(count) + " elements");
   if (read(1, type, a))
     return true;
+  bool copied = false;
   for (size_t i = 0; i < count; ++i) {
     uint32_t d;
     if (vector.elements[i].kind == Operand::Sink)
       continue;
+    copied |=
+        copyParts(vector.elements[i], 0, instruction->operands[1], i, part);
     if (write(vector.elements[i], part, d) ||
         lanes(count == 2 ? Op::Unpack2 : Op::Unpack4, whole, d, {a},
               uint32_t(i), Type::None, sizeOf(part)))
       return true;
   }
+  if (copied)
+    uses.reads.clear();
   return false;
 }
 

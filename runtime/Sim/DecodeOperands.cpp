@@ -106,6 +106,15 @@ static bool isClock(Special special) {
   return special >= Special::Clock && special <= Special::GlobaltimerHi;
 }
 
+uint32_t Decoder::numParts(uint32_t reg) const {
+  return std::max(sizeOf(kernel.registers[reg].type) / 2, 1u);
+}
+
+void Decoder::addParts(std::vector<uint32_t> &list, uint32_t reg) const {
+  for (uint32_t part = 0, n = numParts(reg); part < n; ++part)
+    list.push_back(kParts * reg + part);
+}
+
 bool Decoder::read(const Operand &operand, Type type, uint32_t &offset,
                    Fit fit) {
   if (operand.negated)
@@ -114,7 +123,7 @@ bool Decoder::read(const Operand &operand, Type type, uint32_t &offset,
   case Operand::Register:
     if (checkRegister(operand, type, fit))
       return true;
-    uses.reads.push_back(operand.index);
+    addParts(uses.reads, operand.index);
     offset = registerOffsets[operand.index];
     return false;
   case Operand::SpecialRegister:
@@ -181,7 +190,7 @@ bool Decoder::readPredicate(const Operand &operand, uint32_t &offset,
     return fail("expected a predicate");
   if (checkRegister(operand, Type::Pred, Fit::Exact))
     return true;
-  uses.reads.push_back(operand.index);
+  addParts(uses.reads, operand.index);
   offset = registerOffsets[operand.index];
   return false;
 }
@@ -196,7 +205,7 @@ bool Decoder::write(const Operand &operand, Type type, uint32_t &offset,
     return fail("the destination must be a register");
   if (checkRegister(operand, type, fit))
     return true;
-  uses.writes.push_back(operand.index);
+  addParts(uses.writes, operand.index);
   offset = registerOffsets[operand.index];
   return false;
 }

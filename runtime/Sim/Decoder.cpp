@@ -212,7 +212,7 @@ bool Decoder::decode(const Instruction &given) {
 
   // Each of the steps reads the guard.
   if (given.guard >= 0 && program.steps.size() - first > 1 &&
-      is_contained(uses.writes, uint32_t(given.guard)))
+      is_contained(uses.writes, kParts * uint32_t(given.guard)))
     return fail("writing the guard is not simulated");
   auto file = module.files.find(given.file);
   program.sources.push_back(

@@ -68,6 +68,9 @@ private:
   // Operands (DecodeOperands.cpp).
   enum class Fit : uint8_t { Exact, Wider };
   bool checkRegister(const Operand &operand, Type type, Fit fit);
+  /// Parts of a register that are checked alone, and all of them in a list.
+  uint32_t numParts(uint32_t reg) const;
+  void addParts(std::vector<uint32_t> &list, uint32_t reg) const;
   bool read(const Operand &operand, Type type, uint32_t &offset,
             Fit fit = Fit::Exact);
   bool read(unsigned index, Type type, uint32_t &offset, Fit fit = Fit::Exact) {
@@ -133,6 +136,8 @@ private:
   bool decodeMov();
   bool decodePack();
   bool decodeUnpack();
+  bool copyParts(const Operand &to, size_t i, const Operand &from, size_t j,
+                 Type part);
   bool decodeSelp();
   bool decodeSlct();
   bool decodeSetp();

@@ -131,7 +131,7 @@ void Engine::startBlock(uint64_t index) {
               blockId[unsigned(special) - unsigned(Special::CtaidX)];
     }
     if (launch.options.checkInit)
-      warp.written.assign(launch.program.registerNames.size(), 0);
+      warp.written.assign(kParts * launch.program.registerNames.size(), 0);
   }
   std::fill(barriers.begin(), barriers.end(), Barrier());
   if (launch.options.checkInit) {
@@ -241,7 +241,7 @@ void Engine::compare(Warp &warp, const Step &step, uint32_t active) {
 
 bool Engine::checkGuard(Warp &warp, uint32_t pc, uint32_t mask) {
   int32_t reg = launch.program.uses[pc].guard;
-  uint32_t missing = reg < 0 ? 0 : mask & ~warp.written[uint32_t(reg)];
+  uint32_t missing = reg < 0 ? 0 : mask & ~warp.written[kParts * uint32_t(reg)];
   return !missing ||
          fault(warp, stepAt(pc), unsigned(llvm::countr_zero(missing)),
                "reads register " + launch.program.registerNames[uint32_t(reg)] +
@@ -250,13 +250,20 @@ bool Engine::checkGuard(Warp &warp, uint32_t pc, uint32_t mask) {
 
 bool Engine::checkRegisters(Warp &warp, uint32_t pc, uint32_t active) {
   const Uses &uses = launch.program.uses[pc];
-  for (uint32_t reg : uses.reads)
-    if (uint32_t missing = active & ~warp.written[reg])
+  for (uint32_t part : uses.reads)
+    if (uint32_t missing = active & ~warp.written[part])
       return fault(warp, stepAt(pc), unsigned(llvm::countr_zero(missing)),
-                   "reads register " + launch.program.registerNames[reg] +
+                   "reads register " +
+                       launch.program.registerNames[part / kParts] +
                        ", which was not written");
-  for (uint32_t reg : uses.writes)
-    warp.written[reg] |= active;
+  SmallVector<uint32_t, 8> copied;
+  for (auto [to, from] : uses.copies)
+    copied.push_back((warp.written[to] & ~active) |
+                     (warp.written[from] & active));
+  for (uint32_t part : uses.writes)
+    warp.written[part] |= active;
+  for (auto [copy, written] : zip(uses.copies, copied))
+    warp.written[copy.first] = written;
   return true;
 }
 

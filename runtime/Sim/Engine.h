@@ -62,7 +62,7 @@ struct Warp {
   uint32_t barrier = 0; ///< waited for
   uint32_t barrierStep = 0;
   std::vector<StackEntry> stack;
-  /// With checkInit: lanes of each register that were written.
+  /// With checkInit: lanes of each part of a register that were written.
   std::vector<uint32_t> written;
 };
 

@@ -189,11 +189,22 @@ struct Source {
   uint32_t fileLine = 0;
 };
 
-/// Registers that a step reads and writes, for the check that they were
-/// written: indices of Program::registerNames.
+/// Flag of an Exit that is no return: those who do not take it meet as if it
+/// were not there.
+inline constexpr uint8_t kAbrupt = 1;
+
+/// Parts of 16 bits that a register has at most.
+inline constexpr uint32_t kParts = 4;
+
+/// What a step reads and writes, for the check that it was written: parts of
+/// registers, kParts times an index of Program::registerNames plus the part.
 struct Uses {
   std::vector<uint32_t> reads, writes;
-  int32_t guard = -1;
+  /// (to, from): parts that are packed or unpacked. What was not written may
+  /// be, as long as nobody reads it: compilers pack a register with nothing
+  /// where half of a pair is of no use.
+  std::vector<std::pair<uint32_t, uint32_t>> copies;
+  int32_t guard = -1; ///< a register
 };
 
 struct SpecialSlot {

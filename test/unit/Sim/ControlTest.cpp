@@ -114,6 +114,28 @@ TEST(Control, LanesReturnEarly) {
         << i;
 }
 
+TEST(Control, LanesMeetPastAnExitThatNobodyTakes) {
+  // As LLVM has a switch whose default cannot be.
+  auto got = evaluate<uint32_t>("sm_80", R"(
+    .reg .pred p, q, r;
+    mov.b32 d, 0;
+    setp.lt.u32 p, a, 8;
+    @p bra MEET;
+    setp.lt.u32 q, a, 16;
+    @q bra SECOND;
+    setp.lt.u32 r, a, 32;
+    @r bra MEET;
+    bra.uni NEVER;
+    SECOND: add.u32 d, d, 1;
+    MEET: shfl.sync.bfly.b32 d, d, 8, 31, -1;
+    bra.uni END;
+    NEVER: exit;
+    END:)",
+                                iota(32));
+  for (uint32_t i = 0; i < 32; ++i)
+    EXPECT_EQ(got[i], i < 8 ? 1u : 0u) << i;
+}
+
 TEST(Control, BranchTables) {
   auto a = iota(64);
   for (uint32_t &x : a)

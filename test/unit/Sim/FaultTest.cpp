@@ -245,6 +245,18 @@ TEST(Fault, ReadsOfWhatWasNotWritten) {
                               "st.global.b32 [p1], v0;"),
             ours + "5 (st.global.b32), block (0,0,0), thread (5,0,0): reads "
                    "register v0, which was not written");
+  // A pair of which one half is of no use may be packed, and only that.
+  std::string pair = declare + ".reg .b64 w, u;\nmov.b32 v0, 1;\n"
+                               "mov.b64 w, {v0, v1};\n";
+  EXPECT_EQ(faultOf(pair + "mov.b64 {v0, _}, w;\nst.global.b32 [p1], v0;"), "");
+  EXPECT_EQ(faultOf(pair + "mov.b64 {v0, v1}, w;\nst.global.b32 [p1], v0;"),
+            "");
+  EXPECT_EQ(faultOf(pair + "mov.b64 {_, v0}, w;\nst.global.b32 [p1], v0;"),
+            ours + "6 (st.global.b32), block (0,0,0), thread (0,0,0): reads "
+                   "register v0, which was not written");
+  EXPECT_EQ(faultOf(pair + "mov.b64 u, w;\n"),
+            ours + "5 (mov.b64), block (0,0,0), thread (0,0,0): reads register "
+                   "w, which was not written");
   EXPECT_EQ(faultOf(declare + "@p mov.b32 v1, 1;"),
             ours + "2 (mov.b32), block (0,0,0), thread (0,0,0): reads register "
                    "p, which was not written");
