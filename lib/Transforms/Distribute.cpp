@@ -553,15 +553,27 @@ private:
       return failure();
     if (!store.getValid().empty()) {
       SmallVector<Value> bound;
-      for (auto [limit, at] : llvm::zip(store.getValid(), a->index))
-        bound.push_back(e.make<arith::SubIOp>(
-            e.make<arith::IndexCastOp>(b.getI64Type(), get(limit)), at));
+      for (auto [limit, at, size] :
+           llvm::zip(store.getValid(), a->index, a->mem.sizes))
+        bound.push_back(e.make<arith::SubIOp>(validPart(limit, size), at));
       v = e.zeroPast(v, type.getElementType(), l, bound);
     }
     bool swizzled = store.getScaleLayout() == quant::ScaleLayout::swizzle_128x4;
     if (failed(swizzled ? e.storeSwizzled(*a, v) : e.store(*a, v)))
       return op->emitOpError("cannot be stored in layout ") << type;
     return success();
+  }
+
+  /// What exists of the coordinates before `limit`. Differences to offsets of
+  /// other limits may wrap.
+  Value validPart(Value limit, Value size) {
+    Value v = e.make<arith::IndexCastOp>(b.getI64Type(), get(limit));
+    std::optional<int64_t> most = largest(limit);
+    if (most && *most <= kMostExtent)
+      return v;
+    if (!most)
+      v = e.make<arith::MaxSIOp>(v, e.i64(0));
+    return e.make<arith::MinSIOp>(v, size);
   }
 
   /// Each of `from` becomes the next of `to`, a tile as many as it has

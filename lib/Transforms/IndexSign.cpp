@@ -19,8 +19,6 @@ constexpr int kMaxDepth = 8;
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 /// No loop runs as often in a lifetime, and no launch has as many programs.
 constexpr int64_t kMostSteps = int64_t(1) << 48;
-/// Views that repeat one element can be larger than memory.
-constexpr int64_t kMostExtent = int64_t(1) << 62;
 
 using Most = std::optional<int64_t>;
 
@@ -89,6 +87,8 @@ Most mostOf(Value v, int depth) {
 
 } // namespace
 
-bool isNonNegative(Value v) { return mostOf(v, 0).has_value(); }
+std::optional<int64_t> largest(Value v) { return mostOf(v, 0); }
+
+bool isNonNegative(Value v) { return largest(v).has_value(); }
 
 } // namespace dither::transforms

@@ -125,7 +125,7 @@ struct DitherVersionBounds
         int64_t size = int64_t(d) < lead ? 1 : access->shape[d - lead];
         std::optional<int64_t> at = getConstantIntValue(index);
         if (at && !type.isDynamicDim(d)) {
-          if (*at < 0 || *at + size > type.getDimSize(d))
+          if (*at < 0 || *at > type.getDimSize(d) - size)
             return; // always reaches outside
           continue;
         }

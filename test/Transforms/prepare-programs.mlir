@@ -68,3 +68,20 @@ func.func @named(%x: memref<4x32xbf16>, %y: memref<4x32xf32>, %z: memref<4x32xbf
   quant.store %m, %z[%c0, %c0] : tensor<4x32xbf16>, memref<4x32xbf16>
   return
 }
+
+// Constant offsets leave room for sums; the others stay as they are.
+// CHECK-LABEL: func.func @far_away
+// CHECK-DAG: %[[BEFORE:.*]] = arith.constant -4611686018427387904 : index
+// CHECK-DAG: %[[NEAR:.*]] = arith.constant 4611686018427387903 : index
+// CHECK: quant.load %{{.*}}[%[[NEAR]], %[[BEFORE]]]
+// CHECK: %[[FAR:.*]] = arith.constant 4611686018427387904 : index
+// CHECK: %[[SAME:.*]] = arith.constant 4611686018427387904 : index
+// CHECK: quant.store %{{.*}}[%[[FAR]], %arg1] valid [%[[SAME]], %arg1]
+func.func @far_away(%x: memref<4x32xf32>, %i: index) attributes {quant.kernel} {
+  %far = arith.constant 9223372036854775807 : index
+  %before = arith.constant -9223372036854775808 : index
+  %near = arith.constant 4611686018427387903 : index
+  %t = quant.load %x[%near, %before] : memref<4x32xf32> -> tensor<4x32xf32>
+  quant.store %t, %x[%far, %i] valid [%far, %i] : tensor<4x32xf32>, memref<4x32xf32>
+  return
+}

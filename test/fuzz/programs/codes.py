@@ -14,7 +14,9 @@ class Codes(Tensors):
         source = self.weighted({"float32": 5, "half": 1, "int32": 0.5, "int64": 0.3, "bool": 0.3})
         if source == "half":
             source = "bfloat16" if dtype == "float16" else "float16"
-        return f"{self.tile(source, shape, depth - 1)}.to(dl.{dtype})"
+        like = [v.name for v in self.vars if v.dtype == dtype]
+        name = f"{self.pick(like)}.dtype" if like and self.chance(0.2) else f"dl.{dtype}"
+        return f"{self.tile(source, shape, depth - 1)}.to({name})"
 
     def encode(self, dtype: str, shape: Shape, depth: int) -> str:
         """Codes of floats."""

@@ -45,6 +45,14 @@ class Int:
 
 
 @dataclasses.dataclass
+class Global:
+    """A line of the module, and how a kernel reads what it defines: by kind, text and value."""
+
+    line: str
+    reads: dict[str, tuple[str, Any]]
+
+
+@dataclasses.dataclass
 class Output:
     """A tensor that programs write: `origin` of this program's cell, and the cell's extents."""
 
@@ -79,6 +87,10 @@ class Draws:
         self.numbers: dict[str, int | float] = {}
         self.constants: dict[str, Any] = {}
         self.helpers: list[str] = []
+        #: What the module defines and the kernel captures.
+        self.globals: dict[str, Global] = {}
+        #: Numbers of run time that only offsets take.
+        self.wide: list[str] = []
         self.cost = 0
         self.loops: list[Int] = []
         self.in_helper = False
@@ -133,15 +145,15 @@ class Draws:
     def kept(self) -> list[list[Any]]:
         """The lists that rows append to."""
         made: list[list[Any]] = [self.lines, self.vars, self.ints, self.inputs, self.outputs, self.helpers]
-        return [*made, self.floats, self.atomics, self.aliases]
+        return [*made, self.floats, self.atomics, self.aliases, self.wide]
 
     def save(self) -> Any:
         """What a row that fails must not leave behind."""
-        return [len(x) for x in self.kept()], dict(self.numbers), dict(self.constants), self.indent
+        return [len(x) for x in self.kept()], dict(self.numbers), dict(self.constants), dict(self.globals), self.indent
 
     def restore(self, state: Any) -> None:
         """Back to `save`."""
-        lengths, self.numbers, self.constants, self.indent = state
+        lengths, self.numbers, self.constants, self.globals, self.indent = state
         for x, length in zip(self.kept(), lengths, strict=True):
             del x[length:]
 

@@ -10,10 +10,17 @@ what Semantics.md leaves undefined has no row.
 from __future__ import annotations
 
 import contextlib
+import re
 
 from .draws import Int, No
 from .program import HEADER, Program
+from .scalars import CONFIG
 from .statements import STATEMENTS, Statements
+
+
+def names_in(text: str) -> set[str]:
+    """The words of a text."""
+    return set(re.findall(r"\w+", text))
 
 
 class Generator(Statements):
@@ -100,19 +107,22 @@ class Generator(Statements):
         self.interleave()
         body = "\n".join(self.lines) + "\n"
         everything = [*self.inputs, *(o.argument for o in self.outputs), *self.atomics, *self.aliases]
-        words = set("".join(c if c.isalnum() or c == "_" else " " for c in body).split())
+        words = names_in(body)
         owners = {a.of for a in everything if a.name in words}
         arguments = [a for a in everything if a.name in words or a.name in owners]
         numbers = {n: v for n, v in self.numbers.items() if n in words}
         constants = {n: v for n, v in self.constants.items() if n in words}
         helpers = [h for h in self.helpers if h.split("def ", 1)[1].split("(", 1)[0] in words]
         for h in helpers:
-            inner = set("".join(c if c.isalnum() or c == "_" else " " for c in h).split())
-            assert not inner & set(self.constants), h
+            assert not names_in(h) & set(self.constants), h
         parameters = [a.name for a in arguments] + list(numbers) + [f"{n}: dl.constexpr" for n in constants]
         shapes = self.weighted({None: 8, "static": 1, "dynamic": 1})
         decorator = "@dither.jit" + (f"(shapes={shapes!r})" if shapes else "")
-        source = f"{HEADER}\n{''.join(h + chr(10) + chr(10) for h in helpers)}{decorator}\n"
+        named = words.union(*(names_in(h) for h in helpers))
+        lines = [g.line for name, g in self.globals.items() if name in named]
+        head = CONFIG if any("Config(" in line for line in lines) else ""
+        head += "".join(f"{line}\n" for line in [*lines, *([""] * 2 if lines else [])])
+        source = f"{HEADER}\n{head}{''.join(h + chr(10) + chr(10) for h in helpers)}{decorator}\n"
         source += f"def k({', '.join(parameters)}):\n{body}"
         warps = self.weighted({None: 6, 1: 1, 2: 1, 4: 1, 8: 1})
         return Program(source, arguments, numbers, constants, self.grid, warps, shapes)

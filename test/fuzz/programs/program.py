@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import pprint
+import re
 from typing import Any
 
-HEADER = "import dither\nimport dither.language as dl\n\n"
+HEADER = "import dataclasses\n\nimport dither\nimport dither.language as dl\n\n"
 
 
 @dataclasses.dataclass
@@ -65,5 +66,5 @@ def from_spec(source: str, spec: dict[str, Any]) -> Program:
 def load(text: str) -> Program:
     """The program of a file that `Program.text` wrote."""
     source, _, spec = text.partition("\nPROGRAM = ")
-    source = source[source.index("import dither") :]
+    source = re.sub(r"\A(#.*\n)*", "", source)
     return from_spec(source.rstrip() + "\n", eval(spec, {"inf": float("inf"), "nan": float("nan")}))

@@ -685,4 +685,4 @@ class Constexpr:
 
 
 def _without_imports(source: str) -> str:
-    return "\n".join("" if line.startswith("import ") else line for line in source.split("\n"))
+    return "\n".join("" if line.startswith("import dither") else line for line in source.split("\n"))

@@ -2,19 +2,74 @@
 
 from __future__ import annotations
 
-from .draws import Draws, Int
+from typing import Any
+
+from .draws import Draws, Global, Int
+
+#: What a kernel captures: a class of configurations.
+CONFIG = """@dataclasses.dataclass(frozen=True)
+class Config:
+    gain: float
+    count: int
+    on: bool
+    name: str = "a"
+
+
+"""
 
 
 class Numbers(Draws):
     """Draws scalars."""
+
+    def captured(self, kind: str) -> tuple[str, Any]:
+        """A float, an integer or a truth of the module: how to read it, and its value."""
+        known = [g.reads[kind] for g in self.globals.values() if kind in g.reads]
+        if known and self.chance(0.5):
+            return self.pick(known)
+        gain = self.pick(["0.75", "-2.0", 'float("inf")', '-float("inf")', 'float("nan")', "1e-3"])
+        values = {
+            "float": (gain, None),
+            "int": (count := self.pick([1, 2, 3]), count),
+            "bool": (on := self.chance(0.5), on),
+        }
+        form = self.pick(["VALUE", "TABLE", "CONFIG"])
+        name = self.name(form)
+        if form == "VALUE":
+            text, value = values[kind]
+            made = Global(f"{name} = {text}", {kind: (name, value)})
+        elif form == "TABLE":
+            entries = {k: (f"{name}[{i}]", value) for i, (k, (_, value)) in enumerate(values.items())}
+            made = Global(f"{name} = ({', '.join(str(text) for text, _ in values.values())})", entries)
+        else:
+            fields = dict(zip(values, ("gain", "count", "on"), strict=True))
+            given = ", ".join(f"{fields[k]}={text}" for k, (text, _) in values.items())
+            made = Global(f"{name} = Config({given})", {k: (f"{name}.{fields[k]}", v) for k, (_, v) in values.items()})
+        self.globals[name] = made
+        return made.reads[kind]
+
+    def constant_integer(self) -> Int:
+        """An integer that is known while compiling, in the ways that kernels write one."""
+        shaped = [v for v in self.vars if v.shape]
+        form = self.weighted({"literal": 3, "captured": 1, "programs": 1, "shape": 1 if shaped else 0})
+        if form == "captured":
+            text, number = self.captured("int")
+            return Int(text, number, number)
+        if form == "programs":
+            axis = self.random.randrange(3)
+            return Int(f"dl.num_programs({axis})", self.grid[axis], self.grid[axis])
+        if form == "shape":
+            v = self.pick(shaped[-4:])
+            d = self.random.randrange(len(v.shape))
+            return Int(f"{v.name}.shape[{d}]", v.shape[d], v.shape[d])
+        value = self.pick([0, 1, 2, 3, 4])
+        return Int(str(value), value, value)
 
     def integer(self, depth: int = 1) -> Int:
         """A small integer."""
         if depth == 0 or not self.ints or self.chance(0.5):
             if self.ints and self.chance(0.8):
                 return self.pick(self.ints)
-            value = self.pick([0, 1, 2, 3, 4])
-            return Int(str(value), value, value)
+            return self.constant_integer()
         a, b = self.integer(depth - 1), self.integer(depth - 1)
         form = self.pick(["+", "-", "*", "//", "%", "cdiv", "max", "min", "choice"])
         if form == "choice":
@@ -46,6 +101,8 @@ class Numbers(Draws):
             one, two = self.condition(depth - 1), self.condition(depth - 1)
             chain = f"({self.integer(0).text} {self.comparison()} {self.integer(0).text} {self.comparison()} 3)"
             return self.pick([f"({one} and {two})", f"({one} or {two})", f"(not {one})", chain])
+        if self.chance(0.06):
+            return f"({self.captured('bool')[0]})"
         if self.floats and self.chance(0.25):
             return f"({self.number(1)} {self.comparison()} {self.literal()})"
         a = self.integer()
@@ -79,6 +136,8 @@ class Numbers(Draws):
 
     def literal(self) -> str:
         """A float that is a constexpr."""
+        if self.chance(0.1):
+            return self.captured("float")[0]
         return self.pick(
             [
                 *("0.0", "-0.0", "1.0", "0.5", "-1.5", "2.0", "3.0", "0.1", "-0.3", "1e-3", "448.0", "65504.0", "1e30"),

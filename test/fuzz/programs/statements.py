@@ -51,9 +51,9 @@ class Statements(Expressions):
         name, text = self.format()
         element, scale, block = FORMATS[name]
         shape: Shape = (self.rows, self.columns)
-        if all(n % block for n in shape):
-            rows, columns = self.pick([(self.pick([1, 2, 3, 4, 5, 8]), block), (block, self.pick([1, 2, 4, 8, 32]))])
-            shape = (rows, self.pick([1, 2]) * columns)
+        if all(n % block for n in shape) or self.chance(0.2):
+            few = (self.pick([1, 2, 3, 4, 5, 8]), self.pick([1, 1, 2, 3, 5, 9]) * block)
+            shape = self.pick([few, (block, self.pick([1, 2, 4, 5, 8, 32]))])
         if self.chance(0.1):
             shape = (self.pick([block, 2 * block, 4 * block]),)
         axis = self.axis_for(shape, block)
@@ -145,8 +145,9 @@ class Statements(Expressions):
         """A loop, at run time or unrolled, that carries tiles."""
         if self.indent > 2:
             raise No
-        header, first, step, trips = self.iterations()
+        header, number, low, high, trips = self.iterations()
         i = self.name("i")
+        number = number.replace("@", i)
         carried = []
         found = self.vars
         if found and self.chance(0.7):
@@ -170,15 +171,14 @@ class Statements(Expressions):
             total = self.name("g")
             self.emit(f"{total} = {self.number()}")
         self.emit(f"for {i} in {header}:")
-        last = int(first) + (max(trips, 1) - 1) * int(step)
-        number = i if (first, step) == ("0", "1") else f"(({i} - {first}) // {step})"
         with self.block():
-            self.ints.append(Int(i, min(int(first), last), max(int(first), last)))
+            self.ints.append(Int(i, low, high))
             self.loops.append(Int(number, 0, max(trips, 1) - 1))
             self.trips.append(max(trips, 1))
             if count is not None:
                 self.emit(f"{count.text} = {count.text} + {self.pick([i, '1', '2', i])}")
-                count.low, count.high = count.low - 4 * (abs(int(first)) + 8), count.high + 4 * (abs(int(first)) + 8)
+                reach = 4 * (max(abs(low), abs(high)) + 8)
+                count.low, count.high = count.low - reach, count.high + reach
             if total is not None:
                 self.emit(
                     f"{total} = {total} {self.pick(['+', '*', '-'])} {self.pick(['0.5', '1.25', f'({i} * 0.1)'])}"
@@ -203,25 +203,33 @@ class Statements(Expressions):
         if pair is not None:
             self.define(f"{pair[0]}[0] - {pair[0]}[1]", "float32", pair[1])
 
-    def iterations(self) -> tuple[str, str, str, int]:
-        """What a loop runs over: (text, first, step, number of iterations)."""
+    def iterations(self) -> tuple[str, str, int, int, int]:
+        """What a loop runs over: text, iterations before that of the variable @, its bounds, number of iterations."""
         trips = self.weighted({1: 1, 2: 3, 3: 2, 4: 0.5, 0: 0.2})
         bounded = [n for n in self.numbers if isinstance(self.numbers[n], int) and 0 <= self.numbers[n] <= 4]
-        form = self.weighted({"unrolled": 2, "plain": 4, "number": 4, "down": 1, "step": 1, "far": 0.3})
+        form = self.weighted(
+            {"unrolled": 2, "plain": 4, "number": 4, "down": 1, "step": 1, "far": 0.3, "programs": 0.7}
+        )
         if form == "number" and bounded:
             n = self.pick(bounded)
-            return self.pick([f"range({n})", f"range(0, {n})"]), "0", "1", int(self.numbers[n])
+            count = int(self.numbers[n])
+            return self.pick([f"range({n})", f"range(0, {n})"]), "@", 0, max(count - 1, 0), count
         if form == "step" and bounded:
             n = self.pick(bounded)
-            step = int(self.numbers[n])
-            return f"range(0, 4, {n})", "0", str(max(step, 1)), len(range(0, 4, step)) if step else 0
+            step = max(int(self.numbers[n]), 1)
+            return f"range(0, 4, {n})", f"(@ // {step})", 0, 3, len(range(0, 4, step)) if self.numbers[n] else 0
+        if form == "programs" and any(i.text == "p0" for i in self.ints):
+            last = self.pick([2, 3, 4])
+            text = f"range(p0, {last}, dl.num_programs(0))"
+            return text, "((@ - p0) // dl.num_programs(0))", 0, last, -(-last // self.grid[0])
         function = "dl.static_range" if form == "unrolled" else "range"
         if form == "down" or (form == "unrolled" and self.chance(0.2)):
             step = self.pick([-1, -2, -3])
-            return f"{function}({trips - 1}, -1, {step})", str(trips - 1), str(step), len(range(trips - 1, -1, step))
+            text = f"{function}({trips - 1}, -1, {step})"
+            return text, f"((@ - {trips - 1}) // {step})", 0, max(trips - 1, 0), len(range(trips - 1, -1, step))
         if form == "far":
-            return f"{function}(5, {5 + 2 * trips}, 2)", "5", "2", trips
-        return f"{function}({trips})", "0", "1", trips
+            return f"{function}(5, {5 + 2 * trips}, 2)", "((@ - 5) // 2)", 5, 5 + 2 * max(trips - 1, 0), trips
+        return f"{function}({trips})", "@", 0, max(trips - 1, 0), trips
 
     def store_var(self, v: Var) -> None:
         """Writes a variable, perhaps transposed."""
@@ -249,6 +257,18 @@ class Statements(Expressions):
             raise No
         unused = [v for v in self.vars if not v.used]
         self.store_var(self.pick(unused or self.vars))
+
+    def nowhere(self) -> None:
+        """Writes outside of a tensor: nothing."""
+        found = [v for v in self.vars if v.shape and v.dtype != "bool"]
+        if not found:
+            raise No
+        v = self.pick(found)
+        output = self.output(v.dtype, v.shape)
+        parts = list(output.origin)
+        parts[self.random.randrange(len(parts))] = self.far()
+        v.used = True
+        self.emit(f"dl.store({output.argument.name}, ({', '.join(parts)},), {v.name})")
 
     def guarded(self) -> None:
         """A store behind a condition that is an expression."""
@@ -305,7 +325,12 @@ class Statements(Expressions):
         if not self.inputs:
             raise No
         x = self.pick(self.inputs)
-        self.emit(f"dl.static_assert({x.name}.ndim == {len(x.shape)}, 'rank')")
+        texts = [f"{x.name}.ndim == {len(x.shape)}, 'rank'", f"{x.name}.dtype == dl.{x.dtype}"]
+        for v in self.vars[-2:]:
+            texts += [f"{v.name}.shape == {v.shape}", f"{v.name}.dtype == dl.{v.dtype}, '{v.name}'"]
+        for name, value in self.constants.items():
+            texts.append(f"{name} == {name}" if isinstance(value, str) else f"{name} == {value}")
+        self.emit(f"dl.static_assert({self.pick(texts)})")
 
     def extent(self) -> None:
         """An extent as a number."""
@@ -338,7 +363,8 @@ STATEMENTS: dict[Callable[..., None], float] = {
     G.loop: 1.5,
     G.atomic: 0.5,
     G.update: 0.8,
-    G.check: 0.1,
+    G.check: 0.3,
+    G.nowhere: 0.3,
     G.extent: 0.4,
     G.guarded: 0.5,
 }

@@ -65,7 +65,9 @@ class Tensors(Numbers):
 
     def offset(self, extent: int) -> str:
         """Where a loaded tile begins along a dimension."""
-        kind = self.weighted({"id": 6, "zero": 3, "constant": 1, "integer": 0.7, "loop": 6 if self.loops else 0})
+        kind = self.weighted(
+            {"id": 6, "zero": 3, "constant": 1, "integer": 0.7, "far": 0.2, "loop": 6 if self.loops else 0}
+        )
         ids = [i.text for i in self.ints if i.text.startswith("p")]
         if kind == "id" and ids:
             text = f"{self.pick(ids)} * {extent}"
@@ -76,7 +78,17 @@ class Tensors(Numbers):
             return str(self.pick([1, 2, 3, extent, -1, -2, extent + 1]))
         if kind == "integer":
             return self.integer().text
-        return "0"
+        return self.far() if kind == "far" else "0"
+
+    def far(self) -> str:
+        """An offset where there is nothing."""
+        if self.chance(0.5):
+            if not self.wide or self.chance(0.3):
+                name = self.name("w")
+                self.numbers[name] = self.pick([2**40, 2**62, -(2**62), 2**63 - 1, -(2**63), 2**31, -(2**33)])
+                self.wide.append(name)
+            return self.pick(self.wide)
+        return self.pick(["2**62", "-(2**40)", "9223372036854775807", "-9223372036854775807 - 1", "4294967296"])
 
     def output(self, dtype: str, shape: Shape, extents: Shape | None = None) -> Output:
         """A new tensor to write, with a cell for each program; in loops a part of the cell for each iteration."""
