@@ -6,8 +6,10 @@ import dataclasses
 import itertools
 import linecache
 import math
+import sys
 import re
 import time
+import types
 from typing import Any
 
 import numpy as np
@@ -92,9 +94,10 @@ def kernel_of(program: Program) -> Any:
     """The kernel, compiled by Python from a text that linecache knows."""
     file = f"<program {next(_texts)}>"
     linecache.cache[file] = (len(program.source), None, program.source.splitlines(keepends=True), file)
-    names: dict[str, Any] = {"__name__": "program"}
-    exec(compile(program.source, file, "exec"), names)
-    return names[program.kernel]
+    module = types.ModuleType("a_random_program")
+    sys.modules[module.__name__] = module  # dataclasses look there
+    exec(compile(program.source, file, "exec"), module.__dict__)
+    return getattr(module, program.kernel)
 
 
 def forget() -> None:
