@@ -206,12 +206,16 @@ private:
       int64_t left = total - begin;
       int64_t chunk = std::max<int64_t>((left - 1) / (4 * int64_t(threads)) + 1,
                                         chunkNs / std::max(each, 1e-3));
-      start = nanoseconds();
+      // What programs take, without the time in which threads wake: work that
+      // was once taken for long would stay on all threads for that.
+      std::atomic<int64_t> taken{0};
       parallelFor(left, chunk, threads, [&](int64_t from, int64_t to) {
+        double start = nanoseconds();
         body(begin + from, begin + to);
+        taken.fetch_add(int64_t(nanoseconds() - start),
+                        std::memory_order_relaxed);
       });
-      int64_t used = std::min<int64_t>(threads, (left - 1) / chunk + 1);
-      each = (nanoseconds() - start) * used / left;
+      each = double(taken.load(std::memory_order_relaxed)) / left;
     }
     programNs.store(each, std::memory_order_relaxed);
   }

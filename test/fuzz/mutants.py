@@ -3,8 +3,8 @@
     .venv/bin/python test/fuzz/mutants.py                 # all of them; minutes each
     .venv/bin/python test/fuzz/mutants.py masked_stores
 
-Works in a worktree of its own under build/mutants, of what is committed. A finding must pass on build/python, which must be
-of that, too.
+Works in a worktree of its own under build/mutants, of what is committed. A finding must pass on build/python, which
+must be of that, too.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def fuzz(tree: Path, module: Path, *options: str) -> str:
 
 
 def hunt(tree: Path, seed: int, seconds: int, jobs: int) -> tuple[float, str]:
-    """Seconds until a finding that code without the mutant does not have, and the finding; empty where there is none."""
+    """Seconds until a finding that code without the mutant does not have, and the finding; empty for none."""
     start = time.monotonic()
     while (left := seconds - (time.monotonic() - start)) > 0:
         text = fuzz(tree, tree, f"--seed={seed}", f"--seconds={left:.0f}", f"--jobs={jobs}", "--stop=1")

@@ -6,8 +6,8 @@ import dataclasses
 import itertools
 import linecache
 import math
-import sys
 import re
+import sys
 import time
 import types
 from typing import Any

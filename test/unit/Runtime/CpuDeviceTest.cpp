@@ -87,12 +87,16 @@ TEST_F(CpuDeviceTest, EveryProgramRunsOnce) {
 
 TEST_F(CpuDeviceTest, SmallWorkStaysOnTheCaller) {
   auto kernel = must(device->load(image("record", 4)));
-  for (int round = 0; round < 3; ++round) {
+  // Clocks say what is small: a busy machine may spread a launch, but not most.
+  int onCaller = 0;
+  for (int round = 0; round < 100; ++round) {
     Record record(8, 0);
     must(kernel->launch(record.slots(), {8, 1, 1}, nullptr));
-    EXPECT_EQ(record.numThreads(), 1u);
-    EXPECT_EQ(record.who[0], slot(__builtin_thread_pointer()));
+    record.expectAllOnce();
+    onCaller += record.numThreads() == 1 &&
+                record.who[0] == slot(__builtin_thread_pointer());
   }
+  EXPECT_GT(onCaller, 50);
 }
 
 TEST_F(CpuDeviceTest, LargeWorkIsSpread) {
