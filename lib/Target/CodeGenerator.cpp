@@ -1,6 +1,7 @@
 //===- CodeGenerator.cpp - LLVM dialect, LLVM IR, code --------------------===//
 
 #include "CodeGenerator.h"
+#include "LaneLoops.h"
 #include "MaskedAccesses.h"
 #include "WidenHalves.h"
 #include "dither/Target/Emit.h"
@@ -192,8 +193,10 @@ Error CodeGenerator::optimize() {
   ModulePassManager passes;
   passes.addPass(
       createModuleToFunctionPassAdaptor(kernelPasses(state->target)));
-  if (!state->target.isGpu)
+  if (!state->target.isGpu) {
+    passes.addPass(createModuleToFunctionPassAdaptor(LaneLoopsPass()));
     passes.addPass(createModuleToFunctionPassAdaptor(MaskedAccessesPass()));
+  }
   passes.run(*state->module, modules);
   return state->reported("LLVM's optimizer");
 }

@@ -1,13 +1,22 @@
 """Tiles that end where no vector of the target does: their elements are written, and nothing else."""
 
+import ctypes
+import mmap
+
 import dither
 import dither.language as dl
 import ml_dtypes
 import numpy as np
 import pytest
+from dither import _dither
+from dither.devices import get_device
 from guarded import Guarded
 
 DEVICES = ["cpu", "sim:sm_90a"]
+LEVELS = ["host:base", "host:avx2", "host:avx512"]
+PROT_NONE = 0
+#: Of each width that memory has.
+DTYPES = [ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn, ml_dtypes.bfloat16, np.float32, np.int64]
 #: Outputs of `ragged`.
 SMALL = [((1, 1), ml_dtypes.float8_e5m2), ((1, 1), ml_dtypes.bfloat16), ((1, 5), np.float32)]
 
@@ -71,3 +80,45 @@ def test_tiles_that_reach_past_small_tensors(device):
         expected[0, 0] = 3
         assert out.array.tobytes() == expected.astype(dtype).tobytes()
         assert out.intact()
+
+
+def at_end_of_page(array):
+    """A copy whose last byte is the last one before a page that nothing may touch."""
+    pages = -(-array.nbytes // mmap.PAGESIZE)
+    memory = mmap.mmap(-1, (pages + 1) * mmap.PAGESIZE)
+    bytes_ = np.frombuffer(memory, np.uint8)
+    last = ctypes.c_void_p(bytes_.ctypes.data + pages * mmap.PAGESIZE)
+    if ctypes.CDLL(None, use_errno=True).mprotect(last, ctypes.c_size_t(mmap.PAGESIZE), PROT_NONE):
+        raise OSError(ctypes.get_errno(), "mprotect")
+    end = pages * mmap.PAGESIZE
+    copied = bytes_[end - array.nbytes : end].view(array.dtype).reshape(array.shape)
+    copied[...] = array
+    return copied
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_ragged_tiles_at_every_level(dtype, level):
+    """A tile of 4 rows of 48 columns over a tensor of less, whose extents are known at run time: its lanes are read and
+    written, and nothing after them."""
+    if LEVELS.index(level) > LEVELS.index(_dither.host_target()):
+        pytest.skip(f"the machine is no {level}")
+    packed = dtype is ml_dtypes.float4_e2m1fn
+    for columns in (1, 2, 3, 7, 8, 15, 16, 17, 23, 31, 32, 33, 47, 48, 50):
+        rng = np.random.default_rng(columns)
+        size = (columns + 1) // 2 if packed else columns * np.dtype(dtype).itemsize
+        x = rng.integers(0, 100, (3, size), np.uint8)
+        if packed and columns % 2:
+            x[:, -1] &= 15  # padding
+        x = at_end_of_page(x if packed else x.view(dtype))
+        out = Guarded(x, strided=True)
+        kind = {"dtype": dl.float4_e2m1, "shape": (3, columns)} if packed else {}
+        given = {"x": dither.view(x, shapes="dynamic", **kind), "y": dither.view(out.array, shapes="dynamic", **kind)}
+        given |= {"ROWS": 4, "COLS": 48}
+        compiled = copy.lower(**given, target=level).compile()
+        compiled.launch(get_device("cpu"), (1, 1, 1), copy.signature.bind((), given).arguments)
+        expected = np.full_like(out.array.view(np.uint8), 0xA5)
+        width = min(size, 24 if packed else 48 * np.dtype(dtype).itemsize)
+        expected[:, :width] = x.view(np.uint8)[:, :width]
+        assert out.array.tobytes() == expected.tobytes(), columns
+        assert out.intact(), columns

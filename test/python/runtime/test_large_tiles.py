@@ -414,3 +414,30 @@ def test_code_size(name: str, target: str) -> None:
         pytest.skip("CPUs of the base level have no fused multiply-add")
     compiled = each.kernel.compile(*each.read(), *each.written(), *each.scalars, target=target)
     assert compiled.stages["distributed"].count("\n") <= MOST_LINES
+
+
+# -- masks ---------------------------------------------------------------------------------------
+
+
+@dither.jit
+def scaled_columns(x, codes, halves):
+    t = dl.load(x, (0, 0), (32, 64))
+    scale = dl.block_scale(t, "mxfp8_e5m2", axis=0)
+    dl.store(codes, (0, 0), dl.cast(t, scale, "mxfp8_e5m2", axis=0))
+    dl.store(halves, (0, 0), t)
+
+
+#: Blocks of an access by a mask that the CPU has no instruction for, and of the kernel around all of them.
+MOST_BLOCKS, OTHER_BLOCKS = 6, 40
+
+
+@pytest.mark.parametrize("target", ["host:avx2", "host:avx512"])
+def test_masked_rows_are_few_blocks(target: str) -> None:
+    """Their number, which the time to compile grows with, is not that of the elements."""
+    types = [ml_dtypes.bfloat16, ml_dtypes.float8_e5m2, ml_dtypes.bfloat16]
+    views = [dither.view(np.zeros((32, 64), dtype), shapes="dynamic") for dtype in types]
+    stages = scaled_columns.compile(*views, target=target).stages
+    accesses = sum(stages["distributed"].count(f"llvm.intr.masked.{kind}") for kind in ("load", "store"))
+    assert accesses >= 32
+    lacking = accesses if target == "host:avx2" else 0
+    assert stages["asm"].count("\n.LBB") <= lacking * MOST_BLOCKS + OTHER_BLOCKS

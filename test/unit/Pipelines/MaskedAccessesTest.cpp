@@ -1,9 +1,9 @@
 //===- MaskedAccessesTest.cpp - Masked loads and stores on CPUs -----------===//
 //
-// Masks that are constant once the IR is optimized, for every width, executed
-// at each level that this machine runs: lanes that are not set are neither
-// read nor written. LLVM writes more where it is left alone:
-// docs/llvm-bugs.md.
+// Masks that are constant once the IR is optimized, and masks known at run time
+// only, for every width, executed at each level that this machine runs: lanes
+// that are not set are neither read nor written. LLVM writes more where it is
+// left alone: docs/llvm-bugs.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,20 +11,26 @@
 #include "dither/Pipelines/Pipelines.h"
 #include "dither/Runtime/CpuDevice.h"
 #include "dither/Target/TargetInfo.h"
+#include "llvm/Support/MathExtras.h"
 #include "gtest/gtest.h"
 
 using namespace dither;
 
 namespace {
 
-constexpr int64_t kIn = 128, kOut = 192, kGuard = 64;
+/// Bytes of a case: of its vector, of what follows it in memory (the mask), of
+/// what comes back, and of what must stay before that.
+constexpr int64_t kVector = 128, kIn = 136, kOut = 256, kGuard = 64;
+
+/// When the compiler knows the masks.
+enum class Masks { Constant, RunTime };
 
 struct Case {
   unsigned from, to, lanes; // bits of an element, before and after
-  uint32_t mask;
+  uint64_t mask;
 };
 
-std::vector<Case> cases() {
+std::vector<Case> cases(Masks masks) {
   std::vector<Case> all;
   for (auto [from, to] : {std::pair(32u, 8u),
                           {32, 16},
@@ -34,14 +40,19 @@ std::vector<Case> cases() {
                           {32, 32},
                           {8, 8},
                           {16, 16}})
-    for (unsigned lanes : {2u, 4u, 8u, 16u}) {
-      if (lanes * from > 8 * kIn)
+    for (unsigned lanes : {2u, 4u, 8u, 16u, 32u, 64u}) {
+      // Kernels access no more than 64 bytes by a mask.
+      if (lanes * from > 8 * kVector || (lanes > 16 && lanes * to > 512) ||
+          (lanes > 16 && masks == Masks::Constant))
         continue;
-      for (unsigned k = 0; k <= lanes; ++k)
-        all.push_back({from, to, lanes, (1u << k) - 1});
-      for (unsigned k = 1; k < lanes; ++k)
-        all.push_back({from, to, lanes, 1u << k});
-      all.push_back({from, to, lanes, 0xB6DBu & ((1u << lanes) - 1)});
+      uint64_t every = llvm::maskTrailingOnes<uint64_t>(lanes);
+      // Longer vectors: every seventh prefix, and the longest ones.
+      for (unsigned k = 0; k <= lanes; k += lanes > 16 && k + 9 < lanes ? 7 : 1)
+        all.push_back({from, to, lanes, llvm::maskTrailingOnes<uint64_t>(k)});
+      for (unsigned k = 1; k < lanes; k += lanes > 16 ? 9 : 1)
+        all.push_back({from, to, lanes, uint64_t(1) << k});
+      all.push_back({from, to, lanes, 0xB6DBB6DBB6DBB6DB & every});
+      all.push_back({from, to, lanes, every << lanes / 2 & every});
     }
   return all;
 }
@@ -52,7 +63,7 @@ std::string vectorOf(unsigned lanes, unsigned bits) {
 
 /// A kernel of two pointers that runs `body(i, case, %in, %out)` for each case.
 template <typename Body>
-std::string kernelText(const std::vector<Case> &all, Body body) {
+std::string kernelText(const std::vector<Case> &all, Masks masks, Body body) {
   std::string text =
       "func.func @accesses(%slots: !llvm.ptr, %gx: i64, %gy: i64, %gz: i64, "
       "%begin: i64, %end: i64) attributes {quant.kernel, "
@@ -68,11 +79,22 @@ std::string kernelText(const std::vector<Case> &all, Body body) {
     for (unsigned lane = 0; lane < c.lanes; ++lane)
       bits += (lane ? ", " : "") +
               std::string(c.mask >> lane & 1 ? "true" : "false");
-    text += "  %m" + n + " = arith.constant dense<[" + bits +
-            "]> : " + vectorOf(c.lanes, 1) + "\n  %i" + n +
-            " = llvm.getelementptr %in[" + std::to_string(i * kIn) +
-            "] : (!llvm.ptr) -> !llvm.ptr, i8\n  %o" + n +
-            " = llvm.getelementptr %out[" + std::to_string(i * kOut + kGuard) +
+    if (masks == Masks::Constant)
+      text += "  %m" + n + " = arith.constant dense<[" + bits +
+              "]> : " + vectorOf(c.lanes, 1) + "\n";
+    else
+      text += "  %a" + n + " = llvm.getelementptr %in[" +
+              std::to_string(i * kIn + kVector) +
+              "] : (!llvm.ptr) -> !llvm.ptr, i8\n  %b" + n + " = llvm.load %a" +
+              n + " : !llvm.ptr -> vector<64xi1>\n  %m" + n +
+              " = vector.extract_strided_slice %b" + n +
+              " {offsets = [0], sizes = [" + std::to_string(c.lanes) +
+              "], strides = [1]} : vector<64xi1> to " + vectorOf(c.lanes, 1) +
+              "\n";
+    text += "  %i" + n + " = llvm.getelementptr %in[" +
+            std::to_string(i * kIn) + "] : (!llvm.ptr) -> !llvm.ptr, i8\n  %o" +
+            n + " = llvm.getelementptr %out[" +
+            std::to_string(i * kOut + kGuard) +
             "] : (!llvm.ptr) -> !llvm.ptr, i8\n" + body(n, c);
   }
   return text + "  return\n}\n";
@@ -108,11 +130,14 @@ void run(const std::string &text, const std::string &targetName,
   ASSERT_FALSE(bool(e)) << llvm::toString(std::move(e));
 }
 
-std::vector<uint8_t> bytes(size_t size) {
-  std::vector<uint8_t> v(size);
+/// Random vectors, each with its case's mask.
+std::vector<uint8_t> inputs(const std::vector<Case> &all) {
+  std::vector<uint8_t> v(all.size() * kIn);
   uint32_t x = 1;
   for (uint8_t &b : v)
     b = (x = x * 1664525 + 1013904223) >> 24;
+  for (size_t i = 0; i < all.size(); ++i)
+    memcpy(&v[i * kIn + kVector], &all[i].mask, sizeof(all[i].mask));
   return v;
 }
 
@@ -129,22 +154,25 @@ void expectEqual(const std::vector<Case> &all, const std::vector<uint8_t> &got,
   EXPECT_EQ(bad, 0);
 }
 
-TEST(MaskedAccesses, StoresWriteTheirLanesOnly) {
-  std::vector<Case> all = cases();
-  std::string text = kernelText(all, [](const std::string &n, const Case &c) {
-    std::string wide = vectorOf(c.lanes, c.from), v = "%v" + n;
-    std::string narrow = vectorOf(c.lanes, c.to),
-                t = c.from == c.to ? v : "%t" + n;
-    std::string s = "  " + v + " = llvm.load %i" + n +
-                    " {alignment = 1 : i64} : !llvm.ptr -> " + wide + "\n";
-    if (c.from != c.to)
-      s += "  " + t + " = arith.trunci " + v + " : " + wide + " to " + narrow +
-           "\n";
-    return s + "  llvm.intr.masked.store " + t + ", %o" + n + ", %m" + n +
-           " {alignment = 1 : i32} : " + narrow + ", " + vectorOf(c.lanes, 1) +
-           " into !llvm.ptr\n";
-  });
-  std::vector<uint8_t> in = bytes(all.size() * kIn);
+class MaskedAccesses : public testing::TestWithParam<Masks> {};
+
+TEST_P(MaskedAccesses, StoresWriteTheirLanesOnly) {
+  std::vector<Case> all = cases(GetParam());
+  std::string text =
+      kernelText(all, GetParam(), [](const std::string &n, const Case &c) {
+        std::string wide = vectorOf(c.lanes, c.from), v = "%v" + n;
+        std::string narrow = vectorOf(c.lanes, c.to),
+                    t = c.from == c.to ? v : "%t" + n;
+        std::string s = "  " + v + " = llvm.load %i" + n +
+                        " {alignment = 1 : i64} : !llvm.ptr -> " + wide + "\n";
+        if (c.from != c.to)
+          s += "  " + t + " = arith.trunci " + v + " : " + wide + " to " +
+               narrow + "\n";
+        return s + "  llvm.intr.masked.store " + t + ", %o" + n + ", %m" + n +
+               " {alignment = 1 : i32} : " + narrow + ", " +
+               vectorOf(c.lanes, 1) + " into !llvm.ptr\n";
+      });
+  std::vector<uint8_t> in = inputs(all);
   std::vector<uint8_t> want(all.size() * kOut, 0xA5);
   for (size_t i = 0; i < all.size(); ++i)
     for (unsigned lane = 0; lane < all[i].lanes; ++lane)
@@ -158,17 +186,18 @@ TEST(MaskedAccesses, StoresWriteTheirLanesOnly) {
   }
 }
 
-TEST(MaskedAccesses, LoadsKeepTheOtherLanes) {
-  std::vector<Case> all = cases();
-  std::string text = kernelText(all, [](const std::string &n, const Case &c) {
-    std::string type = vectorOf(c.lanes, c.to);
-    return "  %k" + n + " = arith.constant dense<77> : " + type + "\n  %v" + n +
-           " = llvm.intr.masked.load %i" + n + ", %m" + n + ", %k" + n +
-           " {alignment = 1 : i32} : (!llvm.ptr, " + vectorOf(c.lanes, 1) +
-           ", " + type + ") -> " + type + "\n  llvm.store %v" + n + ", %o" + n +
-           " {alignment = 1 : i64} : " + type + ", !llvm.ptr\n";
-  });
-  std::vector<uint8_t> in = bytes(all.size() * kIn);
+TEST_P(MaskedAccesses, LoadsKeepTheOtherLanes) {
+  std::vector<Case> all = cases(GetParam());
+  std::string text =
+      kernelText(all, GetParam(), [](const std::string &n, const Case &c) {
+        std::string type = vectorOf(c.lanes, c.to);
+        return "  %k" + n + " = arith.constant dense<77> : " + type + "\n  %v" +
+               n + " = llvm.intr.masked.load %i" + n + ", %m" + n + ", %k" + n +
+               " {alignment = 1 : i32} : (!llvm.ptr, " + vectorOf(c.lanes, 1) +
+               ", " + type + ") -> " + type + "\n  llvm.store %v" + n + ", %o" +
+               n + " {alignment = 1 : i64} : " + type + ", !llvm.ptr\n";
+      });
+  std::vector<uint8_t> in = inputs(all);
   std::vector<uint8_t> want(all.size() * kOut, 0xA5);
   for (size_t i = 0; i < all.size(); ++i)
     for (unsigned lane = 0; lane < all[i].lanes; ++lane) {
@@ -184,5 +213,12 @@ TEST(MaskedAccesses, LoadsKeepTheOtherLanes) {
     expectEqual(all, out, want, target);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(, MaskedAccesses,
+                         testing::Values(Masks::Constant, Masks::RunTime),
+                         [](const auto &info) {
+                           return info.param == Masks::Constant ? "Constant"
+                                                                : "RunTime";
+                         });
 
 } // namespace
