@@ -179,6 +179,9 @@ class Session:
 
     def do_launch(self, numbers: tuple[int, ...]) -> None:
         name, views, number, config = self.arguments(numbers)
+        if numbers[23] % 6 == 0:
+            for v in views[:-1]:
+                v.given = jax_array(v.array)
         self.call(name, views, number, config, numbers[21])
         kernels.model(name, [v.array for v in views], number, self.gain, config)
 
@@ -286,6 +289,7 @@ class Session:
             frozen,
             "text",
             base[:5, :24][None, None],
+            jax_array(base[:5, :24]),
         ]
         chosen = bad[numbers[0] % len(bad)]
         try:
@@ -293,6 +297,13 @@ class Session:
         except (TypeError, ValueError, dither.CompileError):
             return
         raise Wrong(f"{type(chosen).__name__} was taken as an output")
+
+
+def jax_array(array: np.ndarray) -> Any:
+    """A copy of JAX's own, which nobody may write."""
+    import jax.numpy
+
+    return jax.numpy.asarray(np.ascontiguousarray(array))
 
 
 class Producer:
