@@ -12,6 +12,7 @@
 #include "Words.h"
 #include "dither/Conversion/Passes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
+#include "dither/Target/ModuleTarget.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -57,8 +58,8 @@ Value encodeRounded(WordBuilder &w, Value x, const Rounding &r) {
   mag = w.make<arith::MinUIOp>(mag, w.i32(r.clamp));
   Value power =
       w.andi(w.make<arith::MaxUIOp>(mag, w.i32(r.minNormal)), 0x7F800000);
-  Value sum = w.asInt(
-      w.make<math::FmaOp>(w.asFloat(power), w.f32(r.magic), w.asFloat(mag)));
+  Value sum =
+      w.asInt(w.mulAdd(w.asFloat(power), w.f32(r.magic), w.asFloat(mag)));
   Value code = w.andi(w.addi(w.shr(sum, r.shift), sum), r.mask);
   Value sign = w.andi(w.shr(bits, r.signShift), r.mask + 1);
   code = w.ori(code, sign);
@@ -233,7 +234,7 @@ struct QuantToArith
   LogicalResult expandEncode(quant::EncodeWordsOp op, ConstantPool &pool) {
     OpBuilder b(op);
     auto type = cast<VectorType>(op.getResult().getType());
-    WordBuilder w(b, op.getLoc(), type, pool);
+    WordBuilder w(b, op.getLoc(), type, pool, hasFma);
     int64_t group = op.getGroup();
     int64_t bits = op.getElem().getIntOrFloatBitWidth();
     bool floor = op.getMode() == quant::E8M0Mode::floor;
@@ -263,7 +264,7 @@ struct QuantToArith
   void expandProduct(quant::ScaleEncodeWordsOp op, ConstantPool &pool) {
     OpBuilder b(op);
     VectorType type = op.getFactor().getType();
-    WordBuilder w(b, op.getLoc(), type, pool);
+    WordBuilder w(b, op.getLoc(), type, pool, hasFma);
     auto module = op->getParentOfType<ModuleOp>();
     auto features = module ? module->getAttrOfType<StringAttr>("quant.features")
                            : StringAttr();
@@ -292,6 +293,15 @@ struct QuantToArith
   }
 
   void runOnOperation() override {
+    Operation *module = getOperation();
+    if (!isa<ModuleOp>(module))
+      module = module->getParentOfType<ModuleOp>();
+    if (module && module->hasAttr("quant.target")) {
+      const target::TargetInfo *target = target::moduleTarget(module);
+      if (!target)
+        return signalPassFailure();
+      hasFma = target->fma;
+    }
     WalkResult done =
         getOperation()->walk([&](FunctionOpInterface function) -> WalkResult {
           if (!function.isExternal() &&
@@ -327,6 +337,9 @@ struct QuantToArith
     }
     return success();
   }
+
+  /// Whether the target has the instruction; it does where none is named.
+  bool hasFma = true;
 };
 
 } // namespace

@@ -50,7 +50,7 @@ public:
     Value least = w.asFloat(w.i32(f.minNormal));
     Value p = w.select(w.cmpf(arith::CmpFPredicate::OGT, t, least), t, least);
     p = w.andi(w.asInt(p), 0x7F800000);
-    return w.asInt(w.make<math::FmaOp>(w.asFloat(p), w.f32(f.magic), t));
+    return w.asInt(w.mulAdd(w.asFloat(p), w.f32(f.magic), t));
   }
 
   /// The code of a sum at bits [at, at + f.bits), among others; 8 <= at < 16.

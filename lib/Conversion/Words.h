@@ -37,10 +37,11 @@ private:
 
 class WordBuilder {
 public:
+  /// `fma`: whether the target has the instruction.
   WordBuilder(mlir::OpBuilder &b, mlir::Location loc, mlir::VectorType words,
-              ConstantPool &constants)
+              ConstantPool &constants, bool fma = true)
       : b(b), loc(loc), lanes(words.getRank() == 2 ? words.getDimSize(1) : 0),
-        constants(constants) {}
+        constants(constants), fma(fma) {}
 
   template <typename Op, typename... Args> mlir::Value make(Args &&...args) {
     return Op::create(b, loc, std::forward<Args>(args)...);
@@ -76,6 +77,13 @@ public:
   }
   mlir::Value shr(mlir::Value v, uint32_t k) {
     return k ? make<mlir::arith::ShRUIOp>(v, i32(k)) : v;
+  }
+  /// x y + z, where x is a power of two and x y exact: there is one rounding
+  /// with and without the instruction.
+  mlir::Value mulAdd(mlir::Value x, mlir::Value y, mlir::Value z) {
+    if (fma)
+      return make<mlir::math::FmaOp>(x, y, z);
+    return make<mlir::arith::AddFOp>(make<mlir::arith::MulFOp>(x, y), z);
   }
   mlir::Value cmpi(mlir::arith::CmpIPredicate p, mlir::Value a, uint32_t c) {
     return make<mlir::arith::CmpIOp>(p, a, i32(c));
@@ -148,6 +156,7 @@ public:
   mlir::Location loc;
   const int64_t lanes;
   ConstantPool &constants;
+  const bool fma;
 };
 
 } // namespace dither::conversion
