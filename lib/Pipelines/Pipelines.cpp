@@ -75,6 +75,7 @@ void buildLLVM(OpPassManager &pm) {
   pm.addPass(conversion::createConvertDitherQuantToNVVM());
   pm.addPass(conversion::createConvertDitherQuantToArith());
   pm.addPass(conversion::createDitherExpandMath());
+  pm.addPass(conversion::createDitherEmulateInstructions());
   // No canonicalizer: convert-dither-to-llvm folds as it goes, and LLVM sees
   // the same IR a third faster. CSE drops what is dead before it is checked.
   pm.addPass(createCSEPass());

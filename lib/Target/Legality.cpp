@@ -169,6 +169,11 @@ LogicalResult check(Operation *op, const TargetInfo &target) {
     return emitError(op->getLoc(), "needs a fused multiply-add instruction, "
                                    "which ")
            << target.name << " lacks";
+  if (!target.roundToInteger &&
+      isa<math::CeilOp, math::FloorOp, math::RoundEvenOp, math::TruncOp>(op))
+    return emitError(op->getLoc(), "needs roundings to integers in hardware, "
+                                   "which ")
+           << target.name << " lacks";
   if (!target.cvtF16 && convertsF16(op))
     return emitError(op->getLoc(), "needs float16 conversions in hardware, "
                                    "which ")

@@ -31,7 +31,7 @@ constexpr TargetInfo gpu(StringLiteral name, unsigned sm, StringLiteral ptx) {
   t.llvmChip = name;
   t.llvmFeatures = ptx;
   t.smVersion = sm;
-  t.fma = t.cvtF16 = t.cvtBF16x2 = true;
+  t.fma = t.cvtF16 = t.roundToInteger = t.cvtBF16x2 = true;
   t.sharedBytes = kGpuShared;
   t.maxThreads = kGpuThreads;
   t.maxRegsPerThread = kGpuRegs;
@@ -61,12 +61,12 @@ constexpr TargetInfo cpu(StringLiteral name, StringLiteral chip,
   t.llvmFeatures = features;
   t.maxVectorBytes = vectorBytes;
   t.maxRegsPerThread = registers;
-  t.fma = t.cvtF16 = complete;
+  t.fma = t.cvtF16 = t.roundToInteger = complete;
   return t;
 }
 
 #if defined(__x86_64__)
-// SSE2 alone has neither fma nor f16.
+// SSE2 alone has neither fma nor f16, nor roundings to integers.
 constexpr bool kBaselineComplete = false;
 constexpr char kBaselineChip[] = "x86-64";
 #else

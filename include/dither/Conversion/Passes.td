@@ -46,4 +46,17 @@ def DitherExpandMath : Pass<"dither-expand-math"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def DitherEmulateInstructions : Pass<"dither-emulate-instructions", "::mlir::ModuleOp"> {
+  let summary = "compute what the target has no instruction for, with the same bits";
+  let description = [{
+    Where the target lacks `TargetInfo::fma`, `cvtF16` or `roundToInteger`, `math.fma` and `vector.fma` on
+    f32, conversions between f16 and f32, and `math.floor`, `ceil`, `trunc` and `roundeven` on f32 and f64
+    become arithmetic that every CPU has. The bits are those of the instructions for every input; those of a
+    NaN that a multiply-add gives are as little defined as there. Does nothing for other targets.
+
+    Example: test/Conversion/EmulateInstructions/emulate.mlir.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 #endif // DITHER_CONVERSION_PASSES

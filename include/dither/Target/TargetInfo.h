@@ -33,11 +33,13 @@ struct TargetInfo {
   bool cvtUE8M0x2 = false;
   /// cvt.rn.{bf16x2,f16x2}.f32
   bool cvtBF16x2 = false;
-  /// Fused multiply-add in hardware. Code for a target without would call a
-  /// library, which compiled kernels never do.
+  /// Fused multiply-add in hardware. For a target without, LLVM would call a
+  /// library, which compiled kernels never do: dither-emulate-instructions.
   bool fma = false;
   /// Conversions between f16 and f32 in hardware; as for `fma`.
   bool cvtF16 = false;
+  /// floor, ceil, trunc and roundeven in hardware; as for `fma`.
+  bool roundToInteger = false;
 
   //===--- sizes ----------------------------------------------------------===//
   /// Bytes of the widest memory access of one lane (GPU) or of one vector

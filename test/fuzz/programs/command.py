@@ -90,7 +90,6 @@ class Report:
         self.args = args
         self.programs = 0
         self.undefined = 0
-        self.limits = 0
         self.runs: collections.Counter[str] = collections.Counter()
         self.seconds: dict[str, float] = collections.defaultdict(float)
         self.findings: list[str] = []
@@ -106,7 +105,6 @@ class Report:
         for target, outcome in outcomes.items():
             self.seconds[target] += outcome.seconds
             self.runs[target] += 1
-            self.limits += outcome.kind == "limit"
             if outcome.kind == "ok" and outcome.seconds > self.args.slow:
                 outcome = Outcome("slow", f"{outcome.seconds:.1f} s of CPU time", outcome.seconds)
             if outcome.failed:
@@ -137,7 +135,7 @@ class Report:
         spent = time.monotonic() - self.start
         each = ", ".join(f"{t} {n} ({1e3 * self.seconds[t] / n:.0f} ms)" for t, n in self.runs.items())
         print(
-            f"{self.programs} programs in {spent:.0f} s, {self.undefined} undefined, {self.limits} at limits, "
+            f"{self.programs} programs in {spent:.0f} s, {self.undefined} undefined, "
             f"{len(self.findings)} findings; {each}"
         )
         return 1 if self.findings or not self.programs else 0

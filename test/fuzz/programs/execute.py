@@ -21,15 +21,12 @@ from .reference import DTYPES
 #: Levels of the CPU, and simulated GPUs.
 HOSTS = {"base": "host:base", "avx2": "host:avx2", "avx512": "host:avx512"}
 GPUS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a")
-#: What a target is known not to have: no finding.
-LIMITS = re.compile(r"needs [\w -]+, which host:base lacks")
 FORMAT = re.compile(r"dither\.(\w+)(?:\.with_\((\w+)='(\w+)'\))?")
 
 
 @dataclasses.dataclass
 class Outcome:
-    """`kind` is "ok", "undefined", "limit" (of the target), or a failure: mismatch, refused, fault, error, crash, hang
-    or slow."""
+    """`kind` is "ok", "undefined", or a failure: mismatch, refused, fault, error, crash, hang or slow."""
 
     kind: str
     detail: str = ""
@@ -38,7 +35,7 @@ class Outcome:
     @property
     def failed(self) -> bool:
         """Whether this is a finding."""
-        return self.kind not in ("ok", "undefined", "limit")
+        return self.kind not in ("ok", "undefined")
 
 
 @dataclasses.dataclass
@@ -134,7 +131,7 @@ def run(program: Program, target: str, expected: Expected) -> Outcome:
     try:
         launch(program, target, arrays)
     except dither.CompileError as error:
-        return Outcome("limit" if LIMITS.search(str(error)) else "refused", str(error), time.process_time() - start)
+        return Outcome("refused", str(error), time.process_time() - start)
     except _dither.RuntimeFailure as error:
         return Outcome("fault", str(error), time.process_time() - start)
     except Exception as error:

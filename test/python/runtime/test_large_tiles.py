@@ -398,8 +398,6 @@ def test_results(name: str) -> None:
         assert np.array_equal(bits(found), bits(want.astype(found.dtype)))
 
 
-#: Programs with exponentials or codes of scaled values.
-NEED_FMA = {"two_loops_share_a_column", "scales_after_a_branch"}
 #: Lines of the program of one lane: each is an operation on a register.
 MOST_LINES = 6000
 
@@ -410,8 +408,6 @@ def test_code_size(name: str, target: str) -> None:
     each = PROGRAMS[name]
     if each.cpu_only and target.startswith("sm_"):
         pytest.skip("a tile for a CPU")
-    if target == "host:base" and name in NEED_FMA:
-        pytest.skip("CPUs of the base level have no fused multiply-add")
     compiled = each.kernel.compile(*each.read(), *each.written(), *each.scalars, target=target)
     assert compiled.stages["distributed"].count("\n") <= MOST_LINES
 

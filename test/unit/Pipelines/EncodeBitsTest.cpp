@@ -5,31 +5,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CompileText.h"
+#include "RunOnHost.h"
 #include "dither/Numerics/Convert.h"
 #include "dither/Numerics/Formats.h"
-#include "dither/Runtime/CpuDevice.h"
-#include "dither/Target/TargetInfo.h"
-#include "gtest/gtest.h"
 
 #include <cstring>
 
 using namespace dither;
 using dither::numerics::FloatFormat;
-using dither::test::CompileText;
+using dither::test::hostTargets;
 
 namespace {
 
 constexpr int64_t kColumns = 256;
-
-std::vector<std::string> hostTargets() {
-  std::vector<std::string> targets;
-  for (llvm::StringRef name : target::targetNames())
-    if (const target::TargetInfo *t = target::lookupTarget(name);
-        target::runsOnHost(*t) && t->fma && t->name == name)
-      targets.push_back(name.str());
-  return targets;
-}
 
 /// For each sign and exponent, the mantissas next to 16 equal steps: ties of
 /// every format with at most 3 mantissa bits; plus low bits for the longer
@@ -54,20 +42,9 @@ std::vector<float> inputs() {
 /// Runs a kernel of two pointers, each with its number of rows.
 void run(const std::string &text, const std::string &targetName, void *in,
          void *out, int64_t rows) {
-  CompileOptions options;
-  options.target = targetName;
-  CompileText compile;
-  auto artifact = compile(text, options);
-  ASSERT_TRUE(bool(artifact))
-      << llvm::toString(artifact.takeError()) << compile.diagnostics;
-  auto device = runtime::makeCpuDevice();
-  ASSERT_TRUE(bool(device)) << llvm::toString(device.takeError());
-  auto kernel = (*device)->load(artifact->kernels[0]);
-  ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
   int64_t slots[] = {reinterpret_cast<int64_t>(in), rows,
                      reinterpret_cast<int64_t>(out), rows};
-  llvm::Error e = (*kernel)->launch(slots, {rows, 1, 1}, nullptr);
-  ASSERT_FALSE(bool(e)) << llvm::toString(std::move(e));
+  test::runOnHost(text, pipelines::Stage::Quant, targetName, slots, rows);
 }
 
 /// `body` computes %q, a tile of `to`, from %t, a tile of `from`.

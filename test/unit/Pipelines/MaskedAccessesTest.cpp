@@ -7,14 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CompileText.h"
-#include "dither/Pipelines/Pipelines.h"
-#include "dither/Runtime/CpuDevice.h"
-#include "dither/Target/TargetInfo.h"
+#include "RunOnHost.h"
 #include "llvm/Support/MathExtras.h"
-#include "gtest/gtest.h"
 
 using namespace dither;
+using dither::test::hostTargets;
 
 namespace {
 
@@ -100,34 +97,11 @@ std::string kernelText(const std::vector<Case> &all, Masks masks, Body body) {
   return text + "  return\n}\n";
 }
 
-std::vector<std::string> hostTargets() {
-  std::vector<std::string> targets;
-  for (llvm::StringRef name : target::targetNames())
-    if (const target::TargetInfo *t = target::lookupTarget(name);
-        target::runsOnHost(*t) && t->name == name)
-      targets.push_back(name.str());
-  return targets;
-}
-
 void run(const std::string &text, const std::string &targetName,
          const std::vector<uint8_t> &in, std::vector<uint8_t> &out) {
-  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  prepareContext(context);
-  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
-  ASSERT_TRUE(module);
-  CompileOptions options;
-  options.target = targetName;
-  auto artifact =
-      pipelines::compileFrom(*module, pipelines::Stage::Distributed, options);
-  ASSERT_TRUE(bool(artifact)) << llvm::toString(artifact.takeError());
-  auto device = runtime::makeCpuDevice();
-  ASSERT_TRUE(bool(device)) << llvm::toString(device.takeError());
-  auto kernel = (*device)->load(artifact->kernels[0]);
-  ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
   int64_t slots[] = {reinterpret_cast<int64_t>(in.data()),
                      reinterpret_cast<int64_t>(out.data())};
-  llvm::Error e = (*kernel)->launch(slots, {1, 1, 1}, nullptr);
-  ASSERT_FALSE(bool(e)) << llvm::toString(std::move(e));
+  test::runOnHost(text, pipelines::Stage::Distributed, targetName, slots, 1);
 }
 
 /// Random vectors, each with its case's mask.
