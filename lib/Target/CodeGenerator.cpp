@@ -3,6 +3,7 @@
 #include "CodeGenerator.h"
 #include "LaneLoops.h"
 #include "MaskedAccesses.h"
+#include "ShortBlocks.h"
 #include "WidenHalves.h"
 #include "dither/Target/Emit.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -196,6 +197,7 @@ Error CodeGenerator::optimize() {
   if (!state->target.isGpu) {
     passes.addPass(createModuleToFunctionPassAdaptor(LaneLoopsPass()));
     passes.addPass(createModuleToFunctionPassAdaptor(MaskedAccessesPass()));
+    passes.addPass(createModuleToFunctionPassAdaptor(ShortBlocksPass()));
   }
   passes.run(*state->module, modules);
   return state->reported("LLVM's optimizer");

@@ -4,6 +4,7 @@ and not with the tile, and the result is that of NumPy."""
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -437,3 +438,45 @@ def test_masked_rows_are_few_blocks(target: str) -> None:
     assert accesses >= 32
     lacking = accesses if target == "host:avx2" else 0
     assert stages["asm"].count("\n.LBB") <= lacking * MOST_BLOCKS + OTHER_BLOCKS
+
+
+# -- long blocks ---------------------------------------------------------------------------------
+
+
+@dither.jit
+def steps(x, o, COUNT: dl.constexpr):
+    t = dl.load(x, (0, 0), (4, 32))
+    for i in dl.static_range(COUNT):
+        t = dl.exp(t) - i
+    dl.store(o, (0, 0), t)
+
+
+@dither.jit
+def one_step(x, o, i):
+    dl.store(o, (0, 0), dl.exp(dl.load(x, (0, 0), (4, 32))) - i)
+
+
+def blocks(llvmir: str) -> list[str]:
+    return re.split(r"^\S.*:.*$", llvmir, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("target", ["host:avx2", "host:avx512"])
+def test_no_block_is_longer_than_code_generation_is_quick_for(target: str) -> None:
+    """Unrolled statements are cut where code generation would take the square of their number; short ones are not."""
+    x = np.zeros((4, 32), F32)
+    assert "callbr" not in steps.compile(x, x.copy(), 2, target=target).stages["llvmir"]
+    llvmir = steps.compile(x, x.copy(), 100, target=target).stages["llvmir"]
+    assert llvmir.count("callbr") > 2
+    assert max(block.count("\n") for block in blocks(llvmir)) <= 1600
+
+
+def test_cut_blocks_compute_the_same() -> None:
+    """The parts of a long block hand on what they computed: the bits are those of short kernels, one after another."""
+    x = np.random.default_rng(0).standard_normal((4, 32)).astype(F32)
+    once, all_at_once = x.copy(), x.copy()
+    for i in range(100):
+        after = np.empty_like(once)
+        one_step[1,](once, after, float(i), device="cpu")
+        once = after
+    steps[1,](x, all_at_once, 100, device="cpu")
+    assert np.array_equal(bits(once), bits(all_at_once))
