@@ -4,8 +4,8 @@
 // LLVM makes a branch and a scalar access of each lane: two blocks for each
 // element of a tile, which take seconds to compile. Here, the lanes go through
 // a buffer in the frame, so that an access is a few blocks however many lanes
-// it has. Masks are mostly those of a tile's edge: nearly all of them are all
-// set or all clear.
+// it has, and none where those are one or two. Masks are mostly those of a
+// tile's edge: nearly all of them are all set or all clear.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,9 @@ namespace dither::target {
 
 namespace {
 
-/// Fewer lanes take no more blocks as LLVM does them.
-constexpr unsigned kLeastLanes = 4;
+/// Lanes that are not worth a loop: each has an access of its own, to the
+/// buffer where it is not set.
+constexpr unsigned kFewLanes = 2;
 /// As many as a register of the loop has bits.
 constexpr unsigned kMostLanes = 64;
 /// What the stack has anyway.
@@ -49,9 +50,7 @@ struct MaskedAccess {
 
 bool isLacking(const MaskedAccess &a, const TargetTransformInfo &target) {
   FixedVectorType *type = a.type();
-  if (!type || isa<Constant>(a.mask()) ||
-      type->getNumElements() < kLeastLanes ||
-      type->getNumElements() > kMostLanes)
+  if (!type || isa<Constant>(a.mask()) || type->getNumElements() > kMostLanes)
     return false;
   return !(a.isLoad ? target.isLegalMaskedLoad(type, a.align(), 0)
                     : target.isLegalMaskedStore(type, a.align(), 0));
@@ -62,9 +61,16 @@ class LaneLoops {
 public:
   explicit LaneLoops(Function &f) : f(f), layout(f.getDataLayout()) {}
 
-  void rewrite(const MaskedAccess &a);
+  void rewrite(const MaskedAccess &a) {
+    if (a.type()->getNumElements() <= kFewLanes)
+      accessEach(a);
+    else
+      accessWholeOrLoop(a);
+  }
 
 private:
+  void accessEach(const MaskedAccess &a);
+  void accessWholeOrLoop(const MaskedAccess &a);
   Value *lanesOf(Value *mask);
   AllocaInst *bufferFor(Type *vector);
   void copyLanes(IRBuilder<> &b, Value *lanes, Type *element, Value *from,
@@ -131,7 +137,30 @@ void LaneLoops::copyLanes(IRBuilder<> &b, Value *lanes, Type *element,
   b.CreateCondBr(b.CreateICmpEQ(next, none), done, loop);
 }
 
-void LaneLoops::rewrite(const MaskedAccess &a) {
+void LaneLoops::accessEach(const MaskedAccess &a) {
+  Type *element = a.type()->getElementType();
+  Value *vector = a.vector(), *lanes = lanesOf(a.mask());
+  AllocaInst *room = bufferFor(a.type());
+  IRBuilder<> b(a.call);
+  for (unsigned i = 0; i < a.type()->getNumElements(); ++i) {
+    Value *isSet = b.CreateTrunc(b.CreateLShr(lanes, i), b.getInt1Ty());
+    Value *at = b.CreateSelect(
+        isSet, b.CreateConstGEP1_64(element, a.pointer(), i), room);
+    Value *lane = b.CreateExtractElement(vector, i);
+    if (!a.isLoad) {
+      b.CreateAlignedStore(lane, at, Align());
+      continue;
+    }
+    b.CreateAlignedStore(lane, room, Align());
+    vector = b.CreateInsertElement(
+        vector, b.CreateAlignedLoad(element, at, Align()), i);
+  }
+  if (a.isLoad)
+    a.call->replaceAllUsesWith(vector);
+  a.call->eraseFromParent();
+}
+
+void LaneLoops::accessWholeOrLoop(const MaskedAccess &a) {
   FixedVectorType *type = a.type();
   Value *pointer = a.pointer(), *vector = a.vector();
   Value *lanes = lanesOf(a.mask());

@@ -9,7 +9,7 @@ namespace dither::target {
 
 /// Masked loads and stores that the CPU has no instruction for become an access
 /// of the whole vector where all lanes are set, else a loop over those that
-/// are.
+/// are; where there are but one or two, an access of each.
 struct LaneLoopsPass : llvm::PassInfoMixin<LaneLoopsPass> {
   llvm::PreservedAnalyses run(llvm::Function &f,
                               llvm::FunctionAnalysisManager &);

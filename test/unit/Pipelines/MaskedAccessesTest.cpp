@@ -37,7 +37,7 @@ std::vector<Case> cases(Masks masks) {
                           {32, 32},
                           {8, 8},
                           {16, 16}})
-    for (unsigned lanes : {2u, 4u, 8u, 16u, 32u, 64u}) {
+    for (unsigned lanes : {1u, 2u, 4u, 8u, 16u, 32u, 64u}) {
       // Kernels access no more than 64 bytes by a mask.
       if (lanes * from > 8 * kVector || (lanes > 16 && lanes * to > 512) ||
           (lanes > 16 && masks == Masks::Constant))
