@@ -126,6 +126,8 @@ private:
   void collect();
   bool isFill(Operation *op) const;
   bool fits(const DimClasses::Class &c) const {
+    if (unsplit.contains(&c))
+      return true;
     if (c.isSquare)
       return c.extent * c.extent <= rows * cols;
     return c.extent <= (c.isColumn ? cols : rows);
@@ -136,12 +138,16 @@ private:
   LogicalResult
   overSegments(Location loc, ArrayRef<Segment> parts,
                llvm::function_ref<LogicalResult(OpFoldResult, int64_t)> body);
+  void takeFromOutside(ValueRange operands);
+  LogicalResult leaveAsIs();
   bool endsAtMemref(int cls);
   std::pair<int, int> splitClasses(const Sink &sink);
   bool isSquare(const Sink &sink);
   bool isInPlace(quant::LoadOp load, const Sink &sink);
   bool isOverwritten(quant::LoadOp load, Operation *use, const Sink *sink);
   LogicalResult tooLarge(quant::LoadOp load);
+  void keepWhole(Value v);
+  bool isSmall(Value tile);
   LogicalResult keep(quant::LoadOp load);
   FailureOr<bool> keepOverwritten();
   void makeNests();
@@ -170,6 +176,8 @@ private:
   SmallVector<Sink> sinks;
   llvm::SetVector<Value> roots;
   std::optional<DimClasses> classes;
+  /// Classes longer than a fragment that are not split all the same.
+  llvm::SmallPtrSet<const DimClasses::Class *, 4> unsplit;
   /// Sinks that share their loops over a class of rows and one of columns.
   struct Nest {
     int row, col;
@@ -208,9 +216,27 @@ void BlockTiler::collect() {
       sinks.push_back(*sink);
     } else if (op.getNumRegions() || op.hasTrait<OpTrait::IsTerminator>()) {
       llvm::for_each(op.getOperands(), addRoot);
+      takeFromOutside(op.getOperands());
     }
   }
   llvm::for_each(shared.liveOut, addRoot);
+}
+
+/// Notes which tiles of blocks around this one it uses as they are.
+void BlockTiler::takeFromOutside(ValueRange operands) {
+  for (Value v : operands)
+    if (Operation *def = v.getDefiningOp();
+        def && def->getBlock() != &block &&
+        isa<RankedTensorType>(v.getType()) &&
+        !def->hasTrait<OpTrait::ConstantLike>())
+      shared.liveOut.insert(v);
+}
+
+/// Nothing in the block needs to be split.
+LogicalResult BlockTiler::leaveAsIs() {
+  for (Operation &op : block)
+    takeFromOutside(op.getOperands());
+  return success();
 }
 
 /// Whether every store that runs along `cls` ends where its memref ends, so
@@ -364,14 +390,48 @@ LogicalResult BlockTiler::tooLarge(quant::LoadOp load) {
             "programs";
 }
 
-/// Keeps what `load` reads, in registers or in memory, for all of its uses.
-LogicalResult BlockTiler::keep(quant::LoadOp load) {
-  Value tile = load.getResult();
+/// Leaves the dimensions of `v`, of which there are no parts, unsplit: longer
+/// ones than of a fragment too, if each tile that has them is no larger than
+/// one. On a CPU such tiles are in memory, where there are parts.
+void BlockTiler::keepWhole(Value v) {
+  if (hasScratch(kernel))
+    return;
+  llvm::SmallPtrSet<const DimClasses::Class *, 2> found;
+  auto has = [&](Value w) {
+    auto type = cast<RankedTensorType>(w.getType());
+    for (int64_t d = 0; d < type.getRank(); ++d)
+      if (int cls = classes->member(w, d).cls;
+          cls >= 0 && found.contains(&(*classes)[cls]))
+        return true;
+    return false;
+  };
+  auto type = cast<RankedTensorType>(v.getType());
+  for (int64_t d = 0; d < type.getRank(); ++d)
+    if (int cls = classes->member(v, d).cls; cls >= 0 && !fits((*classes)[cls]))
+      found.insert(&(*classes)[cls]);
+  for (Value w : classes->values())
+    if (has(w) &&
+        cast<RankedTensorType>(w.getType()).getNumElements() > rows * cols)
+      return;
+  unsplit.insert(found.begin(), found.end());
+}
+
+/// Whether a fragment holds all of a tile.
+bool BlockTiler::isSmall(Value tile) {
   auto type = cast<RankedTensorType>(tile.getType());
   bool small = type.getNumElements() <= rows * cols;
   for (int64_t d = 0; d < type.getRank(); ++d)
     small &= fits((*classes)[classes->member(tile, d).cls]);
-  if (small) {
+  return small;
+}
+
+/// Keeps what `load` reads, in registers or in memory, for all of its uses.
+LogicalResult BlockTiler::keep(quant::LoadOp load) {
+  Value tile = load.getResult();
+  auto type = cast<RankedTensorType>(tile.getType());
+  if (!isSmall(tile))
+    keepWhole(tile);
+  if (isSmall(tile)) {
     shared.kept.insert(tile);
     return success();
   }
@@ -724,7 +784,7 @@ LogicalResult BlockTiler::run() {
     roots.clear();
     collect();
     if (sinks.empty() && roots.empty())
-      return success();
+      return leaveAsIs();
     SmallVector<Value> tiles(roots.begin(), roots.end());
     for (Sink &sink : sinks) {
       tiles.push_back(sink.tile);
@@ -733,11 +793,15 @@ LogicalResult BlockTiler::run() {
         sink.accesses.push_back(*MemoryAccess::of(load));
     }
     classes.emplace(tiles);
+    unsplit.clear();
+    for (Value v : classes->values())
+      if (isComplete(v) || shared.kept.contains(v))
+        keepWhole(v);
     bool all = true;
     for (size_t i = 0; i < classes->size(); ++i)
       all &= fits((*classes)[i]);
     if (all)
-      return success();
+      return leaveAsIs();
     FailureOr<bool> kept = keepOverwritten();
     if (failed(kept))
       return failure();

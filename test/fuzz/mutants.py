@@ -71,8 +71,8 @@ MUTANTS = (
         (
             (
                 "lib/Transforms/TileToFragments.cpp",
-                "if (!(sink && user == use && isInPlace(load, *sink)))\n      return true;",
-                "(void)sink;",
+                "isInPlace(load, *sink)))\n      return true;",
+                "isInPlace(load, *sink)))\n      continue;",
             ),
         ),
     ),

@@ -165,6 +165,9 @@ class Draws:
             other = (self.pick([1, 2, 3, 4, 6, 8, 32]), self.pick([1, 2, 4, 9, 16, 32, 64]))
             if other[0] * other[1] <= self.cap:
                 return other
+        blocks = self.pick([1, 1, 2, 5, 8]), 32 * self.pick([1, 3, 5, 9, 13])
+        if self.chance(0.1) and blocks[0] * blocks[1] <= self.cap:
+            return blocks
         return self.weighted(table)
 
     def broadcastable(self, shape: Shape) -> Shape:

@@ -56,10 +56,13 @@ class Statements(Expressions):
             shape = self.pick([few, (block, self.pick([1, 2, 4, 5, 8, 32]))])
         if self.chance(0.1):
             shape = (self.pick([block, 2 * block, 4 * block]),)
+        known = [v for v in self.vars if v.dtype in ("float32", *HALF) and any(n % block == 0 for n in v.shape)]
+        given = self.pick(known[-3:]) if known and self.chance(0.4) else None
+        shape = given.shape if given else shape
         axis = self.axis_for(shape, block)
         amax = self.tensor_amax(name)
         source = self.weighted({"float32": 5, "bfloat16": 1.5, "float16": 1.5})
-        t = self.define(self.tile(source, shape, 2), source, shape)
+        t = given or self.define(self.tile(source, shape, 2), source, shape)
         s = self.define(
             f"dl.block_scale({t.name}, {text}, axis={axis}{amax})", scale, self.scaled(shape, axis, block), "s"
         )
@@ -153,7 +156,7 @@ class Statements(Expressions):
         if found and self.chance(0.7):
             carried.append(self.pick(found[-4:]))
         if not carried or self.chance(0.4):
-            shape = self.shape()
+            shape = (self.pick([1, 2, 5]), 32 * self.pick([3, 5, 9])) if self.chance(0.3) else self.shape()
             carried.append(
                 self.define(self.pick([f"dl.zeros({shape})", self.tile("float32", shape, 1)]), "float32", shape)
             )
@@ -202,6 +205,8 @@ class Statements(Expressions):
             self.floats.append(total)
         if pair is not None:
             self.define(f"{pair[0]}[0] - {pair[0]}[1]", "float32", pair[1])
+        if self.chance(0.3):
+            self.statement({Statements.quantize: 1})
 
     def iterations(self) -> tuple[str, str, int, int, int]:
         """What a loop runs over: text, iterations before that of the variable @, its bounds, number of iterations."""

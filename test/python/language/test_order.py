@@ -363,3 +363,59 @@ def test_the_last_store_stays(n, device):
 def test_tiles_that_no_block_can_hold_are_refused():
     with pytest.raises(dither.CompileError, match="the program overwrites what it has loaded"):
         transpose[1](numbers(192, 192), N=192, device="sim:sm_90a")
+
+
+@dither.jit
+def load_for_a_branch(x, z, y, out, w):
+    p = dl.program_id(0)
+    dl.store(y, (p, 0), dl.max(dl.load(x, (0, 0), (32, 1)), axis=0))
+    t = dl.load(y, (p, 0), (1, 1))
+    dl.store(w, (p * 32,), dl.load(z, (p * 32,), (32,)))
+    if p != 0:
+        dl.store(out, (p, 0), t)
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim:sm_80", "sim:sm_100a"])
+def test_what_a_branch_uses_is_loaded_after_the_stores_before_it(device):
+    """Stores of one shape share a loop, which may not end after such a load."""
+    x, z = numbers(32, 3, seed=1), numbers(64, seed=2)
+    y, out, w = np.full((3, 2), -5, np.float32), np.full((2, 1), -6, np.float32), np.zeros(64, np.float32)
+    load_for_a_branch[2,](x, z, y, out, w, device=device)
+    most = x[:, 0].max()
+    assert y[:2, 0].tolist() == [most, most] and out[:, 0].tolist() == [-6, most]
+    assert (w == z).all()
+
+
+@dither.jit
+def carry_both_ways(x, z, y, out):
+    across = dl.load(x, (0, 0), (2, 64))
+    along = dl.load(z, (0, 0), (64, 2))
+    for i in range(3):
+        across = across + dl.load(x, (i * 2, 0), (2, 64))
+        along = along * 0.5
+    dl.store(y, (0, 0), across)
+    dl.store(out, (0, 0), along)
+
+
+@dither.jit
+def transpose_beside_rows(x, y, z):
+    t = dl.load(x, (0, 0), (32, 32))
+    dl.store(x, (0, 0), t.T)
+    row = dl.load(y, (0, 0), (2, 288)) * 2.0
+    dl.store(y, (0, 0), row)
+    dl.store(z, (0, 0), t)
+
+
+@pytest.mark.parametrize("warps", [1, 4])
+@pytest.mark.parametrize("device", ["cpu", "sim:sm_80", "sim:sm_100a"])
+def test_small_tiles_are_kept_whatever_their_shapes(device, warps):
+    """They fit in registers, though a fragment has fewer rows or columns than one of them."""
+    x, z = numbers(6, 64, seed=1), numbers(64, 2, seed=2)
+    y, out = np.zeros((2, 64), np.float32), np.zeros((64, 2), np.float32)
+    carry_both_ways[1,](x, z, y, out, device=device, num_warps=warps)
+    assert (y == x[:2] + x[:2] + x[2:4] + x[4:]).all() and (out == z * 0.125).all()
+    x, y = numbers(32, 32, seed=3), numbers(2, 288, seed=4)
+    turned, doubled, out = x.T.copy(), y * 2, np.zeros((32, 32), np.float32)
+    before = x.copy()
+    transpose_beside_rows[1,](x, y, out, device=device, num_warps=warps)
+    assert (x == turned).all() and (y == doubled).all() and (out == before).all()
