@@ -6,17 +6,20 @@
 // The fused multiply-add computes in f64 with one rounding to odd, which a
 // second one, to nearest, cannot see: f64 has more than two bits beyond f32.
 // Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved
-// algorithms using rounding to odd", IEEE Transactions on Computers 57(4).
+// algorithms using rounding to odd", IEEE Transactions on Computers 57(4). It
+// is called; the others are a few instructions for each register, in place.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dither/Conversion/Passes.h"
 #include "dither/Target/ModuleTarget.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/SymbolTable.h"
 #include "mlir/IR/TypeUtilities.h"
 
 #include <cmath>
@@ -37,9 +40,11 @@ using FloatIs = arith::CmpFPredicate;
 /// Arithmetic on scalars, or on vectors of one shape.
 class Emulation {
 public:
+  Emulation(ImplicitLocOpBuilder b, Type type)
+      : b(b), shaped(dyn_cast<ShapedType>(type)) {}
   Emulation(Operation *op)
-      : b(op->getLoc(), op),
-        shaped(dyn_cast<ShapedType>(op->getResult(0).getType())) {}
+      : Emulation(ImplicitLocOpBuilder(op->getLoc(), op),
+                  op->getResult(0).getType()) {}
 
   /// fl(x y + z) of f32.
   Value fma(Value x, Value y, Value z) {
@@ -186,8 +191,47 @@ private:
   ShapedType shaped;
 };
 
+/// Multiply-adds as calls of one function for each type. One of 16 lanes is 250
+/// instructions of SSE2, and a kernel with exponentials has hundreds of them.
+class MultiplyAdds {
+public:
+  explicit MultiplyAdds(ModuleOp module) : module(module) {}
+
+  Value call(Operation *op) {
+    ImplicitLocOpBuilder b(op->getLoc(), op);
+    func::FuncOp callee = functionFor(op->getResult(0).getType());
+    return func::CallOp::create(b, callee, op->getOperands()).getResult(0);
+  }
+
+private:
+  func::FuncOp functionFor(Type type) {
+    func::FuncOp &f = functions[type];
+    if (f)
+      return f;
+    auto b =
+        ImplicitLocOpBuilder::atBlockBegin(module.getLoc(), module.getBody());
+    f = func::FuncOp::create(b, "dither_fma",
+                             b.getFunctionType({type, type, type}, {type}));
+    f.setPrivate();
+    // LLVM numbers, hoists and drops its calls like instructions.
+    f->setAttr("llvm.readnone", b.getUnitAttr());
+    f->setAttr("will_return", b.getUnitAttr());
+    symbols.insert(f);
+    b.setInsertionPointToStart(f.addEntryBlock());
+    Value result = Emulation(b, type).fma(f.getArgument(0), f.getArgument(1),
+                                          f.getArgument(2));
+    func::ReturnOp::create(b, result);
+    return f;
+  }
+
+  ModuleOp module;
+  SymbolTable symbols{module};
+  DenseMap<Type, func::FuncOp> functions;
+};
+
 /// `op` in instructions that `target` has; null where it has one for it.
-Value emulated(Operation *op, const TargetInfo &target) {
+Value emulated(Operation *op, const TargetInfo &target,
+               MultiplyAdds &multiplyAdds) {
   if (op->getNumResults() != 1)
     return {};
   auto from = [&](unsigned i) {
@@ -195,8 +239,7 @@ Value emulated(Operation *op, const TargetInfo &target) {
   };
   Type to = getElementTypeOrSelf(op->getResult(0).getType());
   if (!target.fma && isa<math::FmaOp, vector::FMAOp>(op) && to.isF32())
-    return Emulation(op).fma(op->getOperand(0), op->getOperand(1),
-                             op->getOperand(2));
+    return multiplyAdds.call(op);
   if (!target.cvtF16 && isa<arith::ExtFOp>(op) && from(0).isF16() && to.isF32())
     return Emulation(op).extendHalf(op->getOperand(0));
   if (!target.cvtF16 && isa<arith::TruncFOp>(op) && from(0).isF32() &&
@@ -218,8 +261,9 @@ struct EmulateInstructions
       return signalPassFailure();
     if (target->fma && target->cvtF16 && target->roundToInteger)
       return markAllAnalysesPreserved();
+    MultiplyAdds multiplyAdds(getOperation());
     getOperation().walk([&](Operation *op) {
-      if (Value result = emulated(op, *target)) {
+      if (Value result = emulated(op, *target, multiplyAdds)) {
         op->getResult(0).replaceAllUsesWith(result);
         op->erase();
       }

@@ -89,6 +89,10 @@ bool isLegal(Operation *op, const TargetInfo &target) {
     return isLowerableVector(op);
   if (isa_and_nonnull<NVVM::NVVMDialect>(dialect))
     return target.isGpu && isLowerableNVVM(op);
+  // The callee is of this module: external functions are refused. No GPU code
+  // needs calls.
+  if (isa<func::CallOp>(op))
+    return !target.isGpu;
   // Instructions of the CPU that no operation stands for.
   if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op))
     return !target.isGpu && call.getIntrin().starts_with("llvm.x86.");

@@ -122,6 +122,10 @@ struct LowerToLLVM
     module.walk([&](LLVM::LLVMFuncOp f) {
       if (f->hasAttr("quant.kernel") && !f.isExternal())
         annotate(f, *target);
+      else if (f.isPrivate() && !f.isExternal()) {
+        f.setLinkage(LLVM::Linkage::Internal);
+        f.setNoUnwind(true);
+      }
     });
   }
 };

@@ -1,6 +1,8 @@
 // RUN: split-file %s %t
 // RUN: not dither-compile %t/gpu-only.mlir --from=distributed --target=host:avx512 2>&1 | FileCheck %t/gpu-only.mlir
 // RUN: not dither-compile %t/threads.mlir --from=distributed --target=sm_90a 2>&1 | FileCheck %t/threads.mlir
+// RUN: not dither-compile %t/call.mlir --from=distributed --target=sm_90a 2>&1 | FileCheck %t/call.mlir
+// RUN: dither-compile %t/call.mlir --from=distributed --target=host:avx2 --emit=asm | FileCheck %t/call.mlir --check-prefix=CPU
 // RUN: not dither-compile %t/name.mlir --from=distributed --target=sm_90 2>&1 | FileCheck %t/name.mlir
 // RUN: not dither-compile %t/name.mlir --from=distributed --target=sm_90a 2>&1 | FileCheck %t/name.mlir --check-prefix=NONE
 
@@ -30,6 +32,19 @@ func.func @c() attributes {quant.kernel, quant.num_threads = 32 : i64, quant.sha
 // CHECK: error: 'func.func' op is not distributed: found no quant.num_threads
 func.func @d() attributes {quant.kernel} {
   return
+}
+
+//--- call.mlir
+// Code of a CPU may call a function of its module, which others do not see.
+// CHECK: error: 'func.call' op has no lowering for sm_90a
+// CPU-NOT: globl{{.*}}g
+// CPU: callq g{{$}}
+func.func @f(%x: f32) -> f32 attributes {quant.kernel, quant.num_threads = 1 : i64, quant.params = []} {
+  %0 = func.call @g(%x) : (f32) -> f32
+  return %0 : f32
+}
+func.func private @g(%x: f32) -> f32 {
+  return %x : f32
 }
 
 //--- name.mlir

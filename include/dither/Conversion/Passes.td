@@ -51,12 +51,13 @@ def DitherEmulateInstructions : Pass<"dither-emulate-instructions", "::mlir::Mod
   let description = [{
     Where the target lacks `TargetInfo::fma`, `cvtF16` or `roundToInteger`, `math.fma` and `vector.fma` on
     f32, conversions between f16 and f32, and `math.floor`, `ceil`, `trunc` and `roundeven` on f32 and f64
-    become arithmetic that every CPU has. The bits are those of the instructions for every input; those of a
-    NaN that a multiply-add gives are as little defined as there. Does nothing for other targets.
+    become arithmetic that every CPU has, multiply-adds as calls of a private function for each type. The
+    bits are those of the instructions for every input; those of a NaN that a multiply-add gives are as
+    little defined as there. Does nothing for other targets.
 
     Example: test/Conversion/EmulateInstructions/emulate.mlir.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::mlir::math::MathDialect"];
 }
 
 #endif // DITHER_CONVERSION_PASSES

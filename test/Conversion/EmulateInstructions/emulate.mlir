@@ -8,9 +8,17 @@
 //--- base.mlir
 module attributes {quant.target = "host", quant.features = "base"} {
 
+// One function for each type, whose name is that of no other.
+// CHECK: func.func private @[[ROWS:dither_fma.*]](%{{.*}}: vector<2x16xf32>
+// CHECK: arith.truncf {{.*}} : vector<2x16xf64> to vector<2x16xf32>
+// CHECK: func.func private @[[LANES:dither_fma.*]](%{{.*}}: vector<16xf32>
+// CHECK-SAME: llvm.readnone, will_return
+// CHECK: arith.mulf {{.*}} : vector<16xf64>
+// CHECK: arith.truncf {{.*}} : vector<16xf64> to vector<16xf32>
+
 // The sum of an exact product in f64, and what its rounding dropped; to odd
 // where that is not zero.
-// CHECK-LABEL: func.func @fma(
+// CHECK: func.func private @[[SCALAR:dither_fma.*]](
 // CHECK-SAME: %[[X:.*]]: f32, %[[Y:.*]]: f32, %[[Z:.*]]: f32
 // CHECK-DAG: %[[ONE:.*]] = arith.constant 1 : i64
 // CHECK-DAG: %[[C63:.*]] = arith.constant 63 : i64
@@ -37,22 +45,32 @@ module attributes {quant.target = "host", quant.features = "base"} {
 // CHECK: %[[SUM:.*]] = arith.bitcast %[[BITS]] : i64 to f64
 // CHECK: %[[R:.*]] = arith.truncf %[[SUM]] : f64 to f32
 // CHECK: return %[[R]]
+
+// CHECK-LABEL: func.func @fma(
+// CHECK: %[[A:.*]] = call @[[SCALAR]](%arg0, %arg1, %arg2)
+// CHECK: %[[B:.*]] = call @[[SCALAR]](%[[A]], %arg1, %arg2)
+// CHECK: return %[[B]]
 func.func @fma(%x: f32, %y: f32, %z: f32) -> f32 {
   %r = math.fma %x, %y, %z : f32
-  return %r : f32
+  %s = math.fma %r, %y, %z : f32
+  return %s : f32
 }
 
 // The 16 lanes of a CPU, and several registers of them.
 // CHECK-LABEL: func.func @lanes(
-// CHECK-NOT: fma
-// CHECK: arith.mulf {{.*}} : vector<16xf64>
-// CHECK: arith.truncf {{.*}} : vector<16xf64> to vector<16xf32>
-// CHECK: arith.truncf {{.*}} : vector<2x16xf64> to vector<2x16xf32>
-// CHECK: return
+// CHECK-DAG: %[[A:.*]] = call @[[LANES]](%arg0, %arg0, %arg0)
+// CHECK-DAG: %[[B:.*]] = call @[[ROWS]](%arg1, %arg1, %arg1)
+// CHECK: return %[[A]], %[[B]]
 func.func @lanes(%x: vector<16xf32>, %y: vector<2x16xf32>) -> (vector<16xf32>, vector<2x16xf32>) {
   %r = vector.fma %x, %x, %x : vector<16xf32>
   %s = math.fma %y, %y, %y : vector<2x16xf32>
   return %r, %s : vector<16xf32>, vector<2x16xf32>
+}
+
+// A function of the user keeps its name.
+// CHECK-LABEL: func.func @dither_fma(
+func.func @dither_fma(%x: f32) -> f32 {
+  return %x : f32
 }
 
 // CHECK-LABEL: func.func @halves(

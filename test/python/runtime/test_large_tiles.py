@@ -480,3 +480,14 @@ def test_cut_blocks_compute_the_same() -> None:
         once = after
     steps[1,](x, all_at_once, 100, device="cpu")
     assert np.array_equal(bits(once), bits(all_at_once))
+
+
+#: Instructions of an exponential of 16 lanes for any x86, whose multiply-adds are calls of one function; and others.
+LINES_OF_EXP, OTHER_LINES = 200, 2000
+
+
+def test_software_multiply_adds_are_there_once() -> None:
+    x = np.zeros((4, 32), F32)
+    asm = steps.compile(x, x.copy(), 10, target="host:base").stages["asm"]
+    assert asm.count("call") > 100
+    assert asm.count("\n") <= 10 * (x.size // 16) * LINES_OF_EXP + OTHER_LINES
