@@ -91,6 +91,8 @@ class Draws:
         self.globals: dict[str, Global] = {}
         #: Numbers of run time that only offsets take.
         self.wide: list[str] = []
+        #: Variables that loops have carried.
+        self.carried: set[str] = set()
         self.cost = 0
         self.loops: list[Int] = []
         self.in_helper = False

@@ -57,7 +57,8 @@ class Statements(Expressions):
         if self.chance(0.1):
             shape = (self.pick([block, 2 * block, 4 * block]),)
         known = [v for v in self.vars if v.dtype in ("float32", *HALF) and any(n % block == 0 for n in v.shape)]
-        given = self.pick(known[-3:]) if known and self.chance(0.4) else None
+        ran = [v for v in known if v.name in self.carried]
+        given = self.pick(ran or known[-3:]) if known and self.chance(0.6 if ran else 0.4) else None
         shape = given.shape if given else shape
         axis = self.axis_for(shape, block)
         amax = self.tensor_amax(name)
@@ -205,7 +206,8 @@ class Statements(Expressions):
             self.floats.append(total)
         if pair is not None:
             self.define(f"{pair[0]}[0] - {pair[0]}[1]", "float32", pair[1])
-        if self.chance(0.3):
+        self.carried |= {v.name for v in carried}
+        if self.chance(0.5):
             self.statement({Statements.quantize: 1})
 
     def iterations(self) -> tuple[str, str, int, int, int]:
