@@ -73,6 +73,16 @@ DITHER_INFER(TransposeOp, 1)
 
 LogicalResult TransposeOp::verify() { return checkInferred(*this, {"result"}); }
 
+static FailureOr<Types> resultTypes(ExpOp::Adaptor op, Where) {
+  return Types{op.getOperand().getType()};
+}
+DITHER_INFER(ExpOp, 1)
+
+static FailureOr<Types> resultTypes(TanhOp::Adaptor op, Where) {
+  return Types{op.getOperand().getType()};
+}
+DITHER_INFER(TanhOp, 1)
+
 LogicalResult IotaOp::verify() {
   Where where(*this);
   RankedTensorType type = getResult().getType();

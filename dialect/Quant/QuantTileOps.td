@@ -223,7 +223,8 @@ def Quant_HasSpecialOp : Quant_Op<"has_special", [Pure]> {
 //===----------------------------------------------------------------------===//
 
 class Quant_FunctionOp<string mnemonic> : Quant_Op<mnemonic,
-    [Pure, SameOperandsAndResultType, ElementwiseMappable]> {
+    [Pure, ElementwiseMappable, DeclareOpInterfaceMethods<InferTypeOpInterface>,
+     TypesMatchWith<"result has the operand's type", "result", "operand", "$_self">]> {
   let arguments = (ins Quant_F32Like:$operand);
   let results = (outs Quant_F32Like:$result);
   let assemblyFormat = "$operand attr-dict `:` type($result)";

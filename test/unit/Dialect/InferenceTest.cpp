@@ -93,6 +93,8 @@ const Example kExamples[] = {
     {"quant.program_id", {}, "{dim = #quant<dim x>}", "index"},
     {"quant.num_programs", {}, "{dim = #quant<dim x>}", "index"},
     {"quant.transpose", {3}, "{}", "tensor<32x64xbf16>"},
+    {"quant.exp", {2}, "{}", "tensor<4x128xf32>"},
+    {"quant.tanh", {2}, "{}", "tensor<4x128xf32>"},
     {"quant.has_special", {2}, "{}", "i1"},
     {"quant.reduce",
      {2},
