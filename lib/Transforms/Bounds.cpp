@@ -98,6 +98,8 @@ TileBounds::TileBounds(OpBuilder &b, Location loc, const PhasePlan &plan)
       if (!isNonNegative(index))
         inside = f.both(inside, f.atMost(b.getIndexAttr(0), at));
       OpFoldResult room = f.sub(extent, at);
+      if (std::max(row, col) > 1) // no product wraps
+        room = f.max(f.min(room, b.getIndexAttr(size)), b.getIndexAttr(0));
       if (row) {
         room = f.mul(room, row);
         rows = f.min(rows, room);

@@ -2,6 +2,7 @@
 
 import dither
 import dither.language as dl
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -52,3 +53,31 @@ def test_limits_of_what_is_valid(device):
                     if 0 <= r + i < 4:
                         want[r + i, j] = x[i, j] if r + i < rows and j < columns else 0
             assert (y == want).all(), (r, rows, columns)
+
+
+@dither.jit
+def scales_from(x, s, q, r, c, FORMAT: dl.constexpr, AXIS: dl.constexpr):
+    scales = dl.load(s, (r, c), (32, 2) if AXIS == 1 else (1, 64))
+    dl.store(q, (0, 0), dl.cast(dl.load(x, (0, 0), (32, 64)), scales, FORMAT, axis=AXIS))
+
+
+@dither.jit
+def scales_to(x, s, r, c, FORMAT: dl.constexpr, AXIS: dl.constexpr):
+    dl.store(s, (r, c), dl.block_scale(dl.load(x, (0, 0), (32, 64)), FORMAT, axis=AXIS))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_scales_that_are_not_there(device, axis):
+    """A scale stands for 32 columns: what is left of them must not wrap when it is counted in columns."""
+    x = np.linspace(-9, 9, 32 * 64, dtype=np.float32).reshape(32, 64)
+    nothing = np.zeros((32, 2) if axis else (1, 64), ml_dtypes.float8_e8m0fnu)
+    want = np.zeros((32, 64), ml_dtypes.float8_e4m3fn)
+    scales_from[1,](x, nothing, want, 32, 64, FORMAT="mxfp8_e4m3", AXIS=axis, device=device)
+    for far in [*FAR, 2**57, 2**58, 2**59, -(2**59), 2**60, -(2**60), 2**61]:
+        for where in ((far, 0), (0, far), (far, far)):
+            s, q = np.ones_like(nothing), np.ones((32, 64), ml_dtypes.float8_e4m3fn)
+            scales_from[1,](x, s, q, *where, FORMAT="mxfp8_e4m3", AXIS=axis, device=device)
+            assert (q.view(np.uint8) == want.view(np.uint8)).all(), where
+            scales_to[1,](x, s, *where, FORMAT="mxfp8_e4m3", AXIS=axis, device=device)
+            assert (s == 1).all(), where
