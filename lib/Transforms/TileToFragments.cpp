@@ -151,6 +151,7 @@ private:
   LogicalResult keep(quant::LoadOp load);
   FailureOr<bool> keepOverwritten();
   void makeNests();
+  SmallVector<int64_t> blocksWithin(int cls, int64_t height);
   LogicalResult emitNest(ArrayRef<Sink> sinks, int rowClass, int colClass);
   LogicalResult emitSquares(const Sink &sink);
   LogicalResult emitSink(const Sink &sink,
@@ -707,6 +708,24 @@ LogicalResult BlockTiler::emitSquares(const Sink &sink) {
   return emit();
 }
 
+/// The blocks of a class that are shorter than `height` and taller than a
+/// fragment, tallest first: what belongs to one is computed once for it.
+SmallVector<int64_t> BlockTiler::blocksWithin(int cls, int64_t height) {
+  llvm::SetVector<int64_t> units;
+  for (Value v : classes->values())
+    for (int64_t d = 0; d < cast<RankedTensorType>(v.getType()).getRank(); ++d)
+      if (DimClasses::Member m = classes->member(v, d); m.cls == cls)
+        units.insert(m.unit);
+  SmallVector<int64_t> sorted = units.takeVector();
+  llvm::sort(sorted, std::greater<>());
+  SmallVector<int64_t> blocks;
+  for (int64_t unit : sorted)
+    if (unit > rows && unit % rows == 0 && unit < height &&
+        (blocks.empty() ? height : blocks.back()) % unit == 0)
+      blocks.push_back(unit);
+  return blocks;
+}
+
 /// One nest of loops for sinks with the same classes. A class of -1 stands for
 /// a dimension that the sinks do not have.
 LogicalResult BlockTiler::emitNest(ArrayRef<Sink> group, int rowClass,
@@ -754,15 +773,26 @@ LogicalResult BlockTiler::emitNest(ArrayRef<Sink> group, int rowClass,
     }
     if (perRow.empty())
       return success();
-    return overSegments(
-        loc, {{0, height / rows, rows}}, [&](OpFoldResult inner, int64_t) {
-          OpFoldResult at =
-              quant::addOffsets(engine->builder(), loc, row, inner);
-          for (const Sink &sink : perRow)
-            if (failed(place(sink, at, rows)))
-              return failure();
-          return success();
-        });
+    SmallVector<int64_t> steps = blocksWithin(rowClass, height);
+    steps.push_back(rows);
+    std::function<LogicalResult(OpFoldResult, int64_t, ArrayRef<int64_t>)>
+        parts = [&](OpFoldResult row, int64_t height,
+                    ArrayRef<int64_t> steps) -> LogicalResult {
+      if (steps.empty()) {
+        for (const Sink &sink : perRow)
+          if (failed(place(sink, row, height)))
+            return failure();
+        return success();
+      }
+      int64_t step = steps.front();
+      return overSegments(
+          loc, {{0, height / step, step}}, [&](OpFoldResult inner, int64_t) {
+            OpFoldResult at =
+                quant::addOffsets(engine->builder(), loc, row, inner);
+            return parts(at, step, steps.drop_front());
+          });
+    };
+    return parts(row, height, steps);
   };
   return overSegments(loc, *rowParts, [&](OpFoldResult row, int64_t height) {
     SmallVector<Sink> rowSinks, tileSinks;

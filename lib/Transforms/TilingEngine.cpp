@@ -24,53 +24,47 @@ int64_t powerOfTwoFloor(int64_t v) {
 // LinearIndex
 //===----------------------------------------------------------------------===//
 
-static void reduceFraction(int64_t &num, int64_t &den) {
-  int64_t g = std::gcd(num, den);
-  if (g > 1) {
-    num /= g;
-    den /= g;
-  }
+void LinearIndex::add(Term term) {
+  auto same = [&](const Term &t) {
+    return t.value == term.value && t.div == term.div;
+  };
+  if (auto *it = llvm::find_if(terms, same); it != terms.end())
+    it->num += term.num;
+  else
+    terms.push_back(term);
+  llvm::erase_if(terms, [](const Term &t) { return t.num == 0; });
 }
 
+/// Adds num * floor(v / div).
 static void accumulate(LinearIndex &out, OpFoldResult v, int64_t num,
-                       int64_t den) {
+                       int64_t div) {
   if (std::optional<int64_t> c = getConstantIntValue(v)) {
-    out.constant = out.constant * den + *c * num * out.constantDen;
-    out.constantDen *= den;
-    reduceFraction(out.constant, out.constantDen);
+    out.constant += num * (*c / div);
     return;
   }
   Value value = cast<Value>(v);
   if (auto add = value.getDefiningOp<arith::AddIOp>()) {
-    accumulate(out, add.getLhs(), num, den);
-    accumulate(out, add.getRhs(), num, den);
+    accumulate(out, add.getLhs(), num, div);
+    accumulate(out, add.getRhs(), num, div);
     return;
   }
   if (auto mul = value.getDefiningOp<arith::MulIOp>())
     if (std::optional<int64_t> c = getConstantIntValue(mul.getRhs())) {
-      accumulate(out, mul.getLhs(), num * *c, den);
+      int64_t common = std::gcd(*c, div);
+      accumulate(out, mul.getLhs(), num * (*c / common), div / common);
       return;
     }
   if (auto divide = value.getDefiningOp<arith::DivUIOp>())
     if (std::optional<int64_t> c = getConstantIntValue(divide.getRhs())) {
-      accumulate(out, divide.getLhs(), num, den * *c);
+      accumulate(out, divide.getLhs(), num, div * *c);
       return;
     }
-  reduceFraction(num, den);
-  for (LinearIndex::Term &term : out.terms)
-    if (term.value == value) {
-      term.num = term.num * den + num * term.den;
-      term.den *= den;
-      reduceFraction(term.num, term.den);
-      return;
-    }
-  out.terms.push_back({value, num, den});
+  out.add({value, num, div});
 }
 
 LinearIndex LinearIndex::get(OpFoldResult v) {
   LinearIndex out;
   accumulate(out, v, 1, 1);
-  llvm::erase_if(out.terms, [](const Term &t) { return t.num == 0; });
   return out;
 }
 
@@ -78,13 +72,12 @@ void LinearIndex::appendKey(std::vector<int64_t> &key) const {
   SmallVector<std::array<int64_t, 3>> sorted;
   for (const Term &t : terms)
     sorted.push_back({reinterpret_cast<int64_t>(t.value.getAsOpaquePointer()),
-                      t.num, t.den});
+                      t.num, t.div});
   llvm::sort(sorted);
   key.push_back(sorted.size());
   for (const auto &t : sorted)
     key.insert(key.end(), t.begin(), t.end());
   key.push_back(constant);
-  key.push_back(constantDen);
 }
 
 //===----------------------------------------------------------------------===//
@@ -93,7 +86,7 @@ void LinearIndex::appendKey(std::vector<int64_t> &key) const {
 
 TilingEngine::TilingEngine(Operation *anchor, Resolver resolver)
     : b(anchor), resolver(std::move(resolver)) {
-  scopes.push_back({anchor->getBlock(), anchor, {}, 0, true, {}, {}});
+  scopes.push_back({anchor->getBlock(), anchor, {}, 0, 1, true, {}, {}});
 }
 
 OpBuilder &TilingEngine::builder() {
@@ -105,17 +98,27 @@ OpBuilder &TilingEngine::builder() {
   return b;
 }
 
-/// The offset of a block from that of a part of it: divisions round down, and
-/// an induction variable that stays below the divisor adds nothing.
+/// The offset of a block from that of a part of it: an induction variable that
+/// stays below the divisor adds nothing, and one that steps over whole blocks
+/// is divided without a rest.
 LinearIndex TilingEngine::simplify(OpFoldResult v) const {
-  LinearIndex index = LinearIndex::get(v);
-  llvm::erase_if(index.terms, [&](const LinearIndex::Term &term) {
-    for (const Scope &scope : scopes)
-      if (scope.iv == term.value && scope.bound)
-        return term.num > 0 && term.num * (scope.bound - 1) < term.den;
-    return false;
-  });
-  return index;
+  LinearIndex index = LinearIndex::get(v), out;
+  out.constant = index.constant;
+  for (LinearIndex::Term term : index.terms) {
+    auto scope = llvm::find_if(
+        scopes, [&](const Scope &s) { return s.iv == term.value; });
+    if (scope != scopes.end()) {
+      if (scope->bound && scope->bound <= term.div)
+        continue;
+      if (scope->step % term.div == 0) {
+        int64_t common = std::gcd(term.num, term.div);
+        term.num /= common;
+        term.div /= common;
+      }
+    }
+    out.add(term);
+  }
+  return out;
 }
 
 size_t TilingEngine::depthOf(const LinearIndex &index) const {
@@ -129,7 +132,7 @@ size_t TilingEngine::depthOf(const LinearIndex &index) const {
 
 OpFoldResult TilingEngine::rebuild(Location loc, const LinearIndex &index) {
   if (index.terms.empty())
-    return builder().getIndexAttr(index.constant / index.constantDen);
+    return builder().getIndexAttr(index.constant);
   std::vector<int64_t> key;
   index.appendKey(key);
   for (Scope &scope : scopes)
@@ -139,19 +142,17 @@ OpFoldResult TilingEngine::rebuild(Location loc, const LinearIndex &index) {
   Value sum;
   for (const LinearIndex::Term &term : index.terms) {
     Value v = term.value;
+    if (term.div != 1)
+      v = arith::DivUIOp::create(
+          b, loc, v, arith::ConstantIndexOp::create(b, loc, term.div));
     if (term.num != 1)
       v = arith::MulIOp::create(
           b, loc, v, arith::ConstantIndexOp::create(b, loc, term.num));
-    if (term.den != 1)
-      v = arith::DivUIOp::create(
-          b, loc, v, arith::ConstantIndexOp::create(b, loc, term.den));
     sum = sum ? arith::AddIOp::create(b, loc, sum, v).getResult() : v;
   }
   if (index.constant != 0)
-    sum =
-        arith::AddIOp::create(b, loc, sum,
-                              arith::ConstantIndexOp::create(
-                                  b, loc, index.constant / index.constantDen));
+    sum = arith::AddIOp::create(
+        b, loc, sum, arith::ConstantIndexOp::create(b, loc, index.constant));
   scopes.back().indices[key] = sum;
   return sum;
 }
@@ -180,8 +181,16 @@ TilingEngine::forLoop(Location loc, OpFoldResult lb, OpFoldResult ub,
   Operation *resume = scopes.back().before;
   scopes.back().before = loop;
   int64_t bound = from && *from == 0 && to ? *to : 0;
-  scopes.push_back(
-      {block, nullptr, loop.getInductionVar(), bound, barrier, {}, {}});
+  // Loops that begin at a run-time index begin at whole blocks.
+  int64_t multiple = std::gcd(from.value_or(0), step);
+  scopes.push_back({block,
+                    nullptr,
+                    loop.getInductionVar(),
+                    bound,
+                    multiple,
+                    barrier,
+                    {},
+                    {}});
   FailureOr<Values> carried =
       body(loop.getInductionVar(), loop.getRegionIterArgs());
   scopes.pop_back();
@@ -205,7 +214,7 @@ TilingEngine::ifThen(Location loc, Value condition, ValueRange otherwise,
       region->front().clear();
   Operation *resume = scopes.back().before;
   scopes.back().before = branch;
-  scopes.push_back({branch.thenBlock(), nullptr, {}, 0, true, {}, {}});
+  scopes.push_back({branch.thenBlock(), nullptr, {}, 0, 1, true, {}, {}});
   FailureOr<Values> result = body();
   scopes.pop_back();
   scopes.back().before = resume;

@@ -18,16 +18,20 @@
 
 namespace dither::transforms {
 
-/// An index as a sum of values times rational factors, plus a constant. The
-/// divisions are exact by construction: offsets are multiples of the blocks.
+/// An index as a sum of values, each divided by an integer, rounded down, and
+/// multiplied by one; plus a constant. A sum is divided term by term: all but
+/// one of its terms are multiples of the divisor, as where a block begins and
+/// how far inside it a part does.
 struct LinearIndex {
+  /// num * floor(value / div).
   struct Term {
     mlir::Value value;
-    int64_t num, den;
+    int64_t num, div;
   };
   llvm::SmallVector<Term> terms;
-  int64_t constant = 0, constantDen = 1;
+  int64_t constant = 0;
 
+  void add(Term term);
   static LinearIndex get(mlir::OpFoldResult v);
   /// Total order on forms, as a sequence to be compared lexicographically.
   void appendKey(std::vector<int64_t> &key) const;
@@ -84,6 +88,8 @@ private:
     mlir::Value iv;
     /// The induction variable is in [0, bound); 0 if that is not known.
     int64_t bound = 0;
+    /// The induction variable is a multiple of this.
+    int64_t step = 1;
     /// Nothing below moves out of this scope.
     bool barrier = false;
     std::map<std::vector<int64_t>, mlir::Value> parts, indices;

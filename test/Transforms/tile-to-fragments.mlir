@@ -127,6 +127,58 @@ func.func @tall_codes(%x: memref<64x1024xf32>, %y: memref<64x1024xf32>, %s: memr
 
 // -----
 
+// Blocks of 16 rows beside blocks of 32: what belongs to a block is computed once
+// for it.
+// CHECK-LABEL: func.func @two_blocks
+// CHECK: scf.for %[[B:.*]] = %c0 to %c32 step %c16 {
+// CHECK: scf.for %[[I:.*]] = %c0 to %c16 step %c1 iter_args
+// CHECK: %[[L:.*]] = arith.addi %[[B]], %[[I]]
+// CHECK: quant.load %arg0[%[[L]], %c0]
+// CHECK: scf.for %[[R:.*]] = %c0 to %c16 step %c1 {
+// CHECK: %[[L:.*]] = arith.addi %[[B]], %[[R]]
+// CHECK: quant.load %arg0[%[[L]], %c0]
+// CHECK-NOT: scf.for
+// CHECK: quant.store %{{.*}}, %arg1[%[[L]], %c0]
+// CHECK-NOT: scf.for
+// CHECK: quant.store %{{.*}}, %arg2[%[[L]], %c0]
+func.func @two_blocks(%x: memref<32x256xf32>, %y: memref<32x256xf32>, %z: memref<32x256xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<32x256xf32> -> tensor<32x256xf32>
+  %a = quant.block_reduce amax %t block [16, 1] : tensor<32x256xf32> -> tensor<2x256xf32>
+  %b = quant.block_broadcast %a block [16, 1] : tensor<2x256xf32> -> tensor<32x256xf32>
+  %m = arith.mulf %t, %b : tensor<32x256xf32>
+  quant.store %m, %y[%c0, %c0] : tensor<32x256xf32>, memref<32x256xf32>
+  %c = quant.block_reduce amax %t block [32, 1] : tensor<32x256xf32> -> tensor<1x256xf32>
+  %d = quant.block_broadcast %c block [32, 1] : tensor<1x256xf32> -> tensor<32x256xf32>
+  %n = arith.mulf %t, %d : tensor<32x256xf32>
+  quant.store %n, %z[%c0, %c0] : tensor<32x256xf32>, memref<32x256xf32>
+  return
+}
+
+// The blocks of 32 are of what the blocks of 16 made: a row that is no first one of
+// its block of 16 reads that from where it begins.
+// CHECK-LABEL: func.func @blocks_of_blocks
+// CHECK: scf.for %[[R:.*]] = %c0 to %c32 step %c1 iter_args
+// CHECK: scf.for %[[I:.*]] = %c0 to %c16 step %c1 iter_args
+// CHECK: %[[B:.*]] = arith.divui %[[R]], %c16
+// CHECK: %[[F:.*]] = arith.muli %[[B]], %c16
+// CHECK: %[[L:.*]] = arith.addi %[[F]], %[[I]]
+// CHECK: quant.load %arg0[%[[L]], %c0]
+func.func @blocks_of_blocks(%x: memref<32x256xf32>, %y: memref<32x256xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<32x256xf32> -> tensor<32x256xf32>
+  %a = quant.block_reduce amax %t block [16, 1] : tensor<32x256xf32> -> tensor<2x256xf32>
+  %b = quant.block_broadcast %a block [16, 1] : tensor<2x256xf32> -> tensor<32x256xf32>
+  %m = arith.mulf %t, %b : tensor<32x256xf32>
+  %c = quant.block_reduce amax %m block [32, 1] : tensor<32x256xf32> -> tensor<1x256xf32>
+  %d = quant.block_broadcast %c block [32, 1] : tensor<1x256xf32> -> tensor<32x256xf32>
+  %n = arith.mulf %m, %d : tensor<32x256xf32>
+  quant.store %n, %y[%c0, %c0] : tensor<32x256xf32>, memref<32x256xf32>
+  return
+}
+
+// -----
+
 // A row sum adds up the fragments and then reduces one. The loop over the row
 // that uses it comes after, and the store of the sum stands between the two.
 // CHECK-LABEL: func.func @row_sum
