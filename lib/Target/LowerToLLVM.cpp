@@ -51,7 +51,13 @@ LogicalResult lowerVectors(ModuleOp module) {
   vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
   vector::populateVectorFromElementsUnrollPatterns(patterns);
   vector::populateVectorToElementsUnrollPatterns(patterns);
-  return applyPatternsGreedily(module, std::move(patterns));
+  // What folds is left to LLVM: chains of constants would take a round for each
+  // operation.
+  GreedyRewriteConfig config;
+  config.enableFolding(false);
+  config.enableConstantCSE(false);
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  return applyPatternsGreedily(module, std::move(patterns), config);
 }
 
 LogicalResult lowerStructure(ModuleOp module) {

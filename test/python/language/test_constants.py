@@ -35,3 +35,20 @@ def test_functions_of_constants_have_the_bits_of_functions_of_tiles(device):
     of_numbers[41,](x, want, device=device)
     of_constants[1,](got, VALUES=tuple(float(v) for v in values), device=device)
     assert (got.view(np.uint32) == want.view(np.uint32)).all()
+
+
+@dither.jit
+def doubled(y, START: dl.constexpr, N: dl.constexpr):
+    v = dl.full((1, 32), START)
+    for _ in dl.static_range(N):
+        v = v + dl.amax(v, axis=1)
+    dl.store(y, (0, 0), v)
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim:sm_90a"])
+def test_long_chains(device):
+    """What is computed from constants alone, one after the other."""
+    for start in (0.0, 1.0):
+        y = np.ones((1, 32), np.float32)
+        doubled[1,](y, START=start, N=40, device=device)
+        assert (y == start * 2.0**40).all()
