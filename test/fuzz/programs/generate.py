@@ -93,9 +93,10 @@ class Generator(Statements):
             shape = self.pick([(self.rows, self.columns), self.shape()])
             with contextlib.suppress(No):
                 self.define(self.load(dtype, shape, 0), dtype, shape)
-        for _ in range(self.weighted({1: 1, 2: 2, 3: 3, 4: 3, 5: 2, 7: 1})):
+        for _ in range(self.weighted({1: 2, 2: 2, 3: 3, 4: 3, 5: 2, 7: 1})):
             self.statement(STATEMENTS)
-        for _ in range(self.weighted({1: 3, 2: 2, 3: 1})):
+        few = {0: 2} if self.outputs else {}
+        for _ in range(self.weighted({1: 3, 2: 2, 3: 1, **few})):
             self.statement({Statements.store: 1})
         if not self.outputs and not self.atomics:
             self.define(self.tile("float32", (self.rows, self.columns), 0), "float32", (self.rows, self.columns))

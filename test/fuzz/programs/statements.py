@@ -157,7 +157,7 @@ class Statements(Expressions):
         if found and self.chance(0.7):
             carried.append(self.pick(found[-4:]))
         if not carried or self.chance(0.4):
-            shape = (self.pick([1, 2, 5]), 32 * self.pick([3, 5, 9])) if self.chance(0.3) else self.shape()
+            shape = (self.pick([1, 2, 5]), 32 * self.pick([5, 9, 13])) if self.chance(0.3) else self.shape()
             carried.append(
                 self.define(self.pick([f"dl.zeros({shape})", self.tile("float32", shape, 1)]), "float32", shape)
             )
@@ -196,6 +196,8 @@ class Statements(Expressions):
                 var = next(x for x in self.vars if x.name == v)
                 text = self.tile(var.dtype, var.shape, self.pick([1, 2]))
                 if var.dtype == "float32" and self.chance(0.5):
+                    whole = len(var.shape) == 2 and self.chance(0.5)
+                    text = self.whole(var) if whole else text
                     text = f"{var.name} {self.pick(['+', '*', '-'])} {text}"
                 self.emit(f"{var.name} = {text}")
             self.loops.pop()
@@ -209,6 +211,43 @@ class Statements(Expressions):
         self.carried |= {v.name for v in carried}
         if self.chance(0.5):
             self.statement({Statements.quantize: 1})
+
+    def whole(self, v: Var) -> str:
+        """What all of a row or column gives, as in norms of tiles that come one by one."""
+        inner = v.name if self.chance(0.3) else self.tile("float32", v.shape, self.pick([0, 1]))
+        return f"dl.{self.pick(['sum', 'sum', 'max', 'amax'])}({inner}, axis={self.pick([1, 1, 0])})"
+
+    def running(self) -> None:
+        """A tile that takes up sums or maxima, one part after the other, and is quantized."""
+        if self.indent > 2:
+            raise No
+        name, text = self.format()
+        element, scale, block = FORMATS[name]
+        shape: Shape = (self.pick([1, 2, 5, 8]), block * self.pick([1, 2, 3, 5, 9, 13]))
+        if self.chance(0.2):
+            shape = shape[::-1]
+        start = self.pick([f"dl.zeros({shape})", self.load("float32", shape, 0), self.tile("float32", shape, 1)])
+        v = self.define(start, "float32", shape)
+        header, number, low, high, trips = self.iterations()
+        i = self.name("i")
+        self.emit(f"for {i} in {header}:")
+        with self.block():
+            self.ints.append(Int(i, low, high))
+            self.loops.append(Int(number.replace("@", i), 0, max(trips, 1) - 1))
+            self.trips.append(max(trips, 1))
+            part = self.whole(v)
+            self.emit(f"{v.name} = {self.pick([f'{v.name} + {part}', f'dl.maximum({v.name}, {part})'])}")
+            self.loops.pop()
+            self.trips.pop()
+        axis = self.axis_for(shape, block)
+        amax = self.tensor_amax(name)
+        s = self.define(
+            f"dl.block_scale({v.name}, {text}, axis={axis}{amax})", scale, self.scaled(shape, axis, block), "s"
+        )
+        if self.chance(0.4):
+            q = self.define(f"dl.cast({v.name}, {s.name}, {text}, axis={axis}{amax})", element, shape, "q")
+            self.store_var(q)
+        self.store_scales(s)
 
     def iterations(self) -> tuple[str, str, int, int, int]:
         """What a loop runs over: text, iterations before that of the variable @, its bounds, number of iterations."""
@@ -368,6 +407,7 @@ STATEMENTS: dict[Callable[..., None], float] = {
     G.norm: 0.6,
     G.branch: 1.5,
     G.loop: 1.5,
+    G.running: 0.8,
     G.atomic: 0.5,
     G.update: 0.8,
     G.check: 0.3,
