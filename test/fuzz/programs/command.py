@@ -92,6 +92,7 @@ class Report:
         self.undefined = 0
         self.runs: collections.Counter[str] = collections.Counter()
         self.seconds: dict[str, float] = collections.defaultdict(float)
+        self.slowest = (0.0, "")
         self.findings: list[str] = []
         self.start = time.monotonic()
         self.output = args.output or driver.ROOT / "build" / "fuzz"
@@ -105,6 +106,8 @@ class Report:
         for target, outcome in outcomes.items():
             self.seconds[target] += outcome.seconds
             self.runs[target] += 1
+            if target != "reference":
+                self.slowest = max(self.slowest, (outcome.seconds, f"{job['name']}, {target}"))
             if outcome.kind == "ok" and outcome.seconds > self.args.slow:
                 outcome = Outcome("slow", f"{outcome.seconds:.1f} s of CPU time", outcome.seconds)
             if outcome.failed:
@@ -136,7 +139,7 @@ class Report:
         each = ", ".join(f"{t} {n} ({1e3 * self.seconds[t] / n:.0f} ms)" for t, n in self.runs.items())
         print(
             f"{self.programs} programs in {spent:.0f} s, {self.undefined} undefined, "
-            f"{len(self.findings)} findings; {each}"
+            f"{len(self.findings)} findings; {each}; slowest {self.slowest[0]:.1f} s: {self.slowest[1]}"
         )
         return 1 if self.findings or not self.programs else 0
 
