@@ -754,7 +754,6 @@ LogicalResult BlockTiler::emitNest(ArrayRef<Sink> group, int rowClass,
   auto emit = [&](ArrayRef<Sink> sinks, OpFoldResult row, int64_t height,
                   ArrayRef<std::pair<int, OpFoldResult>> at,
                   ArrayRef<std::pair<int, int64_t>> extents) -> LogicalResult {
-    SmallVector<Sink> perRow;
     auto place = [&](const Sink &sink, OpFoldResult row, int64_t height) {
       SmallVector<std::pair<int, OpFoldResult>> where{{rowClass, row}};
       SmallVector<std::pair<int, int64_t>> size{{rowClass, height}};
@@ -762,37 +761,36 @@ LogicalResult BlockTiler::emitNest(ArrayRef<Sink> group, int rowClass,
       llvm::append_range(size, extents);
       return emitSink(sink, where, size);
     };
-    bool tall = rowClass >= 0 && height == (*classes)[rowClass].granule &&
-                height > rows && height % rows == 0 &&
-                rows % (*classes)[rowClass].atom == 0;
-    for (const Sink &sink : sinks) {
-      if (tall && rowUnit(sink, rowClass) == 1)
-        perRow.push_back(sink);
-      else if (failed(place(sink, row, height)))
-        return failure();
-    }
-    if (perRow.empty())
-      return success();
-    SmallVector<int64_t> steps = blocksWithin(rowClass, height);
-    steps.push_back(rows);
-    std::function<LogicalResult(OpFoldResult, int64_t, ArrayRef<int64_t>)>
-        parts = [&](OpFoldResult row, int64_t height,
+    std::function<LogicalResult(ArrayRef<Sink>, OpFoldResult, int64_t,
+                                ArrayRef<int64_t>)>
+        parts = [&](ArrayRef<Sink> sinks, OpFoldResult row, int64_t height,
                     ArrayRef<int64_t> steps) -> LogicalResult {
-      if (steps.empty()) {
-        for (const Sink &sink : perRow)
-          if (failed(place(sink, row, height)))
-            return failure();
-        return success();
+      SmallVector<Sink> inner;
+      for (const Sink &sink : sinks) {
+        int64_t unit = rowUnit(sink, rowClass);
+        if (!steps.empty() && unit && steps.front() % unit == 0)
+          inner.push_back(sink);
+        else if (failed(place(sink, row, height)))
+          return failure();
       }
+      if (inner.empty())
+        return success();
       int64_t step = steps.front();
       return overSegments(
-          loc, {{0, height / step, step}}, [&](OpFoldResult inner, int64_t) {
+          loc, {{0, height / step, step}}, [&](OpFoldResult offset, int64_t) {
             OpFoldResult at =
-                quant::addOffsets(engine->builder(), loc, row, inner);
-            return parts(at, step, steps.drop_front());
+                quant::addOffsets(engine->builder(), loc, row, offset);
+            return parts(inner, at, step, steps.drop_front());
           });
     };
-    return parts(row, height, steps);
+    SmallVector<int64_t> steps;
+    if (rowClass >= 0 && height == (*classes)[rowClass].granule &&
+        height > rows && height % rows == 0 &&
+        rows % (*classes)[rowClass].atom == 0) {
+      steps = blocksWithin(rowClass, height);
+      steps.push_back(rows);
+    }
+    return parts(sinks, row, height, steps);
   };
   return overSegments(loc, *rowParts, [&](OpFoldResult row, int64_t height) {
     SmallVector<Sink> rowSinks, tileSinks;

@@ -131,9 +131,11 @@ func.func @tall_codes(%x: memref<64x1024xf32>, %y: memref<64x1024xf32>, %s: memr
 // for it.
 // CHECK-LABEL: func.func @two_blocks
 // CHECK: scf.for %[[B:.*]] = %c0 to %c32 step %c16 {
-// CHECK: scf.for %[[I:.*]] = %c0 to %c16 step %c1 iter_args
+// CHECK: %[[S:.*]] = arith.divui %[[B]], %c16
+// CHECK: %[[A:.*]] = scf.for %[[I:.*]] = %c0 to %c16 step %c1 iter_args
 // CHECK: %[[L:.*]] = arith.addi %[[B]], %[[I]]
 // CHECK: quant.load %arg0[%[[L]], %c0]
+// CHECK: quant.store %[[A]], %arg3[%[[S]], %c0] : tensor<1x256xf32>
 // CHECK: scf.for %[[R:.*]] = %c0 to %c16 step %c1 {
 // CHECK: %[[L:.*]] = arith.addi %[[B]], %[[R]]
 // CHECK: quant.load %arg0[%[[L]], %c0]
@@ -141,10 +143,11 @@ func.func @tall_codes(%x: memref<64x1024xf32>, %y: memref<64x1024xf32>, %s: memr
 // CHECK: quant.store %{{.*}}, %arg1[%[[L]], %c0]
 // CHECK-NOT: scf.for
 // CHECK: quant.store %{{.*}}, %arg2[%[[L]], %c0]
-func.func @two_blocks(%x: memref<32x256xf32>, %y: memref<32x256xf32>, %z: memref<32x256xf32>) attributes {quant.kernel} {
+func.func @two_blocks(%x: memref<32x256xf32>, %y: memref<32x256xf32>, %z: memref<32x256xf32>, %s: memref<2x256xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
   %t = quant.load %x[%c0, %c0] : memref<32x256xf32> -> tensor<32x256xf32>
   %a = quant.block_reduce amax %t block [16, 1] : tensor<32x256xf32> -> tensor<2x256xf32>
+  quant.store %a, %s[%c0, %c0] : tensor<2x256xf32>, memref<2x256xf32>
   %b = quant.block_broadcast %a block [16, 1] : tensor<2x256xf32> -> tensor<32x256xf32>
   %m = arith.mulf %t, %b : tensor<32x256xf32>
   quant.store %m, %y[%c0, %c0] : tensor<32x256xf32>, memref<32x256xf32>
