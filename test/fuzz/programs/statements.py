@@ -8,6 +8,9 @@ from collections.abc import Callable
 from .draws import FORMATS, HALF, NARROW, Int, No, Shape, Var
 from .expressions import Expressions
 
+#: Shapes of tiles that loops carry: an odd number of blocks, and no more elements than a warp has registers for.
+CARRIED = tuple((r, 32 * n) for r in (1, 2, 5, 8) for n in (3, 5, 9, 13) if r * 32 * n <= 1024)
+
 
 class Statements(Expressions):
     """Draws lines of a kernel."""
@@ -157,7 +160,7 @@ class Statements(Expressions):
         if found and self.chance(0.7):
             carried.append(self.pick(found[-4:]))
         if not carried or self.chance(0.4):
-            shape = (self.pick([1, 2, 5]), 32 * self.pick([5, 9, 13])) if self.chance(0.3) else self.shape()
+            shape = self.pick(CARRIED) if self.chance(0.3) else self.shape()
             carried.append(
                 self.define(self.pick([f"dl.zeros({shape})", self.tile("float32", shape, 1)]), "float32", shape)
             )
@@ -223,7 +226,9 @@ class Statements(Expressions):
             raise No
         name, text = self.format()
         element, scale, block = FORMATS[name]
-        shape: Shape = (self.pick([1, 2, 5, 8]), block * self.pick([1, 2, 3, 5, 9, 13]))
+        shape: Shape = self.pick(CARRIED)
+        if self.chance(0.4):
+            shape = (self.pick([1, 2, 5, 8]), block * self.pick([1, 2, 3]))
         if self.chance(0.2):
             shape = shape[::-1]
         start = self.pick([f"dl.zeros({shape})", self.load("float32", shape, 0), self.tile("float32", shape, 1)])
