@@ -17,6 +17,7 @@ CACHE = pytest.StashKey[str]()
 
 def pytest_addoption(parser):
     parser.addoption("--update-docs", action="store_true", help="write what the tests find to docs/support-matrix.md")
+    parser.addoption("--update-hashes", action="store_true", help="write what the CPU gives to golden/hashes.txt")
     parser.addoption("--all-targets", action="store_true", help="assemble every kernel of the library for every target")
 
 

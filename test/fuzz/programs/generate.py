@@ -93,10 +93,12 @@ class Generator(Statements):
             shape = self.pick([(self.rows, self.columns), self.shape()])
             with contextlib.suppress(No):
                 self.define(self.load(dtype, shape, 0), dtype, shape)
-        for _ in range(self.weighted({1: 2, 2: 2, 3: 3, 4: 3, 5: 2, 7: 1})):
+        # Some kernels do one thing alone: much of the compiler is for them.
+        alone = self.chance(0.2)
+        for _ in range(1 if alone else self.weighted({1: 2, 2: 2, 3: 3, 4: 3, 5: 2, 7: 1})):
             self.statement(STATEMENTS)
-        few = {0: 2} if self.outputs else {}
-        for _ in range(self.weighted({1: 3, 2: 2, 3: 1, **few})):
+        stores = self.weighted({1: 3, 2: 2, 3: 1}) if not (alone and self.outputs) else 0
+        for _ in range(stores):
             self.statement({Statements.store: 1})
         if not self.outputs and not self.atomics:
             self.define(self.tile("float32", (self.rows, self.columns), 0), "float32", (self.rows, self.columns))

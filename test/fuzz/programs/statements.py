@@ -57,8 +57,8 @@ class Statements(Expressions):
         if all(n % block for n in shape) or self.chance(0.2):
             few = (self.pick([1, 2, 3, 4, 5, 8]), self.pick([1, 1, 2, 3, 5, 9]) * block)
             shape = self.pick([few, (block, self.pick([1, 2, 4, 5, 8, 32]))])
-        if self.chance(0.1):
-            shape = (self.pick([block, 2 * block, 4 * block]),)
+        if self.chance(0.15):
+            shape = (self.pick([block, block, 2 * block, 4 * block]),)
         known = [v for v in self.vars if v.dtype in ("float32", *HALF) and any(n % block == 0 for n in v.shape)]
         ran = [v for v in known if v.name in self.carried]
         given = self.pick(ran or known[-3:]) if known and self.chance(0.6 if ran else 0.4) else None
