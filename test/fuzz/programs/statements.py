@@ -57,7 +57,7 @@ class Statements(Expressions):
         if all(n % block for n in shape) or self.chance(0.2):
             few = (self.pick([1, 2, 3, 4, 5, 8]), self.pick([1, 1, 2, 3, 5, 9]) * block)
             shape = self.pick([few, (block, self.pick([1, 2, 4, 5, 8, 32]))])
-        if self.chance(0.15):
+        if self.chance(0.2):
             shape = (self.pick([block, block, 2 * block, 4 * block]),)
         known = [v for v in self.vars if v.dtype in ("float32", *HALF) and any(n % block == 0 for n in v.shape)]
         ran = [v for v in known if v.name in self.carried]
@@ -70,7 +70,7 @@ class Statements(Expressions):
         s = self.define(
             f"dl.block_scale({t.name}, {text}, axis={axis}{amax})", scale, self.scaled(shape, axis, block), "s"
         )
-        if self.chance(0.9):
+        if self.chance(0.9 if len(shape) == 2 else 0.6):
             q = self.define(f"dl.cast({t.name}, {s.name}, {text}, axis={axis}{amax})", element, shape, "q")
             s.used = t.used = True
             if self.chance(0.3):
