@@ -53,6 +53,8 @@ public:
 
   /// Codes of a run, one in each i8, zero for elements that do not exist.
   Value load(const Run &r) {
+    if (r.units == 1)
+      return loadOne(r);
     enter(r);
     Value from = e.make<arith::SelectOp>(
         any, e.make<arith::ShRUIOp>(begin, e.i32(1)), e.i32(0));
@@ -86,6 +88,8 @@ public:
 
   /// Stores codes, one in each i8.
   void store(const Run &r, Value codes) {
+    if (r.units == 1)
+      return storeOne(r, codes);
     enter(r);
     Value bytes = slotted(r, codes);
     SmallVector<int64_t> even, odd;
@@ -128,6 +132,71 @@ public:
   }
 
 private:
+  // Runs of one element, as rows of one column are: no vectors, or the code
+  // would be longer by a magnitude.
+
+  /// Whether the one element of a run exists (i1); nothing if it does.
+  Value exists(const Run &r) {
+    Value inside;
+    auto both = [&](arith::CmpIPredicate p, Value v) {
+      Value holds = e.make<arith::CmpIOp>(p, v, e.i32(0));
+      inside = inside ? e.make<arith::AndIOp>(inside, holds) : holds;
+    };
+    if (Value n = remaining(r))
+      both(arith::CmpIPredicate::ne, n);
+    if (Value n = skipped(r))
+      both(arith::CmpIPredicate::eq, n);
+    return inside;
+  }
+
+  /// Where in its byte the element lies, in bits (i8): 0 or 4.
+  Value shiftOf(const Run &r) {
+    Value half = parity(*this, e.i64(r.coord.back()));
+    return e.make<arith::ShLIOp>(
+        Value(e.make<arith::TruncIOp>(e.b.getI8Type(), half)), byte(2));
+  }
+
+  Value loadOne(const Run &r) {
+    auto type = VectorType::get({1}, e.b.getI8Type());
+    auto spread = [&](Type elem, Value v) -> Value {
+      return e.make<vector::BroadcastOp>(VectorType::get({1}, elem), v);
+    };
+    Value bytes;
+    if (Value inside = exists(r))
+      bytes = e.make<LLVM::MaskedLoadOp>(
+          type, address(r), spread(e.b.getI1Type(), inside),
+          e.constant(cast<TypedAttr>(e.b.getZeroAttr(type))), 1);
+    else
+      bytes = e.make<LLVM::LoadOp>(type, address(r), 1);
+    bytes = e.make<arith::ShRUIOp>(bytes, spread(e.b.getI8Type(), shiftOf(r)));
+    return e.make<arith::AndIOp>(
+        bytes,
+        constantVector(e, 1, e.b.getI8Type(), [](int64_t) { return kMask; }));
+  }
+
+  void storeOne(const Run &r, Value codes) {
+    OpBuilder::InsertionGuard guard(e.b);
+    if (Value inside = exists(r)) {
+      auto branch = e.make<scf::IfOp>(TypeRange{}, inside, false);
+      e.b.setInsertionPointToStart(branch.thenBlock());
+    }
+    Value shift = shiftOf(r), at = address(r);
+    // The padding after the last code of a row becomes zero.
+    Value isLow =
+        e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, shift, byte(0));
+    Value whole = e.make<arith::AndIOp>(isLow, isLast(e.i64(r.coord.back())));
+    Value clear = e.make<arith::SelectOp>(whole, byte(-1), byte(kMask));
+    Value keep = e.make<arith::XOrIOp>(
+        Value(e.make<arith::ShLIOp>(clear, shift)), byte(-1));
+    Value code = e.make<vector::ExtractOp>(codes, ArrayRef<int64_t>{0});
+    update(e, LLVM::AtomicBinOp::_and, at, keep);
+    update(e, LLVM::AtomicBinOp::_or, at, e.make<arith::ShLIOp>(code, shift));
+  }
+
+  Value byte(int64_t v) {
+    return e.constant(e.b.getIntegerAttr(e.b.getI8Type(), v));
+  }
+
   /// What a run consists of: elements [skip, count), slots [begin, end).
   void enter(const Run &r) {
     bool isPair = r.units % 2 == 0;
@@ -192,9 +261,6 @@ private:
     e.b.setInsertionPointToStart(branch.thenBlock());
     Value index = e.make<arith::IndexCastUIOp>(e.b.getIndexType(), slot);
     Value code = e.make<vector::ExtractOp>(bytes, index);
-    auto byte = [&](int64_t v) {
-      return e.constant(e.b.getIntegerAttr(e.b.getI8Type(), v));
-    };
     if (high)
       code = e.make<arith::ShLIOp>(code, byte(kBits));
     Value at = e.make<LLVM::GEPOp>(
