@@ -90,3 +90,22 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 }
+
+// -----
+
+// The same on a CPU: two operations for each code, and no vectors.
+
+// CHECK-LABEL: func.func @cpu_column
+// CHECK-NOT: masked.store
+// CHECK-COUNT-4: llvm.atomicrmw _and %{{.*}} monotonic : !llvm.ptr, i8
+// CHECK: llvm.atomicrmw _or
+// CHECK-NOT: atomicrmw
+// CHECK-NOT: masked.store
+// CHECK: return
+func.func @cpu_column(%x: memref<4x8xf32>, %y: memref<4x8xf4E2M1FN>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x8xf32> -> tensor<4x1xf32>
+  %q = quant.encode %t : tensor<4x1xf32> -> tensor<4x1xf4E2M1FN>
+  quant.store %q, %y[%c0, %c0] : tensor<4x1xf4E2M1FN>, memref<4x8xf4E2M1FN>
+  return
+}
