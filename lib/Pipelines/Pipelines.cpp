@@ -66,6 +66,7 @@ void buildDistributed(OpPassManager &pm) {
   pm.addNestedPass<func::FuncOp>(createDitherSwizzleShared());
   pm.addNestedPass<func::FuncOp>(createDitherOrderAccesses());
   pm.addPass(createDitherDistribute());
+  pm.addNestedPass<func::FuncOp>(createDitherFold());
   addCleanup(pm);
 }
 

@@ -75,6 +75,16 @@ def DitherPreparePrograms : Pass<"dither-prepare-programs", "::mlir::func::FuncO
   }];
 }
 
+def DitherFold : Pass<"dither-fold", "::mlir::func::FuncOp"> {
+  let summary = "fold operations in their order, in time that grows with their number";
+  let description = [{
+    Requires: nothing.
+    Guarantees: no operation folds, given what its operands were before; what only
+    folded operations used is gone.
+    Declines: rewrites that are no folds, which are left to the canonicalizer.
+  }];
+}
+
 def DitherOrderAccesses : Pass<"dither-order-accesses", "::mlir::func::FuncOp"> {
   let summary = "put barriers between accesses of one tensor by different lanes";
   let description = [{
