@@ -3,9 +3,10 @@
 // The choices depend on the IR and on `quant.target` only: the same program
 // compiles to the same code on every machine.
 //
-// CPU: a fragment is what one iteration keeps in vector registers. With blocks
-// along rows it holds 16 of them, one for each lane of the scale computation;
-// with blocks along columns it is one block tall.
+// CPU: a fragment is what one iteration keeps in vector registers: 16 of them
+// where there are no blocks. With blocks along rows it holds as many blocks as
+// a register has lanes, one for each lane of the scale computation; with blocks
+// along columns it is one block tall.
 // GPU: a lane holds up to 64 elements of a tile, about 32 where there is a
 // choice of warps and the runs of the lanes stay long; larger tiles are cut
 // into fragments of 32 elements a lane.
@@ -16,6 +17,7 @@
 #include "TilingEngine.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Numerics/ReductionOrder.h"
+#include "dither/Target/TargetInfo.h"
 #include "dither/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -59,9 +61,10 @@ struct Config {
   int64_t rows, cols, warps, tileRows, tileCols;
 };
 
-constexpr int64_t kSimdLanes = 16, kWarpLanes = 32;
-/// Elements of a CPU fragment without blocks, and the most one should hold.
-constexpr int64_t kHostFragment = 256, kHostMost = 512;
+constexpr int64_t kWarpLanes = 32;
+/// Vector registers of a CPU fragment without blocks, and the most one should
+/// take.
+constexpr int64_t kHostRegisters = 16, kHostMostRegisters = 32;
 /// Rows of the fragments of a CPU kernel: each row is an access of its own. Of
 /// those that loops carry, registers hold fewer.
 constexpr int64_t kHostRows = 32, kHostCarriedRows = 8;
@@ -184,32 +187,46 @@ std::pair<int64_t, int64_t> fitFragment(const Shape &s, int64_t cols,
   return {rows, cols};
 }
 
-Config chooseHost(const Shape &s, bool isTile) {
-  int64_t cols, budget = kHostFragment;
+/// `lanes`: elements of 32 bits in a vector register.
+Config chooseHost(const Shape &s, int64_t lanes, bool isTile) {
+  int64_t fragment = kHostRegisters * lanes, most = kHostMostRegisters * lanes;
+  int64_t cols, budget = fragment;
+  bool wholeBlocks = true;
   if (s.rowBlock > 1 && !s.transposesRows && !s.reducesCols) {
     // Row by row, twice: for the amax of the columns and for the codes.
-    auto [rows, width] =
-        fitFragment(s, kHostFragment, kHostFragment, kHostFragment,
-                    /*isHost=*/true, /*wholeBlocks=*/false);
+    auto [rows, width] = fitFragment(s, fragment, fragment, fragment,
+                                     /*isHost=*/true, /*wholeBlocks=*/false);
     return {rows, width, 1, s.rowBlock,
             s.cols == kDynamicExtent ? kHostColumns : 0};
   }
   if (s.rowBlock > 1) {
-    cols = 32;
-    budget = std::min(kHostMost, s.rowBlock * cols);
+    cols = 2 * lanes;
+    budget = std::min(most, s.rowBlock * cols);
+    // Blocks in both directions may be more than registers can hold.
+    wholeBlocks = s.rowBlock * std::max(s.colBlock, cols) <= 2 * most;
   } else if (s.colBlock > 1) {
-    cols = std::min(kHostMost, kSimdLanes * s.colBlock);
+    cols = std::min(most, lanes * s.colBlock);
     budget = cols;
   } else {
     // What is a row on one side is a column on the other: an access for each
     // of its elements.
-    cols = isTile && s.transposes ? kHostRows : kHostFragment;
+    cols = isTile && s.transposes ? kHostRows : fragment;
   }
-  auto [rows, width] = fitFragment(s, cols, budget, budget, /*isHost=*/true);
+  auto [rows, width] =
+      fitFragment(s, cols, budget, budget, /*isHost=*/true, wholeBlocks);
   // Whole rows to a program: one row of fragments, or some for short rows.
   int64_t tileRows = std::max(rows, s.rowBlock);
   int64_t tileCols = s.cols == kDynamicExtent ? kHostColumns : 0;
   return {rows, width, 1, tileRows, tileCols};
+}
+
+/// Elements of 32 bits in a vector register of a CPU; where the module does not
+/// say which CPU, those of the widest, so that the choice is the same on every
+/// machine.
+int64_t hostLanes(StringRef features) {
+  const target::TargetInfo *info =
+      target::lookupTarget("host", features.empty() ? "avx512" : features);
+  return info ? info->maxVectorBytes / 4 : 16;
 }
 
 /// Elements of a lane. Where a warp holds blocks across 32 rows, rows of FP4
@@ -285,17 +302,21 @@ struct DitherSelectConfig : impl::DitherSelectConfigBase<DitherSelectConfig> {
     if (func.isExternal() || (!isKernel && !isWhole) ||
         func->hasAttr("quant.config"))
       return;
-    StringRef target = "host";
-    if (auto module = func->getParentOfType<ModuleOp>())
+    StringRef target = "host", features;
+    if (auto module = func->getParentOfType<ModuleOp>()) {
       if (auto attr = module->getAttrOfType<StringAttr>("quant.target"))
         target = attr.getValue();
+      if (auto attr = module->getAttrOfType<StringAttr>("quant.features"))
+        features = attr.getValue();
+    }
     std::optional<int64_t> warps;
     if (auto attr = func->getAttrOfType<IntegerAttr>("quant.num_warps"))
       warps = attr.getInt();
 
     Shape shape = shapeOf(func);
-    Config c = target == "host" ? chooseHost(shape, isKernel)
-                                : chooseGpu(shape, warps, isKernel);
+    Config c = target == "host"
+                   ? chooseHost(shape, hostLanes(features), isKernel)
+                   : chooseGpu(shape, warps, isKernel);
     if (isKernel) {
       c.tileRows = shape.rows;
       c.tileCols = shape.cols;

@@ -368,3 +368,50 @@ func.func @carried_large(%x: memref<64x512xf32>, %y: memref<64x512xf32>, %c: i1)
   quant.store %s, %y[%c0, %c0] : tensor<64x512xf32>, memref<64x512xf32>
   return
 }
+
+// -----
+
+// Registers of 256 bits: half the elements.
+module attributes {quant.target = "host", quant.features = "avx2"} {
+  // CHECK-LABEL: func.func @copy_avx2(
+  // CHECK-SAME: fragment = array<i64: 1, 128>
+  // expected-remark @below {{fragments of 1x128 in tiles of 4x1024, 1 warps, for host (blocks of 1x1)}}
+  func.func @copy_avx2(%x: memref<64x1024xf32>, %y: memref<64x1024xf32>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<64x1024xf32> -> tensor<4x1024xf32>
+    quant.store %t, %y[%c0, %c0] : tensor<4x1024xf32>, memref<64x1024xf32>
+    return
+  }
+}
+
+// -----
+
+// Registers of 128 bits. Blocks in both directions are more than they hold: less than a block of rows.
+module attributes {quant.target = "host", quant.features = "base"} {
+  // CHECK-LABEL: func.func @rowwise_base(
+  // CHECK-SAME: fragment = array<i64: 1, 128>
+  // expected-remark @below {{(blocks of 1x32)}}
+  func.func @rowwise_base(%x: tensor<?x4096xbf16>) -> tensor<?x128xf8E8M0FNU> {
+    %s = quant.block_scale %x axis 1 format <mxfp8_e4m3> : tensor<?x4096xbf16> -> tensor<?x128xf8E8M0FNU>
+    return %s : tensor<?x128xf8E8M0FNU>
+  }
+
+  // CHECK-LABEL: func.func @transposed_base(
+  // CHECK-SAME: fragment = array<i64: 32, 8>
+  // expected-remark @below {{(blocks of 32x1)}}
+  func.func @transposed_base(%x: tensor<4096x512xf32>, %s: tensor<128x512xf8E8M0FNU>) -> tensor<512x4096xf8E4M3FN> {
+    %q = quant.cast_fp8 %x, %s axis 0 format <mxfp8_e4m3> : tensor<4096x512xf32>, tensor<128x512xf8E8M0FNU> -> tensor<4096x512xf8E4M3FN>
+    %t = quant.transpose %q : tensor<4096x512xf8E4M3FN> -> tensor<512x4096xf8E4M3FN>
+    return %t : tensor<512x4096xf8E4M3FN>
+  }
+
+  // CHECK-LABEL: func.func @transposed_both_base(
+  // CHECK-SAME: fragment = array<i64: 4, 32>
+  // expected-remark @below {{(blocks of 32x32)}}
+  func.func @transposed_both_base(%x: tensor<4096x512xf32>, %s: tensor<128x512xf8E8M0FNU>) -> (tensor<512x4096xf8E4M3FN>, tensor<4096x16xf8E8M0FNU>) {
+    %q = quant.cast_fp8 %x, %s axis 0 format <mxfp8_e4m3> : tensor<4096x512xf32>, tensor<128x512xf8E8M0FNU> -> tensor<4096x512xf8E4M3FN>
+    %t = quant.transpose %q : tensor<4096x512xf8E4M3FN> -> tensor<512x4096xf8E4M3FN>
+    %r = quant.block_scale %x axis 1 format <mxfp8_e4m3> : tensor<4096x512xf32> -> tensor<4096x16xf8E8M0FNU>
+    return %t, %r : tensor<512x4096xf8E4M3FN>, tensor<4096x16xf8E8M0FNU>
+  }
+}
