@@ -53,8 +53,9 @@ struct Shape {
   /// Elements of the largest tile of 32 bits that is transposed, in whole
   /// powers of two.
   int64_t transposed = 0;
-  /// A tile is transposed, if only from a row to a column.
-  bool transposes = false;
+  /// A tile is transposed, if only from a row to a column; with its elements,
+  /// and not only with what blocks along its rows have.
+  bool transposes = false, transposesCols = false;
 };
 
 struct Config {
@@ -143,6 +144,11 @@ Shape shapeOf(func::FuncOp func) {
     DimClasses::Member m = classes.member(op.getSource(), 0);
     shape.transposesRows |= m.cls >= 0 && m.unit < classes[m.cls].granule;
     shape.transposes = true;
+    for (int64_t d = 0; d < 2; ++d) {
+      DimClasses::Member m = classes.member(op.getSource(), d);
+      shape.transposesCols |= m.cls >= 0 && classes[m.cls].isColumn &&
+                              m.unit < classes[m.cls].granule;
+    }
     auto type = op.getSource().getType();
     if (type.hasStaticShape() && type.getDimSize(0) > 1 &&
         type.getDimSize(1) > 1)
@@ -206,10 +212,12 @@ Config chooseHost(const Shape &s, int64_t lanes, bool isTile) {
     wholeBlocks = s.rowBlock * std::max(s.colBlock, cols) <= 2 * most;
   } else if (s.colBlock > 1) {
     cols = std::min(most, lanes * s.colBlock);
-    budget = cols;
-  } else {
     // What is a row on one side is a column on the other: an access for each
     // of its elements.
+    if (isTile && s.transposesCols)
+      cols = kHostRows;
+    budget = cols;
+  } else {
     cols = isTile && s.transposes ? kHostRows : fragment;
   }
   auto [rows, width] =

@@ -415,3 +415,33 @@ module attributes {quant.target = "host", quant.features = "base"} {
     return %t, %r : tensor<512x4096xf8E4M3FN>, tensor<4096x16xf8E8M0FNU>
   }
 }
+
+// -----
+
+// Elements of rows that become columns are stored one row each: few at a time. Their scales alone are few.
+module attributes {quant.target = "host", quant.features = "avx512"} {
+  // CHECK-LABEL: func.func @codes_transposed(
+  // CHECK-SAME: fragment = array<i64: 1, 32>
+  // expected-remark @below {{fragments of 1x32}}
+  func.func @codes_transposed(%x: memref<5x288xf32>, %y: memref<288x5xf4E2M1FN>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<5x288xf32> -> tensor<5x288xf32>
+    %s = quant.block_scale %t axis 1 format <mxfp4> : tensor<5x288xf32> -> tensor<5x9xf8E8M0FNU>
+    %q = quant.cast_fp4 %t, %s axis 1 format <mxfp4> : tensor<5x288xf32>, tensor<5x9xf8E8M0FNU> -> tensor<5x288xf4E2M1FN>
+    %r = quant.transpose %q : tensor<5x288xf4E2M1FN> -> tensor<288x5xf4E2M1FN>
+    quant.store %r, %y[%c0, %c0] : tensor<288x5xf4E2M1FN>, memref<288x5xf4E2M1FN>
+    return
+  }
+
+  // CHECK-LABEL: func.func @scales_transposed(
+  // CHECK-SAME: fragment = array<i64: 1, 512>
+  // expected-remark @below {{fragments of 1x512}}
+  func.func @scales_transposed(%x: memref<5x288xf32>, %y: memref<9x5xf8E8M0FNU>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<5x288xf32> -> tensor<5x288xf32>
+    %s = quant.block_scale %t axis 1 format <mxfp4> : tensor<5x288xf32> -> tensor<5x9xf8E8M0FNU>
+    %r = quant.transpose %s : tensor<5x9xf8E8M0FNU> -> tensor<9x5xf8E8M0FNU>
+    quant.store %r, %y[%c0, %c0] : tensor<9x5xf8E8M0FNU>, memref<9x5xf8E8M0FNU>
+    return
+  }
+}
