@@ -177,7 +177,7 @@ def _encode_scale(g: np.float32) -> np.float32:
 
 def _decode_scale(g: np.float32) -> np.float32:
     d = g / F32(2688)
-    return F32(1) if d == 0 or np.isinf(d) else d
+    return F32(1) if d == 0 or d == np.inf else d
 
 
 def block_scale(x: np.ndarray, name: str, rounding: str, order: str, g: np.float32 | None) -> np.ndarray:

@@ -120,6 +120,18 @@ def test_quantization_is_that_of_the_oracle(name, order):
     assert (got.view(np.uint32) == oracle.dequantize(codes, scale, name, 1, g).view(np.uint32)).all()
 
 
+@pytest.mark.parametrize("order", ["te", "div6_mul", "div6_div"])
+@pytest.mark.parametrize("g", [np.nan, np.inf, -np.inf, 0.0, -0.0, -1.0, 1e-45, -1e-45, 7e-36, 3e38])
+def test_quantization_is_that_of_the_oracle_for_any_amax(g, order):
+    x, g = floats(2048)[2048:].reshape(32, 64), np.float32(g)
+    with np.errstate(all="ignore"):
+        want, factor = oracle.nvfp4_scale(oracle.amax(x.reshape(32, 4, 16), axis=2), g, order)
+        scale = arithmetic.block_scale(x, "nvfp4", "", order, g)
+        assert (scale == want).all()
+        codes = oracle.encode_e2m1(x * np.repeat(factor, 16, axis=1))
+        assert (arithmetic.cast(x, scale, "nvfp4", order, g) == codes).all()
+
+
 def test_signed_zeros_and_nans_of_extrema():
     zero, minus = np.float32([0.0]), np.float32([-0.0])
     assert not np.signbit(arithmetic.maximum(minus, zero)) and np.signbit(arithmetic.minimum(zero, minus))
