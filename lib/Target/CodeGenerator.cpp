@@ -1,6 +1,8 @@
 //===- CodeGenerator.cpp - LLVM dialect, LLVM IR, code --------------------===//
 
 #include "CodeGenerator.h"
+#include "ComposeShuffles.h"
+#include "FatalErrors.h"
 #include "LaneLoops.h"
 #include "MaskedAccesses.h"
 #include "ShortBlocks.h"
@@ -26,6 +28,9 @@
 #include "llvm/Transforms/Scalar/LoopRotation.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "llvm/Transforms/Utils/Cloning.h"
+
+#include <mutex>
+#include <vector>
 
 using namespace llvm;
 
@@ -64,7 +69,7 @@ struct Collector : public DiagnosticHandler {
 
 struct CodeGenerator::State {
   explicit State(const TargetInfo &target) : target(target) {
-    context.setDiagnosticHandler(std::make_unique<Collector>(error));
+    context->setDiagnosticHandler(std::make_unique<Collector>(error));
   }
   /// The error that LLVM reported since the last call, if any.
   Error reported(const char *step) {
@@ -75,32 +80,61 @@ struct CodeGenerator::State {
     return createStringError("%s: %s", step, text.c_str());
   }
 
-  const TargetInfo &target;
   Expected<std::string> emit(CodeGenFileType type);
 
+  const TargetInfo &target;
   std::string error;
-  LLVMContext context;
+  std::shared_ptr<LLVMContext> context = std::make_shared<LLVMContext>();
   std::unique_ptr<TargetMachine> machine;
   std::unique_ptr<Module> module;
 };
 
-Expected<std::string> CodeGenerator::State::emit(CodeGenFileType type) {
+namespace {
+
+/// One run of LLVM's code generator. It changes its module: a copy.
+struct Emission {
+  Emission(std::shared_ptr<LLVMContext> context, TargetMachine &machine,
+           const Module &module)
+      : context(std::move(context)), library(machine.getTargetTriple()),
+        copy(CloneModule(module)), os(code) {
+    library.disableAllFunctions();
+    passes.add(new TargetLibraryInfoWrapperPass(library));
+  }
+
+  std::shared_ptr<LLVMContext> context;
+  TargetLibraryInfoImpl library;
+  std::unique_ptr<Module> copy;
   SmallString<0> code;
-  raw_svector_ostream os(code);
+  raw_svector_ostream os;
   legacy::PassManager passes;
-  TargetLibraryInfoImpl library(machine->getTargetTriple());
-  library.disableAllFunctions();
-  passes.add(new TargetLibraryInfoWrapperPass(library));
-  if (machine->addPassesToEmitFile(passes, os, nullptr, type,
-                                   /*DisableVerify=*/true))
+};
+
+/// What code generation left when LLVM gave up in it: in no state to be
+/// destroyed, and so kept.
+void keepForever(std::unique_ptr<Emission> emission) {
+  static std::mutex mutex;
+  static auto *kept = new std::vector<Emission *>;
+  std::lock_guard<std::mutex> lock(mutex);
+  kept->push_back(emission.release());
+}
+
+} // namespace
+
+Expected<std::string> CodeGenerator::State::emit(CodeGenFileType type) {
+  auto emission = std::make_unique<Emission>(context, *machine, *module);
+  if (machine->addPassesToEmitFile(emission->passes, emission->os, nullptr,
+                                   type, /*DisableVerify=*/true))
     return createStringError("%s cannot emit this kind of file",
                              target.name.str().c_str());
-  // Code generation changes the module: work on a copy.
-  std::unique_ptr<Module> copy = CloneModule(*module);
-  passes.run(*copy);
+  if (std::optional<std::string> reason =
+          catchFatalError([&] { emission->passes.run(*emission->copy); })) {
+    keepForever(std::move(emission));
+    StringRef first = StringRef(*reason).split('\n').first;
+    return createStringError("LLVM's code generator: %s", first.str().c_str());
+  }
   if (Error e = reported("LLVM's code generator"))
     return e;
-  return code.str().str();
+  return emission->code.str().str();
 }
 
 namespace {
@@ -141,7 +175,7 @@ Error CodeGenerator::translate(mlir::ModuleOp module) {
     return machine.takeError();
   state->machine = std::move(*machine);
   StringRef name = module.getSymName().value_or("dither");
-  state->module = mlir::translateModuleToLLVMIR(module, state->context, name);
+  state->module = mlir::translateModuleToLLVMIR(module, *state->context, name);
   if (Error e = state->reported("translation to LLVM IR"))
     return e;
   if (!state->module)
@@ -197,6 +231,7 @@ Error CodeGenerator::optimize() {
   if (!state->target.isGpu) {
     passes.addPass(createModuleToFunctionPassAdaptor(LaneLoopsPass()));
     passes.addPass(createModuleToFunctionPassAdaptor(MaskedAccessesPass()));
+    passes.addPass(createModuleToFunctionPassAdaptor(ComposeShufflesPass()));
     passes.addPass(createModuleToFunctionPassAdaptor(ShortBlocksPass()));
   }
   passes.run(*state->module, modules);
