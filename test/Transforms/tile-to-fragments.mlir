@@ -557,3 +557,18 @@ func.func @around_a_loop(%x: memref<64x512xf32>, %y: memref<64x512xf32>, %z: mem
   quant.store %u, %z[%c0, %c0] : tensor<4x512xf32>, memref<64x512xf32>
   return
 }
+
+// -----
+
+// A CPU reduces few short rows at once: each is an access of its own.
+// CHECK-LABEL: func.func @narrow_column(
+// CHECK: %[[M:.*]] = scf.for %{{.*}} step %c32 iter_args({{.*}}) -> (tensor<32x1xf32>)
+// CHECK:   quant.load %{{.*}} : memref<160x1xf32> -> tensor<32x1xf32>
+// CHECK: quant.reduce amax %[[M]] axis 0 : tensor<32x1xf32> -> tensor<1x1xf32>
+func.func @narrow_column(%x: memref<160x1xf32>, %y: memref<1x1xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<160x1xf32> -> tensor<160x1xf32>
+  %m = quant.reduce amax %t axis 0 : tensor<160x1xf32> -> tensor<1x1xf32>
+  quant.store %m, %y[%c0, %c0] : tensor<1x1xf32>, memref<1x1xf32>
+  return
+}

@@ -1,0 +1,57 @@
+//===- CodeTypes.cpp - Element types and what they are made of ------------===//
+
+#include "dither/Dialect/Quant/CodeTypes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+
+namespace dither::quant {
+
+namespace {
+
+struct Row {
+  const numerics::FloatFormat *format;
+  TypeID id;
+  Type (*get)(MLIRContext *);
+};
+
+template <typename FloatType> Row row(const numerics::FloatFormat &format) {
+  return {&format, TypeID::get<FloatType>(),
+          [](MLIRContext *context) -> Type { return FloatType::get(context); }};
+}
+
+ArrayRef<Row> table() {
+  static const Row rows[] = {
+      row<Float4E2M1FNType>(numerics::kE2M1),
+      row<Float8E4M3FNType>(numerics::kE4M3),
+      row<Float8E5M2Type>(numerics::kE5M2),
+      row<Float8E8M0FNUType>(numerics::kE8M0),
+      row<BFloat16Type>(numerics::kBF16),
+      row<Float16Type>(numerics::kF16),
+      row<Float32Type>(numerics::kF32),
+  };
+  return rows;
+}
+
+} // namespace
+
+const numerics::FloatFormat *floatFormat(Type type) {
+  const Row *found = llvm::find_if(
+      table(), [&](const Row &row) { return row.id == type.getTypeID(); });
+  return found == table().end() ? nullptr : found->format;
+}
+
+Type floatType(MLIRContext *context, const numerics::FloatFormat &format) {
+  const Row *found = llvm::find_if(
+      table(), [&](const Row &row) { return row.format == &format; });
+  assert(found != table().end() && "every float format has a type");
+  return found->get(context);
+}
+
+const numerics::FloatFormat *codeFormat(Type type) {
+  const numerics::FloatFormat *format = floatFormat(type);
+  return format && format->hasSign && format->bits <= 8 ? format : nullptr;
+}
+
+} // namespace dither::quant

@@ -1,0 +1,29 @@
+//===- CodeTypes.h - Element types and what they are made of ----*- C++ -*-===//
+//
+// The one place that relates types of MLIR to the tables of numerics. Whoever
+// needs a largest value, a width or an exponent asks the table.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DITHER_DIALECT_QUANT_CODETYPES_H
+#define DITHER_DIALECT_QUANT_CODETYPES_H
+
+#include "dither/Numerics/Formats.h"
+#include "mlir/IR/Types.h"
+
+namespace dither::quant {
+
+/// The float format of `type`; null for types that are none of its tables.
+const numerics::FloatFormat *floatFormat(mlir::Type type);
+
+/// The type of a float format.
+mlir::Type floatType(mlir::MLIRContext *context,
+                     const numerics::FloatFormat &format);
+
+/// The format of codes with a sign that quant.encode rounds to; null for other
+/// types: those of scales alone, and those that arith converts to.
+const numerics::FloatFormat *codeFormat(mlir::Type type);
+
+} // namespace dither::quant
+
+#endif // DITHER_DIALECT_QUANT_CODETYPES_H

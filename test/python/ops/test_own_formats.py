@@ -1,0 +1,234 @@
+"""Formats that exist only here: made with dither.Format, equal to the reference in every layout and scale order."""
+
+import copy
+import itertools
+import pickle
+
+import dither
+import dither.language as dl
+import ml_dtypes
+import numpy as np
+import oracle
+import pytest
+from ops import check, data
+
+F32 = np.float32
+OWN = {
+    "e2m1, 64, e4m3": dither.Format(element=dl.float4_e2m1, scale=dl.float8_e4m3, block=64),
+    "e2m1, 128, e8m0": dither.Format(element=dl.float4_e2m1, scale=dl.e8m0, block=128, transposed=True),
+    "e5m2, 8, e8m0": dither.Format(element=dl.float8_e5m2, scale=dl.e8m0, block=8),
+    "e4m3, 32x32, e8m0": dither.Format(element=dl.float8_e4m3, scale=dl.e8m0, block=(32, 32)),
+    "e4m3, 4x16, e4m3": dither.Format(element=dl.float8_e4m3, scale=dl.float8_e4m3, block=(4, 16)),
+    "nvfp4, 16x16": dither.NVFP4.with_(block=(16, 16)),
+    "nvfp8": dither.NVFP4.with_(element=dl.float8_e4m3, block=32, transposed=False),
+}
+CODES = {
+    "float4_e2m1": (oracle.encode_e2m1, oracle.decode_e2m1, oracle.E2M1),
+    "float8_e4m3": (oracle.encode_e4m3, oracle.decode_e4m3, oracle.E4M3),
+    "float8_e5m2": (oracle.encode_e5m2, oracle.decode_e5m2, oracle.E5M2),
+}
+M, N = 70, 200
+
+
+def over_blocks(per_block, shape, rows, cols):
+    """A value of each block for each element of a matrix."""
+    return np.repeat(np.repeat(per_block, rows, axis=0), cols, axis=1)[: shape[0], : shape[1]]
+
+
+def reference(x, fmt, g):
+    """Codes, scales and values of a matrix whose rows of blocks run along rows."""
+    encode, decode, table = CODES[fmt.element.name]
+    largest = F32(table[-1])
+    rows, cols = (1, fmt.block) if isinstance(fmt.block, int) else fmt.block
+    m, n = (-(-extent // of) for extent, of in zip(x.shape, (rows, cols), strict=True))
+    padded = np.zeros((m * rows, n * cols), F32)
+    padded[: x.shape[0], : x.shape[1]] = x
+    b = oracle.amax(padded.reshape(m, rows, n, cols), axis=(1, 3))
+    with np.errstate(all="ignore"):
+        if fmt.scale is dl.e8m0:
+            scale = oracle.e8m0_rceil(b * F32(F32(1) / largest))
+            factor, value = oracle.inverse_e8m0(scale), oracle.decode_e8m0(scale)
+        else:
+            most = F32(largest * F32(448))
+            s = F32(1)
+            if g is not None and g != 0:
+                s = min(F32(most / g), F32(np.finfo(F32).max)) or F32(1)
+            scale = oracle.encode_e4m3(np.fmin(b * F32(s * F32(F32(1) / largest)), np.finfo(F32).max).astype(F32))
+            value = oracle.decode_e4m3(scale)
+            factor = np.fmin(F32(1) / (value * F32(F32(1) / s)), np.finfo(F32).max).astype(F32)
+            if g is not None:
+                value = (value * g).astype(F32) * F32(F32(1) / most)
+        codes = encode((x * over_blocks(factor, x.shape, rows, cols)).astype(F32))
+        values = (decode(codes) * over_blocks(value, x.shape, rows, cols)).astype(F32)
+    return codes, scale, values
+
+
+def check_part(part, x, fmt, scales, g):
+    """One direction of a result against the reference."""
+    colwise = part.is_colwise
+    codes, scale, values = reference(x.T if colwise else x, fmt, g)
+    if colwise and not fmt.transposed:
+        codes = codes.T
+    if scales == "128x4":
+        padded = oracle.padded_scale(scale, "nvfp4", 1)
+        scale = oracle.swizzle_128x4(padded).reshape(padded.shape)
+    elif colwise and not fmt.transposed:
+        scale = scale.T
+    stored = oracle.pack_fp4(codes) if fmt.element is dl.float4_e2m1 else codes
+    check.same_bits(part.data, np.ascontiguousarray(stored), "codes")
+    check.same_bits(part.scale_inv, np.ascontiguousarray(scale), "scales")
+    check.same_values(part.dequantize(dither.float32), np.ascontiguousarray(values.T if colwise else values), "values")
+
+
+def check_format(fmt, layout, scales, device, m=M, n=N):
+    x = data.adversarial(m, n, "bfloat16")
+    wide = np.asarray(x).astype(F32)
+    g = F32(oracle.amax(wide)) if fmt.tensor_scale else None
+    result = dither.quantize(x, fmt, layout, scales, device=device)
+    for part in check.parts(result):
+        check_part(part, wide, fmt, scales, g)
+
+
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("layout", check.LAYOUTS)
+@pytest.mark.parametrize("scales", check.SCALE_LAYOUTS)
+def test_every_layout_and_order_on_the_cpu(name, layout, scales):
+    check_format(OWN[name], layout, scales, "cpu")
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a"])
+@pytest.mark.parametrize("name", OWN)
+def test_every_target(name, target):
+    check_format(OWN[name], "both", "linear", f"sim:{target}")
+    check_format(OWN[name], "both", "128x4", f"sim:{target}", 33, 100)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_built_in_formats_are_the_reference_too(name):
+    """The reference of this file, of which oracle.py knows nothing, is that of oracle.py where both say something."""
+    for fmt in (dither.NVFP4, dither.MXFP8_E4M3, dither.MXFP8_E5M2):
+        x = np.asarray(data.adversarial(32, 64, "float32")).astype(F32)
+        g = F32(oracle.amax(x)) if fmt.tensor_scale else None
+        codes, scale, values = reference(x, fmt, g)
+        want = oracle.quantize(x, fmt.name, 1, g)
+        assert (codes == want.codes).all() and (scale == want.scale).all()
+        check.same_values(values, oracle.dequantize(codes, scale, fmt.name, 1, g))
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_norms_take_them(name):
+    fmt = OWN[name]
+    x, gamma = data.normal(40, 100, "bfloat16"), data.normal(1, 100, "bfloat16", seed=1)[0]
+    y, _ = check.expected_norm(x, gamma)
+    g = F32(oracle.amax(y)) if fmt.tensor_scale else None
+    result = dither.rms_norm(x, gamma, 1e-5, format=fmt, layout="both").out
+    for part in check.parts(result):
+        check_part(part, y, fmt, "linear", g)
+
+
+@dither.jit
+def tile_kernel(x, q, s, y, FMT: dl.constexpr):
+    t = dl.load(x, (0, 0), (64, 128))
+    scale = dl.block_scale(t, FMT, axis=1)
+    codes = dl.cast(t, scale, FMT, axis=1)
+    dl.store(s, (0, 0), scale)
+    dl.store(q, (0, 0), codes)
+    dl.store(y, (0, 0), dl.dequantize(codes, scale, FMT, axis=1))
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim:sm_90a", "sim:sm_100a"])
+def test_tile_language(device):
+    fmt = OWN["e4m3, 4x16, e4m3"]
+    x = np.asarray(data.normal(64, 128, "float32"))
+    q = np.zeros((64, 128), ml_dtypes.float8_e4m3fn)
+    s = np.zeros((16, 8), ml_dtypes.float8_e4m3fn)
+    y = np.zeros((64, 128), F32)
+    tile_kernel[1](x, q, s, y, FMT=fmt, device=device)
+    codes, scale, values = reference(x, fmt, None)
+    check.same_bits(q, codes)
+    check.same_bits(s, scale)
+    check.same_bits(y, values)
+
+
+def test_one_name_and_two_formats_are_two_kernels():
+    x = np.asarray(data.normal(32, 64, "float32"))
+    a = dither.Format(name="mine", element=dl.float8_e4m3, scale=dl.e8m0, block=32)
+    b = dither.Format(name="mine", element=dl.float8_e4m3, scale=dl.e8m0, block=16)
+    for fmt in (a, b, a):
+        check_part(dither.quantize(x, fmt), x, fmt, "linear", None)
+    # A name of ours does not make it ours.
+    c = dither.Format(name="mxfp8_e4m3", element=dl.float8_e4m3, scale=dl.e8m0, block=16)
+    assert "block = [1, 16]" in c.mlir()
+    check_part(dither.quantize(x, c), x, c, "linear", None)
+
+
+@pytest.mark.parametrize("fmt", [*OWN.values(), dither.NVFP4, dither.MXFP4.with_(scale_rounding="even")], ids=repr)
+def test_copies_are_equal(fmt):
+    assert pickle.loads(pickle.dumps(fmt)) == fmt == copy.deepcopy(fmt)
+    assert (
+        eval(
+            repr(fmt),
+            {
+                "dither": dither,
+                **{t.name: t for t in (dl.float4_e2m1, dl.float8_e4m3)},
+                "float8_e5m2": dl.float8_e5m2,
+                "e8m0": dl.e8m0,
+            },
+        )
+        == fmt
+    )
+    x = data.normal(8, 128, "float32")
+    result = pickle.loads(pickle.dumps(dither.quantize(x, fmt)))
+    assert result.format == fmt
+    check.same_bits(result.dequantize(), dither.quantize(x, fmt).dequantize())
+
+
+WRONG = {
+    "element": (dl.bfloat16, ValueError, "element is bfloat16, expected float4_e2m1, float8_e4m3, float8_e5m2"),
+    "scale": (dl.float32, ValueError, "scale is float32, expected e8m0, float8_e4m3"),
+    "block": (48, ValueError, "block is 48, expected positive powers of two"),
+    "tensor_scale": (True, ValueError, "has scales of e8m0: a tensor scale is for float8_e4m3 scales"),
+    "transposed": (1, TypeError, "transposed is 1, expected True or False"),
+    "scale_rounding": ("up", ValueError, "scale_rounding is 'up', expected rceil, floor, ceil, even"),
+    "order": ("div6_mul", ValueError, "has no tensor scale: order is for formats that have one"),
+    "name": (3, TypeError, "name is 3, expected a string"),
+}
+
+
+@pytest.mark.parametrize("field", WRONG)
+def test_wrong_fields_are_named(field):
+    value, error, message = WRONG[field]
+    fields = {"element": dl.float8_e4m3, "scale": dl.e8m0, "block": 32, field: value}
+    with pytest.raises(error) as raised:
+        dither.Format(**fields)
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize("block", [0, -4, (16,), (1, 2, 4), (0, 16), "16", 16.0, True, [1, 16]])
+def test_wrong_blocks_are_refused(block):
+    with pytest.raises((TypeError, ValueError), match="block is"):
+        dither.Format(element=dl.float8_e4m3, scale=dl.e8m0, block=block)
+
+
+def test_tiles_that_blocks_do_not_divide_are_refused():
+    x = np.zeros((64, 128), F32)
+    out = np.zeros((64, 128), ml_dtypes.float8_e4m3fn)
+    fmt = dither.Format(element=dl.float8_e4m3, scale=dl.float8_e4m3, block=(128, 16))
+    with pytest.raises(dither.CompileError, match="dimension 0 of the tile has extent 64, expected a multiple of 128"):
+        tile_kernel[1](x, out, out, x.copy(), FMT=fmt, device="cpu")
+
+
+def test_directions_of_square_blocks_agree():
+    """Columnwise of a format with square blocks is the transpose of rowwise (scales of both, codes of both)."""
+    x = data.adversarial(M, N, "float32")
+    for name, fmt in OWN.items():
+        rows, cols = (1, fmt.block) if isinstance(fmt.block, int) else fmt.block
+        if rows != cols:
+            continue
+        result = dither.quantize(x, fmt, "both")
+        a, b = (np.asarray(part.dequantize(dither.float32)) for part in (result.rowwise, result.colwise))
+        check.same_values(a, b, name)
+
+
+def test_every_pair_of_these_is_another_format():
+    assert all(a != b and a.mlir() != b.mlir() for a, b in itertools.combinations(OWN.values(), 2))
