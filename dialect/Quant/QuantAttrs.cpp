@@ -1,12 +1,15 @@
 //===- QuantAttrs.cpp - Formats and layouts -------------------------------===//
 
+#include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Dialect/Quant/QuantDialect.h"
 #include "dither/Numerics/Formats.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace dither::quant;
@@ -35,21 +38,6 @@ static_assert(unsigned(ScaleRounding::even) ==
                       unsigned(numerics::ScaleOrder::Div6Div),
               "the dialect's choices are those of the numerics library");
 
-/// The descriptor of this name; null if there is none.
-static const numerics::BlockFormat *findFormat(StringRef name) {
-  return numerics::findBlockFormat({name.data(), name.size()});
-}
-
-static Type toType(MLIRContext *context, const numerics::FloatFormat *format) {
-  if (format == &numerics::kE2M1)
-    return Float4E2M1FNType::get(context);
-  if (format == &numerics::kE4M3)
-    return Float8E4M3FNType::get(context);
-  if (format == &numerics::kE5M2)
-    return Float8E5M2Type::get(context);
-  return Float8E8M0FNUType::get(context);
-}
-
 ArrayRef<StringRef> FormatAttr::names() {
   static const SmallVector<StringRef> table = [] {
     SmallVector<StringRef> names;
@@ -61,121 +49,236 @@ ArrayRef<StringRef> FormatAttr::names() {
 }
 
 FormatAttr FormatAttr::named(MLIRContext *context, StringRef name) {
-  const numerics::BlockFormat *f = findFormat(name);
+  const numerics::BlockFormat *f =
+      numerics::findBlockFormat({name.data(), name.size()});
   if (!f)
     return {};
-  return get(context, name, toType(context, f->elem), toType(context, f->scale),
-             f->block, f->tensorScale, ScaleRounding(f->rounding),
+  return get(context, floatType(context, *f->elem),
+             floatType(context, *f->scale), f->blockRows, f->blockCols,
+             f->tensorScale, f->transposed, ScaleRounding(f->rounding),
              ScaleOrder(f->order));
 }
 
-/// FO1 to FO3.
+StringRef FormatAttr::getName() const {
+  for (StringRef name : names()) {
+    FormatAttr f = named(getContext(), name);
+    if (f.getElem() == getElem() && f.getScale() == getScale() &&
+        f.getBlockRows() == getBlockRows() &&
+        f.getBlockCols() == getBlockCols() &&
+        f.getTensorScale() == getTensorScale() &&
+        f.getTransposed() == getTransposed())
+      return name;
+  }
+  return "";
+}
+
+/// FO2, FO3, FO7 to FO10.
 LogicalResult FormatAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                 StringRef name, Type elem, Type scale,
-                                 int64_t block, bool tensorScale,
-                                 ScaleRounding rounding, ScaleOrder order) {
-  const numerics::BlockFormat *f = findFormat(name);
-  if (!f)
-    return emitError() << "unknown format '" << name << "', expected one of "
-                       << llvm::join(names(), ", ");
-  MLIRContext *context = elem.getContext();
-  if (elem != toType(context, f->elem) || scale != toType(context, f->scale) ||
-      block != int64_t(f->block) || tensorScale != f->tensorScale)
-    return emitError() << "format '" << name
-                       << "' with other types or another block than its own";
-  if (rounding != ScaleRounding(f->rounding) && f->scale != &numerics::kE8M0)
+                                 Type elem, Type scale, int64_t blockRows,
+                                 int64_t blockCols, bool tensorScale,
+                                 bool transposed, ScaleRounding rounding,
+                                 ScaleOrder order) {
+  if (!codeFormat(elem))
+    return emitError() << "found elements of " << elem
+                       << ", expected f4E2M1FN, f8E4M3FN or f8E5M2";
+  const numerics::FloatFormat *scales = floatFormat(scale);
+  if (scales != &numerics::kE8M0 && scales != &numerics::kE4M3)
+    return emitError() << "found scales of " << scale
+                       << ", expected f8E8M0FNU or f8E4M3FN";
+  if (!llvm::isPowerOf2_64(blockRows) || !llvm::isPowerOf2_64(blockCols) ||
+      blockRows < 1 || blockCols < 1)
+    return emitError() << "found blocks of [" << blockRows << ", " << blockCols
+                       << "], expected positive powers of two";
+  if (tensorScale && scales != &numerics::kE4M3)
+    return emitError() << "found a tensor scale with scales of " << scale
+                       << ", expected it for f8E4M3FN scales only";
+  if (rounding != ScaleRounding::rceil && scales != &numerics::kE8M0)
     return emitError() << "found scale_rounding = "
-                       << stringifyScaleRounding(rounding) << " for '" << name
-                       << "', which has scales of " << scale
-                       << ", expected it for f8E8M0FNU scales only";
-  if (order != ScaleOrder(f->order) && !tensorScale)
+                       << stringifyScaleRounding(rounding) << " with scales of "
+                       << scale << ", expected it for f8E8M0FNU scales only";
+  if (order != ScaleOrder::te && !tensorScale)
     return emitError() << "found order = " << stringifyScaleOrder(order)
-                       << " for '" << name
-                       << "', which has no tensor scale, expected it for "
-                          "formats with one only";
+                       << " without a tensor scale, expected it for formats "
+                          "with one only";
   return success();
 }
 
-double FormatAttr::getElemMax() const {
-  return findFormat(getName())->elem->max;
+const numerics::FloatFormat &FormatAttr::getElemFormat() const {
+  return *floatFormat(getElem());
 }
 
-int64_t FormatAttr::getElemEmax() const {
-  return findFormat(getName())->elem->maxExponent();
+const numerics::FloatFormat &FormatAttr::getScaleFormat() const {
+  return *floatFormat(getScale());
 }
 
 SmallVector<int64_t> FormatAttr::getBlockExtents(int64_t axis,
                                                  int64_t rank) const {
-  SmallVector<int64_t> extents(rank, 1);
-  extents[axis] = getBlock();
+  if (rank == 1)
+    return {getBlockCols()};
+  SmallVector<int64_t> extents{getBlockRows(), getBlockCols()};
+  if (axis == 0)
+    std::swap(extents[0], extents[1]);
   return extents;
 }
 
-void FormatAttr::print(AsmPrinter &p) const {
-  FormatAttr standard = named(getContext(), getName());
-  p << "<" << getName();
-  if (getScaleRounding() != standard.getScaleRounding())
-    p << ", scale_rounding = " << stringifyScaleRounding(getScaleRounding());
-  if (getOrder() != standard.getOrder())
-    p << ", order = " << stringifyScaleOrder(getOrder());
-  p << ">";
+std::string FormatAttr::describe() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  ScaleRounding rounding = ScaleRounding::rceil;
+  if (StringRef name = getName(); !name.empty()) {
+    os << name;
+    rounding = named(getContext(), name).getScaleRounding();
+  } else {
+    os << getElem() << ", scale = " << getScale() << ", block = ["
+       << getBlockRows() << ", " << getBlockCols() << "]";
+    if (getTensorScale())
+      os << ", tensor_scale = true";
+    if (getTransposed())
+      os << ", transposed = true";
+  }
+  if (getScaleRounding() != rounding)
+    os << ", scale_rounding = " << stringifyScaleRounding(getScaleRounding());
+  if (getOrder() != ScaleOrder::te)
+    os << ", order = " << stringifyScaleOrder(getOrder());
+  return text;
 }
 
-/// A keyword of an enum, for the option `key`: FO6.
-template <typename Enum>
-static ParseResult parseChoice(AsmParser &p, StringRef key,
-                               std::optional<Enum> (*symbolize)(StringRef),
-                               StringRef expected,
-                               std::optional<Enum> &choice) {
+void FormatAttr::print(AsmPrinter &p) const { p << "<" << describe() << ">"; }
+
+namespace {
+
+/// The options of a format as they are written, and where each was found.
+class FormatParser {
+public:
+  explicit FormatParser(AsmParser &p) : p(p) {}
+
+  FormatAttr parse();
+
+private:
+  ParseResult parseBase();
+  ParseResult parseOption();
+  ParseResult parseBlock();
+  ParseResult parseBool(StringRef key, bool &value);
+  /// A keyword of an enum: FO6.
+  template <typename Enum>
+  ParseResult parseChoice(StringRef key,
+                          std::optional<Enum> (*symbolize)(StringRef),
+                          StringRef expected, Enum &choice) {
+    SMLoc loc = p.getCurrentLocation();
+    StringRef value;
+    if (p.parseKeyword(&value))
+      return failure();
+    std::optional<Enum> found = symbolize(value);
+    if (!found)
+      return p.emitError(loc)
+             << "found " << key << " = " << value << ", expected " << expected;
+    choice = *found;
+    return success();
+  }
+
+  AsmParser &p;
+  llvm::SmallSet<StringRef, 8> given;
+  Type elem, scale;
+  int64_t blockRows = 1, blockCols = 0;
+  bool tensorScale = false, transposed = false;
+  ScaleRounding rounding = ScaleRounding::rceil;
+  ScaleOrder order = ScaleOrder::te;
+};
+
+} // namespace
+
+/// A name or an element type: FO1.
+ParseResult FormatParser::parseBase() {
   SMLoc loc = p.getCurrentLocation();
-  StringRef value;
-  if (p.parseKeyword(&value))
+  if (OptionalParseResult type = p.parseOptionalType(elem); type.has_value())
+    return *type;
+  StringRef name;
+  if (p.parseKeyword(&name))
     return failure();
-  choice = symbolize(value);
-  if (!choice)
-    return p.emitError(loc)
-           << "found " << key << " = " << value << ", expected " << expected;
+  FormatAttr base = FormatAttr::named(p.getContext(), name);
+  if (!base)
+    return p.emitError(loc, "unknown format '")
+           << name << "', expected one of "
+           << llvm::join(FormatAttr::names(), ", ") << ", or an element type";
+  elem = base.getElem();
+  scale = base.getScale();
+  blockRows = base.getBlockRows();
+  blockCols = base.getBlockCols();
+  tensorScale = base.getTensorScale();
+  transposed = base.getTransposed();
+  rounding = base.getScaleRounding();
+  order = base.getOrder();
   return success();
 }
 
-Attribute FormatAttr::parse(AsmParser &p, Type) {
-  StringRef name, key;
+ParseResult FormatParser::parseBlock() {
+  if (p.parseLSquare() || p.parseInteger(blockRows) || p.parseComma() ||
+      p.parseInteger(blockCols) || p.parseRSquare())
+    return failure();
+  return success();
+}
+
+ParseResult FormatParser::parseBool(StringRef key, bool &value) {
+  SMLoc loc = p.getCurrentLocation();
+  StringRef word;
+  if (p.parseKeyword(&word))
+    return failure();
+  if (word != "true" && word != "false")
+    return p.emitError(loc)
+           << "found " << key << " = " << word << ", expected true or false";
+  value = word == "true";
+  return success();
+}
+
+ParseResult FormatParser::parseOption() {
+  SMLoc loc = p.getCurrentLocation();
+  StringRef key;
+  if (p.parseKeyword(&key) || p.parseEqual())
+    return failure();
+  if (!given.insert(key).second) // FO5
+    return p.emitError(loc, "option '") << key << "' is given twice";
+  if (key == "scale")
+    return p.parseType(scale);
+  if (key == "block")
+    return parseBlock();
+  if (key == "tensor_scale")
+    return parseBool(key, tensorScale);
+  if (key == "transposed")
+    return parseBool(key, transposed);
+  if (key == "scale_rounding")
+    return parseChoice(key, symbolizeScaleRounding,
+                       "rceil, floor, ceil or even", rounding);
+  if (key == "order")
+    return parseChoice(key, symbolizeScaleOrder, "te, div6_mul or div6_div",
+                       order);
+  return p.emitError(loc, "unknown option '") // FO4
+         << key
+         << "', expected scale, block, tensor_scale, transposed, "
+            "scale_rounding or order";
+}
+
+FormatAttr FormatParser::parse() {
   SMLoc start = p.getCurrentLocation();
-  if (p.parseLess() || p.parseKeyword(&name))
+  if (p.parseLess() || parseBase())
     return {};
-  FormatAttr format = named(p.getContext(), name);
-  if (!format) {
-    p.emitError(start, "unknown format '")
-        << name << "', expected one of " << llvm::join(names(), ", ");
-    return {};
-  }
-  std::optional<ScaleRounding> rounding;
-  std::optional<ScaleOrder> order;
-  while (succeeded(p.parseOptionalComma())) {
-    SMLoc loc = p.getCurrentLocation();
-    if (p.parseKeyword(&key) || p.parseEqual())
+  while (succeeded(p.parseOptionalComma()))
+    if (parseOption())
       return {};
-    bool isRounding = key == "scale_rounding", isOrder = key == "order";
-    if (!isRounding && !isOrder) // FO4
-      return p.emitError(loc, "unknown option '")
-                 << key << "', expected scale_rounding or order",
-             Attribute();
-    if (isRounding ? rounding.has_value() : order.has_value()) // FO5
-      return p.emitError(loc, "option '") << key << "' is given twice",
-             Attribute();
-    if (isRounding ? parseChoice(p, key, symbolizeScaleRounding,
-                                 "rceil, floor, ceil or even", rounding)
-                   : parseChoice(p, key, symbolizeScaleOrder,
-                                 "te, div6_mul or div6_div", order))
-      return {};
-  }
   if (p.parseGreater())
     return {};
-  return getChecked([&] { return p.emitError(start); }, p.getContext(), name,
-                    format.getElem(), format.getScale(), format.getBlock(),
-                    format.getTensorScale(),
-                    rounding.value_or(format.getScaleRounding()),
-                    order.value_or(format.getOrder()));
+  if (!scale || !blockCols) { // FO11
+    p.emitError(start, "found an element type without ")
+        << (scale ? "block" : "scale")
+        << ", expected scale = TYPE and block = [ROWS, COLUMNS]";
+    return {};
+  }
+  return FormatAttr::getChecked(
+      [&] { return p.emitError(start); }, p.getContext(), elem, scale,
+      blockRows, blockCols, tensorScale, transposed, rounding, order);
+}
+
+Attribute FormatAttr::parse(AsmParser &p, Type) {
+  return FormatParser(p).parse();
 }
 
 //===----------------------------------------------------------------------===//

@@ -16,31 +16,44 @@ class Quant_Attr<string name, string mnemonic_, list<Trait> traits = []>
 def Quant_FormatAttr : Quant_Attr<"Format", "format"> {
   let summary = "a block-scaled format";
   let description = [{
-    Prints as the name of a descriptor and what deviates from it:
-    `#quant.format<nvfp4>`, `#quant.format<mxfp8_e4m3, scale_rounding = floor>`.
-    Names: `nvfp4`, `mxfp4`, `mxfp8_e4m3`, `mxfp8_e5m2`.
+    What the codes of a tensor are, and how the scales of its blocks are made. Begins with
+    the name of a built-in format or with the type of the elements; options follow, and
+    only those that deviate are printed:
+    `#quant.format<nvfp4>`, `#quant.format<mxfp8_e4m3, scale_rounding = floor>`,
+    `#quant.format<f4E2M1FN, scale = f8E4M3FN, block = [1, 64]>`.
+    A name means its description and nothing else. Names: `nvfp4`, `mxfp4`, `mxfp8_e4m3`,
+    `mxfp8_e5m2`.
   }];
   let parameters = (ins
-    StringRefParameter<"descriptor name">:$name,
     "::mlir::Type":$elem,
     "::mlir::Type":$scale,
-    "int64_t":$block,
+    "int64_t":$blockRows,
+    "int64_t":$blockCols,
     "bool":$tensorScale,
+    "bool":$transposed,
     "::dither::quant::ScaleRounding":$scaleRounding,
     "::dither::quant::ScaleOrder":$order);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// The format of this name with its default choices; null if there is none.
+    /// The built-in format of this name; null if there is none.
     static FormatAttr named(::mlir::MLIRContext *context, ::llvm::StringRef name);
     /// Names that `named` knows, for messages.
     static ::llvm::ArrayRef<::llvm::StringRef> names();
-    /// Largest finite value of the element type, and the exponent of the power
-    /// of two at or below it.
-    double getElemMax() const;
-    int64_t getElemEmax() const;
-    /// Extents of a block that runs along `axis` of a tile of `rank`: the format's length
-    /// there, 1 elsewhere.
+    /// The built-in format that this is but for scale rounding and order; empty if there
+    /// is none.
+    ::llvm::StringRef getName() const;
+    /// As it is printed, without the brackets; for messages.
+    std::string describe() const;
+    /// What the element and the scale type are made of.
+    const ::dither::numerics::FloatFormat &getElemFormat() const;
+    const ::dither::numerics::FloatFormat &getScaleFormat() const;
+    /// The largest value under a tensor scale of 1: the largest scale times the largest
+    /// element, exactly.
+    float getRange() const { return getScaleFormat().max * getElemFormat().max; }
+    /// Extents of a block of a tile of `rank` whose rows of blocks run along `axis`: of
+    /// rank 2 rows and columns of the block for axis 1, exchanged for axis 0; of rank 1
+    /// its columns.
     ::llvm::SmallVector<int64_t> getBlockExtents(int64_t axis, int64_t rank) const;
   }];
 }

@@ -102,32 +102,63 @@ private:
   }
 };
 
-/// Extents of a block along `axis` of a tile of rank 1 or 2.
-SmallVector<int64_t> blockOf(FormatAttr format, int64_t axis, Value tile) {
-  return format.getBlockExtents(axis, Arith::shapeOf(tile).getRank());
+/// The blocks of a tile of rank 1 or 2 whose rows of blocks run along `axis`,
+/// one dimension of them at a time, the last one first: what a reduction of
+/// each is, and what the others see. There is at least one.
+SmallVector<SmallVector<int64_t>> blocksOf(FormatAttr format, int64_t axis,
+                                           Value tile) {
+  int64_t rank = Arith::shapeOf(tile).getRank();
+  SmallVector<int64_t> whole = format.getBlockExtents(axis, rank);
+  SmallVector<SmallVector<int64_t>> blocks;
+  for (int64_t d = rank - 1; d >= 0; --d)
+    if (whole[d] > 1)
+      blocks.emplace_back(rank, 1)[d] = whole[d];
+  if (blocks.empty())
+    blocks.push_back(whole);
+  return blocks;
+}
+
+/// The amax of each block.
+Value amaxOfBlocks(Arith &a, Value x, FormatAttr format, int64_t axis) {
+  for (ArrayRef<int64_t> block : blocksOf(format, axis, x)) {
+    SmallVector<int64_t> shape(Arith::shapeOf(x).getShape());
+    for (auto [extent, of] : llvm::zip(shape, block))
+      extent = ShapedType::isDynamic(extent) ? extent : extent / of;
+    x = BlockReduceOp::create(a.b, a.loc,
+                              RankedTensorType::get(shape, a.b.getF32Type()),
+                              ReduceKind::amax, x, block);
+  }
+  return x;
 }
 
 Value repeatOverBlocks(Arith &a, Value perBlock, FormatAttr format,
                        int64_t axis, Value like) {
-  auto type =
-      Arith::shapeOf(like).clone(Arith::shapeOf(perBlock).getElementType());
-  return BlockBroadcastOp::create(a.b, a.loc, type, perBlock,
-                                  blockOf(format, axis, like));
+  Value x = perBlock;
+  SmallVector<SmallVector<int64_t>> blocks = blocksOf(format, axis, like);
+  for (ArrayRef<int64_t> block : llvm::reverse(blocks)) {
+    auto type = Arith::shapeOf(x);
+    SmallVector<int64_t> shape(type.getShape());
+    for (auto [extent, of] : llvm::zip(shape, block))
+      extent = ShapedType::isDynamic(extent) ? extent : extent * of;
+    x = BlockBroadcastOp::create(a.b, a.loc, type.clone(shape), x, block);
+  }
+  return x;
 }
 
-/// NVFP4's global encode scale from the tensor amax G: min(2688 / G, FMAX), and
-/// 1 where that is 0 (G infinite) or G is 0. 2688 = 448 * 6.
-Value globalEncodeScale(Arith &a, Value amax) {
-  Value quotient = a.min(a.div(2688.0f, amax), kMaxFloat);
+/// The global encode scale of a format with a tensor scale, from the tensor
+/// amax G: min(R / G, FMAX), and 1 where that is 0 (G infinite) or G is 0. R is
+/// the range of the format, 448 * 6 for NVFP4.
+Value globalEncodeScale(Arith &a, Value amax, FormatAttr format) {
+  Value quotient = a.min(a.div(format.getRange(), amax), kMaxFloat);
   Value one = a.splat(amax, 1.0f);
   Value scale = a.select(a.equal(quotient, 0.0f), one, quotient);
   return a.select(a.equal(amax, 0.0f), one, scale);
 }
 
-/// The decode scale of `order = div6_div`: G / 2688, and 1 where that is 0 or
+/// The decode scale of `order = div6_div`: G / R, and 1 where that is 0 or
 /// infinite.
-Value globalDecodeScale(Arith &a, Value amax) {
-  Value scale = a.div(amax, a.splat(amax, 2688.0f));
+Value globalDecodeScale(Arith &a, Value amax, FormatAttr format) {
+  Value scale = a.div(amax, a.splat(amax, format.getRange()));
   Value one = a.splat(amax, 1.0f);
   Value finite = a.select(
       a.equal(scale, std::numeric_limits<float>::infinity()), one, scale);
@@ -144,7 +175,8 @@ Value globalDecodeScale(Arith &a, Value amax) {
 Value sharedExponentBits(Arith &a, Value amax, FormatAttr format) {
   Value bits = a.bits(amax);
   OpBuilder &b = a.b;
-  uint32_t down = uint32_t(format.getElemEmax()) << 23;
+  const numerics::FloatFormat &elem = format.getElemFormat();
+  uint32_t down = uint32_t(elem.maxExponent()) << 23;
   switch (format.getScaleRounding()) {
   case ScaleRounding::floor:
   case ScaleRounding::rceil:
@@ -155,10 +187,8 @@ Value sharedExponentBits(Arith &a, Value amax, FormatAttr format) {
   case ScaleRounding::even: {
     // Half of the last bit that the element keeps, added before the field is
     // taken.
-    unsigned mantissa =
-        cast<FloatType>(format.getElem()).getFPMantissaWidth() - 1;
-    bits = arith::AddIOp::create(b, a.loc, bits,
-                                 a.splatBits(amax, 1u << (22 - mantissa)));
+    bits = arith::AddIOp::create(
+        b, a.loc, bits, a.splatBits(amax, 1u << (22 - elem.mantissaBits)));
     break;
   }
   }
@@ -171,32 +201,36 @@ Value sharedExponentBits(Arith &a, Value amax, FormatAttr format) {
   return a.fromBits(a.select(infinite, infinity, lowered));
 }
 
-/// What a format with a tensor scale rounds to the scale of a block
+/// What a format with E4M3 scales rounds to the scale of a block
 /// (Numerics/BlockScale.h).
 Value unroundedScale(Arith &a, Value amax, Value tensorAmax,
                      FormatAttr format) {
+  float largest = format.getElemFormat().max;
+  if (!tensorAmax)
+    return a.mul(amax, 1.0f / largest);
   Value global = a.widen(tensorAmax);
   if (format.getOrder() == ScaleOrder::te) {
-    Value factor = a.mul(globalEncodeScale(a, global), 1.0f / 6.0f);
+    Value factor = a.mul(globalEncodeScale(a, global, format), 1.0f / largest);
     return a.min(a.mul(amax, factor), kMaxFloat);
   }
-  Value sixth = a.div(amax, a.splat(amax, 6.0f));
+  Value part = a.div(amax, a.splat(amax, largest));
   if (format.getOrder() == ScaleOrder::div6_mul)
-    return a.min(a.mul(sixth, globalEncodeScale(a, global)), kMaxFloat);
-  Value quotient = a.div(sixth, globalDecodeScale(a, global));
-  return a.max(a.min(quotient, 448.0f), 0x1p-6f);
+    return a.min(a.mul(part, globalEncodeScale(a, global, format)), kMaxFloat);
+  Value quotient = a.div(part, globalDecodeScale(a, global, format));
+  const numerics::FloatFormat &scale = format.getScaleFormat();
+  return a.max(a.min(quotient, scale.max), scale.minNormal);
 }
 
 /// Scale codes from the amax of each block.
 Value scaleCodes(Arith &a, Value amax, Value tensorAmax, FormatAttr format) {
   OpBuilder &b = a.b;
   auto type = Arith::shapeOf(amax).clone(format.getScale());
-  if (format.getTensorScale()) {
+  if (!isa<Float8E8M0FNUType>(format.getScale())) {
     Value scale = unroundedScale(a, amax, tensorAmax, format);
     return EncodeOp::create(b, a.loc, type, scale, E8M0ModeAttr());
   }
   if (format.getScaleRounding() == ScaleRounding::rceil) {
-    Value scaled = a.mul(amax, 1.0f / float(format.getElemMax()));
+    Value scaled = a.mul(amax, 1.0f / format.getElemFormat().max);
     return EncodeOp::create(b, a.loc, type, scaled,
                             E8M0ModeAttr::get(b.getContext(), E8M0Mode::rceil));
   }
@@ -211,9 +245,7 @@ struct DecomposeBlockScale
     auto op = cast<BlockScaleOp>(o);
     Arith a(b, op.getLoc());
     Value x = a.widen(op.getSource());
-    Value amax = BlockReduceOp::create(
-        b, op.getLoc(), op.getScale().getType().clone(b.getF32Type()),
-        ReduceKind::amax, x, blockOf(op.getFormat(), op.getAxis(), x));
+    Value amax = amaxOfBlocks(a, x, op.getFormat(), op.getAxis());
     return SmallVector<Value>{
         scaleCodes(a, amax, op.getTensorAmax(), op.getFormat())};
   }
@@ -225,16 +257,18 @@ struct DecomposeBlockScale
 
 /// What elements of a block are multiplied by before they are rounded.
 Value multiplier(Arith &a, Value scale, Value tensorAmax, FormatAttr format) {
-  if (!format.getTensorScale())
+  if (isa<Float8E8M0FNUType>(format.getScale()))
     return E8M0InverseOp::create(
         a.b, a.loc, Arith::shapeOf(scale).clone(a.b.getF32Type()), scale);
+  if (!tensorAmax)
+    return a.min(a.div(1.0f, a.widen(scale)), kMaxFloat);
   Value global = a.widen(tensorAmax);
   if (format.getOrder() == ScaleOrder::div6_div) {
-    Value inverse = a.div(1.0f, globalDecodeScale(a, global));
+    Value inverse = a.div(1.0f, globalDecodeScale(a, global, format));
     Value codes = a.widen(scale);
     return a.min(a.div(a.repeat(inverse, codes), codes), kMaxFloat);
   }
-  Value decode = a.div(1.0f, globalEncodeScale(a, global));
+  Value decode = a.div(1.0f, globalEncodeScale(a, global, format));
   return a.min(a.div(1.0f, a.mul(a.widen(scale), decode)), kMaxFloat);
 }
 
@@ -264,8 +298,8 @@ struct DecomposeDequantize
     Arith a(b, op.getLoc());
     Value factor = a.widen(op.getScale());
     if (format.getTensorScale())
-      factor =
-          a.mul(a.mul(factor, a.widen(op.getTensorAmax())), 1.0f / 2688.0f);
+      factor = a.mul(a.mul(factor, a.widen(op.getTensorAmax())),
+                     1.0f / format.getRange());
     Value x = a.widen(op.getSource());
     return SmallVector<Value>{
         a.mul(x, repeatOverBlocks(a, factor, format, op.getAxis(), x))};

@@ -1,5 +1,6 @@
 //===- QuantFolds.cpp - Folding and canonicalization ----------------------===//
 
+#include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Numerics/Convert.h"
 #include "dither/Numerics/Elementary.h"
@@ -116,28 +117,21 @@ static OpFoldResult splatFromBits(RankedTensorType type, uint32_t bits) {
       type, APFloat(elem.getFloatSemantics(), APInt(elem.getWidth(), bits)));
 }
 
-static const numerics::FloatFormat *formatOf(Type elem) {
-  return isa<Float4E2M1FNType>(elem)   ? &numerics::kE2M1
-         : isa<Float8E4M3FNType>(elem) ? &numerics::kE4M3
-         : isa<Float8E5M2Type>(elem)   ? &numerics::kE5M2
-                                       : &numerics::kE8M0;
-}
-
 OpFoldResult EncodeOp::fold(FoldAdaptor adaptor) {
   RankedTensorType type = getResult().getType();
   if (std::optional<uint32_t> bits = splatBits(adaptor.getSource())) {
     float x = llvm::bit_cast<float>(*bits);
-    const numerics::FloatFormat *format = formatOf(type.getElementType());
+    const numerics::FloatFormat *format = floatFormat(type.getElementType());
     return splatFromBits(type, format->hasSign ? numerics::encode(*format, x)
                                : getMode() == E8M0Mode::floor
                                    ? numerics::encodeE8M0Floor(x)
                                    : numerics::encodeE8M0Ceil(x));
   }
-  // encode(decode(q)) is q: every code is its own nearest value. Codes without
-  // a canonical form (NaN, infinity) exist in the 8-bit formats only.
+  // encode(decode(q)) is q: every code is its own nearest value, but for NaN
+  // and infinities.
   auto decode = getSource().getDefiningOp<DecodeOp>();
   if (decode && decode.getSource().getType() == type &&
-      isa<Float4E2M1FNType>(type.getElementType()))
+      !floatFormat(type.getElementType())->hasNaN)
     return decode.getSource();
   return {};
 }
@@ -147,7 +141,7 @@ OpFoldResult DecodeOp::fold(FoldAdaptor adaptor) {
   if (!bits)
     return {};
   const numerics::FloatFormat *format =
-      formatOf(getSource().getType().getElementType());
+      floatFormat(getSource().getType().getElementType());
   float value = numerics::decode(*format, *bits);
   // The payload of a NaN is the target's.
   if (std::isnan(value))

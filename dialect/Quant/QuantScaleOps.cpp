@@ -17,32 +17,36 @@ namespace dither::quant {
 // Rules of all operations that have a format
 //===----------------------------------------------------------------------===//
 
-/// Shape of the scales of `source` along `axis`: BS1, BS2.
+/// Shape of the scales of `source` along `axis`: BS1, BS2, BS8.
 static FailureOr<Shape> scaleShape(Where where, ArrayRef<int64_t> source,
                                    IntegerAttr axis, FormatAttr format) {
   if (failed(checkAxis(where, axis, source)))
     return failure();
+  if (source.size() < 2 && format.getBlockRows() != 1) // BS8
+    return where.fail("source has rank " + Twine(source.size()) +
+                      ", expected rank 2 for format " + format.describe());
   Shape shape(source);
-  int64_t &extent = shape[axis.getInt()];
-  int64_t block = format.getBlock();
-  if (ShapedType::isDynamic(extent))
-    return shape;
-  if (extent % block)
-    return where.fail("block of " + Twine(block) +
-                      " does not divide dimension " + Twine(axis.getInt()) +
-                      " of extent " + Twine(extent) +
-                      ", expected a multiple of " + Twine(block));
-  extent /= block;
+  Shape blocks = format.getBlockExtents(axis.getInt(), source.size());
+  for (auto [d, extent] : llvm::enumerate(shape)) {
+    if (ShapedType::isDynamic(extent))
+      continue;
+    if (extent % blocks[d])
+      return where.fail("block of " + Twine(blocks[d]) +
+                        " does not divide dimension " + Twine(d) +
+                        " of extent " + Twine(extent) +
+                        ", expected a multiple of " + Twine(blocks[d]));
+    extent /= blocks[d];
+  }
   return shape;
 }
 
 /// Formats with a tensor scale, and only those, take its amax: BS3 to BS5.
 static LogicalResult checkAmax(Where where, Value amax, FormatAttr format) {
   if (format.getTensorScale() && !amax)
-    return where.fail("format " + format.getName() +
+    return where.fail("format " + format.describe() +
                       " has a tensor scale, expected a tensor_amax operand");
   if (!format.getTensorScale() && amax)
-    return where.fail("format " + format.getName() +
+    return where.fail("format " + format.describe() +
                       " has no tensor scale, found a tensor_amax operand");
   if (amax)
     return tensorType(where, amax, "tensor_amax", 0);
@@ -108,7 +112,7 @@ DITHER_INFER(CastFp8Op, 2)
 template <typename Op> static LogicalResult verifyCast(Op op, unsigned bits) {
   FormatAttr format = op.getFormat();
   if (format.getElem().getIntOrFloatBitWidth() != bits)
-    return Where(op).fail("format " + format.getName() + " has elements of " +
+    return Where(op).fail("format " + format.describe() + " has elements of " +
                           str(format.getElem()) + ", expected " + Twine(bits) +
                           " bits");
   if (failed(checkInferred(op, {"result"})))

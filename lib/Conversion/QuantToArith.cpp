@@ -11,7 +11,9 @@
 #include "ScaleEncode.h"
 #include "Words.h"
 #include "dither/Conversion/Passes.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
+#include "dither/Numerics/Bits.h"
 #include "dither/Target/ModuleTarget.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -26,58 +28,37 @@ using namespace mlir;
 using namespace dither;
 using dither::conversion::ConstantPool;
 using dither::conversion::WordBuilder;
+using numerics::bitsOf;
+using numerics::FloatFormat;
 
 namespace {
 
-/// Constants of the fused rounding for a format with m mantissa bits.
-struct Rounding {
-  uint32_t clamp;     // largest finite value, as f32 bits
-  uint32_t minNormal; // smallest normal value, as f32 bits
-  float magic;        // 2^(23 - m) + bias correction
-  uint32_t shift;     // 23 - m
-  uint32_t mask;      // magnitude bits of the code
-  uint32_t signShift; // from bit 31 to the sign bit of the code
-  uint32_t nan;       // code of NaN; its sign is dropped
-};
-constexpr Rounding kE2M1{0x40C00000, 0x3F800000, 4194307.0f, 22, 0x7, 28, 0x7};
-constexpr Rounding kE4M3{0x43E00000, 0x3C800000, 1048595.0f, 20,
-                         0x7F,       24,         0x7F};
-constexpr Rounding kE5M2{0x47600000, 0x38800000, 2097210.0f, 21,
-                         0x7F,       24,         0x7F};
-
-/// Code of one register of f32 in the low bits of an i32 register.
-Value encodeRounded(WordBuilder &w, Value x, const Rounding &r) {
-  // E2M1 has no NaN: min(NaN, 6) is 6 for the comparison below, with the sign
-  // of the constant, which is the code the contract asks for.
-  bool nanIsMax = r.nan == r.mask && r.shift == 22;
-  Value limit = w.asFloat(w.i32(r.clamp));
-  if (nanIsMax)
+/// Code of one register of f32 in the low bits of an i32 register. A NaN loses
+/// its sign.
+Value encodeRounded(WordBuilder &w, Value x, const FloatFormat &f) {
+  numerics::FusedRounding r = fusedRounding(f);
+  uint32_t most = bitsOf(f.max);
+  // Where there is no NaN it is the largest value: min(NaN, max) is max for the
+  // comparison below, with the sign of the constant, which is the code the
+  // contract asks for.
+  if (!f.hasNaN) {
+    Value limit = w.asFloat(w.i32(most));
     x = w.select(w.cmpf(arith::CmpFPredicate::OLT, x, limit), x, limit);
+  }
   Value bits = w.asInt(x);
   Value mag = w.andi(bits, 0x7FFFFFFF);
-  mag = w.make<arith::MinUIOp>(mag, w.i32(r.clamp));
-  Value power =
-      w.andi(w.make<arith::MaxUIOp>(mag, w.i32(r.minNormal)), 0x7F800000);
+  mag = w.make<arith::MinUIOp>(mag, w.i32(most));
+  Value power = w.andi(w.make<arith::MaxUIOp>(mag, w.i32(bitsOf(f.minNormal))),
+                       0x7F800000);
   Value sum =
-      w.asInt(w.mulAdd(w.asFloat(power), w.f32(r.magic), w.asFloat(mag)));
-  Value code = w.andi(w.addi(w.shr(sum, r.shift), sum), r.mask);
-  Value sign = w.andi(w.shr(bits, r.signShift), r.mask + 1);
+      w.asInt(w.mulAdd(w.asFloat(power), w.f32(r.factor), w.asFloat(mag)));
+  Value code = w.andi(w.addi(w.shr(sum, r.shift), sum), f.signBit() - 1);
+  Value sign = w.andi(w.shr(bits, 32 - f.bits), f.signBit());
   code = w.ori(code, sign);
-  if (nanIsMax)
+  if (!f.hasNaN)
     return code;
   Value nan = w.cmpf(arith::CmpFPredicate::UNO, x, x);
-  return w.select(nan, w.i32(r.nan), code);
-}
-
-/// The format that encodeRounded converts to; null if it does not.
-const Rounding *roundingOf(Type elem) {
-  if (isa<Float4E2M1FNType>(elem))
-    return &kE2M1;
-  if (isa<Float8E4M3FNType>(elem))
-    return &kE4M3;
-  if (isa<Float8E5M2Type>(elem))
-    return &kE5M2;
-  return nullptr;
+  return w.select(nan, w.i32(f.nanCode), code);
 }
 
 /// The word of the codes of `xs` for a GPU, which multiplies integers and
@@ -87,26 +68,29 @@ const Rounding *roundingOf(Type elem) {
 /// the exponent, a sum has no more than the last bits of its mantissa, so one
 /// product has the code at the top, right under the sign, and nothing below
 /// reaches it. The word then takes in one code after the other from the top.
-Value encodeRoundedWord(WordBuilder &w, ArrayRef<Value> xs, const Rounding &r) {
-  int64_t bits = llvm::bit_width(r.mask) + 1, top = 32 - bits;
-  Value limit = w.asFloat(w.i32(r.clamp)), word;
+Value encodeRoundedWord(WordBuilder &w, ArrayRef<Value> xs,
+                        const FloatFormat &f) {
+  numerics::FusedRounding r = fusedRounding(f);
+  unsigned top = 32 - f.bits;
+  Value limit = w.asFloat(w.i32(bitsOf(f.max))), word;
   for (Value x : llvm::reverse(xs)) {
     Value nan;
-    if (bits == 4) // NaN is the largest value, with the sign of the constant
+    if (!f.hasNaN) // it is the largest value, with the sign of the constant
       x = w.make<arith::MinNumFOp>(x, limit);
     else
       nan = w.cmpf(arith::CmpFPredicate::UNO, x, x);
     Value mag = w.make<arith::MinNumFOp>(w.make<math::AbsFOp>(x), limit);
-    Value least = w.make<arith::MaxNumFOp>(mag, w.asFloat(w.i32(r.minNormal)));
+    Value least =
+        w.make<arith::MaxNumFOp>(mag, w.asFloat(w.i32(bitsOf(f.minNormal))));
     Value power = w.asFloat(w.andi(w.asInt(least), 0x7F800000));
-    Value sum = w.asInt(w.make<math::FmaOp>(power, w.f32(r.magic), mag));
+    Value sum = w.asInt(w.make<math::FmaOp>(power, w.f32(r.factor), mag));
     Value code = w.make<arith::MulIOp>(
         sum, w.i32((1u << top) + (1u << (top - r.shift))));
     code = w.ori(code, w.andi(w.asInt(x), 0x80000000));
     if (nan)
-      code = w.select(nan, w.i32(r.nan << top), code);
+      code = w.select(nan, w.i32(f.nanCode << top), code);
     code = w.shr(code, top);
-    word = word ? w.ori(w.shl(word, bits), code) : code;
+    word = word ? w.ori(w.shl(word, f.bits), code) : code;
   }
   return word;
 }
@@ -144,8 +128,8 @@ Value encodeF16(WordBuilder &w, Value x) {
 }
 
 Value encode(WordBuilder &w, Value x, Type elem, bool floor) {
-  if (const Rounding *rounding = roundingOf(elem))
-    return encodeRounded(w, x, *rounding);
+  if (const FloatFormat *format = quant::codeFormat(elem))
+    return encodeRounded(w, x, *format);
   if (isa<Float8E8M0FNUType>(elem))
     return encodeE8M0(w, x, floor);
   if (elem.isBF16())
@@ -164,23 +148,23 @@ Value fieldOf(WordBuilder &w, Value word, int64_t at, int64_t bits) {
   return at + bits < 32 ? w.andi(code, (1u << bits) - 1) : code;
 }
 
-/// Magnitude code with m mantissa bits and bias `bias`: normal codes only
-/// need their exponent rebased; subnormal ones come out as 1.m instead of 0.m,
-/// which twice the value minus the smallest normal corrects exactly.
-Value decodeSmall(WordBuilder &w, Value mag, uint32_t m, int32_t bias) {
-  uint32_t base = uint32_t(127 - bias) << 23;
-  Value f = w.asFloat(w.addi(w.shl(mag, 23 - m), w.i32(base)));
-  float minNormal;
-  uint32_t minBits = uint32_t(127 - bias + 1) << 23;
-  memcpy(&minNormal, &minBits, 4);
-  Value sub =
-      w.make<arith::SubFOp>(w.make<arith::AddFOp>(f, f), w.f32(minNormal));
-  Value isSub = w.cmpi(arith::CmpIPredicate::ult, mag, 1u << m);
-  return w.select(isSub, sub, f);
-}
-
-Value withSign(WordBuilder &w, Value value, Value code, uint32_t signBit) {
-  Value sign = w.shl(w.andi(code, 1u << signBit), 31 - signBit);
+/// Normal codes only need their exponent rebased; subnormal ones come out as
+/// 1.m instead of 0.m, which twice the value minus the smallest normal corrects
+/// exactly.
+Value decodeSmall(WordBuilder &w, Value code, const FloatFormat &f) {
+  unsigned m = f.mantissaBits;
+  Value mag = w.andi(code, f.signBit() - 1);
+  uint32_t base = uint32_t(127 - f.bias) << 23;
+  Value normal = w.asFloat(w.addi(w.shl(mag, 23 - m), w.i32(base)));
+  Value small = w.make<arith::SubFOp>(w.make<arith::AddFOp>(normal, normal),
+                                      w.f32(f.minNormal));
+  Value isSmall = w.cmpi(arith::CmpIPredicate::ult, mag, 1u << m);
+  Value value = w.select(isSmall, small, normal);
+  if (f.hasNaN) {
+    Value nan = w.cmpi(arith::CmpIPredicate::eq, mag, f.nanCode);
+    value = w.select(nan, w.asFloat(w.i32(0x7FC00000)), value);
+  }
+  Value sign = w.shl(w.andi(code, f.signBit()), 32 - f.bits);
   return w.asFloat(w.ori(w.asInt(value), sign));
 }
 
@@ -197,15 +181,8 @@ Value decode(WordBuilder &w, Value word, int64_t at, Type elem) {
     return w.make<arith::ExtFOp>(
         w.f32Type(), w.make<arith::BitcastOp>(w.reg(w.b.getF16Type()), narrow));
   }
-  if (isa<Float4E2M1FNType>(elem))
-    return withSign(w, decodeSmall(w, w.andi(code, 7), 1, 1), code, 3);
-  if (isa<Float8E4M3FNType>(elem)) {
-    Value mag = w.andi(code, 0x7F);
-    Value v = decodeSmall(w, mag, 3, 7);
-    Value nan = w.cmpi(arith::CmpIPredicate::eq, mag, 0x7F);
-    v = w.select(nan, w.asFloat(w.i32(0x7FC00000)), v);
-    return withSign(w, v, code, 7);
-  }
+  if (const FloatFormat *format = quant::codeFormat(elem))
+    return decodeSmall(w, code, *format);
   if (isa<Float8E8M0FNUType>(elem)) {
     Value v = w.shl(code, 23);
     v = w.select(w.cmpi(arith::CmpIPredicate::eq, code, 0), w.i32(0x00400000),
@@ -239,11 +216,11 @@ struct QuantToArith
     int64_t bits = op.getElem().getIntOrFloatBitWidth();
     bool floor = op.getMode() == quant::E8M0Mode::floor;
     SmallVector<Value> words, values = w.registers(op->getOperand(0));
-    const Rounding *rounding = roundingOf(op.getElem());
-    if (rounding && !w.lanes) {
+    const FloatFormat *format = quant::codeFormat(op.getElem());
+    if (format && !w.lanes) {
       for (size_t i = 0; i < values.size(); i += group)
         words.push_back(encodeRoundedWord(
-            w, ArrayRef<Value>(values).slice(i, group), *rounding));
+            w, ArrayRef<Value>(values).slice(i, group), *format));
       w.replace(op, words);
       return success();
     }

@@ -12,6 +12,7 @@
 
 #include "Words.h"
 #include "dither/Conversion/Passes.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Target/ModuleTarget.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -29,21 +30,40 @@ using dither::conversion::WordBuilder;
 
 namespace {
 
+/// Codes that targets convert two at a time.
+struct CodePair {
+  const numerics::FloatFormat *format;
+  StringRef name;
+  bool target::TargetInfo::*has;
+};
+constexpr CodePair kCodePairs[] = {
+    {&numerics::kE2M1, "e2m1x2", &target::TargetInfo::cvtE2M1x2},
+    {&numerics::kE4M3, "e4m3x2", &target::TargetInfo::cvtFP8x2},
+    {&numerics::kE5M2, "e5m2x2", &target::TargetInfo::cvtFP8x2},
+};
+
+/// The name of two codes of `elem` in PTX; empty if `target` cannot convert
+/// them.
+StringRef codePair(const target::TargetInfo &target, Type elem) {
+  const numerics::FloatFormat *format = quant::codeFormat(elem);
+  for (const CodePair &pair : kCodePairs)
+    if (pair.format == format && target.*pair.has)
+      return pair.name;
+  return "";
+}
+
 /// The conversion of two f32 to two codes, and the bits of the two.
 struct PairCvt {
-  StringRef instruction;
+  std::string instruction;
   int64_t pairBits = 0;
 };
 
 PairCvt pairConversion(const target::TargetInfo &target,
                        quant::EncodeWordsOp op) {
   Type elem = op.getElem();
-  if (isa<Float4E2M1FNType>(elem) && target.cvtE2M1x2)
-    return {"cvt.rn.satfinite.e2m1x2.f32", 8};
-  if (isa<Float8E4M3FNType>(elem) && target.cvtFP8x2)
-    return {"cvt.rn.satfinite.e4m3x2.f32", 16};
-  if (isa<Float8E5M2Type>(elem) && target.cvtFP8x2)
-    return {"cvt.rn.satfinite.e5m2x2.f32", 16};
+  if (StringRef pair = codePair(target, elem); !pair.empty())
+    return {("cvt.rn.satfinite." + pair + ".f32").str(),
+            2 * int64_t(elem.getIntOrFloatBitWidth())};
   // The floor mode sends infinity to FF, the instruction to FE.
   if (isa<Float8E8M0FNUType>(elem) && target.cvtUE8M0x2 &&
       op.getMode() != quant::E8M0Mode::floor)
@@ -107,17 +127,6 @@ Value encodeWord(WordBuilder &w, const PairCvt &cvt, ArrayRef<Value> x) {
   return bits < 32 ? w.andi(word, (1u << bits) - 1) : word;
 }
 
-/// The suffix of two codes in cvt.rn.f16x2, where the target has it; else "".
-StringRef pairSuffix(const target::TargetInfo &target, Type elem) {
-  if (isa<Float4E2M1FNType>(elem) && target.cvtE2M1x2)
-    return "e2m1x2";
-  if (isa<Float8E4M3FNType>(elem) && target.cvtFP8x2)
-    return "e4m3x2";
-  if (isa<Float8E5M2Type>(elem) && target.cvtFP8x2)
-    return "e5m2x2";
-  return "";
-}
-
 /// The values of the first `count` codes of a word, through pairs of f16, which
 /// hold them exactly. `pairBits` is the size of two codes.
 void decodePairs(WordBuilder &w, Value word, int64_t count, StringRef suffix,
@@ -174,7 +183,7 @@ struct QuantToNVVM
   void convertDecode(quant::DecodeWordsOp op, const target::TargetInfo &target,
                      ConstantPool &pool) {
     auto type = cast<VectorType>(op.getResult().getType());
-    StringRef suffix = pairSuffix(target, op.getElem());
+    StringRef suffix = codePair(target, op.getElem());
     if (suffix.empty() || type.getRank() != 1)
       return;
     OpBuilder b(op);

@@ -9,56 +9,44 @@
 //===----------------------------------------------------------------------===//
 
 #include "ScaleEncode.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
+#include "dither/Numerics/Bits.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
+using dither::numerics::bitsOf;
+using dither::numerics::FloatFormat;
 
 namespace dither::conversion {
 
 namespace {
 
-/// Constants of a format with m mantissa bits.
-struct Format {
-  uint32_t largest;   // as f32 bits
-  uint32_t minNormal; // as f32 bits
-  float magic;        // 2^(23 - m) + bias correction
-  uint32_t shift;     // 23 - m
-  uint32_t bits;      // of the magnitude's code
-};
-constexpr Format kE2M1{0x40C00000, 0x3F800000, 4194307.0f, 22, 3};
-constexpr Format kE4M3{0x43E00000, 0x3C800000, 1048579.0f, 20, 7};
-constexpr Format kE5M2{0x47600000, 0x38800000, 2097178.0f, 21, 7};
-
-const Format &formatOf(Type elem) {
-  return isa<Float4E2M1FNType>(elem)   ? kE2M1
-         : isa<Float8E4M3FNType>(elem) ? kE4M3
-                                       : kE5M2;
-}
-
 class Expansion {
 public:
-  Expansion(WordBuilder &w, const Format &f, bool bounded, bool avx512)
-      : w(w), f(f), bounded(bounded), avx512(avx512) {}
+  Expansion(WordBuilder &w, const FloatFormat &f, bool bounded, bool avx512)
+      : w(w), f(f), rounding(fusedRounding(f)), bounded(bounded),
+        avx512(avx512) {}
 
   /// The fused sum of a magnitude.
   Value round(Value t) {
     if (!bounded) {
-      Value most = w.asFloat(w.i32(f.largest));
+      Value most = w.asFloat(w.i32(bitsOf(f.max)));
       t = w.select(w.cmpf(arith::CmpFPredicate::OLT, t, most), t, most);
     }
-    Value least = w.asFloat(w.i32(f.minNormal));
+    Value least = w.asFloat(w.i32(bitsOf(f.minNormal)));
     Value p = w.select(w.cmpf(arith::CmpFPredicate::OGT, t, least), t, least);
     p = w.andi(w.asInt(p), 0x7F800000);
-    return w.asInt(w.mulAdd(w.asFloat(p), w.f32(f.magic), t));
+    return w.asInt(w.mulAdd(w.asFloat(p), w.f32(rounding.factor), t));
   }
 
-  /// The code of a sum at bits [at, at + f.bits), among others; 8 <= at < 16.
+  /// The code of a sum, a zero for its sign, at bits [at, at + f.bits), among
+  /// others; 8 <= at < 16.
   Value codeAt(Value sum, uint32_t at) {
     // sum >> shift is the exponent and the leading mantissa bit.
     if (!avx512)
-      return w.shl(w.addi(w.shr(sum, f.shift), sum), at);
-    uint32_t low = 1u << at, high = 1u << (at + 16 - f.shift);
+      return w.shl(w.addi(w.shr(sum, rounding.shift), sum), at);
+    uint32_t low = 1u << at, high = 1u << (at + 16 - rounding.shift);
     auto halves = VectorType::get({32}, w.b.getI16Type());
     Value factors = w.i32(high << 16 | low);
     return intrinsic("llvm.x86.avx512.pmaddw.d.512",
@@ -104,7 +92,8 @@ public:
   }
 
   WordBuilder &w;
-  const Format &f;
+  const FloatFormat &f;
+  numerics::FusedRounding rounding;
   bool bounded, avx512;
 };
 
@@ -112,11 +101,11 @@ public:
 
 SmallVector<Value>
 expandScaleEncode(WordBuilder &w, quant::ScaleEncodeWordsOp op, bool avx512) {
-  const Format &f = formatOf(op.getElem());
+  const FloatFormat &f = *quant::codeFormat(op.getElem());
   Expansion e(w, f, op.getBounded(), avx512);
   SmallVector<Value> source = w.registers(op.getSource()),
                      factors = w.registers(op.getFactor()), words;
-  bool narrow = f.bits == 3;
+  bool narrow = f.bits == 4;
   for (size_t i = 0; i < factors.size(); i += 2) {
     // Magnitudes, and words with the signs in bit 31 (odd) and 15 (even).
     Value x[2], signs;

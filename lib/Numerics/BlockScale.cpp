@@ -14,14 +14,12 @@ namespace {
 
 constexpr float kMaxFloat = std::numeric_limits<float>::max();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kRange = 448.0f * 6.0f; // exact
-constexpr float kMinDiv6Scale = 0x1p-6f;
 
 float fmin(float v, float c) { return v < c ? v : c; }
 
 /// D of BlockScale.h.
-float tensorDecodeScale(float tensorAmax) {
-  float d = tensorAmax / kRange;
+float tensorDecodeScale(const BlockFormat &format, float tensorAmax) {
+  float d = tensorAmax / format.range();
   return d == 0 || d == kInfinity ? 1.0f : d;
 }
 
@@ -46,10 +44,10 @@ uint32_t sharedExponent(const BlockFormat &format, float blockAmax) {
 
 } // namespace
 
-float tensorEncodeScale(float tensorAmax) {
-  if (tensorAmax == 0)
+float tensorEncodeScale(const BlockFormat &format, float tensorAmax) {
+  if (tensorAmax == 0 || !format.tensorScale)
     return 1.0f;
-  float s = fmin(kRange / tensorAmax, kMaxFloat);
+  float s = fmin(format.range() / tensorAmax, kMaxFloat);
   return s == 0 ? 1.0f : s;
 }
 
@@ -57,22 +55,26 @@ float unroundedBlockScale(const BlockFormat &format, float blockAmax,
                           float tensorAmax) {
   switch (format.order) {
   case ScaleOrder::TE: {
-    float factor = tensorEncodeScale(tensorAmax) * (1.0f / 6.0f);
+    float factor =
+        tensorEncodeScale(format, tensorAmax) * (1.0f / format.elem->max);
     return fmin(blockAmax * factor, kMaxFloat);
   }
   case ScaleOrder::Div6Mul:
-    return fmin(blockAmax / 6.0f * tensorEncodeScale(tensorAmax), kMaxFloat);
+    return fmin(blockAmax / format.elem->max *
+                    tensorEncodeScale(format, tensorAmax),
+                kMaxFloat);
   case ScaleOrder::Div6Div:
-    return std::max(fmin(blockAmax / 6.0f / tensorDecodeScale(tensorAmax),
+    return std::max(fmin(blockAmax / format.elem->max /
+                             tensorDecodeScale(format, tensorAmax),
                          format.scale->max),
-                    kMinDiv6Scale);
+                    format.scale->minNormal);
   }
   return 0;
 }
 
 uint32_t blockScale(const BlockFormat &format, float blockAmax,
                     float tensorAmax) {
-  if (format.tensorScale)
+  if (format.scale != &kE8M0)
     return encode(*format.scale,
                   unroundedBlockScale(format, blockAmax, tensorAmax));
   if (format.rounding == ScaleRounding::RCeil)
@@ -82,19 +84,19 @@ uint32_t blockScale(const BlockFormat &format, float blockAmax,
 
 float elementFactor(const BlockFormat &format, uint32_t scale,
                     float tensorAmax) {
-  if (!format.tensorScale)
+  if (format.scale == &kE8M0)
     return e8m0Inverse(scale);
   float s = decode(*format.scale, scale);
   if (format.order == ScaleOrder::Div6Div)
-    return fmin(1.0f / tensorDecodeScale(tensorAmax) / s, kMaxFloat);
-  float decodeScale = 1.0f / tensorEncodeScale(tensorAmax);
+    return fmin(1.0f / tensorDecodeScale(format, tensorAmax) / s, kMaxFloat);
+  float decodeScale = 1.0f / tensorEncodeScale(format, tensorAmax);
   return fmin(1.0f / (s * decodeScale), kMaxFloat);
 }
 
 float dequantizeFactor(const BlockFormat &format, uint32_t scale,
                        float tensorAmax) {
   float s = decode(*format.scale, scale);
-  return format.tensorScale ? s * tensorAmax * (1.0f / kRange) : s;
+  return format.tensorScale ? s * tensorAmax * (1.0f / format.range()) : s;
 }
 
 uint8_t quantizeBlock(const BlockFormat &format, const float *x, unsigned n,

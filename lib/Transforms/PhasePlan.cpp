@@ -3,6 +3,7 @@
 #include "PhasePlan.h"
 #include "AccessOrder.h"
 #include "TilingEngine.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Dialect/Quant/QuantTiling.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -75,23 +76,16 @@ bool followsFromAmax(Value factor, Value x) {
   return found;
 }
 
-/// Largest value of a format of codes; 0 for others.
-float largestOf(Type elem) {
-  return isa<Float4E2M1FNType>(elem)   ? 6.0f
-         : isa<Float8E4M3FNType>(elem) ? 448.0f
-         : isa<Float8E5M2Type>(elem)   ? 57344.0f
-                                       : 0.0f;
-}
-
 /// Nothing unless `encode` is of x * f, f from the amax of the blocks of x;
 /// then whether f is the power of two that takes the amax to the largest code.
 std::optional<bool> isBoundedProduct(quant::EncodeOp encode) {
-  float largest = largestOf(encode.getResult().getType().getElementType());
+  const numerics::FloatFormat *format =
+      quant::codeFormat(encode.getResult().getType().getElementType());
   auto product = encode.getSource().getDefiningOp<arith::MulFOp>();
   auto spread = product
                     ? product.getRhs().getDefiningOp<quant::BlockBroadcastOp>()
                     : quant::BlockBroadcastOp();
-  if (largest == 0.0f || !spread ||
+  if (!format || !spread ||
       !followsFromAmax(spread.getSource(), product.getLhs()))
     return std::nullopt;
   auto inverse = spread.getSource().getDefiningOp<quant::E8M0InverseOp>();
@@ -104,7 +98,7 @@ std::optional<bool> isBoundedProduct(quant::EncodeOp encode) {
     return false;
   SplatElementsAttr by;
   return matchPattern(scaled.getRhs(), m_Constant(&by)) &&
-         by.getSplatValue<APFloat>().convertToFloat() == 1.0f / largest;
+         by.getSplatValue<APFloat>().convertToFloat() == 1.0f / format->max;
 }
 
 } // namespace

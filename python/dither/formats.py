@@ -1,7 +1,7 @@
 """Block-scaled formats as data: what a block is, how it is scaled and rounded.
 
-A format is a frozen object; `with_` gives a variant. Where a kernel or an operator takes a format, its
-name as a string will do.
+A format is a frozen object that says everything there is to know of it; the built-in ones are such objects with a
+name. `with_` gives a variant. Where a kernel or an operator takes a format, the name of a built-in one will do.
 """
 
 from __future__ import annotations
@@ -14,64 +14,153 @@ from .errors import suggest
 
 SCALE_ROUNDINGS = ("rceil", "floor", "ceil", "even")
 SCALE_ORDERS = ("te", "div6_mul", "div6_div")
+ELEMENTS = (types.float4_e2m1, types.float8_e4m3, types.float8_e5m2)
+SCALES = (types.e8m0, types.float8_e4m3)
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
 class Format:
     """A block-scaled format.
 
+    `dither.Format(element=dl.float4_e2m1, scale=dl.float8_e4m3, block=64)` is one that nobody has named. The formulas
+    are in dialect/Quant/Semantics.md (Block scaling).
+
     Attributes:
-        name: the descriptor's name in the compiler, such as "nvfp4".
-        element: data type of the codes.
-        scale: data type of the scale of a block.
-        block: elements that share a scale.
-        tensor_scale: whether the amax of the whole tensor scales the block scales (NVFP4).
-        scale_rounding: how the shared exponent of a block is picked: rceil, floor, ceil or even (E8M0 scales).
+        element: data type of the codes: float4_e2m1, float8_e4m3 or float8_e5m2.
+        scale: data type of the scale of a block: e8m0 or float8_e4m3.
+        block: elements of a row that share a scale, or (rows, columns) of a block; powers of two. Blocks along columns
+            have rows and columns exchanged.
+        tensor_scale: whether the amax of the whole tensor scales the block scales (NVFP4; float8_e4m3 scales).
+        transposed: whether operators store the codes of blocks along columns transposed, as NVFP4 is.
+        scale_rounding: how the shared exponent of a block is picked: rceil, floor, ceil or even (e8m0 scales).
         order: expression order of the two-level scale: te, div6_mul or div6_div (formats with a tensor scale).
+        name: for messages; by default made of the element and the block.
+
+    Raises TypeError or ValueError, which name the attribute, for values that it cannot have.
     """
 
-    name: str
     element: types.DType
     scale: types.DType
-    block: int
-    tensor_scale: bool
-    scale_rounding: str
-    order: str
+    block: int | tuple[int, int]
+    tensor_scale: bool = False
+    transposed: bool = False
+    scale_rounding: str = "rceil"
+    order: str = "te"
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        _type("element", self.element, ELEMENTS)
+        _type("scale", self.scale, SCALES)
+        rows, cols = _block(self.block)
+        object.__setattr__(self, "block", cols if rows == 1 else (rows, cols))
+        if not isinstance(self.name, str):
+            raise TypeError(f"name is {self.name!r}, expected a string")
+        object.__setattr__(self, "name", self.name or f"{self.element}_{rows}x{cols}")
+        for what in ("tensor_scale", "transposed"):
+            if not isinstance(getattr(self, what), bool):
+                raise TypeError(f"{what} is {getattr(self, what)!r}, expected True or False")
+        if self.tensor_scale and self.scale is types.e8m0:
+            raise ValueError(f"{self.name} has scales of {self.scale}: a tensor scale is for float8_e4m3 scales")
+        _choice("scale_rounding", self.scale_rounding, SCALE_ROUNDINGS)
+        if self.scale_rounding != "rceil" and self.scale is not types.e8m0:
+            raise ValueError(f"{self.name} has scales of {self.scale}: scale_rounding is for e8m0 scales")
+        _choice("order", self.order, SCALE_ORDERS)
+        if self.order != "te" and not self.tensor_scale:
+            raise ValueError(f"{self.name} has no tensor scale: order is for formats that have one")
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block along rows."""
+        return 1 if isinstance(self.block, int) else self.block[0]
+
+    @property
+    def block_cols(self) -> int:
+        """Columns of a block along rows."""
+        return self.block if isinstance(self.block, int) else self.block[1]
 
     def __repr__(self) -> str:
-        changes = ", ".join(f"{name}={value!r}" for name, value in self._changes().items())
+        standard = self._standard()
+        if standard is None:
+            fields = dataclasses.fields(self)
+            given = [f for f in fields if f.default is dataclasses.MISSING or getattr(self, f.name) != f.default]
+            return f"dither.Format({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in given)})"
+        changes = ", ".join(f"{name}={value!r}" for name, value in self._changes(standard).items())
         return f"dither.{self.name.upper()}" + (f".with_({changes})" if changes else "")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restore_format, (self.name, self._changes())
+        standard = self._standard()
+        if standard is not None:
+            return restore_format, (self.name, self._changes(standard))
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return restore_format, ("", {**fields, "element": self.element.mlir, "scale": self.scale.mlir})
 
-    def with_(self, *, scale_rounding: str | None = None, order: str | None = None) -> Format:
-        """This format with other choices; what is None stays."""
-        changes: dict[str, Any] = {}
-        if scale_rounding is not None:
-            if self.scale is not types.e8m0:
-                raise ValueError(f"{self.name} has scales of {self.scale}: scale_rounding is for e8m0 scales")
-            changes["scale_rounding"] = _choice("scale_rounding", scale_rounding, SCALE_ROUNDINGS)
-        if order is not None:
-            if not self.tensor_scale:
-                raise ValueError(f"{self.name} has no tensor scale: order is for formats that have one")
-            changes["order"] = _choice("order", order, SCALE_ORDERS)
-        return dataclasses.replace(self, **changes)
+    def with_(self, **changes: Any) -> Format:
+        """This format with other attributes; what is None or left out stays. With another element, scale, block,
+        tensor_scale or transposed it is no longer what its name says, and has one of its own."""
+        names = [field.name for field in dataclasses.fields(self)]
+        for name in changes:
+            if name not in names:
+                raise TypeError(f"found {name}=, expected {', '.join(names)}{suggest(name, names)}")
+        changes = {name: value for name, value in changes.items() if value is not None}
+        # Said of a format that cannot have it, the default too is a mistake.
+        scale, tensor_scale = changes.get("scale", self.scale), changes.get("tensor_scale", self.tensor_scale)
+        if "scale_rounding" in changes and scale is not types.e8m0:
+            raise ValueError(f"{self.name} has scales of {scale}: scale_rounding is for e8m0 scales")
+        if "order" in changes and not tensor_scale:
+            raise ValueError(f"{self.name} has no tensor scale: order is for formats that have one")
+        new = dataclasses.replace(self, **changes)
+        if "name" in changes or all(getattr(new, name) == getattr(self, name) for name in _STRUCTURE):
+            return new
+        return dataclasses.replace(new, name="")
 
     def mlir(self) -> str:
         """The attribute, such as `#quant.format<mxfp4, scale_rounding = even>`."""
-        changes = "".join(f", {name} = {value}" for name, value in self._changes().items())
-        return f"#quant.format<{self.name}{changes}>"
+        standard = self._standard()
+        if standard is not None:
+            changes = self._changes(standard)
+            base = self.name
+        else:
+            rows, cols = self.block_rows, self.block_cols
+            base = f"{self.element.mlir}, scale = {self.scale.mlir}, block = [{rows}, {cols}]"
+            flags = {name: "true" for name in ("tensor_scale", "transposed") if getattr(self, name)}
+            changes = {**flags, "scale_rounding": self.scale_rounding, "order": self.order}
+        return f"#quant.format<{base}{''.join(f', {name} = {value}' for name, value in changes.items())}>"
 
-    def _changes(self) -> dict[str, str]:
-        standard = FORMATS[self.name]
+    def _standard(self) -> Format | None:
+        """The built-in format that this is but for scale rounding and order."""
+        standard = FORMATS.get(self.name)
+        same = standard is not None and all(getattr(self, name) == getattr(standard, name) for name in _STRUCTURE)
+        return standard if same else None
+
+    def _changes(self, standard: Format) -> dict[str, str]:
         names = ("scale_rounding", "order")
         return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(standard, name)}
 
 
-def restore_format(name: str, changes: dict[str, str]) -> Format:
-    """A format that was pickled or copied: the very object where it is a standard one."""
-    return FORMATS[name].with_(**changes) if changes else FORMATS[name]
+_STRUCTURE = ("element", "scale", "block", "tensor_scale", "transposed")
+
+
+def restore_format(name: str, fields: dict[str, Any]) -> Format:
+    """A format that was pickled or copied: the very object where it is a built-in one; without a name, its fields."""
+    if name:
+        return FORMATS[name].with_(**fields) if fields else FORMATS[name]
+    named = {what: types.dtype_from_mlir(fields[what]) for what in ("element", "scale")}
+    return Format(**{**fields, **named})
+
+
+def _type(what: str, value: object, types_: tuple[types.DType, ...]) -> None:
+    if not any(value is dtype for dtype in types_):
+        error = ValueError if isinstance(value, types.DType) else TypeError
+        raise error(f"{what} is {value!r}, expected {', '.join(map(str, types_))}")
+
+
+def _block(value: object) -> tuple[int, int]:
+    extents = (1, value) if isinstance(value, int) else value
+    if not isinstance(extents, tuple) or len(extents) != 2 or not all(type(n) is int for n in extents):
+        raise TypeError(f"block is {value!r}, expected a number of elements, or (rows, columns)")
+    if not all(n > 0 and n & (n - 1) == 0 for n in extents):
+        raise ValueError(f"block is {value!r}, expected positive powers of two")
+    return extents
 
 
 def _choice(what: str, value: object, choices: tuple[str, ...]) -> str:
@@ -80,16 +169,23 @@ def _choice(what: str, value: object, choices: tuple[str, ...]) -> str:
     return str(value)
 
 
-NVFP4 = Format("nvfp4", types.float4_e2m1, types.float8_e4m3, 16, True, "rceil", "te")
-MXFP4 = Format("mxfp4", types.float4_e2m1, types.e8m0, 32, False, "floor", "te")
-MXFP8_E4M3 = Format("mxfp8_e4m3", types.float8_e4m3, types.e8m0, 32, False, "rceil", "te")
-MXFP8_E5M2 = Format("mxfp8_e5m2", types.float8_e5m2, types.e8m0, 32, False, "rceil", "te")
+NVFP4 = Format(
+    name="nvfp4",
+    element=types.float4_e2m1,
+    scale=types.float8_e4m3,
+    block=16,
+    tensor_scale=True,
+    transposed=True,
+)
+MXFP4 = Format(name="mxfp4", element=types.float4_e2m1, scale=types.e8m0, block=32, scale_rounding="floor")
+MXFP8_E4M3 = Format(name="mxfp8_e4m3", element=types.float8_e4m3, scale=types.e8m0, block=32)
+MXFP8_E5M2 = Format(name="mxfp8_e5m2", element=types.float8_e5m2, scale=types.e8m0, block=32)
 
 FORMATS: dict[str, Format] = {f.name: f for f in (NVFP4, MXFP4, MXFP8_E4M3, MXFP8_E5M2)}
 
 
 def get_format(value: str | Format) -> Format:
-    """The format itself, or the one of this name (in any case).
+    """The format itself, or the built-in one of this name (in any case).
 
     Raises TypeError for other objects and ValueError for unknown names, with the nearest known one.
     """

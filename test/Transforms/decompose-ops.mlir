@@ -65,6 +65,43 @@ func.func @nvfp4_deq(%q: tensor<4x128xf4E2M1FN>, %s: tensor<4x8xf8E4M3FN>, %g: t
   return %x : tensor<4x128xf32>
 }
 
+// Blocks of rows and columns: along rows first, then along columns; what a block has goes the other way.
+// CHECK-LABEL: func.func @two_dimensions
+// CHECK-SAME: %[[X:.*]]: tensor<64x64xf32>
+// CHECK: %[[R:.*]] = quant.block_reduce amax %[[X]] block [1, 16] : tensor<64x64xf32> -> tensor<64x4xf32>
+// CHECK: %[[A:.*]] = quant.block_reduce amax %[[R]] block [32, 1] : tensor<64x4xf32> -> tensor<2x4xf32>
+// CHECK: %[[S:.*]] = quant.encode %{{.*}} {mode = #quant.e8m0_mode<rceil>} : tensor<2x4xf32> -> tensor<2x4xf8E8M0FNU>
+// CHECK: %[[I:.*]] = quant.e8m0_inverse %[[S]]
+// CHECK: %[[C:.*]] = quant.block_broadcast %[[I]] block [32, 1] : tensor<2x4xf32> -> tensor<64x4xf32>
+// CHECK: quant.block_broadcast %[[C]] block [1, 16] : tensor<64x4xf32> -> tensor<64x64xf32>
+func.func @two_dimensions(%x: tensor<64x64xf32>) -> (tensor<2x4xf8E8M0FNU>, tensor<64x64xf8E4M3FN>) {
+  %s = quant.block_scale %x axis 1 format <mxfp8_e4m3, block = [32, 16]> : tensor<64x64xf32> -> tensor<2x4xf8E8M0FNU>
+  %q = quant.cast_fp8 %x, %s axis 1 format <mxfp8_e4m3, block = [32, 16]> : tensor<64x64xf32>, tensor<2x4xf8E8M0FNU> -> tensor<64x64xf8E4M3FN>
+  return %s, %q : tensor<2x4xf8E8M0FNU>, tensor<64x64xf8E4M3FN>
+}
+
+// E4M3 scales without a tensor scale: S is 1.
+// CHECK-LABEL: func.func @one_level
+// CHECK-SAME: %[[X:.*]]: tensor<4x128xf32>
+// CHECK: %[[A:.*]] = quant.block_reduce amax %[[X]] block [1, 64] : tensor<4x128xf32> -> tensor<4x2xf32>
+// CHECK: %[[SIXTH:.*]] = arith.constant dense<0.166666672> : tensor<4x2xf32>
+// CHECK: %[[M:.*]] = arith.mulf %[[A]], %[[SIXTH]]
+// CHECK: %[[S:.*]] = quant.encode %[[M]] : tensor<4x2xf32> -> tensor<4x2xf8E4M3FN>
+// CHECK: %[[D:.*]] = quant.decode %[[S]]
+// CHECK: %[[F:.*]] = arith.divf %{{.*}}, %[[D]] : tensor<4x2xf32>
+// CHECK: arith.cmpf olt, %[[F]]
+// CHECK: quant.encode %{{.*}} : tensor<4x128xf32> -> tensor<4x128xf4E2M1FN>
+// CHECK: %[[V:.*]] = quant.decode %[[S]]
+// CHECK: %[[Q:.*]] = quant.decode %{{.*}} : tensor<4x128xf4E2M1FN>
+// CHECK: %[[B:.*]] = quant.block_broadcast %[[V]] block [1, 64]
+// CHECK: arith.mulf %[[Q]], %[[B]]
+func.func @one_level(%x: tensor<4x128xf32>) -> (tensor<4x2xf8E4M3FN>, tensor<4x128xf32>) {
+  %s = quant.block_scale %x axis 1 format <f4E2M1FN, scale = f8E4M3FN, block = [1, 64]> : tensor<4x128xf32> -> tensor<4x2xf8E4M3FN>
+  %q = quant.cast_fp4 %x, %s axis 1 format <f4E2M1FN, scale = f8E4M3FN, block = [1, 64]> : tensor<4x128xf32>, tensor<4x2xf8E4M3FN> -> tensor<4x128xf4E2M1FN>
+  %y = quant.dequantize %q, %s axis 1 format <f4E2M1FN, scale = f8E4M3FN, block = [1, 64]> : tensor<4x128xf4E2M1FN>, tensor<4x2xf8E4M3FN> -> tensor<4x128xf32>
+  return %s, %y : tensor<4x2xf8E4M3FN>, tensor<4x128xf32>
+}
+
 // -----
 
 // Shared exponents, rounded up: amax * (1 / 448).

@@ -4,16 +4,18 @@
 // binary32, round to nearest even, one rounding per operation as written,
 // subnormals kept. fmin(v, c) is `v < c ? v : c`: c for a NaN.
 //
-// Formats with a tensor scale (F = 6 the largest element, G the tensor's amax,
-// b the block's amax):
-//   S = fmin(2688 / G, FLT_MAX), 1 if G is 0 or Inf          2688 = 448 * 6
-//   TE       scale = E4M3(fmin(b * (S * (1/6)), FLT_MAX))
-//   Div6Mul  scale = E4M3(fmin((b / 6) * S, FLT_MAX))
+// Formats with a tensor scale (F the largest element, R the largest scale times
+// F, for NVFP4 6 and 448 * 6 = 2688; G the tensor's amax, b the block's amax):
+//   S = fmin(R / G, FLT_MAX), 1 if G is 0 or Inf
+//   TE       scale = E4M3(fmin(b * (S * (1/F)), FLT_MAX))
+//   Div6Mul  scale = E4M3(fmin((b / F) * S, FLT_MAX))
 //            factor of the elements = fmin(1 / (scale * (1 / S)), FLT_MAX)
-//   Div6Div  D = G / 2688, 1 if that is 0 or +Inf
-//            scale = E4M3(max(fmin((b / 6) / D, 448), 2^-6))
+//   Div6Div  D = G / R, 1 if that is 0 or +Inf
+//            scale = E4M3(max(fmin((b / F) / D, 448), 2^-6))
 //            factor of the elements = fmin((1 / D) / scale, FLT_MAX)
-//   element = encode(x * factor);  value = element * ((scale * G) * (1/2688))
+//   element = encode(x * factor);  value = element * ((scale * G) * (1/R))
+// Formats with E4M3 scales and without a tensor scale: TE for S = 1, and
+//   value = element * scale
 // (TE: NVIDIA Transformer Engine's NVFP4 kernels; Div6Mul: nvFuser and
 // Transformer Engine for JAX; Div6Div: torchao.)
 //
@@ -34,8 +36,8 @@
 namespace dither::numerics {
 
 /// S above, the factor that brings a tensor of this amax into the range of a
-/// two-level format. NaN gives FLT_MAX.
-float tensorEncodeScale(float tensorAmax);
+/// two-level format; 1 for other formats. NaN gives FLT_MAX.
+float tensorEncodeScale(const BlockFormat &format, float tensorAmax);
 
 /// The value that blockScale of a format with a tensor scale rounds to E4M3.
 float unroundedBlockScale(const BlockFormat &format, float blockAmax,
@@ -55,7 +57,7 @@ float elementFactor(const BlockFormat &format, uint32_t scale,
 float dequantizeFactor(const BlockFormat &format, uint32_t scale,
                        float tensorAmax = 0);
 
-/// Quantizes n elements (up to format.block; a block cut off by the edge of a
+/// Quantizes the n elements of a block (a block cut off by the edge of a
 /// tensor is shorter), `stride` elements apart. Codes go to codes[0 .. n), one
 /// a byte. Returns the scale's code. NaN elements do not count for the scale
 /// and become elem->nanCode.

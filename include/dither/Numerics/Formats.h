@@ -1,6 +1,6 @@
 //===- Formats.h - Narrow float formats and block-scaled formats *- C++ -*-===//
 //
-// What the element types are made of, and which element, scale and block length
+// What the element types are made of, and which element, scale and block
 // make up a block-scaled format. Everything else in this library reads these
 // tables.
 //
@@ -69,6 +69,26 @@ inline constexpr const FloatFormat *kFloatFormats[] = {
 /// The format that MLIR spells `name`; null if there is none.
 const FloatFormat *findFloatFormat(std::string_view name);
 
+/// Rounds f32 to a signed format of m mantissa bits with one multiply-add: for
+/// p the power of two at or below |x|, and at least the smallest normal value,
+/// sum = p * factor + |x| in f32 has m mantissa bits, rounded to nearest even.
+/// The code of |x| is in the low bits of sum + (sum >> shift), under a sign bit
+/// of zero.
+struct FusedRounding {
+  float factor;
+  unsigned shift;
+};
+
+/// With c added to the factor 2^(23 - m), the mantissa field of the sum is the
+/// code's with (c + 1) * 2^m above it, and the exponent field, of the exponent
+/// of p + 150 - m, comes on top of that when the sum is shifted: c + 151 - m is
+/// the bias, modulo the bits of exponent and sign.
+constexpr FusedRounding fusedRounding(const FloatFormat &f) {
+  int m = int(f.mantissaBits);
+  unsigned c = unsigned(f.bias - 151 + m) & ((2u << f.exponentBits) - 1);
+  return {float((1u << (23 - m)) + c), unsigned(23 - m)};
+}
+
 /// How an E8M0 block scale is picked. F is the largest element value, emax its
 /// exponent, a the block's amax.
 enum class ScaleRounding : uint32_t {
@@ -85,26 +105,29 @@ enum class ScaleOrder : uint32_t {
   Div6Div, ///< amax / 6 over the decode scale, at least 2^-6
 };
 
-/// A block-scaled format. `rounding` and `order` hold the defaults of the name;
-/// a caller that wants other ones changes its copy.
+/// A block-scaled format. A caller that wants another one changes its copy.
 struct BlockFormat {
-  std::string_view name;
+  std::string_view name; ///< of a built-in format; means nothing
   const FloatFormat *elem;
-  const FloatFormat *scale; ///< kE8M0 or kE4M3
-  unsigned block;           ///< elements that share one scale
-  bool tensorScale;         ///< the scale also depends on the tensor's amax
-  ScaleRounding rounding;   ///< read if scale is kE8M0
-  ScaleOrder order;         ///< read if tensorScale
+  const FloatFormat *scale;      ///< kE8M0 or kE4M3
+  unsigned blockRows, blockCols; ///< elements that share one scale, rowwise
+  bool tensorScale;       ///< the scale also depends on the tensor's amax
+  bool transposed;        ///< columnwise codes are stored transposed
+  ScaleRounding rounding; ///< read if scale is kE8M0
+  ScaleOrder order;       ///< read if tensorScale
+
+  /// The largest value under a tensor scale of 1, exactly.
+  float range() const { return scale->max * elem->max; }
 };
 
+// clang-format off
 inline constexpr BlockFormat kBlockFormats[] = {
-    {"nvfp4", &kE2M1, &kE4M3, 16, true, ScaleRounding::RCeil, ScaleOrder::TE},
-    {"mxfp4", &kE2M1, &kE8M0, 32, false, ScaleRounding::Floor, ScaleOrder::TE},
-    {"mxfp8_e4m3", &kE4M3, &kE8M0, 32, false, ScaleRounding::RCeil,
-     ScaleOrder::TE},
-    {"mxfp8_e5m2", &kE5M2, &kE8M0, 32, false, ScaleRounding::RCeil,
-     ScaleOrder::TE},
+    {"nvfp4",      &kE2M1, &kE4M3, 1, 16, true,  true,  ScaleRounding::RCeil, ScaleOrder::TE},
+    {"mxfp4",      &kE2M1, &kE8M0, 1, 32, false, false, ScaleRounding::Floor, ScaleOrder::TE},
+    {"mxfp8_e4m3", &kE4M3, &kE8M0, 1, 32, false, false, ScaleRounding::RCeil, ScaleOrder::TE},
+    {"mxfp8_e5m2", &kE5M2, &kE8M0, 1, 32, false, false, ScaleRounding::RCeil, ScaleOrder::TE},
 };
+// clang-format on
 
 /// The block-scaled format of this name; null if there is none.
 const BlockFormat *findBlockFormat(std::string_view name);

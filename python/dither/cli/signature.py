@@ -11,11 +11,11 @@ import inspect
 import pathlib
 import re
 import sys
-from typing import Any
+from typing import Any, cast
 
 from ..arrays import row_major
 from ..errors import CompileError, suggest
-from ..formats import FORMATS
+from ..formats import FORMATS, Format
 from ..jit import Kernel
 from ..language import ScaleLayout
 from ..types import DTYPES, DType, ScalarType, TensorType
@@ -100,11 +100,31 @@ def tensor_type(dtype: DType, shape: tuple[int | None, ...]) -> TensorType:
 
 
 def parse_value(text: str) -> Any:
-    """A Python literal, or the name of a format, a data type or a scale layout."""
+    """A Python literal, the name of a format, a data type or a scale layout, or a format that is made:
+    `Format(element=float4_e2m1, scale=float8_e4m3, block=64)`, `nvfp4.with_(block=(16, 16))`."""
     named: dict[str, Any] = {**{layout.value: layout for layout in ScaleLayout}, **_DTYPES, **FORMATS}
     if text in named:
         return named[text]
     try:
-        return ast.literal_eval(text)
+        tree = ast.parse(text, mode="eval").body
+        return _made_format(tree, text) if isinstance(tree, ast.Call) else ast.literal_eval(text)
     except (ValueError, SyntaxError):
         raise UsageError(f"found '{text}', expected a type, a Python literal or one of {', '.join(named)}") from None
+
+
+def _made_format(call: ast.Call, text: str) -> Format:
+    """The value of `Format(...)`, or of `NAME.with_(...)` for the name of a format."""
+    match call.func:
+        case ast.Name("Format"):
+            make: Any = Format
+        case ast.Attribute(ast.Name(name), "with_") if name in FORMATS:
+            make = FORMATS[name].with_
+        case _:
+            raise ValueError(text)
+    if call.args or not all(keyword.arg for keyword in call.keywords):
+        raise UsageError(f"found '{text}', expected keywords with values")
+    fields = {str(keyword.arg): parse_value(ast.unparse(keyword.value)) for keyword in call.keywords}
+    try:
+        return cast(Format, make(**fields))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"found '{text}': {error}") from None

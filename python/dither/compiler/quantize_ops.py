@@ -63,12 +63,16 @@ def _tensor_amax(e: Emitter, value: Any, fmt: Format) -> list[Any]:
 
 
 def _scales_shape(shape: tuple[int, ...], axis: int, fmt: Format) -> tuple[int, ...]:
-    if shape[axis] % fmt.block:
-        raise Problem(
-            f"dimension {axis} of the tile has extent {shape[axis]}, "
-            f"expected a multiple of {fmt.block}, the block of {fmt.name}"
-        )
-    return (*shape[:axis], shape[axis] // fmt.block, *shape[axis + 1 :])
+    if len(shape) == 1 and fmt.block_rows > 1:
+        raise Problem(f"the tile has rank 1, expected rank 2 for {fmt.name}, whose blocks have {fmt.block_rows} rows")
+    blocks = (fmt.block_rows, fmt.block_cols) if axis else (fmt.block_cols, fmt.block_rows)
+    for dimension, (extent, block) in enumerate(zip(shape, blocks, strict=False)):
+        if extent % block:
+            raise Problem(
+                f"dimension {dimension} of the tile has extent {extent}, "
+                f"expected a multiple of {block}, the block of {fmt.name}"
+            )
+    return tuple(extent // block for extent, block in zip(shape, blocks, strict=False))
 
 
 def _require_tile(value: Tile, argument: str, shape: tuple[int, ...], dtype: types.DType, fmt: Format) -> None:

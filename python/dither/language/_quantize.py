@@ -11,8 +11,9 @@ from ._builtin import Builtin
 def block_scale(t: Any, fmt: Any, axis: int = 1, amax: Any = None) -> Any:
     """Scale of every block of `t` (float): blocks run along `axis`, 1 rowwise and 0 columnwise.
 
-    The result has t's shape, divided by `fmt.block` along `axis`, and data type `fmt.scale`. `amax`
-    is that of the whole tensor (rank 0, float32), for formats with a tensor scale.
+    The result has t's shape, divided by `fmt.block` along `axis`, and data type `fmt.scale`. Where blocks have
+    rows, too, it is divided by both. `amax` is that of the whole tensor (rank 0, float32), for formats with a
+    tensor scale.
     """
 
 

@@ -45,7 +45,7 @@ def dequantize(
         return y
     rows, cols = data_shape(x.shape, x.format, x.is_colwise)
     axis = 0 if x.is_colwise and not x.is_transposed else 1
-    tile = dequantize_tile(cols, x.format.block, axis, x.is_transposed, where.is_cpu)
+    tile = dequantize_tile(cols, x.format, axis, x.is_transposed, where.is_cpu)
     data, scale = codes_and_scales(x, linear_scales(x), ScaleLayout.linear)
     kernels.dequantize_kernel.launch(
         tile.grid(rows, cols),
@@ -75,7 +75,7 @@ def linear_scales(x: ScaledTensor1x) -> Any:
     tiles = tiles.permute(order) if hasattr(tiles, "permute") else tiles.transpose(order)
     logical = tiles.reshape(rows, cols)
     have = scale_shape(x.shape, x.format, x.is_colwise, ScaleLayout.linear)
-    if x.is_colwise and not x.format.tensor_scale:
+    if x.is_colwise and not x.is_transposed:
         logical = logical.T
     logical = logical[: have[0], : have[1]]
     if hasattr(logical, "contiguous"):

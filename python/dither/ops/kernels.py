@@ -17,33 +17,35 @@ def stored_scales(data, FMT):
     """
     extents = None
     if FMT.order == "div6_div":
-        extents = (data.shape[0], dl.cdiv(data.shape[1], FMT.block))
+        extents = (dl.cdiv(data.shape[0], FMT.block_rows), dl.cdiv(data.shape[1], FMT.block_cols))
     return extents
 
 
 def store_rowwise(t, amax, r, c, data, scale, FMT, LAYOUT):
-    """Codes (M, N) and scales (M, N / block) of blocks along rows."""
+    """Codes (M, N) and scales (M / block_rows, N / block_cols) of blocks along rows."""
     s = dl.block_scale(t, FMT, axis=1, amax=amax)
     dl.store(data, (r, c), dl.cast(t, s, FMT, axis=1, amax=amax))
-    dl.store(scale, (r, c // FMT.block), s, layout=LAYOUT, valid=stored_scales(data, FMT))
+    place = (r // FMT.block_rows, c // FMT.block_cols)
+    dl.store(scale, place, s, layout=LAYOUT, valid=stored_scales(data, FMT))
 
 
 def store_colwise(t, amax, r, c, data, scale, FMT, LAYOUT):
     """Codes and scales of blocks along columns.
 
-    NVFP4 is stored transposed, as (N, M) and (N, M / 16). The MX formats keep their orientation, (M, N) and
-    (M / 32, N); the 128x4 order is that of the transposed scales.
+    Some formats are stored transposed, as (N, M) and, for NVFP4, (N, M / 16). The others keep their orientation,
+    (M, N) and, for the MX formats, (M / 32, N); the 128x4 order is that of the transposed scales.
     """
     s = dl.block_scale(t, FMT, axis=0, amax=amax)
     q = dl.cast(t, s, FMT, axis=0, amax=amax)
-    if FMT.tensor_scale:
+    if FMT.transposed:
         dl.store(data, (c, r), q.T)
     else:
         dl.store(data, (r, c), q)
-    if FMT.tensor_scale or dl.swizzle_128x4 == LAYOUT:
-        dl.store(scale, (c, r // FMT.block), s.T, layout=LAYOUT, valid=stored_scales(data, FMT))
+    if FMT.transposed or dl.swizzle_128x4 == LAYOUT:
+        place = (c // FMT.block_rows, r // FMT.block_cols)
+        dl.store(scale, place, s.T, layout=LAYOUT, valid=stored_scales(data, FMT))
     else:
-        dl.store(scale, (r // FMT.block, c), s)
+        dl.store(scale, (r // FMT.block_cols, c // FMT.block_rows), s)
 
 
 def store_amax(t, amax):
@@ -154,9 +156,9 @@ def dequantize_kernel(
         g = dl.load(amax)
     q = dl.load(data, (r, c), (ROWS, COLS))
     if AXIS == 1:
-        s = dl.load(scale, (r, c // FMT.block), (ROWS, COLS // FMT.block))
+        s = dl.load(scale, (r // FMT.block_rows, c // FMT.block_cols), (ROWS // FMT.block_rows, COLS // FMT.block_cols))
     else:
-        s = dl.load(scale, (r // FMT.block, c), (ROWS // FMT.block, COLS))
+        s = dl.load(scale, (r // FMT.block_cols, c // FMT.block_rows), (ROWS // FMT.block_cols, COLS // FMT.block_rows))
     t = dl.dequantize(q, s, FMT, axis=AXIS, amax=g)
     if TRANSPOSED:
         dl.store(y, (c, r), t.T.to(y.dtype))

@@ -19,7 +19,7 @@ from ..language import linear
 from ..types import DType, TensorType
 from . import kernels, outputs
 from .scaled_tensor import data_shape, scale_shape, specialization
-from .tiles import Tile, dequantize_tile, elementwise_tile, round_up, row_tile
+from .tiles import Tile, dequantize_tile, elementwise_tile, row_tile
 
 #: The (M, N) that entries are for. Kernels know N, never M.
 SHAPE = (2048, 1024)
@@ -77,7 +77,7 @@ def dense(dtype: DType, shape: tuple[int, ...], shapes: str = "trailing") -> Ten
 
 
 def _amax(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
-    tile = elementwise_tile(shape[1], 32, False, False, cpu)
+    tile = elementwise_tile(shape[1], (1, 32), False, False, cpu)
     for dtype in INPUTS:
         tensors = {"x": (dtype, shape), "amax": SCALAR}
         core = dtype is types.bfloat16
@@ -89,7 +89,7 @@ def _quantize(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
         for layout in outputs.LAYOUTS:
             for scales in outputs.SCALE_LAYOUTS:
                 p = outputs.plan(fmt, layout, scales)
-                tile = elementwise_tile(shape[1], fmt.block, p.colwise, p.transposed, cpu)
+                tile = elementwise_tile(shape[1], p.granule, p.colwise, p.transposed, cpu)
                 constexprs = {"FMT": fmt, "LAYOUT": p.layout, **_extents(tile)}
                 grid = tile.grid(*p.extent(shape))
                 for dtype in INPUTS:
@@ -105,9 +105,9 @@ def _dequantize(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
     for fmt in FORMATS.values():
         for colwise in (False, True):
             rows, cols = data_shape(shape, fmt, colwise)
-            transposed = colwise and fmt.tensor_scale
+            transposed = colwise and fmt.transposed
             axis = 0 if colwise and not transposed else 1
-            tile = dequantize_tile(cols, fmt.block, axis, transposed, cpu)
+            tile = dequantize_tile(cols, fmt, axis, transposed, cpu)
             for dtype in INPUTS:
                 of_data, of_scale = (known or "trailing" for known in specialization(fmt, colwise, linear))
                 tensors = {
@@ -129,7 +129,7 @@ def _rms_norm(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
 
     def entry(what: str, dtype: DType, named: Mapping[str, Any], core: bool = False) -> Entry:
         given = {"x": (dtype, shape), "gamma": (dtype, (n,)), **absent, **named}
-        tile = given.pop("tile", row_tile(n, 1, False, cpu))
+        tile = given.pop("tile", row_tile(n, (1, 1), False, cpu))
         grid = (-(-given.pop("rows", m) // tile.rows),)
         choices = {"EPS": 1e-5, "ZERO_CENTERED": False, "FMT": None, "LAYOUT": linear, **_extents(tile)}
         choices["ROUND"] = dtype is not types.float32
@@ -147,9 +147,7 @@ def _rms_norm(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
         for layout in outputs.LAYOUTS:
             for scales in outputs.SCALE_LAYOUTS:
                 p = outputs.plan(fmt, layout, scales)
-                tile = row_tile(max(n, p.extent(shape)[1]), fmt.block, p.colwise, cpu)
-                if p.colwise and tile.rows % fmt.block:
-                    tile = Tile(round_up(tile.rows, fmt.block), tile.cols)
+                tile = row_tile(max(n, p.extent(shape)[1]), p.granule, p.colwise, cpu)
                 for dtype in INPUTS:
                     if dtype is not bf16 and (layout, scales) != ("rowwise", "linear"):
                         continue

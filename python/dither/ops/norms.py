@@ -15,7 +15,7 @@ from . import kernels, outputs
 from .allocate import contiguous_rows, empty_like, matrix, new_scalar
 from .quantize import own_amax
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
-from .tiles import Tile, round_up, row_tile
+from .tiles import Tile, row_tile
 
 
 class RmsNorm(NamedTuple):
@@ -107,7 +107,7 @@ def rms_norm(
     if fmt is None:
         y = empty_like(x, array, (m, n), dtype)
         peak = new_scalar(x, array, 0.0) if return_amax else None
-        launch(row_tile(n, 1, False, where.is_cpu), m, y=y, rsigma=rsigma, y_amax=peak)
+        launch(row_tile(n, (1, 1), False, where.is_cpu), m, y=y, rsigma=rsigma, y_amax=peak)
         return RmsNorm(y, rsigma, peak)
 
     p = outputs.plan(fmt, layout, scale_layout)
@@ -115,7 +115,7 @@ def rms_norm(
     if fmt.tensor_scale:
         if amax is None:
             peak = amax = new_scalar(x, array, 0.0)
-            launch(row_tile(n, 1, False, where.is_cpu), m, y_amax=peak)
+            launch(row_tile(n, (1, 1), False, where.is_cpu), m, y_amax=peak)
         else:
             amax = own_amax(amax, x, array, where, stream)
     elif amax is not None:
@@ -123,9 +123,7 @@ def rms_norm(
     wanted = new_scalar(x, array, 0.0) if return_amax and peak is None else None
     result = outputs.allocate(p, x, array, dtype, amax, out, weights)
     rows, cols = p.extent((m, n))
-    tile = row_tile(max(n, cols), fmt.block, p.colwise, where.is_cpu)
-    if p.colwise and tile.rows % fmt.block:
-        tile = Tile(round_up(tile.rows, fmt.block), tile.cols)
+    tile = row_tile(max(n, cols), p.granule, p.colwise, where.is_cpu)
     named = {**outputs.arguments(result), "FMT": fmt, "LAYOUT": p.layout}
     launch(tile, rows, rsigma=rsigma, y_amax=wanted, amax=amax, **named)
     return RmsNorm(result, rsigma, peak if peak is not None else wanted)

@@ -12,7 +12,7 @@ from ..language import ScaleLayout
 from ..types import DType
 from .allocate import empty_like
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_shape, specialization
-from .tiles import round_up
+from .tiles import GPU_TRANSPOSED, round_up
 
 LAYOUTS = ("rowwise", "colwise", "both")
 SCALE_LAYOUTS = {"linear": ScaleLayout.linear, "128x4": ScaleLayout.swizzle_128x4}
@@ -30,7 +30,27 @@ class Plan:
     @property
     def transposed(self) -> bool:
         """Whether some codes are stored transposed."""
-        return self.colwise and self.fmt.tensor_scale
+        return self.colwise and self.fmt.transposed
+
+    @property
+    def granule(self) -> tuple[int, int]:
+        """Rows and columns that tiles are multiples of: whole blocks, and runs of columns that are worth it."""
+        rows, cols = self.fmt.block_rows, self.fmt.block_cols
+        if not self.colwise:
+            return rows, cols
+        return max(rows, cols), max(rows, cols if self.rowwise else min(cols, 32))
+
+    def passes(self, cpu: bool) -> list[Plan]:
+        """What one launch writes each: a GPU does not hold squares of long blocks that are stored transposed."""
+        rows, cols = self.granule
+        if cpu or not (self.rowwise and self.transposed and rows * cols > GPU_TRANSPOSED):
+            return [self]
+        return [dataclasses.replace(self, colwise=False), dataclasses.replace(self, rowwise=False)]
+
+    def select(self, named: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of `arguments` that this writes, None for the others."""
+        wanted = {"row": self.rowwise, "col": self.colwise}
+        return {name: value if wanted[name[:3]] else None for name, value in named.items()}
 
     def extent(self, shape: tuple[int, int]) -> tuple[int, int]:
         """What the programs must cover: the tensor, and the padding of scales in the 128x4 order."""
@@ -38,10 +58,12 @@ class Plan:
         if self.layout is ScaleLayout.linear or 0 in shape:
             return m, n
         rows, cols = m, n
+        block_rows, block_cols = self.fmt.block_rows, self.fmt.block_cols
         if self.rowwise:
-            rows, cols = round_up(m, 128), round_up(n, 4 * self.fmt.block)
+            rows, cols = round_up(m, 128 * block_rows), round_up(n, 4 * block_cols)
         if self.colwise:
-            rows, cols = max(rows, round_up(m, 4 * self.fmt.block)), max(cols, round_up(n, 128))
+            rows = max(rows, round_up(m, 4 * block_cols))
+            cols = max(cols, round_up(n, 128 * block_rows))
         return rows, cols
 
 

@@ -58,19 +58,21 @@ def quantize(
     m, n = array.shape
     if 0 in (m, n):
         return result
-    tile = elementwise_tile(n, fmt.block, p.colwise, p.transposed, where.is_cpu)
-    kernels.quantize_kernel.launch(
-        tile.grid(*p.extent((m, n))),
-        x,
-        amax,
-        **outputs.arguments(result),
-        FMT=fmt,
-        LAYOUT=p.layout,
-        ROWS=tile.rows,
-        COLS=tile.cols,
-        device=where,
-        stream=stream,
-    )
+    named = outputs.arguments(result)
+    for each in p.passes(where.is_cpu):
+        tile = elementwise_tile(n, each.granule, each.colwise, each.transposed, where.is_cpu)
+        kernels.quantize_kernel.launch(
+            tile.grid(*each.extent((m, n))),
+            x,
+            amax,
+            **each.select(named),
+            FMT=fmt,
+            LAYOUT=p.layout,
+            ROWS=tile.rows,
+            COLS=tile.cols,
+            device=where,
+            stream=stream,
+        )
     return result
 
 
@@ -80,7 +82,7 @@ def compute_amax(x: Any, array: Array, where: Device, stream: int | None) -> Any
     m, n = array.shape
     if 0 in (m, n):
         return out
-    tile = elementwise_tile(n, 32, False, False, where.is_cpu)
+    tile = elementwise_tile(n, (1, 32), False, False, where.is_cpu)
     kernels.amax_kernel.launch(tile.grid(m, n), x, out, ROWS=tile.rows, COLS=tile.cols, device=where, stream=stream)
     return out
 

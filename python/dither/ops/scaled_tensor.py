@@ -20,12 +20,13 @@ class ScaledTensor1x:
     `torch.serialization.add_safe_globals([dither.ops.scaled_tensor.restore])`.
 
     Attributes:
-        data: codes. Rowwise, and columnwise in the MX formats, (M, N); columnwise in NVFP4 (N, M). FP4 lies in
-            uint8, two codes to a byte, the even column in the low half; the last half byte of an odd row is zero.
-        scale_inv: what codes are multiplied by, one for each block: (M, N / block) rowwise; columnwise
-            (N, M / block) in NVFP4 and (M / block, N) in the MX formats, all rounded up. In the 128x4 order, the
-            padded matrix (rows up to a multiple of 128, columns of 4; columnwise that of the transposed scales) in
-            that order, padding zero.
+        data: codes. Rowwise, and columnwise in formats that are not transposed, (M, N); columnwise in those that are
+            (NVFP4), (N, M). FP4 lies in uint8, two codes to a byte, the even column in the low half; the last half byte
+            of an odd row is zero.
+        scale_inv: what codes are multiplied by, one for each block: (M / block_rows, N / block_cols) rowwise;
+            columnwise (N / block_rows, M / block_cols) in transposed formats, and (M / block_cols, N / block_rows) in
+            the others, all rounded up. In the 128x4 order, the padded matrix (rows up to a multiple of 128, columns
+            of 4; columnwise that of the transposed scales) in that order, padding zero.
         amax: largest magnitude of the whole tensor (float32, rank 0), in formats with a tensor scale; else None.
         format: the block-scaled format.
         shape: (M, N).
@@ -46,7 +47,7 @@ class ScaledTensor1x:
     @property
     def is_transposed(self) -> bool:
         """Whether `data` is (N, M)."""
-        return self.is_colwise and self.format.tensor_scale
+        return self.is_colwise and self.format.transposed
 
     def dequantize(self, dtype: Any = None) -> Any:
         """The values of the codes as an (M, N) array of `dtype`, by default that before quantization."""
@@ -108,7 +109,7 @@ def restore(
     data: tuple[Any, str],
     scale_inv: tuple[Any, str],
     amax: Any,
-    format: tuple[str, dict[str, str]],
+    format: tuple[str, dict[str, Any]],
     shape: tuple[int, int],
     dtype: str,
     is_colwise: bool,
@@ -138,25 +139,23 @@ def _from_bytes(x: Any, dtype: str) -> Any:
 def data_shape(shape: tuple[int, int], fmt: Format, colwise: bool) -> tuple[int, int]:
     """Shape of the codes of an (M, N) tensor, in elements."""
     m, n = shape
-    return (n, m) if colwise and fmt.tensor_scale else (m, n)
+    return (n, m) if colwise and fmt.transposed else (m, n)
 
 
 def scale_shape(shape: tuple[int, int], fmt: Format, colwise: bool, layout: ScaleLayout) -> tuple[int, int]:
     """Shape of the scales of an (M, N) tensor."""
     m, n = shape
-    if not colwise:
-        rows, cols = m, -(-n // fmt.block)
-    else:
-        rows, cols = n, -(-m // fmt.block)
+    rows, cols = (n, m) if colwise else (m, n)
+    rows, cols = -(-rows // fmt.block_rows), -(-cols // fmt.block_cols)
     if layout is ScaleLayout.swizzle_128x4:
         return round_up(rows, 128), round_up(cols, 4)
-    if colwise and not fmt.tensor_scale:
+    if colwise and not fmt.transposed:
         return cols, rows
     return rows, cols
 
 
 def specialization(fmt: Format, colwise: bool, layout: ScaleLayout) -> tuple[str | None, str | None]:
     """The `shapes` of codes and scales for `dither.view`: rows as long as the batch compile nothing anew."""
-    data = colwise and fmt.tensor_scale
-    scale = colwise and (fmt.tensor_scale or layout is ScaleLayout.swizzle_128x4)
+    data = colwise and fmt.transposed
+    scale = colwise and (fmt.transposed or layout is ScaleLayout.swizzle_128x4)
     return "dynamic" if data else None, "dynamic" if scale else None

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 
+from ..formats import Format
+
+#: Elements of the largest tile that a GPU transposes: 32 KB of its shared memory.
+GPU_TRANSPOSED = 8192
+
 
 @dataclasses.dataclass(frozen=True)
 class Tile:
@@ -25,41 +30,46 @@ def round_up(n: int, step: int) -> int:
     return -(-n // step) * step
 
 
-def elementwise_tile(cols: int, block: int, colwise: bool, transposed: bool, cpu: bool) -> Tile:
-    """For kernels whose tiles may lie anywhere."""
+def elementwise_tile(cols: int, granule: tuple[int, int], colwise: bool, transposed: bool, cpu: bool) -> Tile:
+    """For kernels whose tiles may lie anywhere, in whole rows and columns of blocks (powers of two)."""
+    least, block = granule
     padded = round_up(max(cols, 1), block)
     if cpu:
         # A program is long enough to hide its start, and long rows follow each other as they are fetched ahead;
         # transposed rows of a tile fill cache lines.
-        width = min(padded, 1024 if transposed else 4096)
+        width = max(block, min(padded, 1024 if transposed else 4096))
         height = 128 if transposed else 32 if colwise else _power_of_two(32768 // width, 1, 64)
-        return Tile(height, width)
+        return Tile(max(least, height), width)
     # 4096 elements: 32 for each of 128 threads. Twice as many where rows would otherwise be 128 bytes of x, of which
     # those that begin inside a sector fetch a quarter more.
     if colwise:
-        return Tile(64, 128) if transposed else Tile(32, 128)
-    width = min(_power_of_two(2 * padded - 1, block, 1024), 1024)
-    return Tile(4096 // width, width)
+        rows = max(least, 64 if transposed else 32)
+        return Tile(rows, max(block, min(128, GPU_TRANSPOSED // rows)))
+    width = max(block, _power_of_two(2 * padded - 1, 1, 1024))
+    return Tile(max(least, 4096 // width), width)
 
 
-def dequantize_tile(cols: int, block: int, axis: int, transposed: bool, cpu: bool) -> Tile:
+def dequantize_tile(cols: int, fmt: Format, axis: int, transposed: bool, cpu: bool) -> Tile:
     """For codes with rows of `cols`; where they are stored transposed, that is the length of the batch.
 
     Tiles are part of the code, so that few must serve every batch: a narrow and a wide one. On a GPU, whose lanes read
     and write 16 bytes at a time, a row of the wide one is 128 bytes: where it begins in a sector is of little account.
     """
+    rows, block = (fmt.block_rows, fmt.block_cols) if axis else (fmt.block_cols, fmt.block_rows)
     if not transposed:
-        return elementwise_tile(cols, block, axis == 0, False, cpu)
-    return Tile(128, 128 if cols <= 128 else 1024) if cpu else Tile(32, 128 if cols <= 128 else 256)
+        return elementwise_tile(cols, (rows, max(rows, block)), axis == 0, False, cpu)
+    wide = 1024 if cpu else 256
+    return Tile(max(rows, 128 if cpu else 32), max(block, 128 if cols <= 128 else wide))
 
 
-def row_tile(cols: int, block: int, colwise: bool, cpu: bool) -> Tile:
+def row_tile(cols: int, granule: tuple[int, int], colwise: bool, cpu: bool) -> Tile:
     """For kernels that reduce whole rows."""
+    least, block = granule
     padded = round_up(max(cols, 1), block)
     if colwise:
         # 64 FP4 codes of a column, which are stored as a row, fill a sector of 32 bytes.
-        return Tile(64 if block == 16 and not cpu else 32, padded)
-    return Tile(4 if cpu else _power_of_two(4096 // padded, 1, 64), padded)
+        return Tile(max(least, 64 if block == 16 and not cpu else 32), padded)
+    return Tile(max(least, 4 if cpu else _power_of_two(4096 // padded, 1, 64)), padded)
 
 
 def _power_of_two(n: int, least: int, most: int) -> int:

@@ -8,7 +8,7 @@
 // source, and move down.
 // CHECK-LABEL: func.func @e4m3(
 // CHECK-DAG: %[[LEAST:.*]] = arith.constant dense<1.562500e-02> : vector<16xf32>
-// CHECK-DAG: %[[MAGIC:.*]] = arith.constant dense<0x49800018> : vector<16xf32>
+// CHECK-DAG: %[[MAGIC:.*]] = arith.constant dense<0x49800098> : vector<16xf32>
 // CHECK-DAG: %[[SIGNS:.*]] = arith.constant dense<-2147450880> : vector<16xi32>
 // CHECK: %[[W:.*]] = vector.extract %arg0[0]
 // CHECK-NOT: arith.cmpf uno

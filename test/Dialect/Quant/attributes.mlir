@@ -1,4 +1,4 @@
-// Formats print what deviates from their name, whatever was written.
+// Formats print what deviates from a built-in one, whatever was written.
 // RUN: dither-opt %s | FileCheck %s
 // RUN: dither-opt %s | dither-opt | FileCheck %s
 // RUN: dither-opt %s --emit-bytecode | dither-opt | FileCheck %s
@@ -33,8 +33,23 @@ func.func @formats() attributes {
   d1 = #quant<reduce_kind amax>,
   // CHECK-SAME: d2 = #quant.scale_layout<swizzle_128x4>,
   d2 = #quant.scale_layout<swizzle_128x4>,
-  // CHECK-SAME: d3 = #quant.e8m0_mode<floor>}
-  d3 = #quant.e8m0_mode<floor>
+  // CHECK-SAME: d3 = #quant.e8m0_mode<floor>,
+  d3 = #quant.e8m0_mode<floor>,
+  // A name is its description, and a description that has a name prints it.
+  // CHECK-SAME: f0 = #quant.format<nvfp4>,
+  f0 = #quant.format<f4E2M1FN, block = [1, 16], scale = f8E4M3FN, tensor_scale = true, transposed = true>,
+  // CHECK-SAME: f1 = #quant.format<mxfp4, scale_rounding = rceil>,
+  f1 = #quant.format<f4E2M1FN, scale = f8E8M0FNU, block = [1, 32]>,
+  // CHECK-SAME: f2 = #quant.format<mxfp8_e5m2, scale_rounding = even>,
+  f2 = #quant.format<f8E5M2, scale = f8E8M0FNU, block = [1, 32], scale_rounding = even>,
+  // CHECK-SAME: f3 = #quant.format<f4E2M1FN, scale = f8E4M3FN, block = [1, 64]>,
+  f3 = #quant.format<f4E2M1FN, block = [1, 64], scale = f8E4M3FN, transposed = false>,
+  // CHECK-SAME: f4 = #quant.format<f4E2M1FN, scale = f8E4M3FN, block = [16, 16], tensor_scale = true, transposed = true, order = div6_mul>,
+  f4 = #quant.format<nvfp4, block = [16, 16], order = div6_mul>,
+  // CHECK-SAME: f5 = #quant.format<f8E4M3FN, scale = f8E8M0FNU, block = [32, 32]>,
+  f5 = #quant.format<mxfp8_e4m3, block = [32, 32]>,
+  // CHECK-SAME: f6 = #quant.format<f4E2M1FN, scale = f8E8M0FNU, block = [1, 32], transposed = true, scale_rounding = floor>}
+  f6 = #quant.format<mxfp4, transposed = true>
 } { return }
 
 // One form of a layout is printed: no spaces after commas, no repeats of 1.

@@ -3,23 +3,23 @@
 // RUN: dither-opt %s --split-input-file --verify-diagnostics
 
 // FO1: the name of a format is known
-// expected-error @+1 {{unknown format 'nvfp5', expected one of nvfp4, mxfp4, mxfp8_e4m3, mxfp8_e5m2}}
+// expected-error @+1 {{unknown format 'nvfp5', expected one of nvfp4, mxfp4, mxfp8_e4m3, mxfp8_e5m2, or an element type}}
 func.func private @f() attributes {a = #quant.format<nvfp5>}
 
 // -----
 // FO2: a scale rounding is chosen for E8M0 scales only
-// expected-error @+1 {{found scale_rounding = floor for 'nvfp4', which has scales of 'f8E4M3FN', expected it for f8E8M0FNU scales only}}
+// expected-error @+1 {{found scale_rounding = floor with scales of 'f8E4M3FN', expected it for f8E8M0FNU scales only}}
 func.func private @f() attributes {a = #quant.format<nvfp4, scale_rounding = floor>}
 
 // -----
 // FO3: an order is chosen for formats with a tensor scale only
-// expected-error @+1 {{found order = div6_div for 'mxfp4', which has no tensor scale, expected it for formats with one only}}
+// expected-error @+1 {{found order = div6_div without a tensor scale, expected it for formats with one only}}
 func.func private @f() attributes {a = #quant.format<mxfp4, order = div6_div>}
 
 // -----
 // FO4: there are no other options
-// expected-error @+1 {{unknown option 'block', expected scale_rounding or order}}
-func.func private @f() attributes {a = #quant.format<mxfp4, block = 16>}
+// expected-error @+1 {{unknown option 'blocks', expected scale, block, tensor_scale, transposed, scale_rounding or order}}
+func.func private @f() attributes {a = #quant.format<mxfp4, blocks = 16>}
 
 // -----
 // FO5: an option is given once
@@ -45,6 +45,46 @@ func.func private @f() attributes {a = #quant.format<nvfp4, order = div6>}
 // FO6: a value is a keyword
 // expected-error @+1 {{expected valid keyword}}
 func.func private @f() attributes {a = #quant.format<mxfp4, scale_rounding = 1>}
+
+// -----
+// FO6: true and false are values
+// expected-error @+1 {{found transposed = yes, expected true or false}}
+func.func private @f() attributes {a = #quant.format<mxfp4, transposed = yes>}
+
+// -----
+// FO7: elements have a format of codes
+// expected-error @+1 {{found elements of 'f32', expected f4E2M1FN, f8E4M3FN or f8E5M2}}
+func.func private @f() attributes {a = #quant.format<f32, scale = f8E4M3FN, block = [1, 16]>}
+
+// -----
+// FO8: scales are of one of two types
+// expected-error @+1 {{found scales of 'f8E5M2', expected f8E8M0FNU or f8E4M3FN}}
+func.func private @f() attributes {a = #quant.format<f8E4M3FN, scale = f8E5M2, block = [1, 16]>}
+
+// -----
+// FO9: extents of blocks are powers of two
+// expected-error @+1 {{found blocks of [1, 48], expected positive powers of two}}
+func.func private @f() attributes {a = #quant.format<mxfp4, block = [1, 48]>}
+
+// -----
+// FO9: extents of blocks are positive
+// expected-error @+1 {{found blocks of [-1, 32], expected positive powers of two}}
+func.func private @f() attributes {a = #quant.format<mxfp4, block = [-1, 32]>}
+
+// -----
+// FO10: a tensor scale goes with scales that have a mantissa
+// expected-error @+1 {{found a tensor scale with scales of 'f8E8M0FNU', expected it for f8E4M3FN scales only}}
+func.func private @f() attributes {a = #quant.format<mxfp4, tensor_scale = true>}
+
+// -----
+// FO11: an element type comes with a scale type
+// expected-error @+1 {{found an element type without scale, expected scale = TYPE and block = [ROWS, COLUMNS]}}
+func.func private @f() attributes {a = #quant.format<f4E2M1FN, block = [1, 32]>}
+
+// -----
+// FO11: an element type comes with a block
+// expected-error @+1 {{found an element type without block, expected scale = TYPE and block = [ROWS, COLUMNS]}}
+func.func private @f() attributes {a = #quant.format<f4E2M1FN, scale = f8E4M3FN>}
 
 // -----
 // LA1: the text of a layout is well formed
@@ -716,6 +756,14 @@ func.func @f(%x: tensor<4x40xf32>, %s: tensor<1x40xf8E8M0FNU>) {
 }
 
 // -----
+// BS2: blocks of several rows divide both dimensions
+func.func @f(%x: tensor<4x64xf32>) {
+  // expected-error @+1 {{'quant.block_scale' op block of 32 does not divide dimension 0 of extent 4, expected a multiple of 32}}
+  %0 = quant.block_scale %x axis 1 format <mxfp8_e4m3, block = [32, 32]> : tensor<4x64xf32> -> tensor<1x2xf8E8M0FNU>
+  return
+}
+
+// -----
 // BS3: formats with a tensor scale take its amax
 func.func @f(%x: tensor<4x32xf32>) {
   // expected-error @+1 {{'quant.block_scale' op format nvfp4 has a tensor scale, expected a tensor_amax operand}}
@@ -784,6 +832,14 @@ func.func @f(%x: tensor<4x?xf32>) {
 func.func @f(%x: tensor<4x32xf64>) {
   // expected-error @+1 {{'quant.block_scale' op operand #0 must be ranked tensor of 32-bit float or bfloat16 type or 16-bit float values, but got 'tensor<4x32xf64>'}}
   %0 = quant.block_scale %x axis 1 format <mxfp4> : tensor<4x32xf64> -> tensor<4x1xf8E8M0FNU>
+  return
+}
+
+// -----
+// BS8: blocks of several rows are of tensors of rank 2
+func.func @f(%x: tensor<32xf32>) {
+  // expected-error @+1 {{'quant.block_scale' op source has rank 1, expected rank 2 for format f8E4M3FN, scale = f8E8M0FNU, block = [32, 32]}}
+  %0 = quant.block_scale %x axis 0 format <mxfp8_e4m3, block = [32, 32]> : tensor<32xf32> -> tensor<1xf8E8M0FNU>
   return
 }
 

@@ -40,6 +40,22 @@ def test_scalars_and_formats(dither, kernel_file):
     assert "format <mxfp4>" in out
 
 
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("Format(element=float8_e4m3, scale=e8m0, block=16)", "<f8E4M3FN, scale = f8E8M0FNU, block = [1, 16]>"),
+        ("mxfp8_e5m2.with_(block=(4, 32))", "<f8E5M2, scale = f8E8M0FNU, block = [4, 32]>"),
+        ("mxfp4.with_(scale_rounding='even')", "<mxfp4, scale_rounding = even>"),
+    ],
+)
+def test_formats_of_ones_own(dither, kernel_file, text, printed):
+    extents = {"<f8E4M3FN": "4,4", "<f8E5M2, ": "1,2"}.get(printed[:9], "4,2")
+    words = ("x=f32[4,64]", f"y=e8m0[{extents}]", "factor=f32", f"FMT={text}")
+    result = dither("compile", f"{kernel_file}:scale", *words, "--emit", "quant")
+    assert result.code == 0, result.err
+    assert f"format {printed}" in result.out
+
+
 def test_writes_every_stage(dither, kernel_file, tmp_path):
     stages = [stage for stage in SUFFIXES if stage != "asm"]
     where = tmp_path / "out"
@@ -167,6 +183,12 @@ def test_a_kernel_that_cannot_be_compiled(dither, kernel_file):
             "found shape '[4,,4]' in 'bf16[4,,4]', expected numbers and ?, separated by",
         ),
         (("{file}:double", "ROWS=four"), "found 'four', expected a type, a Python literal or one of linear,"),
+        (
+            ("{file}:double", "ROWS=Format(element=float8_e4m3, scale=e8m0, block=48)"),
+            "found 'Format(element=float8_e4m3, scale=e8m0, block=48)': block is 48, expected positive powers of two",
+        ),
+        (("{file}:double", "ROWS=nvfp4.with_(3)"), "found 'nvfp4.with_(3)', expected keywords with values"),
+        (("{file}:double", "ROWS=print(3)"), "found 'print(3)', expected a type, a Python literal or one of linear,"),
         (("{file}:double", "--target", "sm_100"), "unknown target 'sm_100', expected host,"),
         (("{file}:double", "--emit", "cubin"), "unknown stage 'cubin', expected quant, tiled"),
         (("{file}:double", "--emit", "ptx"), "found stage 'ptx' for host"),

@@ -67,8 +67,12 @@ def test_data_types():
 
 
 def test_formats_are_data():
-    assert Format("nvfp4", dl.float4_e2m1, dl.float8_e4m3, 16, True, "rceil", "te") == dither.NVFP4
-    assert Format("mxfp4", dl.float4_e2m1, dl.e8m0, 32, False, "floor", "te") == dither.MXFP4
+    nvfp4 = Format(
+        name="nvfp4", element=dl.float4_e2m1, scale=dl.float8_e4m3, block=16, tensor_scale=True, transposed=True
+    )
+    assert nvfp4 == dither.NVFP4
+    mxfp4 = Format(name="mxfp4", element=dl.float4_e2m1, scale=dl.e8m0, block=32, scale_rounding="floor")
+    assert mxfp4 == dither.MXFP4
     assert dither.MXFP8_E4M3.element is dl.float8_e4m3
     assert dither.MXFP8_E5M2.element is dl.float8_e5m2
     with pytest.raises(dataclasses.FrozenInstanceError):

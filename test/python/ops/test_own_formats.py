@@ -63,7 +63,7 @@ def reference(x, fmt, g):
     return codes, scale, values
 
 
-def check_part(part, x, fmt, scales, g):
+def check_part(part, x, fmt, scales, g, device="cpu"):
     """One direction of a result against the reference."""
     colwise = part.is_colwise
     codes, scale, values = reference(x.T if colwise else x, fmt, g)
@@ -77,7 +77,8 @@ def check_part(part, x, fmt, scales, g):
     stored = oracle.pack_fp4(codes) if fmt.element is dl.float4_e2m1 else codes
     check.same_bits(part.data, np.ascontiguousarray(stored), "codes")
     check.same_bits(part.scale_inv, np.ascontiguousarray(scale), "scales")
-    check.same_values(part.dequantize(dither.float32), np.ascontiguousarray(values.T if colwise else values), "values")
+    got = dither.dequantize(part, dither.float32, device=device)
+    check.same_values(got, np.ascontiguousarray(values.T if colwise else values), "values")
 
 
 def check_format(fmt, layout, scales, device, m=M, n=N):
@@ -86,7 +87,7 @@ def check_format(fmt, layout, scales, device, m=M, n=N):
     g = F32(oracle.amax(wide)) if fmt.tensor_scale else None
     result = dither.quantize(x, fmt, layout, scales, device=device)
     for part in check.parts(result):
-        check_part(part, wide, fmt, scales, g)
+        check_part(part, wide, fmt, scales, g, device)
 
 
 @pytest.mark.parametrize("name", OWN)

@@ -19,7 +19,7 @@ struct Formats : testing::Test {
   Formats() { context.loadDialect<quant::QuantDialect>(); }
 
   /// The message for a format with these parameters; empty if it is valid.
-  std::string check(StringRef name, Type elem, Type scale, int64_t block,
+  std::string check(Type elem, Type scale, int64_t rows, int64_t cols,
                     bool tensorScale, ScaleRounding rounding,
                     ScaleOrder order) {
     std::string message;
@@ -28,8 +28,8 @@ struct Formats : testing::Test {
       return success();
     });
     FormatAttr format = FormatAttr::getChecked(
-        [&] { return emitError(UnknownLoc::get(&context)); }, &context, name,
-        elem, scale, block, tensorScale, rounding, order);
+        [&] { return emitError(UnknownLoc::get(&context)); }, &context, elem,
+        scale, rows, cols, tensorScale, /*transposed=*/false, rounding, order);
     EXPECT_EQ(bool(format), message.empty());
     return message;
   }
@@ -48,34 +48,45 @@ TEST_F(Formats, AreThoseOfTheNumericsLibrary) {
     llvm::raw_string_ostream(scale) << format.getScale();
     EXPECT_EQ(elem, f.elem->name);
     EXPECT_EQ(scale, f.scale->name);
-    EXPECT_EQ(format.getBlock(), f.block);
+    EXPECT_EQ(format.getName().str(), f.name);
+    EXPECT_EQ(format.getBlockRows(), f.blockRows);
+    EXPECT_EQ(format.getBlockCols(), f.blockCols);
     EXPECT_EQ(format.getTensorScale(), f.tensorScale);
-    EXPECT_EQ(format.getElemMax(), f.elem->max);
-    EXPECT_EQ(format.getElemEmax(), f.elem->maxExponent());
+    EXPECT_EQ(format.getTransposed(), f.transposed);
+    EXPECT_EQ(format.getRange(), f.range());
+    EXPECT_EQ(&format.getElemFormat(), f.elem);
+    EXPECT_EQ(&format.getScaleFormat(), f.scale);
     EXPECT_EQ(unsigned(format.getScaleRounding()), unsigned(f.rounding));
     EXPECT_EQ(unsigned(format.getOrder()), unsigned(f.order));
   }
   EXPECT_FALSE(FormatAttr::named(&context, "nvfp5"));
 }
 
-TEST_F(Formats, KeepTheTypesOfTheirName) {
-  FormatAttr f = FormatAttr::named(&context, "mxfp4");
-  auto with = [&](StringRef name, Type elem, Type scale, int64_t block,
-                  bool tensorScale) {
-    return check(name, elem, scale, block, tensorScale, f.getScaleRounding(),
-                 f.getOrder());
+TEST_F(Formats, AreWhatTheirFieldsSay) {
+  Type e2m1 = Float4E2M1FNType::get(&context),
+       e4m3 = Float8E4M3FNType::get(&context),
+       e8m0 = Float8E8M0FNUType::get(&context);
+  auto with = [&](Type elem, Type scale, int64_t cols, bool tensorScale) {
+    return check(elem, scale, 1, cols, tensorScale, ScaleRounding::rceil,
+                 ScaleOrder::te);
   };
-  Type e4m3 = Float8E4M3FNType::get(&context);
-  EXPECT_EQ(with("mxfp4", f.getElem(), f.getScale(), 32, false), "");
-  EXPECT_EQ(with("mxfp5", f.getElem(), f.getScale(), 32, false),
-            "unknown format 'mxfp5', expected one of nvfp4, mxfp4, "
-            "mxfp8_e4m3, mxfp8_e5m2");
-  std::string other =
-      "format 'mxfp4' with other types or another block than its own";
-  EXPECT_EQ(with("mxfp4", e4m3, f.getScale(), 32, false), other);
-  EXPECT_EQ(with("mxfp4", f.getElem(), e4m3, 32, false), other);
-  EXPECT_EQ(with("mxfp4", f.getElem(), f.getScale(), 16, false), other);
-  EXPECT_EQ(with("mxfp4", f.getElem(), f.getScale(), 32, true), other);
+  EXPECT_EQ(with(e2m1, e8m0, 32, false), "");
+  EXPECT_EQ(with(e4m3, e8m0, 32, false), "");
+  EXPECT_EQ(with(e2m1, e4m3, 64, false), "");
+  EXPECT_EQ(with(e8m0, e8m0, 32, false),
+            "found elements of 'f8E8M0FNU', expected f4E2M1FN, f8E4M3FN or "
+            "f8E5M2");
+  EXPECT_EQ(with(e2m1, e2m1, 32, false),
+            "found scales of 'f4E2M1FN', expected f8E8M0FNU or f8E4M3FN");
+  EXPECT_EQ(with(e2m1, e8m0, 0, false),
+            "found blocks of [1, 0], expected positive powers of two");
+  // No name stands for a description that is not its own.
+  FormatAttr f = FormatAttr::get(&context, e2m1, e8m0, 1, 16, false, false,
+                                 ScaleRounding::floor, ScaleOrder::te);
+  EXPECT_EQ(f.getName(), "");
+  EXPECT_NE(f, FormatAttr::named(&context, "mxfp4"));
+  EXPECT_EQ(f.describe(), "f4E2M1FN, scale = f8E8M0FNU, block = [1, 16], "
+                          "scale_rounding = floor");
 }
 
 TEST_F(Formats, BlocksRunAlongTheAxis) {
@@ -83,6 +94,10 @@ TEST_F(Formats, BlocksRunAlongTheAxis) {
   EXPECT_EQ(f.getBlockExtents(1, 2), (SmallVector<int64_t>{1, 16}));
   EXPECT_EQ(f.getBlockExtents(0, 2), (SmallVector<int64_t>{16, 1}));
   EXPECT_EQ(f.getBlockExtents(0, 1), (SmallVector<int64_t>{16}));
+  f = FormatAttr::get(&context, f.getElem(), f.getScale(), 4, 16, false, false,
+                      ScaleRounding::rceil, ScaleOrder::te);
+  EXPECT_EQ(f.getBlockExtents(1, 2), (SmallVector<int64_t>{4, 16}));
+  EXPECT_EQ(f.getBlockExtents(0, 2), (SmallVector<int64_t>{16, 4}));
 }
 
 } // namespace

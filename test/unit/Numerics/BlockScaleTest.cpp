@@ -99,7 +99,7 @@ TEST(BlockScale, NVFP4Golden) {
   ASSERT_EQ(amax(x.data(), 16), 3.0f);
   for (const auto &row : table) {
     SCOPED_TRACE(row.amax);
-    EXPECT_EQ(bitsOf(tensorEncodeScale(row.amax)), row.encodeScale);
+    EXPECT_EQ(bitsOf(tensorEncodeScale(f, row.amax)), row.encodeScale);
     EXPECT_EQ(bitsOf(unroundedBlockScale(f, 3, row.amax)), row.unrounded);
     EXPECT_EQ(blockScale(f, 3, row.amax), row.scale);
     EXPECT_EQ(bitsOf(elementFactor(f, row.scale, row.amax)), row.factor);
@@ -136,17 +136,36 @@ TEST(BlockScale, NVFP4OrderMatters) {
   }
 }
 
+/// E4M3 scales of blocks alone: what NVFP4 gives for a tensor scale of 1, which
+/// is that of an amax of 6 * 448.
+TEST(BlockScale, E4M3WithoutATensorScale) {
+  BlockFormat two = format("nvfp4"), one = two;
+  one.tensorScale = false;
+  for (uint32_t bits = 0; bits < 0x7F800000; bits += 0x3FFF1) {
+    float b = floatOf(bits);
+    uint32_t scale = blockScale(one, b);
+    ASSERT_EQ(scale, blockScale(two, b, 2688.0f)) << b;
+    ASSERT_EQ(bitsOf(elementFactor(one, scale)),
+              bitsOf(elementFactor(two, scale, 2688.0f)))
+        << b;
+    ASSERT_EQ(dequantizeFactor(one, scale), decode(kE4M3, scale)) << b;
+  }
+  EXPECT_EQ(blockScale(one, 6.0f), 0x38u);
+  EXPECT_EQ(blockScale(one, kInf), 0x7Eu);
+  EXPECT_EQ(elementFactor(one, blockScale(one, 0.0f)), kMax);
+}
+
 TEST(BlockScale, NVFP4Edges) {
   BlockFormat f = format("nvfp4");
   // An all-zero tensor.
-  EXPECT_EQ(tensorEncodeScale(0), 1.0f);
-  EXPECT_EQ(tensorEncodeScale(-0.0f), 1.0f);
-  EXPECT_EQ(tensorEncodeScale(kInf), 1.0f);
-  EXPECT_EQ(tensorEncodeScale(kNaN), kMax);
+  EXPECT_EQ(tensorEncodeScale(f, 0), 1.0f);
+  EXPECT_EQ(tensorEncodeScale(f, -0.0f), 1.0f);
+  EXPECT_EQ(tensorEncodeScale(f, kInf), 1.0f);
+  EXPECT_EQ(tensorEncodeScale(f, kNaN), kMax);
   // Below 2688 / FLT_MAX the quotient overflows; its reciprocal is subnormal.
-  EXPECT_EQ(tensorEncodeScale(7e-36f), kMax);
-  EXPECT_LT(tensorEncodeScale(8e-36f), kMax);
-  EXPECT_EQ(1.0f / tensorEncodeScale(1e-40f), 0x1p-128f);
+  EXPECT_EQ(tensorEncodeScale(f, 7e-36f), kMax);
+  EXPECT_LT(tensorEncodeScale(f, 8e-36f), kMax);
+  EXPECT_EQ(1.0f / tensorEncodeScale(f, 1e-40f), 0x1p-128f);
 
   for (float tensor : {0.0f, 1.0f, kInf}) {
     Quantized q = quantize(f, {0, -0.0f}, tensor);
@@ -357,11 +376,11 @@ TEST(BlockScale, MXQuantize) {
       BlockFormat f = format(name, rounding);
       Oracle oracle(*f.elem);
       for (int trial = 0; trial < 2000; ++trial) {
-        std::vector<float> x(f.block);
+        std::vector<float> x(f.blockCols);
         for (float &v : x)
           v = std::ldexp(normal(random), int(random() % 24) - 12);
         int exponent =
-            exactExponent(rounding, *f.elem, amax(x.data(), f.block));
+            exactExponent(rounding, *f.elem, amax(x.data(), f.blockCols));
         Quantized q = quantize(f, x);
         ASSERT_EQ(int(q.scale), exponent + 127);
         std::vector<float> back = dequantize(f, q);

@@ -12,54 +12,42 @@ using dither::numerics::test::Oracle;
 
 namespace {
 
-/// Adding p * 2^(23 - m) to |x|, p the power of two at or below it, leaves m
-/// mantissa bits and rounds to nearest even.
-struct Rounding {
-  const FloatFormat &format;
-  float magic;        // 2^(23 - m) + bias correction
-  uint32_t shift;     // 23 - m
-  uint32_t mask;      // magnitude bits of the code
-  uint32_t signShift; // from bit 31 to the sign bit of the code
-};
-const Rounding kRoundings[] = {{kE2M1, 0x1p22f + 3, 22, 0x7, 28},
-                               {kE4M3, 0x1p20f + 3, 20, 0x7F, 24},
-                               {kE5M2, 0x1p21f + 26, 21, 0x7F, 24}};
+const FloatFormat *const kFormats[] = {&kE2M1, &kE4M3, &kE5M2};
 
-uint32_t fusedEncode(float x, const Rounding &r) {
-  uint32_t clamp = bitsOf(r.format.max), minNormal = bitsOf(r.format.minNormal);
-  bool nanIsMax = !r.format.hasNaN;
-  if (nanIsMax)
-    x = x < r.format.max ? x : r.format.max;
-  uint32_t bits = bitsOf(x);
-  uint32_t magnitude = std::min(bits & 0x7FFFFFFF, clamp);
-  uint32_t power = std::max(magnitude, minNormal) & 0x7F800000;
-  uint32_t sum = bitsOf(std::fma(floatOf(power), r.magic, floatOf(magnitude)));
-  uint32_t code = ((sum >> r.shift) + sum) & r.mask;
-  code |= (bits >> r.signShift) & (r.mask + 1);
-  return nanIsMax || x == x ? code : r.format.nanCode;
+uint32_t fusedEncode(float x, const FloatFormat &f) {
+  FusedRounding r = fusedRounding(f);
+  if (!f.hasNaN)
+    x = x < f.max ? x : f.max;
+  uint32_t magnitude = std::min(bitsOf(x) & 0x7FFFFFFF, bitsOf(f.max));
+  uint32_t power = std::max(magnitude, bitsOf(f.minNormal)) & 0x7F800000;
+  uint32_t sum = bitsOf(std::fma(floatOf(power), r.factor, floatOf(magnitude)));
+  // The bit of the sign is zero.
+  uint32_t code = ((sum >> r.shift) + sum) & (2 * f.signBit() - 1);
+  code |= (bitsOf(x) >> (32 - f.bits)) & f.signBit();
+  return !f.hasNaN || x == x ? code : f.nanCode;
 }
 
 TEST(EmittedRounding, DecisionPointsAndHalfPrecision) {
-  for (const Rounding &r : kRoundings) {
-    SCOPED_TRACE(r.format.name);
-    for (uint32_t bits : Oracle(r.format).decisionPoints(2))
-      ASSERT_EQ(fusedEncode(floatOf(bits), r), encode(r.format, floatOf(bits)))
+  for (const FloatFormat *f : kFormats) {
+    SCOPED_TRACE(f->name);
+    for (uint32_t bits : Oracle(*f).decisionPoints(2))
+      ASSERT_EQ(fusedEncode(floatOf(bits), *f), encode(*f, floatOf(bits)))
           << std::hex << bits;
     for (const FloatFormat *source : {&kBF16, &kF16})
       for (uint32_t code = 0; code < 65536; ++code) {
         float x = decode(*source, code);
-        ASSERT_EQ(fusedEncode(x, r), encode(r.format, x))
+        ASSERT_EQ(fusedEncode(x, *f), encode(*f, x))
             << source->name << " " << std::hex << code;
       }
   }
 }
 
 TEST(EmittedRounding, SweepOfF32) {
-  for (const Rounding &r : kRoundings) {
-    SCOPED_TRACE(r.format.name);
+  for (const FloatFormat *f : kFormats) {
+    SCOPED_TRACE(f->name);
     for (uint64_t bits = 0; bits < uint64_t(1) << 32; bits += 67) {
       float x = floatOf(uint32_t(bits));
-      ASSERT_EQ(fusedEncode(x, r), encode(r.format, x)) << std::hex << bits;
+      ASSERT_EQ(fusedEncode(x, *f), encode(*f, x)) << std::hex << bits;
     }
   }
 }
@@ -99,8 +87,8 @@ TEST(EmittedRounding, E8M0Ceil) {
 }
 
 TEST(EmittedRounding, RebasedDecode) {
-  for (const Rounding &r : kRoundings) {
-    const FloatFormat &f = r.format;
+  for (const FloatFormat *format : kFormats) {
+    const FloatFormat &f = *format;
     SCOPED_TRACE(f.name);
     for (uint32_t code = 0; code <= f.maxCode; ++code) {
       float rebased = floatOf((code << (23 - f.mantissaBits)) +

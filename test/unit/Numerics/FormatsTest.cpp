@@ -72,7 +72,7 @@ TEST(Formats, BlockFormats) {
     const char *name;
     const FloatFormat *elem, *scale;
     unsigned block;
-    bool tensorScale;
+    bool tensorScale; // and transposed
     ScaleRounding rounding;
   } table[] = {
       {"nvfp4", &kE2M1, &kE4M3, 16, true, ScaleRounding::RCeil},
@@ -85,8 +85,10 @@ TEST(Formats, BlockFormats) {
     ASSERT_NE(f, nullptr) << row.name;
     EXPECT_EQ(f->elem, row.elem);
     EXPECT_EQ(f->scale, row.scale);
-    EXPECT_EQ(f->block, row.block);
+    EXPECT_EQ(f->blockRows, 1u);
+    EXPECT_EQ(f->blockCols, row.block);
     EXPECT_EQ(f->tensorScale, row.tensorScale);
+    EXPECT_EQ(f->transposed, row.tensorScale);
     EXPECT_EQ(f->rounding, row.rounding);
     EXPECT_EQ(f->order, ScaleOrder::TE);
   }

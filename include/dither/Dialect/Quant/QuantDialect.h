@@ -4,6 +4,7 @@
 #define DITHER_DIALECT_QUANT_QUANTDIALECT_H
 
 #include "dither/Layout/RepeatedLayout.h"
+#include "dither/Numerics/Formats.h"
 #include "mlir/IR/Attributes.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Dialect.h"
