@@ -146,8 +146,8 @@ Shape shapeOf(func::FuncOp func) {
     shape.transposes = true;
     for (int64_t d = 0; d < 2; ++d) {
       DimClasses::Member m = classes.member(op.getSource(), d);
-      shape.transposesCols |= m.cls >= 0 && classes[m.cls].isColumn &&
-                              m.unit < classes[m.cls].granule;
+      if (m.cls >= 0 && classes[m.cls].isColumn)
+        shape.transposesCols |= m.unit == 1;
     }
     auto type = op.getSource().getType();
     if (type.hasStaticShape() && type.getDimSize(0) > 1 &&
@@ -198,10 +198,13 @@ Config chooseHost(const Shape &s, int64_t lanes, bool isTile) {
   int64_t fragment = kHostRegisters * lanes, most = kHostMostRegisters * lanes;
   int64_t cols, budget = fragment;
   bool wholeBlocks = true;
+  // Few columns of what is transposed: what is a row on one side is a column on
+  // the other, an access for each of its elements.
   if (s.rowBlock > 1 && !s.transposesRows && !s.reducesCols) {
     // Row by row, twice: for the amax of the columns and for the codes.
-    auto [rows, width] = fitFragment(s, fragment, fragment, fragment,
-                                     /*isHost=*/true, /*wholeBlocks=*/false);
+    cols = isTile && s.transposes ? kHostRows : fragment;
+    auto [rows, width] = fitFragment(s, cols, cols, cols, /*isHost=*/true,
+                                     /*wholeBlocks=*/false);
     return {rows, width, 1, s.rowBlock,
             s.cols == kDynamicExtent ? kHostColumns : 0};
   }
@@ -212,8 +215,6 @@ Config chooseHost(const Shape &s, int64_t lanes, bool isTile) {
     wholeBlocks = s.rowBlock * std::max(s.colBlock, cols) <= 2 * most;
   } else if (s.colBlock > 1) {
     cols = std::min(most, lanes * s.colBlock);
-    // What is a row on one side is a column on the other: an access for each
-    // of its elements.
     if (isTile && s.transposesCols)
       cols = kHostRows;
     budget = cols;

@@ -445,3 +445,36 @@ module attributes {quant.target = "host", quant.features = "avx512"} {
     return
   }
 }
+
+// -----
+
+// A row that becomes a column, beside blocks along rows and along columns.
+module attributes {quant.target = "host", quant.features = "avx512"} {
+  // CHECK-LABEL: func.func @row_and_blocks(
+  // CHECK-SAME: fragment = array<i64: 1, 32>
+  // expected-remark @below {{(blocks of 1x32)}}
+  func.func @row_and_blocks(%x: memref<5x288xf32>, %y: memref<5x9xf8E8M0FNU>, %z: memref<416x1xf32>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<5x288xf32> -> tensor<5x288xf32>
+    %s = quant.block_scale %t axis 1 format <mxfp4> : tensor<5x288xf32> -> tensor<5x9xf8E8M0FNU>
+    quant.store %s, %y[%c0, %c0] : tensor<5x9xf8E8M0FNU>, memref<5x9xf8E8M0FNU>
+    %r = quant.load %x[%c0, %c0] : memref<5x288xf32> -> tensor<1x416xf32>
+    %c = quant.transpose %r : tensor<1x416xf32> -> tensor<416x1xf32>
+    quant.store %c, %z[%c0, %c0] : tensor<416x1xf32>, memref<416x1xf32>
+    return
+  }
+
+  // CHECK-LABEL: func.func @row_and_columns(
+  // CHECK-SAME: fragment = array<i64: 1, 32>
+  // expected-remark @below {{(blocks of 32x1)}}
+  func.func @row_and_columns(%x: memref<32x288xf32>, %y: memref<1x288xf8E8M0FNU>, %z: memref<416x1xf32>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<32x288xf32> -> tensor<32x288xf32>
+    %s = quant.block_scale %t axis 0 format <mxfp4> : tensor<32x288xf32> -> tensor<1x288xf8E8M0FNU>
+    quant.store %s, %y[%c0, %c0] : tensor<1x288xf8E8M0FNU>, memref<1x288xf8E8M0FNU>
+    %r = quant.load %x[%c0, %c0] : memref<32x288xf32> -> tensor<1x416xf32>
+    %c = quant.transpose %r : tensor<1x416xf32> -> tensor<416x1xf32>
+    quant.store %c, %z[%c0, %c0] : tensor<416x1xf32>, memref<416x1xf32>
+    return
+  }
+}
