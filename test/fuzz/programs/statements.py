@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 
 from .draws import FORMATS, HALF, NARROW, Int, No, Shape, Var
 from .expressions import Expressions
 
-#: Shapes of tiles that loops carry: an odd number of blocks, and no more elements than a warp has registers for.
-CARRIED = tuple((r, 32 * n) for r in (1, 2, 5, 8) for n in (3, 5, 9, 13) if r * 32 * n <= 1024)
+#: Elements that a warp has registers for: loops and branches hand on no larger tile.
+REGISTERS = 1024
+#: Shapes of tiles that loops carry: an odd number of blocks.
+CARRIED = tuple((r, 32 * n) for r in (1, 2, 5, 8) for n in (3, 5, 9, 13) if r * 32 * n <= REGISTERS)
 
 
 class Statements(Expressions):
@@ -113,7 +116,7 @@ class Statements(Expressions):
 
     def reassignable(self) -> list[Var]:
         """Variables that a branch or a loop may change."""
-        return self.vars
+        return [v for v in self.vars if math.prod(v.shape) <= REGISTERS]
 
     def branch(self) -> None:
         """`if` at run time, or of a constexpr."""
@@ -156,7 +159,7 @@ class Statements(Expressions):
         i = self.name("i")
         number = number.replace("@", i)
         carried = []
-        found = self.vars
+        found = self.reassignable()
         if found and self.chance(0.7):
             carried.append(self.pick(found[-4:]))
         if not carried or self.chance(0.4):
