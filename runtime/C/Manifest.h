@@ -24,8 +24,9 @@ struct ManifestImage {
 };
 
 /// The images of the kernel `name` in a manifest. Errors: a file that cannot be
-/// read, is of others (Support/TrustedFile.h) or is none; another version; an entry without what it needs. Empty
-/// where there is no such kernel; `known` then has the names that there are.
+/// read, is of others (Support/TrustedFile.h) or is none; another version; an
+/// entry without what it needs. Empty where there is no such kernel; `known`
+/// then has the names that there are.
 llvm::Expected<std::vector<ManifestImage>>
 readManifest(llvm::StringRef path, llvm::StringRef name,
              std::vector<std::string> &known);
