@@ -147,7 +147,7 @@ void FormatAttr::print(AsmPrinter &p) const { p << "<" << describe() << ">"; }
 
 namespace {
 
-/// The options of a format as they are written, and where each was found.
+/// Base and options of a format as they are written.
 class FormatParser {
 public:
   explicit FormatParser(AsmParser &p) : p(p) {}

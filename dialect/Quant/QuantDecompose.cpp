@@ -120,29 +120,17 @@ SmallVector<SmallVector<int64_t>> blocksOf(FormatAttr format, int64_t axis,
 
 /// The amax of each block.
 Value amaxOfBlocks(Arith &a, Value x, FormatAttr format, int64_t axis) {
-  for (ArrayRef<int64_t> block : blocksOf(format, axis, x)) {
-    SmallVector<int64_t> shape(Arith::shapeOf(x).getShape());
-    for (auto [extent, of] : llvm::zip(shape, block))
-      extent = ShapedType::isDynamic(extent) ? extent : extent / of;
-    x = BlockReduceOp::create(a.b, a.loc,
-                              RankedTensorType::get(shape, a.b.getF32Type()),
-                              ReduceKind::amax, x, block);
-  }
+  for (ArrayRef<int64_t> block : blocksOf(format, axis, x))
+    x = BlockReduceOp::create(a.b, a.loc, ReduceKind::amax, x, block);
   return x;
 }
 
 Value repeatOverBlocks(Arith &a, Value perBlock, FormatAttr format,
                        int64_t axis, Value like) {
-  Value x = perBlock;
   SmallVector<SmallVector<int64_t>> blocks = blocksOf(format, axis, like);
-  for (ArrayRef<int64_t> block : llvm::reverse(blocks)) {
-    auto type = Arith::shapeOf(x);
-    SmallVector<int64_t> shape(type.getShape());
-    for (auto [extent, of] : llvm::zip(shape, block))
-      extent = ShapedType::isDynamic(extent) ? extent : extent * of;
-    x = BlockBroadcastOp::create(a.b, a.loc, type.clone(shape), x, block);
-  }
-  return x;
+  for (ArrayRef<int64_t> block : llvm::reverse(blocks))
+    perBlock = BlockBroadcastOp::create(a.b, a.loc, perBlock, block);
+  return perBlock;
 }
 
 /// The global encode scale of a format with a tensor scale, from the tensor
@@ -156,7 +144,7 @@ Value globalEncodeScale(Arith &a, Value amax, FormatAttr format) {
 }
 
 /// The decode scale of `order = div6_div`: G / R, and 1 where that is 0 or
-/// infinite.
+/// +Inf.
 Value globalDecodeScale(Arith &a, Value amax, FormatAttr format) {
   Value scale = a.div(amax, a.splat(amax, format.getRange()));
   Value one = a.splat(amax, 1.0f);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Checks.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -70,7 +71,7 @@ LogicalResult E8M0InverseWordsOp::verify() {
 LogicalResult ScaleEncodeWordsOp::verify() {
   Where where(*this);
   Type elem = getElem();
-  if (!isa<Float4E2M1FNType, Float8E4M3FNType, Float8E5M2Type>(elem))
+  if (!codeFormat(elem))
     return where.fail("elem is " + str(elem) +
                       ", expected f4E2M1FN, f8E4M3FN or f8E5M2"); // WO7
   VectorType source = getSource().getType(), words = getResult().getType(),

@@ -148,9 +148,10 @@ Value fieldOf(WordBuilder &w, Value word, int64_t at, int64_t bits) {
   return at + bits < 32 ? w.andi(code, (1u << bits) - 1) : code;
 }
 
-/// Normal codes only need their exponent rebased; subnormal ones come out as
-/// 1.m instead of 0.m, which twice the value minus the smallest normal corrects
-/// exactly.
+/// The value of a code of a format with one code for NaN, but for its sign, or
+/// none. Normal codes only need their exponent rebased; subnormal ones come out
+/// as 1.m instead of 0.m, which twice the value minus the smallest normal
+/// corrects exactly.
 Value decodeSmall(WordBuilder &w, Value code, const FloatFormat &f) {
   unsigned m = f.mantissaBits;
   Value mag = w.andi(code, f.signBit() - 1);

@@ -66,9 +66,9 @@ constexpr int64_t kWarpLanes = 32;
 /// Vector registers of a CPU fragment without blocks, and the most one should
 /// take.
 constexpr int64_t kHostRegisters = 16, kHostMostRegisters = 32;
-/// Rows of the fragments of a CPU kernel: each row is an access of its own. Of
-/// those that loops carry, registers hold fewer.
-constexpr int64_t kHostRows = 32, kHostCarriedRows = 8;
+/// Rows of the fragments of a CPU kernel that loops carry: registers hold fewer
+/// than kHostRows.
+constexpr int64_t kHostCarriedRows = 8;
 /// Columns of a CPU tile where a row has no static length.
 constexpr int64_t kHostColumns = 4096;
 constexpr int64_t kLaneWant = 32, kLaneMost = 64;
@@ -196,14 +196,14 @@ std::pair<int64_t, int64_t> fitFragment(const Shape &s, int64_t cols,
 /// `lanes`: elements of 32 bits in a vector register.
 Config chooseHost(const Shape &s, int64_t lanes, bool isTile) {
   int64_t fragment = kHostRegisters * lanes, most = kHostMostRegisters * lanes;
-  int64_t cols, budget = fragment;
-  bool wholeBlocks = true;
   // Few columns of what is transposed: what is a row on one side is a column on
   // the other, an access for each of its elements.
+  int64_t wide = isTile && s.transposes ? kHostRows : fragment;
+  int64_t cols, budget = fragment;
+  bool wholeBlocks = true;
   if (s.rowBlock > 1 && !s.transposesRows && !s.reducesCols) {
     // Row by row, twice: for the amax of the columns and for the codes.
-    cols = isTile && s.transposes ? kHostRows : fragment;
-    auto [rows, width] = fitFragment(s, cols, cols, cols, /*isHost=*/true,
+    auto [rows, width] = fitFragment(s, wide, wide, wide, /*isHost=*/true,
                                      /*wholeBlocks=*/false);
     return {rows, width, 1, s.rowBlock,
             s.cols == kDynamicExtent ? kHostColumns : 0};
@@ -219,7 +219,7 @@ Config chooseHost(const Shape &s, int64_t lanes, bool isTile) {
       cols = kHostRows;
     budget = cols;
   } else {
-    cols = isTile && s.transposes ? kHostRows : fragment;
+    cols = wide;
   }
   auto [rows, width] =
       fitFragment(s, cols, budget, budget, /*isHost=*/true, wholeBlocks);

@@ -70,9 +70,6 @@ bool isComplete(Value v) {
          !quant::getDimRelations(def, cast<OpResult>(v).getResultNumber());
 }
 
-/// Rows that a CPU reduces at once.
-constexpr int64_t kMostRows = 32;
-
 /// `count` parts of `size` steps from `start` on.
 struct Segment {
   int64_t start, count, size;
@@ -559,9 +556,8 @@ BlockTiler::resolve(Value v, TilingEngine::Offsets offsets,
   int64_t granule = 1, limit = std::max<int64_t>(1, rows * cols / others);
   if (member.cls >= 0) {
     const DimClasses::Class &info = (*classes)[member.cls];
-    // On a CPU each row is an access of its own, however short it is.
     if (hasScratch(kernel) && !info.isColumn)
-      limit = std::min(limit, std::max(rows, kMostRows));
+      limit = std::min(limit, std::max(rows, kHostRows));
     granule = std::max<int64_t>(1, info.granule / member.unit);
     if (fits(info) && reduce.getSource().getType().getDimSize(axis) <= limit)
       return std::nullopt;

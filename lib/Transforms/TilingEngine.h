@@ -18,6 +18,10 @@
 
 namespace dither::transforms {
 
+/// Rows of a tile that a CPU works on at once: each row is an access of its
+/// own, however short it is.
+constexpr int64_t kHostRows = 32;
+
 /// An index as a sum of values, each divided by an integer, rounded down, and
 /// multiplied by one; plus a constant. A sum is divided term by term: all but
 /// one of its terms are multiples of the divisor, as where a block begins and

@@ -62,11 +62,8 @@ class Format:
         if self.tensor_scale and self.scale is types.e8m0:
             raise ValueError(f"{self.name} has scales of {self.scale}: a tensor scale is for float8_e4m3 scales")
         _choice("scale_rounding", self.scale_rounding, SCALE_ROUNDINGS)
-        if self.scale_rounding != "rceil" and self.scale is not types.e8m0:
-            raise ValueError(f"{self.name} has scales of {self.scale}: scale_rounding is for e8m0 scales")
         _choice("order", self.order, SCALE_ORDERS)
-        if self.order != "te" and not self.tensor_scale:
-            raise ValueError(f"{self.name} has no tensor scale: order is for formats that have one")
+        _meant(self.name, self.scale, self.tensor_scale, self.scale_rounding != "rceil", self.order != "te")
 
     @property
     def block_rows(self) -> int:
@@ -77,6 +74,10 @@ class Format:
     def block_cols(self) -> int:
         """Columns of a block along rows."""
         return self.block if isinstance(self.block, int) else self.block[1]
+
+    def block_extents(self, axis: int) -> tuple[int, int]:
+        """Rows and columns of a block where rows of blocks run along `axis`."""
+        return (self.block_rows, self.block_cols) if axis else (self.block_cols, self.block_rows)
 
     def __repr__(self) -> str:
         standard = self._standard()
@@ -104,12 +105,9 @@ class Format:
         changes = {name: value for name, value in changes.items() if value is not None}
         # Said of a format that cannot have it, the default too is a mistake.
         scale, tensor_scale = changes.get("scale", self.scale), changes.get("tensor_scale", self.tensor_scale)
-        if "scale_rounding" in changes and scale is not types.e8m0:
-            raise ValueError(f"{self.name} has scales of {scale}: scale_rounding is for e8m0 scales")
-        if "order" in changes and not tensor_scale:
-            raise ValueError(f"{self.name} has no tensor scale: order is for formats that have one")
+        _meant(self.name, scale, tensor_scale, "scale_rounding" in changes, "order" in changes)
         new = dataclasses.replace(self, **changes)
-        if "name" in changes or all(getattr(new, name) == getattr(self, name) for name in _STRUCTURE):
+        if "name" in changes or new._has_structure_of(self):
             return new
         return dataclasses.replace(new, name="")
 
@@ -129,8 +127,11 @@ class Format:
     def _standard(self) -> Format | None:
         """The built-in format that this is but for scale rounding and order."""
         standard = FORMATS.get(self.name)
-        same = standard is not None and all(getattr(self, name) == getattr(standard, name) for name in _STRUCTURE)
-        return standard if same else None
+        return standard if standard is not None and self._has_structure_of(standard) else None
+
+    def _has_structure_of(self, other: Format) -> bool:
+        """Whether two formats differ in scale rounding, order and name at most."""
+        return all(getattr(self, name) == getattr(other, name) for name in _STRUCTURE)
 
     def _changes(self, standard: Format) -> dict[str, str]:
         names = ("scale_rounding", "order")
@@ -161,6 +162,14 @@ def _block(value: object) -> tuple[int, int]:
     if not all(n > 0 and n & (n - 1) == 0 for n in extents):
         raise ValueError(f"block is {value!r}, expected positive powers of two")
     return extents
+
+
+def _meant(name: str, scale: types.DType, tensor_scale: bool, rounding: bool, order: bool) -> None:
+    """Refuses a choice of rounding, or of order, for a format that has none."""
+    if rounding and scale is not types.e8m0:
+        raise ValueError(f"{name} has scales of {scale}: scale_rounding is for e8m0 scales")
+    if order and not tensor_scale:
+        raise ValueError(f"{name} has no tensor scale: order is for formats that have one")
 
 
 def _choice(what: str, value: object, choices: tuple[str, ...]) -> str:

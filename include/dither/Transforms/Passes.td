@@ -63,18 +63,6 @@ def DitherDistribute : Pass<"dither-distribute", "::mlir::ModuleOp"> {
     "::mlir::ub::UBDialect", "::mlir::vector::VectorDialect"];
 }
 
-def DitherPreparePrograms : Pass<"dither-prepare-programs", "::mlir::func::FuncOp"> {
-  let summary = "drop what is not used, say how conversions round, bound offsets";
-  let description = [{
-    Requires: tile programs or whole-tensor programs, before anything else looks at them.
-    Guarantees: no value is left that nothing uses, so that choices depend on what a program does
-    and not on what it mentions; every arith.truncf names its rounding, to_nearest_even, which keeps
-    the canonicalizer from merging it with a conversion of integers into one that rounds once;
-    constant indices of loads, stores and atomics are at most 2^62 from 0, so that sums with extents do
-    not wrap.
-  }];
-}
-
 def DitherFold : Pass<"dither-fold", "::mlir::func::FuncOp"> {
   let summary = "fold operations in their order, in time that grows with their number";
   let description = [{
@@ -98,6 +86,18 @@ def DitherOrderAccesses : Pass<"dither-order-accesses", "::mlir::func::FuncOp"> 
     Declines: kernels for the CPU.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::NVVM::NVVMDialect"];
+}
+
+def DitherPreparePrograms : Pass<"dither-prepare-programs", "::mlir::func::FuncOp"> {
+  let summary = "drop what is not used, say how conversions round, bound offsets";
+  let description = [{
+    Requires: tile programs or whole-tensor programs, before anything else looks at them.
+    Guarantees: no value is left that nothing uses, so that choices depend on what a program does
+    and not on what it mentions; every arith.truncf names its rounding, to_nearest_even, which keeps
+    the canonicalizer from merging it with a conversion of integers into one that rounds once;
+    constant indices of loads, stores and atomics are at most 2^62 from 0, so that sums with extents do
+    not wrap.
+  }];
 }
 
 def DitherSelectConfig : Pass<"dither-select-config", "::mlir::func::FuncOp"> {

@@ -11,7 +11,8 @@ import inspect
 import pathlib
 import re
 import sys
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
 from ..arrays import row_major
 from ..errors import CompileError, suggest
@@ -116,7 +117,7 @@ def _made_format(call: ast.Call, text: str) -> Format:
     """The value of `Format(...)`, or of `NAME.with_(...)` for the name of a format."""
     match call.func:
         case ast.Name("Format"):
-            make: Any = Format
+            make: Callable[..., Format] = Format
         case ast.Attribute(ast.Name(name), "with_") if name in FORMATS:
             make = FORMATS[name].with_
         case _:
@@ -125,6 +126,6 @@ def _made_format(call: ast.Call, text: str) -> Format:
         raise UsageError(f"found '{text}', expected keywords with values")
     fields = {str(keyword.arg): parse_value(ast.unparse(keyword.value)) for keyword in call.keywords}
     try:
-        return cast(Format, make(**fields))
+        return make(**fields)
     except (TypeError, ValueError) as error:
         raise UsageError(f"found '{text}': {error}") from None

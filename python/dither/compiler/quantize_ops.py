@@ -65,7 +65,7 @@ def _tensor_amax(e: Emitter, value: Any, fmt: Format) -> list[Any]:
 def _scales_shape(shape: tuple[int, ...], axis: int, fmt: Format) -> tuple[int, ...]:
     if len(shape) == 1 and fmt.block_rows > 1:
         raise Problem(f"the tile has rank 1, expected rank 2 for {fmt.name}, whose blocks have {fmt.block_rows} rows")
-    blocks = (fmt.block_rows, fmt.block_cols) if axis else (fmt.block_cols, fmt.block_rows)
+    blocks = fmt.block_extents(axis)
     for dimension, (extent, block) in enumerate(zip(shape, blocks, strict=False)):
         if extent % block:
             raise Problem(

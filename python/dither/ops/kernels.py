@@ -155,10 +155,8 @@ def dequantize_kernel(
     if amax is not None:
         g = dl.load(amax)
     q = dl.load(data, (r, c), (ROWS, COLS))
-    if AXIS == 1:
-        s = dl.load(scale, (r // FMT.block_rows, c // FMT.block_cols), (ROWS // FMT.block_rows, COLS // FMT.block_cols))
-    else:
-        s = dl.load(scale, (r // FMT.block_cols, c // FMT.block_rows), (ROWS // FMT.block_cols, COLS // FMT.block_rows))
+    rows, cols = FMT.block_extents(AXIS)
+    s = dl.load(scale, (r // rows, c // cols), (ROWS // rows, COLS // cols))
     t = dl.dequantize(q, s, FMT, axis=AXIS, amax=g)
     if TRANSPOSED:
         dl.store(y, (c, r), t.T.to(y.dtype))

@@ -40,17 +40,16 @@ class Plan:
             return rows, cols
         return max(rows, cols), max(rows, cols if self.rowwise else min(cols, 32))
 
-    def passes(self, cpu: bool) -> list[Plan]:
-        """What one launch writes each: a GPU does not hold squares of long blocks that are stored transposed."""
+    def passes(
+        self, result: ScaledTensor1x | ScaledTensor2x, cpu: bool
+    ) -> list[tuple[Plan, ScaledTensor1x | ScaledTensor2x]]:
+        """What each launch writes: a GPU does not hold squares of long blocks that are stored transposed."""
         rows, cols = self.granule
-        if cpu or not (self.rowwise and self.transposed and rows * cols > GPU_TRANSPOSED):
-            return [self]
-        return [dataclasses.replace(self, colwise=False), dataclasses.replace(self, rowwise=False)]
-
-    def select(self, named: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments of `arguments` that this writes, None for the others."""
-        wanted = {"row": self.rowwise, "col": self.colwise}
-        return {name: value if wanted[name[:3]] else None for name, value in named.items()}
+        if cpu or not (self.transposed and rows * cols > GPU_TRANSPOSED and isinstance(result, ScaledTensor2x)):
+            return [(self, result)]
+        along_rows = dataclasses.replace(self, colwise=False)
+        along_cols = dataclasses.replace(self, rowwise=False)
+        return [(along_rows, result.rowwise), (along_cols, result.colwise)]
 
     def extent(self, shape: tuple[int, int]) -> tuple[int, int]:
         """What the programs must cover: the tensor, and the padding of scales in the 128x4 order."""

@@ -58,14 +58,13 @@ def quantize(
     m, n = array.shape
     if 0 in (m, n):
         return result
-    named = outputs.arguments(result)
-    for each in p.passes(where.is_cpu):
+    for each, written in p.passes(result, where.is_cpu):
         tile = elementwise_tile(n, each.granule, each.colwise, each.transposed, where.is_cpu)
         kernels.quantize_kernel.launch(
             tile.grid(*each.extent((m, n))),
             x,
             amax,
-            **each.select(named),
+            **outputs.arguments(written),
             FMT=fmt,
             LAYOUT=p.layout,
             ROWS=tile.rows,

@@ -121,7 +121,7 @@ def _elementwise() -> Iterator[tuple[str, Case]]:
         a, b = (np.ascontiguousarray(m) for m in np.meshgrid(edges, edges, indexing="ij"))
         for f in functions.INTEGER:
             out = {"y": np.zeros_like(a)}
-            yield f"{f} {dtype}", _kernel(functions.integer, {"a": a, "b": b}, out, F=f, SHAPE=a.shape)
+            yield f"{f} {dtype}", _kernel(functions.binary, {"a": a, "b": b}, out, F=f, SHAPE=a.shape)
 
 
 def _conversions() -> Iterator[tuple[str, Case]]:

@@ -41,31 +41,6 @@ def binary(a, b, y, F: dl.constexpr, SHAPE: dl.constexpr):
         r = s * t
     elif F == "div":
         r = s / t
-    elif F == "maximum":
-        r = dl.maximum(s, t)
-    elif F == "minimum":
-        r = dl.minimum(s, t)
-    elif F == "fma":
-        r = dl.fma(s, t, s)
-    elif F == "where":
-        r = dl.where(s > t, s, t)
-    elif F == "less":
-        r = s < t
-    else:
-        r = s == t
-    dl.store(y, (0, 0), r.to(dl.float32))
-
-
-@dither.jit
-def integer(a, b, y, F: dl.constexpr, SHAPE: dl.constexpr):
-    s = dl.load(a, (0, 0), SHAPE)
-    t = dl.load(b, (0, 0), SHAPE)
-    if F == "add":
-        r = s + t
-    elif F == "sub":
-        r = s - t
-    elif F == "mul":
-        r = s * t
     elif F == "floordiv":
         r = s // t
     elif F == "mod":
@@ -80,9 +55,15 @@ def integer(a, b, y, F: dl.constexpr, SHAPE: dl.constexpr):
         r = dl.maximum(s, t)
     elif F == "minimum":
         r = dl.minimum(s, t)
+    elif F == "fma":
+        r = dl.fma(s, t, s)
+    elif F == "where":
+        r = dl.where(s > t, s, t)
+    elif F == "less":
+        r = s < t
     else:
-        r = (s < t).to(s.dtype)
-    dl.store(y, (0, 0), r)
+        r = s == t
+    dl.store(y, (0, 0), r.to(y.dtype))
 
 
 @dither.jit
