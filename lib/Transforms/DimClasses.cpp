@@ -3,6 +3,7 @@
 #include "DimClasses.h"
 #include "dither/Dialect/Quant/QuantTiling.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/DenseSet.h"
 #include <numeric>
 
@@ -29,6 +30,13 @@ struct Fraction {
 };
 } // namespace
 
+/// Whether each part of `v` is made where it is used, out of nothing: uses of a
+/// constant or an iota need not agree on what is a row.
+static bool isRebuilt(Value v) {
+  Operation *def = v.getDefiningOp();
+  return def && def->getNumOperands() == 0 && isPure(def);
+}
+
 DimClasses::DimClasses(ArrayRef<Value> roots) {
   DenseMap<Node, SmallVector<Edge>> edges;
   for (Value root : roots)
@@ -47,6 +55,8 @@ DimClasses::DimClasses(ArrayRef<Value> roots) {
       if (isa<RankedTensorType>(operand.getType()))
         cone.insert(operand);
     for (const quant::DimRelation &r : *relations) {
+      if (isRebuilt(op->getOperand(r.operand)))
+        continue;
       Node from{op->getOperand(r.operand), r.operandDim},
           to{result, r.resultDim};
       edges[from].push_back({to, r.mul, r.div});

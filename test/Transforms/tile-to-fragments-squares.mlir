@@ -29,3 +29,25 @@ func.func @small(%x: memref<16x16xf32>, %y: memref<16x16xf32>) attributes {quant
   quant.store %s, %y[%c0, %c0] : tensor<16x16xf32>, memref<16x16xf32>
   return
 }
+
+// What is made out of nothing does not tie rows to columns: each use of a
+// constant or an iota has its own parts.
+// CHECK-LABEL: func.func @causal
+// CHECK: scf.for %{{.*}} = %c0 to %c32 step %c1
+// CHECK:   quant.load {{.*}} -> tensor<1x32xf32>
+func.func @causal(%x: memref<32x32xf32>, %y: memref<32x32xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %i = quant.iota dim 0 : tensor<32xi32>
+  %zero = arith.constant dense<0.0> : tensor<32x32xf32>
+  %r = quant.reshape %i : tensor<32xi32> -> tensor<32x1xi32>
+  %c = quant.reshape %i : tensor<32xi32> -> tensor<1x32xi32>
+  %rows = quant.broadcast %r : tensor<32x1xi32> -> tensor<32x32xi32>
+  %cols = quant.broadcast %c : tensor<1x32xi32> -> tensor<32x32xi32>
+  %m = arith.cmpi sge, %rows, %cols : tensor<32x32xi32>
+  %t = quant.load %x[%c0, %c0] {in_bounds} : memref<32x32xf32> -> tensor<32x32xf32>
+  %s = arith.select %m, %t, %zero : tensor<32x32xi1>, tensor<32x32xf32>
+  %k = quant.transpose %zero : tensor<32x32xf32> -> tensor<32x32xf32>
+  %u = arith.addf %s, %k : tensor<32x32xf32>
+  quant.store %u, %y[%c0, %c0] {in_bounds} : tensor<32x32xf32>, memref<32x32xf32>
+  return
+}
