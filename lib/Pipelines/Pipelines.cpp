@@ -56,6 +56,7 @@ void buildTiled(OpPassManager &pm, bool remarks) {
   pm.addNestedPass<func::FuncOp>(createDitherCarryInMemory());
   pm.addNestedPass<func::FuncOp>(createDitherVersionBounds());
   pm.addNestedPass<func::FuncOp>(createDitherTileToFragments());
+  pm.addNestedPass<func::FuncOp>(createDitherCopyEdges());
   addCleanup(pm);
 }
 

@@ -35,6 +35,19 @@ def DitherCarryInMemory : Pass<"dither-carry-in-memory", "::mlir::func::FuncOp">
                            "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
+def DitherCopyEdges : Pass<"dither-copy-edges", "::mlir::func::FuncOp"> {
+  let summary = "copy tall tiles that may reach past a tensor row by row";
+  let description = [{
+    Requires: kernels of fragments.
+    Guarantees: loads and stores of a CPU kernel that do not carry `in_bounds` have at
+    most four rows. Taller ones became a loop over rows and an access in bounds to a
+    memref.alloca, which holds the tile in between.
+    Declines: kernels for a GPU, and kernels of phases. Tiles of one dimension.
+  }];
+  let dependentDialects = ["::dither::quant::QuantDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+}
+
 def DitherDecomposeOps : Pass<"dither-decompose-ops", "::mlir::func::FuncOp"> {
   let summary = "replace aggregate operations by elementwise ones and reductions";
   let description = [{
