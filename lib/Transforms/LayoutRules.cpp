@@ -2,6 +2,7 @@
 
 #include "LayoutRules.h"
 #include "dither/Numerics/ReductionOrder.h"
+#include "dither/Target/TargetInfo.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -21,6 +22,16 @@ bool isForCpu(func::FuncOp kernel) {
   auto target =
       module ? module->getAttrOfType<StringAttr>("quant.target") : StringAttr();
   return !target || target.getValue().starts_with("host");
+}
+
+int64_t cpuLanes(func::FuncOp kernel) {
+  StringRef features = "avx512";
+  if (auto module = kernel->getParentOfType<ModuleOp>())
+    if (auto attr = module->getAttrOfType<StringAttr>("quant.features");
+        attr && !attr.getValue().empty())
+      features = attr.getValue();
+  const target::TargetInfo *info = target::lookupTarget("host", features);
+  return info ? info->maxVectorBytes / 4 : 16;
 }
 
 LayoutRules::LayoutRules(func::FuncOp kernel) {

@@ -16,6 +16,10 @@ namespace dither::transforms {
 
 /// Whether a kernel is for a CPU, as it is where no target is named.
 bool isForCpu(mlir::func::FuncOp kernel);
+/// Elements of 32 bits in a vector register of the CPU that a kernel is for;
+/// where the module does not say which, those of the widest, so that choices
+/// are the same on every machine.
+int64_t cpuLanes(mlir::func::FuncOp kernel);
 
 class LayoutRules {
 public:

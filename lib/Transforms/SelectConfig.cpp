@@ -14,10 +14,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "DimClasses.h"
+#include "LayoutRules.h"
 #include "TilingEngine.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Numerics/ReductionOrder.h"
-#include "dither/Target/TargetInfo.h"
 #include "dither/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -229,15 +229,6 @@ Config chooseHost(const Shape &s, int64_t lanes, bool isTile) {
   return {rows, width, 1, tileRows, tileCols};
 }
 
-/// Elements of 32 bits in a vector register of a CPU; where the module does not
-/// say which CPU, those of the widest, so that the choice is the same on every
-/// machine.
-int64_t hostLanes(StringRef features) {
-  const target::TargetInfo *info =
-      target::lookupTarget("host", features.empty() ? "avx512" : features);
-  return info ? info->maxVectorBytes / 4 : 16;
-}
-
 /// Elements of a lane. Where a warp holds blocks across 32 rows, rows of FP4
 /// codes fill sectors of 32 bytes with twice the columns.
 int64_t laneWant(const Shape &s) {
@@ -311,21 +302,17 @@ struct DitherSelectConfig : impl::DitherSelectConfigBase<DitherSelectConfig> {
     if (func.isExternal() || (!isKernel && !isWhole) ||
         func->hasAttr("quant.config"))
       return;
-    StringRef target = "host", features;
-    if (auto module = func->getParentOfType<ModuleOp>()) {
+    StringRef target = "host";
+    if (auto module = func->getParentOfType<ModuleOp>())
       if (auto attr = module->getAttrOfType<StringAttr>("quant.target"))
         target = attr.getValue();
-      if (auto attr = module->getAttrOfType<StringAttr>("quant.features"))
-        features = attr.getValue();
-    }
     std::optional<int64_t> warps;
     if (auto attr = func->getAttrOfType<IntegerAttr>("quant.num_warps"))
       warps = attr.getInt();
 
     Shape shape = shapeOf(func);
-    Config c = target == "host"
-                   ? chooseHost(shape, hostLanes(features), isKernel)
-                   : chooseGpu(shape, warps, isKernel);
+    Config c = target == "host" ? chooseHost(shape, cpuLanes(func), isKernel)
+                                : chooseGpu(shape, warps, isKernel);
     if (isKernel) {
       c.tileRows = shape.rows;
       c.tileCols = shape.cols;

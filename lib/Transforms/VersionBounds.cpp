@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "IndexSign.h"
+#include "LayoutRules.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -82,6 +83,44 @@ bool collectSlice(Value v, Block &entry, llvm::SetVector<Operation *> &slice) {
       return false;
   slice.insert(def);
   return true;
+}
+
+/// The largest kernel of a CPU that is worth two copies, in instructions. Those
+/// of the operators have a few hundred; code generation takes a second for
+/// several thousand.
+constexpr int64_t kMostInstructions = 1500;
+
+/// About how many instructions `op` becomes for each register of its tiles.
+int64_t instructions(Operation *op) {
+  if (isa<quant::ExpOp, quant::TanhOp>(op))
+    return 24;
+  if (isa<quant::EncodeOp, quant::DecodeOp>(op))
+    return 12;
+  return op->hasTrait<OpTrait::ConstantLike>() ? 0 : 1;
+}
+
+/// About how many instructions the body of a CPU kernel becomes: each tile is
+/// worked on in fragments.
+int64_t instructions(func::FuncOp kernel) {
+  int64_t fragment = std::numeric_limits<int64_t>::max();
+  if (auto config = kernel->getAttrOfType<DictionaryAttr>("quant.config"))
+    if (auto attr = config.getAs<DenseI64ArrayAttr>("fragment"))
+      fragment = llvm::product_of(attr.asArrayRef());
+  int64_t lanes = cpuLanes(kernel), total = 0;
+  kernel.walk([&](Operation *op) {
+    if (op->getNumRegions())
+      return;
+    int64_t elements = 0;
+    auto consider = [&](Value v) {
+      if (auto type = dyn_cast<RankedTensorType>(v.getType()))
+        elements =
+            std::max(elements, std::min(fragment, type.getNumElements()));
+    };
+    llvm::for_each(op->getOperands(), consider);
+    llvm::for_each(op->getResults(), consider);
+    total += instructions(op) * llvm::divideCeil(elements, lanes);
+  });
+  return total;
 }
 
 struct DitherVersionBounds
@@ -160,7 +199,8 @@ struct DitherVersionBounds
       }
     };
     visit(entry);
-    if (versioned.empty())
+    if (versioned.empty() ||
+        (isForCpu(func) && instructions(func) > kMostInstructions))
       return;
 
     OpBuilder b = OpBuilder::atBlockBegin(&entry);

@@ -238,3 +238,54 @@ func.func @wraps(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant
   quant.store %t, %y[%s, %c0] : tensor<4x512xf32>, memref<?x512xf32>
   return
 }
+
+// -----
+
+// A kernel whose tiles are many instructions stays one copy on a CPU: exp takes
+// 24 for each of 64 registers.
+// CHECK-LABEL: func.func @large
+// CHECK-NOT: scf.if
+// CHECK: quant.load %arg0[%{{.*}}, %c0] :
+func.func @large(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel, quant.config = {fragment = array<i64: 2, 512>}} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %r = arith.muli %p, %c4 : index
+  %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+  %e = quant.exp %t : tensor<4x512xf32>
+  quant.store %e, %y[%r, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+  return
+}
+
+// -----
+
+// Not where there are loops over smaller fragments, and not on a GPU.
+// CHECK-LABEL: func.func @small_fragments
+// CHECK: scf.if
+func.func @small_fragments(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel, quant.config = {fragment = array<i64: 1, 512>}} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %r = arith.muli %p, %c4 : index
+  %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+  %e = quant.exp %t : tensor<4x512xf32>
+  quant.store %e, %y[%r, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @gpu
+// CHECK: scf.if
+module attributes {quant.target = "sm_90a"} {
+  func.func @gpu(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel, quant.config = {fragment = array<i64: 2, 512>}} {
+    %p = quant.program_id x
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %r = arith.muli %p, %c4 : index
+    %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+    %e = quant.exp %t : tensor<4x512xf32>
+    quant.store %e, %y[%r, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+    return
+  }
+}

@@ -215,7 +215,8 @@ def DitherVersionBounds : Pass<"dither-version-bounds", "::mlir::func::FuncOp"> 
     the body becomes the two branches of an scf.if: one in which those carry
     `in_bounds` too, and the original.
     Declines: accesses whose offsets are computed inside loops or branches or from
-    memory; they stay masked. Kernels with no access to check.
+    memory; they stay masked. Kernels with no access to check. Kernels of a CPU whose
+    body is so long that two copies would take seconds to compile.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect"];
