@@ -29,6 +29,9 @@ namespace {
 /// Operations on registers of a block: more than those of the operators but
 /// for columns in NVFP4, which run as fast in two parts.
 constexpr uint64_t kMost = 1500;
+/// Of a function that has more than any operator: how soon its code is there
+/// matters more than how fast it is.
+constexpr uint64_t kMostOfMany = 500, kMany = 10000;
 
 /// About as many operations as code generation makes of `i`: one for each
 /// register of its longest vector.
@@ -40,13 +43,18 @@ uint64_t operations(const Instruction &i, unsigned registerBits) {
   return std::max<uint64_t>(1, divideCeil(bits, registerBits));
 }
 
-/// Where to cut a block into parts of one length.
-void findCuts(BasicBlock &block, unsigned registerBits,
-              SmallVectorImpl<Instruction *> &cuts) {
+uint64_t operations(const BasicBlock &block, unsigned registerBits) {
   uint64_t total = 0;
-  for (Instruction &i : block)
+  for (const Instruction &i : block)
     total += operations(i, registerBits);
-  uint64_t each = divideCeil(total, divideCeil(total, kMost));
+  return total;
+}
+
+/// Where to cut a block into parts of one length, which is at most `most`.
+void findCuts(BasicBlock &block, unsigned registerBits, uint64_t most,
+              SmallVectorImpl<Instruction *> &cuts) {
+  uint64_t total = operations(block, registerBits);
+  uint64_t each = divideCeil(total, divideCeil(total, most));
   uint64_t count = 0;
   for (Instruction &i : block) {
     uint64_t more = operations(i, registerBits);
@@ -77,9 +85,13 @@ PreservedAnalyses ShortBlocksPass::run(Function &f,
   unsigned registerBits =
       target.getRegisterBitWidth(TargetTransformInfo::RGK_FixedWidthVector)
           .getFixedValue();
+  uint64_t total = 0;
+  for (const BasicBlock &block : f)
+    total += operations(block, registerBits);
+  uint64_t most = total > kMany ? kMostOfMany : kMost;
   SmallVector<Instruction *> cuts;
   for (BasicBlock &block : f)
-    findCuts(block, registerBits, cuts);
+    findCuts(block, registerBits, most, cuts);
   // From the end, so that each cut moves no more than what follows it.
   for (Instruction *at : llvm::reverse(cuts))
     cut(at);
