@@ -24,6 +24,8 @@ template <typename FloatType> Row row(const numerics::FloatFormat &format) {
 ArrayRef<Row> table() {
   static const Row rows[] = {
       row<Float4E2M1FNType>(numerics::kE2M1),
+      row<Float6E2M3FNType>(numerics::kE2M3),
+      row<Float6E3M2FNType>(numerics::kE3M2),
       row<Float8E4M3FNType>(numerics::kE4M3),
       row<Float8E5M2Type>(numerics::kE5M2),
       row<Float8E8M0FNUType>(numerics::kE8M0),
@@ -47,6 +49,11 @@ Type floatType(MLIRContext *context, const numerics::FloatFormat &format) {
       table(), [&](const Row &row) { return row.format == &format; });
   assert(found != table().end() && "every float format has a type");
   return found->get(context);
+}
+
+int64_t storageBits(Type type) {
+  int64_t bits = type.getIntOrFloatBitWidth();
+  return bits == 6 ? 8 : bits;
 }
 
 const numerics::FloatFormat *codeFormat(Type type) {

@@ -80,7 +80,8 @@ LogicalResult FormatAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  ScaleOrder order) {
   if (!codeFormat(elem))
     return emitError() << "found elements of " << elem
-                       << ", expected f4E2M1FN, f8E4M3FN or f8E5M2";
+                       << ", expected f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN "
+                          "or f8E5M2";
   const numerics::FloatFormat *scales = floatFormat(scale);
   if (scales != &numerics::kE8M0 && scales != &numerics::kE4M3)
     return emitError() << "found scales of " << scale

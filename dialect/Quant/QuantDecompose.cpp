@@ -335,6 +335,7 @@ void registerDecomposeInterfaceExternalModels(DialectRegistry &registry) {
     context->getOrLoadDialect<math::MathDialect>();
     BlockScaleOp::attachInterface<DecomposeBlockScale>(*context);
     CastFp4Op::attachInterface<DecomposeCast<CastFp4Op>>(*context);
+    CastFp6Op::attachInterface<DecomposeCast<CastFp6Op>>(*context);
     CastFp8Op::attachInterface<DecomposeCast<CastFp8Op>>(*context);
     DequantizeOp::attachInterface<DecomposeDequantize>(*context);
     RmsNormOp::attachInterface<DecomposeRmsNorm>(*context);

@@ -102,10 +102,14 @@ static FailureOr<Types> castTypes(Adaptor op, Where where) {
 static FailureOr<Types> resultTypes(CastFp4Op::Adaptor op, Where where) {
   return castTypes(op, where);
 }
+static FailureOr<Types> resultTypes(CastFp6Op::Adaptor op, Where where) {
+  return castTypes(op, where);
+}
 static FailureOr<Types> resultTypes(CastFp8Op::Adaptor op, Where where) {
   return castTypes(op, where);
 }
 DITHER_INFER(CastFp4Op, 2)
+DITHER_INFER(CastFp6Op, 2)
 DITHER_INFER(CastFp8Op, 2)
 
 /// CA1: the name of the operation says how wide the codes are.
@@ -120,6 +124,7 @@ template <typename Op> static LogicalResult verifyCast(Op op, unsigned bits) {
   return checkScaled(op, op.getSource().getType());
 }
 LogicalResult CastFp4Op::verify() { return verifyCast(*this, 4); }
+LogicalResult CastFp6Op::verify() { return verifyCast(*this, 6); }
 LogicalResult CastFp8Op::verify() { return verifyCast(*this, 8); }
 
 static FailureOr<Types> resultTypes(DequantizeOp::Adaptor op, Where where) {

@@ -156,6 +156,8 @@ std::optional<SmallVector<DimRelation>> getDimRelations(Operation *op,
   };
   if (auto cast = dyn_cast<CastFp4Op>(op))
     return relateScaled(cast);
+  if (auto cast = dyn_cast<CastFp6Op>(op))
+    return relateScaled(cast);
   if (auto cast = dyn_cast<CastFp8Op>(op))
     return relateScaled(cast);
   if (auto dequantize = dyn_cast<DequantizeOp>(op))
@@ -400,8 +402,8 @@ template <typename... Ops> void attachResults(MLIRContext *ctx) {
 void registerTilingInterfaceExternalModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *ctx, QuantDialect *) {
     attachResults<LoadOp, BroadcastOp, ReshapeOp, TransposeOp, IotaOp, ReduceOp,
-                  BlockScaleOp, CastFp4Op, CastFp8Op, DequantizeOp, RmsNormOp,
-                  EncodeOp, DecodeOp, E8M0InverseOp, BlockReduceOp,
+                  BlockScaleOp, CastFp4Op, CastFp6Op, CastFp8Op, DequantizeOp,
+                  RmsNormOp, EncodeOp, DecodeOp, E8M0InverseOp, BlockReduceOp,
                   BlockBroadcastOp, ConvertLayoutOp, ExpOp, TanhOp>(ctx);
     StoreOp::attachInterface<SinkTiling<StoreOp>>(*ctx);
     AtomicMaxOp::attachInterface<SinkTiling<AtomicMaxOp>>(*ctx);

@@ -14,12 +14,12 @@ namespace dither::quant {
 
 /// Types that words hold: WO1.
 static LogicalResult checkElem(Where where, Type elem) {
-  if (isa<Float4E2M1FNType, Float8E4M3FNType, Float8E5M2Type, Float8E8M0FNUType,
-          BFloat16Type, Float16Type>(elem))
+  if (const numerics::FloatFormat *format = floatFormat(elem);
+      format && format->bits <= 16)
     return success();
   return where.fail("elem is " + str(elem) +
-                    ", expected f4E2M1FN, f8E4M3FN, f8E5M2, f8E8M0FNU, bf16 "
-                    "or f16");
+                    ", expected f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN, "
+                    "f8E5M2, f8E8M0FNU, bf16 or f16");
 }
 
 /// Register i is code i mod group of word i / group: WO2 to WO4.
@@ -53,14 +53,14 @@ LogicalResult EncodeWordsOp::verify() {
     return where.fail("has mode " + stringifyE8M0Mode(*getMode()) + " for " +
                       str(getElem()) + ", expected a mode for f8E8M0FNU only");
   return checkWords(where, getSource().getType(), getResult().getType(),
-                    getElem().getIntOrFloatBitWidth(), getGroup());
+                    storageBits(getElem()), getGroup());
 }
 
 LogicalResult DecodeWordsOp::verify() {
   if (failed(checkElem(*this, getElem())))
     return failure();
   return checkWords(*this, getResult().getType(), getSource().getType(),
-                    getElem().getIntOrFloatBitWidth(), getGroup());
+                    storageBits(getElem()), getGroup());
 }
 
 LogicalResult E8M0InverseWordsOp::verify() {
@@ -73,7 +73,8 @@ LogicalResult ScaleEncodeWordsOp::verify() {
   Type elem = getElem();
   if (!codeFormat(elem))
     return where.fail("elem is " + str(elem) +
-                      ", expected f4E2M1FN, f8E4M3FN or f8E5M2"); // WO7
+                      ", expected f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN or "
+                      "f8E5M2"); // WO7
   VectorType source = getSource().getType(), words = getResult().getType(),
              factors = getFactor().getType();
   // WO8: words of the source hold two values, registers one.
@@ -81,7 +82,7 @@ LogicalResult ScaleEncodeWordsOp::verify() {
   if (source.getShape() != values.getShape())
     return where.fail("source has shape " + str(source.getShape()) +
                       ", expected " + str(values.getShape()));
-  return checkWords(where, factors, words, elem.getIntOrFloatBitWidth(), 2);
+  return checkWords(where, factors, words, storageBits(elem), 2);
 }
 
 } // namespace dither::quant

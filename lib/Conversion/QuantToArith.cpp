@@ -68,8 +68,9 @@ Value encodeRounded(WordBuilder &w, Value x, const FloatFormat &f) {
 /// the exponent, a sum has no more than the last bits of its mantissa, so one
 /// product has the code at the top, right under the sign, and nothing below
 /// reaches it. The word then takes in one code after the other from the top.
+/// A code has `bits` bits of the word.
 Value encodeRoundedWord(WordBuilder &w, ArrayRef<Value> xs,
-                        const FloatFormat &f) {
+                        const FloatFormat &f, int64_t bits) {
   numerics::FusedRounding r = fusedRounding(f);
   unsigned top = 32 - f.bits;
   Value limit = w.asFloat(w.i32(bitsOf(f.max))), word;
@@ -90,7 +91,7 @@ Value encodeRoundedWord(WordBuilder &w, ArrayRef<Value> xs,
     if (nan)
       code = w.select(nan, w.i32(f.nanCode << top), code);
     code = w.shr(code, top);
-    word = word ? w.ori(w.shl(word, f.bits), code) : code;
+    word = word ? w.ori(w.shl(word, bits), code) : code;
   }
   return word;
 }
@@ -170,7 +171,7 @@ Value decodeSmall(WordBuilder &w, Value code, const FloatFormat &f) {
 }
 
 Value decode(WordBuilder &w, Value word, int64_t at, Type elem) {
-  int64_t bits = elem.getIntOrFloatBitWidth();
+  int64_t bits = quant::storageBits(elem);
   if (elem.isBF16())
     return w.asFloat(at ? w.andi(word, 0xFFFF0000) : w.shl(word, 16));
   Value code = fieldOf(w, word, at, bits);
@@ -214,14 +215,14 @@ struct QuantToArith
     auto type = cast<VectorType>(op.getResult().getType());
     WordBuilder w(b, op.getLoc(), type, pool, hasFma);
     int64_t group = op.getGroup();
-    int64_t bits = op.getElem().getIntOrFloatBitWidth();
+    int64_t bits = quant::storageBits(op.getElem());
     bool floor = op.getMode() == quant::E8M0Mode::floor;
     SmallVector<Value> words, values = w.registers(op->getOperand(0));
     const FloatFormat *format = quant::codeFormat(op.getElem());
     if (format && !w.lanes) {
       for (size_t i = 0; i < values.size(); i += group)
         words.push_back(encodeRoundedWord(
-            w, ArrayRef<Value>(values).slice(i, group), *format));
+            w, ArrayRef<Value>(values).slice(i, group), *format, bits));
       w.replace(op, words);
       return success();
     }
@@ -256,7 +257,7 @@ struct QuantToArith
     OpBuilder b(op);
     auto in = cast<VectorType>(op->getOperand(0).getType());
     WordBuilder w(b, op->getLoc(), in, pool);
-    int64_t bits = elem ? elem.getIntOrFloatBitWidth() : 8;
+    int64_t bits = elem ? quant::storageBits(elem) : 8;
     SmallVector<Value> regs;
     for (Value word : w.registers(op->getOperand(0)))
       for (int64_t i = 0; i < group; ++i) {

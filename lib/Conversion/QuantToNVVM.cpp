@@ -63,7 +63,7 @@ PairCvt pairConversion(const target::TargetInfo &target,
   Type elem = op.getElem();
   if (StringRef pair = codePair(target, elem); !pair.empty())
     return {("cvt.rn.satfinite." + pair + ".f32").str(),
-            2 * int64_t(elem.getIntOrFloatBitWidth())};
+            2 * int64_t(quant::storageBits(elem))};
   // The floor mode sends infinity to FF, the instruction to FE.
   if (isa<Float8E8M0FNUType>(elem) && target.cvtUE8M0x2 &&
       op.getMode() != quant::E8M0Mode::floor)
@@ -192,7 +192,7 @@ struct QuantToNVVM
     SmallVector<Value> regs;
     for (Value word : w.registers(op.getSource()))
       decodePairs(w, word, op.getGroup(), suffix,
-                  2 * op.getElem().getIntOrFloatBitWidth(), regs);
+                  2 * quant::storageBits(op.getElem()), regs);
     w.replace(op, regs);
   }
 

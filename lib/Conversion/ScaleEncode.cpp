@@ -119,7 +119,8 @@ expandScaleEncode(WordBuilder &w, quant::ScaleEncodeWordsOp op, bool avx512) {
       x[0] = w.asFloat(w.shl(w.andi(signs, 0x7FFF7FFF), 16));
       x[1] = w.asFloat(w.andi(signs, 0x7FFF0000));
     }
-    // Codes of 4 bits meet in byte 1; of 8 bits in bytes 1 and 3.
+    // Codes of 4 bits meet in byte 1; longer ones, a byte each, in bytes 1 and
+    // 3.
     Value even = e.codeAt(e.round(w.make<arith::MulFOp>(x[0], factors[i])), 8);
     Value odd = e.codeAt(e.round(w.make<arith::MulFOp>(x[1], factors[i + 1])),
                          narrow ? 12 : 8);
@@ -131,7 +132,13 @@ expandScaleEncode(WordBuilder &w, quant::ScaleEncodeWordsOp op, bool avx512) {
       word = e.bytes(word, 1, 4);
     } else {
       word = e.merge(0x0000FFFF, even, w.shl(odd, 16));
-      word = e.bytes(e.merge(0x80008000, signs, word), 1, 3);
+      uint32_t sign = f.signBit() << 8;
+      if (f.bits < 8)
+        signs = w.shr(signs, 8 - f.bits);
+      word = e.merge(sign << 16 | sign, signs, word);
+      if (f.bits < 8) // nothing above a code
+        word = w.andi(word, (2 * sign - 1) << 16 | (2 * sign - 1));
+      word = e.bytes(word, 1, 3);
     }
     words.push_back(word);
   }

@@ -16,6 +16,8 @@ std::string describeElement(Type type) {
       .Case<BFloat16Type>([](Type) { return "bfloat16"; })
       .Case<Float8E4M3FNType>([](Type) { return "float8_e4m3"; })
       .Case<Float8E5M2Type>([](Type) { return "float8_e5m2"; })
+      .Case<Float6E2M3FNType>([](Type) { return "float6_e2m3"; })
+      .Case<Float6E3M2FNType>([](Type) { return "float6_e3m2"; })
       .Case<Float8E8M0FNUType>([](Type) { return "e8m0"; })
       .Case<Float4E2M1FNType>([](Type) { return "float4_e2m1"; })
       .Case<IntegerType>([](IntegerType integer) {

@@ -10,6 +10,7 @@
 #include "Emitter.h"
 #include "IndexSign.h"
 #include "LayoutRules.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Target/TargetInfo.h"
 #include "dither/Transforms/Passes.h"
@@ -180,7 +181,7 @@ private:
       if (!memref)
         continue;
       Type elem = memref.getElementType();
-      unsigned bits = elem.isIntOrFloat() ? elem.getIntOrFloatBitWidth() : 0;
+      unsigned bits = elem.isIntOrFloat() ? quant::storageBits(elem) : 0;
       if (!isMemoryElement(elem))
         return source.emitOpError("argument ")
                << i << " has elements of type " << elem
@@ -250,8 +251,7 @@ private:
       MemRefDesc desc;
       desc.elem = memref.getElementType();
       desc.ptr = args[next++];
-      int64_t bytes =
-          std::max<int64_t>(1, desc.elem.getIntOrFloatBitWidth() / 8);
+      int64_t bytes = std::max<int64_t>(1, quant::storageBits(desc.elem) / 8);
       auto known = [&](StringRef name) {
         auto attr =
             source.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(), name);
@@ -280,7 +280,7 @@ private:
   /// Whether a memref takes more bytes than caches hold.
   Value isLarge(const MemRefDesc &desc) {
     streams = true;
-    Value bits = e.i64(desc.elem.getIntOrFloatBitWidth());
+    Value bits = e.i64(quant::storageBits(desc.elem));
     for (Value size : desc.sizes)
       bits = e.make<arith::MulIOp>(bits, size);
     return e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, bits,
@@ -484,7 +484,7 @@ private:
     for (int64_t stride : desc.staticStrides)
       desc.strides.push_back(e.i64(stride));
     int64_t bytes = llvm::divideCeil(
-        type.getNumElements() * desc.elem.getIntOrFloatBitWidth(), 8);
+        type.getNumElements() * quant::storageBits(desc.elem), 8);
     auto pointer = LLVM::LLVMPointerType::get(b.getContext());
     OpBuilder::InsertionGuard guard(b);
     if (stackBytes + bytes <= kMostStack) {
@@ -647,7 +647,7 @@ private:
   /// be taken apart again.
   void convertWords(Value operand, Value result, StringRef name, Type elem,
                     const LaneLayout &words, NamedAttrList attrs) {
-    int64_t group = wordGroup(words, elem.getIntOrFloatBitWidth());
+    int64_t group = wordGroup(words, quant::storageBits(elem));
     attrs.set("group", b.getI64IntegerAttr(group));
     bool encodes = tile(result).getElementType() == elem;
     int64_t in = encodes ? group : 1, out = encodes ? 1 : group;
@@ -685,7 +685,7 @@ private:
     LaneLayout l = layout(op.getResult());
     if (!simd || !product || matchPattern(product.getRhs(), m_Constant()) ||
         layout(product.getLhs()) != l ||
-        wordGroup(l, elem.getIntOrFloatBitWidth()) != 2)
+        wordGroup(l, quant::storageBits(elem)) != 2)
       return false;
     Value source = product.getLhs();
     auto widened = source.getDefiningOp<arith::ExtFOp>();
@@ -724,6 +724,7 @@ private:
     APInt code = isa<FloatAttr>(value)
                      ? cast<FloatAttr>(value).getValue().bitcastToAPInt()
                      : cast<IntegerAttr>(value).getValue();
+    code = code.zext(quant::storageBits(value.getType()));
     return b.getIntegerAttr(
         b.getI32Type(),
         APInt::getSplat(group * code.getBitWidth(), code).zext(32));

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MemoryAccess.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
@@ -24,7 +25,7 @@ namespace {
 /// Bytes of a line of a CPU's cache.
 constexpr int64_t kLineBytes = 64;
 
-int64_t elemBits(Type elem) { return elem.getIntOrFloatBitWidth(); }
+int64_t elemBits(Type elem) { return quant::storageBits(elem); }
 
 /// Whether rows of the memref may end in half a byte.
 bool mayEndInByte(const MemRefDesc &mem) {

@@ -1,6 +1,7 @@
 //===- LaneLayout.cpp - Tile layouts as code generation sees them ---------===//
 
 #include "LaneLayout.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -356,14 +357,14 @@ std::optional<ReducePlan> planReduce(const LaneLayout &layout, int64_t axis,
 int64_t wordBits(Type elem) {
   if (elem.isInteger(1) || !elem.isIntOrFloat())
     return 0;
-  int64_t bits = elem.getIntOrFloatBitWidth();
+  int64_t bits = quant::storageBits(elem);
   return bits < 32 ? bits : 0;
 }
 
 bool isMemoryElement(Type elem) {
   if (!elem.isIntOrFloat())
     return false;
-  unsigned bits = elem.getIntOrFloatBitWidth();
+  unsigned bits = quant::storageBits(elem);
   return bits == 4 || bits == 8 || bits == 16 || bits == 32 ||
          elem.isInteger(64);
 }

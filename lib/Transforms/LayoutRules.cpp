@@ -1,6 +1,7 @@
 //===- LayoutRules.cpp - Which layout a kernel's values take --------------===//
 
 #include "LayoutRules.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Numerics/ReductionOrder.h"
 #include "dither/Target/TargetInfo.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -14,7 +15,7 @@ namespace dither::transforms {
 constexpr int64_t kSectorBits = 256;
 
 static int64_t bitsOf(Type memref) {
-  return cast<MemRefType>(memref).getElementTypeBitWidth();
+  return quant::storageBits(cast<MemRefType>(memref).getElementType());
 }
 
 bool isForCpu(func::FuncOp kernel) {
@@ -132,7 +133,8 @@ LaneLayout LayoutRules::storage(Operation *op, const LaneLayout &have) const {
   if (!store || have.rank() == 0)
     return have;
   auto type = cast<RankedTensorType>(store.getTile().getType());
-  int64_t bits = type.getElementTypeBitWidth(), last = have.rank() - 1;
+  int64_t bits = quant::storageBits(type.getElementType()),
+          last = have.rank() - 1;
   Operation *scratch = store.getMemref().getDefiningOp<memref::AllocaOp>();
   if (type.getShape()[last] == 1 ||
       (scratch && scratch->hasAttr("quant.pairs")))

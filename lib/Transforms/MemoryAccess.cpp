@@ -1,6 +1,7 @@
 //===- MemoryAccess.cpp - Where the registers of a tile lie ---------------===//
 
 #include "MemoryAccess.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include <numeric>
@@ -18,8 +19,7 @@ bool isFree(const Coord &c) {
 //===----------------------------------------------------------------------===//
 
 Access::Access(Emitter &e, const TileAccess &a)
-    : e(e), a(a), bits(a.mem.elem.getIntOrFloatBitWidth()),
-      rank(a.layout.rank()) {
+    : e(e), a(a), bits(quant::storageBits(a.mem.elem)), rank(a.layout.rank()) {
   origin = e.i64(0);
   for (int64_t d = 0; d < rank; ++d)
     origin =

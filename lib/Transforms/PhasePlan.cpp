@@ -345,7 +345,7 @@ int64_t PhasePlan::rowStretch() const {
   for (Value v : classes->values()) {
     auto [row, col] = unitsOf(v);
     if (v.getDefiningOp<quant::LoadOp>() && row && col)
-      bytes += getElementTypeOrSelf(v.getType()).getIntOrFloatBitWidth() / 4;
+      bytes += quant::storageBits(getElementTypeOrSelf(v.getType())) / 4;
   }
   for (const Cut &cut : cuts)
     if (cut.kind == Values)
@@ -363,9 +363,8 @@ void PhasePlan::chooseExtents() {
   }
   for (Operation *sink : sinks)
     if (kindOf(sinkTile(sink)) == Elements)
-      narrowest = std::min<int64_t>(
-          narrowest, getElementTypeOrSelf(sinkTile(sink).getType())
-                         .getIntOrFloatBitWidth());
+      narrowest = std::min(narrowest, quant::storageBits(getElementTypeOrSelf(
+                                          sinkTile(sink).getType())));
   int64_t wide = powerOfTwoFloor(cols);
   auto whole = [&](int64_t want) {
     return std::max(colBlock, std::min(want, wide) / colBlock * colBlock);

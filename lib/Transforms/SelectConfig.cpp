@@ -108,7 +108,8 @@ Shape shapeOf(func::FuncOp func) {
       shape.reducesCols |= reduce.getAxis() == 1;
     shape.reducesCols |= isa<quant::RmsNormOp>(op);
     summed = std::max(summed, summedColumns(op));
-    encodes |= isa<quant::CastFp4Op, quant::CastFp8Op, quant::EncodeOp>(op);
+    encodes |= isa<quant::CastFp4Op, quant::CastFp6Op, quant::CastFp8Op,
+                   quant::EncodeOp>(op);
     shape.encodesFp4 |= isa<quant::CastFp4Op>(op);
   });
   if (summed && encodes)

@@ -11,6 +11,7 @@
 #include "PhasePlan.h"
 #include "ReductionLoops.h"
 #include "TilingEngine.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Dialect/Quant/QuantTiling.h"
 #include "dither/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -447,7 +448,8 @@ void PhaseBuilder::fetchAhead(quant::LoadOp part, Value whole) {
   if (!plan.colUnit(whole, last) ||
       (plan.rows > 1 && (last == 0 || !plan.rowUnit(whole, last - 1))))
     return;
-  int64_t bits = part.getResult().getType().getElementTypeBitWidth();
+  int64_t bits =
+      quant::storageBits(part.getResult().getType().getElementType());
   bool first = kind == plan.phases.front().kind;
   bool bands =
       kind != PhasePlan::Rows && plan.bandRows > 1 && plan.cols > plan.bandCols;

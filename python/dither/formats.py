@@ -14,7 +14,7 @@ from .errors import suggest
 
 SCALE_ROUNDINGS = ("rceil", "floor", "ceil", "even")
 SCALE_ORDERS = ("te", "div6_mul", "div6_div")
-ELEMENTS = (types.float4_e2m1, types.float8_e4m3, types.float8_e5m2)
+ELEMENTS = (types.float4_e2m1, types.float6_e2m3, types.float6_e3m2, types.float8_e4m3, types.float8_e5m2)
 SCALES = (types.e8m0, types.float8_e4m3)
 
 
@@ -26,7 +26,8 @@ class Format:
     are in dialect/Quant/Semantics.md (Block scaling).
 
     Attributes:
-        element: data type of the codes: float4_e2m1, float8_e4m3 or float8_e5m2.
+        element: data type of the codes: float4_e2m1, float6_e2m3 or float6_e3m2 (a byte each), float8_e4m3 or
+            float8_e5m2.
         scale: data type of the scale of a block: e8m0 or float8_e4m3.
         block: elements of a row that share a scale, or (rows, columns) of a block; powers of two. Blocks along columns
             have rows and columns exchanged.

@@ -14,7 +14,8 @@ Kind = Literal["float", "narrow", "int", "bool"]
 class DType:
     """An element type.
 
-    `name` is ours ("float8_e4m3"), `mlir` the compiler's ("f8E4M3FN"), `bits` the size in memory.
+    `name` is ours ("float8_e4m3"), `mlir` the compiler's ("f8E4M3FN"), `bits` the size in memory, where a code of 6
+    bits has a byte.
     `kind`: "float" takes part in arithmetic, "narrow" (8 bits and fewer) is only ever a code.
     """
 
@@ -51,6 +52,8 @@ bfloat16 = DType("bfloat16", "bf16", 16, "float")
 float16 = DType("float16", "f16", 16, "float")
 float8_e4m3 = DType("float8_e4m3", "f8E4M3FN", 8, "narrow")
 float8_e5m2 = DType("float8_e5m2", "f8E5M2", 8, "narrow")
+float6_e2m3 = DType("float6_e2m3", "f6E2M3FN", 8, "narrow")
+float6_e3m2 = DType("float6_e3m2", "f6E3M2FN", 8, "narrow")
 float4_e2m1 = DType("float4_e2m1", "f4E2M1FN", 4, "narrow")
 e8m0 = DType("e8m0", "f8E8M0FNU", 8, "narrow")
 int32 = DType("int32", "i32", 32, "int")
@@ -64,6 +67,8 @@ DTYPES: tuple[DType, ...] = (
     float16,
     float8_e4m3,
     float8_e5m2,
+    float6_e2m3,
+    float6_e3m2,
     float4_e2m1,
     e8m0,
     int32,

@@ -11,7 +11,7 @@ struct State {
   Names names;
   PyObject *helpers[6];
   /// `arrays.TENSOR_TYPES`, in the order of DataType.
-  PyObject *types[9];
+  PyObject *types[static_cast<unsigned>(DataType::Byte)];
   PyObject *failure;
 };
 State state;
@@ -39,8 +39,6 @@ bool dataType(PyObject *dtype, DataType &out) {
 PyObject *runtimeFailure() { return state.failure; }
 
 bool importNames() {
-  static_assert(static_cast<unsigned>(DataType::Byte) ==
-                std::size(decltype(state.types){}));
   if (state.failure)
     return true;
   Names &n = state.names;

@@ -5,9 +5,9 @@
 // tables.
 //
 // Sources: OCP 8-bit Floating Point Specification 1.0 (E4M3, E5M2), OCP
-// Microscaling Formats (MX) 1.0, sections 5 and 6 (E2M1, E8M0, MXFP4, MXFP8),
-// IEEE 754 (binary16, binary32). NVFP4 is E2M1 in blocks of 16 with an E4M3
-// scale each and one f32 maximum per tensor.
+// Microscaling Formats (MX) 1.0, sections 5 and 6 (E2M1, E2M3, E3M2, E8M0,
+// MXFP4, MXFP6, MXFP8), IEEE 754 (binary16, binary32). NVFP4 is E2M1 in blocks
+// of 16 with an E4M3 scale each and one f32 maximum per tensor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +36,8 @@ struct FloatFormat {
   /// Rounding past `max` gives the largest finite value; otherwise infinity.
   bool saturates;
   uint32_t maxCode; ///< of `max`; the infinity, if any, is the next code
-  /// What a NaN becomes, whatever its sign and payload. E2M1 has no NaN: the
-  /// largest value, as the hardware's saturating conversions have it.
+  /// What a NaN becomes, whatever its sign and payload. Formats without NaN
+  /// have the largest value, as the hardware's saturating conversions do.
   uint32_t nanCode;
 
   constexpr uint32_t signBit() const {
@@ -55,6 +55,8 @@ struct FloatFormat {
 // clang-format off
 //                                  name         bits e  m   bias sign   max              min normal  Inf    NaN    sat.   codes of max, NaN
 inline constexpr FloatFormat kE2M1{"f4E2M1FN",   4,  2, 1,  1,   true,  0x1.8p2f,        0x1p0f,    false, false, true,  0x7,        0x7};
+inline constexpr FloatFormat kE2M3{"f6E2M3FN",   6,  2, 3,  1,   true,  0x1.ep2f,        0x1p0f,    false, false, true,  0x1F,       0x1F};
+inline constexpr FloatFormat kE3M2{"f6E3M2FN",   6,  3, 2,  3,   true,  0x1.cp4f,        0x1p-2f,   false, false, true,  0x1F,       0x1F};
 inline constexpr FloatFormat kE4M3{"f8E4M3FN",   8,  4, 3,  7,   true,  0x1.cp8f,        0x1p-6f,   false, true,  true,  0x7E,       0x7F};
 inline constexpr FloatFormat kE5M2{"f8E5M2",     8,  5, 2,  15,  true,  0x1.cp15f,       0x1p-14f,  true,  true,  true,  0x7B,       0x7F};
 inline constexpr FloatFormat kE8M0{"f8E8M0FNU",  8,  8, 0,  127, false, 0x1p127f,        0x1p-127f, false, true,  true,  0xFE,       0xFF};
@@ -64,7 +66,7 @@ inline constexpr FloatFormat kF32 {"f32",        32, 8, 23, 127, true,  0x1.ffff
 // clang-format on
 
 inline constexpr const FloatFormat *kFloatFormats[] = {
-    &kE2M1, &kE4M3, &kE5M2, &kE8M0, &kBF16, &kF16, &kF32};
+    &kE2M1, &kE2M3, &kE3M2, &kE4M3, &kE5M2, &kE8M0, &kBF16, &kF16, &kF32};
 
 /// The format that MLIR spells `name`; null if there is none.
 const FloatFormat *findFloatFormat(std::string_view name);

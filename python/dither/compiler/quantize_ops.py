@@ -98,7 +98,7 @@ def cast(e: Emitter, t: Any, scale: Any, fmt: Any, axis: Any, amax: Any) -> Tile
     fmt = _format(fmt)
     axis = axis_of(axis, len(t.shape))
     _require_tile(scale, "scale", _scales_shape(t.shape, axis, fmt), fmt.scale, fmt)
-    name = "quant.cast_fp4" if fmt.element.bits == 4 else "quant.cast_fp8"
+    name = f"quant.cast_fp{fmt.element.mlir[1]}"
     return e.tile(name, [t, scale, *_tensor_amax(e, amax, fmt)], {"axis": axis, "format": fmt.mlir()})
 
 

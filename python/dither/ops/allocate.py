@@ -16,6 +16,8 @@ _NAMES = {
     types.float8_e4m3: "float8_e4m3fn",
     types.float8_e5m2: "float8_e5m2",
     types.e8m0: "float8_e8m0fnu",
+    types.float6_e2m3: "float6_e2m3fn",
+    types.float6_e3m2: "float6_e3m2fn",
 }
 
 
@@ -49,13 +51,14 @@ class DeviceArray:
 
 
 def empty_like(x: Any, array: Array, shape: tuple[int, ...], dtype: DType) -> Any:
-    """An uninitialised array beside `x` (whose description is `array`). FP4 lies in uint8, two codes to a byte."""
+    """An uninitialised array beside `x` (whose description is `array`). FP4 lies in uint8, two codes to a byte, and
+    what torch has no type for in uint8, too."""
     if dtype.bits == 4:
         shape = (*shape[:-1], (shape[-1] + 1) // 2)
     name = "uint8" if dtype.bits == 4 else _NAMES.get(dtype, dtype.name)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
-        return torch.empty(shape, dtype=getattr(torch, name), device=x.device)
+        return torch.empty(shape, dtype=getattr(torch, name, torch.uint8), device=x.device)
     if array.device != "cpu":
         return DeviceArray(get_device(array.device), dtype, shape)
     import ml_dtypes

@@ -53,7 +53,7 @@ func.func private @f() attributes {a = #quant.format<mxfp4, transposed = yes>}
 
 // -----
 // FO7: elements have a format of codes
-// expected-error @+1 {{found elements of 'f32', expected f4E2M1FN, f8E4M3FN or f8E5M2}}
+// expected-error @+1 {{found elements of 'f32', expected f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN or f8E5M2}}
 func.func private @f() attributes {a = #quant.format<f32, scale = f8E4M3FN, block = [1, 16]>}
 
 // -----
@@ -621,7 +621,7 @@ func.func @f(%x: tensor<4x16xf32>) {
 // -----
 // EN3: f32 becomes a narrow type
 func.func @f(%x: tensor<4x16xf32>) {
-  // expected-error @+1 {{'quant.encode' op result #0 must be ranked tensor of f4E2M1FN type or f8E4M3FN type or f8E5M2 type or f8E8M0FNU type values, but got 'tensor<4x16xbf16>'}}
+  // expected-error @+1 {{'quant.encode' op result #0 must be ranked tensor of f4E2M1FN type or f6E2M3FN type or f6E3M2FN type or f8E4M3FN type or f8E5M2 type or f8E8M0FNU type values, but got 'tensor<4x16xbf16>'}}
   %0 = quant.encode %x : tensor<4x16xf32> -> tensor<4x16xbf16>
   return
 }
@@ -646,7 +646,7 @@ func.func @f(%x: tensor<4x16xf32>) {
 // -----
 // DE1: a narrow type becomes f32
 func.func @f(%x: tensor<4x16xbf16>) {
-  // expected-error @+1 {{'quant.decode' op operand #0 must be ranked tensor of f4E2M1FN type or f8E4M3FN type or f8E5M2 type or f8E8M0FNU type values, but got 'tensor<4x16xbf16>'}}
+  // expected-error @+1 {{'quant.decode' op operand #0 must be ranked tensor of f4E2M1FN type or f6E2M3FN type or f6E3M2FN type or f8E4M3FN type or f8E5M2 type or f8E8M0FNU type values, but got 'tensor<4x16xbf16>'}}
   %0 = quant.decode %x : tensor<4x16xbf16> -> tensor<4x16xf32>
   return
 }
@@ -852,6 +852,14 @@ func.func @f(%x: tensor<4x32xf32>, %s: tensor<4x1xf8E8M0FNU>) {
 }
 
 // -----
+// CA1: cast_fp6 takes formats of 6-bit elements
+func.func @f(%x: tensor<4x32xf32>, %s: tensor<4x1xf8E8M0FNU>) {
+  // expected-error @+1 {{'quant.cast_fp6' op format mxfp4 has elements of 'f4E2M1FN', expected 6 bits}}
+  %0 = quant.cast_fp6 %x, %s axis 1 format <mxfp4> : tensor<4x32xf32>, tensor<4x1xf8E8M0FNU> -> tensor<4x32xf4E2M1FN>
+  return
+}
+
+// -----
 // CA1: cast_fp8 takes formats of 8-bit elements
 func.func @f(%x: tensor<4x32xf32>, %s: tensor<4x1xf8E8M0FNU>) {
   // expected-error @+1 {{'quant.cast_fp8' op format mxfp4 has elements of 'f4E2M1FN', expected 8 bits}}
@@ -1022,7 +1030,7 @@ func.func @f(%s: tensor<100x9xf8E8M0FNU>) {
 // -----
 // WO1: words hold narrow and 16-bit types
 func.func @f(%v: vector<8xf32>) {
-  // expected-error @+1 {{'quant.encode_words' op elem is 'f32', expected f4E2M1FN, f8E4M3FN, f8E5M2, f8E8M0FNU, bf16 or f16}}
+  // expected-error @+1 {{'quant.encode_words' op elem is 'f32', expected f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN, f8E5M2, f8E8M0FNU, bf16 or f16}}
   %0 = quant.encode_words %v {elem = f32, group = 1} : vector<8xf32> -> vector<8xi32>
   return
 }
@@ -1030,7 +1038,7 @@ func.func @f(%v: vector<8xf32>) {
 // -----
 // WO1: words hold narrow and 16-bit types
 func.func @f(%v: vector<8xi32>) {
-  // expected-error @+1 {{'quant.decode_words' op elem is 'tensor<4xf32>', expected f4E2M1FN, f8E4M3FN, f8E5M2, f8E8M0FNU, bf16 or f16}}
+  // expected-error @+1 {{'quant.decode_words' op elem is 'tensor<4xf32>', expected f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN, f8E5M2, f8E8M0FNU, bf16 or f16}}
   %0 = quant.decode_words %v {elem = tensor<4xf32>, group = 1} : vector<8xi32> -> vector<8xf32>
   return
 }
@@ -1102,7 +1110,7 @@ func.func @f(%v: vector<4xf32>) {
 // -----
 // WO7: products are encoded to codes with a sign and mantissa
 func.func @f(%x: vector<2x16xf32>, %v: vector<2x16xf32>) {
-  // expected-error @+1 {{'quant.scale_encode_words' op elem is 'f8E8M0FNU', expected f4E2M1FN, f8E4M3FN or f8E5M2}}
+  // expected-error @+1 {{'quant.scale_encode_words' op elem is 'f8E8M0FNU', expected f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN or f8E5M2}}
   %0 = quant.scale_encode_words %x, %v {elem = f8E8M0FNU} : vector<2x16xf32>, vector<2x16xf32> -> vector<1x16xi32>
   return
 }

@@ -10,11 +10,14 @@ import ml_dtypes
 import numpy as np
 import oracle
 import pytest
+from dither.formats import ELEMENTS
 from ops import check, data
 
 F32 = np.float32
 OWN = {
     "e2m1, 64, e4m3": dither.Format(element=dl.float4_e2m1, scale=dl.float8_e4m3, block=64),
+    "e2m3, 32, e8m0": dither.Format(element=dl.float6_e2m3, scale=dl.e8m0, block=32),
+    "e3m2, 2x32, e4m3": dither.Format(element=dl.float6_e3m2, scale=dl.float8_e4m3, block=(2, 32), transposed=True),
     "e2m1, 128, e8m0": dither.Format(element=dl.float4_e2m1, scale=dl.e8m0, block=128, transposed=True),
     "e5m2, 8, e8m0": dither.Format(element=dl.float8_e5m2, scale=dl.e8m0, block=8),
     "e4m3, 32x32, e8m0": dither.Format(element=dl.float8_e4m3, scale=dl.e8m0, block=(32, 32)),
@@ -22,7 +25,21 @@ OWN = {
     "nvfp4, 16x16": dither.NVFP4.with_(block=(16, 16)),
     "nvfp8": dither.NVFP4.with_(element=dl.float8_e4m3, block=32, transposed=False),
 }
+E2M3, E3M2 = oracle._table(2, 3, 1, 32), oracle._table(3, 2, 3, 32)
+
+
+def six_bits(table):
+    """The encoder and the decoder of a format of 6 bits."""
+    return (
+        lambda x: oracle.encode(x, table, 0x1F, 0x20),
+        lambda code: (np.where(code & 32, -1.0, 1.0) * table[code & 31]).astype(F32),
+        table,
+    )
+
+
 CODES = {
+    "float6_e2m3": six_bits(E2M3),
+    "float6_e3m2": six_bits(E3M2),
     "float4_e2m1": (oracle.encode_e2m1, oracle.decode_e2m1, oracle.E2M1),
     "float8_e4m3": (oracle.encode_e4m3, oracle.decode_e4m3, oracle.E4M3),
     "float8_e5m2": (oracle.encode_e5m2, oracle.decode_e5m2, oracle.E5M2),
@@ -165,18 +182,8 @@ def test_one_name_and_two_formats_are_two_kernels():
 @pytest.mark.parametrize("fmt", [*OWN.values(), dither.NVFP4, dither.MXFP4.with_(scale_rounding="even")], ids=repr)
 def test_copies_are_equal(fmt):
     assert pickle.loads(pickle.dumps(fmt)) == fmt == copy.deepcopy(fmt)
-    assert (
-        eval(
-            repr(fmt),
-            {
-                "dither": dither,
-                **{t.name: t for t in (dl.float4_e2m1, dl.float8_e4m3)},
-                "float8_e5m2": dl.float8_e5m2,
-                "e8m0": dl.e8m0,
-            },
-        )
-        == fmt
-    )
+    names = {t.name: t for t in (*ELEMENTS, dl.e8m0)}
+    assert eval(repr(fmt), {"dither": dither, **names}) == fmt
     x = data.normal(8, 128, "float32")
     result = pickle.loads(pickle.dumps(dither.quantize(x, fmt)))
     assert result.format == fmt
@@ -184,7 +191,7 @@ def test_copies_are_equal(fmt):
 
 
 WRONG = {
-    "element": (dl.bfloat16, ValueError, "element is bfloat16, expected float4_e2m1, float8_e4m3, float8_e5m2"),
+    "element": (dl.bfloat16, ValueError, "element is bfloat16, expected float4_e2m1, float6_e2m3,"),
     "scale": (dl.float32, ValueError, "scale is float32, expected e8m0, float8_e4m3"),
     "block": (48, ValueError, "block is 48, expected positive powers of two"),
     "tensor_scale": (True, ValueError, "has scales of e8m0: a tensor scale is for float8_e4m3 scales"),

@@ -74,8 +74,8 @@ TEST_F(Formats, AreWhatTheirFieldsSay) {
   EXPECT_EQ(with(e4m3, e8m0, 32, false), "");
   EXPECT_EQ(with(e2m1, e4m3, 64, false), "");
   EXPECT_EQ(with(e8m0, e8m0, 32, false),
-            "found elements of 'f8E8M0FNU', expected f4E2M1FN, f8E4M3FN or "
-            "f8E5M2");
+            "found elements of 'f8E8M0FNU', expected f4E2M1FN, f6E2M3FN, "
+            "f6E3M2FN, f8E4M3FN or f8E5M2");
   EXPECT_EQ(with(e2m1, e2m1, 32, false),
             "found scales of 'f4E2M1FN', expected f8E8M0FNU or f8E4M3FN");
   EXPECT_EQ(with(e2m1, e8m0, 0, false),

@@ -120,6 +120,11 @@ const Example kExamples[] = {
      {2, 9},
      "{format = #quant.format<mxfp4>, axis = 1}",
      "tensor<4x128xf4E2M1FN>"},
+    {"quant.cast_fp6",
+     {2, 9},
+     "{format = #quant.format<f6E2M3FN, scale = f8E8M0FNU, block = [1, 32]>, "
+     "axis = 1}",
+     "tensor<4x128xf6E2M3FN>"},
     {"quant.cast_fp8",
      {2, 9},
      "{format = #quant.format<mxfp8_e5m2>, axis = 1}",

@@ -12,7 +12,7 @@ using dither::numerics::test::Oracle;
 
 namespace {
 
-const FloatFormat *const kFormats[] = {&kE2M1, &kE4M3, &kE5M2};
+const FloatFormat *const kFormats[] = {&kE2M1, &kE2M3, &kE3M2, &kE4M3, &kE5M2};
 
 uint32_t fusedEncode(float x, const FloatFormat &f) {
   FusedRounding r = fusedRounding(f);

@@ -27,6 +27,8 @@ TEST(Formats, PublishedValues) {
     int maxExponent;
   } table[] = {
       {kE2M1, 6, 1, 0.5, 2},
+      {kE2M3, 7.5, 1, 0.125, 2},
+      {kE3M2, 28, 0.25, 0.0625, 4},
       {kE4M3, 448, std::ldexp(1, -6), std::ldexp(1, -9), 8},
       {kE5M2, 57344, std::ldexp(1, -14), std::ldexp(1, -16), 15},
       {kE8M0, std::ldexp(1, 127), std::ldexp(1, -127), std::ldexp(1, -127),

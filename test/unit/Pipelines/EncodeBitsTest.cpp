@@ -63,6 +63,11 @@ std::string kernelText(const std::string &from, const std::string &to,
          ">, memref<?x" + out + ">\n  return\n}\n";
 }
 
+/// Bits of a code in memory.
+unsigned storageBits(const FloatFormat &format) {
+  return format.bits == 6 ? 8 : format.bits;
+}
+
 uint32_t codeAt(const std::vector<uint8_t> &bytes, unsigned bits, size_t i) {
   if (bits == 4)
     return bytes[i / 2] >> (i % 2 * 4) & 15;
@@ -92,14 +97,14 @@ TEST_P(EncodeBits, EqualNumerics) {
                  " -> ");
   std::vector<float> in = inputs();
   for (const std::string &target : hostTargets()) {
-    std::vector<uint8_t> out(in.size() * format.bits / 8, 0xA5);
+    std::vector<uint8_t> out(in.size() * storageBits(format) / 8, 0xA5);
     run(text, target, in.data(), out.data(), in.size() / kColumns);
     int bad = 0;
     for (size_t i = 0; i < in.size() && bad < 5; ++i) {
       uint32_t want = mode == "floor"   ? numerics::encodeE8M0Floor(in[i])
                       : mode == "rceil" ? numerics::encodeE8M0Ceil(in[i])
                                         : numerics::encode(format, in[i]);
-      uint32_t got = codeAt(out, format.bits, i), bits;
+      uint32_t got = codeAt(out, storageBits(format), i), bits;
       memcpy(&bits, &in[i], 4);
       if (got != want && ++bad)
         ADD_FAILURE() << target << ": " << name << " of " << std::hex << bits
@@ -109,7 +114,8 @@ TEST_P(EncodeBits, EqualNumerics) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, EncodeBits,
-                         testing::Values("f4E2M1FN", "f8E4M3FN", "f8E5M2",
+                         testing::Values("f4E2M1FN", "f6E2M3FN", "f6E3M2FN",
+                                         "f8E4M3FN", "f8E5M2",
                                          "f8E8M0FNU rceil", "f8E8M0FNU floor",
                                          "bf16", "f16"));
 
@@ -122,17 +128,17 @@ TEST_P(DecodeBits, EqualNumerics) {
   if (format.bits <= 8)
     text.replace(text.find(" to ", text.find("quant.decode")), 4, " -> ");
   size_t codes = std::max<size_t>(kColumns, size_t(1) << format.bits);
-  std::vector<uint8_t> in(codes * format.bits / 8);
+  std::vector<uint8_t> in(codes * storageBits(format) / 8);
   for (size_t i = 0; i < in.size(); ++i)
-    in[i] = format.bits == 4   ? uint8_t(i)
-            : format.bits == 8 ? uint8_t(i)
-                               : uint8_t(i / 2 >> i % 2 * 8);
+    in[i] = format.bits <= 8 ? uint8_t(i) : uint8_t(i / 2 >> i % 2 * 8);
   for (const std::string &target : hostTargets()) {
     std::vector<uint32_t> out(codes, 0xA5A5A5A5);
     run(text, target, in.data(), out.data(), codes / kColumns);
     int bad = 0;
     for (size_t i = 0; i < codes && bad < 5; ++i) {
-      uint32_t code = codeAt(in, format.bits, i), want;
+      // What is above a code does not count.
+      uint32_t code = codeAt(in, storageBits(format), i), want;
+      code &= (uint64_t(1) << format.bits) - 1;
       float value = numerics::decode(format, code);
       memcpy(&want, &value, 4);
       bool isNaN = value != value;
@@ -145,7 +151,8 @@ TEST_P(DecodeBits, EqualNumerics) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, DecodeBits,
-                         testing::Values("f4E2M1FN", "f8E4M3FN", "f8E5M2",
-                                         "f8E8M0FNU", "bf16", "f16"));
+                         testing::Values("f4E2M1FN", "f6E2M3FN", "f6E3M2FN",
+                                         "f8E4M3FN", "f8E5M2", "f8E8M0FNU",
+                                         "bf16", "f16"));
 
 } // namespace

@@ -15,6 +15,8 @@ enum class DataType : uint8_t {
   Float16,
   Float8E4M3,
   Float8E5M2,
+  Float6E2M3,
+  Float6E3M2,
   Float4E2M1,
   E8M0,
   Int32,
@@ -37,6 +39,8 @@ constexpr unsigned bitsOf(DataType type) {
     return 4;
   case DataType::Float8E4M3:
   case DataType::Float8E5M2:
+  case DataType::Float6E2M3:
+  case DataType::Float6E3M2:
   case DataType::E8M0:
   case DataType::Byte:
     break;
