@@ -83,9 +83,10 @@ LogicalResult FormatAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << ", expected f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN "
                           "or f8E5M2";
   const numerics::FloatFormat *scales = floatFormat(scale);
-  if (scales != &numerics::kE8M0 && scales != &numerics::kE4M3)
+  if (scales != &numerics::kE8M0 && scales != &numerics::kE4M3 &&
+      scales != &numerics::kF32)
     return emitError() << "found scales of " << scale
-                       << ", expected f8E8M0FNU or f8E4M3FN";
+                       << ", expected f8E8M0FNU, f8E4M3FN or f32";
   if (!llvm::isPowerOf2_64(blockRows) || !llvm::isPowerOf2_64(blockCols) ||
       blockRows < 1 || blockCols < 1)
     return emitError() << "found blocks of [" << blockRows << ", " << blockCols

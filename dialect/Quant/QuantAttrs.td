@@ -21,8 +21,8 @@ def Quant_FormatAttr : Quant_Attr<"Format", "format"> {
     only those that deviate are printed:
     `#quant.format<nvfp4>`, `#quant.format<mxfp8_e4m3, scale_rounding = floor>`,
     `#quant.format<f4E2M1FN, scale = f8E4M3FN, block = [1, 64]>`.
-    A name means its description and nothing else. Names: `nvfp4`, `mxfp4`, `mxfp8_e4m3`,
-    `mxfp8_e5m2`.
+    A name means its description and nothing else. Names: `nvfp4`, `mxfp4`, `mxfp6_e2m3`,
+    `mxfp6_e3m2`, `mxfp8_e4m3`, `mxfp8_e5m2`.
   }];
   let parameters = (ins
     "::mlir::Type":$elem,

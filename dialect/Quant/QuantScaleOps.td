@@ -50,8 +50,7 @@ class Quant_CastOp<string mnemonic, string what, string example, string elem>
   let hasVerifier = 1;
 }
 def Quant_CastFp4Op : Quant_CastOp<"cast_fp4", "4-bit codes", "mxfp4", "f4E2M1FN">;
-def Quant_CastFp6Op : Quant_CastOp<"cast_fp6", "6-bit codes",
-    "f6E2M3FN, scale = f8E8M0FNU, block = [1, 32]", "f6E2M3FN">;
+def Quant_CastFp6Op : Quant_CastOp<"cast_fp6", "6-bit codes", "mxfp6_e2m3", "f6E2M3FN">;
 def Quant_CastFp8Op : Quant_CastOp<"cast_fp8", "8-bit codes", "mxfp8_e4m3", "f8E4M3FN">;
 
 def Quant_DequantizeOp : Quant_InferredOp<"dequantize"> {

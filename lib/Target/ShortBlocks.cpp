@@ -31,7 +31,7 @@ namespace {
 constexpr uint64_t kMost = 1500;
 /// Of a function that has more than any operator: how soon its code is there
 /// matters more than how fast it is.
-constexpr uint64_t kMostOfMany = 500, kMany = 10000;
+constexpr uint64_t kMostOfMany = 500, kMany = 8000;
 
 /// About as many operations as code generation makes of `i`: one for each
 /// register of its longest vector.

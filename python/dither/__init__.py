@@ -7,7 +7,7 @@ from . import formats, knobs, profile
 from .arrays import view
 from .devices import Device, devices, targets
 from .errors import CompileError
-from .formats import MXFP4, MXFP8_E4M3, MXFP8_E5M2, NVFP4, Format
+from .formats import MXFP4, MXFP6_E2M3, MXFP6_E3M2, MXFP8_E4M3, MXFP8_E5M2, NVFP4, Format
 from .jit import Kernel, jit
 from .ops import ScaledTensor1x, ScaledTensor2x, dequantize, quantize, rms_norm
 from .types import (
@@ -32,6 +32,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "MXFP4",
+    "MXFP6_E2M3",
+    "MXFP6_E3M2",
     "MXFP8_E4M3",
     "MXFP8_E5M2",
     "NVFP4",

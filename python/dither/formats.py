@@ -15,7 +15,7 @@ from .errors import suggest
 SCALE_ROUNDINGS = ("rceil", "floor", "ceil", "even")
 SCALE_ORDERS = ("te", "div6_mul", "div6_div")
 ELEMENTS = (types.float4_e2m1, types.float6_e2m3, types.float6_e3m2, types.float8_e4m3, types.float8_e5m2)
-SCALES = (types.e8m0, types.float8_e4m3)
+SCALES = (types.e8m0, types.float8_e4m3, types.float32)
 
 
 @dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
@@ -28,7 +28,7 @@ class Format:
     Attributes:
         element: data type of the codes: float4_e2m1, float6_e2m3 or float6_e3m2 (a byte each), float8_e4m3 or
             float8_e5m2.
-        scale: data type of the scale of a block: e8m0 or float8_e4m3.
+        scale: data type of the scale of a block: e8m0, float8_e4m3 or float32.
         block: elements of a row that share a scale, or (rows, columns) of a block; powers of two. Blocks along columns
             have rows and columns exchanged.
         tensor_scale: whether the amax of the whole tensor scales the block scales (NVFP4; float8_e4m3 scales).
@@ -188,10 +188,12 @@ NVFP4 = Format(
     transposed=True,
 )
 MXFP4 = Format(name="mxfp4", element=types.float4_e2m1, scale=types.e8m0, block=32, scale_rounding="floor")
+MXFP6_E2M3 = Format(name="mxfp6_e2m3", element=types.float6_e2m3, scale=types.e8m0, block=32, scale_rounding="floor")
+MXFP6_E3M2 = Format(name="mxfp6_e3m2", element=types.float6_e3m2, scale=types.e8m0, block=32, scale_rounding="floor")
 MXFP8_E4M3 = Format(name="mxfp8_e4m3", element=types.float8_e4m3, scale=types.e8m0, block=32)
 MXFP8_E5M2 = Format(name="mxfp8_e5m2", element=types.float8_e5m2, scale=types.e8m0, block=32)
 
-FORMATS: dict[str, Format] = {f.name: f for f in (NVFP4, MXFP4, MXFP8_E4M3, MXFP8_E5M2)}
+FORMATS: dict[str, Format] = {f.name: f for f in (NVFP4, MXFP4, MXFP6_E2M3, MXFP6_E3M2, MXFP8_E4M3, MXFP8_E5M2)}
 
 
 def get_format(value: str | Format) -> Format:

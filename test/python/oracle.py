@@ -36,6 +36,8 @@ def _table(exponent_bits: int, mantissa_bits: int, bias: int, codes: int) -> np.
 
 
 E2M1 = _table(2, 1, 1, 8)
+E2M3 = _table(2, 3, 1, 32)
+E3M2 = _table(3, 2, 3, 32)
 E4M3 = _table(4, 3, 7, 127)  # 0x7F is NaN
 E5M2 = _table(5, 2, 15, 124)  # 0x7C is infinity
 
@@ -58,6 +60,14 @@ def encode_e2m1(x: np.ndarray) -> np.ndarray:
     return encode(x, E2M1, 0x7, 0x8)
 
 
+def encode_e2m3(x: np.ndarray) -> np.ndarray:
+    return encode(x, E2M3, 0x1F, 0x20)
+
+
+def encode_e3m2(x: np.ndarray) -> np.ndarray:
+    return encode(x, E3M2, 0x1F, 0x20)
+
+
 def encode_e4m3(x: np.ndarray) -> np.ndarray:
     return encode(x, E4M3, 0x7F, 0x80)
 
@@ -68,6 +78,14 @@ def encode_e5m2(x: np.ndarray) -> np.ndarray:
 
 def decode_e2m1(code: np.ndarray) -> np.ndarray:
     return (np.where(code & 8, -1.0, 1.0) * E2M1[code & 7]).astype(np.float32)
+
+
+def decode_e2m3(code: np.ndarray) -> np.ndarray:
+    return (np.where(code & 32, -1.0, 1.0) * E2M3[code & 31]).astype(np.float32)
+
+
+def decode_e3m2(code: np.ndarray) -> np.ndarray:
+    return (np.where(code & 32, -1.0, 1.0) * E3M2[code & 31]).astype(np.float32)
 
 
 def decode_e4m3(code: np.ndarray) -> np.ndarray:
@@ -97,7 +115,7 @@ def inverse_e8m0(code: np.ndarray) -> np.ndarray:
 class Format:
     name: str
     block: int
-    bits: int
+    bits: int  # of a code in memory
     fmax: float
     emax: int
     encode: object
@@ -110,6 +128,8 @@ FORMATS = {
     for f in (
         Format("nvfp4", 16, 4, 6.0, 2, encode_e2m1, decode_e2m1, "e4m3"),
         Format("mxfp4", 32, 4, 6.0, 2, encode_e2m1, decode_e2m1, "e8m0_floor"),
+        Format("mxfp6_e2m3", 32, 8, 7.5, 2, encode_e2m3, decode_e2m3, "e8m0_floor"),
+        Format("mxfp6_e3m2", 32, 8, 28.0, 4, encode_e3m2, decode_e3m2, "e8m0_floor"),
         Format("mxfp8_e4m3", 32, 8, 448.0, 8, encode_e4m3, decode_e4m3, "e8m0_rceil"),
         Format("mxfp8_e5m2", 32, 8, 57344.0, 15, encode_e5m2, decode_e5m2, "e8m0_rceil"),
     )

@@ -126,6 +126,8 @@ struct BlockFormat {
 inline constexpr BlockFormat kBlockFormats[] = {
     {"nvfp4",      &kE2M1, &kE4M3, 1, 16, true,  true,  ScaleRounding::RCeil, ScaleOrder::TE},
     {"mxfp4",      &kE2M1, &kE8M0, 1, 32, false, false, ScaleRounding::Floor, ScaleOrder::TE},
+    {"mxfp6_e2m3", &kE2M3, &kE8M0, 1, 32, false, false, ScaleRounding::Floor, ScaleOrder::TE},
+    {"mxfp6_e3m2", &kE3M2, &kE8M0, 1, 32, false, false, ScaleRounding::Floor, ScaleOrder::TE},
     {"mxfp8_e4m3", &kE4M3, &kE8M0, 1, 32, false, false, ScaleRounding::RCeil, ScaleOrder::TE},
     {"mxfp8_e5m2", &kE5M2, &kE8M0, 1, 32, false, false, ScaleRounding::RCeil, ScaleOrder::TE},
 };

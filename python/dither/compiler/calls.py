@@ -178,8 +178,8 @@ class Calls(Branches):
 
 
 def _is_pure(function: Any) -> bool:
-    """Functions of `math`, and methods of strings, tuples, numbers, data types and formats."""
-    if getattr(math, getattr(function, "__name__", ""), None) is function:
+    """Functions of `math`, methods of strings, tuples, numbers, data types and formats, and what makes a format."""
+    if function is Format or getattr(math, getattr(function, "__name__", ""), None) is function:
         return True
     owner = getattr(function, "__self__", None)
     return isinstance(owner, (str, tuple, int, float, DType, Format)) and not isinstance(owner, type)

@@ -72,6 +72,10 @@ def plan(fmt: Format, layout: Any, scale_layout: Any) -> Plan:
         raise ValueError(f"layout is {layout!r}, expected {', '.join(LAYOUTS)}")
     if not isinstance(scale_layout, str) or scale_layout not in SCALE_LAYOUTS:
         raise ValueError(f"scale_layout is {scale_layout!r}, expected {', '.join(SCALE_LAYOUTS)}")
+    if scale_layout == "128x4" and fmt.scale.bits != 8:
+        raise ValueError(
+            f"scale_layout is '128x4' for scales of {fmt.scale}, expected 'linear': that order is of bytes"
+        )
     return Plan(fmt, layout != "colwise", layout != "rowwise", SCALE_LAYOUTS[scale_layout])
 
 

@@ -3,7 +3,7 @@
 // RUN: dither-opt %s --split-input-file --verify-diagnostics
 
 // FO1: the name of a format is known
-// expected-error @+1 {{unknown format 'nvfp5', expected one of nvfp4, mxfp4, mxfp8_e4m3, mxfp8_e5m2, or an element type}}
+// expected-error @+1 {{unknown format 'nvfp5', expected one of nvfp4, mxfp4, mxfp6_e2m3, mxfp6_e3m2, mxfp8_e4m3, mxfp8_e5m2, or an element type}}
 func.func private @f() attributes {a = #quant.format<nvfp5>}
 
 // -----
@@ -58,7 +58,7 @@ func.func private @f() attributes {a = #quant.format<f32, scale = f8E4M3FN, bloc
 
 // -----
 // FO8: scales are of one of two types
-// expected-error @+1 {{found scales of 'f8E5M2', expected f8E8M0FNU or f8E4M3FN}}
+// expected-error @+1 {{found scales of 'f8E5M2', expected f8E8M0FNU, f8E4M3FN or f32}}
 func.func private @f() attributes {a = #quant.format<f8E4M3FN, scale = f8E5M2, block = [1, 16]>}
 
 // -----

@@ -142,8 +142,16 @@ def reduce(kind: str, x: np.ndarray, count: int | None) -> np.ndarray:
 # Codes
 # ---------------------------------------------------------------------------
 
-ENCODE = {"float8_e4m3": oracle.encode_e4m3, "float8_e5m2": oracle.encode_e5m2, "float4_e2m1": oracle.encode_e2m1}
+ENCODE = {
+    "float8_e4m3": oracle.encode_e4m3,
+    "float8_e5m2": oracle.encode_e5m2,
+    "float6_e2m3": oracle.encode_e2m3,
+    "float6_e3m2": oracle.encode_e3m2,
+    "float4_e2m1": oracle.encode_e2m1,
+}
 DECODE = {
+    "float6_e2m3": oracle.decode_e2m3,
+    "float6_e3m2": oracle.decode_e3m2,
     "float8_e4m3": oracle.decode_e4m3,
     "float8_e5m2": oracle.decode_e5m2,
     "float4_e2m1": oracle.decode_e2m1,
@@ -161,8 +169,15 @@ def encode_e8m0(x: np.ndarray, rounding: str) -> np.ndarray:
 FORMATS: dict[str, tuple[str, str, int, float, int, int, str]] = {
     "nvfp4": ("float4_e2m1", "float8_e4m3", 16, 6.0, 2, 1, ""),
     "mxfp4": ("float4_e2m1", "e8m0", 32, 6.0, 2, 1, "floor"),
+    "mxfp6_e2m3": ("float6_e2m3", "e8m0", 32, 7.5, 2, 3, "floor"),
+    "mxfp6_e3m2": ("float6_e3m2", "e8m0", 32, 28.0, 4, 2, "floor"),
     "mxfp8_e4m3": ("float8_e4m3", "e8m0", 32, 448.0, 8, 3, "rceil"),
     "mxfp8_e5m2": ("float8_e5m2", "e8m0", 32, 57344.0, 15, 2, "rceil"),
+    # Those that have no name in dither.
+    "own_e2m1": ("float4_e2m1", "float8_e4m3", 64, 6.0, 2, 1, ""),
+    "own_e3m2": ("float6_e3m2", "e8m0", 8, 28.0, 4, 2, "rceil"),
+    "own_e4m3": ("float8_e4m3", "float32", 16, 448.0, 8, 3, ""),
+    "own_e5m2": ("float8_e5m2", "float32", 128, 57344.0, 15, 2, ""),
 }
 
 
@@ -181,8 +196,8 @@ def _decode_scale(g: np.float32) -> np.float32:
 
 
 def block_scale(x: np.ndarray, name: str, rounding: str, order: str, g: np.float32 | None) -> np.ndarray:
-    """Codes of the scales of blocks along the last axis."""
-    _, _, block, largest, exponent, mantissa, _ = FORMATS[name]
+    """The scales of blocks along the last axis: codes, or values where they are float32."""
+    _, scale, block, largest, exponent, mantissa, _ = FORMATS[name]
     b = oracle.amax(x.reshape(*x.shape[:-1], -1, block), axis=-1)
     if g is not None:
         s, sixth = _encode_scale(g), F32(1) / F32(6)
@@ -194,6 +209,9 @@ def block_scale(x: np.ndarray, name: str, rounding: str, order: str, g: np.float
             value = _fmin(b / F32(6) / _decode_scale(g), F32(448))
             value = np.where(value > F32(2.0**-6), value, F32(2.0**-6))
         return oracle.encode_e4m3(value)
+    if scale != "e8m0":
+        value = b * (F32(1) / F32(largest))
+        return oracle.encode_e4m3(value) if scale == "float8_e4m3" else _fmin(value, FLT_MAX)
     if rounding == "rceil":
         return oracle.e8m0_rceil(b * F32(F32(1) / F32(largest)))
     bits = b.view(np.uint32).astype(np.int64)
@@ -205,11 +223,17 @@ def block_scale(x: np.ndarray, name: str, rounding: str, order: str, g: np.float
     return np.where(np.isinf(b), 0xFF, np.maximum(field - exponent, 0)).astype(np.uint8)
 
 
+def _value(scale: np.ndarray, kind: str) -> np.ndarray:
+    return scale if kind == "float32" else DECODE[kind](scale)
+
+
 def cast(x: np.ndarray, scale: np.ndarray, name: str, order: str, g: np.float32 | None) -> np.ndarray:
     """Codes of elements under the scales of their blocks along the last axis."""
-    element, _, block, *_ = FORMATS[name]
-    if g is None:
+    element, kind, block, *_ = FORMATS[name]
+    if kind == "e8m0":
         factor = oracle.inverse_e8m0(scale)
+    elif g is None:
+        factor = _fmin(F32(1) / _value(scale, kind), FLT_MAX)
     elif order == "div6_div":
         factor = _fmin(F32(1) / _decode_scale(g) / oracle.decode_e4m3(scale), FLT_MAX)
     else:
@@ -219,9 +243,8 @@ def cast(x: np.ndarray, scale: np.ndarray, name: str, order: str, g: np.float32 
 
 def dequantize(codes: np.ndarray, scale: np.ndarray, name: str, g: np.float32 | None) -> np.ndarray:
     """Values of codes under the scales of their blocks along the last axis."""
-    element, _, block, *_ = FORMATS[name]
-    if g is None:
-        factor = oracle.decode_e8m0(scale)
-    else:
-        factor = (oracle.decode_e4m3(scale) * g) * F32(F32(1) / F32(2688))
+    element, kind, block, *_ = FORMATS[name]
+    factor = _value(scale, kind)
+    if g is not None:
+        factor = (factor * g) * F32(F32(1) / F32(2688))
     return DECODE[element](codes) * np.repeat(factor, block, axis=-1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .draws import FORMATS, No, Shape
+from .draws import FORMATS, No, Shape, format_text
 from .tensors import Tensors
 
 
@@ -34,14 +34,14 @@ class Codes(Tensors):
         if self.chance(0.35):
             if name == "nvfp4":
                 options = f".with_(order={self.pick(['te', 'div6_mul', 'div6_div'])!r})"
-            else:
+            elif FORMATS[name][1] == "e8m0":
                 options = f".with_(scale_rounding={self.pick(['rceil', 'floor', 'ceil', 'even'])!r})"
-        text = f"dither.{name.upper()}{options}"
+        text = f"{format_text(name)}{options}"
         if self.chance(0.4) and not self.in_helper:
             constant = self.name("FMT")
             self.constants[constant] = text
             return name, constant
-        return name, text if options or self.chance(0.5) else repr(name)
+        return name, text if options or name.startswith("own_") or self.chance(0.5) else repr(name)
 
     def tensor_amax(self, name: str) -> str:
         """The argument `amax=` of a format with a tensor scale."""

@@ -6,7 +6,6 @@ import dataclasses
 import itertools
 import linecache
 import math
-import re
 import sys
 import time
 import types
@@ -21,7 +20,6 @@ from .reference import DTYPES
 #: Levels of the CPU, and simulated GPUs.
 HOSTS = {"base": "host:base", "avx2": "host:avx2", "avx512": "host:avx512"}
 GPUS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a")
-FORMAT = re.compile(r"dither\.(\w+)(?:\.with_\((\w+)='(\w+)'\))?")
 
 
 @dataclasses.dataclass
@@ -47,17 +45,9 @@ class Expected:
     loose: list[np.ndarray]
 
 
-def format_of(text: str, formats: Any) -> Any:
-    """A format of either side, from text such as "dither.MXFP4.with_(scale_rounding='even')"."""
-    match = FORMAT.fullmatch(text)
-    assert match, text
-    found = formats[match[1].lower()]
-    return found.with_(**{match[2]: match[3]}) if match[2] else found
-
-
-def constant(value: Any, formats: Any) -> Any:
-    """A constexpr: formats are given as text."""
-    return format_of(value, formats) if isinstance(value, str) and value.startswith("dither.") else value
+def constant(value: Any, names: dict[str, Any]) -> Any:
+    """A constexpr: formats are given as the text that makes them."""
+    return eval(value, names) if isinstance(value, str) and value.startswith("dither.") else value
 
 
 def expect(program: Program, backwards: bool = False) -> Expected:
@@ -70,7 +60,7 @@ def expect(program: Program, backwards: bool = False) -> Expected:
         for a, m in zip(program.arguments, after, strict=True)
     }
     constants = {
-        name: reference.Constexpr(constant(value, reference.FORMATS)) for name, value in program.constants.items()
+        name: reference.Constexpr(constant(value, reference.NAMES)) for name, value in program.constants.items()
     }
     reference.run(program.source, program.kernel, {**tensors, **program.numbers, **constants}, program.grid, backwards)
     return Expected(before, after, [t.loose for t in tensors.values()])
@@ -109,7 +99,8 @@ def launch(program: Program, target: str, arrays: dict[str, Any]) -> None:
     from dither.devices import get_device
 
     kernel = kernel_of(program)
-    constants = {name: constant(value, dither.formats.FORMATS) for name, value in program.constants.items()}
+    names = {"dither": dither, "dl": dither.language}
+    constants = {name: constant(value, names) for name, value in program.constants.items()}
     given = {**arrays, **program.numbers, **constants}
     host = HOSTS.get(target)
     if host is None or host == get_device("cpu").target:

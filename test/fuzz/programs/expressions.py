@@ -154,9 +154,11 @@ class Expressions(Codes):
                 "bool": 1,
                 "float8_e4m3": 1,
                 "float8_e5m2": 1,
+                "float6_e2m3": 0.5,
+                "float6_e3m2": 0.5,
+                "float4_e2m1": 1,
                 "e8m0": 0.6,
             }
-            | {"float4_e2m1": 1}
         )
         return f"{self.tile(source, shape, depth - 1)}.to(dl.float32)"
 

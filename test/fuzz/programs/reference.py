@@ -45,6 +45,8 @@ DTYPES = {
         ("float16", 16, "float", np.uint16),
         ("float8_e4m3", 8, "narrow", np.uint8),
         ("float8_e5m2", 8, "narrow", np.uint8),
+        ("float6_e2m3", 8, "narrow", np.uint8),
+        ("float6_e3m2", 8, "narrow", np.uint8),
         ("float4_e2m1", 4, "narrow", np.uint8),
         ("e8m0", 8, "narrow", np.uint8),
         ("int32", 32, "int", np.int32),
@@ -87,6 +89,19 @@ class Format:
 
 
 FORMATS = {name: Format(name, about[-1]) for name, about in m.FORMATS.items()}
+
+
+def make_format(*, element: DType, scale: DType, block: int) -> Format:
+    """One that dither has no name for."""
+    about = (element.name, scale.name, block)
+    return next(f for name, f in FORMATS.items() if name.startswith("own_") and m.FORMATS[name][:3] == about)
+
+
+#: What the text of a format is made of.
+NAMES = {
+    "dither": types.SimpleNamespace(Format=make_format, **{name.upper(): fmt for name, fmt in FORMATS.items()}),
+    "dl": types.SimpleNamespace(**DTYPES),
+}
 
 
 def _format(value: Any) -> Format:
@@ -623,8 +638,7 @@ def _chain(operands: list[Callable[[], Any]], symbols: list[str]) -> Any:
 
 def namespace(language: Language) -> dict[str, Any]:
     """The globals that a kernel's text is run with."""
-    upper = {name.upper(): fmt for name, fmt in FORMATS.items()}
-    dither = types.SimpleNamespace(jit=_jit, language=language, **upper, **DTYPES)
+    dither = types.SimpleNamespace(jit=_jit, language=language, **NAMES["dither"].__dict__, **DTYPES)
     fold = builtins.any
 
     def extremum(name: str) -> Callable[..., Any]:

@@ -84,8 +84,8 @@ class Statements(Expressions):
             self.store_scales(s)
 
     def store_scales(self, s: Var) -> None:
-        """Scales in either order."""
-        if len(s.shape) != 2 or self.chance(0.6) or self.loops or self.in_branch:
+        """Scales in either order, those of a byte."""
+        if len(s.shape) != 2 or s.dtype == "float32" or self.chance(0.6) or self.loops or self.in_branch:
             self.store_var(s)
             return
         text, shape = s.name, s.shape
@@ -295,7 +295,7 @@ class Statements(Expressions):
         if len(shape) == 2 and self.chance(0.12):
             text, shape = f"{text}.T", shape[::-1]
         if dtype == "float32" and self.chance(0.25):
-            dtype = self.pick([*HALF, "float8_e4m3", "float8_e5m2"])
+            dtype = self.pick([*HALF, "float8_e4m3", "float8_e5m2", "float6_e2m3", "float6_e3m2"])
             text = f"{text}.to(dl.{dtype})"
         output = self.output(dtype, shape)
         valid = ""

@@ -73,6 +73,8 @@ def test_formats_are_data():
     assert nvfp4 == dither.NVFP4
     mxfp4 = Format(name="mxfp4", element=dl.float4_e2m1, scale=dl.e8m0, block=32, scale_rounding="floor")
     assert mxfp4 == dither.MXFP4
+    assert dither.MXFP6_E2M3.element is dl.float6_e2m3
+    assert dither.MXFP6_E3M2.element is dl.float6_e3m2
     assert dither.MXFP8_E4M3.element is dl.float8_e4m3
     assert dither.MXFP8_E5M2.element is dl.float8_e5m2
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -119,7 +121,7 @@ def test_formats_agree_with_the_compiler(fmt):
     attributes = {"axis": 1, "format": fmt.mlir()}
     (scale,) = builder.create("quant.block_scale", [tile, *amax], attributes)
     assert (scale.dtype, scale.shape) == (fmt.scale.mlir, (4, 64 // fmt.block))
-    name = "quant.cast_fp4" if fmt.element.bits == 4 else "quant.cast_fp8"
+    name = f"quant.cast_fp{fmt.element.name[5]}"
     (codes,) = builder.create(name, [tile, scale, *amax], attributes)
     assert codes.dtype == fmt.element.mlir
 
@@ -130,7 +132,8 @@ def test_formats_agree_with_the_compiler(fmt):
         (
             lambda: formats.get_format("nvpf4"),
             ValueError,
-            "unknown format 'nvpf4', expected nvfp4, mxfp4, mxfp8_e4m3, mxfp8_e5m2; did you mean 'nvfp4'?",
+            "unknown format 'nvpf4', expected nvfp4, mxfp4, mxfp6_e2m3, mxfp6_e3m2, mxfp8_e4m3, mxfp8_e5m2; "
+            "did you mean 'nvfp4'?",
         ),
         (lambda: formats.get_format("int4"), ValueError, "unknown format 'int4', expected nvfp4"),
         (lambda: formats.get_format(4), TypeError, "found 4 as a format, expected a dither format or its name"),

@@ -5,7 +5,7 @@ import ml_dtypes
 import numpy as np
 import oracle
 
-FORMATS = ("nvfp4", "mxfp4", "mxfp8_e4m3", "mxfp8_e5m2")
+FORMATS = ("nvfp4", "mxfp4", "mxfp6_e2m3", "mxfp6_e3m2", "mxfp8_e4m3", "mxfp8_e5m2")
 LAYOUTS = ("rowwise", "colwise", "both")
 SCALE_LAYOUTS = ("linear", "128x4")
 

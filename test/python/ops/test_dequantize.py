@@ -12,7 +12,12 @@ from ops.check import FORMATS, expected_scale, expected_values, same_bits, same_
 
 DTYPES = {"float32": dither.float32, "bfloat16": dither.bfloat16, "float16": dither.float16}
 SCALES = {"nvfp4": ml_dtypes.float8_e4m3fn}
-CODES = {"mxfp8_e4m3": ml_dtypes.float8_e4m3fn, "mxfp8_e5m2": ml_dtypes.float8_e5m2}
+CODES = {
+    "mxfp6_e2m3": ml_dtypes.float6_e2m3fn,
+    "mxfp6_e3m2": ml_dtypes.float6_e3m2fn,
+    "mxfp8_e4m3": ml_dtypes.float8_e4m3fn,
+    "mxfp8_e5m2": ml_dtypes.float8_e5m2,
+}
 
 
 def tensor(codes, scale, fmt, colwise=False, amax=None, scale_layout="linear"):
@@ -38,7 +43,7 @@ def check(codes, scale, fmt, dtype, colwise=False, amax=None, scale_layout="line
 def every_code(fmt, scales):
     """A row for each scale, in which each code occurs; and the scales of its blocks."""
     block = oracle.FORMATS[fmt].block
-    count = 16 if fmt.endswith("fp4") else 256
+    count = 16 if fmt.endswith("fp4") else 64 if fmt.startswith("mxfp6") else 256
     row = np.resize(np.arange(count, dtype=np.uint8), max(count, block))
     codes = np.tile(row, (len(scales), 1))
     return codes, np.tile(np.asarray(scales, np.uint8)[:, None], (1, codes.shape[1] // block))

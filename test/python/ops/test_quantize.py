@@ -7,7 +7,7 @@ import pytest
 from ops import data
 from ops.check import FORMATS, LAYOUTS, array, check_quantized, parts, same_bits
 
-BLOCK = {"nvfp4": 16, "mxfp4": 32, "mxfp8_e4m3": 32, "mxfp8_e5m2": 32}
+BLOCK = {fmt: oracle.FORMATS[fmt].block for fmt in FORMATS}
 RAGGED = (1, 15, 17, 33, 100)
 
 
@@ -57,7 +57,14 @@ def blocks_of(values, maximum, block):
     return x
 
 
-TABLES = {"nvfp4": oracle.E2M1, "mxfp4": oracle.E2M1, "mxfp8_e4m3": oracle.E4M3, "mxfp8_e5m2": oracle.E5M2}
+TABLES = {
+    "nvfp4": oracle.E2M1,
+    "mxfp4": oracle.E2M1,
+    "mxfp6_e2m3": oracle.E2M3,
+    "mxfp6_e3m2": oracle.E3M2,
+    "mxfp8_e4m3": oracle.E4M3,
+    "mxfp8_e5m2": oracle.E5M2,
+}
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
@@ -83,7 +90,7 @@ def test_element_decisions(fmt):
     assert len(found) == 2 * len(table), "not every code came out"
 
 
-@pytest.mark.parametrize("fmt", ["mxfp4", "mxfp8_e4m3", "mxfp8_e5m2"])
+@pytest.mark.parametrize("fmt", [fmt for fmt in FORMATS if fmt != "nvfp4"])
 def test_e8m0_decisions(fmt):
     """Amax around every power of two, and around each times the largest code: where the exponent steps."""
     exponents = np.arange(-149, 128)

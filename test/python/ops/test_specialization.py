@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from dither.jit import Kernel
 
-FORMATS = ("nvfp4", "mxfp4", "mxfp8_e4m3", "mxfp8_e5m2")
+FORMATS = tuple(dither.formats.FORMATS)
 #: Every residue that alignment depends on, and both sides of each power of two.
 BATCHES = sorted({*range(1, 66), *(2**k + d for k in range(7, 13) for d in (-1, 0, 1, 16, 32, 64) if 2**k + d <= 4096)})
 N = 64

@@ -30,7 +30,7 @@ def through_torch(x):
 
 WAYS = {f"pickle {p}": (lambda x, p=p: pickle.loads(pickle.dumps(x, p))) for p in range(2, pickle.HIGHEST_PROTOCOL + 1)}
 WAYS |= {"deepcopy": copy.deepcopy, "copy": copy.copy, "torch": through_torch}
-FORMATS = [dither.NVFP4, dither.MXFP4, dither.MXFP8_E4M3, dither.MXFP8_E5M2]
+FORMATS = list(dither.formats.FORMATS.values())
 VARIANTS = [dither.MXFP4.with_(scale_rounding="even"), dither.NVFP4.with_(order="div6_div")]
 each_way = pytest.mark.parametrize("way", WAYS)
 

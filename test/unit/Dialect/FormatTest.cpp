@@ -77,7 +77,7 @@ TEST_F(Formats, AreWhatTheirFieldsSay) {
             "found elements of 'f8E8M0FNU', expected f4E2M1FN, f6E2M3FN, "
             "f6E3M2FN, f8E4M3FN or f8E5M2");
   EXPECT_EQ(with(e2m1, e2m1, 32, false),
-            "found scales of 'f4E2M1FN', expected f8E8M0FNU or f8E4M3FN");
+            "found scales of 'f4E2M1FN', expected f8E8M0FNU, f8E4M3FN or f32");
   EXPECT_EQ(with(e2m1, e8m0, 0, false),
             "found blocks of [1, 0], expected positive powers of two");
   // No name stands for a description that is not its own.

@@ -79,6 +79,8 @@ TEST(Formats, BlockFormats) {
   } table[] = {
       {"nvfp4", &kE2M1, &kE4M3, 16, true, ScaleRounding::RCeil},
       {"mxfp4", &kE2M1, &kE8M0, 32, false, ScaleRounding::Floor},
+      {"mxfp6_e2m3", &kE2M3, &kE8M0, 32, false, ScaleRounding::Floor},
+      {"mxfp6_e3m2", &kE3M2, &kE8M0, 32, false, ScaleRounding::Floor},
       {"mxfp8_e4m3", &kE4M3, &kE8M0, 32, false, ScaleRounding::RCeil},
       {"mxfp8_e5m2", &kE5M2, &kE8M0, 32, false, ScaleRounding::RCeil},
   };
