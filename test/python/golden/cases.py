@@ -20,6 +20,8 @@ RAGGED = (37, 100)
 DTYPES = ("float32", "bfloat16", "float16")
 NARROW = {
     "float8_e4m3": ml_dtypes.float8_e4m3fn,
+    "float6_e2m3": ml_dtypes.float6_e2m3fn,
+    "float6_e3m2": ml_dtypes.float6_e3m2fn,
     "float8_e5m2": ml_dtypes.float8_e5m2,
     "e8m0": ml_dtypes.float8_e8m0fnu,
 }
