@@ -78,7 +78,7 @@ def test_quantized(fmt, dtype, device):
         want = oracle.quantize(x, fmt, tensor_amax=amax if fmt == "nvfp4" else None)
         dense = oracle.dequantize(want.codes, want.scale, fmt, tensor_amax=want.amax)
         size = n * f.bits // 8
-        code = {4: dither.float4_e2m1, 8: dither.float8_e4m3 if fmt == "mxfp8_e4m3" else dither.float8_e5m2}[f.bits]
+        code = dither.formats.FORMATS[fmt].element
         q, s, y = (
             np.zeros(size, np.uint8),
             np.zeros(blocks, SCALES.get(fmt, ml_dtypes.float8_e8m0fnu)),
