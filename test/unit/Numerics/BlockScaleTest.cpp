@@ -311,7 +311,8 @@ std::vector<float> amaxes(const FloatFormat &elem) {
 }
 
 TEST(BlockScale, SharedExponents) {
-  for (const char *name : {"mxfp4", "mxfp6_e2m3", "mxfp6_e3m2", "mxfp8_e4m3", "mxfp8_e5m2"})
+  for (const char *name :
+       {"mxfp4", "mxfp6_e2m3", "mxfp6_e3m2", "mxfp8_e4m3", "mxfp8_e5m2"})
     for (ScaleRounding rounding : {ScaleRounding::RCeil, ScaleRounding::Floor,
                                    ScaleRounding::Ceil, ScaleRounding::Even}) {
       BlockFormat f = format(name, rounding);
@@ -334,7 +335,8 @@ TEST(BlockScale, SharedExponents) {
 }
 
 TEST(BlockScale, SharedExponentEdges) {
-  for (const char *name : {"mxfp4", "mxfp6_e2m3", "mxfp6_e3m2", "mxfp8_e4m3", "mxfp8_e5m2"}) {
+  for (const char *name :
+       {"mxfp4", "mxfp6_e2m3", "mxfp6_e3m2", "mxfp8_e4m3", "mxfp8_e5m2"}) {
     SCOPED_TRACE(name);
     BlockFormat rceil = format(name, ScaleRounding::RCeil);
     EXPECT_EQ(blockScale(rceil, 0), 0u);
@@ -370,7 +372,8 @@ TEST(BlockScale, SharedExponentEdges) {
 TEST(BlockScale, MXQuantize) {
   std::mt19937 random(2);
   std::normal_distribution<float> normal;
-  for (const char *name : {"mxfp4", "mxfp6_e2m3", "mxfp6_e3m2", "mxfp8_e4m3", "mxfp8_e5m2"})
+  for (const char *name :
+       {"mxfp4", "mxfp6_e2m3", "mxfp6_e3m2", "mxfp8_e4m3", "mxfp8_e5m2"})
     for (ScaleRounding rounding : {ScaleRounding::RCeil, ScaleRounding::Floor,
                                    ScaleRounding::Ceil, ScaleRounding::Even}) {
       BlockFormat f = format(name, rounding);
