@@ -19,6 +19,8 @@ _NAMES = {
     types.float6_e2m3: "float6_e2m3fn",
     types.float6_e3m2: "float6_e3m2fn",
 }
+#: What torch has no type for lies in its uint8.
+_NOT_OF_TORCH = (types.float6_e2m3, types.float6_e3m2)
 
 
 class DeviceArray:
@@ -58,7 +60,9 @@ def empty_like(x: Any, array: Array, shape: tuple[int, ...], dtype: DType) -> An
     name = "uint8" if dtype.bits == 4 else _NAMES.get(dtype, dtype.name)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
-        return torch.empty(shape, dtype=getattr(torch, name, torch.uint8), device=x.device)
+        return torch.empty(
+            shape, dtype=torch.uint8 if dtype in _NOT_OF_TORCH else getattr(torch, name), device=x.device
+        )
     if array.device != "cpu":
         return DeviceArray(get_device(array.device), dtype, shape)
     import ml_dtypes

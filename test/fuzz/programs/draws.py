@@ -8,24 +8,14 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from . import arithmetic
 from .program import Argument
 
 Shape = tuple[int, ...]
 NARROW = ("float8_e4m3", "float8_e5m2", "float6_e2m3", "float6_e3m2", "float4_e2m1", "e8m0")
 HALF = ("bfloat16", "float16")
-FORMATS = {
-    "nvfp4": ("float4_e2m1", "float8_e4m3", 16),
-    "mxfp4": ("float4_e2m1", "e8m0", 32),
-    "mxfp6_e2m3": ("float6_e2m3", "e8m0", 32),
-    "mxfp6_e3m2": ("float6_e3m2", "e8m0", 32),
-    "mxfp8_e4m3": ("float8_e4m3", "e8m0", 32),
-    "mxfp8_e5m2": ("float8_e5m2", "e8m0", 32),
-    # These have no name in dither.
-    "own_e2m1": ("float4_e2m1", "float8_e4m3", 64),
-    "own_e3m2": ("float6_e3m2", "e8m0", 8),
-    "own_e4m3": ("float8_e4m3", "float32", 16),
-    "own_e5m2": ("float8_e5m2", "float32", 128),
-}
+#: Element type, scale type and block of each format.
+FORMATS = {name: about[:3] for name, about in arithmetic.FORMATS.items()}
 
 
 def format_text(name: str) -> str:

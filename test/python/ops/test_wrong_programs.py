@@ -38,6 +38,14 @@ def rank_of_a_store(x, y):
 
 
 @jit
+def unknown_format(x, y):
+    dl.block_scale(
+        dl.load(x, (0, 0), (64, 128)),
+        "nvpf4",  # unknown format 'nvpf4', expected FORMAT_NAMES; did you mean 'nvfp4'?
+    )
+
+
+@jit
 def block_across_rows(x, y):
     t = dl.load(x, (0, 0), (64, 48))
     dl.block_scale(t, "mxfp4")  # dimension 1 of the tile has extent 48, expected a multiple of 32, the block of mxfp4
@@ -132,6 +140,7 @@ def gamma_of_another_length(x, y):
 WRONG = [
     rank,
     rank_of_a_store,
+    unknown_format,
     block_across_rows,
     block_down_columns,
     axis,
@@ -161,7 +170,7 @@ def test_kernel(kernel):
     )
     with pytest.raises(CompileError) as info:
         kernel[(1,)](X, Y)
-    assert info.value.message == expected
+    assert info.value.message == expected.replace("FORMAT_NAMES", FORMAT_NAMES)
     assert info.value.span.line == number
     assert info.value.span.file == __file__
 
