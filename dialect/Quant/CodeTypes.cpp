@@ -52,8 +52,8 @@ Type floatType(MLIRContext *context, const numerics::FloatFormat &format) {
 }
 
 int64_t storageBits(Type type) {
-  int64_t bits = type.getIntOrFloatBitWidth();
-  return bits == 6 ? 8 : bits;
+  const numerics::FloatFormat *format = floatFormat(type);
+  return format ? format->storageBits() : type.getIntOrFloatBitWidth();
 }
 
 const numerics::FloatFormat *codeFormat(Type type) {

@@ -189,16 +189,13 @@ Value sharedExponentBits(Arith &a, Value amax, FormatAttr format) {
   return a.fromBits(a.select(infinite, infinity, lowered));
 }
 
-/// What a format without shared exponents rounds to the scale of a block: with
-/// f32 scales, what it is (Numerics/BlockScale.h).
+/// What a format without shared exponents rounds to the scale of a block
+/// (Numerics/BlockScale.h).
 Value unroundedScale(Arith &a, Value amax, Value tensorAmax,
                      FormatAttr format) {
   float largest = format.getElemFormat().max;
-  if (!tensorAmax) {
-    Value scale = a.mul(amax, 1.0f / largest);
-    // Encoding saturates.
-    return format.getScale().isF32() ? a.min(scale, kMaxFloat) : scale;
-  }
+  if (!tensorAmax)
+    return a.mul(amax, 1.0f / largest);
   Value global = a.widen(tensorAmax);
   if (format.getOrder() == ScaleOrder::te) {
     Value factor = a.mul(globalEncodeScale(a, global, format), 1.0f / largest);
@@ -219,7 +216,7 @@ Value scaleCodes(Arith &a, Value amax, Value tensorAmax, FormatAttr format) {
   if (!isa<Float8E8M0FNUType>(format.getScale())) {
     Value scale = unroundedScale(a, amax, tensorAmax, format);
     if (format.getScale().isF32())
-      return scale;
+      return a.min(scale, kMaxFloat); // as encoding saturates
     return EncodeOp::create(b, a.loc, type, scale, E8M0ModeAttr());
   }
   if (format.getScaleRounding() == ScaleRounding::rceil) {

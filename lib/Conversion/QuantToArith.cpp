@@ -68,9 +68,8 @@ Value encodeRounded(WordBuilder &w, Value x, const FloatFormat &f) {
 /// the exponent, a sum has no more than the last bits of its mantissa, so one
 /// product has the code at the top, right under the sign, and nothing below
 /// reaches it. The word then takes in one code after the other from the top.
-/// A code has `bits` bits of the word.
 Value encodeRoundedWord(WordBuilder &w, ArrayRef<Value> xs,
-                        const FloatFormat &f, int64_t bits) {
+                        const FloatFormat &f) {
   numerics::FusedRounding r = fusedRounding(f);
   unsigned top = 32 - f.bits;
   Value limit = w.asFloat(w.i32(bitsOf(f.max))), word;
@@ -91,7 +90,7 @@ Value encodeRoundedWord(WordBuilder &w, ArrayRef<Value> xs,
     if (nan)
       code = w.select(nan, w.i32(f.nanCode << top), code);
     code = w.shr(code, top);
-    word = word ? w.ori(w.shl(word, bits), code) : code;
+    word = word ? w.ori(w.shl(word, f.storageBits()), code) : code;
   }
   return word;
 }
@@ -222,7 +221,7 @@ struct QuantToArith
     if (format && !w.lanes) {
       for (size_t i = 0; i < values.size(); i += group)
         words.push_back(encodeRoundedWord(
-            w, ArrayRef<Value>(values).slice(i, group), *format, bits));
+            w, ArrayRef<Value>(values).slice(i, group), *format));
       w.replace(op, words);
       return success();
     }

@@ -50,10 +50,10 @@ uint64_t operations(const BasicBlock &block, unsigned registerBits) {
   return total;
 }
 
-/// Where to cut a block into parts of one length, which is at most `most`.
-void findCuts(BasicBlock &block, unsigned registerBits, uint64_t most,
-              SmallVectorImpl<Instruction *> &cuts) {
-  uint64_t total = operations(block, registerBits);
+/// Where to cut a block of `total` operations into parts of one length, which
+/// is at most `most`.
+void findCuts(BasicBlock &block, uint64_t total, unsigned registerBits,
+              uint64_t most, SmallVectorImpl<Instruction *> &cuts) {
   uint64_t each = divideCeil(total, divideCeil(total, most));
   uint64_t count = 0;
   for (Instruction &i : block) {
@@ -85,13 +85,13 @@ PreservedAnalyses ShortBlocksPass::run(Function &f,
   unsigned registerBits =
       target.getRegisterBitWidth(TargetTransformInfo::RGK_FixedWidthVector)
           .getFixedValue();
-  uint64_t total = 0;
+  SmallVector<uint64_t> sizes;
   for (const BasicBlock &block : f)
-    total += operations(block, registerBits);
-  uint64_t most = total > kMany ? kMostOfMany : kMost;
+    sizes.push_back(operations(block, registerBits));
+  uint64_t most = sum_of(sizes, uint64_t(0)) > kMany ? kMostOfMany : kMost;
   SmallVector<Instruction *> cuts;
-  for (BasicBlock &block : f)
-    findCuts(block, registerBits, most, cuts);
+  for (auto [block, size] : zip_equal(f, sizes))
+    findCuts(block, size, registerBits, most, cuts);
   // From the end, so that each cut moves no more than what follows it.
   for (Instruction *at : llvm::reverse(cuts))
     cut(at);

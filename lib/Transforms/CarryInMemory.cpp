@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DimClasses.h"
+#include "LayoutRules.h"
 #include "Scratch.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Transforms/Passes.h"
@@ -222,10 +223,8 @@ struct DitherCarryInMemory
     if (!kernel->hasAttr("quant.kernel") || kernel.isExternal() ||
         kernel->hasAttr("quant.phases") || !hasScratch(kernel))
       return;
-    auto config = kernel->getAttrOfType<DictionaryAttr>("quant.config");
-    auto fragment = config ? config.getAs<DenseI64ArrayAttr>("fragment")
-                           : DenseI64ArrayAttr();
-    if (fragment && fragment.size() == 2)
+    SmallVector<int64_t> fragment = configuredFragment(kernel);
+    if (fragment.size() == 2)
       Carrier(kernel, fragment[0], fragment[1]).run();
   }
 };

@@ -37,28 +37,29 @@ struct DitherCopyEdges : impl::DitherCopyEdgesBase<DitherCopyEdges> {
            type.getDimSize(0) > kMostRows;
   }
 
-  /// Calls `body` in a loop over the rows of `type`, with the number of a row,
-  /// where it lies in the tensor, where in scratch memory, and its type.
-  template <typename Op>
-  static void
-  forRows(OpBuilder &b, Op access, RankedTensorType type,
-          llvm::function_ref<void(OpBuilder &, ValueRange inTensor,
-                                  ValueRange inScratch, RankedTensorType row)>
-              body) {
-    Location loc = access.getLoc();
-    auto row =
-        RankedTensorType::get({1, type.getDimSize(1)}, type.getElementType());
+  using Body = llvm::function_ref<void(OpBuilder &, ValueRange inTensor,
+                                       ValueRange inScratch)>;
+
+  /// Calls `body` in a loop over `rows` rows, with where each begins: in the
+  /// tensor, where the tile is at `indices`, and in scratch memory.
+  static void forRows(OpBuilder &b, Location loc, int64_t rows,
+                      ValueRange indices, Body body) {
     Value zero = arith::ConstantIndexOp::create(b, loc, 0);
     Value one = arith::ConstantIndexOp::create(b, loc, 1);
-    Value count = arith::ConstantIndexOp::create(b, loc, type.getDimSize(0));
+    Value count = arith::ConstantIndexOp::create(b, loc, rows);
     scf::ForOp::create(b, loc, zero, count, one, {},
                        [&](OpBuilder &inner, Location, Value r, ValueRange) {
-                         SmallVector<Value> at(access.getIndices());
+                         SmallVector<Value> at(indices);
                          Value &first = at[at.size() - 2];
                          first = arith::AddIOp::create(inner, loc, first, r);
-                         body(inner, at, {r, zero}, row);
+                         body(inner, at, {r, zero});
                          scf::YieldOp::create(inner, loc);
                        });
+  }
+
+  static RankedTensorType rowOf(RankedTensorType type) {
+    return RankedTensorType::get({1, type.getDimSize(1)},
+                                 type.getElementType());
   }
 
   static void copy(func::FuncOp kernel, quant::LoadOp load) {
@@ -66,12 +67,11 @@ struct DitherCopyEdges : impl::DitherCopyEdgesBase<DitherCopyEdges> {
     Location loc = load.getLoc();
     RankedTensorType type = load.getResult().getType();
     Value scratch = makeScratch(kernel, loc, type);
-    forRows(b, load, type,
-            [&](OpBuilder &inner, ValueRange inTensor, ValueRange inScratch,
-                RankedTensorType row) {
-              Value part = quant::LoadOp::create(
-                  inner, loc, row, load.getMemref(), inTensor, false);
-              quant::StoreOp::create(inner, loc, part, scratch, inScratch)
+    forRows(b, loc, type.getDimSize(0), load.getIndices(),
+            [&](OpBuilder &inner, ValueRange inTensor, ValueRange inScratch) {
+              Value row = quant::LoadOp::create(
+                  inner, loc, rowOf(type), load.getMemref(), inTensor, false);
+              quant::StoreOp::create(inner, loc, row, scratch, inScratch)
                   .setInBounds(true);
             });
     load.replaceAllUsesWith(loadScratch(b, loc, scratch, type));
@@ -84,12 +84,11 @@ struct DitherCopyEdges : impl::DitherCopyEdgesBase<DitherCopyEdges> {
     auto type = cast<RankedTensorType>(store.getTile().getType());
     Value scratch = makeScratch(kernel, loc, type);
     storeScratch(b, loc, scratch, store.getTile());
-    forRows(b, store, type,
-            [&](OpBuilder &inner, ValueRange inTensor, ValueRange inScratch,
-                RankedTensorType row) {
-              Value part = quant::LoadOp::create(inner, loc, row, scratch,
-                                                 inScratch, true);
-              auto out = quant::StoreOp::create(inner, loc, part,
+    forRows(b, loc, type.getDimSize(0), store.getIndices(),
+            [&](OpBuilder &inner, ValueRange inTensor, ValueRange inScratch) {
+              Value row = loadScratch(inner, loc, scratch, rowOf(type),
+                                      getAsOpFoldResult(inScratch));
+              auto out = quant::StoreOp::create(inner, loc, row,
                                                 store.getMemref(), inTensor);
               out.getValidMutable().assign(store.getValid());
               out.setScaleLayout(store.getScaleLayout());

@@ -35,6 +35,13 @@ int64_t cpuLanes(func::FuncOp kernel) {
   return info ? info->maxVectorBytes / 4 : 16;
 }
 
+SmallVector<int64_t> configuredFragment(func::FuncOp kernel) {
+  if (auto config = kernel->getAttrOfType<DictionaryAttr>("quant.config"))
+    if (auto attr = config.getAs<DenseI64ArrayAttr>("fragment"))
+      return SmallVector<int64_t>(attr.asArrayRef());
+  return {};
+}
+
 LayoutRules::LayoutRules(func::FuncOp kernel) {
   simd = isForCpu(kernel);
   if (!simd) {

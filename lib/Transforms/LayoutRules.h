@@ -20,6 +20,9 @@ bool isForCpu(mlir::func::FuncOp kernel);
 /// where the module does not say which, those of the widest, so that choices
 /// are the same on every machine.
 int64_t cpuLanes(mlir::func::FuncOp kernel);
+/// Extents of the fragments of a kernel, as `quant.config` has them; none if it
+/// does not say.
+llvm::SmallVector<int64_t> configuredFragment(mlir::func::FuncOp kernel);
 
 class LayoutRules {
 public:

@@ -15,6 +15,7 @@
 #include "AccessOrder.h"
 #include "Describe.h"
 #include "DimClasses.h"
+#include "LayoutRules.h"
 #include "ReductionLoops.h"
 #include "Scratch.h"
 #include "TilingEngine.h"
@@ -907,9 +908,7 @@ struct DitherTileToFragments
       return;
     SmallVector<int64_t> extents(fragment.begin(), fragment.end());
     if (extents.empty())
-      if (auto config = func->getAttrOfType<DictionaryAttr>("quant.config"))
-        if (auto attr = config.getAs<DenseI64ArrayAttr>("fragment"))
-          extents.assign(attr.asArrayRef().begin(), attr.asArrayRef().end());
+      extents = configuredFragment(func);
     if (extents.size() != 2 || extents[0] < 1 || extents[1] < 1) {
       func.emitOpError("has no fragment; expected quant.config with fragment = "
                        "array<i64: rows, columns> or the pass option");

@@ -102,10 +102,9 @@ int64_t instructions(Operation *op) {
 /// About how many instructions the body of a CPU kernel becomes: each tile is
 /// worked on in fragments.
 int64_t instructions(func::FuncOp kernel) {
-  int64_t fragment = std::numeric_limits<int64_t>::max();
-  if (auto config = kernel->getAttrOfType<DictionaryAttr>("quant.config"))
-    if (auto attr = config.getAs<DenseI64ArrayAttr>("fragment"))
-      fragment = llvm::product_of(attr.asArrayRef());
+  SmallVector<int64_t> extents = configuredFragment(kernel);
+  int64_t fragment = extents.empty() ? std::numeric_limits<int64_t>::max()
+                                     : llvm::product_of(extents);
   int64_t lanes = cpuLanes(kernel), total = 0;
   kernel.walk([&](Operation *op) {
     if (op->getNumRegions())

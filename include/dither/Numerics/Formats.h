@@ -43,6 +43,9 @@ struct FloatFormat {
   constexpr uint32_t signBit() const {
     return hasSign ? uint32_t(1) << (bits - 1) : 0;
   }
+  /// Bits of a code in memory: one of 6 bits has a byte, the two bits above it
+  /// are zero.
+  constexpr unsigned storageBits() const { return bits == 6 ? 8 : bits; }
   /// Smallest positive value. E8M0: 2^-127, the same as minNormal.
   float minPositive() const;
   /// Exponent of the power of two at or below `max` (the MX specification's

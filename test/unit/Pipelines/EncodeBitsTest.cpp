@@ -63,11 +63,6 @@ std::string kernelText(const std::string &from, const std::string &to,
          ">, memref<?x" + out + ">\n  return\n}\n";
 }
 
-/// Bits of a code in memory.
-unsigned storageBits(const FloatFormat &format) {
-  return format.bits == 6 ? 8 : format.bits;
-}
-
 uint32_t codeAt(const std::vector<uint8_t> &bytes, unsigned bits, size_t i) {
   if (bits == 4)
     return bytes[i / 2] >> (i % 2 * 4) & 15;
@@ -97,14 +92,14 @@ TEST_P(EncodeBits, EqualNumerics) {
                  " -> ");
   std::vector<float> in = inputs();
   for (const std::string &target : hostTargets()) {
-    std::vector<uint8_t> out(in.size() * storageBits(format) / 8, 0xA5);
+    std::vector<uint8_t> out(in.size() * format.storageBits() / 8, 0xA5);
     run(text, target, in.data(), out.data(), in.size() / kColumns);
     int bad = 0;
     for (size_t i = 0; i < in.size() && bad < 5; ++i) {
       uint32_t want = mode == "floor"   ? numerics::encodeE8M0Floor(in[i])
                       : mode == "rceil" ? numerics::encodeE8M0Ceil(in[i])
                                         : numerics::encode(format, in[i]);
-      uint32_t got = codeAt(out, storageBits(format), i), bits;
+      uint32_t got = codeAt(out, format.storageBits(), i), bits;
       memcpy(&bits, &in[i], 4);
       if (got != want && ++bad)
         ADD_FAILURE() << target << ": " << name << " of " << std::hex << bits
@@ -128,7 +123,7 @@ TEST_P(DecodeBits, EqualNumerics) {
   if (format.bits <= 8)
     text.replace(text.find(" to ", text.find("quant.decode")), 4, " -> ");
   size_t codes = std::max<size_t>(kColumns, size_t(1) << format.bits);
-  std::vector<uint8_t> in(codes * storageBits(format) / 8);
+  std::vector<uint8_t> in(codes * format.storageBits() / 8);
   for (size_t i = 0; i < in.size(); ++i)
     in[i] = format.bits <= 8 ? uint8_t(i) : uint8_t(i / 2 >> i % 2 * 8);
   for (const std::string &target : hostTargets()) {
@@ -137,7 +132,7 @@ TEST_P(DecodeBits, EqualNumerics) {
     int bad = 0;
     for (size_t i = 0; i < codes && bad < 5; ++i) {
       // What is above a code does not count.
-      uint32_t code = codeAt(in, storageBits(format), i), want;
+      uint32_t code = codeAt(in, format.storageBits(), i), want;
       code &= (uint64_t(1) << format.bits) - 1;
       float value = numerics::decode(format, code);
       memcpy(&want, &value, 4);

@@ -24,8 +24,8 @@ mlir::Type floatType(mlir::MLIRContext *context,
 /// types: those of scales alone, and those that arith converts to.
 const numerics::FloatFormat *codeFormat(mlir::Type type);
 
-/// Bits that an element of `type` takes in memory and in packed registers: a
-/// code of 6 bits has a byte, the two bits above it are zero.
+/// Bits that an element of `type`, a float or an integer, takes in memory and
+/// in packed registers.
 int64_t storageBits(mlir::Type type);
 
 } // namespace dither::quant
