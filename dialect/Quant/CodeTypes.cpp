@@ -11,12 +11,12 @@ namespace dither::quant {
 namespace {
 
 struct Row {
-  const numerics::FloatFormat *format;
+  const numerics::ElementFormat *format;
   TypeID id;
   Type (*get)(MLIRContext *);
 };
 
-template <typename FloatType> Row row(const numerics::FloatFormat &format) {
+template <typename FloatType> Row row(const numerics::ElementFormat &format) {
   return {&format, TypeID::get<FloatType>(),
           [](MLIRContext *context) -> Type { return FloatType::get(context); }};
 }
@@ -38,13 +38,13 @@ ArrayRef<Row> table() {
 
 } // namespace
 
-const numerics::FloatFormat *floatFormat(Type type) {
+const numerics::ElementFormat *elementFormat(Type type) {
   const Row *found = llvm::find_if(
       table(), [&](const Row &row) { return row.id == type.getTypeID(); });
   return found == table().end() ? nullptr : found->format;
 }
 
-Type floatType(MLIRContext *context, const numerics::FloatFormat &format) {
+Type elementType(MLIRContext *context, const numerics::ElementFormat &format) {
   const Row *found = llvm::find_if(
       table(), [&](const Row &row) { return row.format == &format; });
   assert(found != table().end() && "every float format has a type");
@@ -52,12 +52,12 @@ Type floatType(MLIRContext *context, const numerics::FloatFormat &format) {
 }
 
 int64_t storageBits(Type type) {
-  const numerics::FloatFormat *format = floatFormat(type);
+  const numerics::ElementFormat *format = elementFormat(type);
   return format ? format->storageBits() : type.getIntOrFloatBitWidth();
 }
 
-const numerics::FloatFormat *codeFormat(Type type) {
-  const numerics::FloatFormat *format = floatFormat(type);
+const numerics::ElementFormat *codeFormat(Type type) {
+  const numerics::ElementFormat *format = elementFormat(type);
   return format && format->hasSign && format->bits <= 8 ? format : nullptr;
 }
 

@@ -53,8 +53,8 @@ FormatAttr FormatAttr::named(MLIRContext *context, StringRef name) {
       numerics::findBlockFormat({name.data(), name.size()});
   if (!f)
     return {};
-  return get(context, floatType(context, *f->elem),
-             floatType(context, *f->scale), f->blockRows, f->blockCols,
+  return get(context, elementType(context, *f->elem),
+             elementType(context, *f->scale), f->blockRows, f->blockCols,
              f->tensorScale, f->transposed, ScaleRounding(f->rounding),
              ScaleOrder(f->order));
 }
@@ -82,7 +82,7 @@ LogicalResult FormatAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "found elements of " << elem
                        << ", expected f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN "
                           "or f8E5M2";
-  const numerics::FloatFormat *scales = floatFormat(scale);
+  const numerics::ElementFormat *scales = elementFormat(scale);
   if (scales != &numerics::kE8M0 && scales != &numerics::kE4M3 &&
       scales != &numerics::kF32)
     return emitError() << "found scales of " << scale
@@ -105,12 +105,12 @@ LogicalResult FormatAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-const numerics::FloatFormat &FormatAttr::getElemFormat() const {
-  return *floatFormat(getElem());
+const numerics::ElementFormat &FormatAttr::getElemFormat() const {
+  return *elementFormat(getElem());
 }
 
-const numerics::FloatFormat &FormatAttr::getScaleFormat() const {
-  return *floatFormat(getScale());
+const numerics::ElementFormat &FormatAttr::getScaleFormat() const {
+  return *elementFormat(getScale());
 }
 
 SmallVector<int64_t> FormatAttr::getBlockExtents(int64_t axis,

@@ -46,8 +46,8 @@ def Quant_FormatAttr : Quant_Attr<"Format", "format"> {
     /// As it is printed, without the brackets; for messages.
     std::string describe() const;
     /// What the element and the scale type are made of.
-    const ::dither::numerics::FloatFormat &getElemFormat() const;
-    const ::dither::numerics::FloatFormat &getScaleFormat() const;
+    const ::dither::numerics::ElementFormat &getElemFormat() const;
+    const ::dither::numerics::ElementFormat &getScaleFormat() const;
     /// The largest value under a tensor scale of 1: the largest scale times the largest
     /// element, exactly.
     float getRange() const { return getScaleFormat().max * getElemFormat().max; }

@@ -163,7 +163,7 @@ Value globalDecodeScale(Arith &a, Value amax, FormatAttr format) {
 Value sharedExponentBits(Arith &a, Value amax, FormatAttr format) {
   Value bits = a.bits(amax);
   OpBuilder &b = a.b;
-  const numerics::FloatFormat &elem = format.getElemFormat();
+  const numerics::ElementFormat &elem = format.getElemFormat();
   uint32_t down = uint32_t(elem.maxExponent()) << 23;
   switch (format.getScaleRounding()) {
   case ScaleRounding::floor:
@@ -205,7 +205,7 @@ Value unroundedScale(Arith &a, Value amax, Value tensorAmax,
   if (format.getOrder() == ScaleOrder::div6_mul)
     return a.min(a.mul(part, globalEncodeScale(a, global, format)), kMaxFloat);
   Value quotient = a.div(part, globalDecodeScale(a, global, format));
-  const numerics::FloatFormat &scale = format.getScaleFormat();
+  const numerics::ElementFormat &scale = format.getScaleFormat();
   return a.max(a.min(quotient, scale.max), scale.minNormal);
 }
 

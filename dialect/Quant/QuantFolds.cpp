@@ -121,7 +121,8 @@ OpFoldResult EncodeOp::fold(FoldAdaptor adaptor) {
   RankedTensorType type = getResult().getType();
   if (std::optional<uint32_t> bits = splatBits(adaptor.getSource())) {
     float x = llvm::bit_cast<float>(*bits);
-    const numerics::FloatFormat *format = floatFormat(type.getElementType());
+    const numerics::ElementFormat *format =
+        elementFormat(type.getElementType());
     return splatFromBits(type, format->hasSign ? numerics::encode(*format, x)
                                : getMode() == E8M0Mode::floor
                                    ? numerics::encodeE8M0Floor(x)
@@ -131,7 +132,7 @@ OpFoldResult EncodeOp::fold(FoldAdaptor adaptor) {
   // and infinities.
   auto decode = getSource().getDefiningOp<DecodeOp>();
   if (decode && decode.getSource().getType() == type &&
-      !floatFormat(type.getElementType())->hasNaN)
+      !elementFormat(type.getElementType())->hasNaN)
     return decode.getSource();
   return {};
 }
@@ -140,8 +141,8 @@ OpFoldResult DecodeOp::fold(FoldAdaptor adaptor) {
   std::optional<uint32_t> bits = splatBits(adaptor.getSource());
   if (!bits)
     return {};
-  const numerics::FloatFormat *format =
-      floatFormat(getSource().getType().getElementType());
+  const numerics::ElementFormat *format =
+      elementFormat(getSource().getType().getElementType());
   float value = numerics::decode(*format, *bits);
   // The payload of a NaN is the target's.
   if (std::isnan(value))

@@ -14,7 +14,7 @@ namespace dither::quant {
 
 /// Types that words hold: WO1.
 static LogicalResult checkElem(Where where, Type elem) {
-  if (const numerics::FloatFormat *format = floatFormat(elem);
+  if (const numerics::ElementFormat *format = elementFormat(elem);
       format && format->bits <= 16)
     return success();
   return where.fail("elem is " + str(elem) +

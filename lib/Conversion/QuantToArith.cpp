@@ -29,13 +29,13 @@ using namespace dither;
 using dither::conversion::ConstantPool;
 using dither::conversion::WordBuilder;
 using numerics::bitsOf;
-using numerics::FloatFormat;
+using numerics::ElementFormat;
 
 namespace {
 
 /// Code of one register of f32 in the low bits of an i32 register. A NaN loses
 /// its sign.
-Value encodeRounded(WordBuilder &w, Value x, const FloatFormat &f) {
+Value encodeRounded(WordBuilder &w, Value x, const ElementFormat &f) {
   numerics::FusedRounding r = fusedRounding(f);
   uint32_t most = bitsOf(f.max);
   // Where there is no NaN it is the largest value: min(NaN, max) is max for the
@@ -69,7 +69,7 @@ Value encodeRounded(WordBuilder &w, Value x, const FloatFormat &f) {
 /// product has the code at the top, right under the sign, and nothing below
 /// reaches it. The word then takes in one code after the other from the top.
 Value encodeRoundedWord(WordBuilder &w, ArrayRef<Value> xs,
-                        const FloatFormat &f) {
+                        const ElementFormat &f) {
   numerics::FusedRounding r = fusedRounding(f);
   unsigned top = 32 - f.bits;
   Value limit = w.asFloat(w.i32(bitsOf(f.max))), word;
@@ -128,7 +128,7 @@ Value encodeF16(WordBuilder &w, Value x) {
 }
 
 Value encode(WordBuilder &w, Value x, Type elem, bool floor) {
-  if (const FloatFormat *format = quant::codeFormat(elem))
+  if (const ElementFormat *format = quant::codeFormat(elem))
     return encodeRounded(w, x, *format);
   if (isa<Float8E8M0FNUType>(elem))
     return encodeE8M0(w, x, floor);
@@ -152,7 +152,7 @@ Value fieldOf(WordBuilder &w, Value word, int64_t at, int64_t bits) {
 /// none. Normal codes only need their exponent rebased; subnormal ones come out
 /// as 1.m instead of 0.m, which twice the value minus the smallest normal
 /// corrects exactly.
-Value decodeSmall(WordBuilder &w, Value code, const FloatFormat &f) {
+Value decodeSmall(WordBuilder &w, Value code, const ElementFormat &f) {
   unsigned m = f.mantissaBits;
   Value mag = w.andi(code, f.signBit() - 1);
   uint32_t base = uint32_t(127 - f.bias) << 23;
@@ -182,7 +182,7 @@ Value decode(WordBuilder &w, Value word, int64_t at, Type elem) {
     return w.make<arith::ExtFOp>(
         w.f32Type(), w.make<arith::BitcastOp>(w.reg(w.b.getF16Type()), narrow));
   }
-  if (const FloatFormat *format = quant::codeFormat(elem))
+  if (const ElementFormat *format = quant::codeFormat(elem))
     return decodeSmall(w, code, *format);
   if (isa<Float8E8M0FNUType>(elem)) {
     Value v = w.shl(code, 23);
@@ -217,7 +217,7 @@ struct QuantToArith
     int64_t bits = quant::storageBits(op.getElem());
     bool floor = op.getMode() == quant::E8M0Mode::floor;
     SmallVector<Value> words, values = w.registers(op->getOperand(0));
-    const FloatFormat *format = quant::codeFormat(op.getElem());
+    const ElementFormat *format = quant::codeFormat(op.getElem());
     if (format && !w.lanes) {
       for (size_t i = 0; i < values.size(); i += group)
         words.push_back(encodeRoundedWord(

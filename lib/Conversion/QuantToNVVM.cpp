@@ -32,7 +32,7 @@ namespace {
 
 /// Codes that targets convert two at a time.
 struct CodePair {
-  const numerics::FloatFormat *format;
+  const numerics::ElementFormat *format;
   StringRef name;
   bool target::TargetInfo::*has;
 };
@@ -45,7 +45,7 @@ constexpr CodePair kCodePairs[] = {
 /// The name of two codes of `elem` in PTX; empty if `target` cannot convert
 /// them.
 StringRef codePair(const target::TargetInfo &target, Type elem) {
-  const numerics::FloatFormat *format = quant::codeFormat(elem);
+  const numerics::ElementFormat *format = quant::codeFormat(elem);
   for (const CodePair &pair : kCodePairs)
     if (pair.format == format && target.*pair.has)
       return pair.name;

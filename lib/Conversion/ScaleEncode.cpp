@@ -16,7 +16,7 @@
 
 using namespace mlir;
 using dither::numerics::bitsOf;
-using dither::numerics::FloatFormat;
+using dither::numerics::ElementFormat;
 
 namespace dither::conversion {
 
@@ -24,7 +24,7 @@ namespace {
 
 class Expansion {
 public:
-  Expansion(WordBuilder &w, const FloatFormat &f, bool bounded, bool avx512)
+  Expansion(WordBuilder &w, const ElementFormat &f, bool bounded, bool avx512)
       : w(w), f(f), rounding(fusedRounding(f)), bounded(bounded),
         avx512(avx512) {}
 
@@ -92,7 +92,7 @@ public:
   }
 
   WordBuilder &w;
-  const FloatFormat &f;
+  const ElementFormat &f;
   numerics::FusedRounding rounding;
   bool bounded, avx512;
 };
@@ -101,7 +101,7 @@ public:
 
 SmallVector<Value>
 expandScaleEncode(WordBuilder &w, quant::ScaleEncodeWordsOp op, bool avx512) {
-  const FloatFormat &f = *quant::codeFormat(op.getElem());
+  const ElementFormat &f = *quant::codeFormat(op.getElem());
   Expansion e(w, f, op.getBounded(), avx512);
   SmallVector<Value> source = w.registers(op.getSource()),
                      factors = w.registers(op.getFactor()), words;

@@ -25,7 +25,7 @@ uint32_t shiftRightToEven(uint32_t x, int shift) {
 
 } // namespace
 
-uint32_t encode(const FloatFormat &format, float x) {
+uint32_t encode(const ElementFormat &format, float x) {
   uint32_t bits = bitsOf(x), magnitude = bits & 0x7FFFFFFF;
   if (magnitude > kInf)
     return format.nanCode;
@@ -59,7 +59,7 @@ uint32_t encode(const FloatFormat &format, float x) {
   return sign | (code > format.maxCode ? overflow : uint32_t(code));
 }
 
-float decode(const FloatFormat &format, uint32_t code) {
+float decode(const ElementFormat &format, uint32_t code) {
   if (!format.hasSign) {
     if (code == 0xFF)
       return floatOf(kNaN);

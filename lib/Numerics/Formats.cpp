@@ -4,12 +4,12 @@
 
 namespace dither::numerics {
 
-float FloatFormat::minPositive() const {
+float ElementFormat::minPositive() const {
   return hasSign ? minNormal / float(uint32_t(1) << mantissaBits) : minNormal;
 }
 
-const FloatFormat *findFloatFormat(std::string_view name) {
-  for (const FloatFormat *f : kFloatFormats)
+const ElementFormat *findElementFormat(std::string_view name) {
+  for (const ElementFormat *f : kElementFormats)
     if (f->name == name)
       return f;
   return nullptr;

@@ -79,7 +79,7 @@ bool followsFromAmax(Value factor, Value x) {
 /// Nothing unless `encode` is of x * f, f from the amax of the blocks of x;
 /// then whether f is the power of two that takes the amax to the largest code.
 std::optional<bool> isBoundedProduct(quant::EncodeOp encode) {
-  const numerics::FloatFormat *format =
+  const numerics::ElementFormat *format =
       quant::codeFormat(encode.getResult().getType().getElementType());
   auto product = encode.getSource().getDefiningOp<arith::MulFOp>();
   auto spread = product

@@ -43,11 +43,12 @@ template <class T> T integer(AtomicOp op, T old, T b, T c) {
   return old;
 }
 
-uint32_t addHalf(const numerics::FloatFormat &format, uint32_t a, uint32_t b) {
+uint32_t addHalf(const numerics::ElementFormat &format, uint32_t a,
+                 uint32_t b) {
   return numerics::encode(format, numerics::decode(format, a) +
                                       numerics::decode(format, b));
 }
-uint32_t addHalves(const numerics::FloatFormat &format, uint32_t a,
+uint32_t addHalves(const numerics::ElementFormat &format, uint32_t a,
                    uint32_t b) {
   return addHalf(format, a >> 16, b >> 16) << 16 |
          addHalf(format, a & 0xFFFF, b & 0xFFFF);

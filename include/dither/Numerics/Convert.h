@@ -16,12 +16,12 @@ namespace dither::numerics {
 /// zeros and of values that round to zero; NaN gives format.nanCode without a
 /// sign. Past the largest value the code is that of the largest value
 /// (format.saturates) or of infinity. kF32 is the identity but for NaNs.
-uint32_t encode(const FloatFormat &format, float x);
+uint32_t encode(const ElementFormat &format, float x);
 
 /// Value of a code in any of the formats, exact. Bits above format.bits must be
 /// zero. NaN codes give a NaN, E8M0's 7FFFFFFF; sign and payload of the others
 /// are not part of the contract.
-float decode(const FloatFormat &format, uint32_t code);
+float decode(const ElementFormat &format, uint32_t code);
 
 /// Code of |x|, rounded up to a power of two ("rceil"; PTX
 /// cvt.rp.satfinite.ue8m0x2): at most 2^-127 gives 00, above 2^127 and Inf

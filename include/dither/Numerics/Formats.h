@@ -22,7 +22,7 @@ namespace dither::numerics {
 
 /// A binary float format: a sign bit (if any), exponent field, mantissa field,
 /// from the most significant bit down. A code is the integer of these bits.
-struct FloatFormat {
+struct ElementFormat {
   std::string_view name; ///< as MLIR spells the type
   unsigned bits;
   unsigned exponentBits;
@@ -57,22 +57,22 @@ struct FloatFormat {
 
 // clang-format off
 //                                  name         bits e  m   bias sign   max              min normal  Inf    NaN    sat.   codes of max, NaN
-inline constexpr FloatFormat kE2M1{"f4E2M1FN",   4,  2, 1,  1,   true,  0x1.8p2f,        0x1p0f,    false, false, true,  0x7,        0x7};
-inline constexpr FloatFormat kE2M3{"f6E2M3FN",   6,  2, 3,  1,   true,  0x1.ep2f,        0x1p0f,    false, false, true,  0x1F,       0x1F};
-inline constexpr FloatFormat kE3M2{"f6E3M2FN",   6,  3, 2,  3,   true,  0x1.cp4f,        0x1p-2f,   false, false, true,  0x1F,       0x1F};
-inline constexpr FloatFormat kE4M3{"f8E4M3FN",   8,  4, 3,  7,   true,  0x1.cp8f,        0x1p-6f,   false, true,  true,  0x7E,       0x7F};
-inline constexpr FloatFormat kE5M2{"f8E5M2",     8,  5, 2,  15,  true,  0x1.cp15f,       0x1p-14f,  true,  true,  true,  0x7B,       0x7F};
-inline constexpr FloatFormat kE8M0{"f8E8M0FNU",  8,  8, 0,  127, false, 0x1p127f,        0x1p-127f, false, true,  true,  0xFE,       0xFF};
-inline constexpr FloatFormat kBF16{"bf16",       16, 8, 7,  127, true,  0x1.fep127f,     0x1p-126f, true,  true,  false, 0x7F7F,     0x7FFF};
-inline constexpr FloatFormat kF16 {"f16",        16, 5, 10, 15,  true,  0x1.ffcp15f,     0x1p-14f,  true,  true,  false, 0x7BFF,     0x7FFF};
-inline constexpr FloatFormat kF32 {"f32",        32, 8, 23, 127, true,  0x1.fffffep127f, 0x1p-126f, true,  true,  false, 0x7F7FFFFF, 0x7FFFFFFF};
+inline constexpr ElementFormat kE2M1{"f4E2M1FN",   4,  2, 1,  1,   true,  0x1.8p2f,        0x1p0f,    false, false, true,  0x7,        0x7};
+inline constexpr ElementFormat kE2M3{"f6E2M3FN",   6,  2, 3,  1,   true,  0x1.ep2f,        0x1p0f,    false, false, true,  0x1F,       0x1F};
+inline constexpr ElementFormat kE3M2{"f6E3M2FN",   6,  3, 2,  3,   true,  0x1.cp4f,        0x1p-2f,   false, false, true,  0x1F,       0x1F};
+inline constexpr ElementFormat kE4M3{"f8E4M3FN",   8,  4, 3,  7,   true,  0x1.cp8f,        0x1p-6f,   false, true,  true,  0x7E,       0x7F};
+inline constexpr ElementFormat kE5M2{"f8E5M2",     8,  5, 2,  15,  true,  0x1.cp15f,       0x1p-14f,  true,  true,  true,  0x7B,       0x7F};
+inline constexpr ElementFormat kE8M0{"f8E8M0FNU",  8,  8, 0,  127, false, 0x1p127f,        0x1p-127f, false, true,  true,  0xFE,       0xFF};
+inline constexpr ElementFormat kBF16{"bf16",       16, 8, 7,  127, true,  0x1.fep127f,     0x1p-126f, true,  true,  false, 0x7F7F,     0x7FFF};
+inline constexpr ElementFormat kF16 {"f16",        16, 5, 10, 15,  true,  0x1.ffcp15f,     0x1p-14f,  true,  true,  false, 0x7BFF,     0x7FFF};
+inline constexpr ElementFormat kF32 {"f32",        32, 8, 23, 127, true,  0x1.fffffep127f, 0x1p-126f, true,  true,  false, 0x7F7FFFFF, 0x7FFFFFFF};
 // clang-format on
 
-inline constexpr const FloatFormat *kFloatFormats[] = {
+inline constexpr const ElementFormat *kElementFormats[] = {
     &kE2M1, &kE2M3, &kE3M2, &kE4M3, &kE5M2, &kE8M0, &kBF16, &kF16, &kF32};
 
 /// The format that MLIR spells `name`; null if there is none.
-const FloatFormat *findFloatFormat(std::string_view name);
+const ElementFormat *findElementFormat(std::string_view name);
 
 /// Rounds f32 to a signed format of m mantissa bits with one multiply-add: for
 /// p the power of two at or below |x|, and at least the smallest normal value,
@@ -88,7 +88,7 @@ struct FusedRounding {
 /// code's with (c + 1) * 2^m above it, and the exponent field, of the exponent
 /// of p + 150 - m, comes on top of that when the sum is shifted: c + 151 - m is
 /// the bias, modulo the bits of exponent and sign.
-constexpr FusedRounding fusedRounding(const FloatFormat &f) {
+constexpr FusedRounding fusedRounding(const ElementFormat &f) {
   int m = int(f.mantissaBits);
   unsigned c = unsigned(f.bias - 151 + m) & ((2u << f.exponentBits) - 1);
   return {float((1u << (23 - m)) + c), unsigned(23 - m)};
@@ -113,8 +113,8 @@ enum class ScaleOrder : uint32_t {
 /// A block-scaled format. A caller that wants another one changes its copy.
 struct BlockFormat {
   std::string_view name; ///< of a built-in format; means nothing
-  const FloatFormat *elem;
-  const FloatFormat *scale;      ///< kE8M0 or kE4M3
+  const ElementFormat *elem;
+  const ElementFormat *scale;    ///< kE8M0 or kE4M3
   unsigned blockRows, blockCols; ///< elements that share one scale, rowwise
   bool tensorScale;       ///< the scale also depends on the tensor's amax
   bool transposed;        ///< columnwise codes are stored transposed

@@ -56,7 +56,7 @@ inline double canonical(double x, double a) {
   return canonical(x, a, 0.0, 0.0);
 }
 
-/// A narrow format with a sign, as numerics::FloatFormat has it.
+/// A narrow format with a sign, as numerics::ElementFormat has it.
 template <int EXPONENT, int MANTISSA, int BIAS> struct Format {
   static constexpr int kExponent = EXPONENT, kMantissa = MANTISSA, kBias = BIAS;
   static constexpr int kSignShift = EXPONENT + MANTISSA;

@@ -261,7 +261,7 @@ TEST(BlockScale, NVFP4Dequantize) {
 //===----------------------------------------------------------------------===//
 
 /// The exponent that a rule asks for, from the exact real numbers.
-int exactExponent(ScaleRounding rounding, const FloatFormat &elem, double a) {
+int exactExponent(ScaleRounding rounding, const ElementFormat &elem, double a) {
   // Subnormals have the exponent of their field.
   double base = std::max(a, 0x1p-127);
   int down = std::max(std::ilogb(base), -127);
@@ -288,7 +288,7 @@ int exactExponent(ScaleRounding rounding, const FloatFormat &elem, double a) {
   return 0;
 }
 
-std::vector<float> amaxes(const FloatFormat &elem) {
+std::vector<float> amaxes(const ElementFormat &elem) {
   std::vector<float> points;
   auto around = [&](double v) {
     float c = float(v);

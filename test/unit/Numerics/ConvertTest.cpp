@@ -10,11 +10,11 @@ using dither::numerics::test::valueOf;
 
 namespace {
 
-const FloatFormat *const kRounded[] = {&kE2M1, &kE4M3, &kE5M2, &kBF16, &kF16};
+const ElementFormat *const kRounded[] = {&kE2M1, &kE4M3, &kE5M2, &kBF16, &kF16};
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
 TEST(Convert, DecodeIsTheDefinition) {
-  for (const FloatFormat *f : kRounded) {
+  for (const ElementFormat *f : kRounded) {
     SCOPED_TRACE(f->name);
     for (uint32_t code = 0; code <= f->maxCode; ++code) {
       ASSERT_EQ(decode(*f, code), valueOf(*f, code)) << code;
@@ -28,7 +28,7 @@ TEST(Convert, DecodeIsTheDefinition) {
 }
 
 TEST(Convert, EveryCodeSurvives) {
-  for (const FloatFormat *f : kRounded) {
+  for (const ElementFormat *f : kRounded) {
     SCOPED_TRACE(f->name);
     for (uint32_t code = 0; code < 1u << f->bits; ++code) {
       float x = decode(*f, code);
@@ -74,7 +74,7 @@ TEST(Convert, E2M1Intervals) {
 
 TEST(Convert, Special) {
   struct {
-    const FloatFormat &format;
+    const ElementFormat &format;
     uint32_t nan, max, zero, inf;
   } table[] = {{kE2M1, 7, 7, 8, 7},
                {kE4M3, 0x7F, 0x7E, 0x80, 0x7E},
@@ -82,7 +82,7 @@ TEST(Convert, Special) {
                {kBF16, 0x7FFF, 0x7F7F, 0x8000, 0x7F80},
                {kF16, 0x7FFF, 0x7BFF, 0x8000, 0x7C00}};
   for (const auto &row : table) {
-    const FloatFormat &f = row.format;
+    const ElementFormat &f = row.format;
     SCOPED_TRACE(f.name);
     for (uint32_t nan : {0x7FC00000u, 0xFFC00000u, 0x7F800001u, 0xFF800001u,
                          0x7FFFFFFFu, 0xFFFFFFFFu})
@@ -110,13 +110,13 @@ TEST(Convert, Special) {
 }
 
 TEST(Convert, NearestOfAllValues) {
-  for (const FloatFormat *f : kRounded) {
+  for (const ElementFormat *f : kRounded) {
     SCOPED_TRACE(f->name);
     Oracle oracle(*f);
     for (uint32_t bits : oracle.decisionPoints(2))
       ASSERT_EQ(encode(*f, floatOf(bits)), oracle.encode(floatOf(bits)))
           << std::hex << bits;
-    for (const FloatFormat *source : {&kBF16, &kF16})
+    for (const ElementFormat *source : {&kBF16, &kF16})
       for (uint32_t code = 0; code < 65536; ++code) {
         float x = decode(*source, code);
         ASSERT_EQ(encode(*f, x), oracle.encode(x))

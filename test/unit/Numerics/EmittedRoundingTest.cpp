@@ -12,9 +12,10 @@ using dither::numerics::test::Oracle;
 
 namespace {
 
-const FloatFormat *const kFormats[] = {&kE2M1, &kE2M3, &kE3M2, &kE4M3, &kE5M2};
+const ElementFormat *const kFormats[] = {&kE2M1, &kE2M3, &kE3M2, &kE4M3,
+                                         &kE5M2};
 
-uint32_t fusedEncode(float x, const FloatFormat &f) {
+uint32_t fusedEncode(float x, const ElementFormat &f) {
   FusedRounding r = fusedRounding(f);
   if (!f.hasNaN)
     x = x < f.max ? x : f.max;
@@ -28,12 +29,12 @@ uint32_t fusedEncode(float x, const FloatFormat &f) {
 }
 
 TEST(EmittedRounding, DecisionPointsAndHalfPrecision) {
-  for (const FloatFormat *f : kFormats) {
+  for (const ElementFormat *f : kFormats) {
     SCOPED_TRACE(f->name);
     for (uint32_t bits : Oracle(*f).decisionPoints(2))
       ASSERT_EQ(fusedEncode(floatOf(bits), *f), encode(*f, floatOf(bits)))
           << std::hex << bits;
-    for (const FloatFormat *source : {&kBF16, &kF16})
+    for (const ElementFormat *source : {&kBF16, &kF16})
       for (uint32_t code = 0; code < 65536; ++code) {
         float x = decode(*source, code);
         ASSERT_EQ(fusedEncode(x, *f), encode(*f, x))
@@ -43,7 +44,7 @@ TEST(EmittedRounding, DecisionPointsAndHalfPrecision) {
 }
 
 TEST(EmittedRounding, SweepOfF32) {
-  for (const FloatFormat *f : kFormats) {
+  for (const ElementFormat *f : kFormats) {
     SCOPED_TRACE(f->name);
     for (uint64_t bits = 0; bits < uint64_t(1) << 32; bits += 67) {
       float x = floatOf(uint32_t(bits));
@@ -87,8 +88,8 @@ TEST(EmittedRounding, E8M0Ceil) {
 }
 
 TEST(EmittedRounding, RebasedDecode) {
-  for (const FloatFormat *format : kFormats) {
-    const FloatFormat &f = *format;
+  for (const ElementFormat *format : kFormats) {
+    const ElementFormat &f = *format;
     SCOPED_TRACE(f.name);
     for (uint32_t code = 0; code <= f.maxCode; ++code) {
       float rebased = floatOf((code << (23 - f.mantissaBits)) +

@@ -10,19 +10,19 @@ using namespace dither::numerics;
 namespace {
 
 TEST(Formats, FieldsFillTheCode) {
-  for (const FloatFormat *f : kFloatFormats) {
+  for (const ElementFormat *f : kElementFormats) {
     SCOPED_TRACE(f->name);
     EXPECT_EQ(f->hasSign + f->exponentBits + f->mantissaBits, f->bits);
     EXPECT_EQ(f->signBit(), f->hasSign ? 1u << (f->bits - 1) : 0u);
-    EXPECT_EQ(findFloatFormat(f->name), f);
+    EXPECT_EQ(findElementFormat(f->name), f);
   }
-  EXPECT_EQ(findFloatFormat("f64"), nullptr);
+  EXPECT_EQ(findElementFormat("f64"), nullptr);
 }
 
 /// The table of encodings in the OCP and IEEE specifications.
 TEST(Formats, PublishedValues) {
   struct {
-    const FloatFormat &format;
+    const ElementFormat &format;
     double max, minNormal, minPositive;
     int maxExponent;
   } table[] = {
@@ -54,7 +54,7 @@ TEST(Formats, PublishedValues) {
 }
 
 TEST(Formats, InfinitiesAndNaNs) {
-  for (const FloatFormat *f : kFloatFormats) {
+  for (const ElementFormat *f : kElementFormats) {
     if (f->bits > 16)
       continue;
     SCOPED_TRACE(f->name);
@@ -72,7 +72,7 @@ TEST(Formats, InfinitiesAndNaNs) {
 TEST(Formats, BlockFormats) {
   struct {
     const char *name;
-    const FloatFormat *elem, *scale;
+    const ElementFormat *elem, *scale;
     unsigned block;
     bool tensorScale; // and transposed
     ScaleRounding rounding;

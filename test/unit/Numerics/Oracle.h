@@ -18,7 +18,7 @@
 namespace dither::numerics::test {
 
 /// Value of a magnitude code by the definition of a float format.
-inline double valueOf(const FloatFormat &f, uint32_t code) {
+inline double valueOf(const ElementFormat &f, uint32_t code) {
   int m = int(f.mantissaBits), field = int(code >> m);
   double mantissa = code - (uint32_t(field) << m);
   return field ? std::ldexp(1 + std::ldexp(mantissa, -m), field - f.bias)
@@ -27,7 +27,7 @@ inline double valueOf(const FloatFormat &f, uint32_t code) {
 
 class Oracle {
 public:
-  explicit Oracle(const FloatFormat &f) : format(f) {
+  explicit Oracle(const ElementFormat &f) : format(f) {
     // One past the largest value is where rounding to infinity begins.
     for (uint32_t c = 0; c <= f.maxCode + 1; ++c)
       values.push_back(valueOf(f, c));
@@ -68,7 +68,7 @@ public:
   }
 
 private:
-  const FloatFormat &format;
+  const ElementFormat &format;
   std::vector<double> values;
 };
 

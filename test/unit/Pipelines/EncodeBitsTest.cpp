@@ -12,7 +12,7 @@
 #include <cstring>
 
 using namespace dither;
-using dither::numerics::FloatFormat;
+using dither::numerics::ElementFormat;
 using dither::test::hostTargets;
 
 namespace {
@@ -79,7 +79,7 @@ TEST_P(EncodeBits, EqualNumerics) {
     mode = name.substr(at + 1);
     name.resize(at);
   }
-  const FloatFormat &format = *numerics::findFloatFormat(name);
+  const ElementFormat &format = *numerics::findElementFormat(name);
   std::string body = "arith.truncf %t", arrow = " to ";
   bool isEncode = format.bits <= 8;
   if (isEncode)
@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, EncodeBits,
 class DecodeBits : public testing::TestWithParam<const char *> {};
 
 TEST_P(DecodeBits, EqualNumerics) {
-  const FloatFormat &format = *numerics::findFloatFormat(GetParam());
+  const ElementFormat &format = *numerics::findElementFormat(GetParam());
   std::string body = format.bits <= 8 ? "quant.decode %t" : "arith.extf %t";
   std::string text = kernelText(GetParam(), "f32", body);
   if (format.bits <= 8)

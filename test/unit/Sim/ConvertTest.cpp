@@ -200,7 +200,7 @@ TEST(Convert, HalvesWiden) {
 
 /// Values where roundings are decided: of every code c, c and the midpoint to
 /// the next one, with the neighbours in binary32, of both signs.
-std::vector<uint32_t> decisions(const FloatFormat &format, unsigned step) {
+std::vector<uint32_t> decisions(const ElementFormat &format, unsigned step) {
   std::vector<uint32_t> bits = interestingFloats(1024, 7);
   for (uint32_t code = 0; code <= format.maxCode; code += step) {
     float low = decode(format, code);
@@ -215,7 +215,7 @@ std::vector<uint32_t> decisions(const FloatFormat &format, unsigned step) {
 }
 
 TEST(Convert, SinglesNarrow) {
-  for (const FloatFormat *format : {&kF16, &kBF16}) {
+  for (const ElementFormat *format : {&kF16, &kBF16}) {
     bool brain = format == &kBF16;
     std::string type = brain ? "bf16" : "f16";
     auto a = decisions(*format, 5);

@@ -6,7 +6,7 @@
 #include <functional>
 
 using namespace dither::test;
-using dither::numerics::FloatFormat;
+using dither::numerics::ElementFormat;
 using dither::numerics::kBF16;
 using dither::numerics::kF16;
 
@@ -14,16 +14,16 @@ namespace {
 
 constexpr size_t kCount = 4096;
 
-bool isNan(const FloatFormat &format, uint32_t code) {
+bool isNan(const ElementFormat &format, uint32_t code) {
   return (code & 0x7FFF) > format.maxCode + 1;
 }
-bool isInfinite(const FloatFormat &format, uint32_t code) {
+bool isInfinite(const ElementFormat &format, uint32_t code) {
   return (code & 0x7FFF) == format.maxCode + 1;
 }
 
 /// Patterns of all kinds; `range` limits the exponents (0 for all), so that
 /// sums fit in 113 bits.
-std::vector<uint16_t> halves(const FloatFormat &format, unsigned seed) {
+std::vector<uint16_t> halves(const ElementFormat &format, unsigned seed) {
   std::mt19937_64 random(seed);
   std::vector<uint16_t> values;
   const uint16_t special[] = {0,
@@ -50,7 +50,7 @@ std::vector<uint16_t> halves(const FloatFormat &format, unsigned seed) {
 /// f of the values, rounded; NaN for NaNs and where f says so.
 using F = std::function<bool(Exact a, Exact b, Exact c, Exact &result)>;
 
-void check(const FloatFormat &format, const std::string &name,
+void check(const ElementFormat &format, const std::string &name,
            const std::string &operands, const F &f,
            const std::function<uint32_t(uint32_t)> &after = nullptr) {
   std::string type = format.exponentBits == 8 ? "bf16" : "f16";
@@ -99,7 +99,7 @@ void check(const FloatFormat &format, const std::string &name,
 }
 
 TEST(Half, Arithmetic) {
-  for (const FloatFormat *format : {&kF16, &kBF16}) {
+  for (const ElementFormat *format : {&kF16, &kBF16}) {
     F add = [](Exact a, Exact b, Exact, Exact &r) {
       r = a + b;
       Exact back = r - a;
@@ -182,7 +182,7 @@ TEST(Half, Flushing) {
 }
 
 TEST(Half, ExtremaAndSigns) {
-  for (const FloatFormat *format : {&kF16, &kBF16}) {
+  for (const ElementFormat *format : {&kF16, &kBF16}) {
     std::string type = format->exponentBits == 8 ? "bf16" : "f16";
     auto a = halves(*format, 4), b = halves(*format, 5);
     auto run = [&](const std::string &name) {
@@ -216,7 +216,7 @@ TEST(Half, ExtremaAndSigns) {
 }
 
 TEST(Half, Comparisons) {
-  for (const FloatFormat *format : {&kF16, &kBF16}) {
+  for (const ElementFormat *format : {&kF16, &kBF16}) {
     std::string type = format->exponentBits == 8 ? "bf16" : "f16";
     auto a = halves(*format, 6), b = halves(*format, 7);
     auto got = evaluate<uint16_t>("sm_90a",

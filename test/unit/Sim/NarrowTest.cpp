@@ -13,7 +13,7 @@ namespace {
 bool isNan(uint32_t x) { return (x & 0x7FFFFFFF) > 0x7F800000; }
 
 /// As decisions in ConvertTest.cpp, of a small format: all its codes.
-std::vector<uint32_t> decisions(const FloatFormat &format) {
+std::vector<uint32_t> decisions(const ElementFormat &format) {
   std::vector<uint32_t> bits = interestingFloats(2048, 1);
   for (uint32_t code = 0; code <= format.maxCode; ++code) {
     float low = decode(format, code);
@@ -27,7 +27,7 @@ std::vector<uint32_t> decisions(const FloatFormat &format) {
 }
 
 struct Packed {
-  const FloatFormat *format;
+  const ElementFormat *format;
   const char *type;
 };
 const Packed packed[] = {
@@ -154,7 +154,7 @@ TEST(Narrow, Widening) {
 /// With all random bits zero the part that is cut off is dropped; the results
 /// over all random bits are the two neighbours, in proportion.
 TEST(Narrow, Stochastic) {
-  auto neighbours = [&](const FloatFormat &format, float x) {
+  auto neighbours = [&](const ElementFormat &format, float x) {
     uint32_t low = roundTo(format, x, Direction::Zero, true);
     return std::pair(low,
                      std::min(low + 1, format.signBit() && x < 0
@@ -168,7 +168,7 @@ TEST(Narrow, Stochastic) {
     for (uint32_t i = 0; i < 65536; ++i)
       random[i] = i << 16 | i;
     struct Four {
-      const FloatFormat *format;
+      const ElementFormat *format;
       const char *type;
     };
     for (const Four &to :

@@ -18,7 +18,7 @@ enum class Direction { Nearest, Zero, Down, Up };
 /// The code of x, not NaN, found among the values of the format. Past the
 /// largest value: the infinity where the format has one and the direction says
 /// so.
-inline uint32_t roundTo(const numerics::FloatFormat &format, Exact x,
+inline uint32_t roundTo(const numerics::ElementFormat &format, Exact x,
                         Direction direction = Direction::Nearest,
                         bool saturate = false) {
   bool negative = x < 0;

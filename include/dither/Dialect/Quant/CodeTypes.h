@@ -14,15 +14,15 @@
 namespace dither::quant {
 
 /// The float format of `type`; null for types that are none of its tables.
-const numerics::FloatFormat *floatFormat(mlir::Type type);
+const numerics::ElementFormat *elementFormat(mlir::Type type);
 
 /// The type of a float format.
-mlir::Type floatType(mlir::MLIRContext *context,
-                     const numerics::FloatFormat &format);
+mlir::Type elementType(mlir::MLIRContext *context,
+                       const numerics::ElementFormat &format);
 
 /// The format of codes with a sign that quant.encode rounds to; null for other
 /// types: those of scales alone, and those that arith converts to.
-const numerics::FloatFormat *codeFormat(mlir::Type type);
+const numerics::ElementFormat *codeFormat(mlir::Type type);
 
 /// Bits that an element of `type`, a float or an integer, takes in memory and
 /// in packed registers.
