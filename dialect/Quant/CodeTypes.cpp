@@ -12,20 +12,22 @@ namespace {
 
 struct Row {
   const numerics::ElementFormat *format;
-  TypeID id;
   Type (*get)(MLIRContext *);
 };
 
 template <typename FloatType> Row row(const numerics::ElementFormat &format) {
-  return {&format, TypeID::get<FloatType>(),
+  return {&format,
           [](MLIRContext *context) -> Type { return FloatType::get(context); }};
 }
+
+Type int8(MLIRContext *context) { return IntegerType::get(context, 8); }
 
 ArrayRef<Row> table() {
   static const Row rows[] = {
       row<Float4E2M1FNType>(numerics::kE2M1),
       row<Float6E2M3FNType>(numerics::kE2M3),
       row<Float6E3M2FNType>(numerics::kE3M2),
+      {&numerics::kINT8, int8},
       row<Float8E4M3FNType>(numerics::kE4M3),
       row<Float8E5M2Type>(numerics::kE5M2),
       row<Float8E8M0FNUType>(numerics::kE8M0),
@@ -39,15 +41,16 @@ ArrayRef<Row> table() {
 } // namespace
 
 const numerics::ElementFormat *elementFormat(Type type) {
-  const Row *found = llvm::find_if(
-      table(), [&](const Row &row) { return row.id == type.getTypeID(); });
+  const Row *found = llvm::find_if(table(), [&](const Row &row) {
+    return row.get(type.getContext()) == type;
+  });
   return found == table().end() ? nullptr : found->format;
 }
 
 Type elementType(MLIRContext *context, const numerics::ElementFormat &format) {
   const Row *found = llvm::find_if(
-      table(), [&](const Row &row) { return row.format == &format; });
-  assert(found != table().end() && "every float format has a type");
+      table(), [&](const Row &row) { return row.format->name == format.name; });
+  assert(found != table().end() && "every element format has a type");
   return found->get(context);
 }
 

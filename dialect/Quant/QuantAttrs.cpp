@@ -72,6 +72,14 @@ StringRef FormatAttr::getName() const {
   return "";
 }
 
+/// A block as it is written.
+static std::string blockText(int64_t rows, int64_t cols) {
+  auto extent = [](int64_t n) {
+    return ShapedType::isDynamic(n) ? std::string("?") : std::to_string(n);
+  };
+  return "[" + extent(rows) + ", " + extent(cols) + "]";
+}
+
 /// FO2, FO3, FO7 to FO10.
 LogicalResult FormatAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  Type elem, Type scale, int64_t blockRows,
@@ -80,17 +88,21 @@ LogicalResult FormatAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  ScaleOrder order) {
   if (!codeFormat(elem))
     return emitError() << "found elements of " << elem
-                       << ", expected f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN "
-                          "or f8E5M2";
+                       << ", expected f4E2M1FN, f6E2M3FN, f6E3M2FN, i8, "
+                          "f8E4M3FN or f8E5M2";
   const numerics::ElementFormat *scales = elementFormat(scale);
   if (scales != &numerics::kE8M0 && scales != &numerics::kE4M3 &&
       scales != &numerics::kF32)
     return emitError() << "found scales of " << scale
                        << ", expected f8E8M0FNU, f8E4M3FN or f32";
-  if (!llvm::isPowerOf2_64(blockRows) || !llvm::isPowerOf2_64(blockCols) ||
-      blockRows < 1 || blockCols < 1)
-    return emitError() << "found blocks of [" << blockRows << ", " << blockCols
-                       << "], expected positive powers of two";
+  bool wholeRow = ShapedType::isDynamic(blockCols) &&
+                  (blockRows == 1 || ShapedType::isDynamic(blockRows));
+  if (!wholeRow &&
+      (blockRows < 1 || blockCols < 1 || !llvm::isPowerOf2_64(blockRows) ||
+       !llvm::isPowerOf2_64(blockCols)))
+    return emitError() << "found blocks of " << blockText(blockRows, blockCols)
+                       << ", expected positive powers of two, [1, ?] or "
+                          "[?, ?]";
   if (tensorScale && scales != &numerics::kE4M3)
     return emitError() << "found a tensor scale with scales of " << scale
                        << ", expected it for f8E4M3FN scales only";
@@ -106,7 +118,15 @@ LogicalResult FormatAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 const numerics::ElementFormat &FormatAttr::getElemFormat() const {
-  return *elementFormat(getElem());
+  const numerics::ElementFormat &ofType = *elementFormat(getElem());
+  // Under shared exponents, integers are the fixed-point numbers of MXINT8.
+  bool fixedPoint =
+      &ofType == &numerics::kINT8 && isa<Float8E8M0FNUType>(getScale());
+  return fixedPoint ? numerics::kMXINT8 : ofType;
+}
+
+float FormatAttr::getElemUnit() const {
+  return getElemFormat().max / elementFormat(getElem())->max;
 }
 
 const numerics::ElementFormat &FormatAttr::getScaleFormat() const {
@@ -131,8 +151,8 @@ std::string FormatAttr::describe() const {
     os << name;
     rounding = named(getContext(), name).getScaleRounding();
   } else {
-    os << getElem() << ", scale = " << getScale() << ", block = ["
-       << getBlockRows() << ", " << getBlockCols() << "]";
+    os << getElem() << ", scale = " << getScale()
+       << ", block = " << blockText(getBlockRows(), getBlockCols());
     if (getTensorScale())
       os << ", tensor_scale = true";
     if (getTransposed())
@@ -214,10 +234,14 @@ ParseResult FormatParser::parseBase() {
 }
 
 ParseResult FormatParser::parseBlock() {
-  if (p.parseLSquare() || p.parseInteger(blockRows) || p.parseComma() ||
-      p.parseInteger(blockCols) || p.parseRSquare())
-    return failure();
-  return success();
+  auto parseExtent = [&](int64_t &extent) -> ParseResult {
+    if (failed(p.parseOptionalQuestion()))
+      return p.parseInteger(extent);
+    extent = ShapedType::kDynamic;
+    return success();
+  };
+  return failure(p.parseLSquare() || parseExtent(blockRows) || p.parseComma() ||
+                 parseExtent(blockCols) || p.parseRSquare());
 }
 
 ParseResult FormatParser::parseBool(StringRef key, bool &value) {

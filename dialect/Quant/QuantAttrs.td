@@ -20,9 +20,10 @@ def Quant_FormatAttr : Quant_Attr<"Format", "format"> {
     the name of a built-in format or with the type of the elements; options follow, and
     only those that deviate are printed:
     `#quant.format<nvfp4>`, `#quant.format<mxfp8_e4m3, scale_rounding = floor>`,
-    `#quant.format<f4E2M1FN, scale = f8E4M3FN, block = [1, 64]>`.
+    `#quant.format<f4E2M1FN, scale = f8E4M3FN, block = [1, 64]>`. An extent `?` of a block is
+    that of the tensor: `[1, ?]` is a scale for each row, `[?, ?]` one for all.
     A name means its description and nothing else. Names: `nvfp4`, `mxfp4`, `mxfp6_e2m3`,
-    `mxfp6_e3m2`, `mxfp8_e4m3`, `mxfp8_e5m2`.
+    `mxfp6_e3m2`, `mxfp8_e4m3`, `mxfp8_e5m2`, `mxint8`.
   }];
   let parameters = (ins
     "::mlir::Type":$elem,
@@ -45,15 +46,21 @@ def Quant_FormatAttr : Quant_Attr<"Format", "format"> {
     ::llvm::StringRef getName() const;
     /// As it is printed, without the brackets; for messages.
     std::string describe() const;
-    /// What the element and the scale type are made of.
+    /// What elements and scales are made of.
     const ::dither::numerics::ElementFormat &getElemFormat() const;
     const ::dither::numerics::ElementFormat &getScaleFormat() const;
+    /// What a value of 1 of the element type stands for in the format: 2^-6 for
+    /// integers with scales of E8M0, 1 for all others.
+    float getElemUnit() const;
     /// The largest value under a tensor scale of 1: the largest scale times the largest
     /// element, exactly.
     float getRange() const { return getScaleFormat().max * getElemFormat().max; }
-    /// Extents of a block of a tile of `rank` whose rows of blocks run along `axis`: of
+    /// Whether one scale is for whole rows (columns, for axis 0), or the whole tensor.
+    bool isWholeRow() const { return ::mlir::ShapedType::isDynamic(getBlockCols()); }
+    bool isWholeTensor() const { return ::mlir::ShapedType::isDynamic(getBlockRows()); }
+    /// Extents of a block of a tile of this shape whose rows of blocks run along `axis`: of
     /// rank 2 rows and columns of the block for axis 1, exchanged for axis 0; of rank 1
-    /// its columns.
+    /// its columns. `?` where the block is as long as the tile.
     ::llvm::SmallVector<int64_t> getBlockExtents(int64_t axis, int64_t rank) const;
   }];
 }

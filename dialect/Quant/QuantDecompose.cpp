@@ -104,24 +104,35 @@ private:
 
 /// The blocks of a tile of rank 1 or 2 whose rows of blocks run along `axis`,
 /// one dimension of them at a time, the last one first: what a reduction of
-/// each is, and what the others see. There is at least one.
+/// each is, and what the others see. There is at least one. `?` is a dimension
+/// that is one block.
 SmallVector<SmallVector<int64_t>> blocksOf(FormatAttr format, int64_t axis,
                                            Value tile) {
   int64_t rank = Arith::shapeOf(tile).getRank();
-  SmallVector<int64_t> whole = format.getBlockExtents(axis, rank);
+  SmallVector<int64_t> extents = format.getBlockExtents(axis, rank);
   SmallVector<SmallVector<int64_t>> blocks;
   for (int64_t d = rank - 1; d >= 0; --d)
-    if (whole[d] > 1)
-      blocks.emplace_back(rank, 1)[d] = whole[d];
+    if (extents[d] != 1)
+      blocks.emplace_back(rank, 1)[d] = extents[d];
   if (blocks.empty())
-    blocks.push_back(whole);
+    blocks.push_back(extents);
   return blocks;
 }
 
 /// The amax of each block.
 Value amaxOfBlocks(Arith &a, Value x, FormatAttr format, int64_t axis) {
-  for (ArrayRef<int64_t> block : blocksOf(format, axis, x))
-    x = BlockReduceOp::create(a.b, a.loc, ReduceKind::amax, x, block);
+  for (ArrayRef<int64_t> block : blocksOf(format, axis, x)) {
+    const int64_t *whole = llvm::find_if(block, ShapedType::isDynamic);
+    if (whole == block.end()) {
+      x = BlockReduceOp::create(a.b, a.loc, ReduceKind::amax, x, block);
+      continue;
+    }
+    int64_t d = whole - block.begin();
+    SmallVector<int64_t> shape(Arith::shapeOf(x).getShape());
+    shape[d] = 1;
+    x = ReduceOp::create(a.b, a.loc, Arith::shapeOf(x).clone(shape),
+                         ReduceKind::amax, x, d, IntegerAttr());
+  }
   return x;
 }
 
@@ -129,8 +140,9 @@ Value repeatOverBlocks(Arith &a, Value perBlock, FormatAttr format,
                        int64_t axis, Value like) {
   SmallVector<SmallVector<int64_t>> blocks = blocksOf(format, axis, like);
   for (ArrayRef<int64_t> block : llvm::reverse(blocks))
-    perBlock = BlockBroadcastOp::create(a.b, a.loc, perBlock, block);
-  return perBlock;
+    if (llvm::none_of(block, ShapedType::isDynamic))
+      perBlock = BlockBroadcastOp::create(a.b, a.loc, perBlock, block);
+  return a.repeat(perBlock, like);
 }
 
 /// The global encode scale of a format with a tensor scale, from the tensor
@@ -273,6 +285,9 @@ struct DecomposeCast
     Value factor = multiplier(a, op.getScale(), op.getTensorAmax(), format);
     Value scaled =
         a.mul(x, repeatOverBlocks(a, factor, format, op.getAxis(), x));
+    // After the product, where it cannot overflow before it saturates.
+    if (float unit = format.getElemUnit(); unit != 1)
+      scaled = a.mul(scaled, 1 / unit);
     auto type = Arith::shapeOf(x).clone(format.getElem());
     return SmallVector<Value>{
         EncodeOp::create(b, op.getLoc(), type, scaled, E8M0ModeAttr())};
@@ -287,6 +302,8 @@ struct DecomposeDequantize
     FormatAttr format = op.getFormat();
     Arith a(b, op.getLoc());
     Value factor = a.widen(op.getScale());
+    if (float unit = format.getElemUnit(); unit != 1)
+      factor = a.mul(factor, unit); // exact, also for 2^-127
     if (format.getTensorScale())
       factor = a.mul(a.mul(factor, a.widen(op.getTensorAmax())),
                      1.0f / format.getRange());
@@ -338,6 +355,7 @@ void registerDecomposeInterfaceExternalModels(DialectRegistry &registry) {
     BlockScaleOp::attachInterface<DecomposeBlockScale>(*context);
     CastFp4Op::attachInterface<DecomposeCast<CastFp4Op>>(*context);
     CastFp6Op::attachInterface<DecomposeCast<CastFp6Op>>(*context);
+    CastInt8Op::attachInterface<DecomposeCast<CastInt8Op>>(*context);
     CastFp8Op::attachInterface<DecomposeCast<CastFp8Op>>(*context);
     DequantizeOp::attachInterface<DecomposeDequantize>(*context);
     RmsNormOp::attachInterface<DecomposeRmsNorm>(*context);

@@ -99,40 +99,44 @@ OpFoldResult TanhOp::fold(FoldAdaptor adaptor) {
 // Conversions of splats
 //===----------------------------------------------------------------------===//
 
-/// The bits of a splat of floats; nothing if `source` is none.
+/// The bits of a splat of elements; nothing if `source` is none.
 static std::optional<uint32_t> splatBits(Attribute source) {
   auto dense = dyn_cast_or_null<DenseElementsAttr>(source);
-  if (!dense || !dense.isSplat() || !isa<FloatType>(dense.getElementType()))
+  if (!dense || !dense.isSplat() || !elementFormat(dense.getElementType()))
     return std::nullopt;
-  return uint32_t(
-      dense.getSplatValue<APFloat>().bitcastToAPInt().getZExtValue());
+  APInt bits = isa<FloatType>(dense.getElementType())
+                   ? dense.getSplatValue<APFloat>().bitcastToAPInt()
+                   : dense.getSplatValue<APInt>();
+  return uint32_t(bits.getZExtValue());
 }
 
 /// A splat of `type` with these bits.
 static OpFoldResult splatFromBits(RankedTensorType type, uint32_t bits) {
   if (!type.hasStaticShape())
     return {};
-  auto elem = cast<FloatType>(type.getElementType());
-  return DenseElementsAttr::get(
-      type, APFloat(elem.getFloatSemantics(), APInt(elem.getWidth(), bits)));
+  Type elem = type.getElementType();
+  APInt value(elem.getIntOrFloatBitWidth(), bits);
+  if (auto number = dyn_cast<FloatType>(elem))
+    return DenseElementsAttr::get(type,
+                                  APFloat(number.getFloatSemantics(), value));
+  return DenseElementsAttr::get(type, value);
 }
 
 OpFoldResult EncodeOp::fold(FoldAdaptor adaptor) {
   RankedTensorType type = getResult().getType();
+  const numerics::ElementFormat *format = elementFormat(type.getElementType());
   if (std::optional<uint32_t> bits = splatBits(adaptor.getSource())) {
     float x = llvm::bit_cast<float>(*bits);
-    const numerics::ElementFormat *format =
-        elementFormat(type.getElementType());
     return splatFromBits(type, format->hasSign ? numerics::encode(*format, x)
                                : getMode() == E8M0Mode::floor
                                    ? numerics::encodeE8M0Floor(x)
                                    : numerics::encodeE8M0Ceil(x));
   }
-  // encode(decode(q)) is q: every code is its own nearest value, but for NaN
-  // and infinities.
+  // encode(decode(q)) is q: every code is its own nearest value, but for NaN,
+  // infinities and -128.
   auto decode = getSource().getDefiningOp<DecodeOp>();
-  if (decode && decode.getSource().getType() == type &&
-      !elementFormat(type.getElementType())->hasNaN)
+  if (decode && decode.getSource().getType() == type && !format->hasNaN &&
+      !format->twosComplement)
     return decode.getSource();
   return {};
 }

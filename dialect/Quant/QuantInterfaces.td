@@ -21,4 +21,16 @@ def Quant_DecomposableOpInterface : OpInterface<"DecomposableOpInterface"> {
   ];
 }
 
+def Quant_ScaledOpInterface : OpInterface<"ScaledOpInterface"> {
+  let cppNamespace = "::dither::quant";
+  let description = [{
+    An operation from a tile of codes, or to one, with a scale for each block: casts and
+    `dequantize`. The tile is its first operand, the scales are the second.
+  }];
+  let methods = [
+    InterfaceMethod<"The format of the codes.", "::dither::quant::FormatAttr", "getFormat">,
+    InterfaceMethod<"The dimension that blocks run along.", "uint64_t", "getAxis">
+  ];
+}
+
 #endif // DITHER_QUANT_INTERFACES

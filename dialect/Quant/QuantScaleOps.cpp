@@ -28,6 +28,10 @@ static FailureOr<Shape> scaleShape(Where where, ArrayRef<int64_t> source,
   Shape shape(source);
   Shape blocks = format.getBlockExtents(axis.getInt(), source.size());
   for (auto [d, extent] : llvm::enumerate(shape)) {
+    if (ShapedType::isDynamic(blocks[d])) {
+      extent = 1;
+      continue;
+    }
     if (ShapedType::isDynamic(extent))
       continue;
     if (extent % blocks[d])
@@ -108,23 +112,31 @@ static FailureOr<Types> resultTypes(CastFp6Op::Adaptor op, Where where) {
 static FailureOr<Types> resultTypes(CastFp8Op::Adaptor op, Where where) {
   return castTypes(op, where);
 }
+static FailureOr<Types> resultTypes(CastInt8Op::Adaptor op, Where where) {
+  return castTypes(op, where);
+}
+DITHER_INFER(CastInt8Op, 2)
 DITHER_INFER(CastFp4Op, 2)
 DITHER_INFER(CastFp6Op, 2)
 DITHER_INFER(CastFp8Op, 2)
 
-/// CA1: the name of the operation says how wide the codes are.
-template <typename Op> static LogicalResult verifyCast(Op op, unsigned bits) {
+/// CA1: the name of the operation says what the codes are.
+template <typename Op>
+static LogicalResult verifyCast(Op op, unsigned bits, bool integer = false) {
   FormatAttr format = op.getFormat();
-  if (format.getElem().getIntOrFloatBitWidth() != bits)
+  Type elem = format.getElem();
+  if (elem.getIntOrFloatBitWidth() != bits || elem.isInteger() != integer)
     return Where(op).fail("format " + format.describe() + " has elements of " +
-                          str(format.getElem()) + ", expected " + Twine(bits) +
-                          " bits");
+                          str(elem) + ", expected " +
+                          (integer ? "integers" : "floats") + " of " +
+                          Twine(bits) + " bits");
   if (failed(checkInferred(op, {"result"})))
     return failure();
   return checkScaled(op, op.getSource().getType());
 }
 LogicalResult CastFp4Op::verify() { return verifyCast(*this, 4); }
 LogicalResult CastFp6Op::verify() { return verifyCast(*this, 6); }
+LogicalResult CastInt8Op::verify() { return verifyCast(*this, 8, true); }
 LogicalResult CastFp8Op::verify() { return verifyCast(*this, 8); }
 
 static FailureOr<Types> resultTypes(DequantizeOp::Adaptor op, Where where) {

@@ -27,12 +27,12 @@ def Quant_BlockScaleOp : Quant_InferredOp<"block_scale"> {
 }
 
 class Quant_CastOp<string mnemonic, string what, string example, string elem>
-    : Quant_InferredOp<mnemonic> {
+    : Quant_InferredOp<mnemonic, [Quant_ScaledOpInterface]> {
   let summary = "scale and round to " # what;
   let description = [{
     Multiplies every element by the inverse of what its block's scale stands for and
     encodes the product. The scales come from `block_scale` of the same format and
-    axis; the element type of the format has the width that the name says.
+    axis; the element type of the format is what the name says.
 
     ```mlir
     %q = quant.}] # mnemonic # [{ %x, %s axis 1 format <}] # example # [{>
@@ -51,9 +51,10 @@ class Quant_CastOp<string mnemonic, string what, string example, string elem>
 }
 def Quant_CastFp4Op : Quant_CastOp<"cast_fp4", "4-bit codes", "mxfp4", "f4E2M1FN">;
 def Quant_CastFp6Op : Quant_CastOp<"cast_fp6", "6-bit codes", "mxfp6_e2m3", "f6E2M3FN">;
+def Quant_CastInt8Op : Quant_CastOp<"cast_int8", "8-bit integers", "mxint8", "i8">;
 def Quant_CastFp8Op : Quant_CastOp<"cast_fp8", "8-bit codes", "mxfp8_e4m3", "f8E4M3FN">;
 
-def Quant_DequantizeOp : Quant_InferredOp<"dequantize"> {
+def Quant_DequantizeOp : Quant_InferredOp<"dequantize", [Quant_ScaledOpInterface]> {
   let summary = "f32 values of codes and scales";
   let description = [{
     The value of every code times what its block's scale stands for.

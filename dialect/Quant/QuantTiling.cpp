@@ -73,13 +73,14 @@ static void relateIdentity(Operation *op, unsigned operand,
 }
 
 /// Blocks of the operand become elements of the result (`grow` false), or the
-/// other way round.
+/// other way round. Parts of a tile with whole blocks have all of them.
 static void relateBlocks(Operation *op, unsigned operand,
                          ArrayRef<int64_t> block, bool grow,
                          SmallVectorImpl<DimRelation> &out) {
   for (auto [d, extent] : llvm::enumerate(block))
-    out.push_back({operand, unsigned(d), unsigned(d), grow ? 1 : extent,
-                   grow ? extent : 1});
+    if (!ShapedType::isDynamic(extent))
+      out.push_back({operand, unsigned(d), unsigned(d), grow ? 1 : extent,
+                     grow ? extent : 1});
 }
 
 std::optional<SmallVector<DimRelation>> getDimRelations(Operation *op,
@@ -146,22 +147,14 @@ std::optional<SmallVector<DimRelation>> getDimRelations(Operation *op,
         /*grow=*/false, out);
     return out;
   }
-  auto relateScaled = [&](auto scaled) {
+  if (auto scaled = dyn_cast<ScaledOpInterface>(op)) {
     relateIdentity(op, 0, out);
     relateBlocks(
         op, 1,
         scaled.getFormat().getBlockExtents(scaled.getAxis(), result.getRank()),
         /*grow=*/true, out);
     return out;
-  };
-  if (auto cast = dyn_cast<CastFp4Op>(op))
-    return relateScaled(cast);
-  if (auto cast = dyn_cast<CastFp6Op>(op))
-    return relateScaled(cast);
-  if (auto cast = dyn_cast<CastFp8Op>(op))
-    return relateScaled(cast);
-  if (auto dequantize = dyn_cast<DequantizeOp>(op))
-    return relateScaled(dequantize);
+  }
   if (isa<RmsNormOp>(op)) {
     // A part has all columns: its rows are normalized as a whole.
     out.push_back({0, 0, 0});
@@ -402,9 +395,10 @@ template <typename... Ops> void attachResults(MLIRContext *ctx) {
 void registerTilingInterfaceExternalModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *ctx, QuantDialect *) {
     attachResults<LoadOp, BroadcastOp, ReshapeOp, TransposeOp, IotaOp, ReduceOp,
-                  BlockScaleOp, CastFp4Op, CastFp6Op, CastFp8Op, DequantizeOp,
-                  RmsNormOp, EncodeOp, DecodeOp, E8M0InverseOp, BlockReduceOp,
-                  BlockBroadcastOp, ConvertLayoutOp, ExpOp, TanhOp>(ctx);
+                  BlockScaleOp, CastFp4Op, CastFp6Op, CastInt8Op, CastFp8Op,
+                  DequantizeOp, RmsNormOp, EncodeOp, DecodeOp, E8M0InverseOp,
+                  BlockReduceOp, BlockBroadcastOp, ConvertLayoutOp, ExpOp,
+                  TanhOp>(ctx);
     StoreOp::attachInterface<SinkTiling<StoreOp>>(*ctx);
     AtomicMaxOp::attachInterface<SinkTiling<AtomicMaxOp>>(*ctx);
   });

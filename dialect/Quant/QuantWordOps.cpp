@@ -18,7 +18,7 @@ static LogicalResult checkElem(Where where, Type elem) {
       format && format->bits <= 16)
     return success();
   return where.fail("elem is " + str(elem) +
-                    ", expected f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN, "
+                    ", expected f4E2M1FN, f6E2M3FN, f6E3M2FN, i8, f8E4M3FN, "
                     "f8E5M2, f8E8M0FNU, bf16 or f16");
 }
 
@@ -71,7 +71,8 @@ LogicalResult E8M0InverseWordsOp::verify() {
 LogicalResult ScaleEncodeWordsOp::verify() {
   Where where(*this);
   Type elem = getElem();
-  if (!codeFormat(elem))
+  const numerics::ElementFormat *format = codeFormat(elem);
+  if (!format || format->twosComplement)
     return where.fail("elem is " + str(elem) +
                       ", expected f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN or "
                       "f8E5M2"); // WO7

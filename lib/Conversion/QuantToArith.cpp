@@ -33,6 +33,20 @@ using numerics::ElementFormat;
 
 namespace {
 
+/// Code of one register of f32 in the low bits of an i32 register, zeros above
+/// it, for a two's complement: 3 * 2^22 units more, the last bits of the
+/// mantissa are the integer. A NaN is the largest value.
+Value encodeInteger(WordBuilder &w, Value x, const ElementFormat &f) {
+  auto clamp = [&](arith::CmpFPredicate within, float limit) {
+    Value bound = w.asFloat(w.i32(bitsOf(limit)));
+    x = w.select(w.cmpf(within, x, bound), x, bound);
+  };
+  clamp(arith::CmpFPredicate::OLT, f.max);
+  clamp(arith::CmpFPredicate::OGT, -f.max);
+  Value sum = w.make<arith::AddFOp>(x, w.f32(0x1.8p23f * f.minPositive()));
+  return w.andi(w.asInt(sum), (1u << f.bits) - 1);
+}
+
 /// Code of one register of f32 in the low bits of an i32 register. A NaN loses
 /// its sign.
 Value encodeRounded(WordBuilder &w, Value x, const ElementFormat &f) {
@@ -129,7 +143,8 @@ Value encodeF16(WordBuilder &w, Value x) {
 
 Value encode(WordBuilder &w, Value x, Type elem, bool floor) {
   if (const ElementFormat *format = quant::codeFormat(elem))
-    return encodeRounded(w, x, *format);
+    return format->twosComplement ? encodeInteger(w, x, *format)
+                                  : encodeRounded(w, x, *format);
   if (isa<Float8E8M0FNUType>(elem))
     return encodeE8M0(w, x, floor);
   if (elem.isBF16())
@@ -146,6 +161,17 @@ Value encode(WordBuilder &w, Value x, Type elem, bool floor) {
 Value fieldOf(WordBuilder &w, Value word, int64_t at, int64_t bits) {
   Value code = w.shr(word, at);
   return at + bits < 32 ? w.andi(code, (1u << bits) - 1) : code;
+}
+
+/// The value of a code of a two's complement. With the sign bit inverted a code
+/// is its value plus 2^(bits - 1), which are the last bits of a number of 2^23
+/// units.
+Value decodeInteger(WordBuilder &w, Value code, const ElementFormat &f) {
+  float unit = f.minPositive();
+  Value biased = w.make<arith::XOrIOp>(code, w.i32(f.signBit()));
+  Value sum = w.asFloat(w.ori(biased, w.i32(bitsOf(0x1p23f * unit))));
+  return w.make<arith::SubFOp>(sum,
+                               w.f32((0x1p23f + float(f.signBit())) * unit));
 }
 
 /// The value of a code of a format with one code for NaN, but for its sign, or
@@ -183,7 +209,8 @@ Value decode(WordBuilder &w, Value word, int64_t at, Type elem) {
         w.f32Type(), w.make<arith::BitcastOp>(w.reg(w.b.getF16Type()), narrow));
   }
   if (const ElementFormat *format = quant::codeFormat(elem))
-    return decodeSmall(w, code, *format);
+    return format->twosComplement ? decodeInteger(w, code, *format)
+                                  : decodeSmall(w, code, *format);
   if (isa<Float8E8M0FNUType>(elem)) {
     Value v = w.shl(code, 23);
     v = w.select(w.cmpi(arith::CmpIPredicate::eq, code, 0), w.i32(0x00400000),
@@ -218,7 +245,7 @@ struct QuantToArith
     bool floor = op.getMode() == quant::E8M0Mode::floor;
     SmallVector<Value> words, values = w.registers(op->getOperand(0));
     const ElementFormat *format = quant::codeFormat(op.getElem());
-    if (format && !w.lanes) {
+    if (format && !format->twosComplement && !w.lanes) {
       for (size_t i = 0; i < values.size(); i += group)
         words.push_back(encodeRoundedWord(
             w, ArrayRef<Value>(values).slice(i, group), *format));

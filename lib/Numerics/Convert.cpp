@@ -23,9 +23,8 @@ uint32_t shiftRightToEven(uint32_t x, int shift) {
   return kept + (rest > half || (rest == half && (kept & 1)));
 }
 
-} // namespace
-
-uint32_t encode(const ElementFormat &format, float x) {
+/// encode() for a code of sign and magnitude.
+uint32_t encodeMagnitude(const ElementFormat &format, float x) {
   uint32_t bits = bitsOf(x), magnitude = bits & 0x7FFFFFFF;
   if (magnitude > kInf)
     return format.nanCode;
@@ -59,12 +58,24 @@ uint32_t encode(const ElementFormat &format, float x) {
   return sign | (code > format.maxCode ? overflow : uint32_t(code));
 }
 
+} // namespace
+
+uint32_t encode(const ElementFormat &format, float x) {
+  uint32_t code = encodeMagnitude(format, x), sign = format.signBit();
+  if (!format.twosComplement || !(code & sign))
+    return code;
+  return -(code ^ sign) & (2 * sign - 1);
+}
+
 float decode(const ElementFormat &format, uint32_t code) {
   if (!format.hasSign) {
     if (code == 0xFF)
       return floatOf(kNaN);
     return code ? floatOf(code << 23) : 0x1p-127f;
   }
+  if (format.twosComplement)
+    return std::ldexp(float(code) - float(code & format.signBit()) * 2,
+                      1 - format.bias - int(format.mantissaBits));
   uint32_t magnitude = code & (format.signBit() - 1);
   uint32_t sign = (code & format.signBit()) << (32 - format.bits);
   if (magnitude > format.maxCode)

@@ -85,7 +85,7 @@ std::optional<bool> isBoundedProduct(quant::EncodeOp encode) {
   auto spread = product
                     ? product.getRhs().getDefiningOp<quant::BlockBroadcastOp>()
                     : quant::BlockBroadcastOp();
-  if (!format || !spread ||
+  if (!format || format->twosComplement || !spread ||
       !followsFromAmax(spread.getSource(), product.getLhs()))
     return std::nullopt;
   auto inverse = spread.getSource().getDefiningOp<quant::E8M0InverseOp>();

@@ -106,10 +106,15 @@ Shape shapeOf(func::FuncOp func) {
         roots.push_back(operand);
     if (auto reduce = dyn_cast<quant::ReduceOp>(op))
       shape.reducesCols |= reduce.getAxis() == 1;
+    if (auto scale = dyn_cast<quant::BlockScaleOp>(op))
+      shape.reducesCols |= ShapedType::isDynamic(
+          scale.getFormat()
+              .getBlockExtents(scale.getAxis(), scale.getType().getRank())
+              .back());
     shape.reducesCols |= isa<quant::RmsNormOp>(op);
     summed = std::max(summed, summedColumns(op));
-    encodes |= isa<quant::CastFp4Op, quant::CastFp6Op, quant::CastFp8Op,
-                   quant::EncodeOp>(op);
+    encodes |= isa<quant::EncodeOp, quant::ScaledOpInterface>(op) &&
+               !isa<quant::DequantizeOp>(op);
     shape.encodesFp4 |= isa<quant::CastFp4Op>(op);
   });
   if (summed && encodes)

@@ -7,7 +7,7 @@ from . import formats, knobs, profile
 from .arrays import view
 from .devices import Device, devices, targets
 from .errors import CompileError
-from .formats import MXFP4, MXFP6_E2M3, MXFP6_E3M2, MXFP8_E4M3, MXFP8_E5M2, NVFP4, Format
+from .formats import MXFP4, MXFP6_E2M3, MXFP6_E3M2, MXFP8_E4M3, MXFP8_E5M2, MXINT8, NVFP4, Format
 from .jit import Kernel, jit
 from .ops import ScaledTensor1x, ScaledTensor2x, dequantize, quantize, rms_norm
 from .types import (
@@ -24,6 +24,7 @@ from .types import (
     float8_e5m2,
     float16,
     float32,
+    int8,
     int32,
     int64,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "MXFP6_E3M2",
     "MXFP8_E4M3",
     "MXFP8_E5M2",
+    "MXINT8",
     "NVFP4",
     "CompileError",
     "DType",
@@ -59,6 +61,7 @@ __all__ = [
     "float16",
     "float32",
     "formats",
+    "int8",
     "int32",
     "int64",
     "jit",

@@ -30,6 +30,7 @@ _FOREIGN = {
     "float6_e2m3fn": types.float6_e2m3,
     "float6_e3m2fn": types.float6_e3m2,
     "float4_e2m1fn_x2": types.float4_e2m1,
+    "int8": types.int8,
     "int32": types.int32,
     "int64": types.int64,
 }
@@ -38,6 +39,7 @@ _DLPACK = {
     (2, 32): types.float32,
     (4, 16): types.bfloat16,
     (2, 16): types.float16,
+    (0, 8): types.int8,
     (0, 32): types.int32,
     (0, 64): types.int64,
     (10, 8): types.float8_e4m3,
@@ -58,6 +60,7 @@ TENSOR_TYPES = (
     types.float6_e2m3,
     types.float6_e3m2,
     types.float4_e2m1,
+    types.int8,
     types.e8m0,
     types.int32,
     types.int64,

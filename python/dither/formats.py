@@ -14,7 +14,7 @@ from .errors import suggest
 
 SCALE_ROUNDINGS = ("rceil", "floor", "ceil", "even")
 SCALE_ORDERS = ("te", "div6_mul", "div6_div")
-ELEMENTS = (types.float4_e2m1, types.float6_e2m3, types.float6_e3m2, types.float8_e4m3, types.float8_e5m2)
+ELEMENTS = (types.float4_e2m1, types.float6_e2m3, types.float6_e3m2, types.int8, types.float8_e4m3, types.float8_e5m2)
 SCALES = (types.e8m0, types.float8_e4m3, types.float32)
 
 
@@ -26,11 +26,11 @@ class Format:
     are in dialect/Quant/Semantics.md (Block scaling).
 
     Attributes:
-        element: data type of the codes: float4_e2m1, float6_e2m3 or float6_e3m2 (a byte each), float8_e4m3 or
-            float8_e5m2.
+        element: data type of the codes: float4_e2m1, float6_e2m3 or float6_e3m2 (a byte each), float8_e4m3,
+            float8_e5m2 or int8 (-127 to 127; under e8m0 scales, in units of 2^-6).
         scale: data type of the scale of a block: e8m0, float8_e4m3 or float32.
-        block: elements of a row that share a scale, or (rows, columns) of a block; powers of two. Blocks along columns
-            have rows and columns exchanged.
+        block: elements of a row that share a scale, or (rows, columns) of a block, powers of two; "row" for one scale
+            in each row, "tensor" for one in all. Blocks along columns have rows and columns exchanged.
         tensor_scale: whether the amax of the whole tensor scales the block scales (NVFP4; float8_e4m3 scales).
         transposed: whether operators store the codes of blocks along columns transposed, as NVFP4 is.
         scale_rounding: how the shared exponent of a block is picked: rceil, floor, ceil or even (e8m0 scales).
@@ -42,7 +42,7 @@ class Format:
 
     element: types.DType
     scale: types.DType
-    block: int | tuple[int, int]
+    block: int | tuple[int, int] | str
     tensor_scale: bool = False
     transposed: bool = False
     scale_rounding: str = "rceil"
@@ -53,10 +53,12 @@ class Format:
         _type("element", self.element, ELEMENTS)
         _type("scale", self.scale, SCALES)
         rows, cols = _block(self.block)
-        object.__setattr__(self, "block", cols if rows == 1 else (rows, cols))
+        if rows is not None and cols is not None:
+            object.__setattr__(self, "block", cols if rows == 1 else (rows, cols))
         if not isinstance(self.name, str):
             raise TypeError(f"name is {self.name!r}, expected a string")
-        object.__setattr__(self, "name", self.name or f"{self.element}_{rows}x{cols}")
+        blocks = self.block if isinstance(self.block, str) else f"{rows}x{cols}"
+        object.__setattr__(self, "name", self.name or f"{self.element}_{blocks}")
         for what in ("tensor_scale", "transposed"):
             if not isinstance(getattr(self, what), bool):
                 raise TypeError(f"{what} is {getattr(self, what)!r}, expected True or False")
@@ -67,17 +69,17 @@ class Format:
         _meant(self.name, self.scale, self.tensor_scale, self.scale_rounding != "rceil", self.order != "te")
 
     @property
-    def block_rows(self) -> int:
-        """Rows of a block along rows."""
-        return 1 if isinstance(self.block, int) else self.block[0]
+    def block_rows(self) -> int | None:
+        """Rows of a block along rows; None where they are all of the tensor."""
+        return _block(self.block)[0]
 
     @property
-    def block_cols(self) -> int:
-        """Columns of a block along rows."""
-        return self.block if isinstance(self.block, int) else self.block[1]
+    def block_cols(self) -> int | None:
+        """Columns of a block along rows; None where they are all of the tensor."""
+        return _block(self.block)[1]
 
-    def block_extents(self, axis: int) -> tuple[int, int]:
-        """Rows and columns of a block where rows of blocks run along `axis`."""
+    def block_extents(self, axis: int) -> tuple[int | None, int | None]:
+        """Rows and columns of a block where rows of blocks run along `axis`; None for all."""
         return (self.block_rows, self.block_cols) if axis else (self.block_cols, self.block_rows)
 
     def __repr__(self) -> str:
@@ -119,7 +121,7 @@ class Format:
             changes = self._changes(standard)
             base = self.name
         else:
-            rows, cols = self.block_rows, self.block_cols
+            rows, cols = ("?" if extent is None else extent for extent in _block(self.block))
             base = f"{self.element.mlir}, scale = {self.scale.mlir}, block = [{rows}, {cols}]"
             flags = {name: "true" for name in ("tensor_scale", "transposed") if getattr(self, name)}
             changes = {**flags, "scale_rounding": self.scale_rounding, "order": self.order}
@@ -156,10 +158,16 @@ def _type(what: str, value: object, types_: tuple[types.DType, ...]) -> None:
         raise error(f"{what} is {value!r}, expected {', '.join(map(str, types_))}")
 
 
-def _block(value: object) -> tuple[int, int]:
+#: Rows and columns of blocks that have a name; None for all of the tensor.
+_WHOLE: dict[object, tuple[int | None, None]] = {"row": (1, None), "tensor": (None, None)}
+
+
+def _block(value: object) -> tuple[int | None, int | None]:
+    if isinstance(value, str) and value in _WHOLE:
+        return _WHOLE[value]
     extents = (1, value) if isinstance(value, int) else value
     if not isinstance(extents, tuple) or len(extents) != 2 or not all(type(n) is int for n in extents):
-        raise TypeError(f"block is {value!r}, expected a number of elements, or (rows, columns)")
+        raise TypeError(f"block is {value!r}, expected a number of elements, (rows, columns), 'row' or 'tensor'")
     if not all(n > 0 and n & (n - 1) == 0 for n in extents):
         raise ValueError(f"block is {value!r}, expected positive powers of two")
     return extents
@@ -192,8 +200,9 @@ MXFP6_E2M3 = Format(name="mxfp6_e2m3", element=types.float6_e2m3, scale=types.e8
 MXFP6_E3M2 = Format(name="mxfp6_e3m2", element=types.float6_e3m2, scale=types.e8m0, block=32, scale_rounding="floor")
 MXFP8_E4M3 = Format(name="mxfp8_e4m3", element=types.float8_e4m3, scale=types.e8m0, block=32)
 MXFP8_E5M2 = Format(name="mxfp8_e5m2", element=types.float8_e5m2, scale=types.e8m0, block=32)
+MXINT8 = Format(name="mxint8", element=types.int8, scale=types.e8m0, block=32, scale_rounding="floor")
 
-FORMATS: dict[str, Format] = {f.name: f for f in (NVFP4, MXFP4, MXFP6_E2M3, MXFP6_E3M2, MXFP8_E4M3, MXFP8_E5M2)}
+FORMATS: dict[str, Format] = {f.name: f for f in (NVFP4, MXFP4, MXFP6_E2M3, MXFP6_E3M2, MXFP8_E4M3, MXFP8_E5M2, MXINT8)}
 
 
 def get_format(value: str | Format) -> Format:

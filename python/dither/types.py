@@ -16,7 +16,7 @@ class DType:
 
     `name` is ours ("float8_e4m3"), `mlir` the compiler's ("f8E4M3FN"), `bits` the size in memory, where a code of 6
     bits has a byte.
-    `kind`: "float" takes part in arithmetic, "narrow" (8 bits and fewer) is only ever a code.
+    `kind`: "float" takes part in arithmetic, "narrow" (8 bits and fewer, int8 too) is only ever a code.
     """
 
     name: str
@@ -38,7 +38,7 @@ class DType:
 
     @property
     def is_narrow(self) -> bool:
-        """A type of codes: FP8, FP4 or E8M0."""
+        """A type of codes: FP8, FP6, FP4, int8 or E8M0."""
         return self.kind == "narrow"
 
     @property
@@ -55,6 +55,7 @@ float8_e5m2 = DType("float8_e5m2", "f8E5M2", 8, "narrow")
 float6_e2m3 = DType("float6_e2m3", "f6E2M3FN", 8, "narrow")
 float6_e3m2 = DType("float6_e3m2", "f6E3M2FN", 8, "narrow")
 float4_e2m1 = DType("float4_e2m1", "f4E2M1FN", 4, "narrow")
+int8 = DType("int8", "i8", 8, "narrow")
 e8m0 = DType("e8m0", "f8E8M0FNU", 8, "narrow")
 int32 = DType("int32", "i32", 32, "int")
 int64 = DType("int64", "i64", 64, "int")
@@ -70,6 +71,7 @@ DTYPES: tuple[DType, ...] = (
     float6_e2m3,
     float6_e3m2,
     float4_e2m1,
+    int8,
     e8m0,
     int32,
     int64,

@@ -46,10 +46,10 @@ std::string text(const TensorRef &tensor) {
       out += (dim ? ", " : "") + std::to_string(numbers[dim]);
     return out + (tensor.rank == 1 ? ",)" : ")");
   };
-  constexpr const char *types[] = {"float32",     "bfloat16",    "float16",
-                                   "float8_e4m3", "float8_e5m2", "float6_e2m3",
-                                   "float6_e3m2", "float4_e2m1", "e8m0",
-                                   "int32",       "int64",       "bytes"};
+  constexpr const char *types[] = {
+      "float32",     "bfloat16",    "float16",     "float8_e4m3", "float8_e5m2",
+      "float6_e2m3", "float6_e3m2", "float4_e2m1", "int8",        "e8m0",
+      "int32",       "int64",       "bytes"};
   std::string device = tensor.device == onCpu
                            ? "the cpu"
                            : "cuda:" + std::to_string(tensor.device);

@@ -274,3 +274,42 @@ func.func @dynamic(%x: tensor<?x128xf32>) -> tensor<?x4xf8E8M0FNU> {
   %s = quant.block_scale %x axis 1 format <mxfp8_e4m3> : tensor<?x128xf32> -> tensor<?x4xf8E8M0FNU>
   return %s : tensor<?x4xf8E8M0FNU>
 }
+
+// -----
+
+// One scale for a row: a reduction of the row, with a product with fl(1/127)
+// that ends at FLT_MAX.
+// CHECK-LABEL: func.func @int8_rows
+// CHECK-SAME: %[[X:.*]]: tensor<4x100xf32>
+// CHECK: %[[A:.*]] = quant.reduce amax %[[X]] axis 1 : tensor<4x100xf32> -> tensor<4x1xf32>
+// CHECK: %[[C:.*]] = arith.constant dense<0.00787401571> : tensor<4x1xf32>
+// CHECK: %[[P:.*]] = arith.mulf %[[A]], %[[C]] : tensor<4x1xf32>
+// CHECK: %[[S:.*]] = arith.select {{.*}}, %[[P]], %{{.*}} : tensor<4x1xi1>, tensor<4x1xf32>
+// CHECK: %[[D:.*]] = arith.divf {{.*}}, %[[S]] : tensor<4x1xf32>
+// CHECK: %[[M:.*]] = arith.select {{.*}}, %[[D]]
+// CHECK: %[[B:.*]] = quant.broadcast %[[M]] : tensor<4x1xf32> -> tensor<4x100xf32>
+// CHECK: %[[Y:.*]] = arith.mulf %[[X]], %[[B]]
+// CHECK: quant.encode %[[Y]] : tensor<4x100xf32> -> tensor<4x100xi8>
+func.func @int8_rows(%x: tensor<4x100xf32>) -> tensor<4x100xi8> {
+  %s = quant.block_scale %x axis 1 format <i8, scale = f32, block = [1, ?]> : tensor<4x100xf32> -> tensor<4x1xf32>
+  %q = quant.cast_int8 %x, %s axis 1 format <i8, scale = f32, block = [1, ?]> : tensor<4x100xf32>, tensor<4x1xf32> -> tensor<4x100xi8>
+  return %q : tensor<4x100xi8>
+}
+
+// -----
+
+// Elements of MXINT8 count in units of 2^-6: products are brought to integers,
+// and scales to units.
+// CHECK-LABEL: func.func @mxint8
+// CHECK: %[[P:.*]] = arith.mulf %arg0, %{{.*}} : tensor<4x64xf32>
+// CHECK: %[[C:.*]] = arith.constant dense<6.400000e+01> : tensor<4x64xf32>
+// CHECK: %[[Y:.*]] = arith.mulf %[[P]], %[[C]]
+// CHECK: %[[Q:.*]] = quant.encode %[[Y]] : tensor<4x64xf32> -> tensor<4x64xi8>
+// CHECK: %[[V:.*]] = quant.decode %arg1
+// CHECK: %[[U:.*]] = arith.constant dense<1.562500e-02> : tensor<4x2xf32>
+// CHECK: arith.mulf %[[V]], %[[U]] : tensor<4x2xf32>
+func.func @mxint8(%x: tensor<4x64xf32>, %s: tensor<4x2xf8E8M0FNU>) -> tensor<4x64xf32> {
+  %q = quant.cast_int8 %x, %s axis 1 format <mxint8> : tensor<4x64xf32>, tensor<4x2xf8E8M0FNU> -> tensor<4x64xi8>
+  %y = quant.dequantize %q, %s axis 1 format <mxint8> : tensor<4x64xi8>, tensor<4x2xf8E8M0FNU> -> tensor<4x64xf32>
+  return %y : tensor<4x64xf32>
+}

@@ -99,3 +99,13 @@ func.func @f(%x: tensor<?x128xf32>) -> tensor<?x4xf32> attributes {quant.config 
   %d = quant.decode %z : tensor<?x4xf8E8M0FNU> -> tensor<?x4xf32>
   return %d : tensor<?x4xf32>
 }
+
+// -----
+
+// One scale for all rows is of no tile.
+func.func @f(%x: tensor<?x512xbf16>) -> tensor<?x512xi8> attributes {quant.config = {tile = array<i64: 16, 0>}} {
+  // expected-error @+1 {{'quant.block_scale' op cannot be computed in tiles}}
+  %s = quant.block_scale %x axis 1 format <i8, scale = f32, block = [?, ?]> : tensor<?x512xbf16> -> tensor<1x1xf32>
+  %q = quant.cast_int8 %x, %s axis 1 format <i8, scale = f32, block = [?, ?]> : tensor<?x512xbf16>, tensor<1x1xf32> -> tensor<?x512xi8>
+  return %q : tensor<?x512xi8>
+}

@@ -212,3 +212,17 @@ func.func @aligned(%x: tensor<?x512xf32> {quant.align = 16 : i64}) -> (tensor<?x
   %y = arith.truncf %x : tensor<?x512xf32> to tensor<?x512xbf16>
   return %y : tensor<?x512xbf16>
 }
+
+// -----
+
+// One scale for a row: programs have whole rows, whatever their length.
+// CHECK-LABEL: func.func @row_scales(
+// CHECK-SAME: quant.grid = [{arg = 1 : i64, dim = 0 : i64, step = 32 : i64}, {arg = 1 : i64, dim = 1 : i64, step = 1000 : i64}]
+// CHECK: %[[T:.*]] = quant.load %{{.*}} : memref<?x1000xbf16> -> tensor<32x1000xbf16>
+// CHECK: %[[S:.*]] = quant.block_scale %[[T]] axis 1 {{.*}} : tensor<32x1000xbf16> -> tensor<32x1xf32>
+// CHECK: quant.cast_int8 %[[T]], %[[S]] axis 1
+func.func @row_scales(%x: tensor<?x1000xbf16>) -> (tensor<?x1000xi8>, tensor<?x1xf32>) {
+  %s = quant.block_scale %x axis 1 format <i8, scale = f32, block = [1, ?]> : tensor<?x1000xbf16> -> tensor<?x1xf32>
+  %q = quant.cast_int8 %x, %s axis 1 format <i8, scale = f32, block = [1, ?]> : tensor<?x1000xbf16>, tensor<?x1xf32> -> tensor<?x1000xi8>
+  return %q, %s : tensor<?x1000xi8>, tensor<?x1xf32>
+}

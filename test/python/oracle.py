@@ -38,6 +38,7 @@ def _table(exponent_bits: int, mantissa_bits: int, bias: int, codes: int) -> np.
 E2M1 = _table(2, 1, 1, 8)
 E2M3 = _table(2, 3, 1, 32)
 E3M2 = _table(3, 2, 3, 32)
+MXINT8 = np.arange(128) / 64.0  # OCP MX v1.0, 5.3.4: two's complement, in units of 2^-6
 E4M3 = _table(4, 3, 7, 127)  # 0x7F is NaN
 E5M2 = _table(5, 2, 15, 124)  # 0x7C is infinity
 
@@ -68,6 +69,16 @@ def encode_e3m2(x: np.ndarray) -> np.ndarray:
     return encode(x, E3M2, 0x1F, 0x20)
 
 
+def encode_int8(x: np.ndarray) -> np.ndarray:
+    """Nearest integer, ties to the even one, from -127 to 127; NaN gives 127."""
+    rounded = np.clip(np.rint(np.asarray(x, np.float32).astype(np.float64)), -127, 127)
+    return np.where(np.isnan(rounded), 127.0, rounded).astype(np.int8).view(np.uint8)
+
+
+def encode_mxint8(x: np.ndarray) -> np.ndarray:
+    return encode_int8(np.clip(x, F32(-2), F32(2)) * F32(64))
+
+
 def encode_e4m3(x: np.ndarray) -> np.ndarray:
     return encode(x, E4M3, 0x7F, 0x80)
 
@@ -86,6 +97,14 @@ def decode_e2m3(code: np.ndarray) -> np.ndarray:
 
 def decode_e3m2(code: np.ndarray) -> np.ndarray:
     return (np.where(code & 32, -1.0, 1.0) * E3M2[code & 31]).astype(np.float32)
+
+
+def decode_int8(code: np.ndarray) -> np.ndarray:
+    return code.astype(np.uint8).view(np.int8).astype(np.float32)
+
+
+def decode_mxint8(code: np.ndarray) -> np.ndarray:
+    return decode_int8(code) / F32(64)
 
 
 def decode_e4m3(code: np.ndarray) -> np.ndarray:
@@ -132,6 +151,7 @@ FORMATS = {
         Format("mxfp6_e3m2", 32, 8, 28.0, 4, encode_e3m2, decode_e3m2, "e8m0_floor"),
         Format("mxfp8_e4m3", 32, 8, 448.0, 8, encode_e4m3, decode_e4m3, "e8m0_rceil"),
         Format("mxfp8_e5m2", 32, 8, 57344.0, 15, encode_e5m2, decode_e5m2, "e8m0_rceil"),
+        Format("mxint8", 32, 8, 127 / 64, 0, encode_mxint8, decode_mxint8, "e8m0_floor"),
     )
 }
 

@@ -13,9 +13,10 @@
 namespace dither::numerics {
 
 /// Code of x in a format with a sign (not kE8M0). The sign is kept, also of
-/// zeros and of values that round to zero; NaN gives format.nanCode without a
-/// sign. Past the largest value the code is that of the largest value
-/// (format.saturates) or of infinity. kF32 is the identity but for NaNs.
+/// zeros and of values that round to zero unless the format is a two's
+/// complement; NaN gives format.nanCode without a sign. Past the largest value
+/// the code is that of the largest value (format.saturates) or of infinity.
+/// kF32 is the identity but for NaNs.
 uint32_t encode(const ElementFormat &format, float x);
 
 /// Value of a code in any of the formats, exact. Bits above format.bits must be

@@ -1,4 +1,4 @@
-//===- Formats.h - Narrow float formats and block-scaled formats *- C++ -*-===//
+//===- Formats.h - Element formats and block-scaled formats ----*- C++ -*-===//
 //
 // What the element types are made of, and which element, scale and block
 // make up a block-scaled format. Everything else in this library reads these
@@ -6,8 +6,8 @@
 //
 // Sources: OCP 8-bit Floating Point Specification 1.0 (E4M3, E5M2), OCP
 // Microscaling Formats (MX) 1.0, sections 5 and 6 (E2M1, E2M3, E3M2, E8M0,
-// MXFP4, MXFP6, MXFP8), IEEE 754 (binary16, binary32). NVFP4 is E2M1 in blocks
-// of 16 with an E4M3 scale each and one f32 maximum per tensor.
+// MXFP4, MXFP6, MXFP8, MXINT8), IEEE 754 (binary16, binary32). NVFP4 is E2M1 in
+// blocks of 16 with an E4M3 scale each and one f32 maximum per tensor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +22,8 @@ namespace dither::numerics {
 
 /// A binary float format: a sign bit (if any), exponent field, mantissa field,
 /// from the most significant bit down. A code is the integer of these bits.
+/// Integers, and fixed-point numbers, are the floats of one exponent bit, whose
+/// values are equally spaced, but that a negative code is the two's complement.
 struct ElementFormat {
   std::string_view name; ///< as MLIR spells the type
   unsigned bits;
@@ -39,6 +41,9 @@ struct ElementFormat {
   /// What a NaN becomes, whatever its sign and payload. Formats without NaN
   /// have the largest value, as the hardware's saturating conversions do.
   uint32_t nanCode;
+  /// Whether negative codes are two's complements. There is no negative zero,
+  /// and nothing is encoded as the code without a positive counterpart.
+  bool twosComplement = false;
 
   constexpr uint32_t signBit() const {
     return hasSign ? uint32_t(1) << (bits - 1) : 0;
@@ -60,18 +65,23 @@ struct ElementFormat {
 inline constexpr ElementFormat kE2M1{"f4E2M1FN",   4,  2, 1,  1,   true,  0x1.8p2f,        0x1p0f,    false, false, true,  0x7,        0x7};
 inline constexpr ElementFormat kE2M3{"f6E2M3FN",   6,  2, 3,  1,   true,  0x1.ep2f,        0x1p0f,    false, false, true,  0x1F,       0x1F};
 inline constexpr ElementFormat kE3M2{"f6E3M2FN",   6,  3, 2,  3,   true,  0x1.cp4f,        0x1p-2f,   false, false, true,  0x1F,       0x1F};
+inline constexpr ElementFormat kINT8{"i8",         8,  1, 6,  -5,  true,  0x1.fcp6f,       0x1p6f,    false, false, true,  0x7F,       0x7F, true};
 inline constexpr ElementFormat kE4M3{"f8E4M3FN",   8,  4, 3,  7,   true,  0x1.cp8f,        0x1p-6f,   false, true,  true,  0x7E,       0x7F};
 inline constexpr ElementFormat kE5M2{"f8E5M2",     8,  5, 2,  15,  true,  0x1.cp15f,       0x1p-14f,  true,  true,  true,  0x7B,       0x7F};
 inline constexpr ElementFormat kE8M0{"f8E8M0FNU",  8,  8, 0,  127, false, 0x1p127f,        0x1p-127f, false, true,  true,  0xFE,       0xFF};
 inline constexpr ElementFormat kBF16{"bf16",       16, 8, 7,  127, true,  0x1.fep127f,     0x1p-126f, true,  true,  false, 0x7F7F,     0x7FFF};
 inline constexpr ElementFormat kF16 {"f16",        16, 5, 10, 15,  true,  0x1.ffcp15f,     0x1p-14f,  true,  true,  false, 0x7BFF,     0x7FFF};
 inline constexpr ElementFormat kF32 {"f32",        32, 8, 23, 127, true,  0x1.fffffep127f, 0x1p-126f, true,  true,  false, 0x7F7FFFFF, 0x7FFFFFFF};
+// The same codes in units of 2^-6, as elements of MXINT8 are (OCP MX 1.0, 5.3.4).
+inline constexpr ElementFormat kMXINT8{"i8",     8,  1, 6,  1,   true,  0x1.fcp0f,       0x1p0f,    false, false, true,  0x7F,       0x7F, true};
 // clang-format on
 
+/// One for each type of elements.
 inline constexpr const ElementFormat *kElementFormats[] = {
-    &kE2M1, &kE2M3, &kE3M2, &kE4M3, &kE5M2, &kE8M0, &kBF16, &kF16, &kF32};
+    &kE2M1, &kE2M3, &kE3M2, &kINT8, &kE4M3,
+    &kE5M2, &kE8M0, &kBF16, &kF16,  &kF32};
 
-/// The format that MLIR spells `name`; null if there is none.
+/// The format whose type MLIR spells `name`; null if there is none.
 const ElementFormat *findElementFormat(std::string_view name);
 
 /// Rounds f32 to a signed format of m mantissa bits with one multiply-add: for
@@ -114,7 +124,7 @@ enum class ScaleOrder : uint32_t {
 struct BlockFormat {
   std::string_view name; ///< of a built-in format; means nothing
   const ElementFormat *elem;
-  const ElementFormat *scale;    ///< kE8M0 or kE4M3
+  const ElementFormat *scale;    ///< kE8M0, kE4M3 or kF32
   unsigned blockRows, blockCols; ///< elements that share one scale, rowwise
   bool tensorScale;       ///< the scale also depends on the tensor's amax
   bool transposed;        ///< columnwise codes are stored transposed
@@ -133,6 +143,7 @@ inline constexpr BlockFormat kBlockFormats[] = {
     {"mxfp6_e3m2", &kE3M2, &kE8M0, 1, 32, false, false, ScaleRounding::Floor, ScaleOrder::TE},
     {"mxfp8_e4m3", &kE4M3, &kE8M0, 1, 32, false, false, ScaleRounding::RCeil, ScaleOrder::TE},
     {"mxfp8_e5m2", &kE5M2, &kE8M0, 1, 32, false, false, ScaleRounding::RCeil, ScaleOrder::TE},
+    {"mxint8",     &kMXINT8, &kE8M0, 1, 32, false, false, ScaleRounding::Floor, ScaleOrder::TE},
 };
 // clang-format on
 

@@ -63,16 +63,17 @@ def _tensor_amax(e: Emitter, value: Any, fmt: Format) -> list[Any]:
 
 
 def _scales_shape(shape: tuple[int, ...], axis: int, fmt: Format) -> tuple[int, ...]:
-    if len(shape) == 1 and fmt.block_rows > 1:
-        raise Problem(f"the tile has rank 1, expected rank 2 for {fmt.name}, whose blocks have {fmt.block_rows} rows")
+    if len(shape) == 1 and fmt.block_rows != 1:
+        rows = fmt.block_rows or "all"
+        raise Problem(f"the tile has rank 1, expected rank 2 for {fmt.name}, whose blocks have {rows} rows")
     blocks = fmt.block_extents(axis)
     for dimension, (extent, block) in enumerate(zip(shape, blocks, strict=False)):
-        if extent % block:
+        if block is not None and extent % block:
             raise Problem(
                 f"dimension {dimension} of the tile has extent {extent}, "
                 f"expected a multiple of {block}, the block of {fmt.name}"
             )
-    return tuple(extent // block for extent, block in zip(shape, blocks, strict=False))
+    return tuple(1 if block is None else extent // block for extent, block in zip(shape, blocks, strict=False))
 
 
 def _require_tile(value: Tile, argument: str, shape: tuple[int, ...], dtype: types.DType, fmt: Format) -> None:
@@ -91,6 +92,16 @@ def block_scale(e: Emitter, t: Any, fmt: Any, axis: Any, amax: Any) -> Tile:
     return e.tile("quant.block_scale", [t, *_tensor_amax(e, amax, fmt)], {"axis": axis, "format": fmt.mlir()})
 
 
+_CASTS = {
+    types.float4_e2m1: "quant.cast_fp4",
+    types.float6_e2m3: "quant.cast_fp6",
+    types.float6_e3m2: "quant.cast_fp6",
+    types.int8: "quant.cast_int8",
+    types.float8_e4m3: "quant.cast_fp8",
+    types.float8_e5m2: "quant.cast_fp8",
+}
+
+
 @handles("cast")
 def cast(e: Emitter, t: Any, scale: Any, fmt: Any, axis: Any, amax: Any) -> Tile:
     t = float_tile(t, "t", "cast")
@@ -98,8 +109,7 @@ def cast(e: Emitter, t: Any, scale: Any, fmt: Any, axis: Any, amax: Any) -> Tile
     fmt = _format(fmt)
     axis = axis_of(axis, len(t.shape))
     _require_tile(scale, "scale", _scales_shape(t.shape, axis, fmt), fmt.scale, fmt)
-    name = f"quant.cast_fp{fmt.element.mlir[1]}"
-    return e.tile(name, [t, scale, *_tensor_amax(e, amax, fmt)], {"axis": axis, "format": fmt.mlir()})
+    return e.tile(_CASTS[fmt.element], [t, scale, *_tensor_amax(e, amax, fmt)], {"axis": axis, "format": fmt.mlir()})
 
 
 @handles("dequantize")

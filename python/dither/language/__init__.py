@@ -29,6 +29,7 @@ from ..types import (
     float8_e5m2,
     float16,
     float32,
+    int8,
     int32,
     int64,
 )
@@ -84,6 +85,7 @@ __all__ = [
     "fma",
     "full",
     "index",
+    "int8",
     "int32",
     "int64",
     "linear",

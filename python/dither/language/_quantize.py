@@ -12,8 +12,9 @@ def block_scale(t: Any, fmt: Any, axis: int = 1, amax: Any = None) -> Any:
     """Scale of every block of `t` (float): blocks run along `axis`, 1 rowwise and 0 columnwise.
 
     The result has t's shape, divided by `fmt.block` along `axis`, and data type `fmt.scale`. Where blocks have
-    rows, too, it is divided by both. `amax` is that of the whole tensor (rank 0, float32), for formats with a
-    tensor scale.
+    rows, too, it is divided by both. Under one scale for a row, or the tensor, what the tile holds of it is the
+    block: of a longer one, the scale is that of a tile of extent 1 with its amax. `amax` is that of the whole tensor
+    (rank 0, float32), for formats with a tensor scale.
     """
 
 

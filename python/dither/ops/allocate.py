@@ -35,7 +35,7 @@ class DeviceArray:
         self._pointer = device.allocate(count * size)
         self.shape = shape
         self.dtype = dtype
-        kind = "f" if dtype in (types.float32, types.float16) else "u"
+        kind = "f" if dtype in (types.float32, types.float16) else "i" if dtype is types.int8 else "u"
         self.__cuda_array_interface__ = {
             "shape": shape,
             "typestr": f"{'<' if size > 1 else '|'}{kind}{size}",
@@ -82,6 +82,19 @@ def aligned(shape: tuple[int, ...], kind: Any) -> Any:
     memory = numpy.empty(nbytes + 64, numpy.uint8)
     start = -memory.ctypes.data % 64
     return memory[start : start + nbytes].view(kind).reshape(shape)
+
+
+def zeros(x: Any, array: Array, shape: tuple[int, ...]) -> Any:
+    """Zeros, float32, beside `x`."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        return torch.zeros(shape, dtype=torch.float32, device=x.device)
+    out = empty_like(x, array, shape, types.float32)
+    if isinstance(out, DeviceArray):
+        out._device.write(out._pointer, bytes(4 * math.prod(shape)))
+    else:
+        out[...] = 0
+    return out
 
 
 def new_scalar(x: Any, array: Array, value: float) -> Any:

@@ -89,7 +89,7 @@ def _quantize(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
         for layout in outputs.LAYOUTS:
             for scales in outputs.SCALE_LAYOUTS:
                 p = outputs.plan(fmt, layout, scales)
-                tile = elementwise_tile(shape[1], p.granule, p.colwise, p.transposed, cpu)
+                tile = p.tile(shape[1], cpu)
                 constexprs = {"FMT": fmt, "LAYOUT": p.layout, **_extents(tile)}
                 grid = tile.grid(*p.extent(shape))
                 for dtype in INPUTS:

@@ -12,7 +12,7 @@ from ..formats import Format, get_format
 from ..language import linear
 from ..types import float32
 from . import kernels, outputs
-from .allocate import contiguous_rows, empty_like, matrix, new_scalar
+from .allocate import contiguous_rows, empty_like, matrix, zeros
 from .quantize import own_amax
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 from .tiles import Tile, row_tile
@@ -57,8 +57,8 @@ def rms_norm(
         zero_centered_gamma: 1 is added to gamma.
         format: a block-scaled format for the output; None gives it in the data type of `x`.
         layout, scale_layout, device, stream, out: as in `dither.quantize`.
-        amax: largest magnitude of the normalized tensor, for formats with a tensor scale; computed if None, in a
-            pass of its own.
+        amax: largest magnitude of the normalized tensor, for formats with a tensor scale or one block; computed if
+            None, in a pass of its own.
         return_amax: whether the largest magnitude of the normalized tensor is returned.
         round_intermediate: whether the normalized tensor is rounded to the data type of `x` before it is quantized and
             its amax taken, as if the norm were a kernel of its own; otherwise both are of the float32 result.
@@ -106,22 +106,22 @@ def rms_norm(
 
     if fmt is None:
         y = empty_like(x, array, (m, n), dtype)
-        peak = new_scalar(x, array, 0.0) if return_amax else None
+        peak = zeros(x, array, ()) if return_amax else None
         launch(row_tile(n, (1, 1), False, where.is_cpu), m, y=y, rsigma=rsigma, y_amax=peak)
         return RmsNorm(y, rsigma, peak)
 
     p = outputs.plan(fmt, layout, scale_layout)
-    peak = None
-    if fmt.tensor_scale:
-        if amax is None:
-            peak = amax = new_scalar(x, array, 0.0)
-            launch(row_tile(n, (1, 1), False, where.is_cpu), m, y_amax=peak)
-        else:
-            amax = own_amax(amax, x, array, where, stream)
-    elif amax is not None:
-        raise ValueError(f"argument 'amax' was given, expected none: {fmt.name} has no tensor scale")
-    wanted = new_scalar(x, array, 0.0) if return_amax and peak is None else None
-    result = outputs.allocate(p, x, array, dtype, amax, out, weights)
+    peak, about = None, p.amax_shape(n)
+    if amax is not None:
+        if about != ():
+            raise ValueError(f"argument 'amax' was given, expected none: {fmt.name} has no tensor scale")
+        amax = own_amax(amax, x, array, where, stream)
+    elif about is not None:
+        amax = zeros(x, array, about)
+        launch(row_tile(n, (1, 1), False, where.is_cpu), m, y_amax=amax)
+        peak = amax if about == () else None
+    wanted = zeros(x, array, ()) if return_amax and peak is None else None
+    result = outputs.allocate(p, x, array, dtype, amax if fmt.tensor_scale else None, out, weights)
     rows, cols = p.extent((m, n))
     tile = row_tile(max(n, cols), p.granule, p.colwise, where.is_cpu)
     named = {**outputs.arguments(result), "FMT": fmt, "LAYOUT": p.layout}

@@ -12,7 +12,7 @@ from ..language import ScaleLayout
 from ..types import DType
 from .allocate import empty_like
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_shape, specialization
-from .tiles import GPU_TRANSPOSED, round_up
+from .tiles import GPU_TRANSPOSED, Tile, elementwise_tile, round_up, row_tile
 
 LAYOUTS = ("rowwise", "colwise", "both")
 SCALE_LAYOUTS = {"linear": ScaleLayout.linear, "128x4": ScaleLayout.swizzle_128x4}
@@ -35,17 +35,37 @@ class Plan:
     @property
     def granule(self) -> tuple[int, int]:
         """Rows and columns that tiles are multiples of: whole blocks, and runs of columns that are worth it."""
-        rows, cols = self.fmt.block_rows, self.fmt.block_cols
+        # One scale for a row asks for whole rows, which are padded with columns of zeros.
+        rows, cols = self.fmt.block_rows or 1, self.fmt.block_cols or 32
         if not self.colwise:
             return rows, cols
         return max(rows, cols), max(rows, cols if self.rowwise else min(cols, 32))
 
+    @property
+    def whole_rows(self) -> bool:
+        """Whether tiles are rows from end to end, each of which is a block."""
+        return self.rowwise and self.fmt.block == "row"
+
+    def tile(self, n: int, cpu: bool) -> Tile:
+        """The tile of a program that quantizes rows of `n` elements as they are."""
+        if self.whole_rows:
+            return row_tile(n, self.granule, False, cpu)
+        return elementwise_tile(n, self.granule, self.colwise, self.transposed, cpu)
+
+    def amax_shape(self, n: int) -> tuple[int, ...] | None:
+        """Shape of the amax that a kernel is given: that of the tensor, or of each of `n` columns that are blocks."""
+        if self.fmt.tensor_scale or self.fmt.block == "tensor":
+            return ()
+        return (1, n) if self.colwise and self.fmt.block == "row" else None
+
     def passes(
         self, result: ScaledTensor1x | ScaledTensor2x, cpu: bool
     ) -> list[tuple[Plan, ScaledTensor1x | ScaledTensor2x]]:
-        """What each launch writes: a GPU does not hold squares of long blocks that are stored transposed."""
+        """What each launch writes: a GPU does not hold squares of long blocks that are stored transposed, and tiles
+        of whole rows are no good for columns."""
         rows, cols = self.granule
-        if cpu or not (self.transposed and rows * cols > GPU_TRANSPOSED and isinstance(result, ScaledTensor2x)):
+        two = self.whole_rows or (not cpu and self.transposed and rows * cols > GPU_TRANSPOSED)
+        if not (two and isinstance(result, ScaledTensor2x)):
             return [(self, result)]
         along_rows = dataclasses.replace(self, colwise=False)
         along_cols = dataclasses.replace(self, rowwise=False)
@@ -58,6 +78,7 @@ class Plan:
             return m, n
         rows, cols = m, n
         block_rows, block_cols = self.fmt.block_rows, self.fmt.block_cols
+        assert block_rows is not None and block_cols is not None
         if self.rowwise:
             rows, cols = round_up(m, 128 * block_rows), round_up(n, 4 * block_cols)
         if self.colwise:
@@ -75,6 +96,10 @@ def plan(fmt: Format, layout: Any, scale_layout: Any) -> Plan:
     if scale_layout == "128x4" and fmt.scale.bits != 8:
         raise ValueError(
             f"scale_layout is '128x4' for scales of {fmt.scale}, expected 'linear': that order is of bytes"
+        )
+    if scale_layout == "128x4" and fmt.block_cols is None:
+        raise ValueError(
+            f"scale_layout is '128x4' for one scale for each {fmt.block}, expected 'linear': that order is of blocks"
         )
     return Plan(fmt, layout != "colwise", layout != "rowwise", SCALE_LAYOUTS[scale_layout])
 

@@ -13,7 +13,7 @@ from ..formats import Format, get_format
 from ..scalars import check_number, run_time_number
 from ..types import float32
 from . import kernels, outputs
-from .allocate import contiguous_rows, empty_like, matrix, new_scalar
+from .allocate import contiguous_rows, empty_like, matrix, new_scalar, zeros
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 from .tiles import elementwise_tile
 
@@ -35,8 +35,8 @@ def quantize(
         format: a format of `dither.formats` or its name.
         layout: blocks along rows ("rowwise"), along columns ("colwise"), or "both" from one read of `x`.
         scale_layout: "linear", or "128x4": the order that tensor cores take, padded with zeros.
-        amax: largest magnitude of `x` (float32, one element), for formats with a tensor scale; computed if None. It is
-            copied: the result has one of its own.
+        amax: largest magnitude of `x` (float32, one element), for formats with a tensor scale or one block; computed if
+            None. It is copied: the result has one of its own.
         device: where to run; by default where `x` is.
         stream: the stream of a GPU to run on.
         out: a result of an earlier call of the same kind, to be overwritten; in memory of its own.
@@ -50,20 +50,23 @@ def quantize(
     dtype = array.dtype
     assert dtype is not None
     where = get_device(device if device is not None else array.device)
-    if fmt.tensor_scale:
-        amax = own_amax(amax, x, array, where, stream) if amax is not None else compute_amax(x, array, where, stream)
-    elif amax is not None:
-        raise ValueError(f"argument 'amax' was given, expected none: {fmt.name} has no tensor scale")
-    result = outputs.allocate(p, x, array, dtype, amax, out)
     m, n = array.shape
+    about = p.amax_shape(n)
+    if amax is not None:
+        if about != ():
+            raise ValueError(f"argument 'amax' was given, expected none: {fmt.name} has no tensor scale")
+        amax = own_amax(amax, x, array, where, stream)
+    elif about is not None:
+        amax = compute_amax(x, array, about, where, stream)
+    result = outputs.allocate(p, x, array, dtype, amax if fmt.tensor_scale else None, out)
     if 0 in (m, n):
         return result
     for each, written in p.passes(result, where.is_cpu):
-        tile = elementwise_tile(n, each.granule, each.colwise, each.transposed, where.is_cpu)
+        tile = each.tile(n, where.is_cpu)
         kernels.quantize_kernel.launch(
             tile.grid(*each.extent((m, n))),
             x,
-            amax,
+            amax if each.amax_shape(n) is not None else None,
             **outputs.arguments(written),
             FMT=fmt,
             LAYOUT=p.layout,
@@ -75,10 +78,11 @@ def quantize(
     return result
 
 
-def compute_amax(x: Any, array: Array, where: Device, stream: int | None) -> Any:
-    """Largest magnitude in `x`, float32 of rank 0; NaN is ignored, and an empty tensor has 0."""
-    out = new_scalar(x, array, 0.0)
+def compute_amax(x: Any, array: Array, shape: tuple[int, ...], where: Device, stream: int | None) -> Any:
+    """Largest magnitude in `x` (shape ()), or in each of its columns ((1, N)), float32; NaN is ignored, and an empty
+    tensor has 0."""
     m, n = array.shape
+    out = zeros(x, array, shape)
     if 0 in (m, n):
         return out
     tile = elementwise_tile(n, (1, 32), False, False, where.is_cpu)

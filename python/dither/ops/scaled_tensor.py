@@ -146,7 +146,7 @@ def scale_shape(shape: tuple[int, int], fmt: Format, colwise: bool, layout: Scal
     """Shape of the scales of an (M, N) tensor."""
     m, n = shape
     rows, cols = (n, m) if colwise else (m, n)
-    rows, cols = -(-rows // fmt.block_rows), -(-cols // fmt.block_cols)
+    rows, cols = (-(-n // (block or n or 1)) for n, block in zip((rows, cols), fmt.block_extents(1), strict=True))
     if layout is ScaleLayout.swizzle_128x4:
         return round_up(rows, 128), round_up(cols, 4)
     if colwise and not fmt.transposed:

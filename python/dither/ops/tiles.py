@@ -55,7 +55,7 @@ def dequantize_tile(cols: int, fmt: Format, axis: int, transposed: bool, cpu: bo
     Tiles are part of the code, so that few must serve every batch: a narrow and a wide one. On a GPU, whose lanes read
     and write 16 bytes at a time, a row of the wide one is 128 bytes: where it begins in a sector is of little account.
     """
-    rows, block = fmt.block_extents(axis)
+    rows, block = (extent or 1 for extent in fmt.block_extents(axis))
     if not transposed:
         return elementwise_tile(cols, (rows, max(rows, block)), axis == 0, False, cpu)
     wide = 1024 if cpu else 256

@@ -48,8 +48,14 @@ func.func @formats() attributes {
   f4 = #quant.format<nvfp4, block = [16, 16], order = div6_mul>,
   // CHECK-SAME: f5 = #quant.format<f8E4M3FN, scale = f8E8M0FNU, block = [32, 32]>,
   f5 = #quant.format<mxfp8_e4m3, block = [32, 32]>,
-  // CHECK-SAME: f6 = #quant.format<f4E2M1FN, scale = f8E8M0FNU, block = [1, 32], transposed = true, scale_rounding = floor>}
-  f6 = #quant.format<mxfp4, transposed = true>
+  // CHECK-SAME: f6 = #quant.format<f4E2M1FN, scale = f8E8M0FNU, block = [1, 32], transposed = true, scale_rounding = floor>,
+  f6 = #quant.format<mxfp4, transposed = true>,
+  // CHECK-SAME: f7 = #quant.format<mxint8>,
+  f7 = #quant.format<i8, scale = f8E8M0FNU, block = [1, 32], scale_rounding = floor>,
+  // CHECK-SAME: f8 = #quant.format<i8, scale = f32, block = [1, ?]>,
+  f8 = #quant.format<mxint8, scale = f32, scale_rounding = rceil, block = [1, ?]>,
+  // CHECK-SAME: f9 = #quant.format<f8E4M3FN, scale = f32, block = [?, ?]>}
+  f9 = #quant.format<f8E4M3FN, scale = f32, block = [?, ?]>
 } { return }
 
 // One form of a layout is printed: no spaces after commas, no repeats of 1.

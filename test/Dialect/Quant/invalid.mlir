@@ -3,7 +3,7 @@
 // RUN: dither-opt %s --split-input-file --verify-diagnostics
 
 // FO1: the name of a format is known
-// expected-error @+1 {{unknown format 'nvfp5', expected one of nvfp4, mxfp4, mxfp6_e2m3, mxfp6_e3m2, mxfp8_e4m3, mxfp8_e5m2, or an element type}}
+// expected-error @+1 {{unknown format 'nvfp5', expected one of nvfp4, mxfp4, mxfp6_e2m3, mxfp6_e3m2, mxfp8_e4m3, mxfp8_e5m2, mxint8, or an element type}}
 func.func private @f() attributes {a = #quant.format<nvfp5>}
 
 // -----
@@ -53,7 +53,7 @@ func.func private @f() attributes {a = #quant.format<mxfp4, transposed = yes>}
 
 // -----
 // FO7: elements have a format of codes
-// expected-error @+1 {{found elements of 'f32', expected f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN or f8E5M2}}
+// expected-error @+1 {{found elements of 'f32', expected f4E2M1FN, f6E2M3FN, f6E3M2FN, i8, f8E4M3FN or f8E5M2}}
 func.func private @f() attributes {a = #quant.format<f32, scale = f8E4M3FN, block = [1, 16]>}
 
 // -----
@@ -63,13 +63,23 @@ func.func private @f() attributes {a = #quant.format<f8E4M3FN, scale = f8E5M2, b
 
 // -----
 // FO9: extents of blocks are powers of two
-// expected-error @+1 {{found blocks of [1, 48], expected positive powers of two}}
+// expected-error @+1 {{found blocks of [1, 48], expected positive powers of two, [1, ?] or [?, ?]}}
 func.func private @f() attributes {a = #quant.format<mxfp4, block = [1, 48]>}
 
 // -----
 // FO9: extents of blocks are positive
-// expected-error @+1 {{found blocks of [-1, 32], expected positive powers of two}}
+// expected-error @+1 {{found blocks of [-1, 32], expected positive powers of two, [1, ?] or [?, ?]}}
 func.func private @f() attributes {a = #quant.format<mxfp4, block = [-1, 32]>}
+
+// -----
+// FO9: whole rows are blocks of one row
+// expected-error @+1 {{found blocks of [4, ?], expected positive powers of two, [1, ?] or [?, ?]}}
+func.func private @f() attributes {a = #quant.format<mxfp4, block = [4, ?]>}
+
+// -----
+// FO9: whole columns are whole rows for axis 0
+// expected-error @+1 {{found blocks of [?, 1], expected positive powers of two, [1, ?] or [?, ?]}}
+func.func private @f() attributes {a = #quant.format<mxfp4, block = [?, 1]>}
 
 // -----
 // FO10: a tensor scale goes with scales that have a mantissa
@@ -621,7 +631,7 @@ func.func @f(%x: tensor<4x16xf32>) {
 // -----
 // EN3: f32 becomes a narrow type
 func.func @f(%x: tensor<4x16xf32>) {
-  // expected-error @+1 {{'quant.encode' op result #0 must be ranked tensor of f4E2M1FN type or f6E2M3FN type or f6E3M2FN type or f8E4M3FN type or f8E5M2 type or f8E8M0FNU type values, but got 'tensor<4x16xbf16>'}}
+  // expected-error @+1 {{'quant.encode' op result #0 must be ranked tensor of f4E2M1FN type or f6E2M3FN type or f6E3M2FN type or 8-bit signless integer or f8E4M3FN type or f8E5M2 type or f8E8M0FNU type values, but got 'tensor<4x16xbf16>'}}
   %0 = quant.encode %x : tensor<4x16xf32> -> tensor<4x16xbf16>
   return
 }
@@ -646,7 +656,7 @@ func.func @f(%x: tensor<4x16xf32>) {
 // -----
 // DE1: a narrow type becomes f32
 func.func @f(%x: tensor<4x16xbf16>) {
-  // expected-error @+1 {{'quant.decode' op operand #0 must be ranked tensor of f4E2M1FN type or f6E2M3FN type or f6E3M2FN type or f8E4M3FN type or f8E5M2 type or f8E8M0FNU type values, but got 'tensor<4x16xbf16>'}}
+  // expected-error @+1 {{'quant.decode' op operand #0 must be ranked tensor of f4E2M1FN type or f6E2M3FN type or f6E3M2FN type or 8-bit signless integer or f8E4M3FN type or f8E5M2 type or f8E8M0FNU type values, but got 'tensor<4x16xbf16>'}}
   %0 = quant.decode %x : tensor<4x16xbf16> -> tensor<4x16xf32>
   return
 }
@@ -844,9 +854,17 @@ func.func @f(%x: tensor<32xf32>) {
 }
 
 // -----
+// BS6: a whole row has one scale
+func.func @f(%x: tensor<4x100xf32>) {
+  // expected-error @+1 {{'quant.block_scale' op scale has shape [4, 2], expected [4, 1]}}
+  %0 = quant.block_scale %x axis 1 format <i8, scale = f32, block = [1, ?]> : tensor<4x100xf32> -> tensor<4x2xf32>
+  return
+}
+
+// -----
 // CA1: cast_fp4 takes formats of 4-bit elements
 func.func @f(%x: tensor<4x32xf32>, %s: tensor<4x1xf8E8M0FNU>) {
-  // expected-error @+1 {{'quant.cast_fp4' op format mxfp8_e4m3 has elements of 'f8E4M3FN', expected 4 bits}}
+  // expected-error @+1 {{'quant.cast_fp4' op format mxfp8_e4m3 has elements of 'f8E4M3FN', expected floats of 4 bits}}
   %0 = quant.cast_fp4 %x, %s axis 1 format <mxfp8_e4m3> : tensor<4x32xf32>, tensor<4x1xf8E8M0FNU> -> tensor<4x32xf8E4M3FN>
   return
 }
@@ -854,15 +872,31 @@ func.func @f(%x: tensor<4x32xf32>, %s: tensor<4x1xf8E8M0FNU>) {
 // -----
 // CA1: cast_fp6 takes formats of 6-bit elements
 func.func @f(%x: tensor<4x32xf32>, %s: tensor<4x1xf8E8M0FNU>) {
-  // expected-error @+1 {{'quant.cast_fp6' op format mxfp4 has elements of 'f4E2M1FN', expected 6 bits}}
+  // expected-error @+1 {{'quant.cast_fp6' op format mxfp4 has elements of 'f4E2M1FN', expected floats of 6 bits}}
   %0 = quant.cast_fp6 %x, %s axis 1 format <mxfp4> : tensor<4x32xf32>, tensor<4x1xf8E8M0FNU> -> tensor<4x32xf4E2M1FN>
+  return
+}
+
+// -----
+// CA1: cast_int8 takes formats of integers
+func.func @f(%x: tensor<4x32xf32>, %s: tensor<4x1xf8E8M0FNU>) {
+  // expected-error @+1 {{'quant.cast_int8' op format mxfp8_e4m3 has elements of 'f8E4M3FN', expected integers of 8 bits}}
+  %0 = quant.cast_int8 %x, %s axis 1 format <mxfp8_e4m3> : tensor<4x32xf32>, tensor<4x1xf8E8M0FNU> -> tensor<4x32xf8E4M3FN>
+  return
+}
+
+// -----
+// CA1: and cast_fp8 takes none of them
+func.func @f(%x: tensor<4x32xf32>, %s: tensor<4x1xf8E8M0FNU>) {
+  // expected-error @+1 {{'quant.cast_fp8' op format mxint8 has elements of 'i8', expected floats of 8 bits}}
+  %0 = quant.cast_fp8 %x, %s axis 1 format <mxint8> : tensor<4x32xf32>, tensor<4x1xf8E8M0FNU> -> tensor<4x32xi8>
   return
 }
 
 // -----
 // CA1: cast_fp8 takes formats of 8-bit elements
 func.func @f(%x: tensor<4x32xf32>, %s: tensor<4x1xf8E8M0FNU>) {
-  // expected-error @+1 {{'quant.cast_fp8' op format mxfp4 has elements of 'f4E2M1FN', expected 8 bits}}
+  // expected-error @+1 {{'quant.cast_fp8' op format mxfp4 has elements of 'f4E2M1FN', expected floats of 8 bits}}
   %0 = quant.cast_fp8 %x, %s axis 1 format <mxfp4> : tensor<4x32xf32>, tensor<4x1xf8E8M0FNU> -> tensor<4x32xf4E2M1FN>
   return
 }
@@ -1030,7 +1064,7 @@ func.func @f(%s: tensor<100x9xf8E8M0FNU>) {
 // -----
 // WO1: words hold narrow and 16-bit types
 func.func @f(%v: vector<8xf32>) {
-  // expected-error @+1 {{'quant.encode_words' op elem is 'f32', expected f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN, f8E5M2, f8E8M0FNU, bf16 or f16}}
+  // expected-error @+1 {{'quant.encode_words' op elem is 'f32', expected f4E2M1FN, f6E2M3FN, f6E3M2FN, i8, f8E4M3FN, f8E5M2, f8E8M0FNU, bf16 or f16}}
   %0 = quant.encode_words %v {elem = f32, group = 1} : vector<8xf32> -> vector<8xi32>
   return
 }
@@ -1038,7 +1072,7 @@ func.func @f(%v: vector<8xf32>) {
 // -----
 // WO1: words hold narrow and 16-bit types
 func.func @f(%v: vector<8xi32>) {
-  // expected-error @+1 {{'quant.decode_words' op elem is 'tensor<4xf32>', expected f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN, f8E5M2, f8E8M0FNU, bf16 or f16}}
+  // expected-error @+1 {{'quant.decode_words' op elem is 'tensor<4xf32>', expected f4E2M1FN, f6E2M3FN, f6E3M2FN, i8, f8E4M3FN, f8E5M2, f8E8M0FNU, bf16 or f16}}
   %0 = quant.decode_words %v {elem = tensor<4xf32>, group = 1} : vector<8xi32> -> vector<8xf32>
   return
 }

@@ -148,6 +148,7 @@ ENCODE = {
     "float6_e2m3": oracle.encode_e2m3,
     "float6_e3m2": oracle.encode_e3m2,
     "float4_e2m1": oracle.encode_e2m1,
+    "int8": oracle.encode_int8,
 }
 DECODE = {
     "float6_e2m3": oracle.decode_e2m3,
@@ -155,6 +156,7 @@ DECODE = {
     "float8_e4m3": oracle.decode_e4m3,
     "float8_e5m2": oracle.decode_e5m2,
     "float4_e2m1": oracle.decode_e2m1,
+    "int8": oracle.decode_int8,
     "e8m0": oracle.decode_e8m0,
 }
 
@@ -173,9 +175,11 @@ FORMATS: dict[str, tuple[str, str, int, float, int, int, str]] = {
     "mxfp6_e3m2": ("float6_e3m2", "e8m0", 32, 28.0, 4, 2, "floor"),
     "mxfp8_e4m3": ("float8_e4m3", "e8m0", 32, 448.0, 8, 3, "rceil"),
     "mxfp8_e5m2": ("float8_e5m2", "e8m0", 32, 57344.0, 15, 2, "rceil"),
+    "mxint8": ("int8", "e8m0", 32, 127 / 64, 0, 6, "floor"),
     # Those that have no name in dither.
     "own_e2m1": ("float4_e2m1", "float8_e4m3", 64, 6.0, 2, 1, ""),
     "own_e3m2": ("float6_e3m2", "e8m0", 8, 28.0, 4, 2, "rceil"),
+    "own_int8": ("int8", "float32", 16, 127.0, 6, 6, ""),
     "own_e4m3": ("float8_e4m3", "float32", 16, 448.0, 8, 3, ""),
     "own_e5m2": ("float8_e5m2", "float32", 128, 57344.0, 15, 2, ""),
 }
@@ -238,7 +242,8 @@ def cast(x: np.ndarray, scale: np.ndarray, name: str, order: str, g: np.float32 
         factor = _fmin(F32(1) / _decode_scale(g) / oracle.decode_e4m3(scale), FLT_MAX)
     else:
         factor = _fmin(F32(1) / (oracle.decode_e4m3(scale) * F32(F32(1) / _encode_scale(g))), FLT_MAX)
-    return ENCODE[element](x * np.repeat(factor, block, axis=-1))
+    encode = oracle.encode_mxint8 if element == "int8" and kind == "e8m0" else ENCODE[element]
+    return encode(x * np.repeat(factor, block, axis=-1))
 
 
 def dequantize(codes: np.ndarray, scale: np.ndarray, name: str, g: np.float32 | None) -> np.ndarray:
@@ -247,4 +252,5 @@ def dequantize(codes: np.ndarray, scale: np.ndarray, name: str, g: np.float32 | 
     factor = _value(scale, kind)
     if g is not None:
         factor = (factor * g) * F32(F32(1) / F32(2688))
-    return DECODE[element](codes) * np.repeat(factor, block, axis=-1)
+    decode = oracle.decode_mxint8 if element == "int8" and kind == "e8m0" else DECODE[element]
+    return decode(codes) * np.repeat(factor, block, axis=-1)

@@ -156,6 +156,7 @@ class Expressions(Codes):
                 "float8_e5m2": 1,
                 "float6_e2m3": 0.5,
                 "float6_e3m2": 0.5,
+                "int8": 0.5,
                 "float4_e2m1": 1,
                 "e8m0": 0.6,
             }

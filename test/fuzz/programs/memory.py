@@ -53,6 +53,7 @@ class Memory:
             "float8_e5m2": ml_dtypes.float8_e5m2,
             "float6_e2m3": ml_dtypes.float6_e2m3fn,
             "float6_e3m2": ml_dtypes.float6_e3m2fn,
+            "int8": np.int8,
             "e8m0": ml_dtypes.float8_e8m0fnu,
             "int32": np.int32,
             "int64": np.int64,
@@ -140,6 +141,8 @@ def _contents(fill: str, dtype: str, count: int, random: Any) -> np.ndarray:
         return (words[: (count + 1) // 2] >> 13).astype(np.uint8)
     if dtype in ("float6_e2m3", "float6_e3m2"):
         return (words >> 11).astype(np.uint8) & 0x3F
+    if dtype == "int8":
+        return (words >> 11).astype(np.uint8)
     if dtype in ("float8_e4m3", "float8_e5m2", "e8m0"):
         codes = (words >> 11).astype(np.uint8)
         if dtype == "e8m0" and fill != "special":

@@ -48,6 +48,7 @@ DTYPES = {
         ("float6_e2m3", 8, "narrow", np.uint8),
         ("float6_e3m2", 8, "narrow", np.uint8),
         ("float4_e2m1", 4, "narrow", np.uint8),
+        ("int8", 8, "narrow", np.uint8),
         ("e8m0", 8, "narrow", np.uint8),
         ("int32", 32, "int", np.int32),
         ("int64", 64, "int", np.int64),

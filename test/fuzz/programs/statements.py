@@ -295,7 +295,7 @@ class Statements(Expressions):
         if len(shape) == 2 and self.chance(0.12):
             text, shape = f"{text}.T", shape[::-1]
         if dtype == "float32" and self.chance(0.25):
-            dtype = self.pick([*HALF, "float8_e4m3", "float8_e5m2", "float6_e2m3", "float6_e3m2"])
+            dtype = self.pick([*HALF, "float8_e4m3", "float8_e5m2", "float6_e2m3", "float6_e3m2", "int8"])
             text = f"{text}.to(dl.{dtype})"
         output = self.output(dtype, shape)
         valid = ""

@@ -132,7 +132,7 @@ def test_formats_agree_with_the_compiler(fmt):
         (
             lambda: formats.get_format("nvpf4"),
             ValueError,
-            "unknown format 'nvpf4', expected nvfp4, mxfp4, mxfp6_e2m3, mxfp6_e3m2, mxfp8_e4m3, mxfp8_e5m2; "
+            "unknown format 'nvpf4', expected nvfp4, mxfp4, mxfp6_e2m3, mxfp6_e3m2, mxfp8_e4m3, mxfp8_e5m2, mxint8; "
             "did you mean 'nvfp4'?",
         ),
         (lambda: formats.get_format("int4"), ValueError, "unknown format 'int4', expected nvfp4"),

@@ -104,7 +104,7 @@ def test_exp_and_tanh_are_close_to_libm():
 
 
 @pytest.mark.parametrize("order", ["te", "div6_mul", "div6_div"])
-@pytest.mark.parametrize("name", ["nvfp4", "mxfp4", "mxfp6_e2m3", "mxfp6_e3m2", "mxfp8_e4m3", "mxfp8_e5m2"])
+@pytest.mark.parametrize("name", ["nvfp4", "mxfp4", "mxfp6_e2m3", "mxfp6_e3m2", "mxfp8_e4m3", "mxfp8_e5m2", "mxint8"])
 def test_quantization_is_that_of_the_oracle(name, order):
     if order != "te" and name != "nvfp4":
         pytest.skip("one order")

@@ -22,6 +22,7 @@ NARROW = {
     "float8_e4m3": ml_dtypes.float8_e4m3fn,
     "float6_e2m3": ml_dtypes.float6_e2m3fn,
     "float6_e3m2": ml_dtypes.float6_e3m2fn,
+    "int8": np.int8,
     "float8_e5m2": ml_dtypes.float8_e5m2,
     "e8m0": ml_dtypes.float8_e8m0fnu,
 }

@@ -5,7 +5,7 @@ import ml_dtypes
 import numpy as np
 import oracle
 
-FORMATS = ("nvfp4", "mxfp4", "mxfp6_e2m3", "mxfp6_e3m2", "mxfp8_e4m3", "mxfp8_e5m2")
+FORMATS = ("nvfp4", "mxfp4", "mxfp6_e2m3", "mxfp6_e3m2", "mxfp8_e4m3", "mxfp8_e5m2", "mxint8")
 #: Codes of NaN: itself, or the largest value.
 NAN_CODE = {
     "nvfp4": 0x7,
@@ -14,6 +14,7 @@ NAN_CODE = {
     "mxfp6_e3m2": 0x1F,
     "mxfp8_e4m3": 0x7F,
     "mxfp8_e5m2": 0x7F,
+    "mxint8": 0x7F,
 }
 LAYOUTS = ("rowwise", "colwise", "both")
 SCALE_LAYOUTS = ("linear", "128x4")

@@ -17,6 +17,7 @@ CODES = {
     "mxfp6_e3m2": ml_dtypes.float6_e3m2fn,
     "mxfp8_e4m3": ml_dtypes.float8_e4m3fn,
     "mxfp8_e5m2": ml_dtypes.float8_e5m2,
+    "mxint8": np.int8,
 }
 
 

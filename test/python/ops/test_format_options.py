@@ -10,13 +10,14 @@ from ops.check import array, expected_scale, same_bits
 
 FORMATS = {f.name: f for f in dither.formats.FORMATS.values() if f is not dither.NVFP4}
 ROUNDINGS = ("rceil", "floor", "ceil", "even")
-MANTISSA_BITS = {"mxfp4": 1, "mxfp6_e2m3": 3, "mxfp6_e3m2": 2, "mxfp8_e4m3": 3, "mxfp8_e5m2": 2}
+MANTISSA_BITS = {"mxfp4": 1, "mxfp6_e2m3": 3, "mxfp6_e3m2": 2, "mxfp8_e4m3": 3, "mxfp8_e5m2": 2, "mxint8": 6}
 DEFAULT = {
     "mxfp4": "floor",
     "mxfp6_e2m3": "floor",
     "mxfp6_e3m2": "floor",
     "mxfp8_e4m3": "rceil",
     "mxfp8_e5m2": "rceil",
+    "mxint8": "floor",
 }
 
 

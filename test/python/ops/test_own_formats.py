@@ -23,7 +23,15 @@ OWN = {
     "e4m3, 32x32, e8m0": dither.Format(element=dl.float8_e4m3, scale=dl.e8m0, block=(32, 32)),
     "e4m3, 4x16, e4m3": dither.Format(element=dl.float8_e4m3, scale=dl.float8_e4m3, block=(4, 16)),
     "e4m3, 1x128, f32": dither.Format(element=dl.float8_e4m3, scale=dl.float32, block=128, transposed=True),
+    "int8, 64, e4m3": dither.Format(element=dl.int8, scale=dl.float8_e4m3, block=64),
+    "int8, 2x8, f32": dither.Format(element=dl.int8, scale=dl.float32, block=(2, 8), transposed=True),
+    "int8, 16, e8m0": dither.Format(element=dl.int8, scale=dl.e8m0, block=16),
     "e2m1, 16x4, f32": dither.Format(element=dl.float4_e2m1, scale=dl.float32, block=(16, 4)),
+    "int8, row, f32": dither.Format(element=dl.int8, scale=dl.float32, block="row"),
+    "e4m3, row, f32": dither.Format(element=dl.float8_e4m3, scale=dl.float32, block="row", transposed=True),
+    "e2m1, row, e8m0": dither.Format(element=dl.float4_e2m1, scale=dl.e8m0, block="row", transposed=True),
+    "e5m2, tensor, f32": dither.Format(element=dl.float8_e5m2, scale=dl.float32, block="tensor", transposed=True),
+    "int8, tensor, e8m0": dither.Format(element=dl.int8, scale=dl.e8m0, block="tensor"),
     "nvfp4, 16x16": dither.NVFP4.with_(block=(16, 16)),
     "nvfp8": dither.NVFP4.with_(element=dl.float8_e4m3, block=32, transposed=False),
 }
@@ -31,10 +39,18 @@ CODES = {
     "float4_e2m1": (oracle.encode_e2m1, oracle.decode_e2m1, oracle.E2M1),
     "float6_e2m3": (oracle.encode_e2m3, oracle.decode_e2m3, oracle.E2M3),
     "float6_e3m2": (oracle.encode_e3m2, oracle.decode_e3m2, oracle.E3M2),
+    "int8": (oracle.encode_int8, oracle.decode_int8, np.arange(128.0)),
     "float8_e4m3": (oracle.encode_e4m3, oracle.decode_e4m3, oracle.E4M3),
     "float8_e5m2": (oracle.encode_e5m2, oracle.decode_e5m2, oracle.E5M2),
 }
 M, N = 70, 200
+
+
+def block_of(fmt, shape):
+    """Rows and columns of a block of a matrix whose rows of blocks run along rows."""
+    if isinstance(fmt.block, str):
+        return {"row": (1, shape[1]), "tensor": shape}[fmt.block]
+    return (1, fmt.block) if isinstance(fmt.block, int) else fmt.block
 
 
 def over_blocks(per_block, shape, rows, cols):
@@ -45,8 +61,10 @@ def over_blocks(per_block, shape, rows, cols):
 def reference(x, fmt, g):
     """Codes, scales and values of a matrix whose rows of blocks run along rows."""
     encode, decode, table = CODES[fmt.element.name]
+    if fmt.element is dl.int8 and fmt.scale is dl.e8m0:
+        encode, decode, table = oracle.encode_mxint8, oracle.decode_mxint8, oracle.MXINT8
     largest = F32(table[-1])
-    rows, cols = (1, fmt.block) if isinstance(fmt.block, int) else fmt.block
+    rows, cols = block_of(fmt, x.shape)
     m, n = (-(-extent // of) for extent, of in zip(x.shape, (rows, cols), strict=True))
     padded = np.zeros((m * rows, n * cols), F32)
     padded[: x.shape[0], : x.shape[1]] = x
@@ -102,7 +120,7 @@ def check_format(fmt, layout, scales, device, m=M, n=N):
 
 def orders(fmt):
     """The orders of scales that a format can have."""
-    return check.SCALE_LAYOUTS if fmt.scale.bits == 8 else ("linear",)
+    return check.SCALE_LAYOUTS if fmt.scale.bits == 8 and not isinstance(fmt.block, str) else ("linear",)
 
 
 CASES = [(name, layout, scales) for name in OWN for layout in check.LAYOUTS for scales in orders(OWN[name])]
@@ -117,6 +135,25 @@ def test_scales_of_four_bytes_are_linear():
     x = data.normal(8, 128, "float32")
     with pytest.raises(ValueError, match="scale_layout is '128x4' for scales of float32, expected 'linear'"):
         dither.quantize(x, OWN["e4m3, 1x128, f32"], scale_layout="128x4")
+
+
+def test_scales_of_rows_are_linear():
+    x = data.normal(8, 128, "float32")
+    with pytest.raises(ValueError, match="scale_layout is '128x4' for one scale for each row, expected 'linear'"):
+        dither.quantize(x, OWN["e2m1, row, e8m0"], scale_layout="128x4")
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim:sm_90a"])
+def test_the_amax_of_one_block_may_be_given(device):
+    """As delayed scaling does: elements past it saturate."""
+    fmt = OWN["e5m2, tensor, f32"]
+    x = np.asarray(data.normal(40, 100, "float32"))
+    result = dither.quantize(x, fmt, "both", amax=1.5, device=device)
+    clipped = dither.quantize(np.clip(x, -1.5, 1.5), fmt, "both", device=device)
+    assert F32(oracle.amax(x)) > 1.5
+    for part, want in zip(check.parts(result), check.parts(clipped), strict=True):
+        check.same_bits(part.data, want.data)
+        check.same_bits(part.scale_inv, want.scale_inv)
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a"])
@@ -222,7 +259,7 @@ def test_copies_are_equal(fmt):
     check.same_bits(result.dequantize(), dither.quantize(x, fmt).dequantize())
 
 
-ELEMENT_NAMES = "float4_e2m1, float6_e2m3, float6_e3m2, float8_e4m3, float8_e5m2"
+ELEMENT_NAMES = "float4_e2m1, float6_e2m3, float6_e3m2, int8, float8_e4m3, float8_e5m2"
 WRONG = {
     "element": (dl.bfloat16, ValueError, f"element is bfloat16, expected {ELEMENT_NAMES}"),
     "scale": (dl.bfloat16, ValueError, "scale is bfloat16, expected e8m0, float8_e4m3, float32"),
@@ -244,7 +281,7 @@ def test_wrong_fields_are_named(field):
     assert message in str(raised.value)
 
 
-@pytest.mark.parametrize("block", [0, -4, (16,), (1, 2, 4), (0, 16), "16", 16.0, True, [1, 16]])
+@pytest.mark.parametrize("block", [0, -4, (16,), (1, 2, 4), (0, 16), "16", "rows", 16.0, True, [1, 16], (1, None)])
 def test_wrong_blocks_are_refused(block):
     with pytest.raises((TypeError, ValueError), match="block is"):
         dither.Format(element=dl.float8_e4m3, scale=dl.e8m0, block=block)
@@ -262,8 +299,7 @@ def test_directions_of_square_blocks_agree():
     """Columnwise of a format with square blocks is the transpose of rowwise (scales of both, codes of both)."""
     x = data.adversarial(M, N, "float32")
     for name, fmt in OWN.items():
-        rows, cols = (1, fmt.block) if isinstance(fmt.block, int) else fmt.block
-        if rows != cols:
+        if fmt.block_rows != fmt.block_cols:
             continue
         result = dither.quantize(x, fmt, "both")
         a, b = (np.asarray(part.dequantize(dither.float32)) for part in (result.rowwise, result.colwise))

@@ -15,7 +15,7 @@ from ops.dlpack import READ_ONLY, Producer
 X = data.normal(64, 128)
 Y = data.empty((64, 128), np.float32)
 GAMMA = data.normal(1, 128, seed=1)[0]
-FORMAT_NAMES = "nvfp4, mxfp4, mxfp6_e2m3, mxfp6_e3m2, mxfp8_e4m3, mxfp8_e5m2"
+FORMAT_NAMES = "nvfp4, mxfp4, mxfp6_e2m3, mxfp6_e3m2, mxfp8_e4m3, mxfp8_e5m2, mxint8"
 
 
 def error_of(call, kind):

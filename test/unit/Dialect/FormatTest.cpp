@@ -75,11 +75,12 @@ TEST_F(Formats, AreWhatTheirFieldsSay) {
   EXPECT_EQ(with(e2m1, e4m3, 64, false), "");
   EXPECT_EQ(with(e8m0, e8m0, 32, false),
             "found elements of 'f8E8M0FNU', expected f4E2M1FN, f6E2M3FN, "
-            "f6E3M2FN, f8E4M3FN or f8E5M2");
+            "f6E3M2FN, i8, f8E4M3FN or f8E5M2");
   EXPECT_EQ(with(e2m1, e2m1, 32, false),
             "found scales of 'f4E2M1FN', expected f8E8M0FNU, f8E4M3FN or f32");
   EXPECT_EQ(with(e2m1, e8m0, 0, false),
-            "found blocks of [1, 0], expected positive powers of two");
+            "found blocks of [1, 0], expected positive powers of two, "
+            "[1, ?] or [?, ?]");
   // No name stands for a description that is not its own.
   FormatAttr f = FormatAttr::get(&context, e2m1, e8m0, 1, 16, false, false,
                                  ScaleRounding::floor, ScaleOrder::te);

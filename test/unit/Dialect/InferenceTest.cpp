@@ -125,6 +125,10 @@ const Example kExamples[] = {
      "{format = #quant.format<f6E2M3FN, scale = f8E8M0FNU, block = [1, 32]>, "
      "axis = 1}",
      "tensor<4x128xf6E2M3FN>"},
+    {"quant.cast_int8",
+     {2, 9},
+     "{format = #quant.format<mxint8>, axis = 1}",
+     "tensor<4x128xi8>"},
     {"quant.cast_fp8",
      {2, 9},
      "{format = #quant.format<mxfp8_e5m2>, axis = 1}",

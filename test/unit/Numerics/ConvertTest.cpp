@@ -5,12 +5,14 @@
 #include <limits>
 
 using namespace dither::numerics;
+using dither::numerics::test::negated;
 using dither::numerics::test::Oracle;
 using dither::numerics::test::valueOf;
 
 namespace {
 
-const ElementFormat *const kRounded[] = {&kE2M1, &kE4M3, &kE5M2, &kBF16, &kF16};
+const ElementFormat *const kRounded[] = {
+    &kE2M1, &kE2M3, &kE3M2, &kINT8, &kMXINT8, &kE4M3, &kE5M2, &kBF16, &kF16};
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
 TEST(Convert, DecodeIsTheDefinition) {
@@ -18,8 +20,9 @@ TEST(Convert, DecodeIsTheDefinition) {
     SCOPED_TRACE(f->name);
     for (uint32_t code = 0; code <= f->maxCode; ++code) {
       ASSERT_EQ(decode(*f, code), valueOf(*f, code)) << code;
-      ASSERT_EQ(decode(*f, code | f->signBit()), -valueOf(*f, code)) << code;
-      ASSERT_TRUE(std::signbit(decode(*f, code | f->signBit()))) << code;
+      float negative = decode(*f, negated(*f, code));
+      ASSERT_EQ(negative, -valueOf(*f, code)) << code;
+      ASSERT_EQ(std::signbit(negative), code || !f->twosComplement) << code;
     }
   }
   float e2m1[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
@@ -34,6 +37,8 @@ TEST(Convert, EveryCodeSurvives) {
       float x = decode(*f, code);
       if (std::isnan(x))
         ASSERT_EQ(encode(*f, x), f->nanCode) << code;
+      else if (f->twosComplement && code == f->signBit()) // -128
+        ASSERT_EQ(encode(*f, x), negated(*f, f->maxCode));
       else if (std::isinf(x) && f->saturates)
         ASSERT_EQ(encode(*f, x), (code & f->signBit()) | f->maxCode) << code;
       else
@@ -77,6 +82,10 @@ TEST(Convert, Special) {
     const ElementFormat &format;
     uint32_t nan, max, zero, inf;
   } table[] = {{kE2M1, 7, 7, 8, 7},
+               {kE2M3, 0x1F, 0x1F, 0x20, 0x1F},
+               {kE3M2, 0x1F, 0x1F, 0x20, 0x1F},
+               {kINT8, 0x7F, 0x7F, 0, 0x7F},
+               {kMXINT8, 0x7F, 0x7F, 0, 0x7F},
                {kE4M3, 0x7F, 0x7E, 0x80, 0x7E},
                {kE5M2, 0x7F, 0x7B, 0x80, 0x7B},
                {kBF16, 0x7FFF, 0x7F7F, 0x8000, 0x7F80},
@@ -88,9 +97,9 @@ TEST(Convert, Special) {
                          0x7FFFFFFFu, 0xFFFFFFFFu})
       EXPECT_EQ(encode(f, floatOf(nan)), row.nan);
     EXPECT_EQ(encode(f, kInf), row.inf);
-    EXPECT_EQ(encode(f, -kInf), row.inf | f.signBit());
+    EXPECT_EQ(encode(f, -kInf), negated(f, row.inf));
     EXPECT_EQ(encode(f, f.max), row.max);
-    EXPECT_EQ(encode(f, -f.max), row.max | f.signBit());
+    EXPECT_EQ(encode(f, -f.max), negated(f, row.max));
     EXPECT_EQ(encode(f, 0.0f), 0u);
     EXPECT_EQ(encode(f, -0.0f), row.zero);
     // Half the smallest value is a tie with zero.

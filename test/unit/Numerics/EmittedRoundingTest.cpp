@@ -53,6 +53,24 @@ TEST(EmittedRounding, SweepOfF32) {
   }
 }
 
+TEST(EmittedRounding, IntegersAreTheLastBitsOfASum) {
+  auto sum = [](float x) -> uint32_t {
+    x = x < kINT8.max ? x : kINT8.max;
+    x = x > -kINT8.max ? x : -kINT8.max;
+    return bitsOf(x + 0x1.8p23f) & 0xFF;
+  };
+  for (uint32_t bits : Oracle(kINT8).decisionPoints(2))
+    ASSERT_EQ(sum(floatOf(bits)), encode(kINT8, floatOf(bits)))
+        << std::hex << bits;
+  for (uint64_t bits = 0; bits < uint64_t(1) << 32; bits += 67) {
+    float x = floatOf(uint32_t(bits));
+    ASSERT_EQ(sum(x), encode(kINT8, x)) << std::hex << bits;
+  }
+  for (uint32_t code = 0; code < 256; ++code)
+    ASSERT_EQ(floatOf((code ^ 0x80) | bitsOf(0x1p23f)) - (0x1p23f + 128),
+              decode(kINT8, code));
+}
+
 TEST(EmittedRounding, BF16Carry) {
   auto carry = [](float x) -> uint32_t {
     uint32_t bits = bitsOf(x);

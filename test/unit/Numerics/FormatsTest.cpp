@@ -29,6 +29,8 @@ TEST(Formats, PublishedValues) {
       {kE2M1, 6, 1, 0.5, 2},
       {kE2M3, 7.5, 1, 0.125, 2},
       {kE3M2, 28, 0.25, 0.0625, 4},
+      {kINT8, 127, 64, 1, 6},
+      {kMXINT8, 1.984375, 1, 0.015625, 0}, // OCP MX 1.0, table 6
       {kE4M3, 448, std::ldexp(1, -6), std::ldexp(1, -9), 8},
       {kE5M2, 57344, std::ldexp(1, -14), std::ldexp(1, -16), 15},
       {kE8M0, std::ldexp(1, 127), std::ldexp(1, -127), std::ldexp(1, -127),
@@ -83,6 +85,7 @@ TEST(Formats, BlockFormats) {
       {"mxfp6_e3m2", &kE3M2, &kE8M0, 32, false, ScaleRounding::Floor},
       {"mxfp8_e4m3", &kE4M3, &kE8M0, 32, false, ScaleRounding::RCeil},
       {"mxfp8_e5m2", &kE5M2, &kE8M0, 32, false, ScaleRounding::RCeil},
+      {"mxint8", &kMXINT8, &kE8M0, 32, false, ScaleRounding::Floor},
   };
   for (const auto &row : table) {
     const BlockFormat *f = findBlockFormat(row.name);

@@ -25,6 +25,11 @@ inline double valueOf(const ElementFormat &f, uint32_t code) {
                : std::ldexp(mantissa, 1 - f.bias - m);
 }
 
+/// The code of the negative of a magnitude code's value.
+inline uint32_t negated(const ElementFormat &f, uint32_t code) {
+  return f.twosComplement ? -code & (2 * f.signBit() - 1) : code | f.signBit();
+}
+
 class Oracle {
 public:
   explicit Oracle(const ElementFormat &f) : format(f) {
@@ -36,10 +41,14 @@ public:
   uint32_t encode(float x) const {
     if (std::isnan(x))
       return format.nanCode;
-    double a = std::fabs(double(x));
-    uint32_t sign = std::signbit(x) ? format.signBit() : 0;
+    uint32_t code = nearest(std::fabs(double(x)));
+    return std::signbit(x) ? negated(format, code) : code;
+  }
+
+private:
+  uint32_t nearest(double a) const {
     if (a >= values.back())
-      return sign | (format.saturates ? format.maxCode : format.maxCode + 1);
+      return format.saturates ? format.maxCode : format.maxCode + 1;
     uint32_t above = uint32_t(
         std::upper_bound(values.begin(), values.end(), a) - values.begin());
     uint32_t below = above - 1;
@@ -47,9 +56,10 @@ public:
     uint32_t code = toBelow < toAbove   ? below
                     : toAbove < toBelow ? above
                                         : below + (below & 1);
-    return sign | (format.saturates ? std::min(code, format.maxCode) : code);
+    return format.saturates ? std::min(code, format.maxCode) : code;
   }
 
+public:
   /// Every value and every midpoint of neighbours as f32 bits (all are f32
   /// values; the last one may be Inf), each with `around` neighbours on both
   /// sides, of both signs.

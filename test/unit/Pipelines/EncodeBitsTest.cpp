@@ -28,6 +28,8 @@ std::vector<float> inputs() {
     for (uint32_t step = 0; step < 16; ++step)
       for (uint32_t around : {0x7FFFFFu, 0u, 1u})
         bits.push_back(top << 23 | (((step << 19) + around) & 0x7FFFFF));
+    for (uint32_t m = 0; m < 256; ++m) // and of integers of 8 bits
+      bits.push_back(top << 23 | m << 15);
     for (uint32_t m : {0x7FFFu, 0x8000u, 0x8001u, 0x18000u, 0x0FFFu, 0x1000u,
                        0x1001u, 0x3000u, 0x7FF000u, 0x7F8000u})
       bits.push_back(top << 23 | m);
@@ -110,7 +112,7 @@ TEST_P(EncodeBits, EqualNumerics) {
 
 INSTANTIATE_TEST_SUITE_P(Formats, EncodeBits,
                          testing::Values("f4E2M1FN", "f6E2M3FN", "f6E3M2FN",
-                                         "f8E4M3FN", "f8E5M2",
+                                         "i8", "f8E4M3FN", "f8E5M2",
                                          "f8E8M0FNU rceil", "f8E8M0FNU floor",
                                          "bf16", "f16"));
 
@@ -147,7 +149,7 @@ TEST_P(DecodeBits, EqualNumerics) {
 
 INSTANTIATE_TEST_SUITE_P(Formats, DecodeBits,
                          testing::Values("f4E2M1FN", "f6E2M3FN", "f6E3M2FN",
-                                         "f8E4M3FN", "f8E5M2", "f8E8M0FNU",
-                                         "bf16", "f16"));
+                                         "i8", "f8E4M3FN", "f8E5M2",
+                                         "f8E8M0FNU", "bf16", "f16"));
 
 } // namespace

@@ -13,10 +13,12 @@
 
 namespace dither::quant {
 
-/// The float format of `type`; null for types that are none of its tables.
+/// The format of elements of `type`; null for types that are in none of the
+/// tables. i8 is integers here; what they stand for in a format that counts in
+/// other units is in FormatAttr.
 const numerics::ElementFormat *elementFormat(mlir::Type type);
 
-/// The type of a float format.
+/// The type of elements of a format.
 mlir::Type elementType(mlir::MLIRContext *context,
                        const numerics::ElementFormat &format);
 

@@ -18,6 +18,7 @@ enum class DataType : uint8_t {
   Float6E2M3,
   Float6E3M2,
   Float4E2M1,
+  Int8,
   E8M0,
   Int32,
   Int64,
@@ -41,6 +42,7 @@ constexpr unsigned bitsOf(DataType type) {
   case DataType::Float8E5M2:
   case DataType::Float6E2M3:
   case DataType::Float6E3M2:
+  case DataType::Int8:
   case DataType::E8M0:
   case DataType::Byte:
     break;
