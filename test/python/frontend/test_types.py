@@ -121,7 +121,8 @@ def test_formats_agree_with_the_compiler(fmt):
     attributes = {"axis": 1, "format": fmt.mlir()}
     (scale,) = builder.create("quant.block_scale", [tile, *amax], attributes)
     assert (scale.dtype, scale.shape) == (fmt.scale.mlir, (4, 64 // fmt.block))
-    name = f"quant.cast_fp{fmt.element.name[5]}"
+    kind = "int" if fmt.element is dl.int8 else "fp"
+    name = f"quant.cast_{kind}{fmt.element.name.lstrip('floatin')[0]}"
     (codes,) = builder.create(name, [tile, scale, *amax], attributes)
     assert codes.dtype == fmt.element.mlir
 

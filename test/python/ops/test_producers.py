@@ -37,7 +37,8 @@ def test_torch(fmt, dtype):
     x = data.adversarial(M, N, dtype)
     result = dither.quantize(to_torch(x), fmt, "both")
     check_quantized(result, x, "both")
-    codes = {"mxfp8_e4m3": torch.float8_e4m3fn, "mxfp8_e5m2": torch.float8_e5m2}.get(fmt, torch.uint8)
+    kinds = {"mxfp8_e4m3": torch.float8_e4m3fn, "mxfp8_e5m2": torch.float8_e5m2, "mxint8": torch.int8}
+    codes = kinds.get(fmt, torch.uint8)
     scales = torch.float8_e4m3fn if fmt == "nvfp4" else torch.float8_e8m0fnu
     for part in parts(result):
         assert (part.data.dtype, part.scale_inv.dtype) == (codes, scales)
