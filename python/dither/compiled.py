@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from . import _dither
     from .compiler import Captures
     from .devices import Device
+    from .structure import Structure
 
 
 class Lowered:
@@ -31,17 +32,19 @@ class Lowered:
         target: str,
         num_warps: int | None,
         captures: Captures | None = None,
+        name: str | None = None,
+        structures: Mapping[str, Structure] | None = None,
     ) -> None:
         from .compiler import captures_of, lower
 
         self.types = dict(types)
         self.target = target
+        self.name = name or fn.__name__
         start = time.perf_counter()
         read = captures or captures_of(fn, constexprs)
-        self._make = lambda: lower(fn, types, constexprs, target, num_warps, read)
+        self._make = lambda: lower(fn, types, constexprs, target, num_warps, read, self.name, structures)
         self._module: _dither.Module | None = self._make()
         self._milliseconds = (time.perf_counter() - start) * 1e3
-        self.name = fn.__name__
         self.text = self._module.text()
 
     def compile(self, keep_stages: bool = False) -> Compiled:

@@ -20,6 +20,7 @@ from .devices import Device, default_device, get_device, host_target
 from .errors import CompileError, suggest
 from .once import OncePerKey
 from .specialize import Bound, Signature, Specialization, lasting
+from .structure import Structure, may_hold_tensors
 
 #: Keyword arguments of a launch that are not the kernel's.
 LAUNCH_OPTIONS = ("device", "stream", "num_warps", "shapes")
@@ -63,20 +64,28 @@ class Kernel:
         fn: Callable[..., Any],
         num_warps: int | None = None,
         shapes: str | Mapping[str, str] = "trailing",
+        name: str | None = None,
+        structures: Mapping[str, Structure] | None = None,
     ) -> None:
+        """See `jit`. `name` is what code, profiles and messages call it, by default the function's own name;
+        `structures` what arguments are put together of (structure.py): calls then name each entry by its path."""
         if not inspect.isfunction(fn):
             raise TypeError(f"found {type(fn).__name__}, expected a function to compile")
         functools.update_wrapper(self, fn)
         self.fn = fn
+        self.__name__ = name or fn.__name__
         # What is compiled, much later, is the text that was imported, whatever the file holds by then.
         self._file = remember_file(fn)
         self.num_warps = _warps(num_warps)
-        self.signature = Signature(fn, _shapes_by_parameter(fn, shapes))
+        self._shapes = _shapes_by_parameter(fn, shapes)
+        self.signature = Signature(fn, self._shapes, self.__name__, structures)
         for name, parameter in self.signature.parameters.items():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 raise TypeError(f"kernel '{fn.__name__}' takes *{name}, expected named parameters")
             if name in LAUNCH_OPTIONS:
                 raise TypeError(f"kernel '{fn.__name__}' has a parameter '{name}', which launches use themselves")
+        #: Of calls with structures, by what these are.
+        self._variants: dict[tuple[tuple[str, Structure], ...], Kernel] = {}
         self._compiled = OncePerKey()
         self._versions: dict[bytes, int] = {}
         self._builds: collections.deque[stats.Build] = collections.deque(maxlen=_REMEMBERED)
@@ -104,8 +113,9 @@ class Kernel:
 
         `target` is a name of `dither.targets()`; None is this machine's CPU.
         """
-        bound = self.signature.bind(args, kwargs)
-        return self._lower(bound, _target(target), _warps(num_warps) or self.num_warps)
+        variant, args, named = self._variant(args, kwargs)
+        bound = variant.signature.bind(args, named)
+        return variant._lower(bound, _target(target), _warps(num_warps) or self.num_warps)
 
     @_at_the_call
     def compile(self, *args: Any, target: str | None = None, num_warps: int | None = None, **kwargs: Any) -> Compiled:
@@ -117,12 +127,15 @@ class Kernel:
         """What launches cost so far; `kernel.stats()` gives the same."""
         launcher = self.__dict__.get("_launcher")
         hits = self._counts.memory_hits + (launcher.hits if launcher else 0)
-        return dataclasses.replace(self._counts, memory_hits=hits, builds=tuple(self._builds))
+        own = dataclasses.replace(self._counts, memory_hits=hits, builds=tuple(self._builds))
+        return stats.total([own, *(variant.stats for variant in list(self._variants.values()))])
 
     def clear(self) -> None:
         """Forgets the code that is in memory: the next launch looks on disk, then compiles."""
         self._compiled.clear()
         self._launcher.clear()
+        for variant in list(self._variants.values()):
+            variant.clear()
 
     # -- launching ---------------------------------------------------------------------------
 
@@ -146,6 +159,9 @@ class Kernel:
         ValueError. It does not look at what the kernel captures, and runs on the current stream where none was given.
         """
         options = {name: kwargs.pop(name) for name in LAUNCH_OPTIONS if name in kwargs}
+        variant, args, named = self._variant(args, kwargs)
+        if variant is not self:
+            return variant.prepare(grid, *args, **named, **options)
         made = self._specialize(args, kwargs, **options)
         extents = _extents(grid, made.bound)
         made.compiled.check(made.bound.arguments)
@@ -165,6 +181,10 @@ class Kernel:
     def _launch(self, grid: Any, /, *args: Any, stream: int | None = None, **options: Any) -> Any:
         """Launches, and describes how to launch the like of it; None where that takes Python each time."""
         kwargs = {name: options.pop(name) for name in list(options) if name not in LAUNCH_OPTIONS}
+        variant, args, named = self._variant(args, kwargs)
+        if variant is not self:
+            variant.launch(grid, *args, **named, stream=stream, **options)
+            return None
         made = self._specialize(args, kwargs, **options)
         extents = _extents(grid, made.bound)
         if stream is None:
@@ -172,6 +192,25 @@ class Kernel:
             stream = current() if current else 0
         made.compiled.launch(made.where, extents, made.bound.arguments, _stream(stream))
         return self._plan(made)
+
+    def _variant(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Kernel, tuple[Any, ...], Mapping[str, Any]]:
+        """The kernel that takes the arguments of a call apart, and these; itself where there is nothing to be taken
+        apart."""
+        if self.signature.structures or not any(map(may_hold_tensors, (*args, *kwargs.values()))):
+            return self, args, kwargs
+        structures, leaves = self.signature.take_apart(args, kwargs)
+        return (self.taking(structures), (), leaves) if structures else (self, args, kwargs)
+
+    def taking(self, structures: Mapping[str, Structure]) -> Kernel:
+        """This kernel for calls with these structures, by parameter: its arguments are their entries, by path."""
+        key = tuple(structures.items())
+        if key not in self._variants:
+            with self._lock:
+                made = Kernel(self.fn, self.num_warps, self._shapes, self.__name__, structures)
+                self._variants.setdefault(key, made)
+        return self._variants[key]
 
     def _specialize(
         self,
@@ -187,7 +226,7 @@ class Kernel:
         if where.is_cpu:
             bound = bound.unaligned()
         captures = captures_of(self.fn, bound.constexprs)
-        wanted = Specialization(bound, where.target, _warps(num_warps) or self.num_warps, captures)
+        wanted = Specialization(self.__name__, bound, where.target, _warps(num_warps) or self.num_warps, captures)
         key = profile.recording(), wanted.key()
         built: list[Compiled] = []
 
@@ -281,7 +320,8 @@ class Kernel:
         return ""
 
     def _lower(self, bound: Bound, target: str, num_warps: int | None, captures: Captures | None = None) -> Lowered:
-        return Lowered(self.fn, bound.types, bound.constexprs, target, num_warps, captures)
+        structures = self.signature.structures
+        return Lowered(self.fn, bound.types, bound.constexprs, target, num_warps, captures, self.__name__, structures)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -303,8 +343,9 @@ def jit(
     """Makes a kernel of a function over tiles; see `dither.language` for what it may contain.
 
     A kernel may read from outside, or be passed as a constexpr: numbers, strings, None, tuples, formats, data types,
-    and configurations (members of enums, NamedTuples and frozen dataclasses of those). It may call functions, and
-    methods of configurations, and read names through modules and classes. Its code depends on all that it can read so,
+    functions, and configurations (members of enums, NamedTuples and frozen dataclasses of those). Other arguments are
+    tensors, numbers, and tuples, NamedTuples and dataclasses of them. It may call functions, and methods of
+    configurations, and read names through modules and classes. Its code depends on all that it can read so,
     at each launch: what changes is compiled anew. Properties run as Python; `repr`, `==` and the like of a user's class
     count for nothing and are not called. docs/runtime.md has the rules.
 

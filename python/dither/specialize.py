@@ -10,10 +10,11 @@ from typing import Any
 
 from .arrays import Array, describe_argument
 from .compiler import Captures
-from .compiler.identity import is_plain
+from .compiler.captures import is_passable
 from .errors import suggest
 from .scalars import check_number, constant_number, run_time_number
 from .sharing import merged, same
+from .structure import Structure, take_apart
 from .types import ArgType, SameAs, ScalarType, TensorType, float32, int64
 
 
@@ -45,14 +46,51 @@ class Bound:
 
 
 class Signature:
-    """A kernel's parameters: which are constexprs, and the class of shapes that each is specialized by."""
+    """A kernel's parameters: which are constexprs, and the class of shapes that each is specialized by.
 
-    def __init__(self, fn: python_types.FunctionType, shapes: Mapping[str, str]) -> None:
-        self.name = fn.__name__
-        self.parameters = inspect.signature(fn).parameters
+    Where arguments are structures, it is the signature of what they are taken apart into, by path.
+    """
+
+    def __init__(
+        self,
+        fn: python_types.FunctionType,
+        shapes: Mapping[str, str],
+        name: str,
+        structures: Mapping[str, Structure] | None = None,
+    ) -> None:
+        self.name = name
+        self.structures = structures or {}
         self._signature = inspect.signature(fn)
+        self.parameters: dict[str, inspect.Parameter] = {}
+        self.shapes = dict(shapes)
+        for each, parameter in self._signature.parameters.items():
+            for path in self.structures[each].leaves() if each in self.structures else (each,):
+                self.parameters[path] = parameter
+                self.shapes[path] = shapes.get(each, "trailing")
         self.constexprs = {name for name, p in self.parameters.items() if _is_constexpr(p.annotation)}
-        self.shapes = shapes
+
+    def take_apart(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[dict[str, Structure], dict[str, Any]]:
+        """The structures among the arguments of a call, and all of its arguments by path."""
+        call = self._call(args, kwargs)
+        given = {name: value for name, value in call.items() if name not in self.constexprs}
+        structures, leaves = take_apart(given)
+        return structures, {**leaves, **{name: value for name, value in call.items() if name in self.constexprs}}
+
+    def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of a call by parameter, in order."""
+        if self.structures:
+            defaults = {name: p.default for name, p in self.parameters.items() if p.default is not p.empty}
+            return {name: kwargs[name] if name in kwargs else defaults[name] for name in self.parameters}
+        try:
+            call = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            unknown = next((name for name in kwargs if name not in self.parameters), "")
+            hint = suggest(unknown, self.parameters) if unknown else ""
+            raise TypeError(f"kernel '{self.name}': {error}{hint}") from None
+        call.apply_defaults()
+        return call.arguments
 
     def rows(self) -> list[tuple[str, Any, bool, str]]:
         """(name, default or Ellipsis, whether it is a constexpr, class of shapes), as the launch path takes them."""
@@ -67,15 +105,8 @@ class Signature:
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], shapes: str | None = None) -> Bound:
         """Sorts the arguments of a call; `shapes` is the launch's own class."""
-        try:
-            call = self._signature.bind(*args, **kwargs)
-        except TypeError as error:
-            unknown = next((name for name in kwargs if name not in self.parameters), "")
-            hint = suggest(unknown, self.parameters) if unknown else ""
-            raise TypeError(f"kernel '{self.name}': {error}{hint}") from None
-        call.apply_defaults()
         bound = Bound({}, {}, {})
-        for name, value in call.arguments.items():
+        for name, value in self._call(args, kwargs).items():
             if name in self.constexprs:
                 bound.constexprs[name] = _checked_constant(name, value)
                 continue
@@ -99,6 +130,7 @@ class Signature:
 class Specialization:
     """Everything that the code of one compilation depends on."""
 
+    name: str
     bound: Bound
     target: str
     num_warps: int | None
@@ -107,12 +139,12 @@ class Specialization:
     def key(self) -> Any:
         """Hashable, equal for equal code."""
         captures = self.captures.version, self.captures.constexprs
-        return captures, self.target, self.num_warps, tuple(self.bound.types.items())
+        return self.name, captures, self.target, self.num_warps, tuple(self.bound.types.items())
 
     def fields(self) -> dict[str, str]:
         """The same as text, for a cache that other processes read."""
         return {
-            "kernel": self.captures.text,
+            "kernel": f"{self.name}\n{self.captures.text}",
             "target": self.target,
             "num_warps": repr(self.num_warps),
             "arguments": repr(list(self.bound.types.items())),
@@ -137,7 +169,7 @@ class Specialization:
 
 def lasting(bound: Bound) -> bool:
     """Whether every constexpr can be known by its address, as far as its fields go."""
-    return all(is_plain(value) for value in bound.constexprs.values())
+    return all(is_passable(value) for value in bound.constexprs.values())
 
 
 def _checked_constant(name: str, value: Any, expected: str = "a constexpr") -> Any:

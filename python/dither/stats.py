@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from . import knobs
 
@@ -55,6 +55,17 @@ class Stats:
 
     def __call__(self) -> Stats:
         return self
+
+
+def total(parts: Sequence[Stats]) -> Stats:
+    """The sum of the stats of variants of a kernel."""
+    return Stats(
+        sum(part.compiles for part in parts),
+        sum(part.memory_hits for part in parts),
+        sum(part.disk_hits for part in parts),
+        sum(part.compile_ms for part in parts),
+        tuple(build for part in parts for build in part.builds),
+    )
 
 
 def differences(fields: Mapping[str, str], earlier: Iterable[Mapping[str, str]]) -> tuple[tuple[str, str, str], ...]:

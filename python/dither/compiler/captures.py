@@ -163,6 +163,13 @@ def function_of(value: Any) -> python_types.FunctionType | None:
     return unwrap(value)
 
 
+def is_passable(value: Any) -> bool:
+    """Whether a value may be passed as a constexpr: plain data, a function, or a tuple of those."""
+    if type(value) is tuple:
+        return all(map(is_passable, value))
+    return function_of(value) is not None or why_not_plain("it", value) is None
+
+
 def captures_of(kernel: Any, constexprs: Mapping[str, Any] | None = None) -> Captures:
     """All that lowering `kernel` (a function or a kernel object) for these constexprs can read, callees included.
 
@@ -201,10 +208,10 @@ class _Reader:
         first = next(iter(self.callees.values()))
         if isinstance(first, CompileError):
             raise first
-        before = len(self._configurations)
+        before = len(self._configurations) + len(self._functions)
         for value in constexprs.values():
             self._follow(value)
-        self.reads_constexprs = len(self._configurations) > before
+        self.reads_constexprs = len(self._configurations) + len(self._functions) > before
         before = -1
         while before != (before := len(self._functions) + len(self._configurations) + len(self._names)):
             self._read_functions()

@@ -15,7 +15,7 @@ from .arithmetic import binary, fold, unary
 from .captures import check_captured, local_names
 from .frame import Walk, unsupported
 from .identity import MISSING, is_configuration, is_plain
-from .values import Method, Problem, Scalar, TensorArg, Tile, Undefined, describe, is_constexpr
+from .values import Method, Problem, Scalar, Struct, TensorArg, Tile, Undefined, describe, is_constexpr
 
 SYMBOLS: dict[type[ast.AST], str] = {
     ast.Add: "+",
@@ -127,6 +127,11 @@ class Expressions(Walk):
                 return base.type.dtype
             case TensorArg() if name == "ndim":
                 return base.type.rank
+            case Struct():
+                if name not in base.fields:
+                    hint = suggest(name, base.fields)
+                    raise Problem(f"{describe(base)} has no field '{name}', expected {', '.join(base.fields)}{hint}")
+                return base.fields[name]
             case Tile() | Scalar() | TensorArg():
                 known = {"Tile": TILE_ATTRIBUTES, "Scalar": ("dtype", "to"), "TensorArg": ("shape", "dtype", "ndim")}
                 names = known[type(base).__name__]

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CompileError, suggest
 from ..types import ArgType, SameAs, ScalarType, TensorType, bool_, index
-from .captures import Callee, Captures, captures_of
+from .captures import Callee, Captures, captures_of, is_passable
 from .emit import Emitter
 from .frame import Frame
-from .identity import is_plain
 from .liveness import analyze
 from .source import unwrap
-from .values import Scalar, TensorArg, describe
+from .values import Scalar, Struct, TensorArg, describe
 from .walker import Walker
 
 if TYPE_CHECKING:
     from .. import _dither
+    from ..structure import Structure
 
 
 def lower(
@@ -29,6 +29,8 @@ def lower(
     target: str,
     num_warps: int | None = None,
     captures: Captures | None = None,
+    name: str | None = None,
+    structures: Mapping[str, Structure] | None = None,
 ) -> _dither.Module:
     """Lowers a kernel to a module with one `func.func` of its name, verified.
 
@@ -39,12 +41,14 @@ def lower(
         target: "sm_90a" and the like, "host", "host:avx2" or "host:avx512".
         num_warps: warps of a program on a GPU; None leaves the choice to the compiler.
         captures: what `captures_of` read for this kernel and these constexprs; None reads it now.
+        name: of the function in the module; None is the kernel's own.
+        structures: parameters that are put together of arguments and constexprs, which have their paths as names.
 
     Raises CompileError with the user's position, and no frame of the compiler in its traceback.
     """
     failure: CompileError
     try:
-        return _lower(function, args, constexprs, target, num_warps, captures)
+        return _lower(function, args, constexprs, target, num_warps, captures, name, structures or {})
     except CompileError as error:
         failure = error
     raise failure.with_traceback(None) from None
@@ -57,6 +61,8 @@ def _lower(
     target: str,
     num_warps: int | None,
     captures: Captures | None,
+    name: str | None,
+    structures: Mapping[str, Structure],
 ) -> _dither.Module:
     from .. import _dither
 
@@ -67,7 +73,7 @@ def _lower(
         captures = captures_of(inner, constexprs)
     callee = captures.kernel
     source = callee.source
-    parameters = _parameters(callee, args, constexprs)
+    parameters = _parameters(callee, args, constexprs, structures)
 
     module = _dither.Module()
     architecture, _, features = target.partition(":")
@@ -76,12 +82,12 @@ def _lower(
         module.set_attribute("quant.features", f'"{features}"')
     builder = _dither.Builder(module)
     header = source.header()
-    runtime = [(name, value) for name, value in parameters.items() if isinstance(value, (TensorType, ScalarType))]
+    runtime = [(path, value) for path, value in parameters.items() if isinstance(value, (TensorType, ScalarType))]
     attrs: dict[str, Any] = {"quant.kernel": True, "quant.num_warps": num_warps}
     try:
         values = builder.begin_function(
-            source.name,
-            [(name, kind.mlir(), _attributes(kind)) for name, kind in runtime],
+            name or source.name,
+            [(path, kind.mlir(), _attributes(kind)) for path, kind in runtime],
             attrs,
             (header.file, header.line, header.col),
         )
@@ -89,11 +95,13 @@ def _lower(
         raise CompileError.from_ir(error, header) from None
 
     frame = Frame(callee, analyze(source.node), None, dict(parameters))
-    for (name, kind), value in zip(runtime, values, strict=True):
-        frame.names[name] = TensorArg(value, name, kind) if isinstance(kind, TensorType) else Scalar(value, kind.dtype)
-    for name, kind in parameters.items():
+    for (path, kind), value in zip(runtime, values, strict=True):
+        frame.names[path] = TensorArg(value, path, kind) if isinstance(kind, TensorType) else Scalar(value, kind.dtype)
+    for path, kind in parameters.items():
         if isinstance(kind, SameAs):
-            frame.names[name] = dataclasses.replace(frame.names[kind.name], name=name)
+            frame.names[path] = dataclasses.replace(frame.names[kind.name], name=path)
+    whole = {parameter: structure.build(frame.names.pop, Struct) for parameter, structure in structures.items()}
+    frame.names.update(whole)
     walker = Walker(Emitter(builder, _dither.IRError), captures)
     walker.frames.append(frame)
     walker.run_body(source.node.body)
@@ -112,22 +120,30 @@ def _attributes(kind: ArgType) -> dict[str, Any] | None:
     return {"quant.align": kind.align, "quant.stride_align": kind.stride_align}
 
 
-def _parameters(callee: Callee, args: Mapping[str, ArgType], constexprs: Mapping[str, Any]) -> dict[str, Any]:
-    """What each parameter stands for, in order: an argument type or a constexpr."""
+def _parameters(
+    callee: Callee,
+    args: Mapping[str, ArgType],
+    constexprs: Mapping[str, Any],
+    structures: Mapping[str, Structure],
+) -> dict[str, Any]:
+    """What each parameter, or entry of one, stands for, in order: an argument type or a constexpr."""
     source, header = callee.source, callee.source.header()
     arguments = source.node.args
     for extra in (arguments.vararg, arguments.kwarg):
         if extra is not None:
             raise CompileError(f"kernel takes '*{extra.arg}', expected named parameters", source.span(extra))
     positional = [*arguments.posonlyargs, *arguments.args]
-    names = [node.arg for node in (*positional, *arguments.kwonlyargs)]
+    nodes = {
+        path: node
+        for node in (*positional, *arguments.kwonlyargs)
+        for path in (structures[node.arg].leaves() if node.arg in structures else (node.arg,))
+    }
     for given in (*args, *constexprs):
-        if given not in names:
-            raise CompileError(f"'{source.name}' has no parameter '{given}'{suggest(given, names)}", header)
+        if given not in nodes:
+            raise CompileError(f"'{source.name}' has no parameter '{given}'{suggest(given, nodes)}", header)
     parameters: dict[str, Any] = {}
-    for node in (*positional, *arguments.kwonlyargs):
-        name = node.arg
-        value = args.get(name, constexprs.get(name, callee.signature.parameters[name].default))
+    for name, node in nodes.items():
+        value = args.get(name, constexprs.get(name, callee.signature.parameters[node.arg].default))
         if value is inspect.Parameter.empty:
             raise CompileError(f"no value for parameter '{name}'", source.span(node))
         if name in args and name in constexprs:
@@ -146,10 +162,10 @@ def _parameters(callee: Callee, args: Mapping[str, ArgType], constexprs: Mapping
                 "memory holds masks and indices as int32 or int64",
                 source.span(node),
             )
-        if name not in args and not is_plain(value):
-            # A function would have to be part of every cache key with all that it reads.
+        if name not in args and not is_passable(value):
             raise CompileError(
-                f"constexpr '{name}' is {describe(value)}, expected a number, string, tuple, format or data type",
+                f"constexpr '{name}' is {describe(value)}, expected a number, string, tuple, format, "
+                "data type or function",
                 source.span(node),
             )
         parameters[name] = value

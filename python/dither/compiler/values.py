@@ -55,6 +55,14 @@ class TensorArg:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Struct:
+    """An argument of a class with fields, some of which are tensors: its fields and nothing else."""
+
+    kind: str
+    fields: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Method:
     """`t.to`: a method before its call."""
 
@@ -69,7 +77,7 @@ class Undefined:
     why: str
 
 
-RUNTIME = (Tile, Scalar, TensorArg, Method, Undefined)
+RUNTIME = (Tile, Scalar, TensorArg, Struct, Method, Undefined)
 
 
 def is_constexpr(value: Any) -> bool:
@@ -93,6 +101,8 @@ def describe(value: Any) -> str:
             return f"{_article(value.dtype)} scalar"
         case TensorArg():
             return f"tensor '{value.name}'"
+        case Struct():
+            return f"a {value.kind} of tensors"
         case Method():
             return f"method '{value.name}'"
         case tuple():

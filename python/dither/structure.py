@@ -1,0 +1,132 @@
+"""Arguments that hold tensors: tuples, NamedTuples and dataclasses, taken apart into one argument for each entry.
+
+What is in one is called by its path: `xs[0]`, `weights.gamma`. The code of a kernel, its launch path and its messages
+know these as they know plain parameters.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from .arrays import Array, View
+from .compiler.captures import is_passable
+from .types import SameAs, ScalarType, TensorType
+
+#: Described here, whatever they are made of.
+_LEAVES = (Array, View, TensorType, ScalarType, SameAs)
+
+
+@dataclasses.dataclass(frozen=True)
+class Structure:
+    """How an argument is put together: "tuple", or the name of its class, and its entries by label, in order."""
+
+    kind: str
+    entries: tuple[tuple[str, Structure | str], ...]
+
+    def leaves(self) -> Iterator[str]:
+        """Paths of what is no structure itself, in order."""
+        for _, entry in self.entries:
+            if isinstance(entry, Structure):
+                yield from entry.leaves()
+            else:
+                yield entry
+
+    def build(self, leaf: Callable[[str], Any], make: Callable[[str, dict[str, Any]], Any]) -> Any:
+        """The argument of other leaves: tuples of them, and what `make` makes of a class and its fields."""
+        items = {
+            label.lstrip("."): entry.build(leaf, make) if isinstance(entry, Structure) else leaf(entry)
+            for label, entry in self.entries
+        }
+        return tuple(items.values()) if self.kind == "tuple" else make(self.kind, items)
+
+
+def take_apart(arguments: Mapping[str, Any]) -> tuple[dict[str, Structure], dict[str, Any]]:
+    """The structures among the arguments of a call, by parameter, and all arguments by path."""
+    structures: dict[str, Structure] = {}
+    leaves: dict[str, Any] = {}
+    for name, value in arguments.items():
+        structure = _structure(name, value, kinds_of(value)) if may_hold_tensors(value) else None
+        if structure is None:
+            leaves[name] = value
+        else:
+            structures[name] = structure
+            _collect(structure, value, leaves)
+    return structures, leaves
+
+
+def may_hold_tensors(value: Any) -> bool:
+    """Whether a value is of a kind that can be a structure."""
+    kind: Any = type(value)
+    return kind is tuple or _labels(kind) is not None
+
+
+def kinds_of(value: Any) -> Any:
+    """The types of a value and of all that is in it: equal ones are structures of one kind, or none."""
+    kind: Any = type(value)
+    if kind is tuple:
+        return (tuple, *map(kinds_of, value))
+    labels = _labels(kind)
+    return kind if labels is None else (kind, *(kinds_of(getattr(value, label)) for label in labels))
+
+
+@functools.lru_cache(4096)
+def _labels(kind: Any) -> tuple[str, ...] | None:
+    """Fields of a NamedTuple or a dataclass; None of what is no structure."""
+    if issubclass(kind, _LEAVES):
+        return None
+    if issubclass(kind, tuple) and isinstance(getattr(kind, "_fields", None), tuple):
+        return tuple(kind._fields)
+    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
+
+
+#: Structures by path and kinds; None of values without a tensor.
+_known: dict[tuple[str, Any], Structure | None] = {}
+_MOST_KNOWN = 4096
+
+
+def _structure(path: str, value: Any, kinds: Any) -> Structure | None:
+    """How a value is put together; None where there is no tensor in it."""
+    key = path, kinds
+    if key not in _known:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        _known[key] = _made(path, value) if _holds_tensors(value) else None
+    return _known[key]
+
+
+def _parts(value: Any) -> list[tuple[str, Any]]:
+    """Label and value of each entry; none of what is no structure."""
+    if type(value) is tuple:
+        return [(f"[{i}]", item) for i, item in enumerate(value)]
+    kind: Any = type(value)
+    return [(f".{label}", getattr(value, label)) for label in _labels(kind) or ()]
+
+
+def _holds_tensors(value: Any) -> bool:
+    """Whether there is something in a value that exists only at run time."""
+    return any(_holds_tensors(item) or _is_tensor(item) for _, item in _parts(value))
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, _LEAVES) or (not is_passable(value) and not isinstance(value, (list, dict, set)))
+
+
+def _made(path: str, value: Any) -> Structure:
+    entries: list[tuple[str, Structure | str]] = []
+    for label, item in _parts(value):
+        inner = path + label
+        entries.append((label, _made(inner, item) if _holds_tensors(item) else inner))
+    return Structure("tuple" if type(value) is tuple else type(value).__name__, tuple(entries))
+
+
+def _collect(structure: Structure, value: Any, leaves: dict[str, Any]) -> None:
+    """The entries of a value that is such a structure, by path."""
+    for i, (label, entry) in enumerate(structure.entries):
+        item = value[i] if structure.kind == "tuple" else getattr(value, label[1:])
+        if isinstance(entry, Structure):
+            _collect(entry, item, leaves)
+        else:
+            leaves[entry] = item
