@@ -33,4 +33,18 @@ def Quant_ScaledOpInterface : OpInterface<"ScaledOpInterface"> {
   ];
 }
 
+def Quant_NormOpInterface : OpInterface<"NormOpInterface"> {
+  let cppNamespace = "::dither::quant";
+  let description = [{
+    A norm of rows. The first operand and the first result are the tile; other operands
+    have an element for each column, other results one for each row. A row is normalized as
+    a whole: its first `count` elements where there is one, the others are padding.
+  }];
+  let methods = [
+    InterfaceMethod<"Elements of a row that count; all of them if there is none.",
+                    "::std::optional<uint64_t>", "getCount">,
+    InterfaceMethod<"", "void", "setCountAttr", (ins "::mlir::IntegerAttr":$count)>
+  ];
+}
+
 #endif // DITHER_QUANT_INTERFACES

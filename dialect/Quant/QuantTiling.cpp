@@ -155,7 +155,7 @@ std::optional<SmallVector<DimRelation>> getDimRelations(Operation *op,
         /*grow=*/true, out);
     return out;
   }
-  if (isa<RmsNormOp>(op)) {
+  if (isa<NormOpInterface>(op)) {
     // A part has all columns: its rows are normalized as a whole.
     out.push_back({0, 0, 0});
     return out;
@@ -282,14 +282,15 @@ static FailureOr<TilingResult> tileResult(Operation *op, OpBuilder &b,
     operand = slices.back()->getResult(0);
   }
   SmallVector<Type> types{tileType};
-  if (auto norm = dyn_cast<RmsNormOp>(op)) {
-    RankedTensorType rows = tensorType(norm.getResult());
-    int64_t height = extents->front();
-    if (resultNumber == 0 && extents->back() != rows.getDimSize(1))
+  if (isa<NormOpInterface>(op)) {
+    int64_t columns = tensorType(op->getResult(0)).getDimSize(1);
+    if (resultNumber == 0 && extents->back() != columns)
       return failure();
-    types = {RankedTensorType::get({height, rows.getDimSize(1)},
-                                   rows.getElementType()),
-             RankedTensorType::get({height, 1}, rows.getElementType())};
+    types.clear();
+    for (Value result : op->getResults()) {
+      RankedTensorType type = tensorType(result);
+      types.push_back(type.clone({extents->front(), type.getDimSize(1)}));
+    }
   }
   Operation *tiled = clone(b, op, types, operands);
   if (auto broadcast = dyn_cast<BlockBroadcastOp>(tiled)) {
@@ -396,9 +397,9 @@ void registerTilingInterfaceExternalModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *ctx, QuantDialect *) {
     attachResults<LoadOp, BroadcastOp, ReshapeOp, TransposeOp, IotaOp, ReduceOp,
                   BlockScaleOp, CastFp4Op, CastFp6Op, CastInt8Op, CastFp8Op,
-                  DequantizeOp, RmsNormOp, EncodeOp, DecodeOp, E8M0InverseOp,
-                  BlockReduceOp, BlockBroadcastOp, ConvertLayoutOp, ExpOp,
-                  TanhOp>(ctx);
+                  DequantizeOp, RmsNormOp, LayerNormOp, EncodeOp, DecodeOp,
+                  E8M0InverseOp, BlockReduceOp, BlockBroadcastOp,
+                  ConvertLayoutOp, ExpOp, TanhOp>(ctx);
     StoreOp::attachInterface<SinkTiling<StoreOp>>(*ctx);
     AtomicMaxOp::attachInterface<SinkTiling<AtomicMaxOp>>(*ctx);
   });

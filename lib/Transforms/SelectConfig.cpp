@@ -85,9 +85,9 @@ int64_t summedColumns(Operation *op) {
     return reduce.getKind() == quant::ReduceKind::sum && reduce.getAxis() == 1
                ? reduce.getExtent()
                : 0;
-  if (auto norm = dyn_cast<quant::RmsNormOp>(op))
+  if (auto norm = dyn_cast<quant::NormOpInterface>(op))
     return norm.getCount().value_or(
-        cast<ShapedType>(norm.getSource().getType()).getDimSize(1));
+        cast<ShapedType>(norm->getResult(0).getType()).getDimSize(1));
   return 0;
 }
 
@@ -111,7 +111,7 @@ Shape shapeOf(func::FuncOp func) {
           scale.getFormat()
               .getBlockExtents(scale.getAxis(), scale.getType().getRank())
               .back());
-    shape.reducesCols |= isa<quant::RmsNormOp>(op);
+    shape.reducesCols |= isa<quant::NormOpInterface>(op);
     summed = std::max(summed, summedColumns(op));
     encodes |= isa<quant::EncodeOp, quant::ScaledOpInterface>(op) &&
                !isa<quant::DequantizeOp>(op);

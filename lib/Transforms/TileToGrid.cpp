@@ -123,36 +123,42 @@ LogicalResult GridTiler::chooseTiles() {
 std::optional<FailureOr<Value>>
 GridTiler::paddedNorm(OpResult v, TilingEngine::Offsets offsets,
                       TilingEngine::Sizes sizes) {
-  auto norm = dyn_cast<quant::RmsNormOp>(v.getOwner());
+  auto norm = dyn_cast<quant::NormOpInterface>(v.getOwner());
   if (!norm)
     return std::nullopt;
-  int64_t columns = norm.getResult().getType().getDimSize(1);
-  DimClasses::Member m = classes->member(norm.getResult(), 1);
+  Value tile = norm->getResult(0);
+  int64_t columns = cast<RankedTensorType>(tile.getType()).getDimSize(1);
+  DimClasses::Member m = classes->member(tile, 1);
   if (m.cls < 0 || extents[m.cls] / m.unit <= columns)
     return std::nullopt;
   int64_t width = extents[m.cls] / m.unit;
-  if (v.getResultNumber() == 1) {
+  if (v.getResultNumber() != 0) {
     // The statistics come with the norm.
-    FailureOr<Value> y =
-        engine->materialize(norm.getResult(), offsets, {sizes[0], width});
+    FailureOr<Value> y = engine->materialize(tile, offsets, {sizes[0], width});
     if (failed(y))
       return FailureOr<Value>(failure());
-    return FailureOr<Value>(y->getDefiningOp<quant::RmsNormOp>().getRsigma());
+    return FailureOr<Value>(y->getDefiningOp()->getResult(v.getResultNumber()));
   }
-  FailureOr<Value> x = engine->materialize(norm.getSource(), offsets, sizes),
-                   gamma =
-                       engine->materialize(norm.getGamma(), offsets[1], width);
-  if (failed(x) || failed(gamma))
-    return FailureOr<Value>(failure());
+  SmallVector<Value> operands;
+  for (auto [i, operand] : llvm::enumerate(norm->getOperands())) {
+    FailureOr<Value> part =
+        i == 0 ? engine->materialize(operand, offsets, sizes)
+               : engine->materialize(operand, offsets[1], width);
+    if (failed(part))
+      return FailureOr<Value>(failure());
+    operands.push_back(*part);
+  }
+  SmallVector<Type> types;
+  for (Value result : norm->getResults()) {
+    auto type = cast<RankedTensorType>(result.getType());
+    int64_t cols = result == tile ? sizes[1] : type.getDimSize(1);
+    types.push_back(type.clone({sizes[0], cols}));
+  }
   OpBuilder &b = engine->builder();
-  auto f32 = b.getF32Type();
-  return FailureOr<Value>(
-      quant::RmsNormOp::create(
-          b, norm.getLoc(), RankedTensorType::get(sizes, f32),
-          RankedTensorType::get({sizes[0], 1}, f32), *x, *gamma,
-          norm.getEpsAttr(), norm.getZeroCenteredGammaAttr(),
-          b.getI64IntegerAttr(norm.getCount().value_or(columns)))
-          .getResult());
+  auto padded = cast<quant::NormOpInterface>(
+      mlir::clone(b, norm.getOperation(), types, operands));
+  padded.setCountAttr(b.getI64IntegerAttr(norm.getCount().value_or(columns)));
+  return FailureOr<Value>(padded->getResult(0));
 }
 
 /// Arguments are loaded; everything else goes through its TilingInterface.

@@ -313,3 +313,31 @@ func.func @mxint8(%x: tensor<4x64xf32>, %s: tensor<4x2xf8E8M0FNU>) -> tensor<4x6
   %y = quant.dequantize %q, %s axis 1 format <mxint8> : tensor<4x64xi8>, tensor<4x2xf8E8M0FNU> -> tensor<4x64xf32>
   return %y : tensor<4x64xf32>
 }
+
+// -----
+
+// Two sums of each row, of its elements and of the squares of their distances
+// from the mean; what is past the row is zero.
+// CHECK-LABEL: func.func @layer_norm
+// CHECK-SAME: %[[X:.*]]: tensor<4x128xf32>, %[[G:.*]]: tensor<128xf32>, %[[B:.*]]: tensor<128xf32>
+// CHECK: %[[S:.*]] = quant.reduce sum %[[X]] axis 1 {count = 96 : i64}
+// CHECK: %[[C:.*]] = arith.constant dense<0.010416667> : tensor<4x1xf32>
+// CHECK: %[[M:.*]] = arith.mulf %[[S]], %[[C]]
+// CHECK: %[[MB:.*]] = quant.broadcast %[[M]]
+// CHECK: %[[D:.*]] = arith.subf %[[X]], %[[MB]]
+// CHECK: %[[Q:.*]] = arith.mulf %[[D]], %[[D]]
+// CHECK: quant.reduce sum %[[Q]] axis 1 {count = 96 : i64}
+// CHECK: %[[ROOT:.*]] = math.sqrt
+// CHECK: %[[R:.*]] = arith.divf %{{.*}}, %[[ROOT]]
+// CHECK: %[[RB:.*]] = quant.broadcast %[[R]]
+// CHECK: %[[N:.*]] = arith.mulf %[[RB]], %[[D]]
+// CHECK: %[[W:.*]] = arith.mulf %{{.*}}, %[[N]]
+// CHECK: %[[Y:.*]] = arith.addf %[[W]], %{{.*}}
+// CHECK: %[[I:.*]] = quant.iota dim 1
+// CHECK: %[[IN:.*]] = arith.cmpi slt, %[[I]]
+// CHECK: %[[Z:.*]] = arith.select %[[IN]], %[[Y]]
+// CHECK: return %[[Z]], %[[M]], %[[R]]
+func.func @layer_norm(%x: tensor<4x128xf32>, %g: tensor<128xf32>, %b: tensor<128xf32>) -> (tensor<4x128xf32>, tensor<4x1xf32>, tensor<4x1xf32>) {
+  %y, %m, %r = quant.layer_norm %x, %g, %b {eps = 1.0e-5 : f32, count = 96 : i64} : tensor<4x128xf32>, tensor<128xf32>, tensor<128xf32> -> tensor<4x128xf32>, tensor<4x1xf32>, tensor<4x1xf32>
+  return %y, %m, %r : tensor<4x128xf32>, tensor<4x1xf32>, tensor<4x1xf32>
+}

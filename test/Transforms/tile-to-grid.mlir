@@ -129,6 +129,23 @@ func.func @norm_padding(%x: tensor<?x96xbf16>, %w: tensor<96xbf16>) -> (tensor<?
 
 // -----
 
+// So of every norm: no pass knows this one by its name.
+// CHECK-LABEL: func.func @layer_norm_padding(
+// CHECK: quant.load %arg1[%c0] : memref<96xbf16> -> tensor<128xbf16>
+// CHECK: quant.load %arg2[%c0] : memref<96xf32> -> tensor<128xf32>
+// CHECK: %[[Y:.*]], %[[MEAN:.*]], %[[RS:.*]] = quant.layer_norm %{{.*}} {count = 96 : i64, eps = {{.*}}} : tensor<32x128xbf16>, tensor<128xbf16>, tensor<128xf32>
+// CHECK-NOT: quant.layer_norm
+// CHECK: quant.store %[[MEAN]]
+// CHECK: quant.store %[[RS]]
+func.func @layer_norm_padding(%x: tensor<?x96xbf16>, %w: tensor<96xbf16>, %b: tensor<96xf32>) -> (tensor<?x1xf32>, tensor<?x1xf32>, tensor<?x4xf8E8M0FNU>) {
+  %y, %mean, %rs = quant.layer_norm %x, %w, %b {eps = 1.0e-5 : f32} : tensor<?x96xbf16>, tensor<96xbf16>, tensor<96xf32> -> tensor<?x96xf32>, tensor<?x1xf32>, tensor<?x1xf32>
+  %s = quant.block_scale %y axis 1 format <mxfp8_e4m3> : tensor<?x96xf32> -> tensor<?x3xf8E8M0FNU>
+  %z = quant.swizzle_scales %s : tensor<?x3xf8E8M0FNU> -> tensor<?x4xf8E8M0FNU>
+  return %mean, %rs, %z : tensor<?x1xf32>, tensor<?x1xf32>, tensor<?x4xf8E8M0FNU>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @dequantize(
 // CHECK: quant.load %arg0[%[[R:.*]], %c0] : memref<?x512xf4E2M1FN> -> tensor<32x512xf4E2M1FN>
 // CHECK: quant.load %arg1[%[[R]], %c0] : memref<?x32xf8E4M3FN> -> tensor<32x32xf8E4M3FN>

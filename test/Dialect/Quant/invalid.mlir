@@ -974,6 +974,14 @@ func.func @f(%x: tensor<4x16xf32>, %g: tensor<4xf32>) {
 }
 
 // -----
+// RN2: beta has an element for each column
+func.func @f(%x: tensor<4x16xf32>, %g: tensor<16xf32>, %b: tensor<8xf32>) {
+  // expected-error @+1 {{'quant.layer_norm' op beta has shape [8], expected [16]}}
+  %0:3 = quant.layer_norm %x, %g, %b {eps = 0.0 : f32} : tensor<4x16xf32>, tensor<16xf32>, tensor<8xf32> -> tensor<4x16xf32>, tensor<4x1xf32>, tensor<4x1xf32>
+  return
+}
+
+// -----
 // RN2: gamma has rank 1
 func.func @f(%x: tensor<4x16xf32>, %g: tensor<1x16xf32>) {
   // expected-error @+1 {{'quant.rms_norm' op gamma has shape [1, 16], expected [16]}}
@@ -1010,6 +1018,14 @@ func.func @f(%x: tensor<4x0xf32>, %g: tensor<0xf32>) {
 func.func @f(%x: tensor<4x16xf32>, %g: tensor<16xf32>) {
   // expected-error @+1 {{'quant.rms_norm' op count is 17, expected 1 to 16, the extent of dimension 1}}
   %0:2 = quant.rms_norm %x, %g {eps = 0.0 : f32, count = 17} : tensor<4x16xf32>, tensor<16xf32> -> tensor<4x16xf32>, tensor<4x1xf32>
+  return
+}
+
+// -----
+// RN5: mean has an element for each row
+func.func @f(%x: tensor<4x16xf32>, %g: tensor<16xf32>) {
+  // expected-error @+1 {{'quant.layer_norm' op mean has shape [1, 4], expected [4, 1]}}
+  %0:3 = quant.layer_norm %x, %g, %g {eps = 0.0 : f32} : tensor<4x16xf32>, tensor<16xf32>, tensor<16xf32> -> tensor<4x16xf32>, tensor<1x4xf32>, tensor<4x1xf32>
   return
 }
 

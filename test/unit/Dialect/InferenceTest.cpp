@@ -141,6 +141,10 @@ const Example kExamples[] = {
      {2, 1},
      "{eps = 0.0 : f32}",
      "tensor<4x128xf32>, tensor<4x1xf32>"},
+    {"quant.layer_norm",
+     {2, 1, 1},
+     "{eps = 0.0 : f32}",
+     "tensor<4x128xf32>, tensor<4x1xf32>, tensor<4x1xf32>"},
     {"quant.swizzle_scales", {9}, "{}", "tensor<128x4xf8E8M0FNU>"},
 };
 
