@@ -72,7 +72,9 @@ def binary(e: Emitter, symbol: str, a: Any, b: Any) -> Any:
     for which, value in (("left", a), ("right", b)):
         require_number(value, f"{which} operand of '{symbol}'")
     if symbol == "**":
-        raise Problem(f"'**' of {describe(a)} and {describe(b)}, expected constexprs: write a product instead")
+        return _power(e, a, b)
+    if symbol in ("<<", ">>"):
+        return _shift(e, symbol, a, b)
     if symbol not in RUNTIME_SYMBOLS:
         raise Problem(f"'{symbol}' of {describe(a)} and {describe(b)}, expected constexprs")
     dtype = common_dtype(e, [a, b])
@@ -100,6 +102,52 @@ def binary(e: Emitter, symbol: str, a: Any, b: Any) -> Any:
     if is_constexpr(divisor) and divisor == 0:
         raise Problem(f"'{symbol}' by zero")
     return _guarded_divide(e, symbol, a, b)
+
+
+#: Factors of a power, at most.
+MAX_EXPONENT = 1024
+
+
+def _power(e: Emitter, base: Any, exponent: Any) -> Any:
+    """`base ** exponent`, a product: from the highest bit of the exponent down, squared at each, and times the base
+    where it is set. The reciprocal of that for a negative one."""
+    if isinstance(exponent, bool) or not isinstance(exponent, int) or abs(exponent) > MAX_EXPONENT:
+        raise Problem(
+            f"'**' of {describe(base)} and {describe(exponent)}, expected a constexpr integer from {-MAX_EXPONENT} to "
+            f"{MAX_EXPONENT} as the exponent"
+        )
+    reject_narrow(base, "left operand of '**'")
+    base = binary(e, "*", base, 1)  # as a product has it: float32, or integers
+    if exponent < 0:
+        if not base.dtype.is_float:
+            raise Problem(f"'**' of {describe(base)} and {exponent}, expected a float or a positive exponent")
+        return binary(e, "/", 1.0, _power(e, base, -exponent))
+    if exponent == 0:
+        return e.constant_like(base, 1)
+    result = base
+    for bit in bin(exponent)[3:]:
+        result = binary(e, "*", result, result)
+        if bit == "1":
+            result = binary(e, "*", result, base)
+    return result
+
+
+def _shift(e: Emitter, symbol: str, a: Any, b: Any) -> Any:
+    """`a << b` and `a >> b` of integers, as NumPy has them: a count that is not below the width shifts all bits out."""
+    dtype = common_dtype(e, [a, b])
+    if dtype.is_float:
+        raise Problem(f"'{symbol}' of {describe(a)} and {describe(b)}, expected integers")
+    if dtype is types.bool_:
+        dtype = types.int32
+    a, b = unify(e, [a, b], dtype, f"'{symbol}'")
+    bits = 32 if dtype is types.int32 else 64
+    last = e.constant_like(b, bits - 1)
+    if symbol == ">>":
+        # The sign, where the count is larger, or negative: that is a large one.
+        return e.elementwise("arith.shrsi", [a, e.elementwise("arith.minui", [b, last])])
+    outside = e.compare("!=", e.elementwise("arith.minui", [b, last]), b)
+    shifted = e.elementwise("arith.shli", [a, e.elementwise("arith.minui", [b, last])])
+    return e.elementwise("arith.select", [outside, e.constant_like(a, 0), shifted])
 
 
 def _floor_divide(e: Emitter, symbol: str, a: Any, b: Any) -> Any:

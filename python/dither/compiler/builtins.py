@@ -117,13 +117,21 @@ def coordinates(e: Emitter, value: Any, rank: int, argument: str) -> list[Any]:
 # ---- programs and memory
 
 
+def reject_in_parts(e: Emitter, what: str) -> None:
+    """Refuses what depends on where a tile is in functions that do not know."""
+    if e.part is not None:
+        raise Problem(f"dl.{what} in a function of dither.fuse, which sees a tile of a tensor and not where it is")
+
+
 @handles("program_id")
 def program_id(e: Emitter, axis: Any) -> Scalar:
+    reject_in_parts(e, "program_id")
     return _program(e, "quant.program_id", axis)
 
 
 @handles("num_programs")
 def num_programs(e: Emitter, axis: Any) -> Scalar:
+    reject_in_parts(e, "num_programs")
     return _program(e, "quant.num_programs", axis)
 
 
@@ -203,6 +211,7 @@ def static_assert(e: Emitter, condition: Any, message: Any) -> None:
 
 @handles("arange")
 def arange(e: Emitter, n: Any) -> Tile:
+    reject_in_parts(e, "arange")
     shape = constexpr_shape((constexpr_int(n, "n"),), "n")
     return e.tile("quant.iota", [], {"dim": 0}, tile_type(shape, types.int32))
 
@@ -259,8 +268,25 @@ def _float_function(name: str, op: str) -> None:
     HANDLERS[name] = handler
 
 
-for _name, _op in (("exp", "quant.exp"), ("tanh", "quant.tanh"), ("sqrt", "math.sqrt"), ("rsqrt", "math.rsqrt")):
+for _name, _op in (
+    ("exp", "quant.exp"),
+    ("tanh", "quant.tanh"),
+    ("sqrt", "math.sqrt"),
+    ("rsqrt", "math.rsqrt"),
+    ("floor", "math.floor"),
+    ("ceil", "math.ceil"),
+    ("rint", "math.roundeven"),
+):
     _float_function(_name, _op)
+
+
+@handles("bitcast")
+def bitcast(e: Emitter, x: Any, dtype: Any) -> Any:
+    if not isinstance(x, (Tile, Scalar)) or x.dtype not in (types.float32, types.int32):
+        raise Problem(f"x of dl.bitcast is {describe(x)}, expected float32 or int32", "x")
+    if dtype not in (types.float32, types.int32):
+        raise Problem(f"dtype is {describe(dtype)}, expected float32 or int32", "dtype")
+    return x if dtype is x.dtype else e.like("arith.bitcast", x, dtype)
 
 
 @handles("sigmoid")

@@ -11,11 +11,12 @@
 A tile is a tensor of rank 0 to 2 with a static shape. Kernel arguments are tensors in memory (`x.shape`,
 `x.dtype`; read and written by `dl.load` and `dl.store`), scalars, and constexprs. Everything known while
 compiling (constexprs, globals, static extents, arithmetic on those) is a constexpr: an `if` on one picks a
-branch, and tuples, strings, formats and None are ordinary Python.
+branch, and tuples, strings, formats, functions and None are ordinary Python. Tensors may come in tuples and
+dataclasses. `dl.row`, `dl.column`, `dl.scalar` and `dl.row_length` annotate parameters for `dither.fuse`.
 
-Operators on tiles: `+ - * / // %`, comparisons, `& | ^ ~`, unary `-`, `t.T`, `t.to(dtype)`, `t.shape`, `t.dtype` and
-`t[:, None]`, with NumPy's broadcasting. bfloat16 and float16 operands become float32; codes (FP8, FP4, E8M0) take
-part in nothing but loads, stores and `.to(dl.float32)`.
+Operators on tiles: `+ - * / // % << >>`, `t ** 3` with a constexpr, comparisons, `& | ^ ~`, unary `-`, `t.T`,
+`t.to(dtype)`, `t.shape`, `t.dtype` and `t[:, None]`, with NumPy's broadcasting. bfloat16 and float16 operands become
+float32; codes (FP8, FP6, FP4, int8, E8M0) take part in nothing but loads, stores and `.to(dl.float32)`.
 """
 
 from ..types import (
@@ -35,17 +36,32 @@ from ..types import (
 )
 from ..types import bool_ as bool
 from ..types import index as index
-from ._builtin import Builtin, ScaleLayout, constexpr, linear, static_range, swizzle_128x4
+from ._builtin import (
+    Builtin,
+    ScaleLayout,
+    column,
+    constexpr,
+    linear,
+    row,
+    row_length,
+    scalar,
+    static_range,
+    swizzle_128x4,
+)
 from ._math import (
     abs,
     amax,
+    bitcast,
     cdiv,
+    ceil,
     exp,
+    floor,
     fma,
     max,
     maximum,
     min,
     minimum,
+    rint,
     rsqrt,
     sigmoid,
     sqrt,
@@ -54,7 +70,7 @@ from ._math import (
     where,
 )
 from ._program import atomic_max, load, num_programs, program_id, static_assert, store
-from ._quantize import block_scale, cast, dequantize, rms_norm
+from ._quantize import block_scale, cast, dequantize, layer_norm, rms_norm
 from ._shape import arange, broadcast_to, full, reshape, zeros
 
 __all__ = [
@@ -66,11 +82,14 @@ __all__ = [
     "arange",
     "atomic_max",
     "bfloat16",
+    "bitcast",
     "block_scale",
     "bool",
     "broadcast_to",
     "cast",
     "cdiv",
+    "ceil",
+    "column",
     "constexpr",
     "dequantize",
     "e8m0",
@@ -82,12 +101,14 @@ __all__ = [
     "float8_e5m2",
     "float16",
     "float32",
+    "floor",
     "fma",
     "full",
     "index",
     "int8",
     "int32",
     "int64",
+    "layer_norm",
     "linear",
     "load",
     "max",
@@ -97,8 +118,12 @@ __all__ = [
     "num_programs",
     "program_id",
     "reshape",
+    "rint",
     "rms_norm",
+    "row",
+    "row_length",
     "rsqrt",
+    "scalar",
     "sigmoid",
     "sqrt",
     "static_assert",

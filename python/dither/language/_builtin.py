@@ -43,6 +43,10 @@ class HostBuiltin(Builtin):
 
 if TYPE_CHECKING:
     constexpr = Any
+    row = Any
+    column = Any
+    scalar = Any
+    row_length = Any
 else:
 
     class constexpr:
@@ -50,6 +54,18 @@ else:
 
         def __init__(self, *args: Any) -> None:
             raise TypeError("dl.constexpr annotates parameters, expected 'NAME: dl.constexpr', found a call")
+
+    class row:
+        """Annotation of a parameter of a fused function (`dither.fuse`): one number for each column, (N,)."""
+
+    class column:
+        """Annotation of a parameter of a fused function (`dither.fuse`): one number for each row, (M,)."""
+
+    class scalar:
+        """Annotation of a parameter of a fused function (`dither.fuse`): a number, or a tensor of rank 0."""
+
+    class row_length:
+        """Annotation of a parameter of a fused function (`dither.fuse`): the number of columns, N."""
 
 
 class ScaleLayout(enum.Enum):

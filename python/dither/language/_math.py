@@ -28,6 +28,26 @@ def rsqrt(x: Any) -> Any:
 
 
 @Builtin
+def floor(x: Any) -> Any:
+    """The largest integer that is not above x, float32; zeros, infinities and NaN stay."""
+
+
+@Builtin
+def ceil(x: Any) -> Any:
+    """The smallest integer that is not below x, float32, -0 for -1 < x < 0."""
+
+
+@Builtin
+def rint(x: Any) -> Any:
+    """The nearest integer, the even one of two, float32 with the sign of x."""
+
+
+@Builtin
+def bitcast(x: Any, dtype: Any) -> Any:
+    """The bits of float32 as int32, or the other way round."""
+
+
+@Builtin
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x)), float32."""
 

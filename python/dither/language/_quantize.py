@@ -36,3 +36,14 @@ def rms_norm(t: Any, gamma: Any, eps: float, zero_centered_gamma: bool = False, 
     added to it where `zero_centered_gamma`. `eps` is a constexpr, and so is `count`: rows have that many
     elements, and the rest of the tile is padding.
     """
+
+
+@Builtin
+def layer_norm(
+    t: Any, gamma: Any, beta: Any, eps: float, zero_centered_gamma: bool = False, count: int | None = None
+) -> Any:
+    """Norm of the rows of a (rows, n) tile by their mean and variance.
+
+    Returns (y, mean, rsigma): (rows, n), and twice (rows, 1), float32. `gamma` and `beta` have shape (n,); the rest is
+    as in `dl.rms_norm`.
+    """

@@ -111,7 +111,7 @@ class Expressions(Codes):
 
     def function(self, dtype: str, shape: Shape, depth: int) -> str:
         """A function with fixed bits."""
-        name = self.pick(["exp", "tanh", "sigmoid", "sqrt", "rsqrt"])
+        name = self.pick(["exp", "tanh", "sigmoid", "sqrt", "rsqrt", "floor", "ceil", "rint"])
         inner = self.weighted({"float32": 5, "bfloat16": 1, "float16": 1, "int32": 0.5})
         return f"dl.{name}({self.tile(inner, shape, depth - 1)})"
 

@@ -481,6 +481,15 @@ class Language:
     def sqrt(self, x: Any) -> Any:
         return self._float(np.sqrt, x)
 
+    def floor(self, x: Any) -> Any:
+        return self._float(np.floor, x)
+
+    def ceil(self, x: Any) -> Any:
+        return self._float(np.ceil, x)
+
+    def rint(self, x: Any) -> Any:
+        return self._float(np.rint, x)
+
     def rsqrt(self, x: Any) -> Any:
         return self._float(lambda v: m.F32(1) / np.sqrt(v), x)
 

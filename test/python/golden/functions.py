@@ -3,7 +3,7 @@
 import dither
 import dither.language as dl
 
-UNARY = ("neg", "abs", "exp", "tanh", "sigmoid", "sqrt", "rsqrt")
+UNARY = ("neg", "abs", "exp", "tanh", "sigmoid", "sqrt", "rsqrt", "floor", "ceil", "rint", "power")
 BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "fma", "where", "less", "equal")
 INTEGER = ("add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "maximum", "minimum", "less")
 REDUCTIONS = ("sum", "max", "min", "amax")
@@ -24,6 +24,14 @@ def unary(x, y, F: dl.constexpr, SHAPE: dl.constexpr):
         r = dl.sigmoid(t)
     elif F == "sqrt":
         r = dl.sqrt(t)
+    elif F == "floor":
+        r = dl.floor(t)
+    elif F == "ceil":
+        r = dl.ceil(t)
+    elif F == "rint":
+        r = dl.rint(t)
+    elif F == "power":
+        r = t**5
     else:
         r = dl.rsqrt(t)
     dl.store(y, (0, 0), r.to(dl.float32))

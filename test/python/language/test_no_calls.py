@@ -23,6 +23,9 @@ FLOAT_EXPRESSIONS = [
     "dl.sigmoid(t)",
     "dl.sqrt(t)",
     "dl.rsqrt(t)",
+    "dl.floor(t) + dl.ceil(t) - dl.rint(t)",
+    "t ** 5 + t ** -2",
+    "dl.bitcast(dl.bitcast(t + 0.0, dl.int32) & 0x7F800000, dl.float32)",
     "dl.fma(t, t, n)",
     "dl.maximum(t, 0.0)",
     "dl.minimum(t, dl.abs(t))",
@@ -50,6 +53,8 @@ INTEGER_EXPRESSIONS = [
     "dl.minimum(t, t * 2)",
     "dl.where(t > 4, t, 0)",
     "t & 5 | ~t",
+    "(t << 3) + (t >> t)",
+    "t ** 3",
     "t.to(dl.float32) * 0.5",
 ]
 
