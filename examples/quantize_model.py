@@ -20,10 +20,11 @@ import dither
 import numpy as np
 from dither.devices import default_device, get_device, why_no_gpu
 from dither.ops import kernels
+from dither.ops.quantize import QUANTIZE
 from minilm import Tokenizer, directory, encode, load_weights
 from tqdm import tqdm
 
-KERNELS = (kernels.amax_kernel, kernels.quantize_kernel, kernels.dequantize_kernel)
+KERNELS = (QUANTIZE.kernel, kernels.dequantize_kernel)
 #: Neighbours belong together.
 SENTENCES = (
     "The cat is sleeping on the sofa.",

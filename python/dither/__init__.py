@@ -9,7 +9,15 @@ from .devices import Device, devices, targets
 from .errors import CompileError
 from .formats import MXFP4, MXFP6_E2M3, MXFP6_E3M2, MXFP8_E4M3, MXFP8_E5M2, MXINT8, NVFP4, Format
 from .jit import Kernel, jit
-from .ops import ScaledTensor1x, ScaledTensor2x, dequantize, quantize, rms_norm
+from .ops import (
+    Fused,
+    ScaledTensor1x,
+    ScaledTensor2x,
+    dequantize,
+    fuse,
+    quantize,
+    rms_norm,
+)
 from .types import (
     DType,
     ScalarType,
@@ -43,6 +51,7 @@ __all__ = [
     "DType",
     "Device",
     "Format",
+    "Fused",
     "Kernel",
     "ScalarType",
     "ScaledTensor1x",
@@ -61,6 +70,7 @@ __all__ = [
     "float16",
     "float32",
     "formats",
+    "fuse",
     "int8",
     "int32",
     "int64",

@@ -7,6 +7,7 @@ name. `with_` gives a variant. Where a kernel or an operator takes a format, the
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 from . import types
@@ -71,16 +72,20 @@ class Format:
     @property
     def block_rows(self) -> int | None:
         """Rows of a block along rows; None where they are all of the tensor."""
-        return _block(self.block)[0]
+        return self._extents[0]
 
     @property
     def block_cols(self) -> int | None:
         """Columns of a block along rows; None where they are all of the tensor."""
-        return _block(self.block)[1]
+        return self._extents[1]
+
+    @functools.cached_property
+    def _extents(self) -> tuple[int | None, int | None]:
+        return _block(self.block)
 
     def block_extents(self, axis: int) -> tuple[int | None, int | None]:
         """Rows and columns of a block where rows of blocks run along `axis`; None for all."""
-        return (self.block_rows, self.block_cols) if axis else (self.block_cols, self.block_rows)
+        return self._extents if axis else self._extents[::-1]
 
     def __repr__(self) -> str:
         standard = self._standard()

@@ -224,6 +224,8 @@ void bindBuilder(py::module_ &m) {
           py::arg("condition"), py::arg("loc") = py::none())
       .def("select_branch", &Builder::selectBranch, py::arg("branch"))
       .def("inline_if", &Builder::inlineIf)
+      .def("vanishes", &Builder::vanishes, py::arg("value"), py::arg("dim"),
+           py::arg("zeros"))
       .def("end_if", &Builder::endIf, py::arg("then_values"),
            py::arg("else_values"));
 }

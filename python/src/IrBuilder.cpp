@@ -2,6 +2,7 @@
 
 #include "IrBuilder.h"
 
+#include "dither/Dialect/Quant/Vanishing.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -482,6 +483,15 @@ static bool hasNoEffect(Block &block) {
            (effects.hasNoEffect() ||
             effects.onlyHasEffect<MemoryEffects::Read>());
   });
+}
+
+bool IrBuilder::vanishes(
+    const IrValue &value, unsigned dim,
+    const std::vector<std::pair<IrValue, unsigned>> &zeros) {
+  std::vector<quant::Edge> edges;
+  for (const auto &[zero, along] : zeros)
+    edges.emplace_back(use(zero, "zeros"), along);
+  return quant::vanishes({use(value, "value"), dim}, edges);
 }
 
 bool IrBuilder::inlineIf() {

@@ -105,6 +105,11 @@ public:
   std::vector<IrValue> endIf(const std::vector<IrValue> &thenValues,
                              const std::vector<IrValue> &elseValues);
 
+  /// Whether elements of `value` past the edge of dimension `dim` are zeros or
+  /// NaN where those of `zeros`, each with a dimension, are +0.
+  bool vanishes(const IrValue &value, unsigned dim,
+                const std::vector<std::pair<IrValue, unsigned>> &zeros);
+
 private:
   enum class Scope { Function, For, If };
   struct OpenScope {

@@ -18,35 +18,40 @@ import zlib
 from typing import Any
 
 import dither
-import ml_dtypes
 import numpy as np
-from dither import types
 from dither.devices import Device, get_device
+from dither.ops.allocate import numpy_type
 from dither.ops.library import Entry, Tensor, library
 
 #: The table's shape, and one whose rows and columns end within a block and within a tile.
 SHAPES = ((256, 1024), (133, 1000))
-_NAMES = {types.float8_e4m3: "float8_e4m3fn", types.float8_e5m2: "float8_e5m2", types.e8m0: "float8_e8m0fnu"}
-
-
-def storage(dtype: types.DType) -> np.dtype:
-    """NumPy's type for elements of memory; FP4 lies two to a byte."""
-    name = "uint8" if dtype.bits == 4 else _NAMES.get(dtype, dtype.name)
-    return np.dtype(getattr(ml_dtypes, name, name))
 
 
 def inputs(entry: Entry, rng: np.random.Generator) -> dict[str, Any]:
     """Arrays for every tensor: random where the kernel reads, zero where it writes."""
-    return {name: None if tensor is None else fill(name, tensor, rng) for name, tensor in entry.tensors.items()}
+    return {
+        name: None if tensor is None else fill(name, tensor, rng) if name in entry.reads else empty(tensor)
+        for name, tensor in entry.tensors.items()
+    }
 
 
-def fill(name: str, tensor: Tensor, rng: np.random.Generator) -> np.ndarray:
-    """Contents of one tensor; `x` has rows of different magnitude, subnormals, zeros, infinities and NaN."""
+def empty(tensor: Tensor) -> np.ndarray:
+    """Zeros for one tensor."""
     dtype, shape = tensor[:2]
     if dtype.bits == 4:
         shape = (*shape[:-1], (shape[-1] + 1) // 2)
-    kind = storage(dtype)
-    if name == "x":
+    return np.zeros(shape, numpy_type(dtype))
+
+
+def fill(name: str, tensor: Tensor, rng: np.random.Generator) -> np.ndarray:
+    """Contents of one tensor; floats have rows of different magnitude, subnormals, zeros, infinities and NaN."""
+    shape = empty(tensor).shape
+    kind = numpy_type(tensor[0])
+    if name in ("data", "scale"):
+        return rng.integers(0, 256, shape, np.uint8).view(kind)
+    if name == "amax":
+        return np.array(rng.uniform(1, 1e4), kind)
+    if len(shape) == 2:
         x = rng.standard_normal(shape, np.float32) * np.exp2(rng.integers(-30, 30, (shape[0], 1))).astype(np.float32)
         flat = x.reshape(-1)
         special = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 3e38, 448.0, 6.0]
@@ -54,25 +59,16 @@ def fill(name: str, tensor: Tensor, rng: np.random.Generator) -> np.ndarray:
         flat[where] = np.tile(np.array(special, np.float32), 20)
         with np.errstate(over="ignore"):
             return x.astype(kind)
-    if name == "gamma":
-        return rng.uniform(-2, 2, shape).astype(kind)
-    if name in ("data", "scale"):
-        return rng.integers(0, 256, shape, np.uint8).view(kind)
-    if name == "amax":
-        return np.array(rng.uniform(1, 1e4), kind)
-    return np.zeros(shape, kind)
+    return rng.uniform(-2, 2, shape).astype(kind)
 
 
 def launch(entry: Entry, arrays: dict[str, Any], device: Device) -> dict[str, np.ndarray]:
     """Runs the kernel on copies; what its outputs hold afterwards."""
     own: dict[str, Any] = {name: None if array is None else array.copy() for name, array in arrays.items()}
-    if entry.name.startswith("amax-"):
-        own["amax"][...] = 0
     arguments = {name: None if array is None else view(entry, name, array) for name, array in own.items()}
     entry.kernel.launch(entry.grid, **arguments, **entry.constexprs, device=device)
     device.synchronize()
-    read = {"x", "gamma", "data", "scale"} | (set() if entry.name.startswith("amax-") else {"amax"})
-    return {name: array for name, array in own.items() if array is not None and name not in read}
+    return {name: array for name, array in own.items() if array is not None and name not in entry.reads}
 
 
 def view(entry: Entry, name: str, array: np.ndarray) -> Any:
@@ -126,7 +122,7 @@ def check_launch(entry: Entry, lines: list[str], target: str) -> str:
         return f"found '{lines[0]}', expected a launch"
     grid = "x".join(map(str, (*entry.grid, 1, 1)[:3]))
     image = entry.compile(target).image
-    wanted = (entry.kernel.fn.__name__, grid, str(image.num_threads), len(image.params))
+    wanted = (entry.kernel.__name__, grid, str(image.num_threads), len(image.params))
     got = (found[1], found[2], found[3], len(found[5].split(",")))
     return "" if got == wanted else f"found the launch {got}, expected {wanted}"
 

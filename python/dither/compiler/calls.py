@@ -14,12 +14,13 @@ from ..errors import CompileError
 from ..formats import Format, get_format
 from ..language import Builtin
 from ..types import DType
+from . import fuse_ops, quantize_ops  # noqa: F401 - they say what functions of the language mean
 from .arithmetic import fold
 from .branches import Branches
+from .builtins import HANDLERS
 from .captures import function_of
 from .frame import Frame
 from .liveness import analyze
-from .quantize_ops import HANDLERS
 from .values import Method, Problem, Scalar, Tile, describe, is_constexpr
 
 #: Functions of Python that take constexprs to constexprs.

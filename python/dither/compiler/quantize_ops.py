@@ -15,7 +15,8 @@ def _reduction(name: str) -> None:
     def handler(e: Emitter, t: Any, axis: Any, count: Any) -> Tile:
         t = e.widen(float_tile(t, "t", name))
         axis = axis_of(axis, len(t.shape))
-        attrs = {"kind": f"#quant<reduce_kind {name}>", "axis": axis, "count": _count(count, t.shape[axis])}
+        count = _count(_row_count(e, name, t.shape, axis, count), t.shape[axis])
+        attrs = {"kind": f"#quant<reduce_kind {name}>", "axis": axis, "count": count}
         return e.tile("quant.reduce", [t], attrs)
 
     HANDLERS[name] = handler
@@ -23,6 +24,20 @@ def _reduction(name: str) -> None:
 
 for _name in ("sum", "max", "min", "amax"):
     _reduction(_name)
+
+
+def _row_count(e: Emitter, name: str, shape: tuple[int, ...], axis: int, count: Any) -> Any:
+    """The count of a reduction: in fused functions, that of the row of the tensor, without its padding."""
+    if e.part is None or shape[axis] == 1:
+        return count
+    if axis != len(shape) - 1:
+        raise Problem(f"dl.{name} along axis {axis} in a function of dither.fuse, which sees some of the rows")
+    if e.part.columns is None:
+        raise Problem(
+            f"dl.{name} along axis {axis} in a function of dither.fuse, which sees a part of each row: expected "
+            "dither.fuse(whole_rows=True)"
+        )
+    return e.part.columns if count is None else count
 
 
 def _count(value: Any, extent: int) -> int | None:
@@ -89,6 +104,10 @@ def block_scale(e: Emitter, t: Any, fmt: Any, axis: Any, amax: Any) -> Tile:
     fmt = _format(fmt)
     axis = axis_of(axis, len(t.shape))
     _scales_shape(t.shape, axis, fmt)
+    if fmt.block_extents(axis)[-1] is None:
+        _row_count(e, "block_scale", t.shape, 1, None)
+    if fmt.block_extents(axis)[0] is None:
+        _row_count(e, "block_scale", t.shape, 0, None)
     return e.tile("quant.block_scale", [t, *_tensor_amax(e, amax, fmt)], {"axis": axis, "format": fmt.mlir()})
 
 
@@ -124,13 +143,28 @@ def dequantize(e: Emitter, q: Any, scale: Any, fmt: Any, axis: Any, amax: Any) -
 
 
 @handles("rms_norm")
-def rms_norm(e: Emitter, t: Any, gamma: Any, eps: Any, zero_centered_gamma: Any, count: Any) -> tuple[Tile, Tile]:
-    t = float_tile(t, "t", "rms_norm")
-    gamma = float_tile(gamma, "gamma", "rms_norm")
+def rms_norm(e: Emitter, t: Any, gamma: Any, eps: Any, zero_centered_gamma: Any, count: Any) -> tuple[Tile, ...]:
+    return _norm(e, "rms_norm", t, {"gamma": gamma}, eps, zero_centered_gamma, count)
+
+
+@handles("layer_norm")
+def layer_norm(
+    e: Emitter, t: Any, gamma: Any, beta: Any, eps: Any, zero_centered_gamma: Any, count: Any
+) -> tuple[Tile, ...]:
+    return _norm(e, "layer_norm", t, {"gamma": gamma, "beta": beta}, eps, zero_centered_gamma, count)
+
+
+def _norm(
+    e: Emitter, name: str, t: Any, parameters: dict[str, Any], eps: Any, zero_centered_gamma: Any, count: Any
+) -> tuple[Tile, ...]:
+    """A norm of rows, with its parameters for each column: the tile and its statistics."""
+    t = float_tile(t, "t", name)
     if len(t.shape) != 2:
         raise Problem(f"t has shape {t.shape}, expected rank 2", "t")
-    if gamma.shape != t.shape[1:]:
-        raise Problem(f"gamma has shape {gamma.shape}, expected {t.shape[1:]}", "gamma")
+    for what, parameter in parameters.items():
+        parameters[what] = float_tile(parameter, what, name)
+        if parameters[what].shape != t.shape[1:]:
+            raise Problem(f"{what} has shape {parameters[what].shape}, expected {t.shape[1:]}", what)
     if isinstance(eps, bool) or not isinstance(eps, (int, float)):
         raise Problem(f"eps is {describe(eps)}, expected a constexpr number", "eps")
     if not is_constexpr(zero_centered_gamma):
@@ -138,7 +172,6 @@ def rms_norm(e: Emitter, t: Any, gamma: Any, eps: Any, zero_centered_gamma: Any,
     attrs = {
         "eps": float(eps),
         "zero_centered_gamma": bool(zero_centered_gamma),
-        "count": _count(count, t.shape[1]),
+        "count": _count(_row_count(e, name, t.shape, 1, count), t.shape[1]),
     }
-    y, rsigma = e.op("quant.rms_norm", [t, gamma], attrs)
-    return e.as_tile(y), e.as_tile(rsigma)
+    return tuple(map(e.as_tile, e.op(f"quant.{name}", [t, *parameters.values()], attrs)))

@@ -1,8 +1,17 @@
 """The operator library: quantization, norms and their inverse, written in the tile language."""
 
 from .dequantize import dequantize
+from .fuse import Fused, fuse
 from .norms import rms_norm
 from .quantize import quantize
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 
-__all__ = ["ScaledTensor1x", "ScaledTensor2x", "dequantize", "quantize", "rms_norm"]
+__all__ = [
+    "Fused",
+    "ScaledTensor1x",
+    "ScaledTensor2x",
+    "dequantize",
+    "fuse",
+    "quantize",
+    "rms_norm",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import struct
 import sys
@@ -20,7 +21,7 @@ _NAMES = {
     types.float6_e3m2: "float6_e3m2fn",
 }
 #: What torch has no type for lies in its uint8.
-_NOT_OF_TORCH = (types.float6_e2m3, types.float6_e3m2)
+_NOT_OF_TORCH = (types.float4_e2m1, types.float6_e2m3, types.float6_e3m2)
 
 
 class DeviceArray:
@@ -57,18 +58,23 @@ def empty_like(x: Any, array: Array, shape: tuple[int, ...], dtype: DType) -> An
     what torch has no type for in uint8, too."""
     if dtype.bits == 4:
         shape = (*shape[:-1], (shape[-1] + 1) // 2)
-    name = "uint8" if dtype.bits == 4 else _NAMES.get(dtype, dtype.name)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
-        return torch.empty(
-            shape, dtype=torch.uint8 if dtype in _NOT_OF_TORCH else getattr(torch, name), device=x.device
-        )
+        name = "uint8" if dtype in _NOT_OF_TORCH else _NAMES.get(dtype, dtype.name)
+        return torch.empty(shape, dtype=getattr(torch, name), device=x.device)
     if array.device != "cpu":
         return DeviceArray(get_device(array.device), dtype, shape)
+    return aligned(shape, numpy_type(dtype))
+
+
+@functools.cache
+def numpy_type(dtype: DType) -> Any:
+    """NumPy's type for elements of memory; FP4 lies in uint8."""
     import ml_dtypes
     import numpy
 
-    return aligned(shape, numpy.dtype(getattr(ml_dtypes, name, name)))
+    name = "uint8" if dtype.bits == 4 else _NAMES.get(dtype, dtype.name)
+    return numpy.dtype(getattr(ml_dtypes, name, name))
 
 
 def aligned(shape: tuple[int, ...], kind: Any) -> Any:
@@ -112,13 +118,11 @@ def new_scalar(x: Any, array: Array, value: float) -> Any:
 
 def as_numpy(array: Array) -> Any:
     """A CPU array of 8 bits or more as NumPy's, of the same memory, whoever it is of."""
-    import ml_dtypes
     import numpy
 
     dtype = array.dtype
     assert dtype is not None and array.device == "cpu"
-    name = _NAMES.get(dtype, dtype.name)
-    kind = numpy.dtype(getattr(ml_dtypes, name, name))
+    kind = numpy_type(dtype)
 
     interface = {
         "data": (array.pointer, array.readonly),

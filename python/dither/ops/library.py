@@ -18,8 +18,11 @@ from ..jit import Kernel
 from ..language import linear
 from ..types import DType, TensorType
 from . import kernels, outputs
+from .norms import RMS_NORM
+from .operator import Operator, plain_tile
+from .quantize import QUANTIZE
 from .scaled_tensor import data_shape, scale_shape, specialization
-from .tiles import Tile, dequantize_tile, elementwise_tile, row_tile
+from .tiles import Tile, dequantize_tile
 
 #: The (M, N) that entries are for. Kernels know N, never M.
 SHAPE = (2048, 1024)
@@ -40,6 +43,7 @@ class Entry:
         tensors: each tensor by parameter; None for what is left out.
         constexprs: format, layout and tile.
         grid: programs that cover the (M, N) of the table.
+        reads: parameters of tensors that are not written.
         core: one of the few that together take every path of the compiler; for tests over many targets.
     """
 
@@ -48,6 +52,7 @@ class Entry:
     tensors: Mapping[str, Tensor | None]
     constexprs: Mapping[str, Any]
     grid: tuple[int, ...]
+    reads: frozenset[str]
     core: bool = False
 
     @property
@@ -64,10 +69,45 @@ class Entry:
         return self.kernel.compile(**self.arguments, **self.constexprs, target=target)
 
 
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """An operator of the library, and the kernels of it that are worth having ahead of time.
+
+    Attributes:
+        operator: the producer and its kernel.
+        constants: its constexprs, as calls have them by default.
+        variants: other choices of them, by a word for names; plain output in bfloat16.
+        plain: whether calls ask for plain output.
+        whole: whether there is each layout and order of scales for every data type, and not for bfloat16 alone.
+    """
+
+    operator: Operator
+    constants: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    variants: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    plain: bool = True
+    whole: bool = False
+
+
+#: What quantizes. A new operator is a producer and a row here.
+OPERATORS = (
+    Row(QUANTIZE, plain=False, whole=True),
+    Row(
+        RMS_NORM,
+        {"eps": 1e-5, "zero_centered": False},
+        {"zero_centered": {"zero_centered": True}},
+    ),
+)
+
+
 def library(target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]:
     """Every entry for a target (CPUs and GPUs have tiles of their own) and an (M, N); names are unique."""
-    cpu = target.startswith("host")
-    return [*_amax(shape, cpu), *_quantize(shape, cpu), *_dequantize(shape, cpu), *_rms_norm(shape, cpu)]
+    operators = [entry for row in OPERATORS for entry in entries(row, target, shape)]
+    return [*operators, *_dequantize(shape, target.startswith("host"))]
+
+
+def entries(row: Row, target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]:
+    """Those of one operator."""
+    return list(_operator(row, shape, target.startswith("host")))
 
 
 def dense(dtype: DType, shape: tuple[int, ...], shapes: str = "trailing") -> TensorType:
@@ -76,29 +116,82 @@ def dense(dtype: DType, shape: tuple[int, ...], shapes: str = "trailing") -> Ten
     return Array(page, dtype, dtype.name, shape, row_major(shape, dtype), "cpu", False, None).type(shapes=shapes)
 
 
-def _amax(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
-    tile = elementwise_tile(shape[1], (1, 32), False, False, cpu)
-    for dtype in INPUTS:
-        tensors = {"x": (dtype, shape), "amax": SCALAR}
-        core = dtype is types.bfloat16
-        yield Entry(f"amax-{dtype}", kernels.amax_kernel, tensors, _extents(tile), tile.grid(*shape), core)
-
-
-def _quantize(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
+def _operator(row: Row, shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
+    operator, name = row.operator, row.operator.producer.name
+    bf16 = types.bfloat16
+    tile = plain_tile(operator.producer, shape[1], cpu)
+    if not row.plain:
+        for dtype in INPUTS:
+            yield _entry(row, f"amax-{dtype}", dtype, shape, tile, shape, dtype is bf16, out_amax=SCALAR)
+    else:
+        saved = _saved(row, shape)
+        for dtype in INPUTS:
+            out = {"out": (dtype, shape), **saved, "ROUND": None if dtype is types.float32 else dtype}
+            yield _entry(row, f"{name}-{dtype}", dtype, shape, tile, shape, dtype is bf16, **out)
+        out = {"out": (bf16, shape), **saved, "ROUND": bf16}
+        for word, constants in row.variants.items():
+            yield _entry(row, f"{name}-{word}-{bf16}", bf16, shape, tile, shape, False, **out, **constants)
+        yield _entry(row, f"{name}-with_amax-{bf16}", bf16, shape, tile, shape, False, **out, out_amax=SCALAR)
+        yield _entry(row, f"{name}-amax_only-{bf16}", bf16, shape, tile, shape, out_amax=SCALAR, ROUND=bf16)
     for fmt in FORMATS.values():
         for layout in outputs.LAYOUTS:
             for scales in outputs.SCALE_LAYOUTS:
                 p = outputs.plan(fmt, layout, scales)
-                tile = p.tile(shape[1], cpu)
-                constexprs = {"FMT": fmt, "LAYOUT": p.layout, **_extents(tile)}
-                grid = tile.grid(*p.extent(shape))
-                for dtype in INPUTS:
-                    tensors = {"x": (dtype, shape), "amax": _tensor_amax(fmt), **_codes(p, shape)}
-                    name = f"quantize-{fmt.name}-{layout}-{scales}-{dtype}"
-                    # Each format, direction, scale order and input type at least once.
-                    core = dtype is types.bfloat16 and (layout, scales) in (("rowwise", "linear"), ("both", "128x4"))
-                    core |= fmt.name == "mxfp8_e4m3" and (layout, scales) == ("rowwise", "linear")
-                    yield Entry(name, kernels.quantize_kernel, tensors, constexprs, grid, core)
+                yield from _quantizing(row, p, f"{fmt.name}-{layout}-{scales}", shape, cpu)
+
+
+def _quantizing(row: Row, p: outputs.Plan, what: str, shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
+    """Entries of one format, layout and order of scales."""
+    producer, bf16 = row.operator.producer, types.bfloat16
+    simple = p.rowwise and not p.colwise and p.layout is linear
+    for dtype in INPUTS:
+        if not row.whole and not simple and dtype is not bf16:
+            continue
+        named = {
+            "amax": None if p.amax_shape(shape[1]) is None else SCALAR,
+            **_codes(p, shape),
+            **_saved(row, shape),
+            "FMT": p.fmt,
+            "LAYOUT": p.layout,
+            "ROUND": dtype if row.plain and dtype is not types.float32 else None,
+        }
+        # Of `quantize` each format, direction, scale order and input type at least once; of others two formats.
+        core = dtype is bf16 and (simple or (p.rowwise and p.colwise and p.layout is not linear))
+        if row.whole:
+            core |= p.fmt.name == "mxfp8_e4m3" and simple
+        else:
+            core &= p.fmt.name in ("nvfp4", "mxfp8_e4m3")
+        tile = p.tile(shape[1], producer.whole_rows, cpu)
+        yield _entry(row, f"{producer.name}-{what}-{dtype}", dtype, shape, tile, p.extent(shape), core, **named)
+
+
+def _entry(
+    row: Row,
+    name: str,
+    dtype: DType,
+    shape: tuple[int, int],
+    tile: Tile,
+    extent: tuple[int, int],
+    core: bool = False,
+    **named: Any,
+) -> Entry:
+    """An entry with operands of a data type; `named` are outputs, and constexprs that are not the default."""
+    operator, (m, n) = row.operator, shape
+    shapes: dict[str, tuple[int, ...]] = {"tile": (m, n), "row": (n,), "column": (m,), "scalar": ()}
+    roles = operator.producer.roles
+    operands = {name: (dtype, shapes[role]) for name, role in roles.items() if role in shapes}
+    choices = {**operator.choices(operands), **row.constants, "ROWS": tile.rows, "COLS": tile.cols}
+    chosen = {name: named.pop(name, value) for name, value in choices.items()}
+    tensors = {**operands, **operator.absent, **named}
+    rows, cols = tile.grid(*extent)
+    grid = (rows,) if operator.producer.whole_rows else (rows, cols)
+    return Entry(name, operator.kernel, tensors, chosen, grid, frozenset((*operands, "amax")), core)
+
+
+def _saved(row: Row, shape: tuple[int, int]) -> dict[str, Tensor]:
+    """What the producer saves."""
+    shapes = {"column": shape[:1], "tile": shape}
+    return {name: (types.float32, shapes[kind]) for name, kind in row.operator.producer.saves.items()}
 
 
 def _dequantize(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
@@ -119,50 +212,9 @@ def _dequantize(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
                 constexprs = {"FMT": fmt, "AXIS": axis, "TRANSPOSED": transposed, **_extents(tile)}
                 name = f"dequantize-{fmt.name}-{'colwise' if colwise else 'rowwise'}-{dtype}"
                 core = dtype is types.bfloat16 and (not colwise or fmt.name in ("nvfp4", "mxfp8_e4m3"))
-                yield Entry(name, kernels.dequantize_kernel, tensors, constexprs, tile.grid(rows, cols), core)
-
-
-def _rms_norm(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
-    m, n = shape
-    absent = dict.fromkeys(("y", "rsigma", "y_amax", "amax", "row_data", "row_scale", "col_data", "col_scale"))
-    rsigma = (types.float32, (m,))
-
-    def entry(what: str, dtype: DType, named: Mapping[str, Any], core: bool = False) -> Entry:
-        given = {"x": (dtype, shape), "gamma": (dtype, (n,)), **absent, **named}
-        tile = given.pop("tile", row_tile(n, (1, 1), False, cpu))
-        grid = (-(-given.pop("rows", m) // tile.rows),)
-        choices = {"EPS": 1e-5, "ZERO_CENTERED": False, "FMT": None, "LAYOUT": linear, **_extents(tile)}
-        choices["ROUND"] = dtype is not types.float32
-        choices |= {name: given.pop(name) for name in choices if name in given}
-        return Entry(f"rms_norm-{what}{dtype}", kernels.rms_norm_kernel, given, choices, grid, core)
-
-    for dtype in INPUTS:
-        yield entry("", dtype, {"y": (dtype, shape), "rsigma": rsigma}, dtype is types.bfloat16)
-    bf16 = types.bfloat16
-    plain = {"y": (bf16, shape), "rsigma": rsigma}
-    yield entry("zero_centered-", bf16, {**plain, "ZERO_CENTERED": True})
-    yield entry("with_amax-", bf16, {**plain, "y_amax": SCALAR})
-    yield entry("amax_only-", bf16, {"y_amax": SCALAR})
-    for fmt in FORMATS.values():
-        for layout in outputs.LAYOUTS:
-            for scales in outputs.SCALE_LAYOUTS:
-                p = outputs.plan(fmt, layout, scales)
-                tile = row_tile(max(n, p.extent(shape)[1]), p.granule, p.colwise, cpu)
-                for dtype in INPUTS:
-                    if dtype is not bf16 and (layout, scales) != ("rowwise", "linear"):
-                        continue
-                    named = {
-                        "rsigma": rsigma,
-                        "amax": _tensor_amax(fmt),
-                        **_codes(p, shape),
-                        "FMT": fmt,
-                        "LAYOUT": p.layout,
-                        "tile": tile,
-                        "rows": p.extent(shape)[0],
-                    }
-                    core = dtype is bf16 and fmt.name in ("nvfp4", "mxfp8_e4m3") and layout != "colwise"
-                    core &= (scales == "128x4") == (layout == "both")
-                    yield entry(f"{fmt.name}-{layout}-{scales}-", dtype, named, core)
+                reads = frozenset(("data", "scale", "amax"))
+                grid = tile.grid(rows, cols)
+                yield Entry(name, kernels.dequantize_kernel, tensors, constexprs, grid, reads, core)
 
 
 def _tensor_amax(fmt: Format) -> Tensor | None:

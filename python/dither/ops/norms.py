@@ -6,16 +6,29 @@ import math
 import numbers
 from typing import Any, NamedTuple
 
-from ..arrays import describe_argument
-from ..devices import Device, get_device
+import dither.language as dl
+
+from ..devices import Device
 from ..formats import Format, get_format
-from ..language import linear
-from ..types import float32
-from . import kernels, outputs
-from .allocate import contiguous_rows, empty_like, matrix, zeros
-from .quantize import own_amax
+from . import outputs
+from .operator import Operator, Wanted, run
+from .producer import Producer
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
-from .tiles import Tile, row_tile
+
+
+def _rms_norm(x: Any, gamma: Any, eps: Any, zero_centered: Any, n: Any) -> Any:
+    return dl.rms_norm(x, gamma, eps, zero_centered, count=n)
+
+
+RMS_NORM = Operator(
+    Producer(
+        "rms_norm",
+        _rms_norm,
+        {"x": "tile", "gamma": "row", "eps": "constexpr", "zero_centered": "constexpr", "n": "row_length"},
+        whole_rows=True,
+        saves={"rsigma": "column"},
+    )
+)
 
 
 class RmsNorm(NamedTuple):
@@ -63,67 +76,14 @@ def rms_norm(
         round_intermediate: whether the normalized tensor is rounded to the data type of `x` before it is quantized and
             its amax taken, as if the norm were a kernel of its own; otherwise both are of the float32 result.
     """
-    array = matrix(x, "x")
-    x, array = contiguous_rows(x, array)
-    m, n = array.shape
-    weights = describe_argument("gamma", gamma)
-    if weights is None:
-        raise TypeError(f"argument 'gamma' is {type(gamma).__name__}, expected an array")
-    if weights.dtype is None or not weights.dtype.is_float:
-        kind = weights.dtype or weights.storage
-        raise TypeError(f"argument 'gamma' has data type {kind}, expected float32, bfloat16 or float16")
-    if weights.shape != (n,):
-        raise ValueError(f"argument 'gamma' has shape {weights.shape}, expected ({n},)")
-    if n == 0 and m:
-        raise ValueError("argument 'x' has rows of no elements, expected at least one")
     if isinstance(eps, bool) or not isinstance(eps, numbers.Real) or not 0 <= eps < math.inf:
         raise ValueError(f"argument 'eps' is {eps!r}, expected a finite number that is not negative")
-    fmt = None if format is None else get_format(format)
-    if fmt is None:
+    if format is None:
         for name, value in (("amax", amax), ("out", out)):
             if value is not None:
                 raise ValueError(f"argument '{name}' was given without a format, expected one, or none of the two")
-    where = get_device(device if device is not None else array.device)
-    dtype = array.dtype
-    assert dtype is not None
-    rsigma = empty_like(x, array, (m,), float32)
-
-    def launch(tile: Tile, rows: int, **named: Any) -> None:
-        absent = dict.fromkeys(("y", "rsigma", "y_amax", "amax", "row_data", "row_scale", "col_data", "col_scale"))
-        choices = {"EPS": float(eps), "ZERO_CENTERED": bool(zero_centered_gamma), "FMT": None, "LAYOUT": linear}
-        choices["ROUND"] = bool(round_intermediate) and dtype is not float32
-        if m and n:
-            kernels.rms_norm_kernel.launch(
-                (-(-rows // tile.rows),),
-                x,
-                gamma,
-                **{**absent, **choices, **named},
-                ROWS=tile.rows,
-                COLS=tile.cols,
-                device=where,
-                stream=stream,
-            )
-
-    if fmt is None:
-        y = empty_like(x, array, (m, n), dtype)
-        peak = zeros(x, array, ()) if return_amax else None
-        launch(row_tile(n, (1, 1), False, where.is_cpu), m, y=y, rsigma=rsigma, y_amax=peak)
-        return RmsNorm(y, rsigma, peak)
-
-    p = outputs.plan(fmt, layout, scale_layout)
-    peak, about = None, p.amax_shape(n)
-    if amax is not None:
-        if about != ():
-            raise ValueError(f"argument 'amax' was given, expected none: {fmt.name} has no tensor scale")
-        amax = own_amax(amax, x, array, where, stream)
-    elif about is not None:
-        amax = zeros(x, array, about)
-        launch(row_tile(n, (1, 1), False, where.is_cpu), m, y_amax=amax)
-        peak = amax if about == () else None
-    wanted = zeros(x, array, ()) if return_amax and peak is None else None
-    result = outputs.allocate(p, x, array, dtype, amax if fmt.tensor_scale else None, out, weights)
-    rows, cols = p.extent((m, n))
-    tile = row_tile(max(n, cols), p.granule, p.colwise, where.is_cpu)
-    named = {**outputs.arguments(result), "FMT": fmt, "LAYOUT": p.layout}
-    launch(tile, rows, rsigma=rsigma, y_amax=wanted, amax=amax, **named)
-    return RmsNorm(result, rsigma, peak if peak is not None else wanted)
+    plan = None if format is None else outputs.plan(get_format(format), layout, scale_layout)
+    wanted = Wanted(plan, None, amax, return_amax, round_intermediate, device, stream, out)
+    constants = {"eps": float(eps), "zero_centered": bool(zero_centered_gamma)}
+    results = run(RMS_NORM, {"x": x, "gamma": gamma}, constants, wanted)
+    return RmsNorm(results.out, results.saved["rsigma"], results.amax)

@@ -42,13 +42,15 @@ class Plan:
         return max(rows, cols), max(rows, cols if self.rowwise else min(cols, 32))
 
     @property
-    def whole_rows(self) -> bool:
-        """Whether tiles are rows from end to end, each of which is a block."""
+    def row_blocks(self) -> bool:
+        """Whether a whole row is a block, so that tiles are rows from end to end."""
         return self.rowwise and self.fmt.block == "row"
 
-    def tile(self, n: int, cpu: bool) -> Tile:
-        """The tile of a program that quantizes rows of `n` elements as they are."""
-        if self.whole_rows:
+    def tile(self, n: int, whole_rows: bool, cpu: bool) -> Tile:
+        """The tile of a program for rows of `n` elements, from end to end where the operator needs them so."""
+        if whole_rows:
+            return row_tile(max(n, self.extent((1, n))[1]), self.granule, self.colwise, cpu)
+        if self.row_blocks:
             return row_tile(n, self.granule, False, cpu)
         return elementwise_tile(n, self.granule, self.colwise, self.transposed, cpu)
 
@@ -59,13 +61,13 @@ class Plan:
         return (1, n) if self.colwise and self.fmt.block == "row" else None
 
     def passes(
-        self, result: ScaledTensor1x | ScaledTensor2x, cpu: bool
+        self, result: ScaledTensor1x | ScaledTensor2x, whole_rows: bool, cpu: bool
     ) -> list[tuple[Plan, ScaledTensor1x | ScaledTensor2x]]:
         """What each launch writes: a GPU does not hold squares of long blocks that are stored transposed, and tiles
-        of whole rows are no good for columns."""
+        of whole rows are no good for columns, unless the operator needs them."""
         rows, cols = self.granule
-        two = self.whole_rows or (not cpu and self.transposed and rows * cols > GPU_TRANSPOSED)
-        if not (two and isinstance(result, ScaledTensor2x)):
+        two = self.row_blocks or (not cpu and self.transposed and rows * cols > GPU_TRANSPOSED)
+        if whole_rows or not (two and isinstance(result, ScaledTensor2x)):
             return [(self, result)]
         along_rows = dataclasses.replace(self, colwise=False)
         along_cols = dataclasses.replace(self, rowwise=False)
@@ -105,13 +107,13 @@ def plan(fmt: Format, layout: Any, scale_layout: Any) -> Plan:
 
 
 def allocate(
-    p: Plan, x: Any, array: Array, dtype: DType, amax: Any, out: Any, gamma: Array | None = None
+    p: Plan, x: Any, array: Array, dtype: DType, amax: Any, out: Any, inputs: Mapping[str, Array]
 ) -> ScaledTensor1x | ScaledTensor2x:
-    """The result of a call on `x` and `gamma`, its arrays uninitialised; or `out`, checked."""
+    """The result of a call on `inputs`, `x` the first of them, its arrays uninitialised; or `out`, checked."""
     m, n = array.shape
     if out is not None:
         result = _reuse(p, out, (m, n), amax)
-        check_apart(result, {"x": array} if gamma is None else {"x": array, "gamma": gamma})
+        check_apart(result, inputs)
         return result
 
     def make(colwise: bool) -> ScaledTensor1x:

@@ -6,6 +6,7 @@ A function of the row length, the format and the kind of device, never of the nu
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 from ..formats import Format
 
@@ -30,6 +31,7 @@ def round_up(n: int, step: int) -> int:
     return -(-n // step) * step
 
 
+@functools.lru_cache(1024)
 def elementwise_tile(cols: int, granule: tuple[int, int], colwise: bool, transposed: bool, cpu: bool) -> Tile:
     """For kernels whose tiles may lie anywhere, in whole rows and columns of blocks (powers of two)."""
     least, block = granule
@@ -62,6 +64,7 @@ def dequantize_tile(cols: int, fmt: Format, axis: int, transposed: bool, cpu: bo
     return Tile(max(rows, 128 if cpu else 32), max(block, 128 if cols <= 128 else wide))
 
 
+@functools.lru_cache(1024)
 def row_tile(cols: int, granule: tuple[int, int], colwise: bool, cpu: bool) -> Tile:
     """For kernels that reduce whole rows."""
     least, block = granule

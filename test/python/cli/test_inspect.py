@@ -6,6 +6,7 @@ import os
 import dither as package
 import numpy as np
 import pytest
+from dither.ops.quantize import QUANTIZE
 
 MODULE = """
 module {{
@@ -33,7 +34,7 @@ def cached(cache_dir):
     package.quantize(np.ones((8, 64), np.float32), "mxfp4")
     package.quantize(np.ones((8, 128), np.float32), "mxfp4")
     # What was just compiled may be in the memory of this process alone.
-    package.ops.kernels.quantize_kernel.clear()
+    QUANTIZE.kernel.clear()
     package.quantize(np.ones((8, 64), np.float32), "mxfp4")
     package.quantize(np.ones((8, 128), np.float32), "mxfp4")
     paths = sorted(cache_dir.glob("*.kernel"))

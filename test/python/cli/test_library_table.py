@@ -127,7 +127,6 @@ def test_names(target):
     assert len({entry.name for entry in entries}) == len(entries)
     assert all(re.fullmatch(r"[\w-]+", entry.name) for entry in entries)
     assert {entry.kernel.__name__ for entry in entries if entry.core} == {
-        "amax_kernel",
         "quantize_kernel",
         "dequantize_kernel",
         "rms_norm_kernel",

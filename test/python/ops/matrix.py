@@ -7,10 +7,12 @@ import dataclasses
 import itertools
 from pathlib import Path
 
+from dither.ops.library import OPERATORS
 from ops.check import FORMATS, LAYOUTS, SCALE_LAYOUTS
 from ops.data import DTYPES
 
 PATH = Path(__file__).resolve().parents[3] / "docs" / "support-matrix.md"
+FEW_TARGETS = ("sm_80", "sm_90a", "sm_100a")
 TARGETS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a")
 
 HEAD = """# Support matrix
@@ -43,12 +45,19 @@ class Table:
         return [(self.producer, *row, column) for row in self.rows() for column in self.columns]
 
 
-TABLES = (
-    Table("quantize", "none", LAYOUTS, tuple(DTYPES)),
-    Table("rms_norm, fused with quantize", "rms_norm", LAYOUTS, tuple(DTYPES)),
-    Table("quantize on GPUs", "none", LAYOUTS, TARGETS),
-    Table("rms_norm, fused with quantize, on GPUs", "rms_norm", LAYOUTS, TARGETS),
-)
+def _tables():
+    """Two for each operator of the library: on the CPU, and on GPUs, all of them for the two oldest operators."""
+    cpu, gpus = [], []
+    for row in OPERATORS:
+        name = row.operator.producer.name
+        title = name if not row.plain else f"{name}, fused with quantize"
+        targets = TARGETS if name in ("quantize", "rms_norm") else FEW_TARGETS
+        cpu.append(Table(title, name, LAYOUTS, tuple(DTYPES)))
+        gpus.append(Table(f"{title}, on GPUs" if row.plain else f"{title} on GPUs", name, LAYOUTS, targets))
+    return (*cpu, *gpus)
+
+
+TABLES = _tables()
 CELLS = [cell for table in TABLES for cell in table.cells()]
 
 

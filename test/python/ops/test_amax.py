@@ -6,7 +6,7 @@ import numpy as np
 import oracle
 import pytest
 from dither.language import linear
-from dither.ops import kernels
+from dither.ops.quantize import QUANTIZE
 from ops import data
 from ops.check import bits, same_bits, same_values
 
@@ -113,10 +113,9 @@ def quantized(x, amax, kind, device):
     m, n = x.shape
     codes, scales = data.empty((m, n // 2), np.uint8), data.empty((m, n // 16), ml_dtypes.float8_e4m3fn)
     view = dither.view(codes, dither.float4_e2m1)
-    absent = {"col_data": None, "col_scale": None}
-    kernels.quantize_kernel.launch(
-        (1, 1), x, amax, view, scales, **absent, FMT=kind, LAYOUT=linear, ROWS=64, COLS=64, device=device
-    )
+    outputs = {**QUANTIZE.absent, "amax": amax, "row_data": view, "row_scale": scales}
+    choices = QUANTIZE.choices({"x": x}, FMT=kind)
+    QUANTIZE.kernel.launch((1, 1), x=x, **outputs, **choices, ROWS=64, COLS=64, device=device)
     return codes, scales
 
 

@@ -13,7 +13,7 @@ from dither.ops.library import library
 from ops.counters import run
 
 #: Arrays whose requests are a kernel's main loop.
-MATRICES = {"x", "y", "data", "row_data", "col_data"}
+MATRICES = {"x", "gate", "up", "y", "out", "data", "row_data", "col_data"}
 FULL_SIZE = [
     "amax-bfloat16",
     "quantize-nvfp4-rowwise-128x4-bfloat16",

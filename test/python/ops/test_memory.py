@@ -110,14 +110,15 @@ def test_outputs_beyond_2_32_bytes(sparse, fmt):
 
 def test_dense_beyond_2_31_elements():
     """Every element of a dense tensor counts, the last too."""
-    from dither.ops import kernels
+    from dither.ops.quantize import QUANTIZE
 
     rows, columns = (1 << 19) + 1, 4096
     x = np.ndarray((rows, columns), ml_dtypes.bfloat16, address_space(5))
     assert x.size > 2**31
     x[-1, -1] = -7.5
     amax = np.zeros((), np.float32)
-    kernels.amax_kernel[(-(-rows // 8), 1)](x, amax, ROWS=8, COLS=4096)
+    named = {**QUANTIZE.absent, **QUANTIZE.choices({"x": x}), "out_amax": amax}
+    QUANTIZE.kernel.launch((-(-rows // 8), 1), x=x, **named, ROWS=8, COLS=4096)
     assert amax == 7.5
 
 

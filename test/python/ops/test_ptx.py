@@ -19,6 +19,9 @@ from dither.ops.library import library
 
 TARGETS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a")
 ENTRIES = {entry.name: entry for entry in library("sm_90a")}
+#: Matrices that kernels read, and write.
+INPUTS = ("x", "gate", "up", "data")
+OUTPUTS = ("y", "out", "row_data", "col_data")
 
 
 def combinations():
@@ -116,8 +119,8 @@ def test_accesses_are_wide(name, target):
     code = compiled(name, target)
     count = accesses(code.ptx)
     threads = code.image.num_threads
-    inputs = matrix_bytes(entry, ("x", "data"), threads)
-    outputs = matrix_bytes(entry, ("y", "row_data", "col_data"), threads)
+    inputs = matrix_bytes(entry, INPUTS, threads)
+    outputs = matrix_bytes(entry, OUTPUTS, threads)
     fp4_out = any(
         kind is not None and kind.dtype is dither.float4_e2m1
         for kind in (entry.arguments.get("row_data"), entry.arguments.get("col_data"))
@@ -130,7 +133,7 @@ def test_accesses_are_wide(name, target):
         assert loaded and stored
     else:
         # Every version of the code moves the whole tile so, and there are at least two; a norm may read rows twice.
-        for moved, known, names in ((loaded, inputs, ("x", "data")), (stored, outputs, ("y", "row_data", "col_data"))):
+        for moved, known, names in ((loaded, inputs, INPUTS), (stored, outputs, OUTPUTS)):
             unknown = sum(matrix_bytes(entry, names, threads, known=False))
             assert moved >= 2 * sum(known) + unknown
             assert unknown or moved % max(sum(known), 1) == 0

@@ -1,0 +1,53 @@
+"""What a function that `dither.fuse` was given may return."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import CompileError
+from .builtins import handles
+from .captures import function_of
+from .emit import Emitter, Part
+from .source import read_source
+from .values import Problem, Tile, describe
+
+
+@handles("begin_producer")
+def begin_producer(e: Emitter, whole_rows: bool, columns: Any) -> None:
+    if whole_rows and not isinstance(columns, int):
+        raise Problem("the length of rows is known at run time, expected a tensor whose class of shapes is not dynamic")
+    e.part = Part(columns if whole_rows else None)
+
+
+@handles("fused_results")
+def fused_results(e: Emitter, result: Any, producer: Any, kinds: Any, rows: int, cols: int) -> tuple[Tile, ...]:
+    e.part = None
+    found = result if kinds and isinstance(result, tuple) else (result,)
+    if len(found) != 1 + len(kinds):
+        raise _wrong(producer, describe(result), f"a tuple of {1 + len(kinds)}: the output, and what it saves")
+    shapes = [(rows, cols), *((rows, 1) if kind == "column" else (rows, cols) for kind in kinds)]
+    return tuple(_checked(e, tile, shape, producer) for tile, shape in zip(found, shapes, strict=True))
+
+
+@handles("vanishes")
+def vanishes(e: Emitter, t: Tile, axis: int, roles: Any, values: Any) -> bool:
+    zeros = []
+    for (role, _), value in zip(roles, values, strict=True):
+        if role == "tile":
+            zeros.append((value.ir, axis))
+        elif role == ("column", "row")[axis]:
+            zeros.append((value.ir, 0))
+    return bool(e.builder.vanishes(t.ir, axis, zeros))
+
+
+def _checked(e: Emitter, value: Any, shape: tuple[int, int], producer: Any) -> Tile:
+    """A tile of float32; functions may give 16-bit floats as well."""
+    if not isinstance(value, Tile) or not value.dtype.is_float or value.shape != shape:
+        raise _wrong(producer, describe(value), f"a tile of floats of shape {shape}")
+    return e.widen(value)
+
+
+def _wrong(producer: Any, found: str, expected: str) -> CompileError:
+    function = function_of(producer)
+    assert function is not None
+    return CompileError(f"{function.__name__} gives {found}, expected {expected}", read_source(function).header())

@@ -1,0 +1,124 @@
+"""dither.fuse: a function on tiles as an operator, with its output in any format and layout."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..devices import Device
+from ..formats import Format, get_format
+from ..types import DType, bfloat16, float16, float32
+from . import outputs
+from .fused_kernel import fused_kernel
+from .operator import Operator, Wanted, run
+from .producer import producer_of
+from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
+
+#: Names that parameters of functions may not have: those of the kernel, and of launches.
+_TAKEN = (*inspect.signature(fused_kernel).parameters, "device", "stream", "num_warps", "shapes")
+
+
+class Fused:
+    """A function on tiles as an operator on tensors; what `dither.fuse` makes."""
+
+    __name__: str
+
+    def __init__(self, fn: Callable[..., Any], whole_rows: bool, saves: Mapping[str, str] | None) -> None:
+        options = [name for name, p in inspect.signature(Fused.__call__).parameters.items() if p.kind is p.KEYWORD_ONLY]
+        self.operator = Operator(producer_of(fn, whole_rows, saves, (*_TAKEN, *options)))
+        functools.update_wrapper(self, fn)
+        given = self.operator.producer.given()
+        parameters = inspect.signature(fn).parameters.values()
+        self._signature = inspect.Signature([p for p in parameters if p.name in given])
+
+    def __repr__(self) -> str:
+        return f"<dither operator {self.operator.producer.name}>"
+
+    def __reduce__(self) -> str:
+        return self.operator.producer.function.__qualname__
+
+    def __call__(
+        self,
+        *args: Any,
+        format: Format | str | None = None,
+        layout: str = "rowwise",
+        scale_layout: str = "linear",
+        dtype: DType | None = None,
+        amax: Any = None,
+        return_amax: bool = False,
+        round_intermediate: bool = True,
+        device: str | Device | None = None,
+        stream: int | None = None,
+        out: ScaledTensor1x | ScaledTensor2x | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """The function on every tile of the tensors, and what it gives in a format, in one kernel: see `fuse`."""
+        producer = self.operator.producer
+        try:
+            call = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{producer.name}: {error}, expected {self._signature}") from None
+        call.apply_defaults()
+        if dtype is not None and (not isinstance(dtype, DType) or dtype not in (float32, bfloat16, float16)):
+            raise TypeError(f"dtype is {dtype!r}, expected float32, bfloat16 or float16")
+        if format is None:
+            for name, value in (("amax", amax), ("out", out)):
+                if value is not None:
+                    raise ValueError(f"argument '{name}' was given without a format, expected one, or none of the two")
+        plan = None if format is None else outputs.plan(get_format(format), layout, scale_layout)
+        operands = {name: value for name, value in call.arguments.items() if producer.roles[name] != "constexpr"}
+        constants = {name: value for name, value in call.arguments.items() if producer.roles[name] == "constexpr"}
+        wanted = Wanted(plan, dtype, amax, return_amax, round_intermediate, device, stream, out)
+        results = run(self.operator, operands, constants, wanted)
+        besides = {**results.saved, **({"amax": results.amax} if return_amax else {})}
+        if not besides:
+            return results.out
+        return _results(producer.name, ("out", *besides))(results.out, *besides.values())
+
+
+@functools.cache
+def _results(name: str, fields: tuple[str, ...]) -> Any:
+    """The class of results of an operator that gives more than its output."""
+    return collections.namedtuple(name, fields)
+
+
+def fuse(
+    fn: Callable[..., Any] | None = None, *, whole_rows: bool = False, saves: Mapping[str, str] | None = None
+) -> Any:
+    """Makes an operator of a function on tiles: fused with quantization in any format and layout, on any device.
+
+        @dither.fuse
+        def swiglu(gate, up):
+            return gate * dl.sigmoid(gate) * up
+
+        y = swiglu(g, u)                                          # (M, N), in the data type of g
+        q = swiglu(g, u, format=dither.NVFP4, layout="both")      # ScaledTensor2x, from one read of g and u
+
+    A parameter without an annotation is a tile of an (M, N) tensor. `dl.row` is a tensor of shape (N,), which the
+    function sees as (columns,); `dl.column` one of shape (M,), seen as (rows, 1); `dl.scalar` a number or a tensor of
+    rank 0; `dl.constexpr` a value that code is compiled for. Floats are float32 in the function, whatever they are in
+    memory. What it returns is the output, (rows, columns).
+
+    Args:
+        whole_rows: tiles are rows from end to end, for functions that reduce them: what a tile has past the end of a
+            row counts for nothing. A parameter annotated `dl.row_length` is N, for means; calls leave it out.
+        saves: what the function returns besides, after the output, by name: "column" for (rows, 1) tiles, which make a
+            tensor of shape (M,) (with whole_rows), or "tile" for those of shape (M, N); float32.
+
+    Calls take the function's arguments, and `format`, `layout`, `scale_layout`, `amax`, `device`, `stream` and `out` as
+    `dither.quantize` has them. Besides:
+        format: None gives plain output, in `dtype`, by default that of the first tensor.
+        return_amax: whether the largest magnitude of the output is returned (float32, rank 0).
+        round_intermediate: whether the output is rounded to `dtype` before it is quantized and its amax taken, as if
+            the function were a kernel of its own.
+
+    A call returns the output, or a NamedTuple of it (`out`), what is saved, and `amax`. Formats whose scales depend on
+    the amax of the whole tensor take two passes where `amax` is not given. No operation of autograd: results have no
+    gradient.
+    """
+    if fn is None:
+        return functools.partial(fuse, whole_rows=whole_rows, saves=saves)
+    return Fused(fn, whole_rows, saves)

@@ -1,0 +1,111 @@
+"""The kernel of every operator that quantizes: a producer, and sinks for what it gives.
+
+Arguments that a launch leaves out are None, and what they would hold is not compiled.
+"""
+
+from __future__ import annotations
+
+import dither.language as dl
+
+from ..language._fuse import begin_producer, fused_results, vanishes
+from .sinks import load_amax, store_amax, store_colwise, store_rowwise
+
+
+def load_operand(x, role, r, c, ROWS, COLS):
+    """What a producer sees of an argument: floats are float32 wherever they come from."""
+    if role == "number" or role == "constexpr":
+        t = x
+    elif role == "row_length":
+        t = x.shape[1]
+    elif role == "scalar":
+        t = widened(dl.load(x))
+    elif role == "row":
+        t = widened(dl.load(x, (c,), (COLS,)))
+    elif role == "column":
+        t = widened(dl.load(x, (r,), (ROWS,)))[:, None]
+    else:
+        t = widened(dl.load(x, (r, c), (ROWS, COLS)))
+    return t
+
+
+def widened(t):
+    """A tile of floats as float32; others as they are."""
+    if t.dtype == dl.bfloat16 or t.dtype == dl.float16:
+        t = t.to(dl.float32)
+    return t
+
+
+def inside(t, x, r, c, ROLES, values, WHOLE_ROWS, ROWS, COLS):
+    """`t`, zero where it is past the edge of `x`: as it is where zeros of the operands give zeros."""
+    rows_vanish = vanishes(t, 0, ROLES, values)
+    cols_vanish = vanishes(t, 1, ROLES, values)
+    if not rows_vanish:
+        left = dl.minimum(x.shape[0] - r, ROWS).to(dl.int32)
+        t = dl.where((dl.arange(ROWS) < left)[:, None], t, 0.0)
+    if not cols_vanish:
+        if not WHOLE_ROWS:
+            left = dl.minimum(x.shape[1] - c, COLS).to(dl.int32)
+            t = dl.where((dl.arange(COLS) < left)[None, :], t, 0.0)
+        elif x.shape[1] != COLS:
+            t = dl.where((dl.arange(COLS) < x.shape[1])[None, :], t, 0.0)
+    return t
+
+
+def fused_kernel(
+    operands,
+    saved,
+    out,
+    out_amax,
+    amax,
+    row_data,
+    row_scale,
+    col_data,
+    col_scale,
+    constants: dl.constexpr,
+    PRODUCER: dl.constexpr,
+    ROLES: dl.constexpr,
+    SAVES: dl.constexpr,
+    TILE: dl.constexpr,
+    WHOLE_ROWS: dl.constexpr,
+    ROUND: dl.constexpr,
+    FMT: dl.constexpr,
+    LAYOUT: dl.constexpr,
+    ROWS: dl.constexpr,
+    COLS: dl.constexpr,
+):
+    """What PRODUCER makes of tiles of the operands: itself, its amax, what it saves, and in a block-scaled format.
+
+    ROLES has, for each of its parameters, the role and the place among the operands, or the constants; SAVES the kind
+    of each thing that it saves; TILE is the place of the operand that is as large as the output.
+    """
+    r = dl.program_id(0) * ROWS
+    c = 0
+    if not WHOLE_ROWS:
+        c = dl.program_id(1) * COLS
+    values = ()
+    for role, place in ROLES:
+        value = constants[place] if role == "constexpr" else load_operand(operands[place], role, r, c, ROWS, COLS)
+        values += (value,)
+    begin_producer(WHOLE_ROWS, operands[TILE].shape[1])
+    results = fused_results(PRODUCER(*values), PRODUCER, SAVES, ROWS, COLS)
+    for i in dl.static_range(len(SAVES)):
+        if saved[i] is not None:
+            if SAVES[i] == "column":
+                dl.store(saved[i], (r,), dl.reshape(results[i + 1], (ROWS,)))
+            else:
+                dl.store(saved[i], (r, c), results[i + 1])
+    t = results[0]
+    if ROUND is not None:
+        # What an operator of its own would hand to the quantization.
+        t = t.to(ROUND).to(dl.float32)
+    if out is not None:
+        dl.store(out, (r, c), t.to(out.dtype))
+    if FMT is not None or out_amax is not None:
+        t = inside(t, operands[TILE], r, c, ROLES, values, WHOLE_ROWS, ROWS, COLS)
+    if out_amax is not None:
+        store_amax(t, c, out_amax)
+    g = load_amax(amax, c, FMT, COLS)
+    if row_data is not None:
+        store_rowwise(t, g, r, c, row_data, row_scale, FMT, LAYOUT)
+    if col_data is not None:
+        store_colwise(t, g, r, c, col_data, col_scale, FMT, LAYOUT)

@@ -1,0 +1,241 @@
+"""Running a producer with its sinks: what is checked, allocated, chosen and launched is the same for all operators."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..arrays import Array, describe_argument
+from ..devices import Device, get_device
+from ..jit import Kernel
+from ..language import linear
+from ..scalars import check_number, run_time_number
+from ..structure import Structure
+from ..types import DType, float32
+from . import kernels, outputs
+from .allocate import contiguous_rows, empty_like, matrix, new_scalar, zeros
+from .fused_kernel import fused_kernel
+from .producer import Producer
+from .tiles import Tile, elementwise_tile, row_tile
+
+#: Arguments of the kernel that a launch may leave out.
+_OUTPUTS = ("out", "out_amax", "amax", "row_data", "row_scale", "col_data", "col_scale")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Operator:
+    """A producer with its kernel. Operands and constants go by the names of its parameters."""
+
+    producer: Producer
+
+    @functools.cached_property
+    def kernel(self) -> Kernel:
+        """The kernel, which is called as the producer is."""
+        places: dict[str, list[str]] = {"operands": [], "constants": []}
+        for name, role in self.producer.roles.items():
+            if role != "row_length":
+                places["constants" if role == "constexpr" else "operands"].append(name)
+        places["saved"] = list(self.producer.saves)
+        structures = {
+            where: Structure("tuple", tuple((f"[{i}]", name) for i, name in enumerate(names)))
+            for where, names in places.items()
+        }
+        return Kernel(fused_kernel, name=f"{self.producer.name}_kernel", structures=structures)
+
+    def choices(self, operands: Mapping[str, Any], **chosen: Any) -> dict[str, Any]:
+        """The constexprs of a launch, less those of the producer; what is not chosen is nothing."""
+        numbers = frozenset(name for name in self._scalars if isinstance(operands[name], (int, float)))
+        return {**self._defaults, "ROLES": self._roles(numbers), **chosen}
+
+    @functools.cached_property
+    def absent(self) -> dict[str, None]:
+        """The tensors that a launch may leave out, left out."""
+        return dict.fromkeys((*_OUTPUTS, *self.producer.saves))
+
+    @functools.cached_property
+    def _scalars(self) -> list[str]:
+        return [name for name, role in self.producer.roles.items() if role == "scalar"]
+
+    @functools.lru_cache  # noqa: B019 - operators are few, and last
+    def _roles(self, numbers: frozenset[str]) -> tuple[tuple[str, int], ...]:
+        return tuple((role if name not in numbers else "number", place) for name, role, place in self._places)
+
+    @functools.cached_property
+    def _places(self) -> list[tuple[str, str, int]]:
+        """Name, role and place of each parameter, among the operands or the constants."""
+        roles = self.producer.roles
+        constants = [name for name, role in roles.items() if role == "constexpr"]
+        operands = [name for name, role in roles.items() if role not in ("constexpr", "row_length")]
+        places = {name: i for names in (constants, operands) for i, name in enumerate(names)}
+        return [(name, role, places.get(name, places[self.producer.tile])) for name, role in roles.items()]
+
+    @functools.cached_property
+    def _defaults(self) -> dict[str, Any]:
+        return {
+            "PRODUCER": self.producer.function,
+            "SAVES": tuple(self.producer.saves.values()),
+            "TILE": next(place for name, _, place in self._places if name == self.producer.tile),
+            "WHOLE_ROWS": self.producer.whole_rows,
+            "ROUND": None,
+            "FMT": None,
+            "LAYOUT": linear,
+        }
+
+
+@dataclasses.dataclass(slots=True)
+class Wanted:
+    """What a call asks of an operator besides its operands; `plan` is None for plain output."""
+
+    plan: outputs.Plan | None = None
+    dtype: DType | None = None
+    amax: Any = None
+    return_amax: bool = False
+    round_intermediate: bool = True
+    device: str | Device | None = None
+    stream: int | None = None
+    out: Any = None
+
+
+class Results(NamedTuple):
+    """What a call gives: the output, what the producer saves by name, and the amax of the output, or None."""
+
+    out: Any
+    saved: Mapping[str, Any]
+    amax: Any
+
+
+def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str, Any], wanted: Wanted) -> Results:
+    """Runs an operator on tensors.
+
+    `operands` has a value for each parameter that is no constexpr, `constants` for the others. Raises TypeError or
+    ValueError, which name the argument, for what the operator does not take.
+    """
+    producer, p = operator.producer, wanted.plan
+    values, arrays = check_operands(producer, operands)
+    x, array = values[producer.tile], arrays[producer.tile]
+    m, n = array.shape
+    if producer.whole_rows and n == 0 and m:
+        raise ValueError(f"argument '{producer.tile}' has rows of no elements, expected at least one")
+    where = get_device(wanted.device if wanted.device is not None else array.device)
+    dtype = wanted.dtype or array.dtype
+    assert dtype is not None
+    shapes = {"column": (m,), "tile": (m, n)}
+    saved = {name: empty_like(x, array, shapes[kind], float32) for name, kind in producer.saves.items()}
+    where_to = {"device": where, "stream": wanted.stream}
+    common = {**operator.absent, **operator.choices(values), **values, **constants, **where_to}
+    rounded = dtype if wanted.round_intermediate and dtype is not float32 else None
+
+    def launch(tile: Tile, extent: tuple[int, int], **named: Any) -> None:
+        if not m or not n:
+            return
+        rows, cols = tile.grid(*extent)
+        grid = (rows,) if producer.whole_rows else (rows, cols)
+        operator.kernel.launch(grid, **{**common, **named, "ROWS": tile.rows, "COLS": tile.cols})
+
+    if p is None:
+        out = empty_like(x, array, (m, n), dtype)
+        peak = zeros(x, array, ()) if wanted.return_amax else None
+        launch(plain_tile(producer, n, where.is_cpu), (m, n), out=out, out_amax=peak, ROUND=rounded, **saved)
+        return Results(out, saved, peak)
+
+    amax, peak, about = wanted.amax, None, p.amax_shape(n)
+    if amax is not None:
+        if about != ():
+            raise ValueError(f"argument 'amax' was given, expected none: {p.fmt.name} has no tensor scale")
+        amax = own_amax(amax, x, array, where, wanted.stream)
+    elif about is not None:
+        amax = zeros(x, array, about)
+        launch(plain_tile(producer, n, where.is_cpu), (m, n), out_amax=amax, ROUND=rounded)
+        peak = amax if about == () else None
+    asked = zeros(x, array, ()) if wanted.return_amax and peak is None else None
+    result = outputs.allocate(p, x, array, dtype, amax if p.fmt.tensor_scale else None, wanted.out, arrays)
+    first = {"out_amax": asked, **saved}
+    for each, written in p.passes(result, producer.whole_rows, where.is_cpu):
+        extent = each.extent((m, n))
+        launch(
+            each.tile(n, producer.whole_rows, where.is_cpu),
+            extent,
+            amax=amax if each.amax_shape(n) is not None else None,
+            **outputs.arguments(written),
+            **first,
+            ROUND=rounded,
+            FMT=p.fmt,
+            LAYOUT=p.layout,
+        )
+        first = {}
+    return Results(result, saved, peak if peak is not None else asked)
+
+
+def plain_tile(producer: Producer, n: int, cpu: bool) -> Tile:
+    """The tile of a program whose output is not quantized."""
+    return row_tile(n, (1, 1), False, cpu) if producer.whole_rows else elementwise_tile(n, (1, 32), False, False, cpu)
+
+
+def check_operands(producer: Producer, operands: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The operands as kernels take them, and the descriptions of those that are arrays."""
+    values: dict[str, Any] = {}
+    arrays: dict[str, Array] = {}
+    for name, value in operands.items():
+        role = producer.roles[name]
+        if role == "tile":
+            array = matrix(value, name)
+            values[name], arrays[name] = contiguous_rows(value, array)
+            continue
+        if role == "scalar":
+            number = run_time_number(value)
+            if isinstance(number, (int, float)) and not isinstance(number, bool):
+                check_number(name, number)
+                values[name] = float(number)
+                continue
+        described = describe_argument(name, value)
+        if described is None:
+            raise TypeError(f"argument '{name}' is {type(value).__name__}, expected an array")
+        if described.dtype is None or not described.dtype.is_float:
+            kind = described.dtype or described.storage
+            raise TypeError(f"argument '{name}' has data type {kind}, expected float32, bfloat16 or float16")
+        values[name], arrays[name] = value, described
+    if len(operands) == 1:
+        return values, arrays
+    m, n = arrays[producer.tile].shape
+    shapes = {"tile": (m, n), "row": (n,), "column": (m,), "scalar": ()}
+    for name, array in arrays.items():
+        expected = shapes[producer.roles[name]]
+        if array.shape != expected:
+            raise ValueError(f"argument '{name}' has shape {array.shape}, expected {expected}")
+    return values, arrays
+
+
+def own_amax(value: Any, x: Any, array: Array, where: Device, stream: int | None) -> Any:
+    """An amax given by the caller, a number or an array of one float32, as an array of rank 0 of the result's own.
+
+    What lies on the host is checked. To look at what lies on a GPU would be to wait for it: Semantics.md says what
+    kernels make of any value.
+    """
+    number = run_time_number(value)
+    if isinstance(number, (int, float)) and not isinstance(number, bool):
+        check_number("amax", number)
+        return new_scalar(x, array, _checked(number))
+    described = describe_argument("amax", value)
+    if described is None:
+        raise TypeError(f"argument 'amax' is a {type(value).__name__}, expected a number or a float32 array")
+    if described.dtype is not float32:
+        raise TypeError(f"argument 'amax' has data type {described.dtype or described.storage}, expected float32")
+    if any(extent != 1 for extent in described.shape):
+        raise ValueError(f"argument 'amax' has shape {described.shape}, expected one element")
+    if described.device == "cpu":
+        return new_scalar(x, array, _checked(ctypes.c_float.from_address(described.pointer).value))
+    # On the stream of the launch that reads it, whatever framework it is of.
+    own = empty_like(x, array, (), float32)
+    source = dataclasses.replace(described, shape=(), strides=())
+    kernels.copy_kernel.launch(1, source, own, device=where, stream=stream)
+    return own
+
+
+def _checked(amax: float) -> float:
+    if not 0 <= amax < math.inf:
+        raise ValueError(f"argument 'amax' is {amax!r}, expected a finite number that is not negative")
+    return amax + 0.0  # the positive one of the two zeros

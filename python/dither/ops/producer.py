@@ -1,0 +1,84 @@
+"""What a fused operator computes before its output is quantized: a function on tiles, and what its parameters are.
+
+def swiglu(gate, up):                       # tiles of (M, N) tensors, as float32
+    return gate * dl.sigmoid(gate) * up
+
+def scale_columns(x, by: dl.row):           # `by` has shape (N,): a tile of (1, columns)
+    return x * by
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import types as python_types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..errors import suggest
+
+#: Roles of parameters, by the name of their annotation in `dither.language`; "tile" has none.
+ROLES = ("tile", "row", "column", "scalar", "row_length", "constexpr")
+#: What a producer may save besides: a number for each row, or a tile.
+SAVED = ("column", "tile")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Producer:
+    """A function from tiles to a tile.
+
+    Attributes:
+        name: for kernels and messages.
+        function: what is inlined in kernels. It returns the tile, or a tuple of the tile and what is saved.
+        roles: what each of its parameters is, in order.
+        whole_rows: whether it needs rows from end to end, as norms do.
+        saves: kind of each thing that is saved ("column": shape (M,) or "tile": (M, N); float32), by name.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    roles: Mapping[str, str]
+    whole_rows: bool = False
+    saves: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @functools.cached_property
+    def tile(self) -> str:
+        """The first parameter that is a tile: what it is made of, and where, is that of the output."""
+        return next(name for name, role in self.roles.items() if role == "tile")
+
+    def given(self) -> list[str]:
+        """Parameters that a call gives values for."""
+        return [name for name, role in self.roles.items() if role != "row_length"]
+
+
+def producer_of(fn: Any, whole_rows: bool, saves: Mapping[str, str] | None, taken: tuple[str, ...]) -> Producer:
+    """The producer that a function is, checked; `taken` are names that its parameters may not have."""
+    if not isinstance(fn, python_types.FunctionType):
+        raise TypeError(f"found {fn!r}, expected a function on tiles")
+    roles: dict[str, str] = {}
+    for name, parameter in inspect.signature(fn).parameters.items():
+        if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
+            raise TypeError(f"'{fn.__name__}' has the parameter '{parameter}', expected one with a plain name")
+        if name in taken:
+            raise TypeError(f"'{fn.__name__}' has a parameter '{name}', which calls of fused operators use themselves")
+        roles[name] = _role(fn, name, parameter.annotation)
+    if "tile" not in roles.values():
+        raise TypeError(f"'{fn.__name__}' has no tile among its parameters, expected one without an annotation")
+    for name, kind in (saves or {}).items():
+        if kind not in SAVED:
+            raise ValueError(f"saves has {name!r}: {kind!r}, expected {' or '.join(SAVED)}{suggest(str(kind), SAVED)}")
+        if kind == "column" and not whole_rows:
+            raise ValueError(f"saves has {name!r}: 'column', expected whole_rows=True: a program has parts of a row")
+    return Producer(fn.__name__, fn, roles, bool(whole_rows), dict(saves or {}))
+
+
+def _role(fn: Callable[..., Any], name: str, annotation: Any) -> str:
+    if annotation in (inspect.Parameter.empty, Any):
+        return "tile"
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", repr(annotation))
+    role = text.rpartition(".")[2]
+    if role in ("Any", *ROLES):
+        return "tile" if role == "Any" else role
+    expected = ", ".join(f"dl.{known}" for known in ROLES)
+    raise TypeError(f"'{name}' of '{fn.__name__}' is annotated {text}, expected none, {expected}{suggest(role, ROLES)}")
