@@ -17,6 +17,7 @@ from .ops import (
     fuse,
     quantize,
     rms_norm,
+    swiglu,
 )
 from .types import (
     DType,
@@ -79,6 +80,7 @@ __all__ = [
     "profile",
     "quantize",
     "rms_norm",
+    "swiglu",
     "targets",
     "view",
 ]

@@ -1,5 +1,6 @@
 """The operator library: quantization, norms and their inverse, written in the tile language."""
 
+from .activations import swiglu
 from .dequantize import dequantize
 from .fuse import Fused, fuse
 from .norms import rms_norm
@@ -14,4 +15,5 @@ __all__ = [
     "fuse",
     "quantize",
     "rms_norm",
+    "swiglu",
 ]

@@ -18,6 +18,7 @@ from ..jit import Kernel
 from ..language import linear
 from ..types import DType, TensorType
 from . import kernels, outputs
+from .activations import swiglu
 from .norms import RMS_NORM
 from .operator import Operator, plain_tile
 from .quantize import QUANTIZE
@@ -96,6 +97,7 @@ OPERATORS = (
         {"eps": 1e-5, "zero_centered": False},
         {"zero_centered": {"zero_centered": True}},
     ),
+    Row(swiglu.operator),
 )
 
 

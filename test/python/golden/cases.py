@@ -34,6 +34,7 @@ ORDERS = ("te", "div6_mul", "div6_div")
 def cases() -> Iterator[tuple[str, Case]]:
     """All of them; names are unique."""
     yield from _operators()
+    yield from _fused()
     yield from _elementwise()
     yield from _conversions()
     yield from _tiles()
@@ -62,6 +63,30 @@ def _operators() -> Iterator[tuple[str, Case]]:
             for value in values:
                 variant = dither.formats.FORMATS[fmt].with_(**{name: value})
                 yield f"quantize {fmt} {name} {value}", functools.partial(_quantize, x, variant, "both", "linear")
+
+
+def _fused() -> Iterator[tuple[str, Case]]:
+    """Operators that are a producer and a row of the library's table."""
+    m, n = RAGGED
+    for dtype in DTYPES:
+        x, gate = data.adversarial(m, n, dtype, seed=7), data.normal(m, n, dtype, seed=10)
+        gamma, beta = (data.normal(1, n, dtype, seed=seed)[0] for seed in (8, 9))
+        calls = {
+            "swiglu": functools.partial(dither.swiglu, gate, x),
+        }
+        for name, call in calls.items():
+            yield f"{name} {m}x{n} {dtype}", functools.partial(_results, call)
+            for fmt in FORMATS:
+                for layout in LAYOUTS:
+                    named = functools.partial(call, format=fmt, layout=layout)
+                    yield f"{name} {fmt} {layout} {m}x{n} {dtype}", functools.partial(_results, named)
+
+
+def _results(call: Callable[..., object], device: str) -> list[np.ndarray]:
+    result = call(device=device, return_amax=True)
+    out, *besides = result
+    stored = _stored(out) if isinstance(out, (dither.ScaledTensor1x, dither.ScaledTensor2x)) else [array(out)]
+    return [*stored, *map(array, besides)]
 
 
 def _stored(result: object) -> list[np.ndarray]:

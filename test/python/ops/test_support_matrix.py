@@ -54,7 +54,18 @@ def normalized(fmt, layout, scales, column):
     check_values(result.out, y, layout, scales, dtype, device)
 
 
-CELLS = {"quantize": quantized, "rms_norm": normalized}
+def gated(fmt, layout, scales, column):
+    """Its own bits are tested elsewhere: here what becomes of them."""
+    dtype, device = place(column)
+    gate, up = data.adversarial(M, N, dtype), data.normal(M, N, dtype, seed=1)
+    named = {"format": fmt, "layout": layout, "scale_layout": scales, "return_amax": True, "device": device}
+    y = np.asarray(dither.swiglu(gate, up)).astype(np.float32)
+    result = dither.swiglu(gate, up, **named)
+    check.same_bits(result.amax, oracle.amax(y), "amax")
+    check_values(result.out, y, layout, scales, dtype, device)
+
+
+CELLS = {"quantize": quantized, "rms_norm": normalized, "swiglu": gated}
 
 
 @pytest.mark.parametrize("cell", matrix.CELLS, ids="-".join)
