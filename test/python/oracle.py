@@ -326,3 +326,16 @@ def rms_norm(x, gamma, eps: float, zero_centered_gamma: bool = False):
     mean = canonical_sum(x * x) * F32(F32(1) / F32(x.shape[1]))
     rs = F32(1) / np.sqrt(mean + F32(eps))
     return (g * (rs[:, None] * x)).astype(np.float32), rs.astype(np.float32)
+
+
+def layer_norm(x, gamma, beta, eps: float, zero_centered_gamma: bool = False):
+    """(y, mean, rsigma) in fp32, one rounding for each operation; the variance in a second pass (Semantics.md)."""
+    with np.errstate(all="ignore"):
+        x, g, b = (np.asarray(v).astype(np.float32) for v in (x, gamma, beta))
+        if zero_centered_gamma:
+            g = g + F32(1)
+        rn = F32(1) / F32(x.shape[1])
+        mean = canonical_sum(x) * rn
+        d = x - mean[:, None]
+        rs = F32(1) / np.sqrt(canonical_sum(d * d) * rn + F32(eps))
+        return (g * (rs[:, None] * d) + b).astype(np.float32), mean.astype(np.float32), rs.astype(np.float32)

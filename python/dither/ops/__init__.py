@@ -3,7 +3,7 @@
 from .activations import swiglu
 from .dequantize import dequantize
 from .fuse import Fused, fuse
-from .norms import rms_norm
+from .norms import layer_norm, rms_norm
 from .quantize import quantize
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 
@@ -13,6 +13,7 @@ __all__ = [
     "ScaledTensor2x",
     "dequantize",
     "fuse",
+    "layer_norm",
     "quantize",
     "rms_norm",
     "swiglu",

@@ -19,7 +19,7 @@ from ..language import linear
 from ..types import DType, TensorType
 from . import kernels, outputs
 from .activations import swiglu
-from .norms import RMS_NORM
+from .norms import RMS_NORM, layer_norm
 from .operator import Operator, plain_tile
 from .quantize import QUANTIZE
 from .scaled_tensor import data_shape, scale_shape, specialization
@@ -96,6 +96,11 @@ OPERATORS = (
         RMS_NORM,
         {"eps": 1e-5, "zero_centered": False},
         {"zero_centered": {"zero_centered": True}},
+    ),
+    Row(
+        layer_norm.operator,
+        {"eps": 1e-5, "zero_centered_gamma": False},
+        {"zero_centered": {"zero_centered_gamma": True}},
     ),
     Row(swiglu.operator),
 )

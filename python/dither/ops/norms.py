@@ -11,6 +11,7 @@ import dither.language as dl
 from ..devices import Device
 from ..formats import Format, get_format
 from . import outputs
+from .fuse import fuse
 from .operator import Operator, Wanted, run
 from .producer import Producer
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
@@ -29,6 +30,27 @@ RMS_NORM = Operator(
         saves={"rsigma": "column"},
     )
 )
+
+
+@fuse(whole_rows=True, saves={"mean": "column", "rsigma": "column"})
+def layer_norm(
+    x: Any,
+    gamma: dl.row,
+    beta: dl.row,
+    eps: dl.constexpr,
+    n: dl.row_length,
+    zero_centered_gamma: dl.constexpr = False,
+) -> Any:
+    """Norm of the rows of `x`, by mean and variance: y = gamma * (rsigma * (x - mean)) + beta, all in float32.
+
+    Args:
+        x: (M, N). gamma, beta: (N,).
+        eps: added to the variance (of N, not N - 1). rsigma is 1 / sqrt(variance + eps).
+        zero_centered_gamma: 1 is added to gamma.
+
+    Options are those of `dither.fuse`. Returns (out, mean, rsigma), mean and rsigma (M,) float32.
+    """
+    return dl.layer_norm(x, gamma, beta, eps, zero_centered_gamma, count=n)
 
 
 class RmsNorm(NamedTuple):

@@ -130,6 +130,7 @@ def test_names(target):
         "quantize_kernel",
         "dequantize_kernel",
         "rms_norm_kernel",
+        "layer_norm_kernel",
         "swiglu_kernel",
     }
 

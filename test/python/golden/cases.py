@@ -72,6 +72,7 @@ def _fused() -> Iterator[tuple[str, Case]]:
         x, gate = data.adversarial(m, n, dtype, seed=7), data.normal(m, n, dtype, seed=10)
         gamma, beta = (data.normal(1, n, dtype, seed=seed)[0] for seed in (8, 9))
         calls = {
+            "layer_norm": functools.partial(dither.layer_norm, x, gamma, beta, 1e-5),
             "swiglu": functools.partial(dither.swiglu, gate, x),
         }
         for name, call in calls.items():

@@ -54,6 +54,20 @@ def normalized(fmt, layout, scales, column):
     check_values(result.out, y, layout, scales, dtype, device)
 
 
+def layer_normalized(fmt, layout, scales, column):
+    dtype, device = place(column)
+    x, gamma, beta = data.adversarial(M, N, dtype), *(data.normal(1, N, dtype, seed=seed)[0] for seed in (1, 2))
+    named = {"format": fmt, "layout": layout, "scale_layout": scales, "return_amax": True, "device": device}
+    y, mean, rsigma = oracle.layer_norm(x, gamma, beta, 1e-5)
+    with np.errstate(all="ignore"):
+        y = y.astype(x.dtype).astype(np.float32)
+    result = dither.layer_norm(x, gamma, beta, 1e-5, **named)
+    check.same_values(result.mean, mean, "mean")
+    check.same_values(result.rsigma, rsigma, "rsigma")
+    check.same_bits(result.amax, oracle.amax(y), "amax")
+    check_values(result.out, y, layout, scales, dtype, device)
+
+
 def gated(fmt, layout, scales, column):
     """Its own bits are tested elsewhere: here what becomes of them."""
     dtype, device = place(column)
@@ -65,7 +79,7 @@ def gated(fmt, layout, scales, column):
     check_values(result.out, y, layout, scales, dtype, device)
 
 
-CELLS = {"quantize": quantized, "rms_norm": normalized, "swiglu": gated}
+CELLS = {"quantize": quantized, "rms_norm": normalized, "layer_norm": layer_normalized, "swiglu": gated}
 
 
 @pytest.mark.parametrize("cell", matrix.CELLS, ids="-".join)
