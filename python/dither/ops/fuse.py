@@ -28,6 +28,8 @@ class Fused:
 
     def __init__(self, fn: Callable[..., Any], whole_rows: bool, saves: Mapping[str, str] | None) -> None:
         options = [name for name, p in inspect.signature(Fused.__call__).parameters.items() if p.kind is p.KEYWORD_ONLY]
+        # Kernels and other functions that call it inline the function.
+        self.fn = fn
         self.operator = Operator(producer_of(fn, whole_rows, saves, (*_TAKEN, *options)))
         functools.update_wrapper(self, fn)
         given = self.operator.producer.given()
@@ -64,6 +66,9 @@ class Fused:
         call.apply_defaults()
         if dtype is not None and (not isinstance(dtype, DType) or dtype not in (float32, bfloat16, float16)):
             raise TypeError(f"dtype is {dtype!r}, expected float32, bfloat16 or float16")
+        for name, value in (("return_amax", return_amax), ("round_intermediate", round_intermediate)):
+            if not isinstance(value, bool):
+                raise TypeError(f"{name} is {value!r}, expected True or False")
         if format is None:
             for name, value in (("amax", amax), ("out", out)):
                 if value is not None:

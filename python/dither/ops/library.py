@@ -168,7 +168,7 @@ def _quantizing(row: Row, p: outputs.Plan, what: str, shape: tuple[int, int], cp
             core |= p.fmt.name == "mxfp8_e4m3" and simple
         else:
             core &= p.fmt.name in ("nvfp4", "mxfp8_e4m3")
-        tile = p.tile(shape[1], producer.whole_rows, cpu)
+        tile = p.tile(shape[1], producer, cpu)
         yield _entry(row, f"{producer.name}-{what}-{dtype}", dtype, shape, tile, p.extent(shape), core, **named)
 
 

@@ -157,7 +157,7 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
     for each, written in p.passes(result, producer.whole_rows, where.is_cpu):
         extent = each.extent((m, n))
         launch(
-            each.tile(n, producer.whole_rows, where.is_cpu),
+            each.tile(n, producer, where.is_cpu),
             extent,
             amax=amax if each.amax_shape(n) is not None else None,
             **outputs.arguments(written),
@@ -172,7 +172,9 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
 
 def plain_tile(producer: Producer, n: int, cpu: bool) -> Tile:
     """The tile of a program whose output is not quantized."""
-    return row_tile(n, (1, 1), False, cpu) if producer.whole_rows else elementwise_tile(n, (1, 32), False, False, cpu)
+    if producer.whole_rows:
+        return row_tile(n, (1, producer.columns), False, cpu)
+    return elementwise_tile(n, (1, max(32, producer.columns)), False, False, cpu)
 
 
 def check_operands(producer: Producer, operands: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Array]]:

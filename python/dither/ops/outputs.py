@@ -11,6 +11,7 @@ from ..formats import Format
 from ..language import ScaleLayout
 from ..types import DType
 from .allocate import empty_like
+from .producer import Producer
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_shape, specialization
 from .tiles import GPU_TRANSPOSED, Tile, elementwise_tile, round_up, row_tile
 
@@ -46,13 +47,15 @@ class Plan:
         """Whether a whole row is a block, so that tiles are rows from end to end."""
         return self.rowwise and self.fmt.block == "row"
 
-    def tile(self, n: int, whole_rows: bool, cpu: bool) -> Tile:
-        """The tile of a program for rows of `n` elements, from end to end where the operator needs them so."""
-        if whole_rows:
-            return row_tile(max(n, self.extent((1, n))[1]), self.granule, self.colwise, cpu)
+    def tile(self, n: int, producer: Producer, cpu: bool) -> Tile:
+        """The tile of a program for rows of `n` elements, from end to end where the producer needs them so."""
+        rows, cols = self.granule
+        granule = rows, max(cols, producer.columns)
+        if producer.whole_rows:
+            return row_tile(max(n, self.extent((1, n))[1]), granule, self.colwise, cpu)
         if self.row_blocks:
-            return row_tile(n, self.granule, False, cpu)
-        return elementwise_tile(n, self.granule, self.colwise, self.transposed, cpu)
+            return row_tile(n, granule, False, cpu)
+        return elementwise_tile(n, granule, self.colwise, self.transposed, cpu)
 
     def amax_shape(self, n: int) -> tuple[int, ...] | None:
         """Shape of the amax that a kernel is given: that of the tensor, or of each of `n` columns that are blocks."""

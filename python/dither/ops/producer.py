@@ -33,6 +33,7 @@ class Producer:
         function: what is inlined in kernels. It returns the tile, or a tuple of the tile and what is saved.
         roles: what each of its parameters is, in order.
         whole_rows: whether it needs rows from end to end, as norms do.
+        columns: what the width of tiles is a multiple of, a power of two: blocks in the function may be as long.
         saves: kind of each thing that is saved ("column": shape (M,) or "tile": (M, N); float32), by name.
     """
 
@@ -41,6 +42,7 @@ class Producer:
     roles: Mapping[str, str]
     whole_rows: bool = False
     saves: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    columns: int = 1
 
     @functools.cached_property
     def tile(self) -> str:
@@ -70,7 +72,7 @@ def producer_of(fn: Any, whole_rows: bool, saves: Mapping[str, str] | None, take
             raise ValueError(f"saves has {name!r}: {kind!r}, expected {' or '.join(SAVED)}{suggest(str(kind), SAVED)}")
         if kind == "column" and not whole_rows:
             raise ValueError(f"saves has {name!r}: 'column', expected whole_rows=True: a program has parts of a row")
-    return Producer(fn.__name__, fn, roles, bool(whole_rows), dict(saves or {}))
+    return Producer(fn.__name__, fn, roles, bool(whole_rows), dict(saves or {}), columns=128)
 
 
 def _role(fn: Callable[..., Any], name: str, annotation: Any) -> str:

@@ -300,6 +300,25 @@ def test_torch():
     assert torch.equal(q.data.view(torch.uint8), dither.quantize(y, "mxfp8_e4m3").data.view(torch.uint8))
 
 
+@dither.fuse
+def rounded_twice(x):
+    """What another format makes of it first; and another operator inside."""
+    s = dl.block_scale(x, "mxfp8_e4m3")
+    return gated(dl.dequantize(dl.cast(x, s, "mxfp8_e4m3"), s, "mxfp8_e4m3"), x)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("fmt", ["nvfp4", "mxfp4", None])
+def test_blocks_and_operators_inside(fmt, target):
+    x = data.normal(37, 100)
+    want = gated(np.asarray(dither.quantize(x, "mxfp8_e4m3").dequantize()), x)
+    if fmt is None:
+        check.same_bits(rounded_twice(x, device=target), want)
+    else:
+        found = rounded_twice(x, format=fmt, layout="both", device=target)
+        same(found, dither.quantize(want, fmt, "both"))
+
+
 def test_code_is_kept_by_what_the_function_holds():
     x = data.normal(8, 64)
 
@@ -342,6 +361,7 @@ def x64(*shape, dtype=F32):
         (lambda: gated(x64(4, 64), x64(4, 64), format="mxfp4", amax=1.0), ValueError, "mxfp4 has no tensor scale"),
         (lambda: gated(x64(4, 64), x64(4, 64), format="mxfp5"), ValueError, "unknown format 'mxfp5'"),
         (lambda: gated(x64(4, 64), x64(4, 64), dtype=dl.int32), TypeError, "dtype is int32, expected float32"),
+        (lambda: gated(x64(4, 64), x64(4, 64), return_amax=1), TypeError, "return_amax is 1, expected True or False"),
         (lambda: gated(x64(4, 64), x64(4, 64), layouts="both"), TypeError, "unexpected keyword argument 'layouts'"),
         (
             lambda: centered(x64(4, 64), x64(4), x64(4), 1.0, 1),
