@@ -106,6 +106,10 @@ LogicalResult FormatAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (tensorScale && scales != &numerics::kE4M3)
     return emitError() << "found a tensor scale with scales of " << scale
                        << ", expected it for f8E4M3FN scales only";
+  if (tensorScale && wholeRow)
+    return emitError() << "found a tensor scale with blocks of "
+                       << blockText(blockRows, blockCols)
+                       << ", expected it for shorter blocks only";
   if (rounding != ScaleRounding::rceil && scales != &numerics::kE8M0)
     return emitError() << "found scale_rounding = "
                        << stringifyScaleRounding(rounding) << " with scales of "

@@ -65,6 +65,8 @@ class Format:
                 raise TypeError(f"{what} is {getattr(self, what)!r}, expected True or False")
         if self.tensor_scale and self.scale is types.e8m0:
             raise ValueError(f"{self.name} has scales of {self.scale}: a tensor scale is for float8_e4m3 scales")
+        if self.tensor_scale and isinstance(self.block, str):
+            raise ValueError(f"{self.name} has one scale for each {self.block}: a tensor scale is for shorter blocks")
         _choice("scale_rounding", self.scale_rounding, SCALE_ROUNDINGS)
         _choice("order", self.order, SCALE_ORDERS)
         _meant(self.name, self.scale, self.tensor_scale, self.scale_rounding != "rceil", self.order != "te")

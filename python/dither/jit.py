@@ -159,10 +159,10 @@ class Kernel:
         ValueError. It does not look at what the kernel captures, and runs on the current stream where none was given.
         """
         options = {name: kwargs.pop(name) for name in LAUNCH_OPTIONS if name in kwargs}
-        variant, args, named = self._variant(args, kwargs)
+        variant, rest, named = self._variant(args, kwargs)
         if variant is not self:
-            return variant.prepare(grid, *args, **named, **options)
-        made = self._specialize(args, kwargs, **options)
+            return variant.prepare(self._extents_of(grid, args, kwargs), **named, **options)
+        made = self._specialize(rest, kwargs, **options)
         extents = _extents(grid, made.bound)
         made.compiled.check(made.bound.arguments)
         plan = self._plan(made)
@@ -181,17 +181,23 @@ class Kernel:
     def _launch(self, grid: Any, /, *args: Any, stream: int | None = None, **options: Any) -> Any:
         """Launches, and describes how to launch the like of it; None where that takes Python each time."""
         kwargs = {name: options.pop(name) for name in list(options) if name not in LAUNCH_OPTIONS}
-        variant, args, named = self._variant(args, kwargs)
+        variant, rest, named = self._variant(args, kwargs)
         if variant is not self:
-            variant.launch(grid, *args, **named, stream=stream, **options)
+            variant.launch(self._extents_of(grid, args, kwargs), **named, stream=stream, **options)
             return None
-        made = self._specialize(args, kwargs, **options)
+        made = self._specialize(rest, kwargs, **options)
         extents = _extents(grid, made.bound)
         if stream is None:
             current = streams.source(made.where, _arrays(made.bound))
             stream = current() if current else 0
         made.compiled.launch(made.where, extents, made.bound.arguments, _stream(stream))
         return self._plan(made)
+
+    def _extents_of(self, grid: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """The grid of a call with structures; a function of the arguments sees them as they were given."""
+        if not callable(grid) or isinstance(grid, type):
+            return grid
+        return grid({**dict(zip(self.signature.parameters, args, strict=False)), **kwargs})
 
     def _variant(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -343,7 +349,7 @@ def jit(
     """Makes a kernel of a function over tiles; see `dither.language` for what it may contain.
 
     A kernel may read from outside, or be passed as a constexpr: numbers, strings, None, tuples, formats, data types,
-    functions, and configurations (members of enums, NamedTuples and frozen dataclasses of those). Other arguments are
+    configurations (members of enums, NamedTuples and frozen dataclasses of those), and functions. Other arguments are
     tensors, numbers, and tuples, NamedTuples and dataclasses of them. It may call functions, and methods of
     configurations, and read names through modules and classes. Its code depends on all that it can read so,
     at each launch: what changes is compiled anew. Properties run as Python; `repr`, `==` and the like of a user's class

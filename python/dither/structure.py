@@ -13,6 +13,7 @@ from typing import Any
 
 from .arrays import Array, View
 from .compiler.captures import is_passable
+from .scalars import constant_number
 from .types import SameAs, ScalarType, TensorType
 
 #: Described here, whatever they are made of.
@@ -63,13 +64,24 @@ def may_hold_tensors(value: Any) -> bool:
     return kind is tuple or _labels(kind) is not None
 
 
-def kinds_of(value: Any) -> Any:
+#: Structures within one another, at most.
+_DEEPEST = 32
+
+
+def kinds_of(value: Any, depth: int = 0) -> Any:
     """The types of a value and of all that is in it: equal ones are structures of one kind, or none."""
     kind: Any = type(value)
+    if depth > _DEEPEST:
+        raise TypeError(f"found tuples and classes {depth} deep in an argument, expected at most {_DEEPEST}")
     if kind is tuple:
-        return (tuple, *map(kinds_of, value))
+        return (tuple, *(kinds_of(item, depth + 1) for item in value))
     labels = _labels(kind)
-    return kind if labels is None else (kind, *(kinds_of(getattr(value, label)) for label in labels))
+    if labels is None:
+        return kind
+    missing = next((label for label in labels if not hasattr(value, label)), None)
+    if missing is not None:
+        raise TypeError(f"found a {kind.__name__} without '{missing}', expected a value for each of its fields")
+    return (kind, *(kinds_of(getattr(value, label), depth + 1) for label in labels))
 
 
 @functools.lru_cache(4096)
@@ -83,18 +95,20 @@ def _labels(kind: Any) -> tuple[str, ...] | None:
 
 
 #: Structures by path and kinds; None of values without a tensor.
-_known: dict[tuple[str, Any], Structure | None] = {}
+_known: dict[tuple[str, Any], Any] = {}
+_UNKNOWN = object()
 _MOST_KNOWN = 4096
 
 
 def _structure(path: str, value: Any, kinds: Any) -> Structure | None:
     """How a value is put together; None where there is no tensor in it."""
     key = path, kinds
-    if key not in _known:
+    known = _known.get(key, _UNKNOWN)
+    if known is _UNKNOWN:
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
-        _known[key] = _made(path, value) if _holds_tensors(value) else None
-    return _known[key]
+        known = _known[key] = _made(path, value) if _holds_tensors(value) else None
+    return known
 
 
 def _parts(value: Any) -> list[tuple[str, Any]]:
@@ -111,7 +125,9 @@ def _holds_tensors(value: Any) -> bool:
 
 
 def _is_tensor(value: Any) -> bool:
-    return isinstance(value, _LEAVES) or (not is_passable(value) and not isinstance(value, (list, dict, set)))
+    if isinstance(value, _LEAVES):
+        return True
+    return not is_passable(constant_number(value)) and not isinstance(value, (list, dict, set))
 
 
 def _made(path: str, value: Any) -> Structure:

@@ -99,8 +99,8 @@ MUTANTS = (
         (
             (
                 "python/dither/compiler/builtins.py",
-                '(("exp", "quant.exp"), ("tanh", "quant.tanh"),',
-                '(("exp", "math.exp"), ("tanh", "math.tanh"),',
+                '("exp", "quant.exp"),\n    ("tanh", "quant.tanh"),',
+                '("exp", "math.exp"),\n    ("tanh", "math.tanh"),',
             ),
             (
                 "lib/Conversion/ExpandMath.cpp",

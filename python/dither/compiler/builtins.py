@@ -23,6 +23,7 @@ from .arithmetic import (
     unify,
 )
 from .emit import Emitter, tile_type
+from .parts import reject_in_parts
 from .values import Problem, Scalar, TensorArg, Tile, describe, is_constexpr
 
 Handler = Callable[..., Any]
@@ -117,21 +118,15 @@ def coordinates(e: Emitter, value: Any, rank: int, argument: str) -> list[Any]:
 # ---- programs and memory
 
 
-def reject_in_parts(e: Emitter, what: str) -> None:
-    """Refuses what depends on where a tile is in functions that do not know."""
-    if e.part is not None:
-        raise Problem(f"dl.{what} in a function of dither.fuse, which sees a tile of a tensor and not where it is")
-
-
 @handles("program_id")
 def program_id(e: Emitter, axis: Any) -> Scalar:
-    reject_in_parts(e, "program_id")
+    reject_in_parts(e, "dl.program_id")
     return _program(e, "quant.program_id", axis)
 
 
 @handles("num_programs")
 def num_programs(e: Emitter, axis: Any) -> Scalar:
-    reject_in_parts(e, "num_programs")
+    reject_in_parts(e, "dl.num_programs")
     return _program(e, "quant.num_programs", axis)
 
 
@@ -211,7 +206,7 @@ def static_assert(e: Emitter, condition: Any, message: Any) -> None:
 
 @handles("arange")
 def arange(e: Emitter, n: Any) -> Tile:
-    reject_in_parts(e, "arange")
+    reject_in_parts(e, "dl.arange")
     shape = constexpr_shape((constexpr_int(n, "n"),), "n")
     return e.tile("quant.iota", [], {"dim": 0}, tile_type(shape, types.int32))
 
@@ -237,6 +232,7 @@ def zeros(e: Emitter, shape: Any, dtype: Any) -> Tile:
 
 @handles("reshape")
 def reshape(e: Emitter, t: Any, shape: Any) -> Tile:
+    reject_in_parts(e, "dl.reshape")
     t = tile(t, "t", "reshape")
     extents = constexpr_shape(shape)
     if [n for n in extents if n != 1] != [n for n in t.shape if n != 1]:

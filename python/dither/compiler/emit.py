@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,17 +17,6 @@ Location = list[tuple[str, int, int]]
 MAX_OPERATIONS = 65536
 
 
-@dataclasses.dataclass(frozen=True)
-class Part:
-    """The part of a tensor that a fused function sees, which does not know where it is.
-
-    `columns` is how many there are in a row of the tensor, for parts with rows from end to end; what is past them is
-    padding. None for parts of rows.
-    """
-
-    columns: int | None
-
-
 class Emitter:
     """A builder that remembers where in the source it is (`loc`, innermost first)."""
 
@@ -38,8 +26,8 @@ class Emitter:
         self.loc: Location = []
         self.constants: list[dict[tuple[DType, str], Scalar]] = [{}]
         self.count = 0
-        #: Inside a function that `dither.fuse` was given: what it sees of a tensor.
-        self.part: Part | None = None
+        #: Inside a function that `dither.fuse` was given, what it sees of a tensor: a Part (parts.py).
+        self.part: Any = None
 
     # ---- operations
 

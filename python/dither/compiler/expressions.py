@@ -15,6 +15,7 @@ from .arithmetic import binary, fold, unary
 from .captures import check_captured, local_names
 from .frame import Walk, unsupported
 from .identity import MISSING, is_configuration, is_plain
+from .parts import reject_in_parts
 from .values import Method, Problem, Scalar, Struct, TensorArg, Tile, Undefined, describe, is_constexpr
 
 SYMBOLS: dict[type[ast.AST], str] = {
@@ -110,6 +111,7 @@ class Expressions(Walk):
         base, name = self.eval(node.value), node.attr
         match base:
             case Tile() if name == "T":
+                reject_in_parts(self.e, ".T")
                 if len(base.shape) != 2:
                     raise Problem(f".T of {describe(base)}, expected rank 2")
                 return self.e.tile("quant.transpose", [base])
@@ -118,6 +120,7 @@ class Expressions(Walk):
             case Tile() | Scalar() if name == "dtype":
                 return base.dtype
             case Tile() if name == "shape":
+                reject_in_parts(self.e, "the shape of a tile (of rows, dl.row_length annotates a parameter)")
                 return base.shape
             case Tile() if name == "ndim":
                 return len(base.shape)
@@ -228,6 +231,8 @@ class Expressions(Walk):
     def _new_axes(self, tile: Tile, key: Any) -> Tile:
         """`t[:, None]`: dimensions of extent 1 inserted."""
         entries = key if isinstance(key, tuple) else (key,)
+        if entries[:1] != (None,):  # `row[None, :]` is what it was
+            reject_in_parts(self.e, "a new dimension")
         shape: list[int] = []
         rest = list(tile.shape)
         for entry in entries:

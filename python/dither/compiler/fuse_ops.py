@@ -1,4 +1,4 @@
-"""What a function that `dither.fuse` was given may return."""
+"""What a function that `dither.fuse` was given gets and may return."""
 
 from __future__ import annotations
 
@@ -7,16 +7,28 @@ from typing import Any
 from ..errors import CompileError
 from .builtins import handles
 from .captures import function_of
-from .emit import Emitter, Part
+from .emit import Emitter
+from .parts import Part
+from .parts import inside as _inside
 from .source import read_source
 from .values import Problem, Tile, describe
 
 
 @handles("begin_producer")
-def begin_producer(e: Emitter, whole_rows: bool, columns: Any) -> None:
+def begin_producer(
+    e: Emitter, whole_rows: bool, columns: Any, cols: int, rows_left: Any, cols_left: Any, roles: Any, values: Any
+) -> Part:
     if whole_rows and not isinstance(columns, int):
         raise Problem("the length of rows is known at run time, expected a tensor whose class of shapes is not dynamic")
-    e.part = Part(columns if whole_rows else None)
+    zeros: tuple[list[tuple[Any, int]], list[tuple[Any, int]]] = ([], [])
+    for (role, _), value in zip(roles, values, strict=True):
+        for axis, alone in enumerate(("column", "row")):
+            if role == "tile":
+                zeros[axis].append((value.ir, axis))
+            elif role == alone:
+                zeros[axis].append((value.ir, 0))
+    e.part = Part(cols, columns if whole_rows else None, (rows_left, cols_left), zeros)
+    return e.part
 
 
 @handles("fused_results")
@@ -29,15 +41,9 @@ def fused_results(e: Emitter, result: Any, producer: Any, kinds: Any, rows: int,
     return tuple(_checked(e, tile, shape, producer) for tile, shape in zip(found, shapes, strict=True))
 
 
-@handles("vanishes")
-def vanishes(e: Emitter, t: Tile, axis: int, roles: Any, values: Any) -> bool:
-    zeros = []
-    for (role, _), value in zip(roles, values, strict=True):
-        if role == "tile":
-            zeros.append((value.ir, axis))
-        elif role == ("column", "row")[axis]:
-            zeros.append((value.ir, 0))
-    return bool(e.builder.vanishes(t.ir, axis, zeros))
+@handles("inside")
+def inside(e: Emitter, t: Tile, part: Part) -> Tile:
+    return _inside(e, t, part)
 
 
 def _checked(e: Emitter, value: Any, shape: tuple[int, int], producer: Any) -> Tile:

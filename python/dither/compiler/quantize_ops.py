@@ -8,14 +8,15 @@ from .. import types
 from ..formats import Format, get_format
 from .builtins import HANDLERS, axis_of, float_tile, handles, tile
 from .emit import Emitter
-from .values import Problem, Scalar, Tile, describe, is_constexpr
+from .parts import inside, row_count
+from .values import Problem, Scalar, Tile, describe
 
 
 def _reduction(name: str) -> None:
     def handler(e: Emitter, t: Any, axis: Any, count: Any) -> Tile:
         t = e.widen(float_tile(t, "t", name))
         axis = axis_of(axis, len(t.shape))
-        count = _count(_row_count(e, name, t.shape, axis, count), t.shape[axis])
+        count = _count(row_count(e, name, t.shape, axis, count), t.shape[axis])
         attrs = {"kind": f"#quant<reduce_kind {name}>", "axis": axis, "count": count}
         return e.tile("quant.reduce", [t], attrs)
 
@@ -24,20 +25,6 @@ def _reduction(name: str) -> None:
 
 for _name in ("sum", "max", "min", "amax"):
     _reduction(_name)
-
-
-def _row_count(e: Emitter, name: str, shape: tuple[int, ...], axis: int, count: Any) -> Any:
-    """The count of a reduction: in fused functions, that of the row of the tensor, without its padding."""
-    if e.part is None or shape[axis] == 1:
-        return count
-    if axis != len(shape) - 1:
-        raise Problem(f"dl.{name} along axis {axis} in a function of dither.fuse, which sees some of the rows")
-    if e.part.columns is None:
-        raise Problem(
-            f"dl.{name} along axis {axis} in a function of dither.fuse, which sees a part of each row: expected "
-            "dither.fuse(whole_rows=True)"
-        )
-    return e.part.columns if count is None else count
 
 
 def _count(value: Any, extent: int) -> int | None:
@@ -104,10 +91,11 @@ def block_scale(e: Emitter, t: Any, fmt: Any, axis: Any, amax: Any) -> Tile:
     fmt = _format(fmt)
     axis = axis_of(axis, len(t.shape))
     _scales_shape(t.shape, axis, fmt)
-    if fmt.block_extents(axis)[-1] is None:
-        _row_count(e, "block_scale", t.shape, 1, None)
-    if fmt.block_extents(axis)[0] is None:
-        _row_count(e, "block_scale", t.shape, 0, None)
+    if e.part is not None:
+        for dimension, extent in enumerate(fmt.block_extents(axis)):
+            if extent is None:
+                row_count(e, "block_scale", t.shape, dimension, None)
+        t = inside(e, t, e.part)
     return e.tile("quant.block_scale", [t, *_tensor_amax(e, amax, fmt)], {"axis": axis, "format": fmt.mlir()})
 
 
@@ -167,11 +155,11 @@ def _norm(
             raise Problem(f"{what} has shape {parameters[what].shape}, expected {t.shape[1:]}", what)
     if isinstance(eps, bool) or not isinstance(eps, (int, float)):
         raise Problem(f"eps is {describe(eps)}, expected a constexpr number", "eps")
-    if not is_constexpr(zero_centered_gamma):
+    if not isinstance(zero_centered_gamma, bool):
         raise Problem(f"zero_centered_gamma is {describe(zero_centered_gamma)}, expected a constexpr bool")
     attrs = {
         "eps": float(eps),
         "zero_centered_gamma": bool(zero_centered_gamma),
-        "count": _count(_row_count(e, name, t.shape, 1, count), t.shape[1]),
+        "count": _count(row_count(e, name, t.shape, 1, count), t.shape[1]),
     }
     return tuple(map(e.as_tile, e.op(f"quant.{name}", [t, *parameters.values()], attrs)))

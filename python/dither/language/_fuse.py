@@ -8,8 +8,11 @@ from ._builtin import Builtin
 
 
 @Builtin
-def begin_producer(whole_rows: bool, columns: Any) -> None:
-    """What follows, up to `fused_results`, is a producer's, and sees parts of a tensor with so many columns."""
+def begin_producer(
+    whole_rows: bool, columns: Any, cols: int, rows_left: Any, cols_left: Any, roles: Any, values: Any
+) -> Any:
+    """What follows, up to `fused_results`, is a producer's with these arguments, and sees a tile of `cols` columns of a
+    tensor with `columns`, of which so many rows and columns are left; the result is for `inside`."""
 
 
 @Builtin
@@ -19,6 +22,5 @@ def fused_results(result: Any, producer: Any, kinds: Any, rows: int, cols: int) 
 
 
 @Builtin
-def vanishes(t: Any, axis: int, roles: Any, values: Any) -> Any:
-    """Whether `t` is zero, or NaN, past the edge of a tensor along `axis` because of what it is made of: the arguments
-    of a producer, which are zero there in these roles. False where that is not known."""
+def inside(t: Any, part: Any) -> Any:
+    """`t`, zero past the edge of the tensor that it is a part of: as it is where zeros of the operands give zeros."""

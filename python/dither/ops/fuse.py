@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..devices import Device
-from ..formats import Format, get_format
+from ..formats import Format
 from ..types import DType, bfloat16, float16, float32
-from . import outputs
 from .fused_kernel import fused_kernel
-from .operator import Operator, Wanted, run
+from .operator import Operator, Wanted, plan_of, run
 from .producer import producer_of
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 
@@ -66,14 +65,10 @@ class Fused:
         call.apply_defaults()
         if dtype is not None and (not isinstance(dtype, DType) or dtype not in (float32, bfloat16, float16)):
             raise TypeError(f"dtype is {dtype!r}, expected float32, bfloat16 or float16")
-        for name, value in (("return_amax", return_amax), ("round_intermediate", round_intermediate)):
-            if not isinstance(value, bool):
-                raise TypeError(f"{name} is {value!r}, expected True or False")
-        if format is None:
-            for name, value in (("amax", amax), ("out", out)):
-                if value is not None:
-                    raise ValueError(f"argument '{name}' was given without a format, expected one, or none of the two")
-        plan = None if format is None else outputs.plan(get_format(format), layout, scale_layout)
+        for name, flag in (("return_amax", return_amax), ("round_intermediate", round_intermediate)):
+            if not isinstance(flag, bool):
+                raise TypeError(f"{name} is {flag!r}, expected True or False")
+        plan = plan_of(format, layout, scale_layout, amax, out)
         operands = {name: value for name, value in call.arguments.items() if producer.roles[name] != "constexpr"}
         constants = {name: value for name, value in call.arguments.items() if producer.roles[name] == "constexpr"}
         wanted = Wanted(plan, dtype, amax, return_amax, round_intermediate, device, stream, out)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dither.language as dl
 
-from ..language._fuse import begin_producer, fused_results, vanishes
+from ..language._fuse import begin_producer, fused_results, inside
 from .sinks import load_amax, store_amax, store_colwise, store_rowwise
 
 
@@ -32,22 +32,6 @@ def widened(t):
     """A tile of floats as float32; others as they are."""
     if t.dtype == dl.bfloat16 or t.dtype == dl.float16:
         t = t.to(dl.float32)
-    return t
-
-
-def inside(t, x, r, c, ROLES, values, WHOLE_ROWS, ROWS, COLS):
-    """`t`, zero where it is past the edge of `x`: as it is where zeros of the operands give zeros."""
-    rows_vanish = vanishes(t, 0, ROLES, values)
-    cols_vanish = vanishes(t, 1, ROLES, values)
-    if not rows_vanish:
-        left = dl.minimum(x.shape[0] - r, ROWS).to(dl.int32)
-        t = dl.where((dl.arange(ROWS) < left)[:, None], t, 0.0)
-    if not cols_vanish:
-        if not WHOLE_ROWS:
-            left = dl.minimum(x.shape[1] - c, COLS).to(dl.int32)
-            t = dl.where((dl.arange(COLS) < left)[None, :], t, 0.0)
-        elif x.shape[1] != COLS:
-            t = dl.where((dl.arange(COLS) < x.shape[1])[None, :], t, 0.0)
     return t
 
 
@@ -86,7 +70,14 @@ def fused_kernel(
     for role, place in ROLES:
         value = constants[place] if role == "constexpr" else load_operand(operands[place], role, r, c, ROWS, COLS)
         values += (value,)
-    begin_producer(WHOLE_ROWS, operands[TILE].shape[1])
+    x = operands[TILE]
+    rows_left = dl.minimum(x.shape[0] - r, ROWS).to(dl.int32)
+    cols_left = None
+    if not WHOLE_ROWS:
+        cols_left = dl.minimum(x.shape[1] - c, COLS).to(dl.int32)
+    elif x.shape[1] != COLS:
+        cols_left = x.shape[1]
+    part = begin_producer(WHOLE_ROWS, x.shape[1], COLS, rows_left, cols_left, ROLES, values)
     results = fused_results(PRODUCER(*values), PRODUCER, SAVES, ROWS, COLS)
     for i in dl.static_range(len(SAVES)):
         if saved[i] is not None:
@@ -101,7 +92,7 @@ def fused_kernel(
     if out is not None:
         dl.store(out, (r, c), t.to(out.dtype))
     if FMT is not None or out_amax is not None:
-        t = inside(t, operands[TILE], r, c, ROLES, values, WHOLE_ROWS, ROWS, COLS)
+        t = inside(t, part)
     if out_amax is not None:
         store_amax(t, c, out_amax)
     g = load_amax(amax, c, FMT, COLS)

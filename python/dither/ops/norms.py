@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import dither.language as dl
 
 from ..devices import Device
-from ..formats import Format, get_format
-from . import outputs
+from ..formats import Format
 from .fuse import fuse
-from .operator import Operator, Wanted, run
+from .operator import Operator, Wanted, plan_of, run
 from .producer import Producer
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 
@@ -100,11 +99,7 @@ def rms_norm(
     """
     if isinstance(eps, bool) or not isinstance(eps, numbers.Real) or not 0 <= eps < math.inf:
         raise ValueError(f"argument 'eps' is {eps!r}, expected a finite number that is not negative")
-    if format is None:
-        for name, value in (("amax", amax), ("out", out)):
-            if value is not None:
-                raise ValueError(f"argument '{name}' was given without a format, expected one, or none of the two")
-    plan = None if format is None else outputs.plan(get_format(format), layout, scale_layout)
+    plan = plan_of(format, layout, scale_layout, amax, out)
     wanted = Wanted(plan, None, amax, return_amax, round_intermediate, device, stream, out)
     constants = {"eps": float(eps), "zero_centered": bool(zero_centered_gamma)}
     results = run(RMS_NORM, {"x": x, "gamma": gamma}, constants, wanted)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ..arrays import Array, describe_argument
 from ..devices import Device, get_device
+from ..formats import get_format
 from ..jit import Kernel
 from ..language import linear
 from ..scalars import check_number, run_time_number
@@ -106,6 +107,21 @@ class Results(NamedTuple):
     out: Any
     saved: Mapping[str, Any]
     amax: Any
+
+
+def plan_of(format: Any, layout: Any, scale_layout: Any, amax: Any, out: Any) -> outputs.Plan | None:
+    """The plan of a call whose output is plain without a format; then nothing else of a format may be asked for."""
+    if format is not None:
+        return outputs.plan(get_format(format), layout, scale_layout)
+    for name, value, absent in (
+        ("layout", layout, "rowwise"),
+        ("scale_layout", scale_layout, "linear"),
+        ("amax", amax, None),
+        ("out", out, None),
+    ):
+        if value is not absent and not (isinstance(value, str) and value == absent):
+            raise ValueError(f"argument '{name}' was given without a format, expected one, or none of the two")
+    return None
 
 
 def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str, Any], wanted: Wanted) -> Results:

@@ -50,12 +50,12 @@ class Plan:
     def tile(self, n: int, producer: Producer, cpu: bool) -> Tile:
         """The tile of a program for rows of `n` elements, from end to end where the producer needs them so."""
         rows, cols = self.granule
-        granule = rows, max(cols, producer.columns)
         if producer.whole_rows:
-            return row_tile(max(n, self.extent((1, n))[1]), granule, self.colwise, cpu)
+            padded = round_up(max(n, self.extent((1, n))[1]), producer.columns)
+            return row_tile(padded, self.granule, self.colwise, cpu)
         if self.row_blocks:
-            return row_tile(n, granule, False, cpu)
-        return elementwise_tile(n, granule, self.colwise, self.transposed, cpu)
+            return row_tile(round_up(n, producer.columns), self.granule, False, cpu)
+        return elementwise_tile(n, (rows, max(cols, producer.columns)), self.colwise, self.transposed, cpu)
 
     def amax_shape(self, n: int) -> tuple[int, ...] | None:
         """Shape of the amax that a kernel is given: that of the tensor, or of each of `n` columns that are blocks."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import keyword
 import types as python_types
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -67,7 +68,15 @@ def producer_of(fn: Any, whole_rows: bool, saves: Mapping[str, str] | None, take
         roles[name] = _role(fn, name, parameter.annotation)
     if "tile" not in roles.values():
         raise TypeError(f"'{fn.__name__}' has no tile among its parameters, expected one without an annotation")
+    if saves is not None and not isinstance(saves, Mapping):
+        raise TypeError(f"saves is {saves!r}, expected the kind of what is saved by name, as in {{'mean': 'column'}}")
+    if not isinstance(whole_rows, bool):
+        raise TypeError(f"whole_rows is {whole_rows!r}, expected True or False")
     for name, kind in (saves or {}).items():
+        if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
+            raise ValueError(f"saves has the name {name!r}, expected one of letters and digits")
+        if name in roles or name in taken or name in ("out", "amax"):
+            raise ValueError(f"saves has the name {name!r}, which is taken")
         if kind not in SAVED:
             raise ValueError(f"saves has {name!r}: {kind!r}, expected {' or '.join(SAVED)}{suggest(str(kind), SAVED)}")
         if kind == "column" and not whole_rows:

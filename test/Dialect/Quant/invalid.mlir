@@ -82,6 +82,11 @@ func.func private @f() attributes {a = #quant.format<mxfp4, block = [4, ?]>}
 func.func private @f() attributes {a = #quant.format<mxfp4, block = [?, 1]>}
 
 // -----
+// FO10: a tensor scale is not for whole rows
+// expected-error @+1 {{found a tensor scale with blocks of [1, ?], expected it for shorter blocks only}}
+func.func private @f() attributes {a = #quant.format<nvfp4, block = [1, ?]>}
+
+// -----
 // FO10: a tensor scale goes with scales that have a mantissa
 // expected-error @+1 {{found a tensor scale with scales of 'f8E8M0FNU', expected it for f8E4M3FN scales only}}
 func.func private @f() attributes {a = #quant.format<mxfp4, tensor_scale = true>}

@@ -307,6 +307,34 @@ def rounded_twice(x):
     return gated(dl.dequantize(dl.cast(x, s, "mxfp8_e4m3"), s, "mxfp8_e4m3"), x)
 
 
+@dither.fuse
+def far_from_zero(x):
+    """Zeros past the edge become 100, which no scale of a block may see."""
+    t = x + 100.0
+    s = dl.block_scale(t, "mxfp4")
+    r = dl.block_scale(t, "mxfp4", axis=0)
+    q = dl.dequantize(dl.cast(t, r, "mxfp4", axis=0), r, "mxfp4", axis=0)
+    return dl.dequantize(dl.cast(t, s, "mxfp4"), s, "mxfp4") + q
+
+
+@dither.fuse(whole_rows=True)
+def rows_far_from_zero(x):
+    t = x + 100.0
+    s = dl.block_scale(t, OWN["int8 rows"])
+    return dl.dequantize(dl.cast(t, s, OWN["int8 rows"]), s, OWN["int8 rows"])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_scales_inside_do_not_see_padding(target):
+    x = data.aligned(np.full((40, 40), -99.0, F32))
+    assert (far_from_zero(x, format="mxfp4", layout="both", device=target).rowwise.dequantize() == 2).all()
+    kept = data.aligned(np.full((5, 40), -100 + 2.0**-9, F32))
+    y = np.asarray(dither.quantize(kept + F32(100), OWN["int8 rows"]).dequantize())
+    plain, amax = rows_far_from_zero(kept, return_amax=True, device=target)
+    check.same_bits(plain, y)
+    assert amax == y[0, 0] > 0
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("fmt", ["nvfp4", "mxfp4", None])
 def test_blocks_and_operators_inside(fmt, target):
@@ -359,6 +387,12 @@ def x64(*shape, dtype=F32):
         ),
         (lambda: gated(x64(4, 64), x64(4, 64), amax=1.0), ValueError, "argument 'amax' was given without a format"),
         (lambda: gated(x64(4, 64), x64(4, 64), format="mxfp4", amax=1.0), ValueError, "mxfp4 has no tensor scale"),
+        (
+            lambda: gated(x64(4, 64), x64(4, 64), layout="both"),
+            ValueError,
+            "argument 'layout' was given without a format",
+        ),
+        (lambda: gated(x64(4, 64), x64(4, 64), scale_layout="x"), ValueError, "'scale_layout' was given without a for"),
         (lambda: gated(x64(4, 64), x64(4, 64), format="mxfp5"), ValueError, "unknown format 'mxfp5'"),
         (lambda: gated(x64(4, 64), x64(4, 64), dtype=dl.int32), TypeError, "dtype is int32, expected float32"),
         (lambda: gated(x64(4, 64), x64(4, 64), return_amax=1), TypeError, "return_amax is 1, expected True or False"),
@@ -405,6 +439,17 @@ def misspelt(x, by: "dl.rows"):
         (lambda: dither.fuse(no_tile), TypeError, "'no_tile' has no tile among its parameters"),
         (lambda: dither.fuse(misspelt), TypeError, "is annotated dl.rows, expected none, .*did you mean 'row'"),
         (lambda: dither.fuse(saves={"m": "column"})(gated.__wrapped__), ValueError, "expected whole_rows=True"),
+        (lambda: dither.fuse(saves={"out": "tile"})(gated.fn), ValueError, "saves has the name 'out', which is taken"),
+        (lambda: dither.fuse(saves={"up": "tile"})(gated.fn), ValueError, "saves has the name 'up', which is taken"),
+        (
+            lambda: dither.fuse(saves={"ROWS": "tile"})(gated.fn),
+            ValueError,
+            "saves has the name 'ROWS', which is taken",
+        ),
+        (lambda: dither.fuse(saves={"a b": "tile"})(gated.fn), ValueError, "saves has the name 'a b', expected one of"),
+        (lambda: dither.fuse(saves={"class": "tile"})(gated.fn), ValueError, "saves has the name 'class', expected"),
+        (lambda: dither.fuse(saves=["a"])(gated.fn), TypeError, r"saves is \['a'\], expected the kind"),
+        (lambda: dither.fuse(whole_rows="no")(gated.fn), TypeError, "whole_rows is 'no', expected True or False"),
         (lambda: dither.fuse(saves={"m": "rows"})(gated.__wrapped__), ValueError, "'rows', expected column or tile"),
     ],
 )
@@ -428,13 +473,75 @@ def too_many(x):
     return x, x
 
 
+@dither.fuse
+def positions(x):
+    return x + dl.arange(64)[None, :].to(dl.float32)
+
+
+@dither.fuse
+def reads_its_program(x):
+    return x * dl.program_id(0)
+
+
+@dither.fuse
+def reads_its_shape(x):
+    return x * (1.0 / x.shape[1])
+
+
+@dither.fuse
+def turned_over(x):
+    return x.T
+
+
+@dither.fuse(whole_rows=True)
+def column_in_a_row(x, by: dl.column):
+    return x + dl.sum(dl.reshape(by, (64,)), 0)
+
+
+@dither.fuse
+def row_in_a_column(x, by: dl.row):
+    return x + by[:, None]
+
+
+@dither.fuse(whole_rows=True)
+def along_columns(x):
+    return x - dl.max(x, 0)
+
+
+@dither.fuse(whole_rows=True)
+def scaled_by_the_tile(x):
+    s = dl.block_scale(x, OWN["e5m2 tensor"])
+    return x * s
+
+
+@dither.fuse
+def along_rows(x):
+    return x - dl.max(x, 1)
+
+
+@dither.fuse
+def normed(x, gamma: dl.row):
+    return dl.rms_norm(x, gamma, 1e-5)[0]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda x: positions(x), "dl.arange in a function of dither.fuse, which sees a tile of a tensor and not where"),
+        (lambda x: reads_its_program(x), "dl.program_id in a function of dither.fuse"),
         (
-            lambda x: wrong_shape(x),
-            r"wrong_shape gives a float32 tile of shape \(.*1\), expected a tile of floats of shape",
+            lambda x: reads_its_shape(x),
+            r"the shape of a tile \(of rows, dl.row_length .*\) in a function of dither.fuse",
         ),
+        (lambda x: turned_over(x), r"\.T in a function of dither.fuse"),
+        (lambda x: column_in_a_row(x, x[:, 0].copy()), "dl.reshape in a function of dither.fuse"),
+        (lambda x: row_in_a_column(x, x[0]), "a new dimension in a function of dither.fuse"),
+        (lambda x: along_columns(x), "dl.max along axis 0 in a function of dither.fuse, which sees some of the rows"),
+        (lambda x: along_columns(x[:1]), "dl.max along axis 0 in a function of dither.fuse"),
+        (lambda x: scaled_by_the_tile(x), "dl.block_scale along axis 0 in a function of dither.fuse"),
+        (lambda x: along_rows(x), "which sees a part of each row: expected dither.fuse.whole_rows=True"),
+        (lambda x: normed(x, x[0]), "dl.rms_norm along axis 1 in a function of dither.fuse"),
+        (lambda x: wrong_shape(x), r"wrong_shape gives a float32 tile of shape \(.*1\), expected a tile of floats"),
         (lambda x: too_few(x), "too_few gives a tuple of 2, expected a tuple of 3: the output"),
         (lambda x: too_many(x), "too_many gives a tuple of 2, expected a tile of floats"),
     ],

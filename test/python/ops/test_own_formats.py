@@ -272,6 +272,12 @@ WRONG = {
 }
 
 
+@pytest.mark.parametrize("block", ["row", "tensor"])
+def test_whole_rows_have_no_tensor_scale(block):
+    with pytest.raises(ValueError, match=f"one scale for each {block}: a tensor scale is for shorter blocks"):
+        dither.NVFP4.with_(block=block)
+
+
 @pytest.mark.parametrize("field", WRONG)
 def test_wrong_fields_are_named(field):
     value, error, message = WRONG[field]

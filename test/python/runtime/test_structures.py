@@ -146,6 +146,44 @@ def test_tensors_of_torch():
     assert torch.equal(y, a + b) and y._version > version
 
 
+def test_a_grid_may_be_a_function_of_the_arguments():
+    a, b = tensors(2)
+    y = np.zeros_like(a)
+    add_all[lambda given: (given["xs"][0].shape[0] // 4,)]((a, b), y)
+    assert (y == a + b).all()
+
+
+@dither.jit
+def some_rows(x, y, shape):
+    dl.store(y, (0, 0), dl.load(x, (0, 0), (shape[0], COLS)))
+
+
+def test_tuples_of_numbers_are_constexprs():
+    """NumPy's too: they are no structure with something of run time in it."""
+    (a,) = tensors(1)
+    for rows in (4, np.int64(2), np.int32(8)):
+        y = np.zeros_like(a)
+        some_rows[1](a, y, (rows, 1))
+        assert (y[:rows] == a[:rows]).all() and (y[rows:] == 0).all()
+
+
+def test_structures_that_are_none():
+    (a,) = tensors(1)
+
+    @dataclasses.dataclass
+    class Itself:
+        x: object
+        inner: object = None
+
+    deep = Itself(a)
+    deep.inner = deep
+    with pytest.raises(TypeError, match="deep in an argument, expected at most 32"):
+        split[1](a, deep)
+    bare = Itself.__new__(Itself)
+    with pytest.raises(TypeError, match="found a Itself without 'x', expected a value for each of its fields"):
+        split[1](a, bare)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

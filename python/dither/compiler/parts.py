@@ -1,0 +1,69 @@
+"""What functions that `dither.fuse` was given see of a tensor: a tile, and not where it is.
+
+What depends on that is refused, and what is past the edge of the tensor, which the function may have made something
+else than zero of, is kept from reductions and scales.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from .. import types
+from .emit import Emitter, tile_type
+from .values import Problem, Tile
+
+_WHERE = "in a function of dither.fuse, which sees a tile of a tensor and not where it is"
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A tile of a tensor.
+
+    Attributes:
+        cols: its columns.
+        row_length: columns of the tensor, where the tile has rows from end to end; None for parts of rows.
+        left: rows and columns up to the edge of the tensor, an int32 scalar or a number; None for all of the tile.
+        zeros: by axis, the values that are zero past the edge, each with the dimension that goes along the axis.
+    """
+
+    cols: int
+    row_length: int | None
+    left: tuple[Any, Any]
+    zeros: tuple[list[tuple[Any, int]], list[tuple[Any, int]]]
+
+
+def reject_in_parts(e: Emitter, what: str) -> None:
+    """Refuses what depends on where a tile is, or on how large it is."""
+    if e.part is not None:
+        raise Problem(f"{what} {_WHERE}")
+
+
+def row_count(e: Emitter, name: str, shape: tuple[int, ...], axis: int, count: Any) -> Any:
+    """The count of a reduction: in parts, that of the row of the tensor, without its padding."""
+    if e.part is None:
+        return count
+    if axis != len(shape) - 1:
+        raise Problem(f"dl.{name} along axis {axis} in a function of dither.fuse, which sees some of the rows")
+    if shape[axis] == 1:
+        return count
+    if e.part.row_length is None:
+        raise Problem(
+            f"dl.{name} along axis {axis} in a function of dither.fuse, which sees a part of each row: expected "
+            "dither.fuse(whole_rows=True)"
+        )
+    if shape[axis] != e.part.cols:
+        raise Problem(f"dl.{name} of {shape[axis]} elements in a function of dither.fuse, expected rows of the tensor")
+    return e.part.row_length if count is None else count
+
+
+def inside(e: Emitter, t: Tile, part: Part) -> Tile:
+    """`t`, zero past the edge of the tensor: as it is where zeros of the operands give zeros."""
+    for axis, left in enumerate(part.left):
+        if left is None or e.builder.vanishes(t.ir, axis, part.zeros[axis]):
+            continue
+        place = e.tile("quant.iota", [], {"dim": axis}, tile_type(t.shape, types.int32))
+        end = e.splat(t.shape, left, types.int32) if isinstance(left, int) else e.broadcast(left, t.shape)
+        zero = e.splat(t.shape, 0.0, t.dtype)
+        t = e.elementwise("arith.select", [e.compare("<", place, end), t, zero])
+    return t
