@@ -9,9 +9,11 @@ from ops import check, data
 
 F32 = np.float32
 TARGETS = ("cpu", "sim:sm_80", "sim:sm_90a", "sim:sm_100a")
+INT8_ROWS = dither.Format(element=dl.int8, scale=dl.float32, block="row")
+E5M2_TENSOR = dither.Format(element=dl.float8_e5m2, scale=dl.float32, block="tensor")
 OWN = {
-    "int8 rows": dither.Format(element=dl.int8, scale=dl.float32, block="row"),
-    "e5m2 tensor": dither.Format(element=dl.float8_e5m2, scale=dl.float32, block="tensor"),
+    "int8 rows": INT8_ROWS,
+    "e5m2 tensor": E5M2_TENSOR,
     "e4m3 32x32": dither.MXFP8_E4M3.with_(block=(32, 32)),
 }
 
@@ -320,8 +322,8 @@ def far_from_zero(x):
 @dither.fuse(whole_rows=True)
 def rows_far_from_zero(x):
     t = x + 100.0
-    s = dl.block_scale(t, OWN["int8 rows"])
-    return dl.dequantize(dl.cast(t, s, OWN["int8 rows"]), s, OWN["int8 rows"])
+    s = dl.block_scale(t, INT8_ROWS)
+    return dl.dequantize(dl.cast(t, s, INT8_ROWS), s, INT8_ROWS)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -510,7 +512,7 @@ def along_columns(x):
 
 @dither.fuse(whole_rows=True)
 def scaled_by_the_tile(x):
-    s = dl.block_scale(x, OWN["e5m2 tensor"])
+    s = dl.block_scale(x, E5M2_TENSOR)
     return x * s
 
 
@@ -531,7 +533,7 @@ def normed(x, gamma: dl.row):
         (lambda x: reads_its_program(x), "dl.program_id in a function of dither.fuse"),
         (
             lambda x: reads_its_shape(x),
-            r"the shape of a tile \(of rows, dl.row_length .*\) in a function of dither.fuse",
+            r"the shape of a tile \(of rows, dl.row_length .*\) in a function",
         ),
         (lambda x: turned_over(x), r"\.T in a function of dither.fuse"),
         (lambda x: column_in_a_row(x, x[:, 0].copy()), "dl.reshape in a function of dither.fuse"),
