@@ -7,7 +7,7 @@ know these as they know plain parameters.
 from __future__ import annotations
 
 import dataclasses
-import functools
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -74,19 +74,28 @@ def kinds_of(value: Any, depth: int = 0) -> Any:
     if depth > _DEEPEST:
         raise TypeError(f"found tuples and classes {depth} deep in an argument, expected at most {_DEEPEST}")
     if kind is tuple:
-        return (tuple, *(kinds_of(item, depth + 1) for item in value))
+        return (None, *(kinds_of(item, depth + 1) for item in value))
     labels = _labels(kind)
     if labels is None:
-        return kind
+        return weakref.ref(kind)
     missing = next((label for label in labels if not hasattr(value, label)), None)
     if missing is not None:
         raise TypeError(f"found a {kind.__name__} without '{missing}', expected a value for each of its fields")
-    return (kind, *(kinds_of(getattr(value, label), depth + 1) for label in labels))
+    return (weakref.ref(kind), *(kinds_of(getattr(value, label), depth + 1) for label in labels))
 
 
-@functools.lru_cache(4096)
+#: Fields by class, which nothing here keeps.
+_fields: weakref.WeakKeyDictionary[Any, tuple[str, ...] | None] = weakref.WeakKeyDictionary()
+
+
 def _labels(kind: Any) -> tuple[str, ...] | None:
     """Fields of a NamedTuple or a dataclass; None of what is no structure."""
+    if kind not in _fields:
+        _fields[kind] = _read_labels(kind)
+    return _fields[kind]
+
+
+def _read_labels(kind: Any) -> tuple[str, ...] | None:
     if issubclass(kind, _LEAVES):
         return None
     if issubclass(kind, tuple) and isinstance(getattr(kind, "_fields", None), tuple):
