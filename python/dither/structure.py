@@ -13,6 +13,7 @@ from typing import Any
 
 from .arrays import Array, View
 from .compiler.captures import is_passable
+from .compiler.identity import is_namedtuple_class
 from .scalars import constant_number
 from .types import SameAs, ScalarType, TensorType
 
@@ -98,7 +99,7 @@ def _labels(kind: Any) -> tuple[str, ...] | None:
 def _read_labels(kind: Any) -> tuple[str, ...] | None:
     if issubclass(kind, _LEAVES):
         return None
-    if issubclass(kind, tuple) and isinstance(getattr(kind, "_fields", None), tuple):
+    if is_namedtuple_class(kind):
         return tuple(kind._fields)
     return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
 

@@ -117,7 +117,7 @@ def _power(e: Emitter, base: Any, exponent: Any) -> Any:
             f"{MAX_EXPONENT} as the exponent"
         )
     reject_narrow(base, "left operand of '**'")
-    base = binary(e, "*", base, 1)  # as a product has it: float32, or integers
+    base = promoted(e, base)
     if exponent < 0:
         if not base.dtype.is_float:
             raise Problem(f"'**' of {describe(base)} and {exponent}, expected a float or a positive exponent")
@@ -141,13 +141,12 @@ def _shift(e: Emitter, symbol: str, a: Any, b: Any) -> Any:
         dtype = types.int32
     a, b = unify(e, [a, b], dtype, f"'{symbol}'")
     bits = 32 if dtype is types.int32 else 64
-    last = e.constant_like(b, bits - 1)
+    # A negative count is a large one.
+    count = e.elementwise("arith.minui", [b, e.constant_like(b, bits - 1)])
     if symbol == ">>":
-        # The sign, where the count is larger, or negative: that is a large one.
-        return e.elementwise("arith.shrsi", [a, e.elementwise("arith.minui", [b, last])])
-    outside = e.compare("!=", e.elementwise("arith.minui", [b, last]), b)
-    shifted = e.elementwise("arith.shli", [a, e.elementwise("arith.minui", [b, last])])
-    return e.elementwise("arith.select", [outside, e.constant_like(a, 0), shifted])
+        return e.elementwise("arith.shrsi", [a, count])  # the sign, where the count is larger
+    outside = e.compare("!=", count, b)
+    return e.elementwise("arith.select", [outside, e.constant_like(a, 0), e.elementwise("arith.shli", [a, count])])
 
 
 def _floor_divide(e: Emitter, symbol: str, a: Any, b: Any) -> Any:
@@ -187,14 +186,17 @@ def unary(e: Emitter, symbol: str, value: Any) -> Any:
         if value.dtype.is_float:
             raise Problem(f"'~' of {describe(value)}, expected bool or integers")
         return e.elementwise("arith.xori", [value, e.constant_like(value, -1)])
-    if value.dtype is types.bool_:
-        value = e.convert(value, types.int32)
-    value = e.widen(value)
+    value = promoted(e, value)
     if symbol == "+":
         return value
     if value.dtype.is_float:
         return e.elementwise("arith.negf", [value])
     return e.elementwise("arith.subi", [e.constant_like(value, 0), value])
+
+
+def promoted(e: Emitter, value: Any) -> Any:
+    """A tile or scalar in a type that arithmetic has: float32 or integers."""
+    return e.widen(e.convert(value, types.int32) if value.dtype is types.bool_ else value)
 
 
 def require_number(value: Any, what: str) -> None:

@@ -16,6 +16,7 @@ from .arithmetic import (
     float_operands,
     fold,
     number_dtype,
+    promoted,
     reject_narrow,
     require_number,
     to_scalar,
@@ -304,11 +305,9 @@ def absolute(e: Emitter, x: Any) -> Any:
     if is_constexpr(x):
         return fold(builtins.abs, x)
     reject_narrow(x, "operand of dl.abs")
-    x = e.widen(x)
+    x = promoted(e, x)
     if x.dtype.is_float:
         return e.elementwise("math.absf", [x])
-    if x.dtype is types.bool_:
-        x = e.convert(x, types.int32)
     return e.elementwise("arith.maxsi", [x, e.elementwise("arith.subi", [e.constant_like(x, 0), x])])
 
 

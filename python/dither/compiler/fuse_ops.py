@@ -8,8 +8,7 @@ from ..errors import CompileError
 from .builtins import handles
 from .captures import function_of
 from .emit import Emitter
-from .parts import Part
-from .parts import inside as _inside
+from .parts import Part, inside
 from .source import read_source
 from .values import Problem, Tile, describe
 
@@ -41,9 +40,7 @@ def fused_results(e: Emitter, result: Any, producer: Any, kinds: Any, rows: int,
     return tuple(_checked(e, tile, shape, producer) for tile, shape in zip(found, shapes, strict=True))
 
 
-@handles("inside")
-def inside(e: Emitter, t: Tile, part: Part) -> Tile:
-    return _inside(e, t, part)
+handles("inside")(inside)
 
 
 def _checked(e: Emitter, value: Any, shape: tuple[int, int], producer: Any) -> Tile:

@@ -46,7 +46,12 @@ def is_dataclass(value: Any) -> bool:
 
 def is_namedtuple(value: Any) -> bool:
     """Whether a value is of a class that NamedTuple made."""
-    return isinstance(value, tuple) and type(value) is not tuple and isinstance(getattr(value, "_fields", None), tuple)
+    return is_namedtuple_class(type(value))
+
+
+def is_namedtuple_class(kind: Any) -> bool:
+    """Whether NamedTuple made a class, or one that it derives from."""
+    return issubclass(kind, tuple) and isinstance(getattr(kind, "_fields", None), tuple)
 
 
 def is_configuration(value: Any) -> bool:

@@ -90,27 +90,14 @@ def aligned(shape: tuple[int, ...], kind: Any) -> Any:
     return memory[start : start + nbytes].view(kind).reshape(shape)
 
 
-def zeros(x: Any, array: Array, shape: tuple[int, ...]) -> Any:
-    """Zeros, float32, beside `x`."""
+def filled(x: Any, array: Array, shape: tuple[int, ...], value: float = 0.0) -> Any:
+    """An array of one number, float32, beside `x`."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
-        return torch.zeros(shape, dtype=torch.float32, device=x.device)
+        return torch.full(shape, value, dtype=torch.float32, device=x.device)
     out = empty_like(x, array, shape, types.float32)
     if isinstance(out, DeviceArray):
-        out._device.write(out._pointer, bytes(4 * math.prod(shape)))
-    else:
-        out[...] = 0
-    return out
-
-
-def new_scalar(x: Any, array: Array, value: float) -> Any:
-    """A number as float32 of rank 0 beside `x`, for an amax."""
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(x, torch.Tensor):
-        return torch.full((), value, dtype=torch.float32, device=x.device)
-    out = empty_like(x, array, (), types.float32)
-    if isinstance(out, DeviceArray):
-        out._device.write(out._pointer, struct.pack("<f", value))
+        out._device.write(out._pointer, struct.pack("<f", value) * math.prod(shape))
     else:
         out[...] = value
     return out
@@ -136,14 +123,26 @@ def as_numpy(array: Array) -> Any:
     return numpy.asarray(memory).view(kind)
 
 
-def matrix(x: Any, name: str) -> Array:
-    """The description of an operator's input: float32, bfloat16 or float16 of rank 2."""
+def check_float_type(dtype: Any) -> None:
+    """Raises TypeError for a data type that values are not given in."""
+    if not isinstance(dtype, DType) or not dtype.is_float:
+        raise TypeError(f"dtype is {dtype!r}, expected float32, bfloat16 or float16")
+
+
+def floats(x: Any, name: str) -> Array:
+    """The description of an operator's input: float32, bfloat16 or float16 of any rank."""
     array = describe_argument(name, x)
     if array is None:
         raise TypeError(f"argument '{name}' is {type(x).__name__}, expected an array")
-    if array.dtype not in (types.float32, types.bfloat16, types.float16):
+    if array.dtype is None or not array.dtype.is_float:
         found = array.dtype or array.storage
         raise TypeError(f"argument '{name}' has data type {found}, expected float32, bfloat16 or float16")
+    return array
+
+
+def matrix(x: Any, name: str) -> Array:
+    """The description of an operator's input: float32, bfloat16 or float16 of rank 2."""
+    array = floats(x, name)
     if len(array.shape) != 2:
         raise ValueError(f"argument '{name}' has rank {len(array.shape)}, expected 2")
     return array

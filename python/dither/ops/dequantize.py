@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import types
 from ..arrays import describe
 from ..devices import Device, get_device
 from ..language import ScaleLayout
 from ..types import DType
 from . import kernels
-from .allocate import aligned, empty_like
+from .allocate import aligned, check_float_type, empty_like
 from .outputs import check_arrays, codes_and_scales
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_shape
 from .tiles import dequantize_tile
@@ -32,8 +31,7 @@ def dequantize(
         raise TypeError(f"argument 'x' is {type(x).__name__}, expected a ScaledTensor1x or ScaledTensor2x")
     check_arrays(x, "x")
     dtype = x.dtype if dtype is None else dtype
-    if not isinstance(dtype, DType) or dtype not in (types.float32, types.bfloat16, types.float16):
-        raise TypeError(f"dtype is {dtype!r}, expected float32, bfloat16 or float16")
+    check_float_type(dtype)
     if x.format.tensor_scale and x.amax is None:
         raise ValueError(f"argument 'x' has no amax, expected a float32 array: {x.format.name} has a tensor scale")
     array = describe(x.data)

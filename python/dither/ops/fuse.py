@@ -10,7 +10,8 @@ from typing import Any
 
 from ..devices import Device
 from ..formats import Format
-from ..types import DType, bfloat16, float16, float32
+from ..types import DType
+from .allocate import check_float_type
 from .fused_kernel import fused_kernel
 from .operator import Operator, Wanted, plan_of, run
 from .producer import producer_of
@@ -63,8 +64,8 @@ class Fused:
         except TypeError as error:
             raise TypeError(f"{producer.name}: {error}, expected {self._signature}") from None
         call.apply_defaults()
-        if dtype is not None and (not isinstance(dtype, DType) or dtype not in (float32, bfloat16, float16)):
-            raise TypeError(f"dtype is {dtype!r}, expected float32, bfloat16 or float16")
+        if dtype is not None:
+            check_float_type(dtype)
         for name, flag in (("return_amax", return_amax), ("round_intermediate", round_intermediate)):
             if not isinstance(flag, bool):
                 raise TypeError(f"{name} is {flag!r}, expected True or False")

@@ -13,7 +13,7 @@ from .sinks import load_amax, store_amax, store_colwise, store_rowwise
 
 def load_operand(x, role, r, c, ROWS, COLS):
     """What a producer sees of an argument: floats are float32 wherever they come from."""
-    if role == "number" or role == "constexpr":
+    if role == "number":
         t = x
     elif role == "row_length":
         t = x.shape[1]

@@ -151,11 +151,12 @@ def _quantizing(row: Row, p: outputs.Plan, what: str, shape: tuple[int, int], cp
     """Entries of one format, layout and order of scales."""
     producer, bf16 = row.operator.producer, types.bfloat16
     simple = p.rowwise and not p.colwise and p.layout is linear
+    about = p.amax_shape(shape[1])
     for dtype in INPUTS:
         if not row.whole and not simple and dtype is not bf16:
             continue
         named = {
-            "amax": None if p.amax_shape(shape[1]) is None else SCALAR,
+            "amax": None if about is None else (types.float32, about),
             **_codes(p, shape),
             **_saved(row, shape),
             "FMT": p.fmt,

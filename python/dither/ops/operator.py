@@ -18,7 +18,7 @@ from ..scalars import check_number, run_time_number
 from ..structure import Structure
 from ..types import DType, float32
 from . import kernels, outputs
-from .allocate import contiguous_rows, empty_like, matrix, new_scalar, zeros
+from .allocate import contiguous_rows, empty_like, filled, floats, matrix
 from .fused_kernel import fused_kernel
 from .producer import Producer
 from .tiles import Tile, elementwise_tile, row_tile
@@ -154,7 +154,7 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
 
     if p is None:
         out = empty_like(x, array, (m, n), dtype)
-        peak = zeros(x, array, ()) if wanted.return_amax else None
+        peak = filled(x, array, ()) if wanted.return_amax else None
         launch(plain_tile(producer, n, where.is_cpu), (m, n), out=out, out_amax=peak, ROUND=rounded, **saved)
         return Results(out, saved, peak)
 
@@ -164,10 +164,10 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
             raise ValueError(f"argument 'amax' was given, expected none: {p.fmt.name} has no tensor scale")
         amax = own_amax(amax, x, array, where, wanted.stream)
     elif about is not None:
-        amax = zeros(x, array, about)
+        amax = filled(x, array, about)
         launch(plain_tile(producer, n, where.is_cpu), (m, n), out_amax=amax, ROUND=rounded)
         peak = amax if about == () else None
-    asked = zeros(x, array, ()) if wanted.return_amax and peak is None else None
+    asked = filled(x, array, ()) if wanted.return_amax and peak is None else None
     result = outputs.allocate(p, x, array, dtype, amax if p.fmt.tensor_scale else None, wanted.out, arrays)
     first = {"out_amax": asked, **saved}
     for each, written in p.passes(result, producer.whole_rows, where.is_cpu):
@@ -209,13 +209,7 @@ def check_operands(producer: Producer, operands: Mapping[str, Any]) -> tuple[dic
                 check_number(name, number)
                 values[name] = float(number)
                 continue
-        described = describe_argument(name, value)
-        if described is None:
-            raise TypeError(f"argument '{name}' is {type(value).__name__}, expected an array")
-        if described.dtype is None or not described.dtype.is_float:
-            kind = described.dtype or described.storage
-            raise TypeError(f"argument '{name}' has data type {kind}, expected float32, bfloat16 or float16")
-        values[name], arrays[name] = value, described
+        values[name], arrays[name] = value, floats(value, name)
     if len(operands) == 1:
         return values, arrays
     m, n = arrays[producer.tile].shape
@@ -236,7 +230,7 @@ def own_amax(value: Any, x: Any, array: Array, where: Device, stream: int | None
     number = run_time_number(value)
     if isinstance(number, (int, float)) and not isinstance(number, bool):
         check_number("amax", number)
-        return new_scalar(x, array, _checked(number))
+        return filled(x, array, (), _checked(number))
     described = describe_argument("amax", value)
     if described is None:
         raise TypeError(f"argument 'amax' is a {type(value).__name__}, expected a number or a float32 array")
@@ -245,7 +239,7 @@ def own_amax(value: Any, x: Any, array: Array, where: Device, stream: int | None
     if any(extent != 1 for extent in described.shape):
         raise ValueError(f"argument 'amax' has shape {described.shape}, expected one element")
     if described.device == "cpu":
-        return new_scalar(x, array, _checked(ctypes.c_float.from_address(described.pointer).value))
+        return filled(x, array, (), _checked(ctypes.c_float.from_address(described.pointer).value))
     # On the stream of the launch that reads it, whatever framework it is of.
     own = empty_like(x, array, (), float32)
     source = dataclasses.replace(described, shape=(), strides=())

@@ -149,6 +149,7 @@ ENCODE = {
     "float6_e3m2": oracle.encode_e3m2,
     "float4_e2m1": oracle.encode_e2m1,
     "int8": oracle.encode_int8,
+    "mxint8": oracle.encode_mxint8,
 }
 DECODE = {
     "float6_e2m3": oracle.decode_e2m3,
@@ -157,6 +158,7 @@ DECODE = {
     "float8_e5m2": oracle.decode_e5m2,
     "float4_e2m1": oracle.decode_e2m1,
     "int8": oracle.decode_int8,
+    "mxint8": oracle.decode_mxint8,
     "e8m0": oracle.decode_e8m0,
 }
 
@@ -227,6 +229,11 @@ def block_scale(x: np.ndarray, name: str, rounding: str, order: str, g: np.float
     return np.where(np.isinf(b), 0xFF, np.maximum(field - exponent, 0)).astype(np.uint8)
 
 
+def _codes(element: str, scale: str) -> str:
+    """What the codes of a format are: under shared exponents, int8 counts in units of 2^-6."""
+    return "mxint8" if (element, scale) == ("int8", "e8m0") else element
+
+
 def _value(scale: np.ndarray, kind: str) -> np.ndarray:
     return scale if kind == "float32" else DECODE[kind](scale)
 
@@ -242,8 +249,7 @@ def cast(x: np.ndarray, scale: np.ndarray, name: str, order: str, g: np.float32 
         factor = _fmin(F32(1) / _decode_scale(g) / oracle.decode_e4m3(scale), FLT_MAX)
     else:
         factor = _fmin(F32(1) / (oracle.decode_e4m3(scale) * F32(F32(1) / _encode_scale(g))), FLT_MAX)
-    encode = oracle.encode_mxint8 if element == "int8" and kind == "e8m0" else ENCODE[element]
-    return encode(x * np.repeat(factor, block, axis=-1))
+    return ENCODE[_codes(element, kind)](x * np.repeat(factor, block, axis=-1))
 
 
 def dequantize(codes: np.ndarray, scale: np.ndarray, name: str, g: np.float32 | None) -> np.ndarray:
@@ -252,5 +258,4 @@ def dequantize(codes: np.ndarray, scale: np.ndarray, name: str, g: np.float32 | 
     factor = _value(scale, kind)
     if g is not None:
         factor = (factor * g) * F32(F32(1) / F32(2688))
-    decode = oracle.decode_mxint8 if element == "int8" and kind == "e8m0" else DECODE[element]
-    return decode(codes) * np.repeat(factor, block, axis=-1)
+    return DECODE[_codes(element, kind)](codes) * np.repeat(factor, block, axis=-1)

@@ -2,19 +2,12 @@
 
 import pathlib
 import re
-import subprocess
-import sys
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "extending.md"
 
 
-def test_blocks_run(tmp_path):
-    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 3
-    program = tmp_path / "extending.py"
-    program.write_text("\n".join(blocks))
-    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+def test_blocks_run(run_page):
+    run_page(PAGE, 3)
 
 
 def test_files_that_it_names_are_there():

@@ -136,9 +136,9 @@ def _all_halves(dtype: str) -> np.ndarray:
 def _elementwise() -> Iterator[tuple[str, Case]]:
     for dtype in DTYPES:
         x = _all_halves("bfloat16").astype(np.float32) if dtype == "float32" else _all_halves(dtype)
-        for f in functions.UNARY:
+        for f, function in functions.UNARY.items():
             out = {"y": np.zeros(x.shape, np.float32)}
-            yield f"{f} {dtype}", _kernel(functions.unary, {"x": x}, out, F=f, SHAPE=x.shape)
+            yield f"{f} {dtype}", _kernel(functions.unary, {"x": x}, out, F=function, SHAPE=x.shape)
         a, b = (data.adversarial(64, 96, dtype, seed=seed) for seed in (1, 2))
         b[::3] = a[::3]
         for f in functions.BINARY:

@@ -3,38 +3,37 @@
 import dither
 import dither.language as dl
 
-UNARY = ("neg", "abs", "exp", "tanh", "sigmoid", "sqrt", "rsqrt", "floor", "ceil", "rint", "power")
 BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "fma", "where", "less", "equal")
 INTEGER = ("add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "maximum", "minimum", "less")
 REDUCTIONS = ("sum", "max", "min", "amax")
 
 
+def negative(t):
+    return -t
+
+
+def fifth_power(t):
+    return t**5
+
+
+UNARY = {
+    "neg": negative,
+    "abs": dl.abs,
+    "exp": dl.exp,
+    "tanh": dl.tanh,
+    "sigmoid": dl.sigmoid,
+    "sqrt": dl.sqrt,
+    "rsqrt": dl.rsqrt,
+    "floor": dl.floor,
+    "ceil": dl.ceil,
+    "rint": dl.rint,
+    "power": fifth_power,
+}
+
+
 @dither.jit
 def unary(x, y, F: dl.constexpr, SHAPE: dl.constexpr):
-    t = dl.load(x, (0, 0), SHAPE)
-    if F == "neg":
-        r = -t
-    elif F == "abs":
-        r = dl.abs(t)
-    elif F == "exp":
-        r = dl.exp(t)
-    elif F == "tanh":
-        r = dl.tanh(t)
-    elif F == "sigmoid":
-        r = dl.sigmoid(t)
-    elif F == "sqrt":
-        r = dl.sqrt(t)
-    elif F == "floor":
-        r = dl.floor(t)
-    elif F == "ceil":
-        r = dl.ceil(t)
-    elif F == "rint":
-        r = dl.rint(t)
-    elif F == "power":
-        r = t**5
-    else:
-        r = dl.rsqrt(t)
-    dl.store(y, (0, 0), r.to(dl.float32))
+    dl.store(y, (0, 0), F(dl.load(x, (0, 0), SHAPE)).to(dl.float32))
 
 
 @dither.jit
