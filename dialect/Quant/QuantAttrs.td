@@ -55,10 +55,7 @@ def Quant_FormatAttr : Quant_Attr<"Format", "format"> {
     /// The largest value under a tensor scale of 1: the largest scale times the largest
     /// element, exactly.
     float getRange() const { return getScaleFormat().max * getElemFormat().max; }
-    /// Whether one scale is for whole rows (columns, for axis 0), or the whole tensor.
-    bool isWholeRow() const { return ::mlir::ShapedType::isDynamic(getBlockCols()); }
-    bool isWholeTensor() const { return ::mlir::ShapedType::isDynamic(getBlockRows()); }
-    /// Extents of a block of a tile of this shape whose rows of blocks run along `axis`: of
+    /// Extents of a block of a tile of this rank whose rows of blocks run along `axis`: of
     /// rank 2 rows and columns of the block for axis 1, exchanged for axis 0; of rank 1
     /// its columns. `?` where the block is as long as the tile.
     ::llvm::SmallVector<int64_t> getBlockExtents(int64_t axis, int64_t rank) const;

@@ -4,7 +4,9 @@
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Numerics/Convert.h"
 #include "dither/Numerics/Elementary.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/CommonFolders.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/bit.h"
 #include <cmath>
@@ -81,18 +83,48 @@ LogicalResult TransposeOp::canonicalize(TransposeOp op,
 // Functions of constants
 //===----------------------------------------------------------------------===//
 
-static OpFoldResult foldFunction(Attribute operand, float (*function)(float)) {
+OpFoldResult foldElementary(numerics::Function function, Attribute operand) {
   return constFoldUnaryOp<FloatAttr, FloatAttr::ValueType, void>(
-      ArrayRef(operand),
-      [&](const APFloat &x) { return APFloat(function(x.convertToFloat())); });
+      ArrayRef(operand), [&](const APFloat &x) {
+        return APFloat(numerics::evaluate(function, x.convertToFloat()));
+      });
 }
 
-OpFoldResult ExpOp::fold(FoldAdaptor adaptor) {
-  return foldFunction(adaptor.getOperand(), numerics::exp);
+/// The source of broadcasts and reshapes.
+static Value withoutRepetition(Value v) {
+  while (Operation *def = v.getDefiningOp()) {
+    if (!isa<BroadcastOp, ReshapeOp>(def))
+      break;
+    v = def->getOperand(0);
+  }
+  return v;
 }
 
-OpFoldResult TanhOp::fold(FoldAdaptor adaptor) {
-  return foldFunction(adaptor.getOperand(), numerics::tanh);
+/// Whether no element of `v` is above zero: x less its maximum, or -|y|.
+static bool isNonpositive(Value v) {
+  if (auto negation = v.getDefiningOp<arith::NegFOp>())
+    return negation.getOperand().getDefiningOp<math::AbsFOp>() != nullptr;
+  auto difference = v.getDefiningOp<arith::SubFOp>();
+  if (!difference)
+    return false;
+  auto most = withoutRepetition(difference.getRhs()).getDefiningOp<ReduceOp>();
+  return most && most.getKind() == ReduceKind::max && !most.getCount() &&
+         most.getSource() == difference.getLhs();
+}
+
+LogicalResult ExpOp::canonicalize(ExpOp op, PatternRewriter &rewriter) {
+  if (op.getNonpositive() || !isNonpositive(op.getOperand()))
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] { op.setNonpositive(true); });
+  return success();
+}
+
+OpFoldResult MulhiOp::fold(FoldAdaptor adaptor) {
+  return constFoldBinaryOp<IntegerAttr, IntegerAttr::ValueType, void>(
+      adaptor.getOperands(), [&](const APInt &x, const APInt &y) {
+        return getIsUnsigned() ? llvm::APIntOps::mulhu(x, y)
+                               : llvm::APIntOps::mulhs(x, y);
+      });
 }
 
 //===----------------------------------------------------------------------===//

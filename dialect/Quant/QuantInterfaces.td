@@ -47,4 +47,15 @@ def Quant_NormOpInterface : OpInterface<"NormOpInterface"> {
   ];
 }
 
+def Quant_ElementaryOpInterface : OpInterface<"ElementaryOpInterface"> {
+  let cppNamespace = "::dither::quant";
+  let description = [{
+    A function of each element of its one operand, in the steps of Numerics/Elementary.h: what
+    it costs, what constants fold to and what it becomes are all read from these.
+  }];
+  let methods = [
+    InterfaceMethod<"", "::dither::numerics::Function", "getFunction">
+  ];
+}
+
 #endif // DITHER_QUANT_INTERFACES

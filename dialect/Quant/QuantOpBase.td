@@ -3,6 +3,8 @@
 #ifndef DITHER_QUANT_OP_BASE
 #define DITHER_QUANT_OP_BASE
 
+include "mlir/Dialect/Arith/IR/ArithBase.td"
+include "mlir/Dialect/Arith/IR/ArithOpsInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "QuantAttrs.td"
@@ -16,6 +18,7 @@ def Quant_FloatTile : RankedTensorOf<[Quant_WideFloat]>;
 def Quant_F32Tile : RankedTensorOf<[F32]>;
 /// Scalars, vectors and tiles.
 def Quant_F32Like : TypeOrValueSemanticsContainer<F32, "f32-like">;
+def Quant_I32Like : TypeOrValueSemanticsContainer<I32, "i32-like">;
 def Quant_NarrowTile : RankedTensorOf<[Quant_Narrow]>;
 def Quant_ScaleTile : RankedTensorOf<[Quant_ScaleType]>;
 

@@ -73,15 +73,21 @@ DITHER_INFER(TransposeOp, 1)
 
 LogicalResult TransposeOp::verify() { return checkInferred(*this, {"result"}); }
 
-static FailureOr<Types> resultTypes(ExpOp::Adaptor op, Where) {
-  return Types{op.getOperand().getType()};
-}
-DITHER_INFER(ExpOp, 1)
-
-static FailureOr<Types> resultTypes(TanhOp::Adaptor op, Where) {
-  return Types{op.getOperand().getType()};
-}
-DITHER_INFER(TanhOp, 1)
+/// Results have the type of the first operand.
+#define DITHER_INFER_ELEMENTWISE(Op, OPERANDS)                                 \
+  static FailureOr<Types> resultTypes(Op::Adaptor op, Where) {                 \
+    return Types{op.getOperands().front().getType()};                          \
+  }                                                                            \
+  DITHER_INFER(Op, OPERANDS)
+DITHER_INFER_ELEMENTWISE(ExpOp, 1)
+DITHER_INFER_ELEMENTWISE(Exp2Op, 1)
+DITHER_INFER_ELEMENTWISE(LogOp, 1)
+DITHER_INFER_ELEMENTWISE(Log2Op, 1)
+DITHER_INFER_ELEMENTWISE(TanhOp, 1)
+DITHER_INFER_ELEMENTWISE(SigmoidOp, 1)
+DITHER_INFER_ELEMENTWISE(ErfOp, 1)
+DITHER_INFER_ELEMENTWISE(MulhiOp, 2)
+#undef DITHER_INFER_ELEMENTWISE
 
 LogicalResult IotaOp::verify() {
   Where where(*this);

@@ -222,28 +222,86 @@ def Quant_HasSpecialOp : Quant_Op<"has_special", [Pure]> {
 // Functions with fixed bits
 //===----------------------------------------------------------------------===//
 
-class Quant_FunctionOp<string mnemonic> : Quant_Op<mnemonic,
+class Quant_FunctionOp<string mnemonic, string function> : Quant_Op<mnemonic,
     [Pure, ElementwiseMappable, DeclareOpInterfaceMethods<InferTypeOpInterface>,
-     TypesMatchWith<"result has the operand's type", "result", "operand", "$_self">]> {
-  let arguments = (ins Quant_F32Like:$operand);
+     TypesMatchWith<"result has the operand's type", "result", "operand", "$_self">,
+     DeclareOpInterfaceMethods<Quant_ElementaryOpInterface, ["getFunction"]>,
+     DeclareOpInterfaceMethods<ArithFastMathInterface>]> {
+  let arguments = (ins Quant_F32Like:$operand,
+                       DefaultValuedAttr<Arith_FastMathAttr, "::mlir::arith::FastMathFlags::none">:$fastmath);
   let results = (outs Quant_F32Like:$result);
-  let assemblyFormat = "$operand attr-dict `:` type($result)";
+  let assemblyFormat = "$operand (`fastmath` `` $fastmath^)? attr-dict `:` type($result)";
   let hasFolder = 1;
+  let extraClassDefinition = [{
+    ::dither::numerics::Function $cppClass::getFunction() {
+      using ::dither::numerics::Function;
+      return }] # function # [{;
+    }
+    ::mlir::OpFoldResult $cppClass::fold(FoldAdaptor adaptor) {
+      return ::dither::quant::foldElementary(getFunction(), adaptor.getOperand());
+    }
+  }];
 }
 
-def Quant_ExpOp : Quant_FunctionOp<"exp"> {
+def Quant_ExpOp : Quant_FunctionOp<"exp",
+    "getNonpositive() ? Function::ExpOfNonpositive : Function::Exp"> {
   let summary = "e to the power of each element";
   let description = [{
     The steps of Numerics/Elementary.h, on every target and in constants. `math.exp` promises no bits:
     MLIR folds it with the C library of the machine that compiles.
 
+    `nonpositive` says that no element of the operand is above zero, as in a softmax, which saves a step;
+    the result is the same. Elements that are above zero give poison.
+
+    With `fastmath<afn>` a GPU may approximate it (docs/functions.md).
+
     ```mlir
     %y = quant.exp %x : tensor<4x128xf32>
+    %z = quant.exp nonpositive %y : tensor<4x128xf32>
+    ```
+  }];
+  let arguments = (ins Quant_F32Like:$operand, UnitAttr:$nonpositive,
+                       DefaultValuedAttr<Arith_FastMathAttr, "::mlir::arith::FastMathFlags::none">:$fastmath);
+  let assemblyFormat = [{
+    (`nonpositive` $nonpositive^)? $operand (`fastmath` `` $fastmath^)? attr-dict `:` type($result)
+  }];
+  let hasCanonicalizeMethod = 1;
+}
+
+def Quant_Exp2Op : Quant_FunctionOp<"exp2", "Function::Exp2"> {
+  let summary = "2 to the power of each element";
+  let description = [{
+    As `exp`.
+
+    ```mlir
+    %y = quant.exp2 %x : tensor<4x128xf32>
     ```
   }];
 }
 
-def Quant_TanhOp : Quant_FunctionOp<"tanh"> {
+def Quant_LogOp : Quant_FunctionOp<"log", "Function::Log"> {
+  let summary = "natural logarithm of each element";
+  let description = [{
+    As `exp`.
+
+    ```mlir
+    %y = quant.log %x : tensor<4x128xf32>
+    ```
+  }];
+}
+
+def Quant_Log2Op : Quant_FunctionOp<"log2", "Function::Log2"> {
+  let summary = "binary logarithm of each element";
+  let description = [{
+    As `exp`.
+
+    ```mlir
+    %y = quant.log2 %x : tensor<4x128xf32>
+    ```
+  }];
+}
+
+def Quant_TanhOp : Quant_FunctionOp<"tanh", "Function::Tanh"> {
   let summary = "hyperbolic tangent of each element";
   let description = [{
     As `exp`.
@@ -252,6 +310,48 @@ def Quant_TanhOp : Quant_FunctionOp<"tanh"> {
     %y = quant.tanh %x : tensor<4x128xf32>
     ```
   }];
+}
+
+def Quant_SigmoidOp : Quant_FunctionOp<"sigmoid", "Function::Sigmoid"> {
+  let summary = "1 / (1 + e^-x) of each element";
+  let description = [{
+    As `exp`.
+
+    ```mlir
+    %y = quant.sigmoid %x : tensor<4x128xf32>
+    ```
+  }];
+}
+
+def Quant_ErfOp : Quant_FunctionOp<"erf", "Function::Erf"> {
+  let summary = "error function of each element";
+  let description = [{
+    As `exp`.
+
+    ```mlir
+    %y = quant.erf %x : tensor<4x128xf32>
+    ```
+  }];
+}
+
+def Quant_MulhiOp : Quant_Op<"mulhi",
+    [Pure, ElementwiseMappable, Commutative, DeclareOpInterfaceMethods<InferTypeOpInterface>,
+     TypesMatchWith<"result has the type of lhs", "result", "lhs", "$_self">,
+     TypesMatchWith<"result has the type of rhs", "result", "rhs", "$_self">]> {
+  let summary = "upper halves of the 64-bit products of integers";
+  let description = [{
+    Of the integers as signed ones, or as unsigned ones.
+
+    ```mlir
+    %h = quant.mulhi %a, %b : tensor<4x128xi32>
+    %u = quant.mulhi %a, %b unsigned : tensor<4x128xi32>
+    ```
+  }];
+  let arguments = (ins Quant_I32Like:$lhs, Quant_I32Like:$rhs,
+                       UnitAttr:$is_unsigned);
+  let results = (outs Quant_I32Like:$result);
+  let assemblyFormat = "$lhs `,` $rhs (`unsigned` $is_unsigned^)? attr-dict `:` type($result)";
+  let hasFolder = 1;
 }
 
 #endif // DITHER_QUANT_TILE_OPS

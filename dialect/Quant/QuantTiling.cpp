@@ -399,7 +399,8 @@ void registerTilingInterfaceExternalModels(DialectRegistry &registry) {
                   BlockScaleOp, CastFp4Op, CastFp6Op, CastInt8Op, CastFp8Op,
                   DequantizeOp, RmsNormOp, LayerNormOp, EncodeOp, DecodeOp,
                   E8M0InverseOp, BlockReduceOp, BlockBroadcastOp,
-                  ConvertLayoutOp, ExpOp, TanhOp>(ctx);
+                  ConvertLayoutOp, ExpOp, Exp2Op, LogOp, Log2Op, TanhOp,
+                  SigmoidOp, ErfOp, MulhiOp>(ctx);
     StoreOp::attachInterface<SinkTiling<StoreOp>>(*ctx);
     AtomicMaxOp::attachInterface<SinkTiling<AtomicMaxOp>>(*ctx);
   });

@@ -99,8 +99,12 @@ private:
         .Case<arith::SelectOp>([&](auto) { return at(op, 1) & at(op, 2); })
         .Case<arith::DivFOp, arith::NegFOp, arith::ExtFOp, arith::TruncFOp,
               math::AbsFOp, math::SqrtOp, math::FloorOp, math::CeilOp,
-              math::RoundEvenOp, TanhOp, RmsNormOp>(
-            [&](auto) { return at(op, 0); })
+              math::RoundEvenOp, RmsNormOp>([&](auto) { return at(op, 0); })
+        .Case<ElementaryOpInterface>([&](ElementaryOpInterface function) {
+          bool keepsZeros =
+              numerics::evaluate(function.getFunction(), 0.0f) == 0;
+          return keepsZeros ? at(op, 0) : Dims(0);
+        })
         .Case<DecodeOp>([&](DecodeOp decode) -> Dims {
           // The codes of zero; that of E8M0 is 2^-127.
           Type elem = decode.getSource().getType().getElementType();

@@ -1,10 +1,14 @@
-//===- ExpandMath.cpp - exp, tanh and rsqrt as plain f32 arithmetic -------===//
+//===- ExpandMath.cpp - Functions as plain f32 arithmetic -----------------===//
 
+#include "InlineAsm.h"
 #include "dither/Conversion/Passes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Numerics/Elementary.h"
+#include "dither/Target/ModuleTarget.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
 namespace dither::conversion {
@@ -13,62 +17,93 @@ namespace dither::conversion {
 } // namespace dither::conversion
 
 using namespace mlir;
-using numerics_exp = dither::numerics::ExpConstants;
-using numerics_tanh = dither::numerics::TanhConstants;
+namespace conversion = dither::conversion;
+using dither::numerics::Function;
 
 namespace {
 
-/// Emits the steps of Numerics/Elementary.h on a scalar or vector of f32.
+/// The steps of Numerics/Elementary.h on scalars or vectors of f32, as IR.
 class Steps {
 public:
-  Steps(OpBuilder &b, Location loc, Type type)
-      : b(b), loc(loc), type(type), intType(like(b.getI32Type())) {}
+  using Value = mlir::Value;
+  using Bits = mlir::Value;
+  using Condition = mlir::Value;
 
-  Value f(float v) { return constant(b.getF32FloatAttr(v), type); }
-  Value i(int32_t v) { return constant(b.getI32IntegerAttr(v), intType); }
-  Value add(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
-  Value sub(Value x, Value y) { return arith::SubFOp::create(b, loc, x, y); }
-  Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
-  Value div(Value x, Value y) { return arith::DivFOp::create(b, loc, x, y); }
-  Value fma(Value x, Value y, Value z) {
-    return math::FmaOp::create(b, loc, x, y, z);
-  }
-  Value select(arith::CmpFPredicate p, Value x, Value y, Value t, Value e) {
-    return arith::SelectOp::create(
-        b, loc, arith::CmpFOp::create(b, loc, p, x, y), t, e);
-  }
+  /// `onGpu`: whether NVVM's operations may be used.
+  Steps(OpBuilder &b, Location loc, Type type, bool onGpu)
+      : b(b), loc(loc), type(type), intType(like(b.getI32Type())),
+        onGpu(onGpu) {}
 
-  Value exp(Value x) {
-    using C = numerics_exp;
-    Value c = select(arith::CmpFPredicate::OGT, x, f(C::kMax), f(C::kMax), x);
-    c = select(arith::CmpFPredicate::OLT, c, f(C::kMin), f(C::kMin), c);
-    Value n = sub(add(mul(c, f(C::kLog2e)), f(C::kRound)), f(C::kRound));
-    Value r = fma(n, f(-C::kLn2Hi), c);
-    r = fma(n, f(-C::kLn2Lo), r);
-    Value p = f(C::kPoly[0]);
-    for (int k = 1; k < 8; ++k)
-      p = fma(p, r, f(C::kPoly[k]));
-    // fptosi of NaN is poison: NaN takes n = 0 and stays NaN through p.
-    Value finite = select(arith::CmpFPredicate::ORD, n, n, n, f(0.0f));
-    Value k = arith::FPToSIOp::create(b, loc, intType, finite);
-    Value half = arith::ShRSIOp::create(b, loc, k, i(1));
-    Value rest = arith::SubIOp::create(b, loc, k, half);
-    return mul(mul(p, pow2(half)), pow2(rest));
+  Value number(float v) { return constant(b.getF32FloatAttr(v), type); }
+  Value add(Value x, Value y) { return make<arith::AddFOp>(x, y); }
+  Value sub(Value x, Value y) { return make<arith::SubFOp>(x, y); }
+  Value mul(Value x, Value y) { return make<arith::MulFOp>(x, y); }
+  Value fma(Value x, Value y, Value z) { return make<math::FmaOp>(x, y, z); }
+  Value abs(Value x) { return make<math::AbsFOp>(x); }
+  Value copySign(Value x, Value y) { return make<math::CopySignOp>(x, y); }
+  Value atLeast(Value x, float y) {
+    return make<arith::MaximumFOp>(x, number(y));
+  }
+  Value atMost(Value x, float y) {
+    return make<arith::MinimumFOp>(x, number(y));
   }
 
-  Value tanh(Value x) {
-    using C = numerics_tanh;
-    Value a = math::AbsFOp::create(b, loc, x), z = mul(x, x);
-    Value p = f(C::kPoly[0]);
-    for (int k = 1; k < 5; ++k)
-      p = fma(p, z, f(C::kPoly[k]));
-    Value small = fma(mul(p, z), x, x);
-    Value big = sub(f(1.0f), div(f(2.0f), add(exp(add(a, a)), f(1.0f))));
-    big = math::CopySignOp::create(b, loc, big, x);
-    return select(arith::CmpFPredicate::OLT, a, f(C::kSmall), small, big);
+  /// GPUs have an approximation, at most an ulp off. One step of Newton's makes
+  /// it the nearest number: it is what ptxas makes of rcp.rn in this range.
+  Value reciprocal(Value x) {
+    Value one = number(1.0f);
+    if (!onGpu)
+      return make<arith::DivFOp>(one, x);
+    Value r = approximateReciprocal(x);
+    Value error = fma(make<arith::NegFOp>(x), r, one);
+    return fma(r, error, r);
+  }
+
+  Condition less(Value x, float y) {
+    return make<arith::CmpFOp>(arith::CmpFPredicate::OLT, x, number(y));
+  }
+  Condition equal(Value x, float y) {
+    return make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, x, number(y));
+  }
+  Condition below(Bits x, uint32_t y) {
+    return make<arith::CmpIOp>(arith::CmpIPredicate::ult, x, integer(y));
+  }
+  Value select(Condition c, Value x, Value y) {
+    return make<arith::SelectOp>(c, x, y);
+  }
+
+  Bits bits(Value x) { return make<arith::BitcastOp>(intType, x); }
+  Value fromBits(Bits x) { return make<arith::BitcastOp>(type, x); }
+  Bits integer(uint32_t v) {
+    return constant(b.getI32IntegerAttr(int32_t(v)), intType);
+  }
+  Bits addBits(Bits x, Bits y) { return make<arith::AddIOp>(x, y); }
+  Bits subBits(Bits x, Bits y) { return make<arith::SubIOp>(x, y); }
+  Bits andBits(Bits x, uint32_t y) {
+    return make<arith::AndIOp>(x, integer(y));
+  }
+  Bits shiftLeft(Bits x, unsigned by) {
+    return make<arith::ShLIOp>(x, integer(by));
+  }
+  Bits shiftRight(Bits x, unsigned by) {
+    return make<arith::ShRSIOp>(x, integer(by));
   }
 
 private:
+  /// The instruction takes one number.
+  Value approximateReciprocal(Value x) {
+    auto vector = dyn_cast<VectorType>(type);
+    if (!vector)
+      return make<NVVM::RcpApproxFtzF32Op>(type, x);
+    SmallVector<Value> lanes;
+    for (int64_t i = 0; i < vector.getNumElements(); ++i)
+      lanes.push_back(make<NVVM::RcpApproxFtzF32Op>(
+          vector.getElementType(), make<vector::ExtractOp>(x, i)));
+    return make<vector::FromElementsOp>(type, lanes);
+  }
+  template <typename Op, typename... Args> Value make(Args &&...args) {
+    return Op::create(b, loc, std::forward<Args>(args)...);
+  }
   Type like(Type elem) {
     if (auto shaped = dyn_cast<ShapedType>(type))
       return shaped.clone(elem);
@@ -79,15 +114,114 @@ private:
       attr = DenseElementsAttr::get(shaped, Attribute(attr));
     return arith::ConstantOp::create(b, loc, attr);
   }
-  Value pow2(Value e) {
-    Value bits = arith::ShLIOp::create(
-        b, loc, arith::AddIOp::create(b, loc, e, i(127)), i(23));
-    return arith::BitcastOp::create(b, loc, type, bits);
-  }
   OpBuilder &b;
   Location loc;
   Type type, intType;
+  bool onGpu;
 };
+
+//===----------------------------------------------------------------------===//
+// What GPUs approximate
+//===----------------------------------------------------------------------===//
+
+/// Functions as instructions of a GPU, with the errors that the PTX ISA gives
+/// them. Subnormal operands and results are zero.
+class Approximations {
+public:
+  Approximations(OpBuilder &b, Location loc, Type type)
+      : b(b), loc(loc), type(type), steps(b, loc, type, /*onGpu=*/true) {}
+
+  /// Null where there is no instruction, and the steps are as good.
+  Value evaluate(Function function, Value x) {
+    switch (function) {
+    case Function::Exp:
+    case Function::ExpOfNonpositive:
+      return exp(x);
+    case Function::Exp2:
+      return instruction("ex2.approx.ftz.f32", x);
+    case Function::Log:
+      return steps.mul(instruction("lg2.approx.ftz.f32", x),
+                       steps.number(0x1.62e43p-1f));
+    case Function::Log2:
+      return instruction("lg2.approx.ftz.f32", x);
+    case Function::Tanh:
+      return instruction("tanh.approx.f32", x);
+    case Function::Sigmoid: {
+      Value e = exp(steps.sub(steps.number(-0.0f), x));
+      return instruction("rcp.approx.ftz.f32",
+                         steps.add(e, steps.number(1.0f)));
+    }
+    case Function::Erf:
+      return {};
+    }
+    return {};
+  }
+
+  Value instruction(StringRef name, Value x) {
+    auto vector = dyn_cast<VectorType>(type);
+    if (!vector)
+      return conversion::onFloat(b, loc, name, x);
+    SmallVector<Value> lanes;
+    for (int64_t i = 0; i < vector.getNumElements(); ++i)
+      lanes.push_back(conversion::onFloat(
+          b, loc, name, vector::ExtractOp::create(b, loc, x, i)));
+    return vector::FromElementsOp::create(b, loc, type, lanes);
+  }
+
+private:
+  Value exp(Value x) {
+    return instruction("ex2.approx.ftz.f32",
+                       steps.mul(x, steps.number(0x1.715476p+0f)));
+  }
+
+  OpBuilder &b;
+  Location loc;
+  Type type;
+  Steps steps;
+};
+
+/// None where `op` has no such attribute.
+arith::FastMathFlags fastMathOf(Operation *op) {
+  auto flags = dyn_cast<arith::ArithFastMathInterface>(op);
+  arith::FastMathFlagsAttr attr;
+  if (flags)
+    attr = flags.getFastMathFlagsAttr();
+  return attr ? attr.getValue() : arith::FastMathFlags::none;
+}
+
+/// What `op` becomes where it may be approximated; null where it may not.
+Value approximated(Operation *op) {
+  if (!bitEnumContainsAll(fastMathOf(op), arith::FastMathFlags::afn))
+    return {};
+  Type type = op->getResult(0).getType();
+  if (!getElementTypeOrSelf(type).isF32())
+    return {};
+  OpBuilder b(op);
+  Approximations approximations(b, op->getLoc(), type);
+  if (auto function = dyn_cast<dither::quant::ElementaryOpInterface>(op))
+    return approximations.evaluate(function.getFunction(), op->getOperand(0));
+  if (isa<math::SqrtOp>(op))
+    return approximations.instruction("sqrt.approx.ftz.f32", op->getOperand(0));
+  if (isa<math::RsqrtOp>(op))
+    return approximations.instruction("rsqrt.approx.ftz.f32",
+                                      op->getOperand(0));
+  if (isa<arith::DivFOp>(op))
+    return arith::MulFOp::create(
+        b, op->getLoc(), op->getOperand(0),
+        approximations.instruction("rcp.approx.ftz.f32", op->getOperand(1)));
+  return {};
+}
+
+/// What is left of the permission: contractions, on a GPU.
+void restrictFastMath(Operation *op, bool onGpu) {
+  using Flags = arith::FastMathFlags;
+  Flags given = fastMathOf(op);
+  Flags left =
+      onGpu ? given & ~Flags::afn : given & ~(Flags::afn | Flags::contract);
+  if (left != given)
+    op->setAttr(cast<arith::ArithFastMathInterface>(op).getFastMathAttrName(),
+                arith::FastMathFlagsAttr::get(op->getContext(), left));
+}
 
 /// Division that rounds down (or up): the truncated quotient, corrected where
 /// there is a remainder whose sign says so.
@@ -113,36 +247,53 @@ Value expandRoundedDivision(OpBuilder &b, Location loc, Value x, Value y,
   return arith::SelectOp::create(b, loc, correct, corrected, quotient);
 }
 
+/// What `op` becomes; null where it stays.
+Value expanded(Operation *op, bool onGpu) {
+  OpBuilder b(op);
+  Location loc = op->getLoc();
+  if (auto function = dyn_cast<dither::quant::ElementaryOpInterface>(op)) {
+    Value x = op->getOperand(0);
+    Steps steps(b, loc, x.getType(), onGpu);
+    return evaluate(function.getFunction(), steps, x);
+  }
+  if (isa<math::RsqrtOp>(op) &&
+      getElementTypeOrSelf(op->getResult(0).getType()).isF32()) {
+    Value x = op->getOperand(0);
+    Steps steps(b, loc, x.getType(), onGpu);
+    return arith::DivFOp::create(b, loc, steps.number(1.0f),
+                                 math::SqrtOp::create(b, loc, x));
+  }
+  if (isa<arith::FloorDivSIOp, arith::CeilDivSIOp>(op))
+    return expandRoundedDivision(b, loc, op->getOperand(0), op->getOperand(1),
+                                 isa<arith::CeilDivSIOp>(op));
+  if (auto mulhi = dyn_cast<dither::quant::MulhiOp>(op)) {
+    if (mulhi.getIsUnsigned())
+      return arith::MulUIExtendedOp::create(b, loc, mulhi.getLhs(),
+                                            mulhi.getRhs())
+          .getHigh();
+    return arith::MulSIExtendedOp::create(b, loc, mulhi.getLhs(),
+                                          mulhi.getRhs())
+        .getHigh();
+  }
+  return {};
+}
+
 struct ExpandMath
     : public dither::conversion::impl::DitherExpandMathBase<ExpandMath> {
   void runOnOperation() override {
-    SmallVector<Operation *> ops;
+    const dither::target::TargetInfo *target =
+        dither::target::moduleTarget(getOperation());
+    if (!target)
+      return signalPassFailure();
     getOperation()->walk([&](Operation *op) {
-      if (isa<dither::quant::ExpOp, dither::quant::TanhOp>(op) ||
-          (isa<math::RsqrtOp>(op) &&
-           getElementTypeOrSelf(op->getResult(0).getType()).isF32()))
-        ops.push_back(op);
-      if (isa<arith::FloorDivSIOp, arith::CeilDivSIOp>(op))
-        ops.push_back(op);
-    });
-    for (Operation *op : ops) {
-      OpBuilder b(op);
-      Value x = op->getOperand(0);
-      Steps steps(b, op->getLoc(), x.getType());
-      Value result;
-      if (isa<arith::FloorDivSIOp, arith::CeilDivSIOp>(op))
-        result = expandRoundedDivision(b, op->getLoc(), x, op->getOperand(1),
-                                       isa<arith::CeilDivSIOp>(op));
-      else if (isa<dither::quant::ExpOp>(op))
-        result = steps.exp(x);
-      else if (isa<dither::quant::TanhOp>(op))
-        result = steps.tanh(x);
-      else
-        result =
-            steps.div(steps.f(1.0f), math::SqrtOp::create(b, op->getLoc(), x));
+      Value result = target->isGpu ? approximated(op) : Value();
+      if (!result)
+        result = expanded(op, target->isGpu);
+      if (!result)
+        return restrictFastMath(op, target->isGpu);
       op->getResult(0).replaceAllUsesWith(result);
       op->erase();
-    }
+    });
   }
 };
 

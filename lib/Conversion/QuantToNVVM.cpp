@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "InlineAsm.h"
 #include "Words.h"
 #include "dither/Conversion/Passes.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
@@ -26,6 +27,7 @@ namespace dither::conversion {
 using namespace mlir;
 using namespace dither;
 using dither::conversion::ConstantPool;
+using dither::conversion::inlineAsm;
 using dither::conversion::WordBuilder;
 
 namespace {
@@ -73,17 +75,6 @@ PairCvt pairConversion(const target::TargetInfo &target,
   if (elem.isF16() && target.cvtBF16x2)
     return {"cvt.rn.f16x2.f32", 32};
   return {};
-}
-
-LLVM::InlineAsmOp inlineAsm(OpBuilder &b, Location loc, Type result,
-                            ValueRange operands, StringRef text,
-                            StringRef constraints) {
-  return LLVM::InlineAsmOp::create(
-      b, loc, result, operands, text, constraints,
-      /*has_side_effects=*/false, /*is_align_stack=*/false,
-      LLVM::tailcallkind::TailCallKind::None,
-      LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
-      ArrayAttr());
 }
 
 /// The word of the codes of `x`, one to 32 / bits of them.

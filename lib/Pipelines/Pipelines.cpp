@@ -76,6 +76,8 @@ void buildLLVM(OpPassManager &pm) {
   // What the target converts itself is gone before the rest is expanded.
   pm.addPass(conversion::createConvertDitherQuantToNVVM());
   pm.addPass(conversion::createConvertDitherQuantToArith());
+  pm.addPass(conversion::createDitherShareReciprocals());
+  pm.addPass(conversion::createDitherPairRegisters());
   pm.addPass(conversion::createDitherExpandMath());
   pm.addPass(conversion::createDitherEmulateInstructions());
   // No canonicalizer: convert-dither-to-llvm folds as it goes, and LLVM sees

@@ -67,8 +67,9 @@ bool isLowerableLLVM(Operation *op) {
 bool isLowerableNVVM(Operation *op) {
   return isa<NVVM::Barrier0Op, NVVM::BlockDimXOp, NVVM::BlockIdXOp,
              NVVM::BlockIdYOp, NVVM::BlockIdZOp, NVVM::GridDimXOp,
-             NVVM::GridDimYOp, NVVM::GridDimZOp, NVVM::LaneIdOp, NVVM::ShflOp,
-             NVVM::SyncWarpOp, NVVM::ThreadIdXOp>(op);
+             NVVM::GridDimYOp, NVVM::GridDimZOp, NVVM::LaneIdOp,
+             NVVM::RcpApproxFtzF32Op, NVVM::ShflOp, NVVM::SyncWarpOp,
+             NVVM::ThreadIdXOp>(op);
 }
 
 bool isStructure(Operation *op) {
@@ -156,9 +157,11 @@ LogicalResult check(Operation *op, const TargetInfo &target) {
     return op->emitOpError("has no lowering for ") << target.name;
   if (auto flags = dyn_cast<arith::ArithFastMathInterface>(op))
     if (auto attr = flags.getFastMathFlagsAttr();
-        attr && attr.getValue() != arith::FastMathFlags::none)
-      return op->emitOpError("has fast-math flags, expected none: results "
-                             "would differ between targets");
+        attr && attr.getValue() != arith::FastMathFlags::none &&
+        !(target.isGpu && attr.getValue() == arith::FastMathFlags::contract))
+      return op->emitOpError("has fast-math flags ")
+             << arith::stringifyFastMathFlags(attr.getValue()) << ", expected "
+             << (target.isGpu ? "none or contract" : "none");
   for (Value operand : op->getOperands())
     if (!isLegalType(operand.getType()))
       return op->emitOpError("has an operand of type ")

@@ -52,6 +52,11 @@ constexpr TargetInfo blackwell(StringLiteral name, unsigned sm) {
   return t;
 }
 
+constexpr TargetInfo datacenter(TargetInfo t) {
+  t.f32x2 = true;
+  return t;
+}
+
 constexpr TargetInfo cpu(StringLiteral name, StringLiteral chip,
                          StringLiteral features, unsigned vectorBytes,
                          unsigned registers, bool complete) {
@@ -83,8 +88,8 @@ constexpr TargetInfo kTargets[] = {
     gpu("sm_86", 86, "+ptx78"),
     ada("sm_89", 89, "+ptx84"),
     ada("sm_90a", 90, "+ptx84"),
-    blackwell("sm_100a", 100),
-    blackwell("sm_103a", 103),
+    datacenter(blackwell("sm_100a", 100)),
+    datacenter(blackwell("sm_103a", 103)),
     blackwell("sm_120a", 120),
     blackwell("sm_121a", 121),
 };

@@ -90,7 +90,9 @@ struct Counter : public OpBuilder::Listener {
   static int64_t weightOf(Operation *op) {
     if (isa<math::AbsFOp, math::SqrtOp, math::FmaOp>(op))
       return 1;
-    return isa<quant::ExpOp, quant::TanhOp, math::RsqrtOp>(op) ? 24 : 1;
+    if (auto function = dyn_cast<quant::ElementaryOpInterface>(op))
+      return numerics::stepsOf(function.getFunction());
+    return isa<math::RsqrtOp>(op) ? 24 : 1;
   }
   /// The place with the most operations, and their number.
   std::pair<Location, int64_t> largest() const {

@@ -92,8 +92,8 @@ constexpr int64_t kMostInstructions = 1500;
 
 /// About how many instructions `op` becomes for each register of its tiles.
 int64_t instructions(Operation *op) {
-  if (isa<quant::ExpOp, quant::TanhOp>(op))
-    return 24;
+  if (auto function = dyn_cast<quant::ElementaryOpInterface>(op))
+    return numerics::stepsOf(function.getFunction());
   if (isa<quant::EncodeOp, quant::DecodeOp>(op))
     return 12;
   return op->hasTrait<OpTrait::ConstantLike>() ? 0 : 1;

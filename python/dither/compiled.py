@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from . import knobs, profile, sharing, staging, torch_tensors
 from .errors import CompileError, plain
 from .once import OncePerKey
+from .options import CodeOptions
 from .types import ArgType, SameAs, ScalarType, TensorType, float32
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Lowered:
         types: Mapping[str, ArgType],
         constexprs: Mapping[str, Any],
         target: str,
-        num_warps: int | None,
+        options: CodeOptions,
         captures: Captures | None = None,
         name: str | None = None,
         structures: Mapping[str, Structure] | None = None,
@@ -42,7 +43,7 @@ class Lowered:
         self.name = name or fn.__name__
         start = time.perf_counter()
         read = captures or captures_of(fn, constexprs)
-        self._make = lambda: lower(fn, types, constexprs, target, num_warps, read, self.name, structures)
+        self._make = lambda: lower(fn, types, constexprs, target, options, read, self.name, structures)
         self._module: _dither.Module | None = self._make()
         self._milliseconds = (time.perf_counter() - start) * 1e3
         self.text = self._module.text()

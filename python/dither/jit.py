@@ -19,11 +19,12 @@ from .compiler import Captures, captures_of, remember_file
 from .devices import Device, default_device, get_device, host_target
 from .errors import CompileError, suggest
 from .once import OncePerKey
+from .options import UNSAID, CodeOptions
 from .specialize import Bound, Signature, Specialization, lasting
 from .structure import Structure, may_hold_tensors
 
 #: Keyword arguments of a launch that are not the kernel's.
-LAUNCH_OPTIONS = ("device", "stream", "num_warps", "shapes")
+LAUNCH_OPTIONS = ("device", "stream", "num_warps", "math", "shapes")
 #: Builds that `Kernel.stats` remembers, and that a new one is compared with.
 _REMEMBERED = 256
 
@@ -52,7 +53,7 @@ class Kernel:
 
     runs one program for each point of `grid`: a tuple of up to three numbers, or a function of the call's
     arguments (a dictionary) that gives one. Tensors are specialized by data type, extents (see `jit`), density and
-    alignment. Launches take `device=`, `stream=`, `num_warps=` and `shapes=`.
+    alignment. Launches take `device=`, `stream=`, `num_warps=`, `math=` and `shapes=`.
 
     Launching, compiling and the counts are safe from many threads.
     """
@@ -62,7 +63,7 @@ class Kernel:
     def __init__(
         self,
         fn: Callable[..., Any],
-        num_warps: int | None = None,
+        options: CodeOptions = UNSAID,
         shapes: str | Mapping[str, str] = "trailing",
         name: str | None = None,
         structures: Mapping[str, Structure] | None = None,
@@ -76,7 +77,7 @@ class Kernel:
         self.__name__ = name or fn.__name__
         # What is compiled, much later, is the text that was imported, whatever the file holds by then.
         self._file = remember_file(fn)
-        self.num_warps = _warps(num_warps)
+        self.options = options
         self._shapes = _shapes_by_parameter(fn, shapes)
         self.signature = Signature(fn, self._shapes, self.__name__, structures)
         for name, parameter in self.signature.parameters.items():
@@ -108,19 +109,26 @@ class Kernel:
     # -- looking inside ----------------------------------------------------------------------
 
     @_at_the_call
-    def lower(self, *args: Any, target: str | None = None, num_warps: int | None = None, **kwargs: Any) -> Lowered:
+    def lower(
+        self,
+        *args: Any,
+        target: str | None = None,
+        num_warps: int | None = None,
+        math: str | None = None,
+        **kwargs: Any,
+    ) -> Lowered:
         """The kernel as quant IR, for arguments or their types (`TensorType`, `ScalarType`); runs nothing.
 
         `target` is a name of `dither.targets()`; None is this machine's CPU.
         """
         variant, args, named = self._variant(args, kwargs)
         bound = variant.signature.bind(args, named)
-        return variant._lower(bound, _target(target), _warps(num_warps) or self.num_warps)
+        return variant._lower(bound, _target(target), self.options.under(num_warps, math))
 
     @_at_the_call
-    def compile(self, *args: Any, target: str | None = None, num_warps: int | None = None, **kwargs: Any) -> Compiled:
+    def compile(self, *args: Any, **kwargs: Any) -> Compiled:
         """As `lower`, down to PTX or machine code, with the text of every stage."""
-        return self.lower(*args, target=target, num_warps=num_warps, **kwargs).compile(keep_stages=True)
+        return self.lower(*args, **kwargs).compile(keep_stages=True)
 
     @property
     def stats(self) -> stats.Stats:
@@ -141,7 +149,8 @@ class Kernel:
 
     @functools.cached_property
     def launch(self) -> Callable[..., None]:
-        """`launch(grid, *args, device=None, stream=None, num_warps=None, shapes=None, **kwargs)`: see the class.
+        """`launch(grid, *args, device=None, stream=None, num_warps=None, math=None, shapes=None, **kwargs)`: see the
+        class.
 
         Compiles the kernel where no code fits yet. A call like an earlier one stays in C++ (python/src/Launch.h):
         Python sees those that are new, those with a grid to be called, and the mistakes.
@@ -214,7 +223,7 @@ class Kernel:
         key = tuple(structures.items())
         if key not in self._variants:
             with self._lock:
-                made = Kernel(self.fn, self.num_warps, self._shapes, self.__name__, structures)
+                made = Kernel(self.fn, self.options, self._shapes, self.__name__, structures)
                 self._variants.setdefault(key, made)
         return self._variants[key]
 
@@ -225,6 +234,7 @@ class Kernel:
         device: str | Device | None = None,
         stream: int | None = None,
         num_warps: int | None = None,
+        math: str | None = None,
         shapes: str | None = None,
     ) -> _Made:
         bound = self.signature.bind(args, kwargs, None if shapes is None else check_shapes(shapes))
@@ -232,7 +242,7 @@ class Kernel:
         if where.is_cpu:
             bound = bound.unaligned()
         captures = captures_of(self.fn, bound.constexprs)
-        wanted = Specialization(self.__name__, bound, where.target, _warps(num_warps) or self.num_warps, captures)
+        wanted = Specialization(self.__name__, bound, where.target, self.options.under(num_warps, math), captures)
         key = profile.recording(), wanted.key()
         built: list[Compiled] = []
 
@@ -273,7 +283,7 @@ class Kernel:
         return compiled
 
     def _compile(self, wanted: Specialization) -> Compiled:
-        compiled = self._lower(wanted.bound, wanted.target, wanted.num_warps, wanted.captures).compile()
+        compiled = self._lower(wanted.bound, wanted.target, wanted.options, wanted.captures).compile()
         self._record("compiler", wanted, compiled.milliseconds)
         return compiled
 
@@ -325,9 +335,9 @@ class Kernel:
             return "a constexpr is an object that can change"
         return ""
 
-    def _lower(self, bound: Bound, target: str, num_warps: int | None, captures: Captures | None = None) -> Lowered:
+    def _lower(self, bound: Bound, target: str, options: CodeOptions, captures: Captures | None = None) -> Lowered:
         structures = self.signature.structures
-        return Lowered(self.fn, bound.types, bound.constexprs, target, num_warps, captures, self.__name__, structures)
+        return Lowered(self.fn, bound.types, bound.constexprs, target, options, captures, self.__name__, structures)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -344,6 +354,7 @@ def jit(
     fn: Callable[..., Any] | None = None,
     *,
     num_warps: int | None = None,
+    math: str | None = None,
     shapes: str | Mapping[str, str] = "trailing",
 ) -> Any:
     """Makes a kernel of a function over tiles; see `dither.language` for what it may contain.
@@ -357,14 +368,17 @@ def jit(
 
     Args:
         num_warps: the warps of a program on a GPU; the compiler chooses where it is None.
+        math: "fast" lets a GPU use approximate instructions for functions and quotients, and contract products with
+            sums (docs/functions.md has the errors); scales, codes and sums of rows stay as they are. "exact" has the
+            same bits on every device, and is what None means unless the knob `math` says otherwise.
         shapes: which extents of a tensor its code knows, so that others compile anew. "trailing": all but the
             first, which is what differs from batch to batch. "static": all of them, and the strides. "dynamic": none;
             `x.shape[i]` is then no constexpr. Or a class for each parameter by name, "trailing" for the others.
             `shapes=` of a launch goes before this, and that of `dither.view` before both.
     """
     if fn is None:
-        return functools.partial(jit, num_warps=num_warps, shapes=shapes)
-    return Kernel(fn, num_warps, shapes)
+        return functools.partial(jit, num_warps=num_warps, math=math, shapes=shapes)
+    return Kernel(fn, CodeOptions(num_warps, math), shapes)
 
 
 def _shapes_by_parameter(fn: Callable[..., Any], shapes: str | Mapping[str, str]) -> dict[str, str]:
@@ -379,19 +393,6 @@ def _shapes_by_parameter(fn: Callable[..., Any], shapes: str | Mapping[str, str]
 
 def _arrays(bound: Bound) -> list[Array]:
     return [value for value in bound.arguments.values() if isinstance(value, Array)]
-
-
-def _warps(count: Any) -> int | None:
-    """A number of warps, checked; None where the compiler chooses."""
-    if count is None:
-        return None
-    try:
-        number = 0 if isinstance(count, bool) else operator.index(count)
-    except TypeError:
-        number = 0
-    if number not in (1, 2, 4, 8, 16, 32):
-        raise ValueError(f"num_warps is {count!r}, expected 1, 2, 4, 8, 16 or 32")
-    return number
 
 
 def _stream(address: Any) -> int:

@@ -12,6 +12,7 @@ from .arrays import Array, describe_argument
 from .compiler import Captures
 from .compiler.captures import is_passable
 from .errors import suggest
+from .options import CodeOptions
 from .scalars import check_number, constant_number, run_time_number
 from .sharing import merged, same
 from .structure import Structure, take_apart
@@ -133,20 +134,20 @@ class Specialization:
     name: str
     bound: Bound
     target: str
-    num_warps: int | None
+    options: CodeOptions
     captures: Captures
 
     def key(self) -> Any:
         """Hashable, equal for equal code."""
         captures = self.captures.version, self.captures.constexprs
-        return self.name, captures, self.target, self.num_warps, tuple(self.bound.types.items())
+        return self.name, captures, self.target, self.options, tuple(self.bound.types.items())
 
     def fields(self) -> dict[str, str]:
         """The same as text, for a cache that other processes read."""
         return {
             "kernel": f"{self.name}\n{self.captures.text}",
             "target": self.target,
-            "num_warps": repr(self.num_warps),
+            **self.options.fields(),
             "arguments": repr(list(self.bound.types.items())),
             "constexprs": self.captures.constexprs,
         }
@@ -158,7 +159,7 @@ class Specialization:
             named[f"source of {source.name}"] = f"{hash(source.canonical()) & 0xFFFFFFFF:08x}"
         for where, name, value in self.captures.values:
             named[f"'{name}' captured by {where}"] = _shorten(repr(value))
-        named |= {"target": self.target, "num_warps": repr(self.num_warps)}
+        named |= {"target": self.target, **self.options.fields()}
         for name, value in self.bound.constexprs.items():
             named[f"constexpr '{name}'"] = _shorten(repr(value))
         for name, kind in self.bound.types.items():

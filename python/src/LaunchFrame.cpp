@@ -16,13 +16,14 @@ namespace {
 /// Keyword arguments of a launch that are not the kernel's.
 struct Options {
   PyObject *device = nullptr, *stream = nullptr, *numWarps = nullptr,
-           *shapes = nullptr;
+           *math = nullptr, *shapes = nullptr;
 
   PyObject **find(PyObject *name) {
     const Names &n = names();
     return same(name, n.device)      ? &device
            : same(name, n.stream)    ? &stream
            : same(name, n.num_warps) ? &numWarps
+           : same(name, n.math)      ? &math
            : same(name, n.shapes)    ? &shapes
                                      : nullptr;
   }
@@ -113,7 +114,7 @@ bool appendOptions(const Options &options, Frame &frame) {
   if (options.numWarps && options.numWarps != Py_None &&
       !PyLong_CheckExact(options.numWarps))
     return false;
-  for (PyObject *option : {options.device, options.numWarps})
+  for (PyObject *option : {options.device, options.numWarps, options.math})
     if (!appendConstant(frame.key, option ? option : Py_None))
       return false;
   if (options.stream && options.stream != Py_None) {

@@ -43,13 +43,14 @@ bool importNames() {
     return true;
   Names &n = state.names;
   const std::pair<PyObject **, const char *> strings[] = {
-      {&n.base, "base"},         {&n.data_ptr, "data_ptr"},
-      {&n.device, "device"},     {&n.dtype, "dtype"},
-      {&n.is_neg, "is_neg"},     {&n.num_warps, "num_warps"},
-      {&n.owner, "owner"},       {&n.pointer, "pointer"},
-      {&n.readonly, "readonly"}, {&n.shape, "shape"},
-      {&n.shapes, "shapes"},     {&n.storage, "storage"},
-      {&n.stream, "stream"},     {&n.strides, "strides"},
+      {&n.base, "base"},           {&n.data_ptr, "data_ptr"},
+      {&n.device, "device"},       {&n.dtype, "dtype"},
+      {&n.is_neg, "is_neg"},       {&n.math, "math"},
+      {&n.num_warps, "num_warps"}, {&n.owner, "owner"},
+      {&n.pointer, "pointer"},     {&n.readonly, "readonly"},
+      {&n.shape, "shape"},         {&n.shapes, "shapes"},
+      {&n.storage, "storage"},     {&n.stream, "stream"},
+      {&n.strides, "strides"},
   };
   for (auto [place, text] : strings)
     if (!*place && !(*place = PyUnicode_InternFromString(text)))

@@ -10,8 +10,8 @@ namespace dither::python::launch {
 
 /// Interned strings, which live as long as the process.
 struct Names {
-  PyObject *base, *data_ptr, *device, *dtype, *is_neg, *num_warps, *owner,
-      *pointer, *readonly, *shape, *shapes, *storage, *stream, *strides;
+  PyObject *base, *data_ptr, *device, *dtype, *is_neg, *math, *num_warps,
+      *owner, *pointer, *readonly, *shape, *shapes, *storage, *stream, *strides;
 };
 const Names &names();
 

@@ -242,11 +242,11 @@ func.func @wraps(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant
 // -----
 
 // A kernel whose tiles are many instructions stays one copy on a CPU: exp takes
-// 24 for each of 64 registers.
+// 16 for each of 128 registers.
 // CHECK-LABEL: func.func @large
 // CHECK-NOT: scf.if
 // CHECK: quant.load %arg0[%{{.*}}, %c0] :
-func.func @large(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel, quant.config = {fragment = array<i64: 2, 512>}} {
+func.func @large(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel, quant.config = {fragment = array<i64: 4, 512>}} {
   %p = quant.program_id x
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index

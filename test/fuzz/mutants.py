@@ -98,17 +98,12 @@ MUTANTS = (
         "exp and tanh of constants are those of the C library",
         (
             (
-                "python/dither/compiler/builtins.py",
-                '("exp", "quant.exp"),\n    ("tanh", "quant.tanh"),',
-                '("exp", "math.exp"),\n    ("tanh", "math.tanh"),',
+                "dialect/Quant/QuantFolds.cpp",
+                "APFloat(numerics::evaluate(function, x.convertToFloat()))",
+                "APFloat(function == numerics::Function::Exp    ? std::exp(x.convertToFloat())\n"
+                "                       : function == numerics::Function::Tanh ? std::tanh(x.convertToFloat())\n"
+                "                       : numerics::evaluate(function, x.convertToFloat()))",
             ),
-            (
-                "lib/Conversion/ExpandMath.cpp",
-                "isa<dither::quant::ExpOp, dither::quant::TanhOp>(op)",
-                "isa<math::ExpOp, math::TanhOp>(op)",
-            ),
-            ("lib/Conversion/ExpandMath.cpp", "isa<dither::quant::ExpOp>(op)", "isa<math::ExpOp>(op)"),
-            ("lib/Conversion/ExpandMath.cpp", "isa<dither::quant::TanhOp>(op)", "isa<math::TanhOp>(op)"),
         ),
     ),
     Mutant(

@@ -35,15 +35,41 @@ def ConvertDitherQuantToNVVM : Pass<"convert-dither-quant-to-nvvm"> {
                            "::mlir::LLVM::LLVMDialect"];
 }
 
-def DitherExpandMath : Pass<"dither-expand-math"> {
-  let summary = "expand exp, tanh, rsqrt and rounded divisions into plain arithmetic";
+def DitherExpandMath : Pass<"dither-expand-math", "::mlir::ModuleOp"> {
+  let summary = "expand functions and integer operations that targets lack into plain arithmetic";
   let description = [{
-    Afterwards `quant.exp`, `quant.tanh` and, on f32, `math.rsqrt` are gone: exp and tanh become our
-    own polynomials (Numerics/Elementary.h), rsqrt a correctly rounded square root and division. Library
-    calls and approximate instructions would differ between targets. So are `arith.floordivsi` and
-    `arith.ceildivsi`, which LLVM lacks.
+    Afterwards `quant.exp` and its like are gone: they become the steps of Numerics/Elementary.h, since
+    library calls and approximate instructions would differ between targets. On f32, `math.rsqrt` becomes a
+    correctly rounded square root and division. So are gone `arith.floordivsi` and `arith.ceildivsi`, which LLVM
+    lacks, and `quant.mulhi`.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::vector::VectorDialect", "::mlir::NVVM::NVVMDialect"];
+}
+
+def DitherShareReciprocals : Pass<"dither-share-reciprocals", "::mlir::ModuleOp"> {
+  let summary = "divide several numbers by one divisor through its reciprocal, on GPUs";
+  let description = [{
+    Quotients of f32 that stand together and have one divisor become a reciprocal and, for each, a
+    product and a correction in two multiply-adds, which round as the division does (Markstein) as long
+    as nothing overflows or underflows. Where something might, the divisions are run instead. A
+    division of its own is ten instructions and a branch. Does nothing for CPUs, whose division is one.
+
+    Example: test/Conversion/ShareReciprocals/share.mlir.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
+}
+
+def DitherPairRegisters : Pass<"dither-pair-registers", "::mlir::ModuleOp"> {
+  let summary = "work on two f32 with one instruction, where the target has such";
+  let description = [{
+    Two neighbouring operations of one kind become one on `vector<2xf32>`, for targets with
+    `TargetInfo::f32x2`: sums, differences, products, multiply-adds and functions, whose steps are expanded later. The bits are
+    the same. Runs before `dither-expand-math`.
+
+    Example: test/Conversion/PairRegisters/pair.mlir.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect"];
 }
 
 def DitherEmulateInstructions : Pass<"dither-emulate-instructions", "::mlir::ModuleOp"> {

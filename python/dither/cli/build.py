@@ -35,6 +35,7 @@ def add(commands: Any) -> None:
     p.add_argument("--signature", nargs="+", default=[], metavar="NAME=...", help="as for 'dither compile'")
     p.add_argument("--target", required=True, metavar="TARGET,..", help=f"names of 'dither doctor', {', '.join(CPU_LEVELS)}")
     p.add_argument("--num-warps", type=int, metavar="N", help="warps of a program on a GPU")
+    p.add_argument("--math", choices=("exact", "fast"), help="whether a GPU may approximate (default: DITHER_MATH)")
     p.add_argument("--name", help="what the kernel is called in the manifest and the header; default its own name")
     p.add_argument("--output", type=pathlib.Path, required=True, metavar="DIR")
     p.set_defaults(run=run)
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     images: list[dict[str, Any]] = []
     notes: list[str] = []
     for target in targets:
-        compiled = kernel.lower(target=target, num_warps=args.num_warps, **given).compile()
+        compiled = kernel.lower(target=target, num_warps=args.num_warps, math=args.math, **given).compile()
         images += write_images(args.output, name, compiled, notes)
     row = describe(name, compiled)
     kernels.append({**row, "images": images})

@@ -49,6 +49,7 @@ def add(commands: Any) -> None:
     p.add_argument("--target", default="host", help="a name of 'dither doctor'; default host")
     p.add_argument("--emit", metavar="STAGE,..", help=", ".join(SUFFIXES) + "; default ptx or asm")
     p.add_argument("--num-warps", type=int, metavar="N", help="warps of a program on a GPU")
+    p.add_argument("--math", choices=("exact", "fast"), help="whether a GPU may approximate (default: DITHER_MATH)")
     p.add_argument("--output", type=pathlib.Path, metavar="DIR")
     p.set_defaults(run=run)
 
@@ -109,7 +110,9 @@ def single(args: argparse.Namespace, target: str) -> list[tuple[str, Callable[[]
         raise UsageError("found no kernel, expected FILE.py:KERNEL or --library")
     kernel = load_kernel(args.kernel)
     given = parse_arguments(kernel, args.arguments)
-    return [(kernel.fn.__name__, lambda: kernel.lower(target=target, num_warps=args.num_warps, **given))]
+    return [
+        (kernel.fn.__name__, lambda: kernel.lower(target=target, num_warps=args.num_warps, math=args.math, **given))
+    ]
 
 
 def library(args: argparse.Namespace, target: str) -> list[tuple[str, Callable[[], Lowered]]]:
@@ -118,8 +121,9 @@ def library(args: argparse.Namespace, target: str) -> list[tuple[str, Callable[[
 
     if args.kernel is not None:
         raise UsageError(f"found both '{args.kernel}' and --library, expected one")
-    if args.num_warps is not None:
-        raise UsageError("found --num-warps with --library, expected it with FILE.py:KERNEL")
+    for option, value in (("--num-warps", args.num_warps), ("--math", args.math)):
+        if value is not None:
+            raise UsageError(f"found {option} with --library, expected it with FILE.py:KERNEL")
     if args.output is None:
         raise UsageError("found --library without --output, expected a directory")
     chosen = [entry for entry in entries(target) if fnmatch.fnmatch(entry.name, args.filter)]

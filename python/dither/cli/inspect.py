@@ -99,7 +99,7 @@ def entry(path: pathlib.Path, code: bool) -> None:
         written = " (written)" if name in found["written"] else ""
         print(f"  {name}: {argument(kind)}{written}")
     for name, text in found["fields"].items():
-        if name in ("constexprs", "num_warps"):
+        if name in ("constexprs", "num_warps", "math"):
             print(f"{name:<10} {text}")
     if code:
         if not gpu:

@@ -267,7 +267,12 @@ def _float_function(name: str, op: str) -> None:
 
 for _name, _op in (
     ("exp", "quant.exp"),
+    ("exp2", "quant.exp2"),
+    ("log", "quant.log"),
+    ("log2", "quant.log2"),
     ("tanh", "quant.tanh"),
+    ("sigmoid", "quant.sigmoid"),
+    ("erf", "quant.erf"),
     ("sqrt", "math.sqrt"),
     ("rsqrt", "math.rsqrt"),
     ("floor", "math.floor"),
@@ -286,12 +291,28 @@ def bitcast(e: Emitter, x: Any, dtype: Any) -> Any:
     return x if dtype is x.dtype else e.like("arith.bitcast", x, dtype)
 
 
-@handles("sigmoid")
-def sigmoid(e: Emitter, x: Any) -> Any:
-    (x,) = float_operands(e, [x], "dl.sigmoid")
-    one = e.scalar(1.0, types.float32) if isinstance(x, Scalar) else e.splat(x.shape, 1.0, types.float32)
-    exp = e.elementwise("quant.exp", [e.elementwise("arith.negf", [x])])
-    return e.elementwise("arith.divf", [one, e.elementwise("arith.addf", [one, exp])])
+def _mulhi(name: str, unsigned: bool) -> None:
+    def handler(e: Emitter, a: Any, b: Any) -> Any:
+        return e.elementwise(
+            "quant.mulhi",
+            unify(e, [bits32(a, f"a of dl.{name}", "a"), bits32(b, f"b of dl.{name}", "b")], types.int32, f"dl.{name}"),
+            {"is_unsigned": True} if unsigned else {},
+        )
+
+    HANDLERS[name] = handler
+
+
+def bits32(x: Any, what: str, parameter: str) -> Any:
+    """An int32, or a number of Python with as many bits as one."""
+    if isinstance(x, (Tile, Scalar)) and x.dtype is types.int32:
+        return x
+    if isinstance(x, int) and not isinstance(x, builtins.bool) and -(2**31) <= x < 2**32:
+        return x - 2**32 if x >= 2**31 else x
+    raise Problem(f"{what} is {describe(x)}, expected int32, or an integer of 32 bits", parameter)
+
+
+_mulhi("mulhi", unsigned=False)
+_mulhi("umulhi", unsigned=True)
 
 
 @handles("fma")

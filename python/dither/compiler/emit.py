@@ -16,12 +16,20 @@ Location = list[tuple[str, int, int]]
 #: Operations of a kernel, at most: more take the compiler minutes.
 MAX_OPERATIONS = 65536
 
+#: Arithmetic that `math="fast"` is about.
+_FAST = frozenset(
+    ["arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "math.sqrt", "math.rsqrt"]
+    + [f"quant.{name}" for name in ("exp", "exp2", "log", "log2", "tanh", "sigmoid", "erf")]
+)
+
 
 class Emitter:
     """A builder that remembers where in the source it is (`loc`, innermost first)."""
 
-    def __init__(self, builder: Any, ir_error: type[Exception]) -> None:
+    def __init__(self, builder: Any, ir_error: type[Exception], fast: bool = False) -> None:
         self.builder = builder
+        #: Whether arithmetic of the user's may be approximated and contracted.
+        self.fast = fast
         self.ir_error = ir_error
         self.loc: Location = []
         self.constants: list[dict[tuple[DType, str], Scalar]] = [{}]
@@ -43,6 +51,8 @@ class Emitter:
         `result` is the result's type as text; left out, the compiler infers it.
         """
         values = [getattr(operand, "ir", operand) for operand in operands]
+        if self.fast and name in _FAST:
+            attrs = {**(attrs or {}), "fastmath": "#arith.fastmath<afn,contract>"}
         self.count += 1
         if self.count > MAX_OPERATIONS:
             raise Problem(

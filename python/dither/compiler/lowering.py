@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompileError, suggest
+from ..options import UNSAID, CodeOptions
 from ..types import ArgType, SameAs, ScalarType, TensorType, bool_, index
 from .captures import Callee, Captures, captures_of, is_passable
 from .emit import Emitter
@@ -27,7 +28,7 @@ def lower(
     args: Mapping[str, ArgType],
     constexprs: Mapping[str, Any],
     target: str,
-    num_warps: int | None = None,
+    options: CodeOptions = UNSAID,
     captures: Captures | None = None,
     name: str | None = None,
     structures: Mapping[str, Structure] | None = None,
@@ -39,7 +40,7 @@ def lower(
         args: the types of the arguments that exist at run time, by name.
         constexprs: the values of all other parameters; defaults fill in for missing ones.
         target: "sm_90a" and the like, "host", "host:avx2" or "host:avx512".
-        num_warps: warps of a program on a GPU; None leaves the choice to the compiler.
+        options: what the code may do beyond what the source says.
         captures: what `captures_of` read for this kernel and these constexprs; None reads it now.
         name: of the function in the module; None is the kernel's own.
         structures: parameters that are put together of arguments and constexprs, which have their paths as names.
@@ -48,7 +49,7 @@ def lower(
     """
     failure: CompileError
     try:
-        return _lower(function, args, constexprs, target, num_warps, captures, name, structures or {})
+        return _lower(function, args, constexprs, target, options, captures, name, structures or {})
     except CompileError as error:
         failure = error
     raise failure.with_traceback(None) from None
@@ -59,7 +60,7 @@ def _lower(
     args: Mapping[str, ArgType],
     constexprs: Mapping[str, Any],
     target: str,
-    num_warps: int | None,
+    options: CodeOptions,
     captures: Captures | None,
     name: str | None,
     structures: Mapping[str, Structure],
@@ -83,7 +84,7 @@ def _lower(
     builder = _dither.Builder(module)
     header = source.header()
     runtime = [(path, value) for path, value in parameters.items() if isinstance(value, (TensorType, ScalarType))]
-    attrs: dict[str, Any] = {"quant.kernel": True, "quant.num_warps": num_warps}
+    attrs: dict[str, Any] = {"quant.kernel": True, "quant.num_warps": options.num_warps}
     try:
         values = builder.begin_function(
             name or source.name,
@@ -102,7 +103,7 @@ def _lower(
             frame.names[path] = dataclasses.replace(frame.names[kind.name], name=path)
     whole = {parameter: structure.build(frame.names.pop, Struct) for parameter, structure in structures.items()}
     frame.names.update(whole)
-    walker = Walker(Emitter(builder, _dither.IRError), captures)
+    walker = Walker(Emitter(builder, _dither.IRError, options.math == "fast"), captures)
     walker.frames.append(frame)
     walker.run_body(source.node.body)
     builder.end_function()

@@ -13,8 +13,33 @@ def exp(x: Any) -> Any:
 
 
 @Builtin
+def exp2(x: Any) -> Any:
+    """2^x, float32, the same bits on every target."""
+
+
+@Builtin
+def log(x: Any) -> Any:
+    """Natural logarithm, float32; -Inf of zeros, NaN of negative numbers."""
+
+
+@Builtin
+def log2(x: Any) -> Any:
+    """Binary logarithm, float32; -Inf of zeros, NaN of negative numbers."""
+
+
+@Builtin
 def tanh(x: Any) -> Any:
     """Hyperbolic tangent, float32."""
+
+
+@Builtin
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + e^-x), float32."""
+
+
+@Builtin
+def erf(x: Any) -> Any:
+    """The error function, float32; GELU of x is x / 2 * (1 + dl.erf(x / sqrt(2)))."""
 
 
 @Builtin
@@ -48,8 +73,27 @@ def bitcast(x: Any, dtype: Any) -> Any:
 
 
 @Builtin
-def sigmoid(x: Any) -> Any:
-    """1 / (1 + exp(-x)), float32."""
+def mulhi(a: Any, b: Any) -> Any:
+    """The upper 32 bits of the 64-bit product of two int32."""
+
+
+@Builtin
+def umulhi(a: Any, b: Any) -> Any:
+    """The upper 32 bits of the 64-bit product of the bits of two int32, read as unsigned integers."""
+
+
+@Builtin
+def philox(seed: Any, counter: Any) -> Any:
+    """Random bits by a counter: the four int32 that Philox4x32-10 makes of each element.
+
+    `seed` is an integer of 64 bits, known or of run time; `counter` one to four int32 tiles or numbers, the lowest word
+    first, missing ones 0. The bits depend on these alone: not on tiles, grids or devices. An example, uniform in
+    [0, 1), each element by its place in a tensor of n columns:
+
+        at = (row + dl.arange(ROWS)[:, None]) * n + dl.arange(n)[None, :]
+        w, _, _, _ = dl.philox(seed, at.to(dl.int32))
+        u = (w & 0xFFFFFF).to(dl.float32) * 2.0**-24
+    """
 
 
 @Builtin

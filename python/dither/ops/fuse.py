@@ -10,6 +10,8 @@ from typing import Any
 
 from ..devices import Device
 from ..formats import Format
+from ..jit import LAUNCH_OPTIONS
+from ..options import CodeOptions
 from ..types import DType
 from .allocate import check_float_type
 from .fused_kernel import fused_kernel
@@ -18,7 +20,7 @@ from .producer import producer_of
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 
 #: Names that parameters of functions may not have: those of the kernel, and of launches.
-_TAKEN = (*inspect.signature(fused_kernel).parameters, "device", "stream", "num_warps", "shapes")
+_TAKEN = (*inspect.signature(fused_kernel).parameters, *LAUNCH_OPTIONS)
 
 
 class Fused:
@@ -26,11 +28,13 @@ class Fused:
 
     __name__: str
 
-    def __init__(self, fn: Callable[..., Any], whole_rows: bool, saves: Mapping[str, str] | None) -> None:
-        options = [name for name, p in inspect.signature(Fused.__call__).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    def __init__(
+        self, fn: Callable[..., Any], whole_rows: bool, saves: Mapping[str, str] | None, options: CodeOptions
+    ) -> None:
+        given = [name for name, p in inspect.signature(Fused.__call__).parameters.items() if p.kind is p.KEYWORD_ONLY]
         # Kernels and other functions that call it inline the function.
         self.fn = fn
-        self.operator = Operator(producer_of(fn, whole_rows, saves, (*_TAKEN, *options)))
+        self.operator = Operator(producer_of(fn, whole_rows, saves, (*_TAKEN, *given)), options)
         functools.update_wrapper(self, fn)
         given = self.operator.producer.given()
         parameters = inspect.signature(fn).parameters.values()
@@ -87,7 +91,11 @@ def _results(name: str, fields: tuple[str, ...]) -> Any:
 
 
 def fuse(
-    fn: Callable[..., Any] | None = None, *, whole_rows: bool = False, saves: Mapping[str, str] | None = None
+    fn: Callable[..., Any] | None = None,
+    *,
+    whole_rows: bool = False,
+    saves: Mapping[str, str] | None = None,
+    math: str | None = None,
 ) -> Any:
     """Makes an operator of a function on tiles: fused with quantization in any format and layout, on any device.
 
@@ -108,6 +116,7 @@ def fuse(
             row counts for nothing. A parameter annotated `dl.row_length` is N, for means; calls leave it out.
         saves: what the function returns besides, after the output, by name: "column" for (rows, 1) tiles, which make a
             tensor of shape (M,) (with whole_rows), or "tile" for those of shape (M, N); float32.
+        math: "fast" lets GPUs approximate and contract what the function computes, as in `dither.jit`.
 
     Calls take the function's arguments, and `format`, `layout`, `scale_layout`, `amax`, `device`, `stream` and `out` as
     `dither.quantize` has them. Besides:
@@ -121,5 +130,5 @@ def fuse(
     gradient.
     """
     if fn is None:
-        return functools.partial(fuse, whole_rows=whole_rows, saves=saves)
-    return Fused(fn, whole_rows, saves)
+        return functools.partial(fuse, whole_rows=whole_rows, saves=saves, math=math)
+    return Fused(fn, whole_rows, saves, CodeOptions(math=math))

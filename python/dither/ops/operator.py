@@ -14,6 +14,7 @@ from ..devices import Device, get_device
 from ..formats import get_format
 from ..jit import Kernel
 from ..language import linear
+from ..options import UNSAID, CodeOptions
 from ..scalars import check_number, run_time_number
 from ..structure import Structure
 from ..types import DType, float32
@@ -32,6 +33,7 @@ class Operator:
     """A producer with its kernel. Operands and constants go by the names of its parameters."""
 
     producer: Producer
+    options: CodeOptions = UNSAID
 
     @functools.cached_property
     def kernel(self) -> Kernel:
@@ -45,7 +47,7 @@ class Operator:
             where: Structure("tuple", tuple((f"[{i}]", name) for i, name in enumerate(names)))
             for where, names in places.items()
         }
-        return Kernel(fused_kernel, name=f"{self.producer.name}_kernel", structures=structures)
+        return Kernel(fused_kernel, self.options, name=f"{self.producer.name}_kernel", structures=structures)
 
     def choices(self, operands: Mapping[str, Any], **chosen: Any) -> dict[str, Any]:
         """The constexprs of a launch, less those of the producer; what is not chosen is nothing."""

@@ -1,27 +1,27 @@
-// RUN: dither-opt %s --dither-expand-math --canonicalize --cse | FileCheck %s
+// RUN: split-file %s %t
+// RUN: dither-opt %t/host.mlir --dither-expand-math --canonicalize --cse | FileCheck %t/host.mlir
+// RUN: dither-opt %t/gpu.mlir --dither-expand-math --canonicalize --cse | FileCheck %t/gpu.mlir
 
-// exp: n = round(x log2 e), x - n ln 2 in two steps, a polynomial of degree 7,
-// and 2^n in two halves so that neither overflows.
+//--- host.mlir
+
+// exp: x = 2 n ln 2 + r with n from the bits of a sum, a polynomial of degree 7,
+// and 2^n twice so that neither overflows. No integer becomes a float.
 // CHECK-LABEL: func.func @exp(
 // CHECK-SAME: %[[X:.*]]: f32
-// CHECK-NOT: quant.exp
-// CHECK: %[[HI:.*]] = arith.cmpf ogt, %[[X]], %{{.*}} : f32
-// CHECK: %[[A:.*]] = arith.select %[[HI]], %{{.*}}, %[[X]]
-// CHECK: %[[LO:.*]] = arith.cmpf olt, %[[A]], %{{.*}} : f32
-// CHECK: %[[C:.*]] = arith.select %[[LO]], %{{.*}}, %[[A]]
-// CHECK: %[[M:.*]] = arith.mulf %[[C]], %{{.*}}
-// CHECK: %[[R:.*]] = arith.addf %[[M]], %[[ROUND:.*]] : f32
-// CHECK: %[[N:.*]] = arith.subf %[[R]], %[[ROUND]]
-// CHECK-COUNT-9: math.fma
+// CHECK: %[[HI:.*]] = arith.minimumf %[[X]], %{{.*}} : f32
+// CHECK: %[[C:.*]] = arith.maximumf %[[HI]], %{{.*}} : f32
+// CHECK: %[[T:.*]] = math.fma %[[C]], %{{.*}}, %[[ROUND:.*]] : f32
+// CHECK: %[[N:.*]] = arith.subf %[[T]], %[[ROUND]]
+// CHECK: %[[R:.*]] = math.fma %[[N]], %{{.*}}, %[[C]]
+// CHECK: math.fma %[[N]], %{{.*}}, %[[R]]
+// CHECK-COUNT-7: math.fma
 // CHECK-NOT: math.fma
-// CHECK: arith.cmpf ord, %[[N]], %[[N]]
-// CHECK: %[[K:.*]] = arith.fptosi %{{.*}} : f32 to i32
-// CHECK: %[[H:.*]] = arith.shrsi %[[K]], %c1_i32
-// CHECK: %[[L:.*]] = arith.subi %[[K]], %[[H]]
-// CHECK-DAG: arith.addi %[[H]], %c127_i32
-// CHECK-DAG: arith.addi %[[L]], %c127_i32
-// CHECK: %[[P:.*]] = arith.mulf
-// CHECK: arith.mulf %[[P]]
+// CHECK: %[[BITS:.*]] = arith.bitcast %[[T]] : f32 to i32
+// CHECK: %[[SHIFTED:.*]] = arith.shli %[[BITS]], %c23_i32
+// CHECK: %[[POWER:.*]] = arith.bitcast %[[SHIFTED]] : i32 to f32
+// CHECK: %[[ONCE:.*]] = arith.mulf %{{.*}}, %[[POWER]]
+// CHECK: arith.mulf %[[ONCE]], %[[POWER]]
+// CHECK-NEXT: return
 func.func @exp(%x: f32) -> f32 {
   %y = quant.exp %x : f32
   return %y : f32
@@ -29,31 +29,49 @@ func.func @exp(%x: f32) -> f32 {
 
 // The 16 lanes of the CPU.
 // CHECK-LABEL: func.func @exp_lanes(
-// CHECK-NOT: quant.exp
 // CHECK: math.fma %{{.*}} : vector<16xf32>
-// CHECK: arith.fptosi %{{.*}} : vector<16xf32> to vector<16xi32>
+// CHECK: arith.shli %{{.*}} : vector<16xi32>
 func.func @exp_lanes(%x: vector<16xf32>) -> vector<16xf32> {
   %y = quant.exp %x : vector<16xf32>
   return %y : vector<16xf32>
 }
 
-// tanh: an odd polynomial near zero, 1 - 2 / (exp(2 |x|) + 1) with the sign of x
-// elsewhere.
+// tanh: one exponential and one division, by a number that is never below 1.
 // CHECK-LABEL: func.func @tanh(
 // CHECK-SAME: %[[X:.*]]: f32
-// CHECK-NOT: quant.tanh
-// CHECK: %[[A:.*]] = math.absf %[[X]]
-// CHECK: %[[Z:.*]] = arith.mulf %[[X]], %[[X]]
-// CHECK: %[[SMALL:.*]] = math.fma %{{.*}}, %[[X]], %[[X]]
-// CHECK: arith.addf %[[A]], %[[A]]
-// CHECK: %[[D:.*]] = arith.divf
-// CHECK: %[[B:.*]] = arith.subf %{{.*}}, %[[D]]
-// CHECK: %[[BIG:.*]] = math.copysign %[[B]], %[[X]]
-// CHECK: %[[P:.*]] = arith.cmpf olt, %[[A]]
-// CHECK: arith.select %[[P]], %[[SMALL]], %[[BIG]]
+// CHECK: %[[ABS:.*]] = math.absf %[[X]]
+// CHECK: arith.minimumf %[[ABS]]
+// CHECK-NOT: arith.cmpf
+// CHECK: %[[D:.*]] = arith.addf %[[H:.*]], %[[ONE:.*]] : f32
+// CHECK: %[[R:.*]] = arith.divf %[[ONE]], %[[D]]
+// CHECK: %[[Y:.*]] = arith.mulf %[[H]], %[[R]]
+// CHECK: math.copysign %[[Y]], %[[X]]
 func.func @tanh(%x: f32) -> f32 {
   %y = quant.tanh %x : f32
   return %y : f32
+}
+
+// No function is left.
+// CHECK-LABEL: func.func @all(
+// CHECK-NOT: quant.
+// CHECK: return
+func.func @all(%x: f32) -> f32 {
+  %0 = quant.exp2 %x : f32
+  %1 = quant.log %0 : f32
+  %2 = quant.log2 %1 : f32
+  %3 = quant.sigmoid %2 : f32
+  %4 = quant.erf %3 : f32
+  return %4 : f32
+}
+
+// CHECK-LABEL: func.func @mulhi(
+// CHECK: %{{.*}}, %[[S:.*]] = arith.mulsi_extended %arg0, %arg1 : i32
+// CHECK: %{{.*}}, %[[U:.*]] = arith.mului_extended %[[S]], %arg1 : i32
+// CHECK: return %[[U]]
+func.func @mulhi(%a: i32, %b: i32) -> i32 {
+  %0 = quant.mulhi %a, %b : i32
+  %1 = quant.mulhi %0, %b unsigned : i32
+  return %1 : i32
 }
 
 // rsqrt: a square root and a division, both correctly rounded.
@@ -82,4 +100,23 @@ func.func @others(%x: f32) -> f32 {
   %b = math.absf %a : f32
   %c = math.exp2 %b : f32
   return %c : f32
+}
+
+//--- gpu.mlir
+
+// On a GPU the reciprocal is an approximation and a step of Newton's; a division
+// would need a branch.
+module attributes {quant.target = "sm_90a"} {
+// CHECK-LABEL: func.func @sigmoid(
+// CHECK: %[[D:.*]] = arith.addf %{{.*}}, %[[ONE:.*]] : f32
+// CHECK: %[[R:.*]] = nvvm.rcp.approx.ftz.f %[[D]] : f32
+// CHECK: %[[MINUS:.*]] = arith.negf %[[D]]
+// CHECK: %[[E:.*]] = math.fma %[[MINUS]], %[[R]], %[[ONE]]
+// CHECK: math.fma %[[R]], %[[E]], %[[R]]
+// CHECK-NOT: divf
+// CHECK: return
+func.func @sigmoid(%x: f32) -> f32 {
+  %y = quant.sigmoid %x : f32
+  return %y : f32
+}
 }

@@ -278,7 +278,7 @@ func.func @effects(%m: memref<8xf32>, %t: tensor<8xf32>, %i: index) -> tensor<8x
 }
 
 //===----------------------------------------------------------------------===//
-// exp, tanh
+// Functions
 //===----------------------------------------------------------------------===//
 
 // The bits that compiled code gives, not those of a C library: tanh(-0.3) of
@@ -297,6 +297,33 @@ func.func @functions_of_constants() -> (f32, tensor<2x1xf32>, vector<2xf32>) {
   %1 = quant.tanh %b : tensor<2x1xf32>
   %2 = quant.exp %c : vector<2xf32>
   return %0, %1, %2 : f32, tensor<2x1xf32>, vector<2xf32>
+}
+
+// A row less its maximum is not above zero, nor is -|x|; anything else might be.
+// CHECK-LABEL: func.func @exp_of_nonpositive
+func.func @exp_of_nonpositive(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) {
+  %0 = quant.reduce max %x axis 1 : tensor<4x8xf32> -> tensor<4x1xf32>
+  %1 = quant.broadcast %0 : tensor<4x1xf32> -> tensor<4x8xf32>
+  %2 = arith.subf %x, %1 : tensor<4x8xf32>
+  // CHECK: quant.exp nonpositive %{{.*}} : tensor<4x8xf32>
+  %3 = quant.exp %2 : tensor<4x8xf32>
+  %4 = math.absf %x : tensor<4x8xf32>
+  %5 = arith.negf %4 : tensor<4x8xf32>
+  // CHECK: quant.exp nonpositive %{{.*}} : tensor<4x8xf32>
+  %6 = quant.exp %5 : tensor<4x8xf32>
+  %7 = arith.subf %y, %1 : tensor<4x8xf32>
+  // CHECK: quant.exp %{{.*}} : tensor<4x8xf32>
+  %8 = quant.exp %7 : tensor<4x8xf32>
+  // A maximum of some elements says nothing of the others.
+  %9 = quant.reduce max %x axis 1 {count = 5} : tensor<4x8xf32> -> tensor<4x1xf32>
+  %10 = quant.broadcast %9 : tensor<4x1xf32> -> tensor<4x8xf32>
+  %11 = arith.subf %x, %10 : tensor<4x8xf32>
+  // CHECK: quant.exp %{{.*}} : tensor<4x8xf32>
+  %12 = quant.exp %11 : tensor<4x8xf32>
+  %13 = arith.negf %x : tensor<4x8xf32>
+  // CHECK: quant.exp %{{.*}} : tensor<4x8xf32>
+  %14 = quant.exp %13 : tensor<4x8xf32>
+  return %3, %6, %8, %12, %14 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
 }
 
 // CHECK-LABEL: func.func @functions_of_what_is_loaded

@@ -5,7 +5,6 @@ Formats and their scales come from test/python/oracle.py; nothing here knows dit
 
 from __future__ import annotations
 
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -66,43 +65,146 @@ def fma(a: Any, b: Any, c: Any) -> np.ndarray:
     return bits.view(np.float64).astype(np.float32)
 
 
-_EXP = [F32(1 / math.factorial(n)) for n in (7, 6, 5, 4, 3, 2, 1, 0)]
-_TANH = [F32(c) for c in (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1)]
+def _constant(text: str) -> np.float32:
+    return F32(float.fromhex(text))
+
+
+def _horner(x: Any, coefficients: str) -> Any:
+    """A polynomial, its highest power first."""
+    first, *rest = (_constant(c) for c in coefficients.split())
+    p: Any = np.full_like(x, first)
+    for c in rest:
+        p = fma(p, x, c)
+    return p
+
+
+def _clamped(x: np.ndarray, low: float, high: float) -> np.ndarray:
+    """NaN stays."""
+    return np.minimum(np.maximum(x, F32(low)), F32(high))
+
+
+_ROUND = F32(1.5 * 2**23)
+_LN2 = _constant("0x1.62e43p-1")
+_LN2_REST = _constant("-0x1.05c61p-29")
+_LOG2E = _constant("0x1.715476p+0")
+
+
+def _power_of_two(n: np.ndarray) -> np.ndarray:
+    """2^n of integers; of NaN anything, since it is multiplied by NaN."""
+    with np.errstate(over="ignore"):
+        return np.ldexp(F32(1), np.where(np.isnan(n), 0, n).astype(np.int32)).astype(np.float32)
 
 
 def exp(x: np.ndarray) -> np.ndarray:
-    """include/dither/Numerics/Elementary.h: x = n ln 2 + r, Taylor's polynomial of r, times 2^n in two steps."""
-    x = np.asarray(x, np.float32)
-    c = np.where(x > F32(89), F32(89), x)
-    c = np.where(c < F32(-104), F32(-104), c)
-    big = F32(1.5 * 2**23)
-    n = (c * F32(float.fromhex("0x1.715476p+0")) + big) - big
-    r = fma(n, -F32(float.fromhex("0x1.62e4p-1")), c)
-    r = fma(n, -F32(float.fromhex("0x1.7f7d1cp-20")), r)
-    p: Any = np.full_like(x, _EXP[0])
-    for coefficient in _EXP[1:]:
-        p = fma(p, r, coefficient)
-    k = np.where(np.isnan(x), F32(0), n).astype(np.int32)
-    half = k >> 1
-    return (p * np.ldexp(F32(1), half)).astype(np.float32) * np.ldexp(F32(1), k - half)
+    """include/dither/Numerics/Elementary.h: x = 2 n ln 2 + r, a polynomial of r, times 2^n twice."""
+    c = _clamped(np.asarray(x, np.float32), -104, 89)
+    n = _nearest_of_product(c, _LOG2E / F32(2))
+    r = fma(n, F32(-2) * _LN2_REST, fma(n, F32(-2) * _LN2, c))
+    p = _horner(r, "0x1.9baaaep-13 0x1.71bf96p-10 0x1.1126e4p-7 0x1.5549eep-5 0x1.555514p-3 0x1.00000cp-1 1 1")
+    return p * _power_of_two(n) * _power_of_two(n)
 
 
-def tanh(x: np.ndarray) -> np.ndarray:
-    """An odd polynomial below 0.625, 1 - 2 / (e^2|x| + 1) above."""
-    x = np.asarray(x, np.float32)
-    a, z = np.abs(x), x * x
-    p: Any = np.full_like(x, _TANH[0])
-    for coefficient in _TANH[1:]:
-        p = fma(p, z, coefficient)
-    small = fma(p * z, x, x)
-    one, two = F32(1), F32(2)
-    large = np.copysign(one - two / (exp(a + a) + one), x)
-    return np.where(a < F32(0.625), small, large)
+def _nearest_of_product(x: np.ndarray, factor: np.float32, offset: int = 127) -> np.ndarray:
+    """The integer next to a product that is not rounded before, as sums with a large number find it."""
+    big = _ROUND + F32(offset)
+    return fma(x, factor, big) - big
+
+
+def exp2(x: np.ndarray) -> np.ndarray:
+    """x = 2 n + f, a polynomial of f, times 2^n twice."""
+    c = _clamped(np.asarray(x, np.float32), -151, 129)
+    n = _nearest_of_product(c, F32(0.5))
+    p = _horner(
+        c - F32(2) * n,
+        "0x1.f4ab76p-17 0x1.481d4ap-13 0x1.5dbe40p-10 0x1.3b1fe8p-7 0x1.c6af9ep-5 0x1.ebfbf8p-3 0x1.62e432p-1 1",
+    )
+    return p * _power_of_two(n) * _power_of_two(n)
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + e^-x)."""
-    return F32(1) / (F32(1) + exp(-x))
+    """e / (1 + e) or 1 / (1 + e) with e = e^-|x|, which is made in one step."""
+    x = np.asarray(x, np.float32)
+    c = np.maximum(-np.abs(x), F32(-104))
+    n = _nearest_of_product(c, _LOG2E, 127 + 24)
+    r = fma(n, -_LN2_REST, fma(n, -_LN2, c))
+    p = _horner(r, "0x1.6a4d62p-10 0x1.12398ep-7 0x1.5558b0p-5 0x1.555492p-3 0x1.fffffcp-2 1 1")
+    e = (p * F32(2.0**-24)) * _power_of_two(n + F32(24))
+    return np.where(x < 0, e, F32(1)) * (F32(1) / (e + F32(1)))
+
+
+def tanh(x: np.ndarray) -> np.ndarray:
+    """h / (1 + h) with h = (e^2|x| - 1) / 2."""
+    x = np.asarray(x, np.float32)
+    a = np.minimum(np.abs(x), F32(9.5))
+    n = _nearest_of_product(a, F32(2) * _LOG2E)
+    r = fma(n, -_LN2 / F32(2), a)
+    q = fma(r * r, _horner(r, "0x1.6b9cccp-5 0x1.122562p-3 0x1.5556f2p-2 0x1.5554b4p-1 0x1.fffffep-1"), r)
+    p = _power_of_two(n)
+    h = fma(p, q, fma(p, F32(0.5), F32(-0.5)))
+    return np.copysign(h * (F32(1) / (h + F32(1))), x)
+
+
+def erf(x: np.ndarray) -> np.ndarray:
+    """x + x P(x^2) below 0.9, 1 - 2^-Q(|x|) above."""
+    x = np.asarray(x, np.float32)
+    a = np.minimum(np.abs(x), F32(3.95))
+    with np.errstate(over="ignore", invalid="ignore"):
+        small = fma(
+            _horner(x * x, "-0x1.3d5fe4p-11 0x1.47f6fcp-8 -0x1.b6a7c6p-6 0x1.ce1c1ep-4 -0x1.8126eep-2 0x1.06eba6p-3"),
+            x,
+            x,
+        )
+    q = _horner(
+        a,
+        "-0x1.2a483ep-12 0x1.20e618p-8 -0x1.074814p-5 0x1.336472p-3 0x1.d69210p-1 0x1.a082fcp+0 0x1.0c8110p-12",
+    )
+    big = _ROUND + F32(127)
+    n = (big - q) - big
+    f = -n - q
+    p = _horner(f, "0x1.5bd98ap-10 0x1.3ce8b8p-7 0x1.c6b6dap-5 0x1.ebf9c2p-3 0x1.62e42ap-1 1")
+    large = np.copysign(fma(-_power_of_two(n), p, F32(1)), x)
+    return np.where(a < F32(0.9), small, large)
+
+
+def _logarithm(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """k and ln(m) of x = 2^k m, 2/3 <= m < 4/3."""
+    small = x < F32(2.0**-126)
+    bits = np.where(small, x * F32(2.0**23), x).view(np.int32)
+    k = (bits - np.int32(0x3F2AAAAB)) & np.int32(-0x800000)
+    f = (bits - k).view(np.float32) - F32(1)
+    p = _horner(
+        f,
+        "-0x1.07c50ep-3 0x1.1e6d1ap-3 -0x1.f33276p-4 0x1.1ed55ap-3 -0x1.559c68p-3 0x1.99d050p-3 -0x1.fffefap-3 "
+        "0x1.555506p-2 -0x1p-1",
+    )
+    return (k >> 23).astype(np.float32) - np.where(small, F32(23), F32(0)), fma(f * f, p, f)
+
+
+def _log(x: np.ndarray, combine: Any) -> np.ndarray:
+    x = np.asarray(x, np.float32)
+    with np.errstate(all="ignore"):
+        result = combine(*_logarithm(np.where((x > 0) & np.isfinite(x), x, F32(1))))
+    result = np.where(x == 0, F32(-np.inf), np.where(x > 0, result, F32(np.nan)))
+    return np.where(x == np.inf, x, result)
+
+
+def log(x: np.ndarray) -> np.ndarray:
+    return _log(x, lambda k, l: fma(k, _LN2, l))
+
+
+def log2(x: np.ndarray) -> np.ndarray:
+    return _log(x, lambda k, l: fma(l, _LOG2E, k))
+
+
+def mulhi(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Of int32; the upper half of the product."""
+    return (a.astype(np.int64) * b.astype(np.int64) >> 32).astype(np.int32)
+
+
+def umulhi(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Of the bits of int32, read as unsigned."""
+    wide = np.asarray(a).astype(np.uint32).astype(np.uint64) * np.asarray(b).astype(np.uint32).astype(np.uint64)
+    return (wide >> np.uint64(32)).astype(np.uint32).astype(np.int32)
 
 
 def maximum(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .codes import Codes
-from .draws import HALF, NARROW, Int, No, Shape, Var
+from .draws import FUNCTIONS, HALF, NARROW, Int, No, Shape, Var
 
 
 class Expressions(Codes):
@@ -111,7 +111,7 @@ class Expressions(Codes):
 
     def function(self, dtype: str, shape: Shape, depth: int) -> str:
         """A function with fixed bits."""
-        name = self.pick(["exp", "tanh", "sigmoid", "sqrt", "rsqrt", "floor", "ceil", "rint"])
+        name = self.pick([*FUNCTIONS, "floor", "ceil", "rint"])
         inner = self.weighted({"float32": 5, "bfloat16": 1, "float16": 1, "int32": 0.5})
         return f"dl.{name}({self.tile(inner, shape, depth - 1)})"
 
@@ -276,6 +276,10 @@ class Expressions(Codes):
             return f"({a} {self.pick(['+', '-', '*'])} {self.pick(self.ints).text}).to(dl.int32)"
         if self.chance(0.3):
             a, b = b, a
+        if dtype == "int32" and self.chance(0.1):
+            a = self.tile(dtype, shape, depth - 1)
+            factor = self.pick([self.tile(dtype, self.broadcastable(shape), depth - 1), "0xD2511F53", "-7"])
+            return f"dl.{self.pick(['mulhi', 'umulhi'])}({a}, {factor})"
         return f"({a} {self.pick(['+', '-', '*'])} {b})"
 
     def int_division(self, dtype: str, shape: Shape, depth: int) -> str:

@@ -475,8 +475,31 @@ class Language:
     def exp(self, x: Any) -> Any:
         return self._float(m.exp, x)
 
+    def exp2(self, x: Any) -> Any:
+        return self._float(m.exp2, x)
+
+    def log(self, x: Any) -> Any:
+        return self._float(m.log, x)
+
+    def log2(self, x: Any) -> Any:
+        return self._float(m.log2, x)
+
     def tanh(self, x: Any) -> Any:
         return self._float(m.tanh, x)
+
+    def erf(self, x: Any) -> Any:
+        return self._float(m.erf, x)
+
+    def mulhi(self, a: Any, b: Any) -> Any:
+        return self._product(m.mulhi, a, b)
+
+    def umulhi(self, a: Any, b: Any) -> Any:
+        return self._product(m.umulhi, a, b)
+
+    @staticmethod
+    def _product(function: Callable[..., Any], a: Any, b: Any) -> Any:
+        a, b = (x - 2**32 if isinstance(x, int) and x >= 2**31 else x for x in (a, b))
+        return make([a, b], function(plain(a, INT32), plain(b, INT32)), INT32)
 
     def sqrt(self, x: Any) -> Any:
         return self._float(np.sqrt, x)

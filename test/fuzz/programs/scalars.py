@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .draws import Draws, Global, Int
+from .draws import FUNCTIONS, Draws, Global, Int
 
 #: What a kernel captures: a class of configurations.
 CONFIG = """@dataclasses.dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Numbers(Draws):
         return self.pick(
             [
                 *(f"({a} {self.pick(['+', '-', '*', '/'])} {b})", f"dl.fma({a}, {b}, {a})", f"(-{a})", f"dl.abs({a})"),
-                *(f"dl.{self.pick(['exp', 'tanh', 'sigmoid', 'sqrt', 'rsqrt'])}({a})", f"dl.maximum({a}, {b})"),
+                *(f"dl.{self.pick(FUNCTIONS)}({a})", f"dl.maximum({a}, {b})"),
                 *(f"dl.minimum({b}, {a})", f"dl.where({a} > {b}, {a}, {b})", f"({a} if {self.condition(0)} else {a})"),
             ]
         )

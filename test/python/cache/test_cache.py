@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from dither import cache
 
-FIELDS = {"kernel": "k", "arguments": "a", "constexprs": "c", "target": "sm_90a", "num_warps": "None"}
+FIELDS = {"kernel": "k", "arguments": "a", "constexprs": "c", "target": "sm_90a", "num_warps": "None", "math": "exact"}
 ENTRY = {"name": "k", "target": "sm_90a", "numbers": [1, None], "code": b"\0code"}
 
 

@@ -1,6 +1,7 @@
 """Keys: every input is in them, and nothing else."""
 
 import itertools
+import math
 import os
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ import dither
 import pytest
 from dither import cache
 
-FIELDS = {"kernel": "k", "arguments": "a", "constexprs": "c", "target": "sm_90a", "num_warps": "None"}
+FIELDS = {"kernel": "k", "arguments": "a", "constexprs": "c", "target": "sm_90a", "num_warps": "None", "math": "exact"}
 
 
 def test_the_fields_are_those_of_the_table():
@@ -26,7 +27,7 @@ def test_any_change_of_any_field_changes_the_key():
     assert len(keys) == 1 + 5 * len(FIELDS)
     for a, b in itertools.combinations(FIELDS, 2):  # the same bytes, elsewhere
         keys.add(cache.key_of({**FIELDS, a: FIELDS[b], b: FIELDS[a]}))
-    assert len(keys) == 1 + 5 * len(FIELDS) + 10
+    assert len(keys) == 1 + 5 * len(FIELDS) + math.comb(len(FIELDS), 2)
 
 
 def test_the_order_of_fields_does_not_matter():
@@ -111,14 +112,14 @@ def test_the_library_gives_the_same_ptx_in_every_process(python):
 
 #: What each variable has to do with code. A new one must be put where it belongs: it may have to be in the key.
 AROUND = {"DUMP_DIR", "OVERRIDE_DIR", "REPRODUCER", "TIMING", "REMARKS", "LINE_INFO"}  # compile without the cache
-TARGET = {"HOST_FEATURES"}  # is in the key as the target
+IN_KEY = {"HOST_FEATURES", "MATH"}  # is in the key as the target, as math
 NEUTRAL = {"DEVICE", "NUM_THREADS", "SIM_CHECKS", "LIBCUDA", "PTXAS", "DUMP_STAGES", "VERIFY", "LOG"}
 NEUTRAL |= {"CACHE", "CACHE_DIR", "CACHE_SIZE", "CACHE_BUNDLE", "CACHE_LOCK_TIMEOUT"}
 
 
 def test_every_variable_is_known_to_leave_code_alone_or_goes_round_the_cache():
     names = {row["name"].removeprefix("DITHER_") for row in dither._dither.environment()}
-    assert names == AROUND | TARGET | NEUTRAL
+    assert names == AROUND | IN_KEY | NEUTRAL
 
 
 def test_variables_that_go_round_the_cache(python, start, tmp_path):

@@ -8,6 +8,7 @@ import dither.language as dl
 import pytest
 from dither import CompileError, ScalarType, TensorType, _dither
 from dither.compiler import captures_of, lower
+from dither.options import CodeOptions
 
 X = TensorType(dl.bfloat16, (None, 64), align=16, stride_align=128)
 ROWS = 4
@@ -39,7 +40,7 @@ def make(offset, function):
 
 
 def test_function_and_module_attributes():
-    text = lower(kernel, {"x": X, "n": ScalarType(dl.int32)}, {}, "sm_90a", num_warps=4).text()
+    text = lower(kernel, {"x": X, "n": ScalarType(dl.int32)}, {}, "sm_90a", CodeOptions(num_warps=4)).text()
     assert text.splitlines()[:2] == [
         'module attributes {quant.target = "sm_90a"} {',
         "  func.func @kernel(%x: memref<?x64xbf16, strided<[?, 1]>> {quant.align = 16 : i64, quant.stride_align = "

@@ -323,12 +323,8 @@ def functions(x):
     %3 = math.rsqrt %t_0 : tensor<8x16xf32>
     %t_1 = arith.addf %2, %3 : tensor<8x16xf32>
     %4 = math.absf %t_1 : tensor<8x16xf32>
-    %cst = arith.constant dense<1.000000e+00> : tensor<8x16xf32>
-    %5 = arith.negf %4 : tensor<8x16xf32>
-    %6 = quant.exp %5 : tensor<8x16xf32>
-    %7 = arith.addf %cst, %6 : tensor<8x16xf32>
-    %8 = arith.divf %cst, %7 : tensor<8x16xf32>
-    quant.store %8, %x[%c0, %c0] : tensor<8x16xf32>, memref<8x16xf32, strided<[?, 1]>>
+    %5 = quant.sigmoid %4 : tensor<8x16xf32>
+    quant.store %5, %x[%c0, %c0] : tensor<8x16xf32>, memref<8x16xf32, strided<[?, 1]>>
     """
     t = dl.load(x, (0, 0), (8, 16))
     t = dl.exp(t) + dl.tanh(t)

@@ -18,9 +18,7 @@ FLOAT_EXPRESSIONS = [
     "t + n * t - t / n",
     "-t",
     "dl.abs(t)",
-    "dl.exp(t)",
-    "dl.tanh(t)",
-    "dl.sigmoid(t)",
+    *(f"dl.{name}(t)" for name in ("exp", "exp2", "log", "log2", "tanh", "sigmoid", "erf")),
     "dl.sqrt(t)",
     "dl.rsqrt(t)",
     "dl.floor(t) + dl.ceil(t) - dl.rint(t)",
@@ -47,6 +45,7 @@ FLOAT_EXPRESSIONS = [
 INTEGER_EXPRESSIONS = [
     "t + t * t - t",
     "t // 3",
+    "dl.mulhi(t.to(dl.int32), n.to(dl.int32)) + dl.umulhi(t.to(dl.int32), 0xD2511F53)",
     "t % 7",
     "-t",
     "dl.maximum(t, 3)",

@@ -48,6 +48,7 @@ inline cache::Key makeKey(const std::string &kernel,
                                 {"constexprs", ""},
                                 {"target", target},
                                 {"num_warps", "None"},
+                                {"math", "exact"},
                                 {"build", "1"}}));
 }
 

@@ -4,7 +4,9 @@
 #define DITHER_DIALECT_QUANT_QUANTOPS_H
 
 #include "dither/Dialect/Quant/QuantDialect.h"
+#include "dither/Numerics/Elementary.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"
@@ -19,6 +21,10 @@ namespace dither::quant {
 /// Whether the types are the same but for the encodings of tensors: inferred
 /// types carry no layout, given ones may.
 bool sameButForLayout(mlir::TypeRange a, mlir::TypeRange b);
+
+/// `function` of a constant, a number or a splat; null if `operand` is none.
+mlir::OpFoldResult foldElementary(numerics::Function function,
+                                  mlir::Attribute operand);
 } // namespace dither::quant
 
 #define GET_OP_CLASSES

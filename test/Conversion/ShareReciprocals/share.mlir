@@ -1,0 +1,80 @@
+// RUN: split-file %s %t
+// RUN: dither-opt %t/gpu.mlir --dither-share-reciprocals | FileCheck %t/gpu.mlir
+// RUN: dither-opt %t/host.mlir --dither-share-reciprocals | FileCheck %t/host.mlir
+
+//--- gpu.mlir
+module attributes {quant.target = "sm_90a"} {
+
+// Four quotients: one division, and three operations for each, where the least
+// and the largest of all numbers are in range. The divisions stay for others.
+// CHECK-LABEL: func.func @four(
+// CHECK-SAME: %[[A:.*]]: f32, %{{.*}}: f32, %{{.*}}: f32, %{{.*}}: f32, %[[B:.*]]: f32
+// CHECK-COUNT-4: arith.minimumf
+// CHECK-NOT: arith.minimumf
+// CHECK: %[[OK:.*]] = arith.andi
+// CHECK: %[[Q:.*]]:4 = scf.if %[[OK]]
+// CHECK: %[[R:.*]] = arith.divf %{{.*}}, %[[B]]
+// CHECK: %[[MINUS:.*]] = arith.negf %[[B]]
+// CHECK: %[[Q0:.*]] = arith.mulf %[[A]], %[[R]]
+// CHECK: %[[REST:.*]] = math.fma %[[MINUS]], %[[Q0]], %[[A]]
+// CHECK: math.fma %[[REST]], %[[R]], %[[Q0]]
+// CHECK-NOT: arith.divf
+// CHECK: } else {
+// CHECK-COUNT-4: arith.divf
+// CHECK: return %[[Q]]#0, %[[Q]]#1, %[[Q]]#2, %[[Q]]#3
+func.func @four(%a: f32, %b: f32, %c: f32, %d: f32, %e: f32) -> (f32, f32, f32, f32) {
+  %0 = arith.divf %a, %e : f32
+  %1 = arith.divf %b, %e : f32
+  %2 = arith.divf %c, %e : f32
+  %3 = arith.divf %d, %e : f32
+  return %0, %1, %2, %3 : f32, f32, f32, f32
+}
+
+// Not for fewer, for other types, for quotients of quotients, for different
+// divisors, nor for what stands apart.
+// CHECK-LABEL: func.func @others(
+// CHECK-NOT: scf.if
+// CHECK: return
+func.func @others(%a: f32, %b: f32, %c: f64, %d: f64) -> (f32, f64, f32) {
+  %0 = arith.divf %a, %b : f32
+  %1 = arith.divf %0, %b : f32
+  %2 = arith.divf %1, %b : f32
+  %3 = arith.divf %2, %b : f32
+  %4 = arith.divf %c, %d : f64
+  %5 = arith.divf %4, %d : f64
+  %6 = arith.divf %5, %d : f64
+  %7 = arith.divf %6, %d : f64
+  %8 = arith.divf %b, %a : f32
+  %9 = arith.divf %b, %3 : f32
+  %10 = arith.mulf %8, %9 : f32
+  %11 = arith.divf %10, %a : f32
+  return %3, %7, %11 : f32, f64, f32
+}
+
+// Divisions by a constant: LLVM multiplies where that is exact.
+// CHECK-LABEL: func.func @constant(
+// CHECK-NOT: scf.if
+// CHECK: return
+func.func @constant(%a: f32, %b: f32, %c: f32, %d: f32) -> (f32, f32, f32, f32) {
+  %e = arith.constant 4.0 : f32
+  %0 = arith.divf %a, %e : f32
+  %1 = arith.divf %b, %e : f32
+  %2 = arith.divf %c, %e : f32
+  %3 = arith.divf %d, %e : f32
+  return %0, %1, %2, %3 : f32, f32, f32, f32
+}
+}
+
+//--- host.mlir
+
+// Never on a CPU.
+// CHECK-LABEL: func.func @host(
+// CHECK-NOT: scf.if
+// CHECK: return
+func.func @host(%a: f32, %b: f32, %c: f32, %d: f32, %e: f32) -> (f32, f32, f32, f32) {
+  %0 = arith.divf %a, %e : f32
+  %1 = arith.divf %b, %e : f32
+  %2 = arith.divf %c, %e : f32
+  %3 = arith.divf %d, %e : f32
+  return %0, %1, %2, %3 : f32, f32, f32, f32
+}
