@@ -26,6 +26,8 @@ from benchmarks import timing
 from benchmarks.peers import Unavailable
 
 KERNELS = ("nvfp4", "mxfp8", "mxfp4", "mxfp8_both", "rms_norm_mxfp8", "rms_norm_nvfp4")
+# Functions of tiles that end in MXFP8: triton_functions.py, dither_functions.py.
+FUNCTIONS = ("softmax", "gelu", "gelu_erf", "swiglu", "swiglu_backward", "rope")
 COMPILERS = ("triton", "dither")
 
 # Milliseconds of the stages of one compilation, in order.
@@ -45,7 +47,7 @@ def triton_compiler() -> tuple[Stages, Any]:
     except ImportError as error:
         raise Unavailable("triton is not installed") from error
     imported = 1e3 * (time.perf_counter() - start)
-    from benchmarks import triton_kernels
+    from benchmarks import triton_functions, triton_kernels
 
     def compile(kernel: str, target: str, use_cache: bool) -> Stages:
         stages: Stages = {}
@@ -57,7 +59,7 @@ def triton_compiler() -> tuple[Stages, Any]:
 
         triton.knobs.compilation.listener = listen
         triton.knobs.compilation.always_compile = not use_cache
-        made = triton_kernels.kernels()[kernel]
+        made = triton_functions.every()[kernel]
         start = time.perf_counter()
         triton_kernels.compile_kernel(made, int(target.removeprefix("sm_").rstrip("af")))
         total = 1e3 * (time.perf_counter() - start)
@@ -73,7 +75,7 @@ def dither_compiler() -> tuple[Stages, Any]:
     """Imports dither; the same for its compiler, whose cache `lower(...).compile()` passes over."""
     start = time.perf_counter()
     try:
-        from benchmarks import dither_kernels
+        from benchmarks import dither_functions
     except ImportError as error:
         raise Unavailable(f"dither cannot be imported ({error})") from error
     imported = 1e3 * (time.perf_counter() - start)
@@ -82,7 +84,7 @@ def dither_compiler() -> tuple[Stages, Any]:
         if use_cache:
             return {}
         start = time.perf_counter()
-        compiled = dither_kernels.compile(kernel, full_name(target))
+        compiled = dither_functions.compile(kernel, full_name(target))
         total = 1e3 * (time.perf_counter() - start)
         stages: Stages = dict(compiled.timings)
         stages["other"] = total - sum(stages.values())
@@ -135,7 +137,7 @@ def table(results: dict[tuple[str, str], dict[str, Any]]) -> str:
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="benchmarks.compile_latency", description=(__doc__ or "").splitlines()[0])
     p.add_argument("--target", default="sm_90")
-    p.add_argument("--kernel", choices=KERNELS, action="append", help="default all (repeatable)")
+    p.add_argument("--kernel", choices=KERNELS + FUNCTIONS, action="append", help="default all (repeatable)")
     p.add_argument("--repetitions", type=int, default=5, help="warm compilations, of which the least counts")
     p.add_argument("--quick", action="store_true", help="two kernels, two repetitions")
     p.add_argument("--json", metavar="FILE")
@@ -153,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(str(reason).strip().splitlines()[0], file=sys.stderr)
             return 3
         return 0
-    names = args.kernel or (["nvfp4", "mxfp8_both"] if args.quick else list(KERNELS))
+    names = args.kernel or (["nvfp4", "mxfp8_both"] if args.quick else [*KERNELS, *FUNCTIONS])
     repetitions = min(args.repetitions, 2) if args.quick else args.repetitions
     machine = timing.machine()
     print(f"{machine['cpu']}, load {machine['load']}; {args.target}, rows of 4096 bf16; milliseconds", flush=True)

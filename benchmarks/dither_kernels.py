@@ -1,6 +1,6 @@
 """The kernels in dither's tile language: the same six as triton_kernels.py, tile for tile.
 
-`compile(name, target)` gives PTX and times for a GPU.
+dither_functions.py compiles them.
 """
 
 # mypy: disable-error-code="no-untyped-def, attr-defined"
@@ -119,9 +119,3 @@ def kernels(dtype: Any = None, k: int = 4096) -> dict[str, Kernel]:
     result["rms_norm_mxfp8"] = Kernel(rms_norm_mx, norm | outputs(mx8), {"fmt": mx8, **choices}, k)
     result["rms_norm_nvfp4"] = Kernel(rms_norm, norm | amax | outputs(nv), {"fmt": nv, **choices}, k)
     return result
-
-
-def compile(name: str, target: str) -> Any:
-    """The compiled kernel: `.ptx`, `.timings` (milliseconds by stage, from Python source on), `.image`."""
-    kernel = kernels()[name]
-    return kernel.function.lower(**kernel.arguments, **kernel.constants, target=target).compile()

@@ -4,8 +4,8 @@
 
 Both compilers' PTX goes through one ptxas. The path counted is the one on which most bytes are stored and, of those,
 the fewest instructions run: the fast copy of a kernel that has one for tiles at the edge, without the calls for
-subnormal quotients. Instructions of a loop count once; `loops` says that there is one, and the figure is then a
-lower bound. Elements are those of a program's tile.
+subnormal quotients. `fast` is dither with `math="fast"`. Instructions of a loop count once; `loops` says that there is
+one, and the figure is then a lower bound. Elements are those of a program's tile.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from benchmarks.compile_latency import KERNELS, full_name
+from benchmarks.compile_latency import FUNCTIONS, KERNELS, full_name
 from benchmarks.peers import Unavailable
 
 
@@ -215,10 +215,10 @@ def analyze(name: str, ptx: str, target: str, elements: int = 0) -> Report:
 def triton_ptx(name: str, target: str) -> tuple[str, int, int]:
     """PTX, elements of a program, and bytes of shared memory, which Triton asks for at launch."""
     try:
-        from benchmarks import triton_kernels
+        from benchmarks import triton_functions, triton_kernels
     except ImportError as error:
         raise Unavailable("triton is not installed") from error
-    kernel = triton_kernels.kernels()[name]
+    kernel = triton_functions.every()[name]
     try:
         compiled = triton_kernels.compile_kernel(kernel, int(re.sub(r"\D", "", target)))
     except Exception as error:  # Triton has no common base of what it raises
@@ -230,15 +230,20 @@ def triton_ptx(name: str, target: str) -> tuple[str, int, int]:
     return compiled.asm["ptx"], kernel.elements, compiled.metadata.shared
 
 
-def dither_ptx(name: str, target: str) -> tuple[str, int, int]:
+def fast_ptx(name: str, target: str) -> tuple[str, int, int]:
+    """dither's with `math="fast"`: approximate instructions, as Triton's."""
+    return dither_ptx(name, target, math="fast")
+
+
+def dither_ptx(name: str, target: str, math: str | None = None) -> tuple[str, int, int]:
     """PTX, elements of a program; shared memory is declared in the PTX."""
-    from benchmarks import dither_kernels
+    from benchmarks import dither_functions
 
     try:
-        compiled = dither_kernels.compile(name, target)
-    except dither_kernels.dither.CompileError as error:
+        compiled = dither_functions.compile(name, target, math)
+    except dither_functions.dither.CompileError as error:
         raise Unavailable(f"dither: {str(error).splitlines()[0]}") from error
-    return compiled.ptx, dither_kernels.kernels()[name].elements, 0
+    return compiled.ptx, dither_functions.every()[name].elements, 0
 
 
 def table(rows: Sequence[tuple[str, str, Report | str]]) -> str:
@@ -265,7 +270,7 @@ def table(rows: Sequence[tuple[str, str, Report | str]]) -> str:
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="benchmarks.sass", description=(__doc__ or "").splitlines()[0])
     p.add_argument("--target", default="sm_90", help="such as sm_80, sm_90, sm_100 (default sm_90)")
-    p.add_argument("--kernel", choices=KERNELS, action="append", help="default all (repeatable)")
+    p.add_argument("--kernel", choices=KERNELS + FUNCTIONS, action="append", help="default all (repeatable)")
     p.add_argument("--ptx", action="append", default=[], metavar="NAME=FILE[:ELEMENTS]", help="these files instead")
     p.add_argument("--quick", action="store_true", help="two kernels")
     p.add_argument("--json", metavar="FILE")
@@ -280,9 +285,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name, _, rest = entry.partition("=")
         file, _, elements = rest.partition(":")
         rows.append((name, "file", analyze(name, Path(file).read_text(), target, int(elements or 0))))
-    names = [] if args.ptx else args.kernel or (["nvfp4", "mxfp8_both"] if args.quick else list(KERNELS))
+    names = [] if args.ptx else args.kernel or (["nvfp4", "mxfp8_both"] if args.quick else [*KERNELS, *FUNCTIONS])
     for name in names:
-        for source, make in (("triton", triton_ptx), ("dither", dither_ptx)):
+        for source, make in (("triton", triton_ptx), ("dither", dither_ptx), ("fast", fast_ptx)):
+            if make is fast_ptx and name not in FUNCTIONS:
+                continue
             try:
                 ptx, elements, shared = make(name, target)
                 report = analyze(name, ptx, target, elements)
