@@ -23,10 +23,13 @@ _LEAVES = (Array, View, TensorType, ScalarType, SameAs)
 
 @dataclasses.dataclass(frozen=True)
 class Structure:
-    """How an argument is put together: "tuple", or the name of its class, and its entries by label, in order."""
+    """How an argument is put together: "tuple", or the name of its class, and its entries by label, in order.
+
+    `ordered`: whether a class is a NamedTuple, whose entries have places besides names."""
 
     kind: str
     entries: tuple[tuple[str, Structure | str], ...]
+    ordered: bool = False
 
     def leaves(self) -> Iterator[str]:
         """Paths of what is no structure itself, in order."""
@@ -36,13 +39,13 @@ class Structure:
             else:
                 yield entry
 
-    def build(self, leaf: Callable[[str], Any], make: Callable[[str, dict[str, Any]], Any]) -> Any:
+    def build(self, leaf: Callable[[str], Any], make: Callable[[str, dict[str, Any], bool], Any]) -> Any:
         """The argument of other leaves: tuples of them, and what `make` makes of a class and its fields."""
         items = {
             label.lstrip("."): entry.build(leaf, make) if isinstance(entry, Structure) else leaf(entry)
             for label, entry in self.entries
         }
-        return tuple(items.values()) if self.kind == "tuple" else make(self.kind, items)
+        return tuple(items.values()) if self.kind == "tuple" else make(self.kind, items, self.ordered)
 
 
 def take_apart(arguments: Mapping[str, Any]) -> tuple[dict[str, Structure], dict[str, Any]]:
@@ -145,7 +148,9 @@ def _made(path: str, value: Any) -> Structure:
     for label, item in _parts(value):
         inner = path + label
         entries.append((label, _made(inner, item) if _holds_tensors(item) else inner))
-    return Structure("tuple" if type(value) is tuple else type(value).__name__, tuple(entries))
+    if type(value) is tuple:
+        return Structure("tuple", tuple(entries))
+    return Structure(type(value).__name__, tuple(entries), is_namedtuple_class(type(value)))
 
 
 def _collect(structure: Structure, value: Any, leaves: dict[str, Any]) -> None:

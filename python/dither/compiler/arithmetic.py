@@ -53,12 +53,39 @@ RUNTIME_SYMBOLS = {*FLOAT_OPS, *INT_OPS, *LOGIC_OPS, *COMPARISONS, "//", "%"}
 def fold(function: Any, *operands: Any, **named: Any) -> Any:
     """Python's own result; its exceptions become errors of the kernel."""
     check_operation(function, (*operands, *named.values()))
+    _check_size(function, operands)
     try:
         return function(*operands, **named)
     except Problem:
         raise
     except Exception as error:
         raise Problem(f"{type(error).__name__}: {error}") from None
+
+
+#: Bits of an integer, and entries of a tuple or characters of a text, that constants may have.
+MOST_BITS = 1 << 16
+MOST_ENTRIES = 1 << 20
+
+
+def _check_size(function: Any, operands: tuple[Any, ...]) -> None:
+    """Raises Problem for powers, shifts and repetitions that Python would work on for minutes, or run out of memory."""
+    if len(operands) != 2:
+        return
+    a, b = operands
+    if isinstance(a, int) and isinstance(b, int):
+        bits = 0
+        if function is operator.pow:
+            bits = abs(a).bit_length() * b if abs(a) > 1 else 1
+        elif function is operator.lshift:
+            bits = abs(a).bit_length() + b if a else 1
+        elif function is operator.mul:
+            bits = abs(a).bit_length() + abs(b).bit_length()
+        if bits > MOST_BITS:
+            raise Problem(f"found an integer of about {bits} bits, expected at most {MOST_BITS}")
+    elif function is operator.mul:
+        count, entries = (a, b) if isinstance(a, int) else (b, a)
+        if isinstance(count, int) and isinstance(entries, (tuple, str, bytes)) and count * len(entries) > MOST_ENTRIES:
+            raise Problem(f"found {count * len(entries)} entries, expected at most {MOST_ENTRIES}")
 
 
 def binary(e: Emitter, symbol: str, a: Any, b: Any) -> Any:

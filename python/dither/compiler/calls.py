@@ -21,7 +21,7 @@ from .builtins import HANDLERS
 from .captures import function_of
 from .frame import Frame
 from .liveness import analyze
-from .values import Method, Problem, Scalar, Tile, describe, is_constexpr
+from .values import Method, Problem, Scalar, Tile, as_sequence, describe, is_constexpr
 
 #: Functions of Python that take constexprs to constexprs.
 FOLDED = (
@@ -151,6 +151,8 @@ class Calls(Branches):
                 return fold(range, *args)
             if function in FOLDED or _is_pure(function):
                 return fold(function, *args, **kwargs)
+        if function in FOLDED_TO_TUPLES or function is len:
+            args = [as_sequence(value) for value in args]
         if function in FOLDED_TO_TUPLES and all(isinstance(value, (tuple, range)) for value in args):
             return tuple(fold(function, *args, **kwargs))
         if function in (min, max) and len(args) > 1 and not kwargs:

@@ -14,7 +14,7 @@ from .branches import same_constexpr
 from .calls import Calls, bind
 from .frame import Exit
 from .liveness import assigned
-from .values import Problem, Scalar, Tile, Undefined, constant_dtype, describe, is_constexpr
+from .values import Problem, Scalar, Tile, Undefined, as_sequence, constant_dtype, describe, is_constexpr
 
 MAX_UNROLL = 4096
 
@@ -152,7 +152,7 @@ class Control(Calls):
                 if bounds[2] == 0:
                     raise Problem("step is 0, expected another number", node=node.iter)
                 return self._unroll(node, range(*bounds))
-        items = self.eval(node.iter)
+        items = as_sequence(self.eval(node.iter))
         if not isinstance(items, (tuple, range, str)):
             raise Problem(f"'for' over {describe(items)}, expected range, dl.static_range or a tuple", node=node.iter)
         return self._unroll(node, items)

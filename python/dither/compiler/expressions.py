@@ -16,7 +16,7 @@ from .captures import check_captured, local_names
 from .frame import Walk, unsupported
 from .identity import MISSING, is_configuration, is_plain
 from .parts import reject_in_parts
-from .values import Method, Problem, Scalar, Struct, TensorArg, Tile, Undefined, describe, is_constexpr
+from .values import Method, Problem, Scalar, Struct, TensorArg, Tile, Undefined, as_sequence, describe, is_constexpr
 
 SYMBOLS: dict[type[ast.AST], str] = {
     ast.Add: "+",
@@ -180,7 +180,7 @@ class Expressions(Walk):
         values: list[Any] = []
         for node in nodes:
             if isinstance(node, ast.Starred):
-                items = self.eval(node.value)
+                items = as_sequence(self.eval(node.value))
                 if not isinstance(items, tuple):
                     raise Problem(f"'*' of {describe(items)}, expected a tuple", node=node)
                 values += items
@@ -197,7 +197,7 @@ class Expressions(Walk):
 
     def eval_Subscript(self, node: ast.Subscript) -> Any:
         shape_of = self._shape_owner(node.value)
-        base = shape_of if shape_of is not None else self.eval(node.value)
+        base = shape_of if shape_of is not None else as_sequence(self.eval(node.value))
         key = self.eval(node.slice)
         if shape_of is not None:
             dims = range(shape_of.type.rank)

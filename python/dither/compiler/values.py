@@ -60,6 +60,8 @@ class Struct:
 
     kind: str
     fields: dict[str, Any]
+    #: A NamedTuple: its fields have places, too.
+    ordered: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -78,6 +80,11 @@ class Undefined:
 
 
 RUNTIME = (Tile, Scalar, TensorArg, Struct, Method, Undefined)
+
+
+def as_sequence(value: Any) -> Any:
+    """The entries of a NamedTuple; other values as they are."""
+    return tuple(value.fields.values()) if isinstance(value, Struct) and value.ordered else value
 
 
 def is_constexpr(value: Any) -> bool:

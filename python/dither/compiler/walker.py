@@ -9,7 +9,7 @@ from .arithmetic import binary
 from .control import Control
 from .expressions import SYMBOLS
 from .frame import Exit, unsupported
-from .values import Problem, Scalar, Tile, describe
+from .values import Problem, Scalar, Tile, as_sequence, describe
 
 
 class Walker(Control):
@@ -79,6 +79,7 @@ class Walker(Control):
                 if isinstance(value, (Tile, Scalar)):
                     value.ir.set_name(target.id)
             case ast.Tuple() | ast.List():
+                value = as_sequence(value)
                 if not isinstance(value, (tuple, str, range)):
                     raise Problem(f"found {describe(value)}, expected a tuple of {len(target.elts)}", node=target)
                 if len(value) != len(target.elts):

@@ -195,7 +195,11 @@ def test_structures_that_are_none():
         (lambda a, y: add_all[2]((a, a.astype(np.float64)), y), TypeError, r"argument 'xs\[1\]' has data type float64"),
         (lambda a, y: add_all[2]((a, a)), TypeError, "missing a required argument: 'y'"),
         (lambda a, y: add_all[2]((a, y[:4]), y), ValueError, r"arguments 'xs\[1\]' and 'y' share memory"),
-        (lambda a, y: split[1](a, Weights(a, 1.0)), dither.CompileError, "of a Weights of tensors, expected a tuple"),
+        (
+            lambda a, y: split[1](a, Weights(a, 1.0)),
+            dither.CompileError,
+            "x of dl.store is a float32 scalar, expected a tensor argument",
+        ),
         (
             lambda a, y: layer_kernel[1](Weights(a, 1.0), y),
             dither.CompileError,
@@ -288,3 +292,39 @@ def test_what_is_no_function_is_refused():
 
     with pytest.raises(dither.CompileError, match="expected a number, string, tuple, format, data type or function"):
         apply[1](x, x.copy(), Callable())
+
+
+# -- places in NamedTuples -----------------------------------------------------------------------
+
+
+@dither.jit
+def by_place(weights, y):
+    gamma, scale, _ = weights
+    t = dl.load(gamma, (0, 0), (ROWS, COLS)) * weights[1]
+    for i in dl.static_range(len(weights)):
+        if i == 2:
+            t = t + dl.load(weights[-1], (0, 0), (ROWS, COLS))
+    for which, entry in enumerate(weights):
+        if which == 0:
+            t = t + dl.load(entry, (0, 0), (ROWS, COLS)) * scale
+    last = (*weights, 1)[3]
+    dl.store(y, (0, 0), t + last)
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim:sm_90a"])
+def test_named_tuples_have_places(device):
+    a, b, y = tensors(3)
+    by_place[1](Weights(a, 2.0, b), y, device=device)
+    np.testing.assert_array_equal(y, ((a * F32(2) + b) + a * F32(2)) + F32(1))
+
+
+@dither.jit
+def dataclass_by_place(layer, y):
+    weights, _, _ = layer
+    dl.store(y, (0, 0), dl.load(weights.gamma, (0, 0), (ROWS, COLS)))
+
+
+def test_dataclasses_have_none():
+    a, b, y = tensors(3)
+    with pytest.raises(dither.CompileError, match=r"found .*, expected a tuple of 3"):
+        dataclass_by_place[1](Layer(Weights(a, 1.0), (b, 1.0), dither.MXFP4), y)
