@@ -16,6 +16,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace dither::conversion {
 #define GEN_PASS_DEF_DITHERPAIRREGISTERS
@@ -106,6 +107,10 @@ struct PairRegisters
     if (!target->f32x2)
       return markAllAnalysesPreserved();
     getOperation().walk([](Block *block) {
+      // A partner that nothing uses would leave half of a pair undefined.
+      for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*block)))
+        if (isOpTriviallyDead(&op))
+          op.erase();
       for (Operation *op = block->empty() ? nullptr : &block->front(); op;) {
         Operation *partner = isPairable(op) ? partnerOf(op) : nullptr;
         Operation *next = (partner ? partner : op)->getNextNode();

@@ -98,6 +98,8 @@ bool Decoder::decodeFloatArithmetic(Op op, Type type, unsigned sources) {
       return true;
   if (write(0, type, d) || lanes(op, type, d, ArrayRef(src, sources)))
     return true;
+  if (type == Type::F32x2)
+    useByParts(sources);
   program.steps.back().rounding = rounding.value_or(Rounding::Nearest);
   if (ftz && lanes(Op::FFlush, type, d, {d}))
     return true;
@@ -131,6 +133,18 @@ bool Decoder::decodeDiv() {
     return failed;
   }
   return decodeFloatArithmetic(Op::FDiv, type, 2);
+}
+
+/// Each half of a pair follows from those of the operands alone.
+void Decoder::useByParts(unsigned sources) {
+  uses.reads.clear();
+  const Operand &to = instruction->operands[0];
+  for (uint32_t part = 0; part < kParts; ++part)
+    for (unsigned i = 1; i <= sources; ++i)
+      if (const Operand &from = instruction->operands[i];
+          from.kind == Operand::Register)
+        uses.copies.push_back(
+            {kParts * to.index + part, kParts * from.index + part});
 }
 
 /// min and max: {.ftz}{.NaN}{.xorsign.abs}, of two or three sources.

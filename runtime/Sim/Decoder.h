@@ -136,6 +136,7 @@ private:
   bool decodeMov();
   bool decodePack();
   bool decodeUnpack();
+  void useByParts(unsigned sources);
   bool copyParts(const Operand &to, size_t i, const Operand &from, size_t j,
                  Type part);
   bool decodeSelp();
