@@ -39,11 +39,13 @@ std::string linesFrom(int first, std::string text) {
 /// The error of a kernel with one buffer of 32 words for each of two
 /// parameters, with addresses replaced by <a>.
 std::string faultOf(const std::string &body, uint32_t threads = 32,
-                    SimOptions options = everything()) {
-  Sim sim("sm_90a", options);
+                    SimOptions options = everything(),
+                    const std::string &target = "sm_90a") {
+  Sim sim(target, options);
   std::vector<uint32_t> data(32, 1);
   uint32_t *in = sim.upload(data), *out = sim.allocate<uint32_t>(32);
-  std::string text = message(sim.run(kernelOf(body, 2), threads, {in, out}));
+  std::string text =
+      message(sim.run(kernelOf(body, 2, target), threads, {in, out}));
   text = hideAddress(text);
   // Those of the declarations below.
   return linesFrom(16, text);
@@ -257,6 +259,16 @@ TEST(Fault, ReadsOfWhatWasNotWritten) {
   EXPECT_EQ(faultOf(pair + "mov.b64 u, w;\n"),
             ours + "5 (mov.b64), block (0,0,0), thread (0,0,0): reads register "
                    "w, which was not written");
+  // Arithmetic on pairs is checked by halves as well.
+  auto onPair = [&](const std::string &read) {
+    return faultOf(pair + "add.rn.f32x2 u, w, w;\n" + read +
+                       "\nst.global.b32 [p1], v0;",
+                   32, everything(), "sm_100a");
+  };
+  EXPECT_EQ(onPair("mov.b64 {v0, _}, u;"), "");
+  EXPECT_EQ(onPair("mov.b64 {_, v0}, u;"),
+            ours + "7 (st.global.b32), block (0,0,0), thread (0,0,0): reads "
+                   "register v0, which was not written");
   EXPECT_EQ(faultOf(declare + "@p mov.b32 v1, 1;"),
             ours + "2 (mov.b32), block (0,0,0), thread (0,0,0): reads register "
                    "p, which was not written");
