@@ -287,9 +287,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows.append((name, "file", analyze(name, Path(file).read_text(), target, int(elements or 0))))
     names = [] if args.ptx else args.kernel or (["nvfp4", "mxfp8_both"] if args.quick else [*KERNELS, *FUNCTIONS])
     for name in names:
-        for source, make in (("triton", triton_ptx), ("dither", dither_ptx), ("fast", fast_ptx)):
-            if make is fast_ptx and name not in FUNCTIONS:
-                continue
+        sources = {"triton": triton_ptx, "dither": dither_ptx} | ({"fast": fast_ptx} if name in FUNCTIONS else {})
+        for source, make in sources.items():
             try:
                 ptx, elements, shared = make(name, target)
                 report = analyze(name, ptx, target, elements)

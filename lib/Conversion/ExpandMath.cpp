@@ -18,9 +18,23 @@ namespace dither::conversion {
 
 using namespace mlir;
 namespace conversion = dither::conversion;
+namespace elementary = dither::numerics::elementary;
 using dither::numerics::Function;
 
 namespace {
+
+/// `function` of x, or of each lane of it where it is a vector: for
+/// instructions that take one number.
+Value onEachLane(OpBuilder &b, Location loc, Value x,
+                 function_ref<Value(Value)> function) {
+  auto vector = dyn_cast<VectorType>(x.getType());
+  if (!vector)
+    return function(x);
+  SmallVector<Value> lanes;
+  for (int64_t i = 0; i < vector.getNumElements(); ++i)
+    lanes.push_back(function(vector::ExtractOp::create(b, loc, x, i)));
+  return vector::FromElementsOp::create(b, loc, vector, lanes);
+}
 
 /// The steps of Numerics/Elementary.h on scalars or vectors of f32, as IR.
 class Steps {
@@ -54,7 +68,9 @@ public:
     Value one = number(1.0f);
     if (!onGpu)
       return make<arith::DivFOp>(one, x);
-    Value r = approximateReciprocal(x);
+    Value r = onEachLane(b, loc, x, [&](Value lane) -> Value {
+      return make<NVVM::RcpApproxFtzF32Op>(b.getF32Type(), lane);
+    });
     Value error = fma(make<arith::NegFOp>(x), r, one);
     return fma(r, error, r);
   }
@@ -90,17 +106,6 @@ public:
   }
 
 private:
-  /// The instruction takes one number.
-  Value approximateReciprocal(Value x) {
-    auto vector = dyn_cast<VectorType>(type);
-    if (!vector)
-      return make<NVVM::RcpApproxFtzF32Op>(type, x);
-    SmallVector<Value> lanes;
-    for (int64_t i = 0; i < vector.getNumElements(); ++i)
-      lanes.push_back(make<NVVM::RcpApproxFtzF32Op>(
-          vector.getElementType(), make<vector::ExtractOp>(x, i)));
-    return make<vector::FromElementsOp>(type, lanes);
-  }
   template <typename Op, typename... Args> Value make(Args &&...args) {
     return Op::create(b, loc, std::forward<Args>(args)...);
   }
@@ -129,7 +134,7 @@ private:
 class Approximations {
 public:
   Approximations(OpBuilder &b, Location loc, Type type)
-      : b(b), loc(loc), type(type), steps(b, loc, type, /*onGpu=*/true) {}
+      : b(b), loc(loc), steps(b, loc, type, /*onGpu=*/true) {}
 
   /// Null where there is no instruction, and the steps are as good.
   Value evaluate(Function function, Value x) {
@@ -141,7 +146,7 @@ public:
       return instruction("ex2.approx.ftz.f32", x);
     case Function::Log:
       return steps.mul(instruction("lg2.approx.ftz.f32", x),
-                       steps.number(0x1.62e43p-1f));
+                       steps.number(elementary::kLn2Hi));
     case Function::Log2:
       return instruction("lg2.approx.ftz.f32", x);
     case Function::Tanh:
@@ -158,25 +163,19 @@ public:
   }
 
   Value instruction(StringRef name, Value x) {
-    auto vector = dyn_cast<VectorType>(type);
-    if (!vector)
-      return conversion::onFloat(b, loc, name, x);
-    SmallVector<Value> lanes;
-    for (int64_t i = 0; i < vector.getNumElements(); ++i)
-      lanes.push_back(conversion::onFloat(
-          b, loc, name, vector::ExtractOp::create(b, loc, x, i)));
-    return vector::FromElementsOp::create(b, loc, type, lanes);
+    return onEachLane(b, loc, x, [&](Value lane) {
+      return conversion::onFloat(b, loc, name, lane);
+    });
   }
 
 private:
   Value exp(Value x) {
     return instruction("ex2.approx.ftz.f32",
-                       steps.mul(x, steps.number(0x1.715476p+0f)));
+                       steps.mul(x, steps.number(elementary::kLog2e)));
   }
 
   OpBuilder &b;
   Location loc;
-  Type type;
   Steps steps;
 };
 

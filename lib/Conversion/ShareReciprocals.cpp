@@ -116,8 +116,7 @@ struct ShareReciprocals
       if (!quotient || !quotient.getType().isF32() ||
           quotient.getFastmath() != arith::FastMathFlags::none ||
           matchPattern(quotient.getRhs(), m_Constant())) {
-        open = open && isPure(&op) && op.getNumRegions() == 0 &&
-               op.hasTrait<OpTrait::ConstantLike>();
+        open = open && op.hasTrait<OpTrait::ConstantLike>();
         continue;
       }
       auto uses = [&](arith::DivFOp &earlier) {

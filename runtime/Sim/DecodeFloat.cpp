@@ -139,12 +139,9 @@ bool Decoder::decodeDiv() {
 void Decoder::useByParts(unsigned sources) {
   uses.reads.clear();
   const Operand &to = instruction->operands[0];
-  for (uint32_t part = 0; part < kParts; ++part)
-    for (unsigned i = 1; i <= sources; ++i)
-      if (const Operand &from = instruction->operands[i];
-          from.kind == Operand::Register)
-        uses.copies.push_back(
-            {kParts * to.index + part, kParts * from.index + part});
+  for (unsigned i = 1; i <= sources; ++i)
+    for (size_t half : {0, 1})
+      copyParts(to, half, instruction->operands[i], half, Type::F32);
 }
 
 /// min and max: {.ftz}{.NaN}{.xorsign.abs}, of two or three sources.

@@ -262,11 +262,10 @@ bool Engine::checkRegisters(Warp &warp, uint32_t pc, uint32_t active) {
                      (warp.written[from] & active));
   for (uint32_t part : uses.writes)
     warp.written[part] |= active;
-  for (auto [i, copy] : enumerate(uses.copies)) {
-    bool again = i && uses.copies[i - 1].first == copy.first;
-    warp.written[copy.first] =
-        again ? warp.written[copy.first] & copied[i] : copied[i];
-  }
+  for (auto [to, from] : uses.copies)
+    warp.written[to] = ~0u;
+  for (auto [copy, written] : zip(uses.copies, copied))
+    warp.written[copy.first] &= written;
   return true;
 }
 

@@ -201,7 +201,7 @@ inline constexpr uint32_t kParts = 4;
 struct Uses {
   std::vector<uint32_t> reads, writes;
   /// (to, from): parts that are packed or unpacked, or computed by halves; one
-  /// that follows from several has as many neighbouring rows. What was not
+  /// that follows from several has as many rows. What was not
   /// written may be, as long as nobody reads it: compilers pack a register with
   /// nothing where half of a pair is of no use.
   std::vector<std::pair<uint32_t, uint32_t>> copies;

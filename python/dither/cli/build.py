@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import __version__
 from ..compiled import Compiled
+from ..options import MATH
 from ..types import SameAs, ScalarType, TensorType, float32, int32
 from . import c_header, ptxas
 from .compile import resolve
@@ -35,7 +36,7 @@ def add(commands: Any) -> None:
     p.add_argument("--signature", nargs="+", default=[], metavar="NAME=...", help="as for 'dither compile'")
     p.add_argument("--target", required=True, metavar="TARGET,..", help=f"names of 'dither doctor', {', '.join(CPU_LEVELS)}")
     p.add_argument("--num-warps", type=int, metavar="N", help="warps of a program on a GPU")
-    p.add_argument("--math", choices=("exact", "fast"), help="whether a GPU may approximate (default: DITHER_MATH)")
+    p.add_argument("--math", choices=MATH, help="whether a GPU may approximate (default: DITHER_MATH)")
     p.add_argument("--name", help="what the kernel is called in the manifest and the header; default its own name")
     p.add_argument("--output", type=pathlib.Path, required=True, metavar="DIR")
     p.set_defaults(run=run)

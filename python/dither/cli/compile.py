@@ -16,6 +16,7 @@ from typing import Any
 from ..compiled import Compiled, Lowered
 from ..devices import host_target
 from ..errors import CompileError, suggest
+from ..options import MATH
 from ..types import ArgType, ScalarType, TensorType
 from . import ptxas
 from .failure import UsageError
@@ -49,7 +50,7 @@ def add(commands: Any) -> None:
     p.add_argument("--target", default="host", help="a name of 'dither doctor'; default host")
     p.add_argument("--emit", metavar="STAGE,..", help=", ".join(SUFFIXES) + "; default ptx or asm")
     p.add_argument("--num-warps", type=int, metavar="N", help="warps of a program on a GPU")
-    p.add_argument("--math", choices=("exact", "fast"), help="whether a GPU may approximate (default: DITHER_MATH)")
+    p.add_argument("--math", choices=MATH, help="whether a GPU may approximate (default: DITHER_MATH)")
     p.add_argument("--output", type=pathlib.Path, metavar="DIR")
     p.set_defaults(run=run)
 

@@ -23,7 +23,7 @@ from .arithmetic import (
     to_tile,
     unify,
 )
-from .emit import Emitter, tile_type
+from .emit import FUNCTIONS, Emitter, tile_type
 from .parts import reject_in_parts
 from .values import Problem, Scalar, TensorArg, Tile, describe, is_constexpr
 
@@ -265,20 +265,8 @@ def _float_function(name: str, op: str) -> None:
     HANDLERS[name] = handler
 
 
-for _name, _op in (
-    ("exp", "quant.exp"),
-    ("exp2", "quant.exp2"),
-    ("log", "quant.log"),
-    ("log2", "quant.log2"),
-    ("tanh", "quant.tanh"),
-    ("sigmoid", "quant.sigmoid"),
-    ("erf", "quant.erf"),
-    ("sqrt", "math.sqrt"),
-    ("rsqrt", "math.rsqrt"),
-    ("floor", "math.floor"),
-    ("ceil", "math.ceil"),
-    ("rint", "math.roundeven"),
-):
+_ROUNDINGS = {"floor": "math.floor", "ceil": "math.ceil", "rint": "math.roundeven"}
+for _name, _op in {**FUNCTIONS, **_ROUNDINGS}.items():
     _float_function(_name, _op)
 
 
@@ -302,12 +290,17 @@ def _mulhi(name: str, unsigned: bool) -> None:
     HANDLERS[name] = handler
 
 
+def signed32(word: int) -> int:
+    """The lower 32 bits of an integer, as an int32."""
+    return (word + 2**31) % 2**32 - 2**31
+
+
 def bits32(x: Any, what: str, parameter: str) -> Any:
     """An int32, or a number of Python with as many bits as one."""
     if isinstance(x, (Tile, Scalar)) and x.dtype is types.int32:
         return x
     if isinstance(x, int) and not isinstance(x, builtins.bool) and -(2**31) <= x < 2**32:
-        return x - 2**32 if x >= 2**31 else x
+        return signed32(x)
     raise Problem(f"{what} is {describe(x)}, expected int32, or an integer of 32 bits", parameter)
 
 

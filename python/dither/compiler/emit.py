@@ -16,11 +16,10 @@ Location = list[tuple[str, int, int]]
 #: Operations of a kernel, at most: more take the compiler minutes.
 MAX_OPERATIONS = 65536
 
-#: Arithmetic that `math="fast"` is about.
-_FAST = frozenset(
-    ["arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "math.sqrt", "math.rsqrt"]
-    + [f"quant.{name}" for name in ("exp", "exp2", "log", "log2", "tanh", "sigmoid", "erf")]
-)
+#: Operations of the language's functions that `math="fast"` is about, besides arithmetic.
+FUNCTIONS = {name: f"quant.{name}" for name in ("exp", "exp2", "log", "log2", "tanh", "sigmoid", "erf")}
+FUNCTIONS |= {"sqrt": "math.sqrt", "rsqrt": "math.rsqrt"}
+_FAST = {"arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", *FUNCTIONS.values()}
 
 
 class Emitter:

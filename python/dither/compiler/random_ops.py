@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import types
 from .arithmetic import unify
-from .builtins import bits32, handles
+from .builtins import bits32, handles, signed32
 from .emit import Emitter
 from .values import Problem, Scalar, describe
 
@@ -45,25 +45,20 @@ def _key(e: Emitter, seed: Any) -> tuple[Any, Any]:
     return e.convert(wide, types.int32), e.convert(high, types.int32)
 
 
-def _signed(word: int) -> int:
-    word &= 0xFFFFFFFF
-    return word - 2**32 if word >= 2**31 else word
-
-
 def _sum(e: Emitter, word: Any, step: int) -> Any:
     if isinstance(word, int):
         return word + step
-    return e.elementwise("arith.addi", [word, e.scalar(_signed(step), types.int32)])
+    return e.elementwise("arith.addi", [word, e.scalar(signed32(step), types.int32)])
 
 
 def _product(e: Emitter, word: Any, factor: int) -> tuple[Any, Any]:
     """The lower and the upper half."""
-    operands = unify(e, [word, _signed(factor)], types.int32, "dl.philox")
+    operands = unify(e, [word, signed32(factor)], types.int32, "dl.philox")
     return e.elementwise("arith.muli", operands), e.elementwise("quant.mulhi", operands, {"is_unsigned": True})
 
 
 def _xor(e: Emitter, *words: Any) -> Any:
-    result, *rest = unify(e, [_signed(w) if isinstance(w, int) else w for w in words], types.int32, "dl.philox")
+    result, *rest = unify(e, [signed32(w) if isinstance(w, int) else w for w in words], types.int32, "dl.philox")
     for word in rest:
         result = e.elementwise("arith.xori", [result, word])
     return result

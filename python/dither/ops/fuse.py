@@ -31,10 +31,10 @@ class Fused:
     def __init__(
         self, fn: Callable[..., Any], whole_rows: bool, saves: Mapping[str, str] | None, options: CodeOptions
     ) -> None:
-        given = [name for name, p in inspect.signature(Fused.__call__).parameters.items() if p.kind is p.KEYWORD_ONLY]
+        named = [name for name, p in inspect.signature(Fused.__call__).parameters.items() if p.kind is p.KEYWORD_ONLY]
         # Kernels and other functions that call it inline the function.
         self.fn = fn
-        self.operator = Operator(producer_of(fn, whole_rows, saves, (*_TAKEN, *given)), options)
+        self.operator = Operator(producer_of(fn, whole_rows, saves, (*_TAKEN, *named)), options)
         functools.update_wrapper(self, fn)
         given = self.operator.producer.given()
         parameters = inspect.signature(fn).parameters.values()

@@ -95,6 +95,12 @@ def _power_of_two(n: np.ndarray) -> np.ndarray:
         return np.ldexp(F32(1), np.where(np.isnan(n), 0, n).astype(np.int32)).astype(np.float32)
 
 
+def _nearest_of_product(x: np.ndarray, factor: np.float32, offset: int = 127) -> np.ndarray:
+    """The integer next to a product that is not rounded before, as sums with a large number find it."""
+    big = _ROUND + F32(offset)
+    return fma(x, factor, big) - big
+
+
 def exp(x: np.ndarray) -> np.ndarray:
     """include/dither/Numerics/Elementary.h: x = 2 n ln 2 + r, a polynomial of r, times 2^n twice."""
     c = _clamped(np.asarray(x, np.float32), -104, 89)
@@ -102,12 +108,6 @@ def exp(x: np.ndarray) -> np.ndarray:
     r = fma(n, F32(-2) * _LN2_REST, fma(n, F32(-2) * _LN2, c))
     p = _horner(r, "0x1.9baaaep-13 0x1.71bf96p-10 0x1.1126e4p-7 0x1.5549eep-5 0x1.555514p-3 0x1.00000cp-1 1 1")
     return p * _power_of_two(n) * _power_of_two(n)
-
-
-def _nearest_of_product(x: np.ndarray, factor: np.float32, offset: int = 127) -> np.ndarray:
-    """The integer next to a product that is not rounded before, as sums with a large number find it."""
-    big = _ROUND + F32(offset)
-    return fma(x, factor, big) - big
 
 
 def exp2(x: np.ndarray) -> np.ndarray:
