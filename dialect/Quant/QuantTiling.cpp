@@ -258,6 +258,8 @@ static FailureOr<TilingResult> tileResult(Operation *op, OpBuilder &b,
 
   SmallVector<Value> operands(op->getOperands());
   SmallVector<Operation *> slices;
+  // Dimensions of a part inside one block whose extents no block can have.
+  SmallVector<unsigned> odd;
   for (auto [number, operand] : llvm::enumerate(operands)) {
     RankedTensorType type = tensorType(operand);
     if (!type)
@@ -269,7 +271,12 @@ static FailureOr<TilingResult> tileResult(Operation *op, OpBuilder &b,
         continue;
       int64_t size = (*extents)[r.resultDim];
       // A part inside one block reads one element for the block.
-      bool inside = isa<BlockBroadcastOp>(op) && r.div % size == 0;
+      std::optional<int64_t> at = getConstantIntValue(offsets[r.resultDim]);
+      bool divides = r.div % size == 0,
+           inside = isa<BlockBroadcastOp>(op) &&
+                    (divides || (at && *at % r.div + size <= r.div));
+      if (inside && !divides)
+        odd.push_back(r.resultDim);
       if (size % r.div != 0 && !inside)
         return failure();
       where[r.operandDim] =
@@ -292,13 +299,19 @@ static FailureOr<TilingResult> tileResult(Operation *op, OpBuilder &b,
       types.push_back(type.clone({extents->front(), type.getDimSize(1)}));
     }
   }
-  Operation *tiled = clone(b, op, types, operands);
-  if (auto broadcast = dyn_cast<BlockBroadcastOp>(tiled)) {
-    SmallVector<int64_t> block;
+  if (auto broadcast = dyn_cast<BlockBroadcastOp>(op)) {
+    SmallVector<int64_t> block, repeated(*extents);
     for (auto [extent, size] : llvm::zip(broadcast.getBlock(), *extents))
       block.push_back(std::min(extent, size));
-    broadcast.setBlock(block);
+    for (unsigned d : odd)
+      block[d] = repeated[d] = 1;
+    Value spread = BlockBroadcastOp::create(b, loc, tileType.clone(repeated),
+                                            operands.front(), block);
+    if (!odd.empty())
+      spread = BroadcastOp::create(b, loc, tileType, spread);
+    return TilingResult{{spread.getDefiningOp()}, {spread}, slices};
   }
+  Operation *tiled = clone(b, op, types, operands);
   return TilingResult{{tiled}, {tiled->getResult(resultNumber)}, slices};
 }
 

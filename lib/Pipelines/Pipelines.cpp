@@ -45,6 +45,7 @@ void addCleanup(OpPassManager &pm) {
 void buildTiled(OpPassManager &pm, bool remarks) {
   using namespace transforms;
   pm.addNestedPass<func::FuncOp>(createDitherPreparePrograms());
+  pm.addNestedPass<func::FuncOp>(createDitherResolveSlices());
   DitherSelectConfigOptions config;
   config.remarks = remarks;
   pm.addNestedPass<func::FuncOp>(createDitherSelectConfig(config));

@@ -113,6 +113,22 @@ def DitherPreparePrograms : Pass<"dither-prepare-programs", "::mlir::func::FuncO
   }];
 }
 
+def DitherResolveSlices : Pass<"dither-resolve-slices", "::mlir::func::FuncOp"> {
+  let summary = "compute slices by themselves, and concatenated tiles one by one";
+  let description = [{
+    Requires: tile programs. Slices are tensor.extract_slice of constant offsets and sizes with
+    strides of 1, concatenations tensor.concat.
+    Guarantees: neither is left. What makes a sliced tile is made again for the part; operations on
+    concatenated tiles, and what loops carry and branches yield of them, became one for each tile.
+    Where an operation needs the elements side by side (a sum along the axis, blocks across a
+    seam), each tile is made as wide as all, and elements are chosen. Loads find what they found.
+    Declines: programs without either. Sums of concatenated tiles that a loop or a branch hands
+    on, with an error.
+  }];
+  let dependentDialects = ["::dither::quant::QuantDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def DitherSelectConfig : Pass<"dither-select-config", "::mlir::func::FuncOp"> {
   let summary = "choose fragment, warps and tile for each kernel";
   let description = [{

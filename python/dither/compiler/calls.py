@@ -14,7 +14,7 @@ from ..errors import CompileError
 from ..formats import Format, get_format
 from ..language import Builtin
 from ..types import DType
-from . import fuse_ops, quantize_ops, random_ops  # noqa: F401 - they say what functions of the language mean
+from . import fuse_ops, quantize_ops, random_ops, slices  # noqa: F401 - they say what functions of the language mean
 from .arithmetic import fold
 from .branches import Branches
 from .builtins import HANDLERS

@@ -16,6 +16,7 @@ from .captures import check_captured, local_names
 from .frame import Walk, unsupported
 from .identity import MISSING, is_configuration, is_plain
 from .parts import reject_in_parts
+from .slices import subscript
 from .values import Method, Problem, Scalar, Struct, TensorArg, Tile, Undefined, as_sequence, describe, is_constexpr
 
 SYMBOLS: dict[type[ast.AST], str] = {
@@ -211,7 +212,7 @@ class Expressions(Walk):
         if isinstance(base, TensorArg):
             raise Problem(f"'[]' of {describe(base)}, expected dl.load(x, offset, shape)")
         if isinstance(base, Tile):
-            return self._new_axes(base, key)
+            return subscript(self.e, base, key)
         if isinstance(base, (tuple, str, range)):
             self._require_constexpr(key, node)
             return fold(operator.getitem, base, key)
@@ -227,22 +228,3 @@ class Expressions(Walk):
     def _require_constexpr(self, key: Any, node: ast.Subscript) -> None:
         if not is_constexpr(key):
             raise Problem(f"index is {describe(key)}, expected a constexpr", node=node.slice)
-
-    def _new_axes(self, tile: Tile, key: Any) -> Tile:
-        """`t[:, None]`: dimensions of extent 1 inserted."""
-        entries = key if isinstance(key, tuple) else (key,)
-        if entries[:1] != (None,):  # `row[None, :]` is what it was
-            reject_in_parts(self.e, "a new dimension")
-        shape: list[int] = []
-        rest = list(tile.shape)
-        for entry in entries:
-            if entry is None:
-                shape.append(1)
-            elif entry == slice(None) and rest:
-                shape.append(rest.pop(0))
-            else:
-                raise Problem(f"'[]' of {describe(tile)}, expected ':' for each dimension and None for new ones")
-        result = tuple(shape + rest)
-        if len(result) > 2:
-            raise Problem(f"'[]' gives shape {result}, expected rank at most 2")
-        return self.e.reshape(tile, result)

@@ -15,8 +15,8 @@ branch, and tuples, strings, formats, functions and None are ordinary Python. Te
 dataclasses. `dl.row`, `dl.column`, `dl.scalar` and `dl.row_length` annotate parameters for `dither.fuse`.
 
 Operators on tiles: `+ - * / // % << >>`, `t ** 3` with a constexpr, comparisons, `& | ^ ~`, unary `-`, `t.T`,
-`t.to(dtype)`, `t.shape`, `t.dtype` and `t[:, None]`, with NumPy's broadcasting. bfloat16 and float16 operands become
-float32; codes (FP8, FP6, FP4, int8, E8M0) take part in nothing but loads, stores and `.to(dl.float32)`.
+`t.to(dtype)`, `t.shape`, `t.dtype`, `t[:, :64]` and `t[:, None]`, with NumPy's broadcasting. bfloat16 and float16
+operands become float32; codes (FP8, FP6, FP4, int8, E8M0) take part in nothing but loads, stores and `.to(dl.float32)`.
 """
 
 from ..types import (
@@ -78,7 +78,7 @@ from ._math import (
 )
 from ._program import atomic_max, load, num_programs, program_id, static_assert, store
 from ._quantize import block_scale, cast, dequantize, layer_norm, rms_norm
-from ._shape import arange, broadcast_to, full, reshape, zeros
+from ._shape import arange, broadcast_to, concat, full, reshape, zeros
 
 __all__ = [
     "Builtin",
@@ -97,6 +97,7 @@ __all__ = [
     "cdiv",
     "ceil",
     "column",
+    "concat",
     "constexpr",
     "dequantize",
     "e8m0",

@@ -31,3 +31,11 @@ def reshape(t: Any, shape: Any) -> Any:
 @Builtin
 def broadcast_to(t: Any, shape: Any) -> Any:
     """Dimensions of extent 1 (or a scalar) repeated to this shape."""
+
+
+@Builtin
+def concat(tiles: Any, axis: int) -> Any:
+    """Tiles side by side along an axis; their other extents are equal. The halves of each row exchanged:
+
+    half = dl.concat((t[:, 64:], t[:, :64]), axis=1)
+    """

@@ -5,6 +5,7 @@ A method that cannot make what was asked for raises `No`, and another one is dra
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 from .codes import Codes
@@ -183,6 +184,42 @@ class Expressions(Codes):
             return f"{inner}[{'None, :' if shape[0] == 1 else ':, None'}]"
         return f"dl.reshape({inner}, {shape})"
 
+    def part(self, dtype: str, shape: Shape, depth: int) -> str:
+        """`t[2:10, :]`, `t[3]`."""
+        if not shape:
+            raise No
+        whole = [n + self.weighted({0: 3, 1: 1, 3: 1, 16: 1, n: 2}) for n in shape]
+        keys = []
+        for n, extent in zip(shape, whole, strict=True):
+            start = self.pick([0, extent - n, self.random.randint(0, extent - n)])
+            entry = f"{start or ''}:{start + n if start + n < extent else ''}"
+            keys.append(f"{start - extent}:{start - extent + n or ''}" if self.chance(0.1) else entry)
+        if len(shape) == 1 and self.chance(0.4):
+            at = self.random.randrange(2)
+            extent = self.pick([2, 3, 8])
+            whole.insert(at, extent)
+            keys.insert(at, str(self.random.randint(-extent, extent - 1)))
+        if len(whole) == 2 and whole[0] * whole[1] > self.cap:
+            raise No
+        return f"{self.tile(dtype, tuple(whole), depth - 1)}[{', '.join(keys)}]"
+
+    def concat(self, dtype: str, shape: Shape, depth: int) -> str:
+        """`dl.concat`."""
+        axes = [d for d, n in enumerate(shape) if n > 1]
+        if not axes:
+            raise No
+        axis = self.pick(axes)
+        cuts = {self.random.randint(1, shape[axis] - 1) for _ in range(self.weighted({1: 4, 2: 1}))}
+        if shape[axis] % 2 == 0 and self.chance(0.5):
+            cuts = {shape[axis] // 2}
+        ends = [0, *sorted(cuts), shape[axis]]
+        tiles = [
+            self.tile(dtype, (*shape[:axis], end - start, *shape[axis + 1 :]), depth - 1)
+            for start, end in itertools.pairwise(ends)
+        ]
+        shown = axis - len(shape) if self.chance(0.2) else axis
+        return f"dl.concat(({', '.join(tiles)}), {shown})"
+
     def broadcast(self, dtype: str, shape: Shape, depth: int) -> str:
         """`dl.broadcast_to`."""
         if dtype in NARROW:
@@ -355,6 +392,8 @@ EXPRESSIONS: dict[str, dict[Callable[..., str], float]] = {
         G.where: 2,
         G.widen: 3,
         G.transpose: 0.8,
+        G.part: 0.7,
+        G.concat: 0.6,
         G.reshape: 0.8,
         G.broadcast: 0.8,
         G.reduce: 3,
@@ -376,6 +415,8 @@ EXPRESSIONS: dict[str, dict[Callable[..., str], float]] = {
         G.where: 1,
         G.to_int: 1,
         G.transpose: 0.3,
+        G.part: 0.3,
+        G.concat: 0.2,
         G.reshape: 0.4,
         G.broadcast: 1,
     },
@@ -391,6 +432,8 @@ EXPRESSIONS: dict[str, dict[Callable[..., str], float]] = {
         G.extremum: 1,
         G.where: 1,
         G.transpose: 0.3,
+        G.part: 0.3,
+        G.concat: 0.2,
         G.reshape: 0.4,
         G.broadcast: 1,
     },
@@ -403,10 +446,32 @@ EXPRESSIONS: dict[str, dict[Callable[..., str], float]] = {
         G.full: 0.3,
         G.where: 0.3,
         G.transpose: 0.3,
+        G.part: 0.3,
+        G.concat: 0.2,
         G.reshape: 0.3,
         G.broadcast: 0.5,
     },
-    "half": {G.var: 5, G.load: 4, G.round: 4, G.full: 0.5, G.transpose: 0.5, G.reshape: 0.4, G.broadcast: 0.4},
-    "narrow": {G.var: 5, G.load: 4, G.encode: 3, G.cast: 2, G.block_scale: 2, G.transpose: 0.5, G.reshape: 0.2},
+    "half": {
+        G.var: 5,
+        G.load: 4,
+        G.round: 4,
+        G.full: 0.5,
+        G.transpose: 0.5,
+        G.part: 0.4,
+        G.concat: 0.3,
+        G.reshape: 0.4,
+        G.broadcast: 0.4,
+    },
+    "narrow": {
+        G.var: 5,
+        G.load: 4,
+        G.encode: 3,
+        G.cast: 2,
+        G.block_scale: 2,
+        G.transpose: 0.5,
+        G.part: 0.4,
+        G.concat: 0.3,
+        G.reshape: 0.2,
+    },
 }
 LEAVES = {G.var, G.load, G.full, G.arange, G.mask}

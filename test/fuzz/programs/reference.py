@@ -458,6 +458,12 @@ class Language:
         return Tile(t.data.reshape(_integers(shape)), t.dtype, t.exact)
 
     @staticmethod
+    def concat(tiles: tuple[Tile, ...], axis: int) -> Tile:
+        dtype = tiles[0].dtype
+        assert all(t.dtype is dtype for t in tiles)
+        return Tile(np.concatenate([t.data for t in tiles], axis), dtype, builtins.all(t.exact for t in tiles))
+
+    @staticmethod
     def broadcast_to(t: Any, shape: Any) -> Tile:
         if not isinstance(t, Value):
             t = Scalar(t, FLOAT32 if isinstance(t, float) else BOOL if isinstance(t, bool) else INT32)

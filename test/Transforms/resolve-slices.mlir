@@ -1,0 +1,96 @@
+// RUN: dither-opt %s --pass-pipeline='builtin.module(func.func(dither-resolve-slices))' | FileCheck %s
+
+// A slice is computed by itself, where the tile is made: the load stays before the store.
+// CHECK-LABEL: func.func @slice
+// CHECK-DAG: %[[C64:.*]] = arith.constant 64 : index
+// CHECK: %[[PART:.*]] = quant.load %{{.*}}[%{{.*}}, %[[C64]]] : memref<?x128xf32> -> tensor<8x64xf32>
+// CHECK: quant.store %{{.*}} : tensor<8x128xf32>
+// CHECK: %[[E:.*]] = quant.exp %[[PART]] : tensor<8x64xf32>
+// CHECK: quant.store %[[E]],
+func.func @slice(%x: memref<?x128xf32>, %y: memref<?x64xf32>, %i: index) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%i, %c0] : memref<?x128xf32> -> tensor<8x128xf32>
+  quant.store %t, %x[%c0, %c0] : tensor<8x128xf32>, memref<?x128xf32>
+  %e = quant.exp %t : tensor<8x128xf32>
+  %s = tensor.extract_slice %e[0, 64] [8, 64] [1, 1] : tensor<8x128xf32> to tensor<8x64xf32>
+  quant.store %s, %y[%i, %c0] : tensor<8x64xf32>, memref<?x64xf32>
+  return
+}
+
+// Each operation is one for each tile, down to the stores; what it meets is cut as they are.
+// CHECK-LABEL: func.func @concat
+// CHECK: arith.addf %{{.*}}, %{{.*}} : tensor<8x64xf32>
+// CHECK: arith.addf %{{.*}}, %{{.*}} : tensor<8x64xf32>
+// CHECK-NOT: tensor<8x128xf32>
+// CHECK: quant.store %{{.*}} : tensor<8x64xf32>
+// CHECK: quant.store %{{.*}} : tensor<8x64xf32>
+func.func @concat(%x: memref<?x64xf32>, %y: memref<?x128xf32>, %i: index) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%i, %c0] : memref<?x64xf32> -> tensor<8x64xf32>
+  %n = arith.negf %t : tensor<8x64xf32>
+  %both = tensor.concat dim(1) %n, %t : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x128xf32>
+  %z = quant.load %y[%i, %c0] : memref<?x128xf32> -> tensor<8x128xf32>
+  %r = arith.addf %both, %z : tensor<8x128xf32>
+  quant.store %r, %y[%i, %c0] : tensor<8x128xf32>, memref<?x128xf32>
+  return
+}
+
+// A sum has the order of all elements: each tile is as wide as both, and elements are chosen.
+// CHECK-LABEL: func.func @sum
+// CHECK: %[[BEFORE:.*]] = arith.constant -64 : index
+// CHECK: %[[T:.*]] = quant.load %{{.*}}[%{{.*}}, %[[BEFORE]]] : memref<?x64xf32> -> tensor<8x128xf32>
+// CHECK: %[[N:.*]] = arith.negf
+// CHECK: %[[ALL:.*]] = arith.select %{{.*}}, %[[N]], %[[T]]
+// CHECK: quant.reduce sum %[[ALL]] axis 1
+func.func @sum(%x: memref<?x64xf32>, %y: memref<?x1xf32>, %i: index) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%i, %c0] : memref<?x64xf32> -> tensor<8x64xf32>
+  %n = arith.negf %t : tensor<8x64xf32>
+  %both = tensor.concat dim(1) %n, %t : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x128xf32>
+  %r = quant.reduce sum %both axis 1 : tensor<8x128xf32> -> tensor<8x1xf32>
+  quant.store %r, %y[%i, %c0] : tensor<8x1xf32>, memref<?x1xf32>
+  return
+}
+
+// A loop carries the parts.
+// CHECK-LABEL: func.func @loop
+// CHECK: scf.for {{.*}} iter_args(%[[A:.*]] = %{{.*}}, %[[B:.*]] = %{{.*}}) -> (tensor<8x32xf32>, tensor<8x32xf32>)
+// CHECK-NEXT: scf.yield %[[B]], %[[A]]
+func.func @loop(%x: memref<?x64xf32>, %n: index) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = quant.load %x[%c0, %c0] : memref<?x64xf32> -> tensor<8x64xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%v = %t) -> (tensor<8x64xf32>) {
+    %a = tensor.extract_slice %v[0, 0] [8, 32] [1, 1] : tensor<8x64xf32> to tensor<8x32xf32>
+    %b = tensor.extract_slice %v[0, 32] [8, 32] [1, 1] : tensor<8x64xf32> to tensor<8x32xf32>
+    %u = tensor.concat dim(1) %b, %a : (tensor<8x32xf32>, tensor<8x32xf32>) -> tensor<8x64xf32>
+    scf.yield %u : tensor<8x64xf32>
+  }
+  quant.store %r, %x[%c0, %c0] : tensor<8x64xf32>, memref<?x64xf32>
+  return
+}
+
+// Nothing here is a slice: the function stays as it is, unused values included.
+// CHECK-LABEL: func.func @without
+// CHECK: quant.iota
+func.func @without(%x: memref<?x64xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %unused = quant.iota dim 0 : tensor<8xi32>
+  %t = quant.load %x[%c0, %c0] : memref<?x64xf32> -> tensor<8x64xf32>
+  quant.store %t, %x[%c0, %c0] : tensor<8x64xf32>, memref<?x64xf32>
+  return
+}
+
+// Parts of blocks: the rest of one, whole ones, and the first elements of another.
+// CHECK-LABEL: func.func @blocks
+// CHECK-DAG: quant.broadcast %{{.*}} : tensor<8x1xf32> -> tensor<8x24xf32>
+// CHECK-DAG: quant.block_broadcast %{{.*}} block [1, 32] : tensor<8x1xf32> -> tensor<8x32xf32>
+// CHECK-DAG: quant.block_broadcast %{{.*}} block [1, 8] : tensor<8x1xf32> -> tensor<8x8xf32>
+func.func @blocks(%x: memref<?x4xf32>, %y: memref<?x64xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<?x4xf32> -> tensor<8x4xf32>
+  %b = quant.block_broadcast %t block [1, 32] : tensor<8x4xf32> -> tensor<8x128xf32>
+  %s = tensor.extract_slice %b[0, 8] [8, 64] [1, 1] : tensor<8x128xf32> to tensor<8x64xf32>
+  quant.store %s, %y[%c0, %c0] : tensor<8x64xf32>, memref<?x64xf32>
+  return
+}
