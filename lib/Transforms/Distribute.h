@@ -1,7 +1,8 @@
 //===- Distribute.h - From a kernel over tiles to one lane ------*- C++ -*-===//
 //
 // What the parts of dither-distribute share: the kernel that is being built,
-// and what has become of the values of its source.
+// what has become of the values of its source, and the table of who builds
+// which operation. Each family of operations has a file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,21 +12,65 @@
 #include "Emitter.h"
 #include "LayoutRules.h"
 #include "dither/Dialect/Quant/QuantOps.h"
-#include "dither/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
+#include <functional>
+#include <optional>
 
 namespace dither::transforms {
+
+class Distributor;
+
+/// What became of an operation; nothing if it has another form than the one
+/// that was asked about.
+using Emitted = std::optional<mlir::LogicalResult>;
+
+/// Who builds which operation.
+class OpTable {
+public:
+  /// Adds a form of an operation, after those that it has.
+  template <typename Op> void add(Emitted (*emit)(Distributor &, Op)) {
+    forms[Op::getOperationName()].push_back(
+        [emit](Distributor &d, mlir::Operation *op) {
+          return emit(d, llvm::cast<Op>(op));
+        });
+  }
+  /// Builds `op` in the first of its forms that it has, if any.
+  Emitted emit(Distributor &d, mlir::Operation *op) const;
+
+private:
+  using Form = std::function<Emitted(Distributor &, mlir::Operation *)>;
+  llvm::StringMap<llvm::SmallVector<Form, 1>> forms;
+};
+
+/// Shorter forms that CPUs have for some operands; they go before the others.
+void addCpuPeepholes(OpTable &table);
+void addProgramOps(OpTable &table);
+void addControlOps(OpTable &table);
+void addMemoryOps(OpTable &table);
+void addWordOps(OpTable &table);
+void addReduceOps(OpTable &table);
+void addShapeOps(OpTable &table);
+/// The operation on every register; operands that are no tiles are shared.
+mlir::LogicalResult emitElementwise(Distributor &d, mlir::Operation *op);
+
+/// A reduction of registers of f32, as its operand's layout allows it.
+struct Reduction {
+  ReducePlan plan;
+  LaneLayout layout;
+  quant::ReduceKind kind;
+  /// The elements along `axis` that are not padding.
+  int64_t axis, limit;
+};
+/// Nothing if the operand cannot be reduced to the layout of the result.
+std::optional<Reduction> reductionOf(Distributor &d, mlir::Operation *op);
 
 /// Counts what is emitted for each place in the source.
 struct Counter : public mlir::OpBuilder::Listener {
   void notifyOperationInserted(mlir::Operation *op,
                                mlir::OpBuilder::InsertPoint previous) override;
-  /// About as many operations as it becomes.
-  static int64_t weightOf(mlir::Operation *op);
   /// The place with the most operations, and their number.
   std::pair<mlir::Location, int64_t> largest() const;
   int64_t total = 0;
@@ -34,20 +79,65 @@ struct Counter : public mlir::OpBuilder::Listener {
 
 class Distributor {
 public:
-  Distributor(mlir::func::FuncOp source)
-      : source(source), rules(source), simd(rules.isSimd()),
-        b(source.getContext(), &counter),
-        e(b, source.getLoc(), simd, rules.warps()) {}
+  explicit Distributor(mlir::func::FuncOp source);
 
   /// Puts the program of one lane in the place of the source.
   mlir::LogicalResult run();
 
+  /// What a block becomes, at the insertion point; its terminator is left to
+  /// the caller.
+  mlir::LogicalResult emitBlock(mlir::Block &block);
+
+  //===--- values ---------------------------------------------------------===//
+  static mlir::RankedTensorType tile(mlir::Value v) {
+    return llvm::dyn_cast<mlir::RankedTensorType>(v.getType());
+  }
+  static LaneLayout layout(mlir::Value v) { return *layoutOf(v.getType()); }
+  /// The value of what is no tile.
+  mlir::Value get(mlir::Value v) { return map.lookup(v); }
+  void set(mlir::Value v, mlir::Value value) { map.map(v, value); }
+  /// The registers of a tile.
+  const Registers &regs(mlir::Value v) { return tiles.find(v)->second; }
+  void setRegs(mlir::Value v, Registers registers) {
+    tiles[v] = std::move(registers);
+  }
+  /// What a lane holds of `v`: registers of a tile, else one value.
+  Registers values(mlir::Value v) {
+    return tile(v) ? regs(v) : Registers{get(v)};
+  }
+  /// Type of each register of a tile, and their number.
+  std::pair<mlir::Type, int64_t> registerType(mlir::RankedTensorType type);
+  mlir::Value toIndex(mlir::Value i) {
+    return e.make<mlir::arith::IndexCastOp>(b.getIndexType(), i);
+  }
+
+  //===--- the kernel (DistributeKernel.cpp) ------------------------------===//
+  /// Index of the program along a dimension of the grid, or how many there are.
+  mlir::Value programIndex(quant::Dim dim, bool count);
+  /// An argument, or scratch memory; null for others.
+  const MemRefDesc *memref(mlir::Value v) {
+    auto it = memrefs.find(v);
+    return it == memrefs.end() ? nullptr : &it->second;
+  }
+  void setMemref(mlir::Value v, MemRefDesc desc) {
+    memrefs.try_emplace(v, std::move(desc));
+  }
+  /// CPU: memory of a program, one for all programs of a call: of the stack, or
+  /// of the runtime where that would be too much.
+  mlir::Value scratch(int64_t bytes);
+
+private:
+  mlir::func::FuncOp source;
+  Counter counter;
+
+public:
+  const LayoutRules rules;
+  const bool simd;
+  mlir::OpBuilder b;
+  Emitter e;
+
 private:
   mlir::Type i64() { return b.getI64Type(); }
-  /// What the module's target can do; null for one that is not known.
-  const target::TargetInfo *targetInfo();
-
-  //===--- signature (DistributeKernel.cpp) -------------------------------===//
   mlir::LogicalResult checkSignature();
   llvm::SmallVector<mlir::Type> flatten();
   mlir::ArrayAttr paramKinds(llvm::ArrayRef<mlir::Type> params);
@@ -58,110 +148,19 @@ private:
   mlir::Value isLarge(const MemRefDesc &desc);
   /// What specialization knows about GPU pointer parameters.
   void annotate(mlir::func::FuncOp kernel);
-
-  //===--- shared memory --------------------------------------------------===//
   mlir::Value sharedScratch();
   void finishShared(mlir::func::FuncOp kernel);
-
-  //===--- programs -------------------------------------------------------===//
   /// CPU: a loop over the linear program ids [begin, end), x fastest.
   mlir::LogicalResult emitPrograms(mlir::Block *entry);
-  mlir::Value emitProgramId(int dim, bool count);
-
-  //===--- values ---------------------------------------------------------===//
-  mlir::Value index(mlir::Value i) {
-    return e.make<mlir::arith::IndexCastOp>(b.getIndexType(), i);
-  }
-  static mlir::RankedTensorType tile(mlir::Value v) {
-    return llvm::dyn_cast<mlir::RankedTensorType>(v.getType());
-  }
-  LaneLayout layout(mlir::Value v) { return *layoutOf(v.getType()); }
-  mlir::Value get(mlir::Value v) { return map.lookup(v); }
-  const Registers &regs(mlir::Value v) { return tiles.find(v)->second; }
-  void set(mlir::Value v, Registers registers) {
-    tiles[v] = std::move(registers);
-  }
-  /// What a lane holds of `v`: registers of a tile, else one value.
-  Registers values(mlir::Value v) {
-    return tile(v) ? regs(v) : Registers{get(v)};
-  }
-  void setValues(mlir::Value v, llvm::ArrayRef<mlir::Value> values);
-  /// Type of each register of a tile, and their number.
-  std::pair<mlir::Type, int64_t> registerType(mlir::RankedTensorType type);
-
-  //===--- ops ------------------------------------------------------------===//
-  mlir::LogicalResult emitBlock(mlir::Block &block);
   mlir::LogicalResult emitOp(mlir::Operation *op);
-  mlir::LogicalResult emitTileOp(mlir::Operation *op);
 
-  //===--- DistributeControl.cpp ------------------------------------------===//
-  /// Each of `from` becomes the next of `to`, a tile as many as it has
-  /// registers.
-  void bind(mlir::ValueRange from, mlir::ValueRange to);
-  mlir::LogicalResult emitFor(mlir::scf::ForOp loop);
-  void emitYield(mlir::Operation *yield);
-  mlir::LogicalResult emitIf(mlir::scf::IfOp branch);
-
-  //===--- DistributeMemory.cpp -------------------------------------------===//
-  mlir::FailureOr<TileAccess> access(mlir::Operation *op, mlir::Value memref,
-                                     mlir::ValueRange indices,
-                                     const LaneLayout &layout,
-                                     llvm::ArrayRef<int64_t> shape,
-                                     bool inBounds);
-  /// CPU: memory of a program, one for all programs of a call: of the stack, or
-  /// of the runtime where that would be too much.
-  void emitScratch(mlir::memref::AllocaOp op);
-  mlir::LogicalResult emitMemory(mlir::Operation *op);
-  /// What exists of the coordinates before `limit`. Differences to offsets of
-  /// other limits may wrap.
-  mlir::Value validPart(mlir::Value limit, mlir::Value size);
-
-  //===--- DistributeWords.cpp --------------------------------------------===//
-  /// An operation on words for every word: vectors of all registers would only
-  /// be taken apart again.
-  void convertWords(mlir::Value operand, mlir::Value result,
-                    llvm::StringRef name, mlir::Type elem,
-                    const LaneLayout &words, mlir::NamedAttrList attrs);
-  void encodeWords(mlir::Value operand, mlir::Value result,
-                   mlir::Attribute mode = {});
-  void decodeWords(mlir::Value operand, mlir::Value result, bool inverse);
-  /// The word of `group` elements that are all `value`.
-  mlir::IntegerAttr wordOf(mlir::TypedAttr value, int64_t group);
-  /// Whether these are a tile of f32 and one of a 16-bit float.
-  static bool converts16(mlir::Value wide, mlir::Value narrow);
-  /// A choice between tiles of a narrow type: of words where one condition
-  /// decides for all elements, else of codes.
-  void selectWords(mlir::arith::SelectOp op);
-
-  //===--- DistributePeepholes.cpp ----------------------------------------===//
-  /// CPU: products of finite values and factors, two to a word; false if they
-  /// do not come in pairs, or if nobody knows which of the two is the factor,
-  /// which has no sign: constants have been moved to the right.
-  bool encodeProduct(quant::EncodeOp op);
-  /// The amax of widened 16-bit values, two at a time; false if their words do
-  /// not allow it.
-  bool reduceWords(mlir::Operation *op, const ReducePlan &plan,
-                   const LaneLayout &l, int64_t axis);
-
-  //===--- tiles ----------------------------------------------------------===//
-  /// The operation on every register; operands that are no tiles are shared.
-  void emitElementwise(mlir::Operation *op);
-  mlir::LogicalResult emitReduce(mlir::Operation *op);
-  mlir::LogicalResult emitBroadcast(mlir::Operation *op);
-  mlir::LogicalResult emitMovement(mlir::Operation *op);
-
-  mlir::func::FuncOp source;
-  LayoutRules rules;
-  bool simd;
+  OpTable table;
   /// Whether stores may go past the caches.
   bool streams = false;
   /// CPU: slots of the arguments, bytes taken of the stack, and the address of
   /// the memory that the runtime lends (null where nothing needs it).
   int64_t numSlots = 0, stackBytes = 0;
   mlir::Value scratchBase;
-  Counter counter;
-  mlir::OpBuilder b;
-  Emitter e;
   mlir::Type ptrType;
   /// Values that are no tiles, and the registers of those that are.
   mlir::IRMapping map;

@@ -3,6 +3,7 @@
 #include "Distribute.h"
 #include "IndexSign.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
+#include "dither/Target/TargetInfo.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -11,6 +12,10 @@ using namespace mlir;
 
 namespace dither::transforms {
 
+/// Bytes of the stack that a CPU program takes, at most, and how its memory is
+/// aligned.
+static constexpr int64_t kMostStack = int64_t(64) << 10;
+static constexpr int64_t kScratchAlign = 64;
 /// Outputs of this many bytes are out of the caches before anything reads them.
 static constexpr int64_t kLargeBytes = int64_t(4) << 20;
 
@@ -90,7 +95,7 @@ void Distributor::bindArguments(ArrayRef<Value> args) {
     if (!memref) {
       Value v = args[next++];
       if (arg.getType().isIndex())
-        v = e.make<arith::IndexCastOp>(b.getIndexType(), v);
+        v = toIndex(v);
       map.map(arg, v);
       continue;
     }
@@ -152,6 +157,32 @@ void Distributor::annotate(func::FuncOp kernel) {
   }
 }
 
+Value Distributor::scratch(int64_t bytes) {
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  OpBuilder::InsertionGuard guard(b);
+  if (stackBytes + bytes <= kMostStack) {
+    stackBytes += bytes;
+    // Outside the loop over programs, after the constant that it needs.
+    Value size = e.i64(bytes);
+    b.setInsertionPointAfterValue(size);
+    return e.make<LLVM::AllocaOp>(pointer, b.getI8Type(), size, kScratchAlign);
+  }
+  b.setInsertionPointToStart(e.entry);
+  // Its address follows the slots of the arguments.
+  if (!scratchBase) {
+    Value at =
+        e.make<LLVM::GEPOp>(pointer, b.getI64Type(), e.entry->getArgument(0),
+                            ArrayRef<LLVM::GEPArg>{int32_t(numSlots)});
+    scratchBase = e.make<LLVM::LoadOp>(pointer, at, 8);
+  }
+  b.setInsertionPointAfterValue(scratchBase);
+  Value start =
+      e.make<LLVM::GEPOp>(pointer, b.getI8Type(), scratchBase,
+                          ArrayRef<LLVM::GEPArg>{int32_t(e.sharedBytes)});
+  e.sharedBytes += llvm::alignTo(bytes, kScratchAlign);
+  return start;
+}
+
 Value Distributor::sharedScratch() {
   MLIRContext *ctx = b.getContext();
   sharedName = (source.getName() + "_shared").str();
@@ -191,20 +222,92 @@ LogicalResult Distributor::emitPrograms(Block *entry) {
   return emitBlock(source.getBody().front());
 }
 
-Value Distributor::emitProgramId(int dim, bool count) {
+/// What the module's target can do; null for one that is not known.
+static const target::TargetInfo *targetOf(func::FuncOp source) {
+  auto name = source->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>(
+      "quant.target");
+  return name ? target::lookupTarget(name.getValue()) : nullptr;
+}
+
+LogicalResult Distributor::run() {
+  if (failed(checkSignature()))
+    return failure();
+  b.setInsertionPoint(source);
+  MLIRContext *ctx = b.getContext();
+  ptrType = LLVM::LLVMPointerType::get(ctx, simd ? 0 : 1);
+  SmallVector<Type> params = flatten();
+  numSlots = params.size();
+  FunctionType type =
+      simd ? b.getFunctionType({LLVM::LLVMPointerType::get(ctx), i64(), i64(),
+                                i64(), i64(), i64()},
+                               {})
+           : b.getFunctionType(params, {});
+  func::FuncOp kernel =
+      func::FuncOp::create(b, source.getLoc(), source.getName(), type);
+  for (NamedAttribute attr : source->getDiscardableAttrs())
+    kernel->setAttr(attr.getName(), attr.getValue());
+  kernel->setAttr("quant.kernel", b.getUnitAttr());
+  Block *entry = kernel.addEntryBlock();
+  e.entry = entry;
+  b.setInsertionPointToStart(entry);
+  SmallVector<Value> args = simd ? readSlots(entry, params)
+                                 : SmallVector<Value>(entry->getArguments());
+  bindArguments(args);
+  if (!simd) {
+    if (const target::TargetInfo *info = targetOf(source))
+      e.maxVectorBytes = info->maxVectorBytes;
+    annotate(kernel);
+    e.tid = e.make<NVVM::ThreadIdXOp>(b.getI32Type());
+    e.sharedBase = sharedScratch();
+    if (failed(emitBlock(source.getBody().front())))
+      return failure();
+  } else if (failed(emitPrograms(entry))) {
+    return failure();
+  }
+  // Other threads see stores past the caches after a fence.
+  if (streams)
+    LLVM::CallIntrinsicOp::create(b, source.getLoc(),
+                                  b.getStringAttr("llvm.x86.sse.sfence"),
+                                  ValueRange{});
+  func::ReturnOp::create(b, source.getLoc());
+  finishShared(kernel);
+  kernel->setAttr("quant.num_threads",
+                  b.getI64IntegerAttr(simd ? 1 : rules.warps() * kWarpLanes));
+  kernel->setAttr("quant.params", paramKinds(params));
+  source.erase();
+  return success();
+}
+
+Value Distributor::programIndex(quant::Dim dim, bool count) {
+  unsigned d = unsigned(dim);
   if (simd)
-    return index(count ? grid[dim] : programId[dim]);
+    return toIndex(count ? grid[d] : programId[d]);
   Type t = b.getI32Type();
   Value v;
   if (count)
-    v = dim == 0   ? Value(e.make<NVVM::GridDimXOp>(t))
-        : dim == 1 ? Value(e.make<NVVM::GridDimYOp>(t))
-                   : Value(e.make<NVVM::GridDimZOp>(t));
+    v = d == 0   ? Value(e.make<NVVM::GridDimXOp>(t))
+        : d == 1 ? Value(e.make<NVVM::GridDimYOp>(t))
+                 : Value(e.make<NVVM::GridDimZOp>(t));
   else
-    v = dim == 0   ? Value(e.make<NVVM::BlockIdXOp>(t))
-        : dim == 1 ? Value(e.make<NVVM::BlockIdYOp>(t))
-                   : Value(e.make<NVVM::BlockIdZOp>(t));
+    v = d == 0   ? Value(e.make<NVVM::BlockIdXOp>(t))
+        : d == 1 ? Value(e.make<NVVM::BlockIdYOp>(t))
+                 : Value(e.make<NVVM::BlockIdZOp>(t));
   return e.make<arith::IndexCastUIOp>(b.getIndexType(), v);
+}
+
+static Emitted emitProgramId(Distributor &d, quant::ProgramIdOp op) {
+  d.set(op.getResult(), d.programIndex(op.getDim(), /*count=*/false));
+  return success();
+}
+
+static Emitted emitNumPrograms(Distributor &d, quant::NumProgramsOp op) {
+  d.set(op.getResult(), d.programIndex(op.getDim(), /*count=*/true));
+  return success();
+}
+
+void addProgramOps(OpTable &table) {
+  table.add(emitProgramId);
+  table.add(emitNumPrograms);
 }
 
 } // namespace dither::transforms

@@ -3,7 +3,7 @@
 #include "Distribute.h"
 #include "IndexSign.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include <numeric>
@@ -12,16 +12,11 @@ using namespace mlir;
 
 namespace dither::transforms {
 
-namespace {
-
-constexpr int64_t kMaxDivisor = 1 << 12;
-/// Bytes of the stack that a CPU program takes, at most, and how its memory is
-/// aligned.
-constexpr int64_t kMostStack = int64_t(64) << 10;
-constexpr int64_t kScratchAlign = 64;
+/// Divisors are not worth more.
+static constexpr int64_t kMaxDivisor = 1 << 12;
 
 /// A number that is known to divide an index value (0 divides only zero).
-int64_t divisorOf(Value v, int depth = 0) {
+static int64_t divisorOf(Value v, int depth = 0) {
   APInt constant;
   if (matchPattern(v, m_ConstantInt(&constant))) {
     int64_t c = std::abs(constant.getSExtValue());
@@ -49,127 +44,123 @@ int64_t divisorOf(Value v, int depth = 0) {
   return 1;
 }
 
-} // namespace
-
-FailureOr<TileAccess> Distributor::access(Operation *op, Value memref,
-                                          ValueRange indices,
-                                          const LaneLayout &layout,
-                                          ArrayRef<int64_t> shape,
-                                          bool inBounds) {
-  auto it = memrefs.find(memref);
-  if (it == memrefs.end())
+static FailureOr<TileAccess> access(Distributor &d, Operation *op, Value memref,
+                                    ValueRange indices,
+                                    const LaneLayout &layout,
+                                    ArrayRef<int64_t> shape, bool inBounds) {
+  const MemRefDesc *desc = d.memref(memref);
+  if (!desc)
     return op->emitOpError("memref is not a kernel argument");
-  TileAccess a{it->second, layout, shape, {}, {}, {}, inBounds};
+  TileAccess a{*desc, layout, shape, {}, {}, {}, inBounds};
   for (Value i : indices) {
     a.divisor.push_back(divisorOf(i));
     a.mayBeNegative.push_back(!isNonNegative(i));
-    a.index.push_back(e.make<arith::IndexCastOp>(b.getI64Type(), get(i)));
+    a.index.push_back(d.e.make<arith::IndexCastOp>(d.b.getI64Type(), d.get(i)));
   }
   return a;
 }
 
-void Distributor::emitScratch(memref::AllocaOp op) {
-  MemRefType type = op.getType();
-  MemRefDesc desc;
-  desc.elem = type.getElementType();
-  desc.align = desc.strideAlign = 64;
-  desc.pairs = op->hasAttr("quant.pairs") && rules.keepsPairs();
-  auto [strides, offset] = type.getStridesAndOffset();
-  desc.staticSizes.assign(type.getShape().begin(), type.getShape().end());
-  desc.staticStrides.assign(strides.begin(), strides.end());
-  for (int64_t size : desc.staticSizes)
-    desc.sizes.push_back(e.i64(size));
-  for (int64_t stride : desc.staticStrides)
-    desc.strides.push_back(e.i64(stride));
-  int64_t bytes = llvm::divideCeil(
-      type.getNumElements() * quant::storageBits(desc.elem), 8);
-  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
-  OpBuilder::InsertionGuard guard(b);
-  if (stackBytes + bytes <= kMostStack) {
-    stackBytes += bytes;
-    // Outside the loop over programs, after the constant that it needs.
-    Value size = e.i64(bytes);
-    b.setInsertionPointAfterValue(size);
-    desc.ptr = e.make<LLVM::AllocaOp>(pointer, b.getI8Type(), size,
-                                      /*alignment=*/kScratchAlign);
-  } else {
-    b.setInsertionPointToStart(e.entry);
-    // Its address follows the slots of the arguments.
-    if (!scratchBase) {
-      Value at =
-          e.make<LLVM::GEPOp>(pointer, b.getI64Type(), e.entry->getArgument(0),
-                              ArrayRef<LLVM::GEPArg>{int32_t(numSlots)});
-      scratchBase = e.make<LLVM::LoadOp>(pointer, at, 8);
-    }
-    b.setInsertionPointAfterValue(scratchBase);
-    desc.ptr =
-        e.make<LLVM::GEPOp>(pointer, b.getI8Type(), scratchBase,
-                            ArrayRef<LLVM::GEPArg>{int32_t(e.sharedBytes)});
-    e.sharedBytes += llvm::alignTo(bytes, kScratchAlign);
+static Emitted emitLoad(Distributor &d, quant::LoadOp load) {
+  LaneLayout l = d.layout(load.getResult());
+  RankedTensorType type = d.tile(load.getResult());
+  auto a = access(d, load, load.getMemref(), load.getIndices(), l,
+                  type.getShape(), load.getInBounds());
+  if (failed(a))
+    return failure();
+  if (auto ahead = load->getAttrOfType<IntegerAttr>("quant.ahead"))
+    a->ahead = ahead.getInt();
+  if (auto share =
+          load->getAttrOfType<DenseI64ArrayAttr>("quant.ahead_share")) {
+    a->aheadIndex = share[0];
+    a->aheadShare = share[1];
   }
-  memrefs.try_emplace(op.getResult(), std::move(desc));
+  FailureOr<Registers> v = d.e.load(*a);
+  if (failed(v))
+    return load.emitOpError("cannot be loaded in layout ") << type;
+  d.setRegs(load.getResult(), *v);
+  return success();
 }
 
-LogicalResult Distributor::emitMemory(Operation *op) {
-  if (auto load = dyn_cast<quant::LoadOp>(op)) {
-    LaneLayout l = layout(load.getResult());
-    auto type = tile(load.getResult());
-    auto a = access(op, load.getMemref(), load.getIndices(), l, type.getShape(),
-                    load.getInBounds());
-    if (failed(a))
-      return failure();
-    if (auto ahead = load->getAttrOfType<IntegerAttr>("quant.ahead"))
-      a->ahead = ahead.getInt();
-    if (auto share =
-            load->getAttrOfType<DenseI64ArrayAttr>("quant.ahead_share")) {
-      a->aheadIndex = share[0];
-      a->aheadShare = share[1];
-    }
-    FailureOr<Registers> v = e.load(*a);
-    if (failed(v))
-      return op->emitOpError("cannot be loaded in layout ")
-             << load.getResult().getType();
-    set(load.getResult(), *v);
-    return success();
-  }
-  Value tileValue = op->getOperand(0);
-  LaneLayout l = layout(tileValue);
-  auto type = tile(tileValue);
-  Registers v = regs(tileValue);
-  if (auto atomic = dyn_cast<quant::AtomicMaxOp>(op)) {
-    auto a = access(op, atomic.getMemref(), atomic.getIndices(), l,
-                    type.getShape(), false);
-    if (failed(a))
-      return failure();
-    e.atomicMax(*a, v);
-    return success();
-  }
-  auto store = cast<quant::StoreOp>(op);
-  auto a = access(op, store.getMemref(), store.getIndices(), l, type.getShape(),
-                  store.getInBounds());
+static Emitted emitAtomicMax(Distributor &d, quant::AtomicMaxOp atomic) {
+  Value tile = atomic->getOperand(0);
+  LaneLayout l = d.layout(tile);
+  auto a = access(d, atomic, atomic.getMemref(), atomic.getIndices(), l,
+                  d.tile(tile).getShape(), false);
+  if (failed(a))
+    return failure();
+  d.e.atomicMax(*a, d.regs(tile));
+  return success();
+}
+
+/// What exists of the coordinates before `limit`. Differences to offsets of
+/// other limits may wrap.
+static Value validPart(Distributor &d, Value limit, Value size) {
+  Value v = d.e.make<arith::IndexCastOp>(d.b.getI64Type(), d.get(limit));
+  std::optional<int64_t> most = largest(limit);
+  if (most && *most <= kMostExtent)
+    return v;
+  if (!most)
+    v = d.e.make<arith::MaxSIOp>(v, d.e.i64(0));
+  return d.e.make<arith::MinSIOp>(v, size);
+}
+
+static Emitted emitStore(Distributor &d, quant::StoreOp store) {
+  Value tile = store.getTile();
+  LaneLayout l = d.layout(tile);
+  RankedTensorType type = d.tile(tile);
+  Registers v = d.regs(tile);
+  auto a = access(d, store, store.getMemref(), store.getIndices(), l,
+                  type.getShape(), store.getInBounds());
   if (failed(a))
     return failure();
   if (!store.getValid().empty()) {
     SmallVector<Value> bound;
     for (auto [limit, at, size] :
          llvm::zip(store.getValid(), a->index, a->mem.sizes))
-      bound.push_back(e.make<arith::SubIOp>(validPart(limit, size), at));
-    v = e.zeroPast(v, type.getElementType(), l, bound);
+      bound.push_back(d.e.make<arith::SubIOp>(validPart(d, limit, size), at));
+    v = d.e.zeroPast(v, type.getElementType(), l, bound);
   }
   bool swizzled = store.getScaleLayout() == quant::ScaleLayout::swizzle_128x4;
-  if (failed(swizzled ? e.storeSwizzled(*a, v) : e.store(*a, v)))
-    return op->emitOpError("cannot be stored in layout ") << type;
+  if (failed(swizzled ? d.e.storeSwizzled(*a, v) : d.e.store(*a, v)))
+    return store.emitOpError("cannot be stored in layout ") << type;
   return success();
 }
 
-Value Distributor::validPart(Value limit, Value size) {
-  Value v = e.make<arith::IndexCastOp>(b.getI64Type(), get(limit));
-  std::optional<int64_t> most = largest(limit);
-  if (most && *most <= kMostExtent)
-    return v;
-  if (!most)
-    v = e.make<arith::MaxSIOp>(v, e.i64(0));
-  return e.make<arith::MinSIOp>(v, size);
+/// CPU: memory that a kernel takes for itself.
+static Emitted emitScratch(Distributor &d, memref::AllocaOp op) {
+  MemRefType type = op.getType();
+  MemRefDesc desc;
+  desc.elem = type.getElementType();
+  desc.align = desc.strideAlign = 64;
+  desc.pairs = op->hasAttr("quant.pairs") && d.rules.keepsPairs();
+  auto [strides, offset] = type.getStridesAndOffset();
+  desc.staticSizes.assign(type.getShape().begin(), type.getShape().end());
+  desc.staticStrides.assign(strides.begin(), strides.end());
+  for (int64_t size : desc.staticSizes)
+    desc.sizes.push_back(d.e.i64(size));
+  for (int64_t stride : desc.staticStrides)
+    desc.strides.push_back(d.e.i64(stride));
+  desc.ptr = d.scratch(llvm::divideCeil(
+      type.getNumElements() * quant::storageBits(desc.elem), 8));
+  d.setMemref(op.getResult(), std::move(desc));
+  return success();
+}
+
+static Emitted emitDim(Distributor &d, memref::DimOp dim) {
+  const MemRefDesc *desc = d.memref(dim.getSource());
+  std::optional<int64_t> i = dim.getConstantIndex();
+  if (!desc || !i)
+    return dim.emitOpError("expected a kernel argument and a constant");
+  d.set(dim.getResult(), d.toIndex(desc->sizes[*i]));
+  return success();
+}
+
+void addMemoryOps(OpTable &table) {
+  table.add(emitLoad);
+  table.add(emitStore);
+  table.add(emitAtomicMax);
+  table.add(emitScratch);
+  table.add(emitDim);
 }
 
 } // namespace dither::transforms

@@ -1,4 +1,4 @@
-//===- DistributeReduce.cpp - Reductions of tiles ------------------------===//
+//===- DistributeReduce.cpp - Reductions of tiles -------------------------===//
 
 #include "Distribute.h"
 
@@ -6,33 +6,42 @@ using namespace mlir;
 
 namespace dither::transforms {
 
-LogicalResult Distributor::emitReduce(Operation *op) {
-  Value in = op->getOperand(0);
-  LaneLayout l = layout(in);
-  std::optional<ReducePlan> plan = rules.plan(op, l);
-  if (!plan || plan->result != layout(op->getResult(0)))
-    return op->emitOpError("operand layout cannot be reduced this way");
-  if (!tile(in).getElementType().isF32())
-    return op->emitOpError("expected an f32 tile");
-  auto kind = quant::ReduceKind::amax;
-  int64_t axis, limit;
-  if (auto reduce = dyn_cast<quant::ReduceOp>(op)) {
-    kind = reduce.getKind();
-    axis = reduce.getAxis();
-    limit = reduce.getExtent();
-  } else {
-    auto blocks = cast<quant::BlockReduceOp>(op);
-    kind = blocks.getKind();
-    axis = *LayoutRules::blockAxis(blocks);
-    limit = l.base[axis] * l.repeats[axis];
-  }
-  if (simd && kind == quant::ReduceKind::amax &&
-      limit == l.base[axis] * l.repeats[axis] &&
-      reduceWords(op, *plan, l, axis))
-    return success();
-  set(op->getResult(0), e.reduce(regs(in), l, *plan, kind, limit, axis,
-                                 op->hasAttr("quant.raw")));
+std::optional<Reduction> reductionOf(Distributor &d, Operation *op) {
+  LaneLayout l = d.layout(op->getOperand(0));
+  std::optional<ReducePlan> plan = d.rules.plan(op, l);
+  if (!plan || plan->result != d.layout(op->getResult(0)))
+    return std::nullopt;
+  if (auto reduce = dyn_cast<quant::ReduceOp>(op))
+    return Reduction{*plan, l, reduce.getKind(), int64_t(reduce.getAxis()),
+                     reduce.getExtent()};
+  auto blocks = cast<quant::BlockReduceOp>(op);
+  int64_t axis = *LayoutRules::blockAxis(blocks);
+  return Reduction{*plan, l, blocks.getKind(), axis,
+                   l.base[axis] * l.repeats[axis]};
+}
+
+template <typename Op> static Emitted emitReduce(Distributor &d, Op op) {
+  std::optional<Reduction> r = reductionOf(d, op);
+  if (!r)
+    return op.emitOpError("operand layout cannot be reduced this way");
+  Value in = op.getSource();
+  if (!d.tile(in).getElementType().isF32())
+    return op.emitOpError("expected an f32 tile");
+  d.setRegs(op.getResult(),
+            d.e.reduce(d.regs(in), r->layout, r->plan, r->kind, r->limit,
+                       r->axis, op->hasAttr("quant.raw")));
   return success();
+}
+
+static Emitted emitHasSpecial(Distributor &d, quant::HasSpecialOp op) {
+  d.set(op.getResult(), d.e.hasSpecial(d.regs(op.getSource())));
+  return success();
+}
+
+void addReduceOps(OpTable &table) {
+  table.add(emitReduce<quant::ReduceOp>);
+  table.add(emitReduce<quant::BlockReduceOp>);
+  table.add(emitHasSpecial);
 }
 
 } // namespace dither::transforms

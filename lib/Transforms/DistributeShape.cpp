@@ -1,68 +1,69 @@
-//===- DistributeShape.cpp - Broadcasts and movement of tiles ------------===//
+//===- DistributeShape.cpp - Broadcasts, movement and ramps of tiles ------===//
 
 #include "Distribute.h"
-#include "dither/Dialect/Quant/CodeTypes.h"
 
 using namespace mlir;
 
 namespace dither::transforms {
 
-LogicalResult Distributor::emitBroadcast(Operation *op) {
-  Value in = op->getOperand(0), result = op->getResult(0);
-  LaneLayout out = layout(result);
-  Type elem = tile(result).getElementType();
+template <typename Op> static Emitted emitBroadcast(Distributor &d, Op op) {
+  Value in = op.getSource(), result = op.getResult();
+  LaneLayout out = d.layout(result);
+  Type elem = d.tile(result).getElementType();
   if (wordBits(elem))
-    return op->emitOpError("broadcast of ")
+    return op.emitOpError("broadcast of ")
            << elem << " tiles, expected 32 bits";
-  if (!tile(in)) {
-    set(result, Registers(out.numRegs(), e.fill(get(in))));
+  if (!d.tile(in)) {
+    d.setRegs(result, Registers(out.numRegs(), d.e.fill(d.get(in))));
     return success();
   }
   SmallVector<int64_t> shift;
   SmallVector<bool> full;
   LayoutRules::broadcastGroups(op, shift, full);
-  const Registers &from = regs(in);
+  const Registers &from = d.regs(in);
   Registers spread;
   for (int64_t r = 0; r < out.numRegs(); ++r) {
     int64_t source =
-        tile(in).getRank() ? sliceRegister(out, shift, full, r) : 0;
+        d.tile(in).getRank() ? sliceRegister(out, shift, full, r) : 0;
     if (source >= int64_t(from.size()))
-      return op->emitOpError("operand layout does not match the result");
+      return op.emitOpError("operand layout does not match the result");
     spread.push_back(from[source]);
   }
-  set(result, spread);
+  d.setRegs(result, spread);
   return success();
 }
 
-LogicalResult Distributor::emitMovement(Operation *op) {
-  Value in = op->getOperand(0), result = op->getResult(0);
-  LaneLayout from = layout(in), to = layout(result);
-  auto type = tile(in);
-  Type elem = type.getElementType();
-  Registers held = regs(in);
-  if (auto convert = dyn_cast<quant::ConvertLayoutOp>(op)) {
-    std::optional<SharedOrder> order;
-    if (auto attr = convert.getSharedAttr()) {
-      ArrayRef<int64_t> vec = *convert.getSharedVec();
-      order = {attr.getLayout(), unsigned(vec[0]), unsigned(vec[1])};
-    }
-    FailureOr<Registers> moved =
-        e.convert(held, elem, from, to, order ? &*order : nullptr);
-    if (failed(moved))
-      return op->emitOpError("no way from ")
-             << in.getType() << " to " << result.getType();
-    set(result, *moved);
-    return success();
+static Emitted emitConvertLayout(Distributor &d, quant::ConvertLayoutOp op) {
+  Value in = op.getSource(), result = op.getResult();
+  std::optional<SharedOrder> order;
+  if (auto attr = op.getSharedAttr()) {
+    ArrayRef<int64_t> vec = *op.getSharedVec();
+    order = {attr.getLayout(), unsigned(vec[0]), unsigned(vec[1])};
   }
-  // A relabelling: the same registers, possibly packed along another
-  // dimension and with the repeats in another order.
-  int64_t bits = wordBits(elem);
+  FailureOr<Registers> moved =
+      d.e.convert(d.regs(in), d.tile(in).getElementType(), d.layout(in),
+                  d.layout(result), order ? &*order : nullptr);
+  if (failed(moved))
+    return op.emitOpError("no way from ")
+           << in.getType() << " to " << result.getType();
+  d.setRegs(result, *moved);
+  return success();
+}
+
+/// A relabelling: the same registers, possibly packed along another dimension
+/// and with the repeats in another order.
+template <typename Op> static Emitted emitRelabelling(Distributor &d, Op op) {
+  Value in = op.getSource(), result = op.getResult();
+  LaneLayout from = d.layout(in), to = d.layout(result);
+  Registers held = d.regs(in);
+  int64_t bits = wordBits(d.tile(in).getElementType());
   int64_t gf = bits ? wordGroup(from, bits) : 1,
           gt = bits ? wordGroup(to, bits) : 1;
-  bool reorder = isa<quant::TransposeOp>(op) && from.numRepeats() > 1;
+  bool reorder =
+      std::is_same_v<Op, quant::TransposeOp> && from.numRepeats() > 1;
   if (gf != gt || reorder) {
     if (bits)
-      held = e.unpackCodes(held, gf, bits);
+      held = d.e.unpackCodes(held, gf, bits);
     if (reorder) {
       Registers swapped;
       int64_t n = from.regsPerRepeat();
@@ -73,10 +74,28 @@ LogicalResult Distributor::emitMovement(Operation *op) {
       held = swapped;
     }
     if (bits)
-      held = e.packCodes(held, gt, bits);
+      held = d.e.packCodes(held, gt, bits);
   }
-  set(result, held);
+  d.setRegs(result, held);
   return success();
+}
+
+static Emitted emitIota(Distributor &d, quant::IotaOp op) {
+  LaneLayout l = d.layout(op.getResult());
+  Registers ramp;
+  for (int64_t r = 0; r < l.numRegs(); ++r)
+    ramp.push_back(d.e.coordinate(l, op.getDim(), r));
+  d.setRegs(op.getResult(), ramp);
+  return success();
+}
+
+void addShapeOps(OpTable &table) {
+  table.add(emitBroadcast<quant::BroadcastOp>);
+  table.add(emitBroadcast<quant::BlockBroadcastOp>);
+  table.add(emitConvertLayout);
+  table.add(emitRelabelling<quant::ReshapeOp>);
+  table.add(emitRelabelling<quant::TransposeOp>);
+  table.add(emitIota);
 }
 
 } // namespace dither::transforms

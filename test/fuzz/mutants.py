@@ -44,7 +44,7 @@ MUTANTS = (
                 "op.setRoundingmode(arith::RoundingMode::to_nearest_even);",
                 "(void)op;",
             ),
-            ("lib/Transforms/Distribute.cpp", "llvm::append_range(values, op->getResults());", ""),
+            ("lib/Transforms/DistributeElementwise.cpp", "llvm::append_range(values, op->getResults());", ""),
         ),
     ),
     Mutant(
