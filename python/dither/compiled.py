@@ -13,13 +13,12 @@ from . import knobs, profile, sharing, staging, torch_tensors
 from .errors import CompileError, plain
 from .once import OncePerKey
 from .options import CodeOptions
-from .types import ArgType, SameAs, ScalarType, TensorType, float32
+from .types import ArgType, SameAs, ScalarType, Structure, TensorType, float32
 
 if TYPE_CHECKING:
     from . import _dither
     from .compiler import Captures
     from .devices import Device
-    from .structure import Structure
 
 
 class Lowered:

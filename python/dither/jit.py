@@ -21,7 +21,8 @@ from .errors import CompileError, suggest
 from .once import OncePerKey
 from .options import UNSAID, CodeOptions
 from .specialize import Bound, Signature, Specialization, lasting
-from .structure import Structure, may_hold_tensors
+from .structure import may_hold_tensors
+from .types import Structure
 
 #: Keyword arguments of a launch that are not the kernel's.
 LAUNCH_OPTIONS = ("device", "stream", "num_warps", "math", "shapes")

@@ -15,8 +15,8 @@ from .errors import suggest
 from .options import CodeOptions
 from .scalars import check_number, constant_number, run_time_number
 from .sharing import merged, same
-from .structure import Structure, take_apart
-from .types import ArgType, SameAs, ScalarType, TensorType, float32, int64
+from .structure import take_apart
+from .types import ArgType, SameAs, ScalarType, Structure, TensorType, float32, int64
 
 
 @dataclasses.dataclass(frozen=True)

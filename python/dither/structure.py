@@ -8,44 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from .arrays import Array, View
 from .compiler.captures import is_passable
 from .compiler.identity import is_namedtuple_class
 from .scalars import constant_number
-from .types import SameAs, ScalarType, TensorType
+from .types import SameAs, ScalarType, Structure, TensorType
 
 #: Described here, whatever they are made of.
 _LEAVES = (Array, View, TensorType, ScalarType, SameAs)
-
-
-@dataclasses.dataclass(frozen=True)
-class Structure:
-    """How an argument is put together: "tuple", or the name of its class, and its entries by label, in order.
-
-    `ordered`: whether a class is a NamedTuple, whose entries have places besides names."""
-
-    kind: str
-    entries: tuple[tuple[str, Structure | str], ...]
-    ordered: bool = False
-
-    def leaves(self) -> Iterator[str]:
-        """Paths of what is no structure itself, in order."""
-        for _, entry in self.entries:
-            if isinstance(entry, Structure):
-                yield from entry.leaves()
-            else:
-                yield entry
-
-    def build(self, leaf: Callable[[str], Any], make: Callable[[str, dict[str, Any], bool], Any]) -> Any:
-        """The argument of other leaves: tuples of them, and what `make` makes of a class and its fields."""
-        items = {
-            label.lstrip("."): entry.build(leaf, make) if isinstance(entry, Structure) else leaf(entry)
-            for label, entry in self.entries
-        }
-        return tuple(items.values()) if self.kind == "tuple" else make(self.kind, items, self.ordered)
 
 
 def take_apart(arguments: Mapping[str, Any]) -> tuple[dict[str, Structure], dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 Kind = Literal["float", "narrow", "int", "bool"]
@@ -185,6 +185,33 @@ class SameAs:
 
 
 ArgType = TensorType | ScalarType | SameAs
+
+
+@dataclasses.dataclass(frozen=True)
+class Structure:
+    """How an argument is put together: "tuple", or the name of its class, and its entries by label, in order.
+
+    `ordered`: whether a class is a NamedTuple, whose entries have places besides names."""
+
+    kind: str
+    entries: tuple[tuple[str, Structure | str], ...]
+    ordered: bool = False
+
+    def leaves(self) -> Iterator[str]:
+        """Paths of what is no structure itself, in order."""
+        for _, entry in self.entries:
+            if isinstance(entry, Structure):
+                yield from entry.leaves()
+            else:
+                yield entry
+
+    def build(self, leaf: Callable[[str], Any], make: Callable[[str, dict[str, Any], bool], Any]) -> Any:
+        """The argument of other leaves: tuples of them, and what `make` makes of a class and its fields."""
+        items = {
+            label.lstrip("."): entry.build(leaf, make) if isinstance(entry, Structure) else leaf(entry)
+            for label, entry in self.entries
+        }
+        return tuple(items.values()) if self.kind == "tuple" else make(self.kind, items, self.ordered)
 
 
 def _extents(name: str, values: object) -> tuple[int | None, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CompileError, suggest
 from ..options import UNSAID, CodeOptions
-from ..types import ArgType, SameAs, ScalarType, TensorType, bool_, index
+from ..types import ArgType, SameAs, ScalarType, Structure, TensorType, bool_, index
 from .captures import Callee, Captures, captures_of, is_passable
 from .emit import Emitter
 from .frame import Frame
@@ -20,7 +20,6 @@ from .walker import Walker
 
 if TYPE_CHECKING:
     from .. import _dither
-    from ..structure import Structure
 
 
 def lower(

@@ -16,8 +16,7 @@ from ..jit import Kernel
 from ..language import linear
 from ..options import UNSAID, CodeOptions
 from ..scalars import check_number, run_time_number
-from ..structure import Structure
-from ..types import DType, float32
+from ..types import DType, Structure, float32
 from . import kernels, outputs
 from .allocate import contiguous_rows, empty_like, filled, floats, matrix
 from .fused_kernel import fused_kernel
