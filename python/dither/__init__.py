@@ -38,8 +38,7 @@ from .types import (
     int32,
     int64,
 )
-
-__version__ = "0.1.0"
+from .version import __version__ as __version__
 
 __all__ = [
     "MXFP4",

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from . import knobs
+from .version import __version__
 
 #: The Python part of the compiler, within the package: code depends on its text.
 COMPILER_SOURCES = ("compiler/", "language/", "compiled.py", "formats.py", "types.py")
@@ -60,7 +61,7 @@ def _disk(place: str, limit: int) -> Any:
 @functools.cache
 def build() -> str:
     """Identifies the compiler by content: the version, the extension module, and the sources of its Python part."""
-    from . import __version__, _dither
+    from . import _dither
 
     digest = hashlib.sha256()
     package = os.path.dirname(__file__)

@@ -11,12 +11,12 @@ import sys
 from collections.abc import Sequence
 
 from ..errors import CompileError
+from ..version import __version__
 from .failure import Failure, UsageError
 
 
 def parser() -> argparse.ArgumentParser:
     """All commands; each sets `run`, a function of the parsed arguments that gives the exit code."""
-    from .. import __version__
     from . import build, cache, compile, doctor, inspect, profile
 
     top = argparse.ArgumentParser(prog="dither", description="Fused quantize kernels: compile them and look inside.")

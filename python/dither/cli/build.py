@@ -9,10 +9,10 @@ import os
 import pathlib
 from typing import Any
 
-from .. import __version__
 from ..compiled import Compiled
 from ..options import MATH
 from ..types import SameAs, ScalarType, TensorType, float32, int32
+from ..version import __version__
 from . import c_header, ptxas
 from .compile import resolve
 from .failure import Failure, UsageError

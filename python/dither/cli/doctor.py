@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from ..version import __version__
 from . import ptxas
 
 
@@ -28,8 +29,8 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the report."""
-    from .. import __version__, _dither, targets
-    from ..devices import host_target
+    from .. import _dither
+    from ..devices import host_target, targets
 
     line("dither", f"{__version__}, {os.path.dirname(os.path.dirname(_dither.__file__))}")
     line("python", f"{platform.python_version()}, {platform.platform()}")
