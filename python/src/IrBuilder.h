@@ -68,7 +68,8 @@ public:
   explicit IrBuilder(std::shared_ptr<IrState> state);
 
   /// Creates an operation without regions at the insertion point and checks it
-  /// with its verifier. Result types are inferred where `resultTypes` is empty.
+  /// with its verifier. Result types that are left out are inferred: quant,
+  /// arith and math can, and an error says which operation cannot.
   std::vector<IrValue>
   create(const std::string &name, const std::vector<IrValue> &operands,
          const AttrList &attrs, const Positions &positions,

@@ -160,7 +160,7 @@ class Expressions(Walk):
         if extent is not None:
             return extent
         dim = self.e.scalar(d, types.index)
-        return Scalar(self.e.op("memref.dim", [tensor, dim]), types.index)
+        return Scalar(self.e.op("memref.dim", [tensor, dim], result=types.index.mlir), types.index)
 
     # ---- operators
 
