@@ -270,11 +270,9 @@ struct QuantToArith
     OpBuilder b(op);
     VectorType type = op.getFactor().getType();
     WordBuilder w(b, op.getLoc(), type, pool, hasFma);
-    auto module = op->getParentOfType<ModuleOp>();
-    auto features = module ? module->getAttrOfType<StringAttr>("quant.features")
-                           : StringAttr();
-    bool avx512 = features && features.getValue().starts_with("avx512") &&
-                  type.getRank() == 2 && type.getDimSize(1) == 16;
+    const target::TargetInfo *target = target::saidTarget(op);
+    bool avx512 = target && target->avx512Intrinsics && type.getRank() == 2 &&
+                  type.getDimSize(1) == 16;
     w.replace(op, conversion::expandScaleEncode(w, op, avx512));
   }
 

@@ -70,6 +70,15 @@ constexpr TargetInfo cpu(StringLiteral name, StringLiteral chip,
   return t;
 }
 
+/// x86 with AVX2, FMA and F16C at least.
+constexpr TargetInfo avx(StringLiteral name, StringLiteral chip,
+                         unsigned vectorBytes, unsigned registers) {
+  TargetInfo t = cpu(name, chip, "", vectorBytes, registers, true);
+  t.streamingStores = true;
+  t.avx512Intrinsics = vectorBytes == 64;
+  return t;
+}
+
 #if defined(__x86_64__)
 // SSE2 alone has neither fma nor f16, nor roundings to integers.
 constexpr bool kBaselineComplete = false;
@@ -82,8 +91,8 @@ constexpr char kBaselineChip[] = "generic";
 constexpr TargetInfo kTargets[] = {
     cpu("host:base", kBaselineChip, "", 16, kBaselineComplete ? 32 : 16,
         kBaselineComplete),
-    cpu("host:avx2", "x86-64-v3", "", 32, 16, true),
-    cpu("host:avx512", "x86-64-v4", "", 64, 32, true),
+    avx("host:avx2", "x86-64-v3", 32, 16),
+    avx("host:avx512", "x86-64-v4", 64, 32),
     gpu("sm_80", 80, "+ptx78"),
     gpu("sm_86", 86, "+ptx78"),
     ada("sm_89", 89, "+ptx84"),

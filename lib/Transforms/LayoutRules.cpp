@@ -3,7 +3,7 @@
 #include "LayoutRules.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Numerics/ReductionOrder.h"
-#include "dither/Target/TargetInfo.h"
+#include "dither/Target/ModuleTarget.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -18,21 +18,11 @@ static int64_t bitsOf(Type memref) {
   return quant::storageBits(cast<MemRefType>(memref).getElementType());
 }
 
-bool isForCpu(func::FuncOp kernel) {
-  auto module = kernel->getParentOfType<ModuleOp>();
-  auto target =
-      module ? module->getAttrOfType<StringAttr>("quant.target") : StringAttr();
-  return !target || target.getValue().starts_with("host");
-}
+bool isForCpu(func::FuncOp kernel) { return target::isForCpu(kernel); }
 
 int64_t cpuLanes(func::FuncOp kernel) {
-  StringRef features = "avx512";
-  if (auto module = kernel->getParentOfType<ModuleOp>())
-    if (auto attr = module->getAttrOfType<StringAttr>("quant.features");
-        attr && !attr.getValue().empty())
-      features = attr.getValue();
-  const target::TargetInfo *info = target::lookupTarget("host", features);
-  return info ? info->maxVectorBytes / 4 : 16;
+  const target::TargetInfo *info = target::saidTarget(kernel);
+  return info && !info->isGpu ? info->maxVectorBytes / 4 : 16;
 }
 
 SmallVector<int64_t> configuredFragment(func::FuncOp kernel) {

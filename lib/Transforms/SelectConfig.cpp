@@ -18,6 +18,7 @@
 #include "TilingEngine.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Numerics/ReductionOrder.h"
+#include "dither/Target/ModuleTarget.h"
 #include "dither/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -308,21 +309,18 @@ struct DitherSelectConfig : impl::DitherSelectConfigBase<DitherSelectConfig> {
     if (func.isExternal() || (!isKernel && !isWhole) ||
         func->hasAttr("quant.config"))
       return;
-    StringRef target = "host";
-    if (auto module = func->getParentOfType<ModuleOp>())
-      if (auto attr = module->getAttrOfType<StringAttr>("quant.target"))
-        target = attr.getValue();
+    bool forCpu = isForCpu(func);
     std::optional<int64_t> warps;
     if (auto attr = func->getAttrOfType<IntegerAttr>("quant.num_warps"))
       warps = attr.getInt();
 
     Shape shape = shapeOf(func);
-    Config c = target == "host" ? chooseHost(shape, cpuLanes(func), isKernel)
-                                : chooseGpu(shape, warps, isKernel);
+    Config c = forCpu ? chooseHost(shape, cpuLanes(func), isKernel)
+                      : chooseGpu(shape, warps, isKernel);
     if (isKernel) {
       c.tileRows = shape.rows;
       c.tileCols = shape.cols;
-      if (target == "host")
+      if (forCpu)
         c.rows = std::min(c.rows, std::max(shape.rowBlock, kHostRows));
     }
     Builder b(&getContext());
@@ -337,8 +335,9 @@ struct DitherSelectConfig : impl::DitherSelectConfigBase<DitherSelectConfig> {
     if (remarks)
       func.emitRemark("fragments of ")
           << c.rows << "x" << c.cols << " in tiles of " << c.tileRows << "x"
-          << c.tileCols << ", " << c.warps << " warps, for " << target
-          << " (blocks of " << shape.rowBlock << "x" << shape.colBlock << ")";
+          << c.tileCols << ", " << c.warps << " warps, for "
+          << target::TargetAttrs(func).name << " (blocks of " << shape.rowBlock
+          << "x" << shape.colBlock << ")";
   }
 };
 

@@ -13,6 +13,7 @@
 #include "TilingEngine.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Dialect/Quant/QuantTiling.h"
+#include "dither/Target/ModuleTarget.h"
 #include "dither/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -53,10 +54,8 @@ public:
                [this](Value v, TilingEngine::Offsets o, TilingEngine::Sizes s) {
                  return resolve(v, o, s);
                }) {
-    auto module = kernel->getParentOfType<ModuleOp>();
-    auto features = module ? module->getAttrOfType<StringAttr>("quant.features")
-                           : StringAttr();
-    streams = features && features.getValue().starts_with("avx");
+    const target::TargetInfo *target = target::saidTarget(kernel);
+    streams = target && target->streamingStores;
     OpBuilder b = OpBuilder::atBlockBegin(&kernel.front());
     for (const PhasePlan::Cut &cut : plan.cuts) {
       auto scratch = memref::AllocaOp::create(

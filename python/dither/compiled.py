@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import knobs, profile, sharing, staging, torch_tensors
+from .devices import is_gpu
 from .errors import CompileError, plain
 from .once import OncePerKey
 from .options import CodeOptions
@@ -91,7 +92,7 @@ class Lowered:
             timings,
         )
         ptx = knobs.override_code(self.name)
-        if ptx and not self.target.startswith("host"):
+        if ptx and is_gpu(self.target):
             compiled.replace_code(ptx)
         if remarks:
             knobs.report(remarks, self.name, self.target, reported)
@@ -141,7 +142,7 @@ class Compiled:
     @property
     def ptx(self) -> str:
         """The PTX text of a kernel for a GPU."""
-        if self.image.target.startswith("host"):
+        if not is_gpu(self.image.target):
             raise ValueError(f"the target is {self.image.target}, expected a GPU for PTX")
         return self.image.code.decode()
 

@@ -105,6 +105,13 @@ def host_target() -> str:
     return _dither.host_target() if asked == "auto" else f"host:{asked}"
 
 
+def is_gpu(target: str) -> bool:
+    """Whether a target is a GPU. Raises ValueError for what is no target."""
+    from . import _dither
+
+    return _dither.is_gpu(target)
+
+
 def targets() -> list[str]:
     """Every target that kernels can be compiled for, on any machine."""
     from . import _dither

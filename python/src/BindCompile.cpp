@@ -186,6 +186,14 @@ void bindCompile(py::module_ &m) {
       },
       "Every target that can be compiled for.");
   m.def(
+      "is_gpu",
+      [](const std::string &name) {
+        if (const target::TargetInfo *target = target::lookupTarget(name))
+          return target->isGpu;
+        throw py::value_error("unknown target '" + name + "'");
+      },
+      py::arg("target"), "Whether a target is a GPU; raises for none.");
+  m.def(
       "host_target", [] { return target::hostTarget().name.str(); },
       "The best target of this machine's CPU.");
 }

@@ -63,6 +63,15 @@ static std::optional<ParamKind> parseKind(StringRef text) {
       .Default(std::nullopt);
 }
 
+static std::optional<ManifestImage::Format> parseFormat(StringRef text) {
+  using Format = ManifestImage::Format;
+  return StringSwitch<std::optional<Format>>(text)
+      .Case("object", Format::Object)
+      .Case("ptx", Format::Ptx)
+      .Case("cubin", Format::Cubin)
+      .Default(std::nullopt);
+}
+
 /// The kinds of "slots"; nothing where one is unknown.
 static std::optional<std::vector<ParamKind>>
 parseSlots(const json::Object &kernel) {
@@ -134,7 +143,6 @@ readManifest(StringRef path, StringRef name, std::vector<std::string> &known) {
       image.image.numThreads = uint32_t(threads);
       image.image.sharedBytes = uint32_t(shared);
       image.image.params = *slots;
-      image.isCubin = text("format") == "cubin";
       image.sha256 = text("sha256");
       std::string file = text("file");
       if (file.empty() || image.image.target.empty() || image.sha256.empty() ||
@@ -143,6 +151,11 @@ readManifest(StringRef path, StringRef name, std::vector<std::string> &known) {
                     "' has no file, target, sha256, num_threads (1 to 1024) or "
                     "shared_bytes (0 to " +
                     Twine(maxShared) + ")");
+      auto format = parseFormat(text("format"));
+      if (!format)
+        return fail("an image of kernel '" + name + "' has format '" +
+                    text("format") + "', expected object, ptx or cubin");
+      image.format = *format;
       SmallString<256> place(sys::path::parent_path(path));
       sys::path::append(place, file);
       image.path = place.str().str();

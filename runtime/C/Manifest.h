@@ -19,8 +19,9 @@ struct ManifestImage {
   std::string path;
   /// SHA-256 of the file in hexadecimal.
   std::string sha256;
-  /// Whether the file is machine code for one GPU, which needs no compiler.
-  bool isCubin = false;
+  /// What the file holds: machine code for a CPU, PTX, or machine code for one
+  /// GPU, which needs no compiler.
+  enum class Format : uint8_t { Object, Ptx, Cubin } format = Format::Object;
 };
 
 /// The images of the kernel `name` in a manifest. Errors: a file that cannot be

@@ -49,7 +49,8 @@ static dither_status missing(const char *name) {
 static void sortImages(std::vector<ManifestImage> &images, StringRef target) {
   stable_sort(images, [&](const ManifestImage &a, const ManifestImage &b) {
     auto rank = [&](const ManifestImage &i) {
-      return std::pair(i.image.target != target, !i.isCubin);
+      return std::pair(i.image.target != target,
+                       i.format != ManifestImage::Format::Cubin);
     };
     return rank(a) < rank(b);
   });
@@ -136,8 +137,8 @@ dither_status dither_kernel_load(dither_device *device, const char *manifest,
   std::string refusals;
   for (const ManifestImage &image : *images) {
     // Files for machines of another kind need not even be there.
-    bool isHost = StringRef(image.image.target).starts_with("host");
-    if (isHost != target.starts_with("host"))
+    if ((image.format == ManifestImage::Format::Object) !=
+        unwrap(device)->isCpu())
       continue;
     Expected<KernelImage> code = readImage(image);
     if (!code)

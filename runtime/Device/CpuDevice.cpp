@@ -240,6 +240,7 @@ class CpuDevice : public Device {
 public:
   explicit CpuDevice(HostLevel level) : level(level), model(describeCpu()) {}
 
+  bool isCpu() const override { return true; }
   StringRef name() const override { return "cpu"; }
   StringRef description() const override { return model; }
   StringRef target() const override { return hostTarget(level); }

@@ -7,6 +7,7 @@
 
 #include "dither/Compiler.h"
 #include "dither/Pipelines/Pipelines.h"
+#include "dither/Target/TargetInfo.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -115,7 +116,7 @@ int main(int argc, char **argv) {
 
   std::string text;
   if (emitKind.empty() || emitKind == "obj") {
-    if (emitKind == "obj" && StringRef(targetName).starts_with("sm_"))
+    if (emitKind == "obj" && dither::target::lookupTarget(targetName)->isGpu)
       return fail("found --emit=obj for " + targetName + ", expected ptx");
     text = artifact->kernels.front().code;
   } else if (emitKind == "info") {

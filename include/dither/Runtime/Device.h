@@ -45,6 +45,8 @@ public:
   virtual ~Device();
   /// The device as a simulated one; null for others.
   virtual SimDevice *simulated() { return nullptr; }
+  /// Whether it runs machine code of this machine's CPU; others take PTX.
+  virtual bool isCpu() const { return false; }
   /// "cpu", "cuda:0", "sim:sm_90a".
   virtual llvm::StringRef name() const = 0;
   /// What people call it: "NVIDIA H200", the CPU's model.

@@ -42,6 +42,10 @@ struct TargetInfo {
   bool cvtF16 = false;
   /// floor, ceil, trunc and roundeven in hardware; as for `fma`.
   bool roundToInteger = false;
+  /// llvm.x86.avx512.* on registers of 512 bits.
+  bool avx512Intrinsics = false;
+  /// Stores of whole vector registers past the caches (CPU).
+  bool streamingStores = false;
 
   //===--- sizes ----------------------------------------------------------===//
   /// Bytes of the widest memory access of one lane (GPU) or of one vector

@@ -10,6 +10,7 @@ import pathlib
 from typing import Any
 
 from ..compiled import Compiled
+from ..devices import is_gpu
 from ..options import MATH
 from ..types import SameAs, ScalarType, TensorType, float32, int32
 from ..version import __version__
@@ -117,7 +118,7 @@ def write_images(output: pathlib.Path, name: str, compiled: Compiled, notes: lis
     """The files of one target, and their rows of the manifest."""
     image = compiled.image
     stem = f"{name}.{image.target.replace(':', '-')}"
-    if image.target.startswith("host"):
+    if not is_gpu(image.target):
         files = [("object", f"{stem}.o", image.code)]
     else:
         files = [("ptx", f"{stem}.ptx", image.code)]

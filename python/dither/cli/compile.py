@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..compiled import Compiled, Lowered
-from ..devices import host_target
+from ..devices import host_target, is_gpu
 from ..errors import CompileError, suggest
 from ..options import MATH
 from ..types import ArgType, ScalarType, TensorType
@@ -95,7 +95,7 @@ def resolve(name: str) -> str:
 
 def emitted(text: str | None, target: str) -> list[str]:
     """The stages to write."""
-    last, other = ("asm", "ptx") if target.startswith("host") else ("ptx", "asm")
+    last, other = ("ptx", "asm") if is_gpu(target) else ("asm", "ptx")
     stages = [last] if text is None else text.split(",")
     for stage in stages:
         if stage not in SUFFIXES:
@@ -159,7 +159,7 @@ def compile_one(
         "params": list(image.params),
         "milliseconds": round(compiled.milliseconds, 2),
     }
-    return row, "" if image.target.startswith("host") else compiled.ptx
+    return row, compiled.ptx if is_gpu(image.target) else ""
 
 
 def describe(kind: ArgType) -> str:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from ..devices import is_gpu
 from . import ptxas
 from .compile import resolve
 from .entry import find_entry, read_entry
@@ -84,7 +85,7 @@ def launch(kernel: Any) -> str:
 def entry(path: pathlib.Path, code: bool) -> None:
     """Prints the header of an entry."""
     found = read_entry(path)
-    gpu = not found["target"].startswith("host")
+    gpu = is_gpu(found["target"])
     table(
         {
             "kernel": found["name"],

@@ -13,6 +13,7 @@ from typing import Any
 from .. import types
 from ..arrays import Array, row_major
 from ..compiled import Compiled, Lowered
+from ..devices import is_gpu
 from ..formats import FORMATS, Format
 from ..jit import Kernel
 from ..language import linear
@@ -109,12 +110,12 @@ OPERATORS = (
 def library(target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]:
     """Every entry for a target (CPUs and GPUs have tiles of their own) and an (M, N); names are unique."""
     operators = [entry for row in OPERATORS for entry in entries(row, target, shape)]
-    return [*operators, *_dequantize(shape, target.startswith("host"))]
+    return [*operators, *_dequantize(shape, not is_gpu(target))]
 
 
 def entries(row: Row, target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]:
     """Those of one operator."""
-    return list(_operator(row, shape, target.startswith("host")))
+    return list(_operator(row, shape, not is_gpu(target)))
 
 
 def dense(dtype: DType, shape: tuple[int, ...], shapes: str = "trailing") -> TensorType:

@@ -9,6 +9,7 @@ from pathlib import Path
 import dither
 import dither.language as dl
 import pytest
+from dither.devices import is_gpu
 
 LEVELS = ["base", "avx2", "avx512"]
 
@@ -60,3 +61,9 @@ def test_host_is_the_level_that_is_asked_for(monkeypatch, level):
 
 def test_every_level_is_a_target():
     assert {"host", *(f"host:{level}" for level in LEVELS)} <= set(dither.targets())
+
+
+def test_kinds_of_targets():
+    assert {name for name in dither.targets() if is_gpu(name)} == {n for n in dither.targets() if n.startswith("sm_")}
+    with pytest.raises(ValueError, match="unknown target 'sm_1'"):
+        is_gpu("sm_1")

@@ -32,6 +32,8 @@ TEST_F(ManifestTest, GivesTheImages) {
   EXPECT_EQ(images[0].image.target, "sm_90a");
   EXPECT_EQ(images[0].image.numThreads, 128u);
   EXPECT_EQ(images[0].image.sharedBytes, 16u);
+  EXPECT_EQ(images[0].format, ManifestImage::Format::Ptx);
+  EXPECT_EQ(images[1].format, ManifestImage::Format::Object);
   EXPECT_EQ(images[1].image.name, "place");
   EXPECT_EQ(images[1].image.params, std::vector{ParamKind::Pointer});
   EXPECT_EQ(must(readImage(images[1])).code, readFile(KERNELS_OBJECT));
@@ -71,6 +73,16 @@ TEST_F(ManifestTest, NumbersThatNoKernelHas) {
     changed.replace(changed.find("16}"), 2, number);
     EXPECT_EQ(failureOf(changed), "DIR/manifest.json: " + std::string(noImage))
         << number;
+  }
+}
+
+TEST_F(ManifestTest, FormatsThatAreNone) {
+  for (std::string format : {"", "elf", "Object"}) {
+    std::string changed = text("0");
+    changed.replace(changed.find("object"), 6, format);
+    EXPECT_EQ(failureOf(changed),
+              "DIR/manifest.json: an image of kernel 'where' has format '" +
+                  format + "', expected object, ptx or cubin");
   }
 }
 

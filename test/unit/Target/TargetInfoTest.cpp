@@ -48,6 +48,15 @@ TEST(TargetInfo, ConversionsArriveWithTheirChips) {
   EXPECT_EQ(lookupTarget("sm_121a")->maxVectorBytes, 32u);
 }
 
+TEST(TargetInfo, VectorExtensionsComeWithTheirLevels) {
+  for (llvm::StringRef name : targetNames()) {
+    const TargetInfo &t = *lookupTarget(name);
+    bool avx512 = t.name == "host:avx512", avx2 = t.name == "host:avx2";
+    EXPECT_EQ(t.avx512Intrinsics, avx512) << name.str();
+    EXPECT_EQ(t.streamingStores, avx512 || avx2) << name.str();
+  }
+}
+
 TEST(TargetInfo, HostIsOneOfTheCpusAndRuns) {
   const TargetInfo &host = hostTarget();
   EXPECT_FALSE(host.isGpu);
