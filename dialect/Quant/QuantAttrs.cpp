@@ -87,9 +87,8 @@ LogicalResult FormatAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  bool transposed, ScaleRounding rounding,
                                  ScaleOrder order) {
   if (!codeFormat(elem))
-    return emitError() << "found elements of " << elem
-                       << ", expected f4E2M1FN, f6E2M3FN, f6E3M2FN, i8, "
-                          "f8E4M3FN or f8E5M2";
+    return emitError() << "found elements of " << elem << ", expected "
+                       << listTypes(isCodeFormat);
   const numerics::ElementFormat *scales = elementFormat(scale);
   if (scales != &numerics::kE8M0 && scales != &numerics::kE4M3 &&
       scales != &numerics::kF32)

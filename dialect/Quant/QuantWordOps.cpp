@@ -14,12 +14,11 @@ namespace dither::quant {
 
 /// Types that words hold: WO1.
 static LogicalResult checkElem(Where where, Type elem) {
-  if (const numerics::ElementFormat *format = elementFormat(elem);
-      format && format->bits <= 16)
+  auto fits = [](const numerics::ElementFormat &f) { return f.bits <= 16; };
+  const numerics::ElementFormat *format = elementFormat(elem);
+  if (format && fits(*format))
     return success();
-  return where.fail("elem is " + str(elem) +
-                    ", expected f4E2M1FN, f6E2M3FN, f6E3M2FN, i8, f8E4M3FN, "
-                    "f8E5M2, f8E8M0FNU, bf16 or f16");
+  return where.fail("elem is " + str(elem) + ", expected " + listTypes(fits));
 }
 
 /// Register i is code i mod group of word i / group: WO2 to WO4.
@@ -71,11 +70,12 @@ LogicalResult E8M0InverseWordsOp::verify() {
 LogicalResult ScaleEncodeWordsOp::verify() {
   Where where(*this);
   Type elem = getElem();
-  const numerics::ElementFormat *format = codeFormat(elem);
-  if (!format || format->twosComplement)
-    return where.fail("elem is " + str(elem) +
-                      ", expected f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN or "
-                      "f8E5M2"); // WO7
+  auto fits = [](const numerics::ElementFormat &f) {
+    return isCodeFormat(f) && !f.twosComplement;
+  };
+  const numerics::ElementFormat *format = elementFormat(elem);
+  if (!format || !fits(*format)) // WO7
+    return where.fail("elem is " + str(elem) + ", expected " + listTypes(fits));
   VectorType source = getSource().getType(), words = getResult().getType(),
              factors = getFactor().getType();
   // WO8: words of the source hold two values, registers one.

@@ -1,10 +1,11 @@
 //===- BindCompile.cpp - Module to Artifact in Python ---------------------===//
 
 #include "Bindings.h"
-#include "IrState.h"
+#include "IrBuilder.h"
 #include "Unlocked.h"
 
 #include "dither/Compiler.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Pipelines/Pipelines.h"
 #include "dither/Target/TargetInfo.h"
@@ -193,6 +194,15 @@ void bindCompile(py::module_ &m) {
         throw py::value_error("unknown target '" + name + "'");
       },
       py::arg("target"), "Whether a target is a GPU; raises for none.");
+  m.def(
+      "language_name",
+      [](const std::string &type) {
+        mlir::MLIRContext context;
+        return quant::languageName(parseTypeText(type, context)).str();
+      },
+      py::arg("type"),
+      "What the compiler's messages call elements of a type; empty for types "
+      "without a format.");
   m.def(
       "host_target", [] { return target::hostTarget().name.str(); },
       "The best target of this machine's CPU.");

@@ -34,6 +34,14 @@ def test_mlir_types(type_, text):
     assert builder.begin_function("f", [("x", text, None)])[0].type == text
 
 
+def test_the_compiler_has_the_same_names():
+    from dither import _dither
+
+    for dtype in types.DTYPES:
+        known = dtype.is_float or dtype.is_narrow
+        assert _dither.language_name(dtype.mlir) == (dtype.name if known else "")
+
+
 def test_default_strides():
     assert TensorType(dl.float32, (2, 3, 4)).strides == (None, None, 1)
     assert TensorType(dl.float32, ()).strides == ()

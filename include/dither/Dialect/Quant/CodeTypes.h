@@ -10,6 +10,10 @@
 
 #include "dither/Numerics/Formats.h"
 #include "mlir/IR/Types.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <string>
 
 namespace dither::quant {
 
@@ -25,6 +29,19 @@ mlir::Type elementType(mlir::MLIRContext *context,
 /// The format of codes with a sign that quant.encode rounds to; null for other
 /// types: those of scales alone, and those that arith converts to.
 const numerics::ElementFormat *codeFormat(mlir::Type type);
+
+/// What the tile language calls elements of `type`, `float8_e4m3`; empty for
+/// types that are in none of the tables.
+llvm::StringRef languageName(mlir::Type type);
+
+/// The types whose formats satisfy `wanted`, for a message: `f4E2M1FN or i8`.
+std::string
+listTypes(llvm::function_ref<bool(const numerics::ElementFormat &)> wanted);
+
+/// Whether quant.encode rounds to codes of this format, as in `codeFormat`.
+inline bool isCodeFormat(const numerics::ElementFormat &format) {
+  return format.hasSign && format.bits <= 8;
+}
 
 /// Bits that an element of `type`, a float or an integer, takes in memory and
 /// in packed registers.
