@@ -40,11 +40,11 @@ MUTANTS = (
         "integer tiles stored as bfloat16 or float16 keep the integer's bits",
         (
             (
-                "lib/Transforms/PreparePrograms.cpp",
+                "lib/Transforms/Prepare/PreparePrograms.cpp",
                 "op.setRoundingmode(arith::RoundingMode::to_nearest_even);",
                 "(void)op;",
             ),
-            ("lib/Transforms/DistributeElementwise.cpp", "llvm::append_range(values, op->getResults());", ""),
+            ("lib/Transforms/Distribute/Elementwise.cpp", "llvm::append_range(values, op->getResults());", ""),
         ),
     ),
     Mutant(
@@ -64,7 +64,7 @@ MUTANTS = (
         "FP4 tiles that begin or end inside of a byte take the one below, and zero what is beside them",
         (
             (
-                "lib/Transforms/EmitMemory.cpp",
+                "lib/Transforms/Emit/EmitMemory.cpp",
                 "return a.divisor.back() % 2 == 0 ? Bytes::Whole : Bytes::Unknown;",
                 "return Bytes::Whole;",
             ),
@@ -75,7 +75,7 @@ MUTANTS = (
         "a large tile is overwritten, part by part, before other parts have read it: transposes in place on CPUs",
         (
             (
-                "lib/Transforms/TileToFragments.cpp",
+                "lib/Transforms/Tiling/TileToFragments.cpp",
                 "isInPlace(load, *sink)))\n      return true;",
                 "isInPlace(load, *sink)))\n      continue;",
             ),
@@ -86,7 +86,7 @@ MUTANTS = (
         "block_scale of a vector reads a second offset that there is not, and crashes on CPUs",
         (
             (
-                "lib/Transforms/TileToPhases.cpp",
+                "lib/Transforms/Phases/TileToPhases.cpp",
                 "if (sizes.size() == 2 && op.getBlock().front() > kBlockRows &&",
                 "if (op.getBlock().front() > kBlockRows &&",
             ),
@@ -110,8 +110,8 @@ MUTANTS = (
         "far_offsets",
         "constant offsets near 2^63 wrap: stores before the first element",
         (
-            ("lib/Transforms/PreparePrograms.cpp", "func.walk(clampIndices);", "(void)clampIndices;"),
-            ("lib/Transforms/VersionBounds.cpp", "*at > type.getDimSize(d) - size", "*at + size > type.getDimSize(d)"),
+            ("lib/Transforms/Prepare/PreparePrograms.cpp", "func.walk(clampIndices);", "(void)clampIndices;"),
+            ("lib/Transforms/Tiling/VersionBounds.cpp", "*at > type.getDimSize(d) - size", "*at + size > type.getDimSize(d)"),
         ),
     ),
     Mutant(

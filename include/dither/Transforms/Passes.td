@@ -215,7 +215,7 @@ def DitherTileToPhases : Pass<"dither-tile-to-phases", "::mlir::func::FuncOp"> {
     Declines: all other kernels, which are left to dither-version-bounds and
     dither-tile-to-fragments.
 
-    Example: test/Transforms/tile-to-phases.mlir.
+    Example: test/Transforms/Phases/tile-to-phases.mlir.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",

@@ -22,7 +22,7 @@ INTERNAL = re.compile(
 def messages() -> list[tuple[str, str]]:
     """(file, text) of each emitError of the passes: those are for users. An emitOpError is for developers."""
     found = []
-    for source in sorted(ROOT.glob("lib/Transforms/*.cpp")) + sorted(ROOT.glob("lib/Target/*.cpp")):
+    for source in sorted(ROOT.glob("lib/Transforms/*/*.cpp")) + sorted(ROOT.glob("lib/Target/*.cpp")):
         for call in re.findall(r"\bemitError\((.*?);", source.read_text(), re.S):
             text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', call))
             found.append((source.name, text))

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LaneLayout.h"
+#include "Layouts/LaneLayout.h"
 #include "dither/Numerics/ReductionOrder.h"
 #include "llvm/Support/MathExtras.h"
 #include <gtest/gtest.h>

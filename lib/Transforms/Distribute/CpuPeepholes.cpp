@@ -1,0 +1,104 @@
+//===- CpuPeepholes.cpp - CPU peepholes -----------------------------------===//
+//
+// Forms of operations that a CPU has for operands of 16 bits: two values to a
+// word, without widening them first.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Distribute/Distribute.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+/// Products of finite values and factors, two to a word; not if they do not
+/// come in pairs, or if nobody knows which of the two is the factor, which has
+/// no sign: constants have been moved to the right.
+static Emitted encodeProduct(Distributor &d, quant::EncodeOp op) {
+  if (!op->hasAttr("quant.finite"))
+    return std::nullopt;
+  Type elem = op.getResult().getType().getElementType();
+  auto product = op.getSource().getDefiningOp<arith::MulFOp>();
+  LaneLayout l = d.layout(op.getResult());
+  if (!product || matchPattern(product.getRhs(), m_Constant()) ||
+      d.layout(product.getLhs()) != l ||
+      wordGroup(l, quant::storageBits(elem)) != 2)
+    return std::nullopt;
+  Value source = product.getLhs();
+  auto widened = source.getDefiningOp<arith::ExtFOp>();
+  bool words = widened && d.tile(widened.getIn()).getElementType().isBF16() &&
+               d.layout(widened.getIn()) == l;
+  Registers from = d.regs(words ? widened.getIn() : source),
+            factors = d.regs(product.getRhs()), codes;
+  size_t step = words ? 1 : 2;
+  Type i32 = d.b.getI32Type(), f32 = d.b.getF32Type();
+  Type result = VectorType::get({1, kSimdLanes}, i32);
+  for (size_t i = 0; i < factors.size() / 2; ++i) {
+    ArrayRef<Value> x = ArrayRef<Value>(from).slice(i * step, step);
+    Value code = d.e.make<quant::ScaleEncodeWordsOp>(
+        result, d.e.pack(x, words ? i32 : f32),
+        d.e.pack(ArrayRef<Value>(factors).slice(2 * i, 2), f32), elem,
+        op->hasAttr("quant.bounded"));
+    llvm::append_range(codes, d.e.unpack(code));
+  }
+  d.setRegs(op.getResult(), codes);
+  return success();
+}
+
+/// The plan of a reduction of two values to a word, `words` their layout; not
+/// if its result is another layout than that of single values.
+static std::optional<ReducePlan>
+planOfWords(const Reduction &r, const LaneLayout &words, bool full) {
+  bool folds = r.axis == r.layout.rank() - 1;
+  int64_t extent = r.plan.extent / (folds ? 2 : 1);
+  std::optional<ReducePlan> plan =
+      planReduce(words, r.axis, extent, full, false, Exchange::Rotate);
+  if (!plan || extent < 1)
+    return std::nullopt;
+  LaneLayout result = plan->result;
+  if (!folds) {
+    Coord step(r.layout.rank(), 0);
+    step.back() = 1;
+    for (auto *images : {&result.reg, &result.lane, &result.warp})
+      for (Coord &c : *images)
+        c.back() *= 2;
+    result.base.back() *= 2;
+    result.reg.insert(result.reg.begin(), step);
+  }
+  return result == r.plan.result ? plan : std::nullopt;
+}
+
+/// The amax of widened 16-bit values, two at a time; not if their words do not
+/// allow it.
+template <typename Op> static Emitted reduceWords(Distributor &d, Op op) {
+  auto widened = op.getSource().template getDefiningOp<arith::ExtFOp>();
+  std::optional<Reduction> r = reductionOf(d, op);
+  if (!widened || !r || r->kind != quant::ReduceKind::amax ||
+      r->limit != r->layout.base[r->axis] * r->layout.repeats[r->axis])
+    return std::nullopt;
+  Value source = widened.getIn();
+  Type elem = d.tile(source).getElementType();
+  if (!(elem.isBF16() || elem.isF16()) || d.layout(source) != r->layout ||
+      wordGroup(r->layout, 16) != 2)
+    return std::nullopt;
+  LaneLayout words = unitLayout(r->layout, 1);
+  std::optional<ReducePlan> plan =
+      planOfWords(*r, words, std::is_same_v<Op, quant::ReduceOp>);
+  if (!plan)
+    return std::nullopt;
+  bool folds = r->axis == r->layout.rank() - 1;
+  d.setRegs(op.getResult(),
+            d.e.reduceWords(d.regs(source), elem, words, *plan, r->axis, folds,
+                            op->hasAttr("quant.raw")));
+  return success();
+}
+
+void addCpuPeepholes(OpTable &table) {
+  table.add(encodeProduct);
+  table.add(reduceWords<quant::ReduceOp>);
+  table.add(reduceWords<quant::BlockReduceOp>);
+}
+
+} // namespace dither::transforms

@@ -1,0 +1,313 @@
+//===- Kernel.cpp - Signature, memory and programs of kernels -------------===//
+
+#include "Analysis/IndexSign.h"
+#include "Distribute/Distribute.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
+#include "dither/Target/TargetInfo.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+/// Bytes of the stack that a CPU program takes, at most, and how its memory is
+/// aligned.
+static constexpr int64_t kMostStack = int64_t(64) << 10;
+static constexpr int64_t kScratchAlign = 64;
+/// Outputs of this many bytes are out of the caches before anything reads them.
+static constexpr int64_t kLargeBytes = int64_t(4) << 20;
+
+LogicalResult Distributor::checkSignature() {
+  if (source.getNumResults())
+    return source.emitOpError("has results, expected a kernel without any");
+  for (auto [i, type] : llvm::enumerate(source.getArgumentTypes())) {
+    auto memref = dyn_cast<MemRefType>(type);
+    if (!memref && !type.isF32() && !type.isIndex() && !type.isInteger(32) &&
+        !type.isInteger(64))
+      return source.emitOpError("argument ")
+             << i << " is a " << type
+             << ", expected a ranked memref, i32, i64, index or f32";
+    if (!memref)
+      continue;
+    Type elem = memref.getElementType();
+    unsigned bits = elem.isIntOrFloat() ? quant::storageBits(elem) : 0;
+    if (!isMemoryElement(elem))
+      return source.emitOpError("argument ")
+             << i << " has elements of type " << elem
+             << ", expected 4, 8, 16 or 32 bits, or i64";
+    auto [strides, offset] = memref.getStridesAndOffset();
+    for (int64_t stride : ArrayRef(strides).drop_back(!strides.empty()))
+      if (bits == 4 && !ShapedType::isDynamic(stride) && stride % 2)
+        return source.emitOpError("argument ")
+               << i << " has rows of " << stride
+               << " four-bit elements, expected whole bytes";
+  }
+  return success();
+}
+
+SmallVector<Type> Distributor::flatten() {
+  SmallVector<Type> params;
+  for (Type type : source.getArgumentTypes()) {
+    auto memref = dyn_cast<MemRefType>(type);
+    if (!memref) {
+      params.push_back(type.isIndex() ? i64() : type);
+      continue;
+    }
+    params.push_back(ptrType);
+    auto [strides, offset] = memref.getStridesAndOffset();
+    for (int64_t size : memref.getShape())
+      if (ShapedType::isDynamic(size))
+        params.push_back(i64());
+    for (int64_t stride : strides)
+      if (ShapedType::isDynamic(stride))
+        params.push_back(i64());
+  }
+  return params;
+}
+
+ArrayAttr Distributor::paramKinds(ArrayRef<Type> params) {
+  SmallVector<Attribute> kinds;
+  for (Type type : params)
+    kinds.push_back(b.getStringAttr(isa<LLVM::LLVMPointerType>(type) ? "ptr"
+                                    : type.isInteger(64)             ? "i64"
+                                    : type.isInteger(32)             ? "i32"
+                                                                     : "f32"));
+  return b.getArrayAttr(kinds);
+}
+
+SmallVector<Value> Distributor::readSlots(Block *entry, ArrayRef<Type> params) {
+  SmallVector<Value> args;
+  for (auto [i, type] : llvm::enumerate(params)) {
+    Value at = e.make<LLVM::GEPOp>(entry->getArgument(0).getType(),
+                                   b.getI64Type(), entry->getArgument(0),
+                                   ArrayRef<LLVM::GEPArg>{int32_t(i)});
+    args.push_back(e.make<LLVM::LoadOp>(type, at, 8));
+  }
+  return args;
+}
+
+void Distributor::bindArguments(ArrayRef<Value> args) {
+  size_t next = 0;
+  for (BlockArgument arg : source.getArguments()) {
+    auto memref = dyn_cast<MemRefType>(arg.getType());
+    if (!memref) {
+      Value v = args[next++];
+      if (arg.getType().isIndex())
+        v = toIndex(v);
+      map.map(arg, v);
+      continue;
+    }
+    MemRefDesc desc;
+    desc.elem = memref.getElementType();
+    desc.ptr = args[next++];
+    int64_t bytes = std::max<int64_t>(1, quant::storageBits(desc.elem) / 8);
+    auto known = [&](StringRef name) {
+      auto attr =
+          source.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(), name);
+      return attr ? attr.getInt() : bytes;
+    };
+    desc.align = known("quant.align");
+    desc.strideAlign = known("quant.stride_align");
+    auto [strides, offset] = memref.getStridesAndOffset();
+    desc.staticSizes.assign(memref.getShape().begin(), memref.getShape().end());
+    desc.staticStrides.assign(strides.begin(), strides.end());
+    for (int64_t size : desc.staticSizes)
+      desc.sizes.push_back(ShapedType::isDynamic(size) ? args[next++]
+                                                       : e.i64(size));
+    for (int64_t stride : desc.staticStrides)
+      desc.strides.push_back(ShapedType::isDynamic(stride) ? args[next++]
+                                                           : e.i64(stride));
+    if (simd && llvm::any_of(arg.getUsers(), [](Operation *user) {
+          return user->hasAttr("quant.stream");
+        }))
+      desc.large = isLarge(desc);
+    memrefs.try_emplace(arg, std::move(desc));
+  }
+}
+
+Value Distributor::isLarge(const MemRefDesc &desc) {
+  streams = true;
+  Value bits = e.i64(quant::storageBits(desc.elem));
+  for (Value size : desc.sizes)
+    bits = e.make<arith::MulIOp>(bits, size);
+  return e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, bits,
+                               e.i64(8 * kLargeBytes));
+}
+
+void Distributor::annotate(func::FuncOp kernel) {
+  unsigned param = 0;
+  for (BlockArgument arg : source.getArguments()) {
+    auto memref = dyn_cast<MemRefType>(arg.getType());
+    if (!memref) {
+      ++param;
+      continue;
+    }
+    const MemRefDesc &desc = memrefs.find(arg)->second;
+    kernel.setArgAttr(param, "llvm.align", b.getI64IntegerAttr(desc.align));
+    // Other threads change what this one has seen.
+    if (!source.getArgAttr(arg.getArgNumber(), "quant.exchanged"))
+      kernel.setArgAttr(param, "llvm.noalias", b.getUnitAttr());
+    ++param;
+    for (int64_t s : desc.staticSizes)
+      param += ShapedType::isDynamic(s);
+    for (int64_t s : desc.staticStrides)
+      param += ShapedType::isDynamic(s);
+  }
+}
+
+Value Distributor::scratch(int64_t bytes) {
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  OpBuilder::InsertionGuard guard(b);
+  if (stackBytes + bytes <= kMostStack) {
+    stackBytes += bytes;
+    // Outside the loop over programs, after the constant that it needs.
+    Value size = e.i64(bytes);
+    b.setInsertionPointAfterValue(size);
+    return e.make<LLVM::AllocaOp>(pointer, b.getI8Type(), size, kScratchAlign);
+  }
+  b.setInsertionPointToStart(e.entry);
+  // Its address follows the slots of the arguments.
+  if (!scratchBase) {
+    Value at =
+        e.make<LLVM::GEPOp>(pointer, b.getI64Type(), e.entry->getArgument(0),
+                            ArrayRef<LLVM::GEPArg>{int32_t(numSlots)});
+    scratchBase = e.make<LLVM::LoadOp>(pointer, at, 8);
+  }
+  b.setInsertionPointAfterValue(scratchBase);
+  Value start =
+      e.make<LLVM::GEPOp>(pointer, b.getI8Type(), scratchBase,
+                          ArrayRef<LLVM::GEPArg>{int32_t(e.sharedBytes)});
+  e.sharedBytes += llvm::alignTo(bytes, kScratchAlign);
+  return start;
+}
+
+Value Distributor::sharedScratch() {
+  MLIRContext *ctx = b.getContext();
+  sharedName = (source.getName() + "_shared").str();
+  return e.make<LLVM::AddressOfOp>(LLVM::LLVMPointerType::get(ctx, 3),
+                                   sharedName);
+}
+
+void Distributor::finishShared(func::FuncOp kernel) {
+  kernel->setAttr("quant.shared_bytes", b.getI64IntegerAttr(e.sharedBytes));
+  if (simd)
+    return;
+  if (!e.sharedBytes) {
+    e.sharedBase.getDefiningOp()->erase();
+    return;
+  }
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(source);
+  auto type = LLVM::LLVMArrayType::get(b.getI8Type(), e.sharedBytes);
+  LLVM::GlobalOp::create(b, source.getLoc(), type, /*isConstant=*/false,
+                         LLVM::Linkage::Internal, sharedName, Attribute(),
+                         /*alignment=*/16, /*addrSpace=*/3);
+}
+
+LogicalResult Distributor::emitPrograms(Block *entry) {
+  for (int i = 0; i < 3; ++i)
+    grid[i] = entry->getArgument(1 + i);
+  Value one = e.i64(1);
+  auto loop =
+      e.make<scf::ForOp>(entry->getArgument(4), entry->getArgument(5), one);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value linear = loop.getInductionVar();
+  programId[0] = e.make<arith::RemUIOp>(linear, grid[0]);
+  Value rest = e.make<arith::DivUIOp>(linear, grid[0]);
+  programId[1] = e.make<arith::RemUIOp>(rest, grid[1]);
+  programId[2] = e.make<arith::DivUIOp>(rest, grid[1]);
+  return emitBlock(source.getBody().front());
+}
+
+/// What the module's target can do; null for one that is not known.
+static const target::TargetInfo *targetOf(func::FuncOp source) {
+  auto name = source->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>(
+      "quant.target");
+  return name ? target::lookupTarget(name.getValue()) : nullptr;
+}
+
+LogicalResult Distributor::run() {
+  if (failed(checkSignature()))
+    return failure();
+  b.setInsertionPoint(source);
+  MLIRContext *ctx = b.getContext();
+  ptrType = LLVM::LLVMPointerType::get(ctx, simd ? 0 : 1);
+  SmallVector<Type> params = flatten();
+  numSlots = params.size();
+  FunctionType type =
+      simd ? b.getFunctionType({LLVM::LLVMPointerType::get(ctx), i64(), i64(),
+                                i64(), i64(), i64()},
+                               {})
+           : b.getFunctionType(params, {});
+  func::FuncOp kernel =
+      func::FuncOp::create(b, source.getLoc(), source.getName(), type);
+  for (NamedAttribute attr : source->getDiscardableAttrs())
+    kernel->setAttr(attr.getName(), attr.getValue());
+  kernel->setAttr("quant.kernel", b.getUnitAttr());
+  Block *entry = kernel.addEntryBlock();
+  e.entry = entry;
+  b.setInsertionPointToStart(entry);
+  SmallVector<Value> args = simd ? readSlots(entry, params)
+                                 : SmallVector<Value>(entry->getArguments());
+  bindArguments(args);
+  if (!simd) {
+    if (const target::TargetInfo *info = targetOf(source))
+      e.maxVectorBytes = info->maxVectorBytes;
+    annotate(kernel);
+    e.tid = e.make<NVVM::ThreadIdXOp>(b.getI32Type());
+    e.sharedBase = sharedScratch();
+    if (failed(emitBlock(source.getBody().front())))
+      return failure();
+  } else if (failed(emitPrograms(entry))) {
+    return failure();
+  }
+  // Other threads see stores past the caches after a fence.
+  if (streams)
+    LLVM::CallIntrinsicOp::create(b, source.getLoc(),
+                                  b.getStringAttr("llvm.x86.sse.sfence"),
+                                  ValueRange{});
+  func::ReturnOp::create(b, source.getLoc());
+  finishShared(kernel);
+  kernel->setAttr("quant.num_threads",
+                  b.getI64IntegerAttr(simd ? 1 : rules.warps() * kWarpLanes));
+  kernel->setAttr("quant.params", paramKinds(params));
+  source.erase();
+  return success();
+}
+
+Value Distributor::programIndex(quant::Dim dim, bool count) {
+  unsigned d = unsigned(dim);
+  if (simd)
+    return toIndex(count ? grid[d] : programId[d]);
+  Type t = b.getI32Type();
+  Value v;
+  if (count)
+    v = d == 0   ? Value(e.make<NVVM::GridDimXOp>(t))
+        : d == 1 ? Value(e.make<NVVM::GridDimYOp>(t))
+                 : Value(e.make<NVVM::GridDimZOp>(t));
+  else
+    v = d == 0   ? Value(e.make<NVVM::BlockIdXOp>(t))
+        : d == 1 ? Value(e.make<NVVM::BlockIdYOp>(t))
+                 : Value(e.make<NVVM::BlockIdZOp>(t));
+  return e.make<arith::IndexCastUIOp>(b.getIndexType(), v);
+}
+
+static Emitted emitProgramId(Distributor &d, quant::ProgramIdOp op) {
+  d.set(op.getResult(), d.programIndex(op.getDim(), /*count=*/false));
+  return success();
+}
+
+static Emitted emitNumPrograms(Distributor &d, quant::NumProgramsOp op) {
+  d.set(op.getResult(), d.programIndex(op.getDim(), /*count=*/true));
+  return success();
+}
+
+void addProgramOps(OpTable &table) {
+  table.add(emitProgramId);
+  table.add(emitNumPrograms);
+}
+
+} // namespace dither::transforms

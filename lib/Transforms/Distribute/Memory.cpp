@@ -1,0 +1,166 @@
+//===- Memory.cpp - Loads, stores, atomics and scratch memory -------------===//
+
+#include "Analysis/IndexSign.h"
+#include "Distribute/Distribute.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include <numeric>
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+/// Divisors are not worth more.
+static constexpr int64_t kMaxDivisor = 1 << 12;
+
+/// A number that is known to divide an index value (0 divides only zero).
+static int64_t divisorOf(Value v, int depth = 0) {
+  APInt constant;
+  if (matchPattern(v, m_ConstantInt(&constant))) {
+    int64_t c = std::abs(constant.getSExtValue());
+    return c == 0 ? 0 : c;
+  }
+  if (depth > 8)
+    return 1;
+  if (auto arg = dyn_cast<BlockArgument>(v)) {
+    auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp());
+    if (loop && arg == loop.getInductionVar())
+      return std::gcd(divisorOf(loop.getLowerBound(), depth + 1),
+                      divisorOf(loop.getStep(), depth + 1));
+    return 1;
+  }
+  Operation *op = v.getDefiningOp();
+  auto of = [&](unsigned i) { return divisorOf(op->getOperand(i), depth + 1); };
+  if (isa<arith::AddIOp, arith::SubIOp>(op))
+    return std::gcd(of(0), of(1));
+  if (isa<arith::MulIOp>(op)) {
+    int64_t a = of(0), c = of(1);
+    return a && c && a > kMaxDivisor / c ? std::max(a, c) : a * c;
+  }
+  if (isa<arith::IndexCastOp, arith::ExtSIOp, arith::ExtUIOp>(op))
+    return of(0);
+  return 1;
+}
+
+static FailureOr<TileAccess> access(Distributor &d, Operation *op, Value memref,
+                                    ValueRange indices,
+                                    const LaneLayout &layout,
+                                    ArrayRef<int64_t> shape, bool inBounds) {
+  const MemRefDesc *desc = d.memref(memref);
+  if (!desc)
+    return op->emitOpError("memref is not a kernel argument");
+  TileAccess a{*desc, layout, shape, {}, {}, {}, inBounds};
+  for (Value i : indices) {
+    a.divisor.push_back(divisorOf(i));
+    a.mayBeNegative.push_back(!isNonNegative(i));
+    a.index.push_back(d.e.make<arith::IndexCastOp>(d.b.getI64Type(), d.get(i)));
+  }
+  return a;
+}
+
+static Emitted emitLoad(Distributor &d, quant::LoadOp load) {
+  LaneLayout l = d.layout(load.getResult());
+  RankedTensorType type = d.tile(load.getResult());
+  auto a = access(d, load, load.getMemref(), load.getIndices(), l,
+                  type.getShape(), load.getInBounds());
+  if (failed(a))
+    return failure();
+  if (auto ahead = load->getAttrOfType<IntegerAttr>("quant.ahead"))
+    a->ahead = ahead.getInt();
+  if (auto share =
+          load->getAttrOfType<DenseI64ArrayAttr>("quant.ahead_share")) {
+    a->aheadIndex = share[0];
+    a->aheadShare = share[1];
+  }
+  FailureOr<Registers> v = d.e.load(*a);
+  if (failed(v))
+    return load.emitOpError("cannot be loaded in layout ") << type;
+  d.setRegs(load.getResult(), *v);
+  return success();
+}
+
+static Emitted emitAtomicMax(Distributor &d, quant::AtomicMaxOp atomic) {
+  Value tile = atomic->getOperand(0);
+  LaneLayout l = d.layout(tile);
+  auto a = access(d, atomic, atomic.getMemref(), atomic.getIndices(), l,
+                  d.tile(tile).getShape(), false);
+  if (failed(a))
+    return failure();
+  d.e.atomicMax(*a, d.regs(tile));
+  return success();
+}
+
+/// What exists of the coordinates before `limit`. Differences to offsets of
+/// other limits may wrap.
+static Value validPart(Distributor &d, Value limit, Value size) {
+  Value v = d.e.make<arith::IndexCastOp>(d.b.getI64Type(), d.get(limit));
+  std::optional<int64_t> most = largest(limit);
+  if (most && *most <= kMostExtent)
+    return v;
+  if (!most)
+    v = d.e.make<arith::MaxSIOp>(v, d.e.i64(0));
+  return d.e.make<arith::MinSIOp>(v, size);
+}
+
+static Emitted emitStore(Distributor &d, quant::StoreOp store) {
+  Value tile = store.getTile();
+  LaneLayout l = d.layout(tile);
+  RankedTensorType type = d.tile(tile);
+  Registers v = d.regs(tile);
+  auto a = access(d, store, store.getMemref(), store.getIndices(), l,
+                  type.getShape(), store.getInBounds());
+  if (failed(a))
+    return failure();
+  if (!store.getValid().empty()) {
+    SmallVector<Value> bound;
+    for (auto [limit, at, size] :
+         llvm::zip(store.getValid(), a->index, a->mem.sizes))
+      bound.push_back(d.e.make<arith::SubIOp>(validPart(d, limit, size), at));
+    v = d.e.zeroPast(v, type.getElementType(), l, bound);
+  }
+  bool swizzled = store.getScaleLayout() == quant::ScaleLayout::swizzle_128x4;
+  if (failed(swizzled ? d.e.storeSwizzled(*a, v) : d.e.store(*a, v)))
+    return store.emitOpError("cannot be stored in layout ") << type;
+  return success();
+}
+
+/// CPU: memory that a kernel takes for itself.
+static Emitted emitScratch(Distributor &d, memref::AllocaOp op) {
+  MemRefType type = op.getType();
+  MemRefDesc desc;
+  desc.elem = type.getElementType();
+  desc.align = desc.strideAlign = 64;
+  desc.pairs = op->hasAttr("quant.pairs") && d.rules.keepsPairs();
+  auto [strides, offset] = type.getStridesAndOffset();
+  desc.staticSizes.assign(type.getShape().begin(), type.getShape().end());
+  desc.staticStrides.assign(strides.begin(), strides.end());
+  for (int64_t size : desc.staticSizes)
+    desc.sizes.push_back(d.e.i64(size));
+  for (int64_t stride : desc.staticStrides)
+    desc.strides.push_back(d.e.i64(stride));
+  desc.ptr = d.scratch(llvm::divideCeil(
+      type.getNumElements() * quant::storageBits(desc.elem), 8));
+  d.setMemref(op.getResult(), std::move(desc));
+  return success();
+}
+
+static Emitted emitDim(Distributor &d, memref::DimOp dim) {
+  const MemRefDesc *desc = d.memref(dim.getSource());
+  std::optional<int64_t> i = dim.getConstantIndex();
+  if (!desc || !i)
+    return dim.emitOpError("expected a kernel argument and a constant");
+  d.set(dim.getResult(), d.toIndex(desc->sizes[*i]));
+  return success();
+}
+
+void addMemoryOps(OpTable &table) {
+  table.add(emitLoad);
+  table.add(emitStore);
+  table.add(emitAtomicMax);
+  table.add(emitScratch);
+  table.add(emitDim);
+}
+
+} // namespace dither::transforms

@@ -1,0 +1,293 @@
+//===- OrderAccesses.cpp - Barriers between accesses of one tensor --------===//
+//
+// In a program the accesses of a tensor happen in the order of the source
+// (Semantics.md, Programs and memory). On a GPU each lane keeps that order for
+// itself; where an element goes from one lane to another, a barrier keeps it.
+//
+// Walks a kernel with the accesses made so far, and puts a barrier in front of
+// each one that may touch an element which another lane has touched since the
+// last barrier, one of them writing. All threads of a block meet there:
+// conditions of branches and bounds of loops are scalars, the same for all.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Analysis/AccessOrder.h"
+#include "Layouts/LayoutRules.h"
+#include "dither/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace dither::transforms {
+#define GEN_PASS_DEF_DITHERORDERACCESSES
+#include "dither/Transforms/Passes.h.inc"
+} // namespace dither::transforms
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+namespace {
+
+/// Who must meet between two accesses, or has met since one.
+enum class Meeting { None, Warp, Block };
+
+/// The threads (of a block) of each element of a tile that an access touches.
+class Owners {
+public:
+  Owners(const MemoryAccess &access, int64_t warps) {
+    LaneLayout layout = *layoutOf(access.tile);
+    int64_t lanes = 0, copies = 0;
+    auto isFree = [](const Coord &c) {
+      return llvm::all_of(c, [](int64_t v) { return v == 0; });
+    };
+    for (auto [i, c] : llvm::enumerate(layout.lane))
+      lanes |= int64_t(isFree(c)) << i;
+    for (auto [i, c] : llvm::enumerate(layout.warp))
+      copies |= int64_t(isFree(c)) << i;
+    copies |= (warps - 1) & ~(layout.numWarps() - 1);
+    ArrayRef<int64_t> shape = access.tile.getShape();
+    bool bytes = access.tile.getElementTypeBitWidth() == 4;
+    for (int64_t warp = 0; warp < warps; ++warp)
+      for (int64_t lane = 0; lane < layout.numLanes(); ++lane) {
+        // Of copies the first one stores.
+        if (access.writes && (lane & lanes || warp & copies))
+          continue;
+        for (int64_t reg = 0; reg < layout.numRegs(); ++reg) {
+          Coord c = layout.coord(reg, lane, warp & (layout.numWarps() - 1));
+          if (llvm::any_of(llvm::zip(c, shape), [](auto at) {
+                return std::get<0>(at) >= std::get<1>(at);
+              }))
+            continue;
+          if (bytes && !c.empty())
+            c.back() /= 2;
+          threads[key(c)].insert(warp * kWarpLanes + lane);
+        }
+      }
+  }
+  using Threads = llvm::SmallSetVector<int64_t, 4>;
+  llvm::DenseMap<std::pair<int64_t, int64_t>, Threads> threads;
+
+private:
+  static std::pair<int64_t, int64_t> key(const Coord &c) {
+    return {c.size() > 1 ? c.front() : 0, c.empty() ? 0 : c.back()};
+  }
+};
+
+/// Who must meet between accesses of tiles that lie `delta` apart.
+Meeting meetingOf(const MemoryAccess &before, const MemoryAccess &after,
+                  ArrayRef<int64_t> delta, int64_t warps) {
+  std::pair<int64_t, int64_t> shift{delta.size() > 1 ? delta.front() : 0,
+                                    delta.empty() ? 0 : delta.back()};
+  if (before.tile.getElementTypeBitWidth() == 4) {
+    // Bytes, where tiles begin with one.
+    if (!before.startsByte() || !after.startsByte())
+      return Meeting::Block;
+    shift.second /= 2;
+  }
+  Owners from(before, warps), to(after, warps);
+  Meeting meeting = Meeting::None;
+  for (auto &[at, threads] : to.threads) {
+    auto it =
+        from.threads.find({at.first + shift.first, at.second + shift.second});
+    if (it == from.threads.end())
+      continue;
+    for (int64_t a : it->second)
+      for (int64_t b : threads) {
+        if (a / kWarpLanes != b / kWarpLanes)
+          return Meeting::Block;
+        if (a != b)
+          meeting = Meeting::Warp;
+      }
+  }
+  return meeting;
+}
+
+/// An access made before.
+struct Made {
+  Operation *op;
+  /// Who has met since.
+  Meeting met = Meeting::None;
+  /// What has become of the loops around it.
+  LoopRelations loops;
+};
+
+/// The accesses made so far.
+class State {
+public:
+  void add(const Made &made) {
+    for (Made &old : all)
+      if (old.op == made.op && old.loops == made.loops) {
+        old.met = std::min(old.met, made.met);
+        return;
+      }
+    all.push_back(made);
+  }
+  void add(const State &other) {
+    for (const Made &made : other.all)
+      add(made);
+  }
+  void meet(Meeting who) {
+    for (Made &made : all)
+      made.met = std::max(made.met, who);
+  }
+  /// `change` of the loops around the accesses inside `loop`.
+  void change(Operation *loop, void (LoopRelations::*change)(Operation *)) {
+    State changed;
+    for (Made &made : all) {
+      if (loop->isProperAncestor(made.op))
+        (made.loops.*change)(loop);
+      changed.add(made);
+    }
+    all = std::move(changed.all);
+  }
+  ArrayRef<Made> made() const { return all; }
+
+private:
+  SmallVector<Made> all;
+};
+
+class Orderer {
+public:
+  explicit Orderer(func::FuncOp kernel)
+      : kernel(kernel), warps(LayoutRules(kernel).warps()) {}
+
+  LogicalResult run() {
+    State state;
+    if (failed(walk(kernel.getBody().front(), state)))
+      return failure();
+    // No thread knows what the others store between two barriers: what it has
+    // read before one may not be taken for what it would read after.
+    for (Value memref : exchanged)
+      if (auto arg = dyn_cast<BlockArgument>(memref))
+        kernel.setArgAttr(arg.getArgNumber(), "quant.exchanged",
+                          UnitAttr::get(kernel.getContext()));
+    return success();
+  }
+
+private:
+  LogicalResult walk(Block &block, State &state);
+  LogicalResult walkLoop(scf::ForOp loop, State &state);
+  LogicalResult walkBranch(scf::IfOp branch, State &state);
+  void visit(const MemoryAccess &access, State &state);
+  LogicalResult checkUniform(Operation *op, Value v);
+
+  func::FuncOp kernel;
+  int64_t warps;
+  llvm::SetVector<Value> exchanged;
+};
+
+void Orderer::visit(const MemoryAccess &access, State &state) {
+  Meeting needed = Meeting::None;
+  for (const Made &made : state.made()) {
+    MemoryAccess before = *MemoryAccess::of(made.op);
+    if (!conflicts(before, access))
+      continue;
+    std::optional<SmallVector<int64_t>> delta;
+    if (areDisjoint(before, access, made.loops, &delta))
+      continue;
+    Meeting meeting =
+        delta ? meetingOf(before, access, *delta, warps) : Meeting::Block;
+    if (meeting == Meeting::None)
+      continue;
+    exchanged.insert(access.memref);
+    if (warps == 1)
+      meeting = Meeting::Warp;
+    if (meeting > made.met)
+      needed = std::max(needed, meeting);
+  }
+  if (needed != Meeting::None) {
+    OpBuilder b(access.op);
+    Location loc = access.op->getLoc();
+    if (needed == Meeting::Block)
+      NVVM::Barrier0Op::create(b, loc);
+    else
+      NVVM::SyncWarpOp::create(
+          b, loc, arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(-1)));
+    state.meet(needed);
+  }
+  state.add(Made{access.op, Meeting::None, {}});
+}
+
+/// Threads meet at barriers inside `op`: `v` decides whether they get there.
+LogicalResult Orderer::checkUniform(Operation *op, Value v) {
+  Operation *def = v.getDefiningOp();
+  if (def && llvm::any_of(def->getOperands(), [](Value operand) {
+        return isa<RankedTensorType>(operand.getType());
+      }))
+    return op->emitOpError("depends on elements of a tile, expected a "
+                           "condition that is the same for all lanes");
+  return success();
+}
+
+LogicalResult Orderer::walkLoop(scf::ForOp loop, State &state) {
+  for (Value bound :
+       {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
+    if (failed(checkUniform(loop, bound)))
+      return failure();
+  State first = state;
+  if (failed(walk(*loop.getBody(), first)))
+    return failure();
+  // What the next iteration finds: all that the first one leaves.
+  first.change(loop, &LoopRelations::advance);
+  State next = state;
+  next.add(first);
+  if (failed(walk(*loop.getBody(), next)))
+    return failure();
+  next.change(loop, &LoopRelations::leave);
+  state.add(next);
+  return success();
+}
+
+LogicalResult Orderer::walkBranch(scf::IfOp branch, State &state) {
+  if (failed(checkUniform(branch, branch.getCondition())))
+    return failure();
+  State other = state;
+  if (failed(walk(*branch.thenBlock(), state)) ||
+      (branch.elseBlock() && failed(walk(*branch.elseBlock(), other))))
+    return failure();
+  state.add(other);
+  return success();
+}
+
+LogicalResult Orderer::walk(Block &block, State &state) {
+  for (Operation &op : block) {
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      if (failed(walkLoop(loop, state)))
+        return failure();
+    } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+      if (failed(walkBranch(branch, state)))
+        return failure();
+    } else if (isa<NVVM::Barrier0Op>(op)) {
+      state.meet(Meeting::Block);
+    } else if (isa<NVVM::SyncWarpOp>(op)) {
+      state.meet(Meeting::Warp);
+    } else if (auto convert = dyn_cast<quant::ConvertLayoutOp>(op)) {
+      // Through shared memory: it has barriers of its own.
+      if (convert.getShared())
+        state.meet(Meeting::Block);
+    } else if (std::optional<MemoryAccess> access = MemoryAccess::of(&op)) {
+      visit(*access, state);
+    }
+  }
+  return success();
+}
+
+struct DitherOrderAccesses
+    : impl::DitherOrderAccessesBase<DitherOrderAccesses> {
+  void runOnOperation() override {
+    func::FuncOp kernel = getOperation();
+    if (!kernel->hasAttr("quant.kernel") || kernel.isExternal() ||
+        LayoutRules(kernel).isSimd())
+      return;
+    if (failed(Orderer(kernel).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+} // namespace dither::transforms

@@ -1,0 +1,47 @@
+//===- Reduce.cpp - Reductions of tiles -----------------------------------===//
+
+#include "Distribute/Distribute.h"
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+std::optional<Reduction> reductionOf(Distributor &d, Operation *op) {
+  LaneLayout l = d.layout(op->getOperand(0));
+  std::optional<ReducePlan> plan = d.rules.plan(op, l);
+  if (!plan || plan->result != d.layout(op->getResult(0)))
+    return std::nullopt;
+  if (auto reduce = dyn_cast<quant::ReduceOp>(op))
+    return Reduction{*plan, l, reduce.getKind(), int64_t(reduce.getAxis()),
+                     reduce.getExtent()};
+  auto blocks = cast<quant::BlockReduceOp>(op);
+  int64_t axis = *LayoutRules::blockAxis(blocks);
+  return Reduction{*plan, l, blocks.getKind(), axis,
+                   l.base[axis] * l.repeats[axis]};
+}
+
+template <typename Op> static Emitted emitReduce(Distributor &d, Op op) {
+  std::optional<Reduction> r = reductionOf(d, op);
+  if (!r)
+    return op.emitOpError("operand layout cannot be reduced this way");
+  Value in = op.getSource();
+  if (!d.tile(in).getElementType().isF32())
+    return op.emitOpError("expected an f32 tile");
+  d.setRegs(op.getResult(),
+            d.e.reduce(d.regs(in), r->layout, r->plan, r->kind, r->limit,
+                       r->axis, op->hasAttr("quant.raw")));
+  return success();
+}
+
+static Emitted emitHasSpecial(Distributor &d, quant::HasSpecialOp op) {
+  d.set(op.getResult(), d.e.hasSpecial(d.regs(op.getSource())));
+  return success();
+}
+
+void addReduceOps(OpTable &table) {
+  table.add(emitReduce<quant::ReduceOp>);
+  table.add(emitReduce<quant::BlockReduceOp>);
+  table.add(emitHasSpecial);
+}
+
+} // namespace dither::transforms

@@ -1,0 +1,255 @@
+//===- Emitter.cpp - Registers, words, coordinates and lanes --------------===//
+
+#include "Emit/Emitter.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+Type Emitter::regType(Type elem) const {
+  return simd ? Type(VectorType::get({kSimdLanes}, elem)) : elem;
+}
+
+Value Emitter::constant(TypedAttr attr) {
+  Value &v = constants[attr];
+  if (!v) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(entry);
+    v = make<arith::ConstantOp>(attr);
+  }
+  return v;
+}
+
+Value Emitter::i32(int64_t v) { return constant(b.getI32IntegerAttr(v)); }
+
+Value Emitter::i64(int64_t v) { return constant(b.getI64IntegerAttr(v)); }
+
+Value Emitter::splat(Type elem, int64_t v) {
+  TypedAttr attr = b.getIntegerAttr(elem, v);
+  if (simd)
+    attr = DenseElementsAttr::get(cast<ShapedType>(regType(elem)), attr);
+  return constant(attr);
+}
+
+Value Emitter::splatF(double v) {
+  TypedAttr attr = b.getF32FloatAttr(v);
+  if (simd)
+    attr = DenseElementsAttr::get(cast<ShapedType>(regType(b.getF32Type())),
+                                  Attribute(attr));
+  return constant(attr);
+}
+
+Value Emitter::fill(Value scalar) {
+  if (!simd || isa<VectorType>(scalar.getType()))
+    return scalar;
+  return make<vector::BroadcastOp>(regType(scalar.getType()), scalar);
+}
+
+Value Emitter::elsewhere() {
+  if (!nowhere) {
+    Value size = i64(8);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointAfterValue(size);
+    nowhere = make<LLVM::AllocaOp>(LLVM::LLVMPointerType::get(b.getContext()),
+                                   b.getI8Type(), size, /*alignment=*/8);
+  }
+  return nowhere;
+}
+
+//===----------------------------------------------------------------------===//
+// Registers of operations on words
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> Emitter::unpack(Value vector) {
+  auto type = cast<VectorType>(vector.getType());
+  SmallVector<Value> regs;
+  for (int64_t i = 0; i < type.getDimSize(0); ++i)
+    regs.push_back(
+        b.createOrFold<vector::ExtractOp>(loc, vector, ArrayRef<int64_t>{i}));
+  return regs;
+}
+
+Value Emitter::pack(ArrayRef<Value> regs, Type elem) {
+  if (!simd)
+    return make<vector::FromElementsOp>(
+        VectorType::get({int64_t(regs.size())}, elem), regs);
+  auto type = VectorType::get({int64_t(regs.size()), kSimdLanes}, elem);
+  Value v = make<ub::PoisonOp>(type);
+  for (auto [i, reg] : llvm::enumerate(regs))
+    v = make<vector::InsertOp>(reg, v, ArrayRef<int64_t>{int64_t(i)});
+  return v;
+}
+
+//===----------------------------------------------------------------------===//
+// Words
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> Emitter::unpackCodes(ArrayRef<Value> words, int64_t group,
+                                        int64_t bits) {
+  if (group == 1)
+    return llvm::to_vector(words);
+  SmallVector<Value> codes;
+  Type type = b.getI32Type();
+  for (Value word : words)
+    for (int64_t i = 0; i < group; ++i) {
+      Value code = word;
+      if (i)
+        code = make<arith::ShRUIOp>(code, splat(type, i * bits));
+      // The top code of a full word needs no mask.
+      if ((i + 1) * bits < 32)
+        code = make<arith::AndIOp>(code, splat(type, (int64_t(1) << bits) - 1));
+      codes.push_back(code);
+    }
+  return codes;
+}
+
+SmallVector<Value> Emitter::packCodes(ArrayRef<Value> codes, int64_t group,
+                                      int64_t bits) {
+  if (group == 1)
+    return llvm::to_vector(codes);
+  SmallVector<Value> words;
+  Type type = b.getI32Type();
+  for (size_t w = 0; w < codes.size(); w += group) {
+    Value word = codes[w];
+    for (int64_t i = 1; i < group; ++i)
+      word = make<arith::OrIOp>(
+          word, make<arith::ShLIOp>(codes[w + i], splat(type, i * bits)));
+    words.push_back(word);
+  }
+  return words;
+}
+
+//===----------------------------------------------------------------------===//
+// Coordinates
+//===----------------------------------------------------------------------===//
+
+Value Emitter::threadCoordinate(const LaneLayout &layout, int64_t dim) {
+  // Runs of thread bits that step by consecutive powers of two move together.
+  SmallVector<int64_t> steps;
+  for (const Coord &c : layout.lane)
+    steps.push_back(c[dim]);
+  for (const Coord &c : layout.warp)
+    steps.push_back(c[dim]);
+  Value sum;
+  for (size_t i = 0; i < steps.size();) {
+    if (!steps[i]) {
+      ++i;
+      continue;
+    }
+    size_t j = i + 1;
+    bool isPower = llvm::isPowerOf2_64(steps[i]);
+    while (isPower && j < steps.size() && steps[j] == steps[i] << (j - i))
+      ++j;
+    Value part = tid;
+    if (i)
+      part = make<arith::ShRUIOp>(part, i32(i));
+    // The warp bits end the index: nothing to mask above them.
+    if (j < steps.size())
+      part = make<arith::AndIOp>(part, i32((int64_t(1) << (j - i)) - 1));
+    if (isPower && steps[i] > 1)
+      part = make<arith::ShLIOp>(part, i32(llvm::Log2_64(steps[i])));
+    else if (!isPower)
+      part = make<arith::MulIOp>(part, i32(steps[i]));
+    sum = sum ? make<arith::XOrIOp>(sum, part) : part;
+    i = j;
+  }
+  return sum ? sum : i32(0);
+}
+
+Value Emitter::coordinate(const LaneLayout &layout, int64_t dim, int64_t reg) {
+  if (simd) {
+    SmallVector<int32_t> values;
+    for (int64_t lane = 0; lane < kSimdLanes; ++lane)
+      values.push_back(layout.coord(reg, lane)[dim]);
+    auto type = cast<ShapedType>(regType(b.getI32Type()));
+    return constant(cast<TypedAttr>(
+        Attribute(DenseElementsAttr::get(type, ArrayRef<int32_t>(values)))));
+  }
+  int64_t local = reg % layout.regsPerRepeat();
+  int64_t bits = 0;
+  for (size_t i = 0; i < layout.reg.size(); ++i)
+    if (local >> i & 1)
+      bits ^= layout.reg[i][dim];
+  int64_t origin = layout.repeatOrigin(reg / layout.regsPerRepeat())[dim];
+  Value thread = threadCoordinate(layout, dim);
+  if (bits)
+    thread = make<arith::XOrIOp>(thread, i32(bits));
+  return origin ? make<arith::AddIOp>(thread, i32(origin)) : thread;
+}
+
+//===----------------------------------------------------------------------===//
+// Lanes
+//===----------------------------------------------------------------------===//
+
+Value Emitter::permute(Value a, Value c, ArrayRef<int64_t> index) {
+  bool identity = true;
+  for (auto [l, i] : llvm::enumerate(index))
+    identity &= int64_t(l) == i;
+  if (identity)
+    return a;
+  return make<vector::ShuffleOp>(a, c, index);
+}
+
+/// i32 view of a GPU register for a shuffle, and back.
+static Value asWord(Emitter &e, Value v) {
+  return v.getType().isInteger(32)
+             ? v
+             : e.make<arith::BitcastOp>(e.b.getI32Type(), v);
+}
+
+Value Emitter::shuffleXor(Value reg, int64_t mask) {
+  if (simd) {
+    SmallVector<int64_t> index;
+    for (int64_t l = 0; l < kSimdLanes; ++l)
+      index.push_back(l ^ mask);
+    return permute(reg, reg, index);
+  }
+  Value word = asWord(*this, reg);
+  Value got = make<NVVM::ShflOp>(b.getI32Type(), i32(-1), word, i32(mask),
+                                 i32(31), NVVM::ShflKind::bfly, UnitAttr());
+  return word == reg ? got : make<arith::BitcastOp>(reg.getType(), got);
+}
+
+Value Emitter::exchange(Value a, Value c, int64_t bit, bool rotate,
+                        function_ref<Value(Value, Value)> combine) {
+  int64_t mask = int64_t(1) << bit;
+  if (simd) {
+    SmallVector<int64_t> clear, set;
+    for (int64_t l = 0; l < kSimdLanes; ++l) {
+      int64_t from = l, source = l & mask;
+      if (rotate) {
+        source = l & mask * 2;
+        from = l & mask ? l | mask * 2 : l & ~(mask * 2);
+      }
+      clear.push_back((source ? kSimdLanes : 0) + (from & ~mask));
+      set.push_back((source ? kSimdLanes : 0) + (from | mask));
+    }
+    return combine(permute(a, c, clear), permute(a, c, set));
+  }
+  Value upper = make<arith::CmpIOp>(
+      arith::CmpIPredicate::ne, make<arith::AndIOp>(tid, i32(mask)), i32(0));
+  Value keep = make<arith::SelectOp>(upper, c, a);
+  Value send = make<arith::SelectOp>(upper, a, c);
+  return combine(keep, shuffleXor(send, mask));
+}
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+void Emitter::barrier() { NVVM::Barrier0Op::create(b, loc); }
+
+Value Emitter::shared(int64_t bytes) {
+  sharedBytes = std::max(sharedBytes, bytes);
+  return sharedBase;
+}
+
+} // namespace dither::transforms

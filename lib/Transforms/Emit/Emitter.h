@@ -1,0 +1,172 @@
+//===- Emitter.h - Per-lane code for one kernel -----------------*- C++ -*-===//
+//
+// Both targets run the same distributed program: a GPU lane holds scalars, the
+// CPU holds all 16 lanes of its warp in a vector. The emitter hides that
+// difference: a "register" is a T on the GPU and a vector<16xT> on the CPU.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DITHER_LIB_TRANSFORMS_EMIT_EMITTER_H
+#define DITHER_LIB_TRANSFORMS_EMIT_EMITTER_H
+
+#include "Layouts/LaneLayout.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace dither::transforms {
+
+/// A memref argument after flattening: see architecture.md, Kernel ABI.
+struct MemRefDesc {
+  mlir::Value ptr;
+  mlir::Type elem;
+  /// Sizes and strides in elements, as i64 values (constants where static).
+  llvm::SmallVector<mlir::Value> sizes, strides;
+  llvm::SmallVector<int64_t> staticSizes, staticStrides;
+  /// Known alignment in bytes of the pointer and of every outer stride.
+  int64_t align = 1, strideAlign = 1;
+  /// CPU scratch: each 32 columns lie in memory as the 16 even and the 16 odd
+  /// ones, as registers hold them.
+  bool pairs = false;
+  /// CPU: whether it is too large for the caches (i1; null where not asked).
+  mlir::Value large;
+};
+
+/// Where a tile lies in a memref, and what is known about the access.
+struct TileAccess {
+  const MemRefDesc &mem;
+  const LaneLayout &layout;
+  llvm::ArrayRef<int64_t> shape;
+  /// Offset of the tile in elements (i64) and a known divisor of each.
+  llvm::SmallVector<mlir::Value> index;
+  llvm::SmallVector<int64_t> divisor;
+  /// Offsets that may be negative: the tile may start before the memref.
+  llvm::SmallVector<bool> mayBeNegative;
+  bool inBounds = false;
+  /// CPU loads: bytes ahead to fetch, 0 for none.
+  int64_t ahead = 0;
+  /// Of every `share` lines the one with this number.
+  int64_t aheadShare = 1, aheadIndex = 0;
+};
+
+/// What a lane holds of a tile, register by register: values, or words of
+/// narrow types.
+using Registers = llvm::SmallVector<mlir::Value>;
+
+/// The order in shared memory that dither-swizzle-shared chose for a
+/// conversion: of 32-bit units, and how many an access stores and loads.
+struct SharedOrder {
+  layout::RepeatedLayout layout;
+  unsigned storeVec, loadVec;
+};
+
+class Emitter {
+public:
+  Emitter(mlir::OpBuilder &b, mlir::Location loc, bool simd, int64_t numWarps)
+      : b(b), loc(loc), simd(simd), numWarps(numWarps) {}
+
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+  const bool simd;
+  const int64_t numWarps;
+  /// Thread index in the block as i32 (GPU), set once per kernel.
+  mlir::Value tid;
+  /// Bytes of the widest access to global memory of one lane (GPU).
+  int64_t maxVectorBytes = 16;
+  /// Most shared bytes that any exchange of the kernel needs.
+  int64_t sharedBytes = 0;
+  /// Address of the shared scratch area (GPU).
+  mlir::Value sharedBase;
+  /// First block of the kernel, where constants go.
+  mlir::Block *entry = nullptr;
+
+  //===--- values ---------------------------------------------------------===//
+  mlir::Type regType(mlir::Type elem) const;
+  mlir::Value i32(int64_t v);
+  mlir::Value i64(int64_t v);
+  /// `attr` as a constant at the start of the kernel, each one once.
+  mlir::Value constant(mlir::TypedAttr attr);
+  /// A register filled with an integer (or float) constant of element type.
+  mlir::Value splat(mlir::Type elem, int64_t v);
+  mlir::Value splatF(double v);
+  /// Scalar repeated over the lanes (the scalar itself on the GPU).
+  mlir::Value fill(mlir::Value scalar);
+  template <typename Op, typename... Args> auto make(Args &&...args) {
+    return Op::create(b, loc, std::forward<Args>(args)...);
+  }
+
+  //===--- registers as operands and results of operations on words -------===//
+  llvm::SmallVector<mlir::Value> unpack(mlir::Value vector);
+  mlir::Value pack(llvm::ArrayRef<mlir::Value> regs, mlir::Type elem);
+
+  /// CPU: memory that nobody looks at, of one element.
+  mlir::Value elsewhere();
+
+  //===--- words ----------------------------------------------------------===//
+  /// One code per register, from words of `group` codes of `bits` bits.
+  llvm::SmallVector<mlir::Value> unpackCodes(llvm::ArrayRef<mlir::Value> words,
+                                             int64_t group, int64_t bits);
+  llvm::SmallVector<mlir::Value> packCodes(llvm::ArrayRef<mlir::Value> codes,
+                                           int64_t group, int64_t bits);
+
+  //===--- coordinates ----------------------------------------------------===//
+  /// Coordinate along `dim` held by register `reg`, as an i32 register.
+  mlir::Value coordinate(const LaneLayout &layout, int64_t dim, int64_t reg);
+  /// GPU: the lane and warp part of the coordinate (i32).
+  mlir::Value threadCoordinate(const LaneLayout &layout, int64_t dim);
+
+  //===--- lanes ----------------------------------------------------------===//
+  /// The register seen by lane ^ mask.
+  mlir::Value shuffleXor(mlir::Value reg, int64_t mask);
+  /// Combines two registers over lane bit `bit`: lanes whose bit is clear get
+  /// a[lane] op a[lane ^ m], the others c[lane ^ m] op c[lane]. With `rotate`
+  /// (CPU) lane bits as in ReduceStep.
+  mlir::Value
+  exchange(mlir::Value a, mlir::Value c, int64_t bit, bool rotate,
+           llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)>);
+  /// CPU: lane l of the result is lane `index[l] % 16` of a (index < 16) or c.
+  mlir::Value permute(mlir::Value a, mlir::Value c,
+                      llvm::ArrayRef<int64_t> index);
+
+  //===--- shared memory (GPU) --------------------------------------------===//
+  void barrier();
+  /// Reserves `bytes` of the scratch area and returns its address.
+  mlir::Value shared(int64_t bytes);
+
+  //===--- operations on the registers of tiles ---------------------------===//
+  mlir::FailureOr<Registers> load(const TileAccess &access);
+  mlir::LogicalResult store(const TileAccess &access, Registers tile);
+  /// Stores one-byte scales through the 128x4 order
+  /// (Layout/ScaleFactorLayout.h).
+  mlir::LogicalResult storeSwizzled(const TileAccess &access, Registers tile);
+  void atomicMax(const TileAccess &access, Registers tile);
+  /// `tile` with every element at or past `bound` (i64, relative to the tile)
+  /// along dimension d replaced by zero.
+  Registers zeroPast(Registers tile, mlir::Type elem, const LaneLayout &layout,
+                     llvm::ArrayRef<mlir::Value> bound);
+  /// With `raw` amax takes the largest bits of |x|, where a NaN is above all.
+  Registers reduce(Registers tile, const LaneLayout &layout,
+                   const ReducePlan &plan, quant::ReduceKind kind,
+                   int64_t limit, int64_t axis, bool raw = false,
+                   mlir::Type words = {});
+  /// CPU: whether any lane of any register is infinite, NaN or negative (i1).
+  mlir::Value hasSpecial(Registers tile);
+  /// CPU: the amax of 16-bit values without widening them first. `layout` is
+  /// that of the words, `folds` whether the two values of a word belong to the
+  /// same block. The result is f32, one or two registers for each word.
+  Registers reduceWords(Registers tile, mlir::Type elem,
+                        const LaneLayout &layout, const ReducePlan &plan,
+                        int64_t axis, bool folds, bool raw);
+  mlir::FailureOr<Registers> convert(Registers tile, mlir::Type elem,
+                                     const LaneLayout &from,
+                                     const LaneLayout &to,
+                                     const SharedOrder *order = nullptr);
+
+private:
+  llvm::DenseMap<mlir::Attribute, mlir::Value> constants;
+  mlir::Value nowhere;
+};
+
+} // namespace dither::transforms
+
+#endif // DITHER_LIB_TRANSFORMS_EMIT_EMITTER_H

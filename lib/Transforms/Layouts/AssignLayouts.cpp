@@ -1,0 +1,302 @@
+//===- AssignLayouts.cpp - Give every tile value a layout -----------------===//
+//
+// Loads of whole tiles get a layout made for wide access (anchors); it flows
+// forward through elementwise ops, and reductions derive theirs from it. Values
+// that are cheap to recompute (constants, broadcasts, row vectors) have no
+// layout of their own: they are cloned in the layout that each user asks for.
+// Where two layouts meet, or a store would be narrow, a quant.convert_layout
+// makes the movement explicit.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Layouts/LaneLayout.h"
+#include "Layouts/LayoutRules.h"
+#include "dither/Dialect/Quant/QuantOps.h"
+#include "dither/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace dither::transforms {
+#define GEN_PASS_DEF_DITHERASSIGNLAYOUTS
+#include "dither/Transforms/Passes.h.inc"
+} // namespace dither::transforms
+
+using namespace mlir;
+using namespace dither;
+using namespace dither::transforms;
+
+namespace {
+
+RankedTensorType tileType(Value v) {
+  return dyn_cast<RankedTensorType>(v.getType());
+}
+bool isTile(Value v) { return bool(tileType(v)); }
+bool hasLayout(Value v) { return layoutOf(v.getType()).has_value(); }
+
+class Assigner {
+public:
+  explicit Assigner(func::FuncOp func)
+      : func(func), rules(func), ctx(func.getContext()) {}
+
+  LogicalResult run() {
+    if (failed(assign(func.getBody().front())))
+      return failure();
+    // Clones replaced the values without a layout of their own.
+    SmallVector<Operation *> dead;
+    func.walk<WalkOrder::PostOrder>([&](Operation *op) { dead.push_back(op); });
+    for (Operation *op : llvm::reverse(dead))
+      if (llvm::any_of(op->getResults(),
+                       [](Value v) { return isTile(v) && !hasLayout(v); })) {
+        if (!op->use_empty())
+          return op->emitOpError("has a user that no layout reached");
+        op->erase();
+      }
+    return success();
+  }
+
+private:
+  void setLayout(Value v, const LaneLayout &layout) {
+    v.setType(withLayout(tileType(v), layout));
+  }
+
+  LaneLayout anchor(RankedTensorType type) {
+    return rules.anchor(type.getShape());
+  }
+
+  /// `v` in `layout`: itself, a converted copy, or a clone of what computes it.
+  FailureOr<Value> request(Value v, const LaneLayout &layout) {
+    if (auto have = layoutOf(v.getType())) {
+      if (*have == layout)
+        return v;
+      quant::LayoutAttr key = toAttr(ctx, layout);
+      Value &cached = cache[{v, key}];
+      if (!cached) {
+        OpBuilder b(ctx);
+        b.setInsertionPointAfterValue(v);
+        cached = quant::ConvertLayoutOp::create(
+            b, v.getLoc(), withLayout(tileType(v), layout), v);
+      }
+      return cached;
+    }
+    quant::LayoutAttr key = toAttr(ctx, layout);
+    if (Value hit = cache.lookup({v, key}))
+      return hit;
+    Operation *op = v.getDefiningOp();
+    if (!op)
+      return func.emitOpError("has a tile argument without a layout");
+    IRMapping map;
+    for (Value operand : op->getOperands()) {
+      if (!isTile(operand))
+        continue;
+      FailureOr<Value> in =
+          request(operand, operandLayout(op, operand, layout));
+      if (failed(in))
+        return failure();
+      map.map(operand, *in);
+    }
+    OpBuilder b(ctx);
+    b.setInsertionPointAfter(op);
+    Operation *clone = b.clone(*op, map);
+    Value result = clone->getResult(cast<OpResult>(v).getResultNumber());
+    setLayout(result, layout);
+    if (auto constant = dyn_cast<arith::ConstantOp>(clone))
+      constant.setValueAttr(cast<DenseElementsAttr>(constant.getValue())
+                                .reshape(cast<ShapedType>(result.getType())));
+    cache[{v, key}] = result;
+    return result;
+  }
+
+  /// The layout in which `operand` must come for `op` to yield `layout`.
+  LaneLayout operandLayout(Operation *op, Value operand,
+                           const LaneLayout &layout) {
+    auto in = tileType(operand), out = tileType(op->getResult(0));
+    if (isa<quant::BroadcastOp, quant::BlockBroadcastOp>(op))
+      return rules.broadcastOperand(op, layout);
+    if (isa<quant::ReshapeOp>(op))
+      return reshapeLayout(layout, out.getShape(), in.getShape());
+    if (isa<quant::TransposeOp>(op))
+      return transposeLayout(layout);
+    return layout;
+  }
+
+  LogicalResult assign(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block))
+      if (failed(visit(&op)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult replaceOperand(Operation *op, unsigned i,
+                               const LaneLayout &layout) {
+    FailureOr<Value> v = request(op->getOperand(i), layout);
+    if (failed(v))
+      return failure();
+    op->setOperand(i, *v);
+    return success();
+  }
+
+  LogicalResult ensureLayout(Operation *op, unsigned i) {
+    Value v = op->getOperand(i);
+    return hasLayout(v) ? success()
+                        : replaceOperand(op, i, anchor(tileType(v)));
+  }
+
+  LogicalResult visit(Operation *op) {
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      return visitFor(loop);
+    if (auto branch = dyn_cast<scf::IfOp>(op))
+      return visitIf(branch);
+    bool tiles = llvm::any_of(op->getOperands(), isTile) ||
+                 llvm::any_of(op->getResults(), isTile);
+    if (!tiles || isa<scf::YieldOp>(op))
+      return success();
+
+    if (auto load = dyn_cast<quant::LoadOp>(op)) {
+      if (rules.isAnchor(load))
+        setLayout(load.getResult(), anchor(tileType(load.getResult())));
+      return success();
+    }
+    if (isa<quant::StoreOp, quant::AtomicMaxOp>(op)) {
+      if (failed(ensureLayout(op, 0)))
+        return failure();
+      Value v = op->getOperand(0);
+      return replaceOperand(op, 0, rules.storage(op, *layoutOf(v.getType())));
+    }
+    if (isa<quant::HasSpecialOp>(op))
+      return ensureLayout(op, 0);
+    if (isa<quant::ReduceOp, quant::BlockReduceOp>(op)) {
+      if (failed(ensureLayout(op, 0)))
+        return failure();
+      LaneLayout in = *layoutOf(op->getOperand(0).getType());
+      std::optional<ReducePlan> plan = rules.plan(op, in);
+      if (!plan) {
+        // One made for the longest sum of the kernel, or for this reduction.
+        in = anchor(tileType(op->getOperand(0)));
+        plan = rules.plan(op, in);
+        if (!plan) {
+          in = rules.reducible(op);
+          plan = rules.plan(op, in);
+        }
+        if (!plan)
+          return op->emitOpError("no layout of ")
+                 << op->getOperand(0).getType() << " can be reduced this way";
+        if (failed(replaceOperand(op, 0, in)))
+          return failure();
+      }
+      setLayout(op->getResult(0), plan->result);
+      return success();
+    }
+    // Cheap to recompute: decided by the users.
+    if (isa<arith::ConstantOp, quant::IotaOp, quant::BroadcastOp,
+            quant::BlockBroadcastOp>(op))
+      return success();
+    if (isa<quant::ReshapeOp, quant::TransposeOp>(op)) {
+      auto in = layoutOf(op->getOperand(0).getType());
+      if (!in)
+        return success();
+      auto from = tileType(op->getOperand(0)).getShape(),
+           to = tileType(op->getResult(0)).getShape();
+      setLayout(op->getResult(0), isa<quant::TransposeOp>(op)
+                                      ? transposeLayout(*in)
+                                      : reshapeLayout(*in, from, to));
+      return success();
+    }
+    return visitElementwise(op);
+  }
+
+  LogicalResult visitElementwise(Operation *op) {
+    if (op->getNumRegions() || !llvm::all_of(op->getResults(), isTile))
+      return op->emitOpError("is no operation of the tile language");
+    std::optional<LaneLayout> layout;
+    for (Value v : op->getOperands()) {
+      if (!isTile(v))
+        continue;
+      auto have = layoutOf(v.getType());
+      if (have && !layout)
+        layout = have;
+    }
+    if (!layout)
+      return success();
+    // Narrow results pack into words along the last dimension.
+    if (wordBits(tileType(op->getResult(0)).getElementType()))
+      layout = contiguousFirst(*layout);
+    for (unsigned i = 0, n = op->getNumOperands(); i < n; ++i)
+      if (isTile(op->getOperand(i)) && failed(replaceOperand(op, i, *layout)))
+        return failure();
+    for (Value v : op->getResults())
+      setLayout(v, *layout);
+    return success();
+  }
+
+  LogicalResult visitFor(scf::ForOp loop) {
+    for (auto [i, init] : llvm::enumerate(loop.getInitArgs())) {
+      if (!isTile(init))
+        continue;
+      unsigned operand = loop.getNumControlOperands() + i;
+      if (failed(ensureLayout(loop, operand)))
+        return failure();
+      LaneLayout layout = *layoutOf(loop->getOperand(operand).getType());
+      setLayout(loop.getRegionIterArg(i), layout);
+      setLayout(loop.getResult(i), layout);
+    }
+    if (failed(assign(*loop.getBody())))
+      return failure();
+    Operation *yield = loop.getBody()->getTerminator();
+    for (auto [i, arg] : llvm::enumerate(loop.getRegionIterArgs()))
+      if (isTile(arg) &&
+          failed(replaceOperand(yield, i, *layoutOf(arg.getType()))))
+        return failure();
+    return success();
+  }
+
+  LogicalResult visitIf(scf::IfOp branch) {
+    for (Region *region : branch->getRegions().size()
+                              ? SmallVector<Region *>{&branch.getThenRegion(),
+                                                      &branch.getElseRegion()}
+                              : SmallVector<Region *>{})
+      if (!region->empty() && failed(assign(region->front())))
+        return failure();
+    for (auto [i, result] : llvm::enumerate(branch.getResults())) {
+      if (!isTile(result))
+        continue;
+      Value then = branch.thenYield().getOperand(i);
+      auto have = layoutOf(then.getType());
+      LaneLayout layout = have ? *have : anchor(tileType(result));
+      if (failed(replaceOperand(branch.thenYield(), i, layout)) ||
+          failed(replaceOperand(branch.elseYield(), i, layout)))
+        return failure();
+      setLayout(result, layout);
+    }
+    return success();
+  }
+
+  func::FuncOp func;
+  LayoutRules rules;
+  MLIRContext *ctx;
+  DenseMap<std::pair<Value, Attribute>, Value> cache;
+};
+
+struct AssignLayouts
+    : public dither::transforms::impl::DitherAssignLayoutsBase<AssignLayouts> {
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (!func->hasAttr("quant.kernel") || func.isExternal())
+      return;
+    bool done = false;
+    func.walk([&](Operation *op) {
+      for (Value v : op->getResults())
+        done |= hasLayout(v);
+    });
+    if (done) // Already assigned: nothing to decide twice.
+      return;
+    if (failed(Assigner(func).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace

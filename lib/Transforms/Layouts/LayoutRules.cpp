@@ -1,0 +1,242 @@
+//===- LayoutRules.cpp - Which layout a kernel's values take --------------===//
+
+#include "Layouts/LayoutRules.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
+#include "dither/Numerics/ReductionOrder.h"
+#include "dither/Target/ModuleTarget.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+/// What global memory moves at once.
+constexpr int64_t kSectorBits = 256;
+
+static int64_t bitsOf(Type memref) {
+  return quant::storageBits(cast<MemRefType>(memref).getElementType());
+}
+
+bool isForCpu(func::FuncOp kernel) { return target::isForCpu(kernel); }
+
+int64_t cpuLanes(func::FuncOp kernel) {
+  const target::TargetInfo *info = target::saidTarget(kernel);
+  return info && !info->isGpu ? info->maxVectorBytes / 4 : 16;
+}
+
+SmallVector<int64_t> configuredFragment(func::FuncOp kernel) {
+  if (auto config = kernel->getAttrOfType<DictionaryAttr>("quant.config"))
+    if (auto attr = config.getAs<DenseI64ArrayAttr>("fragment"))
+      return SmallVector<int64_t>(attr.asArrayRef());
+  return {};
+}
+
+LayoutRules::LayoutRules(func::FuncOp kernel) {
+  simd = isForCpu(kernel);
+  if (!simd) {
+    numWarps = 4;
+    if (auto config = kernel->getAttrOfType<DictionaryAttr>("quant.config"))
+      if (auto n = config.getAs<IntegerAttr>("num_warps"))
+        numWarps = n.getInt();
+  }
+  // The narrowest whole-tile access decides: what is loaded wide must also be
+  // stored wide after it shrank to a quarter or an eighth.
+  int64_t narrowest = 32, narrowestStore = 32;
+  kernel.walk([&](Operation *op) {
+    if (auto load = dyn_cast<quant::LoadOp>(op); load && isAnchor(load))
+      narrowest = std::min(narrowest, bitsOf(load.getMemref().getType()));
+    if (auto store = dyn_cast<quant::StoreOp>(op))
+      if (isa<quant::EncodeOp>(store.getTile().getDefiningOp()
+                                   ? store.getTile().getDefiningOp()
+                                   : op))
+        narrowestStore =
+            std::min(narrowestStore, bitsOf(store.getMemref().getType()));
+    if (auto reduce = dyn_cast<quant::ReduceOp>(op))
+      if (reduce.getKind() == quant::ReduceKind::sum)
+        sumExtent = std::max(sumExtent, reduce.getExtent());
+    if (auto blocks = dyn_cast<quant::BlockReduceOp>(op))
+      if (blocks.getBlock().size() == 2 && blockAxis(blocks) == 0)
+        columnBlock = std::max(columnBlock, blocks.getBlock().front());
+  });
+  if (simd)
+    vec = std::min(narrowest, narrowestStore) < 32 ? 2 : 1;
+  else
+    vec = narrowestStore <= 8 ? 16 : 128 / narrowest;
+  if (std::min(narrowest, narrowestStore) < 8)
+    leastVec = 2;
+}
+
+LaneLayout LayoutRules::anchor(ArrayRef<int64_t> shape) const {
+  int64_t last = int64_t(shape.size()) - 1;
+  Reduced reduced;
+  if (sumExtent && last >= 0)
+    reduced = {last, numerics::sumChains(sumExtent), true};
+  else if (columnBlock > 1 && last == 1 && !simd)
+    reduced = {0, columnBlock, false};
+  return widest(shape, reduced);
+}
+
+LaneLayout LayoutRules::widest(ArrayRef<int64_t> shape, Reduced reduced) const {
+  if (simd)
+    return simdLayout(shape, vec, reduced);
+  int64_t v = vec;
+  // Narrow tiles: shrink the run of a lane until every lane has work. The
+  // chains of an ordered sum are all that lanes may share of its axis.
+  int64_t elements = 1;
+  for (auto [d, extent] : llvm::enumerate(shape))
+    elements *= reduced.ordered && reduced.extent && reduced.axis == int64_t(d)
+                    ? std::min(extent, reduced.extent)
+                    : extent;
+  while (v > leastVec && elements < v * kWarpLanes * numWarps)
+    v /= 2;
+  return blockedLayout(shape, v, kWarpLanes, numWarps, reduced);
+}
+
+LaneLayout LayoutRules::reducible(Operation *op) const {
+  auto shape = cast<RankedTensorType>(op->getOperand(0).getType()).getShape();
+  if (auto reduce = dyn_cast<quant::ReduceOp>(op))
+    return widest(shape, {int64_t(reduce.getAxis()),
+                          numerics::sumChains(reduce.getExtent()), true});
+  auto blocks = cast<quant::BlockReduceOp>(op);
+  std::optional<int64_t> axis = blockAxis(blocks);
+  if (!axis)
+    return widest(shape, {});
+  return widest(shape, {*axis, blocks.getBlock()[*axis], false});
+}
+
+std::optional<int64_t> LayoutRules::blockAxis(quant::BlockReduceOp op) {
+  std::optional<int64_t> axis;
+  for (auto [d, extent] : llvm::enumerate(op.getBlock()))
+    if (extent > 1) {
+      if (axis)
+        return std::nullopt;
+      axis = d;
+    }
+  if (!axis && !op.getBlock().empty())
+    axis = op.getBlock().size() - 1;
+  return axis;
+}
+
+bool LayoutRules::isAnchor(quant::LoadOp load) const {
+  auto type = cast<RankedTensorType>(load.getResult().getType());
+  // What one loop of a kernel leaves for the next follows its users.
+  return type.getRank() == 2 && type.getNumElements() != 1 &&
+         !load.getMemref().getDefiningOp<memref::AllocaOp>();
+}
+
+LaneLayout LayoutRules::storage(Operation *op, const LaneLayout &have) const {
+  auto store = dyn_cast<quant::StoreOp>(op);
+  if (!store || have.rank() == 0)
+    return have;
+  auto type = cast<RankedTensorType>(store.getTile().getType());
+  int64_t bits = quant::storageBits(type.getElementType()),
+          last = have.rank() - 1;
+  Operation *scratch = store.getMemref().getDefiningOp<memref::AllocaOp>();
+  if (type.getShape()[last] == 1 ||
+      (scratch && scratch->hasAttr("quant.pairs")))
+    return have;
+  int64_t k = have.contiguousBits();
+  // Do neighbouring lanes continue where a lane stops? `lanes` are the images
+  // of lane bits in the order that they must continue in.
+  auto continues = [&](ArrayRef<Coord> lanes, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      Coord want(have.rank(), 0);
+      want[last] = int64_t(1) << (k + i);
+      if (want[last] < std::min(have.base[last], type.getShape()[last]) &&
+          (i >= lanes.size() || lanes[i] != want))
+        return false;
+    }
+    return true;
+  };
+  bool whole = (bits << k) >= 8;
+  if (simd) {
+    bool good = whole && (continues(have.lane, 2) || (bits << k) >= 64);
+    return good ? have : simdLayout(type.getShape(), bits < 8 ? 2 : 1, {});
+  }
+  // Lanes that hold copies store nothing, and the lanes of a whole sector may
+  // be in any order.
+  SmallVector<Coord> lanes;
+  for (const Coord &c : have.lane)
+    if (llvm::any_of(c, [](int64_t v) { return v != 0; }))
+      lanes.push_back(c);
+  bool good = whole && (continues(lanes, 1) || (bits << k) >= 128);
+  if (!good && whole) {
+    llvm::sort(lanes);
+    good = continues(lanes, llvm::Log2_64_Ceil(kSectorBits / (bits << k)));
+  }
+  if (good)
+    return have;
+  int64_t v = std::max<int64_t>(1, 128 / bits), least = bits < 8 ? 2 : 1;
+  while (v > least && type.getNumElements() < v * kWarpLanes * numWarps)
+    v /= 2;
+  return blockedLayout(type.getShape(), v, kWarpLanes, numWarps, {});
+}
+
+std::optional<ReducePlan> LayoutRules::plan(Operation *op,
+                                            const LaneLayout &in) const {
+  int64_t axis, extent;
+  bool full = false, ordered = false;
+  if (auto reduce = dyn_cast<quant::ReduceOp>(op)) {
+    axis = reduce.getAxis();
+    extent = in.base[axis];
+    full = true;
+    ordered = reduce.getKind() == quant::ReduceKind::sum;
+    int64_t n = reduce.getExtent();
+    // The chain of a canonical sum is one fragment, no more and no less.
+    if (ordered && in.repeats[axis] > 1 && extent != numerics::sumChains(n))
+      return std::nullopt;
+    if (ordered && extent > numerics::sumChains(n))
+      return std::nullopt;
+  } else {
+    auto blocks = cast<quant::BlockReduceOp>(op);
+    std::optional<int64_t> along = blockAxis(blocks);
+    if (!along)
+      return std::nullopt;
+    axis = *along;
+    extent = blocks.getBlock()[axis];
+  }
+  // On the GPU an exchange saves shuffles only if there are several, because
+  // the result has to travel back.
+  int64_t laneSteps = 0;
+  for (const Coord &c : in.lane)
+    laneSteps += (c[axis] & (extent - 1)) != 0;
+  Exchange exchange = simd             ? Exchange::Rotate
+                      : laneSteps >= 3 ? Exchange::Shuffle
+                                       : Exchange::None;
+  return planReduce(in, axis, extent, full, ordered, exchange);
+}
+
+void LayoutRules::broadcastGroups(Operation *op,
+                                  SmallVectorImpl<int64_t> &shift,
+                                  SmallVectorImpl<bool> &full) {
+  auto out = cast<RankedTensorType>(op->getResult(0).getType());
+  shift.assign(out.getRank(), 0);
+  full.assign(out.getRank(), false);
+  if (auto block = dyn_cast<quant::BlockBroadcastOp>(op)) {
+    for (auto [d, extent] : llvm::enumerate(block.getBlock()))
+      shift[d] = llvm::Log2_64(extent);
+    return;
+  }
+  auto in = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
+  for (int64_t d = 0; d < out.getRank(); ++d)
+    full[d] = !in || in.getRank() == 0 || in.getDimSize(d) != out.getDimSize(d);
+}
+
+LaneLayout LayoutRules::broadcastOperand(Operation *op,
+                                         const LaneLayout &out) const {
+  SmallVector<int64_t> shift;
+  SmallVector<bool> full;
+  broadcastGroups(op, shift, full);
+  LaneLayout sliced = sliceLayout(out, shift, full);
+  auto in = cast<RankedTensorType>(op->getOperand(0).getType());
+  if (in.getRank() == out.rank())
+    return sliced;
+  // Rank 0: every lane and warp holds the one element.
+  LaneLayout scalar;
+  scalar.lane.assign(out.lane.size(), {});
+  scalar.warp.assign(out.warp.size(), {});
+  return scalar;
+}
+
+} // namespace dither::transforms

@@ -1,0 +1,75 @@
+//===- LayoutRules.h - Which layout a kernel's values take ------*- C++ -*-===//
+//
+// The choices that layout assignment makes and distribution must repeat, as
+// functions of the kernel alone.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DITHER_LIB_TRANSFORMS_LAYOUTS_LAYOUTRULES_H
+#define DITHER_LIB_TRANSFORMS_LAYOUTS_LAYOUTRULES_H
+
+#include "Layouts/LaneLayout.h"
+#include "dither/Dialect/Quant/QuantOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace dither::transforms {
+
+/// Whether a kernel is for a CPU, as it is where no target is named.
+bool isForCpu(mlir::func::FuncOp kernel);
+/// Elements of 32 bits in a vector register of the CPU that a kernel is for;
+/// where the module does not say which, those of the widest, so that choices
+/// are the same on every machine.
+int64_t cpuLanes(mlir::func::FuncOp kernel);
+/// Extents of the fragments of a kernel, as `quant.config` has them; none if it
+/// does not say.
+llvm::SmallVector<int64_t> configuredFragment(mlir::func::FuncOp kernel);
+
+class LayoutRules {
+public:
+  explicit LayoutRules(mlir::func::FuncOp kernel);
+
+  bool isSimd() const { return simd; }
+  int64_t warps() const { return numWarps; }
+  /// Whether registers hold the even or the odd columns (CPU).
+  bool keepsPairs() const { return simd && vec == 2; }
+
+  /// Layout for wide access to a whole tile of this shape.
+  LaneLayout anchor(llvm::ArrayRef<int64_t> shape) const;
+  /// Layout for wide access in which `op`, a quant.reduce or
+  /// quant.block_reduce, can reduce its operand.
+  LaneLayout reducible(mlir::Operation *op) const;
+  /// Loads that decide a layout; the others follow their users.
+  bool isAnchor(quant::LoadOp load) const;
+  /// Layout in which `op` (a store) should get its tile, given the one it has.
+  LaneLayout storage(mlir::Operation *op, const LaneLayout &have) const;
+  /// Plan of a quant.reduce or quant.block_reduce.
+  std::optional<ReducePlan> plan(mlir::Operation *op,
+                                 const LaneLayout &in) const;
+  /// The dimension that a quant.block_reduce shortens; the last one for blocks
+  /// of one element, nothing for blocks that run along two.
+  static std::optional<int64_t> blockAxis(quant::BlockReduceOp op);
+  /// Operand layout of a quant.broadcast or quant.block_broadcast.
+  LaneLayout broadcastOperand(mlir::Operation *op, const LaneLayout &out) const;
+  /// Group sizes of a broadcast: log2 per dimension, and whole dimensions.
+  static void broadcastGroups(mlir::Operation *op,
+                              llvm::SmallVectorImpl<int64_t> &shift,
+                              llvm::SmallVectorImpl<bool> &full);
+
+private:
+  LaneLayout widest(llvm::ArrayRef<int64_t> shape, Reduced reduced) const;
+
+  bool simd = false;
+  int64_t numWarps = 1;
+  /// Contiguous elements a lane owns, and the fewest in a tile of little work:
+  /// a byte of four-bit codes.
+  int64_t vec = 1, leastVec = 1;
+  /// Elements of the longest sum of the kernel (its chain width matters); 0 for
+  /// none.
+  int64_t sumExtent = 0;
+  /// Rows of the tallest block that is reduced; 0 for none.
+  int64_t columnBlock = 0;
+};
+
+} // namespace dither::transforms
+
+#endif // DITHER_LIB_TRANSFORMS_LAYOUTS_LAYOUTRULES_H

@@ -1,0 +1,138 @@
+//===- Movement.cpp - How a layout conversion moves a tile ----------------===//
+
+#include "Layouts/Movement.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+Locator::Locator(const LaneLayout &l) : l(l) {
+  for (auto [i, c] : llvm::enumerate(l.reg))
+    add(c, {int64_t(1) << i, 0, 0});
+  for (auto [i, c] : llvm::enumerate(l.lane))
+    add(c, {0, int64_t(1) << i, 0});
+  for (auto [i, c] : llvm::enumerate(l.warp))
+    add(c, {0, 0, int64_t(1) << i});
+}
+
+void Locator::add(const Coord &c, Place p) {
+  int64_t dims = 0;
+  for (int64_t d = 0; d < l.rank(); ++d)
+    if (c[d]) {
+      ++dims;
+      ok &= llvm::isPowerOf2_64(c[d]);
+      for (const Entry &e : entries)
+        ok &= e.dim != d || e.step != c[d];
+      entries.push_back({d, c[d], p});
+    }
+  ok &= dims <= 1;
+  if (!dims) {
+    freeLanes |= p.lane;
+    freeWarps |= p.warp;
+    ok &= !p.reg;
+  }
+}
+
+std::optional<Place> Locator::find(const Coord &c, int64_t lane,
+                                   int64_t warp) const {
+  Place p{0, lane & freeLanes, warp & freeWarps};
+  int64_t repeat = 0;
+  for (int64_t d = 0; d < l.rank(); ++d) {
+    if (c[d] >= l.base[d] * l.repeats[d])
+      return std::nullopt;
+    repeat = repeat * l.repeats[d] + c[d] / l.base[d];
+    int64_t local = c[d] % l.base[d];
+    for (const Entry &e : entries)
+      if (e.dim == d && (local & e.step)) {
+        p.reg |= e.place.reg;
+        p.lane |= e.place.lane;
+        p.warp |= e.place.warp;
+      }
+  }
+  p.reg += repeat * l.regsPerRepeat();
+  return p;
+}
+
+Units unitsOf(Type elem, const LaneLayout &from, const LaneLayout &to) {
+  Units u;
+  if (int64_t bits = wordBits(elem)) {
+    int64_t gf = wordGroup(from, bits), gt = wordGroup(to, bits);
+    if (gf == gt && to.base.back() % gt == 0 && from.base.back() % gt == 0)
+      u.log2 = llvm::Log2_64(gt);
+  }
+  u.from = unitLayout(from, u.log2);
+  u.to = unitLayout(to, u.log2);
+  return u;
+}
+
+/// More selects and shuffles than this are slower than shared memory.
+constexpr int64_t kMaxShuffles = 32;
+
+static std::optional<SmallVector<ShuffleSource>> planShuffles(
+    const LaneLayout &to,
+    llvm::function_ref<std::optional<Place>(int64_t, int64_t, int64_t)> place) {
+  SmallVector<ShuffleSource> sources;
+  int64_t cost = 0, laneBits = to.lane.size();
+  for (int64_t r = 0; r < to.numRegs(); ++r) {
+    std::optional<Place> p0 = place(r, 0, 0);
+    if (!p0)
+      return std::nullopt;
+    ShuffleSource f{p0->lane, p0->reg, {}, {}};
+    int64_t selects = 1;
+    for (int64_t i = 0; i < laneBits; ++i) {
+      std::optional<Place> p = place(r, int64_t(1) << i, 0);
+      if (!p)
+        return std::nullopt;
+      f.lane.push_back(p->lane ^ p0->lane);
+      f.reg.push_back(p->reg ^ p0->reg);
+      selects *= f.reg.back() ? 2 : 1;
+    }
+    for (int64_t w = 0; w < to.numWarps(); ++w)
+      for (int64_t l = 0; l < to.numLanes(); ++l) {
+        int64_t lane = f.lane0, reg = f.reg0;
+        for (int64_t i = 0; i < laneBits; ++i)
+          if (l >> i & 1)
+            lane ^= f.lane[i], reg ^= f.reg[i];
+        std::optional<Place> p = place(r, l, w);
+        if (!p || p->lane != lane || p->reg != reg)
+          return std::nullopt;
+      }
+    cost += selects;
+    sources.push_back(f);
+  }
+  if (cost > kMaxShuffles)
+    return std::nullopt;
+  return sources;
+}
+
+std::optional<Movement> planMovement(const LaneLayout &from,
+                                     const LaneLayout &to) {
+  Locator source(from);
+  if (!source.valid())
+    return std::nullopt;
+  auto place = [&](int64_t reg, int64_t lane, int64_t warp) {
+    return source.find(to.coord(reg, lane, warp), lane, warp);
+  };
+  bool sameWarp = true, sameLane = true, sameReg = true;
+  for (int64_t r = 0; r < to.numRegs(); ++r) {
+    std::optional<Place> first = place(r, 0, 0);
+    for (int64_t w = 0; w < to.numWarps(); ++w)
+      for (int64_t l = 0; l < to.numLanes(); ++l) {
+        std::optional<Place> p = place(r, l, w);
+        if (!p)
+          continue;
+        sameWarp &= p->warp == w;
+        sameLane &= p->lane == l;
+        sameReg &= first && p->reg == first->reg;
+      }
+  }
+  if (sameWarp && sameLane && sameReg)
+    return Movement{Movement::Registers, {}};
+  if (sameWarp)
+    if (auto sources = planShuffles(to, place))
+      return Movement{Movement::Shuffles, std::move(*sources)};
+  return Movement{Movement::Shared, {}};
+}
+
+} // namespace dither::transforms

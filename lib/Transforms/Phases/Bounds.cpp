@@ -1,0 +1,185 @@
+//===- Bounds.cpp - How much of a tile lies inside its tensors ------------===//
+
+#include "Phases/Bounds.h"
+#include "Analysis/IndexSign.h"
+#include "Phases/PhasePlan.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+namespace {
+
+/// Index arithmetic that folds constants.
+class Fold {
+public:
+  Fold(OpBuilder &b, Location loc) : b(b), loc(loc) {}
+  Value value(OpFoldResult v) {
+    return getValueOrCreateConstantIndexOp(b, loc, v);
+  }
+  template <typename Op, typename Fn>
+  OpFoldResult apply(OpFoldResult x, OpFoldResult y, Fn fold) {
+    std::optional<int64_t> a = getConstantIntValue(x),
+                           c = getConstantIntValue(y);
+    if (a && c)
+      return b.getIndexAttr(fold(*a, *c));
+    return Op::create(b, loc, value(x), value(y)).getResult();
+  }
+  OpFoldResult min(OpFoldResult x, OpFoldResult y) {
+    return apply<arith::MinSIOp>(
+        x, y, [](int64_t a, int64_t c) { return std::min(a, c); });
+  }
+  OpFoldResult max(OpFoldResult x, OpFoldResult y) {
+    return apply<arith::MaxSIOp>(
+        x, y, [](int64_t a, int64_t c) { return std::max(a, c); });
+  }
+  OpFoldResult sub(OpFoldResult x, OpFoldResult y) {
+    if (getConstantIntValue(y) == 0)
+      return x;
+    return apply<arith::SubIOp>(x, y,
+                                [](int64_t a, int64_t c) { return a - c; });
+  }
+  OpFoldResult mul(OpFoldResult x, int64_t c) {
+    return c == 1 ? x
+                  : apply<arith::MulIOp>(
+                        x, b.getIndexAttr(c),
+                        [](int64_t a, int64_t c) { return a * c; });
+  }
+  /// x >= 0 rounded down to a multiple of `step`.
+  OpFoldResult floor(OpFoldResult x, int64_t step) {
+    if (step == 1)
+      return x;
+    OpFoldResult rest = apply<arith::RemUIOp>(
+        x, b.getIndexAttr(step), [](int64_t a, int64_t c) { return a % c; });
+    return sub(x, rest);
+  }
+  Value atMost(OpFoldResult x, OpFoldResult y) {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, value(x),
+                                 value(y));
+  }
+  Value both(Value x, Value y) {
+    return x ? arith::AndIOp::create(b, loc, x, y).getResult() : y;
+  }
+
+  OpBuilder &b;
+  Location loc;
+};
+
+} // namespace
+
+TileBounds::TileBounds(OpBuilder &b, Location loc, const PhasePlan &plan)
+    : loc(loc), plan(plan), rows(b.getIndexAttr(plan.rows)),
+      cols(b.getIndexAttr(plan.cols)), end(b.getIndexAttr(plan.rows)) {
+  Fold f(b, loc);
+  std::optional<OpFoldResult> last;
+  bool endless = false;
+  auto consider = [&](Value memref, ValueRange indices, Value tile,
+                      bool isSink) {
+    auto type = cast<MemRefType>(memref.getType());
+    auto shape = cast<RankedTensorType>(tile.getType()).getShape();
+    int64_t lead = type.getRank() - int64_t(shape.size());
+    bool hasRows = false;
+    for (auto [i, index] : llvm::enumerate(indices)) {
+      int64_t d = int64_t(i) - lead;
+      int64_t size = d < 0 ? 1 : shape[d];
+      int64_t row = d < 0 ? 0 : plan.rowUnit(tile, d),
+              col = d < 0 ? 0 : plan.colUnit(tile, d);
+      OpFoldResult extent = b.getIndexAttr(type.getShape()[i]);
+      if (type.isDynamicDim(i))
+        extent = memref::DimOp::create(b, loc, memref, i).getResult();
+      // A constant that folding has not seen is one all the same.
+      OpFoldResult at = index;
+      if (std::optional<int64_t> c = getConstantIntValue(index))
+        at = b.getIndexAttr(*c);
+      if (!isNonNegative(index))
+        inside = f.both(inside, f.atMost(b.getIndexAttr(0), at));
+      OpFoldResult room = f.sub(extent, at);
+      if (std::max(row, col) > 1) // no product wraps
+        room = f.max(f.min(room, b.getIndexAttr(size)), b.getIndexAttr(0));
+      if (row) {
+        room = f.mul(room, row);
+        rows = f.min(rows, room);
+        if (isSink) {
+          last = last ? f.max(*last, room) : room;
+          hasRows = true;
+        }
+      } else if (col) {
+        cols = f.min(cols, f.mul(room, col));
+      } else if (std::optional<int64_t> known = getConstantIntValue(room)) {
+        never |= *known < size;
+      } else {
+        inside = f.both(inside, f.atMost(b.getIndexAttr(size), room));
+      }
+    }
+    endless |= isSink && !hasRows;
+  };
+  for (Value v : plan.values())
+    if (auto load = v.getDefiningOp<quant::LoadOp>())
+      consider(load.getMemref(), load.getIndices(), v, false);
+  for (Operation *op : plan.sinks) {
+    auto sink = cast<quant::StoreOp>(op);
+    consider(sink.getMemref(), sink.getIndices(), sink.getTile(), true);
+  }
+  OpFoldResult nothing = b.getIndexAttr(0);
+  rows = f.max(rows, nothing);
+  cols = f.max(cols, nothing);
+  if (last && !endless)
+    end = f.max(f.min(end, *last), nothing);
+}
+
+void TileBounds::enterBand(OpBuilder &b, Index row) {
+  Fold f(b, loc);
+  bandInside = inside;
+  // Bands do not reach past the end of the tile.
+  if (getConstantIntValue(rows) == plan.rows)
+    return;
+  OpFoldResult lastRow = f.sub(rows, b.getIndexAttr(plan.bandRows));
+  bandInside = f.both(bandInside, f.atMost(row, lastRow));
+}
+
+TileBounds::Index TileBounds::choose(OpBuilder &b, Index ifInside) {
+  if (never || getConstantIntValue(ifInside) == 0)
+    return b.getIndexAttr(0);
+  if (!bandInside)
+    return ifInside;
+  Fold f(b, loc);
+  return arith::SelectOp::create(b, loc, bandInside, f.value(ifInside),
+                                 f.value(b.getIndexAttr(0)))
+      .getResult();
+}
+
+TileBounds::Index TileBounds::rowsInside(OpBuilder &b) {
+  Fold f(b, loc);
+  Index band = b.getIndexAttr(plan.bandRows), all = b.getIndexAttr(plan.cols);
+  std::optional<int64_t> known = getConstantIntValue(cols);
+  if (known)
+    return choose(b, *known >= plan.cols ? band : Index(b.getIndexAttr(0)));
+  Value enough = f.atMost(all, cols);
+  Index either = arith::SelectOp::create(b, loc, enough, f.value(band),
+                                         f.value(b.getIndexAttr(0)))
+                     .getResult();
+  return choose(b, either);
+}
+
+TileBounds::Index TileBounds::width(OpBuilder &b, Index col) {
+  if (plan.cols % plan.bandCols == 0)
+    return b.getIndexAttr(plan.bandCols);
+  Fold f(b, loc);
+  return f.min(b.getIndexAttr(plan.bandCols),
+               f.sub(b.getIndexAttr(plan.cols), col));
+}
+
+TileBounds::Index TileBounds::colsInside(OpBuilder &b, Index col, Index width,
+                                         int64_t step) {
+  Fold f(b, loc);
+  Index here = width;
+  if (getConstantIntValue(cols) != plan.cols)
+    here = f.max(f.min(f.sub(cols, col), width), b.getIndexAttr(0));
+  return choose(b, f.floor(here, step));
+}
+
+} // namespace dither::transforms

@@ -1,0 +1,48 @@
+//===- Bounds.h - How much of a tile lies inside its tensors ----*- C++ -*-===//
+
+#ifndef DITHER_LIB_TRANSFORMS_PHASES_BOUNDS_H
+#define DITHER_LIB_TRANSFORMS_PHASES_BOUNDS_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpDefinition.h"
+
+namespace dither::transforms {
+
+class PhasePlan;
+
+/// The rows and columns of a program's tile that no access leaves, computed
+/// once for each program; static where shapes and offsets are.
+class TileBounds {
+public:
+  using Index = mlir::OpFoldResult;
+
+  /// Emits the computation with `b`.
+  TileBounds(mlir::OpBuilder &b, mlir::Location loc, const PhasePlan &plan);
+
+  /// Rows after the last one that any store writes.
+  Index rowsEnd() const { return end; }
+  /// The band that the calls below are about starts at `row`.
+  void enterBand(mlir::OpBuilder &b, Index row);
+  /// Rows of the band that are inside with all columns: all or none.
+  Index rowsInside(mlir::OpBuilder &b);
+  /// Columns of the stretch at `col`, and those of them, a multiple of `step`,
+  /// that are inside in every row.
+  Index width(mlir::OpBuilder &b, Index col);
+  Index colsInside(mlir::OpBuilder &b, Index col, Index width, int64_t step);
+
+private:
+  Index choose(mlir::OpBuilder &b, Index ifInside);
+
+  mlir::Location loc;
+  const PhasePlan &plan;
+  /// Leading rows and columns that are inside; all accesses are, in the other
+  /// dimensions (null: always).
+  Index rows, cols, end;
+  mlir::Value inside, bandInside;
+  /// The band has a row that is not.
+  bool never = false;
+};
+
+} // namespace dither::transforms
+
+#endif // DITHER_LIB_TRANSFORMS_PHASES_BOUNDS_H

@@ -1,0 +1,440 @@
+//===- PhasePlan.cpp - The loops of a CPU kernel --------------------------===//
+
+#include "Phases/PhasePlan.h"
+#include "Analysis/AccessOrder.h"
+#include "Tiling/TilingEngine.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
+#include "dither/Dialect/Quant/QuantTiling.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
+#include <numeric>
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+namespace {
+
+constexpr int64_t kLanes = 16;
+/// Elements that the amax of 16 blocks takes at once, at most.
+constexpr int64_t kMostOfBlocks = 512;
+/// Columns that go through all phases together: with one row, at most, and
+/// with bands of blocks along columns.
+constexpr int64_t kRowStretch = 4096, kBandStretch = 512;
+/// What the columns of a row may take of the first cache: x, the next x as it
+/// is fetched, and what lies in scratch.
+constexpr int64_t kStretchBytes = 32768;
+
+Value sinkTile(Operation *op) { return cast<quant::StoreOp>(op).getTile(); }
+
+/// Whether a value costs no more than a load to compute again.
+bool isCheap(Value v) {
+  Operation *def = v.getDefiningOp();
+  if (!def || isa<quant::LoadOp>(def) || def->hasTrait<OpTrait::ConstantLike>())
+    return true;
+  return isa<arith::ExtFOp, quant::DecodeOp>(def) &&
+         isCheap(def->getOperand(0));
+}
+
+/// Whether a reduction takes part in computing `v`.
+bool dependsOnReduce(Value v, llvm::DenseMap<Value, bool> &known) {
+  if (auto it = known.find(v); it != known.end())
+    return it->second;
+  Operation *def = v.getDefiningOp();
+  bool depends = def && (isa<quant::ReduceOp>(def) ||
+                         llvm::any_of(def->getOperands(), [&](Value operand) {
+                           return isa<RankedTensorType>(operand.getType()) &&
+                                  dependsOnReduce(operand, known);
+                         }));
+  return known[v] = depends;
+}
+
+/// Whether `factor` is computed from the amax of blocks of `x`, constants and
+/// single values alone.
+bool followsFromAmax(Value factor, Value x) {
+  llvm::SetVector<Value> seen;
+  seen.insert(factor);
+  bool found = false;
+  for (size_t i = 0; i < seen.size(); ++i) {
+    Operation *def = seen[i].getDefiningOp();
+    if (auto reduce = dyn_cast_if_present<quant::BlockReduceOp>(def)) {
+      if (reduce.getKind() != quant::ReduceKind::amax ||
+          reduce.getSource() != x)
+        return false;
+      found = true;
+      continue;
+    }
+    if (!def ||
+        (isa<quant::LoadOp>(def) &&
+         cast<RankedTensorType>(seen[i].getType()).getNumElements() != 1))
+      return false;
+    for (Value operand : def->getOperands())
+      if (isa<RankedTensorType>(operand.getType()))
+        seen.insert(operand);
+  }
+  return found;
+}
+
+/// Nothing unless `encode` is of x * f, f from the amax of the blocks of x;
+/// then whether f is the power of two that takes the amax to the largest code.
+std::optional<bool> isBoundedProduct(quant::EncodeOp encode) {
+  const numerics::ElementFormat *format =
+      quant::codeFormat(encode.getResult().getType().getElementType());
+  auto product = encode.getSource().getDefiningOp<arith::MulFOp>();
+  auto spread = product
+                    ? product.getRhs().getDefiningOp<quant::BlockBroadcastOp>()
+                    : quant::BlockBroadcastOp();
+  if (!format || format->twosComplement || !spread ||
+      !followsFromAmax(spread.getSource(), product.getLhs()))
+    return std::nullopt;
+  auto inverse = spread.getSource().getDefiningOp<quant::E8M0InverseOp>();
+  auto scale = inverse ? inverse.getSource().getDefiningOp<quant::EncodeOp>()
+                       : quant::EncodeOp();
+  if (!scale || scale.getMode() != quant::E8M0Mode::rceil)
+    return false;
+  auto scaled = scale.getSource().getDefiningOp<arith::MulFOp>();
+  if (!scaled || !scaled.getLhs().getDefiningOp<quant::BlockReduceOp>())
+    return false;
+  SplatElementsAttr by;
+  return matchPattern(scaled.getRhs(), m_Constant(&by)) &&
+         by.getSplatValue<APFloat>().convertToFloat() == 1.0f / format->max;
+}
+
+} // namespace
+
+std::pair<int64_t, int64_t> PhasePlan::unitsOf(Value v) const {
+  int64_t row = 0, col = 0;
+  auto type = cast<RankedTensorType>(v.getType());
+  for (unsigned d = 0; d < type.getRank(); ++d) {
+    row = std::max(row, rowUnit(v, d));
+    col = std::max(col, colUnit(v, d));
+  }
+  return {row, col};
+}
+
+bool PhasePlan::isTransposed(Value v) const {
+  auto type = cast<RankedTensorType>(v.getType());
+  return type.getRank() == 2 && (colUnit(v, 0) || rowUnit(v, 1));
+}
+
+/// One class of rows and one of columns, for all sinks.
+bool PhasePlan::findClasses() {
+  SmallVector<Value> tiles;
+  for (Operation *sink : sinks)
+    tiles.push_back(sinkTile(sink));
+  classes.emplace(tiles);
+  for (Value tile : tiles) {
+    auto type = cast<RankedTensorType>(tile.getType());
+    for (unsigned d = 0; d < type.getRank(); ++d) {
+      DimClasses::Member m = classes->member(tile, d);
+      if (m.cls < 0)
+        return false;
+      const DimClasses::Class &info = (*classes)[m.cls];
+      if (info.extent == 1)
+        continue;
+      if (info.rigid || ShapedType::isDynamic(info.extent))
+        return false;
+      int &slot = info.isColumn ? colClass : rowClass;
+      if (slot >= 0 && slot != m.cls)
+        return false;
+      slot = m.cls;
+    }
+  }
+  if (colClass < 0)
+    return false;
+  cols = (*classes)[colClass].extent;
+  rows = rowClass < 0 ? 1 : (*classes)[rowClass].extent;
+  return true;
+}
+
+bool PhasePlan::isSupported() const {
+  for (Value v : classes->values()) {
+    auto type = cast<RankedTensorType>(v.getType());
+    Operation *def = v.getDefiningOp();
+    if (!type.hasStaticShape() || type.getRank() > 2 || !def ||
+        !quant::getDimRelations(def, cast<OpResult>(v).getResultNumber()))
+      return false;
+    // Reductions over rows would need all of them at once.
+    if (auto reduce = dyn_cast<quant::ReduceOp>(def)) {
+      DimClasses::Member m =
+          classes->member(reduce.getSource(), reduce.getAxis());
+      if (m.cls != colClass || m.unit != 1)
+        return false;
+    }
+    if (auto load = dyn_cast<quant::LoadOp>(def))
+      for (Operation *sink : sinks)
+        if (cast<quant::StoreOp>(sink).getMemref() == load.getMemref())
+          return false;
+  }
+  // Each phase stores its sinks part by part: not what others store, too.
+  for (Operation *sink : sinks)
+    for (Operation *other : sinks)
+      if (MemoryAccess a = *MemoryAccess::of(sink),
+          b = *MemoryAccess::of(other);
+          sink != other && a.memref == b.memref && !areDisjoint(a, b))
+        return false;
+  // Every sink must run along all that its tile is computed from.
+  for (Operation *sink : sinks)
+    if (rowClass >= 0 && !unitsOf(sinkTile(sink)).first)
+      return false;
+  return true;
+}
+
+/// The phase that computes a value with the dimensions of `v`.
+std::optional<PhasePlan::Kind> PhasePlan::kindOf(Value v) const {
+  auto [row, col] = unitsOf(v);
+  if (!col)
+    return row <= 1 ? std::optional(Rows) : std::nullopt;
+  if (row > 1)
+    return col == 1 ? std::optional(ColBlocks) : std::nullopt;
+  if (col > 1)
+    return RowBlocks;
+  return isTransposed(v) ? Transposed : Elements;
+}
+
+bool PhasePlan::addCut(Value v, Kind kind) {
+  if (cutIndex.contains(v))
+    return true;
+  auto type = cast<RankedTensorType>(v.getType());
+  if (!type.getElementType().isF32() || type.getRank() != 2 || isTransposed(v))
+    return false;
+  cutIndex[v] = cuts.size();
+  cuts.push_back({v, kind, {}});
+  return true;
+}
+
+bool PhasePlan::findCuts() {
+  llvm::DenseMap<Value, bool> reduces;
+  for (Value v : classes->values()) {
+    Operation *def = v.getDefiningOp();
+    if (auto broadcast = dyn_cast<quant::BlockBroadcastOp>(def)) {
+      Value source = broadcast.getSource();
+      std::optional<Kind> kind = kindOf(source);
+      if (!kind || (*kind != RowBlocks && *kind != ColBlocks) ||
+          !addCut(source, *kind))
+        return false;
+    } else if (auto reduce = dyn_cast<quant::BlockReduceOp>(def)) {
+      Value source = reduce.getSource();
+      if (!isCheap(source) &&
+          (kindOf(source) != Elements || !addCut(source, Values)))
+        return false;
+    }
+    // What belongs to a row, and is wanted along it.
+    for (Value operand : def->getOperands())
+      if (isa<RankedTensorType>(operand.getType()) && unitsOf(v).second &&
+          unitsOf(operand).first && !unitsOf(operand).second &&
+          dependsOnReduce(operand, reduces) && !addCut(operand, Rows))
+        return false;
+  }
+  return true;
+}
+
+bool PhasePlan::orderPhases() {
+  auto phase = [&](Kind kind) -> Phase & {
+    for (Phase &p : phases)
+      if (p.kind == kind)
+        return p;
+    Phase &added = phases.emplace_back();
+    added.kind = kind;
+    return added;
+  };
+  for (auto [i, cut] : llvm::enumerate(cuts))
+    phase(cut.kind).cuts.push_back(i);
+  for (Operation *sink : sinks) {
+    std::optional<Kind> kind = kindOf(sinkTile(sink));
+    if (!kind)
+      return false;
+    phase(*kind).sinks.push_back(sink);
+  }
+  llvm::sort(phases,
+             [](const Phase &a, const Phase &b) { return a.kind < b.kind; });
+  // Each phase may only use what earlier ones left.
+  auto usesOnly = [&](Value root, Kind kind) {
+    llvm::SetVector<Value> seen;
+    seen.insert(root);
+    for (size_t i = 0; i < seen.size(); ++i) {
+      int64_t cut = cutOf(seen[i]);
+      if (cut >= 0 && i > 0) {
+        if (cuts[cut].kind > kind)
+          return false;
+        if (cuts[cut].kind < kind)
+          continue;
+      }
+      if (Operation *def = seen[i].getDefiningOp())
+        for (Value operand : def->getOperands())
+          if (isa<RankedTensorType>(operand.getType()))
+            seen.insert(operand);
+    }
+    return true;
+  };
+  for (const Phase &p : phases) {
+    for (unsigned i : p.cuts)
+      if (!usesOnly(cuts[i].value, p.kind))
+        return false;
+    for (Operation *sink : p.sinks)
+      if (!usesOnly(sinkTile(sink), p.kind))
+        return false;
+  }
+  return true;
+}
+
+void PhasePlan::findChecks() {
+  for (Value v : classes->values()) {
+    auto reduce = v.getDefiningOp<quant::BlockReduceOp>();
+    if (!reduce || reduce.getKind() != quant::ReduceKind::amax)
+      continue;
+    std::optional<Kind> kind = kindOf(v);
+    if (kind != RowBlocks && kind != ColBlocks)
+      continue;
+    if (checkKind && *kind < *checkKind)
+      checks.clear();
+    if (!checkKind || *kind < *checkKind)
+      checkKind = kind;
+    if (*kind == *checkKind)
+      checks.push_back(reduce);
+  }
+  for (Value v : classes->values())
+    if (auto encode = v.getDefiningOp<quant::EncodeOp>())
+      if (std::optional<bool> bounded = isBoundedProduct(encode))
+        if (isChecked(
+                encode.getSource().getDefiningOp<arith::MulFOp>().getLhs()))
+          products[encode] = *bounded;
+  if (products.empty()) {
+    checks.clear();
+    checkKind.reset();
+  }
+}
+
+/// Whether everything that runs along the columns ends where its memref ends,
+/// so that a part may reach past the end of the tile.
+bool PhasePlan::endsAtMemref() const {
+  for (Operation *op : sinks) {
+    auto sink = cast<quant::StoreOp>(op);
+    Value tile = sink.getTile();
+    auto type = cast<RankedTensorType>(tile.getType());
+    auto memref = cast<MemRefType>(sink.getMemref().getType());
+    for (int64_t d = 0; d < type.getRank(); ++d) {
+      if (!colUnit(tile, d))
+        continue;
+      int64_t dim = memref.getRank() - type.getRank() + d;
+      if (dim < 0 || memref.isDynamicDim(dim))
+        return false;
+      std::optional<int64_t> at = getConstantIntValue(sink.getIndices()[dim]);
+      if (!at || *at + type.getDimSize(d) < memref.getDimSize(dim))
+        return false;
+    }
+  }
+  return true;
+}
+
+std::pair<int64_t, int64_t> PhasePlan::reader(Kind kind) const {
+  auto isValues = [](const Phase &p) { return p.kind == Values; };
+  bool scratch = llvm::any_of(phases, isValues);
+  int64_t index = 0, count = 0;
+  for (const Phase &p : phases) {
+    if (p.kind == kind)
+      index = count;
+    count += !scratch || p.kind <= Values;
+  }
+  return {index, count};
+}
+
+int64_t PhasePlan::rowStretch() const {
+  int64_t bytes = 0;
+  for (Value v : classes->values()) {
+    auto [row, col] = unitsOf(v);
+    if (v.getDefiningOp<quant::LoadOp>() && row && col)
+      bytes += quant::storageBits(getElementTypeOrSelf(v.getType())) / 4;
+  }
+  for (const Cut &cut : cuts)
+    if (cut.kind == Values)
+      bytes += 4;
+  return std::min(kRowStretch,
+                  powerOfTwoFloor(kStretchBytes / std::max<int64_t>(bytes, 1)));
+}
+
+void PhasePlan::chooseExtents() {
+  int64_t rowBlock = 1, colBlock = 1, narrowest = 32;
+  for (Value v : classes->values()) {
+    auto [row, col] = unitsOf(v);
+    rowBlock = std::lcm(rowBlock, std::max<int64_t>(1, row));
+    colBlock = std::lcm(colBlock, std::max<int64_t>(1, col));
+  }
+  for (Operation *sink : sinks)
+    if (kindOf(sinkTile(sink)) == Elements)
+      narrowest = std::min(narrowest, quant::storageBits(getElementTypeOrSelf(
+                                          sinkTile(sink).getType())));
+  int64_t wide = powerOfTwoFloor(cols);
+  auto whole = [&](int64_t want) {
+    return std::max(colBlock, std::min(want, wide) / colBlock * colBlock);
+  };
+  // Short rows share a part for their scales.
+  int64_t blocks = whole(std::min(kMostOfBlocks, kLanes * colBlock));
+  int64_t height = 1;
+  if (colBlock > 1)
+    while (height * 2 * blocks <= std::min(kMostOfBlocks, kLanes * colBlock) &&
+           rows % (height * 2) == 0)
+      height *= 2;
+  bandRows = std::lcm(rowBlock, height);
+  bandCols = std::min(cols, rowBlock > 1 ? kBandStretch : rowStretch());
+  bool open = endsAtMemref();
+  auto slow = [&](int64_t least, int64_t want) {
+    int64_t step = std::lcm(least, want);
+    return open || cols % step == 0 ? step : std::gcd(cols, step);
+  };
+  for (Phase &p : phases) {
+    switch (p.kind) {
+    case Rows:
+      p.cols = p.slowCols = cols;
+      break;
+    case RowBlocks:
+      p.rows = height;
+      p.cols = blocks;
+      p.slowCols = slow(colBlock, 32);
+      break;
+    case ColBlocks:
+    case Transposed:
+      p.rows = rowBlock;
+      p.cols = whole(32);
+      p.slowCols = slow(1, 32);
+      break;
+    case Values:
+    case Elements:
+      p.cols = std::min<int64_t>(wide, narrowest == 4 ? 128 : 64);
+      p.slowCols = slow(1, 32);
+      break;
+    }
+    p.slowCols = std::min(p.slowCols, p.cols);
+  }
+  for (Cut &cut : cuts) {
+    auto type = cast<RankedTensorType>(cut.value.getType());
+    for (unsigned d = 0; d < 2; ++d) {
+      int64_t row = rowUnit(cut.value, d), col = colUnit(cut.value, d);
+      // Room for parts that reach past the end of the tile.
+      cut.shape.push_back(row   ? std::max<int64_t>(1, bandRows / row)
+                          : col ? llvm::divideCeil(bandCols + 64, col)
+                                : type.getDimSize(d));
+    }
+  }
+}
+
+std::optional<PhasePlan> PhasePlan::make(func::FuncOp kernel) {
+  PhasePlan plan;
+  if (!llvm::hasSingleElement(kernel.getBody()))
+    return std::nullopt;
+  for (Operation &op : kernel.front()) {
+    if (op.getNumRegions() || isa<quant::AtomicMaxOp>(op))
+      return std::nullopt;
+    if (isa<quant::StoreOp>(op))
+      plan.sinks.push_back(&op);
+  }
+  if (plan.sinks.empty() || !plan.findClasses() || !plan.isSupported() ||
+      !plan.findCuts() || !plan.orderPhases())
+    return std::nullopt;
+  plan.chooseExtents();
+  plan.findChecks();
+  return plan;
+}
+
+} // namespace dither::transforms

@@ -1,0 +1,59 @@
+//===- PreparePrograms.cpp - Programs as the passes want to see them ------===//
+//
+// Analyses walk over whole functions: what nothing uses must not sway them. And
+// an integer becomes bf16 or f16 by way of f32, with two roundings; upstream
+// merges the two conversions unless the second says how it rounds. And offsets
+// that are known leave room for sums: no tensor is as long as the farthest.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Analysis/IndexSign.h"
+#include "dither/Dialect/Quant/QuantOps.h"
+#include "dither/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+namespace dither::transforms {
+#define GEN_PASS_DEF_DITHERPREPAREPROGRAMS
+#include "dither/Transforms/Passes.h.inc"
+} // namespace dither::transforms
+
+using namespace mlir;
+using dither::transforms::kMostExtent;
+
+namespace {
+/// Makes indices that are farther outside than any element just that far.
+void clampIndices(Operation *op) {
+  if (!isa<dither::quant::LoadOp, dither::quant::StoreOp,
+           dither::quant::AtomicMaxOp>(op))
+    return;
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!operand.get().getType().isIndex())
+      continue;
+    std::optional<int64_t> at = getConstantIntValue(operand.get());
+    if (!at || (*at >= -kMostExtent && *at <= kMostExtent))
+      continue;
+    OpBuilder b(op);
+    operand.set(arith::ConstantIndexOp::create(
+        b, op->getLoc(), *at < 0 ? -kMostExtent : kMostExtent));
+  }
+}
+
+struct PreparePrograms
+    : public dither::transforms::impl::DitherPrepareProgramsBase<
+          PreparePrograms> {
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    IRRewriter rewriter(&getContext());
+    (void)runRegionDCE(rewriter, func->getRegions());
+    func.walk(clampIndices);
+    func.walk([](arith::TruncFOp op) {
+      if (!op.getRoundingmode())
+        op.setRoundingmode(arith::RoundingMode::to_nearest_even);
+    });
+  }
+};
+} // namespace

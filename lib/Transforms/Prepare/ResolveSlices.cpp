@@ -1,0 +1,575 @@
+//===- ResolveSlices.cpp - Slices and concatenations of tiles -------------===//
+//
+// No later pass knows a slice of a tile, or tiles side by side. A slice moves
+// up: the operation that makes the tile is made again for that part, at its own
+// place, so that a load finds what it would have found. A concatenation moves
+// down: each operation on it becomes one for each of the tiles, until the
+// stores take them apart. What a loop carries or a branch yields is carried in
+// parts.
+//
+// What is left are sums along the axis, and blocks across a seam, which need
+// the elements side by side: there each tile is made as wide as all of them,
+// and every element is chosen from the one that has it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Analysis/Describe.h"
+#include "dither/Dialect/Quant/QuantOps.h"
+#include "dither/Dialect/Quant/QuantTiling.h"
+#include "dither/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/TilingInterface.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include <map>
+
+namespace dither::transforms {
+#define GEN_PASS_DEF_DITHERRESOLVESLICES
+#include "dither/Transforms/Passes.h.inc"
+} // namespace dither::transforms
+
+using namespace mlir;
+using namespace dither;
+
+namespace {
+
+using Extents = SmallVector<int64_t>;
+
+ArrayRef<int64_t> shapeOf(Value v) {
+  return cast<RankedTensorType>(v.getType()).getShape();
+}
+
+/// The operation around a value that a loop carries or a branch yields, and
+/// which of its results it is.
+std::optional<std::pair<Operation *, unsigned>> carrierOf(Value v) {
+  if (auto result = dyn_cast<OpResult>(v)) {
+    if (isa<scf::ForOp, scf::IfOp>(result.getOwner()))
+      return {{result.getOwner(), result.getResultNumber()}};
+    return std::nullopt;
+  }
+  auto arg = cast<BlockArgument>(v);
+  if (auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp()))
+    return {{loop, arg.getArgNumber() - loop.getNumInductionVars()}};
+  return std::nullopt;
+}
+
+class Resolver {
+public:
+  explicit Resolver(func::FuncOp func) : func(func), b(func.getContext()) {}
+
+  LogicalResult run();
+
+private:
+  bool resolveSlices();
+  LogicalResult resolve(tensor::ExtractSliceOp slice);
+  LogicalResult computeAgain(tensor::ExtractSliceOp slice, OpResult whole,
+                             const Extents &offsets, const Extents &sizes);
+  static OpOperand *firstUse(tensor::ConcatOp concat);
+  LogicalResult resolve(tensor::ConcatOp concat, OpOperand &use);
+  LogicalResult moveBelow(tensor::ConcatOp concat, OpOperand &use);
+  LogicalResult chooseElements(tensor::ConcatOp concat, OpOperand &use);
+  FailureOr<Value> widen(Value v, int64_t axis, int64_t before, int64_t total);
+  void carryInParts(Operation *carrier, unsigned which, int64_t axis,
+                    ArrayRef<int64_t> cuts);
+  LogicalResult decompose(quant::DecomposableOpInterface op);
+
+  Value slice(Location loc, Value source, ArrayRef<int64_t> offsets,
+              ArrayRef<int64_t> sizes);
+  SmallVector<Value> cut(Location loc, Value source, int64_t axis,
+                         ArrayRef<int64_t> cuts);
+  Value join(Location loc, int64_t axis, ValueRange parts);
+
+  func::FuncOp func;
+  IRRewriter b;
+  SmallVector<tensor::ExtractSliceOp> slices;
+  /// Parts that were computed, by the whole, offsets and sizes.
+  std::map<std::tuple<void *, Extents, Extents>, Value> parts;
+};
+
+/// Where the tiles of a concatenation meet.
+Extents seamsOf(tensor::ConcatOp concat) {
+  Extents seams;
+  int64_t at = 0;
+  for (Value input : concat.getInputs().drop_back())
+    seams.push_back(at += shapeOf(input)[concat.getDim()]);
+  return seams;
+}
+
+} // namespace
+
+Value Resolver::slice(Location loc, Value source, ArrayRef<int64_t> offsets,
+                      ArrayRef<int64_t> sizes) {
+  if (shapeOf(source) == sizes)
+    return source;
+  MLIRContext *ctx = b.getContext();
+  auto op = tensor::ExtractSliceOp::create(
+      b, loc, cast<RankedTensorType>(source.getType()).clone(sizes), source,
+      getAsIndexOpFoldResult(ctx, offsets), getAsIndexOpFoldResult(ctx, sizes),
+      SmallVector<OpFoldResult>(sizes.size(), b.getIndexAttr(1)));
+  slices.push_back(op);
+  return op;
+}
+
+/// The parts of `source` between `cuts` along an axis.
+SmallVector<Value> Resolver::cut(Location loc, Value source, int64_t axis,
+                                 ArrayRef<int64_t> cuts) {
+  SmallVector<Value> out;
+  Extents offsets(shapeOf(source).size(), 0), sizes(shapeOf(source));
+  Extents ends(cuts);
+  ends.push_back(sizes[axis]);
+  for (int64_t end : ends) {
+    sizes[axis] = end - offsets[axis];
+    out.push_back(slice(loc, source, offsets, sizes));
+    offsets[axis] = end;
+  }
+  return out;
+}
+
+Value Resolver::join(Location loc, int64_t axis, ValueRange parts) {
+  return parts.size() == 1
+             ? parts.front()
+             : Value(tensor::ConcatOp::create(b, loc, axis, parts));
+}
+
+LogicalResult Resolver::decompose(quant::DecomposableOpInterface op) {
+  b.setInsertionPoint(op);
+  FailureOr<SmallVector<Value>> values = op.decompose(b);
+  if (failed(values))
+    return failure();
+  parts.clear();
+  b.replaceOp(op, *values);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Slices
+//===----------------------------------------------------------------------===//
+
+LogicalResult Resolver::resolve(tensor::ExtractSliceOp op) {
+  Location loc = op.getLoc();
+  Value source = op.getSource();
+  Extents offsets(op.getStaticOffsets()), sizes(op.getStaticSizes());
+  auto isConstant = [](int64_t v) { return !ShapedType::isDynamic(v); };
+  if (!llvm::all_of(offsets, isConstant) || !llvm::all_of(sizes, isConstant) ||
+      !op.hasUnitStride() || op.getType().getRank() != int64_t(sizes.size()))
+    return op.emitOpError("is not of constant offsets and sizes, with strides "
+                          "of 1 and the rank of its tile");
+  b.setInsertionPoint(op);
+  auto replace = [&](Value v) {
+    b.replaceOp(op, v);
+    return success();
+  };
+  if (shapeOf(source) == ArrayRef<int64_t>(sizes))
+    return replace(source);
+  if (auto outer = source.getDefiningOp<tensor::ExtractSliceOp>()) {
+    for (auto [at, more] : llvm::zip(offsets, outer.getStaticOffsets()))
+      at += more;
+    return replace(slice(loc, outer.getSource(), offsets, sizes));
+  }
+  if (auto concat = source.getDefiningOp<tensor::ConcatOp>()) {
+    int64_t axis = concat.getDim(), start = 0, from = offsets[axis],
+            to = from + sizes[axis];
+    SmallVector<Value> pieces;
+    for (Value input : concat.getInputs()) {
+      int64_t end = start + shapeOf(input)[axis];
+      if (start < to && from < end) {
+        offsets[axis] = std::max(from - start, int64_t(0));
+        sizes[axis] = std::min(to, end) - start - offsets[axis];
+        pieces.push_back(slice(loc, input, offsets, sizes));
+      }
+      start = end;
+    }
+    return replace(join(loc, axis, pieces));
+  }
+  if (auto carrier = carrierOf(source)) {
+    for (auto [axis, extent] : llvm::enumerate(shapeOf(source))) {
+      Extents cuts;
+      for (int64_t at : {offsets[axis], offsets[axis] + sizes[axis]})
+        if (at > 0 && at < extent)
+          cuts.push_back(at);
+      if (cuts.empty())
+        continue;
+      carryInParts(carrier->first, carrier->second, axis, cuts);
+      slices.push_back(op);
+      return success();
+    }
+  }
+  if (auto result = dyn_cast<OpResult>(source))
+    return computeAgain(op, result, offsets, sizes);
+  return op.emitOpError("is of a tile that nothing computes");
+}
+
+/// The part of an operation's result, by the operation for this part alone.
+LogicalResult Resolver::computeAgain(tensor::ExtractSliceOp op, OpResult whole,
+                                     const Extents &offsets,
+                                     const Extents &sizes) {
+  Value &known = parts[{whole.getAsOpaquePointer(), offsets, sizes}];
+  if (known) {
+    b.replaceOp(op, known);
+    return success();
+  }
+  Operation *def = whole.getOwner();
+  std::optional<SmallVector<quant::DimRelation>> relations =
+      quant::getDimRelations(def, whole.getResultNumber());
+  bool inBlocks = relations.has_value();
+  for (const quant::DimRelation &r :
+       relations.value_or(SmallVector<quant::DimRelation>())) {
+    int64_t at = offsets[r.resultDim], size = sizes[r.resultDim];
+    if (at % r.div == 0 && size % r.div == 0)
+      continue;
+    if (!isa<quant::BlockBroadcastOp>(def)) {
+      inBlocks = false;
+      continue;
+    }
+    int64_t next = at / r.div * r.div + r.div,
+            last = (at + size) / r.div * r.div;
+    if (at + size <= next)
+      continue; // of one block
+    // The rest of a block, whole blocks, and the first elements of one.
+    Extents cuts;
+    for (int64_t cut : {at % r.div ? next - at : 0, last - at})
+      if (cut > 0 && cut < size && (cuts.empty() || cuts.back() != cut))
+        cuts.push_back(cut);
+    SmallVector<Value> pieces;
+    Extents from(offsets), extents(sizes);
+    cuts.push_back(size);
+    for (int64_t end : cuts) {
+      extents[r.resultDim] = at + end - from[r.resultDim];
+      pieces.push_back(slice(op.getLoc(), whole, from, extents));
+      from[r.resultDim] = at + end;
+    }
+    b.replaceOp(op, join(op.getLoc(), r.resultDim, pieces));
+    return success();
+  }
+  auto tiling = dyn_cast<TilingInterface>(def);
+  if (inBlocks && tiling) {
+    MLIRContext *ctx = b.getContext();
+    b.setInsertionPoint(def);
+    FailureOr<TilingResult> made = tiling.generateResultTileValue(
+        b, whole.getResultNumber(), getAsIndexOpFoldResult(ctx, offsets),
+        getAsIndexOpFoldResult(ctx, sizes));
+    if (succeeded(made)) {
+      for (Operation *operand : made->generatedSlices)
+        slices.push_back(cast<tensor::ExtractSliceOp>(operand));
+      known = made->tiledValues.front();
+      b.replaceOp(op, known);
+      return success();
+    }
+  }
+  if (auto aggregate = dyn_cast<quant::DecomposableOpInterface>(def)) {
+    slices.push_back(op);
+    return decompose(aggregate);
+  }
+  return emitError(op.getLoc())
+         << "a part of "
+         << transforms::describeTile(cast<RankedTensorType>(whole.getType()))
+         << " cannot be computed by itself";
+}
+
+/// Makes a loop carry, or a branch yield, the parts of a tile between `cuts`.
+void Resolver::carryInParts(Operation *carrier, unsigned which, int64_t axis,
+                            ArrayRef<int64_t> cuts) {
+  parts.clear();
+  Location loc = carrier->getLoc();
+  unsigned count = cuts.size() + 1;
+  auto splice = [&](ValueRange values, ValueRange pieces) {
+    SmallVector<Value> all(values.take_front(which));
+    llvm::append_range(all, pieces);
+    llvm::append_range(all, values.drop_front(which + 1));
+    return all;
+  };
+  auto cutYield = [&](Block &block) {
+    Operation *yield = block.getTerminator();
+    b.setInsertionPoint(yield);
+    yield->setOperands(splice(yield->getOperands(),
+                              cut(loc, yield->getOperand(which), axis, cuts)));
+  };
+  // Values of the new operation in the place of those of the old one.
+  auto gather = [&](ValueRange values) {
+    SmallVector<Value> all(values.take_front(which));
+    all.push_back(join(loc, axis, values.slice(which, count)));
+    llvm::append_range(all, values.drop_front(which + count));
+    return all;
+  };
+  if (auto loop = dyn_cast<scf::ForOp>(carrier)) {
+    b.setInsertionPoint(loop);
+    SmallVector<Value> inits = splice(
+        loop.getInitArgs(), cut(loc, loop.getInitArgs()[which], axis, cuts));
+    auto fresh =
+        scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(),
+                           loop.getStep(), inits);
+    fresh->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+    b.setInsertionPointToStart(fresh.getBody());
+    SmallVector<Value> args{fresh.getInductionVar()};
+    llvm::append_range(args, gather(fresh.getRegionIterArgs()));
+    b.mergeBlocks(loop.getBody(), fresh.getBody(), args);
+    cutYield(*fresh.getBody());
+    b.setInsertionPointAfter(fresh);
+    b.replaceOp(loop, gather(fresh.getResults()));
+    return;
+  }
+  auto branch = cast<scf::IfOp>(carrier);
+  for (Region &region : branch->getRegions())
+    cutYield(region.front());
+  b.setInsertionPoint(branch);
+  auto fresh = scf::IfOp::create(b, loc, branch.thenYield().getOperandTypes(),
+                                 branch.getCondition(),
+                                 /*withElseRegion=*/true);
+  fresh.getThenRegion().takeBody(branch.getThenRegion());
+  fresh.getElseRegion().takeBody(branch.getElseRegion());
+  b.setInsertionPointAfter(fresh);
+  b.replaceOp(branch, gather(fresh.getResults()));
+}
+
+//===----------------------------------------------------------------------===//
+// Concatenations
+//===----------------------------------------------------------------------===//
+
+/// The first use that a concatenation can move below: not that by one along the
+/// other axis, which moves below its own users first.
+OpOperand *Resolver::firstUse(tensor::ConcatOp concat) {
+  for (OpOperand &use : concat->getUses()) {
+    auto outer = dyn_cast<tensor::ConcatOp>(use.getOwner());
+    if (!outer || outer->use_empty() || outer.getDim() == concat.getDim())
+      return &use;
+  }
+  return nullptr;
+}
+
+LogicalResult Resolver::resolve(tensor::ConcatOp concat, OpOperand &use) {
+  parts.clear();
+  if (!isOpTriviallyDead(use.getOwner()))
+    return moveBelow(concat, use);
+  b.eraseOp(use.getOwner());
+  return success();
+}
+
+/// Makes the user of a concatenation one for each of its tiles.
+LogicalResult Resolver::moveBelow(tensor::ConcatOp concat, OpOperand &use) {
+  Operation *user = use.getOwner();
+  Location loc = user->getLoc();
+  int64_t axis = concat.getDim();
+  Extents seams = seamsOf(concat);
+  if (isa<scf::ForOp>(user)) {
+    auto loop = cast<scf::ForOp>(user);
+    carryInParts(loop, loop.getTiedLoopResult(&use).getResultNumber(), axis,
+                 seams);
+    return success();
+  }
+  if (isa<scf::YieldOp>(user)) {
+    carryInParts(user->getParentOp(), use.getOperandNumber(), axis, seams);
+    return success();
+  }
+  auto tiling = dyn_cast<TilingInterface>(user);
+  if (tiling && user->getNumResults() == 0) {
+    b.setInsertionPoint(user);
+    Extents offsets(shapeOf(concat).size(), 0), sizes(shapeOf(concat));
+    seams.push_back(sizes[axis]);
+    for (int64_t end : seams) {
+      sizes[axis] = end - offsets[axis];
+      FailureOr<TilingResult> part = tiling.getTiledImplementation(
+          b, getAsIndexOpFoldResult(b.getContext(), offsets),
+          getAsIndexOpFoldResult(b.getContext(), sizes));
+      if (failed(part))
+        return user->emitOpError("cannot take a part of its tile");
+      for (Operation *operand : part->generatedSlices)
+        slices.push_back(cast<tensor::ExtractSliceOp>(operand));
+      offsets[axis] = end;
+    }
+    b.eraseOp(user);
+    return success();
+  }
+  std::optional<SmallVector<quant::DimRelation>> relations;
+  std::optional<int64_t> resultAxis;
+  if (auto outer = dyn_cast<tensor::ConcatOp>(user)) {
+    SmallVector<Value> inputs;
+    for (Value input : outer.getInputs())
+      if (input == concat.getResult())
+        llvm::append_range(inputs, concat.getInputs());
+      else
+        inputs.push_back(input);
+    b.setInsertionPoint(outer);
+    b.replaceOp(outer, join(loc, axis, inputs));
+    return success();
+  }
+  if (user->getNumResults() == 1 && tiling) {
+    relations = quant::getDimRelations(user, 0);
+    for (const quant::DimRelation &r :
+         relations.value_or(SmallVector<quant::DimRelation>()))
+      if (r.operand == use.getOperandNumber() && r.operandDim == axis &&
+          llvm::all_of(seams, [&](int64_t at) { return at % r.mul == 0; })) {
+        resultAxis = r.resultDim;
+        for (int64_t &at : seams)
+          at = at / r.mul * r.div;
+      }
+  }
+  if (resultAxis) {
+    Value whole = user->getResult(0);
+    b.setInsertionPointAfter(user);
+    llvm::SmallPtrSet<Operation *, 4> cuts;
+    SmallVector<Value> pieces = cut(loc, whole, *resultAxis, seams);
+    for (Value piece : pieces)
+      cuts.insert(piece.getDefiningOp());
+    b.replaceAllUsesExcept(whole, join(loc, *resultAxis, pieces), cuts);
+    return success();
+  }
+  if (auto aggregate = dyn_cast<quant::DecomposableOpInterface>(user))
+    return decompose(aggregate);
+  return chooseElements(concat, use);
+}
+
+/// The tiles of a concatenation as one, element by element.
+LogicalResult Resolver::chooseElements(tensor::ConcatOp concat,
+                                       OpOperand &use) {
+  Location loc = use.getOwner()->getLoc();
+  int64_t axis = concat.getDim();
+  auto type = cast<RankedTensorType>(concat.getType());
+  int64_t total = type.getDimSize(axis), before = 0;
+  Value all;
+  SmallVector<Value> wide;
+  for (Value input : concat.getInputs()) {
+    FailureOr<Value> made = widen(input, axis, before, total);
+    if (failed(made))
+      return emitError(loc) << "this needs the elements of concatenated tiles "
+                               "side by side, and a loop or a branch hands on "
+                            << transforms::describeTile(
+                                   cast<RankedTensorType>(input.getType()))
+                            << " of them: apply it to each tile, or "
+                               "concatenate along the other axis";
+    wide.push_back(*made);
+    before += shapeOf(input)[axis];
+  }
+  b.setInsertionPoint(use.getOwner());
+  Value place = quant::IotaOp::create(b, loc, type.clone(b.getI32Type()),
+                                      b.getI64IntegerAttr(axis));
+  Extents seams = seamsOf(concat);
+  all = wide.back();
+  for (size_t i = seams.size(); i-- > 0;) {
+    Value end = arith::ConstantOp::create(
+        b, loc,
+        DenseElementsAttr::get(type.clone(b.getI32Type()),
+                               b.getI32IntegerAttr(seams[i])));
+    Value inside =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, place, end);
+    all = arith::SelectOp::create(b, loc, inside, wide[i], all);
+  }
+  use.set(all);
+  return success();
+}
+
+/// A tile of `total` elements along an axis with those of `v` after `before`
+/// others, whatever these are.
+FailureOr<Value> Resolver::widen(Value v, int64_t axis, int64_t before,
+                                 int64_t total) {
+  Operation *def = v.getDefiningOp();
+  if (!def || carrierOf(v) || def->getNumResults() != 1)
+    return failure();
+  auto type = cast<RankedTensorType>(v.getType());
+  Extents shape(type.getShape());
+  if (shape[axis] == total)
+    return v;
+  shape[axis] = total;
+  auto wideType = type.clone(shape);
+  Location loc = def->getLoc();
+  if (auto constant = dyn_cast<arith::ConstantOp>(def)) {
+    b.setInsertionPoint(def);
+    auto value = cast<SplatElementsAttr>(constant.getValue());
+    return Value(
+        arith::ConstantOp::create(b, loc, value.resizeSplat(wideType)));
+  }
+  if (auto load = dyn_cast<quant::LoadOp>(def)) {
+    b.setInsertionPoint(def);
+    SmallVector<Value> indices(load.getIndices());
+    Value &at = indices[indices.size() - shape.size() + axis];
+    at = getValueOrCreateConstantIndexOp(
+        b, loc, quant::addOffsets(b, loc, at, b.getIndexAttr(-before)));
+    return quant::LoadOp::create(b, loc, wideType, load.getMemref(), indices,
+                                 /*in_bounds=*/false)
+        .getResult();
+  }
+  if (auto iota = dyn_cast<quant::IotaOp>(def)) {
+    b.setInsertionPoint(def);
+    Value ramp = quant::IotaOp::create(b, loc, wideType, iota.getDimAttr());
+    if (int64_t(iota.getDim()) != axis || before == 0)
+      return ramp;
+    Value less = arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(wideType, b.getI32IntegerAttr(-before)));
+    return Value(arith::AddIOp::create(b, loc, ramp, less));
+  }
+  if (auto concat = dyn_cast<tensor::ConcatOp>(def)) {
+    SmallVector<Value> inputs;
+    for (Value input : concat.getInputs()) {
+      FailureOr<Value> wide = widen(input, axis, before, total);
+      if (failed(wide))
+        return failure();
+      inputs.push_back(*wide);
+    }
+    b.setInsertionPoint(def);
+    return join(loc, concat.getDim(), inputs);
+  }
+  std::optional<SmallVector<quant::DimRelation>> relations =
+      quant::getDimRelations(def, 0);
+  if (!relations)
+    return failure();
+  SmallVector<Value> operands(def->getOperands());
+  for (const quant::DimRelation &r : *relations) {
+    if (int64_t(r.resultDim) != axis)
+      continue;
+    if (before % r.div || total % r.div)
+      return failure();
+    FailureOr<Value> operand =
+        widen(operands[r.operand], r.operandDim, before / r.div * r.mul,
+              total / r.div * r.mul);
+    if (failed(operand))
+      return failure();
+    operands[r.operand] = *operand;
+  }
+  b.setInsertionPoint(def);
+  return clone(b, def, TypeRange{wideType}, operands)->getResult(0);
+}
+
+LogicalResult Resolver::run() {
+  func.walk([&](tensor::ExtractSliceOp op) { slices.push_back(op); });
+  while (true) {
+    while (!slices.empty()) {
+      tensor::ExtractSliceOp next = slices.pop_back_val();
+      if (failed(resolve(next)))
+        return failure();
+    }
+    // In the order of the program: what is above is resolved.
+    tensor::ConcatOp next;
+    OpOperand *use = nullptr;
+    func.walk([&](tensor::ConcatOp op) {
+      use = firstUse(op);
+      next = op;
+      return use ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (!use)
+      return success();
+    if (failed(resolve(next, *use)))
+      return failure();
+  }
+}
+
+namespace {
+struct ResolveSlices
+    : public transforms::impl::DitherResolveSlicesBase<ResolveSlices> {
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    bool any = false;
+    func.walk([&](Operation *op) {
+      any |= isa<tensor::ExtractSliceOp, tensor::ConcatOp>(op);
+    });
+    if (!any)
+      return;
+    if (failed(Resolver(func).run()))
+      return signalPassFailure();
+    IRRewriter rewriter(&getContext());
+    (void)runRegionDCE(rewriter, func->getRegions());
+  }
+};
+} // namespace

@@ -1,0 +1,33 @@
+//===- Scratch.h - Memory of a program for its tiles ------------*- C++ -*-===//
+//
+// A CPU program keeps tiles that registers do not hold in memory of its own.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DITHER_LIB_TRANSFORMS_TILING_SCRATCH_H
+#define DITHER_LIB_TRANSFORMS_TILING_SCRATCH_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace dither::transforms {
+
+/// Whether programs of the kernel have scratch memory: those of a CPU.
+bool hasScratch(mlir::func::FuncOp kernel);
+/// Whether tiles of `type` can lie in memory.
+bool canBeScratch(mlir::Type type);
+/// Memory for a tile of `type`, for as long as the kernel runs.
+mlir::Value makeScratch(mlir::func::FuncOp kernel, mlir::Location loc,
+                        mlir::RankedTensorType type);
+/// Writes `tile` to its scratch memory.
+void storeScratch(mlir::OpBuilder &b, mlir::Location loc, mlir::Value scratch,
+                  mlir::Value tile);
+/// Reads a part of it, of this type; at the start where there are no offsets.
+mlir::Value loadScratch(mlir::OpBuilder &b, mlir::Location loc,
+                        mlir::Value scratch, mlir::RankedTensorType type,
+                        llvm::ArrayRef<mlir::OpFoldResult> offsets = {});
+
+} // namespace dither::transforms
+
+#endif // DITHER_LIB_TRANSFORMS_TILING_SCRATCH_H

@@ -1,0 +1,346 @@
+//===- SelectConfig.cpp - Fragment, warps and tile of a kernel ------------===//
+//
+// The choices depend on the IR and on `quant.target` only: the same program
+// compiles to the same code on every machine.
+//
+// CPU: a fragment is what one iteration keeps in vector registers: 16 of them
+// where there are no blocks. With blocks along rows it holds as many blocks as
+// a register has lanes, one for each lane of the scale computation; with blocks
+// along columns it is one block tall.
+// GPU: a lane holds up to 64 elements of a tile, about 32 where there is a
+// choice of warps and the runs of the lanes stay long; larger tiles are cut
+// into fragments of 32 elements a lane.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Analysis/DimClasses.h"
+#include "Layouts/LayoutRules.h"
+#include "Tiling/TilingEngine.h"
+#include "dither/Dialect/Quant/QuantOps.h"
+#include "dither/Numerics/ReductionOrder.h"
+#include "dither/Target/ModuleTarget.h"
+#include "dither/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace dither::transforms {
+#define GEN_PASS_DEF_DITHERSELECTCONFIG
+#include "dither/Transforms/Passes.h.inc"
+} // namespace dither::transforms
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+namespace {
+
+constexpr int64_t kDynamicExtent = int64_t(1) << 30;
+
+/// Extents and blocks of what a function computes. Dynamic extents are taken as
+/// kDynamicExtent.
+struct Shape {
+  int64_t rows = 1, cols = 1, rowBlock = 1, colBlock = 1;
+  /// Extents of tiles that loops and branches carry, which must not be split.
+  SmallVector<std::pair<int64_t, int64_t>> carried;
+  bool reducesCols = false;
+  /// Lanes that can share a row: with sums along rows, as many as the canonical
+  /// order has chains for at a run of columns each (architecture.md, Order of
+  /// sums).
+  int64_t lanesPerRow = kDynamicExtent;
+  /// Elements change place between rows and columns, not only scales.
+  bool transposesRows = false;
+  bool encodesFp4 = false;
+  /// Elements of the largest tile of 32 bits that is transposed, in whole
+  /// powers of two.
+  int64_t transposed = 0;
+  /// A tile is transposed, if only from a row to a column; with its elements,
+  /// and not only with what blocks along its rows have.
+  bool transposes = false, transposesCols = false;
+};
+
+struct Config {
+  int64_t rows, cols, warps, tileRows, tileCols;
+};
+
+constexpr int64_t kWarpLanes = 32;
+/// Vector registers of a CPU fragment without blocks, and the most one should
+/// take.
+constexpr int64_t kHostRegisters = 16, kHostMostRegisters = 32;
+/// Rows of the fragments of a CPU kernel that loops carry: registers hold fewer
+/// than kHostRows.
+constexpr int64_t kHostCarriedRows = 8;
+/// Columns of a CPU tile where a row has no static length.
+constexpr int64_t kHostColumns = 4096;
+constexpr int64_t kLaneWant = 32, kLaneMost = 64;
+/// Elements of 32 bits that shared memory (48 KiB) holds while they are
+/// transposed, in a power of two.
+constexpr int64_t kGpuTransposed = 8192;
+/// Columns in a run of a lane where FP8 or FP4 codes are stored: 128 bits
+/// or 64.
+constexpr int64_t kLaneRun = 16;
+
+/// Elements of the longest row that `op` adds up; 0 if it adds none.
+int64_t summedColumns(Operation *op) {
+  if (auto reduce = dyn_cast<quant::ReduceOp>(op))
+    return reduce.getKind() == quant::ReduceKind::sum && reduce.getAxis() == 1
+               ? reduce.getExtent()
+               : 0;
+  if (auto norm = dyn_cast<quant::NormOpInterface>(op))
+    return norm.getCount().value_or(
+        cast<ShapedType>(norm->getResult(0).getType()).getDimSize(1));
+  return 0;
+}
+
+Shape shapeOf(func::FuncOp func) {
+  SmallVector<Value> roots, carried;
+  Shape shape;
+  int64_t summed = 0;
+  bool encodes = false;
+  func.walk([&](Operation *op) {
+    if (op->getNumRegions())
+      for (Value result : op->getResults())
+        if (isa<RankedTensorType>(result.getType()))
+          carried.push_back(result);
+    for (Value operand : op->getOperands())
+      if (isa<RankedTensorType>(operand.getType()))
+        roots.push_back(operand);
+    if (auto reduce = dyn_cast<quant::ReduceOp>(op))
+      shape.reducesCols |= reduce.getAxis() == 1;
+    if (auto scale = dyn_cast<quant::BlockScaleOp>(op))
+      shape.reducesCols |= ShapedType::isDynamic(
+          scale.getFormat()
+              .getBlockExtents(scale.getAxis(), scale.getType().getRank())
+              .back());
+    shape.reducesCols |= isa<quant::NormOpInterface>(op);
+    summed = std::max(summed, summedColumns(op));
+    encodes |= isa<quant::EncodeOp, quant::ScaledOpInterface>(op) &&
+               !isa<quant::DequantizeOp>(op);
+    shape.encodesFp4 |= isa<quant::CastFp4Op>(op);
+  });
+  if (summed && encodes)
+    shape.lanesPerRow = numerics::sumChains(summed) / kLaneRun;
+  llvm::append_range(roots, carried);
+  DimClasses classes(roots);
+  for (Value v : carried) {
+    auto &[rows, cols] = shape.carried.emplace_back(1, 1);
+    for (auto [d, extent] :
+         llvm::enumerate(cast<RankedTensorType>(v.getType()).getShape())) {
+      DimClasses::Member m = classes.member(v, d);
+      int64_t &most = classes[m.cls].isColumn ? cols : rows;
+      most = std::max(most, powerOfTwoCeil(extent * m.unit));
+    }
+  }
+  llvm::sort(shape.carried, [](auto a, auto b) {
+    return a.first * a.second < b.first * b.second;
+  });
+  auto moves = [&](RankedTensorType type) {
+    if (type.getElementTypeBitWidth() == 32)
+      shape.transposed =
+          std::max(shape.transposed, powerOfTwoCeil(type.getDimSize(0)) *
+                                         powerOfTwoCeil(type.getDimSize(1)));
+  };
+  // Lanes that share a narrow row exchange what they reduce across rows.
+  func.walk([&](quant::ReduceOp op) {
+    auto type = op.getSource().getType();
+    if (type.hasStaticShape() && type.getRank() == 2 && op.getAxis() == 0 &&
+        type.getDimSize(1) < kWarpLanes)
+      moves(type);
+  });
+  func.walk([&](quant::TransposeOp op) {
+    DimClasses::Member m = classes.member(op.getSource(), 0);
+    shape.transposesRows |= m.cls >= 0 && m.unit < classes[m.cls].granule;
+    shape.transposes = true;
+    for (int64_t d = 0; d < 2; ++d) {
+      DimClasses::Member m = classes.member(op.getSource(), d);
+      if (m.cls >= 0 && classes[m.cls].isColumn)
+        shape.transposesCols |= m.unit == 1;
+    }
+    auto type = op.getSource().getType();
+    if (type.hasStaticShape() && type.getDimSize(0) > 1 &&
+        type.getDimSize(1) > 1)
+      moves(type);
+  });
+  for (size_t i = 0; i < classes.size(); ++i) {
+    const DimClasses::Class &info = classes[i];
+    int64_t extent =
+        ShapedType::isDynamic(info.extent) ? kDynamicExtent : info.extent;
+    int64_t &most = info.isColumn ? shape.cols : shape.rows;
+    int64_t &block = info.isColumn ? shape.colBlock : shape.rowBlock;
+    most = std::max(most, extent);
+    block = std::lcm(block, info.granule);
+  }
+  return shape;
+}
+
+/// Rows and columns of a fragment of about `budget` elements in whole blocks,
+/// no larger than the tile and no smaller than the carried tiles that take up
+/// to `mostCarried` elements, the small ones first.
+std::pair<int64_t, int64_t> fitFragment(const Shape &s, int64_t cols,
+                                        int64_t budget, int64_t mostCarried,
+                                        bool isHost, bool wholeBlocks = true) {
+  int64_t minRows = wholeBlocks ? s.rowBlock : 1, minCols = s.colBlock;
+  // A CPU carries in memory what would make the fragment larger.
+  int64_t leastRows = isHost ? minRows : 1, leastCols = isHost ? minCols : 1;
+  int64_t tall = 1, wide = 1;
+  for (auto [rows, cols] : s.carried)
+    if (std::max({tall, rows, leastRows}) * std::max({wide, cols, leastCols}) <=
+            mostCarried &&
+        (!isHost || rows <= kHostCarriedRows)) {
+      tall = std::max(tall, rows);
+      wide = std::max(wide, cols);
+    }
+  minRows = std::max(minRows, tall);
+  minCols = std::max(minCols, wide);
+  if (tall > 1)
+    cols = std::min(cols, powerOfTwoFloor(std::max<int64_t>(1, budget / tall)));
+  cols = std::max(minCols, std::min(cols, powerOfTwoCeil(s.cols)));
+  int64_t rows = powerOfTwoFloor(std::max<int64_t>(1, budget / cols));
+  rows = std::max(minRows, std::min(rows, powerOfTwoCeil(s.rows)));
+  return {rows, cols};
+}
+
+/// `lanes`: elements of 32 bits in a vector register.
+Config chooseHost(const Shape &s, int64_t lanes, bool isTile) {
+  int64_t fragment = kHostRegisters * lanes, most = kHostMostRegisters * lanes;
+  // Few columns of what is transposed: what is a row on one side is a column on
+  // the other, an access for each of its elements.
+  int64_t wide = isTile && s.transposes ? kHostRows : fragment;
+  int64_t cols, budget = fragment;
+  bool wholeBlocks = true;
+  if (s.rowBlock > 1 && !s.transposesRows && !s.reducesCols) {
+    // Row by row, twice: for the amax of the columns and for the codes.
+    auto [rows, width] = fitFragment(s, wide, wide, wide, /*isHost=*/true,
+                                     /*wholeBlocks=*/false);
+    return {rows, width, 1, s.rowBlock,
+            s.cols == kDynamicExtent ? kHostColumns : 0};
+  }
+  if (s.rowBlock > 1) {
+    cols = 2 * lanes;
+    budget = std::min(most, s.rowBlock * cols);
+    // Blocks in both directions may be more than registers can hold.
+    wholeBlocks = s.rowBlock * std::max(s.colBlock, cols) <= 2 * most;
+  } else if (s.colBlock > 1) {
+    cols = std::min(most, lanes * s.colBlock);
+    if (isTile && s.transposesCols)
+      cols = kHostRows;
+    budget = cols;
+  } else {
+    cols = wide;
+  }
+  auto [rows, width] =
+      fitFragment(s, cols, budget, budget, /*isHost=*/true, wholeBlocks);
+  // Whole rows to a program: one row of fragments, or some for short rows.
+  int64_t tileRows = std::max(rows, s.rowBlock);
+  int64_t tileCols = s.cols == kDynamicExtent ? kHostColumns : 0;
+  return {rows, width, 1, tileRows, tileCols};
+}
+
+/// Elements of a lane. Where a warp holds blocks across 32 rows, rows of FP4
+/// codes fill sectors of 32 bytes with twice the columns.
+int64_t laneWant(const Shape &s) {
+  bool acrossRows = s.rowBlock > 1 && !s.transposesRows && !s.reducesCols;
+  return acrossRows && s.encodesFp4 ? kLaneMost : kLaneWant;
+}
+
+Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
+  Config c{};
+  int64_t rows = s.rows, cols = s.cols;
+  if (!isTile) {
+    // Whole rows where a row is reduced, else 4096 elements.
+    int64_t most = kWarpLanes * 8 * kLaneMost;
+    c.tileCols = 0;
+    cols = powerOfTwoCeil(s.cols);
+    if (!s.reducesCols && cols > 1024)
+      c.tileCols = cols = std::max<int64_t>(1024, s.colBlock);
+    rows = std::max(s.rowBlock, powerOfTwoFloor(std::max<int64_t>(
+                                    1, std::min<int64_t>(4096, most) / cols)));
+    c.tileRows = rows;
+  } else {
+    c.tileRows = rows;
+    c.tileCols = cols;
+  }
+  int64_t elements = rows * cols;
+  int64_t n = 1;
+  if (warps)
+    n = *warps;
+  else
+    // A norm that is stored both ways holds its rows twice: fewer threads, so
+    // that each has the registers. A transposed one has squares to share.
+    while (n < (s.rowBlock > 1 && s.reducesCols && !s.transposesRows ? 4 : 8) &&
+           n * kWarpLanes * laneWant(s) < elements) {
+      // More lanes than that would have shorter runs.
+      bool fits = elements <= n * kWarpLanes * kLaneMost;
+      if (fits && n * kWarpLanes >= rows * s.lanesPerRow)
+        break;
+      n *= 2;
+    }
+  c.warps = n;
+  // What is transposed goes through shared memory.
+  bool shares = isTile && s.transposed > kGpuTransposed;
+  if (elements <= n * kWarpLanes * kLaneMost && !shares) {
+    c.rows = rows;
+    c.cols = cols;
+    return c;
+  }
+  int64_t budget = n * kWarpLanes * laneWant(s);
+  if (s.rowBlock > 1 && s.reducesCols)
+    budget /= 2;
+  if (shares)
+    budget = std::min(budget, kGpuTransposed);
+  // Columns that are stored as rows, beside rows: squares.
+  int64_t wide = s.rowBlock > 1 && s.transposesRows
+                     ? int64_t(1) << (llvm::Log2_64(budget) / 2)
+                     : budget / s.rowBlock;
+  std::tie(c.rows, c.cols) = fitFragment(s, std::max(s.colBlock, wide), budget,
+                                         n * kWarpLanes * kLaneMost,
+                                         /*isHost=*/false);
+  return c;
+}
+
+struct DitherSelectConfig : impl::DitherSelectConfigBase<DitherSelectConfig> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    bool isKernel = func->hasAttr("quant.kernel");
+    bool isWhole = llvm::any_of(
+        func.getResultTypes(), [](Type t) { return isa<RankedTensorType>(t); });
+    if (func.isExternal() || (!isKernel && !isWhole) ||
+        func->hasAttr("quant.config"))
+      return;
+    bool forCpu = isForCpu(func);
+    std::optional<int64_t> warps;
+    if (auto attr = func->getAttrOfType<IntegerAttr>("quant.num_warps"))
+      warps = attr.getInt();
+
+    Shape shape = shapeOf(func);
+    Config c = forCpu ? chooseHost(shape, cpuLanes(func), isKernel)
+                      : chooseGpu(shape, warps, isKernel);
+    if (isKernel) {
+      c.tileRows = shape.rows;
+      c.tileCols = shape.cols;
+      if (forCpu)
+        c.rows = std::min(c.rows, std::max(shape.rowBlock, kHostRows));
+    }
+    Builder b(&getContext());
+    func->setAttr(
+        "quant.config",
+        b.getDictionaryAttr(
+            {b.getNamedAttr("fragment",
+                            b.getDenseI64ArrayAttr({c.rows, c.cols})),
+             b.getNamedAttr("num_warps", b.getI64IntegerAttr(c.warps)),
+             b.getNamedAttr(
+                 "tile", b.getDenseI64ArrayAttr({c.tileRows, c.tileCols}))}));
+    if (remarks)
+      func.emitRemark("fragments of ")
+          << c.rows << "x" << c.cols << " in tiles of " << c.tileRows << "x"
+          << c.tileCols << ", " << c.warps << " warps, for "
+          << target::TargetAttrs(func).name << " (blocks of " << shape.rowBlock
+          << "x" << shape.colBlock << ")";
+  }
+};
+
+} // namespace
+
+} // namespace dither::transforms

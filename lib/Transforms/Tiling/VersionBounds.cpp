@@ -1,0 +1,255 @@
+//===- VersionBounds.cpp - A copy of the body without masks ---------------===//
+//
+// Masked accesses cost compares and branches in every fragment, while only the
+// programs at the edges need them. One test at the start of the program decides
+// between the body as it is and a copy whose accesses are known to be inside.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Analysis/IndexSign.h"
+#include "Layouts/LayoutRules.h"
+#include "dither/Dialect/Quant/QuantOps.h"
+#include "dither/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace dither::transforms {
+#define GEN_PASS_DEF_DITHERVERSIONBOUNDS
+#include "dither/Transforms/Passes.h.inc"
+} // namespace dither::transforms
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+namespace {
+
+/// A load or store of a tile.
+struct Access {
+  Operation *op;
+  Value memref;
+  SmallVector<Value> indices;
+  SmallVector<int64_t> shape;
+};
+
+/// index + size must not exceed dimension `dim` of `memref`.
+struct Check {
+  Value index, memref;
+  int64_t dim;
+};
+
+template <typename Op> Access describe(Op op, Value tile) {
+  return {
+      op, op.getMemref(), SmallVector<Value>(op.getIndices()),
+      SmallVector<int64_t>(cast<RankedTensorType>(tile.getType()).getShape())};
+}
+
+std::optional<Access> asAccess(Operation *op) {
+  if (auto load = dyn_cast<quant::LoadOp>(op))
+    if (!load.getInBounds())
+      return describe(load, load.getResult());
+  if (auto store = dyn_cast<quant::StoreOp>(op))
+    if (!store.getInBounds())
+      return describe(store, store.getTile());
+  return std::nullopt;
+}
+
+void setInBounds(Operation *op) {
+  if (auto load = dyn_cast<quant::LoadOp>(op))
+    load.setInBounds(true);
+  if (auto store = dyn_cast<quant::StoreOp>(op))
+    store.setInBounds(true);
+}
+
+/// The operations at the top of `entry` that `v` is computed by, if all of them
+/// are free of side effects and do not read memory.
+bool collectSlice(Value v, Block &entry, llvm::SetVector<Operation *> &slice) {
+  Operation *def = v.getDefiningOp();
+  if (!def)
+    return v.getParentBlock() == &entry;
+  if (def->getBlock() != &entry || !isPure(def) || def->getNumRegions())
+    return false;
+  if (slice.contains(def))
+    return true;
+  for (Value operand : def->getOperands())
+    if (!collectSlice(operand, entry, slice))
+      return false;
+  slice.insert(def);
+  return true;
+}
+
+/// The largest kernel of a CPU that is worth two copies, in instructions. Those
+/// of the operators have a few hundred; code generation takes a second for
+/// several thousand.
+constexpr int64_t kMostInstructions = 1500;
+
+/// About how many instructions `op` becomes for each register of its tiles.
+int64_t instructions(Operation *op) {
+  if (auto function = dyn_cast<quant::ElementaryOpInterface>(op))
+    return numerics::stepsOf(function.getFunction());
+  if (isa<quant::EncodeOp, quant::DecodeOp>(op))
+    return 12;
+  return op->hasTrait<OpTrait::ConstantLike>() ? 0 : 1;
+}
+
+/// About how many instructions the body of a CPU kernel becomes: each tile is
+/// worked on in fragments.
+int64_t instructions(func::FuncOp kernel) {
+  SmallVector<int64_t> extents = configuredFragment(kernel);
+  int64_t fragment = extents.empty() ? std::numeric_limits<int64_t>::max()
+                                     : llvm::product_of(extents);
+  int64_t lanes = cpuLanes(kernel), total = 0;
+  kernel.walk([&](Operation *op) {
+    if (op->getNumRegions())
+      return;
+    int64_t elements = 0;
+    auto consider = [&](Value v) {
+      if (auto type = dyn_cast<RankedTensorType>(v.getType()))
+        elements =
+            std::max(elements, std::min(fragment, type.getNumElements()));
+    };
+    llvm::for_each(op->getOperands(), consider);
+    llvm::for_each(op->getResults(), consider);
+    total += instructions(op) * llvm::divideCeil(elements, lanes);
+  });
+  return total;
+}
+
+struct DitherVersionBounds
+    : impl::DitherVersionBoundsBase<DitherVersionBounds> {
+  /// What is written as `c // 16` is a shift where c has no sign.
+  static void divideUnsigned(func::FuncOp func) {
+    func.walk([](arith::FloorDivSIOp op) {
+      if (!isNonNegative(op.getLhs()) || !isNonNegative(op.getRhs()))
+        return;
+      OpBuilder b(op);
+      op.replaceAllUsesWith(
+          arith::DivUIOp::create(b, op.getLoc(), op.getLhs(), op.getRhs())
+              .getResult());
+      op.erase();
+    });
+  }
+
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (!func->hasAttr("quant.kernel") || func.isExternal())
+      return;
+    divideUnsigned(func);
+    if (func->hasAttr("quant.phases"))
+      return;
+    Block &entry = func.front();
+
+    llvm::SetVector<Operation *> slice, versioned;
+    // The largest extent that each index must leave room for.
+    llvm::MapVector<std::tuple<Value, Value, int64_t>, int64_t> room;
+    llvm::SetVector<Value> signs;
+    auto consider = [&](Operation *op) {
+      std::optional<Access> access = asAccess(op);
+      if (!access)
+        return;
+      auto type = cast<MemRefType>(access->memref.getType());
+      int64_t lead = type.getRank() - int64_t(access->shape.size());
+      SmallVector<Check> checks;
+      SmallVector<int64_t> needs;
+      SmallVector<Value> maybeNegative;
+      for (auto [d, index] : llvm::enumerate(access->indices)) {
+        int64_t size = int64_t(d) < lead ? 1 : access->shape[d - lead];
+        std::optional<int64_t> at = getConstantIntValue(index);
+        if (at && !type.isDynamicDim(d)) {
+          if (*at < 0 || *at > type.getDimSize(d) - size)
+            return; // always reaches outside
+          continue;
+        }
+        if (!isNonNegative(index))
+          maybeNegative.push_back(index);
+        checks.push_back({index, access->memref, int64_t(d)});
+        needs.push_back(size);
+      }
+      if (checks.empty() && maybeNegative.empty())
+        return setInBounds(op);
+      llvm::SetVector<Operation *> needed;
+      for (Value index : access->indices)
+        if (!collectSlice(index, entry, needed))
+          return;
+      if (!isa<BlockArgument>(access->memref))
+        return;
+      slice.insert(needed.begin(), needed.end());
+      versioned.insert(op);
+      signs.insert(maybeNegative.begin(), maybeNegative.end());
+      for (auto [check, size] : llvm::zip(checks, needs)) {
+        int64_t &most = room[{check.index, check.memref, check.dim}];
+        most = std::max(most, size);
+      }
+    };
+    // Inside loops, only offsets from outside can be checked; inside branches
+    // nothing is certain to run.
+    std::function<void(Block &)> visit = [&](Block &block) {
+      for (Operation &op : block) {
+        consider(&op);
+        if (auto loop = dyn_cast<scf::ForOp>(op))
+          visit(*loop.getBody());
+      }
+    };
+    visit(entry);
+    if (versioned.empty() ||
+        (isForCpu(func) && instructions(func) > kMostInstructions))
+      return;
+
+    OpBuilder b = OpBuilder::atBlockBegin(&entry);
+    Location loc = func.getLoc();
+    // The offsets first, in their own order, and memory that both copies use.
+    for (Operation &op : llvm::make_early_inc_range(entry))
+      if (slice.contains(&op) || isa<memref::AllocaOp>(op)) {
+        op.moveBefore(&entry, b.getInsertionPoint());
+        b.setInsertionPointAfter(&op);
+      }
+    auto constant = [&](int64_t v) -> Value {
+      return arith::ConstantIndexOp::create(b, loc, v);
+    };
+    Value inside;
+    auto require = [&](arith::CmpIPredicate predicate, Value lhs, Value rhs) {
+      Value holds = arith::CmpIOp::create(b, loc, predicate, lhs, rhs);
+      inside = inside ? arith::AndIOp::create(b, loc, inside, holds).getResult()
+                      : holds;
+    };
+    for (Value index : signs)
+      require(arith::CmpIPredicate::sge, index, constant(0));
+    for (auto &[key, size] : room) {
+      auto &[index, memref, dim] = key;
+      auto type = cast<MemRefType>(memref.getType());
+      // index <= extent - size, which cannot overflow.
+      Value last =
+          type.isDynamicDim(dim)
+              ? arith::SubIOp::create(
+                    b, loc,
+                    memref::DimOp::create(b, loc, memref, constant(dim)),
+                    constant(size))
+                    .getResult()
+              : constant(type.getDimSize(dim) - size);
+      require(arith::CmpIPredicate::sle, index, last);
+    }
+    auto branch = scf::IfOp::create(b, loc, inside, /*withElseRegion=*/true);
+    Operation *thenEnd = branch.thenBlock()->getTerminator();
+    Operation *elseEnd = branch.elseBlock()->getTerminator();
+    IRMapping map;
+    b.setInsertionPoint(thenEnd);
+    for (Operation &op : llvm::make_range(std::next(branch->getIterator()),
+                                          entry.getTerminator()->getIterator()))
+      b.clone(op, map);
+    for (Operation *op : versioned)
+      setInBounds(map.lookup(op));
+    while (branch->getNextNode() != entry.getTerminator())
+      branch->getNextNode()->moveBefore(elseEnd);
+  }
+};
+
+} // namespace
+
+} // namespace dither::transforms
