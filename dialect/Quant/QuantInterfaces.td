@@ -58,4 +58,17 @@ def Quant_ElementaryOpInterface : OpInterface<"ElementaryOpInterface"> {
   ];
 }
 
+def Quant_AtomicOpInterface : OpInterface<"AtomicOpInterface"> {
+  let cppNamespace = "::dither::quant";
+  let description = [{
+    An update of elements of memory by those of a tile, one after the other in any order, which
+    gives the same whatever that is.
+  }];
+  let methods = [
+    InterfaceMethod<"", "::mlir::TypedValue<::mlir::RankedTensorType>", "getTile">,
+    InterfaceMethod<"", "::mlir::TypedValue<::mlir::MemRefType>", "getMemref">,
+    InterfaceMethod<"", "::mlir::Operation::operand_range", "getIndices">
+  ];
+}
+
 #endif // DITHER_QUANT_INTERFACES

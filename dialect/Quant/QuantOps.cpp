@@ -54,6 +54,53 @@ static LogicalResult checkMemory(Operation *op, RankedTensorType tile,
   return success();
 }
 
+static FailureOr<Types> resultTypes(ViewOp::Adaptor op, Where where) {
+  auto memref = dyn_cast<MemRefType>(op.getMemref().getType());
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (!memref || failed(memref.getStridesAndOffset(strides, offset))) // VI1
+    return where.fail("memref is of type " + str(op.getMemref().getType()) +
+                      ", expected a ranked one with strides");
+  if (!op.getDimsAttr())
+    return where.fail("has no attribute 'dims'");
+  ArrayRef<int64_t> dims = op.getDims();
+  int64_t rank = memref.getRank();
+  bool ascending = !dims.empty() && dims.size() <= 2 && dims.front() >= 0 &&
+                   dims.back() == rank - 1 &&
+                   (dims.size() == 1 || dims.front() < dims.back());
+  if (!ascending) // VI2
+    return where.fail("dims are " + str(dims) +
+                      ", expected one or two dimensions in their order, the "
+                      "last one " +
+                      Twine(rank - 1));
+  if (int64_t(op.getIndices().size() + dims.size()) != rank) // VI3
+    return where.fail(
+        "found " + Twine(op.getIndices().size()) + " indices, expected " +
+        Twine(rank - int64_t(dims.size())) + ", one for each other dimension");
+  SmallVector<int64_t> shape, steps;
+  for (int64_t d : dims) {
+    shape.push_back(memref.getDimSize(d));
+    steps.push_back(strides[d]);
+  }
+  if (int64_t(dims.size()) < rank)
+    shape.front() = ShapedType::kDynamic;
+  return Types{
+      MemRefType::get(shape, memref.getElementType(),
+                      StridedLayoutAttr::get(memref.getContext(), 0, steps),
+                      memref.getMemorySpace())};
+}
+DITHER_INFER(ViewOp, 1)
+
+LogicalResult ViewOp::verify() {
+  FailureOr<Types> expected = resultTypes(Adaptor(*this), Where(*this));
+  if (failed(expected))
+    return failure();
+  if (getResult().getType() != expected->front()) // VI4
+    return Where(*this).fail("result is of type " + str(getResult().getType()) +
+                             ", expected " + str(expected->front()));
+  return success();
+}
+
 LogicalResult LoadOp::verify() {
   return checkMemory(*this, getResult().getType(),
                      cast<MemRefType>(getMemref().getType()),
@@ -97,8 +144,12 @@ LogicalResult StoreOp::verify() {
 }
 
 LogicalResult AtomicMaxOp::verify() {
-  return checkMemory(*this, getTile().getType(),
-                     cast<MemRefType>(getMemref().getType()),
+  return checkMemory(*this, getTile().getType(), getMemref().getType(),
+                     getIndices().size());
+}
+
+LogicalResult AtomicAddOp::verify() {
+  return checkMemory(*this, getTile().getType(), getMemref().getType(),
                      getIndices().size());
 }
 

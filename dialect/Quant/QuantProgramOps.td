@@ -29,6 +29,26 @@ def Quant_NumProgramsOp : Quant_ProgramOp<"num_programs"> {
   }];
 }
 
+def Quant_ViewOp : Quant_Op<"view", [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let summary = "a row or a matrix of a memref of higher rank";
+  let description = [{
+    The dimensions `dims`, one or two in their order, the last of the memref among them, at the
+    `indices` along the others. Where one of these is outside the memref, the view has no elements:
+    its first dimension is empty.
+
+    ```mlir
+    %m = quant.view %x[%b, %h] dims [1, 3]
+        : memref<?x?x?x64xbf16> -> memref<?x64xbf16, strided<[?, 1]>>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$memref, Variadic<Index>:$indices, DenseI64ArrayAttr:$dims);
+  let results = (outs AnyMemRef:$result);
+  let assemblyFormat = [{
+    $memref `[` $indices `]` `dims` $dims attr-dict `:` type($memref) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def Quant_LoadOp : Quant_Op<"load", []> {
   let summary = "read a tile";
   let description = [{
@@ -79,7 +99,18 @@ def Quant_StoreOp : Quant_Op<"store", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
-def Quant_AtomicMaxOp : Quant_Op<"atomic_max", []> {
+class Quant_AtomicOp<string mnemonic, list<Type> elements>
+    : Quant_Op<mnemonic, [DeclareOpInterfaceMethods<Quant_AtomicOpInterface>]> {
+  let arguments = (ins RankedTensorOf<elements>:$tile,
+                       Arg<MemRefOf<elements>, "", [MemRead, MemWrite]>:$memref,
+                       Variadic<Index>:$indices);
+  let assemblyFormat = [{
+    $tile `,` $memref `[` $indices `]` attr-dict `:` type($tile) `,` type($memref)
+  }];
+  let hasVerifier = 1;
+}
+
+def Quant_AtomicMaxOp : Quant_AtomicOp<"atomic_max", [F32]> {
   let summary = "maximum of a tile and memory, as non-negative f32";
   let description = [{
     Every element of the memref becomes the maximum of itself and the element of
@@ -90,13 +121,18 @@ def Quant_AtomicMaxOp : Quant_Op<"atomic_max", []> {
     quant.atomic_max %amax, %m[] : tensor<f32>, memref<f32>
     ```
   }];
-  let arguments = (ins Quant_F32Tile:$tile,
-                       Arg<MemRefOf<[F32]>, "", [MemRead, MemWrite]>:$memref,
-                       Variadic<Index>:$indices);
-  let assemblyFormat = [{
-    $tile `,` $memref `[` $indices `]` attr-dict `:` type($tile) `,` type($memref)
+}
+
+def Quant_AtomicAddOp : Quant_AtomicOp<"atomic_add", [I32, I64]> {
+  let summary = "sum of a tile and memory, of integers";
+  let description = [{
+    Every element of the memref becomes the sum of itself and the element of
+    the tile, which wraps: exact and independent of order.
+
+    ```mlir
+    quant.atomic_add %n, %m[%i] : tensor<16xi32>, memref<?xi32>
+    ```
   }];
-  let hasVerifier = 1;
 }
 
 #endif // DITHER_QUANT_PROGRAM_OPS

@@ -183,6 +183,23 @@ LogicalResult BlockBroadcastOp::verify() {
   return checkInferred(*this, {"result"});
 }
 
+LogicalResult HadamardOp::verify() {
+  Where where(*this);
+  RankedTensorType type = getSource().getType();
+  int64_t axis = getAxis(), size = getSize();
+  if (axis < 0 || axis >= type.getRank()) // HD1
+    return where.fail("axis is " + Twine(axis) + ", expected 0 to " +
+                      Twine(type.getRank() - 1));
+  if (size < 2 || size > 64 || !llvm::isPowerOf2_64(size)) // HD2
+    return where.fail("size is " + Twine(size) +
+                      ", expected a power of two from 2 to 64");
+  if (!type.isDynamicDim(axis) && type.getDimSize(axis) % size) // HD3
+    return where.fail("dimension " + Twine(axis) + " has extent " +
+                      Twine(type.getDimSize(axis)) +
+                      ", expected a multiple of " + Twine(size));
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Elementwise conversions
 //===----------------------------------------------------------------------===//

@@ -122,6 +122,22 @@ def Quant_BlockBroadcastOp : Quant_InferredOp<"block_broadcast"> {
   let hasFolder = 1;
 }
 
+def Quant_HadamardOp : Quant_Op<"hadamard", [Pure, SameOperandsAndResultType]> {
+  let summary = "Hadamard transform of each run of elements";
+  let description = [{
+    Of each `size` elements along the axis, in Sylvester's order and without a factor: sums and
+    differences of elements 1, 2, 4, .. apart, one after the other, each rounded to f32.
+
+    ```mlir
+    %y = quant.hadamard %x axis 1 size 16 : tensor<4x128xf32>
+    ```
+  }];
+  let arguments = (ins Quant_F32Tile:$source, I64Attr:$axis, I64Attr:$size);
+  let results = (outs Quant_F32Tile:$result);
+  let assemblyFormat = "$source `axis` $axis `size` $size attr-dict `:` type($source)";
+  let hasVerifier = 1;
+}
+
 def Quant_EncodeOp : Quant_Op<"encode", [Pure, Elementwise, SameOperandsAndResultShape,
 ]> {
   let summary = "round f32 to a narrow format, elementwise";

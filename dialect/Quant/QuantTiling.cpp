@@ -126,6 +126,11 @@ std::optional<SmallVector<DimRelation>> getDimRelations(Operation *op,
     out.push_back({0, 1, 0});
     return out;
   }
+  if (auto hadamard = dyn_cast<HadamardOp>(op)) {
+    relateIdentity(op, 0, out);
+    out[hadamard.getAxis()].granule = hadamard.getSize();
+    return out;
+  }
   if (auto reduce = dyn_cast<ReduceOp>(op)) {
     for (unsigned d = 0; d < result.getRank(); ++d)
       if (d != reduce.getAxis())
@@ -270,6 +275,8 @@ static FailureOr<TilingResult> tileResult(Operation *op, OpBuilder &b,
       if (r.operand != number)
         continue;
       int64_t size = (*extents)[r.resultDim];
+      if (size % r.granule)
+        return failure();
       // A part inside one block reads one element for the block.
       std::optional<int64_t> at = getConstantIntValue(offsets[r.resultDim]);
       bool divides = r.div % size == 0,
@@ -411,11 +418,12 @@ void registerTilingInterfaceExternalModels(DialectRegistry &registry) {
     attachResults<LoadOp, BroadcastOp, ReshapeOp, TransposeOp, IotaOp, ReduceOp,
                   BlockScaleOp, CastFp4Op, CastFp6Op, CastInt8Op, CastFp8Op,
                   DequantizeOp, RmsNormOp, LayerNormOp, EncodeOp, DecodeOp,
-                  E8M0InverseOp, BlockReduceOp, BlockBroadcastOp,
+                  E8M0InverseOp, BlockReduceOp, BlockBroadcastOp, HadamardOp,
                   ConvertLayoutOp, ExpOp, Exp2Op, LogOp, Log2Op, TanhOp,
                   SigmoidOp, ErfOp, MulhiOp>(ctx);
     StoreOp::attachInterface<SinkTiling<StoreOp>>(*ctx);
     AtomicMaxOp::attachInterface<SinkTiling<AtomicMaxOp>>(*ctx);
+    AtomicAddOp::attachInterface<SinkTiling<AtomicAddOp>>(*ctx);
   });
   registry.addExtension(+[](MLIRContext *ctx, arith::ArithDialect *) {
     ctx->loadDialect<tensor::TensorDialect>();

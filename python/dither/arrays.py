@@ -127,8 +127,8 @@ class Array:
                 raise TypeError(f"{found}, expected a type of codes: dither.view(x, dtype) gives bytes their meaning")
             raise TypeError(f"{found}, expected float32, bfloat16, float16, int32, int64 or a type of codes")
         rank = len(self.shape)
-        if rank > 3:
-            raise ValueError(f"argument '{name}' has rank {rank}, expected at most 3")
+        if rank > 4:
+            raise ValueError(f"argument '{name}' has rank {rank}, expected at most 4")
         if rank and self.strides[-1] != 1 and self.shape[-1] > 1 and 0 not in self.shape:
             raise ValueError(
                 f"argument '{name}' has stride {self.strides[-1]} along its last dimension, expected 1: "

@@ -90,7 +90,7 @@ def dtype_from_mlir(text: str) -> DType:
 
 @dataclasses.dataclass(frozen=True)
 class TensorType:
-    """A tensor argument: rank 0 to 3, last stride 1.
+    """A tensor argument: rank 0 to 4, last stride 1.
 
     `shape` and `strides` (in elements) hold None where a number is known only at launch. Strides
     default to an unknown leading stride and rows that follow each other: the outer strides None, the last 1.
@@ -115,8 +115,8 @@ class TensorType:
             if value is not None and (not isinstance(value, int) or value < 1 or value & (value - 1)):
                 raise ValueError(f"{name} is {value!r}, expected a power of two")
         rank = len(self.shape)
-        if rank > 3:
-            raise ValueError(f"shape has rank {rank}, expected at most 3")
+        if rank > 4:
+            raise ValueError(f"shape has rank {rank}, expected at most 4")
         if self.strides is None:
             object.__setattr__(self, "strides", (None,) * (rank - 1) + (1,) * min(rank, 1))
         assert self.strides is not None

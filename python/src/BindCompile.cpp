@@ -75,9 +75,12 @@ std::vector<unsigned> writtenArguments(const State &state, bool swizzledOnly) {
       if (store && (!swizzledOnly || store.getScaleLayout() ==
                                          quant::ScaleLayout::swizzle_128x4))
         memref = store.getMemref();
-      else if (auto atomic = dyn_cast<quant::AtomicMaxOp>(op);
+      else if (auto atomic = dyn_cast<quant::AtomicOpInterface>(op);
                atomic && !swizzledOnly)
         memref = atomic.getMemref();
+      if (memref)
+        if (auto view = memref.getDefiningOp<quant::ViewOp>())
+          memref = view.getMemref();
       if (auto arg = dyn_cast_if_present<BlockArgument>(memref))
         written.insert(arg.getArgNumber());
     });

@@ -111,7 +111,11 @@ MUTANTS = (
         "constant offsets near 2^63 wrap: stores before the first element",
         (
             ("lib/Transforms/Prepare/PreparePrograms.cpp", "func.walk(clampIndices);", "(void)clampIndices;"),
-            ("lib/Transforms/Tiling/VersionBounds.cpp", "*at > type.getDimSize(d) - size", "*at + size > type.getDimSize(d)"),
+            (
+                "lib/Transforms/Tiling/VersionBounds.cpp",
+                "*at > type.getDimSize(d) - size",
+                "*at + size > type.getDimSize(d)",
+            ),
         ),
     ),
     Mutant(

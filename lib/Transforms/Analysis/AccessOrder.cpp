@@ -3,6 +3,7 @@
 #include "Analysis/AccessOrder.h"
 #include "Analysis/IndexSign.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -13,7 +14,8 @@ namespace dither::transforms {
 
 std::optional<MemoryAccess> MemoryAccess::of(Operation *op) {
   auto make = [&](Value memref, Value tile, ValueRange indices) {
-    return MemoryAccess{op, memref, cast<RankedTensorType>(tile.getType()),
+    return MemoryAccess{op, viewed(memref), memref,
+                        cast<RankedTensorType>(tile.getType()),
                         llvm::to_vector(indices)};
   };
   if (auto load = dyn_cast<quant::LoadOp>(op))
@@ -26,13 +28,35 @@ std::optional<MemoryAccess> MemoryAccess::of(Operation *op) {
         store.getScaleLayout() == quant::ScaleLayout::swizzle_128x4;
     return access;
   }
-  if (auto atomic = dyn_cast<quant::AtomicMaxOp>(op)) {
+  if (auto atomic = dyn_cast<quant::AtomicOpInterface>(op)) {
     MemoryAccess access =
         make(atomic.getMemref(), atomic.getTile(), atomic.getIndices());
     access.writes = access.isAtomic = true;
     return access;
   }
   return std::nullopt;
+}
+
+Value viewed(Value memref) {
+  auto view = memref.getDefiningOp<quant::ViewOp>();
+  return view ? view.getMemref() : memref;
+}
+
+SmallVector<Operation *> accessesOf(Value memref) {
+  SmallVector<Operation *> accesses;
+  for (Operation *user : memref.getUsers())
+    if (auto view = dyn_cast<quant::ViewOp>(user))
+      llvm::append_range(accesses, view.getResult().getUsers());
+    else
+      accesses.push_back(user);
+  return accesses;
+}
+
+/// Whether the indices of both are of the same elements: of one view that every
+/// iteration of every loop shares.
+static bool isComparable(const MemoryAccess &a, const MemoryAccess &b) {
+  Operation *view = a.view.getDefiningOp<quant::ViewOp>();
+  return a.view == b.view && (!view || isa<func::FuncOp>(view->getParentOp()));
 }
 
 bool conflicts(const MemoryAccess &a, const MemoryAccess &b) {
@@ -262,7 +286,7 @@ bool MemoryAccess::startsByte() const {
 bool areDisjoint(const MemoryAccess &before, const MemoryAccess &after,
                  const LoopRelations &loops,
                  std::optional<SmallVector<int64_t>> *delta) {
-  if (before.swizzled != after.swizzled)
+  if (before.swizzled != after.swizzled || !isComparable(before, after))
     return false;
   SmallVector<int64_t> known;
   bool halves = before.tile.getElementTypeBitWidth() == 4;

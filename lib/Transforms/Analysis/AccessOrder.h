@@ -25,13 +25,21 @@ struct MemoryAccess {
   bool startsByte() const;
 
   mlir::Operation *op;
+  /// What has the elements; of a quant.view, what it is a view of.
   mlir::Value memref;
+  /// What the indices are of.
+  mlir::Value view;
   mlir::RankedTensorType tile;
   llvm::SmallVector<mlir::Value> indices;
   bool writes = false, isAtomic = false;
   /// The elements lie in another order than those of other accesses.
   bool swizzled = false;
 };
+
+/// What a memref is a view of, if it is one; else itself.
+mlir::Value viewed(mlir::Value memref);
+/// The loads, stores and atomics of a memref, those of its views among them.
+llvm::SmallVector<mlir::Operation *> accessesOf(mlir::Value memref);
 
 /// Whether two accesses of one memref need an order where they touch the same
 /// element: one of them writes, and they are not both atomic.

@@ -39,6 +39,7 @@ static bool isRebuilt(Value v) {
 
 DimClasses::DimClasses(ArrayRef<Value> roots) {
   DenseMap<Node, SmallVector<Edge>> edges;
+  DenseMap<Node, int64_t> granules;
   for (Value root : roots)
     if (isa<RankedTensorType>(root.getType()))
       cone.insert(root);
@@ -55,6 +56,8 @@ DimClasses::DimClasses(ArrayRef<Value> roots) {
       if (isa<RankedTensorType>(operand.getType()))
         cone.insert(operand);
     for (const quant::DimRelation &r : *relations) {
+      if (r.granule > 1)
+        granules[{result, r.resultDim}] = r.granule;
       if (isRebuilt(op->getOperand(r.operand)))
         continue;
       Node from{op->getOperand(r.operand), r.operandDim},
@@ -105,6 +108,8 @@ DimClasses::DimClasses(ArrayRef<Value> roots) {
                      (ShapedType::isDynamic(extent) || extent % 2 == 0);
         if (pairs)
           info.atom = std::lcm(info.atom, 2 * steps);
+        if (int64_t granule = granules.lookup(node))
+          info.atom = std::lcm(info.atom, granule * steps);
         info.granule = std::lcm(std::lcm(info.granule, steps), info.atom);
         info.extent = type.isDynamicDim(node.second)
                           ? ShapedType::kDynamic

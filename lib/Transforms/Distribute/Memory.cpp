@@ -81,15 +81,26 @@ static Emitted emitLoad(Distributor &d, quant::LoadOp load) {
   return success();
 }
 
-static Emitted emitAtomicMax(Distributor &d, quant::AtomicMaxOp atomic) {
-  Value tile = atomic->getOperand(0);
+static LogicalResult emitAtomic(Distributor &d, quant::AtomicOpInterface atomic,
+                                LLVM::AtomicBinOp kind) {
+  Value tile = atomic.getTile();
   LaneLayout l = d.layout(tile);
   auto a = access(d, atomic, atomic.getMemref(), atomic.getIndices(), l,
                   d.tile(tile).getShape(), false);
   if (failed(a))
     return failure();
-  d.e.atomicMax(*a, d.regs(tile));
+  d.e.atomic(kind, *a, d.regs(tile));
   return success();
+}
+
+/// Non-negative f32 order like their bits, so an integer maximum is exact and
+/// needs no particular order.
+static Emitted emitAtomicMax(Distributor &d, quant::AtomicMaxOp atomic) {
+  return emitAtomic(d, atomic, LLVM::AtomicBinOp::umax);
+}
+
+static Emitted emitAtomicAdd(Distributor &d, quant::AtomicAddOp atomic) {
+  return emitAtomic(d, atomic, LLVM::AtomicBinOp::add);
 }
 
 /// What exists of the coordinates before `limit`. Differences to offsets of
@@ -146,6 +157,61 @@ static Emitted emitScratch(Distributor &d, memref::AllocaOp op) {
   return success();
 }
 
+/// Of elements, the bytes.
+static Value bytesOf(Distributor &d, Value elements, Type elem) {
+  int64_t bits = quant::storageBits(elem);
+  if (bits == 4)
+    return d.e.make<arith::ShRSIOp>(elements, d.e.i64(1));
+  return d.e.make<arith::MulIOp>(elements, d.e.i64(bits / 8));
+}
+
+/// A pointer to where the view begins, and no rows where that is nowhere.
+static Emitted emitView(Distributor &d, quant::ViewOp view) {
+  const MemRefDesc *of = d.memref(view.getMemref());
+  if (!of)
+    return view.emitOpError("memref is not a kernel argument");
+  MemRefDesc desc = *of;
+  desc.sizes.clear(), desc.strides.clear();
+  desc.staticSizes.clear(), desc.staticStrides.clear();
+  ArrayRef<int64_t> dims = view.getDims();
+  Value start = d.e.i64(0), inside;
+  size_t next = 0;
+  for (int64_t dim = 0, rank = of->sizes.size(); dim < rank; ++dim) {
+    if (llvm::is_contained(dims, dim)) {
+      desc.sizes.push_back(of->sizes[dim]);
+      desc.strides.push_back(of->strides[dim]);
+      desc.staticSizes.push_back(of->staticSizes[dim]);
+      desc.staticStrides.push_back(of->staticStrides[dim]);
+      continue;
+    }
+    Value at = d.e.make<arith::IndexCastOp>(d.b.getI64Type(),
+                                            d.get(view.getIndices()[next++]));
+    // Unsigned: what is before the memref is outside, too.
+    Value in =
+        d.e.make<arith::CmpIOp>(arith::CmpIPredicate::ult, at, of->sizes[dim]);
+    inside = inside ? Value(d.e.make<arith::AndIOp>(inside, in)) : in;
+    start = d.e.make<arith::AddIOp>(
+        start, d.e.make<arith::MulIOp>(at, of->strides[dim]));
+    int64_t stride = of->staticStrides[dim];
+    int64_t known = ShapedType::isDynamic(stride)
+                        ? of->strideAlign
+                        : stride * quant::storageBits(of->elem) / 8;
+    desc.align = std::gcd(desc.align, std::max<int64_t>(1, known));
+  }
+  if (inside) {
+    start = d.e.make<arith::SelectOp>(inside, start, d.e.i64(0));
+    desc.ptr = d.e.make<LLVM::GEPOp>(
+        of->ptr.getType(), d.b.getI8Type(), of->ptr,
+        ArrayRef<LLVM::GEPArg>{bytesOf(d, start, of->elem)});
+    desc.sizes.front() =
+        d.e.make<arith::SelectOp>(inside, desc.sizes.front(), d.e.i64(0));
+    desc.staticSizes.front() = ShapedType::kDynamic;
+    desc.large = {};
+  }
+  d.setMemref(view.getResult(), std::move(desc));
+  return success();
+}
+
 static Emitted emitDim(Distributor &d, memref::DimOp dim) {
   const MemRefDesc *desc = d.memref(dim.getSource());
   std::optional<int64_t> i = dim.getConstantIndex();
@@ -159,8 +225,10 @@ void addMemoryOps(OpTable &table) {
   table.add(emitLoad);
   table.add(emitStore);
   table.add(emitAtomicMax);
+  table.add(emitAtomicAdd);
   table.add(emitScratch);
   table.add(emitDim);
+  table.add(emitView);
 }
 
 } // namespace dither::transforms

@@ -1,4 +1,4 @@
-//===- Reduce.cpp - Reductions of tiles -----------------------------------===//
+//===- Reduce.cpp - Reductions and transforms of tiles --------------------===//
 
 #include "Distribute/Distribute.h"
 
@@ -38,10 +38,19 @@ static Emitted emitHasSpecial(Distributor &d, quant::HasSpecialOp op) {
   return success();
 }
 
+static Emitted emitHadamard(Distributor &d, quant::HadamardOp op) {
+  auto bits = placeBits(d.layout(op.getSource()), op.getAxis(), op.getSize());
+  if (!bits)
+    return op.emitOpError("operand layout cannot be transformed");
+  d.setRegs(op.getResult(), d.e.butterflies(d.regs(op.getSource()), *bits));
+  return success();
+}
+
 void addReduceOps(OpTable &table) {
   table.add(emitReduce<quant::ReduceOp>);
   table.add(emitReduce<quant::BlockReduceOp>);
   table.add(emitHasSpecial);
+  table.add(emitHadamard);
 }
 
 } // namespace dither::transforms

@@ -670,13 +670,12 @@ LogicalResult Emitter::storeSwizzled(const TileAccess &a, Registers tile) {
   return success();
 }
 
-void Emitter::atomicMax(const TileAccess &a, Registers regs) {
-  // Non-negative f32 order like their bits, so an integer maximum is exact and
-  // needs no particular order.
+void Emitter::atomic(LLVM::AtomicBinOp kind, const TileAccess &a,
+                     Registers regs) {
   auto update = [&](Value ptr, Value v) {
-    Value word = make<arith::BitcastOp>(b.getI32Type(), v);
-    make<LLVM::AtomicRMWOp>(LLVM::AtomicBinOp::umax, ptr, word,
-                            LLVM::AtomicOrdering::monotonic);
+    if (a.mem.elem.isF32())
+      v = make<arith::BitcastOp>(b.getI32Type(), v);
+    make<LLVM::AtomicRMWOp>(kind, ptr, v, LLVM::AtomicOrdering::monotonic);
   };
   if (simd) {
     SimdAccess s(*this, a, /*group=*/1);

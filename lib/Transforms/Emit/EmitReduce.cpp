@@ -333,4 +333,37 @@ Registers Emitter::reduceWords(Registers tile, Type elem,
   return out;
 }
 
+Registers Emitter::butterflies(Registers regs, ArrayRef<PlaceBit> bits) {
+  for (PlaceBit place : bits) {
+    int64_t mask = int64_t(1) << place.bit;
+    if (place.kind == PlaceBit::Reg) {
+      for (int64_t low = 0, n = regs.size(); low < n; ++low)
+        if (!(low & mask)) {
+          Value a = regs[low], c = regs[low | mask];
+          regs[low] = make<arith::AddFOp>(a, c);
+          regs[low | mask] = make<arith::SubFOp>(a, c);
+        }
+      continue;
+    }
+    // The lane of the upper element takes its own away: 1 and -1 times it are
+    // exact, so a multiply-add rounds once.
+    Value sign;
+    if (simd) {
+      SmallVector<float> signs;
+      for (int64_t l = 0; l < kSimdLanes; ++l)
+        signs.push_back(l & mask ? -1.0f : 1.0f);
+      sign = constant(DenseElementsAttr::get(
+          cast<ShapedType>(regType(b.getF32Type())), ArrayRef<float>(signs)));
+    } else {
+      Value upper =
+          make<arith::CmpIOp>(arith::CmpIPredicate::ne,
+                              make<arith::AndIOp>(tid, i32(mask)), i32(0));
+      sign = make<arith::SelectOp>(upper, splatF(-1), splatF(1));
+    }
+    for (Value &reg : regs)
+      reg = make<math::FmaOp>(reg, sign, shuffleXor(reg, mask));
+  }
+  return regs;
+}
+
 } // namespace dither::transforms

@@ -11,6 +11,7 @@
 
 #include "Layouts/LaneLayout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -139,7 +140,9 @@ public:
   /// Stores one-byte scales through the 128x4 order
   /// (Layout/ScaleFactorLayout.h).
   mlir::LogicalResult storeSwizzled(const TileAccess &access, Registers tile);
-  void atomicMax(const TileAccess &access, Registers tile);
+  /// Updates memory, of integers or, by their bits, of f32.
+  void atomic(mlir::LLVM::AtomicBinOp kind, const TileAccess &access,
+              Registers tile);
   /// `tile` with every element at or past `bound` (i64, relative to the tile)
   /// along dimension d replaced by zero.
   Registers zeroPast(Registers tile, mlir::Type elem, const LaneLayout &layout,
@@ -149,6 +152,9 @@ public:
                    const ReducePlan &plan, quant::ReduceKind kind,
                    int64_t limit, int64_t axis, bool raw = false,
                    mlir::Type words = {});
+  /// Sums and differences of the elements whose places differ in each bit, one
+  /// bit after the other.
+  Registers butterflies(Registers tile, llvm::ArrayRef<PlaceBit> bits);
   /// CPU: whether any lane of any register is infinite, NaN or negative (i1).
   mlir::Value hasSpecial(Registers tile);
   /// CPU: the amax of 16-bit values without widening them first. `layout` is

@@ -161,7 +161,7 @@ private:
         setLayout(load.getResult(), anchor(tileType(load.getResult())));
       return success();
     }
-    if (isa<quant::StoreOp, quant::AtomicMaxOp>(op)) {
+    if (isa<quant::StoreOp, quant::AtomicOpInterface>(op)) {
       if (failed(ensureLayout(op, 0)))
         return failure();
       Value v = op->getOperand(0);
@@ -189,6 +189,22 @@ private:
           return failure();
       }
       setLayout(op->getResult(0), plan->result);
+      return success();
+    }
+    if (auto hadamard = dyn_cast<quant::HadamardOp>(op)) {
+      if (failed(ensureLayout(op, 0)))
+        return failure();
+      LaneLayout in = *layoutOf(op->getOperand(0).getType());
+      if (!placeBits(in, hadamard.getAxis(), hadamard.getSize())) {
+        in = rules.transformable(hadamard);
+        if (!placeBits(in, hadamard.getAxis(), hadamard.getSize()))
+          return op->emitOpError("no layout of ")
+                 << op->getOperand(0).getType()
+                 << " has each run of its elements in one warp";
+        if (failed(replaceOperand(op, 0, in)))
+          return failure();
+      }
+      setLayout(op->getResult(0), in);
       return success();
     }
     // Cheap to recompute: decided by the users.

@@ -350,6 +350,29 @@ std::optional<ReducePlan> planReduce(const LaneLayout &layout, int64_t axis,
   return plan;
 }
 
+std::optional<SmallVector<PlaceBit>> placeBits(const LaneLayout &layout,
+                                               int64_t axis, int64_t size) {
+  if (layout.base[axis] % size)
+    return std::nullopt;
+  SmallVector<PlaceBit> bits;
+  for (int64_t step = 1; step < size; step *= 2) {
+    Coord image = unit(layout.rank(), axis, step);
+    auto touches = [&](const Coord &c) { return (c[axis] & step) != 0; };
+    if (llvm::count_if(layout.reg, touches) +
+                llvm::count_if(layout.lane, touches) !=
+            1 ||
+        llvm::any_of(layout.warp, touches))
+      return std::nullopt;
+    if (auto it = llvm::find(layout.reg, image); it != layout.reg.end())
+      bits.push_back({PlaceBit::Reg, it - layout.reg.begin()});
+    else if (auto it = llvm::find(layout.lane, image); it != layout.lane.end())
+      bits.push_back({PlaceBit::Lane, it - layout.lane.begin()});
+    else
+      return std::nullopt;
+  }
+  return bits;
+}
+
 //===----------------------------------------------------------------------===//
 // Distributed types
 //===----------------------------------------------------------------------===//

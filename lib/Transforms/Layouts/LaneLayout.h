@@ -122,6 +122,16 @@ std::optional<ReducePlan> planReduce(const LaneLayout &layout, int64_t axis,
                                      int64_t extent, bool full, bool ordered,
                                      Exchange exchange);
 
+/// Who holds the elements of a run of 2^n elements along an axis that differ in
+/// bit 0, 1, .. n - 1 of their place: registers that differ in a bit, or lanes.
+struct PlaceBit {
+  enum Kind { Reg, Lane } kind;
+  int64_t bit;
+};
+/// Nothing if a bit of the place is another one's, or a warp's.
+std::optional<llvm::SmallVector<PlaceBit>>
+placeBits(const LaneLayout &layout, int64_t axis, int64_t size);
+
 /// Codes per 32-bit word for elements of `bits` bits: see architecture.md §2.
 int64_t wordGroup(const LaneLayout &layout, int64_t bits);
 /// Number of bits of an element type that is kept in words; 0 for the others.

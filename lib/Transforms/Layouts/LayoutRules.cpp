@@ -55,6 +55,9 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
     if (auto reduce = dyn_cast<quant::ReduceOp>(op))
       if (reduce.getKind() == quant::ReduceKind::sum)
         sumExtent = std::max(sumExtent, reduce.getExtent());
+    if (auto hadamard = dyn_cast<quant::HadamardOp>(op))
+      if (hadamard.getType().getRank() == 2 && hadamard.getAxis() == 0)
+        columnBlock = std::max<int64_t>(columnBlock, hadamard.getSize());
     if (auto blocks = dyn_cast<quant::BlockReduceOp>(op))
       if (blocks.getBlock().size() == 2 && blockAxis(blocks) == 0)
         columnBlock = std::max(columnBlock, blocks.getBlock().front());
@@ -103,6 +106,11 @@ LaneLayout LayoutRules::reducible(Operation *op) const {
   if (!axis)
     return widest(shape, {});
   return widest(shape, {*axis, blocks.getBlock()[*axis], false});
+}
+
+LaneLayout LayoutRules::transformable(quant::HadamardOp op) const {
+  return widest(op.getType().getShape(),
+                {int64_t(op.getAxis()), int64_t(op.getSize()), false});
 }
 
 std::optional<int64_t> LayoutRules::blockAxis(quant::BlockReduceOp op) {

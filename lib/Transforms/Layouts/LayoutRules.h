@@ -42,6 +42,9 @@ public:
   bool isAnchor(quant::LoadOp load) const;
   /// Layout in which `op` (a store) should get its tile, given the one it has.
   LaneLayout storage(mlir::Operation *op, const LaneLayout &have) const;
+  /// Layout for wide access in which each run of elements of a quant.hadamard
+  /// belongs to the registers and lanes of one warp.
+  LaneLayout transformable(quant::HadamardOp op) const;
   /// Plan of a quant.reduce or quant.block_reduce.
   std::optional<ReducePlan> plan(mlir::Operation *op,
                                  const LaneLayout &in) const;

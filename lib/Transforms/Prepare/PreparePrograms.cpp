@@ -28,7 +28,7 @@ namespace {
 /// Makes indices that are farther outside than any element just that far.
 void clampIndices(Operation *op) {
   if (!isa<dither::quant::LoadOp, dither::quant::StoreOp,
-           dither::quant::AtomicMaxOp>(op))
+           dither::quant::AtomicOpInterface>(op))
     return;
   for (OpOperand &operand : op->getOpOperands()) {
     if (!operand.get().getType().isIndex())

@@ -219,7 +219,8 @@ LogicalResult Resolver::computeAgain(tensor::ExtractSliceOp op, OpResult whole,
   for (const quant::DimRelation &r :
        relations.value_or(SmallVector<quant::DimRelation>())) {
     int64_t at = offsets[r.resultDim], size = sizes[r.resultDim];
-    if (at % r.div == 0 && size % r.div == 0)
+    int64_t unit = std::max(r.div, r.granule);
+    if (at % unit == 0 && size % unit == 0)
       continue;
     if (!isa<quant::BlockBroadcastOp>(def)) {
       inBlocks = false;
@@ -264,6 +265,10 @@ LogicalResult Resolver::computeAgain(tensor::ExtractSliceOp op, OpResult whole,
     slices.push_back(op);
     return decompose(aggregate);
   }
+  if (auto hadamard = dyn_cast<quant::HadamardOp>(def))
+    return emitError(op.getLoc())
+           << "a part of a Hadamard transform of size " << hadamard.getSize()
+           << " begins or ends inside a run of as many elements";
   return emitError(op.getLoc())
          << "a part of "
          << transforms::describeTile(cast<RankedTensorType>(whole.getType()))
@@ -401,7 +406,9 @@ LogicalResult Resolver::moveBelow(tensor::ConcatOp concat, OpOperand &use) {
     for (const quant::DimRelation &r :
          relations.value_or(SmallVector<quant::DimRelation>()))
       if (r.operand == use.getOperandNumber() && r.operandDim == axis &&
-          llvm::all_of(seams, [&](int64_t at) { return at % r.mul == 0; })) {
+          llvm::all_of(seams, [&](int64_t at) {
+            return at % std::max(r.mul, r.granule) == 0;
+          })) {
         resultAxis = r.resultDim;
         for (int64_t &at : seams)
           at = at / r.mul * r.div;
@@ -519,7 +526,8 @@ FailureOr<Value> Resolver::widen(Value v, int64_t axis, int64_t before,
   for (const quant::DimRelation &r : *relations) {
     if (int64_t(r.resultDim) != axis)
       continue;
-    if (before % r.div || total % r.div)
+    int64_t unit = std::max(r.div, r.granule);
+    if (before % unit || total % unit)
       return failure();
     FailureOr<Value> operand =
         widen(operands[r.operand], r.operandDim, before / r.div * r.mul,

@@ -50,6 +50,8 @@ struct Shape {
   int64_t lanesPerRow = kDynamicExtent;
   /// Elements change place between rows and columns, not only scales.
   bool transposesRows = false;
+  /// Runs of rows are transformed together.
+  bool transformsRows = false;
   bool encodesFp4 = false;
   /// Elements of the largest tile of 32 bits that is transposed, in whole
   /// powers of two.
@@ -107,6 +109,8 @@ Shape shapeOf(func::FuncOp func) {
         roots.push_back(operand);
     if (auto reduce = dyn_cast<quant::ReduceOp>(op))
       shape.reducesCols |= reduce.getAxis() == 1;
+    if (auto hadamard = dyn_cast<quant::HadamardOp>(op))
+      shape.transformsRows |= hadamard.getAxis() == 0;
     if (auto scale = dyn_cast<quant::BlockScaleOp>(op))
       shape.reducesCols |= ShapedType::isDynamic(
           scale.getFormat()
@@ -208,7 +212,8 @@ Config chooseHost(const Shape &s, int64_t lanes, bool isTile) {
   int64_t wide = isTile && s.transposes ? kHostRows : fragment;
   int64_t cols, budget = fragment;
   bool wholeBlocks = true;
-  if (s.rowBlock > 1 && !s.transposesRows && !s.reducesCols) {
+  if (s.rowBlock > 1 && !s.transposesRows && !s.reducesCols &&
+      !s.transformsRows) {
     // Row by row, twice: for the amax of the columns and for the codes.
     auto [rows, width] = fitFragment(s, wide, wide, wide, /*isHost=*/true,
                                      /*wholeBlocks=*/false);

@@ -58,7 +58,7 @@ struct Sink {
 std::optional<Sink> asSink(Operation *op) {
   if (auto store = dyn_cast<quant::StoreOp>(op))
     return Sink{op, store.getTile(), store.getMemref(), store.getIndices()};
-  if (auto atomic = dyn_cast<quant::AtomicMaxOp>(op))
+  if (auto atomic = dyn_cast<quant::AtomicOpInterface>(op))
     return Sink{op, atomic.getTile(), atomic.getMemref(), atomic.getIndices()};
   return std::nullopt;
 }
@@ -343,8 +343,8 @@ bool BlockTiler::isSquare(const Sink &sink) {
 bool BlockTiler::isInPlace(quant::LoadOp load, const Sink &sink) {
   const MemoryAccess &write = sink.accesses.front();
   auto type = cast<RankedTensorType>(load.getResult().getType());
-  if (load->getBlock() != &block || write.swizzled || isSquare(sink) ||
-      load.getIndices() != sink.indices ||
+  if (load->getBlock() != &block || load.getMemref() != write.view ||
+      write.swizzled || isSquare(sink) || load.getIndices() != sink.indices ||
       type.getShape() != write.tile.getShape())
     return false;
   for (int64_t d = 0; d < type.getRank(); ++d) {
@@ -370,7 +370,7 @@ bool BlockTiler::isOverwritten(quant::LoadOp load, Operation *use,
   Block *home = load->getBlock();
   MemoryAccess read = *MemoryAccess::of(load);
   Operation *end = home->findAncestorOpInBlock(*use);
-  for (Operation *user : load.getMemref().getUsers()) {
+  for (Operation *user : accessesOf(read.memref)) {
     std::optional<MemoryAccess> write = MemoryAccess::of(user);
     if (!write || !write->writes || areDisjoint(read, *write))
       continue;

@@ -178,7 +178,9 @@ struct DitherVersionBounds
       for (Value index : access->indices)
         if (!collectSlice(index, entry, needed))
           return;
-      if (!isa<BlockArgument>(access->memref))
+      if (!isa<BlockArgument>(access->memref) &&
+          !(access->memref.getDefiningOp<quant::ViewOp>() &&
+            collectSlice(access->memref, entry, needed)))
         return;
       slice.insert(needed.begin(), needed.end());
       versioned.insert(op);

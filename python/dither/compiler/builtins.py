@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import types
-from ..language import ScaleLayout
 from ..types import DType
 from .arithmetic import (
     binary,
@@ -116,7 +115,7 @@ def coordinates(e: Emitter, value: Any, rank: int, argument: str) -> list[Any]:
     return result
 
 
-# ---- programs and memory
+# ---- programs
 
 
 @handles("program_id")
@@ -136,62 +135,6 @@ def _program(e: Emitter, name: str, axis: Any) -> Scalar:
     if not 0 <= number <= 2:
         raise Problem(f"axis is {number}, expected 0, 1 or 2", "axis")
     return Scalar(e.op(name, [], {"dim": f"#quant<dim {'xyz'[number]}>"}), types.index)
-
-
-@handles("load")
-def load(e: Emitter, x: Any, offset: Any, shape: Any) -> Tile:
-    x = tensor(x, "x", "load")
-    if offset is None and shape is None and x.type.rank == 0:
-        offset, shape = (), ()
-    if offset is None or shape is None:
-        missing = " and ".join(what for what, value in (("offset", offset), ("shape", shape)) if value is None)
-        raise Problem(f"dl.load of '{x.name}' of rank {x.type.rank} has no {missing}, expected offset and shape")
-    if x.type.rank > 2:
-        raise Problem(f"'{x.name}' has rank {x.type.rank}, expected at most 2", "x")
-    extents = constexpr_shape(shape)
-    if len(extents) != x.type.rank:
-        raise Problem(
-            f"shape has {len(extents)} entries, expected {x.type.rank}: '{x.name}' has rank {x.type.rank}", "shape"
-        )
-    where = coordinates(e, offset, x.type.rank, "offset")
-    return e.tile("quant.load", [x, *where], None, tile_type(extents, x.type.dtype))
-
-
-def _stored(e: Emitter, x: TensorArg, value: Any, function: str) -> Tile:
-    """The tile that is written to `x`; a scalar goes to a tensor of rank 0."""
-    if x.type.rank == 0 and isinstance(value, (int, float, Scalar)):
-        value = to_tile(e, value, (), value.dtype if isinstance(value, Scalar) else x.type.dtype)
-    value = tile(value, "value", function)
-    if value.dtype is not x.type.dtype:
-        raise Problem(
-            f"value is {value.dtype}, but '{x.name}' is {x.type.dtype}: convert with .to(dl.{x.type.dtype})", "value"
-        )
-    if len(value.shape) != x.type.rank:
-        raise Problem(f"value has shape {value.shape}, expected rank {x.type.rank} like '{x.name}'", "value")
-    return value
-
-
-@handles("store")
-def store(e: Emitter, x: Any, offset: Any, value: Any, layout: Any, valid: Any) -> None:
-    x = tensor(x, "x", "store")
-    value = _stored(e, x, value, "store")
-    if not isinstance(layout, ScaleLayout):
-        raise Problem(f"layout is {describe(layout)}, expected dl.linear or dl.swizzle_128x4", "layout")
-    where = coordinates(e, offset, x.type.rank, "offset")
-    limits = [] if valid is None else coordinates(e, valid, x.type.rank, "valid")
-    attrs: dict[str, Any] = {"operandSegmentSizes": f"array<i32: 1, 1, {len(where)}, {len(limits)}>"}
-    if layout is not ScaleLayout.linear:
-        attrs["scale_layout"] = f"#quant.scale_layout<{layout.value}>"
-    e.op("quant.store", [value, x, *where, *limits], attrs)
-
-
-@handles("atomic_max")
-def atomic_max(e: Emitter, x: Any, offset: Any, value: Any) -> None:
-    x = tensor(x, "x", "atomic_max")
-    if x.type.dtype is not types.float32:
-        raise Problem(f"'{x.name}' is {x.type.dtype}, expected float32", "x")
-    value = _stored(e, x, value, "atomic_max")
-    e.op("quant.atomic_max", [value, x, *coordinates(e, offset, x.type.rank, "offset")])
 
 
 @handles("static_assert")
@@ -253,6 +196,42 @@ def broadcast_to(e: Emitter, t: Any, shape: Any) -> Tile:
             dtype = types.int32  # as beside any tile
         return to_tile(e, t, extents, dtype)
     return e.broadcast(t, extents)
+
+
+@handles("hadamard")
+def hadamard(e: Emitter, t: Any, axis: Any, size: Any, signs: Any) -> Tile:
+    reject_in_parts(e, "dl.hadamard")
+    t = e.widen(float_tile(t, "t", "hadamard"))
+    axis, size = axis_of(axis, len(t.shape)), constexpr_int(size, "size")
+    signs = constexpr_int(signs, "signs")
+    if size not in (2, 4, 8, 16, 32, 64):
+        raise Problem(f"size is {size}, expected 2, 4, 8, 16, 32 or 64", "size")
+    if t.shape[axis] % size:
+        raise Problem(f"axis {axis} of the tile has {t.shape[axis]} elements, expected a multiple of {size}", "t")
+    if not 0 <= signs < 1 << size:
+        raise Problem(f"signs is {signs}, expected at most {size} bits", "signs")
+    if signs:
+        t = _with_signs(e, t, axis, size, signs)
+    t = e.tile("quant.hadamard", [t], {"axis": axis, "size": size})
+    return e.elementwise("arith.mulf", [t, e.splat(t.shape, size**-0.5, types.float32)])
+
+
+def _with_signs(e: Emitter, t: Tile, axis: int, size: int, signs: int) -> Tile:
+    """Elements i of each `size` along the axis with the other sign where bit i of `signs` is set."""
+    shape = tuple(n if d == axis else 1 for d, n in enumerate(t.shape))
+    at = e.tile("quant.iota", [], {"dim": axis}, tile_type(shape, types.int32))
+    place = binary(e, "&", at, size - 1)
+    if size == 64:
+        low, high = (e.splat(shape, signed32(word), types.int32) for word in (signs & 0xFFFFFFFF, signs >> 32))
+        word = e.elementwise("arith.select", [binary(e, "<", place, 32), low, high])
+        place = binary(e, "&", place, 31)
+    else:
+        word = e.splat(shape, signed32(signs), types.int32)
+    # The bit of each element becomes the sign bit.
+    count = binary(e, "-", 31, place)
+    flip = binary(e, "&", e.elementwise("arith.shli", [word, count]), -(2**31))
+    bits = binary(e, "^", e.like("arith.bitcast", t, types.int32), e.broadcast(flip, t.shape))
+    return e.like("arith.bitcast", bits, types.float32)
 
 
 # ---- elementwise functions

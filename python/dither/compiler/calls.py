@@ -14,7 +14,13 @@ from ..errors import CompileError
 from ..formats import Format, get_format
 from ..language import Builtin
 from ..types import DType
-from . import fuse_ops, quantize_ops, random_ops, slices  # noqa: F401 - they say what functions of the language mean
+from . import (  # noqa: F401 - they say what functions of the language mean
+    fuse_ops,
+    memory_ops,
+    quantize_ops,
+    random_ops,
+    slices,
+)
 from .arithmetic import fold
 from .branches import Branches
 from .builtins import HANDLERS

@@ -59,6 +59,7 @@ from ._math import (
     exp2,
     floor,
     fma,
+    hadamard,
     log,
     log2,
     max,
@@ -76,7 +77,7 @@ from ._math import (
     umulhi,
     where,
 )
-from ._program import atomic_max, load, num_programs, program_id, static_assert, store
+from ._program import atomic_add, atomic_max, load, num_programs, program_id, static_assert, store
 from ._quantize import block_scale, cast, dequantize, layer_norm, rms_norm
 from ._shape import arange, broadcast_to, concat, full, reshape, zeros
 
@@ -87,6 +88,7 @@ __all__ = [
     "abs",
     "amax",
     "arange",
+    "atomic_add",
     "atomic_max",
     "bfloat16",
     "bitcast",
@@ -114,6 +116,7 @@ __all__ = [
     "floor",
     "fma",
     "full",
+    "hadamard",
     "index",
     "int8",
     "int32",

@@ -130,6 +130,19 @@ def cdiv(a: Any, b: Any) -> Any:
 
 
 @Builtin
+def hadamard(t: Any, axis: int, size: int = 16, signs: int = 0) -> Any:
+    """The orthonormal Hadamard transform of each `size` elements along an axis, float32.
+
+    Before it, element i of each run changes its sign where bit i of `signs` is set. With the mask of NVFP4 training,
+    both operands of a product may be transformed along what is summed, and it stays what it is:
+
+        r = dl.hadamard(t, axis=0, signs=0xD7E8).to(dl.bfloat16)
+
+    Sums and differences of elements 1, 2, 4, .. apart, each rounded, then times `size**-0.5`.
+    """
+
+
+@Builtin
 def sum(t: Any, axis: int, count: int | None = None) -> Any:
     """Sums along an axis, which stays with extent 1; float32, in an order fixed by the extent alone.
 

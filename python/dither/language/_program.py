@@ -18,26 +18,37 @@ def num_programs(axis: int) -> Any:
 
 
 @Builtin
-def load(x: Any, offset: Any = None, shape: Any = None) -> Any:
+def load(x: Any, offset: Any = None, shape: Any = None, dims: Any = None) -> Any:
     """The tile of `x` at `offset`, with x's data type; elements outside `x` are 0.
 
     Offset and shape have as many entries as `x` dimensions (a bare number will do for one); the shape is
     a constexpr. Both are left out for a tensor of rank 0.
+
+    Of a tensor of rank 3 or 4 a tile has the last dimensions, or those that `dims` names, the last one of `x` among
+    them. The rows of one head of a batch, in a tensor of (batch, position, head, element):
+
+        t = dl.load(x, (b, i, h, 0), (ROWS, 128), dims=(1, 3))
     """
 
 
 @Builtin
-def store(x: Any, offset: Any, value: Any, layout: ScaleLayout = linear, valid: Any = None) -> None:
+def store(x: Any, offset: Any, value: Any, layout: ScaleLayout = linear, valid: Any = None, dims: Any = None) -> None:
     """Writes a tile of x's data type at `offset`; what falls outside `x` is not written.
 
     `layout=dl.swizzle_128x4` stores scales in the 128x4 order (`x` has the padded 2-D shape). Elements at
-    or past the coordinates `valid` are written as zero.
+    or past the coordinates `valid` are written as zero; it has an entry for each dimension of the tile. `dims` as in
+    `dl.load`.
     """
 
 
 @Builtin
-def atomic_max(x: Any, offset: Any, value: Any) -> None:
+def atomic_max(x: Any, offset: Any, value: Any, dims: Any = None) -> None:
     """Raises elements of `x` (float32) to those of a tile of non-negative float32."""
+
+
+@Builtin
+def atomic_add(x: Any, offset: Any, value: Any, dims: Any = None) -> None:
+    """Adds a tile of integers to elements of `x` (int32 or int64), whatever other programs add meanwhile."""
 
 
 @Builtin

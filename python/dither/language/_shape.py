@@ -35,7 +35,10 @@ def broadcast_to(t: Any, shape: Any) -> Any:
 
 @Builtin
 def concat(tiles: Any, axis: int) -> Any:
-    """Tiles side by side along an axis; their other extents are equal. The halves of each row exchanged:
+    """Tiles side by side along an axis.
 
-    half = dl.concat((t[:, 64:], t[:, :64]), axis=1)
+    Their other extents are equal; of several data types it takes the one that operators take. Rows whose halves are
+    exchanged:
+
+        half = dl.concat((t[:, 64:], t[:, :64]), axis=1)
     """

@@ -297,6 +297,46 @@ func.func @f(%m: memref<8xi32>, %t: tensor<8xi32>, %i: index) {
 }
 
 // -----
+// AA1: atomic sums are of integers
+func.func @f(%m: memref<8xf32>, %t: tensor<8xf32>, %i: index) {
+  // expected-error @+1 {{'quant.atomic_add' op operand #0 must be ranked tensor of 32-bit signless integer or 64-bit signless integer values, but got 'tensor<8xf32>'}}
+  quant.atomic_add %t, %m[%i] : tensor<8xf32>, memref<8xf32>
+  return
+}
+
+// -----
+// VI1: a view is of a strided memref
+func.func @f(%m: memref<8x4xf32, affine_map<(i, j) -> (i mod 2, j)>>, %i: index) {
+  // expected-error @+1 {{'quant.view' op memref is of type 'memref<8x4xf32, affine_map<(d0, d1) -> (d0 mod 2, d1)>>', expected a ranked one with strides}}
+  %0 = quant.view %m[%i] dims [1] : memref<8x4xf32, affine_map<(i, j) -> (i mod 2, j)>> -> memref<?xf32>
+  return
+}
+
+// -----
+// VI2: a view has the last dimension
+func.func @f(%m: memref<2x3x4xf32>, %i: index) {
+  // expected-error @+1 {{'quant.view' op dims are [0, 1], expected one or two dimensions in their order, the last one 2}}
+  %0 = quant.view %m[%i] dims [0, 1] : memref<2x3x4xf32> -> memref<?x3xf32, strided<[12, 4]>>
+  return
+}
+
+// -----
+// VI3: a view has an index for each other dimension
+func.func @f(%m: memref<2x3x4xf32>, %i: index) {
+  // expected-error @+1 {{'quant.view' op found 2 indices, expected 1, one for each other dimension}}
+  %0 = quant.view %m[%i, %i] dims [0, 2] : memref<2x3x4xf32> -> memref<?x4xf32, strided<[12, 1]>>
+  return
+}
+
+// -----
+// VI4: a view may have no elements
+func.func @f(%m: memref<2x3x4xf32>, %i: index) {
+  // expected-error @+1 {{'quant.view' op result is of type 'memref<2x4xf32, strided<[12, 1]>>', expected 'memref<?x4xf32, strided<[12, 1]>>'}}
+  %0 = quant.view %m[%i] dims [0, 2] : memref<2x3x4xf32> -> memref<2x4xf32, strided<[12, 1]>>
+  return
+}
+
+// -----
 // BC1: a broadcast keeps the element type
 func.func @f(%x: f32) {
   // expected-error @+1 {{'quant.broadcast' op source has element type 'f32', expected 'i32', that of the result}}
@@ -502,6 +542,30 @@ func.func @f(%x: tensor<*xf32>) {
 func.func @f(%x: tensor<4x8xf32>) {
   // expected-error @+1 {{'quant.reduce' op result has shape [4], expected [4, 1]}}
   %0 = quant.reduce sum %x axis 1 : tensor<4x8xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+// HD1: a transform is along a dimension
+func.func @f(%x: tensor<4x16xf32>) {
+  // expected-error @+1 {{'quant.hadamard' op axis is 2, expected 0 to 1}}
+  %0 = quant.hadamard %x axis 2 size 4 : tensor<4x16xf32>
+  return
+}
+
+// -----
+// HD2: the sizes of transforms
+func.func @f(%x: tensor<4x128xf32>) {
+  // expected-error @+1 {{'quant.hadamard' op size is 128, expected a power of two from 2 to 64}}
+  %0 = quant.hadamard %x axis 1 size 128 : tensor<4x128xf32>
+  return
+}
+
+// -----
+// HD3: a transform is of whole runs
+func.func @f(%x: tensor<4x24xf32>) {
+  // expected-error @+1 {{'quant.hadamard' op dimension 1 has extent 24, expected a multiple of 16}}
+  %0 = quant.hadamard %x axis 1 size 16 : tensor<4x24xf32>
   return
 }
 

@@ -25,9 +25,10 @@ func.func @programs() -> (index, index, index, index, index, index) {
 }
 
 // CHECK-LABEL: func.func @memory
-// CHECK-SAME: (%[[A:.*]]: memref<?x4096xbf16>, %[[B:.*]]: memref<?xf4E2M1FN, strided<[1], offset: ?>>, %[[C:.*]]: memref<f32>, %[[S:.*]]: memref<?x128xf8E4M3FN, strided<[?, 1]>>, %[[I:.*]]: index)
+// CHECK-SAME: (%[[A:.*]]: memref<?x4096xbf16>, %[[B:.*]]: memref<?xf4E2M1FN, strided<[1], offset: ?>>, %[[C:.*]]: memref<f32>, %[[S:.*]]: memref<?x128xf8E4M3FN, strided<[?, 1]>>, %[[I:.*]]: index,
 func.func @memory(%a: memref<?x4096xbf16>, %b: memref<?xf4E2M1FN, strided<[1], offset: ?>>, %c: memref<f32>,
-                  %s: memref<?x128xf8E4M3FN, strided<[?, 1]>>, %i: index) {
+                  %s: memref<?x128xf8E4M3FN, strided<[?, 1]>>, %i: index, %h: memref<?xi32>, %h0: memref<i64>,
+                  %n: tensor<16xi32>, %n0: tensor<i64>, %x: memref<?x?x?x64xbf16>) {
   // CHECK-NEXT: %[[T2:.*]] = quant.load %[[A]][%[[I]], %[[I]]] : memref<?x4096xbf16> -> tensor<4x128xbf16>
   // CHECK-NEXT: %[[T1:.*]] = quant.load %[[B]][%[[I]]] {in_bounds} : memref<?xf4E2M1FN, strided<[1], offset: ?>> -> tensor<16xf4E2M1FN>
   // CHECK-NEXT: %[[T0:.*]] = quant.load %[[C]][] : memref<f32> -> tensor<f32>
@@ -43,6 +44,11 @@ func.func @memory(%a: memref<?x4096xbf16>, %b: memref<?xf4E2M1FN, strided<[1], o
   // CHECK-NEXT: quant.store %[[TS]], %[[S]][%[[I]], %[[I]]] valid [%[[I]], %[[I]]] {in_bounds, scale_layout = #quant.scale_layout<swizzle_128x4>} : tensor<128x4xf8E4M3FN>, memref<?x128xf8E4M3FN, strided<[?, 1]>>
   // CHECK-NEXT: quant.store %[[T0]], %[[C]][] : tensor<f32>, memref<f32>
   // CHECK-NEXT: quant.atomic_max %[[T0]], %[[C]][] : tensor<f32>, memref<f32>
+  // CHECK-NEXT: quant.atomic_add %{{.*}}, %{{.*}}[%[[I]]] : tensor<16xi32>, memref<?xi32>
+  // CHECK-NEXT: quant.atomic_add %{{.*}}, %{{.*}}[] : tensor<i64>, memref<i64>
+  // CHECK-NEXT: quant.view %{{.*}}[%[[I]], %[[I]]] dims [1, 3] : memref<?x?x?x64xbf16> -> memref<?x64xbf16, strided<[?, 1]>>
+  // CHECK-NEXT: quant.view %{{.*}}[%[[I]], %[[I]], %[[I]]] dims [3] : memref<?x?x?x64xbf16> -> memref<?xbf16, strided<[1]>>
+  // CHECK-NEXT: quant.view %{{.*}}[] dims [0, 1] : memref<?x4096xbf16> -> memref<?x4096xbf16, strided<[4096, 1]>>
   // GENERIC: "quant.store"(%{{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 2, 0>, scale_layout = #quant.scale_layout<linear>}>
   // GENERIC: "quant.store"(%{{.*}}) <{in_bounds, operandSegmentSizes = array<i32: 1, 1, 2, 2>, scale_layout = #quant.scale_layout<swizzle_128x4>}>
   quant.store %t2, %a[%i, %i] : tensor<4x128xbf16>, memref<?x4096xbf16>
@@ -51,6 +57,11 @@ func.func @memory(%a: memref<?x4096xbf16>, %b: memref<?xf4E2M1FN, strided<[1], o
   quant.store %ts, %s[%i, %i] valid [%i, %i] {scale_layout = #quant.scale_layout<swizzle_128x4>, in_bounds} : tensor<128x4xf8E4M3FN>, memref<?x128xf8E4M3FN, strided<[?, 1]>>
   quant.store %t0, %c[] : tensor<f32>, memref<f32>
   quant.atomic_max %t0, %c[] : tensor<f32>, memref<f32>
+  quant.atomic_add %n, %h[%i] : tensor<16xi32>, memref<?xi32>
+  quant.atomic_add %n0, %h0[] : tensor<i64>, memref<i64>
+  %v0 = quant.view %x[%i, %i] dims [1, 3] : memref<?x?x?x64xbf16> -> memref<?x64xbf16, strided<[?, 1]>>
+  %v1 = quant.view %x[%i, %i, %i] dims [3] : memref<?x?x?x64xbf16> -> memref<?xbf16, strided<[1]>>
+  %v2 = quant.view %a[] dims [0, 1] : memref<?x4096xbf16> -> memref<?x4096xbf16, strided<[4096, 1]>>
   return
 }
 
@@ -96,6 +107,8 @@ func.func @reductions(%x: tensor<4x128xf32>, %d: tensor<?x?xf32>, %c: tensor<4x1
   // CHECK-NEXT: quant.block_reduce min %{{.*}} block [2, 32] : tensor<?x?xf32> -> tensor<?x?xf32>
   // CHECK-NEXT: quant.block_broadcast %{{.*}} block [1, 32] : tensor<4x16xf8E4M3FN> -> tensor<4x512xf8E4M3FN>
   // CHECK-NEXT: quant.block_broadcast %{{.*}} block [16, 1] : tensor<?x?xf32> -> tensor<?x?xf32>
+  // CHECK-NEXT: quant.hadamard %{{.*}} axis 1 size 16 : tensor<4x128xf32>
+  // CHECK-NEXT: quant.hadamard %{{.*}} axis 0 size 64 : tensor<?x?xf32>
   // GENERIC: "quant.reduce"(%{{.*}}) <{axis = 1 : i64, count = 100 : i64, kind = #quant<reduce_kind amax>}>
   // GENERIC: "quant.block_reduce"(%{{.*}}) <{block = array<i64: 1, 16>, kind = #quant<reduce_kind amax>}>
   %0 = quant.reduce sum %x axis 1 : tensor<4x128xf32> -> tensor<4x1xf32>
@@ -107,6 +120,8 @@ func.func @reductions(%x: tensor<4x128xf32>, %d: tensor<?x?xf32>, %c: tensor<4x1
   %6 = quant.block_reduce min %d block [2, 32] : tensor<?x?xf32> -> tensor<?x?xf32>
   %7 = quant.block_broadcast %c block [1, 32] : tensor<4x16xf8E4M3FN> -> tensor<4x512xf8E4M3FN>
   %8 = quant.block_broadcast %d block [16, 1] : tensor<?x?xf32> -> tensor<?x?xf32>
+  %9 = quant.hadamard %x axis 1 size 16 : tensor<4x128xf32>
+  %10 = quant.hadamard %d axis 0 size 64 : tensor<?x?xf32>
   return
 }
 

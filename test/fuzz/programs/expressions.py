@@ -220,6 +220,16 @@ class Expressions(Codes):
         shown = axis - len(shape) if self.chance(0.2) else axis
         return f"dl.concat(({', '.join(tiles)}), {shown})"
 
+    def hadamard(self, dtype: str, shape: Shape, depth: int) -> str:
+        """`dl.hadamard`."""
+        sizes = [(d, size) for d, n in enumerate(shape) for size in (2, 4, 8, 16, 32, 64) if n % size == 0]
+        if not sizes:
+            raise No
+        axis, size = self.pick(sizes[-3:])
+        signs = f", signs={self.random.randrange(1 << size)}" if self.chance(0.3) else ""
+        inner = self.tile(self.pick(["float32", "float32", *HALF]), shape, depth - 1)
+        return f"dl.hadamard({inner}, {axis}, {size}{signs})"
+
     def broadcast(self, dtype: str, shape: Shape, depth: int) -> str:
         """`dl.broadcast_to`."""
         if dtype in NARROW:
@@ -392,6 +402,7 @@ EXPRESSIONS: dict[str, dict[Callable[..., str], float]] = {
         G.where: 2,
         G.widen: 3,
         G.transpose: 0.8,
+        G.hadamard: 0.5,
         G.part: 0.7,
         G.concat: 0.6,
         G.reshape: 0.8,

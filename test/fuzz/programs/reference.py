@@ -380,6 +380,10 @@ class Tensor:
                 at = (r // 128 * (columns // 4) + c // 4) * 512 + r % 32 * 16 + r % 128 // 32 * 4 + c % 4
                 flat[at] = code if inside else 0
 
+    def atomic_add(self, offset: tuple[int, ...], tile: Tile) -> None:
+        here, there = self._overlap(offset, tile.data.shape)
+        self.bits[here] += tile.data[there].view(self.bits.dtype)
+
     def atomic_max(self, offset: tuple[int, ...], tile: Tile) -> None:
         if not tile.exact and np.isnan(tile.data).any():
             raise Undefined("dl.atomic_max of a NaN")
@@ -425,6 +429,9 @@ class Language:
         assert value.dtype is x.dtype
         write = x.store_swizzled if layout == "swizzle_128x4" else x.store
         write(_integers(offset), value, None if valid is None else _integers(valid))
+
+    def atomic_add(self, x: Tensor, offset: Any, value: Any) -> None:
+        x.atomic_add(_integers(offset), value if isinstance(value, Tile) else Tile(plain(value, x.dtype), x.dtype))
 
     def atomic_max(self, x: Tensor, offset: Any, value: Any) -> None:
         x.atomic_max(_integers(offset), value if isinstance(value, Tile) else Tile(plain(value, FLOAT32), FLOAT32))
@@ -567,6 +574,20 @@ class Language:
         if not isinstance(a, Value) and not isinstance(b, Value):
             return -(-a // b)
         return (a + (b - 1)) // b
+
+    def hadamard(self, t: Tile, axis: int, size: int = 16, signs: int = 0) -> Tile:
+        v = np.moveaxis(convert(t, FLOAT32).data, axis, -1)
+        runs = v.reshape(-1, size).copy()
+        flipped = [i for i in range(size) if signs >> i & 1]
+        runs[:, flipped] = -runs[:, flipped]
+        step = 1
+        while step < size:
+            pairs = runs.reshape(len(runs), -1, 2, step)
+            low, high = pairs[:, :, 0].copy(), pairs[:, :, 1].copy()
+            pairs[:, :, 0], pairs[:, :, 1] = low + high, low - high
+            step *= 2
+        runs = runs * np.float32(size**-0.5)
+        return Tile(np.moveaxis(runs.reshape(v.shape), -1, axis), FLOAT32, False)
 
     # ---- reductions
 

@@ -351,6 +351,16 @@ class Statements(Expressions):
         offset = "()" if not shape else "(0, 0)"
         self.emit(f"dl.atomic_max({argument.name}, {offset}, {text})")
 
+    def count(self) -> None:
+        """`dl.atomic_add` of integers, from all programs."""
+        dtype = self.pick(["int32", "int32", "int64"])
+        shape = self.pick([(), (self.rows, 1), (1, self.columns), (self.rows, self.columns)])
+        argument = self.argument("a", dtype, shape, "any")
+        argument.shapes = None
+        self.atomics.append(argument)
+        offset = f"({', '.join(str(self.pick([0, 0, 1, -1])) for _ in shape)})"
+        self.emit(f"dl.atomic_add({argument.name}, {offset}, {self.tile(dtype, shape, 1)})")
+
     def update(self) -> None:
         """Reads this program's own part of a tensor, and writes it."""
         if self.loops or self.in_branch:
@@ -406,6 +416,7 @@ BODY: dict[Callable[..., None], float] = {
     G.loop: 0.3,
     G.branch: 0.5,
     G.atomic: 0.2,
+    G.count: 0.2,
 }
 STATEMENTS: dict[Callable[..., None], float] = {
     G.assign: 8,
@@ -417,6 +428,7 @@ STATEMENTS: dict[Callable[..., None], float] = {
     G.loop: 1.5,
     G.running: 0.8,
     G.atomic: 0.5,
+    G.count: 0.3,
     G.update: 0.8,
     G.check: 0.3,
     G.nowhere: 0.3,

@@ -50,7 +50,7 @@ def test_default_strides():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: TensorType(dl.float32, (1, 2, 3, 4)), "shape has rank 4, expected at most 3"),
+        (lambda: TensorType(dl.float32, (1, 2, 3, 4, 5)), "shape has rank 5, expected at most 4"),
         (lambda: TensorType(dl.float32, (4, 4), (1, 4)), "the last stride is 4, expected 1"),
         (lambda: TensorType(dl.float32, (4, 4), (1,)), "found 1 strides, expected 2"),
         (lambda: TensorType(dl.float32, (-1,)), "found extent -1, expected none below 0"),

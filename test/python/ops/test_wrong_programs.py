@@ -230,9 +230,9 @@ MISALIGNED = np.frombuffer(bytearray(64 * 128 * 4 + 64), np.uint8)[1:][: 64 * 12
             "argument 'x' has stride 2 along its last dimension, expected 1: make it contiguous first",
         ),
         (
-            lambda: copy[(1,)](np.zeros((1, 1, 1, 1), np.float32), Y),
+            lambda: copy[(1,)](np.zeros((1, 1, 1, 1, 1), np.float32), Y),
             ValueError,
-            "argument 'x' has rank 4, expected at most 3",
+            "argument 'x' has rank 5, expected at most 4",
         ),
         (
             lambda: copy[(1,)](X, MISALIGNED),

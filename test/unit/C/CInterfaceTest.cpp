@@ -169,6 +169,7 @@ TEST_F(CInterfaceTest, NothingThatRunsThere) {
   ASSERT_EQ(dither_device_open("cpu", &device), DITHER_SUCCESS);
   std::string gpu = text("0");
   gpu.replace(gpu.find("\"host\""), 6, "\"sm_80\"");
+  gpu.replace(gpu.find("\"object\""), 8, "\"ptx\"");
   write("manifest.json", gpu);
   EXPECT_EQ(dither_kernel_load(device, manifest.c_str(), "where", &kernel),
             DITHER_NOT_FOUND);

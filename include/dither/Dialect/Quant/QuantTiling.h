@@ -22,10 +22,12 @@ namespace dither::quant {
 /// Elements of dimension `operandDim` of operand `operand` that dimension
 /// `resultDim` of a result reads: coordinate c of the result reads
 /// [c * mul / div, (c + 1) * mul / div). One of `mul` and `div` is 1; the other
-/// is the length of a block.
+/// is the length of a block. Parts of the result are of `granule` elements, or
+/// of whole multiples, from a multiple of it on.
 struct DimRelation {
   unsigned operand, operandDim, resultDim;
   int64_t mul = 1, div = 1;
+  int64_t granule = 1;
 };
 
 /// The relations of one result of `op`. Dimensions of operands that no relation

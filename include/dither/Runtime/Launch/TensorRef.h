@@ -51,7 +51,7 @@ constexpr unsigned bitsOf(DataType type) {
 }
 
 /// The rank that kernels take at most.
-constexpr unsigned maxRank = 3;
+constexpr unsigned maxRank = 4;
 /// `TensorRef::device` of host memory; GPUs have their ordinal.
 constexpr int32_t onCpu = -1;
 

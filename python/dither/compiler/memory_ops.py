@@ -1,0 +1,109 @@
+"""Loads, stores and atomics: where a tile lies in a tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import types
+from ..language import ScaleLayout
+from .arithmetic import to_tile
+from .builtins import constexpr_shape, coordinates, handles, tensor, tile
+from .emit import Emitter, tile_type
+from .values import Problem, Scalar, TensorArg, Tile, describe
+
+
+@handles("load")
+def load(e: Emitter, x: Any, offset: Any, shape: Any, dims: Any) -> Tile:
+    x = tensor(x, "x", "load")
+    if offset is None and shape is None and x.type.rank == 0:
+        offset, shape = (), ()
+    if offset is None or shape is None:
+        missing = " and ".join(what for what, value in (("offset", offset), ("shape", shape)) if value is None)
+        raise Problem(f"dl.load of '{x.name}' of rank {x.type.rank} has no {missing}, expected offset and shape")
+    extents = constexpr_shape(shape)
+    memref, where, _ = _place(e, x, offset, extents, dims)
+    return e.tile("quant.load", [memref, *where], None, tile_type(extents, x.type.dtype))
+
+
+def _kept_dimensions(x: TensorArg, shape: tuple[int, ...], dims: Any) -> tuple[int, ...]:
+    """The dimensions of a tensor that a tile of this shape has: `dims`, or the last ones."""
+    rank, count = x.type.rank, len(shape)
+    if dims is None:
+        if count != rank and (rank <= 2 or not 0 < count < rank):
+            raise Problem(f"shape has {count} entries, expected {rank}: '{x.name}' has rank {rank}", "shape")
+        return tuple(range(rank - count, rank))
+    kept = dims if isinstance(dims, tuple) else (dims,)
+    for entry in kept:
+        if isinstance(entry, bool) or not isinstance(entry, int) or not -rank <= entry < rank:
+            raise Problem(f"dims is {describe(dims)}, expected dimensions of '{x.name}', which has rank {rank}", "dims")
+    kept = tuple(entry % rank for entry in kept)
+    if len(kept) != count or list(kept) != sorted(set(kept)) or kept[-1:] != (rank - 1,):
+        raise Problem(
+            f"dims is {dims}, expected {count} dimensions of '{x.name}' in their order, the last one of them "
+            f"{rank - 1}, for a tile of shape {shape}",
+            "dims",
+        )
+    return kept
+
+
+def _place(
+    e: Emitter, x: TensorArg, offset: Any, shape: tuple[int, ...], dims: Any
+) -> tuple[Any, list[Any], tuple[int, ...]]:
+    """What a tile of this shape lies in: the tensor, or its dimensions that the tile has; the offsets along these,
+    and which they are."""
+    kept = _kept_dimensions(x, shape, dims)
+    where = coordinates(e, offset, x.type.rank, "offset")
+    if len(kept) == x.type.rank:
+        return x, where, kept
+    others = [at for d, at in enumerate(where) if d not in kept]
+    attrs = {"dims": f"array<i64: {', '.join(map(str, kept))}>"}
+    return e.op("quant.view", [x, *others], attrs), [where[d] for d in kept], kept
+
+
+def _stored(e: Emitter, x: TensorArg, value: Any, function: str, dims: Any) -> Tile:
+    """The tile that is written to `x`; a scalar goes to a tensor of rank 0."""
+    if x.type.rank == 0 and isinstance(value, (int, float, Scalar)):
+        value = to_tile(e, value, (), value.dtype if isinstance(value, Scalar) else x.type.dtype)
+    value = tile(value, "value", function)
+    if value.dtype is not x.type.dtype:
+        raise Problem(
+            f"value is {value.dtype}, but '{x.name}' is {x.type.dtype}: convert with .to(dl.{x.type.dtype})", "value"
+        )
+    rank = x.type.rank
+    if dims is None and len(value.shape) != rank and (rank <= 2 or not value.shape):
+        raise Problem(f"value has shape {value.shape}, expected rank {x.type.rank} like '{x.name}'", "value")
+    return value
+
+
+@handles("store")
+def store(e: Emitter, x: Any, offset: Any, value: Any, layout: Any, valid: Any, dims: Any) -> None:
+    x = tensor(x, "x", "store")
+    value = _stored(e, x, value, "store", dims)
+    if not isinstance(layout, ScaleLayout):
+        raise Problem(f"layout is {describe(layout)}, expected dl.linear or dl.swizzle_128x4", "layout")
+    memref, where, kept = _place(e, x, offset, value.shape, dims)
+    limits = [] if valid is None else coordinates(e, valid, len(kept), "valid")
+    attrs: dict[str, Any] = {"operandSegmentSizes": f"array<i32: 1, 1, {len(where)}, {len(limits)}>"}
+    if layout is not ScaleLayout.linear:
+        attrs["scale_layout"] = f"#quant.scale_layout<{layout.value}>"
+    e.op("quant.store", [value, memref, *where, *limits], attrs)
+
+
+@handles("atomic_max")
+def atomic_max(e: Emitter, x: Any, offset: Any, value: Any, dims: Any) -> None:
+    x = tensor(x, "x", "atomic_max")
+    if x.type.dtype is not types.float32:
+        raise Problem(f"'{x.name}' is {x.type.dtype}, expected float32", "x")
+    value = _stored(e, x, value, "atomic_max", dims)
+    memref, where, _ = _place(e, x, offset, value.shape, dims)
+    e.op("quant.atomic_max", [value, memref, *where])
+
+
+@handles("atomic_add")
+def atomic_add(e: Emitter, x: Any, offset: Any, value: Any, dims: Any) -> None:
+    x = tensor(x, "x", "atomic_add")
+    if x.type.dtype not in (types.int32, types.int64):
+        raise Problem(f"'{x.name}' is {x.type.dtype}, expected int32 or int64: sums of floats depend on the order", "x")
+    value = _stored(e, x, value, "atomic_add", dims)
+    memref, where, _ = _place(e, x, offset, value.shape, dims)
+    e.op("quant.atomic_add", [value, memref, *where])

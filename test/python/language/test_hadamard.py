@@ -1,0 +1,113 @@
+"""Hadamard transforms: the steps of Semantics.md in NumPy, in every place where a run of elements may lie."""
+
+import dither
+import dither.language as dl
+import numpy as np
+import pytest
+from dither import CompileError
+
+DEVICES = ["cpu", "sim:sm_80", "sim:sm_90a", "sim:sm_100a"]
+
+
+def transform(x, axis, size=16, signs=0):
+    """In float32, sums and differences of elements 1, 2, 4, .. apart, then the factor."""
+    v = np.moveaxis(np.asarray(x, np.float32), axis, -1)
+    runs = v.reshape(-1, size).copy()
+    runs[:, [i for i in range(size) if signs >> i & 1]] *= -1
+    step = 1
+    while step < size:
+        pairs = runs.reshape(len(runs), -1, 2, step)
+        low, high = pairs[:, :, 0].copy(), pairs[:, :, 1].copy()
+        pairs[:, :, 0], pairs[:, :, 1] = low + high, low - high
+        step *= 2
+    return np.moveaxis((runs * np.float32(size**-0.5)).reshape(v.shape), -1, axis)
+
+
+def test_the_matrix():
+    """Sylvester's: y[c] is the sum of x[r] (-1)^popcount(r & c)."""
+    want = [[(-1) ** bin(r & c).count("1") for c in range(16)] for r in range(16)]
+    assert (transform(np.eye(16), 1) * 4 == want).all()
+
+
+@dither.jit
+def transformed(y, x, SHAPE: dl.constexpr, AXIS: dl.constexpr, SIZE: dl.constexpr, SIGNS: dl.constexpr):
+    i, j = dl.program_id(0) * SHAPE[0], dl.program_id(1) * SHAPE[1]
+    t = dl.load(x, (i, j), SHAPE)
+    dl.store(y, (i, j), dl.hadamard(t, AXIS, SIZE, SIGNS))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("size", [2, 4, 16, 64])
+@pytest.mark.parametrize("shape", [(64, 64), (64, 320), (192, 128)])
+def test_every_place(shape, size, axis, device):
+    x = np.random.default_rng(size).standard_normal((100, 400)).astype(np.float32)
+    y = np.zeros_like(x)
+    grid = -(-100 // shape[0]), -(-400 // shape[1])
+    transformed[grid](y, x, SHAPE=shape, AXIS=axis, SIZE=size, SIGNS=0, device=device)
+    padded = np.zeros((192, 640), np.float32)
+    padded[:100, :400] = x
+    assert (y == transform(padded, axis, size)[:100, :400]).all()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(("size", "signs"), [(16, 0xD7E8), (32, 0x80000001), (64, 0xF00000000000D7E9)])
+def test_signs(size, signs, axis, device):
+    x = np.random.default_rng(0).standard_normal((64, 128)).astype(np.float32)
+    y = np.zeros_like(x)
+    transformed[1, 1](y, x, SHAPE=(64, 128), AXIS=axis, SIZE=size, SIGNS=signs, device=device)
+    assert (y == transform(x, axis, size, signs)).all()
+
+
+@dither.jit
+def quantized(codes, scales, x, AXIS: dl.constexpr):
+    """The columnwise half of NVFP4 training, in blocks of 32: transformed, rounded, quantized."""
+    i = dl.program_id(0) * 64
+    t = dl.hadamard(dl.load(x, (i, 0), (64, 128)), AXIS, signs=0xD7E8).to(dl.bfloat16).to(dl.float32)
+    s = dl.block_scale(t, dither.MXFP8_E4M3, axis=AXIS)
+    dl.store(codes, (i, 0), dl.cast(t, s, dither.MXFP8_E4M3, axis=AXIS))
+    dl.store(scales, (i // 32, 0) if AXIS == 0 else (i, 0), s)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_before_quantization(axis, device):
+    import ml_dtypes
+
+    x = np.random.default_rng(1).standard_normal((128, 128)).astype(ml_dtypes.bfloat16)
+    t = transform(x, axis, 16, 0xD7E8).astype(ml_dtypes.bfloat16)
+    want = dither.quantize(t, dither.MXFP8_E4M3, layout="colwise" if axis == 0 else "rowwise")
+    codes, scales = np.zeros_like(np.asarray(want.data)), np.zeros_like(np.asarray(want.scale_inv))
+    quantized[2](codes, scales, x, AXIS=axis, device=device)
+    assert (codes.view(np.uint8) == np.asarray(want.data).view(np.uint8)).all()
+    assert (scales.view(np.uint8) == np.asarray(want.scale_inv).view(np.uint8)).all()
+
+
+@dither.jit
+def small(y, x, SIZE: dl.constexpr, SIGNS: dl.constexpr):
+    dl.store(y, (0, 0), dl.hadamard(dl.load(x, (0, 0), (8, 24)), 1, SIZE, SIGNS))
+
+
+@pytest.mark.parametrize(
+    ("size", "signs", "message"),
+    [
+        (12, 0, "size is 12, expected 2, 4, 8, 16, 32 or 64"),
+        (16, 0, "axis 1 of the tile has 24 elements, expected a multiple of 16"),
+        (8, 256, "signs is 256, expected at most 8 bits"),
+    ],
+)
+def test_refused(size, signs, message):
+    x = np.zeros((8, 24), np.float32)
+    with pytest.raises(CompileError, match=message):
+        small[1](x.copy(), x, SIZE=size, SIGNS=signs, device="cpu")
+
+
+@dither.jit
+def part(y, x):
+    dl.store(y, (0, 0), dl.hadamard(dl.load(x, (0, 0), (8, 64)), 1)[:, 8:24])
+
+
+def test_parts_of_runs_are_refused_in_words():
+    with pytest.raises(CompileError, match="a part of a Hadamard transform of size 16 begins or ends inside a run"):
+        part[1](np.zeros((8, 16), np.float32), np.zeros((8, 64), np.float32), device="cpu")
