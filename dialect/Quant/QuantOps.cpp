@@ -143,6 +143,30 @@ LogicalResult StoreOp::verify() {
   return success();
 }
 
+/// A row of the tile for each element of `rows`: GS1.
+static LogicalResult checkRows(Operation *op, RankedTensorType tile,
+                               MemRefType memref, RankedTensorType rows) {
+  if (failed(checkMemory(op, tile, memref, 2)))
+    return failure();
+  if (rows.getShape() != ArrayRef<int64_t>{tile.getDimSize(0), 1})
+    return Where(op).fail("rows have shape " + str(rows.getShape()) +
+                          ", expected [" + Twine(tile.getDimSize(0)) +
+                          ", 1], one for each row of the tile");
+  return success();
+}
+
+LogicalResult GatherOp::verify() {
+  return checkRows(*this, getResult().getType(),
+                   cast<MemRefType>(getMemref().getType()),
+                   getRows().getType());
+}
+
+LogicalResult ScatterOp::verify() {
+  return checkRows(*this, getTile().getType(),
+                   cast<MemRefType>(getMemref().getType()),
+                   getRows().getType());
+}
+
 LogicalResult AtomicMaxOp::verify() {
   return checkMemory(*this, getTile().getType(), getMemref().getType(),
                      getIndices().size());

@@ -99,6 +99,44 @@ def Quant_StoreOp : Quant_Op<"store", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
+def Quant_GatherOp : Quant_Op<"gather", []> {
+  let summary = "read rows that a tile names";
+  let description = [{
+    Row r of the result is row `rows[r]` of the memref, from `column` on. Elements that the memref does
+    not have are zero.
+
+    ```mlir
+    %t = quant.gather %x[%rows, %j] : memref<?x4096xbf16>, tensor<4x1xi32> -> tensor<4x128xbf16>
+    ```
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$memref, RankedTensorOf<[I32]>:$rows,
+                       Index:$column);
+  let results = (outs Quant_Tile:$result);
+  let assemblyFormat = [{
+    $memref `[` $rows `,` $column `]` attr-dict `:` type($memref) `,` type($rows) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Quant_ScatterOp : Quant_Op<"scatter", []> {
+  let summary = "write rows that a tile names";
+  let description = [{
+    Row r of the tile goes to row `rows[r]` of the memref, from `column` on. Elements that the memref
+    does not have are not written; of rows with one index, one is.
+
+    ```mlir
+    quant.scatter %t, %x[%rows, %j] : tensor<4x128xbf16>, memref<?x4096xbf16>, tensor<4x1xi32>
+    ```
+  }];
+  let arguments = (ins Quant_Tile:$tile, Arg<AnyMemRef, "", [MemWrite]>:$memref,
+                       RankedTensorOf<[I32]>:$rows, Index:$column);
+  let assemblyFormat = [{
+    $tile `,` $memref `[` $rows `,` $column `]` attr-dict
+    `:` type($tile) `,` type($memref) `,` type($rows)
+  }];
+  let hasVerifier = 1;
+}
+
 class Quant_AtomicOp<string mnemonic, list<Type> elements>
     : Quant_Op<mnemonic, [DeclareOpInterfaceMethods<Quant_AtomicOpInterface>]> {
   let arguments = (ins RankedTensorOf<elements>:$tile,

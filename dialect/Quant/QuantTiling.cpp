@@ -126,6 +126,10 @@ std::optional<SmallVector<DimRelation>> getDimRelations(Operation *op,
     out.push_back({0, 1, 0});
     return out;
   }
+  if (isa<GatherOp>(op)) {
+    out.push_back({1, 0, 0});
+    return out;
+  }
   if (auto hadamard = dyn_cast<HadamardOp>(op)) {
     relateIdentity(op, 0, out);
     out[hadamard.getAxis()].granule = hadamard.getSize();
@@ -319,6 +323,9 @@ static FailureOr<TilingResult> tileResult(Operation *op, OpBuilder &b,
     return TilingResult{{spread.getDefiningOp()}, {spread}, slices};
   }
   Operation *tiled = clone(b, op, types, operands);
+  if (auto gather = dyn_cast<GatherOp>(tiled))
+    gather.getColumnMutable().assign(
+        shiftIndices(b, loc, gather.getColumn(), offsets.back()).front());
   return TilingResult{{tiled}, {tiled->getResult(resultNumber)}, slices};
 }
 
@@ -339,6 +346,21 @@ static FailureOr<TilingResult> tileSink(SinkOp op, OpBuilder &b,
     if (!staysInside(offsets, *extents, tensorType(op.getTile()).getShape()))
       tiled.setInBounds(false);
   return TilingResult{{tiled}, {}, {slice}};
+}
+
+static FailureOr<TilingResult> tileSink(ScatterOp op, OpBuilder &b,
+                                        Offsets offsets, Offsets sizes) {
+  FailureOr<SmallVector<int64_t>> extents = staticSizes(sizes);
+  if (failed(extents))
+    return failure();
+  Location loc = op.getLoc();
+  auto tile = sliceOf(b, loc, op.getTile(), offsets, *extents);
+  auto rows =
+      sliceOf(b, loc, op.getRows(), {offsets.front(), b.getIndexAttr(0)},
+              {extents->front(), 1});
+  Value column = shiftIndices(b, loc, op.getColumn(), offsets.back()).front();
+  auto tiled = ScatterOp::create(b, loc, tile, op.getMemref(), rows, column);
+  return TilingResult{{tiled}, {}, {tile, rows}};
 }
 
 namespace {
@@ -415,13 +437,14 @@ template <typename... Ops> void attachResults(MLIRContext *ctx) {
 
 void registerTilingInterfaceExternalModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *ctx, QuantDialect *) {
-    attachResults<LoadOp, BroadcastOp, ReshapeOp, TransposeOp, IotaOp, ReduceOp,
-                  BlockScaleOp, CastFp4Op, CastFp6Op, CastInt8Op, CastFp8Op,
-                  DequantizeOp, RmsNormOp, LayerNormOp, EncodeOp, DecodeOp,
-                  E8M0InverseOp, BlockReduceOp, BlockBroadcastOp, HadamardOp,
-                  ConvertLayoutOp, ExpOp, Exp2Op, LogOp, Log2Op, TanhOp,
-                  SigmoidOp, ErfOp, MulhiOp>(ctx);
+    attachResults<LoadOp, GatherOp, BroadcastOp, ReshapeOp, TransposeOp, IotaOp,
+                  ReduceOp, BlockScaleOp, CastFp4Op, CastFp6Op, CastInt8Op,
+                  CastFp8Op, DequantizeOp, RmsNormOp, LayerNormOp, EncodeOp,
+                  DecodeOp, E8M0InverseOp, BlockReduceOp, BlockBroadcastOp,
+                  HadamardOp, ConvertLayoutOp, ExpOp, Exp2Op, LogOp, Log2Op,
+                  TanhOp, SigmoidOp, ErfOp, MulhiOp>(ctx);
     StoreOp::attachInterface<SinkTiling<StoreOp>>(*ctx);
+    ScatterOp::attachInterface<SinkTiling<ScatterOp>>(*ctx);
     AtomicMaxOp::attachInterface<SinkTiling<AtomicMaxOp>>(*ctx);
     AtomicAddOp::attachInterface<SinkTiling<AtomicAddOp>>(*ctx);
   });

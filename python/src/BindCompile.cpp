@@ -75,6 +75,9 @@ std::vector<unsigned> writtenArguments(const State &state, bool swizzledOnly) {
       if (store && (!swizzledOnly || store.getScaleLayout() ==
                                          quant::ScaleLayout::swizzle_128x4))
         memref = store.getMemref();
+      else if (auto scatter = dyn_cast<quant::ScatterOp>(op);
+               scatter && !swizzledOnly)
+        memref = scatter.getMemref();
       else if (auto atomic = dyn_cast<quant::AtomicOpInterface>(op);
                atomic && !swizzledOnly)
         memref = atomic.getMemref();

@@ -110,6 +110,7 @@ def DitherPreparePrograms : Pass<"dither-prepare-programs", "::mlir::func::FuncO
     the canonicalizer from merging it with a conversion of integers into one that rounds once;
     constant indices of loads, stores and atomics are at most 2^62 from 0, so that sums with extents do
     not wrap.
+    Declines: programs that gather rows of a memref and write to it, with an error.
   }];
 }
 

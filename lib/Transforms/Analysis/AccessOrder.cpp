@@ -28,6 +28,18 @@ std::optional<MemoryAccess> MemoryAccess::of(Operation *op) {
         store.getScaleLayout() == quant::ScaleLayout::swizzle_128x4;
     return access;
   }
+  if (auto gather = dyn_cast<quant::GatherOp>(op)) {
+    MemoryAccess access =
+        make(gather.getMemref(), gather.getResult(), gather.getColumn());
+    access.anyRows = true;
+    return access;
+  }
+  if (auto scatter = dyn_cast<quant::ScatterOp>(op)) {
+    MemoryAccess access =
+        make(scatter.getMemref(), scatter.getTile(), scatter.getColumn());
+    access.writes = access.anyRows = true;
+    return access;
+  }
   if (auto atomic = dyn_cast<quant::AtomicOpInterface>(op)) {
     MemoryAccess access =
         make(atomic.getMemref(), atomic.getTile(), atomic.getIndices());
@@ -286,7 +298,8 @@ bool MemoryAccess::startsByte() const {
 bool areDisjoint(const MemoryAccess &before, const MemoryAccess &after,
                  const LoopRelations &loops,
                  std::optional<SmallVector<int64_t>> *delta) {
-  if (before.swizzled != after.swizzled || !isComparable(before, after))
+  if (before.anyRows || after.anyRows || before.swizzled != after.swizzled ||
+      !isComparable(before, after))
     return false;
   SmallVector<int64_t> known;
   bool halves = before.tile.getElementTypeBitWidth() == 4;

@@ -34,6 +34,8 @@ struct MemoryAccess {
   bool writes = false, isAtomic = false;
   /// The elements lie in another order than those of other accesses.
   bool swizzled = false;
+  /// The rows are those that a tile names: any.
+  bool anyRows = false;
 };
 
 /// What a memref is a view of, if it is one; else itself.

@@ -103,6 +103,55 @@ static Emitted emitAtomicAdd(Distributor &d, quant::AtomicAddOp atomic) {
   return emitAtomic(d, atomic, LLVM::AtomicBinOp::add);
 }
 
+/// Where a tile lies whose rows another one names. `rows` is kept by the
+/// caller.
+static FailureOr<TileAccess>
+rowAccess(Distributor &d, Operation *op, Value memref, Value rows, Value column,
+          const LaneLayout &layout, const LaneLayout &rowsLayout,
+          const Registers &held, ArrayRef<int64_t> shape) {
+  const MemRefDesc *desc = d.memref(memref);
+  if (!desc)
+    return op->emitOpError("memref is not a kernel argument");
+  TileAccess a{*desc, layout, shape, {}, {}, {}};
+  Value at = d.e.make<arith::IndexCastOp>(d.b.getI64Type(), d.get(column));
+  a.index = {d.e.i64(0), at};
+  a.divisor = {1, divisorOf(column)};
+  a.mayBeNegative = {false, !isNonNegative(column)};
+  a.rows = &held;
+  a.rowsLayout = &rowsLayout;
+  return a;
+}
+
+static Emitted emitGather(Distributor &d, quant::GatherOp op) {
+  RankedTensorType type = d.tile(op.getResult());
+  LaneLayout layout = d.layout(op.getResult()),
+             rowsLayout = d.layout(op.getRows());
+  Registers rows = d.regs(op.getRows());
+  auto a = rowAccess(d, op, op.getMemref(), op.getRows(), op.getColumn(),
+                     layout, rowsLayout, rows, type.getShape());
+  if (failed(a))
+    return failure();
+  FailureOr<Registers> v = d.e.load(*a);
+  if (failed(v))
+    return op.emitOpError("cannot be loaded in layout ") << type;
+  d.setRegs(op.getResult(), *v);
+  return success();
+}
+
+static Emitted emitScatter(Distributor &d, quant::ScatterOp op) {
+  RankedTensorType type = d.tile(op.getTile());
+  LaneLayout layout = d.layout(op.getTile()),
+             rowsLayout = d.layout(op.getRows());
+  Registers rows = d.regs(op.getRows());
+  auto a = rowAccess(d, op, op.getMemref(), op.getRows(), op.getColumn(),
+                     layout, rowsLayout, rows, type.getShape());
+  if (failed(a))
+    return failure();
+  if (failed(d.e.store(*a, d.regs(op.getTile()))))
+    return op.emitOpError("cannot be stored in layout ") << type;
+  return success();
+}
+
 /// What exists of the coordinates before `limit`. Differences to offsets of
 /// other limits may wrap.
 static Value validPart(Distributor &d, Value limit, Value size) {
@@ -229,6 +278,8 @@ void addMemoryOps(OpTable &table) {
   table.add(emitScratch);
   table.add(emitDim);
   table.add(emitView);
+  table.add(emitGather);
+  table.add(emitScatter);
 }
 
 } // namespace dither::transforms

@@ -44,6 +44,10 @@ struct TileAccess {
   /// Offsets that may be negative: the tile may start before the memref.
   llvm::SmallVector<bool> mayBeNegative;
   bool inBounds = false;
+  /// The row of the memref that each row of the tile is (i32), one to a row,
+  /// and how they are held; null for rows one after the other.
+  const llvm::SmallVector<mlir::Value> *rows = nullptr;
+  const LaneLayout *rowsLayout = nullptr;
   /// CPU loads: bytes ahead to fetch, 0 for none.
   int64_t ahead = 0;
   /// Of every `share` lines the one with this number.

@@ -24,6 +24,8 @@ Access::Access(Emitter &e, const TileAccess &a)
   for (int64_t d = 0; d < rank; ++d)
     origin =
         add(origin, mul(a.index[d], a.mem.strides[d], a.mem.staticStrides[d]));
+  if (a.rows)
+    readRows();
 }
 
 Value Access::add(Value x, Value y) { return e.make<arith::AddIOp>(x, y); }
@@ -36,6 +38,11 @@ Value Access::offset(ArrayRef<Value> dynamic, const Coord &fixed) {
   Value sum = origin;
   int64_t constant = 0;
   for (int64_t d = 0; d < rank; ++d) {
+    if (d == 0 && a.rows) {
+      sum = add(sum, mul(rows.lookup(fixed[0]), a.mem.strides[0],
+                         a.mem.staticStrides[0]));
+      continue;
+    }
     if (!dynamic.empty() && dynamic[d])
       sum = add(sum, mul(dynamic[d], a.mem.strides[d], a.mem.staticStrides[d]));
     if (!fixed[d])
@@ -46,6 +53,26 @@ Value Access::offset(ArrayRef<Value> dynamic, const Coord &fixed) {
       constant += fixed[d] * a.mem.staticStrides[d];
   }
   return constant ? add(sum, e.i64(constant)) : sum;
+}
+
+void Access::readRows() {
+  int64_t lanes = e.simd ? a.rowsLayout->numLanes() : 1;
+  for (int64_t reg = 0, n = a.rowsLayout->numRegs(); reg < n; ++reg)
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      Value &row = rows[a.rowsLayout->coord(reg, lane)[0]];
+      if (row)
+        continue;
+      row = (*a.rows)[reg];
+      if (e.simd)
+        row = e.make<vector::ExtractOp>(row, ArrayRef<int64_t>{lane});
+      row = e.make<arith::ExtSIOp>(e.b.getI64Type(), row);
+    }
+}
+
+Value Access::rowExists(const Coord &fixed) {
+  // Unsigned: what is before the memref is outside, too.
+  return e.make<arith::CmpIOp>(arith::CmpIPredicate::ult, rows.lookup(fixed[0]),
+                               a.mem.sizes[0]);
 }
 
 Value Access::pointer(Value elements) {
@@ -76,7 +103,7 @@ int64_t Access::alignment(int64_t step) const {
 
 Value Access::limit(int64_t d) {
   Value room;
-  if (!a.inBounds)
+  if (!a.inBounds && !(a.rows && d == 0))
     room = e.make<arith::SubIOp>(a.mem.sizes[d], a.index[d]);
   if (padded(d)) {
     Value extent = e.i64(a.shape[d]);
@@ -165,6 +192,8 @@ bool SimdAccess::dead(const Run &r) const {
 }
 
 bool SimdAccess::isGuarded(const Run &r) const {
+  if (a.rows)
+    return true;
   for (int64_t d = 0; d < rank; ++d) {
     int64_t last = r.coord[d] + (d == rank - 1 ? r.units * group : 1);
     if (limits[d] && !(a.inBounds && last <= a.shape[d]))
@@ -178,6 +207,9 @@ Value SimdAccess::remaining(const Run &r) {
   if (!rank)
     return {};
   Value rem, outside;
+  if (a.rows)
+    outside = e.make<arith::XOrIOp>(rowExists(r.coord),
+                                    e.constant(e.b.getBoolAttr(true)));
   for (int64_t d = 0; d < rank; ++d) {
     if (!limits[d])
       continue;
@@ -324,6 +356,8 @@ bool LaneAccess::dead(int64_t reg) const {
 Value LaneAccess::inside(int64_t reg) {
   Value cond;
   Coord c = a.layout.coord(reg);
+  if (a.rows)
+    cond = rowExists(c);
   for (int64_t d = 0; d < rank; ++d) {
     if (!limits[d])
       continue;

@@ -39,6 +39,9 @@ public:
   /// First coordinate of the tile along d that the memref has; nothing if that
   /// is certainly 0.
   mlir::Value first(int64_t d);
+  /// Where rows are named: whether the memref has the one of a coordinate of
+  /// the tile; on a GPU, of that coordinate of each thread.
+  mlir::Value rowExists(const Coord &fixed);
   /// Whether a column of the tile is the last one of the memref: what follows
   /// in a byte is padding.
   mlir::Value isLast(mlir::Value column);
@@ -47,6 +50,11 @@ public:
   const TileAccess &a;
   int64_t bits, rank;
   mlir::Value origin;
+
+private:
+  void readRows();
+  /// The row of the memref (i64) for each row of the tile.
+  llvm::DenseMap<int64_t, mlir::Value> rows;
 };
 
 /// CPU: the registers of a tile in memory order: vectors of 16 units (words of

@@ -124,6 +124,11 @@ private:
     return layout;
   }
 
+  /// The layout of one element for each row, where each lane needs it.
+  static LaneLayout rowsOf(const LaneLayout &layout) {
+    return sliceLayout(layout, {0, 0}, {false, true});
+  }
+
   LogicalResult assign(Block &block) {
     for (Operation &op : llvm::make_early_inc_range(block))
       if (failed(visit(&op)))
@@ -161,11 +166,21 @@ private:
         setLayout(load.getResult(), anchor(tileType(load.getResult())));
       return success();
     }
-    if (isa<quant::StoreOp, quant::AtomicOpInterface>(op)) {
+    if (auto gather = dyn_cast<quant::GatherOp>(op)) {
+      LaneLayout layout = anchor(gather.getResult().getType());
+      setLayout(gather.getResult(), layout);
+      return replaceOperand(op, 1, rowsOf(layout));
+    }
+    if (isa<quant::StoreOp, quant::ScatterOp, quant::AtomicOpInterface>(op)) {
       if (failed(ensureLayout(op, 0)))
         return failure();
-      Value v = op->getOperand(0);
-      return replaceOperand(op, 0, rules.storage(op, *layoutOf(v.getType())));
+      LaneLayout have = *layoutOf(op->getOperand(0).getType());
+      if (failed(replaceOperand(op, 0, rules.storage(op, have))))
+        return failure();
+      if (!isa<quant::ScatterOp>(op))
+        return success();
+      return replaceOperand(op, 2,
+                            rowsOf(*layoutOf(op->getOperand(0).getType())));
     }
     if (isa<quant::HasSpecialOp>(op))
       return ensureLayout(op, 0);

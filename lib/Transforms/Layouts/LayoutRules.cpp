@@ -46,6 +46,8 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
   kernel.walk([&](Operation *op) {
     if (auto load = dyn_cast<quant::LoadOp>(op); load && isAnchor(load))
       narrowest = std::min(narrowest, bitsOf(load.getMemref().getType()));
+    if (auto gather = dyn_cast<quant::GatherOp>(op))
+      narrowest = std::min(narrowest, bitsOf(gather.getMemref().getType()));
     if (auto store = dyn_cast<quant::StoreOp>(op))
       if (isa<quant::EncodeOp>(store.getTile().getDefiningOp()
                                    ? store.getTile().getDefiningOp()
@@ -135,12 +137,14 @@ bool LayoutRules::isAnchor(quant::LoadOp load) const {
 
 LaneLayout LayoutRules::storage(Operation *op, const LaneLayout &have) const {
   auto store = dyn_cast<quant::StoreOp>(op);
-  if (!store || have.rank() == 0)
+  auto scatter = dyn_cast<quant::ScatterOp>(op);
+  if (!(store || scatter) || have.rank() == 0)
     return have;
-  auto type = cast<RankedTensorType>(store.getTile().getType());
+  auto type = cast<RankedTensorType>(op->getOperand(0).getType());
   int64_t bits = quant::storageBits(type.getElementType()),
           last = have.rank() - 1;
-  Operation *scratch = store.getMemref().getDefiningOp<memref::AllocaOp>();
+  Operation *scratch =
+      store ? store.getMemref().getDefiningOp<memref::AllocaOp>() : nullptr;
   if (type.getShape()[last] == 1 ||
       (scratch && scratch->hasAttr("quant.pairs")))
     return have;

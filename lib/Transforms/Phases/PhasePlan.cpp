@@ -424,8 +424,8 @@ std::optional<PhasePlan> PhasePlan::make(func::FuncOp kernel) {
   if (!llvm::hasSingleElement(kernel.getBody()))
     return std::nullopt;
   for (Operation &op : kernel.front()) {
-    if (op.getNumRegions() ||
-        isa<quant::AtomicOpInterface, quant::HadamardOp>(op))
+    if (op.getNumRegions() || isa<quant::AtomicOpInterface, quant::HadamardOp,
+                                  quant::GatherOp, quant::ScatterOp>(op))
       return std::nullopt;
     if (isa<quant::StoreOp>(op))
       plan.sinks.push_back(&op);

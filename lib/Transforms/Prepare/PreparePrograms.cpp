@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Analysis/AccessOrder.h"
 #include "Analysis/IndexSign.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Transforms/Passes.h"
@@ -28,6 +29,7 @@ namespace {
 /// Makes indices that are farther outside than any element just that far.
 void clampIndices(Operation *op) {
   if (!isa<dither::quant::LoadOp, dither::quant::StoreOp,
+           dither::quant::GatherOp, dither::quant::ScatterOp,
            dither::quant::AtomicOpInterface>(op))
     return;
   for (OpOperand &operand : op->getOpOperands()) {
@@ -42,6 +44,23 @@ void clampIndices(Operation *op) {
   }
 }
 
+/// Rows that were gathered are gathered again where they are used: nobody may
+/// have written to them meanwhile.
+LogicalResult checkGathers(func::FuncOp func) {
+  using namespace dither::transforms;
+  auto result = func.walk([](dither::quant::GatherOp gather) {
+    for (Operation *user : accessesOf(viewed(gather.getMemref())))
+      if (auto access = MemoryAccess::of(user); access && access->writes) {
+        emitError(gather.getLoc())
+            << "rows are gathered from a tensor that the program also writes "
+               "to: write to another tensor";
+        return WalkResult::interrupt();
+      }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 struct PreparePrograms
     : public dither::transforms::impl::DitherPrepareProgramsBase<
           PreparePrograms> {
@@ -50,6 +69,8 @@ struct PreparePrograms
     IRRewriter rewriter(&getContext());
     (void)runRegionDCE(rewriter, func->getRegions());
     func.walk(clampIndices);
+    if (failed(checkGathers(func)))
+      return signalPassFailure();
     func.walk([](arith::TruncFOp op) {
       if (!op.getRoundingmode())
         op.setRoundingmode(arith::RoundingMode::to_nearest_even);

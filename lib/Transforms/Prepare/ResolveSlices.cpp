@@ -372,7 +372,7 @@ LogicalResult Resolver::moveBelow(tensor::ConcatOp concat, OpOperand &use) {
   auto tiling = dyn_cast<TilingInterface>(user);
   if (tiling && user->getNumResults() == 0) {
     b.setInsertionPoint(user);
-    Extents offsets(shapeOf(concat).size(), 0), sizes(shapeOf(concat));
+    Extents sizes(shapeOf(user->getOperand(0))), offsets(sizes.size(), 0);
     seams.push_back(sizes[axis]);
     for (int64_t end : seams) {
       sizes[axis] = end - offsets[axis];
@@ -537,7 +537,15 @@ FailureOr<Value> Resolver::widen(Value v, int64_t axis, int64_t before,
     operands[r.operand] = *operand;
   }
   b.setInsertionPoint(def);
-  return clone(b, def, TypeRange{wideType}, operands)->getResult(0);
+  Operation *wide = clone(b, def, TypeRange{wideType}, operands);
+  if (auto gather = dyn_cast<quant::GatherOp>(wide); gather && axis == 1) {
+    b.setInsertionPoint(wide);
+    gather.getColumnMutable().assign(getValueOrCreateConstantIndexOp(
+        b, loc,
+        quant::addOffsets(b, loc, gather.getColumn(),
+                          b.getIndexAttr(-before))));
+  }
+  return wide->getResult(0);
 }
 
 LogicalResult Resolver::run() {

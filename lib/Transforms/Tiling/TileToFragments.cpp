@@ -58,6 +58,9 @@ struct Sink {
 std::optional<Sink> asSink(Operation *op) {
   if (auto store = dyn_cast<quant::StoreOp>(op))
     return Sink{op, store.getTile(), store.getMemref(), store.getIndices()};
+  if (auto scatter = dyn_cast<quant::ScatterOp>(op))
+    return Sink{op, scatter.getTile(), scatter.getMemref(),
+                op->getOperands().take_back()};
   if (auto atomic = dyn_cast<quant::AtomicOpInterface>(op))
     return Sink{op, atomic.getTile(), atomic.getMemref(), atomic.getIndices()};
   return std::nullopt;
@@ -245,6 +248,8 @@ LogicalResult BlockTiler::leaveAsIs() {
 /// that a part may reach past the end of the tile.
 bool BlockTiler::endsAtMemref(int cls) {
   for (const Sink &sink : sinks) {
+    if (isa<quant::ScatterOp>(sink.op))
+      return false;
     auto tile = cast<RankedTensorType>(sink.tile.getType());
     auto memref = cast<MemRefType>(sink.memref.getType());
     for (int64_t d = 0; d < tile.getRank(); ++d) {

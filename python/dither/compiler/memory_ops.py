@@ -22,7 +22,8 @@ def load(e: Emitter, x: Any, offset: Any, shape: Any, dims: Any) -> Tile:
         raise Problem(f"dl.load of '{x.name}' of rank {x.type.rank} has no {missing}, expected offset and shape")
     extents = constexpr_shape(shape)
     memref, where, _ = _place(e, x, offset, extents, dims)
-    return e.tile("quant.load", [memref, *where], None, tile_type(extents, x.type.dtype))
+    name = "quant.gather" if isinstance(where[0] if where else None, Tile) else "quant.load"
+    return e.tile(name, [memref, *where], None, tile_type(extents, x.type.dtype))
 
 
 def _kept_dimensions(x: TensorArg, shape: tuple[int, ...], dims: Any) -> tuple[int, ...]:
@@ -52,12 +53,34 @@ def _place(
     """What a tile of this shape lies in: the tensor, or its dimensions that the tile has; the offsets along these,
     and which they are."""
     kept = _kept_dimensions(x, shape, dims)
+    rows = offset[kept[0]] if isinstance(offset, tuple) and len(offset) == x.type.rank and len(kept) == 2 else None
+    if isinstance(rows, Tile):
+        offset = tuple(0 if d == kept[0] else at for d, at in enumerate(offset))
     where = coordinates(e, offset, x.type.rank, "offset")
+    if isinstance(rows, Tile):
+        where[kept[0]] = _rows(e, rows, shape, kept[0])
     if len(kept) == x.type.rank:
         return x, where, kept
     others = [at for d, at in enumerate(where) if d not in kept]
     attrs = {"dims": f"array<i64: {', '.join(map(str, kept))}>"}
     return e.op("quant.view", [x, *others], attrs), [where[d] for d in kept], kept
+
+
+def _rows(e: Emitter, rows: Tile, shape: tuple[int, ...], entry: int) -> Tile:
+    """Indices of rows, one for each of a tile, as a column."""
+    if rows.dtype is not types.int32 or rows.shape not in ((shape[0],), (shape[0], 1)):
+        raise Problem(
+            f"entry {entry} of offset is {describe(rows)}, expected an integer, or an int32 tile of shape "
+            f"({shape[0]},), a row for each of the tile's",
+            "offset",
+            entry=entry,
+        )
+    return e.reshape(rows, (shape[0], 1))
+
+
+def _reject_rows(where: list[Any], function: str) -> None:
+    if where and isinstance(where[0], Tile):
+        raise Problem(f"offset of {function} is {describe(where[0])} of rows, expected integers", "offset")
 
 
 def _stored(e: Emitter, x: TensorArg, value: Any, function: str, dims: Any) -> Tile:
@@ -82,6 +105,10 @@ def store(e: Emitter, x: Any, offset: Any, value: Any, layout: Any, valid: Any, 
     if not isinstance(layout, ScaleLayout):
         raise Problem(f"layout is {describe(layout)}, expected dl.linear or dl.swizzle_128x4", "layout")
     memref, where, kept = _place(e, x, offset, value.shape, dims)
+    if where and isinstance(where[0], Tile):
+        if valid is not None or layout is not ScaleLayout.linear:
+            raise Problem("rows that a tile names are stored without 'valid' and in linear order", "offset")
+        return e.op("quant.scatter", [value, memref, *where])
     limits = [] if valid is None else coordinates(e, valid, len(kept), "valid")
     attrs: dict[str, Any] = {"operandSegmentSizes": f"array<i32: 1, 1, {len(where)}, {len(limits)}>"}
     if layout is not ScaleLayout.linear:
@@ -96,6 +123,7 @@ def atomic_max(e: Emitter, x: Any, offset: Any, value: Any, dims: Any) -> None:
         raise Problem(f"'{x.name}' is {x.type.dtype}, expected float32", "x")
     value = _stored(e, x, value, "atomic_max", dims)
     memref, where, _ = _place(e, x, offset, value.shape, dims)
+    _reject_rows(where, "dl.atomic_max")
     e.op("quant.atomic_max", [value, memref, *where])
 
 
@@ -106,4 +134,5 @@ def atomic_add(e: Emitter, x: Any, offset: Any, value: Any, dims: Any) -> None:
         raise Problem(f"'{x.name}' is {x.type.dtype}, expected int32 or int64: sums of floats depend on the order", "x")
     value = _stored(e, x, value, "atomic_add", dims)
     memref, where, _ = _place(e, x, offset, value.shape, dims)
+    _reject_rows(where, "dl.atomic_add")
     e.op("quant.atomic_add", [value, memref, *where])

@@ -28,6 +28,12 @@ def load(x: Any, offset: Any = None, shape: Any = None, dims: Any = None) -> Any
     them. The rows of one head of a batch, in a tensor of (batch, position, head, element):
 
         t = dl.load(x, (b, i, h, 0), (ROWS, 128), dims=(1, 3))
+
+    An int32 tile in the place of the first offset of a matrix names its rows; where `x` has no such row, the tile's is
+    0. The rows of a few tokens:
+
+        rows = dl.load(tokens, i, ROWS)
+        t = dl.load(x, (rows, 0), (ROWS, 128))
     """
 
 
@@ -35,9 +41,13 @@ def load(x: Any, offset: Any = None, shape: Any = None, dims: Any = None) -> Any
 def store(x: Any, offset: Any, value: Any, layout: ScaleLayout = linear, valid: Any = None, dims: Any = None) -> None:
     """Writes a tile of x's data type at `offset`; what falls outside `x` is not written.
 
-    `layout=dl.swizzle_128x4` stores scales in the 128x4 order (`x` has the padded 2-D shape). Elements at
-    or past the coordinates `valid` are written as zero; it has an entry for each dimension of the tile. `dims` as in
-    `dl.load`.
+    `layout=dl.swizzle_128x4` stores scales in the 128x4 order (`x` has the padded 2-D shape). Elements at or past the
+    coordinates `valid` are written as zero; it has an entry for each dimension of the tile. `dims` and tiles of rows
+    as in `dl.load`. Of rows with one index one is written, and nothing says which; where a tile reaches past the tensor
+    that has its indices, `dl.load` gives index 0, so name a row there that `x` does not have:
+
+        rows = dl.where(i + dl.arange(ROWS) < tokens.shape[0], dl.load(tokens, i, ROWS), -1)
+        dl.store(x, (rows, 0), t)
     """
 
 

@@ -305,6 +305,14 @@ func.func @f(%m: memref<8xf32>, %t: tensor<8xf32>, %i: index) {
 }
 
 // -----
+// GS1: a row is named for each row of the tile
+func.func @f(%m: memref<8x4xf32>, %rows: tensor<4x2xi32>, %i: index) {
+  // expected-error @+1 {{'quant.gather' op rows have shape [4, 2], expected [4, 1], one for each row of the tile}}
+  %0 = quant.gather %m[%rows, %i] : memref<8x4xf32>, tensor<4x2xi32> -> tensor<4x4xf32>
+  return
+}
+
+// -----
 // VI1: a view is of a strided memref
 func.func @f(%m: memref<8x4xf32, affine_map<(i, j) -> (i mod 2, j)>>, %i: index) {
   // expected-error @+1 {{'quant.view' op memref is of type 'memref<8x4xf32, affine_map<(d0, d1) -> (d0 mod 2, d1)>>', expected a ranked one with strides}}

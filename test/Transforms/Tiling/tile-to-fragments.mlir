@@ -572,3 +572,20 @@ func.func @narrow_column(%x: memref<160x1xf32>, %y: memref<1x1xf32>) attributes 
   quant.store %m, %y[%c0, %c0] : tensor<1x1xf32>, memref<1x1xf32>
   return
 }
+
+// -----
+
+// Runs of rows that are transformed together stay whole, where a fragment has fewer rows too.
+
+// CHECK-LABEL: func.func @hadamard
+// CHECK: %[[C16:.*]] = arith.constant 16 : index
+// CHECK: scf.for %[[R:.*]] = %{{.*}} to %{{.*}} step %[[C16]]
+// CHECK: quant.load %{{.*}} -> tensor<16x256xf32>
+// CHECK: quant.hadamard %{{.*}} axis 0 size 16 : tensor<16x256xf32>
+func.func @hadamard(%x: memref<64x256xf32>, %y: memref<64x256xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<64x256xf32> -> tensor<64x256xf32>
+  %h = quant.hadamard %t axis 0 size 16 : tensor<64x256xf32>
+  quant.store %h, %y[%c0, %c0] : tensor<64x256xf32>, memref<64x256xf32>
+  return
+}

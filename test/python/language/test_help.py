@@ -1,7 +1,7 @@
 """The examples of help(dl): each is run as part of a kernel, on the CPU and a simulated GPU."""
 
 import inspect
-import re
+import itertools
 import textwrap
 
 import dither.language as dl
@@ -9,16 +9,19 @@ import numpy as np
 import pytest
 
 DEVICES = ["cpu", "sim:sm_90a"]
+TOKENS = np.array([5, 1, 0, 4, 1], np.int32)
 
 
-def example_of(name):
-    """The last indented lines of a docstring, if any."""
+def examples_of(name):
+    """The indented blocks of a docstring, by the function's name and their number."""
     lines = inspect.getdoc(getattr(dl, name)).split("\n")
-    indented = [line for line in lines if line.startswith("    ")]
-    return textwrap.dedent("\n".join(indented))
+    blocks = [list(group) for code, group in itertools.groupby(lines, lambda line: line.startswith("    ")) if code]
+    return {f"{name} {n}": textwrap.dedent("\n".join(block)) for n, block in enumerate(blocks, 1)}
 
 
-EXAMPLES = sorted(name for name in dl.__all__ if inspect.getdoc(getattr(dl, name)) and example_of(name))
+EXAMPLES = {}
+for function in dl.__all__:
+    EXAMPLES |= examples_of(function) if inspect.getdoc(getattr(dl, function)) else {}
 
 
 def concat(x):
@@ -28,14 +31,14 @@ def concat(x):
 #: For each example: the tensors of the kernel (the first one is the result), its constexprs, what comes before and
 #: after the example, and what the result must be.
 USES = {
-    "concat": (
+    "concat 1": (
         [(8, 128), (8, 128)],
         {},
         "t = dl.load(b, (0, 0), (8, 128))",
         "dl.store(a, (0, 0), half)",
         lambda b: concat(b),
     ),
-    "hadamard": (
+    "hadamard 1": (
         [(16, 16), (16, 16)],
         {},
         "t = dl.load(b, (0, 0), (16, 16))",
@@ -43,14 +46,29 @@ USES = {
         # Transformed twice, what is left are the signs.
         lambda b: np.where([[0xD7E8 >> i & 1] for i in range(16)], -b, b),
     ),
-    "load": (
+    "load 1": (
         [(8, 128), (2, 9, 3, 128)],
         {"ROWS": 8},
-        "b, i, h, x = 1, 1, 2, b",
+        "x, b, i, h = b, 1, 1, 2",
         "dl.store(a, (0, 0), t)",
         lambda b: b[1, 1:9, 2],
     ),
-    "philox": (
+    "load 2": (
+        [(4, 128), (6, 128)],
+        {"ROWS": 4, "i": 1},
+        "x = b",
+        "dl.store(a, (0, 0), t)",
+        lambda b: b[TOKENS[1:5]],
+    ),
+    "store 1": (
+        [(8, 128), (8, 128)],
+        {"ROWS": 8, "i": 0},
+        "x = a\nt = dl.load(b, (0, 0), (8, 128)) * 0.0 + 7.0",
+        "",
+        # Rows that no token names are what they were.
+        lambda a: np.where(np.isin(np.arange(8), TOKENS)[:, None], 7, a),
+    ),
+    "philox 1": (
         [(8, 64)],
         {"ROWS": 8, "n": 64, "seed": 7},
         "row = 0",
@@ -61,26 +79,28 @@ USES = {
 
 
 def test_every_example_is_used():
-    assert sorted(USES) == EXAMPLES
+    assert sorted(USES) == sorted(EXAMPLES)
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", sorted(USES))
 def test_examples(name, device, tmp_path, monkeypatch):
     shapes, constexprs, before, after, want = USES[name]
     parameters = ["a", "b", "c"][: len(shapes)] + [f"{c}: dl.constexpr" for c in constexprs]
-    lines = [before, *example_of(name).split("\n"), after]
+    text = EXAMPLES[name]
+    if "tokens" in text:
+        parameters.insert(len(shapes), "tokens")
+    lines = [before, *text.split("\n"), after]
     text = "import dither\nimport dither.language as dl\n\n\n@dither.jit\n"
     text += f"def kernel({', '.join(parameters)}):\n" + textwrap.indent("\n".join(lines), "    ") + "\n"
-    (tmp_path / f"example_{name}.py").write_text(text)
+    (tmp_path / f"example_{name[:-2]}_{name[-1]}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    kernel = __import__(f"example_{name}").kernel
+    kernel = __import__(f"example_{name[:-2]}_{name[-1]}").kernel
     # Numbers whose sums and products are exact.
     random = np.random.default_rng(0)
     arrays = [random.integers(-4, 5, shape).astype(np.float32) for shape in shapes]
-    kernel[1](*arrays, **constexprs, device=device)
-    assert (arrays[0] == want(*arrays[1:])).all()
-
-
-def test_examples_are_found():
-    assert re.search(r"dl\.concat", example_of("concat"))
+    named = {"tokens": TOKENS} if "tokens" in parameters else {}
+    first = arrays[0].copy()
+    kernel[1](*arrays, **named, **constexprs, device=device)
+    given = [first] if name == "store 1" else arrays[1:]
+    assert (arrays[0] == want(*given)).all()

@@ -1,0 +1,56 @@
+// RUN: dither-opt %s --dither-assign-layouts --dither-distribute --canonicalize --cse | FileCheck %s
+
+module attributes {quant.target = "sm_90a"} {
+  // Sums and differences of registers cost no shuffles; those of lanes one each, and a multiply-add by 1 or -1.
+  // Sixteen elements are four registers of four lanes: two steps each.
+  // CHECK-LABEL: func.func @hadamard(
+  // CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+  // CHECK-DAG: %[[MINUS:.*]] = arith.constant -1.000000e+00 : f32
+  // CHECK-COUNT-4: arith.addf
+  // CHECK-NOT: arith.addf
+  // CHECK: %[[SIGN:.*]] = arith.select %{{.*}}, %[[MINUS]], %[[ONE]] : f32
+  // CHECK: %[[OTHER:.*]] = nvvm.shfl.sync bfly
+  // CHECK: math.fma %{{.*}}, %[[SIGN]], %{{.*}} : f32
+  // CHECK-COUNT-7: nvvm.shfl.sync bfly
+  // CHECK-NOT: nvvm.shfl
+  func.func @hadamard(%x: memref<1x128xf32>, %y: memref<1x128xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] {in_bounds} : memref<1x128xf32> -> tensor<1x128xf32>
+    %h = quant.hadamard %t axis 1 size 16 : tensor<1x128xf32>
+    quant.store %h, %y[%c0, %c0] {in_bounds} : tensor<1x128xf32>, memref<1x128xf32>
+    return
+  }
+
+  // A row that the memref does not have is not read: one comparison of unsigned numbers.
+  // CHECK-LABEL: func.func @gather(
+  // CHECK-SAME: %[[X:[^:]*]]: !llvm.ptr<1>
+  // CHECK-SAME: %[[SIZE:[^:]*]]: i64
+  // CHECK: %[[ROW:.*]] = arith.extsi %{{.*}} : i32 to i64
+  // CHECK: %[[EXISTS:.*]] = arith.cmpi ult, %[[ROW]], %[[SIZE]] : i64
+  // CHECK: %[[INSIDE:.*]] = arith.andi %[[EXISTS]], %{{.*}} : i1
+  // CHECK: scf.if %[[INSIDE]]
+  // CHECK: arith.muli %[[ROW]], %{{.*}} : i64
+  // CHECK: llvm.load %{{.*}} : !llvm.ptr<1> -> f32
+  func.func @gather(%x: memref<?x32xf32>, %i: memref<1x1xi32>, %y: memref<1x32xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %c0 = arith.constant 0 : index
+    %rows = quant.load %i[%c0, %c0] {in_bounds} : memref<1x1xi32> -> tensor<1x1xi32>
+    %t = quant.gather %x[%rows, %c0] : memref<?x32xf32>, tensor<1x1xi32> -> tensor<1x32xf32>
+    quant.store %t, %y[%c0, %c0] {in_bounds} : tensor<1x32xf32>, memref<1x32xf32>
+    return
+  }
+
+  // A view outside its memref begins where that does, and has no rows.
+  // CHECK-LABEL: func.func @view(
+  // CHECK-SAME: %[[X:[^:]*]]: !llvm.ptr<1> {{{[^}]*}}}, %[[BATCHES:[^:]*]]: i64, %[[ROWS:[^:]*]]: i64, %{{[^:]*}}: i64, %[[B:[^:]*]]: i64
+  // CHECK: %[[IN:.*]] = arith.cmpi ult, %[[B]], %[[BATCHES]] : i64
+  // CHECK: %[[START:.*]] = arith.select %[[IN]], %{{.*}}, %c0_i64 : i64
+  // CHECK: llvm.getelementptr %[[X]]
+  // CHECK: arith.select %[[IN]], %[[ROWS]], %c0_i64 : i64
+  func.func @view(%x: memref<?x?x32xf32>, %b: index, %y: memref<1x32xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %c0 = arith.constant 0 : index
+    %v = quant.view %x[%b] dims [1, 2] : memref<?x?x32xf32> -> memref<?x32xf32, strided<[32, 1]>>
+    %t = quant.load %v[%c0, %c0] : memref<?x32xf32, strided<[32, 1]>> -> tensor<1x32xf32>
+    quant.store %t, %y[%c0, %c0] {in_bounds} : tensor<1x32xf32>, memref<1x32xf32>
+    return
+  }
+}
