@@ -183,22 +183,29 @@ LogicalResult BlockBroadcastOp::verify() {
   return checkInferred(*this, {"result"});
 }
 
-LogicalResult HadamardOp::verify() {
-  Where where(*this);
-  RankedTensorType type = getSource().getType();
-  int64_t axis = getAxis(), size = getSize();
-  if (axis < 0 || axis >= type.getRank()) // HD1
+static FailureOr<Types> resultTypes(HadamardOp::Adaptor op, Where where) {
+  FailureOr<RankedTensorType> type =
+      tensorType(where, op.getSource(), "source");
+  if (failed(type))
+    return failure();
+  if (!op.getAxisAttr() || !op.getSizeAttr())
+    return where.fail("has no attribute 'axis' or 'size'");
+  int64_t axis = op.getAxis(), size = op.getSize();
+  if (axis < 0 || axis >= type->getRank()) // HD1
     return where.fail("axis is " + Twine(axis) + ", expected 0 to " +
-                      Twine(type.getRank() - 1));
+                      Twine(type->getRank() - 1));
   if (size < 2 || size > 64 || !llvm::isPowerOf2_64(size)) // HD2
     return where.fail("size is " + Twine(size) +
                       ", expected a power of two from 2 to 64");
-  if (!type.isDynamicDim(axis) && type.getDimSize(axis) % size) // HD3
+  if (!type->isDynamicDim(axis) && type->getDimSize(axis) % size) // HD3
     return where.fail("dimension " + Twine(axis) + " has extent " +
-                      Twine(type.getDimSize(axis)) +
+                      Twine(type->getDimSize(axis)) +
                       ", expected a multiple of " + Twine(size));
-  return success();
+  return Types{RankedTensorType::get(type->getShape(), type->getElementType())};
 }
+DITHER_INFER(HadamardOp, 1)
+
+LogicalResult HadamardOp::verify() { return checkInferred(*this, {"result"}); }
 
 //===----------------------------------------------------------------------===//
 // Elementwise conversions

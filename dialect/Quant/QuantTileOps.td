@@ -122,7 +122,8 @@ def Quant_BlockBroadcastOp : Quant_InferredOp<"block_broadcast"> {
   let hasFolder = 1;
 }
 
-def Quant_HadamardOp : Quant_Op<"hadamard", [Pure, SameOperandsAndResultType]> {
+def Quant_HadamardOp : Quant_InferredOp<"hadamard",
+    [TypesMatchWith<"source has the type of the result", "result", "source", "$_self">]> {
   let summary = "Hadamard transform of each run of elements";
   let description = [{
     Of each `size` elements along the axis, in Sylvester's order and without a factor: sums and
@@ -134,7 +135,7 @@ def Quant_HadamardOp : Quant_Op<"hadamard", [Pure, SameOperandsAndResultType]> {
   }];
   let arguments = (ins Quant_F32Tile:$source, I64Attr:$axis, I64Attr:$size);
   let results = (outs Quant_F32Tile:$result);
-  let assemblyFormat = "$source `axis` $axis `size` $size attr-dict `:` type($source)";
+  let assemblyFormat = "$source `axis` $axis `size` $size attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 
