@@ -61,6 +61,17 @@ class Expressions(Codes):
         offsets = [self.offset(extent) for extent in shape]
         return f"dl.load({x.name}, ({', '.join(offsets)},), {shape})"
 
+    def rows(self, dtype: str, shape: Shape, depth: int) -> str:
+        """Rows of an input that a tile names, most of them there."""
+        if len(shape) != 2 or dtype == "bool" or self.in_helper:
+            raise No
+        found = [a for a in self.inputs if a.dtype == dtype and len(a.shape) == 2]
+        x = self.pick(found) if found and self.chance(0.6) else self.input(dtype, shape)
+        index = self.tile("int32", self.pick([(shape[0],), (shape[0], 1)]), depth - 1)
+        if self.chance(0.8):
+            index = f"({index} % {x.shape[0] + 1})"
+        return f"dl.load({x.name}, ({index}, {self.offset(shape[1])},), {shape})"
+
     def full(self, dtype: str, shape: Shape, depth: int) -> str:
         """A tile of one number."""
         if dtype == "bool":
@@ -393,6 +404,7 @@ EXPRESSIONS: dict[str, dict[Callable[..., str], float]] = {
     "float32": {
         G.var: 8,
         G.load: 2,
+        G.rows: 0.6,
         G.full: 0.7,
         G.arithmetic: 7,
         G.unary: 1.5,
@@ -416,6 +428,7 @@ EXPRESSIONS: dict[str, dict[Callable[..., str], float]] = {
     "int32": {
         G.var: 6,
         G.load: 2,
+        G.rows: 0.3,
         G.arange: 3,
         G.full: 1,
         G.int_arithmetic: 4,
@@ -465,6 +478,7 @@ EXPRESSIONS: dict[str, dict[Callable[..., str], float]] = {
     "half": {
         G.var: 5,
         G.load: 4,
+        G.rows: 0.4,
         G.round: 4,
         G.full: 0.5,
         G.transpose: 0.5,
@@ -476,6 +490,7 @@ EXPRESSIONS: dict[str, dict[Callable[..., str], float]] = {
     "narrow": {
         G.var: 5,
         G.load: 4,
+        G.rows: 0.4,
         G.encode: 3,
         G.cast: 2,
         G.block_scale: 2,

@@ -421,6 +421,10 @@ class Language:
         return Scalar(self.grid[axis], INDEX)
 
     def load(self, x: Tensor, offset: Any = (), shape: Any = ()) -> Tile:
+        if isinstance(offset, tuple) and offset and isinstance(offset[0], Tile):
+            column, width = int(offset[1]), _integers(shape)[1]
+            rows = [x.load((int(row), column), (1, width)) for row in offset[0].data.reshape(-1)]
+            return Tile(np.concatenate([row.data for row in rows]), x.dtype, builtins.all(row.exact for row in rows))
         return x.load(_integers(offset), _integers(shape))
 
     def store(self, x: Tensor, offset: Any, value: Any, layout: str = "linear", valid: Any = None) -> None:
