@@ -172,7 +172,7 @@ ERRORS = [
     ("device", lambda k, x, y: k.launch(2, x, y, 2.0, device="tpu"), ValueError, "unknown device 'tpu'"),
     ("type", lambda k, x, y: k[2](x.astype(np.float64), y, 2.0), TypeError, "argument 'x' has data type float64"),
     ("stride", lambda k, x, y: k[2](x.T.copy().T, y, 2.0), ValueError, "argument 'x' has stride 8 along its last"),
-    ("rank", lambda k, x, y: k[2](x.reshape(8, 2, 4, 2), y, 2.0), ValueError, "argument 'x' has rank 4"),
+    ("rank", lambda k, x, y: k[2](x.reshape(8, 2, 2, 2, 2), y, 2.0), ValueError, "argument 'x' has rank 5"),
     ("order", lambda k, x, y: k[2](x.astype(">f4"), y, 2.0), TypeError, "foreign byte order"),
     ("bytes", lambda k, x, y: k[2](x.view(np.uint8), y, 2.0), TypeError, "a type of codes: dither.view(x, dtype)"),
 ]

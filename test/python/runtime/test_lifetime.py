@@ -47,7 +47,7 @@ def launch(module):
 
 def fail(module):
     with pytest.raises(ValueError, match="rank"):
-        module.kernel[1](np.ones((1, 1, 1, 1), np.float32), Y)
+        module.kernel[1](np.ones((1, 1, 1, 1, 1), np.float32), Y)
 
 
 def prepare(module):
