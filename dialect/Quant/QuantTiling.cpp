@@ -322,10 +322,10 @@ static FailureOr<TilingResult> tileResult(Operation *op, OpBuilder &b,
       spread = BroadcastOp::create(b, loc, tileType, spread);
     return TilingResult{{spread.getDefiningOp()}, {spread}, slices};
   }
+  if (auto gather = dyn_cast<GatherOp>(op))
+    operands[2] =
+        shiftIndices(b, loc, gather.getColumn(), offsets.back()).front();
   Operation *tiled = clone(b, op, types, operands);
-  if (auto gather = dyn_cast<GatherOp>(tiled))
-    gather.getColumnMutable().assign(
-        shiftIndices(b, loc, gather.getColumn(), offsets.back()).front());
   return TilingResult{{tiled}, {tiled->getResult(resultNumber)}, slices};
 }
 

@@ -125,6 +125,23 @@ def test_parts(device):
 
 
 @dither.jit
+def twice(y, z, x):
+    """In parts that begin at an offset of run time, for two stores of which one is transposed."""
+    t = dl.load(x, (dl.arange(2), dl.program_id(0) * 64), (2, 64))
+    dl.store(y, (0, dl.program_id(0) * 64), t)
+    dl.store(z, (dl.program_id(0) * 64, 0), t.T)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_parts_at_an_offset(device):
+    x = data((3, 128))
+    y, z = np.zeros((2, 128), np.float32), np.zeros((128, 2), np.float32)
+    twice[2](y, z, x, device=device)
+    assert (y == x[:2]).all()
+    assert (z == x[:2].T).all()
+
+
+@dither.jit
 def heads(y, x, index):
     """Of a tensor of rank 3, the matrix of a head."""
     h = dl.program_id(0)
