@@ -351,6 +351,28 @@ def Quant_ErfOp : Quant_FunctionOp<"erf", "Function::Erf"> {
   }];
 }
 
+def Quant_SinOp : Quant_FunctionOp<"sin", "Function::Sin"> {
+  let summary = "sine of each element, an angle in radians";
+  let description = [{
+    As `exp`; of infinities NaN.
+
+    ```mlir
+    %y = quant.sin %x : tensor<4x128xf32>
+    ```
+  }];
+}
+
+def Quant_CosOp : Quant_FunctionOp<"cos", "Function::Cos"> {
+  let summary = "cosine of each element, an angle in radians";
+  let description = [{
+    As `exp`; of infinities NaN.
+
+    ```mlir
+    %y = quant.cos %x : tensor<4x128xf32>
+    ```
+  }];
+}
+
 def Quant_MulhiOp : Quant_Op<"mulhi",
     [Pure, ElementwiseMappable, Commutative, DeclareOpInterfaceMethods<InferTypeOpInterface>,
      TypesMatchWith<"result has the type of lhs", "result", "lhs", "$_self">,

@@ -442,7 +442,7 @@ void registerTilingInterfaceExternalModels(DialectRegistry &registry) {
                   CastFp8Op, DequantizeOp, RmsNormOp, LayerNormOp, EncodeOp,
                   DecodeOp, E8M0InverseOp, BlockReduceOp, BlockBroadcastOp,
                   HadamardOp, ConvertLayoutOp, ExpOp, Exp2Op, LogOp, Log2Op,
-                  TanhOp, SigmoidOp, ErfOp, MulhiOp>(ctx);
+                  TanhOp, SigmoidOp, ErfOp, SinOp, CosOp, MulhiOp>(ctx);
     StoreOp::attachInterface<SinkTiling<StoreOp>>(*ctx);
     ScatterOp::attachInterface<SinkTiling<ScatterOp>>(*ctx);
     AtomicMaxOp::attachInterface<SinkTiling<AtomicMaxOp>>(*ctx);

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -81,9 +82,10 @@ public:
   Condition equal(Value x, float y) {
     return make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, x, number(y));
   }
-  Condition below(Bits x, uint32_t y) {
-    return make<arith::CmpIOp>(arith::CmpIPredicate::ult, x, integer(y));
+  Condition below(Bits x, Bits y) {
+    return make<arith::CmpIOp>(arith::CmpIPredicate::ult, x, y);
   }
+  Condition below(Bits x, uint32_t y) { return below(x, integer(y)); }
   Value select(Condition c, Value x, Value y) {
     return make<arith::SelectOp>(c, x, y);
   }
@@ -95,18 +97,49 @@ public:
   }
   Bits addBits(Bits x, Bits y) { return make<arith::AddIOp>(x, y); }
   Bits subBits(Bits x, Bits y) { return make<arith::SubIOp>(x, y); }
+  Bits mulBits(Bits x, Bits y) { return make<arith::MulIOp>(x, y); }
+  Bits mulHigh(Bits x, Bits y) {
+    return make<arith::MulUIExtendedOp>(x, y).getHigh();
+  }
+  Bits selectBits(Condition c, Bits x, Bits y) { return select(c, x, y); }
   Bits andBits(Bits x, uint32_t y) {
     return make<arith::AndIOp>(x, integer(y));
   }
-  Bits shiftLeft(Bits x, unsigned by) {
-    return make<arith::ShLIOp>(x, integer(by));
+  Bits shiftLeft(Bits x, Bits by) { return make<arith::ShLIOp>(x, by); }
+  Bits shiftLeft(Bits x, unsigned by) { return shiftLeft(x, integer(by)); }
+  Bits shiftRightUnsigned(Bits x, Bits by) {
+    return make<arith::ShRUIOp>(x, by);
+  }
+  Bits shiftRightUnsigned(Bits x, unsigned by) {
+    return shiftRightUnsigned(x, integer(by));
   }
   Bits shiftRight(Bits x, unsigned by) {
     return make<arith::ShRSIOp>(x, integer(by));
   }
 
+  using Pair = std::pair<Value, Bits>;
+  /// A branch, taken where a lane needs it.
+  template <class Rare> Pair usually(Condition c, Pair usual, Rare rare) {
+    auto vector = dyn_cast<VectorType>(type);
+    Value all = c;
+    if (vector)
+      all = make<vector::ReductionOp>(vector::CombiningKind::AND, c);
+    auto branch = make<scf::IfOp>(TypeRange{type, intType}, all,
+                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    make<scf::YieldOp>(ValueRange{usual.first, usual.second});
+    b.setInsertionPointToStart(branch.elseBlock());
+    Pair other = rare();
+    if (vector)
+      other = {select(c, usual.first, other.first),
+               select(c, usual.second, other.second)};
+    make<scf::YieldOp>(ValueRange{other.first, other.second});
+    return {branch.getResult(0), branch.getResult(1)};
+  }
+
 private:
-  template <typename Op, typename... Args> Value make(Args &&...args) {
+  template <typename Op, typename... Args> Op make(Args &&...args) {
     return Op::create(b, loc, std::forward<Args>(args)...);
   }
   Type like(Type elem) {
@@ -158,6 +191,10 @@ public:
     }
     case Function::Erf:
       return {};
+    case Function::Sin:
+      return instruction("sin.approx.ftz.f32", withoutTurns(x));
+    case Function::Cos:
+      return instruction("cos.approx.ftz.f32", withoutTurns(x));
     }
     return {};
   }
@@ -172,6 +209,16 @@ private:
   Value exp(Value x) {
     return instruction("ex2.approx.ftz.f32",
                        steps.mul(x, steps.number(elementary::kLog2e)));
+  }
+
+  /// Without the nearest multiple of 2 pi: the instructions lose their accuracy
+  /// outside of that range.
+  Value withoutTurns(Value x) {
+    Value round = steps.number(elementary::kRound);
+    Value n =
+        steps.sub(steps.fma(x, steps.number(0x1.45f306p-3f), round), round);
+    Value r = steps.fma(n, steps.number(-0x1.921fb6p+2f), x);
+    return steps.fma(n, steps.number(0x1.777a5cp-23f), r);
   }
 
   OpBuilder &b;

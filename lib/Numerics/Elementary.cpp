@@ -31,8 +31,16 @@ struct CountingSteps : ScalarSteps {
   Bits addBits(Bits x, Bits) { return ++count, x; }
   Bits subBits(Bits x, Bits) { return ++count, x; }
   Bits andBits(Bits x, uint32_t) { return ++count, x; }
+  Bits mulBits(Bits x, Bits) { return ++count, x; }
+  Bits mulHigh(Bits x, Bits) { return ++count, x; }
+  Bits selectBits(Condition, Bits x, Bits) { return ++count, x; }
   Bits shiftLeft(Bits x, unsigned) { return ++count, x; }
+  Bits shiftRightUnsigned(Bits x, unsigned) { return ++count, x; }
   Bits shiftRight(Bits x, unsigned) { return ++count, x; }
+  /// Both are code.
+  template <class Rare> Pair usually(Condition, Pair, Rare rare) {
+    return ++count, rare();
+  }
 };
 
 } // namespace

@@ -49,6 +49,9 @@ bool isLowerableMath(Operation *op) {
 }
 
 bool isLowerableVector(Operation *op) {
+  // The order of the lanes is nobody's where they are integers.
+  if (auto reduction = dyn_cast<vector::ReductionOp>(op))
+    return reduction.getVector().getType().getElementType().isInteger();
   return isa<vector::BitCastOp, vector::BroadcastOp, vector::DeinterleaveOp,
              vector::ExtractOp, vector::ExtractStridedSliceOp, vector::FMAOp,
              vector::FromElementsOp, vector::InsertOp,

@@ -44,7 +44,8 @@ def DitherExpandMath : Pass<"dither-expand-math", "::mlir::ModuleOp"> {
     lacks, and `quant.mulhi`.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-                           "::mlir::vector::VectorDialect", "::mlir::NVVM::NVVMDialect"];
+                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+                           "::mlir::NVVM::NVVMDialect"];
 }
 
 def DitherShareReciprocals : Pass<"dither-share-reciprocals", "::mlir::ModuleOp"> {

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 namespace dither::numerics {
 
@@ -32,7 +33,9 @@ enum class Function {
   Log2,
   Tanh,
   Sigmoid,
-  Erf
+  Erf,
+  Sin,
+  Cos
 };
 
 /// Steps on numbers. `Steps` below stands for a class with these members.
@@ -74,11 +77,24 @@ struct ScalarSteps {
   Bits addBits(Bits x, Bits y) { return x + y; }
   Bits subBits(Bits x, Bits y) { return x - y; }
   Bits integer(uint32_t v) { return v; }
+  Bits mulBits(Bits x, Bits y) { return x * y; }
+  /// The upper 32 bits of the unsigned product.
+  Bits mulHigh(Bits x, Bits y) { return (uint64_t(x) * y) >> 32; }
+  Bits selectBits(Condition c, Bits x, Bits y) { return c ? x : y; }
   Bits andBits(Bits x, uint32_t y) { return x & y; }
+  /// Shifts by 0 to 31; by a constant or by `Bits`.
   Bits shiftLeft(Bits x, unsigned by) { return x << by; }
+  Bits shiftRightUnsigned(Bits x, unsigned by) { return x >> by; }
   /// With copies of the sign.
   Bits shiftRight(Bits x, unsigned by) {
     return uint32_t(int64_t(int32_t(x)) >> by);
+  }
+
+  using Pair = std::pair<Value, Bits>;
+  /// `usual` where `c` holds, and what `rare` makes elsewhere: code that is run
+  /// only where some element needs it.
+  template <class Rare> Pair usually(Condition c, Pair usual, Rare rare) {
+    return c ? usual : rare();
   }
 };
 
@@ -256,6 +272,112 @@ typename Steps::Value log2(Steps &s, typename Steps::Value x) {
   return logOrSpecial(s, x, s.fma(l.fraction, s.number(kLog2e), l.exponent));
 }
 
+//===----------------------------------------------------------------------===//
+// Sine and cosine
+//===----------------------------------------------------------------------===//
+
+/// The quadrant of a positive number (the nearest multiple of pi/2; its last
+/// two bits count) and the rest, within pi/4 of zero.
+template <class Steps>
+std::pair<typename Steps::Value, typename Steps::Bits>
+quadrantOf(Steps &s, typename Steps::Value a) {
+  // pi/2 in three parts. The first difference is exact.
+  constexpr float first = 0x1.921fb6p+0f, second = -0x1.777a5cp-25f,
+                  third = -0x1.ee59dap-50f;
+  auto t = s.fma(a, s.number(0x1.45f306p-1f), s.number(kRound));
+  auto n = s.sub(t, s.number(kRound));
+  auto r = s.fma(n, s.number(-first), a);
+  r = s.fma(n, s.number(-second), r);
+  r = s.fma(n, s.number(-third), r);
+  return {r, s.bits(t)};
+}
+
+/// The same for 2^16 and above, from the bits of 2/pi that matter to such a
+/// number (Payne and Hanek, "Radian reduction for trigonometric functions",
+/// SIGNUM Newsletter 18, 1983). NaN for Inf and NaN.
+template <class Steps>
+std::pair<typename Steps::Value, typename Steps::Bits>
+quadrantOfLarge(Steps &s, typename Steps::Value a) {
+  // The bits of 2/pi from that of 2^8 on.
+  static constexpr uint32_t kTwoOverPi[] = {0x00517cc1, 0xb727220a, 0x94fe13ab,
+                                            0xe8fa9a6e, 0xe06db14a, 0xcc9e21c8,
+                                            0x20ff28b1};
+  // a = m 2^(p - 7). What 2/pi has before bit p gives multiples of 4.
+  auto m = s.addBits(s.andBits(s.bits(a), 0x7fffff), s.integer(0x800000));
+  auto p = s.subBits(s.shiftRight(s.bits(a), 23), s.integer(143));
+  typename Steps::Bits words[4], window[3];
+  auto below64 = s.below(p, 64), even = s.below(s.andBits(p, 32), 1);
+  typename Steps::Bits next =
+      s.selectBits(below64, s.integer(kTwoOverPi[0]), s.integer(kTwoOverPi[2]));
+  for (int i = 0; i < 4; ++i) {
+    auto word = next;
+    next = s.selectBits(below64, s.integer(kTwoOverPi[i + 1]),
+                        s.integer(kTwoOverPi[i + 3]));
+    words[i] = s.selectBits(even, word, next);
+  }
+  auto left = s.andBits(p, 31), right = s.subBits(s.integer(31), left);
+  for (int i = 0; i < 3; ++i)
+    window[i] = s.addBits(
+        s.shiftLeft(words[i], left),
+        s.shiftRightUnsigned(s.shiftRightUnsigned(words[i + 1], 1), right));
+  // The upper 64 bits of m times the window, modulo 2^96: two of the quadrant,
+  // and 62 after the point.
+  auto carried = s.mulHigh(m, window[2]);
+  auto low = s.addBits(s.mulBits(m, window[1]), carried);
+  auto carry = s.selectBits(s.below(low, carried), s.integer(1), s.integer(0));
+  auto high = s.addBits(s.addBits(s.mulBits(m, window[0]), carry),
+                        s.mulHigh(m, window[1]));
+  auto quadrant =
+      s.shiftRightUnsigned(s.addBits(high, s.integer(0x20000000)), 30);
+  high = s.subBits(high, s.shiftLeft(quadrant, 30));
+  // As numbers, each of them exact: 22 bits rounded, so that what is left of a
+  // small rest is not a difference of large numbers, 22 with a sign, and 18.
+  auto number = [&](typename Steps::Bits bits) {
+    return s.sub(s.fromBits(s.addBits(bits, s.integer(0x4b400000))),
+                 s.number(kRound));
+  };
+  auto rounded = s.shiftRight(s.addBits(high, s.integer(0x80)), 8);
+  auto beneath = s.shiftLeft(s.subBits(high, s.shiftLeft(rounded, 8)), 14);
+  auto upper = number(rounded),
+       middle = number(s.addBits(beneath, s.shiftRightUnsigned(low, 18))),
+       lower = number(s.andBits(low, 0x3ffff));
+  auto rest = s.fma(lower, s.number(0x1p-18f), middle);
+  auto f = s.fma(upper, s.number(0x1p22f), rest);
+  rest = s.sub(rest, s.fma(upper, s.number(-0x1p22f), f));
+  // Times pi/2, in two parts.
+  auto r = s.fma(f, s.number(-0x1.777a5cp-69f),
+                 s.mul(rest, s.number(0x1.921fb6p-44f)));
+  r = s.fma(f, s.number(0x1.921fb6p-44f), r);
+  return {s.fma(a, s.number(0.0f), r), quadrant};
+}
+
+/// sin(x), or cos(x), which is a quadrant ahead.
+template <class Steps>
+typename Steps::Value sine(Steps &s, typename Steps::Value x, bool cosine) {
+  // sin(r) = r + r^3 P(r^2) and cos(r) = 1 + r^2 P(r^2), |r| <= pi/4.
+  static constexpr float kSin[] = {-0x1.9951eap-13f, 0x1.110774p-7f,
+                                   -0x1.555546p-3f};
+  static constexpr float kCos[] = {0x1.99e80cp-16f, -0x1.6c0c28p-10f,
+                                   0x1.55554ap-5f, -0x1p-1f};
+  auto a = s.abs(x);
+  auto [r, quadrant] = s.usually(
+      s.less(a, 0x1p16f), quadrantOf(s, a),
+      [&]() -> std::pair<typename Steps::Value, typename Steps::Bits> {
+        return quadrantOfLarge(s, a);
+      });
+  if (cosine)
+    quadrant = s.addBits(quadrant, s.integer(1));
+  auto z = s.mul(r, r);
+  auto sin = s.fma(s.mul(z, r), horner(s, z, kSin), r);
+  auto cos = s.fma(z, horner(s, z, kCos), s.number(1.0f));
+  auto y = s.select(s.below(s.andBits(quadrant, 1), 1), sin, cos);
+  // The sign of the half turn, and of an odd function's operand.
+  auto sign = s.shiftLeft(s.andBits(quadrant, 2), 30);
+  if (!cosine)
+    sign = s.addBits(sign, s.andBits(s.bits(x), 0x80000000));
+  return s.fromBits(s.addBits(s.bits(y), sign));
+}
+
 } // namespace elementary
 
 /// A function of x in the steps of `s`. NaN gives NaN.
@@ -279,6 +401,10 @@ typename Steps::Value evaluate(Function function, Steps &s,
     return elementary::sigmoid(s, x);
   case Function::Erf:
     return elementary::erf(s, x);
+  case Function::Sin:
+    return elementary::sine(s, x, /*cosine=*/false);
+  case Function::Cos:
+    return elementary::sine(s, x, /*cosine=*/true);
   }
   return x;
 }

@@ -17,7 +17,7 @@ Location = list[tuple[str, int, int]]
 MAX_OPERATIONS = 65536
 
 #: Operations of the language's functions that `math="fast"` is about, besides arithmetic.
-FUNCTIONS = {name: f"quant.{name}" for name in ("exp", "exp2", "log", "log2", "tanh", "sigmoid", "erf")}
+FUNCTIONS = {name: f"quant.{name}" for name in ("exp", "exp2", "log", "log2", "tanh", "sigmoid", "erf", "sin", "cos")}
 FUNCTIONS |= {"sqrt": "math.sqrt", "rsqrt": "math.rsqrt"}
 _FAST = {"arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", *FUNCTIONS.values()}
 

@@ -43,6 +43,16 @@ def erf(x: Any) -> Any:
 
 
 @Builtin
+def sin(x: Any) -> Any:
+    """Sine of an angle in radians, float32; NaN of infinities."""
+
+
+@Builtin
+def cos(x: Any) -> Any:
+    """Cosine of an angle in radians, float32; NaN of infinities."""
+
+
+@Builtin
 def sqrt(x: Any) -> Any:
     """Square root, float32, correctly rounded."""
 

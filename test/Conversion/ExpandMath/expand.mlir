@@ -61,7 +61,30 @@ func.func @all(%x: f32) -> f32 {
   %2 = quant.log2 %1 : f32
   %3 = quant.sigmoid %2 : f32
   %4 = quant.erf %3 : f32
-  return %4 : f32
+  %5 = quant.cos %4 : f32
+  return %5 : f32
+}
+
+// sin: x less a multiple of pi/2 in three multiply-adds, which is exact enough
+// below 2^16. What larger numbers take is run where one is among the lanes.
+// CHECK-LABEL: func.func @sin(
+// CHECK: %[[ABS:.*]] = math.absf
+// CHECK-COUNT-4: math.fma
+// CHECK: %[[BELOW:.*]] = arith.cmpf olt, %[[ABS]]
+// CHECK: %[[ALL:.*]] = vector.reduction <and>, %[[BELOW]] : vector<16xi1> into i1
+// CHECK: scf.if %[[ALL]] -> (vector<16xf32>, vector<16xi32>)
+// CHECK-NEXT: scf.yield
+// CHECK-NEXT: else
+// CHECK-COUNT-2: arith.mului_extended
+// CHECK: arith.select %[[BELOW]]
+// CHECK: arith.select %[[BELOW]]
+// CHECK-NEXT: scf.yield
+// CHECK: }
+// CHECK-NOT: scf.if
+// CHECK: return
+func.func @sin(%x: vector<16xf32>) -> vector<16xf32> {
+  %y = quant.sin %x : vector<16xf32>
+  return %y : vector<16xf32>
 }
 
 // CHECK-LABEL: func.func @mulhi(

@@ -196,6 +196,61 @@ def log2(x: np.ndarray) -> np.ndarray:
     return _log(x, lambda k, l: fma(l, _LOG2E, k))
 
 
+def _quadrant(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rest of a number below 2^16 next to a multiple of pi/2, and which multiple."""
+    n = _nearest_of_product(a, _constant("0x1.45f306p-1"), 0)
+    r = fma(n, _constant("-0x1.921fb6p+0"), a)
+    r = fma(n, _constant("0x1.777a5cp-25"), r)
+    return fma(n, _constant("0x1.ee59dap-50"), r), n.astype(np.int64)
+
+
+#: The first 224 bits of 2 / pi.
+_TWO_OVER_PI = 0xA2F9836E4E441529FC2757D1F534DDC0DB6295993C439041FE5163AB
+
+
+def _quadrant_of_large(a: float) -> tuple[np.float32, int]:
+    """The same of one number from 2^16 on, with 62 bits of the rest."""
+    m, exponent = int(np.float32(a).view(np.uint32)) & 0x7FFFFF | 0x800000, int(np.frexp(np.float32(a))[1]) - 24
+    turns = m * ((_TWO_OVER_PI << 64) >> (224 + 64 - exponent - 94))
+    turns = (turns >> 32) % 2**64
+    quadrant = (turns + 2**61) >> 62
+    rest = turns - (quadrant << 62)
+    upper = rest + 2**39 >> 40
+    middle, lower = F32((rest >> 18) - (upper << 22)), F32(rest & 0x3FFFF)
+    small = fma(lower, F32(2.0**-18), middle)
+    f = fma(F32(upper), F32(2.0**22), small)
+    small = small - fma(F32(upper), F32(-(2.0**22)), f)
+    unit = F32(2.0**-44)
+    r = fma(f, _constant("-0x1.777a5cp-25") * unit, small * (_constant("0x1.921fb6p+0") * unit))
+    return F32(fma(f, _constant("0x1.921fb6p+0") * unit, r)), quadrant
+
+
+def _sine(x: np.ndarray, ahead: int) -> np.ndarray:
+    x = np.asarray(x, np.float32)
+    a = np.abs(x).reshape(-1)
+    usual = a < F32(2.0**16)
+    r, quadrant = _quadrant(np.where(usual, a, F32(0)))
+    for i in np.flatnonzero(~usual):
+        r[i], quadrant[i] = _quadrant_of_large(a[i]) if np.isfinite(a[i]) else (F32(np.nan), 0)
+    quadrant = quadrant + ahead
+    z = r * r
+    sin = fma(z * r, _horner(z, "-0x1.9951eap-13 0x1.110774p-7 -0x1.555546p-3"), r)
+    cos = fma(z, _horner(z, "0x1.99e80cp-16 -0x1.6c0c28p-10 0x1.55554ap-5 -0x1p-1"), F32(1))
+    y = np.where(quadrant & 1, cos, sin)
+    return np.where(quadrant & 2, -y, y).reshape(x.shape)
+
+
+def sin(x: np.ndarray) -> np.ndarray:
+    """Of |x| less a multiple of pi/2, by polynomials."""
+    y = _sine(x, 0)
+    return np.where(np.signbit(x), -y, y)
+
+
+def cos(x: np.ndarray) -> np.ndarray:
+    """A quadrant ahead of sin(|x|)."""
+    return _sine(x, 1)
+
+
 def mulhi(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Of int32; the upper half of the product."""
     return (a.astype(np.int64) * b.astype(np.int64) >> 32).astype(np.int32)

@@ -15,7 +15,7 @@ Shape = tuple[int, ...]
 NARROW = ("float8_e4m3", "float8_e5m2", "float6_e2m3", "float6_e3m2", "float4_e2m1", "int8", "e8m0")
 HALF = ("bfloat16", "float16")
 #: of a float32
-FUNCTIONS = ("exp", "exp2", "log", "log2", "tanh", "sigmoid", "erf", "sqrt", "rsqrt")
+FUNCTIONS = ("exp", "exp2", "log", "log2", "tanh", "sigmoid", "erf", "sin", "cos", "sqrt", "rsqrt")
 #: Element type, scale type and block of each format.
 FORMATS = {name: about[:3] for name, about in arithmetic.FORMATS.items()}
 

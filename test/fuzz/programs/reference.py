@@ -507,6 +507,12 @@ class Language:
     def erf(self, x: Any) -> Any:
         return self._float(m.erf, x)
 
+    def sin(self, x: Any) -> Any:
+        return self._float(m.sin, x)
+
+    def cos(self, x: Any) -> Any:
+        return self._float(m.cos, x)
+
     def mulhi(self, a: Any, b: Any) -> Any:
         return self._product(m.mulhi, a, b)
 

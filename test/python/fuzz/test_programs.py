@@ -100,6 +100,8 @@ FUNCTIONS = {
     "tanh": (np.tanh, 3),
     "sigmoid": (lambda x: np.where(x < 0, np.exp(x), 1) / (1 + np.exp(-np.abs(x))), 2.79),
     "erf": (np.vectorize(math.erf), 1.53),
+    "sin": (np.sin, 1.54),
+    "cos": (np.cos, 1.54),
 }
 
 
@@ -123,8 +125,17 @@ def test_functions_of_infinities():
     assert arithmetic.exp(x).tolist() == arithmetic.exp2(x).tolist() == [np.inf, 0]
     assert arithmetic.tanh(x).tolist() == arithmetic.erf(x).tolist() == [1, -1]
     assert arithmetic.sigmoid(x).tolist() == [1, 0]
+    assert np.isnan(arithmetic.sin(x)).all() and np.isnan(arithmetic.cos(x)).all()
     assert arithmetic.log(x)[0] == arithmetic.log2(x)[0] == np.inf
     assert np.isnan(arithmetic.log(x)[1]) and np.isnan(arithmetic.log2(x)[1])
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_angles_of_all_sizes(name):
+    x = floats(5000)
+    x = x[np.isfinite(x)]
+    got, want = getattr(arithmetic, name)(x), getattr(np, name)(x.astype(np.float64))
+    assert (np.abs(got - want) <= 1.54 * np.spacing(np.abs(want).astype(np.float32))).all()
 
 
 @pytest.mark.parametrize("order", ["te", "div6_mul", "div6_div"])

@@ -26,6 +26,8 @@ UNARY = {
     "tanh": dl.tanh,
     "sigmoid": dl.sigmoid,
     "erf": dl.erf,
+    "sin": dl.sin,
+    "cos": dl.cos,
     "sqrt": dl.sqrt,
     "rsqrt": dl.rsqrt,
     "floor": dl.floor,

@@ -18,7 +18,7 @@ FLOAT_EXPRESSIONS = [
     "t + n * t - t / n",
     "-t",
     "dl.abs(t)",
-    *(f"dl.{name}(t)" for name in ("exp", "exp2", "log", "log2", "tanh", "sigmoid", "erf")),
+    *(f"dl.{name}(t)" for name in ("exp", "exp2", "log", "log2", "tanh", "sigmoid", "erf", "sin", "cos")),
     "dl.sqrt(t)",
     "dl.rsqrt(t)",
     "dl.floor(t) + dl.ceil(t) - dl.rint(t)",

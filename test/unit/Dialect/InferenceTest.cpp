@@ -100,6 +100,8 @@ const Example kExamples[] = {
     {"quant.tanh", {2}, "{}", "tensor<4x128xf32>"},
     {"quant.sigmoid", {2}, "{}", "tensor<4x128xf32>"},
     {"quant.erf", {2}, "{}", "tensor<4x128xf32>"},
+    {"quant.sin", {2}, "{}", "tensor<4x128xf32>"},
+    {"quant.cos", {2}, "{}", "tensor<4x128xf32>"},
     {"quant.mulhi", {13, 13}, "{}", "i32"},
     {"quant.hadamard", {2}, "{axis = 1, size = 16}", "tensor<4x128xf32>"},
     {"quant.view",

@@ -45,6 +45,8 @@ const Promise kPromises[] = {
     {Function::Tanh, "tanh", 2.97, std::tanh},
     {Function::Sigmoid, "sigmoid", 2.79, logistic},
     {Function::Erf, "erf", 1.53, std::erf},
+    {Function::Sin, "sin", 1.54, std::sin},
+    {Function::Cos, "cos", 1.54, std::cos},
 };
 
 /// Of `got` in units of the last place of f32 at `want`. Infinity counts as
@@ -153,6 +155,14 @@ TEST(Elementary, SpecialValues) {
       is(f, sign * 3e38f, sign);
       is(f, sign * kInf, sign);
     }
+  for (Function f : {Function::Sin, Function::Cos})
+    for (float sign : {1.0f, -1.0f})
+      is(f, sign * kInf, kNaN);
+  for (float sign : {1.0f, -1.0f}) {
+    is(Function::Sin, sign * 0.0f, sign * 0.0f);
+    is(Function::Sin, sign * 0x1p-149f, sign * 0x1p-149f);
+    is(Function::Cos, sign * 0.0f, 1.0f);
+  }
   is(Function::Sigmoid, kInf, 1.0f);
   is(Function::Sigmoid, -kInf, 0.0f);
   is(Function::Sigmoid, -0.0f, 0.5f);
