@@ -177,4 +177,14 @@ LogicalResult AtomicAddOp::verify() {
                      getIndices().size());
 }
 
+/// Within a program nothing orders other accesses of a counter: FA2.
+LogicalResult FetchAddOp::verify() {
+  for (Operation *user : getMemref().getUsers())
+    if (!isa<FetchAddOp>(user))
+      return Where(*this).fail("counter is used by " +
+                               user->getName().getStringRef() +
+                               ", expected quant.fetch_add alone");
+  return success();
+}
+
 } // namespace dither::quant

@@ -173,4 +173,21 @@ def Quant_AtomicAddOp : Quant_AtomicOp<"atomic_add", [I32, I64]> {
   }];
 }
 
+def Quant_FetchAddOp : Quant_Op<"fetch_add", []> {
+  let summary = "add to a counter, and give what it was";
+  let description = [{
+    Once for a program, whatever the number of its threads. No two programs are given the same
+    numbers: each may take `amount` of them from the result on, such as rows of memory of its own.
+
+    ```mlir
+    %first = quant.fetch_add %rows, %next : memref<i64>
+    ```
+  }];
+  let arguments = (ins Index:$amount,
+                       Arg<MemRefRankOf<[I64], [0]>, "", [MemRead, MemWrite]>:$memref);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$amount `,` $memref attr-dict `:` type($memref)";
+  let hasVerifier = 1;
+}
+
 #endif // DITHER_QUANT_PROGRAM_OPS

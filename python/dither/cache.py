@@ -22,7 +22,7 @@ from . import knobs
 from .version import __version__
 
 #: The Python part of the compiler, within the package: code depends on its text.
-COMPILER_SOURCES = ("compiler/", "language/", "compiled.py", "formats.py", "types.py")
+COMPILER_SOURCES = ("compiler/", "language/", "compiled.py", "printing.py", "formats.py", "types.py")
 
 
 class NoDirectory(OSError):

@@ -14,6 +14,7 @@ from .devices import is_gpu
 from .errors import CompileError, plain
 from .once import OncePerKey
 from .options import CodeOptions
+from .printing import Printed, Site
 from .types import ArgType, SameAs, ScalarType, Structure, TensorType, float32
 
 if TYPE_CHECKING:
@@ -36,23 +37,26 @@ class Lowered:
         name: str | None = None,
         structures: Mapping[str, Structure] | None = None,
     ) -> None:
-        from .compiler import captures_of, lower
+        from .compiler import captures_of, translate
 
         self.types = dict(types)
         self.target = target
         self.name = name or fn.__name__
         start = time.perf_counter()
         read = captures or captures_of(fn, constexprs)
-        self._make = lambda: lower(fn, types, constexprs, target, options, read, self.name, structures)
-        self._module: _dither.Module | None = self._make()
+        self._make = lambda: translate(fn, types, constexprs, target, options, read, self.name, structures)
+        program = self._make()
+        self._module: _dither.Module | None = program.module
         self._milliseconds = (time.perf_counter() - start) * 1e3
-        self.text = self._module.text()
+        self.text = program.module.text()
+        self.types |= program.added
+        self.sites = program.sites
 
     def compile(self, keep_stages: bool = False) -> Compiled:
         """Compiles to PTX or machine code. Raises CompileError."""
         from . import _dither
 
-        module = self._module or self._make()
+        module = self._module or self._make().module
         self._module = None
         written = _dither.written_arguments(module)
         swizzled = _dither.written_arguments(module, swizzled_only=True)
@@ -90,6 +94,7 @@ class Lowered:
             named(swizzled),
             dict(artifact.stages),
             timings,
+            self.sites,
         )
         ptx = knobs.override_code(self.name)
         if ptx and is_gpu(self.target):
@@ -124,6 +129,7 @@ class Compiled:
         swizzled: those that it writes in the 128x4 order.
         stages: text by stage (quant, tiled, distributed, llvm, llvmir, and ptx or asm), where it was kept.
         timings: milliseconds by step.
+        sites: its calls of dl.print.
     """
 
     image: Any
@@ -132,6 +138,7 @@ class Compiled:
     swizzled: frozenset[str]
     stages: dict[str, str]
     timings: dict[str, float]
+    sites: tuple[Site, ...] = ()
     _loaded: OncePerKey = dataclasses.field(default_factory=OncePerKey, repr=False)
 
     @property
@@ -167,6 +174,7 @@ class Compiled:
             "types": [(name, _pack(kind)) for name, kind in self.types],
             "written": sorted(self.written),
             "swizzled": sorted(self.swizzled),
+            "sites": [dataclasses.astuple(site) for site in self.sites],
             "code": self.image.code,
         }
 
@@ -184,10 +192,23 @@ class Compiled:
             entry["params"],
         )
         types = tuple((name, _unpack(kind)) for name, kind in entry["types"])
-        return Compiled(image, types, frozenset(entry["written"]), frozenset(entry["swizzled"]), {}, {})
+        sites = tuple(Site(label, tuple(shape), kind, chosen) for label, shape, kind, chosen in entry["sites"])
+        return Compiled(image, types, frozenset(entry["written"]), frozenset(entry["swizzled"]), {}, {}, sites)
 
     def launch(self, device: Device, grid: tuple[int, int, int], arguments: Mapping[str, Any], stream: int = 0) -> None:
         """Runs on `device` with arguments of the types compiled for; host tensors are copied to a GPU and back."""
+        if not self.sites:
+            self._launch(device, grid, arguments, stream)
+            return
+        if device.name.startswith("cuda:"):
+            raise ValueError(
+                f"kernel '{self.image.name}' has dl.print, which runs on the CPU and the simulator, found {device.name}"
+            )
+        printed = Printed(self.image.name, self.sites, grid)
+        self._launch(device, grid, {**arguments, **printed.arguments()}, stream)
+        printed.write()
+
+    def _launch(self, device: Device, grid: tuple[int, int, int], arguments: Mapping[str, Any], stream: int) -> None:
         self.check(arguments)
         if 0 in grid:
             return

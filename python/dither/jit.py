@@ -174,11 +174,10 @@ class Kernel:
             return variant.prepare(self._extents_of(grid, args, kwargs), **named, **options)
         made = self._specialize(rest, kwargs, **options)
         extents = _extents(grid, made.bound)
-        made.compiled.check(made.bound.arguments)
         plan = self._plan(made)
         if plan is None:
-            why = self._why_no_plan(made.bound, made.where)
-            raise ValueError(f"kernel '{self.__name__}' cannot be prepared: {why}")
+            raise ValueError(f"kernel '{self.__name__}' cannot be prepared: {self._why_no_plan(made)}")
+        made.compiled.check(made.bound.arguments)
         return self._launcher.prepare(plan, extents, *args, **{**kwargs, **options})
 
     @functools.cached_property
@@ -309,7 +308,7 @@ class Kernel:
     def _plan(self, made: _Made) -> Any:
         """What BoundPlan of python/src/Launch.h holds; None where the launch path cannot do without Python."""
         bound, where, compiled = made.bound, made.where, made.compiled
-        if self._why_no_plan(bound, where):
+        if self._why_no_plan(made):
             return None
         place = {name: i for i, name in enumerate(self.signature.parameters)}
         # What is read of the constexprs is no part of what `_captured` reads.
@@ -326,7 +325,10 @@ class Kernel:
             guards,
         )
 
-    def _why_no_plan(self, bound: Bound, where: Device) -> str:
+    def _why_no_plan(self, made: _Made) -> str:
+        bound, where = made.bound, made.where
+        if made.compiled.sites:
+            return "each launch writes what it prints"
         if where.name != "cpu" and not where.name.startswith("cuda:"):
             return f"launches on {where.name} copy their tensors"
         away = next((n for n, a in bound.arguments.items() if isinstance(a, Array) and a.device != where.name), None)

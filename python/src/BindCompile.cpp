@@ -81,6 +81,9 @@ std::vector<unsigned> writtenArguments(const State &state, bool swizzledOnly) {
       else if (auto atomic = dyn_cast<quant::AtomicOpInterface>(op);
                atomic && !swizzledOnly)
         memref = atomic.getMemref();
+      else if (auto counter = dyn_cast<quant::FetchAddOp>(op);
+               counter && !swizzledOnly)
+        memref = counter.getMemref();
       if (memref)
         if (auto view = memref.getDefiningOp<quant::ViewOp>())
           memref = view.getMemref();

@@ -205,6 +205,13 @@ void bindBuilder(py::module_ &m) {
           py::arg("name"), py::arg("arguments"), py::arg("attrs") = py::none(),
           py::arg("loc") = py::none(),
           "arguments: (name, type, attributes or None) each")
+      .def(
+          "add_argument",
+          [](Builder &b, const std::string &name, const std::string &type,
+             const py::object &attrs) {
+            return b.addArgument({name, type, toAttrs(attrs)});
+          },
+          py::arg("name"), py::arg("type"), py::arg("attrs") = py::none())
       .def("end_function", &Builder::endFunction)
       .def(
           "begin_for",

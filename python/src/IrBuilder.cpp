@@ -323,6 +323,20 @@ IrValue IrBuilder::constant(const std::string &type, const AttrValue &value,
 // Functions
 //===----------------------------------------------------------------------===//
 
+std::tuple<Type, Location, DictionaryAttr>
+IrBuilder::describe(const Argument &argument, Location loc) {
+  Type type = parse(argument.type);
+  if (!isa<MemRefType, IndexType, IntegerType, FloatType>(type))
+    throw IRError("argument '" + argument.name + "' has type " + argument.type +
+                  ", expected a memref or a scalar");
+  NamedAttrList list;
+  for (const auto &[key, value] : argument.attrs)
+    if (Attribute attr = parse(value, key))
+      list.set(key, attr);
+  return {type, NameLoc::get(builder.getStringAttr(argument.name), loc),
+          list.getDictionary(context())};
+}
+
 std::vector<IrValue>
 IrBuilder::beginFunction(const std::string &name,
                          const std::vector<Argument> &arguments,
@@ -338,17 +352,10 @@ IrBuilder::beginFunction(const std::string &name,
   SmallVector<Location> locs;
   SmallVector<DictionaryAttr> dictionaries;
   for (const Argument &argument : arguments) {
-    Type type = parse(argument.type);
-    if (!isa<MemRefType, IndexType, IntegerType, FloatType>(type))
-      throw IRError("argument '" + argument.name + "' has type " +
-                    argument.type + ", expected a memref or a scalar");
+    auto [type, argumentLoc, dictionary] = describe(argument, loc);
     types.push_back(type);
-    locs.push_back(NameLoc::get(builder.getStringAttr(argument.name), loc));
-    NamedAttrList list;
-    for (const auto &[key, value] : argument.attrs)
-      if (Attribute attr = parse(value, key))
-        list.set(key, attr);
-    dictionaries.push_back(list.getDictionary(context()));
+    locs.push_back(argumentLoc);
+    dictionaries.push_back(dictionary);
   }
   NamedAttrList list;
   for (const auto &[key, value] : attrs)
@@ -364,6 +371,18 @@ IrBuilder::beginFunction(const std::string &name,
   Block *body = builder.createBlock(&function.getBody(), {}, types, locs);
   scopes.push_back({Scope::Function, function});
   return wrap(body->getArguments());
+}
+
+IrValue IrBuilder::addArgument(const Argument &argument) {
+  requireCurrent();
+  if (scopes.empty())
+    throw IRError("no function is open");
+  auto function = cast<func::FuncOp>(scopes.front().op);
+  auto [type, loc, attrs] = describe(argument, function.getLoc());
+  unsigned place = function.getNumArguments();
+  if (failed(function.insertArgument(place, type, attrs, loc)))
+    throw IRError("argument '" + argument.name + "' cannot be added");
+  return IrValue(state, function.getArgument(place));
 }
 
 void IrBuilder::endFunction() {

@@ -14,6 +14,7 @@
 #include "mlir/IR/Builders.h"
 
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -85,6 +86,8 @@ public:
                                      const std::vector<Argument> &arguments,
                                      const AttrList &attrs,
                                      const Positions &positions);
+  /// Another argument of the open function, after those that it has.
+  IrValue addArgument(const Argument &argument);
   void endFunction();
 
   /// Opens an scf.for over index bounds: (induction variable, carried
@@ -125,6 +128,9 @@ private:
   mlir::Value use(const IrValue &value, const std::string &what);
   llvm::SmallVector<mlir::Value> use(const std::vector<IrValue> &values,
                                      const std::string &what);
+  /// Type, location and attributes of an argument of a function at `loc`.
+  std::tuple<mlir::Type, mlir::Location, mlir::DictionaryAttr>
+  describe(const Argument &argument, mlir::Location loc);
   mlir::Type parse(const std::string &type);
   mlir::Attribute parse(const AttrValue &value, const std::string &name);
   std::vector<IrValue> wrap(mlir::ValueRange values);

@@ -103,6 +103,37 @@ static Emitted emitAtomicAdd(Distributor &d, quant::AtomicAddOp atomic) {
   return emitAtomic(d, atomic, LLVM::AtomicBinOp::add);
 }
 
+/// One thread adds, and the others of a block hear of it through shared memory.
+static Emitted emitFetchAdd(Distributor &d, quant::FetchAddOp op) {
+  const MemRefDesc *counter = d.memref(op.getMemref());
+  if (!counter)
+    return op.emitOpError("memref is not a kernel argument");
+  Type i64 = d.b.getI64Type();
+  Value amount = d.e.make<arith::IndexCastOp>(i64, d.get(op.getAmount()));
+  auto add = [&]() -> Value {
+    return d.e.make<LLVM::AtomicRMWOp>(LLVM::AtomicBinOp::add, counter->ptr,
+                                       amount, LLVM::AtomicOrdering::monotonic);
+  };
+  if (d.simd) {
+    d.set(op.getResult(), d.toIndex(add()));
+    return success();
+  }
+  Value place = d.e.shared(sizeof(int64_t));
+  Value first =
+      d.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, d.e.tid, d.e.i32(0));
+  {
+    auto branch = d.e.make<scf::IfOp>(TypeRange{}, first, false);
+    OpBuilder::InsertionGuard guard(d.b);
+    d.b.setInsertionPointToStart(branch.thenBlock());
+    d.e.make<LLVM::StoreOp>(add(), place, /*alignment=*/8);
+  }
+  d.e.barrier();
+  Value before = d.e.make<LLVM::LoadOp>(i64, place, /*alignment=*/8);
+  d.e.barrier();
+  d.set(op.getResult(), d.toIndex(before));
+  return success();
+}
+
 /// Where a tile lies whose rows another one names. `rows` is kept by the
 /// caller.
 static FailureOr<TileAccess>
@@ -275,6 +306,7 @@ void addMemoryOps(OpTable &table) {
   table.add(emitStore);
   table.add(emitAtomicMax);
   table.add(emitAtomicAdd);
+  table.add(emitFetchAdd);
   table.add(emitScratch);
   table.add(emitDim);
   table.add(emitView);

@@ -425,7 +425,8 @@ std::optional<PhasePlan> PhasePlan::make(func::FuncOp kernel) {
     return std::nullopt;
   for (Operation &op : kernel.front()) {
     if (op.getNumRegions() || isa<quant::AtomicOpInterface, quant::HadamardOp,
-                                  quant::GatherOp, quant::ScatterOp>(op))
+                                  quant::GatherOp, quant::ScatterOp,
+                                  quant::FetchAddOp>(op))
       return std::nullopt;
     if (isa<quant::StoreOp>(op))
       plan.sinks.push_back(&op);

@@ -59,7 +59,10 @@ def run(args: argparse.Namespace) -> int:
     images: list[dict[str, Any]] = []
     notes: list[str] = []
     for target in targets:
-        compiled = kernel.lower(target=target, num_warps=args.num_warps, math=args.math, **given).compile()
+        lowered = kernel.lower(target=target, num_warps=args.num_warps, math=args.math, **given)
+        if lowered.sites:
+            raise UsageError(f"kernel '{kernel.fn.__name__}' has dl.print, which launches from Python write")
+        compiled = lowered.compile()
         images += write_images(args.output, name, compiled, notes)
     row = describe(name, compiled)
     kernels.append({**row, "images": images})

@@ -17,6 +17,7 @@ from ..types import DType
 from . import (  # noqa: F401 - they say what functions of the language mean
     fuse_ops,
     memory_ops,
+    print_ops,
     quantize_ops,
     random_ops,
     slices,

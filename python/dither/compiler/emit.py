@@ -8,8 +8,9 @@ from typing import Any
 
 from .. import types
 from ..errors import plain
-from ..types import DType
-from .values import Problem, Scalar, Tile, describe
+from ..printing import Site
+from ..types import DType, TensorType
+from .values import Problem, Scalar, TensorArg, Tile, describe
 
 Location = list[tuple[str, int, int]]
 
@@ -35,6 +36,10 @@ class Emitter:
         self.count = 0
         #: Inside a function that `dither.fuse` was given, what it sees of a tensor: a Part (parts.py).
         self.part: Any = None
+        #: The calls of dl.print so far.
+        self.sites: list[Site] = []
+        #: Arguments that the launch adds to the kernel's own, by name.
+        self.added: dict[str, TensorArg] = {}
 
     # ---- operations
 
@@ -87,6 +92,13 @@ class Emitter:
         ir = self.op(name, operands, attrs)
         dtype = types.dtype_from_mlir(ir.dtype)
         return Tile(ir, dtype, ir.shape) if ir.is_shaped else Scalar(ir, dtype)
+
+    def added_argument(self, name: str, kind: TensorType) -> TensorArg:
+        """An argument that the kernel has besides its own, once."""
+        if name not in self.added:
+            attrs = {"quant.align": kind.align, "quant.stride_align": kind.stride_align}
+            self.added[name] = TensorArg(self.builder.add_argument(name, kind.mlir(), attrs), name, kind)
+        return self.added[name]
 
     # ---- constants
 

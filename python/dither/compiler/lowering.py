@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CompileError, suggest
 from ..options import UNSAID, CodeOptions
+from ..printing import Site
 from ..types import ArgType, SameAs, ScalarType, Structure, TensorType, bool_, index
 from .captures import Callee, Captures, captures_of, is_passable
 from .emit import Emitter
@@ -22,7 +23,21 @@ if TYPE_CHECKING:
     from .. import _dither
 
 
-def lower(
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A kernel as a module, the arguments that it has besides its own, and its calls of dl.print."""
+
+    module: _dither.Module
+    added: dict[str, TensorType]
+    sites: tuple[Site, ...]
+
+
+def lower(*args: Any, **kwargs: Any) -> _dither.Module:
+    """The module of `translate`, which has the arguments."""
+    return translate(*args, **kwargs).module
+
+
+def translate(
     function: Any,
     args: Mapping[str, ArgType],
     constexprs: Mapping[str, Any],
@@ -31,7 +46,7 @@ def lower(
     captures: Captures | None = None,
     name: str | None = None,
     structures: Mapping[str, Structure] | None = None,
-) -> _dither.Module:
+) -> Program:
     """Lowers a kernel to a module with one `func.func` of its name, verified.
 
     Args:
@@ -48,13 +63,13 @@ def lower(
     """
     failure: CompileError
     try:
-        return _lower(function, args, constexprs, target, options, captures, name, structures or {})
+        return _translate(function, args, constexprs, target, options, captures, name, structures or {})
     except CompileError as error:
         failure = error
     raise failure.with_traceback(None) from None
 
 
-def _lower(
+def _translate(
     function: Any,
     args: Mapping[str, ArgType],
     constexprs: Mapping[str, Any],
@@ -63,7 +78,7 @@ def _lower(
     captures: Captures | None,
     name: str | None,
     structures: Mapping[str, Structure],
-) -> _dither.Module:
+) -> Program:
     from .. import _dither
 
     inner = unwrap(function)
@@ -102,7 +117,8 @@ def _lower(
             frame.names[path] = dataclasses.replace(frame.names[kind.name], name=path)
     whole = {parameter: structure.build(frame.names.pop, Struct) for parameter, structure in structures.items()}
     frame.names.update(whole)
-    walker = Walker(Emitter(builder, _dither.IRError, options.math == "fast"), captures)
+    emitter = Emitter(builder, _dither.IRError, options.math == "fast")
+    walker = Walker(emitter, captures)
     walker.frames.append(frame)
     walker.run_body(source.node.body)
     builder.end_function()
@@ -110,7 +126,7 @@ def _lower(
         module.verify()
     except _dither.IRError as error:
         raise CompileError.from_ir(error, header) from None
-    return module
+    return Program(module, {name: argument.type for name, argument in emitter.added.items()}, tuple(emitter.sites))
 
 
 def _attributes(kind: ArgType) -> dict[str, Any] | None:

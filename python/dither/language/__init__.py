@@ -79,7 +79,7 @@ from ._math import (
     umulhi,
     where,
 )
-from ._program import atomic_add, atomic_max, load, num_programs, program_id, static_assert, store
+from ._program import atomic_add, atomic_max, load, num_programs, print, program_id, static_assert, store
 from ._quantize import block_scale, cast, dequantize, layer_norm, rms_norm
 from ._shape import arange, broadcast_to, concat, full, reshape, zeros
 
@@ -136,6 +136,7 @@ __all__ = [
     "mulhi",
     "num_programs",
     "philox",
+    "print",
     "program_id",
     "reshape",
     "rint",

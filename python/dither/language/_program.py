@@ -62,5 +62,19 @@ def atomic_add(x: Any, offset: Any, value: Any, dims: Any = None) -> None:
 
 
 @Builtin
+def print(label: str, value: Any, where: Any = None) -> None:
+    """Writes the elements of a tile with their coordinates in it, or a number, to stdout when the launch is over.
+
+    With `where` (bool) only the elements that it chooses:
+
+        dl.print("scale", s)
+        dl.print("NaN", t, where=t != t)
+
+    gives a line for each, `kernel(1, 0): NaN[3, 17] = nan`, of one program after the other, each in its order. On the
+    CPU and the simulator; GPUs refuse such kernels.
+    """
+
+
+@Builtin
 def static_assert(condition: Any, message: str = "") -> None:
     """Stops the compilation where a constexpr is false."""

@@ -305,6 +305,23 @@ func.func @f(%m: memref<8xf32>, %t: tensor<8xf32>, %i: index) {
 }
 
 // -----
+// FA1: a counter is one i64
+func.func @f(%m: memref<8xi64>, %i: index) {
+  // expected-error @+1 {{'quant.fetch_add' op operand #1 must be 0D memref of 64-bit signless integer values, but got 'memref<8xi64>'}}
+  %0 = quant.fetch_add %i, %m : memref<8xi64>
+  return
+}
+
+// -----
+// FA2: a counter is nothing else
+func.func @f(%m: memref<i64>, %t: tensor<i64>, %i: index) {
+  // expected-error @+1 {{'quant.fetch_add' op counter is used by quant.atomic_add, expected quant.fetch_add alone}}
+  %0 = quant.fetch_add %i, %m : memref<i64>
+  quant.atomic_add %t, %m[] : tensor<i64>, memref<i64>
+  return
+}
+
+// -----
 // GS1: a row is named for each row of the tile
 func.func @f(%m: memref<8x4xf32>, %rows: tensor<4x2xi32>, %i: index) {
   // expected-error @+1 {{'quant.gather' op rows have shape [4, 2], expected [4, 1], one for each row of the tile}}

@@ -27,7 +27,7 @@ func.func @programs() -> (index, index, index, index, index, index) {
 // CHECK-LABEL: func.func @memory
 // CHECK-SAME: (%[[A:.*]]: memref<?x4096xbf16>, %[[B:.*]]: memref<?xf4E2M1FN, strided<[1], offset: ?>>, %[[C:.*]]: memref<f32>, %[[S:.*]]: memref<?x128xf8E4M3FN, strided<[?, 1]>>, %[[I:.*]]: index,
 func.func @memory(%a: memref<?x4096xbf16>, %b: memref<?xf4E2M1FN, strided<[1], offset: ?>>, %c: memref<f32>,
-                  %s: memref<?x128xf8E4M3FN, strided<[?, 1]>>, %i: index, %h: memref<?xi32>, %h0: memref<i64>,
+                  %s: memref<?x128xf8E4M3FN, strided<[?, 1]>>, %i: index, %h: memref<?xi32>, %h0: memref<i64>, %h1: memref<i64>,
                   %n: tensor<16xi32>, %n0: tensor<i64>, %r: tensor<4x1xi32>, %x: memref<?x?x?x64xbf16>) {
   // CHECK-NEXT: %[[T2:.*]] = quant.load %[[A]][%[[I]], %[[I]]] : memref<?x4096xbf16> -> tensor<4x128xbf16>
   // CHECK-NEXT: %[[T1:.*]] = quant.load %[[B]][%[[I]]] {in_bounds} : memref<?xf4E2M1FN, strided<[1], offset: ?>> -> tensor<16xf4E2M1FN>
@@ -46,6 +46,7 @@ func.func @memory(%a: memref<?x4096xbf16>, %b: memref<?xf4E2M1FN, strided<[1], o
   // CHECK-NEXT: quant.atomic_max %[[T0]], %[[C]][] : tensor<f32>, memref<f32>
   // CHECK-NEXT: quant.atomic_add %{{.*}}, %{{.*}}[%[[I]]] : tensor<16xi32>, memref<?xi32>
   // CHECK-NEXT: quant.atomic_add %{{.*}}, %{{.*}}[] : tensor<i64>, memref<i64>
+  // CHECK-NEXT: quant.fetch_add %[[I]], %{{.*}} : memref<i64>
   // CHECK-NEXT: quant.gather %[[A]][%{{.*}}, %[[I]]] : memref<?x4096xbf16>, tensor<4x1xi32> -> tensor<4x128xbf16>
   // CHECK-NEXT: quant.scatter %[[T2]], %[[A]][%{{.*}}, %[[I]]] : tensor<4x128xbf16>, memref<?x4096xbf16>, tensor<4x1xi32>
   // CHECK-NEXT: quant.view %{{.*}}[%[[I]], %[[I]]] dims [1, 3] : memref<?x?x?x64xbf16> -> memref<?x64xbf16, strided<[?, 1]>>
@@ -61,6 +62,7 @@ func.func @memory(%a: memref<?x4096xbf16>, %b: memref<?xf4E2M1FN, strided<[1], o
   quant.atomic_max %t0, %c[] : tensor<f32>, memref<f32>
   quant.atomic_add %n, %h[%i] : tensor<16xi32>, memref<?xi32>
   quant.atomic_add %n0, %h0[] : tensor<i64>, memref<i64>
+  %f0 = quant.fetch_add %i, %h1 : memref<i64>
   %tg = quant.gather %a[%r, %i] : memref<?x4096xbf16>, tensor<4x1xi32> -> tensor<4x128xbf16>
   quant.scatter %t2, %a[%r, %i] : tensor<4x128xbf16>, memref<?x4096xbf16>, tensor<4x1xi32>
   %v0 = quant.view %x[%i, %i] dims [1, 3] : memref<?x?x?x64xbf16> -> memref<?x64xbf16, strided<[?, 1]>>

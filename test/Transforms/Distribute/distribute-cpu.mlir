@@ -206,6 +206,19 @@ func.func @atomic(%x: memref<1x16xf32>, %y: memref<f32>) attributes {quant.kerne
   return
 }
 
+// A counter is added to once, and scalars follow from what it was.
+// CHECK-LABEL: func.func @counter(
+// CHECK: llvm.atomicrmw add %{{.*}}, %c8_i64 monotonic : !llvm.ptr, i64
+// CHECK-NOT: llvm.atomicrmw
+func.func @counter(%x: memref<1x16xf32>, %y: memref<?x16xf32>, %next: memref<i64>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %t = quant.load %x[%c0, %c0] {in_bounds} : memref<1x16xf32> -> tensor<1x16xf32>
+  %first = quant.fetch_add %c8, %next : memref<i64>
+  quant.store %t, %y[%first, %c0] : tensor<1x16xf32>, memref<?x16xf32>
+  return
+}
+
 // Loops and branches carry registers.
 // CHECK-LABEL: func.func @control(
 // CHECK: scf.for {{.*}} -> (vector<16xf32>) {

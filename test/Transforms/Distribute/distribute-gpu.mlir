@@ -171,6 +171,25 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
+  // One thread adds to a counter, and the others read what it was.
+  // CHECK-LABEL: func.func @counter(
+  // CHECK: %[[FIRST:.*]] = arith.cmpi eq, %{{.*}}, %c0_i32
+  // CHECK: scf.if %[[FIRST]] {
+  // CHECK-NEXT: %[[WAS:.*]] = llvm.atomicrmw add %{{.*}}, %c8_i64 monotonic : !llvm.ptr<1>, i64
+  // CHECK-NEXT: llvm.store %[[WAS]], %[[AT:.*]] {alignment = 8 : i64} : i64, !llvm.ptr<3>
+  // CHECK-NEXT: }
+  // CHECK-NEXT: nvvm.barrier0
+  // CHECK-NEXT: llvm.load %[[AT]] {alignment = 8 : i64} : !llvm.ptr<3> -> i64
+  // CHECK-NEXT: nvvm.barrier0
+  func.func @counter(%x: memref<128x1xf32>, %y: memref<?x1xf32>, %next: memref<i64>) attributes {quant.kernel, quant.config = {num_warps = 4 : i64}} {
+    %c0 = arith.constant 0 : index
+    %c8 = arith.constant 8 : index
+    %t = quant.load %x[%c0, %c0] {in_bounds} : memref<128x1xf32> -> tensor<128x1xf32>
+    %first = quant.fetch_add %c8, %next : memref<i64>
+    quant.store %t, %y[%first, %c0] : tensor<128x1xf32>, memref<?x1xf32>
+    return
+  }
+
   // A sum adds its lanes from the lowest bit up.
   // CHECK-LABEL: func.func @lane_sum(
   // CHECK: nvvm.shfl.sync bfly %{{.*}}, %{{.*}}, %c1_i32, %c31_i32

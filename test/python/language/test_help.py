@@ -60,6 +60,13 @@ USES = {
         "dl.store(a, (0, 0), t)",
         lambda b: b[TOKENS[1:5]],
     ),
+    "print 1": (
+        [(8, 64), (8, 64)],
+        {},
+        "t = dl.load(b, (0, 0), (8, 64))\ns = dl.max(t, axis=1)",
+        "dl.store(a, (0, 0), t)",
+        lambda b: b,
+    ),
     "store 1": (
         [(8, 128), (8, 128)],
         {"ROWS": 8, "i": 0},
