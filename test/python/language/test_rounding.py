@@ -8,7 +8,7 @@ from ops import check, data
 
 F32 = np.float32
 DEVICES = ["cpu", "sim:sm_80", "sim:sm_90a", "sim:sm_120a"]
-LEVELS = [name for name in dither.targets() if name.startswith("host:")]
+LEVELS = ["host:base", "host:avx2", "host:avx512"]
 
 
 @dither.jit
@@ -39,9 +39,12 @@ def test_rounding(device):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_every_level_of_the_cpu(level, monkeypatch):
+def test_every_level_of_the_cpu(level):
+    from dither import _dither
     from dither.devices import get_device
 
+    if LEVELS.index(level) > LEVELS.index(_dither.host_target()):
+        pytest.skip(f"the machine is no {level}")
     x = floats()
     found = [np.zeros_like(x) for _ in range(3)]
     compiled = rounded.lower(x, *found, COLS=64, target=level).compile()
