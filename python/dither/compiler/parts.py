@@ -44,7 +44,8 @@ def row_count(e: Emitter, name: str, shape: tuple[int, ...], axis: int, count: A
     if e.part is None:
         return count
     if axis != len(shape) - 1:
-        raise Problem(f"dl.{name} along axis {axis} in a function of dither.fuse, which sees some of the rows")
+        hint = ": return the tile, and name it a 'column_sum' of saves" if name == "sum" else ""
+        raise Problem(f"dl.{name} along axis {axis} in a function of dither.fuse, which sees some of the rows{hint}")
     if shape[axis] == 1:
         return count
     if e.part.row_length is None:

@@ -156,7 +156,13 @@ def hadamard(t: Any, axis: int, size: int = 16, signs: int = 0) -> Any:
 def sum(t: Any, axis: int, count: int | None = None) -> Any:
     """Sums along an axis, which stays with extent 1; float32, in an order fixed by the extent alone.
 
-    With `count` only that many elements take part.
+    With `count` only that many elements take part. Of all rows of a tensor, one program for each few columns:
+
+        total = dl.zeros((1, COLS), dl.float32)
+        for i in range(0, x.shape[0], ROWS):
+            total += dl.sum(dl.load(x, (i, c), (ROWS, COLS)), axis=0)
+
+    Many programs, beside other outputs and in two passes, are `dither.fuse(f, saves={"bias": "column_sum"})`.
     """
 
 

@@ -115,7 +115,9 @@ def fuse(
         whole_rows: tiles are rows from end to end, for functions that reduce them: what a tile has past the end of a
             row counts for nothing. A parameter annotated `dl.row_length` is N, for means; calls leave it out.
         saves: what the function returns besides, after the output, by name: "column" for (rows, 1) tiles, which make a
-            tensor of shape (M,) (with whole_rows), or "tile" for those of shape (M, N); float32.
+            tensor of shape (M,) (with whole_rows), "tile" for those of shape (M, N), or "column_sum" for tiles whose
+            columns are summed over all M rows, to shape (N,), as the gradient of a bias is; float32. Sums have the
+            same bits on every device: pairs of rows are added, then pairs of these sums, and so on.
         math: "fast" lets GPUs approximate and contract what the function computes, as in `dither.jit`.
 
     Calls take the function's arguments, and `format`, `layout`, `scale_layout`, `amax`, `device`, `stream` and `out` as

@@ -83,6 +83,8 @@ def fused_kernel(
         if saved[i] is not None:
             if SAVES[i] == "column":
                 dl.store(saved[i], (r,), dl.reshape(results[i + 1], (ROWS,)))
+            elif SAVES[i] == "column_sum":
+                dl.store(saved[i], (dl.program_id(0), c), dl.sum(inside(results[i + 1], part), axis=0))
             else:
                 dl.store(saved[i], (r, c), results[i + 1])
     t = results[0]

@@ -18,6 +18,17 @@ def copy_kernel(x, y):
 
 
 @jit
+def column_sum_kernel(x, y, LAST: dl.constexpr, ROWS: dl.constexpr, COLS: dl.constexpr):
+    """Sums of each `ROWS` rows; the last one's, of all that there are, have no -0."""
+    i, c = dl.program_id(0), dl.program_id(1) * COLS
+    t = dl.sum(dl.load(x, (i * ROWS, c), (ROWS, COLS)), axis=0)
+    if LAST:
+        dl.store(y, (c,), dl.reshape(t + 0.0, (COLS,)))
+    else:
+        dl.store(y, (i, c), t)
+
+
+@jit
 def dequantize_kernel(
     data,
     scale,

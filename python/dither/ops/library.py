@@ -198,8 +198,8 @@ def _entry(
 
 
 def _saved(row: Row, shape: tuple[int, int]) -> dict[str, Tensor]:
-    """What the producer saves."""
-    shapes = {"column": shape[:1], "tile": shape}
+    """What the producer saves; of sums of columns, those of each program's rows."""
+    shapes = {"column": shape[:1], "tile": shape, "column_sum": shape}
     return {name: (types.float32, shapes[kind]) for name, kind in row.operator.producer.saves.items()}
 
 

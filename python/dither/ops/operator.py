@@ -17,8 +17,9 @@ from ..language import linear
 from ..options import UNSAID, CodeOptions
 from ..scalars import check_number, run_time_number
 from ..types import DType, Structure, float32
-from . import kernels, outputs
+from . import column_sum, kernels, outputs
 from .allocate import contiguous_rows, empty_like, filled, floats, matrix
+from .column_sum import ColumnSums
 from .fused_kernel import fused_kernel
 from .producer import Producer
 from .tiles import Tile, elementwise_tile, row_tile
@@ -141,7 +142,8 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
     dtype = wanted.dtype or array.dtype
     assert dtype is not None
     shapes = {"column": (m,), "tile": (m, n)}
-    saved = {name: empty_like(x, array, shapes[kind], float32) for name, kind in producer.saves.items()}
+    kinds = producer.saves.items()
+    saved = {name: empty_like(x, array, shapes[kind], float32) for name, kind in kinds if kind in shapes}
     where_to = {"device": where, "stream": wanted.stream}
     common = {**operator.absent, **operator.choices(values), **values, **constants, **where_to}
     rounded = dtype if wanted.round_intermediate and dtype is not float32 else None
@@ -153,11 +155,18 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
         grid = (rows,) if producer.whole_rows else (rows, cols)
         operator.kernel.launch(grid, **{**common, **named, "ROWS": tile.rows, "COLS": tile.cols})
 
+    plain = plain_tile(producer, n, where.is_cpu)
+    sums = ColumnSums(producer.sums, x, array, where, wanted.stream)
+
+    def everything() -> dict[str, Any]:
+        found = saved | sums.totals()
+        return {name: found[name] for name in producer.saves}
+
     if p is None:
         out = empty_like(x, array, (m, n), dtype)
         peak = filled(x, array, ()) if wanted.return_amax else None
-        launch(plain_tile(producer, n, where.is_cpu), (m, n), out=out, out_amax=peak, ROUND=rounded, **saved)
-        return Results(out, saved, peak)
+        launch(plain, (m, n), out=out, out_amax=peak, ROUND=rounded, **saved, **sums.rows(plain, (m, n)))
+        return Results(out, everything(), peak)
 
     amax, peak, about = wanted.amax, None, p.amax_shape(n)
     if amax is not None:
@@ -166,15 +175,23 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
         amax = own_amax(amax, x, array, where, wanted.stream)
     elif about is not None:
         amax = filled(x, array, about)
-        launch(plain_tile(producer, n, where.is_cpu), (m, n), out_amax=amax, ROUND=rounded)
+        launch(plain, (m, n), out_amax=amax, ROUND=rounded)
         peak = amax if about == () else None
     asked = filled(x, array, ()) if wanted.return_amax and peak is None else None
     result = outputs.allocate(p, x, array, dtype, amax if p.fmt.tensor_scale else None, wanted.out, arrays)
+    passes = [
+        (each, written, each.tile(n, producer, where.is_cpu), each.extent((m, n)))
+        for each, written in p.passes(result, producer.whole_rows, where.is_cpu)
+    ]
+    _, _, tile, extent = passes[0]
+    if tile.rows <= column_sum.MOST_ROWS:
+        saved |= sums.rows(tile, extent)
+    else:
+        launch(plain, (m, n), **sums.rows(plain, (m, n)))
     first = {"out_amax": asked, **saved}
-    for each, written in p.passes(result, producer.whole_rows, where.is_cpu):
-        extent = each.extent((m, n))
+    for each, written, tile, extent in passes:
         launch(
-            each.tile(n, producer, where.is_cpu),
+            tile,
             extent,
             amax=amax if each.amax_shape(n) is not None else None,
             **outputs.arguments(written),
@@ -184,14 +201,14 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
             LAYOUT=p.layout,
         )
         first = {}
-    return Results(result, saved, peak if peak is not None else asked)
+    return Results(result, everything(), peak if peak is not None else asked)
 
 
 def plain_tile(producer: Producer, n: int, cpu: bool) -> Tile:
     """The tile of a program whose output is not quantized."""
     if producer.whole_rows:
         return row_tile(n, (1, producer.columns), False, cpu)
-    return elementwise_tile(n, (1, max(32, producer.columns)), False, False, cpu)
+    return elementwise_tile(n, (1, max(32, producer.columns)), bool(producer.sums), False, cpu)
 
 
 def check_operands(producer: Producer, operands: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -55,7 +55,8 @@ class Plan:
             return row_tile(padded, self.granule, self.colwise, cpu)
         if self.row_blocks:
             return row_tile(round_up(n, producer.columns), self.granule, False, cpu)
-        return elementwise_tile(n, (rows, max(cols, producer.columns)), self.colwise, self.transposed, cpu)
+        tall = self.colwise or bool(producer.sums)
+        return elementwise_tile(n, (rows, max(cols, producer.columns)), tall, self.transposed, cpu)
 
     def amax_shape(self, n: int) -> tuple[int, ...] | None:
         """Shape of the amax that a kernel is given: that of the tensor, or of each of `n` columns that are blocks."""

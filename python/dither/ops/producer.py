@@ -21,8 +21,8 @@ from ..errors import suggest
 
 #: Roles of parameters, by the name of their annotation in `dither.language`; "tile" has none.
 ROLES = ("tile", "row", "column", "scalar", "row_length", "constexpr")
-#: What a producer may save besides: a number for each row, or a tile.
-SAVED = ("column", "tile")
+#: What a producer may save besides: a number for each row, a tile, or the sum of each column of a tile.
+SAVED = ("column", "tile", "column_sum")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -35,7 +35,8 @@ class Producer:
         roles: what each of its parameters is, in order.
         whole_rows: whether it needs rows from end to end, as norms do.
         columns: what the width of tiles is a multiple of, a power of two: blocks in the function may be as long.
-        saves: kind of each thing that is saved ("column": shape (M,) or "tile": (M, N); float32), by name.
+        saves: kind of each thing that is saved ("column": shape (M,), "tile": (M, N), "column_sum": (N,); float32), by
+            name.
     """
 
     name: str
@@ -49,6 +50,11 @@ class Producer:
     def tile(self) -> str:
         """The first parameter that is a tile: what it is made of, and where, is that of the output."""
         return next(name for name, role in self.roles.items() if role == "tile")
+
+    @functools.cached_property
+    def sums(self) -> list[str]:
+        """Names of the sums of columns that it saves."""
+        return [name for name, kind in self.saves.items() if kind == "column_sum"]
 
     def given(self) -> list[str]:
         """Parameters that a call gives values for."""

@@ -33,7 +33,10 @@ def round_up(n: int, step: int) -> int:
 
 @functools.lru_cache(1024)
 def elementwise_tile(cols: int, granule: tuple[int, int], colwise: bool, transposed: bool, cpu: bool) -> Tile:
-    """For kernels whose tiles may lie anywhere, in whole rows and columns of blocks (powers of two)."""
+    """For kernels whose tiles may lie anywhere, in whole rows and columns of blocks (powers of two).
+
+    `colwise`: what they combine, or store, follows columns.
+    """
     least, block = granule
     padded = round_up(max(cols, 1), block)
     if cpu:

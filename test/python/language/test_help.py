@@ -67,6 +67,13 @@ USES = {
         "dl.store(a, (0, 0), t)",
         lambda b: b,
     ),
+    "sum 1": (
+        [(1, 64), (100, 64)],
+        {"ROWS": 16, "COLS": 64, "c": 0},
+        "x = b",
+        "dl.store(a, (0, 0), total)",
+        lambda b: b.sum(0, keepdims=True),
+    ),
     "store 1": (
         [(8, 128), (8, 128)],
         {"ROWS": 8, "i": 0},

@@ -1,0 +1,58 @@
+"""Sums over all rows of a tensor, with the same bits whatever tiles they are made of.
+
+Rows are added in pairs, then the sums of these, and so on: the order of dl.sum for up to 256 elements (a tree over the
+bits of the row's index, Semantics.md), in which a tile of rows, a power of two, is a subtree. A zero is +0, so rows of
+zeros past the end of the tensor change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..arrays import Array
+from ..devices import Device
+from ..types import float32
+from . import kernels
+from .allocate import empty_like, filled
+from .tiles import Tile
+
+#: Rows of which dl.sum is that tree.
+MOST_ROWS = 256
+_COLS = 32
+
+
+class ColumnSums:
+    """Those of one call of an operator, by name; arrays are beside `x`, whose description is `array`."""
+
+    def __init__(self, names: Sequence[str], x: Any, array: Array, where: Device, stream: int | None) -> None:
+        self._names = names
+        self._x, self._array, self._where, self._stream = x, array, where, stream
+        self._rows: dict[str, Any] = {}
+        self._count = 0
+
+    def rows(self, tile: Tile, extent: tuple[int, int]) -> dict[str, Any]:
+        """Where a launch with such tiles, of so many rows and columns, stores the sums of each."""
+        self._count = tile.grid(*extent)[0]
+        shape = self._count, self._array.shape[1]
+        self._rows = {name: empty_like(self._x, self._array, shape, float32) for name in self._names}
+        return self._rows
+
+    def totals(self) -> dict[str, Any]:
+        """The sums over all rows, (N,), after that launch."""
+        return {name: self._total(rows, self._count) for name, rows in self._rows.items()}
+
+    def _total(self, rows: Any, count: int) -> Any:
+        m, n = self._array.shape
+        if not m or not n:
+            return filled(self._x, self._array, (n,))
+        where_to = {"device": self._where, "stream": self._stream}
+        while True:
+            count = -(-count // MOST_ROWS)
+            last = count == 1
+            sums = empty_like(self._x, self._array, (n,) if last else (count, n), float32)
+            grid = count, -(-n // _COLS)
+            kernels.column_sum_kernel.launch(grid, rows, sums, LAST=last, ROWS=MOST_ROWS, COLS=_COLS, **where_to)
+            if last:
+                return sums
+            rows = sums
