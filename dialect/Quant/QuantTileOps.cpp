@@ -164,6 +164,10 @@ LogicalResult BlockReduceOp::verify() {
   if (getKind() == ReduceKind::sum) // BR2
     return Where(*this).fail("kind is sum, expected max, min or amax: block "
                              "sums have no canonical order");
+  if (getAmaxBits() && getKind() != ReduceKind::amax) // BR4
+    return Where(*this).fail("amax_bits of kind " +
+                             stringifyReduceKind(getKind()) +
+                             ", expected amax");
   return checkInferred(*this, {"result"});
 }
 

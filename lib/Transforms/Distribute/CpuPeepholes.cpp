@@ -89,9 +89,8 @@ template <typename Op> static Emitted reduceWords(Distributor &d, Op op) {
   if (!plan)
     return std::nullopt;
   bool folds = r->axis == r->layout.rank() - 1;
-  d.setRegs(op.getResult(),
-            d.e.reduceWords(d.regs(source), elem, words, *plan, r->axis, folds,
-                            op->hasAttr("quant.raw")));
+  d.setRegs(op.getResult(), d.e.reduceWords(d.regs(source), elem, words, *plan,
+                                            r->axis, folds, r->bits));
   return success();
 }
 

@@ -63,6 +63,8 @@ struct Reduction {
   quant::ReduceKind kind;
   /// The elements along `axis` that are not padding.
   int64_t axis, limit;
+  /// An amax of bits, where a NaN is above all.
+  bool bits = false;
 };
 /// Nothing if the operand cannot be reduced to the layout of the result.
 std::optional<Reduction> reductionOf(Distributor &d, mlir::Operation *op);

@@ -16,8 +16,12 @@ std::optional<Reduction> reductionOf(Distributor &d, Operation *op) {
                      reduce.getExtent()};
   auto blocks = cast<quant::BlockReduceOp>(op);
   int64_t axis = *LayoutRules::blockAxis(blocks);
-  return Reduction{*plan, l, blocks.getKind(), axis,
-                   l.base[axis] * l.repeats[axis]};
+  return Reduction{*plan,
+                   l,
+                   blocks.getKind(),
+                   axis,
+                   l.base[axis] * l.repeats[axis],
+                   blocks.getAmaxBits()};
 }
 
 template <typename Op> static Emitted emitReduce(Distributor &d, Op op) {
@@ -27,9 +31,8 @@ template <typename Op> static Emitted emitReduce(Distributor &d, Op op) {
   Value in = op.getSource();
   if (!d.tile(in).getElementType().isF32())
     return op.emitOpError("expected an f32 tile");
-  d.setRegs(op.getResult(),
-            d.e.reduce(d.regs(in), r->layout, r->plan, r->kind, r->limit,
-                       r->axis, op->hasAttr("quant.raw")));
+  d.setRegs(op.getResult(), d.e.reduce(d.regs(in), r->layout, r->plan, r->kind,
+                                       r->limit, r->axis, r->bits));
   return success();
 }
 

@@ -22,9 +22,9 @@ namespace {
 class Reducer {
 public:
   /// `words` is the type of the two values in each register, if not f32.
-  Reducer(Emitter &e, ReduceKind kind, bool raw, Type words)
-      : e(e), kind(kind), raw(raw), words(words) {
-    if (words && !raw)
+  Reducer(Emitter &e, ReduceKind kind, bool bits, Type words)
+      : e(e), kind(kind), bits(bits), words(words) {
+    if (words && !bits)
       bias = words.isBF16() ? 0x007F007F : 0x03FF03FF;
   }
 
@@ -33,7 +33,7 @@ public:
   Value combine(Value a, Value c) {
     if (words)
       return fromHalves(e.make<arith::MaxSIOp>(halves(a), halves(c)));
-    if (raw)
+    if (bits)
       return asFloat(e.make<arith::MaxSIOp>(asInt(a), asInt(c)));
     switch (kind) {
     case ReduceKind::sum:
@@ -79,7 +79,7 @@ public:
       }
     else if (kind == ReduceKind::amax)
       for (Value &v : regs)
-        v = e.make<math::AbsFOp>(v);
+        v = magnitude(v);
   }
 
   /// All registers must be free of NaN from here on (amax on the CPU).
@@ -100,7 +100,7 @@ public:
       return fromHalves(
           e.make<arith::SubIOp>(halves(combine(v, least)), halves(least)));
     }
-    if (kind == ReduceKind::amax && !e.simd)
+    if (kind == ReduceKind::amax && !e.simd && !bits)
       return clean(v);
     // Canonical zero: max(-0, +0) is not ordered by every target.
     if (kind == ReduceKind::max || kind == ReduceKind::min)
@@ -111,7 +111,13 @@ public:
 private:
   /// Whether NaN goes before lanes exchange anything.
   bool cleans() const {
-    return kind == ReduceKind::amax && e.simd && !words && !raw;
+    return kind == ReduceKind::amax && e.simd && !words && !bits;
+  }
+  /// PTX leaves open which NaN the absolute value of one is.
+  Value magnitude(Value v) {
+    if (bits && !e.simd)
+      return asFloat(e.make<arith::AndIOp>(asInt(v), word(0x7FFFFFFF)));
+    return e.make<math::AbsFOp>(v);
   }
   Value asInt(Value v) {
     return e.make<arith::BitcastOp>(e.regType(e.b.getI32Type()), v);
@@ -131,7 +137,8 @@ private:
 
   Emitter &e;
   ReduceKind kind;
-  bool raw;
+  /// Whether an amax is of bits, where a NaN is above all.
+  bool bits;
   /// Type of the two values in each register; null for registers of f32.
   Type words;
   /// What is added to both magnitudes of a word so that NaN loses.
@@ -201,8 +208,8 @@ static void reduceWarps(Emitter &e, Reducer &r, MutableArrayRef<Value> regs,
 
 Registers Emitter::reduce(Registers regs, const LaneLayout &layout,
                           const ReducePlan &plan, ReduceKind kind,
-                          int64_t limit, int64_t axis, bool raw, Type words) {
-  Reducer r(*this, kind, raw, words);
+                          int64_t limit, int64_t axis, bool bits, Type words) {
+  Reducer r(*this, kind, bits, words);
 
   // Padding registers beyond the tile take the identity.
   if (limit < layout.base[axis] * layout.repeats[axis]) {
@@ -306,10 +313,10 @@ Value Emitter::hasSpecial(Registers tile) {
 
 Registers Emitter::reduceWords(Registers tile, Type elem,
                                const LaneLayout &layout, const ReducePlan &plan,
-                               int64_t axis, bool folds, bool raw) {
+                               int64_t axis, bool folds, bool bits) {
   int64_t limit = layout.base[axis] * layout.repeats[axis];
   Registers words =
-      reduce(tile, layout, plan, ReduceKind::amax, limit, axis, raw, elem);
+      reduce(tile, layout, plan, ReduceKind::amax, limit, axis, bits, elem);
   auto widen = [&](Value upper) -> Value {
     if (elem.isBF16())
       return make<arith::BitcastOp>(regType(b.getF32Type()), upper);

@@ -151,10 +151,10 @@ public:
   /// along dimension d replaced by zero.
   Registers zeroPast(Registers tile, mlir::Type elem, const LaneLayout &layout,
                      llvm::ArrayRef<mlir::Value> bound);
-  /// With `raw` amax takes the largest bits of |x|, where a NaN is above all.
+  /// With `bits` amax takes the largest bits of |x|, where a NaN is above all.
   Registers reduce(Registers tile, const LaneLayout &layout,
                    const ReducePlan &plan, quant::ReduceKind kind,
-                   int64_t limit, int64_t axis, bool raw = false,
+                   int64_t limit, int64_t axis, bool bits = false,
                    mlir::Type words = {});
   /// Sums and differences of the elements whose places differ in each bit, one
   /// bit after the other.
@@ -166,7 +166,7 @@ public:
   /// same block. The result is f32, one or two registers for each word.
   Registers reduceWords(Registers tile, mlir::Type elem,
                         const LaneLayout &layout, const ReducePlan &plan,
-                        int64_t axis, bool folds, bool raw);
+                        int64_t axis, bool folds, bool bits);
   mlir::FailureOr<Registers> convert(Registers tile, mlir::Type elem,
                                      const LaneLayout &from,
                                      const LaneLayout &to,

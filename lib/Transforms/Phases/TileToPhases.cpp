@@ -110,7 +110,8 @@ private:
                                Sizes sizes);
   FailureOr<Value> tallBlockReduce(quant::BlockReduceOp op, Offsets offsets,
                                    Sizes sizes);
-  void markRaw(quant::BlockReduceOp part, quant::BlockReduceOp op);
+  quant::BlockReduceOp amaxOf(quant::BlockReduceOp op, Value part, Type type,
+                              ArrayRef<int64_t> block);
   FailureOr<Value> encodeFinite(quant::EncodeOp op, Offsets offsets,
                                 Sizes sizes);
   void fetchAhead(quant::LoadOp part, Value whole);
@@ -503,15 +504,16 @@ FailureOr<Value> PhaseBuilder::blockReduce(quant::BlockReduceOp op,
   if (failed(x))
     return failure();
   auto type = RankedTensorType::get(sizes, builder().getF32Type());
-  auto reduce = quant::BlockReduceOp::create(builder(), loc, type, op.getKind(),
-                                             *x, op.getBlock());
-  markRaw(reduce, op);
-  return reduce.getResult();
+  return amaxOf(op, *x, type, op.getBlock()).getResult();
 }
 
-void PhaseBuilder::markRaw(quant::BlockReduceOp part, quant::BlockReduceOp op) {
-  if (inBounds && plan.checkKind && plan.isChecked(op.getSource()))
-    part->setDiscardableAttr("quant.raw", builder().getUnitAttr());
+/// What `op` gives for a part of its source. Where infinities and NaN are asked
+/// for, a fast part takes the amax of bits.
+quant::BlockReduceOp PhaseBuilder::amaxOf(quant::BlockReduceOp op, Value part,
+                                          Type type, ArrayRef<int64_t> block) {
+  bool asks = inBounds && plan.checkKind && plan.isChecked(op.getSource());
+  return quant::BlockReduceOp::create(builder(), loc, type, op.getKind(), part,
+                                      block, asks || op.getAmaxBits());
 }
 
 FailureOr<Value> PhaseBuilder::encodeFinite(quant::EncodeOp op, Offsets offsets,
@@ -550,9 +552,7 @@ FailureOr<Value> PhaseBuilder::tallBlockReduce(quant::BlockReduceOp op,
         if (failed(x))
           return failure();
         OpBuilder &b = builder();
-        auto rows = quant::BlockReduceOp::create(
-            b, loc, type, op.getKind(), *x, ArrayRef<int64_t>{kBlockRows, 1});
-        markRaw(rows, op);
+        Value rows = amaxOf(op, *x, type, {kBlockRows, 1});
         Value bits = arith::BitcastOp::create(b, loc, bitsType, rows);
         Value most = arith::MaxSIOp::create(b, loc, carried.front(), bits);
         return TilingEngine::Values{most};

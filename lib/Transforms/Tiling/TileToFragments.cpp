@@ -594,15 +594,16 @@ FailureOr<Value> BlockTiler::partOfWhole(Value v, TilingEngine::Offsets offsets,
                      offsets);
 }
 
-/// The largest magnitudes of blocks that are taller than a fragment: one pass
-/// over the rows of the block.
+/// The largest magnitudes of blocks that are taller than a fragment, without
+/// NaN: one pass over the rows of the block.
 std::optional<FailureOr<Value>>
 BlockTiler::resolveBlocks(quant::BlockReduceOp reduce,
                           TilingEngine::Offsets offsets,
                           TilingEngine::Sizes sizes) {
   ArrayRef<int64_t> block = reduce.getBlock();
   if (block.size() != 2 || block[0] <= rows || block[1] != 1 || sizes[0] != 1 ||
-      block[0] % rows || reduce.getKind() != quant::ReduceKind::amax)
+      block[0] % rows || reduce.getKind() != quant::ReduceKind::amax ||
+      reduce.getAmaxBits())
     return std::nullopt;
   Location loc = reduce.getLoc();
   OpBuilder &b = engine->builder();

@@ -659,6 +659,14 @@ func.func @f(%x: tensor<4x32xf32>) {
 }
 
 // -----
+// BR4: bits order as magnitudes, not as numbers
+func.func @f(%x: tensor<4x32xf32>) {
+  // expected-error @+1 {{'quant.block_reduce' op amax_bits of kind max, expected amax}}
+  %0 = quant.block_reduce max %x block [1, 16] {amax_bits} : tensor<4x32xf32> -> tensor<4x2xf32>
+  return
+}
+
+// -----
 // BB1: extents stay below 2^63
 func.func @f(%x: tensor<4x32xf32>) {
   // expected-error @+1 {{'quant.block_broadcast' op block of 4611686018427387904 makes dimension 1 larger than an index}}

@@ -109,6 +109,7 @@ func.func @reductions(%x: tensor<4x128xf32>, %d: tensor<?x?xf32>, %c: tensor<4x1
   // CHECK-NEXT: quant.reduce min %{{.*}} axis 1 : tensor<?x?xf32> -> tensor<?x1xf32>
   // CHECK-NEXT: quant.reduce amax %{{.*}} axis 1 {count = 100 : i64} : tensor<4x128xf32> -> tensor<4x1xf32>
   // CHECK-NEXT: quant.block_reduce amax %{{.*}} block [1, 16] : tensor<4x128xf32> -> tensor<4x8xf32>
+  // CHECK-NEXT: quant.block_reduce amax %{{.*}} block [1, 16] {amax_bits} : tensor<4x128xf32> -> tensor<4x8xf32>
   // CHECK-NEXT: quant.block_reduce max %{{.*}} block [4, 1] : tensor<4x128xf32> -> tensor<1x128xf32>
   // CHECK-NEXT: quant.block_reduce min %{{.*}} block [2, 32] : tensor<?x?xf32> -> tensor<?x?xf32>
   // CHECK-NEXT: quant.block_broadcast %{{.*}} block [1, 32] : tensor<4x16xf8E4M3FN> -> tensor<4x512xf8E4M3FN>
@@ -122,6 +123,7 @@ func.func @reductions(%x: tensor<4x128xf32>, %d: tensor<?x?xf32>, %c: tensor<4x1
   %2 = quant.reduce min %d axis 1 : tensor<?x?xf32> -> tensor<?x1xf32>
   %3 = quant.reduce amax %x axis 1 {count = 100} : tensor<4x128xf32> -> tensor<4x1xf32>
   %4 = quant.block_reduce amax %x block [1, 16] : tensor<4x128xf32> -> tensor<4x8xf32>
+  %a = quant.block_reduce amax %x block [1, 16] {amax_bits} : tensor<4x128xf32> -> tensor<4x8xf32>
   %5 = quant.block_reduce max %x block [4, 1] : tensor<4x128xf32> -> tensor<1x128xf32>
   %6 = quant.block_reduce min %d block [2, 32] : tensor<?x?xf32> -> tensor<?x?xf32>
   %7 = quant.block_broadcast %c block [1, 32] : tensor<4x16xf8E4M3FN> -> tensor<4x512xf8E4M3FN>

@@ -311,7 +311,7 @@ func.func @finite(%x: memref<4x64xbf16>, %y: memref<4x4xf32>, %n: memref<4x64xf8
   %c0 = arith.constant 0 : index
   %t = quant.load %x[%c0, %c0] {in_bounds} : memref<4x64xbf16> -> tensor<1x64xbf16>
   %f = arith.extf %t : tensor<1x64xbf16> to tensor<1x64xf32>
-  %a = quant.block_reduce amax %f block [1, 32] {quant.raw} : tensor<1x64xf32> -> tensor<1x2xf32>
+  %a = quant.block_reduce amax %f block [1, 32] {amax_bits} : tensor<1x64xf32> -> tensor<1x2xf32>
   %p = quant.has_special %a : tensor<1x2xf32>
   scf.if %p {
     quant.store %a, %y[%c0, %c0] : tensor<1x2xf32>, memref<4x4xf32>

@@ -206,6 +206,21 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
+  // Bits of magnitudes: no instruction on floats says which NaN it gives.
+  // CHECK-LABEL: func.func @amax_bits(
+  // CHECK-NOT: absf
+  // CHECK: %[[M:.*]] = arith.andi %{{.*}}, %c2147483647_i32 : i32
+  // CHECK: arith.maxsi
+  // CHECK-NOT: maxnumf
+  // CHECK: llvm.store
+  func.func @amax_bits(%x: memref<1x256xf32>, %y: memref<1x8xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] {in_bounds} : memref<1x256xf32> -> tensor<1x256xf32>
+    %m = quant.block_reduce amax %t block [1, 32] {amax_bits} : tensor<1x256xf32> -> tensor<1x8xf32>
+    quant.store %m, %y[%c0, %c0] {in_bounds} : tensor<1x8xf32>, memref<1x8xf32>
+    return
+  }
+
   // Four scales of a row lie together in the 128x4 order: one store of a word,
   // at ((r / 128) (C / 4) + c / 4) 512 + (r mod 32) 16 + (r / 32 mod 4) 4.
   // Rows at or past `valid` are zero.

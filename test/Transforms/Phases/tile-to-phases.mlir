@@ -12,7 +12,7 @@
 // CHECK: %[[IN:.*]] = arith.select %{{.*}}, %c1024, %c0
 // CHECK: %[[S:.*]] = scf.for %[[C:.*]] = %c0 to %[[IN]] step %c512 iter_args(%[[SEEN:.*]] = %false) -> (i1) {
 // CHECK: quant.load %arg0[%{{.*}}, %[[C]]] {in_bounds} : {{.*}} -> tensor<1x512xbf16>
-// CHECK: %[[A:.*]] = quant.block_reduce amax %{{.*}} block [1, 32] {quant.raw} : tensor<1x512xf32> -> tensor<1x16xf32>
+// CHECK: %[[A:.*]] = quant.block_reduce amax %{{.*}} block [1, 32] {amax_bits} : tensor<1x512xf32> -> tensor<1x16xf32>
 // CHECK: %[[F:.*]] = quant.e8m0_inverse
 // CHECK: quant.store %[[F]], %[[SCRATCH]][%c0, %{{.*}}] {in_bounds}
 // CHECK: quant.store %{{.*}}, %arg2{{.*}} {in_bounds}
