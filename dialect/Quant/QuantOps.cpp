@@ -102,9 +102,27 @@ LogicalResult ViewOp::verify() {
 }
 
 LogicalResult LoadOp::verify() {
-  return checkMemory(*this, getResult().getType(),
-                     cast<MemRefType>(getMemref().getType()),
-                     getIndices().size());
+  Where where(*this);
+  if (failed(checkMemory(*this, getResult().getType(),
+                         cast<MemRefType>(getMemref().getType()),
+                         getIndices().size())))
+    return failure();
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  std::optional<int64_t> ahead = getAhead();
+  if (ahead && (*ahead < 1 || *ahead > most)) // LD1
+    return where.fail("ahead is " + Twine(*ahead) + ", expected 1 to " +
+                      Twine(most) + " bytes");
+  std::optional<ArrayRef<int64_t>> share = getAheadShare();
+  if (!share)
+    return success();
+  if (!ahead) // LD2
+    return where.fail("has ahead_share " + str(*share) +
+                      ", expected ahead with it");
+  if (share->size() != 2 || share->front() < 0 ||
+      share->front() >= share->back()) // LD3
+    return where.fail("ahead_share is " + str(*share) +
+                      ", expected [i, k] with 0 <= i < k");
+  return success();
 }
 
 void StoreOp::build(OpBuilder &b, OperationState &state, Value tile,

@@ -55,13 +55,25 @@ def Quant_LoadOp : Quant_Op<"load", []> {
     Reads the tile at `indices`. Elements outside the memref are zero. `in_bounds`
     promises that there are none.
 
+    Hints, which change no value: a CPU fetches the line `ahead` bytes after each line that it reads;
+    with `ahead_share = [i, k]` it does so for every k-th line of the tile, from the i-th.
+
     ```mlir
     %t = quant.load %x[%i, %j] : memref<?x4096xbf16> -> tensor<4x128xbf16>
+    %u = quant.load %x[%i, %j] {in_bounds, ahead = 8192, ahead_share = array<i64: 0, 2>}
+        : memref<?x4096xbf16> -> tensor<1x128xbf16>
     ```
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$memref, Variadic<Index>:$indices,
-                       UnitAttr:$in_bounds);
+                       UnitAttr:$in_bounds, OptionalAttr<I64Attr>:$ahead,
+                       OptionalAttr<DenseI64ArrayAttr>:$ahead_share);
   let results = (outs Quant_Tile:$result);
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$memref,
+                   "::mlir::ValueRange":$indices, CArg<"bool", "false">:$in_bounds), [{
+      build($_builder, $_state, result, memref, indices, in_bounds, nullptr, nullptr);
+    }]>
+  ];
   let assemblyFormat = [{
     $memref `[` $indices `]` attr-dict `:` type($memref) `->` type($result)
   }];
@@ -76,6 +88,9 @@ def Quant_StoreOp : Quant_Op<"store", [AttrSizedOperandSegments]> {
     `swizzle_128x4` the memref has the padded 2-D shape of a scale matrix and is
     written in the 128x4 order.
 
+    `stream` is a hint, which changes no value: nothing reads the elements soon, so a CPU writes whole
+    lines past its caches where the memref is too large for them.
+
     ```mlir
     quant.store %t, %x[%i, %j] : tensor<4x128xbf16>, memref<?x4096xbf16>
     quant.store %s, %m[%i, %j] valid [%rows, %columns]
@@ -87,7 +102,7 @@ def Quant_StoreOp : Quant_Op<"store", [AttrSizedOperandSegments]> {
                        Variadic<Index>:$indices, Variadic<Index>:$valid,
                        DefaultValuedAttr<Quant_ScaleLayoutAttr,
                          "::dither::quant::ScaleLayout::linear">:$scale_layout,
-                       UnitAttr:$in_bounds);
+                       UnitAttr:$in_bounds, UnitAttr:$stream);
   let assemblyFormat = [{
     $tile `,` $memref `[` $indices `]` (`valid` ` ` `[` $valid^ `]`)? attr-dict
     `:` type($tile) `,` type($memref)

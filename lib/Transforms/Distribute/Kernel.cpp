@@ -120,7 +120,8 @@ void Distributor::bindArguments(ArrayRef<Value> args) {
       desc.strides.push_back(ShapedType::isDynamic(stride) ? args[next++]
                                                            : e.i64(stride));
     if (simd && llvm::any_of(arg.getUsers(), [](Operation *user) {
-          return user->hasAttr("quant.stream");
+          auto store = dyn_cast<quant::StoreOp>(user);
+          return store && store.getStream();
         }))
       desc.large = isLarge(desc);
     memrefs.try_emplace(arg, std::move(desc));

@@ -67,12 +67,10 @@ static Emitted emitLoad(Distributor &d, quant::LoadOp load) {
                   type.getShape(), load.getInBounds());
   if (failed(a))
     return failure();
-  if (auto ahead = load->getAttrOfType<IntegerAttr>("quant.ahead"))
-    a->ahead = ahead.getInt();
-  if (auto share =
-          load->getAttrOfType<DenseI64ArrayAttr>("quant.ahead_share")) {
-    a->aheadIndex = share[0];
-    a->aheadShare = share[1];
+  a->ahead = load.getAhead().value_or(0);
+  if (std::optional<ArrayRef<int64_t>> share = load.getAheadShare()) {
+    a->aheadIndex = share->front();
+    a->aheadShare = share->back();
   }
   FailureOr<Registers> v = d.e.load(*a);
   if (failed(v))

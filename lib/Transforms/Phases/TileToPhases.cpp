@@ -372,7 +372,7 @@ LogicalResult PhaseBuilder::emitPart(const PhasePlan::Phase &phase, Index row,
     store.getIndicesMutable().assign(at);
     store.setInBounds(fast);
     if (fast && streams && phase.kind >= PhasePlan::Elements)
-      store->setAttr("quant.stream", b.getUnitAttr());
+      store.setStream(true);
   }
   return success();
 }
@@ -459,12 +459,13 @@ void PhaseBuilder::fetchAhead(quant::LoadOp part, Value whole) {
   int64_t bytes = (wholeRows ? plan.cols : plan.bandCols) * bits / 8;
   if (!bands) // Whole stretches, or the shares would not be of the same lines.
     bytes = llvm::alignTo(kLeastAhead, std::max<int64_t>(bytes, 1));
-  part->setAttr("quant.ahead", builder().getI64IntegerAttr(bytes));
-  if (bands)
-    return;
+  // Loops after the readers find what those have fetched.
   auto [index, readers] = plan.reader(kind);
-  part->setAttr("quant.ahead_share",
-                builder().getDenseI64ArrayAttr({index, readers}));
+  if (!llvm::isInt<32>(bytes) || (!bands && index == readers))
+    return;
+  part.setAhead(bytes);
+  if (!bands)
+    part.setAheadShare(ArrayRef<int64_t>{index, readers});
 }
 
 /// A part may be smaller than a block: it then lies inside one.

@@ -240,6 +240,46 @@ func.func @f(%m: memref<8xf32, affine_map<(d0) -> (d0 floordiv 2)>>, %i: index) 
 }
 
 // -----
+// LD1: what is fetched lies ahead
+func.func @f(%m: memref<8x8xf32>, %i: index) {
+  // expected-error @+1 {{'quant.load' op ahead is 0, expected 1 to 2147483647 bytes}}
+  %t = quant.load %m[%i, %i] {ahead = 0} : memref<8x8xf32> -> tensor<8x8xf32>
+  return
+}
+
+// -----
+// LD1: as far as an address computation reaches
+func.func @f(%m: memref<8x8xf32>, %i: index) {
+  // expected-error @+1 {{'quant.load' op ahead is 2147483648, expected 1 to 2147483647 bytes}}
+  %t = quant.load %m[%i, %i] {ahead = 2147483648} : memref<8x8xf32> -> tensor<8x8xf32>
+  return
+}
+
+// -----
+// LD2: a share is one of the lines ahead
+func.func @f(%m: memref<8x8xf32>, %i: index) {
+  // expected-error @+1 {{'quant.load' op has ahead_share [0, 2], expected ahead with it}}
+  %t = quant.load %m[%i, %i] {ahead_share = array<i64: 0, 2>} : memref<8x8xf32> -> tensor<8x8xf32>
+  return
+}
+
+// -----
+// LD3: shares count from zero
+func.func @f(%m: memref<8x8xf32>, %i: index) {
+  // expected-error @+1 {{'quant.load' op ahead_share is [2, 2], expected [i, k] with 0 <= i < k}}
+  %t = quant.load %m[%i, %i] {ahead = 64, ahead_share = array<i64: 2, 2>} : memref<8x8xf32> -> tensor<8x8xf32>
+  return
+}
+
+// -----
+// LD3: a share is two numbers
+func.func @f(%m: memref<8x8xf32>, %i: index) {
+  // expected-error @+1 {{'quant.load' op ahead_share is [1], expected [i, k] with 0 <= i < k}}
+  %t = quant.load %m[%i, %i] {ahead = 64, ahead_share = array<i64: 1>} : memref<8x8xf32> -> tensor<8x8xf32>
+  return
+}
+
+// -----
 // ST1: there is a valid extent for each dimension, or none
 func.func @f(%m: memref<8x8xf32>, %t: tensor<8x8xf32>, %i: index) {
   // expected-error @+1 {{'quant.store' op found 1 valid extents, expected 2, the rank of the memref}}

@@ -31,16 +31,19 @@ func.func @memory(%a: memref<?x4096xbf16>, %b: memref<?xf4E2M1FN, strided<[1], o
                   %n: tensor<16xi32>, %n0: tensor<i64>, %r: tensor<4x1xi32>, %x: memref<?x?x?x64xbf16>) {
   // CHECK-NEXT: %[[T2:.*]] = quant.load %[[A]][%[[I]], %[[I]]] : memref<?x4096xbf16> -> tensor<4x128xbf16>
   // CHECK-NEXT: %[[T1:.*]] = quant.load %[[B]][%[[I]]] {in_bounds} : memref<?xf4E2M1FN, strided<[1], offset: ?>> -> tensor<16xf4E2M1FN>
+  // CHECK-NEXT: quant.load %[[B]][%[[I]]] {ahead = 8192 : i64, ahead_share = array<i64: 1, 2>} : memref<?xf4E2M1FN, strided<[1], offset: ?>> -> tensor<16xf4E2M1FN>
   // CHECK-NEXT: %[[T0:.*]] = quant.load %[[C]][] : memref<f32> -> tensor<f32>
   // CHECK-NEXT: %[[TS:.*]] = quant.load %[[S]][%[[I]], %[[I]]] : memref<?x128xf8E4M3FN, strided<[?, 1]>> -> tensor<128x4xf8E4M3FN>
   // GENERIC: "quant.load"(%{{.*}}, %{{.*}}) <{in_bounds}> : (memref<?xf4E2M1FN, strided<[1], offset: ?>>, index) -> tensor<16xf4E2M1FN>
   %t2 = quant.load %a[%i, %i] : memref<?x4096xbf16> -> tensor<4x128xbf16>
   %t1 = quant.load %b[%i] {in_bounds} : memref<?xf4E2M1FN, strided<[1], offset: ?>> -> tensor<16xf4E2M1FN>
+  %ta = quant.load %b[%i] {ahead = 8192, ahead_share = array<i64: 1, 2>} : memref<?xf4E2M1FN, strided<[1], offset: ?>> -> tensor<16xf4E2M1FN>
   %t0 = quant.load %c[] : memref<f32> -> tensor<f32>
   %ts = quant.load %s[%i, %i] : memref<?x128xf8E4M3FN, strided<[?, 1]>> -> tensor<128x4xf8E4M3FN>
   // CHECK-NEXT: quant.store %[[T2]], %[[A]][%[[I]], %[[I]]] : tensor<4x128xbf16>, memref<?x4096xbf16>
   // CHECK-NEXT: quant.store %[[T2]], %[[A]][%[[I]], %[[I]]] valid [%[[I]], %[[I]]] : tensor<4x128xbf16>, memref<?x4096xbf16>
   // CHECK-NEXT: quant.store %[[T1]], %[[B]][%[[I]]] {in_bounds} : tensor<16xf4E2M1FN>, memref<?xf4E2M1FN, strided<[1], offset: ?>>
+  // CHECK-NEXT: quant.store %[[T1]], %[[B]][%[[I]]] {stream} : tensor<16xf4E2M1FN>, memref<?xf4E2M1FN, strided<[1], offset: ?>>
   // CHECK-NEXT: quant.store %[[TS]], %[[S]][%[[I]], %[[I]]] valid [%[[I]], %[[I]]] {in_bounds, scale_layout = #quant.scale_layout<swizzle_128x4>} : tensor<128x4xf8E4M3FN>, memref<?x128xf8E4M3FN, strided<[?, 1]>>
   // CHECK-NEXT: quant.store %[[T0]], %[[C]][] : tensor<f32>, memref<f32>
   // CHECK-NEXT: quant.atomic_max %[[T0]], %[[C]][] : tensor<f32>, memref<f32>
@@ -57,6 +60,7 @@ func.func @memory(%a: memref<?x4096xbf16>, %b: memref<?xf4E2M1FN, strided<[1], o
   quant.store %t2, %a[%i, %i] : tensor<4x128xbf16>, memref<?x4096xbf16>
   quant.store %t2, %a[%i, %i] valid [%i, %i] {scale_layout = #quant.scale_layout<linear>} : tensor<4x128xbf16>, memref<?x4096xbf16>
   quant.store %t1, %b[%i] {in_bounds} : tensor<16xf4E2M1FN>, memref<?xf4E2M1FN, strided<[1], offset: ?>>
+  quant.store %t1, %b[%i] {stream} : tensor<16xf4E2M1FN>, memref<?xf4E2M1FN, strided<[1], offset: ?>>
   quant.store %ts, %s[%i, %i] valid [%i, %i] {scale_layout = #quant.scale_layout<swizzle_128x4>, in_bounds} : tensor<128x4xf8E4M3FN>, memref<?x128xf8E4M3FN, strided<[?, 1]>>
   quant.store %t0, %c[] : tensor<f32>, memref<f32>
   quant.atomic_max %t0, %c[] : tensor<f32>, memref<f32>

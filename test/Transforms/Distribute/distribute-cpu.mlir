@@ -344,8 +344,8 @@ func.func @finite(%x: memref<4x64xbf16>, %y: memref<4x4xf32>, %n: memref<4x64xf8
 // CHECK-NEXT: return
 func.func @stream(%x: memref<?x16xf32>, %y: memref<?x16xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
-  %t = quant.load %x[%c0, %c0] {in_bounds, quant.ahead = 512 : i64} : memref<?x16xf32> -> tensor<1x16xf32>
-  quant.store %t, %y[%c0, %c0] {in_bounds, quant.stream} : tensor<1x16xf32>, memref<?x16xf32>
+  %t = quant.load %x[%c0, %c0] {in_bounds, ahead = 512} : memref<?x16xf32> -> tensor<1x16xf32>
+  quant.store %t, %y[%c0, %c0] {in_bounds, stream} : tensor<1x16xf32>, memref<?x16xf32>
   return
 }
 
@@ -355,7 +355,7 @@ func.func @stream(%x: memref<?x16xf32>, %y: memref<?x16xf32>) attributes {quant.
 // CHECK-NOT: llvm.intr.prefetch
 func.func @share(%x: memref<?x32xf32>, %y: memref<?x32xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
-  %t = quant.load %x[%c0, %c0] {in_bounds, quant.ahead = 512 : i64, quant.ahead_share = array<i64: 1, 2>} : memref<?x32xf32> -> tensor<1x32xf32>
+  %t = quant.load %x[%c0, %c0] {in_bounds, ahead = 512, ahead_share = array<i64: 1, 2>} : memref<?x32xf32> -> tensor<1x32xf32>
   quant.store %t, %y[%c0, %c0] {in_bounds} : tensor<1x32xf32>, memref<?x32xf32>
   return
 }
