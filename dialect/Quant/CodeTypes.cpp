@@ -83,6 +83,14 @@ int64_t storageBits(Type type) {
   return format ? format->storageBits() : type.getIntOrFloatBitWidth();
 }
 
+bool isMemoryElement(Type type) {
+  if (!type.isIntOrFloat())
+    return false;
+  int64_t bits = storageBits(type);
+  return bits == 4 || bits == 8 || bits == 16 || bits == 32 ||
+         type.isInteger(64);
+}
+
 const numerics::ElementFormat *codeFormat(Type type) {
   const numerics::ElementFormat *format = elementFormat(type);
   return format && isCodeFormat(*format) ? format : nullptr;

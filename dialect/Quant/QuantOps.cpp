@@ -7,6 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Checks.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
+#include "mlir/IR/Matchers.h"
+#include <limits>
 
 using namespace mlir;
 using namespace dither::quant;
@@ -16,18 +19,39 @@ using namespace dither::quant;
 
 namespace dither::quant {
 
-/// A tile at `indices` of a memref: ME1 to ME7.
+/// Scratch memory of pairs is read and written 32 columns at a time: ME8.
+static LogicalResult checkPairs(Where where, RankedTensorType tile,
+                                Value memref, ValueRange indices) {
+  constexpr int64_t columns = 32;
+  if (auto view = memref.getDefiningOp<ViewOp>())
+    memref = view.getMemref();
+  auto scratch = memref.getDefiningOp<ScratchOp>();
+  if (!scratch || !scratch.getPairs())
+    return success();
+  APInt first;
+  bool known = matchPattern(indices.back(), m_ConstantInt(&first));
+  int64_t extent = tile.getShape().back();
+  if (extent % columns == 0 && (!known || first.srem(columns) == 0))
+    return success();
+  return where.fail(
+      "accesses " + Twine(extent) + " columns" +
+      (known ? " from " + std::to_string(first.getSExtValue()) : "") +
+      " of scratch memory in pairs, expected multiples of " + Twine(columns));
+}
+
+/// A tile at `indices` of a memref: ME1 to ME8.
 static LogicalResult checkMemory(Operation *op, RankedTensorType tile,
-                                 MemRefType memref, size_t indices) {
+                                 Value buffer, ValueRange indices) {
   Where where(op);
+  auto memref = cast<MemRefType>(buffer.getType());
   if (tile.getRank() > 2)
     return where.fail("tile has rank " + Twine(tile.getRank()) +
                       ", expected at most 2");
   if (tile.getRank() != memref.getRank())
     return where.fail("tile has rank " + Twine(tile.getRank()) + ", expected " +
                       Twine(memref.getRank()) + ", the rank of the memref");
-  if (int64_t(indices) != memref.getRank())
-    return where.fail("found " + Twine(indices) + " indices, expected " +
+  if (int64_t(indices.size()) != memref.getRank())
+    return where.fail("found " + Twine(indices.size()) + " indices, expected " +
                       Twine(memref.getRank()) + ", the rank of the memref");
   if (tile.getElementType() != memref.getElementType())
     return where.fail("tile has element type " + str(tile.getElementType()) +
@@ -51,6 +75,30 @@ static LogicalResult checkMemory(Operation *op, RankedTensorType tile,
                            ? "?"
                            : std::to_string(strides.back())) +
                       " along its last dimension, expected 1");
+  return checkPairs(where, tile, buffer, indices);
+}
+
+LogicalResult ScratchOp::verify() {
+  Where where(*this);
+  auto type = cast<MemRefType>(getResult().getType());
+  Type elem = type.getElementType();
+  if (!type.hasStaticShape()) // SC1
+    return where.fail("memory has shape " + str(type.getShape()) +
+                      ", expected a static shape");
+  if (!type.getLayout().isIdentity() || type.getMemorySpace()) // SC2
+    return where.fail("memory is of type " + str(Type(type)) +
+                      ", expected no layout and no memory space");
+  if (!isMemoryElement(elem)) // SC3
+    return where.fail("memory has elements of type " + str(elem) +
+                      ", expected 4, 8, 16 or 32 bits, or i64");
+  int64_t bits = storageBits(elem),
+          columns = type.getRank() ? type.getShape().back() : 0;
+  if (bits == 4 && columns % 2) // SC4
+    return where.fail("memory has rows of " + Twine(columns) +
+                      " four-bit elements, expected whole bytes");
+  if (getPairs() && (bits != 32 || type.getRank() == 0)) // SC5
+    return where.fail("pairs in memory of type " + str(Type(type)) +
+                      ", expected columns of 32 bits");
   return success();
 }
 
@@ -103,9 +151,8 @@ LogicalResult ViewOp::verify() {
 
 LogicalResult LoadOp::verify() {
   Where where(*this);
-  if (failed(checkMemory(*this, getResult().getType(),
-                         cast<MemRefType>(getMemref().getType()),
-                         getIndices().size())))
+  if (failed(
+          checkMemory(*this, getResult().getType(), getMemref(), getIndices())))
     return failure();
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
   std::optional<int64_t> ahead = getAhead();
@@ -134,7 +181,7 @@ LogicalResult StoreOp::verify() {
   Where where(*this);
   auto memref = cast<MemRefType>(getMemref().getType());
   RankedTensorType tile = getTile().getType();
-  if (failed(checkMemory(*this, tile, memref, getIndices().size())))
+  if (failed(checkMemory(*this, tile, getMemref(), getIndices())))
     return failure();
   // ST1
   if (!getValid().empty() && int64_t(getValid().size()) != memref.getRank())
@@ -163,36 +210,33 @@ LogicalResult StoreOp::verify() {
 
 /// A row of the tile for each element of `rows`: GS1.
 static LogicalResult checkRows(Operation *op, RankedTensorType tile,
-                               MemRefType memref, RankedTensorType rows) {
-  if (failed(checkMemory(op, tile, memref, 2)))
+                               Value memref, Value rows, Value column) {
+  if (failed(checkMemory(op, tile, memref, {rows, column})))
     return failure();
-  if (rows.getShape() != ArrayRef<int64_t>{tile.getDimSize(0), 1})
-    return Where(op).fail("rows have shape " + str(rows.getShape()) +
-                          ", expected [" + Twine(tile.getDimSize(0)) +
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(rows.getType()).getShape();
+  if (shape != ArrayRef<int64_t>{tile.getDimSize(0), 1})
+    return Where(op).fail("rows have shape " + str(shape) + ", expected [" +
+                          Twine(tile.getDimSize(0)) +
                           ", 1], one for each row of the tile");
   return success();
 }
 
 LogicalResult GatherOp::verify() {
-  return checkRows(*this, getResult().getType(),
-                   cast<MemRefType>(getMemref().getType()),
-                   getRows().getType());
+  return checkRows(*this, getResult().getType(), getMemref(), getRows(),
+                   getColumn());
 }
 
 LogicalResult ScatterOp::verify() {
-  return checkRows(*this, getTile().getType(),
-                   cast<MemRefType>(getMemref().getType()),
-                   getRows().getType());
+  return checkRows(*this, getTile().getType(), getMemref(), getRows(),
+                   getColumn());
 }
 
 LogicalResult AtomicMaxOp::verify() {
-  return checkMemory(*this, getTile().getType(), getMemref().getType(),
-                     getIndices().size());
+  return checkMemory(*this, getTile().getType(), getMemref(), getIndices());
 }
 
 LogicalResult AtomicAddOp::verify() {
-  return checkMemory(*this, getTile().getType(), getMemref().getType(),
-                     getIndices().size());
+  return checkMemory(*this, getTile().getType(), getMemref(), getIndices());
 }
 
 /// Within a program nothing orders other accesses of a counter: FA2.

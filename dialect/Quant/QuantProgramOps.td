@@ -49,6 +49,26 @@ def Quant_ViewOp : Quant_Op<"view", [Pure, DeclareOpInterfaceMethods<InferTypeOp
   let hasVerifier = 1;
 }
 
+def Quant_ScratchOp : Quant_Op<"scratch", []> {
+  let summary = "memory of a program for its tiles";
+  let description = [{
+    What it holds at first is not defined, and it ends with the kernel. It is the same memory in all iterations of a
+    loop. Kernels for a CPU have such memory; those for a GPU keep tiles in registers.
+
+    With `pairs` every access begins at a multiple of 32 columns and has a multiple of them. The even and the odd
+    ones of each 32 may then lie apart, as registers hold them.
+
+    ```mlir
+    %s = quant.scratch : memref<4x32xf8E8M0FNU>
+    %v = quant.scratch {pairs} : memref<1x1088xf32>
+    ```
+  }];
+  let arguments = (ins UnitAttr:$pairs);
+  let results = (outs Res<AnyMemRef, "", [MemAlloc]>:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
 def Quant_LoadOp : Quant_Op<"load", []> {
   let summary = "read a tile";
   let description = [{

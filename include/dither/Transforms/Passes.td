@@ -27,12 +27,12 @@ def DitherCarryInMemory : Pass<"dither-carry-in-memory", "::mlir::func::FuncOp">
   let description = [{
     Requires: decomposed kernels with a fragment in `quant.config`.
     Guarantees: what a loop of a CPU kernel carries, or a branch yields, fits in a
-    fragment. Other tiles lie in memref.alloca: stored before a loop and at the end
+    fragment. Other tiles lie in quant.scratch: stored before a loop and at the end
     of its body, or at the end of each branch, and loaded where they are used.
     Declines: kernels for a GPU, and kernels of phases, which have neither.
   }];
   let dependentDialects = ["::dither::quant::QuantDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+                           "::mlir::scf::SCFDialect"];
 }
 
 def DitherCopyEdges : Pass<"dither-copy-edges", "::mlir::func::FuncOp"> {
@@ -41,11 +41,11 @@ def DitherCopyEdges : Pass<"dither-copy-edges", "::mlir::func::FuncOp"> {
     Requires: kernels of fragments.
     Guarantees: loads and stores of a CPU kernel that do not carry `in_bounds` have at
     most four rows. Taller ones became a loop over rows and an access in bounds to a
-    memref.alloca, which holds the tile in between.
+    quant.scratch, which holds the tile in between.
     Declines: kernels for a GPU, and kernels of phases. Tiles of one dimension.
   }];
   let dependentDialects = ["::dither::quant::QuantDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+                           "::mlir::scf::SCFDialect"];
 }
 
 def DitherDecomposeOps : Pass<"dither-decompose-ops", "::mlir::func::FuncOp"> {
@@ -166,7 +166,7 @@ def DitherTileToFragments : Pass<"dither-tile-to-fragments", "::mlir::func::Func
     where a block is taller or wider than it. Loops over rows hold the loops
     over columns; what does not depend on a loop is outside it; a loop with one
     iteration is not made. Accesses of one memref keep their order: a tile that is overwritten before
-    its last use is kept as a whole, in registers or in memref.alloca. Sums over more than one fragment keep the canonical
+    its last use is kept as a whole, in registers or in quant.scratch. Sums over more than one fragment keep the canonical
     order (docs/architecture.md, Order of sums).
     A tile whose dimensions belong together, as those of a square and its transpose, is
     computed in squares.
@@ -178,8 +178,8 @@ def DitherTileToFragments : Pass<"dither-tile-to-fragments", "::mlir::func::Func
     ListOption<"fragment", "fragment", "int64_t",
                "rows and columns, instead of those in quant.config">
   ];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+  let dependentDialects = ["::dither::quant::QuantDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect"];
 }
 
@@ -210,7 +210,7 @@ def DitherTileToPhases : Pass<"dither-tile-to-phases", "::mlir::func::FuncOp"> {
     Guarantees: a kernel that is one nest over rows and columns becomes bands of
     rows, and in each band loops that compute what its rows have in common, the
     scales of its blocks and its elements, in this order; values go from one loop to the
-    next through memref.alloca. Each loop first covers the parts in bounds, whose
+    next through quant.scratch. Each loop first covers the parts in bounds, whose
     accesses carry `in_bounds`, then the rest in smaller parts. Such kernels carry
     `quant.phases`; sums keep the canonical order (docs/architecture.md).
     Declines: all other kernels, which are left to dither-version-bounds and
@@ -218,9 +218,9 @@ def DitherTileToPhases : Pass<"dither-tile-to-phases", "::mlir::func::FuncOp"> {
 
     Example: test/Transforms/Phases/tile-to-phases.mlir.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::tensor::TensorDialect"];
+  let dependentDialects = ["::dither::quant::QuantDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def DitherVersionBounds : Pass<"dither-version-bounds", "::mlir::func::FuncOp"> {

@@ -33,7 +33,7 @@ LogicalResult Distributor::checkSignature() {
       continue;
     Type elem = memref.getElementType();
     unsigned bits = elem.isIntOrFloat() ? quant::storageBits(elem) : 0;
-    if (!isMemoryElement(elem))
+    if (!quant::isMemoryElement(elem))
       return source.emitOpError("argument ")
              << i << " has elements of type " << elem
              << ", expected 4, 8, 16 or 32 bits, or i64";

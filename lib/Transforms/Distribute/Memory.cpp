@@ -216,12 +216,14 @@ static Emitted emitStore(Distributor &d, quant::StoreOp store) {
 }
 
 /// CPU: memory that a kernel takes for itself.
-static Emitted emitScratch(Distributor &d, memref::AllocaOp op) {
-  MemRefType type = op.getType();
+static Emitted emitScratch(Distributor &d, quant::ScratchOp op) {
+  if (!d.simd)
+    return op.emitOpError("in a kernel for a GPU, expected one for a CPU");
+  auto type = cast<MemRefType>(op.getResult().getType());
   MemRefDesc desc;
   desc.elem = type.getElementType();
   desc.align = desc.strideAlign = 64;
-  desc.pairs = op->hasAttr("quant.pairs") && d.rules.keepsPairs();
+  desc.pairs = op.getPairs() && d.rules.keepsPairs();
   auto [strides, offset] = type.getStridesAndOffset();
   desc.staticSizes.assign(type.getShape().begin(), type.getShape().end());
   desc.staticStrides.assign(strides.begin(), strides.end());

@@ -384,14 +384,6 @@ int64_t wordBits(Type elem) {
   return bits < 32 ? bits : 0;
 }
 
-bool isMemoryElement(Type elem) {
-  if (!elem.isIntOrFloat())
-    return false;
-  unsigned bits = quant::storageBits(elem);
-  return bits == 4 || bits == 8 || bits == 16 || bits == 32 ||
-         elem.isInteger(64);
-}
-
 int64_t wordGroup(const LaneLayout &layout, int64_t bits) {
   return std::min<int64_t>(32 / bits, int64_t(1) << layout.contiguousBits());
 }

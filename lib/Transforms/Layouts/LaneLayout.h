@@ -136,8 +136,6 @@ placeBits(const LaneLayout &layout, int64_t axis, int64_t size);
 int64_t wordGroup(const LaneLayout &layout, int64_t bits);
 /// Number of bits of an element type that is kept in words; 0 for the others.
 int64_t wordBits(mlir::Type elem);
-/// Whether loads and stores know elements of this type.
-bool isMemoryElement(mlir::Type elem);
 /// vector<R x T>, vector<R x 16 x T> or the word form of a tile type.
 mlir::VectorType distributedType(mlir::RankedTensorType type, bool simd);
 

@@ -4,7 +4,6 @@
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Numerics/ReductionOrder.h"
 #include "dither/Target/ModuleTarget.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -132,7 +131,7 @@ bool LayoutRules::isAnchor(quant::LoadOp load) const {
   auto type = cast<RankedTensorType>(load.getResult().getType());
   // What one loop of a kernel leaves for the next follows its users.
   return type.getRank() == 2 && type.getNumElements() != 1 &&
-         !load.getMemref().getDefiningOp<memref::AllocaOp>();
+         !load.getMemref().getDefiningOp<quant::ScratchOp>();
 }
 
 LaneLayout LayoutRules::storage(Operation *op, const LaneLayout &have) const {
@@ -143,10 +142,9 @@ LaneLayout LayoutRules::storage(Operation *op, const LaneLayout &have) const {
   auto type = cast<RankedTensorType>(op->getOperand(0).getType());
   int64_t bits = quant::storageBits(type.getElementType()),
           last = have.rank() - 1;
-  Operation *scratch =
-      store ? store.getMemref().getDefiningOp<memref::AllocaOp>() : nullptr;
-  if (type.getShape()[last] == 1 ||
-      (scratch && scratch->hasAttr("quant.pairs")))
+  auto scratch = store ? store.getMemref().getDefiningOp<quant::ScratchOp>()
+                       : quant::ScratchOp();
+  if (type.getShape()[last] == 1 || (scratch && scratch.getPairs()))
     return have;
   int64_t k = have.contiguousBits();
   // Do neighbouring lanes continue where a lane stops? `lanes` are the images

@@ -58,18 +58,16 @@ public:
     streams = target && target->streamingStores;
     OpBuilder b = OpBuilder::atBlockBegin(&kernel.front());
     for (const PhasePlan::Cut &cut : plan.cuts) {
-      auto scratch = memref::AllocaOp::create(
-          b, loc, MemRefType::get(cut.shape, b.getF32Type()));
       // Registers of 32 columns hold the even and the odd ones; they stay
       // apart.
       bool whole = llvm::all_of(plan.phases, [](const PhasePlan::Phase &p) {
         return p.kind == PhasePlan::Rows ||
                (p.cols % 32 == 0 && p.slowCols % 32 == 0);
       });
-      if (whole &&
-          (cut.kind == PhasePlan::Values || cut.kind == PhasePlan::ColBlocks))
-        scratch->setAttr("quant.pairs", b.getUnitAttr());
-      scratches.push_back(scratch);
+      bool pairs = whole && (cut.kind == PhasePlan::Values ||
+                             cut.kind == PhasePlan::ColBlocks);
+      scratches.push_back(quant::ScratchOp::create(
+          b, loc, MemRefType::get(cut.shape, b.getF32Type()), pairs));
     }
   }
 

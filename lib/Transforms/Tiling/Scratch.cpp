@@ -2,10 +2,10 @@
 
 #include "Tiling/Scratch.h"
 #include "Layouts/LayoutRules.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 
@@ -22,7 +22,7 @@ bool hasScratch(func::FuncOp kernel) { return isForCpu(kernel); }
 bool canBeScratch(Type type) {
   auto tile = dyn_cast<RankedTensorType>(type);
   return tile && tile.hasStaticShape() && tile.getRank() != 0 &&
-         isMemoryElement(elementIn(tile));
+         quant::isMemoryElement(elementIn(tile));
 }
 
 Value makeScratch(func::FuncOp kernel, Location loc, RankedTensorType type) {
@@ -31,7 +31,7 @@ Value makeScratch(func::FuncOp kernel, Location loc, RankedTensorType type) {
   // Rows of four-bit codes are whole bytes.
   if (type.getElementTypeBitWidth() == 4)
     shape.back() += shape.back() % 2;
-  return memref::AllocaOp::create(b, loc,
+  return quant::ScratchOp::create(b, loc,
                                   MemRefType::get(shape, elementIn(type)));
 }
 

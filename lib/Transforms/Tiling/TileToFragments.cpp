@@ -24,7 +24,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -199,7 +198,7 @@ private:
 /// Whether `op` stores to scratch memory what is there as a whole.
 bool BlockTiler::isFill(Operation *op) const {
   auto store = dyn_cast<quant::StoreOp>(op);
-  return store && store.getMemref().getDefiningOp<memref::AllocaOp>() &&
+  return store && store.getMemref().getDefiningOp<quant::ScratchOp>() &&
          isComplete(store.getTile()) &&
          cast<RankedTensorType>(store.getTile().getType()).getNumElements() <=
              rows * cols;

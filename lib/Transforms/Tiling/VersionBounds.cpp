@@ -208,7 +208,7 @@ struct DitherVersionBounds
     Location loc = func.getLoc();
     // The offsets first, in their own order, and memory that both copies use.
     for (Operation &op : llvm::make_early_inc_range(entry))
-      if (slice.contains(&op) || isa<memref::AllocaOp>(op)) {
+      if (slice.contains(&op) || isa<quant::ScratchOp>(op)) {
         op.moveBefore(&entry, b.getInsertionPoint());
         b.setInsertionPointAfter(&op);
       }

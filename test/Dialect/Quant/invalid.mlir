@@ -240,6 +240,74 @@ func.func @f(%m: memref<8xf32, affine_map<(d0) -> (d0 floordiv 2)>>, %i: index) 
 }
 
 // -----
+// ME8: pairs are accessed 32 columns at a time
+func.func @f(%i: index) {
+  %m = quant.scratch {pairs} : memref<8x64xf32>
+  // expected-error @+1 {{'quant.load' op accesses 16 columns of scratch memory in pairs, expected multiples of 32}}
+  %0 = quant.load %m[%i, %i] : memref<8x64xf32> -> tensor<1x16xf32>
+  return
+}
+
+// -----
+// ME8: from the first of 32 columns, also of a view
+func.func @f(%t: tensor<32xf32>, %i: index) {
+  %c16 = arith.constant 16 : index
+  %m = quant.scratch {pairs} : memref<8x64xf32>
+  %v = quant.view %m[%i] dims [1] : memref<8x64xf32> -> memref<?xf32, strided<[1]>>
+  // expected-error @+1 {{'quant.store' op accesses 32 columns from 16 of scratch memory in pairs, expected multiples of 32}}
+  quant.store %t, %v[%c16] : tensor<32xf32>, memref<?xf32, strided<[1]>>
+  return
+}
+
+// -----
+// SC1: it is known how much memory a program takes
+func.func @f() {
+  // expected-error @+1 {{'quant.scratch' op memory has shape [?, 4], expected a static shape}}
+  %m = quant.scratch : memref<?x4xf32>
+  return
+}
+
+// -----
+// SC2: rows lie one after the other
+func.func @f() {
+  // expected-error @+1 {{'quant.scratch' op memory is of type 'memref<4x4xf32, strided<[8, 1]>>', expected no layout and no memory space}}
+  %m = quant.scratch : memref<4x4xf32, strided<[8, 1]>>
+  return
+}
+
+// -----
+// SC2: there is one kind of memory
+func.func @f() {
+  // expected-error @+1 {{'quant.scratch' op memory is of type 'memref<4x4xf32, 3>', expected no layout and no memory space}}
+  %m = quant.scratch : memref<4x4xf32, 3>
+  return
+}
+
+// -----
+// SC3: tiles of the elements can be loaded
+func.func @f() {
+  // expected-error @+1 {{'quant.scratch' op memory has elements of type 'f64', expected 4, 8, 16 or 32 bits, or i64}}
+  %m = quant.scratch : memref<4x4xf64>
+  return
+}
+
+// -----
+// SC4: a row begins with a byte
+func.func @f() {
+  // expected-error @+1 {{'quant.scratch' op memory has rows of 31 four-bit elements, expected whole bytes}}
+  %m = quant.scratch : memref<4x31xf4E2M1FN>
+  return
+}
+
+// -----
+// SC5: registers hold pairs of words
+func.func @f() {
+  // expected-error @+1 {{'quant.scratch' op pairs in memory of type 'memref<4x32xbf16>', expected columns of 32 bits}}
+  %m = quant.scratch {pairs} : memref<4x32xbf16>
+  return
+}
+
+// -----
 // LD1: what is fetched lies ahead
 func.func @f(%m: memref<8x8xf32>, %i: index) {
   // expected-error @+1 {{'quant.load' op ahead is 0, expected 1 to 2147483647 bytes}}

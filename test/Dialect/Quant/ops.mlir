@@ -55,6 +55,9 @@ func.func @memory(%a: memref<?x4096xbf16>, %b: memref<?xf4E2M1FN, strided<[1], o
   // CHECK-NEXT: quant.view %{{.*}}[%[[I]], %[[I]]] dims [1, 3] : memref<?x?x?x64xbf16> -> memref<?x64xbf16, strided<[?, 1]>>
   // CHECK-NEXT: quant.view %{{.*}}[%[[I]], %[[I]], %[[I]]] dims [3] : memref<?x?x?x64xbf16> -> memref<?xbf16, strided<[1]>>
   // CHECK-NEXT: quant.view %{{.*}}[] dims [0, 1] : memref<?x4096xbf16> -> memref<?x4096xbf16, strided<[4096, 1]>>
+  // CHECK-NEXT: quant.scratch : memref<4x32xf4E2M1FN>
+  // CHECK-NEXT: %[[P:.*]] = quant.scratch {pairs} : memref<4x64xf32>
+  // CHECK-NEXT: quant.load %[[P]][%{{.*}}, %{{.*}}] : memref<4x64xf32> -> tensor<4x32xf32>
   // GENERIC: "quant.store"(%{{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 2, 0>, scale_layout = #quant.scale_layout<linear>}>
   // GENERIC: "quant.store"(%{{.*}}) <{in_bounds, operandSegmentSizes = array<i32: 1, 1, 2, 2>, scale_layout = #quant.scale_layout<swizzle_128x4>}>
   quant.store %t2, %a[%i, %i] : tensor<4x128xbf16>, memref<?x4096xbf16>
@@ -72,6 +75,9 @@ func.func @memory(%a: memref<?x4096xbf16>, %b: memref<?xf4E2M1FN, strided<[1], o
   %v0 = quant.view %x[%i, %i] dims [1, 3] : memref<?x?x?x64xbf16> -> memref<?x64xbf16, strided<[?, 1]>>
   %v1 = quant.view %x[%i, %i, %i] dims [3] : memref<?x?x?x64xbf16> -> memref<?xbf16, strided<[1]>>
   %v2 = quant.view %a[] dims [0, 1] : memref<?x4096xbf16> -> memref<?x4096xbf16, strided<[4096, 1]>>
+  %s0 = quant.scratch : memref<4x32xf4E2M1FN>
+  %s1 = quant.scratch {pairs} : memref<4x64xf32>
+  %tp = quant.load %s1[%i, %i] : memref<4x64xf32> -> tensor<4x32xf32>
   return
 }
 

@@ -260,7 +260,7 @@ func.func @no_kernel(%x: memref<1x16xf32>) {
 // CHECK: arith.addf %[[V]], %[[U]]
 func.func @scratch(%x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
-  %s = memref.alloca() : memref<1x64xf32>
+  %s = quant.scratch : memref<1x64xf32>
   %t = quant.load %x[%c0, %c0] {in_bounds} : memref<4x64xf32> -> tensor<1x64xf32>
   quant.store %t, %s[%c0, %c0] {in_bounds} : tensor<1x64xf32>, memref<1x64xf32>
   %u = quant.load %s[%c0, %c0] {in_bounds} : memref<1x64xf32> -> tensor<1x64xf32>
@@ -279,9 +279,9 @@ func.func @scratch(%x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quant
 // CHECK-DAG: llvm.alloca %c65536_i64 x i8
 func.func @large_scratch(%x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
-  %a = memref.alloca() : memref<256x64xf32>
-  %b = memref.alloca() : memref<256x64xf32>
-  %c = memref.alloca() : memref<1x16xf32>
+  %a = quant.scratch : memref<256x64xf32>
+  %b = quant.scratch : memref<256x64xf32>
+  %c = quant.scratch : memref<1x16xf32>
   %t = quant.load %x[%c0, %c0] {in_bounds} : memref<4x64xf32> -> tensor<1x64xf32>
   quant.store %t, %a[%c0, %c0] {in_bounds} : tensor<1x64xf32>, memref<256x64xf32>
   quant.store %t, %b[%c0, %c0] {in_bounds} : tensor<1x64xf32>, memref<256x64xf32>

@@ -6,7 +6,7 @@
 // ways. Rows that no output has are not visited.
 // CHECK-LABEL: func.func @rows
 // CHECK-SAME: quant.phases
-// CHECK: %[[SCRATCH:.*]] = memref.alloca() : memref<1x34xf32>
+// CHECK: %[[SCRATCH:.*]] = quant.scratch : memref<1x34xf32>
 // CHECK: %[[ROW:.*]] = arith.muli
 // CHECK: scf.for %[[H:.*]] = %c0 to %{{.*}} step %c1 {
 // CHECK: %[[IN:.*]] = arith.select %{{.*}}, %c1024, %c0
@@ -93,10 +93,35 @@ func.func @loaded(%x: memref<4x1024xf32>, %s: memref<4x32xf32>, %q: memref<4x102
 
 // -----
 
+// What two loops need is computed once. Registers hold the even or the odd
+// columns of 32, and so does the memory in between.
+// CHECK-LABEL: func.func @values
+// CHECK-DAG: %[[V:.*]] = quant.scratch {pairs} : memref<1x1088xf32>
+// CHECK-DAG: %[[F:.*]] = quant.scratch : memref<1x34xf32>
+// CHECK: quant.store %{{.*}}, %[[V]]
+// CHECK: quant.load %[[V]]{{.*}} -> tensor<1x512xf32>
+// CHECK: quant.store %{{.*}}, %[[F]]
+// CHECK: %[[X:.*]] = quant.load %[[V]]{{.*}} -> tensor<1x64xf32>
+// CHECK: %[[B:.*]] = quant.block_broadcast
+// CHECK: quant.scale_encode %[[X]], %[[B]] {finite} : tensor<1x64xf32>
+func.func @values(%x: memref<4x1024xf32>, %q: memref<4x1024xf8E4M3FN>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x1024xf32> -> tensor<4x1024xf32>
+  %v = arith.mulf %t, %t : tensor<4x1024xf32>
+  %a = quant.block_reduce amax %v block [1, 32] : tensor<4x1024xf32> -> tensor<4x32xf32>
+  %b = quant.block_broadcast %a block [1, 32] : tensor<4x32xf32> -> tensor<4x1024xf32>
+  %z = arith.mulf %v, %b : tensor<4x1024xf32>
+  %c = quant.encode %z : tensor<4x1024xf32> -> tensor<4x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<4x1024xf8E4M3FN>
+  return
+}
+
+// -----
+
 // What a row has in common comes first, for the whole row.
 // CHECK-LABEL: func.func @statistics
 // CHECK-SAME: quant.phases
-// CHECK: %[[SCRATCH:.*]] = memref.alloca() : memref<1x1xf32>
+// CHECK: %[[SCRATCH:.*]] = quant.scratch : memref<1x1xf32>
 // CHECK: quant.reduce sum
 // CHECK: quant.store %{{.*}}, %[[SCRATCH]]
 // CHECK: quant.load %[[SCRATCH]]

@@ -3,8 +3,8 @@
 // The next value goes to memory of its own: all of it is computed from the
 // current one. Then it becomes the current one.
 // CHECK-LABEL: func.func @tile_of_a_loop
-// CHECK-DAG: %[[A:.*]] = memref.alloca() : memref<64x512xf32>
-// CHECK-DAG: %[[B:.*]] = memref.alloca() : memref<64x512xf32>
+// CHECK-DAG: %[[A:.*]] = quant.scratch : memref<64x512xf32>
+// CHECK-DAG: %[[B:.*]] = quant.scratch : memref<64x512xf32>
 // CHECK: %[[T:.*]] = quant.load %arg0
 // CHECK: quant.store %[[T]], %[[CUR:.*]][%c0{{.*}}, %c0{{.*}}] {in_bounds}
 // CHECK: scf.for %{{.*}} = %c0 to %c8 step %c1 {
@@ -33,7 +33,7 @@ func.func @tile_of_a_loop(%x: memref<64x512xf32>, %y: memref<64x512xf32>) attrib
 
 // Masks lie in memory as words, and what fits stays where it is.
 // CHECK-LABEL: func.func @results_of_a_branch
-// CHECK: %[[S:.*]] = memref.alloca() : memref<64x512xi32>
+// CHECK: %[[S:.*]] = quant.scratch : memref<64x512xi32>
 // CHECK: %[[R:.*]] = scf.if %arg2 -> (tensor<1x256xf32>) {
 // CHECK:   %[[W:.*]] = arith.extui %{{.*}} : tensor<64x512xi1> to tensor<64x512xi32>
 // CHECK:   quant.store %[[W]], %[[S]]
@@ -69,7 +69,7 @@ func.func @results_of_a_branch(%x: memref<64x512xf32>, %y: memref<64x512xf32>, %
 
 // A lane of a GPU has no memory of its own.
 // CHECK-LABEL: func.func @gpu
-// CHECK-NOT: memref.alloca
+// CHECK-NOT: quant.scratch
 module attributes {quant.target = "sm_90a"} {
 func.func @gpu(%x: memref<64x512xf32>, %y: memref<64x512xf32>) attributes {quant.kernel, quant.config = {fragment = array<i64: 1, 256>}} {
   %c0 = arith.constant 0 : index

@@ -2,7 +2,7 @@
 
 // One row at a time goes to memory that holds the tile.
 // CHECK-LABEL: func.func @load
-// CHECK: %[[S:.*]] = memref.alloca() : memref<8x16xf32>
+// CHECK: %[[S:.*]] = quant.scratch : memref<8x16xf32>
 // CHECK: scf.for %[[R:.*]] = %c0{{.*}} to %c8{{.*}} step %c1
 // CHECK:   %[[I:.*]] = arith.addi %arg2, %[[R]]
 // CHECK:   %[[ROW:.*]] = quant.load %arg0[%[[I]], %arg2] : memref<?x512xf32> -> tensor<1x16xf32>
@@ -21,8 +21,8 @@ func.func @load(%x: memref<?x512xf32>, %y: memref<64x512xf32>, %i: index) attrib
 // Each row is as far inside of what is valid as it was, in the same order of
 // scales. Rows of codes begin at whole bytes.
 // CHECK-LABEL: func.func @stores
-// CHECK-DAG: %[[C:.*]] = memref.alloca() : memref<8x16xf4E2M1FN>
-// CHECK-DAG: %[[S:.*]] = memref.alloca() : memref<8x4xf8E8M0FNU>
+// CHECK-DAG: %[[C:.*]] = quant.scratch : memref<8x16xf4E2M1FN>
+// CHECK-DAG: %[[S:.*]] = quant.scratch : memref<8x4xf8E8M0FNU>
 // CHECK: quant.store %{{.*}}, %[[S]][%c0{{.*}}, %c0{{.*}}] {in_bounds}
 // CHECK: scf.for %[[R:.*]] =
 // CHECK:   %[[I:.*]] = arith.addi %arg4, %[[R]]
@@ -46,7 +46,7 @@ func.func @stores(%x: memref<8x4xf8E8M0FNU>, %s: memref<?x32xf8E8M0FNU>, %c: mem
 
 // Few rows, one dimension, or all of it inside: as it is.
 // CHECK-LABEL: func.func @unchanged
-// CHECK-NOT: memref.alloca
+// CHECK-NOT: quant.scratch
 // CHECK-NOT: scf.for
 func.func @unchanged(%x: memref<?x512xf32>, %v: memref<?xf32>, %i: index) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
@@ -63,7 +63,7 @@ func.func @unchanged(%x: memref<?x512xf32>, %v: memref<?xf32>, %i: index) attrib
 
 // Threads of a GPU have rows of their own.
 // CHECK-LABEL: func.func @gpu
-// CHECK-NOT: memref.alloca
+// CHECK-NOT: quant.scratch
 // CHECK-NOT: scf.for
 module attributes {quant.target = "sm_90a"} {
   func.func @gpu(%x: memref<?x512xf32>, %i: index) attributes {quant.kernel} {

@@ -399,7 +399,7 @@ func.func @in_place(%x: memref<64x1024xf32>) attributes {quant.kernel} {
 
 // One column further: all of the tile is kept before any of it is overwritten.
 // CHECK-LABEL: func.func @shifted_in_place
-// CHECK: %[[KEPT:.*]] = memref.alloca() : memref<4x1024xf32>
+// CHECK: %[[KEPT:.*]] = quant.scratch : memref<4x1024xf32>
 // CHECK: scf.for
 // CHECK: %[[T:.*]] = quant.load %arg0
 // CHECK: quant.store %[[T]], %[[KEPT]]
@@ -419,7 +419,7 @@ func.func @shifted_in_place(%x: memref<64x1024xf32>) attributes {quant.kernel} {
 
 // Rows beside each other: nothing is kept.
 // CHECK-LABEL: func.func @beside
-// CHECK-NOT: memref.alloca
+// CHECK-NOT: quant.scratch
 // CHECK: return
 func.func @beside(%x: memref<64x1024xf32>, %r: index) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
@@ -514,7 +514,7 @@ func.func @no_kernel(%x: memref<64x1024xf32>, %y: memref<64x1024xf32>) {
 
 // A column that is there as a whole, and wanted row by row: through memory.
 // CHECK-LABEL: func.func @rows_of_a_column
-// CHECK: %[[S:.*]] = memref.alloca() : memref<4x1xf32>
+// CHECK: %[[S:.*]] = quant.scratch : memref<4x1xf32>
 // CHECK: %[[M:.*]] = scf.for {{.*}} -> (tensor<4x1xf32>) {
 // CHECK: quant.store %[[M]], %[[S]][%c0, %c0] {in_bounds} : tensor<4x1xf32>
 // CHECK: scf.for %[[R:.*]] = %c0 to %c4

@@ -47,6 +47,10 @@ inline bool isCodeFormat(const numerics::ElementFormat &format) {
 /// in packed registers.
 int64_t storageBits(mlir::Type type);
 
+/// Whether elements of `type` can lie in memory: they have 4, 8, 16 or 32 bits,
+/// or are i64.
+bool isMemoryElement(mlir::Type type);
+
 } // namespace dither::quant
 
 #endif // DITHER_DIALECT_QUANT_CODETYPES_H
