@@ -66,15 +66,22 @@ OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
 }
 
 /// transpose(encode(x)) -> encode(transpose(x)): f32 registers change hands
-/// for free, packed codes do not.
+/// for free, packed codes do not. Of products that is one tile, of what they
+/// are made of two.
 LogicalResult TransposeOp::canonicalize(TransposeOp op,
                                         PatternRewriter &rewriter) {
   auto encode = op.getSource().getDefiningOp<EncodeOp>();
-  if (!encode || cast<RankedTensorType>(op.getResult().getType()).getEncoding())
+  auto scaled = op.getSource().getDefiningOp<ScaleEncodeOp>();
+  if (!(encode || scaled) || op.getType().getEncoding())
     return failure();
-  Value wide = TransposeOp::create(rewriter, op.getLoc(), encode.getSource());
-  auto moved = EncodeOp::create(rewriter, op.getLoc(), op.getResult().getType(),
-                                wide, encode.getModeAttr());
+  Value wide =
+      encode ? Value(encode.getSource())
+             : arith::MulFOp::create(rewriter, scaled.getLoc(),
+                                     scaled.getSource(), scaled.getFactor())
+                   .getResult();
+  wide = TransposeOp::create(rewriter, op.getLoc(), wide);
+  auto moved = EncodeOp::create(rewriter, op.getLoc(), op.getType(), wide,
+                                encode ? encode.getModeAttr() : E8M0ModeAttr());
   rewriter.replaceOp(op, moved.getResult());
   return success();
 }

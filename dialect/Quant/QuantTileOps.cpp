@@ -243,6 +243,12 @@ LogicalResult EncodeOp::verify() {
   return checkSameLayout(*this);
 }
 
+LogicalResult ScaleEncodeOp::verify() {
+  if (getBounded() && !getFinite()) // SE3
+    return Where(*this).fail("is bounded, expected it to be finite, too");
+  return checkSameLayout(*this);
+}
+
 LogicalResult DecodeOp::verify() { return checkSameLayout(*this); }
 LogicalResult E8M0InverseOp::verify() { return checkSameLayout(*this); }
 

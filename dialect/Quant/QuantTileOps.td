@@ -162,6 +162,28 @@ def Quant_EncodeOp : Quant_Op<"encode", [Pure, Elementwise, SameOperandsAndResul
   let hasFolder = 1;
 }
 
+def Quant_ScaleEncodeOp : Quant_Op<"scale_encode", [Pure, Elementwise, SameOperandsAndResultShape,
+    AllTypesMatch<["source", "factor"]>]> {
+  let summary = "encode products, elementwise";
+  let description = [{
+    `encode` of source * factor, to any of its types but i8 and f8E8M0FNU.
+
+    `finite` promises that no element of either is infinite or NaN, and that no factor has its sign set;
+    `bounded`, where it is promised too, that no product rounds past the largest code. The codes of
+    elements for which a promise does not hold are not defined.
+
+    ```mlir
+    %q = quant.scale_encode %x, %f : tensor<4x128xf32> -> tensor<4x128xf4E2M1FN>
+    %r = quant.scale_encode %x, %f {bounded, finite} : tensor<4x128xf32> -> tensor<4x128xf8E4M3FN>
+    ```
+  }];
+  let arguments = (ins Quant_F32Tile:$source, Quant_F32Tile:$factor, UnitAttr:$finite,
+                       UnitAttr:$bounded);
+  let results = (outs RankedTensorOf<[F4E2M1FN, F6E2M3FN, F6E3M2FN, F8E4M3FN, F8E5M2]>:$result);
+  let assemblyFormat = "$source `,` $factor attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def Quant_DecodeOp : Quant_Op<"decode", [Pure, Elementwise, SameOperandsAndResultShape,
 ]> {
   let summary = "exact value of a narrow code, elementwise";

@@ -92,7 +92,8 @@ std::optional<SmallVector<DimRelation>> getDimRelations(Operation *op,
     return std::nullopt;
   if (isa<LoadOp, IotaOp>(op) || op->hasTrait<OpTrait::ConstantLike>())
     return out;
-  if (isa<EncodeOp, DecodeOp, E8M0InverseOp, ConvertLayoutOp>(op) ||
+  if (isa<EncodeOp, ScaleEncodeOp, DecodeOp, E8M0InverseOp, ConvertLayoutOp>(
+          op) ||
       op->hasTrait<OpTrait::Elementwise>()) {
     for (unsigned i = 0; i < op->getNumOperands(); ++i)
       relateIdentity(op, i, out);
@@ -440,9 +441,10 @@ void registerTilingInterfaceExternalModels(DialectRegistry &registry) {
     attachResults<LoadOp, GatherOp, BroadcastOp, ReshapeOp, TransposeOp, IotaOp,
                   ReduceOp, BlockScaleOp, CastFp4Op, CastFp6Op, CastInt8Op,
                   CastFp8Op, DequantizeOp, RmsNormOp, LayerNormOp, EncodeOp,
-                  DecodeOp, E8M0InverseOp, BlockReduceOp, BlockBroadcastOp,
-                  HadamardOp, ConvertLayoutOp, ExpOp, Exp2Op, LogOp, Log2Op,
-                  TanhOp, SigmoidOp, ErfOp, SinOp, CosOp, MulhiOp>(ctx);
+                  ScaleEncodeOp, DecodeOp, E8M0InverseOp, BlockReduceOp,
+                  BlockBroadcastOp, HadamardOp, ConvertLayoutOp, ExpOp, Exp2Op,
+                  LogOp, Log2Op, TanhOp, SigmoidOp, ErfOp, SinOp, CosOp,
+                  MulhiOp>(ctx);
     StoreOp::attachInterface<SinkTiling<StoreOp>>(*ctx);
     ScatterOp::attachInterface<SinkTiling<ScatterOp>>(*ctx);
     AtomicMaxOp::attachInterface<SinkTiling<AtomicMaxOp>>(*ctx);

@@ -7,31 +7,24 @@
 
 #include "Distribute/Distribute.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
 namespace dither::transforms {
 
 /// Products of finite values and factors, two to a word; not if they do not
-/// come in pairs, or if nobody knows which of the two is the factor, which has
-/// no sign: constants have been moved to the right.
-static Emitted encodeProduct(Distributor &d, quant::EncodeOp op) {
-  if (!op->hasAttr("quant.finite"))
+/// come in pairs.
+static Emitted encodeFinite(Distributor &d, quant::ScaleEncodeOp op) {
+  Type elem = op.getType().getElementType();
+  LaneLayout l = d.layout(op);
+  if (!op.getFinite() || wordGroup(l, quant::storageBits(elem)) != 2)
     return std::nullopt;
-  Type elem = op.getResult().getType().getElementType();
-  auto product = op.getSource().getDefiningOp<arith::MulFOp>();
-  LaneLayout l = d.layout(op.getResult());
-  if (!product || matchPattern(product.getRhs(), m_Constant()) ||
-      d.layout(product.getLhs()) != l ||
-      wordGroup(l, quant::storageBits(elem)) != 2)
-    return std::nullopt;
-  Value source = product.getLhs();
+  Value source = op.getSource();
   auto widened = source.getDefiningOp<arith::ExtFOp>();
   bool words = widened && d.tile(widened.getIn()).getElementType().isBF16() &&
                d.layout(widened.getIn()) == l;
   Registers from = d.regs(words ? widened.getIn() : source),
-            factors = d.regs(product.getRhs()), codes;
+            factors = d.regs(op.getFactor()), codes;
   size_t step = words ? 1 : 2;
   Type i32 = d.b.getI32Type(), f32 = d.b.getF32Type();
   Type result = VectorType::get({1, kSimdLanes}, i32);
@@ -40,10 +33,10 @@ static Emitted encodeProduct(Distributor &d, quant::EncodeOp op) {
     Value code = d.e.make<quant::ScaleEncodeWordsOp>(
         result, d.e.pack(x, words ? i32 : f32),
         d.e.pack(ArrayRef<Value>(factors).slice(2 * i, 2), f32), elem,
-        op->hasAttr("quant.bounded"));
+        op.getBounded());
     llvm::append_range(codes, d.e.unpack(code));
   }
-  d.setRegs(op.getResult(), codes);
+  d.setRegs(op, codes);
   return success();
 }
 
@@ -95,7 +88,7 @@ template <typename Op> static Emitted reduceWords(Distributor &d, Op op) {
 }
 
 void addCpuPeepholes(OpTable &table) {
-  table.add(encodeProduct);
+  table.add(encodeFinite);
   table.add(reduceWords<quant::ReduceOp>);
   table.add(reduceWords<quant::BlockReduceOp>);
 }

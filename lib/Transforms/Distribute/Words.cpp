@@ -9,7 +9,7 @@ namespace dither::transforms {
 
 /// An operation on words for every word: vectors of all registers would only be
 /// taken apart again.
-static void convertWords(Distributor &d, Value operand, Value result,
+static void convertWords(Distributor &d, const Registers &from, Value result,
                          StringRef name, Type elem, const LaneLayout &words,
                          NamedAttrList attrs) {
   int64_t group = wordGroup(words, quant::storageBits(elem));
@@ -17,7 +17,7 @@ static void convertWords(Distributor &d, Value operand, Value result,
   bool encodes = d.tile(result).getElementType() == elem;
   int64_t in = encodes ? group : 1, out = encodes ? 1 : group;
   Type to = encodes ? d.b.getI32Type() : Type(d.b.getF32Type());
-  Registers from = d.regs(operand), converted;
+  Registers converted;
   for (size_t i = 0; i < from.size(); i += in) {
     ArrayRef<Value> part = ArrayRef<Value>(from).slice(i, in);
     Type type = getElementTypeOrSelf(part.front().getType());
@@ -31,15 +31,15 @@ static void convertWords(Distributor &d, Value operand, Value result,
   d.setRegs(result, converted);
 }
 
-static void encodeWords(Distributor &d, Value operand, Value result,
+static void encodeWords(Distributor &d, const Registers &from, Value result,
                         Attribute mode = {}) {
   Type elem = d.tile(result).getElementType();
   NamedAttrList attrs;
   attrs.set("elem", TypeAttr::get(elem));
   if (mode)
     attrs.set("mode", mode);
-  convertWords(d, operand, result, quant::EncodeWordsOp::getOperationName(),
-               elem, d.layout(result), attrs);
+  convertWords(d, from, result, quant::EncodeWordsOp::getOperationName(), elem,
+               d.layout(result), attrs);
 }
 
 static void decodeWords(Distributor &d, Value operand, Value result,
@@ -48,7 +48,7 @@ static void decodeWords(Distributor &d, Value operand, Value result,
   NamedAttrList attrs;
   if (!inverse)
     attrs.set("elem", TypeAttr::get(elem));
-  convertWords(d, operand, result,
+  convertWords(d, d.regs(operand), result,
                inverse ? quant::E8M0InverseWordsOp::getOperationName()
                        : quant::DecodeWordsOp::getOperationName(),
                elem, d.layout(operand), attrs);
@@ -99,7 +99,16 @@ static Emitted emitSelect(Distributor &d, arith::SelectOp op) {
 }
 
 static Emitted emitEncode(Distributor &d, quant::EncodeOp op) {
-  encodeWords(d, op.getSource(), op.getResult(), op.getModeAttr());
+  encodeWords(d, d.regs(op.getSource()), op.getResult(), op.getModeAttr());
+  return success();
+}
+
+/// What needs no promise: products, and their codes.
+static Emitted emitScaleEncode(Distributor &d, quant::ScaleEncodeOp op) {
+  Registers products;
+  for (auto [x, f] : llvm::zip(d.regs(op.getSource()), d.regs(op.getFactor())))
+    products.push_back(d.e.make<arith::MulFOp>(x, f));
+  encodeWords(d, products, op.getResult());
   return success();
 }
 
@@ -127,7 +136,7 @@ static Emitted emitTruncate(Distributor &d, arith::TruncFOp op) {
   if (op.getRoundingmode().value_or(nearest) != nearest)
     return op.emitOpError("rounds in a way that has no distributed form, "
                           "expected to_nearest_even");
-  encodeWords(d, op.getIn(), op.getOut());
+  encodeWords(d, d.regs(op.getIn()), op.getOut());
   return success();
 }
 
@@ -150,6 +159,7 @@ static Emitted emitConstant(Distributor &d, arith::ConstantOp op) {
 
 void addWordOps(OpTable &table) {
   table.add(emitEncode);
+  table.add(emitScaleEncode);
   table.add(emitDecode);
   table.add(emitE8M0Inverse);
   table.add(emitExtend);

@@ -48,9 +48,8 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
     if (auto gather = dyn_cast<quant::GatherOp>(op))
       narrowest = std::min(narrowest, bitsOf(gather.getMemref().getType()));
     if (auto store = dyn_cast<quant::StoreOp>(op))
-      if (isa<quant::EncodeOp>(store.getTile().getDefiningOp()
-                                   ? store.getTile().getDefiningOp()
-                                   : op))
+      if (isa_and_present<quant::EncodeOp, quant::ScaleEncodeOp>(
+              store.getTile().getDefiningOp()))
         narrowestStore =
             std::min(narrowestStore, bitsOf(store.getMemref().getType()));
     if (auto reduce = dyn_cast<quant::ReduceOp>(op))

@@ -517,18 +517,17 @@ quant::BlockReduceOp PhaseBuilder::amaxOf(quant::BlockReduceOp op, Value part,
 
 FailureOr<Value> PhaseBuilder::encodeFinite(quant::EncodeOp op, Offsets offsets,
                                             Sizes sizes) {
-  FailureOr<Value> x = engine.materialize(op.getSource(), offsets, sizes);
-  if (failed(x))
+  auto product = op.getSource().getDefiningOp<arith::MulFOp>();
+  FailureOr<Value> x = engine.materialize(product.getLhs(), offsets, sizes);
+  FailureOr<Value> factor =
+      engine.materialize(product.getRhs(), offsets, sizes);
+  if (failed(x) || failed(factor))
     return failure();
-  OpBuilder &b = builder();
-  auto type =
-      RankedTensorType::get(sizes, op.getResult().getType().getElementType());
-  auto encode =
-      quant::EncodeOp::create(b, loc, type, *x, quant::E8M0ModeAttr());
-  encode->setDiscardableAttr("quant.finite", b.getUnitAttr());
-  if (plan.products.lookup(op))
-    encode->setDiscardableAttr("quant.bounded", b.getUnitAttr());
-  return encode.getResult();
+  auto type = RankedTensorType::get(sizes, op.getType().getElementType());
+  return quant::ScaleEncodeOp::create(builder(), loc, type, *x, *factor,
+                                      /*finite=*/true,
+                                      /*bounded=*/plan.products.lookup(op))
+      .getResult();
 }
 
 /// The amax of a block along columns, some rows at a time. Maxima are not

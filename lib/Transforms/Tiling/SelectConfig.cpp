@@ -118,8 +118,10 @@ Shape shapeOf(func::FuncOp func) {
               .back());
     shape.reducesCols |= isa<quant::NormOpInterface>(op);
     summed = std::max(summed, summedColumns(op));
-    encodes |= isa<quant::EncodeOp, quant::ScaledOpInterface>(op) &&
-               !isa<quant::DequantizeOp>(op);
+    encodes |=
+        isa<quant::EncodeOp, quant::ScaleEncodeOp, quant::ScaledOpInterface>(
+            op) &&
+        !isa<quant::DequantizeOp>(op);
     shape.encodesFp4 |= isa<quant::CastFp4Op>(op);
   });
   if (summed && encodes)

@@ -94,7 +94,7 @@ constexpr int64_t kMostInstructions = 1500;
 int64_t instructions(Operation *op) {
   if (auto function = dyn_cast<quant::ElementaryOpInterface>(op))
     return numerics::stepsOf(function.getFunction());
-  if (isa<quant::EncodeOp, quant::DecodeOp>(op))
+  if (isa<quant::EncodeOp, quant::ScaleEncodeOp, quant::DecodeOp>(op))
     return 12;
   return op->hasTrait<OpTrait::ConstantLike>() ? 0 : 1;
 }

@@ -134,6 +134,18 @@ func.func @transpose_of_encode(%x: tensor<4x8xf32>) -> tensor<8x4xf8E8M0FNU> {
   return %1 : tensor<8x4xf8E8M0FNU>
 }
 
+// One tile changes lanes, not two.
+// CHECK-LABEL: func.func @transpose_of_scale_encode
+// CHECK-NEXT: %[[P:.*]] = arith.mulf %arg0, %arg1 : tensor<4x8xf32>
+// CHECK-NEXT: %[[T:.*]] = quant.transpose %[[P]] : tensor<4x8xf32> -> tensor<8x4xf32>
+// CHECK-NEXT: %[[Q:.*]] = quant.encode %[[T]] : tensor<8x4xf32> -> tensor<8x4xf8E4M3FN>
+// CHECK-NEXT: return %[[Q]]
+func.func @transpose_of_scale_encode(%x: tensor<4x8xf32>, %f: tensor<4x8xf32>) -> tensor<8x4xf8E4M3FN> {
+  %0 = quant.scale_encode %x, %f {finite} : tensor<4x8xf32> -> tensor<4x8xf8E4M3FN>
+  %1 = quant.transpose %0 : tensor<4x8xf8E4M3FN> -> tensor<8x4xf8E4M3FN>
+  return %1 : tensor<8x4xf8E4M3FN>
+}
+
 // Not once layouts are assigned: the transposed value would have none.
 // CHECK-LABEL: func.func @transpose_of_encode_with_layout
 // CHECK: quant.encode %arg0

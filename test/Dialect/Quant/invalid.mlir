@@ -864,6 +864,46 @@ func.func @f(%x: tensor<4x16xf32>) {
 }
 
 // -----
+// EL1: products are encoded where they are
+func.func @f(%x: tensor<2xf32, #quant.layout<"(2) lane=[(1)]">>) {
+  // expected-error @+1 {{'quant.scale_encode' op source has layout #quant.layout<"(2) lane=[(1)]"> and the result #quant.layout<"(2) reg=[(1)]">, expected the same}}
+  %0 = quant.scale_encode %x, %x : tensor<2xf32, #quant.layout<"(2) lane=[(1)]">> -> tensor<2xf8E5M2, #quant.layout<"(2) reg=[(1)]">>
+  return
+}
+
+// -----
+// SE1: each element has a factor
+func.func @f(%x: tensor<4x16xf32>, %f: tensor<4x1xf32>) {
+  // expected-error @+1 {{'quant.scale_encode' op failed to verify that all of {source, factor} have same type}}
+  %0 = "quant.scale_encode"(%x, %f) : (tensor<4x16xf32>, tensor<4x1xf32>) -> tensor<4x16xf8E4M3FN>
+  return
+}
+
+// -----
+// SE1: source and factor are held by the same lanes
+func.func @f(%x: tensor<2xf32>, %f: tensor<2xf32, #quant.layout<"(2) lane=[(1)]">>) {
+  // expected-error @+1 {{'quant.scale_encode' op failed to verify that all of {source, factor} have same type}}
+  %0 = "quant.scale_encode"(%x, %f) : (tensor<2xf32>, tensor<2xf32, #quant.layout<"(2) lane=[(1)]">>) -> tensor<2xf8E4M3FN>
+  return
+}
+
+// -----
+// SE2: products become floats of at most 8 bits
+func.func @f(%x: tensor<4x16xf32>) {
+  // expected-error @+1 {{'quant.scale_encode' op result #0 must be ranked tensor of f4E2M1FN type or f6E2M3FN type or f6E3M2FN type or f8E4M3FN type or f8E5M2 type values, but got 'tensor<4x16xi8>'}}
+  %0 = quant.scale_encode %x, %x : tensor<4x16xf32> -> tensor<4x16xi8>
+  return
+}
+
+// -----
+// SE3: nothing is said of the range of products that may be infinite
+func.func @f(%x: tensor<4x16xf32>) {
+  // expected-error @+1 {{'quant.scale_encode' op is bounded, expected it to be finite, too}}
+  %0 = quant.scale_encode %x, %x {bounded} : tensor<4x16xf32> -> tensor<4x16xf8E4M3FN>
+  return
+}
+
+// -----
 // DE1: a narrow type becomes f32
 func.func @f(%x: tensor<4x16xbf16>) {
   // expected-error @+1 {{'quant.decode' op operand #0 must be ranked tensor of f4E2M1FN type or f6E2M3FN type or f6E3M2FN type or 8-bit signless integer or f8E4M3FN type or f8E5M2 type or f8E8M0FNU type values, but got 'tensor<4x16xbf16>'}}

@@ -150,6 +150,9 @@ func.func @conversions(%x: tensor<4x16xf32>, %q4: tensor<16xf4E2M1FN>, %q8: tens
   // CHECK-NEXT: quant.encode %{{.*}} : tensor<4x16xf32> -> tensor<4x16xf8E5M2>
   // CHECK-NEXT: quant.encode %{{.*}} {mode = #quant.e8m0_mode<rceil>} : tensor<4x16xf32> -> tensor<4x16xf8E8M0FNU>
   // CHECK-NEXT: quant.encode %{{.*}} {mode = #quant.e8m0_mode<floor>} : tensor<4x16xf32> -> tensor<4x16xf8E8M0FNU>
+  // CHECK-NEXT: quant.scale_encode %{{.*}}, %{{.*}} : tensor<4x16xf32> -> tensor<4x16xf4E2M1FN>
+  // CHECK-NEXT: quant.scale_encode %{{.*}}, %{{.*}} {finite} : tensor<4x16xf32> -> tensor<4x16xf6E3M2FN>
+  // CHECK-NEXT: quant.scale_encode %{{.*}}, %{{.*}} {bounded, finite} : tensor<4x16xf32> -> tensor<4x16xf8E5M2>
   // CHECK-NEXT: quant.decode %{{.*}} : tensor<16xf4E2M1FN> -> tensor<16xf32>
   // CHECK-NEXT: quant.decode %{{.*}} : tensor<4x16xf8E4M3FN> -> tensor<4x16xf32>
   // CHECK-NEXT: quant.decode %{{.*}} : tensor<f8E5M2> -> tensor<f32>
@@ -160,6 +163,9 @@ func.func @conversions(%x: tensor<4x16xf32>, %q4: tensor<16xf4E2M1FN>, %q8: tens
   %2 = quant.encode %x : tensor<4x16xf32> -> tensor<4x16xf8E5M2>
   %3 = quant.encode %x {mode = #quant.e8m0_mode<rceil>} : tensor<4x16xf32> -> tensor<4x16xf8E8M0FNU>
   %4 = quant.encode %x {mode = #quant.e8m0_mode<floor>} : tensor<4x16xf32> -> tensor<4x16xf8E8M0FNU>
+  %s0 = quant.scale_encode %x, %x : tensor<4x16xf32> -> tensor<4x16xf4E2M1FN>
+  %s1 = quant.scale_encode %x, %x {finite} : tensor<4x16xf32> -> tensor<4x16xf6E3M2FN>
+  %s2 = quant.scale_encode %x, %x {finite, bounded} : tensor<4x16xf32> -> tensor<4x16xf8E5M2>
   %5 = quant.decode %q4 : tensor<16xf4E2M1FN> -> tensor<16xf32>
   %6 = quant.decode %q8 : tensor<4x16xf8E4M3FN> -> tensor<4x16xf32>
   %7 = quant.decode %q5 : tensor<f8E5M2> -> tensor<f32>

@@ -317,8 +317,23 @@ func.func @finite(%x: memref<4x64xbf16>, %y: memref<4x4xf32>, %n: memref<4x64xf8
     quant.store %a, %y[%c0, %c0] : tensor<1x2xf32>, memref<4x4xf32>
   }
   %b = quant.block_broadcast %a block [1, 32] : tensor<1x2xf32> -> tensor<1x64xf32>
-  %m = arith.mulf %f, %b : tensor<1x64xf32>
-  %e = quant.encode %m {quant.finite, quant.bounded} : tensor<1x64xf32> -> tensor<1x64xf8E4M3FN>
+  %e = quant.scale_encode %f, %b {finite, bounded} : tensor<1x64xf32> -> tensor<1x64xf8E4M3FN>
+  quant.store %e, %n[%c0, %c0] {in_bounds} : tensor<1x64xf8E4M3FN>, memref<4x64xf8E4M3FN>
+  return
+}
+
+// Without a promise any product may be infinite or NaN.
+// CHECK-LABEL: func.func @scale_encode(
+// CHECK: %[[P:.*]] = arith.mulf
+// CHECK-NOT: scale_encode_words
+// CHECK: quant.encode_words %{{.*}} {elem = f8E4M3FN, group = 2 : i64}
+// CHECK-NOT: scale_encode_words
+func.func @scale_encode(%x: memref<4x64xbf16>, %f: memref<4x64xf32>, %n: memref<4x64xf8E4M3FN>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] {in_bounds} : memref<4x64xbf16> -> tensor<1x64xbf16>
+  %w = arith.extf %t : tensor<1x64xbf16> to tensor<1x64xf32>
+  %s = quant.load %f[%c0, %c0] {in_bounds} : memref<4x64xf32> -> tensor<1x64xf32>
+  %e = quant.scale_encode %w, %s : tensor<1x64xf32> -> tensor<1x64xf8E4M3FN>
   quant.store %e, %n[%c0, %c0] {in_bounds} : tensor<1x64xf8E4M3FN>, memref<4x64xf8E4M3FN>
   return
 }

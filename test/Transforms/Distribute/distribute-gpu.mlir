@@ -221,6 +221,20 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
+  // GPUs encode whatever the product is.
+  // CHECK-LABEL: func.func @scale_encode(
+  // CHECK-COUNT-8: arith.mulf
+  // CHECK: quant.encode_words %{{.*}} {elem = f8E4M3FN, group = 4 : i64}
+  // CHECK: llvm.store
+  func.func @scale_encode(%x: memref<1x256xf32>, %f: memref<1x256xf32>, %q: memref<1x256xf8E4M3FN>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] {in_bounds} : memref<1x256xf32> -> tensor<1x256xf32>
+    %s = quant.load %f[%c0, %c0] {in_bounds} : memref<1x256xf32> -> tensor<1x256xf32>
+    %e = quant.scale_encode %t, %s {finite, bounded} : tensor<1x256xf32> -> tensor<1x256xf8E4M3FN>
+    quant.store %e, %q[%c0, %c0] {in_bounds} : tensor<1x256xf8E4M3FN>, memref<1x256xf8E4M3FN>
+    return
+  }
+
   // Four scales of a row lie together in the 128x4 order: one store of a word,
   // at ((r / 128) (C / 4) + c / 4) 512 + (r mod 32) 16 + (r / 32 mod 4) 4.
   // Rows at or past `valid` are zero.

@@ -28,7 +28,7 @@
 // CHECK: %[[FAST:.*]] = arith.select %[[S2]], %c0, %[[IN]]
 // CHECK: scf.for %[[C:.*]] = %c0 to %[[FAST]] step %c64 {
 // CHECK: quant.load %[[SCRATCH]]
-// CHECK: quant.encode %{{.*}} {quant.bounded, quant.finite} : tensor<1x64xf32>
+// CHECK: quant.scale_encode %{{.*}}, %{{.*}} {bounded, finite} : tensor<1x64xf32>
 // CHECK: quant.store {{.*}}, %arg1[{{.*}}, %[[C]]] {in_bounds}
 // CHECK: }
 // CHECK: scf.for %{{.*}} = %[[FAST]] to %c1024 step %c32 {
@@ -60,7 +60,7 @@ func.func @rows(%x: memref<?x1024xbf16>, %q: memref<?x1024xf8E4M3FN>, %s: memref
 // A factor that is not the power of two that takes the amax to 448 may push a
 // product past the largest code.
 // CHECK-LABEL: func.func @unbounded
-// CHECK: quant.encode %{{.*}} {quant.finite} : tensor<1x64xf32>
+// CHECK: quant.scale_encode %{{.*}}, %{{.*}} {finite} : tensor<1x64xf32>
 func.func @unbounded(%x: memref<4x1024xf32>, %q: memref<4x1024xf8E4M3FN>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
   %t = quant.load %x[%c0, %c0] : memref<4x1024xf32> -> tensor<4x1024xf32>
@@ -79,7 +79,7 @@ func.func @unbounded(%x: memref<4x1024xf32>, %q: memref<4x1024xf8E4M3FN>) attrib
 // CHECK-SAME: quant.phases
 // CHECK-NOT: has_special
 // CHECK: quant.encode %{{[0-9]+}} : tensor<1x64xf32>
-// CHECK-NOT: quant.finite
+// CHECK-NOT: scale_encode
 func.func @loaded(%x: memref<4x1024xf32>, %s: memref<4x32xf32>, %q: memref<4x1024xf8E4M3FN>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
   %t = quant.load %x[%c0, %c0] : memref<4x1024xf32> -> tensor<4x1024xf32>
