@@ -73,3 +73,20 @@ func.func @layouts() attributes {
 // CHECK-LABEL: func.func private @padded
 // CHECK-SAME: tensor<5x20xf32, #{{.*}}>
 func.func private @padded(tensor<5x20xf32, #quant.layout<"(4,32) reg=[(1,0),(2,0)] lane=[(0,1),(0,2),(0,4),(0,8),(0,16)] rep (3,1)">>)
+
+// What the dialect knows of modules, functions and their arguments and results.
+// CHECK: module attributes {quant.features = "avx512", quant.target = "host"}
+module attributes {quant.target = "host", quant.features = "avx512"} {
+  // CHECK-LABEL: func.func @kernel
+  // CHECK-SAME: (%{{.*}}: memref<?x4xf32> {quant.align = 16 : i64, quant.exchanged, quant.stride_align = 4 : i64})
+  // CHECK-SAME: quant.config = {fragment = array<i64: 4, 256>, num_warps = 4 : i64, tile = array<i64: 4, 0>}
+  // CHECK-SAME: quant.grid = [{arg = 0 : i64, dim = 0 : i64, step = 4 : i64}, {}]
+  // CHECK-SAME: quant.kernel, quant.num_threads = 128 : i64, quant.num_warps = 4 : i64, quant.params = ["ptr", "i64", "i32", "f32"], quant.phases, quant.shared_bytes = 0 : i64
+  func.func @kernel(%x: memref<?x4xf32> {quant.align = 16, quant.stride_align = 4, quant.exchanged}) attributes {
+    quant.kernel, quant.phases, quant.num_warps = 4, quant.num_threads = 128, quant.shared_bytes = 0, quant.params = ["ptr", "i64", "i32", "f32"],
+    quant.config = {fragment = array<i64: 4, 256>, num_warps = 4, tile = array<i64: 4, 0>},
+    quant.grid = [{arg = 0, dim = 0, step = 4}, {}]
+  } { return }
+  // CHECK: func.func private @whole(tensor<?xf32> {quant.align = 16 : i64}) -> (tensor<?xf32> {quant.align = 32 : i64})
+  func.func private @whole(tensor<?xf32> {quant.align = 16}) -> (tensor<?xf32> {quant.align = 32})
+}

@@ -1438,3 +1438,86 @@ func.func @f(%x: vector<4x16xf32>, %v: vector<4x16xf32>) {
   %0 = quant.scale_encode_words %x, %v {elem = f8E4M3FN} : vector<4x16xf32>, vector<4x16xf32> -> vector<1x16xi32>
   return
 }
+
+// -----
+// AT1: what is said of an operation is its own
+func.func @f(%x: tensor<4x32xf32>) {
+  // expected-error @+1 {{'quant.encode' op has attribute "quant.finite", expected none of the dialect}}
+  %0 = quant.encode %x {quant.finite} : tensor<4x32xf32> -> tensor<4x32xf8E4M3FN>
+  return
+}
+
+// -----
+// AT1: kernels have no others
+// expected-error @+1 {{'func.func' op has attribute "quant.kernels", expected one of quant.config, quant.grid, quant.kernel, quant.num_threads, quant.num_warps, quant.params, quant.phases, quant.shared_bytes}}
+func.func @f() attributes {quant.kernels} { return }
+
+// -----
+// AT1: modules have no others
+// expected-error @+1 {{'builtin.module' op has attribute "quant.kernel", expected one of quant.features, quant.target}}
+module attributes {quant.kernel} {}
+
+// -----
+// AT1: arguments have no others
+// expected-error @+1 {{'func.func' op argument 0 has attribute "quant.noalias", expected one of quant.align, quant.exchanged, quant.stride_align}}
+func.func private @f(memref<4xf32> {quant.noalias})
+
+// -----
+// AT1: results have no others
+// expected-error @+1 {{'func.func' op result 0 has attribute "quant.swizzled", expected one of quant.align, quant.exchanged, quant.stride_align}}
+func.func private @f() -> (tensor<4xf32> {quant.swizzled})
+
+// -----
+// AT2: a target has a name
+// expected-error @+1 {{'builtin.module' op has "quant.target" = 90 : i64, expected a string}}
+module attributes {quant.target = 90} {}
+
+// -----
+// AT3: a kernel is one or not
+// expected-error @+1 {{'func.func' op has "quant.kernel" = true, expected no value}}
+func.func @f() attributes {quant.kernel = true} { return }
+
+// -----
+// AT4: a block has whole warps, and at most 1024 threads
+// expected-error @+1 {{'func.func' op has "quant.num_warps" = 3 : i64, expected 1, 2, 4, 8, 16 or 32}}
+func.func @f() attributes {quant.num_warps = 3} { return }
+
+// -----
+// AT4: a configuration has a number of warps that there can be
+// expected-error @+1 {{'func.func' op has "quant.config" = {num_warps = 64 : i64}, expected fragment and tile, two numbers each, and num_warps, 1, 2, 4, 8, 16 or 32}}
+func.func @f() attributes {quant.config = {num_warps = 64}} { return }
+
+// -----
+// AT5: a fragment has rows and columns
+// expected-error @+1 {{'func.func' op has "quant.config" = {fragment = array<i64: 4>}, expected fragment and tile, two numbers each, and num_warps, 1, 2, 4, 8, 16 or 32}}
+func.func @f() attributes {quant.config = {fragment = array<i64: 4>}} { return }
+
+// -----
+// AT6: a dimension of the grid is that of an argument
+// expected-error @+1 {{'func.func' op has "quant.grid" = [{arg = 0 : i64, dim = 0 : i64}], expected an array of arg, dim and step}}
+func.func @f() attributes {quant.grid = [{arg = 0, dim = 0}]} { return }
+
+// -----
+// AT7: a block has threads
+// expected-error @+1 {{'func.func' op has "quant.num_threads" = 0 : i64, expected a positive number}}
+func.func @f() attributes {quant.num_threads = 0} { return }
+
+// -----
+// AT7: memory is not negative
+// expected-error @+1 {{'func.func' op has "quant.shared_bytes" = -1 : i64, expected a number of bytes}}
+func.func @f() attributes {quant.shared_bytes = -1} { return }
+
+// -----
+// AT8: a parameter is of a kind
+// expected-error @+1 {{'func.func' op has "quant.params" = ["i8"], expected an array of "ptr", "i64", "i32" and "f32"}}
+func.func @f() attributes {quant.params = ["i8"]} { return }
+
+// -----
+// AT9: every address is a multiple of 1
+// expected-error @+1 {{'func.func' op argument 0 has "quant.align" = 0 : i64, expected a positive number}}
+func.func private @f(memref<4xf32> {quant.align = 0})
+
+// -----
+// AT10: a number has no address
+// expected-error @+1 {{'func.func' op argument 1 is of type 'i32' and has "quant.align", expected a memref or a tensor}}
+func.func private @f(memref<4xf32>, i32 {quant.align = 4})

@@ -269,6 +269,29 @@ func.func @scratch(%x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quant
   return
 }
 
+// Memory of pairs holds the even and the odd columns as registers do.
+// CHECK-LABEL: func.func @pairs(
+// CHECK: %[[S:.*]] = llvm.alloca %c128_i64
+// CHECK-NOT: vector.shuffle
+// CHECK: llvm.store %{{.*}}, %[[S]]
+// CHECK: %[[ODD:.*]] = llvm.getelementptr %[[S]][64]
+// CHECK: llvm.store %{{.*}}, %[[ODD]]
+// CHECK: llvm.load %[[S]]
+// CHECK: llvm.load %[[ODD]]
+// CHECK-NOT: vector.shuffle
+// CHECK: quant.encode_words
+func.func @pairs(%x: memref<4x32xf16>, %y: memref<4x32xf16>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %s = quant.scratch {pairs} : memref<1x32xf32>
+  %t = quant.load %x[%c0, %c0] {in_bounds} : memref<4x32xf16> -> tensor<1x32xf16>
+  %f = arith.extf %t : tensor<1x32xf16> to tensor<1x32xf32>
+  quant.store %f, %s[%c0, %c0] {in_bounds} : tensor<1x32xf32>, memref<1x32xf32>
+  %u = quant.load %s[%c0, %c0] {in_bounds} : memref<1x32xf32> -> tensor<1x32xf32>
+  %g = arith.truncf %u : tensor<1x32xf32> to tensor<1x32xf16>
+  quant.store %g, %y[%c0, %c0] {in_bounds} : tensor<1x32xf16>, memref<4x32xf16>
+  return
+}
+
 // What is too much for the stack lies in memory of the runtime, whose address
 // follows the slots.
 // CHECK-LABEL: func.func @large_scratch(
