@@ -1,7 +1,8 @@
 //===- EncodeBitsTest.cpp - Compiled conversions against Numerics ---------===//
 //
-// Kernels that only convert, compiled for each CPU level that this machine
-// runs, on every exponent and sign with mantissas around all rounding points.
+// Kernels that only convert, or multiply and convert, compiled for each CPU
+// level that this machine runs, on every exponent and sign with mantissas
+// around all rounding points.
 //
 //===----------------------------------------------------------------------===//
 
@@ -9,6 +10,7 @@
 #include "dither/Numerics/Convert.h"
 #include "dither/Numerics/Formats.h"
 
+#include <cmath>
 #include <cstring>
 
 using namespace dither;
@@ -115,6 +117,65 @@ INSTANTIATE_TEST_SUITE_P(Formats, EncodeBits,
                                          "i8", "f8E4M3FN", "f8E5M2",
                                          "f8E8M0FNU rceil", "f8E8M0FNU floor",
                                          "bf16", "f16"));
+
+class ScaleEncodeBits : public testing::TestWithParam<const char *> {};
+
+/// Products of which all that is promised holds.
+TEST_P(ScaleEncodeBits, EqualNumerics) {
+  const std::string name = GetParam();
+  const ElementFormat &format = *numerics::findElementFormat(name);
+  std::vector<float> values = inputs(), in, factors;
+  for (float factor : {1.0f, 0x1p-20f, 3.7f, 0x1.fffffep+127f, 0.0f}) {
+    in.insert(in.end(), values.begin(), values.end());
+    factors.resize(in.size(), factor);
+  }
+  int64_t rows = in.size() / kColumns;
+  for (std::string promises : {"", "{finite}", "{bounded, finite}"}) {
+    if (!promises.empty())
+      for (size_t i = 0; i < in.size(); ++i)
+        if (!std::isfinite(in[i]) ||
+            (promises == "{bounded, finite}" &&
+             !(std::fabs(in[i] * factors[i]) <= format.max)))
+          in[i] = 0;
+    std::string to = "1x256x" + name, out = "memref<?x256x" + name + ">";
+    std::string text =
+        "func.func @scale(%x: memref<?x256xf32>, %f: memref<?x256xf32>, "
+        "%y: " +
+        out +
+        ") attributes {quant.kernel} {\n"
+        "  %i = quant.program_id x\n"
+        "  %c0 = arith.constant 0 : index\n"
+        "  %t = quant.load %x[%i, %c0] : memref<?x256xf32> -> "
+        "tensor<1x256xf32>\n"
+        "  %s = quant.load %f[%i, %c0] : memref<?x256xf32> -> "
+        "tensor<1x256xf32>\n"
+        "  %q = quant.scale_encode %t, %s " +
+        promises + " : tensor<1x256xf32> -> tensor<" + to +
+        ">\n"
+        "  quant.store %q, %y[%i, %c0] : tensor<" +
+        to + ">, " + out + "\n  return\n}\n";
+    for (const std::string &target : hostTargets()) {
+      std::vector<uint8_t> codes(in.size() * format.storageBits() / 8, 0xA5);
+      int64_t slots[] = {reinterpret_cast<int64_t>(in.data()),      rows,
+                         reinterpret_cast<int64_t>(factors.data()), rows,
+                         reinterpret_cast<int64_t>(codes.data()),   rows};
+      test::runOnHost(text, pipelines::Stage::Quant, target, slots, rows);
+      int bad = 0;
+      for (size_t i = 0; i < in.size() && bad < 5; ++i) {
+        uint32_t want = numerics::encode(format, in[i] * factors[i]),
+                 got = codeAt(codes, format.storageBits(), i);
+        if (got != want && ++bad)
+          ADD_FAILURE() << target << " " << promises << ": " << in[i]
+                        << " times " << factors[i] << " is " << std::hex << got
+                        << ", expected " << want;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, ScaleEncodeBits,
+                         testing::Values("f4E2M1FN", "f6E2M3FN", "f6E3M2FN",
+                                         "f8E4M3FN", "f8E5M2"));
 
 class DecodeBits : public testing::TestWithParam<const char *> {};
 

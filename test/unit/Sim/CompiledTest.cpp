@@ -336,4 +336,55 @@ func.func @k(%x: memref<?x256xf32>, %y: memref<?x256xf32>) attributes {quant.ker
   expectSameEverywhere(test);
 }
 
+/// Maxima of bits keep a NaN, whatever a target makes of one, and products are
+/// encoded as what they are.
+TEST(Compiled, BitsAndProducts) {
+  Case test;
+  test.text = R"(
+func.func @k(%x: memref<?x256xf32>, %y: memref<?x256xf32>, %f: memref<?x256xf32>,
+    %a: memref<?x8xf32>, %q: memref<?x256xf8E4M3FN>, %r: memref<?x256xf8E4M3FN>) attributes {quant.kernel} {
+  %i = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%i, %c0] : memref<?x256xf32> -> tensor<1x256xf32>
+  %m = quant.block_reduce amax %t block [1, 32] {amax_bits} : tensor<1x256xf32> -> tensor<1x8xf32>
+  quant.store %m, %a[%i, %c0] : tensor<1x8xf32>, memref<?x8xf32>
+  %u = quant.load %y[%i, %c0] : memref<?x256xf32> -> tensor<1x256xf32>
+  %v = quant.load %f[%i, %c0] : memref<?x256xf32> -> tensor<1x256xf32>
+  %s = quant.scale_encode %u, %v {finite} : tensor<1x256xf32> -> tensor<1x256xf8E4M3FN>
+  quant.store %s, %q[%i, %c0] : tensor<1x256xf8E4M3FN>, memref<?x256xf8E4M3FN>
+  %p = arith.mulf %u, %v : tensor<1x256xf32>
+  %c = quant.encode %p : tensor<1x256xf32> -> tensor<1x256xf8E4M3FN>
+  quant.store %c, %r[%i, %c0] : tensor<1x256xf8E4M3FN>, memref<?x256xf8E4M3FN>
+  return
+})";
+  constexpr size_t rows = 6, count = rows * 256;
+  std::vector<uint8_t> x = floats(count, 6), factors = floats(count, 7);
+  for (size_t i = 0; i < count; ++i) {
+    // A NaN of some sign and payload in every other block, in some an infinity.
+    if (i % 64 == i / 64)
+      x[4 * i + 2] |= 0x80, x[4 * i + 3] |= 0x7F;
+    if (i % 96 == 5)
+      x[4 * i] = x[4 * i + 1] = 0, x[4 * i + 2] = 0x80, x[4 * i + 3] = 0xFF;
+    factors[4 * i + 3] &= 0x7F;
+  }
+  std::vector<uint32_t> words(count), largest(count / 32);
+  std::memcpy(words.data(), x.data(), x.size());
+  for (size_t i = 0; i < count; ++i)
+    largest[i / 32] = std::max(largest[i / 32], words[i] & 0x7FFFFFFF);
+  test.buffers = {input(x),          input(floats(count, 8)), input(factors),
+                  output(count / 8), output(count),           output(count)};
+  for (int64_t i = 0; i < 6; ++i) {
+    test.slots.push_back({true, i});
+    test.slots.push_back({false, rows});
+  }
+  test.grid = {rows, 1, 1};
+  expectSameEverywhere(test);
+  Outputs outputs =
+      runOn(*must(makeCpuDevice()), test, compileFor(test.text, "host"));
+  std::vector<uint32_t> maxima(count / 32);
+  std::memcpy(maxima.data(), outputs[0].data(), outputs[0].size());
+  EXPECT_EQ(maxima, largest);
+  EXPECT_EQ(outputs[1], outputs[2]);
+}
+
 } // namespace
