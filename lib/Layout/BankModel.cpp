@@ -4,7 +4,6 @@
 #include "dither/Layout/Gf2.h"
 
 #include <algorithm>
-#include <set>
 
 namespace dither::layout {
 
@@ -12,23 +11,6 @@ static constexpr unsigned numBanks = 32, wordBytes = 4;
 
 unsigned lanesPerGroup(unsigned accessBytes) {
   return numBanks / std::max(1u, accessBytes / wordBytes);
-}
-
-unsigned countWavefronts(const std::vector<uint64_t> &laneAddresses,
-                         unsigned accessBytes) {
-  unsigned total = 0, group = lanesPerGroup(accessBytes);
-  for (size_t first = 0; first < laneAddresses.size(); first += group) {
-    std::set<uint64_t> words;
-    for (size_t lane = first;
-         lane < std::min(laneAddresses.size(), first + group); ++lane)
-      for (unsigned byte = 0; byte < accessBytes; ++byte)
-        words.insert((laneAddresses[lane] + byte) / wordBytes);
-    std::vector<unsigned> perBank(numBanks, 0);
-    for (uint64_t word : words)
-      ++perBank[word % numBanks];
-    total += *std::max_element(perBank.begin(), perBank.end());
-  }
-  return total;
 }
 
 unsigned idealWavefronts(unsigned laneBits, unsigned accessBytes) {

@@ -73,14 +73,6 @@ std::string LinearLayout::toString() const {
   return text;
 }
 
-Result<LinearLayout> LinearLayout::parse(std::string_view text) {
-  TextCursor cursor(text);
-  Result<LinearLayout> layout = parseLinear(cursor);
-  if (layout && !cursor.atEnd())
-    return cursor.expected("an input dimension or the end");
-  return layout;
-}
-
 std::string RepeatedLayout::toString() const {
   std::string text = linear.toString();
   if (numRepeats() != 1)

@@ -85,31 +85,6 @@ Result<LinearLayout> LinearLayout::get(const std::vector<Input> &inputs,
   return l;
 }
 
-Result<LinearLayout> LinearLayout::identity1D(uint32_t size, InDim dim) {
-  return strided1D(size, 1, dim);
-}
-
-Result<LinearLayout> LinearLayout::strided1D(uint32_t size, uint32_t stride,
-                                             InDim dim) {
-  if (!isPowerOf2(size) || !isPowerOf2(stride) ||
-      log2Floor(size) + log2Floor(stride) > 31)
-    return Error{"size " + std::to_string(size) + " and stride " +
-                 std::to_string(stride) +
-                 ", expected powers of two with a product below 2^32"};
-  In in{dim, {}};
-  for (uint64_t step = stride; step < uint64_t(size) * stride; step *= 2)
-    in.bases.push_back(step);
-  return make({std::move(in)}, {size * stride});
-}
-
-Result<LinearLayout> LinearLayout::zeros1D(uint32_t size, InDim dim,
-                                           uint32_t outSize) {
-  if (!isPowerOf2(size))
-    return Error{"size " + std::to_string(size) + " of input dimension " +
-                 layout::toString(dim) + " is not a power of two"};
-  return make({{dim, std::vector<uint64_t>(log2Floor(size), 0)}}, {outSize});
-}
-
 Result<LinearLayout>
 LinearLayout::empty(const std::vector<uint32_t> &outSizes) {
   return make({}, outSizes);
@@ -226,10 +201,6 @@ LinearLayout::applyInOrder(const std::vector<uint64_t> &in) const {
   return unflatten(sum);
 }
 
-uint64_t LinearLayout::applyFlat(uint64_t in) const {
-  return xorOfBits(allBases(), in);
-}
-
 // -- Predicates
 // -----------------------------------------------------------------
 
@@ -249,13 +220,6 @@ LinearLayout::freeVariableMasks() const {
   return masks;
 }
 
-uint64_t LinearLayout::freeVariableMask(InDim dim) const {
-  for (const auto &[d, mask] : freeVariableMasks())
-    if (d == dim)
-      return mask;
-  return 0;
-}
-
 unsigned LinearLayout::numContiguous(InDim dim) const {
   if (sizes.empty())
     return 0;
@@ -264,40 +228,6 @@ unsigned LinearLayout::numContiguous(InDim dim) const {
          flatBasis(dim, bits) == uint64_t(1) << bits)
     ++bits;
   return bits;
-}
-
-RegPermutation contiguousRegsFirst(const LinearLayout &layout) {
-  unsigned numBits = layout.inBits(InDim::Reg);
-  unsigned lastBits =
-      layout.outRank() ? layout.outBits(layout.outRank() - 1) : 0;
-  std::vector<unsigned> order;
-  std::vector<bool> used(numBits, false);
-  for (unsigned step = 0; step < lastBits; ++step) {
-    unsigned bit = 0;
-    while (bit < numBits && layout.flatBasis(InDim::Reg, bit) != uint64_t(1)
-                                                                     << step)
-      ++bit;
-    if (bit == numBits)
-      break;
-    order.push_back(bit);
-    used[bit] = true;
-  }
-  for (unsigned bit = 0; bit < numBits; ++bit)
-    if (!used[bit])
-      order.push_back(bit);
-
-  RegPermutation result;
-  // A permutation of existing bits cannot fail, and without a register
-  // dimension there is nothing to permute.
-  result.layout = numBits ? *layout.permuteBits(InDim::Reg, order) : layout;
-  result.oldReg.resize(size_t(1) << numBits);
-  for (uint32_t r = 0; r < result.oldReg.size(); ++r) {
-    uint32_t old = 0;
-    for (unsigned bit = 0; bit < numBits; ++bit)
-      old |= ((r >> bit) & 1) << order[bit];
-    result.oldReg[r] = old;
-  }
-  return result;
 }
 
 bool LinearLayout::operator==(const LinearLayout &other) const {

@@ -7,14 +7,6 @@
 
 namespace dither::layout {
 
-int64_t SharedSwizzle::tileSize() const {
-  return int64_t(shared.base().inSize(InDim::Offset));
-}
-
-int64_t SharedSwizzle::numElements() const {
-  return tileSize() * shared.numRepeats();
-}
-
 static std::string shapeText(const std::vector<int64_t> &shape) {
   std::string text = "(";
   for (size_t d = 0; d < shape.size(); ++d)

@@ -19,12 +19,6 @@ namespace dither::layout {
 /// Lanes served together when each accesses `accessBytes` (1, 2, 4, 8 or 16).
 unsigned lanesPerGroup(unsigned accessBytes);
 
-/// Wavefronts of one warp-wide access by counting: lane i accesses accessBytes
-/// bytes at laneAddresses[i], aligned to accessBytes. Lanes beyond the list are
-/// inactive.
-unsigned countWavefronts(const std::vector<uint64_t> &laneAddresses,
-                         unsigned accessBytes);
-
 /// The same by algebra, for addresses that are linear over GF(2): lane i
 /// accesses the byte address XOR of laneBases[b] over the bits b of i (and of
 /// any constant). The bases are byte addresses that leave the low

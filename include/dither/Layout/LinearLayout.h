@@ -55,22 +55,13 @@ public:
   LinearLayout() = default;
 
   /// A layout from explicit bases. Output sizes are powers of two; the order of
-  /// `inputs` is kept and matters to flattenIns and invert. Errors: a size that
+  /// `inputs` is kept and matters to invert. Errors: a size that
   /// is no power of two, a basis of the wrong rank or outside the output, a
   /// repeated input dimension, more than 31 bits of one dimension or 62 of all
   /// inputs or outputs.
   static Result<LinearLayout> get(const std::vector<Input> &inputs,
                                   const std::vector<uint32_t> &outSizes);
 
-  /// Rank 1: input i of `size` values maps to coordinate i.
-  static Result<LinearLayout> identity1D(uint32_t size, InDim dim);
-  /// Rank 1: input i maps to coordinate i*stride; the output has size*stride
-  /// values. Both are powers of two.
-  static Result<LinearLayout> strided1D(uint32_t size, uint32_t stride,
-                                        InDim dim);
-  /// Rank 1: all of `size` inputs map to coordinate 0 of `outSize`.
-  static Result<LinearLayout> zeros1D(uint32_t size, InDim dim,
-                                      uint32_t outSize = 1);
   /// No input bits, an output of these sizes (only its element 0 is held).
   static Result<LinearLayout> empty(const std::vector<uint32_t> &outSizes);
 
@@ -106,8 +97,6 @@ public:
   Coord apply(const std::vector<std::pair<InDim, uint64_t>> &in) const;
   /// The same with one value per input dimension, in their order.
   Coord applyInOrder(const std::vector<uint64_t> &in) const;
-  /// From the input of flattenIns to the row-major index of the coordinate.
-  uint64_t applyFlat(uint64_t in) const;
 
   // -- Predicates -------------------------------------------------------------
 
@@ -118,66 +107,22 @@ public:
   /// No element is held twice.
   bool isInjective() const { return rank() == totalInBits(); }
   bool isInvertible() const { return isSurjective() && isInjective(); }
-  /// Bits of `dim` that hold nothing new: their basis is zero or depends on the
-  /// bits before them (of this and the earlier input dimensions).
-  uint64_t freeVariableMask(InDim dim) const;
-  /// freeVariableMask of every input dimension, in order.
+  /// Bits of each input dimension, in order, that hold nothing new: their basis
+  /// is zero or depends on the bits before them (of this and the earlier
+  /// dimensions).
   std::vector<std::pair<InDim, uint64_t>> freeVariableMasks() const;
   /// Number of leading bits of `dim` that are the unit steps 1, 2, 4, .. of the
   /// last output dimension: 2^n elements are contiguous in a row-major tensor.
   unsigned numContiguous(InDim dim = InDim::Reg) const;
 
-  // -- Construction from layouts ----------------------------------------------
+  // -- Inverses ---------------------------------------------------------------
 
-  /// Direct sum. The bits of `outer` come after those of this layout in every
-  /// input and output dimension: sizes multiply. Ranks must agree.
-  Result<LinearLayout> product(const LinearLayout &outer) const;
-  /// The layout Q with inner.product(Q) equal to this one up to the order of
-  /// input dimensions; an error if there is none. Input dimensions of `inner`
-  /// that this layout lacks are an error.
-  Result<LinearLayout> divideLeft(const LinearLayout &inner) const;
-  /// Inputs of both (no common dimension), over the same outputs.
-  Result<LinearLayout> concatIns(const LinearLayout &other) const;
-  /// Outputs of this, then of `other`, over the same inputs.
-  Result<LinearLayout> concatOuts(const LinearLayout &other) const;
-
-  /// First this, then `next`: output dimension i feeds next's i-th input
-  /// dimension, which must be at least as large.
-  Result<LinearLayout> compose(const LinearLayout &next) const;
   /// Inverse of an invertible layout: inputs in0, in1, .. are this layout's
   /// output dimensions, outputs are its input dimensions in order.
   Result<LinearLayout> invert() const;
   /// Right inverse of a surjective layout: of all places that hold an element,
-  /// the one that uses no free variable (see freeVariableMask).
+  /// the one that uses no free variable (see freeVariableMasks).
   Result<LinearLayout> pseudoinvert() const;
-  /// Where a reader finds its data: maps the inputs of `reader` to the inputs
-  /// of `writer` (as outputs, in order) such that writer(result(x)) =
-  /// reader(x). Of several places it prefers, bit by bit, the same bit of the
-  /// same input dimension, so common broadcasts do not become traffic. Errors:
-  /// shapes differ, or the writer lacks an element.
-  static Result<LinearLayout> invertAndCompose(const LinearLayout &writer,
-                                               const LinearLayout &reader);
-
-  /// Only these input dimensions and these output dimensions, in these orders.
-  Result<LinearLayout> sublayout(const std::vector<InDim> &ins,
-                                 const std::vector<unsigned> &outs) const;
-  Result<LinearLayout> rename(InDim from, InDim to) const;
-  /// New output dimension i is old dimension perm[i].
-  Result<LinearLayout> transposeOuts(const std::vector<unsigned> &perm) const;
-  /// Other output sizes with the same row-major order and number of elements.
-  Result<LinearLayout> reshapeOuts(const std::vector<uint32_t> &newSizes) const;
-  /// Rank 1, the row-major index.
-  Result<LinearLayout> flattenOuts() const;
-  /// One input dimension `dim`, the first one in the low bits.
-  Result<LinearLayout> flattenIns(InDim dim) const;
-  /// Another size of output dimension d; coordinate bits above it are dropped.
-  Result<LinearLayout> resizeOut(unsigned d, uint32_t size) const;
-  /// Another number of input bits: the top ones are dropped, or broadcasts
-  /// added. Adds the dimension if there is none.
-  Result<LinearLayout> resizeIn(InDim dim, unsigned bits) const;
-  /// Bits of `dim` in another order: new bit i is old bit perm[i].
-  Result<LinearLayout> permuteBits(InDim dim,
-                                   const std::vector<unsigned> &perm) const;
 
   // -- Identity and text
   // --------------------------------------------------------
@@ -187,10 +132,9 @@ public:
   bool operator!=(const LinearLayout &other) const { return !(*this == other); }
   size_t hash() const;
 
-  /// `(2,8) reg=[(0,1),(0,2)] lane=[(0,4),(1,0)] warp=[]`: sizes, then inputs.
+  /// `(2,8) reg=[(0,1),(0,2)] lane=[(0,4),(1,0)] warp=[]`: sizes, then inputs;
+  /// RepeatedLayout::parse reads it.
   std::string toString() const;
-  /// The inverse of toString; blanks are free.
-  static Result<LinearLayout> parse(std::string_view text);
 
 private:
   struct In {
@@ -210,16 +154,6 @@ private:
   std::vector<In> ins;
   std::vector<uint32_t> sizes;
 };
-
-/// Register bits in an order that lets packing and vector accesses see
-/// contiguous elements: unit steps of the last dimension first and ascending,
-/// then the others in their old order. `oldReg[r]` is the old index of new
-/// register r.
-struct RegPermutation {
-  LinearLayout layout;
-  std::vector<uint32_t> oldReg;
-};
-RegPermutation contiguousRegsFirst(const LinearLayout &layout);
 
 } // namespace dither::layout
 

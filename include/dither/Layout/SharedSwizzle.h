@@ -25,7 +25,8 @@ struct SharedAccess {
   /// 1). It leaves the low log2(vecElems) bits alone.
   LinearLayout lanes;
   /// One warp-wide access: the registers in the order of their offsets. Element
-  /// k is at tile * tileSize + ((offset ^ lanes(lane, warp)) + k).
+  /// k is at tile * size + ((offset ^ lanes(lane, warp)) + k) for memory tiles
+  /// of so many elements.
   struct Access {
     int64_t tile;
     uint32_t offset;
@@ -41,9 +42,6 @@ struct SharedSwizzle {
   /// offset to tensor coordinates: an XOR-swizzled tile, repeated row-major;
   /// repeats follow one another in memory.
   RepeatedLayout shared;
-  /// Elements of one memory tile and of the whole buffer.
-  int64_t tileSize() const;
-  int64_t numElements() const;
   SharedAccess store, load;
 };
 

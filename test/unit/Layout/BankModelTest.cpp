@@ -1,4 +1,4 @@
-#include "dither/Layout/BankModel.h"
+#include "CountWavefronts.h"
 #include "RandomLayout.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #include "dither/Layout/Reduction.h"
+#include "BlockedLayout.h"
 #include "RandomLayout.h"
-#include "dither/Layout/Builders.h"
 
 #include <cmath>
 #include <functional>
@@ -156,13 +156,19 @@ TEST(Reduction, WholeAxisWithRepeatsAndTrees) {
     // possible.
     LinearLayout inner =
         randomPermutation(rng, {InDim::Reg, InDim::Lane}, sizes, below(rng, 2));
-    std::vector<uint32_t> outer(rank, 1);
-    outer[axis] = 4;
     LinearLayout::Coord one(rank, 0), two(rank, 0);
-    one[axis] = 1;
-    two[axis] = 2;
-    LinearLayout base =
-        *inner.product(*LinearLayout::get({{InDim::Reg, {two, one}}}, outer));
+    one[axis] = sizes[axis];
+    two[axis] = 2 * sizes[axis];
+    std::vector<LinearLayout::Input> inputs;
+    for (InDim dim : inner.inDims()) {
+      inputs.push_back({dim, {}});
+      for (unsigned bit = 0; bit < inner.inBits(dim); ++bit)
+        inputs.back().bases.push_back(inner.basis(dim, bit));
+    }
+    inputs.front().bases.insert(inputs.front().bases.end(), {two, one});
+    std::vector<uint32_t> whole = sizes;
+    whole[axis] *= 4;
+    LinearLayout base = *LinearLayout::get(inputs, whole);
     std::vector<int64_t> repeats(rank, 2);
     repeats[axis] = 1 + below(rng, 3);
     RepeatedLayout layout = *RepeatedLayout::get(base, repeats);
@@ -181,14 +187,12 @@ TEST(Reduction, WholeAxisWithRepeatsAndTrees) {
 
 TEST(Reduction, CommonLayouts) {
   Rng rng(13);
-  BlockedOptions blocked;
-  blocked.elemsPerLane = 8;
-  blocked.warps = 4;
-  RepeatedLayout gpu = *blockedLayout({16, 256}, blocked);
+  RepeatedLayout gpu = blockedLayout(16, 256, {8, 32, 4});
   for (int64_t extent : {16, 32, 128, 256})
     check(rng, gpu, 1, extent, {});
   check(rng, gpu, 0, 16, {});
-  RepeatedLayout cpu = *RepeatedLayout::get(*cpuLayout(4, 256, 16, 2), {1, 3});
+  RepeatedLayout cpu =
+      *RepeatedLayout::get(blockedLayout(4, 256, {2, 16}), {1, 3});
   ReductionOptions row;
   row.treeExtent = 256;
   check(rng, cpu, 1, 768, row);

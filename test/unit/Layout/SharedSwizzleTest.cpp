@@ -1,7 +1,7 @@
 #include "dither/Layout/SharedSwizzle.h"
+#include "BlockedLayout.h"
+#include "CountWavefronts.h"
 #include "RandomLayout.h"
-#include "dither/Layout/BankModel.h"
-#include "dither/Layout/Builders.h"
 
 #include <gtest/gtest.h>
 
@@ -9,12 +9,20 @@ using namespace dither::layout;
 
 namespace {
 
+/// Elements of one memory tile, and of all of them.
+int64_t tileSize(const SharedSwizzle &s) {
+  return int64_t(s.shared.base().inSize(InDim::Offset));
+}
+int64_t numElements(const SharedSwizzle &s) {
+  return tileSize(s) * s.shared.numRepeats();
+}
+
 /// Byte address of the first element of an access.
 uint64_t address(const SharedSwizzle &s, const SharedAccess &a,
                  const SharedAccess::Access &access, uint64_t lane,
                  uint64_t warp, unsigned unitBytes) {
   uint64_t lanes = a.lanes.apply({{InDim::Lane, lane}, {InDim::Warp, warp}})[0];
-  return (uint64_t(access.tile) * uint64_t(s.tileSize()) +
+  return (uint64_t(access.tile) * uint64_t(tileSize(s)) +
           (access.offset ^ lanes)) *
          unitBytes;
 }
@@ -24,7 +32,7 @@ uint64_t address(const SharedSwizzle &s, const SharedAccess &a,
 /// conflicts.
 unsigned simulate(const RepeatedLayout &src, const RepeatedLayout &dst,
                   const SharedSwizzle &s, unsigned unitBytes) {
-  std::vector<std::vector<int64_t>> memory(size_t(s.numElements()));
+  std::vector<std::vector<int64_t>> memory(size_t(numElements(s)));
   unsigned conflicts = 0;
   for (bool isStore : {true, false}) {
     const RepeatedLayout &regs = isStore ? src : dst;
@@ -76,29 +84,14 @@ SharedSwizzle choose(const RepeatedLayout &src, const RepeatedLayout &dst,
 
 RepeatedLayout rowsOf(uint32_t rows, uint32_t cols, uint32_t vec,
                       bool columnMajor) {
-  BlockedOptions o;
-  o.elemsPerLane = vec;
-  o.warps = 4;
-  if (columnMajor)
-    o.order = {0, 1};
-  return *blockedLayout({rows, cols}, o);
+  return blockedLayout(rows, cols, {vec, 32, 4, columnMajor});
 }
 
 /// Each lane holds a square of elements, along rows of lanes or columns of
 /// lanes: the layouts of a transpose that packs words in registers.
 RepeatedLayout squares(uint32_t rows, uint32_t cols, uint32_t side,
                        bool columnMajor) {
-  LinearLayout::Input reg{InDim::Reg, {}};
-  for (uint32_t step = 1; step < side; step *= 2)
-    reg.bases.push_back({0, step});
-  for (uint32_t step = 1; step < side; step *= 2)
-    reg.bases.push_back({step, 0});
-  LinearLayout square = *LinearLayout::get({reg}, {side, side});
-  BlockedOptions o;
-  o.warps = 4;
-  if (columnMajor)
-    o.order = {0, 1};
-  return *square.product(*blockedLayout({rows / side, cols / side}, o));
+  return blockedLayout(rows, cols, {1, 32, 4, columnMajor, side});
 }
 
 TEST(SharedSwizzle, TransposesAreConflictFree) {
@@ -159,8 +152,8 @@ TEST(SharedSwizzle, RepeatsOfDifferentTiles) {
       *RepeatedLayout::get(rowsOf(32, 16, 4, true).base(), {1, 20});
   for (unsigned unitBytes : {1, 2, 4}) {
     SharedSwizzle s = choose(src, dst, unitBytes);
-    EXPECT_EQ(s.tileSize(), 32 * 64);
-    EXPECT_EQ(s.numElements(), 32 * 320);
+    EXPECT_EQ(tileSize(s), 32 * 64);
+    EXPECT_EQ(numElements(s), 32 * 320);
     EXPECT_EQ(simulate(src, dst, s, unitBytes), 0u);
   }
 }
