@@ -129,8 +129,9 @@ def test_a_kernel_a_launch_and_the_knob(monkeypatch):
 def test_it_is_part_of_what_is_compiled():
     kernel = dither.jit(apply.fn)
     x = values()
+    y = np.zeros_like(x)  # one: code depends on how an array is aligned, too
     for math in ("exact", "fast", "exact", "fast"):
-        kernel[1](x, np.zeros_like(x), F=dl.exp, device="sim:sm_90a", math=math)
+        kernel[1](x, y, F=dl.exp, device="sim:sm_90a", math=math)
     builds = kernel.stats().builds
     assert [(build.fields["math"], build.differs) for build in builds] == [
         ("exact", ()),
