@@ -363,8 +363,8 @@ def jit(
     """Makes a kernel of a function over tiles; see `dither.language` for what it may contain.
 
     A kernel may read from outside, or be passed as a constexpr: numbers, strings, None, tuples, formats, data types,
-    configurations (members of enums, NamedTuples and frozen dataclasses of those), and functions. Other arguments are
-    tensors, numbers, and tuples, NamedTuples and dataclasses of them. It may call functions, and methods of
+    functions, and configurations (members of enums, NamedTuples and frozen dataclasses of all these). Other arguments
+    are tensors, numbers, and tuples, NamedTuples and dataclasses of them. It may call functions, and methods of
     configurations, and read names through modules and classes. Its code depends on all that it can read so,
     at each launch: what changes is compiled anew. Properties run as Python; `repr`, `==` and the like of a user's class
     count for nothing and are not called. docs/runtime.md has the rules.

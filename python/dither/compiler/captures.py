@@ -38,7 +38,7 @@ from .identity import (
     why_not_plain,
 )
 from .source import FunctionSource, FunctionText, read_source, unwrap
-from .values import Problem
+from .values import Problem, describe
 
 #: Properties in a row that are read beforehand: one may make a new object whenever it is read.
 MAX_PROPERTIES = 4
@@ -135,10 +135,9 @@ class Captures:
 
 def check_captured(name: str, value: Any) -> Any:
     """The value, if kernels may read it from outside; tensors and mutable objects are not."""
-    why = why_not_plain(f"'{name}'", value)
-    if why is None or (is_readable(value) and _is_callable(value)):
+    if is_passable(value) or (is_readable(value) and _is_callable(value)):
         return value
-    raise Problem(why)
+    raise Problem(why_not_plain(f"'{name}'", value) or f"'{name}' is {describe(value)}")
 
 
 def _is_callable(value: Any) -> bool:

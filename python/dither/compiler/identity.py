@@ -65,12 +65,13 @@ def is_plain(value: Any) -> bool:
 
 
 def why_not_plain(name: str, value: Any) -> str | None:
-    """What is wrong with a value that kernels do not take; `name` is what the user calls it."""
+    """What is wrong with a value that kernels do not take; `name` is what the user calls it. Functions are no data,
+    but configurations may hold them."""
     kind = type(value)
     if kind in ATOMS or isinstance(value, OWN):
         return None
     if kind is tuple:
-        return next((why for item in value if (why := why_not_plain(f"an entry of {name}", item))), None)
+        return _first_of(f"an entry of {name}", value, why_not_plain)
     if is_configuration(value):
         return _why_no_configuration(name, value)
     where = f"{kind.__module__}.{kind.__qualname__}"
@@ -97,12 +98,24 @@ def _why_no_configuration(name: str, value: Any) -> str | None:
     if isinstance(value, enum.Enum):
         return None
     if isinstance(value, tuple):
-        return next((why for item in value if (why := why_not_plain(f"an entry of {name}", item))), None)
+        return _first_of(f"an entry of {name}", value, _why_not_held)
     for field in dataclasses.fields(value):
-        why = why_not_plain(f"{name}.{field.name}", constant_number(getattr(value, field.name, MISSING)))
+        why = _why_not_held(f"{name}.{field.name}", constant_number(getattr(value, field.name, MISSING)))
         if why:
             return why
     return None
+
+
+def _why_not_held(name: str, value: Any) -> str | None:
+    """What is wrong with a value of a configuration, or of a tuple in one."""
+    if type(value) is tuple:
+        return _first_of(f"an entry of {name}", value, _why_not_held)
+    is_class = isinstance(value, (type, python_types.ModuleType)) or is_configuration(value)
+    return None if not is_class and unwrap(value) is not None else why_not_plain(name, value)
+
+
+def _first_of(name: str, values: Any, why: Callable[[str, Any], str | None]) -> str | None:
+    return next((found for item in values if (found := why(name, item))), None)
 
 
 #: Modules whose classes and methods do what Python's documentation says.
