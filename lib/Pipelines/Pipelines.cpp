@@ -53,7 +53,9 @@ void buildTiled(OpPassManager &pm, bool remarks) {
   pm.addPass(createCanonicalizerPass());
   pm.addNestedPass<func::FuncOp>(createDitherDecomposeOps());
   pm.addPass(createCSEPass());
-  pm.addNestedPass<func::FuncOp>(createDitherTileToPhases());
+  DitherTileToPhasesOptions phases;
+  phases.remarks = remarks;
+  pm.addNestedPass<func::FuncOp>(createDitherTileToPhases(phases));
   pm.addNestedPass<func::FuncOp>(createDitherCarryInMemory());
   pm.addNestedPass<func::FuncOp>(createDitherVersionBounds());
   pm.addNestedPass<func::FuncOp>(createDitherTileToFragments());

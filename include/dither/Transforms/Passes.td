@@ -214,10 +214,14 @@ def DitherTileToPhases : Pass<"dither-tile-to-phases", "::mlir::func::FuncOp"> {
     accesses carry `in_bounds`, then the rest in smaller parts. Such kernels carry
     `quant.phases`; sums keep the canonical order (docs/architecture.md).
     Declines: all other kernels, which are left to dither-version-bounds and
-    dither-tile-to-fragments.
+    dither-tile-to-fragments; with `remarks` it says why.
 
     Example: test/Transforms/Phases/tile-to-phases.mlir.
   }];
+  let options = [
+    Option<"remarks", "remarks", "bool", "false",
+           "say why a kernel is left to fragments">
+  ];
   let dependentDialects = ["::dither::quant::QuantDialect", "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];

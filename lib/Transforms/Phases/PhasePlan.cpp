@@ -124,48 +124,48 @@ bool PhasePlan::findClasses() {
   for (Operation *sink : sinks)
     tiles.push_back(sinkTile(sink));
   classes.emplace(tiles);
-  for (Value tile : tiles) {
+  for (auto [sink, tile] : llvm::zip(sinks, tiles)) {
     auto type = cast<RankedTensorType>(tile.getType());
     for (unsigned d = 0; d < type.getRank(); ++d) {
       DimClasses::Member m = classes->member(tile, d);
       if (m.cls < 0)
-        return false;
+        return decline(sink, "the rows of this tile are not its own");
       const DimClasses::Class &info = (*classes)[m.cls];
       if (info.extent == 1)
         continue;
       if (info.rigid || ShapedType::isDynamic(info.extent))
-        return false;
+        return decline(sink, "this tile is not computed in parts");
       int &slot = info.isColumn ? colClass : rowClass;
       if (slot >= 0 && slot != m.cls)
-        return false;
+        return decline(sink, "this tile has rows or columns of its own");
       slot = m.cls;
     }
   }
   if (colClass < 0)
-    return false;
+    return decline(sinks.front(), "no tile has columns");
   cols = (*classes)[colClass].extent;
   rows = rowClass < 0 ? 1 : (*classes)[rowClass].extent;
   return true;
 }
 
-bool PhasePlan::isSupported() const {
+bool PhasePlan::isSupported() {
   for (Value v : classes->values()) {
     auto type = cast<RankedTensorType>(v.getType());
     Operation *def = v.getDefiningOp();
     if (!type.hasStaticShape() || type.getRank() > 2 || !def ||
         !quant::getDimRelations(def, cast<OpResult>(v).getResultNumber()))
-      return false;
+      return decline(def, "this value is not computed in parts");
     // Reductions over rows would need all of them at once.
     if (auto reduce = dyn_cast<quant::ReduceOp>(def)) {
       DimClasses::Member m =
           classes->member(reduce.getSource(), reduce.getAxis());
       if (m.cls != colClass || m.unit != 1)
-        return false;
+        return decline(def, "a reduction along rows needs all of them");
     }
     if (auto load = dyn_cast<quant::LoadOp>(def))
       for (Operation *sink : sinks)
         if (cast<quant::StoreOp>(sink).getMemref() == load.getMemref())
-          return false;
+          return decline(sink, "what is stored here is loaded, too");
   }
   // Each phase stores its sinks part by part: not what others store, too.
   for (Operation *sink : sinks)
@@ -173,11 +173,11 @@ bool PhasePlan::isSupported() const {
       if (MemoryAccess a = *MemoryAccess::of(sink),
           b = *MemoryAccess::of(other);
           sink != other && a.memref == b.memref && !areDisjoint(a, b))
-        return false;
+        return decline(other, "another store may write the same elements");
   // Every sink must run along all that its tile is computed from.
   for (Operation *sink : sinks)
     if (rowClass >= 0 && !unitsOf(sinkTile(sink)).first)
-      return false;
+      return decline(sink, "this tile has fewer rows than others");
   return true;
 }
 
@@ -213,19 +213,19 @@ bool PhasePlan::findCuts() {
       std::optional<Kind> kind = kindOf(source);
       if (!kind || (*kind != RowBlocks && *kind != ColBlocks) ||
           !addCut(source, *kind))
-        return false;
+        return decline(def, "these blocks follow neither rows nor columns");
     } else if (auto reduce = dyn_cast<quant::BlockReduceOp>(def)) {
       Value source = reduce.getSource();
       if (!isCheap(source) &&
           (kindOf(source) != Elements || !addCut(source, Values)))
-        return false;
+        return decline(def, "the amax is of more than elements");
     }
     // What belongs to a row, and is wanted along it.
     for (Value operand : def->getOperands())
       if (isa<RankedTensorType>(operand.getType()) && unitsOf(v).second &&
           unitsOf(operand).first && !unitsOf(operand).second &&
           dependsOnReduce(operand, reduces) && !addCut(operand, Rows))
-        return false;
+        return decline(def, "what belongs to a row is no column of f32");
   }
   return true;
 }
@@ -244,7 +244,7 @@ bool PhasePlan::orderPhases() {
   for (Operation *sink : sinks) {
     std::optional<Kind> kind = kindOf(sinkTile(sink));
     if (!kind)
-      return false;
+      return decline(sink, "these blocks follow neither rows nor columns");
     phase(*kind).sinks.push_back(sink);
   }
   llvm::sort(phases,
@@ -271,10 +271,11 @@ bool PhasePlan::orderPhases() {
   for (const Phase &p : phases) {
     for (unsigned i : p.cuts)
       if (!usesOnly(cuts[i].value, p.kind))
-        return false;
+        return decline(cuts[i].value.getDefiningOp(),
+                       "this value needs later ones");
     for (Operation *sink : p.sinks)
       if (!usesOnly(sinkTile(sink), p.kind))
-        return false;
+        return decline(sink, "this tile needs later ones");
   }
   return true;
 }
@@ -419,21 +420,31 @@ void PhasePlan::chooseExtents() {
   }
 }
 
-std::optional<PhasePlan> PhasePlan::make(func::FuncOp kernel) {
+std::optional<PhasePlan> PhasePlan::make(func::FuncOp kernel,
+                                         Declined &declined) {
   PhasePlan plan;
+  declined = {kernel, "it stores no tile"};
   if (!llvm::hasSingleElement(kernel.getBody()))
     return std::nullopt;
   for (Operation &op : kernel.front()) {
-    if (op.getNumRegions() || isa<quant::AtomicOpInterface, quant::HadamardOp,
-                                  quant::GatherOp, quant::ScatterOp,
-                                  quant::FetchAddOp>(op))
+    if (op.getNumRegions()) {
+      declined = {&op, "it has loops or branches"};
       return std::nullopt;
+    }
+    if (isa<quant::AtomicOpInterface, quant::HadamardOp, quant::GatherOp,
+            quant::ScatterOp, quant::FetchAddOp>(op)) {
+      declined = {&op, "this is not computed in parts"};
+      return std::nullopt;
+    }
     if (isa<quant::StoreOp>(op))
       plan.sinks.push_back(&op);
   }
   if (plan.sinks.empty() || !plan.findClasses() || !plan.isSupported() ||
-      !plan.findCuts() || !plan.orderPhases())
+      !plan.findCuts() || !plan.orderPhases()) {
+    if (!plan.sinks.empty())
+      declined = plan.declined;
     return std::nullopt;
+  }
   plan.chooseExtents();
   plan.findChecks();
   return plan;

@@ -39,9 +39,15 @@ public:
     int64_t rows = 1, cols = 1, slowCols = 1;
   };
 
+  /// Why a kernel has no plan, and what in it is the reason.
+  struct Declined {
+    mlir::Operation *op = nullptr;
+    llvm::StringRef why;
+  };
   /// The plan of a kernel that is one nest of loops over rows and columns;
-  /// nothing for others.
-  static std::optional<PhasePlan> make(mlir::func::FuncOp kernel);
+  /// nothing for others, and then `declined`.
+  static std::optional<PhasePlan> make(mlir::func::FuncOp kernel,
+                                       Declined &declined);
 
   /// Steps of the row (column) class that one step of dimension d of `v` takes;
   /// 0 if it does not follow the class.
@@ -88,6 +94,11 @@ public:
   int64_t rows = 1, cols = 1, bandRows = 1, bandCols = 1;
 
 private:
+  /// Says why there is no plan; false.
+  bool decline(mlir::Operation *op, llvm::StringRef why) {
+    declined = {op, why};
+    return false;
+  }
   int64_t unit(mlir::Value v, unsigned d, int cls) const {
     DimClasses::Member m = classes->member(v, d);
     return m.cls == cls && cls >= 0 ? m.unit : 0;
@@ -97,7 +108,7 @@ private:
   bool isTransposed(mlir::Value v) const;
   int64_t rowStretch() const;
   bool findClasses();
-  bool isSupported() const;
+  bool isSupported();
   std::optional<Kind> kindOf(mlir::Value v) const;
   bool addCut(mlir::Value v, Kind kind);
   bool findCuts();
@@ -106,6 +117,7 @@ private:
   void chooseExtents();
   bool endsAtMemref() const;
 
+  Declined declined;
   std::optional<DimClasses> classes;
   int rowClass = -1, colClass = -1;
   llvm::DenseMap<mlir::Value, unsigned> cutIndex;

@@ -564,14 +564,24 @@ FailureOr<Value> PhaseBuilder::tallBlockReduce(quant::BlockReduceOp op,
 
 namespace {
 struct DitherTileToPhases : impl::DitherTileToPhasesBase<DitherTileToPhases> {
+  using Base = impl::DitherTileToPhasesBase<DitherTileToPhases>;
+  using Base::Base;
+
   void runOnOperation() override {
     func::FuncOp kernel = getOperation();
     if (!kernel->hasAttr("quant.kernel") || kernel.isExternal() ||
         !isForCpu(kernel))
       return;
-    std::optional<PhasePlan> plan = PhasePlan::make(kernel);
-    if (!plan)
+    PhasePlan::Declined declined;
+    std::optional<PhasePlan> plan = PhasePlan::make(kernel, declined);
+    if (!plan) {
+      Operation *at = declined.op ? declined.op : kernel;
+      if (remarks)
+        emitRemark(at->getLoc()) << "computed in fragments and not in phases, "
+                                    "which take less time: "
+                                 << declined.why;
       return;
+    }
     if (failed(PhaseBuilder(kernel, *plan).run()))
       return signalPassFailure();
     kernel->setAttr("quant.phases", UnitAttr::get(&getContext()));

@@ -110,3 +110,17 @@ def test_timing(capfd):
     knobs.set("timing", "1")
     compile_for()
     assert "dither: kernel for sm_90a: frontend" in capfd.readouterr().err
+
+
+@dither.jit
+def row_by_row(x, y):
+    for i in range(x.shape[0]):
+        dl.store(y, (i, 0), dl.load(x, (i, 0), (1, 64)))
+
+
+def test_remarks_say_why_a_kernel_is_slow(tmp_path):
+    path = tmp_path / "remarks.yaml"
+    knobs.set("remarks", str(path))
+    x = dither.TensorType(dl.float32, (None, 64))
+    row_by_row.lower(x, x, target="host").compile()
+    assert "computed in fragments and not in phases, which take less time: it has loops or branches" in path.read_text()
