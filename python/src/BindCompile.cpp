@@ -10,6 +10,7 @@
 #include "dither/Pipelines/Pipelines.h"
 #include "dither/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -69,26 +70,22 @@ KernelImage makeImage(const std::string &name, const std::string &target,
 std::vector<unsigned> writtenArguments(const State &state, bool swizzledOnly) {
   llvm::SmallSetVector<unsigned, 8> written;
   if (state->module)
-    state->module->walk([&](Operation *op) {
-      Value memref;
-      auto store = dyn_cast<quant::StoreOp>(op);
-      if (store && (!swizzledOnly || store.getScaleLayout() ==
+    state->module->walk([&](MemoryEffectOpInterface op) {
+      auto store = dyn_cast<quant::StoreOp>(*op);
+      if (swizzledOnly && (!store || store.getScaleLayout() !=
                                          quant::ScaleLayout::swizzle_128x4))
-        memref = store.getMemref();
-      else if (auto scatter = dyn_cast<quant::ScatterOp>(op);
-               scatter && !swizzledOnly)
-        memref = scatter.getMemref();
-      else if (auto atomic = dyn_cast<quant::AtomicOpInterface>(op);
-               atomic && !swizzledOnly)
-        memref = atomic.getMemref();
-      else if (auto counter = dyn_cast<quant::FetchAddOp>(op);
-               counter && !swizzledOnly)
-        memref = counter.getMemref();
-      if (memref)
+        return;
+      SmallVector<MemoryEffects::EffectInstance> effects;
+      op.getEffects<MemoryEffects::Write>(effects);
+      for (const MemoryEffects::EffectInstance &effect : effects) {
+        Value memref = effect.getValue();
+        if (!memref)
+          continue;
         if (auto view = memref.getDefiningOp<quant::ViewOp>())
           memref = view.getMemref();
-      if (auto arg = dyn_cast_if_present<BlockArgument>(memref))
-        written.insert(arg.getArgNumber());
+        if (auto arg = dyn_cast<BlockArgument>(memref))
+          written.insert(arg.getArgNumber());
+      }
     });
   std::vector<unsigned> out(written.begin(), written.end());
   llvm::sort(out);
