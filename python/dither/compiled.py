@@ -37,14 +37,14 @@ class Lowered:
         name: str | None = None,
         structures: Mapping[str, Structure] | None = None,
     ) -> None:
-        from .compiler import captures_of, translate
+        from .compiler import captures_of, lower
 
         self.types = dict(types)
         self.target = target
         self.name = name or fn.__name__
         start = time.perf_counter()
         read = captures or captures_of(fn, constexprs)
-        self._make = lambda: translate(fn, types, constexprs, target, options, read, self.name, structures)
+        self._make = lambda: lower(fn, types, constexprs, target, options, read, self.name, structures)
         program = self._make()
         self._module: _dither.Module | None = program.module
         self._milliseconds = (time.perf_counter() - start) * 1e3

@@ -19,10 +19,10 @@ namespace dither::layout {
 /// Lanes served together when each accesses `accessBytes` (1, 2, 4, 8 or 16).
 unsigned lanesPerGroup(unsigned accessBytes);
 
-/// The same by algebra, for addresses that are linear over GF(2): lane i
-/// accesses the byte address XOR of laneBases[b] over the bits b of i (and of
-/// any constant). The bases are byte addresses that leave the low
-/// log2(accessBytes) bits alone.
+/// Wavefronts of one warp-wide access of accessBytes bytes for each lane, by
+/// algebra: lane i accesses the byte address XOR of laneBases[b] over the bits
+/// b of i (and of any constant). The bases are byte addresses that leave the
+/// low log2(accessBytes) bits alone.
 unsigned linearWavefronts(const std::vector<uint64_t> &laneBases,
                           unsigned accessBytes);
 

@@ -121,16 +121,17 @@ def coordinates(e: Emitter, value: Any, rank: int, argument: str) -> list[Any]:
 @handles("program_id")
 def program_id(e: Emitter, axis: Any) -> Scalar:
     reject_in_parts(e, "dl.program_id")
-    return _program(e, "quant.program_id", axis)
+    return program_index(e, "quant.program_id", axis)
 
 
 @handles("num_programs")
 def num_programs(e: Emitter, axis: Any) -> Scalar:
     reject_in_parts(e, "dl.num_programs")
-    return _program(e, "quant.num_programs", axis)
+    return program_index(e, "quant.num_programs", axis)
 
 
-def _program(e: Emitter, name: str, axis: Any) -> Scalar:
+def program_index(e: Emitter, name: str, axis: Any) -> Scalar:
+    """An operation on an axis of the grid."""
     number = constexpr_int(axis, "axis")
     if not 0 <= number <= 2:
         raise Problem(f"axis is {number}, expected 0, 1 or 2", "axis")

@@ -32,13 +32,14 @@ from .identity import (
     MISSING,
     Raised,
     Writer,
+    function_behind,
     is_configuration,
     is_dataclass,
     is_readable,
     why_not_plain,
 )
 from .source import FunctionSource, FunctionText, read_source, unwrap
-from .values import Problem, describe
+from .values import Problem
 
 #: Properties in a row that are read beforehand: one may make a new object whenever it is read.
 MAX_PROPERTIES = 4
@@ -135,9 +136,10 @@ class Captures:
 
 def check_captured(name: str, value: Any) -> Any:
     """The value, if kernels may read it from outside; tensors and mutable objects are not."""
-    if is_passable(value) or (is_readable(value) and _is_callable(value)):
+    why = None if is_passable(value) else why_not_plain(f"'{name}'", value)
+    if why is None or (is_readable(value) and _is_callable(value)):
         return value
-    raise Problem(why_not_plain(f"'{name}'", value) or f"'{name}' is {describe(value)}")
+    raise Problem(why)
 
 
 def _is_callable(value: Any) -> bool:
@@ -157,9 +159,7 @@ def function_of(value: Any) -> python_types.FunctionType | None:
         if not isinstance(value.__self__, type) and not is_configuration(value.__self__):
             return None
         value = value.__func__
-    if value is get_format or isinstance(value, (type, python_types.ModuleType)) or is_configuration(value):
-        return None
-    return unwrap(value)
+    return None if value is get_format else function_behind(value)
 
 
 def is_passable(value: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from .. import types
 from ..errors import plain
 from ..printing import Site
-from ..types import DType, TensorType
+from ..types import DType, ScalarType, TensorType
 from .values import Problem, Scalar, TensorArg, Tile, describe
 
 Location = list[tuple[str, int, int]]
@@ -96,8 +96,8 @@ class Emitter:
     def added_argument(self, name: str, kind: TensorType) -> TensorArg:
         """An argument that the kernel has besides its own, once."""
         if name not in self.added:
-            attrs = {"quant.align": kind.align, "quant.stride_align": kind.stride_align}
-            self.added[name] = TensorArg(self.builder.add_argument(name, kind.mlir(), attrs), name, kind)
+            ir = self.builder.add_argument(name, kind.mlir(), argument_attributes(kind))
+            self.added[name] = TensorArg(ir, name, kind)
         return self.added[name]
 
     # ---- constants
@@ -265,6 +265,13 @@ class Emitter:
         if value.dtype in (types.bfloat16, types.float16):
             return self.convert(self.broadcast(self.widen(value), shape), value.dtype)
         return self.tile("quant.broadcast", [value], None, tile_type(shape, value.dtype))
+
+
+def argument_attributes(kind: TensorType | ScalarType) -> dict[str, Any] | None:
+    """What specialization knows of an argument; left out where it is the element's size."""
+    if not isinstance(kind, TensorType):
+        return None
+    return {"quant.align": kind.align, "quant.stride_align": kind.stride_align}
 
 
 def tile_type(shape: Sequence[int], dtype: DType) -> str:

@@ -59,6 +59,12 @@ def is_configuration(value: Any) -> bool:
     return (isinstance(value, enum.Enum) and not isinstance(value, OWN)) or is_namedtuple(value) or is_dataclass(value)
 
 
+def function_behind(value: Any) -> python_types.FunctionType | None:
+    """As `unwrap`, of what is no class, module or configuration."""
+    named = isinstance(value, (type, python_types.ModuleType)) or is_configuration(value)
+    return None if named else unwrap(value)
+
+
 def is_plain(value: Any) -> bool:
     """Whether a value is data that a kernel may capture or be passed."""
     return why_not_plain("it", value) is None
@@ -110,8 +116,7 @@ def _why_not_held(name: str, value: Any) -> str | None:
     """What is wrong with a value of a configuration, or of a tuple in one."""
     if type(value) is tuple:
         return _first_of(f"an entry of {name}", value, _why_not_held)
-    is_class = isinstance(value, (type, python_types.ModuleType)) or is_configuration(value)
-    return None if not is_class and unwrap(value) is not None else why_not_plain(name, value)
+    return None if function_behind(value) is not None else why_not_plain(name, value)
 
 
 def _first_of(name: str, values: Any, why: Callable[[str, Any], str | None]) -> str | None:

@@ -12,7 +12,7 @@ from ..options import UNSAID, CodeOptions
 from ..printing import Site
 from ..types import ArgType, SameAs, ScalarType, Structure, TensorType, bool_, index
 from .captures import Callee, Captures, captures_of, is_passable
-from .emit import Emitter
+from .emit import Emitter, argument_attributes
 from .frame import Frame
 from .liveness import analyze
 from .source import unwrap
@@ -32,12 +32,7 @@ class Program:
     sites: tuple[Site, ...]
 
 
-def lower(*args: Any, **kwargs: Any) -> _dither.Module:
-    """The module of `translate`, which has the arguments."""
-    return translate(*args, **kwargs).module
-
-
-def translate(
+def lower(
     function: Any,
     args: Mapping[str, ArgType],
     constexprs: Mapping[str, Any],
@@ -63,13 +58,13 @@ def translate(
     """
     failure: CompileError
     try:
-        return _translate(function, args, constexprs, target, options, captures, name, structures or {})
+        return _lower(function, args, constexprs, target, options, captures, name, structures or {})
     except CompileError as error:
         failure = error
     raise failure.with_traceback(None) from None
 
 
-def _translate(
+def _lower(
     function: Any,
     args: Mapping[str, ArgType],
     constexprs: Mapping[str, Any],
@@ -102,7 +97,7 @@ def _translate(
     try:
         values = builder.begin_function(
             name or source.name,
-            [(path, kind.mlir(), _attributes(kind)) for path, kind in runtime],
+            [(path, kind.mlir(), argument_attributes(kind)) for path, kind in runtime],
             attrs,
             (header.file, header.line, header.col),
         )
@@ -127,13 +122,6 @@ def _translate(
     except _dither.IRError as error:
         raise CompileError.from_ir(error, header) from None
     return Program(module, {name: argument.type for name, argument in emitter.added.items()}, tuple(emitter.sites))
-
-
-def _attributes(kind: ArgType) -> dict[str, Any] | None:
-    """What specialization knows of an argument; left out where it is the element's size."""
-    if not isinstance(kind, TensorType):
-        return None
-    return {"quant.align": kind.align, "quant.stride_align": kind.stride_align}
 
 
 def _parameters(

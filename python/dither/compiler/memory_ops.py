@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .. import types
@@ -110,6 +111,18 @@ def store(e: Emitter, x: Any, offset: Any, value: Any, layout: Any, valid: Any, 
             raise Problem("rows that a tile names are stored without 'valid' and in linear order", "offset")
         return e.op("quant.scatter", [value, memref, *where])
     limits = [] if valid is None else coordinates(e, valid, len(kept), "valid")
+    store_tile(e, value, memref, where, limits, layout)
+
+
+def store_tile(
+    e: Emitter,
+    value: Tile,
+    memref: Any,
+    where: list[Any],
+    limits: Sequence[Any] = (),
+    layout: ScaleLayout = ScaleLayout.linear,
+) -> None:
+    """`quant.store` of a tile at `where`, with zeros from `limits` on."""
     attrs: dict[str, Any] = {"operandSegmentSizes": f"array<i32: 1, 1, {len(where)}, {len(limits)}>"}
     if layout is not ScaleLayout.linear:
         attrs["scale_layout"] = f"#quant.scale_layout<{layout.value}>"

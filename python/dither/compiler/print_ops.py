@@ -11,8 +11,9 @@ from typing import Any
 from .. import types
 from ..printing import HEADER, TYPES, Site
 from .arithmetic import broadcast_shape, to_tile
-from .builtins import handles
+from .builtins import handles, program_index
 from .emit import Emitter
+from .memory_ops import store_tile
 from .values import Problem, Scalar, Tile, describe, is_number
 
 _WORD = types.int32
@@ -39,11 +40,11 @@ def print_(e: Emitter, label: Any, value: Any, where: Any) -> None:
     e.sites.append(site)
     counter, log = (e.added_argument(name, kind) for name, kind in TYPES.items())
     first = Scalar(e.op("quant.fetch_add", [e.index(site.rows), counter], None, "index"), types.index)
-    for column, word in enumerate([number, *(_program(e, dim) for dim in "xyz")]):
-        _store(e, log, first, column, to_tile(e, word, (1, 1), _WORD))
+    for column, word in enumerate([number, *(program_index(e, "quant.program_id", axis) for axis in range(3))]):
+        store_tile(e, to_tile(e, word, (1, 1), _WORD), log, [first, e.index(column)])
     for i, part in enumerate(parts):
         row = e.elementwise("arith.addi", [first, e.scalar(HEADER + i * rows, types.index)])
-        _store(e, log, row, 0, e.reshape(part, (rows, columns)))
+        store_tile(e, e.reshape(part, (rows, columns)), log, [row, e.index(0)])
 
 
 def _number(e: Emitter, value: Any) -> tuple[Any, str]:
@@ -70,13 +71,3 @@ def _words(e: Emitter, value: Any, shape: tuple[int, ...]) -> list[Tile]:
         return [value]
     upper = e.elementwise("arith.shrsi", [value, e.constant_like(value, 32)])
     return [e.convert(value, _WORD), e.convert(upper, _WORD)]
-
-
-def _program(e: Emitter, dim: str) -> Scalar:
-    index = Scalar(e.op("quant.program_id", [], {"dim": f"#quant<dim {dim}>"}), types.index)
-    return e.convert(index, _WORD)
-
-
-def _store(e: Emitter, log: Any, row: Scalar, column: int, tile: Tile) -> None:
-    attrs = {"operandSegmentSizes": "array<i32: 1, 1, 2, 0>"}
-    e.op("quant.store", [tile, log, row, e.index(column)], attrs)

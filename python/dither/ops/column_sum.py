@@ -19,7 +19,7 @@ from .tiles import Tile
 
 #: Rows of which dl.sum is that tree.
 MOST_ROWS = 256
-_COLS = 32
+_TILE = Tile(MOST_ROWS, 32)
 
 
 class ColumnSums:
@@ -48,11 +48,12 @@ class ColumnSums:
             return filled(self._x, self._array, (n,))
         where_to = {"device": self._where, "stream": self._stream}
         while True:
-            count = -(-count // MOST_ROWS)
+            grid = _TILE.grid(count, n)
+            count = grid[0]
             last = count == 1
             sums = empty_like(self._x, self._array, (n,) if last else (count, n), float32)
-            grid = count, -(-n // _COLS)
-            kernels.column_sum_kernel.launch(grid, rows, sums, LAST=last, ROWS=MOST_ROWS, COLS=_COLS, **where_to)
+            tile = {"ROWS": _TILE.rows, "COLS": _TILE.cols}
+            kernels.column_sum_kernel.launch(grid, rows, sums, LAST=last, **tile, **where_to)
             if last:
                 return sums
             rows = sums

@@ -142,8 +142,11 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
     dtype = wanted.dtype or array.dtype
     assert dtype is not None
     shapes = {"column": (m,), "tile": (m, n)}
-    kinds = producer.saves.items()
-    saved = {name: empty_like(x, array, shapes[kind], float32) for name, kind in kinds if kind in shapes}
+    # Sums have their places, and are made where tiles are known.
+    saved: dict[str, Any] = dict.fromkeys(producer.saves)
+    saved |= {
+        name: empty_like(x, array, shapes[kind], float32) for name, kind in producer.saves.items() if kind in shapes
+    }
     where_to = {"device": where, "stream": wanted.stream}
     common = {**operator.absent, **operator.choices(values), **values, **constants, **where_to}
     rounded = dtype if wanted.round_intermediate and dtype is not float32 else None
@@ -158,15 +161,11 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
     plain = plain_tile(producer, n, where.is_cpu)
     sums = ColumnSums(producer.sums, x, array, where, wanted.stream)
 
-    def everything() -> dict[str, Any]:
-        found = saved | sums.totals()
-        return {name: found[name] for name in producer.saves}
-
     if p is None:
         out = empty_like(x, array, (m, n), dtype)
         peak = filled(x, array, ()) if wanted.return_amax else None
-        launch(plain, (m, n), out=out, out_amax=peak, ROUND=rounded, **saved, **sums.rows(plain, (m, n)))
-        return Results(out, everything(), peak)
+        launch(plain, (m, n), out=out, out_amax=peak, ROUND=rounded, **saved | sums.rows(plain, (m, n)))
+        return Results(out, saved | sums.totals(), peak)
 
     amax, peak, about = wanted.amax, None, p.amax_shape(n)
     if amax is not None:
@@ -201,7 +200,7 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
             LAYOUT=p.layout,
         )
         first = {}
-    return Results(result, everything(), peak if peak is not None else asked)
+    return Results(result, saved | sums.totals(), peak if peak is not None else asked)
 
 
 def plain_tile(producer: Producer, n: int, cpu: bool) -> Tile:

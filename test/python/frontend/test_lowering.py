@@ -40,7 +40,7 @@ def make(offset, function):
 
 
 def test_function_and_module_attributes():
-    text = lower(kernel, {"x": X, "n": ScalarType(dl.int32)}, {}, "sm_90a", CodeOptions(num_warps=4)).text()
+    text = lower(kernel, {"x": X, "n": ScalarType(dl.int32)}, {}, "sm_90a", CodeOptions(num_warps=4)).module.text()
     assert text.splitlines()[:2] == [
         'module attributes {quant.target = "sm_90a"} {',
         "  func.func @kernel(%x: memref<?x64xbf16, strided<[?, 1]>> {quant.align = 16 : i64, quant.stride_align = "
@@ -56,13 +56,13 @@ def test_function_and_module_attributes():
     ],
 )
 def test_host_targets(target, attributes):
-    module = lower(empty, {"x": X}, {}, target)
+    module = lower(empty, {"x": X}, {}, target).module
     assert str(module).splitlines()[0] == f"module attributes {{{attributes}}} {{"
     assert "num_warps" not in str(module)
 
 
 def test_text_is_a_module():
-    module = lower(kernel, {"x": X, "n": ScalarType(dl.int32)}, {}, "host")
+    module = lower(kernel, {"x": X, "n": ScalarType(dl.int32)}, {}, "host").module
     again = _dither.Module.parse(str(module))
     again.verify()
     # Names of values are lost; the operations are the same.
@@ -72,7 +72,7 @@ def test_text_is_a_module():
 
 
 def test_positions():
-    text = lower(kernel, {"x": X, "n": ScalarType(dl.int32)}, {}, "host").text(locations=True)
+    text = lower(kernel, {"x": X, "n": ScalarType(dl.int32)}, {}, "host").module.text(locations=True)
     first = kernel.__code__.co_firstlineno
     inner = helper.__code__.co_firstlineno + 1
     assert f'test_lowering.py":{first + 1}:9' in text  # dl.load
@@ -85,14 +85,14 @@ def test_kernel_objects():
     class Kernel:
         fn = staticmethod(empty)
 
-    assert str(lower(Kernel(), {"x": X}, {}, "host")) == str(lower(empty, {"x": X}, {}, "host"))
+    assert str(lower(Kernel(), {"x": X}, {}, "host").module) == str(lower(empty, {"x": X}, {}, "host").module)
     with pytest.raises(CompileError, match="found 3, expected a function"):
         lower(3, {}, {}, "host")
 
 
 def test_lowering_twice_gives_the_same_text():
     args = {"x": X, "n": ScalarType(dl.int64)}
-    assert str(lower(kernel, args, {}, "host")) == str(lower(kernel, args, {}, "host"))
+    assert str(lower(kernel, args, {}, "host").module) == str(lower(kernel, args, {}, "host").module)
 
 
 def test_captures():
@@ -131,7 +131,7 @@ def test_closures_are_captured():
     both = [make(0, make(offset, helper)) for offset in (1, 2)]
     assert captures_of(both[0]).text != captures_of(both[1]).text
     assert [value for _, name, value in captures_of(both[1]).values if name == "offset"] == [0, 2]
-    lowered = [str(lower(function, {"x": X}, {}, "host")) for function in (one, two)]
+    lowered = [str(lower(function, {"x": X}, {}, "host").module) for function in (one, two)]
     assert lowered[0] != lowered[1]
 
 

@@ -12,7 +12,7 @@ def body():
     """body(kernel, args, constexprs) -> the operations of its function as text, without the return."""
 
     def lower_body(kernel, args, constexprs=None):
-        text = lower(kernel, args, constexprs or {}, "host").text()
+        text = lower(kernel, args, constexprs or {}, "host").module.text()
         lines = text.splitlines()
         return textwrap.dedent("\n".join(lines[2 : lines.index("    return")]))
 
