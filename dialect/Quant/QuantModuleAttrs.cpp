@@ -53,8 +53,8 @@ bool isConfig(Attribute attr) {
   return config && llvm::all_of(config, [](NamedAttribute entry) {
            if (entry.getName() == "num_warps")
              return isWarps(entry.getValue());
-           return (entry.getName() == "fragment" ||
-                   entry.getName() == "tile") &&
+           return llvm::is_contained({"fragment", "edge", "tile"},
+                                     entry.getName()) &&
                   isShape(entry.getValue());
          });
 }
@@ -88,8 +88,8 @@ const Known kOfModules[] = {
 /// AT3 to AT8
 const Known kOfFunctions[] = {
     {"quant.config", isConfig,
-     "fragment and tile, two numbers each, and num_warps, 1, 2, 4, 8, 16 or "
-     "32"},
+     "fragment, edge and tile, two numbers each, and num_warps, 1, 2, 4, 8, 16 "
+     "or 32"},
     {"quant.grid", isGrid, "an array of arg, dim and step"},
     {"quant.kernel", isUnit, "no value"},
     {"quant.num_threads", isPositive, "a positive number"},

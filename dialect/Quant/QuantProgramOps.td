@@ -225,4 +225,19 @@ def Quant_FetchAddOp : Quant_Op<"fetch_add", []> {
   let hasVerifier = 1;
 }
 
+def Quant_LikelyOp : Quant_Op<"likely", [Pure]> {
+  let summary = "a condition that nearly all programs meet";
+  let description = [{
+    The condition itself. What a branch on it does otherwise is for the programs at the edges of
+    tensors: its code may be short rather than fast.
+
+    ```mlir
+    %likely = quant.likely %inside
+    ```
+  }];
+  let arguments = (ins I1:$condition);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$condition attr-dict";
+}
+
 #endif // DITHER_QUANT_PROGRAM_OPS

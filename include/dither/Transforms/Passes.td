@@ -135,9 +135,10 @@ def DitherSelectConfig : Pass<"dither-select-config", "::mlir::func::FuncOp"> {
   let description = [{
     Requires: functions with `quant.kernel`, or whole-tensor functions (results
     of tensor type), in a module with `quant.target` (default: host).
-    Guarantees: `quant.config = {fragment = array<i64: rows, columns>, num_warps
-    = n : i64, tile = array<i64: rows, columns>}`, a function of the IR and of
-    the target only. `tile` is what dither-tile-to-grid uses where it is given
+    Guarantees: `quant.config = {edge = array<i64: rows, columns>, fragment = array<i64: rows,
+    columns>, num_warps = n : i64, tile = array<i64: rows, columns>}`, a function of the IR and of
+    the target only. `edge`, the fragment at the edges of tensors, is left out where it would be
+    no smaller than the others. `tile` is what dither-tile-to-grid uses where it is given
     no sizes.
     Declines: functions that have a `quant.config`, which is left alone.
   }];
@@ -168,6 +169,8 @@ def DitherTileToFragments : Pass<"dither-tile-to-fragments", "::mlir::func::Func
     iteration is not made. Accesses of one memref keep their order: a tile that is overwritten before
     its last use is kept as a whole, in registers or in quant.scratch. Sums over more than one fragment keep the canonical
     order (docs/architecture.md, Order of sums).
+    What nearly all programs branch past (quant.likely) is computed in the fragment `edge` of
+    quant.config, where that divides its tiles: its code is to be short.
     A tile whose dimensions belong together, as those of a square and its transpose, is
     computed in squares.
     Declines: blocks whose tiles fit in one fragment. Tiles that loops of a GPU carry
@@ -234,7 +237,7 @@ def DitherVersionBounds : Pass<"dither-version-bounds", "::mlir::func::FuncOp"> 
     Guarantees: divisions of indices that cannot be negative are unsigned. Accesses
     that are in bounds whatever the program id carry `in_bounds`. Where the bounds of others can be checked before the body runs,
     the body becomes the two branches of an scf.if: one in which those carry
-    `in_bounds` too, and the original.
+    `in_bounds` too, and the original. The condition is quant.likely.
     Declines: accesses whose offsets are computed inside loops or branches or from
     memory; they stay masked. Kernels with no access to check. Kernels of a CPU whose
     body is so long that two copies would take seconds to compile.

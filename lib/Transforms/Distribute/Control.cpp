@@ -68,7 +68,14 @@ static Emitted emitIf(Distributor &d, scf::IfOp branch) {
   return success();
 }
 
+/// Its branches are as long as they should be by now.
+static Emitted emitLikely(Distributor &d, quant::LikelyOp op) {
+  d.set(op.getResult(), d.get(op.getCondition()));
+  return success();
+}
+
 void addControlOps(OpTable &table) {
+  table.add(emitLikely);
   table.add(emitFor);
   table.add(emitIf);
 }

@@ -24,9 +24,9 @@ int64_t cpuLanes(func::FuncOp kernel) {
   return info && !info->isGpu ? info->maxVectorBytes / 4 : 16;
 }
 
-SmallVector<int64_t> configuredFragment(func::FuncOp kernel) {
+SmallVector<int64_t> configuredExtents(func::FuncOp kernel, StringRef name) {
   if (auto config = kernel->getAttrOfType<DictionaryAttr>("quant.config"))
-    if (auto attr = config.getAs<DenseI64ArrayAttr>("fragment"))
+    if (auto attr = config.getAs<DenseI64ArrayAttr>(name))
       return SmallVector<int64_t>(attr.asArrayRef());
   return {};
 }

@@ -20,9 +20,10 @@ bool isForCpu(mlir::func::FuncOp kernel);
 /// where the module does not say which, those of the widest, so that choices
 /// are the same on every machine.
 int64_t cpuLanes(mlir::func::FuncOp kernel);
-/// Extents of the fragments of a kernel, as `quant.config` has them; none if it
-/// does not say.
-llvm::SmallVector<int64_t> configuredFragment(mlir::func::FuncOp kernel);
+/// Extents that `quant.config` of a kernel has under a name, such as those of
+/// its "fragment"; none if it does not say.
+llvm::SmallVector<int64_t> configuredExtents(mlir::func::FuncOp kernel,
+                                             llvm::StringRef name);
 
 class LayoutRules {
 public:

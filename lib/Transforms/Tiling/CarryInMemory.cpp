@@ -222,7 +222,7 @@ struct DitherCarryInMemory
     if (!kernel->hasAttr("quant.kernel") || kernel.isExternal() ||
         kernel->hasAttr("quant.phases") || !hasScratch(kernel))
       return;
-    SmallVector<int64_t> fragment = configuredFragment(kernel);
+    SmallVector<int64_t> fragment = configuredExtents(kernel, "fragment");
     if (fragment.size() == 2)
       Carrier(kernel, fragment[0], fragment[1]).run();
   }

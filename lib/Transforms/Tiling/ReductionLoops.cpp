@@ -232,7 +232,7 @@ FailureOr<Value> reduceInPieces(TilingEngine &engine, quant::ReduceOp reduce,
   Reducer reducer(engine, reduce, offsets, sizes);
   if (reduce.getKind() != quant::ReduceKind::sum)
     return reducer.extremum(limit);
-  int64_t piece = std::min<int64_t>(limit, 256);
+  int64_t piece = std::min(limit, kSumPiece);
   if (granule > piece || !llvm::isPowerOf2_64(piece))
     return emitError(reduce.getLoc(), "sums values that come in blocks of ")
            << granule << ", expected blocks of at most " << piece

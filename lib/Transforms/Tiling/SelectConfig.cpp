@@ -63,6 +63,8 @@ struct Shape {
 
 struct Config {
   int64_t rows, cols, warps, tileRows, tileCols;
+  /// Fragment of the programs whose tile may reach past a tensor.
+  std::optional<std::pair<int64_t, int64_t>> edge = std::nullopt;
 };
 
 constexpr int64_t kWarpLanes = 32;
@@ -78,6 +80,10 @@ constexpr int64_t kLaneWant = 32, kLaneMost = 64;
 /// Elements of 32 bits that shared memory (48 KiB) holds while they are
 /// transposed, in a power of two.
 constexpr int64_t kGpuTransposed = 8192;
+/// Elements of a lane in a tile that may reach past a tensor, and of those of a
+/// CPU's fragment one in so many: such programs are few, and their code is to
+/// be short.
+constexpr int64_t kLaneEdge = 8, kHostEdgeShare = 4;
 /// Columns in a run of a lane where FP8 or FP4 codes are stored: 128 bits
 /// or 64.
 constexpr int64_t kLaneRun = 16;
@@ -305,6 +311,22 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
   return c;
 }
 
+/// The fragment at the edges of tensors, where it is smaller than others.
+std::optional<std::pair<int64_t, int64_t>>
+chooseEdge(const Shape &s, const Config &c, bool isHost) {
+  int64_t budget = isHost ? c.rows * c.cols / kHostEdgeShare
+                          : c.warps * kWarpLanes * kLaneEdge;
+  if (!s.carried.empty() || c.rows * c.cols <= budget)
+    return std::nullopt;
+  bool wholeBlocks = c.rows >= s.rowBlock;
+  int64_t cols = budget / (wholeBlocks ? s.rowBlock : 1);
+  auto edge = fitFragment(s, std::max(s.colBlock, cols), budget, budget, isHost,
+                          wholeBlocks);
+  if (edge.first * edge.second >= c.rows * c.cols)
+    return std::nullopt;
+  return edge;
+}
+
 struct DitherSelectConfig : impl::DitherSelectConfigBase<DitherSelectConfig> {
   using Base::Base;
 
@@ -330,15 +352,18 @@ struct DitherSelectConfig : impl::DitherSelectConfigBase<DitherSelectConfig> {
       if (forCpu)
         c.rows = std::min(c.rows, std::max(shape.rowBlock, kHostRows));
     }
+    c.edge = chooseEdge(shape, c, forCpu);
     Builder b(&getContext());
-    func->setAttr(
-        "quant.config",
-        b.getDictionaryAttr(
-            {b.getNamedAttr("fragment",
-                            b.getDenseI64ArrayAttr({c.rows, c.cols})),
-             b.getNamedAttr("num_warps", b.getI64IntegerAttr(c.warps)),
-             b.getNamedAttr(
-                 "tile", b.getDenseI64ArrayAttr({c.tileRows, c.tileCols}))}));
+    NamedAttrList config;
+    auto add = [&](StringRef name, int64_t rows, int64_t cols) {
+      config.append(name, b.getDenseI64ArrayAttr({rows, cols}));
+    };
+    add("fragment", c.rows, c.cols);
+    if (c.edge)
+      add("edge", c.edge->first, c.edge->second);
+    add("tile", c.tileRows, c.tileCols);
+    config.append("num_warps", b.getI64IntegerAttr(c.warps));
+    func->setAttr("quant.config", config.getDictionary(&getContext()));
     if (remarks)
       func.emitRemark("fragments of ")
           << c.rows << "x" << c.cols << " in tiles of " << c.tileRows << "x"

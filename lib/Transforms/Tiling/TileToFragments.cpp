@@ -73,6 +73,11 @@ bool isComplete(Value v) {
          !quant::getDimRelations(def, cast<OpResult>(v).getResultNumber());
 }
 
+/// Rows and columns of a part.
+struct Extents {
+  int64_t rows, cols;
+};
+
 /// `count` parts of `size` steps from `start` on.
 struct Segment {
   int64_t start, count, size;
@@ -119,13 +124,17 @@ bool meet(ArrayRef<MemoryAccess> first, ArrayRef<MemoryAccess> second) {
 /// Rebuilds one block.
 class BlockTiler {
 public:
-  BlockTiler(func::FuncOp kernel, Block &block, int64_t rows, int64_t cols,
-             Shared &shared)
-      : kernel(kernel), block(block), rows(rows), cols(cols), shared(shared) {}
+  /// In parts of `edge` where they divide what the block computes, else of
+  /// `fragment`.
+  BlockTiler(func::FuncOp kernel, Block &block, Extents fragment,
+             std::optional<Extents> edge, Shared &shared)
+      : kernel(kernel), block(block), rows(fragment.rows), cols(fragment.cols),
+        edge(edge), shared(shared) {}
 
   LogicalResult run();
 
 private:
+  bool divides(Extents part);
   void collect();
   bool isFill(Operation *op) const;
   bool fits(const DimClasses::Class &c) const {
@@ -176,6 +185,7 @@ private:
   func::FuncOp kernel;
   Block &block;
   int64_t rows, cols;
+  std::optional<Extents> edge;
   Shared &shared;
   SmallVector<Sink> sinks;
   llvm::SetVector<Value> roots;
@@ -571,7 +581,7 @@ BlockTiler::resolve(Value v, TilingEngine::Offsets offsets,
   int64_t along = reduce.getSource().getType().getDimSize(axis);
   if (along <= limit && llvm::isPowerOf2_64(along) &&
       reduce.getExtent() == along &&
-      (reduce.getKind() != quant::ReduceKind::sum || limit <= 256))
+      (reduce.getKind() != quant::ReduceKind::sum || limit <= kSumPiece))
     return std::nullopt;
   return reduceInPieces(*engine, reduce, offsets, sizes, limit, granule);
 }
@@ -814,6 +824,30 @@ LogicalResult BlockTiler::emitNest(ArrayRef<Sink> group, int rowClass,
   });
 }
 
+/// Whether all that the block computes is whole parts of this size, one after
+/// the other, and nothing in it has to be kept meanwhile.
+bool BlockTiler::divides(Extents part) {
+  if (!roots.empty() || llvm::any_of(block, [](Operation &op) {
+        return op.getNumRegions() != 0;
+      }))
+    return false;
+  for (const Sink &sink : sinks)
+    for (const Sink &other : sinks)
+      if (meet(sink.accesses.front(),
+               ArrayRef(other.accesses).drop_front(&sink == &other)))
+        return false;
+  for (size_t i = 0; i < classes->size(); ++i) {
+    const DimClasses::Class &info = (*classes)[i];
+    int64_t want = info.isColumn ? part.cols : part.rows;
+    int64_t step = std::max(info.granule, want / info.granule * info.granule);
+    // Sums take blocks of up to kSumPiece elements.
+    if (info.extent > step &&
+        (info.rigid || info.extent % step != 0 || info.granule > kSumPiece))
+      return false;
+  }
+  return true;
+}
+
 LogicalResult BlockTiler::run() {
   for (bool again = true; again;) {
     sinks.clear();
@@ -829,6 +863,9 @@ LogicalResult BlockTiler::run() {
         sink.accesses.push_back(*MemoryAccess::of(load));
     }
     classes.emplace(tiles);
+    if (edge && divides(*edge))
+      std::tie(rows, cols) = std::pair(edge->rows, edge->cols);
+    edge.reset();
     unsplit.clear();
     for (Value v : classes->values())
       if (isComplete(v) || shared.kept.contains(v))
@@ -893,17 +930,26 @@ struct DitherTileToFragments
 
   /// Blocks inside out, so that an outer block sees which of its values the
   /// inner ones still need.
-  LogicalResult tileBlocks(Operation *op, int64_t rows, int64_t cols,
-                           Shared &shared) {
+  LogicalResult tileBlocks(Operation *op, Extents fragment,
+                           std::optional<Extents> edge, Shared &shared) {
     for (Region &region : op->getRegions())
       for (Block &block : region) {
         for (Operation &inner : llvm::make_early_inc_range(block))
-          if (failed(tileBlocks(&inner, rows, cols, shared)))
+          if (failed(tileBlocks(&inner, fragment, edge, shared)))
             return failure();
-        if (failed(BlockTiler(getOperation(), block, rows, cols, shared).run()))
+        if (failed(BlockTiler(getOperation(), block, fragment,
+                              isUnlikely(region) ? edge : std::nullopt, shared)
+                       .run()))
           return failure();
       }
     return success();
+  }
+
+  /// Whether nearly all programs take another branch.
+  static bool isUnlikely(Region &region) {
+    auto branch = dyn_cast<scf::IfOp>(region.getParentOp());
+    return branch && &region == &branch.getElseRegion() &&
+           branch.getCondition().getDefiningOp<quant::LikelyOp>();
   }
 
   void runOnOperation() override {
@@ -913,14 +959,18 @@ struct DitherTileToFragments
       return;
     SmallVector<int64_t> extents(fragment.begin(), fragment.end());
     if (extents.empty())
-      extents = configuredFragment(func);
+      extents = configuredExtents(func, "fragment");
     if (extents.size() != 2 || extents[0] < 1 || extents[1] < 1) {
       func.emitOpError("has no fragment; expected quant.config with fragment = "
                        "array<i64: rows, columns> or the pass option");
       return signalPassFailure();
     }
+    std::optional<Extents> edge;
+    if (SmallVector<int64_t> small = configuredExtents(func, "edge");
+        !small.empty())
+      edge = {small[0], small[1]};
     Shared shared;
-    if (failed(tileBlocks(func, extents[0], extents[1], shared)))
+    if (failed(tileBlocks(func, {extents[0], extents[1]}, edge, shared)))
       return signalPassFailure();
     IRRewriter rewriter(&getContext());
     (void)runRegionDCE(rewriter, func->getRegions());

@@ -102,7 +102,7 @@ int64_t instructions(Operation *op) {
 /// About how many instructions the body of a CPU kernel becomes: each tile is
 /// worked on in fragments.
 int64_t instructions(func::FuncOp kernel) {
-  SmallVector<int64_t> extents = configuredFragment(kernel);
+  SmallVector<int64_t> extents = configuredExtents(kernel, "fragment");
   int64_t fragment = extents.empty() ? std::numeric_limits<int64_t>::max()
                                      : llvm::product_of(extents);
   int64_t lanes = cpuLanes(kernel), total = 0;
@@ -237,6 +237,7 @@ struct DitherVersionBounds
               : constant(type.getDimSize(dim) - size);
       require(arith::CmpIPredicate::sle, index, last);
     }
+    inside = quant::LikelyOp::create(b, loc, b.getI1Type(), inside);
     auto branch = scf::IfOp::create(b, loc, inside, /*withElseRegion=*/true);
     Operation *thenEnd = branch.thenBlock()->getTerminator();
     Operation *elseEnd = branch.elseBlock()->getTerminator();

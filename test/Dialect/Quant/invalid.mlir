@@ -1484,13 +1484,18 @@ func.func @f() attributes {quant.num_warps = 3} { return }
 
 // -----
 // AT4: a configuration has a number of warps that there can be
-// expected-error @+1 {{'func.func' op has "quant.config" = {num_warps = 64 : i64}, expected fragment and tile, two numbers each, and num_warps, 1, 2, 4, 8, 16 or 32}}
+// expected-error @+1 {{'func.func' op has "quant.config" = {num_warps = 64 : i64}, expected fragment, edge and tile, two numbers each, and num_warps, 1, 2, 4, 8, 16 or 32}}
 func.func @f() attributes {quant.config = {num_warps = 64}} { return }
 
 // -----
 // AT5: a fragment has rows and columns
-// expected-error @+1 {{'func.func' op has "quant.config" = {fragment = array<i64: 4>}, expected fragment and tile, two numbers each, and num_warps, 1, 2, 4, 8, 16 or 32}}
+// expected-error @+1 {{'func.func' op has "quant.config" = {fragment = array<i64: 4>}, expected fragment, edge and tile, two numbers each, and num_warps, 1, 2, 4, 8, 16 or 32}}
 func.func @f() attributes {quant.config = {fragment = array<i64: 4>}} { return }
+
+// -----
+// AT5: so have the fragments at the edges of tensors
+// expected-error @+1 {{'func.func' op has "quant.config" = {edge = 4 : i64}, expected fragment, edge and tile,}}
+func.func @f() attributes {quant.config = {edge = 4}} { return }
 
 // -----
 // AT6: a dimension of the grid is that of an argument

@@ -10,7 +10,7 @@
 // CHECK-NOT: quant.load
 // CHECK: quant.store
 // CONFIG-LABEL: func.func @unused
-// CONFIG-SAME: quant.config = {fragment = array<i64: 4, 32>, num_warps = 1 : i64, tile = array<i64: 4, 32>}
+// CONFIG-SAME: quant.config = {edge = array<i64: 1, 32>, fragment = array<i64: 4, 32>, num_warps = 1 : i64, tile = array<i64: 4, 32>}
 func.func @unused(%x: memref<4x32xf32>, %y: memref<4096x64xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
   %i = quant.iota dim 0 : tensor<4096xi32>

@@ -5,7 +5,8 @@
 
 // No target: the host. 256 elements to a fragment where there are no blocks.
 // CHECK-LABEL: func.func @copy(
-// CHECK-SAME: quant.config = {fragment = array<i64: 1, 256>, num_warps = 1 : i64, tile = array<i64: 4, 1024>}
+// A quarter of that where the tile may reach past a tensor.
+// CHECK-SAME: quant.config = {edge = array<i64: 1, 64>, fragment = array<i64: 1, 256>, num_warps = 1 : i64, tile = array<i64: 4, 1024>}
 // expected-remark @below {{fragments of 1x256 in tiles of 4x1024, 1 warps, for host (blocks of 1x1)}}
 func.func @copy(%x: memref<64x1024xf32>, %y: memref<64x1024xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
@@ -100,7 +101,7 @@ func.func @transposed(%x: tensor<4096x512xf32>, %s: tensor<128x512xf8E8M0FNU>) -
 module attributes {quant.target = "sm_90a"} {
   // What fits in registers is one fragment; warps for about 32 elements a lane.
   // CHECK-LABEL: func.func @gpu_fits(
-  // CHECK-SAME: fragment = array<i64: 4, 1024>, num_warps = 4 : i64
+  // CHECK-SAME: edge = array<i64: 1, 1024>, fragment = array<i64: 4, 1024>, num_warps = 4 : i64
   // expected-remark @below {{fragments of 4x1024 in tiles of 4x1024, 4 warps, for sm_90a}}
   func.func @gpu_fits(%x: memref<64x1024xf32>, %y: memref<64x1024xf32>) attributes {quant.kernel} {
     %c0 = arith.constant 0 : index
@@ -314,7 +315,9 @@ func.func @carried_column(%x: memref<64x512xf32>, %y: memref<64x512xf32>) attrib
   return
 }
 
+// What loops carry is not cut at the edges, either.
 // CHECK-LABEL: func.func @carried_tile(
+// CHECK-NOT: edge
 // CHECK-SAME: fragment = array<i64: 1, 256>
 // expected-remark @below {{fragments of 1x256}}
 func.func @carried_tile(%x: memref<64x512xf32>, %y: memref<64x512xf32>, %c: i1) attributes {quant.kernel} {

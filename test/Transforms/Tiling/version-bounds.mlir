@@ -11,7 +11,8 @@
 // CHECK: %[[L1:.*]] = arith.subi %[[M1]], %c4
 // CHECK: %[[P1:.*]] = arith.cmpi sle, %[[R]], %[[L1]]
 // CHECK: %[[B:.*]] = arith.andi %[[P]], %[[P1]]
-// CHECK-NEXT: scf.if %[[B]] {
+// CHECK-NEXT: %[[LIKELY:.*]] = quant.likely %[[B]]
+// CHECK-NEXT: scf.if %[[LIKELY]] {
 // CHECK-NEXT: %[[T:.*]] = quant.load %arg0[%[[R]], %c0] {in_bounds}
 // CHECK-NEXT: quant.store %[[T]], %arg1[%[[R]], %c0] {in_bounds}
 // CHECK-NEXT: } else {
