@@ -86,9 +86,9 @@ MUTANTS = (
         "block_scale of a vector reads a second offset that there is not, and crashes on CPUs",
         (
             (
-                "lib/Transforms/Phases/TileToPhases.cpp",
-                "if (sizes.size() == 2 && op.getBlock().front() > kBlockRows &&",
-                "if (op.getBlock().front() > kBlockRows &&",
+                "lib/Transforms/Phases/PhaseParts.cpp",
+                "if (block.size() == 2 && sizes.front() == 1 &&",
+                "if (sizes.front() == 1 &&",
             ),
         ),
         "avx512",

@@ -116,6 +116,12 @@ public:
   Value orElsewhere(Value there, Value ptr) {
     return e.make<arith::SelectOp>(there, ptr, e.elsewhere());
   }
+  /// Where a masked access with `rem` elements goes: one of none takes hundreds
+  /// of cycles where there is no memory.
+  Value orElsewhereIfNone(Value rem, Value ptr) {
+    return orElsewhere(
+        e.make<arith::CmpIOp>(arith::CmpIPredicate::sgt, rem, e.i32(0)), ptr);
+  }
 
   Value loadRun(const Run &r) {
     Value ptr = pointer(offset({}, r.coord));
@@ -135,7 +141,8 @@ public:
       int64_t count = r.units * group;
       Type mem = memoryType(count);
       Value zero = e.constant(cast<TypedAttr>(e.b.getZeroAttr(mem)));
-      v = e.make<LLVM::MaskedLoadOp>(mem, ptr, mask(r, rem), zero, align);
+      v = e.make<LLVM::MaskedLoadOp>(mem, orElsewhereIfNone(rem, ptr),
+                                     mask(r, rem), zero, align);
       if (mayEndInByte(a.mem))
         v = clearHalf(v, rem);
       if (mem != type)
@@ -206,7 +213,8 @@ public:
       v = e.make<vector::BitCastOp>(cast<VectorType>(mem), v);
     if (bits == 4)
       v = clearHalf(v, rem);
-    e.make<LLVM::MaskedStoreOp>(v, ptr, mask(r, rem), align);
+    e.make<LLVM::MaskedStoreOp>(v, orElsewhereIfNone(rem, ptr), mask(r, rem),
+                                align);
   }
 };
 

@@ -120,10 +120,10 @@ TileBounds::TileBounds(OpBuilder &b, Location loc, const PhasePlan &plan)
   for (Value v : plan.values())
     if (auto load = v.getDefiningOp<quant::LoadOp>())
       consider(load.getMemref(), load.getIndices(), v, false);
-  for (Operation *op : plan.sinks) {
-    auto sink = cast<quant::StoreOp>(op);
-    consider(sink.getMemref(), sink.getIndices(), sink.getTile(), true);
-  }
+  for (const Sink &sink : plan.sinks)
+    consider(sink.memref, sink.indices, sink.tile, true);
+  // What no row of a tensor has is collected, too.
+  endless |= !plan.totals.empty();
   OpFoldResult nothing = b.getIndexAttr(0);
   rows = f.max(rows, nothing);
   cols = f.max(cols, nothing);

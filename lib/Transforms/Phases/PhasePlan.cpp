@@ -2,6 +2,7 @@
 
 #include "Phases/PhasePlan.h"
 #include "Analysis/AccessOrder.h"
+#include "Tiling/ReductionLoops.h"
 #include "Tiling/TilingEngine.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Dialect/Quant/QuantTiling.h"
@@ -26,8 +27,6 @@ constexpr int64_t kRowStretch = 4096, kBandStretch = 512;
 /// is fetched, and what lies in scratch.
 constexpr int64_t kStretchBytes = 32768;
 
-Value sinkTile(Operation *op) { return cast<quant::StoreOp>(op).getTile(); }
-
 /// Whether a value costs no more than a load to compute again.
 bool isCheap(Value v) {
   Operation *def = v.getDefiningOp();
@@ -50,6 +49,26 @@ bool dependsOnReduce(Value v, llvm::DenseMap<Value, bool> &known) {
   return known[v] = depends;
 }
 
+quant::BlockReduceOp asAmax(Value v) {
+  auto op = v.getDefiningOp<quant::BlockReduceOp>();
+  return op && op.getKind() == quant::ReduceKind::amax ? op
+                                                       : quant::BlockReduceOp();
+}
+
+/// Whether `v` is but a step on the way to the amax of larger blocks.
+bool isStep(Value v) {
+  return asAmax(v) && llvm::all_of(v.getUsers(), [](Operation *user) {
+           return user->getNumResults() == 1 && asAmax(user->getResult(0));
+         });
+}
+
+/// What is spread over blocks, and not over parts of them first.
+Value spreadBy(quant::BlockBroadcastOp op) {
+  while (auto inner = op.getSource().getDefiningOp<quant::BlockBroadcastOp>())
+    op = inner;
+  return op.getSource();
+}
+
 /// Whether `factor` is computed from the amax of blocks of `x`, constants and
 /// single values alone.
 bool followsFromAmax(Value factor, Value x) {
@@ -60,7 +79,7 @@ bool followsFromAmax(Value factor, Value x) {
     Operation *def = seen[i].getDefiningOp();
     if (auto reduce = dyn_cast_if_present<quant::BlockReduceOp>(def)) {
       if (reduce.getKind() != quant::ReduceKind::amax ||
-          reduce.getSource() != x)
+          ReducedBlocks(reduce).source != x)
         return false;
       found = true;
       continue;
@@ -86,9 +105,9 @@ std::optional<bool> isBoundedProduct(quant::EncodeOp encode) {
                     ? product.getRhs().getDefiningOp<quant::BlockBroadcastOp>()
                     : quant::BlockBroadcastOp();
   if (!format || format->twosComplement || !spread ||
-      !followsFromAmax(spread.getSource(), product.getLhs()))
+      !followsFromAmax(spreadBy(spread), product.getLhs()))
     return std::nullopt;
-  auto inverse = spread.getSource().getDefiningOp<quant::E8M0InverseOp>();
+  auto inverse = spreadBy(spread).getDefiningOp<quant::E8M0InverseOp>();
   auto scale = inverse ? inverse.getSource().getDefiningOp<quant::EncodeOp>()
                        : quant::EncodeOp();
   if (!scale || scale.getMode() != quant::E8M0Mode::rceil)
@@ -102,6 +121,17 @@ std::optional<bool> isBoundedProduct(quant::EncodeOp encode) {
 }
 
 } // namespace
+
+ReducedBlocks::ReducedBlocks(quant::BlockReduceOp op)
+    : source(op.getSource()), block(op.getBlock()) {
+  if (!asAmax(op))
+    return;
+  while (quant::BlockReduceOp inner = asAmax(source)) {
+    source = inner.getSource();
+    for (auto [extent, within] : llvm::zip(block, inner.getBlock()))
+      extent *= within;
+  }
+}
 
 std::pair<int64_t, int64_t> PhasePlan::unitsOf(Value v) const {
   int64_t row = 0, col = 0;
@@ -118,13 +148,69 @@ bool PhasePlan::isTransposed(Value v) const {
   return type.getRank() == 2 && (colUnit(v, 0) || rowUnit(v, 1));
 }
 
+/// Reductions over rows that sinks need, and what depends on them. The sinks
+/// that do not need any go to the phases.
+bool PhasePlan::findTotals(ArrayRef<Sink> all) {
+  llvm::SetVector<Value> cone;
+  for (const Sink &sink : all)
+    cone.insert(sink.tile);
+  for (size_t i = 0; i < cone.size(); ++i)
+    if (Operation *def = cone[i].getDefiningOp())
+      for (Value operand : def->getOperands())
+        if (isa<RankedTensorType>(operand.getType()))
+          cone.insert(operand);
+  for (Value v : cone) {
+    auto reduce = v.getDefiningOp<quant::ReduceOp>();
+    if (!reduce || reduce.getAxis() != 0)
+      continue;
+    RankedTensorType type = reduce.getSource().getType();
+    if (type.getRank() != 2 || type.getDimSize(0) == 1)
+      continue;
+    if (reduce.getCount())
+      return decline(reduce, "not all rows are reduced");
+    bool isSum = reduce.getKind() == quant::ReduceKind::sum;
+    if (isSum && type.getDimSize(0) > kSumPiece)
+      return decline(reduce, "a sum of so many rows has chains");
+    // Maxima have no order: of the maxima of rows, those of columns come first.
+    auto inner = reduce.getSource().getDefiningOp<quant::ReduceOp>();
+    bool both = !isSum && inner && inner.getAxis() == 1 &&
+                inner.getKind() == reduce.getKind() && !inner.getCount();
+    totals.push_back(
+        {reduce, both ? Value(inner.getSource()) : Value(reduce.getSource()),
+         Elements, both});
+  }
+  for (const Total &total : totals)
+    late.insert(total.result());
+  for (bool grown = !late.empty(); grown;) {
+    grown = false;
+    for (Value v : cone)
+      if (Operation *def = v.getDefiningOp();
+          def && llvm::any_of(def->getOperands(),
+                              [&](Value o) { return late.contains(o); }))
+        grown |= late.insert(v).second;
+  }
+  for (const Sink &sink : all)
+    (isLate(sink.tile) ? lateSinks : sinks).push_back(sink);
+  return true;
+}
+
 /// One class of rows and one of columns, for all sinks.
 bool PhasePlan::findClasses() {
   SmallVector<Value> tiles;
-  for (Operation *sink : sinks)
-    tiles.push_back(sinkTile(sink));
+  SmallVector<std::pair<Operation *, Value>> parted;
+  for (const Sink &sink : sinks)
+    parted.push_back({sink.op, sink.tile});
+  for (const Total &total : totals)
+    parted.push_back({total.reduce, total.source});
+  for (const Sink &sink : lateSinks) {
+    tiles.push_back(sink.tile);
+    if (sink.type().getRank())
+      parted.push_back({sink.op, sink.tile});
+  }
+  for (auto [op, tile] : parted)
+    tiles.push_back(tile);
   classes.emplace(tiles);
-  for (auto [sink, tile] : llvm::zip(sinks, tiles)) {
+  for (auto [sink, tile] : parted) {
     auto type = cast<RankedTensorType>(tile.getType());
     for (unsigned d = 0; d < type.getRank(); ++d) {
       DimClasses::Member m = classes->member(tile, d);
@@ -141,21 +227,36 @@ bool PhasePlan::findClasses() {
       slot = m.cls;
     }
   }
+  // Where all that is stored is a number for each row, they are of what is
+  // reduced.
   if (colClass < 0)
-    return decline(sinks.front(), "no tile has columns");
+    for (Value v : classes->values())
+      if (auto reduce = v.getDefiningOp<quant::ReduceOp>())
+        if (int cls = classes->member(reduce.getSource(), reduce.getAxis()).cls;
+            cls >= 0 && cls != rowClass && (*classes)[cls].isColumn &&
+            !(*classes)[cls].rigid)
+          colClass = cls;
+  if (colClass < 0)
+    return decline(parted.front().first, "no tile has columns");
   cols = (*classes)[colClass].extent;
   rows = rowClass < 0 ? 1 : (*classes)[rowClass].extent;
   return true;
 }
 
 bool PhasePlan::isSupported() {
+  SmallVector<Sink> all(sinks);
+  llvm::append_range(all, lateSinks);
   for (Value v : classes->values()) {
     auto type = cast<RankedTensorType>(v.getType());
     Operation *def = v.getDefiningOp();
     if (!type.hasStaticShape() || type.getRank() > 2 || !def ||
         !quant::getDimRelations(def, cast<OpResult>(v).getResultNumber()))
       return decline(def, "this value is not computed in parts");
-    // Reductions over rows would need all of them at once.
+    if (isLate(v)) {
+      if (unitsOf(v).first)
+        return decline(def, "its rows depend on all rows");
+      continue;
+    }
     if (auto reduce = dyn_cast<quant::ReduceOp>(def)) {
       DimClasses::Member m =
           classes->member(reduce.getSource(), reduce.getAxis());
@@ -163,21 +264,28 @@ bool PhasePlan::isSupported() {
         return decline(def, "a reduction along rows needs all of them");
     }
     if (auto load = dyn_cast<quant::LoadOp>(def))
-      for (Operation *sink : sinks)
-        if (cast<quant::StoreOp>(sink).getMemref() == load.getMemref())
-          return decline(sink, "what is stored here is loaded, too");
+      for (const Sink &sink : all)
+        if (sink.memref == load.getMemref())
+          return decline(sink.op, "what is stored here is loaded, too");
   }
   // Each phase stores its sinks part by part: not what others store, too.
-  for (Operation *sink : sinks)
-    for (Operation *other : sinks)
-      if (MemoryAccess a = *MemoryAccess::of(sink),
-          b = *MemoryAccess::of(other);
-          sink != other && a.memref == b.memref && !areDisjoint(a, b))
-        return decline(other, "another store may write the same elements");
+  for (const Sink &sink : all)
+    for (const Sink &other : all)
+      if (MemoryAccess a = *MemoryAccess::of(sink.op),
+          b = *MemoryAccess::of(other.op);
+          sink.op != other.op && a.memref == b.memref && conflicts(a, b) &&
+          !areDisjoint(a, b))
+        return decline(other.op, "another store may write the same elements");
   // Every sink must run along all that its tile is computed from.
-  for (Operation *sink : sinks)
-    if (rowClass >= 0 && !unitsOf(sinkTile(sink)).first)
-      return decline(sink, "this tile has fewer rows than others");
+  for (const Sink &sink : sinks)
+    if (rowClass >= 0 && !unitsOf(sink.tile).first)
+      return decline(sink.op, "this tile has fewer rows than others");
+  for (Total &total : totals) {
+    std::optional<Kind> kind = kindOf(total.source);
+    if (kind != Elements && (kind != Rows || total.alongColumns))
+      return decline(total.reduce, "this is neither of elements nor of rows");
+    total.kind = *kind;
+  }
   return true;
 }
 
@@ -187,7 +295,7 @@ std::optional<PhasePlan::Kind> PhasePlan::kindOf(Value v) const {
   if (!col)
     return row <= 1 ? std::optional(Rows) : std::nullopt;
   if (row > 1)
-    return col == 1 ? std::optional(ColBlocks) : std::nullopt;
+    return col == 1 ? ColBlocks : SquareBlocks;
   if (col > 1)
     return RowBlocks;
   return isTransposed(v) ? Transposed : Elements;
@@ -205,17 +313,23 @@ bool PhasePlan::addCut(Value v, Kind kind) {
 }
 
 bool PhasePlan::findCuts() {
+  int64_t tallest = 1;
+  for (Value v : classes->values())
+    tallest = std::max(tallest, unitsOf(v).first);
   llvm::DenseMap<Value, bool> reduces;
   for (Value v : classes->values()) {
     Operation *def = v.getDefiningOp();
+    if (isLate(v) || isStep(v))
+      continue;
+    if (kindOf(v) == SquareBlocks && unitsOf(v).first != tallest)
+      return decline(def, "these square blocks are lower than other blocks");
     if (auto broadcast = dyn_cast<quant::BlockBroadcastOp>(def)) {
-      Value source = broadcast.getSource();
+      Value source = spreadBy(broadcast);
       std::optional<Kind> kind = kindOf(source);
-      if (!kind || (*kind != RowBlocks && *kind != ColBlocks) ||
-          !addCut(source, *kind))
+      if (!isBlocks(kind) || !addCut(source, *kind))
         return decline(def, "these blocks follow neither rows nor columns");
     } else if (auto reduce = dyn_cast<quant::BlockReduceOp>(def)) {
-      Value source = reduce.getSource();
+      Value source = ReducedBlocks(reduce).source;
       if (!isCheap(source) &&
           (kindOf(source) != Elements || !addCut(source, Values)))
         return decline(def, "the amax is of more than elements");
@@ -227,6 +341,13 @@ bool PhasePlan::findCuts() {
           dependsOnReduce(operand, reduces) && !addCut(operand, Rows))
         return decline(def, "what belongs to a row is no column of f32");
   }
+  // Scratch memory has what belongs to some rows, and not to all.
+  for (Value v : late)
+    for (Value operand : v.getDefiningOp()->getOperands())
+      if (cutIndex.contains(operand) &&
+          llvm::none_of(
+              totals, [&](const Total &total) { return total.result() == v; }))
+        return decline(v.getDefiningOp(), "it needs what phases hand on");
   return true;
 }
 
@@ -241,12 +362,17 @@ bool PhasePlan::orderPhases() {
   };
   for (auto [i, cut] : llvm::enumerate(cuts))
     phase(cut.kind).cuts.push_back(i);
-  for (Operation *sink : sinks) {
-    std::optional<Kind> kind = kindOf(sinkTile(sink));
+  for (const Sink &sink : sinks) {
+    std::optional<Kind> kind = kindOf(sink.tile);
     if (!kind)
-      return decline(sink, "these blocks follow neither rows nor columns");
+      return decline(sink.op, "these blocks follow neither rows nor columns");
+    // Blocks with special values are computed twice.
+    if (isBlocks(kind) && isa<quant::AtomicOpInterface>(sink.op))
+      return decline(sink.op, "this is an atomic of blocks");
     phase(*kind).sinks.push_back(sink);
   }
+  for (auto [i, total] : llvm::enumerate(totals))
+    phase(total.kind).totals.push_back(i);
   llvm::sort(phases,
              [](const Phase &a, const Phase &b) { return a.kind < b.kind; });
   // Each phase may only use what earlier ones left.
@@ -273,20 +399,23 @@ bool PhasePlan::orderPhases() {
       if (!usesOnly(cuts[i].value, p.kind))
         return decline(cuts[i].value.getDefiningOp(),
                        "this value needs later ones");
-    for (Operation *sink : p.sinks)
-      if (!usesOnly(sinkTile(sink), p.kind))
-        return decline(sink, "this tile needs later ones");
+    for (const Sink &sink : p.sinks)
+      if (!usesOnly(sink.tile, p.kind))
+        return decline(sink.op, "this tile needs later ones");
+    for (unsigned i : p.totals)
+      if (!usesOnly(totals[i].source, p.kind))
+        return decline(totals[i].reduce, "this value needs later ones");
   }
   return true;
 }
 
 void PhasePlan::findChecks() {
   for (Value v : classes->values()) {
-    auto reduce = v.getDefiningOp<quant::BlockReduceOp>();
-    if (!reduce || reduce.getKind() != quant::ReduceKind::amax)
+    quant::BlockReduceOp reduce = asAmax(v);
+    if (!reduce || isStep(v))
       continue;
     std::optional<Kind> kind = kindOf(v);
-    if (kind != RowBlocks && kind != ColBlocks)
+    if (!isBlocks(kind))
       continue;
     if (checkKind && *kind < *checkKind)
       checks.clear();
@@ -305,28 +434,6 @@ void PhasePlan::findChecks() {
     checks.clear();
     checkKind.reset();
   }
-}
-
-/// Whether everything that runs along the columns ends where its memref ends,
-/// so that a part may reach past the end of the tile.
-bool PhasePlan::endsAtMemref() const {
-  for (Operation *op : sinks) {
-    auto sink = cast<quant::StoreOp>(op);
-    Value tile = sink.getTile();
-    auto type = cast<RankedTensorType>(tile.getType());
-    auto memref = cast<MemRefType>(sink.getMemref().getType());
-    for (int64_t d = 0; d < type.getRank(); ++d) {
-      if (!colUnit(tile, d))
-        continue;
-      int64_t dim = memref.getRank() - type.getRank() + d;
-      if (dim < 0 || memref.isDynamicDim(dim))
-        return false;
-      std::optional<int64_t> at = getConstantIntValue(sink.getIndices()[dim]);
-      if (!at || *at + type.getDimSize(d) < memref.getDimSize(dim))
-        return false;
-    }
-  }
-  return true;
 }
 
 std::pair<int64_t, int64_t> PhasePlan::reader(Kind kind) const {
@@ -362,10 +469,10 @@ void PhasePlan::chooseExtents() {
     rowBlock = std::lcm(rowBlock, std::max<int64_t>(1, row));
     colBlock = std::lcm(colBlock, std::max<int64_t>(1, col));
   }
-  for (Operation *sink : sinks)
-    if (kindOf(sinkTile(sink)) == Elements)
-      narrowest = std::min(narrowest, quant::storageBits(getElementTypeOrSelf(
-                                          sinkTile(sink).getType())));
+  for (const Sink &sink : sinks)
+    if (kindOf(sink.tile) == Elements)
+      narrowest =
+          std::min(narrowest, quant::storageBits(sink.type().getElementType()));
   int64_t wide = powerOfTwoFloor(cols);
   auto whole = [&](int64_t want) {
     return std::max(colBlock, std::min(want, wide) / colBlock * colBlock);
@@ -379,7 +486,13 @@ void PhasePlan::chooseExtents() {
       height *= 2;
   bandRows = std::lcm(rowBlock, height);
   bandCols = std::min(cols, rowBlock > 1 ? kBandStretch : rowStretch());
-  bool open = endsAtMemref();
+  // Parts may reach past the end of the tile where nothing collects what they
+  // have there.
+  bool open = totals.empty() && llvm::all_of(sinks, [&](const Sink &sink) {
+                return endsAtMemref(sink, [&](unsigned d) {
+                  return colUnit(sink.tile, d) != 0;
+                });
+              });
   auto slow = [&](int64_t least, int64_t want) {
     int64_t step = std::lcm(least, want);
     return open || cols % step == 0 ? step : std::gcd(cols, step);
@@ -390,7 +503,8 @@ void PhasePlan::chooseExtents() {
       p.cols = p.slowCols = cols;
       break;
     case RowBlocks:
-      p.rows = height;
+    case SquareBlocks:
+      p.rows = p.kind == RowBlocks ? height : rowBlock;
       p.cols = blocks;
       p.slowCols = slow(colBlock, 32);
       break;
@@ -407,6 +521,9 @@ void PhasePlan::chooseExtents() {
       break;
     }
     p.slowCols = std::min(p.slowCols, p.cols);
+    for (unsigned i : p.totals)
+      if (p.kind != Rows)
+        totals[i].columns = totals[i].alongColumns ? p.cols : cols;
   }
   for (Cut &cut : cuts) {
     auto type = cast<RankedTensorType>(cut.value.getType());
@@ -423,6 +540,7 @@ void PhasePlan::chooseExtents() {
 std::optional<PhasePlan> PhasePlan::make(func::FuncOp kernel,
                                          Declined &declined) {
   PhasePlan plan;
+  SmallVector<Sink> sinks;
   declined = {kernel, "it stores no tile"};
   if (!llvm::hasSingleElement(kernel.getBody()))
     return std::nullopt;
@@ -431,18 +549,19 @@ std::optional<PhasePlan> PhasePlan::make(func::FuncOp kernel,
       declined = {&op, "it has loops or branches"};
       return std::nullopt;
     }
-    if (isa<quant::AtomicOpInterface, quant::HadamardOp, quant::GatherOp,
-            quant::ScatterOp, quant::FetchAddOp>(op)) {
+    if (isa<quant::HadamardOp, quant::GatherOp, quant::ScatterOp,
+            quant::FetchAddOp>(op)) {
       declined = {&op, "this is not computed in parts"};
       return std::nullopt;
     }
-    if (isa<quant::StoreOp>(op))
-      plan.sinks.push_back(&op);
+    if (std::optional<Sink> sink = asSink(&op))
+      sinks.push_back(*sink);
   }
-  if (plan.sinks.empty() || !plan.findClasses() || !plan.isSupported() ||
+  if (sinks.empty())
+    return std::nullopt;
+  if (!plan.findTotals(sinks) || !plan.findClasses() || !plan.isSupported() ||
       !plan.findCuts() || !plan.orderPhases()) {
-    if (!plan.sinks.empty())
-      declined = plan.declined;
+    declined = plan.declined;
     return std::nullopt;
   }
   plan.chooseExtents();

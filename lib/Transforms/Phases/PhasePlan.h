@@ -4,7 +4,9 @@
 // that several phases need, the scales of blocks, and last the elements. A
 // phase is a loop over parts that suit it: 16 blocks at a time for scales, a
 // line of memory for codes. What a phase gives to a later one goes through
-// scratch memory, which the first cache holds.
+// scratch memory, which the first cache holds. So do the maxima and sums of
+// columns, which a phase collects row by row; what depends on them follows all
+// phases.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,16 +14,35 @@
 #define DITHER_LIB_TRANSFORMS_PHASES_PHASEPLAN_H
 
 #include "Analysis/DimClasses.h"
+#include "Analysis/Sinks.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <optional>
 
 namespace dither::transforms {
 
+/// What a quant.block_reduce is of, and of which blocks: the amax of blocks of
+/// several rows and columns is taken in two steps, of which the last one
+/// counts.
+struct ReducedBlocks {
+  mlir::Value source;
+  llvm::SmallVector<int64_t, 2> block;
+
+  explicit ReducedBlocks(quant::BlockReduceOp op);
+};
+
 class PhasePlan {
 public:
   /// In the order in which they run.
-  enum Kind { Rows, Values, RowBlocks, ColBlocks, Elements, Transposed };
+  enum Kind {
+    Rows,
+    Values,
+    RowBlocks,
+    ColBlocks,
+    SquareBlocks, ///< of several rows and several columns
+    Elements,
+    Transposed
+  };
 
   /// A value that one phase leaves for later ones.
   struct Cut {
@@ -30,10 +51,26 @@ public:
     /// Elements of a band of the tile, rank 2.
     llvm::SmallVector<int64_t, 2> shape;
   };
+  /// The largest (or smallest) values over all rows, or their sums, collected
+  /// in a phase.
+  struct Total {
+    /// The reduction over rows, which `result` is the value of.
+    quant::ReduceOp reduce;
+    /// What it is of: elements, or a value for each row.
+    mlir::Value source;
+    Kind kind;
+    /// `source` has columns, which are reduced, too.
+    bool alongColumns;
+    /// Columns of what is collected: those of the tile, or of a part where
+    /// all of them are reduced.
+    int64_t columns = 1;
+
+    mlir::Value result() const { return quant::ReduceOp(reduce).getResult(); }
+  };
   struct Phase {
     Kind kind;
-    llvm::SmallVector<mlir::Operation *> sinks;
-    llvm::SmallVector<unsigned> cuts;
+    llvm::SmallVector<Sink> sinks;
+    llvm::SmallVector<unsigned> cuts, totals;
     /// Rows and columns of a part: of those inside the tensors, and columns of
     /// those that may leave them.
     int64_t rows = 1, cols = 1, slowCols = 1;
@@ -57,6 +94,8 @@ public:
   int64_t colUnit(mlir::Value v, unsigned d) const {
     return unit(v, d, colClass);
   }
+  /// Whether `v` depends on a total: there is no part of it in a phase.
+  bool isLate(mlir::Value v) const { return late.contains(v); }
   /// Index of the cut of `v`, or -1.
   int64_t cutOf(mlir::Value v) const {
     auto it = cutIndex.find(v);
@@ -73,19 +112,20 @@ public:
   std::optional<Kind> checkKind;
   llvm::SmallVector<quant::BlockReduceOp> checks;
   bool isChecked(mlir::Value v) const {
-    return llvm::any_of(
-        checks, [&](quant::BlockReduceOp op) { return op.getSource() == v; });
+    return llvm::any_of(checks, [&](quant::BlockReduceOp op) {
+      return ReducedBlocks(op).source == v;
+    });
   }
   /// Whether a phase shows that maxima or factors are finite.
-  bool asks(Kind kind) const {
-    return checkKind && (kind == RowBlocks || kind == ColBlocks);
-  }
+  bool asks(Kind kind) const { return checkKind && isBlocks(kind); }
   /// Encodings of checked values times the factors that follow from the amax of
   /// their own blocks, and whether these keep the products in range.
   llvm::DenseMap<mlir::Operation *, bool> products;
 
-  llvm::SmallVector<mlir::Operation *> sinks;
+  /// Those of phases, and those that follow them.
+  llvm::SmallVector<Sink> sinks, lateSinks;
   llvm::SmallVector<Cut> cuts;
+  llvm::SmallVector<Total> totals;
   llvm::SmallVector<Phase> phases;
   /// Everything that the sinks are computed from.
   llvm::ArrayRef<mlir::Value> values() const { return classes->values(); }
@@ -105,8 +145,12 @@ private:
   }
   /// Row and column units of a value, 0 where it has no such dimension.
   std::pair<int64_t, int64_t> unitsOf(mlir::Value v) const;
+  static bool isBlocks(std::optional<Kind> kind) {
+    return kind && *kind >= RowBlocks && *kind <= SquareBlocks;
+  }
   bool isTransposed(mlir::Value v) const;
   int64_t rowStretch() const;
+  bool findTotals(llvm::ArrayRef<Sink> all);
   bool findClasses();
   bool isSupported();
   std::optional<Kind> kindOf(mlir::Value v) const;
@@ -115,12 +159,12 @@ private:
   bool orderPhases();
   void findChecks();
   void chooseExtents();
-  bool endsAtMemref() const;
 
   Declined declined;
   std::optional<DimClasses> classes;
   int rowClass = -1, colClass = -1;
   llvm::DenseMap<mlir::Value, unsigned> cutIndex;
+  llvm::DenseSet<mlir::Value> late;
 };
 
 } // namespace dither::transforms

@@ -1,17 +1,7 @@
 //===- TileToPhases.cpp - CPU kernels as short loops ----------------------===//
-//
-// Emits the loops of a PhasePlan. Every loop has a fast part, for what lies
-// inside all tensors, and a slow part that masks its accesses and takes less at
-// a time: both are short, and nothing is unrolled twice.
-//
-//===----------------------------------------------------------------------===//
 
 #include "Layouts/LayoutRules.h"
-#include "Phases/Bounds.h"
-#include "Phases/PhasePlan.h"
-#include "Tiling/ReductionLoops.h"
-#include "Tiling/TilingEngine.h"
-#include "dither/Dialect/Quant/CodeTypes.h"
+#include "Phases/PhaseBuilder.h"
 #include "dither/Dialect/Quant/QuantTiling.h"
 #include "dither/Target/ModuleTarget.h"
 #include "dither/Transforms/Passes.h"
@@ -23,7 +13,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -37,103 +26,28 @@ using namespace mlir;
 
 namespace dither::transforms {
 
-namespace {
-
-/// Bytes of rows that memory takes to answer, at least.
-constexpr int64_t kLeastAhead = 8192;
-/// Elements that a sum or maximum along a row takes at once.
-constexpr int64_t kReducePiece = 256;
-/// Rows of a block along columns whose maximum is taken at once.
-constexpr int64_t kBlockRows = 8;
-
-class PhaseBuilder {
-public:
-  PhaseBuilder(func::FuncOp kernel, const PhasePlan &plan)
-      : plan(plan), loc(kernel.getLoc()),
-        engine(plan.sinks.back(),
-               [this](Value v, TilingEngine::Offsets o, TilingEngine::Sizes s) {
-                 return resolve(v, o, s);
-               }) {
-    const target::TargetInfo *target = target::saidTarget(kernel);
-    streams = target && target->streamingStores;
-    OpBuilder b = OpBuilder::atBlockBegin(&kernel.front());
-    for (const PhasePlan::Cut &cut : plan.cuts) {
-      // Registers of 32 columns hold the even and the odd ones; they stay
-      // apart.
-      bool whole = llvm::all_of(plan.phases, [](const PhasePlan::Phase &p) {
-        return p.kind == PhasePlan::Rows ||
-               (p.cols % 32 == 0 && p.slowCols % 32 == 0);
-      });
-      bool pairs = whole && (cut.kind == PhasePlan::Values ||
-                             cut.kind == PhasePlan::ColBlocks);
-      scratches.push_back(quant::ScratchOp::create(
-          b, loc, MemRefType::get(cut.shape, b.getF32Type()), pairs));
-    }
-  }
-
-  LogicalResult run();
-
-private:
-  using Index = OpFoldResult;
-  using Offsets = TilingEngine::Offsets;
-  using Sizes = TilingEngine::Sizes;
-
-  OpBuilder &builder() { return engine.builder(); }
-  Index zero() { return builder().getIndexAttr(0); }
-  Index index(int64_t v) { return builder().getIndexAttr(v); }
-
-  LogicalResult shareUniformValues();
-  LogicalResult emitBand(Index row);
-  LogicalResult emitRows(const PhasePlan::Phase &phase);
-  LogicalResult emitPhase(const PhasePlan::Phase &phase, Index width);
-  LogicalResult emitPart(const PhasePlan::Phase &phase, Index row, Index col,
-                         int64_t height, int64_t width, bool fast);
-  FailureOr<TilingEngine::Values> addSpecial(ValueRange carried, Index row,
-                                             Index col, int64_t height,
-                                             int64_t width);
-  Index unlessSpecial(Value special, Index inside);
-  FailureOr<Value> part(Value v, Index row, Index col, int64_t height,
-                        int64_t width, SmallVectorImpl<Index> &offsets);
-  /// `body` for each step of [from, to); what it computes stays in the loop.
-  LogicalResult loop(Index from, Index to, int64_t step,
-                     llvm::function_ref<LogicalResult(Index)> body,
-                     bool barrier = false);
-
-  std::optional<FailureOr<Value>> resolve(Value v, Offsets offsets,
-                                          Sizes sizes);
-  Value loadScratch(unsigned cut, Offsets offsets, Sizes sizes);
-  FailureOr<Value> blockBroadcast(quant::BlockBroadcastOp op, Offsets offsets,
-                                  Sizes sizes);
-  FailureOr<Value> blockReduce(quant::BlockReduceOp op, Offsets offsets,
-                               Sizes sizes);
-  FailureOr<Value> tallBlockReduce(quant::BlockReduceOp op, Offsets offsets,
-                                   Sizes sizes);
-  quant::BlockReduceOp amaxOf(quant::BlockReduceOp op, Value part, Type type,
-                              ArrayRef<int64_t> block);
-  FailureOr<Value> encodeFinite(quant::EncodeOp op, Offsets offsets,
-                                Sizes sizes);
-  void fetchAhead(quant::LoadOp part, Value whole);
-  /// An offset in the tile as an index of the scratch memory of the band.
-  Value inBand(Index offset);
-
-  const PhasePlan &plan;
-  Location loc;
-  TilingEngine engine;
-  SmallVector<Value> scratches;
-  std::optional<TileBounds> bounds;
-
-  // Where the emission stands.
-  Index bandRow, bandCol;
-  PhasePlan::Kind kind = PhasePlan::Rows;
-  bool inBounds = false;
-  /// Whether the target has instructions that fetch ahead and store past the
-  /// caches.
-  bool streams = false;
-  /// Whether the stretch has a value that is not finite (null: not known).
-  Value special;
-};
-
-} // namespace
+PhaseBuilder::PhaseBuilder(func::FuncOp kernel, const PhasePlan &plan)
+    : plan(plan), loc(kernel.getLoc()),
+      engine(kernel.front().getTerminator(),
+             [this](Value v, TilingEngine::Offsets o, TilingEngine::Sizes s) {
+               return resolve(v, o, s);
+             }) {
+  const target::TargetInfo *target = target::saidTarget(kernel);
+  streams = target && target->streamingStores;
+  OpBuilder b = OpBuilder::atBlockBegin(&kernel.front());
+  // Registers of 32 columns hold the even and the odd ones; they stay
+  // apart.
+  bool whole = llvm::all_of(plan.phases, [](const PhasePlan::Phase &p) {
+    return p.kind == PhasePlan::Rows ||
+           (p.cols % 32 == 0 && p.slowCols % 32 == 0);
+  });
+  for (const PhasePlan::Cut &cut : plan.cuts)
+    scratches.push_back(quant::ScratchOp::create(
+        b, loc, MemRefType::get(cut.shape, b.getF32Type()),
+        whole && (cut.kind == PhasePlan::Values ||
+                  cut.kind == PhasePlan::ColBlocks)));
+  totals.emplace(b, loc, plan, engine, whole);
+}
 
 LogicalResult PhaseBuilder::loop(Index from, Index to, int64_t step,
                                  llvm::function_ref<LogicalResult(Index)> body,
@@ -159,7 +73,7 @@ LogicalResult PhaseBuilder::shareUniformValues() {
     return false;
   };
   for (Value v : plan.values()) {
-    if (!hasClass(v))
+    if (!hasClass(v) || plan.isLate(v))
       continue;
     for (Value operand : v.getDefiningOp()->getOperands()) {
       auto type = dyn_cast<RankedTensorType>(operand.getType());
@@ -175,12 +89,17 @@ LogicalResult PhaseBuilder::shareUniformValues() {
 
 LogicalResult PhaseBuilder::run() {
   bounds.emplace(builder(), loc, plan);
-  if (failed(shareUniformValues()) ||
+  if (failed(shareUniformValues()) || failed(totals->begin()) ||
       failed(loop(zero(), bounds->rowsEnd(), plan.bandRows,
                   [&](Index row) { return emitBand(row); })))
     return failure();
-  for (Operation *sink : plan.sinks)
-    sink->erase();
+  inBounds = false;
+  for (const Sink &sink : plan.lateSinks)
+    if (failed(emitLateSink(sink)))
+      return failure();
+  for (ArrayRef<Sink> sinks : {ArrayRef(plan.sinks), ArrayRef(plan.lateSinks)})
+    for (const Sink &sink : sinks)
+      sink.op->erase();
   return success();
 }
 
@@ -282,8 +201,9 @@ FailureOr<TilingEngine::Values> PhaseBuilder::addSpecial(ValueRange carried,
     if (kind != *plan.checkKind)
       break;
     SmallVector<Index> offsets;
-    FailureOr<Value> v = part(inBounds ? check.getResult() : check.getSource(),
-                              row, col, height, width, offsets);
+    FailureOr<Value> v =
+        part(inBounds ? check.getResult() : ReducedBlocks(check).source, row,
+             col, height, width, offsets);
     if (failed(v))
       return failure();
     if (!inBounds)
@@ -323,8 +243,15 @@ PhaseBuilder::Index PhaseBuilder::unlessSpecial(Value special, Index inside) {
 FailureOr<Value> PhaseBuilder::part(Value v, Index row, Index col,
                                     int64_t height, int64_t width,
                                     SmallVectorImpl<Index> &offsets) {
-  auto type = cast<RankedTensorType>(v.getType());
   SmallVector<int64_t> sizes;
+  place(v, row, col, height, width, offsets, sizes);
+  return engine.materialize(v, offsets, sizes);
+}
+
+void PhaseBuilder::place(Value v, Index row, Index col, int64_t height,
+                         int64_t width, SmallVectorImpl<Index> &offsets,
+                         SmallVectorImpl<int64_t> &sizes) {
+  auto type = cast<RankedTensorType>(v.getType());
   for (int64_t d = 0; d < type.getRank(); ++d) {
     int64_t r = plan.rowUnit(v, d), c = plan.colUnit(v, d);
     OpBuilder &b = builder();
@@ -333,7 +260,6 @@ FailureOr<Value> PhaseBuilder::part(Value v, Index row, Index col,
                           : Index(b.getIndexAttr(0)));
     sizes.push_back(r ? height / r : c ? width / c : type.getDimSize(d));
   }
-  return engine.materialize(v, offsets, sizes);
 }
 
 LogicalResult PhaseBuilder::emitPart(const PhasePlan::Phase &phase, Index row,
@@ -352,20 +278,32 @@ LogicalResult PhaseBuilder::emitPart(const PhasePlan::Phase &phase, Index row,
                                         ValueRange(at));
     store.setInBounds(true);
   }
-  for (Operation *op : phase.sinks) {
-    auto sink = cast<quant::StoreOp>(op);
+  for (unsigned total : phase.totals) {
     SmallVector<Index> offsets;
     FailureOr<Value> value =
-        part(sink.getTile(), row, col, height, width, offsets);
+        part(plan.totals[total].source, row, col, height, width, offsets);
     if (failed(value))
       return failure();
+    totals->collect(total, *value, row, col);
+  }
+  for (const Sink &sink : phase.sinks) {
+    SmallVector<Index> offsets;
+    FailureOr<Value> value = part(sink.tile, row, col, height, width, offsets);
+    if (failed(value))
+      return failure();
+    auto sizes = cast<RankedTensorType>(value->getType()).getShape();
+    if (!isa<quant::StoreOp>(sink.op)) {
+      if (failed(engine.tileSink(sink.op, offsets, sizes)))
+        return failure();
+      continue;
+    }
     OpBuilder &b = builder();
-    SmallVector<Value> at(sink.getIndices());
+    SmallVector<Value> at(sink.indices);
     size_t lead = at.size() - offsets.size();
     for (auto [d, offset] : llvm::enumerate(offsets))
       at[lead + d] = getValueOrCreateConstantIndexOp(
           b, loc, quant::addOffsets(b, loc, at[lead + d], offset));
-    auto store = cast<quant::StoreOp>(b.clone(*op));
+    auto store = cast<quant::StoreOp>(b.clone(*sink.op));
     store.getTileMutable().assign(*value);
     store.getIndicesMutable().assign(at);
     store.setInBounds(fast);
@@ -386,180 +324,21 @@ Value PhaseBuilder::inBand(Index offset) {
                                          engine.rebuild(loc, form));
 }
 
-//===----------------------------------------------------------------------===//
-// Parts of values
-//===----------------------------------------------------------------------===//
-
-Value PhaseBuilder::loadScratch(unsigned cut, Offsets offsets, Sizes sizes) {
-  SmallVector<Value> at{inBand(offsets[0]), inBand(offsets[1])};
-  return quant::LoadOp::create(
-      builder(), loc, RankedTensorType::get(sizes, builder().getF32Type()),
-      scratches[cut], at, /*in_bounds=*/true);
-}
-
-std::optional<FailureOr<Value>> PhaseBuilder::resolve(Value v, Offsets offsets,
-                                                      Sizes sizes) {
-  int64_t cut = plan.cutOf(v);
-  if (cut >= 0 && plan.cuts[cut].kind < kind)
-    return FailureOr<Value>(loadScratch(cut, offsets, sizes));
-  Operation *def = v.getDefiningOp();
-  if (auto load = dyn_cast<quant::LoadOp>(def)) {
-    OpBuilder &b = builder();
-    SmallVector<Value> at(load.getIndices());
-    size_t lead = at.size() - offsets.size();
-    for (auto [d, offset] : llvm::enumerate(offsets))
-      at[lead + d] = getValueOrCreateConstantIndexOp(
-          b, loc, quant::addOffsets(b, loc, at[lead + d], offset));
-    auto type = RankedTensorType::get(
-        sizes, cast<RankedTensorType>(v.getType()).getElementType());
-    auto part = quant::LoadOp::create(b, load.getLoc(), type, load.getMemref(),
-                                      at, load.getInBounds() || inBounds);
-    if (inBounds && streams)
-      fetchAhead(part, v);
-    return FailureOr<Value>(part.getResult());
-  }
-  if (auto broadcast = dyn_cast<quant::BlockBroadcastOp>(def))
-    return blockBroadcast(broadcast, offsets, sizes);
-  if (auto reduce = dyn_cast<quant::BlockReduceOp>(def))
-    if (reduce.getKind() == quant::ReduceKind::amax)
-      return blockReduce(reduce, offsets, sizes);
-  if (auto encode = dyn_cast<quant::EncodeOp>(def)) {
-    if (inBounds && plan.products.contains(encode))
-      return encodeFinite(encode, offsets, sizes);
-  }
-  if (auto reduce = dyn_cast<quant::ReduceOp>(def)) {
-    int64_t along = reduce.getSource().getType().getDimSize(reduce.getAxis());
-    if (along <= kReducePiece && llvm::isPowerOf2_64(along) &&
-        reduce.getExtent() == along)
-      return std::nullopt;
-    return reduceInPieces(engine, reduce, offsets, sizes, kReducePiece,
-                          /*granule=*/1);
-  }
-  return std::nullopt;
-}
-
-/// What a stretch reads is fetched while the one before it is computed: the
-/// next stretch of each row of a band, or of rows by each phase a share of the
-/// lines, so that memory is at work in all of them.
-void PhaseBuilder::fetchAhead(quant::LoadOp part, Value whole) {
-  unsigned last = part.getResult().getType().getRank() - 1;
-  if (!plan.colUnit(whole, last) ||
-      (plan.rows > 1 && (last == 0 || !plan.rowUnit(whole, last - 1))))
-    return;
-  int64_t bits =
-      quant::storageBits(part.getResult().getType().getElementType());
-  bool first = kind == plan.phases.front().kind;
-  bool bands =
-      kind != PhasePlan::Rows && plan.bandRows > 1 && plan.cols > plan.bandCols;
-  if (bands && !first)
-    return;
-  bool wholeRows = plan.phases.front().kind == PhasePlan::Rows;
-  int64_t bytes = (wholeRows ? plan.cols : plan.bandCols) * bits / 8;
-  if (!bands) // Whole stretches, or the shares would not be of the same lines.
-    bytes = llvm::alignTo(kLeastAhead, std::max<int64_t>(bytes, 1));
-  // Loops after the readers find what those have fetched.
-  auto [index, readers] = plan.reader(kind);
-  if (!llvm::isInt<32>(bytes) || (!bands && index == readers))
-    return;
-  part.setAhead(bytes);
-  if (!bands)
-    part.setAheadShare(ArrayRef<int64_t>{index, readers});
-}
-
-/// A part may be smaller than a block: it then lies inside one.
-FailureOr<Value> PhaseBuilder::blockBroadcast(quant::BlockBroadcastOp op,
-                                              Offsets offsets, Sizes sizes) {
-  SmallVector<Index> from;
-  SmallVector<int64_t> shape, block;
-  for (auto [d, extent] : llvm::enumerate(op.getBlock())) {
-    from.push_back(quant::scaleOffset(builder(), loc, offsets[d], 1, extent));
-    shape.push_back(std::max<int64_t>(1, sizes[d] / extent));
-    block.push_back(sizes[d] / shape.back());
-  }
-  FailureOr<Value> source = engine.materialize(op.getSource(), from, shape);
-  if (failed(source) || shape == sizes)
-    return source;
-  auto type = RankedTensorType::get(
-      sizes, cast<RankedTensorType>(source->getType()).getElementType());
-  return quant::BlockBroadcastOp::create(builder(), loc, type, *source, block)
-      .getResult();
-}
-
-/// Fast parts take maxima of the bits of magnitudes, NaN above all: cheaper,
-/// and what tells of infinities and NaN.
-FailureOr<Value> PhaseBuilder::blockReduce(quant::BlockReduceOp op,
-                                           Offsets offsets, Sizes sizes) {
-  // Blocks along rows: a vector has columns alone.
-  if (sizes.size() == 2 && op.getBlock().front() > kBlockRows &&
-      sizes.front() == 1)
-    return tallBlockReduce(op, offsets, sizes);
-  SmallVector<Index> from;
-  SmallVector<int64_t> shape;
-  for (auto [d, extent] : llvm::enumerate(op.getBlock())) {
-    from.push_back(quant::scaleOffset(builder(), loc, offsets[d], extent, 1));
-    shape.push_back(sizes[d] * extent);
-  }
-  FailureOr<Value> x = engine.materialize(op.getSource(), from, shape);
-  if (failed(x))
-    return failure();
-  auto type = RankedTensorType::get(sizes, builder().getF32Type());
-  return amaxOf(op, *x, type, op.getBlock()).getResult();
-}
-
-/// What `op` gives for a part of its source. Where infinities and NaN are asked
-/// for, a fast part takes the amax of bits.
-quant::BlockReduceOp PhaseBuilder::amaxOf(quant::BlockReduceOp op, Value part,
-                                          Type type, ArrayRef<int64_t> block) {
-  bool asks = inBounds && plan.checkKind && plan.isChecked(op.getSource());
-  return quant::BlockReduceOp::create(builder(), loc, type, op.getKind(), part,
-                                      block, asks || op.getAmaxBits());
-}
-
-FailureOr<Value> PhaseBuilder::encodeFinite(quant::EncodeOp op, Offsets offsets,
-                                            Sizes sizes) {
-  auto product = op.getSource().getDefiningOp<arith::MulFOp>();
-  FailureOr<Value> x = engine.materialize(product.getLhs(), offsets, sizes);
-  FailureOr<Value> factor =
-      engine.materialize(product.getRhs(), offsets, sizes);
-  if (failed(x) || failed(factor))
-    return failure();
-  auto type = RankedTensorType::get(sizes, op.getType().getElementType());
-  return quant::ScaleEncodeOp::create(builder(), loc, type, *x, *factor,
-                                      /*finite=*/true,
-                                      /*bounded=*/plan.products.lookup(op))
-      .getResult();
-}
-
-/// The amax of a block along columns, some rows at a time. Maxima are not
-/// negative: they order like their bits.
-FailureOr<Value> PhaseBuilder::tallBlockReduce(quant::BlockReduceOp op,
-                                               Offsets offsets, Sizes sizes) {
-  int64_t block = op.getBlock().front();
-  auto type = RankedTensorType::get(sizes, builder().getF32Type());
-  auto bitsType = type.clone(builder().getI32Type());
-  Index first = quant::scaleOffset(builder(), loc, offsets[0], block, 1);
-  Value none = arith::ConstantOp::create(
-      builder(), loc,
-      DenseElementsAttr::get(bitsType, builder().getI32IntegerAttr(0)));
-  FailureOr<TilingEngine::Values> best = engine.forLoop(
-      loc, zero(), index(block), kBlockRows, none,
-      [&](Index at, ValueRange carried) -> FailureOr<TilingEngine::Values> {
-        Index row = quant::addOffsets(builder(), loc, first, at);
-        FailureOr<Value> x = engine.materialize(
-            op.getSource(), {row, offsets[1]}, {kBlockRows, sizes[1]});
-        if (failed(x))
-          return failure();
-        OpBuilder &b = builder();
-        Value rows = amaxOf(op, *x, type, {kBlockRows, 1});
-        Value bits = arith::BitcastOp::create(b, loc, bitsType, rows);
-        Value most = arith::MaxSIOp::create(b, loc, carried.front(), bits);
-        return TilingEngine::Values{most};
-      },
-      /*barrier=*/true);
-  if (failed(best))
-    return failure();
-  return arith::BitcastOp::create(builder(), loc, type, best->front())
-      .getResult();
+/// A sink of what depends on totals: all of its columns, some at a time.
+LogicalResult PhaseBuilder::emitLateSink(const Sink &sink) {
+  kind = PhasePlan::Transposed;
+  bandRow = bandCol = zero();
+  bool hasColumns = false;
+  for (int64_t d = 0; d < sink.type().getRank(); ++d)
+    hasColumns |= plan.colUnit(sink.tile, d) != 0;
+  auto emit = [&](Index col, int64_t width) {
+    SmallVector<Index> offsets;
+    SmallVector<int64_t> sizes;
+    place(sink.tile, zero(), col, 1, width, offsets, sizes);
+    return engine.tileSink(sink.op, offsets, sizes);
+  };
+  return hasColumns ? totals->overColumns(plan.cols, emit)
+                    : emit(zero(), plan.cols);
 }
 
 namespace {

@@ -15,6 +15,7 @@
 #include "Analysis/AccessOrder.h"
 #include "Analysis/Describe.h"
 #include "Analysis/DimClasses.h"
+#include "Analysis/Sinks.h"
 #include "Layouts/LayoutRules.h"
 #include "Tiling/ReductionLoops.h"
 #include "Tiling/Scratch.h"
@@ -42,28 +43,16 @@ namespace dither::transforms {
 
 namespace {
 
-/// The tile that a store or an atomic takes, and where it goes.
-struct Sink {
-  Operation *op;
-  Value tile, memref;
-  OperandRange indices;
+/// A sink in the order of the source.
+struct OrderedSink : Sink {
+  explicit OrderedSink(const Sink &sink) : Sink(sink) {}
+
   /// Number of loops and branches before it: what they do stays between the
   /// sinks around them.
   int stretch = 0;
   /// The store or atomic itself, and the loads that its tile is computed from.
-  SmallVector<MemoryAccess> accesses = {};
+  SmallVector<MemoryAccess> accesses;
 };
-
-std::optional<Sink> asSink(Operation *op) {
-  if (auto store = dyn_cast<quant::StoreOp>(op))
-    return Sink{op, store.getTile(), store.getMemref(), store.getIndices()};
-  if (auto scatter = dyn_cast<quant::ScatterOp>(op))
-    return Sink{op, scatter.getTile(), scatter.getMemref(),
-                op->getOperands().take_back()};
-  if (auto atomic = dyn_cast<quant::AtomicOpInterface>(op))
-    return Sink{op, atomic.getTile(), atomic.getMemref(), atomic.getIndices()};
-  return std::nullopt;
-}
 
 /// Whether a value is there as a whole, and nobody can compute it in parts:
 /// what a loop carries, or a branch yields.
@@ -152,11 +141,12 @@ private:
                llvm::function_ref<LogicalResult(OpFoldResult, int64_t)> body);
   void takeFromOutside(ValueRange operands);
   LogicalResult leaveAsIs();
-  bool endsAtMemref(int cls);
-  std::pair<int, int> splitClasses(const Sink &sink);
-  bool isSquare(const Sink &sink);
-  bool isInPlace(quant::LoadOp load, const Sink &sink);
-  bool isOverwritten(quant::LoadOp load, Operation *use, const Sink *sink);
+  bool isOpen(int cls);
+  std::pair<int, int> splitClasses(const OrderedSink &sink);
+  bool isSquare(const OrderedSink &sink);
+  bool isInPlace(quant::LoadOp load, const OrderedSink &sink);
+  bool isOverwritten(quant::LoadOp load, Operation *use,
+                     const OrderedSink *sink);
   LogicalResult tooLarge(quant::LoadOp load);
   void keepWhole(Value v);
   bool isSmall(Value tile);
@@ -164,9 +154,10 @@ private:
   FailureOr<bool> keepOverwritten();
   void makeNests();
   SmallVector<int64_t> blocksWithin(int cls, int64_t height);
-  LogicalResult emitNest(ArrayRef<Sink> sinks, int rowClass, int colClass);
-  LogicalResult emitSquares(const Sink &sink);
-  LogicalResult emitSink(const Sink &sink,
+  LogicalResult emitNest(ArrayRef<OrderedSink> sinks, int rowClass,
+                         int colClass);
+  LogicalResult emitSquares(const OrderedSink &sink);
+  LogicalResult emitSink(const OrderedSink &sink,
                          ArrayRef<std::pair<int, OpFoldResult>> at,
                          ArrayRef<std::pair<int, int64_t>> extents);
   std::optional<FailureOr<Value>> resolve(Value v, TilingEngine::Offsets,
@@ -187,7 +178,7 @@ private:
   int64_t rows, cols;
   std::optional<Extents> edge;
   Shared &shared;
-  SmallVector<Sink> sinks;
+  SmallVector<OrderedSink> sinks;
   llvm::SetVector<Value> roots;
   std::optional<DimClasses> classes;
   /// Classes longer than a fragment that are not split all the same.
@@ -197,7 +188,7 @@ private:
     int row, col;
     /// One sink, whose dimensions cannot go together.
     bool squares;
-    SmallVector<Sink> sinks;
+    SmallVector<OrderedSink> sinks;
   };
   SmallVector<Nest> nests;
   TilingEngine *engine = nullptr;
@@ -225,9 +216,9 @@ void BlockTiler::collect() {
     if (isFill(&op))
       continue;
     stretch += op.getNumRegions() != 0;
-    if (std::optional<Sink> sink = asSink(&op)) {
-      sink->stretch = stretch;
-      sinks.push_back(*sink);
+    if (std::optional<Sink> found = asSink(&op)) {
+      OrderedSink &sink = sinks.emplace_back(*found);
+      sink.stretch = stretch;
     } else if (op.getNumRegions() || op.hasTrait<OpTrait::IsTerminator>()) {
       llvm::for_each(op.getOperands(), addRoot);
       takeFromOutside(op.getOperands());
@@ -253,26 +244,13 @@ LogicalResult BlockTiler::leaveAsIs() {
   return success();
 }
 
-/// Whether every store that runs along `cls` ends where its memref ends, so
-/// that a part may reach past the end of the tile.
-bool BlockTiler::endsAtMemref(int cls) {
-  for (const Sink &sink : sinks) {
-    if (isa<quant::ScatterOp>(sink.op))
-      return false;
-    auto tile = cast<RankedTensorType>(sink.tile.getType());
-    auto memref = cast<MemRefType>(sink.memref.getType());
-    for (int64_t d = 0; d < tile.getRank(); ++d) {
-      if (classes->member(sink.tile, d).cls != cls)
-        continue;
-      int64_t dim = memref.getRank() - tile.getRank() + d;
-      if (dim < 0 || memref.isDynamicDim(dim))
-        return false;
-      std::optional<int64_t> at = getConstantIntValue(sink.indices[dim]);
-      if (!at || *at + tile.getDimSize(d) != memref.getDimSize(dim))
-        return false;
-    }
-  }
-  return true;
+/// Whether a part along `cls` may reach past the end of the tile.
+bool BlockTiler::isOpen(int cls) {
+  return llvm::all_of(sinks, [&](const OrderedSink &sink) {
+    return endsAtMemref(sink, [&](unsigned d) {
+      return classes->member(sink.tile, d).cls == cls;
+    });
+  });
 }
 
 FailureOr<SmallVector<Segment>> BlockTiler::segments(int cls) {
@@ -281,7 +259,7 @@ FailureOr<SmallVector<Segment>> BlockTiler::segments(int cls) {
   const DimClasses::Class &info = (*classes)[cls];
   if (fits(info))
     return SmallVector<Segment>{{0, 1, info.extent}};
-  return segments(info.extent, stepOf(info), info.granule, endsAtMemref(cls));
+  return segments(info.extent, stepOf(info), info.granule, isOpen(cls));
 }
 
 /// Parts of `step` and one or more smaller ones of whole granules. With `open`
@@ -317,7 +295,7 @@ BlockTiler::segments(int64_t extent, int64_t step, int64_t granule, bool open) {
 
 /// The classes of the loops around a sink: over rows, over columns; -1 for
 /// none.
-std::pair<int, int> BlockTiler::splitClasses(const Sink &sink) {
+std::pair<int, int> BlockTiler::splitClasses(const OrderedSink &sink) {
   auto type = cast<RankedTensorType>(sink.tile.getType());
   int row = -1, col = -1;
   for (int64_t d = 0; d < type.getRank(); ++d) {
@@ -337,7 +315,7 @@ std::pair<int, int> BlockTiler::splitClasses(const Sink &sink) {
 }
 
 /// Whether dimensions of a sink that are split cannot go together.
-bool BlockTiler::isSquare(const Sink &sink) {
+bool BlockTiler::isSquare(const OrderedSink &sink) {
   auto type = cast<RankedTensorType>(sink.tile.getType());
   for (int64_t d = 0; d < type.getRank(); ++d) {
     const DimClasses::Class &info =
@@ -354,7 +332,7 @@ bool BlockTiler::isSquare(const Sink &sink) {
 
 /// Whether each part of the sink overwrites just what it was computed from, or
 /// what was read before the loop over its columns.
-bool BlockTiler::isInPlace(quant::LoadOp load, const Sink &sink) {
+bool BlockTiler::isInPlace(quant::LoadOp load, const OrderedSink &sink) {
   const MemoryAccess &write = sink.accesses.front();
   auto type = cast<RankedTensorType>(load.getResult().getType());
   if (load->getBlock() != &block || load.getMemref() != write.view ||
@@ -380,7 +358,7 @@ bool BlockTiler::isInPlace(quant::LoadOp load, const Sink &sink) {
 
 /// Whether `load`, made again where `use` is, may find what was stored since.
 bool BlockTiler::isOverwritten(quant::LoadOp load, Operation *use,
-                               const Sink *sink) {
+                               const OrderedSink *sink) {
   Block *home = load->getBlock();
   MemoryAccess read = *MemoryAccess::of(load);
   Operation *end = home->findAncestorOpInBlock(*use);
@@ -470,13 +448,13 @@ LogicalResult BlockTiler::keep(quant::LoadOp load) {
 /// Keeps the tiles that would be read again too late; whether there are any.
 FailureOr<bool> BlockTiler::keepOverwritten() {
   llvm::SetVector<quant::LoadOp> found;
-  auto look = [&](Value v, Operation *use, const Sink *sink) {
+  auto look = [&](Value v, Operation *use, const OrderedSink *sink) {
     for (quant::LoadOp load : loadsOf(v))
       if (!shared.kept.contains(load.getResult()) &&
           isOverwritten(load, use, sink))
         found.insert(load);
   };
-  for (const Sink &sink : sinks)
+  for (const OrderedSink &sink : sinks)
     look(sink.tile, sink.op, &sink);
   for (Value root : roots)
     look(root, root.getDefiningOp(), nullptr);
@@ -495,7 +473,7 @@ void BlockTiler::makeNests() {
     SmallVector<MemoryAccess> accesses;
   };
   SmallVector<Event> events;
-  for (const Sink &sink : sinks)
+  for (const OrderedSink &sink : sinks)
     events.push_back({sink.op, sink.accesses});
   for (Value root : roots) {
     Event &event = events.emplace_back(Event{root.getDefiningOp(), {}});
@@ -507,8 +485,8 @@ void BlockTiler::makeNests() {
     for (size_t j = 0; j < i && !ordered; ++j)
       ordered = meet(events[i].accesses, events[j].accesses);
 
-  auto passes = [&](const Nest &nest, const Sink &sink) {
-    return llvm::any_of(nest.sinks, [&](const Sink &member) {
+  auto passes = [&](const Nest &nest, const OrderedSink &sink) {
+    return llvm::any_of(nest.sinks, [&](const OrderedSink &member) {
       return llvm::any_of(events, [&](const Event &event) {
         return member.op->isBeforeInBlock(event.op) &&
                !sink.op->isBeforeInBlock(event.op) &&
@@ -516,7 +494,7 @@ void BlockTiler::makeNests() {
       });
     });
   };
-  for (const Sink &sink : sinks) {
+  for (const OrderedSink &sink : sinks) {
     bool squares = isSquare(sink);
     auto [row, col] = splitClasses(sink);
     auto shares = [&, row = row, col = col](const Nest &n) {
@@ -649,7 +627,7 @@ BlockTiler::resolveBlocks(quant::BlockReduceOp reduce,
           .getResult());
 }
 
-LogicalResult BlockTiler::emitSink(const Sink &sink,
+LogicalResult BlockTiler::emitSink(const OrderedSink &sink,
                                    ArrayRef<std::pair<int, OpFoldResult>> at,
                                    ArrayRef<std::pair<int, int64_t>> extents) {
   auto type = cast<RankedTensorType>(sink.tile.getType());
@@ -692,7 +670,7 @@ LogicalResult BlockTiler::overSegments(
 /// A sink whose dimensions belong to one class, such as a square and its
 /// transpose: each of them has a loop, and parts are squares. What a part is
 /// computed from lies elsewhere in the tile, in parts as large.
-LogicalResult BlockTiler::emitSquares(const Sink &sink) {
+LogicalResult BlockTiler::emitSquares(const OrderedSink &sink) {
   auto type = cast<RankedTensorType>(sink.tile.getType());
   int64_t side = int64_t(1) << (llvm::Log2_64(rows * cols) / 2);
   Location loc = sink.op->getLoc();
@@ -746,21 +724,21 @@ SmallVector<int64_t> BlockTiler::blocksWithin(int cls, int64_t height) {
 
 /// One nest of loops for sinks with the same classes. A class of -1 stands for
 /// a dimension that the sinks do not have.
-LogicalResult BlockTiler::emitNest(ArrayRef<Sink> group, int rowClass,
+LogicalResult BlockTiler::emitNest(ArrayRef<OrderedSink> group, int rowClass,
                                    int colClass) {
   FailureOr<SmallVector<Segment>> rowParts = segments(rowClass),
                                   colParts = segments(colClass);
   if (failed(rowParts) || failed(colParts))
     return failure();
   Location loc = group.front().op->getLoc();
-  auto rowUnit = [&](const Sink &sink, int cls) -> int64_t {
+  auto rowUnit = [&](const OrderedSink &sink, int cls) -> int64_t {
     auto type = cast<RankedTensorType>(sink.tile.getType());
     for (int64_t d = 0; d < type.getRank(); ++d)
       if (classes->member(sink.tile, d).cls == cls)
         return classes->member(sink.tile, d).unit;
     return 0;
   };
-  auto uses = [&](const Sink &sink, int cls) {
+  auto uses = [&](const OrderedSink &sink, int cls) {
     auto type = cast<RankedTensorType>(sink.tile.getType());
     for (int64_t d = 0; d < type.getRank(); ++d)
       if (classes->member(sink.tile, d).cls == cls)
@@ -769,22 +747,23 @@ LogicalResult BlockTiler::emitNest(ArrayRef<Sink> group, int rowClass,
   };
   // Blocks taller than a fragment: what has a row for each block is stored once
   // for the block, what has all rows in parts of it.
-  auto emit = [&](ArrayRef<Sink> sinks, OpFoldResult row, int64_t height,
+  auto emit = [&](ArrayRef<OrderedSink> sinks, OpFoldResult row, int64_t height,
                   ArrayRef<std::pair<int, OpFoldResult>> at,
                   ArrayRef<std::pair<int, int64_t>> extents) -> LogicalResult {
-    auto place = [&](const Sink &sink, OpFoldResult row, int64_t height) {
+    auto place = [&](const OrderedSink &sink, OpFoldResult row,
+                     int64_t height) {
       SmallVector<std::pair<int, OpFoldResult>> where{{rowClass, row}};
       SmallVector<std::pair<int, int64_t>> size{{rowClass, height}};
       llvm::append_range(where, at);
       llvm::append_range(size, extents);
       return emitSink(sink, where, size);
     };
-    std::function<LogicalResult(ArrayRef<Sink>, OpFoldResult, int64_t,
+    std::function<LogicalResult(ArrayRef<OrderedSink>, OpFoldResult, int64_t,
                                 ArrayRef<int64_t>)>
-        parts = [&](ArrayRef<Sink> sinks, OpFoldResult row, int64_t height,
-                    ArrayRef<int64_t> steps) -> LogicalResult {
-      SmallVector<Sink> inner;
-      for (const Sink &sink : sinks) {
+        parts = [&](ArrayRef<OrderedSink> sinks, OpFoldResult row,
+                    int64_t height, ArrayRef<int64_t> steps) -> LogicalResult {
+      SmallVector<OrderedSink> inner;
+      for (const OrderedSink &sink : sinks) {
         int64_t unit = rowUnit(sink, rowClass);
         if (!steps.empty() && unit && steps.front() % unit == 0)
           inner.push_back(sink);
@@ -811,8 +790,8 @@ LogicalResult BlockTiler::emitNest(ArrayRef<Sink> group, int rowClass,
     return parts(sinks, row, height, steps);
   };
   return overSegments(loc, *rowParts, [&](OpFoldResult row, int64_t height) {
-    SmallVector<Sink> rowSinks, tileSinks;
-    for (const Sink &sink : group)
+    SmallVector<OrderedSink> rowSinks, tileSinks;
+    for (const OrderedSink &sink : group)
       (colClass >= 0 && !uses(sink, colClass) ? rowSinks : tileSinks)
           .push_back(sink);
     if (failed(emit(rowSinks, row, height, {}, {})))
@@ -831,8 +810,8 @@ bool BlockTiler::divides(Extents part) {
         return op.getNumRegions() != 0;
       }))
     return false;
-  for (const Sink &sink : sinks)
-    for (const Sink &other : sinks)
+  for (const OrderedSink &sink : sinks)
+    for (const OrderedSink &other : sinks)
       if (meet(sink.accesses.front(),
                ArrayRef(other.accesses).drop_front(&sink == &other)))
         return false;
@@ -856,7 +835,7 @@ LogicalResult BlockTiler::run() {
     if (sinks.empty() && roots.empty())
       return leaveAsIs();
     SmallVector<Value> tiles(roots.begin(), roots.end());
-    for (Sink &sink : sinks) {
+    for (OrderedSink &sink : sinks) {
       tiles.push_back(sink.tile);
       sink.accesses.push_back(*MemoryAccess::of(sink.op));
       for (quant::LoadOp load : loadsOf(sink.tile))
@@ -918,7 +897,7 @@ LogicalResult BlockTiler::run() {
                             : emitNest(nest.sinks, nest.row, nest.col)))
       return failure();
   }
-  for (const Sink &sink : sinks)
+  for (const OrderedSink &sink : sinks)
     sink.op->erase();
   return success();
 }

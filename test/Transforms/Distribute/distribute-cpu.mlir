@@ -36,15 +36,19 @@ func.func @abi(%x: memref<?x32xf32, strided<[?, 1]>>, %y: memref<4x16xf32>, %f: 
 }
 
 // Where a tile may reach outside, the elements that exist: as many as there is
-// room for, none where the row is past the end.
+// room for, none where the row is past the end, and then at an address that
+// there is.
 // CHECK-LABEL: func.func @masked(
 // CHECK: %[[OUT:.*]] = arith.cmpi sle, %{{.*}}, %c0_i64
 // CHECK: %[[N:.*]] = arith.select %[[OUT]], %c0_i64, %c12_i64
 // CHECK: %[[N32:.*]] = arith.trunci %[[N]] : i64 to i32
 // CHECK: %[[B:.*]] = vector.broadcast %[[N32]] : i32 to vector<16xi32>
 // CHECK: %[[MASK:.*]] = arith.cmpi sgt, %[[B]], %{{.*}} : vector<16xi32>
-// CHECK: llvm.intr.masked.load %{{.*}}, %[[MASK]], %{{.*}} {alignment = 4 : i32}
-// CHECK: llvm.intr.masked.store
+// CHECK: %[[SOME:.*]] = arith.cmpi sgt, %[[N32]], %c0_i32
+// CHECK: %[[AT:.*]] = arith.select %[[SOME]], %{{.*}}, %{{.*}} : !llvm.ptr
+// CHECK: llvm.intr.masked.load %[[AT]], %[[MASK]], %{{.*}} {alignment = 4 : i32}
+// CHECK: %[[TO:.*]] = arith.select %{{.*}} : !llvm.ptr
+// CHECK: llvm.intr.masked.store %{{.*}}, %[[TO]]
 func.func @masked(%x: memref<?x12xf32>, %y: memref<?x12xf32>) attributes {quant.kernel} {
   %p = quant.program_id x
   %c0 = arith.constant 0 : index

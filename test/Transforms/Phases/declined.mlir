@@ -42,11 +42,11 @@ func.func @in_place(%x: memref<4x64xf32>) attributes {quant.kernel} {
 // -----
 
 module attributes {quant.target = "host"} {
-func.func @rows(%x: memref<4x64xf32>, %y: memref<1x64xf32>) attributes {quant.kernel} {
+func.func @rows(%x: memref<512x64xf32>, %y: memref<1x64xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
-  %t = quant.load %x[%c0, %c0] : memref<4x64xf32> -> tensor<4x64xf32>
-  // expected-remark @+1 {{a reduction along rows needs all of them}}
-  %s = quant.reduce max %t axis 0 : tensor<4x64xf32> -> tensor<1x64xf32>
+  %t = quant.load %x[%c0, %c0] : memref<512x64xf32> -> tensor<512x64xf32>
+  // expected-remark @+1 {{a sum of so many rows has chains}}
+  %s = quant.reduce sum %t axis 0 : tensor<512x64xf32> -> tensor<1x64xf32>
   quant.store %s, %y[%c0, %c0] : tensor<1x64xf32>, memref<1x64xf32>
   return
 }
@@ -54,12 +54,48 @@ func.func @rows(%x: memref<4x64xf32>, %y: memref<1x64xf32>) attributes {quant.ke
 
 // -----
 
+// Rows that all rows decide: they would be read twice.
 module attributes {quant.target = "host"} {
-func.func @atomic(%x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quant.kernel} {
+func.func @all_rows(%x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
   %t = quant.load %x[%c0, %c0] : memref<4x64xf32> -> tensor<4x64xf32>
-  // expected-remark @+1 {{this is not computed in parts}}
-  quant.atomic_max %t, %y[%c0, %c0] : tensor<4x64xf32>, memref<4x64xf32>
+  %m = quant.reduce max %t axis 0 : tensor<4x64xf32> -> tensor<1x64xf32>
+  // expected-remark @+2 {{its rows depend on all rows}}
+  %b = quant.broadcast %m : tensor<1x64xf32> -> tensor<4x64xf32>
+  %u = arith.subf %t, %b : tensor<4x64xf32>
+  quant.store %u, %y[%c0, %c0] : tensor<4x64xf32>, memref<4x64xf32>
+  return
+}
+}
+
+// -----
+
+// Square blocks of two heights: a part has those of one.
+module attributes {quant.target = "host"} {
+func.func @heights(%x: memref<32x64xf32>, %y: memref<16x2xf32>, %z: memref<1x32xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<32x64xf32> -> tensor<32x64xf32>
+  %a = quant.block_reduce amax %t block [1, 32] : tensor<32x64xf32> -> tensor<32x2xf32>
+  // expected-remark @+1 {{these square blocks are lower than other blocks}}
+  %b = quant.block_reduce amax %a block [2, 1] : tensor<32x2xf32> -> tensor<16x2xf32>
+  quant.store %b, %y[%c0, %c0] : tensor<16x2xf32>, memref<16x2xf32>
+  %c = quant.block_reduce amax %t block [32, 1] : tensor<32x64xf32> -> tensor<1x64xf32>
+  %d = quant.block_reduce amax %c block [1, 2] : tensor<1x64xf32> -> tensor<1x32xf32>
+  quant.store %d, %z[%c0, %c0] : tensor<1x32xf32>, memref<1x32xf32>
+  return
+}
+}
+
+// -----
+
+// Blocks with an infinity are computed twice, and added to memory once.
+module attributes {quant.target = "host"} {
+func.func @atomic_blocks(%x: memref<4x64xf32>, %y: memref<4x2xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x64xf32> -> tensor<4x64xf32>
+  %a = quant.block_reduce amax %t block [1, 32] : tensor<4x64xf32> -> tensor<4x2xf32>
+  // expected-remark @+1 {{this is an atomic of blocks}}
+  quant.atomic_max %a, %y[%c0, %c0] : tensor<4x2xf32>, memref<4x2xf32>
   return
 }
 }

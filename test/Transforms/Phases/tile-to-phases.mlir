@@ -153,20 +153,6 @@ func.func @gpu(%x: memref<4x1024xf32>, %y: memref<4x1024xf32>) attributes {quant
 
 // -----
 
-// CHECK-LABEL: func.func @atomic
-// CHECK-NOT: quant.phases
-// CHECK-NOT: scf.for
-func.func @atomic(%x: memref<4x1024xf32>, %y: memref<f32>) attributes {quant.kernel} {
-  %c0 = arith.constant 0 : index
-  %t = quant.load %x[%c0, %c0] : memref<4x1024xf32> -> tensor<1x1024xf32>
-  %a = quant.reduce amax %t axis 1 : tensor<1x1024xf32> -> tensor<1x1xf32>
-  %b = quant.reshape %a : tensor<1x1xf32> -> tensor<f32>
-  quant.atomic_max %b, %y[] : tensor<f32>, memref<f32>
-  return
-}
-
-// -----
-
 // Control flow of its own.
 // CHECK-LABEL: func.func @branch
 // CHECK-NOT: quant.phases

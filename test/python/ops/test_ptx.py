@@ -112,9 +112,9 @@ def test_assembles(name, target, tmp_path):
 def test_accesses_are_wide(name, target):
     """Each lane moves 128 bits or more at a time in the version for whole tiles.
 
-    That for ragged ones has loops over parts of 8 elements a lane, in pieces that may be a quarter as wide. Where rows end
-    is not known of tensors stored transposed, which it stores by the element. FP4 codes of 16 elements are 64 bits, and so
-    are the pieces that a transposition leaves.
+    That for ragged ones has loops over parts of 8 elements a lane, in pieces that may be a quarter as wide. Where rows
+    end is not known of tensors stored transposed, which it stores by the element. FP4 codes of 16 elements are 64 bits,
+    and so are the pieces that a transposition leaves.
     """
     entry = ENTRIES[name]
     code = compiled(name, target)

@@ -28,7 +28,8 @@ struct Inference : testing::Test {
           "tensor<0x0xf32>", "tensor<4x128xf4E2M1FN>", "tensor<4x8xf8E4M3FN>",
           "tensor<4x4xf8E8M0FNU>", "tensor<4x128xf8E5M2>",
           "tensor<2x32x32xf32>", "tensor<*xf32>", "i32", "memref<4x128xf32>",
-          "tensor<1x9223372036854775807xf8E4M3FN>", "index", "memref<i64>"})
+          "tensor<1x9223372036854775807xf8E4M3FN>", "index", "memref<i64>",
+          "i1"})
       values.push_back(block.addArgument(parseType(text, &context), loc));
   }
 
@@ -93,6 +94,7 @@ const Example kExamples[] = {
     {"quant.program_id", {}, "{dim = #quant<dim x>}", "index"},
     {"quant.num_programs", {}, "{dim = #quant<dim x>}", "index"},
     {"quant.fetch_add", {16, 17}, "{}", "index"},
+    {"quant.likely", {18}, "{}", "i1"},
     {"quant.transpose", {3}, "{}", "tensor<32x64xbf16>"},
     {"quant.exp", {2}, "{}", "tensor<4x128xf32>"},
     {"quant.exp2", {2}, "{}", "tensor<4x128xf32>"},

@@ -1,0 +1,201 @@
+//===- PhaseParts.cpp - What a phase computes of a value ------------------===//
+
+#include "Phases/PhaseBuilder.h"
+#include "Tiling/ReductionLoops.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
+#include "dither/Dialect/Quant/QuantTiling.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+/// Bytes of rows that memory takes to answer, at least.
+static constexpr int64_t kLeastAhead = 8192;
+/// Elements that a sum or maximum along a row takes at once.
+static constexpr int64_t kReducePiece = 256;
+/// Rows of a block along columns whose maximum is taken at once.
+static constexpr int64_t kBlockRows = 8;
+
+Value PhaseBuilder::loadScratch(unsigned cut, Offsets offsets, Sizes sizes) {
+  SmallVector<Value> at{inBand(offsets[0]), inBand(offsets[1])};
+  return quant::LoadOp::create(
+      builder(), loc, RankedTensorType::get(sizes, builder().getF32Type()),
+      scratches[cut], at, /*in_bounds=*/true);
+}
+
+std::optional<FailureOr<Value>> PhaseBuilder::resolve(Value v, Offsets offsets,
+                                                      Sizes sizes) {
+  int64_t cut = plan.cutOf(v);
+  if (cut >= 0 && plan.cuts[cut].kind < kind)
+    return FailureOr<Value>(loadScratch(cut, offsets, sizes));
+  for (auto [i, total] : llvm::enumerate(plan.totals))
+    if (total.result() == v)
+      return totals->part(i, offsets[1], sizes);
+  Operation *def = v.getDefiningOp();
+  if (auto load = dyn_cast<quant::LoadOp>(def)) {
+    OpBuilder &b = builder();
+    SmallVector<Value> at(load.getIndices());
+    size_t lead = at.size() - offsets.size();
+    for (auto [d, offset] : llvm::enumerate(offsets))
+      at[lead + d] = getValueOrCreateConstantIndexOp(
+          b, loc, quant::addOffsets(b, loc, at[lead + d], offset));
+    auto type = RankedTensorType::get(
+        sizes, cast<RankedTensorType>(v.getType()).getElementType());
+    auto part = quant::LoadOp::create(b, load.getLoc(), type, load.getMemref(),
+                                      at, load.getInBounds() || inBounds);
+    if (inBounds && streams)
+      fetchAhead(part, v);
+    return FailureOr<Value>(part.getResult());
+  }
+  if (auto broadcast = dyn_cast<quant::BlockBroadcastOp>(def))
+    return blockBroadcast(broadcast, offsets, sizes);
+  if (auto reduce = dyn_cast<quant::BlockReduceOp>(def))
+    if (reduce.getKind() == quant::ReduceKind::amax)
+      return blockReduce(reduce, offsets, sizes);
+  if (auto encode = dyn_cast<quant::EncodeOp>(def)) {
+    if (inBounds && plan.products.contains(encode))
+      return encodeFinite(encode, offsets, sizes);
+  }
+  if (auto reduce = dyn_cast<quant::ReduceOp>(def)) {
+    int64_t along = reduce.getSource().getType().getDimSize(reduce.getAxis());
+    if (along <= kReducePiece && llvm::isPowerOf2_64(along) &&
+        reduce.getExtent() == along)
+      return std::nullopt;
+    return reduceInPieces(engine, reduce, offsets, sizes, kReducePiece,
+                          /*granule=*/1);
+  }
+  return std::nullopt;
+}
+
+/// What a stretch reads is fetched while the one before it is computed: the
+/// next stretch of each row of a band, or of rows by each phase a share of the
+/// lines, so that memory is at work in all of them.
+void PhaseBuilder::fetchAhead(quant::LoadOp part, Value whole) {
+  unsigned last = part.getResult().getType().getRank() - 1;
+  if (!plan.colUnit(whole, last) ||
+      (plan.rows > 1 && (last == 0 || !plan.rowUnit(whole, last - 1))))
+    return;
+  int64_t bits =
+      quant::storageBits(part.getResult().getType().getElementType());
+  bool first = kind == plan.phases.front().kind;
+  bool bands =
+      kind != PhasePlan::Rows && plan.bandRows > 1 && plan.cols > plan.bandCols;
+  if (bands && !first)
+    return;
+  bool wholeRows = plan.phases.front().kind == PhasePlan::Rows;
+  int64_t bytes = (wholeRows ? plan.cols : plan.bandCols) * bits / 8;
+  if (!bands) // Whole stretches, or the shares would not be of the same lines.
+    bytes = llvm::alignTo(kLeastAhead, std::max<int64_t>(bytes, 1));
+  // Loops after the readers find what those have fetched.
+  auto [index, readers] = plan.reader(kind);
+  if (!llvm::isInt<32>(bytes) || (!bands && index == readers))
+    return;
+  part.setAhead(bytes);
+  if (!bands)
+    part.setAheadShare(ArrayRef<int64_t>{index, readers});
+}
+
+/// A part may be smaller than a block: it then lies inside one.
+FailureOr<Value> PhaseBuilder::blockBroadcast(quant::BlockBroadcastOp op,
+                                              Offsets offsets, Sizes sizes) {
+  SmallVector<Index> from;
+  SmallVector<int64_t> shape, block;
+  for (auto [d, extent] : llvm::enumerate(op.getBlock())) {
+    from.push_back(quant::scaleOffset(builder(), loc, offsets[d], 1, extent));
+    shape.push_back(std::max<int64_t>(1, sizes[d] / extent));
+    block.push_back(sizes[d] / shape.back());
+  }
+  FailureOr<Value> source = engine.materialize(op.getSource(), from, shape);
+  if (failed(source) || shape == sizes)
+    return source;
+  auto type = RankedTensorType::get(
+      sizes, cast<RankedTensorType>(source->getType()).getElementType());
+  return quant::BlockBroadcastOp::create(builder(), loc, type, *source, block)
+      .getResult();
+}
+
+/// Fast parts take maxima of the bits of magnitudes, NaN above all: cheaper,
+/// and what tells of infinities and NaN.
+FailureOr<Value> PhaseBuilder::blockReduce(quant::BlockReduceOp op,
+                                           Offsets offsets, Sizes sizes) {
+  // Blocks along rows: a vector has columns alone.
+  auto [source, block] = ReducedBlocks(op);
+  if (block.size() == 2 && sizes.front() == 1 &&
+      (block[0] > kBlockRows || (block[0] > 1 && block[1] > 1)))
+    return tallBlockReduce(op, offsets, sizes);
+  SmallVector<Index> from;
+  SmallVector<int64_t> shape;
+  for (auto [d, extent] : llvm::enumerate(block)) {
+    from.push_back(quant::scaleOffset(builder(), loc, offsets[d], extent, 1));
+    shape.push_back(sizes[d] * extent);
+  }
+  FailureOr<Value> x = engine.materialize(source, from, shape);
+  if (failed(x))
+    return failure();
+  auto type = RankedTensorType::get(sizes, builder().getF32Type());
+  return amaxOf(op, *x, type, block).getResult();
+}
+
+/// What `op` gives for a part of its source. Where infinities and NaN are asked
+/// for, a fast part takes the amax of bits.
+quant::BlockReduceOp PhaseBuilder::amaxOf(quant::BlockReduceOp op, Value part,
+                                          Type type, ArrayRef<int64_t> block) {
+  bool asks =
+      inBounds && plan.checkKind && plan.isChecked(ReducedBlocks(op).source);
+  return quant::BlockReduceOp::create(builder(), loc, type, op.getKind(), part,
+                                      block, asks || op.getAmaxBits());
+}
+
+FailureOr<Value> PhaseBuilder::encodeFinite(quant::EncodeOp op, Offsets offsets,
+                                            Sizes sizes) {
+  auto product = op.getSource().getDefiningOp<arith::MulFOp>();
+  FailureOr<Value> x = engine.materialize(product.getLhs(), offsets, sizes);
+  FailureOr<Value> factor =
+      engine.materialize(product.getRhs(), offsets, sizes);
+  if (failed(x) || failed(factor))
+    return failure();
+  auto type = RankedTensorType::get(sizes, op.getType().getElementType());
+  return quant::ScaleEncodeOp::create(builder(), loc, type, *x, *factor,
+                                      /*finite=*/true,
+                                      /*bounded=*/plan.products.lookup(op))
+      .getResult();
+}
+
+/// The amax of a block of several rows, some of them at a time, or one where it
+/// has columns, too. Maxima are not negative: they order like their bits.
+FailureOr<Value> PhaseBuilder::tallBlockReduce(quant::BlockReduceOp op,
+                                               Offsets offsets, Sizes sizes) {
+  ReducedBlocks blocks(op);
+  int64_t block = blocks.block.front(), width = blocks.block.back();
+  int64_t height = width > 1 ? 1 : kBlockRows;
+  auto type = RankedTensorType::get(sizes, builder().getF32Type());
+  auto bitsType = type.clone(builder().getI32Type());
+  Index first = quant::scaleOffset(builder(), loc, offsets[0], block, 1);
+  Index col = quant::scaleOffset(builder(), loc, offsets[1], width, 1);
+  Value none = arith::ConstantOp::create(
+      builder(), loc,
+      DenseElementsAttr::get(bitsType, builder().getI32IntegerAttr(0)));
+  FailureOr<TilingEngine::Values> best = engine.forLoop(
+      loc, zero(), index(block), height, none,
+      [&](Index at, ValueRange carried) -> FailureOr<TilingEngine::Values> {
+        Index row = quant::addOffsets(builder(), loc, first, at);
+        FailureOr<Value> x = engine.materialize(blocks.source, {row, col},
+                                                {height, sizes[1] * width});
+        if (failed(x))
+          return failure();
+        OpBuilder &b = builder();
+        Value rows = amaxOf(op, *x, type, {height, width});
+        Value bits = arith::BitcastOp::create(b, loc, bitsType, rows);
+        Value most = arith::MaxSIOp::create(b, loc, carried.front(), bits);
+        return TilingEngine::Values{most};
+      },
+      /*barrier=*/true);
+  if (failed(best))
+    return failure();
+  return arith::BitcastOp::create(builder(), loc, type, best->front())
+      .getResult();
+}
+
+} // namespace dither::transforms

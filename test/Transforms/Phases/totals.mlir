@@ -1,0 +1,128 @@
+// RUN: dither-opt %s --split-input-file --dither-tile-to-phases --canonicalize --cse | FileCheck %s
+
+// Maxima over rows are collected while the elements are computed; what depends
+// on them follows. Where columns are reduced, too, those of one part suffice.
+// CHECK-LABEL: func.func @totals
+// CHECK-SAME: quant.phases
+// CHECK-DAG: %[[COLS:.*]] = quant.scratch {pairs} : memref<1x128xf32>
+// CHECK-DAG: %[[ALL:.*]] = quant.scratch {pairs} : memref<1x64xf32>
+// CHECK-DAG: %[[NONE:.*]] = arith.constant dense<0.000000e+00> : tensor<1x64xf32>
+// Nothing is larger than an amax of nothing.
+// CHECK: quant.store %[[NONE]], %[[ALL]]
+// Rows outside of the tensors are rows of zeros: all four count.
+// CHECK: scf.for %[[R:.*]] = %c0 to %c4 step %c1
+// CHECK: scf.for %[[C:.*]] = %c0 to
+// CHECK: %[[X:.*]] = quant.load %arg0[%[[R]], %[[C]]] {in_bounds}
+// CHECK: %[[A:.*]] = math.absf %[[X]]
+// CHECK: %[[B:.*]] = quant.load %[[COLS]][%c0, %[[C]]] {in_bounds}
+// CHECK-NEXT: %[[GT:.*]] = arith.cmpf ogt, %[[A]], %[[B]]
+// CHECK-NEXT: %[[MAX:.*]] = arith.select %[[GT]], %[[A]], %[[B]]
+// CHECK-NEXT: quant.store %[[MAX]], %[[COLS]][%c0, %[[C]]] {in_bounds}
+// CHECK: quant.load %[[ALL]][%c0, %c0]
+// CHECK: quant.store %{{.*}}, %[[ALL]][%c0, %c0]
+// CHECK: quant.store %[[X]], %arg1[%[[R]], %[[C]]] {in_bounds}
+// After all rows:
+// CHECK: %[[LAST:.*]] = quant.load %[[ALL]]
+// CHECK: %[[ONE:.*]] = quant.reduce amax %{{.*}} axis 1 : tensor<1x64xf32> -> tensor<1x1xf32>
+// CHECK: quant.atomic_max %{{.*}}, %arg2[]
+// CHECK: scf.for %[[K:.*]] = %c0 to %c128 step %c64
+// CHECK: %[[P:.*]] = quant.load %[[COLS]][%c0, %[[K]]] {in_bounds}
+// CHECK-NEXT: %[[Q:.*]] = quant.reduce amax %[[P]] axis 0 : tensor<1x64xf32> -> tensor<1x64xf32>
+// CHECK-NEXT: quant.atomic_max %[[Q]], %arg3[%c0, %[[K]]]
+// CHECK: return
+func.func @totals(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %m: memref<f32>, %c: memref<1x128xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<?x128xf32> -> tensor<4x128xf32>
+  quant.store %t, %y[%c0, %c0] : tensor<4x128xf32>, memref<?x128xf32>
+  %r = quant.reduce amax %t axis 1 : tensor<4x128xf32> -> tensor<4x1xf32>
+  %a = quant.reduce amax %r axis 0 : tensor<4x1xf32> -> tensor<1x1xf32>
+  %s = quant.reshape %a : tensor<1x1xf32> -> tensor<f32>
+  quant.atomic_max %s, %m[] : tensor<f32>, memref<f32>
+  %k = quant.reduce amax %t axis 0 : tensor<4x128xf32> -> tensor<1x128xf32>
+  quant.atomic_max %k, %c[%c0, %c0] : tensor<1x128xf32>, memref<1x128xf32>
+  return
+}
+
+// -----
+
+// A value of each row is collected where rows are: one number.
+// CHECK-LABEL: func.func @of_rows
+// CHECK-SAME: quant.phases
+// CHECK: %[[ONE:.*]] = quant.scratch : memref<1x1xf32>
+// CHECK: quant.store %{{.*}}, %[[ONE]]
+// CHECK: %[[S:.*]] = quant.reduce sum
+// CHECK: %[[B:.*]] = quant.load %[[ONE]][%c0, %c0]
+// CHECK-NEXT: arith.maxnumf %[[B]], %[[S]]
+// CHECK: quant.reduce max %{{.*}} axis 0 : tensor<1x1xf32> -> tensor<1x1xf32>
+func.func @of_rows(%x: memref<4x128xf32>, %m: memref<1x1xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x128xf32> -> tensor<4x128xf32>
+  %r = quant.reduce sum %t axis 1 : tensor<4x128xf32> -> tensor<4x1xf32>
+  %a = quant.reduce max %r axis 0 : tensor<4x1xf32> -> tensor<1x1xf32>
+  quant.store %a, %m[%c0, %c0] : tensor<1x1xf32>, memref<1x1xf32>
+  return
+}
+
+// -----
+
+// Sums are those of a tree over the bits of the row's number: the first of a
+// pair waits for the second. Of six rows, four and two are left.
+// CHECK-LABEL: func.func @sums
+// CHECK-SAME: quant.phases
+// CHECK: %[[TREE:.*]] = quant.scratch {pairs} : memref<4x64xf32>
+// CHECK-NEXT: scf.for %[[R:.*]] = %c0 to %c6 step %c1
+// CHECK: %[[X:.*]] = quant.load %arg0[%[[R]], %c0]
+// CHECK-NEXT: %[[BIT:.*]] = arith.andi %[[R]], %c1
+// CHECK-NEXT: %[[SECOND:.*]] = arith.cmpi ne, %[[BIT]], %c0
+// CHECK-NEXT: scf.if %[[SECOND]] {
+// CHECK-NEXT: %[[FIRST:.*]] = quant.load %[[TREE]][%c0, %c0]
+// CHECK-NEXT: %[[PAIR:.*]] = arith.addf %[[FIRST]], %[[X]]
+// CHECK: quant.store %[[PAIR]], %[[TREE]][%c1, %c0]
+// CHECK: } else {
+// CHECK-NEXT: quant.store %[[X]], %[[TREE]][%c0, %c0]
+// CHECK: %[[TWO:.*]] = quant.load %[[TREE]][%c1, %c0]
+// CHECK-NEXT: %[[FOUR:.*]] = quant.load %[[TREE]][%c2, %c0]
+// CHECK-NEXT: arith.addf %[[FOUR]], %[[TWO]]
+func.func @sums(%x: memref<6x64xf32>, %y: memref<1x64xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<6x64xf32> -> tensor<6x64xf32>
+  %s = quant.reduce sum %t axis 0 : tensor<6x64xf32> -> tensor<1x64xf32>
+  quant.store %s, %y[%c0, %c0] : tensor<1x64xf32>, memref<1x64xf32>
+  return
+}
+
+// -----
+
+// An atomic of elements is one like a store.
+// CHECK-LABEL: func.func @atomic
+// CHECK-SAME: quant.phases
+// CHECK: scf.for %[[R:.*]] = %c0 to %c4 step %c1
+// CHECK: quant.atomic_max %{{.*}}, %arg1[%[[R]], %{{.*}}] : tensor<1x64xf32>
+func.func @atomic(%x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x64xf32> -> tensor<4x64xf32>
+  quant.atomic_max %t, %y[%c0, %c0] : tensor<4x64xf32>, memref<4x64xf32>
+  return
+}
+
+// -----
+
+// The amax of square blocks: row by row, 16 of them at a time, in one step.
+// CHECK-LABEL: func.func @squares
+// CHECK-SAME: quant.phases
+// CHECK: scf.for %{{.*}} = %c0 to %c32 step %c1 iter_args
+// CHECK: quant.load %arg0[%{{.*}}] {in_bounds} : memref<32x512xf32> -> tensor<1x512xf32>
+// CHECK-NEXT: quant.block_reduce amax %{{.*}} block [1, 32] : tensor<1x512xf32> -> tensor<1x16xf32>
+// CHECK: arith.maxsi
+// CHECK: quant.block_broadcast %{{.*}} block [1, 32] : tensor<1x2xf32> -> tensor<1x64xf32>
+func.func @squares(%x: memref<32x512xf32>, %y: memref<32x512xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<32x512xf32> -> tensor<32x512xf32>
+  %r = quant.block_reduce amax %t block [1, 32] : tensor<32x512xf32> -> tensor<32x16xf32>
+  %a = quant.block_reduce amax %r block [32, 1] : tensor<32x16xf32> -> tensor<1x16xf32>
+  %b = quant.block_broadcast %a block [32, 1] : tensor<1x16xf32> -> tensor<32x16xf32>
+  %c = quant.block_broadcast %b block [1, 32] : tensor<32x16xf32> -> tensor<32x512xf32>
+  %u = arith.mulf %t, %c : tensor<32x512xf32>
+  quant.store %u, %y[%c0, %c0] : tensor<32x512xf32>, memref<32x512xf32>
+  return
+}
