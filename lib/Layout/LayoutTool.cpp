@@ -110,27 +110,53 @@ static std::string accessText(const char *name, const SharedAccess &access,
          " conflicts in all\n";
 }
 
-static std::string stepText(const ReductionStep &step) {
-  std::string text;
+static std::string stepText(const ReducePlan &plan, const ReduceStep &step) {
   switch (step.kind) {
-  case ReductionStep::Kind::Sequential:
-    text = "sequential, " +
-           std::to_string(step.operands.empty() ? 0 : step.operands[0].size()) +
-           " registers each";
-    break;
-  case ReductionStep::Kind::Reg:
-    text = "reg bit " + std::to_string(step.bit);
-    break;
-  case ReductionStep::Kind::Lane:
-    text = "lane bit " + std::to_string(step.bit);
-    break;
-  case ReductionStep::Kind::Warp:
-    text = "warp bit " + std::to_string(step.bit);
+  case ReduceStep::Repeats:
+    return "repeats";
+  case ReduceStep::Reg:
+    return "reg bit " + std::to_string(step.bit);
+  case ReduceStep::Lane:
+    return "lane bit " + std::to_string(step.bit) +
+           (step.exchange < 0
+                ? ""
+                : " exchanging reg bit " + std::to_string(step.exchange));
+  case ReduceStep::Warps:
     break;
   }
-  if (step.exchangeReg)
-    text += " exchanging reg bit " + std::to_string(*step.exchangeReg);
-  return text + " -> " + std::to_string(step.operands.size()) + " registers\n";
+  std::string text = "warp bits";
+  for (int64_t bit : plan.warpBits)
+    text += " " + std::to_string(bit);
+  return text;
+}
+
+/// The steps of a sum over groups of elements, with the registers that are left
+/// after each, and the layout of what results.
+static std::optional<Error> reduce(const RepeatedLayout &layout, unsigned axis,
+                                   int64_t extent, std::string &out) {
+  if (axis >= layout.rank())
+    return Error{"reduction along axis " + std::to_string(axis) +
+                 " of a layout of rank " + std::to_string(layout.rank())};
+  for (InDim dim : layout.base().inDims())
+    if (dim != InDim::Reg && dim != InDim::Lane && dim != InDim::Warp)
+      return Error{"reduction over input dimension " + toString(dim) +
+                   ", expected reg, lane or warp"};
+  bool whole = extent == layout.shape()[axis];
+  Result<ReducePlan> plan = planReduce(TileLayout(layout), axis, extent, whole,
+                                       /*ordered=*/true, Exchange::Shuffle);
+  if (!plan)
+    return plan.error();
+  int64_t registers = layout.numRegs();
+  for (const ReduceStep &step : plan->steps) {
+    if (step.kind == ReduceStep::Repeats)
+      registers /= layout.repeats()[axis];
+    if (step.kind == ReduceStep::Reg || step.exchange >= 0)
+      registers /= 2;
+    out += stepText(*plan, step) + " -> " + std::to_string(registers) +
+           " registers\n";
+  }
+  out += plan->result.repeated().toString() + "\n";
+  return std::nullopt;
 }
 
 static std::optional<Error> run(const Options &o, std::string &out) {
@@ -160,13 +186,7 @@ static std::optional<Error> run(const Options &o, std::string &out) {
     return std::nullopt;
   }
   if (o.reduce) {
-    Result<ReductionPlan> plan = reductionResult(layouts[0], o.axis, o.extent);
-    if (!plan)
-      return plan.error();
-    for (const ReductionStep &step : plan->steps)
-      out += stepText(step);
-    out += plan->result.toString() + "\n";
-    return std::nullopt;
+    return reduce(layouts[0], o.axis, o.extent, out);
   }
   bool both = !o.hardware && !o.tensor;
   out += layouts[0].toString() + "\n" + describe(layouts[0]);

@@ -1,82 +1,59 @@
-//===- Reduction.h - Layouts and order of reductions ------------*- C++ -*-===//
+//===- Reduction.h - Reductions of tiles, planned on layouts ----*- C++ -*-===//
 //
-// Reducing groups of consecutive elements along an axis, planned on layouts:
-// which registers, lanes and warps are combined, in which order, and where the
-// results are.
+// Reducing groups of consecutive elements along an axis: which registers, lanes
+// and warps are combined, in which order, and where the results are.
 //
 //===----------------------------------------------------------------------===//
+
 #ifndef DITHER_LAYOUT_REDUCTION_H
 #define DITHER_LAYOUT_REDUCTION_H
 
-#include "dither/Layout/RepeatedLayout.h"
-
+#include "dither/Layout/TileLayout.h"
 #include <optional>
 
 namespace dither::layout {
 
-struct ReductionOptions {
-  /// Lane steps halve the registers instead of duplicating the result: of a
-  /// pair of registers that hold different kept elements each lane finishes
-  /// one. Half as many shuffles, and the results are spread over the lanes.
-  bool exchange = true;
-  /// The same for warp steps.
-  bool exchangeWarps = false;
-  /// Combine along the bits of the element coordinate from the lowest to the
-  /// highest, whatever holds them. fp32 sums are defined by this order; without
-  /// it (maxima) registers go first, then lanes, then warps, which needs the
-  /// fewest shuffles.
-  bool ascending = true;
-  /// With `ascending`: elements treeExtent apart are first summed sequentially,
-  /// x[r] + x[r+treeExtent] + .., and the tree covers the treeExtent sums. 0:
-  /// no such part. A power of two. The coordinates beyond treeExtent must be in
-  /// registers (or repeats).
-  uint32_t treeExtent = 0;
+/// One step of a reduction along an axis; steps run in order.
+struct ReduceStep {
+  enum Kind { Repeats, Reg, Lane, Warps } kind;
+  int64_t bit = 0;
+  /// Register bit that moves into the freed lane bit (exchange-reduce halves
+  /// the registers instead of leaving copies); -1 for none.
+  int64_t exchange = -1;
+  /// The lane bit above moves down and the register bit takes its place: two
+  /// shuffles that a CPU has as instructions.
+  bool rotate = false;
 };
-
-/// One step. Registers are numbered as they are when the step begins; its
-/// results are the registers 0, 1, .. of the next step.
-struct ReductionStep {
-  enum class Kind { Sequential, Reg, Lane, Warp };
-  Kind kind;
-  /// The input bit that is combined: of the register index (Reg), lane or warp.
-  unsigned bit = 0;
-  /// Lane, Warp: the register bit whose basis moves to the lane or warp bit.
-  std::optional<unsigned> exchangeReg;
-  /// The bit of the reduced coordinate (Sequential: the lowest one).
-  unsigned elementBit = 0;
-  /// Per result register the registers it comes from:
-  ///  Sequential   combined from first to last: ((a op b) op c) op ..
-  ///  Reg          the two to combine
-  ///  Lane, Warp   without exchange one register, combined with the same
-  ///  register of the
-  ///               partner (lane or warp ^ 1 << bit); with exchange two, {a,
-  ///               b}: where the lane's bit is 0 it keeps a and sends b, where
-  ///               it is 1 it keeps b and sends a, and the result is what it
-  ///               keeps combined with what it receives
-  std::vector<std::vector<int64_t>> operands;
+/// Whether lanes exchange registers, and how: as a lane shuffle does, or as the
+/// instructions of a CPU do.
+enum class Exchange { None, Shuffle, Rotate };
+struct ReducePlan {
+  llvm::SmallVector<ReduceStep> steps;
+  /// Element bits of the warp bits that the final step combines.
+  llvm::SmallVector<int64_t> warpBits;
+  /// Elements of a group, inside one repeat.
+  int64_t extent = 1;
+  TileLayout result;
 };
+/// Plans the reduction of groups of `extent` consecutive elements along `axis`
+/// (the whole axis if `full`). With `ordered` the element bits are combined
+/// from the lowest to the highest, as sums require. Errors: groups that are no
+/// power of two or larger than the fragment, a bit of the layout that steps
+/// inside groups and between them, an element bit that no bit of the layout is
+/// the image of; with `ordered`, one of a register or lane above one of a warp.
+Result<ReducePlan> planReduce(const TileLayout &layout, int64_t axis,
+                              int64_t extent, bool full, bool ordered,
+                              Exchange exchange);
 
-struct ReductionPlan {
-  /// Layout of the result; size of the axis divided by blockExtent. Register
-  /// bits and repeats of the reduced part are gone, its lane and warp bits are
-  /// broadcasts or exchanged bits.
-  RepeatedLayout result;
-  std::vector<ReductionStep> steps;
-  /// The required order makes lanes or warps communicate before registers or
-  /// lanes are reduced: correct, but another layout needs less traffic.
-  bool interleaved = false;
+/// Who holds the elements of a run of 2^n elements along an axis that differ in
+/// bit 0, 1, .. n - 1 of their place: registers that differ in a bit, or lanes.
+struct PlaceBit {
+  enum Kind { Reg, Lane } kind;
+  int64_t bit;
 };
-
-/// Plans the reduction of groups of `blockExtent` consecutive elements along
-/// `axis`. blockExtent is a power of two that divides the base's size, or the
-/// whole size of the axis (then repeats along it are reduced too; with
-/// `ascending` this requires that treeExtent divides the base's size). Errors:
-/// a basis that steps along reduced and kept coordinates at once, or along
-/// several bits of the reduced coordinate; elements missing or held twice
-/// within a group; sequential elements that are not in registers.
-Result<ReductionPlan> reductionResult(const RepeatedLayout &layout,
-                                      unsigned axis, int64_t blockExtent,
-                                      const ReductionOptions &options = {});
+/// Nothing if a bit of the place is another one's, or a warp's.
+std::optional<llvm::SmallVector<PlaceBit>>
+placeBits(const TileLayout &layout, int64_t axis, int64_t size);
 
 } // namespace dither::layout
 

@@ -16,7 +16,7 @@ namespace dither::transforms {
 /// come in pairs.
 static Emitted encodeFinite(Distributor &d, quant::ScaleEncodeOp op) {
   Type elem = op.getType().getElementType();
-  LaneLayout l = d.layout(op);
+  TileLayout l = d.layout(op);
   if (!op.getFinite() || wordGroup(l, quant::storageBits(elem)) != 2)
     return std::nullopt;
   Value source = op.getSource();
@@ -43,14 +43,14 @@ static Emitted encodeFinite(Distributor &d, quant::ScaleEncodeOp op) {
 /// The plan of a reduction of two values to a word, `words` their layout; not
 /// if its result is another layout than that of single values.
 static std::optional<ReducePlan>
-planOfWords(const Reduction &r, const LaneLayout &words, bool full) {
+planOfWords(const Reduction &r, const TileLayout &words, bool full) {
   bool folds = r.axis == r.layout.rank() - 1;
   int64_t extent = r.plan.extent / (folds ? 2 : 1);
-  std::optional<ReducePlan> plan =
+  layout::Result<ReducePlan> plan =
       planReduce(words, r.axis, extent, full, false, Exchange::Rotate);
   if (!plan || extent < 1)
     return std::nullopt;
-  LaneLayout result = plan->result;
+  TileLayout result = plan->result;
   if (!folds) {
     Coord step(r.layout.rank(), 0);
     step.back() = 1;
@@ -60,7 +60,8 @@ planOfWords(const Reduction &r, const LaneLayout &words, bool full) {
     result.base.back() *= 2;
     result.reg.insert(result.reg.begin(), step);
   }
-  return result == r.plan.result ? plan : std::nullopt;
+  return result == r.plan.result ? std::optional(std::move(*plan))
+                                 : std::nullopt;
 }
 
 /// The amax of widened 16-bit values, two at a time; not if their words do not
@@ -76,7 +77,7 @@ template <typename Op> static Emitted reduceWords(Distributor &d, Op op) {
   if (!(elem.isBF16() || elem.isF16()) || d.layout(source) != r->layout ||
       wordGroup(r->layout, 16) != 2)
     return std::nullopt;
-  LaneLayout words = unitLayout(r->layout, 1);
+  TileLayout words = inUnits(r->layout, 1);
   std::optional<ReducePlan> plan =
       planOfWords(*r, words, std::is_same_v<Op, quant::ReduceOp>);
   if (!plan)

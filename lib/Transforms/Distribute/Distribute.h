@@ -59,7 +59,7 @@ mlir::LogicalResult emitElementwise(Distributor &d, mlir::Operation *op);
 /// A reduction of registers of f32, as its operand's layout allows it.
 struct Reduction {
   ReducePlan plan;
-  LaneLayout layout;
+  TileLayout layout;
   quant::ReduceKind kind;
   /// The elements along `axis` that are not padding.
   int64_t axis, limit;
@@ -94,7 +94,7 @@ public:
   static mlir::RankedTensorType tile(mlir::Value v) {
     return llvm::dyn_cast<mlir::RankedTensorType>(v.getType());
   }
-  static LaneLayout layout(mlir::Value v) { return *layoutOf(v.getType()); }
+  static TileLayout layout(mlir::Value v) { return *layoutOf(v.getType()); }
   /// The value of what is no tile.
   mlir::Value get(mlir::Value v) { return map.lookup(v); }
   void set(mlir::Value v, mlir::Value value) { map.map(v, value); }

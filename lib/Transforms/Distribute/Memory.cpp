@@ -46,7 +46,7 @@ static int64_t divisorOf(Value v, int depth = 0) {
 
 static FailureOr<TileAccess> access(Distributor &d, Operation *op, Value memref,
                                     ValueRange indices,
-                                    const LaneLayout &layout,
+                                    const TileLayout &layout,
                                     ArrayRef<int64_t> shape, bool inBounds) {
   const MemRefDesc *desc = d.memref(memref);
   if (!desc)
@@ -61,7 +61,7 @@ static FailureOr<TileAccess> access(Distributor &d, Operation *op, Value memref,
 }
 
 static Emitted emitLoad(Distributor &d, quant::LoadOp load) {
-  LaneLayout l = d.layout(load.getResult());
+  TileLayout l = d.layout(load.getResult());
   RankedTensorType type = d.tile(load.getResult());
   auto a = access(d, load, load.getMemref(), load.getIndices(), l,
                   type.getShape(), load.getInBounds());
@@ -82,7 +82,7 @@ static Emitted emitLoad(Distributor &d, quant::LoadOp load) {
 static LogicalResult emitAtomic(Distributor &d, quant::AtomicOpInterface atomic,
                                 LLVM::AtomicBinOp kind) {
   Value tile = atomic.getTile();
-  LaneLayout l = d.layout(tile);
+  TileLayout l = d.layout(tile);
   auto a = access(d, atomic, atomic.getMemref(), atomic.getIndices(), l,
                   d.tile(tile).getShape(), false);
   if (failed(a))
@@ -136,7 +136,7 @@ static Emitted emitFetchAdd(Distributor &d, quant::FetchAddOp op) {
 /// caller.
 static FailureOr<TileAccess>
 rowAccess(Distributor &d, Operation *op, Value memref, Value rows, Value column,
-          const LaneLayout &layout, const LaneLayout &rowsLayout,
+          const TileLayout &layout, const TileLayout &rowsLayout,
           const Registers &held, ArrayRef<int64_t> shape) {
   const MemRefDesc *desc = d.memref(memref);
   if (!desc)
@@ -153,7 +153,7 @@ rowAccess(Distributor &d, Operation *op, Value memref, Value rows, Value column,
 
 static Emitted emitGather(Distributor &d, quant::GatherOp op) {
   RankedTensorType type = d.tile(op.getResult());
-  LaneLayout layout = d.layout(op.getResult()),
+  TileLayout layout = d.layout(op.getResult()),
              rowsLayout = d.layout(op.getRows());
   Registers rows = d.regs(op.getRows());
   auto a = rowAccess(d, op, op.getMemref(), op.getRows(), op.getColumn(),
@@ -169,7 +169,7 @@ static Emitted emitGather(Distributor &d, quant::GatherOp op) {
 
 static Emitted emitScatter(Distributor &d, quant::ScatterOp op) {
   RankedTensorType type = d.tile(op.getTile());
-  LaneLayout layout = d.layout(op.getTile()),
+  TileLayout layout = d.layout(op.getTile()),
              rowsLayout = d.layout(op.getRows());
   Registers rows = d.regs(op.getRows());
   auto a = rowAccess(d, op, op.getMemref(), op.getRows(), op.getColumn(),
@@ -195,7 +195,7 @@ static Value validPart(Distributor &d, Value limit, Value size) {
 
 static Emitted emitStore(Distributor &d, quant::StoreOp store) {
   Value tile = store.getTile();
-  LaneLayout l = d.layout(tile);
+  TileLayout l = d.layout(tile);
   RankedTensorType type = d.tile(tile);
   Registers v = d.regs(tile);
   auto a = access(d, store, store.getMemref(), store.getIndices(), l,

@@ -39,7 +39,7 @@ enum class Meeting { None, Warp, Block };
 class Owners {
 public:
   Owners(const MemoryAccess &access, int64_t warps) {
-    LaneLayout layout = *layoutOf(access.tile);
+    TileLayout layout = *layoutOf(access.tile);
     int64_t lanes = 0, copies = 0;
     auto isFree = [](const Coord &c) {
       return llvm::all_of(c, [](int64_t v) { return v == 0; });

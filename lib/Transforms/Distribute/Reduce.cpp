@@ -7,7 +7,7 @@ using namespace mlir;
 namespace dither::transforms {
 
 std::optional<Reduction> reductionOf(Distributor &d, Operation *op) {
-  LaneLayout l = d.layout(op->getOperand(0));
+  TileLayout l = d.layout(op->getOperand(0));
   std::optional<ReducePlan> plan = d.rules.plan(op, l);
   if (!plan || plan->result != d.layout(op->getResult(0)))
     return std::nullopt;

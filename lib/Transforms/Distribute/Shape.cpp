@@ -8,7 +8,7 @@ namespace dither::transforms {
 
 template <typename Op> static Emitted emitBroadcast(Distributor &d, Op op) {
   Value in = op.getSource(), result = op.getResult();
-  LaneLayout out = d.layout(result);
+  TileLayout out = d.layout(result);
   Type elem = d.tile(result).getElementType();
   if (wordBits(elem))
     return op.emitOpError("broadcast of ")
@@ -54,7 +54,7 @@ static Emitted emitConvertLayout(Distributor &d, quant::ConvertLayoutOp op) {
 /// and with the repeats in another order.
 template <typename Op> static Emitted emitRelabelling(Distributor &d, Op op) {
   Value in = op.getSource(), result = op.getResult();
-  LaneLayout from = d.layout(in), to = d.layout(result);
+  TileLayout from = d.layout(in), to = d.layout(result);
   Registers held = d.regs(in);
   int64_t bits = wordBits(d.tile(in).getElementType());
   int64_t gf = bits ? wordGroup(from, bits) : 1,
@@ -81,7 +81,7 @@ template <typename Op> static Emitted emitRelabelling(Distributor &d, Op op) {
 }
 
 static Emitted emitIota(Distributor &d, quant::IotaOp op) {
-  LaneLayout l = d.layout(op.getResult());
+  TileLayout l = d.layout(op.getResult());
   Registers ramp;
   for (int64_t r = 0; r < l.numRegs(); ++r)
     ramp.push_back(d.e.coordinate(l, op.getDim(), r));

@@ -10,7 +10,7 @@ namespace dither::transforms {
 /// An operation on words for every word: vectors of all registers would only be
 /// taken apart again.
 static void convertWords(Distributor &d, const Registers &from, Value result,
-                         StringRef name, Type elem, const LaneLayout &words,
+                         StringRef name, Type elem, const TileLayout &words,
                          NamedAttrList attrs) {
   int64_t group = wordGroup(words, quant::storageBits(elem));
   attrs.set("group", d.b.getI64IntegerAttr(group));

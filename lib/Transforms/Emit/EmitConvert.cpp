@@ -21,7 +21,7 @@ namespace dither::transforms {
 namespace {
 class Converter {
 public:
-  Converter(Emitter &e, const LaneLayout &from, const LaneLayout &to)
+  Converter(Emitter &e, const TileLayout &from, const TileLayout &to)
       : e(e), from(from), to(to), source(from) {}
 
   FailureOr<SmallVector<Value>> run(ArrayRef<Value> regs,
@@ -66,7 +66,7 @@ private:
   /// one permute a register each.
   SmallVector<Value> permuteLanes(ArrayRef<Value> input) {
     SmallVector<Value> regs = llvm::to_vector(input);
-    LaneLayout cur = from;
+    TileLayout cur = from;
     // A lane bit of `to` that lives in a register bit of `from`: swap it with
     // a lane bit that `to` does not keep in the lanes.
     for (const Coord &want : to.lane) {
@@ -183,7 +183,7 @@ private:
 
   /// Coordinate that a register of `l` has along `dim`, or where that is
   /// padding that `from` does not hold, the last one that it does hold.
-  Value heldCoordinate(const LaneLayout &l, int64_t dim, int64_t reg,
+  Value heldCoordinate(const TileLayout &l, int64_t dim, int64_t reg,
                        int64_t step) {
     Value at = e.coordinate(l, dim, reg);
     int64_t held = heldExtent(dim);
@@ -198,7 +198,7 @@ private:
   /// Shared-memory word of (row, column): row-major, columns of a row XORed
   /// with the row so that neither the stores nor the loads of a warp meet in a
   /// bank.
-  Value sharedWord(const LaneLayout &l, int64_t reg, int64_t rowWords,
+  Value sharedWord(const TileLayout &l, int64_t reg, int64_t rowWords,
                    int64_t vec) {
     int64_t rank = to.rank();
     Value col = heldCoordinate(l, rank - 1, reg, vec);
@@ -275,10 +275,10 @@ private:
   /// In the order that dither-swizzle-shared planned.
   FailureOr<SmallVector<Value>> throughOrder(ArrayRef<Value> regs,
                                              const SharedOrder &order) {
-    auto store = layout::describeAccess(toRepeated(from), order.layout, 4,
+    auto store = layout::describeAccess(from.repeated(), order.layout, 4,
                                         order.storeVec);
     auto load =
-        layout::describeAccess(toRepeated(to), order.layout, 4, order.loadVec);
+        layout::describeAccess(to.repeated(), order.layout, 4, order.loadVec);
     if (!store || !load)
       return failure();
     Type type = regs[0].getType();
@@ -332,14 +332,14 @@ private:
   }
 
   Emitter &e;
-  const LaneLayout &from, &to;
+  const TileLayout &from, &to;
   Locator source;
 };
 } // namespace
 
 FailureOr<Registers> Emitter::convert(Registers regs, Type elem,
-                                      const LaneLayout &from,
-                                      const LaneLayout &to,
+                                      const TileLayout &from,
+                                      const TileLayout &to,
                                       const SharedOrder *order) {
   if (from == to)
     return regs;

@@ -725,7 +725,7 @@ void Emitter::atomic(LLVM::AtomicBinOp kind, const TileAccess &a,
   }
 }
 
-Registers Emitter::zeroPast(Registers regs, Type elem, const LaneLayout &layout,
+Registers Emitter::zeroPast(Registers regs, Type elem, const TileLayout &layout,
                             ArrayRef<Value> bound) {
   int64_t bits = wordBits(elem);
   int64_t group = bits ? wordGroup(layout, bits) : 1;

@@ -206,7 +206,7 @@ static void reduceWarps(Emitter &e, Reducer &r, MutableArrayRef<Value> regs,
   exchangeWarps(e, r, regs, warpBits);
 }
 
-Registers Emitter::reduce(Registers regs, const LaneLayout &layout,
+Registers Emitter::reduce(Registers regs, const TileLayout &layout,
                           const ReducePlan &plan, ReduceKind kind,
                           int64_t limit, int64_t axis, bool bits, Type words) {
   Reducer r(*this, kind, bits, words);
@@ -312,7 +312,7 @@ Value Emitter::hasSpecial(Registers tile) {
 }
 
 Registers Emitter::reduceWords(Registers tile, Type elem,
-                               const LaneLayout &layout, const ReducePlan &plan,
+                               const TileLayout &layout, const ReducePlan &plan,
                                int64_t axis, bool folds, bool bits) {
   int64_t limit = layout.base[axis] * layout.repeats[axis];
   Registers words =

@@ -131,7 +131,7 @@ SmallVector<Value> Emitter::packCodes(ArrayRef<Value> codes, int64_t group,
 // Coordinates
 //===----------------------------------------------------------------------===//
 
-Value Emitter::threadCoordinate(const LaneLayout &layout, int64_t dim) {
+Value Emitter::threadCoordinate(const TileLayout &layout, int64_t dim) {
   // Runs of thread bits that step by consecutive powers of two move together.
   SmallVector<int64_t> steps;
   for (const Coord &c : layout.lane)
@@ -164,7 +164,7 @@ Value Emitter::threadCoordinate(const LaneLayout &layout, int64_t dim) {
   return sum ? sum : i32(0);
 }
 
-Value Emitter::coordinate(const LaneLayout &layout, int64_t dim, int64_t reg) {
+Value Emitter::coordinate(const TileLayout &layout, int64_t dim, int64_t reg) {
   if (simd) {
     SmallVector<int32_t> values;
     for (int64_t lane = 0; lane < kSimdLanes; ++lane)

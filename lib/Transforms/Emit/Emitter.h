@@ -9,7 +9,7 @@
 #ifndef DITHER_LIB_TRANSFORMS_EMIT_EMITTER_H
 #define DITHER_LIB_TRANSFORMS_EMIT_EMITTER_H
 
-#include "Layouts/LaneLayout.h"
+#include "Layouts/TileTypes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Builders.h"
@@ -36,7 +36,7 @@ struct MemRefDesc {
 /// Where a tile lies in a memref, and what is known about the access.
 struct TileAccess {
   const MemRefDesc &mem;
-  const LaneLayout &layout;
+  const TileLayout &layout;
   llvm::ArrayRef<int64_t> shape;
   /// Offset of the tile in elements (i64) and a known divisor of each.
   llvm::SmallVector<mlir::Value> index;
@@ -47,7 +47,7 @@ struct TileAccess {
   /// The row of the memref that each row of the tile is (i32), one to a row,
   /// and how they are held; null for rows one after the other.
   const llvm::SmallVector<mlir::Value> *rows = nullptr;
-  const LaneLayout *rowsLayout = nullptr;
+  const TileLayout *rowsLayout = nullptr;
   /// CPU loads: bytes ahead to fetch, 0 for none.
   int64_t ahead = 0;
   /// Of every `share` lines the one with this number.
@@ -116,9 +116,9 @@ public:
 
   //===--- coordinates ----------------------------------------------------===//
   /// Coordinate along `dim` held by register `reg`, as an i32 register.
-  mlir::Value coordinate(const LaneLayout &layout, int64_t dim, int64_t reg);
+  mlir::Value coordinate(const TileLayout &layout, int64_t dim, int64_t reg);
   /// GPU: the lane and warp part of the coordinate (i32).
-  mlir::Value threadCoordinate(const LaneLayout &layout, int64_t dim);
+  mlir::Value threadCoordinate(const TileLayout &layout, int64_t dim);
 
   //===--- lanes ----------------------------------------------------------===//
   /// The register seen by lane ^ mask.
@@ -149,10 +149,10 @@ public:
               Registers tile);
   /// `tile` with every element at or past `bound` (i64, relative to the tile)
   /// along dimension d replaced by zero.
-  Registers zeroPast(Registers tile, mlir::Type elem, const LaneLayout &layout,
+  Registers zeroPast(Registers tile, mlir::Type elem, const TileLayout &layout,
                      llvm::ArrayRef<mlir::Value> bound);
   /// With `bits` amax takes the largest bits of |x|, where a NaN is above all.
-  Registers reduce(Registers tile, const LaneLayout &layout,
+  Registers reduce(Registers tile, const TileLayout &layout,
                    const ReducePlan &plan, quant::ReduceKind kind,
                    int64_t limit, int64_t axis, bool bits = false,
                    mlir::Type words = {});
@@ -165,11 +165,11 @@ public:
   /// that of the words, `folds` whether the two values of a word belong to the
   /// same block. The result is f32, one or two registers for each word.
   Registers reduceWords(Registers tile, mlir::Type elem,
-                        const LaneLayout &layout, const ReducePlan &plan,
+                        const TileLayout &layout, const ReducePlan &plan,
                         int64_t axis, bool folds, bool bits);
   mlir::FailureOr<Registers> convert(Registers tile, mlir::Type elem,
-                                     const LaneLayout &from,
-                                     const LaneLayout &to,
+                                     const TileLayout &from,
+                                     const TileLayout &to,
                                      const SharedOrder *order = nullptr);
 
 private:

@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Layouts/LaneLayout.h"
 #include "Layouts/LayoutRules.h"
+#include "Layouts/TileTypes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -60,16 +60,16 @@ public:
   }
 
 private:
-  void setLayout(Value v, const LaneLayout &layout) {
+  void setLayout(Value v, const TileLayout &layout) {
     v.setType(withLayout(tileType(v), layout));
   }
 
-  LaneLayout anchor(RankedTensorType type) {
+  TileLayout anchor(RankedTensorType type) {
     return rules.anchor(type.getShape());
   }
 
   /// `v` in `layout`: itself, a converted copy, or a clone of what computes it.
-  FailureOr<Value> request(Value v, const LaneLayout &layout) {
+  FailureOr<Value> request(Value v, const TileLayout &layout) {
     if (auto have = layoutOf(v.getType())) {
       if (*have == layout)
         return v;
@@ -112,21 +112,21 @@ private:
   }
 
   /// The layout in which `operand` must come for `op` to yield `layout`.
-  LaneLayout operandLayout(Operation *op, Value operand,
-                           const LaneLayout &layout) {
+  TileLayout operandLayout(Operation *op, Value operand,
+                           const TileLayout &layout) {
     auto in = tileType(operand), out = tileType(op->getResult(0));
     if (isa<quant::BroadcastOp, quant::BlockBroadcastOp>(op))
       return rules.broadcastOperand(op, layout);
     if (isa<quant::ReshapeOp>(op))
-      return reshapeLayout(layout, out.getShape(), in.getShape());
+      return reshaped(layout, out.getShape(), in.getShape());
     if (isa<quant::TransposeOp>(op))
-      return transposeLayout(layout);
+      return transposed(layout);
     return layout;
   }
 
   /// The layout of one element for each row, where each lane needs it.
-  static LaneLayout rowsOf(const LaneLayout &layout) {
-    return sliceLayout(layout, {0, 0}, {false, true});
+  static TileLayout rowsOf(const TileLayout &layout) {
+    return sliced(layout, {0, 0}, {false, true});
   }
 
   LogicalResult assign(Block &block) {
@@ -137,7 +137,7 @@ private:
   }
 
   LogicalResult replaceOperand(Operation *op, unsigned i,
-                               const LaneLayout &layout) {
+                               const TileLayout &layout) {
     FailureOr<Value> v = request(op->getOperand(i), layout);
     if (failed(v))
       return failure();
@@ -167,14 +167,14 @@ private:
       return success();
     }
     if (auto gather = dyn_cast<quant::GatherOp>(op)) {
-      LaneLayout layout = anchor(gather.getResult().getType());
+      TileLayout layout = anchor(gather.getResult().getType());
       setLayout(gather.getResult(), layout);
       return replaceOperand(op, 1, rowsOf(layout));
     }
     if (isa<quant::StoreOp, quant::ScatterOp, quant::AtomicOpInterface>(op)) {
       if (failed(ensureLayout(op, 0)))
         return failure();
-      LaneLayout have = *layoutOf(op->getOperand(0).getType());
+      TileLayout have = *layoutOf(op->getOperand(0).getType());
       if (failed(replaceOperand(op, 0, rules.storage(op, have))))
         return failure();
       if (!isa<quant::ScatterOp>(op))
@@ -187,7 +187,7 @@ private:
     if (isa<quant::ReduceOp, quant::BlockReduceOp>(op)) {
       if (failed(ensureLayout(op, 0)))
         return failure();
-      LaneLayout in = *layoutOf(op->getOperand(0).getType());
+      TileLayout in = *layoutOf(op->getOperand(0).getType());
       std::optional<ReducePlan> plan = rules.plan(op, in);
       if (!plan) {
         // One made for the longest sum of the kernel, or for this reduction.
@@ -209,7 +209,7 @@ private:
     if (auto hadamard = dyn_cast<quant::HadamardOp>(op)) {
       if (failed(ensureLayout(op, 0)))
         return failure();
-      LaneLayout in = *layoutOf(op->getOperand(0).getType());
+      TileLayout in = *layoutOf(op->getOperand(0).getType());
       if (!placeBits(in, hadamard.getAxis(), hadamard.getSize())) {
         in = rules.transformable(hadamard);
         if (!placeBits(in, hadamard.getAxis(), hadamard.getSize()))
@@ -233,8 +233,8 @@ private:
       auto from = tileType(op->getOperand(0)).getShape(),
            to = tileType(op->getResult(0)).getShape();
       setLayout(op->getResult(0), isa<quant::TransposeOp>(op)
-                                      ? transposeLayout(*in)
-                                      : reshapeLayout(*in, from, to));
+                                      ? transposed(*in)
+                                      : reshaped(*in, from, to));
       return success();
     }
     return visitElementwise(op);
@@ -243,7 +243,7 @@ private:
   LogicalResult visitElementwise(Operation *op) {
     if (op->getNumRegions() || !llvm::all_of(op->getResults(), isTile))
       return op->emitOpError("is no operation of the tile language");
-    std::optional<LaneLayout> layout;
+    std::optional<TileLayout> layout;
     for (Value v : op->getOperands()) {
       if (!isTile(v))
         continue;
@@ -271,7 +271,7 @@ private:
       unsigned operand = loop.getNumControlOperands() + i;
       if (failed(ensureLayout(loop, operand)))
         return failure();
-      LaneLayout layout = *layoutOf(loop->getOperand(operand).getType());
+      TileLayout layout = *layoutOf(loop->getOperand(operand).getType());
       setLayout(loop.getRegionIterArg(i), layout);
       setLayout(loop.getResult(i), layout);
     }
@@ -297,7 +297,7 @@ private:
         continue;
       Value then = branch.thenYield().getOperand(i);
       auto have = layoutOf(then.getType());
-      LaneLayout layout = have ? *have : anchor(tileType(result));
+      TileLayout layout = have ? *have : anchor(tileType(result));
       if (failed(replaceOperand(branch.thenYield(), i, layout)) ||
           failed(replaceOperand(branch.elseYield(), i, layout)))
         return failure();

@@ -70,7 +70,7 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
     leastVec = 2;
 }
 
-LaneLayout LayoutRules::anchor(ArrayRef<int64_t> shape) const {
+TileLayout LayoutRules::anchor(ArrayRef<int64_t> shape) const {
   int64_t last = int64_t(shape.size()) - 1;
   Reduced reduced;
   if (sumExtent && last >= 0)
@@ -80,9 +80,9 @@ LaneLayout LayoutRules::anchor(ArrayRef<int64_t> shape) const {
   return widest(shape, reduced);
 }
 
-LaneLayout LayoutRules::widest(ArrayRef<int64_t> shape, Reduced reduced) const {
+TileLayout LayoutRules::widest(ArrayRef<int64_t> shape, Reduced reduced) const {
   if (simd)
-    return simdLayout(shape, vec, reduced);
+    return blockedLayout(shape, vec, kSimdLanes, 1, reduced);
   int64_t v = vec;
   // Narrow tiles: shrink the run of a lane until every lane has work. The
   // chains of an ordered sum are all that lanes may share of its axis.
@@ -96,7 +96,7 @@ LaneLayout LayoutRules::widest(ArrayRef<int64_t> shape, Reduced reduced) const {
   return blockedLayout(shape, v, kWarpLanes, numWarps, reduced);
 }
 
-LaneLayout LayoutRules::reducible(Operation *op) const {
+TileLayout LayoutRules::reducible(Operation *op) const {
   auto shape = cast<RankedTensorType>(op->getOperand(0).getType()).getShape();
   if (auto reduce = dyn_cast<quant::ReduceOp>(op))
     return widest(shape, {int64_t(reduce.getAxis()),
@@ -108,7 +108,7 @@ LaneLayout LayoutRules::reducible(Operation *op) const {
   return widest(shape, {*axis, blocks.getBlock()[*axis], false});
 }
 
-LaneLayout LayoutRules::transformable(quant::HadamardOp op) const {
+TileLayout LayoutRules::transformable(quant::HadamardOp op) const {
   return widest(op.getType().getShape(),
                 {int64_t(op.getAxis()), int64_t(op.getSize()), false});
 }
@@ -133,7 +133,7 @@ bool LayoutRules::isAnchor(quant::LoadOp load) const {
          !load.getMemref().getDefiningOp<quant::ScratchOp>();
 }
 
-LaneLayout LayoutRules::storage(Operation *op, const LaneLayout &have) const {
+TileLayout LayoutRules::storage(Operation *op, const TileLayout &have) const {
   auto store = dyn_cast<quant::StoreOp>(op);
   auto scatter = dyn_cast<quant::ScatterOp>(op);
   if (!(store || scatter) || have.rank() == 0)
@@ -161,7 +161,9 @@ LaneLayout LayoutRules::storage(Operation *op, const LaneLayout &have) const {
   bool whole = (bits << k) >= 8;
   if (simd) {
     bool good = whole && (continues(have.lane, 2) || (bits << k) >= 64);
-    return good ? have : simdLayout(type.getShape(), bits < 8 ? 2 : 1, {});
+    return good ? have
+                : blockedLayout(type.getShape(), bits < 8 ? 2 : 1, kSimdLanes,
+                                /*warps=*/1, {});
   }
   // Lanes that hold copies store nothing, and the lanes of a whole sector may
   // be in any order.
@@ -183,7 +185,7 @@ LaneLayout LayoutRules::storage(Operation *op, const LaneLayout &have) const {
 }
 
 std::optional<ReducePlan> LayoutRules::plan(Operation *op,
-                                            const LaneLayout &in) const {
+                                            const TileLayout &in) const {
   int64_t axis, extent;
   bool full = false, ordered = false;
   if (auto reduce = dyn_cast<quant::ReduceOp>(op)) {
@@ -213,7 +215,8 @@ std::optional<ReducePlan> LayoutRules::plan(Operation *op,
   Exchange exchange = simd             ? Exchange::Rotate
                       : laneSteps >= 3 ? Exchange::Shuffle
                                        : Exchange::None;
-  return planReduce(in, axis, extent, full, ordered, exchange);
+  auto plan = planReduce(in, axis, extent, full, ordered, exchange);
+  return plan ? std::optional(std::move(*plan)) : std::nullopt;
 }
 
 void LayoutRules::broadcastGroups(Operation *op,
@@ -232,17 +235,17 @@ void LayoutRules::broadcastGroups(Operation *op,
     full[d] = !in || in.getRank() == 0 || in.getDimSize(d) != out.getDimSize(d);
 }
 
-LaneLayout LayoutRules::broadcastOperand(Operation *op,
-                                         const LaneLayout &out) const {
+TileLayout LayoutRules::broadcastOperand(Operation *op,
+                                         const TileLayout &out) const {
   SmallVector<int64_t> shift;
   SmallVector<bool> full;
   broadcastGroups(op, shift, full);
-  LaneLayout sliced = sliceLayout(out, shift, full);
+  TileLayout operand = sliced(out, shift, full);
   auto in = cast<RankedTensorType>(op->getOperand(0).getType());
   if (in.getRank() == out.rank())
-    return sliced;
+    return operand;
   // Rank 0: every lane and warp holds the one element.
-  LaneLayout scalar;
+  TileLayout scalar;
   scalar.lane.assign(out.lane.size(), {});
   scalar.warp.assign(out.warp.size(), {});
   return scalar;

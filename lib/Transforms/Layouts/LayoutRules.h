@@ -8,7 +8,7 @@
 #ifndef DITHER_LIB_TRANSFORMS_LAYOUTS_LAYOUTRULES_H
 #define DITHER_LIB_TRANSFORMS_LAYOUTS_LAYOUTRULES_H
 
-#include "Layouts/LaneLayout.h"
+#include "Layouts/TileTypes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -35,32 +35,32 @@ public:
   bool keepsPairs() const { return simd && vec == 2; }
 
   /// Layout for wide access to a whole tile of this shape.
-  LaneLayout anchor(llvm::ArrayRef<int64_t> shape) const;
+  TileLayout anchor(llvm::ArrayRef<int64_t> shape) const;
   /// Layout for wide access in which `op`, a quant.reduce or
   /// quant.block_reduce, can reduce its operand.
-  LaneLayout reducible(mlir::Operation *op) const;
+  TileLayout reducible(mlir::Operation *op) const;
   /// Loads that decide a layout; the others follow their users.
   bool isAnchor(quant::LoadOp load) const;
   /// Layout in which `op` (a store) should get its tile, given the one it has.
-  LaneLayout storage(mlir::Operation *op, const LaneLayout &have) const;
+  TileLayout storage(mlir::Operation *op, const TileLayout &have) const;
   /// Layout for wide access in which each run of elements of a quant.hadamard
   /// belongs to the registers and lanes of one warp.
-  LaneLayout transformable(quant::HadamardOp op) const;
+  TileLayout transformable(quant::HadamardOp op) const;
   /// Plan of a quant.reduce or quant.block_reduce.
   std::optional<ReducePlan> plan(mlir::Operation *op,
-                                 const LaneLayout &in) const;
+                                 const TileLayout &in) const;
   /// The dimension that a quant.block_reduce shortens; the last one for blocks
   /// of one element, nothing for blocks that run along two.
   static std::optional<int64_t> blockAxis(quant::BlockReduceOp op);
   /// Operand layout of a quant.broadcast or quant.block_broadcast.
-  LaneLayout broadcastOperand(mlir::Operation *op, const LaneLayout &out) const;
+  TileLayout broadcastOperand(mlir::Operation *op, const TileLayout &out) const;
   /// Group sizes of a broadcast: log2 per dimension, and whole dimensions.
   static void broadcastGroups(mlir::Operation *op,
                               llvm::SmallVectorImpl<int64_t> &shift,
                               llvm::SmallVectorImpl<bool> &full);
 
 private:
-  LaneLayout widest(llvm::ArrayRef<int64_t> shape, Reduced reduced) const;
+  TileLayout widest(llvm::ArrayRef<int64_t> shape, Reduced reduced) const;
 
   bool simd = false;
   int64_t numWarps = 1;

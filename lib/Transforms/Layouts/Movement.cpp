@@ -7,7 +7,7 @@ using namespace mlir;
 
 namespace dither::transforms {
 
-Locator::Locator(const LaneLayout &l) : l(l) {
+Locator::Locator(const TileLayout &l) : l(l) {
   for (auto [i, c] : llvm::enumerate(l.reg))
     add(c, {int64_t(1) << i, 0, 0});
   for (auto [i, c] : llvm::enumerate(l.lane))
@@ -54,15 +54,15 @@ std::optional<Place> Locator::find(const Coord &c, int64_t lane,
   return p;
 }
 
-Units unitsOf(Type elem, const LaneLayout &from, const LaneLayout &to) {
+Units unitsOf(Type elem, const TileLayout &from, const TileLayout &to) {
   Units u;
   if (int64_t bits = wordBits(elem)) {
     int64_t gf = wordGroup(from, bits), gt = wordGroup(to, bits);
     if (gf == gt && to.base.back() % gt == 0 && from.base.back() % gt == 0)
       u.log2 = llvm::Log2_64(gt);
   }
-  u.from = unitLayout(from, u.log2);
-  u.to = unitLayout(to, u.log2);
+  u.from = inUnits(from, u.log2);
+  u.to = inUnits(to, u.log2);
   return u;
 }
 
@@ -70,7 +70,7 @@ Units unitsOf(Type elem, const LaneLayout &from, const LaneLayout &to) {
 constexpr int64_t kMaxShuffles = 32;
 
 static std::optional<SmallVector<ShuffleSource>> planShuffles(
-    const LaneLayout &to,
+    const TileLayout &to,
     llvm::function_ref<std::optional<Place>(int64_t, int64_t, int64_t)> place) {
   SmallVector<ShuffleSource> sources;
   int64_t cost = 0, laneBits = to.lane.size();
@@ -106,8 +106,8 @@ static std::optional<SmallVector<ShuffleSource>> planShuffles(
   return sources;
 }
 
-std::optional<Movement> planMovement(const LaneLayout &from,
-                                     const LaneLayout &to) {
+std::optional<Movement> planMovement(const TileLayout &from,
+                                     const TileLayout &to) {
   Locator source(from);
   if (!source.valid())
     return std::nullopt;

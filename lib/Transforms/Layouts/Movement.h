@@ -8,7 +8,7 @@
 #ifndef DITHER_LIB_TRANSFORMS_LAYOUTS_MOVEMENT_H
 #define DITHER_LIB_TRANSFORMS_LAYOUTS_MOVEMENT_H
 
-#include "Layouts/LaneLayout.h"
+#include "Layouts/TileTypes.h"
 
 namespace dither::transforms {
 
@@ -19,7 +19,7 @@ struct Place {
 /// Finds the place of an element in a layout whose images are single bits.
 class Locator {
 public:
-  explicit Locator(const LaneLayout &l);
+  explicit Locator(const TileLayout &l);
   bool valid() const { return ok; }
   /// Copies are taken from the lane and warp that ask, where they hold one.
   std::optional<Place> find(const Coord &c, int64_t lane, int64_t warp) const;
@@ -30,7 +30,7 @@ private:
     Place place;
   };
   void add(const Coord &c, Place p);
-  const LaneLayout &l;
+  const TileLayout &l;
   llvm::SmallVector<Entry> entries;
   int64_t freeLanes = 0, freeWarps = 0;
   bool ok = true;
@@ -41,9 +41,9 @@ private:
 /// one by one, unpacked (log2 = 0).
 struct Units {
   int64_t log2 = 0;
-  LaneLayout from, to;
+  TileLayout from, to;
 };
-Units unitsOf(mlir::Type elem, const LaneLayout &from, const LaneLayout &to);
+Units unitsOf(mlir::Type elem, const TileLayout &from, const TileLayout &to);
 
 /// Where one register of the target comes from within a warp: an affine (XOR)
 /// function of the lane.
@@ -59,8 +59,8 @@ struct Movement {
   llvm::SmallVector<ShuffleSource> sources;
 };
 /// Nothing if `from` is no layout that elements can be found in.
-std::optional<Movement> planMovement(const LaneLayout &from,
-                                     const LaneLayout &to);
+std::optional<Movement> planMovement(const TileLayout &from,
+                                     const TileLayout &to);
 
 } // namespace dither::transforms
 

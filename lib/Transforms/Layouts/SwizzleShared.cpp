@@ -34,8 +34,8 @@ void plan(quant::ConvertLayoutOp op) {
   std::optional<Movement> move = planMovement(units.from, units.to);
   if (!move || move->route != Movement::Shared)
     return;
-  auto order = layout::chooseSwizzle(toRepeated(units.from),
-                                     toRepeated(units.to), kUnitBytes);
+  auto order = layout::chooseSwizzle(units.from.repeated(), units.to.repeated(),
+                                     kUnitBytes);
   if (!order)
     return;
   op.setSharedAttr(quant::LayoutAttr::get(op.getContext(), order->shared));

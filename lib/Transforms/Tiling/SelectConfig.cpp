@@ -233,8 +233,8 @@ Config chooseHost(const Shape &s, int64_t lanes, bool isTile) {
     budget = std::min(most, s.rowBlock * cols);
     // Blocks in both directions may be more than registers can hold. Those that
     // are transformed are nothing in parts.
-    wholeBlocks = s.transformsRows ||
-                  s.rowBlock * std::max(s.colBlock, cols) <= 2 * most;
+    wholeBlocks =
+        s.transformsRows || s.rowBlock * std::max(s.colBlock, cols) <= 2 * most;
   } else if (s.colBlock > 1) {
     cols = std::min(most, lanes * s.colBlock);
     if (isTile && s.transposesCols)

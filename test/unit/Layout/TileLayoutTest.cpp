@@ -1,4 +1,4 @@
-//===- LaneLayoutTest.cpp - Layouts of code generation --------------------===//
+//===- TileLayoutTest.cpp - Layouts of tiles ------------------------------===//
 //
 // Properties that hold for every shape: which element a register holds after a
 // layout was sliced, transposed or reshaped, and that each reduction a tile
@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Layouts/LaneLayout.h"
+#include "dither/Layout/TileLayout.h"
+#include "dither/Layout/Reduction.h"
 #include "dither/Numerics/ReductionOrder.h"
 #include "llvm/Support/MathExtras.h"
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@
 #include <random>
 #include <set>
 
-using namespace dither::transforms;
+using namespace dither::layout;
 using llvm::ArrayRef;
 using llvm::SmallVector;
 
@@ -27,7 +28,7 @@ constexpr Machine kMachines[] = {{16, 1}, {32, 1}, {32, 4}, {32, 8}};
 constexpr int64_t kRows[] = {1, 2, 3, 8, 16, 32, 48, 100};
 constexpr int64_t kColumns[] = {1, 2, 16, 48, 96, 100, 256, 1000, 2880, 7168};
 
-std::string text(const LaneLayout &l) {
+std::string text(const TileLayout &l) {
   std::string s;
   auto coords = [&](const char *name, ArrayRef<Coord> cs) {
     s += name;
@@ -54,9 +55,9 @@ template <typename F> void forEachLayout(F f) {
 }
 
 /// Every element of the shape has a place.
-TEST(LaneLayout, Covers) {
+TEST(TileLayout, Covers) {
   forEachLayout(
-      [](const LaneLayout &l, ArrayRef<int64_t> shape, int64_t, Machine m) {
+      [](const TileLayout &l, ArrayRef<int64_t> shape, int64_t, Machine m) {
         for (int64_t d = 0; d < 2; ++d)
           ASSERT_GE(l.base[d] * l.repeats[d], shape[d]) << text(l);
         ASSERT_EQ(l.numLanes(), m.lanes);
@@ -79,10 +80,10 @@ TEST(LaneLayout, Covers) {
 /// Broadcasting needs no movement: register r of the result is register
 /// sliceRegister(r) of the operand in the same lane, for blocks that are longer
 /// than the fragment, too.
-TEST(LaneLayout, SliceHoldsTheGroup) {
+TEST(TileLayout, SliceHoldsTheGroup) {
   std::mt19937 rng(1);
   forEachLayout(
-      [&](const LaneLayout &l, ArrayRef<int64_t> shape, int64_t, Machine m) {
+      [&](const TileLayout &l, ArrayRef<int64_t> shape, int64_t, Machine m) {
         for (int64_t axis : {0, 1})
           for (int64_t bits : {0, 1, 4, 5, -1}) {
             SmallVector<int64_t> shift{0, 0};
@@ -93,7 +94,7 @@ TEST(LaneLayout, SliceHoldsTheGroup) {
               continue;
             else
               shift[axis] = bits;
-            LaneLayout s = sliceLayout(l, shift, full);
+            TileLayout s = sliced(l, shift, full);
             for (int k = 0; k < 8; ++k) {
               int64_t r = rng() % l.numRegs(), lane = rng() % m.lanes,
                       warp = rng() % m.warps;
@@ -108,9 +109,9 @@ TEST(LaneLayout, SliceHoldsTheGroup) {
       });
 }
 
-TEST(LaneLayout, TransposeExchanges) {
-  forEachLayout([](const LaneLayout &l, ArrayRef<int64_t>, int64_t, Machine m) {
-    LaneLayout t = transposeLayout(l);
+TEST(TileLayout, TransposeExchanges) {
+  forEachLayout([](const TileLayout &l, ArrayRef<int64_t>, int64_t, Machine m) {
+    TileLayout t = transposed(l);
     if (l.numRepeats() > 1) // Repeats are counted row by row on both sides.
       return;
     for (int64_t r = 0; r < l.numRegs(); r += 7) {
@@ -121,29 +122,29 @@ TEST(LaneLayout, TransposeExchanges) {
   });
 }
 
-TEST(LaneLayout, ReshapeMovesUnitDimensions) {
-  LaneLayout row = blockedLayout({1, 1000}, 4, 32, 4, {});
-  LaneLayout flat = reshapeLayout(row, {1, 1000}, {1000});
+TEST(TileLayout, ReshapeMovesUnitDimensions) {
+  TileLayout row = blockedLayout(SmallVector<int64_t>{1, 1000}, 4, 32, 4, {});
+  TileLayout flat = reshaped(row, {1, 1000}, {1000});
   ASSERT_EQ(flat.rank(), 1);
-  LaneLayout column = reshapeLayout(flat, {1000}, {1000, 1});
+  TileLayout column = reshaped(flat, {1000}, {1000, 1});
   for (int64_t r = 0; r < row.numRegs(); ++r) {
     Coord c = row.coord(r, 5, 3);
     EXPECT_EQ(flat.coord(r, 5, 3), Coord({c[1]}));
     EXPECT_EQ(column.coord(r, 5, 3), Coord({c[1], 0}));
   }
-  LaneLayout one =
-      reshapeLayout(blockedLayout({1, 1}, 1, 32, 4, {}), {1, 1}, {});
+  TileLayout one = reshaped(
+      blockedLayout(SmallVector<int64_t>{1, 1}, 1, 32, 4, {}), {1, 1}, {});
   EXPECT_EQ(one.rank(), 0);
   EXPECT_EQ(one.numRegs(), 1);
 }
 
 /// Sums of every extent along either axis, and blocks of every format.
-TEST(LaneLayout, EveryReductionHasAPlan) {
-  forEachLayout([](const LaneLayout &, ArrayRef<int64_t> shape, int64_t vec,
+TEST(TileLayout, EveryReductionHasAPlan) {
+  forEachLayout([](const TileLayout &, ArrayRef<int64_t> shape, int64_t vec,
                    Machine m) {
     for (int64_t axis : {0, 1}) {
       int64_t chain = dither::numerics::sumChains(shape[axis]);
-      LaneLayout l =
+      TileLayout l =
           blockedLayout(shape, vec, m.lanes, m.warps, {axis, chain, true});
       // One fragment holds the chain, or all that there is.
       ASSERT_EQ(l.base[axis],
@@ -152,19 +153,19 @@ TEST(LaneLayout, EveryReductionHasAPlan) {
            {Exchange::None, Exchange::Shuffle, Exchange::Rotate}) {
         auto plan = planReduce(l, axis, l.base[axis], /*full=*/true,
                                /*ordered=*/true, exchange);
-        ASSERT_TRUE(plan) << axis << text(l);
+        ASSERT_TRUE(bool(plan)) << plan.message() << axis << text(l);
         ASSERT_EQ(plan->result.base[axis] * plan->result.repeats[axis], 1);
       }
       for (int64_t block : {16, 32}) {
         if (shape[axis] % block)
           continue;
-        LaneLayout b =
+        TileLayout b =
             blockedLayout(shape, vec, m.lanes, m.warps, {axis, block, false});
         ASSERT_GE(b.base[axis], block);
-        ASSERT_TRUE(
+        ASSERT_TRUE(bool(
             planReduce(b, axis, block, /*full=*/false,
                        /*ordered=*/false,
-                       m.lanes == 16 ? Exchange::Rotate : Exchange::Shuffle))
+                       m.lanes == 16 ? Exchange::Rotate : Exchange::Shuffle)))
             << text(b);
       }
     }
@@ -173,14 +174,14 @@ TEST(LaneLayout, EveryReductionHasAPlan) {
 
 /// The steps of an ordered plan combine element bits from the lowest up, the
 /// warps last.
-TEST(LaneLayout, OrderedPlansFollowTheBits) {
+TEST(TileLayout, OrderedPlansFollowTheBits) {
   forEachLayout(
-      [](const LaneLayout &, ArrayRef<int64_t> shape, int64_t vec, Machine m) {
+      [](const TileLayout &, ArrayRef<int64_t> shape, int64_t vec, Machine m) {
         int64_t chain = dither::numerics::sumChains(shape[1]);
-        LaneLayout l =
+        TileLayout l =
             blockedLayout(shape, vec, m.lanes, m.warps, {1, chain, true});
         auto plan = planReduce(l, 1, l.base[1], true, true, Exchange::None);
-        ASSERT_TRUE(plan);
+        ASSERT_TRUE(bool(plan)) << plan.message();
         int64_t next = 1;
         bool warps = false;
         for (const ReduceStep &step : plan->steps) {
@@ -207,15 +208,23 @@ TEST(LaneLayout, OrderedPlansFollowTheBits) {
 }
 
 /// Rows of codes fill words.
-TEST(LaneLayout, ContiguousFirst) {
-  LaneLayout l = blockedLayout({16, 64}, 1, 32, 1, {});
+TEST(TileLayout, ContiguousFirst) {
+  TileLayout l = blockedLayout(SmallVector<int64_t>{16, 64}, 1, 32, 1, {});
   std::rotate(l.reg.begin(), l.reg.begin() + 1, l.reg.end());
-  LaneLayout c = contiguousFirst(l);
+  TileLayout c = contiguousFirst(l);
   EXPECT_EQ(c.numRegs(), l.numRegs());
   EXPECT_GE(c.contiguousBits(), l.contiguousBits());
-  EXPECT_EQ(wordGroup(blockedLayout({1, 256}, 8, 32, 1, {}), 4), 8);
-  EXPECT_EQ(wordGroup(blockedLayout({1, 256}, 8, 32, 1, {}), 16), 2);
-  EXPECT_EQ(wordGroup(blockedLayout({1, 32}, 1, 32, 1, {}), 8), 1);
+}
+
+TEST(TileLayout, IsARepeatedLayout) {
+  forEachLayout([](const TileLayout &l, ArrayRef<int64_t>, int64_t, Machine m) {
+    RepeatedLayout repeated = l.repeated();
+    ASSERT_EQ(TileLayout(repeated), l) << text(l);
+    int64_t r = l.numRegs() - 1;
+    Coord c = l.coord(r, m.lanes - 1, m.warps - 1);
+    ASSERT_EQ(repeated.coordinate(r, m.lanes - 1, m.warps - 1),
+              std::vector<int64_t>(c.begin(), c.end()));
+  });
 }
 
 } // namespace
