@@ -63,6 +63,7 @@ struct Shape {
 
 struct Config {
   int64_t rows, cols, warps, tileRows, tileCols;
+  bool isWholeTile = false;
   /// Fragment of the programs whose tile may reach past a tensor.
   std::optional<std::pair<int64_t, int64_t>> edge = std::nullopt;
 };
@@ -296,6 +297,7 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
   if (elements <= n * kWarpLanes * kLaneMost && !shares) {
     c.rows = rows;
     c.cols = cols;
+    c.isWholeTile = true;
     return c;
   }
   int64_t budget = n * kWarpLanes * laneWant(s);
@@ -313,12 +315,15 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
   return c;
 }
 
-/// The fragment at the edges of tensors, where it is smaller than others.
+/// The fragment at the edges of tensors, where it is smaller than others. What
+/// a GPU has no registers for is loops already, and shorter ones need more:
+/// what they share waits in registers.
 std::optional<std::pair<int64_t, int64_t>>
 chooseEdge(const Shape &s, const Config &c, bool isHost) {
   int64_t budget = isHost ? c.rows * c.cols / kHostEdgeShare
                           : c.warps * kWarpLanes * kLaneEdge;
-  if (!s.carried.empty() || c.rows * c.cols <= budget)
+  if (!s.carried.empty() || (!isHost && !c.isWholeTile) ||
+      c.rows * c.cols <= budget)
     return std::nullopt;
   bool wholeBlocks = c.rows >= s.rowBlock;
   int64_t cols = budget / (wholeBlocks ? s.rowBlock : 1);
