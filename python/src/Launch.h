@@ -74,7 +74,12 @@ enum class Reading { Tensor, Number, Constant, Unsupported };
 
 /// A tensor and what keeps it alive, or a number.
 struct TensorArgument {
-  TensorRef tensor;
+  /// What is read goes to `tensor`, which has its initial values: no copies,
+  /// for which compilers take slow instructions where they have 64 bytes or
+  /// more.
+  explicit TensorArgument(TensorRef &tensor) : tensor(tensor) {}
+
+  TensorRef &tensor;
   /// The class that a view asks for; else what the kernel or the launch does.
   Shapes shapes = Shapes::Trailing;
   /// Of the framework that the tensor is of, or null.

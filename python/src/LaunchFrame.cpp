@@ -187,7 +187,7 @@ bool readCall(const std::vector<Parameter> &parameters, uint64_t version,
         return false;
       continue;
     }
-    TensorArgument tensor;
+    TensorArgument tensor(frame.values[i].tensor);
     tensor.shapes = all ? asked : parameter.shapes;
     switch (readTensor(argument, tensor)) {
     case Reading::Unsupported:
@@ -214,7 +214,6 @@ bool readCall(const std::vector<Parameter> &parameters, uint64_t version,
       frame.api = tensor.api;
     if (tensor.owner)
       frame.owners.push_back(std::move(tensor.owner));
-    frame.values[i].tensor = tensor.tensor;
     frame.torch[i] = tensor.torch;
     for (uint64_t left = frame.tensors; left; left &= left - 1) {
       unsigned earlier = llvm::countr_zero(left);

@@ -158,7 +158,7 @@ bool exchange(const State &state, unsigned index, PyObject *argument,
   uint64_t bit = uint64_t(1) << parameter;
   const Value &then = state.frame.values[parameter];
   Value &value = given.values[parameter];
-  TensorArgument tensor;
+  TensorArgument tensor(value.tensor);
   if (state.frame.scalars & bit) {
     bool real = state.frame.floats & bit;
     PyObject *number = argument;
@@ -194,7 +194,6 @@ bool exchange(const State &state, unsigned index, PyObject *argument,
   }
   if (tensor.owner)
     given.owners.push_back(std::move(tensor.owner));
-  value.tensor = tensor.tensor;
   given.torch[parameter] = tensor.torch;
   return true;
 }
