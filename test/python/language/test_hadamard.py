@@ -111,3 +111,19 @@ def part(y, x):
 def test_parts_of_runs_are_refused_in_words():
     with pytest.raises(CompileError, match="a part of a Hadamard transform of size 16 begins or ends inside a run"):
         part[1](np.zeros((8, 16), np.float32), np.zeros((8, 64), np.float32), device="cpu")
+
+
+def test_runs_along_rows_stay_whole_beside_blocks_of_vectors():
+    """Fragments of host:base have few elements: they were cut inside the runs."""
+
+    @dither.jit
+    def kernel(x, y, q, s):
+        dl.store(y, (0, 0), dl.hadamard(dl.load(x, (0, 0), (32, 4)), 0, 32))
+        v = dl.arange(64).to(dl.float32)
+        scale = dl.block_scale(v, dither.MXFP8_E5M2, axis=0)
+        dl.store(q, (0,), dl.cast(v, scale, dither.MXFP8_E5M2, axis=0))
+        dl.store(s, (0,), scale)
+
+    x, y = dither.TensorType(dl.float16, (32, 4)), dither.TensorType(dl.float32, (32, 4))
+    codes, scales = dither.TensorType(dl.float8_e5m2, (64,)), dither.TensorType(dl.e8m0, (2,))
+    kernel.compile(x, y, codes, scales, target="host:base")

@@ -1,0 +1,19 @@
+"""Throughput on CPUs, small."""
+
+import json
+
+from benchmarks import cpu
+
+
+def test_runs_on_any_cpu(tmp_path, capsys):
+    """Without the kernels written by hand their column and the check of bits are left out, and a line says so."""
+    out = tmp_path / "cpu.json"
+    assert cpu.main(["--quick", "--size", "1", "--only", "MXFP8", "--peer", "dither", "--json", str(out)]) == 0
+    text = capsys.readouterr().out
+    rows = json.loads(out.read_text())["rows"]
+    assert len(rows) == 3
+    for row in rows:
+        assert min(row["seconds"]["dither"]) > 0
+        assert min(row["seconds"]["memcpy"]) > 0
+        assert ("bits" in row["missing"]) == ("AVX-512" in row["missing"])
+        assert ("- bits: not compared" in text) == ("bits" in row["missing"])
