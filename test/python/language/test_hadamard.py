@@ -117,13 +117,20 @@ def test_runs_along_rows_stay_whole_beside_blocks_of_vectors():
     """Fragments of host:base have few elements: they were cut inside the runs."""
 
     @dither.jit
-    def kernel(x, y, q, s):
-        dl.store(y, (0, 0), dl.hadamard(dl.load(x, (0, 0), (32, 4)), 0, 32))
+    def kernel(x, y, z, q, s):
+        t = dl.hadamard(dl.load(x, (0, 0), (32, 4)), 0, 32)
+        of_columns = dl.block_scale(t, dither.MXFP6_E3M2, axis=0)
+        dl.store(y, (0, 0), dl.cast(t, of_columns, dither.MXFP6_E3M2, axis=0))
+        dl.store(z, (0, 0), of_columns)
         v = dl.arange(64).to(dl.float32)
         scale = dl.block_scale(v, dither.MXFP8_E5M2, axis=0)
         dl.store(q, (0,), dl.cast(v, scale, dither.MXFP8_E5M2, axis=0))
         dl.store(s, (0,), scale)
 
-    x, y = dither.TensorType(dl.float16, (32, 4)), dither.TensorType(dl.float32, (32, 4))
-    codes, scales = dither.TensorType(dl.float8_e5m2, (64,)), dither.TensorType(dl.e8m0, (2,))
-    kernel.compile(x, y, codes, scales, target="host:base")
+    x, y = dither.TensorType(dl.float16, (32, 4)), dither.TensorType(dl.float6_e3m2, (32, 4))
+    z, codes, scales = (
+        dither.TensorType(dl.e8m0, (1, 4)),
+        dither.TensorType(dl.float8_e5m2, (64,)),
+        dither.TensorType(dl.e8m0, (2,)),
+    )
+    kernel.compile(x, y, z, codes, scales, target="host:base")
