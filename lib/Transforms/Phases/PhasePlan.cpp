@@ -167,10 +167,10 @@ bool PhasePlan::findTotals(ArrayRef<Sink> all) {
     if (type.getRank() != 2 || type.getDimSize(0) == 1)
       continue;
     if (reduce.getCount())
-      return decline(reduce, "not all rows are reduced");
+      return decline(reduce, "only some of the rows are reduced");
     bool isSum = reduce.getKind() == quant::ReduceKind::sum;
     if (isSum && type.getDimSize(0) > kSumPiece)
-      return decline(reduce, "a sum of so many rows has chains");
+      return decline(reduce, "sums of more than 256 rows are added in chains");
     // Maxima have no order: of the maxima of rows, those of columns come first.
     auto inner = reduce.getSource().getDefiningOp<quant::ReduceOp>();
     bool both = !isSum && inner && inner.getAxis() == 1 &&
@@ -215,15 +215,18 @@ bool PhasePlan::findClasses() {
     for (unsigned d = 0; d < type.getRank(); ++d) {
       DimClasses::Member m = classes->member(tile, d);
       if (m.cls < 0)
-        return decline(sink, "the rows of this tile are not its own");
+        return decline(sink,
+                       "this tile has a dimension that no other tile has");
       const DimClasses::Class &info = (*classes)[m.cls];
       if (info.extent == 1)
         continue;
       if (info.rigid || ShapedType::isDynamic(info.extent))
-        return decline(sink, "this tile is not computed in parts");
+        return decline(sink,
+                       "two dimensions of this tile depend on each other");
       int &slot = info.isColumn ? colClass : rowClass;
       if (slot >= 0 && slot != m.cls)
-        return decline(sink, "this tile has rows or columns of its own");
+        return decline(
+            sink, "this tile has other rows or columns than those before it");
       slot = m.cls;
     }
   }
@@ -237,7 +240,7 @@ bool PhasePlan::findClasses() {
             !(*classes)[cls].rigid)
           colClass = cls;
   if (colClass < 0)
-    return decline(parted.front().first, "no tile has columns");
+    return decline(parted.front().first, "no tile has more than one column");
   cols = (*classes)[colClass].extent;
   rows = rowClass < 0 ? 1 : (*classes)[rowClass].extent;
   return true;
@@ -251,22 +254,25 @@ bool PhasePlan::isSupported() {
     Operation *def = v.getDefiningOp();
     if (!type.hasStaticShape() || type.getRank() > 2 || !def ||
         !quant::getDimRelations(def, cast<OpResult>(v).getResultNumber()))
-      return decline(def, "this value is not computed in parts");
+      return decline(def, "no part of this value can be computed alone");
     if (isLate(v)) {
       if (unitsOf(v).first)
-        return decline(def, "its rows depend on all rows");
+        return decline(def, "each of its rows depends on all rows");
       continue;
     }
     if (auto reduce = dyn_cast<quant::ReduceOp>(def)) {
       DimClasses::Member m =
           classes->member(reduce.getSource(), reduce.getAxis());
       if (m.cls != colClass || m.unit != 1)
-        return decline(def, "a reduction along rows needs all of them");
+        return decline(def,
+                       "this is not reduced along the columns of the tile");
     }
     if (auto load = dyn_cast<quant::LoadOp>(def))
       for (const Sink &sink : all)
         if (sink.memref == load.getMemref())
-          return decline(sink.op, "what is stored here is loaded, too");
+          return decline(
+              sink.op,
+              "the kernel loads from the tensor that it stores to here");
   }
   // Each phase stores its sinks part by part: not what others store, too.
   for (const Sink &sink : all)
@@ -275,7 +281,8 @@ bool PhasePlan::isSupported() {
           b = *MemoryAccess::of(other.op);
           sink.op != other.op && a.memref == b.memref && conflicts(a, b) &&
           !areDisjoint(a, b))
-        return decline(other.op, "another store may write the same elements");
+        return decline(other.op,
+                       "another store may write elements that this one writes");
   // Every sink must run along all that its tile is computed from.
   for (const Sink &sink : sinks)
     if (rowClass >= 0 && !unitsOf(sink.tile).first)
@@ -283,7 +290,8 @@ bool PhasePlan::isSupported() {
   for (Total &total : totals) {
     std::optional<Kind> kind = kindOf(total.source);
     if (kind != Elements && (kind != Rows || total.alongColumns))
-      return decline(total.reduce, "this is neither of elements nor of rows");
+      return decline(total.reduce,
+                     "what is reduced over rows is one value for each block");
     total.kind = *kind;
   }
   return true;
@@ -322,24 +330,25 @@ bool PhasePlan::findCuts() {
     if (isLate(v) || isStep(v))
       continue;
     if (kindOf(v) == SquareBlocks && unitsOf(v).first != tallest)
-      return decline(def, "these square blocks are lower than other blocks");
+      return decline(def, "there are higher blocks than these");
     if (auto broadcast = dyn_cast<quant::BlockBroadcastOp>(def)) {
       Value source = spreadBy(broadcast);
       std::optional<Kind> kind = kindOf(source);
       if (!isBlocks(kind) || !addCut(source, *kind))
-        return decline(def, "these blocks follow neither rows nor columns");
+        return decline(
+            def, "these blocks have no f32 value each, in rows and columns");
     } else if (auto reduce = dyn_cast<quant::BlockReduceOp>(def)) {
       Value source = ReducedBlocks(reduce).source;
       if (!isCheap(source) &&
           (kindOf(source) != Elements || !addCut(source, Values)))
-        return decline(def, "the amax is of more than elements");
+        return decline(def, "these are blocks of something else than elements");
     }
     // What belongs to a row, and is wanted along it.
     for (Value operand : def->getOperands())
       if (isa<RankedTensorType>(operand.getType()) && unitsOf(v).second &&
           unitsOf(operand).first && !unitsOf(operand).second &&
           dependsOnReduce(operand, reduces) && !addCut(operand, Rows))
-        return decline(def, "what belongs to a row is no column of f32");
+        return decline(def, "what there is for each row is no column of f32");
   }
   // Scratch memory has what belongs to some rows, and not to all.
   for (Value v : late)
@@ -347,7 +356,8 @@ bool PhasePlan::findCuts() {
       if (cutIndex.contains(operand) &&
           llvm::none_of(
               totals, [&](const Total &total) { return total.result() == v; }))
-        return decline(v.getDefiningOp(), "it needs what phases hand on");
+        return decline(v.getDefiningOp(),
+                       "it depends on all rows, and on some besides");
   return true;
 }
 
@@ -365,10 +375,13 @@ bool PhasePlan::orderPhases() {
   for (const Sink &sink : sinks) {
     std::optional<Kind> kind = kindOf(sink.tile);
     if (!kind)
-      return decline(sink.op, "these blocks follow neither rows nor columns");
+      return decline(
+          sink.op, "these blocks have no f32 value each, in rows and columns");
     // Blocks with special values are computed twice.
     if (isBlocks(kind) && isa<quant::AtomicOpInterface>(sink.op))
-      return decline(sink.op, "this is an atomic of blocks");
+      return decline(
+          sink.op,
+          "blocks with an infinity are computed twice, and added once");
     phase(*kind).sinks.push_back(sink);
   }
   for (auto [i, total] : llvm::enumerate(totals))
@@ -398,13 +411,15 @@ bool PhasePlan::orderPhases() {
     for (unsigned i : p.cuts)
       if (!usesOnly(cuts[i].value, p.kind))
         return decline(cuts[i].value.getDefiningOp(),
-                       "this value needs later ones");
+                       "this is needed before what it depends on is there");
     for (const Sink &sink : p.sinks)
       if (!usesOnly(sink.tile, p.kind))
-        return decline(sink.op, "this tile needs later ones");
+        return decline(sink.op,
+                       "this is needed before what it depends on is there");
     for (unsigned i : p.totals)
       if (!usesOnly(totals[i].source, p.kind))
-        return decline(totals[i].reduce, "this value needs later ones");
+        return decline(totals[i].reduce,
+                       "this is needed before what it depends on is there");
   }
   return true;
 }
@@ -549,9 +564,13 @@ std::optional<PhasePlan> PhasePlan::make(func::FuncOp kernel,
       declined = {&op, "it has loops or branches"};
       return std::nullopt;
     }
-    if (isa<quant::HadamardOp, quant::GatherOp, quant::ScatterOp,
-            quant::FetchAddOp>(op)) {
-      declined = {&op, "this is not computed in parts"};
+    StringRef whole = isa<quant::HadamardOp>(op) ? "it transforms whole runs"
+                      : isa<quant::GatherOp, quant::ScatterOp>(op)
+                          ? "a tile names its rows"
+                      : isa<quant::FetchAddOp>(op) ? "it adds to a counter"
+                                                   : "";
+    if (!whole.empty()) {
+      declined = {&op, whole};
       return std::nullopt;
     }
     if (std::optional<Sink> sink = asSink(&op))

@@ -33,7 +33,7 @@ func.func @in_place(%x: memref<4x64xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
   %t = quant.load %x[%c0, %c0] : memref<4x64xf32> -> tensor<4x64xf32>
   %u = arith.addf %t, %t : tensor<4x64xf32>
-  // expected-remark @+1 {{what is stored here is loaded, too}}
+  // expected-remark @+1 {{the kernel loads from the tensor that it stores to here}}
   quant.store %u, %x[%c0, %c0] : tensor<4x64xf32>, memref<4x64xf32>
   return
 }
@@ -45,7 +45,7 @@ module attributes {quant.target = "host"} {
 func.func @rows(%x: memref<512x64xf32>, %y: memref<1x64xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
   %t = quant.load %x[%c0, %c0] : memref<512x64xf32> -> tensor<512x64xf32>
-  // expected-remark @+1 {{a sum of so many rows has chains}}
+  // expected-remark @+1 {{sums of more than 256 rows are added in chains}}
   %s = quant.reduce sum %t axis 0 : tensor<512x64xf32> -> tensor<1x64xf32>
   quant.store %s, %y[%c0, %c0] : tensor<1x64xf32>, memref<1x64xf32>
   return
@@ -60,7 +60,7 @@ func.func @all_rows(%x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quan
   %c0 = arith.constant 0 : index
   %t = quant.load %x[%c0, %c0] : memref<4x64xf32> -> tensor<4x64xf32>
   %m = quant.reduce max %t axis 0 : tensor<4x64xf32> -> tensor<1x64xf32>
-  // expected-remark @+2 {{its rows depend on all rows}}
+  // expected-remark @+2 {{each of its rows depends on all rows}}
   %b = quant.broadcast %m : tensor<1x64xf32> -> tensor<4x64xf32>
   %u = arith.subf %t, %b : tensor<4x64xf32>
   quant.store %u, %y[%c0, %c0] : tensor<4x64xf32>, memref<4x64xf32>
@@ -76,7 +76,7 @@ func.func @heights(%x: memref<32x64xf32>, %y: memref<16x2xf32>, %z: memref<1x32x
   %c0 = arith.constant 0 : index
   %t = quant.load %x[%c0, %c0] : memref<32x64xf32> -> tensor<32x64xf32>
   %a = quant.block_reduce amax %t block [1, 32] : tensor<32x64xf32> -> tensor<32x2xf32>
-  // expected-remark @+1 {{these square blocks are lower than other blocks}}
+  // expected-remark @+1 {{there are higher blocks than these}}
   %b = quant.block_reduce amax %a block [2, 1] : tensor<32x2xf32> -> tensor<16x2xf32>
   quant.store %b, %y[%c0, %c0] : tensor<16x2xf32>, memref<16x2xf32>
   %c = quant.block_reduce amax %t block [32, 1] : tensor<32x64xf32> -> tensor<1x64xf32>
@@ -94,8 +94,21 @@ func.func @atomic_blocks(%x: memref<4x64xf32>, %y: memref<4x2xf32>) attributes {
   %c0 = arith.constant 0 : index
   %t = quant.load %x[%c0, %c0] : memref<4x64xf32> -> tensor<4x64xf32>
   %a = quant.block_reduce amax %t block [1, 32] : tensor<4x64xf32> -> tensor<4x2xf32>
-  // expected-remark @+1 {{this is an atomic of blocks}}
+  // expected-remark @+1 {{blocks with an infinity are computed twice, and added once}}
   quant.atomic_max %a, %y[%c0, %c0] : tensor<4x2xf32>, memref<4x2xf32>
+  return
+}
+}
+
+// -----
+
+module attributes {quant.target = "host"} {
+func.func @transform(%x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x64xf32> -> tensor<4x64xf32>
+  // expected-remark @+1 {{it transforms whole runs}}
+  %h = quant.hadamard %t axis 1 size 16 : tensor<4x64xf32>
+  quant.store %h, %y[%c0, %c0] : tensor<4x64xf32>, memref<4x64xf32>
   return
 }
 }
