@@ -75,7 +75,7 @@ MUTANTS = (
         "a large tile is overwritten, part by part, before other parts have read it: transposes in place on CPUs",
         (
             (
-                "lib/Transforms/Tiling/TileToFragments.cpp",
+                "lib/Transforms/Fragments/FragmentOrder.cpp",
                 "isInPlace(load, *sink)))\n      return true;",
                 "isInPlace(load, *sink)))\n      continue;",
             ),
