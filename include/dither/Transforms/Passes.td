@@ -179,7 +179,9 @@ def DitherTileToFragments : Pass<"dither-tile-to-fragments", "::mlir::func::Func
   }];
   let options = [
     ListOption<"fragment", "fragment", "int64_t",
-               "rows and columns, instead of those in quant.config">
+               "rows and columns, instead of those in quant.config">,
+    Option<"printSchedule", "print-schedule", "bool", "false",
+           "print the loops of each block before they are built">
   ];
   let dependentDialects = ["::dither::quant::QuantDialect", "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
@@ -224,7 +226,9 @@ def DitherTileToPhases : Pass<"dither-tile-to-phases", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"remarks", "remarks", "bool", "false",
-           "say why a kernel is left to fragments">
+           "say why a kernel is left to fragments">,
+    Option<"printSchedule", "print-schedule", "bool", "false",
+           "print the loops of each kernel before they are built">
   ];
   let dependentDialects = ["::dither::quant::QuantDialect", "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",

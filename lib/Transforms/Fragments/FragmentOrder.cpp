@@ -171,7 +171,7 @@ FailureOr<bool> FragmentPlan::keepOverwritten() {
 /// Sinks that split along the same dimensions share their loops. Those that
 /// touch the same elements do not, and then loops follow each other as in the
 /// source: delayed stores would pass what lies between them.
-void FragmentPlan::makeNests() {
+void FragmentPlan::makeGroups() {
   struct Event {
     Operation *op;
     SmallVector<MemoryAccess> accesses;
@@ -189,8 +189,8 @@ void FragmentPlan::makeNests() {
     for (size_t j = 0; j < i && !ordered; ++j)
       ordered = meet(events[i].accesses, events[j].accesses);
 
-  auto passes = [&](const Nest &nest, const OrderedSink &sink) {
-    return llvm::any_of(nest.sinks, [&](const OrderedSink &member) {
+  auto passes = [&](const Group &group, const OrderedSink &sink) {
+    return llvm::any_of(group.sinks, [&](const OrderedSink &member) {
       return llvm::any_of(events, [&](const Event &event) {
         return member.op->isBeforeInBlock(event.op) &&
                !sink.op->isBeforeInBlock(event.op) &&
@@ -201,15 +201,15 @@ void FragmentPlan::makeNests() {
   for (const OrderedSink &sink : sinks) {
     bool squares = isSquare(sink);
     auto [row, col] = splitClasses(sink);
-    auto shares = [&, row = row, col = col](const Nest &n) {
+    auto shares = [&, row = row, col = col](const Group &n) {
       return !n.squares && !squares &&
              n.sinks.front().stretch == sink.stretch && n.row == row &&
              (n.col == col || n.col < 0 || col < 0) &&
-             (!ordered || (&n == &nests.back() && !passes(n, sink)));
+             (!ordered || (&n == &groups.back() && !passes(n, sink)));
     };
-    auto it = llvm::find_if(nests, shares);
-    if (it == nests.end())
-      it = &nests.emplace_back(Nest{row, col, squares, {}});
+    auto it = llvm::find_if(groups, shares);
+    if (it == groups.end())
+      it = &groups.emplace_back(Group{row, col, squares, {}});
     if (it->col < 0)
       it->col = col;
     it->sinks.push_back(sink);

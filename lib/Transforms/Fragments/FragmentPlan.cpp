@@ -63,57 +63,6 @@ void FragmentPlan::leaveAsIs() {
     takeFromOutside(op.getOperands());
 }
 
-/// Whether a part along `cls` may reach past the end of the tile.
-bool FragmentPlan::isOpen(int cls) const {
-  return llvm::all_of(sinks, [&](const OrderedSink &sink) {
-    return endsAtMemref(sink, [&](unsigned d) {
-      return classes->member(sink.tile, d).cls == cls;
-    });
-  });
-}
-
-FailureOr<SmallVector<Segment>> FragmentPlan::segments(int cls) const {
-  if (cls < 0)
-    return SmallVector<Segment>{{0, 1, 1}};
-  const DimClasses::Class &info = (*classes)[cls];
-  if (fits(info))
-    return SmallVector<Segment>{{0, 1, info.extent}};
-  return segments(info.extent, stepOf(info), info.granule, isOpen(cls));
-}
-
-/// Parts of `step` and one or more smaller ones of whole granules. With `open`
-/// the last one may reach past the end.
-FailureOr<SmallVector<Segment>> FragmentPlan::segments(int64_t extent,
-                                                       int64_t step,
-                                                       int64_t granule,
-                                                       bool open) const {
-  SmallVector<Segment> out;
-  if (int64_t count = extent / step)
-    out.push_back({0, count, step});
-  int64_t at = extent / step * step, rest = extent - at;
-  if (rest == 0)
-    return out;
-  int64_t padded = powerOfTwoCeil(rest);
-  if (padded != rest && padded % granule == 0 && open) {
-    out.push_back({at, 1, padded});
-    return out;
-  }
-  while (rest > 0) {
-    int64_t piece = powerOfTwoFloor(rest);
-    if (piece % granule != 0)
-      return emitError(sinks.empty() ? block.getParentOp()->getLoc()
-                                     : sinks.front().op->getLoc())
-             << "a dimension of " << extent << " is computed " << step
-             << " at a time, and what is left is no multiple of " << granule
-             << ", its blocks: make it a multiple of " << step
-             << ", or let the tile end where the tensor ends";
-    out.push_back({at, 1, piece});
-    at += piece;
-    rest -= piece;
-  }
-  return out;
-}
-
 /// The classes of the loops around a sink: over rows, over columns; -1 for
 /// none.
 std::pair<int, int> FragmentPlan::splitClasses(const OrderedSink &sink) {
@@ -145,24 +94,6 @@ bool FragmentPlan::isSquare(const OrderedSink &sink) {
       return true;
   }
   return false;
-}
-
-/// The blocks of a class that are shorter than `height` and taller than a
-/// fragment, tallest first: what belongs to one is computed once for it.
-SmallVector<int64_t> FragmentPlan::blocksWithin(int cls, int64_t height) const {
-  llvm::SetVector<int64_t> units;
-  for (Value v : classes->values())
-    for (int64_t d = 0; d < cast<RankedTensorType>(v.getType()).getRank(); ++d)
-      if (DimClasses::Member m = classes->member(v, d); m.cls == cls)
-        units.insert(m.unit);
-  SmallVector<int64_t> sorted = units.takeVector();
-  llvm::sort(sorted, std::greater<>());
-  SmallVector<int64_t> blocks;
-  for (int64_t unit : sorted)
-    if (unit > rows && unit % rows == 0 && unit < height &&
-        (blocks.empty() ? height : blocks.back()) % unit == 0)
-      blocks.push_back(unit);
-  return blocks;
 }
 
 /// Whether all that the block computes is whole parts of this size, one after
@@ -225,7 +156,7 @@ FailureOr<bool> FragmentPlan::make() {
       return failure();
     again = *kept;
   }
-  makeNests();
+  makeGroups();
   return true;
 }
 

@@ -17,6 +17,7 @@
 #include "Analysis/AccessOrder.h"
 #include "Analysis/DimClasses.h"
 #include "Analysis/Sinks.h"
+#include "Schedule/Schedule.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace dither::transforms {
@@ -24,11 +25,6 @@ namespace dither::transforms {
 /// Rows and columns of a part.
 struct Extents {
   int64_t rows, cols;
-};
-
-/// `count` parts of `size` steps from `start` on.
-struct Segment {
-  int64_t start, count, size;
 };
 
 /// What the blocks of a kernel know of each other.
@@ -60,12 +56,18 @@ public:
     llvm::SmallVector<MemoryAccess> accesses;
   };
   /// Sinks that share their loops over a class of rows and one of columns.
-  struct Nest {
+  struct Group {
     int row, col;
     /// One sink, whose dimensions cannot go together.
     bool squares;
     llvm::SmallVector<OrderedSink> sinks;
   };
+
+  /// `count` parts of `size` steps from `start` on.
+  struct Segment {
+    int64_t start, count, size;
+  };
+  using Segments = llvm::SmallVector<Segment>;
 
   /// For `block` in parts of `edge` where they divide what it computes, else of
   /// `fragment`.
@@ -87,13 +89,10 @@ public:
       return c.extent * c.extent <= rows * cols;
     return c.extent <= (c.isColumn ? cols : rows);
   }
-  /// The parts of a class (-1: one part), and those of so many steps, `step` of
-  /// them or what is left in whole granules. Errors: a remainder smaller than a
-  /// granule.
-  mlir::FailureOr<llvm::SmallVector<Segment>> segments(int cls) const;
-  mlir::FailureOr<llvm::SmallVector<Segment>>
-  segments(int64_t extent, int64_t step, int64_t granule, bool open) const;
-  llvm::SmallVector<int64_t> blocksWithin(int cls, int64_t height) const;
+  /// The tiles that are there as a whole, and then the nests, each before its
+  /// last sink. Errors: a tile that is larger than a fragment; a dimension that
+  /// leaves less than a block.
+  mlir::FailureOr<Schedule> schedule() const;
   /// The error that a tile which must be kept is too large.
   mlir::LogicalResult tooLarge(quant::LoadOp load) const;
 
@@ -105,9 +104,20 @@ public:
   /// Tiles that loops, branches and inner blocks use as a whole.
   llvm::SetVector<mlir::Value> roots;
   std::optional<DimClasses> classes;
-  llvm::SmallVector<Nest> nests;
+  llvm::SmallVector<Group> groups;
 
 private:
+  /// The parts of a class, and those of so many steps, `step` of them or what
+  /// is left in whole granules.
+  mlir::FailureOr<Segments> segments(int cls) const;
+  mlir::FailureOr<Segments> segments(int64_t extent, int64_t step,
+                                     int64_t granule, bool open) const;
+  llvm::SmallVector<int64_t> blocksWithin(int cls, int64_t height) const;
+  std::vector<Node> takeBlocks(llvm::ArrayRef<OrderedSink> sinks, int row,
+                               int64_t height,
+                               llvm::ArrayRef<int64_t> heights) const;
+  mlir::FailureOr<std::vector<Node>> squares(const OrderedSink &sink) const;
+  mlir::FailureOr<std::vector<Node>> rowsAndColumns(const Group &group) const;
   bool divides(Extents part);
   void collect();
   bool isFill(mlir::Operation *op) const;
@@ -123,7 +133,7 @@ private:
   bool isSmall(mlir::Value tile);
   mlir::LogicalResult keep(quant::LoadOp load);
   mlir::FailureOr<bool> keepOverwritten();
-  void makeNests();
+  void makeGroups();
   /// Step of the loop over a class.
   int64_t stepOf(const DimClasses::Class &c) const {
     int64_t want = c.isColumn ? cols : rows;

@@ -40,7 +40,18 @@ struct DitherTileToFragments
         FragmentPlan plan(getOperation(), block, fragment,
                           isUnlikely(region) ? edge : std::nullopt, shared);
         FailureOr<bool> splits = plan.make();
-        if (failed(splits) || (*splits && failed(FragmentBuilder(plan).run())))
+        if (failed(splits))
+          return failure();
+        if (!*splits)
+          continue;
+        FailureOr<Schedule> schedule = plan.schedule();
+        if (failed(schedule))
+          return failure();
+        if (printSchedule)
+          print(llvm::errs()
+                    << "fragments of " << getOperation().getName() << '\n',
+                *schedule);
+        if (failed(FragmentBuilder(plan).build(*schedule)))
           return failure();
       }
     return success();

@@ -25,8 +25,8 @@ Value PhaseBuilder::loadScratch(unsigned cut, Offsets offsets, Sizes sizes) {
       scratches[cut], at, /*in_bounds=*/true);
 }
 
-std::optional<FailureOr<Value>> PhaseBuilder::resolve(Value v, Offsets offsets,
-                                                      Sizes sizes) {
+PhaseBuilder::Resolved PhaseBuilder::resolve(Value v, Offsets offsets,
+                                             Sizes sizes) {
   int64_t cut = plan.cutOf(v);
   if (cut >= 0 && plan.cuts[cut].kind < kind)
     return FailureOr<Value>(loadScratch(cut, offsets, sizes));
@@ -44,8 +44,8 @@ std::optional<FailureOr<Value>> PhaseBuilder::resolve(Value v, Offsets offsets,
     auto type = RankedTensorType::get(
         sizes, cast<RankedTensorType>(v.getType()).getElementType());
     auto part = quant::LoadOp::create(b, load.getLoc(), type, load.getMemref(),
-                                      at, load.getInBounds() || inBounds);
-    if (inBounds && streams)
+                                      at, load.getInBounds() || inside);
+    if (inside && streams)
       fetchAhead(part, v);
     return FailureOr<Value>(part.getResult());
   }
@@ -55,7 +55,7 @@ std::optional<FailureOr<Value>> PhaseBuilder::resolve(Value v, Offsets offsets,
     if (reduce.getKind() == quant::ReduceKind::amax)
       return blockReduce(reduce, offsets, sizes);
   if (auto encode = dyn_cast<quant::EncodeOp>(def)) {
-    if (inBounds && plan.products.contains(encode))
+    if (inside && plan.products.contains(encode))
       return encodeFinite(encode, offsets, sizes);
   }
   if (auto reduce = dyn_cast<quant::ReduceOp>(def)) {
@@ -63,7 +63,7 @@ std::optional<FailureOr<Value>> PhaseBuilder::resolve(Value v, Offsets offsets,
     if (along <= kReducePiece && llvm::isPowerOf2_64(along) &&
         reduce.getExtent() == along)
       return std::nullopt;
-    return reduceInPieces(engine, reduce, offsets, sizes, kReducePiece,
+    return reduceInPieces(*engine, reduce, offsets, sizes, kReducePiece,
                           /*granule=*/1);
   }
   return std::nullopt;
@@ -107,7 +107,7 @@ FailureOr<Value> PhaseBuilder::blockBroadcast(quant::BlockBroadcastOp op,
     shape.push_back(std::max<int64_t>(1, sizes[d] / extent));
     block.push_back(sizes[d] / shape.back());
   }
-  FailureOr<Value> source = engine.materialize(op.getSource(), from, shape);
+  FailureOr<Value> source = engine->materialize(op.getSource(), from, shape);
   if (failed(source) || shape == sizes)
     return source;
   auto type = RankedTensorType::get(
@@ -131,7 +131,7 @@ FailureOr<Value> PhaseBuilder::blockReduce(quant::BlockReduceOp op,
     from.push_back(quant::scaleOffset(builder(), loc, offsets[d], extent, 1));
     shape.push_back(sizes[d] * extent);
   }
-  FailureOr<Value> x = engine.materialize(source, from, shape);
+  FailureOr<Value> x = engine->materialize(source, from, shape);
   if (failed(x))
     return failure();
   auto type = RankedTensorType::get(sizes, builder().getF32Type());
@@ -143,7 +143,7 @@ FailureOr<Value> PhaseBuilder::blockReduce(quant::BlockReduceOp op,
 quant::BlockReduceOp PhaseBuilder::amaxOf(quant::BlockReduceOp op, Value part,
                                           Type type, ArrayRef<int64_t> block) {
   bool asks =
-      inBounds && plan.checkKind && plan.isChecked(ReducedBlocks(op).source);
+      inside && plan.checkKind && plan.isChecked(ReducedBlocks(op).source);
   return quant::BlockReduceOp::create(builder(), loc, type, op.getKind(), part,
                                       block, asks || op.getAmaxBits());
 }
@@ -151,9 +151,9 @@ quant::BlockReduceOp PhaseBuilder::amaxOf(quant::BlockReduceOp op, Value part,
 FailureOr<Value> PhaseBuilder::encodeFinite(quant::EncodeOp op, Offsets offsets,
                                             Sizes sizes) {
   auto product = op.getSource().getDefiningOp<arith::MulFOp>();
-  FailureOr<Value> x = engine.materialize(product.getLhs(), offsets, sizes);
+  FailureOr<Value> x = engine->materialize(product.getLhs(), offsets, sizes);
   FailureOr<Value> factor =
-      engine.materialize(product.getRhs(), offsets, sizes);
+      engine->materialize(product.getRhs(), offsets, sizes);
   if (failed(x) || failed(factor))
     return failure();
   auto type = RankedTensorType::get(sizes, op.getType().getElementType());
@@ -177,12 +177,12 @@ FailureOr<Value> PhaseBuilder::tallBlockReduce(quant::BlockReduceOp op,
   Value none = arith::ConstantOp::create(
       builder(), loc,
       DenseElementsAttr::get(bitsType, builder().getI32IntegerAttr(0)));
-  FailureOr<TilingEngine::Values> best = engine.forLoop(
-      loc, zero(), index(block), height, none,
+  FailureOr<TilingEngine::Values> best = engine->forLoop(
+      loc, index(0), index(block), height, none,
       [&](Index at, ValueRange carried) -> FailureOr<TilingEngine::Values> {
         Index row = quant::addOffsets(builder(), loc, first, at);
-        FailureOr<Value> x = engine.materialize(blocks.source, {row, col},
-                                                {height, sizes[1] * width});
+        FailureOr<Value> x = engine->materialize(blocks.source, {row, col},
+                                                 {height, sizes[1] * width});
         if (failed(x))
           return failure();
         OpBuilder &b = builder();

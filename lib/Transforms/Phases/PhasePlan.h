@@ -15,6 +15,7 @@
 
 #include "Analysis/DimClasses.h"
 #include "Analysis/Sinks.h"
+#include "Schedule/Schedule.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <optional>
@@ -86,6 +87,11 @@ public:
   static std::optional<PhasePlan> make(mlir::func::FuncOp kernel,
                                        Declined &declined);
 
+  /// The loops before the terminator of `kernel`, whose plan this is: bands of
+  /// rows, in them stretches of columns, and in those the phases one after the
+  /// other. `Node::index` counts phases, cuts and totals.
+  Schedule schedule(mlir::func::FuncOp kernel) const;
+
   /// Steps of the row (column) class that one step of dimension d of `v` takes;
   /// 0 if it does not follow the class.
   int64_t rowUnit(mlir::Value v, unsigned d) const {
@@ -150,6 +156,9 @@ private:
   }
   bool isTransposed(mlir::Value v) const;
   int64_t rowStretch() const;
+  std::vector<Node> uniformValues() const;
+  std::vector<Node> steps(const Phase &phase) const;
+  Node loops(const Phase &phase) const;
   bool findTotals(llvm::ArrayRef<Sink> all);
   bool findClasses();
   bool isSupported();

@@ -37,20 +37,7 @@ int64_t Totals::heightOf(unsigned total) const {
              : 1;
 }
 
-LogicalResult
-Totals::overColumns(int64_t columns,
-                    llvm::function_ref<LogicalResult(Index, int64_t)> body) {
-  int64_t width = std::gcd(columns, kColumns);
-  Builder b(loc.getContext());
-  return engine.forLoop(
-      loc, b.getIndexAttr(0), b.getIndexAttr(columns), width, {},
-      [&](Index col, ValueRange) -> FailureOr<TilingEngine::Values> {
-        if (failed(body(col, width)))
-          return failure();
-        return TilingEngine::Values{};
-      },
-      /*barrier=*/true);
-}
+int64_t Totals::widthOf(int64_t columns) { return std::gcd(columns, kColumns); }
 
 Value Totals::splat(double v, int64_t width) {
   OpBuilder &b = engine.builder();
@@ -76,19 +63,9 @@ void Totals::store(OpBuilder &b, unsigned total, int64_t row, Index col,
   quant::StoreOp::create(b, loc, x, collected[total], at).setInBounds(true);
 }
 
-LogicalResult Totals::begin() {
-  for (auto [i, total] : llvm::enumerate(plan.totals)) {
-    // Each step of a sum is stored before it is read.
-    if (kindOf(i) == quant::ReduceKind::sum)
-      continue;
-    auto clear = [&, i = i](Index col, int64_t width) -> LogicalResult {
-      store(engine.builder(), i, 0, col, splat(identityOf(kindOf(i)), width));
-      return success();
-    };
-    if (failed(overColumns(total.columns, clear)))
-      return failure();
-  }
-  return success();
+void Totals::clear(unsigned total, Index col, int64_t width) {
+  store(engine.builder(), total, 0, col,
+        splat(identityOf(kindOf(total)), width));
 }
 
 Value Totals::larger(quant::ReduceKind kind, Value acc, Value x) {
@@ -172,7 +149,7 @@ FailureOr<Value> Totals::part(unsigned total, Index col,
   if (!plan.totals[total].alongColumns)
     return reduced(load(engine.builder(), total, 0, col, sizes[1]), /*axis=*/0);
   int64_t columns = plan.totals[total].columns;
-  int64_t width = std::gcd(columns, kColumns);
+  int64_t width = widthOf(columns);
   Builder b(loc.getContext());
   FailureOr<TilingEngine::Values> best = engine.forLoop(
       loc, b.getIndexAttr(0), b.getIndexAttr(columns), width,

@@ -22,17 +22,17 @@ public:
   Totals(mlir::OpBuilder &b, mlir::Location loc, const PhasePlan &plan,
          TilingEngine &engine, bool pairs);
 
-  /// Before the first row: nothing is collected.
-  mlir::LogicalResult begin();
+  /// Parts of so many columns are of this width.
+  static int64_t widthOf(int64_t columns);
+
+  /// Before the first row: nothing of a maximum or minimum is collected in
+  /// these columns.
+  void clear(unsigned total, Index col, int64_t width);
   /// Adds a part of the source of a total, one row of the tile at `row`, `col`.
   void collect(unsigned total, mlir::Value part, Index row, Index col);
   /// After all rows: the part of a total at a column.
   mlir::FailureOr<mlir::Value> part(unsigned total, Index col,
                                     llvm::ArrayRef<int64_t> sizes);
-  /// `body` for parts of so many columns, all of one width.
-  mlir::LogicalResult
-  overColumns(int64_t columns,
-              llvm::function_ref<mlir::LogicalResult(Index, int64_t)> body);
 
 private:
   quant::ReduceKind kindOf(unsigned total) const {

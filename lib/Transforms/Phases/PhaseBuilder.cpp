@@ -1,0 +1,195 @@
+//===- PhaseBuilder.cpp - Builds the phases of a CPU kernel ---------------===//
+
+#include "Phases/PhaseBuilder.h"
+#include "dither/Dialect/Quant/QuantTiling.h"
+#include "dither/Target/ModuleTarget.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+LogicalResult PhaseBuilder::begin(const Nest &) {
+  const target::TargetInfo *target = target::saidTarget(kernel);
+  streams = target && target->streamingStores;
+  OpBuilder b = OpBuilder::atBlockBegin(&kernel.front());
+  // Registers of 32 columns hold the even and the odd ones; they stay
+  // apart.
+  bool whole = llvm::all_of(plan.phases, [](const PhasePlan::Phase &p) {
+    return p.kind == PhasePlan::Rows ||
+           (p.cols % 32 == 0 && p.slowCols % 32 == 0);
+  });
+  for (const PhasePlan::Cut &cut : plan.cuts)
+    scratches.push_back(quant::ScratchOp::create(
+        b, loc, MemRefType::get(cut.shape, b.getF32Type()),
+        whole && (cut.kind == PhasePlan::Values ||
+                  cut.kind == PhasePlan::ColBlocks)));
+  totals.emplace(b, loc, plan, *engine, whole);
+  bounds.emplace(builder(), loc, plan);
+  return success();
+}
+
+LogicalResult PhaseBuilder::buildNode(const Node &node) {
+  switch (node.kind) {
+  case Node::Phase:
+    return buildPhase(node);
+  case Node::Band:
+    bounds->enterBand(builder(), at(Axis::Rows));
+    insideTensors = nullptr;
+    return success();
+  case Node::Stretch:
+    special = nullptr;
+    width = bounds->width(builder(), at(Axis::Cols));
+    return success();
+  case Node::Measure:
+    insideTensors =
+        bounds->colsInside(builder(), at(Axis::Cols), width, node.step);
+    if (special)
+      insideTensors = unlessSpecial(special, insideTensors);
+    return success();
+  case Node::Keep:
+    return keep(node);
+  case Node::Clear:
+    totals->clear(node.index, at(Axis::Cols), extent(Axis::Cols));
+    return success();
+  case Node::Collect: {
+    FailureOr<Value> value = part(node.tile);
+    if (succeeded(value))
+      totals->collect(node.index, *value, at(Axis::Rows), at(Axis::Cols));
+    return success(succeeded(value));
+  }
+  case Node::Take:
+    return take(node);
+  case Node::Ask:
+    return ask();
+  default:
+    return ScheduleBuilder::buildNode(node);
+  }
+}
+
+PhaseBuilder::Index PhaseBuilder::boundOf(Bound bound) {
+  switch (bound.kind) {
+  case Bound::Stored:
+    return bounds->rowsEnd();
+  case Bound::Width:
+    return width;
+  case Bound::Redo:
+    return unlessSpecial(foundSpecial(), insideTensors);
+  default:
+    if (!insideTensors)
+      insideTensors = bounds->rowsInside(builder());
+    return insideTensors;
+  }
+}
+
+LogicalResult PhaseBuilder::buildPhase(const Node &phase) {
+  llvm::SaveAndRestore of(kind, plan.phases[phase.index].kind);
+  if (failed(buildBody(phase.body)))
+    return failure();
+  if (Value here = std::exchange(found, nullptr))
+    special =
+        special
+            ? arith::OrIOp::create(builder(), loc, special, here).getResult()
+            : here;
+  return success();
+}
+
+LogicalResult PhaseBuilder::keep(const Node &node) {
+  SmallVector<Index> offsets;
+  SmallVector<int64_t> sizes;
+  place(node.tile, offsets, sizes);
+  FailureOr<Value> value = engine->materialize(node.tile, offsets, sizes);
+  if (failed(value))
+    return failure();
+  SmallVector<Value> to{inBand(offsets[0]), inBand(offsets[1])};
+  quant::StoreOp::create(builder(), loc, *value, scratches[node.index],
+                         ValueRange(to))
+      .setInBounds(true);
+  return success();
+}
+
+LogicalResult PhaseBuilder::take(const Node &node) {
+  // What follows all phases finds all that they have kept.
+  llvm::SaveAndRestore of(kind, plan.isLate(node.tile) ? PhasePlan::Transposed
+                                                       : kind);
+  auto sink = dyn_cast<quant::StoreOp>(node.sink);
+  if (!sink || plan.isLate(node.tile))
+    return ScheduleBuilder::buildNode(node);
+  SmallVector<Index> offsets;
+  SmallVector<int64_t> sizes;
+  place(node.tile, offsets, sizes);
+  FailureOr<Value> value = engine->materialize(node.tile, offsets, sizes);
+  if (failed(value))
+    return failure();
+  OpBuilder &b = builder();
+  SmallVector<Value> to(sink.getIndices());
+  size_t lead = to.size() - offsets.size();
+  for (auto [d, offset] : llvm::enumerate(offsets))
+    to[lead + d] = getValueOrCreateConstantIndexOp(
+        b, loc, quant::addOffsets(b, loc, to[lead + d], offset));
+  auto store = cast<quant::StoreOp>(b.clone(*sink));
+  store.getTileMutable().assign(*value);
+  store.getIndicesMutable().assign(to);
+  store.setInBounds(inside);
+  if (inside && streams && kind >= PhasePlan::Elements)
+    store.setStream(true);
+  return success();
+}
+
+/// Notes whether the part just computed has a value that is not finite (in its
+/// maxima; where they ignore NaN, in what they are of) or a factor that is not
+/// finite or negative.
+LogicalResult PhaseBuilder::ask() {
+  SmallVector<Value> asked;
+  for (quant::BlockReduceOp check : plan.checks) {
+    if (kind != *plan.checkKind)
+      break;
+    Value tile = inside ? check.getResult() : ReducedBlocks(check).source;
+    FailureOr<Value> v = part(tile);
+    if (failed(v))
+      return failure();
+    asked.push_back(
+        inside ? *v : math::AbsFOp::create(builder(), loc, *v).getResult());
+  }
+  for (const PhasePlan::Cut &cut : plan.cuts) {
+    if (cut.kind != kind)
+      continue;
+    FailureOr<Value> v = part(cut.value);
+    if (failed(v))
+      return failure();
+    asked.push_back(*v);
+  }
+  for (Value v : asked)
+    found = arith::OrIOp::create(
+        builder(), loc, foundSpecial(),
+        quant::HasSpecialOp::create(builder(), loc, v).getResult());
+  return success();
+}
+
+/// No part is fast where there is a special value.
+PhaseBuilder::Index PhaseBuilder::unlessSpecial(Value special, Index inside) {
+  if (isZeroInteger(inside))
+    return inside;
+  OpBuilder &b = builder();
+  return arith::SelectOp::create(
+             b, loc, special, arith::ConstantIndexOp::create(b, loc, 0),
+             getValueOrCreateConstantIndexOp(b, loc, inside))
+      .getResult();
+}
+
+Value PhaseBuilder::inBand(Index offset) {
+  LinearIndex form = LinearIndex::get(offset);
+  // Bands start at zero where there is one only.
+  llvm::erase_if(form.terms, [&](const LinearIndex::Term &t) {
+    return t.value == dyn_cast<Value>(outermost(Axis::Rows)) ||
+           t.value == dyn_cast<Value>(outermost(Axis::Cols));
+  });
+  return getValueOrCreateConstantIndexOp(builder(), loc,
+                                         engine->rebuild(loc, form));
+}
+
+} // namespace dither::transforms

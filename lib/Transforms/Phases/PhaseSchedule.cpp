@@ -1,0 +1,105 @@
+//===- PhaseSchedule.cpp - The loops of a CPU kernel as data --------------===//
+
+#include "Phases/PhasePlan.h"
+#include "Phases/Totals.h"
+#include "Schedule/Schedule.h"
+#include <numeric>
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+using Nodes = std::vector<Node>;
+
+/// What depends on no position is computed once, before all loops: a part of a
+/// loop that is a barrier would be computed again in every iteration.
+Nodes PhasePlan::uniformValues() const {
+  auto hasClass = [&](Value v) {
+    auto [row, col] = unitsOf(v);
+    return row || col;
+  };
+  llvm::SetVector<Value> uniform;
+  for (Value v : values()) {
+    if (!hasClass(v) || isLate(v))
+      continue;
+    for (Value operand : v.getDefiningOp()->getOperands()) {
+      auto type = dyn_cast<RankedTensorType>(operand.getType());
+      if (type && !hasClass(operand) && type.getNumElements() == 1 &&
+          !operand.getDefiningOp()->hasTrait<OpTrait::ConstantLike>())
+        uniform.insert(operand);
+    }
+  }
+  Nodes nodes;
+  for (Value v : uniform)
+    nodes.push_back(Node::whole(v));
+  return nodes;
+}
+
+/// What a phase does for a part.
+Nodes PhasePlan::steps(const Phase &phase) const {
+  Nodes nodes;
+  for (unsigned cut : phase.cuts)
+    nodes.push_back(Node::keep(cut, cuts[cut].value));
+  for (unsigned total : phase.totals)
+    nodes.push_back(Node::collect(total, totals[total].source));
+  for (const Sink &sink : phase.sinks)
+    nodes.push_back(Node::take(sink));
+  if (asks(phase.kind))
+    nodes.push_back(Node::ask());
+  return nodes;
+}
+
+/// The loops of a phase: over what is inside all tensors, and over the rest in
+/// smaller parts. Along rows that are computed as a whole there is one of each.
+Node PhasePlan::loops(const Phase &phase) const {
+  unsigned index = &phase - phases.data();
+  if (phase.kind == Rows)
+    return Node::phase(
+        index, {Node::loop(Axis::Rows, 0, Bound::Inside, 1, steps(phase))
+                    .alone(/*inside=*/true),
+                Node::loop(Axis::Rows, Bound::Inside, bandRows, 1, steps(phase))
+                    .alone(/*inside=*/false)});
+  // Blocks with an infinity or a NaN are computed again.
+  Bound rest = asks(phase.kind) ? Bound::Redo : Bound::Inside;
+  Nodes columns{
+      Node::loop(Axis::Cols, 0, Bound::Inside, phase.cols, steps(phase))
+          .alone(/*inside=*/true),
+      Node::loop(Axis::Cols, rest, Bound::Width, phase.slowCols, steps(phase))
+          .alone(/*inside=*/false)};
+  return Node::phase(
+      index, {Node::measure(phase.cols),
+              Node::loop(Axis::Rows, 0, bandRows, phase.rows, columns)});
+}
+
+Schedule PhasePlan::schedule(func::FuncOp kernel) const {
+  Nodes all = uniformValues();
+  auto overColumns = [&](int64_t columns, Node node) {
+    all.push_back(Node::loop(Axis::Cols, 0, columns, Totals::widthOf(columns),
+                             {std::move(node)})
+                      .alone(/*inside=*/false));
+  };
+  // Each step of a sum is stored before it is read.
+  for (auto [i, total] : llvm::enumerate(totals))
+    if (quant::ReduceOp(total.reduce).getKind() != quant::ReduceKind::sum)
+      overColumns(total.columns, Node::clear(i));
+
+  Nodes band{Node::band()}, stretch{Node::stretch()};
+  for (const Phase &phase : phases)
+    (phase.kind == Rows ? band : stretch).push_back(loops(phase));
+  band.push_back(Node::loop(Axis::Cols, 0, cols, bandCols, std::move(stretch)));
+  all.push_back(
+      Node::loop(Axis::Rows, 0, Bound::Stored, bandRows, std::move(band)));
+
+  for (const Sink &sink : lateSinks)
+    if (unitsOf(sink.tile).second)
+      overColumns(cols, Node::take(sink));
+    else
+      all.push_back(Node::take(sink));
+  Nest nest(kernel.front().getTerminator(), kernel.getLoc());
+  nest.row = rowClass;
+  nest.col = colClass;
+  nest.body = std::move(all);
+  return {&*classes, {std::move(nest)}};
+}
+
+} // namespace dither::transforms

@@ -1,0 +1,105 @@
+// RUN: dither-opt %s --split-input-file --dither-tile-to-phases=print-schedule -o /dev/null 2>&1 | FileCheck %s --check-prefix=PHASES
+// RUN: dither-opt %s --split-input-file --dither-tile-to-fragments="print-schedule fragment=4,128" -o /dev/null 2>&1 | FileCheck %s --check-prefix=FRAGMENTS
+// RUN: dither-opt %s --split-input-file --dither-tile-to-phases --dither-tile-to-fragments=fragment=4,128 -o /dev/null 2>&1 | FileCheck %s --allow-empty --check-prefix=QUIET
+
+// QUIET-NOT: nest
+
+// Scales of blocks and then codes; where a block has an infinity or a NaN, the
+// loop after the one that found it does all of them again.
+// PHASES-LABEL: phases of quantize
+// PHASES-NEXT: nest
+// PHASES-NEXT: {{^}}  for rows 0 to stored by 1{{$}}
+// PHASES-NEXT:     band
+// PHASES-NEXT:     for cols 0 to 1024 by 1024{{$}}
+// PHASES-NEXT:       stretch
+// PHASES-NEXT:       phase 0
+// PHASES-NEXT:         measure cols by 512
+// PHASES-NEXT:         for rows 0 to 1 by 1 asks
+// PHASES-NEXT:           for cols 0 to inside by 512 inside asks
+// PHASES-NEXT:             keep 0: quant.e8m0_inverse tensor<4x32xf32>
+// PHASES-NEXT:             quant.store of quant.encode tensor<4x32xf8E8M0FNU>
+// PHASES-NEXT:             ask
+// PHASES-NEXT:           for cols redo to width by 32 asks
+// PHASES-NEXT:             keep 0
+// PHASES-NEXT:             quant.store
+// PHASES-NEXT:             ask
+// PHASES-NEXT:       phase 1
+// PHASES-NEXT:         measure cols by 64
+// PHASES-NEXT:         for rows 0 to 1 by 1{{$}}
+// PHASES-NEXT:           for cols 0 to inside by 64 inside{{$}}
+// PHASES-NEXT:             quant.store of quant.encode tensor<4x1024xf8E4M3FN>
+// PHASES-NEXT:           for cols inside to width by 32{{$}}
+// PHASES-NEXT:             quant.store
+
+// Fragments have both outputs in one loop.
+// FRAGMENTS-LABEL: fragments of quantize
+// FRAGMENTS-NEXT: nest
+// FRAGMENTS-NEXT: {{^}}  for cols 0 to 1024 by 128
+// FRAGMENTS-NEXT:     quant.store of quant.encode tensor<4x32xf8E8M0FNU>
+// FRAGMENTS-NEXT:     quant.store of quant.encode tensor<4x1024xf8E4M3FN>
+module attributes {quant.target = "host"} {
+func.func @quantize(%x: memref<?x1024xbf16>, %q: memref<?x1024xf8E4M3FN>, %s: memref<?x32xf8E8M0FNU>) attributes {quant.kernel} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %r = arith.muli %p, %c4 : index
+  %k = arith.constant dense<0.00223214296> : tensor<4x32xf32>
+  %t = quant.load %x[%r, %c0] : memref<?x1024xbf16> -> tensor<4x1024xbf16>
+  %f = arith.extf %t : tensor<4x1024xbf16> to tensor<4x1024xf32>
+  %a = quant.block_reduce amax %f block [1, 32] : tensor<4x1024xf32> -> tensor<4x32xf32>
+  %m = arith.mulf %a, %k : tensor<4x32xf32>
+  %e = quant.encode %m {mode = #quant.e8m0_mode<rceil>} : tensor<4x32xf32> -> tensor<4x32xf8E8M0FNU>
+  quant.store %e, %s[%r, %c0] : tensor<4x32xf8E8M0FNU>, memref<?x32xf8E8M0FNU>
+  %i = quant.e8m0_inverse %e : tensor<4x32xf8E8M0FNU> -> tensor<4x32xf32>
+  %b = quant.block_broadcast %i block [1, 32] : tensor<4x32xf32> -> tensor<4x1024xf32>
+  %z = arith.mulf %f, %b : tensor<4x1024xf32>
+  %c = quant.encode %z : tensor<4x1024xf32> -> tensor<4x1024xf8E4M3FN>
+  quant.store %c, %q[%r, %c0] : tensor<4x1024xf8E4M3FN>, memref<?x1024xf8E4M3FN>
+  return
+}
+}
+
+// -----
+
+// What is collected over all rows begins with nothing, and is taken last.
+// PHASES-LABEL: phases of largest
+// PHASES-NEXT: nest
+// PHASES-NEXT: {{^}}  for cols 0 to 128 by 64
+// PHASES-NEXT:     clear total 0
+// PHASES-NEXT: {{^}}  for rows 0 to stored by 1
+// PHASES:               collect total 0: quant.load tensor<4x128xf32>
+// PHASES:               collect total 0: quant.load tensor<4x128xf32>
+// PHASES-NEXT: {{^}}  for cols 0 to 128 by 64
+// PHASES-NEXT:     quant.atomic_max of quant.reduce tensor<1x128xf32>
+
+// A tile that fits in a fragment has no schedule; one that a branch uses is
+// there as a whole.
+// FRAGMENTS-NOT: fragments of largest
+// FRAGMENTS-LABEL: fragments of branch
+// FRAGMENTS-NEXT: nest
+// FRAGMENTS-NEXT: {{^}}  whole quant.load tensor<4x1xf32>
+// FRAGMENTS-NEXT: nest
+// FRAGMENTS-NEXT: {{^}}  for cols 0 to 256 by 128
+// FRAGMENTS-NEXT:     quant.store of arith.mulf tensor<4x256xf32>
+module attributes {quant.target = "host"} {
+func.func @largest(%x: memref<4x128xf32>, %m: memref<1x128xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x128xf32> -> tensor<4x128xf32>
+  %k = quant.reduce amax %t axis 0 : tensor<4x128xf32> -> tensor<1x128xf32>
+  quant.atomic_max %k, %m[%c0, %c0] : tensor<1x128xf32>, memref<1x128xf32>
+  return
+}
+
+func.func @branch(%x: memref<4x256xf32>, %s: memref<4x1xf32>, %y: memref<4x256xf32>, %z: memref<4x1xf32>, %if: i1) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x256xf32> -> tensor<4x256xf32>
+  %u = quant.load %s[%c0, %c0] : memref<4x1xf32> -> tensor<4x1xf32>
+  %b = quant.broadcast %u : tensor<4x1xf32> -> tensor<4x256xf32>
+  %v = arith.mulf %t, %b : tensor<4x256xf32>
+  quant.store %v, %y[%c0, %c0] : tensor<4x256xf32>, memref<4x256xf32>
+  scf.if %if {
+    quant.store %u, %z[%c0, %c0] : tensor<4x1xf32>, memref<4x1xf32>
+  }
+  return
+}
+}
