@@ -11,8 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dither/Dialect/Quant/QuantDecompose.h"
-#include "dither/Dialect/Quant/QuantOps.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "Decompose.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/bit.h"
 #include <limits>
@@ -24,83 +23,6 @@ namespace dither::quant {
 namespace {
 
 constexpr float kMaxFloat = std::numeric_limits<float>::max();
-
-/// f32 arithmetic on tiles of any shape. Constants take the shape of the other
-/// operand; a rank-0 operand is repeated over the other one.
-class Arith {
-public:
-  Arith(OpBuilder &b, Location loc) : b(b), loc(loc) {}
-
-  Value splat(Value like, float v) {
-    auto type = shapeOf(like).clone(b.getF32Type());
-    return arith::ConstantOp::create(
-        b, loc, DenseElementsAttr::get(type, b.getF32FloatAttr(v)));
-  }
-  Value splatBits(Value like, uint32_t v) {
-    auto type = shapeOf(like).clone(b.getI32Type());
-    return arith::ConstantOp::create(
-        b, loc, DenseElementsAttr::get(type, b.getI32IntegerAttr(int32_t(v))));
-  }
-  /// `v` in the shape of `like`.
-  Value repeat(Value v, Value like) {
-    auto type = shapeOf(like).clone(
-        cast<RankedTensorType>(v.getType()).getElementType());
-    if (v.getType() == type)
-      return v;
-    return BroadcastOp::create(b, loc, type, v);
-  }
-  Value mul(Value x, Value y) {
-    return arith::MulFOp::create(b, loc, x, repeat(y, x));
-  }
-  Value mul(Value x, float y) { return mul(x, splat(x, y)); }
-  Value div(Value x, Value y) {
-    return arith::DivFOp::create(b, loc, x, repeat(y, x));
-  }
-  Value div(float x, Value y) { return div(splat(y, x), y); }
-  Value add(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
-  Value add(Value x, float y) { return add(x, splat(x, y)); }
-  Value equal(Value x, float y) {
-    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x,
-                                 splat(x, y));
-  }
-  Value select(Value condition, Value x, Value y) {
-    return arith::SelectOp::create(b, loc, condition, x, y);
-  }
-  /// fmin(x, y), and fmax(x, y), for a constant y.
-  Value min(Value x, float y) { return pick(x, y, arith::CmpFPredicate::OLT); }
-  Value max(Value x, float y) { return pick(x, y, arith::CmpFPredicate::OGT); }
-  Value bits(Value x) {
-    return arith::BitcastOp::create(b, loc, shapeOf(x).clone(b.getI32Type()),
-                                    x);
-  }
-  Value fromBits(Value x) {
-    return arith::BitcastOp::create(b, loc, shapeOf(x).clone(b.getF32Type()),
-                                    x);
-  }
-  /// Any float type to f32, exactly.
-  Value widen(Value x) {
-    Type elem = shapeOf(x).getElementType();
-    if (elem.isF32())
-      return x;
-    auto type = shapeOf(x).clone(b.getF32Type());
-    if (elem.getIntOrFloatBitWidth() >= 16)
-      return arith::ExtFOp::create(b, loc, type, x);
-    return DecodeOp::create(b, loc, type, x);
-  }
-  static RankedTensorType shapeOf(Value v) {
-    return cast<RankedTensorType>(v.getType());
-  }
-
-  OpBuilder &b;
-  Location loc;
-
-private:
-  Value pick(Value x, float y, arith::CmpFPredicate predicate) {
-    Value limit = splat(x, y);
-    Value holds = arith::CmpFOp::create(b, loc, predicate, x, limit);
-    return select(holds, x, limit);
-  }
-};
 
 /// The blocks of a tile of rank 1 or 2 whose rows of blocks run along `axis`,
 /// one dimension of them at a time, the last one first: what a reduction of
@@ -313,90 +235,6 @@ struct DecomposeDequantize
   }
 };
 
-//===----------------------------------------------------------------------===//
-// Norms
-//===----------------------------------------------------------------------===//
-
-/// What norms have in common.
-template <typename Op> struct Norm {
-  Norm(Op op, OpBuilder &b) : op(op), a(b, op.getLoc()) {
-    x = a.widen(op.getSource());
-  }
-
-  /// The mean over the elements of each row that count: (rows, 1).
-  Value mean(Value tile) {
-    RankedTensorType type = Arith::shapeOf(tile);
-    int64_t columns = type.getDimSize(1);
-    Value sum =
-        ReduceOp::create(a.b, a.loc, type.clone({type.getDimSize(0), 1}),
-                         ReduceKind::sum, tile, 1, op.getCountAttr());
-    return a.mul(sum, 1.0f / float(op.getCount().value_or(columns)));
-  }
-  /// 1 / sqrt(variance + eps).
-  Value rsigma(Value variance) {
-    Value root = math::SqrtOp::create(
-        a.b, a.loc, a.add(variance, op.getEps().convertToFloat()));
-    return a.div(1.0f, root);
-  }
-  /// A parameter with an element for each column in the shape of the tile.
-  Value row(Value parameter) {
-    Value one = ReshapeOp::create(
-        a.b, a.loc,
-        RankedTensorType::get({1, Arith::shapeOf(x).getDimSize(1)},
-                              a.b.getF32Type()),
-        parameter);
-    return a.repeat(one, x);
-  }
-  Value gamma() {
-    Value gamma = a.widen(op.getGamma());
-    return row(op.getZeroCenteredGamma() ? a.add(gamma, 1.0f) : gamma);
-  }
-
-  /// `y`, zero past the elements of a row that count.
-  Value withoutPadding(Value y) {
-    RankedTensorType type = Arith::shapeOf(y);
-    if (int64_t(op.getCount().value_or(type.getDimSize(1))) ==
-        type.getDimSize(1))
-      return y;
-    Value column = IotaOp::create(a.b, a.loc, type.clone(a.b.getI32Type()), 1);
-    Value counts =
-        arith::CmpIOp::create(a.b, a.loc, arith::CmpIPredicate::slt, column,
-                              a.splatBits(y, uint32_t(*op.getCount())));
-    return a.select(counts, y, a.splat(y, 0.0f));
-  }
-
-  Op op;
-  Arith a;
-  Value x;
-};
-
-struct DecomposeRmsNorm
-    : DecomposableOpInterface::ExternalModel<DecomposeRmsNorm, RmsNormOp> {
-  FailureOr<SmallVector<Value>> decompose(Operation *o, OpBuilder &b) const {
-    Norm<RmsNormOp> n(cast<RmsNormOp>(o), b);
-    Arith &a = n.a;
-    Value rsigma = n.rsigma(n.mean(a.mul(n.x, n.x)));
-    Value gamma = n.gamma();
-    Value y = a.mul(gamma, a.mul(a.repeat(rsigma, n.x), n.x));
-    return SmallVector<Value>{y, rsigma};
-  }
-};
-
-struct DecomposeLayerNorm
-    : DecomposableOpInterface::ExternalModel<DecomposeLayerNorm, LayerNormOp> {
-  FailureOr<SmallVector<Value>> decompose(Operation *o, OpBuilder &b) const {
-    Norm<LayerNormOp> n(cast<LayerNormOp>(o), b);
-    Arith &a = n.a;
-    Value mean = n.mean(n.x);
-    Value centered = arith::SubFOp::create(b, a.loc, n.x, a.repeat(mean, n.x));
-    Value rsigma = n.rsigma(n.mean(a.mul(centered, centered)));
-    Value gamma = n.gamma(), beta = n.row(a.widen(n.op.getBeta()));
-    Value scaled = a.mul(gamma, a.mul(a.repeat(rsigma, n.x), centered));
-    Value y = n.withoutPadding(a.add(scaled, beta));
-    return SmallVector<Value>{y, mean, rsigma};
-  }
-};
-
 } // namespace
 
 void registerDecomposeInterfaceExternalModels(DialectRegistry &registry) {
@@ -409,8 +247,7 @@ void registerDecomposeInterfaceExternalModels(DialectRegistry &registry) {
     CastInt8Op::attachInterface<DecomposeCast<CastInt8Op>>(*context);
     CastFp8Op::attachInterface<DecomposeCast<CastFp8Op>>(*context);
     DequantizeOp::attachInterface<DecomposeDequantize>(*context);
-    RmsNormOp::attachInterface<DecomposeRmsNorm>(*context);
-    LayerNormOp::attachInterface<DecomposeLayerNorm>(*context);
+    attachNormDecompositions(*context);
   });
 }
 

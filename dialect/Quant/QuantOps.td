@@ -6,6 +6,7 @@
 include "QuantProgramOps.td"
 include "QuantTileOps.td"
 include "QuantScaleOps.td"
+include "QuantNormOps.td"
 include "QuantWordOps.td"
 
 #endif // DITHER_QUANT_OPS

@@ -9,8 +9,8 @@ class DialectRegistry;
 
 namespace dither::quant {
 
-/// Attaches DecomposableOpInterface to block_scale, cast_fp4, cast_fp8,
-/// dequantize and rms_norm.
+/// Attaches DecomposableOpInterface to block_scale, casts, dequantize and
+/// norms.
 void registerDecomposeInterfaceExternalModels(mlir::DialectRegistry &registry);
 
 } // namespace dither::quant
