@@ -9,10 +9,11 @@ namespace dither::quant {
 
 namespace {
 
-/// What norms have in common.
+/// What norms and their backward forms have in common. `source` is what the
+/// norm normalizes.
 template <typename Op> struct Norm {
-  Norm(Op op, OpBuilder &b) : op(op), a(b, op.getLoc()) {
-    x = a.widen(op.getSource());
+  Norm(Op op, Value source, OpBuilder &b) : op(op), a(b, op.getLoc()) {
+    x = a.widen(source);
   }
 
   /// The mean over the elements of each row that count: (rows, 1).
@@ -30,6 +31,12 @@ template <typename Op> struct Norm {
         a.b, a.loc, a.add(variance, op.getEps().convertToFloat()));
     return a.div(1.0f, root);
   }
+  /// x less the mean of each row.
+  Value centered(Value mean) {
+    return arith::SubFOp::create(a.b, a.loc, x, a.repeat(mean, x));
+  }
+  /// `y` times a number for each row.
+  Value scaled(Value number, Value y) { return a.mul(a.repeat(number, y), y); }
   /// A parameter with an element for each column in the shape of the tile.
   Value row(Value parameter) {
     Value one = ReshapeOp::create(
@@ -62,14 +69,31 @@ template <typename Op> struct Norm {
   Value x;
 };
 
+/// The results of a backward form. `y` is what the norm scales by gamma;
+/// `centered` says that it has taken the mean from each row.
+template <typename Op>
+SmallVector<Value> gradients(Norm<Op> &n, Value y, bool centered) {
+  Arith &a = n.a;
+  Value dz = a.widen(n.op.getDz());
+  Value dy = a.mul(n.gamma(), dz);
+  Value mean = centered ? n.mean(dy) : Value();
+  Value along = n.scaled(n.mean(a.mul(dy, y)), y);
+  if (centered)
+    along = a.add(along, a.repeat(mean, along));
+  Value rest = arith::SubFOp::create(a.b, a.loc, dy, along);
+  Value dx = n.scaled(n.op.getRsigma(), rest);
+  return {n.withoutPadding(dx), n.withoutPadding(a.mul(dz, y))};
+}
+
 struct DecomposeRmsNorm
     : DecomposableOpInterface::ExternalModel<DecomposeRmsNorm, RmsNormOp> {
   FailureOr<SmallVector<Value>> decompose(Operation *o, OpBuilder &b) const {
-    Norm<RmsNormOp> n(cast<RmsNormOp>(o), b);
+    auto op = cast<RmsNormOp>(o);
+    Norm<RmsNormOp> n(op, op.getSource(), b);
     Arith &a = n.a;
     Value rsigma = n.rsigma(n.mean(a.mul(n.x, n.x)));
     Value gamma = n.gamma();
-    Value y = a.mul(gamma, a.mul(a.repeat(rsigma, n.x), n.x));
+    Value y = a.mul(gamma, n.scaled(rsigma, n.x));
     return SmallVector<Value>{y, rsigma};
   }
 };
@@ -77,15 +101,38 @@ struct DecomposeRmsNorm
 struct DecomposeLayerNorm
     : DecomposableOpInterface::ExternalModel<DecomposeLayerNorm, LayerNormOp> {
   FailureOr<SmallVector<Value>> decompose(Operation *o, OpBuilder &b) const {
-    Norm<LayerNormOp> n(cast<LayerNormOp>(o), b);
+    auto op = cast<LayerNormOp>(o);
+    Norm<LayerNormOp> n(op, op.getSource(), b);
     Arith &a = n.a;
     Value mean = n.mean(n.x);
-    Value centered = arith::SubFOp::create(b, a.loc, n.x, a.repeat(mean, n.x));
+    Value centered = n.centered(mean);
     Value rsigma = n.rsigma(n.mean(a.mul(centered, centered)));
     Value gamma = n.gamma(), beta = n.row(a.widen(n.op.getBeta()));
-    Value scaled = a.mul(gamma, a.mul(a.repeat(rsigma, n.x), centered));
+    Value scaled = a.mul(gamma, n.scaled(rsigma, centered));
     Value y = n.withoutPadding(a.add(scaled, beta));
     return SmallVector<Value>{y, mean, rsigma};
+  }
+};
+
+struct DecomposeRmsNormBackward
+    : DecomposableOpInterface::ExternalModel<DecomposeRmsNormBackward,
+                                             RmsNormBackwardOp> {
+  FailureOr<SmallVector<Value>> decompose(Operation *o, OpBuilder &b) const {
+    auto op = cast<RmsNormBackwardOp>(o);
+    Norm<RmsNormBackwardOp> n(op, op.getX(), b);
+    Value y = n.scaled(op.getRsigma(), n.x);
+    return gradients(n, y, /*centered=*/false);
+  }
+};
+
+struct DecomposeLayerNormBackward
+    : DecomposableOpInterface::ExternalModel<DecomposeLayerNormBackward,
+                                             LayerNormBackwardOp> {
+  FailureOr<SmallVector<Value>> decompose(Operation *o, OpBuilder &b) const {
+    auto op = cast<LayerNormBackwardOp>(o);
+    Norm<LayerNormBackwardOp> n(op, op.getX(), b);
+    Value y = n.scaled(op.getRsigma(), n.centered(op.getMean()));
+    return gradients(n, y, /*centered=*/true);
   }
 };
 
@@ -94,6 +141,8 @@ struct DecomposeLayerNorm
 void attachNormDecompositions(MLIRContext &context) {
   RmsNormOp::attachInterface<DecomposeRmsNorm>(context);
   LayerNormOp::attachInterface<DecomposeLayerNorm>(context);
+  RmsNormBackwardOp::attachInterface<DecomposeRmsNormBackward>(context);
+  LayerNormBackwardOp::attachInterface<DecomposeLayerNormBackward>(context);
 }
 
 } // namespace dither::quant

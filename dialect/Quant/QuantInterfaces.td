@@ -36,11 +36,15 @@ def Quant_ScaledOpInterface : OpInterface<"ScaledOpInterface"> {
 def Quant_NormOpInterface : OpInterface<"NormOpInterface"> {
   let cppNamespace = "::dither::quant";
   let description = [{
-    A norm of rows. The first operand and the first result are the tile; other operands
-    have an element for each column, other results one for each row. A row is normalized as
-    a whole: its first `count` elements where there is one, the others are padding.
+    A norm of rows, or the backward form of one. Tiles come first among operands and among
+    results, and all have the same shape. Of other operands those of rank 1 have an element
+    for each column, and those of rank 2 one for each row; other results have one for each
+    row. A row is normalized as a whole: its first `count` elements where there is one, the
+    others are padding.
   }];
   let methods = [
+    InterfaceMethod<"How many operands are tiles.", "unsigned", "getNumTileOperands">,
+    InterfaceMethod<"How many results are tiles.", "unsigned", "getNumTileResults">,
     InterfaceMethod<"Elements of a row that count; all of them if there is none.",
                     "::std::optional<uint64_t>", "getCount">,
     InterfaceMethod<"", "void", "setCountAttr", (ins "::mlir::IntegerAttr":$count)>

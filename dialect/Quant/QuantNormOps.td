@@ -5,7 +5,10 @@
 
 include "QuantOpBase.td"
 
-class Quant_NormOp<string mnemonic> : Quant_InferredOp<mnemonic, [Quant_NormOpInterface]> {
+class Quant_NormOp<string mnemonic, int tileOperands = 1, int tileResults = 1>
+    : Quant_InferredOp<mnemonic, [Quant_NormOpInterface]> {
+  let moreClassDeclaration = "static unsigned getNumTileOperands() { return " # tileOperands # "; }\n"
+                             "static unsigned getNumTileResults() { return " # tileResults # "; }";
   let hasVerifier = 1;
 }
 
@@ -50,6 +53,57 @@ def Quant_LayerNormOp : Quant_NormOp<"layer_norm"> {
   let assemblyFormat = [{
     $source `,` $gamma `,` $beta attr-dict `:` type($source) `,` type($gamma) `,` type($beta)
     `->` type($result) `,` type($mean) `,` type($rsigma)
+  }];
+}
+
+def Quant_RmsNormBackwardOp : Quant_NormOp<"rms_norm_backward", 2, 2> {
+  let summary = "gradients through rms_norm";
+  let description = [{
+    Of dz, the gradient of the norm's result, and of the norm's source x and rsigma:
+    y = rsigma * x; dy = g * dz; mdyy = sum(dy*y) * fl(1/N); dx = rsigma * (dy - mdyy * y),
+    g = gamma or gamma + 1, one rounding for each operation. The gradient of gamma is the sum
+    of `dgamma_terms`, dz * y, over all rows: the whole tensor's, which no tile has. Sums and
+    `count` are as in `rms_norm`, but that both results are 0 past `count`.
+
+    ```mlir
+    %dx, %terms = quant.rms_norm_backward %dz, %x, %gamma, %rsigma
+        : tensor<4x4096xbf16>, tensor<4x4096xbf16>, tensor<4096xbf16>, tensor<4x1xf32>
+        -> tensor<4x4096xf32>, tensor<4x4096xf32>
+    ```
+  }];
+  let arguments = (ins Quant_FloatTile:$dz, Quant_FloatTile:$x, Quant_FloatTile:$gamma,
+                       Quant_F32Tile:$rsigma, UnitAttr:$zero_centered_gamma,
+                       OptionalAttr<I64Attr>:$count);
+  let results = (outs Quant_F32Tile:$dx, Quant_F32Tile:$dgamma_terms);
+  let assemblyFormat = [{
+    $dz `,` $x `,` $gamma `,` $rsigma attr-dict
+    `:` type($dz) `,` type($x) `,` type($gamma) `,` type($rsigma)
+    `->` type($dx) `,` type($dgamma_terms)
+  }];
+}
+
+def Quant_LayerNormBackwardOp : Quant_NormOp<"layer_norm_backward", 2, 2> {
+  let summary = "gradients through layer_norm";
+  let description = [{
+    Of dz, the gradient of the norm's result, and of the norm's source x, mean and rsigma:
+    y = rsigma * (x - mean); dy = g * dz; mdy = sum(dy) * fl(1/N); mdyy = sum(dy*y) * fl(1/N);
+    dx = rsigma * (dy - (mdyy * y + mdy)), one rounding for each operation. The gradient of
+    beta is the sum of dz over all rows. The rest is as in `rms_norm_backward`.
+
+    ```mlir
+    %dx, %terms = quant.layer_norm_backward %dz, %x, %gamma, %mean, %rsigma
+        : tensor<4x4096xbf16>, tensor<4x4096xbf16>, tensor<4096xbf16>, tensor<4x1xf32>,
+          tensor<4x1xf32> -> tensor<4x4096xf32>, tensor<4x4096xf32>
+    ```
+  }];
+  let arguments = (ins Quant_FloatTile:$dz, Quant_FloatTile:$x, Quant_FloatTile:$gamma,
+                       Quant_F32Tile:$mean, Quant_F32Tile:$rsigma,
+                       UnitAttr:$zero_centered_gamma, OptionalAttr<I64Attr>:$count);
+  let results = (outs Quant_F32Tile:$dx, Quant_F32Tile:$dgamma_terms);
+  let assemblyFormat = [{
+    $dz `,` $x `,` $gamma `,` $mean `,` $rsigma attr-dict
+    `:` type($dz) `,` type($x) `,` type($gamma) `,` type($mean) `,` type($rsigma)
+    `->` type($dx) `,` type($dgamma_terms)
   }];
 }
 

@@ -167,7 +167,9 @@ std::optional<SmallVector<DimRelation>> getDimRelations(Operation *op,
   }
   if (isa<NormOpInterface>(op)) {
     // A part has all columns: its rows are normalized as a whole.
-    out.push_back({0, 0, 0});
+    for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+      if (tensorType(operand).getRank() == 2)
+        out.push_back({unsigned(i), 0, 0});
     return out;
   }
   return std::nullopt;
@@ -302,8 +304,7 @@ static FailureOr<TilingResult> tileResult(Operation *op, OpBuilder &b,
   }
   SmallVector<Type> types{tileType};
   if (isa<NormOpInterface>(op)) {
-    int64_t columns = tensorType(op->getResult(0)).getDimSize(1);
-    if (resultNumber == 0 && extents->back() != columns)
+    if (extents->back() != resultType.getDimSize(1))
       return failure();
     types.clear();
     for (Value result : op->getResults()) {
@@ -438,13 +439,13 @@ template <typename... Ops> void attachResults(MLIRContext *ctx) {
 
 void registerTilingInterfaceExternalModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *ctx, QuantDialect *) {
-    attachResults<LoadOp, GatherOp, BroadcastOp, ReshapeOp, TransposeOp, IotaOp,
-                  ReduceOp, BlockScaleOp, CastFp4Op, CastFp6Op, CastInt8Op,
-                  CastFp8Op, DequantizeOp, RmsNormOp, LayerNormOp, EncodeOp,
-                  ScaleEncodeOp, DecodeOp, E8M0InverseOp, BlockReduceOp,
-                  BlockBroadcastOp, HadamardOp, ConvertLayoutOp, ExpOp, Exp2Op,
-                  LogOp, Log2Op, TanhOp, SigmoidOp, ErfOp, SinOp, CosOp,
-                  MulhiOp>(ctx);
+    attachResults<
+        LoadOp, GatherOp, BroadcastOp, ReshapeOp, TransposeOp, IotaOp, ReduceOp,
+        BlockScaleOp, CastFp4Op, CastFp6Op, CastInt8Op, CastFp8Op, DequantizeOp,
+        RmsNormOp, LayerNormOp, RmsNormBackwardOp, LayerNormBackwardOp,
+        EncodeOp, ScaleEncodeOp, DecodeOp, E8M0InverseOp, BlockReduceOp,
+        BlockBroadcastOp, HadamardOp, ConvertLayoutOp, ExpOp, Exp2Op, LogOp,
+        Log2Op, TanhOp, SigmoidOp, ErfOp, SinOp, CosOp, MulhiOp>(ctx);
     StoreOp::attachInterface<SinkTiling<StoreOp>>(*ctx);
     ScatterOp::attachInterface<SinkTiling<ScatterOp>>(*ctx);
     AtomicMaxOp::attachInterface<SinkTiling<AtomicMaxOp>>(*ctx);

@@ -95,7 +95,10 @@ private:
         .Case<math::FmaOp>(
             [&](auto) { return (at(op, 0) | at(op, 1)) & at(op, 2); })
         .Case<arith::AddFOp, arith::SubFOp, arith::MaximumFOp,
-              arith::MinimumFOp>([&](auto) { return at(op, 0) & at(op, 1); })
+              arith::MinimumFOp, RmsNormBackwardOp>(
+            [&](auto) { return at(op, 0) & at(op, 1); })
+        // Past the last column it is 0 less a mean.
+        .Case<LayerNormBackwardOp>([&](auto) { return at(op, 0) & 1u; })
         .Case<arith::SelectOp>([&](auto) { return at(op, 1) & at(op, 2); })
         .Case<arith::DivFOp, arith::NegFOp, arith::ExtFOp, arith::TruncFOp,
               math::AbsFOp, math::SqrtOp, math::FloorOp, math::CeilOp,

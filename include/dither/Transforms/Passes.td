@@ -52,7 +52,7 @@ def DitherDecomposeOps : Pass<"dither-decompose-ops", "::mlir::func::FuncOp"> {
   let summary = "replace aggregate operations by elementwise ones and reductions";
   let description = [{
     Requires: tile programs, or whole-tensor programs of static shape.
-    Guarantees: no block_scale, cast_fp4, cast_fp6, cast_fp8, dequantize or rms_norm is
+    Guarantees: no block_scale, cast, dequantize, norm or backward form of a norm is
     left; the arithmetic of each is that of its definition, operation by
     operation, in f32 without contraction.
     Declines: formats without a decomposition, with an error.

@@ -1,6 +1,7 @@
 //===- DimClasses.cpp - Which dimensions of tile values go together -------===//
 
 #include "Analysis/DimClasses.h"
+#include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Dialect/Quant/QuantTiling.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -65,6 +66,14 @@ DimClasses::DimClasses(ArrayRef<Value> roots) {
       edges[from].push_back({to, r.mul, r.div});
       edges[to].push_back({from, r.div, r.mul});
     }
+    // The tiles that a norm gives are of the same rows and columns.
+    if (auto norm = dyn_cast<quant::NormOpInterface>(op))
+      for (unsigned i = 1; i < norm.getNumTileResults(); ++i)
+        for (unsigned d = 0; d < 2; ++d) {
+          Node first{op->getResult(0), d}, other{op->getResult(i), d};
+          edges[first].push_back({other, 1, 1});
+          edges[other].push_back({first, 1, 1});
+        }
   }
 
   // Walk each class from one of its members.

@@ -133,7 +133,7 @@ GridTiler::paddedNorm(OpResult v, TilingEngine::Offsets offsets,
     return std::nullopt;
   int64_t width = extents[m.cls] / m.unit;
   if (v.getResultNumber() != 0) {
-    // The statistics come with the norm.
+    // The statistics, and other tiles, come with the first one.
     FailureOr<Value> y = engine->materialize(tile, offsets, {sizes[0], width});
     if (failed(y))
       return FailureOr<Value>(failure());
@@ -141,18 +141,24 @@ GridTiler::paddedNorm(OpResult v, TilingEngine::Offsets offsets,
   }
   SmallVector<Value> operands;
   for (auto [i, operand] : llvm::enumerate(norm->getOperands())) {
+    bool hasColumns = cast<RankedTensorType>(operand.getType()).getRank() == 1;
     FailureOr<Value> part =
-        i == 0 ? engine->materialize(operand, offsets, sizes)
-               : engine->materialize(operand, offsets[1], width);
+        i < norm.getNumTileOperands()
+            ? engine->materialize(operand, offsets, sizes)
+        : hasColumns
+            ? engine->materialize(operand, offsets[1], width)
+            : engine->materialize(
+                  operand, {offsets[0], engine->builder().getIndexAttr(0)},
+                  {sizes[0], 1});
     if (failed(part))
       return FailureOr<Value>(failure());
     operands.push_back(*part);
   }
   SmallVector<Type> types;
-  for (Value result : norm->getResults()) {
+  for (OpResult result : norm->getResults()) {
     auto type = cast<RankedTensorType>(result.getType());
-    int64_t cols = result == tile ? sizes[1] : type.getDimSize(1);
-    types.push_back(type.clone({sizes[0], cols}));
+    bool isTile = result.getResultNumber() < norm.getNumTileResults();
+    types.push_back(type.clone({sizes[0], isTile ? sizes[1] : 1}));
   }
   OpBuilder &b = engine->builder();
   auto padded = cast<quant::NormOpInterface>(

@@ -1296,6 +1296,94 @@ func.func @f(%x: tensor<4x16xf32>, %g: tensor<16xf32>) {
 }
 
 // -----
+// RN2: gamma has an element for each column, also of backward forms
+func.func @f(%dz: tensor<4x16xf32>, %x: tensor<4x16xf32>, %g: tensor<4xf32>, %r: tensor<4x1xf32>) {
+  // expected-error @+1 {{'quant.rms_norm_backward' op gamma has shape [4], expected [16]}}
+  %0:2 = quant.rms_norm_backward %dz, %x, %g, %r : tensor<4x16xf32>, tensor<4x16xf32>, tensor<4xf32>, tensor<4x1xf32> -> tensor<4x16xf32>, tensor<4x16xf32>
+  return
+}
+
+// -----
+// RN4: a row has an element, also of backward forms
+func.func @f(%dz: tensor<4x0xf32>, %x: tensor<4x0xf32>, %g: tensor<0xf32>, %r: tensor<4x1xf32>) {
+  // expected-error @+1 {{'quant.rms_norm_backward' op dimension 1 is empty, expected an element to reduce}}
+  %0:2 = quant.rms_norm_backward %dz, %x, %g, %r : tensor<4x0xf32>, tensor<4x0xf32>, tensor<0xf32>, tensor<4x1xf32> -> tensor<4x0xf32>, tensor<4x0xf32>
+  return
+}
+
+// -----
+// RN4: count is 1 to the number of columns, also of backward forms
+func.func @f(%dz: tensor<4x16xf32>, %x: tensor<4x16xf32>, %g: tensor<16xf32>, %r: tensor<4x1xf32>) {
+  // expected-error @+1 {{'quant.rms_norm_backward' op count is 0, expected 1 to 16, the extent of dimension 1}}
+  %0:2 = quant.rms_norm_backward %dz, %x, %g, %r {count = 0} : tensor<4x16xf32>, tensor<4x16xf32>, tensor<16xf32>, tensor<4x1xf32> -> tensor<4x16xf32>, tensor<4x16xf32>
+  return
+}
+
+// -----
+// NB1: rows are those of a tile of rank 2
+func.func @f(%dz: tensor<16xf32>, %x: tensor<16xf32>, %g: tensor<16xf32>, %r: tensor<1xf32>) {
+  // expected-error @+1 {{'quant.rms_norm_backward' op x has rank 1, expected 2}}
+  %0:2 = quant.rms_norm_backward %dz, %x, %g, %r : tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<1xf32> -> tensor<16xf32>, tensor<16xf32>
+  return
+}
+
+// -----
+// NB2: dz has the shape of x
+func.func @f(%dz: tensor<4x8xf32>, %x: tensor<4x16xf32>, %g: tensor<16xf32>, %r: tensor<4x1xf32>) {
+  // expected-error @+1 {{'quant.rms_norm_backward' op dz has shape [4, 8], expected [4, 16]}}
+  %0:2 = quant.rms_norm_backward %dz, %x, %g, %r : tensor<4x8xf32>, tensor<4x16xf32>, tensor<16xf32>, tensor<4x1xf32> -> tensor<4x16xf32>, tensor<4x16xf32>
+  return
+}
+
+// -----
+// NB2: dz has the rank of x
+func.func @f(%dz: tensor<16xbf16>, %x: tensor<4x16xf32>, %g: tensor<16xf32>, %r: tensor<4x1xf32>) {
+  // expected-error @+1 {{'quant.rms_norm_backward' op dz has shape [16], expected [4, 16]}}
+  %0:2 = quant.rms_norm_backward %dz, %x, %g, %r : tensor<16xbf16>, tensor<4x16xf32>, tensor<16xf32>, tensor<4x1xf32> -> tensor<4x16xf32>, tensor<4x16xf32>
+  return
+}
+
+// -----
+// NB3: rsigma has an element for each row
+func.func @f(%dz: tensor<4x16xf32>, %x: tensor<4x16xf32>, %g: tensor<16xf32>, %r: tensor<1x4xf32>) {
+  // expected-error @+1 {{'quant.rms_norm_backward' op rsigma has shape [1, 4], expected [4, 1]}}
+  %0:2 = quant.rms_norm_backward %dz, %x, %g, %r : tensor<4x16xf32>, tensor<4x16xf32>, tensor<16xf32>, tensor<1x4xf32> -> tensor<4x16xf32>, tensor<4x16xf32>
+  return
+}
+
+// -----
+// NB3: mean has an element for each row
+func.func @f(%x: tensor<4x16xf32>, %g: tensor<16xf32>, %m: tensor<4xf32>, %r: tensor<4x1xf32>) {
+  // expected-error @+1 {{'quant.layer_norm_backward' op mean has shape [4], expected [4, 1]}}
+  %0:2 = quant.layer_norm_backward %x, %x, %g, %m, %r : tensor<4x16xf32>, tensor<4x16xf32>, tensor<16xf32>, tensor<4xf32>, tensor<4x1xf32> -> tensor<4x16xf32>, tensor<4x16xf32>
+  return
+}
+
+// -----
+// NB3: statistics are of f32
+func.func @f(%x: tensor<4x16xf32>, %g: tensor<16xf32>, %m: tensor<4x1xbf16>, %r: tensor<4x1xf32>) {
+  // expected-error @+1 {{'quant.layer_norm_backward' op operand #3 must be ranked tensor of 32-bit float values, but got 'tensor<4x1xbf16>'}}
+  %0:2 = quant.layer_norm_backward %x, %x, %g, %m, %r : tensor<4x16xf32>, tensor<4x16xf32>, tensor<16xf32>, tensor<4x1xbf16>, tensor<4x1xf32> -> tensor<4x16xf32>, tensor<4x16xf32>
+  return
+}
+
+// -----
+// NB4: gradients have the shape of x
+func.func @f(%dz: tensor<4x16xf32>, %x: tensor<4x16xf32>, %g: tensor<16xf32>, %r: tensor<4x1xf32>) {
+  // expected-error @+1 {{'quant.rms_norm_backward' op dx has shape [16, 4], expected [4, 16]}}
+  %0:2 = quant.rms_norm_backward %dz, %x, %g, %r : tensor<4x16xf32>, tensor<4x16xf32>, tensor<16xf32>, tensor<4x1xf32> -> tensor<16x4xf32>, tensor<4x16xf32>
+  return
+}
+
+// -----
+// NB4: terms have the shape of x
+func.func @f(%dz: tensor<4x16xf32>, %x: tensor<4x16xf32>, %g: tensor<16xf32>, %r: tensor<4x1xf32>) {
+  // expected-error @+1 {{'quant.rms_norm_backward' op dgamma_terms has shape [4, 1], expected [4, 16]}}
+  %0:2 = quant.rms_norm_backward %dz, %x, %g, %r : tensor<4x16xf32>, tensor<4x16xf32>, tensor<16xf32>, tensor<4x1xf32> -> tensor<4x16xf32>, tensor<4x1xf32>
+  return
+}
+
+// -----
 // SW1: scales in the 128x4 order have rank 2
 func.func @f(%s: tensor<512xf8E8M0FNU>) {
   // expected-error @+1 {{'quant.swizzle_scales' op source has rank 1, expected 2}}

@@ -189,7 +189,7 @@ func.func @layouts(%x: tensor<4x32xf32, #quant.layout<"(4,32) reg=[(1,0),(2,0)] 
 }
 
 // CHECK-LABEL: func.func @scales
-func.func @scales(%x: tensor<4x128xf32>, %h: tensor<64x?xbf16>, %g: tensor<f32>, %n: tensor<128xf16>, %s: tensor<100x9xf8E8M0FNU>, %u: tensor<?x?xf8E4M3FN>) {
+func.func @scales(%x: tensor<4x128xf32>, %h: tensor<64x?xbf16>, %g: tensor<f32>, %n: tensor<128xf16>, %s: tensor<100x9xf8E8M0FNU>, %u: tensor<?x?xf8E4M3FN>, %p: tensor<?xf32>, %r: tensor<64x1xf32>) {
   // CHECK-NEXT: %[[S4:.*]] = quant.block_scale %{{.*}}, %[[G:.*]] axis 1 format <nvfp4> : tensor<4x128xf32>, tensor<f32> -> tensor<4x8xf8E4M3FN>
   // CHECK-NEXT: %[[Q4:.*]] = quant.cast_fp4 %{{.*}}, %[[S4]], %[[G]] axis 1 format <nvfp4> : tensor<4x128xf32>, tensor<4x8xf8E4M3FN>, tensor<f32> -> tensor<4x128xf4E2M1FN>
   // CHECK-NEXT: quant.dequantize %[[Q4]], %[[S4]], %[[G]] axis 1 format <nvfp4> : tensor<4x128xf4E2M1FN>, tensor<4x8xf8E4M3FN>, tensor<f32> -> tensor<4x128xf32>
@@ -208,11 +208,18 @@ func.func @scales(%x: tensor<4x128xf32>, %h: tensor<64x?xbf16>, %g: tensor<f32>,
   %s3 = quant.block_scale %n axis 0 format <mxfp4> : tensor<128xf16> -> tensor<4xf8E8M0FNU>
   // CHECK-NEXT: quant.rms_norm %{{.*}}, %{{.*}} {eps = 9.99999974E-6 : f32} : tensor<4x128xf32>, tensor<128xf16> -> tensor<4x128xf32>, tensor<4x1xf32>
   // CHECK-NEXT: quant.rms_norm %{{.*}}, %{{.*}} {count = 100 : i64, eps = 0.000000e+00 : f32, zero_centered_gamma} : tensor<4x128xf32>, tensor<128xf16> -> tensor<4x128xf32>, tensor<4x1xf32>
+  // CHECK-NEXT: quant.rms_norm_backward %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : tensor<4x128xf32>, tensor<4x128xf32>, tensor<128xf16>, tensor<4x1xf32> -> tensor<4x128xf32>, tensor<4x128xf32>
+  // CHECK-NEXT: quant.rms_norm_backward %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {zero_centered_gamma} : tensor<64x?xbf16>, tensor<64x?xf32>, tensor<?xf32>, tensor<64x1xf32> -> tensor<64x?xf32>, tensor<64x?xf32>
+  // CHECK-NEXT: quant.layer_norm_backward %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {count = 100 : i64, zero_centered_gamma} : tensor<4x128xf32>, tensor<4x128xf32>, tensor<128xf16>, tensor<4x1xf32>, tensor<4x1xf32> -> tensor<4x128xf32>, tensor<4x128xf32>
   // CHECK-NEXT: quant.swizzle_scales %{{.*}} : tensor<100x9xf8E8M0FNU> -> tensor<128x12xf8E8M0FNU>
   // CHECK-NEXT: quant.swizzle_scales %{{.*}} : tensor<?x?xf8E4M3FN> -> tensor<?x?xf8E4M3FN>
   // GENERIC: "quant.rms_norm"(%{{.*}}) <{count = 100 : i64, eps = 0.000000e+00 : f32, zero_centered_gamma}>
+  // GENERIC: "quant.layer_norm_backward"(%{{.*}}) <{count = 100 : i64, zero_centered_gamma}>
   %y:2 = quant.rms_norm %x, %n {eps = 1.0e-5 : f32} : tensor<4x128xf32>, tensor<128xf16> -> tensor<4x128xf32>, tensor<4x1xf32>
   %z:2 = quant.rms_norm %x, %n {eps = 0.0 : f32, zero_centered_gamma, count = 100} : tensor<4x128xf32>, tensor<128xf16> -> tensor<4x128xf32>, tensor<4x1xf32>
+  %b:2 = quant.rms_norm_backward %x, %x, %n, %y#1 : tensor<4x128xf32>, tensor<4x128xf32>, tensor<128xf16>, tensor<4x1xf32> -> tensor<4x128xf32>, tensor<4x128xf32>
+  %c:2 = quant.rms_norm_backward %h, %d8, %p, %r {zero_centered_gamma} : tensor<64x?xbf16>, tensor<64x?xf32>, tensor<?xf32>, tensor<64x1xf32> -> tensor<64x?xf32>, tensor<64x?xf32>
+  %e:2 = quant.layer_norm_backward %x, %x, %n, %y#1, %y#1 {zero_centered_gamma, count = 100} : tensor<4x128xf32>, tensor<4x128xf32>, tensor<128xf16>, tensor<4x1xf32>, tensor<4x1xf32> -> tensor<4x128xf32>, tensor<4x128xf32>
   %w = quant.swizzle_scales %s : tensor<100x9xf8E8M0FNU> -> tensor<128x12xf8E8M0FNU>
   %v = quant.swizzle_scales %u : tensor<?x?xf8E4M3FN> -> tensor<?x?xf8E4M3FN>
   return

@@ -341,3 +341,61 @@ func.func @layer_norm(%x: tensor<4x128xf32>, %g: tensor<128xf32>, %b: tensor<128
   %y, %m, %r = quant.layer_norm %x, %g, %b {eps = 1.0e-5 : f32, count = 96 : i64} : tensor<4x128xf32>, tensor<128xf32>, tensor<128xf32> -> tensor<4x128xf32>, tensor<4x1xf32>, tensor<4x1xf32>
   return %y, %m, %r : tensor<4x128xf32>, tensor<4x1xf32>, tensor<4x1xf32>
 }
+
+// -----
+
+// y = rsigma * x, dy = gamma * dz; what dy has along y leaves it.
+// CHECK-LABEL: func.func @rms_backward
+// CHECK-SAME: %[[Z:.*]]: tensor<4x96xbf16>, %[[X:.*]]: tensor<4x96xf32>, %[[G:.*]]: tensor<96xf32>, %[[R:.*]]: tensor<4x1xf32>
+// CHECK: %[[RB:.*]] = quant.broadcast %[[R]]
+// CHECK: %[[Y:.*]] = arith.mulf %[[RB]], %[[X]]
+// CHECK: %[[DZ:.*]] = arith.extf %[[Z]]
+// CHECK: %[[ROW:.*]] = quant.reshape %[[G]] : tensor<96xf32> -> tensor<1x96xf32>
+// CHECK: %[[GB:.*]] = quant.broadcast %[[ROW]]
+// CHECK: %[[DY:.*]] = arith.mulf %[[GB]], %[[DZ]]
+// CHECK: %[[P:.*]] = arith.mulf %[[DY]], %[[Y]]
+// CHECK-NEXT: %[[S:.*]] = quant.reduce sum %[[P]] axis 1 : tensor<4x96xf32> -> tensor<4x1xf32>
+// CHECK-NEXT: %[[N:.*]] = arith.constant dense<0.010416667> : tensor<4x1xf32>
+// CHECK-NEXT: %[[MEAN:.*]] = arith.mulf %[[S]], %[[N]]
+// CHECK-NEXT: %[[MB:.*]] = quant.broadcast %[[MEAN]]
+// CHECK-NEXT: %[[ALONG:.*]] = arith.mulf %[[MB]], %[[Y]]
+// CHECK-NEXT: %[[REST:.*]] = arith.subf %[[DY]], %[[ALONG]]
+// CHECK-NEXT: %[[RB2:.*]] = quant.broadcast %[[R]]
+// CHECK-NEXT: %[[DX:.*]] = arith.mulf %[[RB2]], %[[REST]]
+// CHECK-NEXT: %[[T:.*]] = arith.mulf %[[DZ]], %[[Y]]
+// CHECK-NEXT: return %[[DX]], %[[T]]
+func.func @rms_backward(%dz: tensor<4x96xbf16>, %x: tensor<4x96xf32>, %g: tensor<96xf32>, %r: tensor<4x1xf32>) -> (tensor<4x96xf32>, tensor<4x96xf32>) {
+  %dx, %t = quant.rms_norm_backward %dz, %x, %g, %r : tensor<4x96xbf16>, tensor<4x96xf32>, tensor<96xf32>, tensor<4x1xf32> -> tensor<4x96xf32>, tensor<4x96xf32>
+  return %dx, %t : tensor<4x96xf32>, tensor<4x96xf32>
+}
+
+// -----
+
+// A second sum, of dy; what is past the row is zero in both results.
+// CHECK-LABEL: func.func @layer_norm_backward
+// CHECK-SAME: %[[DZ:.*]]: tensor<4x128xf32>, %[[X:.*]]: tensor<4x128xf32>, %[[G:.*]]: tensor<128xf32>, %[[M:.*]]: tensor<4x1xf32>, %[[R:.*]]: tensor<4x1xf32>
+// CHECK: %[[MB:.*]] = quant.broadcast %[[M]]
+// CHECK: %[[D:.*]] = arith.subf %[[X]], %[[MB]]
+// CHECK: %[[RB:.*]] = quant.broadcast %[[R]]
+// CHECK: %[[Y:.*]] = arith.mulf %[[RB]], %[[D]]
+// CHECK: arith.addf %[[G]], %{{.*}} : tensor<128xf32>
+// CHECK: %[[DY:.*]] = arith.mulf %{{.*}}, %[[DZ]]
+// CHECK: %[[S:.*]] = quant.reduce sum %[[DY]] axis 1 {count = 96 : i64}
+// CHECK: arith.constant dense<0.010416667>
+// CHECK: %[[MDY:.*]] = arith.mulf %[[S]]
+// CHECK: %[[P:.*]] = arith.mulf %[[DY]], %[[Y]]
+// CHECK: quant.reduce sum %[[P]] axis 1 {count = 96 : i64}
+// CHECK: %[[A:.*]] = arith.mulf %{{.*}}, %[[Y]]
+// CHECK: %[[B:.*]] = quant.broadcast %[[MDY]]
+// CHECK: %[[ALONG:.*]] = arith.addf %[[A]], %[[B]]
+// CHECK: %[[REST:.*]] = arith.subf %[[DY]], %[[ALONG]]
+// CHECK: %[[DX:.*]] = arith.mulf %{{.*}}, %[[REST]]
+// CHECK: arith.cmpi slt
+// CHECK: %[[DX0:.*]] = arith.select %{{.*}}, %[[DX]]
+// CHECK: %[[T:.*]] = arith.mulf %[[DZ]], %[[Y]]
+// CHECK: %[[T0:.*]] = arith.select %{{.*}}, %[[T]]
+// CHECK: return %[[DX0]], %[[T0]]
+func.func @layer_norm_backward(%dz: tensor<4x128xf32>, %x: tensor<4x128xf32>, %g: tensor<128xf32>, %m: tensor<4x1xf32>, %r: tensor<4x1xf32>) -> (tensor<4x128xf32>, tensor<4x128xf32>) {
+  %dx, %t = quant.layer_norm_backward %dz, %x, %g, %m, %r {count = 96 : i64, zero_centered_gamma} : tensor<4x128xf32>, tensor<4x128xf32>, tensor<128xf32>, tensor<4x1xf32>, tensor<4x1xf32> -> tensor<4x128xf32>, tensor<4x128xf32>
+  return %dx, %t : tensor<4x128xf32>, tensor<4x128xf32>
+}

@@ -209,6 +209,15 @@ module attributes {quant.target = "sm_90a"} {
     return %y : tensor<?x4096xf32>
   }
 
+  // So do those of a backward form.
+  // CHECK-LABEL: func.func @gpu_norm_backward(
+  // CHECK-SAME: num_warps = 4 : i64, tile = array<i64: 1, 0>
+  // expected-remark @below {{tiles of 1x0}}
+  func.func @gpu_norm_backward(%z: tensor<?x4096xbf16>, %x: tensor<?x4096xbf16>, %g: tensor<4096xbf16>, %r: tensor<?x1xf32>) -> tensor<?x4096xf32> {
+    %dx, %t = quant.rms_norm_backward %z, %x, %g, %r : tensor<?x4096xbf16>, tensor<?x4096xbf16>, tensor<4096xbf16>, tensor<?x1xf32> -> tensor<?x4096xf32>, tensor<?x4096xf32>
+    return %dx : tensor<?x4096xf32>
+  }
+
   // Codes want runs of 16 columns, and a row of 4096 is summed in 1024 chains:
   // 64 lanes have a run each, and hold 64 elements.
   // CHECK-LABEL: func.func @gpu_norm_codes(
@@ -217,6 +226,16 @@ module attributes {quant.target = "sm_90a"} {
   func.func @gpu_norm_codes(%x: tensor<?x4096xbf16>, %g: tensor<4096xbf16>, %s: tensor<?x128xf8E8M0FNU>) -> tensor<?x4096xf8E4M3FN> {
     %y, %r = quant.rms_norm %x, %g {eps = 1.0e-5 : f32} : tensor<?x4096xbf16>, tensor<4096xbf16> -> tensor<?x4096xf32>, tensor<?x1xf32>
     %q = quant.cast_fp8 %y, %s axis 1 format <mxfp8_e4m3> : tensor<?x4096xf32>, tensor<?x128xf8E8M0FNU> -> tensor<?x4096xf8E4M3FN>
+    return %q : tensor<?x4096xf8E4M3FN>
+  }
+
+  // Also where they are of gradients.
+  // CHECK-LABEL: func.func @gpu_norm_backward_codes(
+  // CHECK-SAME: num_warps = 2 : i64, tile = array<i64: 1, 0>
+  // expected-remark @below {{2 warps}}
+  func.func @gpu_norm_backward_codes(%z: tensor<?x4096xbf16>, %x: tensor<?x4096xbf16>, %g: tensor<4096xbf16>, %m: tensor<?x1xf32>, %r: tensor<?x1xf32>, %s: tensor<?x128xf8E8M0FNU>) -> tensor<?x4096xf8E4M3FN> {
+    %dx, %t = quant.layer_norm_backward %z, %x, %g, %m, %r : tensor<?x4096xbf16>, tensor<?x4096xbf16>, tensor<4096xbf16>, tensor<?x1xf32>, tensor<?x1xf32> -> tensor<?x4096xf32>, tensor<?x4096xf32>
+    %q = quant.cast_fp8 %dx, %s axis 1 format <mxfp8_e4m3> : tensor<?x4096xf32>, tensor<?x128xf8E8M0FNU> -> tensor<?x4096xf8E4M3FN>
     return %q : tensor<?x4096xf8E4M3FN>
   }
 

@@ -24,3 +24,12 @@ func.func @norm(%x: tensor<?x512xbf16>, %w: tensor<512xbf16>) -> tensor<?x512xf3
   %y, %rs = quant.rms_norm %x, %w {eps = 1.0e-5 : f32} : tensor<?x512xbf16>, tensor<512xbf16> -> tensor<?x512xf32>, tensor<?x1xf32>
   return %y : tensor<?x512xf32>
 }
+
+// -----
+
+// Nor can that of either result of a backward form.
+func.func @norm_backward(%dz: tensor<?x512xbf16>, %x: tensor<?x512xbf16>, %w: tensor<512xbf16>, %rs: tensor<?x1xf32>) -> tensor<?x512xf32> {
+  // expected-error @below {{a float32 tile of shape (?, 512) cannot be computed piece by piece}}
+  %dx, %t = quant.rms_norm_backward %dz, %x, %w, %rs : tensor<?x512xbf16>, tensor<?x512xbf16>, tensor<512xbf16>, tensor<?x1xf32> -> tensor<?x512xf32>, tensor<?x512xf32>
+  return %t : tensor<?x512xf32>
+}

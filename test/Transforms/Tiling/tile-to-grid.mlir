@@ -146,6 +146,61 @@ func.func @layer_norm_padding(%x: tensor<?x96xbf16>, %w: tensor<96xbf16>, %b: te
 
 // -----
 
+// Two tiles in, statistics beside them, and two tiles out, which one backward form computes. Rows that nothing pads have no count.
+// CHECK-LABEL: func.func @norm_backward(
+// CHECK-SAME: %[[DZ:.*]]: memref<?x512xbf16>, %[[X:.*]]: memref<?x512xf32>, %[[W:.*]]: memref<512xbf16>, %[[RS:.*]]: memref<?x1xf32>,
+// CHECK: %[[A:.*]] = quant.load %[[DZ]][%[[I:.*]], %c0] : memref<?x512xbf16> -> tensor<32x512xbf16>
+// CHECK: %[[B:.*]] = quant.load %[[X]][%[[I]], %c0] : memref<?x512xf32> -> tensor<32x512xf32>
+// CHECK: %[[G:.*]] = quant.load %[[W]][%c0] : memref<512xbf16> -> tensor<512xbf16>
+// CHECK: %[[R:.*]] = quant.load %[[RS]][%[[I]], %c0] : memref<?x1xf32> -> tensor<32x1xf32>
+// CHECK: %[[DX:.*]], %[[T:.*]] = quant.rms_norm_backward %[[A]], %[[B]], %[[G]], %[[R]] : tensor<32x512xbf16>
+// CHECK-NOT: quant.rms_norm_backward
+// CHECK: quant.block_scale %[[DX]]
+// CHECK: quant.store %[[T]], %arg6[%[[I]], %c0] : tensor<32x512xf32>, memref<?x512xf32>
+func.func @norm_backward(%dz: tensor<?x512xbf16>, %x: tensor<?x512xf32>, %w: tensor<512xbf16>, %rs: tensor<?x1xf32>) -> (tensor<?x512xf8E4M3FN>, tensor<?x16xf8E8M0FNU>, tensor<?x512xf32>) {
+  %dx, %t = quant.rms_norm_backward %dz, %x, %w, %rs : tensor<?x512xbf16>, tensor<?x512xf32>, tensor<512xbf16>, tensor<?x1xf32> -> tensor<?x512xf32>, tensor<?x512xf32>
+  %s = quant.block_scale %dx axis 1 format <mxfp8_e4m3> : tensor<?x512xf32> -> tensor<?x16xf8E8M0FNU>
+  %q = quant.cast_fp8 %dx, %s axis 1 format <mxfp8_e4m3> : tensor<?x512xf32>, tensor<?x16xf8E8M0FNU> -> tensor<?x512xf8E4M3FN>
+  return %q, %s, %t : tensor<?x512xf8E4M3FN>, tensor<?x16xf8E8M0FNU>, tensor<?x512xf32>
+}
+
+// -----
+
+// Tiles become wider together, statistics do not.
+// CHECK-LABEL: func.func @norm_backward_padding(
+// CHECK-DAG: quant.load %arg0[{{.*}}] : memref<?x96xbf16> -> tensor<32x128xbf16>
+// CHECK-DAG: quant.load %arg1[{{.*}}] : memref<?x96xbf16> -> tensor<32x128xbf16>
+// CHECK-DAG: quant.load %arg2[%c0] : memref<96xf32> -> tensor<128xf32>
+// CHECK-DAG: quant.load %arg3[{{.*}}] : memref<?x1xf32> -> tensor<32x1xf32>
+// CHECK-DAG: quant.load %arg4[{{.*}}] : memref<?x1xf32> -> tensor<32x1xf32>
+// CHECK: %[[DX:.*]], %[[T:.*]] = quant.layer_norm_backward %{{.*}} {count = 96 : i64, zero_centered_gamma} : tensor<32x128xbf16>, tensor<32x128xbf16>, tensor<128xf32>, tensor<32x1xf32>, tensor<32x1xf32> -> tensor<32x128xf32>, tensor<32x128xf32>
+// CHECK-NOT: quant.layer_norm_backward
+// CHECK: quant.store %[[T]], %arg5{{.*}} : tensor<32x128xf32>, memref<?x96xf32>
+// CHECK: quant.block_scale %[[DX]]
+func.func @norm_backward_padding(%dz: tensor<?x96xbf16>, %x: tensor<?x96xbf16>, %w: tensor<96xf32>, %m: tensor<?x1xf32>, %rs: tensor<?x1xf32>) -> (tensor<?x96xf32>, tensor<?x4xf8E8M0FNU>) {
+  %dx, %t = quant.layer_norm_backward %dz, %x, %w, %m, %rs {zero_centered_gamma} : tensor<?x96xbf16>, tensor<?x96xbf16>, tensor<96xf32>, tensor<?x1xf32>, tensor<?x1xf32> -> tensor<?x96xf32>, tensor<?x96xf32>
+  %s = quant.block_scale %dx axis 1 format <mxfp8_e4m3> : tensor<?x96xf32> -> tensor<?x3xf8E8M0FNU>
+  %z = quant.swizzle_scales %s : tensor<?x3xf8E8M0FNU> -> tensor<?x4xf8E8M0FNU>
+  return %t, %z : tensor<?x96xf32>, tensor<?x4xf8E8M0FNU>
+}
+
+// -----
+
+// The second tile alone, of one column: statistics have the same shape, and stay.
+// CHECK-LABEL: func.func @one_column_backward(
+// CHECK: quant.load %arg0[{{.*}}] : memref<?x1xf32> -> tensor<32x4xf32>
+// CHECK: quant.load %arg3[{{.*}}] : memref<?x1xf32> -> tensor<32x1xf32>
+// CHECK: %{{.*}}, %[[T:.*]] = quant.rms_norm_backward %{{.*}} {count = 1 : i64} : tensor<32x4xf32>, tensor<32x4xf32>, tensor<4xf32>, tensor<32x1xf32> -> tensor<32x4xf32>, tensor<32x4xf32>
+// CHECK: quant.encode %[[T]]
+func.func @one_column_backward(%dz: tensor<?x1xf32>, %x: tensor<?x1xf32>, %w: tensor<1xf32>, %rs: tensor<?x1xf32>) -> tensor<?x4xf8E8M0FNU> {
+  %dx, %t = quant.rms_norm_backward %dz, %x, %w, %rs : tensor<?x1xf32>, tensor<?x1xf32>, tensor<1xf32>, tensor<?x1xf32> -> tensor<?x1xf32>, tensor<?x1xf32>
+  %s = quant.encode %t {mode = #quant.e8m0_mode<floor>} : tensor<?x1xf32> -> tensor<?x1xf8E8M0FNU>
+  %z = quant.swizzle_scales %s : tensor<?x1xf8E8M0FNU> -> tensor<?x4xf8E8M0FNU>
+  return %z : tensor<?x4xf8E8M0FNU>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @dequantize(
 // CHECK: quant.load %arg0[%[[R:.*]], %c0] : memref<?x512xf4E2M1FN> -> tensor<32x512xf4E2M1FN>
 // CHECK: quant.load %arg1[%[[R]], %c0] : memref<?x32xf8E4M3FN> -> tensor<32x32xf8E4M3FN>

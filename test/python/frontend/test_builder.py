@@ -336,3 +336,23 @@ def test_random_operations(module, seed):
     assert created > 5
     builder.end_function()
     assert len(str(module).splitlines()) > created
+
+
+def test_gradients_vanish_where_their_operands_do(module):
+    builder, x = begin(module)
+    zero = builder.constant("index", 0)
+    dz, t = (builder.create("quant.load", [x, zero, zero], result_types=["tensor<4x64xf32>"])[0] for _ in range(2))
+    (gamma,) = builder.create(
+        "quant.reshape",
+        [builder.create("quant.load", [x, zero, zero], result_types=["tensor<1x64xf32>"])[0]],
+        result_types=["tensor<64xf32>"],
+    )
+    (column,) = builder.create("quant.load", [x, zero, zero], result_types=["tensor<4x1xf32>"])
+    rms, _ = builder.create("quant.rms_norm_backward", [dz, t, gamma, column])
+    layer, _ = builder.create("quant.layer_norm_backward", [dz, t, gamma, column, column])
+    for dim in (0, 1):
+        assert builder.vanishes(rms, dim, [(dz, dim), (t, dim)])
+        assert not builder.vanishes(rms, dim, [(t, dim)])
+    # Past the last column it is 0 less a mean, which is 0 in a row of zeros.
+    assert builder.vanishes(layer, 0, [(dz, 0)])
+    assert not builder.vanishes(layer, 1, [(dz, 1), (t, 1)])

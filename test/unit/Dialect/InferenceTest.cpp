@@ -22,14 +22,26 @@ namespace {
 struct Inference : testing::Test {
   Inference() : loc(UnknownLoc::get(&context)) {
     context.loadDialect<quant::QuantDialect>();
-    for (StringRef text :
-         {"tensor<f32>", "tensor<128xf32>", "tensor<4x128xf32>",
-          "tensor<64x32xbf16>", "tensor<?x?xf32>", "tensor<4x?xf16>",
-          "tensor<0x0xf32>", "tensor<4x128xf4E2M1FN>", "tensor<4x8xf8E4M3FN>",
-          "tensor<4x4xf8E8M0FNU>", "tensor<4x128xf8E5M2>",
-          "tensor<2x32x32xf32>", "tensor<*xf32>", "i32", "memref<4x128xf32>",
-          "tensor<1x9223372036854775807xf8E4M3FN>", "index", "memref<i64>",
-          "i1"})
+    for (StringRef text : {"tensor<f32>",
+                           "tensor<128xf32>",
+                           "tensor<4x128xf32>",
+                           "tensor<64x32xbf16>",
+                           "tensor<?x?xf32>",
+                           "tensor<4x?xf16>",
+                           "tensor<0x0xf32>",
+                           "tensor<4x128xf4E2M1FN>",
+                           "tensor<4x8xf8E4M3FN>",
+                           "tensor<4x4xf8E8M0FNU>",
+                           "tensor<4x128xf8E5M2>",
+                           "tensor<2x32x32xf32>",
+                           "tensor<*xf32>",
+                           "i32",
+                           "memref<4x128xf32>",
+                           "tensor<1x9223372036854775807xf8E4M3FN>",
+                           "index",
+                           "memref<i64>",
+                           "i1",
+                           "tensor<4x1xf32>"})
       values.push_back(block.addArgument(parseType(text, &context), loc));
   }
 
@@ -161,6 +173,14 @@ const Example kExamples[] = {
      {2, 1, 1},
      "{eps = 0.0 : f32}",
      "tensor<4x128xf32>, tensor<4x1xf32>, tensor<4x1xf32>"},
+    {"quant.rms_norm_backward",
+     {2, 2, 1, 19},
+     "{}",
+     "tensor<4x128xf32>, tensor<4x128xf32>"},
+    {"quant.layer_norm_backward",
+     {2, 2, 1, 19, 19},
+     "{}",
+     "tensor<4x128xf32>, tensor<4x128xf32>"},
     {"quant.swizzle_scales", {9}, "{}", "tensor<128x4xf8E8M0FNU>"},
 };
 
@@ -171,6 +191,8 @@ TEST_F(Inference, Results) {
         << example.name;
   EXPECT_EQ(types("quant.rms_norm", {5, 1}, "{eps = 0.0 : f32}"),
             "tensor<4x?xf32>, tensor<4x1xf32>");
+  EXPECT_EQ(types("quant.rms_norm_backward", {2, 5, 1, 19}, "{}"),
+            "tensor<4x?xf32>, tensor<4x?xf32>");
 }
 
 TEST_F(Inference, Messages) {
