@@ -339,3 +339,31 @@ def layer_norm(x, gamma, beta, eps: float, zero_centered_gamma: bool = False):
         d = x - mean[:, None]
         rs = F32(1) / np.sqrt(canonical_sum(d * d) * rn + F32(eps))
         return (g * (rs[:, None] * d) + b).astype(np.float32), mean.astype(np.float32), rs.astype(np.float32)
+
+
+def _backward(dz, gamma, zero_centered_gamma, y, rsigma, centered):
+    """What both backward forms have in common: y is what the norm scales by gamma."""
+    rn = F32(F32(1) / F32(y.shape[1]))
+    g = np.asarray(gamma).astype(np.float32)
+    if zero_centered_gamma:
+        g = g + F32(1)
+    dz = np.asarray(dz).astype(np.float32)
+    dy = g * dz
+    along = (canonical_sum(dy * y) * rn)[:, None] * y
+    if centered:
+        along = along + (canonical_sum(dy) * rn)[:, None]
+    return (rsigma * (dy - along)).astype(np.float32), (dz * y).astype(np.float32)
+
+
+def rms_norm_backward(dz, x, gamma, rsigma, zero_centered_gamma: bool = False):
+    """(dx, dgamma terms) in fp32, one rounding for each operation; rsigma is a column (Semantics.md)."""
+    with np.errstate(all="ignore"):
+        y = rsigma * np.asarray(x).astype(np.float32)
+        return _backward(dz, gamma, zero_centered_gamma, y, rsigma, centered=False)
+
+
+def layer_norm_backward(dz, x, gamma, mean, rsigma, zero_centered_gamma: bool = False):
+    """(dx, dgamma terms) in fp32, one rounding for each operation; mean and rsigma are columns (Semantics.md)."""
+    with np.errstate(all="ignore"):
+        y = rsigma * (np.asarray(x).astype(np.float32) - mean)
+        return _backward(dz, gamma, zero_centered_gamma, y, rsigma, centered=True)
