@@ -2,6 +2,7 @@
 
 import dither
 import dither.language as dl
+import mode_oracle
 import numpy as np
 import pytest
 from dither import CompileError
@@ -50,6 +51,22 @@ def test_known_answers(key, counter, words, device):
     y = np.zeros((4, 16), np.int32)
     known[1](y, SEED=key[1] << 32 | key[0], COUNTER=tuple(map(signed, counter)), device=device)
     assert (y.view(np.uint32) == np.array(words, np.uint32)[:, None]).all()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    ("seed", "offset", "group", "columnwise"),
+    [(42, 7, 1, False), (0x123456789ABCDEF0, 2**32 + 3, 2**33 + 5, True), (-1, -2, 2**63 - 1, True)],
+)
+def test_words_of_groups(seed, offset, group, columnwise, device):
+    """The random bits of SemanticsOfModes.md are those of dl.philox."""
+    whole = (offset & 2**64 - 1) | group << 64 | int(columnwise) << 127
+    counter = [whole >> 32 * i & 0xFFFFFFFF for i in range(4)]
+    words = mode_oracle.words(seed, offset, group, columnwise)
+    assert philox((seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF), counter) == words.tolist()
+    y = np.zeros((4, 16), np.int32)
+    known[1](y, SEED=seed, COUNTER=tuple(map(signed, counter)), device=device)
+    assert (y.view(np.uint32) == words[:, None]).all()
 
 
 @dither.jit
