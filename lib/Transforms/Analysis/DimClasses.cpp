@@ -66,14 +66,19 @@ DimClasses::DimClasses(ArrayRef<Value> roots) {
       edges[from].push_back({to, r.mul, r.div});
       edges[to].push_back({from, r.div, r.mul});
     }
-    // The tiles that a norm gives are of the same rows and columns.
-    if (auto norm = dyn_cast<quant::NormOpInterface>(op))
-      for (unsigned i = 1; i < norm.getNumTileResults(); ++i)
-        for (unsigned d = 0; d < 2; ++d) {
-          Node first{op->getResult(0), d}, other{op->getResult(i), d};
-          edges[first].push_back({other, 1, 1});
-          edges[other].push_back({first, 1, 1});
+    // The tiles of a norm have the same rows and columns, though no part of
+    // them has only some of the columns.
+    if (auto norm = dyn_cast<quant::NormOpInterface>(op)) {
+      SmallVector<Value> tiles(
+          op->getResults().take_front(norm.getNumTileResults()));
+      llvm::append_range(
+          tiles, op->getOperands().take_front(norm.getNumTileOperands()));
+      for (Value other : ArrayRef(tiles).drop_front())
+        for (unsigned d = 0; d < 2 && !isRebuilt(other); ++d) {
+          edges[{tiles.front(), d}].push_back({{other, d}, 1, 1});
+          edges[{other, d}].push_back({{tiles.front(), d}, 1, 1});
         }
+    }
   }
 
   // Walk each class from one of its members.

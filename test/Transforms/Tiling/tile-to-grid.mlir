@@ -298,3 +298,18 @@ func.func @row_scales(%x: tensor<?x1000xbf16>) -> (tensor<?x1000xi8>, tensor<?x1
   %q = quant.cast_int8 %x, %s axis 1 format <i8, scale = f32, block = [1, ?]> : tensor<?x1000xbf16>, tensor<?x1xf32> -> tensor<?x1000xi8>
   return %q, %s : tensor<?x1000xi8>, tensor<?x1xf32>
 }
+
+// -----
+
+// What is normalized has the rows and columns of its norm, and may be a result
+// too.
+// CHECK-LABEL: func.func @residual(
+// CHECK: %[[H:.*]] = arith.addf
+// CHECK: quant.store %[[H]], %arg3
+// CHECK: %[[Y:[^ ,]*]], %{{.*}} = quant.rms_norm %[[H]],
+// CHECK: quant.store %[[Y]], %arg4
+func.func @residual(%x: tensor<?x256xf32>, %r: tensor<?x256xf32>, %g: tensor<256xf32>) -> (tensor<?x256xf32>, tensor<?x256xf32>) {
+  %h = arith.addf %x, %r : tensor<?x256xf32>
+  %y, %s = quant.rms_norm %h, %g {eps = 1.0e-5 : f32} : tensor<?x256xf32>, tensor<256xf32> -> tensor<?x256xf32>, tensor<?x1xf32>
+  return %h, %y : tensor<?x256xf32>, tensor<?x256xf32>
+}

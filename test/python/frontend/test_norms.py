@@ -1,4 +1,4 @@
-"""Backward forms of norms in whole-tensor programs, against their definition, on every kind of target."""
+"""Norms and their backward forms in whole-tensor programs, against their definition, on every kind of target."""
 
 import re
 
@@ -111,6 +111,50 @@ def test_quantized_gradients(norm, columns, dtype, target):
     scales = oracle.swizzle_128x4(oracle.padded_scale(want.scale, "mxfp8_e4m3", 1))
     same_bits(found["swizzled"].view(np.uint8).reshape(-1), scales, "scales")
     same_bits(found["terms"], terms, "terms")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("columns", [96, 4096])
+@pytest.mark.parametrize("norm", NORMS)
+def test_a_norm_and_what_it_is_of(norm, columns, target):
+    """A residual is added, and the sum and its quantized norm are stored: they have the same rows and columns."""
+    rows, blocks = 37, columns // 32
+    padded = -(-blocks // 4) * 4
+    given = {"x": data.normal(rows, columns, "bfloat16", 1), "r": data.normal(rows, columns, "bfloat16", 2)}
+    parameters = ["gamma"] if norm == "rms_norm" else ["gamma", "beta"]
+    given |= {name: data.normal(1, columns, "bfloat16", i)[0] for i, name in enumerate(parameters, 3)}
+    half, tile = f"tensor<?x{columns}xbf16>", f"tensor<?x{columns}xf32>"
+    codes, row = f"tensor<?x{columns}xf8E4M3FN>", f"tensor<{columns}xbf16>"
+    scales, order = f"tensor<?x{blocks}xf8E8M0FNU>", f"tensor<?x{padded}xf8E8M0FNU>"
+    taken = "".join(f", %{name}" for name in parameters)
+    kinds = ", ".join([half, *[row] * len(parameters)])
+    found = ", ".join([tile] + ["tensor<?x1xf32>"] * len(NORMS[norm]))
+    rest = "".join(f", %{name}: {row}" for name in parameters)
+    text = f"""
+func.func @k(%x: {half}, %r: {half}{rest}) -> ({half}, {codes}, {order}) {{
+  %a = arith.extf %x : {half} to {tile}
+  %b = arith.extf %r : {half} to {tile}
+  %c = arith.addf %a, %b : {tile}
+  %h = arith.truncf %c : {tile} to {half}
+  %y:{1 + len(NORMS[norm])} = quant.{norm} %h{taken} {{eps = 1.0e-5 : f32}} : {kinds} -> {found}
+  %s = quant.block_scale %y#0 axis 1 format <mxfp8_e4m3> : {tile} -> {scales}
+  %q = quant.cast_fp8 %y#0, %s axis 1 format <mxfp8_e4m3> : {tile}, {scales} -> {codes}
+  %swizzled = quant.swizzle_scales %s : {scales} -> {order}
+  return %h, %q, %swizzled : {half}, {codes}, {order}
+}}"""
+    results = {
+        "h": data.empty((rows, columns), ml_dtypes.bfloat16),
+        "q": data.empty((rows, columns), ml_dtypes.float8_e4m3fn),
+        "swizzled": data.empty((128, padded), ml_dtypes.float8_e8m0fnu),
+    }
+    run(text, target, given, results)
+    h = (given["x"].astype(F32) + given["r"].astype(F32)).astype(ml_dtypes.bfloat16)
+    same_bits(results["h"].view(np.uint16), h.view(np.uint16), "h")
+    y, *_ = getattr(oracle, norm)(h, *(given[name] for name in parameters), 1e-5)
+    want = oracle.quantize(y, "mxfp8_e4m3")
+    same_bits(results["q"].view(np.uint8), want.codes, "codes")
+    scales = oracle.swizzle_128x4(oracle.padded_scale(want.scale, "mxfp8_e4m3", 1))
+    same_bits(results["swizzled"].view(np.uint8).reshape(-1), scales, "scales")
 
 
 @pytest.mark.parametrize("norm", NORMS)
