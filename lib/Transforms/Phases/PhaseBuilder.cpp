@@ -1,6 +1,7 @@
 //===- PhaseBuilder.cpp - Builds the phases of a CPU kernel ---------------===//
 
 #include "Phases/PhaseBuilder.h"
+#include "Phases/Blocks.h"
 #include "dither/Dialect/Quant/QuantTiling.h"
 #include "dither/Target/ModuleTarget.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

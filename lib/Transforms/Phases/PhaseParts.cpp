@@ -1,5 +1,6 @@
 //===- PhaseParts.cpp - What a phase computes of a value ------------------===//
 
+#include "Phases/Blocks.h"
 #include "Phases/PhaseBuilder.h"
 #include "Tiling/ReductionLoops.h"
 #include "dither/Dialect/Quant/CodeTypes.h"

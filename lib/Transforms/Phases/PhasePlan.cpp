@@ -2,30 +2,16 @@
 
 #include "Phases/PhasePlan.h"
 #include "Analysis/AccessOrder.h"
+#include "Phases/Blocks.h"
 #include "Tiling/ReductionLoops.h"
-#include "Tiling/TilingEngine.h"
-#include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Dialect/Quant/QuantTiling.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/IR/Matchers.h"
-#include <numeric>
 
 using namespace mlir;
 
 namespace dither::transforms {
 
 namespace {
-
-constexpr int64_t kLanes = 16;
-/// Elements that the amax of 16 blocks takes at once, at most.
-constexpr int64_t kMostOfBlocks = 512;
-/// Columns that go through all phases together: with one row, at most, and
-/// with bands of blocks along columns.
-constexpr int64_t kRowStretch = 4096, kBandStretch = 512;
-/// What the columns of a row may take of the first cache: x, the next x as it
-/// is fetched, and what lies in scratch.
-constexpr int64_t kStretchBytes = 32768;
 
 /// Whether a value costs no more than a load to compute again.
 bool isCheap(Value v) {
@@ -49,89 +35,7 @@ bool dependsOnReduce(Value v, llvm::DenseMap<Value, bool> &known) {
   return known[v] = depends;
 }
 
-quant::BlockReduceOp asAmax(Value v) {
-  auto op = v.getDefiningOp<quant::BlockReduceOp>();
-  return op && op.getKind() == quant::ReduceKind::amax ? op
-                                                       : quant::BlockReduceOp();
-}
-
-/// Whether `v` is but a step on the way to the amax of larger blocks.
-bool isStep(Value v) {
-  return asAmax(v) && llvm::all_of(v.getUsers(), [](Operation *user) {
-           return user->getNumResults() == 1 && asAmax(user->getResult(0));
-         });
-}
-
-/// What is spread over blocks, and not over parts of them first.
-Value spreadBy(quant::BlockBroadcastOp op) {
-  while (auto inner = op.getSource().getDefiningOp<quant::BlockBroadcastOp>())
-    op = inner;
-  return op.getSource();
-}
-
-/// Whether `factor` is computed from the amax of blocks of `x`, constants and
-/// single values alone.
-bool followsFromAmax(Value factor, Value x) {
-  llvm::SetVector<Value> seen;
-  seen.insert(factor);
-  bool found = false;
-  for (size_t i = 0; i < seen.size(); ++i) {
-    Operation *def = seen[i].getDefiningOp();
-    if (auto reduce = dyn_cast_if_present<quant::BlockReduceOp>(def)) {
-      if (reduce.getKind() != quant::ReduceKind::amax ||
-          ReducedBlocks(reduce).source != x)
-        return false;
-      found = true;
-      continue;
-    }
-    if (!def ||
-        (isa<quant::LoadOp>(def) &&
-         cast<RankedTensorType>(seen[i].getType()).getNumElements() != 1))
-      return false;
-    for (Value operand : def->getOperands())
-      if (isa<RankedTensorType>(operand.getType()))
-        seen.insert(operand);
-  }
-  return found;
-}
-
-/// Nothing unless `encode` is of x * f, f from the amax of the blocks of x;
-/// then whether f is the power of two that takes the amax to the largest code.
-std::optional<bool> isBoundedProduct(quant::EncodeOp encode) {
-  const numerics::ElementFormat *format =
-      quant::codeFormat(encode.getResult().getType().getElementType());
-  auto product = encode.getSource().getDefiningOp<arith::MulFOp>();
-  auto spread = product
-                    ? product.getRhs().getDefiningOp<quant::BlockBroadcastOp>()
-                    : quant::BlockBroadcastOp();
-  if (!format || format->twosComplement || !spread ||
-      !followsFromAmax(spreadBy(spread), product.getLhs()))
-    return std::nullopt;
-  auto inverse = spreadBy(spread).getDefiningOp<quant::E8M0InverseOp>();
-  auto scale = inverse ? inverse.getSource().getDefiningOp<quant::EncodeOp>()
-                       : quant::EncodeOp();
-  if (!scale || scale.getMode() != quant::E8M0Mode::rceil)
-    return false;
-  auto scaled = scale.getSource().getDefiningOp<arith::MulFOp>();
-  if (!scaled || !scaled.getLhs().getDefiningOp<quant::BlockReduceOp>())
-    return false;
-  SplatElementsAttr by;
-  return matchPattern(scaled.getRhs(), m_Constant(&by)) &&
-         by.getSplatValue<APFloat>().convertToFloat() == 1.0f / format->max;
-}
-
 } // namespace
-
-ReducedBlocks::ReducedBlocks(quant::BlockReduceOp op)
-    : source(op.getSource()), block(op.getBlock()) {
-  if (!asAmax(op))
-    return;
-  while (quant::BlockReduceOp inner = asAmax(source)) {
-    source = inner.getSource();
-    for (auto [extent, within] : llvm::zip(block, inner.getBlock()))
-      extent *= within;
-  }
-}
 
 std::pair<int64_t, int64_t> PhasePlan::unitsOf(Value v) const {
   int64_t row = 0, col = 0;
@@ -181,14 +85,15 @@ bool PhasePlan::findTotals(ArrayRef<Sink> all) {
   }
   for (const Total &total : totals)
     late.insert(total.result());
-  for (bool grown = !late.empty(); grown;) {
-    grown = false;
-    for (Value v : cone)
-      if (Operation *def = v.getDefiningOp();
-          def && llvm::any_of(def->getOperands(),
-                              [&](Value o) { return late.contains(o); }))
-        grown |= late.insert(v).second;
-  }
+  SmallVector<Value> ordered = llvm::filter_to_vector(
+      cone, [](Value v) { return v.getDefiningOp() != nullptr; });
+  llvm::sort(ordered, [](Value a, Value b) {
+    return a.getDefiningOp()->isBeforeInBlock(b.getDefiningOp());
+  });
+  for (Value v : ordered)
+    if (llvm::any_of(v.getDefiningOp()->getOperands(),
+                     [&](Value o) { return late.contains(o); }))
+      late.insert(v);
   for (const Sink &sink : all)
     (isLate(sink.tile) ? lateSinks : sinks).push_back(sink);
   return true;
@@ -424,33 +329,6 @@ bool PhasePlan::orderPhases() {
   return true;
 }
 
-void PhasePlan::findChecks() {
-  for (Value v : classes->values()) {
-    quant::BlockReduceOp reduce = asAmax(v);
-    if (!reduce || isStep(v))
-      continue;
-    std::optional<Kind> kind = kindOf(v);
-    if (!isBlocks(kind))
-      continue;
-    if (checkKind && *kind < *checkKind)
-      checks.clear();
-    if (!checkKind || *kind < *checkKind)
-      checkKind = kind;
-    if (*kind == *checkKind)
-      checks.push_back(reduce);
-  }
-  for (Value v : classes->values())
-    if (auto encode = v.getDefiningOp<quant::EncodeOp>())
-      if (std::optional<bool> bounded = isBoundedProduct(encode))
-        if (isChecked(
-                encode.getSource().getDefiningOp<arith::MulFOp>().getLhs()))
-          products[encode] = *bounded;
-  if (products.empty()) {
-    checks.clear();
-    checkKind.reset();
-  }
-}
-
 std::pair<int64_t, int64_t> PhasePlan::reader(Kind kind) const {
   auto isValues = [](const Phase &p) { return p.kind == Values; };
   bool scratch = llvm::any_of(phases, isValues);
@@ -461,95 +339,6 @@ std::pair<int64_t, int64_t> PhasePlan::reader(Kind kind) const {
     count += !scratch || p.kind <= Values;
   }
   return {index, count};
-}
-
-int64_t PhasePlan::rowStretch() const {
-  int64_t bytes = 0;
-  for (Value v : classes->values()) {
-    auto [row, col] = unitsOf(v);
-    if (v.getDefiningOp<quant::LoadOp>() && row && col)
-      bytes += quant::storageBits(getElementTypeOrSelf(v.getType())) / 4;
-  }
-  for (const Cut &cut : cuts)
-    if (cut.kind == Values)
-      bytes += 4;
-  return std::min(kRowStretch,
-                  powerOfTwoFloor(kStretchBytes / std::max<int64_t>(bytes, 1)));
-}
-
-void PhasePlan::chooseExtents() {
-  int64_t rowBlock = 1, colBlock = 1, narrowest = 32;
-  for (Value v : classes->values()) {
-    auto [row, col] = unitsOf(v);
-    rowBlock = std::lcm(rowBlock, std::max<int64_t>(1, row));
-    colBlock = std::lcm(colBlock, std::max<int64_t>(1, col));
-  }
-  for (const Sink &sink : sinks)
-    if (kindOf(sink.tile) == Elements)
-      narrowest =
-          std::min(narrowest, quant::storageBits(sink.type().getElementType()));
-  int64_t wide = powerOfTwoFloor(cols);
-  auto whole = [&](int64_t want) {
-    return std::max(colBlock, std::min(want, wide) / colBlock * colBlock);
-  };
-  // Short rows share a part for their scales.
-  int64_t blocks = whole(std::min(kMostOfBlocks, kLanes * colBlock));
-  int64_t height = 1;
-  if (colBlock > 1)
-    while (height * 2 * blocks <= std::min(kMostOfBlocks, kLanes * colBlock) &&
-           rows % (height * 2) == 0)
-      height *= 2;
-  bandRows = std::lcm(rowBlock, height);
-  bandCols = std::min(cols, rowBlock > 1 ? kBandStretch : rowStretch());
-  // Parts may reach past the end of the tile where nothing collects what they
-  // have there.
-  bool open = totals.empty() && llvm::all_of(sinks, [&](const Sink &sink) {
-                return endsAtMemref(sink, [&](unsigned d) {
-                  return colUnit(sink.tile, d) != 0;
-                });
-              });
-  auto slow = [&](int64_t least, int64_t want) {
-    int64_t step = std::lcm(least, want);
-    return open || cols % step == 0 ? step : std::gcd(cols, step);
-  };
-  for (Phase &p : phases) {
-    switch (p.kind) {
-    case Rows:
-      p.cols = p.slowCols = cols;
-      break;
-    case RowBlocks:
-    case SquareBlocks:
-      p.rows = p.kind == RowBlocks ? height : rowBlock;
-      p.cols = blocks;
-      p.slowCols = slow(colBlock, 32);
-      break;
-    case ColBlocks:
-    case Transposed:
-      p.rows = rowBlock;
-      p.cols = whole(32);
-      p.slowCols = slow(1, 32);
-      break;
-    case Values:
-    case Elements:
-      p.cols = std::min<int64_t>(wide, narrowest == 4 ? 128 : 64);
-      p.slowCols = slow(1, 32);
-      break;
-    }
-    p.slowCols = std::min(p.slowCols, p.cols);
-    for (unsigned i : p.totals)
-      if (p.kind != Rows)
-        totals[i].columns = totals[i].alongColumns ? p.cols : cols;
-  }
-  for (Cut &cut : cuts) {
-    auto type = cast<RankedTensorType>(cut.value.getType());
-    for (unsigned d = 0; d < 2; ++d) {
-      int64_t row = rowUnit(cut.value, d), col = colUnit(cut.value, d);
-      // Room for parts that reach past the end of the tile.
-      cut.shape.push_back(row   ? std::max<int64_t>(1, bandRows / row)
-                          : col ? llvm::divideCeil(bandCols + 64, col)
-                                : type.getDimSize(d));
-    }
-  }
 }
 
 std::optional<PhasePlan> PhasePlan::make(func::FuncOp kernel,

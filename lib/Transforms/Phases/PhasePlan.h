@@ -22,16 +22,6 @@
 
 namespace dither::transforms {
 
-/// What a quant.block_reduce is of, and of which blocks: the amax of blocks of
-/// several rows and columns is taken in two steps, of which the last one
-/// counts.
-struct ReducedBlocks {
-  mlir::Value source;
-  llvm::SmallVector<int64_t, 2> block;
-
-  explicit ReducedBlocks(quant::BlockReduceOp op);
-};
-
 class PhasePlan {
 public:
   /// In the order in which they run.
@@ -117,11 +107,7 @@ public:
   /// finite: later phases then need not ask.
   std::optional<Kind> checkKind;
   llvm::SmallVector<quant::BlockReduceOp> checks;
-  bool isChecked(mlir::Value v) const {
-    return llvm::any_of(checks, [&](quant::BlockReduceOp op) {
-      return ReducedBlocks(op).source == v;
-    });
-  }
+  bool isChecked(mlir::Value v) const;
   /// Whether a phase shows that maxima or factors are finite.
   bool asks(Kind kind) const { return checkKind && isBlocks(kind); }
   /// Encodings of checked values times the factors that follow from the amax of

@@ -1,0 +1,103 @@
+//===- PhaseChecks.cpp - What phases know of products ---------------------===//
+//
+// A product with the factor of its block is in range of its code where neither
+// is special: a phase that computes the factors finds out, and those after it
+// need not ask.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Phases/Blocks.h"
+#include "Phases/PhasePlan.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+/// Whether `factor` is computed from the amax of blocks of `x`, constants and
+/// single values alone.
+static bool followsFromAmax(Value factor, Value x) {
+  llvm::SetVector<Value> seen;
+  seen.insert(factor);
+  bool found = false;
+  for (size_t i = 0; i < seen.size(); ++i) {
+    Operation *def = seen[i].getDefiningOp();
+    if (auto reduce = dyn_cast_if_present<quant::BlockReduceOp>(def)) {
+      if (reduce.getKind() != quant::ReduceKind::amax ||
+          ReducedBlocks(reduce).source != x)
+        return false;
+      found = true;
+      continue;
+    }
+    if (!def ||
+        (isa<quant::LoadOp>(def) &&
+         cast<RankedTensorType>(seen[i].getType()).getNumElements() != 1))
+      return false;
+    for (Value operand : def->getOperands())
+      if (isa<RankedTensorType>(operand.getType()))
+        seen.insert(operand);
+  }
+  return found;
+}
+
+/// Nothing unless `encode` is of x * f, f from the amax of the blocks of x;
+/// then whether f is the power of two that takes the amax to the largest code.
+static std::optional<bool> isBoundedProduct(quant::EncodeOp encode) {
+  const numerics::ElementFormat *format =
+      quant::codeFormat(encode.getResult().getType().getElementType());
+  auto product = encode.getSource().getDefiningOp<arith::MulFOp>();
+  auto spread = product
+                    ? product.getRhs().getDefiningOp<quant::BlockBroadcastOp>()
+                    : quant::BlockBroadcastOp();
+  if (!format || format->twosComplement || !spread ||
+      !followsFromAmax(spreadBy(spread), product.getLhs()))
+    return std::nullopt;
+  auto inverse = spreadBy(spread).getDefiningOp<quant::E8M0InverseOp>();
+  auto scale = inverse ? inverse.getSource().getDefiningOp<quant::EncodeOp>()
+                       : quant::EncodeOp();
+  if (!scale || scale.getMode() != quant::E8M0Mode::rceil)
+    return false;
+  auto scaled = scale.getSource().getDefiningOp<arith::MulFOp>();
+  if (!scaled || !scaled.getLhs().getDefiningOp<quant::BlockReduceOp>())
+    return false;
+  SplatElementsAttr by;
+  return matchPattern(scaled.getRhs(), m_Constant(&by)) &&
+         by.getSplatValue<APFloat>().convertToFloat() == 1.0f / format->max;
+}
+
+void PhasePlan::findChecks() {
+  for (Value v : classes->values()) {
+    quant::BlockReduceOp reduce = asAmax(v);
+    if (!reduce || isStep(v))
+      continue;
+    std::optional<Kind> kind = kindOf(v);
+    if (!isBlocks(kind))
+      continue;
+    if (checkKind && *kind < *checkKind)
+      checks.clear();
+    if (!checkKind || *kind < *checkKind)
+      checkKind = kind;
+    if (*kind == *checkKind)
+      checks.push_back(reduce);
+  }
+  for (Value v : classes->values())
+    if (auto encode = v.getDefiningOp<quant::EncodeOp>())
+      if (std::optional<bool> bounded = isBoundedProduct(encode))
+        if (isChecked(
+                encode.getSource().getDefiningOp<arith::MulFOp>().getLhs()))
+          products[encode] = *bounded;
+  if (products.empty()) {
+    checks.clear();
+    checkKind.reset();
+  }
+}
+
+bool PhasePlan::isChecked(Value v) const {
+  return llvm::any_of(checks, [&](quant::BlockReduceOp op) {
+    return ReducedBlocks(op).source == v;
+  });
+}
+
+} // namespace dither::transforms

@@ -1,0 +1,111 @@
+//===- PhaseExtents.cpp - How much of a tile a phase takes at once --------===//
+
+#include "Phases/PhasePlan.h"
+#include "Tiling/TilingEngine.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
+#include <numeric>
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+static constexpr int64_t kLanes = 16;
+/// Elements that the amax of 16 blocks takes at once, at most.
+static constexpr int64_t kMostOfBlocks = 512;
+/// Columns that go through all phases together: with one row, at most, and
+/// with bands of blocks along columns.
+static constexpr int64_t kRowStretch = 4096, kBandStretch = 512;
+/// What the columns of a row may take of the first cache: x, the next x as it
+/// is fetched, and what lies in scratch.
+static constexpr int64_t kStretchBytes = 32768;
+
+int64_t PhasePlan::rowStretch() const {
+  int64_t bytes = 0;
+  for (Value v : classes->values()) {
+    auto [row, col] = unitsOf(v);
+    if (v.getDefiningOp<quant::LoadOp>() && row && col)
+      bytes += quant::storageBits(getElementTypeOrSelf(v.getType())) / 4;
+  }
+  for (const Cut &cut : cuts)
+    if (cut.kind == Values)
+      bytes += 4;
+  return std::min(kRowStretch,
+                  powerOfTwoFloor(kStretchBytes / std::max<int64_t>(bytes, 1)));
+}
+
+void PhasePlan::chooseExtents() {
+  int64_t rowBlock = 1, colBlock = 1, narrowest = 32;
+  for (Value v : classes->values()) {
+    auto [row, col] = unitsOf(v);
+    rowBlock = std::lcm(rowBlock, std::max<int64_t>(1, row));
+    colBlock = std::lcm(colBlock, std::max<int64_t>(1, col));
+  }
+  for (const Sink &sink : sinks)
+    if (kindOf(sink.tile) == Elements)
+      narrowest =
+          std::min(narrowest, quant::storageBits(sink.type().getElementType()));
+  int64_t wide = powerOfTwoFloor(cols);
+  auto whole = [&](int64_t want) {
+    return std::max(colBlock, std::min(want, wide) / colBlock * colBlock);
+  };
+  // Short rows share a part for their scales.
+  int64_t blocks = whole(std::min(kMostOfBlocks, kLanes * colBlock));
+  int64_t height = 1;
+  if (colBlock > 1)
+    while (height * 2 * blocks <= std::min(kMostOfBlocks, kLanes * colBlock) &&
+           rows % (height * 2) == 0)
+      height *= 2;
+  bandRows = std::lcm(rowBlock, height);
+  bandCols = std::min(cols, rowBlock > 1 ? kBandStretch : rowStretch());
+  // Parts may reach past the end of the tile where nothing collects what they
+  // have there.
+  bool open = totals.empty() && llvm::all_of(sinks, [&](const Sink &sink) {
+                return endsAtMemref(sink, [&](unsigned d) {
+                  return colUnit(sink.tile, d) != 0;
+                });
+              });
+  auto slow = [&](int64_t least, int64_t want) {
+    int64_t step = std::lcm(least, want);
+    return open || cols % step == 0 ? step : std::gcd(cols, step);
+  };
+  for (Phase &p : phases) {
+    switch (p.kind) {
+    case Rows:
+      p.cols = p.slowCols = cols;
+      break;
+    case RowBlocks:
+    case SquareBlocks:
+      p.rows = p.kind == RowBlocks ? height : rowBlock;
+      p.cols = blocks;
+      p.slowCols = slow(colBlock, 32);
+      break;
+    case ColBlocks:
+    case Transposed:
+      p.rows = rowBlock;
+      p.cols = whole(32);
+      p.slowCols = slow(1, 32);
+      break;
+    case Values:
+    case Elements:
+      p.cols = std::min<int64_t>(wide, narrowest == 4 ? 128 : 64);
+      p.slowCols = slow(1, 32);
+      break;
+    }
+    p.slowCols = std::min(p.slowCols, p.cols);
+    for (unsigned i : p.totals)
+      if (p.kind != Rows)
+        totals[i].columns = totals[i].alongColumns ? p.cols : cols;
+  }
+  for (Cut &cut : cuts) {
+    auto type = cast<RankedTensorType>(cut.value.getType());
+    for (unsigned d = 0; d < 2; ++d) {
+      int64_t row = rowUnit(cut.value, d), col = colUnit(cut.value, d);
+      // Room for parts that reach past the end of the tile.
+      cut.shape.push_back(row   ? std::max<int64_t>(1, bandRows / row)
+                          : col ? llvm::divideCeil(bandCols + 64, col)
+                                : type.getDimSize(d));
+    }
+  }
+}
+
+} // namespace dither::transforms
