@@ -73,8 +73,10 @@ def row_tile(cols: int, granule: tuple[int, int], colwise: bool, cpu: bool) -> T
     least, block = granule
     padded = round_up(max(cols, 1), block)
     if colwise:
-        # 64 FP4 codes of a column, which are stored as a row, fill a sector of 32 bytes.
-        return Tile(max(least, 64 if block == 16 and not cpu else 32), padded)
+        # 64 FP4 codes of a column, which are stored as a row, fill a sector of 32 bytes. Not of rows of 129 to 256: a
+        # GPU has such a tile in registers as a whole, and no room in shared memory to turn it from rows to columns.
+        tall = block == 16 and not cpu and not GPU_TRANSPOSED < 64 * padded <= 2 * GPU_TRANSPOSED
+        return Tile(max(least, 64 if tall else 32), padded)
     return Tile(max(least, 4 if cpu else _power_of_two(4096 // padded, 1, 64)), padded)
 
 

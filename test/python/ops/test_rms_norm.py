@@ -48,6 +48,16 @@ def test_ragged(fmt, m, n):
     check(data.normal(m, n, "float16"), gamma_of(n, "float16"), fmt=fmt, layout="both", scales="128x4")
 
 
+@pytest.mark.parametrize("layout", ["colwise", "both"])
+@pytest.mark.parametrize("n", [128, 129, 160, 192, 256, 272])
+def test_columns_of_rows_that_a_gpu_holds(n, layout):
+    """Tiles of 64 rows, which were more than shared memory has where lanes change from rows to columns."""
+    x, gamma = data.normal(70, n, "bfloat16"), gamma_of(n)
+    y, _ = expected_norm(x, gamma)
+    found = dither.rms_norm(x, gamma, format="nvfp4", layout=layout, device="sim:sm_90a").out
+    check_quantized(found, y, layout)
+
+
 @pytest.mark.parametrize("dtype", data.DTYPES)
 @pytest.mark.parametrize("fmt", [None, "nvfp4", "mxfp8_e4m3"])
 def test_without_rounding_in_between(fmt, dtype):
