@@ -1,5 +1,4 @@
-//===- DimClasses.h - Which dimensions of tile values go together -*- C++
-//-*-===//
+//===- DimClasses.h - Which dimensions of values go together ----*- C++ -*-===//
 //
 // Dimensions of tile values that follow each other from producer to consumer
 // form a class: splitting one of them splits them all. A kernel that works on
