@@ -99,8 +99,10 @@ private:
   }
 };
 
-/// Attaches DecomposableOpInterface to the norms.
+/// Attach DecomposableOpInterface to the norms, and to what rounds by random
+/// bits.
 void attachNormDecompositions(mlir::MLIRContext &context);
+void attachRandomDecompositions(mlir::MLIRContext &context);
 
 } // namespace dither::quant
 

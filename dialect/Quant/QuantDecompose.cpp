@@ -196,23 +196,36 @@ Value multiplier(Arith &a, Value scale, Value tensorAmax, FormatAttr format) {
   return a.min(a.div(1.0f, a.mul(a.widen(scale), decode)), kMaxFloat);
 }
 
+/// What a cast encodes.
+template <typename Op> Value scaled(Arith &a, Op op) {
+  FormatAttr format = op.getFormat();
+  Value x = a.widen(op.getSource());
+  Value factor = multiplier(a, op.getScale(), op.getTensorAmax(), format);
+  Value product =
+      a.mul(x, repeatOverBlocks(a, factor, format, op.getAxis(), x));
+  // After the product, where it cannot overflow before it saturates.
+  float unit = format.getElemUnit();
+  return unit == 1 ? product : a.mul(product, 1 / unit);
+}
+
+struct DecomposeScale
+    : DecomposableOpInterface::ExternalModel<DecomposeScale, ScaleOp> {
+  FailureOr<SmallVector<Value>> decompose(Operation *o, OpBuilder &b) const {
+    Arith a(b, o->getLoc());
+    return SmallVector<Value>{scaled(a, cast<ScaleOp>(o))};
+  }
+};
+
 template <typename CastOp>
 struct DecomposeCast
     : DecomposableOpInterface::ExternalModel<DecomposeCast<CastOp>, CastOp> {
   FailureOr<SmallVector<Value>> decompose(Operation *o, OpBuilder &b) const {
     auto op = cast<CastOp>(o);
-    FormatAttr format = op.getFormat();
     Arith a(b, op.getLoc());
-    Value x = a.widen(op.getSource());
-    Value factor = multiplier(a, op.getScale(), op.getTensorAmax(), format);
-    Value scaled =
-        a.mul(x, repeatOverBlocks(a, factor, format, op.getAxis(), x));
-    // After the product, where it cannot overflow before it saturates.
-    if (float unit = format.getElemUnit(); unit != 1)
-      scaled = a.mul(scaled, 1 / unit);
-    auto type = Arith::shapeOf(x).clone(format.getElem());
+    Value product = scaled(a, op);
+    auto type = Arith::shapeOf(product).clone(op.getFormat().getElem());
     return SmallVector<Value>{
-        EncodeOp::create(b, op.getLoc(), type, scaled, E8M0ModeAttr())};
+        EncodeOp::create(b, op.getLoc(), type, product, E8M0ModeAttr())};
   }
 };
 
@@ -242,12 +255,14 @@ void registerDecomposeInterfaceExternalModels(DialectRegistry &registry) {
     context->getOrLoadDialect<arith::ArithDialect>();
     context->getOrLoadDialect<math::MathDialect>();
     BlockScaleOp::attachInterface<DecomposeBlockScale>(*context);
+    ScaleOp::attachInterface<DecomposeScale>(*context);
     CastFp4Op::attachInterface<DecomposeCast<CastFp4Op>>(*context);
     CastFp6Op::attachInterface<DecomposeCast<CastFp6Op>>(*context);
     CastInt8Op::attachInterface<DecomposeCast<CastInt8Op>>(*context);
     CastFp8Op::attachInterface<DecomposeCast<CastFp8Op>>(*context);
     DequantizeOp::attachInterface<DecomposeDequantize>(*context);
     attachNormDecompositions(*context);
+    attachRandomDecompositions(*context);
   });
 }
 

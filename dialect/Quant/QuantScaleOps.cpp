@@ -139,12 +139,29 @@ LogicalResult CastFp6Op::verify() { return verifyCast(*this, 6); }
 LogicalResult CastInt8Op::verify() { return verifyCast(*this, 8, true); }
 LogicalResult CastFp8Op::verify() { return verifyCast(*this, 8); }
 
-static FailureOr<Types> resultTypes(DequantizeOp::Adaptor op, Where where) {
+/// f32 in the shape of the source.
+template <typename Adaptor>
+static FailureOr<Types> wideTypes(Adaptor op, Where where) {
   FailureOr<RankedTensorType> in = tensorType(where, op.getSource(), "source");
   if (failed(in))
     return failure();
   return Types{RankedTensorType::get(in->getShape(),
                                      Float32Type::get(in->getContext()))};
+}
+
+static FailureOr<Types> resultTypes(ScaleOp::Adaptor op, Where where) {
+  return wideTypes(op, where);
+}
+DITHER_INFER(ScaleOp, 2)
+
+LogicalResult ScaleOp::verify() {
+  if (failed(checkInferred(*this, {"result"})))
+    return failure();
+  return checkScaled(*this, getSource().getType());
+}
+
+static FailureOr<Types> resultTypes(DequantizeOp::Adaptor op, Where where) {
+  return wideTypes(op, where);
 }
 DITHER_INFER(DequantizeOp, 2)
 

@@ -54,6 +54,28 @@ def Quant_CastFp6Op : Quant_CastOp<"cast_fp6", "6-bit codes", "mxfp6_e2m3", "f6E
 def Quant_CastInt8Op : Quant_CastOp<"cast_int8", "8-bit integers", "mxint8", "i8">;
 def Quant_CastFp8Op : Quant_CastOp<"cast_fp8", "8-bit codes", "mxfp8_e4m3", "f8E4M3FN">;
 
+def Quant_ScaleOp : Quant_InferredOp<"scale", [Quant_ScaledOpInterface]> {
+  let summary = "elements over what their block's scale stands for";
+  let description = [{
+    What casts encode, in f32: of integers the value in units of the last place. For other ways
+    to round it.
+
+    ```mlir
+    %y = quant.scale %x, %s axis 1 format <mxfp8_e4m3>
+        : tensor<4x128xf32>, tensor<4x4xf8E8M0FNU> -> tensor<4x128xf32>
+    ```
+  }];
+  let arguments = (ins Quant_FloatTile:$source, Quant_ScaleTile:$scale,
+                       Optional<RankedTensorOf<[F32]>>:$tensor_amax,
+                       I64Attr:$axis, Quant_FormatAttr:$format);
+  let results = (outs Quant_F32Tile:$result);
+  let assemblyFormat = [{
+    $source `,` $scale (`,` $tensor_amax^)? `axis` $axis `format` $format attr-dict
+    `:` type($source) `,` type($scale) (`,` type($tensor_amax)^)? `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def Quant_DequantizeOp : Quant_InferredOp<"dequantize", [Quant_ScaledOpInterface]> {
   let summary = "f32 values of codes and scales";
   let description = [{

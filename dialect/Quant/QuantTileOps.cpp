@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Checks.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -241,6 +242,27 @@ LogicalResult EncodeOp::verify() {
                              " for " + str(elem) +
                              ", expected a mode for f8E8M0FNU only");
   return checkSameLayout(*this);
+}
+
+static FailureOr<Types> resultTypes(StochasticRoundOp::Adaptor op,
+                                    Where where) {
+  FailureOr<RankedTensorType> type =
+      tensorType(where, op.getSource(), "source");
+  if (failed(type))
+    return failure();
+  return Types{RankedTensorType::get(type->getShape(), type->getElementType())};
+}
+DITHER_INFER(StochasticRoundOp, 2)
+
+LogicalResult StochasticRoundOp::verify() {
+  if (!codeFormat(getElem())) // SR1
+    return Where(*this).fail("elem is " + str(getElem()) + ", expected " +
+                             listTypes(isCodeFormat));
+  if (failed(checkInferred(*this, {"result"})))
+    return failure();
+  return checkType(*this, getRandom(), "random", // SR2
+                   getSource().getType().getShape(),
+                   IntegerType::get(getContext(), 32));
 }
 
 LogicalResult ScaleEncodeOp::verify() {

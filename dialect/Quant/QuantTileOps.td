@@ -162,6 +162,25 @@ def Quant_EncodeOp : Quant_Op<"encode", [Pure, Elementwise, SameOperandsAndResul
   let hasFolder = 1;
 }
 
+def Quant_StochasticRoundOp : Quant_InferredOp<"stochastic_round", [Elementwise]> {
+  let summary = "round f32 to values of a narrow type by random bits";
+  let description = [{
+    Of two neighbouring values of `elem` the one further from zero, where the part of the step
+    between them that an element is past the other, in 256ths rounded down, and the low 8 bits
+    of `random` are 256 or more together; else the other. The sign stays. What is as large as the
+    largest value stays as it is, and NaN too: `encode` of the result saturates, and rounds nothing
+    else.
+
+    ```mlir
+    %y = quant.stochastic_round %x, %r {elem = f8E4M3FN} : tensor<4x128xf32>, tensor<4x128xi32>
+    ```
+  }];
+  let arguments = (ins Quant_F32Tile:$source, RankedTensorOf<[I32]>:$random, TypeAttr:$elem);
+  let results = (outs Quant_F32Tile:$result);
+  let assemblyFormat = "$source `,` $random attr-dict `:` type($source) `,` type($random)";
+  let hasVerifier = 1;
+}
+
 def Quant_ScaleEncodeOp : Quant_Op<"scale_encode", [Pure, Elementwise, SameOperandsAndResultShape,
     AllTypesMatch<["source", "factor"]>]> {
   let summary = "encode products, elementwise";

@@ -439,13 +439,14 @@ template <typename... Ops> void attachResults(MLIRContext *ctx) {
 
 void registerTilingInterfaceExternalModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *ctx, QuantDialect *) {
-    attachResults<
-        LoadOp, GatherOp, BroadcastOp, ReshapeOp, TransposeOp, IotaOp, ReduceOp,
-        BlockScaleOp, CastFp4Op, CastFp6Op, CastInt8Op, CastFp8Op, DequantizeOp,
-        RmsNormOp, LayerNormOp, RmsNormBackwardOp, LayerNormBackwardOp,
-        EncodeOp, ScaleEncodeOp, DecodeOp, E8M0InverseOp, BlockReduceOp,
-        BlockBroadcastOp, HadamardOp, ConvertLayoutOp, ExpOp, Exp2Op, LogOp,
-        Log2Op, TanhOp, SigmoidOp, ErfOp, SinOp, CosOp, MulhiOp>(ctx);
+    attachResults<LoadOp, GatherOp, BroadcastOp, ReshapeOp, TransposeOp, IotaOp,
+                  ReduceOp, BlockScaleOp, CastFp4Op, CastFp6Op, CastInt8Op,
+                  CastFp8Op, ScaleOp, DequantizeOp, RmsNormOp, LayerNormOp,
+                  RmsNormBackwardOp, LayerNormBackwardOp, EncodeOp,
+                  ScaleEncodeOp, DecodeOp, E8M0InverseOp, BlockReduceOp,
+                  BlockBroadcastOp, HadamardOp, ConvertLayoutOp, ExpOp, Exp2Op,
+                  LogOp, Log2Op, TanhOp, SigmoidOp, ErfOp, SinOp, CosOp,
+                  MulhiOp, StochasticRoundOp>(ctx);
     StoreOp::attachInterface<SinkTiling<StoreOp>>(*ctx);
     ScatterOp::attachInterface<SinkTiling<ScatterOp>>(*ctx);
     AtomicMaxOp::attachInterface<SinkTiling<AtomicMaxOp>>(*ctx);

@@ -102,7 +102,8 @@ private:
         .Case<arith::SelectOp>([&](auto) { return at(op, 1) & at(op, 2); })
         .Case<arith::DivFOp, arith::NegFOp, arith::ExtFOp, arith::TruncFOp,
               math::AbsFOp, math::SqrtOp, math::FloorOp, math::CeilOp,
-              math::RoundEvenOp, RmsNormOp>([&](auto) { return at(op, 0); })
+              math::RoundEvenOp, RmsNormOp, StochasticRoundOp>(
+            [&](auto) { return at(op, 0); })
         .Case<ElementaryOpInterface>([&](ElementaryOpInterface function) {
           bool keepsZeros =
               numerics::evaluate(function.getFunction(), 0.0f) == 0;

@@ -110,13 +110,34 @@ _CASTS = {
 
 
 @handles("cast")
-def cast(e: Emitter, t: Any, scale: Any, fmt: Any, axis: Any, amax: Any) -> Tile:
+def cast(e: Emitter, t: Any, scale: Any, fmt: Any, axis: Any, amax: Any, bits: Any) -> Tile:
     t = float_tile(t, "t", "cast")
     scale = tile(scale, "scale", "cast")
     fmt = _format(fmt)
     axis = axis_of(axis, len(t.shape))
     _require_tile(scale, "scale", _scales_shape(t.shape, axis, fmt), fmt.scale, fmt)
-    return e.tile(_CASTS[fmt.element], [t, scale, *_tensor_amax(e, amax, fmt)], {"axis": axis, "format": fmt.mlir()})
+    operands = [t, scale, *_tensor_amax(e, amax, fmt)]
+    attrs = {"axis": axis, "format": fmt.mlir()}
+    if bits is None:
+        return e.tile(_CASTS[fmt.element], operands, attrs)
+    rounded = _stochastic_round(e, e.tile("quant.scale", operands, attrs), bits, fmt.element, "cast")
+    return e.like("quant.encode", rounded, fmt.element)
+
+
+@handles("stochastic_round")
+def stochastic_round(e: Emitter, t: Any, bits: Any, dtype: Any) -> Tile:
+    t = e.widen(float_tile(t, "t", "stochastic_round"))
+    if dtype not in _CASTS:
+        names = ", ".join(d.name for d in _CASTS)
+        raise Problem(f"dtype is {describe(dtype)}, expected one of {names}", "dtype")
+    return _stochastic_round(e, t, bits, dtype, "stochastic_round")
+
+
+def _stochastic_round(e: Emitter, t: Tile, bits: Any, dtype: types.DType, function: str) -> Tile:
+    bits = tile(bits, "bits", function)
+    if bits.dtype is not types.int32 or bits.shape != t.shape:
+        raise Problem(f"bits is {describe(bits)}, expected an int32 tile of shape {t.shape}", "bits")
+    return e.tile("quant.stochastic_round", [t, bits], {"elem": dtype.mlir})
 
 
 @handles("dequantize")

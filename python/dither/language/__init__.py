@@ -80,7 +80,7 @@ from ._math import (
     where,
 )
 from ._program import atomic_add, atomic_max, load, num_programs, print, program_id, static_assert, store
-from ._quantize import block_scale, cast, dequantize, layer_norm, rms_norm
+from ._quantize import block_scale, cast, dequantize, layer_norm, random_bits, rms_norm, stochastic_round
 from ._shape import arange, broadcast_to, concat, full, reshape, zeros
 
 __all__ = [
@@ -138,6 +138,7 @@ __all__ = [
     "philox",
     "print",
     "program_id",
+    "random_bits",
     "reshape",
     "rint",
     "rms_norm",
@@ -150,6 +151,7 @@ __all__ = [
     "sqrt",
     "static_assert",
     "static_range",
+    "stochastic_round",
     "store",
     "sum",
     "swizzle_128x4",

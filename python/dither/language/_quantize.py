@@ -19,8 +19,38 @@ def block_scale(t: Any, fmt: Any, axis: int = 1, amax: Any = None) -> Any:
 
 
 @Builtin
-def cast(t: Any, scale: Any, fmt: Any, axis: int = 1, amax: Any = None) -> Any:
-    """Codes of `t` (float) under the scales of its blocks: t's shape, data type `fmt.element`."""
+def cast(t: Any, scale: Any, fmt: Any, axis: int = 1, amax: Any = None, bits: Any = None) -> Any:
+    """Codes of `t` (float) under the scales of its blocks: t's shape, data type `fmt.element`.
+
+    They are rounded to nearest; with `bits`, int32 of t's shape, stochastically, as by `dl.stochastic_round`:
+
+        q = dl.cast(t, s, dither.MXFP8_E4M3, bits=dl.random_bits(seed, (r, 0), (ROWS, 64), groups=4))
+    """
+
+
+@Builtin
+def stochastic_round(t: Any, bits: Any, dtype: Any) -> Any:
+    """`t` (float) rounded to values of `dtype` by random bits, as float32; converting it to `dtype` rounds no more.
+
+    An element between two values of the type becomes the one further from zero with the probability of how far it is
+    past the other, in 256ths of their distance, rounded down: if that and the low 8 of its `bits` (int32) are 256
+    or more together. NaN, and what is larger than the largest value, stay as they are. `dtype` is one of float4_e2m1,
+    float6_e2m3, float6_e3m2, float8_e4m3, float8_e5m2 and int8.
+    """
+
+
+@Builtin
+def random_bits(
+    seed: Any, at: Any, shape: Any, groups: Any, axis: int = 1, offset: Any = 0, columnwise: bool = False
+) -> Any:
+    """Eight random bits for each element of a part of a tensor, int32 from 0 to 255, as `dl.cast` takes them.
+
+    They depend on seed, offset, output and place alone: a line of the tensor, along `axis`, is cut into groups of 16
+    elements, and each group has a block of `dl.philox`. `at` is (line, group): the first line of the part and its
+    first group; `groups` how many groups a line has, rounded up; `shape` has whole groups along `axis`. `seed` and
+    `offset` are integers of 64 bits. The codes of the columnwise output have other bits than those of the rowwise one;
+    where they are stored transposed, lines go along axis 0.
+    """
 
 
 @Builtin

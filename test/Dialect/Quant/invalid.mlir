@@ -904,6 +904,22 @@ func.func @f(%x: tensor<4x16xf32>) {
 }
 
 // -----
+// SR1: what is rounded to has codes of elements
+func.func @f(%x: tensor<4x16xf32>, %r: tensor<4x16xi32>) {
+  // expected-error @+1 {{'quant.stochastic_round' op elem is 'bf16', expected f4E2M1FN, f6E2M3FN, f6E3M2FN, i8, f8E4M3FN or f8E5M2}}
+  %0 = quant.stochastic_round %x, %r {elem = bf16} : tensor<4x16xf32>, tensor<4x16xi32>
+  return
+}
+
+// -----
+// SR2: each element has bits of its own
+func.func @f(%x: tensor<4x16xf32>, %r: tensor<4x1xi32>) {
+  // expected-error @+1 {{'quant.stochastic_round' op all non-scalar operands/results must have the same shape and base type}}
+  %0 = quant.stochastic_round %x, %r {elem = f8E5M2} : tensor<4x16xf32>, tensor<4x1xi32>
+  return
+}
+
+// -----
 // DE1: a narrow type becomes f32
 func.func @f(%x: tensor<4x16xbf16>) {
   // expected-error @+1 {{'quant.decode' op operand #0 must be ranked tensor of f4E2M1FN type or f6E2M3FN type or f6E3M2FN type or 8-bit signless integer or f8E4M3FN type or f8E5M2 type or f8E8M0FNU type values, but got 'tensor<4x16xbf16>'}}
@@ -1204,6 +1220,22 @@ func.func @f(%q: tensor<4x32xf4E2M1FN>, %s: tensor<4x1xf8E4M3FN>, %g: tensor<f32
 func.func @f(%q: tensor<4x32xf8E4M3FN>, %s: tensor<4x1xf8E8M0FNU>) {
   // expected-error @+1 {{'quant.dequantize' op result has shape [32, 4], expected [4, 32]}}
   %0 = quant.dequantize %q, %s axis 1 format <mxfp8_e4m3> : tensor<4x32xf8E4M3FN>, tensor<4x1xf8E8M0FNU> -> tensor<32x4xf32>
+  return
+}
+
+// -----
+// CA2: of scale, too, there is a scale for each block
+func.func @f(%x: tensor<4x64xf32>, %s: tensor<4x1xf8E8M0FNU>) {
+  // expected-error @+1 {{'quant.scale' op scale has shape [4, 1], expected [4, 2]}}
+  %0 = quant.scale %x, %s axis 1 format <mxfp8_e4m3> : tensor<4x64xf32>, tensor<4x1xf8E8M0FNU> -> tensor<4x64xf32>
+  return
+}
+
+// -----
+// SL1: there is an f32 for each element
+func.func @f(%x: tensor<4x32xbf16>, %s: tensor<4x1xf8E8M0FNU>) {
+  // expected-error @+1 {{'quant.scale' op result has shape [32, 4], expected [4, 32]}}
+  %0 = quant.scale %x, %s axis 1 format <mxfp8_e4m3> : tensor<4x32xbf16>, tensor<4x1xf8E8M0FNU> -> tensor<32x4xf32>
   return
 }
 

@@ -247,3 +247,14 @@ func.func @words(%g: vector<16xf32>, %c: vector<8x16xf32>, %w: vector<2xi32>, %b
   %8 = quant.scale_encode_words %w, %f {elem = f4E2M1FN, bounded} : vector<2xi32>, vector<4xf32> -> vector<2xi32>
   return
 }
+
+// CHECK-LABEL: func.func @stochastic
+func.func @stochastic(%x: tensor<4x64xf32>, %b: tensor<4x64xbf16>, %r: tensor<4x64xi32>, %e: tensor<4x2xf8E8M0FNU>, %n: tensor<4x4xf8E4M3FN>, %g: tensor<f32>) {
+  // CHECK-NEXT: quant.stochastic_round %{{.*}}, %{{.*}} {elem = f8E4M3FN} : tensor<4x64xf32>, tensor<4x64xi32>
+  // CHECK-NEXT: quant.scale %{{.*}}, %{{.*}} axis 1 format <mxfp8_e4m3> : tensor<4x64xbf16>, tensor<4x2xf8E8M0FNU> -> tensor<4x64xf32>
+  // CHECK-NEXT: quant.scale %{{.*}}, %{{.*}}, %{{.*}} axis 1 format <nvfp4> : tensor<4x64xf32>, tensor<4x4xf8E4M3FN>, tensor<f32> -> tensor<4x64xf32>
+  %0 = quant.stochastic_round %x, %r {elem = f8E4M3FN} : tensor<4x64xf32>, tensor<4x64xi32>
+  %1 = quant.scale %b, %e axis 1 format <mxfp8_e4m3> : tensor<4x64xbf16>, tensor<4x2xf8E8M0FNU> -> tensor<4x64xf32>
+  %2 = quant.scale %x, %n, %g axis 1 format <nvfp4> : tensor<4x64xf32>, tensor<4x4xf8E4M3FN>, tensor<f32> -> tensor<4x64xf32>
+  return
+}

@@ -399,3 +399,39 @@ func.func @layer_norm_backward(%dz: tensor<4x128xf32>, %x: tensor<4x128xf32>, %g
   %dx, %t = quant.layer_norm_backward %dz, %x, %g, %m, %r {count = 96 : i64, zero_centered_gamma} : tensor<4x128xf32>, tensor<4x128xf32>, tensor<128xf32>, tensor<4x1xf32>, tensor<4x1xf32> -> tensor<4x128xf32>, tensor<4x128xf32>
   return %dx, %t : tensor<4x128xf32>, tensor<4x128xf32>
 }
+
+// The products that a cast encodes, and no code.
+// CHECK-LABEL: func.func @scale(
+// CHECK: %[[I:.*]] = quant.e8m0_inverse %arg1
+// CHECK: %[[B:.*]] = quant.block_broadcast %[[I]] block [1, 32]
+// CHECK: %[[M:.*]] = arith.mulf %arg0, %[[B]]
+// CHECK-NEXT: return %[[M]]
+func.func @scale(%x: tensor<4x64xf32>, %s: tensor<4x2xf8E8M0FNU>) -> tensor<4x64xf32> {
+  %y = quant.scale %x, %s axis 1 format <mxfp8_e4m3> : tensor<4x64xf32>, tensor<4x2xf8E8M0FNU> -> tensor<4x64xf32>
+  return %y : tensor<4x64xf32>
+}
+
+// Eight bits are added right below the three that the mantissa keeps, and what
+// is below these is cut off; below 2^-6 in a number that has the same steps.
+// CHECK-LABEL: func.func @stochastic(
+// CHECK: %[[U:.*]] = arith.andi %{{.*}}, %{{.*}} : tensor<4x64xi32>
+// CHECK: %[[X:.*]] = arith.bitcast %[[U]]
+// CHECK: %[[LEAST:.*]] = arith.constant dense<1.562500e-02>
+// CHECK: %[[SMALL:.*]] = arith.cmpf olt, %[[X]], %[[LEAST]]
+// CHECK: %[[SUM:.*]] = arith.addf %[[X]],
+// CHECK: arith.cmpf ogt, %{{.*}}, %[[X]]
+// CHECK: %[[BASE:.*]] = arith.select %[[SMALL]], %{{.*}}, %[[U]]
+// CHECK: %[[EIGHT:.*]] = arith.constant dense<255>
+// CHECK: %[[R:.*]] = arith.andi %arg1, %[[EIGHT]]
+// CHECK: %[[BY:.*]] = arith.constant dense<12>
+// CHECK: %[[UP:.*]] = arith.shli %[[R]], %[[BY]]
+// CHECK: %[[T:.*]] = arith.addi %[[BASE]], %[[UP]]
+// CHECK: %[[MASK:.*]] = arith.constant dense<-1048576>
+// CHECK: arith.andi %[[T]], %[[MASK]]
+// CHECK: %[[MOST:.*]] = arith.constant dense<4.480000e+02>
+// CHECK: %[[IN:.*]] = arith.cmpf olt, %[[X]], %[[MOST]]
+// CHECK: arith.select %[[IN]], %{{.*}}, %arg0
+func.func @stochastic(%x: tensor<4x64xf32>, %r: tensor<4x64xi32>) -> tensor<4x64xf32> {
+  %y = quant.stochastic_round %x, %r {elem = f8E4M3FN} : tensor<4x64xf32>, tensor<4x64xi32>
+  return %y : tensor<4x64xf32>
+}

@@ -31,6 +31,14 @@ def concat(x):
 #: For each example: the tensors of the kernel (the first one is the result), its constexprs, what comes before and
 #: after the example, and what the result must be.
 USES = {
+    "cast 1": (
+        [(8, 64), (8, 64)],
+        {"ROWS": 8, "seed": 7, "r": 0},
+        "t = dl.load(b, (0, 0), (8, 64))\ns = dl.block_scale(t, dither.MXFP8_E4M3)",
+        "dl.store(a, (0, 0), dl.dequantize(q, s, dither.MXFP8_E4M3))",
+        # Small integers are values of the format, which do not move.
+        lambda b: b,
+    ),
     "concat 1": (
         [(8, 128), (8, 128)],
         {},

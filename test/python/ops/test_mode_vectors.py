@@ -1,4 +1,4 @@
-"""The rules and vectors of dialect/Quant/SemanticsOfModes.md, in NumPy: their implementation is still to come."""
+"""The rules and vectors of dialect/Quant/SemanticsOfModes.md, recomputed in NumPy by mode_oracle.py."""
 
 import pathlib
 import re

@@ -41,7 +41,8 @@ struct Inference : testing::Test {
                            "index",
                            "memref<i64>",
                            "i1",
-                           "tensor<4x1xf32>"})
+                           "tensor<4x1xf32>",
+                           "tensor<4x128xi32>"})
       values.push_back(block.addArgument(parseType(text, &context), loc));
   }
 
@@ -161,6 +162,14 @@ const Example kExamples[] = {
      {2, 9},
      "{format = #quant.format<mxfp8_e5m2>, axis = 1}",
      "tensor<4x128xf8E5M2>"},
+    {"quant.scale",
+     {2, 9},
+     "{format = #quant.format<mxfp8_e5m2>, axis = 1}",
+     "tensor<4x128xf32>"},
+    {"quant.stochastic_round",
+     {2, 20},
+     "{elem = f8E4M3FN}",
+     "tensor<4x128xf32>"},
     {"quant.dequantize",
      {7, 8, 0},
      "{format = #quant.format<nvfp4>, axis = 1}",
