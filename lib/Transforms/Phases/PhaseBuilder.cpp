@@ -157,7 +157,7 @@ LogicalResult PhaseBuilder::ask() {
         inside ? *v : math::AbsFOp::create(builder(), loc, *v).getResult());
   }
   for (const PhasePlan::Cut &cut : plan.cuts) {
-    if (cut.kind != kind)
+    if (cut.kind != kind || !plan.factors.contains(cut.value))
       continue;
     FailureOr<Value> v = part(cut.value);
     if (failed(v))

@@ -85,9 +85,12 @@ void PhasePlan::findChecks() {
   for (Value v : classes->values())
     if (auto encode = v.getDefiningOp<quant::EncodeOp>())
       if (std::optional<bool> bounded = isBoundedProduct(encode))
-        if (isChecked(
-                encode.getSource().getDefiningOp<arith::MulFOp>().getLhs()))
+        if (auto product = encode.getSource().getDefiningOp<arith::MulFOp>();
+            isChecked(product.getLhs())) {
           products[encode] = *bounded;
+          factors.insert(spreadBy(
+              product.getRhs().getDefiningOp<quant::BlockBroadcastOp>()));
+        }
   if (products.empty()) {
     checks.clear();
     checkKind.reset();

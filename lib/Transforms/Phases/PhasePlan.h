@@ -113,6 +113,8 @@ public:
   /// Encodings of checked values times the factors that follow from the amax of
   /// their own blocks, and whether these keep the products in range.
   llvm::DenseMap<mlir::Operation *, bool> products;
+  /// The factors of these, one for each block: they must be finite, too.
+  llvm::DenseSet<mlir::Value> factors;
 
   /// Those of phases, and those that follow them.
   llvm::SmallVector<Sink> sinks, lateSinks;

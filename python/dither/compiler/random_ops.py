@@ -63,7 +63,7 @@ def random_bits(
     words = _words(e, key, tuple(_as_word(w) for w in (*_two_words(e, offset, "offset"), low, high)))
 
     block = f"array<i64: {', '.join(str(_GROUP) if d == axis else '1' for d in range(2))}>"
-    w0, w1, w2, w3 = (e.tile("quant.block_broadcast", [w], {"block": block}) for w in words)
+    w0, w1, w2, w3 = (_repeated(e, word, block) for word in words)
     place = _iota(e, extents, axis)
     second, upper = (e.broadcast(binary(e, "!=", binary(e, "&", place, bit), 0), extents) for bit in (4, 8))
     lower_half = e.elementwise("arith.select", [second, w1, w0])
@@ -71,6 +71,12 @@ def random_bits(
     word = e.elementwise("arith.select", [upper, upper_half, lower_half])
     shift = e.broadcast(binary(e, "*", binary(e, "&", place, 3), 8), extents)
     return binary(e, "&", e.elementwise("arith.shrui", [word, shift]), 0xFF)
+
+
+def _repeated(e: Emitter, word: Tile, block: str) -> Tile:
+    """A word for each group as one for each element. What blocks have is f32 wherever it is kept."""
+    wide = e.tile("quant.block_broadcast", [e.like("arith.bitcast", word, types.float32)], {"block": block})
+    return e.like("arith.bitcast", wide, types.int32)
 
 
 def _iota(e: Emitter, extents: tuple[int, ...], axis: int) -> Tile:
@@ -118,9 +124,10 @@ def _integer(e: Emitter, value: Any, what: str, parameter: str) -> Scalar:
     return e.convert(value, types.int64)
 
 
-def _split(e: Emitter, wide: Scalar) -> tuple[Scalar, Scalar]:
+def _split(e: Emitter, wide: Any) -> tuple[Any, Any]:
     """The two words of an int64, the low one first."""
-    high = e.elementwise("arith.shrsi", [wide, e.scalar(32, types.int64)])
+    by = e.splat((), 32, types.int64) if isinstance(wide, Tile) else e.scalar(32, types.int64)
+    high = e.elementwise("arith.shrsi", [wide, by])
     return e.convert(wide, types.int32), e.convert(high, types.int32)
 
 
@@ -132,15 +139,17 @@ def _two_words(e: Emitter, value: Any, what: str) -> tuple[Any, Any]:
     """The two words of an integer of 64 bits, low one first; integers where they are known."""
     if isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**64:
         return value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF
+    if isinstance(value, Tile) and value.shape == () and value.dtype is types.int64:
+        return _split(e, value)
     if not isinstance(value, Scalar) or value.dtype not in (types.int32, types.int64, types.index):
-        raise Problem(f"{what} is {describe(value)}, expected an integer of 64 bits", what)
+        raise Problem(f"{what} is {describe(value)}, expected an integer of 64 bits, or a tile of rank 0 of one", what)
     return _split(e, e.convert(value, types.int64))
 
 
 def _sum(e: Emitter, word: Any, step: int) -> Any:
     if isinstance(word, int):
         return word + step
-    return e.elementwise("arith.addi", [word, e.scalar(signed32(step), types.int32)])
+    return e.elementwise("arith.addi", unify(e, [word, signed32(step)], types.int32, "dl.philox"))
 
 
 def _product(e: Emitter, word: Any, factor: int) -> tuple[Any, Any]:

@@ -17,6 +17,7 @@ from .allocate import check_float_type
 from .fused_kernel import fused_kernel
 from .operator import Operator, Wanted, plan_of, run
 from .producer import producer_of
+from .rounding import random_of
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 
 #: Names that parameters of functions may not have: those of the kernel, and of launches.
@@ -59,6 +60,9 @@ class Fused:
         device: str | Device | None = None,
         stream: int | None = None,
         out: ScaledTensor1x | ScaledTensor2x | None = None,
+        rounding: str = "nearest",
+        seed: Any = None,
+        offset: Any = 0,
         **kwargs: Any,
     ) -> Any:
         """The function on every tile of the tensors, and what it gives in a format, in one kernel: see `fuse`."""
@@ -73,10 +77,11 @@ class Fused:
         for name, flag in (("return_amax", return_amax), ("round_intermediate", round_intermediate)):
             if not isinstance(flag, bool):
                 raise TypeError(f"{name} is {flag!r}, expected True or False")
-        plan = plan_of(format, layout, scale_layout, amax, out)
+        random = random_of(rounding, seed, offset)
+        plan = plan_of(format, layout, scale_layout, amax, out, random)
         operands = {name: value for name, value in call.arguments.items() if producer.roles[name] != "constexpr"}
         constants = {name: value for name, value in call.arguments.items() if producer.roles[name] == "constexpr"}
-        wanted = Wanted(plan, dtype, amax, return_amax, round_intermediate, device, stream, out)
+        wanted = Wanted(plan, dtype, amax, return_amax, round_intermediate, device, stream, out, random)
         results = run(self.operator, operands, constants, wanted)
         besides = {**results.saved, **({"amax": results.amax} if return_amax else {})}
         if not besides:
@@ -120,8 +125,8 @@ def fuse(
             same bits on every device: pairs of rows are added, then pairs of these sums, and so on.
         math: "fast" lets GPUs approximate and contract what the function computes, as in `dither.jit`.
 
-    Calls take the function's arguments, and `format`, `layout`, `scale_layout`, `amax`, `device`, `stream` and `out` as
-    `dither.quantize` has them. Besides:
+    Calls take the function's arguments, and `format`, `layout`, `scale_layout`, `amax`, `device`, `stream`, `out`,
+    `rounding`, `seed` and `offset` as `dither.quantize` has them. Besides:
         format: None gives plain output, in `dtype`, by default that of the first tensor.
         return_amax: whether the largest magnitude of the output is returned (float32, rank 0).
         round_intermediate: whether the output is rounded to `dtype` before it is quantized and its amax taken, as if

@@ -35,6 +35,14 @@ def widened(t):
     return t
 
 
+def load_number(x, kind):
+    """A number, which may lie in a tensor."""
+    value = x
+    if kind == "tensor":
+        value = dl.load(x)
+    return value
+
+
 def fused_kernel(
     operands,
     saved,
@@ -45,6 +53,8 @@ def fused_kernel(
     row_scale,
     col_data,
     col_scale,
+    seed,
+    offset,
     constants: dl.constexpr,
     PRODUCER: dl.constexpr,
     ROLES: dl.constexpr,
@@ -53,6 +63,7 @@ def fused_kernel(
     WHOLE_ROWS: dl.constexpr,
     ROUND: dl.constexpr,
     FMT: dl.constexpr,
+    RANDOM: dl.constexpr,
     LAYOUT: dl.constexpr,
     ROWS: dl.constexpr,
     COLS: dl.constexpr,
@@ -60,7 +71,8 @@ def fused_kernel(
     """What PRODUCER makes of tiles of the operands: itself, its amax, what it saves, and in a block-scaled format.
 
     ROLES has, for each of its parameters, the role and the place among the operands, or the constants; SAVES the kind
-    of each thing that it saves; TILE is the place of the operand that is as large as the output.
+    of each thing that it saves; TILE is the place of the operand that is as large as the output. RANDOM says of seed
+    and offset whether they are numbers or tensors, where codes are rounded stochastically.
     """
     r = dl.program_id(0) * ROWS
     c = 0
@@ -98,7 +110,10 @@ def fused_kernel(
     if out_amax is not None:
         store_amax(t, c, out_amax)
     g = load_amax(amax, c, FMT, COLS)
+    random = None
+    if RANDOM is not None:
+        random = (load_number(seed, RANDOM[0]), load_number(offset, RANDOM[1]))
     if row_data is not None:
-        store_rowwise(t, g, r, c, row_data, row_scale, FMT, LAYOUT)
+        store_rowwise(t, g, random, r, c, row_data, row_scale, FMT, LAYOUT)
     if col_data is not None:
-        store_colwise(t, g, r, c, col_data, col_scale, FMT, LAYOUT)
+        store_colwise(t, g, random, r, c, col_data, col_scale, FMT, LAYOUT)

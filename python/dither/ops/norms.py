@@ -13,6 +13,7 @@ from ..formats import Format
 from .fuse import fuse
 from .operator import Operator, Wanted, plan_of, run
 from .producer import Producer
+from .rounding import random_of
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 
 
@@ -78,6 +79,9 @@ def rms_norm(
     device: str | Device | None = None,
     stream: int | None = None,
     out: ScaledTensor1x | ScaledTensor2x | None = None,
+    rounding: str = "nearest",
+    seed: Any = None,
+    offset: Any = 0,
 ) -> RmsNorm:
     """Root-mean-square norm of the rows of `x`, fused with quantization.
 
@@ -90,7 +94,7 @@ def rms_norm(
         eps: added to the mean square.
         zero_centered_gamma: 1 is added to gamma.
         format: a block-scaled format for the output; None gives it in the data type of `x`.
-        layout, scale_layout, device, stream, out: as in `dither.quantize`.
+        layout, scale_layout, device, stream, out, rounding, seed, offset: as in `dither.quantize`.
         amax: largest magnitude of the normalized tensor, for formats with a tensor scale or one block; computed if
             None, in a pass of its own.
         return_amax: whether the largest magnitude of the normalized tensor is returned.
@@ -99,8 +103,9 @@ def rms_norm(
     """
     if isinstance(eps, bool) or not isinstance(eps, numbers.Real) or not 0 <= eps < math.inf:
         raise ValueError(f"argument 'eps' is {eps!r}, expected a finite number that is not negative")
-    plan = plan_of(format, layout, scale_layout, amax, out)
-    wanted = Wanted(plan, None, amax, return_amax, round_intermediate, device, stream, out)
+    random = random_of(rounding, seed, offset)
+    plan = plan_of(format, layout, scale_layout, amax, out, random)
+    wanted = Wanted(plan, None, amax, return_amax, round_intermediate, device, stream, out, random)
     constants = {"eps": float(eps), "zero_centered": bool(zero_centered_gamma)}
     results = run(RMS_NORM, {"x": x, "gamma": gamma}, constants, wanted)
     return RmsNorm(results.out, results.saved["rsigma"], results.amax)

@@ -22,10 +22,11 @@ from .allocate import contiguous_rows, empty_like, filled, floats, matrix
 from .column_sum import ColumnSums
 from .fused_kernel import fused_kernel
 from .producer import Producer
+from .rounding import Random
 from .tiles import Tile, elementwise_tile, row_tile
 
 #: Arguments of the kernel that a launch may leave out.
-_OUTPUTS = ("out", "out_amax", "amax", "row_data", "row_scale", "col_data", "col_scale")
+_OUTPUTS = ("out", "out_amax", "amax", "row_data", "row_scale", "col_data", "col_scale", "seed", "offset")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -85,6 +86,7 @@ class Operator:
             "WHOLE_ROWS": self.producer.whole_rows,
             "ROUND": None,
             "FMT": None,
+            "RANDOM": None,
             "LAYOUT": linear,
         }
 
@@ -101,6 +103,7 @@ class Wanted:
     device: str | Device | None = None
     stream: int | None = None
     out: Any = None
+    random: Random | None = None
 
 
 class Results(NamedTuple):
@@ -111,15 +114,18 @@ class Results(NamedTuple):
     amax: Any
 
 
-def plan_of(format: Any, layout: Any, scale_layout: Any, amax: Any, out: Any) -> outputs.Plan | None:
+def plan_of(
+    format: Any, layout: Any, scale_layout: Any, amax: Any, out: Any, random: Random | None
+) -> outputs.Plan | None:
     """The plan of a call whose output is plain without a format; then nothing else of a format may be asked for."""
     if format is not None:
-        return outputs.plan(get_format(format), layout, scale_layout)
+        return outputs.plan(get_format(format), layout, scale_layout, random is not None)
     for name, value, absent in (
         ("layout", layout, "rowwise"),
         ("scale_layout", scale_layout, "linear"),
         ("amax", amax, None),
         ("out", out, None),
+        ("rounding", random, None),
     ):
         if value is not absent and not (isinstance(value, str) and value == absent):
             raise ValueError(f"argument '{name}' was given without a format, expected one, or none of the two")
@@ -188,6 +194,8 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
     else:
         launch(plain, (m, n), **sums.rows(plain, (m, n)))
     first = {"out_amax": asked, **saved}
+    random = wanted.random
+    drawn = {} if random is None else {**random._asdict(), "RANDOM": random.kinds}
     for each, written, tile, extent in passes:
         launch(
             tile,
@@ -195,6 +203,7 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
             amax=amax if each.amax_shape(n) is not None else None,
             **outputs.arguments(written),
             **first,
+            **drawn,
             ROUND=rounded,
             FMT=p.fmt,
             LAYOUT=p.layout,

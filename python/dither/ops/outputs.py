@@ -27,6 +27,7 @@ class Plan:
     rowwise: bool
     colwise: bool
     layout: ScaleLayout
+    stochastic: bool = False
 
     @property
     def transposed(self) -> bool:
@@ -38,6 +39,8 @@ class Plan:
         """Rows and columns that tiles are multiples of: whole blocks, and runs of columns that are worth it."""
         # One scale for a row asks for whole rows, which are padded with columns of zeros.
         rows, cols = self.fmt.block_rows or 1, self.fmt.block_cols or 32
+        if self.stochastic:  # groups of 16 elements share a block of random words, along lines of either output
+            cols = max(cols, 16)
         if not self.colwise:
             return rows, cols
         return max(rows, cols), max(rows, cols if self.rowwise else min(cols, 32))
@@ -93,7 +96,7 @@ class Plan:
         return rows, cols
 
 
-def plan(fmt: Format, layout: Any, scale_layout: Any) -> Plan:
+def plan(fmt: Format, layout: Any, scale_layout: Any, stochastic: bool = False) -> Plan:
     """Checks the choices of a call."""
     if not isinstance(layout, str) or layout not in LAYOUTS:
         raise ValueError(f"layout is {layout!r}, expected {', '.join(LAYOUTS)}")
@@ -107,7 +110,7 @@ def plan(fmt: Format, layout: Any, scale_layout: Any) -> Plan:
         raise ValueError(
             f"scale_layout is '128x4' for one scale for each {fmt.block}, expected 'linear': that order is of blocks"
         )
-    return Plan(fmt, layout != "colwise", layout != "rowwise", SCALE_LAYOUTS[scale_layout])
+    return Plan(fmt, layout != "colwise", layout != "rowwise", SCALE_LAYOUTS[scale_layout], stochastic)
 
 
 def allocate(

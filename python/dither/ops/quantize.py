@@ -9,6 +9,7 @@ from ..formats import Format, get_format
 from . import outputs
 from .operator import Operator, Wanted, run
 from .producer import Producer
+from .rounding import random_of
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 
 
@@ -28,6 +29,9 @@ def quantize(
     device: str | Device | None = None,
     stream: int | None = None,
     out: ScaledTensor1x | ScaledTensor2x | None = None,
+    rounding: str = "nearest",
+    seed: Any = None,
+    offset: Any = 0,
 ) -> Any:
     """`x` in a block-scaled format. No operation of autograd: the result has no gradient, whatever `x` is.
 
@@ -41,10 +45,15 @@ def quantize(
         device: where to run; by default where `x` is.
         stream: the stream of a GPU to run on.
         out: a result of an earlier call of the same kind, to be overwritten; in memory of its own.
+        rounding: "nearest" (ties to even), or "stochastic": away from zero with the probability of how far an element
+            is past the value below it, by random bits that depend on `seed`, `offset`, output and place alone.
+        seed, offset: of stochastic rounding: integers of 64 bits, or int64 arrays of one element where x is. Calls with
+            one seed and one offset round alike.
 
     Returns a ScaledTensor1x, or a ScaledTensor2x for "both".
     """
-    plan = outputs.plan(get_format(format), layout, scale_layout)
+    random = random_of(rounding, seed, offset)
+    plan = outputs.plan(get_format(format), layout, scale_layout, random is not None)
     # As it is in memory, so that there is nothing to round.
-    wanted = Wanted(plan, amax=amax, round_intermediate=False, device=device, stream=stream, out=out)
+    wanted = Wanted(plan, amax=amax, round_intermediate=False, device=device, stream=stream, out=out, random=random)
     return run(QUANTIZE, {"x": x}, {}, wanted).out

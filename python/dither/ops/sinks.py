@@ -66,10 +66,21 @@ def block_scales(t, amax, FMT, AXIS):
     return s
 
 
-def store_rowwise(t, amax, r, c, data, scale, FMT, LAYOUT):
+def random_bits(t, random, line, at, data, AXIS, COLUMNWISE):
+    """Bits for the codes of a tile that begins at element `at` of a line of `data`; None to round to nearest."""
+    bits = None
+    if random is not None:
+        seed, offset = random
+        groups = dl.cdiv(data.shape[1], 16)
+        bits = dl.random_bits(seed, (line, at // 16), t.shape, groups, axis=AXIS, offset=offset, columnwise=COLUMNWISE)
+    return bits
+
+
+def store_rowwise(t, amax, random, r, c, data, scale, FMT, LAYOUT):
     """Codes (M, N) and scales (M / block_rows, N / block_cols) of blocks along rows."""
     s = block_scales(t, amax, FMT, 1)
-    dl.store(data, (r, c), dl.cast(t, s, FMT, axis=1, amax=tensor_amax(amax, FMT)))
+    bits = random_bits(t, random, r, c, data, 1, False)
+    dl.store(data, (r, c), dl.cast(t, s, FMT, axis=1, amax=tensor_amax(amax, FMT), bits=bits))
     if FMT.block == "tensor":
         if dl.program_id(0) + dl.program_id(1) == 0:
             dl.store(scale, (0, 0), s)
@@ -78,14 +89,19 @@ def store_rowwise(t, amax, r, c, data, scale, FMT, LAYOUT):
         dl.store(scale, place, s, layout=LAYOUT, valid=stored_scales(data, FMT))
 
 
-def store_colwise(t, amax, r, c, data, scale, FMT, LAYOUT):
+def store_colwise(t, amax, random, r, c, data, scale, FMT, LAYOUT):
     """Codes and scales of blocks along columns.
 
     Some formats are stored transposed, as (N, M) and, for NVFP4, (N, M / 16). The others keep their orientation,
     (M, N) and, for the MX formats, (M / 32, N); the 128x4 order is that of the transposed scales.
     """
     s = block_scales(t, amax, FMT, 0)
-    q = dl.cast(t, s, FMT, axis=0, amax=tensor_amax(amax, FMT))
+    # Lines of the codes as they are stored.
+    if FMT.transposed:
+        bits = random_bits(t, random, c, r, data, 0, True)
+    else:
+        bits = random_bits(t, random, r, c, data, 1, True)
+    q = dl.cast(t, s, FMT, axis=0, amax=tensor_amax(amax, FMT), bits=bits)
     if FMT.transposed:
         dl.store(data, (c, r), q.T)
     else:

@@ -262,3 +262,37 @@ func.func @reader(%x: memref<4x1024xf32>, %q: memref<4x1024xf8E4M3FN>, %y: memre
   return
 }
 }
+
+// -----
+
+// What else there is for each block may be anything, such as random words: only
+// factors of products are asked for infinities.
+// CHECK-LABEL: func.func @words
+// CHECK-SAME: quant.phases
+// CHECK: %[[WORDS:.*]] = math.sqrt
+// CHECK: quant.store %[[WORDS]], %{{.*}} {in_bounds}
+// CHECK: quant.has_special
+// CHECK: quant.has_special
+// CHECK-NOT: quant.has_special %[[WORDS]]
+// CHECK: quant.scale_encode
+module attributes {quant.target = "host"} {
+func.func @words(%x: memref<?x1024xf32>, %w: memref<?x32xf32>, %q: memref<?x1024xf8E4M3FN>, %y: memref<?x1024xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %k = arith.constant dense<0.00223214296> : tensor<4x32xf32>
+  %t = quant.load %x[%c0, %c0] : memref<?x1024xf32> -> tensor<4x1024xf32>
+  %a = quant.block_reduce amax %t block [1, 32] : tensor<4x1024xf32> -> tensor<4x32xf32>
+  %m = arith.mulf %a, %k : tensor<4x32xf32>
+  %e = quant.encode %m {mode = #quant.e8m0_mode<rceil>} : tensor<4x32xf32> -> tensor<4x32xf8E8M0FNU>
+  %i = quant.e8m0_inverse %e : tensor<4x32xf8E8M0FNU> -> tensor<4x32xf32>
+  %b = quant.block_broadcast %i block [1, 32] : tensor<4x32xf32> -> tensor<4x1024xf32>
+  %z = arith.mulf %t, %b : tensor<4x1024xf32>
+  %c = quant.encode %z : tensor<4x1024xf32> -> tensor<4x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<?x1024xf8E4M3FN>
+  %u = quant.load %w[%c0, %c0] : memref<?x32xf32> -> tensor<4x32xf32>
+  %r = math.sqrt %u : tensor<4x32xf32>
+  %s = quant.block_broadcast %r block [1, 32] : tensor<4x32xf32> -> tensor<4x1024xf32>
+  %v = arith.addf %t, %s : tensor<4x1024xf32>
+  quant.store %v, %y[%c0, %c0] : tensor<4x1024xf32>, memref<?x1024xf32>
+  return
+}
+}

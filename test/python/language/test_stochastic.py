@@ -8,7 +8,7 @@ import oracle
 import pytest
 from dither import CompileError
 from ops import data
-from ops.check import same_bits
+from ops.check import encoded_values, same_bits
 
 DEVICES = ["cpu", "sim:sm_80", "sim:sm_90a", "sim:sm_100a"]
 TYPES = {
@@ -114,31 +114,15 @@ def test_casts(fmt, axis, tile, device):
     m, n, seed = 96, 224, 1234567
     x = data.adversarial(m, n, "bfloat16")
     x = data.aligned(np.where(np.isfinite(x.astype(np.float32)), x, x.dtype.type(1.5)))
-    kind = dither.get_format(fmt) if hasattr(dither, "get_format") else getattr(dither, fmt.upper())
+    kind = getattr(dither, fmt.upper())
     q, found = codes_of(m, n, kind.element)
     peak = np.array(oracle.amax(x.astype(np.float32)), np.float32)
     grid = (-(-m // tile[0]), -(-n // tile[1]))
     quantized[grid](x, x, q, peak, seed, FMT=kind, AXIS=axis, ROWS=tile[0], COLS=tile[1], device=device)
-    values = scaled(x.astype(np.float32), fmt, axis)
+    values = encoded_values(x.astype(np.float32), fmt, axis)
     r = mode_oracle.random_bits((m, n), seed, 0)
     element = mode_oracle.ELEMENTS[kind.element.mlir]
     same_bits(found(), mode_oracle.encode_stochastic(values, r, element), fmt)
-
-
-def scaled(x, fmt, axis):
-    """What a cast encodes, from the scales of the reference: fl(x m) of Semantics.md."""
-    given = x if axis == 1 else np.ascontiguousarray(x.T)
-    scale = oracle.quantize(given, fmt).scale
-    with np.errstate(all="ignore"):
-        if fmt == "nvfp4":
-            decode = np.float32(1) / oracle.nvfp4_encode_scale(oracle.amax(x))
-            m = np.minimum(np.float32(1) / (oracle.decode_e4m3(scale) * decode), data.FMAX)
-        else:
-            m = oracle.inverse_e8m0(scale)
-        values = given * np.repeat(m, given.shape[1] // scale.shape[1], axis=1)
-    if fmt == "mxint8":
-        values = values * np.float32(64)
-    return values if axis == 1 else values.T
 
 
 def test_frequencies():

@@ -107,6 +107,23 @@ def check_quantized(result, x, layout, scale_layout="linear", amax=None, dequant
             same_values(part.dequantize(kind[np.dtype(dequantize).name]), want, f"values, {what}")
 
 
+def encoded_values(x, fmt, axis=1, amax=None):
+    """What a cast of `x` (float32) encodes, from the scales of the reference: fl(x m) of Semantics.md."""
+    given = x if axis == 1 else np.ascontiguousarray(x.T)
+    reference = oracle.quantize(given, fmt, 1, amax)
+    scale = reference.scale
+    with np.errstate(all="ignore"):
+        if fmt == "nvfp4":
+            decode = np.float32(1) / oracle.nvfp4_encode_scale(reference.amax)
+            m = np.minimum(np.float32(1) / (oracle.decode_e4m3(scale) * decode), np.finfo(np.float32).max)
+        else:
+            m = oracle.inverse_e8m0(scale)
+        values = given * np.repeat(m, 16 if fmt == "nvfp4" else 32, axis=1)[:, : given.shape[1]]
+    if fmt == "mxint8":
+        values = values * np.float32(64)
+    return values if axis == 1 else values.T
+
+
 def expected_norm(x, gamma, eps=1e-5, zero_centered_gamma=False, round_intermediate=True):
     """What a norm hands to a quantization, float32, and rsigma; rounded to the type of `x` in between or not."""
     with np.errstate(all="ignore"):
