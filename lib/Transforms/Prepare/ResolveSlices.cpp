@@ -68,6 +68,9 @@ private:
   LogicalResult resolve(tensor::ExtractSliceOp slice);
   LogicalResult computeAgain(tensor::ExtractSliceOp slice, OpResult whole,
                              const Extents &offsets, const Extents &sizes);
+  LogicalResult partOfTransform(tensor::ExtractSliceOp slice,
+                                quant::HadamardOp whole, Extents offsets,
+                                Extents sizes);
   static OpOperand *firstUse(tensor::ConcatOp concat);
   LogicalResult resolve(tensor::ConcatOp concat, OpOperand &use);
   LogicalResult moveBelow(tensor::ConcatOp concat, OpOperand &use);
@@ -203,6 +206,47 @@ LogicalResult Resolver::resolve(tensor::ExtractSliceOp op) {
   return op.emitOpError("is of a tile that nothing computes");
 }
 
+/// A part that begins or ends inside a run. The last step of a transform is
+/// between two of half the size, which have taken the steps before it.
+LogicalResult Resolver::partOfTransform(tensor::ExtractSliceOp op,
+                                        quant::HadamardOp whole,
+                                        Extents offsets, Extents sizes) {
+  Location loc = op.getLoc();
+  int64_t axis = whole.getAxis(), run = whole.getSize(), half = run / 2;
+  int64_t at = offsets[axis], end = at + sizes[axis];
+  // Whole runs, or what lies in one half.
+  int64_t cut = at % run == 0 && end / run * run > at ? end / run * run
+                                                      : at / half * half + half;
+  b.setInsertionPoint(op);
+  if (cut < end) {
+    sizes[axis] = cut - at;
+    Value first = slice(loc, whole.getResult(), offsets, sizes);
+    offsets[axis] = cut;
+    sizes[axis] = end - cut;
+    Value rest = slice(loc, whole.getResult(), offsets, sizes);
+    b.replaceOp(op, join(loc, axis, {first, rest}));
+    return success();
+  }
+  Extents extents(sizes);
+  extents[axis] = half;
+  auto transformed = [&](int64_t from) -> Value {
+    offsets[axis] = from;
+    Value part = slice(loc, whole.getSource(), offsets, extents);
+    if (half == 1)
+      return part;
+    return quant::HadamardOp::create(b, loc, part, axis, half).getResult();
+  };
+  int64_t start = at / run * run;
+  Value low = transformed(start), high = transformed(start + half);
+  Value made = at < start + half
+                   ? arith::AddFOp::create(b, loc, low, high).getResult()
+                   : arith::SubFOp::create(b, loc, low, high).getResult();
+  Extents from(offsets.size(), 0);
+  from[axis] = at % half;
+  b.replaceOp(op, slice(loc, made, from, sizes));
+  return success();
+}
+
 /// The part of an operation's result, by the operation for this part alone.
 LogicalResult Resolver::computeAgain(tensor::ExtractSliceOp op, OpResult whole,
                                      const Extents &offsets,
@@ -266,9 +310,7 @@ LogicalResult Resolver::computeAgain(tensor::ExtractSliceOp op, OpResult whole,
     return decompose(aggregate);
   }
   if (auto hadamard = dyn_cast<quant::HadamardOp>(def))
-    return emitError(op.getLoc())
-           << "a part of a Hadamard transform of size " << hadamard.getSize()
-           << " begins or ends inside a run of as many elements";
+    return partOfTransform(op, hadamard, offsets, sizes);
   return emitError(op.getLoc())
          << "a part of "
          << transforms::describeTile(cast<RankedTensorType>(whole.getType()))

@@ -94,3 +94,20 @@ func.func @blocks(%x: memref<?x4xf32>, %y: memref<?x64xf32>) attributes {quant.k
   quant.store %s, %y[%c0, %c0] : tensor<8x64xf32>, memref<?x64xf32>
   return
 }
+
+// Of a part of a run the last step is left: the halves have taken those before.
+// CHECK-LABEL: func.func @half_a_run
+// CHECK: %[[HIGH:.*]] = quant.load %arg0[%{{.*}}, %c8] : {{.*}} -> tensor<4x8xf32>
+// CHECK: %[[LOW:.*]] = quant.load %arg0[%{{.*}}, %c0{{.*}}] : {{.*}} -> tensor<4x8xf32>
+// CHECK: %[[U:.*]] = quant.hadamard %[[LOW]] axis 1 size 8 : tensor<4x8xf32>
+// CHECK: %[[V:.*]] = quant.hadamard %[[HIGH]] axis 1 size 8 : tensor<4x8xf32>
+// CHECK: %[[Y:.*]] = arith.subf %[[U]], %[[V]] : tensor<4x8xf32>
+// CHECK: quant.store %[[Y]], %arg1
+func.func @half_a_run(%x: memref<4x64xf32>, %y: memref<4x8xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x64xf32> -> tensor<4x64xf32>
+  %h = quant.hadamard %t axis 1 size 16 : tensor<4x64xf32>
+  %s = tensor.extract_slice %h[0, 8] [4, 8] [1, 1] : tensor<4x64xf32> to tensor<4x8xf32>
+  quant.store %s, %y[%c0, %c0] : tensor<4x8xf32>, memref<4x8xf32>
+  return
+}

@@ -13,6 +13,7 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "python"))
 
+import mode_oracle
 import oracle
 
 F32 = np.float32
@@ -395,7 +396,29 @@ def _value(scale: np.ndarray, kind: str) -> np.ndarray:
     return scale if kind == "float32" else DECODE[kind](scale)
 
 
-def cast(x: np.ndarray, scale: np.ndarray, name: str, order: str, g: np.float32 | None) -> np.ndarray:
+#: What codes are rounded to stochastically, by the name of the language.
+STOCHASTIC = {
+    "float4_e2m1": mode_oracle.E2M1,
+    "float6_e2m3": mode_oracle.E2M3,
+    "float6_e3m2": mode_oracle.E3M2,
+    "float8_e4m3": mode_oracle.E4M3,
+    "float8_e5m2": mode_oracle.E5M2,
+    "int8": mode_oracle.I8,
+}
+
+
+def stochastic_round(x: np.ndarray, bits: np.ndarray, name: str) -> np.ndarray:
+    """Values of a narrow type by the low 8 bits of each element; what is out of range as it is."""
+    element = STOCHASTIC[name]
+    i, f = mode_oracle.cell(np.where(np.isnan(x), F32(0), x), element)
+    magnitude = element.grid[np.minimum(i + (f + (bits & 0xFF) >= 256), element.max_code)]
+    rounded = np.copysign(magnitude.astype(np.float32), x)
+    return np.where(np.abs(x) < element.grid[-1], rounded.view(np.uint32), x.view(np.uint32)).view(np.float32)
+
+
+def cast(
+    x: np.ndarray, scale: np.ndarray, name: str, order: str, g: np.float32 | None, bits: np.ndarray | None = None
+) -> np.ndarray:
     """Codes of elements under the scales of their blocks along the last axis."""
     element, kind, block, *_ = FORMATS[name]
     if kind == "e8m0":
@@ -406,7 +429,12 @@ def cast(x: np.ndarray, scale: np.ndarray, name: str, order: str, g: np.float32 
         factor = _fmin(F32(1) / _decode_scale(g) / oracle.decode_e4m3(scale), FLT_MAX)
     else:
         factor = _fmin(F32(1) / (oracle.decode_e4m3(scale) * F32(F32(1) / _encode_scale(g))), FLT_MAX)
-    return ENCODE[_codes(element, kind)](x * np.repeat(factor, block, axis=-1))
+    product = x * np.repeat(factor, block, axis=-1)
+    if bits is None:
+        return ENCODE[_codes(element, kind)](product)
+    if _codes(element, kind) == "mxint8":
+        product = product * F32(64)
+    return mode_oracle.encode_stochastic(product, bits & 0xFF, STOCHASTIC[element])
 
 
 def dequantize(codes: np.ndarray, scale: np.ndarray, name: str, g: np.float32 | None) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from .draws import FORMATS, No, Shape, format_text
 from .tensors import Tensors
 
@@ -75,7 +77,33 @@ class Codes(Tensors):
         scales = self.scaled(shape, axis, FORMATS[name][2])
         x = self.tile(self.weighted({"float32": 4, "bfloat16": 1, "float16": 1}), shape, depth - 1)
         s = self.tile(FORMATS[name][1], scales, depth - 1)
-        return f"dl.cast({x}, {s}, {text}, axis={axis}{self.tensor_amax(name)})"
+        bits = f", bits={self.bits_for(shape, depth - 1)}" if self.chance(0.3) else ""
+        return f"dl.cast({x}, {s}, {text}, axis={axis}{self.tensor_amax(name)}{bits})"
+
+    def stochastic_round(self, dtype: str, shape: Shape, depth: int) -> str:
+        """`dl.stochastic_round`, with any bits."""
+        kinds = ["float4_e2m1", "float6_e2m3", "float6_e3m2", "float8_e4m3", "float8_e5m2", "int8"]
+        x = self.tile(self.weighted({"float32": 4, "bfloat16": 1, "float16": 1}), shape, depth - 1)
+        return f"dl.stochastic_round({x}, {self.bits_for(shape, depth - 1)}, dl.{self.pick(kinds)})"
+
+    def bits_for(self, shape: Shape, depth: int) -> str:
+        """Random bits of each element of a tile, or any others."""
+        if self.chance(0.5):
+            with contextlib.suppress(No):
+                return self.random_bits("int32", shape, depth)
+        return self.tile("int32", shape, depth)
+
+    def random_bits(self, dtype: str, shape: Shape, depth: int) -> str:
+        """`dl.random_bits` of any part of a tensor."""
+        axes = [d for d, n in enumerate(shape) if n % 16 == 0]
+        if len(shape) != 2 or not axes:
+            raise No
+        seed, offset, line, group, groups = (
+            self.integer().text if self.ints and self.chance(0.3) else str(self.pick(numbers))
+            for numbers in ([0, 7, -1, 2**40], [0, 3, 2**33], [0, 5, 2**31], [0, 1, 9], [1, 3, 2**29])
+        )
+        options = f", axis={self.pick(axes)}, offset={offset}, columnwise={self.chance(0.5)}"
+        return f"dl.random_bits({seed}, ({line}, {group}), {shape}, {groups}{options})"
 
     def block_scale(self, dtype: str, shape: Shape, depth: int) -> str:
         """Scales of blocks."""

@@ -631,12 +631,34 @@ class Language:
         s = m.block_scale(x, fmt.name, fmt.scale_rounding, fmt.order, self._tensor_amax(amax))
         return Tile(np.moveaxis(s, -1, axis), fmt.scale)
 
-    def cast(self, t: Tile, scale: Tile, fmt: Any, axis: int = 1, amax: Any = None) -> Tile:
+    def cast(self, t: Tile, scale: Tile, fmt: Any, axis: int = 1, amax: Any = None, bits: Tile | None = None) -> Tile:
         fmt = _format(fmt)
         assert scale.dtype is fmt.scale
         x, s = (np.moveaxis(data, axis, -1) for data in (convert(t, FLOAT32).data, scale.data))
-        codes = m.cast(x, s, fmt.name, fmt.order, self._tensor_amax(amax))
+        r = None if bits is None else np.moveaxis(bits.data, axis, -1)
+        codes = m.cast(x, s, fmt.name, fmt.order, self._tensor_amax(amax), r)
         return Tile(np.moveaxis(codes, -1, axis), fmt.element)
+
+    def stochastic_round(self, t: Tile, bits: Tile, dtype: DType) -> Tile:
+        x = convert(t, FLOAT32)
+        return Tile(m.stochastic_round(x.data, bits.data, dtype.name), FLOAT32, x.exact)
+
+    def random_bits(
+        self,
+        seed: Any,
+        at: tuple[Any, Any],
+        shape: tuple[int, int],
+        groups: Any,
+        axis: int = 1,
+        offset: Any = 0,
+        columnwise: bool = False,
+    ) -> Tile:
+        lines, count = shape[1 - axis], shape[axis] // 16
+        first = (int(at[0]) + np.arange(lines, dtype=object)[:, None]) * int(groups) + int(at[1])
+        group = (first + np.arange(count, dtype=object)) % 2**64
+        words = m.mode_oracle.words(int(seed), int(offset), group.astype(np.uint64), columnwise)
+        drawn = words.astype("<u4").view(np.uint8).reshape(lines, -1).astype(np.int32)
+        return Tile(np.ascontiguousarray(drawn if axis == 1 else drawn.T), INT32)
 
     def dequantize(self, q: Tile, scale: Tile, fmt: Any, axis: int = 1, amax: Any = None) -> Tile:
         fmt = _format(fmt)

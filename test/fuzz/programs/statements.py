@@ -74,7 +74,8 @@ class Statements(Expressions):
             f"dl.block_scale({t.name}, {text}, axis={axis}{amax})", scale, self.scaled(shape, axis, block), "s"
         )
         if self.chance(0.9 if len(shape) == 2 else 0.6):
-            q = self.define(f"dl.cast({t.name}, {s.name}, {text}, axis={axis}{amax})", element, shape, "q")
+            bits = f", bits={self.bits_for(shape, 1)}" if self.chance(0.2) else ""
+            q = self.define(f"dl.cast({t.name}, {s.name}, {text}, axis={axis}{amax}{bits})", element, shape, "q")
             s.used = t.used = True
             if self.chance(0.3):
                 self.define(f"dl.dequantize({q.name}, {s.name}, {text}, axis={axis}{amax})", "float32", shape)

@@ -104,13 +104,29 @@ def test_refused(size, signs, message):
 
 
 @dither.jit
-def part(y, x):
-    dl.store(y, (0, 0), dl.hadamard(dl.load(x, (0, 0), (8, 64)), 1)[:, 8:24])
+def part(y, x, SIZE: dl.constexpr, FROM: dl.constexpr, TO: dl.constexpr, AXIS: dl.constexpr):
+    t = dl.hadamard(dl.load(x, (0, 0), (64, 64)), AXIS, SIZE)
+    if AXIS == 1:
+        dl.store(y, (0, 0), t[:, FROM:TO])
+    else:
+        dl.store(y, (0, 0), t[FROM:TO, :])
 
 
-def test_parts_of_runs_are_refused_in_words():
-    with pytest.raises(CompileError, match="a part of a Hadamard transform of size 16 begins or ends inside a run"):
-        part[1](np.zeros((8, 16), np.float32), np.zeros((8, 64), np.float32), device="cpu")
+@pytest.mark.parametrize("device", ["cpu", "sim:sm_90a"])
+@pytest.mark.parametrize("axis", [1, 0])
+@pytest.mark.parametrize(
+    ("size", "start", "end"),
+    [(16, 8, 24), (16, 0, 8), (16, 9, 10), (2, 1, 3), (64, 40, 64), (16, 16, 57), (8, 3, 60), (32, 20, 44)],
+)
+def test_parts_of_runs(size, start, end, axis, device):
+    """A part that begins or ends inside a run has the bits of the whole."""
+    x = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+    whole = np.empty_like(x)
+    part[1](whole, x, SIZE=size, FROM=0, TO=64, AXIS=axis, device=device)
+    want = whole[:, start:end] if axis == 1 else whole[start:end]
+    found = np.zeros(want.shape, np.float32)
+    part[1](found, x, SIZE=size, FROM=start, TO=end, AXIS=axis, device=device)
+    assert (found.view(np.uint32) == np.ascontiguousarray(want).view(np.uint32)).all()
 
 
 def test_runs_along_rows_stay_whole_beside_blocks_of_vectors():
