@@ -19,6 +19,8 @@ from .ops import (
     quantize,
     rms_norm,
     swiglu,
+    swizzle_scales,
+    unswizzle_scales,
 )
 from .types import (
     DType,
@@ -82,6 +84,8 @@ __all__ = [
     "quantize",
     "rms_norm",
     "swiglu",
+    "swizzle_scales",
     "targets",
+    "unswizzle_scales",
     "view",
 ]

@@ -5,6 +5,7 @@ from .dequantize import dequantize
 from .fuse import Fused, fuse
 from .norms import layer_norm, rms_norm
 from .quantize import quantize
+from .scale_orders import swizzle_scales, unswizzle_scales
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 
 __all__ = [
@@ -17,4 +18,6 @@ __all__ = [
     "quantize",
     "rms_norm",
     "swiglu",
+    "swizzle_scales",
+    "unswizzle_scales",
 ]

@@ -36,7 +36,7 @@ class DeviceArray:
         self._pointer = device.allocate(count * size)
         self.shape = shape
         self.dtype = dtype
-        kind = "f" if dtype in (types.float32, types.float16) else "i" if dtype is types.int8 else "u"
+        kind = "f" if dtype in (types.float32, types.float16) else "i" if dtype in (types.int8, types.int32) else "u"
         self.__cuda_array_interface__ = {
             "shape": shape,
             "typestr": f"{'<' if size > 1 else '|'}{kind}{size}",

@@ -55,3 +55,42 @@ def dequantize_kernel(
         dl.store(y, (c, r), t.T.to(y.dtype))
     else:
         dl.store(y, (r, c), t.to(y.dtype))
+
+
+@jit
+def order_kernel(
+    linear,
+    stored,
+    rows,
+    quads,
+    ORDER: dl.constexpr,
+    BACK: dl.constexpr,
+    ROWS: dl.constexpr,
+    COLS: dl.constexpr,
+):
+    """Scales of a matrix, (R, C), to an order and back.
+
+    But for column_major, where `stored` has a row for each column, it has a row for each four scales of a row of the
+    matrix, which are neighbours in all orders; these rows are named. `rows` and `quads` are those of the padded matrix.
+    """
+    r, c = dl.program_id(0) * ROWS, dl.program_id(1) * COLS
+    if ORDER == "column_major":
+        if BACK:
+            dl.store(linear, (r, c), dl.load(stored, (c, r), (COLS, ROWS)).T)
+        else:
+            dl.store(stored, (c, r), dl.load(linear, (r, c), (ROWS, COLS)).T)
+    else:
+        row = dl.arange(ROWS) + r.to(dl.int32)
+        column, per_row = dl.program_id(1).to(dl.int32), quads.to(dl.int32)
+        if ORDER == "128x4":
+            at = (row // 128 * per_row + column) * 128 + row % 32 * 4 + row % 128 // 32
+        elif ORDER == "8x4":
+            at = (row // 8 * per_row + column) * 8 + row % 8
+        else:
+            at = column * rows.to(dl.int32) + row
+        # Rows past those of the padded matrix are nobody's.
+        at = dl.where(row < rows.to(dl.int32), at, rows.to(dl.int32) * per_row)
+        if BACK:
+            dl.store(linear, (r, c), dl.load(stored, (at, 0), (ROWS, COLS)))
+        else:
+            dl.store(stored, (at, 0), dl.load(linear, (r, c), (ROWS, COLS)))

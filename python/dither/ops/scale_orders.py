@@ -1,0 +1,192 @@
+"""Scales that are already there, from one order in memory to another."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from ..arrays import Array, describe, describe_argument
+from ..devices import Device, get_device
+from ..types import DType, e8m0, float8_e4m3, float32, int32
+from . import kernels
+from .allocate import contiguous_rows, empty_like
+from .tiles import round_up
+
+#: Rows that a program takes at once.
+_ROWS = 128
+
+
+@dataclasses.dataclass(frozen=True)
+class Order:
+    """How a matrix of scales lies in memory (dialect/Quant/SemanticsOfModes.md, More orders of scales).
+
+    Attributes:
+        rows, cols: what the extents of the padded matrix are multiples of, for scales of a byte.
+        scales: the data types it is defined for.
+    """
+
+    name: str
+    rows: int
+    cols: int
+    scales: tuple[DType, ...]
+
+    def padded(self, shape: tuple[int, int], dtype: DType) -> tuple[int, int]:
+        """The extents of the padded matrix."""
+        rows = 16 * 8 // dtype.bits if self.name == "column_major" else self.rows
+        return round_up(shape[0], rows), round_up(shape[1], self.cols)
+
+    def stored(self, shape: tuple[int, int], dtype: DType) -> tuple[tuple[int, int], DType]:
+        """Shape and data type of the array that holds a matrix of scales of this shape."""
+        rows, cols = self.padded(shape, dtype)
+        if self.name == "column_major":
+            return (cols, rows), dtype
+        if self.name == "packed":
+            return (cols // 4, rows), int32
+        return (rows, cols), dtype
+
+
+ORDERS = {
+    order.name: order
+    for order in (
+        Order("128x4", 128, 4, (e8m0, float8_e4m3)),
+        Order("8x4", 8, 4, (e8m0, float8_e4m3)),
+        Order("column_major", 16, 1, (e8m0, float8_e4m3, float32)),
+        Order("packed", 4, 4, (e8m0,)),
+    )
+}
+
+
+def swizzle_scales(
+    scales: Any,
+    order: str = "128x4",
+    dtype: DType | None = None,
+    device: str | Device | None = None,
+    stream: int | None = None,
+) -> Any:
+    """A linear matrix of scales in the order that a consumer takes, padded with zero bytes.
+
+    Args:
+        scales: (R, C), float8_e8m0, float8_e4m3 or, for "column_major", float32; bytes of these (uint8) with `dtype`.
+        order: "128x4", of tensor cores: R is padded to a multiple of 128, and C to one of 4. "8x4", of products with
+            few rows: R to 8, C to 4. "column_major": (C, R), R to 16 bytes. "packed", e8m0 alone: four scales of a row
+            in an int32, the first in its lowest byte: (C / 4, R), C and R to 4.
+        dtype: what the bytes of `scales` are, `dl.e8m0` or `dl.float8_e4m3`; by default what its library says.
+        device: where to run; by default where the scales are.
+        stream: the stream of a GPU to run on.
+
+    The result is of the library of `scales`.
+    """
+    kind = _order(order)
+    source = _matrix("scales", scales, dtype, kind.scales)
+    scales, source = contiguous_rows(scales, source)
+    of = _dtype_of(source, dtype)
+    rows, cols = source.shape
+    shape, storage = kind.stored((rows, cols), of)
+    out = empty_like(scales, source, shape, storage)
+    linear = dataclasses.replace(source, dtype=of)
+    _run(kind, linear, _target(out, kind, (rows, cols), of), (rows, cols), False, device, stream)
+    return out
+
+
+def unswizzle_scales(
+    scales: Any,
+    shape: tuple[int, int],
+    order: str = "128x4",
+    dtype: DType | None = None,
+    device: str | Device | None = None,
+    stream: int | None = None,
+) -> Any:
+    """The linear matrix of scales, (R, C) as `shape` says, of what `dither.swizzle_scales` gives; padding is dropped.
+
+    The arguments are those of `dither.swizzle_scales`; "packed" scales are int32.
+    """
+    kind = _order(order)
+    if not isinstance(shape, tuple) or len(shape) != 2 or not all(isinstance(n, int) and n >= 0 for n in shape):
+        raise ValueError(f"shape is {shape!r}, expected rows and columns")
+    described = _matrix("scales", scales, dtype, (int32,) if order == "packed" else kind.scales)
+    of = e8m0 if order == "packed" else _dtype_of(described, dtype)
+    expected, _ = kind.stored(shape, of)
+    if described.shape != expected:
+        raise ValueError(
+            f"argument 'scales' has shape {described.shape}, expected {expected}: {shape} in the order {order}"
+        )
+    if 0 not in expected and described.strides != (expected[1], 1):
+        raise ValueError(f"argument 'scales' has strides {described.strides}, expected a dense array")
+    out = empty_like(scales, described, shape, of)
+    result = describe(out)
+    assert result is not None
+    result = dataclasses.replace(result, dtype=of)
+    _run(kind, result, _flat(described, kind, shape, of), shape, True, device, stream)
+    return out
+
+
+def _order(name: Any) -> Order:
+    if not isinstance(name, str) or name not in ORDERS:
+        raise ValueError(f"order is {name!r}, expected {', '.join(ORDERS)}")
+    return ORDERS[name]
+
+
+def _matrix(name: str, x: Any, dtype: DType | None, allowed: tuple[DType, ...]) -> Array:
+    """The description of a matrix of scales."""
+    array = describe_argument(name, x)
+    if array is None:
+        raise TypeError(f"argument '{name}' is a {type(x).__name__}, expected an array")
+    if len(array.shape) != 2:
+        raise ValueError(f"argument '{name}' has rank {len(array.shape)}, expected 2")
+    if _dtype_of(array, dtype) not in allowed:
+        names = " or ".join(kind.name for kind in allowed)
+        found = array.dtype or array.storage
+        raise TypeError(f"argument '{name}' has data type {found}, expected {names} (bytes: with dtype)")
+    return array
+
+
+def _dtype_of(array: Array, dtype: DType | None) -> Any:
+    """What the elements of an array are; `dtype` where they are bytes."""
+    return dtype if array.dtype is None and array.storage == "uint8" else array.dtype
+
+
+def _target(out: Any, order: Order, shape: tuple[int, int], dtype: DType) -> Array:
+    array = describe(out)
+    assert array is not None
+    return _flat(array, order, shape, dtype)
+
+
+def _flat(array: Array, order: Order, shape: tuple[int, int], dtype: DType) -> Array:
+    """An array in an order as kernels take it: its columns as rows, or four scales of a row in each of its rows."""
+    rows, cols = order.padded(shape, dtype)
+    extents = (cols, rows) if order.name == "column_major" else (rows * cols // 4, 4)
+    # A column is as long as the batch: nothing is compiled for its length.
+    shapes = "dynamic" if order.name == "column_major" else None
+    return dataclasses.replace(array, dtype=dtype, shape=extents, strides=(extents[1], 1), shapes=shapes)
+
+
+def _run(
+    order: Order,
+    linear: Array,
+    stored: Array,
+    shape: tuple[int, int],
+    back: bool,
+    device: str | Device | None,
+    stream: int | None,
+) -> None:
+    """Moves scales between `linear` and `stored`; `back` to the linear ones."""
+    if not math.prod(stored.shape) or not math.prod(shape):
+        return
+    assert linear.dtype is not None
+    where = get_device(device if device is not None else linear.device)
+    rows, cols = order.padded(shape, linear.dtype)
+    step = 16 if order.name == "column_major" else 4
+    kernels.order_kernel.launch(
+        (-(-rows // _ROWS), -(-cols // step)),
+        linear,
+        stored,
+        rows,
+        -(-cols // 4),
+        ORDER=order.name,
+        BACK=back,
+        ROWS=_ROWS,
+        COLS=step,
+        device=where,
+        stream=stream,
+    )
