@@ -1,6 +1,7 @@
 """The operator library: quantization, norms and their inverse, written in the tile language."""
 
 from .activations import swiglu
+from .amax import amax
 from .dequantize import dequantize
 from .fuse import Fused, fuse
 from .norms import layer_norm, rms_norm
@@ -12,6 +13,7 @@ __all__ = [
     "Fused",
     "ScaledTensor1x",
     "ScaledTensor2x",
+    "amax",
     "dequantize",
     "fuse",
     "layer_norm",

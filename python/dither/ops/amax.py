@@ -1,0 +1,53 @@
+"""dither.amax."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from ..arrays import Array, row_major
+from ..devices import Device, get_device
+from .allocate import contiguous_rows, filled, floats
+from .operator import plain_tile
+from .quantize import QUANTIZE
+
+
+def amax(x: Any, device: str | Device | None = None, stream: int | None = None) -> Any:
+    """The largest magnitude of `x`, in one pass: float32, rank 0, of the library and on the device that `x` is of.
+
+    It is what `dither.quantize` and its like take as `amax`, so that they need no pass of their own for it. NaN count
+    for nothing, and nothing has the largest magnitude 0.
+
+    Args:
+        x: float32, bfloat16 or float16 of any rank; other than matrices they are copied where they are not dense.
+        device: where to run; by default where `x` is.
+        stream: the stream of a GPU to run on.
+    """
+    array = floats(x, "x")
+    if len(array.shape) == 2:
+        value, matrix = contiguous_rows(x, array)
+    else:
+        value = matrix = _as_matrix(x, array)
+    where = get_device(device if device is not None else matrix.device)
+    peak = filled(x, matrix, ())
+    m, n = matrix.shape
+    if m and n:
+        tile = plain_tile(QUANTIZE.producer, n, where.is_cpu)
+        chosen = {"out_amax": peak, "ROWS": tile.rows, "COLS": tile.cols, "device": where, "stream": stream}
+        values = {"x": value}
+        QUANTIZE.kernel.launch(tile.grid(m, n), **{**QUANTIZE.absent, **QUANTIZE.choices(values), **values, **chosen})
+    return peak
+
+
+def _as_matrix(x: Any, array: Array) -> Array:
+    """The elements of an array as rows of its last dimension."""
+    columns = array.shape[-1] if array.shape else 1
+    rows = math.prod(array.shape[:-1])
+    assert array.dtype is not None
+    if array.strides != row_major(array.shape, array.dtype) and math.prod(array.shape) > 1:
+        if not hasattr(x, "reshape"):
+            raise ValueError(f"found strides {array.strides}, expected a dense array: make it contiguous first")
+        reshaped = x.reshape(rows, columns)
+        return contiguous_rows(reshaped, floats(reshaped, "x"))[1]
+    return dataclasses.replace(array, shape=(rows, columns), strides=(columns, 1))
