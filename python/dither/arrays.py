@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import math
 import operator
 import sys
@@ -262,11 +263,18 @@ def _from_numpy(x: Any) -> Array:
     if _is_masked(type(x)):
         raise TypeError("found a masked array, expected a plain one: x.filled(value) makes one")
     strides = _in_elements(x.strides, x.dtype)
-    name = x.dtype.name
+    name = _numpy_name(x.dtype)
     dtype = _FOREIGN.get(name)
     if dtype is not None and not x.dtype.isnative:
         raise TypeError(f"found {name} with foreign byte order, expected native")
     return Array(x.ctypes.data, dtype, name, x.shape, strides, "cpu", not x.flags.writeable, x)
+
+
+@functools.cache
+def _numpy_name(kind: Any) -> str:
+    """NumPy makes the name of a type anew each time, which takes longer than the rest of a description."""
+    name: str = kind.name
+    return name
 
 
 def _in_elements(strides: tuple[int, ...], kind: Any) -> tuple[int, ...]:
