@@ -10,6 +10,7 @@ from .errors import CompileError
 from .formats import MXFP4, MXFP6_E2M3, MXFP6_E3M2, MXFP8_E4M3, MXFP8_E5M2, MXINT8, NVFP4, Format
 from .jit import Kernel, jit
 from .ops import (
+    DelayedScaling,
     Fused,
     ScaledTensor1x,
     ScaledTensor2x,
@@ -22,6 +23,7 @@ from .ops import (
     swiglu,
     swizzle_scales,
     unswizzle_scales,
+    update_scale,
 )
 from .types import (
     DType,
@@ -53,6 +55,7 @@ __all__ = [
     "NVFP4",
     "CompileError",
     "DType",
+    "DelayedScaling",
     "Device",
     "Format",
     "Fused",
@@ -89,5 +92,6 @@ __all__ = [
     "swizzle_scales",
     "targets",
     "unswizzle_scales",
+    "update_scale",
     "view",
 ]

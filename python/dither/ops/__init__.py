@@ -2,6 +2,7 @@
 
 from .activations import swiglu
 from .amax import amax
+from .delayed import DelayedScaling, update_scale
 from .dequantize import dequantize
 from .fuse import Fused, fuse
 from .norms import layer_norm, rms_norm
@@ -10,6 +11,7 @@ from .scale_orders import swizzle_scales, unswizzle_scales
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 
 __all__ = [
+    "DelayedScaling",
     "Fused",
     "ScaledTensor1x",
     "ScaledTensor2x",
@@ -22,4 +24,5 @@ __all__ = [
     "swiglu",
     "swizzle_scales",
     "unswizzle_scales",
+    "update_scale",
 ]

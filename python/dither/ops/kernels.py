@@ -5,6 +5,8 @@ Arguments that a launch leaves out are None, and what they would hold is not com
 
 from __future__ import annotations
 
+import math
+
 import dither.language as dl
 from dither.jit import jit
 
@@ -94,3 +96,61 @@ def order_kernel(
             dl.store(linear, (r, c), dl.load(stored, (at, 0), (ROWS, COLS)))
         else:
             dl.store(stored, (at, 0), dl.load(linear, (r, c), (ROWS, COLS)))
+
+
+def each_of(x, c, COLS):
+    """An element for each of `COLS` tensors, as a row."""
+    if COLS == 1:
+        return dl.reshape(dl.load(x), (1, 1))
+    return dl.load(x, (0, c), (1, COLS))
+
+
+@jit(math="exact", shapes="dynamic")
+def update_scale_kernel(
+    scale,
+    amax_history,
+    amax,
+    largest,
+    most,
+    ALGORITHM: dl.constexpr,
+    SKIP_ZERO: dl.constexpr,
+    ROWS: dl.constexpr,
+    COLS: dl.constexpr,
+):
+    """A step of delayed scaling of `COLS` tensors: the history is (L, T), scales and amax are (1, T), of one tensor of
+    rank 0. `largest` is what the amax becomes, `most` the bound of scales."""
+    c = dl.program_id(0) * COLS
+    last = amax_history.shape[0] - 1
+    if amax is None:
+        new = dl.load(amax_history, (0, c), (1, COLS))
+    else:
+        new = each_of(amax, c, COLS)
+    stays = new == 0.0
+    peaks = dl.zeros((ROWS, COLS))
+    # Each row goes to the one before it, which has been read by then.
+    for r in range(0, last, ROWS):
+        t = dl.load(amax_history, (r + 1, c), (ROWS, COLS))
+        peaks = dl.where(t > peaks, t, peaks)
+        if SKIP_ZERO:
+            t = dl.where(stays, dl.load(amax_history, (r, c), (ROWS, COLS)), t)
+        dl.store(amax_history, (r, c), t)
+    if ALGORITHM == "max":
+        peak = dl.max(peaks, axis=0)
+        peak = dl.where(new > peak, new, peak)
+    else:
+        peak = new
+    old = each_of(scale, c, COLS)
+    # Of NaN both are false.
+    moves = (peak > 0.0) & (peak < math.inf)
+    first = dl.zeros((1, COLS))
+    if SKIP_ZERO:
+        moves = moves & ~stays
+        new = dl.where(stays, dl.load(amax_history, (last, c), (1, COLS)), new)
+        first = dl.where(stays, dl.load(amax_history, (0, c), (1, COLS)), first)
+    s = dl.where(moves, dl.minimum(largest / peak, most), old)
+    if COLS == 1:
+        dl.store(scale, (), dl.reshape(s, ()))
+    else:
+        dl.store(scale, (0, c), s)
+    dl.store(amax_history, (last, c), new)
+    dl.store(amax_history, (0, c), first)
