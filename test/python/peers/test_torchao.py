@@ -1,0 +1,456 @@
+"""Codes, scales, values and swizzles against torchao's code for CPUs, bit for bit.
+
+Written against torchao 0.18.0. What it does with NaN, infinity and blocks at the bottom of the range of floats is in
+tests of its own, which fail if it changes.
+"""
+
+import types
+
+import dither
+import dither.language as dl
+import ml_dtypes
+import numpy as np
+import oracle
+import pytest
+from ops.check import NAN_CODE, array, bits, same_bits, same_values
+from peers import inputs
+
+F32 = np.float32
+FMAX = np.finfo(np.float32).max
+MX = [dither.MXFP4, dither.MXFP6_E2M3, dither.MXFP6_E3M2, dither.MXFP8_E4M3, dither.MXFP8_E5M2]
+ROUNDINGS = ["floor", "ceil", "even", "rceil"]
+#: NVFP4 without a tensor scale.
+ONE_LEVEL = dither.Format(element=dither.float4_e2m1, scale=dl.float8_e4m3, block=16)
+DIV6_DIV = dither.NVFP4.with_(order="div6_div")
+#: torchao's scales of NVFP4 are at least 2^-6.
+SMALLEST_SCALE = 0x08
+
+mx_formats = pytest.mark.parametrize("fmt", MX, ids=lambda f: f.name)
+
+
+@pytest.fixture(scope="module")
+def ao():
+    """What is compared of torchao, whose import takes seconds: of the workers that run these tests alone."""
+    mx = pytest.importorskip("torchao.prototype.mx_formats.mx_tensor", exc_type=ImportError)
+    import torch
+    from torchao.float8 import float8_utils
+    from torchao.float8.config import ScalingGranularity
+    from torchao.prototype.mx_formats import kernels, nvfp4_tensor, utils
+
+    elements = {
+        "mxfp4": torch.float4_e2m1fn_x2,
+        "mxfp6_e2m3": "fp6_e2m3",
+        "mxfp6_e3m2": "fp6_e3m2",
+        "mxfp8_e4m3": torch.float8_e4m3fn,
+        "mxfp8_e5m2": torch.float8_e5m2,
+    }
+    mode = mx.ScaleCalculationMode
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # of small tensors; more wait for each other where tests run side by side
+    yield types.SimpleNamespace(
+        torch=torch,
+        elements=elements,
+        granularity=ScalingGranularity,
+        modes={name: getattr(mode, name.upper()) for name in ROUNDINGS},
+        mx=mx,
+        nvfp4=nvfp4_tensor,
+        kernels=kernels,
+        blocked=utils,
+        float8=float8_utils,
+    )
+    torch.set_num_threads(threads)
+
+
+def tensor(ao, x):
+    """A torch tensor of the same numbers."""
+    x = np.array(x)
+    if x.dtype == ml_dtypes.bfloat16:
+        return ao.torch.from_numpy(x.view(np.int16)).view(ao.torch.bfloat16)
+    return ao.torch.from_numpy(x)
+
+
+def raw(x):
+    """The bytes of a tensor."""
+    return bits(array(x)).view(np.uint8)
+
+
+def encode(x, fmt):
+    """Codes of the reference of the tests."""
+    return oracle.FORMATS[fmt.name].encode(x)
+
+
+def their_mx(ao, x, fmt, rounding):
+    scales, codes = ao.mx.to_mx(tensor(ao, x), ao.elements[fmt.name], 32, ao.modes[rounding])
+    return raw(scales), inputs.unpacked(raw(codes), fmt)
+
+
+def our_mx(x, fmt, rounding):
+    q = dither.quantize(x, fmt.with_(scale_rounding=rounding))
+    return raw(q.scale_inv), inputs.unpacked(raw(q.data), fmt)
+
+
+def just_past_a_power_of_two(x, fmt):
+    """Of each block, whether amax / Fmax is past a power of two by less than 2^-18 of it."""
+    quotient = inputs.block_amax(x, 32) / F32(oracle.FORMATS[fmt.name].fmax)
+    significand = 2 * np.frexp(quotient.astype(np.float64))[0]
+    return (significand > 1) & (significand < 1 + 2.0**-18)
+
+
+@mx_formats
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+def test_mx(ao, fmt, rounding):
+    """to_mx in all its modes. Codes of blocks whose scale is 00 differ: torchao multiplies them by 2^126 instead of
+    2^127, and with RCEIL by 1."""
+    compared = 0
+    for what, x in inputs.sources():
+        scales, codes = their_mx(ao, x, fmt, rounding)
+        our_scales, our_codes = our_mx(x, fmt, rounding)
+        same = scales == our_scales
+        if rounding == "rceil":  # test_mx_rceil_takes_a_logarithm
+            assert (same | just_past_a_power_of_two(x, fmt)).all(), what
+            assert (scales[~same] == our_scales[~same] - 1).all()
+        else:
+            assert same.all(), what
+        tiles, our_tiles = inputs.blocks(codes, 32), inputs.blocks(our_codes, 32)
+        compare = same & (scales > 0)
+        same_bits(our_tiles[compare], tiles[compare], what)
+        bottom = inputs.blocks(x, 32)[scales == 0].astype(F32) * F32(1 if rounding == "rceil" else 2.0**126)
+        same_bits(tiles[scales == 0], encode(bottom, fmt), what)
+        compared += compare.sum()
+    assert compared > 30000
+
+
+@mx_formats
+def test_mx_rceil_takes_a_logarithm(ao, fmt):
+    """RCEIL rounds a quotient up to a power of two. torchao takes the logarithm in float32 for that, and of a quotient
+    that is just past one gets the power itself: its scale is half of dither's, and amax saturates."""
+    largest = F32(oracle.FORMATS[fmt.name].fmax)
+    x = np.zeros((6, 1024), F32)
+    amax = x.reshape(-1, 32)[:, 0]
+    amax[...] = np.nextafter(np.ldexp(largest, np.arange(len(amax)) - len(amax) // 2), F32(np.inf))
+    scales, _ = their_mx(ao, x, fmt, "rceil")
+    our_scales, _ = our_mx(x, fmt, "rceil")
+    same_bits(our_scales.reshape(-1), oracle.e8m0_rceil(amax / largest))
+    exponents = our_scales.astype(int) - 127
+    near, far = np.abs(exponents) < 2, np.abs(exponents) > 16
+    assert near.any() and far.any()
+    assert (scales[near] == our_scales[near]).all()  # a float32 has the bits for this logarithm
+    assert (scales[far] == our_scales[far] - 1).all()
+
+
+@mx_formats
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+def test_mx_of_nan_and_infinity(ao, fmt, rounding):
+    """A NaN takes its whole block in torchao, whose scale is FF; in dither it is left out of the scale and becomes the
+    code of NaN, or the largest one. Infinity: the same with RCEIL; else dither's scale is FF, and torchao's that of a
+    finite number."""
+    x = np.tile(F32([0.5, 1, -2, 0.25]), (3, 256))
+    numbers = x.copy()
+    x[0, 0], x[1, 3], x[2, 5] = np.nan, -np.nan, np.inf
+    numbers[0, 0], numbers[1, 3] = 0, 0
+    scales, codes = their_mx(ao, x, fmt, rounding)
+    our_scales, our_codes = our_mx(x, fmt, rounding)
+    want_scales, want_codes = our_mx(numbers, fmt, rounding)
+    nan = np.isnan(x)
+    assert (scales[:2, 0] == 0xFF).all()
+    same_bits(our_scales[:2], want_scales[:2])
+    assert (our_codes[nan] == NAN_CODE[fmt.name]).all()
+    same_bits(our_codes[:2][~nan[:2]], want_codes[:2][~nan[:2]])
+    if rounding == "rceil":
+        assert scales[2, 0] == our_scales[2, 0] == 0xFE
+        same_bits(our_codes[2], codes[2])
+    else:
+        assert scales[2, 0] == 0xFF - oracle.FORMATS[fmt.name].emax
+        assert our_scales[2, 0] == 0xFF
+        assert (our_codes[2, :32] == NAN_CODE[fmt.name]).all()
+        assert codes[2, 5] == encode(F32([np.inf]), fmt)[0]
+
+
+@mx_formats
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_mx_values(ao, fmt, dtype):
+    """to_dtype of dither's codes and scales gives what dequantize gives, scales 00 and FF among them."""
+    kinds = {"float32": (ao.torch.float32, dither.float32), "bfloat16": (ao.torch.bfloat16, dither.bfloat16)}
+    theirs, ours = kinds[dtype]
+    element = ao.elements[fmt.name]
+    for what, x in inputs.sources():
+        x = np.array(x)
+        x[5, 7] = np.inf
+        q = dither.quantize(tensor(ao, x), fmt.with_(scale_rounding="floor"))
+        assert raw(q.scale_inv).max() == 0xFF
+        codes = q.data.view(element) if not isinstance(element, str) and fmt.element.bits == 8 else q.data
+        same_values(q.dequantize(ours), ao.mx.to_dtype(codes, q.scale_inv, element, 32, theirs), what)
+
+
+def tensor_scale(ao, amax):
+    """What torchao divides by: amax / 2688."""
+    return ao.nvfp4.per_tensor_amax_to_scale(ao.torch.tensor(float(amax), dtype=ao.torch.float32))
+
+
+def their_nvfp4(ao, x, amax):
+    scales, codes = ao.nvfp4.nvfp4_quantize(tensor(ao, x), 16, None if amax is None else tensor_scale(ao, amax))
+    return raw(scales), raw(codes)
+
+
+def test_nvfp4(ao):
+    """nvfp4_quantize with a tensor scale is the order div6_div, whatever the largest magnitude that is handed in. Where
+    the factor of a block overflows (an amax below 5.1e-34), torchao multiplies by infinity, and dither by FLT_MAX."""
+    compared = overflowed = 0
+    for what, x in inputs.sources():
+        largest = inputs.block_amax(x, 16).max()
+        for amax in (largest, largest / F32(3), F32(2688)):
+            scales, codes = their_nvfp4(ao, x, amax)
+            q = dither.quantize(x, DIV6_DIV, amax=None if amax == largest else amax)
+            assert q.amax == amax
+            same_bits(raw(q.scale_inv), scales, f"{what}, amax {amax}")
+            with np.errstate(over="ignore"):
+                factor = F32(1) / (amax / F32(2688)) / scales.view(ml_dtypes.float8_e4m3fn).astype(F32)
+            finite = np.isfinite(factor)
+            theirs, ours = (inputs.blocks(inputs.unpacked(c, DIV6_DIV), 16) for c in (codes, raw(q.data)))
+            same_bits(ours[finite], theirs[finite], f"{what}, amax {amax}")
+            values = inputs.blocks(x, 16)[~finite].astype(F32)
+            with np.errstate(all="ignore"):
+                same_bits(ours[~finite], oracle.encode_e2m1(values * FMAX))
+            assert (theirs[~finite][values != 0] & 7 == 7).all()
+            compared += ours[finite].size
+            overflowed += (~finite).sum()
+    assert compared > 4_000_000
+    assert overflowed > 1000
+
+
+#: The smallest amax for which amax / 2688 has a finite reciprocal.
+SMALLEST_AMAX = F32(7.899324e-36)
+
+
+def test_nvfp4_of_a_tiny_amax(ao):
+    """Below 7.899324e-36 all factors overflow: all elements saturate but dither's zeros and those below 1.5e-38, while
+    torchao's zeros become NaN on their way to a code. For an amax of zero torchao's scales are NaN."""
+    x = np.zeros((1, 1024), F32)
+    x[0, :4] = SMALLEST_AMAX, -SMALLEST_AMAX / 2, 0, -0.0
+    scales, codes = their_nvfp4(ao, x, SMALLEST_AMAX)
+    q = dither.quantize(x, DIV6_DIV)
+    same_bits(raw(q.scale_inv)[0, 0], scales[0, 0])
+    same_bits(raw(q.data)[0, :8], codes[0, :8])
+    assert list(inputs.unpacked(codes, DIV6_DIV)[0, :4]) == [0x7, 0xD, 0x0, 0x8]
+
+    below = np.nextafter(SMALLEST_AMAX, F32(0))
+    x[0, :2] = below, -below / 2
+    scales, codes = their_nvfp4(ao, x, below)
+    q = dither.quantize(x, DIV6_DIV)
+    same_bits(raw(q.scale_inv), scales)
+    theirs, ours = (inputs.unpacked(c, DIV6_DIV)[0] for c in (codes, raw(q.data)))
+    assert list(theirs[:2]) == list(ours[:2]) == [0x7, 0xF]
+    assert list(ours[2:4]) == [0x0, 0x8]
+    assert (ours[4:] == 0).all()
+    assert (theirs[2:] & 7 != 0).all()
+
+    scales, _ = their_nvfp4(ao, np.zeros_like(x), 0)
+    q = dither.quantize(np.zeros_like(x), DIV6_DIV)
+    assert (scales & 0x7F == 0x7F).all()
+    assert (raw(q.scale_inv) == SMALLEST_SCALE).all()
+    assert (raw(q.data) == 0).all()
+
+
+@pytest.mark.parametrize("fmt", [DIV6_DIV, ONE_LEVEL], ids=["two levels", "one level"])
+def test_nvfp4_of_nan(ao, fmt):
+    """A NaN makes the scale of its block NaN in torchao. In dither the others keep their codes, and it is +6."""
+    x = np.tile(F32([0.5, 1, -2, 0.25]), (2, 256))
+    numbers = x.copy()
+    x[0, 3], x[1, 2] = np.nan, -np.nan
+    numbers[0, 3] = numbers[1, 2] = 0
+    amax = F32(2) if fmt.tensor_scale else None
+    scales, _ = their_nvfp4(ao, x, amax)
+    assert (scales[:, 0] & 0x7F == 0x7F).all()
+    q, want = dither.quantize(x, fmt, amax=amax), dither.quantize(numbers, fmt, amax=amax)
+    same_bits(raw(q.scale_inv), raw(want.scale_inv))
+    ours, wanted = (inputs.unpacked(raw(y.data), fmt) for y in (q, want))
+    assert (ours[np.isnan(x)] == 0x7).all()
+    same_bits(ours[~np.isnan(x)], wanted[~np.isnan(x)])
+
+
+def test_nvfp4_of_infinity(ao):
+    """Infinite elements under a finite tensor scale saturate alike. An infinite amax is refused where it is given."""
+    x = np.tile(F32([0.5, np.inf, -np.inf, 0.25]), (2, 256))
+    scales, codes = their_nvfp4(ao, x, F32(3))
+    q = dither.quantize(x, DIV6_DIV, amax=F32(3))
+    same_bits(raw(q.scale_inv), scales)
+    same_bits(raw(q.data), codes)
+    with pytest.raises(ValueError, match="amax"):
+        dither.quantize(x, DIV6_DIV, amax=F32(np.inf))
+
+
+def test_nvfp4_of_one_level(ao):
+    """Without a tensor scale torchao's scales are E4M3(b / 6), at least 2^-6, and dither's E4M3(b fl(1/6)): they differ
+    below 2^-6 and where b / 6 is an ulp beside a middle of two codes. Codes under one scale are the same."""
+    e4m3 = oracle.E4M3
+    compared = beside = 0
+    for what, x in inputs.sources():
+        scales, codes = their_nvfp4(ao, x, None)
+        q = dither.quantize(x, ONE_LEVEL)
+        ours = raw(q.scale_inv)
+        near = inputs.beside_a_middle(inputs.block_amax(x, 16).astype(np.float64) / 6, e4m3)
+        same_bits(np.maximum(ours, SMALLEST_SCALE)[~near], scales[~near], what)
+        assert (np.abs(np.maximum(ours, SMALLEST_SCALE).astype(int) - scales)[near] <= 1).all()
+        beside += near.sum()
+        same = ours == scales
+        same_bits(raw(q.data).reshape(*ours.shape, 8)[same], codes.reshape(*ours.shape, 8)[same], what)
+        compared += same.sum()
+    assert compared > 30000
+    assert beside > 100
+
+    every = np.zeros((0x7F80, 16), np.uint16)
+    every[:, 0] = np.arange(0x7F80)
+    every = every.reshape(-1, 1024).view(ml_dtypes.bfloat16)
+    same_bits(
+        np.maximum(raw(dither.quantize(every, ONE_LEVEL).scale_inv), SMALLEST_SCALE), their_nvfp4(ao, every, None)[0]
+    )
+
+    # 6 times the middle of codes 9 and 0A, less an ulp: the product is the tie, the quotient is below it.
+    x = np.zeros((1, 1024), F32)
+    x[0, 0] = np.nextafter(F32(6 * (e4m3[9] + e4m3[10]) / 2), F32(0))
+    assert their_nvfp4(ao, x, None)[0][0, 0] == 9
+    assert raw(dither.quantize(x, ONE_LEVEL).scale_inv)[0, 0] == 10
+
+
+def ulps(a, b):
+    """The distance of float32 numbers, counted in floats between them."""
+    return np.abs(array(a).view(np.int32).astype(np.int64) - array(b).view(np.int32).astype(np.int64))
+
+
+def test_nvfp4_values(ao):
+    """torchao's value is code (scale fl(amax / 2688)), dither's code ((scale amax) fl(1/2688)): the same bits where
+    amax / 2688 is a power of two, and 2 ulp apart at most in float32 elsewhere."""
+    largest_distance = 0
+    for what, x in inputs.sources("normal", "ranges", "zero_blocks", "boundaries"):
+        amax = inputs.block_amax(x, 16).max()
+        power = F32(2688 * 2.0 ** np.floor(np.log2(amax / 2688)))
+        if amax > FMAX / 448:
+            continue
+        for given in (power, amax):
+            q = dither.quantize(tensor(ao, x), DIV6_DIV, amax=given)
+            theirs = ao.nvfp4.NVFP4Tensor.to_nvfp4(tensor(ao, x), per_tensor_scale=tensor_scale(ao, given))
+            if given == power:
+                same_bits(q.dequantize(dither.float32), theirs.dequantize(ao.torch.float32), what)
+                same_bits(q.dequantize(dither.bfloat16), theirs.dequantize(ao.torch.bfloat16), what)
+            else:
+                distance = ulps(q.dequantize(dither.float32), theirs.dequantize(ao.torch.float32)).max()
+                assert distance <= 2, what
+                largest_distance = max(largest_distance, distance)
+    assert largest_distance > 0
+
+
+def test_nvfp4_values_of_a_huge_amax(ao):
+    """dither's product of scale and amax overflows past FLT_MAX / 448; torchao's order has no such product."""
+    x = np.zeros((1, 1024), F32)
+    x[0, :2] = 3e38, -1e38
+    q = dither.quantize(x, DIV6_DIV)
+    theirs = ao.nvfp4.NVFP4Tensor.to_nvfp4(tensor(ao, x), per_tensor_scale=tensor_scale(ao, x.max()))
+    same_bits(raw(q.data), raw(theirs.qdata))
+    assert np.isinf(q.dequantize()[0, :2]).all()
+    assert np.isfinite(array(theirs.dequantize(ao.torch.float32))).all()
+
+
+@pytest.mark.parametrize("kind", ["float8_e8m0fnu", "float8_e4m3fn"])
+@pytest.mark.parametrize("shape", [(128, 4), (31, 67), (257, 130)])
+def test_swizzle(ao, shape, kind):
+    """to_blocked and from_blocked are the order 128x4, padding of zeros included."""
+    codes = np.random.default_rng(shape).integers(0, 256, shape, np.uint8)
+    scales = ao.torch.from_numpy(codes).view(getattr(ao.torch, kind))
+    blocked = ao.blocked.to_blocked(scales.view(ao.torch.uint8))
+    swizzled = dither.swizzle_scales(scales)
+    same_bits(raw(swizzled).reshape(-1), raw(blocked))
+    same_bits(raw(ao.blocked.from_blocked(blocked, *shape)), codes)
+    same_bits(raw(dither.unswizzle_scales(blocked.view(scales.dtype).reshape(swizzled.shape), shape)), codes)
+
+
+def test_swizzled_scales_of_operators(ao):
+    """Scales that torchao's quantizers swizzle are what quantize stores as 128x4."""
+    x = tensor(ao, inputs.source("ranges", "bfloat16")[:100])
+    for fmt in MX:
+        scales, _ = ao.mx.to_mx(x.contiguous(), ao.elements[fmt.name], 32, ao.modes["floor"], True)
+        q = dither.quantize(x, fmt.with_(scale_rounding="floor"), scale_layout="128x4")
+        same_bits(raw(q.scale_inv).reshape(-1), raw(scales).reshape(-1), fmt.name)
+    q = dither.quantize(x, DIV6_DIV, scale_layout="128x4")
+    pts = tensor_scale(ao, q.amax)
+    theirs = ao.nvfp4.NVFP4Tensor.to_nvfp4(x.contiguous(), per_tensor_scale=pts, is_swizzled_scales=True)
+    same_bits(raw(q.scale_inv).reshape(-1), raw(theirs.scale).reshape(-1))
+
+
+@mx_formats
+def test_casts(ao, fmt):
+    """torchao's casts to FP4 and FP6, and its saturating casts to FP8: the same codes, those of NaN left aside."""
+    casts = {
+        "mxfp4": ao.kernels.f32_to_f4_unpacked,
+        "mxfp6_e2m3": ao.kernels.f32_to_f6_e2m3_unpacked,
+        "mxfp6_e3m2": ao.kernels.f32_to_f6_e3m2_unpacked,
+        "mxfp8_e4m3": lambda x: ao.float8.to_fp8_saturated(x, ao.torch.float8_e4m3fn),
+        "mxfp8_e5m2": lambda x: ao.float8.to_fp8_saturated(x, ao.torch.float8_e5m2),
+    }
+    for what, x in inputs.elements():
+        nan = inputs.is_nan(x)
+        codes = raw(casts[fmt.name](tensor(ao, x.astype(F32))))
+        ours = inputs.cast(x, fmt)
+        same_bits(ours[~nan], codes[~nan], what)
+        assert (ours[nan] == NAN_CODE[fmt.name]).all()
+        if fmt.name.startswith("mxfp8"):
+            assert (codes[nan] & 0x7F > (0x7C if fmt.name == "mxfp8_e5m2" else 0x7E)).all()
+
+
+@dither.jit
+def scale_and_cast(x, factors, ones, codes, FMT: dl.constexpr, COLS: dl.constexpr):
+    i = dl.program_id(0) * 8
+    t = dl.load(x, (i, 0), (8, COLS)).to(dl.float32) * dl.load(factors, (i, 0), (8, 1))
+    dl.store(codes, (i, 0), dl.cast(t, dl.load(ones, (i, 0), (8, COLS // 32)), FMT, axis=1))
+
+
+def float8_scales(ao, x, fmt, rows, powers):
+    """torchao's factor for each row of x: of all rows the same, or of each its own."""
+    kinds = ao.granularity
+    factors = ao.float8.tensor_to_scale(
+        tensor(ao, x),
+        ao.elements[fmt.name],
+        scaling_granularity=kinds.AXISWISE if rows else kinds.TENSORWISE,
+        axiswise_dim=-1 if rows else None,
+        round_scales_to_power_of_2=powers,
+    )
+    return np.ascontiguousarray(np.broadcast_to(array(factors).reshape(-1, 1), (len(x), 1)))
+
+
+@pytest.mark.parametrize("fmt", MX[-2:], ids=lambda f: str(f.element))
+@pytest.mark.parametrize("rows", [False, True], ids=["tensor", "rows"])
+def test_float8(ao, fmt, rows):
+    """FP8 with a float32 scale for a tensor or a row. A kernel that multiplies by torchao's factor gives its codes.
+    dither's own format with such scales computes amax fl(1/Fmax) and its reciprocal: where amax / Fmax is a power of
+    two the codes are the same, and else those that differ are beside a middle of two codes."""
+    table = {"mxfp8_e4m3": oracle.E4M3, "mxfp8_e5m2": oracle.E5M2}[fmt.name]
+    own = dither.Format(element=fmt.element, scale=dither.float32, block="row" if rows else "tensor")
+    ones = np.full((inputs.SHAPE[0], inputs.SHAPE[1] // 32), 127, np.uint8).view(ml_dtypes.float8_e8m0fnu)
+    for what, x in inputs.sources("normal", "zero_blocks"):
+        for powers in (False, True):
+            factors = float8_scales(ao, x, fmt, rows, powers)
+            theirs = raw(ao.float8.to_fp8_saturated(tensor(ao, x).float() * tensor(ao, factors), ao.elements[fmt.name]))
+            codes = np.zeros(x.shape, np.uint8)
+            scale_and_cast[len(x) // 8](
+                x, factors, ones, dither.view(codes, fmt.element), FMT=fmt, COLS=inputs.SHAPE[1]
+            )
+            same_bits(codes, theirs, f"{what}, powers of two: {powers}")
+        factors = float8_scales(ao, x, fmt, rows, False)
+        theirs = raw(ao.float8.to_fp8_saturated(tensor(ao, x).float() * tensor(ao, factors), ao.elements[fmt.name]))
+        q = dither.quantize(x, own)
+        differs = raw(q.data) != theirs
+        amax = inputs.block_amax(x, inputs.SHAPE[1]) if rows else np.full((len(x), 1), inputs.block_amax(x, 32).max())
+        exact = np.abs(x.astype(np.float64)) * table[-1] / amax
+        assert inputs.beside_a_middle(exact, table)[differs].all(), what
+
+        largest = np.array(x)
+        largest[:, 0] = table[-1] / 64
+        theirs = float8_scales(ao, largest, fmt, rows, False) == 64
+        assert theirs.all()
+        want = raw(ao.float8.to_fp8_saturated(tensor(ao, largest).float() * 64, ao.elements[fmt.name]))
+        same_bits(raw(dither.quantize(largest, own).data), want, what)
+
+    zero = np.zeros(inputs.SHAPE, F32)
+    assert (float8_scales(ao, zero, fmt, rows, False) == F32(table[-1] / 1e-12)).all()
+    q = dither.quantize(zero, own)
+    assert (array(q.scale_inv) == 0).all()
+    assert (raw(q.data) == 0).all()
