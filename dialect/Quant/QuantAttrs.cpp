@@ -34,8 +34,8 @@ void QuantDialect::registerAttributes() {
 
 static_assert(unsigned(ScaleRounding::even) ==
                       unsigned(numerics::ScaleRounding::Even) &&
-                  unsigned(ScaleOrder::div6_div) ==
-                      unsigned(numerics::ScaleOrder::Div6Div),
+                  unsigned(ScaleOrder::encode_first) ==
+                      unsigned(numerics::ScaleOrder::EncodeFirst),
               "the dialect's choices are those of the numerics library");
 
 ArrayRef<StringRef> FormatAttr::names() {
@@ -53,10 +53,14 @@ FormatAttr FormatAttr::named(MLIRContext *context, StringRef name) {
       numerics::findBlockFormat({name.data(), name.size()});
   if (!f)
     return {};
+  auto extent = [](unsigned n) {
+    return n ? int64_t(n) : ShapedType::kDynamic;
+  };
   return get(context, elementType(context, *f->elem),
-             elementType(context, *f->scale), f->blockRows, f->blockCols,
-             f->tensorScale, f->transposed, ScaleRounding(f->rounding),
-             ScaleOrder(f->order));
+             elementType(context, *f->scale), extent(f->blockRows),
+             extent(f->blockCols), f->tensorScale, f->transposed,
+             ScaleRounding(f->rounding), ScaleOrder(f->order), f->pow2Scales,
+             APFloat(f->epsilon));
 }
 
 StringRef FormatAttr::getName() const {
@@ -80,12 +84,13 @@ static std::string blockText(int64_t rows, int64_t cols) {
   return "[" + extent(rows) + ", " + extent(cols) + "]";
 }
 
-/// FO2, FO3, FO7 to FO10.
+/// FO2, FO3, FO7 to FO10, FO12, FO13.
 LogicalResult FormatAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  Type elem, Type scale, int64_t blockRows,
                                  int64_t blockCols, bool tensorScale,
                                  bool transposed, ScaleRounding rounding,
-                                 ScaleOrder order) {
+                                 ScaleOrder order, bool pow2Scales,
+                                 APFloat epsilon) {
   if (!codeFormat(elem))
     return emitError() << "found elements of " << elem << ", expected "
                        << listTypes(isCodeFormat);
@@ -113,10 +118,21 @@ LogicalResult FormatAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "found scale_rounding = "
                        << stringifyScaleRounding(rounding) << " with scales of "
                        << scale << ", expected it for f8E8M0FNU scales only";
-  if (order != ScaleOrder::te && !tensorScale)
+  bool encodeFirst = order == ScaleOrder::encode_first;
+  if (encodeFirst && scales != &numerics::kF32)
+    return emitError() << "found order = encode_first with scales of " << scale
+                       << ", expected it for f32 scales only";
+  if (order != ScaleOrder::te && !encodeFirst && !tensorScale)
     return emitError() << "found order = " << stringifyScaleOrder(order)
                        << " without a tensor scale, expected it for formats "
                           "with one only";
+  if (!encodeFirst && (pow2Scales || !epsilon.isZero()))
+    return emitError() << "found " << (pow2Scales ? "pow2_scales" : "epsilon")
+                       << " with order = " << stringifyScaleOrder(order)
+                       << ", expected it with order = encode_first only";
+  if (!epsilon.isFinite() || epsilon.isNegative())
+    return emitError() << "found epsilon = " << epsilon.convertToDouble()
+                       << ", expected a finite number that is not negative";
   return success();
 }
 
@@ -149,10 +165,16 @@ SmallVector<int64_t> FormatAttr::getBlockExtents(int64_t axis,
 std::string FormatAttr::describe() const {
   std::string text;
   llvm::raw_string_ostream os(text);
+  // What is not said.
   ScaleRounding rounding = ScaleRounding::rceil;
+  ScaleOrder order = ScaleOrder::te;
+  bool pow2Scales = false;
   if (StringRef name = getName(); !name.empty()) {
     os << name;
-    rounding = named(getContext(), name).getScaleRounding();
+    FormatAttr standard = named(getContext(), name);
+    rounding = standard.getScaleRounding();
+    order = standard.getOrder();
+    pow2Scales = standard.getPow2Scales();
   } else {
     os << getElem() << ", scale = " << getScale()
        << ", block = " << blockText(getBlockRows(), getBlockCols());
@@ -163,8 +185,16 @@ std::string FormatAttr::describe() const {
   }
   if (getScaleRounding() != rounding)
     os << ", scale_rounding = " << stringifyScaleRounding(getScaleRounding());
-  if (getOrder() != ScaleOrder::te)
+  if (getOrder() != order)
     os << ", order = " << stringifyScaleOrder(getOrder());
+  if (getPow2Scales() != pow2Scales)
+    os << ", pow2_scales = " << (getPow2Scales() ? "true" : "false");
+  if (!getEpsilon().isZero()) {
+    SmallString<16> digits;
+    getEpsilon().toString(digits, /*FormatPrecision=*/0,
+                          /*FormatMaxPadding=*/0, /*TruncateZero=*/false);
+    os << ", epsilon = " << digits;
+  }
   return text;
 }
 
@@ -208,6 +238,8 @@ private:
   bool tensorScale = false, transposed = false;
   ScaleRounding rounding = ScaleRounding::rceil;
   ScaleOrder order = ScaleOrder::te;
+  bool pow2Scales = false;
+  APFloat epsilon = APFloat(0.0f);
 };
 
 } // namespace
@@ -233,6 +265,8 @@ ParseResult FormatParser::parseBase() {
   transposed = base.getTransposed();
   rounding = base.getScaleRounding();
   order = base.getOrder();
+  pow2Scales = base.getPow2Scales();
+  epsilon = base.getEpsilon();
   return success();
 }
 
@@ -278,12 +312,16 @@ ParseResult FormatParser::parseOption() {
     return parseChoice(key, symbolizeScaleRounding,
                        "rceil, floor, ceil or even", rounding);
   if (key == "order")
-    return parseChoice(key, symbolizeScaleOrder, "te, div6_mul or div6_div",
-                       order);
+    return parseChoice(key, symbolizeScaleOrder,
+                       "te, div6_mul, div6_div or encode_first", order);
+  if (key == "pow2_scales")
+    return parseBool(key, pow2Scales);
+  if (key == "epsilon")
+    return p.parseFloat(APFloat::IEEEsingle(), epsilon);
   return p.emitError(loc, "unknown option '") // FO4
          << key
          << "', expected scale, block, tensor_scale, transposed, "
-            "scale_rounding or order";
+            "scale_rounding, order, pow2_scales or epsilon";
 }
 
 FormatAttr FormatParser::parse() {
@@ -301,9 +339,10 @@ FormatAttr FormatParser::parse() {
         << ", expected scale = TYPE and block = [ROWS, COLUMNS]";
     return {};
   }
-  return FormatAttr::getChecked(
-      [&] { return p.emitError(start); }, p.getContext(), elem, scale,
-      blockRows, blockCols, tensorScale, transposed, rounding, order);
+  return FormatAttr::getChecked([&] { return p.emitError(start); },
+                                p.getContext(), elem, scale, blockRows,
+                                blockCols, tensorScale, transposed, rounding,
+                                order, pow2Scales, epsilon);
 }
 
 Attribute FormatAttr::parse(AsmParser &p, Type) {

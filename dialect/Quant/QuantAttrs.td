@@ -23,7 +23,8 @@ def Quant_FormatAttr : Quant_Attr<"Format", "format"> {
     `#quant.format<f4E2M1FN, scale = f8E4M3FN, block = [1, 64]>`. An extent `?` of a block is
     that of the tensor: `[1, ?]` is a scale for each row, `[?, ?]` one for all.
     A name means its description and nothing else. Names: `nvfp4`, `mxfp4`, `mxfp6_e2m3`,
-    `mxfp6_e3m2`, `mxfp8_e4m3`, `mxfp8_e5m2`, `mxint8`.
+    `mxfp6_e3m2`, `mxfp8_e4m3`, `mxfp8_e5m2`, `mxint8`, `int8_tensor`, `int8_row`, and `fp8_tensor`,
+    `fp8_row`, `fp8_1x128` and `fp8_128x128`, each with `_e4m3` or `_e5m2`.
   }];
   let parameters = (ins
     "::mlir::Type":$elem,
@@ -33,7 +34,9 @@ def Quant_FormatAttr : Quant_Attr<"Format", "format"> {
     "bool":$tensorScale,
     "bool":$transposed,
     "::dither::quant::ScaleRounding":$scaleRounding,
-    "::dither::quant::ScaleOrder":$order);
+    "::dither::quant::ScaleOrder":$order,
+    "bool":$pow2Scales,
+    APFloatParameter<"the least amax that a block is taken to have">:$epsilon);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -41,8 +44,8 @@ def Quant_FormatAttr : Quant_Attr<"Format", "format"> {
     static FormatAttr named(::mlir::MLIRContext *context, ::llvm::StringRef name);
     /// Names that `named` knows, for messages.
     static ::llvm::ArrayRef<::llvm::StringRef> names();
-    /// The built-in format that this is but for scale rounding and order; empty if there
-    /// is none.
+    /// The built-in format that this is but for how scales are made; empty if there is
+    /// none.
     ::llvm::StringRef getName() const;
     /// As it is printed, without the brackets; for messages.
     std::string describe() const;

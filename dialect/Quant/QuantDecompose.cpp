@@ -12,6 +12,7 @@
 
 #include "dither/Dialect/Quant/QuantDecompose.h"
 #include "Decompose.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/bit.h"
 #include <limits>
@@ -143,6 +144,43 @@ Value unroundedScale(Arith &a, Value amax, Value tensorAmax,
   return a.max(a.min(quotient, scale.max), scale.minNormal);
 }
 
+/// Where the bits of x are those of `bits`, but for the sign.
+Value hasMagnitude(Arith &a, Value x, uint32_t bits) {
+  Value magnitude =
+      arith::AndIOp::create(a.b, a.loc, a.bits(x), a.splatBits(x, 0x7FFFFFFF));
+  return arith::CmpIOp::create(a.b, a.loc, arith::CmpIPredicate::eq, magnitude,
+                               a.splatBits(x, bits));
+}
+
+/// Where x is finite and not zero: the bits of its magnitude, less one, are
+/// below those of infinity, less one, as unsigned integers.
+Value isOrdinary(Arith &a, Value x) {
+  OpBuilder &b = a.b;
+  Value magnitude =
+      arith::AndIOp::create(b, a.loc, a.bits(x), a.splatBits(x, 0x7FFFFFFF));
+  Value less = arith::SubIOp::create(b, a.loc, magnitude, a.splatBits(x, 1));
+  return arith::CmpIOp::create(b, a.loc, arith::CmpIPredicate::ult, less,
+                               a.splatBits(x, 0x7F7FFFFF));
+}
+
+/// The encode scale of `order = encode_first` (Numerics/BlockScale.h) of blocks
+/// of elements that were of type `source`.
+Value encodeScale(Arith &a, Value amax, FormatAttr format, Type source) {
+  if (float epsilon = format.getEpsilon().convertToFloat()) {
+    Value least = a.splat(amax, epsilon);
+    Value below = arith::CmpFOp::create(a.b, a.loc, arith::CmpFPredicate::OLT,
+                                        amax, least);
+    amax = a.select(below, least, amax);
+  }
+  Value scale = a.div(format.getElemFormat().max, amax);
+  Value largest = a.splat(amax, elementFormat(source)->max);
+  scale = a.select(hasMagnitude(a, scale, 0x7F800000), largest, scale);
+  if (format.getPow2Scales())
+    scale = a.fromBits(arith::AndIOp::create(a.b, a.loc, a.bits(scale),
+                                             a.splatBits(scale, 0xFF800000)));
+  return a.select(isOrdinary(a, amax), scale, a.splat(amax, 1.0f));
+}
+
 /// Scale codes from the amax of each block.
 Value scaleCodes(Arith &a, Value amax, Value tensorAmax, FormatAttr format) {
   OpBuilder &b = a.b;
@@ -171,7 +209,10 @@ struct DecomposeBlockScale
     Value x = a.widen(op.getSource());
     Value amax = amaxOfBlocks(a, x, op.getFormat(), op.getAxis());
     return SmallVector<Value>{
-        scaleCodes(a, amax, op.getTensorAmax(), op.getFormat())};
+        op.getFormat().getOrder() == ScaleOrder::encode_first
+            ? encodeScale(a, amax, op.getFormat(),
+                          op.getSource().getType().getElementType())
+            : scaleCodes(a, amax, op.getTensorAmax(), op.getFormat())};
   }
 };
 
@@ -184,6 +225,8 @@ Value multiplier(Arith &a, Value scale, Value tensorAmax, FormatAttr format) {
   if (isa<Float8E8M0FNUType>(format.getScale()))
     return E8M0InverseOp::create(
         a.b, a.loc, Arith::shapeOf(scale).clone(a.b.getF32Type()), scale);
+  if (format.getOrder() == ScaleOrder::encode_first)
+    return scale;
   if (!tensorAmax)
     return a.min(a.div(1.0f, a.widen(scale)), kMaxFloat);
   Value global = a.widen(tensorAmax);

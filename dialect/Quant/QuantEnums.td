@@ -22,7 +22,8 @@ def Quant_ReduceKind : Quant_Enum<"ReduceKind", "what a reduction combines with"
 def Quant_ReduceKindAttr : EnumAttr<Quant_Dialect, Quant_ReduceKind, "reduce_kind">;
 
 def Quant_ScaleLayout : Quant_Enum<"ScaleLayout", "order of scales in memory", [
-  I32EnumAttrCase<"linear", 0>, I32EnumAttrCase<"swizzle_128x4", 1>]>;
+  I32EnumAttrCase<"linear", 0>, I32EnumAttrCase<"swizzle_128x4", 1>,
+  I32EnumAttrCase<"swizzle_8x4", 2>, I32EnumAttrCase<"packed_column_major", 3>]>;
 def Quant_ScaleLayoutAttr : EnumAttr<Quant_Dialect, Quant_ScaleLayout, "scale_layout"> {
   let assemblyFormat = "`<` $value `>`";
 }
@@ -39,8 +40,8 @@ def Quant_ScaleRounding : Quant_Enum<"ScaleRounding",
   I32EnumAttrCase<"ceil", 2>, I32EnumAttrCase<"even", 3>]>;
 
 def Quant_ScaleOrder : Quant_Enum<"ScaleOrder",
-    "expression order of the two-level block scale", [
+    "expression order of the block scale", [
   I32EnumAttrCase<"te", 0>, I32EnumAttrCase<"div6_mul", 1>,
-  I32EnumAttrCase<"div6_div", 2>]>;
+  I32EnumAttrCase<"div6_div", 2>, I32EnumAttrCase<"encode_first", 3>]>;
 
 #endif // DITHER_QUANT_ENUMS

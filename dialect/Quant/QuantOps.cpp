@@ -177,6 +177,21 @@ void StoreOp::build(OpBuilder &b, OperationState &state, Value tile,
   build(b, state, tile, memref, indices, ValueRange());
 }
 
+/// What the rows of a padded matrix of scales are a multiple of.
+static int64_t paddedRows(ScaleLayout order) {
+  switch (order) {
+  case ScaleLayout::linear:
+    return 1;
+  case ScaleLayout::swizzle_128x4:
+    return 128;
+  case ScaleLayout::swizzle_8x4:
+    return 8;
+  case ScaleLayout::packed_column_major:
+    return 4;
+  }
+  llvm_unreachable("an order of scales");
+}
+
 LogicalResult StoreOp::verify() {
   Where where(*this);
   auto memref = cast<MemRefType>(getMemref().getType());
@@ -188,20 +203,26 @@ LogicalResult StoreOp::verify() {
     return where.fail("found " + Twine(getValid().size()) +
                       " valid extents, expected " + Twine(memref.getRank()) +
                       ", the rank of the memref");
-  if (getScaleLayout() != ScaleLayout::swizzle_128x4)
+  if (getScaleLayout() == ScaleLayout::linear)
     return success();
-  // ST2 to ST4
+  // ST2 to ST4, ST6
+  std::string order = stringifyScaleLayout(getScaleLayout()).str();
   if (tile.getRank() != 2)
-    return where.fail("swizzle_128x4 of a tile of rank " +
+    return where.fail(Twine(order) + " of a tile of rank " +
                       Twine(tile.getRank()) + ", expected rank 2");
-  if (!isScaleByte(tile.getElementType()))
-    return where.fail("swizzle_128x4 of a tile of " +
-                      str(tile.getElementType()) +
+  Type elem = tile.getElementType();
+  if (getScaleLayout() == ScaleLayout::packed_column_major) {
+    if (!isa<Float8E8M0FNUType>(elem))
+      return where.fail(Twine(order) + " of a tile of " + str(elem) +
+                        ", expected f8E8M0FNU");
+  } else if (!isScaleByte(elem)) {
+    return where.fail(Twine(order) + " of a tile of " + str(elem) +
                       ", expected f8E4M3FN or f8E8M0FNU");
-  const int64_t block[2] = {128, 4};
+  }
+  const int64_t block[2] = {paddedRows(getScaleLayout()), 4};
   for (int64_t d = 0; d < 2; ++d)
     if (!memref.isDynamicDim(d) && memref.getDimSize(d) % block[d])
-      return where.fail("swizzle_128x4 into dimension " + Twine(d) +
+      return where.fail(Twine(order) + " into dimension " + Twine(d) +
                         " of extent " + Twine(memref.getDimSize(d)) +
                         " of the memref, expected a multiple of " +
                         Twine(block[d]));

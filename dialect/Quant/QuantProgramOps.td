@@ -104,9 +104,9 @@ def Quant_StoreOp : Quant_Op<"store", [AttrSizedOperandSegments]> {
   let summary = "write a tile";
   let description = [{
     Writes the tile at `indices`; elements outside the memref are not written. Elements
-    at or past the coordinates `valid` are written as zero. With `scale_layout`
-    `swizzle_128x4` the memref has the padded 2-D shape of a scale matrix and is
-    written in the 128x4 order.
+    at or past the coordinates `valid` are written as zero. With a `scale_layout` other
+    than `linear` the memref has the padded 2-D shape of a scale matrix and is written
+    in that order.
 
     `stream` is a hint, which changes no value: nothing reads the elements soon, so a CPU writes whole
     lines past its caches where the memref is too large for them.

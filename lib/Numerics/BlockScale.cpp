@@ -6,6 +6,7 @@
 #include "dither/Numerics/ReductionOrder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace dither::numerics {
@@ -68,8 +69,20 @@ float unroundedBlockScale(const BlockFormat &format, float blockAmax,
                              tensorDecodeScale(format, tensorAmax),
                          format.scale->max),
                     format.scale->minNormal);
+  case ScaleOrder::EncodeFirst:
+    return 1.0f / encodeScale(format, blockAmax, kMaxFloat);
   }
   return 0;
+}
+
+float encodeScale(const BlockFormat &format, float blockAmax, float largest) {
+  float amax = blockAmax < format.epsilon ? format.epsilon : blockAmax;
+  if (!(std::abs(amax) < kInfinity) || amax == 0)
+    return 1.0f;
+  float scale = format.elem->max / amax;
+  if (std::abs(scale) == kInfinity)
+    scale = largest;
+  return format.pow2Scales ? floatOf(bitsOf(scale) & 0xFF800000) : scale;
 }
 
 uint32_t blockScale(const BlockFormat &format, float blockAmax,

@@ -7,11 +7,31 @@ from . import formats, knobs, profile
 from .arrays import view
 from .devices import Device, devices, targets
 from .errors import CompileError
-from .formats import MXFP4, MXFP6_E2M3, MXFP6_E3M2, MXFP8_E4M3, MXFP8_E5M2, MXINT8, NVFP4, Format
+from .formats import (
+    FP8_1X128_E4M3,
+    FP8_1X128_E5M2,
+    FP8_128X128_E4M3,
+    FP8_128X128_E5M2,
+    FP8_ROW_E4M3,
+    FP8_ROW_E5M2,
+    FP8_TENSOR_E4M3,
+    FP8_TENSOR_E5M2,
+    INT8_ROW,
+    INT8_TENSOR,
+    MXFP4,
+    MXFP6_E2M3,
+    MXFP6_E3M2,
+    MXFP8_E4M3,
+    MXFP8_E5M2,
+    MXINT8,
+    NVFP4,
+    Format,
+)
 from .jit import Kernel, jit
 from .ops import (
     DelayedScaling,
     Fused,
+    RandomHadamard,
     ScaledTensor1x,
     ScaledTensor2x,
     amax,
@@ -46,6 +66,16 @@ from .types import (
 from .version import __version__ as __version__
 
 __all__ = [
+    "FP8_1X128_E4M3",
+    "FP8_1X128_E5M2",
+    "FP8_128X128_E4M3",
+    "FP8_128X128_E5M2",
+    "FP8_ROW_E4M3",
+    "FP8_ROW_E5M2",
+    "FP8_TENSOR_E4M3",
+    "FP8_TENSOR_E5M2",
+    "INT8_ROW",
+    "INT8_TENSOR",
     "MXFP4",
     "MXFP6_E2M3",
     "MXFP6_E3M2",
@@ -60,6 +90,7 @@ __all__ = [
     "Format",
     "Fused",
     "Kernel",
+    "RandomHadamard",
     "ScalarType",
     "ScaledTensor1x",
     "ScaledTensor2x",

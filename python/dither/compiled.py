@@ -17,6 +17,9 @@ from .options import CodeOptions
 from .printing import Printed, Site
 from .types import ArgType, SameAs, ScalarType, Structure, TensorType, float32
 
+#: Rows of the tiles that orders of scales are made of.
+TILE_ROWS = {"swizzle_128x4": 128, "swizzle_8x4": 8}
+
 if TYPE_CHECKING:
     from . import _dither
     from .compiler import Captures
@@ -59,7 +62,7 @@ class Lowered:
         module = self._module or self._make().module
         self._module = None
         written = _dither.written_arguments(module)
-        swizzled = _dither.written_arguments(module, swizzled_only=True)
+        ordered = _dither.ordered_arguments(module)
         dump = knobs.get("dump_dir")
         try:
             start, text = knobs.override(self.name)
@@ -91,7 +94,7 @@ class Lowered:
             artifact.kernels[0],
             tuple(self.types.items()),
             named(written),
-            named(swizzled),
+            tuple((name, order) for place, order in ordered for name in sorted(named([place]))),
             dict(artifact.stages),
             timings,
             self.sites,
@@ -126,7 +129,7 @@ class Compiled:
         image: the code and how to launch it.
         types: name and type of each argument that exists at run time, in order.
         written: names of the tensors that the kernel writes.
-        swizzled: those that it writes in the 128x4 order.
+        ordered: those that it writes in an order of scales, with the name of the order.
         stages: text by stage (quant, tiled, distributed, llvm, llvmir, and ptx or asm), where it was kept.
         timings: milliseconds by step.
         sites: its calls of dl.print.
@@ -135,7 +138,7 @@ class Compiled:
     image: Any
     types: tuple[tuple[str, ArgType], ...]
     written: frozenset[str]
-    swizzled: frozenset[str]
+    ordered: tuple[tuple[str, str], ...]
     stages: dict[str, str]
     timings: dict[str, float]
     sites: tuple[Site, ...] = ()
@@ -173,7 +176,7 @@ class Compiled:
             "params": list(self.image.params),
             "types": [(name, _pack(kind)) for name, kind in self.types],
             "written": sorted(self.written),
-            "swizzled": sorted(self.swizzled),
+            "ordered": self.ordered,
             "sites": [dataclasses.astuple(site) for site in self.sites],
             "code": self.image.code,
         }
@@ -193,7 +196,8 @@ class Compiled:
         )
         types = tuple((name, _unpack(kind)) for name, kind in entry["types"])
         sites = tuple(Site(label, tuple(shape), kind, chosen) for label, shape, kind, chosen in entry["sites"])
-        return Compiled(image, types, frozenset(entry["written"]), frozenset(entry["swizzled"]), {}, {}, sites)
+        ordered = tuple((name, order) for name, order in entry["ordered"])
+        return Compiled(image, types, frozenset(entry["written"]), ordered, {}, {}, sites)
 
     def launch(self, device: Device, grid: tuple[int, int, int], arguments: Mapping[str, Any], stream: int = 0) -> None:
         """Runs on `device` with arguments of the types compiled for; host tensors are copied to a GPU and back."""
@@ -243,15 +247,20 @@ class Compiled:
             torch_tensors.check_writable(name, arguments[name].owner)
         tensors = {name: arguments[name] for name, kind in self.types if isinstance(kind, TensorType)}
         sharing.check(tensors, [name for name in written if name in tensors])
-        for name in self.swizzled:
-            array = arguments[name]
-            # The order runs through whole 128x4 tiles, one after the other, wherever the tensor ends.
-            if array.shape[0] % 128:
+        for name, order in self.ordered:
+            array, rows = arguments[name], TILE_ROWS.get(order, 1)
+            # An order runs through whole tiles, one after the other, wherever the tensor ends.
+            if array.shape[0] % rows:
                 found = f"argument '{name}' has shape {array.shape}"
-                raise ValueError(f"{found}, expected rows in multiples of 128, the padding of the 128x4 order")
+                raise ValueError(f"{found}, expected rows in multiples of {rows}, the padding of {order}")
             if array.strides != (array.shape[1], 1):
                 found = f"argument '{name}' has strides {array.strides}"
-                raise ValueError(f"{found}, expected a dense tensor for the 128x4 order")
+                raise ValueError(f"{found}, expected a dense tensor for {order}")
+
+    def ordered_by_rows(self) -> tuple[set[str], ...]:
+        """Names of tensors in any order of scales, in tiles of 128 rows, and of 8; as the masks of Plan.h."""
+        tall = [{name for name, order in self.ordered if TILE_ROWS.get(order) == rows} for rows in (128, 8)]
+        return {name for name, _ in self.ordered}, *tall
 
     def loaded(self, device: Device) -> Any:
         """The kernel on a device, loaded once."""

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
+import struct
+from collections.abc import Set
 from typing import Any
 
 from . import types
 from .errors import suggest
 
 SCALE_ROUNDINGS = ("rceil", "floor", "ceil", "even")
-SCALE_ORDERS = ("te", "div6_mul", "div6_div")
+SCALE_ORDERS = ("te", "div6_mul", "div6_div", "encode_first")
 ELEMENTS = (types.float4_e2m1, types.float6_e2m3, types.float6_e3m2, types.int8, types.float8_e4m3, types.float8_e5m2)
 SCALES = (types.e8m0, types.float8_e4m3, types.float32)
 
@@ -35,7 +38,11 @@ class Format:
         tensor_scale: whether the amax of the whole tensor scales the block scales (NVFP4; float8_e4m3 scales).
         transposed: whether operators store the codes of blocks along columns transposed, as NVFP4 is.
         scale_rounding: how the shared exponent of a block is picked: rceil, floor, ceil or even (e8m0 scales).
-        order: expression order of the two-level scale: te, div6_mul or div6_div (formats with a tensor scale).
+        order: expression order of the scale: te, div6_mul or div6_div (formats with a tensor scale); encode_first
+            (float32 scales), as of FP8 of a whole tensor: elements are multiplied by the largest element over the amax
+            of their block, and the scale is one over that.
+        pow2_scales: whether that quotient is cut to a power of two (order encode_first).
+        epsilon: the amax of a block is taken to be at least this (order encode_first), a float32.
         name: for messages; by default made of the element and the block.
 
     Raises TypeError or ValueError, which name the attribute, for values that it cannot have.
@@ -48,6 +55,8 @@ class Format:
     transposed: bool = False
     scale_rounding: str = "rceil"
     order: str = "te"
+    pow2_scales: bool = False
+    epsilon: float = 0.0
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -60,7 +69,7 @@ class Format:
             raise TypeError(f"name is {self.name!r}, expected a string")
         blocks = self.block if isinstance(self.block, str) else f"{rows}x{cols}"
         object.__setattr__(self, "name", self.name or f"{self.element}_{blocks}")
-        for what in ("tensor_scale", "transposed"):
+        for what in ("tensor_scale", "transposed", "pow2_scales"):
             if not isinstance(getattr(self, what), bool):
                 raise TypeError(f"{what} is {getattr(self, what)!r}, expected True or False")
         if self.tensor_scale and self.scale is types.e8m0:
@@ -69,7 +78,8 @@ class Format:
             raise ValueError(f"{self.name} has one scale for each {self.block}: a tensor scale is for shorter blocks")
         _choice("scale_rounding", self.scale_rounding, SCALE_ROUNDINGS)
         _choice("order", self.order, SCALE_ORDERS)
-        _meant(self.name, self.scale, self.tensor_scale, self.scale_rounding != "rceil", self.order != "te")
+        object.__setattr__(self, "epsilon", _epsilon(self.epsilon))
+        _meant(self, {what for what in _DEFAULTS if getattr(self, what) != _DEFAULTS[what]})
 
     @property
     def block_rows(self) -> int | None:
@@ -114,9 +124,8 @@ class Format:
                 raise TypeError(f"found {name}=, expected {', '.join(names)}{suggest(name, names)}")
         changes = {name: value for name, value in changes.items() if value is not None}
         # Said of a format that cannot have it, the default too is a mistake.
-        scale, tensor_scale = changes.get("scale", self.scale), changes.get("tensor_scale", self.tensor_scale)
-        _meant(self.name, scale, tensor_scale, "scale_rounding" in changes, "order" in changes)
         new = dataclasses.replace(self, **changes)
+        _meant(new, changes.keys() & _DEFAULTS.keys(), self.name)
         if "name" in changes or new._has_structure_of(self):
             return new
         return dataclasses.replace(new, name="")
@@ -131,24 +140,27 @@ class Format:
             rows, cols = ("?" if extent is None else extent for extent in _block(self.block))
             base = f"{self.element.mlir}, scale = {self.scale.mlir}, block = [{rows}, {cols}]"
             flags = {name: "true" for name in ("tensor_scale", "transposed") if getattr(self, name)}
-            changes = {**flags, "scale_rounding": self.scale_rounding, "order": self.order}
-        return f"#quant.format<{base}{''.join(f', {name} = {value}' for name, value in changes.items())}>"
+            changes = {**flags, **{what: getattr(self, what) for what in _DEFAULTS if what != "epsilon"}}
+            if self.epsilon:
+                changes["epsilon"] = self.epsilon
+        return f"#quant.format<{base}{''.join(f', {name} = {_text(value)}' for name, value in changes.items())}>"
 
     def _standard(self) -> Format | None:
-        """The built-in format that this is but for scale rounding and order."""
+        """The built-in format that this is but for how scales are made."""
         standard = FORMATS.get(self.name)
         return standard if standard is not None and self._has_structure_of(standard) else None
 
     def _has_structure_of(self, other: Format) -> bool:
-        """Whether two formats differ in scale rounding, order and name at most."""
+        """Whether two formats differ in name and in how scales are made at most."""
         return all(getattr(self, name) == getattr(other, name) for name in _STRUCTURE)
 
-    def _changes(self, standard: Format) -> dict[str, str]:
-        names = ("scale_rounding", "order")
-        return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(standard, name)}
+    def _changes(self, standard: Format) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _DEFAULTS if getattr(self, name) != getattr(standard, name)}
 
 
 _STRUCTURE = ("element", "scale", "block", "tensor_scale", "transposed")
+#: How scales are made, and what is meant where nothing is said.
+_DEFAULTS = {"scale_rounding": "rceil", "order": "te", "pow2_scales": False, "epsilon": 0.0}
 
 
 def restore_format(name: str, fields: dict[str, Any]) -> Format:
@@ -180,12 +192,39 @@ def _block(value: object) -> tuple[int | None, int | None]:
     return extents
 
 
-def _meant(name: str, scale: types.DType, tensor_scale: bool, rounding: bool, order: bool) -> None:
-    """Refuses a choice of rounding, or of order, for a format that has none."""
-    if rounding and scale is not types.e8m0:
-        raise ValueError(f"{name} has scales of {scale}: scale_rounding is for e8m0 scales")
-    if order and not tensor_scale:
-        raise ValueError(f"{name} has no tensor scale: order is for formats that have one")
+def _meant(fmt: Format, said: Set[str], name: str = "") -> None:
+    """Refuses what is said of how scales are made where a format has no such choice."""
+    name = name or fmt.name
+    if "scale_rounding" in said and fmt.scale is not types.e8m0:
+        raise ValueError(f"{name} has scales of {fmt.scale}: scale_rounding is for e8m0 scales")
+    if "order" in said:
+        if fmt.order == "encode_first" and fmt.scale is not types.float32:
+            raise ValueError(f"{name} has scales of {fmt.scale}: the order encode_first is for float32 scales")
+        if fmt.order != "encode_first" and not fmt.tensor_scale and fmt.scale is not types.float32:
+            raise ValueError(f"{name} has no tensor scale: order is for formats that have one")
+        if fmt.order not in ("te", "encode_first") and not fmt.tensor_scale:
+            raise ValueError(f"{name} has no tensor scale: the order {fmt.order} is for formats that have one")
+    for what in ("pow2_scales", "epsilon"):
+        if what in said and fmt.order != "encode_first":
+            raise ValueError(f"{name} has the order {fmt.order}: {what} is for the order encode_first")
+
+
+def _epsilon(value: Any) -> float:
+    """A least amax, as a float32."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        raise ValueError(f"epsilon is {value!r}, expected a finite number that is not negative")
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        raise ValueError(f"epsilon is {value!r}, expected a finite float32") from None
+
+
+def _text(value: Any) -> str:
+    """The value of an option of `#quant.format`."""
+    if isinstance(value, float):
+        digits, mark, exponent = repr(value).partition("e")
+        return (digits if "." in digits else f"{digits}.0") + mark + exponent
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _choice(what: str, value: object, choices: tuple[str, ...]) -> str:
@@ -209,7 +248,54 @@ MXFP8_E4M3 = Format(name="mxfp8_e4m3", element=types.float8_e4m3, scale=types.e8
 MXFP8_E5M2 = Format(name="mxfp8_e5m2", element=types.float8_e5m2, scale=types.e8m0, block=32)
 MXINT8 = Format(name="mxint8", element=types.int8, scale=types.e8m0, block=32, scale_rounding="floor")
 
-FORMATS: dict[str, Format] = {f.name: f for f in (NVFP4, MXFP4, MXFP6_E2M3, MXFP6_E3M2, MXFP8_E4M3, MXFP8_E5M2, MXINT8)}
+
+def _fp8(block: int | tuple[int, int] | str, word: str, element: types.DType) -> Format:
+    """FP8 with float32 scales: of blocks, as Hopper's matrix products take them, powers of two by default."""
+    kind = str(element).removeprefix("float8_")
+    return Format(
+        name=f"fp8_{word}_{kind}",
+        element=element,
+        scale=types.float32,
+        block=block,
+        transposed=True,
+        order="encode_first",
+        pow2_scales=not isinstance(block, str),
+    )
+
+
+FP8_TENSOR_E4M3 = _fp8("tensor", "tensor", types.float8_e4m3)
+FP8_TENSOR_E5M2 = _fp8("tensor", "tensor", types.float8_e5m2)
+FP8_ROW_E4M3 = _fp8("row", "row", types.float8_e4m3)
+FP8_ROW_E5M2 = _fp8("row", "row", types.float8_e5m2)
+FP8_1X128_E4M3 = _fp8(128, "1x128", types.float8_e4m3)
+FP8_1X128_E5M2 = _fp8(128, "1x128", types.float8_e5m2)
+FP8_128X128_E4M3 = _fp8((128, 128), "128x128", types.float8_e4m3)
+FP8_128X128_E5M2 = _fp8((128, 128), "128x128", types.float8_e5m2)
+INT8_TENSOR = Format(name="int8_tensor", element=types.int8, scale=types.float32, block="tensor", transposed=True)
+INT8_ROW = Format(name="int8_row", element=types.int8, scale=types.float32, block="row", transposed=True)
+
+FORMATS: dict[str, Format] = {
+    f.name: f
+    for f in (
+        NVFP4,
+        MXFP4,
+        MXFP6_E2M3,
+        MXFP6_E3M2,
+        MXFP8_E4M3,
+        MXFP8_E5M2,
+        MXINT8,
+        FP8_TENSOR_E4M3,
+        FP8_TENSOR_E5M2,
+        FP8_ROW_E4M3,
+        FP8_ROW_E5M2,
+        FP8_1X128_E4M3,
+        FP8_1X128_E5M2,
+        FP8_128X128_E4M3,
+        FP8_128X128_E5M2,
+        INT8_TENSOR,
+        INT8_ROW,
+    )
+}
 
 
 def get_format(value: str | Format) -> Format:

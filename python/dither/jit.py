@@ -319,7 +319,7 @@ class Kernel:
             -1 if where.is_cpu else int(where.name.removeprefix("cuda:")),
             compiled.slot_sources(place),
             sum(1 << place[name] for name in compiled.written),
-            sum(1 << place[name] for name in compiled.swizzled),
+            *(sum(1 << place[n] for n in names) for names in compiled.ordered_by_rows()),
             tuple(bound.constexprs.values()),
             streams.source(where, _arrays(bound)),
             guards,

@@ -15,6 +15,7 @@
 #include "llvm/ADT/SetVector.h"
 
 #include <pybind11/stl.h>
+#include <set>
 
 namespace py = pybind11;
 using namespace mlir;
@@ -65,31 +66,44 @@ KernelImage makeImage(const std::string &name, const std::string &target,
   return image;
 }
 
-/// Arguments that the kernel writes to, in order of position; `swizzledOnly`
-/// keeps those that are written in the 128x4 order.
-std::vector<unsigned> writtenArguments(const State &state, bool swizzledOnly) {
-  llvm::SmallSetVector<unsigned, 8> written;
+/// The position of the kernel argument that a memref is, or is of.
+std::optional<unsigned> positionOf(Value memref) {
+  if (auto view = memref.getDefiningOp<quant::ViewOp>())
+    memref = view.getMemref();
+  if (auto arg = dyn_cast<BlockArgument>(memref))
+    return arg.getArgNumber();
+  return std::nullopt;
+}
+
+/// Arguments that the kernel writes to, in order of position.
+std::vector<unsigned> writtenArguments(const State &state) {
+  std::set<unsigned> written;
   if (state->module)
     state->module->walk([&](MemoryEffectOpInterface op) {
-      auto store = dyn_cast<quant::StoreOp>(*op);
-      if (swizzledOnly && (!store || store.getScaleLayout() !=
-                                         quant::ScaleLayout::swizzle_128x4))
-        return;
       SmallVector<MemoryEffects::EffectInstance> effects;
       op.getEffects<MemoryEffects::Write>(effects);
-      for (const MemoryEffects::EffectInstance &effect : effects) {
-        Value memref = effect.getValue();
-        if (!memref)
-          continue;
-        if (auto view = memref.getDefiningOp<quant::ViewOp>())
-          memref = view.getMemref();
-        if (auto arg = dyn_cast<BlockArgument>(memref))
-          written.insert(arg.getArgNumber());
-      }
+      for (const MemoryEffects::EffectInstance &effect : effects)
+        if (Value memref = effect.getValue())
+          if (std::optional<unsigned> position = positionOf(memref))
+            written.insert(*position);
     });
-  std::vector<unsigned> out(written.begin(), written.end());
-  llvm::sort(out);
-  return out;
+  return {written.begin(), written.end()};
+}
+
+/// Arguments that the kernel writes scales to in an order, with its name.
+std::vector<std::pair<unsigned, std::string>>
+orderedArguments(const State &state) {
+  std::set<std::pair<unsigned, std::string>> ordered;
+  if (state->module)
+    state->module->walk([&](quant::StoreOp store) {
+      if (store.getScaleLayout() == quant::ScaleLayout::linear)
+        return;
+      if (std::optional<unsigned> position = positionOf(store.getMemref()))
+        ordered.emplace(
+            *position,
+            quant::stringifyScaleLayout(store.getScaleLayout()).str());
+    });
+  return {ordered.begin(), ordered.end()};
 }
 
 /// An artifact, and what the passes reported.
@@ -180,9 +194,10 @@ void bindCompile(py::module_ &m) {
       .def_readonly("line", &DiagnosticCapture::Remark::line)
       .def_readonly("col", &DiagnosticCapture::Remark::col);
   m.def("written_arguments", &writtenArguments, py::arg("module"),
-        py::arg("swizzled_only") = false,
-        "Positions of the kernel arguments that are stored to; those that are "
-        "stored to in the 128x4 order.");
+        "Positions of the kernel arguments that are stored to.");
+  m.def("ordered_arguments", &orderedArguments, py::arg("module"),
+        "Positions of those that are stored to in an order of scales, with its "
+        "name.");
   m.def(
       "target_names",
       [] {

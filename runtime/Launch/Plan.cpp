@@ -12,11 +12,15 @@ bool Plan::accepts(const Value *values) const {
   for (uint64_t left = written; left; left &= left - 1)
     if (values[countr_zero(left)].tensor.readOnly)
       return false;
-  for (uint64_t left = swizzled; left; left &= left - 1) {
-    const TensorRef &tensor = values[countr_zero(left)].tensor;
-    // The order runs through whole 128x4 tiles, one after the other, wherever
-    // the tensor ends.
-    if (tensor.rank != 2 || tensor.shape[0] % 128 || tensor.strides[1] != 1 ||
+  for (uint64_t left = ordered; left; left &= left - 1) {
+    unsigned place = countr_zero(left);
+    const TensorRef &tensor = values[place].tensor;
+    // An order runs through whole tiles, one after the other, wherever the
+    // tensor ends.
+    int64_t rows = tilesOf128 >> place & 1 ? 128
+                   : tilesOf8 >> place & 1 ? 8
+                                           : 1;
+    if (tensor.rank != 2 || tensor.shape[0] % rows || tensor.strides[1] != 1 ||
         tensor.strides[0] != tensor.shape[1])
       return false;
   }

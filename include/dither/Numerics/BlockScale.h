@@ -19,6 +19,13 @@
 // (TE: NVIDIA Transformer Engine's NVFP4 kernels; Div6Mul: nvFuser and
 // Transformer Engine for JAX; Div6Div: torchao.)
 //
+// Formats with f32 scales: TE, with S = 1 and without the rounding to E4M3, or
+//   EncodeFirst  a = epsilon if b < epsilon, else b
+//                E = F / a, 1 if a is 0, Inf or NaN; FLT_MAX if that is Inf;
+//                with pow2Scales, its mantissa is cut off
+//                scale = 1 / E;  factor of the elements = E
+// (EncodeFirst: Transformer Engine's FP8 of a whole tensor and of blocks.)
+//
 // Formats with E8M0 scales (e the scale's code, field the exponent field):
 //   RCeil  e = encodeE8M0Ceil(b * (1/F))
 //   Floor  e = field(b) - emax                     Ceil, Even: see Formats.h;
@@ -42,6 +49,10 @@ float tensorEncodeScale(const BlockFormat &format, float tensorAmax);
 /// The value that blockScale of a format with a tensor scale rounds to E4M3.
 float unroundedBlockScale(const BlockFormat &format, float blockAmax,
                           float tensorAmax);
+
+/// E above, what the elements of a block of this amax are multiplied by.
+/// `largest` is the largest finite value of the type that they come in.
+float encodeScale(const BlockFormat &format, float blockAmax, float largest);
 
 /// Code of the scale of a block with this amax (no NaN). `tensorAmax` is read
 /// only where the format has a tensor scale.

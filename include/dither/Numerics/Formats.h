@@ -113,23 +113,30 @@ enum class ScaleRounding : uint32_t {
   Even,  ///< a rounded half up to the element's mantissa, then as Floor
 };
 
-/// Which expression gives the E4M3 block scale of a format with a tensor scale.
+/// Which expression gives the block scale where there are several: of E4M3
+/// scales under a tensor scale, and of f32 scales.
 enum class ScaleOrder : uint32_t {
   TE,      ///< amax times one folded factor
   Div6Mul, ///< amax / 6 first, then times the encode scale
   Div6Div, ///< amax / 6 over the decode scale, at least 2^-6
+  /// Of f32 scales: F / amax is what elements are multiplied by, and the scale
+  /// is one over that.
+  EncodeFirst,
 };
 
 /// A block-scaled format. A caller that wants another one changes its copy.
 struct BlockFormat {
   std::string_view name; ///< of a built-in format; means nothing
   const ElementFormat *elem;
-  const ElementFormat *scale;    ///< kE8M0, kE4M3 or kF32
-  unsigned blockRows, blockCols; ///< elements that share one scale, rowwise
-  bool tensorScale;       ///< the scale also depends on the tensor's amax
-  bool transposed;        ///< columnwise codes are stored transposed
-  ScaleRounding rounding; ///< read if scale is kE8M0
-  ScaleOrder order;       ///< read if tensorScale
+  const ElementFormat *scale; ///< kE8M0, kE4M3 or kF32
+  /// Elements that share one scale, rowwise; 0 for all that the tensor has.
+  unsigned blockRows, blockCols;
+  bool tensorScale;        ///< the scale also depends on the tensor's amax
+  bool transposed;         ///< columnwise codes are stored transposed
+  ScaleRounding rounding;  ///< read if scale is kE8M0
+  ScaleOrder order;        ///< read if tensorScale or scale is kF32
+  bool pow2Scales = false; ///< EncodeFirst: F / amax is cut to a power of two
+  float epsilon = 0;       ///< EncodeFirst: amax is at least this
 
   /// The largest value under a tensor scale of 1, exactly.
   float range() const { return scale->max * elem->max; }
@@ -144,6 +151,16 @@ inline constexpr BlockFormat kBlockFormats[] = {
     {"mxfp8_e4m3", &kE4M3, &kE8M0, 1, 32, false, false, ScaleRounding::RCeil, ScaleOrder::TE},
     {"mxfp8_e5m2", &kE5M2, &kE8M0, 1, 32, false, false, ScaleRounding::RCeil, ScaleOrder::TE},
     {"mxint8",     &kMXINT8, &kE8M0, 1, 32, false, false, ScaleRounding::Floor, ScaleOrder::TE},
+    {"fp8_tensor_e4m3",  &kE4M3, &kF32, 0,   0,   false, true, ScaleRounding::RCeil, ScaleOrder::EncodeFirst},
+    {"fp8_tensor_e5m2",  &kE5M2, &kF32, 0,   0,   false, true, ScaleRounding::RCeil, ScaleOrder::EncodeFirst},
+    {"fp8_row_e4m3",     &kE4M3, &kF32, 1,   0,   false, true, ScaleRounding::RCeil, ScaleOrder::EncodeFirst},
+    {"fp8_row_e5m2",     &kE5M2, &kF32, 1,   0,   false, true, ScaleRounding::RCeil, ScaleOrder::EncodeFirst},
+    {"fp8_1x128_e4m3",   &kE4M3, &kF32, 1,   128, false, true, ScaleRounding::RCeil, ScaleOrder::EncodeFirst, true},
+    {"fp8_1x128_e5m2",   &kE5M2, &kF32, 1,   128, false, true, ScaleRounding::RCeil, ScaleOrder::EncodeFirst, true},
+    {"fp8_128x128_e4m3", &kE4M3, &kF32, 128, 128, false, true, ScaleRounding::RCeil, ScaleOrder::EncodeFirst, true},
+    {"fp8_128x128_e5m2", &kE5M2, &kF32, 128, 128, false, true, ScaleRounding::RCeil, ScaleOrder::EncodeFirst, true},
+    {"int8_tensor",      &kINT8, &kF32, 0,   0,   false, true, ScaleRounding::RCeil, ScaleOrder::TE},
+    {"int8_row",         &kINT8, &kF32, 1,   0,   false, true, ScaleRounding::RCeil, ScaleOrder::TE},
 };
 // clang-format on
 

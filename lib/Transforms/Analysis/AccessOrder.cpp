@@ -24,8 +24,7 @@ std::optional<MemoryAccess> MemoryAccess::of(Operation *op) {
     MemoryAccess access =
         make(store.getMemref(), store.getTile(), store.getIndices());
     access.writes = true;
-    access.swizzled =
-        store.getScaleLayout() == quant::ScaleLayout::swizzle_128x4;
+    access.order = store.getScaleLayout();
     return access;
   }
   if (auto gather = dyn_cast<quant::GatherOp>(op)) {
@@ -298,7 +297,7 @@ bool MemoryAccess::startsByte() const {
 bool areDisjoint(const MemoryAccess &before, const MemoryAccess &after,
                  const LoopRelations &loops,
                  std::optional<SmallVector<int64_t>> *delta) {
-  if (before.anyRows || after.anyRows || before.swizzled != after.swizzled ||
+  if (before.anyRows || after.anyRows || before.order != after.order ||
       !isComparable(before, after))
     return false;
   SmallVector<int64_t> known;

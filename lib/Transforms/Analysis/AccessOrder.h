@@ -33,7 +33,7 @@ struct MemoryAccess {
   llvm::SmallVector<mlir::Value> indices;
   bool writes = false, isAtomic = false;
   /// The elements lie in another order than those of other accesses.
-  bool swizzled = false;
+  quant::ScaleLayout order = quant::ScaleLayout::linear;
   /// The rows are those that a tile names: any.
   bool anyRows = false;
 };

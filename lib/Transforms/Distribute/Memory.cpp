@@ -209,8 +209,9 @@ static Emitted emitStore(Distributor &d, quant::StoreOp store) {
       bound.push_back(d.e.make<arith::SubIOp>(validPart(d, limit, size), at));
     v = d.e.zeroPast(v, type.getElementType(), l, bound);
   }
-  bool swizzled = store.getScaleLayout() == quant::ScaleLayout::swizzle_128x4;
-  if (failed(swizzled ? d.e.storeSwizzled(*a, v) : d.e.store(*a, v)))
+  quant::ScaleLayout order = store.getScaleLayout();
+  bool linear = order == quant::ScaleLayout::linear;
+  if (failed(linear ? d.e.store(*a, v) : d.e.storeScales(*a, v, order)))
     return store.emitOpError("cannot be stored in layout ") << type;
   return success();
 }

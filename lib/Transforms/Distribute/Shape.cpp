@@ -9,10 +9,7 @@ namespace dither::transforms {
 template <typename Op> static Emitted emitBroadcast(Distributor &d, Op op) {
   Value in = op.getSource(), result = op.getResult();
   TileLayout out = d.layout(result);
-  Type elem = d.tile(result).getElementType();
-  if (wordBits(elem))
-    return op.emitOpError("broadcast of ")
-           << elem << " tiles, expected 32 bits";
+  int64_t bits = wordBits(d.tile(result).getElementType());
   if (!d.tile(in)) {
     d.setRegs(result, Registers(out.numRegs(), d.e.fill(d.get(in))));
     return success();
@@ -20,8 +17,9 @@ template <typename Op> static Emitted emitBroadcast(Distributor &d, Op op) {
   SmallVector<int64_t> shift;
   SmallVector<bool> full;
   LayoutRules::broadcastGroups(op, shift, full);
-  const Registers &from = d.regs(in);
-  Registers spread;
+  Registers from = d.regs(in), spread;
+  if (bits)
+    from = d.e.unpackCodes(from, wordGroup(d.layout(in), bits), bits);
   for (int64_t r = 0; r < out.numRegs(); ++r) {
     int64_t source =
         d.tile(in).getRank() ? sliceRegister(out, shift, full, r) : 0;
@@ -29,6 +27,8 @@ template <typename Op> static Emitted emitBroadcast(Distributor &d, Op op) {
       return op.emitOpError("operand layout does not match the result");
     spread.push_back(from[source]);
   }
+  if (bits)
+    spread = d.e.packCodes(spread, wordGroup(out, bits), bits);
   d.setRegs(result, spread);
   return success();
 }

@@ -558,34 +558,57 @@ LogicalResult Emitter::store(const TileAccess &a, Registers tile) {
 }
 
 //===----------------------------------------------------------------------===//
-// Scales in 128x4 order, atomics, zeroing
+// Orders of scales, atomics, zeroing
 //===----------------------------------------------------------------------===//
 
-LogicalResult Emitter::storeSwizzled(const TileAccess &a, Registers tile) {
-  // offset(r, c) = ((r div 128) Ct + c div 4) 512 + (r mod 32) 16
-  //              + (r mod 128 div 32) 4 + c mod 4, Ct = columns / 4
-  // Source: the "1D block scaling factors layout" of the cuBLAS documentation.
+/// The byte of the first of four scales of a row that begin at a multiple of
+/// four, in a padded matrix of R rows and C columns, T = C / 4, q = c / 4:
+///   128x4   ((r div 128) T + q) 512 + (r mod 32) 16 + (r mod 128 div 32) 4
+///   8x4     ((r div 8) T + q) 32 + (r mod 8) 4
+///   packed  (q R + r) 4
+/// Sources: Semantics.md and SemanticsOfModes.md of the dialect.
+static Value quadOffset(Emitter &e, quant::ScaleLayout order, Value row,
+                        Value quad, ArrayRef<Value> extents) {
+  auto shr = [&](Value v, int64_t k) {
+    return e.make<arith::ShRUIOp>(v, e.i64(k)).getResult();
+  };
+  auto bits = [&](Value v, int64_t mask) {
+    return e.make<arith::AndIOp>(v, e.i64(mask)).getResult();
+  };
+  auto shl = [&](Value v, int64_t k) {
+    return e.make<arith::ShLIOp>(v, e.i64(k)).getResult();
+  };
+  auto add = [&](Value x, Value y) {
+    return e.make<arith::AddIOp>(x, y).getResult();
+  };
+  if (order == quant::ScaleLayout::packed_column_major) {
+    Value column = e.make<arith::MulIOp>(quad, extents[0]);
+    return shl(add(column, row), 2);
+  }
+  bool tall = order == quant::ScaleLayout::swizzle_128x4;
+  int64_t rowBits = tall ? 7 : 3;
+  Value band = e.make<arith::MulIOp>(shr(row, rowBits), shr(extents[1], 2));
+  Value offset = shl(add(band, quad), rowBits + 2);
+  if (!tall)
+    return add(offset, shl(bits(row, 7), 2));
+  offset = add(offset, shl(bits(row, 31), 4));
+  return add(offset, shl(bits(shr(row, 5), 3), 2));
+}
+
+LogicalResult Emitter::storeScales(const TileAccess &a, Registers tile,
+                                   quant::ScaleLayout order) {
   int64_t rank = a.layout.rank();
   if (rank != 2 || elemBits(a.mem.elem) != 8)
     return failure();
   int64_t group = wordGroup(a.layout, 8);
   SmallVector<Value> codes = unpackCodes(tile, group, 8);
-  Type i64Type = b.getI64Type(), i8Type = b.getI8Type();
-  auto shr = [&](Value v, int64_t k) {
-    return make<arith::ShRUIOp>(v, i64(k));
-  };
-  auto andc = [&](Value v, int64_t m) {
-    return make<arith::AndIOp>(v, i64(m));
-  };
-  auto shl = [&](Value v, int64_t k) { return make<arith::ShLIOp>(v, i64(k)); };
+  Type i8Type = b.getI8Type();
   auto add = [&](Value x, Value y) { return make<arith::AddIOp>(x, y); };
-  Value tiles = shr(a.mem.sizes[1], 2);
   auto emit = [&](Value row, Value col, Value bytes) {
-    Value bandOffset = make<arith::MulIOp>(shr(row, 7), tiles);
-    Value offset = shl(add(bandOffset, shr(col, 2)), 9);
-    offset = add(offset, shl(andc(row, 31), 4));
-    offset = add(offset, shl(andc(shr(row, 5), 3), 2));
-    offset = add(offset, andc(col, 3));
+    Value offset =
+        add(quadOffset(*this, order, row, make<arith::ShRUIOp>(col, i64(2)),
+                       a.mem.sizes),
+            make<arith::AndIOp>(col, i64(3)));
     Value ptr = make<LLVM::GEPOp>(a.mem.ptr.getType(), i8Type, a.mem.ptr,
                                   ArrayRef<LLVM::GEPArg>{offset});
     // Unsigned: what is before the memref is outside, too.
@@ -674,7 +697,6 @@ LogicalResult Emitter::storeSwizzled(const TileAccess &a, Registers tile) {
     }
     emit(row, col, bytes);
   }
-  (void)i64Type;
   return success();
 }
 

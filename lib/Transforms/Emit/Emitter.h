@@ -143,7 +143,8 @@ public:
   mlir::LogicalResult store(const TileAccess &access, Registers tile);
   /// Stores one-byte scales through the 128x4 order
   /// (Layout/ScaleFactorLayout.h).
-  mlir::LogicalResult storeSwizzled(const TileAccess &access, Registers tile);
+  mlir::LogicalResult storeScales(const TileAccess &access, Registers tile,
+                                  quant::ScaleLayout order);
   /// Updates memory, of integers or, by their bits, of f32.
   void atomic(mlir::LLVM::AtomicBinOp kind, const TileAccess &access,
               Registers tile);

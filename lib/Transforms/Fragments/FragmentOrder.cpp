@@ -40,7 +40,8 @@ bool FragmentPlan::isInPlace(quant::LoadOp load, const OrderedSink &sink) {
   const MemoryAccess &write = sink.accesses.front();
   auto type = cast<RankedTensorType>(load.getResult().getType());
   if (load->getBlock() != &block || load.getMemref() != write.view ||
-      write.swizzled || isSquare(sink) || load.getIndices() != sink.indices ||
+      write.order != quant::ScaleLayout::linear || isSquare(sink) ||
+      load.getIndices() != sink.indices ||
       type.getShape() != write.tile.getShape())
     return false;
   for (int64_t d = 0; d < type.getRank(); ++d) {

@@ -14,6 +14,9 @@ using namespace mlir;
 
 namespace dither::transforms {
 
+/// Rows of elements that are asked for infinities and NaN at once.
+static constexpr int64_t kRowsAtOnce = 32;
+
 LogicalResult PhaseBuilder::begin(const Nest &) {
   const target::TargetInfo *target = target::saidTarget(kernel);
   streams = target && target->streamingStores;
@@ -149,12 +152,15 @@ LogicalResult PhaseBuilder::ask() {
   for (quant::BlockReduceOp check : plan.checks) {
     if (kind != *plan.checkKind)
       break;
-    Value tile = inside ? check.getResult() : ReducedBlocks(check).source;
-    FailureOr<Value> v = part(tile);
+    if (!inside) {
+      if (failed(askElements(ReducedBlocks(check).source)))
+        return failure();
+      continue;
+    }
+    FailureOr<Value> v = part(check.getResult());
     if (failed(v))
       return failure();
-    asked.push_back(
-        inside ? *v : math::AbsFOp::create(builder(), loc, *v).getResult());
+    asked.push_back(*v);
   }
   for (const PhasePlan::Cut &cut : plan.cuts) {
     if (cut.kind != kind || !plan.factors.contains(cut.value))
@@ -165,9 +171,39 @@ LogicalResult PhaseBuilder::ask() {
     asked.push_back(*v);
   }
   for (Value v : asked)
-    found = arith::OrIOp::create(
-        builder(), loc, foundSpecial(),
-        quant::HasSpecialOp::create(builder(), loc, v).getResult());
+    found = orSpecial(foundSpecial(), v);
+  return success();
+}
+
+Value PhaseBuilder::orSpecial(Value before, Value v) {
+  return arith::OrIOp::create(
+      builder(), loc, before,
+      quant::HasSpecialOp::create(builder(), loc, v).getResult());
+}
+
+/// Whether elements of the part of a tile are not finite, some rows at a time.
+LogicalResult PhaseBuilder::askElements(Value tile) {
+  SmallVector<Index> offsets;
+  SmallVector<int64_t> sizes;
+  place(tile, offsets, sizes);
+  int64_t rows = sizes.front(), step = std::min(rows, kRowsAtOnce);
+  FailureOr<TilingEngine::Values> done = engine->forLoop(
+      loc, index(0), index(rows), step, foundSpecial(),
+      [&](Index at, ValueRange carried) -> FailureOr<TilingEngine::Values> {
+        SmallVector<Index> from(offsets);
+        SmallVector<int64_t> shape(sizes);
+        from.front() = quant::addOffsets(builder(), loc, offsets.front(), at);
+        shape.front() = step;
+        FailureOr<Value> v = engine->materialize(tile, from, shape);
+        if (failed(v))
+          return failure();
+        Value magnitude = math::AbsFOp::create(builder(), loc, *v);
+        return TilingEngine::Values{orSpecial(carried.front(), magnitude)};
+      },
+      /*barrier=*/true);
+  if (failed(done))
+    return failure();
+  found = done->front();
   return success();
 }
 

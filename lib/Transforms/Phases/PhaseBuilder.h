@@ -31,6 +31,8 @@ private:
   mlir::LogicalResult keep(const Node &node);
   mlir::LogicalResult take(const Node &node);
   mlir::LogicalResult ask();
+  mlir::LogicalResult askElements(mlir::Value tile);
+  mlir::Value orSpecial(mlir::Value before, mlir::Value v);
   Index unlessSpecial(mlir::Value special, Index inside);
   /// An offset in the tile as an index of the scratch memory of the band.
   mlir::Value inBand(Index offset);

@@ -18,6 +18,8 @@ static constexpr int64_t kRowStretch = 4096, kBandStretch = 512;
 /// What the columns of a row may take of the first cache: x, the next x as it
 /// is fetched, and what lies in scratch.
 static constexpr int64_t kStretchBytes = 32768;
+/// Rows that are turned to columns at once, at most.
+static constexpr int64_t kTurnedRows = 32;
 
 int64_t PhasePlan::rowStretch() const {
   int64_t bytes = 0;
@@ -41,7 +43,7 @@ void PhasePlan::chooseExtents() {
     colBlock = std::lcm(colBlock, std::max<int64_t>(1, col));
   }
   for (const Sink &sink : sinks)
-    if (kindOf(sink.tile) == Elements)
+    if (std::optional<Kind> kind = kindOf(sink.tile); kind == Elements)
       narrowest =
           std::min(narrowest, quant::storageBits(sink.type().getElementType()));
   int64_t wide = powerOfTwoFloor(cols);
@@ -55,8 +57,15 @@ void PhasePlan::chooseExtents() {
     while (height * 2 * blocks <= std::min(kMostOfBlocks, kLanes * colBlock) &&
            rows % (height * 2) == 0)
       height *= 2;
-  bandRows = std::lcm(rowBlock, height);
-  bandCols = std::min(cols, rowBlock > 1 ? kBandStretch : rowStretch());
+  // Rows that are stored as columns go together, those of a block or some.
+  bool transposes = llvm::any_of(
+      sinks, [&](const Sink &sink) { return kindOf(sink.tile) == Transposed; });
+  int64_t turned = transposes && rowBlock == 1
+                       ? std::gcd(rows, kTurnedRows)
+                       : std::min(rowBlock, kTurnedRows);
+  bandRows = std::lcm(std::lcm(rowBlock, height), turned);
+  bandCols =
+      std::min(cols, rowBlock > 1 || turned > 1 ? kBandStretch : rowStretch());
   // Parts may reach past the end of the tile where nothing collects what they
   // have there.
   bool open = totals.empty() && llvm::all_of(sinks, [&](const Sink &sink) {
@@ -80,9 +89,13 @@ void PhasePlan::chooseExtents() {
       p.slowCols = slow(colBlock, 32);
       break;
     case ColBlocks:
-    case Transposed:
       p.rows = rowBlock;
       p.cols = whole(32);
+      p.slowCols = slow(1, 32);
+      break;
+    case Transposed:
+      p.rows = turned;
+      p.cols = colBlock > 32 ? 32 : whole(32);
       p.slowCols = slow(1, 32);
       break;
     case Values:

@@ -148,6 +148,14 @@ bool PhasePlan::findClasses() {
     return decline(parted.front().first, "no tile has more than one column");
   cols = (*classes)[colClass].extent;
   rows = rowClass < 0 ? 1 : (*classes)[rowClass].extent;
+  // What has no rows of its own follows the phases, which go down the rows.
+  if (rowClass >= 0) {
+    auto rest = std::stable_partition(
+        sinks.begin(), sinks.end(),
+        [&](const Sink &sink) { return unitsOf(sink.tile).first != 0; });
+    lateSinks.append(rest, sinks.end());
+    sinks.erase(rest, sinks.end());
+  }
   return true;
 }
 
@@ -165,7 +173,9 @@ bool PhasePlan::isSupported() {
         return decline(def, "each of its rows depends on all rows");
       continue;
     }
-    if (auto reduce = dyn_cast<quant::ReduceOp>(def)) {
+    if (auto reduce = dyn_cast<quant::ReduceOp>(def);
+        reduce &&
+        reduce.getSource().getType().getDimSize(reduce.getAxis()) != 1) {
       DimClasses::Member m =
           classes->member(reduce.getSource(), reduce.getAxis());
       if (m.cls != colClass || m.unit != 1)
@@ -188,10 +198,6 @@ bool PhasePlan::isSupported() {
           !areDisjoint(a, b))
         return decline(other.op,
                        "another store may write elements that this one writes");
-  // Every sink must run along all that its tile is computed from.
-  for (const Sink &sink : sinks)
-    if (rowClass >= 0 && !unitsOf(sink.tile).first)
-      return decline(sink.op, "this tile has fewer rows than others");
   for (Total &total : totals) {
     std::optional<Kind> kind = kindOf(total.source);
     if (kind != Elements && (kind != Rows || total.alongColumns))

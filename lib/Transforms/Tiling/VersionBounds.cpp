@@ -85,6 +85,30 @@ bool collectSlice(Value v, Block &entry, llvm::SetVector<Operation *> &slice) {
   return true;
 }
 
+/// Whether `v` is a program's number, or a sum of such.
+bool isProgram(Value v) {
+  if (auto sum = v.getDefiningOp<arith::AddIOp>())
+    return isProgram(sum.getLhs()) && isProgram(sum.getRhs());
+  return v.getDefiningOp<quant::ProgramIdOp>() != nullptr;
+}
+
+/// What few programs store, for many that would store past the end: a number
+/// that all have in common, or one for each column. Its masks cost next to
+/// nothing where it is so many times smaller than what the program works on.
+constexpr int64_t kFewInMany = 64;
+
+bool isOfFewPrograms(const Access &access, int64_t largest) {
+  int64_t elements = llvm::product_of(access.shape);
+  if (!isa<quant::StoreOp>(access.op) || elements > largest / kFewInMany ||
+      access.shape.empty())
+    return false;
+  if (elements == 1) // A program alone numbers rows, too.
+    return llvm::any_of(access.indices, [](Value index) {
+      return isProgram(index) && index.getDefiningOp<arith::AddIOp>();
+    });
+  return access.shape.back() == 1 && isProgram(access.indices.back());
+}
+
 /// The largest kernel of a CPU that is worth two copies, in instructions. Those
 /// of the operators have a few hundred; code generation takes a second for
 /// several thousand.
@@ -146,13 +170,19 @@ struct DitherVersionBounds
       return;
     Block &entry = func.front();
 
+    int64_t largest = 0;
+    func.walk([&](Operation *op) {
+      for (Value v : op->getResults())
+        if (auto type = dyn_cast<RankedTensorType>(v.getType()))
+          largest = std::max(largest, type.getNumElements());
+    });
     llvm::SetVector<Operation *> slice, versioned;
     // The largest extent that each index must leave room for.
     llvm::MapVector<std::tuple<Value, Value, int64_t>, int64_t> room;
     llvm::SetVector<Value> signs;
     auto consider = [&](Operation *op) {
       std::optional<Access> access = asAccess(op);
-      if (!access)
+      if (!access || isOfFewPrograms(*access, largest))
         return;
       auto type = cast<MemRefType>(access->memref.getType());
       int64_t lead = type.getRank() - int64_t(access->shape.size());

@@ -159,7 +159,7 @@ def describe(name: str, compiled: Compiled) -> dict[str, Any]:
             slots.append({"name": argument, "kind": scalar_kind(kind)})
         else:
             row |= {"shape": kind.shape, "strides": kind.strides, "written": argument in compiled.written}
-            row |= {"align": kind.align, "stride_align": kind.stride_align, "swizzled": argument in compiled.swizzled}
+            row |= {"align": kind.align, "stride_align": kind.stride_align, "order": dict(compiled.ordered).get(argument)}
             slots += tensor_slots(argument, kind)
         arguments.append(row)
     assert [slot["kind"] for slot in slots] == list(compiled.image.params)

@@ -23,7 +23,7 @@ def render(kernel: dict[str, Any], images: list[dict[str, Any]]) -> str:
             if argument["stride_align"]:
                 what += f", rows to {argument['stride_align']}"
             what += ", written" if argument["written"] else ""
-            what += " in the 128x4 order" if argument["swizzled"] else ""
+            what += f" in the order {argument['order']}" if argument["order"] else ""
         lines.append(what)
     lines += [" *", " * Pointers and rows must be aligned as said, in bytes; sizes and strides are in elements. */"]
     parameters = ["dither_kernel *kernel", "int64_t grid_x", "int64_t grid_y", "int64_t grid_z", "void *stream"]

@@ -199,6 +199,17 @@ def broadcast_to(e: Emitter, t: Any, shape: Any) -> Tile:
     return e.broadcast(t, extents)
 
 
+@handles("repeat")
+def repeat(e: Emitter, t: Any, count: Any, axis: Any) -> Tile:
+    reject_in_parts(e, "dl.repeat")
+    t = tile(t, "t", "repeat")
+    axis, count = axis_of(axis, len(t.shape)), constexpr_int(count, "count")
+    if count < 1 or count & (count - 1):
+        raise Problem(f"count is {count}, expected a power of two", "count")
+    block = ", ".join(str(count if d == axis else 1) for d in range(len(t.shape)))
+    return t if count == 1 else e.tile("quant.block_broadcast", [t], {"block": f"array<i64: {block}>"})
+
+
 @handles("hadamard")
 def hadamard(e: Emitter, t: Any, axis: Any, size: Any, signs: Any) -> Tile:
     reject_in_parts(e, "dl.hadamard")

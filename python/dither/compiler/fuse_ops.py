@@ -32,7 +32,8 @@ def begin_producer(
 
 @handles("fused_results")
 def fused_results(e: Emitter, result: Any, producer: Any, kinds: Any, rows: int, cols: int) -> tuple[Tile, ...]:
-    e.part = None
+    # What follows is the operator's own, and exact.
+    e.part, e.fast = None, False
     found = result if kinds and isinstance(result, tuple) else (result,)
     if len(found) != 1 + len(kinds):
         raise _wrong(producer, describe(result), f"a tuple of {1 + len(kinds)}: the output, and what it saves")

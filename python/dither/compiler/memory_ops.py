@@ -104,14 +104,24 @@ def store(e: Emitter, x: Any, offset: Any, value: Any, layout: Any, valid: Any, 
     x = tensor(x, "x", "store")
     value = _stored(e, x, value, "store", dims)
     if not isinstance(layout, ScaleLayout):
-        raise Problem(f"layout is {describe(layout)}, expected dl.linear or dl.swizzle_128x4", "layout")
+        names = ", ".join(repr(order) for order in ScaleLayout)
+        raise Problem(f"layout is {describe(layout)}, expected one of {names}", "layout")
     memref, where, kept = _place(e, x, offset, value.shape, dims)
     if where and isinstance(where[0], Tile):
         if valid is not None or layout is not ScaleLayout.linear:
             raise Problem("rows that a tile names are stored without 'valid' and in linear order", "offset")
         return e.op("quant.scatter", [value, memref, *where])
     limits = [] if valid is None else coordinates(e, valid, len(kept), "valid")
+    if layout is ScaleLayout.column_major:
+        return _store_columns(e, value, memref, where, limits)
     store_tile(e, value, memref, where, limits, layout)
+
+
+def _store_columns(e: Emitter, value: Tile, memref: Any, where: list[Any], limits: Sequence[Any]) -> None:
+    """Stores a matrix whose columns are the rows of the memref."""
+    if len(value.shape) != 2:
+        raise Problem(f"value has shape {value.shape}, expected rank 2 for dl.column_major", "value")
+    store_tile(e, e.tile("quant.transpose", [value]), memref, where[::-1], limits[::-1])
 
 
 def store_tile(

@@ -87,14 +87,34 @@ def _require_tile(value: Tile, argument: str, shape: tuple[int, ...], dtype: typ
 
 @handles("block_scale")
 def block_scale(e: Emitter, t: Any, fmt: Any, axis: Any, amax: Any) -> Tile:
-    t = float_tile(t, "t", "block_scale")
     fmt = _format(fmt)
+    if fmt.order == "encode_first":
+        scale = _block_scale(e, "block_scale", t, fmt, axis, amax)
+        return _reciprocal(e, scale)
+    return _block_scale(e, "block_scale", t, fmt, axis, amax)
+
+
+@handles("encode_scale")
+def encode_scale(e: Emitter, t: Any, fmt: Any, axis: Any) -> Tile:
+    fmt = _format(fmt)
+    if fmt.order != "encode_first":
+        raise Problem(f"fmt is {fmt.name}, whose order is {fmt.order}, expected one with the order encode_first", "fmt")
+    return _block_scale(e, "encode_scale", t, fmt, axis, None)
+
+
+def _reciprocal(e: Emitter, t: Tile) -> Tile:
+    result: Tile = e.elementwise("arith.divf", [e.splat(t.shape, 1.0, types.float32), t])
+    return result
+
+
+def _block_scale(e: Emitter, function: str, t: Any, fmt: Format, axis: Any, amax: Any) -> Tile:
+    t = float_tile(t, "t", function)
     axis = axis_of(axis, len(t.shape))
     _scales_shape(t.shape, axis, fmt)
     if e.part is not None:
         for dimension, extent in enumerate(fmt.block_extents(axis)):
             if extent is None:
-                row_count(e, "block_scale", t.shape, dimension, None)
+                row_count(e, function, t.shape, dimension, None)
         t = inside(e, t, e.part)
     return e.tile("quant.block_scale", [t, *_tensor_amax(e, amax, fmt)], {"axis": axis, "format": fmt.mlir()})
 
@@ -110,18 +130,35 @@ _CASTS = {
 
 
 @handles("cast")
-def cast(e: Emitter, t: Any, scale: Any, fmt: Any, axis: Any, amax: Any, bits: Any) -> Tile:
+def cast(e: Emitter, t: Any, scale: Any, fmt: Any, axis: Any, amax: Any, bits: Any, encode_scale: Any) -> Tile:
     t = float_tile(t, "t", "cast")
-    scale = tile(scale, "scale", "cast")
     fmt = _format(fmt)
     axis = axis_of(axis, len(t.shape))
-    _require_tile(scale, "scale", _scales_shape(t.shape, axis, fmt), fmt.scale, fmt)
+    scale = _factor(e, scale, encode_scale, _scales_shape(t.shape, axis, fmt), fmt)
     operands = [t, scale, *_tensor_amax(e, amax, fmt)]
     attrs = {"axis": axis, "format": fmt.mlir()}
     if bits is None:
         return e.tile(_CASTS[fmt.element], operands, attrs)
     rounded = _stochastic_round(e, e.tile("quant.scale", operands, attrs), bits, fmt.element, "cast")
     return e.like("quant.encode", rounded, fmt.element)
+
+
+def _factor(e: Emitter, scale: Any, encode_scale: Any, shape: tuple[int, ...], fmt: Format) -> Tile:
+    """What quant.cast takes: scales, or encode scales of formats with the order encode_first."""
+    first = fmt.order == "encode_first"
+    if encode_scale is not None:
+        if not first:
+            raise Problem(f"encode_scale is for the order encode_first, expected None: {fmt.name} has scales alone")
+        if scale is not None:
+            raise Problem("found scale and encode_scale, expected None as scale", "scale")
+        factor = tile(encode_scale, "encode_scale", "cast")
+        _require_tile(factor, "encode_scale", shape, types.float32, fmt)
+        return factor
+    scale = tile(scale, "scale", "cast")
+    _require_tile(scale, "scale", shape, fmt.scale, fmt)
+    if first and not fmt.pow2_scales:
+        raise Problem(f"{fmt.name} multiplies by encode scales, expected encode_scale=dl.encode_scale(t, fmt)", "scale")
+    return _reciprocal(e, scale) if first else scale
 
 
 @handles("stochastic_round")

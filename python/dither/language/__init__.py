@@ -40,12 +40,15 @@ from ._builtin import (
     Builtin,
     ScaleLayout,
     column,
+    column_major,
     constexpr,
     linear,
+    packed_column_major,
     row,
     row_length,
     scalar,
     static_range,
+    swizzle_8x4,
     swizzle_128x4,
 )
 from ._math import (
@@ -80,8 +83,17 @@ from ._math import (
     where,
 )
 from ._program import atomic_add, atomic_max, load, num_programs, print, program_id, static_assert, store
-from ._quantize import block_scale, cast, dequantize, layer_norm, random_bits, rms_norm, stochastic_round
-from ._shape import arange, broadcast_to, concat, full, reshape, zeros
+from ._quantize import (
+    block_scale,
+    cast,
+    dequantize,
+    encode_scale,
+    layer_norm,
+    random_bits,
+    rms_norm,
+    stochastic_round,
+)
+from ._shape import arange, broadcast_to, concat, full, repeat, reshape, zeros
 
 __all__ = [
     "Builtin",
@@ -101,11 +113,13 @@ __all__ = [
     "cdiv",
     "ceil",
     "column",
+    "column_major",
     "concat",
     "constexpr",
     "cos",
     "dequantize",
     "e8m0",
+    "encode_scale",
     "erf",
     "exp",
     "exp2",
@@ -135,10 +149,12 @@ __all__ = [
     "minimum",
     "mulhi",
     "num_programs",
+    "packed_column_major",
     "philox",
     "print",
     "program_id",
     "random_bits",
+    "repeat",
     "reshape",
     "rint",
     "rms_norm",
@@ -154,6 +170,7 @@ __all__ = [
     "stochastic_round",
     "store",
     "sum",
+    "swizzle_8x4",
     "swizzle_128x4",
     "tanh",
     "umulhi",

@@ -73,6 +73,9 @@ class ScaleLayout(enum.Enum):
 
     linear = "linear"
     swizzle_128x4 = "swizzle_128x4"
+    swizzle_8x4 = "swizzle_8x4"
+    column_major = "column_major"
+    packed_column_major = "packed_column_major"
 
     def __repr__(self) -> str:
         return f"dl.{self.value}"
@@ -80,6 +83,9 @@ class ScaleLayout(enum.Enum):
 
 linear = ScaleLayout.linear
 swizzle_128x4 = ScaleLayout.swizzle_128x4
+swizzle_8x4 = ScaleLayout.swizzle_8x4
+column_major = ScaleLayout.column_major
+packed_column_major = ScaleLayout.packed_column_major
 
 
 @Builtin

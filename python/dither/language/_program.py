@@ -41,7 +41,8 @@ def load(x: Any, offset: Any = None, shape: Any = None, dims: Any = None) -> Any
 def store(x: Any, offset: Any, value: Any, layout: ScaleLayout = linear, valid: Any = None, dims: Any = None) -> None:
     """Writes a tile of x's data type at `offset`; what falls outside `x` is not written.
 
-    `layout=dl.swizzle_128x4` stores scales in the 128x4 order (`x` has the padded 2-D shape). Elements at or past the
+    `layout` is an order of scales, of which `x` has the padded 2-D shape: `dl.swizzle_128x4`, `dl.swizzle_8x4`, or
+    `dl.packed_column_major`; `dl.column_major`: `x` has a row for each column of the scales. Elements at or past the
     coordinates `valid` are written as zero; it has an entry for each dimension of the tile. `dims` and tiles of rows
     as in `dl.load`. Of rows with one index one is written, and nothing says which; where a tile reaches past the tensor
     that has its indices, `dl.load` gives index 0, so name a row there that `x` does not have:

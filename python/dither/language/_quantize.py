@@ -14,17 +14,36 @@ def block_scale(t: Any, fmt: Any, axis: int = 1, amax: Any = None) -> Any:
     The result has t's shape, divided by `fmt.block` along `axis`, and data type `fmt.scale`. Where blocks have
     rows, too, it is divided by both. Under one scale for a row, or the tensor, what the tile holds of it is the
     block: of a longer one, the scale is that of a tile of extent 1 with its amax. `amax` is that of the whole tensor
-    (rank 0, float32), for formats with a tensor scale.
+    (rank 0, float32), for formats with a tensor scale. Of formats with the order encode_first it is one over
+    `dl.encode_scale`.
     """
 
 
 @Builtin
-def cast(t: Any, scale: Any, fmt: Any, axis: int = 1, amax: Any = None, bits: Any = None) -> Any:
+def encode_scale(t: Any, fmt: Any, axis: int = 1) -> Any:
+    """What the elements of every block of `t` (float) are multiplied by, in a format with the order encode_first.
+
+    The largest element of the format over the largest magnitude of the block, float32; 1 for a block of zeros, and of
+    infinities. One over it is the scale:
+
+        e = dl.encode_scale(t, dither.FP8_1X128_E4M3)
+        q = dl.cast(t, None, dither.FP8_1X128_E4M3, encode_scale=e)
+        s = 1.0 / e  # what dl.dequantize takes
+    """
+
+
+@Builtin
+def cast(
+    t: Any, scale: Any, fmt: Any, axis: int = 1, amax: Any = None, bits: Any = None, encode_scale: Any = None
+) -> Any:
     """Codes of `t` (float) under the scales of its blocks: t's shape, data type `fmt.element`.
 
     They are rounded to nearest; with `bits`, int32 of t's shape, stochastically, as by `dl.stochastic_round`:
 
         q = dl.cast(t, s, dither.MXFP8_E4M3, bits=dl.random_bits(seed, (r, 0), (ROWS, 64), groups=4))
+
+    Formats with the order encode_first take `encode_scale` (float32, one for each block) and None as `scale`: what
+    elements were multiplied by does not follow from its rounded reciprocal, but where it is a power of two.
     """
 
 

@@ -34,6 +34,16 @@ def broadcast_to(t: Any, shape: Any) -> Any:
 
 
 @Builtin
+def repeat(t: Any, count: int, axis: int) -> Any:
+    """Every element `count` times, one after the other along an axis; as `numpy.repeat`:
+
+        s = dl.repeat(s, 16, axis=0)  # a scale for each of the 16 rows of a block
+
+    `count` is a power of two.
+    """
+
+
+@Builtin
 def concat(tiles: Any, axis: int) -> Any:
     """Tiles side by side along an axis.
 

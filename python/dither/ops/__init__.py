@@ -5,6 +5,7 @@ from .amax import amax
 from .delayed import DelayedScaling, update_scale
 from .dequantize import dequantize
 from .fuse import Fused, fuse
+from .hadamard import RandomHadamard
 from .norms import layer_norm, rms_norm
 from .quantize import quantize
 from .scale_orders import swizzle_scales, unswizzle_scales
@@ -13,6 +14,7 @@ from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 __all__ = [
     "DelayedScaling",
     "Fused",
+    "RandomHadamard",
     "ScaledTensor1x",
     "ScaledTensor2x",
     "amax",

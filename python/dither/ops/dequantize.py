@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
-from ..arrays import describe
+from ..arrays import Array, describe
 from ..devices import Device, get_device
+from ..formats import Format
 from ..language import ScaleLayout
 from ..types import DType
 from . import kernels
-from .allocate import aligned, check_float_type, empty_like
+from .allocate import check_float_type, empty_like
+from .orders import OF_LAYOUT
 from .outputs import check_arrays, codes_and_scales
-from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_shape
-from .tiles import dequantize_tile
+from .scale_orders import swizzle_scales, unswizzle_scales
+from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_matrix
+from .tiles import Tile, dequantize_tile
 
 
 def dequantize(
@@ -20,15 +24,20 @@ def dequantize(
     dtype: DType | None = None,
     device: str | Device | None = None,
     stream: int | None = None,
+    undo_transform: bool = False,
 ) -> Any:
     """The values of a quantized tensor, (M, N); of a ScaledTensor2x those of its rowwise half.
 
-    Computed in float32 and rounded once to `dtype` (float32, bfloat16 or float16), by default what was quantized.
+    Computed in float32 and rounded once to `dtype` (float32, bfloat16 or float16), by default what was quantized. Of a
+    tensor that was transformed (`dither.RandomHadamard`) they are the values of the transformed one, or, with
+    `undo_transform`, of what it was.
     """
     if isinstance(x, ScaledTensor2x):
         x = x.rowwise
     if not isinstance(x, ScaledTensor1x):
         raise TypeError(f"argument 'x' is {type(x).__name__}, expected a ScaledTensor1x or ScaledTensor2x")
+    if not isinstance(undo_transform, bool):
+        raise TypeError(f"undo_transform is {undo_transform!r}, expected True or False")
     check_arrays(x, "x")
     dtype = x.dtype if dtype is None else dtype
     check_float_type(dtype)
@@ -43,17 +52,22 @@ def dequantize(
         return y
     rows, cols = data_shape(x.shape, x.format, x.is_colwise)
     axis = 0 if x.is_colwise and not x.is_transposed else 1
-    tile = dequantize_tile(cols, x.format, axis, x.is_transposed, where.is_cpu)
-    data, scale = codes_and_scales(x, linear_scales(x), ScaleLayout.linear)
+    transform = x.transform if undo_transform else None
+    run = 1 if transform is None else transform.size
+    # Of repeated scales, a block is a row of what is one.
+    fmt = x.format.with_(block=x.format.block_cols) if x.repeated else x.format
+    tile = dequantize_tile(cols, fmt, axis, x.is_transposed, where.is_cpu, run)
+    data, scale = codes_and_scales(x, linear_scales(x, device, stream), ScaleLayout.linear)
     kernels.dequantize_kernel.launch(
         tile.grid(rows, cols),
         data,
         scale,
         x.amax if x.format.tensor_scale else None,
         y,
-        FMT=x.format,
+        **blocks_of(fmt, axis, tile),
         AXIS=axis,
         TRANSPOSED=x.is_transposed,
+        TRANSFORM=transform,
         ROWS=tile.rows,
         COLS=tile.cols,
         device=where,
@@ -62,22 +76,28 @@ def dequantize(
     return y
 
 
-def linear_scales(x: ScaledTensor1x) -> Any:
+def blocks_of(fmt: Format, axis: int, tile: Tile) -> dict[str, Any]:
+    """The constexprs FMT and BLOCK of the kernel, whose tiles may be smaller than blocks."""
+    block = fmt.block_extents(axis)
+    rows, cols = block
+    if rows is None or cols is None:
+        return {"FMT": fmt, "BLOCK": block}
+    part = min(rows, tile.rows), min(cols, tile.cols)
+    return {"FMT": fmt.with_(block=part if axis else part[::-1]), "BLOCK": block}
+
+
+def linear_scales(x: ScaledTensor1x, device: str | Device | None = None, stream: int | None = None) -> Array:
     """The scales of `x` in row-major order without padding."""
-    if x.scale_layout is ScaleLayout.linear:
-        return x.scale_inv
+    stored_so = x.is_colwise and not x.is_transposed
+    rows, cols = scale_matrix(x.shape, x.format, x.is_colwise, x.repeated)
     scales = x.scale_inv
-    rows, cols = scales.shape
-    tiles = scales.reshape(rows // 128, cols // 4, 32, 4, 4)
-    order = (0, 3, 2, 1, 4)
-    tiles = tiles.permute(order) if hasattr(tiles, "permute") else tiles.transpose(order)
-    logical = tiles.reshape(rows, cols)
-    have = scale_shape(x.shape, x.format, x.is_colwise, ScaleLayout.linear)
-    if x.is_colwise and not x.is_transposed:
-        logical = logical.T
-    logical = logical[: have[0], : have[1]]
-    if hasattr(logical, "contiguous"):
-        return logical.contiguous()
-    out = aligned(logical.shape, logical.dtype)
-    out[...] = logical
-    return out
+    if x.scale_layout is not ScaleLayout.linear:
+        kind, order = x.format.scale, OF_LAYOUT[x.scale_layout]
+        if order.layout is not ScaleLayout.column_major or not stored_so:
+            scales = unswizzle_scales(scales, (rows, cols), order.name, kind, device, stream)
+            if stored_so:
+                scales = swizzle_scales(scales, "column_major", kind, device, stream)
+    array = describe(scales)
+    assert array is not None
+    # Rows may be padded.
+    return dataclasses.replace(array, shape=(cols, rows) if stored_so else (rows, cols))

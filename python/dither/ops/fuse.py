@@ -15,7 +15,8 @@ from ..options import CodeOptions
 from ..types import DType
 from .allocate import check_float_type
 from .fused_kernel import fused_kernel
-from .operator import Operator, Wanted, plan_of, run
+from .hadamard import RandomHadamard
+from .operator import Operator, Wanted, check_flag, plan_of, rounds, run
 from .producer import producer_of
 from .rounding import random_of
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
@@ -56,13 +57,17 @@ class Fused:
         dtype: DType | None = None,
         amax: Any = None,
         return_amax: bool = False,
-        round_intermediate: bool = True,
+        round_intermediate: bool | None = None,
         device: str | Device | None = None,
         stream: int | None = None,
         out: ScaledTensor1x | ScaledTensor2x | None = None,
         rounding: str = "nearest",
         seed: Any = None,
         offset: Any = 0,
+        encode_scale: Any = None,
+        record_amax: Any = None,
+        repeat_scales: bool = False,
+        transform: RandomHadamard | None = None,
         **kwargs: Any,
     ) -> Any:
         """The function on every tile of the tensors, and what it gives in a format, in one kernel: see `fuse`."""
@@ -74,14 +79,15 @@ class Fused:
         call.apply_defaults()
         if dtype is not None:
             check_float_type(dtype)
-        for name, flag in (("return_amax", return_amax), ("round_intermediate", round_intermediate)):
-            if not isinstance(flag, bool):
-                raise TypeError(f"{name} is {flag!r}, expected True or False")
+        check_flag("return_amax", return_amax)
         random = random_of(rounding, seed, offset)
-        plan = plan_of(format, layout, scale_layout, amax, out, random)
+        plan = plan_of(
+            format, layout, scale_layout, amax, out, random, encode_scale, record_amax, repeat_scales, transform
+        )
         operands = {name: value for name, value in call.arguments.items() if producer.roles[name] != "constexpr"}
         constants = {name: value for name, value in call.arguments.items() if producer.roles[name] == "constexpr"}
-        wanted = Wanted(plan, dtype, amax, return_amax, round_intermediate, device, stream, out, random)
+        rounded = rounds(round_intermediate, encode_scale)
+        wanted = Wanted(plan, dtype, amax, return_amax, rounded, device, stream, out, random, encode_scale, record_amax)
         results = run(self.operator, operands, constants, wanted)
         besides = {**results.saved, **({"amax": results.amax} if return_amax else {})}
         if not besides:
@@ -126,11 +132,13 @@ def fuse(
         math: "fast" lets GPUs approximate and contract what the function computes, as in `dither.jit`.
 
     Calls take the function's arguments, and `format`, `layout`, `scale_layout`, `amax`, `device`, `stream`, `out`,
-    `rounding`, `seed` and `offset` as `dither.quantize` has them. Besides:
+    `rounding`, `seed`, `offset`, `encode_scale`, `record_amax`, `repeat_scales` and `transform` as `dither.quantize`
+    has them. Besides:
         format: None gives plain output, in `dtype`, by default that of the first tensor.
         return_amax: whether the largest magnitude of the output is returned (float32, rank 0).
         round_intermediate: whether the output is rounded to `dtype` before it is quantized and its amax taken, as if
-            the function were a kernel of its own.
+            the function were a kernel of its own; by default so, but not under a given `encode_scale`, as delayed
+            scaling of FP8 has it.
 
     A call returns the output, or a NamedTuple of it (`out`), what is saved, and `amax`. Formats whose scales depend on
     the amax of the whole tensor take two passes where `amax` is not given. No operation of autograd: results have no

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dither.language as dl
 
 from ..language._fuse import begin_producer, fused_results, inside
-from .sinks import load_amax, store_amax, store_colwise, store_rowwise
+from .sinks import load_amax, store_amax, store_colwise, store_rowwise, transformed
 
 
 def load_operand(x, role, r, c, ROWS, COLS):
@@ -48,11 +48,15 @@ def fused_kernel(
     saved,
     out,
     out_amax,
+    out_row_amax,
+    out_col_amax,
     amax,
+    col_amax,
     row_data,
     row_scale,
     col_data,
     col_scale,
+    encode_scale,
     seed,
     offset,
     constants: dl.constexpr,
@@ -65,6 +69,9 @@ def fused_kernel(
     FMT: dl.constexpr,
     RANDOM: dl.constexpr,
     LAYOUT: dl.constexpr,
+    REPEAT: dl.constexpr,
+    ROW_TRANSFORM: dl.constexpr,
+    COL_TRANSFORM: dl.constexpr,
     ROWS: dl.constexpr,
     COLS: dl.constexpr,
 ):
@@ -105,15 +112,27 @@ def fused_kernel(
         t = t.to(ROUND).to(dl.float32)
     if out is not None:
         dl.store(out, (r, c), t.to(out.dtype))
-    if FMT is not None or out_amax is not None:
+    if FMT is not None or out_amax is not None or out_row_amax is not None or out_col_amax is not None:
         t = inside(t, part)
     if out_amax is not None:
         store_amax(t, c, out_amax)
+    along_rows = transformed(t, ROW_TRANSFORM, ROUND, 1)
+    along_cols = transformed(t, COL_TRANSFORM, ROUND, 0)
+    if out_row_amax is not None:
+        store_amax(along_rows, c, out_row_amax)
+    if out_col_amax is not None:
+        store_amax(along_cols, c, out_col_amax)
     g = load_amax(amax, c, FMT, COLS)
+    col_g = g
+    if col_amax is not None:
+        col_g = load_amax(col_amax, c, FMT, COLS)
+    given = None
+    if encode_scale is not None:
+        given = dl.load(encode_scale)
     random = None
     if RANDOM is not None:
         random = (load_number(seed, RANDOM[0]), load_number(offset, RANDOM[1]))
     if row_data is not None:
-        store_rowwise(t, g, random, r, c, row_data, row_scale, FMT, LAYOUT)
+        store_rowwise(along_rows, g, given, random, r, c, row_data, row_scale, ROUND, FMT, LAYOUT, REPEAT)
     if col_data is not None:
-        store_colwise(t, g, random, r, c, col_data, col_scale, FMT, LAYOUT)
+        store_colwise(along_cols, col_g, given, random, r, c, col_data, col_scale, ROUND, FMT, LAYOUT, REPEAT)

@@ -37,26 +37,52 @@ def dequantize_kernel(
     amax,
     y,
     FMT: dl.constexpr,
+    BLOCK: dl.constexpr,
     AXIS: dl.constexpr,
     TRANSPOSED: dl.constexpr,
+    TRANSFORM: dl.constexpr,
     ROWS: dl.constexpr,
     COLS: dl.constexpr,
 ):
-    """Values of codes; blocks run along `AXIS` of the codes as they are stored."""
+    """Values of codes; blocks run along `AXIS` of the codes as they are stored.
+
+    They have `BLOCK` rows and columns; those of FMT are the part of one that a tile has, where it has no more.
+    TRANSFORM is the Hadamard transform to undo.
+    """
     r = dl.program_id(0) * ROWS
     c = dl.program_id(1) * COLS
     g = None
     if amax is not None:
         g = dl.load(amax)
     q = dl.load(data, (r, c), (ROWS, COLS))
-    rows, cols = FMT.block_extents(AXIS)
+    rows, cols = BLOCK
     place = (block_index(r, rows), block_index(c, cols))
     s = dl.load(scale, place, (block_count(ROWS, rows), block_count(COLS, cols)))
     t = dl.dequantize(q, s, FMT, axis=AXIS, amax=g)
+    if TRANSFORM is not None:
+        t = untransformed(t, TRANSFORM, AXIS)
     if TRANSPOSED:
         dl.store(y, (c, r), t.T.to(y.dtype))
     else:
         dl.store(y, (r, c), t.to(y.dtype))
+
+
+def untransformed(t, TRANSFORM, AXIS):
+    """What a Hadamard transform along an axis was of: the matrix is its own inverse, and then come the signs."""
+    size, signs = TRANSFORM
+    t = dl.hadamard(t, axis=AXIS, size=size)
+    place = dl.arange(t.shape[AXIS]) % size
+    word = dl.where(place < 32, word_of(signs, 0), word_of(signs, 32))
+    flip = (word >> (place % 32)) % 2 != 0
+    if AXIS == 0:
+        flip = flip[:, None]
+    return dl.where(flip, -t, t)
+
+
+def word_of(bits, at):
+    """Bits `at` and 31 more as a number of 32 bits."""
+    word = (bits >> at) & 0xFFFFFFFF
+    return word - 0x100000000 if word >= 0x80000000 else word
 
 
 @jit

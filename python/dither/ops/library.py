@@ -14,12 +14,13 @@ from .. import types
 from ..arrays import Array, row_major
 from ..compiled import Compiled, Lowered
 from ..devices import is_gpu
-from ..formats import FORMATS, Format
+from ..formats import FORMATS, FP8_1X128_E4M3, FP8_TENSOR_E4M3, Format
 from ..jit import Kernel
 from ..language import linear
 from ..types import DType, TensorType
 from . import kernels, outputs
 from .activations import swiglu
+from .dequantize import blocks_of
 from .norms import RMS_NORM, layer_norm
 from .operator import Operator, plain_tile
 from .quantize import QUANTIZE
@@ -124,6 +125,19 @@ def dense(dtype: DType, shape: tuple[int, ...], shapes: str = "trailing") -> Ten
     return Array(page, dtype, dtype.name, shape, row_major(shape, dtype), "cpu", False, None).type(shapes=shapes)
 
 
+def formats_of(row: Row) -> list[Format]:
+    """All formats for `quantize`; of FP8 with float32 scales others have the two that activations are in."""
+    fused = (FP8_TENSOR_E4M3, FP8_1X128_E4M3)
+    return [fmt for fmt in FORMATS.values() if row.whole or fmt.scale is not types.float32 or fmt in fused]
+
+
+def orders_of(fmt: Format) -> tuple[str, ...]:
+    """The orders of scales that matrix products take, and the linear one."""
+    if fmt.scale.bits == 8:
+        return "linear", "128x4"
+    return ("linear", "column_major") if isinstance(fmt.block, int) else ("linear",)
+
+
 def _operator(row: Row, shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
     operator, name = row.operator, row.operator.producer.name
     bf16 = types.bfloat16
@@ -141,18 +155,19 @@ def _operator(row: Row, shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
             yield _entry(row, f"{name}-{word}-{bf16}", bf16, shape, tile, shape, False, **out, **constants)
         yield _entry(row, f"{name}-with_amax-{bf16}", bf16, shape, tile, shape, False, **out, out_amax=SCALAR)
         yield _entry(row, f"{name}-amax_only-{bf16}", bf16, shape, tile, shape, out_amax=SCALAR, ROUND=bf16)
-    for fmt in FORMATS.values():
+    for fmt in formats_of(row):
         for layout in outputs.LAYOUTS:
-            for scales in outputs.SCALE_LAYOUTS:
+            for scales in orders_of(fmt):
                 p = outputs.plan(fmt, layout, scales)
-                yield from _quantizing(row, p, f"{fmt.name}-{layout}-{scales}", shape, cpu)
+                if len(p.parts(row.operator.producer.whole_rows, cpu)) == 1:
+                    yield from _quantizing(row, p, f"{fmt.name}-{layout}-{scales}", shape, cpu)
 
 
 def _quantizing(row: Row, p: outputs.Plan, what: str, shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
     """Entries of one format, layout and order of scales."""
     producer, bf16 = row.operator.producer, types.bfloat16
     simple = p.rowwise and not p.colwise and p.layout is linear
-    about = p.amax_shape(shape[1])
+    about = p.amaxes(shape[1]).get("amax")
     for dtype in INPUTS:
         if not row.whole and not simple and dtype is not bf16:
             continue
@@ -218,7 +233,13 @@ def _dequantize(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
                     "amax": _tensor_amax(fmt),
                     "y": (dtype, shape),
                 }
-                constexprs = {"FMT": fmt, "AXIS": axis, "TRANSPOSED": transposed, **_extents(tile)}
+                constexprs = {
+                    **blocks_of(fmt, axis, tile),
+                    "AXIS": axis,
+                    "TRANSPOSED": transposed,
+                    "TRANSFORM": None,
+                    **_extents(tile),
+                }
                 name = f"dequantize-{fmt.name}-{'colwise' if colwise else 'rowwise'}-{dtype}"
                 core = dtype is types.bfloat16 and (not colwise or fmt.name in ("nvfp4", "mxfp8_e4m3"))
                 reads = frozenset(("data", "scale", "amax"))

@@ -11,7 +11,8 @@ import dither.language as dl
 from ..devices import Device
 from ..formats import Format
 from .fuse import fuse
-from .operator import Operator, Wanted, plan_of, run
+from .hadamard import RandomHadamard
+from .operator import Operator, Wanted, plan_of, rounds, run
 from .producer import Producer
 from .rounding import random_of
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
@@ -75,13 +76,17 @@ def rms_norm(
     scale_layout: str = "linear",
     amax: Any = None,
     return_amax: bool = False,
-    round_intermediate: bool = True,
+    round_intermediate: bool | None = None,
     device: str | Device | None = None,
     stream: int | None = None,
     out: ScaledTensor1x | ScaledTensor2x | None = None,
     rounding: str = "nearest",
     seed: Any = None,
     offset: Any = 0,
+    encode_scale: Any = None,
+    record_amax: Any = None,
+    repeat_scales: bool = False,
+    transform: RandomHadamard | None = None,
 ) -> RmsNorm:
     """Root-mean-square norm of the rows of `x`, fused with quantization.
 
@@ -94,18 +99,21 @@ def rms_norm(
         eps: added to the mean square.
         zero_centered_gamma: 1 is added to gamma.
         format: a block-scaled format for the output; None gives it in the data type of `x`.
-        layout, scale_layout, device, stream, out, rounding, seed, offset: as in `dither.quantize`.
+        layout, scale_layout, device, stream, out, rounding, seed, offset, encode_scale, record_amax, repeat_scales,
+            transform: as in `dither.quantize`.
         amax: largest magnitude of the normalized tensor, for formats with a tensor scale or one block; computed if
             None, in a pass of its own.
         return_amax: whether the largest magnitude of the normalized tensor is returned.
         round_intermediate: whether the normalized tensor is rounded to the data type of `x` before it is quantized and
-            its amax taken, as if the norm were a kernel of its own; otherwise both are of the float32 result.
+            its amax taken, as if the norm were a kernel of its own; otherwise both are of the float32 result. By
+            default it is, but not under a given `encode_scale`.
     """
     if isinstance(eps, bool) or not isinstance(eps, numbers.Real) or not 0 <= eps < math.inf:
         raise ValueError(f"argument 'eps' is {eps!r}, expected a finite number that is not negative")
     random = random_of(rounding, seed, offset)
-    plan = plan_of(format, layout, scale_layout, amax, out, random)
-    wanted = Wanted(plan, None, amax, return_amax, round_intermediate, device, stream, out, random)
+    plan = plan_of(format, layout, scale_layout, amax, out, random, encode_scale, record_amax, repeat_scales, transform)
+    rounded = rounds(round_intermediate, encode_scale)
+    wanted = Wanted(plan, None, amax, return_amax, rounded, device, stream, out, random, encode_scale, record_amax)
     constants = {"eps": float(eps), "zero_centered": bool(zero_centered_gamma)}
     results = run(RMS_NORM, {"x": x, "gamma": gamma}, constants, wanted)
     return RmsNorm(results.out, results.saved["rsigma"], results.amax)

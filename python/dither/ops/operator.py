@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..arrays import Array, describe_argument
 from ..devices import Device, get_device
-from ..formats import get_format
+from ..formats import Format, get_format
 from ..jit import Kernel
 from ..language import linear
 from ..options import UNSAID, CodeOptions
@@ -21,12 +21,27 @@ from . import column_sum, kernels, outputs
 from .allocate import contiguous_rows, empty_like, filled, floats, matrix
 from .column_sum import ColumnSums
 from .fused_kernel import fused_kernel
+from .hadamard import check_transform
 from .producer import Producer
 from .rounding import Random
 from .tiles import Tile, elementwise_tile, row_tile
 
 #: Arguments of the kernel that a launch may leave out.
-_OUTPUTS = ("out", "out_amax", "amax", "row_data", "row_scale", "col_data", "col_scale", "seed", "offset")
+_OUTPUTS = (
+    *(
+        "out",
+        "out_amax",
+        "out_row_amax",
+        "out_col_amax",
+        "amax",
+        "col_amax",
+        "row_data",
+        "row_scale",
+        "col_data",
+        "col_scale",
+    ),
+    *("encode_scale", "seed", "offset"),
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -88,6 +103,9 @@ class Operator:
             "FMT": None,
             "RANDOM": None,
             "LAYOUT": linear,
+            "REPEAT": False,
+            "ROW_TRANSFORM": None,
+            "COL_TRANSFORM": None,
         }
 
 
@@ -104,6 +122,8 @@ class Wanted:
     stream: int | None = None
     out: Any = None
     random: Random | None = None
+    encode_scale: Any = None
+    record_amax: Any = None
 
 
 class Results(NamedTuple):
@@ -114,18 +134,47 @@ class Results(NamedTuple):
     amax: Any
 
 
+def check_flag(name: str, value: Any) -> None:
+    """Raises TypeError for what is neither True nor False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is {value!r}, expected True or False")
+
+
+def rounds(round_intermediate: bool | None, encode_scale: Any) -> bool:
+    """Whether an output is rounded before it is quantized: unless it is scaled by what earlier steps have found, as
+    Transformer Engine's fused operators do."""
+    if round_intermediate is None:
+        return encode_scale is None
+    check_flag("round_intermediate", round_intermediate)
+    return round_intermediate
+
+
 def plan_of(
-    format: Any, layout: Any, scale_layout: Any, amax: Any, out: Any, random: Random | None
+    format: Any,
+    layout: Any,
+    scale_layout: Any,
+    amax: Any,
+    out: Any,
+    random: Random | None,
+    encode_scale: Any,
+    record_amax: Any,
+    repeat_scales: Any,
+    transform: Any,
 ) -> outputs.Plan | None:
     """The plan of a call whose output is plain without a format; then nothing else of a format may be asked for."""
     if format is not None:
-        return outputs.plan(get_format(format), layout, scale_layout, random is not None)
+        known = check_transform(transform)
+        return outputs.plan(get_format(format), layout, scale_layout, random is not None, repeat_scales, known)
     for name, value, absent in (
         ("layout", layout, "rowwise"),
         ("scale_layout", scale_layout, "linear"),
         ("amax", amax, None),
         ("out", out, None),
         ("rounding", random, None),
+        ("encode_scale", encode_scale, None),
+        ("record_amax", record_amax, None),
+        ("repeat_scales", repeat_scales, False),
+        ("transform", transform, None),
     ):
         if value is not absent and not (isinstance(value, str) and value == absent):
             raise ValueError(f"argument '{name}' was given without a format, expected one, or none of the two")
@@ -173,20 +222,37 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
         launch(plain, (m, n), out=out, out_amax=peak, ROUND=rounded, **saved | sums.rows(plain, (m, n)))
         return Results(out, saved | sums.totals(), peak)
 
-    amax, peak, about = wanted.amax, None, p.amax_shape(n)
-    if amax is not None:
-        if about != ():
-            raise ValueError(f"argument 'amax' was given, expected none: {p.fmt.name} has no tensor scale")
-        amax = own_amax(amax, x, array, where, wanted.stream)
-    elif about is not None:
-        amax = filled(x, array, about)
-        launch(plain, (m, n), out_amax=amax, ROUND=rounded)
-        peak = amax if about == () else None
+    p.check_shape((m, n))
+    need = p.amaxes(n)
+    encode_scale, recorded = None, wanted.record_amax
+    if wanted.encode_scale is not None:
+        encode_scale = given_scale(wanted.encode_scale, p.fmt, wanted.amax, x, array)
+        need = {}
+    if recorded is not None:
+        recorded = one_number("record_amax", recorded, written=True)
+    amaxes: dict[str, Any] = {}
+    if wanted.amax is not None:
+        if need.pop("amax", None) != ():
+            raise ValueError(f"argument 'amax' was given, expected none: {p.no_amax}")
+        amaxes["amax"] = own_amax(wanted.amax, x, array, where, wanted.stream)
+    if need:
+        found = {what: filled(x, array, shape) for what, shape in need.items()}
+        amaxes |= found
+        transforms = {f"{which.upper()}_TRANSFORM": p.transform_of(which == "col") for which in ("row", "col")}
+        first_tile = p.amax_tile(n, producer, where.is_cpu) if p.transform else plain
+        launch(first_tile, (m, n), **{f"out_{what}": one for what, one in found.items()}, **transforms, ROUND=rounded)
+    peak = amaxes["amax"] if need.get("amax") == () else None
     asked = filled(x, array, ()) if wanted.return_amax and peak is None else None
-    result = outputs.allocate(p, x, array, dtype, amax if p.fmt.tensor_scale else None, wanted.out, arrays)
+    if recorded is not None and (peak is not None or asked is not None):
+        raise ValueError("argument 'record_amax' was given, expected none where the amax is computed for the scale")
+    if recorded is not None:
+        asked = recorded
+    of_row, of_col = (amaxes.get(f"{which}_amax", amaxes.get("amax")) for which in ("row", "col"))
+    kept = (of_row, of_col) if p.fmt.tensor_scale else (None, None)
+    result = outputs.allocate(p, x, array, dtype, kept, wanted.out, arrays)
     passes = [
-        (each, written, each.tile(n, producer, where.is_cpu), each.extent((m, n)))
-        for each, written in p.passes(result, producer.whole_rows, where.is_cpu)
+        (each, each.of(result), each.tile(n, producer, where.is_cpu), each.extent((m, n)))
+        for each in p.parts(producer.whole_rows, where.is_cpu)
     ]
     _, _, tile, extent = passes[0]
     if tile.rows <= column_sum.MOST_ROWS:
@@ -200,13 +266,17 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
         launch(
             tile,
             extent,
-            amax=amax if each.amax_shape(n) is not None else None,
+            **each.given_amaxes(of_row, of_col),
+            encode_scale=encode_scale,
             **outputs.arguments(written),
             **first,
             **drawn,
             ROUND=rounded,
             FMT=p.fmt,
             LAYOUT=p.layout,
+            REPEAT=p.repeat,
+            ROW_TRANSFORM=each.transform_of(False),
+            COL_TRANSFORM=each.transform_of(True),
         )
         first = {}
     return Results(result, saved | sums.totals(), peak if peak is not None else asked)
@@ -257,18 +327,11 @@ def own_amax(value: Any, x: Any, array: Array, where: Device, stream: int | None
     if isinstance(number, (int, float)) and not isinstance(number, bool):
         check_number("amax", number)
         return filled(x, array, (), _checked(number))
-    described = describe_argument("amax", value)
-    if described is None:
-        raise TypeError(f"argument 'amax' is a {type(value).__name__}, expected a number or a float32 array")
-    if described.dtype is not float32:
-        raise TypeError(f"argument 'amax' has data type {described.dtype or described.storage}, expected float32")
-    if any(extent != 1 for extent in described.shape):
-        raise ValueError(f"argument 'amax' has shape {described.shape}, expected one element")
-    if described.device == "cpu":
-        return filled(x, array, (), _checked(ctypes.c_float.from_address(described.pointer).value))
+    source = one_number("amax", value)
+    if source.device == "cpu":
+        return filled(x, array, (), _checked(ctypes.c_float.from_address(source.pointer).value))
     # On the stream of the launch that reads it, whatever framework it is of.
     own = empty_like(x, array, (), float32)
-    source = dataclasses.replace(described, shape=(), strides=())
     kernels.copy_kernel.launch(1, source, own, device=where, stream=stream)
     return own
 
@@ -277,3 +340,39 @@ def _checked(amax: float) -> float:
     if not 0 <= amax < math.inf:
         raise ValueError(f"argument 'amax' is {amax!r}, expected a finite number that is not negative")
     return amax + 0.0  # the positive one of the two zeros
+
+
+def given_scale(value: Any, fmt: Format, amax: Any, x: Any, array: Array) -> Any:
+    """An encode scale given by the caller, as an array of rank 0; what lies on the host is checked."""
+    if fmt.order != "encode_first" or fmt.block != "tensor":
+        raise ValueError(
+            f"argument 'encode_scale' was given for {fmt.name}, expected a format of one scale for the tensor with "
+            "the order encode_first, such as fp8_tensor_e4m3"
+        )
+    if amax is not None:
+        raise ValueError("argument 'amax' was given beside 'encode_scale', expected one of the two")
+    number = run_time_number(value)
+    if isinstance(number, (int, float)) and not isinstance(number, bool):
+        check_number("encode_scale", number)
+        found, source = float(number), None
+    else:
+        source = one_number("encode_scale", value)
+        if source.device != "cpu":
+            return source
+        found = ctypes.c_float.from_address(source.pointer).value
+    if not 0 < found < math.inf:
+        raise ValueError(f"argument 'encode_scale' is {found!r}, expected a finite number above zero")
+    return filled(x, array, (), found) if source is None else source
+
+
+def one_number(name: str, value: Any, written: bool = False) -> Array:
+    """An array of one float32 as one of rank 0."""
+    described = describe_argument(name, value)
+    if described is None:
+        number = "" if written else "a number or "
+        raise TypeError(f"argument '{name}' is a {type(value).__name__}, expected {number}a float32 array")
+    if described.dtype is not float32:
+        raise TypeError(f"argument '{name}' has data type {described.dtype or described.storage}, expected float32")
+    if any(extent != 1 for extent in described.shape):
+        raise ValueError(f"argument '{name}' has shape {described.shape}, expected one element")
+    return dataclasses.replace(described, shape=(), strides=())

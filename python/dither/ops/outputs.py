@@ -11,12 +11,13 @@ from ..formats import Format
 from ..language import ScaleLayout
 from ..types import DType
 from .allocate import empty_like
+from .hadamard import RandomHadamard, Transform
+from .orders import OF_LAYOUT, ORDERS, Order
 from .producer import Producer
-from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_shape, specialization
+from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_matrix, scale_storage, specialization
 from .tiles import GPU_TRANSPOSED, Tile, elementwise_tile, round_up, row_tile
 
 LAYOUTS = ("rowwise", "colwise", "both")
-SCALE_LAYOUTS = {"linear": ScaleLayout.linear, "128x4": ScaleLayout.swizzle_128x4}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +29,14 @@ class Plan:
     colwise: bool
     layout: ScaleLayout
     stochastic: bool = False
+    #: Whether scales of blocks of several rows are stored once for each row.
+    repeat: bool = False
+    transform: RandomHadamard | None = None
+
+    @property
+    def order(self) -> Order:
+        """The order of scales."""
+        return OF_LAYOUT[self.layout]
 
     @property
     def transposed(self) -> bool:
@@ -41,6 +50,11 @@ class Plan:
         rows, cols = self.fmt.block_rows or 1, self.fmt.block_cols or 32
         if self.stochastic:  # groups of 16 elements share a block of random words, along lines of either output
             cols = max(cols, 16)
+        if self.transform is not None:
+            if self.transform_of(False):
+                cols = max(cols, self.transform.size)
+            if self.transform_of(True):
+                rows = max(rows, self.transform.size)
         if not self.colwise:
             return rows, cols
         return max(rows, cols), max(rows, cols if self.rowwise else min(cols, 32))
@@ -61,72 +75,138 @@ class Plan:
         tall = self.colwise or bool(producer.sums)
         return elementwise_tile(n, (rows, max(cols, producer.columns)), tall, self.transposed, cpu)
 
-    def amax_shape(self, n: int) -> tuple[int, ...] | None:
-        """Shape of the amax that a kernel is given: that of the tensor, or of each of `n` columns that are blocks."""
-        if self.fmt.tensor_scale or self.fmt.block == "tensor":
-            return ()
-        return (1, n) if self.colwise and self.fmt.block == "row" else None
+    def transform_of(self, colwise: bool) -> Transform | None:
+        """What one direction is transformed by, if it is there."""
+        wanted = self.colwise if colwise else self.rowwise
+        return self.transform.of(colwise) if wanted and self.transform is not None else None
 
-    def passes(
-        self, result: ScaledTensor1x | ScaledTensor2x, whole_rows: bool, cpu: bool
-    ) -> list[tuple[Plan, ScaledTensor1x | ScaledTensor2x]]:
+    def needs_amax(self, colwise: bool) -> bool:
+        """Whether scales of one direction depend on more than their blocks, or these are larger than tiles."""
+        if not (self.colwise if colwise else self.rowwise):
+            return False
+        return self.fmt.tensor_scale or self.fmt.block == "tensor" or (colwise and self.fmt.block == "row")
+
+    def amaxes(self, n: int) -> dict[str, tuple[int, ...]]:
+        """Shapes of the amaxes that scales depend on: that of the tensor, or of each of `n` columns that are blocks;
+        "amax" of the tensor itself, "row_amax" and "col_amax" of what becomes of it."""
+        found: dict[str, tuple[int, ...]] = {}
+        for colwise in (False, True):
+            if self.needs_amax(colwise):
+                name = "amax" if self.transform_of(colwise) is None else "col_amax" if colwise else "row_amax"
+                found[name] = (1, n) if self.fmt.block == "row" else ()
+        return found
+
+    def given_amaxes(self, row: Any, col: Any) -> dict[str, Any]:
+        """Those that the kernel is given: one, or that of columns besides where it is another."""
+        row, col = (one if self.needs_amax(way) else None for one, way in ((row, False), (col, True)))
+        if row is None:
+            return {"amax": col, "col_amax": None}
+        return {"amax": row, "col_amax": None if col is row else col}
+
+    @property
+    def no_amax(self) -> str:
+        """Why a call may not give the amax."""
+        if self.transform is not None and (self.fmt.tensor_scale or self.fmt.block == "tensor"):
+            return "what is quantized is transformed first"
+        return f"{self.fmt.name} has no tensor scale"
+
+    def check_shape(self, shape: tuple[int, int]) -> None:
+        """Raises ValueError for a tensor whose lines a transform does not divide."""
+        for colwise, extent in ((False, shape[1]), (True, shape[0])):
+            transform = self.transform_of(colwise)
+            if transform is not None and extent % transform.size:
+                lines = "rows" if colwise else "columns"
+                raise ValueError(f"found {extent} {lines}, expected a multiple of {transform.size}, the transform's")
+
+    def amax_tile(self, n: int, producer: Producer, cpu: bool) -> Tile:
+        """The tile of the pass that takes the amax of what is transformed."""
+        rows, cols = self.granule
+        if producer.whole_rows:
+            return row_tile(round_up(n, max(producer.columns, cols)), (rows, cols), False, cpu)
+        return elementwise_tile(n, (rows, max(cols, 32, producer.columns)), self.colwise, False, cpu)
+
+    def parts(self, whole_rows: bool, cpu: bool) -> list[Plan]:
         """What each launch writes: a GPU does not hold squares of long blocks that are stored transposed, and tiles
         of whole rows are no good for columns, unless the operator needs them."""
         rows, cols = self.granule
-        two = self.row_blocks or (not cpu and self.transposed and rows * cols > GPU_TRANSPOSED)
-        if whole_rows or not (two and isinstance(result, ScaledTensor2x)):
-            return [(self, result)]
-        along_rows = dataclasses.replace(self, colwise=False)
-        along_cols = dataclasses.replace(self, rowwise=False)
-        return [(along_rows, result.rowwise), (along_cols, result.colwise)]
+        two = not cpu and self.transposed and rows * cols > GPU_TRANSPOSED
+        if not whole_rows:
+            two |= self.row_blocks
+        if not (two and self.rowwise and self.colwise):
+            return [self]
+        return [dataclasses.replace(self, colwise=False), dataclasses.replace(self, rowwise=False)]
+
+    def of(self, result: ScaledTensor1x | ScaledTensor2x) -> ScaledTensor1x | ScaledTensor2x:
+        """What this plan writes of a result."""
+        if not isinstance(result, ScaledTensor2x) or (self.rowwise and self.colwise):
+            return result
+        return result.colwise if self.colwise else result.rowwise
 
     def extent(self, shape: tuple[int, int]) -> tuple[int, int]:
-        """What the programs must cover: the tensor, and the padding of scales in the 128x4 order."""
+        """What the programs must cover: the tensor, and the padding of scales in their order."""
         m, n = shape
-        if self.layout is ScaleLayout.linear or 0 in shape:
+        if self.order.linear or 0 in shape:
             return m, n
         rows, cols = m, n
         block_rows, block_cols = self.fmt.block_rows, self.fmt.block_cols
         assert block_rows is not None and block_cols is not None
+        row, col = self.order.steps(self.fmt.scale)
+        row, col = row if self.repeat else row * block_rows, col * block_cols
         if self.rowwise:
-            rows, cols = round_up(m, 128 * block_rows), round_up(n, 4 * block_cols)
+            rows, cols = round_up(m, row), round_up(n, col)
         if self.colwise:
-            rows = max(rows, round_up(m, 4 * block_cols))
-            cols = max(cols, round_up(n, 128 * block_rows))
+            rows, cols = max(rows, round_up(m, col)), max(cols, round_up(n, row))
         return rows, cols
 
 
-def plan(fmt: Format, layout: Any, scale_layout: Any, stochastic: bool = False) -> Plan:
+def plan(
+    fmt: Format,
+    layout: Any,
+    scale_layout: Any,
+    stochastic: bool = False,
+    repeat: Any = False,
+    transform: RandomHadamard | None = None,
+) -> Plan:
     """Checks the choices of a call."""
     if not isinstance(layout, str) or layout not in LAYOUTS:
         raise ValueError(f"layout is {layout!r}, expected {', '.join(LAYOUTS)}")
-    if not isinstance(scale_layout, str) or scale_layout not in SCALE_LAYOUTS:
-        raise ValueError(f"scale_layout is {scale_layout!r}, expected {', '.join(SCALE_LAYOUTS)}")
-    if scale_layout == "128x4" and fmt.scale.bits != 8:
-        raise ValueError(
-            f"scale_layout is '128x4' for scales of {fmt.scale}, expected 'linear': that order is of bytes"
-        )
-    if scale_layout == "128x4" and fmt.block_cols is None:
-        raise ValueError(
-            f"scale_layout is '128x4' for one scale for each {fmt.block}, expected 'linear': that order is of blocks"
-        )
-    return Plan(fmt, layout != "colwise", layout != "rowwise", SCALE_LAYOUTS[scale_layout], stochastic)
+    if not isinstance(scale_layout, str) or scale_layout not in ORDERS:
+        raise ValueError(f"scale_layout is {scale_layout!r}, expected {', '.join(ORDERS)}")
+    order = ORDERS[scale_layout]
+    if fmt.scale not in order.scales:
+        known = " or ".join(kind.name for kind in order.scales)
+        raise ValueError(f"scale_layout is {scale_layout!r} for scales of {fmt.scale}, which is for {known}")
+    if not order.linear and fmt.block_cols is None:
+        found = f"scale_layout is {scale_layout!r} for one scale for each {fmt.block}"
+        raise ValueError(f"{found}, expected 'linear': that order is of blocks")
+    if not isinstance(repeat, bool):
+        raise TypeError(f"repeat_scales is {repeat!r}, expected True or False")
+    if repeat and (fmt.block_rows or 1) == 1:
+        raise ValueError(f"repeat_scales is True for blocks of {fmt.name}, expected blocks of several rows")
+    p = Plan(fmt, layout != "colwise", layout != "rowwise", order.layout, stochastic, repeat, transform)
+    if transform is not None and p.transform_of(False) is p.transform_of(True) is None:
+        raise ValueError(f"transform is {transform!r}, expected one of what the layout {layout!r} has")
+    return p
 
 
 def allocate(
-    p: Plan, x: Any, array: Array, dtype: DType, amax: Any, out: Any, inputs: Mapping[str, Array]
+    p: Plan, x: Any, array: Array, dtype: DType, amaxes: tuple[Any, Any], out: Any, inputs: Mapping[str, Array]
 ) -> ScaledTensor1x | ScaledTensor2x:
-    """The result of a call on `inputs`, `x` the first of them, its arrays uninitialised; or `out`, checked."""
+    """The result of a call on `inputs`, `x` the first of them, its arrays uninitialised; or `out`, checked.
+
+    `amaxes` are those of what is quantized along rows and along columns.
+    """
     m, n = array.shape
     if out is not None:
-        result = _reuse(p, out, (m, n), amax)
+        result = _reuse(p, out, (m, n), amaxes)
         check_apart(result, inputs)
         return result
 
     def make(colwise: bool) -> ScaledTensor1x:
         data = empty_like(x, array, data_shape((m, n), p.fmt, colwise), p.fmt.element)
-        scale = empty_like(x, array, scale_shape((m, n), p.fmt, colwise, p.layout), p.fmt.scale)
-        return ScaledTensor1x(data, scale, amax, p.fmt, (m, n), dtype, colwise, p.layout)
+        scale = empty_like(x, array, *scale_storage((m, n), p.fmt, colwise, p.layout, p.repeat))
+        amax, transform = amaxes[colwise], p.transform_of(colwise)
+        return ScaledTensor1x(data, scale, amax, p.fmt, (m, n), dtype, colwise, p.layout, p.repeat, transform)
 
     if p.rowwise and p.colwise:
         return ScaledTensor2x(make(False), make(True))
@@ -148,7 +228,16 @@ def codes_and_scales(part: ScaledTensor1x, scales: Any, layout: ScaleLayout) -> 
     shape = data_shape(part.shape, part.format, part.is_colwise)
     of_codes, of_scales = specialization(part.format, part.is_colwise, layout)
     codes = view(part.data, part.format.element, shape, shapes=of_codes)
-    return codes, view(scales, part.format.scale, shapes=of_scales)
+    if layout is not ScaleLayout.packed_column_major:
+        return codes, view(scales, part.format.scale, shapes=of_scales)
+    # Kernels see the matrix that the words are of.
+    array = describe_argument("scale_inv", scales)
+    assert array is not None
+    matrix = scale_matrix(part.shape, part.format, part.is_colwise, part.repeated)
+    rows, cols = OF_LAYOUT[layout].padded(matrix, part.format.scale)
+    return codes, dataclasses.replace(
+        array, dtype=part.format.scale, shape=(rows, cols), strides=(cols, 1), shapes=of_scales
+    )
 
 
 def check_fields(part: ScaledTensor1x, name: str) -> None:
@@ -157,10 +246,13 @@ def check_fields(part: ScaledTensor1x, name: str) -> None:
         ("format", part.format, Format),
         ("dtype", part.dtype, DType),
         ("is_colwise", part.is_colwise, bool),
+        ("repeated", part.repeated, bool),
         ("scale_layout", part.scale_layout, ScaleLayout),
     ):
         if not isinstance(field, kind):
             raise TypeError(f"argument '{name}' has {what} {field!r}, expected a {kind.__name__}")
+    if part.transform is not None and not isinstance(part.transform, Transform):
+        raise TypeError(f"argument '{name}' has transform {part.transform!r}, expected a Transform or None")
     shape = part.shape
     if not isinstance(shape, tuple) or len(shape) != 2 or not all(isinstance(n, int) and n >= 0 for n in shape):
         raise TypeError(f"argument '{name}' has shape {shape!r}, expected (M, N)")
@@ -171,10 +263,10 @@ def check_arrays(part: ScaledTensor1x, name: str) -> None:
     check_fields(part, name)
     rows, cols = data_shape(part.shape, part.format, part.is_colwise)
     pairs = part.format.element.bits == 4
-    scale = scale_shape(part.shape, part.format, part.is_colwise, part.scale_layout)
+    scale, storage = scale_storage(part.shape, part.format, part.is_colwise, part.scale_layout, part.repeated)
     for what, value, dtype, shape in (
         ("data", part.data, part.format.element, (rows, (cols + 1) // 2 if pairs else cols)),
-        ("scale_inv", part.scale_inv, part.format.scale, scale),
+        ("scale_inv", part.scale_inv, storage, scale),
     ):
         array = describe_argument(name, value)
         if array is None:
@@ -209,22 +301,24 @@ def check_apart(out: ScaledTensor1x | ScaledTensor2x, inputs: Mapping[str, Array
             known.append((name, array))
 
 
-def _reuse(p: Plan, out: Any, shape: tuple[int, int], amax: Any) -> ScaledTensor1x | ScaledTensor2x:
+def _reuse(p: Plan, out: Any, shape: tuple[int, int], amaxes: tuple[Any, Any]) -> ScaledTensor1x | ScaledTensor2x:
     want = ScaledTensor2x if p.rowwise and p.colwise else ScaledTensor1x
     if not isinstance(out, want):
         raise TypeError(f"argument 'out' is {type(out).__name__}, expected a {want.__name__}")
     parts = [out.rowwise, out.colwise] if isinstance(out, ScaledTensor2x) else [out]
     for part, colwise in zip(parts, [False, True] if len(parts) == 2 else [p.colwise], strict=True):
         check_fields(part, "out")
-        found = (part.shape, part.format, part.is_colwise, part.scale_layout)
-        if found != (shape, p.fmt, colwise, p.layout):
+        found = (part.shape, part.format, part.is_colwise, part.scale_layout, part.repeated, part.transform)
+        if found != (shape, p.fmt, colwise, p.layout, p.repeat, p.transform_of(colwise)):
             way = "colwise" if colwise else "rowwise"
-            expected = f"{p.fmt!r}, {way}, shape {shape}, {p.layout.name} scales"
+            scales = f"{p.layout.name} scales{' for each row' if p.repeat else ''}"
+            transform = p.transform_of(colwise)
+            expected = f"{p.fmt!r}, {way}, shape {shape}, {scales}{f', {transform}' if transform else ''}"
             raise ValueError(f"argument 'out' is a {part!r}, expected {expected}")
         check_arrays(part, "out")
         for what, value in (("data", part.data), ("scale_inv", part.scale_inv)):
             array = describe_argument("out", value)
             if array is not None and array.readonly:
                 raise ValueError(f"argument 'out' has read-only {what}, expected memory that can be written")
-    filled = [dataclasses.replace(part, amax=amax) for part in parts]
+    filled = [dataclasses.replace(part, amax=amaxes[part.is_colwise]) for part in parts]
     return ScaledTensor2x(filled[0], filled[1]) if len(filled) == 2 else filled[0]

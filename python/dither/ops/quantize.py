@@ -7,6 +7,7 @@ from typing import Any
 from ..devices import Device
 from ..formats import Format, get_format
 from . import outputs
+from .hadamard import RandomHadamard, check_transform
 from .operator import Operator, Wanted, run
 from .producer import Producer
 from .rounding import random_of
@@ -32,6 +33,10 @@ def quantize(
     rounding: str = "nearest",
     seed: Any = None,
     offset: Any = 0,
+    encode_scale: Any = None,
+    record_amax: Any = None,
+    repeat_scales: bool = False,
+    transform: RandomHadamard | None = None,
 ) -> Any:
     """`x` in a block-scaled format. No operation of autograd: the result has no gradient, whatever `x` is.
 
@@ -39,7 +44,8 @@ def quantize(
         x: (M, N) float32, bfloat16 or float16: NumPy, torch, or anything with DLPack or the CUDA array interface.
         format: a format of `dither.formats` or its name.
         layout: blocks along rows ("rowwise"), along columns ("colwise"), or "both" from one read of `x`.
-        scale_layout: "linear", or "128x4": the order that tensor cores take, padded with zeros.
+        scale_layout: order of the scales: "linear", or one that a consumer takes, padded with zeros: "128x4",
+            "8x4", "column_major" or "packed", as in `dither.swizzle_scales`.
         amax: largest magnitude of `x` (float32, one element), for formats with a tensor scale or one block; computed if
             None. It is copied: the result has one of its own.
         device: where to run; by default where `x` is.
@@ -50,10 +56,20 @@ def quantize(
         seed, offset: of stochastic rounding: integers of 64 bits, or int64 arrays of one element where x is. Calls with
             one seed and one offset round alike.
 
+        encode_scale: what elements are multiplied by, for FP8 of a whole tensor (delayed scaling): a number above zero,
+            or a float32 array of one element where `x` is. The scale is one over it.
+        record_amax: a float32 array of one element, which is raised to the largest magnitude of `x`, in the same pass.
+        repeat_scales: whether scales of blocks of several rows are stored once for each row, as tensor cores take them.
+        transform: a Hadamard transform of what is quantized (`dither.RandomHadamard`); None for none.
+
     Returns a ScaledTensor1x, or a ScaledTensor2x for "both".
     """
     random = random_of(rounding, seed, offset)
-    plan = outputs.plan(get_format(format), layout, scale_layout, random is not None)
-    # As it is in memory, so that there is nothing to round.
-    wanted = Wanted(plan, amax=amax, round_intermediate=False, device=device, stream=stream, out=out, random=random)
+    fmt, known = get_format(format), check_transform(transform)
+    plan = outputs.plan(fmt, layout, scale_layout, random is not None, repeat_scales, known)
+    wanted = Wanted(plan, amax=amax, device=device, stream=stream, out=out, random=random)
+    # It is as it was in memory: there is nothing to round, but formats ask for the type, and transforms round.
+    asks = fmt.order == "encode_first" and not (fmt.pow2_scales or isinstance(fmt.block, str))
+    wanted.round_intermediate = asks or transform is not None
+    wanted.encode_scale, wanted.record_amax = encode_scale, record_amax
     return run(QUANTIZE, {"x": x}, {}, wanted).out

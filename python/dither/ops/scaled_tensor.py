@@ -9,7 +9,8 @@ from typing import Any
 from ..formats import Format, restore_format
 from ..language import ScaleLayout
 from ..types import DType, dtype_from_mlir
-from .tiles import round_up
+from .hadamard import Transform
+from .orders import OF_LAYOUT
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -25,14 +26,17 @@ class ScaledTensor1x:
             of an odd row is zero.
         scale_inv: what codes are multiplied by, one for each block: (M / block_rows, N / block_cols) rowwise;
             columnwise (N / block_rows, M / block_cols) in transposed formats, and (M / block_cols, N / block_rows) in
-            the others, all rounded up. In the 128x4 order, the padded matrix (rows up to a multiple of 128, columns
-            of 4; columnwise that of the transposed scales) in that order, padding zero.
-        amax: largest magnitude of the whole tensor (float32, rank 0), in formats with a tensor scale; else None.
+            the others, all rounded up. In another order, what `dither.swizzle_scales` makes of that matrix, columnwise
+            of the transposed one; padding is zero.
+        amax: largest magnitude of what was quantized (float32, rank 0), in formats with a tensor scale; else None.
         format: the block-scaled format.
         shape: (M, N).
         dtype: the data type before quantization.
         is_colwise: whether blocks run along columns.
-        scale_layout: dl.linear or dl.swizzle_128x4.
+        scale_layout: order of the scales: dl.linear, dl.swizzle_128x4, dl.swizzle_8x4, dl.column_major or
+            dl.packed_column_major.
+        transform: the Hadamard transform of what was quantized (`dither.RandomHadamard`), or None.
+        repeated: whether scales of blocks of several rows are there once for each row (columnwise: column).
     """
 
     data: Any
@@ -43,22 +47,25 @@ class ScaledTensor1x:
     dtype: DType
     is_colwise: bool
     scale_layout: ScaleLayout
+    repeated: bool = False
+    transform: Transform | None = None
 
     @property
     def is_transposed(self) -> bool:
         """Whether `data` is (N, M)."""
         return self.is_colwise and self.format.transposed
 
-    def dequantize(self, dtype: Any = None) -> Any:
+    def dequantize(self, dtype: Any = None, undo_transform: bool = False) -> Any:
         """The values of the codes as an (M, N) array of `dtype`, by default that before quantization."""
         from .dequantize import dequantize
 
-        return dequantize(self, dtype)
+        return dequantize(self, dtype, undo_transform=undo_transform)
 
     def __reduce__(self) -> tuple[Any, ...]:
         fmt, order = self.format, self.scale_layout.name
         arrays = [_as_bytes(x) for x in (self.data, self.scale_inv)]
-        rest = (fmt.__reduce__()[1], self.shape, self.dtype.mlir, self.is_colwise, order)
+        transform = None if self.transform is None else tuple(self.transform)
+        rest = (fmt.__reduce__()[1], self.shape, self.dtype.mlir, self.is_colwise, order, self.repeated, transform)
         return restore, (*arrays, self.amax, *rest)
 
     def __copy__(self) -> ScaledTensor1x:
@@ -66,8 +73,11 @@ class ScaledTensor1x:
 
     def __repr__(self) -> str:
         way = "colwise" if self.is_colwise else "rowwise"
-        order = "" if self.scale_layout is ScaleLayout.linear else ", scales in 128x4 order"
-        return f"ScaledTensor1x({self.format.name}, {way}, shape={self.shape}, dtype={self.dtype}{order})"
+        order = OF_LAYOUT[self.scale_layout]
+        scales = "" if order.linear else f", scales in {order.name} order"
+        scales += ", repeated" if self.repeated else ""
+        scales += ", transformed" if self.transform else ""
+        return f"ScaledTensor1x({self.format.name}, {way}, shape={self.shape}, dtype={self.dtype}{scales})"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -94,7 +104,7 @@ class ScaledTensor2x:
 
     @property
     def amax(self) -> Any:
-        """As of ScaledTensor1x; one for both."""
+        """As of ScaledTensor1x: of what was quantized along rows."""
         return self.rowwise.amax
 
     def dequantize(self, dtype: Any = None) -> Any:
@@ -114,14 +124,16 @@ def restore(
     dtype: str,
     is_colwise: bool,
     scale_layout: str,
+    repeated: bool = False,
+    transform: tuple[int, int] | None = None,
 ) -> ScaledTensor1x:
     """A ScaledTensor1x that was pickled or deeply copied. Names stand for formats and types, so that who unpickles
     what he does not trust has this one function to allow."""
     codes, scales = (_from_bytes(*x) for x in (data, scale_inv))
     layout = ScaleLayout[scale_layout]
-    return ScaledTensor1x(
-        codes, scales, amax, restore_format(*format), shape, dtype_from_mlir(dtype), is_colwise, layout
-    )
+    fmt, kind = restore_format(*format), dtype_from_mlir(dtype)
+    known = None if transform is None else Transform(*transform)
+    return ScaledTensor1x(codes, scales, amax, fmt, shape, kind, is_colwise, layout, repeated, known)
 
 
 def _as_bytes(x: Any) -> tuple[Any, str]:
@@ -142,20 +154,33 @@ def data_shape(shape: tuple[int, int], fmt: Format, colwise: bool) -> tuple[int,
     return (n, m) if colwise and fmt.transposed else (m, n)
 
 
+def scale_matrix(shape: tuple[int, int], fmt: Format, colwise: bool, repeated: bool = False) -> tuple[int, int]:
+    """Extents of the matrix of scales of an (M, N) tensor: columns count blocks along the axis that they run along."""
+    extents = shape[::-1] if colwise else shape
+    rows, cols = (-(-n // (block or n or 1)) for n, block in zip(extents, fmt.block_extents(1), strict=True))
+    return extents[0] if repeated else rows, cols
+
+
+def scale_storage(
+    shape: tuple[int, int], fmt: Format, colwise: bool, layout: ScaleLayout, repeated: bool = False
+) -> tuple[tuple[int, int], DType]:
+    """Shape and data type of the array of the scales of an (M, N) tensor."""
+    rows, cols = scale_matrix(shape, fmt, colwise, repeated)
+    if layout is ScaleLayout.linear and colwise and not fmt.transposed:
+        return (cols, rows), fmt.scale
+    return OF_LAYOUT[layout].stored((rows, cols), fmt.scale)
+
+
 def scale_shape(shape: tuple[int, int], fmt: Format, colwise: bool, layout: ScaleLayout) -> tuple[int, int]:
     """Shape of the scales of an (M, N) tensor."""
-    m, n = shape
-    rows, cols = (n, m) if colwise else (m, n)
-    rows, cols = (-(-n // (block or n or 1)) for n, block in zip((rows, cols), fmt.block_extents(1), strict=True))
-    if layout is ScaleLayout.swizzle_128x4:
-        return round_up(rows, 128), round_up(cols, 4)
-    if colwise and not fmt.transposed:
-        return cols, rows
-    return rows, cols
+    return scale_storage(shape, fmt, colwise, layout)[0]
 
 
 def specialization(fmt: Format, colwise: bool, layout: ScaleLayout) -> tuple[str | None, str | None]:
     """The `shapes` of codes and scales for `dither.view`: rows as long as the batch compile nothing anew."""
     data = colwise and fmt.transposed
-    scale = colwise and (fmt.transposed or layout is ScaleLayout.swizzle_128x4)
+    if layout is ScaleLayout.column_major:  # a row has a scale for each row of the tensor, or column
+        scale = not colwise
+    else:
+        scale = colwise and (fmt.transposed or layout is not ScaleLayout.linear)
     return "dynamic" if data else None, "dynamic" if scale else None

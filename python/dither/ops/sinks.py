@@ -1,7 +1,7 @@
 """Where tiles go: plain, into an amax, or quantized along rows or columns.
 
-A tile may reach past the tensor: what is loaded there is zero, and the scales of such blocks are the padding of the
-128x4 order.
+A tile may reach past the tensor: what is loaded there is zero, and the scales of such blocks are the padding of orders
+that have one.
 """
 
 from __future__ import annotations
@@ -9,14 +9,19 @@ from __future__ import annotations
 import dither.language as dl
 
 
-def stored_scales(data, FMT):
-    """Extents of the scales of `data` where the rest of the tile must not be stored; None where it is zero anyway.
+def matrix_extents(M, N, FMT, LAYOUT, REPEAT):
+    """Extents of the matrix of scales of a tensor where the rest of a tile must not be stored; None where it is zero
+    anyway, or is past the end of an array that has no padding.
 
-    The order div6_div gives every block a scale, those outside the tensor too.
+    The orders div6_div and encode_first give every block a scale, those outside the tensor too. Repeated scales are
+    those of blocks that reach past the tensor.
     """
     extents = None
-    if FMT.order == "div6_div":
-        extents = (dl.cdiv(data.shape[0], FMT.block_rows), dl.cdiv(data.shape[1], FMT.block_cols))
+    if dl.linear != LAYOUT:
+        if REPEAT:
+            extents = (M, dl.cdiv(N, FMT.block_cols))
+        elif FMT.order == "div6_div" or FMT.order == "encode_first":
+            extents = (dl.cdiv(M, FMT.block_rows), dl.cdiv(N, FMT.block_cols))
     return extents
 
 
@@ -29,9 +34,9 @@ def block_index(i, block):
 
 
 def block_count(n, block):
-    """Blocks of `n` elements of a dimension."""
+    """Blocks that `n` elements of a dimension are of."""
     count = 1
-    if block is not None:
+    if block is not None and block < n:
         count = n // block
     return count
 
@@ -55,15 +60,56 @@ def tensor_amax(amax, FMT):
     return g
 
 
-def block_scales(t, amax, FMT, AXIS):
-    """Scales of the blocks of a tile, of their own amax or, where they are larger than tiles, of a given one."""
+def of_blocks(t, amax, FMT, AXIS):
+    """What scales of the blocks of a tile are of: itself, or their amax where they are larger than tiles."""
+    of = t
     if FMT.block == "tensor":
-        s = dl.block_scale(dl.reshape(amax, (1, 1)), FMT, axis=AXIS)
+        of = dl.reshape(amax, (1, 1))
     elif FMT.block == "row" and AXIS == 0:
-        s = dl.block_scale(amax, FMT, axis=0)
+        of = amax
+    return of
+
+
+def transformed(t, TRANSFORM, ROUND, AXIS):
+    """A tile after the Hadamard transform of one direction, rounded as the tile was."""
+    if TRANSFORM is not None:
+        size, signs = TRANSFORM
+        t = dl.hadamard(t, axis=AXIS, size=size, signs=signs)
+        if ROUND is not None:
+            t = t.to(ROUND).to(dl.float32)
+    return t
+
+
+def encode_scales(t, amax, given, SOURCE, FMT, AXIS):
+    """What the elements of blocks are multiplied by, in formats that begin with that; None in others."""
+    e = None
+    if FMT.order == "encode_first":
+        if given is not None:
+            e = dl.reshape(given, (1, 1))
+        elif isinstance(FMT.block, str) or FMT.pow2_scales or SOURCE is None:
+            e = dl.encode_scale(of_blocks(t, amax, FMT, AXIS), FMT, axis=AXIS)
+        else:
+            # An infinite one becomes the largest number of the type that elements are of.
+            e = dl.encode_scale(t.to(SOURCE), FMT, axis=AXIS)
+    return e
+
+
+def block_scales(t, e, amax, FMT, AXIS):
+    """Scales of the blocks of a tile."""
+    if e is not None:
+        s = 1.0 / e
     else:
-        s = dl.block_scale(t, FMT, axis=AXIS, amax=tensor_amax(amax, FMT))
+        s = dl.block_scale(of_blocks(t, amax, FMT, AXIS), FMT, axis=AXIS, amax=tensor_amax(amax, FMT))
     return s
+
+
+def codes(t, s, e, amax, bits, FMT, AXIS):
+    """Codes of a tile under the scales of its blocks."""
+    if e is not None:
+        q = dl.cast(t, None, FMT, axis=AXIS, bits=bits, encode_scale=e)
+    else:
+        q = dl.cast(t, s, FMT, axis=AXIS, amax=tensor_amax(amax, FMT), bits=bits)
+    return q
 
 
 def random_bits(t, random, line, at, data, AXIS, COLUMNWISE):
@@ -76,56 +122,78 @@ def random_bits(t, random, line, at, data, AXIS, COLUMNWISE):
     return bits
 
 
-def store_rowwise(t, amax, random, r, c, data, scale, FMT, LAYOUT):
+def repeated(s, FMT, AXIS, REPEAT):
+    """Scales, once for each row of their block where consumers want them so."""
+    if REPEAT:
+        s = dl.repeat(s, FMT.block_rows, axis=1 - AXIS)
+    return s
+
+
+def store_rowwise(t, amax, given, random, r, c, data, scale, SOURCE, FMT, LAYOUT, REPEAT):
     """Codes (M, N) and scales (M / block_rows, N / block_cols) of blocks along rows."""
-    s = block_scales(t, amax, FMT, 1)
+    e = encode_scales(t, amax, given, SOURCE, FMT, 1)
+    s = block_scales(t, e, amax, FMT, 1)
     bits = random_bits(t, random, r, c, data, 1, False)
-    dl.store(data, (r, c), dl.cast(t, s, FMT, axis=1, amax=tensor_amax(amax, FMT), bits=bits))
+    dl.store(data, (r, c), codes(t, s, e, amax, bits, FMT, 1))
     if FMT.block == "tensor":
-        if dl.program_id(0) + dl.program_id(1) == 0:
-            dl.store(scale, (0, 0), s)
+        dl.store(scale, (other_programs(), 0), s)
     else:
-        place = (r // FMT.block_rows, block_index(c, FMT.block_cols))
-        dl.store(scale, place, s, layout=LAYOUT, valid=stored_scales(data, FMT))
+        row = r if REPEAT else r // FMT.block_rows
+        valid = matrix_extents(data.shape[0], data.shape[1], FMT, LAYOUT, REPEAT)
+        place = (row, block_index(c, FMT.block_cols))
+        dl.store(scale, place, repeated(s, FMT, 1, REPEAT), layout=LAYOUT, valid=valid)
 
 
-def store_colwise(t, amax, random, r, c, data, scale, FMT, LAYOUT):
+def store_colwise(t, amax, given, random, r, c, data, scale, SOURCE, FMT, LAYOUT, REPEAT):
     """Codes and scales of blocks along columns.
 
     Some formats are stored transposed, as (N, M) and, for NVFP4, (N, M / 16). The others keep their orientation,
-    (M, N) and, for the MX formats, (M / 32, N); the 128x4 order is that of the transposed scales.
+    (M, N) and, for the MX formats, (M / 32, N); other orders than the linear one are those of the transposed scales.
     """
-    s = block_scales(t, amax, FMT, 0)
+    e = encode_scales(t, amax, given, SOURCE, FMT, 0)
+    s = block_scales(t, e, amax, FMT, 0)
     # Lines of the codes as they are stored.
     if FMT.transposed:
         bits = random_bits(t, random, c, r, data, 0, True)
     else:
         bits = random_bits(t, random, r, c, data, 1, True)
-    q = dl.cast(t, s, FMT, axis=0, amax=tensor_amax(amax, FMT), bits=bits)
+    q = codes(t, s, e, amax, bits, FMT, 0)
     if FMT.transposed:
         dl.store(data, (c, r), q.T)
+        rows, cols = data.shape
     else:
         dl.store(data, (r, c), q)
+        cols, rows = data.shape
     if FMT.block_cols is None:
         store_column_scales(s, c, scale, FMT)
-    elif FMT.transposed or dl.swizzle_128x4 == LAYOUT:
-        place = (c // FMT.block_rows, r // FMT.block_cols)
-        dl.store(scale, place, s.T, layout=LAYOUT, valid=stored_scales(data, FMT))
     else:
-        dl.store(scale, (r // FMT.block_cols, c // FMT.block_rows), s)
+        store_block_scales(repeated(s, FMT, 0, REPEAT), r, c, rows, cols, scale, FMT, LAYOUT, REPEAT)
+
+
+def store_block_scales(s, r, c, rows, cols, scale, FMT, LAYOUT, REPEAT):
+    """Scales of blocks along columns, of a tensor that is (rows, cols) when it is transposed."""
+    row = c if REPEAT else c // FMT.block_rows
+    valid = matrix_extents(rows, cols, FMT, LAYOUT, REPEAT)
+    if FMT.transposed or dl.linear != LAYOUT:
+        dl.store(scale, (row, r // FMT.block_cols), s.T, layout=LAYOUT, valid=valid)
+    else:
+        dl.store(scale, (r // FMT.block_cols, row), s)
 
 
 def store_column_scales(s, c, scale, FMT):
-    """Scales of whole columns, or of the tensor, from the one program that stores each."""
-    first = dl.program_id(0)
+    """Scales of whole columns, or of the tensor, from the one program that stores each: others would store past the
+    only row, or column, that there is."""
     if FMT.block == "tensor":
-        first = first + dl.program_id(1)
-    at = block_index(c, FMT.block_rows)
-    if first == 0:
-        if FMT.transposed:
-            dl.store(scale, (at, 0), s.T)
-        else:
-            dl.store(scale, (0, at), s)
+        dl.store(scale, (other_programs(), 0), s)
+    elif FMT.transposed:
+        dl.store(scale, (c, dl.program_id(0)), s.T)
+    else:
+        dl.store(scale, (dl.program_id(0), c), s)
+
+
+def other_programs():
+    """0 in one program, and more in all others."""
+    return dl.program_id(0) + dl.program_id(1)
 
 
 def store_amax(t, c, amax):

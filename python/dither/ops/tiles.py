@@ -54,17 +54,18 @@ def elementwise_tile(cols: int, granule: tuple[int, int], colwise: bool, transpo
     return Tile(max(least, 4096 // width), width)
 
 
-def dequantize_tile(cols: int, fmt: Format, axis: int, transposed: bool, cpu: bool) -> Tile:
+def dequantize_tile(cols: int, fmt: Format, axis: int, transposed: bool, cpu: bool, run: int = 1) -> Tile:
     """For codes with rows of `cols`; where they are stored transposed, that is the length of the batch.
 
     Tiles are part of the code, so that few must serve every batch: a narrow and a wide one. On a GPU, whose lanes read
     and write 16 bytes at a time, a row of the wide one is 128 bytes: where it begins in a sector is of little account.
+    Tiles have whole runs of so many elements along `axis`.
     """
-    rows, block = (extent or 1 for extent in fmt.block_extents(axis))
+    block = fmt.block_extents(axis)[1] or 1
     if not transposed:
-        return elementwise_tile(cols, (rows, max(rows, block)), axis == 0, False, cpu)
+        return elementwise_tile(cols, (1 if axis else run, max(block, 32, run if axis else 1)), axis == 0, False, cpu)
     wide = 1024 if cpu else 256
-    return Tile(max(rows, 128 if cpu else 32), max(block, 128 if cols <= 128 else wide))
+    return Tile(128 if cpu else 32, max(block, 128 if cols <= 128 else wide))
 
 
 @functools.lru_cache(1024)

@@ -54,8 +54,18 @@ func.func @formats() attributes {
   f7 = #quant.format<i8, scale = f8E8M0FNU, block = [1, 32], scale_rounding = floor>,
   // CHECK-SAME: f8 = #quant.format<i8, scale = f32, block = [1, ?]>,
   f8 = #quant.format<mxint8, scale = f32, scale_rounding = rceil, block = [1, ?]>,
-  // CHECK-SAME: f9 = #quant.format<f8E4M3FN, scale = f32, block = [?, ?]>}
-  f9 = #quant.format<f8E4M3FN, scale = f32, block = [?, ?]>
+  // CHECK-SAME: f9 = #quant.format<f8E4M3FN, scale = f32, block = [?, ?]>,
+  f9 = #quant.format<f8E4M3FN, scale = f32, block = [?, ?]>,
+  // CHECK-SAME: g0 = #quant.format<fp8_1x128_e4m3>,
+  g0 = #quant.format<f8E4M3FN, scale = f32, block = [1, 128], transposed = true, order = encode_first, pow2_scales = true>,
+  // CHECK-SAME: g1 = #quant.format<fp8_1x128_e4m3, pow2_scales = false, epsilon = 9.999999960e-13>,
+  g1 = #quant.format<fp8_1x128_e4m3, pow2_scales = false, epsilon = 1.0e-12>,
+  // CHECK-SAME: g2 = #quant.format<fp8_tensor_e5m2>,
+  g2 = #quant.format<fp8_tensor_e5m2, pow2_scales = false, epsilon = 0.0>,
+  // CHECK-SAME: g3 = #quant.format<fp8_128x128_e4m3, order = te, pow2_scales = false>,
+  g3 = #quant.format<f8E4M3FN, scale = f32, block = [128, 128], transposed = true>,
+  // CHECK-SAME: g4 = #quant.scale_layout<packed_column_major>}
+  g4 = #quant.scale_layout<packed_column_major>
 } { return }
 
 // One form of a layout is printed: no spaces after commas, no repeats of 1.

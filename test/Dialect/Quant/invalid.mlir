@@ -3,7 +3,7 @@
 // RUN: dither-opt %s --split-input-file --verify-diagnostics
 
 // FO1: the name of a format is known
-// expected-error @+1 {{unknown format 'nvfp5', expected one of nvfp4, mxfp4, mxfp6_e2m3, mxfp6_e3m2, mxfp8_e4m3, mxfp8_e5m2, mxint8, or an element type}}
+// expected-error @+1 {{unknown format 'nvfp5', expected one of nvfp4, mxfp4, mxfp6_e2m3, mxfp6_e3m2, mxfp8_e4m3, mxfp8_e5m2, mxint8, fp8_tensor_e4m3, fp8_tensor_e5m2, fp8_row_e4m3, fp8_row_e5m2, fp8_1x128_e4m3, fp8_1x128_e5m2, fp8_128x128_e4m3, fp8_128x128_e5m2, int8_tensor, int8_row, or an element type}}
 func.func private @f() attributes {a = #quant.format<nvfp5>}
 
 // -----
@@ -18,7 +18,7 @@ func.func private @f() attributes {a = #quant.format<mxfp4, order = div6_div>}
 
 // -----
 // FO4: there are no other options
-// expected-error @+1 {{unknown option 'blocks', expected scale, block, tensor_scale, transposed, scale_rounding or order}}
+// expected-error @+1 {{unknown option 'blocks', expected scale, block, tensor_scale, transposed, scale_rounding, order, pow2_scales or epsilon}}
 func.func private @f() attributes {a = #quant.format<mxfp4, blocks = 16>}
 
 // -----
@@ -38,7 +38,7 @@ func.func private @f() attributes {a = #quant.format<mxfp4, scale_rounding = up>
 
 // -----
 // FO6: options have the values listed
-// expected-error @+1 {{found order = div6, expected te, div6_mul or div6_div}}
+// expected-error @+1 {{found order = div6, expected te, div6_mul, div6_div or encode_first}}
 func.func private @f() attributes {a = #quant.format<nvfp4, order = div6>}
 
 // -----
@@ -100,6 +100,26 @@ func.func private @f() attributes {a = #quant.format<f4E2M1FN, block = [1, 32]>}
 // FO11: an element type comes with a block
 // expected-error @+1 {{found an element type without block, expected scale = TYPE and block = [ROWS, COLUMNS]}}
 func.func private @f() attributes {a = #quant.format<f4E2M1FN, scale = f8E4M3FN>}
+
+// -----
+// FO12: encode_first is an order of f32 scales
+// expected-error @+1 {{found order = encode_first with scales of 'f8E8M0FNU', expected it for f32 scales only}}
+func.func private @f() attributes {a = #quant.format<mxfp8_e4m3, order = encode_first>}
+
+// -----
+// FO13: powers of two are for encode_first
+// expected-error @+1 {{found pow2_scales with order = te, expected it with order = encode_first only}}
+func.func private @f() attributes {a = #quant.format<int8_row, pow2_scales = true>}
+
+// -----
+// FO13: a least amax is for encode_first
+// expected-error @+1 {{found epsilon with order = te, expected it with order = encode_first only}}
+func.func private @f() attributes {a = #quant.format<int8_row, epsilon = 1.0e-12>}
+
+// -----
+// FO14: a least amax is finite and not negative
+// expected-error @+1 {{found epsilon = -1.000000e+00, expected a finite number that is not negative}}
+func.func private @f() attributes {a = #quant.format<fp8_row_e4m3, epsilon = -1.0>}
 
 // -----
 // LA1: the text of a layout is well formed
@@ -356,7 +376,7 @@ func.func @f(%m: memref<8x8xf32>, %t: tensor<8x8xf32>, %i: index) {
 }
 
 // -----
-// ST2: tiles in the 128x4 order have rank 2
+// ST2: tiles in an order of scales have rank 2
 func.func @f(%m: memref<512xf8E4M3FN>, %t: tensor<512xf8E4M3FN>, %i: index) {
   // expected-error @+1 {{'quant.store' op swizzle_128x4 of a tile of rank 1, expected rank 2}}
   quant.store %t, %m[%i] {scale_layout = #quant.scale_layout<swizzle_128x4>} : tensor<512xf8E4M3FN>, memref<512xf8E4M3FN>
@@ -388,9 +408,25 @@ func.func @f(%m: memref<?x6xf8E8M0FNU>, %t: tensor<128x4xf8E8M0FNU>, %i: index) 
 }
 
 // -----
-// ST5: scales are stored linearly or in the 128x4 order
+// ST4: tiles of 8 rows are whole
+func.func @f(%m: memref<12x4xf8E4M3FN>, %t: tensor<8x4xf8E4M3FN>, %i: index) {
+  // expected-error @+1 {{'quant.store' op swizzle_8x4 into dimension 0 of extent 12 of the memref, expected a multiple of 8}}
+  quant.store %t, %m[%i, %i] {scale_layout = #quant.scale_layout<swizzle_8x4>} : tensor<8x4xf8E4M3FN>, memref<12x4xf8E4M3FN>
+  return
+}
+
+// -----
+// ST6: four scales of a word are shared exponents
 func.func @f(%m: memref<128x4xf8E4M3FN>, %t: tensor<128x4xf8E4M3FN>, %i: index) {
-  // expected-error @+2 {{expected ::dither::quant::ScaleLayout to be one of: linear, swizzle_128x4}}
+  // expected-error @+1 {{'quant.store' op packed_column_major of a tile of 'f8E4M3FN', expected f8E8M0FNU}}
+  quant.store %t, %m[%i, %i] {scale_layout = #quant.scale_layout<packed_column_major>} : tensor<128x4xf8E4M3FN>, memref<128x4xf8E4M3FN>
+  return
+}
+
+// -----
+// ST5: scales are stored in a known order
+func.func @f(%m: memref<128x4xf8E4M3FN>, %t: tensor<128x4xf8E4M3FN>, %i: index) {
+  // expected-error @+2 {{expected ::dither::quant::ScaleLayout to be one of: linear, swizzle_128x4, swizzle_8x4, packed_column_major}}
   // expected-error @+1 {{failed to parse}}
   quant.store %t, %m[%i, %i] {scale_layout = #quant.scale_layout<swizzle>} : tensor<128x4xf8E4M3FN>, memref<128x4xf8E4M3FN>
   return

@@ -84,17 +84,6 @@ func.func @k(%x: memref<4x16xbf16>) attributes {quant.kernel} {
 
 // -----
 
-func.func @k(%x: memref<4x1xbf16>, %y: memref<4x16xbf16>) attributes {quant.kernel} {
-  %c0 = arith.constant 0 : index
-  %t = quant.load %x[%c0, %c0] : memref<4x1xbf16> -> tensor<4x1xbf16>
-  // expected-error @below {{broadcast of 'bf16' tiles, expected 32 bits}}
-  %s = quant.broadcast %t : tensor<4x1xbf16> -> tensor<4x16xbf16>
-  quant.store %s, %y[%c0, %c0] : tensor<4x16xbf16>, memref<4x16xbf16>
-  return
-}
-
-// -----
-
 func.func @k(%y: memref<1x16xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
   // expected-error @below {{has no distributed form}}

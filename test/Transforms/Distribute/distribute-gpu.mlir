@@ -235,6 +235,50 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
+  // In the 8x4 order a word is at ((r / 8) (C / 4) + c / 4) 32 + (r mod 8) 4.
+  // CHECK-LABEL: func.func @swizzled_8x4(
+  // CHECK: %[[BAND:.*]] = arith.shrui %[[ROW:.*]], %c3_i64 : i64
+  // CHECK: arith.muli %[[BAND]], %c4_i64
+  // CHECK: arith.shli %{{.*}}, %c5_i64
+  // CHECK: arith.andi %[[ROW]], %c7_i64
+  // CHECK: arith.shli %{{.*}}, %c2_i64
+  // CHECK: llvm.store %{{.*}} {alignment = 4 : i64} : i32, !llvm.ptr<1>
+  func.func @swizzled_8x4(%x: memref<?x16xf8E4M3FN>, %y: memref<?x16xf8E4M3FN> {quant.align = 16 : i64}) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %p = quant.program_id x
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%p, %c0] {in_bounds} : memref<?x16xf8E4M3FN> -> tensor<8x16xf8E4M3FN>
+    quant.store %t, %y[%p, %c0] {scale_layout = #quant.scale_layout<swizzle_8x4>} : tensor<8x16xf8E4M3FN>, memref<?x16xf8E4M3FN>
+    return
+  }
+
+  // In packed columns a word is at ((c / 4) R + r) 4.
+  // CHECK-LABEL: func.func @packed(
+  // CHECK: %[[QUAD:.*]] = arith.shrui %{{.*}}, %c2_i64 : i64
+  // CHECK: %[[COLUMN:.*]] = arith.muli %[[QUAD]], %arg
+  // CHECK: %[[AT:.*]] = arith.addi %[[COLUMN]], %{{.*}} : i64
+  // CHECK: arith.shli %[[AT]], %c2_i64
+  // CHECK: llvm.store %{{.*}} {alignment = 4 : i64} : i32, !llvm.ptr<1>
+  func.func @packed(%x: memref<?x16xf8E8M0FNU>, %y: memref<?x16xf8E8M0FNU> {quant.align = 16 : i64}) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %p = quant.program_id x
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%p, %c0] {in_bounds} : memref<?x16xf8E8M0FNU> -> tensor<8x16xf8E8M0FNU>
+    quant.store %t, %y[%p, %c0] {scale_layout = #quant.scale_layout<packed_column_major>} : tensor<8x16xf8E8M0FNU>, memref<?x16xf8E8M0FNU>
+    return
+  }
+
+  // Codes are repeated as words are: taken apart, and put together.
+  // CHECK-LABEL: func.func @repeated(
+  // CHECK: llvm.load
+  // CHECK-NOT: quant.
+  // CHECK: llvm.store
+  func.func @repeated(%x: memref<1x128xf8E4M3FN>, %y: memref<4x128xf8E4M3FN>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] {in_bounds} : memref<1x128xf8E4M3FN> -> tensor<1x128xf8E4M3FN>
+    %r = quant.block_broadcast %t block [4, 1] : tensor<1x128xf8E4M3FN> -> tensor<4x128xf8E4M3FN>
+    quant.store %r, %y[%c0, %c0] {in_bounds} : tensor<4x128xf8E4M3FN>, memref<4x128xf8E4M3FN>
+    return
+  }
+
   // Four scales of a row lie together in the 128x4 order: one store of a word,
   // at ((r / 128) (C / 4) + c / 4) 512 + (r mod 32) 16 + (r / 32 mod 4) 4.
   // Rows at or past `valid` are zero.

@@ -50,6 +50,40 @@ func.func @nvfp4_cast(%x: tensor<4x128xf32>, %s: tensor<4x8xf8E4M3FN>, %g: tenso
   return %q : tensor<4x128xf4E2M1FN>
 }
 
+// 448 over the amax, the largest number of the source's type for infinity, and
+// a power of two; 1 where the amax is 0 or not finite.
+// CHECK-LABEL: func.func @encode_scale
+// CHECK-SAME: %[[X:.*]]: tensor<4x256xbf16>
+// CHECK: %[[A:.*]] = quant.block_reduce amax %{{.*}} block [1, 128]
+// CHECK: %[[E:.*]] = arith.constant dense<9.99999996E-13>
+// CHECK: %[[B:.*]] = arith.cmpf olt, %[[A]], %[[E]]
+// CHECK: %[[C:.*]] = arith.select %[[B]], %[[E]], %[[A]]
+// CHECK: %[[F:.*]] = arith.constant dense<4.480000e+02>
+// CHECK: %[[D:.*]] = arith.divf %[[F]], %[[C]]
+// CHECK: %[[L:.*]] = arith.constant dense<3.38953139E+38>
+// CHECK: %[[I:.*]] = arith.cmpi eq
+// CHECK: %[[G:.*]] = arith.select %[[I]], %[[L]], %[[D]]
+// CHECK: arith.andi
+// CHECK: %[[P:.*]] = arith.bitcast {{.*}} : tensor<4x2xi32> to tensor<4x2xf32>
+// CHECK: %[[O:.*]] = arith.cmpi ult
+// CHECK: arith.select %[[O]], %[[P]], %{{.*}} : tensor<4x2xi1>, tensor<4x2xf32>
+func.func @encode_scale(%x: tensor<4x256xbf16>) -> tensor<4x2xf32> {
+  %s = quant.block_scale %x axis 1 format <fp8_1x128_e4m3, epsilon = 1.0e-12> : tensor<4x256xbf16> -> tensor<4x2xf32>
+  return %s : tensor<4x2xf32>
+}
+
+// What casts take there is the factor itself.
+// CHECK-LABEL: func.func @encode_first_cast
+// CHECK-SAME: %[[X:.*]]: tensor<4x256xf32>, %[[S:.*]]: tensor<4x2xf32>
+// CHECK-NOT: arith.divf
+// CHECK: %[[B:.*]] = quant.block_broadcast %[[S]] block [1, 128]
+// CHECK: %[[P:.*]] = arith.mulf %[[X]], %[[B]]
+// CHECK: quant.encode %[[P]]
+func.func @encode_first_cast(%x: tensor<4x256xf32>, %s: tensor<4x2xf32>) -> tensor<4x256xf8E4M3FN> {
+  %q = quant.cast_fp8 %x, %s axis 1 format <fp8_1x128_e4m3> : tensor<4x256xf32>, tensor<4x2xf32> -> tensor<4x256xf8E4M3FN>
+  return %q : tensor<4x256xf8E4M3FN>
+}
+
 // (scale * G) * (1 / 2688), then times the code.
 // CHECK-LABEL: func.func @nvfp4_deq
 // CHECK: %[[W:.*]] = quant.decode %arg1

@@ -103,3 +103,35 @@ func.func @branch(%x: memref<4x256xf32>, %s: memref<4x1xf32>, %y: memref<4x256xf
   return
 }
 }
+
+// -----
+
+// Rows that are stored as columns go together, 32 at a time; what is the same
+// for all rows is stored once, after them.
+// PHASES-LABEL: phases of turned
+// PHASES: for rows 0 to stored by 32
+// PHASES: for cols 0 to 1024 by 512
+// PHASES: for rows 0 to 32 by 32
+// PHASES-NEXT: for cols 0 to inside by 32 inside
+// PHASES-NEXT: quant.store of quant.encode tensor<1024x128xf8E4M3FN>
+// PHASES: {{^}}  quant.store of arith.divf tensor<1x1xf32>
+module attributes {quant.target = "host"} {
+func.func @turned(%x: memref<?x1024xbf16>, %e: memref<1x1xf32>, %q: memref<1024x?xf8E4M3FN>, %s: memref<1x1xf32>) attributes {quant.kernel} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  %r = arith.muli %p, %c128 : index
+  %one = arith.constant dense<1.0> : tensor<1x1xf32>
+  %t = quant.load %x[%r, %c0] : memref<?x1024xbf16> -> tensor<128x1024xbf16>
+  %w = arith.extf %t : tensor<128x1024xbf16> to tensor<128x1024xf32>
+  %f = quant.load %e[%c0, %c0] : memref<1x1xf32> -> tensor<1x1xf32>
+  %b = quant.broadcast %f : tensor<1x1xf32> -> tensor<128x1024xf32>
+  %y = arith.mulf %w, %b : tensor<128x1024xf32>
+  %u = quant.transpose %y : tensor<128x1024xf32> -> tensor<1024x128xf32>
+  %c = quant.encode %u : tensor<1024x128xf32> -> tensor<1024x128xf8E4M3FN>
+  quant.store %c, %q[%c0, %r] : tensor<1024x128xf8E4M3FN>, memref<1024x?xf8E4M3FN>
+  %i = arith.divf %one, %f : tensor<1x1xf32>
+  quant.store %i, %s[%p, %c0] : tensor<1x1xf32>, memref<1x1xf32>
+  return
+}
+}

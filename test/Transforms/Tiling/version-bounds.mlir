@@ -290,3 +290,43 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 }
+
+// -----
+
+// What one program stores for all, and the others past the end, is no part of
+// the test: it would fail in nearly all of them.
+// CHECK-LABEL: func.func @of_one_program
+// CHECK: quant.likely
+// CHECK-NEXT: scf.if
+// CHECK: quant.store %{{.*}}, %arg1{{.*}} {in_bounds}
+// CHECK: quant.store %{{.*}}, %arg2[%{{.*}}, %c0] : tensor<1x1xf32>
+// CHECK: } else {
+func.func @of_one_program(%x: memref<?x512xf32>, %y: memref<?x512xf32>, %s: memref<1x1xf32>) attributes {quant.kernel} {
+  %p = quant.program_id x
+  %q = quant.program_id y
+  %sum = arith.addi %p, %q : index
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %r = arith.muli %p, %c4 : index
+  %one = arith.constant dense<1.0> : tensor<1x1xf32>
+  %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+  quant.store %t, %y[%r, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+  quant.store %one, %s[%sum, %c0] : tensor<1x1xf32>, memref<1x1xf32>
+  return
+}
+
+// -----
+
+// A number for each row where a program has one row is: its test holds in all.
+// CHECK-LABEL: func.func @of_each_row
+// CHECK: quant.likely
+// CHECK: quant.store %{{.*}}, %arg1[%{{.*}}] {in_bounds}
+func.func @of_each_row(%x: memref<?x512xf32>, %s: memref<?xf32>) attributes {quant.kernel} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%p, %c0] : memref<?x512xf32> -> tensor<1x512xf32>
+  %m = quant.reduce amax %t axis 1 : tensor<1x512xf32> -> tensor<1x1xf32>
+  %v = quant.reshape %m : tensor<1x1xf32> -> tensor<1xf32>
+  quant.store %v, %s[%p] : tensor<1xf32>, memref<?xf32>
+  return
+}

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import itertools
 import re
 
 import dither
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 from dither.formats import FORMATS
 from dither.jit import Kernel
-from dither.ops.library import SHAPE, library
+from dither.ops.library import OPERATORS, SHAPE, formats_of, library, orders_of
 from dither.types import TensorType
 
 DTYPES = {"float32": np.float32, "bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
@@ -60,14 +59,18 @@ def array(dtype="bfloat16", shape=SHAPE):
     return np.zeros(shape, DTYPES[dtype])
 
 
+CASES = [(fmt, order) for fmt in FORMATS.values() for order in orders_of(fmt)]
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("scales", ["linear", "128x4"])
 @pytest.mark.parametrize("layout", ["rowwise", "colwise", "both"])
-@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize(("fmt", "scales"), CASES, ids=str)
 def test_quantize(launched, fmt, layout, scales, dtype):
     calls = launched(dither.quantize, array(dtype), fmt, layout, scales)
-    assert same(ENTRIES[f"quantize-{fmt}-{layout}-{scales}-{dtype}"], calls[-1])
-    if fmt == "nvfp4":
+    layouts = ["rowwise", "colwise"] if layout == "both" and fmt.block == "row" else [layout]
+    for part, call in zip(layouts, calls[-len(layouts) :], strict=True):
+        assert same(ENTRIES[f"quantize-{fmt.name}-{part}-{scales}-{dtype}"], call)
+    if fmt.tensor_scale or fmt.block == "tensor":
         assert same(ENTRIES[f"amax-{dtype}"], calls[0])
 
 
@@ -81,13 +84,16 @@ def test_dequantize(launched, fmt, layout, dtype):
     assert same(ENTRIES[f"dequantize-{fmt}-{layout}-{dtype}"], call)
 
 
-@pytest.mark.parametrize("layout, scales", itertools.product(["rowwise", "colwise", "both"], ["linear", "128x4"]))
-@pytest.mark.parametrize("fmt", FORMATS)
+FUSED = [(fmt, order) for fmt, order in CASES if any(fmt is one for one in formats_of(OPERATORS[1]))]
+
+
+@pytest.mark.parametrize("layout", ["rowwise", "colwise", "both"])
+@pytest.mark.parametrize(("fmt", "scales"), FUSED, ids=str)
 def test_rms_norm_quantized(launched, fmt, layout, scales):
     gamma = np.zeros(SHAPE[1], ml_dtypes.bfloat16)
     calls = launched(dither.rms_norm, array(), gamma, format=fmt, layout=layout, scale_layout=scales)
-    assert same(ENTRIES[f"rms_norm-{fmt}-{layout}-{scales}-bfloat16"], calls[-1])
-    if fmt == "nvfp4":
+    assert same(ENTRIES[f"rms_norm-{fmt.name}-{layout}-{scales}-bfloat16"], calls[-1])
+    if fmt.tensor_scale or fmt.block == "tensor":
         assert same(ENTRIES["rms_norm-amax_only-bfloat16"], calls[0])
 
 

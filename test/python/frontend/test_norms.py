@@ -30,7 +30,14 @@ def run(text, target, given, results):
         shape = (None, *array.shape[1:]) if len(array.shape) == 2 else array.shape
         kinds[name] = types.TensorType(array.dtype, shape, array.strides)
     written = frozenset(results)
-    compiled = Compiled(artifact.kernels[0], tuple(kinds.items()), written, written & {"swizzled"}, {}, {})
+    compiled = Compiled(
+        artifact.kernels[0],
+        tuple(kinds.items()),
+        written,
+        tuple((name, "swizzle_128x4") for name in written & {"swizzled"}),
+        {},
+        {},
+    )
     grid = [1, 1, 1]
     entries = re.search(r"quant.grid = \[(.*?)\]", dict(artifact.stages)["tiled"]).group(1)
     for axis, entry in enumerate(re.findall(r"\{(.*?)\}", entries)):

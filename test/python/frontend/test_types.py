@@ -124,11 +124,13 @@ def test_formats_agree_with_the_compiler(fmt):
 
     builder = _dither.Builder(_dither.Module())
     builder.begin_function("f", [])
-    tile = builder.constant("tensor<4x64xf32>", 1.0)
+    tile = builder.constant("tensor<128x256xf32>", 1.0)
     amax = [builder.constant("tensor<f32>", 1.0)] if fmt.tensor_scale else []
     attributes = {"axis": 1, "format": fmt.mlir()}
     (scale,) = builder.create("quant.block_scale", [tile, *amax], attributes)
-    assert (scale.dtype, scale.shape) == (fmt.scale.mlir, (4, 64 // fmt.block))
+    rows, cols = fmt.block_extents(1)
+    rows, cols = 1 if rows is None else 128 // rows, 1 if cols is None else 256 // cols
+    assert (scale.dtype, scale.shape) == (fmt.scale.mlir, (rows, cols))
     kind = "int" if fmt.element is dl.int8 else "fp"
     name = f"quant.cast_{kind}{fmt.element.name.lstrip('floatin')[0]}"
     (codes,) = builder.create(name, [tile, scale, *amax], attributes)
@@ -141,8 +143,7 @@ def test_formats_agree_with_the_compiler(fmt):
         (
             lambda: formats.get_format("nvpf4"),
             ValueError,
-            "unknown format 'nvpf4', expected nvfp4, mxfp4, mxfp6_e2m3, mxfp6_e3m2, mxfp8_e4m3, mxfp8_e5m2, mxint8; "
-            "did you mean 'nvfp4'?",
+            f"unknown format 'nvpf4', expected {', '.join(formats.FORMATS)}; did you mean 'nvfp4'?",
         ),
         (lambda: formats.get_format("int4"), ValueError, "unknown format 'int4', expected nvfp4"),
         (lambda: formats.get_format(4), TypeError, "found 4 as a format, expected a dither format or its name"),

@@ -46,6 +46,14 @@ USES = {
         "dl.store(a, (0, 0), half)",
         lambda b: concat(b),
     ),
+    "encode_scale 1": (
+        [(8, 256), (8, 256)],
+        {},
+        "t = dl.load(b, (0, 0), (8, 256))",
+        "dl.store(a, (0, 0), dl.dequantize(q, s, dither.FP8_1X128_E4M3))",
+        # Small integers over a power of two are values of the format, which do not move.
+        lambda b: b,
+    ),
     "hadamard 1": (
         [(16, 16), (16, 16)],
         {},
@@ -74,6 +82,13 @@ USES = {
         "t = dl.load(b, (0, 0), (8, 64))\ns = dl.max(t, axis=1)",
         "dl.store(a, (0, 0), t)",
         lambda b: b,
+    ),
+    "repeat 1": (
+        [(32, 64), (2, 64)],
+        {},
+        "s = dl.load(b, (0, 0), (2, 64))",
+        "dl.store(a, (0, 0), s)",
+        lambda b: np.repeat(b, 16, 0),
     ),
     "sum 1": (
         [(1, 64), (100, 64)],

@@ -175,8 +175,10 @@ def test_dequantize_writes_its_output_only(fmt, colwise):
         q.amax,
         around.array,
         FMT=q.format,
+        BLOCK=q.format.block_extents(0 if colwise and not q.is_transposed else 1),
         AXIS=0 if colwise and not q.is_transposed else 1,
         TRANSPOSED=q.is_transposed,
+        TRANSFORM=None,
         ROWS=128,
         COLS=128,
     )

@@ -12,6 +12,7 @@ import oracle
 import pytest
 from dither.formats import ELEMENTS, SCALES
 from ops import check, data
+from ops.reference import check_part, orders, reference
 
 F32 = np.float32
 OWN = {
@@ -35,78 +36,7 @@ OWN = {
     "nvfp4, 16x16": dither.NVFP4.with_(block=(16, 16)),
     "nvfp8": dither.NVFP4.with_(element=dl.float8_e4m3, block=32, transposed=False),
 }
-CODES = {
-    "float4_e2m1": (oracle.encode_e2m1, oracle.decode_e2m1, oracle.E2M1),
-    "float6_e2m3": (oracle.encode_e2m3, oracle.decode_e2m3, oracle.E2M3),
-    "float6_e3m2": (oracle.encode_e3m2, oracle.decode_e3m2, oracle.E3M2),
-    "int8": (oracle.encode_int8, oracle.decode_int8, np.arange(128.0)),
-    "float8_e4m3": (oracle.encode_e4m3, oracle.decode_e4m3, oracle.E4M3),
-    "float8_e5m2": (oracle.encode_e5m2, oracle.decode_e5m2, oracle.E5M2),
-}
 M, N = 70, 200
-
-
-def block_of(fmt, shape):
-    """Rows and columns of a block of a matrix whose rows of blocks run along rows."""
-    if isinstance(fmt.block, str):
-        return {"row": (1, shape[1]), "tensor": shape}[fmt.block]
-    return (1, fmt.block) if isinstance(fmt.block, int) else fmt.block
-
-
-def over_blocks(per_block, shape, rows, cols):
-    """A value of each block for each element of a matrix."""
-    return np.repeat(np.repeat(per_block, rows, axis=0), cols, axis=1)[: shape[0], : shape[1]]
-
-
-def reference(x, fmt, g):
-    """Codes, scales and values of a matrix whose rows of blocks run along rows."""
-    encode, decode, table = CODES[fmt.element.name]
-    if fmt.element is dl.int8 and fmt.scale is dl.e8m0:
-        encode, decode, table = oracle.encode_mxint8, oracle.decode_mxint8, oracle.MXINT8
-    largest = F32(table[-1])
-    rows, cols = block_of(fmt, x.shape)
-    m, n = (-(-extent // of) for extent, of in zip(x.shape, (rows, cols), strict=True))
-    padded = np.zeros((m * rows, n * cols), F32)
-    padded[: x.shape[0], : x.shape[1]] = x
-    b = oracle.amax(padded.reshape(m, rows, n, cols), axis=(1, 3))
-    with np.errstate(all="ignore"):
-        if fmt.scale is dl.e8m0:
-            scale = oracle.e8m0_rceil(b * F32(F32(1) / largest))
-            factor, value = oracle.inverse_e8m0(scale), oracle.decode_e8m0(scale)
-        elif fmt.scale is dl.float32:
-            scale = value = np.fmin(b * F32(F32(1) / largest), np.finfo(F32).max).astype(F32)
-            factor = np.fmin(F32(1) / value, np.finfo(F32).max).astype(F32)
-        else:
-            most = F32(largest * F32(448))
-            s = F32(1)
-            if g is not None and g != 0:
-                s = min(F32(most / g), F32(np.finfo(F32).max)) or F32(1)
-            scale = oracle.encode_e4m3(np.fmin(b * F32(s * F32(F32(1) / largest)), np.finfo(F32).max).astype(F32))
-            value = oracle.decode_e4m3(scale)
-            factor = np.fmin(F32(1) / (value * F32(F32(1) / s)), np.finfo(F32).max).astype(F32)
-            if g is not None:
-                value = (value * g).astype(F32) * F32(F32(1) / most)
-        codes = encode((x * over_blocks(factor, x.shape, rows, cols)).astype(F32))
-        values = (decode(codes) * over_blocks(value, x.shape, rows, cols)).astype(F32)
-    return codes, scale, values
-
-
-def check_part(part, x, fmt, scales, g, device="cpu"):
-    """One direction of a result against the reference."""
-    colwise = part.is_colwise
-    codes, scale, values = reference(x.T if colwise else x, fmt, g)
-    if colwise and not fmt.transposed:
-        codes = codes.T
-    if scales == "128x4":
-        padded = oracle.padded_scale(scale, "nvfp4", 1)
-        scale = oracle.swizzle_128x4(padded).reshape(padded.shape)
-    elif colwise and not fmt.transposed:
-        scale = scale.T
-    stored = oracle.pack_fp4(codes) if fmt.element is dl.float4_e2m1 else codes
-    check.same_bits(part.data, np.ascontiguousarray(stored), "codes")
-    check.same_bits(part.scale_inv, np.ascontiguousarray(scale), "scales")
-    got = dither.dequantize(part, dither.float32, device=device)
-    check.same_values(got, np.ascontiguousarray(values.T if colwise else values), "values")
 
 
 def check_format(fmt, layout, scales, device, m=M, n=N):
@@ -118,11 +48,6 @@ def check_format(fmt, layout, scales, device, m=M, n=N):
         check_part(part, wide, fmt, scales, g, device)
 
 
-def orders(fmt):
-    """The orders of scales that a format can have."""
-    return check.SCALE_LAYOUTS if fmt.scale.bits == 8 and not isinstance(fmt.block, str) else ("linear",)
-
-
 CASES = [(name, layout, scales) for name in OWN for layout in check.LAYOUTS for scales in orders(OWN[name])]
 
 
@@ -131,10 +56,13 @@ def test_every_layout_and_order_on_the_cpu(name, layout, scales):
     check_format(OWN[name], layout, scales, "cpu")
 
 
-def test_scales_of_four_bytes_are_linear():
+def test_orders_are_of_some_types_of_scales():
     x = data.normal(8, 128, "float32")
-    with pytest.raises(ValueError, match="scale_layout is '128x4' for scales of float32, expected 'linear'"):
-        dither.quantize(x, OWN["e4m3, 1x128, f32"], scale_layout="128x4")
+    for order, known in (("128x4", "e8m0 or float8_e4m3"), ("packed", "e8m0")):
+        with pytest.raises(ValueError, match=f"scale_layout is '{order}' for scales of float32, which is for {known}"):
+            dither.quantize(x, OWN["e4m3, 1x128, f32"], scale_layout=order)
+    with pytest.raises(ValueError, match="scale_layout is 'packed' for scales of float8_e4m3, which is for e8m0"):
+        dither.quantize(x, dither.NVFP4, scale_layout="packed")
 
 
 def test_scales_of_rows_are_linear():
@@ -160,8 +88,8 @@ def test_the_amax_of_one_block_may_be_given(device):
 @pytest.mark.parametrize("name", OWN)
 def test_every_target(name, target):
     check_format(OWN[name], "both", "linear", f"sim:{target}")
-    if "128x4" in orders(OWN[name]):
-        check_format(OWN[name], "both", "128x4", f"sim:{target}", 33, 100)
+    for scales in orders(OWN[name])[1:]:
+        check_format(OWN[name], "both", scales, f"sim:{target}", 33, 100)
 
 
 def test_built_in_formats_are_the_reference_too():

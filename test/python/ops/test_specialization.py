@@ -7,6 +7,7 @@ import dither
 import numpy as np
 import pytest
 from dither.jit import Kernel
+from dither.ops.library import orders_of
 
 FORMATS = tuple(dither.formats.FORMATS)
 #: Every residue that alignment depends on, and both sides of each power of two.
@@ -34,19 +35,28 @@ def classes(monkeypatch):
     return count
 
 
-@pytest.mark.parametrize("scales", ["linear", "128x4"])
+CASES = [(name, scales) for name, fmt in dither.formats.FORMATS.items() for scales in orders_of(fmt)]
+
+
 @pytest.mark.parametrize("layout", ["rowwise", "colwise", "both"])
-@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize(("fmt", "scales"), CASES)
 def test_quantize_and_dequantize(classes, fmt, layout, scales):
     # Rows of codes and of scales that are as long as the batch begin at multiples of 32, 16 or fewer bytes, in
     # five combinations (nine where those of scales are padded); scales alone in three.
-    transposed = fmt == "nvfp4" and layout != "rowwise"
-    most = (9 if scales == "128x4" else 5) if transposed else 3 if layout != "rowwise" and scales == "128x4" else 1
+    about = dither.formats.FORMATS[fmt]
+    transposed = about.transposed and layout != "rowwise"
+    padded = scales != "linear"
+    most = (9 if padded or about.scale.bits == 32 else 5) if transposed else 3 if layout != "rowwise" and padded else 1
+    if scales == "column_major" and layout != "colwise":
+        most *= 3
+    # Of one scale for the tensor, or a row, the amax is taken first, and rows are apart from columns.
+    given = 1.0 if about.tensor_scale or about.block == "tensor" else None
+    most += about.block == "row" and layout != "rowwise"
     buffer = np.zeros((4096, N), np.float32)
     results = {}
 
     def quantize(m):
-        results[m] = dither.quantize(buffer[:m], fmt, layout, scales, amax=1.0 if fmt == "nvfp4" else None)
+        results[m] = dither.quantize(buffer[:m], fmt, layout, scales, amax=given)
 
     assert classes(quantize)["quantize_kernel"] <= most
     parts = 1 + (layout == "both")

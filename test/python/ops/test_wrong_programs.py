@@ -15,7 +15,7 @@ from ops.dlpack import READ_ONLY, Producer
 X = data.normal(64, 128)
 Y = data.empty((64, 128), np.float32)
 GAMMA = data.normal(1, 128, seed=1)[0]
-FORMAT_NAMES = "nvfp4, mxfp4, mxfp6_e2m3, mxfp6_e3m2, mxfp8_e4m3, mxfp8_e5m2, mxint8"
+FORMAT_NAMES = ", ".join(dither.formats.FORMATS)
 
 
 def error_of(call, kind):
@@ -255,12 +255,12 @@ MISALIGNED = np.frombuffer(bytearray(64 * 128 * 4 + 64), np.uint8)[1:][: 64 * 12
         (
             lambda: scales[(1,)](X, view(np.zeros((64, 4), np.uint8), dither.e8m0)),
             ValueError,
-            "argument 'y' has shape (64, 4), expected rows in multiples of 128, the padding of the 128x4 order",
+            "argument 'y' has shape (64, 4), expected rows in multiples of 128, the padding of swizzle_128x4",
         ),
         (
             lambda: scales[(1,)](X, view(np.zeros((128, 8), np.uint8)[:, :4], dither.e8m0)),
             ValueError,
-            "argument 'y' has strides (8, 1), expected a dense tensor for the 128x4 order",
+            "argument 'y' has strides (8, 1), expected a dense tensor for swizzle_128x4",
         ),
         (lambda: view(X, "float32"), TypeError, "dtype is 'float32', expected a dither data type"),
         (
@@ -352,7 +352,7 @@ F = "float32, bfloat16 or float16"
         (
             lambda: Q(X, "nvfp4", scale_layout="swizzled"),
             ValueError,
-            "scale_layout is 'swizzled', expected linear, 128x4",
+            "scale_layout is 'swizzled', expected linear, 128x4, 8x4, column_major, packed",
         ),
         (
             lambda: Q(X, "mxfp4", amax=1.0),

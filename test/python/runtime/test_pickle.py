@@ -17,6 +17,7 @@ from dither.ops.scaled_tensor import restore
 from dither.types import DTYPES
 from ops import data
 from ops.check import same_bits
+from ops.reference import orders as orders_of
 
 torch = pytest.importorskip("torch")
 
@@ -51,7 +52,7 @@ def test_data_types_and_standard_formats_are_themselves(way):
 def results(x):
     for fmt in FORMATS + VARIANTS:
         for layout in ("rowwise", "colwise", "both"):
-            for scale_layout in ("linear", "128x4"):
+            for scale_layout in orders_of(fmt):
                 yield dither.quantize(x, fmt, layout, scale_layout)
 
 

@@ -29,7 +29,8 @@ struct Formats : testing::Test {
     });
     FormatAttr format = FormatAttr::getChecked(
         [&] { return emitError(UnknownLoc::get(&context)); }, &context, elem,
-        scale, rows, cols, tensorScale, /*transposed=*/false, rounding, order);
+        scale, rows, cols, tensorScale, /*transposed=*/false, rounding, order,
+        /*pow2Scales=*/false, APFloat(0.0f));
     EXPECT_EQ(bool(format), message.empty());
     return message;
   }
@@ -49,8 +50,11 @@ TEST_F(Formats, AreThoseOfTheNumericsLibrary) {
     EXPECT_EQ(elem, f.elem->name);
     EXPECT_EQ(scale, f.scale->name);
     EXPECT_EQ(format.getName().str(), f.name);
-    EXPECT_EQ(format.getBlockRows(), f.blockRows);
-    EXPECT_EQ(format.getBlockCols(), f.blockCols);
+    auto extent = [](unsigned n) {
+      return n ? int64_t(n) : ShapedType::kDynamic;
+    };
+    EXPECT_EQ(format.getBlockRows(), extent(f.blockRows));
+    EXPECT_EQ(format.getBlockCols(), extent(f.blockCols));
     EXPECT_EQ(format.getTensorScale(), f.tensorScale);
     EXPECT_EQ(format.getTransposed(), f.transposed);
     EXPECT_EQ(format.getRange(), f.range());
@@ -58,6 +62,8 @@ TEST_F(Formats, AreThoseOfTheNumericsLibrary) {
     EXPECT_EQ(&format.getScaleFormat(), f.scale);
     EXPECT_EQ(unsigned(format.getScaleRounding()), unsigned(f.rounding));
     EXPECT_EQ(unsigned(format.getOrder()), unsigned(f.order));
+    EXPECT_EQ(format.getPow2Scales(), f.pow2Scales);
+    EXPECT_EQ(format.getEpsilon().convertToFloat(), f.epsilon);
   }
   EXPECT_FALSE(FormatAttr::named(&context, "nvfp5"));
 }
@@ -83,7 +89,8 @@ TEST_F(Formats, AreWhatTheirFieldsSay) {
             "[1, ?] or [?, ?]");
   // No name stands for a description that is not its own.
   FormatAttr f = FormatAttr::get(&context, e2m1, e8m0, 1, 16, false, false,
-                                 ScaleRounding::floor, ScaleOrder::te);
+                                 ScaleRounding::floor, ScaleOrder::te, false,
+                                 APFloat(0.0f));
   EXPECT_EQ(f.getName(), "");
   EXPECT_NE(f, FormatAttr::named(&context, "mxfp4"));
   EXPECT_EQ(f.describe(), "f4E2M1FN, scale = f8E8M0FNU, block = [1, 16], "
@@ -96,7 +103,8 @@ TEST_F(Formats, BlocksRunAlongTheAxis) {
   EXPECT_EQ(f.getBlockExtents(0, 2), (SmallVector<int64_t>{16, 1}));
   EXPECT_EQ(f.getBlockExtents(0, 1), (SmallVector<int64_t>{16}));
   f = FormatAttr::get(&context, f.getElem(), f.getScale(), 4, 16, false, false,
-                      ScaleRounding::rceil, ScaleOrder::te);
+                      ScaleRounding::rceil, ScaleOrder::te, false,
+                      APFloat(0.0f));
   EXPECT_EQ(f.getBlockExtents(1, 2), (SmallVector<int64_t>{4, 16}));
   EXPECT_EQ(f.getBlockExtents(0, 2), (SmallVector<int64_t>{16, 4}));
 }

@@ -61,7 +61,7 @@ TEST(Plan, RefusesOutputsThatOverlap) {
 
 TEST(Plan, RefusesPartsOfSwizzledTiles) {
   Plan plan;
-  plan.swizzled = 1;
+  plan.ordered = plan.tilesOf128 = 1;
   Value whole[] = {matrix(256, 8, 8)}, rows[] = {matrix(100, 8, 8)},
         strided[] = {matrix(256, 8, 12)};
   EXPECT_TRUE(plan.accepts(whole));

@@ -408,4 +408,33 @@ TEST(BlockScale, ShortAndStridedBlocks) {
   EXPECT_EQ(back, (std::vector<float>{1, 9, -7, 9, 3, 9}));
 }
 
+/// Transformer Engine's compute_scale_from_amax.
+TEST(BlockScale, EncodeScales) {
+  BlockFormat exact = format("fp8_tensor_e4m3"),
+              pow2 = format("fp8_1x128_e4m3");
+  const float inf = std::numeric_limits<float>::infinity();
+  const float most = std::numeric_limits<float>::max();
+  struct {
+    float amax, exact, pow2;
+  } table[] = {
+      {448.0f, 1.0f, 1.0f},
+      {1.0f, 448.0f, 256.0f},
+      {3.0f, 448.0f / 3.0f, 128.0f},
+      {0.0f, 1.0f, 1.0f},
+      {inf, 1.0f, 1.0f},
+      {std::nanf(""), 1.0f, 1.0f},
+      {1e-45f, most, 0x1p127f},
+      {most, 448.0f / most, 0x1p-120f},
+  };
+  for (const auto &row : table) {
+    EXPECT_EQ(encodeScale(exact, row.amax, most), row.exact) << row.amax;
+    EXPECT_EQ(encodeScale(pow2, row.amax, most), row.pow2) << row.amax;
+  }
+  EXPECT_EQ(encodeScale(exact, 1e-45f, 65504.0f), 65504.0f);
+  exact.epsilon = 4.0f;
+  EXPECT_EQ(encodeScale(exact, 0.0f, most), 112.0f);
+  EXPECT_EQ(encodeScale(exact, std::nanf(""), most), 1.0f);
+  EXPECT_EQ(floatOf(blockScale(exact, 8.0f)), 1.0f / 56.0f);
+}
+
 } // namespace

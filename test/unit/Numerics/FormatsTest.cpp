@@ -102,4 +102,33 @@ TEST(Formats, BlockFormats) {
   EXPECT_EQ(findBlockFormat("mxfp6"), nullptr);
 }
 
+TEST(Formats, OfF32Scales) {
+  struct {
+    const char *name;
+    const ElementFormat *elem;
+    unsigned rows, cols; // 0: all
+    ScaleOrder order;
+    bool pow2;
+  } table[] = {
+      {"fp8_tensor_e4m3", &kE4M3, 0, 0, ScaleOrder::EncodeFirst, false},
+      {"fp8_row_e5m2", &kE5M2, 1, 0, ScaleOrder::EncodeFirst, false},
+      {"fp8_1x128_e4m3", &kE4M3, 1, 128, ScaleOrder::EncodeFirst, true},
+      {"fp8_128x128_e5m2", &kE5M2, 128, 128, ScaleOrder::EncodeFirst, true},
+      {"int8_tensor", &kINT8, 0, 0, ScaleOrder::TE, false},
+      {"int8_row", &kINT8, 1, 0, ScaleOrder::TE, false},
+  };
+  for (const auto &row : table) {
+    const BlockFormat *f = findBlockFormat(row.name);
+    ASSERT_NE(f, nullptr) << row.name;
+    EXPECT_EQ(f->elem, row.elem);
+    EXPECT_EQ(f->scale, &kF32);
+    EXPECT_EQ(f->blockRows, row.rows);
+    EXPECT_EQ(f->blockCols, row.cols);
+    EXPECT_TRUE(f->transposed);
+    EXPECT_FALSE(f->tensorScale);
+    EXPECT_EQ(f->order, row.order);
+    EXPECT_EQ(f->pow2Scales, row.pow2);
+  }
+}
+
 } // namespace

@@ -40,12 +40,14 @@ struct Plan {
   /// Parameters that are tensors, but for those that are the same tensor as an
   /// earlier one.
   uint64_t tensors = 0;
-  uint64_t written = 0;  ///< those that the kernel writes
-  uint64_t swizzled = 0; ///< those that it writes in the 128x4 order
+  uint64_t written = 0; ///< those that the kernel writes
+  /// Those that it writes in an order of scales, and of these the ones in tiles
+  /// of 128 rows, and of 8.
+  uint64_t ordered = 0, tilesOf128 = 0, tilesOf8 = 0;
 
   /// Whether the tensors can be written as the kernel does: none of `written`
-  /// is read-only or overlaps another tensor or itself; those of `swizzled` are
-  /// dense, in multiples of 128 rows.
+  /// is read-only or overlaps another tensor or itself; those of `ordered` are
+  /// dense, and have whole tiles of rows.
   bool accepts(const Value *values) const;
   /// A tensor and a written one that overlap; twice the same where it overlaps
   /// itself.

@@ -1,0 +1,71 @@
+"""The random Hadamard transform that operators apply before they quantize."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+SIZES = (16, 32, 64)
+#: The mask that Transformer Engine has by default.
+SIGN_MASK = 0xD7E8
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomHadamard:
+    """Each `size` elements in a line, times signs, times the Hadamard matrix of that size over the square root of it.
+
+    As `dl.hadamard` computes it, and rounded to the data type of the input. An outlier is spread over its neighbours,
+    and the product of two matrices that were both transformed along what is summed is what it was.
+
+    Attributes:
+        size: 16, 32 or 64; it divides the rows of a tensor whose columns are transformed, and the columns where rows
+            are.
+        sign_mask: bit i is set where element i of each `size` gets the other sign; a mask of 16 bits repeats.
+        colwise: whether what is quantized along columns is transformed along columns first.
+        rowwise: whether what is quantized along rows is transformed along rows first.
+
+    Raises TypeError or ValueError, which name the attribute, for values that it cannot have.
+    """
+
+    size: int = 16
+    sign_mask: int = SIGN_MASK
+    colwise: bool = True
+    rowwise: bool = False
+
+    def __post_init__(self) -> None:
+        if type(self.size) is not int or self.size not in SIZES:
+            raise ValueError(f"size is {self.size!r}, expected {', '.join(map(str, SIZES))}")
+        if type(self.sign_mask) is not int:
+            raise TypeError(f"sign_mask is {self.sign_mask!r}, expected an integer")
+        if not 0 <= self.sign_mask < 1 << self.size:
+            raise ValueError(f"sign_mask is {self.sign_mask:#x}, expected at most {self.size} bits")
+        for what in ("colwise", "rowwise"):
+            if not isinstance(getattr(self, what), bool):
+                raise TypeError(f"{what} is {getattr(self, what)!r}, expected True or False")
+        if not (self.colwise or self.rowwise):
+            raise ValueError("colwise and rowwise are False, expected one of them to be True")
+
+    @property
+    def signs(self) -> int:
+        """A bit for each of `size` elements."""
+        if self.sign_mask >> 16:
+            return self.sign_mask
+        return sum(self.sign_mask << at for at in range(0, self.size, 16))
+
+    def of(self, colwise: bool) -> Transform | None:
+        """What one direction is transformed by."""
+        return Transform(self.size, self.signs) if (self.colwise if colwise else self.rowwise) else None
+
+
+class Transform(NamedTuple):
+    """The transform of one direction, as kernels and quantized tensors have it."""
+
+    size: int
+    signs: int
+
+
+def check_transform(value: object) -> RandomHadamard | None:
+    """The transform that a call asks for; raises TypeError for what is none."""
+    if value is not None and not isinstance(value, RandomHadamard):
+        raise TypeError(f"transform is {value!r}, expected a dither.RandomHadamard or None")
+    return value

@@ -1,0 +1,133 @@
+"""Any format, layout and order of scales in NumPy: what `dither.quantize` must give, from the formulas of
+dialect/Quant/Semantics.md and SemanticsOfModes.md."""
+
+import dither
+import dither.language as dl
+import mode_oracle
+import numpy as np
+import oracle
+from ops import check
+
+F32 = np.float32
+CODES = {
+    "float4_e2m1": (oracle.encode_e2m1, oracle.decode_e2m1, oracle.E2M1),
+    "float6_e2m3": (oracle.encode_e2m3, oracle.decode_e2m3, oracle.E2M3),
+    "float6_e3m2": (oracle.encode_e3m2, oracle.decode_e3m2, oracle.E3M2),
+    "int8": (oracle.encode_int8, oracle.decode_int8, np.arange(128.0)),
+    "float8_e4m3": (oracle.encode_e4m3, oracle.decode_e4m3, oracle.E4M3),
+    "float8_e5m2": (oracle.encode_e5m2, oracle.decode_e5m2, oracle.E5M2),
+}
+#: Orders by their names in calls and in SemanticsOfModes.md.
+ORDERS = {
+    "linear": mode_oracle.LINEAR,
+    "128x4": mode_oracle.SWIZZLE_128X4,
+    "8x4": mode_oracle.SWIZZLE_8X4,
+    "column_major": mode_oracle.COLUMN_MAJOR,
+    "packed": mode_oracle.PACKED_COLUMN_MAJOR,
+}
+
+
+def block_of(fmt, shape):
+    """Rows and columns of a block of a matrix whose rows of blocks run along rows."""
+    if isinstance(fmt.block, str):
+        rows, cols = (max(extent, 1) for extent in shape)
+        return {"row": (1, cols), "tensor": (rows, cols)}[fmt.block]
+    return (1, fmt.block) if isinstance(fmt.block, int) else fmt.block
+
+
+def over_blocks(per_block, shape, rows, cols):
+    """A value of each block for each element of a matrix."""
+    return np.repeat(np.repeat(per_block, rows, axis=0), cols, axis=1)[: shape[0], : shape[1]]
+
+
+def encode_scales(b, fmt, most):
+    """What elements of blocks of these amax are multiplied by (order encode_first); `most` is the largest number of
+    the type that they come in."""
+    b = np.asarray(b, F32)
+    b = np.where(b < F32(fmt.epsilon), F32(fmt.epsilon), b)
+    with np.errstate(all="ignore"):
+        scale = (F32(CODES[fmt.element.name][2][-1]) / b).astype(F32)
+    scale = np.where(np.isinf(scale), F32(most), scale)
+    if fmt.pow2_scales:
+        scale = (scale.view(np.uint32) & np.uint32(0xFF800000)).view(F32)
+    return np.where((b == 0) | ~np.isfinite(b), F32(1), scale).astype(F32)
+
+
+def reference(x, fmt, g=None, encode_scale=None, most=None):
+    """Codes, scales and values of a float32 matrix whose rows of blocks run along rows."""
+    encode, decode, table = CODES[fmt.element.name]
+    if fmt.element is dl.int8 and fmt.scale is dl.e8m0:
+        encode, decode, table = oracle.encode_mxint8, oracle.decode_mxint8, oracle.MXINT8
+    largest, fmax = F32(table[-1]), np.finfo(F32).max
+    rows, cols = block_of(fmt, x.shape)
+    m, n = (-(-extent // of) for extent, of in zip(x.shape, (rows, cols), strict=True))
+    padded = np.zeros((m * rows, n * cols), F32)
+    padded[: x.shape[0], : x.shape[1]] = x
+    b = oracle.amax(padded.reshape(m, rows, n, cols), axis=(1, 3))
+    with np.errstate(all="ignore"):
+        if fmt.order == "encode_first":
+            factor = encode_scales(b, fmt, fmax if most is None else most)
+            if encode_scale is not None:
+                factor = np.full_like(factor, encode_scale)
+            scale = value = (F32(1) / factor).astype(F32)
+        elif fmt.scale is dl.e8m0:
+            assert fmt.scale_rounding in ("rceil", "floor")
+            if fmt.scale_rounding == "floor":
+                scale = oracle.e8m0_floor(b, int(np.floor(np.log2(largest))))
+            else:
+                scale = oracle.e8m0_rceil(b * F32(F32(1) / largest))
+            factor, value = oracle.inverse_e8m0(scale), oracle.decode_e8m0(scale)
+        elif fmt.scale is dl.float32:
+            scale = value = np.fmin(b * F32(F32(1) / largest), fmax).astype(F32)
+            factor = np.fmin(F32(1) / value, fmax).astype(F32)
+        else:
+            most = F32(largest * F32(448))
+            s = F32(1)
+            if g is not None and g != 0:
+                s = min(F32(most / g), F32(fmax)) or F32(1)
+            scale = oracle.encode_e4m3(np.fmin(b * F32(s * F32(F32(1) / largest)), fmax).astype(F32))
+            value = oracle.decode_e4m3(scale)
+            factor = np.fmin(F32(1) / (value * F32(F32(1) / s)), fmax).astype(F32)
+            if g is not None:
+                value = (value * g).astype(F32) * F32(F32(1) / most)
+        codes = encode((x * over_blocks(factor, x.shape, rows, cols)).astype(F32))
+        values = (decode(codes) * over_blocks(value, x.shape, rows, cols)).astype(F32)
+    return codes, scale, values
+
+
+def stored_scales(scale, fmt, colwise, scales, rows=None):
+    """The array of a matrix of scales in an order; `rows` of the tensor where they are repeated for each."""
+    if rows is not None:
+        scale = mode_oracle.repeat_scales(scale, rows, fmt.block_rows)
+    if scales == "linear":
+        return np.ascontiguousarray(scale.T if colwise and not fmt.transposed else scale)
+    order = ORDERS[scales]
+    raw = order.arrange(scale)
+    r, c = order.padded(*scale.shape, scale.dtype.itemsize)
+    if scales == "packed":
+        return raw.view(np.int32).reshape(c // 4, r)
+    return raw.view(scale.dtype).reshape((c, r) if scales == "column_major" else (r, c))
+
+
+def check_part(part, x, fmt, scales, g=None, device="cpu", encode_scale=None, most=None):
+    """One direction of a result of quantizing `x` (float32) against the reference, and what it dequantizes to."""
+    colwise = part.is_colwise
+    given = np.ascontiguousarray(x.T) if colwise else x
+    codes, scale, values = reference(given, fmt, g, encode_scale, most)
+    if colwise and not fmt.transposed:
+        codes = codes.T
+    codes = np.ascontiguousarray(codes)
+    check.same_bits(part.data, oracle.pack_fp4(codes) if fmt.element is dl.float4_e2m1 else codes, "codes")
+    want = stored_scales(scale, fmt, colwise, scales, given.shape[0] if part.repeated else None)
+    check.same_bits(part.scale_inv, want, "scales")
+    got = dither.dequantize(part, dither.float32, device=device)
+    check.same_values(got, np.ascontiguousarray(values.T if colwise else values), "values")
+
+
+def orders(fmt):
+    """The orders of scales that a format can have."""
+    if isinstance(fmt.block, str):
+        return ("linear",)
+    if fmt.scale.bits == 32:
+        return ("linear", "column_major")
+    return tuple(ORDERS) if fmt.scale is dl.e8m0 else tuple(name for name in ORDERS if name != "packed")

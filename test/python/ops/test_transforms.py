@@ -1,0 +1,179 @@
+"""Random Hadamard transforms before quantization: any format, layout, mask and input, on every device."""
+
+import dither
+import ml_dtypes
+import numpy as np
+import oracle
+import pytest
+from ops import check, data
+from ops.reference import check_part, orders
+
+F32 = np.float32
+FORMATS = [dither.NVFP4, dither.MXFP8_E4M3, dither.MXFP4, dither.FP8_TENSOR_E4M3, dither.FP8_ROW_E5M2, dither.INT8_ROW]
+
+
+def transform(x, size, mask, dtype, axis):
+    """The definition of dl.hadamard, in NumPy: signs, butterflies of neighbours 1, 2, 4, .. apart, the factor, and the
+    type of the input."""
+    t = np.asarray(x).astype(F32)
+    t = (t.T if axis == 0 else t).copy()
+    mask = mask if mask >> 16 else sum(mask << at for at in range(0, size, 16))
+    sign = np.array([-1 if mask >> i & 1 else 1 for i in range(size)], F32)
+    groups = t.reshape(t.shape[0], t.shape[1] // size, size) * sign
+    step = 1
+    with np.errstate(all="ignore"):
+        while step < size:
+            pairs = groups.reshape(t.shape[0], t.shape[1] // size, size // (2 * step), 2, step)
+            groups = np.stack([pairs[..., 0, :] + pairs[..., 1, :], pairs[..., 0, :] - pairs[..., 1, :]], axis=-2)
+            step *= 2
+        t = groups.reshape(t.shape) * F32(size**-0.5)
+        if dtype != "float32":
+            t = t.astype(data.DTYPES[dtype]).astype(F32)
+    return np.ascontiguousarray(t.T if axis == 0 else t)
+
+
+def check_format(fmt, x, dtype, spec, layout, scales="linear", device="cpu"):
+    result = dither.quantize(x, fmt, layout, scales, device=device, transform=spec)
+    wide = np.asarray(x).astype(F32)
+    for part in check.parts(result):
+        applied = spec.colwise if part.is_colwise else spec.rowwise
+        assert (part.transform is not None) == applied
+        of = transform(x, spec.size, spec.sign_mask, dtype, 0 if part.is_colwise else 1) if applied else wide
+        g = F32(oracle.amax(of)) if fmt.tensor_scale else None
+        if g is not None:
+            check.same_bits(part.amax, g, "amax")
+        check_part(part, of, fmt, scales, g, device)
+    return result
+
+
+CASES = [
+    (16, 0xD7E8, False),
+    (16, 0, True),
+    (32, 0xD7E8, True),
+    (32, 0x12345678, False),
+    (64, 0x8000000080000001, True),
+]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float16"])
+@pytest.mark.parametrize("layout", ["colwise", "both"])
+@pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: fmt.name)
+def test_every_format_on_the_cpu(fmt, layout, dtype):
+    for size, mask, rowwise in CASES if (dtype, layout) == ("bfloat16", "both") else CASES[3:4]:
+        spec = dither.RandomHadamard(size, mask, rowwise=rowwise)
+        check_format(fmt, data.normal(128, 192, dtype), dtype, spec, layout)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a", "sm_120a"])
+@pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: fmt.name)
+def test_every_target(fmt, target):
+    x = data.normal(64, 192, "bfloat16")
+    for spec in (dither.RandomHadamard(), dither.RandomHadamard(32, 0x12345678, rowwise=True)):
+        check_format(fmt, x, "bfloat16", spec, "both", orders(fmt)[-1], f"sim:{target}")
+
+
+def test_rows_alone():
+    spec = dither.RandomHadamard(rowwise=True, colwise=False)
+    for layout in ("rowwise", "both"):
+        check_format(dither.NVFP4, data.normal(40, 96, "bfloat16"), "bfloat16", spec, layout)
+
+
+def test_ragged_blocks_and_empty_tensors():
+    for shape in ((48, 5), (16, 129), (80, 33), (0, 16), (16, 0)):
+        for fmt in (dither.NVFP4, dither.MXFP8_E4M3):
+            check_format(fmt, data.normal(*shape, "bfloat16"), "bfloat16", dither.RandomHadamard(), "both")
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim:sm_90a"])
+@pytest.mark.parametrize("fmt", [dither.NVFP4, dither.MXFP8_E4M3], ids=lambda fmt: fmt.name)
+def test_dequantize_undoes_it(fmt, device):
+    x = np.random.default_rng(0).standard_normal((64, 128)).astype(F32)
+    for size, mask in ((16, 0xD7E8), (32, 0x80000001), (64, 0xFEDCBA9876543210)):
+        spec = dither.RandomHadamard(size, mask, rowwise=True)
+        result = dither.quantize(x, fmt, "both", device=device, transform=spec)
+        for part in check.parts(result):
+            values = np.asarray(dither.dequantize(part, dither.float32, device=device))
+            axis = 0 if part.is_colwise else 1
+            mask_bits = mask if mask >> 16 else sum(mask << at for at in range(0, size, 16))
+            sign = np.array([-1 if mask_bits >> i & 1 else 1 for i in range(size)], F32)
+            undone = transform(values, size, 0, "float32", axis)
+            lines = np.tile(sign, undone.shape[axis] // size)
+            want = (undone * (lines[:, None] if axis == 0 else lines)).astype(F32)
+            got = dither.dequantize(part, dither.float32, device=device, undo_transform=True)
+            check.same_values(got, want)
+            assert np.abs(np.asarray(got) - np.asarray(x)).mean() < 0.2 * np.abs(np.asarray(x)).mean()
+
+
+def test_fused_operators_take_it():
+    x, gamma = data.normal(64, 96, "bfloat16"), data.normal(1, 96, "bfloat16", seed=1)[0]
+    y, _ = check.expected_norm(x, gamma)
+    spec = dither.RandomHadamard()
+    found = dither.rms_norm(x, gamma, format=dither.NVFP4, layout="both", transform=spec, return_amax=True)
+    check.same_bits(found.amax, oracle.amax(y))
+    for part in check.parts(found.out):
+        of = transform(y.astype(ml_dtypes.bfloat16), 16, 0xD7E8, "bfloat16", 0) if part.is_colwise else y
+        check_part(part, of, dither.NVFP4, "linear", F32(oracle.amax(of)))
+
+
+def test_stochastic_columns_of_a_transform():
+    x = data.normal(64, 96, "bfloat16")
+    options = {"rounding": "stochastic", "seed": 5, "offset": 1}
+    both = dither.quantize(x, dither.NVFP4, "both", transform=dither.RandomHadamard(), **options)
+    of = transform(x, 16, 0xD7E8, "bfloat16", 0)
+    alone = dither.quantize(of, dither.NVFP4, "colwise", **options)
+    check.same_bits(both.colwise.data, alone.data)
+    check.same_bits(both.rowwise.data, dither.quantize(x, dither.NVFP4, **options).data)
+
+
+def test_results_are_copied_and_reused():
+    import copy
+    import pickle
+
+    x = data.normal(32, 64, "bfloat16")
+    spec = dither.RandomHadamard()
+    result = dither.quantize(x, dither.NVFP4, "colwise", transform=spec)
+    for again in (copy.deepcopy(result), pickle.loads(pickle.dumps(result))):
+        assert again.transform == result.transform and again.repeated is False
+        check.same_bits(again.dequantize(undo_transform=True), result.dequantize(undo_transform=True))
+    assert "transformed" in repr(result)
+    dither.quantize(x, dither.NVFP4, "colwise", transform=spec, out=result)
+    with pytest.raises(ValueError, match=r"expected dither\.NVFP4, colwise, shape .32, 64., linear scales"):
+        dither.quantize(x, dither.NVFP4, "colwise", out=result)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "message"),
+    [
+        ({"size": 8}, ValueError, "size is 8, expected 16, 32, 64"),
+        ({"size": 16.0}, ValueError, "size is 16.0, expected"),
+        ({"sign_mask": 1 << 16}, ValueError, "sign_mask is 0x10000, expected at most 16 bits"),
+        ({"sign_mask": -1}, ValueError, "sign_mask is -0x1, expected at most 16 bits"),
+        ({"sign_mask": "D7E8"}, TypeError, "sign_mask is 'D7E8', expected an integer"),
+        ({"colwise": 1}, TypeError, "colwise is 1, expected True or False"),
+        ({"colwise": False}, ValueError, "colwise and rowwise are False, expected one of them"),
+    ],
+)
+def test_wrong_transforms(fields, error, message):
+    with pytest.raises(error, match=message):
+        dither.RandomHadamard(**fields)
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "error", "message"),
+    [
+        ((40, 64), {"layout": "colwise"}, ValueError, "found 40 rows, expected a multiple of 16, the transform's"),
+        ((32, 64), {"layout": "rowwise"}, ValueError, "expected one of what the layout 'rowwise' has"),
+        ((32, 64), {"layout": "both", "transform": 16}, TypeError, "transform is 16, expected a dither.RandomHadamard"),
+        ((32, 64), {"layout": "colwise", "amax": 1.0}, ValueError, "what is quantized is transformed first"),
+    ],
+)
+def test_wrong_calls(shape, options, error, message):
+    with pytest.raises(error, match=message):
+        options = {"transform": dither.RandomHadamard(), **options}
+        dither.quantize(data.normal(*shape, "float32"), dither.NVFP4, **options)
+
+
+def test_without_a_format_there_is_none():
+    x = data.normal(32, 64, "float32")
+    with pytest.raises(ValueError, match="'transform' was given without a format"):
+        dither.rms_norm(x, np.ones(64, F32), transform=dither.RandomHadamard())
