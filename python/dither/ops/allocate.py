@@ -44,6 +44,12 @@ class DeviceArray:
             "version": 3,
         }
 
+    def reshaped(self, shape: tuple[int, ...]) -> DeviceArray:
+        """Itself, which nobody else has yet, in another shape of as many elements."""
+        self.shape = shape
+        self.__cuda_array_interface__ |= {"shape": shape}
+        return self
+
     def __reduce__(self) -> Any:
         found = f"found memory of {self._device.name} that no framework owns"
         raise TypeError(f"{found}, which is neither pickled nor copied: quantize a tensor of torch")

@@ -12,8 +12,9 @@ from ..language import ScaleLayout
 from ..types import DType
 from . import kernels
 from .allocate import check_float_type, empty_like
+from .flatten import flatten_part, reshape
 from .orders import OF_LAYOUT
-from .outputs import check_arrays, codes_and_scales
+from .outputs import check_arrays, check_fields, codes_and_scales
 from .scale_orders import swizzle_scales, unswizzle_scales
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_matrix
 from .tiles import Tile, dequantize_tile
@@ -26,7 +27,7 @@ def dequantize(
     stream: int | None = None,
     undo_transform: bool = False,
 ) -> Any:
-    """The values of a quantized tensor, (M, N); of a ScaledTensor2x those of its rowwise half.
+    """The values of a quantized tensor, in its shape; of a ScaledTensor2x those of its rowwise half.
 
     Computed in float32 and rounded once to `dtype` (float32, bfloat16 or float16), by default what was quantized. Of a
     tensor that was transformed (`dither.RandomHadamard`) they are the values of the transformed one, or, with
@@ -36,6 +37,10 @@ def dequantize(
         x = x.rowwise
     if not isinstance(x, ScaledTensor1x):
         raise TypeError(f"argument 'x' is {type(x).__name__}, expected a ScaledTensor1x or ScaledTensor2x")
+    if isinstance(x.shape, tuple) and len(x.shape) != 2:
+        matrix = flatten_part(x, "x")
+        check_fields(matrix, "x")
+        return reshape(dequantize(matrix, dtype, device, stream, undo_transform), x.shape, "x")
     if not isinstance(undo_transform, bool):
         raise TypeError(f"undo_transform is {undo_transform!r}, expected True or False")
     check_arrays(x, "x")

@@ -68,6 +68,7 @@ class Fused:
         record_amax: Any = None,
         repeat_scales: bool = False,
         transform: RandomHadamard | None = None,
+        flatten_axis: int = -1,
         **kwargs: Any,
     ) -> Any:
         """The function on every tile of the tensors, and what it gives in a format, in one kernel: see `fuse`."""
@@ -88,6 +89,7 @@ class Fused:
         constants = {name: value for name, value in call.arguments.items() if producer.roles[name] == "constexpr"}
         rounded = rounds(round_intermediate, encode_scale)
         wanted = Wanted(plan, dtype, amax, return_amax, rounded, device, stream, out, random, encode_scale, record_amax)
+        wanted.flatten_axis = flatten_axis
         results = run(self.operator, operands, constants, wanted)
         besides = {**results.saved, **({"amax": results.amax} if return_amax else {})}
         if not besides:
@@ -132,8 +134,8 @@ def fuse(
         math: "fast" lets GPUs approximate and contract what the function computes, as in `dither.jit`.
 
     Calls take the function's arguments, and `format`, `layout`, `scale_layout`, `amax`, `device`, `stream`, `out`,
-    `rounding`, `seed`, `offset`, `encode_scale`, `record_amax`, `repeat_scales` and `transform` as `dither.quantize`
-    has them. Besides:
+    `rounding`, `seed`, `offset`, `encode_scale`, `record_amax`, `repeat_scales`, `transform` and `flatten_axis` as
+    `dither.quantize` has them; tensors of other ranks than 2 are matrices likewise. Besides:
         format: None gives plain output, in `dtype`, by default that of the first tensor.
         return_amax: whether the largest magnitude of the output is returned (float32, rank 0).
         round_intermediate: whether the output is rounded to `dtype` before it is quantized and its amax taken, as if

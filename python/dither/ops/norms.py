@@ -87,6 +87,7 @@ def rms_norm(
     record_amax: Any = None,
     repeat_scales: bool = False,
     transform: RandomHadamard | None = None,
+    flatten_axis: int = -1,
 ) -> RmsNorm:
     """Root-mean-square norm of the rows of `x`, fused with quantization.
 
@@ -100,7 +101,7 @@ def rms_norm(
         zero_centered_gamma: 1 is added to gamma.
         format: a block-scaled format for the output; None gives it in the data type of `x`.
         layout, scale_layout, device, stream, out, rounding, seed, offset, encode_scale, record_amax, repeat_scales,
-            transform: as in `dither.quantize`.
+            transform, flatten_axis: as in `dither.quantize`; gamma has the dimensions that are columns.
         amax: largest magnitude of the normalized tensor, for formats with a tensor scale or one block; computed if
             None, in a pass of its own.
         return_amax: whether the largest magnitude of the normalized tensor is returned.
@@ -114,6 +115,7 @@ def rms_norm(
     plan = plan_of(format, layout, scale_layout, amax, out, random, encode_scale, record_amax, repeat_scales, transform)
     rounded = rounds(round_intermediate, encode_scale)
     wanted = Wanted(plan, None, amax, return_amax, rounded, device, stream, out, random, encode_scale, record_amax)
+    wanted.flatten_axis = flatten_axis
     constants = {"eps": float(eps), "zero_centered": bool(zero_centered_gamma)}
     results = run(RMS_NORM, {"x": x, "gamma": gamma}, constants, wanted)
     return RmsNorm(results.out, results.saved["rsigma"], results.amax)

@@ -20,6 +20,7 @@ from ..types import DType, Structure, float32
 from . import column_sum, kernels, outputs
 from .allocate import contiguous_rows, empty_like, filled, floats, matrix
 from .column_sum import ColumnSums
+from .flatten import flatten_operands, flatten_result, reshape, restore_result
 from .fused_kernel import fused_kernel
 from .hadamard import check_transform
 from .producer import Producer
@@ -124,6 +125,7 @@ class Wanted:
     random: Random | None = None
     encode_scale: Any = None
     record_amax: Any = None
+    flatten_axis: Any = -1
 
 
 class Results(NamedTuple):
@@ -187,6 +189,26 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
     `operands` has a value for each parameter that is no constexpr, `constants` for the others. Raises TypeError or
     ValueError, which name the argument, for what the operator does not take.
     """
+    producer = operator.producer
+    matrices, flat = flatten_operands(producer, operands, wanted.flatten_axis)
+    if flat is None:
+        return run_on_matrices(operator, operands, constants, wanted)
+    if wanted.out is not None:
+        shape = getattr(wanted.out, "shape", flat.shape)
+        if shape != flat.shape:
+            raise ValueError(f"argument 'out' has shape {shape}, expected {flat.shape}")
+        wanted = dataclasses.replace(wanted, out=flatten_result(wanted.out, "out"))
+    results = run_on_matrices(operator, matrices, constants, wanted)
+    shapes = {"tile": flat.shape, "column": flat.shape[: flat.axis], "column_sum": flat.shape[flat.axis :]}
+    saved = {name: reshape(one, shapes[producer.saves[name]], name) for name, one in results.saved.items()}
+    out = reshape(results.out, flat.shape, "out") if wanted.plan is None else restore_result(results.out, flat)
+    return Results(out, saved, results.amax)
+
+
+def run_on_matrices(
+    operator: Operator, operands: Mapping[str, Any], constants: Mapping[str, Any], wanted: Wanted
+) -> Results:
+    """As `run`, on tensors of rank 2."""
     producer, p = operator.producer, wanted.plan
     values, arrays = check_operands(producer, operands)
     x, array = values[producer.tile], arrays[producer.tile]

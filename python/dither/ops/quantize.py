@@ -37,11 +37,12 @@ def quantize(
     record_amax: Any = None,
     repeat_scales: bool = False,
     transform: RandomHadamard | None = None,
+    flatten_axis: int = -1,
 ) -> Any:
     """`x` in a block-scaled format. No operation of autograd: the result has no gradient, whatever `x` is.
 
     Args:
-        x: (M, N) float32, bfloat16 or float16: NumPy, torch, or anything with DLPack or the CUDA array interface.
+        x: float32, bfloat16 or float16 of any rank: NumPy, torch, or anything with DLPack or the CUDA array interface.
         format: a format of `dither.formats` or its name.
         layout: blocks along rows ("rowwise"), along columns ("colwise"), or "both" from one read of `x`.
         scale_layout: order of the scales: "linear", or one that a consumer takes, padded with zeros: "128x4",
@@ -61,6 +62,8 @@ def quantize(
         record_amax: a float32 array of one element, which is raised to the largest magnitude of `x`, in the same pass.
         repeat_scales: whether scales of blocks of several rows are stored once for each row, as tensor cores take them.
         transform: a Hadamard transform of what is quantized (`dither.RandomHadamard`); None for none.
+        flatten_axis: dimensions of `x` from this one on are columns, those before it rows; by default the last one.
+            Blocks, codes and scales are those of this matrix.
 
     Returns a ScaledTensor1x, or a ScaledTensor2x for "both".
     """
@@ -71,5 +74,5 @@ def quantize(
     # It is as it was in memory: there is nothing to round, but formats ask for the type, and transforms round.
     asks = fmt.order == "encode_first" and not (fmt.pow2_scales or isinstance(fmt.block, str))
     wanted.round_intermediate = asks or transform is not None
-    wanted.encode_scale, wanted.record_amax = encode_scale, record_amax
+    wanted.encode_scale, wanted.record_amax, wanted.flatten_axis = encode_scale, record_amax, flatten_axis
     return run(QUANTIZE, {"x": x}, {}, wanted).out

@@ -15,7 +15,7 @@ from .orders import OF_LAYOUT
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ScaledTensor1x:
-    """An (M, N) tensor quantized along one direction.
+    """A tensor quantized along one direction: a matrix of M rows and N columns.
 
     Results are pickled and copied like the arrays in them. `torch.load` with `weights_only=True` reads them after
     `torch.serialization.add_safe_globals([dither.ops.scaled_tensor.restore])`.
@@ -23,19 +23,21 @@ class ScaledTensor1x:
     Attributes:
         data: codes. Rowwise, and columnwise in formats that are not transposed, (M, N); columnwise in those that are
             (NVFP4), (N, M). FP4 lies in uint8, two codes to a byte, the even column in the low half; the last half byte
-            of an odd row is zero.
+            of an odd row is zero. Of a tensor of another rank they have its dimensions, those along columns first where
+            codes are transposed.
         scale_inv: what codes are multiplied by, one for each block: (M / block_rows, N / block_cols) rowwise;
             columnwise (N / block_rows, M / block_cols) in transposed formats, and (M / block_cols, N / block_rows) in
             the others, all rounded up. In another order, what `dither.swizzle_scales` makes of that matrix, columnwise
             of the transposed one; padding is zero.
         amax: largest magnitude of what was quantized (float32, rank 0), in formats with a tensor scale; else None.
         format: the block-scaled format.
-        shape: (M, N).
+        shape: that of the tensor, (M, N) for a matrix.
         dtype: the data type before quantization.
         is_colwise: whether blocks run along columns.
         scale_layout: order of the scales: dl.linear, dl.swizzle_128x4, dl.swizzle_8x4, dl.column_major or
             dl.packed_column_major.
         transform: the Hadamard transform of what was quantized (`dither.RandomHadamard`), or None.
+        flatten_axis: the first dimension of `shape` that is along columns; those before it are rows.
         repeated: whether scales of blocks of several rows are there once for each row (columnwise: column).
     """
 
@@ -43,12 +45,13 @@ class ScaledTensor1x:
     scale_inv: Any
     amax: Any
     format: Format
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     dtype: DType
     is_colwise: bool
     scale_layout: ScaleLayout
     repeated: bool = False
     transform: Transform | None = None
+    flatten_axis: int = -1
 
     @property
     def is_transposed(self) -> bool:
@@ -56,7 +59,7 @@ class ScaledTensor1x:
         return self.is_colwise and self.format.transposed
 
     def dequantize(self, dtype: Any = None, undo_transform: bool = False) -> Any:
-        """The values of the codes as an (M, N) array of `dtype`, by default that before quantization."""
+        """The values of the codes as an array of `shape` and `dtype`, by default that before quantization."""
         from .dequantize import dequantize
 
         return dequantize(self, dtype, undo_transform=undo_transform)
@@ -65,8 +68,8 @@ class ScaledTensor1x:
         fmt, order = self.format, self.scale_layout.name
         arrays = [_as_bytes(x) for x in (self.data, self.scale_inv)]
         transform = None if self.transform is None else tuple(self.transform)
-        rest = (fmt.__reduce__()[1], self.shape, self.dtype.mlir, self.is_colwise, order, self.repeated, transform)
-        return restore, (*arrays, self.amax, *rest)
+        rest = (fmt.__reduce__()[1], self.shape, self.dtype.mlir, self.is_colwise, order)
+        return restore, (*arrays, self.amax, *rest, self.repeated, transform, self.flatten_axis)
 
     def __copy__(self) -> ScaledTensor1x:
         return dataclasses.replace(self)
@@ -88,8 +91,8 @@ class ScaledTensor2x:
     colwise: ScaledTensor1x
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """(M, N)."""
+    def shape(self) -> tuple[int, ...]:
+        """That of the tensor."""
         return self.rowwise.shape
 
     @property
@@ -120,12 +123,13 @@ def restore(
     scale_inv: tuple[Any, str],
     amax: Any,
     format: tuple[str, dict[str, Any]],
-    shape: tuple[int, int],
+    shape: tuple[int, ...],
     dtype: str,
     is_colwise: bool,
     scale_layout: str,
     repeated: bool = False,
     transform: tuple[int, int] | None = None,
+    flatten_axis: int = -1,
 ) -> ScaledTensor1x:
     """A ScaledTensor1x that was pickled or deeply copied. Names stand for formats and types, so that who unpickles
     what he does not trust has this one function to allow."""
@@ -133,7 +137,7 @@ def restore(
     layout = ScaleLayout[scale_layout]
     fmt, kind = restore_format(*format), dtype_from_mlir(dtype)
     known = None if transform is None else Transform(*transform)
-    return ScaledTensor1x(codes, scales, amax, fmt, shape, kind, is_colwise, layout, repeated, known)
+    return ScaledTensor1x(codes, scales, amax, fmt, shape, kind, is_colwise, layout, repeated, known, flatten_axis)
 
 
 def _as_bytes(x: Any) -> tuple[Any, str]:
@@ -148,13 +152,13 @@ def _from_bytes(x: Any, dtype: str) -> Any:
     return x.view(getattr(sys.modules["torch"], dtype)) if dtype else x
 
 
-def data_shape(shape: tuple[int, int], fmt: Format, colwise: bool) -> tuple[int, int]:
+def data_shape(shape: tuple[int, ...], fmt: Format, colwise: bool) -> tuple[int, int]:
     """Shape of the codes of an (M, N) tensor, in elements."""
     m, n = shape
     return (n, m) if colwise and fmt.transposed else (m, n)
 
 
-def scale_matrix(shape: tuple[int, int], fmt: Format, colwise: bool, repeated: bool = False) -> tuple[int, int]:
+def scale_matrix(shape: tuple[int, ...], fmt: Format, colwise: bool, repeated: bool = False) -> tuple[int, int]:
     """Extents of the matrix of scales of an (M, N) tensor: columns count blocks along the axis that they run along."""
     extents = shape[::-1] if colwise else shape
     rows, cols = (-(-n // (block or n or 1)) for n, block in zip(extents, fmt.block_extents(1), strict=True))
@@ -162,7 +166,7 @@ def scale_matrix(shape: tuple[int, int], fmt: Format, colwise: bool, repeated: b
 
 
 def scale_storage(
-    shape: tuple[int, int], fmt: Format, colwise: bool, layout: ScaleLayout, repeated: bool = False
+    shape: tuple[int, ...], fmt: Format, colwise: bool, layout: ScaleLayout, repeated: bool = False
 ) -> tuple[tuple[int, int], DType]:
     """Shape and data type of the array of the scales of an (M, N) tensor."""
     rows, cols = scale_matrix(shape, fmt, colwise, repeated)
@@ -171,7 +175,7 @@ def scale_storage(
     return OF_LAYOUT[layout].stored((rows, cols), fmt.scale)
 
 
-def scale_shape(shape: tuple[int, int], fmt: Format, colwise: bool, layout: ScaleLayout) -> tuple[int, int]:
+def scale_shape(shape: tuple[int, ...], fmt: Format, colwise: bool, layout: ScaleLayout) -> tuple[int, int]:
     """Shape of the scales of an (M, N) tensor."""
     return scale_storage(shape, fmt, colwise, layout)[0]
 
