@@ -44,16 +44,28 @@ static FailureOr<Shape> scaleShape(Where where, ArrayRef<int64_t> source,
   return shape;
 }
 
-/// Formats with a tensor scale, and only those, take its amax: BS3 to BS5.
-static LogicalResult checkAmax(Where where, Value amax, FormatAttr format) {
+/// Formats with a tensor scale, and only those, take its amax, or that of each
+/// row of blocks of `source`: BS3 to BS5.
+static LogicalResult checkAmax(Where where, Value amax, FormatAttr format,
+                               RankedTensorType source, int64_t axis) {
   if (format.getTensorScale() && !amax)
     return where.fail("format " + format.describe() +
                       " has a tensor scale, expected a tensor_amax operand");
   if (!format.getTensorScale() && amax)
     return where.fail("format " + format.describe() +
                       " has no tensor scale, found a tensor_amax operand");
-  if (amax)
-    return tensorType(where, amax, "tensor_amax", 0);
+  if (!amax)
+    return success();
+  auto type = cast<RankedTensorType>(amax.getType());
+  if (type.getRank() == 0)
+    return success();
+  Shape rows(source.getShape());
+  rows[axis] = 1;
+  if (source.getRank() != 2 || format.getBlockRows() != 1 ||
+      type.getShape() != ArrayRef<int64_t>(rows))
+    return where.fail("tensor_amax has type " + str(type) +
+                      ", expected rank 0, or for blocks of one row " +
+                      str(ArrayRef<int64_t>(rows)));
   return success();
 }
 
@@ -67,7 +79,7 @@ static LogicalResult checkScaled(Op op, RankedTensorType tile) {
   if (failed(scales) || failed(checkType(where, op.getScale(), "scale", *scales,
                                          format.getScale())))
     return failure();
-  return checkAmax(where, op.getTensorAmax(), format);
+  return checkAmax(where, op.getTensorAmax(), format, tile, op.getAxis());
 }
 
 //===----------------------------------------------------------------------===//
@@ -91,7 +103,8 @@ DITHER_INFER(BlockScaleOp, 1)
 LogicalResult BlockScaleOp::verify() {
   if (failed(checkInferred(*this, {"scale"})))
     return failure();
-  return checkAmax(*this, getTensorAmax(), getFormat());
+  return checkAmax(*this, getTensorAmax(), getFormat(), getSource().getType(),
+                   getAxis());
 }
 
 template <typename Adaptor>

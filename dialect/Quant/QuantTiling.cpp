@@ -72,6 +72,17 @@ static void relateIdentity(Operation *op, unsigned operand,
       out.push_back({operand, d, d});
 }
 
+/// The amax of each row of blocks, where it is not one of all.
+static void relateAmax(Operation *op, unsigned operand,
+                       SmallVectorImpl<DimRelation> &out) {
+  if (op->getNumOperands() <= operand)
+    return;
+  RankedTensorType type = tensorType(op->getOperand(operand));
+  for (unsigned d = 0; d < type.getRank(); ++d)
+    if (type.getDimSize(d) != 1)
+      out.push_back({operand, d, d});
+}
+
 /// Blocks of the operand become elements of the result (`grow` false), or the
 /// other way round. Parts of a tile with whole blocks have all of them.
 static void relateBlocks(Operation *op, unsigned operand,
@@ -155,6 +166,7 @@ std::optional<SmallVector<DimRelation>> getDimRelations(Operation *op,
         op, 0,
         scale.getFormat().getBlockExtents(scale.getAxis(), result.getRank()),
         /*grow=*/false, out);
+    relateAmax(op, 1, out);
     return out;
   }
   if (auto scaled = dyn_cast<ScaledOpInterface>(op)) {
@@ -163,6 +175,7 @@ std::optional<SmallVector<DimRelation>> getDimRelations(Operation *op,
         op, 1,
         scaled.getFormat().getBlockExtents(scaled.getAxis(), result.getRank()),
         /*grow=*/true, out);
+    relateAmax(op, 2, out);
     return out;
   }
   if (isa<NormOpInterface>(op)) {

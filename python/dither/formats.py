@@ -36,6 +36,8 @@ class Format:
         block: elements of a row that share a scale, or (rows, columns) of a block, powers of two; "row" for one scale
             in each row, "tensor" for one in all. Blocks along columns have rows and columns exchanged.
         tensor_scale: whether the amax of the whole tensor scales the block scales (NVFP4; float8_e4m3 scales).
+        row_amax: whether operators take the amax of each row, or of each column for blocks along columns, in place of
+            the tensor's (formats with a tensor scale and blocks of one row).
         transposed: whether operators store the codes of blocks along columns transposed, as NVFP4 is.
         scale_rounding: how the shared exponent of a block is picked: rceil, floor, ceil or even (e8m0 scales).
         order: expression order of the scale: te, div6_mul or div6_div (formats with a tensor scale); encode_first
@@ -52,6 +54,7 @@ class Format:
     scale: types.DType
     block: int | tuple[int, int] | str
     tensor_scale: bool = False
+    row_amax: bool = False
     transposed: bool = False
     scale_rounding: str = "rceil"
     order: str = "te"
@@ -69,13 +72,15 @@ class Format:
             raise TypeError(f"name is {self.name!r}, expected a string")
         blocks = self.block if isinstance(self.block, str) else f"{rows}x{cols}"
         object.__setattr__(self, "name", self.name or f"{self.element}_{blocks}")
-        for what in ("tensor_scale", "transposed", "pow2_scales"):
+        for what in ("tensor_scale", "row_amax", "transposed", "pow2_scales"):
             if not isinstance(getattr(self, what), bool):
                 raise TypeError(f"{what} is {getattr(self, what)!r}, expected True or False")
         if self.tensor_scale and self.scale is types.e8m0:
             raise ValueError(f"{self.name} has scales of {self.scale}: a tensor scale is for float8_e4m3 scales")
         if self.tensor_scale and isinstance(self.block, str):
             raise ValueError(f"{self.name} has one scale for each {self.block}: a tensor scale is for shorter blocks")
+        if self.row_amax and (not self.tensor_scale or rows != 1):
+            raise ValueError(f"{self.name} has row_amax, expected it with a tensor scale and blocks of one row")
         _choice("scale_rounding", self.scale_rounding, SCALE_ROUNDINGS)
         _choice("order", self.order, SCALE_ORDERS)
         object.__setattr__(self, "epsilon", _epsilon(self.epsilon))
@@ -158,7 +163,7 @@ class Format:
         return {name: getattr(self, name) for name in _DEFAULTS if getattr(self, name) != getattr(standard, name)}
 
 
-_STRUCTURE = ("element", "scale", "block", "tensor_scale", "transposed")
+_STRUCTURE = ("element", "scale", "block", "tensor_scale", "row_amax", "transposed")
 #: How scales are made, and what is meant where nothing is said.
 _DEFAULTS = {"scale_rounding": "rceil", "order": "te", "pow2_scales": False, "epsilon": 0.0}
 

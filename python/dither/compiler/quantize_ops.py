@@ -47,8 +47,9 @@ def _format(value: Any) -> Format:
         raise Problem(str(error), "fmt") from None
 
 
-def _tensor_amax(e: Emitter, value: Any, fmt: Format) -> list[Any]:
-    """The operand for the amax of the tensor: one rank-0 tile, or none for formats without."""
+def _tensor_amax(e: Emitter, value: Any, fmt: Format, shape: tuple[int, ...], axis: int) -> list[Any]:
+    """The operand for the amax of the tensor, one rank-0 tile, or of the rows of blocks of a tile of this shape; none
+    for formats without."""
     if value is None:
         if fmt.tensor_scale:
             raise Problem(f"{fmt.name} has a tensor scale, expected amax=: the amax of the whole tensor")
@@ -59,8 +60,13 @@ def _tensor_amax(e: Emitter, value: Any, fmt: Format) -> list[Any]:
         return [e.splat((), value, types.float32)]
     if isinstance(value, Scalar) and value.dtype is types.float32:
         return [e.broadcast(value, ())]
+    rows = tuple(1 if d == axis else n for d, n in enumerate(shape))
+    by_rows = fmt.block_rows == 1 and len(shape) == 2 and any(n != 1 for n in rows)
+    if by_rows and isinstance(value, Tile) and value.dtype is types.float32 and value.shape == rows:
+        return [value]
     if not isinstance(value, Tile) or value.dtype is not types.float32 or any(n != 1 for n in value.shape):
-        raise Problem(f"amax is {describe(value)}, expected a float32 tile of one element", "amax")
+        also = f", or of shape {rows}" if by_rows else ""
+        raise Problem(f"amax is {describe(value)}, expected a float32 tile of one element{also}", "amax")
     return [e.reshape(value, ())]
 
 
@@ -116,7 +122,9 @@ def _block_scale(e: Emitter, function: str, t: Any, fmt: Format, axis: Any, amax
             if extent is None:
                 row_count(e, function, t.shape, dimension, None)
         t = inside(e, t, e.part)
-    return e.tile("quant.block_scale", [t, *_tensor_amax(e, amax, fmt)], {"axis": axis, "format": fmt.mlir()})
+    return e.tile(
+        "quant.block_scale", [t, *_tensor_amax(e, amax, fmt, t.shape, axis)], {"axis": axis, "format": fmt.mlir()}
+    )
 
 
 _CASTS = {
@@ -135,7 +143,7 @@ def cast(e: Emitter, t: Any, scale: Any, fmt: Any, axis: Any, amax: Any, bits: A
     fmt = _format(fmt)
     axis = axis_of(axis, len(t.shape))
     scale = _factor(e, scale, encode_scale, _scales_shape(t.shape, axis, fmt), fmt)
-    operands = [t, scale, *_tensor_amax(e, amax, fmt)]
+    operands = [t, scale, *_tensor_amax(e, amax, fmt, t.shape, axis)]
     attrs = {"axis": axis, "format": fmt.mlir()}
     if bits is None:
         return e.tile(_CASTS[fmt.element], operands, attrs)
@@ -185,7 +193,9 @@ def dequantize(e: Emitter, q: Any, scale: Any, fmt: Any, axis: Any, amax: Any) -
     axis = axis_of(axis, len(q.shape))
     _require_tile(q, "q", q.shape, fmt.element, fmt)
     _require_tile(scale, "scale", _scales_shape(q.shape, axis, fmt), fmt.scale, fmt)
-    return e.tile("quant.dequantize", [q, scale, *_tensor_amax(e, amax, fmt)], {"axis": axis, "format": fmt.mlir()})
+    return e.tile(
+        "quant.dequantize", [q, scale, *_tensor_amax(e, amax, fmt, q.shape, axis)], {"axis": axis, "format": fmt.mlir()}
+    )
 
 
 @handles("rms_norm")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
-from ..arrays import Array, describe
+from ..arrays import Array, describe, describe_argument, row_major
 from ..devices import Device, get_device
 from ..formats import Format
 from ..language import ScaleLayout
-from ..types import DType
+from ..types import DType, float32
 from . import kernels
 from .allocate import check_float_type, empty_like
 from .flatten import flatten_part, reshape
@@ -67,7 +68,7 @@ def dequantize(
         tile.grid(rows, cols),
         data,
         scale,
-        x.amax if x.format.tensor_scale else None,
+        _amax(x, (rows, cols), axis),
         y,
         **blocks_of(fmt, axis, tile),
         AXIS=axis,
@@ -79,6 +80,18 @@ def dequantize(
         stream=stream,
     )
     return y
+
+
+def _amax(x: ScaledTensor1x, shape: tuple[int, int], axis: int) -> Any:
+    """The amax that values depend on, of each line of blocks as codes of this shape are stored."""
+    if not x.format.tensor_scale or not x.format.row_amax:
+        return x.amax if x.format.tensor_scale else None
+    array = describe_argument("x", x.amax)
+    lines = (shape[0], 1) if axis else (1, shape[1])
+    if array is None or array.dtype is not float32 or math.prod(array.shape) != max(lines):
+        found = None if array is None else array.shape
+        raise ValueError(f"argument 'x' has an amax of shape {found}, expected a float32 array of {max(lines)}")
+    return dataclasses.replace(array, shape=lines, strides=row_major(lines, float32))
 
 
 def blocks_of(fmt: Format, axis: int, tile: Tile) -> dict[str, Any]:

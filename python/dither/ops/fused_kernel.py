@@ -115,17 +115,17 @@ def fused_kernel(
     if FMT is not None or out_amax is not None or out_row_amax is not None or out_col_amax is not None:
         t = inside(t, part)
     if out_amax is not None:
-        store_amax(t, c, out_amax)
+        store_amax(t, r, c, out_amax, 1)
     along_rows = transformed(t, ROW_TRANSFORM, ROUND, 1)
     along_cols = transformed(t, COL_TRANSFORM, ROUND, 0)
     if out_row_amax is not None:
-        store_amax(along_rows, c, out_row_amax)
+        store_amax(along_rows, r, c, out_row_amax, 1)
     if out_col_amax is not None:
-        store_amax(along_cols, c, out_col_amax)
-    g = load_amax(amax, c, FMT, COLS)
+        store_amax(along_cols, r, c, out_col_amax, 0)
+    g = load_amax(amax, r, c, ROWS, COLS, 1)
     col_g = g
     if col_amax is not None:
-        col_g = load_amax(col_amax, c, FMT, COLS)
+        col_g = load_amax(col_amax, r, c, ROWS, COLS, 0)
     given = None
     if encode_scale is not None:
         given = dl.load(encode_scale)

@@ -10,7 +10,7 @@ import math
 import dither.language as dl
 from dither.jit import jit
 
-from .sinks import block_count, block_index
+from .sinks import block_count, block_index, load_amax
 
 
 @jit
@@ -51,9 +51,7 @@ def dequantize_kernel(
     """
     r = dl.program_id(0) * ROWS
     c = dl.program_id(1) * COLS
-    g = None
-    if amax is not None:
-        g = dl.load(amax)
+    g = load_amax(amax, r, c, ROWS, COLS, AXIS)
     q = dl.load(data, (r, c), (ROWS, COLS))
     rows, cols = BLOCK
     place = (block_index(r, rows), block_index(c, cols))

@@ -167,12 +167,12 @@ def _quantizing(row: Row, p: outputs.Plan, what: str, shape: tuple[int, int], cp
     """Entries of one format, layout and order of scales."""
     producer, bf16 = row.operator.producer, types.bfloat16
     simple = p.rowwise and not p.colwise and p.layout is linear
-    about = p.amaxes(shape[1]).get("amax")
+    about = p.amaxes(shape)
     for dtype in INPUTS:
         if not row.whole and not simple and dtype is not bf16:
             continue
         named = {
-            "amax": None if about is None else (types.float32, about),
+            **{name: (types.float32, extents) for name, extents in about.items()},
             **_codes(p, shape),
             **_saved(row, shape),
             "FMT": p.fmt,
@@ -209,7 +209,7 @@ def _entry(
     tensors = {**operands, **operator.absent, **named}
     rows, cols = tile.grid(*extent)
     grid = (rows,) if operator.producer.whole_rows else (rows, cols)
-    return Entry(name, operator.kernel, tensors, chosen, grid, frozenset((*operands, "amax")), core)
+    return Entry(name, operator.kernel, tensors, chosen, grid, frozenset((*operands, "amax", "col_amax")), core)
 
 
 def _saved(row: Row, shape: tuple[int, int]) -> dict[str, Tensor]:

@@ -245,7 +245,7 @@ def run_on_matrices(
         return Results(out, saved | sums.totals(), peak)
 
     p.check_shape((m, n))
-    need = p.amaxes(n)
+    need = p.amaxes((m, n))
     encode_scale, recorded = None, wanted.record_amax
     if wanted.encode_scale is not None:
         encode_scale = given_scale(wanted.encode_scale, p.fmt, wanted.amax, x, array)

@@ -86,26 +86,31 @@ class Plan:
             return False
         return self.fmt.tensor_scale or self.fmt.block == "tensor" or (colwise and self.fmt.block == "row")
 
-    def amaxes(self, n: int) -> dict[str, tuple[int, ...]]:
-        """Shapes of the amaxes that scales depend on: that of the tensor, or of each of `n` columns that are blocks;
-        "amax" of the tensor itself, "row_amax" and "col_amax" of what becomes of it."""
+    def amaxes(self, shape: tuple[int, int]) -> dict[str, tuple[int, ...]]:
+        """Shapes of the amaxes that scales depend on: "amax" is that of the tensor, "row_amax" and "col_amax" are those
+        of its rows and columns, or of what becomes of it before it is quantized along them."""
         found: dict[str, tuple[int, ...]] = {}
         for colwise in (False, True):
             if self.needs_amax(colwise):
-                name = "amax" if self.transform_of(colwise) is None else "col_amax" if colwise else "row_amax"
-                found[name] = (1, n) if self.fmt.block == "row" else ()
+                lines = self.fmt.row_amax or self.fmt.block == "row"
+                own = lines or self.transform_of(colwise) is not None
+                name = "amax" if not own else "col_amax" if colwise else "row_amax"
+                found[name] = () if not lines else (1, shape[1]) if colwise else (shape[0], 1)
         return found
 
     def given_amaxes(self, row: Any, col: Any) -> dict[str, Any]:
         """Those that the kernel is given: one, or that of columns besides where it is another."""
         row, col = (one if self.needs_amax(way) else None for one, way in ((row, False), (col, True)))
-        if row is None:
+        lines = self.fmt.row_amax or self.fmt.block == "row"
+        if row is None and not lines:
             return {"amax": col, "col_amax": None}
         return {"amax": row, "col_amax": None if col is row else col}
 
     @property
     def no_amax(self) -> str:
         """Why a call may not give the amax."""
+        if self.fmt.row_amax:
+            return f"scales of {self.fmt.name} depend on the amax of each row"
         if self.transform is not None and (self.fmt.tensor_scale or self.fmt.block == "tensor"):
             return "what is quantized is transformed first"
         return f"{self.fmt.name} has no tensor scale"

@@ -29,7 +29,8 @@ class ScaledTensor1x:
             columnwise (N / block_rows, M / block_cols) in transposed formats, and (M / block_cols, N / block_rows) in
             the others, all rounded up. In another order, what `dither.swizzle_scales` makes of that matrix, columnwise
             of the transposed one; padding is zero.
-        amax: largest magnitude of what was quantized (float32, rank 0), in formats with a tensor scale; else None.
+        amax: largest magnitude of what was quantized (float32, rank 0), in formats with a tensor scale; else None. In
+            those with an amax of each row (M, 1), columnwise (1, N).
         format: the block-scaled format.
         shape: that of the tensor, (M, N) for a matrix.
         dtype: the data type before quantization.

@@ -41,14 +41,16 @@ def block_count(n, block):
     return count
 
 
-def load_amax(amax, c, FMT, COLS):
-    """What scales depend on besides a tile: the amax of the tensor, or of each of its columns."""
+def load_amax(amax, r, c, ROWS, COLS, AXIS):
+    """What scales along an axis depend on besides a tile: the amax of the tensor, or of each row or column."""
     g = None
     if amax is not None:
-        if FMT.block == "row":
-            g = dl.load(amax, (0, c), (1, COLS))
-        else:
+        if amax.ndim == 0:
             g = dl.load(amax)
+        elif AXIS == 1:
+            g = dl.load(amax, (r, 0), (ROWS, 1))
+        else:
+            g = dl.load(amax, (0, c), (1, COLS))
     return g
 
 
@@ -196,9 +198,12 @@ def other_programs():
     return dl.program_id(0) + dl.program_id(1)
 
 
-def store_amax(t, c, amax):
-    """Raises an amax, zero at first, to that of a tile: of the tensor (rank 0), or of each column (1, N)."""
+def store_amax(t, r, c, amax, AXIS):
+    """Raises an amax, zero at first, to that of a tile: of the tensor (rank 0), or of each row (M, 1) for axis 1, each
+    column (1, N) for axis 0."""
     if amax.ndim == 0:
         dl.atomic_max(amax, (), dl.reshape(dl.amax(dl.amax(t, 1), 0), ()))
+    elif AXIS == 1:
+        dl.atomic_max(amax, (r, 0), dl.amax(t, 1))
     else:
         dl.atomic_max(amax, (0, c), dl.amax(t, 0))

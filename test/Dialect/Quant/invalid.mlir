@@ -1100,10 +1100,18 @@ func.func @f(%x: tensor<4x32xf32>, %g: tensor<f32>) {
 }
 
 // -----
-// BS5: an amax has rank 0
+// BS5: an amax has rank 0, or is that of rows
 func.func @f(%x: tensor<4x32xf32>, %g: tensor<1xf32>) {
-  // expected-error @+1 {{'quant.block_scale' op tensor_amax has rank 1, expected 0}}
+  // expected-error @+1 {{'quant.block_scale' op tensor_amax has type 'tensor<1xf32>', expected rank 0, or for blocks of one row [4, 1]}}
   %0 = quant.block_scale %x, %g axis 1 format <nvfp4> : tensor<4x32xf32>, tensor<1xf32> -> tensor<4x2xf8E4M3FN>
+  return
+}
+
+// -----
+// BS5: the amax of rows is for blocks of one row
+func.func @f(%x: tensor<32x32xf32>, %g: tensor<32x1xf32>) {
+  // expected-error @+1 {{'quant.block_scale' op tensor_amax has type 'tensor<32x1xf32>', expected rank 0, or for blocks of one row [32, 1]}}
+  %0 = quant.block_scale %x, %g axis 1 format <nvfp4, block = [16, 16]> : tensor<32x32xf32>, tensor<32x1xf32> -> tensor<2x2xf8E4M3FN>
   return
 }
 

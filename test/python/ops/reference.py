@@ -83,11 +83,12 @@ def reference(x, fmt, g=None, encode_scale=None, most=None):
         else:
             most = F32(largest * F32(448))
             s = F32(1)
-            if g is not None and g != 0:
-                s = min(F32(most / g), F32(fmax)) or F32(1)
-            scale = oracle.encode_e4m3(np.fmin(b * F32(s * F32(F32(1) / largest)), fmax).astype(F32))
+            if g is not None:
+                s = np.fmin((most / np.asarray(g, F32)).astype(F32), fmax)
+                s = np.where((np.asarray(g) == 0) | (s == 0), F32(1), s).astype(F32)
+            scale = oracle.encode_e4m3(np.fmin(b * (s * F32(F32(1) / largest)).astype(F32), fmax).astype(F32))
             value = oracle.decode_e4m3(scale)
-            factor = np.fmin(F32(1) / (value * F32(F32(1) / s)), fmax).astype(F32)
+            factor = np.fmin(F32(1) / (value * (F32(1) / s).astype(F32)), fmax).astype(F32)
             if g is not None:
                 value = (value * g).astype(F32) * F32(F32(1) / most)
         codes = encode((x * over_blocks(factor, x.shape, rows, cols)).astype(F32))
