@@ -318,8 +318,16 @@ Reading read(PyObject *object, TensorArgument &out) {
     return readTorch(object, info.api, out);
   case Source::View:
     return readView(object, out);
-  case Source::Array:
+  case Source::Array: {
+    // Of a tensor of torch, torch is told that it is written.
+    Ref owner = Ref::steal(PyObject_GetAttr(object, names().owner));
+    TypeInfo of;
+    if (!owner || !lookUp(owner.get(), of))
+      return Reading::Unsupported;
+    if (of.source == Source::Torch)
+      out.torch = owner.get();
     return readArray(object, out);
+  }
   case Source::Foreign:
     return readForeign(object, out);
   case Source::Integer:

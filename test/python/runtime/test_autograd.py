@@ -5,6 +5,7 @@ import re
 import dither
 import dither.language as dl
 import pytest
+from dither.arrays import describe
 
 torch = pytest.importorskip("torch")
 
@@ -150,3 +151,15 @@ def test_operators_give_results_without_a_gradient(operator):
     else:
         found = dither.rms_norm(x, torch.ones(32, requires_grad=True)).out
     assert not found.requires_grad
+
+
+def test_descriptions_of_tensors_are_tensors(copy):
+    """What operators launch with may be the description of a tensor: torch is told of every launch, not the first."""
+    x, y = torch.ones(4, 4), torch.zeros(4, 4)
+    for _ in range(4):
+        before = y._version
+        copy[4](x, describe(y))
+        assert y._version > before
+    leaf = torch.zeros(4, 4, requires_grad=True)
+    with pytest.raises(ValueError, match="requires a gradient"):
+        copy[4](x, describe(leaf))
