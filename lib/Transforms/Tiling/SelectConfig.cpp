@@ -306,9 +306,9 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
   if (shares)
     budget = std::min(budget, kGpuTransposed);
   // Columns that are stored as rows, beside rows: squares.
-  int64_t wide = s.rowBlock > 1 && s.transposesRows
-                     ? int64_t(1) << (llvm::Log2_64(budget) / 2)
-                     : budget / s.rowBlock;
+  bool squares = s.rowBlock > 1 ? s.transposesRows : s.transposesCols;
+  int64_t wide =
+      squares ? int64_t(1) << (llvm::Log2_64(budget) / 2) : budget / s.rowBlock;
   std::tie(c.rows, c.cols) = fitFragment(s, std::max(s.colBlock, wide), budget,
                                          n * kWarpLanes * kLaneMost,
                                          /*isHost=*/false);

@@ -74,6 +74,9 @@ def row_tile(cols: int, granule: tuple[int, int], colwise: bool, cpu: bool) -> T
     least, block = granule
     padded = round_up(max(cols, 1), block)
     if colwise:
+        if not cpu and GPU_TRANSPOSED < least * padded <= 2 * GPU_TRANSPOSED:
+            # As below, of blocks of 128 rows: wider tiles are taken in parts.
+            padded = round_up(2 * GPU_TRANSPOSED // least + 1, max(block, 128))
         # 64 FP4 codes of a column, which are stored as a row, fill a sector of 32 bytes. Not of rows of 129 to 256: a
         # GPU has such a tile in registers as a whole, and no room in shared memory to turn it from rows to columns.
         tall = block == 16 and not cpu and not GPU_TRANSPOSED < 64 * padded <= 2 * GPU_TRANSPOSED

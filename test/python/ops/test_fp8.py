@@ -257,3 +257,14 @@ def test_every_float_gives_the_scale_of_the_rule():
         with np.errstate(all="ignore"):
             want = (F32(1) / encode_scales(oracle.amax(x, axis=1), fmt, FMAX)).astype(F32)
         check.same_bits(found, want)
+
+
+@pytest.mark.parametrize("width", [1, 16, 100, 128, 129, 256, 300])
+def test_columns_of_norms_of_every_width_on_gpus(width):
+    """A GPU has no room for 128 whole rows that it turns to columns: they are taken in parts."""
+    x, gamma = data.normal(37, width, "bfloat16"), np.ones(width, ml_dtypes.bfloat16)
+    y, _ = check.expected_norm(x, gamma)
+    for layout in ("colwise", "both"):
+        result = dither.rms_norm(x, gamma, format="fp8_1x128_e4m3", layout=layout, device="sim:sm_90a").out
+        for part in check.parts(result):
+            check_part(part, y, dither.FP8_1X128_E4M3, "linear", device="sim:sm_90a")
