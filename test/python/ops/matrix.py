@@ -7,9 +7,11 @@ import dataclasses
 import itertools
 from pathlib import Path
 
-from dither.ops.library import OPERATORS
+import dither
+from dither.ops.library import OPERATORS, formats_of
 from ops.check import FORMATS, LAYOUTS, SCALE_LAYOUTS
 from ops.data import DTYPES
+from ops.reference import orders
 
 PATH = Path(__file__).resolve().parents[3] / "docs" / "support-matrix.md"
 FEW_TARGETS = ("sm_80", "sm_90a", "sm_100a")
@@ -23,9 +25,9 @@ Written by `pytest --update-docs` from what `test/python/ops` found; a test fail
 the values that `dequantize` gives, on inputs with ties, signed zeros, subnormals, Inf, NaN and ragged blocks.
 Anything else is the error.
 
-Layouts: blocks along rows, along columns, or both from one read. Scales: `linear`, or `128x4` as tensor cores take
-them. Columns: on the CPU the type of the input; on GPUs the target, whose PTX runs in the simulator
-(`device="sim:TARGET"`) on bfloat16.
+Layouts: blocks along rows, along columns, or both from one read. Scales: `linear`, `128x4` as tensor cores take them,
+or `column_major` as Hopper's products of 1 x 128 blocks do. Columns: on the CPU the type of the input; on GPUs the
+target, whose PTX runs in the simulator (`device="sim:TARGET"`) on bfloat16.
 """
 
 
@@ -37,9 +39,12 @@ class Table:
     producer: str
     layouts: tuple[str, ...]
     columns: tuple[str, ...]
+    formats: tuple[str, ...] = FORMATS
 
     def rows(self):
-        return itertools.product(FORMATS, self.layouts, SCALE_LAYOUTS)
+        for name in self.formats:
+            scales = SCALE_LAYOUTS if name in FORMATS else orders(dither.formats.FORMATS[name])
+            yield from itertools.product([name], self.layouts, scales)
 
     def cells(self):
         return [(self.producer, *row, column) for row in self.rows() for column in self.columns]
@@ -54,6 +59,9 @@ def _tables():
         targets = TARGETS if name in ("quantize", "rms_norm") else FEW_TARGETS
         cpu.append(Table(title, name, LAYOUTS, tuple(DTYPES)))
         gpus.append(Table(f"{title}, on GPUs" if row.plain else f"{title} on GPUs", name, LAYOUTS, targets))
+        of_f32 = tuple(fmt.name for fmt in formats_of(row) if fmt.name not in FORMATS)
+        cpu.append(Table(f"{title}, float32 scales", name, LAYOUTS, tuple(DTYPES), of_f32))
+        gpus.append(Table(f"{title}, float32 scales, on GPUs", name, LAYOUTS, FEW_TARGETS, of_f32))
     return (*cpu, *gpus)
 
 

@@ -123,9 +123,7 @@ def test_wrong_formats(options, message):
 
 def test_wrong_calls():
     x = data.normal(32, 64, "float32")
-    with pytest.raises(
-        ValueError, match="'amax' was given, expected none: scales of .* depend on the amax of each row"
-    ):
+    with pytest.raises(ValueError, match=r"'amax' was given, expected none: scales of .* depend on the amax"):
         dither.quantize(x, NVFP4, amax=1.0)
     result = dither.quantize(x, NVFP4)
     import dataclasses
