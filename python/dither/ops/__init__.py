@@ -8,7 +8,7 @@ from .fuse import Fused, fuse
 from .hadamard import RandomHadamard
 from .norms import layer_norm, rms_norm
 from .quantize import quantize
-from .scale_orders import swizzle_scales, unswizzle_scales
+from .scale_orders import pad_scales, swizzle_scales, unpad_scales, unswizzle_scales
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 
 __all__ = [
@@ -21,10 +21,12 @@ __all__ = [
     "dequantize",
     "fuse",
     "layer_norm",
+    "pad_scales",
     "quantize",
     "rms_norm",
     "swiglu",
     "swizzle_scales",
+    "unpad_scales",
     "unswizzle_scales",
     "update_scale",
 ]

@@ -20,6 +20,13 @@ def copy_kernel(x, y):
 
 
 @jit
+def resize_kernel(x, y, ROWS: dl.constexpr, COLS: dl.constexpr):
+    """A matrix as the first rows and columns of another, which has zeros after them, or the other way round."""
+    r, c = dl.program_id(0) * ROWS, dl.program_id(1) * COLS
+    dl.store(y, (r, c), dl.load(x, (r, c), (ROWS, COLS)))
+
+
+@jit
 def column_sum_kernel(x, y, LAST: dl.constexpr, ROWS: dl.constexpr, COLS: dl.constexpr):
     """Sums of each `ROWS` rows; the last one's, of all that there are, have no -0."""
     i, c = dl.program_id(0), dl.program_id(1) * COLS

@@ -12,9 +12,10 @@ from ..types import DType, e8m0, int32
 from . import kernels
 from .allocate import contiguous_rows, empty_like
 from .orders import ORDERS, Order
+from .tiles import round_up
 
-#: Rows that a program takes at once.
-_ROWS = 128
+#: Rows that a program takes at once, and columns where it changes no order.
+_ROWS, _RESIZED_COLS = 128, 32
 
 
 def swizzle_scales(
@@ -62,8 +63,7 @@ def unswizzle_scales(
     The arguments are those of `dither.swizzle_scales`; "packed" scales are int32.
     """
     kind = _order(order)
-    if not isinstance(shape, tuple) or len(shape) != 2 or not all(isinstance(n, int) and n >= 0 for n in shape):
-        raise ValueError(f"shape is {shape!r}, expected rows and columns")
+    _check_shape(shape)
     described = _matrix("scales", scales, dtype, (int32,) if order == "packed" else kind.scales)
     of = e8m0 if order == "packed" else _dtype_of(described, dtype)
     expected, _ = kind.stored(shape, of)
@@ -79,6 +79,11 @@ def unswizzle_scales(
     result = dataclasses.replace(result, dtype=of)
     _run(kind, result, _flat(described, kind, shape, of), shape, True, device, stream)
     return out
+
+
+def _check_shape(shape: Any) -> None:
+    if not isinstance(shape, tuple) or len(shape) != 2 or not all(isinstance(n, int) and n >= 0 for n in shape):
+        raise ValueError(f"shape is {shape!r}, expected rows and columns")
 
 
 def _order(name: Any) -> Order:
@@ -151,3 +156,60 @@ def _run(
         device=where,
         stream=stream,
     )
+
+
+def pad_scales(
+    scales: Any,
+    rows: int = 128,
+    cols: int = 4,
+    dtype: DType | None = None,
+    device: str | Device | None = None,
+    stream: int | None = None,
+) -> Any:
+    """A matrix of scales with zero bytes after its rows and columns, up to multiples of `rows` and `cols`.
+
+    `scales`, `dtype`, `device` and `stream` are those of `dither.swizzle_scales`; the order stays what it is.
+    """
+    for name, step in (("rows", rows), ("cols", cols)):
+        if type(step) is not int or step < 1:
+            raise ValueError(f"{name} is {step!r}, expected a positive integer")
+    source, of = _linear(scales, dtype)
+    m, n = source.shape
+    return _resized(scales, source, of, (round_up(m, rows), round_up(n, cols)), device, stream)
+
+
+def unpad_scales(
+    scales: Any,
+    shape: tuple[int, int],
+    dtype: DType | None = None,
+    device: str | Device | None = None,
+    stream: int | None = None,
+) -> Any:
+    """The first rows and columns of a matrix of scales, (R, C) as `shape` says: what `dither.pad_scales` was given."""
+    _check_shape(shape)
+    source, of = _linear(scales, dtype)
+    if any(n > has for n, has in zip(shape, source.shape, strict=True)):
+        raise ValueError(f"argument 'scales' has shape {source.shape}, expected at least {shape}")
+    return _resized(scales, source, of, shape, device, stream)
+
+
+def _linear(scales: Any, dtype: DType | None) -> tuple[Array, DType]:
+    """The description of a matrix of scales whose rows have their elements one after the other, and what they are."""
+    source = _matrix("scales", scales, dtype, ORDERS["linear"].scales)
+    of = _dtype_of(source, dtype)
+    return dataclasses.replace(contiguous_rows(scales, source)[1], dtype=of), of
+
+
+def _resized(
+    scales: Any, source: Array, of: DType, shape: tuple[int, int], device: str | Device | None, stream: int | None
+) -> Any:
+    out = empty_like(scales, source, shape, of)
+    if math.prod(shape):
+        result = describe(out)
+        assert result is not None
+        where = get_device(device if device is not None else source.device)
+        grid = (-(-shape[0] // _ROWS), -(-shape[1] // _RESIZED_COLS))
+        tile = {"ROWS": _ROWS, "COLS": _RESIZED_COLS}
+        target = dataclasses.replace(result, dtype=of)
+        kernels.resize_kernel.launch(grid, source, target, **tile, device=where, stream=stream)
+    return out

@@ -5,6 +5,7 @@ import ml_dtypes
 import mode_oracle
 import numpy as np
 import pytest
+from ops.check import same_bits
 
 DEVICES = ["cpu", "sim:sm_80", "sim:sm_90a", "sim:sm_100a"]
 RULES = {
@@ -102,3 +103,47 @@ WRONG = [
 def test_wrong_calls(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim:sm_90a"])
+@pytest.mark.parametrize("shape", [(1, 1), (128, 4), (129, 5), (37, 40), (0, 3), (3, 0)])
+def test_padding_comes_and_goes(shape, device):
+    for kind in (ml_dtypes.float8_e8m0fnu, ml_dtypes.float8_e4m3fn, np.float32):
+        size = np.dtype(kind).itemsize
+        raw = np.random.default_rng(0).integers(0, 256, (shape[0], shape[1] * size), np.uint8)
+        scales = raw.view(kind)
+        for rows, cols in ((128, 4), (1, 1), (4, 128)):
+            padded = dither.pad_scales(scales, rows, cols, device=device)
+            assert padded.shape == tuple(-(-n // step) * step for n, step in zip(shape, (rows, cols), strict=True))
+            want = np.zeros(padded.shape, kind)
+            want[: shape[0], : shape[1]] = scales
+            same_bits(padded, want)
+            same_bits(dither.unpad_scales(padded, shape, device=device), scales)
+
+
+def test_padding_of_bytes_and_torch_tensors():
+    import torch
+
+    raw = torch.arange(30, dtype=torch.uint8).reshape(5, 6)
+    padded = dither.pad_scales(raw, dtype=dither.e8m0)
+    assert tuple(padded.shape) == (128, 8)
+    same_bits(dither.unpad_scales(padded, (5, 6)), raw)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: dither.pad_scales(x, 0), ValueError, "rows is 0, expected a positive integer"),
+        (lambda x: dither.pad_scales(x, 4, 1.5), ValueError, "cols is 1.5, expected a positive integer"),
+        (lambda x: dither.unpad_scales(x, (9, 4)), ValueError, r"has shape \(8, 4\), expected at least \(9, 4\)"),
+        (lambda x: dither.unpad_scales(x, 8), ValueError, "shape is 8, expected rows and columns"),
+        (
+            lambda x: dither.pad_scales(x.astype(np.float64)),
+            TypeError,
+            "data type float64, expected e8m0 or float8_e4m3",
+        ),
+    ],
+)
+def test_wrong_padding(call, error, message):
+    with pytest.raises(error, match=message):
+        call(np.ones((8, 4), np.float32))
