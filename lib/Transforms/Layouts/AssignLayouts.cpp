@@ -20,6 +20,7 @@
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 namespace dither::transforms {
 #define GEN_PASS_DEF_DITHERASSIGNLAYOUTS
@@ -89,6 +90,20 @@ private:
     Operation *op = v.getDefiningOp();
     if (!op)
       return func.emitOpError("has a tile argument without a layout");
+    // What is dear is computed once for all lanes that need it.
+    if (TileLayout once = withoutCopies(layout);
+        !rules.isSimd() && !apart && !(once == layout) && isDear(v)) {
+      llvm::SaveAndRestore whole(apart, true);
+      FailureOr<Value> made = request(v, once);
+      if (failed(made))
+        return failure();
+      OpBuilder b(ctx);
+      b.setInsertionPointAfterValue(*made);
+      Value copied = quant::ConvertLayoutOp::create(
+          b, v.getLoc(), withLayout(tileType(v), layout), *made);
+      cache[{v, key}] = copied;
+      return copied;
+    }
     IRMapping map;
     for (Value operand : op->getOperands()) {
       if (!isTile(operand))
@@ -109,6 +124,31 @@ private:
                                 .reshape(cast<ShapedType>(result.getType())));
     cache[{v, key}] = result;
     return result;
+  }
+
+  /// Whether many instructions compute `v`, which has no layout of its own: the
+  /// rounds of random bits.
+  bool isDear(Value v) {
+    if (auto known = dear.find(v); known != dear.end())
+      return known->second;
+    Operation *op = v.getDefiningOp();
+    bool is = op && !hasLayout(v) &&
+              (isa<quant::MulhiOp>(op) ||
+               llvm::any_of(op->getOperands(), [&](Value operand) {
+                 return isTile(operand) && isDear(operand);
+               }));
+    return dear[v] = is;
+  }
+
+  /// A layout in which lanes and warps that hold copies hold other elements,
+  /// which registers have in `layout`: the last ones first.
+  static TileLayout withoutCopies(TileLayout layout) {
+    for (auto *bits : {&layout.lane, &layout.warp})
+      for (layout::Coord &bit : *bits)
+        if (llvm::all_of(bit, [](int64_t step) { return step == 0; }) &&
+            !layout.reg.empty())
+          bit = layout.reg.pop_back_val();
+    return layout;
   }
 
   /// The layout in which `operand` must come for `op` to yield `layout`.
@@ -310,6 +350,9 @@ private:
   LayoutRules rules;
   MLIRContext *ctx;
   DenseMap<std::pair<Value, Attribute>, Value> cache;
+  DenseMap<Value, bool> dear;
+  /// While what is dear is computed: all of it in one layout.
+  bool apart = false;
 };
 
 struct AssignLayouts

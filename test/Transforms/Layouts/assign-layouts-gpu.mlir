@@ -179,4 +179,33 @@ module attributes {quant.target = "sm_90a"} {
     quant.store %r, %y[%c0, %c0] : tensor<1x16xf32>, memref<1x16xf32>
     return
   }
+
+  // A round of random bits that eight lanes share: each does some of them, and
+  // they exchange what they have. What is as cheap as a move is done by all.
+  // CHECK-LABEL: func.func @shared_rounds
+  // CHECK: quant.mulhi {{.*}} : tensor<1x128xi32, #quant.layout<"(1,128) reg=[] lane=[{{.*}}] warp=[{{.*}}]">>
+  // CHECK: quant.convert_layout {{.*}} : tensor<1x128xi32, #quant.layout<"(1,128) reg=[] {{.*}}">> -> tensor<1x128xi32, #quant.layout<"(1,128) reg=[({{.*}})
+  // CHECK: quant.broadcast
+  // CHECK-LABEL: func.func @shared_sums
+  // CHECK-NOT: quant.convert_layout
+  func.func @shared_rounds(%x: memref<16x128xi32>, %y: memref<16x128xi32>) attributes {quant.kernel, quant.config = {num_warps = 4 : i64}} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] {in_bounds} : memref<16x128xi32> -> tensor<16x128xi32>
+    %i = quant.iota dim 1 : tensor<1x128xi32>
+    %h = quant.mulhi %i, %i : tensor<1x128xi32>
+    %b = quant.broadcast %h : tensor<1x128xi32> -> tensor<16x128xi32>
+    %s = arith.xori %t, %b : tensor<16x128xi32>
+    quant.store %s, %y[%c0, %c0] {in_bounds} : tensor<16x128xi32>, memref<16x128xi32>
+    return
+  }
+  func.func @shared_sums(%x: memref<16x128xi32>, %y: memref<16x128xi32>) attributes {quant.kernel, quant.config = {num_warps = 4 : i64}} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] {in_bounds} : memref<16x128xi32> -> tensor<16x128xi32>
+    %i = quant.iota dim 1 : tensor<1x128xi32>
+    %h = arith.addi %i, %i : tensor<1x128xi32>
+    %b = quant.broadcast %h : tensor<1x128xi32> -> tensor<16x128xi32>
+    %s = arith.xori %t, %b : tensor<16x128xi32>
+    quant.store %s, %y[%c0, %c0] {in_bounds} : tensor<16x128xi32>, memref<16x128xi32>
+    return
+  }
 }
