@@ -553,3 +553,30 @@ def test_tensors_of_inference():
 def test_wrong_states(options, error, message):
     with pytest.raises(error, match=message):
         dither.DelayedScaling(**{**E4M3, **options})
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim:sm_90a"])
+def test_a_step_of_training_is_one_pass_and_an_update(device):
+    """Quantized under the scale of earlier steps, with the amax recorded where the update finds it."""
+    random = np.random.default_rng(0)
+    state = dither.DelayedScaling("fp8_tensor_e4m3", history=4)
+    history, scale = np.zeros(4, np.float32), np.float32(1)
+    for step in range(7):
+        x = (random.standard_normal((32, 48)) * 10.0 ** (step % 3)).astype(np.float32)
+        quantized = dither.quantize(
+            x,
+            "fp8_tensor_e4m3",
+            "both",
+            encode_scale=state.scale,
+            record_amax=state.amax_history[:1],
+            device=device,
+        )
+        for part in (quantized.rowwise, quantized.colwise):
+            assert part.scale_inv.item() == np.float32(1) / scale
+        history[0] = np.abs(x).max()
+        state.update(device=device)
+        scale = np.float32(np.float32(448) / history.max())
+        history = np.roll(history, -1)
+        history[0] = 0
+        assert np.asarray(state.scale).item() == scale
+        assert np.array_equal(state.amax_history, history)
