@@ -88,10 +88,12 @@ def registers(one: Summary) -> int:
 
 
 def entries(target: str) -> dict[str, Entry]:
-    """The operator library for bf16 by name, with scales as tensor cores take them."""
-    found = {entry.name: entry for entry in library(target, SHAPE)}
-    kept = [name for name in found if name.endswith("-bfloat16") and "-linear" not in name]
-    return {name.removesuffix("-bfloat16").replace("-128x4", ""): found[name] for name in kept}
+    """The operator library for bf16 by name, with scales as matrix products take them where they have an order."""
+    found = {e.name.removesuffix("-bfloat16"): e for e in library(target, SHAPE) if e.name.endswith("-bfloat16")}
+    orders = ("-128x4", "-column_major")
+    linear = {name for name in found if any(name.replace("-linear", order) in found for order in orders)}
+    kept = [name for name in found if not ("-linear" in name and name in linear)]
+    return {re.sub("-(linear|128x4|column_major)$", "", name): found[name] for name in kept}
 
 
 def operators(target: str, quick: bool) -> Iterator[Row]:
