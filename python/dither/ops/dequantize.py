@@ -82,15 +82,17 @@ def dequantize(
     return y
 
 
-def _amax(x: ScaledTensor1x, shape: tuple[int, int], axis: int) -> Any:
-    """The amax that values depend on, of each line of blocks as codes of this shape are stored."""
-    if not x.format.tensor_scale or not x.format.row_amax:
-        return x.amax if x.format.tensor_scale else None
+def _amax(x: ScaledTensor1x, shape: tuple[int, int], axis: int) -> Array | None:
+    """The amax that values depend on: of the tensor, or of each line of blocks as codes of this shape are stored."""
+    if not x.format.tensor_scale:
+        return None
     array = describe_argument("x", x.amax)
-    lines = (shape[0], 1) if axis else (1, shape[1])
-    if array is None or array.dtype is not float32 or math.prod(array.shape) != max(lines):
-        found = None if array is None else array.shape
-        raise ValueError(f"argument 'x' has an amax of shape {found}, expected a float32 array of {max(lines)}")
+    if array is None:
+        raise TypeError(f"argument 'x' has an amax of type {type(x.amax).__name__}, expected a float32 array")
+    lines = () if not x.format.row_amax else (shape[0], 1) if axis else (1, shape[1])
+    if array.dtype is not float32 or math.prod(array.shape) != math.prod(lines):
+        found = f"{array.dtype or array.storage} of shape {array.shape}"
+        raise ValueError(f"argument 'x' has an amax of {found}, expected a float32 array of {math.prod(lines)}")
     return dataclasses.replace(array, shape=lines, strides=row_major(lines, float32))
 
 

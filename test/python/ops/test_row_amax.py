@@ -128,5 +128,5 @@ def test_wrong_calls():
     result = dither.quantize(x, NVFP4)
     import dataclasses
 
-    with pytest.raises(ValueError, match=r"argument 'x' has an amax of shape \(3,\), expected a float32 array of 32"):
+    with pytest.raises(ValueError, match=r"an amax of float32 of shape \(3,\), expected a float32 array of 32"):
         dither.dequantize(dataclasses.replace(result, amax=np.ones(3, F32)))

@@ -333,8 +333,8 @@ F = "float32, bfloat16 or float16"
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
-        (lambda: Q(X[0], "nvfp4"), ValueError, "argument 'x' has rank 1, expected 2"),
-        (lambda: Q(X[None], "nvfp4"), ValueError, "argument 'x' has rank 3, expected 2"),
+        (lambda: Q(X[0, 0], "nvfp4"), TypeError, "argument 'x' is float32, expected an array"),
+        (lambda: Q(X[0, :1].reshape(()), "nvfp4"), ValueError, "argument 'x' has rank 0, expected rows"),
         (lambda: Q([[1.0]], "nvfp4"), TypeError, "argument 'x' is list, expected an array"),
         (lambda: Q(X.astype(np.float64), "nvfp4"), TypeError, f"argument 'x' has data type float64, expected {F}"),
         (
