@@ -15,6 +15,10 @@ Coord stepAlong(int64_t rank, int64_t axis, int64_t step) {
   return c;
 }
 
+bool isZero(const Coord &image) {
+  return llvm::all_of(image, [](int64_t step) { return step == 0; });
+}
+
 //===----------------------------------------------------------------------===//
 // Queries
 //===----------------------------------------------------------------------===//
@@ -97,10 +101,6 @@ RepeatedLayout TileLayout::repeated() const {
 //===----------------------------------------------------------------------===//
 // Derived layouts
 //===----------------------------------------------------------------------===//
-
-static bool isZero(const Coord &c) {
-  return llvm::all_of(c, [](int64_t v) { return v == 0; });
-}
 
 static Coord sliceCoord(const Coord &c, ArrayRef<int64_t> shift,
                         ArrayRef<bool> full) {

@@ -21,6 +21,9 @@ using Coord = llvm::SmallVector<int64_t, 2>;
 /// The image of a bit that steps by `step` along `axis` and nothing else.
 Coord stepAlong(int64_t rank, int64_t axis, int64_t step);
 
+/// Whether a bit of the register, lane or warp index selects no element.
+bool isZero(const Coord &image);
+
 struct TileLayout {
   /// Image of bit i of the register, lane and warp index, one coordinate per
   /// tile dimension. A zero image means that the bit does not select an

@@ -41,13 +41,10 @@ public:
   Owners(const MemoryAccess &access, int64_t warps) {
     TileLayout layout = *layoutOf(access.tile);
     int64_t lanes = 0, copies = 0;
-    auto isFree = [](const Coord &c) {
-      return llvm::all_of(c, [](int64_t v) { return v == 0; });
-    };
     for (auto [i, c] : llvm::enumerate(layout.lane))
-      lanes |= int64_t(isFree(c)) << i;
+      lanes |= int64_t(isZero(c)) << i;
     for (auto [i, c] : llvm::enumerate(layout.warp))
-      copies |= int64_t(isFree(c)) << i;
+      copies |= int64_t(isZero(c)) << i;
     copies |= (warps - 1) & ~(layout.numWarps() - 1);
     ArrayRef<int64_t> shape = access.tile.getShape();
     bool bytes = access.tile.getElementTypeBitWidth() == 4;

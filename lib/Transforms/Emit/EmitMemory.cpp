@@ -631,7 +631,7 @@ LogicalResult Emitter::storeScales(const TileAccess &a, Registers tile,
   if (simd) {
     int64_t copies = 0;
     for (auto [i, c] : llvm::enumerate(a.layout.lane))
-      if (isFree(c))
+      if (isZero(c))
         copies |= int64_t(1) << i;
     // Four neighbouring scales of a row lie together if the tile starts there.
     bool quads = a.divisor[1] % 4 == 0;

@@ -141,8 +141,8 @@ public:
   //===--- operations on the registers of tiles ---------------------------===//
   mlir::FailureOr<Registers> load(const TileAccess &access);
   mlir::LogicalResult store(const TileAccess &access, Registers tile);
-  /// Stores one-byte scales through the 128x4 order
-  /// (Layout/ScaleFactorLayout.h).
+  /// Stores one-byte scales through one of the orders of
+  /// Layout/ScaleFactorLayout.h.
   mlir::LogicalResult storeScales(const TileAccess &access, Registers tile,
                                   quant::ScaleLayout order);
   /// Updates memory, of integers or, by their bits, of f32.

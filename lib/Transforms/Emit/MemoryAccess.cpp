@@ -10,10 +10,6 @@ using namespace mlir;
 
 namespace dither::transforms {
 
-bool isFree(const Coord &c) {
-  return llvm::all_of(c, [](int64_t v) { return v == 0; });
-}
-
 //===----------------------------------------------------------------------===//
 // Both targets
 //===----------------------------------------------------------------------===//
@@ -136,7 +132,7 @@ SimdAccess::SimdAccess(Emitter &e, const TileAccess &a, int64_t group)
   perLane = std::min(perLane, kSimdLanes);
   unitBits = group * bits;
   for (auto [i, c] : llvm::enumerate(a.layout.lane))
-    if (isFree(c))
+    if (isZero(c))
       copies |= int64_t(1) << i;
   for (int64_t d = 0; d < rank; ++d) {
     limits.push_back(limit(d));
@@ -329,10 +325,10 @@ LaneAccess::LaneAccess(Emitter &e, const TileAccess &a) : Access(e, a) {
     disjoint &= !(regs & threads);
   }
   for (auto [i, c] : llvm::enumerate(a.layout.lane))
-    if (isFree(c))
+    if (isZero(c))
       copies |= int64_t(1) << i;
   for (auto [i, c] : llvm::enumerate(a.layout.warp))
-    if (isFree(c))
+    if (isZero(c))
       copies |= kWarpLanes << i;
 }
 

@@ -12,9 +12,6 @@
 
 namespace dither::transforms {
 
-/// Whether a bit of the register, lane or warp index selects no element.
-bool isFree(const Coord &c);
-
 /// Address arithmetic and bounds of one tile access, shared by both targets.
 class Access {
 public:

@@ -91,19 +91,19 @@ private:
     if (!op)
       return func.emitOpError("has a tile argument without a layout");
     // What is dear is computed once for all lanes that need it.
-    if (TileLayout once = withoutCopies(layout);
-        !rules.isSimd() && !apart && !(once == layout) && isDear(v)) {
-      llvm::SaveAndRestore whole(apart, true);
-      FailureOr<Value> made = request(v, once);
-      if (failed(made))
-        return failure();
-      OpBuilder b(ctx);
-      b.setInsertionPointAfterValue(*made);
-      Value copied = quant::ConvertLayoutOp::create(
-          b, v.getLoc(), withLayout(tileType(v), layout), *made);
-      cache[{v, key}] = copied;
-      return copied;
-    }
+    if (!rules.isSimd() && !apart && isDear(v))
+      if (TileLayout once = withoutCopies(layout); !(once == layout)) {
+        llvm::SaveAndRestore whole(apart, true);
+        FailureOr<Value> made = request(v, once);
+        if (failed(made))
+          return failure();
+        OpBuilder b(ctx);
+        b.setInsertionPointAfterValue(*made);
+        Value copied = quant::ConvertLayoutOp::create(
+            b, v.getLoc(), withLayout(tileType(v), layout), *made);
+        cache[{v, key}] = copied;
+        return copied;
+      }
     IRMapping map;
     for (Value operand : op->getOperands()) {
       if (!isTile(operand))
@@ -145,8 +145,7 @@ private:
   static TileLayout withoutCopies(TileLayout layout) {
     for (auto *bits : {&layout.lane, &layout.warp})
       for (layout::Coord &bit : *bits)
-        if (llvm::all_of(bit, [](int64_t step) { return step == 0; }) &&
-            !layout.reg.empty())
+        if (isZero(bit) && !layout.reg.empty())
           bit = layout.reg.pop_back_val();
     return layout;
   }

@@ -14,6 +14,7 @@ namespace dither::transforms {
 using layout::blockedLayout;
 using layout::Coord;
 using layout::Exchange;
+using layout::isZero;
 using layout::PlaceBit;
 using layout::Reduced;
 using layout::ReducePlan;
