@@ -72,6 +72,14 @@ public:
     return mlir::arith::BitcastOp::create(b, loc,
                                           shapeOf(x).clone(b.getF32Type()), x);
   }
+  /// Of integers of 32 bits.
+  mlir::Value andBits(mlir::Value x, uint32_t mask) {
+    return mlir::arith::AndIOp::create(b, loc, x, splatBits(x, mask));
+  }
+  /// The bits of |x|.
+  mlir::Value magnitudeBits(mlir::Value x) {
+    return andBits(bits(x), 0x7FFFFFFF);
+  }
   /// Any float type to f32, exactly.
   mlir::Value widen(mlir::Value x) {
     mlir::Type elem = shapeOf(x).getElementType();

@@ -2,7 +2,6 @@
 
 #include "Decompose.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
-#include "dither/Numerics/Bits.h"
 
 using namespace mlir;
 
@@ -11,25 +10,6 @@ namespace dither::quant {
 namespace {
 
 constexpr unsigned kRandomBits = 8;
-
-/// Integer arithmetic on tiles; constants take the shape of the other operand.
-class Integers {
-public:
-  explicit Integers(Arith &a) : a(a) {}
-
-  Value andi(Value x, uint32_t y) {
-    return arith::AndIOp::create(a.b, a.loc, x, a.splatBits(x, y));
-  }
-  Value shl(Value x, unsigned by) {
-    return by ? arith::ShLIOp::create(a.b, a.loc, x, a.splatBits(x, by)) : x;
-  }
-  Value add(Value x, Value y) {
-    return arith::AddIOp::create(a.b, a.loc, x, y);
-  }
-
-private:
-  Arith &a;
-};
 
 /// The bits of |x| + least, rounded down, for |x| < least, the smallest normal
 /// value: there the steps of normal values are as long as those between the
@@ -54,9 +34,8 @@ struct DecomposeStochasticRound
     auto op = cast<StochasticRoundOp>(o);
     const numerics::ElementFormat &elem = *codeFormat(op.getElem());
     Arith a(b, op.getLoc());
-    Integers i(a);
     Value x = op.getSource();
-    Value magnitudeBits = i.andi(a.bits(x), 0x7FFFFFFF);
+    Value magnitudeBits = a.magnitudeBits(x);
     Value magnitude = a.fromBits(magnitudeBits);
     Value isSmall =
         arith::CmpFOp::create(b, a.loc, arith::CmpFPredicate::OLT, magnitude,
@@ -65,12 +44,14 @@ struct DecomposeStochasticRound
         a.select(isSmall, raised(a, magnitude, elem.minNormal), magnitudeBits);
 
     unsigned dropped = 23 - elem.mantissaBits;
-    Value random = i.andi(op.getRandom(), (1u << kRandomBits) - 1);
-    Value sum = i.add(bits, i.shl(random, dropped - kRandomBits));
-    Value cut = a.fromBits(i.andi(sum, ~((1u << dropped) - 1)));
+    Value random = a.andBits(op.getRandom(), (1u << kRandomBits) - 1);
+    if (unsigned up = dropped - kRandomBits)
+      random = arith::ShLIOp::create(b, a.loc, random, a.splatBits(random, up));
+    Value sum = arith::AddIOp::create(b, a.loc, bits, random);
+    Value cut = a.fromBits(a.andBits(sum, ~((1u << dropped) - 1)));
     Value rounded = a.select(isSmall, a.add(cut, -elem.minNormal), cut);
 
-    Value sign = i.andi(a.bits(x), 0x80000000);
+    Value sign = a.andBits(a.bits(x), 0x80000000);
     Value withSign =
         a.fromBits(arith::OrIOp::create(b, a.loc, a.bits(rounded), sign));
     // False for NaN.

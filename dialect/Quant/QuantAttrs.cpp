@@ -84,7 +84,7 @@ static std::string blockText(int64_t rows, int64_t cols) {
   return "[" + extent(rows) + ", " + extent(cols) + "]";
 }
 
-/// FO2, FO3, FO7 to FO10, FO12, FO13.
+/// FO2, FO3, FO7 to FO10, FO12 to FO14.
 LogicalResult FormatAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  Type elem, Type scale, int64_t blockRows,
                                  int64_t blockCols, bool tensorScale,

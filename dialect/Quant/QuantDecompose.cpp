@@ -146,18 +146,15 @@ Value unroundedScale(Arith &a, Value amax, Value tensorAmax,
 
 /// Where the bits of x are those of `bits`, but for the sign.
 Value hasMagnitude(Arith &a, Value x, uint32_t bits) {
-  Value magnitude =
-      arith::AndIOp::create(a.b, a.loc, a.bits(x), a.splatBits(x, 0x7FFFFFFF));
-  return arith::CmpIOp::create(a.b, a.loc, arith::CmpIPredicate::eq, magnitude,
-                               a.splatBits(x, bits));
+  return arith::CmpIOp::create(a.b, a.loc, arith::CmpIPredicate::eq,
+                               a.magnitudeBits(x), a.splatBits(x, bits));
 }
 
 /// Where x is finite and not zero: the bits of its magnitude, less one, are
 /// below those of infinity, less one, as unsigned integers.
 Value isOrdinary(Arith &a, Value x) {
   OpBuilder &b = a.b;
-  Value magnitude =
-      arith::AndIOp::create(b, a.loc, a.bits(x), a.splatBits(x, 0x7FFFFFFF));
+  Value magnitude = a.magnitudeBits(x);
   Value less = arith::SubIOp::create(b, a.loc, magnitude, a.splatBits(x, 1));
   return arith::CmpIOp::create(b, a.loc, arith::CmpIPredicate::ult, less,
                                a.splatBits(x, 0x7F7FFFFF));
@@ -176,8 +173,7 @@ Value encodeScale(Arith &a, Value amax, FormatAttr format, Type source) {
   Value largest = a.splat(amax, elementFormat(source)->max);
   scale = a.select(hasMagnitude(a, scale, 0x7F800000), largest, scale);
   if (format.getPow2Scales())
-    scale = a.fromBits(arith::AndIOp::create(a.b, a.loc, a.bits(scale),
-                                             a.splatBits(scale, 0xFF800000)));
+    scale = a.fromBits(a.andBits(a.bits(scale), 0xFF800000));
   return a.select(isOrdinary(a, amax), scale, a.splat(amax, 1.0f));
 }
 
