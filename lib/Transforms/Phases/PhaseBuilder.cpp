@@ -148,7 +148,6 @@ LogicalResult PhaseBuilder::take(const Node &node) {
 /// maxima; where they ignore NaN, in what they are of) or a factor that is not
 /// finite or negative.
 LogicalResult PhaseBuilder::ask() {
-  SmallVector<Value> asked;
   for (quant::BlockReduceOp check : plan.checks) {
     if (kind != *plan.checkKind)
       break;
@@ -160,7 +159,7 @@ LogicalResult PhaseBuilder::ask() {
     FailureOr<Value> v = part(check.getResult());
     if (failed(v))
       return failure();
-    asked.push_back(*v);
+    found = orSpecial(foundSpecial(), *v);
   }
   for (const PhasePlan::Cut &cut : plan.cuts) {
     if (cut.kind != kind || !plan.factors.contains(cut.value))
@@ -168,10 +167,8 @@ LogicalResult PhaseBuilder::ask() {
     FailureOr<Value> v = part(cut.value);
     if (failed(v))
       return failure();
-    asked.push_back(*v);
+    found = orSpecial(foundSpecial(), *v);
   }
-  for (Value v : asked)
-    found = orSpecial(foundSpecial(), v);
   return success();
 }
 

@@ -43,7 +43,7 @@ void PhasePlan::chooseExtents() {
     colBlock = std::lcm(colBlock, std::max<int64_t>(1, col));
   }
   for (const Sink &sink : sinks)
-    if (std::optional<Kind> kind = kindOf(sink.tile); kind == Elements)
+    if (kindOf(sink.tile) == Elements)
       narrowest =
           std::min(narrowest, quant::storageBits(sink.type().getElementType()));
   int64_t wide = powerOfTwoFloor(cols);
@@ -64,8 +64,7 @@ void PhasePlan::chooseExtents() {
                        ? std::gcd(rows, kTurnedRows)
                        : std::min(rowBlock, kTurnedRows);
   bandRows = std::lcm(std::lcm(rowBlock, height), turned);
-  bandCols =
-      std::min(cols, rowBlock > 1 || turned > 1 ? kBandStretch : rowStretch());
+  bandCols = std::min(cols, turned > 1 ? kBandStretch : rowStretch());
   // Parts may reach past the end of the tile where nothing collects what they
   // have there.
   bool open = totals.empty() && llvm::all_of(sinks, [&](const Sink &sink) {
