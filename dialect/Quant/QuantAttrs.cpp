@@ -1,5 +1,6 @@
 //===- QuantAttrs.cpp - Formats and layouts -------------------------------===//
 
+#include "Checks.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Dialect/Quant/QuantDialect.h"
 #include "dither/Numerics/Formats.h"
@@ -34,8 +35,13 @@ void QuantDialect::registerAttributes() {
 
 static_assert(unsigned(ScaleRounding::even) ==
                       unsigned(numerics::ScaleRounding::Even) &&
-                  unsigned(ScaleOrder::encode_first) ==
-                      unsigned(numerics::ScaleOrder::EncodeFirst),
+                  unsigned(ScaleOrder::mul_inv6) ==
+                      unsigned(numerics::ScaleOrder::MulInv6) &&
+                  unsigned(TensorScaleAs::decode) ==
+                      unsigned(numerics::TensorScaleAs::Decode) &&
+                  unsigned(InfScale::FF) == unsigned(numerics::InfScale::FF) &&
+                  unsigned(FourOverSix::mse) ==
+                      unsigned(numerics::FourOverSix::MSE),
               "the dialect's choices are those of the numerics library");
 
 ArrayRef<StringRef> FormatAttr::names() {
@@ -58,9 +64,7 @@ FormatAttr FormatAttr::named(MLIRContext *context, StringRef name) {
   };
   return get(context, elementType(context, *f->elem),
              elementType(context, *f->scale), extent(f->blockRows),
-             extent(f->blockCols), f->tensorScale, f->transposed,
-             ScaleRounding(f->rounding), ScaleOrder(f->order), f->pow2Scales,
-             APFloat(f->epsilon));
+             extent(f->blockCols), f->tensorScale, f->transposed, f->rule);
 }
 
 StringRef FormatAttr::getName() const {
@@ -84,13 +88,121 @@ static std::string blockText(int64_t rows, int64_t cols) {
   return "[" + extent(rows) + ", " + extent(cols) + "]";
 }
 
-/// FO2, FO3, FO7 to FO10, FO12 to FO14.
+/// An f32 as the parser of options takes it.
+static std::string text(float value) {
+  SmallString<16> digits;
+  APFloat(value).toString(digits, /*FormatPrecision=*/0, /*FormatMaxPadding=*/0,
+                          /*TruncateZero=*/false);
+  return digits.str().str();
+}
+
+/// The options of a rule as they are written, in the order that they are
+/// printed in.
+static SmallVector<std::pair<StringRef, std::string>>
+optionsOf(const numerics::ScaleRule &rule) {
+  auto flag = [](bool value) -> std::string {
+    return value ? "true" : "false";
+  };
+  return {
+      {"scale_rounding",
+       stringifyScaleRounding(ScaleRounding(rule.rounding)).str()},
+      {"order", stringifyScaleOrder(ScaleOrder(rule.order)).str()},
+      {"pow2_scales", flag(rule.pow2Scales)},
+      {"epsilon", text(rule.epsilon)},
+      {"tensor_scale_as",
+       stringifyTensorScaleAs(TensorScaleAs(rule.tensorScaleAs)).str()},
+      {"largest_scale", text(rule.largestScale)},
+      {"least_scale", text(rule.leastScale)},
+      {"inf_scale", stringifyInfScale(InfScale(rule.infScale)).str()},
+      {"nan_scales", flag(rule.nanScales)},
+      {"four_over_six",
+       stringifyFourOverSix(FourOverSix(rule.fourOverSix)).str()},
+  };
+}
+
+/// Options that differ from those of `base`.
+static SmallVector<std::pair<StringRef, std::string>>
+changes(const numerics::ScaleRule &rule, const numerics::ScaleRule &base) {
+  SmallVector<std::pair<StringRef, std::string>> changed;
+  for (auto [option, standard] :
+       llvm::zip_equal(optionsOf(rule), optionsOf(base)))
+    if (option != standard)
+      changed.push_back(option);
+  return changed;
+}
+
+/// FO2, FO3, FO12 to FO20: what options are for.
+static LogicalResult checkRule(function_ref<InFlightDiagnostic()> emitError,
+                               const numerics::ScaleRule &rule, Type elem,
+                               Type scale, bool wholeRow, bool tensorScale) {
+  auto written = [](const numerics::ScaleRule &rule, StringRef key) {
+    for (auto &[name, value] : optionsOf(rule))
+      if (name == key)
+        return (key + " = " + value).str();
+    llvm_unreachable("an option of the list");
+  };
+  auto refuse = [&](StringRef key, const Twine &found,
+                    const Twine &expected) -> LogicalResult {
+    return emitError() << "found " << written(rule, key) << found
+                       << ", expected " << expected;
+  };
+  using numerics::ScaleOrder;
+  bool isE8M0 = isa<Float8E8M0FNUType>(scale);
+  std::string ofScale = " with scales of " + str(scale);
+  std::string ofOrder = " with " + written(rule, "order");
+  bool encodeFirst = rule.order == ScaleOrder::EncodeFirst;
+  bool rceil = rule.rounding == numerics::ScaleRounding::RCeil;
+  if (!rceil && !isE8M0)
+    return refuse("scale_rounding", ofScale, "it for f8E8M0FNU scales only");
+  if (encodeFirst && !scale.isF32())
+    return refuse("order", ofScale, "it for f32 scales only");
+  if (rule.order != ScaleOrder::TE && isE8M0)
+    return refuse("order", ofScale, "it for f8E4M3FN and f32 scales only");
+  for (auto [key, said] : {std::pair("pow2_scales", rule.pow2Scales),
+                           std::pair("epsilon", rule.epsilon != 0)})
+    if (said && !encodeFirst)
+      return refuse(key, ofOrder, "it with order = encode_first only");
+  for (auto [key, value] : {std::pair("epsilon", rule.epsilon),
+                            std::pair("least_scale", rule.leastScale),
+                            std::pair("largest_scale", rule.largestScale)})
+    if (!std::isfinite(value) || std::signbit(value))
+      return refuse(key, "", "a finite number that is not negative");
+  for (auto [key, said] :
+       {std::pair("tensor_scale_as",
+                  rule.tensorScaleAs != numerics::TensorScaleAs::Amax),
+        std::pair("largest_scale", rule.largestScale != 448)})
+    if (said && !tensorScale)
+      return refuse(key, " without a tensor scale",
+                    "it for formats with one only");
+  if (tensorScale && !(rule.largestScale >= 1 && rule.largestScale <= 448))
+    return refuse("largest_scale", "", "1 to 448");
+  if (rule.leastScale && (isE8M0 || encodeFirst))
+    return refuse("least_scale", encodeFirst ? ofOrder : ofScale,
+                  encodeFirst ? "epsilon" : "f8E4M3FN or f32 scales");
+  if (rule.leastScale > 448 && !scale.isF32())
+    return refuse("least_scale", "", "at most 448, the largest scale");
+  if (rule.infScale != numerics::InfScale::FE && !(isE8M0 && rceil))
+    return refuse("inf_scale",
+                  isE8M0 ? " with " + written(rule, "scale_rounding") : ofScale,
+                  isE8M0 ? "it with scale_rounding = rceil only"
+                         : "it for f8E8M0FNU scales only");
+  if (rule.nanScales && wholeRow)
+    return refuse("nan_scales", " with blocks of whole rows",
+                  "it for shorter blocks only");
+  if (rule.fourOverSix != numerics::FourOverSix::None &&
+      (!isa<Float4E2M1FNType>(elem) || !isa<Float8E4M3FNType>(scale) ||
+       wholeRow))
+    return refuse("four_over_six", "",
+                  "it for f4E2M1FN elements in short blocks with f8E4M3FN "
+                  "scales only");
+  return success();
+}
+
+/// FO7 to FO10.
 LogicalResult FormatAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  Type elem, Type scale, int64_t blockRows,
                                  int64_t blockCols, bool tensorScale,
-                                 bool transposed, ScaleRounding rounding,
-                                 ScaleOrder order, bool pow2Scales,
-                                 APFloat epsilon) {
+                                 bool transposed, numerics::ScaleRule rule) {
   if (!codeFormat(elem))
     return emitError() << "found elements of " << elem << ", expected "
                        << listTypes(isCodeFormat);
@@ -114,26 +226,7 @@ LogicalResult FormatAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "found a tensor scale with blocks of "
                        << blockText(blockRows, blockCols)
                        << ", expected it for shorter blocks only";
-  if (rounding != ScaleRounding::rceil && scales != &numerics::kE8M0)
-    return emitError() << "found scale_rounding = "
-                       << stringifyScaleRounding(rounding) << " with scales of "
-                       << scale << ", expected it for f8E8M0FNU scales only";
-  bool encodeFirst = order == ScaleOrder::encode_first;
-  if (encodeFirst && scales != &numerics::kF32)
-    return emitError() << "found order = encode_first with scales of " << scale
-                       << ", expected it for f32 scales only";
-  if (order != ScaleOrder::te && !encodeFirst && !tensorScale)
-    return emitError() << "found order = " << stringifyScaleOrder(order)
-                       << " without a tensor scale, expected it for formats "
-                          "with one only";
-  if (!encodeFirst && (pow2Scales || !epsilon.isZero()))
-    return emitError() << "found " << (pow2Scales ? "pow2_scales" : "epsilon")
-                       << " with order = " << stringifyScaleOrder(order)
-                       << ", expected it with order = encode_first only";
-  if (!epsilon.isFinite() || epsilon.isNegative())
-    return emitError() << "found epsilon = " << epsilon.convertToDouble()
-                       << ", expected a finite number that is not negative";
-  return success();
+  return checkRule(emitError, rule, elem, scale, wholeRow, tensorScale);
 }
 
 const numerics::ElementFormat &FormatAttr::getElemFormat() const {
@@ -165,16 +258,10 @@ SmallVector<int64_t> FormatAttr::getBlockExtents(int64_t axis,
 std::string FormatAttr::describe() const {
   std::string text;
   llvm::raw_string_ostream os(text);
-  // What is not said.
-  ScaleRounding rounding = ScaleRounding::rceil;
-  ScaleOrder order = ScaleOrder::te;
-  bool pow2Scales = false;
+  numerics::ScaleRule unsaid;
   if (StringRef name = getName(); !name.empty()) {
     os << name;
-    FormatAttr standard = named(getContext(), name);
-    rounding = standard.getScaleRounding();
-    order = standard.getOrder();
-    pow2Scales = standard.getPow2Scales();
+    unsaid = named(getContext(), name).getRule();
   } else {
     os << getElem() << ", scale = " << getScale()
        << ", block = " << blockText(getBlockRows(), getBlockCols());
@@ -183,18 +270,8 @@ std::string FormatAttr::describe() const {
     if (getTransposed())
       os << ", transposed = true";
   }
-  if (getScaleRounding() != rounding)
-    os << ", scale_rounding = " << stringifyScaleRounding(getScaleRounding());
-  if (getOrder() != order)
-    os << ", order = " << stringifyScaleOrder(getOrder());
-  if (getPow2Scales() != pow2Scales)
-    os << ", pow2_scales = " << (getPow2Scales() ? "true" : "false");
-  if (!getEpsilon().isZero()) {
-    SmallString<16> digits;
-    getEpsilon().toString(digits, /*FormatPrecision=*/0,
-                          /*FormatMaxPadding=*/0, /*TruncateZero=*/false);
-    os << ", epsilon = " << digits;
-  }
+  for (auto &[key, value] : changes(getRule(), unsaid))
+    os << ", " << key << " = " << value;
   return text;
 }
 
@@ -214,11 +291,12 @@ private:
   ParseResult parseOption();
   ParseResult parseBlock();
   ParseResult parseBool(StringRef key, bool &value);
+  ParseResult parseFloat(float &value);
   /// A keyword of an enum: FO6.
-  template <typename Enum>
+  template <typename Enum, typename Choice>
   ParseResult parseChoice(StringRef key,
                           std::optional<Enum> (*symbolize)(StringRef),
-                          StringRef expected, Enum &choice) {
+                          StringRef expected, Choice &choice) {
     SMLoc loc = p.getCurrentLocation();
     StringRef value;
     if (p.parseKeyword(&value))
@@ -227,7 +305,7 @@ private:
     if (!found)
       return p.emitError(loc)
              << "found " << key << " = " << value << ", expected " << expected;
-    choice = *found;
+    choice = Choice(*found);
     return success();
   }
 
@@ -236,10 +314,7 @@ private:
   Type elem, scale;
   int64_t blockRows = 1, blockCols = 0;
   bool tensorScale = false, transposed = false;
-  ScaleRounding rounding = ScaleRounding::rceil;
-  ScaleOrder order = ScaleOrder::te;
-  bool pow2Scales = false;
-  APFloat epsilon = APFloat(0.0f);
+  numerics::ScaleRule rule;
 };
 
 } // namespace
@@ -263,10 +338,7 @@ ParseResult FormatParser::parseBase() {
   blockCols = base.getBlockCols();
   tensorScale = base.getTensorScale();
   transposed = base.getTransposed();
-  rounding = base.getScaleRounding();
-  order = base.getOrder();
-  pow2Scales = base.getPow2Scales();
-  epsilon = base.getEpsilon();
+  rule = base.getRule();
   return success();
 }
 
@@ -293,6 +365,14 @@ ParseResult FormatParser::parseBool(StringRef key, bool &value) {
   return success();
 }
 
+ParseResult FormatParser::parseFloat(float &value) {
+  APFloat parsed(0.0f);
+  if (p.parseFloat(APFloat::IEEEsingle(), parsed))
+    return failure();
+  value = parsed.convertToFloat();
+  return success();
+}
+
 ParseResult FormatParser::parseOption() {
   SMLoc loc = p.getCurrentLocation();
   StringRef key;
@@ -310,18 +390,32 @@ ParseResult FormatParser::parseOption() {
     return parseBool(key, transposed);
   if (key == "scale_rounding")
     return parseChoice(key, symbolizeScaleRounding,
-                       "rceil, floor, ceil or even", rounding);
+                       "rceil, floor, ceil or even", rule.rounding);
   if (key == "order")
     return parseChoice(key, symbolizeScaleOrder,
-                       "te, div6_mul, div6_div or encode_first", order);
+                       "te, div6_mul, div6_div, encode_first or mul_inv6",
+                       rule.order);
   if (key == "pow2_scales")
-    return parseBool(key, pow2Scales);
+    return parseBool(key, rule.pow2Scales);
   if (key == "epsilon")
-    return p.parseFloat(APFloat::IEEEsingle(), epsilon);
+    return parseFloat(rule.epsilon);
+  if (key == "tensor_scale_as")
+    return parseChoice(key, symbolizeTensorScaleAs, "amax, encode or decode",
+                       rule.tensorScaleAs);
+  if (key == "largest_scale")
+    return parseFloat(rule.largestScale);
+  if (key == "least_scale")
+    return parseFloat(rule.leastScale);
+  if (key == "inf_scale")
+    return parseChoice(key, symbolizeInfScale, "FE or FF", rule.infScale);
+  if (key == "nan_scales")
+    return parseBool(key, rule.nanScales);
+  if (key == "four_over_six")
+    return parseChoice(key, symbolizeFourOverSix, "none, mae or mse",
+                       rule.fourOverSix);
   return p.emitError(loc, "unknown option '") // FO4
-         << key
-         << "', expected scale, block, tensor_scale, transposed, "
-            "scale_rounding, order, pow2_scales or epsilon";
+         << key << "', expected scale, block, tensor_scale, transposed, "
+         << llvm::join(llvm::make_first_range(optionsOf(rule)), ", ");
 }
 
 FormatAttr FormatParser::parse() {
@@ -341,8 +435,7 @@ FormatAttr FormatParser::parse() {
   }
   return FormatAttr::getChecked([&] { return p.emitError(start); },
                                 p.getContext(), elem, scale, blockRows,
-                                blockCols, tensorScale, transposed, rounding,
-                                order, pow2Scales, epsilon);
+                                blockCols, tensorScale, transposed, rule);
 }
 
 Attribute FormatAttr::parse(AsmParser &p, Type) {

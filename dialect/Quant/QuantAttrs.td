@@ -33,10 +33,7 @@ def Quant_FormatAttr : Quant_Attr<"Format", "format"> {
     "int64_t":$blockCols,
     "bool":$tensorScale,
     "bool":$transposed,
-    "::dither::quant::ScaleRounding":$scaleRounding,
-    "::dither::quant::ScaleOrder":$order,
-    "bool":$pow2Scales,
-    APFloatParameter<"the least amax that a block is taken to have">:$epsilon);
+    "::dither::numerics::ScaleRule":$rule);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -55,9 +52,8 @@ def Quant_FormatAttr : Quant_Attr<"Format", "format"> {
     /// What a value of 1 of the element type stands for in the format: 2^-6 for
     /// integers with scales of E8M0, 1 for all others.
     float getElemUnit() const;
-    /// The largest value under a tensor scale of 1: the largest scale times the largest
-    /// element, exactly.
-    float getRange() const { return getScaleFormat().max * getElemFormat().max; }
+    /// What the amax of the tensor is scaled to.
+    float getRange() const { return getRule().largestScale * getElemFormat().max; }
     /// Extents of a block of a tile of this rank whose rows of blocks run along `axis`: of
     /// rank 2 rows and columns of the block for axis 1, exchanged for axis 0; of rank 1
     /// its columns. `?` where the block is as long as the tile.

@@ -23,6 +23,12 @@ namespace dither::quant {
 
 namespace {
 
+using numerics::FourOverSix;
+using numerics::InfScale;
+using numerics::ScaleOrder;
+using numerics::ScaleRounding;
+using numerics::TensorScaleAs;
+
 constexpr float kMaxFloat = std::numeric_limits<float>::max();
 
 /// The blocks of a tile of rank 1 or 2 whose rows of blocks run along `axis`,
@@ -42,12 +48,13 @@ SmallVector<SmallVector<int64_t>> blocksOf(FormatAttr format, int64_t axis,
   return blocks;
 }
 
-/// The amax of each block.
+/// The amax of each block, which ignores NaN unless the format's scales do not.
 Value amaxOfBlocks(Arith &a, Value x, FormatAttr format, int64_t axis) {
+  bool nan = format.getRule().nanScales;
   for (ArrayRef<int64_t> block : blocksOf(format, axis, x)) {
     const int64_t *whole = llvm::find_if(block, ShapedType::isDynamic);
     if (whole == block.end()) {
-      x = BlockReduceOp::create(a.b, a.loc, ReduceKind::amax, x, block);
+      x = BlockReduceOp::create(a.b, a.loc, ReduceKind::amax, x, block, nan);
       continue;
     }
     int64_t d = whole - block.begin();
@@ -68,24 +75,51 @@ Value repeatOverBlocks(Arith &a, Value perBlock, FormatAttr format,
   return a.repeat(perBlock, like);
 }
 
-/// The global encode scale of a format with a tensor scale, from the tensor
-/// amax G: min(R / G, FMAX), and 1 where that is 0 (G infinite) or G is 0. R is
-/// the range of the format, 448 * 6 for NVFP4.
+/// S of Numerics/BlockScale.h, from what stands for the tensor scale.
 Value globalEncodeScale(Arith &a, Value amax, FormatAttr format) {
+  if (format.getRule().tensorScaleAs == TensorScaleAs::Encode)
+    return amax;
+  if (format.getRule().tensorScaleAs == TensorScaleAs::Decode)
+    return a.div(1.0f, amax);
   Value quotient = a.min(a.div(format.getRange(), amax), kMaxFloat);
   Value one = a.splat(amax, 1.0f);
   Value scale = a.select(a.equal(quotient, 0.0f), one, quotient);
   return a.select(a.equal(amax, 0.0f), one, scale);
 }
 
-/// The decode scale of `order = div6_div`: G / R, and 1 where that is 0 or
-/// +Inf.
-Value globalDecodeScale(Arith &a, Value amax, FormatAttr format) {
+/// G / R, and 1 where that is 0 or +Inf.
+Value rangeOf(Arith &a, Value amax, FormatAttr format) {
   Value scale = a.div(amax, a.splat(amax, format.getRange()));
   Value one = a.splat(amax, 1.0f);
   Value finite = a.select(
       a.equal(scale, std::numeric_limits<float>::infinity()), one, scale);
   return a.select(a.equal(scale, 0.0f), one, finite);
+}
+
+/// D of Numerics/BlockScale.h.
+Value globalDecodeScale(Arith &a, Value amax, FormatAttr format) {
+  const numerics::ScaleRule &rule = format.getRule();
+  if (rule.tensorScaleAs == TensorScaleAs::Decode)
+    return amax;
+  if (rule.order == ScaleOrder::Div6Div &&
+      rule.tensorScaleAs == TensorScaleAs::Amax)
+    return rangeOf(a, amax, format);
+  return a.div(1.0f, globalEncodeScale(a, amax, format));
+}
+
+bool isDividing(FormatAttr format) {
+  return format.getRule().order == ScaleOrder::Div6Mul ||
+         format.getRule().order == ScaleOrder::Div6Div;
+}
+
+/// x, or where `condition` holds a NaN that is the same everywhere.
+Value nanWhere(Arith &a, Value condition, Value x) {
+  Value nan = a.splat(x, std::numeric_limits<float>::quiet_NaN());
+  return a.select(condition, nan, x);
+}
+
+Value isNaN(Arith &a, Value x) {
+  return arith::CmpFOp::create(a.b, a.loc, arith::CmpFPredicate::UNO, x, x);
 }
 
 //===----------------------------------------------------------------------===//
@@ -100,14 +134,14 @@ Value sharedExponentBits(Arith &a, Value amax, FormatAttr format) {
   OpBuilder &b = a.b;
   const numerics::ElementFormat &elem = format.getElemFormat();
   uint32_t down = uint32_t(elem.maxExponent()) << 23;
-  switch (format.getScaleRounding()) {
-  case ScaleRounding::floor:
-  case ScaleRounding::rceil:
+  switch (format.getRule().rounding) {
+  case ScaleRounding::Floor:
+  case ScaleRounding::RCeil:
     break;
-  case ScaleRounding::ceil:
+  case ScaleRounding::Ceil:
     bits = arith::AddIOp::create(b, a.loc, bits, a.splatBits(amax, 0x7FFFFF));
     break;
-  case ScaleRounding::even: {
+  case ScaleRounding::Even: {
     // Half of the last bit that the element keeps, added before the field is
     // taken.
     bits = arith::AddIOp::create(
@@ -128,20 +162,27 @@ Value sharedExponentBits(Arith &a, Value amax, FormatAttr format) {
 /// (Numerics/BlockScale.h).
 Value unroundedScale(Arith &a, Value amax, Value tensorAmax,
                      FormatAttr format) {
+  const numerics::ScaleRule &rule = format.getRule();
   float largest = format.getElemFormat().max;
-  if (!tensorAmax)
-    return a.mul(amax, 1.0f / largest);
-  Value global = a.widen(tensorAmax);
-  if (format.getOrder() == ScaleOrder::te) {
+  Value global = tensorAmax ? a.widen(tensorAmax) : Value();
+  bool divides = rule.fourOverSix != FourOverSix::None || isDividing(format);
+  if (rule.order == ScaleOrder::TE && !divides) {
+    if (!global)
+      return a.mul(amax, 1.0f / largest);
     Value factor = a.mul(globalEncodeScale(a, global, format), 1.0f / largest);
     return a.min(a.mul(amax, factor), kMaxFloat);
   }
-  Value part = a.div(amax, a.splat(amax, largest));
-  if (format.getOrder() == ScaleOrder::div6_mul)
-    return a.min(a.mul(part, globalEncodeScale(a, global, format)), kMaxFloat);
-  Value quotient = a.div(part, globalDecodeScale(a, global, format));
+  Value part = rule.order == ScaleOrder::MulInv6
+                   ? a.mul(amax, 1.0f / largest)
+                   : a.div(amax, a.splat(amax, largest));
+  if (rule.order != ScaleOrder::Div6Div)
+    return global ? a.min(a.mul(part, globalEncodeScale(a, global, format)),
+                          kMaxFloat)
+                  : part;
+  if (global)
+    part = a.div(part, globalDecodeScale(a, global, format));
   const numerics::ElementFormat &scale = format.getScaleFormat();
-  return a.max(a.min(quotient, scale.max), scale.minNormal);
+  return a.max(a.min(part, scale.max), scale.minNormal);
 }
 
 /// Where the bits of x are those of `bits`, but for the sign.
@@ -163,7 +204,8 @@ Value isOrdinary(Arith &a, Value x) {
 /// The encode scale of `order = encode_first` (Numerics/BlockScale.h) of blocks
 /// of elements that were of type `source`.
 Value encodeScale(Arith &a, Value amax, FormatAttr format, Type source) {
-  if (float epsilon = format.getEpsilon().convertToFloat()) {
+  const numerics::ScaleRule &rule = format.getRule();
+  if (float epsilon = rule.epsilon) {
     Value least = a.splat(amax, epsilon);
     Value below = arith::CmpFOp::create(a.b, a.loc, arith::CmpFPredicate::OLT,
                                         amax, least);
@@ -172,9 +214,26 @@ Value encodeScale(Arith &a, Value amax, FormatAttr format, Type source) {
   Value scale = a.div(format.getElemFormat().max, amax);
   Value largest = a.splat(amax, elementFormat(source)->max);
   scale = a.select(hasMagnitude(a, scale, 0x7F800000), largest, scale);
-  if (format.getPow2Scales())
+  if (rule.pow2Scales)
     scale = a.fromBits(a.andBits(a.bits(scale), 0xFF800000));
-  return a.select(isOrdinary(a, amax), scale, a.splat(amax, 1.0f));
+  scale = a.select(isOrdinary(a, amax), scale, a.splat(amax, 1.0f));
+  return rule.nanScales ? nanWhere(a, isNaN(a, amax), scale) : scale;
+}
+
+/// Scale codes from what is rounded to them.
+Value roundScale(Arith &a, Value unrounded, Value amax, FormatAttr format) {
+  const numerics::ScaleRule &rule = format.getRule();
+  if (rule.leastScale)
+    unrounded = a.max(unrounded, rule.leastScale);
+  if (format.getScale().isF32())
+    unrounded = a.min(unrounded, kMaxFloat); // as encoding saturates
+  if (rule.nanScales)
+    unrounded = nanWhere(a, isNaN(a, amax), unrounded);
+  if (format.getScale().isF32())
+    return unrounded;
+  return EncodeOp::create(a.b, a.loc,
+                          Arith::shapeOf(unrounded).clone(format.getScale()),
+                          unrounded, E8M0ModeAttr());
 }
 
 /// Scale codes from the amax of each block.
@@ -183,34 +242,20 @@ Value scaleCodes(Arith &a, Value amax, Value tensorAmax, FormatAttr format) {
   auto type = Arith::shapeOf(amax).clone(format.getScale());
   if (!isa<Float8E8M0FNUType>(format.getScale())) {
     Value scale = unroundedScale(a, amax, tensorAmax, format);
-    if (format.getScale().isF32())
-      return a.min(scale, kMaxFloat); // as encoding saturates
-    return EncodeOp::create(b, a.loc, type, scale, E8M0ModeAttr());
+    return roundScale(a, scale, amax, format);
   }
-  if (format.getScaleRounding() == ScaleRounding::rceil) {
+  if (format.getRule().rounding == ScaleRounding::RCeil) {
     Value scaled = a.mul(amax, 1.0f / format.getElemFormat().max);
+    if (format.getRule().infScale == InfScale::FF) {
+      float infinity = std::numeric_limits<float>::infinity();
+      scaled = nanWhere(a, a.equal(amax, infinity), scaled);
+    }
     return EncodeOp::create(b, a.loc, type, scaled,
                             E8M0ModeAttr::get(b.getContext(), E8M0Mode::rceil));
   }
   return EncodeOp::create(b, a.loc, type, sharedExponentBits(a, amax, format),
                           E8M0ModeAttr::get(b.getContext(), E8M0Mode::floor));
 }
-
-struct DecomposeBlockScale
-    : DecomposableOpInterface::ExternalModel<DecomposeBlockScale,
-                                             BlockScaleOp> {
-  FailureOr<SmallVector<Value>> decompose(Operation *o, OpBuilder &b) const {
-    auto op = cast<BlockScaleOp>(o);
-    Arith a(b, op.getLoc());
-    Value x = a.widen(op.getSource());
-    Value amax = amaxOfBlocks(a, x, op.getFormat(), op.getAxis());
-    return SmallVector<Value>{
-        op.getFormat().getOrder() == ScaleOrder::encode_first
-            ? encodeScale(a, amax, op.getFormat(),
-                          op.getSource().getType().getElementType())
-            : scaleCodes(a, amax, op.getTensorAmax(), op.getFormat())};
-  }
-};
 
 //===----------------------------------------------------------------------===//
 // Codes and values
@@ -221,19 +266,119 @@ Value multiplier(Arith &a, Value scale, Value tensorAmax, FormatAttr format) {
   if (isa<Float8E8M0FNUType>(format.getScale()))
     return E8M0InverseOp::create(
         a.b, a.loc, Arith::shapeOf(scale).clone(a.b.getF32Type()), scale);
-  if (format.getOrder() == ScaleOrder::encode_first)
+  if (format.getRule().order == ScaleOrder::EncodeFirst)
     return scale;
   if (!tensorAmax)
     return a.min(a.div(1.0f, a.widen(scale)), kMaxFloat);
-  Value global = a.widen(tensorAmax);
-  if (format.getOrder() == ScaleOrder::div6_div) {
-    Value inverse = a.div(1.0f, globalDecodeScale(a, global, format));
+  Value decode = globalDecodeScale(a, a.widen(tensorAmax), format);
+  if (format.getRule().order == ScaleOrder::Div6Div) {
+    Value inverse = a.div(1.0f, decode);
     Value codes = a.widen(scale);
     return a.min(a.div(a.repeat(inverse, codes), codes), kMaxFloat);
   }
-  Value decode = a.div(1.0f, globalEncodeScale(a, global, format));
   return a.min(a.div(1.0f, a.mul(a.widen(scale), decode)), kMaxFloat);
 }
+
+/// What decoded elements are multiplied by, from the scales of their blocks.
+Value dequantizeFactor(Arith &a, Value scale, Value tensorAmax,
+                       FormatAttr format) {
+  if (!tensorAmax)
+    return scale;
+  Value global = a.widen(tensorAmax);
+  if (format.getRule().tensorScaleAs != TensorScaleAs::Amax)
+    return a.mul(scale, globalDecodeScale(a, global, format));
+  if (isDividing(format))
+    return a.mul(scale, rangeOf(a, global, format));
+  return a.mul(a.mul(scale, global), 1.0f / format.getRange());
+}
+
+//===----------------------------------------------------------------------===//
+// Four over six
+//===----------------------------------------------------------------------===//
+
+/// The sum of each block, along its rows first, as of fourOverSix in
+/// Numerics/BlockScale.h.
+Value sumOfBlocks(Arith &a, Value x, FormatAttr format, int64_t axis) {
+  int64_t rank = Arith::shapeOf(x).getRank();
+  SmallVector<int64_t> extents = format.getBlockExtents(axis, rank);
+  int64_t along = rank == 1 ? 0 : axis;
+  for (int64_t d : {along, rank - 1 - along}) {
+    if (d < 0 || (d != along && (rank == 1 || extents[d] == 1)))
+      continue;
+    SmallVector<int64_t> block(rank, 1);
+    block[d] = extents[d];
+    x = BlockReduceOp::create(a.b, a.loc, ReduceKind::sum, x, block,
+                              /*amax_bits=*/false, /*halves=*/d != along);
+  }
+  return x;
+}
+
+/// The error of each block of `x` under scales.
+Value errorOfBlocks(Arith &a, Value x, Value scale, Value tensorAmax,
+                    FormatAttr format, int64_t axis) {
+  const numerics::ScaleRule &rule = format.getRule();
+  auto over = [&](Value perBlock) {
+    return repeatOverBlocks(a, perBlock, format, axis, x);
+  };
+  Value factor = multiplier(a, scale, tensorAmax, format);
+  Value codes =
+      EncodeOp::create(a.b, a.loc, Arith::shapeOf(x).clone(format.getElem()),
+                       a.mul(x, over(factor)), E8M0ModeAttr());
+  Value value = a.mul(a.widen(codes), over(a.widen(scale)));
+  if (tensorAmax) {
+    Value global = a.widen(tensorAmax);
+    if (rule.tensorScaleAs != TensorScaleAs::Amax)
+      value = a.mul(value, globalDecodeScale(a, global, format));
+    else if (isDividing(format))
+      value = a.mul(value, rangeOf(a, global, format));
+    else
+      value = a.div(a.mul(value, global), a.splat(x, format.getRange()));
+  }
+  Value d = arith::SubFOp::create(a.b, a.loc, value, x);
+  Value error = rule.fourOverSix == FourOverSix::MSE
+                    ? a.mul(d, d)
+                    : Value(math::AbsFOp::create(a.b, a.loc, d));
+  return sumOfBlocks(a, error, format, axis);
+}
+
+/// Scales of the blocks of `x`, whose largest elements become 6, or 4 where
+/// that is nearer.
+Value fourOverSixScales(Arith &a, Value x, Value amax, Value tensorAmax,
+                        FormatAttr format, int64_t axis) {
+  Value of6 = unroundedScale(a, amax, tensorAmax, format);
+  Value of4 = a.mul(of6, 1.5f);
+  auto error = [&](Value unrounded) {
+    Value scale = roundScale(a, unrounded, amax, format);
+    return errorOfBlocks(a, x, scale, tensorAmax, format, axis);
+  };
+  Value errorOf4 = error(of4), errorOf6 = error(of6);
+  Value smaller = arith::CmpFOp::create(a.b, a.loc, arith::CmpFPredicate::OLT,
+                                        errorOf4, errorOf6);
+  return roundScale(a, a.select(smaller, of4, of6), amax, format);
+}
+
+struct DecomposeBlockScale
+    : DecomposableOpInterface::ExternalModel<DecomposeBlockScale,
+                                             BlockScaleOp> {
+  FailureOr<SmallVector<Value>> decompose(Operation *o, OpBuilder &b) const {
+    auto op = cast<BlockScaleOp>(o);
+    FormatAttr format = op.getFormat();
+    Arith a(b, op.getLoc());
+    Value x = a.widen(op.getSource());
+    Value amax = amaxOfBlocks(a, x, format, op.getAxis());
+    if (format.getRule().order == ScaleOrder::EncodeFirst)
+      return SmallVector<Value>{encodeScale(
+          a, amax, format, op.getSource().getType().getElementType())};
+    if (format.getRule().fourOverSix != FourOverSix::None)
+      return SmallVector<Value>{fourOverSixScales(
+          a, x, amax, op.getTensorAmax(), format, op.getAxis())};
+    return SmallVector<Value>{scaleCodes(a, amax, op.getTensorAmax(), format)};
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Casts
+//===----------------------------------------------------------------------===//
 
 /// What a cast encodes.
 template <typename Op> Value scaled(Arith &a, Op op) {
@@ -278,9 +423,7 @@ struct DecomposeDequantize
     Value factor = a.widen(op.getScale());
     if (float unit = format.getElemUnit(); unit != 1)
       factor = a.mul(factor, unit); // exact, also for 2^-127
-    if (format.getTensorScale())
-      factor = a.mul(a.mul(factor, a.widen(op.getTensorAmax())),
-                     1.0f / format.getRange());
+    factor = dequantizeFactor(a, factor, op.getTensorAmax(), format);
     Value x = a.widen(op.getSource());
     return SmallVector<Value>{
         a.mul(x, repeatOverBlocks(a, factor, format, op.getAxis(), x))};

@@ -42,6 +42,18 @@ def Quant_ScaleRounding : Quant_Enum<"ScaleRounding",
 def Quant_ScaleOrder : Quant_Enum<"ScaleOrder",
     "expression order of the block scale", [
   I32EnumAttrCase<"te", 0>, I32EnumAttrCase<"div6_mul", 1>,
-  I32EnumAttrCase<"div6_div", 2>, I32EnumAttrCase<"encode_first", 3>]>;
+  I32EnumAttrCase<"div6_div", 2>, I32EnumAttrCase<"encode_first", 3>,
+  I32EnumAttrCase<"mul_inv6", 4>]>;
+
+def Quant_TensorScaleAs : Quant_Enum<"TensorScaleAs",
+    "what stands for the tensor scale", [
+  I32EnumAttrCase<"amax", 0>, I32EnumAttrCase<"encode", 1>, I32EnumAttrCase<"decode", 2>]>;
+
+def Quant_InfScale : Quant_Enum<"InfScale", "the E8M0 scale of an infinite amax", [
+  I32EnumAttrCase<"FE", 0>, I32EnumAttrCase<"FF", 1>]>;
+
+def Quant_FourOverSix : Quant_Enum<"FourOverSix",
+    "the error by which a block's largest element becomes 4 or 6", [
+  I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"mae", 1>, I32EnumAttrCase<"mse", 2>]>;
 
 #endif // DITHER_QUANT_ENUMS

@@ -260,6 +260,16 @@ LogicalResult AtomicAddOp::verify() {
   return checkMemory(*this, getTile().getType(), getMemref(), getIndices());
 }
 
+/// Loads have no order among writes: LN2.
+LogicalResult LoadScalarOp::verify() {
+  for (Operation *user : getMemref().getUsers())
+    if (hasEffect<MemoryEffects::Write>(user, getMemref()))
+      return Where(*this).fail("memref is written by " +
+                               user->getName().getStringRef() +
+                               ", expected one that is only read");
+  return success();
+}
+
 /// Within a program nothing orders other accesses of a counter: FA2.
 LogicalResult FetchAddOp::verify() {
   for (Operation *user : getMemref().getUsers())

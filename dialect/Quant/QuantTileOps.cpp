@@ -162,9 +162,13 @@ static FailureOr<Types> resultTypes(BlockReduceOp::Adaptor op, Where where) {
 DITHER_INFER(BlockReduceOp, 1)
 
 LogicalResult BlockReduceOp::verify() {
-  if (getKind() == ReduceKind::sum) // BR2
-    return Where(*this).fail("kind is sum, expected max, min or amax: block "
-                             "sums have no canonical order");
+  if (getKind() == ReduceKind::sum && // BR2
+      llvm::count_if(getBlock(), [](int64_t n) { return n != 1; }) > 1)
+    return Where(*this).fail("kind is sum of blocks of " + str(getBlock()) +
+                             ", expected one extent above 1");
+  if (getHalves() && getKind() != ReduceKind::sum) // BR5
+    return Where(*this).fail("halves of kind " +
+                             stringifyReduceKind(getKind()) + ", expected sum");
   if (getAmaxBits() && getKind() != ReduceKind::amax) // BR4
     return Where(*this).fail("amax_bits of kind " +
                              stringifyReduceKind(getKind()) +

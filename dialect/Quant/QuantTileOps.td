@@ -94,17 +94,20 @@ def Quant_ReduceOp : Quant_InferredOp<"reduce"> {
 def Quant_BlockReduceOp : Quant_InferredOp<"block_reduce"> {
   let summary = "reduce every block of a tile";
   let description = [{
-    `max`, `min` and `amax` as in `reduce`; not `sum`, whose order is defined for
-    whole rows only. With `amax_bits`, of `amax` alone, bits of magnitudes are compared:
-    a NaN is above infinity, and a block with one has it, without its sign, as its result.
+    `max`, `min` and `amax` as in `reduce`; `sum` adds the elements of a block along one
+    dimension from the first to the last, or, with `halves`, its upper half to its lower one
+    until one element is left. With `amax_bits`, of `amax` alone, bits of magnitudes are
+    compared: a NaN is above infinity, and a block with one has it, without its sign, as its
+    result.
 
     ```mlir
     %a = quant.block_reduce amax %x block [1, 16] : tensor<4x128xf32> -> tensor<4x8xf32>
     %b = quant.block_reduce amax %x block [1, 16] {amax_bits} : tensor<4x128xf32> -> tensor<4x8xf32>
+    %c = quant.block_reduce sum %x block [1, 16] : tensor<4x128xf32> -> tensor<4x8xf32>
     ```
   }];
   let arguments = (ins Quant_ReduceKindAttr:$kind, Quant_F32Tile:$source,
-                       DenseI64ArrayAttr:$block, UnitAttr:$amax_bits);
+                       DenseI64ArrayAttr:$block, UnitAttr:$amax_bits, UnitAttr:$halves);
   let results = (outs Quant_F32Tile:$result);
   let assemblyFormat = "`` $kind $source `block` $block attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;

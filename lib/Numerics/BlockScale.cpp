@@ -18,10 +18,25 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 float fmin(float v, float c) { return v < c ? v : c; }
 
-/// D of BlockScale.h.
-float tensorDecodeScale(const BlockFormat &format, float tensorAmax) {
+bool isDividing(const BlockFormat &format) {
+  return format.rule.order == ScaleOrder::Div6Mul ||
+         format.rule.order == ScaleOrder::Div6Div;
+}
+
+/// G / R, 1 if that is 0 or +Inf.
+float rangeOf(const BlockFormat &format, float tensorAmax) {
   float d = tensorAmax / format.range();
   return d == 0 || d == kInfinity ? 1.0f : d;
+}
+
+/// D of BlockScale.h.
+float tensorDecodeScale(const BlockFormat &format, float tensorAmax) {
+  if (format.tensorScale && format.rule.tensorScaleAs == TensorScaleAs::Decode)
+    return tensorAmax;
+  if (format.tensorScale && format.rule.order == ScaleOrder::Div6Div &&
+      format.rule.tensorScaleAs == TensorScaleAs::Amax)
+    return rangeOf(format, tensorAmax);
+  return 1.0f / tensorEncodeScale(format, tensorAmax);
 }
 
 /// The shared exponent by powers of two of the amax itself, not of a quotient.
@@ -29,7 +44,7 @@ uint32_t sharedExponent(const BlockFormat &format, float blockAmax) {
   uint32_t bits = bitsOf(blockAmax) & 0x7FFFFFFF;
   if (bits >= 0x7F800000)
     return 0xFF;
-  switch (format.rounding) {
+  switch (format.rule.rounding) {
   case ScaleRounding::RCeil:
   case ScaleRounding::Floor:
     break;
@@ -46,7 +61,13 @@ uint32_t sharedExponent(const BlockFormat &format, float blockAmax) {
 } // namespace
 
 float tensorEncodeScale(const BlockFormat &format, float tensorAmax) {
-  if (tensorAmax == 0 || !format.tensorScale)
+  if (!format.tensorScale)
+    return 1.0f;
+  if (format.rule.tensorScaleAs != TensorScaleAs::Amax)
+    return format.rule.tensorScaleAs == TensorScaleAs::Encode
+               ? tensorAmax
+               : 1.0f / tensorAmax;
+  if (tensorAmax == 0)
     return 1.0f;
   float s = fmin(format.range() / tensorAmax, kMaxFloat);
   return s == 0 ? 1.0f : s;
@@ -54,14 +75,19 @@ float tensorEncodeScale(const BlockFormat &format, float tensorAmax) {
 
 float unroundedBlockScale(const BlockFormat &format, float blockAmax,
                           float tensorAmax) {
-  switch (format.order) {
-  case ScaleOrder::TE: {
-    float factor =
-        tensorEncodeScale(format, tensorAmax) * (1.0f / format.elem->max);
-    return fmin(blockAmax * factor, kMaxFloat);
-  }
+  switch (format.rule.order) {
+  case ScaleOrder::TE:
+    if (format.rule.fourOverSix == FourOverSix::None)
+      return fmin(blockAmax * (tensorEncodeScale(format, tensorAmax) *
+                               (1.0f / format.elem->max)),
+                  kMaxFloat);
+    [[fallthrough]];
   case ScaleOrder::Div6Mul:
     return fmin(blockAmax / format.elem->max *
+                    tensorEncodeScale(format, tensorAmax),
+                kMaxFloat);
+  case ScaleOrder::MulInv6:
+    return fmin(blockAmax * (1.0f / format.elem->max) *
                     tensorEncodeScale(format, tensorAmax),
                 kMaxFloat);
   case ScaleOrder::Div6Div:
@@ -75,24 +101,60 @@ float unroundedBlockScale(const BlockFormat &format, float blockAmax,
   return 0;
 }
 
+/// Code of the scale of a block from what is rounded to it.
+static uint32_t scaleOf(const BlockFormat &format, float blockAmax,
+                        float unrounded) {
+  if (format.rule.nanScales && std::isnan(blockAmax))
+    return format.scale->nanCode;
+  return encode(*format.scale, std::max(unrounded, format.rule.leastScale));
+}
+
+/// The error of a block under a scale (fourOverSix).
+static float errorOf(const BlockFormat &format, const float *x, unsigned n,
+                     int64_t stride, uint32_t scale, float tensorAmax) {
+  float factor = elementFactor(format, scale, tensorAmax);
+  float s = decode(*format.scale, scale), error = 0;
+  for (unsigned i = 0; i < n; ++i) {
+    float given = x[i * stride];
+    float value =
+        decode(*format.elem, encode(*format.elem, given * factor)) * s;
+    if (format.tensorScale) {
+      if (format.rule.tensorScaleAs != TensorScaleAs::Amax)
+        value *= tensorDecodeScale(format, tensorAmax);
+      else if (isDividing(format))
+        value *= rangeOf(format, tensorAmax);
+      else
+        value = value * tensorAmax / format.range();
+    }
+    float d = value - given;
+    error += format.rule.fourOverSix == FourOverSix::MAE ? std::abs(d) : d * d;
+  }
+  return error;
+}
+
 float encodeScale(const BlockFormat &format, float blockAmax, float largest) {
-  float amax = blockAmax < format.epsilon ? format.epsilon : blockAmax;
+  float least = format.rule.epsilon;
+  float amax = blockAmax < least ? least : blockAmax;
+  if (format.rule.nanScales && std::isnan(amax))
+    return amax;
   if (!(std::abs(amax) < kInfinity) || amax == 0)
     return 1.0f;
   float scale = format.elem->max / amax;
   if (std::abs(scale) == kInfinity)
     scale = largest;
-  return format.pow2Scales ? floatOf(bitsOf(scale) & 0xFF800000) : scale;
+  return format.rule.pow2Scales ? floatOf(bitsOf(scale) & 0xFF800000) : scale;
 }
 
 uint32_t blockScale(const BlockFormat &format, float blockAmax,
                     float tensorAmax) {
   if (format.scale != &kE8M0)
-    return encode(*format.scale,
-                  unroundedBlockScale(format, blockAmax, tensorAmax));
-  if (format.rounding == ScaleRounding::RCeil)
-    return encodeE8M0Ceil(blockAmax * (1.0f / format.elem->max));
-  return sharedExponent(format, blockAmax);
+    return scaleOf(format, blockAmax,
+                   unroundedBlockScale(format, blockAmax, tensorAmax));
+  if (format.rule.rounding != ScaleRounding::RCeil)
+    return sharedExponent(format, blockAmax);
+  if (blockAmax == kInfinity && format.rule.infScale == InfScale::FF)
+    return 0xFF;
+  return encodeE8M0Ceil(blockAmax * (1.0f / format.elem->max));
 }
 
 float elementFactor(const BlockFormat &format, uint32_t scale,
@@ -100,21 +162,40 @@ float elementFactor(const BlockFormat &format, uint32_t scale,
   if (format.scale == &kE8M0)
     return e8m0Inverse(scale);
   float s = decode(*format.scale, scale);
-  if (format.order == ScaleOrder::Div6Div)
-    return fmin(1.0f / tensorDecodeScale(format, tensorAmax) / s, kMaxFloat);
-  float decodeScale = 1.0f / tensorEncodeScale(format, tensorAmax);
+  float decodeScale = tensorDecodeScale(format, tensorAmax);
+  if (format.rule.order == ScaleOrder::Div6Div)
+    return fmin(1.0f / decodeScale / s, kMaxFloat);
   return fmin(1.0f / (s * decodeScale), kMaxFloat);
 }
 
 float dequantizeFactor(const BlockFormat &format, uint32_t scale,
                        float tensorAmax) {
   float s = decode(*format.scale, scale);
-  return format.tensorScale ? s * tensorAmax * (1.0f / format.range()) : s;
+  if (!format.tensorScale)
+    return s;
+  if (format.rule.tensorScaleAs != TensorScaleAs::Amax)
+    return s * tensorDecodeScale(format, tensorAmax);
+  if (isDividing(format))
+    return s * rangeOf(format, tensorAmax);
+  return s * tensorAmax * (1.0f / format.range());
 }
 
 uint8_t quantizeBlock(const BlockFormat &format, const float *x, unsigned n,
                       float tensorAmax, uint8_t *codes, int64_t stride) {
-  uint32_t scale = blockScale(format, amax(x, n, stride), tensorAmax);
+  float blockAmax = amax(x, n, stride);
+  if (format.rule.nanScales)
+    for (unsigned i = 0; i < n; ++i)
+      if (std::isnan(x[i * stride]))
+        blockAmax = x[i * stride];
+  uint32_t scale = blockScale(format, blockAmax, tensorAmax);
+  if (format.rule.fourOverSix != FourOverSix::None) {
+    uint32_t four =
+        scaleOf(format, blockAmax,
+                unroundedBlockScale(format, blockAmax, tensorAmax) * 1.5f);
+    if (errorOf(format, x, n, stride, four, tensorAmax) <
+        errorOf(format, x, n, stride, scale, tensorAmax))
+      scale = four;
+  }
   float factor = elementFactor(format, scale, tensorAmax);
   for (unsigned i = 0; i < n; ++i)
     codes[i] = uint8_t(encode(*format.elem, x[i * stride] * factor));

@@ -17,8 +17,20 @@ from . import types
 from .errors import suggest
 
 SCALE_ROUNDINGS = ("rceil", "floor", "ceil", "even")
-SCALE_ORDERS = ("te", "div6_mul", "div6_div", "encode_first")
+SCALE_ORDERS = ("te", "div6_mul", "div6_div", "encode_first", "mul_inv6")
+TENSOR_SCALES = ("amax", "encode", "decode")
+INF_SCALES = ("FE", "FF")
+FOUR_OVER_SIX = ("none", "mae", "mse")
 ELEMENTS = (types.float4_e2m1, types.float6_e2m3, types.float6_e3m2, types.int8, types.float8_e4m3, types.float8_e5m2)
+#: The largest finite value of each.
+LARGEST = {
+    types.float4_e2m1: 6.0,
+    types.float6_e2m3: 7.5,
+    types.float6_e3m2: 28.0,
+    types.int8: 127.0,
+    types.float8_e4m3: 448.0,
+    types.float8_e5m2: 57344.0,
+}
 SCALES = (types.e8m0, types.float8_e4m3, types.float32)
 
 
@@ -40,11 +52,22 @@ class Format:
             the tensor's (formats with a tensor scale and blocks of one row).
         transposed: whether operators store the codes of blocks along columns transposed, as NVFP4 is.
         scale_rounding: how the shared exponent of a block is picked: rceil, floor, ceil or even (e8m0 scales).
-        order: expression order of the scale: te, div6_mul or div6_div (formats with a tensor scale); encode_first
-            (float32 scales), as of FP8 of a whole tensor: elements are multiplied by the largest element over the amax
-            of their block, and the scale is one over that.
+        order: expression order of the scale: te, div6_mul, div6_div or mul_inv6 (float8_e4m3 and float32 scales);
+            encode_first (float32 scales), as of FP8 of a whole tensor: elements are multiplied by the largest element
+            over the amax of their block, and the scale is one over that.
         pow2_scales: whether that quotient is cut to a power of two (order encode_first).
         epsilon: the amax of a block is taken to be at least this (order encode_first), a float32.
+        tensor_scale_as: what stands for the tensor scale: its amax, which scales follow from, or a number that the
+            tensor is multiplied by (encode) or one over that (decode), as it is.
+        largest_scale: under a tensor scale, the scale of a block that has the tensor's amax, a float32 from 1 to 448;
+            less leaves room for larger scales.
+        least_scale: scales are at least this (float8_e4m3 and float32 scales, not encode_first), a float32.
+        inf_scale: the scale of a block with an infinity: FE, 2^127, or FF, NaN (scale_rounding rceil; others give FF).
+        nan_scales: whether a block with a NaN has NaN as its scale, and so as all of its values. Without, NaN elements
+            do not count, and of formats without NaN they become the largest number.
+        four_over_six: whether scales are such that the largest element of a block becomes 4, in place of 6, where the
+            error of the block is smaller then: mae (the sum of the absolute errors) or mse (of their squares); none to
+            let it be 6 (float4_e2m1 elements and float8_e4m3 scales).
         name: for messages; by default made of the element and the block.
 
     Raises TypeError or ValueError, which name the attribute, for values that it cannot have.
@@ -60,6 +83,12 @@ class Format:
     order: str = "te"
     pow2_scales: bool = False
     epsilon: float = 0.0
+    tensor_scale_as: str = "amax"
+    largest_scale: float = 448.0
+    least_scale: float = 0.0
+    inf_scale: str = "FE"
+    nan_scales: bool = False
+    four_over_six: str = "none"
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -72,7 +101,7 @@ class Format:
             raise TypeError(f"name is {self.name!r}, expected a string")
         blocks = self.block if isinstance(self.block, str) else f"{rows}x{cols}"
         object.__setattr__(self, "name", self.name or f"{self.element}_{blocks}")
-        for what in ("tensor_scale", "row_amax", "transposed", "pow2_scales"):
+        for what in ("tensor_scale", "row_amax", "transposed", "pow2_scales", "nan_scales"):
             if not isinstance(getattr(self, what), bool):
                 raise TypeError(f"{what} is {getattr(self, what)!r}, expected True or False")
         if self.tensor_scale and self.scale is types.e8m0:
@@ -83,7 +112,15 @@ class Format:
             raise ValueError(f"{self.name} has row_amax, expected it with a tensor scale and blocks of one row")
         _choice("scale_rounding", self.scale_rounding, SCALE_ROUNDINGS)
         _choice("order", self.order, SCALE_ORDERS)
-        object.__setattr__(self, "epsilon", _epsilon(self.epsilon))
+        _choice("tensor_scale_as", self.tensor_scale_as, TENSOR_SCALES)
+        _choice("inf_scale", self.inf_scale, INF_SCALES)
+        _choice("four_over_six", self.four_over_six, FOUR_OVER_SIX)
+        for what in ("epsilon", "largest_scale", "least_scale"):
+            object.__setattr__(self, what, _float32(what, getattr(self, what)))
+        if not 1 <= self.largest_scale <= 448:
+            raise ValueError(f"largest_scale is {self.largest_scale}, expected 1 to 448")
+        if self.least_scale > 448 and self.scale is types.float8_e4m3:
+            raise ValueError(f"least_scale is {self.least_scale}, expected at most 448 of {self.scale} scales")
         _meant(self, {what for what in _DEFAULTS if getattr(self, what) != _DEFAULTS[what]})
 
     @property
@@ -99,6 +136,16 @@ class Format:
     @functools.cached_property
     def _extents(self) -> tuple[int | None, int | None]:
         return _block(self.block)
+
+    @property
+    def largest_element(self) -> float:
+        """The largest finite value of an element; of int8 under e8m0 scales in units of 2^-6."""
+        return LARGEST[self.element]
+
+    @property
+    def scales_zeros(self) -> bool:
+        """Whether a block of zeros has a scale that is not zero."""
+        return self.order in ("div6_div", "encode_first") or self.least_scale > 0
 
     def block_extents(self, axis: int) -> tuple[int | None, int | None]:
         """Rows and columns of a block where rows of blocks run along `axis`; None for all."""
@@ -145,9 +192,8 @@ class Format:
             rows, cols = ("?" if extent is None else extent for extent in _block(self.block))
             base = f"{self.element.mlir}, scale = {self.scale.mlir}, block = [{rows}, {cols}]"
             flags = {name: "true" for name in ("tensor_scale", "transposed") if getattr(self, name)}
-            changes = {**flags, **{what: getattr(self, what) for what in _DEFAULTS if what != "epsilon"}}
-            if self.epsilon:
-                changes["epsilon"] = self.epsilon
+            changes = {what: getattr(self, what) for what in _DEFAULTS if getattr(self, what) != _DEFAULTS[what]}
+            changes = {**flags, **changes}
         return f"#quant.format<{base}{''.join(f', {name} = {_text(value)}' for name, value in changes.items())}>"
 
     def _standard(self) -> Format | None:
@@ -165,7 +211,18 @@ class Format:
 
 _STRUCTURE = ("element", "scale", "block", "tensor_scale", "row_amax", "transposed")
 #: How scales are made, and what is meant where nothing is said.
-_DEFAULTS = {"scale_rounding": "rceil", "order": "te", "pow2_scales": False, "epsilon": 0.0}
+_DEFAULTS = {
+    "scale_rounding": "rceil",
+    "order": "te",
+    "pow2_scales": False,
+    "epsilon": 0.0,
+    "tensor_scale_as": "amax",
+    "largest_scale": 448.0,
+    "least_scale": 0.0,
+    "inf_scale": "FE",
+    "nan_scales": False,
+    "four_over_six": "none",
+}
 
 
 def restore_format(name: str, fields: dict[str, Any]) -> Format:
@@ -205,23 +262,42 @@ def _meant(fmt: Format, said: Set[str], name: str = "") -> None:
     if "order" in said:
         if fmt.order == "encode_first" and fmt.scale is not types.float32:
             raise ValueError(f"{name} has scales of {fmt.scale}: the order encode_first is for float32 scales")
-        if fmt.order != "encode_first" and not fmt.tensor_scale and fmt.scale is not types.float32:
-            raise ValueError(f"{name} has no tensor scale: order is for formats that have one")
-        if fmt.order not in ("te", "encode_first") and not fmt.tensor_scale:
-            raise ValueError(f"{name} has no tensor scale: the order {fmt.order} is for formats that have one")
+        if fmt.scale is types.e8m0:
+            raise ValueError(f"{name} has scales of e8m0: order is for float8_e4m3 and float32 scales")
     for what in ("pow2_scales", "epsilon"):
         if what in said and fmt.order != "encode_first":
             raise ValueError(f"{name} has the order {fmt.order}: {what} is for the order encode_first")
+    for what in ("tensor_scale_as", "largest_scale"):
+        if what in said and not fmt.tensor_scale:
+            raise ValueError(f"{name} has no tensor scale: {what} is for formats that have one")
+    if fmt.row_amax and fmt.tensor_scale_as != "amax":
+        raise ValueError(f"{name} has row_amax: tensor_scale_as is for one scale of the tensor, expected 'amax'")
+    if "least_scale" in said and (fmt.scale is types.e8m0 or fmt.order == "encode_first"):
+        has = f"the order {fmt.order}" if fmt.order == "encode_first" else f"scales of {fmt.scale}"
+        instead = ", expected epsilon" if fmt.order == "encode_first" else ""
+        raise ValueError(f"{name} has {has}: least_scale is for float8_e4m3 and float32 scales{instead}")
+    if "inf_scale" in said and fmt.scale is not types.e8m0:
+        raise ValueError(f"{name} has scales of {fmt.scale}: inf_scale is for e8m0 scales")
+    if fmt.inf_scale != "FE" and fmt.scale_rounding != "rceil":
+        raise ValueError(f"{name} has scale_rounding {fmt.scale_rounding}, which gives FF: inf_scale is for rceil")
+    if fmt.nan_scales and isinstance(fmt.block, str):
+        raise ValueError(f"{name} has one scale for each {fmt.block}: nan_scales is for shorter blocks")
+    four_over_six = fmt.element is types.float4_e2m1 and fmt.scale is types.float8_e4m3
+    if "four_over_six" in said and (not four_over_six or isinstance(fmt.block, str)):
+        raise ValueError(
+            f"{name} has elements of {fmt.element} and scales of {fmt.scale}: four_over_six is for float4_e2m1 "
+            "elements in short blocks with float8_e4m3 scales"
+        )
 
 
-def _epsilon(value: Any) -> float:
-    """A least amax, as a float32."""
+def _float32(what: str, value: Any) -> float:
+    """A bound, as a float32."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-        raise ValueError(f"epsilon is {value!r}, expected a finite number that is not negative")
+        raise ValueError(f"{what} is {value!r}, expected a finite number that is not negative")
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
-        raise ValueError(f"epsilon is {value!r}, expected a finite float32") from None
+        raise ValueError(f"{what} is {value!r}, expected a finite float32") from None
 
 
 def _text(value: Any) -> str:

@@ -14,6 +14,8 @@
 #ifndef DITHER_NUMERICS_FORMATS_H
 #define DITHER_NUMERICS_FORMATS_H
 
+#include "dither/Numerics/ScaleRule.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -104,26 +106,6 @@ constexpr FusedRounding fusedRounding(const ElementFormat &f) {
   return {float((1u << (23 - m)) + c), unsigned(23 - m)};
 }
 
-/// How an E8M0 block scale is picked. F is the largest element value, emax its
-/// exponent, a the block's amax.
-enum class ScaleRounding : uint32_t {
-  RCeil, ///< a/F rounded up to a power of two
-  Floor, ///< a rounded down to a power of two, over 2^emax
-  Ceil,  ///< a rounded up to a power of two, over 2^emax
-  Even,  ///< a rounded half up to the element's mantissa, then as Floor
-};
-
-/// Which expression gives the block scale where there are several: of E4M3
-/// scales under a tensor scale, and of f32 scales.
-enum class ScaleOrder : uint32_t {
-  TE,      ///< amax times one folded factor
-  Div6Mul, ///< amax / 6 first, then times the encode scale
-  Div6Div, ///< amax / 6 over the decode scale, at least 2^-6
-  /// Of f32 scales: F / amax is what elements are multiplied by, and the scale
-  /// is one over that.
-  EncodeFirst,
-};
-
 /// A block-scaled format. A caller that wants another one changes its copy.
 struct BlockFormat {
   std::string_view name; ///< of a built-in format; means nothing
@@ -131,36 +113,37 @@ struct BlockFormat {
   const ElementFormat *scale; ///< kE8M0, kE4M3 or kF32
   /// Elements that share one scale, rowwise; 0 for all that the tensor has.
   unsigned blockRows, blockCols;
-  bool tensorScale;        ///< the scale also depends on the tensor's amax
-  bool transposed;         ///< columnwise codes are stored transposed
-  ScaleRounding rounding;  ///< read if scale is kE8M0
-  ScaleOrder order;        ///< read if tensorScale or scale is kF32
-  bool pow2Scales = false; ///< EncodeFirst: F / amax is cut to a power of two
-  float epsilon = 0;       ///< EncodeFirst: amax is at least this
+  bool tensorScale; ///< the scale also depends on the tensor's amax
+  bool transposed;  ///< columnwise codes are stored transposed
+  ScaleRule rule;   ///< how scales are made
 
-  /// The largest value under a tensor scale of 1, exactly.
-  float range() const { return scale->max * elem->max; }
+  /// What the tensor's amax is scaled to.
+  float range() const { return rule.largestScale * elem->max; }
 };
+
+inline constexpr ScaleRule kRCeil, kFloor{ScaleRounding::Floor},
+    kEncodeFirst{ScaleRounding::RCeil, ScaleOrder::EncodeFirst},
+    kPow2Scales{ScaleRounding::RCeil, ScaleOrder::EncodeFirst, true};
 
 // clang-format off
 inline constexpr BlockFormat kBlockFormats[] = {
-    {"nvfp4",      &kE2M1, &kE4M3, 1, 16, true,  true,  ScaleRounding::RCeil, ScaleOrder::TE},
-    {"mxfp4",      &kE2M1, &kE8M0, 1, 32, false, false, ScaleRounding::Floor, ScaleOrder::TE},
-    {"mxfp6_e2m3", &kE2M3, &kE8M0, 1, 32, false, false, ScaleRounding::Floor, ScaleOrder::TE},
-    {"mxfp6_e3m2", &kE3M2, &kE8M0, 1, 32, false, false, ScaleRounding::Floor, ScaleOrder::TE},
-    {"mxfp8_e4m3", &kE4M3, &kE8M0, 1, 32, false, false, ScaleRounding::RCeil, ScaleOrder::TE},
-    {"mxfp8_e5m2", &kE5M2, &kE8M0, 1, 32, false, false, ScaleRounding::RCeil, ScaleOrder::TE},
-    {"mxint8",     &kMXINT8, &kE8M0, 1, 32, false, false, ScaleRounding::Floor, ScaleOrder::TE},
-    {"fp8_tensor_e4m3",  &kE4M3, &kF32, 0,   0,   false, true, ScaleRounding::RCeil, ScaleOrder::EncodeFirst},
-    {"fp8_tensor_e5m2",  &kE5M2, &kF32, 0,   0,   false, true, ScaleRounding::RCeil, ScaleOrder::EncodeFirst},
-    {"fp8_row_e4m3",     &kE4M3, &kF32, 1,   0,   false, true, ScaleRounding::RCeil, ScaleOrder::EncodeFirst},
-    {"fp8_row_e5m2",     &kE5M2, &kF32, 1,   0,   false, true, ScaleRounding::RCeil, ScaleOrder::EncodeFirst},
-    {"fp8_1x128_e4m3",   &kE4M3, &kF32, 1,   128, false, true, ScaleRounding::RCeil, ScaleOrder::EncodeFirst, true},
-    {"fp8_1x128_e5m2",   &kE5M2, &kF32, 1,   128, false, true, ScaleRounding::RCeil, ScaleOrder::EncodeFirst, true},
-    {"fp8_128x128_e4m3", &kE4M3, &kF32, 128, 128, false, true, ScaleRounding::RCeil, ScaleOrder::EncodeFirst, true},
-    {"fp8_128x128_e5m2", &kE5M2, &kF32, 128, 128, false, true, ScaleRounding::RCeil, ScaleOrder::EncodeFirst, true},
-    {"int8_tensor",      &kINT8, &kF32, 0,   0,   false, true, ScaleRounding::RCeil, ScaleOrder::TE},
-    {"int8_row",         &kINT8, &kF32, 1,   0,   false, true, ScaleRounding::RCeil, ScaleOrder::TE},
+    {"nvfp4",      &kE2M1, &kE4M3, 1, 16, true,  true,  kRCeil},
+    {"mxfp4",      &kE2M1, &kE8M0, 1, 32, false, false, kFloor},
+    {"mxfp6_e2m3", &kE2M3, &kE8M0, 1, 32, false, false, kFloor},
+    {"mxfp6_e3m2", &kE3M2, &kE8M0, 1, 32, false, false, kFloor},
+    {"mxfp8_e4m3", &kE4M3, &kE8M0, 1, 32, false, false, kRCeil},
+    {"mxfp8_e5m2", &kE5M2, &kE8M0, 1, 32, false, false, kRCeil},
+    {"mxint8",     &kMXINT8, &kE8M0, 1, 32, false, false, kFloor},
+    {"fp8_tensor_e4m3",  &kE4M3, &kF32, 0,   0,   false, true, kEncodeFirst},
+    {"fp8_tensor_e5m2",  &kE5M2, &kF32, 0,   0,   false, true, kEncodeFirst},
+    {"fp8_row_e4m3",     &kE4M3, &kF32, 1,   0,   false, true, kEncodeFirst},
+    {"fp8_row_e5m2",     &kE5M2, &kF32, 1,   0,   false, true, kEncodeFirst},
+    {"fp8_1x128_e4m3",   &kE4M3, &kF32, 1,   128, false, true, kPow2Scales},
+    {"fp8_1x128_e5m2",   &kE5M2, &kF32, 1,   128, false, true, kPow2Scales},
+    {"fp8_128x128_e4m3", &kE4M3, &kF32, 128, 128, false, true, kPow2Scales},
+    {"fp8_128x128_e5m2", &kE5M2, &kF32, 128, 128, false, true, kPow2Scales},
+    {"int8_tensor",      &kINT8, &kF32, 0,   0,   false, true, kRCeil},
+    {"int8_row",         &kINT8, &kF32, 1,   0,   false, true, kRCeil},
 };
 // clang-format on
 

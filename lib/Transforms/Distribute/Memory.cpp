@@ -102,6 +102,17 @@ static Emitted emitAtomicAdd(Distributor &d, quant::AtomicAddOp atomic) {
 }
 
 /// One thread adds, and the others of a block hear of it through shared memory.
+static Emitted emitLoadScalar(Distributor &d, quant::LoadScalarOp op) {
+  const MemRefDesc *source = d.memref(op.getMemref());
+  if (!source)
+    return op.emitOpError("memref is not a kernel argument");
+  Type type = op.getResult().getType();
+  d.set(op.getResult(),
+        d.e.make<LLVM::LoadOp>(type, source->ptr,
+                               type.getIntOrFloatBitWidth() / 8));
+  return success();
+}
+
 static Emitted emitFetchAdd(Distributor &d, quant::FetchAddOp op) {
   const MemRefDesc *counter = d.memref(op.getMemref());
   if (!counter)
@@ -307,6 +318,7 @@ void addMemoryOps(OpTable &table) {
   table.add(emitStore);
   table.add(emitAtomicMax);
   table.add(emitAtomicAdd);
+  table.add(emitLoadScalar);
   table.add(emitFetchAdd);
   table.add(emitScratch);
   table.add(emitDim);

@@ -3,6 +3,7 @@
 #include "Distribute/Distribute.h"
 
 using namespace mlir;
+using dither::quant::ReduceKind;
 
 namespace dither::transforms {
 
@@ -31,6 +32,13 @@ template <typename Op> static Emitted emitReduce(Distributor &d, Op op) {
   Value in = op.getSource();
   if (!d.tile(in).getElementType().isF32())
     return op.emitOpError("expected an f32 tile");
+  if constexpr (std::is_same_v<Op, quant::BlockReduceOp>)
+    if (op.getKind() == ReduceKind::sum) {
+      auto bits = placeBits(r->layout, r->axis, op.getBlock()[r->axis]);
+      d.setRegs(op.getResult(),
+                d.e.sumBlocks(d.regs(in), *bits, op.getHalves()));
+      return success();
+    }
   d.setRegs(op.getResult(), d.e.reduce(d.regs(in), r->layout, r->plan, r->kind,
                                        r->limit, r->axis, r->bits));
   return success();

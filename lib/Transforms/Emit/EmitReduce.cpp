@@ -340,6 +340,46 @@ Registers Emitter::reduceWords(Registers tile, Type elem,
   return out;
 }
 
+Registers Emitter::sumBlocks(Registers regs, ArrayRef<PlaceBit> bits,
+                             bool halves) {
+  auto add = [&](Value a, Value c) { return make<arith::AddFOp>(a, c); };
+  int64_t regMask = 0, laneMask = 0;
+  for (PlaceBit place : bits)
+    (place.kind == PlaceBit::Reg ? regMask : laneMask) |= int64_t(1)
+                                                          << place.bit;
+  Registers sums;
+  if (halves) {
+    for (PlaceBit place : llvm::reverse(bits)) {
+      int64_t mask = int64_t(1) << place.bit;
+      for (int64_t i = 0, n = regs.size(); i < n; ++i)
+        if (place.kind == PlaceBit::Lane)
+          regs[i] = add(regs[i], shuffleXor(regs[i], mask));
+        else if (!(i & mask))
+          regs[i] = add(regs[i], regs[i | mask]);
+    }
+    for (int64_t i = 0, n = regs.size(); i < n; ++i)
+      if (!(i & regMask))
+        sums.push_back(regs[i]);
+    return sums;
+  }
+  // Every lane adds up its block, with what others have of it.
+  for (int64_t i = 0, n = regs.size(); i < n; ++i) {
+    if (i & regMask)
+      continue;
+    Value sum;
+    for (int64_t place = 0; place < int64_t(1) << bits.size(); ++place) {
+      int64_t reg = i, lane = 0;
+      for (auto [k, bit] : llvm::enumerate(bits))
+        if (place >> k & 1)
+          (bit.kind == PlaceBit::Reg ? reg : lane) |= int64_t(1) << bit.bit;
+      Value v = laneMask ? shuffleWithin(regs[reg], laneMask, lane) : regs[reg];
+      sum = sum ? add(sum, v) : v;
+    }
+    sums.push_back(sum);
+  }
+  return sums;
+}
+
 Registers Emitter::butterflies(Registers regs, ArrayRef<PlaceBit> bits) {
   for (PlaceBit place : bits) {
     int64_t mask = int64_t(1) << place.bit;

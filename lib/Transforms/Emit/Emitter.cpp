@@ -218,6 +218,21 @@ Value Emitter::shuffleXor(Value reg, int64_t mask) {
   return word == reg ? got : make<arith::BitcastOp>(reg.getType(), got);
 }
 
+Value Emitter::shuffleWithin(Value reg, int64_t mask, int64_t lane) {
+  if (simd) {
+    SmallVector<int64_t> index;
+    for (int64_t l = 0; l < kSimdLanes; ++l)
+      index.push_back((l & ~mask) | lane);
+    return permute(reg, reg, index);
+  }
+  Value from = make<arith::OrIOp>(
+      make<arith::AndIOp>(tid, i32((kWarpLanes - 1) & ~mask)), i32(lane));
+  Value word = asWord(*this, reg);
+  Value got = make<NVVM::ShflOp>(b.getI32Type(), i32(-1), word, from, i32(31),
+                                 NVVM::ShflKind::idx, UnitAttr());
+  return word == reg ? got : make<arith::BitcastOp>(reg.getType(), got);
+}
+
 Value Emitter::exchange(Value a, Value c, int64_t bit, bool rotate,
                         function_ref<Value(Value, Value)> combine) {
   int64_t mask = int64_t(1) << bit;

@@ -123,6 +123,9 @@ public:
   //===--- lanes ----------------------------------------------------------===//
   /// The register seen by lane ^ mask.
   mlir::Value shuffleXor(mlir::Value reg, int64_t mask);
+  /// The register seen by the lane whose bits of `mask` are those of `lane`,
+  /// and the others this lane's.
+  mlir::Value shuffleWithin(mlir::Value reg, int64_t mask, int64_t lane);
   /// Combines two registers over lane bit `bit`: lanes whose bit is clear get
   /// a[lane] op a[lane ^ m], the others c[lane ^ m] op c[lane]. With `rotate`
   /// (CPU) lane bits as in ReduceStep.
@@ -157,6 +160,10 @@ public:
                    const ReducePlan &plan, quant::ReduceKind kind,
                    int64_t limit, int64_t axis, bool bits = false,
                    mlir::Type words = {});
+  /// The sum of each run of elements with these bits of their places: from the
+  /// first to the last, or by `halves`, upper half to lower, until one is left.
+  Registers sumBlocks(Registers tile, llvm::ArrayRef<PlaceBit> bits,
+                      bool halves);
   /// Sums and differences of the elements whose places differ in each bit, one
   /// bit after the other.
   Registers butterflies(Registers tile, llvm::ArrayRef<PlaceBit> bits);

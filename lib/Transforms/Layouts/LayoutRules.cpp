@@ -187,7 +187,7 @@ TileLayout LayoutRules::storage(Operation *op, const TileLayout &have) const {
 std::optional<ReducePlan> LayoutRules::plan(Operation *op,
                                             const TileLayout &in) const {
   int64_t axis, extent;
-  bool full = false, ordered = false;
+  bool full = false, ordered = false, blockSum = false;
   if (auto reduce = dyn_cast<quant::ReduceOp>(op)) {
     axis = reduce.getAxis();
     extent = in.base[axis];
@@ -206,13 +206,18 @@ std::optional<ReducePlan> LayoutRules::plan(Operation *op,
       return std::nullopt;
     axis = *along;
     extent = blocks.getBlock()[axis];
+    // Sums have an order, which is that of places, not of who has them.
+    blockSum = blocks.getKind() == quant::ReduceKind::sum;
+    if (blockSum && !placeBits(in, axis, extent))
+      return std::nullopt;
   }
   // On the GPU an exchange saves shuffles only if there are several, because
   // the result has to travel back.
   int64_t laneSteps = 0;
   for (const Coord &c : in.lane)
     laneSteps += (c[axis] & (extent - 1)) != 0;
-  Exchange exchange = simd             ? Exchange::Rotate
+  Exchange exchange = blockSum         ? Exchange::None
+                      : simd           ? Exchange::Rotate
                       : laneSteps >= 3 ? Exchange::Shuffle
                                        : Exchange::None;
   auto plan = planReduce(in, axis, extent, full, ordered, exchange);

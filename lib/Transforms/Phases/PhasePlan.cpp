@@ -249,6 +249,8 @@ bool PhasePlan::findCuts() {
         return decline(
             def, "these blocks have no f32 value each, in rows and columns");
     } else if (auto reduce = dyn_cast<quant::BlockReduceOp>(def)) {
+      if (!asAmax(v))
+        return decline(def, "these are no maxima of blocks");
       Value source = ReducedBlocks(reduce).source;
       if (!isCheap(source) &&
           (kindOf(source) != Elements || !addCut(source, Values)))
@@ -362,8 +364,9 @@ std::optional<PhasePlan> PhasePlan::make(func::FuncOp kernel,
     StringRef whole = isa<quant::HadamardOp>(op) ? "it transforms whole runs"
                       : isa<quant::GatherOp, quant::ScatterOp>(op)
                           ? "a tile names its rows"
-                      : isa<quant::FetchAddOp>(op) ? "it adds to a counter"
-                                                   : "";
+                      : isa<quant::FetchAddOp>(op)   ? "it adds to a counter"
+                      : isa<quant::LoadScalarOp>(op) ? "it reads a number"
+                                                     : "";
     if (!whole.empty()) {
       declined = {&op, whole};
       return std::nullopt;

@@ -99,6 +99,16 @@ def _stored(e: Emitter, x: TensorArg, value: Any, function: str, dims: Any) -> T
     return value
 
 
+@handles("load_scalar")
+def load_scalar(e: Emitter, x: Any) -> Scalar:
+    x = tensor(x, "x", "load_scalar")
+    if x.type.rank or x.type.dtype not in (types.float32, types.int32, types.int64):
+        raise Problem(
+            f"'{x.name}' is {x.type.dtype} of rank {x.type.rank}, expected float32, int32 or int64 of rank 0", "x"
+        )
+    return Scalar(e.op("quant.load_scalar", [x], None, x.type.dtype.mlir), x.type.dtype)
+
+
 @handles("store")
 def store(e: Emitter, x: Any, offset: Any, value: Any, layout: Any, valid: Any, dims: Any) -> None:
     x = tensor(x, "x", "store")

@@ -82,7 +82,17 @@ from ._math import (
     umulhi,
     where,
 )
-from ._program import atomic_add, atomic_max, load, num_programs, print, program_id, static_assert, store
+from ._program import (
+    atomic_add,
+    atomic_max,
+    load,
+    load_scalar,
+    num_programs,
+    print,
+    program_id,
+    static_assert,
+    store,
+)
 from ._quantize import (
     block_scale,
     cast,
@@ -141,6 +151,7 @@ __all__ = [
     "layer_norm",
     "linear",
     "load",
+    "load_scalar",
     "log",
     "log2",
     "max",

@@ -38,6 +38,17 @@ def load(x: Any, offset: Any = None, shape: Any = None, dims: Any = None) -> Any
 
 
 @Builtin
+def load_scalar(x: Any) -> Any:
+    """The number in a tensor of rank 0 (float32, int32 or int64), for offsets, ranges and conditions:
+
+        for r in range(0, dl.load_scalar(count).to(dl.int64), ROWS):
+            ...
+
+    The kernel does not write to `x`.
+    """
+
+
+@Builtin
 def store(x: Any, offset: Any, value: Any, layout: ScaleLayout = linear, valid: Any = None, dims: Any = None) -> None:
     """Writes a tile of x's data type at `offset`; what falls outside `x` is not written.
 

@@ -64,8 +64,16 @@ func.func @formats() attributes {
   g2 = #quant.format<fp8_tensor_e5m2, pow2_scales = false, epsilon = 0.0>,
   // CHECK-SAME: g3 = #quant.format<fp8_128x128_e4m3, order = te, pow2_scales = false>,
   g3 = #quant.format<f8E4M3FN, scale = f32, block = [128, 128], transposed = true>,
-  // CHECK-SAME: g4 = #quant.scale_layout<packed_column_major>}
-  g4 = #quant.scale_layout<packed_column_major>
+  // CHECK-SAME: g4 = #quant.scale_layout<packed_column_major>,
+  g4 = #quant.scale_layout<packed_column_major>,
+  // CHECK-SAME: h0 = #quant.format<nvfp4, largest_scale = 2.560000000e+02, four_over_six = mae>,
+  h0 = #quant.format<nvfp4, four_over_six = mae, largest_scale = 256.0, order = te>,
+  // CHECK-SAME: h1 = #quant.format<nvfp4, order = mul_inv6, tensor_scale_as = decode, least_scale = 1.562500000e-02, nan_scales = true, four_over_six = mse>,
+  h1 = #quant.format<nvfp4, order = mul_inv6, tensor_scale_as = decode, least_scale = 0.015625, four_over_six = mse, nan_scales = true>,
+  // CHECK-SAME: h2 = #quant.format<mxfp8_e4m3, inf_scale = FF>,
+  h2 = #quant.format<mxfp8_e4m3, inf_scale = FF, tensor_scale_as = amax, nan_scales = false>,
+  // CHECK-SAME: h3 = #quant.format<f4E2M1FN, scale = f8E4M3FN, block = [1, 16], transposed = true, order = div6_div>}
+  h3 = #quant.format<nvfp4, tensor_scale = false, order = div6_div>
 } { return }
 
 // One form of a layout is printed: no spaces after commas, no repeats of 1.

@@ -12,13 +12,13 @@ func.func private @f() attributes {a = #quant.format<nvfp5>}
 func.func private @f() attributes {a = #quant.format<nvfp4, scale_rounding = floor>}
 
 // -----
-// FO3: an order is chosen for formats with a tensor scale only
-// expected-error @+1 {{found order = div6_div without a tensor scale, expected it for formats with one only}}
+// FO3: an order is chosen for scales with mantissas
+// expected-error @+1 {{found order = div6_div with scales of 'f8E8M0FNU', expected it for f8E4M3FN and f32 scales only}}
 func.func private @f() attributes {a = #quant.format<mxfp4, order = div6_div>}
 
 // -----
 // FO4: there are no other options
-// expected-error @+1 {{unknown option 'blocks', expected scale, block, tensor_scale, transposed, scale_rounding, order, pow2_scales or epsilon}}
+// expected-error @+1 {{unknown option 'blocks', expected scale, block, tensor_scale, transposed, scale_rounding, order, pow2_scales, epsilon, tensor_scale_as, largest_scale, least_scale, inf_scale, nan_scales, four_over_six}}
 func.func private @f() attributes {a = #quant.format<mxfp4, blocks = 16>}
 
 // -----
@@ -38,7 +38,7 @@ func.func private @f() attributes {a = #quant.format<mxfp4, scale_rounding = up>
 
 // -----
 // FO6: options have the values listed
-// expected-error @+1 {{found order = div6, expected te, div6_mul, div6_div or encode_first}}
+// expected-error @+1 {{found order = div6, expected te, div6_mul, div6_div, encode_first or mul_inv6}}
 func.func private @f() attributes {a = #quant.format<nvfp4, order = div6>}
 
 // -----
@@ -108,18 +108,73 @@ func.func private @f() attributes {a = #quant.format<mxfp8_e4m3, order = encode_
 
 // -----
 // FO13: powers of two are for encode_first
-// expected-error @+1 {{found pow2_scales with order = te, expected it with order = encode_first only}}
+// expected-error @+1 {{found pow2_scales = true with order = te, expected it with order = encode_first only}}
 func.func private @f() attributes {a = #quant.format<int8_row, pow2_scales = true>}
 
 // -----
 // FO13: a least amax is for encode_first
-// expected-error @+1 {{found epsilon with order = te, expected it with order = encode_first only}}
+// expected-error @+1 {{found epsilon = 9.999999960e-13 with order = te, expected it with order = encode_first only}}
 func.func private @f() attributes {a = #quant.format<int8_row, epsilon = 1.0e-12>}
 
 // -----
 // FO14: a least amax is finite and not negative
-// expected-error @+1 {{found epsilon = -1.000000e+00, expected a finite number that is not negative}}
+// expected-error @+1 {{found epsilon = -1.000000000e+00, expected a finite number that is not negative}}
 func.func private @f() attributes {a = #quant.format<fp8_row_e4m3, epsilon = -1.0>}
+
+// -----
+// FO14: so is the least scale
+// expected-error @+1 {{found least_scale = -1.000000000e+00, expected a finite number that is not negative}}
+func.func private @f() attributes {a = #quant.format<nvfp4, least_scale = -1.0>}
+
+// -----
+// FO15: what stands for a tensor scale is chosen where there is one
+// expected-error @+1 {{found tensor_scale_as = decode without a tensor scale, expected it for formats with one only}}
+func.func private @f() attributes {a = #quant.format<mxfp4, tensor_scale_as = decode>}
+
+// -----
+// FO15: the scale of the tensor's amax is chosen where there is a tensor scale
+// expected-error @+1 {{found largest_scale = 2.560000000e+02 without a tensor scale, expected it for formats with one only}}
+func.func private @f() attributes {a = #quant.format<f4E2M1FN, scale = f8E4M3FN, block = [1, 16], largest_scale = 256.0>}
+
+// -----
+// FO16: the scale of the tensor's amax is in range
+// expected-error @+1 {{found largest_scale = 5.000000000e+02, expected 1 to 448}}
+func.func private @f() attributes {a = #quant.format<nvfp4, largest_scale = 500.0>}
+
+// -----
+// FO17: shared exponents have no least scale
+// expected-error @+1 {{found least_scale = 1.000000000e+00 with scales of 'f8E8M0FNU', expected f8E4M3FN or f32 scales}}
+func.func private @f() attributes {a = #quant.format<mxfp8_e4m3, least_scale = 1.0>}
+
+// -----
+// FO17: encode_first has a least amax
+// expected-error @+1 {{found least_scale = 1.000000000e+00 with order = encode_first, expected epsilon}}
+func.func private @f() attributes {a = #quant.format<fp8_row_e4m3, least_scale = 1.0>}
+
+// -----
+// FO17: a least scale can be stored
+// expected-error @+1 {{found least_scale = 4.490000000e+02, expected at most 448, the largest scale}}
+func.func private @f() attributes {a = #quant.format<nvfp4, least_scale = 449.0>}
+
+// -----
+// FO18: other roundings give FF
+// expected-error @+1 {{found inf_scale = FF with scale_rounding = floor, expected it with scale_rounding = rceil only}}
+func.func private @f() attributes {a = #quant.format<mxfp4, inf_scale = FF>}
+
+// -----
+// FO18: other scales are not infinite
+// expected-error @+1 {{found inf_scale = FF with scales of 'f8E4M3FN', expected it for f8E8M0FNU scales only}}
+func.func private @f() attributes {a = #quant.format<nvfp4, inf_scale = FF>}
+
+// -----
+// FO19: a NaN does not take a whole row
+// expected-error @+1 {{found nan_scales = true with blocks of whole rows, expected it for shorter blocks only}}
+func.func private @f() attributes {a = #quant.format<int8_row, nan_scales = true>}
+
+// -----
+// FO20: 4 and 6 are elements of E2M1
+// expected-error @+1 {{found four_over_six = mae, expected it for f4E2M1FN elements in short blocks with f8E4M3FN scales only}}
+func.func private @f() attributes {a = #quant.format<mxfp4, four_over_six = mae>}
 
 // -----
 // LA1: the text of a layout is well formed
@@ -445,6 +500,23 @@ func.func @f(%m: memref<8xi32>, %t: tensor<8xi32>, %i: index) {
 func.func @f(%m: memref<8xf32>, %t: tensor<8xf32>, %i: index) {
   // expected-error @+1 {{'quant.atomic_add' op operand #0 must be ranked tensor of 32-bit signless integer or 64-bit signless integer values, but got 'tensor<8xf32>'}}
   quant.atomic_add %t, %m[%i] : tensor<8xf32>, memref<8xf32>
+  return
+}
+
+// -----
+// LN1: numbers are of rank 0
+func.func @f(%x: memref<?xi32>) {
+  // expected-error @+1 {{custom op 'quant.load_scalar' 'memref' must be 0D memref of 32-bit float or 32-bit signless integer or 64-bit signless integer values, but got 'memref<?xi32>'}}
+  %0 = quant.load_scalar %x : memref<?xi32>
+  return
+}
+
+// -----
+// LN2: loads of numbers have no order among writes
+func.func @f(%x: memref<i32>, %t: tensor<i32>) {
+  // expected-error @+1 {{'quant.load_scalar' op memref is written by quant.store, expected one that is only read}}
+  %0 = quant.load_scalar %x : memref<i32>
+  quant.store %t, %x[] : tensor<i32>, memref<i32>
   return
 }
 
@@ -787,10 +859,10 @@ func.func @f(%x: tensor<4x24xf32>) {
 }
 
 // -----
-// BR2: blocks are not summed
+// BR2: sums are along one dimension
 func.func @f(%x: tensor<4x32xf32>) {
-  // expected-error @+1 {{'quant.block_reduce' op kind is sum, expected max, min or amax: block sums have no canonical order}}
-  %0 = quant.block_reduce sum %x block [1, 16] : tensor<4x32xf32> -> tensor<4x2xf32>
+  // expected-error @+1 {{'quant.block_reduce' op kind is sum of blocks of [2, 16], expected one extent above 1}}
+  %0 = quant.block_reduce sum %x block [2, 16] : tensor<4x32xf32> -> tensor<2x2xf32>
   return
 }
 
@@ -799,6 +871,14 @@ func.func @f(%x: tensor<4x32xf32>) {
 func.func @f(%x: tensor<4x32xf32>) {
   // expected-error @+1 {{'quant.block_reduce' op result has shape [4, 1], expected [4, 2]}}
   %0 = quant.block_reduce amax %x block [1, 16] : tensor<4x32xf32> -> tensor<4x1xf32>
+  return
+}
+
+// -----
+// BR5: halves are added
+func.func @f(%x: tensor<4x32xf32>) {
+  // expected-error @+1 {{'quant.block_reduce' op halves of kind max, expected sum}}
+  %0 = quant.block_reduce max %x block [1, 16] {halves} : tensor<4x32xf32> -> tensor<4x2xf32>
   return
 }
 

@@ -21,6 +21,50 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
+  // Sums of blocks have the order of places: what four lanes have of sixteen elements is added up by each of them, one
+  // element after the other. No shuffle of exchanges, whose order is that of bits.
+  // CHECK-LABEL: func.func @block_sum(
+  // CHECK-COUNT-16: nvvm.shfl.sync idx
+  // CHECK-NOT: nvvm.shfl
+  // CHECK: arith.addf
+  // CHECK-NOT: arith.addf
+  func.func @block_sum(%x: memref<1x128xf32>, %y: memref<1x8xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] {in_bounds} : memref<1x128xf32> -> tensor<1x128xf32>
+    %s = quant.block_reduce sum %t block [1, 16] : tensor<1x128xf32> -> tensor<1x8xf32>
+    quant.store %s, %y[%c0, %c0] {in_bounds} : tensor<1x8xf32>, memref<1x8xf32>
+    return
+  }
+
+  // Halves are bits from the highest down: two shuffles, then two sums of registers.
+  // CHECK-LABEL: func.func @block_halves(
+  // CHECK: nvvm.shfl.sync bfly %{{.*}}, %{{.*}}, %c2_i32,
+  // CHECK-COUNT-7: nvvm.shfl.sync bfly
+  // CHECK-NOT: nvvm.shfl
+  func.func @block_halves(%x: memref<1x128xf32>, %y: memref<1x8xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] {in_bounds} : memref<1x128xf32> -> tensor<1x128xf32>
+    %s = quant.block_reduce sum %t block [1, 16] {halves} : tensor<1x128xf32> -> tensor<1x8xf32>
+    quant.store %s, %y[%c0, %c0] {in_bounds} : tensor<1x8xf32>, memref<1x8xf32>
+    return
+  }
+
+  // A number is read by all threads, from the one place that there is.
+  // CHECK-LABEL: func.func @number(
+  // CHECK: %[[N:.*]] = llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+  // CHECK: arith.cmpi ne, %[[N]], %{{.*}} : i32
+  func.func @number(%n: memref<i32>, %x: memref<1x128xf32>, %y: memref<1x128xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %c0 = arith.constant 0 : index
+    %c0_i32 = arith.constant 0 : i32
+    %i = quant.load_scalar %n : memref<i32>
+    %p = arith.cmpi ne, %i, %c0_i32 : i32
+    scf.if %p {
+      %t = quant.load %x[%c0, %c0] {in_bounds} : memref<1x128xf32> -> tensor<1x128xf32>
+      quant.store %t, %y[%c0, %c0] {in_bounds} : tensor<1x128xf32>, memref<1x128xf32>
+    }
+    return
+  }
+
   // A row that the memref does not have is not read: one comparison of unsigned numbers.
   // CHECK-LABEL: func.func @gather(
   // CHECK-SAME: %[[X:[^:]*]]: !llvm.ptr<1>

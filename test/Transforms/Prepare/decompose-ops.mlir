@@ -469,3 +469,38 @@ func.func @stochastic(%x: tensor<4x64xf32>, %r: tensor<4x64xi32>) -> tensor<4x64
   %y = quant.stochastic_round %x, %r {elem = f8E4M3FN} : tensor<4x64xf32>, tensor<4x64xi32>
   return %y : tensor<4x64xf32>
 }
+
+// -----
+
+// Four over six: two scales, 1.5 apart, the error of each as a sum along the rows of a block and over its rows, and the
+// scale of what is smaller.
+// CHECK-LABEL: func.func @four_over_six
+// CHECK-SAME: %[[X:.*]]: tensor<32x64xf32>
+// CHECK: quant.block_reduce amax
+// CHECK: %[[U:.*]] = arith.select {{.*}} : tensor<2x4xi1>, tensor<2x4xf32>
+// CHECK: %[[FOUR:.*]] = arith.mulf %[[U]], %{{.*}} : tensor<2x4xf32>
+// CHECK: %[[W4:.*]] = arith.divf %{{.*}}, %{{.*}} : tensor<32x64xf32>
+// CHECK: %[[D4:.*]] = arith.subf %[[W4]], %[[X]]
+// CHECK: %[[A4:.*]] = math.absf %[[D4]]
+// CHECK: %[[R4:.*]] = quant.block_reduce sum %[[A4]] block [1, 16] : tensor<32x64xf32> -> tensor<32x4xf32>
+// CHECK: %[[E4:.*]] = quant.block_reduce sum %[[R4]] block [16, 1] {halves} : tensor<32x4xf32> -> tensor<2x4xf32>
+// CHECK: %[[E6:.*]] = quant.block_reduce sum %{{.*}} block [16, 1] {halves} : tensor<32x4xf32> -> tensor<2x4xf32>
+// CHECK: %[[SMALLER:.*]] = arith.cmpf olt, %[[E4]], %[[E6]]
+// CHECK: %[[S:.*]] = arith.select %[[SMALLER]], %[[FOUR]], %[[U]]
+// CHECK: %[[R:.*]] = quant.encode %[[S]]
+// CHECK: return %[[R]]
+func.func @four_over_six(%x: tensor<32x64xf32>, %g: tensor<f32>) -> tensor<2x4xf8E4M3FN> {
+  %s = quant.block_scale %x, %g axis 1 format <nvfp4, block = [16, 16], four_over_six = mae> : tensor<32x64xf32>, tensor<f32> -> tensor<2x4xf8E4M3FN>
+  return %s : tensor<2x4xf8E4M3FN>
+}
+
+// -----
+
+// A NaN in a block makes its scale one: maxima of bits, where a NaN is above all.
+// CHECK-LABEL: func.func @nan_scales
+// CHECK: %[[B:.*]] = quant.block_reduce amax %{{.*}} block [1, 32] {amax_bits}
+// CHECK: quant.encode
+func.func @nan_scales(%x: tensor<4x128xf32>) -> tensor<4x4xf8E8M0FNU> {
+  %s = quant.block_scale %x axis 1 format <mxfp8_e4m3, nan_scales = true> : tensor<4x128xf32> -> tensor<4x4xf8E8M0FNU>
+  return %s : tensor<4x4xf8E8M0FNU>
+}

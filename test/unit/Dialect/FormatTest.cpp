@@ -9,9 +9,9 @@
 
 using namespace mlir;
 using namespace dither;
+using numerics::ScaleRounding;
+using numerics::ScaleRule;
 using quant::FormatAttr;
-using quant::ScaleOrder;
-using quant::ScaleRounding;
 
 namespace {
 
@@ -20,8 +20,7 @@ struct Formats : testing::Test {
 
   /// The message for a format with these parameters; empty if it is valid.
   std::string check(Type elem, Type scale, int64_t rows, int64_t cols,
-                    bool tensorScale, ScaleRounding rounding,
-                    ScaleOrder order) {
+                    bool tensorScale, ScaleRule rule = {}) {
     std::string message;
     ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
       message = diagnostic.str();
@@ -29,8 +28,7 @@ struct Formats : testing::Test {
     });
     FormatAttr format = FormatAttr::getChecked(
         [&] { return emitError(UnknownLoc::get(&context)); }, &context, elem,
-        scale, rows, cols, tensorScale, /*transposed=*/false, rounding, order,
-        /*pow2Scales=*/false, APFloat(0.0f));
+        scale, rows, cols, tensorScale, /*transposed=*/false, rule);
     EXPECT_EQ(bool(format), message.empty());
     return message;
   }
@@ -60,10 +58,7 @@ TEST_F(Formats, AreThoseOfTheNumericsLibrary) {
     EXPECT_EQ(format.getRange(), f.range());
     EXPECT_EQ(&format.getElemFormat(), f.elem);
     EXPECT_EQ(&format.getScaleFormat(), f.scale);
-    EXPECT_EQ(unsigned(format.getScaleRounding()), unsigned(f.rounding));
-    EXPECT_EQ(unsigned(format.getOrder()), unsigned(f.order));
-    EXPECT_EQ(format.getPow2Scales(), f.pow2Scales);
-    EXPECT_EQ(format.getEpsilon().convertToFloat(), f.epsilon);
+    EXPECT_EQ(format.getRule(), f.rule);
   }
   EXPECT_FALSE(FormatAttr::named(&context, "nvfp5"));
 }
@@ -73,8 +68,7 @@ TEST_F(Formats, AreWhatTheirFieldsSay) {
        e4m3 = Float8E4M3FNType::get(&context),
        e8m0 = Float8E8M0FNUType::get(&context);
   auto with = [&](Type elem, Type scale, int64_t cols, bool tensorScale) {
-    return check(elem, scale, 1, cols, tensorScale, ScaleRounding::rceil,
-                 ScaleOrder::te);
+    return check(elem, scale, 1, cols, tensorScale);
   };
   EXPECT_EQ(with(e2m1, e8m0, 32, false), "");
   EXPECT_EQ(with(e4m3, e8m0, 32, false), "");
@@ -89,8 +83,7 @@ TEST_F(Formats, AreWhatTheirFieldsSay) {
             "[1, ?] or [?, ?]");
   // No name stands for a description that is not its own.
   FormatAttr f = FormatAttr::get(&context, e2m1, e8m0, 1, 16, false, false,
-                                 ScaleRounding::floor, ScaleOrder::te, false,
-                                 APFloat(0.0f));
+                                 ScaleRule{ScaleRounding::Floor});
   EXPECT_EQ(f.getName(), "");
   EXPECT_NE(f, FormatAttr::named(&context, "mxfp4"));
   EXPECT_EQ(f.describe(), "f4E2M1FN, scale = f8E8M0FNU, block = [1, 16], "
@@ -103,8 +96,7 @@ TEST_F(Formats, BlocksRunAlongTheAxis) {
   EXPECT_EQ(f.getBlockExtents(0, 2), (SmallVector<int64_t>{16, 1}));
   EXPECT_EQ(f.getBlockExtents(0, 1), (SmallVector<int64_t>{16}));
   f = FormatAttr::get(&context, f.getElem(), f.getScale(), 4, 16, false, false,
-                      ScaleRounding::rceil, ScaleOrder::te, false,
-                      APFloat(0.0f));
+                      ScaleRule{});
   EXPECT_EQ(f.getBlockExtents(1, 2), (SmallVector<int64_t>{4, 16}));
   EXPECT_EQ(f.getBlockExtents(0, 2), (SmallVector<int64_t>{16, 4}));
 }

@@ -20,12 +20,12 @@ constexpr float kMax = std::numeric_limits<float>::max();
 BlockFormat format(const char *name) { return *findBlockFormat(name); }
 BlockFormat format(const char *name, ScaleRounding rounding) {
   BlockFormat f = format(name);
-  f.rounding = rounding;
+  f.rule.rounding = rounding;
   return f;
 }
 BlockFormat nvfp4(ScaleOrder order) {
   BlockFormat f = format("nvfp4");
-  f.order = order;
+  f.rule.order = order;
   return f;
 }
 
@@ -153,6 +153,66 @@ TEST(BlockScale, E4M3WithoutATensorScale) {
   EXPECT_EQ(blockScale(one, 6.0f), 0x38u);
   EXPECT_EQ(blockScale(one, kInf), 0x7Eu);
   EXPECT_EQ(elementFactor(one, blockScale(one, 0.0f)), kMax);
+}
+
+/// One of two elements is nearer under the scale that takes the largest to 4.
+TEST(BlockScale, FourOverSix) {
+  BlockFormat f = format("nvfp4");
+  f.tensorScale = false;
+  f.rule.fourOverSix = FourOverSix::MAE;
+  uint8_t codes[16];
+  // Under 1: 6 and 5, halfway between 4 and 6. Under 1.5: 4 and 3 1/3.
+  float five[16] = {6, 5};
+  EXPECT_EQ(quantizeBlock(f, five, 16, 0, codes), 0x3Cu);
+  EXPECT_EQ(codes[0], 6u);
+  EXPECT_EQ(codes[1], 5u);
+  // 6 and 4 are exact under 1.
+  float four[16] = {6, 4};
+  EXPECT_EQ(quantizeBlock(f, four, 16, 0, codes), 0x38u);
+  EXPECT_EQ(codes[0], 7u);
+  // Equal errors: 6.
+  float zeros[16] = {};
+  EXPECT_EQ(quantizeBlock(f, zeros, 16, 0, codes), 0x00u);
+  // One error of 1 under 1; under 1.5 one of 1/2 and three of 1/4. Of squares
+  // the large one counts for more.
+  float many[16] = {6, 5, 1, 1, 1};
+  EXPECT_EQ(quantizeBlock(f, many, 16, 0, codes), 0x38u);
+  f.rule.fourOverSix = FourOverSix::MSE;
+  EXPECT_EQ(quantizeBlock(f, many, 16, 0, codes), 0x3Cu);
+}
+
+TEST(BlockScale, TensorScalesAsTheyCome) {
+  for (ScaleOrder order : {ScaleOrder::TE, ScaleOrder::Div6Mul,
+                           ScaleOrder::Div6Div, ScaleOrder::MulInv6}) {
+    BlockFormat amax = nvfp4(order), encode = amax, decode = amax;
+    encode.rule.tensorScaleAs = TensorScaleAs::Encode;
+    decode.rule.tensorScaleAs = TensorScaleAs::Decode;
+    // Powers of two are exact either way.
+    for (float b : {1.0f, 0.3f, 5.999f, 0x1p-30f}) {
+      uint32_t scale = blockScale(amax, b, 2688.0f * 8);
+      EXPECT_EQ(blockScale(encode, b, 0.125f), scale);
+      EXPECT_EQ(blockScale(decode, b, 8.0f), scale);
+      EXPECT_EQ(elementFactor(decode, scale, 8.0f),
+                elementFactor(amax, scale, 2688.0f * 8));
+      EXPECT_EQ(dequantizeFactor(encode, scale, 0.125f),
+                dequantizeFactor(amax, scale, 2688.0f * 8));
+    }
+  }
+}
+
+TEST(BlockScale, NaNScales) {
+  float x[32] = {1, NAN, -3};
+  uint8_t codes[32];
+  for (const char *name : {"mxfp4", "mxfp8_e4m3", "nvfp4"}) {
+    BlockFormat f = format(name);
+    EXPECT_NE(quantizeBlock(f, x, f.blockCols, 3, codes), f.scale->nanCode);
+    f.rule.nanScales = true;
+    EXPECT_EQ(quantizeBlock(f, x, f.blockCols, 3, codes), f.scale->nanCode);
+  }
+  BlockFormat mx = format("mxfp8_e4m3");
+  EXPECT_EQ(blockScale(mx, kInf), 0xFEu);
+  mx.rule.infScale = InfScale::FF;
+  EXPECT_EQ(blockScale(mx, kInf), 0xFFu);
 }
 
 TEST(BlockScale, NVFP4Edges) {
@@ -431,7 +491,7 @@ TEST(BlockScale, EncodeScales) {
     EXPECT_EQ(encodeScale(pow2, row.amax, most), row.pow2) << row.amax;
   }
   EXPECT_EQ(encodeScale(exact, 1e-45f, 65504.0f), 65504.0f);
-  exact.epsilon = 4.0f;
+  exact.rule.epsilon = 4.0f;
   EXPECT_EQ(encodeScale(exact, 0.0f, most), 112.0f);
   EXPECT_EQ(encodeScale(exact, std::nanf(""), most), 1.0f);
   EXPECT_EQ(floatOf(blockScale(exact, 8.0f)), 1.0f / 56.0f);

@@ -96,8 +96,8 @@ TEST(Formats, BlockFormats) {
     EXPECT_EQ(f->blockCols, row.block);
     EXPECT_EQ(f->tensorScale, row.tensorScale);
     EXPECT_EQ(f->transposed, row.tensorScale);
-    EXPECT_EQ(f->rounding, row.rounding);
-    EXPECT_EQ(f->order, ScaleOrder::TE);
+    EXPECT_EQ(f->rule.rounding, row.rounding);
+    EXPECT_EQ(f->rule.order, ScaleOrder::TE);
   }
   EXPECT_EQ(findBlockFormat("mxfp6"), nullptr);
 }
@@ -126,8 +126,8 @@ TEST(Formats, OfF32Scales) {
     EXPECT_EQ(f->blockCols, row.cols);
     EXPECT_TRUE(f->transposed);
     EXPECT_FALSE(f->tensorScale);
-    EXPECT_EQ(f->order, row.order);
-    EXPECT_EQ(f->pow2Scales, row.pow2);
+    EXPECT_EQ(f->rule.order, row.order);
+    EXPECT_EQ(f->rule.pow2Scales, row.pow2);
   }
 }
 

@@ -15,6 +15,15 @@ namespace dither::layout {
 inline llvm::hash_code hash_value(const RepeatedLayout &l) { return l.hash(); }
 } // namespace dither::layout
 
+namespace dither::numerics {
+inline llvm::hash_code hash_value(const ScaleRule &r) {
+  return llvm::hash_combine(r.rounding, r.order, r.pow2Scales,
+                            bitsOf(r.epsilon), r.tensorScaleAs,
+                            bitsOf(r.largestScale), bitsOf(r.leastScale),
+                            r.infScale, r.nanScales, r.fourOverSix);
+}
+} // namespace dither::numerics
+
 #include "dither/Dialect/Quant/QuantEnums.h.inc"
 
 #define GET_ATTRDEF_CLASSES
