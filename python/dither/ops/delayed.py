@@ -11,7 +11,7 @@ from .. import torch_tensors, types
 from ..arrays import Array, describe_argument
 from ..devices import Device, get_device
 from ..errors import suggest
-from ..formats import ELEMENTS, FORMATS, Format, restore_format
+from ..formats import ELEMENTS, FORMATS, LARGEST, Format, restore_format
 from ..types import DType, dtype_from_mlir, float32
 from . import kernels
 from .allocate import filled
@@ -19,15 +19,6 @@ from .allocate import filled
 ALGORITHMS = ("max", "most_recent")
 #: What an infinite quotient becomes.
 INF_SCALES = {"largest": 3.4028234663852886e38, "inf": math.inf}
-#: The largest finite value of an element.
-_LARGEST = {
-    types.float8_e4m3: 448.0,
-    types.float8_e5m2: 57344.0,
-    types.float6_e2m3: 7.5,
-    types.float6_e3m2: 28.0,
-    types.float4_e2m1: 6.0,
-    types.int8: 127.0,
-}
 _BY_NAME: dict[str, Format | DType] = {**FORMATS, **{element.name: element for element in ELEMENTS}}
 _WRITTEN = ("scale", "amax_history")
 #: Elements of the history that a program takes at once.
@@ -291,7 +282,7 @@ def _integer(what: str, value: Any) -> int:
 def _scaled_largest(format: Format | DType, margin: int) -> float:
     """The largest finite value of an element, times 2^-margin."""
     element = format.element if isinstance(format, Format) else format
-    largest = _LARGEST[element]
+    largest = LARGEST[element]
     if isinstance(format, Format) and element is types.int8 and format.scale is types.e8m0:
         largest /= 64  # in units of 2^-6 there
     exponent = math.frexp(largest)[1] - 1

@@ -47,8 +47,9 @@ def dequantize(
     check_arrays(x, "x")
     dtype = x.dtype if dtype is None else dtype
     check_float_type(dtype)
-    if x.format.tensor_scale and x.amax is None:
-        raise ValueError(f"argument 'x' has no amax, expected a float32 array: {x.format.name} has a tensor scale")
+    if x.format.tensor_scale and _stands(x) is None:
+        what = "amax" if x.format.tensor_scale_as == "amax" else "tensor_scale"
+        raise ValueError(f"argument 'x' has no {what}, expected a float32 array: {x.format.name} has a tensor scale")
     array = describe(x.data)
     assert array is not None
     where = get_device(device if device is not None else array.device)
@@ -82,17 +83,24 @@ def dequantize(
     return y
 
 
+def _stands(x: ScaledTensor1x) -> Any:
+    """What stands for the tensor scale."""
+    return x.amax if x.format.tensor_scale_as == "amax" else x.tensor_scale
+
+
 def _amax(x: ScaledTensor1x, shape: tuple[int, int], axis: int) -> Array | None:
-    """The amax that values depend on: of the tensor, or of each line of blocks as codes of this shape are stored."""
+    """The amax that values depend on, or the scale in its place: of the tensor, or of each line of blocks as codes of
+    this shape are stored."""
     if not x.format.tensor_scale:
         return None
-    array = describe_argument("x", x.amax)
+    value, what = _stands(x), "an amax" if x.format.tensor_scale_as == "amax" else "a tensor_scale"
+    array = describe_argument("x", value)
     if array is None:
-        raise TypeError(f"argument 'x' has an amax of type {type(x.amax).__name__}, expected a float32 array")
+        raise TypeError(f"argument 'x' has {what} of type {type(value).__name__}, expected a float32 array")
     lines = () if not x.format.row_amax else (shape[0], 1) if axis else (1, shape[1])
     if array.dtype is not float32 or math.prod(array.shape) != math.prod(lines):
         found = f"{array.dtype or array.storage} of shape {array.shape}"
-        raise ValueError(f"argument 'x' has an amax of {found}, expected a float32 array of {math.prod(lines)}")
+        raise ValueError(f"argument 'x' has {what} of {found}, expected a float32 array of {math.prod(lines)}")
     return dataclasses.replace(array, shape=lines, strides=row_major(lines, float32))
 
 

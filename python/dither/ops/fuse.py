@@ -13,12 +13,11 @@ from ..formats import Format
 from ..jit import LAUNCH_OPTIONS
 from ..options import CodeOptions
 from ..types import DType
-from .allocate import check_float_type
 from .fused_kernel import fused_kernel
 from .hadamard import RandomHadamard
-from .operator import Operator, Wanted, check_flag, plan_of, rounds, run
+from .operator import Operator, run
 from .producer import producer_of
-from .rounding import random_of
+from .request import wanted_of
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 
 #: Names that parameters of functions may not have: those of the kernel, and of launches.
@@ -65,10 +64,12 @@ class Fused:
         seed: Any = None,
         offset: Any = 0,
         encode_scale: Any = None,
+        decode_scale: Any = None,
         record_amax: Any = None,
         repeat_scales: bool = False,
         transform: RandomHadamard | None = None,
         flatten_axis: int = -1,
+        numerics: str | None = None,
         **kwargs: Any,
     ) -> Any:
         """The function on every tile of the tensors, and what it gives in a format, in one kernel: see `fuse`."""
@@ -78,18 +79,30 @@ class Fused:
         except TypeError as error:
             raise TypeError(f"{producer.name}: {error}, expected {self._signature}") from None
         call.apply_defaults()
-        if dtype is not None:
-            check_float_type(dtype)
-        check_flag("return_amax", return_amax)
-        random = random_of(rounding, seed, offset)
-        plan = plan_of(
-            format, layout, scale_layout, amax, out, random, encode_scale, record_amax, repeat_scales, transform
+        wanted = wanted_of(
+            format,
+            layout=layout,
+            scale_layout=scale_layout,
+            dtype=dtype,
+            amax=amax,
+            return_amax=return_amax,
+            round_intermediate=round_intermediate,
+            device=device,
+            stream=stream,
+            out=out,
+            rounding=rounding,
+            seed=seed,
+            offset=offset,
+            encode_scale=encode_scale,
+            decode_scale=decode_scale,
+            record_amax=record_amax,
+            repeat_scales=repeat_scales,
+            transform=transform,
+            flatten_axis=flatten_axis,
+            numerics=numerics,
         )
         operands = {name: value for name, value in call.arguments.items() if producer.roles[name] != "constexpr"}
         constants = {name: value for name, value in call.arguments.items() if producer.roles[name] == "constexpr"}
-        rounded = rounds(round_intermediate, encode_scale)
-        wanted = Wanted(plan, dtype, amax, return_amax, rounded, device, stream, out, random, encode_scale, record_amax)
-        wanted.flatten_axis = flatten_axis
         results = run(self.operator, operands, constants, wanted)
         besides = {**results.saved, **({"amax": results.amax} if return_amax else {})}
         if not besides:
@@ -134,8 +147,9 @@ def fuse(
         math: "fast" lets GPUs approximate and contract what the function computes, as in `dither.jit`.
 
     Calls take the function's arguments, and `format`, `layout`, `scale_layout`, `amax`, `device`, `stream`, `out`,
-    `rounding`, `seed`, `offset`, `encode_scale`, `record_amax`, `repeat_scales`, `transform` and `flatten_axis` as
-    `dither.quantize` has them; tensors of other ranks than 2 are matrices likewise. Besides:
+    `rounding`, `seed`, `offset`, `encode_scale`, `decode_scale`, `record_amax`, `repeat_scales`, `transform`,
+    `flatten_axis` and `numerics` as `dither.quantize` has them; tensors of other ranks than 2 are matrices likewise.
+    Besides:
         format: None gives plain output, in `dtype`, by default that of the first tensor.
         return_amax: whether the largest magnitude of the output is returned (float32, rank 0).
         round_intermediate: whether the output is rounded to `dtype` before it is quantized and its amax taken, as if

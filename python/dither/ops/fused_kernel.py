@@ -8,7 +8,7 @@ from __future__ import annotations
 import dither.language as dl
 
 from ..language._fuse import begin_producer, fused_results, inside
-from .sinks import load_amax, store_amax, store_colwise, store_rowwise, transformed
+from .sinks import MOST_PADDED, load_amax, skipped, store_amax, store_colwise, store_rowwise, transformed
 
 
 def load_operand(x, role, r, c, ROWS, COLS):
@@ -59,6 +59,7 @@ def fused_kernel(
     encode_scale,
     seed,
     offset,
+    skip,
     constants: dl.constexpr,
     PRODUCER: dl.constexpr,
     ROLES: dl.constexpr,
@@ -82,6 +83,9 @@ def fused_kernel(
     and offset whether they are numbers or tensors, where codes are rounded stochastically.
     """
     r = dl.program_id(0) * ROWS
+    if skip is not None:
+        # Past the end of all outputs: nothing is read, and nothing stored.
+        r = (dl.program_id(0) + skipped(skip) * (operands[TILE].shape[0] + MOST_PADDED)) * ROWS
     c = 0
     if not WHOLE_ROWS:
         c = dl.program_id(1) * COLS
@@ -91,6 +95,8 @@ def fused_kernel(
         values += (value,)
     x = operands[TILE]
     rows_left = dl.minimum(x.shape[0] - r, ROWS).to(dl.int32)
+    if skip is not None:
+        rows_left = dl.maximum(dl.minimum(x.shape[0] - r, ROWS), 0).to(dl.int32)
     cols_left = None
     if not WHOLE_ROWS:
         cols_left = dl.minimum(x.shape[1] - c, COLS).to(dl.int32)
@@ -133,6 +139,6 @@ def fused_kernel(
     if RANDOM is not None:
         random = (load_number(seed, RANDOM[0]), load_number(offset, RANDOM[1]))
     if row_data is not None:
-        store_rowwise(along_rows, g, given, random, r, c, row_data, row_scale, ROUND, FMT, LAYOUT, REPEAT)
+        store_rowwise(along_rows, g, given, random, skip, r, c, row_data, row_scale, ROUND, FMT, LAYOUT, REPEAT)
     if col_data is not None:
-        store_colwise(along_cols, col_g, given, random, r, c, col_data, col_scale, ROUND, FMT, LAYOUT, REPEAT)
+        store_colwise(along_cols, col_g, given, random, skip, r, c, col_data, col_scale, ROUND, FMT, LAYOUT, REPEAT)

@@ -19,6 +19,30 @@ def copy_kernel(x, y):
     dl.store(y, (), dl.load(x))
 
 
+#: Elements that a program of `keep_kernel` takes.
+KEPT = 1024
+
+
+@jit
+def keep_kernel(flag, new, old):
+    """What was there before, where a flag is not zero."""
+    at = dl.program_id(0) * KEPT
+    t = dl.load(new, (at,), (KEPT,))
+    dl.store(new, (at,), dl.where(dl.load(flag) != 0, dl.load(old, (at,), (KEPT,)), t))
+
+
+@jit(math="exact")
+def tensor_scale_kernel(amax, y, FMT: dl.constexpr):
+    """The encode or decode scale of a tensor with an amax, of rank 0: 1 where it would be 0 or infinite."""
+    g = dl.load(amax)
+    largest = FMT.largest_scale * FMT.largest_element
+    if FMT.tensor_scale_as == "encode":
+        s = dl.minimum(largest / g, 3.4028234663852886e38)
+    else:
+        s = g / largest
+    dl.store(y, (), dl.where((g == 0.0) | (s == 0.0) | (s == math.inf), 1.0, s))
+
+
 @jit
 def resize_kernel(x, y, ROWS: dl.constexpr, COLS: dl.constexpr):
     """A matrix as the first rows and columns of another, which has zeros after them, or the other way round."""

@@ -12,9 +12,9 @@ from ..devices import Device
 from ..formats import Format
 from .fuse import fuse
 from .hadamard import RandomHadamard
-from .operator import Operator, Wanted, plan_of, rounds, run
+from .operator import Operator, run
 from .producer import Producer
-from .rounding import random_of
+from .request import wanted_of
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 
 
@@ -84,10 +84,12 @@ def rms_norm(
     seed: Any = None,
     offset: Any = 0,
     encode_scale: Any = None,
+    decode_scale: Any = None,
     record_amax: Any = None,
     repeat_scales: bool = False,
     transform: RandomHadamard | None = None,
     flatten_axis: int = -1,
+    numerics: str | None = None,
 ) -> RmsNorm:
     """Root-mean-square norm of the rows of `x`, fused with quantization.
 
@@ -100,8 +102,9 @@ def rms_norm(
         eps: added to the mean square.
         zero_centered_gamma: 1 is added to gamma.
         format: a block-scaled format for the output; None gives it in the data type of `x`.
-        layout, scale_layout, device, stream, out, rounding, seed, offset, encode_scale, record_amax, repeat_scales,
-            transform, flatten_axis: as in `dither.quantize`; gamma has the dimensions that are columns.
+        layout, scale_layout, device, stream, out, rounding, seed, offset, encode_scale, decode_scale, record_amax,
+            repeat_scales, transform, flatten_axis, numerics: as in `dither.quantize`; gamma has the dimensions that
+            are columns.
         amax: largest magnitude of the normalized tensor, for formats with a tensor scale or one block; computed if
             None, in a pass of its own.
         return_amax: whether the largest magnitude of the normalized tensor is returned.
@@ -111,11 +114,27 @@ def rms_norm(
     """
     if isinstance(eps, bool) or not isinstance(eps, numbers.Real) or not 0 <= eps < math.inf:
         raise ValueError(f"argument 'eps' is {eps!r}, expected a finite number that is not negative")
-    random = random_of(rounding, seed, offset)
-    plan = plan_of(format, layout, scale_layout, amax, out, random, encode_scale, record_amax, repeat_scales, transform)
-    rounded = rounds(round_intermediate, encode_scale)
-    wanted = Wanted(plan, None, amax, return_amax, rounded, device, stream, out, random, encode_scale, record_amax)
-    wanted.flatten_axis = flatten_axis
+    wanted = wanted_of(
+        format,
+        layout=layout,
+        scale_layout=scale_layout,
+        amax=amax,
+        return_amax=return_amax,
+        round_intermediate=round_intermediate,
+        device=device,
+        stream=stream,
+        out=out,
+        rounding=rounding,
+        seed=seed,
+        offset=offset,
+        encode_scale=encode_scale,
+        decode_scale=decode_scale,
+        record_amax=record_amax,
+        repeat_scales=repeat_scales,
+        transform=transform,
+        flatten_axis=flatten_axis,
+        numerics=numerics,
+    )
     constants = {"eps": float(eps), "zero_centered": bool(zero_centered_gamma)}
     results = run(RMS_NORM, {"x": x, "gamma": gamma}, constants, wanted)
     return RmsNorm(results.out, results.saved["rsigma"], results.amax)

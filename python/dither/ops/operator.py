@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import functools
-import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..arrays import Array, describe_argument
-from ..devices import Device, get_device
-from ..formats import Format, get_format
+from ..arrays import Array
+from ..devices import get_device
 from ..jit import Kernel
 from ..language import linear
 from ..options import UNSAID, CodeOptions
 from ..scalars import check_number, run_time_number
-from ..types import DType, Structure, float32
-from . import column_sum, kernels, outputs
+from ..types import Structure, float32
+from . import column_sum, outputs
 from .allocate import contiguous_rows, empty_like, filled, floats, matrix
 from .column_sum import ColumnSums
 from .flatten import flatten_operands, flatten_result, reshape, restore_result
 from .fused_kernel import fused_kernel
-from .hadamard import check_transform
+from .given import factor, own_amax, own_scale, scale_of_amax, written_number
+from .outputs import Known, Plan
 from .producer import Producer
-from .rounding import Random
+from .request import Wanted
+from .skip import Skip
 from .tiles import Tile, elementwise_tile, row_tile
 
 #: Arguments of the kernel that a launch may leave out.
@@ -41,7 +40,7 @@ _OUTPUTS = (
         "col_data",
         "col_scale",
     ),
-    *("encode_scale", "seed", "offset"),
+    *("encode_scale", "seed", "offset", "skip"),
 )
 
 
@@ -110,77 +109,12 @@ class Operator:
         }
 
 
-@dataclasses.dataclass(slots=True)
-class Wanted:
-    """What a call asks of an operator besides its operands; `plan` is None for plain output."""
-
-    plan: outputs.Plan | None = None
-    dtype: DType | None = None
-    amax: Any = None
-    return_amax: bool = False
-    round_intermediate: bool = True
-    device: str | Device | None = None
-    stream: int | None = None
-    out: Any = None
-    random: Random | None = None
-    encode_scale: Any = None
-    record_amax: Any = None
-    flatten_axis: Any = -1
-
-
 class Results(NamedTuple):
     """What a call gives: the output, what the producer saves by name, and the amax of the output, or None."""
 
     out: Any
     saved: Mapping[str, Any]
     amax: Any
-
-
-def check_flag(name: str, value: Any) -> None:
-    """Raises TypeError for what is neither True nor False."""
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} is {value!r}, expected True or False")
-
-
-def rounds(round_intermediate: bool | None, encode_scale: Any) -> bool:
-    """Whether an output is rounded before it is quantized: unless it is scaled by what earlier steps have found, as
-    Transformer Engine's fused operators do."""
-    if round_intermediate is None:
-        return encode_scale is None
-    check_flag("round_intermediate", round_intermediate)
-    return round_intermediate
-
-
-def plan_of(
-    format: Any,
-    layout: Any,
-    scale_layout: Any,
-    amax: Any,
-    out: Any,
-    random: Random | None,
-    encode_scale: Any,
-    record_amax: Any,
-    repeat_scales: Any,
-    transform: Any,
-) -> outputs.Plan | None:
-    """The plan of a call whose output is plain without a format; then nothing else of a format may be asked for."""
-    if format is not None:
-        known = check_transform(transform)
-        return outputs.plan(get_format(format), layout, scale_layout, random is not None, repeat_scales, known)
-    for name, value, absent in (
-        ("layout", layout, "rowwise"),
-        ("scale_layout", scale_layout, "linear"),
-        ("amax", amax, None),
-        ("out", out, None),
-        ("rounding", random, None),
-        ("encode_scale", encode_scale, None),
-        ("record_amax", record_amax, None),
-        ("repeat_scales", repeat_scales, False),
-        ("transform", transform, None),
-    ):
-        if value is not absent and not (isinstance(value, str) and value == absent):
-            raise ValueError(f"argument '{name}' was given without a format, expected one, or none of the two")
-    return None
 
 
 def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str, Any], wanted: Wanted) -> Results:
@@ -246,32 +180,53 @@ def run_on_matrices(
 
     p.check_shape((m, n))
     need = p.amaxes((m, n))
-    encode_scale, recorded = None, wanted.record_amax
-    if wanted.encode_scale is not None:
-        encode_scale = given_scale(wanted.encode_scale, p.fmt, wanted.amax, x, array)
-        need = {}
-    if recorded is not None:
-        recorded = one_number("record_amax", recorded, written=True)
+    if wanted.skip is not None and wanted.out is None:
+        raise ValueError("argument 'skip' was given, expected 'out' with it, which is left as it is")
+    skip = Skip.of(wanted.skip, where)
+    if skip is True:
+        return Results(outputs.allocate(p, x, array, dtype, None, wanted.out, arrays), saved, None)
+    if isinstance(skip, Skip):
+        common["skip"] = skip.flag
+    recorded = None if wanted.record_amax is None else written_number("record_amax", wanted.record_amax)
+    encode_scale = None
+    #: By what they are of: all, rows or columns; where the tensor scale is given, no amax is known.
     amaxes: dict[str, Any] = {}
-    if wanted.amax is not None:
-        if need.pop("amax", None) != ():
-            raise ValueError(f"argument 'amax' was given, expected none: {p.no_amax}")
-        amaxes["amax"] = own_amax(wanted.amax, x, array, where, wanted.stream)
+    scales: dict[str, Any] = {}
+    for name in ("encode_scale", "decode_scale", "amax"):
+        value = getattr(wanted, name)
+        if value is None:
+            continue
+        if name != "amax" and not p.fmt.tensor_scale:
+            encode_scale = factor(name, value, p.fmt, x, array)
+            need = {}
+        elif need.pop("amax", None) != ():
+            raise ValueError(f"argument '{name}' was given, expected none: {p.no_amax}")
+        elif name == "amax":
+            amaxes["amax"] = own_amax(value, x, array, where, wanted.stream)
+        else:
+            scales["amax"] = own_scale(name, value, x, array, where, wanted.stream)
     if need:
         found = {what: filled(x, array, shape) for what, shape in need.items()}
         amaxes |= found
         transforms = {f"{which.upper()}_TRANSFORM": p.transform_of(which == "col") for which in ("row", "col")}
         first_tile = p.amax_tile(n, producer, where.is_cpu) if p.transform else plain
         launch(first_tile, (m, n), **{f"out_{what}": one for what, one in found.items()}, **transforms, ROUND=rounded)
+    if p.fmt.tensor_scale_as != "amax":
+        for what, one in amaxes.items():
+            scales[what] = scale_of_amax(one, p.fmt, x, array, where, wanted.stream)
     peak = amaxes["amax"] if need.get("amax") == () else None
     asked = filled(x, array, ()) if wanted.return_amax and peak is None else None
     if recorded is not None and (peak is not None or asked is not None):
         raise ValueError("argument 'record_amax' was given, expected none where the amax is computed for the scale")
     if recorded is not None:
         asked = recorded
-    of_row, of_col = (amaxes.get(f"{which}_amax", amaxes.get("amax")) for which in ("row", "col"))
-    kept = (of_row, of_col) if p.fmt.tensor_scale else (None, None)
-    result = outputs.allocate(p, x, array, dtype, kept, wanted.out, arrays)
+    stands = scales if p.fmt.tensor_scale_as != "amax" else amaxes
+    of_row, of_col = (stands.get(f"{which}_amax", stands.get("amax")) for which in ("row", "col"))
+    known = [_known(p, amaxes, scales, which) for which in ("row", "col")]
+    if isinstance(skip, Skip):
+        olds = outputs.known_of(wanted.out)
+        known = [skip.keep(one, old, where, wanted.stream) for one, old in zip(known, olds, strict=True)]
+    result = outputs.allocate(p, x, array, dtype, known, wanted.out, arrays)
     passes = [
         (each, each.of(result), each.tile(n, producer, where.is_cpu), each.extent((m, n)))
         for each in p.parts(producer.whole_rows, where.is_cpu)
@@ -302,6 +257,13 @@ def run_on_matrices(
         )
         first = {}
     return Results(result, saved | sums.totals(), peak if peak is not None else asked)
+
+
+def _known(p: Plan, amaxes: Mapping[str, Any], scales: Mapping[str, Any], which: str) -> Known:
+    """What a result has of the tensor for blocks along rows ("row") or columns."""
+    if not p.fmt.tensor_scale:
+        return Known(None, None)
+    return Known(*(found.get(f"{which}_amax", found.get("amax")) for found in (amaxes, scales)))
 
 
 def plain_tile(producer: Producer, n: int, cpu: bool) -> Tile:
@@ -337,64 +299,3 @@ def check_operands(producer: Producer, operands: Mapping[str, Any]) -> tuple[dic
         if array.shape != expected:
             raise ValueError(f"argument '{name}' has shape {array.shape}, expected {expected}")
     return values, arrays
-
-
-def own_amax(value: Any, x: Any, array: Array, where: Device, stream: int | None) -> Any:
-    """An amax given by the caller, a number or an array of one float32, as an array of rank 0 of the result's own.
-
-    What lies on the host is checked. To look at what lies on a GPU would be to wait for it: Semantics.md says what
-    kernels make of any value.
-    """
-    number = run_time_number(value)
-    if isinstance(number, (int, float)) and not isinstance(number, bool):
-        check_number("amax", number)
-        return filled(x, array, (), _checked(number))
-    source = one_number("amax", value)
-    if source.device == "cpu":
-        return filled(x, array, (), _checked(ctypes.c_float.from_address(source.pointer).value))
-    # On the stream of the launch that reads it, whatever framework it is of.
-    own = empty_like(x, array, (), float32)
-    kernels.copy_kernel.launch(1, source, own, device=where, stream=stream)
-    return own
-
-
-def _checked(amax: float) -> float:
-    if not 0 <= amax < math.inf:
-        raise ValueError(f"argument 'amax' is {amax!r}, expected a finite number that is not negative")
-    return amax + 0.0  # the positive one of the two zeros
-
-
-def given_scale(value: Any, fmt: Format, amax: Any, x: Any, array: Array) -> Any:
-    """An encode scale given by the caller, as an array of rank 0; what lies on the host is checked."""
-    if fmt.order != "encode_first" or fmt.block != "tensor":
-        raise ValueError(
-            f"argument 'encode_scale' was given for {fmt.name}, expected a format of one scale for the tensor with "
-            "the order encode_first, such as fp8_tensor_e4m3"
-        )
-    if amax is not None:
-        raise ValueError("argument 'amax' was given beside 'encode_scale', expected one of the two")
-    number = run_time_number(value)
-    if isinstance(number, (int, float)) and not isinstance(number, bool):
-        check_number("encode_scale", number)
-        found, source = float(number), None
-    else:
-        source = one_number("encode_scale", value)
-        if source.device != "cpu":
-            return source
-        found = ctypes.c_float.from_address(source.pointer).value
-    if not 0 < found < math.inf:
-        raise ValueError(f"argument 'encode_scale' is {found!r}, expected a finite number above zero")
-    return filled(x, array, (), found) if source is None else source
-
-
-def one_number(name: str, value: Any, written: bool = False) -> Array:
-    """An array of one float32 as one of rank 0."""
-    described = describe_argument(name, value)
-    if described is None:
-        number = "" if written else "a number or "
-        raise TypeError(f"argument '{name}' is a {type(value).__name__}, expected {number}a float32 array")
-    if described.dtype is not float32:
-        raise TypeError(f"argument '{name}' has data type {described.dtype or described.storage}, expected float32")
-    if any(extent != 1 for extent in described.shape):
-        raise ValueError(f"argument '{name}' has shape {described.shape}, expected one element")
-    return dataclasses.replace(described, shape=(), strides=())

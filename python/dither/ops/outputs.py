@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ..arrays import Array, describe_argument, view
 from ..formats import Format
@@ -194,24 +194,43 @@ def plan(
     return p
 
 
+class Known(NamedTuple):
+    """What a result has of the tensor that it is of: its amax, and its scale where that is given otherwise."""
+
+    amax: Any
+    tensor_scale: Any
+
+
 def allocate(
-    p: Plan, x: Any, array: Array, dtype: DType, amaxes: tuple[Any, Any], out: Any, inputs: Mapping[str, Array]
+    p: Plan, x: Any, array: Array, dtype: DType, known: Sequence[Known] | None, out: Any, inputs: Mapping[str, Array]
 ) -> ScaledTensor1x | ScaledTensor2x:
     """The result of a call on `inputs`, `x` the first of them, its arrays uninitialised; or `out`, checked.
 
-    `amaxes` are those of what is quantized along rows and along columns.
+    `known` is of what is quantized along rows and along columns; None for what `out` has.
     """
     m, n = array.shape
     if out is not None:
-        result = _reuse(p, out, (m, n), amaxes)
+        result = _reuse(p, out, (m, n), known)
         check_apart(result, inputs)
         return result
+    assert known is not None
 
     def make(colwise: bool) -> ScaledTensor1x:
         data = empty_like(x, array, data_shape((m, n), p.fmt, colwise), p.fmt.element)
         scale = empty_like(x, array, *scale_storage((m, n), p.fmt, colwise, p.layout, p.repeat))
-        amax, transform = amaxes[colwise], p.transform_of(colwise)
-        return ScaledTensor1x(data, scale, amax, p.fmt, (m, n), dtype, colwise, p.layout, p.repeat, transform)
+        return ScaledTensor1x(
+            data,
+            scale,
+            known[colwise].amax,
+            p.fmt,
+            (m, n),
+            dtype,
+            colwise,
+            p.layout,
+            p.repeat,
+            p.transform_of(colwise),
+            tensor_scale=known[colwise].tensor_scale,
+        )
 
     if p.rowwise and p.colwise:
         return ScaledTensor2x(make(False), make(True))
@@ -306,7 +325,13 @@ def check_apart(out: ScaledTensor1x | ScaledTensor2x, inputs: Mapping[str, Array
             known.append((name, array))
 
 
-def _reuse(p: Plan, out: Any, shape: tuple[int, int], amaxes: tuple[Any, Any]) -> ScaledTensor1x | ScaledTensor2x:
+def known_of(out: ScaledTensor1x | ScaledTensor2x) -> list[Known]:
+    """What `out`, an earlier result, has of the tensor that it is of, for blocks along rows and columns."""
+    parts = [out.rowwise, out.colwise] if isinstance(out, ScaledTensor2x) else [out, out]
+    return [Known(part.amax, part.tensor_scale) for part in parts]
+
+
+def _reuse(p: Plan, out: Any, shape: tuple[int, int], known: Sequence[Known] | None) -> ScaledTensor1x | ScaledTensor2x:
     want = ScaledTensor2x if p.rowwise and p.colwise else ScaledTensor1x
     if not isinstance(out, want):
         raise TypeError(f"argument 'out' is {type(out).__name__}, expected a {want.__name__}")
@@ -325,5 +350,7 @@ def _reuse(p: Plan, out: Any, shape: tuple[int, int], amaxes: tuple[Any, Any]) -
             array = describe_argument("out", value)
             if array is not None and array.readonly:
                 raise ValueError(f"argument 'out' has read-only {what}, expected memory that can be written")
-    filled = [dataclasses.replace(part, amax=amaxes[part.is_colwise]) for part in parts]
+    if known is None:
+        return out
+    filled = [dataclasses.replace(part, **known[part.is_colwise]._asdict()) for part in parts]
     return ScaledTensor2x(filled[0], filled[1]) if len(filled) == 2 else filled[0]

@@ -6,11 +6,10 @@ from typing import Any
 
 from ..devices import Device
 from ..formats import Format, get_format
-from . import outputs
-from .hadamard import RandomHadamard, check_transform
-from .operator import Operator, Wanted, run
+from .hadamard import RandomHadamard
+from .operator import Operator, run
 from .producer import Producer
-from .rounding import random_of
+from .request import wanted_of
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 
 
@@ -34,10 +33,13 @@ def quantize(
     seed: Any = None,
     offset: Any = 0,
     encode_scale: Any = None,
+    decode_scale: Any = None,
     record_amax: Any = None,
     repeat_scales: bool = False,
     transform: RandomHadamard | None = None,
     flatten_axis: int = -1,
+    numerics: str | None = None,
+    skip: Any = None,
 ) -> Any:
     """`x` in a block-scaled format. No operation of autograd: the result has no gradient, whatever `x` is.
 
@@ -56,23 +58,46 @@ def quantize(
             is past the value below it, by random bits that depend on `seed`, `offset`, output and place alone.
         seed, offset: of stochastic rounding: integers of 64 bits, or int64 arrays of one element where x is. Calls with
             one seed and one offset round alike.
-
         encode_scale: what elements are multiplied by, for FP8 of a whole tensor (delayed scaling): a number above zero,
-            or a float32 array of one element where `x` is. The scale is one over it.
+            or a float32 array of one element where `x` is. The scale is one over it. For formats with a tensor scale
+            it is that scale, in place of `amax`.
+        decode_scale: one over the tensor scale, for formats that have one, in place of `amax`. The result has the
+            scale that was given as `tensor_scale`, and is of a format that says so (`Format.tensor_scale_as`).
         record_amax: a float32 array of one element, which is raised to the largest magnitude of `x`, in the same pass.
         repeat_scales: whether scales of blocks of several rows are stored once for each row, as tensor cores take them.
         transform: a Hadamard transform of what is quantized (`dither.RandomHadamard`); None for none.
         flatten_axis: dimensions of `x` from this one on are columns, those before it rows; by default the last one.
             Blocks, codes and scales are those of this matrix.
+        numerics: a library whose choices the format takes where it leaves them open: "te", "torchao", "nvfuser",
+            "jax" or "ocp" (docs/peers.md says what is equal to the bit).
+        skip: a flag, True or an array of one element (float32, int32 or int64) where `x` is, that is not zero: then
+            `out` is left as it is. What lies on a GPU is read by the kernels, so that a graph of launches can have it.
 
     Returns a ScaledTensor1x, or a ScaledTensor2x for "both".
     """
-    random = random_of(rounding, seed, offset)
-    fmt, known = get_format(format), check_transform(transform)
-    plan = outputs.plan(fmt, layout, scale_layout, random is not None, repeat_scales, known)
-    wanted = Wanted(plan, amax=amax, device=device, stream=stream, out=out, random=random)
+    wanted = wanted_of(
+        get_format(format),
+        layout=layout,
+        scale_layout=scale_layout,
+        amax=amax,
+        device=device,
+        stream=stream,
+        out=out,
+        rounding=rounding,
+        seed=seed,
+        offset=offset,
+        encode_scale=encode_scale,
+        decode_scale=decode_scale,
+        record_amax=record_amax,
+        repeat_scales=repeat_scales,
+        transform=transform,
+        flatten_axis=flatten_axis,
+        numerics=numerics,
+        skip=skip,
+    )
+    assert wanted.plan is not None
+    fmt = wanted.plan.fmt
     # It is as it was in memory: there is nothing to round, but formats ask for the type, and transforms round.
     asks = fmt.order == "encode_first" and not (fmt.pow2_scales or isinstance(fmt.block, str))
     wanted.round_intermediate = asks or transform is not None
-    wanted.encode_scale, wanted.record_amax, wanted.flatten_axis = encode_scale, record_amax, flatten_axis
     return run(QUANTIZE, {"x": x}, {}, wanted).out

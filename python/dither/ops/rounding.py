@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, NamedTuple
 
-from ..arrays import Array, describe_argument
+from ..arrays import Array
 from ..scalars import run_time_number
 from ..types import int64
+from .given import one_element
 
 ROUNDINGS = ("nearest", "stochastic")
 
@@ -44,11 +44,4 @@ def _integer(name: str, value: Any) -> int | Array:
         if not -(2**63) <= number < 2**64:
             raise ValueError(f"argument '{name}' is {number}, expected an integer of 64 bits")
         return number - 2**64 if number >= 2**63 else number
-    described = describe_argument(name, value)
-    if described is None:
-        raise TypeError(f"argument '{name}' is {value!r}, expected an integer or an int64 array of one element")
-    if described.dtype is not int64:
-        raise TypeError(f"argument '{name}' has data type {described.dtype or described.storage}, expected int64")
-    if any(extent != 1 for extent in described.shape):
-        raise ValueError(f"argument '{name}' has shape {described.shape}, expected one element")
-    return dataclasses.replace(described, shape=(), strides=())
+    return one_element(name, value, int64, "{value!r}, expected an integer or an int64 array of one element")

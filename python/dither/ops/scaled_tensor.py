@@ -31,6 +31,8 @@ class ScaledTensor1x:
             of the transposed one; padding is zero.
         amax: largest magnitude of what was quantized (float32, rank 0), in formats with a tensor scale; else None. In
             those with an amax of each row (M, 1), columnwise (1, N).
+        tensor_scale: what stands for the tensor scale in formats that have it as an encode or decode scale
+            (`Format.tensor_scale_as`; float32, rank 0); else None. Then `amax` is None where that scale was given.
         format: the block-scaled format.
         shape: that of the tensor, (M, N) for a matrix.
         dtype: the data type before quantization.
@@ -53,6 +55,7 @@ class ScaledTensor1x:
     repeated: bool = False
     transform: Transform | None = None
     flatten_axis: int = -1
+    tensor_scale: Any = None
 
     @property
     def is_transposed(self) -> bool:
@@ -70,7 +73,7 @@ class ScaledTensor1x:
         arrays = [_as_bytes(x) for x in (self.data, self.scale_inv)]
         transform = None if self.transform is None else tuple(self.transform)
         rest = (fmt.__reduce__()[1], self.shape, self.dtype.mlir, self.is_colwise, order)
-        return restore, (*arrays, self.amax, *rest, self.repeated, transform, self.flatten_axis)
+        return restore, (*arrays, self.amax, *rest, self.repeated, transform, self.flatten_axis, self.tensor_scale)
 
     def __copy__(self) -> ScaledTensor1x:
         return dataclasses.replace(self)
@@ -131,6 +134,7 @@ def restore(
     repeated: bool = False,
     transform: tuple[int, int] | None = None,
     flatten_axis: int = -1,
+    tensor_scale: Any = None,
 ) -> ScaledTensor1x:
     """A ScaledTensor1x that was pickled or deeply copied. Names stand for formats and types, so that who unpickles
     what he does not trust has this one function to allow."""
@@ -138,7 +142,8 @@ def restore(
     layout = ScaleLayout[scale_layout]
     fmt, kind = restore_format(*format), dtype_from_mlir(dtype)
     known = None if transform is None else Transform(*transform)
-    return ScaledTensor1x(codes, scales, amax, fmt, shape, kind, is_colwise, layout, repeated, known, flatten_axis)
+    rest = (repeated, known, flatten_axis, tensor_scale)
+    return ScaledTensor1x(codes, scales, amax, fmt, shape, kind, is_colwise, layout, *rest)
 
 
 def _as_bytes(x: Any) -> tuple[Any, str]:

@@ -6,21 +6,34 @@ that have one.
 
 from __future__ import annotations
 
+import math
+
 import dither.language as dl
+
+#: Rows that no order of scales pads with.
+MOST_PADDED = 128
+
+
+def skipped(skip):
+    """1 where a flag says that nothing shall be stored, 0 where not, or where there is none."""
+    flag = 0
+    if skip is not None:
+        flag = (dl.load_scalar(skip) != 0).to(dl.int64)
+    return flag
 
 
 def matrix_extents(M, N, FMT, LAYOUT, REPEAT):
     """Extents of the matrix of scales of a tensor where the rest of a tile must not be stored; None where it is zero
     anyway, or is past the end of an array that has no padding.
 
-    The orders div6_div and encode_first give every block a scale, those outside the tensor too. Repeated scales are
+    Some formats give every block a scale, those outside the tensor too. Repeated scales are
     those of blocks that reach past the tensor.
     """
     extents = None
     if dl.linear != LAYOUT:
         if REPEAT:
             extents = (M, dl.cdiv(N, FMT.block_cols))
-        elif FMT.order == "div6_div" or FMT.order == "encode_first":
+        elif FMT.scales_zeros:
             extents = (dl.cdiv(M, FMT.block_rows), dl.cdiv(N, FMT.block_cols))
     return extents
 
@@ -100,6 +113,9 @@ def block_scales(t, e, amax, FMT, AXIS):
     """Scales of the blocks of a tile."""
     if e is not None:
         s = 1.0 / e
+        if FMT.nan_scales:
+            # Devices make different NaN of one.
+            s = dl.where(e == e, s, math.nan)
     else:
         s = dl.block_scale(of_blocks(t, amax, FMT, AXIS), FMT, axis=AXIS, amax=tensor_amax(amax, FMT))
     return s
@@ -131,14 +147,14 @@ def repeated(s, FMT, AXIS, REPEAT):
     return s
 
 
-def store_rowwise(t, amax, given, random, r, c, data, scale, SOURCE, FMT, LAYOUT, REPEAT):
+def store_rowwise(t, amax, given, random, skip, r, c, data, scale, SOURCE, FMT, LAYOUT, REPEAT):
     """Codes (M, N) and scales (M / block_rows, N / block_cols) of blocks along rows."""
     e = encode_scales(t, amax, given, SOURCE, FMT, 1)
     s = block_scales(t, e, amax, FMT, 1)
     bits = random_bits(t, random, r, c, data, 1, False)
     dl.store(data, (r, c), codes(t, s, e, amax, bits, FMT, 1))
     if FMT.block == "tensor":
-        dl.store(scale, (other_programs(), 0), s)
+        dl.store(scale, (other_programs() + skipped(skip), 0), s)
     else:
         row = r if REPEAT else r // FMT.block_rows
         valid = matrix_extents(data.shape[0], data.shape[1], FMT, LAYOUT, REPEAT)
@@ -146,7 +162,7 @@ def store_rowwise(t, amax, given, random, r, c, data, scale, SOURCE, FMT, LAYOUT
         dl.store(scale, place, repeated(s, FMT, 1, REPEAT), layout=LAYOUT, valid=valid)
 
 
-def store_colwise(t, amax, given, random, r, c, data, scale, SOURCE, FMT, LAYOUT, REPEAT):
+def store_colwise(t, amax, given, random, skip, r, c, data, scale, SOURCE, FMT, LAYOUT, REPEAT):
     """Codes and scales of blocks along columns.
 
     Some formats are stored transposed, as (N, M) and, for NVFP4, (N, M / 16). The others keep their orientation,
@@ -167,7 +183,7 @@ def store_colwise(t, amax, given, random, r, c, data, scale, SOURCE, FMT, LAYOUT
         dl.store(data, (r, c), q)
         cols, rows = data.shape
     if FMT.block_cols is None:
-        store_column_scales(s, c, scale, FMT)
+        store_column_scales(s, skipped(skip), c, scale, FMT)
     else:
         store_block_scales(repeated(s, FMT, 0, REPEAT), r, c, rows, cols, scale, FMT, LAYOUT, REPEAT)
 
@@ -182,15 +198,15 @@ def store_block_scales(s, r, c, rows, cols, scale, FMT, LAYOUT, REPEAT):
         dl.store(scale, (r // FMT.block_cols, row), s)
 
 
-def store_column_scales(s, c, scale, FMT):
+def store_column_scales(s, skip, c, scale, FMT):
     """Scales of whole columns, or of the tensor, from the one program that stores each: others would store past the
     only row, or column, that there is."""
     if FMT.block == "tensor":
-        dl.store(scale, (other_programs(), 0), s)
+        dl.store(scale, (other_programs() + skip, 0), s)
     elif FMT.transposed:
-        dl.store(scale, (c, dl.program_id(0)), s.T)
+        dl.store(scale, (c, dl.program_id(0) + skip), s.T)
     else:
-        dl.store(scale, (dl.program_id(0), c), s)
+        dl.store(scale, (dl.program_id(0) + skip, c), s)
 
 
 def other_programs():

@@ -44,13 +44,95 @@ def encode_scales(b, fmt, most):
     """What elements of blocks of these amax are multiplied by (order encode_first); `most` is the largest number of
     the type that they come in."""
     b = np.asarray(b, F32)
+    nan = np.isnan(b)
     b = np.where(b < F32(fmt.epsilon), F32(fmt.epsilon), b)
     with np.errstate(all="ignore"):
         scale = (F32(CODES[fmt.element.name][2][-1]) / b).astype(F32)
     scale = np.where(np.isinf(scale), F32(most), scale)
     if fmt.pow2_scales:
         scale = (scale.view(np.uint32) & np.uint32(0xFF800000)).view(F32)
-    return np.where((b == 0) | ~np.isfinite(b), F32(1), scale).astype(F32)
+    scale = np.where((b == 0) | ~np.isfinite(b), F32(1), scale)
+    return np.where(nan, F32(np.nan), scale).astype(F32)
+
+
+def tensor_scales(g, fmt, most):
+    """What the tensor is multiplied by, what its codes are, and g / most, from what stands for the tensor scale."""
+    one, g = F32(1), np.asarray(g, F32)
+    if fmt.tensor_scale_as == "encode":
+        return g, one / g, None
+    if fmt.tensor_scale_as == "decode":
+        return one / g, g, None
+    s = np.fmin((most / g).astype(F32), np.finfo(F32).max)
+    s = np.where((g == 0) | (s == 0), one, s).astype(F32)
+    d = (g / most).astype(F32)
+    d = np.where((d == 0) | (d == np.inf), one, d).astype(F32)
+    return s, d if fmt.order == "div6_div" else (one / s).astype(F32), d
+
+
+def two_level_scales(x, b, fmt, g, largest, codes_of, over):
+    """Scales, factors and values of scales of blocks, of formats with E4M3 scales."""
+    fmax, one = np.finfo(F32).max, F32(1)
+    most = F32(largest * F32(fmt.largest_scale))
+    s = d = whole = one
+    if g is not None:
+        s, d, whole = tensor_scales(g, fmt, most)
+    divides = fmt.order in ("div6_mul", "div6_div")
+    if fmt.order == "div6_div":
+        u = np.fmax(np.fmin((b / largest / d).astype(F32), F32(448)), F32(2**-6))
+    elif divides or fmt.four_over_six != "none":
+        u = np.fmin(b / largest * s, fmax)
+    elif fmt.order == "mul_inv6":
+        u = np.fmin(b * F32(one / largest) * s, fmax)
+    else:
+        u = np.fmin(b * (s * F32(one / largest)).astype(F32), fmax)
+
+    def rounded(u):
+        code = oracle.encode_e4m3(np.maximum(u, F32(fmt.least_scale)).astype(F32))
+        return np.where(np.isnan(b), np.uint8(0x7F), code)
+
+    def factor(code):
+        value = oracle.decode_e4m3(code)
+        inverse = one / d / value if fmt.order == "div6_div" else one / (value * d).astype(F32)
+        return np.fmin(inverse.astype(F32), fmax)
+
+    def error(code):
+        value = (codes_of((x * over(factor(code))).astype(F32)) * over(oracle.decode_e4m3(code))).astype(F32)
+        if g is not None:
+            if fmt.tensor_scale_as != "amax":
+                value = value * d
+            elif divides:
+                value = value * whole
+            else:
+                value = (value * np.asarray(g, F32)).astype(F32) / most
+        difference = (value - x).astype(F32)
+        each = np.abs(difference) if fmt.four_over_six == "mae" else (difference * difference).astype(F32)
+        rows, cols = block_of(fmt, x.shape)
+        each = each.reshape(x.shape[0] // rows, rows, x.shape[1] // cols, cols)
+        total = each[..., 0]
+        for i in range(1, cols):
+            total = (total + each[..., i]).astype(F32)
+        while total.shape[1] > 1:
+            half = total.shape[1] // 2
+            total = (total[:, :half] + total[:, half:]).astype(F32)
+        return total[:, 0]
+
+    scale = rounded(u)
+    if fmt.four_over_six != "none":
+        four = rounded((u * F32(1.5)).astype(F32))
+        scale = np.where(error(four) < error(scale), four, scale)
+    value = oracle.decode_e4m3(scale)
+    if g is None:
+        return scale, factor(scale), value
+    if fmt.tensor_scale_as != "amax":
+        return scale, factor(scale), (value * d).astype(F32)
+    if divides:
+        return scale, factor(scale), (value * whole).astype(F32)
+    return scale, factor(scale), (value * np.asarray(g, F32)).astype(F32) * F32(one / most)
+
+
+def least_of_order(fmt):
+    """What the order div6_div takes float32 scales to be at least."""
+    return np.finfo(F32).smallest_normal if fmt.order == "div6_div" else 0.0
 
 
 def reference(x, fmt, g=None, encode_scale=None, most=None):
@@ -63,7 +145,10 @@ def reference(x, fmt, g=None, encode_scale=None, most=None):
     m, n = (-(-extent // of) for extent, of in zip(x.shape, (rows, cols), strict=True))
     padded = np.zeros((m * rows, n * cols), F32)
     padded[: x.shape[0], : x.shape[1]] = x
-    b = oracle.amax(padded.reshape(m, rows, n, cols), axis=(1, 3))
+    tiles = padded.reshape(m, rows, n, cols)
+    b = oracle.amax(tiles, axis=(1, 3))
+    if fmt.nan_scales:
+        b = np.where(np.isnan(tiles).any(axis=(1, 3)), F32(np.nan), b)
     with np.errstate(all="ignore"):
         if fmt.order == "encode_first":
             factor = encode_scales(b, fmt, fmax if most is None else most)
@@ -76,21 +161,24 @@ def reference(x, fmt, g=None, encode_scale=None, most=None):
                 scale = oracle.e8m0_floor(b, int(np.floor(np.log2(largest))))
             else:
                 scale = oracle.e8m0_rceil(b * F32(F32(1) / largest))
+                if fmt.inf_scale == "FF":
+                    scale = np.where(np.isinf(b), np.uint8(0xFF), scale)
             factor, value = oracle.inverse_e8m0(scale), oracle.decode_e8m0(scale)
         elif fmt.scale is dl.float32:
-            scale = value = np.fmin(b * F32(F32(1) / largest), fmax).astype(F32)
+            quotient = b * F32(F32(1) / largest) if fmt.order in ("te", "mul_inv6") else b / largest
+            scale = np.maximum(np.fmin(quotient, fmax), F32(max(fmt.least_scale, least_of_order(fmt))))
+            scale = value = np.where(np.isnan(b), F32(np.nan), scale).astype(F32)
             factor = np.fmin(F32(1) / value, fmax).astype(F32)
         else:
-            most = F32(largest * F32(448))
-            s = F32(1)
-            if g is not None:
-                s = np.fmin((most / np.asarray(g, F32)).astype(F32), fmax)
-                s = np.where((np.asarray(g) == 0) | (s == 0), F32(1), s).astype(F32)
-            scale = oracle.encode_e4m3(np.fmin(b * (s * F32(F32(1) / largest)).astype(F32), fmax).astype(F32))
-            value = oracle.decode_e4m3(scale)
-            factor = np.fmin(F32(1) / (value * (F32(1) / s).astype(F32)), fmax).astype(F32)
-            if g is not None:
-                value = (value * g).astype(F32) * F32(F32(1) / most)
+            scale, factor, value = two_level_scales(
+                padded,
+                b,
+                fmt,
+                g,
+                largest,
+                lambda v: decode(encode(v)),
+                lambda v: over_blocks(v, padded.shape, rows, cols),
+            )
         codes = encode((x * over_blocks(factor, x.shape, rows, cols)).astype(F32))
         values = (decode(codes) * over_blocks(value, x.shape, rows, cols)).astype(F32)
     return codes, scale, values

@@ -40,7 +40,7 @@ def test_nan_stays_nan(fmt):
     assert (values[:3] == [1, 0.5, -1]).all()
 
 
-@pytest.mark.parametrize("order", ["te", "div6_mul", "div6_div"])
+@pytest.mark.parametrize("order", ["te", "mul_inv6"])
 def test_nvfp4_of_a_huge_amax(order):
     """From an amax of 7.595589e35 on, finite numbers become infinite, and zeros beside them NaN."""
     fmt = dither.NVFP4.with_(order=order)
@@ -53,6 +53,27 @@ def test_nvfp4_of_a_huge_amax(order):
     assert (values[:2] == [np.inf, -np.inf]).all()
     assert np.isnan(values[2])
     assert list(bits(q.data)[0, :2]) == [0xD7, 0x00]
+
+
+@pytest.mark.parametrize("order", ["div6_mul", "div6_div"])
+def test_nvfp4_of_a_huge_amax_by_division(order):
+    """Orders that divide have no product of scale and amax."""
+    x = row(OVERFLOWS, -OVERFLOWS / 2, 0)
+    q = dither.quantize(x, dither.NVFP4.with_(order=order))
+    assert np.isfinite(q.dequantize()).all()
+    assert list(bits(q.data)[0, :2]) == [0xD7, 0x00]
+
+
+@pytest.mark.parametrize("fmt", ["nvfp4", "mxfp4", "mxfp6_e3m2", "mxint8"])
+def test_an_option_keeps_nan(fmt):
+    """With nan_scales the block of a NaN is NaN, and no other."""
+    x = row(1, 0.5, -1, np.nan)
+    x[0, 40] = 3
+    q = dither.quantize(x, dither.formats.get_format(fmt).with_(nan_scales=True))
+    values = q.dequantize()[0]
+    block = q.format.block
+    assert np.isnan(values[:block]).all()
+    assert np.isfinite(values[block:]).all()
 
 
 @pytest.mark.parametrize(("fmt", "overflows"), [("mxfp8_e4m3", 248 * 2.0**120), ("mxfp8_e5m2", 240 * 2.0**120)])

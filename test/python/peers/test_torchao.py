@@ -7,7 +7,6 @@ tests of its own, which fail if it changes.
 import types
 
 import dither
-import dither.language as dl
 import ml_dtypes
 import numpy as np
 import oracle
@@ -20,7 +19,7 @@ FMAX = np.finfo(np.float32).max
 MX = [dither.MXFP4, dither.MXFP6_E2M3, dither.MXFP6_E3M2, dither.MXFP8_E4M3, dither.MXFP8_E5M2]
 ROUNDINGS = ["floor", "ceil", "even", "rceil"]
 #: NVFP4 without a tensor scale.
-ONE_LEVEL = dither.Format(element=dither.float4_e2m1, scale=dl.float8_e4m3, block=16)
+ONE_LEVEL = dither.NVFP4.with_(tensor_scale=False, order="div6_div")
 DIV6_DIV = dither.NVFP4.with_(order="div6_div")
 #: torchao's scales of NVFP4 are at least 2^-6.
 SMALLEST_SCALE = 0x08
@@ -253,7 +252,8 @@ def test_nvfp4_of_a_tiny_amax(ao):
 
 @pytest.mark.parametrize("fmt", [DIV6_DIV, ONE_LEVEL], ids=["two levels", "one level"])
 def test_nvfp4_of_nan(ao, fmt):
-    """A NaN makes the scale of its block NaN in torchao. In dither the others keep their codes, and it is +6."""
+    """A NaN makes the scale of its block NaN in torchao, and with nan_scales. Else the others keep their codes in
+    dither, and it is +6."""
     x = np.tile(F32([0.5, 1, -2, 0.25]), (2, 256))
     numbers = x.copy()
     x[0, 3], x[1, 2] = np.nan, -np.nan
@@ -261,6 +261,7 @@ def test_nvfp4_of_nan(ao, fmt):
     amax = F32(2) if fmt.tensor_scale else None
     scales, _ = their_nvfp4(ao, x, amax)
     assert (scales[:, 0] & 0x7F == 0x7F).all()
+    same_bits(raw(dither.quantize(x, fmt.with_(nan_scales=True), amax=amax).scale_inv), scales & 0x7F)
     q, want = dither.quantize(x, fmt, amax=amax), dither.quantize(numbers, fmt, amax=amax)
     same_bits(raw(q.scale_inv), raw(want.scale_inv))
     ours, wanted = (inputs.unpacked(raw(y.data), fmt) for y in (q, want))
@@ -280,74 +281,108 @@ def test_nvfp4_of_infinity(ao):
 
 
 def test_nvfp4_of_one_level(ao):
-    """Without a tensor scale torchao's scales are E4M3(b / 6), at least 2^-6, and dither's E4M3(b fl(1/6)): they differ
-    below 2^-6 and where b / 6 is an ulp beside a middle of two codes. Codes under one scale are the same."""
-    e4m3 = oracle.E4M3
-    compared = beside = 0
+    """Without a tensor scale the order is div6_div as well: E4M3(b / 6), at least 2^-6."""
+    compared = 0
     for what, x in inputs.sources():
         scales, codes = their_nvfp4(ao, x, None)
         q = dither.quantize(x, ONE_LEVEL)
-        ours = raw(q.scale_inv)
-        near = inputs.beside_a_middle(inputs.block_amax(x, 16).astype(np.float64) / 6, e4m3)
-        same_bits(np.maximum(ours, SMALLEST_SCALE)[~near], scales[~near], what)
-        assert (np.abs(np.maximum(ours, SMALLEST_SCALE).astype(int) - scales)[near] <= 1).all()
-        beside += near.sum()
-        same = ours == scales
-        same_bits(raw(q.data).reshape(*ours.shape, 8)[same], codes.reshape(*ours.shape, 8)[same], what)
-        compared += same.sum()
+        same_bits(raw(q.scale_inv), scales, what)
+        same_bits(raw(q.data), codes, what)
+        theirs = ao.nvfp4.NVFP4Tensor.to_nvfp4(tensor(ao, x))
+        same_bits(q.dequantize(dither.float32), theirs.dequantize(ao.torch.float32), what)
+        compared += scales.size
     assert compared > 30000
-    assert beside > 100
 
     every = np.zeros((0x7F80, 16), np.uint16)
     every[:, 0] = np.arange(0x7F80)
     every = every.reshape(-1, 1024).view(ml_dtypes.bfloat16)
-    same_bits(
-        np.maximum(raw(dither.quantize(every, ONE_LEVEL).scale_inv), SMALLEST_SCALE), their_nvfp4(ao, every, None)[0]
-    )
+    same_bits(raw(dither.quantize(every, ONE_LEVEL).scale_inv), their_nvfp4(ao, every, None)[0])
 
     # 6 times the middle of codes 9 and 0A, less an ulp: the product is the tie, the quotient is below it.
     x = np.zeros((1, 1024), F32)
-    x[0, 0] = np.nextafter(F32(6 * (e4m3[9] + e4m3[10]) / 2), F32(0))
+    x[0, 0] = np.nextafter(F32(6 * (oracle.E4M3[9] + oracle.E4M3[10]) / 2), F32(0))
     assert their_nvfp4(ao, x, None)[0][0, 0] == 9
-    assert raw(dither.quantize(x, ONE_LEVEL).scale_inv)[0, 0] == 10
-
-
-def ulps(a, b):
-    """The distance of float32 numbers, counted in floats between them."""
-    return np.abs(array(a).view(np.int32).astype(np.int64) - array(b).view(np.int32).astype(np.int64))
+    assert raw(dither.quantize(x, ONE_LEVEL).scale_inv)[0, 0] == 9
+    assert raw(dither.quantize(x, ONE_LEVEL.with_(order="te")).scale_inv)[0, 0] == 10
 
 
 def test_nvfp4_values(ao):
-    """torchao's value is code (scale fl(amax / 2688)), dither's code ((scale amax) fl(1/2688)): the same bits where
-    amax / 2688 is a power of two, and 2 ulp apart at most in float32 elsewhere."""
-    largest_distance = 0
+    """Values are code (scale fl(amax / 2688)) in both."""
+    compared = 0
     for what, x in inputs.sources("normal", "ranges", "zero_blocks", "boundaries"):
-        amax = inputs.block_amax(x, 16).max()
-        power = F32(2688 * 2.0 ** np.floor(np.log2(amax / 2688)))
-        if amax > FMAX / 448:
-            continue
-        for given in (power, amax):
+        for given in (inputs.block_amax(x, 16).max(), F32(3)):
             q = dither.quantize(tensor(ao, x), DIV6_DIV, amax=given)
             theirs = ao.nvfp4.NVFP4Tensor.to_nvfp4(tensor(ao, x), per_tensor_scale=tensor_scale(ao, given))
-            if given == power:
-                same_bits(q.dequantize(dither.float32), theirs.dequantize(ao.torch.float32), what)
-                same_bits(q.dequantize(dither.bfloat16), theirs.dequantize(ao.torch.bfloat16), what)
-            else:
-                distance = ulps(q.dequantize(dither.float32), theirs.dequantize(ao.torch.float32)).max()
-                assert distance <= 2, what
-                largest_distance = max(largest_distance, distance)
-    assert largest_distance > 0
+            same_bits(raw(q.scale_inv), raw(theirs.scale), what)
+            same_bits(q.dequantize(dither.float32), theirs.dequantize(ao.torch.float32), what)
+            compared += x.size
+    assert compared > 100_000
 
 
 def test_nvfp4_values_of_a_huge_amax(ao):
-    """dither's product of scale and amax overflows past FLT_MAX / 448; torchao's order has no such product."""
+    """No product of scale and amax, which overflows past FLT_MAX / 448 in the order te, is in this one."""
     x = np.zeros((1, 1024), F32)
     x[0, :2] = 3e38, -1e38
     q = dither.quantize(x, DIV6_DIV)
     theirs = ao.nvfp4.NVFP4Tensor.to_nvfp4(tensor(ao, x), per_tensor_scale=tensor_scale(ao, x.max()))
     same_bits(raw(q.data), raw(theirs.qdata))
-    assert np.isinf(q.dequantize()[0, :2]).all()
-    assert np.isfinite(array(theirs.dequantize(ao.torch.float32))).all()
+    same_bits(q.dequantize(dither.float32), theirs.dequantize(ao.torch.float32))
+    assert np.isfinite(q.dequantize()).all()
+    assert np.isinf(dither.quantize(x, "nvfp4").dequantize()[0, :2]).all()
+
+
+def test_nvfp4_of_any_decode_scale(ao):
+    """A decode scale is taken as it is: many have no amax that they follow from."""
+    x = inputs.source("ranges", "bfloat16")[:64]
+    amax = float(inputs.block_amax(x, 16).max())
+    rng = np.random.default_rng(5)
+    none = 0
+    for scale in (amax / 2688 * np.exp(rng.uniform(-2, 2, 64))).astype(F32):
+        near = data_around(F32(scale * F32(2688)))
+        none += not (near / F32(2688) == scale).any()
+        theirs = ao.nvfp4.NVFP4Tensor.to_nvfp4(tensor(ao, x), per_tensor_scale=ao.torch.tensor(float(scale)))
+        q = dither.quantize(tensor(ao, x), "nvfp4", decode_scale=scale, numerics="torchao")
+        assert q.format.tensor_scale_as == "decode" and q.amax is None
+        same_bits(raw(q.scale_inv), raw(theirs.scale))
+        same_bits(raw(q.data), raw(theirs.qdata))
+        same_bits(array(q.tensor_scale), scale)
+        for kind, ours in ((ao.torch.float32, dither.float32), (ao.torch.bfloat16, dither.bfloat16)):
+            same_bits(q.dequantize(ours), theirs.dequantize(kind))
+    assert 2 <= none <= 32
+
+
+def data_around(x):
+    """A float32 and its neighbours."""
+    return (np.asarray(x).view(np.int32) + np.arange(-3, 4)).astype(np.int32).view(F32)
+
+
+def test_nvfp4_by_name(ao):
+    """numerics="torchao" computes the scale that torchao is given, and takes NaN as torchao does."""
+    for what, x in inputs.sources("normal", "ranges"):
+        amax = inputs.block_amax(x, 16).max()
+        q = dither.quantize(tensor(ao, x), "nvfp4", numerics="torchao")
+        scale = tensor_scale(ao, amax)
+        same_bits(array(q.tensor_scale), array(scale), what)
+        theirs = ao.nvfp4.NVFP4Tensor.to_nvfp4(tensor(ao, x), per_tensor_scale=scale)
+        same_bits(raw(q.scale_inv), raw(theirs.scale), what)
+        same_bits(raw(q.data), raw(theirs.qdata), what)
+
+
+@mx_formats
+def test_mx_by_name(ao, fmt):
+    """numerics="torchao" is to_mx as it is by default, NaN included."""
+    for what, x in inputs.sources("normal", "ranges"):
+        x = np.array(x)
+        x[3, 40] = np.nan
+        scales, codes = ao.mx.to_mx(tensor(ao, x), ao.elements[fmt.name], 32)
+        q = dither.quantize(x, fmt, numerics="torchao")
+        same_bits(raw(q.scale_inv), raw(scales), what)
+        poisoned = np.zeros(x.shape, bool)
+        poisoned[3, 32:64] = True
+        ours, theirs = inputs.unpacked(raw(q.data), fmt), inputs.unpacked(raw(codes), fmt)
+        compare = ~poisoned & (np.repeat(raw(scales), 32, axis=1) > 0)
+        same_bits(ours[compare], theirs[compare], what)
+        assert np.isnan(np.asarray(q.dequantize(dither.float32))[poisoned]).all()
 
 
 @pytest.mark.parametrize("kind", ["float8_e8m0fnu", "float8_e4m3fn"])
