@@ -5,6 +5,7 @@ from .amax import amax
 from .delayed import DelayedScaling, update_scale
 from .dequantize import dequantize
 from .fuse import Fused, fuse
+from .groups import group_offsets
 from .hadamard import RandomHadamard
 from .norms import layer_norm, rms_norm
 from .quantize import quantize
@@ -20,6 +21,7 @@ __all__ = [
     "amax",
     "dequantize",
     "fuse",
+    "group_offsets",
     "layer_norm",
     "pad_scales",
     "quantize",

@@ -19,6 +19,30 @@ def copy_kernel(x, y):
     dl.store(y, (), dl.load(x))
 
 
+#: Offsets that a program of `group_offsets_kernel` computes, and sizes that it adds up at once.
+OFFSETS, SIZES = 16, 128
+
+
+@jit(math="exact", shapes="dynamic")
+def group_offsets_kernel(sizes, offsets, multiple, factor):
+    """Sums of the sizes before each group, (G, 1) to (G + 1,)."""
+    first = dl.program_id(0) * OFFSETS
+    mine = first.to(dl.int32) + dl.arange(OFFSETS)
+    total = dl.zeros((OFFSETS, 1), dl.int64)
+    for g in range(0, dl.minimum(first + OFFSETS, sizes.shape[0]), SIZES):
+        n = dl.maximum(dl.load(sizes, (g, 0), (SIZES, 1)).to(dl.int64), 0)
+        n = (n + (multiple - 1)) // multiple * multiple
+        other = g.to(dl.int32) + dl.arange(SIZES)
+        before = other[None, :] < mine[:, None]
+        # Sums are of float32: exact of so many numbers of 16 bits, and below 2^23, where 2^23 more has them as bits.
+        for at in dl.static_range(0, 64, 16):
+            piece = ((n >> at) & 0xFFFF).to(dl.int32).to(dl.float32)
+            part = dl.sum(dl.where(before, piece.T, 0.0), axis=1)
+            part = dl.bitcast(part + 2.0**23, dl.int32) & 0x7FFFFF
+            total = total + (part.to(dl.int64) << at)
+    dl.store(offsets, (first,), dl.reshape((total * factor).to(offsets.dtype), (OFFSETS,)))
+
+
 #: Elements that a program of `keep_kernel` takes.
 KEPT = 1024
 
@@ -102,6 +126,8 @@ def untransformed(t, TRANSFORM, AXIS):
     t = dl.hadamard(t, axis=AXIS, size=size)
     place = dl.arange(t.shape[AXIS]) % size
     word = dl.where(place < 32, word_of(signs, 0), word_of(signs, 32))
+    if size > 64:
+        word = dl.where(place < 64, word, dl.where(place < 96, word_of(signs, 64), word_of(signs, 96)))
     flip = (word >> (place % 32)) % 2 != 0
     if AXIS == 0:
         flip = flip[:, None]

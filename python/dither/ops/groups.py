@@ -1,0 +1,80 @@
+"""Where groups of rows begin, from their sizes."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+from typing import Any
+
+from ..arrays import describe_argument
+from ..devices import Device, get_device
+from ..types import DType, int32, int64
+from . import kernels
+from .allocate import empty_like
+
+_TYPES = {int32: ctypes.c_int32, int64: ctypes.c_int64}
+
+
+def group_offsets(
+    sizes: Any,
+    multiple: int = 1,
+    factor: int = 1,
+    dtype: DType | None = None,
+    device: str | Device | None = None,
+    stream: int | None = None,
+) -> Any:
+    """Where each group begins, and where the last one ends, on the device: nothing is copied to the host.
+
+        offsets[i] = factor * (pad(sizes[0]) + .. + pad(sizes[i - 1])), pad(n) = n rounded up to a multiple
+
+    `offsets[:-1]` are the starts of groups, `offsets[1:]` their ends, as other libraries take them.
+
+    Args:
+        sizes: (G,) int32 or int64, rows of each group, not negative; what is negative on a GPU counts as 0.
+        multiple: what rows of groups are padded to, such as 128 for scales in the order 128x4.
+        factor: elements of a row, for offsets of elements.
+        dtype: int32 or int64, by default that of `sizes`; int32 holds 2^31 - 1 at most, larger offsets wrap around.
+        device: where to run; by default where `sizes` is.
+        stream: the stream of a GPU to run on.
+
+    Returns (G + 1,), of the library of `sizes`.
+    """
+    array = describe_argument("sizes", sizes)
+    if array is None:
+        raise TypeError(f"argument 'sizes' is {type(sizes).__name__}, expected an int32 or int64 array")
+    if array.dtype not in _TYPES:
+        raise TypeError(f"argument 'sizes' has data type {array.dtype or array.storage}, expected int32 or int64")
+    if len(array.shape) != 1:
+        raise ValueError(f"argument 'sizes' has rank {len(array.shape)}, expected 1")
+    for name, value in (("multiple", multiple), ("factor", factor)):
+        if type(value) is not int:
+            raise TypeError(f"{name} is {value!r}, expected an integer")
+        if not 1 <= value < 2**31:
+            raise ValueError(f"{name} is {value}, expected 1 to {2**31 - 1}")
+    dtype = array.dtype if dtype is None else dtype
+    if dtype not in _TYPES:
+        raise TypeError(f"dtype is {dtype!r}, expected int32 or int64")
+    (groups,) = array.shape
+    if array.device == "cpu":
+        _check(array.pointer, groups, array.strides[0] if groups else 1, _TYPES[array.dtype])
+    offsets = empty_like(sizes, array, (groups + 1,), dtype)
+    # A row of one column: groups need not follow each other.
+    column = dataclasses.replace(array, shape=(groups, 1), strides=(array.strides[0] if groups else 1, 1))
+    kernels.group_offsets_kernel.launch(
+        -(-(groups + 1) // kernels.OFFSETS),
+        dataclasses.replace(column, shapes="dynamic"),
+        offsets,
+        multiple,
+        factor,
+        device=get_device(device if device is not None else array.device),
+        stream=stream,
+    )
+    return offsets
+
+
+def _check(pointer: int, count: int, stride: int, kind: Any) -> None:
+    """Raises ValueError for a size on the host that is negative."""
+    for i in range(count):
+        size = kind.from_address(pointer + i * stride * ctypes.sizeof(kind)).value
+        if size < 0:
+            raise ValueError(f"argument 'sizes' has {size} at {i}, expected none below 0")
