@@ -205,9 +205,9 @@ static FailureOr<Types> resultTypes(HadamardOp::Adaptor op, Where where) {
   if (axis < 0 || axis >= type->getRank()) // HD1
     return where.fail("axis is " + Twine(axis) + ", expected 0 to " +
                       Twine(type->getRank() - 1));
-  if (size < 2 || size > 64 || !llvm::isPowerOf2_64(size)) // HD2
+  if (size < 2 || size > 128 || !llvm::isPowerOf2_64(size)) // HD2
     return where.fail("size is " + Twine(size) +
-                      ", expected a power of two from 2 to 64");
+                      ", expected a power of two from 2 to 128");
   if (!type->isDynamicDim(axis) && type->getDimSize(axis) % size) // HD3
     return where.fail("dimension " + Twine(axis) + " has extent " +
                       Twine(type->getDimSize(axis)) +

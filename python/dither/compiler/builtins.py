@@ -216,8 +216,8 @@ def hadamard(e: Emitter, t: Any, axis: Any, size: Any, signs: Any) -> Tile:
     t = e.widen(float_tile(t, "t", "hadamard"))
     axis, size = axis_of(axis, len(t.shape)), constexpr_int(size, "size")
     signs = constexpr_int(signs, "signs")
-    if size not in (2, 4, 8, 16, 32, 64):
-        raise Problem(f"size is {size}, expected 2, 4, 8, 16, 32 or 64", "size")
+    if size not in (2, 4, 8, 16, 32, 64, 128):
+        raise Problem(f"size is {size}, expected 2, 4, 8, 16, 32, 64 or 128", "size")
     if t.shape[axis] % size:
         raise Problem(f"axis {axis} of the tile has {t.shape[axis]} elements, expected a multiple of {size}", "t")
     if not 0 <= signs < 1 << size:
@@ -233,12 +233,11 @@ def _with_signs(e: Emitter, t: Tile, axis: int, size: int, signs: int) -> Tile:
     shape = tuple(n if d == axis else 1 for d, n in enumerate(t.shape))
     at = e.tile("quant.iota", [], {"dim": axis}, tile_type(shape, types.int32))
     place = binary(e, "&", at, size - 1)
-    if size == 64:
-        low, high = (e.splat(shape, signed32(word), types.int32) for word in (signs & 0xFFFFFFFF, signs >> 32))
-        word = e.elementwise("arith.select", [binary(e, "<", place, 32), low, high])
-        place = binary(e, "&", place, 31)
-    else:
-        word = e.splat(shape, signed32(signs), types.int32)
+    words = [e.splat(shape, signed32(signs >> first & 0xFFFFFFFF), types.int32) for first in range(0, size, 32)]
+    word = words.pop()
+    for last in range(32 * len(words), 0, -32):
+        word = e.elementwise("arith.select", [binary(e, "<", place, last), words.pop(), word])
+    place = binary(e, "&", place, 31)
     # The bit of each element becomes the sign bit.
     count = binary(e, "-", 31, place)
     flip = binary(e, "&", e.elementwise("arith.shli", [word, count]), -(2**31))

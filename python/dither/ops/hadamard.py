@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
-SIZES = (16, 32, 64)
+from .allocate import as_numpy, floats
+
+SIZES = (16, 32, 64, 128)
 #: The mask that Transformer Engine has by default.
 SIGN_MASK = 0xD7E8
 
@@ -18,8 +21,8 @@ class RandomHadamard:
     and the product of two matrices that were both transformed along what is summed is what it was.
 
     Attributes:
-        size: 16, 32 or 64; it divides the rows of a tensor whose columns are transformed, and the columns where rows
-            are.
+        size: 16, 32, 64 or 128; it divides the rows of a tensor whose columns are transformed, and the columns where
+            rows are.
         sign_mask: bit i is set where element i of each `size` gets the other sign; a mask of 16 bits repeats.
         colwise: whether what is quantized along columns is transformed along columns first.
         rowwise: whether what is quantized along rows is transformed along rows first.
@@ -44,6 +47,33 @@ class RandomHadamard:
                 raise TypeError(f"{what} is {getattr(self, what)!r}, expected True or False")
         if not (self.colwise or self.rowwise):
             raise ValueError("colwise and rowwise are False, expected one of them to be True")
+
+    @classmethod
+    def from_matrix(cls, matrix: Any, colwise: bool = True, rowwise: bool = False) -> RandomHadamard:
+        """The transform that multiplies each `size` elements, as a row, by a matrix: a diagonal of signs times the
+        Hadamard matrix over the square root of its size, in any float type, as other libraries have it.
+
+        Raises ValueError for another matrix.
+        """
+        array = floats(matrix, "matrix")
+        size = array.shape[0] if array.shape else 0
+        if array.shape != (size, size) or size not in SIZES:
+            expected = ", ".join(f"({n}, {n})" for n in SIZES)
+            raise ValueError(f"matrix has shape {array.shape}, expected one of {expected}")
+        if array.device != "cpu":
+            raise ValueError(f"matrix lies on {array.device}, expected memory of the host")
+        m = as_numpy(array)
+        signs = [1 if row[0] > 0 else -1 for row in m]
+        for i, row in enumerate(m):
+            for j, value in enumerate(row):
+                one = signs[i] * (-1) ** bin(i & j).count("1")
+                # As near to it as a type of 8 bits of precision has it.
+                if not abs(float(value) * math.sqrt(size) - one) <= 2**-8:
+                    raise ValueError(
+                        f"matrix has {float(value)} at ({i}, {j}), expected {one / math.sqrt(size):.6g}: signs times "
+                        "the Hadamard matrix over the square root of its size"
+                    )
+        return cls(size, sum(1 << i for i, sign in enumerate(signs) if sign < 0), colwise, rowwise)
 
     @property
     def signs(self) -> int:

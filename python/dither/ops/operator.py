@@ -208,9 +208,11 @@ def run_on_matrices(
     if need:
         found = {what: filled(x, array, shape) for what, shape in need.items()}
         amaxes |= found
-        transforms = {f"{which.upper()}_TRANSFORM": p.transform_of(which == "col") for which in ("row", "col")}
-        first_tile = p.amax_tile(n, producer, where.is_cpu) if p.transform else plain
-        launch(first_tile, (m, n), **{f"out_{what}": one for what, one in found.items()}, **transforms, ROUND=rounded)
+        for each in p.amax_parts(producer.whole_rows, where.is_cpu):
+            transforms = {f"{which.upper()}_TRANSFORM": each.transform_of(which == "col") for which in ("row", "col")}
+            outs = {f"out_{what}": found[what] for what in each.amaxes((m, n)) if what in found}
+            first_tile = each.amax_tile(n, producer, where.is_cpu) if p.transform else plain
+            launch(first_tile, (m, n), **outs, **transforms, ROUND=rounded)
     if p.fmt.tensor_scale_as != "amax":
         for what, one in amaxes.items():
             scales[what] = scale_of_amax(one, p.fmt, x, array, where, wanted.stream)

@@ -15,7 +15,7 @@ from .hadamard import RandomHadamard, Transform
 from .orders import OF_LAYOUT, ORDERS, Order
 from .producer import Producer
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_matrix, scale_storage, specialization
-from .tiles import GPU_TRANSPOSED, Tile, elementwise_tile, round_up, row_tile
+from .tiles import CPU_SQUARE, GPU_TRANSPOSED, Tile, elementwise_tile, round_up, row_tile
 
 LAYOUTS = ("rowwise", "colwise", "both")
 
@@ -131,15 +131,30 @@ class Plan:
         return elementwise_tile(n, (rows, max(cols, 32, producer.columns)), self.colwise, False, cpu)
 
     def parts(self, whole_rows: bool, cpu: bool) -> list[Plan]:
-        """What each launch writes: a GPU does not hold squares of long blocks that are stored transposed, and tiles
-        of whole rows are no good for columns, unless the operator needs them."""
+        """What each launch writes: a GPU does not hold squares of long blocks that are stored transposed, no device
+        those of long runs that are transformed, and tiles of whole rows are no good for columns, unless the operator
+        needs them."""
         rows, cols = self.granule
         two = not cpu and self.transposed and rows * cols > GPU_TRANSPOSED
         if not whole_rows:
-            two |= self.row_blocks
-        if not (two and self.rowwise and self.colwise):
+            two |= self.row_blocks or self._wide_squares(cpu)
+        return self._directions() if two else [self]
+
+    def amax_parts(self, whole_rows: bool, cpu: bool) -> list[Plan]:
+        """What each launch of the pass that takes the amax of what is transformed is for."""
+        return self._directions() if not whole_rows and self._wide_squares(cpu) else [self]
+
+    def _directions(self) -> list[Plan]:
+        if not (self.rowwise and self.colwise):
             return [self]
         return [dataclasses.replace(self, colwise=False), dataclasses.replace(self, rowwise=False)]
+
+    def _wide_squares(self, cpu: bool) -> bool:
+        """Whether runs that are transformed along rows and along columns make squares that a GPU does not turn, and
+        that are too much straight code for a CPU."""
+        rows, cols = self.granule
+        both = self.transform_of(False) is not None and self.transform_of(True) is not None
+        return both and rows * cols > (CPU_SQUARE if cpu else GPU_TRANSPOSED)
 
     def of(self, result: ScaledTensor1x | ScaledTensor2x) -> ScaledTensor1x | ScaledTensor2x:
         """What this plan writes of a result."""

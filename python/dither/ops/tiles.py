@@ -12,6 +12,8 @@ from ..formats import Format
 
 #: Elements of the largest tile that a GPU transposes: 32 KB of its shared memory.
 GPU_TRANSPOSED = 8192
+#: Elements of the largest square that CPU code has in registers and on the stack.
+CPU_SQUARE = 1024
 
 
 @dataclasses.dataclass(frozen=True)

@@ -796,9 +796,9 @@ func.func @f(%x: tensor<4x16xf32>) {
 
 // -----
 // HD2: the sizes of transforms
-func.func @f(%x: tensor<4x128xf32>) {
-  // expected-error @+1 {{'quant.hadamard' op size is 128, expected a power of two from 2 to 64}}
-  %0 = quant.hadamard %x axis 1 size 128 : tensor<4x128xf32>
+func.func @f(%x: tensor<4x256xf32>) {
+  // expected-error @+1 {{'quant.hadamard' op size is 256, expected a power of two from 2 to 128}}
+  %0 = quant.hadamard %x axis 1 size 256 : tensor<4x256xf32>
   return
 }
 

@@ -38,25 +38,31 @@ def transformed(y, x, SHAPE: dl.constexpr, AXIS: dl.constexpr, SIZE: dl.constexp
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("size", [2, 4, 16, 64])
-@pytest.mark.parametrize("shape", [(64, 64), (64, 320), (192, 128)])
+@pytest.mark.parametrize("size", [2, 4, 16, 64, 128])
+@pytest.mark.parametrize("shape", [(64, 64), (64, 320), (192, 128), (128, 128)])
 def test_every_place(shape, size, axis, device):
+    if shape[axis] % size:
+        pytest.skip("a tile has whole runs")
     x = np.random.default_rng(size).standard_normal((100, 400)).astype(np.float32)
     y = np.zeros_like(x)
     grid = -(-100 // shape[0]), -(-400 // shape[1])
     transformed[grid](y, x, SHAPE=shape, AXIS=axis, SIZE=size, SIGNS=0, device=device)
-    padded = np.zeros((192, 640), np.float32)
+    padded = np.zeros((256, 640), np.float32)
     padded[:100, :400] = x
     assert (y == transform(padded, axis, size)[:100, :400]).all()
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize(("size", "signs"), [(16, 0xD7E8), (32, 0x80000001), (64, 0xF00000000000D7E9)])
+@pytest.mark.parametrize(
+    ("size", "signs"),
+    [(16, 0xD7E8), (32, 0x80000001), (64, 0xF00000000000D7E9), (128, 0x80000001F00000000000D7E900000001)],
+)
 def test_signs(size, signs, axis, device):
     x = np.random.default_rng(0).standard_normal((64, 128)).astype(np.float32)
     y = np.zeros_like(x)
-    transformed[1, 1](y, x, SHAPE=(64, 128), AXIS=axis, SIZE=size, SIGNS=signs, device=device)
+    x, y = (x, y) if size <= 64 or axis else (np.concatenate([x, -x]), np.concatenate([y, y]))
+    transformed[1, 1](y, x, SHAPE=x.shape, AXIS=axis, SIZE=size, SIGNS=signs, device=device)
     assert (y == transform(x, axis, size, signs)).all()
 
 
@@ -92,7 +98,7 @@ def small(y, x, SIZE: dl.constexpr, SIGNS: dl.constexpr):
 @pytest.mark.parametrize(
     ("size", "signs", "message"),
     [
-        (12, 0, "size is 12, expected 2, 4, 8, 16, 32 or 64"),
+        (12, 0, "size is 12, expected 2, 4, 8, 16, 32, 64 or 128"),
         (16, 0, "axis 1 of the tile has 24 elements, expected a multiple of 16"),
         (8, 256, "signs is 256, expected at most 8 bits"),
     ],

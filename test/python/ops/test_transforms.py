@@ -52,6 +52,8 @@ CASES = [
     (32, 0xD7E8, True),
     (32, 0x12345678, False),
     (64, 0x8000000080000001, True),
+    (128, 0x80000001000000010000000180000000, True),
+    (128, 0xD7E8, False),
 ]
 
 
@@ -61,7 +63,7 @@ CASES = [
 def test_every_format_on_the_cpu(fmt, layout, dtype):
     for size, mask, rowwise in CASES if (dtype, layout) == ("bfloat16", "both") else CASES[3:4]:
         spec = dither.RandomHadamard(size, mask, rowwise=rowwise)
-        check_format(fmt, data.normal(128, 192, dtype), dtype, spec, layout)
+        check_format(fmt, data.normal(128, 384 if size == 128 else 192, dtype), dtype, spec, layout)
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a", "sm_120a"])
@@ -70,6 +72,47 @@ def test_every_target(fmt, target):
     x = data.normal(64, 192, "bfloat16")
     for spec in (dither.RandomHadamard(), dither.RandomHadamard(32, 0x12345678, rowwise=True)):
         check_format(fmt, x, "bfloat16", spec, "both", orders(fmt)[-1], f"sim:{target}")
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_100a"])
+@pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: fmt.name)
+def test_of_128(fmt, target):
+    spec = dither.RandomHadamard(128, 0x12345678 << 70, rowwise=True)
+    check_format(fmt, data.normal(128, 256, "bfloat16"), "bfloat16", spec, "both", device=f"sim:{target}")
+
+
+@pytest.mark.parametrize("size", [16, 32, 64, 128])
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "float16"])
+def test_a_matrix(size, kind):
+    """As other libraries have it, rounded to their type."""
+    signs = np.where(np.random.default_rng(size).integers(0, 2, size), 1.0, -1.0)
+    i = np.arange(size)
+    sylvester = 1.0 - 2.0 * (np.bitwise_count(i[:, None] & i) % 2)
+    matrix = (signs[:, None] * sylvester / np.sqrt(size)).astype(data.DTYPES[kind])
+    spec = dither.RandomHadamard.from_matrix(matrix, rowwise=True)
+    assert (spec.size, spec.rowwise, spec.colwise) == (size, True, True)
+    assert [spec.signs >> k & 1 for k in range(size)] == list((signs < 0).astype(int))
+    x = data.normal(size, size, "bfloat16")
+    y = dither.quantize(x, "fp8_tensor_e4m3", transform=spec)
+    near = x.astype(np.float64) @ matrix.astype(np.float64)
+    assert np.abs(y.dequantize(dither.float32) - near).max() < 0.07 * np.abs(near).max()
+
+
+def test_a_matrix_of_transformer_engine():
+    """Its mask, 0xD7E8, is that of the diagonal (5. of its recipe): + + + - + - - - - - - + - + - -."""
+    signs = np.array([1, 1, 1, -1, 1, -1, -1, -1, -1, -1, -1, 1, -1, 1, -1, -1], F32)
+    i = np.arange(16)
+    matrix = signs[:, None] * (1.0 - 2.0 * (np.bitwise_count(i[:, None] & i) % 2)) * 0.25
+    assert dither.RandomHadamard.from_matrix(matrix.astype(F32)) == dither.RandomHadamard()
+
+
+def test_other_matrices():
+    with pytest.raises(ValueError, match=r"matrix has shape \(8, 8\), expected one of \(16, 16\), \(32, 32\)"):
+        dither.RandomHadamard.from_matrix(np.eye(8, dtype=F32))
+    with pytest.raises(ValueError, match=r"matrix has 1.0 at \(0, 0\), expected 0.25: signs times the Hadamard matrix"):
+        dither.RandomHadamard.from_matrix(np.eye(16, dtype=F32))
+    with pytest.raises(TypeError, match="argument 'matrix' has data type float64, expected"):
+        dither.RandomHadamard.from_matrix(np.eye(16))
 
 
 def test_rows_alone():
@@ -144,7 +187,7 @@ def test_results_are_copied_and_reused():
 @pytest.mark.parametrize(
     ("fields", "error", "message"),
     [
-        ({"size": 8}, ValueError, "size is 8, expected 16, 32, 64"),
+        ({"size": 8}, ValueError, "size is 8, expected 16, 32, 64, 128"),
         ({"size": 16.0}, ValueError, "size is 16.0, expected"),
         ({"sign_mask": 1 << 16}, ValueError, "sign_mask is 0x10000, expected at most 16 bits"),
         ({"sign_mask": -1}, ValueError, "sign_mask is -0x1, expected at most 16 bits"),
