@@ -260,8 +260,12 @@ LogicalResult AtomicAddOp::verify() {
   return checkMemory(*this, getTile().getType(), getMemref(), getIndices());
 }
 
-/// Loads have no order among writes: LN2.
+/// Loads have no order among writes: LN2. The number is an element: LN3.
 LogicalResult LoadScalarOp::verify() {
+  Type elem = getMemref().getType().getElementType();
+  if (getResult().getType() != elem)
+    return Where(*this).fail("result has type " + str(getResult().getType()) +
+                             ", expected " + str(elem));
   for (Operation *user : getMemref().getUsers())
     if (hasEffect<MemoryEffects::Write>(user, getMemref()))
       return Where(*this).fail("memref is written by " +

@@ -225,21 +225,19 @@ def Quant_FetchAddOp : Quant_Op<"fetch_add", []> {
   let hasVerifier = 1;
 }
 
-def Quant_LoadScalarOp : Quant_Op<"load_scalar", [
-    TypesMatchWith<"result has the type of the elements of memref", "memref", "result",
-                   "::llvm::cast<::mlir::MemRefType>($_self).getElementType()">]> {
+def Quant_LoadScalarOp : Quant_Op<"load_scalar", []> {
   let summary = "read a number";
   let description = [{
     A number and not a tile of rank 0: for indices, bounds of loops and conditions. The kernel does
     not write the memref.
 
     ```mlir
-    %n = quant.load_scalar %count : memref<i32>
+    %n = quant.load_scalar %count : memref<i32> -> i32
     ```
   }];
   let arguments = (ins Arg<MemRefRankOf<[F32, I32, I64], [0]>, "", [MemRead]>:$memref);
   let results = (outs AnyTypeOf<[F32, I32, I64]>:$result);
-  let assemblyFormat = "$memref attr-dict `:` type($memref)";
+  let assemblyFormat = "$memref attr-dict `:` type($memref) `->` type($result)";
   let hasVerifier = 1;
 }
 

@@ -41,6 +41,8 @@ public:
     case Movement::Shared:
       break;
     }
+    if (std::optional<Halves> halves = halvesOf(from, to))
+      return inHalves(regs, *halves, order);
     return order ? throughOrder(regs, *order) : throughRows(regs);
   }
 
@@ -50,6 +52,30 @@ private:
   }
   Value zero(Type type) {
     return e.constant(cast<TypedAttr>(e.b.getZeroAttr(type)));
+  }
+
+  FailureOr<SmallVector<Value>> inHalves(ArrayRef<Value> regs,
+                                         const Halves &halves,
+                                         const SharedOrder *order) {
+    SmallVector<Value> out(to.numRegs());
+    for (int64_t half : {0, 1}) {
+      auto select = [&](int64_t n, int64_t bit) {
+        return llvm::make_filter_range(llvm::seq<int64_t>(n), [=](int64_t reg) {
+          return (reg >> bit & 1) == half;
+        });
+      };
+      SmallVector<Value> part;
+      for (int64_t reg : select(from.numRegs(), halves.fromBit))
+        part.push_back(regs[reg]);
+      Converter converter(e, halves.from, halves.to);
+      FailureOr<SmallVector<Value>> moved = converter.run(part, order);
+      if (failed(moved))
+        return failure();
+      for (auto [reg, v] :
+           llvm::zip_equal(select(to.numRegs(), halves.toBit), *moved))
+        out[reg] = v;
+    }
+    return out;
   }
 
   SmallVector<Value> rename(ArrayRef<Value> regs) {

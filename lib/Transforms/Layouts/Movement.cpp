@@ -7,6 +7,10 @@ using namespace mlir;
 
 namespace dither::transforms {
 
+constexpr int64_t kWordBytes = 4;
+/// Static shared memory of a block, on every GPU.
+constexpr int64_t kMostShared = 48 * 1024;
+
 Locator::Locator(const TileLayout &l) : l(l) {
   for (auto [i, c] : llvm::enumerate(l.reg))
     add(c, {int64_t(1) << i, 0, 0});
@@ -133,6 +137,38 @@ std::optional<Movement> planMovement(const TileLayout &from,
     if (auto sources = planShuffles(to, place))
       return Movement{Movement::Shuffles, std::move(*sources)};
   return Movement{Movement::Shared, {}};
+}
+
+std::optional<Halves> halvesOf(const TileLayout &from, const TileLayout &to) {
+  int64_t words = 1;
+  for (auto [extent, count] : llvm::zip(from.base, from.repeats))
+    words *= extent * count;
+  if (words * kWordBytes <= kMostShared || from.base != to.base ||
+      from.numRepeats() != 1 || to.numRepeats() != 1)
+    return std::nullopt;
+  for (int64_t d = 0; d < from.rank(); ++d) {
+    int64_t step = from.base[d] / 2;
+    Coord image = layout::stepAlong(from.rank(), d, step);
+    auto bitOf = [&](const TileLayout &l) -> std::optional<int64_t> {
+      auto touches = [&](const Coord &c) { return (c[d] & step) != 0; };
+      auto it = llvm::find(l.reg, image);
+      if (it == l.reg.end() || llvm::count_if(l.reg, touches) != 1 ||
+          llvm::any_of(l.lane, touches) || llvm::any_of(l.warp, touches))
+        return std::nullopt;
+      return it - l.reg.begin();
+    };
+    std::optional<int64_t> fromBit = bitOf(from), toBit = bitOf(to);
+    if (!step || !fromBit || !toBit)
+      continue;
+    Halves halves{*fromBit, *toBit, from, to};
+    for (auto [l, bit] :
+         {std::pair(&halves.from, *fromBit), std::pair(&halves.to, *toBit)}) {
+      l->reg.erase(l->reg.begin() + bit);
+      l->base[d] = step;
+    }
+    return halves;
+  }
+  return std::nullopt;
 }
 
 } // namespace dither::transforms

@@ -45,6 +45,16 @@ struct Units {
 };
 Units unitsOf(mlir::Type elem, const TileLayout &from, const TileLayout &to);
 
+/// A movement in two parts, each through half the shared memory: a bit of the
+/// register index that selects the same half of the tile in both layouts.
+struct Halves {
+  int64_t fromBit, toBit;
+  /// The layouts of either half.
+  TileLayout from, to;
+};
+/// Nothing where the movement fits in shared memory, or has no such bit.
+std::optional<Halves> halvesOf(const TileLayout &from, const TileLayout &to);
+
 /// Where one register of the target comes from within a warp: an affine (XOR)
 /// function of the lane.
 struct ShuffleSource {

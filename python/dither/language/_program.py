@@ -39,12 +39,8 @@ def load(x: Any, offset: Any = None, shape: Any = None, dims: Any = None) -> Any
 
 @Builtin
 def load_scalar(x: Any) -> Any:
-    """The number in a tensor of rank 0 (float32, int32 or int64), for offsets, ranges and conditions:
-
-        for r in range(0, dl.load_scalar(count).to(dl.int64), ROWS):
-            ...
-
-    The kernel does not write to `x`.
+    """The number in a tensor of rank 0 (float32, int32 or int64), for offsets, ranges and conditions, as in
+    `for r in range(0, dl.load_scalar(count).to(dl.int64), ROWS)`. The kernel does not write to `x`.
     """
 
 

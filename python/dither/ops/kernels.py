@@ -32,8 +32,7 @@ def group_offsets_kernel(sizes, offsets, multiple, factor):
     for g in range(0, dl.minimum(first + OFFSETS, sizes.shape[0]), SIZES):
         n = dl.maximum(dl.load(sizes, (g, 0), (SIZES, 1)).to(dl.int64), 0)
         n = (n + (multiple - 1)) // multiple * multiple
-        other = g.to(dl.int32) + dl.arange(SIZES)
-        before = other[None, :] < mine[:, None]
+        before = dl.arange(SIZES)[None, :] < (mine - g)[:, None]
         # Sums are of float32: exact of so many numbers of 16 bits, and below 2^23, where 2^23 more has them as bits.
         for at in dl.static_range(0, 64, 16):
             piece = ((n >> at) & 0xFFFF).to(dl.int32).to(dl.float32)

@@ -50,14 +50,12 @@ class Plan:
         rows, cols = self.fmt.block_rows or 1, self.fmt.block_cols or 32
         if self.stochastic:  # groups of 16 elements share a block of random words, along lines of either output
             cols = max(cols, 16)
-        if self.transform is not None:
-            if self.transform_of(False):
-                cols = max(cols, self.transform.size)
-            if self.transform_of(True):
-                rows = max(rows, self.transform.size)
-        if not self.colwise:
-            return rows, cols
-        return max(rows, cols), max(rows, cols if self.rowwise else min(cols, 32))
+        if self.colwise:
+            rows, cols = max(rows, cols), max(rows, cols if self.rowwise else min(cols, 32))
+        if self.transform is not None:  # runs are whole, but make no squares of blocks
+            rows = max(rows, self.transform.size if self.transform_of(True) else 1)
+            cols = max(cols, self.transform.size if self.transform_of(False) else 1)
+        return rows, cols
 
     @property
     def row_blocks(self) -> bool:

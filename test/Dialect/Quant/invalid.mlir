@@ -506,8 +506,16 @@ func.func @f(%m: memref<8xf32>, %t: tensor<8xf32>, %i: index) {
 // -----
 // LN1: numbers are of rank 0
 func.func @f(%x: memref<?xi32>) {
-  // expected-error @+1 {{custom op 'quant.load_scalar' 'memref' must be 0D memref of 32-bit float or 32-bit signless integer or 64-bit signless integer values, but got 'memref<?xi32>'}}
-  %0 = quant.load_scalar %x : memref<?xi32>
+  // expected-error @+1 {{'quant.load_scalar' op operand #0 must be 0D memref of 32-bit float or 32-bit signless integer or 64-bit signless integer values, but got 'memref<?xi32>'}}
+  %0 = quant.load_scalar %x : memref<?xi32> -> i32
+  return
+}
+
+// -----
+// LN3: the number is an element
+func.func @f(%x: memref<i32>) {
+  // expected-error @+1 {{'quant.load_scalar' op result has type 'i64', expected 'i32'}}
+  %0 = quant.load_scalar %x : memref<i32> -> i64
   return
 }
 
@@ -515,7 +523,7 @@ func.func @f(%x: memref<?xi32>) {
 // LN2: loads of numbers have no order among writes
 func.func @f(%x: memref<i32>, %t: tensor<i32>) {
   // expected-error @+1 {{'quant.load_scalar' op memref is written by quant.store, expected one that is only read}}
-  %0 = quant.load_scalar %x : memref<i32>
+  %0 = quant.load_scalar %x : memref<i32> -> i32
   quant.store %t, %x[] : tensor<i32>, memref<i32>
   return
 }

@@ -56,7 +56,7 @@ module attributes {quant.target = "sm_90a"} {
   func.func @number(%n: memref<i32>, %x: memref<1x128xf32>, %y: memref<1x128xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
     %c0 = arith.constant 0 : index
     %c0_i32 = arith.constant 0 : i32
-    %i = quant.load_scalar %n : memref<i32>
+    %i = quant.load_scalar %n : memref<i32> -> i32
     %p = arith.cmpi ne, %i, %c0_i32 : i32
     scf.if %p {
       %t = quant.load %x[%c0, %c0] {in_bounds} : memref<1x128xf32> -> tensor<1x128xf32>

@@ -46,3 +46,19 @@ func.func @host(%x: memref<16x16xf32>, %y: memref<16x16xf32>) attributes {quant.
   return
 }
 }
+
+// -----
+
+// 64 KB, more than a block has: the upper rows after the lower ones, and the order is that of either half.
+
+module attributes {quant.target = "sm_90a"} {
+// CHECK-LABEL: func.func @in_halves
+// CHECK: quant.convert_layout %{{.*}} {shared = #quant.layout<"(64,128) offset={{.*}}">, shared_vec = array<i64: 4, 4>}
+func.func @in_halves(%x: memref<128x128xf32>, %y: memref<128x128xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<128x128xf32> -> tensor<128x128xf32, #quant.layout<"(128,128) reg=[(0,1),(0,2),(0,4),(0,8),(32,0),(64,0)] lane=[(1,0),(2,0),(4,0),(8,0),(16,0)] warp=[(0,16),(0,32),(0,64)]">>
+  %u = quant.convert_layout %t : tensor<128x128xf32, #quant.layout<"(128,128) reg=[(0,1),(0,2),(0,4),(0,8),(32,0),(64,0)] lane=[(1,0),(2,0),(4,0),(8,0),(16,0)] warp=[(0,16),(0,32),(0,64)]">> -> tensor<128x128xf32, #quant.layout<"(128,128) reg=[(0,1),(0,2),(0,4),(0,8),(32,0),(64,0)] lane=[(0,16),(0,32),(0,64),(1,0),(2,0)] warp=[(4,0),(8,0),(16,0)]">>
+  quant.store %u, %y[%c0, %c0] : tensor<128x128xf32, #quant.layout<"(128,128) reg=[(0,1),(0,2),(0,4),(0,8),(32,0),(64,0)] lane=[(0,16),(0,32),(0,64),(1,0),(2,0)] warp=[(4,0),(8,0),(16,0)]">>, memref<128x128xf32>
+  return
+}
+}

@@ -160,7 +160,7 @@ def test_formats_agree_with_the_compiler(fmt):
         (
             lambda: dither.MXFP4.with_(order="te"),
             ValueError,
-            "mxfp4 has no tensor scale: order is for formats that have one",
+            "mxfp4 has scales of e8m0: order is for float8_e4m3 and float32 scales",
         ),
     ],
 )

@@ -7,6 +7,7 @@ import mode_oracle
 import numpy as np
 import oracle
 from ops import check
+from ops.data import DTYPES
 
 F32 = np.float32
 CODES = {
@@ -79,7 +80,7 @@ def two_level_scales(x, b, fmt, g, largest, codes_of, over):
     divides = fmt.order in ("div6_mul", "div6_div")
     if fmt.order == "div6_div":
         u = np.fmax(np.fmin((b / largest / d).astype(F32), F32(448)), F32(2**-6))
-    elif divides or fmt.four_over_six != "none":
+    elif divides or (fmt.order == "te" and fmt.four_over_six != "none"):
         u = np.fmin(b / largest * s, fmax)
     elif fmt.order == "mul_inv6":
         u = np.fmin(b * F32(one / largest) * s, fmax)
@@ -135,8 +136,9 @@ def least_of_order(fmt):
     return np.finfo(F32).smallest_normal if fmt.order == "div6_div" else 0.0
 
 
-def reference(x, fmt, g=None, encode_scale=None, most=None):
-    """Codes, scales and values of a float32 matrix whose rows of blocks run along rows."""
+def reference(x, fmt, g=None, encode_scale=None, most=None, random=None):
+    """Codes, scales and values of a float32 matrix whose rows of blocks run along rows; `random` has the bits of each
+    element, of codes that are rounded stochastically."""
     encode, decode, table = CODES[fmt.element.name]
     if fmt.element is dl.int8 and fmt.scale is dl.e8m0:
         encode, decode, table = oracle.encode_mxint8, oracle.decode_mxint8, oracle.MXINT8
@@ -179,9 +181,35 @@ def reference(x, fmt, g=None, encode_scale=None, most=None):
                 lambda v: decode(encode(v)),
                 lambda v: over_blocks(v, padded.shape, rows, cols),
             )
-        codes = encode((x * over_blocks(factor, x.shape, rows, cols)).astype(F32))
+        scaled = (x * over_blocks(factor, x.shape, rows, cols)).astype(F32)
+        if random is None:
+            codes = encode(scaled)
+        else:
+            integers = fmt.element is dl.int8 and fmt.scale is dl.e8m0
+            scaled = (scaled * F32(64)).astype(F32) if integers else scaled
+            codes = mode_oracle.encode_stochastic(scaled, random, mode_oracle.ELEMENTS[fmt.element.mlir])
         values = (decode(codes) * over_blocks(value, x.shape, rows, cols)).astype(F32)
     return codes, scale, values
+
+
+def hadamard(x, size, mask, dtype, axis):
+    """The definition of dl.hadamard, in NumPy: signs, butterflies of neighbours 1, 2, 4, .. apart, the factor, and the
+    type of the input."""
+    t = np.asarray(x).astype(F32)
+    t = (t.T if axis == 0 else t).copy()
+    mask = mask if mask >> 16 else sum(mask << at for at in range(0, size, 16))
+    sign = np.array([-1 if mask >> i & 1 else 1 for i in range(size)], F32)
+    groups = t.reshape(t.shape[0], t.shape[1] // size, size) * sign
+    step = 1
+    with np.errstate(all="ignore"):
+        while step < size:
+            pairs = groups.reshape(t.shape[0], t.shape[1] // size, size // (2 * step), 2, step)
+            groups = np.stack([pairs[..., 0, :] + pairs[..., 1, :], pairs[..., 0, :] - pairs[..., 1, :]], axis=-2)
+            step *= 2
+        t = groups.reshape(t.shape) * F32(size**-0.5)
+        if dtype != "float32":
+            t = t.astype(DTYPES[dtype]).astype(F32)
+    return np.ascontiguousarray(t.T if axis == 0 else t)
 
 
 def stored_scales(scale, fmt, colwise, scales, rows=None):
@@ -198,11 +226,19 @@ def stored_scales(scale, fmt, colwise, scales, rows=None):
     return raw.view(scale.dtype).reshape((c, r) if scales == "column_major" else (r, c))
 
 
-def check_part(part, x, fmt, scales, g=None, device="cpu", encode_scale=None, most=None):
-    """One direction of a result of quantizing `x` (float32) against the reference, and what it dequantizes to."""
+def check_part(part, x, fmt, scales, g=None, device="cpu", encode_scale=None, most=None, seed=None):
+    """One direction of a result of quantizing `x` (float32) against the reference, and what it dequantizes to.
+
+    `seed` is that of codes rounded stochastically, with the offset 0.
+    """
     colwise = part.is_colwise
     given = np.ascontiguousarray(x.T) if colwise else x
-    codes, scale, values = reference(given, fmt, g, encode_scale, most)
+    random = None
+    if seed is not None:
+        turned = colwise and not fmt.transposed
+        random = mode_oracle.random_bits(given.shape[::-1] if turned else given.shape, seed, 0, colwise)
+        random = random.T if turned else random
+    codes, scale, values = reference(given, fmt, g, encode_scale, most, random)
     if colwise and not fmt.transposed:
         codes = codes.T
     codes = np.ascontiguousarray(codes)

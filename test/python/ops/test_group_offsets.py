@@ -68,5 +68,5 @@ def test_wrong():
         dither.group_offsets(np.ones(2, np.int64), 0)
     with pytest.raises(TypeError, match=r"factor is 1\.5, expected an integer"):
         dither.group_offsets(np.ones(2, np.int64), factor=1.5)
-    with pytest.raises(TypeError, match="dtype is .*float32.*, expected int32 or int64"):
+    with pytest.raises(TypeError, match=r"dtype is .*float32.*, expected int32 or int64"):
         dither.group_offsets(np.ones(2, np.int64), dtype=dither.float32)

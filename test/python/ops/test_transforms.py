@@ -6,30 +6,10 @@ import numpy as np
 import oracle
 import pytest
 from ops import check, data
-from ops.reference import check_part, orders
+from ops.reference import check_part, hadamard, orders
 
 F32 = np.float32
 FORMATS = [dither.NVFP4, dither.MXFP8_E4M3, dither.MXFP4, dither.FP8_TENSOR_E4M3, dither.FP8_ROW_E5M2, dither.INT8_ROW]
-
-
-def transform(x, size, mask, dtype, axis):
-    """The definition of dl.hadamard, in NumPy: signs, butterflies of neighbours 1, 2, 4, .. apart, the factor, and the
-    type of the input."""
-    t = np.asarray(x).astype(F32)
-    t = (t.T if axis == 0 else t).copy()
-    mask = mask if mask >> 16 else sum(mask << at for at in range(0, size, 16))
-    sign = np.array([-1 if mask >> i & 1 else 1 for i in range(size)], F32)
-    groups = t.reshape(t.shape[0], t.shape[1] // size, size) * sign
-    step = 1
-    with np.errstate(all="ignore"):
-        while step < size:
-            pairs = groups.reshape(t.shape[0], t.shape[1] // size, size // (2 * step), 2, step)
-            groups = np.stack([pairs[..., 0, :] + pairs[..., 1, :], pairs[..., 0, :] - pairs[..., 1, :]], axis=-2)
-            step *= 2
-        t = groups.reshape(t.shape) * F32(size**-0.5)
-        if dtype != "float32":
-            t = t.astype(data.DTYPES[dtype]).astype(F32)
-    return np.ascontiguousarray(t.T if axis == 0 else t)
 
 
 def check_format(fmt, x, dtype, spec, layout, scales="linear", device="cpu"):
@@ -38,7 +18,7 @@ def check_format(fmt, x, dtype, spec, layout, scales="linear", device="cpu"):
     for part in check.parts(result):
         applied = spec.colwise if part.is_colwise else spec.rowwise
         assert (part.transform is not None) == applied
-        of = transform(x, spec.size, spec.sign_mask, dtype, 0 if part.is_colwise else 1) if applied else wide
+        of = hadamard(x, spec.size, spec.sign_mask, dtype, 0 if part.is_colwise else 1) if applied else wide
         g = F32(oracle.amax(of)) if fmt.tensor_scale else None
         if g is not None:
             check.same_bits(part.amax, g, "amax")
@@ -139,7 +119,7 @@ def test_dequantize_undoes_it(fmt, device):
             axis = 0 if part.is_colwise else 1
             mask_bits = mask if mask >> 16 else sum(mask << at for at in range(0, size, 16))
             sign = np.array([-1 if mask_bits >> i & 1 else 1 for i in range(size)], F32)
-            undone = transform(values, size, 0, "float32", axis)
+            undone = hadamard(values, size, 0, "float32", axis)
             lines = np.tile(sign, undone.shape[axis] // size)
             want = (undone * (lines[:, None] if axis == 0 else lines)).astype(F32)
             got = dither.dequantize(part, dither.float32, device=device, undo_transform=True)
@@ -154,7 +134,7 @@ def test_fused_operators_take_it():
     found = dither.rms_norm(x, gamma, format=dither.NVFP4, layout="both", transform=spec, return_amax=True)
     check.same_bits(found.amax, oracle.amax(y))
     for part in check.parts(found.out):
-        of = transform(y.astype(ml_dtypes.bfloat16), 16, 0xD7E8, "bfloat16", 0) if part.is_colwise else y
+        of = hadamard(y.astype(ml_dtypes.bfloat16), 16, 0xD7E8, "bfloat16", 0) if part.is_colwise else y
         check_part(part, of, dither.NVFP4, "linear", F32(oracle.amax(of)))
 
 
@@ -162,7 +142,7 @@ def test_stochastic_columns_of_a_transform():
     x = data.normal(64, 96, "bfloat16")
     options = {"rounding": "stochastic", "seed": 5, "offset": 1}
     both = dither.quantize(x, dither.NVFP4, "both", transform=dither.RandomHadamard(), **options)
-    of = transform(x, 16, 0xD7E8, "bfloat16", 0)
+    of = hadamard(x, 16, 0xD7E8, "bfloat16", 0)
     alone = dither.quantize(of, dither.NVFP4, "colwise", **options)
     check.same_bits(both.colwise.data, alone.data)
     check.same_bits(both.rowwise.data, dither.quantize(x, dither.NVFP4, **options).data)
