@@ -9,19 +9,22 @@ JOBS ?= $(shell nproc)
 # extra arguments: for cmake, for the demo and for the test runner
 CMAKE_ARGS ?=
 ARGS ?=
+# which part of the product `make matrix` runs: the i-th of n
+SHARE ?= 0/1
 # how long `make fuzz` runs random tile programs
 FUZZ_SECONDS ?= 7200
 VENV := .venv/bin
 PYTHON_SOURCES := $(wildcard python test tools examples benchmarks)
 CXX_SOURCES = $(shell git ls-files '*.cpp' '*.h')
 
-.PHONY: help demo test bench fuzz wheel format lint tidy clean setup setup-test configure build python
+.PHONY: help demo test matrix bench fuzz wheel format lint tidy clean setup setup-test configure build python
 # the steps depend on each other; ninja is what runs in parallel
 .NOTPARALLEL:
 
 help:
 	@echo "make demo    install what is missing, build, quantize a real model's weights"
 	@echo "make test    install what is missing, build, run lit, gtest and pytest"
+	@echo "make matrix  every combination of scaling modes, hours of it (SHARE=0/10: a tenth)"
 	@echo "make bench   benchmarks against peers, in one run"
 	@echo "make fuzz    sanitizers, each fuzzer for ten minutes, random tile programs for two hours"
 	@echo "make wheel   self-contained wheels in dist/"
@@ -51,6 +54,9 @@ demo: python
 
 test: setup-test build
 	@$(VENV)/python tools/run_tests.py --build $(BUILD) --jobs $(JOBS) $(ARGS)
+
+matrix: python setup-test
+	@DITHER_MATRIX=$(SHARE) PYTHONPATH=$(BUILD)/python $(VENV)/python -m pytest -q -n $(JOBS) test/python/ops/test_modes.py $(ARGS)
 
 bench: setup-test build
 	@$(VENV)/python -m benchmarks $(ARGS)

@@ -1,6 +1,6 @@
 """CPU throughput of the operators, side by side: memory copy, hand-written AVX-512, dither, frameworks.
 
-    python -m benchmarks.cpu [--quick] [--size MB] [--json FILE]
+    python -m benchmarks.cpu [--quick] [--modes] [--size MB] [--json FILE]
 
 Every figure is the least of several repetitions, taken in turns. GB/s counts each input byte once and each output byte
 once; the copy beside it moves the same number of bytes.
@@ -21,7 +21,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from benchmarks import limit, timing
+from benchmarks import limit, modes, timing
 from benchmarks.operators import Case, cases, run_limit
 from benchmarks.peers import Prepared, Unavailable, mismatches
 from benchmarks.row import Row
@@ -85,7 +85,8 @@ def measure(case: Case, names: Sequence[str], threads: int, repetitions: int) ->
 def table(rows: Sequence[Row], columns: Sequence[str]) -> str:
     """The measurements, one line an operator; * marks outputs that are not the expected bits."""
     frameworks = [name for name in columns if name not in (COPY, LIMIT, "dither")]
-    ratios = [f"{LIMIT}/{COPY}", f"dither/{LIMIT}", "dither/best"]
+    of_limit = [f"{LIMIT}/{COPY}", f"dither/{LIMIT}"] if LIMIT in columns else [f"dither/{COPY}"]
+    ratios = [*of_limit, "dither/best"]
     header = ["operator", "in", "MB moved", *columns, *ratios]
     lines = [header]
     for row in rows:
@@ -94,11 +95,10 @@ def table(rows: Sequence[Row], columns: Sequence[str]) -> str:
             star = "*" if name in row.differs else ""
             cells.append("-" if math.isnan(row.rate(name)) else f"{row.rate(name):.2f}{star}")
         best = max((row.rate(name) for name in frameworks if row.seconds.get(name)), default=math.nan)
-        for above, below in (
-            (row.rate(LIMIT), row.rate(COPY)),
-            (row.rate("dither"), row.rate(LIMIT)),
-            (row.rate("dither"), best),
-        ):
+        limits = [(row.rate(LIMIT), row.rate(COPY)), (row.rate("dither"), row.rate(LIMIT))]
+        if LIMIT not in columns:
+            limits = [(row.rate("dither"), row.rate(COPY))]
+        for above, below in (*limits, (row.rate("dither"), best)):
             cells.append("-" if math.isnan(above / below) else f"{above / below:.2f}")
         lines.append(cells)
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
@@ -132,6 +132,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--threads", type=int, default=os.cpu_count(), help="default: all cores")
     p.add_argument("--repetitions", type=int, default=9)
     p.add_argument("--quick", action="store_true", help="16 MB, bf16, three repetitions")
+    p.add_argument("--modes", action="store_true", help="a second table: other formats and scaling modes")
     p.add_argument("--json", metavar="FILE", help="all measurements")
     return p
 
@@ -158,6 +159,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(table(rows, [COPY, LIMIT, *(module.NAME for module in modules)]))
     for note in notes(rows):
         print(note)
+    if args.modes:
+        of_modes = modes.rows(dtypes, int(args.size * 1e6), args.cols, args.threads, args.repetitions, args.only)
+        print()
+        print(table(of_modes, [COPY, "dither", "torch.compile"]))
+        for note in notes(of_modes):
+            print(note)
+        rows += of_modes
     if args.json:
         with open(args.json, "w") as file:
             report = {"machine": machine, "threads": args.threads, "versions": [m.version() for m in modules]}

@@ -17,3 +17,13 @@ def test_runs_on_any_cpu(tmp_path, capsys):
         assert min(row["seconds"]["memcpy"]) > 0
         assert ("bits" in row["missing"]) == ("AVX-512" in row["missing"])
         assert ("- bits: not compared" in text) == ("bits" in row["missing"])
+
+
+def test_modes(capsys):
+    """A row for each mode; of what torch computes, the codes are dither's."""
+    arguments = ["--quick", "--size", "1", "--modes", "--only", "four", "--only", "tensor, delayed", "--peer", "dither"]
+    assert cpu.main([*arguments, "--threads", "2"]) == 0
+    text = capsys.readouterr().out
+    for name in ("NVFP4, four over six", "FP8 tensor, delayed"):
+        assert f"{name} " in text
+    assert "* torch.compile" not in text

@@ -168,10 +168,20 @@ def _with(choices, names, fixed):
 
 
 def cases():
-    """What the tests run: every pair, or with DITHER_MATRIX=full the whole product on the CPU."""
-    if os.environ.get("DITHER_MATRIX") == "full":
-        return product({**CHOICES, "device": CPU})
-    return pairs(CHOICES)
+    """What the tests run: every pair, or, with DITHER_MATRIX=i/n, every n-th case of the product from the i-th on.
+
+    Of the product one case after the other has the next device.
+    """
+    share = os.environ.get("DITHER_MATRIX")
+    if not share:
+        return pairs(CHOICES)
+    first, step = map(int, share.split("/"))
+    devices = CHOICES["device"]
+    every = enumerate(product({**CHOICES, "device": CPU}))
+    # 2654435769 spreads neighbours, which differ in few choices, over the shares and devices.
+    spread = sorted(every, key=lambda numbered: numbered[0] * 2654435769 % 2**32)
+    chosen = [case for _, case in spread][first::step]
+    return [dataclasses.replace(case, device=devices[i % len(devices)]) for i, case in enumerate(chosen)]
 
 
 def stands_for(part, x, fmt):

@@ -1,4 +1,4 @@
-"""Pairs of all choices that scaling modes have, on the CPU and all simulated targets; the full product on the CPU with
+"""Pairs of all choices that scaling modes have, on the CPU and all simulated targets; the full product with
 `make matrix`."""
 
 import pytest
