@@ -2,6 +2,7 @@
 
 from .activations import swiglu
 from .amax import amax
+from .as_mxfp8 import as_mxfp8
 from .delayed import DelayedScaling, update_scale
 from .dequantize import dequantize
 from .fuse import Fused, fuse
@@ -19,6 +20,7 @@ __all__ = [
     "ScaledTensor1x",
     "ScaledTensor2x",
     "amax",
+    "as_mxfp8",
     "dequantize",
     "fuse",
     "group_offsets",

@@ -178,6 +178,15 @@ def order_kernel(
             dl.store(stored, (at, 0), dl.load(linear, (r, c), (ROWS, COLS)))
 
 
+@jit
+def exponents_kernel(scales, exponents, BLOCK: dl.constexpr, ROWS: dl.constexpr, COLS: dl.constexpr):
+    """Scales of blocks of BLOCK rows and 128 columns, powers of two, as E8M0 of each row and 32 columns."""
+    r, c = dl.program_id(0) * ROWS, dl.program_id(1) * COLS
+    s = dl.load(scales, (r // BLOCK, c), (ROWS // BLOCK, COLS)).to(dl.e8m0, "rceil")
+    s = dl.repeat(dl.repeat(s, BLOCK, axis=0), 4, axis=1)
+    dl.store(exponents, (r, c * 4), s)
+
+
 def each_of(x, c, COLS):
     """An element for each of `COLS` tensors, as a row."""
     if COLS == 1:

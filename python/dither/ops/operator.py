@@ -19,10 +19,10 @@ from .allocate import contiguous_rows, empty_like, filled, floats, matrix
 from .column_sum import ColumnSums
 from .flatten import flatten_operands, flatten_result, reshape, restore_result
 from .fused_kernel import fused_kernel
-from .given import factor, own_amax, own_scale, scale_of_amax, written_number
-from .outputs import Known, Plan
+from .given import written_number
 from .producer import Producer
 from .request import Wanted
+from .scale_sources import ScaleSources
 from .skip import Skip
 from .tiles import Tile, elementwise_tile, row_tile
 
@@ -179,52 +179,30 @@ def run_on_matrices(
         return Results(out, saved | sums.totals(), peak)
 
     p.check_shape((m, n))
-    need = p.amaxes((m, n))
-    if wanted.skip is not None and wanted.out is None:
-        raise ValueError("argument 'skip' was given, expected 'out' with it, which is left as it is")
     skip = Skip.of(wanted.skip, where)
+    if skip:
+        outputs.check_out(p, wanted.out, (m, n), arrays)
     if skip is True:
-        return Results(outputs.allocate(p, x, array, dtype, None, wanted.out, arrays), saved, None)
+        return Results(wanted.out, saved, None)
     if isinstance(skip, Skip):
         common["skip"] = skip.flag
     recorded = None if wanted.record_amax is None else written_number("record_amax", wanted.record_amax)
-    encode_scale = None
-    #: By what they are of: all, rows or columns; where the tensor scale is given, no amax is known.
-    amaxes: dict[str, Any] = {}
-    scales: dict[str, Any] = {}
-    for name in ("encode_scale", "decode_scale", "amax"):
-        value = getattr(wanted, name)
-        if value is None:
-            continue
-        if name != "amax" and not p.fmt.tensor_scale:
-            encode_scale = factor(name, value, p.fmt, x, array)
-            need = {}
-        elif need.pop("amax", None) != ():
-            raise ValueError(f"argument '{name}' was given, expected none: {p.no_amax}")
-        elif name == "amax":
-            amaxes["amax"] = own_amax(value, x, array, where, wanted.stream)
-        else:
-            scales["amax"] = own_scale(name, value, x, array, where, wanted.stream)
-    if need:
-        found = {what: filled(x, array, shape) for what, shape in need.items()}
-        amaxes |= found
-        for each in p.amax_parts(producer.whole_rows, where.is_cpu):
-            transforms = {f"{which.upper()}_TRANSFORM": each.transform_of(which == "col") for which in ("row", "col")}
-            outs = {f"out_{what}": found[what] for what in each.amaxes((m, n)) if what in found}
-            first_tile = each.amax_tile(n, producer, where.is_cpu) if p.transform else plain
-            launch(first_tile, (m, n), **outs, **transforms, ROUND=rounded)
-    if p.fmt.tensor_scale_as != "amax":
-        for what, one in amaxes.items():
-            scales[what] = scale_of_amax(one, p.fmt, x, array, where, wanted.stream)
-    peak = amaxes["amax"] if need.get("amax") == () else None
+    sources = ScaleSources(p, x, array, where, wanted.stream)
+    sources.take(wanted)
+    found = sources.missing()
+    for each in p.amax_parts(producer.whole_rows, where.is_cpu) if found else []:
+        transforms = {f"{which.upper()}_TRANSFORM": each.transform_of(which == "col") for which in ("row", "col")}
+        outs = {f"out_{what}": found[what] for what in each.amaxes((m, n)) if what in found}
+        first_tile = each.amax_tile(n, producer, where.is_cpu) if p.transform else plain
+        launch(first_tile, (m, n), **outs, **transforms, ROUND=rounded)
+    sources.make_scales()
+    peak = found.get("amax")
     asked = filled(x, array, ()) if wanted.return_amax and peak is None else None
     if recorded is not None and (peak is not None or asked is not None):
         raise ValueError("argument 'record_amax' was given, expected none where the amax is computed for the scale")
     if recorded is not None:
         asked = recorded
-    stands = scales if p.fmt.tensor_scale_as != "amax" else amaxes
-    of_row, of_col = (stands.get(f"{which}_amax", stands.get("amax")) for which in ("row", "col"))
-    known = [_known(p, amaxes, scales, which) for which in ("row", "col")]
+    known = [sources.known(which) for which in ("row", "col")]
     if isinstance(skip, Skip):
         olds = outputs.known_of(wanted.out)
         known = [skip.keep(one, old, where, wanted.stream) for one, old in zip(known, olds, strict=True)]
@@ -245,8 +223,8 @@ def run_on_matrices(
         launch(
             tile,
             extent,
-            **each.given_amaxes(of_row, of_col),
-            encode_scale=encode_scale,
+            **each.given_amaxes(sources.of("row"), sources.of("col")),
+            encode_scale=sources.encode_scale,
             **outputs.arguments(written),
             **first,
             **drawn,
@@ -259,13 +237,6 @@ def run_on_matrices(
         )
         first = {}
     return Results(result, saved | sums.totals(), peak if peak is not None else asked)
-
-
-def _known(p: Plan, amaxes: Mapping[str, Any], scales: Mapping[str, Any], which: str) -> Known:
-    """What a result has of the tensor for blocks along rows ("row") or columns."""
-    if not p.fmt.tensor_scale:
-        return Known(None, None)
-    return Known(*(found.get(f"{which}_amax", found.get("amax")) for found in (amaxes, scales)))
 
 
 def plain_tile(producer: Producer, n: int, cpu: bool) -> Tile:

@@ -215,18 +215,17 @@ class Known(NamedTuple):
 
 
 def allocate(
-    p: Plan, x: Any, array: Array, dtype: DType, known: Sequence[Known] | None, out: Any, inputs: Mapping[str, Array]
+    p: Plan, x: Any, array: Array, dtype: DType, known: Sequence[Known], out: Any, inputs: Mapping[str, Array]
 ) -> ScaledTensor1x | ScaledTensor2x:
     """The result of a call on `inputs`, `x` the first of them, its arrays uninitialised; or `out`, checked.
 
-    `known` is of what is quantized along rows and along columns; None for what `out` has.
+    `known` is of what is quantized along rows and along columns.
     """
     m, n = array.shape
     if out is not None:
-        result = _reuse(p, out, (m, n), known)
-        check_apart(result, inputs)
-        return result
-    assert known is not None
+        check_out(p, out, (m, n), inputs)
+        parts = [dataclasses.replace(part, **known[part.is_colwise]._asdict()) for part in parts_of(out)]
+        return ScaledTensor2x(parts[0], parts[1]) if len(parts) == 2 else parts[0]
 
     def make(colwise: bool) -> ScaledTensor1x:
         data = empty_like(x, array, data_shape((m, n), p.fmt, colwise), p.fmt.element)
@@ -252,7 +251,7 @@ def allocate(
 
 def arguments(result: ScaledTensor1x | ScaledTensor2x) -> dict[str, Any]:
     """The kernel arguments row_data, row_scale, col_data and col_scale, None where there is no such output."""
-    parts = [result.rowwise, result.colwise] if isinstance(result, ScaledTensor2x) else [result]
+    parts = parts_of(result)
     named: dict[str, Any] = dict.fromkeys(("row_data", "row_scale", "col_data", "col_scale"))
     for part in parts:
         prefix = "col" if part.is_colwise else "row"
@@ -323,7 +322,7 @@ def check_apart(out: ScaledTensor1x | ScaledTensor2x, inputs: Mapping[str, Array
     """Raises ValueError where an array of `out`, to be written, has a byte in common with another or with an input."""
     from .. import _dither
 
-    parts = [out.rowwise, out.colwise] if isinstance(out, ScaledTensor2x) else [out]
+    parts = parts_of(out)
     known = [(f"argument '{name}'", array) for name, array in inputs.items()]
     for part in parts:
         for what, value in (("data", part.data), ("scale_inv", part.scale_inv)):
@@ -338,17 +337,23 @@ def check_apart(out: ScaledTensor1x | ScaledTensor2x, inputs: Mapping[str, Array
             known.append((name, array))
 
 
+def parts_of(result: ScaledTensor1x | ScaledTensor2x) -> list[ScaledTensor1x]:
+    """Its directions."""
+    return [result.rowwise, result.colwise] if isinstance(result, ScaledTensor2x) else [result]
+
+
 def known_of(out: ScaledTensor1x | ScaledTensor2x) -> list[Known]:
     """What `out`, an earlier result, has of the tensor that it is of, for blocks along rows and columns."""
-    parts = [out.rowwise, out.colwise] if isinstance(out, ScaledTensor2x) else [out, out]
-    return [Known(part.amax, part.tensor_scale) for part in parts]
+    known = [Known(part.amax, part.tensor_scale) for part in parts_of(out)]
+    return known * (3 - len(known))
 
 
-def _reuse(p: Plan, out: Any, shape: tuple[int, int], known: Sequence[Known] | None) -> ScaledTensor1x | ScaledTensor2x:
+def check_out(p: Plan, out: Any, shape: tuple[int, int], inputs: Mapping[str, Array]) -> None:
+    """Checks that `out` is an earlier result of such a call, to be overwritten, in memory of its own."""
     want = ScaledTensor2x if p.rowwise and p.colwise else ScaledTensor1x
     if not isinstance(out, want):
         raise TypeError(f"argument 'out' is {type(out).__name__}, expected a {want.__name__}")
-    parts = [out.rowwise, out.colwise] if isinstance(out, ScaledTensor2x) else [out]
+    parts = parts_of(out)
     for part, colwise in zip(parts, [False, True] if len(parts) == 2 else [p.colwise], strict=True):
         check_fields(part, "out")
         found = (part.shape, part.format, part.is_colwise, part.scale_layout, part.repeated, part.transform)
@@ -363,7 +368,4 @@ def _reuse(p: Plan, out: Any, shape: tuple[int, int], known: Sequence[Known] | N
             array = describe_argument("out", value)
             if array is not None and array.readonly:
                 raise ValueError(f"argument 'out' has read-only {what}, expected memory that can be written")
-    if known is None:
-        return out
-    filled = [dataclasses.replace(part, **known[part.is_colwise]._asdict()) for part in parts]
-    return ScaledTensor2x(filled[0], filled[1]) if len(filled) == 2 else filled[0]
+    check_apart(out, inputs)

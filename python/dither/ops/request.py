@@ -89,6 +89,8 @@ def wanted_of(
             of_format["repeat_scales"],
             check_transform(of_format["transform"]),
         )
+    if skip is not None and of_format["out"] is None:
+        raise ValueError("argument 'skip' was given, expected 'out' with it, which is left as it is")
     given = {name: of_format[name] for name in ("amax", "out", "encode_scale", "decode_scale", "record_amax")}
     return Wanted(
         plan=plan,

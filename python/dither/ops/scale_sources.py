@@ -1,0 +1,69 @@
+"""What the scales of a call depend on besides their blocks: an amax, or a scale in its place, given or computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..arrays import Array
+from ..devices import Device
+from .allocate import filled
+from .given import factor, own_amax, own_scale, scale_of_amax
+from .outputs import Known, Plan
+from .request import Wanted
+
+
+class ScaleSources:
+    """Of the whole tensor ("amax"), or of its rows and columns ("row_amax", "col_amax"): amaxes, and tensor scales of
+    formats that have them as encode or decode scales. Where a scale was given no amax is known.
+
+    Attributes:
+        encode_scale: what elements are multiplied by, where a format of one scale was given that.
+    """
+
+    def __init__(self, plan: Plan, x: Any, array: Array, where: Device, stream: int | None) -> None:
+        """`x`, described by `array`, is what is quantized."""
+        self._plan, self._of, self._where = plan, (x, array), (where, stream)
+        self._need = plan.amaxes((array.shape[0], array.shape[1]))
+        self._amaxes: dict[str, Any] = {}
+        self._scales: dict[str, Any] = {}
+        self.encode_scale: Any = None
+
+    def take(self, wanted: Wanted) -> None:
+        """Takes what the call gives."""
+        fmt = self._plan.fmt
+        for name in ("encode_scale", "decode_scale", "amax"):
+            value = getattr(wanted, name)
+            if value is None:
+                continue
+            if name != "amax" and not fmt.tensor_scale:
+                self.encode_scale = factor(name, value, fmt, *self._of)
+                self._need = {}
+            elif self._need.pop("amax", None) != ():
+                raise ValueError(f"argument '{name}' was given, expected none: {self._plan.no_amax}")
+            elif name == "amax":
+                self._amaxes["amax"] = own_amax(value, *self._of, *self._where)
+            else:
+                self._scales["amax"] = own_scale(name, value, *self._of, *self._where)
+
+    def missing(self) -> dict[str, Any]:
+        """Amaxes that a pass has to find: zeros, to be raised."""
+        found = {what: filled(*self._of, shape) for what, shape in self._need.items()}
+        self._amaxes |= found
+        return found
+
+    def make_scales(self) -> None:
+        """Makes tensor scales of the amaxes, where the format has such."""
+        if self._plan.fmt.tensor_scale_as != "amax":
+            for what, one in self._amaxes.items():
+                self._scales[what] = scale_of_amax(one, self._plan.fmt, *self._of, *self._where)
+
+    def of(self, which: str) -> Any:
+        """What kernels are given for blocks along rows ("row") or columns ("col")."""
+        stands = self._scales if self._plan.fmt.tensor_scale_as != "amax" else self._amaxes
+        return stands.get(f"{which}_amax", stands.get("amax"))
+
+    def known(self, which: str) -> Known:
+        """What the result has of the tensor."""
+        if not self._plan.fmt.tensor_scale:
+            return Known(None, None)
+        return Known(*(found.get(f"{which}_amax", found.get("amax")) for found in (self._amaxes, self._scales)))
