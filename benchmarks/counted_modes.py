@@ -45,9 +45,10 @@ MODES: dict[str, tuple[dither.Format, dict[str, Any]]] = {
 
 HEAD = """# Scaling modes, counted
 
-Written by `python -m benchmarks.counted_modes --docs docs/performance-modes.md`: every launch of `dither.quantize` of {rows} rows of {cols} bf16, in the
-simulator (docs/simulator.md). What the columns mean is in [performance.md](performance.md). A launch that finds an amax is marked; where two write
-the directions, each has its row. Scales are in the order that a consumer takes, 128x4 where they are bytes.
+Written by `python -m benchmarks.counted_modes --docs docs/performance-modes.md`: every launch of `dither.quantize` of
+{rows} rows of {cols} bf16, in the simulator (docs/simulator.md). What the columns mean is in
+[performance.md](performance.md). A launch that finds an amax is marked; where two write the directions, each has its
+row. Scales are in the order that a consumer takes, 128x4 where they are bytes.
 """
 
 

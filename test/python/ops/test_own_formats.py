@@ -195,7 +195,7 @@ WRONG = {
     "tensor_scale": (True, ValueError, "has scales of e8m0: a tensor scale is for float8_e4m3 scales"),
     "transposed": (1, TypeError, "transposed is 1, expected True or False"),
     "scale_rounding": ("up", ValueError, "scale_rounding is 'up', expected rceil, floor, ceil, even"),
-    "order": ("div6_mul", ValueError, "has no tensor scale: order is for formats that have one"),
+    "order": ("div6_mul", ValueError, "has scales of e8m0: order is for float8_e4m3 and float32 scales"),
     "name": (3, TypeError, "name is 3, expected a string"),
 }
 
