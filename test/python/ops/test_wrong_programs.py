@@ -516,7 +516,7 @@ F = "float32, bfloat16 or float16"
         (
             lambda: dither.MXFP4.with_(order="te"),
             ValueError,
-            "mxfp4 has no tensor scale: order is for formats that have one",
+            "mxfp4 has scales of e8m0: order is for float8_e4m3 and float32 scales",
         ),
     ],
     ids=lambda value: value[:70] if isinstance(value, str) else "",
