@@ -91,8 +91,7 @@ def entries(target: str) -> dict[str, Entry]:
     """The operator library for bf16 by name, with scales as matrix products take them where they have an order."""
     found = {e.name.removesuffix("-bfloat16"): e for e in library(target, SHAPE) if e.name.endswith("-bfloat16")}
     orders = ("-128x4", "-column_major")
-    linear = {name for name in found if any(name.replace("-linear", order) in found for order in orders)}
-    kept = [name for name in found if not ("-linear" in name and name in linear)]
+    kept = [n for n in found if "-linear" not in n or not any(n.replace("-linear", order) in found for order in orders)]
     return {re.sub("-(linear|128x4|column_major)$", "", name): found[name] for name in kept}
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
-from ..arrays import Array, row_major
 from ..devices import Device, get_device
 from .allocate import contiguous_rows, filled, floats
+from .flatten import reshape
 from .operator import plain_tile
 from .quantize import QUANTIZE
 
@@ -25,10 +24,11 @@ def amax(x: Any, device: str | Device | None = None, stream: int | None = None) 
         stream: the stream of a GPU to run on.
     """
     array = floats(x, "x")
-    if len(array.shape) == 2:
-        value, matrix = contiguous_rows(x, array)
-    else:
-        value = matrix = _as_matrix(x, array)
+    value = x
+    if len(array.shape) != 2:
+        columns = array.shape[-1] if array.shape else 1
+        value = reshape(x, (math.prod(array.shape[:-1]), columns), "x")
+    value, matrix = contiguous_rows(value, floats(value, "x"))
     where = get_device(device if device is not None else matrix.device)
     peak = filled(x, matrix, ())
     m, n = matrix.shape
@@ -38,16 +38,3 @@ def amax(x: Any, device: str | Device | None = None, stream: int | None = None) 
         values = {"x": value}
         QUANTIZE.kernel.launch(tile.grid(m, n), **{**QUANTIZE.absent, **QUANTIZE.choices(values), **values, **chosen})
     return peak
-
-
-def _as_matrix(x: Any, array: Array) -> Array:
-    """The elements of an array as rows of its last dimension."""
-    columns = array.shape[-1] if array.shape else 1
-    rows = math.prod(array.shape[:-1])
-    assert array.dtype is not None
-    if array.strides != row_major(array.shape, array.dtype) and math.prod(array.shape) > 1:
-        if not hasattr(x, "reshape"):
-            raise ValueError(f"found strides {array.strides}, expected a dense array: make it contiguous first")
-        reshaped = x.reshape(rows, columns)
-        return contiguous_rows(reshaped, floats(reshaped, "x"))[1]
-    return dataclasses.replace(array, shape=(rows, columns), strides=(columns, 1))

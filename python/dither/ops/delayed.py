@@ -75,9 +75,6 @@ def update_scale(
     tensors = history.shape[1]
     if not tensors:
         return
-    # What the launch path knows, it launches without a look at the owners of such descriptions.
-    for name in _WRITTEN:
-        torch_tensors.begin_write(arrays[name].owner)
     # Tiles are part of the code, so that few must serve all numbers of tensors.
     cols = 1 if tensors == 1 else 8 if tensors <= 8 else 32
     kernels.update_scale_kernel.launch(

@@ -24,7 +24,7 @@ from .dequantize import blocks_of
 from .norms import RMS_NORM, layer_norm
 from .operator import Operator, plain_tile
 from .quantize import QUANTIZE
-from .scaled_tensor import data_shape, scale_shape, specialization
+from .scaled_tensor import data_shape, scale_storage, specialization
 from .tiles import Tile, dequantize_tile
 
 #: The (M, N) that entries are for. Kernels know N, never M.
@@ -229,7 +229,7 @@ def _dequantize(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
                 of_data, of_scale = (known or "trailing" for known in specialization(fmt, colwise, linear))
                 tensors = {
                     "data": (fmt.element, (rows, cols), of_data),
-                    "scale": (fmt.scale, scale_shape(shape, fmt, colwise, linear), of_scale),
+                    "scale": (fmt.scale, scale_storage(shape, fmt, colwise, linear)[0], of_scale),
                     "amax": _tensor_amax(fmt),
                     "y": (dtype, shape),
                 }
@@ -257,7 +257,7 @@ def _codes(p: outputs.Plan, shape: tuple[int, int]) -> dict[str, Tensor | None]:
         if wanted:
             of_data, of_scale = (known or "trailing" for known in specialization(p.fmt, colwise, p.layout))
             named[f"{prefix}_data"] = (p.fmt.element, data_shape(shape, p.fmt, colwise), of_data)
-            named[f"{prefix}_scale"] = (p.fmt.scale, scale_shape(shape, p.fmt, colwise, p.layout), of_scale)
+            named[f"{prefix}_scale"] = (p.fmt.scale, scale_storage(shape, p.fmt, colwise, p.layout)[0], of_scale)
     return named
 
 

@@ -181,11 +181,6 @@ def scale_storage(
     return OF_LAYOUT[layout].stored((rows, cols), fmt.scale)
 
 
-def scale_shape(shape: tuple[int, ...], fmt: Format, colwise: bool, layout: ScaleLayout) -> tuple[int, int]:
-    """Shape of the scales of an (M, N) tensor."""
-    return scale_storage(shape, fmt, colwise, layout)[0]
-
-
 def specialization(fmt: Format, colwise: bool, layout: ScaleLayout) -> tuple[str | None, str | None]:
     """The `shapes` of codes and scales for `dither.view`: rows as long as the batch compile nothing anew."""
     data = colwise and fmt.transposed
