@@ -168,11 +168,11 @@ def _with(choices, names, fixed):
 
 
 def cases():
-    """What the tests run: every pair, or, with DITHER_MATRIX=i/n, every n-th case of the product from the i-th on.
+    """What the tests run: every pair, or, with MATRIX_SHARE=i/n, every n-th case of the product from the i-th on.
 
     Of the product one case after the other has the next device.
     """
-    share = os.environ.get("DITHER_MATRIX")
+    share = os.environ.get("MATRIX_SHARE")
     if not share:
         return pairs(CHOICES)
     first, step = map(int, share.split("/"))
