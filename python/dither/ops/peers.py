@@ -55,8 +55,8 @@ _CHANGES: dict[str, dict[str, dict[str, Any]]] = {
     "torchao": {
         "nvfp4": {"order": "div6_div", "tensor_scale_as": "decode", "nan_scales": True},
         "one level": {"order": "div6_div", "nan_scales": True},
-        "mx": {"scale_rounding": "floor", "nan_scales": True},
-        "mxfp8": {"scale_rounding": "floor", "nan_scales": True},
+        "mx": {"scale_rounding": "floor", "inf_scale": "FE", "nan_scales": True},
+        "mxfp8": {"scale_rounding": "floor", "inf_scale": "FE", "nan_scales": True},
         "fp8 tensor": _TORCHAO_FP8,
         "fp8 row": _TORCHAO_FP8,
     },
@@ -71,9 +71,9 @@ _CHANGES: dict[str, dict[str, dict[str, Any]]] = {
         "fp8 tensor": {**_TE_FP8, "pow2_scales": False},
     },
     "ocp": {
-        "mx": {"scale_rounding": "floor", "nan_scales": False},
-        "mxfp8": {"scale_rounding": "floor", "nan_scales": False},
-        "mxint8": {"scale_rounding": "floor", "nan_scales": False},
+        "mx": {"scale_rounding": "floor", "inf_scale": "FE", "nan_scales": False},
+        "mxfp8": {"scale_rounding": "floor", "inf_scale": "FE", "nan_scales": False},
+        "mxint8": {"scale_rounding": "floor", "inf_scale": "FE", "nan_scales": False},
     },
 }
 #: What each has, for messages.

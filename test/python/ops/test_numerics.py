@@ -73,6 +73,16 @@ def test_what_a_library_leaves_open_stays():
     assert dither.quantize(data.normal(32, 32), fmt, numerics="te").format == fmt
 
 
+def test_one_library_after_another():
+    """Whatever another one had chosen."""
+    x = data.normal(32, 128)
+    for name in ("nvfp4", "mxfp8_e4m3"):
+        alone = {peer: dither.quantize(x, name, numerics=peer).format for peer in HAS if name[:5] in str(HAS[peer])}
+        for first in alone.values():
+            for peer, want in alone.items():
+                assert dither.quantize(x, first, numerics=peer).format == want
+
+
 def test_wrong():
     x = data.normal(4, 32)
     with pytest.raises(ValueError, match=r"numerics is 'torchoa', expected one of te, .*did you mean 'torchao'"):
