@@ -179,7 +179,7 @@ def test_wrong_calls(format, options, error, message):
         (dither.FP8_TENSOR_E4M3, {"epsilon": float("nan")}, "epsilon is nan, expected a finite number"),
         (dither.FP8_TENSOR_E4M3, {"epsilon": 1e39}, "epsilon is 1e.39, expected a finite float32"),
         (dither.FP8_TENSOR_E4M3, {"scale_rounding": "rceil"}, "scale_rounding is for e8m0 scales"),
-        (dither.FP8_TENSOR_E4M3, {"order": "div6_mul"}, "has no tensor scale"),
+        (dither.MXFP8_E4M3, {"order": "div6_mul"}, "order is for float8_e4m3 and float32 scales"),
     ],
 )
 def test_wrong_formats(format, options, message):
