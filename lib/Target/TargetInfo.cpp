@@ -20,7 +20,6 @@ namespace dither::target {
 
 namespace {
 
-constexpr unsigned kGpuShared = 48 * 1024;
 constexpr unsigned kGpuThreads = 1024;
 constexpr unsigned kGpuRegs = 255;
 
@@ -32,7 +31,7 @@ constexpr TargetInfo gpu(StringLiteral name, unsigned sm, StringLiteral ptx) {
   t.llvmFeatures = ptx;
   t.smVersion = sm;
   t.fma = t.cvtF16 = t.roundToInteger = t.cvtBF16x2 = true;
-  t.sharedBytes = kGpuShared;
+  t.sharedBytes = kGpuSharedBytes;
   t.maxThreads = kGpuThreads;
   t.maxRegsPerThread = kGpuRegs;
   return t;

@@ -13,6 +13,9 @@
 
 namespace dither::target {
 
+/// Bytes of static shared memory that a block may have, on every GPU.
+inline constexpr unsigned kGpuSharedBytes = 48 * 1024;
+
 struct TargetInfo {
   /// "sm_90a", "host:avx512", "host:avx2", or "host:base" for any CPU.
   llvm::StringRef name;

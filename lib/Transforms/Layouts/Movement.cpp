@@ -1,6 +1,7 @@
 //===- Movement.cpp - How a layout conversion moves a tile ----------------===//
 
 #include "Layouts/Movement.h"
+#include "dither/Target/TargetInfo.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -8,8 +9,6 @@ using namespace mlir;
 namespace dither::transforms {
 
 constexpr int64_t kWordBytes = 4;
-/// Static shared memory of a block, on every GPU.
-constexpr int64_t kMostShared = 48 * 1024;
 
 Locator::Locator(const TileLayout &l) : l(l) {
   for (auto [i, c] : llvm::enumerate(l.reg))
@@ -143,7 +142,7 @@ std::optional<Halves> halvesOf(const TileLayout &from, const TileLayout &to) {
   int64_t words = 1;
   for (auto [extent, count] : llvm::zip(from.base, from.repeats))
     words *= extent * count;
-  if (words * kWordBytes <= kMostShared || from.base != to.base ||
+  if (words * kWordBytes <= target::kGpuSharedBytes || from.base != to.base ||
       from.numRepeats() != 1 || to.numRepeats() != 1)
     return std::nullopt;
   for (int64_t d = 0; d < from.rank(); ++d) {

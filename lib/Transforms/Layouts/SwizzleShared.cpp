@@ -34,8 +34,10 @@ void plan(quant::ConvertLayoutOp op) {
   std::optional<Movement> move = planMovement(units.from, units.to);
   if (!move || move->route != Movement::Shared)
     return;
-  while (std::optional<Halves> halves = halvesOf(units.from, units.to))
-    std::tie(units.from, units.to) = std::pair(halves->from, halves->to);
+  while (std::optional<Halves> halves = halvesOf(units.from, units.to)) {
+    units.from = halves->from;
+    units.to = halves->to;
+  }
   auto order = layout::chooseSwizzle(units.from.repeated(), units.to.repeated(),
                                      kUnitBytes);
   if (!order)
