@@ -135,7 +135,7 @@ changes(const numerics::ScaleRule &rule, const numerics::ScaleRule &base) {
 static LogicalResult checkRule(function_ref<InFlightDiagnostic()> emitError,
                                const numerics::ScaleRule &rule, Type elem,
                                Type scale, bool wholeRow, bool tensorScale) {
-  auto written = [](const numerics::ScaleRule &rule, StringRef key) {
+  auto written = [&](StringRef key) {
     for (auto &[name, value] : optionsOf(rule))
       if (name == key)
         return (key + " = " + value).str();
@@ -143,13 +143,13 @@ static LogicalResult checkRule(function_ref<InFlightDiagnostic()> emitError,
   };
   auto refuse = [&](StringRef key, const Twine &found,
                     const Twine &expected) -> LogicalResult {
-    return emitError() << "found " << written(rule, key) << found
-                       << ", expected " << expected;
+    return emitError() << "found " << written(key) << found << ", expected "
+                       << expected;
   };
   using numerics::ScaleOrder;
   bool isE8M0 = isa<Float8E8M0FNUType>(scale);
   std::string ofScale = " with scales of " + str(scale);
-  std::string ofOrder = " with " + written(rule, "order");
+  auto with = [&](StringRef key) { return " with " + written(key); };
   bool encodeFirst = rule.order == ScaleOrder::EncodeFirst;
   bool rceil = rule.rounding == numerics::ScaleRounding::RCeil;
   if (!rceil && !isE8M0)
@@ -161,7 +161,7 @@ static LogicalResult checkRule(function_ref<InFlightDiagnostic()> emitError,
   for (auto [key, said] : {std::pair("pow2_scales", rule.pow2Scales),
                            std::pair("epsilon", rule.epsilon != 0)})
     if (said && !encodeFirst)
-      return refuse(key, ofOrder, "it with order = encode_first only");
+      return refuse(key, with("order"), "it with order = encode_first only");
   for (auto [key, value] : {std::pair("epsilon", rule.epsilon),
                             std::pair("least_scale", rule.leastScale),
                             std::pair("largest_scale", rule.largestScale)})
@@ -177,13 +177,12 @@ static LogicalResult checkRule(function_ref<InFlightDiagnostic()> emitError,
   if (tensorScale && !(rule.largestScale >= 1 && rule.largestScale <= 448))
     return refuse("largest_scale", "", "1 to 448");
   if (rule.leastScale && (isE8M0 || encodeFirst))
-    return refuse("least_scale", encodeFirst ? ofOrder : ofScale,
+    return refuse("least_scale", encodeFirst ? with("order") : ofScale,
                   encodeFirst ? "epsilon" : "f8E4M3FN or f32 scales");
   if (rule.leastScale > 448 && !scale.isF32())
     return refuse("least_scale", "", "at most 448, the largest scale");
   if (rule.infScale != numerics::InfScale::FE && !(isE8M0 && rceil))
-    return refuse("inf_scale",
-                  isE8M0 ? " with " + written(rule, "scale_rounding") : ofScale,
+    return refuse("inf_scale", isE8M0 ? with("scale_rounding") : ofScale,
                   isE8M0 ? "it with scale_rounding = rceil only"
                          : "it for f8E8M0FNU scales only");
   if (rule.nanScales && wholeRow)

@@ -165,8 +165,7 @@ Value unroundedScale(Arith &a, Value amax, Value tensorAmax,
   const numerics::ScaleRule &rule = format.getRule();
   float largest = format.getElemFormat().max;
   Value global = tensorAmax ? a.widen(tensorAmax) : Value();
-  bool divides = rule.fourOverSix != FourOverSix::None || isDividing(format);
-  if (rule.order == ScaleOrder::TE && !divides) {
+  if (rule.order == ScaleOrder::TE && rule.fourOverSix == FourOverSix::None) {
     if (!global)
       return a.mul(amax, 1.0f / largest);
     Value factor = a.mul(globalEncodeScale(a, global, format), 1.0f / largest);
@@ -279,16 +278,22 @@ Value multiplier(Arith &a, Value scale, Value tensorAmax, FormatAttr format) {
   return a.min(a.div(1.0f, a.mul(a.widen(scale), decode)), kMaxFloat);
 }
 
+/// What scales of blocks are multiplied by for values; null where that is G,
+/// over R.
+Value valueScale(Arith &a, Value global, FormatAttr format) {
+  if (format.getRule().tensorScaleAs != TensorScaleAs::Amax)
+    return globalDecodeScale(a, global, format);
+  return isDividing(format) ? rangeOf(a, global, format) : Value();
+}
+
 /// What decoded elements are multiplied by, from the scales of their blocks.
 Value dequantizeFactor(Arith &a, Value scale, Value tensorAmax,
                        FormatAttr format) {
   if (!tensorAmax)
     return scale;
   Value global = a.widen(tensorAmax);
-  if (format.getRule().tensorScaleAs != TensorScaleAs::Amax)
-    return a.mul(scale, globalDecodeScale(a, global, format));
-  if (isDividing(format))
-    return a.mul(scale, rangeOf(a, global, format));
+  if (Value by = valueScale(a, global, format))
+    return a.mul(scale, by);
   return a.mul(a.mul(scale, global), 1.0f / format.getRange());
 }
 
@@ -301,22 +306,21 @@ Value dequantizeFactor(Arith &a, Value scale, Value tensorAmax,
 Value sumOfBlocks(Arith &a, Value x, FormatAttr format, int64_t axis) {
   int64_t rank = Arith::shapeOf(x).getRank();
   SmallVector<int64_t> extents = format.getBlockExtents(axis, rank);
-  int64_t along = rank == 1 ? 0 : axis;
-  for (int64_t d : {along, rank - 1 - along}) {
-    if (d < 0 || (d != along && (rank == 1 || extents[d] == 1)))
-      continue;
+  auto sum = [&](int64_t d, bool halves) {
     SmallVector<int64_t> block(rank, 1);
     block[d] = extents[d];
     x = BlockReduceOp::create(a.b, a.loc, ReduceKind::sum, x, block,
-                              /*amax_bits=*/false, /*halves=*/d != along);
-  }
+                              /*amax_bits=*/false, halves);
+  };
+  sum(axis, /*halves=*/false);
+  if (rank == 2 && extents[1 - axis] != 1)
+    sum(1 - axis, /*halves=*/true);
   return x;
 }
 
 /// The error of each block of `x` under scales.
 Value errorOfBlocks(Arith &a, Value x, Value scale, Value tensorAmax,
                     FormatAttr format, int64_t axis) {
-  const numerics::ScaleRule &rule = format.getRule();
   auto over = [&](Value perBlock) {
     return repeatOverBlocks(a, perBlock, format, axis, x);
   };
@@ -327,15 +331,13 @@ Value errorOfBlocks(Arith &a, Value x, Value scale, Value tensorAmax,
   Value value = a.mul(a.widen(codes), over(a.widen(scale)));
   if (tensorAmax) {
     Value global = a.widen(tensorAmax);
-    if (rule.tensorScaleAs != TensorScaleAs::Amax)
-      value = a.mul(value, globalDecodeScale(a, global, format));
-    else if (isDividing(format))
-      value = a.mul(value, rangeOf(a, global, format));
+    if (Value by = valueScale(a, global, format))
+      value = a.mul(value, by);
     else
       value = a.div(a.mul(value, global), a.splat(x, format.getRange()));
   }
   Value d = arith::SubFOp::create(a.b, a.loc, value, x);
-  Value error = rule.fourOverSix == FourOverSix::MSE
+  Value error = format.getRule().fourOverSix == FourOverSix::MSE
                     ? a.mul(d, d)
                     : Value(math::AbsFOp::create(a.b, a.loc, d));
   return sumOfBlocks(a, error, format, axis);

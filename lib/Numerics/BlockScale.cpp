@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace dither::numerics {
 
@@ -37,6 +38,16 @@ float tensorDecodeScale(const BlockFormat &format, float tensorAmax) {
       format.rule.tensorScaleAs == TensorScaleAs::Amax)
     return rangeOf(format, tensorAmax);
   return 1.0f / tensorEncodeScale(format, tensorAmax);
+}
+
+/// What scales of blocks are multiplied by for values, of a format with a
+/// tensor scale; nothing where that is G, over R.
+std::optional<float> valueScale(const BlockFormat &format, float tensorAmax) {
+  if (format.rule.tensorScaleAs != TensorScaleAs::Amax)
+    return tensorDecodeScale(format, tensorAmax);
+  if (isDividing(format))
+    return rangeOf(format, tensorAmax);
+  return std::nullopt;
 }
 
 /// The shared exponent by powers of two of the amax itself, not of a quotient.
@@ -119,12 +130,8 @@ static float errorOf(const BlockFormat &format, const float *x, unsigned n,
     float value =
         decode(*format.elem, encode(*format.elem, given * factor)) * s;
     if (format.tensorScale) {
-      if (format.rule.tensorScaleAs != TensorScaleAs::Amax)
-        value *= tensorDecodeScale(format, tensorAmax);
-      else if (isDividing(format))
-        value *= rangeOf(format, tensorAmax);
-      else
-        value = value * tensorAmax / format.range();
+      auto by = valueScale(format, tensorAmax);
+      value = by ? value * *by : value * tensorAmax / format.range();
     }
     float d = value - given;
     error += format.rule.fourOverSix == FourOverSix::MAE ? std::abs(d) : d * d;
@@ -173,11 +180,8 @@ float dequantizeFactor(const BlockFormat &format, uint32_t scale,
   float s = decode(*format.scale, scale);
   if (!format.tensorScale)
     return s;
-  if (format.rule.tensorScaleAs != TensorScaleAs::Amax)
-    return s * tensorDecodeScale(format, tensorAmax);
-  if (isDividing(format))
-    return s * rangeOf(format, tensorAmax);
-  return s * tensorAmax * (1.0f / format.range());
+  auto by = valueScale(format, tensorAmax);
+  return by ? s * *by : s * tensorAmax * (1.0f / format.range());
 }
 
 uint8_t quantizeBlock(const BlockFormat &format, const float *x, unsigned n,

@@ -10,6 +10,8 @@
 
 #include "dither/Numerics/Bits.h"
 
+#include <tuple>
+
 namespace dither::numerics {
 
 /// How an E8M0 block scale is picked. F is the largest element value, emax its
@@ -63,17 +65,18 @@ struct ScaleRule {
   InfScale infScale = InfScale::FE; ///< RCeil
   bool nanScales = false;           ///< the scale of a block with NaN is NaN
   FourOverSix fourOverSix = FourOverSix::None; ///< of E2M1 with E4M3 scales
+
+  /// All of it, floats by their bits: to compare and to hash.
+  auto key() const {
+    return std::make_tuple(rounding, order, pow2Scales, bitsOf(epsilon),
+                           tensorScaleAs, bitsOf(largestScale),
+                           bitsOf(leastScale), infScale, nanScales,
+                           fourOverSix);
+  }
 };
 
 inline bool operator==(const ScaleRule &a, const ScaleRule &b) {
-  return a.rounding == b.rounding && a.order == b.order &&
-         a.pow2Scales == b.pow2Scales &&
-         bitsOf(a.epsilon) == bitsOf(b.epsilon) &&
-         a.tensorScaleAs == b.tensorScaleAs &&
-         bitsOf(a.largestScale) == bitsOf(b.largestScale) &&
-         bitsOf(a.leastScale) == bitsOf(b.leastScale) &&
-         a.infScale == b.infScale && a.nanScales == b.nanScales &&
-         a.fourOverSix == b.fourOverSix;
+  return a.key() == b.key();
 }
 inline bool operator!=(const ScaleRule &a, const ScaleRule &b) {
   return !(a == b);

@@ -17,10 +17,7 @@ inline llvm::hash_code hash_value(const RepeatedLayout &l) { return l.hash(); }
 
 namespace dither::numerics {
 inline llvm::hash_code hash_value(const ScaleRule &r) {
-  return llvm::hash_combine(r.rounding, r.order, r.pow2Scales,
-                            bitsOf(r.epsilon), r.tensorScaleAs,
-                            bitsOf(r.largestScale), bitsOf(r.leastScale),
-                            r.infScale, r.nanScales, r.fourOverSix);
+  return llvm::hash_value(r.key());
 }
 } // namespace dither::numerics
 
