@@ -101,7 +101,6 @@ static Emitted emitAtomicAdd(Distributor &d, quant::AtomicAddOp atomic) {
   return emitAtomic(d, atomic, LLVM::AtomicBinOp::add);
 }
 
-/// One thread adds, and the others of a block hear of it through shared memory.
 static Emitted emitLoadScalar(Distributor &d, quant::LoadScalarOp op) {
   const MemRefDesc *source = d.memref(op.getMemref());
   if (!source)
@@ -113,6 +112,7 @@ static Emitted emitLoadScalar(Distributor &d, quant::LoadScalarOp op) {
   return success();
 }
 
+/// One thread adds, and the others of a block hear of it through shared memory.
 static Emitted emitFetchAdd(Distributor &d, quant::FetchAddOp op) {
   const MemRefDesc *counter = d.memref(op.getMemref());
   if (!counter)

@@ -205,6 +205,14 @@ static Value asWord(Emitter &e, Value v) {
              : e.make<arith::BitcastOp>(e.b.getI32Type(), v);
 }
 
+/// GPU: what a lane of the warp has in `reg`, which `from` names.
+static Value shuffled(Emitter &e, Value reg, Value from, NVVM::ShflKind kind) {
+  Value word = asWord(e, reg);
+  Value got = e.make<NVVM::ShflOp>(e.b.getI32Type(), e.i32(-1), word, from,
+                                   e.i32(31), kind, UnitAttr());
+  return word == reg ? got : e.make<arith::BitcastOp>(reg.getType(), got);
+}
+
 Value Emitter::shuffleXor(Value reg, int64_t mask) {
   if (simd) {
     SmallVector<int64_t> index;
@@ -212,10 +220,7 @@ Value Emitter::shuffleXor(Value reg, int64_t mask) {
       index.push_back(l ^ mask);
     return permute(reg, reg, index);
   }
-  Value word = asWord(*this, reg);
-  Value got = make<NVVM::ShflOp>(b.getI32Type(), i32(-1), word, i32(mask),
-                                 i32(31), NVVM::ShflKind::bfly, UnitAttr());
-  return word == reg ? got : make<arith::BitcastOp>(reg.getType(), got);
+  return shuffled(*this, reg, i32(mask), NVVM::ShflKind::bfly);
 }
 
 Value Emitter::shuffleWithin(Value reg, int64_t mask, int64_t lane) {
@@ -227,10 +232,7 @@ Value Emitter::shuffleWithin(Value reg, int64_t mask, int64_t lane) {
   }
   Value from = make<arith::OrIOp>(
       make<arith::AndIOp>(tid, i32((kWarpLanes - 1) & ~mask)), i32(lane));
-  Value word = asWord(*this, reg);
-  Value got = make<NVVM::ShflOp>(b.getI32Type(), i32(-1), word, from, i32(31),
-                                 NVVM::ShflKind::idx, UnitAttr());
-  return word == reg ? got : make<arith::BitcastOp>(reg.getType(), got);
+  return shuffled(*this, reg, from, NVVM::ShflKind::idx);
 }
 
 Value Emitter::exchange(Value a, Value c, int64_t bit, bool rotate,
