@@ -83,9 +83,10 @@ def fused_kernel(
     and offset whether they are numbers or tensors, where codes are rounded stochastically.
     """
     r = dl.program_id(0) * ROWS
+    flag = skipped(skip)
     if skip is not None:
         # Past the end of all outputs: nothing is read, and nothing stored.
-        r = (dl.program_id(0) + skipped(skip) * (operands[TILE].shape[0] + MOST_PADDED)) * ROWS
+        r = (dl.program_id(0) + flag * (operands[TILE].shape[0] + MOST_PADDED)) * ROWS
     c = 0
     if not WHOLE_ROWS:
         c = dl.program_id(1) * COLS
@@ -94,9 +95,10 @@ def fused_kernel(
         value = constants[place] if role == "constexpr" else load_operand(operands[place], role, r, c, ROWS, COLS)
         values += (value,)
     x = operands[TILE]
-    rows_left = dl.minimum(x.shape[0] - r, ROWS).to(dl.int32)
+    left = x.shape[0] - r
     if skip is not None:
-        rows_left = dl.maximum(dl.minimum(x.shape[0] - r, ROWS), 0).to(dl.int32)
+        left = dl.maximum(left, 0)
+    rows_left = dl.minimum(left, ROWS).to(dl.int32)
     cols_left = None
     if not WHOLE_ROWS:
         cols_left = dl.minimum(x.shape[1] - c, COLS).to(dl.int32)
@@ -139,6 +141,6 @@ def fused_kernel(
     if RANDOM is not None:
         random = (load_number(seed, RANDOM[0]), load_number(offset, RANDOM[1]))
     if row_data is not None:
-        store_rowwise(along_rows, g, given, random, skip, r, c, row_data, row_scale, ROUND, FMT, LAYOUT, REPEAT)
+        store_rowwise(along_rows, g, given, random, flag, r, c, row_data, row_scale, ROUND, FMT, LAYOUT, REPEAT)
     if col_data is not None:
-        store_colwise(along_cols, col_g, given, random, skip, r, c, col_data, col_scale, ROUND, FMT, LAYOUT, REPEAT)
+        store_colwise(along_cols, col_g, given, random, flag, r, c, col_data, col_scale, ROUND, FMT, LAYOUT, REPEAT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 from typing import Any
 
@@ -10,9 +9,9 @@ from ..arrays import describe_argument
 from ..devices import Device, get_device
 from ..types import DType, int32, int64
 from . import kernels
-from .allocate import empty_like
+from .allocate import as_numpy, empty_like
 
-_TYPES = {int32: ctypes.c_int32, int64: ctypes.c_int64}
+_TYPES = (int32, int64)
 
 
 def group_offsets(
@@ -56,13 +55,13 @@ def group_offsets(
         raise TypeError(f"dtype is {dtype!r}, expected int32 or int64")
     (groups,) = array.shape
     if array.device == "cpu":
-        _check(array.pointer, groups, array.strides[0] if groups else 1, _TYPES[array.dtype])
+        _check(as_numpy(array))
     offsets = empty_like(sizes, array, (groups + 1,), dtype)
-    # A row of one column: groups need not follow each other.
-    column = dataclasses.replace(array, shape=(groups, 1), strides=(array.strides[0] if groups else 1, 1))
+    # A matrix of one column: sizes need not follow each other.
+    column = dataclasses.replace(array, shape=(groups, 1), strides=(*array.strides, 1), shapes="dynamic")
     kernels.group_offsets_kernel.launch(
         -(-(groups + 1) // kernels.OFFSETS),
-        dataclasses.replace(column, shapes="dynamic"),
+        column,
         offsets,
         multiple,
         factor,
@@ -72,9 +71,10 @@ def group_offsets(
     return offsets
 
 
-def _check(pointer: int, count: int, stride: int, kind: Any) -> None:
+def _check(sizes: Any) -> None:
     """Raises ValueError for a size on the host that is negative."""
-    for i in range(count):
-        size = kind.from_address(pointer + i * stride * ctypes.sizeof(kind)).value
-        if size < 0:
-            raise ValueError(f"argument 'sizes' has {size} at {i}, expected none below 0")
+    import numpy
+
+    (wrong,) = numpy.nonzero(sizes < 0)
+    if len(wrong):
+        raise ValueError(f"argument 'sizes' has {sizes[wrong[0]]} at {wrong[0]}, expected none below 0")

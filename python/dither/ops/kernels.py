@@ -124,9 +124,9 @@ def untransformed(t, TRANSFORM, AXIS):
     size, signs = TRANSFORM
     t = dl.hadamard(t, axis=AXIS, size=size)
     place = dl.arange(t.shape[AXIS]) % size
-    word = dl.where(place < 32, word_of(signs, 0), word_of(signs, 32))
-    if size > 64:
-        word = dl.where(place < 64, word, dl.where(place < 96, word_of(signs, 64), word_of(signs, 96)))
+    word = dl.full(place.shape, word_of(signs, 0), dl.int32)
+    for at in dl.static_range(32, size, 32):
+        word = dl.where(place < at, word, word_of(signs, at))
     flip = (word >> (place % 32)) % 2 != 0
     if AXIS == 0:
         flip = flip[:, None]

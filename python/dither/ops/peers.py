@@ -8,8 +8,6 @@ from .. import types
 from ..errors import suggest
 from ..formats import Format
 
-PEERS = ("te", "torchao", "nvfuser", "jax", "ocp")
-
 
 def with_numerics(fmt: Format, name: Any) -> Format:
     """A format as another library has it: "te" (Transformer Engine), "torchao", "nvfuser", "jax" (the quantizers of
@@ -21,9 +19,9 @@ def with_numerics(fmt: Format, name: Any) -> Format:
     if name is None:
         return fmt
     if not isinstance(name, str):
-        raise TypeError(f"numerics is {name!r}, expected one of {', '.join(PEERS)}")
-    if name not in PEERS:
-        raise ValueError(f"numerics is {name!r}, expected one of {', '.join(PEERS)}{suggest(name, PEERS)}")
+        raise TypeError(f"numerics is {name!r}, expected one of {', '.join(_CHANGES)}")
+    if name not in _CHANGES:
+        raise ValueError(f"numerics is {name!r}, expected one of {', '.join(_CHANGES)}{suggest(name, _CHANGES)}")
     changes = _CHANGES[name].get(_kind(fmt))
     if changes is None:
         raise ValueError(f"numerics is {name!r}, which has no {fmt.name}: {_HAS[name]}")

@@ -91,7 +91,6 @@ def wanted_of(
         )
     if skip is not None and of_format["out"] is None:
         raise ValueError("argument 'skip' was given, expected 'out' with it, which is left as it is")
-    given = {name: of_format[name] for name in ("amax", "out", "encode_scale", "decode_scale", "record_amax")}
     return Wanted(
         plan=plan,
         dtype=dtype,
@@ -102,7 +101,11 @@ def wanted_of(
         random=random,
         flatten_axis=flatten_axis,
         skip=skip,
-        **given,
+        amax=of_format["amax"],
+        out=of_format["out"],
+        encode_scale=of_format["encode_scale"],
+        decode_scale=of_format["decode_scale"],
+        record_amax=of_format["record_amax"],
     )
 
 

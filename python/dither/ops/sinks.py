@@ -154,7 +154,7 @@ def store_rowwise(t, amax, given, random, skip, r, c, data, scale, SOURCE, FMT, 
     bits = random_bits(t, random, r, c, data, 1, False)
     dl.store(data, (r, c), codes(t, s, e, amax, bits, FMT, 1))
     if FMT.block == "tensor":
-        dl.store(scale, (other_programs() + skipped(skip), 0), s)
+        dl.store(scale, (other_programs() + skip, 0), s)
     else:
         row = r if REPEAT else r // FMT.block_rows
         valid = matrix_extents(data.shape[0], data.shape[1], FMT, LAYOUT, REPEAT)
@@ -183,7 +183,7 @@ def store_colwise(t, amax, given, random, skip, r, c, data, scale, SOURCE, FMT, 
         dl.store(data, (r, c), q)
         cols, rows = data.shape
     if FMT.block_cols is None:
-        store_column_scales(s, skipped(skip), c, scale, FMT)
+        store_column_scales(s, skip, c, scale, FMT)
     else:
         store_block_scales(repeated(s, FMT, 0, REPEAT), r, c, rows, cols, scale, FMT, LAYOUT, REPEAT)
 
