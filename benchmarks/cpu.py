@@ -15,13 +15,10 @@ import math
 import os
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from itertools import pairwise
-
-import numpy as np
 
 from benchmarks import limit, modes, timing
+from benchmarks.memcpy import memcpy
 from benchmarks.operators import Case, cases, run_limit
 from benchmarks.peers import Prepared, Unavailable, mismatches
 from benchmarks.row import Row
@@ -32,22 +29,7 @@ LIMIT, COPY = "AVX-512", "memcpy"
 
 def copy(case: Case, threads: int) -> Prepared:
     """A copy of half as many bytes as the case moves: each is read and written."""
-    size = case.bytes // 2
-    source = np.resize(case.x.reshape(-1).view(np.uint8), size) if size > case.x.nbytes else None
-    source = case.x.reshape(-1).view(np.uint8)[:size] if source is None else source
-    target = limit.empty((size,))
-    try:
-        library = limit.load()
-    except limit.LimitError:
-        return Prepared(lambda: _numpy_copy(target, source, threads), dict)
-    return Prepared(lambda: library.memcpy(target, source, threads), dict)
-
-
-def _numpy_copy(target: np.ndarray, source: np.ndarray, threads: int) -> None:
-    """In parts, one for each thread; NumPy lets others run meanwhile."""
-    edges = [len(source) * i // threads for i in range(threads + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda part: np.copyto(target[slice(*part)], source[slice(*part)]), pairwise(edges)))
+    return Prepared(memcpy(case.x, case.bytes, threads), dict)
 
 
 def by_hand(case: Case, threads: int) -> Prepared:
