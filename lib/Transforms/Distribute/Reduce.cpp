@@ -34,9 +34,8 @@ template <typename Op> static Emitted emitReduce(Distributor &d, Op op) {
     return op.emitOpError("expected an f32 tile");
   if constexpr (std::is_same_v<Op, quant::BlockReduceOp>)
     if (op.getKind() == ReduceKind::sum) {
-      auto bits = placeBits(r->layout, r->axis, op.getBlock()[r->axis]);
       d.setRegs(op.getResult(),
-                d.e.sumBlocks(d.regs(in), *bits, op.getHalves()));
+                d.e.sumBlocks(d.regs(in), r->plan, op.getHalves()));
       return success();
     }
   d.setRegs(op.getResult(), d.e.reduce(d.regs(in), r->layout, r->plan, r->kind,

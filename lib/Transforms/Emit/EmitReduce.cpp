@@ -340,41 +340,62 @@ Registers Emitter::reduceWords(Registers tile, Type elem,
   return out;
 }
 
-Registers Emitter::sumBlocks(Registers regs, ArrayRef<PlaceBit> bits,
+Registers Emitter::sumBlocks(Registers regs, const ReducePlan &plan,
                              bool halves) {
-  auto add = [&](Value a, Value c) { return make<arith::AddFOp>(a, c); };
-  int64_t regMask = 0, laneMask = 0;
-  for (PlaceBit place : bits)
-    (place.kind == PlaceBit::Reg ? regMask : laneMask) |= int64_t(1)
-                                                          << place.bit;
-  Registers sums;
-  if (halves) {
-    for (PlaceBit place : llvm::reverse(bits)) {
-      int64_t mask = int64_t(1) << place.bit;
-      for (int64_t i = 0, n = regs.size(); i < n; ++i)
-        if (place.kind == PlaceBit::Lane)
-          regs[i] = add(regs[i], shuffleXor(regs[i], mask));
-        else if (!(i & mask))
-          regs[i] = add(regs[i], regs[i | mask]);
-    }
-    for (int64_t i = 0, n = regs.size(); i < n; ++i)
-      if (!(i & regMask))
-        sums.push_back(regs[i]);
-    return sums;
-  }
-  // Every lane adds up its block, with what others have of it.
-  for (int64_t i = 0, n = regs.size(); i < n; ++i) {
-    if (i & regMask)
+  // The elements of a block that a lane has so far, by their place: steps go
+  // from the lowest bit of the place to the highest.
+  SmallVector<Registers> found;
+  for (Value v : regs)
+    found.push_back({v});
+  auto append = [](Registers low, const Registers &high) {
+    low.append(high);
+    return low;
+  };
+  for (const ReduceStep &step : plan.steps) {
+    SmallVector<Registers> next;
+    if (step.kind == ReduceStep::Lane && step.exchange < 0) {
+      int64_t mask = int64_t(1) << step.bit;
+      for (const Registers &own : found) {
+        Registers low, high;
+        for (Value v : own) {
+          low.push_back(shuffleWithin(v, mask, 0));
+          high.push_back(shuffleWithin(v, mask, mask));
+        }
+        next.push_back(append(low, high));
+      }
+      found = next;
       continue;
-    Value sum;
-    for (int64_t place = 0; place < int64_t(1) << bits.size(); ++place) {
-      int64_t reg = i, lane = 0;
-      for (auto [k, bit] : llvm::enumerate(bits))
-        if (place >> k & 1)
-          (bit.kind == PlaceBit::Reg ? reg : lane) |= int64_t(1) << bit.bit;
-      Value v = laneMask ? shuffleWithin(regs[reg], laneMask, lane) : regs[reg];
-      sum = sum ? add(sum, v) : v;
     }
+    bool isReg = step.kind == ReduceStep::Reg;
+    size_t bit = size_t(1) << (isReg ? step.bit : step.exchange);
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (i & bit)
+        continue;
+      if (isReg) {
+        next.push_back(append(found[i], found[i | bit]));
+        continue;
+      }
+      Registers low, high;
+      for (auto [a, c] : llvm::zip_equal(found[i], found[i | bit])) {
+        auto [l, h] = exchangePlaces(a, c, step.bit, step.rotate);
+        low.push_back(l);
+        high.push_back(h);
+      }
+      next.push_back(append(low, high));
+    }
+    found = next;
+  }
+  Registers sums;
+  for (Registers &block : found) {
+    while (halves && block.size() > 1) {
+      size_t half = block.size() / 2;
+      for (size_t i = 0; i < half; ++i)
+        block[i] = make<arith::AddFOp>(block[i], block[half + i]);
+      block.truncate(half);
+    }
+    Value sum = block.front();
+    for (Value v : ArrayRef(block).drop_front())
+      sum = make<arith::AddFOp>(sum, v);
     sums.push_back(sum);
   }
   return sums;

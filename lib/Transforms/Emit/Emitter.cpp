@@ -235,8 +235,25 @@ Value Emitter::shuffleWithin(Value reg, int64_t mask, int64_t lane) {
   return shuffled(*this, reg, from, NVVM::ShflKind::idx);
 }
 
-Value Emitter::exchange(Value a, Value c, int64_t bit, bool rotate,
-                        function_ref<Value(Value, Value)> combine) {
+/// Where the lane bit `mask` of a thread is set.
+static Value isUpper(Emitter &e, int64_t mask) {
+  return e.make<arith::CmpIOp>(arith::CmpIPredicate::ne,
+                               e.make<arith::AndIOp>(e.tid, e.i32(mask)),
+                               e.i32(0));
+}
+
+/// GPU: what a lane keeps of two registers, and what it gets from the lane that
+/// differs in `bit`.
+static std::pair<Value, Value> keepAndGet(Emitter &e, Value a, Value c,
+                                          int64_t mask) {
+  Value upper = isUpper(e, mask);
+  Value keep = e.make<arith::SelectOp>(upper, c, a);
+  Value send = e.make<arith::SelectOp>(upper, a, c);
+  return {keep, e.shuffleXor(send, mask)};
+}
+
+std::pair<Value, Value> Emitter::exchangePlaces(Value a, Value c, int64_t bit,
+                                                bool rotate) {
   int64_t mask = int64_t(1) << bit;
   if (simd) {
     SmallVector<int64_t> clear, set;
@@ -249,13 +266,19 @@ Value Emitter::exchange(Value a, Value c, int64_t bit, bool rotate,
       clear.push_back((source ? kSimdLanes : 0) + (from & ~mask));
       set.push_back((source ? kSimdLanes : 0) + (from | mask));
     }
-    return combine(permute(a, c, clear), permute(a, c, set));
+    return {permute(a, c, clear), permute(a, c, set)};
   }
-  Value upper = make<arith::CmpIOp>(
-      arith::CmpIPredicate::ne, make<arith::AndIOp>(tid, i32(mask)), i32(0));
-  Value keep = make<arith::SelectOp>(upper, c, a);
-  Value send = make<arith::SelectOp>(upper, a, c);
-  return combine(keep, shuffleXor(send, mask));
+  auto [keep, get] = keepAndGet(*this, a, c, mask);
+  Value upper = isUpper(*this, mask);
+  return {make<arith::SelectOp>(upper, get, keep),
+          make<arith::SelectOp>(upper, keep, get)};
+}
+
+Value Emitter::exchange(Value a, Value c, int64_t bit, bool rotate,
+                        function_ref<Value(Value, Value)> combine) {
+  auto [one, other] = simd ? exchangePlaces(a, c, bit, rotate)
+                           : keepAndGet(*this, a, c, int64_t(1) << bit);
+  return combine(one, other);
 }
 
 //===----------------------------------------------------------------------===//

@@ -126,6 +126,12 @@ public:
   /// The register seen by the lane whose bits of `mask` are those of `lane`,
   /// and the others this lane's.
   mlir::Value shuffleWithin(mlir::Value reg, int64_t mask, int64_t lane);
+  /// Of registers that differ in one bit of a place, and lanes that differ in
+  /// another: those of the lower and of the upper place in `bit`, where lanes
+  /// differ in what registers did. With `rotate` (CPU) lane bits as in
+  /// ReduceStep.
+  std::pair<mlir::Value, mlir::Value>
+  exchangePlaces(mlir::Value a, mlir::Value c, int64_t bit, bool rotate);
   /// Combines two registers over lane bit `bit`: lanes whose bit is clear get
   /// a[lane] op a[lane ^ m], the others c[lane ^ m] op c[lane]. With `rotate`
   /// (CPU) lane bits as in ReduceStep.
@@ -160,10 +166,10 @@ public:
                    const ReducePlan &plan, quant::ReduceKind kind,
                    int64_t limit, int64_t axis, bool bits = false,
                    mlir::Type words = {});
-  /// The sum of each run of elements with these bits of their places: from the
-  /// first to the last, or by `halves`, upper half to lower, until one is left.
-  Registers sumBlocks(Registers tile, llvm::ArrayRef<PlaceBit> bits,
-                      bool halves);
+  /// The sum of each group of an ordered plan without warps: from the first
+  /// element to the last, or by `halves`, upper half to lower, until one is
+  /// left.
+  Registers sumBlocks(Registers tile, const ReducePlan &plan, bool halves);
   /// Sums and differences of the elements whose places differ in each bit, one
   /// bit after the other.
   Registers butterflies(Registers tile, llvm::ArrayRef<PlaceBit> bits);

@@ -207,7 +207,7 @@ std::optional<ReducePlan> LayoutRules::plan(Operation *op,
     axis = *along;
     extent = blocks.getBlock()[axis];
     // Sums have an order, which is that of places, not of who has them.
-    blockSum = blocks.getKind() == quant::ReduceKind::sum;
+    ordered = blockSum = blocks.getKind() == quant::ReduceKind::sum;
     if (blockSum && !placeBits(in, axis, extent))
       return std::nullopt;
   }
@@ -216,10 +216,9 @@ std::optional<ReducePlan> LayoutRules::plan(Operation *op,
   int64_t laneSteps = 0;
   for (const Coord &c : in.lane)
     laneSteps += (c[axis] & (extent - 1)) != 0;
-  Exchange exchange = blockSum         ? Exchange::None
-                      : simd           ? Exchange::Rotate
-                      : laneSteps >= 3 ? Exchange::Shuffle
-                                       : Exchange::None;
+  Exchange exchange = simd                         ? Exchange::Rotate
+                      : laneSteps >= 3 || blockSum ? Exchange::Shuffle
+                                                   : Exchange::None;
   auto plan = planReduce(in, axis, extent, full, ordered, exchange);
   return plan ? std::optional(std::move(*plan)) : std::nullopt;
 }

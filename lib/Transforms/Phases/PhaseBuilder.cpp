@@ -161,10 +161,10 @@ LogicalResult PhaseBuilder::ask() {
       return failure();
     found = orSpecial(foundSpecial(), *v);
   }
-  for (const PhasePlan::Cut &cut : plan.cuts) {
-    if (cut.kind != kind || !plan.factors.contains(cut.value))
+  for (Value factor : plan.factors) {
+    if (plan.kindOf(factor) != kind)
       continue;
-    FailureOr<Value> v = part(cut.value);
+    FailureOr<Value> v = part(factor);
     if (failed(v))
       return failure();
     found = orSpecial(foundSpecial(), *v);

@@ -17,7 +17,7 @@ using namespace mlir;
 namespace dither::transforms {
 
 /// Whether `factor` is computed from the amax of blocks of `x`, constants and
-/// single values alone.
+/// single values alone; what chooses between such factors may be anything.
 static bool followsFromAmax(Value factor, Value x) {
   llvm::SetVector<Value> seen;
   seen.insert(factor);
@@ -35,7 +35,9 @@ static bool followsFromAmax(Value factor, Value x) {
         (isa<quant::LoadOp>(def) &&
          cast<RankedTensorType>(seen[i].getType()).getNumElements() != 1))
       return false;
-    for (Value operand : def->getOperands())
+    ValueRange operands = def->getOperands();
+    for (Value operand :
+         isa<arith::SelectOp>(def) ? operands.drop_front() : operands)
       if (isa<RankedTensorType>(operand.getType()))
         seen.insert(operand);
   }

@@ -208,7 +208,6 @@ bool PhasePlan::isSupported() {
   return true;
 }
 
-/// The phase that computes a value with the dimensions of `v`.
 std::optional<PhasePlan::Kind> PhasePlan::kindOf(Value v) const {
   auto [row, col] = unitsOf(v);
   if (!col)
@@ -218,6 +217,16 @@ std::optional<PhasePlan::Kind> PhasePlan::kindOf(Value v) const {
   if (col > 1)
     return RowBlocks;
   return isTransposed(v) ? Transposed : Elements;
+}
+
+/// Whether elements serve sums of their blocks alone: the phase of the blocks
+/// computes them.
+bool PhasePlan::staysInBlocks(Value v) const {
+  return llvm::all_of(v.getUsers(), [&](Operation *user) {
+    if (auto reduce = dyn_cast<quant::BlockReduceOp>(user))
+      return reduce.getKind() == quant::ReduceKind::sum;
+    return user->getNumResults() == 1 && staysInBlocks(user->getResult(0));
+  });
 }
 
 bool PhasePlan::addCut(Value v, Kind kind) {
@@ -243,12 +252,17 @@ bool PhasePlan::findCuts() {
     if (kindOf(v) == SquareBlocks && unitsOf(v).first != tallest)
       return decline(def, "there are higher blocks than these");
     if (auto broadcast = dyn_cast<quant::BlockBroadcastOp>(def)) {
+      if (staysInBlocks(v))
+        continue;
       Value source = spreadBy(broadcast);
       std::optional<Kind> kind = kindOf(source);
       if (!isBlocks(kind) || !addCut(source, *kind))
         return decline(
             def, "these blocks have no f32 value each, in rows and columns");
     } else if (auto reduce = dyn_cast<quant::BlockReduceOp>(def)) {
+      if (reduce.getKind() == quant::ReduceKind::sum &&
+          kindOf(v) != SquareBlocks)
+        continue;
       if (!asAmax(v))
         return decline(def, "these are no maxima of blocks");
       Value source = ReducedBlocks(reduce).source;

@@ -92,6 +92,8 @@ public:
   }
   /// Whether `v` depends on a total: there is no part of it in a phase.
   bool isLate(mlir::Value v) const { return late.contains(v); }
+  /// The phase that computes a value with the dimensions of `v`.
+  std::optional<Kind> kindOf(mlir::Value v) const;
   /// Index of the cut of `v`, or -1.
   int64_t cutOf(mlir::Value v) const {
     auto it = cutIndex.find(v);
@@ -114,7 +116,7 @@ public:
   /// their own blocks, and whether these keep the products in range.
   llvm::DenseMap<mlir::Operation *, bool> products;
   /// The factors of these, one for each block: they must be finite, too.
-  llvm::DenseSet<mlir::Value> factors;
+  llvm::SetVector<mlir::Value> factors;
 
   /// Those of phases, and those that follow them.
   llvm::SmallVector<Sink> sinks, lateSinks;
@@ -143,6 +145,7 @@ private:
     return kind && *kind >= RowBlocks && *kind <= SquareBlocks;
   }
   bool isTransposed(mlir::Value v) const;
+  bool staysInBlocks(mlir::Value v) const;
   int64_t rowStretch() const;
   std::vector<Node> uniformValues() const;
   std::vector<Node> steps(const Phase &phase) const;
@@ -150,7 +153,6 @@ private:
   bool findTotals(llvm::ArrayRef<Sink> all);
   bool findClasses();
   bool isSupported();
-  std::optional<Kind> kindOf(mlir::Value v) const;
   bool addCut(mlir::Value v, Kind kind);
   bool findCuts();
   bool orderPhases();
