@@ -58,8 +58,8 @@ Distributor::Distributor(func::FuncOp source)
       e(b, source.getLoc(), simd, rules.warps()) {
   if (simd)
     addCpuPeepholes(table);
-  for (auto add : {addProgramOps, addControlOps, addMemoryOps, addWordOps,
-                   addReduceOps, addShapeOps})
+  for (auto add : {addRoundTrips, addProgramOps, addControlOps, addMemoryOps,
+                   addWordOps, addReduceOps, addShapeOps})
     add(table);
 }
 

@@ -47,6 +47,8 @@ private:
 
 /// Shorter forms that CPUs have for some operands; they go before the others.
 void addCpuPeepholes(OpTable &table);
+/// Shorter forms of decoding what was just encoded; they go before the others.
+void addRoundTrips(OpTable &table);
 void addProgramOps(OpTable &table);
 void addControlOps(OpTable &table);
 void addMemoryOps(OpTable &table);

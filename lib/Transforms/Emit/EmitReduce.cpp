@@ -342,60 +342,62 @@ Registers Emitter::reduceWords(Registers tile, Type elem,
 
 Registers Emitter::sumBlocks(Registers regs, const ReducePlan &plan,
                              bool halves) {
-  // The elements of a block that a lane has so far, by their place: steps go
-  // from the lowest bit of the place to the highest.
+  auto add = [&](Value a, Value c) { return make<arith::AddFOp>(a, c); };
+  // The elements of a block that a lane has, by their place: steps go from the
+  // lowest bit of the place to the highest. Where registers are used up, the
+  // highest bits stay lanes.
   SmallVector<Registers> found;
   for (Value v : regs)
     found.push_back({v});
-  auto append = [](Registers low, const Registers &high) {
-    low.append(high);
-    return low;
-  };
+  SmallVector<int64_t> lanes;
   for (const ReduceStep &step : plan.steps) {
-    SmallVector<Registers> next;
     if (step.kind == ReduceStep::Lane && step.exchange < 0) {
-      int64_t mask = int64_t(1) << step.bit;
-      for (const Registers &own : found) {
-        Registers low, high;
-        for (Value v : own) {
-          low.push_back(shuffleWithin(v, mask, 0));
-          high.push_back(shuffleWithin(v, mask, mask));
-        }
-        next.push_back(append(low, high));
-      }
-      found = next;
+      lanes.push_back(int64_t(1) << step.bit);
       continue;
     }
     bool isReg = step.kind == ReduceStep::Reg;
     size_t bit = size_t(1) << (isReg ? step.bit : step.exchange);
+    SmallVector<Registers> next;
     for (size_t i = 0; i < found.size(); ++i) {
       if (i & bit)
         continue;
-      if (isReg) {
-        next.push_back(append(found[i], found[i | bit]));
-        continue;
-      }
-      Registers low, high;
-      for (auto [a, c] : llvm::zip_equal(found[i], found[i | bit])) {
-        auto [l, h] = exchangePlaces(a, c, step.bit, step.rotate);
-        low.push_back(l);
-        high.push_back(h);
-      }
-      next.push_back(append(low, high));
+      Registers low = found[i], high = found[i | bit];
+      if (!isReg)
+        for (auto [a, c] : llvm::zip_equal(low, high))
+          std::tie(a, c) = exchangePlaces(a, c, step.bit, step.rotate);
+      low.append(high);
+      next.push_back(low);
     }
     found = next;
   }
+
   Registers sums;
   for (Registers &block : found) {
-    while (halves && block.size() > 1) {
-      size_t half = block.size() / 2;
-      for (size_t i = 0; i < half; ++i)
-        block[i] = make<arith::AddFOp>(block[i], block[half + i]);
-      block.truncate(half);
+    if (halves) {
+      for (int64_t lane : llvm::reverse(lanes))
+        for (Value &v : block)
+          v = add(v, shuffleXor(v, lane));
+      for (; block.size() > 1; block.truncate(block.size() / 2))
+        for (size_t i = 0, half = block.size() / 2; i < half; ++i)
+          block[i] = add(block[i], block[half + i]);
+      sums.push_back(block.front());
+      continue;
     }
-    Value sum = block.front();
-    for (Value v : ArrayRef(block).drop_front())
-      sum = make<arith::AddFOp>(sum, v);
+    // Each lane adds its own to the sum of the lanes before it, which they
+    // hand on; what a lane has before its turn is not used.
+    int64_t mask = 0;
+    for (int64_t lane : lanes)
+      mask |= lane;
+    Value sum;
+    for (size_t place = 0; place < size_t(1) << lanes.size(); ++place) {
+      for (Value v : block)
+        sum = sum ? add(sum, v) : v;
+      int64_t turn = 0;
+      for (auto [k, lane] : llvm::enumerate(lanes))
+        turn |= place >> k & 1 ? lane : 0;
+      if (mask)
+        sum = shuffleWithin(sum, mask, turn);
+    }
     sums.push_back(sum);
   }
   return sums;

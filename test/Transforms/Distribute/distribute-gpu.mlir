@@ -116,12 +116,15 @@ module attributes {quant.target = "sm_90a"} {
   // CHECK: quant.encode_words %{{.*}} {elem = f4E2M1FN, group = 8 : i64} : vector<8xf32> -> vector<1xi32>
   // CHECK: quant.decode_words %{{.*}} {elem = f4E2M1FN, group = 8 : i64} : vector<1xi32> -> vector<8xf32>
   // CHECK-COUNT-4: quant.encode_words %{{.*}} {elem = f16, group = 2 : i64} : vector<2xf32> -> vector<1xi32>
-  func.func @words(%x: memref<1x256xbf16>, %y: memref<1x256xf16>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+  func.func @words(%x: memref<1x256xbf16>, %y: memref<1x256xf16>, %z: memref<2x256xf4E2M1FN>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
     %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
     %t = quant.load %x[%c0, %c0] {in_bounds} : memref<1x256xbf16> -> tensor<1x256xbf16>
     %f = arith.extf %t : tensor<1x256xbf16> to tensor<1x256xf32>
     %q = quant.encode %f : tensor<1x256xf32> -> tensor<1x256xf4E2M1FN>
-    %d = quant.decode %q : tensor<1x256xf4E2M1FN> -> tensor<1x256xf32>
+    quant.store %q, %z[%c0, %c0] {in_bounds} : tensor<1x256xf4E2M1FN>, memref<2x256xf4E2M1FN>
+    %p = quant.load %z[%c1, %c0] {in_bounds} : memref<2x256xf4E2M1FN> -> tensor<1x256xf4E2M1FN>
+    %d = quant.decode %p : tensor<1x256xf4E2M1FN> -> tensor<1x256xf32>
     %h = arith.truncf %d : tensor<1x256xf32> to tensor<1x256xf16>
     quant.store %h, %y[%c0, %c0] {in_bounds} : tensor<1x256xf16>, memref<1x256xf16>
     return

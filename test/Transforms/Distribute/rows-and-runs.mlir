@@ -21,18 +21,39 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
-  // Sums of blocks have the order of places: what four lanes have of sixteen elements is added up by each of them, one
-  // element after the other. No shuffle of exchanges, whose order is that of bits.
+  // Sums of blocks have the order of places. A lane that has registers for them only of one block adds its four
+  // elements to the sum of the lane before it: four sums are handed on.
   // CHECK-LABEL: func.func @block_sum(
-  // CHECK-COUNT-16: nvvm.shfl.sync idx
+  // CHECK-COUNT-3: arith.addf
+  // CHECK: nvvm.shfl.sync idx
+  // CHECK-COUNT-4: arith.addf
+  // CHECK: nvvm.shfl.sync idx
+  // CHECK-COUNT-4: arith.addf
+  // CHECK: nvvm.shfl.sync idx
+  // CHECK-COUNT-4: arith.addf
+  // CHECK: nvvm.shfl.sync idx
   // CHECK-NOT: nvvm.shfl
-  // CHECK: arith.addf
   // CHECK-NOT: arith.addf
+  // CHECK: return
   func.func @block_sum(%x: memref<1x128xf32>, %y: memref<1x8xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
     %c0 = arith.constant 0 : index
     %t = quant.load %x[%c0, %c0] {in_bounds} : memref<1x128xf32> -> tensor<1x128xf32>
     %s = quant.block_reduce sum %t block [1, 16] : tensor<1x128xf32> -> tensor<1x8xf32>
     quant.store %s, %y[%c0, %c0] {in_bounds} : tensor<1x8xf32>, memref<1x8xf32>
+    return
+  }
+
+  // Where lanes have registers of four blocks, they exchange them, and each adds up a block of its own.
+  // CHECK-LABEL: func.func @blocks_sum(
+  // CHECK-COUNT-16: nvvm.shfl.sync bfly
+  // CHECK-COUNT-15: arith.addf
+  // CHECK-NOT: arith.addf
+  // CHECK: return
+  func.func @blocks_sum(%x: memref<4x128xf32>, %y: memref<4x8xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] {in_bounds} : memref<4x128xf32> -> tensor<4x128xf32>
+    %s = quant.block_reduce sum %t block [1, 16] : tensor<4x128xf32> -> tensor<4x8xf32>
+    quant.store %s, %y[%c0, %c0] {in_bounds} : tensor<4x8xf32>, memref<4x8xf32>
     return
   }
 

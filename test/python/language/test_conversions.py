@@ -4,7 +4,9 @@ import dither
 import dither.language as dl
 import ml_dtypes
 import numpy as np
+import oracle
 import pytest
+from ops import check, data
 
 DEVICES = ["cpu", "sim:sm_80", "sim:sm_90a", "sim:sm_100a"]
 FLOATS = {"float32": np.float32, "bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
@@ -155,3 +157,29 @@ def test_integers_narrow_to_their_low_bits(device):
     wide = np.zeros(x.shape, np.int64)
     convert[1, 1](y, wide, N=x.shape[1], TO=dl.int64, device=device)
     np.testing.assert_array_equal(wide, y.astype(np.int64))
+
+
+@dither.jit
+def convert_and_back(x, y, F, N: dl.constexpr, TO: dl.constexpr):
+    t = dl.load(x, (0, 0), (8, N)).to(dl.float32)
+    dl.store(y, (0, 0), (t * F).to(TO).to(dl.float32))
+
+
+@pytest.mark.parametrize("device", [*DEVICES, "sim:sm_120a"])
+@pytest.mark.parametrize("to", ["float4_e2m1", "float6_e2m3", "float6_e3m2", "float8_e4m3", "float8_e5m2"])
+def test_codes_that_are_decoded_at_once_are_rounded_values(to, device):
+    """Every bfloat16, and as float32 each middle of two codes and its neighbours."""
+    element = getattr(dl, to)
+    codes = np.arange(1 << (4 if "float4" in to else 6 if "float6" in to else 8), dtype=np.uint8)
+    encode, decode = (getattr(oracle, f"{what}_{to[-4:]}") for what in ("encode", "decode"))
+    values = decode(codes)
+    values = np.unique(values[np.isfinite(values)]).astype(np.float32)
+    middles = data.around((values[1:] + values[:-1]) / 2)
+    everything = np.arange(1 << 16, dtype=np.uint16).view(ml_dtypes.bfloat16)
+    for numbers in (everything, np.resize(np.concatenate([middles, values]), 4096)):
+        x = numbers.reshape(8, -1)
+        for start in range(0, x.shape[1], 512):
+            part = np.ascontiguousarray(x[:, start : start + 512])
+            y = np.zeros(part.shape, np.float32)
+            convert_and_back[1, 1](part, y, 1.0, N=part.shape[1], TO=element, device=device)
+            check.same_values(y, decode(encode(part.astype(np.float32))), to)
