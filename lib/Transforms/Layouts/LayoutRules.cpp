@@ -128,9 +128,13 @@ std::optional<int64_t> LayoutRules::blockAxis(quant::BlockReduceOp op) {
 
 bool LayoutRules::isAnchor(quant::LoadOp load) const {
   auto type = cast<RankedTensorType>(load.getResult().getType());
-  // What one loop of a kernel leaves for the next follows its users.
-  return type.getRank() == 2 && type.getNumElements() != 1 &&
-         !load.getMemref().getDefiningOp<quant::ScratchOp>();
+  if (type.getRank() != 2 || type.getNumElements() == 1)
+    return false;
+  // What one loop of a kernel leaves for the next follows its users, if that
+  // does not turn rows to columns.
+  return !load.getMemref().getDefiningOp<quant::ScratchOp>() ||
+         llvm::all_of(type.getShape(),
+                      [](int64_t extent) { return extent >= kSimdLanes; });
 }
 
 TileLayout LayoutRules::storage(Operation *op, const TileLayout &have) const {

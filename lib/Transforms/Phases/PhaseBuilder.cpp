@@ -30,7 +30,8 @@ LogicalResult PhaseBuilder::begin(const Nest &) {
   for (const PhasePlan::Cut &cut : plan.cuts)
     scratches.push_back(quant::ScratchOp::create(
         b, loc, MemRefType::get(cut.shape, b.getF32Type()),
-        whole && (cut.kind == PhasePlan::Values ||
+        whole && (cut.kind == PhasePlan::Transforms ||
+                  cut.kind == PhasePlan::Values ||
                   cut.kind == PhasePlan::ColBlocks)));
   totals.emplace(b, loc, plan, *engine, whole);
   bounds.emplace(builder(), loc, plan);

@@ -18,6 +18,8 @@ static constexpr int64_t kRowStretch = 4096, kBandStretch = 512;
 /// What the columns of a row may take of the first cache: x, the next x as it
 /// is fetched, and what lies in scratch.
 static constexpr int64_t kStretchBytes = 32768;
+/// What a band may keep of rows that are transformed together.
+static constexpr int64_t kBandBytes = 65536;
 /// Rows that are turned to columns at once, at most.
 static constexpr int64_t kTurnedRows = 32;
 
@@ -60,11 +62,20 @@ void PhasePlan::chooseExtents() {
   // Rows that are stored as columns go together, those of a block or some.
   bool transposes = llvm::any_of(
       sinks, [&](const Sink &sink) { return kindOf(sink.tile) == Transposed; });
-  int64_t turned = transposes && rowBlock == 1
-                       ? std::gcd(rows, kTurnedRows)
+  int64_t turned = transposes && rowBlock < kTurnedRows
+                       ? std::lcm(rowBlock, std::gcd(rows, kTurnedRows))
                        : std::min(rowBlock, kTurnedRows);
-  bandRows = std::lcm(std::lcm(rowBlock, height), turned);
-  bandCols = std::min(cols, turned > 1 ? kBandStretch : rowStretch());
+  bandRows = std::lcm(std::lcm(std::lcm(rowBlock, height), turned), rowRun);
+  bandCols =
+      std::min(cols, turned > 1 || rowRun > 1 ? kBandStretch : rowStretch());
+  if (rowRun > 1) {
+    int64_t kept =
+        llvm::count_if(cuts, [](const Cut &cut) { return cut.kind <= Values; });
+    int64_t fits = powerOfTwoFloor(std::max<int64_t>(
+        1, kBandBytes / (bandRows * kept * int64_t(sizeof(float)))));
+    bandCols =
+        std::min(bandCols, std::max({fits, colBlock, colRun, int64_t(64)}));
+  }
   // Parts may reach past the end of the tile where nothing collects what they
   // have there.
   bool open = totals.empty() && llvm::all_of(sinks, [&](const Sink &sink) {
@@ -89,13 +100,19 @@ void PhasePlan::chooseExtents() {
       break;
     case ColBlocks:
       p.rows = rowBlock;
-      p.cols = whole(32);
+      p.cols = std::min<int64_t>(32, wide);
       p.slowCols = slow(1, 32);
       break;
     case Transposed:
       p.rows = turned;
       p.cols = colBlock > 32 ? 32 : whole(32);
       p.slowCols = slow(1, 32);
+      break;
+    case Transforms:
+      p.rows = rowRun;
+      p.cols = std::max(
+          colRun, std::min<int64_t>(rowRun > kTurnedRows ? 16 : 32, wide));
+      p.slowCols = slow(colRun, 32);
       break;
     case Values:
     case Elements:

@@ -229,6 +229,25 @@ bool PhasePlan::staysInBlocks(Value v) const {
   });
 }
 
+/// What is kept of a transform: where it is scaled or rounded and used so
+/// alone, that.
+Value PhasePlan::keptTransform(quant::HadamardOp op) const {
+  Value kept = op.getResult(), v = kept;
+  while (v.hasOneUse()) {
+    Operation *user = *v.user_begin();
+    if (!isa<arith::TruncFOp, arith::ExtFOp, arith::MulFOp>(user) ||
+        llvm::any_of(user->getOperands(), [&](Value operand) {
+          return operand != v &&
+                 !operand.getDefiningOp()->hasTrait<OpTrait::ConstantLike>();
+        }))
+      break;
+    v = user->getResult(0);
+    if (getElementTypeOrSelf(v.getType()).isF32())
+      kept = v;
+  }
+  return kept;
+}
+
 bool PhasePlan::addCut(Value v, Kind kind) {
   if (cutIndex.contains(v))
     return true;
@@ -244,6 +263,15 @@ bool PhasePlan::findCuts() {
   int64_t tallest = 1;
   for (Value v : classes->values())
     tallest = std::max(tallest, unitsOf(v).first);
+  // First, as blocks are of what is kept of them.
+  for (Value v : classes->values())
+    if (auto hadamard = v.getDefiningOp<quant::HadamardOp>()) {
+      if (isLate(v) || kindOf(v) != Elements ||
+          !addCut(keptTransform(hadamard), Transforms))
+        return decline(hadamard, "what it transforms is turned to columns");
+      int64_t &run = rowUnit(v, hadamard.getAxis()) ? rowRun : colRun;
+      run = std::max(run, int64_t(hadamard.getSize()));
+    }
   llvm::DenseMap<Value, bool> reduces;
   for (Value v : classes->values()) {
     Operation *def = v.getDefiningOp();
@@ -322,7 +350,8 @@ bool PhasePlan::orderPhases() {
     for (size_t i = 0; i < seen.size(); ++i) {
       int64_t cut = cutOf(seen[i]);
       if (cut >= 0 && i > 0) {
-        if (cuts[cut].kind > kind)
+        // A transform computes what it needs of values.
+        if (cuts[cut].kind > kind && kind != Transforms)
           return false;
         if (cuts[cut].kind < kind)
           continue;
@@ -352,7 +381,9 @@ bool PhasePlan::orderPhases() {
 }
 
 std::pair<int64_t, int64_t> PhasePlan::reader(Kind kind) const {
-  auto isValues = [](const Phase &p) { return p.kind == Values; };
+  auto isValues = [](const Phase &p) {
+    return p.kind == Values || p.kind == Transforms;
+  };
   bool scratch = llvm::any_of(phases, isValues);
   int64_t index = 0, count = 0;
   for (const Phase &p : phases) {
@@ -375,8 +406,7 @@ std::optional<PhasePlan> PhasePlan::make(func::FuncOp kernel,
       declined = {&op, "it has loops or branches"};
       return std::nullopt;
     }
-    StringRef whole = isa<quant::HadamardOp>(op) ? "it transforms whole runs"
-                      : isa<quant::GatherOp, quant::ScatterOp>(op)
+    StringRef whole = isa<quant::GatherOp, quant::ScatterOp>(op)
                           ? "a tile names its rows"
                       : isa<quant::FetchAddOp>(op)   ? "it adds to a counter"
                       : isa<quant::LoadScalarOp>(op) ? "it reads a number"

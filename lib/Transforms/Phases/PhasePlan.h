@@ -27,6 +27,7 @@ public:
   /// In the order in which they run.
   enum Kind {
     Rows,
+    Transforms, ///< of runs of elements
     Values,
     RowBlocks,
     ColBlocks,
@@ -146,6 +147,7 @@ private:
   }
   bool isTransposed(mlir::Value v) const;
   bool staysInBlocks(mlir::Value v) const;
+  mlir::Value keptTransform(quant::HadamardOp op) const;
   int64_t rowStretch() const;
   std::vector<Node> uniformValues() const;
   std::vector<Node> steps(const Phase &phase) const;
@@ -162,6 +164,8 @@ private:
   Declined declined;
   std::optional<DimClasses> classes;
   int rowClass = -1, colClass = -1;
+  /// Rows and columns of the longest runs that are transformed.
+  int64_t rowRun = 1, colRun = 1;
   llvm::DenseMap<mlir::Value, unsigned> cutIndex;
   llvm::DenseSet<mlir::Value> late;
 };

@@ -133,12 +133,14 @@ func.func @atomic_blocks(%x: memref<4x64xf32>, %y: memref<4x2xf32>) attributes {
 // -----
 
 module attributes {quant.target = "host"} {
-func.func @transform(%x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quant.kernel} {
+func.func @transform(%x: memref<64x128xf32>, %y: memref<64x128xf32>, %z: memref<128x64xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
-  %t = quant.load %x[%c0, %c0] : memref<4x64xf32> -> tensor<4x64xf32>
-  // expected-remark @+1 {{it transforms whole runs}}
-  %h = quant.hadamard %t axis 1 size 16 : tensor<4x64xf32>
-  quant.store %h, %y[%c0, %c0] : tensor<4x64xf32>, memref<4x64xf32>
+  %t = quant.load %x[%c0, %c0] : memref<64x128xf32> -> tensor<64x128xf32>
+  quant.store %t, %y[%c0, %c0] : tensor<64x128xf32>, memref<64x128xf32>
+  %u = quant.transpose %t : tensor<64x128xf32> -> tensor<128x64xf32>
+  // expected-remark @+1 {{what it transforms is turned to columns}}
+  %h = quant.hadamard %u axis 1 size 16 : tensor<128x64xf32>
+  quant.store %h, %z[%c0, %c0] : tensor<128x64xf32>, memref<128x64xf32>
   return
 }
 }

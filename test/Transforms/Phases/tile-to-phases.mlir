@@ -296,3 +296,77 @@ func.func @words(%x: memref<?x1024xf32>, %w: memref<?x32xf32>, %q: memref<?x1024
   return
 }
 }
+
+// -----
+
+// What chooses between scales of a block by its error: the phase of blocks
+// computes the elements that it sums, and keeps the factor that was chosen.
+// CHECK-LABEL: func.func @errors
+// CHECK-SAME: quant.phases
+// CHECK: scf.for
+// CHECK: %[[A:.*]] = quant.block_reduce amax %{{.*}} block [1, 16] {amax_bits} : tensor<1x256xf32> -> tensor<1x16xf32>
+// CHECK: %[[B:.*]] = quant.block_broadcast %[[A]] block [1, 16] : tensor<1x16xf32> -> tensor<1x256xf32>
+// CHECK: %[[D:.*]] = arith.subf %{{.*}}, %[[B]] : tensor<1x256xf32>
+// CHECK: %[[S:.*]] = quant.block_reduce sum %[[D]] block [1, 16] : tensor<1x256xf32> -> tensor<1x16xf32>
+// CHECK: %[[F:.*]] = arith.select
+// CHECK: quant.store %[[F]], %{{.*}} {in_bounds}
+// CHECK: quant.has_special %[[A]]
+// CHECK: quant.has_special %[[F]]
+// CHECK: quant.scale_encode
+module attributes {quant.target = "host"} {
+func.func @errors(%x: memref<?x1024xf32>, %q: memref<?x1024xf4E2M1FN>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %k = arith.constant dense<1.5> : tensor<4x64xf32>
+  %t = quant.load %x[%c0, %c0] : memref<?x1024xf32> -> tensor<4x1024xf32>
+  %a = quant.block_reduce amax %t block [1, 16] : tensor<4x1024xf32> -> tensor<4x64xf32>
+  %b = quant.block_broadcast %a block [1, 16] : tensor<4x64xf32> -> tensor<4x1024xf32>
+  %d = arith.subf %t, %b : tensor<4x1024xf32>
+  %s = quant.block_reduce sum %d block [1, 16] : tensor<4x1024xf32> -> tensor<4x64xf32>
+  %less = arith.cmpf olt, %s, %k : tensor<4x64xf32>
+  %m = arith.mulf %a, %k : tensor<4x64xf32>
+  %f = arith.select %less, %a, %m : tensor<4x64xi1>, tensor<4x64xf32>
+  %g = quant.block_broadcast %f block [1, 16] : tensor<4x64xf32> -> tensor<4x1024xf32>
+  %z = arith.mulf %t, %g : tensor<4x1024xf32>
+  %c = quant.encode %z : tensor<4x1024xf32> -> tensor<4x1024xf4E2M1FN>
+  quant.store %c, %q[%c0, %c0] : tensor<4x1024xf4E2M1FN>, memref<?x1024xf4E2M1FN>
+  return
+}
+}
+
+// -----
+
+// Runs of sixteen rows are transformed together, and kept as they are rounded:
+// blocks and codes read that.
+// CHECK-LABEL: func.func @transform
+// CHECK-SAME: quant.phases
+// CHECK: %[[KEPT:.*]] = quant.scratch {pairs} : memref<32x{{.*}}xf32>
+// CHECK: scf.for %{{.*}} step %c16
+// CHECK: %[[H:.*]] = quant.hadamard %{{.*}} axis 0 size 16 : tensor<16x32xf32>
+// CHECK: arith.mulf %[[H]]
+// CHECK: arith.truncf
+// CHECK: %[[V:.*]] = arith.extf
+// CHECK: quant.store %[[V]], %[[KEPT]]
+// CHECK: quant.load %[[KEPT]]
+// CHECK: quant.block_reduce amax
+// CHECK: quant.load %[[KEPT]]
+// CHECK: quant.scale_encode
+module attributes {quant.target = "host"} {
+func.func @transform(%x: memref<?x1024xf32>, %q: memref<?x1024xf8E4M3FN>, %s: memref<?x1024xf8E8M0FNU>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %k = arith.constant dense<2.5e-01> : tensor<32x1024xf32>
+  %t = quant.load %x[%c0, %c0] : memref<?x1024xf32> -> tensor<32x1024xf32>
+  %h = quant.hadamard %t axis 0 size 16 : tensor<32x1024xf32>
+  %m = arith.mulf %h, %k : tensor<32x1024xf32>
+  %r = arith.truncf %m : tensor<32x1024xf32> to tensor<32x1024xbf16>
+  %v = arith.extf %r : tensor<32x1024xbf16> to tensor<32x1024xf32>
+  %a = quant.block_reduce amax %v block [32, 1] : tensor<32x1024xf32> -> tensor<1x1024xf32>
+  %e = quant.encode %a {mode = #quant.e8m0_mode<rceil>} : tensor<1x1024xf32> -> tensor<1x1024xf8E8M0FNU>
+  quant.store %e, %s[%c0, %c0] : tensor<1x1024xf8E8M0FNU>, memref<?x1024xf8E8M0FNU>
+  %i = quant.e8m0_inverse %e : tensor<1x1024xf8E8M0FNU> -> tensor<1x1024xf32>
+  %b = quant.block_broadcast %i block [32, 1] : tensor<1x1024xf32> -> tensor<32x1024xf32>
+  %z = arith.mulf %v, %b : tensor<32x1024xf32>
+  %c = quant.encode %z : tensor<32x1024xf32> -> tensor<32x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<32x1024xf8E4M3FN>, memref<?x1024xf8E4M3FN>
+  return
+}
+}
