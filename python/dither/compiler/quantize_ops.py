@@ -210,6 +210,55 @@ def layer_norm(
     return _norm(e, "layer_norm", t, {"gamma": gamma, "beta": beta}, eps, zero_centered_gamma, count)
 
 
+@handles("rms_norm_backward")
+def rms_norm_backward(
+    e: Emitter, dz: Any, x: Any, gamma: Any, rsigma: Any, zero_centered_gamma: Any, count: Any
+) -> tuple[Tile, ...]:
+    return _norm_backward(e, "rms_norm_backward", dz, x, gamma, {"rsigma": rsigma}, zero_centered_gamma, count)
+
+
+@handles("layer_norm_backward")
+def layer_norm_backward(
+    e: Emitter, dz: Any, x: Any, gamma: Any, mean: Any, rsigma: Any, zero_centered_gamma: Any, count: Any
+) -> tuple[Tile, ...]:
+    statistics = {"mean": mean, "rsigma": rsigma}
+    return _norm_backward(e, "layer_norm_backward", dz, x, gamma, statistics, zero_centered_gamma, count)
+
+
+def _norm_backward(
+    e: Emitter,
+    name: str,
+    dz: Any,
+    x: Any,
+    gamma: Any,
+    statistics: dict[str, Any],
+    zero_centered_gamma: Any,
+    count: Any,
+) -> tuple[Tile, ...]:
+    """The gradient of a norm of rows, and the terms of that of gamma."""
+    x = float_tile(x, "x", name)
+    if len(x.shape) != 2:
+        raise Problem(f"x has shape {x.shape}, expected rank 2", "x")
+    shapes = {"dz": x.shape, "gamma": x.shape[1:], **dict.fromkeys(statistics, (x.shape[0], 1))}
+    tiles = {"dz": dz, "gamma": gamma, **statistics}
+    for what, shape in shapes.items():
+        tiles[what] = float_tile(tiles[what], what, name)
+        if tiles[what].shape != shape:
+            raise Problem(f"{what} has shape {tiles[what].shape}, expected {shape}", what)
+    columns = [e.widen(tiles[what]) for what in statistics]
+    attrs = {
+        "zero_centered_gamma": _flag(zero_centered_gamma, "zero_centered_gamma"),
+        "count": _count(row_count(e, name, x.shape, 1, count), x.shape[1]),
+    }
+    return tuple(map(e.as_tile, e.op(f"quant.{name}", [tiles["dz"], x, tiles["gamma"], *columns], attrs)))
+
+
+def _flag(value: Any, what: str) -> bool:
+    if not isinstance(value, bool):
+        raise Problem(f"{what} is {describe(value)}, expected a constexpr bool")
+    return value
+
+
 def _norm(
     e: Emitter, name: str, t: Any, parameters: dict[str, Any], eps: Any, zero_centered_gamma: Any, count: Any
 ) -> tuple[Tile, ...]:
@@ -223,11 +272,9 @@ def _norm(
             raise Problem(f"{what} has shape {parameters[what].shape}, expected {t.shape[1:]}", what)
     if isinstance(eps, bool) or not isinstance(eps, (int, float)):
         raise Problem(f"eps is {describe(eps)}, expected a constexpr number", "eps")
-    if not isinstance(zero_centered_gamma, bool):
-        raise Problem(f"zero_centered_gamma is {describe(zero_centered_gamma)}, expected a constexpr bool")
     attrs = {
         "eps": float(eps),
-        "zero_centered_gamma": bool(zero_centered_gamma),
+        "zero_centered_gamma": _flag(zero_centered_gamma, "zero_centered_gamma"),
         "count": _count(row_count(e, name, t.shape, 1, count), t.shape[1]),
     }
     return tuple(map(e.as_tile, e.op(f"quant.{name}", [t, *parameters.values()], attrs)))

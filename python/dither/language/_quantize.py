@@ -96,3 +96,22 @@ def layer_norm(
     Returns (y, mean, rsigma): (rows, n), and twice (rows, 1), float32. `gamma` and `beta` have shape (n,); the rest is
     as in `dl.rms_norm`.
     """
+
+
+@Builtin
+def rms_norm_backward(
+    dz: Any, x: Any, gamma: Any, rsigma: Any, zero_centered_gamma: bool = False, count: int | None = None
+) -> Any:
+    """Gradients through `dl.rms_norm`, of `dz`, the gradient of its y.
+
+    Returns (dx, dgamma_terms), (rows, n) float32: the gradient of gamma is the sum of these over all rows of a tensor.
+    `x` is what was normalized, `rsigma` (rows, 1) what the norm gave. Past `count` both results are 0.
+    """
+
+
+@Builtin
+def layer_norm_backward(
+    dz: Any, x: Any, gamma: Any, mean: Any, rsigma: Any, zero_centered_gamma: bool = False, count: int | None = None
+) -> Any:
+    """Gradients through `dl.layer_norm`, of `dz`, the gradient of its y; the gradient of beta is the sum of `dz` over
+    all rows. The rest is as in `dl.rms_norm_backward`, `mean` (rows, 1) what the norm gave."""
