@@ -21,6 +21,8 @@ def begin_producer(
         raise Problem("the length of rows is known at run time, expected a tensor whose class of shapes is not dynamic")
     zeros: tuple[list[tuple[Any, int]], list[tuple[Any, int]]] = ([], [])
     for (role, _), value in zip(roles, values, strict=True):
+        if value is None:
+            continue
         for axis, alone in enumerate(("column", "row")):
             if role == "tile":
                 zeros[axis].append((value.ir, axis))
@@ -31,14 +33,20 @@ def begin_producer(
 
 
 @handles("fused_results")
-def fused_results(e: Emitter, result: Any, producer: Any, kinds: Any, rows: int, cols: int) -> tuple[Tile, ...]:
+def fused_results(
+    e: Emitter, result: Any, producer: Any, kinds: Any, rows: int, cols: int, halves: bool
+) -> tuple[Any, ...]:
     # What follows is the operator's own, and exact.
     e.part, e.fast = None, False
     found = result if kinds and isinstance(result, tuple) else (result,)
     if len(found) != 1 + len(kinds):
         raise _wrong(producer, describe(result), f"a tuple of {1 + len(kinds)}: the output, and what it saves")
-    shapes = [(rows, cols), *((rows, 1) if kind == "column" else (rows, cols) for kind in kinds)]
-    return tuple(_checked(e, tile, shape, producer) for tile, shape in zip(found, shapes, strict=True))
+    out, *saved = found
+    if halves and not (isinstance(out, tuple) and len(out) == 2):
+        raise _wrong(producer, describe(out), "a pair of tiles: the left and the right half of the output")
+    tiles = tuple(_checked(e, tile, (rows, cols), producer) for tile in (out if halves else (out,)))
+    shapes = [(rows, 1) if kind == "column" else (rows, cols) for kind in kinds]
+    return tiles, *(_checked(e, tile, shape, producer) for tile, shape in zip(saved, shapes, strict=True))
 
 
 handles("inside")(inside)

@@ -12,7 +12,8 @@ A tile is a tensor of rank 0 to 2 with a static shape. Kernel arguments are tens
 `x.dtype`; read and written by `dl.load` and `dl.store`), scalars, and constexprs. Everything known while
 compiling (constexprs, globals, static extents, arithmetic on those) is a constexpr: an `if` on one picks a
 branch, and tuples, strings, formats, functions and None are ordinary Python. Tensors may come in tuples and
-dataclasses. `dl.row`, `dl.column`, `dl.scalar` and `dl.row_length` annotate parameters for `dither.fuse`.
+dataclasses. `dl.row`, `dl.column`, `dl.scalar`, `dl.row_length` and `dl.tile_dtype` annotate parameters for
+`dither.fuse`.
 
 Operators on tiles: `+ - * / // % << >>`, `t ** 3` with a constexpr, comparisons, `& | ^ ~`, unary `-`, `t.T`,
 `t.to(dtype)`, `t.shape`, `t.dtype`, `t[:, :64]` and `t[:, None]`, with NumPy's broadcasting. bfloat16 and float16
@@ -50,6 +51,7 @@ from ._builtin import (
     static_range,
     swizzle_8x4,
     swizzle_128x4,
+    tile_dtype,
 )
 from ._math import (
     abs,
@@ -99,8 +101,10 @@ from ._quantize import (
     dequantize,
     encode_scale,
     layer_norm,
+    layer_norm_backward,
     random_bits,
     rms_norm,
+    rms_norm_backward,
     stochastic_round,
 )
 from ._shape import arange, broadcast_to, concat, full, repeat, reshape, zeros
@@ -149,6 +153,7 @@ __all__ = [
     "int32",
     "int64",
     "layer_norm",
+    "layer_norm_backward",
     "linear",
     "load",
     "load_scalar",
@@ -169,6 +174,7 @@ __all__ = [
     "reshape",
     "rint",
     "rms_norm",
+    "rms_norm_backward",
     "row",
     "row_length",
     "rsqrt",
@@ -184,6 +190,7 @@ __all__ = [
     "swizzle_8x4",
     "swizzle_128x4",
     "tanh",
+    "tile_dtype",
     "umulhi",
     "where",
     "zeros",

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     column = Any
     scalar = Any
     row_length = Any
+    tile_dtype = Any
 else:
 
     class constexpr:
@@ -66,6 +67,9 @@ else:
 
     class row_length:
         """Annotation of a parameter of a fused function (`dither.fuse`): the number of columns, N."""
+
+    class tile_dtype:
+        """Annotation of a parameter of a fused function (`dither.fuse`): the data type of the first tile in memory."""
 
 
 class ScaleLayout(enum.Enum):

@@ -16,9 +16,9 @@ def begin_producer(
 
 
 @Builtin
-def fused_results(result: Any, producer: Any, kinds: Any, rows: int, cols: int) -> Any:
-    """What a producer returns, as a tuple of the output and what it saves, checked: a (rows, cols) tile and, for each
-    of `kinds`, a tile or a column."""
+def fused_results(result: Any, producer: Any, kinds: Any, rows: int, cols: int, halves: bool) -> Any:
+    """What a producer returns, as a tuple of the output and what it saves, checked: a tuple of a (rows, cols) tile, or
+    of two where the output has `halves`, and, for each of `kinds`, a tile or a column."""
 
 
 @Builtin

@@ -96,14 +96,15 @@ def aligned(shape: tuple[int, ...], kind: Any) -> Any:
     return memory[start : start + nbytes].view(kind).reshape(shape)
 
 
-def filled(x: Any, array: Array, shape: tuple[int, ...], value: float = 0.0) -> Any:
-    """An array of one number, float32, beside `x`."""
+def filled(x: Any, array: Array, shape: tuple[int, ...], value: float = 0.0, dtype: DType = types.float32) -> Any:
+    """An array of one number beside `x`, zero where it is not of float32."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
-        return torch.full(shape, value, dtype=torch.float32, device=x.device)
-    out = empty_like(x, array, shape, types.float32)
+        return torch.full(shape, value, dtype=getattr(torch, dtype.name), device=x.device)
+    out = empty_like(x, array, shape, dtype)
     if isinstance(out, DeviceArray):
-        out._device.write(out._pointer, struct.pack("<f", value) * math.prod(shape))
+        one = struct.pack("<f", value) if dtype is types.float32 else bytes(dtype.bits // 8)
+        out._device.write(out._pointer, one * math.prod(shape))
     else:
         out[...] = value
     return out

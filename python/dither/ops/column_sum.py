@@ -7,12 +7,12 @@ zeros past the end of the tensor change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ..arrays import Array
 from ..devices import Device
-from ..types import float32
+from ..types import DType, float32
 from . import kernels
 from .allocate import empty_like, filled
 from .tiles import Tile
@@ -25,8 +25,9 @@ _TILE = Tile(MOST_ROWS, 32)
 class ColumnSums:
     """Those of one call of an operator, by name; arrays are beside `x`, whose description is `array`."""
 
-    def __init__(self, names: Sequence[str], x: Any, array: Array, where: Device, stream: int | None) -> None:
-        self._names = names
+    def __init__(self, dtypes: Mapping[str, DType], x: Any, array: Array, where: Device, stream: int | None) -> None:
+        """`dtypes` are what the totals are rounded to."""
+        self._dtypes = dtypes
         self._x, self._array, self._where, self._stream = x, array, where, stream
         self._rows: dict[str, Any] = {}
         self._count = 0
@@ -35,23 +36,23 @@ class ColumnSums:
         """Where a launch with such tiles, of so many rows and columns, stores the sums of each."""
         self._count = tile.grid(*extent)[0]
         shape = self._count, self._array.shape[1]
-        self._rows = {name: empty_like(self._x, self._array, shape, float32) for name in self._names}
+        self._rows = {name: empty_like(self._x, self._array, shape, float32) for name in self._dtypes}
         return self._rows
 
     def totals(self) -> dict[str, Any]:
         """The sums over all rows, (N,), after that launch."""
-        return {name: self._total(rows, self._count) for name, rows in self._rows.items()}
+        return {name: self._total(rows, self._count, self._dtypes[name]) for name, rows in self._rows.items()}
 
-    def _total(self, rows: Any, count: int) -> Any:
+    def _total(self, rows: Any, count: int, dtype: DType) -> Any:
         m, n = self._array.shape
         if not m or not n:
-            return filled(self._x, self._array, (n,))
+            return filled(self._x, self._array, (n,), dtype=dtype)
         where_to = {"device": self._where, "stream": self._stream}
         while True:
             grid = _TILE.grid(count, n)
             count = grid[0]
             last = count == 1
-            sums = empty_like(self._x, self._array, (n,) if last else (count, n), float32)
+            sums = empty_like(self._x, self._array, (n,) if last else (count, n), dtype if last else float32)
             tile = {"ROWS": _TILE.rows, "COLS": _TILE.cols}
             kernels.column_sum_kernel.launch(grid, rows, sums, LAST=last, **tile, **where_to)
             if last:

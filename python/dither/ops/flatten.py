@@ -86,7 +86,7 @@ def flatten_operands(
     found: dict[str, Any] = {}
     for name, value in operands.items():
         role = producer.roles[name]
-        if role in wanted:
+        if role in wanted and (value is not None or name not in producer.optional):
             shape = floats(value, name).shape
             if shape != expected[role]:
                 raise ValueError(f"argument '{name}' has shape {shape}, expected {expected[role]}")

@@ -11,12 +11,14 @@ from typing import Any
 from ..devices import Device
 from ..formats import Format
 from ..jit import LAUNCH_OPTIONS
-from ..options import CodeOptions
+from ..options import UNSAID, CodeOptions
 from ..types import DType
+from .allocate import check_float_type
 from .fused_kernel import fused_kernel
 from .hadamard import RandomHadamard
+from .halves import with_halves
 from .operator import Operator, run
-from .producer import producer_of
+from .producer import Producer, producer_of
 from .request import wanted_of
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 
@@ -30,12 +32,25 @@ class Fused:
     __name__: str
 
     def __init__(
-        self, fn: Callable[..., Any], whole_rows: bool, saves: Mapping[str, str] | None, options: CodeOptions
+        self,
+        fn: Callable[..., Any],
+        options: CodeOptions = UNSAID,
+        *,
+        whole_rows: bool = False,
+        saves: Mapping[str, str] | None = None,
+        halves: bool = False,
+        output: str = "out",
+        like: Mapping[str, str] | None = None,
+        gated: tuple[str, str] | None = None,
     ) -> None:
+        """Attributes as in `Producer`; `gated` names two tiles that may be given as one tensor, the halves of its
+        columns."""
         named = [name for name, p in inspect.signature(Fused.__call__).parameters.items() if p.kind is p.KEYWORD_ONLY]
         # Kernels and other functions that call it inline the function.
         self.fn = fn
-        self.operator = Operator(producer_of(fn, whole_rows, saves, (*_TAKEN, *named)), options)
+        producer = producer_of(fn, (*_TAKEN, *named), whole_rows, saves, halves, output, like)
+        self.operator = Operator(producer, options)
+        self._gated = gated
         functools.update_wrapper(self, fn)
         given = self.operator.producer.given()
         parameters = inspect.signature(fn).parameters.values()
@@ -70,6 +85,7 @@ class Fused:
         transform: RandomHadamard | None = None,
         flatten_axis: int = -1,
         numerics: str | None = None,
+        grad_dtype: DType | None = None,
         **kwargs: Any,
     ) -> Any:
         """The function on every tile of the tensors, and what it gives in a format, in one kernel: see `fuse`."""
@@ -101,13 +117,25 @@ class Fused:
             flatten_axis=flatten_axis,
             numerics=numerics,
         )
+        wanted.grad_dtype = checked_grad_dtype(grad_dtype, producer)
         operands = {name: value for name, value in call.arguments.items() if producer.roles[name] != "constexpr"}
         constants = {name: value for name, value in call.arguments.items() if producer.roles[name] == "constexpr"}
+        if self._gated is not None:
+            operands = with_halves(operands, *self._gated)
         results = run(self.operator, operands, constants, wanted)
         besides = {**results.saved, **({"amax": results.amax} if return_amax else {})}
         if not besides:
             return results.out
-        return _results(producer.name, ("out", *besides))(results.out, *besides.values())
+        return _results(producer.name, (producer.output, *besides))(results.out, *besides.values())
+
+
+def checked_grad_dtype(dtype: Any, producer: Producer) -> DType | None:
+    """The data type that a call wants sums of columns in. Raises TypeError or ValueError."""
+    if dtype is not None and not producer.sums:
+        raise ValueError(f"argument 'grad_dtype' was given, expected none: {producer.name} sums no columns")
+    if dtype is not None:
+        check_float_type(dtype)
+    return dtype
 
 
 @functools.cache
@@ -121,6 +149,7 @@ def fuse(
     *,
     whole_rows: bool = False,
     saves: Mapping[str, str] | None = None,
+    halves: bool = False,
     math: str | None = None,
 ) -> Any:
     """Makes an operator of a function on tiles: fused with quantization in any format and layout, on any device.
@@ -135,7 +164,9 @@ def fuse(
     A parameter without an annotation is a tile of an (M, N) tensor. `dl.row` is a tensor of shape (N,), which the
     function sees as (columns,); `dl.column` one of shape (M,), seen as (rows, 1); `dl.scalar` a number or a tensor of
     rank 0; `dl.constexpr` a value that code is compiled for. Floats are float32 in the function, whatever they are in
-    memory. What it returns is the output, (rows, columns).
+    memory. What it returns is the output, (rows, columns). A parameter whose default is None may be left out: the
+    function gets None. One annotated `dl.tile_dtype` is the data type that the first tile has in memory; calls leave it
+    out.
 
     Args:
         whole_rows: tiles are rows from end to end, for functions that reduce them: what a tile has past the end of a
@@ -144,6 +175,8 @@ def fuse(
             tensor of shape (M,) (with whole_rows), "tile" for those of shape (M, N), or "column_sum" for tiles whose
             columns are summed over all M rows, to shape (N,), as the gradient of a bias is; float32. Sums have the
             same bits on every device: pairs of rows are added, then pairs of these sums, and so on.
+        halves: the function returns a pair of tiles in the place of the output: the left and the right half of its
+            columns, (M, 2N) of tiles of (M, N) tensors, as the gradient of a gated activation has.
         math: "fast" lets GPUs approximate and contract what the function computes, as in `dither.jit`.
 
     Calls take the function's arguments, and `format`, `layout`, `scale_layout`, `amax`, `device`, `stream`, `out`,
@@ -155,11 +188,12 @@ def fuse(
         round_intermediate: whether the output is rounded to `dtype` before it is quantized and its amax taken, as if
             the function were a kernel of its own; by default so, but not under a given `encode_scale`, as delayed
             scaling of FP8 has it.
+        grad_dtype: data type of what is saved as "column_sum", rounded once from float32; by default float32.
 
     A call returns the output, or a NamedTuple of it (`out`), what is saved, and `amax`. Formats whose scales depend on
     the amax of the whole tensor take two passes where `amax` is not given. No operation of autograd: results have no
     gradient.
     """
     if fn is None:
-        return functools.partial(fuse, whole_rows=whole_rows, saves=saves, math=math)
-    return Fused(fn, whole_rows, saves, CodeOptions(math=math))
+        return functools.partial(fuse, whole_rows=whole_rows, saves=saves, halves=halves, math=math)
+    return Fused(fn, CodeOptions(math=math), whole_rows=whole_rows, saves=saves, halves=halves)

@@ -13,10 +13,14 @@ from .sinks import MOST_PADDED, load_amax, skipped, store_amax, store_colwise, s
 
 def load_operand(x, role, r, c, ROWS, COLS):
     """What a producer sees of an argument: floats are float32 wherever they come from."""
-    if role == "number":
+    if x is None:
+        t = None
+    elif role == "number":
         t = x
     elif role == "row_length":
         t = x.shape[1]
+    elif role == "tile_dtype":
+        t = x.dtype
     elif role == "scalar":
         t = widened(dl.load(x))
     elif role == "row":
@@ -47,6 +51,7 @@ def fused_kernel(
     operands,
     saved,
     out,
+    right,
     out_amax,
     out_row_amax,
     out_col_amax,
@@ -65,6 +70,7 @@ def fused_kernel(
     ROLES: dl.constexpr,
     SAVES: dl.constexpr,
     TILE: dl.constexpr,
+    HALVES: dl.constexpr,
     WHOLE_ROWS: dl.constexpr,
     ROUND: dl.constexpr,
     FMT: dl.constexpr,
@@ -79,8 +85,9 @@ def fused_kernel(
     """What PRODUCER makes of tiles of the operands: itself, its amax, what it saves, and in a block-scaled format.
 
     ROLES has, for each of its parameters, the role and the place among the operands, or the constants; SAVES the kind
-    of each thing that it saves; TILE is the place of the operand that is as large as the output. RANDOM says of seed
-    and offset whether they are numbers or tensors, where codes are rounded stochastically.
+    of each thing that it saves; TILE is the place of the operand that is as large as the output, or as its HALVES, left
+    and right: the plain ones are `out` and `right`. RANDOM says of seed and offset whether they are numbers or tensors,
+    where codes are rounded stochastically.
     """
     r = dl.program_id(0) * ROWS
     flag = skipped(skip)
@@ -105,7 +112,7 @@ def fused_kernel(
     elif x.shape[1] != COLS:
         cols_left = x.shape[1]
     part = begin_producer(WHOLE_ROWS, x.shape[1], COLS, rows_left, cols_left, ROLES, values)
-    results = fused_results(PRODUCER(*values), PRODUCER, SAVES, ROWS, COLS)
+    results = fused_results(PRODUCER(*values), PRODUCER, SAVES, ROWS, COLS, HALVES)
     for i in dl.static_range(len(SAVES)):
         if saved[i] is not None:
             if SAVES[i] == "column":
@@ -113,34 +120,43 @@ def fused_kernel(
             elif SAVES[i] == "column_sum":
                 dl.store(saved[i], (dl.program_id(0), c), dl.sum(inside(results[i + 1], part), axis=0))
             else:
-                dl.store(saved[i], (r, c), results[i + 1])
-    t = results[0]
-    if ROUND is not None:
-        # What an operator of its own would hand to the quantization.
-        t = t.to(ROUND).to(dl.float32)
-    if out is not None:
-        dl.store(out, (r, c), t.to(out.dtype))
-    if FMT is not None or out_amax is not None or out_row_amax is not None or out_col_amax is not None:
-        t = inside(t, part)
-    if out_amax is not None:
-        store_amax(t, r, c, out_amax, 1)
-    along_rows = transformed(t, ROW_TRANSFORM, ROUND, 1)
-    along_cols = transformed(t, COL_TRANSFORM, ROUND, 0)
-    if out_row_amax is not None:
-        store_amax(along_rows, r, c, out_row_amax, 1)
-    if out_col_amax is not None:
-        store_amax(along_cols, r, c, out_col_amax, 0)
+                dl.store(saved[i], (r, c), results[i + 1].to(saved[i].dtype))
     g = load_amax(amax, r, c, ROWS, COLS, 1)
-    col_g = g
-    if col_amax is not None:
-        col_g = load_amax(col_amax, r, c, ROWS, COLS, 0)
     given = None
     if encode_scale is not None:
         given = dl.load(encode_scale)
     random = None
     if RANDOM is not None:
         random = (load_number(seed, RANDOM[0]), load_number(offset, RANDOM[1]))
-    if row_data is not None:
-        store_rowwise(along_rows, g, given, random, flag, r, c, row_data, row_scale, ROUND, FMT, LAYOUT, REPEAT)
-    if col_data is not None:
-        store_colwise(along_cols, col_g, given, random, flag, r, c, col_data, col_scale, ROUND, FMT, LAYOUT, REPEAT)
+    for half in dl.static_range(2 if HALVES else 1):
+        t = results[0][half]
+        # Where the tile stands in what is quantized.
+        at = c
+        if half == 1:
+            at = c + x.shape[1]
+        if ROUND is not None:
+            # What an operator of its own would hand to the quantization.
+            t = t.to(ROUND).to(dl.float32)
+        if half == 0 and out is not None:
+            dl.store(out, (r, c), t.to(out.dtype))
+        if half == 1 and right is not None:
+            dl.store(right, (r, c), t.to(right.dtype))
+        if FMT is not None or out_amax is not None or out_row_amax is not None or out_col_amax is not None:
+            t = inside(t, part)
+        if out_amax is not None:
+            store_amax(t, r, at, out_amax, 1)
+        along_rows = transformed(t, ROW_TRANSFORM, ROUND, 1)
+        along_cols = transformed(t, COL_TRANSFORM, ROUND, 0)
+        if out_row_amax is not None:
+            store_amax(along_rows, r, at, out_row_amax, 1)
+        if out_col_amax is not None:
+            store_amax(along_cols, r, at, out_col_amax, 0)
+        col_g = g
+        if col_amax is not None:
+            col_g = load_amax(col_amax, r, at, ROWS, COLS, 0)
+        if row_data is not None:
+            store_rowwise(along_rows, g, given, random, flag, r, at, row_data, row_scale, ROUND, FMT, LAYOUT, REPEAT)
+        if col_data is not None:
+            store_colwise(
+                along_cols, col_g, given, random, flag, r, at, col_data, col_scale, ROUND, FMT, LAYOUT, REPEAT
+            )

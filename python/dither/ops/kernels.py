@@ -79,7 +79,7 @@ def column_sum_kernel(x, y, LAST: dl.constexpr, ROWS: dl.constexpr, COLS: dl.con
     i, c = dl.program_id(0), dl.program_id(1) * COLS
     t = dl.sum(dl.load(x, (i * ROWS, c), (ROWS, COLS)), axis=0)
     if LAST:
-        dl.store(y, (c,), dl.reshape(t + 0.0, (COLS,)))
+        dl.store(y, (c,), dl.reshape(t + 0.0, (COLS,)).to(y.dtype))
     else:
         dl.store(y, (i, c), t)
 

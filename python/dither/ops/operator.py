@@ -13,14 +13,14 @@ from ..jit import Kernel
 from ..language import linear
 from ..options import UNSAID, CodeOptions
 from ..scalars import check_number, run_time_number
-from ..types import Structure, float32
-from . import column_sum, outputs
+from ..types import DType, Structure, float32
+from . import column_sum, halves, outputs
 from .allocate import contiguous_rows, empty_like, filled, floats, matrix
 from .column_sum import ColumnSums
 from .flatten import flatten_operands, flatten_result, reshape, restore_result
 from .fused_kernel import fused_kernel
 from .given import written_number
-from .producer import Producer
+from .producer import IMPLIED, Producer
 from .request import Wanted
 from .scale_sources import ScaleSources
 from .skip import Skip
@@ -30,6 +30,7 @@ from .tiles import Tile, elementwise_tile, row_tile
 _OUTPUTS = (
     *(
         "out",
+        "right",
         "out_amax",
         "out_row_amax",
         "out_col_amax",
@@ -56,7 +57,7 @@ class Operator:
         """The kernel, which is called as the producer is."""
         places: dict[str, list[str]] = {"operands": [], "constants": []}
         for name, role in self.producer.roles.items():
-            if role != "row_length":
+            if role not in IMPLIED:
                 places["constants" if role == "constexpr" else "operands"].append(name)
         places["saved"] = list(self.producer.saves)
         structures = {
@@ -88,7 +89,7 @@ class Operator:
         """Name, role and place of each parameter, among the operands or the constants."""
         roles = self.producer.roles
         constants = [name for name, role in roles.items() if role == "constexpr"]
-        operands = [name for name, role in roles.items() if role not in ("constexpr", "row_length")]
+        operands = [name for name, role in roles.items() if role not in ("constexpr", *IMPLIED)]
         places = {name: i for names in (constants, operands) for i, name in enumerate(names)}
         return [(name, role, places.get(name, places[self.producer.tile])) for name, role in roles.items()]
 
@@ -98,6 +99,7 @@ class Operator:
             "PRODUCER": self.producer.function,
             "SAVES": tuple(self.producer.saves.values()),
             "TILE": next(place for name, _, place in self._places if name == self.producer.tile),
+            "HALVES": self.producer.halves,
             "WHOLE_ROWS": self.producer.whole_rows,
             "ROUND": None,
             "FMT": None,
@@ -132,7 +134,11 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
         if shape != flat.shape:
             raise ValueError(f"argument 'out' has shape {shape}, expected {flat.shape}")
         wanted = dataclasses.replace(wanted, out=flatten_result(wanted.out, "out"))
+    if producer.halves and flat.axis != len(flat.shape) - 1:
+        raise ValueError(f"flatten_axis is {wanted.flatten_axis}, expected -1: {producer.name} has halves of columns")
     results = run_on_matrices(operator, matrices, constants, wanted)
+    if producer.halves:
+        flat = dataclasses.replace(flat, shape=(*flat.shape[:-1], 2 * flat.shape[-1]))
     shapes = {"tile": flat.shape, "column": flat.shape[: flat.axis], "column_sum": flat.shape[flat.axis :]}
     saved = {name: reshape(one, shapes[producer.saves[name]], name) for name, one in results.saved.items()}
     out = reshape(results.out, flat.shape, "out") if wanted.plan is None else restore_result(results.out, flat)
@@ -147,16 +153,23 @@ def run_on_matrices(
     values, arrays = check_operands(producer, operands)
     x, array = values[producer.tile], arrays[producer.tile]
     m, n = array.shape
+    # What the output is described by: its shape, beside x.
+    shape = (m, 2 * n) if producer.halves else (m, n)
+    output = dataclasses.replace(array, shape=shape, strides=(shape[1], 1))
+    if producer.halves and p is not None and not halves.fit(p, shape):
+        return in_two_steps(operator, operands, constants, wanted, array)
     if producer.whole_rows and n == 0 and m:
         raise ValueError(f"argument '{producer.tile}' has rows of no elements, expected at least one")
     where = get_device(wanted.device if wanted.device is not None else array.device)
-    dtype = wanted.dtype or array.dtype
+    dtype = wanted.dtype or arrays[producer.like.get(producer.output, producer.tile)].dtype
     assert dtype is not None
     shapes = {"column": (m,), "tile": (m, n)}
     # Sums have their places, and are made where tiles are known.
     saved: dict[str, Any] = dict.fromkeys(producer.saves)
     saved |= {
-        name: empty_like(x, array, shapes[kind], float32) for name, kind in producer.saves.items() if kind in shapes
+        name: empty_like(x, array, shapes[kind], saved_dtype(producer, name, arrays))
+        for name, kind in producer.saves.items()
+        if kind in shapes
     }
     where_to = {"device": where, "stream": wanted.stream}
     common = {**operator.absent, **operator.choices(values), **values, **constants, **where_to}
@@ -170,29 +183,31 @@ def run_on_matrices(
         operator.kernel.launch(grid, **{**common, **named, "ROWS": tile.rows, "COLS": tile.cols})
 
     plain = plain_tile(producer, n, where.is_cpu)
-    sums = ColumnSums(producer.sums, x, array, where, wanted.stream)
+    sum_dtypes = {name: wanted.grad_dtype or saved_dtype(producer, name, arrays) for name in producer.sums}
+    sums = ColumnSums(sum_dtypes, x, array, where, wanted.stream)
 
     if p is None:
-        out = empty_like(x, array, (m, n), dtype)
+        out = empty_like(x, array, shape, dtype)
+        outs = halves.views(out) if producer.halves else {"out": out}
         peak = filled(x, array, ()) if wanted.return_amax else None
-        launch(plain, (m, n), out=out, out_amax=peak, ROUND=rounded, **saved | sums.rows(plain, (m, n)))
+        launch(plain, (m, n), **outs, out_amax=peak, ROUND=rounded, **saved | sums.rows(plain, (m, n)))
         return Results(out, saved | sums.totals(), peak)
 
-    p.check_shape((m, n))
+    p.check_shape(shape)
     skip = Skip.of(wanted.skip, where)
     if skip:
-        outputs.check_out(p, wanted.out, (m, n), arrays)
+        outputs.check_out(p, wanted.out, shape, arrays)
     if skip is True:
         return Results(wanted.out, saved, None)
     if isinstance(skip, Skip):
         common["skip"] = skip.flag
     recorded = None if wanted.record_amax is None else written_number("record_amax", wanted.record_amax)
-    sources = ScaleSources(p, x, array, where, wanted.stream)
+    sources = ScaleSources(p, x, output, where, wanted.stream)
     sources.take(wanted)
     found = sources.missing()
     for each in p.amax_parts(producer.whole_rows, where.is_cpu) if found else []:
         transforms = {f"{which.upper()}_TRANSFORM": each.transform_of(which == "col") for which in ("row", "col")}
-        outs = {f"out_{what}": found[what] for what in each.amaxes((m, n)) if what in found}
+        outs = {f"out_{what}": found[what] for what in each.amaxes(shape) if what in found}
         first_tile = each.amax_tile(n, producer, where.is_cpu) if p.transform else plain
         launch(first_tile, (m, n), **outs, **transforms, ROUND=rounded)
     sources.make_scales()
@@ -206,11 +221,15 @@ def run_on_matrices(
     if isinstance(skip, Skip):
         olds = outputs.known_of(wanted.out)
         known = [skip.keep(one, old, where, wanted.stream) for one, old in zip(known, olds, strict=True)]
-    result = outputs.allocate(p, x, array, dtype, known, wanted.out, arrays)
+    result = outputs.allocate(p, x, output, dtype, known, wanted.out, arrays)
     passes = [
-        (each, each.of(result), each.tile(n, producer, where.is_cpu), each.extent((m, n)))
+        (each, each.of(result), each.tile(n, producer, where.is_cpu), each.extent(shape))
         for each in p.parts(producer.whole_rows, where.is_cpu)
     ]
+    if producer.halves:
+        passes = [
+            (each, written, halves.tile(tile, n), (rows, cols // 2)) for each, written, tile, (rows, cols) in passes
+        ]
     _, _, tile, extent = passes[0]
     if tile.rows <= column_sum.MOST_ROWS:
         saved |= sums.rows(tile, extent)
@@ -239,6 +258,29 @@ def run_on_matrices(
     return Results(result, saved | sums.totals(), peak if peak is not None else asked)
 
 
+def saved_dtype(producer: Producer, name: str, arrays: Mapping[str, Array]) -> DType:
+    """The data type of what is saved, unless a call wants another."""
+    like = producer.like.get(name)
+    dtype = arrays[like].dtype if like else float32
+    assert dtype is not None
+    return dtype
+
+
+def in_two_steps(
+    operator: Operator, operands: Mapping[str, Any], constants: Mapping[str, Any], wanted: Wanted, array: Array
+) -> Results:
+    """As `run_on_matrices`, of halves that one kernel does not quantize: all of the output, and then its codes."""
+    from .quantize import QUANTIZE
+
+    dtype = wanted.dtype or array.dtype
+    assert dtype is not None
+    between = dtype if wanted.round_intermediate else float32
+    alone = Wanted(dtype=between, device=wanted.device, stream=wanted.stream, grad_dtype=wanted.grad_dtype)
+    first = run_on_matrices(operator, operands, constants, alone)
+    second = run_on_matrices(QUANTIZE, {"x": first.out}, {}, dataclasses.replace(wanted, dtype=dtype))
+    return Results(second.out, first.saved, second.amax)
+
+
 def plain_tile(producer: Producer, n: int, cpu: bool) -> Tile:
     """The tile of a program whose output is not quantized."""
     if producer.whole_rows:
@@ -252,6 +294,9 @@ def check_operands(producer: Producer, operands: Mapping[str, Any]) -> tuple[dic
     arrays: dict[str, Array] = {}
     for name, value in operands.items():
         role = producer.roles[name]
+        if value is None and name in producer.optional:
+            values[name] = None
+            continue
         if role == "tile":
             array = matrix(value, name)
             values[name], arrays[name] = contiguous_rows(value, array)

@@ -20,7 +20,9 @@ from typing import Any
 from ..errors import suggest
 
 #: Roles of parameters, by the name of their annotation in `dither.language`; "tile" has none.
-ROLES = ("tile", "row", "column", "scalar", "row_length", "constexpr")
+ROLES = ("tile", "row", "column", "scalar", "row_length", "tile_dtype", "constexpr")
+#: Those that calls have no argument for: they follow from the first tile.
+IMPLIED = ("row_length", "tile_dtype")
 #: What a producer may save besides: a number for each row, a tile, or the sum of each column of a tile.
 SAVED = ("column", "tile", "column_sum")
 
@@ -37,6 +39,12 @@ class Producer:
         columns: what the width of tiles is a multiple of, a power of two: blocks in the function may be as long.
         saves: kind of each thing that is saved ("column": shape (M,), "tile": (M, N), "column_sum": (N,); float32), by
             name.
+        optional: parameters that calls may leave out: the function gets None.
+        halves: whether it returns a pair of tiles in the place of one: the left and the right half of the columns of
+            the output, which has twice as many.
+        output: what the output is called among results.
+        like: the operand whose data type a result has by default, by the result's name: of what is saved float32 where
+            there is none, of the output that of the first tile.
     """
 
     name: str
@@ -45,6 +53,10 @@ class Producer:
     whole_rows: bool = False
     saves: Mapping[str, str] = dataclasses.field(default_factory=dict)
     columns: int = 1
+    optional: frozenset[str] = frozenset()
+    halves: bool = False
+    output: str = "out"
+    like: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def tile(self) -> str:
@@ -58,26 +70,42 @@ class Producer:
 
     def given(self) -> list[str]:
         """Parameters that a call gives values for."""
-        return [name for name, role in self.roles.items() if role != "row_length"]
+        return [name for name, role in self.roles.items() if role not in IMPLIED]
 
 
-def producer_of(fn: Any, whole_rows: bool, saves: Mapping[str, str] | None, taken: tuple[str, ...]) -> Producer:
+def producer_of(
+    fn: Any,
+    taken: tuple[str, ...],
+    whole_rows: bool,
+    saves: Mapping[str, str] | None,
+    halves: bool,
+    output: str,
+    like: Mapping[str, str] | None,
+) -> Producer:
     """The producer that a function is, checked; `taken` are names that its parameters may not have."""
     if not isinstance(fn, python_types.FunctionType):
         raise TypeError(f"found {fn!r}, expected a function on tiles")
     roles: dict[str, str] = {}
+    optional = set()
     for name, parameter in inspect.signature(fn).parameters.items():
         if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
             raise TypeError(f"'{fn.__name__}' has the parameter '{parameter}', expected one with a plain name")
         if name in taken:
             raise TypeError(f"'{fn.__name__}' has a parameter '{name}', which calls of fused operators use themselves")
         roles[name] = _role(fn, name, parameter.annotation)
+        if parameter.default is None and roles[name] != "constexpr":
+            optional.add(name)
     if "tile" not in roles.values():
         raise TypeError(f"'{fn.__name__}' has no tile among its parameters, expected one without an annotation")
     if saves is not None and not isinstance(saves, Mapping):
         raise TypeError(f"saves is {saves!r}, expected the kind of what is saved by name, as in {{'mean': 'column'}}")
-    if not isinstance(whole_rows, bool):
-        raise TypeError(f"whole_rows is {whole_rows!r}, expected True or False")
+    for what, flag in (("whole_rows", whole_rows), ("halves", halves)):
+        if not isinstance(flag, bool):
+            raise TypeError(f"{what} is {flag!r}, expected True or False")
+    if halves and whole_rows:
+        raise ValueError("halves and whole_rows are True, expected one of them: whole rows are one tile")
+    if next(name for name, role in roles.items() if role == "tile") in optional:
+        raise ValueError(f"'{fn.__name__}' may be called without its first tile, expected it without a default")
     for name, kind in (saves or {}).items():
         if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
             raise ValueError(f"saves has the name {name!r}, expected one of letters and digits")
@@ -87,7 +115,18 @@ def producer_of(fn: Any, whole_rows: bool, saves: Mapping[str, str] | None, take
             raise ValueError(f"saves has {name!r}: {kind!r}, expected {' or '.join(SAVED)}{suggest(str(kind), SAVED)}")
         if kind == "column" and not whole_rows:
             raise ValueError(f"saves has {name!r}: 'column', expected whole_rows=True: a program has parts of a row")
-    return Producer(fn.__name__, fn, roles, bool(whole_rows), dict(saves or {}), columns=128)
+    return Producer(
+        fn.__name__,
+        fn,
+        roles,
+        whole_rows,
+        dict(saves or {}),
+        columns=128,
+        optional=frozenset(optional),
+        halves=halves,
+        output=output,
+        like=dict(like or {}),
+    )
 
 
 def _role(fn: Callable[..., Any], name: str, annotation: Any) -> str:

@@ -48,6 +48,7 @@ class Wanted:
     record_amax: Any = None
     skip: Any = None
     flatten_axis: Any = -1
+    grad_dtype: DType | None = None
 
 
 def wanted_of(
