@@ -1,7 +1,8 @@
-"""dither.rms_norm."""
+"""Norms of rows: dither.rms_norm, dither.layer_norm, and those of a sum with a residual."""
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ import dither.language as dl
 
 from ..devices import Device
 from ..formats import Format
-from .fuse import fuse
+from .fuse import Fused, fuse
 from .hadamard import RandomHadamard
 from .operator import Operator, run
 from .producer import Producer
@@ -38,8 +39,8 @@ def layer_norm(
     x: Any,
     gamma: dl.row,
     beta: dl.row,
-    eps: dl.constexpr,
     n: dl.row_length,
+    eps: dl.constexpr = 1e-6,
     zero_centered_gamma: dl.constexpr = False,
 ) -> Any:
     """Norm of the rows of `x`, by mean and variance: y = gamma * (rsigma * (x - mean)) + beta, all in float32.
@@ -52,6 +53,48 @@ def layer_norm(
     Options are those of `dither.fuse`. Returns (out, mean, rsigma), mean and rsigma (M,) float32.
     """
     return dl.layer_norm(x, gamma, beta, eps, zero_centered_gamma, count=n)
+
+
+@functools.partial(Fused, whole_rows=True, saves={"rsigma": "column", "sum": "tile"}, like={"sum": "x"})
+def add_rms_norm(
+    x: Any,
+    residual: Any,
+    gamma: dl.row,
+    n: dl.row_length,
+    kind: dl.tile_dtype,
+    eps: dl.constexpr = 1e-6,
+    zero_centered_gamma: dl.constexpr = False,
+) -> Any:
+    """`rms_norm` of x + residual, which is rounded to the data type of x and returned, too: (out, rsigma, sum).
+
+    `residual` has the shape of x; the other arguments are those of `rms_norm`, and options those of `dither.fuse`.
+    """
+    t = (x + residual).to(kind).to(dl.float32)
+    y, rsigma = dl.rms_norm(t, gamma, eps, zero_centered_gamma, count=n)
+    return y, rsigma, t
+
+
+@functools.partial(
+    Fused, whole_rows=True, saves={"mean": "column", "rsigma": "column", "sum": "tile"}, like={"sum": "x"}
+)
+def add_layer_norm(
+    x: Any,
+    residual: Any,
+    gamma: dl.row,
+    beta: dl.row,
+    n: dl.row_length,
+    kind: dl.tile_dtype,
+    eps: dl.constexpr = 1e-6,
+    zero_centered_gamma: dl.constexpr = False,
+) -> Any:
+    """`layer_norm` of x + residual, which is rounded to the data type of x and returned, too:
+    (out, mean, rsigma, sum).
+
+    `residual` has the shape of x; the other arguments are those of `layer_norm`, and options those of `dither.fuse`.
+    """
+    t = (x + residual).to(kind).to(dl.float32)
+    y, mean, rsigma = dl.layer_norm(t, gamma, beta, eps, zero_centered_gamma, count=n)
+    return y, mean, rsigma, t
 
 
 class RmsNorm(NamedTuple):

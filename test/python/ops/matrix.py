@@ -14,6 +14,8 @@ from ops.data import DTYPES
 from ops.reference import orders
 
 PATH = Path(__file__).resolve().parents[3] / "docs" / "support-matrix.md"
+#: What backward passes end in, in one layout each: the first of both halves in one kernel.
+GRADIENTS = ("dswiglu", "dbias_dgelu", "rms_norm_backward", "layer_norm_backward")
 FEW_TARGETS = ("sm_80", "sm_90a", "sm_100a")
 TARGETS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a")
 
@@ -62,7 +64,11 @@ def _tables():
         of_f32 = tuple(fmt.name for fmt in formats_of(row) if fmt.name not in FORMATS)
         cpu.append(Table(f"{title}, float32 scales", name, LAYOUTS, tuple(DTYPES), of_f32))
         gpus.append(Table(f"{title}, float32 scales, on GPUs", name, LAYOUTS, FEW_TARGETS, of_f32))
-    return (*cpu, *gpus)
+    formats = (*FORMATS, "fp8_tensor_e4m3", "fp8_1x128_e4m3")
+    gradients = (
+        Table(f"{name}, fused with quantize", name, ("both",), ("bfloat16", "sm_100a"), formats) for name in GRADIENTS
+    )
+    return (*cpu, *gpus, *gradients)
 
 
 TABLES = _tables()

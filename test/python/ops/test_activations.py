@@ -1,36 +1,361 @@
-"""Activations of the library, against their definitions."""
+"""Activations and their gradients, against their definitions: bits, autodiff in float64, formats, halves."""
+
+import pickle
 
 import dither
 import dither.language as dl
+import ml_dtypes
 import numpy as np
 import pytest
+from ops import activation_rules as rules
 from ops import check, data
 
-
-@dither.jit
-def swiglu_kernel(g, u, y):
-    gate, up = (dl.load(g, (0, 0), (40, 100)).to(dl.float32), dl.load(u, (0, 0), (40, 100)).to(dl.float32))
-    dl.store(y, (0, 0), (gate * dl.sigmoid(gate) * up).to(y.dtype))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-def test_swiglu(dtype):
-    g, u = data.normal(40, 100, dtype), data.normal(40, 100, dtype, seed=1)
-    y = np.zeros_like(g)
-    swiglu_kernel[1](g, u, y)
-    check.same_values(dither.swiglu(g, u), y)
-    with np.errstate(all="ignore"):
-        wide = g.astype(np.float64)
-        exact = wide / (1 + np.exp(-wide)) * u.astype(np.float64)
-    found = dither.swiglu(g, u, dtype=dither.float32).astype(np.float64)
-    assert np.nanmax(np.abs(found - exact) / np.maximum(np.abs(exact), 1e-25)) < 1e-6
+F32 = np.float32
+GATED = (*rules.GATES, "clamped_swiglu", "situglu")
+TARGETS = ("sim:sm_80", "sim:sm_90a", "sim:sm_100a")
+TYPES = {"float32": F32, "bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
 
 
-@pytest.mark.parametrize("layout", check.LAYOUTS)
-@pytest.mark.parametrize("fmt", check.FORMATS)
-def test_swiglu_in_every_format(fmt, layout):
-    g, u = data.normal(40, 100, "bfloat16"), data.normal(40, 100, "bfloat16", seed=1)
-    found, want = dither.swiglu(g, u, format=fmt, layout=layout), dither.quantize(dither.swiglu(g, u), fmt, layout)
+def tree(x):
+    """Rows in pairs, and the sums of these, until one is left; a zero is +0."""
+    while len(x) > 1:
+        if len(x) % 2:
+            x = np.concatenate([x, np.zeros_like(x[:1])])
+        x = x[0::2] + x[1::2]
+    return x[0] + F32(0)
+
+
+def wide(*arrays):
+    return [a.astype(F32) for a in arrays]
+
+
+def some(m, n, dtype="float32", seed=0):
+    """Numbers of all sizes that activations tell apart, the bounds of clamped ones and zeros among them."""
+    x = data.normal(m, n, "float32", seed=seed) * F32(4)
+    x.reshape(-1)[:12] = [7, -7, 0, -0.0, 8, -8, 100, -100, 1e-30, -1e-30, 3e4, -3e4]
+    return x.astype(TYPES[dtype])
+
+
+def same(found, want):
     for a, b in zip(check.parts(found), check.parts(want), strict=True):
-        check.same_bits(a.data, b.data)
-        check.same_bits(a.scale_inv, b.scale_inv)
+        check.same_bits(a.data, b.data, "codes")
+        check.same_bits(a.scale_inv, b.scale_inv, "scales")
+
+
+# -- plain -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", rules.PLAIN)
+def test_plain(name, dtype):
+    x, grad = some(24, 200, dtype), some(24, 200, dtype, seed=1)
+    act, dact = rules.PLAIN[name]
+    with np.errstate(all="ignore"):
+        (wx, wg), kind = wide(x, grad), TYPES[dtype]
+        check.same_values(getattr(dither, name)(x), act(wx).astype(kind), name)
+        check.same_values(getattr(dither, f"d{name}")(grad, x), (dact(wx) * wg).astype(kind), f"d{name}")
+
+
+def test_gelu_by_erf():
+    x, grad = some(24, 200), some(24, 200, seed=1)
+    check.same_values(dither.gelu(x, approximate="none"), rules.gelu_erf(x))
+    check.same_values(dither.dgelu(grad, x, approximate="none"), rules.dgelu_erf(x) * grad)
+    with pytest.raises(dither.CompileError, match="approximate is neither 'tanh' nor 'none'"):
+        dither.gelu(x, approximate="sigmoid")
+
+
+@pytest.mark.parametrize("name", rules.PLAIN)
+def test_bias_goes_first(name):
+    x, grad, bias = some(24, 200, "bfloat16"), some(24, 200, seed=1), some(1, 200, seed=2)[0]
+    act, dact = rules.PLAIN[name]
+    sum_ = x.astype(F32) + bias
+    with np.errstate(all="ignore"):
+        check.same_values(getattr(dither, name)(x, bias, dtype=dither.float32), act(sum_))
+        check.same_values(getattr(dither, f"d{name}")(grad, x, bias), dact(sum_) * grad)
+
+
+@pytest.mark.parametrize("name", ["gelu", "silu", "qgelu", "relu", "srelu"])
+@pytest.mark.parametrize("device", ["cpu", "sim:sm_90a"])
+def test_bias_gradients(name, device):
+    x, grad = some(70, 200, "bfloat16"), data.normal(70, 200, "float16", seed=1)
+    wx, wg = wide(x, grad)
+    d = rules.PLAIN[name][1](wx) * wg
+    operator = getattr(dither, f"dbias_d{name}")
+    found = operator(grad, x, device=device)
+    check.same_values(found.out, d.astype(np.float16))
+    check.same_values(found.dbias, tree(d).astype(np.float16))
+    check.same_values(operator(grad, x, grad_dtype=dither.float32, device=device).dbias, tree(d))
+    quantized = operator(grad, x, format="mxfp8_e4m3", layout="both", device=device)
+    same(quantized.out, dither.quantize(d.astype(np.float16), "mxfp8_e4m3", "both"))
+    check.same_values(quantized.dbias, tree(d).astype(np.float16))
+
+
+def test_quantize_dbias():
+    x = data.normal(300, 96, "bfloat16")
+    found = dither.quantize_dbias(x, format="nvfp4", layout="both", return_amax=True)
+    same(found.out, dither.quantize(x, "nvfp4", "both"))
+    check.same_bits(found.dbias, tree(x.astype(F32)).astype(ml_dtypes.bfloat16))
+    assert found.amax == np.abs(x.astype(F32)).max()
+    assert dither.quantize_dbias(x[:0]).dbias.dtype == ml_dtypes.bfloat16
+
+
+# -- gated -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["cpu", *TARGETS])
+@pytest.mark.parametrize("name", GATED)
+def test_gated(name, device):
+    x, grad = some(24, 256, "bfloat16"), some(24, 128, seed=1)
+    gate, up = x[:, :128], x[:, 128:]
+    with np.errstate(all="ignore"):
+        wanted = rules.gated(name, *wide(gate, up))
+        gradients = rules.dgated(name, grad, *wide(gate, up))
+    options = {"dtype": dither.float32, "device": device}
+    check.same_values(getattr(dither, name)(gate, up, **options), wanted)
+    check.same_values(getattr(dither, f"d{name}")(grad, gate, up, **options), gradients)
+
+
+@pytest.mark.parametrize("name", GATED)
+def test_one_tensor_of_two_halves(name):
+    x, grad = some(24, 200, "bfloat16"), some(24, 100, "bfloat16", seed=1)
+    forward, backward = getattr(dither, name), getattr(dither, f"d{name}")
+    check.same_values(forward(x), forward(x[:, :100].copy(), x[:, 100:].copy()))
+    check.same_values(backward(grad, x), backward(grad, x[:, :100].copy(), x[:, 100:].copy()))
+
+
+@pytest.mark.parametrize("name", [*GATED, "srelu"])
+def test_factor_of_each_row(name):
+    x, grad, factor = some(24, 128), some(24, 64, seed=1), some(1, 24, seed=2)[0]
+    by = factor[:, None]
+    if name == "srelu":
+        x = x[:, :64]
+        wanted, gradients = rules.srelu(x) * by, rules.dsrelu(x) * (grad * by)
+    else:
+        with np.errstate(all="ignore"):
+            wanted = rules.gated(name, x[:, :64], x[:, 64:]) * by
+            gradients = rules.dgated(name, grad * by, x[:, :64], x[:, 64:])
+    check.same_values(getattr(dither, name)(x, factor=factor), wanted)
+    check.same_values(getattr(dither, f"d{name}")(grad, x, factor=factor), gradients)
+
+
+def test_parameters():
+    x, grad = some(24, 128), some(24, 64, seed=1)
+    gate, up = x[:, :64], x[:, 64:]
+    found = dither.clamped_swiglu(x, limit=2.0, alpha=1.5, glu_linear_offset=0.5)
+    numbers = {"limit": F32(2), "alpha": F32(1.5), "offset": F32(0.5)}
+    check.same_values(found, rules.gated("clamped_swiglu", gate, up, **numbers))
+    found = dither.dclamped_swiglu(grad, x, limit=2.0, alpha=1.5, glu_linear_offset=0.5)
+    check.same_values(found, rules.dgated("clamped_swiglu", grad, gate, up, **numbers))
+    betas = {"beta1": F32(2), "beta2": F32(3)}
+    check.same_values(dither.situglu(x, beta1=2.0, beta2=3.0), rules.gated("situglu", gate, up, **betas))
+    check.same_values(dither.dsituglu(grad, x, beta1=2.0, beta2=3.0), rules.dgated("situglu", grad, gate, up, **betas))
+
+
+# -- halves in every format --------------------------------------------------------------------------
+
+OWN = {
+    "fp8 tensor": dither.FP8_TENSOR_E4M3,
+    "fp8 row": dither.FP8_ROW_E4M3,
+    "fp8 1x128": dither.FP8_1X128_E4M3,
+    "fp8 128x128": dither.FP8_128X128_E4M3,
+    "nvfp4 rows": dither.NVFP4.with_(row_amax=True),
+    "nvfp4 16x16": dither.NVFP4.with_(block=(16, 16)),
+    **{name: getattr(dither, name.upper()) for name in check.FORMATS},
+}
+
+
+def halves(n=256, dtype="bfloat16", rows=70):
+    x, grad = some(rows, 2 * n, dtype), some(rows, n, dtype, seed=1)
+    return (grad, x), dither.dswiglu(grad, x)
+
+
+@pytest.mark.parametrize("n", [256, 200, 33])
+@pytest.mark.parametrize("layout", check.LAYOUTS)
+@pytest.mark.parametrize("fmt", OWN)
+def test_halves_in_every_format(fmt, layout, n):
+    """One kernel where blocks end between the halves; two steps where they do not."""
+    operands, plain = halves(n)
+    same(dither.dswiglu(*operands, format=OWN[fmt], layout=layout), dither.quantize(plain, OWN[fmt], layout))
+
+
+@pytest.mark.parametrize("scales", ["128x4", "8x4", "packed"])
+@pytest.mark.parametrize("layout", check.LAYOUTS)
+def test_halves_with_scales_in_every_order(layout, scales):
+    operands, plain = halves()
+    fmt = dither.MXFP8_E4M3
+    found = dither.dswiglu(*operands, format=fmt, layout=layout, scale_layout=scales)
+    same(found, dither.quantize(plain, fmt, layout, scales))
+
+
+@pytest.mark.parametrize("fmt", ["nvfp4", "mxfp8_e4m3", "fp8 128x128"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_halves_on_gpus(target, fmt):
+    operands, plain = halves(128, rows=33)
+    same(
+        dither.dswiglu(*operands, format=OWN[fmt], layout="both", device=target),
+        dither.quantize(plain, OWN[fmt], "both"),
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rounding": "stochastic", "seed": 3},
+        {"transform": dither.RandomHadamard(16)},
+        {"round_intermediate": False},
+        {"encode_scale": 0.5},
+        {"return_amax": True},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+@pytest.mark.parametrize("n", [256, 96])
+def test_halves_with_options(n, options):
+    operands, plain = halves(n, rows=64)
+    fmt = dither.FP8_TENSOR_E4M3 if "encode_scale" in options else dither.NVFP4
+    found = dither.dswiglu(*operands, format=fmt, layout="both", **options)
+    if "round_intermediate" in options or "encode_scale" in options:
+        plain = dither.dswiglu(*operands, dtype=dither.float32)
+    named = {name: value for name, value in options.items() if name not in ("round_intermediate", "return_amax")}
+    wanted = dither.quantize(plain, fmt, "both", **named)
+    if "return_amax" in options:
+        assert found.amax == np.abs(plain.astype(F32)).max()
+        found = found.out
+    same(found, wanted)
+
+
+def test_halves_of_any_rank_and_library():
+    import torch
+
+    (grad, x), plain = halves(128, rows=24)
+    deep = dither.dswiglu(grad.reshape(4, 6, 128), x.reshape(4, 6, 256), format="mxfp8_e4m3")
+    assert deep.shape == (4, 6, 256)
+    check.same_bits(deep.data.reshape(24, 256), dither.quantize(plain, "mxfp8_e4m3").data)
+    assert dither.dswiglu(grad.reshape(4, 6, 128), x.reshape(4, 6, 256)).shape == (4, 6, 256)
+    tensors = [torch.from_numpy(a.view(np.int16)).view(torch.bfloat16) for a in (grad, x)]
+    found = dither.dswiglu(*tensors)
+    assert isinstance(found, torch.Tensor)
+    check.same_bits(found, plain)
+    same(dither.dswiglu(*tensors, format="nvfp4", layout="both"), dither.quantize(plain, "nvfp4", "both"))
+    out = dither.dswiglu(grad, x, format="nvfp4", layout="both")
+    again = dither.dswiglu(grad, x, format="nvfp4", layout="both", out=out)
+    assert again.rowwise.data is out.rowwise.data
+    assert dither.dswiglu(grad[:0], x[:0], format="nvfp4").shape == (0, 256)
+
+
+# -- gradients by autodiff ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*rules.PLAIN, *GATED])
+def test_gradients_are_those_of_autodiff(name):
+    """Of float64, where functions have gradients; bounded in units of the last place of the largest term."""
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    jnp, nn = jax.numpy, jax.nn
+    plain = {
+        "gelu": lambda x: nn.gelu(x, approximate=True),
+        "silu": nn.silu,
+        "qgelu": lambda x: x * nn.sigmoid(1.702 * x),
+        "relu": nn.relu,
+        "srelu": lambda x: nn.relu(x) ** 2,
+        "sigmoid": nn.sigmoid,
+    }
+    x = data.normal(64, 64, "float32", seed=5) * F32(3)
+    grad = data.normal(64, 32 if name in GATED else 64, "float32", seed=6)
+
+    def gated(x):
+        gate, up = x[:, :32], x[:, 32:]
+        if name == "clamped_swiglu":
+            c = jnp.minimum(gate, 7.0)
+            return c * nn.sigmoid(1.702 * c) * (jnp.clip(up, -7.0, 7.0) + 1.0)
+        if name == "situglu":
+            return 4.0 * jnp.tanh(gate / 4.0) * nn.sigmoid(gate) * 25.0 * jnp.tanh(up / 25.0)
+        return plain[rules.GATES[name]](gate) * up
+
+    function = gated if name in GATED else plain[name]
+    value, back = jax.vjp(function, jnp.asarray(x, jnp.float64))
+    (exact,) = back(jnp.asarray(grad, jnp.float64))
+    found = getattr(dither, f"d{name}")(grad, x).astype(np.float64)
+    forward = getattr(dither, name)(x).astype(np.float64)
+    # The largest terms are products of two numbers of x, three where one is squared, and the gradient.
+    scale = 16 * 2.0**-24 * np.abs(x).max() ** (3 if name == "sreglu" else 2)
+    assert np.abs(found - np.asarray(exact)).max() < scale * np.abs(grad).max()
+    assert np.abs(forward - np.asarray(value)).max() < scale
+
+
+# -- mistakes, and what they are ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda x: dither.swiglu(x[:, :7]),
+            ValueError,
+            r"'gate' has shape \(8, 7\), expected an even number of columns",
+        ),
+        (lambda x: dither.swiglu(3.0), TypeError, "'gate' is float, expected an array"),
+        (lambda x: dither.swiglu(x, x[:, :4]), ValueError, r"'up' has shape \(8, 4\), expected \(8, 8\)"),
+        (lambda x: dither.dswiglu(x, x), ValueError, r"'gate' has shape \(8, 4\), expected \(8, 8\)"),
+        (lambda x: dither.gelu(x, x[0, :3]), ValueError, r"'bias' has shape \(3,\), expected \(8,\)"),
+        (lambda x: dither.srelu(x, factor=x[0, :3]), ValueError, r"'factor' has shape \(3,\), expected \(8,\)"),
+        (
+            lambda x: dither.gelu(x, grad_dtype=dither.float32),
+            ValueError,
+            "'grad_dtype' was given, expected none: gelu",
+        ),
+        (
+            lambda x: dither.quantize_dbias(x, grad_dtype=dither.int8),
+            TypeError,
+            "dtype is int8, expected float32",
+        ),
+        (lambda x: dither.dgelu(x), TypeError, "missing a required argument: 'x'"),
+        (
+            lambda x: dither.dswiglu(x.reshape(2, 4, 8), x.reshape(2, 4, 8), x.reshape(2, 4, 8), flatten_axis=1),
+            ValueError,
+            "flatten_axis is 1, expected -1: dswiglu has halves of columns",
+        ),
+    ],
+)
+def test_wrong_calls(call, error, message):
+    with pytest.raises(error, match=message):
+        call(np.ones((8, 8), F32))
+
+
+def test_operators_are_pickled_by_name():
+    assert pickle.loads(pickle.dumps(dither.dswiglu)) is dither.dswiglu
+
+
+@dither.fuse(halves=True)
+def sum_and_difference(a, b, by: dl.row = None):
+    if by is not None:
+        a = a * by
+    return a + b, a - b
+
+
+def test_own_functions_have_halves_and_optional_parameters():
+    a, b = data.normal(40, 128, "bfloat16"), data.normal(40, 128, "bfloat16", seed=1)
+    by = data.normal(1, 128, seed=2)[0]
+    for given in ((), (by,)):
+        left = a.astype(F32) * by if given else a.astype(F32)
+        wanted = np.concatenate([left + b.astype(F32), left - b.astype(F32)], axis=1).astype(ml_dtypes.bfloat16)
+        check.same_bits(sum_and_difference(a, b, *given), wanted)
+        same(sum_and_difference(a, b, *given, format="nvfp4"), dither.quantize(wanted, "nvfp4"))
+
+
+def test_what_fuse_refuses_of_halves():
+    @dither.fuse(halves=True)
+    def one(x):
+        return x
+
+    with pytest.raises(dither.CompileError, match=r"one gives .*, expected a pair of tiles"):
+        one(np.ones((4, 32), F32))
+    with pytest.raises(ValueError, match="halves and whole_rows are True, expected one of them"):
+        dither.fuse(one.fn, halves=True, whole_rows=True)
+    with pytest.raises(TypeError, match="halves is 1, expected True or False"):
+        dither.fuse(one.fn, halves=1)
+
+    def nothing(x=None):
+        return x
+
+    with pytest.raises(ValueError, match="may be called without its first tile"):
+        dither.fuse(nothing)

@@ -97,7 +97,7 @@ def test_in_a_kernel():
     ("call", "error", "message"),
     [
         (lambda x, g: dither.layer_norm(x, g, g[:3], 1e-5), ValueError, r"argument 'beta' has shape \(3,\), expected"),
-        (lambda x, g: dither.layer_norm(x, g, g), TypeError, "missing a required argument: 'eps'"),
+        (lambda x, g: dither.layer_norm(x, g), TypeError, "missing a required argument: 'beta'"),
         (lambda x, g: dither.layer_norm(x, g, g, -1.0), dither.CompileError, "eps is -1"),
         (lambda x, g: dither.layer_norm(x[:, :0], g[:0], g[:0], 1e-5), ValueError, "'x' has rows of no elements"),
     ],

@@ -84,7 +84,51 @@ def gated(fmt, layout, scales, column):
     check_values(result.out, y, layout, scales, dtype, device)
 
 
-CELLS = {"quantize": quantized, "rms_norm": normalized, "layer_norm": layer_normalized, "swiglu": gated}
+def gradient(name, operands):
+    """As `gated`: the output, whatever it is called, of these operands."""
+
+    def cell(fmt, layout, scales, column):
+        dtype, device = place(column)
+        given = operands(dtype)
+        named = {"format": fmt, "layout": layout, "scale_layout": scales, "return_amax": True, "device": device}
+        plain = getattr(dither, name)(*given)
+        y = np.asarray(plain[0] if isinstance(plain, tuple) else plain).astype(np.float32)
+        result = getattr(dither, name)(*given, **named)
+        check.same_bits(result.amax, oracle.amax(y), "amax")
+        check_values(result[0], y, layout, scales, dtype, device)
+
+    return cell
+
+
+def of_norm(count):
+    """Gradient, source, as many statistics of rows, and gamma."""
+
+    def operands(dtype):
+        dz, x = data.normal(M, N, dtype, seed=1), data.adversarial(M, N, dtype)
+        statistics = [data.normal(1, M, "float32", seed=seed)[0] for seed in range(count)]
+        return dz, x, *statistics, data.normal(1, N, dtype, seed=2)[0]
+
+    return operands
+
+
+def of_halves(dtype):
+    return data.normal(M, 128, dtype, seed=1), data.adversarial(M, 256, dtype)
+
+
+def of_activation(dtype):
+    return data.normal(M, N, dtype, seed=1), data.adversarial(M, N, dtype)
+
+
+CELLS = {
+    "quantize": quantized,
+    "rms_norm": normalized,
+    "layer_norm": layer_normalized,
+    "swiglu": gated,
+    "dswiglu": gradient("dswiglu", of_halves),
+    "dbias_dgelu": gradient("dbias_dgelu", of_activation),
+    "rms_norm_backward": gradient("rms_norm_backward", of_norm(1)),
+    "layer_norm_backward": gradient("layer_norm_backward", of_norm(2)),
+}
 
 
 @pytest.mark.parametrize("cell", matrix.CELLS, ids="-".join)
