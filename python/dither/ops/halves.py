@@ -8,6 +8,7 @@ from typing import Any
 
 from ..arrays import describe_argument
 from .outputs import Plan
+from .producer import Producer
 from .tiles import Tile
 
 #: What each half is a multiple of where one kernel quantizes both: blocks, and four scales of a row, end with it.
@@ -35,10 +36,15 @@ def with_halves(operands: Mapping[str, Any], first: str, second: str) -> dict[st
     return found
 
 
-def fit(p: Plan, shape: tuple[int, int]) -> bool:
+def fit(p: Plan, shape: tuple[int, int], producer: Producer, cpu: bool) -> bool:
     """Whether one kernel quantizes both halves of an output: no block has elements of both, no scales have padding
-    beside them, and no tile is a row from end to end."""
-    return shape[1] % (2 * COLUMNS) == 0 and p.extent(shape)[1] == shape[1] and not p.row_blocks
+    beside them, and no tile ends past its half."""
+    if shape[1] % (2 * COLUMNS) or p.extent(shape)[1] != shape[1] or p.row_blocks:
+        return False
+    n = shape[1] // 2
+    return not producer.whole_rows or all(
+        part.tile(n, producer, cpu).cols == n for part in p.parts(producer.whole_rows, cpu)
+    )
 
 
 def tile(of_half: Tile, n: int) -> Tile:

@@ -19,8 +19,8 @@ from ..jit import Kernel
 from ..language import linear
 from ..types import DType, TensorType
 from . import kernels, outputs
-from .activations import swiglu
 from .dequantize import blocks_of
+from .gated import swiglu
 from .norms import RMS_NORM, layer_norm
 from .operator import Operator, plain_tile
 from .quantize import QUANTIZE

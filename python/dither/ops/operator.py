@@ -156,11 +156,11 @@ def run_on_matrices(
     # What the output is described by: its shape, beside x.
     shape = (m, 2 * n) if producer.halves else (m, n)
     output = dataclasses.replace(array, shape=shape, strides=(shape[1], 1))
-    if producer.halves and p is not None and not halves.fit(p, shape):
-        return in_two_steps(operator, operands, constants, wanted, array)
     if producer.whole_rows and n == 0 and m:
         raise ValueError(f"argument '{producer.tile}' has rows of no elements, expected at least one")
     where = get_device(wanted.device if wanted.device is not None else array.device)
+    if producer.halves and p is not None and not halves.fit(p, shape, producer, where.is_cpu):
+        return in_two_steps(operator, operands, constants, wanted, array)
     dtype = wanted.dtype or arrays[producer.like.get(producer.output, producer.tile)].dtype
     assert dtype is not None
     shapes = {"column": (m,), "tile": (m, n)}

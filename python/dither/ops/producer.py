@@ -102,8 +102,6 @@ def producer_of(
     for what, flag in (("whole_rows", whole_rows), ("halves", halves)):
         if not isinstance(flag, bool):
             raise TypeError(f"{what} is {flag!r}, expected True or False")
-    if halves and whole_rows:
-        raise ValueError("halves and whole_rows are True, expected one of them: whole rows are one tile")
     if next(name for name, role in roles.items() if role == "tile") in optional:
         raise ValueError(f"'{fn.__name__}' may be called without its first tile, expected it without a default")
     for name, kind in (saves or {}).items():

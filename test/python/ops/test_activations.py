@@ -6,6 +6,7 @@ import dither
 import dither.language as dl
 import ml_dtypes
 import numpy as np
+import oracle
 import pytest
 from ops import activation_rules as rules
 from ops import check, data
@@ -136,6 +137,30 @@ def test_factor_of_each_row(name):
             gradients = rules.dgated(name, grad * by, x[:, :64], x[:, 64:])
     check.same_values(getattr(dither, name)(x, factor=factor), wanted)
     check.same_values(getattr(dither, f"d{name}")(grad, x, factor=factor), gradients)
+
+
+@pytest.mark.parametrize("n", [128, 96])
+@pytest.mark.parametrize("name", GATED)
+def test_gradients_of_biases_and_factors(name, n):
+    """Sums of columns and of rows of what is not rounded yet, beside codes that are those of the gradient alone."""
+    x, grad = some(40, 2 * n, "bfloat16"), data.normal(40, n, "bfloat16", seed=1)
+    factor = data.normal(1, 40, seed=2)[0]
+    gate, up, g = wide(x[:, :n], x[:, n:], grad)
+    with np.errstate(all="ignore"):
+        exact, scaled = rules.dgated(name, g, gate, up), rules.dgated(name, g * factor[:, None], gate, up)
+        dfactor = oracle.canonical_sum(g * rules.gated(name, gate, up))
+    for fmt in (None, "nvfp4"):
+        found = getattr(dither, f"dbias_d{name}")(grad, x, format=fmt, grad_dtype=dither.float32)
+        check.same_values(found.dbias_gate, tree(exact[:, :n]), "gate")
+        check.same_values(found.dbias_up, tree(exact[:, n:]), "up")
+        by = getattr(dither, f"dfactor_d{name}")(grad, x, factor, format=fmt)
+        check.same_values(by.dfactor, dfactor, "factor")
+        for one, want in ((found, exact), (by, scaled)):
+            want = want.astype(ml_dtypes.bfloat16)
+            if fmt is None:
+                check.same_values(one.out, want)
+            else:
+                same(one.out, dither.quantize(want, fmt))
 
 
 def test_parameters():
@@ -349,8 +374,6 @@ def test_what_fuse_refuses_of_halves():
 
     with pytest.raises(dither.CompileError, match=r"one gives .*, expected a pair of tiles"):
         one(np.ones((4, 32), F32))
-    with pytest.raises(ValueError, match="halves and whole_rows are True, expected one of them"):
-        dither.fuse(one.fn, halves=True, whole_rows=True)
     with pytest.raises(TypeError, match="halves is 1, expected True or False"):
         dither.fuse(one.fn, halves=1)
 
