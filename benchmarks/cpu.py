@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
-from benchmarks import limit, modes, timing
+from benchmarks import fusions, limit, modes, timing
 from benchmarks.memcpy import memcpy
 from benchmarks.operators import Case, cases, run_limit
 from benchmarks.peers import Prepared, Unavailable, mismatches
@@ -115,6 +115,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--repetitions", type=int, default=9)
     p.add_argument("--quick", action="store_true", help="16 MB, bf16, three repetitions")
     p.add_argument("--modes", action="store_true", help="a second table: other formats and scaling modes")
+    p.add_argument("--fusions", action="store_true", help="another table: activations, norms and their gradients")
     p.add_argument("--json", metavar="FILE", help="all measurements")
     return p
 
@@ -141,13 +142,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(table(rows, [COPY, LIMIT, *(module.NAME for module in modules)]))
     for note in notes(rows):
         print(note)
-    if args.modes:
-        of_modes = modes.rows(dtypes, int(args.size * 1e6), args.cols, args.threads, args.repetitions, args.only)
+    for asked, more in ((args.modes, modes), (args.fusions, fusions)):
+        if not asked:
+            continue
+        found = more.rows(dtypes, int(args.size * 1e6), args.cols, args.threads, args.repetitions, args.only)
         print()
-        print(table(of_modes, [COPY, "dither", "torch.compile"]))
-        for note in notes(of_modes):
+        print(table(found, [COPY, "dither", "torch.compile"]))
+        for note in notes(found):
             print(note)
-        rows += of_modes
+        rows += found
     if args.json:
         with open(args.json, "w") as file:
             report = {"machine": machine, "threads": args.threads, "versions": [m.version() for m in modules]}

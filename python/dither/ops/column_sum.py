@@ -25,9 +25,17 @@ _TILE = Tile(MOST_ROWS, 32)
 class ColumnSums:
     """Those of one call of an operator, by name; arrays are beside `x`, whose description is `array`."""
 
-    def __init__(self, dtypes: Mapping[str, DType], x: Any, array: Array, where: Device, stream: int | None) -> None:
-        """`dtypes` are what the totals are rounded to."""
-        self._dtypes = dtypes
+    def __init__(
+        self,
+        dtypes: Mapping[str, DType],
+        outs: Mapping[str, Any],
+        x: Any,
+        array: Array,
+        where: Device,
+        stream: int | None,
+    ) -> None:
+        """`dtypes` are what the totals are rounded to, `outs` where they are written, if that is given."""
+        self._dtypes, self._outs = dtypes, outs
         self._x, self._array, self._where, self._stream = x, array, where, stream
         self._rows: dict[str, Any] = {}
         self._count = 0
@@ -41,18 +49,24 @@ class ColumnSums:
 
     def totals(self) -> dict[str, Any]:
         """The sums over all rows, (N,), after that launch."""
-        return {name: self._total(rows, self._count, self._dtypes[name]) for name, rows in self._rows.items()}
+        return {name: self._total(name, rows, self._count) for name, rows in self._rows.items()}
 
-    def _total(self, rows: Any, count: int, dtype: DType) -> Any:
+    def _total(self, name: str, rows: Any, count: int) -> Any:
         m, n = self._array.shape
-        if not m or not n:
-            return filled(self._x, self._array, (n,), dtype=dtype)
+        out, dtype = self._outs.get(name), self._dtypes[name]
+        if not n or (not m and out is None):
+            return filled(self._x, self._array, (n,), dtype=dtype) if out is None else out
+        if not m:
+            rows, count = filled(self._x, self._array, (1, n)), 1
         where_to = {"device": self._where, "stream": self._stream}
         while True:
             grid = _TILE.grid(count, n)
             count = grid[0]
             last = count == 1
-            sums = empty_like(self._x, self._array, (n,) if last else (count, n), dtype if last else float32)
+            if not last:
+                sums = empty_like(self._x, self._array, (count, n), float32)
+            else:
+                sums = empty_like(self._x, self._array, (n,), dtype) if out is None else out
             tile = {"ROWS": _TILE.rows, "COLS": _TILE.cols}
             kernels.column_sum_kernel.launch(grid, rows, sums, LAST=last, **tile, **where_to)
             if last:

@@ -20,7 +20,7 @@ from .halves import with_halves
 from .operator import Operator, run
 from .producer import Producer, producer_of
 from .request import wanted_of
-from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
+from .written import take_out
 
 #: Names that parameters of functions may not have: those of the kernel, and of launches.
 _TAKEN = (*inspect.signature(fused_kernel).parameters, *LAUNCH_OPTIONS)
@@ -74,7 +74,7 @@ class Fused:
         round_intermediate: bool | None = None,
         device: str | Device | None = None,
         stream: int | None = None,
-        out: ScaledTensor1x | ScaledTensor2x | None = None,
+        out: Any = None,
         rounding: str = "nearest",
         seed: Any = None,
         offset: Any = 0,
@@ -118,6 +118,7 @@ class Fused:
             numerics=numerics,
         )
         wanted.grad_dtype = checked_grad_dtype(grad_dtype, producer)
+        take_out(wanted, (producer.output, *producer.saves, *(("amax",) if return_amax else ())))
         operands = {name: value for name, value in call.arguments.items() if producer.roles[name] != "constexpr"}
         constants = {name: value for name, value in call.arguments.items() if producer.roles[name] == "constexpr"}
         if self._gated is not None:
@@ -188,6 +189,8 @@ def fuse(
         round_intermediate: whether the output is rounded to `dtype` before it is quantized and its amax taken, as if
             the function were a kernel of its own; by default so, but not under a given `encode_scale`, as delayed
             scaling of FP8 has it.
+        out: an array for plain output, of its shape and data type, or an earlier result for quantized output; or an
+            earlier result of all that a call gives: what is saved is written, too.
         grad_dtype: data type of what is saved as "column_sum", rounded once from float32; by default float32.
 
     A call returns the output, or a NamedTuple of it (`out`), what is saved, and `amax`. Formats whose scales depend on

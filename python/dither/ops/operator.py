@@ -25,6 +25,7 @@ from .request import Wanted
 from .scale_sources import ScaleSources
 from .skip import Skip
 from .tiles import Tile, elementwise_tile, row_tile
+from .written import check_written, flatten_written
 
 #: Arguments of the kernel that a launch may leave out.
 _OUTPUTS = (
@@ -129,19 +130,28 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
     matrices, flat = flatten_operands(producer, operands, wanted.flatten_axis)
     if flat is None:
         return run_on_matrices(operator, operands, constants, wanted)
-    if wanted.out is not None:
+    kinds = {"tile": flat.shape, "column": flat.shape[: flat.axis], "column_sum": flat.shape[flat.axis :]}
+    matrix_kinds = {"tile": flat.matrix, "column": flat.matrix[:1], "column_sum": flat.matrix[1:]}
+    if producer.halves:
+        if flat.axis != len(flat.shape) - 1:
+            found = f"flatten_axis is {wanted.flatten_axis}"
+            raise ValueError(f"{found}, expected -1: {producer.name} has halves of columns")
+        flat = dataclasses.replace(flat, shape=(*flat.shape[:-1], 2 * flat.shape[-1]))
+    shapes = {"out": flat.shape, **{name: kinds[kind] for name, kind in producer.saves.items()}}
+    matrix_shapes = {"out": flat.matrix, **{name: matrix_kinds[kind] for name, kind in producer.saves.items()}}
+    given = wanted
+    wanted = flatten_written(wanted, shapes, matrix_shapes)
+    if wanted.plan is not None and wanted.out is not None:
         shape = getattr(wanted.out, "shape", flat.shape)
         if shape != flat.shape:
             raise ValueError(f"argument 'out' has shape {shape}, expected {flat.shape}")
-        wanted = dataclasses.replace(wanted, out=flatten_result(wanted.out, "out"))
-    if producer.halves and flat.axis != len(flat.shape) - 1:
-        raise ValueError(f"flatten_axis is {wanted.flatten_axis}, expected -1: {producer.name} has halves of columns")
+        wanted.out = flatten_result(wanted.out, "out")
     results = run_on_matrices(operator, matrices, constants, wanted)
-    if producer.halves:
-        flat = dataclasses.replace(flat, shape=(*flat.shape[:-1], 2 * flat.shape[-1]))
-    shapes = {"tile": flat.shape, "column": flat.shape[: flat.axis], "column_sum": flat.shape[flat.axis :]}
-    saved = {name: reshape(one, shapes[producer.saves[name]], name) for name, one in results.saved.items()}
-    out = reshape(results.out, flat.shape, "out") if wanted.plan is None else restore_result(results.out, flat)
+    saved = {name: reshape(one, shapes[name], name) for name, one in results.saved.items()} | given.saved
+    if wanted.plan is not None:
+        out = restore_result(results.out, flat)
+    else:
+        out = reshape(results.out, flat.shape, "out") if given.out is None else given.out
     return Results(out, saved, results.amax)
 
 
@@ -166,11 +176,15 @@ def run_on_matrices(
     shapes = {"column": (m,), "tile": (m, n)}
     # Sums have their places, and are made where tiles are known.
     saved: dict[str, Any] = dict.fromkeys(producer.saves)
-    saved |= {
-        name: empty_like(x, array, shapes[kind], saved_dtype(producer, name, arrays))
-        for name, kind in producer.saves.items()
-        if kind in shapes
-    }
+    sum_dtypes = {name: wanted.grad_dtype or saved_dtype(producer, name, arrays) for name in producer.sums}
+    for name, kind in producer.saves.items():
+        kind_shape, kind_dtype = shapes.get(kind, (n,)), sum_dtypes.get(name) or saved_dtype(producer, name, arrays)
+        if name in wanted.saved:
+            check_written(name, wanted.saved[name], kind_shape, kind_dtype)
+        if kind in shapes:
+            saved[name] = wanted.saved.get(name)
+            if saved[name] is None:
+                saved[name] = empty_like(x, array, kind_shape, kind_dtype)
     where_to = {"device": where, "stream": wanted.stream}
     common = {**operator.absent, **operator.choices(values), **values, **constants, **where_to}
     rounded = dtype if wanted.round_intermediate and dtype is not float32 else None
@@ -183,11 +197,14 @@ def run_on_matrices(
         operator.kernel.launch(grid, **{**common, **named, "ROWS": tile.rows, "COLS": tile.cols})
 
     plain = plain_tile(producer, n, where.is_cpu)
-    sum_dtypes = {name: wanted.grad_dtype or saved_dtype(producer, name, arrays) for name in producer.sums}
-    sums = ColumnSums(sum_dtypes, x, array, where, wanted.stream)
+    sums = ColumnSums(sum_dtypes, wanted.saved, x, array, where, wanted.stream)
 
     if p is None:
-        out = empty_like(x, array, shape, dtype)
+        out = wanted.out
+        if out is None:
+            out = empty_like(x, array, shape, dtype)
+        else:
+            check_written("out", out, shape, dtype)
         outs = halves.views(out) if producer.halves else {"out": out}
         peak = filled(x, array, ()) if wanted.return_amax else None
         launch(plain, (m, n), **outs, out_amax=peak, ROUND=rounded, **saved | sums.rows(plain, (m, n)))
@@ -275,16 +292,19 @@ def in_two_steps(
     dtype = wanted.dtype or array.dtype
     assert dtype is not None
     between = dtype if wanted.round_intermediate else float32
-    alone = Wanted(dtype=between, device=wanted.device, stream=wanted.stream, grad_dtype=wanted.grad_dtype)
+    alone = Wanted(
+        dtype=between, device=wanted.device, stream=wanted.stream, grad_dtype=wanted.grad_dtype, saved=wanted.saved
+    )
     first = run_on_matrices(operator, operands, constants, alone)
-    second = run_on_matrices(QUANTIZE, {"x": first.out}, {}, dataclasses.replace(wanted, dtype=dtype))
+    second = run_on_matrices(QUANTIZE, {"x": first.out}, {}, dataclasses.replace(wanted, dtype=dtype, saved={}))
     return Results(second.out, first.saved, second.amax)
 
 
 def plain_tile(producer: Producer, n: int, cpu: bool) -> Tile:
     """The tile of a program whose output is not quantized."""
     if producer.whole_rows:
-        return row_tile(n, (1, producer.columns), False, cpu)
+        # A CPU sums columns of many rows in its cache; a GPU has whole rows in registers.
+        return row_tile(n, (1, producer.columns), cpu and bool(producer.sums), cpu)
     return elementwise_tile(n, (1, max(32, producer.columns)), bool(producer.sums), False, cpu)
 
 

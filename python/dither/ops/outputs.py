@@ -67,7 +67,7 @@ class Plan:
         rows, cols = self.granule
         if producer.whole_rows:
             padded = round_up(max(n, self.extent((1, n))[1]), producer.columns)
-            return row_tile(padded, self.granule, self.colwise, cpu)
+            return row_tile(padded, self.granule, self.colwise or (cpu and bool(producer.sums)), cpu)
         if self.row_blocks:
             return row_tile(round_up(n, producer.columns), self.granule, False, cpu)
         tall = self.colwise or bool(producer.sums)

@@ -49,6 +49,8 @@ class Wanted:
     skip: Any = None
     flatten_axis: Any = -1
     grad_dtype: DType | None = None
+    #: What is saved besides, to be written, by name.
+    saved: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def wanted_of(
@@ -79,7 +81,7 @@ def wanted_of(
     if format is None:
         for name, absent in _OF_FORMATS.items():
             value = of_format[name]
-            if value is not absent and not (isinstance(value, str) and value == absent):
+            if name != "out" and value is not absent and not (isinstance(value, str) and value == absent):
                 raise ValueError(f"argument '{name}' was given without a format, expected one, or none of the two")
     else:
         plan = outputs.plan(

@@ -27,3 +27,15 @@ def test_modes(capsys):
     for name in ("NVFP4, four over six", "FP8 tensor, delayed"):
         assert f"{name} " in text
     assert "* torch.compile" not in text
+
+
+def test_fusions(capsys):
+    """A row for each fused operator; what torch computes is near what dither does."""
+    arguments = ["--quick", "--size", "1", "--fusions", "--only", "dswiglu", "--only", "layernorm backward"]
+    assert cpu.main([*arguments, "--peer", "dither", "--threads", "2"]) == 0
+    text = capsys.readouterr().out
+    for name in ("dSwiGLU + MXFP8", "LayerNorm backward"):
+        assert f"{name} " in text
+    for line in text.splitlines():
+        if line.startswith("* torch.compile"):
+            assert float(line.split(": ")[1].split(" %")[0]) < 5

@@ -553,3 +553,68 @@ def test_wrong_results(call, message):
     with pytest.raises(dither.CompileError, match=message) as raised:
         call(data.normal(8, 64))
     assert raised.value.span.file == __file__
+
+
+# -- where results are written -------------------------------------------------------------------
+
+
+@dither.fuse(saves={"positive": "tile", "total": "column_sum"})
+def clipped_sums(x):
+    t = dl.maximum(x, 0.0)
+    return dl.minimum(t, 1.0), t, t
+
+
+def test_out_is_written_and_returned():
+    g, u = pair()
+    want, y = gated(g, u), np.zeros_like(g)
+    assert gated(g, u, out=y) is y
+    check.same_values(y, want)
+    deep = np.zeros((7, 10, 200), g.dtype)
+    assert gated(g.reshape(deep.shape), u.reshape(deep.shape), out=deep) is deep
+    check.same_values(deep.reshape(70, 200), want)
+    # In place, as each element is of those in its place.
+    assert gated(g, u, out=u) is u
+    check.same_values(u, want)
+
+
+@pytest.mark.parametrize("fmt", [None, "nvfp4"])
+@pytest.mark.parametrize("shape", [(70, 200), (0, 200), (2, 35, 200)])
+def test_a_whole_result_is_written(shape, fmt):
+    import torch
+
+    x = data.normal(70, 200, "float32")[: 0 if 0 in shape else None].reshape(shape)
+    for given in (x, torch.from_numpy(x)):
+        want = clipped_sums(given, format=fmt)
+        out = clipped_sums(given * 0.5, format=fmt)
+        found = clipped_sums(given, format=fmt, out=out)
+        for name in ("positive", "total"):
+            assert getattr(found, name) is getattr(out, name)
+            check.same_bits(getattr(found, name), getattr(want, name), name)
+        if fmt is None:
+            assert found.out is out.out
+            check.same_bits(found.out, want.out)
+        else:
+            assert found.out.data.data_ptr() == out.out.data.data_ptr() if given is not x else True
+            same(found.out, want.out)
+
+
+@pytest.mark.parametrize(
+    ("out", "error", "message"),
+    [
+        (np.zeros((70, 3), F32), ValueError, r"argument 'out' has shape \(70, 3\), expected \(70, 200\)"),
+        (np.zeros((70, 200), np.float16), TypeError, "argument 'out' has data type float16, expected float32"),
+        (np.zeros((70, 400), F32)[:, ::2], ValueError, "argument 'out' has stride 2 along rows, expected 1"),
+        (3, TypeError, "argument 'out' is int, expected an array"),
+        ((1, 2), TypeError, "argument 'out' is tuple, expected an array or a result of out, positive, total"),
+    ],
+)
+def test_wrong_out(out, error, message):
+    with pytest.raises(error, match=message):
+        clipped_sums(data.normal(70, 200, "float32"), out=out)
+    result = clipped_sums(data.normal(70, 200, "float32"))
+    with pytest.raises(ValueError, match=r"argument 'total' has shape \(3,\), expected \(200,\)"):
+        clipped_sums(data.normal(70, 200, "float32"), out=result._replace(total=np.zeros(3, F32)))
+    with pytest.raises(ValueError, match="argument 'out' is read-only"):
+        frozen = np.zeros((70, 200), F32)
+        frozen.flags.writeable = False
+        clipped_sums(data.normal(70, 200, "float32"), out=frozen)

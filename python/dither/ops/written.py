@@ -1,0 +1,64 @@
+"""Arrays that a call of an operator writes: those that it was given as `out`, checked, or new ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..arrays import describe_argument, row_major
+from ..types import DType
+from .flatten import reshape
+from .request import Wanted
+
+
+def take_out(wanted: Wanted, fields: Sequence[str]) -> None:
+    """Where `out` is an earlier result of several fields: all of them are written. Raises TypeError for one with other
+    fields than `fields`, the first of which is the output."""
+    if not isinstance(wanted.out, tuple):
+        return
+    found = getattr(wanted.out, "_fields", None)
+    if found != tuple(fields):
+        what = type(wanted.out).__name__ if found is None else f"a result of {', '.join(found)}"
+        raise TypeError(f"argument 'out' is {what}, expected an array or a result of {', '.join(fields)}")
+    named = dict(zip(fields, wanted.out, strict=True))
+    named.pop("amax", None)
+    wanted.out = named.pop(fields[0])
+    wanted.saved = named
+
+
+def check_written(name: str, value: Any, shape: tuple[int, ...], dtype: DType) -> None:
+    """Raises TypeError or ValueError for what is no array of this shape and data type that can be written."""
+    array = describe_argument(name, value)
+    if array is None:
+        raise TypeError(f"argument '{name}' is {type(value).__name__}, expected an array")
+    if array.dtype is not dtype:
+        raise TypeError(f"argument '{name}' has data type {array.dtype or array.storage}, expected {dtype}")
+    if array.shape != shape:
+        raise ValueError(f"argument '{name}' has shape {array.shape}, expected {shape}")
+    if array.readonly:
+        raise ValueError(f"argument '{name}' is read-only, expected memory that can be written")
+    if shape and shape[-1] > 1 and array.strides[-1] != 1:
+        raise ValueError(f"argument '{name}' has stride {array.strides[-1]} along rows, expected 1")
+
+
+def flat(value: Any, shape: tuple[int, ...], matrix: tuple[int, ...], name: str) -> Any:
+    """An array of this shape that is written, as a matrix, in the same memory."""
+    array = describe_argument(name, value)
+    if array is None or array.shape != shape:
+        found = type(value).__name__ if array is None else f"of shape {array.shape}"
+        raise ValueError(f"argument '{name}' is {found}, expected an array of shape {shape}")
+    assert array.dtype is not None or math.prod(shape) == 0
+    if array.dtype is not None and math.prod(shape) > 1 and array.strides != row_major(shape, array.dtype):
+        raise ValueError(f"argument '{name}' has strides {array.strides}, expected a dense array")
+    return reshape(value, matrix, name)
+
+
+def flatten_written(wanted: Wanted, shapes: Mapping[str, tuple[int, ...]], to: Mapping[str, tuple[int, ...]]) -> Wanted:
+    """What a call writes, as matrices; `shapes` and `to` are those of the tensors and of the matrices, by name."""
+    saved = {name: flat(value, shapes[name], to[name], name) for name, value in wanted.saved.items()}
+    out = wanted.out
+    if wanted.plan is None and out is not None:
+        out = flat(out, shapes["out"], to["out"], "out")
+    return dataclasses.replace(wanted, saved=saved, out=out)
