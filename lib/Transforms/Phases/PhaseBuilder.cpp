@@ -9,13 +9,14 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/SaveAndRestore.h"
+#include <numeric>
 
 using namespace mlir;
 
 namespace dither::transforms {
 
-/// Rows of elements that are asked for infinities and NaN at once.
-static constexpr int64_t kRowsAtOnce = 32;
+/// Elements that are asked for infinities and NaN at once.
+static constexpr int64_t kAskedAtOnce = 512;
 
 LogicalResult PhaseBuilder::begin(const Nest &) {
   const target::TargetInfo *target = target::saidTarget(kernel);
@@ -184,7 +185,9 @@ LogicalResult PhaseBuilder::askElements(Value tile) {
   SmallVector<Index> offsets;
   SmallVector<int64_t> sizes;
   place(tile, offsets, sizes);
-  int64_t rows = sizes.front(), step = std::min(rows, kRowsAtOnce);
+  int64_t rows = sizes.front(), row = ShapedType::getNumElements(sizes) / rows;
+  int64_t most = powerOfTwoFloor(std::max<int64_t>(1, kAskedAtOnce / row));
+  int64_t step = std::gcd(rows, most);
   FailureOr<TilingEngine::Values> done = engine->forLoop(
       loc, index(0), index(rows), step, foundSpecial(),
       [&](Index at, ValueRange carried) -> FailureOr<TilingEngine::Values> {

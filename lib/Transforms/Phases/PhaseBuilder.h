@@ -37,6 +37,7 @@ private:
   /// An offset in the tile as an index of the scratch memory of the band.
   mlir::Value inBand(Index offset);
 
+  bool isFast() const;
   mlir::Value loadScratch(unsigned cut, Offsets offsets, Sizes sizes);
   mlir::FailureOr<mlir::Value> blockBroadcast(quant::BlockBroadcastOp op,
                                               Offsets offsets, Sizes sizes);

@@ -20,6 +20,8 @@ static constexpr int64_t kRowStretch = 4096, kBandStretch = 512;
 static constexpr int64_t kStretchBytes = 32768;
 /// What a band may keep of rows that are transformed together.
 static constexpr int64_t kBandBytes = 65536;
+/// Columns of a part whose accesses have masks, if nothing asks for more.
+static constexpr int64_t kSlowCols = 32;
 /// Rows that are turned to columns at once, at most.
 static constexpr int64_t kTurnedRows = 32;
 
@@ -31,7 +33,7 @@ int64_t PhasePlan::rowStretch() const {
       bytes += quant::storageBits(getElementTypeOrSelf(v.getType())) / 4;
   }
   for (const Cut &cut : cuts)
-    if (cut.kind == Values)
+    if (cut.kind == Values || cut.kind == Transforms)
       bytes += 4;
   return std::min(kRowStretch,
                   powerOfTwoFloor(kStretchBytes / std::max<int64_t>(bytes, 1)));
@@ -76,6 +78,9 @@ void PhasePlan::chooseExtents() {
     bandCols =
         std::min(bandCols, std::max({fits, colBlock, colRun, int64_t(64)}));
   }
+  // No block, run or part with masks crosses the end of a stretch.
+  int64_t unbroken = std::lcm(std::lcm(colBlock, colRun), kSlowCols);
+  bandCols = std::min(cols, std::max(bandCols / unbroken * unbroken, unbroken));
   // Parts may reach past the end of the tile where nothing collects what they
   // have there.
   bool open = totals.empty() && llvm::all_of(sinks, [&](const Sink &sink) {
@@ -96,28 +101,28 @@ void PhasePlan::chooseExtents() {
     case SquareBlocks:
       p.rows = p.kind == RowBlocks ? height : rowBlock;
       p.cols = blocks;
-      p.slowCols = slow(colBlock, 32);
+      p.slowCols = slow(colBlock, kSlowCols);
       break;
     case ColBlocks:
       p.rows = rowBlock;
       p.cols = std::min<int64_t>(32, wide);
-      p.slowCols = slow(1, 32);
+      p.slowCols = slow(1, kSlowCols);
       break;
     case Transposed:
       p.rows = turned;
       p.cols = colBlock > 32 ? 32 : whole(32);
-      p.slowCols = slow(1, 32);
+      p.slowCols = slow(1, kSlowCols);
       break;
     case Transforms:
       p.rows = rowRun;
       p.cols = std::max(
           colRun, std::min<int64_t>(rowRun > kTurnedRows ? 16 : 32, wide));
-      p.slowCols = slow(colRun, 32);
+      p.slowCols = slow(colRun, kSlowCols);
       break;
     case Values:
     case Elements:
       p.cols = std::min<int64_t>(wide, narrowest == 4 ? 128 : 64);
-      p.slowCols = slow(1, 32);
+      p.slowCols = slow(1, kSlowCols);
       break;
     }
     p.slowCols = std::min(p.slowCols, p.cols);

@@ -56,7 +56,7 @@ PhaseBuilder::Resolved PhaseBuilder::resolve(Value v, Offsets offsets,
     if (reduce.getKind() == quant::ReduceKind::amax)
       return blockReduce(reduce, offsets, sizes);
   if (auto encode = dyn_cast<quant::EncodeOp>(def)) {
-    if (inside && plan.products.contains(encode))
+    if (isFast() && plan.products.contains(encode))
       return encodeFinite(encode, offsets, sizes);
   }
   if (auto reduce = dyn_cast<quant::ReduceOp>(def)) {
@@ -117,6 +117,12 @@ FailureOr<Value> PhaseBuilder::blockBroadcast(quant::BlockBroadcastOp op,
       .getResult();
 }
 
+/// Whether what is special is found in this phase, or was before it: not where
+/// a phase before them computes blocks for itself.
+bool PhaseBuilder::isFast() const {
+  return inside && plan.checkKind && kind >= *plan.checkKind;
+}
+
 /// Fast parts take maxima of the bits of magnitudes, NaN above all: cheaper,
 /// and what tells of infinities and NaN.
 FailureOr<Value> PhaseBuilder::blockReduce(quant::BlockReduceOp op,
@@ -143,8 +149,7 @@ FailureOr<Value> PhaseBuilder::blockReduce(quant::BlockReduceOp op,
 /// for, a fast part takes the amax of bits.
 quant::BlockReduceOp PhaseBuilder::amaxOf(quant::BlockReduceOp op, Value part,
                                           Type type, ArrayRef<int64_t> block) {
-  bool asks =
-      inside && plan.checkKind && plan.isChecked(ReducedBlocks(op).source);
+  bool asks = isFast() && plan.isChecked(ReducedBlocks(op).source);
   return quant::BlockReduceOp::create(builder(), loc, type, op.getKind(), part,
                                       block, asks || op.getAmaxBits());
 }

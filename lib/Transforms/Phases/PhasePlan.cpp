@@ -350,7 +350,7 @@ bool PhasePlan::orderPhases() {
     for (size_t i = 0; i < seen.size(); ++i) {
       int64_t cut = cutOf(seen[i]);
       if (cut >= 0 && i > 0) {
-        // A transform computes what it needs of values.
+        // A transform computes what it needs of values and blocks for itself.
         if (cuts[cut].kind > kind && kind != Transforms)
           return false;
         if (cuts[cut].kind < kind)

@@ -9,7 +9,7 @@ from typing import Any
 from ..arrays import describe_argument
 from .outputs import Plan
 from .producer import Producer
-from .tiles import Tile
+from .tiles import GPU_TRANSPOSED, Tile
 
 #: What each half is a multiple of where one kernel quantizes both: blocks, and four scales of a row, end with it.
 COLUMNS = 128
@@ -42,9 +42,11 @@ def fit(p: Plan, shape: tuple[int, int], producer: Producer, cpu: bool) -> bool:
     if shape[1] % (2 * COLUMNS) or p.extent(shape)[1] != shape[1] or p.row_blocks:
         return False
     n = shape[1] // 2
-    return not producer.whole_rows or all(
-        part.tile(n, producer, cpu).cols == n for part in p.parts(producer.whole_rows, cpu)
-    )
+    tiles = [part.tile(n, producer, cpu) for part in p.parts(producer.whole_rows, cpu)]
+    if producer.whole_rows:
+        return all(one.cols == n for one in tiles)
+    # A GPU takes wide squares in parts, and has no room for narrower ones.
+    return cpu or all(n % one.cols == 0 or one.rows * one.cols <= 2 * GPU_TRANSPOSED for one in tiles)
 
 
 def tile(of_half: Tile, n: int) -> Tile:

@@ -202,13 +202,19 @@ def _entry(
     """An entry with operands of a data type; `named` are outputs, and constexprs that are not the default."""
     operator, (m, n) = row.operator, shape
     shapes: dict[str, tuple[int, ...]] = {"tile": (m, n), "row": (n,), "column": (m,), "scalar": ()}
-    roles = operator.producer.roles
-    operands = {name: (dtype, shapes[role]) for name, role in roles.items() if role in shapes}
+    producer = operator.producer
+    # Tiles are there, and what else has no default.
+    needed = [name for name, role in producer.roles.items() if role == "tile" or name not in producer.optional]
+    operands: dict[str, Tensor | None] = {
+        name: (dtype, shapes[role]) if name in needed else None
+        for name, role in producer.roles.items()
+        if role in shapes
+    }
     choices = {**operator.choices(operands), **row.constants, "ROWS": tile.rows, "COLS": tile.cols}
     chosen = {name: named.pop(name, value) for name, value in choices.items()}
     tensors = {**operands, **operator.absent, **named}
     rows, cols = tile.grid(*extent)
-    grid = (rows,) if operator.producer.whole_rows else (rows, cols)
+    grid = (rows,) if producer.whole_rows else (rows, cols)
     return Entry(name, operator.kernel, tensors, chosen, grid, frozenset((*operands, "amax", "col_amax")), core)
 
 

@@ -169,7 +169,9 @@ def run_on_matrices(
     if producer.whole_rows and n == 0 and m:
         raise ValueError(f"argument '{producer.tile}' has rows of no elements, expected at least one")
     where = get_device(wanted.device if wanted.device is not None else array.device)
-    if producer.halves and p is not None and not halves.fit(p, shape, producer, where.is_cpu):
+    if p is not None and not (
+        p.fits(producer, where.is_cpu) and (not producer.halves or halves.fit(p, shape, producer, where.is_cpu))
+    ):
         return in_two_steps(operator, operands, constants, wanted, array)
     dtype = wanted.dtype or arrays[producer.like.get(producer.output, producer.tile)].dtype
     assert dtype is not None
@@ -248,11 +250,12 @@ def run_on_matrices(
             (each, written, halves.tile(tile, n), (rows, cols // 2)) for each, written, tile, (rows, cols) in passes
         ]
     _, _, tile, extent = passes[0]
-    if tile.rows <= column_sum.MOST_ROWS:
-        saved |= sums.rows(tile, extent)
+    if passes[0][0].saves_apart(producer, where.is_cpu) or tile.rows > column_sum.MOST_ROWS:
+        launch(plain, (m, n), **saved | sums.rows(plain, (m, n)))
+        first = {"out_amax": asked}
     else:
-        launch(plain, (m, n), **sums.rows(plain, (m, n)))
-    first = {"out_amax": asked, **saved}
+        saved |= sums.rows(tile, extent)
+        first = {"out_amax": asked, **saved}
     random = wanted.random
     drawn = {} if random is None else {**random._asdict(), "RANDOM": random.kinds}
     for each, written, tile, extent in passes:
@@ -286,7 +289,7 @@ def saved_dtype(producer: Producer, name: str, arrays: Mapping[str, Array]) -> D
 def in_two_steps(
     operator: Operator, operands: Mapping[str, Any], constants: Mapping[str, Any], wanted: Wanted, array: Array
 ) -> Results:
-    """As `run_on_matrices`, of halves that one kernel does not quantize: all of the output, and then its codes."""
+    """As `run_on_matrices`, of what one kernel does not quantize: all of the output, and then its codes."""
     from .quantize import QUANTIZE
 
     dtype = wanted.dtype or array.dtype

@@ -70,8 +70,12 @@ class Plan:
             return row_tile(padded, self.granule, self.colwise or (cpu and bool(producer.sums)), cpu)
         if self.row_blocks:
             return row_tile(round_up(n, producer.columns), self.granule, False, cpu)
-        tall = self.colwise or bool(producer.sums)
-        return elementwise_tile(n, (rows, max(cols, producer.columns)), tall, self.transposed, cpu)
+        tall, width = self.colwise or bool(producer.sums), max(cols, producer.columns)
+        # A GPU takes tiles in parts that are wider than this.
+        full = not cpu and GPU_TRANSPOSED < rows * width <= 2 * GPU_TRANSPOSED
+        if full and width > cols and (self.transposed or producer.sums):
+            width *= 2
+        return elementwise_tile(n, (rows, width), tall, self.transposed, cpu)
 
     def transform_of(self, colwise: bool) -> Transform | None:
         """What one direction is transformed by, if it is there."""
@@ -141,6 +145,23 @@ class Plan:
     def amax_parts(self, whole_rows: bool, cpu: bool) -> list[Plan]:
         """What each launch of the pass that takes the amax of what is transformed is for."""
         return self._directions() if not whole_rows and self._wide_squares(cpu) else [self]
+
+    def fits(self, producer: Producer, cpu: bool) -> bool:
+        """Whether one kernel both computes and quantizes: a GPU does not hold rows from end to end beside squares that
+        it turns from rows to columns, of long blocks or of runs that are transformed; a CPU none of the latter."""
+        if not producer.whole_rows or not self.colwise:
+            return True
+        if cpu:
+            return not self._wide_squares(cpu)
+        rows, cols = self.granule
+        return rows * cols <= GPU_TRANSPOSED and not (self.transposed and self.transform_of(False) is not None)
+
+    def saves_apart(self, producer: Producer, cpu: bool) -> bool:
+        """Whether what the producer saves is computed in a launch of its own: a GPU has no room for it beside squares
+        of long blocks, or beside rows from end to end that are transformed."""
+        rows, cols = self.granule
+        large = rows * cols > GPU_TRANSPOSED or (producer.whole_rows and self.transform is not None)
+        return not cpu and bool(producer.saves) and large
 
     def _directions(self) -> list[Plan]:
         if not (self.rowwise and self.colwise):

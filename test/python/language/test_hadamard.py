@@ -91,6 +91,74 @@ def test_before_quantization(axis, device):
 
 
 @dither.jit
+def rebuilt(y, x, FMT: dl.constexpr):
+    """What codes stand for, transformed."""
+    i = dl.program_id(0) * 32
+    t = dl.load(x, (i, 0), (32, 128)).to(dl.float32)
+    s = dl.block_scale(t, FMT)
+    dl.store(y, (i, 0), dl.hadamard(dl.dequantize(dl.cast(t, s, FMT), s, FMT), 1, 32))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("fmt", [dither.MXFP8_E4M3, dither.MXFP8_E5M2, dither.MXFP4], ids=str)
+def test_of_special_values(fmt, device):
+    """The scale of a block with a NaN follows from its numbers, and so do the codes beside it."""
+    x = np.random.default_rng(2).standard_normal((64, 128)).astype(np.float32)
+    x[3, 5], x[7, 40], x[40, 100:103] = np.nan, np.inf, (-np.inf, np.nan, 1.0)
+    y = np.zeros_like(x)
+    rebuilt[2](y, x, FMT=fmt, device=device)
+    with np.errstate(invalid="ignore"):
+        want = transform(dither.quantize(x, fmt).dequantize(), 1, 32)
+    assert np.array_equal(y, want, equal_nan=True)
+
+
+@dither.jit
+def of_many(y, x, COUNT: dl.constexpr, AXIS: dl.constexpr):
+    """Of a sum of tiles, so many that a CPU takes few columns of them at a time."""
+    i = dl.program_id(0) * 64
+    t = dl.load(x, (i, 0), (64, 256))
+    for k in dl.static_range(1, COUNT):
+        t = t + dl.load(x, (i, k * 256), (64, 256))
+    dl.store(y, (i, 0), dl.hadamard(t, AXIS, 128 if AXIS else 64))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("count", [33, 36])
+def test_of_many_tiles(count, axis):
+    x = np.random.default_rng(count).standard_normal((100, count * 256)).astype(np.float32)
+    y = np.zeros((100, 256), np.float32)
+    of_many[2](y, x, COUNT=count, AXIS=axis, device="cpu")
+    t = np.zeros((128, 256), np.float32)
+    for k in range(count):
+        t[:100] = t[:100] + x[:, k * 256 : (k + 1) * 256]
+    assert (y == transform(t, axis, 128 if axis else 64)[:100]).all()
+
+
+@dither.jit
+def blocks_of_many(codes, scales, x, FMT: dl.constexpr, COUNT: dl.constexpr):
+    i = dl.program_id(0) * 64
+    t = dl.load(x, (i, 0), (64, 256))
+    for k in dl.static_range(1, COUNT):
+        t = t + dl.load(x, (i, k * 256), (64, 256))
+    s = dl.block_scale(t, FMT)
+    dl.store(codes, (i, 0), dl.cast(t, s, FMT))
+    dl.store(scales, (i, 0), s)
+
+
+@pytest.mark.parametrize("count", [33, 36])
+def test_blocks_of_many_tiles(count):
+    x = np.random.default_rng(count).standard_normal((100, count * 256)).astype(np.float32)
+    t = x[:, :256]
+    for k in range(1, count):
+        t = t + x[:, k * 256 : (k + 1) * 256]
+    want = dither.quantize(t, dither.FP8_1X128_E4M3)
+    codes, scales = np.zeros_like(np.asarray(want.data)), np.zeros_like(np.asarray(want.scale_inv))
+    blocks_of_many[2](codes, scales, x, FMT=dither.FP8_1X128_E4M3, COUNT=count, device="cpu")
+    assert (codes.view(np.uint8) == np.asarray(want.data).view(np.uint8)).all()
+    assert (scales == np.asarray(want.scale_inv)).all()
+
+
+@dither.jit
 def small(y, x, SIZE: dl.constexpr, SIGNS: dl.constexpr):
     dl.store(y, (0, 0), dl.hadamard(dl.load(x, (0, 0), (8, 24)), 1, SIZE, SIGNS))
 

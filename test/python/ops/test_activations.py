@@ -203,6 +203,39 @@ def test_halves_in_every_format(fmt, layout, n):
     same(dither.dswiglu(*operands, format=OWN[fmt], layout=layout), dither.quantize(plain, OWN[fmt], layout))
 
 
+def along(rowwise, colwise):
+    return dither.RandomHadamard(128, 0x1234, rowwise=rowwise, colwise=colwise)
+
+
+#: What a GPU has no room for in one tile of 128 x 128: long blocks along both axes, or runs that are transformed.
+LARGE = [
+    *((fmt, layout, None) for fmt in ("fp8 128x128", "fp8 1x128") for layout in ("rowwise", "colwise", "both")),
+    *((fmt, "both", along(*ways)) for fmt in ("nvfp4", "fp8 tensor") for ways in ((False, True), (True, False), (True, True))),
+    ("mxfp8_e4m3", "both", along(True, True)),
+]
+
+
+@pytest.mark.parametrize(("fmt", "layout", "transform"), LARGE, ids=str)
+def test_large_squares_on_a_gpu(fmt, layout, transform):
+    x, grad = some(128, 640), some(128, 640, seed=1)
+    gamma, rsigma = some(1, 640, seed=2)[0], np.abs(some(1, 128, seed=3)[0])
+    wanted = {"format": OWN[fmt], "layout": layout, "transform": transform}
+    for call in (
+        lambda **to: dither.gelu(x, **to),
+        lambda **to: dither.quantize_dbias(x, **to),
+        lambda **to: dither.dbias_dswiglu(grad, x, grad, **to),
+        lambda **to: dither.dfactor_dswiglu(grad, x, grad, rsigma, **to),
+        lambda **to: dither.rms_norm(x, gamma, **to),
+        lambda **to: dither.rms_norm_backward(grad, x, rsigma, gamma, **to),
+    ):
+        found, plain = call(**wanted, device="sim:sm_90a"), call()
+        if not isinstance(plain, tuple):
+            found, plain = (found,), (plain,)
+        same(found[0], dither.quantize(plain[0], OWN[fmt], layout, transform=transform))
+        for one, other in zip(found[1:], plain[1:], strict=True):
+            check.same_bits(one, other)
+
+
 @pytest.mark.parametrize("scales", ["128x4", "8x4", "packed"])
 @pytest.mark.parametrize("layout", check.LAYOUTS)
 def test_halves_with_scales_in_every_order(layout, scales):
