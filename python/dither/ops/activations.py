@@ -14,11 +14,12 @@ from . import activation_tiles as tiles
 from .fuse import Fused
 
 _dbias = functools.partial(Fused, saves={"dbias": "column_sum"}, like={"dbias": "grad"})
+_FORMS = {"approximate": ("tanh", "none")}
 
 # -- plain: x (M, N); bias (N,), added before --------------------------------------------------------
 
 
-@Fused
+@functools.partial(Fused, choices=_FORMS)
 def gelu(x: Any, bias: dl.row = None, approximate: dl.constexpr = "tanh") -> Any:
     """x (0.5 + 0.5 tanh(sqrt(2 / pi) (x + 0.044715 x^3))); with `approximate="none"` x (1 + erf(x / sqrt 2)) / 2."""
     return tiles.gelu(tiles.with_bias(x, bias), approximate)
@@ -54,7 +55,7 @@ def sigmoid(x: Any, bias: dl.row = None) -> Any:
     return dl.sigmoid(tiles.with_bias(x, bias))
 
 
-@Fused
+@functools.partial(Fused, choices=_FORMS)
 def dgelu(grad: Any, x: Any, bias: dl.row = None, approximate: dl.constexpr = "tanh") -> Any:
     """The gradient of x through `gelu`, `grad` that of its output; the other arguments are those of `gelu`."""
     return tiles.dgelu(tiles.with_bias(x, bias), approximate) * grad
@@ -99,7 +100,7 @@ def quantize_dbias(x: Any) -> Any:
     return x, x
 
 
-@_dbias
+@functools.partial(_dbias, choices=_FORMS)
 def dbias_dgelu(grad: Any, x: Any, bias: dl.row = None, approximate: dl.constexpr = "tanh") -> Any:
     """`dgelu`, and the sum of each of its columns."""
     d = tiles.dgelu(tiles.with_bias(x, bias), approximate) * grad

@@ -130,10 +130,10 @@ def as_numpy(array: Array) -> Any:
     return numpy.asarray(memory).view(kind)
 
 
-def check_float_type(dtype: Any) -> None:
-    """Raises TypeError for a data type that values are not given in."""
+def check_float_type(dtype: Any, name: str = "dtype") -> None:
+    """Raises TypeError for argument `name`, a data type that values are not given in."""
     if not isinstance(dtype, DType) or not dtype.is_float:
-        raise TypeError(f"dtype is {dtype!r}, expected float32, bfloat16 or float16")
+        raise TypeError(f"{name} is {dtype!r}, expected float32, bfloat16 or float16")
 
 
 def floats(x: Any, name: str) -> Array:

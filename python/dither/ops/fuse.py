@@ -42,15 +42,22 @@ class Fused:
         output: str = "out",
         like: Mapping[str, str] | None = None,
         gated: tuple[str, str] | None = None,
+        needed: tuple[str, ...] = (),
+        choices: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
-        """Attributes as in `Producer`; `gated` names two tiles that may be given as one tensor, the halves of its
-        columns."""
+        """Attributes as in `Producer`.
+
+        Args:
+            gated: two tiles that may be given as one tensor, the halves of its columns.
+            needed: parameters that have a default in `fn`, since others before them do, and yet must be given.
+            choices: what a constexpr may be, by name.
+        """
         named = [name for name, p in inspect.signature(Fused.__call__).parameters.items() if p.kind is p.KEYWORD_ONLY]
         # Kernels and other functions that call it inline the function.
         self.fn = fn
         producer = producer_of(fn, (*_TAKEN, *named), whole_rows, saves, halves, output, like)
         self.operator = Operator(producer, options)
-        self._gated = gated
+        self._gated, self._needed, self._choices = gated, needed, dict(choices or {})
         functools.update_wrapper(self, fn)
         given = self.operator.producer.given()
         parameters = inspect.signature(fn).parameters.values()
@@ -95,6 +102,7 @@ class Fused:
         except TypeError as error:
             raise TypeError(f"{producer.name}: {error}, expected {self._signature}") from None
         call.apply_defaults()
+        self._check(call.arguments)
         wanted = wanted_of(
             format,
             layout=layout,
@@ -122,12 +130,22 @@ class Fused:
         operands = {name: value for name, value in call.arguments.items() if producer.roles[name] != "constexpr"}
         constants = {name: value for name, value in call.arguments.items() if producer.roles[name] == "constexpr"}
         if self._gated is not None:
-            operands = with_halves(operands, *self._gated)
+            operands = with_halves(operands, *self._gated, producer.tile)
         results = run(self.operator, operands, constants, wanted)
         besides = {**results.saved, **({"amax": results.amax} if return_amax else {})}
         if not besides:
             return results.out
         return _results(producer.name, (producer.output, *besides))(results.out, *besides.values())
+
+    def _check(self, arguments: Mapping[str, Any]) -> None:
+        """Raises TypeError for what is needed and was not given, ValueError for what is no choice."""
+        for name in self._needed:
+            if arguments[name] is None:
+                raise TypeError(f"{self.__name__}: argument '{name}' was not given, expected it")
+        for name, choices in self._choices.items():
+            if arguments[name] not in choices:
+                expected = " or ".join(map(repr, choices))
+                raise ValueError(f"argument '{name}' is {arguments[name]!r}, expected {expected}")
 
 
 def checked_grad_dtype(dtype: Any, producer: Producer) -> DType | None:
@@ -135,7 +153,7 @@ def checked_grad_dtype(dtype: Any, producer: Producer) -> DType | None:
     if dtype is not None and not producer.sums:
         raise ValueError(f"argument 'grad_dtype' was given, expected none: {producer.name} sums no columns")
     if dtype is not None:
-        check_float_type(dtype)
+        check_float_type(dtype, "grad_dtype")
     return dtype
 
 

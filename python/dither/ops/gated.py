@@ -23,7 +23,7 @@ _dbias = functools.partial(
     saves={"dbias_gate": "column_sum", "dbias_up": "column_sum"},
     like={"dbias_gate": "grad", "dbias_up": "grad"},
 )
-_dfactor = functools.partial(_dgated, whole_rows=True, saves={"dfactor": "column"})
+_dfactor = functools.partial(_dgated, whole_rows=True, saves={"dfactor": "column"}, needed=("factor",))
 
 
 @_gated
@@ -48,7 +48,7 @@ def dbias_dglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -
 
 
 @_dfactor
-def dfactor_dglu(grad: Any, gate: Any, factor: dl.column, up: Any = None) -> Any:
+def dfactor_dglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
     """`dglu`, and the gradient of the factor."""
     d = tiles.of_both(dl.sigmoid(gate), tiles.dsigmoid(gate), grad * factor, up)
     return d, dl.sum(grad * (dl.sigmoid(gate) * up), axis=1)
@@ -76,7 +76,7 @@ def dbias_dgeglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None)
 
 
 @_dfactor
-def dfactor_dgeglu(grad: Any, gate: Any, factor: dl.column, up: Any = None) -> Any:
+def dfactor_dgeglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
     """`dgeglu`, and the gradient of the factor."""
     d = tiles.of_both(tiles.gelu(gate, "tanh"), tiles.dgelu(gate, "tanh"), grad * factor, up)
     return d, dl.sum(grad * (tiles.gelu(gate, "tanh") * up), axis=1)
@@ -104,7 +104,7 @@ def dbias_dswiglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None
 
 
 @_dfactor
-def dfactor_dswiglu(grad: Any, gate: Any, factor: dl.column, up: Any = None) -> Any:
+def dfactor_dswiglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
     """`dswiglu`, and the gradient of the factor."""
     d = tiles.of_both(tiles.silu(gate), tiles.dsilu(gate), grad * factor, up)
     return d, dl.sum(grad * (tiles.silu(gate) * up), axis=1)
@@ -132,7 +132,7 @@ def dbias_dqgeglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None
 
 
 @_dfactor
-def dfactor_dqgeglu(grad: Any, gate: Any, factor: dl.column, up: Any = None) -> Any:
+def dfactor_dqgeglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
     """`dqgeglu`, and the gradient of the factor."""
     d = tiles.of_both(tiles.qgelu(gate, 1.702), tiles.dqgelu(gate, 1.702), grad * factor, up)
     return d, dl.sum(grad * (tiles.qgelu(gate, 1.702) * up), axis=1)
@@ -160,7 +160,7 @@ def dbias_dreglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None)
 
 
 @_dfactor
-def dfactor_dreglu(grad: Any, gate: Any, factor: dl.column, up: Any = None) -> Any:
+def dfactor_dreglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
     """`dreglu`, and the gradient of the factor."""
     d = tiles.of_both(tiles.relu(gate), tiles.drelu(gate), grad * factor, up)
     return d, dl.sum(grad * (tiles.relu(gate) * up), axis=1)
@@ -188,7 +188,7 @@ def dbias_dsreglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None
 
 
 @_dfactor
-def dfactor_dsreglu(grad: Any, gate: Any, factor: dl.column, up: Any = None) -> Any:
+def dfactor_dsreglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
     """`dsreglu`, and the gradient of the factor."""
     d = tiles.of_both(tiles.srelu(gate), tiles.dsrelu(gate), grad * factor, up)
     return d, dl.sum(grad * (tiles.srelu(gate) * up), axis=1)
@@ -242,8 +242,8 @@ def dbias_dclamped_swiglu(
 def dfactor_dclamped_swiglu(
     grad: Any,
     gate: Any,
-    factor: dl.column,
     up: Any = None,
+    factor: dl.column = None,
     limit: dl.constexpr = 7.0,
     alpha: dl.constexpr = 1.702,
     glu_linear_offset: dl.constexpr = 1.0,
@@ -300,8 +300,8 @@ def dbias_dsituglu(
 def dfactor_dsituglu(
     grad: Any,
     gate: Any,
-    factor: dl.column,
     up: Any = None,
+    factor: dl.column = None,
     beta1: dl.constexpr = 4.0,
     beta2: dl.constexpr = 25.0,
 ) -> Any:

@@ -15,8 +15,9 @@ from .tiles import GPU_TRANSPOSED, Tile
 COLUMNS = 128
 
 
-def with_halves(operands: Mapping[str, Any], first: str, second: str) -> dict[str, Any]:
+def with_halves(operands: Mapping[str, Any], first: str, second: str, tile: str) -> dict[str, Any]:
     """Operands of a gated activation: where `second` was not given, `first` has both, as halves of its last dimension.
+    `tile` is the operand that others have the shape of.
 
     Raises TypeError or ValueError for what has no halves.
     """
@@ -27,6 +28,11 @@ def with_halves(operands: Mapping[str, Any], first: str, second: str) -> dict[st
     array = describe_argument(first, x)
     if array is None:
         raise TypeError(f"argument '{first}' is {type(x).__name__}, expected an array")
+    like = describe_argument(tile, found[tile]) if tile != first else None
+    if like is not None and like.shape:
+        expected = (*like.shape[:-1], 2 * like.shape[-1])
+        if array.shape != expected:
+            raise ValueError(f"argument '{first}' has shape {array.shape}, expected {expected} without '{second}'")
     if not array.shape or array.shape[-1] % 2:
         raise ValueError(f"argument '{first}' has shape {array.shape}, expected an even number of columns: two halves")
     if not hasattr(x, "__getitem__"):

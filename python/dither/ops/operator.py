@@ -25,7 +25,7 @@ from .request import Wanted
 from .scale_sources import ScaleSources
 from .skip import Skip
 from .tiles import Tile, elementwise_tile, row_tile
-from .written import check_written, flatten_written
+from .written import check_results, flatten_written
 
 #: Arguments of the kernel that a launch may leave out.
 _OUTPUTS = (
@@ -169,24 +169,23 @@ def run_on_matrices(
     if producer.whole_rows and n == 0 and m:
         raise ValueError(f"argument '{producer.tile}' has rows of no elements, expected at least one")
     where = get_device(wanted.device if wanted.device is not None else array.device)
+    dtype = wanted.dtype or arrays[producer.like.get(producer.output, producer.tile)].dtype
+    assert dtype is not None
+    kinds = {"column": (m,), "tile": (m, n), "column_sum": (n,)}
+    of_saved = {
+        name: (kinds[kind], saved_dtype(producer, name, arrays, wanted)) for name, kind in producer.saves.items()
+    }
+    check_results(wanted, shape, dtype, of_saved, arrays)
     if p is not None and not (
         p.fits(producer, where.is_cpu) and (not producer.halves or halves.fit(p, shape, producer, where.is_cpu))
     ):
         return in_two_steps(operator, operands, constants, wanted, array)
-    dtype = wanted.dtype or arrays[producer.like.get(producer.output, producer.tile)].dtype
-    assert dtype is not None
-    shapes = {"column": (m,), "tile": (m, n)}
     # Sums have their places, and are made where tiles are known.
     saved: dict[str, Any] = dict.fromkeys(producer.saves)
-    sum_dtypes = {name: wanted.grad_dtype or saved_dtype(producer, name, arrays) for name in producer.sums}
-    for name, kind in producer.saves.items():
-        kind_shape, kind_dtype = shapes.get(kind, (n,)), sum_dtypes.get(name) or saved_dtype(producer, name, arrays)
-        if name in wanted.saved:
-            check_written(name, wanted.saved[name], kind_shape, kind_dtype)
-        if kind in shapes:
-            saved[name] = wanted.saved.get(name)
-            if saved[name] is None:
-                saved[name] = empty_like(x, array, kind_shape, kind_dtype)
+    for name in producer.saves.keys() - producer.sums:
+        saved[name] = wanted.saved.get(name)
+        if saved[name] is None:
+            saved[name] = empty_like(x, array, *of_saved[name])
     where_to = {"device": where, "stream": wanted.stream}
     common = {**operator.absent, **operator.choices(values), **values, **constants, **where_to}
     rounded = dtype if wanted.round_intermediate and dtype is not float32 else None
@@ -199,20 +198,16 @@ def run_on_matrices(
         operator.kernel.launch(grid, **{**common, **named, "ROWS": tile.rows, "COLS": tile.cols})
 
     plain = plain_tile(producer, n, where.is_cpu)
+    sum_dtypes = {name: of_saved[name][1] for name in producer.sums}
     sums = ColumnSums(sum_dtypes, wanted.saved, x, array, where, wanted.stream)
 
     if p is None:
-        out = wanted.out
-        if out is None:
-            out = empty_like(x, array, shape, dtype)
-        else:
-            check_written("out", out, shape, dtype)
+        out = empty_like(x, array, shape, dtype) if wanted.out is None else wanted.out
         outs = halves.views(out) if producer.halves else {"out": out}
         peak = filled(x, array, ()) if wanted.return_amax else None
         launch(plain, (m, n), **outs, out_amax=peak, ROUND=rounded, **saved | sums.rows(plain, (m, n)))
         return Results(out, saved | sums.totals(), peak)
 
-    p.check_shape(shape)
     skip = Skip.of(wanted.skip, where)
     if skip:
         outputs.check_out(p, wanted.out, shape, arrays)
@@ -278,8 +273,10 @@ def run_on_matrices(
     return Results(result, saved | sums.totals(), peak if peak is not None else asked)
 
 
-def saved_dtype(producer: Producer, name: str, arrays: Mapping[str, Array]) -> DType:
-    """The data type of what is saved, unless a call wants another."""
+def saved_dtype(producer: Producer, name: str, arrays: Mapping[str, Array], wanted: Wanted) -> DType:
+    """The data type of what is saved."""
+    if wanted.grad_dtype is not None and name in producer.sums:
+        return wanted.grad_dtype
     like = producer.like.get(name)
     dtype = arrays[like].dtype if like else float32
     assert dtype is not None

@@ -339,23 +339,30 @@ def check_arrays(part: ScaledTensor1x, name: str) -> None:
             raise ValueError(f"argument '{name}' has {what} with strides {array.strides}, expected {(shape[1], 1)}")
 
 
-def check_apart(out: ScaledTensor1x | ScaledTensor2x, inputs: Mapping[str, Array]) -> None:
-    """Raises ValueError where an array of `out`, to be written, has a byte in common with another or with an input."""
+def check_apart(written: Sequence[tuple[str, Any]], inputs: Mapping[str, Array]) -> None:
+    """Raises ValueError where one of `written`, arrays and what messages call them, has a byte in common with another,
+    with an input, or an element with another of its own."""
     from .. import _dither
 
-    parts = parts_of(out)
     known = [(f"argument '{name}'", array) for name, array in inputs.items()]
-    for part in parts:
-        for what, value in (("data", part.data), ("scale_inv", part.scale_inv)):
-            array = describe_argument("out", value)
-            assert array is not None
-            name = f"{what} of argument 'out'"
-            if _dither.overlaps_itself(array.extent):
-                raise ValueError(f"{name} has elements that share memory, strides {array.strides}, expected none")
-            for other, beside in known:
-                if _dither.overlap(array.extent, beside.extent):
-                    raise ValueError(f"{name} shares memory with {other}, expected memory of its own")
-            known.append((name, array))
+    for name, value in written:
+        array = describe_argument("out", value)
+        assert array is not None
+        if _dither.overlaps_itself(array.extent):
+            raise ValueError(f"{name} has elements that share memory, strides {array.strides}, expected none")
+        for other, beside in known:
+            if _dither.overlap(array.extent, beside.extent):
+                raise ValueError(f"{name} shares memory with {other}, expected memory of its own")
+        known.append((name, array))
+
+
+def arrays_of(out: ScaledTensor1x | ScaledTensor2x) -> list[tuple[str, Any]]:
+    """The arrays of `out`, and what messages call them."""
+    return [
+        (f"{what} of argument 'out'", value)
+        for part in parts_of(out)
+        for what, value in (("data", part.data), ("scale_inv", part.scale_inv))
+    ]
 
 
 def parts_of(result: ScaledTensor1x | ScaledTensor2x) -> list[ScaledTensor1x]:
@@ -389,4 +396,4 @@ def check_out(p: Plan, out: Any, shape: tuple[int, int], inputs: Mapping[str, Ar
             array = describe_argument("out", value)
             if array is not None and array.readonly:
                 raise ValueError(f"argument 'out' has read-only {what}, expected memory that can be written")
-    check_apart(out, inputs)
+    check_apart(arrays_of(out), inputs)

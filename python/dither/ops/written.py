@@ -7,9 +7,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..arrays import describe_argument, row_major
+from ..arrays import Array, describe_argument, row_major
 from ..types import DType
 from .flatten import reshape
+from .outputs import arrays_of, check_apart, check_out
 from .request import Wanted
 
 
@@ -41,6 +42,45 @@ def check_written(name: str, value: Any, shape: tuple[int, ...], dtype: DType) -
         raise ValueError(f"argument '{name}' is read-only, expected memory that can be written")
     if shape and shape[-1] > 1 and array.strides[-1] != 1:
         raise ValueError(f"argument '{name}' has stride {array.strides[-1]} along rows, expected 1")
+
+
+def check_results(
+    wanted: Wanted,
+    shape: tuple[int, int],
+    dtype: DType,
+    saved: Mapping[str, tuple[tuple[int, ...], DType]],
+    inputs: Mapping[str, Array],
+) -> None:
+    """Checks the arrays that a call on `inputs` is to write, each in memory of its own, before any is written.
+
+    `shape` and `dtype` are those of the output, `saved` has those of what is saved, by name. Raises TypeError or
+    ValueError.
+    """
+    expected = {"out": (shape, dtype), **saved}
+    written = dict(wanted.saved)
+    found = []
+    if wanted.plan is None and wanted.out is not None:
+        written = {"out": wanted.out, **written}
+    elif wanted.plan is not None:
+        wanted.plan.check_shape(shape)
+        if wanted.out is not None and (written or not wanted.skip):
+            check_out(wanted.plan, wanted.out, shape, inputs)
+            found = arrays_of(wanted.out)
+    for name, value in written.items():
+        check_written(name, value, *expected[name])
+    if "out" in written:
+        # In place: each element is computed from those in its place, of which nothing else is left to compute.
+        out = describe_argument("out", written["out"])
+        inputs = {name: array for name, array in inputs.items() if not _same(array, out)}
+    if written:
+        check_apart([*found, *((f"argument '{name}'", value) for name, value in written.items())], inputs)
+
+
+def _same(one: Array, other: Array | None) -> bool:
+    """Whether both are the same elements in the same places."""
+    if other is None or one.pointer != other.pointer:
+        return False
+    return (one.dtype, one.shape, one.strides) == (other.dtype, other.shape, other.strides)
 
 
 def flat(value: Any, shape: tuple[int, ...], matrix: tuple[int, ...], name: str) -> Any:

@@ -153,7 +153,7 @@ def test_gradients_of_biases_and_factors(name, n):
         found = getattr(dither, f"dbias_d{name}")(grad, x, format=fmt, grad_dtype=dither.float32)
         check.same_values(found.dbias_gate, tree(exact[:, :n]), "gate")
         check.same_values(found.dbias_up, tree(exact[:, n:]), "up")
-        by = getattr(dither, f"dfactor_d{name}")(grad, x, factor, format=fmt)
+        by = getattr(dither, f"dfactor_d{name}")(grad, x, factor=factor, format=fmt)
         check.same_values(by.dfactor, dfactor, "factor")
         for one, want in ((found, exact), (by, scaled)):
             want = want.astype(ml_dtypes.bfloat16)
@@ -210,7 +210,11 @@ def along(rowwise, colwise):
 #: What a GPU has no room for in one tile of 128 x 128: long blocks along both axes, or runs that are transformed.
 LARGE = [
     *((fmt, layout, None) for fmt in ("fp8 128x128", "fp8 1x128") for layout in ("rowwise", "colwise", "both")),
-    *((fmt, "both", along(*ways)) for fmt in ("nvfp4", "fp8 tensor") for ways in ((False, True), (True, False), (True, True))),
+    *(
+        (fmt, "both", along(*ways))
+        for fmt in ("nvfp4", "fp8 tensor")
+        for ways in ((False, True), (True, False), (True, True))
+    ),
     ("mxfp8_e4m3", "both", along(True, True)),
 ]
 
@@ -233,7 +237,8 @@ def test_large_squares_on_a_gpu(fmt, layout, transform):
             found, plain = (found,), (plain,)
         same(found[0], dither.quantize(plain[0], OWN[fmt], layout, transform=transform))
         for one, other in zip(found[1:], plain[1:], strict=True):
-            check.same_bits(one, other)
+            if other is not None:  # the amax that scales follow from
+                check.same_bits(one, other)
 
 
 @pytest.mark.parametrize("scales", ["128x4", "8x4", "packed"])
@@ -353,7 +358,7 @@ def test_gradients_are_those_of_autodiff(name):
         ),
         (lambda x: dither.swiglu(3.0), TypeError, "'gate' is float, expected an array"),
         (lambda x: dither.swiglu(x, x[:, :4]), ValueError, r"'up' has shape \(8, 4\), expected \(8, 8\)"),
-        (lambda x: dither.dswiglu(x, x), ValueError, r"'gate' has shape \(8, 4\), expected \(8, 8\)"),
+        (lambda x: dither.dswiglu(x, x), ValueError, r"'gate' has shape \(8, 8\), expected \(8, 16\) without 'up'"),
         (lambda x: dither.gelu(x, x[0, :3]), ValueError, r"'bias' has shape \(3,\), expected \(8,\)"),
         (lambda x: dither.srelu(x, factor=x[0, :3]), ValueError, r"'factor' has shape \(3,\), expected \(8,\)"),
         (
@@ -364,7 +369,17 @@ def test_gradients_are_those_of_autodiff(name):
         (
             lambda x: dither.quantize_dbias(x, grad_dtype=dither.int8),
             TypeError,
-            "dtype is int8, expected float32",
+            "grad_dtype is int8, expected float32",
+        ),
+        (
+            lambda x: dither.gelu(x, approximate="erf"),
+            ValueError,
+            "'approximate' is 'erf', expected 'tanh' or 'none'",
+        ),
+        (
+            lambda x: dither.dfactor_dswiglu(x, x, x),
+            TypeError,
+            "dfactor_dswiglu: argument 'factor' was not given",
         ),
         (lambda x: dither.dgelu(x), TypeError, "missing a required argument: 'x'"),
         (
@@ -377,6 +392,22 @@ def test_gradients_are_those_of_autodiff(name):
 def test_wrong_calls(call, error, message):
     with pytest.raises(error, match=message):
         call(np.ones((8, 8), F32))
+
+
+def test_what_is_written_has_memory_of_its_own():
+    x, grad = some(16, 64), some(16, 64, seed=1)
+    given = dither.dbias_dswiglu(grad, x, grad)
+    one = np.empty(64, F32)
+    for out, message in (
+        (given._replace(dbias_gate=one, dbias_up=one), "'dbias_up' shares memory with argument 'dbias_gate'"),
+        (given._replace(dbias_gate=np.asarray(x)[0]), "'dbias_gate' shares memory with argument 'gate'"),
+        (given._replace(dbias_gate=given.out[0, :64]), "'dbias_gate' shares memory with argument 'out'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            dither.dbias_dswiglu(grad, x, grad, out=out)
+    both = some(17, 64)
+    with pytest.raises(ValueError, match="'out' shares memory with argument 'x'"):
+        dither.gelu(both[1:], out=both[:-1])
 
 
 def test_operators_are_pickled_by_name():
