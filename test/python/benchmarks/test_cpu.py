@@ -20,13 +20,17 @@ def test_runs_on_any_cpu(tmp_path, capsys):
 
 
 def test_modes(capsys):
-    """A row for each mode; of what torch computes, the codes are dither's."""
+    """A row for each mode; of what torch computes, the codes are dither's, but where torch adds errors in an order that
+    depends on the machine's vectors."""
     arguments = ["--quick", "--size", "1", "--modes", "--only", "four", "--only", "tensor, delayed", "--peer", "dither"]
     assert cpu.main([*arguments, "--threads", "2"]) == 0
     text = capsys.readouterr().out
     for name in ("NVFP4, four over six", "FP8 tensor, delayed"):
         assert f"{name} " in text
-    assert "* torch.compile" not in text
+    for line in text.splitlines():
+        if line.startswith("* torch.compile"):
+            assert "four over six" in line
+            assert float(line.split(": ")[1].split(" %")[0]) < 0.1
 
 
 def test_fusions(capsys):
