@@ -179,7 +179,7 @@ def run_on_matrices(
     if p is not None and not (
         p.fits(producer, where.is_cpu) and (not producer.halves or halves.fit(p, shape, producer, where.is_cpu))
     ):
-        return in_two_steps(operator, operands, constants, wanted, array)
+        return in_two_steps(operator, operands, constants, wanted, dtype)
     # Sums have their places, and are made where tiles are known.
     saved: dict[str, Any] = dict.fromkeys(producer.saves)
     for name in producer.saves.keys() - producer.sums:
@@ -284,13 +284,12 @@ def saved_dtype(producer: Producer, name: str, arrays: Mapping[str, Array], want
 
 
 def in_two_steps(
-    operator: Operator, operands: Mapping[str, Any], constants: Mapping[str, Any], wanted: Wanted, array: Array
+    operator: Operator, operands: Mapping[str, Any], constants: Mapping[str, Any], wanted: Wanted, dtype: DType
 ) -> Results:
-    """As `run_on_matrices`, of what one kernel does not quantize: all of the output, and then its codes."""
+    """As `run_on_matrices`, of what one kernel does not quantize: all of the output, and then its codes. `dtype` is that
+    of the output."""
     from .quantize import QUANTIZE
 
-    dtype = wanted.dtype or array.dtype
-    assert dtype is not None
     between = dtype if wanted.round_intermediate else float32
     alone = Wanted(
         dtype=between, device=wanted.device, stream=wanted.stream, grad_dtype=wanted.grad_dtype, saved=wanted.saved

@@ -203,3 +203,21 @@ def test_wrong_calls(change, error, message):
         given[name] = of(given.get(name))
     with pytest.raises(error, match=message):
         dither.rms_norm_backward(**given)
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim:sm_90a"])
+def test_two_steps_round_to_the_type_of_x(device):
+    """What one kernel does not quantize is stored in between, in the type that it has by default."""
+    dz, x = data.normal(64, 128, "float32"), data.normal(64, 128, "bfloat16", seed=1)
+    gamma, rsigma = data.normal(1, 128, seed=2)[0], np.abs(data.normal(1, 64, seed=3)[0])
+    plain = dither.rms_norm_backward(dz, x, rsigma, gamma).dx
+    assert plain.dtype == x.dtype
+    transform = dither.RandomHadamard(64, rowwise=True)
+    found = dither.rms_norm_backward(
+        dz, x, rsigma, gamma, format="nvfp4", layout="both", transform=transform, device=device
+    ).dx
+    want = dither.quantize(plain, "nvfp4", "both", transform=transform)
+    for one, other in ((found.rowwise, want.rowwise), (found.colwise, want.colwise)):
+        assert one.dtype is other.dtype
+        check.same_bits(one.data, other.data)
+        check.same_bits(one.scale_inv, other.scale_inv)
