@@ -103,33 +103,33 @@ def quantize_dbias(x: Any) -> Any:
 @functools.partial(_dbias, choices=_FORMS)
 def dbias_dgelu(grad: Any, x: Any, bias: dl.row = None, approximate: dl.constexpr = "tanh") -> Any:
     """`dgelu`, and the sum of each of its columns."""
-    d = tiles.dgelu(tiles.with_bias(x, bias), approximate) * grad
+    d = dgelu(grad, x, bias, approximate)
     return d, d
 
 
 @_dbias
 def dbias_dsilu(grad: Any, x: Any, bias: dl.row = None) -> Any:
     """`dsilu`, and the sum of each of its columns."""
-    d = tiles.dsilu(tiles.with_bias(x, bias)) * grad
+    d = dsilu(grad, x, bias)
     return d, d
 
 
 @_dbias
 def dbias_dqgelu(grad: Any, x: Any, bias: dl.row = None) -> Any:
     """`dqgelu`, and the sum of each of its columns."""
-    d = tiles.dqgelu(tiles.with_bias(x, bias), 1.702) * grad
+    d = dqgelu(grad, x, bias)
     return d, d
 
 
 @_dbias
 def dbias_drelu(grad: Any, x: Any, bias: dl.row = None) -> Any:
     """`drelu`, and the sum of each of its columns."""
-    d = tiles.drelu(tiles.with_bias(x, bias)) * grad
+    d = drelu(grad, x, bias)
     return d, d
 
 
 @_dbias
 def dbias_dsrelu(grad: Any, x: Any, bias: dl.row = None, factor: dl.column = None) -> Any:
     """`dsrelu`, and the sum of each of its columns."""
-    d = tiles.dsrelu(tiles.with_bias(x, bias)) * tiles.times(grad, factor)
+    d = dsrelu(grad, x, bias, factor)
     return d, d

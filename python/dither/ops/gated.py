@@ -42,16 +42,15 @@ def dglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
 @_dbias
 def dbias_dglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
     """`dglu`, and the sum of each of its columns."""
-    g = tiles.times(grad, factor)
-    left, right = tiles.of_both(dl.sigmoid(gate), tiles.dsigmoid(gate), g, up)
+    left, right = dglu(grad, gate, up, factor)
     return (left, right), left, right
 
 
 @_dfactor
 def dfactor_dglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
     """`dglu`, and the gradient of the factor."""
-    d = tiles.of_both(dl.sigmoid(gate), tiles.dsigmoid(gate), grad * factor, up)
-    return d, dl.sum(grad * (dl.sigmoid(gate) * up), axis=1)
+    y = glu(gate, up, None)
+    return dglu(grad, gate, up, factor), dl.sum(grad * y, axis=1)
 
 
 @_gated
@@ -70,16 +69,15 @@ def dgeglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> An
 @_dbias
 def dbias_dgeglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
     """`dgeglu`, and the sum of each of its columns."""
-    g = tiles.times(grad, factor)
-    left, right = tiles.of_both(tiles.gelu(gate, "tanh"), tiles.dgelu(gate, "tanh"), g, up)
+    left, right = dgeglu(grad, gate, up, factor)
     return (left, right), left, right
 
 
 @_dfactor
 def dfactor_dgeglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
     """`dgeglu`, and the gradient of the factor."""
-    d = tiles.of_both(tiles.gelu(gate, "tanh"), tiles.dgelu(gate, "tanh"), grad * factor, up)
-    return d, dl.sum(grad * (tiles.gelu(gate, "tanh") * up), axis=1)
+    y = geglu(gate, up, None)
+    return dgeglu(grad, gate, up, factor), dl.sum(grad * y, axis=1)
 
 
 @_gated
@@ -98,16 +96,15 @@ def dswiglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> A
 @_dbias
 def dbias_dswiglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
     """`dswiglu`, and the sum of each of its columns."""
-    g = tiles.times(grad, factor)
-    left, right = tiles.of_both(tiles.silu(gate), tiles.dsilu(gate), g, up)
+    left, right = dswiglu(grad, gate, up, factor)
     return (left, right), left, right
 
 
 @_dfactor
 def dfactor_dswiglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
     """`dswiglu`, and the gradient of the factor."""
-    d = tiles.of_both(tiles.silu(gate), tiles.dsilu(gate), grad * factor, up)
-    return d, dl.sum(grad * (tiles.silu(gate) * up), axis=1)
+    y = swiglu(gate, up, None)
+    return dswiglu(grad, gate, up, factor), dl.sum(grad * y, axis=1)
 
 
 @_gated
@@ -126,16 +123,15 @@ def dqgeglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> A
 @_dbias
 def dbias_dqgeglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
     """`dqgeglu`, and the sum of each of its columns."""
-    g = tiles.times(grad, factor)
-    left, right = tiles.of_both(tiles.qgelu(gate, 1.702), tiles.dqgelu(gate, 1.702), g, up)
+    left, right = dqgeglu(grad, gate, up, factor)
     return (left, right), left, right
 
 
 @_dfactor
 def dfactor_dqgeglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
     """`dqgeglu`, and the gradient of the factor."""
-    d = tiles.of_both(tiles.qgelu(gate, 1.702), tiles.dqgelu(gate, 1.702), grad * factor, up)
-    return d, dl.sum(grad * (tiles.qgelu(gate, 1.702) * up), axis=1)
+    y = qgeglu(gate, up, None)
+    return dqgeglu(grad, gate, up, factor), dl.sum(grad * y, axis=1)
 
 
 @_gated
@@ -154,16 +150,15 @@ def dreglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> An
 @_dbias
 def dbias_dreglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
     """`dreglu`, and the sum of each of its columns."""
-    g = tiles.times(grad, factor)
-    left, right = tiles.of_both(tiles.relu(gate), tiles.drelu(gate), g, up)
+    left, right = dreglu(grad, gate, up, factor)
     return (left, right), left, right
 
 
 @_dfactor
 def dfactor_dreglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
     """`dreglu`, and the gradient of the factor."""
-    d = tiles.of_both(tiles.relu(gate), tiles.drelu(gate), grad * factor, up)
-    return d, dl.sum(grad * (tiles.relu(gate) * up), axis=1)
+    y = reglu(gate, up, None)
+    return dreglu(grad, gate, up, factor), dl.sum(grad * y, axis=1)
 
 
 @_gated
@@ -182,16 +177,15 @@ def dsreglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> A
 @_dbias
 def dbias_dsreglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
     """`dsreglu`, and the sum of each of its columns."""
-    g = tiles.times(grad, factor)
-    left, right = tiles.of_both(tiles.srelu(gate), tiles.dsrelu(gate), g, up)
+    left, right = dsreglu(grad, gate, up, factor)
     return (left, right), left, right
 
 
 @_dfactor
 def dfactor_dsreglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
     """`dsreglu`, and the gradient of the factor."""
-    d = tiles.of_both(tiles.srelu(gate), tiles.dsrelu(gate), grad * factor, up)
-    return d, dl.sum(grad * (tiles.srelu(gate) * up), axis=1)
+    y = sreglu(gate, up, None)
+    return dsreglu(grad, gate, up, factor), dl.sum(grad * y, axis=1)
 
 
 @_gated
@@ -233,8 +227,7 @@ def dbias_dclamped_swiglu(
     glu_linear_offset: dl.constexpr = 1.0,
 ) -> Any:
     """`dclamped_swiglu`, and the sum of each of its columns."""
-    g = tiles.times(grad, factor)
-    left, right = tiles.clamped_gate(gate, up, g, limit, alpha, glu_linear_offset)
+    left, right = dclamped_swiglu(grad, gate, up, factor, limit, alpha, glu_linear_offset)
     return (left, right), left, right
 
 
@@ -249,10 +242,8 @@ def dfactor_dclamped_swiglu(
     glu_linear_offset: dl.constexpr = 1.0,
 ) -> Any:
     """`dclamped_swiglu`, and the gradient of the factor."""
-    d = tiles.clamped_gate(gate, up, grad * factor, limit, alpha, glu_linear_offset)
-    return d, dl.sum(
-        grad * (tiles.clamped_silu(gate, limit, alpha) * (tiles.clamped(up, limit) + glu_linear_offset)), axis=1
-    )
+    y = clamped_swiglu(gate, up, None, limit, alpha, glu_linear_offset)
+    return dclamped_swiglu(grad, gate, up, factor, limit, alpha, glu_linear_offset), dl.sum(grad * y, axis=1)
 
 
 @_gated
@@ -291,8 +282,7 @@ def dbias_dsituglu(
     beta2: dl.constexpr = 25.0,
 ) -> Any:
     """`dsituglu`, and the sum of each of its columns."""
-    g = tiles.times(grad, factor)
-    left, right = tiles.situ_gate(gate, up, g, beta1, beta2)
+    left, right = dsituglu(grad, gate, up, factor, beta1, beta2)
     return (left, right), left, right
 
 
@@ -306,5 +296,5 @@ def dfactor_dsituglu(
     beta2: dl.constexpr = 25.0,
 ) -> Any:
     """`dsituglu`, and the gradient of the factor."""
-    d = tiles.situ_gate(gate, up, grad * factor, beta1, beta2)
-    return d, dl.sum(grad * (tiles.situ(gate, beta1) * dl.sigmoid(gate) * tiles.situ(up, beta2)), axis=1)
+    y = situglu(gate, up, None, beta1, beta2)
+    return dsituglu(grad, gate, up, factor, beta1, beta2), dl.sum(grad * y, axis=1)

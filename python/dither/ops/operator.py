@@ -286,8 +286,8 @@ def saved_dtype(producer: Producer, name: str, arrays: Mapping[str, Array], want
 def in_two_steps(
     operator: Operator, operands: Mapping[str, Any], constants: Mapping[str, Any], wanted: Wanted, dtype: DType
 ) -> Results:
-    """As `run_on_matrices`, of what one kernel does not quantize: all of the output, and then its codes. `dtype` is that
-    of the output."""
+    """As `run_on_matrices`, of what one kernel does not quantize: all of the output, and then its codes. `dtype`
+    is that of the output."""
     from .quantize import QUANTIZE
 
     between = dtype if wanted.round_intermediate else float32
