@@ -16,7 +16,7 @@ using namespace mlir;
 namespace dither::transforms {
 
 /// Elements that are asked for infinities and NaN at once.
-static constexpr int64_t kAskedAtOnce = 512;
+static constexpr int64_t kAskedAtOnce = 1024;
 
 LogicalResult PhaseBuilder::begin(const Nest &) {
   const target::TargetInfo *target = target::saidTarget(kernel);
