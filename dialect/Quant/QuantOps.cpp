@@ -23,8 +23,8 @@ namespace dither::quant {
 static LogicalResult checkPairs(Where where, RankedTensorType tile,
                                 Value memref, ValueRange indices) {
   constexpr int64_t columns = 32;
-  if (auto view = memref.getDefiningOp<ViewOp>())
-    memref = view.getMemref();
+  while (auto view = memref.getDefiningOp<ViewLikeOpInterface>())
+    memref = view.getViewSource();
   auto scratch = memref.getDefiningOp<ScratchOp>();
   if (!scratch || !scratch.getPairs())
     return success();
@@ -149,6 +149,74 @@ LogicalResult ViewOp::verify() {
   return success();
 }
 
+static FailureOr<Types> resultTypes(SliceOp::Adaptor op, Where where) {
+  auto memref = dyn_cast<MemRefType>(op.getMemref().getType());
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (!memref || failed(memref.getStridesAndOffset(strides, offset))) // PT1
+    return where.fail("memref is of type " + str(op.getMemref().getType()) +
+                      ", expected a ranked one with strides");
+  if (!op.getDimAttr())
+    return where.fail("has no attribute 'dim'");
+  int64_t dim = op.getDim(), rank = memref.getRank();
+  if (dim < 0 || dim >= rank) // PT2
+    return where.fail("dim is " + Twine(dim) + ", expected one of the " +
+                      Twine(rank) + " dimensions of the memref");
+  if (dim == rank - 1 && storageBits(memref.getElementType()) == 4) // PT3
+    return where.fail("dim is " + Twine(dim) +
+                      ", along which four-bit elements share bytes, expected "
+                      "another one");
+  SmallVector<int64_t> shape(memref.getShape());
+  shape[dim] = ShapedType::kDynamic;
+  return Types{
+      MemRefType::get(shape, memref.getElementType(),
+                      StridedLayoutAttr::get(memref.getContext(), 0, strides),
+                      memref.getMemorySpace())};
+}
+DITHER_INFER(SliceOp, 3)
+
+LogicalResult SliceOp::verify() {
+  FailureOr<Types> expected = resultTypes(Adaptor(*this), Where(*this));
+  if (failed(expected))
+    return failure();
+  if (getResult().getType() != expected->front()) // PT4
+    return Where(*this).fail("result is of type " + str(getResult().getType()) +
+                             ", expected " + str(expected->front()));
+  return success();
+}
+
+LogicalResult MatrixOp::verify() {
+  Where where(*this);
+  auto memref = dyn_cast<MemRefType>(getMemref().getType());
+  auto result = dyn_cast<MemRefType>(getResult().getType());
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (!memref || memref.getRank() != 1 ||
+      failed(memref.getStridesAndOffset(strides, offset)) ||
+      strides.back() != 1) // MX1
+    return where.fail("memref is of type " + str(getMemref().getType()) +
+                      ", expected rank 1 and stride 1");
+  int64_t columns = result && result.getRank() == 2 ? result.getDimSize(1)
+                                                    : ShapedType::kDynamic;
+  bool isStatic = !ShapedType::isDynamic(columns);
+  // Rows of four-bit elements are whole bytes.
+  int64_t step = isStatic && storageBits(memref.getElementType()) == 4
+                     ? columns + columns % 2
+                     : columns;
+  auto expected =
+      MemRefType::get({ShapedType::kDynamic, columns}, memref.getElementType(),
+                      StridedLayoutAttr::get(getContext(), 0, {step, 1}),
+                      memref.getMemorySpace());
+  if (getResult().getType() != expected) // MX2
+    return where.fail("result is of type " + str(getResult().getType()) +
+                      ", expected " + str(Type(expected)));
+  if (isStatic == bool(getCols())) // MX3
+    return where.fail(Twine(isStatic ? "has" : "has no") + " cols, expected " +
+                      (isStatic ? "none" : "them") + ": the result has " +
+                      (isStatic ? Twine(columns) : Twine("?")) + " columns");
+  return success();
+}
+
 LogicalResult LoadOp::verify() {
   Where where(*this);
   if (failed(
@@ -177,8 +245,7 @@ void StoreOp::build(OpBuilder &b, OperationState &state, Value tile,
   build(b, state, tile, memref, indices, ValueRange());
 }
 
-/// What the rows of a padded matrix of scales are a multiple of.
-static int64_t paddedRows(ScaleLayout order) {
+int64_t paddedRows(ScaleLayout order) {
   switch (order) {
   case ScaleLayout::linear:
     return 1;
@@ -190,6 +257,15 @@ static int64_t paddedRows(ScaleLayout order) {
     return 4;
   }
   llvm_unreachable("an order of scales");
+}
+
+bool isSliced(Value memref) {
+  while (auto view = memref.getDefiningOp<ViewLikeOpInterface>()) {
+    if (isa<SliceOp, MatrixOp>(view))
+      return true;
+    memref = view.getViewSource();
+  }
+  return false;
 }
 
 LogicalResult StoreOp::verify() {
@@ -260,17 +336,38 @@ LogicalResult AtomicAddOp::verify() {
   return checkMemory(*this, getTile().getType(), getMemref(), getIndices());
 }
 
-/// Loads have no order among writes: LN2. The number is an element: LN3.
+/// An operation that writes what the memref is a view of, or a view of that.
+static Operation *writerOf(Value memref) {
+  while (auto view = memref.getDefiningOp<ViewLikeOpInterface>())
+    memref = view.getViewSource();
+  SmallVector<Value> views{memref};
+  while (!views.empty()) {
+    Value one = views.pop_back_val();
+    for (Operation *user : one.getUsers()) {
+      if (hasEffect<MemoryEffects::Write>(user, one))
+        return user;
+      if (auto view = dyn_cast<ViewLikeOpInterface>(user))
+        views.push_back(view.getViewDest());
+    }
+  }
+  return nullptr;
+}
+
+/// Loads have no order among writes: LN2. The number is an element: LN3, LN4.
 LogicalResult LoadScalarOp::verify() {
   Type elem = getMemref().getType().getElementType();
+  int64_t rank = getMemref().getType().getRank();
+  if (int64_t(getIndices().size()) != rank)
+    return Where(*this).fail("found " + Twine(getIndices().size()) +
+                             " indices, expected " + Twine(rank) +
+                             ", the rank of the memref");
   if (getResult().getType() != elem)
     return Where(*this).fail("result has type " + str(getResult().getType()) +
                              ", expected " + str(elem));
-  for (Operation *user : getMemref().getUsers())
-    if (hasEffect<MemoryEffects::Write>(user, getMemref()))
-      return Where(*this).fail("memref is written by " +
-                               user->getName().getStringRef() +
-                               ", expected one that is only read");
+  if (Operation *writer = writerOf(getMemref()))
+    return Where(*this).fail("memref is written by " +
+                             writer->getName().getStringRef() +
+                             ", expected one that is only read");
   return success();
 }
 

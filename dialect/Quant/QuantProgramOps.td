@@ -4,6 +4,7 @@
 #define DITHER_QUANT_PROGRAM_OPS
 
 include "QuantOpBase.td"
+include "mlir/Interfaces/ViewLikeInterface.td"
 
 class Quant_ProgramOp<string mnemonic> : Quant_Op<mnemonic, [Pure]> {
   let arguments = (ins Quant_DimAttr:$dim);
@@ -29,7 +30,16 @@ def Quant_NumProgramsOp : Quant_ProgramOp<"num_programs"> {
   }];
 }
 
-def Quant_ViewOp : Quant_Op<"view", [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+/// Part of the memory of a memref, as a memref. Programs may see more than one at a time.
+class Quant_ViewOp_<string mnemonic, list<Trait> traits = []>
+    : Quant_Op<mnemonic, [Pure, DeclareOpInterfaceMethods<ViewLikeOpInterface>] # traits> {
+  let extraClassDefinition = [{
+    ::mlir::Value $cppClass::getViewSource() { return getMemref(); }
+  }];
+  let hasVerifier = 1;
+}
+
+def Quant_ViewOp : Quant_ViewOp_<"view", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
   let summary = "a row or a matrix of a memref of higher rank";
   let description = [{
     The dimensions `dims`, one or two in their order, the last of the memref among them, at the
@@ -46,7 +56,43 @@ def Quant_ViewOp : Quant_Op<"view", [Pure, DeclareOpInterfaceMethods<InferTypeOp
   let assemblyFormat = [{
     $memref `[` $indices `]` `dims` $dims attr-dict `:` type($memref) `->` type($result)
   }];
-  let hasVerifier = 1;
+}
+
+def Quant_SliceOp : Quant_ViewOp_<"slice", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let summary = "neighbours along a dimension of a memref";
+  let description = [{
+    `count` elements along `dim`, from `start` on, and all along the others. What is outside the memref is no part
+    of it.
+
+    ```mlir
+    %g = quant.slice %x[%start] count %n dim 0
+        : memref<?x4096xbf16> -> memref<?x4096xbf16, strided<[4096, 1]>>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$memref, Index:$start, Index:$count, I64Attr:$dim);
+  let results = (outs AnyMemRef:$result);
+  let assemblyFormat = [{
+    $memref `[` $start `]` `count` $count `dim` $dim attr-dict `:` type($memref) `->` type($result)
+  }];
+}
+
+def Quant_MatrixOp : Quant_ViewOp_<"matrix"> {
+  let summary = "a matrix in the elements of a memref of rank 1";
+  let description = [{
+    Its rows lie one after the other, the first from element `start` on; those of four-bit elements in whole bytes.
+    `cols` is not there where the type of the result says it. Where the memref does not have all of the elements, the
+    matrix has none.
+
+    ```mlir
+    %g = quant.matrix %x[%start] rows %m cols %n : memref<?xf8E4M3FN> -> memref<?x?xf8E4M3FN, strided<[?, 1]>>
+    %h = quant.matrix %x[%start] rows %m : memref<?xf8E4M3FN> -> memref<?x4096xf8E4M3FN, strided<[4096, 1]>>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$memref, Index:$start, Index:$rows, Optional<Index>:$cols);
+  let results = (outs AnyMemRef:$result);
+  let assemblyFormat = [{
+    $memref `[` $start `]` `rows` $rows (`cols` $cols^)? attr-dict `:` type($memref) `->` type($result)
+  }];
 }
 
 def Quant_ScratchOp : Quant_Op<"scratch", []> {
@@ -228,16 +274,19 @@ def Quant_FetchAddOp : Quant_Op<"fetch_add", []> {
 def Quant_LoadScalarOp : Quant_Op<"load_scalar", []> {
   let summary = "read a number";
   let description = [{
-    A number and not a tile of rank 0: for indices, bounds of loops and conditions. The kernel does
-    not write the memref.
+    A number and not a tile: for indices, bounds of loops and conditions. 0 where the memref has no such
+    element. The kernel does not write the memref.
 
     ```mlir
     %n = quant.load_scalar %count : memref<i32> -> i32
+    %s = quant.load_scalar %starts[%g] : memref<?xi64> -> i64
     ```
   }];
-  let arguments = (ins Arg<MemRefRankOf<[F32, I32, I64], [0]>, "", [MemRead]>:$memref);
+  let arguments = (ins Arg<MemRefOf<[F32, I32, I64]>, "", [MemRead]>:$memref, Variadic<Index>:$indices);
   let results = (outs AnyTypeOf<[F32, I32, I64]>:$result);
-  let assemblyFormat = "$memref attr-dict `:` type($memref) `->` type($result)";
+  let assemblyFormat = [{
+    $memref (`[` $indices^ `]`)? attr-dict `:` type($memref) `->` type($result)
+  }];
   let hasVerifier = 1;
 }
 

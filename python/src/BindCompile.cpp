@@ -68,8 +68,8 @@ KernelImage makeImage(const std::string &name, const std::string &target,
 
 /// The position of the kernel argument that a memref is, or is of.
 std::optional<unsigned> positionOf(Value memref) {
-  if (auto view = memref.getDefiningOp<quant::ViewOp>())
-    memref = view.getMemref();
+  while (auto view = memref.getDefiningOp<ViewLikeOpInterface>())
+    memref = view.getViewSource();
   if (auto arg = dyn_cast<BlockArgument>(memref))
     return arg.getArgNumber();
   return std::nullopt;
@@ -96,7 +96,9 @@ orderedArguments(const State &state) {
   std::set<std::pair<unsigned, std::string>> ordered;
   if (state->module)
     state->module->walk([&](quant::StoreOp store) {
-      if (store.getScaleLayout() == quant::ScaleLayout::linear)
+      // What a program slices is checked when it is stored.
+      if (store.getScaleLayout() == quant::ScaleLayout::linear ||
+          quant::isSliced(store.getMemref()))
         return;
       if (std::optional<unsigned> position = positionOf(store.getMemref()))
         ordered.emplace(

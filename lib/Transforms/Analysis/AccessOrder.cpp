@@ -49,15 +49,16 @@ std::optional<MemoryAccess> MemoryAccess::of(Operation *op) {
 }
 
 Value viewed(Value memref) {
-  auto view = memref.getDefiningOp<quant::ViewOp>();
-  return view ? view.getMemref() : memref;
+  while (auto view = memref.getDefiningOp<ViewLikeOpInterface>())
+    memref = view.getViewSource();
+  return memref;
 }
 
 SmallVector<Operation *> accessesOf(Value memref) {
   SmallVector<Operation *> accesses;
   for (Operation *user : memref.getUsers())
-    if (auto view = dyn_cast<quant::ViewOp>(user))
-      llvm::append_range(accesses, view.getResult().getUsers());
+    if (auto view = dyn_cast<ViewLikeOpInterface>(user))
+      llvm::append_range(accesses, accessesOf(view.getViewDest()));
     else
       accesses.push_back(user);
   return accesses;
@@ -66,7 +67,7 @@ SmallVector<Operation *> accessesOf(Value memref) {
 /// Whether the indices of both are of the same elements: of one view that every
 /// iteration of every loop shares.
 static bool isComparable(const MemoryAccess &a, const MemoryAccess &b) {
-  Operation *view = a.view.getDefiningOp<quant::ViewOp>();
+  Operation *view = a.view.getDefiningOp<ViewLikeOpInterface>();
   return a.view == b.view && (!view || isa<func::FuncOp>(view->getParentOp()));
 }
 

@@ -1,5 +1,6 @@
 //===- Kernel.cpp - Signature, memory and programs of kernels -------------===//
 
+#include "Analysis/AccessOrder.h"
 #include "Analysis/IndexSign.h"
 #include "Distribute/Distribute.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
@@ -119,7 +120,7 @@ void Distributor::bindArguments(ArrayRef<Value> args) {
     for (int64_t stride : desc.staticStrides)
       desc.strides.push_back(ShapedType::isDynamic(stride) ? args[next++]
                                                            : e.i64(stride));
-    if (simd && llvm::any_of(arg.getUsers(), [](Operation *user) {
+    if (simd && llvm::any_of(accessesOf(arg), [](Operation *user) {
           auto store = dyn_cast<quant::StoreOp>(user);
           return store && store.getStream();
         }))

@@ -101,14 +101,48 @@ static Emitted emitAtomicAdd(Distributor &d, quant::AtomicAddOp atomic) {
   return emitAtomic(d, atomic, LLVM::AtomicBinOp::add);
 }
 
+/// Of elements, the bytes.
+static Value bytesOf(Distributor &d, Value elements, Type elem) {
+  int64_t bits = quant::storageBits(elem);
+  if (bits == 4)
+    return d.e.make<arith::ShRSIOp>(elements, d.e.i64(1));
+  return d.e.make<arith::MulIOp>(elements, d.e.i64(bits / 8));
+}
+
 static Emitted emitLoadScalar(Distributor &d, quant::LoadScalarOp op) {
   const MemRefDesc *source = d.memref(op.getMemref());
   if (!source)
     return op.emitOpError("memref is not a kernel argument");
   Type type = op.getResult().getType();
-  d.set(op.getResult(),
-        d.e.make<LLVM::LoadOp>(type, source->ptr,
-                               type.getIntOrFloatBitWidth() / 8));
+  int64_t bytes = type.getIntOrFloatBitWidth() / 8;
+  Value inside, place = d.e.i64(0);
+  for (auto [dim, index] : llvm::enumerate(op.getIndices())) {
+    Value at = d.e.make<arith::IndexCastOp>(d.b.getI64Type(), d.get(index));
+    // Unsigned: what is before the memref is outside, too.
+    Value in = d.e.make<arith::CmpIOp>(arith::CmpIPredicate::ult, at,
+                                       source->sizes[dim]);
+    inside = inside ? Value(d.e.make<arith::AndIOp>(inside, in)) : in;
+    place = d.e.make<arith::AddIOp>(
+        place, d.e.make<arith::MulIOp>(at, source->strides[dim]));
+  }
+  if (!inside) {
+    d.set(op.getResult(), d.e.make<LLVM::LoadOp>(type, source->ptr, bytes));
+    return success();
+  }
+  Value at = d.e.make<LLVM::GEPOp>(
+      source->ptr.getType(), d.b.getI8Type(), source->ptr,
+      ArrayRef<LLVM::GEPArg>{bytesOf(d, place, source->elem)});
+  auto read = d.e.make<scf::IfOp>(TypeRange{type}, inside,
+                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
+  OpBuilder b = read.getThenBodyBuilder();
+  scf::YieldOp::create(
+      b, d.e.loc,
+      LLVM::LoadOp::create(b, d.e.loc, type, at, bytes).getResult());
+  b = read.getElseBodyBuilder();
+  scf::YieldOp::create(
+      b, d.e.loc,
+      arith::ConstantOp::create(b, d.e.loc, b.getZeroAttr(type)).getResult());
+  d.set(op.getResult(), read.getResult(0));
   return success();
 }
 
@@ -204,6 +238,18 @@ static Value validPart(Distributor &d, Value limit, Value size) {
   return d.e.make<arith::MinSIOp>(v, size);
 }
 
+/// What an order of scales has room for in a matrix whose extents nobody has
+/// checked: each of its blocks has all of its elements in the matrix.
+static MemRefDesc wholeBlocks(Distributor &d, const MemRefDesc &mem,
+                              quant::ScaleLayout order) {
+  MemRefDesc whole = mem;
+  const int64_t step[2] = {quant::paddedRows(order), 4};
+  for (int64_t dim = 0; dim < 2; ++dim)
+    whole.sizes[dim] =
+        d.e.make<arith::AndIOp>(mem.sizes[dim], d.e.i64(-step[dim]));
+  return whole;
+}
+
 static Emitted emitStore(Distributor &d, quant::StoreOp store) {
   Value tile = store.getTile();
   TileLayout l = d.layout(tile);
@@ -221,8 +267,18 @@ static Emitted emitStore(Distributor &d, quant::StoreOp store) {
     v = d.e.zeroPast(v, type.getElementType(), l, bound);
   }
   quant::ScaleLayout order = store.getScaleLayout();
-  bool linear = order == quant::ScaleLayout::linear;
-  if (failed(linear ? d.e.store(*a, v) : d.e.storeScales(*a, v, order)))
+  LogicalResult stored = success();
+  if (order == quant::ScaleLayout::linear) {
+    stored = d.e.store(*a, v);
+  } else if (!quant::isSliced(store.getMemref())) {
+    stored = d.e.storeScales(*a, v, order);
+  } else {
+    MemRefDesc whole = wholeBlocks(d, a->mem, order);
+    TileAccess part{whole,    l,          type.getShape(),
+                    a->index, a->divisor, a->mayBeNegative};
+    stored = d.e.storeScales(part, v, order);
+  }
+  if (failed(stored))
     return store.emitOpError("cannot be stored in layout ") << type;
   return success();
 }
@@ -247,14 +303,6 @@ static Emitted emitScratch(Distributor &d, quant::ScratchOp op) {
       type.getNumElements() * quant::storageBits(desc.elem), 8));
   d.setMemref(op.getResult(), std::move(desc));
   return success();
-}
-
-/// Of elements, the bytes.
-static Value bytesOf(Distributor &d, Value elements, Type elem) {
-  int64_t bits = quant::storageBits(elem);
-  if (bits == 4)
-    return d.e.make<arith::ShRSIOp>(elements, d.e.i64(1));
-  return d.e.make<arith::MulIOp>(elements, d.e.i64(bits / 8));
 }
 
 /// A pointer to where the view begins, and no rows where that is nowhere.
@@ -304,6 +352,98 @@ static Emitted emitView(Distributor &d, quant::ViewOp view) {
   return success();
 }
 
+/// What is known to divide an offset of `elements`, in bytes.
+static int64_t bytesDividing(Value elements, Type elem) {
+  int64_t divisor = divisorOf(elements);
+  return divisor ? std::max<int64_t>(1, divisor * quant::storageBits(elem) / 8)
+                 : kMaxDivisor;
+}
+
+static Value clamped(Distributor &d, Value v, Value least, Value most) {
+  return d.e.make<arith::MaxSIOp>(d.e.make<arith::MinSIOp>(v, most), least);
+}
+
+static Value asI64(Distributor &d, Value index) {
+  return d.e.make<arith::IndexCastOp>(d.b.getI64Type(), d.get(index));
+}
+
+/// A pointer to the first element, and as many as the memref has from there on.
+static Emitted emitSlice(Distributor &d, quant::SliceOp slice) {
+  const MemRefDesc *of = d.memref(slice.getMemref());
+  if (!of)
+    return slice.emitOpError("memref is not a kernel argument");
+  MemRefDesc desc = *of;
+  int64_t dim = slice.getDim(), stride = of->staticStrides[dim];
+  int64_t divisor = bytesDividing(slice.getStart(), of->elem);
+  if (ShapedType::isDynamic(stride))
+    divisor = of->strideAlign;
+  else
+    divisor *= stride;
+  desc.align = std::gcd(desc.align, std::max<int64_t>(1, divisor));
+  // The count ends where it would before a start below 0 is moved.
+  Value zero = d.e.i64(0), size = of->sizes[dim],
+        start = asI64(d, slice.getStart()),
+        end = d.e.make<arith::AddIOp>(start, asI64(d, slice.getCount()));
+  start = clamped(d, start, zero, size);
+  desc.sizes[dim] =
+      d.e.make<arith::SubIOp>(clamped(d, end, start, size), start);
+  desc.staticSizes[dim] = ShapedType::kDynamic;
+  Value place = d.e.make<arith::MulIOp>(start, of->strides[dim]);
+  desc.ptr = d.e.make<LLVM::GEPOp>(
+      of->ptr.getType(), d.b.getI8Type(), of->ptr,
+      ArrayRef<LLVM::GEPArg>{bytesOf(d, place, of->elem)});
+  d.setMemref(slice.getResult(), std::move(desc));
+  return success();
+}
+
+/// A pointer to the first element, and no rows where some are outside.
+static Emitted emitMatrix(Distributor &d, quant::MatrixOp matrix) {
+  const MemRefDesc *of = d.memref(matrix.getMemref());
+  if (!of)
+    return matrix.emitOpError("memref is not a kernel argument");
+  auto [strides, offset] = matrix.getResult().getType().getStridesAndOffset();
+  MemRefDesc desc = *of;
+  bool nibbles = quant::storageBits(of->elem) == 4;
+  desc.staticSizes.assign(matrix.getResult().getType().getShape().begin(),
+                          matrix.getResult().getType().getShape().end());
+  desc.staticStrides.assign(strides.begin(), strides.end());
+  desc.align = std::gcd(desc.align, bytesDividing(matrix.getStart(), of->elem));
+  // No product of such numbers wraps.
+  Value most = d.e.i64(std::numeric_limits<int32_t>::max()), zero = d.e.i64(0);
+  Value start = asI64(d, matrix.getStart()),
+        rows = clamped(d, asI64(d, matrix.getRows()), zero, most), cols, step;
+  if (Value given = matrix.getCols()) {
+    cols = step = clamped(d, asI64(d, given), zero, most);
+    int64_t bytes = bytesDividing(given, of->elem);
+    desc.strideAlign = bytes & -bytes;
+    if (nibbles)
+      step = d.e.make<arith::AndIOp>(d.e.make<arith::AddIOp>(cols, d.e.i64(1)),
+                                     d.e.i64(~int64_t(1)));
+  } else {
+    cols = d.e.i64(desc.staticSizes.back());
+    step = d.e.i64(strides.front());
+  }
+  Value room = d.e.make<arith::SubIOp>(of->sizes.front(), start);
+  Value inside = d.e.make<arith::AndIOp>(
+      d.e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, start, zero),
+      d.e.make<arith::CmpIOp>(arith::CmpIPredicate::sle,
+                              d.e.make<arith::MulIOp>(rows, step), room));
+  if (nibbles)
+    inside = d.e.make<arith::AndIOp>(
+        inside, d.e.make<arith::CmpIOp>(
+                    arith::CmpIPredicate::eq,
+                    d.e.make<arith::AndIOp>(start, d.e.i64(1)), zero));
+  start = d.e.make<arith::SelectOp>(inside, start, zero);
+  rows = d.e.make<arith::SelectOp>(inside, rows, zero);
+  desc.sizes.assign({rows, cols});
+  desc.strides.assign({step, d.e.i64(1)});
+  desc.ptr = d.e.make<LLVM::GEPOp>(
+      of->ptr.getType(), d.b.getI8Type(), of->ptr,
+      ArrayRef<LLVM::GEPArg>{bytesOf(d, start, of->elem)});
+  d.setMemref(matrix.getResult(), std::move(desc));
+  return success();
+}
+
 static Emitted emitDim(Distributor &d, memref::DimOp dim) {
   const MemRefDesc *desc = d.memref(dim.getSource());
   std::optional<int64_t> i = dim.getConstantIndex();
@@ -323,6 +463,8 @@ void addMemoryOps(OpTable &table) {
   table.add(emitScratch);
   table.add(emitDim);
   table.add(emitView);
+  table.add(emitSlice);
+  table.add(emitMatrix);
   table.add(emitGather);
   table.add(emitScatter);
 }

@@ -408,9 +408,8 @@ std::optional<PhasePlan> PhasePlan::make(func::FuncOp kernel,
     }
     StringRef whole = isa<quant::GatherOp, quant::ScatterOp>(op)
                           ? "a tile names its rows"
-                      : isa<quant::FetchAddOp>(op)   ? "it adds to a counter"
-                      : isa<quant::LoadScalarOp>(op) ? "it reads a number"
-                                                     : "";
+                      : isa<quant::FetchAddOp>(op) ? "it adds to a counter"
+                                                   : "";
     if (!whole.empty()) {
       declined = {&op, whole};
       return std::nullopt;

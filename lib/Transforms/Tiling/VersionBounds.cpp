@@ -74,7 +74,9 @@ bool collectSlice(Value v, Block &entry, llvm::SetVector<Operation *> &slice) {
   Operation *def = v.getDefiningOp();
   if (!def)
     return v.getParentBlock() == &entry;
-  if (def->getBlock() != &entry || !isPure(def) || def->getNumRegions())
+  // Nobody writes what a number is read from.
+  if (def->getBlock() != &entry || def->getNumRegions() ||
+      !(isPure(def) || isa<quant::LoadScalarOp>(def)))
     return false;
   if (slice.contains(def))
     return true;
@@ -209,7 +211,7 @@ struct DitherVersionBounds
         if (!collectSlice(index, entry, needed))
           return;
       if (!isa<BlockArgument>(access->memref) &&
-          !(access->memref.getDefiningOp<quant::ViewOp>() &&
+          !(access->memref.getDefiningOp<ViewLikeOpInterface>() &&
             collectSlice(access->memref, entry, needed)))
         return;
       slice.insert(needed.begin(), needed.end());

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 from .. import types
 from ..language import ScaleLayout
+from ..types import TensorType
 from .arithmetic import to_tile
-from .builtins import constexpr_shape, coordinates, handles, tensor, tile
+from .builtins import constexpr_int, constexpr_shape, coordinates, handles, tensor, tile
 from .emit import Emitter, tile_type
 from .values import Problem, Scalar, TensorArg, Tile, describe
 
@@ -100,13 +102,55 @@ def _stored(e: Emitter, x: TensorArg, value: Any, function: str, dims: Any) -> T
 
 
 @handles("load_scalar")
-def load_scalar(e: Emitter, x: Any) -> Scalar:
+def load_scalar(e: Emitter, x: Any, offset: Any) -> Scalar:
     x = tensor(x, "x", "load_scalar")
-    if x.type.rank or x.type.dtype not in (types.float32, types.int32, types.int64):
-        raise Problem(
-            f"'{x.name}' is {x.type.dtype} of rank {x.type.rank}, expected float32, int32 or int64 of rank 0", "x"
-        )
-    return Scalar(e.op("quant.load_scalar", [x], None, x.type.dtype.mlir), x.type.dtype)
+    if x.type.dtype not in (types.float32, types.int32, types.int64):
+        raise Problem(f"'{x.name}' is {x.type.dtype}, expected float32, int32 or int64", "x")
+    where = coordinates(e, offset, x.type.rank, "offset")
+    return Scalar(e.op("quant.load_scalar", [x, *where], None, x.type.dtype.mlir), x.type.dtype)
+
+
+@handles("slice")
+def slice_of(e: Emitter, x: Any, start: Any, count: Any, axis: Any) -> TensorArg:
+    x = tensor(x, "x", "slice")
+    rank = x.type.rank
+    dim = constexpr_int(axis, "axis")
+    if not -rank <= dim < rank:
+        allowed = f"{-rank} to {rank - 1}" if rank else "a tensor of rank 1 or more"
+        raise Problem(f"axis is {dim}, expected {allowed}", "axis")
+    dim %= rank
+    if dim == rank - 1 and x.type.dtype.bits == 4:
+        raise Problem(f"axis is {axis} of '{x.name}', of which two elements share a byte, expected another one", "axis")
+    shape = tuple(None if d == dim else extent for d, extent in enumerate(x.type.shape))
+    where = [_index(e, start, "start"), _index(e, count, "count")]
+    ir = e.op("quant.slice", [x, *where], {"dim": f"{dim} : i64"})
+    return TensorArg(ir, x.name, dataclasses.replace(x.type, shape=shape, align=None))
+
+
+@handles("matrix")
+def matrix(e: Emitter, x: Any, start: Any, rows: Any, cols: Any) -> TensorArg:
+    x = tensor(x, "x", "matrix")
+    if x.type.rank != 1:
+        raise Problem(f"'{x.name}' has rank {x.type.rank}, expected 1", "x")
+    columns = step = None
+    where = [_index(e, start, "start"), _index(e, rows, "rows")]
+    if isinstance(cols, int) and not isinstance(cols, bool):
+        if cols < 1:
+            raise Problem(f"cols is {cols}, expected a positive integer", "cols")
+        columns, step = cols, cols + cols % 2 if x.type.dtype.bits == 4 else cols
+    else:
+        where.append(_index(e, cols, "cols"))
+    kind = TensorType(x.type.dtype, (None, columns), (step, 1))
+    count, width = ("?" if n is None else n for n in (columns, step))
+    text = f"memref<?x{count}x{kind.dtype.mlir}, strided<[{width}, 1]>>"
+    return TensorArg(e.op("quant.matrix", [x, *where], None, text), x.name, kind)
+
+
+def _index(e: Emitter, value: Any, argument: str) -> Any:
+    try:
+        return e.index(value)
+    except Problem as problem:
+        raise Problem(f"{argument}: {problem.message}", argument) from None
 
 
 @handles("store")

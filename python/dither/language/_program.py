@@ -38,9 +38,29 @@ def load(x: Any, offset: Any = None, shape: Any = None, dims: Any = None) -> Any
 
 
 @Builtin
-def load_scalar(x: Any) -> Any:
-    """The number in a tensor of rank 0 (float32, int32 or int64), for offsets, ranges and conditions, as in
-    `for r in range(0, dl.load_scalar(count).to(dl.int64), ROWS)`. The kernel does not write to `x`.
+def load_scalar(x: Any, offset: Any = ()) -> Any:
+    """The number at `offset` of a tensor (float32, int32 or int64), for offsets, ranges and conditions, as in
+    `for r in range(0, dl.load_scalar(count).to(dl.int64), ROWS)`; 0 where `x` has none. The kernel does not write to
+    `x`.
+    """
+
+
+@Builtin
+def slice(x: Any, start: Any, count: Any, axis: int = 0) -> Any:
+    """The part of a tensor that has `count` of its rows, or of another axis, from `start` on: a tensor as an argument
+    is, without what `x` does not have. A negative start does not count from the end. The rows of one group:
+
+        rows = dl.slice(x, dl.load_scalar(starts, g), dl.load_scalar(sizes, g))
+        t = dl.load(rows, (i * ROWS, 0), (ROWS, 128))                # zero past the end of the group
+
+    Columns of four-bit elements cannot be sliced: two share a byte.
+    """
+
+
+@Builtin
+def matrix(x: Any, start: Any, rows: Any, cols: Any) -> Any:
+    """A tensor of rank 2 in the elements of one of rank 1: its rows follow each other from element `start` on (those of
+    four-bit elements in whole bytes). Where `x` does not have all of it, the matrix has no rows.
     """
 
 

@@ -504,10 +504,28 @@ func.func @f(%m: memref<8xf32>, %t: tensor<8xf32>, %i: index) {
 }
 
 // -----
-// LN1: numbers are of rank 0
+// LN1: numbers have 32 bits, or are i64
+func.func @f(%x: memref<i8>) {
+  // expected-error @+1 {{'quant.load_scalar' op operand #0 must be memref of 32-bit float or 32-bit signless integer or 64-bit signless integer values, but got 'memref<i8>'}}
+  %0 = quant.load_scalar %x : memref<i8> -> i32
+  return
+}
+
+// -----
+// LN4: an index for each dimension
 func.func @f(%x: memref<?xi32>) {
-  // expected-error @+1 {{'quant.load_scalar' op operand #0 must be 0D memref of 32-bit float or 32-bit signless integer or 64-bit signless integer values, but got 'memref<?xi32>'}}
+  // expected-error @+1 {{'quant.load_scalar' op found 0 indices, expected 1, the rank of the memref}}
   %0 = quant.load_scalar %x : memref<?xi32> -> i32
+  return
+}
+
+// -----
+// LN2: nor through a view
+func.func @f(%x: memref<?xi32>, %t: tensor<4xi32>, %i: index) {
+  %v = quant.slice %x[%i] count %i dim 0 : memref<?xi32> -> memref<?xi32, strided<[1]>>
+  // expected-error @+1 {{'quant.load_scalar' op memref is written by quant.store, expected one that is only read}}
+  %0 = quant.load_scalar %x[%i] : memref<?xi32> -> i32
+  quant.store %t, %v[%i] : tensor<4xi32>, memref<?xi32, strided<[1]>>
   return
 }
 
@@ -582,6 +600,62 @@ func.func @f(%m: memref<2x3x4xf32>, %i: index) {
 func.func @f(%m: memref<2x3x4xf32>, %i: index) {
   // expected-error @+1 {{'quant.view' op result is of type 'memref<2x4xf32, strided<[12, 1]>>', expected 'memref<?x4xf32, strided<[12, 1]>>'}}
   %0 = quant.view %m[%i] dims [0, 2] : memref<2x3x4xf32> -> memref<2x4xf32, strided<[12, 1]>>
+  return
+}
+
+// -----
+// PT1: a slice is of a strided memref
+func.func @f(%m: memref<8x4xf32, affine_map<(i, j) -> (i mod 2, j)>>, %i: index) {
+  // expected-error @+1 {{'quant.slice' op memref is of type 'memref<8x4xf32, affine_map<(d0, d1) -> (d0 mod 2, d1)>>', expected a ranked one with strides}}
+  %0 = quant.slice %m[%i] count %i dim 0 : memref<8x4xf32, affine_map<(i, j) -> (i mod 2, j)>> -> memref<?x4xf32>
+  return
+}
+
+// -----
+// PT2: along one of its dimensions
+func.func @f(%m: memref<8x4xf32>, %i: index) {
+  // expected-error @+1 {{'quant.slice' op dim is 2, expected one of the 2 dimensions of the memref}}
+  %0 = quant.slice %m[%i] count %i dim 2 : memref<8x4xf32> -> memref<?x4xf32, strided<[4, 1]>>
+  return
+}
+
+// -----
+// PT3: no byte is cut
+func.func @f(%m: memref<8x4xf4E2M1FN>, %i: index) {
+  // expected-error @+1 {{'quant.slice' op dim is 1, along which four-bit elements share bytes, expected another one}}
+  %0 = quant.slice %m[%i] count %i dim 1 : memref<8x4xf4E2M1FN> -> memref<8x?xf4E2M1FN, strided<[4, 1]>>
+  return
+}
+
+// -----
+// PT4: the number of elements is unknown
+func.func @f(%m: memref<8x4xf32>, %i: index) {
+  // expected-error @+1 {{'quant.slice' op result is of type 'memref<8x4xf32>', expected 'memref<?x4xf32, strided<[4, 1]>>'}}
+  %0 = quant.slice %m[%i] count %i dim 0 : memref<8x4xf32> -> memref<8x4xf32>
+  return
+}
+
+// -----
+// MX1: a matrix is in a row of elements
+func.func @f(%m: memref<8x4xf32>, %i: index) {
+  // expected-error @+1 {{'quant.matrix' op memref is of type 'memref<8x4xf32>', expected rank 1 and stride 1}}
+  %0 = quant.matrix %m[%i] rows %i : memref<8x4xf32> -> memref<?x4xf32, strided<[4, 1]>>
+  return
+}
+
+// -----
+// MX2: its rows follow each other, those of four-bit elements in whole bytes
+func.func @f(%m: memref<?xf4E2M1FN>, %i: index) {
+  // expected-error @+1 {{'quant.matrix' op result is of type 'memref<?x3xf4E2M1FN, strided<[3, 1]>>', expected 'memref<?x3xf4E2M1FN, strided<[4, 1]>>'}}
+  %0 = quant.matrix %m[%i] rows %i : memref<?xf4E2M1FN> -> memref<?x3xf4E2M1FN, strided<[3, 1]>>
+  return
+}
+
+// -----
+// MX3: columns are said once
+func.func @f(%m: memref<?xf32>, %i: index) {
+  // expected-error @+1 {{'quant.matrix' op has cols, expected none: the result has 4 columns}}
+  %0 = quant.matrix %m[%i] rows %i cols %i : memref<?xf32> -> memref<?x4xf32, strided<[4, 1]>>
   return
 }
 

@@ -57,6 +57,9 @@ func.func @memory(%a: memref<?x4096xbf16>, %b: memref<?xf4E2M1FN, strided<[1], o
   // CHECK-NEXT: quant.view %{{.*}}[%[[I]], %[[I]]] dims [1, 3] : memref<?x?x?x64xbf16> -> memref<?x64xbf16, strided<[?, 1]>>
   // CHECK-NEXT: quant.view %{{.*}}[%[[I]], %[[I]], %[[I]]] dims [3] : memref<?x?x?x64xbf16> -> memref<?xbf16, strided<[1]>>
   // CHECK-NEXT: quant.view %{{.*}}[] dims [0, 1] : memref<?x4096xbf16> -> memref<?x4096xbf16, strided<[4096, 1]>>
+  // CHECK-NEXT: quant.slice %[[A]][%[[I]]] count %[[I]] dim 0 : memref<?x4096xbf16> -> memref<?x4096xbf16, strided<[4096, 1]>>
+  // CHECK-NEXT: quant.matrix %{{.*}}[%[[I]]] rows %[[I]] cols %[[I]] : memref<?xi32> -> memref<?x?xi32, strided<[?, 1]>>
+  // CHECK-NEXT: quant.matrix %{{.*}}[%[[I]]] rows %[[I]] : memref<?xi32> -> memref<?x7xi32, strided<[7, 1]>>
   // CHECK-NEXT: quant.scratch : memref<4x32xf4E2M1FN>
   // CHECK-NEXT: %[[P:.*]] = quant.scratch {pairs} : memref<4x64xf32>
   // CHECK-NEXT: quant.load %[[P]][%{{.*}}, %{{.*}}] : memref<4x64xf32> -> tensor<4x32xf32>
@@ -79,6 +82,9 @@ func.func @memory(%a: memref<?x4096xbf16>, %b: memref<?xf4E2M1FN, strided<[1], o
   %v0 = quant.view %x[%i, %i] dims [1, 3] : memref<?x?x?x64xbf16> -> memref<?x64xbf16, strided<[?, 1]>>
   %v1 = quant.view %x[%i, %i, %i] dims [3] : memref<?x?x?x64xbf16> -> memref<?xbf16, strided<[1]>>
   %v2 = quant.view %a[] dims [0, 1] : memref<?x4096xbf16> -> memref<?x4096xbf16, strided<[4096, 1]>>
+  %l0 = quant.slice %a[%i] count %i dim 0 : memref<?x4096xbf16> -> memref<?x4096xbf16, strided<[4096, 1]>>
+  %m0 = quant.matrix %h[%i] rows %i cols %i : memref<?xi32> -> memref<?x?xi32, strided<[?, 1]>>
+  %m1 = quant.matrix %h[%i] rows %i : memref<?xi32> -> memref<?x7xi32, strided<[7, 1]>>
   %s0 = quant.scratch : memref<4x32xf4E2M1FN>
   %s1 = quant.scratch {pairs} : memref<4x64xf32>
   %tp = quant.load %s1[%i, %i] : memref<4x64xf32> -> tensor<4x32xf32>

@@ -118,4 +118,55 @@ module attributes {quant.target = "sm_90a"} {
     quant.store %t, %y[%c0, %c0] {in_bounds} : tensor<1x32xf32>, memref<1x32xf32>
     return
   }
+
+  // A slice ends where its memref does, and begins in it.
+  // CHECK-LABEL: func.func @slice(
+  // CHECK-SAME: %[[X:[^:]*]]: !llvm.ptr<1> {{{[^}]*}}}, %[[ROWS:[^:]*]]: i64, %[[S:[^:]*]]: i64, %[[N:[^:]*]]: i64
+  // CHECK: %[[END:.*]] = arith.addi %[[S]], %[[N]] : i64
+  // CHECK: %[[MOST:.*]] = arith.minsi %[[S]], %[[ROWS]] : i64
+  // CHECK: %[[START:.*]] = arith.maxsi %[[MOST]], %c0_i64 : i64
+  // CHECK: %[[HERE:.*]] = arith.minsi %[[END]], %[[ROWS]] : i64
+  // CHECK: %[[LAST:.*]] = arith.maxsi %[[HERE]], %[[START]] : i64
+  // CHECK: arith.subi %[[LAST]], %[[START]] : i64
+  // CHECK: llvm.getelementptr %[[X]]
+  func.func @slice(%x: memref<?x32xf32>, %s: index, %n: index, %y: memref<1x32xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %c0 = arith.constant 0 : index
+    %v = quant.slice %x[%s] count %n dim 0 : memref<?x32xf32> -> memref<?x32xf32, strided<[32, 1]>>
+    %t = quant.load %v[%c0, %c0] : memref<?x32xf32, strided<[32, 1]>> -> tensor<1x32xf32>
+    quant.store %t, %y[%c0, %c0] {in_bounds} : tensor<1x32xf32>, memref<1x32xf32>
+    return
+  }
+
+  // A matrix of which the memref does not have all has no rows.
+  // CHECK-LABEL: func.func @matrix(
+  // CHECK-SAME: %[[X:[^:]*]]: !llvm.ptr<1> {{{[^}]*}}}, %[[SIZE:[^:]*]]: i64, %[[S:[^:]*]]: i64
+  // CHECK: %[[ROOM:.*]] = arith.subi %[[SIZE]], %[[S]] : i64
+  // CHECK-DAG: %[[NOT:.*]] = arith.cmpi sge, %[[S]], %c0_i64 : i64
+  // CHECK-DAG: %[[FITS:.*]] = arith.cmpi sle, %{{.*}}, %[[ROOM]] : i64
+  // CHECK: %[[IN:.*]] = arith.andi %[[NOT]], %[[FITS]] : i1
+  // CHECK: arith.select %[[IN]], %[[S]], %c0_i64 : i64
+  func.func @matrix(%x: memref<?xf32>, %s: index, %n: index, %y: memref<1x32xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %c0 = arith.constant 0 : index
+    %v = quant.matrix %x[%s] rows %n : memref<?xf32> -> memref<?x32xf32, strided<[32, 1]>>
+    %t = quant.load %v[%c0, %c0] : memref<?x32xf32, strided<[32, 1]>> -> tensor<1x32xf32>
+    quant.store %t, %y[%c0, %c0] {in_bounds} : tensor<1x32xf32>, memref<1x32xf32>
+    return
+  }
+
+  // A number that is not there is 0.
+  // CHECK-LABEL: func.func @number_at(
+  // CHECK: %[[IN:.*]] = arith.cmpi ult, %{{.*}}, %{{.*}} : i64
+  // CHECK: scf.if %[[IN]] -> (i32)
+  // CHECK-NEXT: llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+  func.func @number_at(%n: memref<?xi32>, %i: index, %x: memref<1x128xf32>, %y: memref<1x128xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %c0 = arith.constant 0 : index
+    %c0_i32 = arith.constant 0 : i32
+    %v = quant.load_scalar %n[%i] : memref<?xi32> -> i32
+    %p = arith.cmpi ne, %v, %c0_i32 : i32
+    scf.if %p {
+      %t = quant.load %x[%c0, %c0] {in_bounds} : memref<1x128xf32> -> tensor<1x128xf32>
+      quant.store %t, %y[%c0, %c0] {in_bounds} : tensor<1x128xf32>, memref<1x128xf32>
+    }
+    return
+  }
 }

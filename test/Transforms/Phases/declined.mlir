@@ -29,21 +29,6 @@ func.func @sums(%x: memref<16x64xf32>, %y: memref<1x4xf32>) attributes {quant.ke
 // -----
 
 module attributes {quant.target = "host"} {
-func.func @number(%n: memref<f32>, %x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quant.kernel} {
-  %c0 = arith.constant 0 : index
-  // expected-remark @+1 {{computed in fragments and not in phases, which take less time: it reads a number}}
-  %s = quant.load_scalar %n : memref<f32> -> f32
-  %b = quant.broadcast %s : f32 -> tensor<4x64xf32>
-  %t = quant.load %x[%c0, %c0] : memref<4x64xf32> -> tensor<4x64xf32>
-  %p = arith.mulf %t, %b : tensor<4x64xf32>
-  quant.store %p, %y[%c0, %c0] : tensor<4x64xf32>, memref<4x64xf32>
-  return
-}
-}
-
-// -----
-
-module attributes {quant.target = "host"} {
 func.func @loop(%x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -14,6 +14,7 @@
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 
 #include "dither/Dialect/Quant/QuantInterfaces.h.inc"
 
@@ -29,5 +30,15 @@ mlir::OpFoldResult foldElementary(numerics::Function function,
 
 #define GET_OP_CLASSES
 #include "dither/Dialect/Quant/QuantOps.h.inc"
+
+namespace dither::quant {
+/// What the rows of a padded matrix of scales are a multiple of; its columns
+/// are one of four.
+int64_t paddedRows(ScaleLayout order);
+
+/// Whether a memref has the extents that a program gives it: nobody has
+/// checked them before the launch.
+bool isSliced(mlir::Value memref);
+} // namespace dither::quant
 
 #endif // DITHER_DIALECT_QUANT_QUANTOPS_H
