@@ -59,6 +59,9 @@ from .gated import (
     sreglu,
     swiglu,
 )
+from .grouped import grouped_dequantize, grouped_quantize
+from .grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
+from .grouping import Groups
 from .groups import group_offsets
 from .hadamard import RandomHadamard
 from .norm_gradients import layer_norm_backward, rms_norm_backward
@@ -70,6 +73,9 @@ from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 __all__ = [
     "DelayedScaling",
     "Fused",
+    "GroupedScaledTensor1x",
+    "GroupedScaledTensor2x",
+    "Groups",
     "RandomHadamard",
     "ScaledTensor1x",
     "ScaledTensor2x",
@@ -119,6 +125,8 @@ __all__ = [
     "gelu",
     "glu",
     "group_offsets",
+    "grouped_dequantize",
+    "grouped_quantize",
     "layer_norm",
     "layer_norm_backward",
     "pad_scales",

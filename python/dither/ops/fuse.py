@@ -15,6 +15,7 @@ from ..options import UNSAID, CodeOptions
 from ..types import DType
 from .allocate import check_float_type
 from .fused_kernel import fused_kernel
+from .grouping import Groups
 from .hadamard import RandomHadamard
 from .halves import with_halves
 from .operator import Operator, run
@@ -93,6 +94,7 @@ class Fused:
         flatten_axis: int = -1,
         numerics: str | None = None,
         grad_dtype: DType | None = None,
+        groups: Groups | None = None,
         **kwargs: Any,
     ) -> Any:
         """The function on every tile of the tensors, and what it gives in a format, in one kernel: see `fuse`."""
@@ -124,6 +126,7 @@ class Fused:
             transform=transform,
             flatten_axis=flatten_axis,
             numerics=numerics,
+            groups=groups,
         )
         wanted.grad_dtype = checked_grad_dtype(grad_dtype, producer)
         take_out(wanted, (producer.output, *producer.saves, *(("amax",) if return_amax else ())))
@@ -210,6 +213,8 @@ def fuse(
         out: an array for plain output, of its shape and data type, or an earlier result for quantized output; or an
             earlier result of all that a call gives: what is saved is written, too.
         grad_dtype: data type of what is saved as "column_sum", rounded once from float32; by default float32.
+        groups: `dither.Groups` of the rows, each of which is a tensor of its own, as in `dither.grouped_quantize`: what
+            is summed over rows has a row for each group, the amax is that of each, (G,).
 
     A call returns the output, or a NamedTuple of it (`out`), what is saved, and `amax`. Formats whose scales depend on
     the amax of the whole tensor take two passes where `amax` is not given. No operation of autograd: results have no

@@ -8,11 +8,25 @@ from __future__ import annotations
 import dither.language as dl
 
 from ..language._fuse import begin_producer, fused_results, inside
-from .sinks import MOST_PADDED, load_amax, skipped, store_amax, store_colwise, store_rowwise, transformed
+from .group_tiles import (
+    READ_ROWS,
+    col_data_part,
+    col_scale_part,
+    entry,
+    line_part,
+    number_part,
+    place_of,
+    read_part,
+    row_scale_part,
+    source_rows,
+    written_part,
+)
+from .sinks import MOST_PADDED, load_amax, load_one, skipped, store_amax, store_colwise, store_rowwise, transformed
 
 
-def load_operand(x, role, r, c, ROWS, COLS):
-    """What a producer sees of an argument: floats are float32 wherever they come from."""
+def load_operand(x, role, rows, r, c, ROWS, COLS):
+    """What a producer sees of an argument: floats are float32 wherever they come from. `rows` are those that a tile is
+    made of; None for those from `r` on."""
     if x is None:
         t = None
     elif role == "number":
@@ -26,9 +40,14 @@ def load_operand(x, role, r, c, ROWS, COLS):
     elif role == "row":
         t = widened(dl.load(x, (c,), (COLS,)))
     elif role == "column":
-        t = widened(dl.load(x, (r,), (ROWS,)))[:, None]
-    else:
+        if rows is None:
+            t = widened(dl.load(x, (r,), (ROWS,)))[:, None]
+        else:
+            t = widened(dl.load(x, (rows, 0), (ROWS, 1)))
+    elif rows is None:
         t = widened(dl.load(x, (r, c), (ROWS, COLS)))
+    else:
+        t = widened(dl.load(x, (rows, c), (ROWS, COLS)))
     return t
 
 
@@ -65,6 +84,9 @@ def fused_kernel(
     seed,
     offset,
     skip,
+    tiles,
+    table,
+    index,
     constants: dl.constexpr,
     PRODUCER: dl.constexpr,
     ROLES: dl.constexpr,
@@ -87,23 +109,57 @@ def fused_kernel(
     ROLES has, for each of its parameters, the role and the place among the operands, or the constants; SAVES the kind
     of each thing that it saves; TILE is the place of the operand that is as large as the output, or as its HALVES, left
     and right: the plain ones are `out` and `right`. RANDOM says of seed and offset whether they are numbers or tensors,
-    where codes are rounded stochastically.
+    where codes are rounded stochastically. With a table of groups and the group of each program (`tiles`), each group
+    is a tensor of its own, of the rows that `index` names, if it is there.
     """
-    r = dl.program_id(0) * ROWS
+    i = dl.program_id(0)
+    j = 0
+    if not WHOLE_ROWS:
+        j = dl.program_id(1)
+    height = operands[TILE].shape[0]
+    group = 0
+    if tiles is not None:
+        group, i, exists = place_of(tiles, table)
+        n = operands[TILE].shape[1]
+        if HALVES:
+            n = n * 2
+        height = entry(table, group, READ_ROWS)
+        out, right = written_part(out, table, group), written_part(right, table, group)
+        parts = ()
+        for k in dl.static_range(len(SAVES)):
+            parts += (saved[k] if SAVES[k] == "column_sum" else written_part(saved[k], table, group),)
+        saved = parts
+        row_data = written_part(row_data, table, group)
+        row_scale = row_scale_part(row_scale, table, group, exists, FMT, LAYOUT, REPEAT)
+        col_data = col_data_part(col_data, n, table, group, FMT)
+        col_scale = col_scale_part(col_scale, n, table, group, exists, FMT, LAYOUT, REPEAT)
+        out_amax, encode_scale = number_part(out_amax, group, exists), number_part(encode_scale, group, exists)
+        amax = line_part(number_part(amax, group, exists), table, group, exists, 1)
+        col_amax = line_part(number_part(col_amax, group, exists), table, group, exists, 0)
+        out_row_amax = line_part(number_part(out_row_amax, group, exists), table, group, exists, 1)
+        out_col_amax = line_part(number_part(out_col_amax, group, exists), table, group, exists, 0)
+    r = i * ROWS
     flag = skipped(skip)
     if skip is not None:
         # Past the end of all outputs: nothing is read, and nothing stored.
-        r = (dl.program_id(0) + flag * (operands[TILE].shape[0] + MOST_PADDED)) * ROWS
-    c = 0
-    if not WHOLE_ROWS:
-        c = dl.program_id(1) * COLS
+        i = i + flag * (height + MOST_PADDED)
+        r = i * ROWS
+    c = j * COLS
+    rows = None
+    if tiles is not None:
+        rows = source_rows(index, table, group, r, ROWS)
     values = ()
     for role, place in ROLES:
-        value = constants[place] if role == "constexpr" else load_operand(operands[place], role, r, c, ROWS, COLS)
-        values += (value,)
+        if role == "constexpr":
+            values += (constants[place],)
+        else:
+            operand = operands[place]
+            if tiles is not None and index is None:
+                operand = read_part(operand, role, table, group)
+            values += (load_operand(operand, role, rows, r, c, ROWS, COLS),)
     x = operands[TILE]
-    left = x.shape[0] - r
-    if skip is not None:
+    left = height - r
+    if skip is not None or tiles is not None:
         left = dl.maximum(left, 0)
     rows_left = dl.minimum(left, ROWS).to(dl.int32)
     cols_left = None
@@ -113,21 +169,25 @@ def fused_kernel(
         cols_left = x.shape[1]
     part = begin_producer(WHOLE_ROWS, x.shape[1], COLS, rows_left, cols_left, ROLES, values)
     results = fused_results(PRODUCER(*values), PRODUCER, SAVES, ROWS, COLS, HALVES)
-    for i in dl.static_range(len(SAVES)):
-        if saved[i] is not None:
-            if SAVES[i] == "column":
-                dl.store(saved[i], (r,), dl.reshape(results[i + 1], (ROWS,)))
-            elif SAVES[i] == "column_sum":
-                dl.store(saved[i], (dl.program_id(0), c), dl.sum(inside(results[i + 1], part), axis=0))
+    for k in dl.static_range(len(SAVES)):
+        if saved[k] is not None:
+            if SAVES[k] == "column":
+                dl.store(saved[k], (r,), dl.reshape(results[k + 1], (ROWS,)))
+            elif SAVES[k] == "column_sum":
+                dl.store(saved[k], (dl.program_id(0), c), dl.sum(inside(results[k + 1], part), axis=0))
             else:
-                dl.store(saved[i], (r, c), results[i + 1].to(saved[i].dtype))
+                dl.store(saved[k], (r, c), results[k + 1].to(saved[k].dtype))
     g = load_amax(amax, r, c, ROWS, COLS, 1)
     given = None
     if encode_scale is not None:
-        given = dl.load(encode_scale)
+        given = load_one(encode_scale)
     random = None
     if RANDOM is not None:
-        random = (load_number(seed, RANDOM[0]), load_number(offset, RANDOM[1]))
+        first = load_number(offset, RANDOM[1])
+        if tiles is not None:
+            # Steps of training count up by ones: groups are far apart.
+            first = first + group.to(dl.int64) * 2**32
+        random = (load_number(seed, RANDOM[0]), first)
     for half in dl.static_range(2 if HALVES else 1):
         t = results[0][half]
         # Where the tile stands in what is quantized.
@@ -155,8 +215,8 @@ def fused_kernel(
         if col_amax is not None:
             col_g = load_amax(col_amax, r, at, ROWS, COLS, 0)
         if row_data is not None:
-            store_rowwise(along_rows, g, given, random, flag, r, at, row_data, row_scale, ROUND, FMT, LAYOUT, REPEAT)
+            store_rowwise(along_rows, g, given, random, (i, j), r, at, row_data, row_scale, ROUND, FMT, LAYOUT, REPEAT)
         if col_data is not None:
             store_colwise(
-                along_cols, col_g, given, random, flag, r, at, col_data, col_scale, ROUND, FMT, LAYOUT, REPEAT
+                along_cols, col_g, given, random, (i, j), r, at, col_data, col_scale, ROUND, FMT, LAYOUT, REPEAT
             )

@@ -49,15 +49,12 @@ def number_or_array(name: str, value: Any) -> float | Array:
 
 def own_amax(value: Any, x: Any, array: Array, where: Device, stream: int | None) -> Any:
     """An amax given by the caller as an array of rank 0 of the result's own, beside `x`, which `array` describes."""
-    given = number_or_array("amax", value)
-    if isinstance(given, float) and not 0 <= given < math.inf:
-        raise ValueError(f"argument 'amax' is {given!r}, expected a finite number that is not negative")
-    return _own(given, x, array, where, stream)
+    return _own(checked("amax", value), x, array, where, stream)
 
 
 def own_scale(name: str, value: Any, x: Any, array: Array, where: Device, stream: int | None) -> Any:
     """The same of a scale of the tensor."""
-    return _own(_checked_scale(name, value), x, array, where, stream)
+    return _own(checked(name, value), x, array, where, stream)
 
 
 def factor(name: str, value: Any, fmt: Format, x: Any, array: Array) -> Any:
@@ -71,13 +68,16 @@ def factor(name: str, value: Any, fmt: Format, x: Any, array: Array) -> Any:
             f"argument 'encode_scale' was given for {fmt.name}, expected a format with a tensor scale, or one of one "
             "scale for the tensor with the order encode_first, such as fp8_tensor_e4m3"
         )
-    given = _checked_scale(name, value)
+    given = checked(name, value)
     return filled(x, array, (), given) if isinstance(given, float) else given
 
 
-def _checked_scale(name: str, value: Any) -> float | Array:
+def checked(name: str, value: Any) -> float | Array:
+    """An amax or a scale that was given, checked where it lies on the host. Raises TypeError or ValueError."""
     given = number_or_array(name, value)
-    if isinstance(given, float) and not 0 < given < math.inf:
+    if name == "amax" and isinstance(given, float) and not 0 <= given < math.inf:
+        raise ValueError(f"argument 'amax' is {given!r}, expected a finite number that is not negative")
+    if name != "amax" and isinstance(given, float) and not 0 < given < math.inf:
         raise ValueError(f"argument '{name}' is {given!r}, expected a finite number above zero")
     return given
 

@@ -54,16 +54,20 @@ def keep_kernel(flag, new, old):
     dl.store(new, (at,), dl.where(dl.load(flag) != 0, dl.load(old, (at,), (KEPT,)), t))
 
 
-@jit(math="exact")
-def tensor_scale_kernel(amax, y, FMT: dl.constexpr):
-    """The encode or decode scale of a tensor with an amax, of rank 0: 1 where it would be 0 or infinite."""
-    g = dl.load(amax)
+def tensor_scale(g, FMT):
+    """The encode or decode scale of a tensor with an amax: 1 where it would be 0 or infinite."""
     largest = FMT.largest_scale * FMT.largest_element
     if FMT.tensor_scale_as == "encode":
         s = dl.minimum(largest / g, 3.4028234663852886e38)
     else:
         s = g / largest
-    dl.store(y, (), dl.where((g == 0.0) | (s == 0.0) | (s == math.inf), 1.0, s))
+    return dl.where((g == 0.0) | (s == 0.0) | (s == math.inf), 1.0, s)
+
+
+@jit(math="exact")
+def tensor_scale_kernel(amax, y, FMT: dl.constexpr):
+    """The tensor scale of an amax of rank 0."""
+    dl.store(y, (), tensor_scale(dl.load(amax), FMT))
 
 
 @jit

@@ -12,6 +12,7 @@ import dither.language as dl
 from ..devices import Device
 from ..formats import Format
 from .fuse import Fused, fuse
+from .grouping import Groups
 from .hadamard import RandomHadamard
 from .operator import Operator, run
 from .producer import Producer
@@ -133,6 +134,7 @@ def rms_norm(
     transform: RandomHadamard | None = None,
     flatten_axis: int = -1,
     numerics: str | None = None,
+    groups: Groups | None = None,
 ) -> RmsNorm:
     """Root-mean-square norm of the rows of `x`, fused with quantization.
 
@@ -154,6 +156,7 @@ def rms_norm(
         round_intermediate: whether the normalized tensor is rounded to the data type of `x` before it is quantized and
             its amax taken, as if the norm were a kernel of its own; otherwise both are of the float32 result. By
             default it is, but not under a given `encode_scale`.
+        groups: of the rows, as in `dither.fuse`.
     """
     if isinstance(eps, bool) or not isinstance(eps, numbers.Real) or not 0 <= eps < math.inf:
         raise ValueError(f"argument 'eps' is {eps!r}, expected a finite number that is not negative")
@@ -177,6 +180,7 @@ def rms_norm(
         transform=transform,
         flatten_axis=flatten_axis,
         numerics=numerics,
+        groups=groups,
     )
     constants = {"eps": float(eps), "zero_centered": bool(zero_centered_gamma)}
     results = run(RMS_NORM, {"x": x, "gamma": gamma}, constants, wanted)

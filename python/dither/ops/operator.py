@@ -42,7 +42,7 @@ _OUTPUTS = (
         "col_data",
         "col_scale",
     ),
-    *("encode_scale", "seed", "offset", "skip"),
+    *("encode_scale", "seed", "offset", "skip", "tiles", "table", "index"),
 )
 
 
@@ -126,6 +126,10 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
     `operands` has a value for each parameter that is no constexpr, `constants` for the others. Raises TypeError or
     ValueError, which name the argument, for what the operator does not take.
     """
+    if wanted.groups is not None:
+        from .grouped_operator import run_grouped
+
+        return run_grouped(operator, operands, constants, wanted, wanted.groups)
     producer = operator.producer
     matrices, flat = flatten_operands(producer, operands, wanted.flatten_axis)
     if flat is None:

@@ -8,6 +8,7 @@ from ..devices import Device
 from ..formats import Format, get_format
 from .hadamard import RandomHadamard
 from .operator import Operator, run
+from .outputs import Plan
 from .producer import Producer
 from .request import wanted_of
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
@@ -96,8 +97,12 @@ def quantize(
         skip=skip,
     )
     assert wanted.plan is not None
-    fmt = wanted.plan.fmt
-    # It is as it was in memory: there is nothing to round, but formats ask for the type, and transforms round.
-    asks = fmt.order == "encode_first" and not (fmt.pow2_scales or isinstance(fmt.block, str))
-    wanted.round_intermediate = asks or transform is not None
+    wanted.round_intermediate = rounds_first(wanted.plan)
     return run(QUANTIZE, {"x": x}, {}, wanted).out
+
+
+def rounds_first(p: Plan) -> bool:
+    """Whether a tensor is rounded before it is quantized. It is as it was in memory: there is nothing to round, but
+    formats ask for the type, and transforms round."""
+    asks = p.fmt.order == "encode_first" and not (p.fmt.pow2_scales or isinstance(p.fmt.block, str))
+    return asks or p.transform is not None

@@ -10,6 +10,7 @@ from ..formats import Format, get_format
 from ..types import DType
 from . import outputs
 from .allocate import check_float_type
+from .grouping import Groups
 from .hadamard import check_transform
 from .peers import with_numerics
 from .rounding import Random, random_of
@@ -49,6 +50,7 @@ class Wanted:
     skip: Any = None
     flatten_axis: Any = -1
     grad_dtype: DType | None = None
+    groups: Groups | None = None
     #: What is saved besides, to be written, by name.
     saved: dict[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -65,6 +67,7 @@ def wanted_of(
     return_amax: Any = False,
     round_intermediate: Any = None,
     skip: Any = None,
+    groups: Any = None,
     **of_format: Any,
 ) -> Wanted:
     """The options of a call, checked: `of_format` has those of `_OF_FORMATS`, which a call without a format must leave
@@ -72,6 +75,8 @@ def wanted_of(
     if dtype is not None:
         check_float_type(dtype)
     check_flag("return_amax", return_amax)
+    if groups is not None and not isinstance(groups, Groups):
+        raise TypeError(f"argument 'groups' is {type(groups).__name__}, expected a dither.Groups")
     random = random_of(of_format["rounding"], seed, offset)
     if round_intermediate is None:
         # Unless it is scaled by what earlier steps have found, as Transformer Engine's fused operators do.
@@ -104,6 +109,7 @@ def wanted_of(
         random=random,
         flatten_axis=flatten_axis,
         skip=skip,
+        groups=groups,
         amax=of_format["amax"],
         out=of_format["out"],
         encode_scale=of_format["encode_scale"],

@@ -58,13 +58,22 @@ def load_amax(amax, r, c, ROWS, COLS, AXIS):
     """What scales along an axis depend on besides a tile: the amax of the tensor, or of each row or column."""
     g = None
     if amax is not None:
-        if amax.ndim == 0:
-            g = dl.load(amax)
+        if amax.ndim < 2:
+            g = load_one(amax)
         elif AXIS == 1:
             g = dl.load(amax, (r, 0), (ROWS, 1))
         else:
             g = dl.load(amax, (0, c), (1, COLS))
     return g
+
+
+def load_one(x):
+    """The number in a tensor of rank 0, or the first of a tensor of rank 1, as a tile of rank 0."""
+    if x.ndim == 0:
+        t = dl.load(x)
+    else:
+        t = dl.reshape(dl.load(x, (0,), (1,)), ())
+    return t
 
 
 def tensor_amax(amax, FMT):
@@ -147,14 +156,17 @@ def repeated(s, FMT, AXIS, REPEAT):
     return s
 
 
-def store_rowwise(t, amax, given, random, skip, r, c, data, scale, SOURCE, FMT, LAYOUT, REPEAT):
-    """Codes (M, N) and scales (M / block_rows, N / block_cols) of blocks along rows."""
+def store_rowwise(t, amax, given, random, place, r, c, data, scale, SOURCE, FMT, LAYOUT, REPEAT):
+    """Codes (M, N) and scales (M / block_rows, N / block_cols) of blocks along rows.
+
+    `place` is that of the program among those of the tensor, (0, 0) for the first: it stores what there is one of.
+    """
     e = encode_scales(t, amax, given, SOURCE, FMT, 1)
     s = block_scales(t, e, amax, FMT, 1)
     bits = random_bits(t, random, r, c, data, 1, False)
     dl.store(data, (r, c), codes(t, s, e, amax, bits, FMT, 1))
     if FMT.block == "tensor":
-        dl.store(scale, (other_programs() + skip, 0), s)
+        dl.store(scale, (place[0] + place[1], 0), s)
     else:
         row = r if REPEAT else r // FMT.block_rows
         valid = matrix_extents(data.shape[0], data.shape[1], FMT, LAYOUT, REPEAT)
@@ -162,7 +174,7 @@ def store_rowwise(t, amax, given, random, skip, r, c, data, scale, SOURCE, FMT, 
         dl.store(scale, place, repeated(s, FMT, 1, REPEAT), layout=LAYOUT, valid=valid)
 
 
-def store_colwise(t, amax, given, random, skip, r, c, data, scale, SOURCE, FMT, LAYOUT, REPEAT):
+def store_colwise(t, amax, given, random, place, r, c, data, scale, SOURCE, FMT, LAYOUT, REPEAT):
     """Codes and scales of blocks along columns.
 
     Some formats are stored transposed, as (N, M) and, for NVFP4, (N, M / 16). The others keep their orientation,
@@ -183,7 +195,7 @@ def store_colwise(t, amax, given, random, skip, r, c, data, scale, SOURCE, FMT, 
         dl.store(data, (r, c), q)
         cols, rows = data.shape
     if FMT.block_cols is None:
-        store_column_scales(s, skip, c, scale, FMT)
+        store_column_scales(s, place, c, scale, FMT)
     else:
         store_block_scales(repeated(s, FMT, 0, REPEAT), r, c, rows, cols, scale, FMT, LAYOUT, REPEAT)
 
@@ -198,27 +210,24 @@ def store_block_scales(s, r, c, rows, cols, scale, FMT, LAYOUT, REPEAT):
         dl.store(scale, (r // FMT.block_cols, row), s)
 
 
-def store_column_scales(s, skip, c, scale, FMT):
+def store_column_scales(s, place, c, scale, FMT):
     """Scales of whole columns, or of the tensor, from the one program that stores each: others would store past the
     only row, or column, that there is."""
     if FMT.block == "tensor":
-        dl.store(scale, (other_programs() + skip, 0), s)
+        dl.store(scale, (place[0] + place[1], 0), s)
     elif FMT.transposed:
-        dl.store(scale, (c, dl.program_id(0) + skip), s.T)
+        dl.store(scale, (c, place[0]), s.T)
     else:
-        dl.store(scale, (dl.program_id(0) + skip, c), s)
-
-
-def other_programs():
-    """0 in one program, and more in all others."""
-    return dl.program_id(0) + dl.program_id(1)
+        dl.store(scale, (place[0], c), s)
 
 
 def store_amax(t, r, c, amax, AXIS):
-    """Raises an amax, zero at first, to that of a tile: of the tensor (rank 0), or of each row (M, 1) for axis 1, each
-    column (1, N) for axis 0."""
+    """Raises an amax, zero at first, to that of a tile: of the tensor (rank 0, or one of rank 1), or of each row (M, 1)
+    for axis 1, each column (1, N) for axis 0."""
     if amax.ndim == 0:
         dl.atomic_max(amax, (), dl.reshape(dl.amax(dl.amax(t, 1), 0), ()))
+    elif amax.ndim == 1:
+        dl.atomic_max(amax, (0,), dl.reshape(dl.amax(dl.amax(t, 1), 0), (1,)))
     elif AXIS == 1:
         dl.atomic_max(amax, (r, 0), dl.amax(t, 1))
     else:

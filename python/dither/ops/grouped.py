@@ -1,0 +1,182 @@
+"""dither.grouped_quantize and its like: groups of rows, each a tensor of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from ..arrays import describe
+from ..devices import Device, get_device
+from ..formats import Format
+from ..language import ScaleLayout
+from ..types import DType, int32
+from . import group_kernels
+from .allocate import check_float_type, empty_like, filled
+from .dequantize import blocks_of
+from .flatten import reshape
+from .grouped_operator import codes_and_scales
+from .grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
+from .grouping import Groups, integers, retiled
+from .hadamard import RandomHadamard
+from .operator import run
+from .orders import OF_LAYOUT
+from .quantize import QUANTIZE, rounds_first
+from .request import check_flag, wanted_of
+from .tiles import Tile
+
+
+def grouped_quantize(
+    x: Any,
+    format: Format | str,
+    layout: str = "rowwise",
+    scale_layout: str = "linear",
+    *,
+    group_sizes: Any = None,
+    group_starts: Any = None,
+    group_ends: Any = None,
+    pad: int = 1,
+    rows: Any = None,
+    amax: Any = None,
+    device: str | Device | None = None,
+    stream: int | None = None,
+    rounding: str = "nearest",
+    seed: Any = None,
+    offset: Any = 0,
+    encode_scale: Any = None,
+    decode_scale: Any = None,
+    repeat_scales: bool = False,
+    transform: RandomHadamard | None = None,
+    numerics: str | None = None,
+) -> GroupedScaledTensor1x | GroupedScaledTensor2x:
+    """Groups of the rows of `x`, each quantized as `dither.quantize` would quantize it alone, in one launch.
+
+    Args:
+        x: (M, N) as of `dither.quantize`, or a stack (G, K, N) of G groups of K rows.
+        group_sizes: (G,) int32 or int64 where `x` is: rows of each group, zero included, which make up all of them.
+        group_starts: in its place the first row of each group, of which the first is 0.
+        group_ends: in its place the row after the last one of each.
+        pad: a power of two that rows of groups are padded to with rows of zeros.
+        rows: (M',) int32: which rows of `x` the rows of the groups are, of which there are M' then; negative for zeros.
+        amax: largest magnitude of all groups, a number, or of each, (G,) float32; computed for each if None.
+        encode_scale, decode_scale: as of `dither.quantize`, one for all groups, or (G,).
+        rounding, seed, offset: as of `dither.quantize`; group g has the random bits of a call with offset + g 2^32.
+
+    The other arguments are those of `dither.quantize`. Sizes are read on the device: where they do not make up all
+    rows, rows past the groups are zero, groups past the rows end with them, and `wrong` of the result is 1.
+    """
+    named = {"sizes": group_sizes, "starts": group_starts, "ends": group_ends}
+    shape = tuple(getattr(x, "shape", ()))
+    count = None
+    if len(shape) == 3:
+        count = shape[0]
+        x = reshape(x, (shape[0] * shape[1], shape[2]), "x")
+        given = [f"group_{name}" for name, value in named.items() if value is not None]
+        if given:
+            raise ValueError(f"argument '{given[0]}' was given for x of shape {shape}, expected a matrix")
+    elif all(value is None for value in named.values()):
+        raise TypeError("found no groups, expected group_sizes, group_starts or group_ends, or x of shape (G, K, N)")
+    wanted = wanted_of(
+        format,
+        layout=layout,
+        scale_layout=scale_layout,
+        amax=amax,
+        device=device,
+        stream=stream,
+        out=None,
+        rounding=rounding,
+        seed=seed,
+        offset=offset,
+        encode_scale=encode_scale,
+        decode_scale=decode_scale,
+        record_amax=None,
+        repeat_scales=repeat_scales,
+        transform=transform,
+        flatten_axis=-1,
+        numerics=numerics,
+        groups=Groups(**named, count=count, pad=pad, rows=rows),
+    )
+    assert wanted.plan is not None
+    wanted.round_intermediate = rounds_first(wanted.plan)
+    result: GroupedScaledTensor1x | GroupedScaledTensor2x = run(QUANTIZE, {"x": x}, {}, wanted).out
+    return result
+
+
+def grouped_dequantize(
+    x: GroupedScaledTensor1x | GroupedScaledTensor2x,
+    dtype: DType | None = None,
+    *,
+    rows: Any = None,
+    height: int | None = None,
+    device: str | Device | None = None,
+    stream: int | None = None,
+    undo_transform: bool = False,
+) -> Any:
+    """The values of quantized groups, (M, N), in the order of their codes; those past all groups are zero.
+
+    Args:
+        x: what `grouped_quantize` gives; of both directions the rowwise codes.
+        dtype: float32, bfloat16 or float16, by default that before quantization.
+        rows: (M,) int32: which row of the result each row of the codes is, as `rows` of `grouped_quantize` has it;
+            negative for none. Of rows with one index one is taken; those that no row is are zero.
+        height: with `rows`, the number of rows of the result.
+        undo_transform: whether a transform is undone.
+
+    Returns an array of the library of the codes. Raises TypeError or ValueError, which name the argument.
+    """
+    if isinstance(x, GroupedScaledTensor2x):
+        x = x.rowwise
+    if not isinstance(x, GroupedScaledTensor1x):
+        raise TypeError(f"argument 'x' is {type(x).__name__}, expected what dither.grouped_quantize gives")
+    check_flag("undo_transform", undo_transform)
+    dtype = x.dtype if dtype is None else dtype
+    check_float_type(dtype)
+    if (rows is None) != (height is None):
+        raise ValueError(f"argument '{'height' if rows is None else 'rows'}' was given alone, expected both or none")
+    m, n = x.shape
+    data = describe(x.data)
+    assert data is not None
+    where = get_device(device if device is not None else data.device)
+    index = None
+    if rows is not None and height is not None:
+        index = integers("rows", rows, (int32,))
+        if index.shape != (m,):
+            raise ValueError(f"argument 'rows' has shape {index.shape}, expected ({m},)")
+        y = filled(x.data, data, (height, n), dtype=dtype)
+    else:
+        y = empty_like(x.data, data, (m, n), dtype)
+    # Of repeated scales, a block is a row of what is one.
+    fmt = x.format.with_(block=x.format.block_cols) if x.repeated else x.format
+    stands = x.amax if x.format.tensor_scale_as == "amax" else x.tensor_scale
+    codes, scales = codes_and_scales(x, x.scale_inv, x.scale_layout)
+    quads = 1
+    if not OF_LAYOUT[x.scale_layout].linear and x.scale_layout is not ScaleLayout.column_major:
+        quads = 4 * (fmt.block_cols or 1)
+        # Programs name the rows: four scales that are neighbours in all orders.
+        scales = dataclasses.replace(scales, shape=(math.prod(scales.shape) // 4, 4), strides=(4, 1), shapes=None)
+    run = x.transform.size if undo_transform and x.transform is not None else 1
+    # Blocks that are longer than tiles are taken in parts.
+    tile = Tile(max(32, run, quads if x.is_colwise else 1), max(128, run, quads))
+    part = blocks_of(fmt, 0 if x.is_colwise else 1, tile)["FMT"]
+    table, tiles = retiled(x.data, x.table, x.groups, m, tile.rows, where, stream)
+    group_kernels.grouped_dequantize_kernel.launch(
+        (m // tile.rows + x.groups + 1, -(-n // tile.cols)),
+        codes,
+        scales,
+        stands if x.format.tensor_scale else None,
+        y,
+        index,
+        tiles,
+        table,
+        n,
+        FMT=fmt,
+        PART=part,
+        COLWISE=x.is_colwise,
+        LAYOUT=x.scale_layout,
+        TRANSFORM=x.transform if undo_transform else None,
+        ROWS=tile.rows,
+        COLS=tile.cols,
+        device=where,
+        stream=stream,
+    )
+    return y

@@ -1,0 +1,405 @@
+"""Running a producer with its sinks on groups of rows, each a tensor of its own, in one launch."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from ..arrays import View, describe, describe_argument, view
+from ..devices import get_device
+from ..language import ScaleLayout
+from ..types import DType, float32
+from . import group_kernels, halves
+from .allocate import DeviceArray, empty_like, filled
+from .column_sum import MOST_ROWS
+from .given import checked, own_amax, own_scale
+from .grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
+from .grouping import Grouping, Groups, Steps
+from .operator import Operator, Results, check_operands, plain_tile, saved_dtype
+from .outputs import Plan
+from .request import Wanted
+from .scaled_tensor import scale_matrix
+from .tiles import Tile
+
+#: Options of calls that groups do not have.
+_UNUSED = {"out": "out", "skip": "skip", "record_amax": "record_amax"}
+
+
+def run_grouped(
+    operator: Operator, operands: Mapping[str, Any], constants: Mapping[str, Any], wanted: Wanted, groups: Groups
+) -> Results:
+    """As `operator.run`, on matrices whose rows are grouped: output, codes and what is saved have a row for each row of
+    the groups, and sums of columns a row for each group.
+
+    Raises TypeError or ValueError, which name the argument, for what the operator does not take.
+    """
+    for field, name in _UNUSED.items():
+        if getattr(wanted, field) is not None:
+            raise ValueError(f"argument '{name}' was given, expected none with groups")
+    return _Call(operator, operands, constants, wanted, groups).run()
+
+
+class _Call:
+    """One call, its operands checked."""
+
+    def __init__(
+        self,
+        operator: Operator,
+        operands: Mapping[str, Any],
+        constants: Mapping[str, Any],
+        wanted: Wanted,
+        groups: Groups,
+    ) -> None:
+        self.operator, self.wanted, self.plan = operator, wanted, wanted.plan
+        self.producer = producer = operator.producer
+        self.constants = constants
+        self.values, self.arrays = check_operands(producer, operands)
+        self.x, self.array = self.values[producer.tile], self.arrays[producer.tile]
+        n = self.array.shape[1]
+        if n == 0:
+            raise ValueError(f"argument '{producer.tile}' has rows of no elements, expected at least one")
+        self.where = get_device(wanted.device if wanted.device is not None else self.array.device)
+        self.groups = Grouping(groups, self.x, self.array, self.where, wanted.stream)
+        self.columns = 2 * n if producer.halves else n
+        self.dtype = wanted.dtype or self._like(producer.output, producer.tile)
+        self.steps = Steps.of(self.plan)
+        self.rounded = self.dtype if wanted.round_intermediate and self.dtype is not float32 else None
+        if self.groups.index is not None:
+            # Rows are named of matrices.
+            for name, role in producer.roles.items():
+                if role == "column" and self.values[name] is not None:
+                    one = self.arrays[name]
+                    self.values[name] = dataclasses.replace(one, shape=(one.shape[0], 1), strides=(*one.strides, 1))
+
+    def run(self) -> Results:
+        """Launches the kernels."""
+        producer, p = self.producer, self.plan
+        self.saved = {
+            name: self._empty((self.groups.codes,) if kind == "column" else (self.groups.codes, n), self._saved(name))
+            for name, kind in producer.saves.items()
+            if kind != "column_sum"
+            for n in [self.array.shape[1]]
+        }
+        plain = plain_tile(producer, self.array.shape[1], self.where.is_cpu)
+        if p is None:
+            out = self._empty((self.groups.codes, self.columns), self.dtype)
+            outs = halves.views(out) if producer.halves else {"out": out}
+            peak = self._zeros((self.groups.count,)) if self.wanted.return_amax else None
+            sums = self.launch(plain, Steps(), **outs, out_amax=peak, **self.saved, sums=True)
+            return Results(out, self.saved | sums, peak)
+        self._check(p)
+        amaxes, scales, given = self._sources(p, plain)
+        result = self._allocate(p, amaxes, scales)
+        asked = self._zeros((self.groups.count,)) if self.wanted.return_amax and "amax" not in amaxes else None
+        passes = p.parts(producer.whole_rows, self.where.is_cpu)
+        tile = self._tile(passes[0])
+        apart = passes[0].saves_apart(producer, self.where.is_cpu) or tile.rows > MOST_ROWS
+        sums = {}
+        if apart:
+            sums = self.launch(plain, Steps(), **self.saved, sums=True)
+        first = {"out_amax": asked} if apart else {"out_amax": asked, **self.saved, "sums": True}
+        random = self.wanted.random
+        drawn = {} if random is None else {**random._asdict(), "RANDOM": random.kinds}
+        stands = scales if p.fmt.tensor_scale_as != "amax" else amaxes
+        for each in passes:
+            row, col = (stands.get(f"{which}_amax", stands.get("amax")) for which in ("row", "col"))
+            found = self.launch(
+                self._tile(each),
+                self.steps,
+                **each.given_amaxes(row, col),
+                encode_scale=given,
+                **_arguments(each, result),
+                **first,
+                **drawn,
+                FMT=p.fmt,
+                LAYOUT=p.layout,
+                REPEAT=p.repeat,
+                ROW_TRANSFORM=each.transform_of(False),
+                COL_TRANSFORM=each.transform_of(True),
+            )
+            sums |= found
+            first = {}
+        return Results(result, self.saved | sums, amaxes.get("amax", asked))
+
+    def launch(self, tile: Tile, steps: Steps, sums: bool = False, **named: Any) -> dict[str, Any]:
+        """Launches the kernel on all groups; the sums of columns that it saves, (G, N), if they are asked for."""
+        table, tiles = self.groups.tables(steps, tile.rows)
+        array = describe(tiles)
+        assert array is not None
+        n = self.array.shape[1]
+        parts = {name: self._empty((array.shape[0], n), float32) for name in self.producer.sums} if sums else {}
+        grid = (array.shape[0],) if self.producer.whole_rows else (array.shape[0], -(-n // tile.cols))
+        self.operator.kernel.launch(
+            grid,
+            **{
+                **self.operator.absent,
+                **self.operator.choices(self.values),
+                **self.values,
+                **self.constants,
+                "ROUND": self.rounded,
+                **named,
+                **parts,
+                "tiles": tiles,
+                "table": table,
+                "index": self.groups.index,
+                "ROWS": tile.rows,
+                "COLS": tile.cols,
+            },
+            device=self.where,
+            stream=self.wanted.stream,
+        )
+        return {name: self._totals(name, one, steps, tile.rows) for name, one in parts.items()}
+
+    def _totals(self, name: str, sums: Any, steps: Steps, rows: int) -> Any:
+        """Sums of columns of each group, from those of its programs: as `column_sum`, of each."""
+        n = self.array.shape[1]
+        out = self._empty((self.groups.count, n), self._saved(name))
+        while True:
+            before, _ = self.groups.tables(steps, rows)
+            rows *= MOST_ROWS
+            # A group has as many rows as there are, or fewer.
+            last = rows >= max(self.groups.codes, steps.unit, self.groups.pad)
+            table, tiles = self.groups.tables(steps, rows)
+            array = describe(tiles)
+            assert array is not None
+            result = out if last else self._empty((array.shape[0], n), float32)
+            group_kernels.group_sum_kernel.launch(
+                (array.shape[0], -(-n // 32)),
+                sums,
+                before,
+                tiles,
+                table,
+                result,
+                LAST=last,
+                ROWS=MOST_ROWS,
+                COLS=32,
+                device=self.where,
+                stream=self.wanted.stream,
+            )
+            if last:
+                return out
+            sums = result
+
+    def _sources(self, p: Plan, plain: Tile) -> tuple[dict[str, Any], dict[str, Any], Any]:
+        """Amaxes and tensor scales that codes depend on, by what they are of, and what elements are multiplied by where
+        that was given instead."""
+        need = {
+            what: self._amax_shape(what, shape) for what, shape in p.amaxes((self.groups.codes, self.columns)).items()
+        }
+        amaxes: dict[str, Any] = {}
+        scales: dict[str, Any] = {}
+        for name in ("encode_scale", "decode_scale", "amax"):
+            value = getattr(self.wanted, name)
+            if value is None:
+                continue
+            if name != "amax" and not p.fmt.tensor_scale:
+                return {}, {}, self._given(name, value)
+            if need.pop("amax", None) != (self.groups.count,):
+                raise ValueError(f"argument '{name}' was given, expected none: {p.no_amax}")
+            (amaxes if name == "amax" else scales)["amax"] = self._given(name, value)
+        found = {what: self._zeros(shape) for what, shape in need.items()}
+        for each in p.amax_parts(self.producer.whole_rows, self.where.is_cpu) if found else []:
+            transforms = {f"{which.upper()}_TRANSFORM": each.transform_of(which == "col") for which in ("row", "col")}
+            wants = each.amaxes((self.groups.codes, self.columns))
+            outs = {f"out_{what}": found[what] for what in wants if what in found}
+            n = self.array.shape[1]
+            tile = each.amax_tile(n, self.producer, self.where.is_cpu) if p.transform else plain
+            if self.producer.halves:
+                tile = halves.tile(tile, n)
+            named: dict[str, Any] = {**outs, **transforms}
+            self.launch(tile, Steps(), **named)
+        amaxes |= found
+        if p.fmt.tensor_scale_as != "amax":
+            for what, one in amaxes.items():
+                scales[what] = self._scales_of(one)
+        return amaxes, scales, None
+
+    def _amax_shape(self, what: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """That of an amax of each group, or of their rows or columns."""
+        if not shape:
+            return (self.groups.count,)
+        return (self.groups.count, shape[1]) if what == "col_amax" and shape[0] == 1 else shape
+
+    def _given(self, name: str, value: Any) -> Any:
+        """A number for all groups, of rank 0, or an array of one for each."""
+        array = describe_argument(name, value)
+        if array is None or math.prod(array.shape) == 1:
+            own = own_amax if name == "amax" else lambda *args: own_scale(name, *args)
+            return own(value, self.x, self.array, self.where, self.wanted.stream)
+        if array.dtype is not float32 or array.shape != (self.groups.count,) or array.strides != (1,):
+            found = f"{array.dtype or array.storage} of shape {array.shape}"
+            raise ValueError(
+                f"argument '{name}' is {found}, expected a number, or float32 of shape ({self.groups.count},)"
+            )
+        if array.device == "cpu":
+            for i in range(self.groups.count):
+                one = dataclasses.replace(array, shape=(), strides=(), pointer=array.pointer + 4 * i)
+                checked(name, one)
+        own_one = self._empty(array.shape, float32)
+        group_kernels.copy_kernel.launch(
+            -(-self.groups.count // group_kernels.GROUPS),
+            array,
+            own_one,
+            device=self.where,
+            stream=self.wanted.stream,
+        )
+        return own_one
+
+    def _scales_of(self, amax: Any) -> Any:
+        array = describe(amax)
+        assert array is not None
+        own = self._empty(array.shape, float32)
+        flat = [
+            dataclasses.replace(one, shape=(math.prod(array.shape),), strides=(1,), shapes="dynamic")
+            for one in (array, describe(own))
+            if one is not None
+        ]
+        group_kernels.tensor_scales_kernel.launch(
+            -(-math.prod(array.shape) // group_kernels.GROUPS),
+            *flat,
+            FMT=self.plan.fmt if self.plan else None,
+            device=self.where,
+            stream=self.wanted.stream,
+        )
+        return own
+
+    def _check(self, p: Plan) -> None:
+        """Raises ValueError for what one kernel does not quantize."""
+        producer, shape = self.producer, (self.groups.codes, self.columns)
+        fits = p.fits(producer, self.where.is_cpu)
+        if not fits or (producer.halves and not halves.fit(p, shape, producer, self.where.is_cpu)):
+            raise ValueError(
+                f"{producer.name} of groups is not quantized to {p.fmt.name} in one kernel here, expected two calls: "
+                "the output without a format, and dither.grouped_quantize of it"
+            )
+        for colwise in (False, True):
+            transform = p.transform_of(colwise)
+            if transform is not None and not colwise and self.columns % transform.size:
+                found = f"found {self.columns} columns"
+                raise ValueError(f"{found}, expected a multiple of {transform.size}, the transform's")
+
+    def _tile(self, each: Plan) -> Tile:
+        n = self.array.shape[1]
+        tile = each.tile(n, self.producer, self.where.is_cpu)
+        return halves.tile(tile, n) if self.producer.halves else tile
+
+    def _allocate(
+        self, p: Plan, amaxes: Mapping[str, Any], scales: Mapping[str, Any]
+    ) -> GroupedScaledTensor1x | GroupedScaledTensor2x:
+        """The result, its codes uninitialised and its scales zero."""
+        table, _ = self.groups.tables(
+            self.steps, self._tile(p.parts(self.producer.whole_rows, self.where.is_cpu)[0]).rows
+        )
+
+        def make(colwise: bool) -> GroupedScaledTensor1x:
+            which = "col_amax" if colwise else "row_amax"
+            known = [None, None]
+            if p.fmt.tensor_scale:
+                known = [found.get(which, found.get("amax")) for found in (amaxes, scales)]
+            return GroupedScaledTensor1x(
+                self._codes(p, colwise),
+                self._scale(p, colwise),
+                known[0],
+                p.fmt,
+                (self.groups.codes, self.columns),
+                self.dtype,
+                colwise,
+                p.layout,
+                self.groups.count,
+                table,
+                self.groups.wrong,
+                p.repeat,
+                p.transform_of(colwise),
+                tensor_scale=known[1],
+            )
+
+        if p.rowwise and p.colwise:
+            return GroupedScaledTensor2x(make(False), make(True))
+        return make(p.colwise)
+
+    def _codes(self, p: Plan, colwise: bool) -> Any:
+        if not (colwise and p.fmt.transposed):
+            return self._empty((self.groups.codes, self.columns), p.fmt.element)
+        return self._empty((self.columns * self.groups.bound(self.steps.codes),), p.fmt.element)
+
+    def _scale(self, p: Plan, colwise: bool) -> Any:
+        fmt, count, n = p.fmt, self.groups.count, self.columns
+        if fmt.block == "tensor":
+            return self._zeros((count, 1), fmt.scale)
+        if fmt.block_cols is None:
+            return self._zeros((count, n) if colwise else (self.groups.codes, 1), fmt.scale)
+        if not colwise:
+            rows = self.groups.bound(self.steps.row) // self.steps.row_block
+            shape, dtype = p.order.stored((rows, -(-n // fmt.block_cols)), fmt.scale)
+            return self._zeros(shape, dtype)
+        blocks = self.groups.bound(self.steps.col) // self.steps.col_block
+        (rows, _) = scale_matrix((1, n), fmt, True, p.repeat)
+        shape, dtype = p.order.stored((rows, blocks), fmt.scale)
+        if p.layout is ScaleLayout.column_major:
+            return self._zeros(shape, dtype)
+        if p.layout is ScaleLayout.linear and not fmt.transposed:
+            return self._zeros(shape[::-1], dtype)
+        return self._zeros((math.prod(shape),), dtype)
+
+    def _like(self, name: str, other: str) -> DType:
+        dtype = self.arrays[self.producer.like.get(name, other)].dtype
+        assert dtype is not None
+        return dtype
+
+    def _saved(self, name: str) -> DType:
+        return saved_dtype(self.producer, name, self.arrays, self.wanted)
+
+    def _empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
+        return empty_like(self.x, self.array, shape, dtype)
+
+    def _zeros(self, shape: tuple[int, ...], dtype: DType = float32) -> Any:
+        """Zeros of any type, whose bytes are zero."""
+        if dtype is float32:
+            return filled(self.x, self.array, shape)
+        out = self._empty(shape, dtype)
+        if isinstance(out, DeviceArray):
+            out._device.write(out._pointer, bytes(math.prod(shape) * dtype.bits // 8))
+            return out
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(out, torch.Tensor):
+            out.view(torch.uint8).zero_()
+        else:
+            out.view("uint8")[...] = 0
+        return out
+
+
+def _arguments(p: Plan, result: GroupedScaledTensor1x | GroupedScaledTensor2x) -> dict[str, Any]:
+    """The arguments of a kernel that writes what a plan has of a result."""
+    parts = [result.rowwise, result.colwise] if isinstance(result, GroupedScaledTensor2x) else [result]
+    named: dict[str, Any] = {}
+    for part in parts:
+        way = "col" if part.is_colwise else "row"
+        if p.colwise if part.is_colwise else p.rowwise:
+            named[f"{way}_data"], named[f"{way}_scale"] = codes_and_scales(part, part.scale_inv, part.scale_layout)
+    return named
+
+
+def codes_and_scales(part: GroupedScaledTensor1x, scales: Any, layout: ScaleLayout) -> tuple[View, Any]:
+    """The codes of groups and `scales`, theirs in `layout`, as kernel arguments."""
+    fmt = part.format
+    array = describe_argument("scale_inv", scales)
+    assert array is not None
+    if part.is_transposed:
+        count = math.prod(part.data.shape) * (2 if fmt.element.bits == 4 else 1)
+        codes = view(part.data, fmt.element, (count,), shapes="dynamic")
+    else:
+        codes = view(part.data, fmt.element, part.shape)
+    if part.is_transposed and fmt.block == "row":
+        array = dataclasses.replace(array, shape=(math.prod(array.shape),), strides=(1,))
+    if layout is ScaleLayout.packed_column_major:
+        # Kernels see the matrix that the words are of, or its elements.
+        if len(array.shape) == 1:
+            shape: tuple[int, ...] = (array.shape[0] * 4,)
+        else:
+            shape = (array.shape[1], array.shape[0] * 4)
+        strides = (1,) if len(shape) == 1 else (shape[1], 1)
+        array = dataclasses.replace(array, shape=shape, strides=strides)
+    return codes, dataclasses.replace(array, dtype=fmt.scale, shapes="dynamic" if len(array.shape) == 1 else None)

@@ -1,0 +1,195 @@
+"""Quantized groups of rows: codes and scales of all of them in one array each."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ..arrays import describe
+from ..formats import Format
+from ..language import ScaleLayout
+from ..types import DType
+from .allocate import as_numpy
+from .group_tiles import CODES_AT, CODES_ROWS, COL_CODES_AT, COL_SCALES_AT, ROW_SCALES_AT
+from .hadamard import Transform
+from .orders import OF_LAYOUT
+from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_storage
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class GroupedScaledTensor1x:
+    """Groups of rows, quantized along one direction each as a tensor of its own.
+
+    Attributes:
+        data: codes, (M, N), a row for each of the groups' rows, those past all groups zero. Columnwise codes of formats
+            that are stored transposed: (N M,), the (N, rows) matrix of each group after that of the one before (of FP4
+            with an even number of rows for each).
+        scale_inv: scales, each group's where those of the one before end. Rowwise, a row for each row of blocks; in an
+            order that pads rows, each group is padded. Columnwise (blocks, N), a row for each row of blocks; where
+            scales are stored transposed (in an order, or with the codes), one dimension, the matrix of each group after
+            that of the one before. One for a group (G, 1), or one for each of its columns (G, N). Past those of the
+            groups they are zero.
+        amax: largest magnitude of each group, (G,), in formats with a tensor scale, or one for all of them, rank 0; of
+            formats with an amax of each row (M, 1), columnwise (G, N); else None.
+        tensor_scale: what stands for the tensor scale where a format has it otherwise, as `amax`.
+        format, dtype, is_colwise, scale_layout, transform: as of `ScaledTensor1x`.
+        shape: (M, N), M the rows of codes.
+        groups: the number of groups.
+        table: (G + 1, 8) int64 on the device: where each group begins, and what is past them.
+        wrong: 1 where the sizes of groups were not those of all rows (int32, one element), else 0.
+        repeated: as of `ScaledTensor1x`.
+    """
+
+    data: Any
+    scale_inv: Any
+    amax: Any
+    format: Format
+    shape: tuple[int, int]
+    dtype: DType
+    is_colwise: bool
+    scale_layout: ScaleLayout
+    groups: int
+    table: Any
+    wrong: Any
+    repeated: bool = False
+    transform: Transform | None = None
+    tensor_scale: Any = None
+
+    @property
+    def is_transposed(self) -> bool:
+        """Whether `data` has matrices (N, rows)."""
+        return self.is_colwise and self.format.transposed
+
+    def split(self) -> list[ScaledTensor1x]:
+        """Each group as a tensor, of the same memory. Waits for the device, which knows where they are."""
+        places = _on_host(self.table)
+        return [self._group(places, g) for g in range(self.groups)]
+
+    def group(self, g: int) -> ScaledTensor1x:
+        """One group as a tensor, as in `split`."""
+        if not -self.groups <= g < self.groups:
+            raise IndexError(f"group {g} of {self.groups}, expected {-self.groups} to {self.groups - 1}")
+        return self._group(_on_host(self.table), g % self.groups)
+
+    def dequantize(self, dtype: DType | None = None) -> Any:
+        """The values of the codes, (M, N), by default in the data type before quantization."""
+        from .grouped import grouped_dequantize
+
+        return grouped_dequantize(self, dtype)
+
+    def _group(self, places: Any, g: int) -> ScaledTensor1x:
+        at, rows = int(places[g, CODES_AT]), int(places[g, CODES_ROWS])
+        n = self.shape[1]
+        if self.is_transposed:
+            count, of = data_shape((rows, n), self.format, True)
+            width = (of + 1) // 2 if self.format.element.bits == 4 else of
+            first = int(places[g, COL_CODES_AT]) * n // (2 if self.format.element.bits == 4 else 1)
+            data = self.data[first : first + count * width].reshape(count, width)
+        else:
+            data = self.data[at : at + rows]
+        return ScaledTensor1x(
+            data,
+            self._scales(places, g, rows),
+            self._of_group(self.amax, at, rows, g),
+            self.format,
+            (rows, n),
+            self.dtype,
+            self.is_colwise,
+            self.scale_layout,
+            self.repeated,
+            self.transform,
+            tensor_scale=self._of_group(self.tensor_scale, at, rows, g),
+        )
+
+    def _scales(self, places: Any, g: int, rows: int) -> Any:
+        shape = rows, self.shape[1]
+        fmt, order = self.format, OF_LAYOUT[self.scale_layout]
+        (height, width), _ = scale_storage(shape, fmt, self.is_colwise, self.scale_layout, self.repeated)
+        # What has no rows has no scale, though there is one for each group.
+        some = min(rows, 1)
+        if fmt.block == "tensor":
+            return self.scale_inv[g : g + some].reshape(height, width)
+        if not self.is_colwise:
+            first = int(places[g, ROW_SCALES_AT])
+            if order.layout is ScaleLayout.column_major:
+                return self.scale_inv[:, first : first + width]
+            if order.layout is ScaleLayout.packed_column_major:
+                # The words of rows that follow each other: as many as the group has bytes.
+                words = self.scale_inv.reshape(-1)[first * height : (first + width) * height]
+                return words.reshape(height, width)
+            return self.scale_inv[first : first + height]
+        if fmt.block_cols is None:
+            row = self.scale_inv[g : g + 1]
+            return row.reshape(-1, 1)[:, :some] if fmt.transposed else row[:some]
+        first = int(places[g, COL_SCALES_AT])
+        if len(self.scale_inv.shape) == 2:
+            return self.scale_inv[first : first + height]
+        each = 4 if order.layout is ScaleLayout.packed_column_major else 1
+        rows_of_scales = width if order.layout is ScaleLayout.packed_column_major else height
+        first = first * rows_of_scales // each
+        return self.scale_inv[first : first + height * width].reshape(height, width)
+
+    def _of_group(self, amax: Any, at: int, rows: int, g: int) -> Any:
+        if amax is None or not len(amax.shape):
+            return amax
+        if len(amax.shape) == 1:
+            return amax[g : g + 1].reshape(())
+        return amax[g : g + 1] if self.is_colwise else amax[at : at + rows]
+
+    def __repr__(self) -> str:
+        way = "colwise" if self.is_colwise else "rowwise"
+        order = OF_LAYOUT[self.scale_layout]
+        scales = "" if order.linear else f", scales in {order.name} order"
+        return (
+            f"GroupedScaledTensor1x({self.format.name}, {way}, {self.groups} groups, shape={self.shape}, "
+            f"dtype={self.dtype}{scales})"
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class GroupedScaledTensor2x:
+    """Groups of rows, quantized along rows and along columns."""
+
+    rowwise: GroupedScaledTensor1x
+    colwise: GroupedScaledTensor1x
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows of codes, and columns."""
+        return self.rowwise.shape
+
+    @property
+    def groups(self) -> int:
+        """The number of groups."""
+        return self.rowwise.groups
+
+    @property
+    def wrong(self) -> Any:
+        """As of GroupedScaledTensor1x."""
+        return self.rowwise.wrong
+
+    def split(self) -> list[ScaledTensor2x]:
+        """Each group as a tensor, of the same memory. Waits for the device, which knows where they are."""
+        return [ScaledTensor2x(*both) for both in zip(self.rowwise.split(), self.colwise.split(), strict=True)]
+
+    def group(self, g: int) -> ScaledTensor2x:
+        """One group as a tensor, as in `split`."""
+        return ScaledTensor2x(self.rowwise.group(g), self.colwise.group(g))
+
+    def dequantize(self, dtype: DType | None = None) -> Any:
+        """The values of the rowwise codes."""
+        return self.rowwise.dequantize(dtype)
+
+    def __repr__(self) -> str:
+        return f"GroupedScaledTensor2x({self.rowwise!r}, {self.colwise!r})"
+
+
+def _on_host(table: Any) -> Any:
+    """A table of groups as NumPy has it."""
+    if hasattr(table, "cpu"):
+        return table.cpu().numpy()
+    array = describe(table)
+    assert array is not None
+    if array.device == "cpu":
+        return as_numpy(array).view("int64")
+    raise TypeError("found groups on a GPU in memory of no framework, expected those of a tensor of torch")

@@ -1,0 +1,202 @@
+"""Groups of the rows of a matrix: how many rows each has, on the device, and where what belongs to it lies.
+
+How large arrays are, and how many programs run, follows from the shape and the number of groups alone; nothing is
+copied to the host.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ..arrays import Array, describe_argument
+from ..devices import Device
+from ..types import int32, int64
+from . import group_kernels
+from .allocate import empty_like
+from .group_tiles import COLUMNS
+from .outputs import Plan
+
+#: What groups may be given as, by the name of the argument.
+KINDS = ("sizes", "starts", "ends")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Groups:
+    """How rows are grouped, one group after the other. One of the first four says it, where the rows lie.
+
+    Attributes:
+        sizes: rows of each group, (G,) int32 or int64, which make up all rows; any, zero included.
+        starts: the first row of each group, from 0 on; the last group ends with the rows.
+        ends: the row after the last one of each group.
+        count: the number of groups, all of one size.
+        pad: a power of two that rows of groups are padded to with zeros, so that groups begin at multiples.
+        rows: (M,) int32, which row of the tensor each row of the groups is, as a router of tokens has them; negative
+            for a row of zeros. None for the rows of the tensor in their order.
+
+    What is on a device is not looked at before the kernels run. Sizes that do not make up all rows are those of fewer:
+    rows past the groups become zeros, groups past the rows end with them, and `wrong` of the result is 1.
+    """
+
+    sizes: Any = None
+    starts: Any = None
+    ends: Any = None
+    count: int | None = None
+    pad: int = 1
+    rows: Any = None
+
+    def __post_init__(self) -> None:
+        given = [name for name in (*KINDS, "count") if getattr(self, name) is not None]
+        if len(given) != 1:
+            found = " and ".join(given) if given else "none"
+            raise TypeError(f"found {found}, expected one of sizes, starts, ends and count")
+        if self.count is not None and (type(self.count) is not int or self.count < 1):
+            raise ValueError(f"count is {self.count!r}, expected a positive integer")
+        if type(self.pad) is not int or self.pad < 1 or self.pad & (self.pad - 1):
+            raise ValueError(f"pad is {self.pad!r}, expected a power of two")
+
+    @property
+    def kind(self) -> str:
+        """What it is given as."""
+        return next((name for name in KINDS if getattr(self, name) is not None), "equal")
+
+
+class Grouping:
+    """The groups of a call: `height` rows that are read, beside `x`, which `array` describes.
+
+    Attributes:
+        count: the number of groups.
+        codes: rows of codes, for groups of any sizes.
+        wrong: 1 where the groups do not have all rows (int32, one element), after the first table.
+        index: which row of the tensor each row is, or None.
+    """
+
+    def __init__(self, groups: Groups, x: Any, array: Array, where: Device, stream: int | None) -> None:
+        self._x, self._array, self._where, self._stream = x, array, where, stream
+        self.kind, self.pad = groups.kind, groups.pad
+        self.height = array.shape[0]
+        self.index = None
+        if groups.rows is not None:
+            self.index = integers("rows", groups.rows, (int32,))
+            (self.height,) = self.index.shape
+        if self.kind == "equal":
+            assert groups.count is not None
+            self.count = groups.count
+            if self.height % self.count:
+                raise ValueError(f"found {self.height} rows, expected a multiple of {self.count}, the number of groups")
+            self._sizes: Any = self.height // self.count
+        else:
+            given = integers(self.kind, getattr(groups, self.kind), (int32, int64))
+            (self.count,) = given.shape
+            if not self.count:
+                raise ValueError(f"argument '{self.kind}' has no elements, expected one for each group")
+            stride = (self.count, 1)
+            if self.count > 1 and given.strides != (1,):
+                raise ValueError(f"argument '{self.kind}' has stride {given.strides[0]}, expected 1")
+            self._sizes = dataclasses.replace(given, shape=(1, self.count), strides=stride)
+        if self.height >= 2**31:
+            raise ValueError(f"found {self.height} rows in groups, expected fewer than {2**31}")
+        self.codes = self.bound(1)
+        self.wrong = empty_like(x, array, (1, 1), int32)
+        self._tables: dict[Any, tuple[Any, Any]] = {}
+
+    def bound(self, step: int) -> int:
+        """Most rows that groups have together when each is padded to multiples of a power of two."""
+        step = max(step, self.pad)
+        if step == 1:
+            return self.height
+        # Most padding have groups of one row each, but for one.
+        full = min(self.count, self.height)
+        return step * ((self.height - full) // step + full)
+
+    def tables(self, steps: Steps, rows: int) -> tuple[Any, Any]:
+        """The table of groups (group_tiles.py), and the group of each of the programs that take so many rows."""
+        key = steps, rows
+        if key not in self._tables:
+            unit = max(steps.unit, rows, self.pad)
+            programs = (self.codes // unit + self.count + 1) * (unit // rows)
+            table = empty_like(self._x, self._array, (self.count + 1, COLUMNS), int64)
+            tiles = empty_like(self._x, self._array, (programs,), int32)
+            where_to = {"device": self._where, "stream": self._stream}
+            group_kernels.group_table_kernel.launch(
+                self.count + 1,
+                self._sizes,
+                table,
+                self.wrong,
+                self.count,
+                self.height,
+                self.codes,
+                self.pad,
+                *dataclasses.astuple(steps),
+                rows,
+                KIND=self.kind,
+                **where_to,
+            )
+            group_kernels.group_tiles_kernel.launch(-(-programs // group_kernels.PROGRAMS), table, tiles, **where_to)
+            self._tables[key] = table, tiles
+        return self._tables[key]
+
+
+@dataclasses.dataclass(frozen=True)
+class Steps:
+    """What belongs to a group begins at multiples of these rows.
+
+    Attributes:
+        row: of scales of blocks along rows, which have `row_block` rows each.
+        col: of scales of blocks along columns, which have `col_block` rows each.
+        codes: of transposed codes.
+        unit: programs cover groups padded to this.
+    """
+
+    row: int = 1
+    row_block: int = 1
+    col: int = 1
+    col_block: int = 1
+    codes: int = 1
+    unit: int = 1
+
+    @staticmethod
+    def of(plan: Plan | None) -> Steps:
+        """Those of quantized output, or of plain one."""
+        if plan is None:
+            return Steps()
+        fmt, order = plan.fmt, plan.order
+        rows, cols = order.steps(fmt.scale)
+        # Blocks that have no rows or columns of their own count as one: there is one scale, or one for each row.
+        block_rows, block_cols = fmt.block_rows or 1, fmt.block_cols or 1
+        row_block = 1 if plan.repeat else block_rows
+        row = max(rows * row_block, block_rows)
+        col = cols * block_cols
+        unit = 1
+        if not order.linear:
+            unit = max(row if plan.rowwise else 1, col if plan.colwise else 1)
+        return Steps(row, row_block, col, block_cols, 2 if fmt.element.bits == 4 else 1, unit)
+
+
+def retiled(
+    x: Any, table: Any, groups: int, codes: int, rows: int, where: Device, stream: int | None
+) -> tuple[Any, Any]:
+    """A table of the same groups for programs that take `rows` of the `codes` rows, and the group of each program; both
+    lie beside `x`."""
+    array = describe_argument("x", x)
+    assert array is not None
+    programs = codes // rows + groups + 1
+    new = empty_like(x, array, (groups + 1, COLUMNS), int64)
+    tiles = empty_like(x, array, (programs,), int32)
+    where_to = {"device": where, "stream": stream}
+    group_kernels.retile_kernel.launch(groups + 1, table, new, rows, **where_to)
+    group_kernels.group_tiles_kernel.launch(-(-programs // group_kernels.PROGRAMS), new, tiles, **where_to)
+    return new, tiles
+
+
+def integers(name: str, value: Any, types: tuple[Any, ...]) -> Array:
+    """The description of a vector of integers."""
+    expected = " or ".join(kind.name for kind in types)
+    array = describe_argument(name, value)
+    if array is None:
+        raise TypeError(f"argument '{name}' is {type(value).__name__}, expected an {expected} array")
+    if array.dtype not in types:
+        raise TypeError(f"argument '{name}' has data type {array.dtype or array.storage}, expected {expected}")
+    if len(array.shape) != 1:
+        raise ValueError(f"argument '{name}' has rank {len(array.shape)}, expected 1")
+    return array
