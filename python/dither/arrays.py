@@ -454,6 +454,6 @@ def _unpack(array: Array, dtype: DType, shape: tuple[int, ...] | None) -> Array:
     shape = (*array.shape[:-1], 2 * pairs) if shape is None else shape
     if shape[:-1] != array.shape[:-1] or (shape[-1] + 1) // 2 != pairs:
         raise ValueError(f"found {pairs} bytes a row in shape {array.shape}, which cannot hold shape {shape}")
-    if array.strides[-1] != 1 and pairs > 1:
+    if array.strides[-1] != 1 and pairs > 1 and 0 not in array.shape:
         raise ValueError(f"found stride {array.strides[-1]} along the last dimension, expected 1")
     return dataclasses.replace(array, dtype=dtype, shape=shape, strides=(*(2 * s for s in array.strides[:-1]), 1))
