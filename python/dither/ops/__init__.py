@@ -69,6 +69,7 @@ from .norms import add_layer_norm, add_rms_norm, layer_norm, rms_norm
 from .quantize import quantize
 from .scale_orders import pad_scales, swizzle_scales, unpad_scales, unswizzle_scales
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
+from .transpose import cast_transpose, transpose
 
 __all__ = [
     "DelayedScaling",
@@ -83,6 +84,7 @@ __all__ = [
     "add_rms_norm",
     "amax",
     "as_mxfp8",
+    "cast_transpose",
     "clamped_swiglu",
     "dbias_dclamped_swiglu",
     "dbias_dgeglu",
@@ -145,6 +147,7 @@ __all__ = [
     "srelu",
     "swiglu",
     "swizzle_scales",
+    "transpose",
     "unpad_scales",
     "unswizzle_scales",
     "update_scale",

@@ -182,6 +182,48 @@ def order_kernel(
             dl.store(stored, (at, 0), dl.load(linear, (r, c), (ROWS, COLS)))
 
 
+@jit(num_warps=4)
+def transpose_words_kernel(x, y, BITS: dl.constexpr, ROWS: dl.constexpr, COLS: dl.constexpr):
+    """The transpose of a matrix of elements of BITS bits, which lie in words of 32: P = 32 / BITS to a word.
+
+    `x` is (M / P, P, N / P) words, so that each of P tiles has one of P rows; `y` is (N / P, P, M / P). Squares of P
+    rows and P elements are turned within words, and words as tiles: what a GPU moves through shared memory, and a CPU
+    shuffles, are words, whatever is in them.
+    """
+    r, c = dl.program_id(0) * ROWS, dl.program_id(1) * COLS
+    words = ()
+    for i in dl.static_range(32 // BITS):
+        words += (dl.load(x, (r, i, c), (ROWS, COLS), dims=(0, 2)),)
+    words = turned(words, BITS)
+    for i in dl.static_range(32 // BITS):
+        dl.store(y, (c, i, r), words[i].T, dims=(0, 2))
+
+
+def turned(words, BITS):
+    """P words of P elements each, transposed: pairs of words exchange halves, then quarters of them, and so on."""
+    count = len(words)
+    apart = count // 2
+    for _ in dl.static_range(count.bit_length() - 1):
+        shift = apart * BITS
+        low = 0xFFFFFFFF // ((1 << shift) + 1)
+        exchanged = ()
+        for i in dl.static_range(count):
+            if i // apart % 2 == 0:
+                exchanged += ((words[i] & low) | ((words[i + apart] << shift) & ~low),)
+            else:
+                exchanged += (((words[i - apart] >> shift) & low) | (words[i] & ~low),)
+        words = exchanged
+        apart = apart // 2
+    return words
+
+
+@jit
+def transpose_kernel(x, y, ROWS: dl.constexpr, COLS: dl.constexpr):
+    """The transpose of a matrix, an element at a time: of what has no words (`transpose_words_kernel`)."""
+    r, c = dl.program_id(0) * ROWS, dl.program_id(1) * COLS
+    dl.store(y, (c, r), dl.load(x, (r, c), (ROWS, COLS)).T)
+
+
 @jit
 def exponents_kernel(scales, exponents, BLOCK: dl.constexpr, ROWS: dl.constexpr, COLS: dl.constexpr):
     """Scales of blocks of BLOCK rows and 128 columns, powers of two, as E8M0 of each row and 32 columns."""

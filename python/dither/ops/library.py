@@ -25,7 +25,8 @@ from .norms import RMS_NORM, layer_norm
 from .operator import Operator, plain_tile
 from .quantize import QUANTIZE
 from .scaled_tensor import data_shape, scale_storage, specialization
-from .tiles import Tile, dequantize_tile
+from .tiles import Tile, dequantize_tile, transpose_tile
+from .transpose import MOVED
 
 #: The (M, N) that entries are for. Kernels know N, never M.
 SHAPE = (2048, 1024)
@@ -111,7 +112,8 @@ OPERATORS = (
 def library(target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]:
     """Every entry for a target (CPUs and GPUs have tiles of their own) and an (M, N); names are unique."""
     operators = [entry for row in OPERATORS for entry in entries(row, target, shape)]
-    return [*operators, *_dequantize(shape, not is_gpu(target))]
+    cpu = not is_gpu(target)
+    return [*operators, *_dequantize(shape, cpu), *_transposes(shape, cpu)]
 
 
 def entries(row: Row, target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]:
@@ -251,6 +253,29 @@ def _dequantize(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
                 reads = frozenset(("data", "scale", "amax"))
                 grid = tile.grid(rows, cols)
                 yield Entry(name, kernels.dequantize_kernel, tensors, constexprs, grid, reads, core)
+
+
+def _transposes(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
+    """Of each size of elements: in words of 32 bits where the shape has them, and an element at a time."""
+    m, n = shape
+    reads = frozenset(("x",))
+    for dtype in MOVED.values():
+        each = 32 // dtype.bits
+        if m % each == 0 and n % each == 0:
+            tile = transpose_tile(dtype.bits, True, cpu)
+            rows, cols = m // each, n // each
+            words: dict[str, Tensor | None] = {
+                "x": (types.int32, (rows, each, cols)),
+                "y": (types.int32, (cols, each, rows), "dynamic"),
+            }
+            constexprs = {"BITS": dtype.bits, **_extents(tile)}
+            grid = tile.grid(rows, cols)
+            yield Entry(f"transpose-{dtype}", kernels.transpose_words_kernel, words, constexprs, grid, reads)
+        if each > 1:
+            tile = transpose_tile(dtype.bits, False, cpu)
+            elements: dict[str, Tensor | None] = {"x": (dtype, (m, n)), "y": (dtype, (n, m), "dynamic")}
+            name = f"transpose-any-{dtype}"
+            yield Entry(name, kernels.transpose_kernel, elements, _extents(tile), tile.grid(m, n), reads)
 
 
 def _tensor_amax(fmt: Format) -> Tensor | None:

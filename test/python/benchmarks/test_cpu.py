@@ -43,3 +43,11 @@ def test_fusions(capsys):
     for line in text.splitlines():
         if line.startswith("* torch.compile"):
             assert float(line.split(": ")[1].split(" %")[0]) < 5
+
+
+def test_transposes(capsys):
+    arguments = ["--quick", "--size", "1", "--transposes", "--only", "transpose", "--cols", "256"]
+    assert cpu.main([*arguments, "--peer", "dither", "--threads", "2"]) == 0
+    text = capsys.readouterr().out
+    assert [line for line in text.splitlines() if line.startswith("transpose ")][3].split()[1:3] == ["32", "bits"]
+    assert "* dither" not in text

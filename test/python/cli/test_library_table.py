@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from dither.formats import FORMATS
 from dither.jit import Kernel
+from dither.ops.allocate import aligned
 from dither.ops.library import OPERATORS, SHAPE, formats_of, library, orders_of
 from dither.types import TensorType
 
@@ -109,6 +110,27 @@ def test_rms_norm(launched, dtype):
 def test_rms_norm_with_options(launched, options, name):
     (call,) = launched(dither.rms_norm, array(), np.zeros(SHAPE[1], ml_dtypes.bfloat16), **options)
     assert same(ENTRIES[f"rms_norm-{name}-bfloat16"], call)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "bfloat16", "float32"])
+def test_transpose(launched, dtype):
+    kinds = {"uint8": "int8", "bfloat16": "bfloat16", "float32": "int32"}
+    (call,) = launched(dither.transpose, aligned(SHAPE, np.dtype(DTYPES.get(dtype, np.uint8))))
+    assert same(ENTRIES[f"transpose-{kinds[dtype]}"], call)
+
+
+def test_transpose_of_codes_of_4_bits(launched):
+    packed = aligned((SHAPE[0], SHAPE[1] // 2), np.dtype(np.uint8))
+    (call,) = launched(dither.transpose, packed, dtype=dither.float4_e2m1)
+    assert same(ENTRIES["transpose-float4_e2m1"], call)
+
+
+def test_transpose_an_element_at_a_time(launched):
+    shape = (2047, 1023)
+    (entry,) = (entry for entry in library("host", shape) if entry.name == "transpose-any-bfloat16")
+    (call,) = launched(dither.transpose, array(shape=shape))
+    assert same(entry, call)
+    assert not any(entry.name == "transpose-bfloat16" for entry in library("host", shape))
 
 
 def test_an_entry_differs_where_a_launch_does(launched):

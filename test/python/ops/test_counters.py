@@ -51,6 +51,17 @@ def test_whole_tiles(name, target):
     check_whole(run(SMALL[name], target))
 
 
+@pytest.mark.parametrize("target", ["sm_80", "sm_100a"])
+@pytest.mark.parametrize("name", [e.name for e in library("sm_90a", (256, 1024)) if e.name.startswith("transpose-")])
+def test_transposes(name, target):
+    """Every size of elements; what words hold, shared memory does not see."""
+    found = run(next(e for e in library(target, (256, 1024)) if e.name == name), target)
+    check_whole(found)
+    bits = {"float4_e2m1": 4, "int8": 8, "bfloat16": 16, "int32": 32}[name.rpartition("-")[2]]
+    each = 1 if "any" in name else 32 // bits
+    assert found.counters.total.wavefronts == 2 * 256 * 1024 // each // 32
+
+
 @pytest.mark.parametrize("name", FULL_SIZE)
 def test_4096x4096(name):
     check_whole(run(FULL[name], "sm_90a"))
