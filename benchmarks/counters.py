@@ -22,6 +22,7 @@ from dither import _dither, profile, types
 from dither.arrays import Array
 from dither.cli import ptxas
 from dither.ops.library import Entry, library
+from dither.ops.transpose import MOVED
 from dither.profile import Summary, random_array
 
 from benchmarks import dither_kernels
@@ -32,6 +33,8 @@ from benchmarks.sass import find_ptxas, triton_ptx
 TARGETS = ("sm_80", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a")
 #: A kernel knows the length of its rows and not their number: more rows are more blocks of the same kind.
 SHAPE = (128, 4096)
+#: One that covers much.
+QUICK = ("quantize-mxfp8_e4m3-both",)
 CLASSES = ("integer", "float", "convert", "move", "memory", "warp")
 
 
@@ -57,14 +60,14 @@ class Row:
     barriers: float
 
 
-def row(name: str, source: str, run: profile.Run, shape: tuple[int, int] = SHAPE) -> Row:
-    """The figures of a launch."""
+def row(name: str, source: str, run: profile.Run, shape: tuple[int, int] = SHAPE, bits: int = 16) -> Row:
+    """The figures of a launch on elements of so many bits."""
     (one,) = profile.summarize([run])
     elements = shape[0] * shape[1]
     lanes = dict.fromkeys(one.classes, 0)
     for line in one.lines:
         lanes[line.kind] += line.counts["lanes"]
-    large = [t for t in one.traffic if t.size >= elements // 2]
+    large = [t for t in one.traffic if t.size >= min(elements, elements * bits // 8) // 2]
     return Row(
         name,
         source,
@@ -73,7 +76,7 @@ def row(name: str, source: str, run: profile.Run, shape: tuple[int, int] = SHAPE
         {kind: n / elements for kind, n in lanes.items()},
         one.moved / one.minimum,
         100 * sum(t.full for t in large) / max(1, sum(t.requests for t in large)),
-        one.counts["wavefronts"] / (elements * 2 / 1024),
+        one.counts["wavefronts"] / (elements * bits / 8 / 1024),
         one.counts["conflicts"],
         one.barriers / (np.prod(one.grid) * max(1, one.threads // 32)),
     )
@@ -92,18 +95,23 @@ def entries(target: str) -> dict[str, Entry]:
     found = {e.name.removesuffix("-bfloat16"): e for e in library(target, SHAPE) if e.name.endswith("-bfloat16")}
     orders = ("-128x4", "-column_major")
     kept = [n for n in found if "-linear" not in n or not any(n.replace("-linear", order) in found for order in orders)]
-    return {re.sub("-(linear|128x4|column_major)$", "", name): found[name] for name in kept}
+    transposes = {e.name: e for e in library(target, SHAPE) if e.name.startswith("transpose-")}
+    return {
+        **{re.sub("-(linear|128x4|column_major)$", "", name): found[name] for name in kept if "transpose" not in name},
+        **transposes,
+    }
 
 
-def operators(target: str, quick: bool) -> Iterator[Row]:
-    """Every entry, or one that covers much."""
+def operators(target: str, names: Sequence[str] | None = None) -> Iterator[Row]:
+    """Every entry, or those of these names."""
     for name, entry in entries(target).items():
-        if quick and name != "quantize-mxfp8_e4m3-both":
+        if name not in (names or [name]):
             continue
         arguments = {key: tensor and random_array(*tensor) for key, tensor in entry.tensors.items()}
         with profile.record() as runs:
             entry.kernel[entry.grid](**arguments, **entry.constexprs, device=f"sim:{target}")
-        yield row(name, "dither", runs[0])
+        bits = next((kind.bits for kind in MOVED.values() if name.endswith(f"-{kind}")), 16)
+        yield row(name, "dither", runs[0], bits=bits)
 
 
 def dither_kernel(name: str, target: str) -> profile.Run:
@@ -212,7 +220,12 @@ def page(found: dict[str, tuple[list[Row | str], list[Row | str]]]) -> str:
     lines += ["The same operator, written in both languages (`benchmarks/`), rowwise unless it is `both`.", ""]
     for target, (compared, _) in found.items():
         lines += [f"### {target}", "", *table(compared, True), ""]
-    lines += ["## The operator library", "", "Scales in the 128x4 order.", ""]
+    lines += [
+        "## The operator library",
+        "",
+        "Scales in the 128x4 order. Transposes move words of 32 bits where shapes allow, else (`any`) elements.",
+        "",
+    ]
     for target, (_, own) in found.items():
         lines += [f"### {target}, library", "", *table(own, False), ""]
     return "\n".join(lines)
@@ -227,7 +240,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = p.parse_args(arguments)
     found = {}
     for target in args.target or TARGETS:
-        found[target] = (list(comparison(target, args.quick)), list(operators(target, args.quick)))
+        found[target] = (list(comparison(target, args.quick)), list(operators(target, QUICK if args.quick else None)))
     text = page(found)
     if args.docs:
         args.docs.write_text(text)

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
-from benchmarks import fusions, limit, modes, timing
+from benchmarks import fusions, limit, modes, timing, transposes
 from benchmarks.memcpy import memcpy
 from benchmarks.operators import Case, cases, run_limit
 from benchmarks.peers import Prepared, Unavailable, mismatches
@@ -116,6 +116,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--quick", action="store_true", help="16 MB, bf16, three repetitions")
     p.add_argument("--modes", action="store_true", help="a second table: other formats and scaling modes")
     p.add_argument("--fusions", action="store_true", help="another table: activations, norms and their gradients")
+    p.add_argument("--transposes", action="store_true", help="another table: transposes of squares of --cols")
     p.add_argument("--json", metavar="FILE", help="all measurements")
     return p
 
@@ -142,12 +143,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(table(rows, [COPY, LIMIT, *(module.NAME for module in modules)]))
     for note in notes(rows):
         print(note)
-    for asked, more in ((args.modes, modes), (args.fusions, fusions)):
+    for asked, more in ((args.modes, modes), (args.fusions, fusions), (args.transposes, transposes)):
         if not asked:
             continue
         found = more.rows(dtypes, int(args.size * 1e6), args.cols, args.threads, args.repetitions, args.only)
         print()
-        print(table(found, [COPY, "dither", "torch.compile"]))
+        print(table(found, getattr(more, "COLUMNS", [COPY, "dither", "torch.compile"])))
         for note in notes(found):
             print(note)
         rows += found

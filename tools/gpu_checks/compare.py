@@ -47,8 +47,8 @@ def fill(name: str, tensor: Tensor, rng: np.random.Generator) -> np.ndarray:
     """Contents of one tensor; floats have rows of different magnitude, subnormals, zeros, infinities and NaN."""
     shape = empty(tensor).shape
     kind = numpy_type(tensor[0])
-    if name in ("data", "scale"):
-        return rng.integers(0, 256, shape, np.uint8).view(kind)
+    if name in ("data", "scale") or not tensor[0].is_float:
+        return rng.integers(0, 256, (*shape[:-1], shape[-1] * kind.itemsize), np.uint8).view(kind)
     if name == "amax":
         return np.array(rng.uniform(1, 1e4), kind)
     if len(shape) == 2:
