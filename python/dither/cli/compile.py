@@ -11,7 +11,7 @@ import os
 import pathlib
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..compiled import Compiled, Lowered
 from ..devices import host_target, is_gpu
@@ -21,6 +21,9 @@ from ..types import ArgType, ScalarType, TensorType
 from . import ptxas
 from .failure import UsageError
 from .signature import load_kernel, parse_arguments
+
+if TYPE_CHECKING:
+    from ..ops.library import Entry
 
 #: Stages and what their files end in.
 SUFFIXES = {
@@ -47,6 +50,8 @@ def add(commands: Any) -> None:
     p.add_argument("arguments", nargs="*", metavar="NAME=...")
     p.add_argument("--library", action="store_true", help="every kernel of the operator library, in all its variants")
     p.add_argument("--filter", metavar="GLOB", default="*", help="of the library, entries whose names match")
+    p.add_argument("--list", action="store_true", help="print the names of these entries, and compile nothing")
+    p.add_argument("--cols", type=columns, metavar="N", help="of the library, the length of rows; default 1024")
     p.add_argument("--target", default="host", help="a name of 'dither doctor'; default host")
     p.add_argument("--emit", metavar="STAGE,..", help=", ".join(SUFFIXES) + "; default ptx or asm")
     p.add_argument("--num-warps", type=int, metavar="N", help="warps of a program on a GPU")
@@ -58,6 +63,9 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compiles; a kernel of the library that fails is reported, and the others go on."""
     target = resolve(args.target)
+    if args.list:
+        print("\n".join(entry.name for entry in library_entries(args, target)))
+        return 0
     stages = emitted(args.emit, target)
     work = library(args, target) if args.library else single(args, target)
     if args.output is not None:
@@ -109,6 +117,8 @@ def single(args: argparse.Namespace, target: str) -> list[tuple[str, Callable[[]
     """The kernel that the command line names."""
     if args.kernel is None:
         raise UsageError("found no kernel, expected FILE.py:KERNEL or --library")
+    if args.cols is not None:
+        raise UsageError("found --cols without --library, expected both")
     kernel = load_kernel(args.kernel)
     given = parse_arguments(kernel, args.arguments)
     return [
@@ -116,20 +126,36 @@ def single(args: argparse.Namespace, target: str) -> list[tuple[str, Callable[[]
     ]
 
 
-def library(args: argparse.Namespace, target: str) -> list[tuple[str, Callable[[], Lowered]]]:
-    """Entries of the operator library by name."""
-    from ..ops.library import library as entries
+def columns(text: str) -> int:
+    """A length of rows."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"found '{text}', expected a number of columns above 0")
+    return int(text)
+
+
+def library_entries(args: argparse.Namespace, target: str) -> list[Entry]:
+    """Those of the operator library that the command line chooses."""
+    from ..ops.library import SHAPE, listing
 
     if args.kernel is not None:
         raise UsageError(f"found both '{args.kernel}' and --library, expected one")
     for option, value in (("--num-warps", args.num_warps), ("--math", args.math)):
         if value is not None:
             raise UsageError(f"found {option} with --library, expected it with FILE.py:KERNEL")
-    if args.output is None:
-        raise UsageError("found --library without --output, expected a directory")
-    chosen = [entry for entry in entries(target) if fnmatch.fnmatch(entry.name, args.filter)]
+    if not args.library:
+        raise UsageError("found --list without --library, expected both")
+    found = listing(target, (SHAPE[0], args.cols or SHAPE[1]))
+    chosen = [entry for entry in found if fnmatch.fnmatchcase(entry.name, args.filter)]
     if not chosen:
         raise UsageError(f"no kernel of the library matches '{args.filter}'")
+    return chosen
+
+
+def library(args: argparse.Namespace, target: str) -> list[tuple[str, Callable[[], Lowered]]]:
+    """Entries of the operator library by name."""
+    chosen = library_entries(args, target)
+    if args.output is None:
+        raise UsageError("found --library without --output, expected a directory")
     return [(entry.name, functools.partial(entry.lower, target)) for entry in chosen]
 
 

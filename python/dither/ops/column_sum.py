@@ -19,7 +19,7 @@ from .tiles import Tile
 
 #: Rows of which dl.sum is that tree.
 MOST_ROWS = 256
-_TILE = Tile(MOST_ROWS, 32)
+TILE = Tile(MOST_ROWS, 32)
 
 
 class ColumnSums:
@@ -60,14 +60,14 @@ class ColumnSums:
             rows, count = filled(self._x, self._array, (1, n)), 1
         where_to = {"device": self._where, "stream": self._stream}
         while True:
-            grid = _TILE.grid(count, n)
+            grid = TILE.grid(count, n)
             count = grid[0]
             last = count == 1
             if not last:
                 sums = empty_like(self._x, self._array, (count, n), float32)
             else:
                 sums = empty_like(self._x, self._array, (n,), dtype) if out is None else out
-            tile = {"ROWS": _TILE.rows, "COLS": _TILE.cols}
+            tile = {"ROWS": TILE.rows, "COLS": TILE.cols}
             kernels.column_sum_kernel.launch(grid, rows, sums, LAST=last, **tile, **where_to)
             if last:
                 return sums

@@ -1,12 +1,14 @@
 """The kernels of the operator library by name, each specialized as a call of its operator specializes it.
 
-One table for those who want all of them: `python -m dither compile --library`, and tests that assemble each for
-each target or compare devices with each other.
+`listing` has all of them, for `python -m dither compile --library` and `python -m dither build --library`. `library`
+has those of a few operators that together stand for the others: tests assemble each of these for each target, count
+what they do, and compare devices with each other.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,10 +20,9 @@ from ..formats import FORMATS, FP8_1X128_E4M3, FP8_TENSOR_E4M3, Format
 from ..jit import Kernel
 from ..language import linear
 from ..types import DType, TensorType
-from . import kernels, outputs
+from . import activations, column_sum, gated, halves, kernels, norm_gradients, norms, outputs
 from .dequantize import blocks_of
-from .gated import swiglu
-from .norms import RMS_NORM, layer_norm
+from .fuse import Fused
 from .operator import Operator, plain_tile
 from .quantize import QUANTIZE
 from .scaled_tensor import data_shape, scale_storage, specialization
@@ -48,6 +49,9 @@ class Entry:
         constexprs: format, layout and tile.
         grid: programs that cover the (M, N) of the table.
         reads: parameters of tensors that are not written.
+        batch: which place of the grid depends on M, and how: it is M, rounded up to a multiple of the second number,
+            over the third, rounded up.
+        halves: parameters of the left and the right half of a tensor's columns, whose rows are twice as long.
         core: one of the few that together take every path of the compiler; for tests over many targets.
     """
 
@@ -57,12 +61,19 @@ class Entry:
     constexprs: Mapping[str, Any]
     grid: tuple[int, ...]
     reads: frozenset[str]
+    batch: tuple[int, int, int]
+    halves: tuple[str, ...] = ()
     core: bool = False
 
     @property
     def arguments(self) -> dict[str, Any]:
         """The type of each tensor, dense and aligned; its leading extent is known at launch."""
-        return {name: None if tensor is None else dense(*tensor) for name, tensor in self.tensors.items()}
+        found: dict[str, Any] = {name: tensor and dense(*tensor) for name, tensor in self.tensors.items()}
+        for place, name in enumerate(self.halves):
+            tensor = self.tensors[name]
+            assert tensor is not None
+            found[name] = half(tensor[0], tensor[1], place)
+        return found
 
     def lower(self, target: str) -> Lowered:
         """As `Kernel.lower`. `target` is of the kind, CPU or GPU, that the table was made for."""
@@ -83,6 +94,9 @@ class Row:
         variants: other choices of them, by a word for names; plain output in bfloat16.
         plain: whether calls ask for plain output.
         whole: whether there is each layout and order of scales for every data type, and not for bfloat16 alone.
+        few: whether nothing is quantized of other inputs than bfloat16.
+        given: parameters that calls may leave out, and that these kernels have.
+        dtypes: of operands that are not of the data type of the others.
     """
 
     operator: Operator
@@ -90,27 +104,73 @@ class Row:
     variants: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     plain: bool = True
     whole: bool = False
+    few: bool = False
+    given: frozenset[str] = frozenset()
+    dtypes: Mapping[str, DType] = dataclasses.field(default_factory=dict)
 
 
-#: What quantizes. A new operator is a producer and a row here.
+#: Operators that stand for the others: their kernels take every path of the compiler.
 OPERATORS = (
     Row(QUANTIZE, plain=False, whole=True),
     Row(
-        RMS_NORM,
+        norms.RMS_NORM,
         {"eps": 1e-5, "zero_centered": False},
         {"zero_centered": {"zero_centered": True}},
     ),
     Row(
-        layer_norm.operator,
+        norms.layer_norm.operator,
         {"eps": 1e-5, "zero_centered_gamma": False},
         {"zero_centered": {"zero_centered_gamma": True}},
     ),
-    Row(swiglu.operator),
+    Row(gated.swiglu.operator, given=frozenset(("up",))),
 )
 
 
+def _row(fused: Fused, *given: str, **dtypes: DType) -> Row:
+    """The row of an operator with the defaults of its constexprs."""
+    producer = fused.operator.producer
+    parameters = inspect.signature(producer.function).parameters
+    constants = {name: parameters[name].default for name, role in producer.roles.items() if role == "constexpr"}
+    variants = {"none": {"approximate": "none"}} if "approximate" in constants else {}
+    return Row(fused.operator, constants, variants, few=True, given=frozenset(given), dtypes=dtypes)
+
+
+def _gated(name: str) -> Iterator[Row]:
+    """A gated activation, of two tensors, and its gradients."""
+    if name != "swiglu":
+        yield _row(getattr(gated, name), "up")
+    yield _row(getattr(gated, f"d{name}"), "up")
+    yield _row(getattr(gated, f"dbias_d{name}"), "up")
+    yield _row(getattr(gated, f"dfactor_d{name}"), "up", "factor", factor=types.float32)
+
+
+#: All other operators. A new one is a producer and a row here, or above.
+MORE = (
+    *(_row(getattr(activations, name)) for name in ("gelu", "silu", "qgelu", "relu", "srelu", "sigmoid")),
+    *(_row(getattr(activations, f"d{name}")) for name in ("gelu", "silu", "qgelu", "relu", "srelu", "sigmoid")),
+    _row(activations.quantize_dbias),
+    *(_row(getattr(activations, f"dbias_d{name}")) for name in ("gelu", "silu", "qgelu", "relu", "srelu")),
+    *(
+        row
+        for name in ("glu", "geglu", "swiglu", "qgeglu", "reglu", "sreglu", "clamped_swiglu", "situglu")
+        for row in _gated(name)
+    ),
+    _row(norms.add_rms_norm),
+    _row(norms.add_layer_norm),
+    _row(norm_gradients.rms_norm_backward, rsigma=types.float32),
+    _row(norm_gradients.layer_norm_backward, mean=types.float32, rsigma=types.float32),
+)
+
+
+def listing(target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]:
+    """Every kernel of every operator for a target (CPUs and GPUs have tiles of their own) and an (M, N); names are
+    unique."""
+    more = [entry for row in MORE for entry in entries(row, target, shape)]
+    return [*library(target, shape), *more, *_column_sums(shape)]
+
+
 def library(target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]:
-    """Every entry for a target (CPUs and GPUs have tiles of their own) and an (M, N); names are unique."""
+    """As `listing`, of the operators that stand for the others, `dequantize` and `transpose`."""
     operators = [entry for row in OPERATORS for entry in entries(row, target, shape)]
     cpu = not is_gpu(target)
     return [*operators, *_dequantize(shape, cpu), *_transposes(shape, cpu)]
@@ -125,6 +185,14 @@ def dense(dtype: DType, shape: tuple[int, ...], shapes: str = "trailing") -> Ten
     """The type of a dense tensor of this shape in memory that frameworks allocate, which is aligned."""
     page = 4096
     return Array(page, dtype, dtype.name, shape, row_major(shape, dtype), "cpu", False, None).type(shapes=shapes)
+
+
+def half(dtype: DType, shape: tuple[int, ...], place: int) -> TensorType:
+    """The type of the left or the right half of the columns of such a tensor, `shape` that of the half."""
+    page, (rows, cols) = 4096, shape
+    left = row_major((rows, 2 * cols), dtype)
+    pointer = page + place * cols * dtype.bits // 8
+    return Array(pointer, dtype, dtype.name, shape, left, "cpu", False, None).type()
 
 
 def formats_of(row: Row) -> list[Format]:
@@ -146,37 +214,58 @@ def _operator(row: Row, shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
     tile = plain_tile(operator.producer, shape[1], cpu)
     if not row.plain:
         for dtype in INPUTS:
-            yield _entry(row, f"amax-{dtype}", dtype, shape, tile, shape, dtype is bf16, out_amax=SCALAR)
+            yield _entry(row, f"amax-{dtype}", dtype, shape, tile, shape, core=dtype is bf16, out_amax=SCALAR)
     else:
-        saved = _saved(row, shape)
         for dtype in INPUTS:
-            out = {"out": (dtype, shape), **saved, "ROUND": None if dtype is types.float32 else dtype}
-            yield _entry(row, f"{name}-{dtype}", dtype, shape, tile, shape, dtype is bf16, **out)
-        out = {"out": (bf16, shape), **saved, "ROUND": bf16}
+            yield _entry(
+                row, f"{name}-{dtype}", dtype, shape, tile, shape, core=dtype is bf16, **_out(row, dtype, shape)
+            )
+        out = _out(row, bf16, shape)
         for word, constants in row.variants.items():
-            yield _entry(row, f"{name}-{word}-{bf16}", bf16, shape, tile, shape, False, **out, **constants)
-        yield _entry(row, f"{name}-with_amax-{bf16}", bf16, shape, tile, shape, False, **out, out_amax=SCALAR)
+            yield _entry(row, f"{name}-{word}-{bf16}", bf16, shape, tile, shape, **out, **constants)
+        yield _entry(row, f"{name}-with_amax-{bf16}", bf16, shape, tile, shape, **out, out_amax=SCALAR)
         yield _entry(row, f"{name}-amax_only-{bf16}", bf16, shape, tile, shape, out_amax=SCALAR, ROUND=bf16)
     for fmt in formats_of(row):
         for layout in outputs.LAYOUTS:
             for scales in orders_of(fmt):
                 p = outputs.plan(fmt, layout, scales)
-                if len(p.parts(row.operator.producer.whole_rows, cpu)) == 1:
+                if _in_one_launch(row, p, shape, cpu):
                     yield from _quantizing(row, p, f"{fmt.name}-{layout}-{scales}", shape, cpu)
+
+
+def _out(row: Row, dtype: DType, shape: tuple[int, int]) -> dict[str, Any]:
+    """Plain output and what is saved."""
+    names = ("out", "right") if row.operator.producer.halves else ("out",)
+    tensors = dict.fromkeys(names, (dtype, shape))
+    return {**tensors, **_saved(row, dtype, shape), "ROUND": None if dtype is types.float32 else dtype}
+
+
+def _output(row: Row, shape: tuple[int, int]) -> tuple[int, int]:
+    """The shape of what is quantized."""
+    return (shape[0], 2 * shape[1]) if row.operator.producer.halves else shape
+
+
+def _in_one_launch(row: Row, p: outputs.Plan, shape: tuple[int, int], cpu: bool) -> bool:
+    """Whether one launch writes all of such an output, and what is saved beside it."""
+    producer = row.operator.producer
+    fits = p.fits(producer, cpu) and (not producer.halves or halves.fit(p, _output(row, shape), producer, cpu))
+    apart = p.saves_apart(producer, cpu) or p.tile(shape[1], producer, cpu).rows > column_sum.MOST_ROWS
+    return fits and len(p.parts(producer.whole_rows, cpu)) == 1 and not (producer.saves and apart)
 
 
 def _quantizing(row: Row, p: outputs.Plan, what: str, shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
     """Entries of one format, layout and order of scales."""
     producer, bf16 = row.operator.producer, types.bfloat16
     simple = p.rowwise and not p.colwise and p.layout is linear
-    about = p.amaxes(shape)
+    output = _output(row, shape)
+    about = p.amaxes(output)
     for dtype in INPUTS:
-        if not row.whole and not simple and dtype is not bf16:
+        if dtype is not bf16 and (row.few or not (row.whole or simple)):
             continue
         named = {
             **{name: (types.float32, extents) for name, extents in about.items()},
-            **_codes(p, shape),
-            **_saved(row, shape),
+            **_codes(p, output),
+            **_saved(row, dtype, shape),
             "FMT": p.fmt,
             "LAYOUT": p.layout,
             "ROUND": dtype if row.plain and dtype is not types.float32 else None,
@@ -187,8 +276,12 @@ def _quantizing(row: Row, p: outputs.Plan, what: str, shape: tuple[int, int], cp
             core |= p.fmt.name == "mxfp8_e4m3" and simple
         else:
             core &= p.fmt.name in ("nvfp4", "mxfp8_e4m3")
-        tile = p.tile(shape[1], producer, cpu)
-        yield _entry(row, f"{producer.name}-{what}-{dtype}", dtype, shape, tile, p.extent(shape), core, **named)
+        tile, (rows, cols) = p.tile(shape[1], producer, cpu), p.extent(output)
+        if producer.halves:
+            tile, cols = halves.tile(tile, shape[1]), cols // 2
+        padding = p.extent((1, output[1]))[0]
+        name = f"{producer.name}-{what}-{dtype}"
+        yield _entry(row, name, dtype, shape, tile, (rows, cols), padding, core, **named)
 
 
 def _entry(
@@ -198,6 +291,7 @@ def _entry(
     shape: tuple[int, int],
     tile: Tile,
     extent: tuple[int, int],
+    padding: int = 1,
     core: bool = False,
     **named: Any,
 ) -> Entry:
@@ -205,10 +299,9 @@ def _entry(
     operator, (m, n) = row.operator, shape
     shapes: dict[str, tuple[int, ...]] = {"tile": (m, n), "row": (n,), "column": (m,), "scalar": ()}
     producer = operator.producer
-    # Tiles are there, and what else has no default.
-    needed = [name for name, role in producer.roles.items() if role == "tile" or name not in producer.optional]
+    left_out = producer.optional - row.given
     operands: dict[str, Tensor | None] = {
-        name: (dtype, shapes[role]) if name in needed else None
+        name: None if name in left_out else (row.dtypes.get(name, dtype), shapes[role])
         for name, role in producer.roles.items()
         if role in shapes
     }
@@ -217,13 +310,32 @@ def _entry(
     tensors = {**operands, **operator.absent, **named}
     rows, cols = tile.grid(*extent)
     grid = (rows,) if producer.whole_rows else (rows, cols)
-    return Entry(name, operator.kernel, tensors, chosen, grid, frozenset((*operands, "amax", "col_amax")), core)
+    reads = frozenset((*operands, "amax", "col_amax"))
+    parts = ("out", "right") if tensors["right"] is not None else ()
+    return Entry(name, operator.kernel, tensors, chosen, grid, reads, (0, padding, tile.rows), parts, core)
 
 
-def _saved(row: Row, shape: tuple[int, int]) -> dict[str, Tensor]:
+def _saved(row: Row, dtype: DType, shape: tuple[int, int]) -> dict[str, Tensor]:
     """What the producer saves; of sums of columns, those of each program's rows."""
+    producer = row.operator.producer
     shapes = {"column": shape[:1], "tile": shape, "column_sum": shape}
-    return {name: (types.float32, shapes[kind]) for name, kind in row.operator.producer.saves.items()}
+    return {
+        name: (dtype if name in producer.like and kind != "column_sum" else types.float32, shapes[kind])
+        for name, kind in producer.saves.items()
+    }
+
+
+def _column_sums(shape: tuple[int, int]) -> Iterator[Entry]:
+    """Sums of what programs summed, of 256 rows each; the last ones, of all that there are, in a data type."""
+    tile = column_sum.TILE
+    for dtype in (None, *INPUTS):
+        result = shape if dtype is None else shape[1:]
+        tensors: dict[str, Tensor | None] = {"x": (types.float32, shape), "y": (dtype or types.float32, result)}
+        constexprs = {"LAST": dtype is not None, **_extents(tile)}
+        name = "column_sum" if dtype is None else f"column_sum-last-{dtype}"
+        grid = tile.grid(shape[0] if dtype is None else 1, shape[1])
+        batch = (0, 1, tile.rows)
+        yield Entry(name, kernels.column_sum_kernel, tensors, constexprs, grid, frozenset(("x",)), batch)
 
 
 def _dequantize(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
@@ -252,7 +364,8 @@ def _dequantize(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
                 core = dtype is types.bfloat16 and (not colwise or fmt.name in ("nvfp4", "mxfp8_e4m3"))
                 reads = frozenset(("data", "scale", "amax"))
                 grid = tile.grid(rows, cols)
-                yield Entry(name, kernels.dequantize_kernel, tensors, constexprs, grid, reads, core)
+                batch = (1, 1, tile.cols) if transposed else (0, 1, tile.rows)
+                yield Entry(name, kernels.dequantize_kernel, tensors, constexprs, grid, reads, batch, core=core)
 
 
 def _transposes(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
@@ -270,12 +383,14 @@ def _transposes(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
             }
             constexprs = {"BITS": dtype.bits, **_extents(tile)}
             grid = tile.grid(rows, cols)
-            yield Entry(f"transpose-{dtype}", kernels.transpose_words_kernel, words, constexprs, grid, reads)
+            batch = (0, 1, tile.rows * each)
+            yield Entry(f"transpose-{dtype}", kernels.transpose_words_kernel, words, constexprs, grid, reads, batch)
         if each > 1:
             tile = transpose_tile(dtype.bits, False, cpu)
             elements: dict[str, Tensor | None] = {"x": (dtype, (m, n)), "y": (dtype, (n, m), "dynamic")}
             name = f"transpose-any-{dtype}"
-            yield Entry(name, kernels.transpose_kernel, elements, _extents(tile), tile.grid(m, n), reads)
+            batch = (0, 1, tile.rows)
+            yield Entry(name, kernels.transpose_kernel, elements, _extents(tile), tile.grid(m, n), reads, batch)
 
 
 def _tensor_amax(fmt: Format) -> Tensor | None:

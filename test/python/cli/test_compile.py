@@ -139,6 +139,26 @@ def test_library(dither, tmp_path):
     assert result.out == f"6 kernels for sm_100a in {where}\n"
 
 
+def test_a_list_of_the_library(dither):
+    """Activations, gradients of both and of norms, and rows of any length; nothing is compiled."""
+    result = dither("compile", "--library", "--list", "--target", "sm_100a")
+    names = result.out.splitlines()
+    assert result.code == 0 and len(names) > 3000
+    assert {"gelu-bfloat16", "dbias_dgelu-nvfp4-both-128x4-bfloat16", "layer_norm_backward-float16"} <= set(names)
+    assert {"dfactor_dswiglu-bfloat16", "add_rms_norm-float32", "transpose-int8", "column_sum"} <= set(names)
+    chosen = dither("compile", "--library", "--list", "--filter", "transpose-float4*", "--cols", "4100").out
+    assert chosen == ""
+    chosen = dither("compile", "--library", "--list", "--filter", "transpose-*int8", "--cols", "4100").out
+    assert chosen.splitlines() == ["transpose-int8", "transpose-any-int8"]
+
+
+def test_rows_of_a_length(dither, tmp_path):
+    words = ["--filter", "dsilu-bfloat16", "--cols", "96", "--target", "sm_90a", "--emit", "quant"]
+    assert dither("compile", "--library", *words, "--output", tmp_path).code == 0
+    (kernel,) = json.loads((tmp_path / "manifest.json").read_text())["kernels"]
+    assert kernel["arguments"]["grad"].startswith("memref<?x96xbf16>")
+
+
 def test_a_kernel_of_the_library_that_fails(dither, tmp_path, monkeypatch):
     from dither.ops.library import Entry
 
@@ -192,6 +212,8 @@ def test_a_kernel_that_cannot_be_compiled(dither, kernel_file):
         (("{file}:double", "--target", "sm_100"), "unknown target 'sm_100', expected host,"),
         (("{file}:double", "--emit", "cubin"), "unknown stage 'cubin', expected quant, tiled"),
         (("{file}:double", "--emit", "ptx"), "found stage 'ptx' for host"),
+        (("--list",), "found --list without --library, expected both"),
+        (("{file}:double", "--cols", "8"), "found --cols without --library, expected both"),
         (("--library",), "found --library without --output, expected a directory"),
         (("{file}:double", "--library", "--output", "x"), "found both '{file}:double' and --library, expected one"),
         (("--library", "--output", "x", "--num-warps", "4"), "found --num-warps with --library"),

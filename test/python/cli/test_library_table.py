@@ -11,7 +11,7 @@ import pytest
 from dither.formats import FORMATS
 from dither.jit import Kernel
 from dither.ops.allocate import aligned
-from dither.ops.library import OPERATORS, SHAPE, formats_of, library, orders_of
+from dither.ops.library import MORE, OPERATORS, SHAPE, formats_of, library, listing, orders_of
 from dither.types import TensorType
 
 DTYPES = {"float32": np.float32, "bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
@@ -53,6 +53,10 @@ def same(entry, call):
         return False
     bound = kernel.signature.bind((), {**entry.arguments, **entry.constexprs})
     wanted = {name: tensor[1] for name, tensor in entry.tensors.items() if tensor}
+    # Sums of each program's rows: as many as there are programs.
+    wanted |= {
+        name: (entry.grid[0], *wanted[name][1:]) for name in wanted if name.startswith(("dbias", "dgamma", "dbeta"))
+    }
     return (unaligned(bound.types), bound.constexprs, wanted) == (kinds, constexprs, sizes)
 
 
@@ -112,6 +116,78 @@ def test_rms_norm_with_options(launched, options, name):
     assert same(ENTRIES[f"rms_norm-{name}-bfloat16"], call)
 
 
+LISTED = {target: {entry.name: entry for entry in listing(target)} for target in ("host", "sm_90a")}
+
+
+def call_of(row, dtype="bfloat16", **options):
+    """A call of an operator of the table, as the entries of its row have it."""
+    producer = row.operator.producer
+    shapes = {"tile": SHAPE, "row": SHAPE[1:], "column": SHAPE[:1]}
+    operands = {
+        name: np.ones(shapes[role], DTYPES[row.dtypes[name].name if name in row.dtypes else dtype])
+        for name, role in producer.roles.items()
+        if role in shapes and (name not in producer.optional or name in row.given)
+    }
+    return functools.partial(getattr(dither, producer.name), **operands, **options)
+
+
+@pytest.mark.parametrize("target", LISTED)
+@pytest.mark.parametrize("row", MORE, ids=lambda row: row.operator.producer.name)
+def test_other_operators(launched, row, target):
+    """Plain and quantized calls of every other operator are launches of entries."""
+    name, found = row.operator.producer.name, LISTED[target]
+    where = {} if target == "host" else {"device": f"sim:{target}"}
+    for dtype in DTYPES:
+        assert same(found[f"{name}-{dtype}"], launched(call_of(row, dtype, **where))[0])
+    for what, options in {
+        "mxfp8_e4m3-both-128x4": {"format": "mxfp8_e4m3", "layout": "both", "scale_layout": "128x4"},
+        "mxfp4-colwise-linear": {"format": "mxfp4", "layout": "colwise"},
+        "fp8_1x128_e4m3-rowwise-column_major": {"format": "fp8_1x128_e4m3", "scale_layout": "column_major"},
+        "fp8_tensor_e4m3-rowwise-linear": {"format": "fp8_tensor_e4m3", "amax": np.ones((), np.float32)},
+    }.items():
+        calls = launched(call_of(row, **options, **where))
+        assert any(same(found[f"{name}-{what}-bfloat16"], call) for call in calls), what
+    amax = launched(call_of(row, format="nvfp4", **where))[0]
+    assert same(found[f"{name}-amax_only-bfloat16"], amax)
+
+
+def test_sums_of_columns(launched):
+    """What a program summed of its rows, and then these sums, in one launch for 256 of them."""
+    row = next(row for row in MORE if row.operator.producer.name == "quantize_dbias")
+    found = {entry.name: entry for entry in listing("host", (64, SHAPE[1]))}
+    calls = launched(call_of(row))
+    assert len(calls) == 2
+    kernel, kinds, constexprs, grid, _ = calls[1]
+    entry = found["column_sum-last-bfloat16"]
+    bound = kernel.signature.bind((), {**entry.arguments, **entry.constexprs})
+    assert (kernel, grid) == (entry.kernel, entry.grid)
+    assert (unaligned(bound.types), bound.constexprs) == (kinds, constexprs)
+
+
+@pytest.mark.parametrize("target", ["host", "sm_90a"])
+@pytest.mark.parametrize("rows", [131, 200, 4096])
+def test_grids_follow_from_rows(target, rows):
+    """`batch` says what the grid is for any number of rows; `dequantize` has another tile for 128 and fewer of some."""
+    fewer = {entry.name: entry for entry in listing(target, (rows, 1024))}
+    for name, entry in LISTED[target].items():
+        if name not in fewer or name.startswith("column_sum-last"):
+            continue
+        place, padding, step = entry.batch
+        grid = list(entry.grid)
+        grid[place] = -(-(-(-rows // padding) * padding) // step)
+        assert tuple(grid) == fewer[name].grid, name
+        assert fewer[name].batch == entry.batch
+
+
+@pytest.mark.parametrize("target", ["host", "sm_100a"])
+def test_other_entries_lower(target):
+    """One quantized entry of each other operator."""
+    for row in MORE:
+        name = f"{row.operator.producer.name}-mxfp8_e4m3-both-128x4-bfloat16"
+        entry = next(entry for entry in listing(target) if entry.name == name)
+        assert "quant.kernel" in entry.lower(target).text
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "bfloat16", "float32"])
 def test_transpose(launched, dtype):
     kinds = {"uint8": "int8", "bfloat16": "bfloat16", "float32": "int32"}
@@ -147,6 +223,15 @@ def test_the_number_of_rows_does_not_matter():
     for name in ("quantize-nvfp4-rowwise-128x4-bfloat16", "rms_norm-bfloat16", "dequantize-mxfp4-colwise-float32"):
         assert few[name].arguments == many[name].arguments
         assert few[name].constexprs == many[name].constexprs
+
+
+def test_names_of_all():
+    entries = [entry.name for entry in listing("sm_100a")]
+    assert len(set(entries)) == len(entries)
+    assert all(re.fullmatch(r"[\w-]+", name) for name in entries)
+    # Whatever computes and is quantized, or is not, has a row.
+    operators = {name for name in dither.__all__ if isinstance(getattr(dither, name), dither.Fused)}
+    assert operators - {row.operator.producer.name for row in (*OPERATORS, *MORE)} == set()
 
 
 @pytest.mark.parametrize("target", ["host", "sm_80", "sm_120a"])
