@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import json
 import os
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
-from ..compiled import Compiled
+from ..compiled import Compiled, Lowered
 from ..devices import is_gpu
+from ..errors import suggest
 from ..options import MATH
 from ..types import SameAs, ScalarType, TensorType, float32, int32
 from ..version import __version__
 from . import c_header, ptxas
-from .compile import resolve
+from .compile import columns, resolve
 from .failure import Failure, UsageError
 from .signature import load_kernel, parse_arguments
 
@@ -29,11 +32,14 @@ def add(commands: Any) -> None:
     p = commands.add_parser(
         "build",
         help="compile a kernel ahead of time, to launch from C",
-        usage="dither build FILE.py:KERNEL --signature NAME=TYPE ... NAME=VALUE ... --target T,.. --output DIR",
+        usage="dither build FILE.py:KERNEL --signature NAME=TYPE ... NAME=VALUE ... | --library NAME [--cols N]  "
+        "--target T,.. --output DIR",
         description="Writes PTX (and a cubin where there is ptxas) or an object file for each target, a C header, and "
         "manifest.json, which libdither_runtime loads: docs/runtime.md.",
     )
-    p.add_argument("kernel", metavar="FILE.py:KERNEL")
+    p.add_argument("kernel", nargs="?", metavar="FILE.py:KERNEL")
+    p.add_argument("--library", metavar="NAME", help="a kernel of the operator library ('dither compile --library --list')")
+    p.add_argument("--cols", type=columns, metavar="N", help="of the library, the length of rows; default 1024")
     p.add_argument("--signature", nargs="+", default=[], metavar="NAME=...", help="as for 'dither compile'")
     p.add_argument("--target", required=True, metavar="TARGET,..", help=f"names of 'dither doctor', {', '.join(CPU_LEVELS)}")
     p.add_argument("--num-warps", type=int, metavar="N", help="warps of a program on a GPU")
@@ -48,9 +54,8 @@ def run(args: argparse.Namespace) -> int:
     targets = list(dict.fromkeys(resolve_target(name) for name in args.target.split(",") if name))
     if not targets:
         raise UsageError("found no target, expected some separated by commas")
-    kernel = load_kernel(args.kernel)
-    given = parse_arguments(kernel, args.signature)
-    name = args.name or kernel.fn.__name__
+    default, sources = from_library(args, targets) if args.library is not None else from_file(args, targets)
+    name = args.name or default
     if not name.isidentifier() or not name.isascii():
         raise UsageError(f"found name '{name}', expected an identifier of C")
     args.output.mkdir(parents=True, exist_ok=True)
@@ -58,13 +63,15 @@ def run(args: argparse.Namespace) -> int:
     kernels = [row for row in read_manifest(manifest) if row["name"] != name]
     images: list[dict[str, Any]] = []
     notes: list[str] = []
-    for target in targets:
-        lowered = kernel.lower(target=target, num_warps=args.num_warps, math=args.math, **given)
+    for lower, grid in sources:
+        lowered = lower()
         if lowered.sites:
-            raise UsageError(f"kernel '{kernel.fn.__name__}' has dl.print, which launches from Python write")
+            raise UsageError(f"kernel '{default}' has dl.print, which launches from Python write")
         compiled = lowered.compile()
-        images += write_images(args.output, name, compiled, notes)
+        images += [{**image, **grid} for image in write_images(args.output, name, compiled, notes)]
     row = describe(name, compiled)
+    if args.library is not None:
+        row["library"] = args.library
     kernels.append({**row, "images": images})
     header = args.output / f"{name}.h"
     write(header, c_header.render(row, images).encode())
@@ -77,6 +84,47 @@ def run(args: argparse.Namespace) -> int:
     if library:
         print(f"C programs: cc PROGRAM.c -I{include} -I{args.output} {library}")
     return 0
+
+
+#: What makes the code of a target, and what a manifest says of the grid of its launches.
+Source = tuple[Callable[[], Lowered], dict[str, Any]]
+
+
+def from_file(args: argparse.Namespace, targets: list[str]) -> tuple[str, list[Source]]:
+    """The kernel that the command line names: what it is called, and its code for each target."""
+    if args.kernel is None:
+        raise UsageError("found no kernel, expected FILE.py:KERNEL or --library NAME")
+    if args.cols is not None:
+        raise UsageError("found --cols without --library, expected both")
+    kernel = load_kernel(args.kernel)
+    given = parse_arguments(kernel, args.signature)
+    lower = functools.partial(kernel.lower, num_warps=args.num_warps, math=args.math, **given)
+    return kernel.fn.__name__, [(functools.partial(lower, target=target), {}) for target in targets]
+
+
+def from_library(args: argparse.Namespace, targets: list[str]) -> tuple[str, list[Source]]:
+    """As `from_file`, of a kernel of the operator library. Targets have tiles of their own, and so grids."""
+    from ..ops.library import SHAPE, listing
+
+    if args.kernel is not None:
+        raise UsageError(f"found both '{args.kernel}' and --library, expected one")
+    given = {"--signature": args.signature or None, "--num-warps": args.num_warps, "--math": args.math}
+    for option, value in given.items():
+        if value is not None:
+            raise UsageError(f"found {option} with --library, expected it with FILE.py:KERNEL")
+    sources: list[Source] = []
+    for target in targets:
+        found = {entry.name: entry for entry in listing(target, (SHAPE[0], args.cols or SHAPE[1]))}
+        entry = found.get(args.library)
+        if entry is None:
+            of = f" of rows of {args.cols}" if args.cols else ""
+            where = f"the library has no kernel '{args.library}'{of} for {target}"
+            raise UsageError(f"{where}, expected one of 'dither compile --library --list'{suggest(args.library, found)}")
+        place, multiple, step = entry.batch
+        grid: list[int | None] = [*entry.grid, *(1,) * (3 - len(entry.grid))]
+        grid[place] = None
+        sources.append((functools.partial(entry.lower, target), {"grid": grid, "rows": [multiple, step]}))
+    return args.library.replace("-", "_"), sources
 
 
 def write(path: pathlib.Path, data: bytes) -> None:

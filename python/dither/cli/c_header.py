@@ -41,11 +41,43 @@ def render(kernel: dict[str, Any], images: list[dict[str, Any]]) -> str:
         f"  return dither_kernel_launch(kernel, slots, {len(values)}, grid_x, grid_y, grid_z,",
         "                              stream);",
         "}",
+        *_grid(name, images),
         "",
         f"#endif /* {guard} */",
         "",
     ]
     return "\n".join(lines)
+
+
+def _grid(name: str, images: list[dict[str, Any]]) -> list[str]:
+    """A function that gives the grid for a number of rows, where images say what it is: targets have tiles of their
+    own."""
+    known = {image["target"].startswith("host"): image for image in images if "grid" in image}
+    if not known:
+        return []
+    lines = [
+        "",
+        "/* The grid for so many rows of the tensor, on the device that the kernel was loaded for. */",
+        f"static inline void {name}_grid(",
+        "    const dither_kernel *kernel,",
+        "    int64_t rows,",
+        "    int64_t grid[3]) {",
+        "  const int cpu = dither_kernel_target(kernel)[0] == 'h';",
+    ]
+    if len(known) == 1:
+        lines.append("  (void)cpu;")
+    for cpu, image in known.items():
+        multiple, step = image["rows"]
+        padded = f"(rows + {multiple - 1}) / {multiple} * {multiple}" if multiple > 1 else "rows"
+        values = [f"({padded} + {step - 1}) / {step}" if n is None else str(n) for n in image["grid"]]
+        indent = "  "
+        if len(known) == 2:
+            lines.append(f"  if ({'' if cpu else '!'}cpu) {{")
+            indent = "    "
+        lines += [f"{indent}grid[{place}] = {value};" for place, value in enumerate(values)]
+        if len(known) == 2:
+            lines.append("  }")
+    return [*lines, "}"]
 
 
 #: Names that an argument may have in Python and not in the function.

@@ -146,6 +146,135 @@ def run(program, *arguments):
     return subprocess.run([str(program), *map(str, arguments)], env=env, capture_output=True, text=True, timeout=60)
 
 
+LIBRARY_PROGRAM = r"""
+#include "gelu.h"
+#include "rms_norm_backward.h"
+#include "column_sum.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ROWS = 37, COLUMNS = 96, COUNT = ROWS * COLUMNS };
+
+static void must(dither_status status) {
+  if (status == DITHER_SUCCESS) return;
+  printf("error %d: %s\n", (int)status, dither_error_message());
+  exit(1);
+}
+
+/* Memory of a device with the next floats of a file, or zeros where there is none. */
+static void *load(dither_device *device, FILE *file, size_t count) {
+  float *host = (float *)calloc(count, sizeof(float));
+  void *memory;
+  if (!host || (file && fread(host, sizeof(float), count, file) != count)) exit(3);
+  must(dither_allocate(device, count * sizeof(float), &memory));
+  must(dither_copy_in(device, memory, host, count * sizeof(float)));
+  free(host);
+  return memory;
+}
+
+static void save(dither_device *device, FILE *file, void *memory, size_t count) {
+  float *host = (float *)calloc(count, sizeof(float));
+  if (!host) exit(3);
+  must(dither_copy_out(device, host, memory, count * sizeof(float)));
+  if (fwrite(host, sizeof(float), count, file) != count) exit(3);
+  free(host);
+}
+
+/* library DEVICE MANIFEST IN OUT: dz, x, rsigma and gamma to gelu(x), dx and dgamma. */
+int main(int argc, char **argv) {
+  FILE *in = fopen(argv[3], "rb"), *out = fopen(argv[4], "wb");
+  dither_device *device;
+  dither_kernel *gelu, *backward, *sums;
+  void *dz, *x, *rsigma, *gamma, *y, *dx, *parts, *dgamma;
+  int64_t grid[3], programs;
+  if (argc != 5 || !in || !out) return 2;
+  must(dither_device_open(argv[1], &device));
+  must(dither_kernel_load(device, argv[2], "gelu", &gelu));
+  must(dither_kernel_load(device, argv[2], "rms_norm_backward", &backward));
+  must(dither_kernel_load(device, argv[2], "column_sum", &sums));
+  dz = load(device, in, COUNT), x = load(device, in, COUNT);
+  rsigma = load(device, in, ROWS), gamma = load(device, in, COLUMNS);
+  y = load(device, NULL, COUNT), dx = load(device, NULL, COUNT);
+  gelu_grid(gelu, ROWS, grid);
+  must(gelu_launch(gelu, grid[0], grid[1], grid[2], NULL, x, ROWS, y, ROWS));
+  rms_norm_backward_grid(backward, ROWS, grid);
+  programs = grid[0];
+  parts = load(device, NULL, (size_t)programs * COLUMNS), dgamma = load(device, NULL, COLUMNS);
+  must(rms_norm_backward_launch(backward, grid[0], grid[1], grid[2], NULL, dz, ROWS, x, ROWS, rsigma, ROWS, gamma,
+                                COLUMNS, parts, programs, dx, ROWS));
+  column_sum_grid(sums, programs, grid);
+  must(column_sum_launch(sums, grid[0], grid[1], grid[2], NULL, parts, programs, dgamma, COLUMNS));
+  must(dither_synchronize(device, NULL));
+  save(device, out, y, COUNT), save(device, out, dx, COUNT), save(device, out, dgamma, COLUMNS);
+  fclose(out);
+  printf("%s\n", dither_kernel_target(gelu));
+  return 0;
+}
+"""
+
+
+@needs_cc
+def test_kernels_of_the_library(dither, tmp_path):
+    """An activation and the gradient of a norm, launched by a program in C, give the bits of calls from Python."""
+    import dither as library
+    import numpy as np
+
+    names = {
+        "gelu": "gelu-float32",
+        "rms_norm_backward": "rms_norm_backward-float32",
+        "column_sum": "column_sum-last-float32",
+    }
+    for name, entry in names.items():
+        words = ["--library", entry, "--cols", "96", "--name", name, "--target", "host,sm_90a"]
+        result = dither("build", *words, "--output", tmp_path)
+        assert result.code == 0, result.err
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert [(row["name"], row["library"]) for row in manifest["kernels"]] == list(names.items())
+    assert all(image["grid"][0] is None for row in manifest["kernels"] for image in row["images"])
+    rng = np.random.default_rng(0)
+    dz, x = (rng.standard_normal((37, 96), np.float32) for _ in range(2))
+    rsigma, gamma = rng.uniform(0.5, 2, 37).astype(np.float32), rng.standard_normal(96, np.float32)
+    source, target = tmp_path / "in", tmp_path / "out"
+    source.write_bytes(b"".join(part.tobytes() for part in (dz, x, rsigma, gamma)))
+    dx, dgamma = library.rms_norm_backward(dz, x, rsigma, gamma)
+    expected = b"".join(part.tobytes() for part in (library.gelu(x), dx, dgamma))
+    program = compile_c(LIBRARY_PROGRAM, tmp_path)
+    for device, what in (("cpu", "host"), ("sim:sm_90a", "sm_90a")):
+        result = run(program, device, tmp_path / "manifest.json", source, target)
+        assert result.stdout.startswith(what), result.stdout + result.stderr
+        assert target.read_bytes() == expected
+
+
+def test_a_quantized_kernel_of_the_library(dither, tmp_path):
+    """By its own name; the header has the grid that padded scales ask for, of each kind of device."""
+    entry = "dswiglu-mxfp8_e4m3-rowwise-128x4-bfloat16"
+    result = dither("build", "--library", entry, "--cols", "256", "--target", "host,sm_90a", "--output", tmp_path)
+    assert result.code == 0, result.err
+    (row,) = json.loads((tmp_path / "manifest.json").read_text())["kernels"]
+    assert row["name"] == entry.replace("-", "_")
+    assert {image["rows"][0] for image in row["images"]} == {128}
+    assert [argument["name"] for argument in row["arguments"]] == ["grad", "gate", "up", "row_data", "row_scale"]
+    assert "(rows + 127) / 128 * 128" in (tmp_path / f"{row['name']}.h").read_text()
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ([], "found no kernel, expected FILE.py:KERNEL or --library NAME"),
+        (["k.py:k", "--library", "gelu-float32"], "found both 'k.py:k' and --library, expected one"),
+        (["--library", "gelu-float3"], "the library has no kernel 'gelu-float3' for host"),
+        (["--library", "gelu-float32", "--signature", "x=f32[]"], "found --signature with --library"),
+        (["--library", "gelu-float32", "--num-warps", "4"], "found --num-warps with --library"),
+        (["--library", "gelu-float32", "--cols", "0"], "found '0', expected a number of columns above 0"),
+        (["k.py:k", "--cols", "8"], "found --cols without --library"),
+    ],
+)
+def test_usage_of_the_library(dither, tmp_path, arguments, message):
+    result = dither("build", *arguments, "--target", "host", "--output", tmp_path)
+    assert result.code == 2
+    assert message in result.err
+
+
 def test_what_is_written(built):
     manifest = json.loads((built / "manifest.json").read_text())
     assert manifest["manifest"] == 1
