@@ -1,9 +1,10 @@
 """Gated activations and their gradients as operators: what one tensor, the gate, lets through of another, `up`.
 
 Calls take gate and up as two tensors (M, N), or as one of (M, 2N) that has them side by side, and a factor of each row
-(M,), which the weight of a router is. Gradients of gate and up are (M, 2N), side by side. Others give those of biases
-that were added to gate and up (`dbias_..`: dbias_gate and dbias_up, (N,), sums of columns before they are rounded),
-or that of the factor (`dfactor_..`: dfactor, (M,) float32). Options and results are those of `dither.fuse`.
+(M,), which the weight of a router is; `bias_gate` and `bias_up` (N,) are added first. Gradients of gate and up are
+(M, 2N), side by side. Others give those of the biases, too (`dbias_..`: dbias_gate and dbias_up, (N,), sums of columns
+before they are rounded), or that of the factor (`dfactor_..`: dfactor, (M,) float32). Options and results are those of
+`dither.fuse`.
 """
 
 from __future__ import annotations
@@ -27,165 +28,219 @@ _dfactor = functools.partial(_dgated, whole_rows=True, saves={"dfactor": "column
 
 
 @_gated
-def glu(gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def glu(gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None) -> Any:
     """sigmoid(gate) up."""
+    gate, up = tiles.with_bias(gate, bias_gate), tiles.with_bias(up, bias_up)
     return tiles.times(dl.sigmoid(gate) * up, factor)
 
 
 @_dgated
-def dglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def dglu(
+    grad: Any, gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """Gradients of gate and up through `glu`, `grad` (M, N) that of its output."""
+    gate, up = tiles.with_bias(gate, bias_gate), tiles.with_bias(up, bias_up)
     g = tiles.times(grad, factor)
     return tiles.of_both(dl.sigmoid(gate), tiles.dsigmoid(gate), g, up)
 
 
 @_dbias
-def dbias_dglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def dbias_dglu(
+    grad: Any, gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """`dglu`, and the sum of each of its columns."""
-    left, right = dglu(grad, gate, up, factor)
+    left, right = dglu(grad, gate, up, factor, bias_gate=bias_gate, bias_up=bias_up)
     return (left, right), left, right
 
 
 @_dfactor
-def dfactor_dglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def dfactor_dglu(
+    grad: Any, gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """`dglu`, and the gradient of the factor."""
-    y = glu(gate, up, None)
-    return dglu(grad, gate, up, factor), dl.sum(grad * y, axis=1)
+    y = glu(gate, up, None, bias_gate=bias_gate, bias_up=bias_up)
+    return dglu(grad, gate, up, factor, bias_gate=bias_gate, bias_up=bias_up), dl.sum(grad * y, axis=1)
 
 
 @_gated
-def geglu(gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def geglu(gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None) -> Any:
     """gelu(gate) up, of the form with tanh."""
+    gate, up = tiles.with_bias(gate, bias_gate), tiles.with_bias(up, bias_up)
     return tiles.times(tiles.gelu(gate, "tanh") * up, factor)
 
 
 @_dgated
-def dgeglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def dgeglu(
+    grad: Any, gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """Gradients of gate and up through `geglu`, `grad` (M, N) that of its output."""
+    gate, up = tiles.with_bias(gate, bias_gate), tiles.with_bias(up, bias_up)
     g = tiles.times(grad, factor)
     return tiles.of_both(tiles.gelu(gate, "tanh"), tiles.dgelu(gate, "tanh"), g, up)
 
 
 @_dbias
-def dbias_dgeglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def dbias_dgeglu(
+    grad: Any, gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """`dgeglu`, and the sum of each of its columns."""
-    left, right = dgeglu(grad, gate, up, factor)
+    left, right = dgeglu(grad, gate, up, factor, bias_gate=bias_gate, bias_up=bias_up)
     return (left, right), left, right
 
 
 @_dfactor
-def dfactor_dgeglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def dfactor_dgeglu(
+    grad: Any, gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """`dgeglu`, and the gradient of the factor."""
-    y = geglu(gate, up, None)
-    return dgeglu(grad, gate, up, factor), dl.sum(grad * y, axis=1)
+    y = geglu(gate, up, None, bias_gate=bias_gate, bias_up=bias_up)
+    return dgeglu(grad, gate, up, factor, bias_gate=bias_gate, bias_up=bias_up), dl.sum(grad * y, axis=1)
 
 
 @_gated
-def swiglu(gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def swiglu(
+    gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """gate sigmoid(gate) up."""
+    gate, up = tiles.with_bias(gate, bias_gate), tiles.with_bias(up, bias_up)
     return tiles.times(tiles.silu(gate) * up, factor)
 
 
 @_dgated
-def dswiglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def dswiglu(
+    grad: Any, gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """Gradients of gate and up through `swiglu`, `grad` (M, N) that of its output."""
+    gate, up = tiles.with_bias(gate, bias_gate), tiles.with_bias(up, bias_up)
     g = tiles.times(grad, factor)
     return tiles.of_both(tiles.silu(gate), tiles.dsilu(gate), g, up)
 
 
 @_dbias
-def dbias_dswiglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def dbias_dswiglu(
+    grad: Any, gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """`dswiglu`, and the sum of each of its columns."""
-    left, right = dswiglu(grad, gate, up, factor)
+    left, right = dswiglu(grad, gate, up, factor, bias_gate=bias_gate, bias_up=bias_up)
     return (left, right), left, right
 
 
 @_dfactor
-def dfactor_dswiglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def dfactor_dswiglu(
+    grad: Any, gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """`dswiglu`, and the gradient of the factor."""
-    y = swiglu(gate, up, None)
-    return dswiglu(grad, gate, up, factor), dl.sum(grad * y, axis=1)
+    y = swiglu(gate, up, None, bias_gate=bias_gate, bias_up=bias_up)
+    return dswiglu(grad, gate, up, factor, bias_gate=bias_gate, bias_up=bias_up), dl.sum(grad * y, axis=1)
 
 
 @_gated
-def qgeglu(gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def qgeglu(
+    gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """qgelu(gate) up."""
+    gate, up = tiles.with_bias(gate, bias_gate), tiles.with_bias(up, bias_up)
     return tiles.times(tiles.qgelu(gate, 1.702) * up, factor)
 
 
 @_dgated
-def dqgeglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def dqgeglu(
+    grad: Any, gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """Gradients of gate and up through `qgeglu`, `grad` (M, N) that of its output."""
+    gate, up = tiles.with_bias(gate, bias_gate), tiles.with_bias(up, bias_up)
     g = tiles.times(grad, factor)
     return tiles.of_both(tiles.qgelu(gate, 1.702), tiles.dqgelu(gate, 1.702), g, up)
 
 
 @_dbias
-def dbias_dqgeglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def dbias_dqgeglu(
+    grad: Any, gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """`dqgeglu`, and the sum of each of its columns."""
-    left, right = dqgeglu(grad, gate, up, factor)
+    left, right = dqgeglu(grad, gate, up, factor, bias_gate=bias_gate, bias_up=bias_up)
     return (left, right), left, right
 
 
 @_dfactor
-def dfactor_dqgeglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def dfactor_dqgeglu(
+    grad: Any, gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """`dqgeglu`, and the gradient of the factor."""
-    y = qgeglu(gate, up, None)
-    return dqgeglu(grad, gate, up, factor), dl.sum(grad * y, axis=1)
+    y = qgeglu(gate, up, None, bias_gate=bias_gate, bias_up=bias_up)
+    return dqgeglu(grad, gate, up, factor, bias_gate=bias_gate, bias_up=bias_up), dl.sum(grad * y, axis=1)
 
 
 @_gated
-def reglu(gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def reglu(gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None) -> Any:
     """relu(gate) up."""
+    gate, up = tiles.with_bias(gate, bias_gate), tiles.with_bias(up, bias_up)
     return tiles.times(tiles.relu(gate) * up, factor)
 
 
 @_dgated
-def dreglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def dreglu(
+    grad: Any, gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """Gradients of gate and up through `reglu`, `grad` (M, N) that of its output."""
+    gate, up = tiles.with_bias(gate, bias_gate), tiles.with_bias(up, bias_up)
     g = tiles.times(grad, factor)
     return tiles.of_both(tiles.relu(gate), tiles.drelu(gate), g, up)
 
 
 @_dbias
-def dbias_dreglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def dbias_dreglu(
+    grad: Any, gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """`dreglu`, and the sum of each of its columns."""
-    left, right = dreglu(grad, gate, up, factor)
+    left, right = dreglu(grad, gate, up, factor, bias_gate=bias_gate, bias_up=bias_up)
     return (left, right), left, right
 
 
 @_dfactor
-def dfactor_dreglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def dfactor_dreglu(
+    grad: Any, gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """`dreglu`, and the gradient of the factor."""
-    y = reglu(gate, up, None)
-    return dreglu(grad, gate, up, factor), dl.sum(grad * y, axis=1)
+    y = reglu(gate, up, None, bias_gate=bias_gate, bias_up=bias_up)
+    return dreglu(grad, gate, up, factor, bias_gate=bias_gate, bias_up=bias_up), dl.sum(grad * y, axis=1)
 
 
 @_gated
-def sreglu(gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def sreglu(
+    gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """srelu(gate) up."""
+    gate, up = tiles.with_bias(gate, bias_gate), tiles.with_bias(up, bias_up)
     return tiles.times(tiles.srelu(gate) * up, factor)
 
 
 @_dgated
-def dsreglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def dsreglu(
+    grad: Any, gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """Gradients of gate and up through `sreglu`, `grad` (M, N) that of its output."""
+    gate, up = tiles.with_bias(gate, bias_gate), tiles.with_bias(up, bias_up)
     g = tiles.times(grad, factor)
     return tiles.of_both(tiles.srelu(gate), tiles.dsrelu(gate), g, up)
 
 
 @_dbias
-def dbias_dsreglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def dbias_dsreglu(
+    grad: Any, gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """`dsreglu`, and the sum of each of its columns."""
-    left, right = dsreglu(grad, gate, up, factor)
+    left, right = dsreglu(grad, gate, up, factor, bias_gate=bias_gate, bias_up=bias_up)
     return (left, right), left, right
 
 
 @_dfactor
-def dfactor_dsreglu(grad: Any, gate: Any, up: Any = None, factor: dl.column = None) -> Any:
+def dfactor_dsreglu(
+    grad: Any, gate: Any, up: Any = None, factor: dl.column = None, bias_gate: dl.row = None, bias_up: dl.row = None
+) -> Any:
     """`dsreglu`, and the gradient of the factor."""
-    y = sreglu(gate, up, None)
-    return dsreglu(grad, gate, up, factor), dl.sum(grad * y, axis=1)
+    y = sreglu(gate, up, None, bias_gate=bias_gate, bias_up=bias_up)
+    return dsreglu(grad, gate, up, factor, bias_gate=bias_gate, bias_up=bias_up), dl.sum(grad * y, axis=1)
 
 
 @_gated
@@ -196,8 +251,11 @@ def clamped_swiglu(
     limit: dl.constexpr = 7.0,
     alpha: dl.constexpr = 1.702,
     glu_linear_offset: dl.constexpr = 1.0,
+    bias_gate: dl.row = None,
+    bias_up: dl.row = None,
 ) -> Any:
     """c sigmoid(alpha c) (u + glu_linear_offset): c is gate, at most `limit`; u is `up`, within -limit and limit."""
+    gate, up = tiles.with_bias(gate, bias_gate), tiles.with_bias(up, bias_up)
     return tiles.times(tiles.clamped_silu(gate, limit, alpha) * (tiles.clamped(up, limit) + glu_linear_offset), factor)
 
 
@@ -210,8 +268,11 @@ def dclamped_swiglu(
     limit: dl.constexpr = 7.0,
     alpha: dl.constexpr = 1.702,
     glu_linear_offset: dl.constexpr = 1.0,
+    bias_gate: dl.row = None,
+    bias_up: dl.row = None,
 ) -> Any:
     """Gradients of gate and up through `clamped_swiglu`, `grad` (M, N) that of its output."""
+    gate, up = tiles.with_bias(gate, bias_gate), tiles.with_bias(up, bias_up)
     g = tiles.times(grad, factor)
     return tiles.clamped_gate(gate, up, g, limit, alpha, glu_linear_offset)
 
@@ -225,9 +286,13 @@ def dbias_dclamped_swiglu(
     limit: dl.constexpr = 7.0,
     alpha: dl.constexpr = 1.702,
     glu_linear_offset: dl.constexpr = 1.0,
+    bias_gate: dl.row = None,
+    bias_up: dl.row = None,
 ) -> Any:
     """`dclamped_swiglu`, and the sum of each of its columns."""
-    left, right = dclamped_swiglu(grad, gate, up, factor, limit, alpha, glu_linear_offset)
+    left, right = dclamped_swiglu(
+        grad, gate, up, factor, limit, alpha, glu_linear_offset, bias_gate=bias_gate, bias_up=bias_up
+    )
     return (left, right), left, right
 
 
@@ -240,10 +305,14 @@ def dfactor_dclamped_swiglu(
     limit: dl.constexpr = 7.0,
     alpha: dl.constexpr = 1.702,
     glu_linear_offset: dl.constexpr = 1.0,
+    bias_gate: dl.row = None,
+    bias_up: dl.row = None,
 ) -> Any:
     """`dclamped_swiglu`, and the gradient of the factor."""
-    y = clamped_swiglu(gate, up, None, limit, alpha, glu_linear_offset)
-    return dclamped_swiglu(grad, gate, up, factor, limit, alpha, glu_linear_offset), dl.sum(grad * y, axis=1)
+    y = clamped_swiglu(gate, up, None, limit, alpha, glu_linear_offset, bias_gate=bias_gate, bias_up=bias_up)
+    return dclamped_swiglu(
+        grad, gate, up, factor, limit, alpha, glu_linear_offset, bias_gate=bias_gate, bias_up=bias_up
+    ), dl.sum(grad * y, axis=1)
 
 
 @_gated
@@ -253,8 +322,11 @@ def situglu(
     factor: dl.column = None,
     beta1: dl.constexpr = 4.0,
     beta2: dl.constexpr = 25.0,
+    bias_gate: dl.row = None,
+    bias_up: dl.row = None,
 ) -> Any:
     """beta1 tanh(gate / beta1) sigmoid(gate) beta2 tanh(up / beta2)."""
+    gate, up = tiles.with_bias(gate, bias_gate), tiles.with_bias(up, bias_up)
     return tiles.times(tiles.situ(gate, beta1) * dl.sigmoid(gate) * tiles.situ(up, beta2), factor)
 
 
@@ -266,8 +338,11 @@ def dsituglu(
     factor: dl.column = None,
     beta1: dl.constexpr = 4.0,
     beta2: dl.constexpr = 25.0,
+    bias_gate: dl.row = None,
+    bias_up: dl.row = None,
 ) -> Any:
     """Gradients of gate and up through `situglu`, `grad` (M, N) that of its output."""
+    gate, up = tiles.with_bias(gate, bias_gate), tiles.with_bias(up, bias_up)
     g = tiles.times(grad, factor)
     return tiles.situ_gate(gate, up, g, beta1, beta2)
 
@@ -280,9 +355,11 @@ def dbias_dsituglu(
     factor: dl.column = None,
     beta1: dl.constexpr = 4.0,
     beta2: dl.constexpr = 25.0,
+    bias_gate: dl.row = None,
+    bias_up: dl.row = None,
 ) -> Any:
     """`dsituglu`, and the sum of each of its columns."""
-    left, right = dsituglu(grad, gate, up, factor, beta1, beta2)
+    left, right = dsituglu(grad, gate, up, factor, beta1, beta2, bias_gate=bias_gate, bias_up=bias_up)
     return (left, right), left, right
 
 
@@ -294,7 +371,11 @@ def dfactor_dsituglu(
     factor: dl.column = None,
     beta1: dl.constexpr = 4.0,
     beta2: dl.constexpr = 25.0,
+    bias_gate: dl.row = None,
+    bias_up: dl.row = None,
 ) -> Any:
     """`dsituglu`, and the gradient of the factor."""
-    y = situglu(gate, up, None, beta1, beta2)
-    return dsituglu(grad, gate, up, factor, beta1, beta2), dl.sum(grad * y, axis=1)
+    y = situglu(gate, up, None, beta1, beta2, bias_gate=bias_gate, bias_up=bias_up)
+    return dsituglu(grad, gate, up, factor, beta1, beta2, bias_gate=bias_gate, bias_up=bias_up), dl.sum(
+        grad * y, axis=1
+    )

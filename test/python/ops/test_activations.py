@@ -139,6 +139,27 @@ def test_factor_of_each_row(name):
     check.same_values(getattr(dither, f"d{name}")(grad, x, factor=factor), gradients)
 
 
+@pytest.mark.parametrize("name", GATED)
+def test_biases_of_gate_and_up_go_first(name):
+    x, grad, factor = some(24, 128), some(24, 64, seed=1), some(1, 24, seed=2)[0]
+    biases = {"bias_gate": some(1, 64, seed=3)[0], "bias_up": some(1, 64, seed=4)[0]}
+    gate, up = x[:, :64] + biases["bias_gate"], x[:, 64:] + biases["bias_up"]
+    by = {"factor": factor}
+    for prefix, inputs, options in (
+        ("", (), {}),
+        ("d", (grad,), by),
+        ("dbias_d", (grad,), {}),
+        ("dfactor_d", (grad,), by),
+    ):
+        operator = getattr(dither, prefix + name)
+        found, wanted = operator(*inputs, x, **biases, **options), operator(*inputs, gate, up, **options)
+        for one, want in zip(*(r if isinstance(r, tuple) else (r,) for r in (found, wanted)), strict=True):
+            check.same_values(one, want, prefix)
+        only = operator(*inputs, x, bias_up=biases["bias_up"], **options)
+        want = operator(*inputs, x[:, :64].copy(), up, **options)
+        check.same_values(*(r[0] if isinstance(r, tuple) else r for r in (only, want)), prefix)
+
+
 @pytest.mark.parametrize("n", [128, 96])
 @pytest.mark.parametrize("name", GATED)
 def test_gradients_of_biases_and_factors(name, n):
