@@ -90,6 +90,14 @@ USES = {
         "dl.store(a, (0, 0), s)",
         lambda b: np.repeat(b, 16, 0),
     ),
+    "slice 1": (
+        [(4, 128), (6, 128)],
+        {"ROWS": 4, "g": 3, "i": 0},
+        "x, starts, sizes = b, tokens, tokens",
+        "dl.store(a, (0, 0), t)",
+        # Four from row 4 on, of which there are two.
+        lambda b: np.concatenate([b[4:], np.zeros((2, 128), np.float32)]),
+    ),
     "sum 1": (
         [(1, 64), (100, 64)],
         {"ROWS": 16, "COLS": 64, "c": 0},
@@ -125,7 +133,7 @@ def test_examples(name, device, tmp_path, monkeypatch):
     shapes, constexprs, before, after, want = USES[name]
     parameters = ["a", "b", "c"][: len(shapes)] + [f"{c}: dl.constexpr" for c in constexprs]
     text = EXAMPLES[name]
-    if "tokens" in text:
+    if "tokens" in before + text:
         parameters.insert(len(shapes), "tokens")
     lines = [before, *text.split("\n"), after]
     text = "import dither\nimport dither.language as dl\n\n\n@dither.jit\n"
