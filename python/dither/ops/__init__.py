@@ -70,6 +70,7 @@ from .quantize import quantize
 from .scale_orders import pad_scales, swizzle_scales, unpad_scales, unswizzle_scales
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 from .transpose import cast_transpose, transpose
+from .softmax import dsoftmax, softmax
 
 __all__ = [
     "DelayedScaling",
@@ -119,6 +120,7 @@ __all__ = [
     "dsigmoid",
     "dsilu",
     "dsituglu",
+    "dsoftmax",
     "dsreglu",
     "dsrelu",
     "dswiglu",
@@ -143,6 +145,7 @@ __all__ = [
     "sigmoid",
     "silu",
     "situglu",
+    "softmax",
     "sreglu",
     "srelu",
     "swiglu",
