@@ -136,6 +136,14 @@ def random_bits(shape: tuple[int, ...], seed: int, offset: int, columnwise: bool
     return np.ascontiguousarray(served[:, :columns]).reshape(shape)
 
 
+def uniform(rows: int, columns: int, seed: int, offset: int) -> NDArray[np.float32]:
+    """The number in [0, 1) of each element of a matrix: a word of Philox each, of groups of 4 with bit 62."""
+    groups = -(-columns // 4)
+    g = np.arange(rows * groups, dtype=np.uint64).reshape(rows, groups) | np.uint64(1 << 62)
+    served = words(seed, offset, g).reshape(rows, 4 * groups)[:, :columns]
+    return (served & np.uint32(0xFFFFFF)).astype(np.float32) * np.float32(2.0**-24)
+
+
 # ---------------------------------------------------------------------------
 # Orders of scales
 # ---------------------------------------------------------------------------

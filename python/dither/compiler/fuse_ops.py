@@ -15,7 +15,15 @@ from .values import Problem, Tile, describe
 
 @handles("begin_producer")
 def begin_producer(
-    e: Emitter, whole_rows: bool, columns: Any, cols: int, rows_left: Any, cols_left: Any, roles: Any, values: Any
+    e: Emitter,
+    whole_rows: bool,
+    columns: Any,
+    shape: tuple[int, int],
+    at: tuple[Any, Any],
+    rows_left: Any,
+    cols_left: Any,
+    roles: Any,
+    values: Any,
 ) -> Part:
     if whole_rows and not isinstance(columns, int):
         raise Problem("the length of rows is known at run time, expected a tensor whose class of shapes is not dynamic")
@@ -28,7 +36,7 @@ def begin_producer(
                 zeros[axis].append((value.ir, axis))
             elif role == alone:
                 zeros[axis].append((value.ir, 0))
-    e.part = Part(cols, columns if whole_rows else None, (rows_left, cols_left), zeros)
+    e.part = Part(shape, at, columns, columns if whole_rows else None, (rows_left, cols_left), zeros)
     return e.part
 
 

@@ -21,13 +21,17 @@ class Part:
     """A tile of a tensor.
 
     Attributes:
-        cols: its columns.
+        shape: its rows and columns.
+        at: its first row and column in the tensor.
+        columns: those of the tensor.
         row_length: columns of the tensor, where the tile has rows from end to end; None for parts of rows.
         left: rows and columns up to the edge of the tensor, an int32 scalar or a number; None for all of the tile.
         zeros: by axis, the values that are zero past the edge, each with the dimension that goes along the axis.
     """
 
-    cols: int
+    shape: tuple[int, int]
+    at: tuple[Any, Any]
+    columns: Any
     row_length: int | None
     left: tuple[Any, Any]
     zeros: tuple[list[tuple[Any, int]], list[tuple[Any, int]]]
@@ -53,7 +57,7 @@ def row_count(e: Emitter, name: str, shape: tuple[int, ...], axis: int, count: A
             f"dl.{name} along axis {axis} in a function of dither.fuse, which sees a part of each row: expected "
             "dither.fuse(whole_rows=True)"
         )
-    if shape[axis] != e.part.cols:
+    if shape[axis] != e.part.shape[1]:
         raise Problem(f"dl.{name} of {shape[axis]} elements in a function of dither.fuse, expected rows of the tensor")
     return e.part.row_length if count is None else count
 

@@ -19,6 +19,10 @@ _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
 #: Elements that share a block of random words, a byte each.
 _GROUP = 16
+#: Elements that share one, a word each, and the bit of the counter's last word that it has then: groups of 16 are far
+#: below 2^62.
+_QUAD = 4
+_UNIFORM = 1 << 30
 
 
 @handles("philox")
@@ -56,21 +60,52 @@ def random_bits(
         raise Problem(f"at is {describe(at)}, expected a line and a group", "at")
     if not isinstance(columnwise, bool):
         raise Problem(f"columnwise is {describe(columnwise)}, expected a constexpr bool", "columnwise")
-    key = _two_words(e, seed, "seed")
-    low, high = _groups(e, at, tuple(n // _GROUP if d == axis else n for d, n in enumerate(extents)), groups, axis)
-    if columnwise:
-        high = binary(e, "|", high, -(2**31))
-    words = _words(e, key, tuple(_as_word(w) for w in (*_two_words(e, offset, "offset"), low, high)))
+    mark = -(2**31) if columnwise else 0
+    word = _word_of_each(e, seed, offset, at, extents, groups, axis, _GROUP, mark)
+    shift = e.broadcast(binary(e, "*", binary(e, "&", _iota(e, extents, axis), 3), 8), extents)
+    return binary(e, "&", e.elementwise("arith.shrui", [word, shift]), 0xFF)
 
-    block = f"array<i64: {', '.join(str(_GROUP) if d == axis else '1' for d in range(2))}>"
+
+@handles("uniform")
+def uniform(e: Emitter, seed: Any, offset: Any) -> Tile:
+    if e.part is None:
+        raise Problem("dl.uniform outside of a function of dither.fuse, expected dl.philox in a kernel")
+    shape, (row, column) = e.part.shape, e.part.at
+    if shape[1] % _QUAD:
+        raise Problem(f"dl.uniform of tiles of {shape[1]} columns, expected a multiple of {_QUAD}")
+    at = (row, binary(e, "//", column, _QUAD))
+    groups = binary(e, "//", binary(e, "+", e.part.columns, _QUAD - 1), _QUAD)
+    word = _word_of_each(e, seed, offset, at, shape, groups, 1, _QUAD, _UNIFORM)
+    return binary(e, "*", e.convert(binary(e, "&", word, 0xFFFFFF), types.float32), 2.0**-24)
+
+
+def _word_of_each(
+    e: Emitter,
+    seed: Any,
+    offset: Any,
+    at: tuple[Any, Any],
+    extents: tuple[int, ...],
+    groups: Any,
+    axis: int,
+    size: int,
+    mark: int,
+) -> Tile:
+    """For each element of a part of a tensor one of the four words of its group, which is `size` elements along an
+    axis: the first quarter has the first word. `mark` are bits of the counter's last word."""
+    key = _two_words(e, seed, "seed")
+    low, high = _groups(e, at, tuple(n // size if d == axis else n for d, n in enumerate(extents)), groups, axis)
+    if mark:
+        high = binary(e, "|", high, mark)
+    words = _words(e, key, tuple(_as_word(w) for w in (*_two_words(e, offset, "offset"), low, high)))
+    block = f"array<i64: {', '.join(str(size) if d == axis else '1' for d in range(2))}>"
     w0, w1, w2, w3 = (_repeated(e, word, block) for word in words)
-    place = _iota(e, extents, axis)
-    second, upper = (e.broadcast(binary(e, "!=", binary(e, "&", place, bit), 0), extents) for bit in (4, 8))
+    place, quarter = _iota(e, extents, axis), size // 4
+    second, upper = (
+        e.broadcast(binary(e, "!=", binary(e, "&", place, bit), 0), extents) for bit in (quarter, 2 * quarter)
+    )
     lower_half = e.elementwise("arith.select", [second, w1, w0])
     upper_half = e.elementwise("arith.select", [second, w3, w2])
-    word = e.elementwise("arith.select", [upper, upper_half, lower_half])
-    shift = e.broadcast(binary(e, "*", binary(e, "&", place, 3), 8), extents)
-    return binary(e, "&", e.elementwise("arith.shrui", [word, shift]), 0xFF)
+    return e.elementwise("arith.select", [upper, upper_half, lower_half])
 
 
 def _repeated(e: Emitter, word: Tile, block: str) -> Tile:

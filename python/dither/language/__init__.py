@@ -12,8 +12,8 @@ A tile is a tensor of rank 0 to 2 with a static shape. Kernel arguments are tens
 `x.dtype`; read and written by `dl.load` and `dl.store`), scalars, and constexprs. Everything known while
 compiling (constexprs, globals, static extents, arithmetic on those) is a constexpr: an `if` on one picks a
 branch, and tuples, strings, formats, functions and None are ordinary Python. Tensors may come in tuples and
-dataclasses. `dl.row`, `dl.column`, `dl.scalar`, `dl.row_length` and `dl.tile_dtype` annotate parameters for
-`dither.fuse`.
+dataclasses. `dl.row`, `dl.column`, `dl.scalar`, `dl.integer`, `dl.row_length` and `dl.tile_dtype` annotate
+parameters for `dither.fuse`.
 
 Operators on tiles: `+ - * / // % << >>`, `t ** 3` with a constexpr, comparisons, `& | ^ ~`, unary `-`, `t.T`,
 `t.to(dtype)`, `t.shape`, `t.dtype`, `t[:, :64]` and `t[:, None]`, with NumPy's broadcasting. bfloat16 and float16
@@ -43,6 +43,7 @@ from ._builtin import (
     column,
     column_major,
     constexpr,
+    integer,
     linear,
     packed_column_major,
     row,
@@ -82,6 +83,7 @@ from ._math import (
     sum,
     tanh,
     umulhi,
+    uniform,
     where,
 )
 from ._program import (
@@ -154,6 +156,7 @@ __all__ = [
     "int8",
     "int32",
     "int64",
+    "integer",
     "layer_norm",
     "layer_norm_backward",
     "linear",
@@ -196,6 +199,7 @@ __all__ = [
     "tanh",
     "tile_dtype",
     "umulhi",
+    "uniform",
     "where",
     "zeros",
 ]

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     row = Any
     column = Any
     scalar = Any
+    integer = Any
     row_length = Any
     tile_dtype = Any
 else:
@@ -64,6 +65,10 @@ else:
 
     class scalar:
         """Annotation of a parameter of a fused function (`dither.fuse`): a number, or a tensor of rank 0."""
+
+    class integer:
+        """Annotation of a parameter of a fused function (`dither.fuse`): an integer of 64 bits, or an int64 tensor of
+        one element."""
 
     class row_length:
         """Annotation of a parameter of a fused function (`dither.fuse`): the number of columns, N."""

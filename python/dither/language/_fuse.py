@@ -9,10 +9,11 @@ from ._builtin import Builtin
 
 @Builtin
 def begin_producer(
-    whole_rows: bool, columns: Any, cols: int, rows_left: Any, cols_left: Any, roles: Any, values: Any
+    whole_rows: bool, columns: Any, shape: Any, at: Any, rows_left: Any, cols_left: Any, roles: Any, values: Any
 ) -> Any:
-    """What follows, up to `fused_results`, is a producer's with these arguments, and sees a tile of `cols` columns of a
-    tensor with `columns`, of which so many rows and columns are left; the result is for `inside`."""
+    """What follows, up to `fused_results`, is a producer's with these arguments, and sees a tile of this shape, `at` a
+    row and a column of a tensor with `columns`, of which so many rows and columns are left; the result is for
+    `inside`."""
 
 
 @Builtin

@@ -107,6 +107,18 @@ def philox(seed: Any, counter: Any) -> Any:
 
 
 @Builtin
+def uniform(seed: Any, offset: Any = 0) -> Any:
+    """A random number in [0, 1) for each element of the tile that a function of `dither.fuse` sees: float32, a multiple
+    of 2^-24.
+
+    It depends on seed, offset and the element's row and column in the tensor alone: not on tiles, grids or devices.
+    `seed` and `offset` are integers of 64 bits, as parameters annotated `dl.integer` are. Numbers of one seed and
+    offset are the same in every call; the bits that round codes stochastically (`dl.random_bits`) are others. Kernels
+    of their own have `dl.philox`.
+    """
+
+
+@Builtin
 def abs(x: Any) -> Any:
     """|x|, float32 or integers."""
 

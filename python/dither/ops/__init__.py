@@ -24,6 +24,7 @@ from .amax import amax
 from .as_mxfp8 import as_mxfp8
 from .delayed import DelayedScaling, update_scale
 from .dequantize import dequantize
+from .dropout import add_dropout, ddropout
 from .fuse import Fused, fuse
 from .gated import (
     clamped_swiglu,
@@ -81,6 +82,7 @@ __all__ = [
     "RandomHadamard",
     "ScaledTensor1x",
     "ScaledTensor2x",
+    "add_dropout",
     "add_layer_norm",
     "add_rms_norm",
     "amax",
@@ -101,6 +103,7 @@ __all__ = [
     "dbias_dsrelu",
     "dbias_dswiglu",
     "dclamped_swiglu",
+    "ddropout",
     "dequantize",
     "dfactor_dclamped_swiglu",
     "dfactor_dgeglu",

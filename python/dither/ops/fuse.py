@@ -12,6 +12,7 @@ from ..devices import Device
 from ..formats import Format
 from ..jit import LAUNCH_OPTIONS
 from ..options import UNSAID, CodeOptions
+from ..scalars import run_time_number
 from ..types import DType
 from .allocate import check_float_type
 from .fused_kernel import fused_kernel
@@ -45,6 +46,7 @@ class Fused:
         gated: tuple[str, str] | None = None,
         needed: tuple[str, ...] = (),
         choices: Mapping[str, tuple[str, ...]] | None = None,
+        ranges: Mapping[str, tuple[float, float]] | None = None,
     ) -> None:
         """Attributes as in `Producer`.
 
@@ -52,13 +54,15 @@ class Fused:
             gated: two tiles that may be given as one tensor, the halves of its columns.
             needed: parameters that have a default in `fn`, since others before them do, and yet must be given.
             choices: what a constexpr may be, by name.
+            ranges: the least and the largest value of a number, by name; of one on a device nothing is known.
         """
         named = [name for name, p in inspect.signature(Fused.__call__).parameters.items() if p.kind is p.KEYWORD_ONLY]
         # Kernels and other functions that call it inline the function.
         self.fn = fn
         producer = producer_of(fn, (*_TAKEN, *named), whole_rows, saves, halves, output, like)
         self.operator = Operator(producer, options)
-        self._gated, self._needed, self._choices = gated, needed, dict(choices or {})
+        self._gated, self._needed = gated, needed
+        self._choices, self._ranges = dict(choices or {}), dict(ranges or {})
         functools.update_wrapper(self, fn)
         given = self.operator.producer.given()
         parameters = inspect.signature(fn).parameters.values()
@@ -141,7 +145,7 @@ class Fused:
         return _results(producer.name, (producer.output, *besides))(results.out, *besides.values())
 
     def _check(self, arguments: Mapping[str, Any]) -> None:
-        """Raises TypeError for what is needed and was not given, ValueError for what is no choice."""
+        """Raises TypeError for what is needed and was not given, ValueError for what is no choice or out of range."""
         for name in self._needed:
             if arguments[name] is None:
                 raise TypeError(f"{self.__name__}: argument '{name}' was not given, expected it")
@@ -149,6 +153,10 @@ class Fused:
             if arguments[name] not in choices:
                 expected = " or ".join(map(repr, choices))
                 raise ValueError(f"argument '{name}' is {arguments[name]!r}, expected {expected}")
+        for name, (least, most) in self._ranges.items():
+            number = run_time_number(arguments[name])
+            if isinstance(number, (int, float)) and not least <= number <= most:
+                raise ValueError(f"argument '{name}' is {number!r}, expected a number from {least} to {most}")
 
 
 def checked_grad_dtype(dtype: Any, producer: Producer) -> DType | None:
@@ -185,7 +193,8 @@ def fuse(
 
     A parameter without an annotation is a tile of an (M, N) tensor. `dl.row` is a tensor of shape (N,), which the
     function sees as (columns,); `dl.column` one of shape (M,), seen as (rows, 1); `dl.scalar` a number or a tensor of
-    rank 0; `dl.constexpr` a value that code is compiled for. Floats are float32 in the function, whatever they are in
+    rank 0; `dl.integer` an integer of 64 bits or an int64 tensor of one element, as seeds of `dl.uniform` are;
+    `dl.constexpr` a value that code is compiled for. Floats are float32 in the function, whatever they are in
     memory. What it returns is the output, (rows, columns). A parameter whose default is None may be left out: the
     function gets None. One annotated `dl.tile_dtype` is the data type that the first tile has in memory; calls leave it
     out.

@@ -35,6 +35,8 @@ def load_operand(x, role, rows, r, c, ROWS, COLS):
         t = x.shape[1]
     elif role == "tile_dtype":
         t = x.dtype
+    elif role == "integer":
+        t = dl.load(x)
     elif role == "scalar":
         t = widened(dl.load(x))
     elif role == "row":
@@ -167,7 +169,7 @@ def fused_kernel(
         cols_left = dl.minimum(x.shape[1] - c, COLS).to(dl.int32)
     elif x.shape[1] != COLS:
         cols_left = x.shape[1]
-    part = begin_producer(WHOLE_ROWS, x.shape[1], COLS, rows_left, cols_left, ROLES, values)
+    part = begin_producer(WHOLE_ROWS, x.shape[1], (ROWS, COLS), (r, c), rows_left, cols_left, ROLES, values)
     results = fused_results(PRODUCER(*values), PRODUCER, SAVES, ROWS, COLS, HALVES)
     for k in dl.static_range(len(SAVES)):
         if saved[k] is not None:

@@ -15,7 +15,7 @@ from ..arrays import Array, describe_argument
 from ..devices import Device
 from ..formats import Format
 from ..scalars import check_number, run_time_number
-from ..types import DType, float32
+from ..types import DType, float32, int64
 from . import kernels
 from .allocate import empty_like, filled
 
@@ -45,6 +45,16 @@ def number_or_array(name: str, value: Any) -> float | Array:
         return float(number)
     source = one_element(name, value, float32, "a {type}, expected a number or a float32 array")
     return float(ctypes.c_float.from_address(source.pointer).value) if source.device == "cpu" else source
+
+
+def integer_or_array(name: str, value: Any) -> int | Array:
+    """An integer of 64 bits, as a signed one, if it lies on the host, or an array of one int64."""
+    number = run_time_number(value)
+    if isinstance(number, int) and not isinstance(number, bool):
+        if not -(2**63) <= number < 2**64:
+            raise ValueError(f"argument '{name}' is {number}, expected an integer of 64 bits")
+        return number - 2**64 if number >= 2**63 else number
+    return one_element(name, value, int64, "{value!r}, expected an integer or an int64 array of one element")
 
 
 def own_amax(value: Any, x: Any, array: Array, where: Device, stream: int | None) -> Any:

@@ -19,7 +19,7 @@ from .allocate import contiguous_rows, empty_like, filled, floats, matrix
 from .column_sum import ColumnSums
 from .flatten import flatten_operands, flatten_result, reshape, restore_result
 from .fused_kernel import fused_kernel
-from .given import written_number
+from .given import integer_or_array, written_number
 from .producer import IMPLIED, Producer
 from .request import Wanted
 from .scale_sources import ScaleSources
@@ -79,7 +79,7 @@ class Operator:
 
     @functools.cached_property
     def _scalars(self) -> list[str]:
-        return [name for name, role in self.producer.roles.items() if role == "scalar"]
+        return [name for name, role in self.producer.roles.items() if role in ("scalar", "integer")]
 
     @functools.lru_cache  # noqa: B019 - operators are few, and last
     def _roles(self, numbers: frozenset[str]) -> tuple[tuple[str, int], ...]:
@@ -324,6 +324,12 @@ def check_operands(producer: Producer, operands: Mapping[str, Any]) -> tuple[dic
             array = matrix(value, name)
             values[name], arrays[name] = contiguous_rows(value, array)
             continue
+        if role == "integer":
+            given = integer_or_array(name, value)
+            values[name] = given
+            if not isinstance(given, int):
+                arrays[name] = given
+            continue
         if role == "scalar":
             number = run_time_number(value)
             if isinstance(number, (int, float)) and not isinstance(number, bool):
@@ -334,7 +340,7 @@ def check_operands(producer: Producer, operands: Mapping[str, Any]) -> tuple[dic
     if len(operands) == 1:
         return values, arrays
     m, n = arrays[producer.tile].shape
-    shapes = {"tile": (m, n), "row": (n,), "column": (m,), "scalar": ()}
+    shapes = {"tile": (m, n), "row": (n,), "column": (m,), "scalar": (), "integer": ()}
     for name, array in arrays.items():
         expected = shapes[producer.roles[name]]
         if array.shape != expected:

@@ -20,7 +20,7 @@ from typing import Any
 from ..errors import suggest
 
 #: Roles of parameters, by the name of their annotation in `dither.language`; "tile" has none.
-ROLES = ("tile", "row", "column", "scalar", "row_length", "tile_dtype", "constexpr")
+ROLES = ("tile", "row", "column", "scalar", "integer", "row_length", "tile_dtype", "constexpr")
 #: Those that calls have no argument for: they follow from the first tile.
 IMPLIED = ("row_length", "tile_dtype")
 #: What a producer may save besides: a number for each row, a tile, or the sum of each column of a tile.

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..arrays import Array
-from ..scalars import run_time_number
-from ..types import int64
-from .given import one_element
+from .given import integer_or_array
 
 ROUNDINGS = ("nearest", "stochastic")
 
@@ -35,13 +33,4 @@ def random_of(rounding: Any, seed: Any, offset: Any) -> Random | None:
         return None
     if seed is None:
         raise ValueError("rounding is 'stochastic', expected a seed: an integer, or an int64 array of one element")
-    return Random(_integer("seed", seed), _integer("offset", offset))
-
-
-def _integer(name: str, value: Any) -> int | Array:
-    number = run_time_number(value)
-    if isinstance(number, int) and not isinstance(number, bool):
-        if not -(2**63) <= number < 2**64:
-            raise ValueError(f"argument '{name}' is {number}, expected an integer of 64 bits")
-        return number - 2**64 if number >= 2**63 else number
-    return one_element(name, value, int64, "{value!r}, expected an integer or an int64 array of one element")
+    return Random(integer_or_array("seed", seed), integer_or_array("offset", offset))

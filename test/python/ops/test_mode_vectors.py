@@ -38,7 +38,7 @@ def test_every_rule_has_vectors():
     assert {row[0] for row in table("Stochastic codes")} == set(modes.ELEMENTS)
     assert {row[0] for row in table("Bytes of scales")} == set(modes.ORDERS)
     titles = re.findall(r"^### (.+)$", VECTORS, re.M)
-    assert len(titles) == 7 and all(table(title) for title in titles)
+    assert len(titles) == 8 and all(table(title) for title in titles)
 
 
 # ---------------------------------------------------------------------------
@@ -154,6 +154,14 @@ def test_words(row):
     assert row[3] in ("rowwise", "columnwise")
     if seed >> 63:
         assert modes.words(seed - 2**64, offset, group, row[3] == "columnwise").tolist() == integers(row[4])
+
+
+@pytest.mark.parametrize("row", table("Uniform numbers"))
+def test_uniform(row):
+    seed, offset = (int(cell, 16) for cell in row[:2])
+    at, columns = int(row[2]), int(row[3])
+    numbers = modes.uniform(at + 1, columns, seed, offset)[at]
+    assert (numbers * 2**24).astype(np.int64).tolist() == integers(row[4])
 
 
 def test_bits_are_bytes_of_words():
