@@ -23,7 +23,7 @@ from .arithmetic import (
     unify,
 )
 from .emit import FUNCTIONS, Emitter, tile_type
-from .parts import reject_in_parts
+from .parts import keep_zeros, reject_in_parts
 from .values import Problem, Scalar, TensorArg, Tile, describe, is_constexpr
 
 Handler = Callable[..., Any]
@@ -201,13 +201,20 @@ def broadcast_to(e: Emitter, t: Any, shape: Any) -> Tile:
 
 @handles("repeat")
 def repeat(e: Emitter, t: Any, count: Any, axis: Any) -> Tile:
-    reject_in_parts(e, "dl.repeat")
     t = tile(t, "t", "repeat")
     axis, count = axis_of(axis, len(t.shape)), constexpr_int(count, "count")
+    if axis != len(t.shape) - 1:
+        reject_in_parts(e, "dl.repeat of rows")
+    elif e.part is not None and e.part.shape[1] % (count * t.shape[axis]):
+        reject_in_parts(e, "dl.repeat to other columns than a tile has, or a part of them,")
     if count < 1 or count & (count - 1):
         raise Problem(f"count is {count}, expected a power of two", "count")
     block = ", ".join(str(count if d == axis else 1) for d in range(len(t.shape)))
-    return t if count == 1 else e.tile("quant.block_broadcast", [t], {"block": f"array<i64: {block}>"})
+    if count == 1:
+        return t
+    result = e.tile("quant.block_broadcast", [t], {"block": f"array<i64: {block}>"})
+    keep_zeros(e, t, result, along_rows=False)
+    return result
 
 
 @handles("hadamard")

@@ -31,6 +31,8 @@ def begin_producer(
     for (role, _), value in zip(roles, values, strict=True):
         if value is None:
             continue
+        if role == "periodic":
+            zeros[0].append((value.ir, 0))
         for axis, alone in enumerate(("column", "row")):
             if role == "tile":
                 zeros[axis].append((value.ir, axis))

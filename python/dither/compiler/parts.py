@@ -72,3 +72,13 @@ def inside(e: Emitter, t: Tile, part: Part) -> Tile:
         zero = e.splat(t.shape, 0.0, t.dtype)
         t = e.elementwise("arith.select", [e.compare("<", place, end), t, zero])
     return t
+
+
+def keep_zeros(e: Emitter, t: Tile, result: Tile, along_rows: bool) -> None:
+    """In parts: `result` has the rows of `t`, and is zero past the last one where `t` is; `along_rows` says so of the
+    end of rows, too."""
+    if e.part is None or len(t.shape) != 2:
+        return
+    for axis in range(2 if along_rows else 1):
+        if e.builder.vanishes(t.ir, axis, e.part.zeros[axis]):
+            e.part.zeros[axis].append((result.ir, axis))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from .arithmetic import common_dtype, fold
-from .builtins import axis_of, handles, tile
+from .. import types
+from .arithmetic import binary, common_dtype, fold
+from .builtins import axis_of, constexpr_int, float_tile, handles, tile
 from .emit import Emitter, tile_type
-from .parts import reject_in_parts
+from .parts import keep_zeros, reject_in_parts
 from .values import Problem, Scalar, Tile, as_sequence, describe
 
 
@@ -35,13 +37,18 @@ def subscript(e: Emitter, t: Tile, key: Any) -> Tile:
     if len(shape) > 2:
         raise Problem(f"'[]' gives shape {tuple(shape)}, expected rank at most 2")
     if tuple(sizes) != t.shape:
-        text = {"offsets": offsets, "sizes": sizes, "strides": [1] * len(sizes)}
-        attrs: dict[str, Any] = {
-            f"static_{name}": f"array<i64: {', '.join(map(str, values))}>" for name, values in text.items()
-        }
-        attrs["operandSegmentSizes"] = "array<i32: 1, 0, 0, 0>"
-        t = e.tile("tensor.extract_slice", [t], attrs, tile_type(sizes, t.dtype))
+        t = _slice(e, t, offsets, sizes)
     return e.reshape(t, tuple(shape))
+
+
+def _slice(e: Emitter, t: Tile, offsets: Sequence[int], sizes: Sequence[int]) -> Tile:
+    """The part of a tile that begins at these offsets."""
+    text = {"offsets": offsets, "sizes": sizes, "strides": [1] * len(sizes)}
+    attrs: dict[str, Any] = {
+        f"static_{name}": f"array<i64: {', '.join(map(str, values))}>" for name, values in text.items()
+    }
+    attrs["operandSegmentSizes"] = "array<i32: 1, 0, 0, 0>"
+    return e.tile("tensor.extract_slice", [t], attrs, tile_type(sizes, t.dtype))
 
 
 def _range(entry: Any, extent: int, dim: int) -> tuple[int, int]:
@@ -86,7 +93,82 @@ def concat(e: Emitter, tiles: Any, axis: Any) -> Tile:
                 f"axis {axis}",
                 "tiles",
             )
-    shape[axis] = sum(t.shape[axis] for t in tiles)
+    return _side_by_side(e, tiles, axis)
+
+
+def _side_by_side(e: Emitter, tiles: Sequence[Tile], axis: int) -> Tile:
+    """Tiles of one data type along an axis; their other extents are equal."""
     if len(tiles) == 1:
         return tiles[0]
+    shape = list(tiles[0].shape)
+    shape[axis] = sum(t.shape[axis] for t in tiles)
     return e.tile("tensor.concat", tiles, {"dim": axis}, tile_type(shape, tiles[0].dtype))
+
+
+@handles("cycle")
+def cycle(e: Emitter, t: Any, columns: Any) -> Tile:
+    t = _matrix(t, "cycle")
+    have = t.shape[1]
+    if columns is None and e.part is None:
+        raise Problem("dl.cycle without columns, expected them outside of a function of dither.fuse")
+    if columns is not None:
+        reject_in_parts(e, "columns of dl.cycle")
+    want = e.part.shape[1] if columns is None else constexpr_int(columns, "columns")
+    if want < have or want % have:
+        whose = "of the tile" if columns is None else "columns"
+        raise Problem(f"dl.cycle of {have} columns up to {want} {whose}, expected a multiple", "columns")
+    if have == 1:
+        return e.broadcast(t, (t.shape[0], want))
+    result = _side_by_side(e, [t] * (want // have), 1)
+    if result is not t:
+        keep_zeros(e, t, result, along_rows=False)
+    return result
+
+
+@handles("rotate_half")
+def rotate_half(e: Emitter, t: Any, size: Any) -> Tile:
+    t = e.widen(float_tile(_matrix(t, "rotate_half"), "t", "rotate_half"))
+    size, columns = constexpr_int(size, "size"), t.shape[1]
+    if size < 2 or size % 2:
+        raise Problem(f"size is {size}, expected an even number", "size")
+    if columns % size:
+        raise Problem(f"dl.rotate_half of {size} columns in a tile of {columns}, expected a divisor", "size")
+    length = None if e.part is None else e.part.columns
+    if isinstance(length, int) and length % size:
+        raise Problem(f"dl.rotate_half of {size} columns in rows of {length}, expected a divisor", "size")
+    if size == 2:
+        result = _rotated_pairs(e, t)
+    else:
+        half = size // 2
+        parts = [_slice(e, t, (0, first), (t.shape[0], half)) for first in range(0, columns, half)]
+        turned = [
+            one for a, b in zip(parts[::2], parts[1::2], strict=True) for one in (e.elementwise("arith.negf", [b]), a)
+        ]
+        result = _side_by_side(e, turned, 1)
+    # Where nothing is known of the length of rows, a last part of them may be exchanged with what is past the end.
+    keep_zeros(e, t, result, along_rows=isinstance(length, int))
+    return result
+
+
+def _rotated_pairs(e: Emitter, t: Tile) -> Tile:
+    """(-b, a) of each pair of neighbours: the sum of one of them and -0 is exact, and so is the same sum for both. In
+    registers it is neither: just another order."""
+    place = e.tile("quant.iota", [], {"dim": 1}, tile_type((1, t.shape[1]), types.int32))
+    odd = e.broadcast(binary(e, "!=", binary(e, "&", place, 1), 0), t.shape)
+    none = e.splat(t.shape, -0.0, types.float32)
+    block = {"block": "array<i64: 1, 2>"}
+
+    def of_both(chosen: list[Any]) -> Tile:
+        alone = e.elementwise("arith.select", [odd, *chosen])
+        total = e.tile("quant.block_reduce", [alone], {"kind": "#quant<reduce_kind sum>", **block})
+        return e.tile("quant.block_broadcast", [total], block)
+
+    first, second = of_both([none, t]), of_both([t, none])
+    return e.elementwise("arith.select", [odd, first, e.elementwise("arith.negf", [second])])
+
+
+def _matrix(t: Any, function: str) -> Tile:
+    t = tile(t, "t", function)
+    if len(t.shape) != 2:
+        raise Problem(f"t of dl.{function} is {describe(t)}, expected rank 2", "t")
+    return t

@@ -12,8 +12,8 @@ A tile is a tensor of rank 0 to 2 with a static shape. Kernel arguments are tens
 `x.dtype`; read and written by `dl.load` and `dl.store`), scalars, and constexprs. Everything known while
 compiling (constexprs, globals, static extents, arithmetic on those) is a constexpr: an `if` on one picks a
 branch, and tuples, strings, formats, functions and None are ordinary Python. Tensors may come in tuples and
-dataclasses. `dl.row`, `dl.column`, `dl.scalar`, `dl.integer`, `dl.row_length` and `dl.tile_dtype` annotate
-parameters for `dither.fuse`.
+dataclasses. `dl.row`, `dl.column`, `dl.periodic`, `dl.scalar`, `dl.integer`, `dl.row_length`, `dl.period` and
+`dl.tile_dtype` annotate parameters for `dither.fuse`.
 
 Operators on tiles: `+ - * / // % << >>`, `t ** 3` with a constexpr, comparisons, `& | ^ ~`, unary `-`, `t.T`,
 `t.to(dtype)`, `t.shape`, `t.dtype`, `t[:, :64]` and `t[:, None]`, with NumPy's broadcasting. bfloat16 and float16
@@ -46,6 +46,8 @@ from ._builtin import (
     integer,
     linear,
     packed_column_major,
+    period,
+    periodic,
     row,
     row_length,
     scalar,
@@ -111,7 +113,7 @@ from ._quantize import (
     rms_norm_backward,
     stochastic_round,
 )
-from ._shape import arange, broadcast_to, concat, full, repeat, reshape, zeros
+from ._shape import arange, broadcast_to, concat, cycle, full, repeat, reshape, rotate_half, zeros
 
 __all__ = [
     "Builtin",
@@ -135,6 +137,7 @@ __all__ = [
     "concat",
     "constexpr",
     "cos",
+    "cycle",
     "dequantize",
     "e8m0",
     "encode_scale",
@@ -172,6 +175,8 @@ __all__ = [
     "mulhi",
     "num_programs",
     "packed_column_major",
+    "period",
+    "periodic",
     "philox",
     "print",
     "program_id",
@@ -181,6 +186,7 @@ __all__ = [
     "rint",
     "rms_norm",
     "rms_norm_backward",
+    "rotate_half",
     "row",
     "row_length",
     "rsqrt",

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     column = Any
     scalar = Any
     integer = Any
+    periodic = Any
+    period = Any
     row_length = Any
     tile_dtype = Any
 else:
@@ -69,6 +71,14 @@ else:
     class integer:
         """Annotation of a parameter of a fused function (`dither.fuse`): an integer of 64 bits, or an int64 tensor of
         one element."""
+
+    class periodic:
+        """Annotation of a parameter of a fused function (`dither.fuse`): numbers for the first columns of each row,
+        (M, K), and, with `dl.cycle`, for the next K, and so on."""
+
+    class period:
+        """Annotation of a parameter of a fused function (`dither.fuse`): K, the columns of those annotated
+        `dl.periodic`."""
 
     class row_length:
         """Annotation of a parameter of a fused function (`dither.fuse`): the number of columns, N."""

@@ -52,3 +52,25 @@ def concat(tiles: Any, axis: int) -> Any:
 
         half = dl.concat((t[:, 64:], t[:, :64]), axis=1)
     """
+
+
+@Builtin
+def cycle(t: Any, columns: int | None = None) -> Any:
+    """The columns of `t` again and again, up to `columns`, a multiple of its own; as `numpy.tile`:
+
+        c = dl.cycle(c, 128)  # the same for each head
+
+    In a function of `dither.fuse` `columns` is left out: they are as many as the tile has that it sees.
+    """
+
+
+@Builtin
+def rotate_half(t: Any, size: int) -> Any:
+    """The halves of each `size` columns exchanged, the one that comes first then negated: (a, b) becomes (-b, a).
+
+    It is the part of a rotation by an angle that the sine goes with; `size` is even. Of neighbours, and of heads of
+    64 columns:
+
+        pairs = t * c + dl.rotate_half(t, 2) * s
+        heads = t * c + dl.rotate_half(t, 64) * s
+    """

@@ -86,6 +86,12 @@ def flatten_operands(
     found: dict[str, Any] = {}
     for name, value in operands.items():
         role = producer.roles[name]
+        if role == "periodic" and (value is not None or name not in producer.optional):
+            shape = floats(value, name).shape
+            if shape[:-1] != expected["column"]:
+                lead = "".join(f"{extent}, " for extent in expected["column"])
+                raise ValueError(f"argument '{name}' has shape {shape}, expected ({lead}k): see flatten_axis")
+            value = reshape(value, (m, shape[-1]), name)
         if role in wanted and (value is not None or name not in producer.optional):
             shape = floats(value, name).shape
             if shape != expected[role]:

@@ -45,8 +45,9 @@ class Fused:
         like: Mapping[str, str] | None = None,
         gated: tuple[str, str] | None = None,
         needed: tuple[str, ...] = (),
-        choices: Mapping[str, tuple[str, ...]] | None = None,
+        choices: Mapping[str, tuple[Any, ...]] | None = None,
         ranges: Mapping[str, tuple[float, float]] | None = None,
+        periods: int = 1,
     ) -> None:
         """Attributes as in `Producer`.
 
@@ -59,7 +60,7 @@ class Fused:
         named = [name for name, p in inspect.signature(Fused.__call__).parameters.items() if p.kind is p.KEYWORD_ONLY]
         # Kernels and other functions that call it inline the function.
         self.fn = fn
-        producer = producer_of(fn, (*_TAKEN, *named), whole_rows, saves, halves, output, like)
+        producer = producer_of(fn, (*_TAKEN, *named), whole_rows, saves, halves, output, like, periods)
         self.operator = Operator(producer, options)
         self._gated, self._needed = gated, needed
         self._choices, self._ranges = dict(choices or {}), dict(ranges or {})
@@ -180,6 +181,7 @@ def fuse(
     whole_rows: bool = False,
     saves: Mapping[str, str] | None = None,
     halves: bool = False,
+    periods: int = 1,
     math: str | None = None,
 ) -> Any:
     """Makes an operator of a function on tiles: fused with quantization in any format and layout, on any device.
@@ -199,6 +201,14 @@ def fuse(
     function gets None. One annotated `dl.tile_dtype` is the data type that the first tile has in memory; calls leave it
     out.
 
+    `dl.periodic` is a tensor of shape (M, K), K a divisor of N, seen as (rows, K), which `dl.cycle` makes as wide as
+    the tile: its numbers are for each K columns of a row. All that a function has are of one K, which a parameter
+    annotated `dl.period` is; calls leave that out. Rotary embeddings of heads of K columns are
+
+        @dither.fuse
+        def rotated(x, angle: dl.periodic, k: dl.period):
+            return x * dl.cycle(dl.cos(angle)) + dl.rotate_half(x, k) * dl.cycle(dl.sin(angle))
+
     Args:
         whole_rows: tiles are rows from end to end, for functions that reduce them: what a tile has past the end of a
             row counts for nothing. A parameter annotated `dl.row_length` is N, for means; calls leave it out.
@@ -208,6 +218,9 @@ def fuse(
             same bits on every device: pairs of rows are added, then pairs of these sums, and so on.
         halves: the function returns a pair of tiles in the place of the output: the left and the right half of its
             columns, (M, 2N) of tiles of (M, N) tensors, as the gradient of a gated activation has.
+        periods: tiles, and rows of the tensor, have a multiple of so many periods of what is `dl.periodic`: 2 where
+            its numbers are for half a head that `dl.rotate_half` turns, or where `dl.repeat(t, 2, axis=1)` gives each
+            of them to two columns. K times `periods` is at most 1024, and at least N / 64 with whole_rows.
         math: "fast" lets GPUs approximate and contract what the function computes, as in `dither.jit`.
 
     Calls take the function's arguments, and `format`, `layout`, `scale_layout`, `amax`, `device`, `stream`, `out`,
@@ -230,5 +243,5 @@ def fuse(
     gradient.
     """
     if fn is None:
-        return functools.partial(fuse, whole_rows=whole_rows, saves=saves, halves=halves, math=math)
-    return Fused(fn, CodeOptions(math=math), whole_rows=whole_rows, saves=saves, halves=halves)
+        return functools.partial(fuse, whole_rows=whole_rows, saves=saves, halves=halves, periods=periods, math=math)
+    return Fused(fn, CodeOptions(math=math), whole_rows=whole_rows, saves=saves, halves=halves, periods=periods)

@@ -31,7 +31,7 @@ def load_operand(x, role, rows, r, c, ROWS, COLS):
         t = None
     elif role == "number":
         t = x
-    elif role == "row_length":
+    elif role == "row_length" or role == "period":
         t = x.shape[1]
     elif role == "tile_dtype":
         t = x.dtype
@@ -41,6 +41,8 @@ def load_operand(x, role, rows, r, c, ROWS, COLS):
         t = widened(dl.load(x))
     elif role == "row":
         t = widened(dl.load(x, (c,), (COLS,)))
+    elif role == "periodic":
+        t = widened(dl.load(x, (r, 0), (ROWS, x.shape[1])))
     elif role == "column":
         if rows is None:
             t = widened(dl.load(x, (r,), (ROWS,)))[:, None]

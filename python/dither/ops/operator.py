@@ -24,8 +24,12 @@ from .producer import IMPLIED, Producer
 from .request import Wanted
 from .scale_sources import ScaleSources
 from .skip import Skip
-from .tiles import Tile, elementwise_tile, row_tile
+from .tiles import Tile, elementwise_tile, narrowed, row_tile
 from .written import check_results, flatten_written
+
+#: Columns of the whole periods that a tile has at least, at most, and periods of a whole row: each is code of its own.
+MOST_COLUMNS = 1024
+MOST_PERIODS = 64
 
 #: Arguments of the kernel that a launch may leave out.
 _OUTPUTS = (
@@ -92,7 +96,10 @@ class Operator:
         constants = [name for name, role in roles.items() if role == "constexpr"]
         operands = [name for name, role in roles.items() if role not in ("constexpr", *IMPLIED)]
         places = {name: i for names in (constants, operands) for i, name in enumerate(names)}
-        return [(name, role, places.get(name, places[self.producer.tile])) for name, role in roles.items()]
+        of = {"period": next(iter(self.producer.periodic), None)}
+        return [
+            (name, role, places.get(of.get(role) or name, places[self.producer.tile])) for name, role in roles.items()
+        ]
 
     @functools.cached_property
     def _defaults(self) -> dict[str, Any]:
@@ -165,6 +172,9 @@ def run_on_matrices(
     """As `run`, on tensors of rank 2."""
     producer, p = operator.producer, wanted.plan
     values, arrays = check_operands(producer, operands)
+    period = next((arrays[name].shape[1] for name in producer.periodic if name in arrays), None)
+    if period is not None:
+        producer = producer.of_period(period)
     x, array = values[producer.tile], arrays[producer.tile]
     m, n = array.shape
     # What the output is described by: its shape, beside x.
@@ -308,7 +318,8 @@ def plain_tile(producer: Producer, n: int, cpu: bool) -> Tile:
     if producer.whole_rows:
         # A CPU sums columns of many rows in its cache; a GPU has whole rows in registers.
         return row_tile(n, (1, producer.columns), cpu and bool(producer.sums), cpu)
-    return elementwise_tile(n, (1, max(32, producer.columns)), bool(producer.sums), False, cpu)
+    tile = elementwise_tile(n, (1, max(32, producer.columns)), bool(producer.sums), False, cpu)
+    return narrowed(tile, producer.columns) if producer.whole_periods else tile
 
 
 def check_operands(producer: Producer, operands: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -320,7 +331,7 @@ def check_operands(producer: Producer, operands: Mapping[str, Any]) -> tuple[dic
         if value is None and name in producer.optional:
             values[name] = None
             continue
-        if role == "tile":
+        if role in ("tile", "periodic"):
             array = matrix(value, name)
             values[name], arrays[name] = contiguous_rows(value, array)
             continue
@@ -341,8 +352,31 @@ def check_operands(producer: Producer, operands: Mapping[str, Any]) -> tuple[dic
         return values, arrays
     m, n = arrays[producer.tile].shape
     shapes = {"tile": (m, n), "row": (n,), "column": (m,), "scalar": (), "integer": ()}
+    _check_periods(producer, {name: arrays[name].shape for name in producer.periodic if name in arrays}, (m, n))
     for name, array in arrays.items():
+        if name in producer.periodic:
+            continue
         expected = shapes[producer.roles[name]]
         if array.shape != expected:
             raise ValueError(f"argument '{name}' has shape {array.shape}, expected {expected}")
     return values, arrays
+
+
+def _check_periods(producer: Producer, shapes: Mapping[str, tuple[int, ...]], tensor: tuple[int, int]) -> None:
+    """Raises ValueError for periodic operands that do not fit a tensor of this shape, or each other."""
+    m, n = tensor
+    first = ""
+    for name, (rows, k) in shapes.items():
+        found = f"argument '{name}' has shape {(rows, k)}"
+        whole, whole_name = (k, "k") if producer.periods == 1 else (producer.periods * k, f"{producer.periods} k")
+        if rows != m or not k or n % whole:
+            divisor = f"{whole_name} a divisor of the {n} columns of '{producer.tile}'"
+            raise ValueError(f"{found}, expected ({m}, k), {divisor}")
+        if first and k != shapes[first][1]:
+            raise ValueError(f"{found}, expected {shapes[first]} like '{first}'")
+        first = first or name
+        if whole > MOST_COLUMNS:
+            raise ValueError(f"{found}, expected at most {MOST_COLUMNS // producer.periods} columns")
+        if producer.whole_rows and n > MOST_PERIODS * whole:
+            most = f"at most {MOST_PERIODS} times as many, where functions see whole rows"
+            raise ValueError(f"{found} for {n} columns of '{producer.tile}', expected {most}")

@@ -15,7 +15,7 @@ from .hadamard import RandomHadamard, Transform
 from .orders import OF_LAYOUT, ORDERS, Order
 from .producer import Producer
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_matrix, scale_storage, specialization
-from .tiles import CPU_SQUARE, GPU_TRANSPOSED, Tile, elementwise_tile, round_up, row_tile
+from .tiles import CPU_SQUARE, GPU_TRANSPOSED, Tile, elementwise_tile, narrowed, round_up, row_tile
 
 LAYOUTS = ("rowwise", "colwise", "both")
 
@@ -75,7 +75,12 @@ class Plan:
         full = not cpu and GPU_TRANSPOSED < rows * width <= 2 * GPU_TRANSPOSED
         if full and width > cols and (self.transposed or producer.sums):
             width *= 2
-        return elementwise_tile(n, (rows, width), tall, self.transposed, cpu)
+        tile = elementwise_tile(n, (rows, width), tall, self.transposed, cpu)
+        if producer.whole_periods:
+            tile = narrowed(tile, producer.columns)
+            if self.colwise and not cpu:
+                tile = Tile(min(tile.rows, max(rows, GPU_TRANSPOSED // tile.cols)), tile.cols)
+        return tile
 
     def transform_of(self, colwise: bool) -> Transform | None:
         """What one direction is transformed by, if it is there."""
@@ -130,7 +135,8 @@ class Plan:
         rows, cols = self.granule
         if producer.whole_rows:
             return row_tile(round_up(n, max(producer.columns, cols)), (rows, cols), False, cpu)
-        return elementwise_tile(n, (rows, max(cols, 32, producer.columns)), self.colwise, False, cpu)
+        tile = elementwise_tile(n, (rows, max(cols, 32, producer.columns)), self.colwise, False, cpu)
+        return narrowed(tile, producer.columns) if producer.whole_periods else tile
 
     def parts(self, whole_rows: bool, cpu: bool) -> list[Plan]:
         """What each launch writes: a GPU does not hold squares of long blocks that are stored transposed, no device
@@ -149,12 +155,22 @@ class Plan:
     def fits(self, producer: Producer, cpu: bool) -> bool:
         """Whether one kernel both computes and quantizes: a GPU does not hold rows from end to end beside squares that
         it turns from rows to columns, of long blocks or of runs that are transformed; a CPU none of the latter."""
+        if producer.whole_periods and not self._fits_periods(producer, cpu):
+            return False
         if not producer.whole_rows or not self.colwise:
             return True
         if cpu:
             return not self._wide_squares(cpu)
         rows, cols = self.granule
         return rows * cols <= GPU_TRANSPOSED and not (self.transposed and self.transform_of(False) is not None)
+
+    def _fits_periods(self, producer: Producer, cpu: bool) -> bool:
+        """Whether tiles have whole periods, whole blocks, and no more code than that."""
+        rows, cols = self.granule
+        width = producer.columns
+        if width & (width - 1) or (self.row_blocks and not producer.whole_rows):
+            return False
+        return width >= cols and (cpu or not self.colwise or rows * width <= GPU_TRANSPOSED)
 
     def saves_apart(self, producer: Producer, cpu: bool) -> bool:
         """Whether what the producer saves is computed in a launch of its own: a GPU has no room for it beside squares

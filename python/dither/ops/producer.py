@@ -18,11 +18,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import suggest
+from .tiles import round_up
 
 #: Roles of parameters, by the name of their annotation in `dither.language`; "tile" has none.
-ROLES = ("tile", "row", "column", "scalar", "integer", "row_length", "tile_dtype", "constexpr")
-#: Those that calls have no argument for: they follow from the first tile.
-IMPLIED = ("row_length", "tile_dtype")
+ROLES = (
+    *("tile", "row", "column", "periodic", "scalar", "integer"),
+    *("row_length", "period", "tile_dtype", "constexpr"),
+)
+#: Those that calls have no argument for: they follow from the first tile, or the first periodic operand.
+IMPLIED = ("row_length", "period", "tile_dtype")
 #: What a producer may save besides: a number for each row, a tile, or the sum of each column of a tile.
 SAVED = ("column", "tile", "column_sum")
 
@@ -45,6 +49,8 @@ class Producer:
         output: what the output is called among results.
         like: the operand whose data type a result has by default, by the result's name: of what is saved float32 where
             there is none, of the output that of the first tile.
+        periods: rows and tiles have a multiple of so many periods.
+        whole_periods: whether tiles have whole periods: `columns` is a multiple of them then, and a tile has so many.
     """
 
     name: str
@@ -57,6 +63,8 @@ class Producer:
     halves: bool = False
     output: str = "out"
     like: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    periods: int = 1
+    whole_periods: bool = False
 
     @functools.cached_property
     def tile(self) -> str:
@@ -67,6 +75,17 @@ class Producer:
     def sums(self) -> list[str]:
         """Names of the sums of columns that it saves."""
         return [name for name, kind in self.saves.items() if kind == "column_sum"]
+
+    @functools.cached_property
+    def periodic(self) -> list[str]:
+        """Names of its periodic operands."""
+        return [name for name, role in self.roles.items() if role == "periodic"]
+
+    def of_period(self, k: int) -> Producer:
+        """Itself for periodic operands of `k` columns: with tiles as narrow as blocks and periods allow, since what
+        repeats, or changes places, in a tile is code for each period."""
+        whole = k * self.periods
+        return dataclasses.replace(self, columns=round_up(self.columns, whole), whole_periods=True)
 
     def given(self) -> list[str]:
         """Parameters that a call gives values for."""
@@ -81,6 +100,7 @@ def producer_of(
     halves: bool,
     output: str,
     like: Mapping[str, str] | None,
+    periods: int,
 ) -> Producer:
     """The producer that a function is, checked; `taken` are names that its parameters may not have."""
     if not isinstance(fn, python_types.FunctionType):
@@ -97,11 +117,16 @@ def producer_of(
             optional.add(name)
     if "tile" not in roles.values():
         raise TypeError(f"'{fn.__name__}' has no tile among its parameters, expected one without an annotation")
+    implied = next((name for name, role in roles.items() if role == "period"), None)
+    if implied is not None and "periodic" not in roles.values():
+        raise TypeError(f"'{implied}' of '{fn.__name__}' is annotated dl.period, expected one with dl.periodic, too")
     if saves is not None and not isinstance(saves, Mapping):
         raise TypeError(f"saves is {saves!r}, expected the kind of what is saved by name, as in {{'mean': 'column'}}")
     for what, flag in (("whole_rows", whole_rows), ("halves", halves)):
         if not isinstance(flag, bool):
             raise TypeError(f"{what} is {flag!r}, expected True or False")
+    if isinstance(periods, bool) or not isinstance(periods, int) or periods < 1:
+        raise ValueError(f"periods is {periods!r}, expected a positive integer")
     if next(name for name, role in roles.items() if role == "tile") in optional:
         raise ValueError(f"'{fn.__name__}' may be called without its first tile, expected it without a default")
     for name, kind in (saves or {}).items():
@@ -124,6 +149,7 @@ def producer_of(
         halves=halves,
         output=output,
         like=dict(like or {}),
+        periods=periods,
     )
 
 

@@ -100,6 +100,11 @@ def row_tile(cols: int, granule: tuple[int, int], colwise: bool, cpu: bool) -> T
     return Tile(max(least, 4 if cpu else _power_of_two(4096 // padded, 1, 64)), padded)
 
 
+def narrowed(tile: Tile, cols: int) -> Tile:
+    """A tile of so many columns with the elements of another one, as far as 64 rows go."""
+    return Tile(max(tile.rows, _power_of_two(tile.rows * tile.cols // cols, 1, 64)), cols)
+
+
 def _power_of_two(n: int, least: int, most: int) -> int:
     """The largest power of two that is at most `n`, within bounds that are powers of two."""
     return max(least, min(most, 1 << max(n.bit_length() - 1, 0)))

@@ -28,6 +28,11 @@ def concat(x):
     return np.concatenate([x[:, 64:], x[:, :64]], 1)
 
 
+def rotate_half(x, size):
+    halves = x.reshape(len(x), -1, 2, size // 2)
+    return np.stack([-halves[:, :, 1], halves[:, :, 0]], axis=2).reshape(x.shape)
+
+
 #: For each example: the tensors of the kernel (the first one is the result), its constexprs, what comes before and
 #: after the example, and what the result must be.
 USES = {
@@ -45,6 +50,13 @@ USES = {
         "t = dl.load(b, (0, 0), (8, 128))",
         "dl.store(a, (0, 0), half)",
         lambda b: concat(b),
+    ),
+    "cycle 1": (
+        [(8, 128), (8, 32)],
+        {},
+        "c = dl.load(b, (0, 0), (8, 32))",
+        "dl.store(a, (0, 0), c)",
+        lambda b: np.tile(b, 4),
     ),
     "encode_scale 1": (
         [(8, 256), (8, 256)],
@@ -97,6 +109,12 @@ USES = {
         "dl.store(a, (0, 0), t)",
         # Four from row 4 on, of which there are two.
         lambda b: np.concatenate([b[4:], np.zeros((2, 128), np.float32)]),
+    "rotate_half 1": (
+        [(8, 128), (8, 128), (8, 128)],
+        {},
+        "t, s = dl.load(b, (0, 0), (8, 128)), dl.load(c, (0, 0), (8, 128))\nc = s",
+        "dl.store(a, (0, 0), pairs + heads)",
+        lambda b, c: 2 * b * c + (rotate_half(b, 2) + rotate_half(b, 64)) * c,
     ),
     "sum 1": (
         [(1, 64), (100, 64)],
