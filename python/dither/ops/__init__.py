@@ -71,8 +71,8 @@ from .quantize import quantize
 from .rope import drope, rope
 from .scale_orders import pad_scales, swizzle_scales, unpad_scales, unswizzle_scales
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
-from .transpose import cast_transpose, transpose
 from .softmax import dsoftmax, softmax
+from .transpose import cast_transpose, transpose
 
 __all__ = [
     "DelayedScaling",

@@ -109,6 +109,7 @@ USES = {
         "dl.store(a, (0, 0), t)",
         # Four from row 4 on, of which there are two.
         lambda b: np.concatenate([b[4:], np.zeros((2, 128), np.float32)]),
+    ),
     "rotate_half 1": (
         [(8, 128), (8, 128), (8, 128)],
         {},
