@@ -42,7 +42,10 @@ def load_operand(x, role, rows, r, c, ROWS, COLS):
     elif role == "row":
         t = widened(dl.load(x, (c,), (COLS,)))
     elif role == "periodic":
-        t = widened(dl.load(x, (r, 0), (ROWS, x.shape[1])))
+        if rows is None:
+            t = widened(dl.load(x, (r, 0), (ROWS, x.shape[1])))
+        else:
+            t = widened(dl.load(x, (rows, 0), (ROWS, x.shape[1])))
     elif role == "column":
         if rows is None:
             t = widened(dl.load(x, (r,), (ROWS,)))[:, None]

@@ -57,6 +57,9 @@ class _Call:
         self.producer = producer = operator.producer
         self.constants = constants
         self.values, self.arrays = check_operands(producer, operands)
+        period = next((self.arrays[name].shape[1] for name in producer.periodic if name in self.arrays), None)
+        if period is not None:
+            self.producer = producer = producer.of_period(period)
         self.x, self.array = self.values[producer.tile], self.arrays[producer.tile]
         n = self.array.shape[1]
         if n == 0:

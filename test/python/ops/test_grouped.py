@@ -262,6 +262,28 @@ def test_fused_operators(device):
     check.same_bits(found.amax, np.array([np.abs(found.out[rows]).max(initial=0) for rows in parts_of(SIZES)]))
 
 
+def test_tables_and_rows_of_groups():
+    """Operands that repeat along columns, columns of rows that a router names, and whole rows."""
+    x, cos, sin = (data.normal(200, n, "float32", seed=40 + n) for n in (256, 32, 33))
+    sin, groups = sin[:, :32].copy(), dither.Groups(SIZES)
+    options = {"format": "mxfp8_e4m3", "layout": "both"}
+    each_alone(
+        dither.rope(x, cos, sin, **options, groups=groups),
+        lambda _, rows: dither.rope(x[rows], cos[rows], sin[rows], **options),
+    )
+    each_alone(dither.softmax(x, **options, groups=groups), lambda _, rows: dither.softmax(x[rows], **options))
+    index = np.random.default_rng(1).permutation(200).astype(np.int32)
+    routed, factor = dither.Groups(SIZES, rows=index), data.normal(1, 200, "float32", seed=44)[0]
+    each_alone(
+        dither.rope(x, cos, sin, **options, groups=routed),
+        lambda _, rows: dither.rope(x[index[rows]], cos[index[rows]], sin[index[rows]], **options),
+    )
+    each_alone(
+        dither.srelu(x, factor=factor, **options, groups=routed),
+        lambda _, rows: dither.srelu(x[index[rows]], factor=factor[index[rows]], **options),
+    )
+
+
 def test_sums_of_groups_of_many_rows():
     """More programs than are added up at once, in groups and in rows of one."""
     x = data.normal(20000, 32, "float32", seed=30)
