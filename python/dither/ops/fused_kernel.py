@@ -108,6 +108,7 @@ def fused_kernel(
     REPEAT: dl.constexpr,
     ROW_TRANSFORM: dl.constexpr,
     COL_TRANSFORM: dl.constexpr,
+    PAD: dl.constexpr,
     ROWS: dl.constexpr,
     COLS: dl.constexpr,
 ):
@@ -117,7 +118,7 @@ def fused_kernel(
     of each thing that it saves; TILE is the place of the operand that is as large as the output, or as its HALVES, left
     and right: the plain ones are `out` and `right`. RANDOM says of seed and offset whether they are numbers or tensors,
     where codes are rounded stochastically. With a table of groups and the group of each program (`tiles`), each group
-    is a tensor of its own, of the rows that `index` names, if it is there.
+    is a tensor of its own, of the rows that `index` names, if it is there; its codes begin at multiples of PAD.
     """
     i = dl.program_id(0)
     j = 0
@@ -138,7 +139,7 @@ def fused_kernel(
         saved = parts
         row_data = written_part(row_data, table, group)
         row_scale = row_scale_part(row_scale, table, group, exists, FMT, LAYOUT, REPEAT)
-        col_data = col_data_part(col_data, n, table, group, FMT)
+        col_data = col_data_part(col_data, n, table, group, FMT, PAD)
         col_scale = col_scale_part(col_scale, n, table, group, exists, FMT, LAYOUT, REPEAT)
         out_amax, encode_scale = number_part(out_amax, group, exists), number_part(encode_scale, group, exists)
         amax = line_part(number_part(amax, group, exists), table, group, exists, 1)

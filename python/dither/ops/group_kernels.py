@@ -297,7 +297,7 @@ def grouped_dequantize_kernel(
     r, c = i * ROWS, dl.program_id(1) * COLS
     of = line_part(number_part(amax, g, exists), table, g, exists, 0 if COLWISE else 1)
     if COLWISE:
-        part = col_data_part(data, columns, table, g, FMT)
+        part = col_data_part(data, columns, table, g, FMT, 1)
         s = col_scales(scale, columns, table, g, exists, r, c, FMT, LAYOUT, False, ROWS, COLS)
         if FMT.transposed:
             q = dl.load(part, (c, r), (COLS, ROWS)).T

@@ -138,11 +138,15 @@ def order_rows(FMT, LAYOUT):
     return step
 
 
-def col_data_part(data, n, table, g, FMT):
-    """A group's codes of blocks along columns: a matrix of its own where they are stored transposed."""
+def col_data_part(data, n, table, g, FMT, PAD):
+    """A group's codes of blocks along columns: where they are stored transposed a matrix of its own, or some columns of
+    one of all groups, which begin at a multiple of PAD."""
     part = data
     if data is not None:
-        if FMT.transposed:
+        if FMT.transposed and data.ndim == 2:
+            at = entry(table, g, CODES_AT) // PAD * PAD
+            part = dl.slice(data, at, entry(table, g, CODES_ROWS), axis=1)
+        elif FMT.transposed:
             part = dl.matrix(data, entry(table, g, COL_CODES_AT) * n, n, entry(table, g, CODES_ROWS))
         else:
             part = written_part(data, table, g)

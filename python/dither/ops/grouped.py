@@ -37,6 +37,7 @@ def grouped_quantize(
     group_ends: Any = None,
     pad: int = 1,
     rows: Any = None,
+    joined: bool = False,
     amax: Any = None,
     device: str | Device | None = None,
     stream: int | None = None,
@@ -58,6 +59,7 @@ def grouped_quantize(
         group_ends: in its place the row after the last one of each.
         pad: a power of two that rows of groups are padded to with rows of zeros.
         rows: (M',) int32: which rows of `x` the rows of the groups are, of which there are M' then; negative for zeros.
+        joined: whether transposed codes are one matrix (N, M), as `dither.Groups` says.
         amax: largest magnitude of all groups, a number, or of each, (G,) float32; computed for each if None.
         encode_scale, decode_scale: as of `dither.quantize`, one for all groups, or (G,).
         rounding, seed, offset: as of `dither.quantize`; group g has the random bits of a call with offset + g 2^32.
@@ -94,7 +96,7 @@ def grouped_quantize(
         transform=transform,
         flatten_axis=-1,
         numerics=numerics,
-        groups=Groups(**named, count=count, pad=pad, rows=rows),
+        groups=Groups(**named, count=count, pad=pad, rows=rows, joined=joined),
     )
     assert wanted.plan is not None
     wanted.round_intermediate = rounds_first(wanted.plan)
@@ -156,7 +158,8 @@ def grouped_dequantize(
         scales = dataclasses.replace(scales, shape=(math.prod(scales.shape) // 4, 4), strides=(4, 1), shapes=None)
     run = x.transform.size if undo_transform and x.transform is not None else 1
     # Blocks that are longer than tiles are taken in parts.
-    tile = Tile(max(32, run, quads if x.is_colwise else 1), max(128, run, quads))
+    height_of_tile = max(32, run, quads if x.is_colwise else 1)
+    tile = Tile(height_of_tile, max(4096 // height_of_tile, run, 1 if x.is_colwise else quads))
     part = blocks_of(fmt, 0 if x.is_colwise else 1, tile)["FMT"]
     table, tiles = retiled(x.data, x.table, x.groups, m, tile.rows, where, stream)
     group_kernels.grouped_dequantize_kernel.launch(

@@ -148,6 +148,7 @@ class _Call:
                 "tiles": tiles,
                 "table": table,
                 "index": self.groups.index,
+                "PAD": self.groups.pad,
                 "ROWS": tile.rows,
                 "COLS": tile.cols,
             },
@@ -278,6 +279,8 @@ class _Call:
                 f"{producer.name} of groups is not quantized to {p.fmt.name} in one kernel here, expected two calls: "
                 "the output without a format, and dither.grouped_quantize of it"
             )
+        if self.groups.joined and p.transposed and p.fmt.element.bits == 4:
+            raise ValueError(f"joined is True for {p.fmt.name}, of which two columns share a byte, expected False")
         for colwise in (False, True):
             transform = p.transform_of(colwise)
             if transform is not None and not colwise and self.columns % transform.size:
@@ -317,6 +320,7 @@ class _Call:
                 p.repeat,
                 p.transform_of(colwise),
                 tensor_scale=known[1],
+                joined=self.groups.joined and colwise and p.fmt.transposed,
             )
 
         if p.rowwise and p.colwise:
@@ -326,6 +330,8 @@ class _Call:
     def _codes(self, p: Plan, colwise: bool) -> Any:
         if not (colwise and p.fmt.transposed):
             return self._empty((self.groups.codes, self.columns), p.fmt.element)
+        if self.groups.joined:
+            return self._empty((self.columns, self.groups.codes), p.fmt.element)
         return self._empty((self.columns * self.groups.bound(self.steps.codes),), p.fmt.element)
 
     def _scale(self, p: Plan, colwise: bool) -> Any:
@@ -390,7 +396,9 @@ def codes_and_scales(part: GroupedScaledTensor1x, scales: Any, layout: ScaleLayo
     fmt = part.format
     array = describe_argument("scale_inv", scales)
     assert array is not None
-    if part.is_transposed:
+    if part.joined:
+        codes = view(part.data, fmt.element, part.shape[::-1], shapes="dynamic")
+    elif part.is_transposed:
         count = math.prod(part.data.shape) * (2 if fmt.element.bits == 4 else 1)
         codes = view(part.data, fmt.element, (count,), shapes="dynamic")
     else:

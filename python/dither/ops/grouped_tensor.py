@@ -23,7 +23,7 @@ class GroupedScaledTensor1x:
     Attributes:
         data: codes, (M, N), a row for each of the groups' rows, those past all groups zero. Columnwise codes of formats
             that are stored transposed: (N M,), the (N, rows) matrix of each group after that of the one before (of FP4
-            with an even number of rows for each).
+            with an even number of rows for each), or (N, M) where `joined`.
         scale_inv: scales, each group's where those of the one before end. Rowwise, a row for each row of blocks; in an
             order that pads rows, each group is padded. Columnwise (blocks, N), a row for each row of blocks; where
             scales are stored transposed (in an order, or with the codes), one dimension, the matrix of each group after
@@ -38,6 +38,7 @@ class GroupedScaledTensor1x:
         table: (G + 1, 8) int64 on the device: where each group begins, and what is past them.
         wrong: 1 where the sizes of groups were not those of all rows (int32, one element), else 0.
         repeated: as of `ScaledTensor1x`.
+        joined: whether transposed codes are one matrix, of which each group has some columns.
     """
 
     data: Any
@@ -54,6 +55,7 @@ class GroupedScaledTensor1x:
     repeated: bool = False
     transform: Transform | None = None
     tensor_scale: Any = None
+    joined: bool = False
 
     @property
     def is_transposed(self) -> bool:
@@ -80,7 +82,9 @@ class GroupedScaledTensor1x:
     def _group(self, places: Any, g: int) -> ScaledTensor1x:
         at, rows = int(places[g, CODES_AT]), int(places[g, CODES_ROWS])
         n = self.shape[1]
-        if self.is_transposed:
+        if self.joined:
+            data = self.data[:, at : at + rows]
+        elif self.is_transposed:
             count, of = data_shape((rows, n), self.format, True)
             width = (of + 1) // 2 if self.format.element.bits == 4 else of
             first = int(places[g, COL_CODES_AT]) * n // (2 if self.format.element.bits == 4 else 1)

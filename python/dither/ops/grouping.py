@@ -33,6 +33,9 @@ class Groups:
         pad: a power of two that rows of groups are padded to with zeros, so that groups begin at multiples.
         rows: (M,) int32, which row of the tensor each row of the groups is, as a router of tokens has them; negative
             for a row of zeros. None for the rows of the tensor in their order.
+        joined: whether columnwise codes that are stored transposed are one matrix (N, M), a group some of its columns,
+            as grouped matmuls of weight gradients take them; otherwise each group's are a matrix of their own. Not
+            for FP4, of which two columns share a byte.
 
     What is on a device is not looked at before the kernels run. Sizes that do not make up all rows are those of fewer:
     rows past the groups become zeros, groups past the rows end with them, and `wrong` of the result is 1.
@@ -44,6 +47,7 @@ class Groups:
     count: int | None = None
     pad: int = 1
     rows: Any = None
+    joined: bool = False
 
     def __post_init__(self) -> None:
         given = [name for name in (*KINDS, "count") if getattr(self, name) is not None]
@@ -54,6 +58,8 @@ class Groups:
             raise ValueError(f"count is {self.count!r}, expected a positive integer")
         if type(self.pad) is not int or self.pad < 1 or self.pad & (self.pad - 1):
             raise ValueError(f"pad is {self.pad!r}, expected a power of two")
+        if not isinstance(self.joined, bool):
+            raise TypeError(f"joined is {self.joined!r}, expected True or False")
 
     @property
     def kind(self) -> str:
@@ -73,7 +79,7 @@ class Grouping:
 
     def __init__(self, groups: Groups, x: Any, array: Array, where: Device, stream: int | None) -> None:
         self._x, self._array, self._where, self._stream = x, array, where, stream
-        self.kind, self.pad = groups.kind, groups.pad
+        self.kind, self.pad, self.joined = groups.kind, groups.pad, groups.joined
         self.height = array.shape[0]
         self.index = None
         if groups.rows is not None:

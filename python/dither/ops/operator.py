@@ -116,6 +116,7 @@ class Operator:
             "REPEAT": False,
             "ROW_TRANSFORM": None,
             "COL_TRANSFORM": None,
+            "PAD": None,
         }
 
 

@@ -175,6 +175,29 @@ def test_padded_and_gathered(fmt, device):
         check.same_bits(values[order[part]], dither.quantize(x[order[part]], fmt).dequantize())
 
 
+@pytest.mark.parametrize("pad", [1, 32])
+@pytest.mark.parametrize("device", DEVICES)
+def test_joined_codes(device, pad):
+    """Transposed codes of all groups as one matrix, as torch's grouped matmuls take them."""
+    x = data.normal(200, 96, "bfloat16", seed=45)
+    fmt = dither.MXFP8_E4M3.with_(transposed=True)
+    found = dither.grouped_quantize(x, fmt, "both", "128x4", group_sizes=SIZES, joined=True, pad=pad, device=device)
+    assert found.colwise.data.shape == (96, found.shape[0])
+    groups = []
+    for rows in parts_of(SIZES):
+        group = np.zeros((-(-x[rows].shape[0] // pad) * pad, 96), x.dtype)
+        group[: rows.stop - rows.start] = x[rows]
+        groups.append(group)
+    each_alone(found, lambda g, _: dither.quantize(groups[g], fmt, "both", "128x4"), [len(g) for g in groups])
+    values = dither.grouped_dequantize(found.colwise, device=device)
+    used = np.concatenate(groups)
+    check.same_bits(
+        values[: len(used)], np.concatenate([dither.quantize(g, fmt, "colwise").dequantize() for g in groups])
+    )
+    with pytest.raises(ValueError, match="joined is True for nvfp4, of which two columns share a byte"):
+        dither.grouped_quantize(x, "nvfp4", "both", group_sizes=SIZES, joined=True)
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_sizes_that_are_not_those_of_all_rows(device):
     """Rows past the groups are zero, groups past the rows end with them, and the result says so."""
