@@ -91,9 +91,9 @@ def fused_kernel(
     seed,
     offset,
     skip,
-    tiles,
-    table,
-    index,
+    group_of,
+    group_table,
+    group_rows,
     constants: dl.constexpr,
     PRODUCER: dl.constexpr,
     ROLES: dl.constexpr,
@@ -117,8 +117,8 @@ def fused_kernel(
     ROLES has, for each of its parameters, the role and the place among the operands, or the constants; SAVES the kind
     of each thing that it saves; TILE is the place of the operand that is as large as the output, or as its HALVES, left
     and right: the plain ones are `out` and `right`. RANDOM says of seed and offset whether they are numbers or tensors,
-    where codes are rounded stochastically. With a table of groups and the group of each program (`tiles`), each group
-    is a tensor of its own, of the rows that `index` names, if it is there; its codes begin at multiples of PAD.
+    where codes are rounded stochastically. With a table of groups and the group of each program (`group_of`), a group
+    is a tensor of its own, of the rows that `group_rows` names, if it is there; its codes begin at multiples of PAD.
     """
     i = dl.program_id(0)
     j = 0
@@ -126,26 +126,26 @@ def fused_kernel(
         j = dl.program_id(1)
     height = operands[TILE].shape[0]
     group = 0
-    if tiles is not None:
-        group, i, exists = place_of(tiles, table)
+    if group_of is not None:
+        group, i, exists = place_of(group_of, group_table)
         n = operands[TILE].shape[1]
         if HALVES:
             n = n * 2
-        height = entry(table, group, READ_ROWS)
-        out, right = written_part(out, table, group), written_part(right, table, group)
+        height = entry(group_table, group, READ_ROWS)
+        out, right = written_part(out, group_table, group), written_part(right, group_table, group)
         parts = ()
         for k in dl.static_range(len(SAVES)):
-            parts += (saved[k] if SAVES[k] == "column_sum" else written_part(saved[k], table, group),)
+            parts += (saved[k] if SAVES[k] == "column_sum" else written_part(saved[k], group_table, group),)
         saved = parts
-        row_data = written_part(row_data, table, group)
-        row_scale = row_scale_part(row_scale, table, group, exists, FMT, LAYOUT, REPEAT)
-        col_data = col_data_part(col_data, n, table, group, FMT, PAD)
-        col_scale = col_scale_part(col_scale, n, table, group, exists, FMT, LAYOUT, REPEAT)
+        row_data = written_part(row_data, group_table, group)
+        row_scale = row_scale_part(row_scale, group_table, group, exists, FMT, LAYOUT, REPEAT)
+        col_data = col_data_part(col_data, n, group_table, group, FMT, PAD)
+        col_scale = col_scale_part(col_scale, n, group_table, group, exists, FMT, LAYOUT, REPEAT)
         out_amax, encode_scale = number_part(out_amax, group, exists), number_part(encode_scale, group, exists)
-        amax = line_part(number_part(amax, group, exists), table, group, exists, 1)
-        col_amax = line_part(number_part(col_amax, group, exists), table, group, exists, 0)
-        out_row_amax = line_part(number_part(out_row_amax, group, exists), table, group, exists, 1)
-        out_col_amax = line_part(number_part(out_col_amax, group, exists), table, group, exists, 0)
+        amax = line_part(number_part(amax, group, exists), group_table, group, exists, 1)
+        col_amax = line_part(number_part(col_amax, group, exists), group_table, group, exists, 0)
+        out_row_amax = line_part(number_part(out_row_amax, group, exists), group_table, group, exists, 1)
+        out_col_amax = line_part(number_part(out_col_amax, group, exists), group_table, group, exists, 0)
     r = i * ROWS
     flag = skipped(skip)
     if skip is not None:
@@ -154,20 +154,20 @@ def fused_kernel(
         r = i * ROWS
     c = j * COLS
     rows = None
-    if tiles is not None:
-        rows = source_rows(index, table, group, r, ROWS)
+    if group_of is not None:
+        rows = source_rows(group_rows, group_table, group, r, ROWS)
     values = ()
     for role, place in ROLES:
         if role == "constexpr":
             values += (constants[place],)
         else:
             operand = operands[place]
-            if tiles is not None and index is None:
-                operand = read_part(operand, role, table, group)
+            if group_of is not None and group_rows is None:
+                operand = read_part(operand, role, group_table, group)
             values += (load_operand(operand, role, rows, r, c, ROWS, COLS),)
     x = operands[TILE]
     left = height - r
-    if skip is not None or tiles is not None:
+    if skip is not None or group_of is not None:
         left = dl.maximum(left, 0)
     rows_left = dl.minimum(left, ROWS).to(dl.int32)
     cols_left = None
@@ -192,7 +192,7 @@ def fused_kernel(
     random = None
     if RANDOM is not None:
         first = load_number(offset, RANDOM[1])
-        if tiles is not None:
+        if group_of is not None:
             # Steps of training count up by ones: groups are far apart.
             first = first + group.to(dl.int64) * 2**32
         random = (load_number(seed, RANDOM[0]), first)

@@ -46,7 +46,7 @@ _OUTPUTS = (
         "col_data",
         "col_scale",
     ),
-    *("encode_scale", "seed", "offset", "skip", "tiles", "table", "index"),
+    *("encode_scale", "seed", "offset", "skip", "group_of", "group_table", "group_rows"),
 )
 
 
