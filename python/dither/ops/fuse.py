@@ -18,7 +18,7 @@ from .allocate import check_float_type
 from .fused_kernel import fused_kernel
 from .grouping import Groups
 from .hadamard import RandomHadamard
-from .halves import with_halves
+from .halves import interleaved, with_halves
 from .operator import Operator, run
 from .producer import Producer, producer_of
 from .request import wanted_of
@@ -100,6 +100,7 @@ class Fused:
         numerics: str | None = None,
         grad_dtype: DType | None = None,
         groups: Groups | None = None,
+        interleave: int = 0,
         **kwargs: Any,
     ) -> Any:
         """The function on every tile of the tensors, and what it gives in a format, in one kernel: see `fuse`."""
@@ -137,6 +138,8 @@ class Fused:
         take_out(wanted, (producer.output, *producer.saves, *(("amax",) if return_amax else ())))
         operands = {name: value for name, value in call.arguments.items() if producer.roles[name] != "constexpr"}
         constants = {name: value for name, value in call.arguments.items() if producer.roles[name] == "constexpr"}
+        second = None if self._gated is None else operands[self._gated[1]]
+        wanted.interleave = interleaved(interleave, self._gated, producer.name, second)
         if self._gated is not None:
             operands = with_halves(operands, *self._gated, producer.tile)
         results = run(self.operator, operands, constants, wanted)
@@ -237,6 +240,8 @@ def fuse(
         grad_dtype: data type of what is saved as "column_sum", rounded once from float32; by default float32.
         groups: `dither.Groups` of the rows, each of which is a tensor of its own, as in `dither.grouped_quantize`: what
             is summed over rows has a row for each group, the amax is that of each, (G,).
+        interleave: of gated activations of one tensor of gate and up, a matrix: 16, 32 or 64 where these take turns,
+            so many columns of one and then of the other, and so do the columns of their gradients; 0 for halves.
 
     A call returns the output, or a NamedTuple of it (`out`), what is saved, and `amax`. Formats whose scales depend on
     the amax of the whole tensor take two passes where `amax` is not given. No operation of autograd: results have no

@@ -51,11 +51,43 @@ def load_operand(x, role, rows, r, c, ROWS, COLS):
             t = widened(dl.load(x, (r,), (ROWS,)))[:, None]
         else:
             t = widened(dl.load(x, (rows, 0), (ROWS, 1)))
+    elif x.ndim == 3:
+        t = widened(load_turns(x, r if rows is None else rows, c, ROWS, COLS))
     elif rows is None:
         t = widened(dl.load(x, (r, c), (ROWS, COLS)))
     else:
         t = widened(dl.load(x, (rows, c), (ROWS, COLS)))
     return t
+
+
+def columns_of(x):
+    """Columns of an operand, which may be every other few of a tensor's."""
+    n = x.shape[1]
+    if x.ndim == 3:
+        n = n * x.shape[2]
+    return n
+
+
+def load_turns(x, r, c, ROWS, COLS):
+    """A tile of what takes turns with something else: (M, N / size, size)."""
+    size = x.shape[2]
+    t = None
+    for k in dl.static_range(COLS // size):
+        part = dl.load(x, (r, c // size + k, 0), (ROWS, size), dims=(0, 2))
+        t = part if k == 0 else dl.concat((t, part), axis=1)
+    return t
+
+
+def store_plain(out, t, r, c):
+    """Stores a tile, or, of halves that take turns, each turn of its columns."""
+    t = t.to(out.dtype)
+    if out.ndim == 2:
+        dl.store(out, (r, c), t)
+    else:
+        size = out.shape[2]
+        for k in dl.static_range(t.shape[1] // size):
+            part = t[:, k * size : (k + 1) * size]
+            dl.store(out, (r, c // size + k, 0), part, dims=(0, 2))
 
 
 def widened(t):
@@ -128,7 +160,7 @@ def fused_kernel(
     group = 0
     if group_of is not None:
         group, i, exists = place_of(group_of, group_table)
-        n = operands[TILE].shape[1]
+        n = columns_of(operands[TILE])
         if HALVES:
             n = n * 2
         height = entry(group_table, group, READ_ROWS)
@@ -165,17 +197,17 @@ def fused_kernel(
             if group_of is not None and group_rows is None:
                 operand = read_part(operand, role, group_table, group)
             values += (load_operand(operand, role, rows, r, c, ROWS, COLS),)
-    x = operands[TILE]
+    columns = columns_of(operands[TILE])
     left = height - r
     if skip is not None or group_of is not None:
         left = dl.maximum(left, 0)
     rows_left = dl.minimum(left, ROWS).to(dl.int32)
     cols_left = None
     if not WHOLE_ROWS:
-        cols_left = dl.minimum(x.shape[1] - c, COLS).to(dl.int32)
-    elif x.shape[1] != COLS:
-        cols_left = x.shape[1]
-    part = begin_producer(WHOLE_ROWS, x.shape[1], (ROWS, COLS), (r, c), rows_left, cols_left, ROLES, values)
+        cols_left = dl.minimum(columns - c, COLS).to(dl.int32)
+    elif columns != COLS:
+        cols_left = columns
+    part = begin_producer(WHOLE_ROWS, columns, (ROWS, COLS), (r, c), rows_left, cols_left, ROLES, values)
     results = fused_results(PRODUCER(*values), PRODUCER, SAVES, ROWS, COLS, HALVES)
     for k in dl.static_range(len(SAVES)):
         if saved[k] is not None:
@@ -201,14 +233,14 @@ def fused_kernel(
         # Where the tile stands in what is quantized.
         at = c
         if half == 1:
-            at = c + x.shape[1]
+            at = c + columns
         if ROUND is not None:
             # What an operator of its own would hand to the quantization.
             t = t.to(ROUND).to(dl.float32)
         if half == 0 and out is not None:
-            dl.store(out, (r, c), t.to(out.dtype))
+            store_plain(out, t, r, c)
         if half == 1 and right is not None:
-            dl.store(right, (r, c), t.to(right.dtype))
+            store_plain(right, t, r, c)
         if FMT is not None or out_amax is not None or out_row_amax is not None or out_col_amax is not None:
             t = inside(t, part)
         if out_amax is not None:

@@ -61,6 +61,8 @@ class _Call:
         if period is not None:
             self.producer = producer = producer.of_period(period)
         self.x, self.array = self.values[producer.tile], self.arrays[producer.tile]
+        if wanted.interleave is not None:
+            self.values = wanted.interleave.operands(self.values, self.arrays)
         n = self.array.shape[1]
         if n == 0:
             raise ValueError(f"argument '{producer.tile}' has rows of no elements, expected at least one")
@@ -89,7 +91,7 @@ class _Call:
         plain = plain_tile(producer, self.array.shape[1], self.where.is_cpu)
         if p is None:
             out = self._empty((self.groups.codes, self.columns), self.dtype)
-            outs = halves.views(out) if producer.halves else {"out": out}
+            outs = {"out": out} if not producer.halves else halves.outputs(out, self.wanted.interleave)
             peak = self._zeros((self.groups.count,)) if self.wanted.return_amax else None
             sums = self.launch(plain, Steps(), **outs, out_amax=peak, **self.saved, sums=True)
             return Results(out, self.saved | sums, peak)
@@ -274,7 +276,9 @@ class _Call:
         """Raises ValueError for what one kernel does not quantize."""
         producer, shape = self.producer, (self.groups.codes, self.columns)
         fits = p.fits(producer, self.where.is_cpu)
-        if not fits or (producer.halves and not halves.fit(p, shape, producer, self.where.is_cpu)):
+        if producer.halves:
+            fits &= self.wanted.interleave is None and halves.fit(p, shape, producer, self.where.is_cpu)
+        if not fits:
             raise ValueError(
                 f"{producer.name} of groups is not quantized to {p.fmt.name} in one kernel here, expected two calls: "
                 "the output without a format, and dither.grouped_quantize of it"

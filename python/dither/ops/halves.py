@@ -6,13 +6,15 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from ..arrays import describe_argument
+from ..arrays import Array, describe_argument
 from .outputs import Plan
 from .producer import Producer
 from .tiles import GPU_TRANSPOSED, Tile
 
 #: What each half is a multiple of where one kernel quantizes both: blocks, and four scales of a row, end with it.
 COLUMNS = 128
+#: Columns that halves may take turns by.
+SIZES = (16, 32, 64)
 
 
 def with_halves(operands: Mapping[str, Any], first: str, second: str, tile: str) -> dict[str, Any]:
@@ -42,6 +44,71 @@ def with_halves(operands: Mapping[str, Any], first: str, second: str, tile: str)
     return found
 
 
+@dataclasses.dataclass(frozen=True)
+class Interleaved:
+    """Halves that take turns: `size` columns of the first, then `size` of the second, and so on.
+
+    Attributes:
+        size: a power of two.
+        first, second: the operands that are halves of one tensor; the output of two halves lies likewise.
+    """
+
+    size: int
+    first: str
+    second: str
+
+    def operands(self, values: Mapping[str, Any], arrays: Mapping[str, Array]) -> dict[str, Any]:
+        """Values for kernels: of the halves, (M, N / size, size). Raises ValueError where these do not divide rows."""
+        one, other = arrays[self.first], arrays[self.second]
+        self._check(self.first, one.shape[1])
+        assert one.dtype is not None
+        if other.pointer - one.pointer != one.shape[1] * one.dtype.bits // 8 or one.strides != other.strides:
+            raise ValueError(f"argument '{self.first}' is not a matrix with dense rows, expected one with interleave")
+        return {**values, self.first: self._turns(one, 0), self.second: self._turns(one, 1)}
+
+    def outputs(self, out: Any) -> dict[str, Any]:
+        """The halves of plain output, as kernel arguments."""
+        array = describe_argument("out", out)
+        assert array is not None
+        left = dataclasses.replace(array, shape=(array.shape[0], array.shape[1] // 2))
+        self._check("out", left.shape[1])
+        return {"out": self._turns(left, 0), "right": self._turns(left, 1)}
+
+    def _check(self, name: str, n: int) -> None:
+        if n % self.size:
+            raise ValueError(
+                f"argument '{name}' has {2 * n} columns, expected a multiple of {2 * self.size}: interleave"
+            )
+
+    def _turns(self, half: Array, place: int) -> Array:
+        """The left half of rows as the columns of one of both."""
+        assert half.dtype is not None
+        return dataclasses.replace(
+            half,
+            pointer=half.pointer + place * self.size * half.dtype.bits // 8,
+            shape=(half.shape[0], half.shape[1] // self.size, self.size),
+            strides=(half.strides[0], 2 * self.size, 1),
+        )
+
+
+def interleaved(size: Any, gated: tuple[str, str] | None, name: str, given: Any) -> Interleaved | None:
+    """What `interleave=size` of a call of operator `name` means; None for 0. `given` is the second of the tensors.
+
+    Raises TypeError or ValueError.
+    """
+    if type(size) is not int:
+        raise TypeError(f"interleave is {size!r}, expected an integer")
+    if size == 0:
+        return None
+    if gated is None:
+        raise ValueError(f"argument 'interleave' was given, expected none: {name} has no gate")
+    if size not in SIZES:
+        raise ValueError(f"interleave is {size}, expected 0 or {', '.join(map(str, SIZES))}")
+    if given is not None:
+        raise ValueError(f"argument '{gated[1]}' was given with interleave, expected one tensor of both")
+    return Interleaved(size, *gated)
+
+
 def fit(p: Plan, shape: tuple[int, int], producer: Producer, cpu: bool) -> bool:
     """Whether one kernel quantizes both halves of an output: no block has elements of both, no scales have padding
     beside them, and no tile ends past its half."""
@@ -63,8 +130,10 @@ def tile(of_half: Tile, n: int) -> Tile:
     return Tile(of_half.rows, cols)
 
 
-def views(out: Any) -> dict[str, Any]:
+def outputs(out: Any, interleave: Interleaved | None) -> dict[str, Any]:
     """The halves of plain output, as kernel arguments."""
+    if interleave is not None:
+        return interleave.outputs(out)
     array = describe_argument("out", out)
     assert array is not None and array.dtype is not None
     half = array.shape[1] // 2

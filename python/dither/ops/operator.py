@@ -177,6 +177,8 @@ def run_on_matrices(
     if period is not None:
         producer = producer.of_period(period)
     x, array = values[producer.tile], arrays[producer.tile]
+    if wanted.interleave is not None:
+        values = wanted.interleave.operands(values, arrays)
     m, n = array.shape
     # What the output is described by: its shape, beside x.
     shape = (m, 2 * n) if producer.halves else (m, n)
@@ -192,7 +194,8 @@ def run_on_matrices(
     }
     check_results(wanted, shape, dtype, of_saved, arrays)
     if p is not None and not (
-        p.fits(producer, where.is_cpu) and (not producer.halves or halves.fit(p, shape, producer, where.is_cpu))
+        p.fits(producer, where.is_cpu)
+        and (not producer.halves or (wanted.interleave is None and halves.fit(p, shape, producer, where.is_cpu)))
     ):
         return in_two_steps(operator, operands, constants, wanted, dtype)
     # Sums have their places, and are made where tiles are known.
@@ -218,7 +221,7 @@ def run_on_matrices(
 
     if p is None:
         out = empty_like(x, array, shape, dtype) if wanted.out is None else wanted.out
-        outs = halves.views(out) if producer.halves else {"out": out}
+        outs = {"out": out} if not producer.halves else halves.outputs(out, wanted.interleave)
         peak = filled(x, array, ()) if wanted.return_amax else None
         launch(plain, (m, n), **outs, out_amax=peak, ROUND=rounded, **saved | sums.rows(plain, (m, n)))
         return Results(out, saved | sums.totals(), peak)
@@ -307,10 +310,16 @@ def in_two_steps(
 
     between = dtype if wanted.round_intermediate else float32
     alone = Wanted(
-        dtype=between, device=wanted.device, stream=wanted.stream, grad_dtype=wanted.grad_dtype, saved=wanted.saved
+        dtype=between,
+        device=wanted.device,
+        stream=wanted.stream,
+        grad_dtype=wanted.grad_dtype,
+        saved=wanted.saved,
+        interleave=wanted.interleave,
     )
     first = run_on_matrices(operator, operands, constants, alone)
-    second = run_on_matrices(QUANTIZE, {"x": first.out}, {}, dataclasses.replace(wanted, dtype=dtype, saved={}))
+    then = dataclasses.replace(wanted, dtype=dtype, saved={}, interleave=None)
+    second = run_on_matrices(QUANTIZE, {"x": first.out}, {}, then)
     return Results(second.out, first.saved, second.amax)
 
 

@@ -51,6 +51,7 @@ class Wanted:
     flatten_axis: Any = -1
     grad_dtype: DType | None = None
     groups: Groups | None = None
+    interleave: Any = None
     #: What is saved besides, to be written, by name.
     saved: dict[str, Any] = dataclasses.field(default_factory=dict)
 

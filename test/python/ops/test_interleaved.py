@@ -1,0 +1,94 @@
+"""Gates and what they let through that take turns in the columns of one tensor."""
+
+import dither
+import ml_dtypes
+import numpy as np
+import pytest
+from ops import check, data
+
+GATED = ("glu", "geglu", "swiglu", "qgeglu", "reglu", "sreglu", "clamped_swiglu", "situglu")
+DEVICES = ("cpu", "sim:sm_90a")
+
+
+def by_turns(first, second, size):
+    """Columns of both, `size` of each by turns."""
+    m, n = first.shape
+    parts = [x.reshape(m, n // size, size) for x in (first, second)]
+    return np.ascontiguousarray(np.stack(parts, 2).reshape(m, 2 * n))
+
+
+def operands(n=192):
+    return (data.normal(50, n, "bfloat16", seed=i) for i in range(3))
+
+
+@pytest.mark.parametrize("name", GATED)
+def test_every_activation(name):
+    gate, up, grad = operands()
+    x, halves = by_turns(gate, up, 32), np.concatenate([gate, up], 1)
+    forward, backward = getattr(dither, name), getattr(dither, f"d{name}")
+    check.same_values(forward(x, interleave=32), forward(halves))
+    wanted = backward(grad, halves)
+    check.same_values(backward(grad, x, interleave=32), by_turns(wanted[:, :192], wanted[:, 192:], 32))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("size", [16, 32, 64])
+def test_every_size(size, device):
+    gate, up, grad = operands()
+    x, halves = by_turns(gate, up, size), np.concatenate([gate, up], 1)
+    turns = {"interleave": size, "device": device}
+    for fmt in ("mxfp8_e4m3", "nvfp4"):
+        options = {"format": fmt, "layout": "both", "scale_layout": "128x4"}
+        found, wanted = dither.swiglu(x, **turns, **options), dither.swiglu(halves, **options)
+        for one, want in ((found.rowwise, wanted.rowwise), (found.colwise, wanted.colwise)):
+            check.same_bits(one.data, want.data)
+            check.same_bits(one.scale_inv, want.scale_inv)
+    plain = dither.dbias_dswiglu(grad, halves)
+    both = by_turns(plain.out[:, :192], plain.out[:, 192:], size)
+    found = dither.dbias_dswiglu(grad, x, **turns)
+    check.same_bits(found.out, both)
+    check.same_bits(found.dbias_gate, plain.dbias_gate)
+    quantized = dither.dbias_dswiglu(grad, x, format="mxfp8_e4m3", layout="both", **turns)
+    wanted = dither.quantize(both, "mxfp8_e4m3", "both")
+    check.same_bits(quantized.out.rowwise.data, wanted.rowwise.data)
+    check.same_bits(quantized.out.colwise.data, wanted.colwise.data)
+    check.same_bits(quantized.dbias_up, plain.dbias_up)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_groups(device):
+    gate, up, grad = operands()
+    x, groups = by_turns(gate, up, 32), dither.Groups(np.array([20, 0, 30], np.int32))
+    options = {"interleave": 32, "groups": groups, "device": device}
+    check.same_bits(dither.swiglu(x, **options), dither.swiglu(gate, up))
+    check.same_bits(dither.dswiglu(grad, x, **options), dither.dswiglu(grad, x, interleave=32))
+    index = np.random.default_rng(0).permutation(50).astype(np.int32)
+    routed = dither.Groups(np.array([20, 0, 30], np.int32), rows=index)
+    check.same_bits(dither.swiglu(x, interleave=32, groups=routed, device=device), dither.swiglu(gate, up)[index])
+
+
+def test_any_rows_rank_and_library():
+    torch = pytest.importorskip("torch")
+    gate, up, _ = operands()
+    x = by_turns(gate, up, 16)
+    wide = np.zeros((50, 400), ml_dtypes.bfloat16)
+    wide[:, :384] = x
+    check.same_bits(dither.swiglu(wide[:, :384], interleave=16), dither.swiglu(gate, up))
+    check.same_bits(dither.swiglu(x.reshape(5, 10, 384), interleave=16).reshape(50, 192), dither.swiglu(gate, up))
+    found = dither.swiglu(torch.from_numpy(x.view(np.int16)).view(torch.bfloat16), interleave=16)
+    assert isinstance(found, torch.Tensor)
+    check.same_bits(found, dither.swiglu(gate, up))
+
+
+def test_wrong_calls():
+    x = np.ones((4, 192), np.float32)
+    for error, message, call in (
+        (ValueError, "interleave is 12, expected 0 or 16, 32, 64", lambda: dither.swiglu(x, interleave=12)),
+        (TypeError, "interleave is True, expected an integer", lambda: dither.swiglu(x, interleave=True)),
+        (ValueError, "'interleave' was given, expected none: gelu has no gate", lambda: dither.gelu(x, interleave=16)),
+        (ValueError, "'up' was given with interleave, expected one tensor", lambda: dither.swiglu(x, x, interleave=16)),
+        (ValueError, "'gate' has 192 columns, expected a multiple of 128", lambda: dither.swiglu(x, interleave=64)),
+        (ValueError, "not a matrix with dense rows", lambda: dither.swiglu(np.asfortranarray(x), interleave=16)),
+    ):
+        with pytest.raises(error, match=message):
+            call()
