@@ -68,6 +68,7 @@ from .hadamard import RandomHadamard
 from .norm_gradients import layer_norm_backward, rms_norm_backward
 from .norms import add_layer_norm, add_rms_norm, layer_norm, rms_norm
 from .quantize import quantize
+from .requantize import requantize
 from .rope import drope, rope
 from .scale_orders import pad_scales, swizzle_scales, unpad_scales, unswizzle_scales
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
@@ -145,6 +146,7 @@ __all__ = [
     "quantize_dbias",
     "reglu",
     "relu",
+    "requantize",
     "rms_norm",
     "rms_norm_backward",
     "rope",

@@ -1,10 +1,10 @@
 """Gated activations and their gradients as operators: what one tensor, the gate, lets through of another, `up`.
 
-Calls take gate and up as two tensors (M, N), or as one of (M, 2N) that has them side by side, or, with `interleave`, some
-columns of each by turns. A factor of each row (M,) is the weight of a router; `bias_gate` and `bias_up` (N,) are added
-first. Gradients of gate and up are (M, 2N), side by side or by turns. Others give those of the biases (`dbias_..`:
-dbias_gate and dbias_up, (N,), sums of columns before they are rounded), or that of the factor (`dfactor_..`: dfactor,
-(M,) float32). Options and results are those of `dither.fuse`.
+Calls take gate and up as two tensors (M, N), or as one of (M, 2N) that has them side by side, or, with `interleave`,
+some columns of each by turns. A factor of each row (M,) is the weight of a router; `bias_gate` and `bias_up` (N,) are
+added first. Gradients of gate and up are (M, 2N), side by side or by turns. Others give those of the biases, too
+(`dbias_..`: dbias_gate and dbias_up, (N,), sums of columns before they are rounded), or that of the factor
+(`dfactor_..`: dfactor, (M,) float32). Options and results are those of `dither.fuse`.
 """
 
 from __future__ import annotations

@@ -55,6 +55,8 @@ def sizes_of(sizes, at, groups, height, KIND):
     """Sizes of GROUPS groups from `at` on, int64, from what a call gives of them."""
     if KIND == "equal":
         n = dl.full((1, GROUPS), sizes, dl.int64)
+    elif KIND == "table":
+        n = dl.load(sizes, (at, CODES_ROWS), (GROUPS, 1)).T
     else:
         n = dl.load(sizes, (0, at), (1, GROUPS)).to(dl.int64)
         if KIND == "ends":
@@ -121,6 +123,9 @@ def group_table_kernel(
     dl.store(table, (g, COL_CODES_AT), col_codes)
     dl.store(table, (g, PROGRAM), programs)
     bad = (read != height.to(dl.int64)) | (negative != 0)
+    if KIND == "table":
+        # Rows past all groups are padding of an earlier result.
+        bad = negative != 0
     if KIND == "starts":
         bad = bad | (dl.load(sizes, (0, 0), (1, 1)).to(dl.int64) != 0)
     # Past its end but for the last program, which has added up all.

@@ -54,7 +54,8 @@ def grouped_quantize(
 
     Args:
         x: (M, N) as of `dither.quantize`, or a stack (G, K, N) of G groups of K rows.
-        group_sizes: (G,) int32 or int64 where `x` is: rows of each group, zero included, which make up all of them.
+        group_sizes: (G,) int32 or int64 where `x` is: rows of each group, zero included, which make up all of them; or
+            an earlier result, of codes with as many rows, whose groups they are.
         group_starts: in its place the first row of each group, of which the first is 0.
         group_ends: in its place the row after the last one of each.
         pad: a power of two that rows of groups are padded to with rows of zeros.

@@ -172,6 +172,11 @@ class GroupedScaledTensor2x:
         """As of GroupedScaledTensor1x."""
         return self.rowwise.wrong
 
+    @property
+    def table(self) -> Any:
+        """As of GroupedScaledTensor1x."""
+        return self.rowwise.table
+
     def split(self) -> list[ScaledTensor2x]:
         """Each group as a tensor, of the same memory. Waits for the device, which knows where they are."""
         return [ScaledTensor2x(*both) for both in zip(self.rowwise.split(), self.colwise.split(), strict=True)]

@@ -15,6 +15,7 @@ from ..types import int32, int64
 from . import group_kernels
 from .allocate import empty_like
 from .group_tiles import COLUMNS
+from .grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
 from .outputs import Plan
 
 #: What groups may be given as, by the name of the argument.
@@ -26,7 +27,8 @@ class Groups:
     """How rows are grouped, one group after the other. One of the first four says it, where the rows lie.
 
     Attributes:
-        sizes: rows of each group, (G,) int32 or int64, which make up all rows; any, zero included.
+        sizes: rows of each group, (G,) int32 or int64, which make up all rows; any, zero included. Or an earlier
+            result, whose groups they are, padded as its codes.
         starts: the first row of each group, from 0 on; the last group ends with the rows.
         ends: the row after the last one of each group.
         count: the number of groups, all of one size.
@@ -64,6 +66,8 @@ class Groups:
     @property
     def kind(self) -> str:
         """What it is given as."""
+        if isinstance(self.sizes, (GroupedScaledTensor1x, GroupedScaledTensor2x)):
+            return "table"
         return next((name for name in KINDS if getattr(self, name) is not None), "equal")
 
 
@@ -91,6 +95,11 @@ class Grouping:
             if self.height % self.count:
                 raise ValueError(f"found {self.height} rows, expected a multiple of {self.count}, the number of groups")
             self._sizes: Any = self.height // self.count
+        elif self.kind == "table":
+            self.count, self._sizes = groups.sizes.groups, groups.sizes.table
+            if groups.sizes.shape[0] != self.height:
+                found = f"argument 'sizes' has groups of {groups.sizes.shape[0]} rows"
+                raise ValueError(f"{found}, expected {self.height}")
         else:
             given = integers(self.kind, getattr(groups, self.kind), (int32, int64))
             (self.count,) = given.shape

@@ -1,0 +1,57 @@
+"""dither.requantize: codes of one direction from those of the other."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ..devices import Device
+from ..types import float32
+from .dequantize import dequantize
+from .grouped import grouped_dequantize, grouped_quantize
+from .grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
+from .orders import OF_LAYOUT
+from .quantize import quantize
+from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
+
+
+def requantize(
+    x: ScaledTensor1x | GroupedScaledTensor1x,
+    scale_layout: str | None = None,
+    device: str | Device | None = None,
+    stream: int | None = None,
+) -> Any:
+    """A tensor, or groups, quantized along rows, with the codes along columns besides: those of its values.
+
+    What was quantized is gone, so these are codes of what the codes along rows stand for, in float32: as when weights
+    or activations are kept, or sent, in one direction.
+
+    Args:
+        x: codes along rows, of a format with blocks, and not transformed.
+        scale_layout: order of the scales along columns, by default that of `x`.
+        device, stream: as of `dither.quantize`.
+
+    Returns a ScaledTensor2x or a GroupedScaledTensor2x, whose `rowwise` is `x`. Raises TypeError or ValueError.
+    """
+    if not isinstance(x, (ScaledTensor1x, GroupedScaledTensor1x)):
+        raise TypeError(f"argument 'x' is {type(x).__name__}, expected a ScaledTensor1x or GroupedScaledTensor1x")
+    fmt = x.format
+    if x.is_colwise or x.transform is not None:
+        found = "along columns" if x.is_colwise else "transformed"
+        raise ValueError(f"argument 'x' is quantized {found}, expected along rows, and as it was")
+    if isinstance(fmt.block, str) or fmt.row_amax:
+        raise ValueError(f"argument 'x' is {fmt.name}, expected a format with blocks, whose scales are not of rows")
+    options: dict[str, Any] = {"device": device, "stream": stream, "repeat_scales": x.repeated}
+    if fmt.tensor_scale and fmt.tensor_scale_as == "amax":
+        options["amax"] = x.amax
+    elif fmt.tensor_scale:
+        options[f"{fmt.tensor_scale_as}_scale"] = x.tensor_scale
+    order = OF_LAYOUT[x.scale_layout].name if scale_layout is None else scale_layout
+    if isinstance(x, GroupedScaledTensor1x):
+        values = grouped_dequantize(x, float32, device=device, stream=stream)
+        groups = grouped_quantize(values, fmt, "colwise", order, group_sizes=x, **options)
+        assert isinstance(groups, GroupedScaledTensor1x)
+        return GroupedScaledTensor2x(x, dataclasses.replace(groups, dtype=x.dtype, wrong=x.wrong))
+    values = dequantize(x, float32, device, stream)
+    columns = quantize(values, fmt, "colwise", order, flatten_axis=x.flatten_axis, **options)
+    return ScaledTensor2x(x, dataclasses.replace(columns, dtype=x.dtype))
