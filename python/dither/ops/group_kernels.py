@@ -82,7 +82,6 @@ def group_table_kernel(
     col_step,
     block_cols,
     code_step,
-    unit,
     rows,
     KIND: dl.constexpr,
 ):
@@ -90,8 +89,8 @@ def group_table_kernel(
 
     `height` rows are read, and `codes` rows written, groups padded to `pad` of them. Scales begin at multiples of
     `row_step` and `col_step` rows, which have a scale for each `block_rows` and `block_cols`; transposed codes at
-    multiples of `code_step`. A program takes `rows` rows of a group padded to `unit`. `wrong` becomes 1 where sizes are
-    not those of groups that have all the rows.
+    multiples of `code_step`. A program takes `rows` rows of a group; padding of scales is zero before. `wrong` becomes
+    1 where sizes are not those of groups that have all the rows.
     """
     g = dl.program_id(0)
     read = dl.zeros((1, 1), dl.int64)
@@ -110,7 +109,7 @@ def group_table_kernel(
         row_scales = row_scales + total(round_up(p, row_step) // block_rows, before)
         col_scales = col_scales + total(round_up(p, col_step) // block_cols, before)
         col_codes = col_codes + total(round_up(p, code_step), before)
-        programs = programs + total(dl.maximum(round_up(round_up(p, unit), rows) // rows, 1), before)
+        programs = programs + total(dl.maximum(round_up(p, rows) // rows, 1), before)
     last = (dl.zeros((1, 1), dl.int64) + g) == groups
     first = dl.minimum(read, height)
     count = dl.minimum(mine, height - first)

@@ -167,7 +167,7 @@ class _Call:
             before, _ = self.groups.tables(steps, rows)
             rows *= MOST_ROWS
             # A group has as many rows as there are, or fewer.
-            last = rows >= max(self.groups.codes, steps.unit, self.groups.pad)
+            last = rows >= self.groups.codes
             table, tiles = self.groups.tables(steps, rows)
             array = describe(tiles)
             assert array is not None

@@ -128,7 +128,7 @@ class Grouping:
         """The table of groups (group_tiles.py), and the group of each of the programs that take so many rows."""
         key = steps, rows
         if key not in self._tables:
-            unit = max(steps.unit, rows, self.pad)
+            unit = max(rows, self.pad)
             programs = (self.codes // unit + self.count + 1) * (unit // rows)
             table = empty_like(self._x, self._array, (self.count + 1, COLUMNS), int64)
             tiles = empty_like(self._x, self._array, (programs,), int32)
@@ -160,7 +160,6 @@ class Steps:
         row: of scales of blocks along rows, which have `row_block` rows each.
         col: of scales of blocks along columns, which have `col_block` rows each.
         codes: of transposed codes.
-        unit: programs cover groups padded to this.
     """
 
     row: int = 1
@@ -168,7 +167,6 @@ class Steps:
     col: int = 1
     col_block: int = 1
     codes: int = 1
-    unit: int = 1
 
     @staticmethod
     def of(plan: Plan | None) -> Steps:
@@ -182,10 +180,7 @@ class Steps:
         row_block = 1 if plan.repeat else block_rows
         row = max(rows * row_block, block_rows)
         col = cols * block_cols
-        unit = 1
-        if not order.linear:
-            unit = max(row if plan.rowwise else 1, col if plan.colwise else 1)
-        return Steps(row, row_block, col, block_cols, 2 if fmt.element.bits == 4 else 1, unit)
+        return Steps(row, row_block, col, block_cols, 2 if fmt.element.bits == 4 else 1)
 
 
 def retiled(

@@ -1,0 +1,38 @@
+"""The counters of fused operators, and the page that is made of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks import counted_fusions, counters
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "performance-fusions.md"
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_launches() -> None:
+    """Each that writes codes, and what is quantized then where no kernel does both."""
+    rows = list(counted_fusions.rows("sm_100a", ["gelu"]))
+    names = [f"gelu, {fmt} {layout}" for fmt in counted_fusions.FORMATS for layout in counted_fusions.LAYOUTS]
+    assert [row.name for row in rows] == names
+
+
+def test_the_page() -> None:
+    """Every operator, format and layout is there; no byte moves twice in a launch, nor do accesses meet in a bank."""
+    text = PAGE.read_text()
+    assert text.startswith(counted_fusions.HEAD.format(rows=counters.SHAPE[0], cols=counters.SHAPE[1]))
+    parts = text.split("\n## ")[1:]
+    assert len(parts) == len(counted_fusions.TARGETS)
+    for part in parts:
+        rows = [cells(line) for line in part.splitlines() if line.startswith("| ")]
+        column = {name: i for i, name in enumerate(rows[0])}
+        for name in counted_fusions.FUSIONS:
+            for fmt in counted_fusions.FORMATS:
+                for layout in counted_fusions.LAYOUTS:
+                    assert any(row[0].startswith(f"{name}, {fmt} {layout}") for row in rows), name
+        for row in rows[1:]:
+            assert float(row[column["moved / min"]]) <= 1.02, row[0]
+            assert row[column["conflicts"]] == "0", row[0]
