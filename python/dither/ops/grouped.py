@@ -10,7 +10,7 @@ from ..arrays import describe
 from ..devices import Device, get_device
 from ..formats import Format
 from ..language import ScaleLayout
-from ..types import DType, int32
+from ..types import DType, int32, int64
 from . import group_kernels
 from .allocate import check_float_type, empty_like, filled
 from .dequantize import blocks_of
@@ -79,6 +79,9 @@ def grouped_quantize(
             raise ValueError(f"argument '{given[0]}' was given for x of shape {shape}, expected a matrix")
     elif all(value is None for value in named.values()):
         raise TypeError("found no groups, expected group_sizes, group_starts or group_ends, or x of shape (G, K, N)")
+    for name, value in named.items():
+        if value is not None and not isinstance(value, (GroupedScaledTensor1x, GroupedScaledTensor2x)):
+            integers(f"group_{name}", value, (int32, int64))
     wanted = wanted_of(
         format,
         layout=layout,

@@ -372,10 +372,14 @@ def test_wrong_calls():
         ),
         (
             TypeError,
-            "argument 'sizes' has data type float32, expected int32 or int64",
+            "argument 'group_sizes' has data type float32, expected int32 or int64",
             lambda: grouped(x, "nvfp4", group_sizes=sizes.astype(np.float32)),
         ),
-        (ValueError, "argument 'sizes' has rank 2, expected 1", lambda: grouped(x, "nvfp4", group_sizes=sizes[None])),
+        (
+            ValueError,
+            "argument 'group_sizes' has rank 2, expected 1",
+            lambda: grouped(x, "nvfp4", group_sizes=sizes[None]),
+        ),
         (ValueError, "argument 'sizes' has no elements", lambda: grouped(x, "nvfp4", group_sizes=sizes[:0])),
         (ValueError, "pad is 24, expected a power of two", lambda: grouped(x, "nvfp4", group_sizes=sizes, pad=24)),
         (
