@@ -56,7 +56,7 @@ test: setup-test build
 	@$(VENV)/python tools/run_tests.py --build $(BUILD) --jobs $(JOBS) $(ARGS)
 
 matrix: python setup-test
-	@MATRIX_SHARE=$(SHARE) PYTHONPATH=$(BUILD)/python $(VENV)/python -m pytest -q -n $(JOBS) test/python/ops/test_modes.py $(ARGS)
+	@MATRIX_SHARE=$(SHARE) PYTHONPATH=$(BUILD)/python $(VENV)/python -m pytest -q -n $(JOBS) test/python/ops/test_modes.py test/python/ops/test_fused_modes.py $(ARGS)
 
 bench: setup-test build
 	@$(VENV)/python -m benchmarks $(ARGS)
