@@ -69,6 +69,13 @@ def own_scale(name: str, value: Any, x: Any, array: Array, where: Device, stream
 
 def factor(name: str, value: Any, fmt: Format, x: Any, array: Array) -> Any:
     """What elements of the tensor are multiplied by, as an array of rank 0: the caller's where it lies on a device."""
+    check_factor(name, fmt)
+    given = checked(name, value)
+    return filled(x, array, (), given) if isinstance(given, float) else given
+
+
+def check_factor(name: str, fmt: Format) -> None:
+    """Raises ValueError for a format without a tensor scale whose elements are not multiplied by one number first."""
     if name == "decode_scale":
         raise ValueError(
             f"argument 'decode_scale' was given for {fmt.name}, expected a format with a tensor scale, such as nvfp4"
@@ -78,8 +85,6 @@ def factor(name: str, value: Any, fmt: Format, x: Any, array: Array) -> Any:
             f"argument 'encode_scale' was given for {fmt.name}, expected a format with a tensor scale, or one of one "
             "scale for the tensor with the order encode_first, such as fp8_tensor_e4m3"
         )
-    given = checked(name, value)
-    return filled(x, array, (), given) if isinstance(given, float) else given
 
 
 def checked(name: str, value: Any) -> float | Array:

@@ -15,7 +15,7 @@ from ..types import DType, float32
 from . import group_kernels, halves
 from .allocate import DeviceArray, empty_like, filled
 from .column_sum import MOST_ROWS
-from .given import checked, own_amax, own_scale
+from .given import check_factor, checked, own_amax, own_scale
 from .grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
 from .grouping import Grouping, Groups, Steps
 from .operator import Operator, Results, check_operands, plain_tile, saved_dtype
@@ -25,7 +25,7 @@ from .scaled_tensor import scale_matrix
 from .tiles import Tile
 
 #: Options of calls that groups do not have.
-_UNUSED = {"out": "out", "skip": "skip", "record_amax": "record_amax"}
+_UNUSED = ("out", "skip", "record_amax")
 
 
 def run_grouped(
@@ -36,8 +36,8 @@ def run_grouped(
 
     Raises TypeError or ValueError, which name the argument, for what the operator does not take.
     """
-    for field, name in _UNUSED.items():
-        if getattr(wanted, field) is not None:
+    for name in _UNUSED:
+        if getattr(wanted, name) is not None:
             raise ValueError(f"argument '{name}' was given, expected none with groups")
     return _Call(operator, operands, constants, wanted, groups).run()
 
@@ -82,11 +82,11 @@ class _Call:
     def run(self) -> Results:
         """Launches the kernels."""
         producer, p = self.producer, self.plan
+        shapes = {"column": (self.groups.codes,), "tile": (self.groups.codes, self.array.shape[1])}
         self.saved = {
-            name: self._empty((self.groups.codes,) if kind == "column" else (self.groups.codes, n), self._saved(name))
+            name: self._empty(shapes[kind], self._saved(name))
             for name, kind in producer.saves.items()
-            if kind != "column_sum"
-            for n in [self.array.shape[1]]
+            if kind in shapes
         }
         plain = plain_tile(producer, self.array.shape[1], self.where.is_cpu)
         if p is None:
@@ -202,6 +202,7 @@ class _Call:
             if value is None:
                 continue
             if name != "amax" and not p.fmt.tensor_scale:
+                check_factor(name, p.fmt)
                 return {}, {}, self._given(name, value)
             if need.pop("amax", None) != (self.groups.count,):
                 raise ValueError(f"argument '{name}' was given, expected none: {p.no_amax}")

@@ -392,6 +392,11 @@ def test_wrong_calls():
             "argument 'amax' is -1.0, expected a finite number",
             lambda: grouped(x, "nvfp4", group_sizes=sizes, amax=np.array([1, -1], np.float32)),
         ),
+        (
+            ValueError,
+            "argument 'encode_scale' was given for mxfp8_e4m3, expected a format with a tensor scale",
+            lambda: grouped(x, "mxfp8_e4m3", group_sizes=sizes, encode_scale=2.0),
+        ),
         (TypeError, "argument 'groups' is ndarray, expected a dither.Groups", lambda: dither.silu(x, groups=sizes)),
         (
             ValueError,
