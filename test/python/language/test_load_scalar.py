@@ -68,3 +68,27 @@ def test_what_is_no_number():
         of_a_vector[1](np.zeros(4, np.int32), np.zeros((), np.int32))
     with pytest.raises(dither.CompileError, match="'x' is float16, expected float32, int32 or int64"):
         of_a_vector[1](np.zeros((), np.float16), np.zeros((), np.int32))
+
+
+@dither.jit
+def scaled(x, factor, q, s):
+    r = dl.program_id(0) * 8
+    t = dl.load(x, (r, 0), (8, 256)) * dl.load_scalar(factor)
+    scales = dl.block_scale(t, dither.MXFP8_E4M3, axis=1)
+    dl.store(q, (r, 0), dl.cast(t, scales, dither.MXFP8_E4M3, axis=1))
+    dl.store(s, (r, 0), scales)
+
+
+@pytest.mark.parametrize("factor", [1.0, -2.0, 0.0, -0.0, np.nan, np.inf, 1e38, 3e-45])
+def test_blocks_of_products_with_any_number(factor):
+    """On CPUs in phases, where blocks with special values are computed twice."""
+    x = np.random.default_rng(0).standard_normal((20, 256)).astype(np.float32)
+    x[3, 7], x[5, 60], x[6], x[7, 100:140] = np.nan, np.inf, 0, 1e-40
+    with np.errstate(all="ignore"):
+        product = x * np.float32(factor)
+    wanted = dither.quantize(product, "mxfp8_e4m3")
+    q, s = np.empty((20, 256), np.uint8), np.empty((20, 8), np.uint8)
+    views = dither.view(q, dl.float8_e4m3), dither.view(s, dl.e8m0)
+    scaled[3](x, np.array(factor, np.float32), *views)
+    assert (s == wanted.scale_inv.view(np.uint8)).all()
+    assert (q == wanted.data.view(np.uint8)).all()
