@@ -71,7 +71,7 @@ def test_what_is_no_number():
 
 
 @dither.jit
-def scaled(x, factor, q, s):
+def quantized(x, factor, q, s):
     r = dl.program_id(0) * 8
     t = dl.load(x, (r, 0), (8, 256)) * dl.load_scalar(factor)
     scales = dl.block_scale(t, dither.MXFP8_E4M3, axis=1)
@@ -89,6 +89,6 @@ def test_blocks_of_products_with_any_number(factor):
     wanted = dither.quantize(product, "mxfp8_e4m3")
     q, s = np.empty((20, 256), np.uint8), np.empty((20, 8), np.uint8)
     views = dither.view(q, dl.float8_e4m3), dither.view(s, dl.e8m0)
-    scaled[3](x, np.array(factor, np.float32), *views)
+    quantized[3](x, np.array(factor, np.float32), *views)
     assert (s == wanted.scale_inv.view(np.uint8)).all()
     assert (q == wanted.data.view(np.uint8)).all()
