@@ -87,11 +87,22 @@ bool collectSlice(Value v, Block &entry, llvm::SetVector<Operation *> &slice) {
   return true;
 }
 
-/// Whether `v` is a program's number, or a sum of such.
+/// Whether `v` is a program's number, among all or in a group of them, whose
+/// first one lies in memory; or a sum of such.
 bool isProgram(Value v) {
-  if (auto sum = v.getDefiningOp<arith::AddIOp>())
-    return isProgram(sum.getLhs()) && isProgram(sum.getRhs());
-  return v.getDefiningOp<quant::ProgramIdOp>() != nullptr;
+  Operation *def = v.getDefiningOp();
+  if (!def)
+    return false;
+  if (!isa<arith::AddIOp, arith::SubIOp, arith::MinSIOp, arith::MaxSIOp,
+           arith::IndexCastOp>(def))
+    return isa<quant::ProgramIdOp, quant::LoadScalarOp>(def);
+  auto isConstant = [](Value operand) {
+    return getConstantIntValue(operand).has_value();
+  };
+  return llvm::any_of(def->getOperands(), isProgram) &&
+         llvm::all_of(def->getOperands(), [&](Value operand) {
+           return isConstant(operand) || isProgram(operand);
+         });
 }
 
 /// What few programs store, for many that would store past the end: a number

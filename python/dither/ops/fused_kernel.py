@@ -228,6 +228,8 @@ def fused_kernel(
             # Steps of training count up by ones: groups are far apart.
             first = first + group.to(dl.int64) * 2**32
         random = (load_number(seed, RANDOM[0]), first)
+    # A sum of numbers of programs, which the compiler takes for what few of them store.
+    place = (i, dl.program_id(1))
     for half in dl.static_range(2 if HALVES else 1):
         t = results[0][half]
         # Where the tile stands in what is quantized.
@@ -255,8 +257,8 @@ def fused_kernel(
         if col_amax is not None:
             col_g = load_amax(col_amax, r, at, ROWS, COLS, 0)
         if row_data is not None:
-            store_rowwise(along_rows, g, given, random, (i, j), r, at, row_data, row_scale, ROUND, FMT, LAYOUT, REPEAT)
+            store_rowwise(along_rows, g, given, random, place, r, at, row_data, row_scale, ROUND, FMT, LAYOUT, REPEAT)
         if col_data is not None:
             store_colwise(
-                along_cols, col_g, given, random, (i, j), r, at, col_data, col_scale, ROUND, FMT, LAYOUT, REPEAT
+                along_cols, col_g, given, random, place, r, at, col_data, col_scale, ROUND, FMT, LAYOUT, REPEAT
             )
