@@ -42,6 +42,16 @@ if(NOT _rc EQUAL 0)
   endif()
 endif()
 
+# Where XLA's headers of its foreign function interface are, for custom calls of JAX.
+if(DITHER_ENABLE_PYTHON)
+  execute_process(COMMAND ${Python3_EXECUTABLE} -c "import importlib.util; print(importlib.util.find_spec('jaxlib').submodule_search_locations[0] + '/include')"
+    OUTPUT_VARIABLE DITHER_XLA_INCLUDE OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE _rc)
+  if(NOT _rc EQUAL 0 OR NOT EXISTS ${DITHER_XLA_INCLUDE}/xla/ffi/api/ffi.h)
+    message(FATAL_ERROR "jaxlib's headers (xla/ffi/api) were not found by '${Python3_EXECUTABLE}': run 'tools/setup', or "
+      "'${Python3_EXECUTABLE} -m pip install --no-deps jaxlib==0.10.2'")
+  endif()
+endif()
+
 # dither-python: build/python/dither, an importable package: links to the sources
 # (so that editing them needs no build) and the extension modules.
 if(DITHER_ENABLE_PYTHON AND DITHER_ENABLE_COMPILER)

@@ -116,6 +116,7 @@ from .ops import (
     unswizzle_scales,
     update_scale,
 )
+from .programs import Program, record
 from .types import (
     DType,
     ScalarType,
@@ -164,6 +165,7 @@ __all__ = [
     "GroupedScaledTensor2x",
     "Groups",
     "Kernel",
+    "Program",
     "RandomHadamard",
     "ScalarType",
     "ScaledTensor1x",
@@ -247,6 +249,7 @@ __all__ = [
     "qgelu",
     "quantize",
     "quantize_dbias",
+    "record",
     "reglu",
     "relu",
     "requantize",

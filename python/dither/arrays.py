@@ -21,7 +21,7 @@ from .scalars import number_kind
 from .types import DType, TensorType
 
 #: Names that NumPy, ml_dtypes and torch give to the types of `dither.types`.
-_FOREIGN = {
+FOREIGN = {
     "float32": types.float32,
     "bfloat16": types.bfloat16,
     "float16": types.float16,
@@ -35,6 +35,8 @@ _FOREIGN = {
     "int32": types.int32,
     "int64": types.int64,
 }
+#: The inverse.
+STORAGE = {dtype: name for name, dtype in FOREIGN.items()}
 #: (code, bits) of the DLPack standard.
 _DLPACK = {
     (2, 32): types.float32,
@@ -165,6 +167,42 @@ class Array:
         return (None, *self.shape[1:]), known if dense else unknown
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Buffer:
+    """Memory that is not there yet: what an array is while a call is recorded (recording.py).
+
+    `array` is dense and describes it; FP4 lies in bytes, two codes to one, as frameworks have it.
+    """
+
+    array: Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its extents."""
+        return self.array.shape
+
+    @property
+    def ndim(self) -> int:
+        """Its rank."""
+        return len(self.array.shape)
+
+    def reshape(self, shape: tuple[int, ...]) -> Buffer:
+        """The same memory in another shape of as many elements."""
+        return self.view(self.array.dtype, self.array.storage, shape)
+
+    def view(self, dtype: DType | None, storage: str, shape: tuple[int, ...]) -> Buffer:
+        """The same memory as elements of another type and shape."""
+        strides = row_major(shape, dtype or types.float8_e4m3)
+        return Buffer(dataclasses.replace(self.array, dtype=dtype, storage=storage, shape=shape, strides=strides))
+
+    def __getitem__(self, key: tuple[Any, slice]) -> Array:
+        """`x[..., first:last]`: some of the last dimension."""
+        _, chosen = key
+        first, last, _ = chosen.indices(self.shape[-1])
+        shape = (*self.shape[:-1], last - first)
+        return dataclasses.replace(self.array, pointer=self.array.pointer + self.array.in_bytes(first), shape=shape)
+
+
 def row_major(shape: tuple[int, ...], dtype: DType) -> tuple[int, ...]:
     """Strides in elements of a dense tensor; rows of FP4 are padded to whole bytes."""
     step = 1
@@ -226,6 +264,8 @@ def describe(x: Any) -> Array | None:
         return x
     if isinstance(x, View):
         return _reinterpret(x)
+    if isinstance(x, Buffer):
+        return x.array
     array = _describe_foreign(x)
     if array is not None and array.pointer == 0 and 0 not in array.shape:
         raise ValueError(
@@ -264,7 +304,7 @@ def _from_numpy(x: Any) -> Array:
         raise TypeError("found a masked array, expected a plain one: x.filled(value) makes one")
     strides = _in_elements(x.strides, x.dtype)
     name = _numpy_name(x.dtype)
-    dtype = _FOREIGN.get(name)
+    dtype = FOREIGN.get(name)
     if dtype is not None and not x.dtype.isnative:
         raise TypeError(f"found {name} with foreign byte order, expected native")
     return Array(x.ctypes.data, dtype, name, x.shape, strides, "cpu", not x.flags.writeable, x)
@@ -294,7 +334,7 @@ def _from_torch(x: Any) -> Array:
     name = str(x.dtype).removeprefix("torch.")
     device = "cpu" if x.device.type == "cpu" else f"{x.device.type}:{x.device.index or 0}"
     shape, strides = tuple(x.shape), tuple(x.stride())
-    dtype = _FOREIGN.get(name)
+    dtype = FOREIGN.get(name)
     array = Array(torch_tensors.data_pointer(x), dtype, name, shape, strides, device, False, x)
     if dtype is types.float4_e2m1:
         return _unpack(array, dtype, None)
@@ -310,7 +350,7 @@ def _from_interface(x: Any) -> Array:
     pointer, readonly = about["data"]
     storage = numpy.dtype(about["typestr"])
     shape = tuple(about["shape"])
-    dtype = _FOREIGN.get(storage.name)
+    dtype = FOREIGN.get(storage.name)
     steps = about.get("strides")
     if steps is None:
         strides = row_major(shape, dtype or types.float8_e4m3)
@@ -419,7 +459,7 @@ def numpy_type(descriptor: Any) -> int:
         return -1
     if descriptor.name in ("uint8", "int8"):
         return len(TENSOR_TYPES)
-    dtype = _FOREIGN.get(descriptor.name)
+    dtype = FOREIGN.get(descriptor.name)
     return TENSOR_TYPES.index(dtype) if dtype in TENSOR_TYPES and dtype.bits >= 8 else -1
 
 

@@ -233,10 +233,10 @@ class Compiled:
         self, kernel: Any, device: Device, grid: tuple[int, int, int], arguments: Mapping[str, Any], stream: int
     ) -> None:
         if not profile.recording():
-            kernel.launch(self._slots(arguments), grid, stream)
+            kernel.launch(self.slots(arguments), grid, stream)
             return
         with profile.observe(self, kernel, device, grid, arguments):
-            kernel.launch(self._slots(arguments), grid, stream)
+            kernel.launch(self.slots(arguments), grid, stream)
 
     def check(self, arguments: Mapping[str, Any]) -> None:
         """Whether the kernel can write its outputs; as Plan::accepts in runtime/Launch/Plan.cpp."""
@@ -280,7 +280,8 @@ class Compiled:
             sources += [("s", place[name], dim) for dim, known in enumerate(kind.strides) if known is None]
         return sources
 
-    def _slots(self, arguments: Mapping[str, Any]) -> list[int]:
+    def slots(self, arguments: Mapping[str, Any]) -> list[int]:
+        """What a launch passes for each parameter of the image."""
         slots: list[int] = []
         for name, kind in self.types:
             value = arguments[name]

@@ -6,6 +6,7 @@ import ctypes
 from typing import Any
 
 from . import knobs
+from .errors import suggest
 
 
 class Device:
@@ -77,6 +78,16 @@ def get_device(device: str | Device) -> Device:
     return _devices[device]
 
 
+def add_device(device: Device) -> None:
+    """Makes a device known by its name, which no other has."""
+    _devices[device.name] = device
+
+
+def remove_device(device: Device) -> None:
+    """The inverse of `add_device`."""
+    del _devices[device.name]
+
+
 def devices() -> list[Device]:
     """Every device of this machine, the CPU first."""
     from . import _dither
@@ -103,6 +114,16 @@ def host_target() -> str:
 
     asked = knobs.get("host_features")
     return _dither.host_target() if asked == "auto" else f"host:{asked}"
+
+
+def checked_target(name: str | None) -> str:
+    """The target of that name; that of this machine's CPU for None and "host". Raises ValueError for what is none."""
+    if name is None or (isinstance(name, str) and name == "host"):
+        return host_target()
+    known = targets()
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(f"unknown target {name!r}, expected {', '.join(known)}{suggest(name, known)}")
+    return name
 
 
 def is_gpu(target: str) -> bool:

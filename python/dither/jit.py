@@ -16,10 +16,11 @@ from . import cache, knobs, profile, stats, streams
 from .arrays import Array, check_shapes
 from .compiled import Compiled, Lowered
 from .compiler import Captures, captures_of, remember_file
-from .devices import Device, default_device, get_device, host_target
+from .devices import Device, checked_target, default_device, get_device
 from .errors import CompileError, suggest
 from .once import OncePerKey
 from .options import UNSAID, CodeOptions
+from .recording import Recording
 from .specialize import Bound, Signature, Specialization, lasting
 from .structure import may_hold_tensors
 from .types import Structure
@@ -124,7 +125,7 @@ class Kernel:
         """
         variant, args, named = self._variant(args, kwargs)
         bound = variant.signature.bind(args, named)
-        return variant._lower(bound, _target(target), self.options.under(num_warps, math))
+        return variant._lower(bound, checked_target(target), self.options.under(num_warps, math))
 
     @_at_the_call
     def compile(self, *args: Any, **kwargs: Any) -> Compiled:
@@ -194,8 +195,12 @@ class Kernel:
         if variant is not self:
             variant.launch(self._extents_of(grid, args, kwargs), **named, stream=stream, **options)
             return None
-        made = self._specialize(rest, kwargs, **options)
-        extents = _extents(grid, made.bound)
+        wanted, where = self._wanted(rest, kwargs, **options)
+        extents = _extents(grid, wanted.bound)
+        if isinstance(where, Recording):
+            where.add(extents, wanted.bound.arguments, lambda: self._code(wanted))
+            return None
+        made = _Made(wanted.bound, where, wanted.captures, self._code(wanted))
         if stream is None:
             current = streams.source(made.where, _arrays(made.bound))
             stream = current() if current else 0
@@ -227,7 +232,11 @@ class Kernel:
                 self._variants.setdefault(key, made)
         return self._variants[key]
 
-    def _specialize(
+    def _specialize(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], **options: Any) -> _Made:
+        wanted, where = self._wanted(args, kwargs, **options)
+        return _Made(wanted.bound, where, wanted.captures, self._code(wanted))
+
+    def _wanted(
         self,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
@@ -236,13 +245,18 @@ class Kernel:
         num_warps: int | None = None,
         math: str | None = None,
         shapes: str | None = None,
-    ) -> _Made:
+    ) -> tuple[Specialization, Device]:
+        """What a call compiles, and where it runs."""
         bound = self.signature.bind(args, kwargs, None if shapes is None else check_shapes(shapes))
         where = _device_of(bound.arguments, device)
         if where.is_cpu:
             bound = bound.unaligned()
         captures = captures_of(self.fn, bound.constexprs)
-        wanted = Specialization(self.__name__, bound, where.target, self.options.under(num_warps, math), captures)
+        options = self.options.under(num_warps, math)
+        return Specialization(self.__name__, bound, where.target, options, captures), where
+
+    def _code(self, wanted: Specialization) -> Compiled:
+        """The code of a call, from memory where it is there."""
         key = profile.recording(), wanted.key()
         built: list[Compiled] = []
 
@@ -250,10 +264,10 @@ class Kernel:
             built.append(self._build(wanted))
             return built[0]
 
-        compiled = self._compiled.get(key) or self._compiled.make(key, build)
+        compiled: Compiled = self._compiled.get(key) or self._compiled.make(key, build)
         if not built:
             self._count(memory_hits=1)
-        return _Made(bound, where, captures, compiled)
+        return compiled
 
     def _captured(self) -> tuple[int, list[Any]]:
         """What the launch path compares with at each launch."""
@@ -408,17 +422,6 @@ def _stream(address: Any) -> int:
     if not 0 <= number < 2**64:
         raise ValueError(f"stream is {address!r}, expected the address of a stream")
     return number
-
-
-def _target(name: str | None) -> str:
-    from . import _dither
-
-    if name is None or (isinstance(name, str) and name == "host"):
-        return host_target()
-    known = _dither.target_names()
-    if not isinstance(name, str) or name not in known:
-        raise ValueError(f"unknown target {name!r}, expected {', '.join(known)}{suggest(name, known)}")
-    return name
 
 
 def _device_of(arguments: Mapping[str, Any], asked: str | Device | None) -> Device:

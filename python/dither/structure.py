@@ -11,14 +11,14 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from .arrays import Array, View
+from .arrays import Array, Buffer, View
 from .compiler.captures import is_passable
 from .compiler.identity import is_namedtuple_class
 from .scalars import constant_number
 from .types import SameAs, ScalarType, Structure, TensorType
 
 #: Described here, whatever they are made of.
-_LEAVES = (Array, View, TensorType, ScalarType, SameAs)
+_LEAVES = (Array, Buffer, View, TensorType, ScalarType, SameAs)
 
 
 def take_apart(arguments: Mapping[str, Any]) -> tuple[dict[str, Structure], dict[str, Any]]:

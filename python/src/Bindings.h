@@ -25,6 +25,9 @@ void bindCache(pybind11::module_ &m);
 
 /// Devices, kernels and the environment.
 void bindRuntime(pybind11::module_ &m);
+
+/// Program and LoadedProgram: recorded launches, and handlers of XLA for them.
+void bindProgram(pybind11::module_ &m);
 void bindSim(pybind11::module_ &m);
 
 /// The kernel behind a `_dither.Kernel`; null with a Python error.

@@ -10,6 +10,7 @@ PYBIND11_MODULE(ditherModule, m) {
   dither::python::bindCache(m);
   dither::python::bindDLPack(m);
   dither::python::bindRuntime(m);
+  dither::python::bindProgram(m);
   dither::python::bindSim(m);
   dither::python::bindLaunch(m);
 }

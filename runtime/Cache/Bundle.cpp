@@ -1,5 +1,5 @@
 #include "dither/Cache/Bundle.h"
-#include "Bytes.h"
+#include "dither/Support/Bytes.h"
 #include "Files.h"
 
 #include "llvm/ADT/STLExtras.h"

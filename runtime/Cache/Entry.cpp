@@ -1,5 +1,5 @@
 #include "dither/Cache/Entry.h"
-#include "Bytes.h"
+#include "dither/Support/Bytes.h"
 
 #include "llvm/ADT/StringExtras.h"
 

@@ -1,5 +1,5 @@
 #include "dither/Cache/Key.h"
-#include "Bytes.h"
+#include "dither/Support/Bytes.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

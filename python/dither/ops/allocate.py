@@ -9,8 +9,9 @@ import sys
 from typing import Any
 
 from .. import types
-from ..arrays import Array, describe, describe_argument
+from ..arrays import Array, Buffer, describe, describe_argument
 from ..devices import Device, get_device
+from ..recording import Recording
 from ..types import DType
 
 _NAMES = {
@@ -69,8 +70,15 @@ def empty_like(x: Any, array: Array, shape: tuple[int, ...], dtype: DType) -> An
         name = "uint8" if dtype in _NOT_OF_TORCH else _NAMES.get(dtype, dtype.name)
         return torch.empty(shape, dtype=getattr(torch, name), device=x.device)
     if array.device != "cpu":
-        return DeviceArray(get_device(array.device), dtype, shape)
+        return on_device(get_device(array.device), dtype, shape)
     return aligned(shape, numpy_type(dtype))
+
+
+def on_device(device: Device, dtype: DType, shape: tuple[int, ...]) -> DeviceArray | Buffer:
+    """An uninitialised array that no framework owns; `shape` counts bytes of FP4."""
+    if isinstance(device, Recording):
+        return device.empty(None if dtype.bits == 4 else dtype, shape)
+    return DeviceArray(device, dtype, shape)
 
 
 @functools.cache
@@ -98,15 +106,19 @@ def aligned(shape: tuple[int, ...], kind: Any) -> Any:
 
 def filled(x: Any, array: Array, shape: tuple[int, ...], value: float = 0.0, dtype: DType = types.float32) -> Any:
     """An array of one number beside `x`, zero where it is not of float32."""
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(x, torch.Tensor):
-        return torch.full(shape, value, dtype=getattr(torch, dtype.name), device=x.device)
     out = empty_like(x, array, shape, dtype)
-    if isinstance(out, DeviceArray):
-        one = struct.pack("<f", value) if dtype is types.float32 else bytes(dtype.bits // 8)
+    real = dtype is types.float32
+    if isinstance(out, Buffer):
+        from . import kernels
+
+        kernels.fill(out, value)
+    elif isinstance(out, DeviceArray):
+        one = struct.pack("<f", value) if real else bytes(dtype.bits // 8)
         out._device.write(out._pointer, one * math.prod(shape))
+    elif hasattr(out, "fill_"):
+        (out if real else out.view(sys.modules["torch"].uint8)).fill_(value)
     else:
-        out[...] = value
+        (out if real else out.view("uint8"))[...] = value
     return out
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ from ..devices import get_device
 from ..language import ScaleLayout
 from ..types import DType, float32
 from . import group_kernels, halves
-from .allocate import DeviceArray, empty_like, filled
+from .allocate import empty_like, filled
 from .column_sum import MOST_ROWS
 from .given import check_factor, checked, own_amax, own_scale
 from .grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
@@ -370,19 +369,7 @@ class _Call:
         return empty_like(self.x, self.array, shape, dtype)
 
     def _zeros(self, shape: tuple[int, ...], dtype: DType = float32) -> Any:
-        """Zeros of any type, whose bytes are zero."""
-        if dtype is float32:
-            return filled(self.x, self.array, shape)
-        out = self._empty(shape, dtype)
-        if isinstance(out, DeviceArray):
-            out._device.write(out._pointer, bytes(math.prod(shape) * dtype.bits // 8))
-            return out
-        torch = sys.modules.get("torch")
-        if torch is not None and isinstance(out, torch.Tensor):
-            out.view(torch.uint8).zero_()
-        else:
-            out.view("uint8")[...] = 0
-        return out
+        return filled(self.x, self.array, shape, dtype=dtype)
 
 
 def _arguments(p: Plan, result: GroupedScaledTensor1x | GroupedScaledTensor2x) -> dict[str, Any]:

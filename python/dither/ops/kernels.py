@@ -5,10 +5,13 @@ Arguments that a launch leaves out are None, and what they would hold is not com
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import dither.language as dl
+from dither.arrays import Buffer
 from dither.jit import jit
+from dither.types import float32, int8
 
 from .sinks import block_count, block_index, load_amax
 
@@ -17,6 +20,35 @@ from .sinks import block_count, block_index, load_amax
 def copy_kernel(x, y):
     """A number of rank 0."""
     dl.store(y, (), dl.load(x))
+
+
+#: Bytes that a program of `zero_kernel` writes, and numbers that one of `fill_kernel` does.
+FILLED = 4096
+
+
+@jit(shapes="dynamic")
+def fill_kernel(y, value):
+    """A number everywhere."""
+    dl.store(y, (dl.program_id(0) * FILLED,), dl.full((FILLED,), value))
+
+
+@jit(shapes="dynamic")
+def zero_kernel(y):
+    """Bytes that are zero."""
+    dl.store(y, (dl.program_id(0) * FILLED,), dl.zeros((FILLED,)).to(dl.int8))
+
+
+def fill(x: Buffer, value: float) -> None:
+    """Fills an array of float32 of a recorded call with a number, one of another type with zeros."""
+    array = x.array
+    real = array.dtype is float32
+    count = math.prod(array.shape) if real else array.nbytes
+    flat = dataclasses.replace(array, dtype=float32 if real else int8, shape=(count,), strides=(1,))
+    programs = -(-count // FILLED)
+    if real:
+        fill_kernel.launch(programs, flat, float(value))
+    else:
+        zero_kernel.launch(programs, flat)
 
 
 #: Offsets that a program of `group_offsets_kernel` computes, and sizes that it adds up at once.

@@ -12,6 +12,8 @@ from typing import Any
 from ..arrays import Array, View, describe_argument, view
 from ..devices import Device, get_device
 from ..formats import FP8_TENSOR_E4M3, Format, get_format
+from ..frameworks import takes_jax
+from ..recording import Recording
 from ..types import DType, bfloat16, float4_e2m1, int8, int32
 from . import kernels
 from .allocate import DeviceArray, aligned, contiguous_rows, empty_like, numpy_type
@@ -27,6 +29,7 @@ MOVED = {4: float4_e2m1, 8: int8, 16: bfloat16, 32: int32}
 _DLPACK_KINDS = {"0": "int", "1": "uint", "2": "float", "6": "bool"}
 
 
+@takes_jax
 def transpose(
     x: Any,
     flatten_axis: int = -1,
@@ -89,6 +92,7 @@ def transpose(
     return result
 
 
+@takes_jax
 def cast_transpose(x: Any, format: Format | str = FP8_TENSOR_E4M3, **options: Any) -> ScaledTensor2x:
     """`x` in a format, and its transpose in it, from one read: `dither.quantize(x, format, layout="both")`.
 
@@ -192,9 +196,12 @@ def _empty(x: Any, source: Array, shape: tuple[int, ...]) -> Any:
         return aligned(shape, x.dtype)
     dtype, kind = source.dtype, _kind(source)
     if source.device != "cpu":
+        where = get_device(source.device)
+        if isinstance(where, Recording):
+            return where.empty(dtype if dtype is not float4_e2m1 else None, shape, source.storage)
         if dtype is float4_e2m1 or kind == "uint8":
             # Memory of a GPU is bytes where it has no other meaning.
-            return DeviceArray(get_device(source.device), float4_e2m1, shape)
+            return DeviceArray(where, float4_e2m1, shape)
         if dtype is None:
             raise TypeError(f"argument 'x' has data type {kind} on {source.device}, expected 'out' of the same type")
         return empty_like(x, source, shape, dtype)

@@ -1,14 +1,14 @@
 //===- Bytes.h - Little-endian numbers in strings --------------*- C++ -*-===//
 
-#ifndef DITHER_RUNTIME_CACHE_BYTES_H
-#define DITHER_RUNTIME_CACHE_BYTES_H
+#ifndef DITHER_SUPPORT_BYTES_H
+#define DITHER_SUPPORT_BYTES_H
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Endian.h"
 
 #include <string>
 
-namespace dither::cache {
+namespace dither {
 
 /// Appends a number.
 template <typename T> void put(std::string &out, T number) {
@@ -44,6 +44,6 @@ public:
   llvm::StringRef rest;
 };
 
-} // namespace dither::cache
+} // namespace dither
 
-#endif // DITHER_RUNTIME_CACHE_BYTES_H
+#endif // DITHER_SUPPORT_BYTES_H

@@ -1,0 +1,65 @@
+//===- Program.h - Launches in a row, on memory given later ----*- C++ -*-===//
+
+#ifndef DITHER_RUNTIME_PROGRAM_H
+#define DITHER_RUNTIME_PROGRAM_H
+
+#include "dither/Runtime/Device.h"
+
+namespace dither::runtime {
+
+/// What a call of an operator launches: kernels, one after the other, on
+/// buffers that are known when it runs. The sizes of all tensors are part of
+/// it.
+struct Program {
+  /// A slot whose value is an offset into a buffer.
+  struct Pointer {
+    uint32_t slot;
+    uint32_t buffer;
+  };
+  struct Step {
+    /// The place of its kernel in `images`.
+    uint32_t image;
+    Grid grid;
+    /// As for Kernel::launch; those of `pointers` count bytes from the start
+    /// of a buffer.
+    std::vector<int64_t> slots;
+    std::vector<Pointer> pointers;
+  };
+
+  /// Code for one target.
+  std::vector<KernelImage> images;
+  /// Bytes of each buffer.
+  std::vector<uint64_t> buffers;
+  std::vector<Step> steps;
+
+  /// "dither\0p", u32 version, the fields (numbers little-endian, lengths
+  /// first), and the SHA-256 of all before it.
+  std::string encode() const;
+
+  /// The inverse. Errors: not a program; one of another version; cut off; a
+  /// checksum that does not fit; places that are out of range.
+  static llvm::Expected<Program> decode(llvm::StringRef bytes);
+};
+
+/// A program with its kernels on a device. Running is safe from many threads.
+class LoadedProgram {
+public:
+  /// Errors: an image that does not run there.
+  static llvm::Expected<std::unique_ptr<LoadedProgram>> load(Program program,
+                                                             Device &device);
+
+  /// Launches every step. Errors: another number of buffers than the program
+  /// has, a null pointer to one that has bytes, or what a launch gives.
+  llvm::Error run(llvm::ArrayRef<void *> buffers, Stream stream) const;
+
+  /// Bytes of each buffer.
+  llvm::ArrayRef<uint64_t> buffers() const { return program.buffers; }
+
+private:
+  Program program;
+  std::vector<std::unique_ptr<Kernel>> kernels;
+};
+
+} // namespace dither::runtime
+
+#endif // DITHER_RUNTIME_PROGRAM_H

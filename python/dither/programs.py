@@ -1,0 +1,266 @@
+"""Programs: the launches of a call, without the call.
+
+`record` runs a call on tensors that are only described, and keeps what it launches: kernels with their grids, which
+buffer each argument is, and a workspace for what lies between. A program runs on memory given later, with no Python in
+between: from JAX as a custom call, from C, or from here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from .arrays import Array, Buffer, describe_argument
+from .devices import Device, checked_target, get_device
+from .recording import Launch, Recording, nbytes
+from .types import TensorType
+
+#: What places in the workspace are multiples of, in bytes.
+_ALIGNED = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A tensor of a program: among its `inputs` or its `outputs`."""
+
+    kind: str
+    index: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Tensor:
+    """What is known of an input or output: its shape, its data type by the name that NumPy and ml_dtypes have for it,
+    or dither's where they have none, and its bytes."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    nbytes: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Program:
+    """What a call launches.
+
+    Attributes:
+        target: what its code is for.
+        inputs: the tensors among the arguments, in order.
+        outputs: what it allocates and returns, in order.
+        result: what the call returns, with a `Place` for each tensor.
+        updated: places of the inputs that it writes, in place.
+        workspace: bytes that it needs besides, aligned to 256.
+        launches: how many kernels it launches.
+    """
+
+    target: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    result: Any
+    updated: tuple[int, ...]
+    workspace: int
+    launches: int
+    _program: Any
+
+    def encode(self) -> bytes:
+        """The program as bytes, code included, which any process with the same version of dither runs. Its buffers are
+        the inputs, the outputs and, where it needs one, the workspace.
+
+        They are code: run none of a source that you do not trust.
+        """
+        encoded: bytes = self._program.encode()
+        return encoded
+
+    def run(
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        workspace: Any = None,
+        device: str | Device | None = None,
+        stream: int = 0,
+    ) -> None:
+        """Runs it on arrays of the device, dense and of the recorded sizes; `workspace` is one of at least so many
+        bytes. Raises TypeError or ValueError for others."""
+        named = []
+        for what, given, own in (("inputs", inputs, self.inputs), ("outputs", outputs, self.outputs)):
+            if len(given) != len(own):
+                raise ValueError(f"found {len(given)} {what}, expected {len(own)}")
+            named += [(f"{what}[{i}]", value, own[i].nbytes) for i, value in enumerate(given)]
+        if self.workspace:
+            named.append(("workspace", workspace, self.workspace))
+        addresses = [_address(*each) for each in named]
+        where = get_device("cpu" if device is None else device)
+        self._loaded(where).run(addresses, stream)
+
+    @functools.cached_property
+    def _on(self) -> dict[str, Any]:
+        return {}
+
+    def _loaded(self, where: Device) -> Any:
+        from . import _dither
+
+        if where.name not in self._on:
+            self._on[where.name] = _dither.LoadedProgram(self._program, where._handle)
+        return self._on[where.name]
+
+
+def _address(name: str, value: Any, expected: int) -> int:
+    array = describe_argument(name, value)
+    if array is None:
+        raise TypeError(f"argument '{name}' is {type(value).__name__}, expected an array")
+    if nbytes(array) < expected:
+        raise ValueError(f"argument '{name}' has {nbytes(array)} bytes, expected {expected}")
+    return array.pointer
+
+
+def record(fn: Callable[..., Any], *args: Any, target: str | None = None, **kwargs: Any) -> Program:
+    """The program of `fn(*args, **kwargs)`, where each `dither.TensorType` among the arguments, of known extents, is a
+    dense tensor: in tuples, lists, dictionaries and dataclasses too. `fn` is an operator of dither, or a function that
+    calls some, or launches kernels, and returns what they gave.
+
+        program = dither.record(dither.quantize, dither.TensorType(dither.bfloat16, (4096, 1024)), "nvfp4")
+        program.workspace                                   # bytes, a function of shapes and target
+
+    `target` is a name of `dither.targets()`, which need not be of this machine; None is its CPU. Raises what `fn`
+    raises, and CompileError.
+    """
+    with Recording(checked_target(target)) as recording:
+        inputs: list[Buffer] = []
+
+        def placed(value: Any) -> Any:
+            if not isinstance(value, TensorType):
+                return value
+            if any(extent is None for extent in value.shape):
+                raise ValueError(f"found {value}, expected known extents")
+            shape = tuple(extent for extent in value.shape if extent is not None)
+            if value.dtype.bits == 4 and shape:
+                shape = (*shape[:-1], (shape[-1] + 1) // 2)
+            inputs.append(recording.empty(None if value.dtype.bits == 4 else value.dtype, shape))
+            return inputs[-1]
+
+        args, kwargs = map_leaves(placed, args), map_leaves(placed, kwargs)
+        return finish(recording, inputs, fn(*args, **kwargs))
+
+
+def finish(recording: Recording, inputs: Iterable[Buffer], returned: Any) -> Program:
+    """The program of what was recorded: a call on `inputs`, the first buffers, that returned `returned`."""
+    given = [buffer.array for buffer in inputs]
+    made: list[Array] = []
+
+    def place_of(value: Any) -> Any:
+        array = value if isinstance(value, Array) else value.array if isinstance(value, Buffer) else None
+        if array is None:
+            return value
+        index, offset = Recording.place(array.pointer)
+        if offset or nbytes(array) != recording.sizes[index]:
+            raise ValueError("found a part of an array among the results of a recorded call, expected whole arrays")
+        if index < len(given):
+            return Place("inputs", index)
+        for i, other in enumerate(made):
+            if other.pointer == array.pointer:
+                return Place("outputs", i)
+        made.append(array)
+        return Place("outputs", len(made) - 1)
+
+    result = map_leaves(place_of, returned)
+    codes = [launch.code() for launch in recording.launches]
+    for code in codes:
+        if code.sites:
+            raise ValueError(f"kernel '{code.image.name}' has dl.print, which recorded calls have not")
+    written = {
+        Recording.place(launch.arguments[name].pointer)[0]
+        for launch, code in zip(recording.launches, codes, strict=True)
+        for name in code.written
+    }
+    for launch, code in zip(recording.launches, codes, strict=True):
+        code.check(launch.arguments)
+    outputs = [Recording.place(array.pointer)[0] for array in made]
+    named = {index: i for i, index in enumerate([*range(len(given)), *outputs])}
+    offsets, workspace = _workspace(recording, named)
+    images = list({id(code): code.image for code in codes}.values())
+    steps = [
+        _step(launch, code, images.index(code.image), named, offsets, len(named))
+        for launch, code in zip(recording.launches, codes, strict=True)
+    ]
+    sizes = [recording.sizes[index] for index in named] + ([workspace] if workspace else [])
+    from . import _dither
+
+    return Program(
+        recording.target,
+        tuple(_tensor(array) for array in given),
+        tuple(_tensor(array) for array in made),
+        result,
+        tuple(sorted(index for index in written if index < len(given))),
+        workspace,
+        len(steps),
+        _dither.Program(images, sizes, steps),
+    )
+
+
+def _tensor(array: Array) -> Tensor:
+    return Tensor(array.shape, array.storage, nbytes(array))
+
+
+def _step(
+    launch: Launch, code: Any, image: int, named: dict[int, int], offsets: dict[int, int], workspace: int
+) -> tuple[int, tuple[int, int, int], list[int], list[tuple[int, int]]]:
+    """A step of the program, as the runtime takes it; `workspace` is the place of that buffer."""
+    slots = code.slots(launch.arguments)
+    pointers = []
+    for slot, kind in enumerate(code.image.params):
+        if kind != "ptr":
+            continue
+        index, offset = Recording.place(slots[slot])
+        if index < 0:  # of no elements, wherever it is
+            slots[slot] = 0
+            continue
+        slots[slot] = offset + offsets.get(index, 0)
+        pointers.append((slot, named.get(index, workspace)))
+    return image, launch.grid, slots, pointers
+
+
+def _workspace(recording: Recording, named: dict[int, int]) -> tuple[dict[int, int], int]:
+    """Where the buffers lie in the workspace that are neither inputs nor outputs, and its size: those that are not in
+    use at the same time share memory."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for at, launch in enumerate(recording.launches):
+        for value in launch.arguments.values():
+            index = Recording.place(value.pointer)[0] if isinstance(value, Array) else -1
+            if index >= 0 and index not in named:
+                first.setdefault(index, at)
+                last[index] = at
+    offsets: dict[int, int] = {}
+    for index in sorted(first, key=lambda index: -recording.sizes[index]):
+        taken = sorted(
+            (offsets[other], offsets[other] + recording.sizes[other])
+            for other in offsets
+            if first[other] <= last[index] and first[index] <= last[other]
+        )
+        at = 0
+        for begin, end in taken:
+            if at + recording.sizes[index] <= begin:
+                break
+            at = max(at, -(-end // _ALIGNED) * _ALIGNED)
+        offsets[index] = at
+    return offsets, max((at + recording.sizes[index] for index, at in offsets.items()), default=0)
+
+
+def map_leaves(change: Callable[[Any], Any], value: Any) -> Any:
+    """A value with other leaves: tuples, lists, dictionaries and dataclasses are taken apart, arrays are not."""
+    if isinstance(value, (Buffer, Array, TensorType)):
+        return change(value)
+    if isinstance(value, (tuple, list)):
+        items = [map_leaves(change, each) for each in value]
+        if hasattr(value, "_fields"):
+            return type(value)(*items)
+        return type(value)(items)
+    if isinstance(value, dict):
+        return {name: map_leaves(change, each) for name, each in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
+        changed = {name: map_leaves(change, each) for name, each in fields.items()}
+        if all(changed[name] is fields[name] for name in fields):
+            return value
+        return dataclasses.replace(value, **changed)
+    return change(value)

@@ -1,0 +1,46 @@
+#include "dither/Runtime/Program.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+
+using namespace llvm;
+
+namespace dither::runtime {
+
+Expected<std::unique_ptr<LoadedProgram>> LoadedProgram::load(Program program,
+                                                             Device &device) {
+  auto loaded = std::make_unique<LoadedProgram>();
+  for (KernelImage &image : program.images) {
+    Expected<std::unique_ptr<Kernel>> kernel = device.load(image);
+    if (!kernel)
+      return kernel.takeError();
+    loaded->kernels.push_back(std::move(*kernel));
+    // The device has it.
+    image.code.clear();
+  }
+  loaded->program = std::move(program);
+  return loaded;
+}
+
+Error LoadedProgram::run(ArrayRef<void *> buffers, Stream stream) const {
+  if (buffers.size() != program.buffers.size())
+    return createStringError("found " + Twine(buffers.size()) +
+                             " buffers, expected " +
+                             Twine(program.buffers.size()));
+  for (auto [place, bytes] : enumerate(program.buffers))
+    if (bytes && !buffers[place])
+      return createStringError("buffer " + Twine(place) +
+                               " is null, expected " + Twine(bytes) + " bytes");
+  SmallVector<int64_t, 64> slots;
+  for (const Program::Step &step : program.steps) {
+    slots.assign(step.slots.begin(), step.slots.end());
+    for (Program::Pointer pointer : step.pointers)
+      slots[pointer.slot] +=
+          int64_t(reinterpret_cast<uintptr_t>(buffers[pointer.buffer]));
+    if (Error error = kernels[step.image]->launch(slots, step.grid, stream))
+      return error;
+  }
+  return Error::success();
+}
+
+} // namespace dither::runtime
