@@ -6,12 +6,14 @@ import math
 from typing import Any
 
 from ..devices import Device, get_device
+from ..frameworks import takes_jax
 from .allocate import contiguous_rows, filled, floats
 from .flatten import reshape
 from .operator import plain_tile
 from .quantize import QUANTIZE
 
 
+@takes_jax
 def amax(x: Any, device: str | Device | None = None, stream: int | None = None) -> Any:
     """The largest magnitude of `x`, in one pass: float32, rank 0, of the library and on the device that `x` is of.
 

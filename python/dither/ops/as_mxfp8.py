@@ -8,6 +8,7 @@ from typing import Any
 from ..arrays import describe
 from ..devices import Device, get_device
 from ..formats import FORMATS, Format
+from ..frameworks import takes_jax
 from ..language import ScaleLayout
 from ..types import e8m0, float32
 from . import kernels
@@ -22,6 +23,7 @@ from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape
 _ROWS, _COLS = 128, 8
 
 
+@takes_jax
 def as_mxfp8(
     x: ScaledTensor1x | ScaledTensor2x,
     scale_layout: str = "linear",

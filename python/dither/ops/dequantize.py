@@ -9,6 +9,7 @@ from typing import Any
 from ..arrays import Array, describe, describe_argument, row_major
 from ..devices import Device, get_device
 from ..formats import Format
+from ..frameworks import takes_jax
 from ..language import ScaleLayout
 from ..types import DType, float32
 from . import kernels
@@ -21,6 +22,7 @@ from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_mat
 from .tiles import Tile, dequantize_tile
 
 
+@takes_jax
 def dequantize(
     x: ScaledTensor1x | ScaledTensor2x,
     dtype: DType | None = None,

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..devices import Device
 from ..formats import Format
+from ..frameworks import takes_jax
 from ..jit import LAUNCH_OPTIONS
 from ..options import UNSAID, CodeOptions
 from ..scalars import run_time_number
@@ -75,6 +76,7 @@ class Fused:
     def __reduce__(self) -> str:
         return self.operator.producer.function.__qualname__
 
+    @takes_jax
     def __call__(
         self,
         *args: Any,

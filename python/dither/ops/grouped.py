@@ -9,6 +9,7 @@ from typing import Any
 from ..arrays import describe
 from ..devices import Device, get_device
 from ..formats import Format
+from ..frameworks import takes_jax
 from ..language import ScaleLayout
 from ..types import DType, int32, int64
 from . import group_kernels
@@ -26,6 +27,7 @@ from .request import check_flag, wanted_of
 from .tiles import Tile
 
 
+@takes_jax
 def grouped_quantize(
     x: Any,
     format: Format | str,
@@ -108,6 +110,7 @@ def grouped_quantize(
     return result
 
 
+@takes_jax
 def grouped_dequantize(
     x: GroupedScaledTensor1x | GroupedScaledTensor2x,
     dtype: DType | None = None,

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..arrays import describe_argument
 from ..devices import Device, get_device
+from ..frameworks import takes_jax
 from ..types import DType, int32, int64
 from . import kernels
 from .allocate import as_numpy, empty_like
@@ -14,6 +15,7 @@ from .allocate import as_numpy, empty_like
 _TYPES = (int32, int64)
 
 
+@takes_jax
 def group_offsets(
     sizes: Any,
     multiple: int = 1,

@@ -11,6 +11,7 @@ import dither.language as dl
 
 from ..devices import Device
 from ..formats import Format
+from ..frameworks import takes_jax
 from .fuse import Fused, fuse
 from .grouping import Groups
 from .hadamard import RandomHadamard
@@ -110,6 +111,7 @@ class RmsNorm(NamedTuple):
     amax: Any
 
 
+@takes_jax
 def rms_norm(
     x: Any,
     gamma: Any,

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..devices import Device
 from ..formats import Format, get_format
+from ..frameworks import takes_jax
 from .hadamard import RandomHadamard
 from .operator import Operator, run
 from .outputs import Plan
@@ -21,6 +22,7 @@ def _identity(x: Any) -> Any:
 QUANTIZE = Operator(Producer("quantize", _identity, {"x": "tile"}))
 
 
+@takes_jax
 def quantize(
     x: Any,
     format: Format | str,

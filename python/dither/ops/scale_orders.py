@@ -8,6 +8,7 @@ from typing import Any
 
 from ..arrays import Array, describe, describe_argument
 from ..devices import Device, get_device
+from ..frameworks import takes_jax
 from ..types import DType, e8m0, int32
 from . import kernels
 from .allocate import contiguous_rows, empty_like
@@ -18,6 +19,7 @@ from .tiles import round_up
 _ROWS, _RESIZED_COLS = 128, 32
 
 
+@takes_jax
 def swizzle_scales(
     scales: Any,
     order: str = "128x4",
@@ -50,6 +52,7 @@ def swizzle_scales(
     return out
 
 
+@takes_jax
 def unswizzle_scales(
     scales: Any,
     shape: tuple[int, int],
@@ -158,6 +161,7 @@ def _run(
     )
 
 
+@takes_jax
 def pad_scales(
     scales: Any,
     rows: int = 128,
@@ -178,6 +182,7 @@ def pad_scales(
     return _resized(scales, source, of, (round_up(m, rows), round_up(n, cols)), device, stream)
 
 
+@takes_jax
 def unpad_scales(
     scales: Any,
     shape: tuple[int, int],

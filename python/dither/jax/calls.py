@@ -1,0 +1,257 @@
+"""Calls of dither's operators in JAX.
+
+A call is one primitive, whatever it launches: where JAX traces, the call is recorded (programs.py), which checks the
+arguments and says what it returns; where JAX lowers, its kernels are compiled, and the program becomes a custom call,
+which carries them. Nothing of Python runs when the custom call does.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import contextvars
+import dataclasses
+import functools
+import hashlib
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+from ..devices import checked_target, get_device, host_target, is_gpu
+from ..programs import Place, Program, finish
+from ..recording import Recording
+from ..types import int64
+from .arrays import buffer_of, dtype_of, is_array
+
+#: The name of the custom call.
+TARGET = "dither_program"
+
+_cuda_target: contextvars.ContextVar[str] = contextvars.ContextVar("dither_cuda_target", default="")
+
+
+class _Static(NamedTuple):
+    """A leaf that is no array: its type tells 1 from True and 1.0."""
+
+    kind: type
+    value: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """A call with holes for its arrays: what is compiled is known by it and the arrays' shapes and data types."""
+
+    fn: Callable[..., Any]
+    tree: Any
+    leaves: tuple[_Static | None, ...]
+    names: tuple[str, ...]
+
+    @functools.lru_cache(maxsize=4096)  # noqa: B019 - calls are few, and last
+    def program(self, arrays: tuple[tuple[tuple[int, ...], str], ...], target: str) -> Program:
+        """What it launches, for arrays of these shapes and data types. Raises what the operator raises."""
+        with Recording(target) as recording:
+            buffers = [buffer_of(recording, *array) for array in arrays]
+            given = iter(self._seeds(buffers))
+            leaves = [next(given) if leaf is None else leaf.value for leaf in self.leaves]
+            args, kwargs = jax.tree_util.tree_unflatten(self.tree, leaves)
+            program = finish(recording, buffers, self.fn(*args, **kwargs))
+        for index in program.updated:
+            raise ValueError(
+                f"argument '{self.names[index]}' is an array of JAX, which does not change, expected memory to write"
+            )
+        return program
+
+    def _seeds(self, buffers: list[Any]) -> list[Any]:
+        """Random keys of JAX are two words of 32 bits, which kernels take as one of 64."""
+        return [
+            buffer.view(int64, "int64", (1,)) if buffer.array.storage == "uint32" and buffer.shape == (2,) else buffer
+            for buffer in buffers
+        ]
+
+
+def call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """`fn(*args, **kwargs)` on arrays of JAX: an operator of dither, or a function that calls some and launches
+    kernels. `fn`, and what is no array among the arguments, is hashable and fixed when JAX traces.
+
+    Arrays may be in tuples, lists, dictionaries and quantized tensors. The result has JAX's arrays in place of what the
+    call allocates; codes of 4 and 6 bits are uint8. Nothing is differentiable unless it says so. Raises what `fn`
+    raises, where it is traced.
+    """
+    paths, tree = jax.tree_util.tree_flatten_with_path((args, kwargs))
+    arrays: list[Any] = []
+    leaves: list[_Static | None] = []
+    names: list[str] = []
+    for path, leaf in paths:
+        if not is_array(leaf):
+            leaves.append(_Static(type(leaf), _hashable(leaf)))
+            continue
+        name = _name(fn, path)
+        if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer) and leaf.is_deleted():
+            raise ValueError(
+                f"argument '{name}': found an array of JAX that was deleted or donated, expected one with data"
+            )
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            leaf = jax.random.key_data(leaf)
+        arrays.append(leaf)
+        names.append(name)
+        leaves.append(None)
+    found = Call(fn, tree, tuple(leaves), tuple(names))
+    program = found.program(_types(arrays), _default_target())
+    made = _primitive.bind(*arrays, call=found)
+    places = {"inputs": arrays, "outputs": made}
+
+    def array_of(leaf: Any) -> Any:
+        return places[leaf.kind][leaf.index] if isinstance(leaf, Place) else leaf
+
+    return jax.tree_util.tree_map(array_of, program.result)
+
+
+def _name(fn: Callable[..., Any], path: Any) -> str:
+    """What messages call an array: `x`, or `q.data`. `path` leads to it from (args, kwargs)."""
+    place = path[1]
+    if isinstance(place, jax.tree_util.DictKey):
+        first = str(place.key)
+    else:
+        names = _parameters(fn)
+        first = names[place.idx] if place.idx < len(names) else f"args[{place.idx}]"
+    return first + jax.tree_util.keystr(path[2:])
+
+
+@functools.lru_cache(maxsize=1024)
+def _parameters(fn: Callable[..., Any]) -> tuple[str, ...]:
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    try:
+        return tuple(name for name, p in inspect.signature(fn).parameters.items() if p.kind in kinds)
+    except (TypeError, ValueError):
+        return ()
+
+
+def _hashable(value: Any) -> Any:
+    try:
+        hash(value)
+    except TypeError:
+        found = type(value).__name__
+        raise TypeError(
+            f"found a {found} among the arguments of a call with arrays of JAX, expected arrays and what can be hashed"
+        ) from None
+    return value
+
+
+def _types(arrays: Any) -> tuple[tuple[tuple[int, ...], str], ...]:
+    return tuple((tuple(array.shape), str(array.dtype)) for array in arrays)
+
+
+# -- targets ---------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def cuda_target(name: str) -> Iterator[None]:
+    """What is lowered for CUDA within is for this target ("sm_90a"), whatever GPU this machine has: for `jax.export` on
+    machines without one. Raises ValueError for what is no target of a GPU."""
+    if not is_gpu(checked_target(name)):
+        raise ValueError(f"target {name!r} is a CPU, expected a GPU")
+    token = _cuda_target.set(name)
+    try:
+        yield
+    finally:
+        _cuda_target.reset(token)
+
+
+def _target_of_cuda() -> str:
+    asked = _cuda_target.get()
+    if asked:
+        return asked
+    try:
+        device = jax.devices("cuda")[0]
+    except RuntimeError:
+        raise ValueError(
+            "found no GPU to compile for, expected its target: with dither.jax.cuda_target('sm_90a'): ..."
+        ) from None
+    return get_device(f"cuda:{device.local_hardware_id}").target
+
+
+def _default_target() -> str:
+    """That of the backend that JAX uses where nothing else is said: shapes and checks are the same for all."""
+    return host_target() if jax.default_backend() == "cpu" else _target_of_cuda()
+
+
+# -- the primitive -----------------------------------------------------------------------------
+
+_primitive = Primitive("dither")
+_primitive.multiple_results = True
+
+
+@_primitive.def_abstract_eval
+def _abstract(*avals: Any, call: Call) -> list[Any]:
+    program = call.program(_types(avals), _default_target())
+    return [jax.core.ShapedArray(tensor.shape, dtype_of(tensor.dtype)) for tensor in program.outputs]
+
+
+@functools.lru_cache(maxsize=4096)
+def _compiled(call: Call) -> Callable[..., Any]:
+    return jax.jit(lambda *arrays: _primitive.bind(*arrays, call=call))
+
+
+@_primitive.def_impl
+def _run(*arrays: Any, call: Call) -> Any:
+    return _compiled(call)(*arrays)
+
+
+def _lowering(target: Callable[[], str]) -> Callable[..., Any]:
+    """The lowering for a platform: one custom call, with the workspace as a result that nobody sees."""
+
+    def rule(context: Any, *operands: Any, call: Call) -> Any:
+        program = call.program(_types(context.avals_in), target())
+        results = [jax.ShapeDtypeStruct(tensor.shape, dtype_of(tensor.dtype)) for tensor in program.outputs]
+        workspace = [jax.ShapeDtypeStruct((program.workspace,), jnp.uint8)] if program.workspace else []
+        encoded = program.encode()
+        attributes = {
+            "program": base64.b64encode(encoded).decode(),
+            "digest": hashlib.sha256(encoded).hexdigest(),
+        }
+
+        def custom_call(*arrays: Any) -> Any:
+            return jax.ffi.ffi_call(TARGET, [*results, *workspace])(*arrays, **attributes)[: len(results)]
+
+        return mlir.lower_fun(custom_call, multiple_results=True)(context, *operands)
+
+    return rule
+
+
+def _batched(arrays: Any, dims: Any, call: Call) -> Any:
+    """A batch is so many calls, one after the other: blocks, amaxes and padding are of each."""
+    moved = [array if dim is None else jnp.moveaxis(array, dim, 0) for array, dim in zip(arrays, dims, strict=True)]
+    mapped = [dim is not None for dim in dims]
+
+    def one(slices: Any) -> Any:
+        taken = iter(slices)
+        return _primitive.bind(*(next(taken) if m else a for a, m in zip(moved, mapped, strict=True)), call=call)
+
+    outs = jax.lax.map(one, [array for array, m in zip(moved, mapped, strict=True) if m])
+    return outs, [0] * len(outs)
+
+
+def _derivative(primals: Any, tangents: Any, call: Call) -> Any:
+    name = getattr(call.fn, "__name__", "a function")
+    raise TypeError(
+        f"{name} has no derivative here: jax.custom_vjp gives a call one, and jax.lax.stop_gradient says that none is "
+        "wanted"
+    )
+
+
+mlir.register_lowering(_primitive, _lowering(host_target), platform="cpu")
+mlir.register_lowering(_primitive, _lowering(_target_of_cuda), platform="cuda")
+batching.primitive_batchers[_primitive] = _batched
+ad.primitive_jvps[_primitive] = _derivative
+
+
+def register_handlers() -> None:
+    """Tells XLA of the custom call, on CPUs and GPUs."""
+    from .. import _dither
+
+    for platform in ("cpu", "CUDA"):
+        jax.ffi.register_ffi_target(TARGET, _dither.xla_handlers(platform), platform=platform)
