@@ -1,6 +1,6 @@
 #include "dither/Cache/Bundle.h"
-#include "dither/Support/Bytes.h"
 #include "Files.h"
+#include "dither/Support/Bytes.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
