@@ -1,12 +1,14 @@
 """Operators on arrays of frameworks that trace: JAX's.
 
-Such arrays have no memory when an operator is called, or none that may be written. Their calls go to `dither.jax`.
+Such arrays have no memory when an operator is called, or none that may be written. Their calls go to `dither.jax`,
+which is built on the operators, and so is found by its name when the first of them is called with one.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import sys
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
@@ -24,8 +26,7 @@ def takes_jax(fn: Callable[_P, _R]) -> Callable[_P, _R]:
     @functools.wraps(fn)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         if "jax" in sys.modules and (any(map(_holds_jax, args)) or any(map(_holds_jax, kwargs.values()))):
-            from . import jax as in_jax
-
+            in_jax = importlib.import_module(".jax", __package__)
             # An operator with state is known by itself, and not by its method.
             operator: Any
             operator, rest = (args[0], args[1:]) if fn.__name__ == "__call__" else (fn, args)
