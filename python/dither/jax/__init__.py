@@ -6,9 +6,10 @@ JAX's arrays import this package. docs/jax.md has the rest.
 
 from .calls import call, cuda_target
 from .calls import register_handlers as _register_handlers
+from .straight_through import straight_through
 from .tensors import register as _register_tensors
 
 _register_tensors()
 _register_handlers()
 
-__all__ = ["call", "cuda_target"]
+__all__ = ["call", "cuda_target", "straight_through"]

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
@@ -27,6 +28,7 @@ from ..programs import Place, Program, finish
 from ..recording import Recording
 from ..types import int64
 from .arrays import buffer_of, dtype_of, is_array
+from .derivatives import rule_of
 
 #: The name of the custom call.
 TARGET = "dither_program"
@@ -78,8 +80,8 @@ def call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     kernels. `fn`, and what is no array among the arguments, is hashable and fixed when JAX traces.
 
     Arrays may be in tuples, lists, dictionaries and quantized tensors. The result has JAX's arrays in place of what the
-    call allocates; codes of 4 and 6 bits are uint8. Nothing is differentiable unless it says so. Raises what `fn`
-    raises, where it is traced.
+    call allocates; codes of 4 and 6 bits are uint8. Operators with a backward operator are differentiable where their
+    output is plain (derivatives.py). Raises what `fn` raises, where it is traced.
     """
     paths, tree = jax.tree_util.tree_flatten_with_path((args, kwargs))
     arrays: list[Any] = []
@@ -101,13 +103,64 @@ def call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         leaves.append(None)
     found = Call(fn, tree, tuple(leaves), tuple(names))
     program = found.program(_types(arrays), _default_target())
-    made = _primitive.bind(*arrays, call=found)
-    places = {"inputs": arrays, "outputs": made}
+    if rule_of(fn, args, kwargs) is None:
+        made = _primitive.bind(*arrays, call=found)
+    else:
+        made = _differentiable(found)(*arrays)
+    return _filled(program, arrays, made)
+
+
+def _filled(program: Program, inputs: Any, outputs: Any) -> Any:
+    """What the call returns, of these arrays."""
+    places = {"inputs": inputs, "outputs": outputs}
 
     def array_of(leaf: Any) -> Any:
         return places[leaf.kind][leaf.index] if isinstance(leaf, Place) else leaf
 
     return jax.tree_util.tree_map(array_of, program.result)
+
+
+@functools.lru_cache(maxsize=4096)
+def _differentiable(call: Call) -> Callable[..., Any]:
+    """A call as a function of its arrays that has the derivative of its rule (derivatives.py)."""
+
+    @jax.custom_vjp
+    def function(*arrays: Any) -> Any:
+        return tuple(_primitive.bind(*arrays, call=call))
+
+    def forward(*primals: Any) -> Any:
+        arrays = tuple(primal.value for primal in primals)
+        made = function(*arrays)
+        # What has no leaves is known where the gradient is traced.
+        wanted = tuple(() if primal.perturbed else None for primal in primals)
+        return made, (arrays, made, wanted)
+
+    def backward(kept: Any, grads: Any) -> Any:
+        arrays, made, wanted = kept
+        program = call.program(_types(arrays), _default_target())
+        given = iter(arrays)
+        leaves = [next(given) if leaf is None else leaf.value for leaf in call.leaves]
+        args, kwargs = jax.tree_util.tree_unflatten(call.tree, leaves)
+        found = rule_of(call.fn, args, kwargs)
+        assert found is not None
+        rule, arguments = found
+        needed = [None if isinstance(grad, SymbolicZero) else grad for grad in grads]
+        # The output is the first of what a call returns.
+        needed[0] = jnp.zeros(made[0].shape, made[0].dtype) if needed[0] is None else needed[0]
+        gradients = rule(arguments, _filled(program, arrays, made), _filled(program, arrays, needed))
+        for name, is_wanted in zip(call.names, wanted, strict=True):
+            if is_wanted is not None and gradients.get(name) is None:
+                raise TypeError(
+                    f"the gradient of argument '{name}' was asked for, expected one of {', '.join(sorted(gradients))}: "
+                    f"{call.fn.__name__} has no other"
+                )
+        return tuple(
+            gradients[name].astype(array.dtype) if is_wanted is not None else None
+            for name, array, is_wanted in zip(call.names, arrays, wanted, strict=True)
+        )
+
+    function.defvjp(forward, backward, symbolic_zeros=True)
+    return function
 
 
 def _name(fn: Callable[..., Any], path: Any) -> str:
@@ -238,8 +291,8 @@ def _batched(arrays: Any, dims: Any, call: Call) -> Any:
 def _derivative(primals: Any, tangents: Any, call: Call) -> Any:
     name = getattr(call.fn, "__name__", "a function")
     raise TypeError(
-        f"{name} has no derivative here: jax.custom_vjp gives a call one, and jax.lax.stop_gradient says that none is "
-        "wanted"
+        f"{name} has no derivative here: dither.jax.straight_through and jax.custom_vjp give a call one, and "
+        "jax.lax.stop_gradient says that none is wanted"
     )
 
 

@@ -68,7 +68,8 @@ class Fused:
         functools.update_wrapper(self, fn)
         given = self.operator.producer.given()
         parameters = inspect.signature(fn).parameters.values()
-        self._signature = inspect.Signature([p for p in parameters if p.name in given])
+        # Calls leave out what follows from other parameters.
+        self.__signature__ = inspect.Signature([p for p in parameters if p.name in given])
 
     def __repr__(self) -> str:
         return f"<dither operator {self.operator.producer.name}>"
@@ -108,9 +109,9 @@ class Fused:
         """The function on every tile of the tensors, and what it gives in a format, in one kernel: see `fuse`."""
         producer = self.operator.producer
         try:
-            call = self._signature.bind(*args, **kwargs)
+            call = self.__signature__.bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"{producer.name}: {error}, expected {self._signature}") from None
+            raise TypeError(f"{producer.name}: {error}, expected {self.__signature__}") from None
         call.apply_defaults()
         self._check(call.arguments)
         wanted = wanted_of(
