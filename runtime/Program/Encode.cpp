@@ -2,6 +2,7 @@
 #include "dither/Support/Bytes.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
 
@@ -100,20 +101,63 @@ static Program::Step takeStep(Reader &reader) {
   return step;
 }
 
-/// Whether every place of a step is one that the program has.
-static bool isWithin(const Program::Step &step, const Program &program) {
+/// Whether every place of step `at` is one that the program has.
+static Error checkStep(const Program &program, size_t at) {
+  const Program::Step &step = program.steps[at];
   if (step.image >= program.images.size())
-    return false;
+    return createStringError("step " + Twine(at) + " is of image " +
+                             Twine(step.image) + ", expected one of " +
+                             Twine(program.images.size()));
   const KernelImage &image = program.images[step.image];
   if (step.slots.size() != image.params.size())
-    return false;
-  for (Program::Pointer pointer : step.pointers)
-    if (pointer.slot >= step.slots.size() ||
-        pointer.buffer >= program.buffers.size() ||
-        image.params[pointer.slot] != ParamKind::Pointer ||
-        uint64_t(step.slots[pointer.slot]) > program.buffers[pointer.buffer])
-      return false;
-  return true;
+    return createStringError("step " + Twine(at) + " has " +
+                             Twine(step.slots.size()) + " slots, expected " +
+                             Twine(image.params.size()) + " for kernel '" +
+                             image.name + "'");
+  SmallBitVector placed(step.slots.size());
+  for (auto [slot, buffer] : step.pointers) {
+    if (slot >= step.slots.size())
+      return createStringError("step " + Twine(at) + " has a buffer for slot " +
+                               Twine(slot) + ", expected one of " +
+                               Twine(step.slots.size()));
+    if (image.params[slot] != ParamKind::Pointer)
+      return createStringError(
+          "step " + Twine(at) + " has a buffer for slot " + Twine(slot) +
+          ", which is no pointer of kernel '" + image.name + "'");
+    if (placed.test(slot))
+      return createStringError("step " + Twine(at) +
+                               " has two buffers for slot " + Twine(slot));
+    placed.set(slot);
+    std::string where =
+        ("slot " + Twine(slot) + " of step " + Twine(at) + " is ").str();
+    if (buffer >= program.buffers.size())
+      return createStringError(where + "in buffer " + Twine(buffer) +
+                               ", expected one of " +
+                               Twine(program.buffers.size()));
+    int64_t offset = step.slots[slot];
+    if (offset < 0 || uint64_t(offset) > program.buffers[buffer])
+      return createStringError(where + Twine(offset) + " bytes into buffer " +
+                               Twine(buffer) + ", expected at most " +
+                               Twine(program.buffers[buffer]));
+  }
+  for (auto [slot, kind] : enumerate(image.params))
+    if (kind == ParamKind::Pointer && !placed.test(slot) && step.slots[slot])
+      return createStringError("slot " + Twine(slot) + " of step " + Twine(at) +
+                               " is an address, expected a place in a buffer");
+  return Error::success();
+}
+
+Error Program::check() const {
+  for (const KernelImage &image : images)
+    for (auto [place, kind] : enumerate(image.params))
+      if (kind > ParamKind::F32)
+        return createStringError(
+            "parameter " + Twine(place) + " of kernel '" + image.name +
+            "' is of kind " + Twine(unsigned(kind)) + ", expected at most 3");
+  for (size_t at = 0; at < steps.size(); ++at)
+    if (Error error = checkStep(*this, at))
+      return error;
+  return Error::success();
 }
 
 Expected<Program> Program::decode(StringRef bytes) {
@@ -136,11 +180,12 @@ Expected<Program> Program::decode(StringRef bytes) {
   program.buffers =
       takeList<uint64_t>(reader, [&] { return reader.number<uint64_t>(); });
   program.steps = takeList<Step>(reader, [&] { return takeStep(reader); });
-  bool within = llvm::all_of(
-      program.steps, [&](const Step &step) { return isWithin(step, program); });
-  if (!reader.ok || !reader.rest.empty() || !within)
-    return createStringError("the program is damaged: its lengths and places "
-                             "do not fit each other");
+  if (!reader.ok || !reader.rest.empty())
+    return createStringError("the program is damaged: its lengths do not fit "
+                             "each other");
+  if (Error error = program.check())
+    return createStringError("the program is damaged: " +
+                             toString(std::move(error)));
   return program;
 }
 

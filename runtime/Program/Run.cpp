@@ -9,6 +9,8 @@ namespace dither::runtime {
 
 Expected<std::unique_ptr<LoadedProgram>> LoadedProgram::load(Program program,
                                                              Device &device) {
+  if (Error error = program.check())
+    return error;
   auto loaded = std::make_unique<LoadedProgram>();
   for (KernelImage &image : program.images) {
     Expected<std::unique_ptr<Kernel>> kernel = device.load(image);

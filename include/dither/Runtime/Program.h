@@ -32,19 +32,23 @@ struct Program {
   std::vector<uint64_t> buffers;
   std::vector<Step> steps;
 
+  /// Errors: a place that is out of range, of an image, a slot, a buffer or a
+  /// byte in one; a pointer that is in no buffer and not null.
+  llvm::Error check() const;
+
   /// "dither\0p", u32 version, the fields (numbers little-endian, lengths
   /// first), and the SHA-256 of all before it.
   std::string encode() const;
 
   /// The inverse. Errors: not a program; one of another version; cut off; a
-  /// checksum that does not fit; places that are out of range.
+  /// checksum that does not fit; what `check` gives.
   static llvm::Expected<Program> decode(llvm::StringRef bytes);
 };
 
 /// A program with its kernels on a device. Running is safe from many threads.
 class LoadedProgram {
 public:
-  /// Errors: an image that does not run there.
+  /// Errors: what Program::check gives; an image that does not run there.
   static llvm::Expected<std::unique_ptr<LoadedProgram>> load(Program program,
                                                              Device &device);
 
