@@ -7,11 +7,17 @@ using namespace llvm;
 
 namespace dither::runtime {
 
+/// What addresses of buffers are multiples of: of those of GPUs, what kernels
+/// are compiled for at most, and allocators give more. Kernels for the CPU take
+/// any.
+static constexpr uint64_t gpuAlignment = 32;
+
 Expected<std::unique_ptr<LoadedProgram>> LoadedProgram::load(Program program,
                                                              Device &device) {
   if (Error error = program.check())
     return error;
   auto loaded = std::make_unique<LoadedProgram>();
+  loaded->alignment = device.isCpu() ? 1 : gpuAlignment;
   for (KernelImage &image : program.images) {
     Expected<std::unique_ptr<Kernel>> kernel = device.load(image);
     if (!kernel)
@@ -29,10 +35,18 @@ Error LoadedProgram::run(ArrayRef<void *> buffers, Stream stream) const {
     return createStringError("found " + Twine(buffers.size()) +
                              " buffers, expected " +
                              Twine(program.buffers.size()));
-  for (auto [place, bytes] : enumerate(program.buffers))
-    if (bytes && !buffers[place])
+  for (auto [place, bytes] : enumerate(program.buffers)) {
+    if (!bytes)
+      continue;
+    if (!buffers[place])
       return createStringError("buffer " + Twine(place) +
                                " is null, expected " + Twine(bytes) + " bytes");
+    auto address = reinterpret_cast<uintptr_t>(buffers[place]);
+    if (address % alignment)
+      return createStringError(
+          "buffer " + Twine(place) + " is at 0x" + Twine::utohexstr(address) +
+          ", expected a multiple of " + Twine(alignment) + " bytes");
+  }
   SmallVector<int64_t, 64> slots;
   for (const Program::Step &step : program.steps) {
     slots.assign(step.slots.begin(), step.slots.end());

@@ -53,7 +53,8 @@ public:
                                                              Device &device);
 
   /// Launches every step. Errors: another number of buffers than the program
-  /// has, a null pointer to one that has bytes, or what a launch gives.
+  /// has; one that has bytes and is null, or on a GPU at no multiple of 32; or
+  /// what a launch gives, after the steps before it were started.
   llvm::Error run(llvm::ArrayRef<void *> buffers, Stream stream) const;
 
   /// Bytes of each buffer.
@@ -61,6 +62,7 @@ public:
 
 private:
   Program program;
+  uint64_t alignment = 1;
   std::vector<std::unique_ptr<Kernel>> kernels;
 };
 

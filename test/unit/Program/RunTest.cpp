@@ -201,4 +201,20 @@ TEST_F(ProgramCudaTest, AFailureEndsTheProgram) {
   EXPECT_EQ(calls("cuLaunchKernel"), 2u);
 }
 
+/// Kernels are compiled for buffers as allocators give them: a misaligned one
+/// would be an illegal access, which ends the context.
+TEST_F(ProgramCudaTest, MisalignedBuffers) {
+  auto gpu = device();
+  auto loaded = must(LoadedProgram::load(ptxProgram(), *gpu));
+  EXPECT_EQ(message(loaded->run(buffers(0x10010), nullptr)),
+            "buffer 1 is at 0x10010, expected a multiple of 32 bytes");
+  EXPECT_EQ(launches(), "");
+  must(loaded->run(buffers(0x10020), nullptr));
+  // Of no bytes, it is never read.
+  std::vector<void *> odd = buffers();
+  odd[0] = reinterpret_cast<void *>(1);
+  must(loaded->run(odd, nullptr));
+  EXPECT_EQ(calls("cuLaunchKernel"), 2u);
+}
+
 } // namespace
