@@ -12,6 +12,9 @@ from .errors import suggest
 class Device:
     """A CPU or GPU. `name` is "cpu" or "cuda:0", `target` what kernels are compiled for."""
 
+    #: Which part of tensors is on it, where the rest is elsewhere (recording.py).
+    shard: Any = None
+
     def __init__(self, handle: Any) -> None:
         self._handle = handle
         self.name: str = handle.name

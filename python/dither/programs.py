@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .arrays import Array, Buffer, describe_argument
 from .devices import Device, checked_target, get_device
-from .recording import Launch, Recording, nbytes
+from .recording import Collective, Launch, Recording, Splitting, nbytes
 from .types import TensorType
 
 #: What places in the workspace are multiples of, in bytes.
@@ -51,6 +52,8 @@ class Program:
         updated: places of the inputs that it writes, in place.
         workspace: bytes that it needs besides, aligned to 256.
         launches: how many kernels it launches.
+        splitting: how its tensors may be split into parts, by places among the inputs and the outputs after them; None
+            where that is not known.
     """
 
     target: str
@@ -60,6 +63,7 @@ class Program:
     updated: tuple[int, ...]
     workspace: int
     launches: int
+    splitting: Splitting | None
     _program: Any
 
     def encode(self) -> bytes:
@@ -145,6 +149,100 @@ def record(fn: Callable[..., Any], *args: Any, target: str | None = None, **kwar
 def finish(recording: Recording, inputs: Iterable[Buffer], returned: Any) -> Program:
     """The program of what was recorded: a call on `inputs`, the first buffers, that returned `returned`."""
     given = [buffer.array for buffer in inputs]
+    made, result = _results(recording, len(given), returned)
+    launches = [launch for launch in recording.launches if isinstance(launch, Launch)]
+    assert len(launches) == len(recording.launches), "a call on a part of a tensor is of stages"
+    return _program(recording, launches, given, made, result)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Stages:
+    """A call on a part of a tensor: programs, and what parts exchange between them. Buffers go by numbers.
+
+    Attributes:
+        steps: in order, a program with the buffers that are its inputs and its outputs, or a `Collective`.
+        outputs: the buffers of what the call allocates and returns, in order.
+        result: what it returns, with a `Place` for each tensor.
+        extents: rows and columns of the part, where they are known.
+    """
+
+    steps: tuple[tuple[Program, tuple[int, ...], tuple[int, ...]] | Collective, ...]
+    outputs: tuple[int, ...]
+    result: Any
+    extents: tuple[int, int]
+
+    @staticmethod
+    def index(array: Array) -> int:
+        """The number of the buffer that an array is in."""
+        return _index(array)
+
+
+def staged(recording: Recording, inputs: Iterable[Buffer], returned: Any) -> Stages:
+    """As `finish`, of a call whose tensors are parts of others (`Recording.shard`)."""
+    given = [buffer.array for buffer in inputs]
+    made, result = _results(recording, len(given), returned)
+    known = {_index(array): array for array in given}
+    returned_as = {_index(array): array for array in made}
+    outputs = list(returned_as)
+    runs: list[list[Launch]] = [[]]
+    between: list[Collective] = []
+    for each in recording.launches:
+        if isinstance(each, Launch):
+            runs[-1].append(each)
+        else:
+            between.append(each)
+            runs.append([])
+    used = [{i: a for launch in run for i, a in _tensors(launch).items()} for run in runs]
+    steps: list[tuple[Program, tuple[int, ...], tuple[int, ...]] | Collective] = []
+    for at, run in enumerate(runs):
+        later = {i for tensors in used[at + 1 :] for i in tensors} | set(outputs)
+        later |= {_index(each.source) for each in between[at:]}
+        written = {i for launch in run for i in _written(launch)}
+        taken = [i for i in used[at] if i in known]
+        if any(i in written for i in taken):
+            raise ValueError("found a call that writes what others have exchanged, expected memory of its own")
+        stored = [i for i in used[at] if i in written and i in later]
+        arrays = {i: returned_as.get(i) or _whole(recording, i, array) for i, array in used[at].items()}
+        ins, outs = [known[i] for i in taken], [arrays[i] for i in stored]
+        if run:
+            steps.append((_program(recording, run, ins, outs, None), tuple(taken), tuple(stored)))
+            known |= dict(zip(stored, outs, strict=True))
+        if at < len(between):
+            steps.append(between[at])
+            known[_index(between[at].target)] = between[at].target
+    extents = recording.splittings[0].extents if recording.splittings else {}
+    rows, cols = (math.prod(n for label, n in extents.items() if label[:3] == what) for what in ("row", "col"))
+    return Stages(tuple(steps), tuple(outputs), result, (rows, cols))
+
+
+def _whole(recording: Recording, index: int, array: Array) -> Array:
+    """The buffer that an array is in, as bytes of one dimension unless the array is all of it, of whole bytes."""
+    is_all = Recording.place(array.pointer)[1] == 0 and nbytes(array) == recording.sizes[index]
+    if is_all and (array.dtype is None or array.dtype.bits >= 8):
+        return array
+    size = recording.sizes[index]
+    first = array.pointer - Recording.place(array.pointer)[1]
+    return dataclasses.replace(array, pointer=first, dtype=None, storage="uint8", shape=(size,), strides=(1,))
+
+
+def _index(array: Array) -> int:
+    return Recording.place(array.pointer)[0]
+
+
+def _tensors(launch: Launch) -> dict[int, Array]:
+    """The arrays of a launch by their buffers: one of each."""
+    arrays = [value for value in launch.arguments.values() if isinstance(value, Array)]
+    return {_index(array): array for array in arrays if _index(array) >= 0}
+
+
+def _written(launch: Launch) -> Iterable[int]:
+    """The buffers that a launch writes."""
+    return (_index(launch.arguments[name]) for name in launch.code().written)
+
+
+def _results(recording: Recording, given: int, returned: Any) -> tuple[list[Array], Any]:
+    """The arrays that a call allocated and returned, and what it returned, with a `Place` for each tensor; the first
+    `given` buffers are its inputs."""
     made: list[Array] = []
 
     def place_of(value: Any) -> Any:
@@ -154,7 +252,7 @@ def finish(recording: Recording, inputs: Iterable[Buffer], returned: Any) -> Pro
         index, offset = Recording.place(array.pointer)
         if offset or nbytes(array) != recording.sizes[index]:
             raise ValueError("found a part of an array among the results of a recorded call, expected whole arrays")
-        if index < len(given):
+        if index < given:
             return Place("inputs", index)
         for i, other in enumerate(made):
             if other.pointer == array.pointer:
@@ -163,24 +261,26 @@ def finish(recording: Recording, inputs: Iterable[Buffer], returned: Any) -> Pro
         return Place("outputs", len(made) - 1)
 
     result = map_leaves(place_of, returned)
-    codes = [launch.code() for launch in recording.launches]
+    return made, result
+
+
+def _program(
+    recording: Recording, launches: Sequence[Launch], given: Sequence[Array], made: Sequence[Array], result: Any
+) -> Program:
+    """The program of launches, on arrays that are its inputs and its outputs."""
+    codes = [launch.code() for launch in launches]
     for code in codes:
         if code.sites:
             raise ValueError(f"kernel '{code.image.name}' has dl.print, which recorded calls have not")
-    written = {
-        Recording.place(launch.arguments[name].pointer)[0]
-        for launch, code in zip(recording.launches, codes, strict=True)
-        for name in code.written
-    }
-    for launch, code in zip(recording.launches, codes, strict=True):
+    written = {index for launch in launches for index in _written(launch)}
+    for launch, code in zip(launches, codes, strict=True):
         code.check(launch.arguments)
-    outputs = [Recording.place(array.pointer)[0] for array in made]
-    named = {index: i for i, index in enumerate([*range(len(given)), *outputs])}
-    offsets, workspace = _workspace(recording, named)
+    named = {_index(array): i for i, array in enumerate([*given, *made])}
+    offsets, workspace = _workspace(recording, launches, named)
     images = list({id(code): code.image for code in codes}.values())
     steps = [
         _step(launch, code, images.index(code.image), named, offsets, len(named))
-        for launch, code in zip(recording.launches, codes, strict=True)
+        for launch, code in zip(launches, codes, strict=True)
     ]
     sizes = [recording.sizes[index] for index in named] + ([workspace] if workspace else [])
     from . import _dither
@@ -190,11 +290,27 @@ def finish(recording: Recording, inputs: Iterable[Buffer], returned: Any) -> Pro
         tuple(_tensor(array) for array in given),
         tuple(_tensor(array) for array in made),
         result,
-        tuple(sorted(index for index in written if index < len(given))),
+        tuple(i for i, array in enumerate(given) if _index(array) in written),
         workspace,
         len(steps),
+        _splitting(recording, given, made),
         _dither.Program(images, sizes, steps),
     )
+
+
+def _splitting(recording: Recording, given: Sequence[Array], made: Sequence[Array]) -> Splitting | None:
+    """How the tensors of a call may be split: as its one operator says, of all that it returns. Each part has all of an
+    input that it says nothing of."""
+    arrays = [*given, *made]
+    if len(recording.splittings) != 1 or any(0 in array.shape for array in arrays):
+        return None
+    found = recording.splittings[0]
+    if any(_index(array) not in found.labels for array in made):
+        return None
+    labels = [found.labels.get(_index(array), (None,) * len(array.shape)) for array in arrays]
+    if any(len(label) != len(array.shape) for label, array in zip(labels, arrays, strict=True)):
+        return None
+    return dataclasses.replace(found, labels=dict(enumerate(labels)))
 
 
 def _tensor(array: Array) -> Tensor:
@@ -219,12 +335,12 @@ def _step(
     return image, launch.grid, slots, pointers
 
 
-def _workspace(recording: Recording, named: dict[int, int]) -> tuple[dict[int, int], int]:
+def _workspace(recording: Recording, launches: Sequence[Launch], named: dict[int, int]) -> tuple[dict[int, int], int]:
     """Where the buffers lie in the workspace that are neither inputs nor outputs, and its size: those that are not in
     use at the same time share memory."""
     first: dict[int, int] = {}
     last: dict[int, int] = {}
-    for at, launch in enumerate(recording.launches):
+    for at, launch in enumerate(launches):
         for value in launch.arguments.values():
             index = Recording.place(value.pointer)[0] if isinstance(value, Array) else -1
             if index >= 0 and index not in named:

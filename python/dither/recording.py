@@ -40,6 +40,69 @@ def nbytes(array: Array) -> int:
 
 
 @dataclasses.dataclass(frozen=True)
+class Shard:
+    """The part of tensors that a call is on: the others are elsewhere, of the same shape, and have the same call.
+
+    Attributes:
+        rows: how many parts the rows of the whole are split into.
+        cols: likewise the columns.
+        origin: where the part is, int64 of shape (4,): its first row and column, and the rows and columns of the whole.
+    """
+
+    rows: int
+    cols: int
+    origin: Any
+
+    def parts(self, over: tuple[str, ...]) -> int:
+        """How many parts differ in their rows ("rows"), their columns ("cols"), or either."""
+        return (self.rows if "rows" in over else 1) * (self.cols if "cols" in over else 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Collective:
+    """What parts of a tensor exchange between launches.
+
+    Attributes:
+        kind: "max", of non-negative float32 as their bits are ordered, or "gather", of all parts, in order.
+        source: what each part has.
+        target: what it gets: an array like `source`, or one with a dimension more, the first, of the parts.
+        over: which parts take part: those that differ in their "rows", in their "cols", or in either.
+    """
+
+    kind: str
+    source: Array
+    target: Array
+    over: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Splitting:
+    """How the tensors of a call may be split into parts, each with a call of its own.
+
+    Rows and columns are of one or more dimensions of tensors, "row0", "row1", .. and "col0", ..
+
+    Attributes:
+        labels: which of these each dimension of a buffer is, by the buffer's place; None where each part has all.
+        units: what rows and columns of each part are multiples of, by "row" and "col".
+        whole: dimensions that are not split.
+        extents: of each dimension, those of rows first, in order.
+    """
+
+    labels: Mapping[int, tuple[str | None, ...]]
+    units: Mapping[str, int]
+    whole: frozenset[str]
+    extents: Mapping[str, int]
+
+    def most(self, label: str) -> int:
+        """The number of parts that a dimension may be split into: this, or what divides it."""
+        unit = self.units[label[:3]]
+        after = math.prod(n for other, n in self.extents.items() if other[:3] == label[:3] and other >= label)
+        if label in self.whole or after % unit:
+            return 1
+        return math.gcd(self.extents[label], after // unit)
+
+
+@dataclasses.dataclass(frozen=True)
 class Launch:
     """A launch that was recorded; `code` compiles it."""
 
@@ -52,8 +115,10 @@ class Recording(Device):
     """A device that notes what is launched on it, for a target. Within `with`, arrays can be on it.
 
     Attributes:
-        launches: what was launched, in order.
+        launches: what was launched, and exchanged, in order.
         sizes: bytes of each buffer, by place.
+        shard: which part the tensors are; None where they are whole.
+        splittings: what operators said of how their tensors may be split, one for each call.
     """
 
     def __init__(self, target: str) -> None:
@@ -62,8 +127,10 @@ class Recording(Device):
         self.description = f"calls for {target}"
         self.target = target
         self.is_cpu = not is_gpu(target)
-        self.launches: list[Launch] = []
+        self.launches: list[Launch | Collective] = []
         self.sizes: list[int] = []
+        self.shard: Shard | None = None
+        self.splittings: list[Splitting] = []
 
     def __enter__(self) -> Recording:
         add_device(self)

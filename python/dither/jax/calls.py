@@ -19,16 +19,19 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax._src.dispatch import prim_requires_devices_during_lowering
 from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
+from jax.interpreters.mlir import SPMDAxisContext
 
 from ..devices import checked_target, get_device, host_target, is_gpu
-from ..programs import Place, Program, finish
-from ..recording import Recording
+from ..programs import Place, Program, Stages, finish, staged
+from ..recording import Recording, Shard
 from ..types import int64
 from .arrays import buffer_of, dtype_of, is_array
 from .derivatives import rule_of
+from .sharding import partitioned
 
 #: The name of the custom call.
 TARGET = "dither_program"
@@ -36,11 +39,24 @@ TARGET = "dither_program"
 _cuda_target: contextvars.ContextVar[str] = contextvars.ContextVar("dither_cuda_target", default="")
 
 
+#: Shapes and data types of arrays.
+Types = tuple[tuple[tuple[int, ...], str], ...]
+
+
 class _Static(NamedTuple):
     """A leaf that is no array: its type tells 1 from True and 1.0."""
 
     kind: type
     value: Any
+
+
+class Split(NamedTuple):
+    """A stage of a call on parts: the types of its arrays, into how many parts they are split, and its number."""
+
+    types: Types
+    rows: int
+    cols: int
+    stage: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,19 +69,42 @@ class Call:
     names: tuple[str, ...]
 
     @functools.lru_cache(maxsize=4096)  # noqa: B019 - calls are few, and last
-    def program(self, arrays: tuple[tuple[tuple[int, ...], str], ...], target: str) -> Program:
+    def program(self, arrays: Types, target: str) -> Program:
         """What it launches, for arrays of these shapes and data types. Raises what the operator raises."""
         with Recording(target) as recording:
             buffers = [buffer_of(recording, *array) for array in arrays]
-            given = iter(self._seeds(buffers))
-            leaves = [next(given) if leaf is None else leaf.value for leaf in self.leaves]
-            args, kwargs = jax.tree_util.tree_unflatten(self.tree, leaves)
-            program = finish(recording, buffers, self.fn(*args, **kwargs))
+            program = finish(recording, buffers, self._run(buffers))
         for index in program.updated:
             raise ValueError(
                 f"argument '{self.names[index]}' is an array of JAX, which does not change, expected memory to write"
             )
         return program
+
+    #: What parts of arrays are known by.
+    split = Split
+
+    def stages(self, split: Split, target: str = "") -> Stages:
+        """What it launches for parts of arrays, for a target, or that of JAX's backend. The buffer after those of the
+        arrays says where the part begins, in eight words of 32 bits."""
+        return self._stages(split.types, split.rows, split.cols, target or _default_target())
+
+    @functools.lru_cache(maxsize=4096)  # noqa: B019
+    def _stages(self, arrays: Types, rows: int, cols: int, target: str) -> Stages:
+        with Recording(target) as recording:
+            buffers = [buffer_of(recording, *array) for array in arrays]
+            origin = buffer_of(recording, (8,), "uint32")
+            recording.shard = Shard(rows, cols, origin.view(int64, "int64", (4,)))
+            return staged(recording, [*buffers, origin], self._run(buffers))
+
+    def run_stage(self, split: Split, arrays: Any) -> Any:
+        """Runs a stage of a call on parts, on the arrays that are its inputs."""
+        return _part.bind(*arrays, call=self, split=split)
+
+    def _run(self, buffers: list[Any]) -> Any:
+        given = iter(self._seeds(buffers))
+        leaves = [next(given) if leaf is None else leaf.value for leaf in self.leaves]
+        args, kwargs = jax.tree_util.tree_unflatten(self.tree, leaves)
+        return self.fn(*args, **kwargs)
 
     def _seeds(self, buffers: list[Any]) -> list[Any]:
         """Random keys of JAX are two words of 32 bits, which kernels take as one of 64."""
@@ -194,7 +233,7 @@ def _hashable(value: Any) -> Any:
     return value
 
 
-def _types(arrays: Any) -> tuple[tuple[tuple[int, ...], str], ...]:
+def _types(arrays: Any) -> Types:
     return tuple((tuple(array.shape), str(array.dtype)) for array in arrays)
 
 
@@ -236,6 +275,8 @@ def _default_target() -> str:
 
 _primitive = Primitive("dither")
 _primitive.multiple_results = True
+# Its lowering depends on the devices, as that of custom_partitioning in it; JAX has no public name for this.
+prim_requires_devices_during_lowering.add(_primitive)
 
 
 @_primitive.def_abstract_eval
@@ -255,22 +296,67 @@ def _run(*arrays: Any, call: Call) -> Any:
 
 
 def _lowering(target: Callable[[], str]) -> Callable[..., Any]:
-    """The lowering for a platform: one custom call, with the workspace as a result that nobody sees."""
+    """The lowering for a platform: one custom call, or, where there are several devices, what XLA partitions."""
 
     def rule(context: Any, *operands: Any, call: Call) -> Any:
         program = call.program(_types(context.avals_in), target())
-        results = [jax.ShapeDtypeStruct(tensor.shape, dtype_of(tensor.dtype)) for tensor in program.outputs]
-        workspace = [jax.ShapeDtypeStruct((program.workspace,), jnp.uint8)] if program.workspace else []
-        encoded = program.encode()
-        attributes = {
-            "program": base64.b64encode(encoded).decode(),
-            "digest": hashlib.sha256(encoded).hexdigest(),
-        }
+        if _devices(context) == 1:
+            return _custom_call(context, operands, program)
+        function = partitioned(call, program, lambda *arrays: _part.bind(*arrays, call=call, split=None))
+        return mlir.lower_fun(function, multiple_results=True)(context, *operands)
 
-        def custom_call(*arrays: Any) -> Any:
-            return jax.ffi.ffi_call(TARGET, [*results, *workspace])(*arrays, **attributes)[: len(results)]
+    return rule
 
-        return mlir.lower_fun(custom_call, multiple_results=True)(context, *operands)
+
+def _devices(context: Any) -> int:
+    """How many devices XLA has to partition for: one where the program is that of each device already."""
+    axes = context.module_context.axis_context
+    if isinstance(axes, SPMDAxisContext):
+        return 1 if set(axes.manual_axes) == set(axes.mesh.axis_names) else int(axes.mesh.size)
+    return getattr(axes, "num_devices", 1)
+
+
+def _custom_call(context: Any, operands: Any, program: Program) -> Any:
+    """A program as a custom call, with the workspace as a result that nobody sees."""
+    results = [jax.ShapeDtypeStruct(tensor.shape, dtype_of(tensor.dtype)) for tensor in program.outputs]
+    workspace = [jax.ShapeDtypeStruct((program.workspace,), jnp.uint8)] if program.workspace else []
+    encoded = program.encode()
+    attributes = {
+        "program": base64.b64encode(encoded).decode(),
+        "digest": hashlib.sha256(encoded).hexdigest(),
+    }
+
+    def custom_call(*arrays: Any) -> Any:
+        return jax.ffi.ffi_call(TARGET, [*results, *workspace])(*arrays, **attributes)[: len(results)]
+
+    return mlir.lower_fun(custom_call, multiple_results=True)(context, *operands)
+
+
+# -- parts ---------------------------------------------------------------------------------------
+
+
+#: What one device runs of a call: all of it, or a stage of a call on parts.
+_part = Primitive("dither_part")
+_part.multiple_results = True
+
+
+def _program_of_part(avals: Any, call: Call, split: Split | None, target: str) -> Program:
+    if split is None:
+        return call.program(_types(avals), target)
+    step = call.stages(split, target).steps[split.stage]
+    assert isinstance(step, tuple)
+    return step[0]
+
+
+@_part.def_abstract_eval
+def _abstract_part(*avals: Any, call: Call, split: Split | None) -> list[Any]:
+    program = _program_of_part(avals, call, split, _default_target())
+    return [jax.core.ShapedArray(tensor.shape, dtype_of(tensor.dtype)) for tensor in program.outputs]
+
+
+def _lowering_of_part(target: Callable[[], str]) -> Callable[..., Any]:
+    def rule(context: Any, *operands: Any, call: Call, split: Split | None) -> Any:
+        return _custom_call(context, operands, _program_of_part(context.avals_in, call, split, target()))
 
     return rule
 
@@ -296,8 +382,9 @@ def _derivative(primals: Any, tangents: Any, call: Call) -> Any:
     )
 
 
-mlir.register_lowering(_primitive, _lowering(host_target), platform="cpu")
-mlir.register_lowering(_primitive, _lowering(_target_of_cuda), platform="cuda")
+for _platform, _target in (("cpu", host_target), ("cuda", _target_of_cuda)):
+    mlir.register_lowering(_primitive, _lowering(_target), platform=_platform)
+    mlir.register_lowering(_part, _lowering_of_part(_target), platform=_platform)
 batching.primitive_batchers[_primitive] = _batched
 ad.primitive_jvps[_primitive] = _derivative
 

@@ -7,10 +7,12 @@ from typing import Any
 
 from ..devices import Device, get_device
 from ..frameworks import takes_jax
+from ..recording import Recording
 from .allocate import contiguous_rows, filled, floats
 from .flatten import reshape
 from .operator import plain_tile
 from .quantize import QUANTIZE
+from .shards import Describing, raise_to_all
 
 
 @takes_jax
@@ -39,4 +41,10 @@ def amax(x: Any, device: str | Device | None = None, stream: int | None = None) 
         chosen = {"out_amax": peak, "ROWS": tile.rows, "COLS": tile.cols, "device": where, "stream": stream}
         values = {"x": value}
         QUANTIZE.kernel.launch(tile.grid(m, n), **{**QUANTIZE.absent, **QUANTIZE.choices(values), **values, **chosen})
+    if isinstance(where, Recording):
+        raise_to_all(where, peak)
+        split = Describing(array.shape[:-1], array.shape[-1:])
+        split.label(x, (*split.rows, *split.cols))
+        split.label(peak, ())
+        split.say(where)
     return peak

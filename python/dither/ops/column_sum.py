@@ -15,6 +15,7 @@ from ..devices import Device
 from ..types import DType, float32
 from . import kernels
 from .allocate import empty_like, filled
+from .shards import rows_of_all
 from .tiles import Tile
 
 #: Rows of which dl.sum is that tree.
@@ -59,10 +60,12 @@ class ColumnSums:
         if not m:
             rows, count = filled(self._x, self._array, (1, n)), 1
         where_to = {"device": self._where, "stream": self._stream}
+        # Of a part of a tensor, the sum of all parts is that of theirs: so many rows.
+        apart = self._where.shard is not None and self._where.shard.rows > 1
         while True:
             grid = TILE.grid(count, n)
             count = grid[0]
-            last = count == 1
+            last = count == 1 and not apart
             if not last:
                 sums = empty_like(self._x, self._array, (count, n), float32)
             else:
@@ -72,3 +75,6 @@ class ColumnSums:
             if last:
                 return sums
             rows = sums
+            if apart and count == 1:
+                rows, count = rows_of_all(self._where, sums)
+                apart = False

@@ -122,6 +122,7 @@ def fused_kernel(
     encode_scale,
     seed,
     offset,
+    shard,
     skip,
     group_of,
     group_table,
@@ -151,6 +152,7 @@ def fused_kernel(
     and right: the plain ones are `out` and `right`. RANDOM says of seed and offset whether they are numbers or tensors,
     where codes are rounded stochastically. With a table of groups and the group of each program (`group_of`), a group
     is a tensor of its own, of the rows that `group_rows` names, if it is there; its codes begin at multiples of PAD.
+    Random bits of a tensor that is a part of another, where `shard` says, are those of places in that.
     """
     i = dl.program_id(0)
     j = 0
@@ -227,7 +229,16 @@ def fused_kernel(
         if group_of is not None:
             # Steps of training count up by ones: groups are far apart.
             first = first + group.to(dl.int64) * 2**32
-        random = (load_number(seed, RANDOM[0]), first)
+        whole = None
+        if shard is not None:
+            # The first row and column of what is a part, and the rows and columns of the whole.
+            whole = (
+                dl.load_scalar(shard, (0,)),
+                dl.load_scalar(shard, (1,)),
+                dl.load_scalar(shard, (2,)),
+                dl.load_scalar(shard, (3,)),
+            )
+        random = (load_number(seed, RANDOM[0]), first, whole)
     # A sum of numbers of programs, which the compiler takes for what few of them store.
     place = (i, dl.program_id(1))
     for half in dl.static_range(2 if HALVES else 1):

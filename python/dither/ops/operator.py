@@ -7,17 +7,18 @@ import functools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..arrays import Array
+from ..arrays import Array, Buffer
 from ..devices import get_device
 from ..jit import Kernel
 from ..language import linear
 from ..options import UNSAID, CodeOptions
+from ..recording import Recording
 from ..scalars import check_number, run_time_number
 from ..types import DType, Structure, float32
-from . import column_sum, halves, outputs
+from . import column_sum, halves, outputs, shards
 from .allocate import contiguous_rows, empty_like, filled, floats, matrix
 from .column_sum import ColumnSums
-from .flatten import flatten_operands, flatten_result, reshape, restore_result
+from .flatten import flatten_operands, flatten_result, flattened, reshape, restore_result
 from .fused_kernel import fused_kernel
 from .given import integer_or_array, written_number
 from .producer import IMPLIED, Producer
@@ -46,7 +47,7 @@ _OUTPUTS = (
         "col_data",
         "col_scale",
     ),
-    *("encode_scale", "seed", "offset", "skip", "group_of", "group_table", "group_rows"),
+    *("encode_scale", "seed", "offset", "shard", "skip", "group_of", "group_table", "group_rows"),
 )
 
 
@@ -138,6 +139,41 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
         from .grouped_operator import run_grouped
 
         return run_grouped(operator, operands, constants, wanted, wanted.groups)
+    results = _run_flattened(operator, operands, constants, wanted)
+    x = operands[operator.producer.tile]
+    if isinstance(x, (Array, Buffer)):
+        where = get_device(wanted.device if wanted.device is not None else floats(x, operator.producer.tile).device)
+        if isinstance(where, Recording):
+            _describe(where, operator.producer, operands, wanted, results)
+    return results
+
+
+def _describe(
+    where: Recording, producer: Producer, operands: Mapping[str, Any], wanted: Wanted, results: Results
+) -> None:
+    """Says how the tensors of a call may be split."""
+    flat = flattened(floats(operands[producer.tile], producer.tile).shape, wanted.flatten_axis)
+    split = shards.Describing(flat.shape[: flat.axis], flat.shape[flat.axis :])
+    if not split.rows:
+        return
+    if producer.whole_rows or producer.halves:
+        split.keep(*split.cols)
+    split.operands(producer, operands, where.sizes)
+    kinds = {"tile": (*split.rows, *split.cols), "column": split.rows, "column_sum": split.cols}
+    for name, value in results.saved.items():
+        split.label(value, kinds[producer.saves[name]])
+    split.label(results.amax, ())
+    if wanted.plan is None:
+        halves = (*split.rows, *(None for _ in split.cols)) if producer.halves else kinds["tile"]
+        split.label(results.out, halves)
+    else:
+        split.quantized(results.out, wanted.random is not None)
+    split.say(where)
+
+
+def _run_flattened(
+    operator: Operator, operands: Mapping[str, Any], constants: Mapping[str, Any], wanted: Wanted
+) -> Results:
     producer = operator.producer
     matrices, flat = flatten_operands(producer, operands, wanted.flatten_axis)
     if flat is None:
@@ -224,6 +260,8 @@ def run_on_matrices(
         outs = {"out": out} if not producer.halves else halves.outputs(out, wanted.interleave)
         peak = filled(x, array, ()) if wanted.return_amax else None
         launch(plain, (m, n), **outs, out_amax=peak, ROUND=rounded, **saved | sums.rows(plain, (m, n)))
+        if peak is not None:
+            shards.raise_to_all(where, peak)
         return Results(out, saved | sums.totals(), peak)
 
     skip = Skip.of(wanted.skip, where)
@@ -242,6 +280,8 @@ def run_on_matrices(
         outs = {f"out_{what}": found[what] for what in each.amaxes(shape) if what in found}
         first_tile = each.amax_tile(n, producer, where.is_cpu) if p.transform else plain
         launch(first_tile, (m, n), **outs, **transforms, ROUND=rounded)
+    for what, one in found.items():
+        shards.raise_to_all(where, one, what)
     sources.make_scales()
     peak = found.get("amax")
     asked = filled(x, array, ()) if wanted.return_amax and peak is None else None
@@ -271,6 +311,8 @@ def run_on_matrices(
         first = {"out_amax": asked, **saved}
     random = wanted.random
     drawn = {} if random is None else {**random._asdict(), "RANDOM": random.kinds}
+    if random is not None and where.shard is not None:
+        drawn["shard"] = where.shard.origin
     for each, written, tile, extent in passes:
         launch(
             tile,
@@ -288,6 +330,8 @@ def run_on_matrices(
             COL_TRANSFORM=each.transform_of(True),
         )
         first = {}
+    if asked is not None:
+        shards.raise_to_all(where, asked)
     return Results(result, saved | sums.totals(), peak if peak is not None else asked)
 
 

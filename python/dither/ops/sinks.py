@@ -139,12 +139,19 @@ def codes(t, s, e, amax, bits, FMT, AXIS):
     return q
 
 
-def random_bits(t, random, line, at, data, AXIS, COLUMNWISE):
-    """Bits for the codes of a tile that begins at element `at` of a line of `data`; None to round to nearest."""
+def random_bits(t, random, line, at, data, AXIS, COLUMNWISE, TRANSPOSED):
+    """Bits for the codes of a tile that begins at element `at` of a line of `data`; None to round to nearest. Lines are
+    columns of the tensor where codes are TRANSPOSED."""
     bits = None
     if random is not None:
-        seed, offset = random
+        seed, offset, whole = random
         groups = dl.cdiv(data.shape[1], 16)
+        if whole is not None:
+            row, col, rows, cols = whole
+            if TRANSPOSED:
+                line, at, groups = line + col, at + row, dl.cdiv(rows, 16)
+            else:
+                line, at, groups = line + row, at + col, dl.cdiv(cols, 16)
         bits = dl.random_bits(seed, (line, at // 16), t.shape, groups, axis=AXIS, offset=offset, columnwise=COLUMNWISE)
     return bits
 
@@ -163,7 +170,7 @@ def store_rowwise(t, amax, given, random, place, r, c, data, scale, SOURCE, FMT,
     """
     e = encode_scales(t, amax, given, SOURCE, FMT, 1)
     s = block_scales(t, e, amax, FMT, 1)
-    bits = random_bits(t, random, r, c, data, 1, False)
+    bits = random_bits(t, random, r, c, data, 1, False, False)
     dl.store(data, (r, c), codes(t, s, e, amax, bits, FMT, 1))
     if FMT.block == "tensor":
         dl.store(scale, (place[0] + place[1], 0), s)
@@ -184,9 +191,9 @@ def store_colwise(t, amax, given, random, place, r, c, data, scale, SOURCE, FMT,
     s = block_scales(t, e, amax, FMT, 0)
     # Lines of the codes as they are stored.
     if FMT.transposed:
-        bits = random_bits(t, random, c, r, data, 0, True)
+        bits = random_bits(t, random, c, r, data, 0, True, True)
     else:
-        bits = random_bits(t, random, r, c, data, 1, True)
+        bits = random_bits(t, random, r, c, data, 1, True, False)
     q = codes(t, s, e, amax, bits, FMT, 0)
     if FMT.transposed:
         dl.store(data, (c, r), q.T)

@@ -1,0 +1,159 @@
+"""Calls on arrays that lie on several devices: each has the call on its part, and exchanges what depends on others.
+
+Where a mesh splits what an operator takes by rows or columns, and blocks stay whole, every device quantizes its part:
+nothing is gathered. Amaxes are those of the whole tensor, sums of columns are added in the order of the parts, and
+random bits are those of places in the whole, so that codes, scales and amaxes have the bits of one device.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+from jax.experimental.custom_partitioning import (
+    ArrayMapping,
+    CompoundFactor,
+    SdyShardingRule,
+    custom_partitioning,
+)
+from jax.sharding import NamedSharding, PartitionSpec
+
+from ..programs import Stages
+from ..recording import Collective, Splitting
+
+if TYPE_CHECKING:
+    from .calls import Call
+
+#: Axes of a mesh by the dimension that they split, as `Splitting` names it.
+Axes = Mapping[str, tuple[str, ...]]
+
+
+def partitioned(call: Call, program: Any, whole: Callable[..., Any]) -> Callable[..., Any]:
+    """`whole`, a call on whole arrays, for XLA to partition; `program` is what it launches."""
+    splitting: Splitting | None = program.splitting
+    inputs, outputs = len(program.inputs), len(program.outputs)
+
+    def partition(mesh: Any, args: Any, results: Any) -> Any:
+        axes = _axes(call, splitting, mesh, [arg.sharding for arg in args])
+
+        def sharding(i: int, rank: int) -> NamedSharding:
+            labels = splitting.labels[i] if splitting else (None,) * rank
+            return NamedSharding(mesh, PartitionSpec(*(axes.get(label or "") or None for label in labels)))
+
+        given = tuple(sharding(i, len(arg.shape)) for i, arg in enumerate(args))
+        made = tuple(sharding(inputs + i, len(result.shape)) for i, result in enumerate(results))
+
+        def part(*arrays: Any) -> Any:
+            if not axes:
+                return tuple(whole(*arrays))
+            return run_part(call, axes, {axis: mesh.shape[axis] for axis in mesh.axis_names}, arrays)
+
+        return mesh, part, made, given
+
+    function = custom_partitioning(lambda *arrays: tuple(whole(*arrays)))
+    shapes = [tensor.shape for tensor in (*program.inputs, *program.outputs)]
+    rule = _rule(splitting, shapes, inputs, outputs)
+    function.def_partition(partition=partition, sharding_rule=rule, decode_shardings=True)
+    return function
+
+
+def _rule(splitting: Splitting | None, shapes: Sequence[tuple[int, ...]], inputs: int, outputs: int) -> SdyShardingRule:
+    """What XLA propagates: dimensions that are split alike have a factor of so many parts at most, times the rest."""
+    sizes: dict[str, int] = {}
+    mappings = []
+    for i, shape in enumerate(shapes):
+        factors: list[Any] = []
+        for k, extent in enumerate(shape):
+            label = splitting.labels[i][k] if splitting else None
+            parts = splitting.most(label) if splitting and label else 1
+            own = f"x{i}d{k}"
+            if label is None or parts == 1:
+                factors.append(own)
+            elif extent == parts:
+                factors.append(label)
+            else:
+                factors.append(CompoundFactor(label, own))
+                sizes |= {label: parts, own: extent // parts}
+        mappings.append(ArrayMapping(*factors))
+    alone = {factor for mapping in mappings for factor in mapping if isinstance(factor, str)}
+    known = {name: size for name, size in sizes.items() if name not in alone}
+    return SdyShardingRule(tuple(mappings[:inputs]), tuple(mappings[inputs:]), **known)  # type: ignore[arg-type]
+
+
+def _axes(call: Call, splitting: Splitting | None, mesh: Any, shardings: Sequence[Any]) -> Axes:
+    """How a call is split whose arrays are: the first one that splits a dimension decides. What must be whole is
+    gathered, with a warning."""
+    found: dict[str, tuple[str, ...]] = {}
+    for i, sharding in enumerate(shardings):
+        spec = getattr(sharding, "spec", ())
+        for k, entry in enumerate(spec):
+            axes = () if entry is None else (entry,) if isinstance(entry, str) else tuple(entry)
+            axes = tuple(axis for axis in axes if mesh.shape[axis] > 1)
+            if not axes:
+                continue
+            label = splitting.labels[i][k] if splitting else None
+            parts = math.prod(mesh.shape[axis] for axis in axes)
+            if label in found:
+                continue
+            taken = {axis for others in found.values() for axis in others}
+            most = splitting.most(label) if splitting and label else 1
+            if label is None or most % parts or taken & set(axes):
+                name = getattr(call.fn, "__name__", "a function")
+                expected = "it whole" if most == 1 else f"a number of parts that divides {most}"
+                warnings.warn(
+                    f"{name}: dimension {k} of argument '{call.names[i]}' is split over {parts} devices "
+                    f"({', '.join(axes)}), expected {expected}: it is gathered",
+                    stacklevel=2,
+                )
+                continue
+            found[label] = axes
+    return found
+
+
+def run_part(call: Call, axes: Axes, sizes: Mapping[str, int], arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """A call on parts of arrays, where axes of a mesh of these sizes have names: what it gives is parts, too."""
+    over = {
+        "rows": tuple(axis for label in sorted(axes) if label.startswith("row") for axis in axes[label]),
+        "cols": tuple(axis for label in sorted(axes) if label.startswith("col") for axis in axes[label]),
+    }
+    parts = {what: math.prod(sizes[axis] for axis in names) for what, names in over.items()}
+    types = tuple((tuple(array.shape), str(array.dtype)) for array in arrays)
+    split = call.split(types, parts["rows"], parts["cols"])
+    stages = call.stages(split)
+    known: dict[int, Any] = dict(enumerate(arrays))
+    known[len(arrays)] = _origin(stages, axes, sizes)
+    for at, step in enumerate(stages.steps):
+        if isinstance(step, Collective):
+            names = tuple(axis for what in step.over for axis in over[what])
+            known[stages.index(step.target)] = _exchanged(step.kind, known[stages.index(step.source)], names)
+        else:
+            _, taken, stored = step
+            made = call.run_stage(split._replace(stage=at), [known[i] for i in taken])
+            known |= dict(zip(stored, made, strict=True))
+    return tuple(known[i] for i in stages.outputs)
+
+
+def _exchanged(kind: str, x: Any, axes: tuple[str, ...]) -> Any:
+    if kind == "gather":
+        return jax.lax.all_gather(x.reshape(x.shape[-1]), axes)
+    # As integers: NaN are larger than all else, as in kernels.
+    bits = jax.lax.bitcast_convert_type(x, jnp.int32)
+    return jax.lax.bitcast_convert_type(jax.lax.pmax(bits, axes), x.dtype)
+
+
+def _origin(stages: Stages, axes: Axes, sizes: Mapping[str, int]) -> Any:
+    """Where the part begins, and the extents of the whole, as pairs of words of 32 bits, the low ones first."""
+    rows, cols = stages.extents
+    words = []
+    starts = []
+    for label, extent in (("row0", rows), ("col0", cols)):
+        names = axes.get(label, ())
+        starts.append(jax.lax.axis_index(names).astype(jnp.uint32) * jnp.uint32(extent) if names else jnp.uint32(0))
+    parts = [math.prod(sizes[axis] for axis in axes.get(label, ())) for label in ("row0", "col0")]
+    for word in (*starts, jnp.uint32(rows * parts[0]), jnp.uint32(cols * parts[1])):
+        words += [word, jnp.uint32(0)]
+    return jnp.stack(words)

@@ -1,0 +1,146 @@
+"""Calls on parts of tensors: what parts exchange, and how an operator's tensors may be split.
+
+A device that records calls (recording.py) may say that the tensors on it are parts of others. Then maxima are taken,
+and columns are summed, over all parts, and random bits are those of places in the whole tensor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..arrays import Array, Buffer
+from ..devices import Device
+from ..recording import Collective, Recording, Splitting
+from ..types import float32
+from .producer import Producer
+from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
+
+#: Over which parts maxima of lines are: of rows, of columns.
+_OVER = {"amax": (), "row_amax": ("cols",), "col_amax": ("rows",)}
+
+
+def raise_to_all(where: Device, peak: Any, what: str = "amax") -> None:
+    """Raises what a part has found to the maximum of all parts: of the tensor, rank 0, or of each row ("row_amax") or
+    column ("col_amax"), a matrix of one."""
+    shard = where.shard
+    if shard is None:
+        return
+    over = _OVER[what] if peak.ndim == 2 else ("rows", "cols")
+    if shard.parts(over) > 1:
+        assert isinstance(where, Recording)
+        where.launches.append(Collective("max", peak.array, peak.array, over))
+
+
+def rows_of_all(where: Device, sums: Any) -> tuple[Any, int]:
+    """The sums of columns that each part has, (1, N), as so many rows; of one part alone, itself."""
+    shard = where.shard
+    count = 1 if shard is None else shard.parts(("rows",))
+    if count == 1:
+        return sums, 1
+    assert isinstance(where, Recording)
+    rows = where.empty(float32, (count, sums.shape[-1]))
+    where.launches.append(Collective("gather", sums.array, rows.array, ("rows",)))
+    return rows, count
+
+
+class Describing:
+    """What an operator says of how its tensors may be split, while its call is recorded."""
+
+    def __init__(self, rows: Sequence[int], cols: Sequence[int]) -> None:
+        """Extents of the dimensions that are along rows, and of those along columns."""
+        self.rows = tuple(f"row{i}" for i in range(len(rows)))
+        self.cols = tuple(f"col{i}" for i in range(len(cols)))
+        self._extents = dict(zip((*self.rows, *self.cols), (*rows, *cols), strict=True))
+        self._labels: dict[int, tuple[str | None, ...]] = {}
+        self._units = {"row": 1, "col": 1}
+        self._whole: set[str] = set()
+
+    def label(self, x: Any, labels: Sequence[str | None]) -> None:
+        """Says which dimensions those of an array are; those of a part of memory are its rows alone."""
+        array = x.array if isinstance(x, Buffer) else x
+        if isinstance(array, Array):
+            self._labels[Recording.place(array.pointer)[0]] = tuple(labels)
+
+    def keep(self, *labels: str) -> None:
+        """Dimensions that are not split."""
+        self._whole.update(labels)
+
+    def multiple(self, along: str, of: int) -> None:
+        """What rows ("row") or columns ("col") of each part are a multiple of."""
+        self._units[along] = math.lcm(self._units[along], of)
+
+    def operands(self, producer: Producer, operands: Mapping[str, Any], sizes: Sequence[int]) -> None:
+        """Of a producer; `sizes` has the bytes of each buffer."""
+        of = {"tile": (*self.rows, *self.cols), "row": self.cols, "column": self.rows, "periodic": (*self.rows, None)}
+        for name, value in operands.items():
+            role = producer.roles[name]
+            array = value.array if isinstance(value, Buffer) else value
+            if not isinstance(array, Array):
+                continue
+            index, _ = Recording.place(array.pointer)
+            labels = of.get(role, (None,) * len(array.shape))
+            if role == "tile" and array.nbytes != sizes[index]:  # half of a tensor
+                labels = (*self.rows, *(None for _ in self.cols))
+                self.keep(*self.cols)
+            if role == "periodic":
+                self.keep(*self.cols)
+            if role == "integer":  # of random numbers, which are those of places in the part
+                self.keep(*self.rows, *self.cols)
+            self.label(array, labels)
+
+    def quantized(self, out: ScaledTensor1x | ScaledTensor2x, stochastic: bool) -> None:
+        """Of a quantized tensor."""
+        for part in (out.rowwise, out.colwise) if isinstance(out, ScaledTensor2x) else (out,):
+            self._direction(part, stochastic)
+            self.label(part.tensor_scale, ())
+            if part.amax is not None:
+                line = (None, self.cols[0]) if part.is_colwise else (self.rows[0], None)
+                self.label(part.amax, line if len(part.amax.shape) == 2 else ())
+
+    def _direction(self, part: ScaledTensor1x, stochastic: bool) -> None:
+        fmt, colwise = part.format, part.is_colwise
+        along, across = ("row", "col") if colwise else ("col", "row")
+        lines = self.cols if colwise else self.rows
+        labels: tuple[str | None, ...] = (*self.rows, *self.cols)
+        if part.is_transposed:
+            labels = (*self.cols, *self.rows)
+        if fmt.element.bits == 4:
+            self.multiple(along if part.is_transposed or not colwise else across, 2)
+        if len(part.data.shape) != len(labels):  # a matrix of codes
+            labels = (None,) * len(part.data.shape)
+            self.keep(*self.rows, *self.cols)
+        self.label(part.data, labels)
+        if part.transform is not None:
+            self.multiple(along, part.transform.size)
+        if stochastic:
+            self.multiple(along, 16)
+        if fmt.block != "tensor" or stochastic or part.transform is not None:
+            # Lines and blocks of them go over all dimensions.
+            self.keep(*self.rows[1:], *self.cols[1:])
+        scales: tuple[str | None, ...] = (None, None)
+        block_rows, block_cols = (extent or 1 for extent in fmt.block_extents(1))
+        row, col = self.rows[0], self.cols[0]
+        if isinstance(fmt.block, str):
+            if fmt.block != "tensor":
+                self.keep(*(self.rows if colwise else self.cols))
+                scales = (None, col) if colwise and not fmt.transposed else (lines[0], None)
+        elif part.scale_layout.name == "linear":
+            self.multiple(along, block_cols)
+            self.multiple(across, block_rows)
+            scales = (row, col) if not part.is_transposed else (col, row)
+        elif part.scale_layout.name.startswith("swizzle"):
+            # Whole tiles of scales, one row of them after the other.
+            tile = 128 if part.scale_layout.name == "swizzle_128x4" else 8
+            self.multiple(across, tile * (1 if part.repeated else block_rows))
+            self.multiple(along, block_cols)
+            self.keep(*(self.rows if colwise else self.cols))
+            scales = (lines[0], None)
+        else:
+            self.keep(*self.rows, *self.cols)
+        self.label(part.scale_inv, scales)
+
+    def say(self, where: Recording) -> None:
+        """Says it to the device."""
+        where.splittings.append(Splitting(self._labels, self._units, frozenset(self._whole), self._extents))
