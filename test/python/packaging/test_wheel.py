@@ -174,6 +174,32 @@ def test_pip_installs_it(wheel, tmp_path):
     assert (target / "dither" / "__init__.py").exists()
 
 
+HANDLERS = """
+import dither, jax, numpy
+from dither import _dither
+
+print(dither.__file__)
+for platform in ("cpu", "CUDA"):
+    print(platform, *sorted(_dither.xla_handlers(platform)))
+x = numpy.linspace(-4, 4, 32 * 64, dtype=numpy.float32).reshape(32, 64)
+quantize = lambda v: dither.quantize(v, dither.MXFP8_E4M3).data
+lowered = jax.jit(quantize).lower(x).as_text()
+assert "custom_call @dither_program" in lowered, lowered
+want = numpy.asarray(quantize(x))
+assert want.view(numpy.uint8).any()
+assert numpy.asarray(jax.jit(quantize)(x)).tobytes() == want.tobytes()
+"""
+
+
+def test_handlers_of_xla_are_within(installed, tmp_path):
+    env = dict(os.environ, PYTHONPATH=str(installed), JAX_PLATFORMS="cpu", DITHER_CACHE_DIR=str(tmp_path / "cache"))
+    done = subprocess.run([sys.executable, "-c", HANDLERS], capture_output=True, text=True, env=env, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    origin, *stages = done.stdout.splitlines()
+    assert origin.startswith(str(installed))
+    assert stages == ["cpu execute instantiate", "CUDA execute initialize instantiate"]
+
+
 @pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
 def test_c_programs_link_the_library_of_the_wheel(installed, tmp_path):
     """As `dither build` of the installed package says."""
