@@ -27,7 +27,7 @@ SUITES = ("unit", "lit", "pytest", "programs", "sanitize")
 PROGRAM_SECONDS, PROGRAM_SEED, PROGRAM_COUNT = 60, 1, 480
 #: CMake presets, and the gtest binaries that are built and run with each: what threads and processes share.
 SANITIZERS = ("asan-ubsan", "tsan")
-SANITIZED = ("CacheTests", "RuntimeTests", "LaunchTests", "CInterfaceTests")
+SANITIZED = ("CacheTests", "RuntimeTests", "LaunchTests", "CInterfaceTests", "ProgramTests", "XlaTests")
 
 
 @dataclasses.dataclass

@@ -163,12 +163,14 @@ class Stages:
         steps: in order, a program with the buffers that are its inputs and its outputs, or a `Collective`.
         outputs: the buffers of what the call allocates and returns, in order.
         result: what it returns, with a `Place` for each tensor.
+        shapes: those of the outputs that the operator's `Splitting` names.
         extents: rows and columns of the part, where they are known.
     """
 
     steps: tuple[tuple[Program, tuple[int, ...], tuple[int, ...]] | Collective, ...]
     outputs: tuple[int, ...]
     result: Any
+    shapes: tuple[tuple[int, ...], ...]
     extents: tuple[int, int]
 
     @staticmethod
@@ -210,9 +212,11 @@ def staged(recording: Recording, inputs: Iterable[Buffer], returned: Any) -> Sta
         if at < len(between):
             steps.append(between[at])
             known[_index(between[at].target)] = between[at].target
-    extents = recording.splittings[0].extents if recording.splittings else {}
+    found = recording.splittings[0] if recording.splittings else None
+    shapes = [(found.shapes if found else {}).get(_index(array), array.shape) for array in made]
+    extents = found.extents if found else {}
     rows, cols = (math.prod(n for label, n in extents.items() if label[:3] == what) for what in ("row", "col"))
-    return Stages(tuple(steps), tuple(outputs), result, (rows, cols))
+    return Stages(tuple(steps), tuple(outputs), result, tuple(shapes), (rows, cols))
 
 
 def _whole(recording: Recording, index: int, array: Array) -> Array:
@@ -307,10 +311,11 @@ def _splitting(recording: Recording, given: Sequence[Array], made: Sequence[Arra
     found = recording.splittings[0]
     if any(_index(array) not in found.labels for array in made):
         return None
+    shapes = [found.shapes.get(_index(array), array.shape) for array in arrays]
     labels = [found.labels.get(_index(array), (None,) * len(array.shape)) for array in arrays]
-    if any(len(label) != len(array.shape) for label, array in zip(labels, arrays, strict=True)):
+    if any(len(label) != len(shape) for label, shape in zip(labels, shapes, strict=True)):
         return None
-    return dataclasses.replace(found, labels=dict(enumerate(labels)))
+    return dataclasses.replace(found, labels=dict(enumerate(labels)), shapes=dict(enumerate(shapes)))
 
 
 def _tensor(array: Array) -> Tensor:

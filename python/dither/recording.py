@@ -83,12 +83,14 @@ class Splitting:
 
     Attributes:
         labels: which of these each dimension of a buffer is, by the buffer's place; None where each part has all.
+        shapes: those of which `labels` has the dimensions, by the buffer's place, where they are not the buffer's own.
         units: what rows and columns of each part are multiples of, by "row" and "col".
         whole: dimensions that are not split.
         extents: of each dimension, those of rows first, in order.
     """
 
     labels: Mapping[int, tuple[str | None, ...]]
+    shapes: Mapping[int, tuple[int, ...]]
     units: Mapping[str, int]
     whole: frozenset[str]
     extents: Mapping[str, int]

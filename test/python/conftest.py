@@ -25,6 +25,8 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "all_targets: runs with --all-targets only")
     if hasattr(config, "workerinput"):
         return  # workers inherit the environment of the process that starts them
+    # JAX has the devices that its tests of meshes need, from when it is first used.
+    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8 " + os.environ.get("XLA_FLAGS", "")
     # Kernels come from this build of the compiler, and each is compiled once for all workers.
     config.stash[CACHE] = tempfile.mkdtemp(prefix="dither-cache-")
     for name in [name for name in os.environ if name.startswith("DITHER_")]:

@@ -14,7 +14,7 @@ import dataclasses
 import functools
 import hashlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -31,12 +31,13 @@ from ..recording import Recording, Shard
 from ..types import int64
 from .arrays import buffer_of, dtype_of, is_array
 from .derivatives import rule_of
-from .sharding import partitioned
+from .sharding import checked_axes, partitioned, run_part
 
 #: The name of the custom call.
 TARGET = "dither_program"
 
 _cuda_target: contextvars.ContextVar[str] = contextvars.ContextVar("dither_cuda_target", default="")
+_parts: contextvars.ContextVar[Any] = contextvars.ContextVar("dither_parts", default=None)
 
 
 #: Shapes and data types of arrays.
@@ -67,6 +68,17 @@ class Call:
     tree: Any
     leaves: tuple[_Static | None, ...]
     names: tuple[str, ...]
+    #: Axes of a mesh that split the rows, and the columns, of what the arrays are parts of; None where they are whole.
+    parts: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+
+    def bind(self, *arrays: Any) -> Any:
+        """What the call gives, of these arrays."""
+        if self.parts is None:
+            return _primitive.bind(*arrays, call=self)
+        rows, cols = self.parts
+        sizes = {axis: jax.lax.axis_size(axis) for axis in (*rows, *cols)}
+        axes = checked_axes(self, self.program(_types(arrays), _default_target()).splitting, rows, cols, sizes)
+        return run_part(self, axes, sizes, arrays)
 
     @functools.lru_cache(maxsize=4096)  # noqa: B019 - calls are few, and last
     def program(self, arrays: Types, target: str) -> Program:
@@ -140,10 +152,10 @@ def call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         arrays.append(leaf)
         names.append(name)
         leaves.append(None)
-    found = Call(fn, tree, tuple(leaves), tuple(names))
+    found = Call(fn, tree, tuple(leaves), tuple(names), _parts.get())
     program = found.program(_types(arrays), _default_target())
     if rule_of(fn, args, kwargs) is None:
-        made = _primitive.bind(*arrays, call=found)
+        made = found.bind(*arrays)
     else:
         made = _differentiable(found)(*arrays)
     return _filled(program, arrays, made)
@@ -154,7 +166,13 @@ def _filled(program: Program, inputs: Any, outputs: Any) -> Any:
     places = {"inputs": inputs, "outputs": outputs}
 
     def array_of(leaf: Any) -> Any:
-        return places[leaf.kind][leaf.index] if isinstance(leaf, Place) else leaf
+        if not isinstance(leaf, Place):
+            return leaf
+        array = places[leaf.kind][leaf.index]
+        if leaf.kind == "inputs" or array is None:
+            return array
+        shape = program.outputs[leaf.index].shape
+        return array if array.shape == shape else array.reshape(shape)
 
     return jax.tree_util.tree_map(array_of, program.result)
 
@@ -165,7 +183,7 @@ def _differentiable(call: Call) -> Callable[..., Any]:
 
     @jax.custom_vjp
     def function(*arrays: Any) -> Any:
-        return tuple(_primitive.bind(*arrays, call=call))
+        return tuple(call.bind(*arrays))
 
     def forward(*primals: Any) -> Any:
         arrays = tuple(primal.value for primal in primals)
@@ -186,7 +204,8 @@ def _differentiable(call: Call) -> Callable[..., Any]:
         needed = [None if isinstance(grad, SymbolicZero) else grad for grad in grads]
         # The output is the first of what a call returns.
         needed[0] = jnp.zeros(made[0].shape, made[0].dtype) if needed[0] is None else needed[0]
-        gradients = rule(arguments, _filled(program, arrays, made), _filled(program, arrays, needed))
+        with _set(_parts, call.parts):
+            gradients = rule(arguments, _filled(program, arrays, made), _filled(program, arrays, needed))
         for name, is_wanted in zip(call.names, wanted, strict=True):
             if is_wanted is not None and gradients.get(name) is None:
                 raise TypeError(
@@ -199,7 +218,8 @@ def _differentiable(call: Call) -> Callable[..., Any]:
         )
 
     function.defvjp(forward, backward, symbolic_zeros=True)
-    return function
+    # What is perturbed is not known in a shard_map that runs without jit.
+    return jax.jit(function, inline=True)
 
 
 def _name(fn: Callable[..., Any], path: Any) -> str:
@@ -246,11 +266,39 @@ def cuda_target(name: str) -> Iterator[None]:
     machines without one. Raises ValueError for what is no target of a GPU."""
     if not is_gpu(checked_target(name)):
         raise ValueError(f"target {name!r} is a CPU, expected a GPU")
-    token = _cuda_target.set(name)
+    with _set(_cuda_target, name):
+        yield
+
+
+@contextlib.contextmanager
+def shards(rows: str | Sequence[str] = (), cols: str | Sequence[str] = ()) -> Iterator[None]:
+    """Within, and in `jax.shard_map`, calls are on parts of tensors: axes of the mesh that split their rows, and their
+    columns. Parts follow one another along the first dimension of rows, and of columns.
+
+        def step(x):  # a part of the rows
+            with dither.jax.shards(rows="data"):
+                return dither.quantize(x, "nvfp4")
+
+        jax.shard_map(step, mesh=mesh, in_specs=P("data"), out_specs=...)
+
+    Amaxes are those of the whole tensor then, columns are summed over all of its rows, and random bits are those of
+    places in it. Without, each part is a tensor of its own. Calls raise ValueError for what cannot be split so.
+    """
+    given = [(axes,) if isinstance(axes, str) else tuple(axes) for axes in (rows, cols)]
+    both = [axis for axis in given[0] if axis in given[1]]
+    if both:
+        raise ValueError(f"axis {both[0]!r} splits both rows and columns, expected one of the two")
+    with _set(_parts, (given[0], given[1]) if any(given) else None):
+        yield
+
+
+@contextlib.contextmanager
+def _set(variable: contextvars.ContextVar[Any], value: Any) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        _cuda_target.reset(token)
+        variable.reset(token)
 
 
 def _target_of_cuda() -> str:
@@ -281,8 +329,18 @@ prim_requires_devices_during_lowering.add(_primitive)
 
 @_primitive.def_abstract_eval
 def _abstract(*avals: Any, call: Call) -> list[Any]:
-    program = call.program(_types(avals), _default_target())
-    return [jax.core.ShapedArray(tensor.shape, dtype_of(tensor.dtype)) for tensor in program.outputs]
+    return _outputs(call.program(_types(avals), _default_target()))
+
+
+def _outputs(program: Program, as_split: bool = True) -> list[Any]:
+    """What a program allocates, in shapes that have the dimensions of the tensor, so that XLA splits them as it does
+    the tensor, or in those of the arrays."""
+    first = len(program.inputs)
+    shapes = program.splitting.shapes if program.splitting and as_split else {}
+    return [
+        jax.core.ShapedArray(shapes.get(first + i, tensor.shape), dtype_of(tensor.dtype))
+        for i, tensor in enumerate(program.outputs)
+    ]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -301,7 +359,7 @@ def _lowering(target: Callable[[], str]) -> Callable[..., Any]:
     def rule(context: Any, *operands: Any, call: Call) -> Any:
         program = call.program(_types(context.avals_in), target())
         if _devices(context) == 1:
-            return _custom_call(context, operands, program)
+            return _custom_call(context, operands, program, _outputs(program))
         function = partitioned(call, program, lambda *arrays: _part.bind(*arrays, call=call, split=None))
         return mlir.lower_fun(function, multiple_results=True)(context, *operands)
 
@@ -316,9 +374,9 @@ def _devices(context: Any) -> int:
     return getattr(axes, "num_devices", 1)
 
 
-def _custom_call(context: Any, operands: Any, program: Program) -> Any:
+def _custom_call(context: Any, operands: Any, program: Program, outputs: list[Any]) -> Any:
     """A program as a custom call, with the workspace as a result that nobody sees."""
-    results = [jax.ShapeDtypeStruct(tensor.shape, dtype_of(tensor.dtype)) for tensor in program.outputs]
+    results = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in outputs]
     workspace = [jax.ShapeDtypeStruct((program.workspace,), jnp.uint8)] if program.workspace else []
     encoded = program.encode()
     attributes = {
@@ -350,13 +408,13 @@ def _program_of_part(avals: Any, call: Call, split: Split | None, target: str) -
 
 @_part.def_abstract_eval
 def _abstract_part(*avals: Any, call: Call, split: Split | None) -> list[Any]:
-    program = _program_of_part(avals, call, split, _default_target())
-    return [jax.core.ShapedArray(tensor.shape, dtype_of(tensor.dtype)) for tensor in program.outputs]
+    return _outputs(_program_of_part(avals, call, split, _default_target()), as_split=split is None)
 
 
 def _lowering_of_part(target: Callable[[], str]) -> Callable[..., Any]:
     def rule(context: Any, *operands: Any, call: Call, split: Split | None) -> Any:
-        return _custom_call(context, operands, _program_of_part(context.avals_in, call, split, target()))
+        program = _program_of_part(context.avals_in, call, split, target())
+        return _custom_call(context, operands, program, _outputs(program, as_split=split is None))
 
     return rule
 

@@ -7,6 +7,7 @@ random bits are those of places in the whole, so that codes, scales and amaxes h
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
+from jax._src.sharding_impls import parse_flatten_op_sharding
 from jax.experimental.custom_partitioning import (
     ArrayMapping,
     CompoundFactor,
@@ -38,7 +40,7 @@ def partitioned(call: Call, program: Any, whole: Callable[..., Any]) -> Callable
     inputs, outputs = len(program.inputs), len(program.outputs)
 
     def partition(mesh: Any, args: Any, results: Any) -> Any:
-        axes = _axes(call, splitting, mesh, [arg.sharding for arg in args])
+        axes = _axes(call, splitting, mesh, [_spec(arg.sharding, mesh) for arg in args])
 
         def sharding(i: int, rank: int) -> NamedSharding:
             labels = splitting.labels[i] if splitting else (None,) * rank
@@ -56,8 +58,10 @@ def partitioned(call: Call, program: Any, whole: Callable[..., Any]) -> Callable
 
     function = custom_partitioning(lambda *arrays: tuple(whole(*arrays)))
     shapes = [tensor.shape for tensor in (*program.inputs, *program.outputs)]
+    if splitting:
+        shapes = [splitting.shapes[i] for i in range(len(shapes))]
     rule = _rule(splitting, shapes, inputs, outputs)
-    function.def_partition(partition=partition, sharding_rule=rule, decode_shardings=True)
+    function.def_partition(partition=partition, sharding_rule=rule, decode_shardings=False)
     return function
 
 
@@ -84,34 +88,65 @@ def _rule(splitting: Splitting | None, shapes: Sequence[tuple[int, ...]], inputs
     return SdyShardingRule(tuple(mappings[:inputs]), tuple(mappings[inputs:]), **known)  # type: ignore[arg-type]
 
 
-def _axes(call: Call, splitting: Splitting | None, mesh: Any, shardings: Sequence[Any]) -> Axes:
+def _spec(sharding: Any, mesh: Any) -> Any:
+    """The axes of a mesh for each dimension of an array; None where it is split over parts of an axis."""
+    try:
+        return parse_flatten_op_sharding(sharding._to_xla_hlo_sharding(0), mesh)[0]
+    except ValueError:
+        return None
+
+
+def _axes(call: Call, splitting: Splitting | None, mesh: Any, specs: Sequence[Any]) -> Axes:
     """How a call is split whose arrays are: the first one that splits a dimension decides. What must be whole is
     gathered, with a warning."""
     found: dict[str, tuple[str, ...]] = {}
-    for i, sharding in enumerate(shardings):
-        spec = getattr(sharding, "spec", ())
+
+    def gathered(what: str, expected: str) -> None:
+        name = getattr(call.fn, "__name__", "a function")
+        warnings.warn(f"{name}: {what}, expected {expected}: it is gathered", stacklevel=3)
+
+    for i, spec in enumerate(specs):
+        argument = f"argument '{call.names[i]}'"
+        if spec is None:
+            gathered(f"{argument} is split over a part of an axis of the mesh", "whole axes, or less of them")
+            continue
         for k, entry in enumerate(spec):
             axes = () if entry is None else (entry,) if isinstance(entry, str) else tuple(entry)
             axes = tuple(axis for axis in axes if mesh.shape[axis] > 1)
-            if not axes:
-                continue
             label = splitting.labels[i][k] if splitting else None
-            parts = math.prod(mesh.shape[axis] for axis in axes)
-            if label in found:
+            if not axes or label in found:
                 continue
+            parts = math.prod(mesh.shape[axis] for axis in axes)
             taken = {axis for others in found.values() for axis in others}
             most = splitting.most(label) if splitting and label else 1
             if label is None or most % parts or taken & set(axes):
-                name = getattr(call.fn, "__name__", "a function")
-                expected = "it whole" if most == 1 else f"a number of parts that divides {most}"
-                warnings.warn(
-                    f"{name}: dimension {k} of argument '{call.names[i]}' is split over {parts} devices "
-                    f"({', '.join(axes)}), expected {expected}: it is gathered",
-                    stacklevel=2,
-                )
+                what = f"dimension {k} of {argument} is split over {parts} devices ({', '.join(axes)})"
+                gathered(what, "it whole" if most == 1 else f"a number of parts that divides {most}")
                 continue
             found[label] = axes
     return found
+
+
+def checked_axes(
+    call: Call, splitting: Splitting | None, rows: tuple[str, ...], cols: tuple[str, ...], sizes: Mapping[str, int]
+) -> Axes:
+    """The axes of a call on parts of this shape. Raises ValueError for what cannot be split so."""
+    name = getattr(call.fn, "__name__", "a function")
+    if splitting is None:
+        raise ValueError(f"found a call of {name} on parts of tensors, expected one of an operator that can be split")
+    axes = {label: names for label, names in (("row0", rows), ("col0", cols)) if names}
+    extents = {label: n * math.prod(sizes[a] for a in axes.get(label, ())) for label, n in splitting.extents.items()}
+    whole = dataclasses.replace(splitting, extents=extents)
+    for label, names in axes.items():
+        parts = math.prod(sizes[axis] for axis in names)
+        if whole.most(label) % parts:
+            what = "rows" if label == "row0" else "columns"
+            unit = "whole" if label in whole.whole else f"in multiples of {whole.units[label[:3]]}"
+            raise ValueError(
+                f"{name}: the {what} are split over {parts} devices ({', '.join(names)}), {splitting.extents[label]} "
+                f"each, expected them {unit}"
+            )
+    return axes
 
 
 def run_part(call: Call, axes: Axes, sizes: Mapping[str, int], arrays: Sequence[Any]) -> tuple[Any, ...]:
@@ -134,7 +169,7 @@ def run_part(call: Call, axes: Axes, sizes: Mapping[str, int], arrays: Sequence[
             _, taken, stored = step
             made = call.run_stage(split._replace(stage=at), [known[i] for i in taken])
             known |= dict(zip(stored, made, strict=True))
-    return tuple(known[i] for i in stages.outputs)
+    return tuple(known[i].reshape(shape) for i, shape in zip(stages.outputs, stages.shapes, strict=True))
 
 
 def _exchanged(kind: str, x: Any, axes: tuple[str, ...]) -> Any:

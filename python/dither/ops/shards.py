@@ -45,6 +45,12 @@ def rows_of_all(where: Device, sums: Any) -> tuple[Any, int]:
     return rows, count
 
 
+def _index(x: Any) -> int:
+    """The place of the buffer that an array is in."""
+    array = x.array if isinstance(x, Buffer) else x
+    return Recording.place(array.pointer)[0]
+
+
 class Describing:
     """What an operator says of how its tensors may be split, while its call is recorded."""
 
@@ -54,6 +60,7 @@ class Describing:
         self.cols = tuple(f"col{i}" for i in range(len(cols)))
         self._extents = dict(zip((*self.rows, *self.cols), (*rows, *cols), strict=True))
         self._labels: dict[int, tuple[str | None, ...]] = {}
+        self._shapes: dict[int, tuple[int, ...]] = {}
         self._units = {"row": 1, "col": 1}
         self._whole: set[str] = set()
 
@@ -61,7 +68,7 @@ class Describing:
         """Says which dimensions those of an array are; those of a part of memory are its rows alone."""
         array = x.array if isinstance(x, Buffer) else x
         if isinstance(array, Array):
-            self._labels[Recording.place(array.pointer)[0]] = tuple(labels)
+            self._labels[_index(array)] = tuple(labels)
 
     def keep(self, *labels: str) -> None:
         """Dimensions that are not split."""
@@ -79,9 +86,8 @@ class Describing:
             array = value.array if isinstance(value, Buffer) else value
             if not isinstance(array, Array):
                 continue
-            index, _ = Recording.place(array.pointer)
             labels = of.get(role, (None,) * len(array.shape))
-            if role == "tile" and array.nbytes != sizes[index]:  # half of a tensor
+            if role == "tile" and array.nbytes != sizes[_index(array)]:  # half of a tensor
                 labels = (*self.rows, *(None for _ in self.cols))
                 self.keep(*self.cols)
             if role == "periodic":
@@ -116,31 +122,51 @@ class Describing:
             self.multiple(along, part.transform.size)
         if stochastic:
             self.multiple(along, 16)
-        if fmt.block != "tensor" or stochastic or part.transform is not None:
-            # Lines and blocks of them go over all dimensions.
+        if stochastic or part.transform is not None:
+            # Lines, and groups of elements in them, go over all dimensions.
             self.keep(*self.rows[1:], *self.cols[1:])
         scales: tuple[str | None, ...] = (None, None)
         block_rows, block_cols = (extent or 1 for extent in fmt.block_extents(1))
-        row, col = self.rows[0], self.cols[0]
+        col = self.cols[0]
         if isinstance(fmt.block, str):
             if fmt.block != "tensor":
-                self.keep(*(self.rows if colwise else self.cols))
+                self.keep(*(self.rows if colwise else self.cols), *self.rows[1:], *self.cols[1:])
                 scales = (None, col) if colwise and not fmt.transposed else (lines[0], None)
         elif part.scale_layout.name == "linear":
             self.multiple(along, block_cols)
             self.multiple(across, block_rows)
-            scales = (row, col) if not part.is_transposed else (col, row)
+            blocks = (block_cols, block_rows) if colwise else (block_rows, block_cols)
+            scales = self._blocks(part, *blocks)
         elif part.scale_layout.name.startswith("swizzle"):
             # Whole tiles of scales, one row of them after the other.
             tile = 128 if part.scale_layout.name == "swizzle_128x4" else 8
             self.multiple(across, tile * (1 if part.repeated else block_rows))
             self.multiple(along, block_cols)
-            self.keep(*(self.rows if colwise else self.cols))
+            self.keep(*(self.rows if colwise else self.cols), *self.rows[1:], *self.cols[1:])
             scales = (lines[0], None)
         else:
             self.keep(*self.rows, *self.cols)
         self.label(part.scale_inv, scales)
 
+    def _blocks(self, part: ScaledTensor1x, block_rows: int, block_cols: int) -> tuple[str | None, ...]:
+        """The dimensions of scales of blocks of so many rows and columns of the tensor: those of the tensor, where its
+        blocks end with the last one of rows, and of columns."""
+        halves = []
+        for labels, block in ((self.rows, 1 if part.repeated else block_rows), (self.cols, block_cols)):
+            extents = [self._extents[label] for label in labels]
+            if extents[-1] % block and len(labels) > 1:
+                self.keep(*labels[1:])
+                extents, labels = [math.prod(extents)], labels[:1]
+            halves.append((labels, (*extents[:-1], -(-extents[-1] // block))))
+        if part.is_transposed:
+            halves.reverse()
+        (first, before), (second, after) = halves
+        if len(before) + len(after) > 2:
+            self._shapes[_index(part.scale_inv)] = (*before, *after)
+        return (*first, *second)
+
     def say(self, where: Recording) -> None:
         """Says it to the device."""
-        where.splittings.append(Splitting(self._labels, self._units, frozenset(self._whole), self._extents))
+        where.splittings.append(
+            Splitting(self._labels, self._shapes, self._units, frozenset(self._whole), self._extents)
+        )
