@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks a page of what is covered: every row that says `yes` names a test, and every test that is named exists.
 
-Rows are those of the page's tables whose first cell is a number, which count up from 1. The second to last cell is `yes`,
-`part` or `no`, alone or before a remark; the last has the tests, each as `path/to/test_file.py::test_name` in backticks,
-from test/python; `::test_name` is in the file before it, and a file alone stands for all of its tests.
+Rows are those of the page's tables whose first cell is a number, which count up from 1. The second to last cell is
+`yes`, `part` or `no`, alone or before a remark; the last has the tests, each as `path/to/test_file.py::test_name` in
+backticks, from test/python; `::test_name` is in the file before it, and a file alone stands for all of its tests.
 
 usage: check_coverage.py PAGE.md
 """

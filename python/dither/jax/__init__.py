@@ -4,10 +4,17 @@ Every operator of `dither` takes JAX's arrays and gives JAX's arrays; importing 
 JAX's arrays import this package. docs/jax.md has the rest.
 """
 
-from .calls import call, cuda_target, shards
-from .calls import register_handlers as _register_handlers
-from .straight_through import straight_through
-from .tensors import register as _register_tensors
+import jax as _jax
+
+from . import versions as _versions
+
+# Before anything that uses JAX's names.
+_versions.check(_jax.__version__)
+
+from .calls import call, cuda_target, shards  # noqa: E402
+from .calls import register_handlers as _register_handlers  # noqa: E402
+from .straight_through import straight_through  # noqa: E402
+from .tensors import register as _register_tensors  # noqa: E402
 
 _register_tensors()
 _register_handlers()
