@@ -3,7 +3,7 @@
 Importing has no side effects and needs neither a GPU nor a framework.
 """
 
-from . import formats, knobs, profile
+from . import formats, knobs, profile, recipe
 from .arrays import view
 from .devices import Device, devices, targets
 from .errors import CompileError
@@ -249,6 +249,7 @@ __all__ = [
     "qgelu",
     "quantize",
     "quantize_dbias",
+    "recipe",
     "record",
     "reglu",
     "relu",
