@@ -3,7 +3,7 @@
 Importing has no side effects and needs neither a GPU nor a framework.
 """
 
-from . import formats, knobs, profile, recipe
+from . import formats, knobs, nvfuser, profile, recipe
 from .arrays import view
 from .devices import Device, devices, targets
 from .errors import CompileError
@@ -92,6 +92,8 @@ from .ops import (
     grouped_quantize,
     layer_norm,
     layer_norm_backward,
+    nv_block_quantize,
+    nv_grouped_block_quantize,
     pad_scales,
     qgeglu,
     qgelu,
@@ -243,6 +245,9 @@ __all__ = [
     "knobs",
     "layer_norm",
     "layer_norm_backward",
+    "nv_block_quantize",
+    "nv_grouped_block_quantize",
+    "nvfuser",
     "pad_scales",
     "profile",
     "qgeglu",

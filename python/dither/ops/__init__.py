@@ -67,6 +67,7 @@ from .groups import group_offsets
 from .hadamard import RandomHadamard
 from .norm_gradients import layer_norm_backward, rms_norm_backward
 from .norms import add_layer_norm, add_rms_norm, layer_norm, rms_norm
+from .nvfuser import nv_block_quantize, nv_grouped_block_quantize
 from .quantize import quantize
 from .requantize import requantize
 from .rope import drope, rope
@@ -139,6 +140,8 @@ __all__ = [
     "grouped_quantize",
     "layer_norm",
     "layer_norm_backward",
+    "nv_block_quantize",
+    "nv_grouped_block_quantize",
     "pad_scales",
     "qgeglu",
     "qgelu",
