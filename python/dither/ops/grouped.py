@@ -16,7 +16,7 @@ from . import group_kernels
 from .allocate import check_float_type, empty_like, filled
 from .dequantize import blocks_of
 from .flatten import reshape
-from .grouped_operator import codes_and_scales
+from .grouped_outputs import codes_and_scales
 from .grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
 from .grouping import Groups, integers, retiled
 from .hadamard import RandomHadamard

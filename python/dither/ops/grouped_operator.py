@@ -7,20 +7,18 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..arrays import View, describe, describe_argument, view
+from ..arrays import describe, describe_argument
 from ..devices import get_device
-from ..language import ScaleLayout
 from ..types import DType, float32
 from . import group_kernels, halves
 from .allocate import empty_like, filled
 from .column_sum import MOST_ROWS
 from .given import check_factor, checked, own_amax, own_scale
-from .grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
+from .grouped_outputs import GroupedOutputs, arguments
 from .grouping import Grouping, Groups, Steps
 from .operator import Operator, Results, check_operands, plain_tile, saved_dtype
 from .outputs import Plan
 from .request import Wanted
-from .scaled_tensor import scale_matrix
 from .tiles import Tile
 
 #: Options of calls that groups do not have.
@@ -96,7 +94,11 @@ class _Call:
             return Results(out, self.saved | sums, peak)
         self._check(p)
         amaxes, scales, given = self._sources(p, plain)
-        result = self._allocate(p, amaxes, scales)
+        table, _ = self.groups.tables(
+            self.steps, self._tile(p.parts(self.producer.whole_rows, self.where.is_cpu)[0]).rows
+        )
+        outputs = GroupedOutputs(p, self.groups, self.steps, self.columns, self.dtype, self.x, self.array)
+        result = outputs.allocate(table, amaxes, scales)
         asked = self._zeros((self.groups.count,)) if self.wanted.return_amax and "amax" not in amaxes else None
         passes = p.parts(producer.whole_rows, self.where.is_cpu)
         tile = self._tile(passes[0])
@@ -115,7 +117,7 @@ class _Call:
                 self.steps,
                 **each.given_amaxes(row, col),
                 encode_scale=given,
-                **_arguments(each, result),
+                **arguments(each, result),
                 **first,
                 **drawn,
                 FMT=p.fmt,
@@ -296,67 +298,6 @@ class _Call:
         tile = each.tile(n, self.producer, self.where.is_cpu)
         return halves.tile(tile, n) if self.producer.halves else tile
 
-    def _allocate(
-        self, p: Plan, amaxes: Mapping[str, Any], scales: Mapping[str, Any]
-    ) -> GroupedScaledTensor1x | GroupedScaledTensor2x:
-        """The result, its codes uninitialised and its scales zero."""
-        table, _ = self.groups.tables(
-            self.steps, self._tile(p.parts(self.producer.whole_rows, self.where.is_cpu)[0]).rows
-        )
-
-        def make(colwise: bool) -> GroupedScaledTensor1x:
-            which = "col_amax" if colwise else "row_amax"
-            known = [None, None]
-            if p.fmt.tensor_scale:
-                known = [found.get(which, found.get("amax")) for found in (amaxes, scales)]
-            return GroupedScaledTensor1x(
-                self._codes(p, colwise),
-                self._scale(p, colwise),
-                known[0],
-                p.fmt,
-                (self.groups.codes, self.columns),
-                self.dtype,
-                colwise,
-                p.layout,
-                self.groups.count,
-                table,
-                self.groups.wrong,
-                p.repeat,
-                p.transform_of(colwise),
-                tensor_scale=known[1],
-                joined=self.groups.joined and colwise and p.fmt.transposed,
-            )
-
-        if p.rowwise and p.colwise:
-            return GroupedScaledTensor2x(make(False), make(True))
-        return make(p.colwise)
-
-    def _codes(self, p: Plan, colwise: bool) -> Any:
-        if not (colwise and p.fmt.transposed):
-            return self._empty((self.groups.codes, self.columns), p.fmt.element)
-        if self.groups.joined:
-            return self._empty((self.columns, self.groups.codes), p.fmt.element)
-        return self._empty((self.columns * self.groups.bound(self.steps.codes),), p.fmt.element)
-
-    def _scale(self, p: Plan, colwise: bool) -> Any:
-        fmt, count, n = p.fmt, self.groups.count, self.columns
-        if fmt.block == "tensor":
-            return self._zeros((count, 1), fmt.scale)
-        if fmt.block_cols is None:
-            return self._zeros((count, n) if colwise else (self.groups.codes, 1), fmt.scale)
-        if not colwise:
-            rows = self.groups.bound(self.steps.row) // self.steps.row_block
-            shape, dtype = p.order.stored((rows, -(-n // fmt.block_cols)), fmt.scale)
-            return self._zeros(shape, dtype)
-        blocks = self.groups.bound(self.steps.col) // self.steps.col_block
-        (rows, _) = scale_matrix((1, n), fmt, True, p.repeat)
-        shape, dtype = p.order.stored((rows, blocks), fmt.scale)
-        if p.layout is ScaleLayout.column_major:
-            return self._zeros(shape, dtype)
-        if p.layout is ScaleLayout.linear and not fmt.transposed:
-            return self._zeros(shape[::-1], dtype)
-        return self._zeros((math.prod(shape),), dtype)
-
     def _like(self, name: str, other: str) -> DType:
         dtype = self.arrays[self.producer.like.get(name, other)].dtype
         assert dtype is not None
@@ -371,38 +312,3 @@ class _Call:
     def _zeros(self, shape: tuple[int, ...], dtype: DType = float32) -> Any:
         return filled(self.x, self.array, shape, dtype=dtype)
 
-
-def _arguments(p: Plan, result: GroupedScaledTensor1x | GroupedScaledTensor2x) -> dict[str, Any]:
-    """The arguments of a kernel that writes what a plan has of a result."""
-    parts = [result.rowwise, result.colwise] if isinstance(result, GroupedScaledTensor2x) else [result]
-    named: dict[str, Any] = {}
-    for part in parts:
-        way = "col" if part.is_colwise else "row"
-        if p.colwise if part.is_colwise else p.rowwise:
-            named[f"{way}_data"], named[f"{way}_scale"] = codes_and_scales(part, part.scale_inv, part.scale_layout)
-    return named
-
-
-def codes_and_scales(part: GroupedScaledTensor1x, scales: Any, layout: ScaleLayout) -> tuple[View, Any]:
-    """The codes of groups and `scales`, theirs in `layout`, as kernel arguments."""
-    fmt = part.format
-    array = describe_argument("scale_inv", scales)
-    assert array is not None
-    if part.joined:
-        codes = view(part.data, fmt.element, part.shape[::-1], shapes="dynamic")
-    elif part.is_transposed:
-        count = math.prod(part.data.shape) * (2 if fmt.element.bits == 4 else 1)
-        codes = view(part.data, fmt.element, (count,), shapes="dynamic")
-    else:
-        codes = view(part.data, fmt.element, part.shape)
-    if part.is_transposed and fmt.block == "row":
-        array = dataclasses.replace(array, shape=(math.prod(array.shape),), strides=(1,))
-    if layout is ScaleLayout.packed_column_major:
-        # Kernels see the matrix that the words are of, or its elements.
-        if len(array.shape) == 1:
-            shape: tuple[int, ...] = (array.shape[0] * 4,)
-        else:
-            shape = (array.shape[1], array.shape[0] * 4)
-        strides = (1,) if len(shape) == 1 else (shape[1], 1)
-        array = dataclasses.replace(array, shape=shape, strides=strides)
-    return codes, dataclasses.replace(array, dtype=fmt.scale, shapes="dynamic" if len(array.shape) == 1 else None)
