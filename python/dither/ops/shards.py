@@ -135,7 +135,8 @@ class Describing:
         elif part.scale_layout.name == "linear":
             self.multiple(along, block_cols)
             self.multiple(across, block_rows)
-            blocks = (block_cols, block_rows) if colwise else (block_rows, block_cols)
+            across_block = 1 if part.repeated else block_rows
+            blocks = (block_cols, across_block) if colwise else (across_block, block_cols)
             scales = self._blocks(part, *blocks)
         elif part.scale_layout.name.startswith("swizzle"):
             # Whole tiles of scales, one row of them after the other.
@@ -149,10 +150,10 @@ class Describing:
         self.label(part.scale_inv, scales)
 
     def _blocks(self, part: ScaledTensor1x, block_rows: int, block_cols: int) -> tuple[str | None, ...]:
-        """The dimensions of scales of blocks of so many rows and columns of the tensor: those of the tensor, where its
-        blocks end with the last one of rows, and of columns."""
+        """The dimensions of scales, one for each block of so many rows and columns of the tensor: those of the tensor,
+        where its blocks end with the last one of rows, and of columns."""
         halves = []
-        for labels, block in ((self.rows, 1 if part.repeated else block_rows), (self.cols, block_cols)):
+        for labels, block in ((self.rows, block_rows), (self.cols, block_cols)):
             extents = [self._extents[label] for label in labels]
             if extents[-1] % block and len(labels) > 1:
                 self.keep(*labels[1:])

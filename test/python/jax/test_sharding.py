@@ -183,6 +183,11 @@ def test_tensors_of_other_ranks():
     same(jax.jit(both)(split), both(sequences))
     data = lambda x: jax.tree.leaves(both(x))[0]  # noqa: E731
     assert collectives(data, split) == {} and tuple(jax.jit(data)(split).sharding.spec) == ("data", "model")
+    # Scales that are there once for each column, or row.
+    wide = numbers(8, 128, 512)
+    for name, layout in (("fp8_128x128_e4m3", "colwise"), (dither.NVFP4.with_(block=(16, 16)), "both")):
+        call = quantize(name, layout=layout, repeat_scales=True)
+        same(jax.jit(call)(put(wide, "data", None, "model")), call(wide))
     flat = lambda x: dither.quantize(x, "mxfp8_e4m3", flatten_axis=1)  # noqa: E731
     same(jax.jit(flat)(put(x, "data", "model")), flat(x))
     assert collectives(flat, put(x, "data", "model")) == {}
