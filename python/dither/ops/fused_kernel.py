@@ -9,6 +9,7 @@ import dither.language as dl
 
 from ..language._fuse import begin_producer, fused_results, inside
 from .group_tiles import (
+    CODES_ROWS,
     READ_ROWS,
     col_data_part,
     col_scale_part,
@@ -184,7 +185,10 @@ def fused_kernel(
     flag = skipped(skip)
     if skip is not None:
         # Past the end of all outputs: nothing is read, and nothing stored.
-        i = i + flag * (height + MOST_PADDED)
+        last = height
+        if group_of is not None:
+            last = entry(group_table, group, CODES_ROWS)
+        i = i + flag * (last + MOST_PADDED)
         r = i * ROWS
     c = j * COLS
     rows = None

@@ -160,6 +160,17 @@ def group_tiles_kernel(table, tiles):
     dl.store(tiles, (at,), dl.reshape(found - 1, (PROGRAMS,)))
 
 
+#: Numbers that a launch of `numbers_kernel` writes.
+NUMBERS = 32
+
+
+@jit(shapes="dynamic")
+def numbers_kernel(y, numbers, at):
+    """Numbers of the host, from element `at` on: a launch carries them."""
+    for i in dl.static_range(NUMBERS):
+        dl.store(y, (at + i,), dl.full((1,), numbers[i], dl.int64))
+
+
 @jit
 def copy_kernel(x, y):
     """A number of each group, (G,)."""

@@ -51,13 +51,17 @@ def grouped_quantize(
     repeat_scales: bool = False,
     transform: RandomHadamard | None = None,
     numerics: str | None = None,
+    out: GroupedScaledTensor1x | GroupedScaledTensor2x | None = None,
+    record_amax: Any = None,
+    skip: Any = None,
 ) -> GroupedScaledTensor1x | GroupedScaledTensor2x:
     """Groups of the rows of `x`, each quantized as `dither.quantize` would quantize it alone, in one launch.
 
     Args:
         x: (M, N) as of `dither.quantize`, or a stack (G, K, N) of G groups of K rows.
         group_sizes: (G,) int32 or int64 where `x` is: rows of each group, zero included, which make up all of them; or
-            an earlier result, of codes with as many rows, whose groups they are.
+            an earlier result, of codes with as many rows, whose groups they are; or integers of the host, as
+            `dither.Groups` says.
         group_starts: in its place the first row of each group, of which the first is 0.
         group_ends: in its place the row after the last one of each.
         pad: a power of two that rows of groups are padded to with rows of zeros.
@@ -65,6 +69,9 @@ def grouped_quantize(
         joined: whether transposed codes are one matrix (N, M), as `dither.Groups` says.
         amax: largest magnitude of all groups, a number, or of each, (G,) float32; computed for each if None.
         encode_scale, decode_scale: as of `dither.quantize`, one for all groups, or (G,).
+        out: an earlier result of as many groups, rows and columns, to be overwritten, as of `dither.quantize`.
+        record_amax: as of `dither.quantize`, or float32 (G,): each is raised to the largest magnitude of its group.
+        skip: as of `dither.quantize`: where the flag is not zero, `out` stays as it is, with its groups.
         rounding, seed, offset: as of `dither.quantize`; group g has the random bits of a call with offset + g 2^32.
 
     The other arguments are those of `dither.quantize`. Sizes are read on the device: where they do not make up all
@@ -82,7 +89,7 @@ def grouped_quantize(
     elif all(value is None for value in named.values()):
         raise TypeError("found no groups, expected group_sizes, group_starts or group_ends, or x of shape (G, K, N)")
     for name, value in named.items():
-        if value is not None and not isinstance(value, (GroupedScaledTensor1x, GroupedScaledTensor2x)):
+        if value is not None and not isinstance(value, (GroupedScaledTensor1x, GroupedScaledTensor2x, list, tuple)):
             integers(f"group_{name}", value, (int32, int64))
     wanted = wanted_of(
         format,
@@ -91,13 +98,14 @@ def grouped_quantize(
         amax=amax,
         device=device,
         stream=stream,
-        out=None,
+        out=out,
         rounding=rounding,
         seed=seed,
         offset=offset,
         encode_scale=encode_scale,
         decode_scale=decode_scale,
-        record_amax=None,
+        record_amax=record_amax,
+        skip=skip,
         repeat_scales=repeat_scales,
         transform=transform,
         flatten_axis=-1,

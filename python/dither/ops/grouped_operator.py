@@ -7,22 +7,21 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..arrays import describe, describe_argument
+from ..arrays import Array, describe, describe_argument
 from ..devices import get_device
 from ..types import DType, float32
 from . import group_kernels, halves
 from .allocate import empty_like, filled
 from .column_sum import MOST_ROWS
-from .given import check_factor, checked, own_amax, own_scale
-from .grouped_outputs import GroupedOutputs, arguments
+from .given import check_factor, checked, own_amax, own_scale, written_number
+from .grouped_outputs import GroupedOutputs, arguments, arrays_of
 from .grouping import Grouping, Groups, Steps
 from .operator import Operator, Results, check_operands, plain_tile, saved_dtype
 from .outputs import Plan
 from .request import Wanted
+from .skip import Skip
 from .tiles import Tile
-
-#: Options of calls that groups do not have.
-_UNUSED = ("out", "skip", "record_amax")
+from .written import check_plain
 
 
 def run_grouped(
@@ -33,9 +32,6 @@ def run_grouped(
 
     Raises TypeError or ValueError, which name the argument, for what the operator does not take.
     """
-    for name in _UNUSED:
-        if getattr(wanted, name) is not None:
-            raise ValueError(f"argument '{name}' was given, expected none with groups")
     return _Call(operator, operands, constants, wanted, groups).run()
 
 
@@ -79,40 +75,57 @@ class _Call:
     def run(self) -> Results:
         """Launches the kernels."""
         producer, p = self.producer, self.plan
-        shapes = {"column": (self.groups.codes,), "tile": (self.groups.codes, self.array.shape[1])}
+        n = self.array.shape[1]
+        shapes = {"column": (self.groups.codes,), "tile": (self.groups.codes, n), "column_sum": (self.groups.count, n)}
+        of_saved = {name: (shapes[kind], self._saved(name)) for name, kind in producer.saves.items()}
+        outputs = None
+        if p is not None:
+            self._check(p)
+            outputs = GroupedOutputs(p, self.groups, self.steps, self.columns, self.dtype, self.x, self.array)
+        self._check_written(of_saved, outputs)
+        skip = Skip.of(self.wanted.skip, self.where)
+        if skip is True:
+            return Results(self.wanted.out, self.wanted.saved, None)
+        self.skip = skip if isinstance(skip, Skip) else None
+        recorded = self._recorded()
         self.saved = {
-            name: self._empty(shapes[kind], self._saved(name))
-            for name, kind in producer.saves.items()
-            if kind in shapes
+            name: self.wanted.saved.get(name) if name in self.wanted.saved else self._empty(*of_saved[name])
+            for name in producer.saves
         }
-        plain = plain_tile(producer, self.array.shape[1], self.where.is_cpu)
+        plain = plain_tile(producer, n, self.where.is_cpu)
         if p is None:
-            out = self._empty((self.groups.codes, self.columns), self.dtype)
+            out = self.wanted.out
+            if out is None:
+                out = self._empty((self.groups.codes, self.columns), self.dtype)
             outs = {"out": out} if not producer.halves else halves.outputs(out, self.wanted.interleave)
             peak = self._zeros((self.groups.count,)) if self.wanted.return_amax else None
-            sums = self.launch(plain, Steps(), **outs, out_amax=peak, **self.saved, sums=True)
-            return Results(out, self.saved | sums, peak)
-        self._check(p)
+            self.launch(plain, Steps(), **outs, out_amax=peak, saves=True)
+            return Results(out, self.saved, peak)
+        assert outputs is not None
         amaxes, scales, given = self._sources(p, plain)
-        table, _ = self.groups.tables(
-            self.steps, self._tile(p.parts(self.producer.whole_rows, self.where.is_cpu)[0]).rows
-        )
-        outputs = GroupedOutputs(p, self.groups, self.steps, self.columns, self.dtype, self.x, self.array)
-        result = outputs.allocate(table, amaxes, scales)
-        asked = self._zeros((self.groups.count,)) if self.wanted.return_amax and "amax" not in amaxes else None
         passes = p.parts(producer.whole_rows, self.where.is_cpu)
         tile = self._tile(passes[0])
+        table, _ = self.groups.tables(self.steps, tile.rows)
+        asked = self._zeros((self.groups.count,)) if self.wanted.return_amax and "amax" not in amaxes else None
+        if recorded is not None and (asked is not None or ("amax" in amaxes and self.wanted.amax is None)):
+            raise ValueError("argument 'record_amax' was given, expected none where the amax is computed for the scale")
+        if recorded is not None:
+            asked = recorded
+        of_call = (table, amaxes, scales)
+        if self.wanted.out is None:
+            result = outputs.allocate(*of_call)
+        else:
+            result = outputs.reuse(self.wanted.out, self.skip, *of_call)
         apart = passes[0].saves_apart(producer, self.where.is_cpu) or tile.rows > MOST_ROWS
-        sums = {}
         if apart:
-            sums = self.launch(plain, Steps(), **self.saved, sums=True)
-        first = {"out_amax": asked} if apart else {"out_amax": asked, **self.saved, "sums": True}
+            self.launch(plain, Steps(), saves=True)
+        first: dict[str, Any] = {"out_amax": asked, "saves": not apart}
         random = self.wanted.random
         drawn = {} if random is None else {**random._asdict(), "RANDOM": random.kinds}
         stands = scales if p.fmt.tensor_scale_as != "amax" else amaxes
         for each in passes:
             row, col = (stands.get(f"{which}_amax", stands.get("amax")) for which in ("row", "col"))
-            found = self.launch(
+            self.launch(
                 self._tile(each),
                 self.steps,
                 **each.given_amaxes(row, col),
@@ -126,17 +139,21 @@ class _Call:
                 ROW_TRANSFORM=each.transform_of(False),
                 COL_TRANSFORM=each.transform_of(True),
             )
-            sums |= found
             first = {}
-        return Results(result, self.saved | sums, amaxes.get("amax", asked))
+        if self.skip is not None:
+            outputs.keep(self.skip, result, self.wanted.out)
+        return Results(result, self.saved, amaxes.get("amax", asked))
 
-    def launch(self, tile: Tile, steps: Steps, sums: bool = False, **named: Any) -> dict[str, Any]:
-        """Launches the kernel on all groups; the sums of columns that it saves, (G, N), if they are asked for."""
+    def launch(self, tile: Tile, steps: Steps, saves: bool = False, **named: Any) -> None:
+        """Launches the kernel on all groups, and writes what is saved, if that is asked for: sums of columns, (G, N),
+        are made of those of programs."""
         table, tiles = self.groups.tables(steps, tile.rows)
         array = describe(tiles)
         assert array is not None
         n = self.array.shape[1]
-        parts = {name: self._empty((array.shape[0], n), float32) for name in self.producer.sums} if sums else {}
+        parts = {name: self._empty((array.shape[0], n), float32) for name in self.producer.sums} if saves else {}
+        if saves:
+            named |= self.saved
         grid = (array.shape[0],) if self.producer.whole_rows else (array.shape[0], -(-n // tile.cols))
         self.operator.kernel.launch(
             grid,
@@ -151,6 +168,7 @@ class _Call:
                 "group_of": tiles,
                 "group_table": table,
                 "group_rows": self.groups.index,
+                "skip": None if self.skip is None else self.skip.flag,
                 "PAD": self.groups.pad,
                 "ROWS": tile.rows,
                 "COLS": tile.cols,
@@ -158,12 +176,12 @@ class _Call:
             device=self.where,
             stream=self.wanted.stream,
         )
-        return {name: self._totals(name, one, steps, tile.rows) for name, one in parts.items()}
+        for name, one in parts.items():
+            self._totals(self.saved[name], one, steps, tile.rows)
 
-    def _totals(self, name: str, sums: Any, steps: Steps, rows: int) -> Any:
+    def _totals(self, out: Any, sums: Any, steps: Steps, rows: int) -> None:
         """Sums of columns of each group, from those of its programs: as `column_sum`, of each."""
         n = self.array.shape[1]
-        out = self._empty((self.groups.count, n), self._saved(name))
         while True:
             before, _ = self.groups.tables(steps, rows)
             rows *= MOST_ROWS
@@ -187,7 +205,7 @@ class _Call:
                 stream=self.wanted.stream,
             )
             if last:
-                return out
+                return
             sums = result
 
     def _sources(self, p: Plan, plain: Tile) -> tuple[dict[str, Any], dict[str, Any], Any]:
@@ -224,6 +242,34 @@ class _Call:
             for what, one in amaxes.items():
                 scales[what] = self._scales_of(one)
         return amaxes, scales, None
+
+    def _check_written(
+        self, of_saved: Mapping[str, tuple[tuple[int, ...], DType]], outputs: GroupedOutputs | None
+    ) -> None:
+        """Checks the arrays that the call is to write; `of_saved` has shapes and data types of what is saved."""
+        inputs = {**self.arrays, **self.groups.inputs}
+        beside = []
+        if outputs is not None and self.wanted.out is not None:
+            outputs.check(self.wanted.out, inputs)
+            beside = arrays_of(self.wanted.out)
+        expected = {"out": ((self.groups.codes, self.columns), self.dtype), **of_saved}
+        # A row may be written where another one is read.
+        moved = self.groups.index is not None or self.groups.pad > 1
+        check_plain(self.wanted, expected, inputs, beside, in_place=not moved)
+
+    def _recorded(self) -> Array | None:
+        """What is raised to the amax of each group, or of all of them."""
+        value = self.wanted.record_amax
+        if value is None:
+            return None
+        array = describe_argument("record_amax", value)
+        if array is None or math.prod(array.shape) == 1:
+            return written_number("record_amax", value)
+        if array.dtype is not float32 or array.shape != (self.groups.count,) or array.strides != (1,):
+            found = f"{array.dtype or array.storage} of shape {array.shape}"
+            expected = f"one element, or float32 of shape ({self.groups.count},)"
+            raise ValueError(f"argument 'record_amax' is {found}, expected {expected}")
+        return array
 
     def _amax_shape(self, what: str, shape: tuple[int, ...]) -> tuple[int, ...]:
         """That of an amax of each group, or of their rows or columns."""
@@ -311,4 +357,3 @@ class _Call:
 
     def _zeros(self, shape: tuple[int, ...], dtype: DType = float32) -> Any:
         return filled(self.x, self.array, shape, dtype=dtype)
-

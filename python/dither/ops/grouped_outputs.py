@@ -7,14 +7,16 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..arrays import Array, View, describe_argument, view
+from ..arrays import Array, View, describe_argument, row_major, view
 from ..language import ScaleLayout
-from ..types import DType
+from ..types import DType, int8
+from . import kernels
 from .allocate import empty_like, filled
 from .grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
 from .grouping import Grouping, Steps
-from .outputs import Plan
+from .outputs import Plan, check_apart, check_fields
 from .scaled_tensor import scale_matrix
+from .skip import Skip
 
 #: Shape, in elements, and data type of an array.
 Storage = tuple[tuple[int, ...], DType]
@@ -39,6 +41,11 @@ class GroupedOutputs:
     x: Any
     array: Array
 
+    @property
+    def directions(self) -> list[bool]:
+        """Whether blocks run along columns, of each direction that there is."""
+        return [colwise for colwise, there in ((False, self.plan.rowwise), (True, self.plan.colwise)) if there]
+
     def allocate(
         self, table: Any, amaxes: Mapping[str, Any], scales: Mapping[str, Any]
     ) -> GroupedScaledTensor1x | GroupedScaledTensor2x:
@@ -47,32 +54,87 @@ class GroupedOutputs:
         p = self.plan
 
         def make(colwise: bool) -> GroupedScaledTensor1x:
-            which = "col_amax" if colwise else "row_amax"
-            known = [None, None]
-            if p.fmt.tensor_scale:
-                known = [found.get(which, found.get("amax")) for found in (amaxes, scales)]
             of_scales, kind = self.scales(colwise)
             return GroupedScaledTensor1x(
                 empty_like(self.x, self.array, *self.codes(colwise)),
                 filled(self.x, self.array, of_scales, dtype=kind),
-                known[0],
-                p.fmt,
-                (self.groups.codes, self.columns),
-                self.dtype,
-                colwise,
-                p.layout,
-                self.groups.count,
-                table,
-                self.groups.wrong,
-                p.repeat,
-                p.transform_of(colwise),
-                tensor_scale=known[1],
+                format=p.fmt,
+                shape=(self.groups.codes, self.columns),
+                dtype=self.dtype,
+                is_colwise=colwise,
+                scale_layout=p.layout,
+                groups=self.groups.count,
+                repeated=p.repeat,
+                transform=p.transform_of(colwise),
                 joined=self._joined(colwise),
+                **self._of_call(colwise, table, amaxes, scales),
             )
 
-        if p.rowwise and p.colwise:
-            return GroupedScaledTensor2x(make(False), make(True))
-        return make(p.colwise)
+        return _of_parts([make(colwise) for colwise in self.directions])
+
+    def reuse(
+        self,
+        out: GroupedScaledTensor1x | GroupedScaledTensor2x,
+        skip: Skip | None,
+        table: Any,
+        amaxes: Mapping[str, Any],
+        scales: Mapping[str, Any],
+    ) -> GroupedScaledTensor1x | GroupedScaledTensor2x:
+        """As `allocate`, in the memory of an earlier result (`check`), which a flag may leave as it is."""
+        flag = None if skip is None else skip.flag
+        made = []
+        for part in parts_of(out):
+            array = describe_argument("out", part.scale_inv)
+            assert array is not None
+            if array.nbytes:
+                flat = dataclasses.replace(array, dtype=int8, shape=(array.nbytes,), strides=(1,))
+                programs = -(-array.nbytes // kernels.FILLED)
+                kernels.zero_kernel.launch(programs, flat, flag, device=self.groups.where, stream=self.groups.stream)
+            made.append(dataclasses.replace(part, **self._of_call(part.is_colwise, table, amaxes, scales)))
+        return _of_parts(made)
+
+    def keep(
+        self,
+        skip: Skip,
+        new: GroupedScaledTensor1x | GroupedScaledTensor2x,
+        old: GroupedScaledTensor1x | GroupedScaledTensor2x,
+    ) -> None:
+        """Makes what a result has besides codes and scales that of the earlier one, where a flag says so."""
+        for part, before in zip(parts_of(new), parts_of(old), strict=True):
+            for name in ("amax", "tensor_scale", "table", "wrong"):
+                both = getattr(part, name), getattr(before, name)
+                skip.keep_array(*both, self.groups.where, self.groups.stream)
+
+    def check(self, out: Any, inputs: Mapping[str, Array]) -> None:
+        """Raises TypeError or ValueError unless `out` is an earlier result of such a call, in memory of its own."""
+        p = self.plan
+        want = GroupedScaledTensor2x if len(self.directions) == 2 else GroupedScaledTensor1x
+        if not isinstance(out, want):
+            raise TypeError(f"argument 'out' is {type(out).__name__}, expected a {want.__name__}")
+        shape = self.groups.codes, self.columns
+        for part, colwise in zip(parts_of(out), self.directions, strict=True):
+            check_fields(part, "out")
+            found = (part.shape, part.format, part.is_colwise, part.scale_layout, part.repeated, part.transform)
+            if (*found, part.groups, part.joined) != (
+                *(shape, p.fmt, colwise, p.layout, p.repeat, p.transform_of(colwise)),
+                *(self.groups.count, self._joined(colwise)),
+            ):
+                way = "colwise" if colwise else "rowwise"
+                expected = f"{p.fmt!r}, {way}, {self.groups.count} groups, shape {shape}, {p.layout.name} scales"
+                raise ValueError(f"argument 'out' is a {part!r}, expected {expected}")
+            _check_array("data", part.data, *self.codes(colwise))
+            _check_array("scale_inv", part.scale_inv, *self.scales(colwise))
+        check_apart(arrays_of(out), inputs)
+
+    def _of_call(
+        self, colwise: bool, table: Any, amaxes: Mapping[str, Any], scales: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """What a result has of its call, besides codes and scales."""
+        which = "col_amax" if colwise else "row_amax"
+        known = [None, None]
+        if self.plan.fmt.tensor_scale:
+            known = [found.get(which, found.get("amax")) for found in (amaxes, scales)]
+        return {"amax": known[0], "tensor_scale": known[1], "table": table, "wrong": self.groups.wrong}
 
     def codes(self, colwise: bool) -> Storage:
         """What codes lie in."""
@@ -119,6 +181,37 @@ def arguments(p: Plan, result: GroupedScaledTensor1x | GroupedScaledTensor2x) ->
 def parts_of(result: GroupedScaledTensor1x | GroupedScaledTensor2x) -> list[GroupedScaledTensor1x]:
     """Its directions."""
     return [result.rowwise, result.colwise] if isinstance(result, GroupedScaledTensor2x) else [result]
+
+
+def arrays_of(out: GroupedScaledTensor1x | GroupedScaledTensor2x) -> list[tuple[str, Any]]:
+    """The arrays of `out` that a call writes, and what messages call them."""
+    return [
+        (f"{what} of argument 'out'", value)
+        for part in parts_of(out)
+        for what, value in (("data", part.data), ("scale_inv", part.scale_inv))
+    ]
+
+
+def _of_parts(parts: list[GroupedScaledTensor1x]) -> GroupedScaledTensor1x | GroupedScaledTensor2x:
+    return GroupedScaledTensor2x(*parts) if len(parts) == 2 else parts[0]
+
+
+def _check_array(what: str, value: Any, shape: tuple[int, ...], dtype: DType) -> None:
+    """Raises TypeError or ValueError unless an array of argument 'out' is as one that `allocate` makes."""
+    array = describe_argument("out", value)
+    if array is None:
+        raise TypeError(f"argument 'out' has {what} of type {type(value).__name__}, expected an array")
+    if array.dtype is not dtype and not (array.storage == "uint8" and dtype.bits <= 8):
+        raise TypeError(f"argument 'out' has {what} of data type {array.dtype or array.storage}, expected {dtype}")
+    if dtype.bits == 4:
+        shape = (*shape[:-1], (shape[-1] + 1) // 2)
+    found = (*array.shape[:-1], array.shape[-1] // 2) if array.dtype is dtype and dtype.bits == 4 else array.shape
+    if found != shape:
+        raise ValueError(f"argument 'out' has {what} of shape {found}, expected {shape}")
+    if 0 not in shape and array.strides != row_major(array.shape, array.dtype or int8):
+        raise ValueError(f"argument 'out' has {what} with strides {array.strides}, expected a dense array")
+    if array.readonly:
+        raise ValueError(f"argument 'out' has read-only {what}, expected memory that can be written")
 
 
 def codes_and_scales(part: GroupedScaledTensor1x, scales: Any, layout: ScaleLayout) -> tuple[View, Any]:

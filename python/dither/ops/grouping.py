@@ -14,9 +14,11 @@ from ..devices import Device
 from ..types import int32, int64
 from . import group_kernels
 from .allocate import empty_like
+from .group_sizes import known_sizes, on_device
 from .group_tiles import COLUMNS
 from .grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
 from .outputs import Plan
+from .tiles import round_up
 
 #: What groups may be given as, by the name of the argument.
 KINDS = ("sizes", "starts", "ends")
@@ -38,6 +40,10 @@ class Groups:
         joined: whether columnwise codes that are stored transposed are one matrix (N, M), a group some of its columns,
             as grouped matmuls of weight gradients take them; otherwise each group's are a matrix of their own. Not
             for FP4, of which two columns share a byte.
+
+    Sizes, starts and ends may be lists or tuples of integers, or arrays of the host beside a tensor of a GPU: then the
+    host knows them. They are checked, and arrays are as large as these groups need, while those of groups of any sizes
+    have room for all that there may be. Nothing is copied: a launch carries the numbers.
 
     What is on a device is not looked at before the kernels run. Sizes that do not make up all rows are those of fewer:
     rows past the groups become zeros, groups past the rows end with them, and `wrong` of the result is 1.
@@ -75,26 +81,37 @@ class Grouping:
     """The groups of a call: `height` rows that are read, beside `x`, which `array` describes.
 
     Attributes:
+        where, stream: what kernels run on.
         count: the number of groups.
-        codes: rows of codes, for groups of any sizes.
+        codes: rows of codes: for groups of any sizes, or for those that the host knows.
         wrong: 1 where the groups do not have all rows (int32, one element), after the first table.
         index: which row of the tensor each row is, or None.
+        inputs: what of the groups lies in arrays, by the name of the argument.
     """
 
     def __init__(self, groups: Groups, x: Any, array: Array, where: Device, stream: int | None) -> None:
-        self._x, self._array, self._where, self._stream = x, array, where, stream
+        self._x, self._array, self.where, self.stream = x, array, where, stream
         self.kind, self.pad, self.joined = groups.kind, groups.pad, groups.joined
         self.height = array.shape[0]
         self.index = None
+        self.inputs: dict[str, Array] = {}
+        self._known: list[int] | None = None
         if groups.rows is not None:
             self.index = integers("rows", groups.rows, (int32,))
             (self.height,) = self.index.shape
-        if self.kind == "equal":
+            self.inputs["rows"] = self.index
+        if self.kind in KINDS:
+            self._known = known_sizes(self.kind, getattr(groups, self.kind), self.height, array)
+        if self._known is not None:
+            self.kind, self.count = "sizes", len(self._known)
+            given = on_device(self._known, x, array, where, stream)
+            self._sizes: Any = dataclasses.replace(given, shape=(1, self.count), strides=(self.count, 1))
+        elif self.kind == "equal":
             assert groups.count is not None
             self.count = groups.count
             if self.height % self.count:
                 raise ValueError(f"found {self.height} rows, expected a multiple of {self.count}, the number of groups")
-            self._sizes: Any = self.height // self.count
+            self._sizes = self.height // self.count
         elif self.kind == "table":
             self.count, self._sizes = groups.sizes.groups, groups.sizes.table
             if groups.sizes.shape[0] != self.height:
@@ -103,6 +120,7 @@ class Grouping:
         else:
             given = integers(self.kind, getattr(groups, self.kind), (int32, int64))
             (self.count,) = given.shape
+            self.inputs[self.kind] = given
             if not self.count:
                 raise ValueError(f"argument '{self.kind}' has no elements, expected one for each group")
             stride = (self.count, 1)
@@ -118,6 +136,8 @@ class Grouping:
     def bound(self, step: int) -> int:
         """Most rows that groups have together when each is padded to multiples of a power of two."""
         step = max(step, self.pad)
+        if self._known is not None:
+            return sum(round_up(n, step) for n in self._known)
         if step == 1:
             return self.height
         # Most padding have groups of one row each, but for one.
@@ -132,7 +152,7 @@ class Grouping:
             programs = (self.codes // unit + self.count + 1) * (unit // rows)
             table = empty_like(self._x, self._array, (self.count + 1, COLUMNS), int64)
             tiles = empty_like(self._x, self._array, (programs,), int32)
-            where_to = {"device": self._where, "stream": self._stream}
+            where_to = {"device": self.where, "stream": self.stream}
             group_kernels.group_table_kernel.launch(
                 self.count + 1,
                 self._sizes,

@@ -13,7 +13,7 @@ from dither.arrays import Buffer
 from dither.jit import jit
 from dither.types import float32, int8
 
-from .sinks import block_count, block_index, load_amax
+from .sinks import block_count, block_index, load_amax, skipped
 
 
 @jit
@@ -33,9 +33,12 @@ def fill_kernel(y, value):
 
 
 @jit(shapes="dynamic")
-def zero_kernel(y):
-    """Bytes that are zero."""
-    dl.store(y, (dl.program_id(0) * FILLED,), dl.zeros((FILLED,)).to(dl.int8))
+def zero_kernel(y, skip):
+    """Bytes that are zero, unless a flag says that they stay."""
+    at = dl.program_id(0) * FILLED
+    if skip is not None:
+        at = at + skipped(skip) * y.shape[0]
+    dl.store(y, (at,), dl.zeros((FILLED,)).to(dl.int8))
 
 
 def fill(x: Buffer, value: float) -> None:
@@ -48,7 +51,7 @@ def fill(x: Buffer, value: float) -> None:
     if real:
         fill_kernel.launch(programs, flat, float(value))
     else:
-        zero_kernel.launch(programs, flat)
+        zero_kernel.launch(programs, flat, None)
 
 
 #: Offsets that a program of `group_offsets_kernel` computes, and sizes that it adds up at once.

@@ -11,6 +11,7 @@ from ..formats import Format
 from ..language import ScaleLayout
 from ..types import DType
 from .allocate import empty_like
+from .grouped_tensor import GroupedScaledTensor1x
 from .hadamard import RandomHadamard, Transform
 from .orders import OF_LAYOUT, ORDERS, Order
 from .producer import Producer
@@ -313,7 +314,7 @@ def codes_and_scales(part: ScaledTensor1x, scales: Any, layout: ScaleLayout) -> 
     )
 
 
-def check_fields(part: ScaledTensor1x, name: str) -> None:
+def check_fields(part: ScaledTensor1x | GroupedScaledTensor1x, name: str) -> None:
     """Checks the fields of argument `name` that are no arrays."""
     for what, field, kind in (
         ("format", part.format, Format),

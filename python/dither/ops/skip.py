@@ -44,9 +44,10 @@ class Skip:
 
     def keep(self, new: Known, old: Known, where: Device, stream: int | None) -> Known:
         """What a result has of the tensor: as before where it is skipped."""
-        return Known(*(self._choose(*pair, where, stream) for pair in zip(new, old, strict=True)))
+        return Known(*(self.keep_array(*pair, where, stream) for pair in zip(new, old, strict=True)))
 
-    def _choose(self, new: Any, old: Any, where: Device, stream: int | None) -> Any:
+    def keep_array(self, new: Any, old: Any, where: Device, stream: int | None) -> Any:
+        """An array of a result, `new` in place: as before where it is skipped. None where either is."""
         if new is None or old is None:
             return None
         one, other = (_flat(value) for value in (new, old))

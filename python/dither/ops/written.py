@@ -56,24 +56,35 @@ def check_results(
     `shape` and `dtype` are those of the output, `saved` has those of what is saved, by name. Raises TypeError or
     ValueError.
     """
-    expected = {"out": (shape, dtype), **saved}
+    beside = []
+    if wanted.plan is not None:
+        wanted.plan.check_shape(shape)
+        if wanted.out is not None and wanted.saved:
+            check_out(wanted.plan, wanted.out, shape, inputs)
+            beside = arrays_of(wanted.out)
+    check_plain(wanted, {"out": (shape, dtype), **saved}, inputs, beside)
+
+
+def check_plain(
+    wanted: Wanted,
+    expected: Mapping[str, tuple[tuple[int, ...], DType]],
+    inputs: Mapping[str, Array],
+    beside: Sequence[tuple[str, Any]],
+    in_place: bool = True,
+) -> None:
+    """Checks plain output and what is saved, where they were given: shapes and data types as `expected`, in memory of
+    their own. `beside` are other arrays that are written, `in_place` says whether the output may be an operand."""
     written = dict(wanted.saved)
-    found = []
     if wanted.plan is None and wanted.out is not None:
         written = {"out": wanted.out, **written}
-    elif wanted.plan is not None:
-        wanted.plan.check_shape(shape)
-        if wanted.out is not None and written:
-            check_out(wanted.plan, wanted.out, shape, inputs)
-            found = arrays_of(wanted.out)
     for name, value in written.items():
         check_written(name, value, *expected[name])
-    if "out" in written:
+    if "out" in written and in_place:
         # In place: each element is computed from those in its place, of which nothing else is left to compute.
         out = describe_argument("out", written["out"])
         inputs = {name: array for name, array in inputs.items() if not _same(array, out)}
     if written:
-        check_apart([*found, *((f"argument '{name}'", value) for name, value in written.items())], inputs)
+        check_apart([*beside, *((f"argument '{name}'", value) for name, value in written.items())], inputs)
 
 
 def _same(one: Array, other: Array | None) -> bool:

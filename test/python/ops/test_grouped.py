@@ -398,11 +398,6 @@ def test_wrong_calls():
             lambda: grouped(x, "mxfp8_e4m3", group_sizes=sizes, encode_scale=2.0),
         ),
         (TypeError, "argument 'groups' is ndarray, expected a dither.Groups", lambda: dither.silu(x, groups=sizes)),
-        (
-            ValueError,
-            "argument 'out' was given, expected none with groups",
-            lambda: dither.silu(x, groups=dither.Groups(sizes), out=x.copy()),
-        ),
         (ValueError, "found 8 rows, expected a multiple of 3", lambda: dither.silu(x, groups=dither.Groups(count=3))),
         (
             TypeError,
