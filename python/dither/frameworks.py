@@ -20,17 +20,21 @@ _R = TypeVar("_R")
 _kinds: dict[type, bool | None] = {}
 
 
+def in_jax() -> Any:
+    """The package `dither.jax`, imported where it is needed."""
+    return importlib.import_module(".jax", __package__)
+
+
 def takes_jax(fn: Callable[_P, _R]) -> Callable[_P, _R]:
     """An operator that takes JAX's arrays and gives JAX's: under `jax.jit` and the like too."""
 
     @functools.wraps(fn)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         if "jax" in sys.modules and (any(map(_holds_jax, args)) or any(map(_holds_jax, kwargs.values()))):
-            in_jax = importlib.import_module(".jax", __package__)
             # An operator with state is known by itself, and not by its method.
             operator: Any
             operator, rest = (args[0], args[1:]) if fn.__name__ == "__call__" else (fn, args)
-            result: _R = in_jax.call(operator, *rest, **kwargs)
+            result: _R = in_jax().call(operator, *rest, **kwargs)
             return result
         return fn(*args, **kwargs)
 

@@ -1,7 +1,8 @@
 """dither in JAX: operators on JAX's arrays, under `jax.jit` and the other transformations.
 
 Every operator of `dither` takes JAX's arrays and gives JAX's arrays; importing `dither` needs no JAX, and calls with
-JAX's arrays import this package. docs/jax.md has the rest.
+JAX's arrays import this package. Quantized tensors have the names that users of Transformer Engine know. docs/jax.md
+has the rest.
 """
 
 import jax as _jax
@@ -11,12 +12,79 @@ from . import versions as _versions
 # Before anything that uses JAX's names.
 _versions.check(_jax.__version__)
 
+from ..ops import (  # noqa: E402
+    GroupedScaledTensor1x,
+    GroupedScaledTensor2x,
+    ScaledTensor1x,
+    ScaledTensor2x,
+)
+from .arrays import dtype_of_kind as dtype_of_kind  # noqa: E402
 from .calls import call, cuda_target, shards  # noqa: E402
 from .calls import register_handlers as _register_handlers  # noqa: E402
+from .factory import ScaledTensorFactory  # noqa: E402
+from .mesh import (  # noqa: E402
+    BATCH_AXES,
+    HEAD_AXES,
+    HIDDEN_AXES,
+    HIDDEN_TP_AXES,
+    JOINED_AXES,
+    SEQLEN_AXES,
+    SEQLEN_CP_AXES,
+    SEQLEN_TP_AXES,
+    W_FSDP_AXES,
+    W_JOINED_AXES,
+    W_NO_SHARD_AXES,
+    W_TP_AXES,
+    MeshResource,
+    global_mesh_resource,
+    global_shard_guard,
+    with_sharding_constraint_by_logical_axes,
+)
+from .modes import AmaxScope, QuantizeLayout, ScalingMode, TensorSource, TensorUsage, mode_of  # noqa: E402
+from .scale_padding import apply_padding_to_scale_inv, remove_padding_from_scale_inv  # noqa: E402
 from .straight_through import straight_through  # noqa: E402
+from .tensors import GroupedNoScaleTensor, NoScaleTensor, checkpoint, get_tensor  # noqa: E402
 from .tensors import register as _register_tensors  # noqa: E402
 
 _register_tensors()
 _register_handlers()
 
-__all__ = ["call", "cuda_target", "shards", "straight_through"]
+__all__ = [
+    "BATCH_AXES",
+    "HEAD_AXES",
+    "HIDDEN_AXES",
+    "HIDDEN_TP_AXES",
+    "JOINED_AXES",
+    "SEQLEN_AXES",
+    "SEQLEN_CP_AXES",
+    "SEQLEN_TP_AXES",
+    "W_FSDP_AXES",
+    "W_JOINED_AXES",
+    "W_NO_SHARD_AXES",
+    "W_TP_AXES",
+    "AmaxScope",
+    "GroupedNoScaleTensor",
+    "GroupedScaledTensor1x",
+    "GroupedScaledTensor2x",
+    "MeshResource",
+    "NoScaleTensor",
+    "QuantizeLayout",
+    "ScaledTensor1x",
+    "ScaledTensor2x",
+    "ScaledTensorFactory",
+    "ScalingMode",
+    "TensorSource",
+    "TensorUsage",
+    "apply_padding_to_scale_inv",
+    "call",
+    "checkpoint",
+    "cuda_target",
+    "get_tensor",
+    "global_mesh_resource",
+    "global_shard_guard",
+    "mode_of",
+    "remove_padding_from_scale_inv",
+    "shards",
+    "straight_through",
+    "with_sharding_constraint_by_logical_axes",
+]

@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy
 
-from ..arrays import FOREIGN, Buffer
+from ..arrays import FOREIGN, STORAGE, Buffer
 from ..recording import Recording
+from ..types import DType
 
 
 def is_array(value: Any) -> bool:
@@ -28,3 +29,20 @@ def buffer_of(recording: Recording, shape: tuple[int, ...], dtype: str) -> Buffe
 def dtype_of(name: str) -> Any:
     """JAX's data type of an array that a call returns. What JAX has no type for lies in uint8."""
     return jnp.dtype("uint8" if name.startswith("float6") else getattr(jnp, name))
+
+
+def dtype_of_kind(kind: DType) -> Any:
+    """JAX's data type of one of dither."""
+    name = STORAGE.get(kind, kind.name).removesuffix("_x2")
+    return jnp.dtype(getattr(jnp, name))
+
+
+def kind_of_dtype(dtype: Any) -> DType:
+    """dither's data type of one of JAX, of NumPy, of dither, or of its name. Raises TypeError for what has none."""
+    if isinstance(dtype, DType):
+        return dtype
+    name = jnp.dtype(dtype).name
+    kind = FOREIGN.get("float4_e2m1fn_x2" if name == "float4_e2m1fn" else name)
+    if kind is None:
+        raise TypeError(f"found data type {name}, expected one that dither has")
+    return kind

@@ -292,6 +292,11 @@ def shards(rows: str | Sequence[str] = (), cols: str | Sequence[str] = ()) -> It
         yield
 
 
+def split_over() -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Axes that split rows and columns here, by the innermost `shards`; None where parts are tensors of their own."""
+    return _parts.get()
+
+
 @contextlib.contextmanager
 def _set(variable: contextvars.ContextVar[Any], value: Any) -> Iterator[None]:
     token = variable.set(value)

@@ -1,4 +1,4 @@
-"""Quantized tensors and groups as pytrees of JAX.
+"""Quantized tensors and groups as pytrees of JAX, tensors that are not quantized beside them, and what both do.
 
 Their arrays are leaves, and everything else is static. Unflattening takes any leaves (tracers, None, `in_axes`,
 `ShapeDtypeStruct`s) and checks nothing.
@@ -10,6 +10,7 @@ import dataclasses
 from typing import Any
 
 import jax
+from jax.ad_checkpoint import checkpoint_name
 
 from ..ops import (
     GroupedScaledTensor1x,
@@ -18,6 +19,88 @@ from ..ops import (
     ScaledTensor1x,
     ScaledTensor2x,
 )
+from ..ops.tensor_methods import TensorMethods
+from .modes import QuantizeLayout, ScalingMode, TensorUsage, mode_of
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class NoScaleTensor:
+    """An array that is not quantized, in the place of one that is.
+
+    Attributes:
+        data: the array.
+        amax: its largest magnitude where whoever made it knows, (1,) float32, which quantizers then take; else None.
+    """
+
+    data: Any
+    amax: Any = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.data, jax.Array):
+            raise TypeError(f"argument 'data' is {type(self.data).__name__}, expected an array of JAX")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the array."""
+        return tuple(self.data.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of its dimensions."""
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """Its data type."""
+        return self.data.dtype
+
+    @property
+    def scaling_mode(self) -> ScalingMode:
+        """NO_SCALING."""
+        return ScalingMode.NO_SCALING
+
+    def dequantize(self) -> Any:
+        """The array."""
+        return self.data
+
+    def get_tensor(self, usage: TensorUsage | None = None) -> NoScaleTensor:
+        """Itself, for every operand of a matrix product."""
+        return self
+
+    def checkpoint(self, quantizer: Any) -> NoScaleTensor:
+        """Itself. Raises ValueError for a quantizer."""
+        if quantizer is not None:
+            raise ValueError(f"argument 'quantizer' is {type(quantizer).__name__}, expected None: nothing is quantized")
+        return self
+
+    def apply_sharding_constraint_by_logical_axes(self, logical_axis_names: Any) -> Any:
+        """See `dither.jax.with_sharding_constraint_by_logical_axes`."""
+        from .mesh import with_sharding_constraint_by_logical_axes
+
+        return with_sharding_constraint_by_logical_axes(self, logical_axis_names)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GroupedNoScaleTensor(NoScaleTensor):
+    """Groups of rows that are not quantized.
+
+    Attributes:
+        first_dims: rows of each group, (G,) int32; None where groups are the first dimension of `original_shape`.
+        last_dims: columns of each group; None where they have all.
+        original_shape: the shape of `data` before it was flattened, if it was; by default that of `data`.
+    """
+
+    first_dims: Any = None
+    last_dims: Any = None
+    original_shape: tuple[int, ...] | None = None
+
+    @property
+    def group_sizes(self) -> Any:
+        """Rows of each group; ones where groups are the first dimension."""
+        if self.first_dims is not None:
+            return self.first_dims
+        return jax.numpy.ones((self.original_shape or self.shape)[0], jax.numpy.int32)
+
 
 #: Fields that are arrays, by class.
 _ARRAYS: dict[type, tuple[str, ...]] = {
@@ -26,19 +109,65 @@ _ARRAYS: dict[type, tuple[str, ...]] = {
     GroupedScaledTensor1x: ("data", "scale_inv", "amax", "tensor_scale", "table", "wrong"),
     GroupedScaledTensor2x: ("rowwise", "colwise"),
     Groups: ("sizes", "starts", "ends", "rows"),
+    NoScaleTensor: ("data", "amax"),
+    GroupedNoScaleTensor: ("data", "amax", "first_dims", "last_dims"),
 }
+_TWO = (ScaledTensor2x, GroupedScaledTensor2x)
+
+
+def get_tensor(x: Any, usage: TensorUsage | None = None) -> Any:
+    """The direction of a quantized tensor that a matrix product takes of an operand.
+
+    Of a tensor with one direction it is the tensor itself, and without `usage` whatever it has. Raises ValueError where
+    the direction is not there, or `usage` was left out for one that has both.
+    """
+    if usage is None:
+        if isinstance(x, _TWO):
+            raise ValueError("argument 'usage' was not given, expected one for a tensor of both directions")
+        return x
+    part = x.rowwise if isinstance(x, _TWO) else x
+    mode = mode_of(part.format, part.scale_given) or ScalingMode.MXFP8_1D_SCALING
+    wanted = mode.get_quantize_layout(usage)
+    if isinstance(x, _TWO):
+        return x.colwise if wanted is QuantizeLayout.COLWISE else x.rowwise
+    if x.is_colwise is not (wanted is QuantizeLayout.COLWISE):
+        found = "colwise" if x.is_colwise else "rowwise"
+        raise ValueError(f"usage is {usage}, which is {wanted.of_operators} of {mode.name}, found a {found} tensor")
+    return x
+
+
+def checkpoint(x: TensorMethods, quantizer: Any) -> Any:
+    """A quantized tensor whose arrays have the name that the quantizer was given (`checkpoint_name`), for policies such
+    as `jax.checkpoint_policies.save_only_these_names`; without a name itself. Raises NotImplementedError for one of
+    both directions: these are named one by one."""
+    if isinstance(x, _TWO):
+        raise NotImplementedError("found a tensor of both directions, expected one: call checkpoint of each")
+    name = getattr(quantizer, "checkpoint_name", None)
+    return x if name is None else jax.tree.map(lambda leaf: _named(leaf, name), x)
+
+
+def _named(x: Any, name: str) -> Any:
+    """An array under a name, as bits: floats that `jax.checkpoint` saves go through `reduce_precision`, which takes the
+    largest codes of float8_e4m3fn for infinite, and subnormal ones for zero."""
+    if not jax.numpy.issubdtype(x.dtype, jax.numpy.floating):
+        return checkpoint_name(x, name)
+    bits = jax.lax.bitcast_convert_type(x, f"uint{8 * x.dtype.itemsize}")
+    return jax.lax.bitcast_convert_type(checkpoint_name(bits, name), x.dtype)
 
 
 def register() -> None:
     """Makes the classes pytrees, once."""
     for kind, arrays in _ARRAYS.items():
-        fields = [field.name for field in dataclasses.fields(kind)]
-        missing = set(arrays) - set(fields)
-        assert not missing, (kind, missing)
-        _register(kind, arrays, tuple(name for name in fields if name not in arrays))
+        register_fields(kind, arrays)
 
 
-def _register(kind: type, arrays: tuple[str, ...], static: tuple[str, ...]) -> None:
+def register_fields(kind: type, arrays: tuple[str, ...]) -> None:
+    """Makes a dataclass a pytree whose leaves are in these fields, and whose others are static."""
+    fields = [field.name for field in dataclasses.fields(kind)]
+    missing = set(arrays) - set(fields)
+    assert not missing, (kind, missing)
+    static = tuple(name for name in fields if name not in arrays)
+
     def with_keys(x: Any) -> tuple[Any, Any]:
         children = [(jax.tree_util.GetAttrKey(name), getattr(x, name)) for name in arrays]
         return children, tuple(getattr(x, name) for name in static)

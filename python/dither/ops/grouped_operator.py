@@ -111,7 +111,7 @@ class _Call:
             raise ValueError("argument 'record_amax' was given, expected none where the amax is computed for the scale")
         if recorded is not None:
             asked = recorded
-        of_call = (table, amaxes, scales)
+        of_call = (table, amaxes, scales, given is not None)
         if self.wanted.out is None:
             result = outputs.allocate(*of_call)
         else:

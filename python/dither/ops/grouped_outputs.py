@@ -47,10 +47,10 @@ class GroupedOutputs:
         return [colwise for colwise, there in ((False, self.plan.rowwise), (True, self.plan.colwise)) if there]
 
     def allocate(
-        self, table: Any, amaxes: Mapping[str, Any], scales: Mapping[str, Any]
+        self, table: Any, amaxes: Mapping[str, Any], scales: Mapping[str, Any], scale_given: bool
     ) -> GroupedScaledTensor1x | GroupedScaledTensor2x:
         """The result, its codes uninitialised and its scales zero. `amaxes` and `scales` are those of the groups, by
-        what they are of."""
+        what they are of; `scale_given` says whether elements are multiplied by a scale that was given."""
         p = self.plan
 
         def make(colwise: bool) -> GroupedScaledTensor1x:
@@ -67,7 +67,7 @@ class GroupedOutputs:
                 repeated=p.repeat,
                 transform=p.transform_of(colwise),
                 joined=self._joined(colwise),
-                **self._of_call(colwise, table, amaxes, scales),
+                **self._of_call(colwise, table, amaxes, scales, scale_given),
             )
 
         return _of_parts([make(colwise) for colwise in self.directions])
@@ -79,6 +79,7 @@ class GroupedOutputs:
         table: Any,
         amaxes: Mapping[str, Any],
         scales: Mapping[str, Any],
+        scale_given: bool,
     ) -> GroupedScaledTensor1x | GroupedScaledTensor2x:
         """As `allocate`, in the memory of an earlier result (`check`), which a flag may leave as it is."""
         flag = None if skip is None else skip.flag
@@ -90,7 +91,7 @@ class GroupedOutputs:
                 flat = dataclasses.replace(array, dtype=int8, shape=(array.nbytes,), strides=(1,))
                 programs = -(-array.nbytes // kernels.FILLED)
                 kernels.zero_kernel.launch(programs, flat, flag, device=self.groups.where, stream=self.groups.stream)
-            made.append(dataclasses.replace(part, **self._of_call(part.is_colwise, table, amaxes, scales)))
+            made.append(dataclasses.replace(part, **self._of_call(part.is_colwise, table, amaxes, scales, scale_given)))
         return _of_parts(made)
 
     def keep(
@@ -127,14 +128,15 @@ class GroupedOutputs:
         check_apart(arrays_of(out), inputs)
 
     def _of_call(
-        self, colwise: bool, table: Any, amaxes: Mapping[str, Any], scales: Mapping[str, Any]
+        self, colwise: bool, table: Any, amaxes: Mapping[str, Any], scales: Mapping[str, Any], scale_given: bool
     ) -> dict[str, Any]:
         """What a result has of its call, besides codes and scales."""
         which = "col_amax" if colwise else "row_amax"
         known = [None, None]
         if self.plan.fmt.tensor_scale:
             known = [found.get(which, found.get("amax")) for found in (amaxes, scales)]
-        return {"amax": known[0], "tensor_scale": known[1], "table": table, "wrong": self.groups.wrong}
+        of_tensor = {"amax": known[0], "tensor_scale": known[1], "scale_given": scale_given}
+        return {**of_tensor, "table": table, "wrong": self.groups.wrong}
 
     def codes(self, colwise: bool) -> Storage:
         """What codes lie in."""

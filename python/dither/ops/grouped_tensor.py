@@ -14,10 +14,11 @@ from .group_tiles import CODES_AT, CODES_ROWS, COL_CODES_AT, COL_SCALES_AT, ROW_
 from .hadamard import Transform
 from .orders import OF_LAYOUT
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_storage
+from .tensor_methods import TensorMethods
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class GroupedScaledTensor1x:
+class GroupedScaledTensor1x(TensorMethods):
     """Groups of rows, quantized along one direction each as a tensor of its own.
 
     Attributes:
@@ -39,6 +40,7 @@ class GroupedScaledTensor1x:
         wrong: 1 where the sizes of groups were not those of all rows (int32, one element), else 0.
         repeated: as of `ScaledTensor1x`.
         joined: whether transposed codes are one matrix, of which each group has some columns.
+        scale_given: as of `ScaledTensor1x`.
     """
 
     data: Any
@@ -56,11 +58,38 @@ class GroupedScaledTensor1x:
     transform: Transform | None = None
     tensor_scale: Any = None
     joined: bool = False
+    scale_given: bool = False
 
     @property
     def is_transposed(self) -> bool:
         """Whether `data` has matrices (N, rows)."""
         return self.is_colwise and self.format.transposed
+
+    @property
+    def num_groups(self) -> int:
+        """The number of groups."""
+        return self.groups
+
+    @property
+    def group_sizes(self) -> Any:
+        """Rows of each group, (G,) int32, on the device."""
+        rows = self.table[:-1, CODES_ROWS]
+        return rows.astype("int32") if hasattr(rows, "astype") else rows.int()
+
+    @property
+    def first_dims(self) -> Any:
+        """`group_sizes`, as Transformer Engine calls them: groups lie along the first dimension."""
+        return self.group_sizes
+
+    @property
+    def last_dims(self) -> None:
+        """None: groups have all columns."""
+        return None
+
+    @property
+    def original_shape(self) -> tuple[int, int]:
+        """`shape`."""
+        return self.shape
 
     def split(self) -> list[ScaledTensor1x]:
         """Each group as a tensor, of the same memory. Waits for the device, which knows where they are."""
@@ -103,6 +132,7 @@ class GroupedScaledTensor1x:
             self.repeated,
             self.transform,
             tensor_scale=self._of_group(self.tensor_scale, at, rows, g),
+            scale_given=self.scale_given,
         )
 
     def _scales(self, places: Any, g: int, rows: int) -> Any:
@@ -151,11 +181,21 @@ class GroupedScaledTensor1x:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class GroupedScaledTensor2x:
+class GroupedScaledTensor2x(TensorMethods):
     """Groups of rows, quantized along rows and along columns."""
 
     rowwise: GroupedScaledTensor1x
     colwise: GroupedScaledTensor1x
+
+    @property
+    def rowwise_tensor(self) -> GroupedScaledTensor1x:
+        """`rowwise`, as Transformer Engine calls it."""
+        return self.rowwise
+
+    @property
+    def colwise_tensor(self) -> GroupedScaledTensor1x:
+        """`colwise`, as Transformer Engine calls it."""
+        return self.colwise
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -134,15 +134,11 @@ class Grouping:
         self._tables: dict[Any, tuple[Any, Any]] = {}
 
     def bound(self, step: int) -> int:
-        """Most rows that groups have together when each is padded to multiples of a power of two."""
+        """Most rows that the groups have together when each is padded to multiples of a power of two."""
         step = max(step, self.pad)
         if self._known is not None:
             return sum(round_up(n, step) for n in self._known)
-        if step == 1:
-            return self.height
-        # Most padding have groups of one row each, but for one.
-        full = min(self.count, self.height)
-        return step * ((self.height - full) // step + full)
+        return most_rows(self.height, self.count, step)
 
     def tables(self, steps: Steps, rows: int) -> tuple[Any, Any]:
         """The table of groups (group_tiles.py), and the group of each of the programs that take so many rows."""
@@ -170,6 +166,15 @@ class Grouping:
             group_kernels.group_tiles_kernel.launch(-(-programs // group_kernels.PROGRAMS), table, tiles, **where_to)
             self._tables[key] = table, tiles
         return self._tables[key]
+
+
+def most_rows(height: int, count: int, step: int) -> int:
+    """Most rows that `count` groups of `height` rows have when each is padded to multiples of a power of two."""
+    if step == 1:
+        return height
+    # Most padding have groups of one row each, but for one.
+    full = min(count, height)
+    return step * ((height - full) // step + full)
 
 
 @dataclasses.dataclass(frozen=True)

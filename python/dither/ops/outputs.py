@@ -246,10 +246,12 @@ def plan(
 
 
 class Known(NamedTuple):
-    """What a result has of the tensor that it is of: its amax, and its scale where that is given otherwise."""
+    """What a result has of the tensor that it is of: its amax, its scale where that is given otherwise, and whether it
+    is quantized by a scale that was given (encode_scale)."""
 
     amax: Any
     tensor_scale: Any
+    scale_given: bool = False
 
 
 def allocate(
@@ -280,6 +282,7 @@ def allocate(
             p.repeat,
             p.transform_of(colwise),
             tensor_scale=known[colwise].tensor_scale,
+            scale_given=known[colwise].scale_given,
         )
 
     if p.rowwise and p.colwise:
@@ -389,7 +392,7 @@ def parts_of(result: ScaledTensor1x | ScaledTensor2x) -> list[ScaledTensor1x]:
 
 def known_of(out: ScaledTensor1x | ScaledTensor2x) -> list[Known]:
     """What `out`, an earlier result, has of the tensor that it is of, for blocks along rows and columns."""
-    known = [Known(part.amax, part.tensor_scale) for part in parts_of(out)]
+    known = [Known(part.amax, part.tensor_scale, part.scale_given) for part in parts_of(out)]
     return known * (3 - len(known))
 
 

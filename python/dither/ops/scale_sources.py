@@ -65,5 +65,6 @@ class ScaleSources:
     def known(self, which: str) -> Known:
         """What the result has of the tensor."""
         if not self._plan.fmt.tensor_scale:
-            return Known(None, None)
-        return Known(*(found.get(f"{which}_amax", found.get("amax")) for found in (self._amaxes, self._scales)))
+            return Known(None, None, self.encode_scale is not None)
+        amax, scale = (found.get(f"{which}_amax", found.get("amax")) for found in (self._amaxes, self._scales))
+        return Known(amax, scale)

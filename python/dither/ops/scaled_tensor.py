@@ -11,10 +11,11 @@ from ..language import ScaleLayout
 from ..types import DType, dtype_from_mlir
 from .hadamard import Transform
 from .orders import OF_LAYOUT
+from .tensor_methods import TensorMethods
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class ScaledTensor1x:
+class ScaledTensor1x(TensorMethods):
     """A tensor quantized along one direction: a matrix of M rows and N columns.
 
     Results are pickled and copied like the arrays in them. `torch.load` with `weights_only=True` reads them after
@@ -42,6 +43,7 @@ class ScaledTensor1x:
         transform: the Hadamard transform of what was quantized (`dither.RandomHadamard`), or None.
         flatten_axis: the first dimension of `shape` that is along columns; those before it are rows.
         repeated: whether scales of blocks of several rows are there once for each row (columnwise: column).
+        scale_given: whether the one scale of the tensor was given, as by delayed scaling (`encode_scale`).
     """
 
     data: Any
@@ -56,6 +58,7 @@ class ScaledTensor1x:
     transform: Transform | None = None
     flatten_axis: int = -1
     tensor_scale: Any = None
+    scale_given: bool = False
 
     @property
     def is_transposed(self) -> bool:
@@ -73,7 +76,8 @@ class ScaledTensor1x:
         arrays = [_as_bytes(x) for x in (self.data, self.scale_inv)]
         transform = None if self.transform is None else tuple(self.transform)
         rest = (fmt.__reduce__()[1], self.shape, self.dtype.mlir, self.is_colwise, order)
-        return restore, (*arrays, self.amax, *rest, self.repeated, transform, self.flatten_axis, self.tensor_scale)
+        more = (self.repeated, transform, self.flatten_axis, self.tensor_scale, self.scale_given)
+        return restore, (*arrays, self.amax, *rest, *more)
 
     def __copy__(self) -> ScaledTensor1x:
         return dataclasses.replace(self)
@@ -88,11 +92,21 @@ class ScaledTensor1x:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class ScaledTensor2x:
+class ScaledTensor2x(TensorMethods):
     """A tensor quantized along rows and along columns."""
 
     rowwise: ScaledTensor1x
     colwise: ScaledTensor1x
+
+    @property
+    def rowwise_tensor(self) -> ScaledTensor1x:
+        """`rowwise`, as Transformer Engine calls it."""
+        return self.rowwise
+
+    @property
+    def colwise_tensor(self) -> ScaledTensor1x:
+        """`colwise`, as Transformer Engine calls it."""
+        return self.colwise
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -135,6 +149,7 @@ def restore(
     transform: tuple[int, int] | None = None,
     flatten_axis: int = -1,
     tensor_scale: Any = None,
+    scale_given: bool = False,
 ) -> ScaledTensor1x:
     """A ScaledTensor1x that was pickled or deeply copied. Names stand for formats and types, so that who unpickles
     what he does not trust has this one function to allow."""
@@ -142,7 +157,7 @@ def restore(
     layout = ScaleLayout[scale_layout]
     fmt, kind = restore_format(*format), dtype_from_mlir(dtype)
     known = None if transform is None else Transform(*transform)
-    rest = (repeated, known, flatten_axis, tensor_scale)
+    rest = (repeated, known, flatten_axis, tensor_scale, scale_given)
     return ScaledTensor1x(codes, scales, amax, fmt, shape, kind, is_colwise, layout, *rest)
 
 

@@ -44,7 +44,8 @@ class Skip:
 
     def keep(self, new: Known, old: Known, where: Device, stream: int | None) -> Known:
         """What a result has of the tensor: as before where it is skipped."""
-        return Known(*(self.keep_array(*pair, where, stream) for pair in zip(new, old, strict=True)))
+        amax, scale = (self.keep_array(*pair, where, stream) for pair in zip(new[:2], old[:2], strict=True))
+        return Known(amax, scale, new.scale_given)
 
     def keep_array(self, new: Any, old: Any, where: Device, stream: int | None) -> Any:
         """An array of a result, `new` in place: as before where it is skipped. None where either is."""
