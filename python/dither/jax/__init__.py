@@ -1,8 +1,8 @@
 """dither in JAX: operators on JAX's arrays, under `jax.jit` and the other transformations.
 
 Every operator of `dither` takes JAX's arrays and gives JAX's arrays; importing `dither` needs no JAX, and calls with
-JAX's arrays import this package. Quantized tensors have the names that users of Transformer Engine know. docs/jax.md
-has the rest.
+JAX's arrays import this package. Quantizers, recipes and functions that take them have the names that users of
+Transformer Engine know. docs/jax.md has the rest.
 """
 
 import jax as _jax
@@ -21,7 +21,20 @@ from ..ops import (  # noqa: E402
 from .arrays import dtype_of_kind as dtype_of_kind  # noqa: E402
 from .calls import call, cuda_target, shards  # noqa: E402
 from .calls import register_handlers as _register_handlers  # noqa: E402
+from .delayed import DelayedState, initial_state  # noqa: E402
+from .delayed import update as delayed_update  # noqa: E402
 from .factory import ScaledTensorFactory  # noqa: E402
+from .functions import (  # noqa: E402
+    as_cotangent,
+    calculate_amax,
+    calculate_post_rht_amax,
+    dequantize,
+    grouped_dbias,
+    grouped_quantize,
+    quantize,
+    quantize_dbias,
+)
+from .grouped import GroupedQuantizer  # noqa: E402
 from .mesh import (  # noqa: E402
     BATCH_AXES,
     HEAD_AXES,
@@ -41,6 +54,33 @@ from .mesh import (  # noqa: E402
     with_sharding_constraint_by_logical_axes,
 )
 from .modes import AmaxScope, QuantizeLayout, ScalingMode, TensorSource, TensorUsage, mode_of  # noqa: E402
+from .quantizer_sets import (  # noqa: E402
+    QuantizeMeta,
+    QuantizeMetaSet,
+    QuantizerFactory,
+    QuantizerSet,
+    noop_quantizer_set,
+)
+from .quantizers import (  # noqa: E402
+    AmaxComputeAlgo,
+    BlockScaleQuantizer,
+    CurrentScaleQuantizer,
+    DelayedScaleQuantizer,
+    NVFP4Quantizer,
+    Quantizer,
+)
+from .recipes import (  # noqa: E402
+    QuantizeConfig,
+    autocast,
+    fp8_autocast,
+    get_global_quantize_recipe,
+    get_quantization_recipe,
+    get_quantize_config,
+    get_supported_quantization_recipes,
+    get_supported_scaling_modes,
+    is_quantize_recipe_supported,
+    is_scaling_mode_supported,
+)
 from .scale_padding import apply_padding_to_scale_inv, remove_padding_from_scale_inv  # noqa: E402
 from .straight_through import straight_through  # noqa: E402
 from .tensors import GroupedNoScaleTensor, NoScaleTensor, checkpoint, get_tensor  # noqa: E402
@@ -62,13 +102,26 @@ __all__ = [
     "W_JOINED_AXES",
     "W_NO_SHARD_AXES",
     "W_TP_AXES",
+    "AmaxComputeAlgo",
     "AmaxScope",
+    "BlockScaleQuantizer",
+    "CurrentScaleQuantizer",
+    "DelayedScaleQuantizer",
+    "DelayedState",
     "GroupedNoScaleTensor",
+    "GroupedQuantizer",
     "GroupedScaledTensor1x",
     "GroupedScaledTensor2x",
     "MeshResource",
+    "NVFP4Quantizer",
     "NoScaleTensor",
+    "QuantizeConfig",
     "QuantizeLayout",
+    "QuantizeMeta",
+    "QuantizeMetaSet",
+    "Quantizer",
+    "QuantizerFactory",
+    "QuantizerSet",
     "ScaledTensor1x",
     "ScaledTensor2x",
     "ScaledTensorFactory",
@@ -76,13 +129,33 @@ __all__ = [
     "TensorSource",
     "TensorUsage",
     "apply_padding_to_scale_inv",
+    "as_cotangent",
+    "autocast",
+    "calculate_amax",
+    "calculate_post_rht_amax",
     "call",
     "checkpoint",
     "cuda_target",
+    "delayed_update",
+    "dequantize",
+    "fp8_autocast",
+    "get_global_quantize_recipe",
+    "get_quantization_recipe",
+    "get_quantize_config",
+    "get_supported_quantization_recipes",
+    "get_supported_scaling_modes",
     "get_tensor",
     "global_mesh_resource",
     "global_shard_guard",
+    "grouped_dbias",
+    "grouped_quantize",
+    "initial_state",
+    "is_quantize_recipe_supported",
+    "is_scaling_mode_supported",
     "mode_of",
+    "noop_quantizer_set",
+    "quantize",
+    "quantize_dbias",
     "remove_padding_from_scale_inv",
     "shards",
     "straight_through",
