@@ -65,6 +65,7 @@ from .grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
 from .grouping import Groups
 from .groups import group_offsets
 from .hadamard import RandomHadamard
+from .many import multi_tensor_quantize, quantize_many, split_quantize
 from .norm_gradients import layer_norm_backward, rms_norm_backward
 from .norms import add_layer_norm, add_rms_norm, layer_norm, rms_norm
 from .nvfuser import nv_block_quantize, nv_grouped_block_quantize
@@ -140,6 +141,7 @@ __all__ = [
     "grouped_quantize",
     "layer_norm",
     "layer_norm_backward",
+    "multi_tensor_quantize",
     "nv_block_quantize",
     "nv_grouped_block_quantize",
     "pad_scales",
@@ -147,6 +149,7 @@ __all__ = [
     "qgelu",
     "quantize",
     "quantize_dbias",
+    "quantize_many",
     "reglu",
     "relu",
     "requantize",
@@ -157,6 +160,7 @@ __all__ = [
     "silu",
     "situglu",
     "softmax",
+    "split_quantize",
     "sreglu",
     "srelu",
     "swiglu",

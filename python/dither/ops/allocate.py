@@ -107,6 +107,12 @@ def aligned(shape: tuple[int, ...], kind: Any) -> Any:
 def filled(x: Any, array: Array, shape: tuple[int, ...], value: float = 0.0, dtype: DType = types.float32) -> Any:
     """An array of one number beside `x`, zero where it is not of float32."""
     out = empty_like(x, array, shape, dtype)
+    fill(out, value, dtype)
+    return out
+
+
+def fill(out: Any, value: float = 0.0, dtype: DType = types.float32) -> None:
+    """Fills what `empty_like` made with one number, zero where it is not of float32."""
     real = dtype is types.float32
     if isinstance(out, Buffer):
         from . import kernels
@@ -114,12 +120,11 @@ def filled(x: Any, array: Array, shape: tuple[int, ...], value: float = 0.0, dty
         kernels.fill(out, value)
     elif isinstance(out, DeviceArray):
         one = struct.pack("<f", value) if real else bytes(dtype.bits // 8)
-        out._device.write(out._pointer, one * math.prod(shape))
+        out._device.write(out._pointer, one * math.prod(out.shape))
     elif hasattr(out, "fill_"):
         (out if real else out.view(sys.modules["torch"].uint8)).fill_(value)
     else:
         (out if real else out.view("uint8"))[...] = value
-    return out
 
 
 def as_numpy(array: Array) -> Any:

@@ -22,7 +22,7 @@ from .group_tiles import (
     source_rows,
     written_part,
 )
-from .sinks import MOST_PADDED, load_amax, load_one, skipped, store_amax, store_colwise, store_rowwise, transformed
+from .sinks import MOST_PADDED, load_amax, load_one, skipped, store_quantized
 
 
 def load_operand(x, role, rows, r, c, ROWS, COLS):
@@ -260,20 +260,7 @@ def fused_kernel(
             store_plain(right, t, r, c)
         if FMT is not None or out_amax is not None or out_row_amax is not None or out_col_amax is not None:
             t = inside(t, part)
-        if out_amax is not None:
-            store_amax(t, r, at, out_amax, 1)
-        along_rows = transformed(t, ROW_TRANSFORM, ROUND, 1)
-        along_cols = transformed(t, COL_TRANSFORM, ROUND, 0)
-        if out_row_amax is not None:
-            store_amax(along_rows, r, at, out_row_amax, 1)
-        if out_col_amax is not None:
-            store_amax(along_cols, r, at, out_col_amax, 0)
-        col_g = g
-        if col_amax is not None:
-            col_g = load_amax(col_amax, r, at, ROWS, COLS, 0)
-        if row_data is not None:
-            store_rowwise(along_rows, g, given, random, place, r, at, row_data, row_scale, ROUND, FMT, LAYOUT, REPEAT)
-        if col_data is not None:
-            store_colwise(
-                along_cols, col_g, given, random, place, r, at, col_data, col_scale, ROUND, FMT, LAYOUT, REPEAT
-            )
+        amaxes = (out_amax, out_row_amax, out_col_amax, col_amax)
+        codes = (row_data, row_scale, col_data, col_scale)
+        transforms = (ROW_TRANSFORM, COL_TRANSFORM)
+        store_quantized(t, g, amaxes, given, random, place, r, at, codes, ROUND, FMT, LAYOUT, REPEAT, transforms)

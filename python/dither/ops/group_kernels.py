@@ -165,10 +165,11 @@ NUMBERS = 32
 
 
 @jit(shapes="dynamic")
-def numbers_kernel(y, numbers, at):
-    """Numbers of the host, from element `at` on: a launch carries them."""
+def numbers_kernel(y_and_numbers, at):
+    """Numbers of the host, from element `at` on: a launch carries them. Beside a tensor they exist at run time."""
+    y = y_and_numbers[0]
     for i in dl.static_range(NUMBERS):
-        dl.store(y, (at + i,), dl.full((1,), numbers[i], dl.int64))
+        dl.store(y, (at + i,), dl.full((1,), y_and_numbers[i + 1], dl.int64))
 
 
 @jit

@@ -58,7 +58,7 @@ def on_device(sizes: Sequence[int], x: Any, array: Array, where: Device, stream:
     step = group_kernels.NUMBERS
     for at in range(0, len(sizes), step):
         some = [*sizes[at : at + step], *([0] * step)][:step]
-        group_kernels.numbers_kernel.launch(1, own, tuple(some), at, device=where, stream=stream)
+        group_kernels.numbers_kernel.launch(1, (own, *some), at, device=where, stream=stream)
     return described
 
 

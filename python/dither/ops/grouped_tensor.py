@@ -93,7 +93,10 @@ class GroupedScaledTensor1x(TensorMethods):
 
     def split(self) -> list[ScaledTensor1x]:
         """Each group as a tensor, of the same memory. Waits for the device, which knows where they are."""
-        places = _on_host(self.table)
+        return self.split_at(_on_host(self.table))
+
+    def split_at(self, places: Any) -> list[ScaledTensor1x]:
+        """As `split`, where the host knows what is in `table`."""
         return [self._group(places, g) for g in range(self.groups)]
 
     def group(self, g: int) -> ScaledTensor1x:
@@ -219,7 +222,12 @@ class GroupedScaledTensor2x(TensorMethods):
 
     def split(self) -> list[ScaledTensor2x]:
         """Each group as a tensor, of the same memory. Waits for the device, which knows where they are."""
-        return [ScaledTensor2x(*both) for both in zip(self.rowwise.split(), self.colwise.split(), strict=True)]
+        return self.split_at(_on_host(self.table))
+
+    def split_at(self, places: Any) -> list[ScaledTensor2x]:
+        """As `split`, where the host knows what is in `table`."""
+        parts = zip(self.rowwise.split_at(places), self.colwise.split_at(places), strict=True)
+        return [ScaledTensor2x(*both) for both in parts]
 
     def group(self, g: int) -> ScaledTensor2x:
         """One group as a tensor, as in `split`."""

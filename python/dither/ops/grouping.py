@@ -7,16 +7,28 @@ copied to the host.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from ..arrays import Array, describe_argument
 from ..devices import Device
+from ..formats import Format
 from ..types import int32, int64
 from . import group_kernels
 from .allocate import empty_like
 from .group_sizes import known_sizes, on_device
-from .group_tiles import COLUMNS
+from .group_tiles import (
+    CODES_AT,
+    CODES_ROWS,
+    COL_CODES_AT,
+    COL_SCALES_AT,
+    COLUMNS,
+    READ_AT,
+    READ_ROWS,
+    ROW_SCALES_AT,
+)
 from .grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
+from .orders import OF_LAYOUT, Order
 from .outputs import Plan
 from .tiles import round_up
 
@@ -196,16 +208,39 @@ class Steps:
     @staticmethod
     def of(plan: Plan | None) -> Steps:
         """Those of quantized output, or of plain one."""
-        if plan is None:
-            return Steps()
-        fmt, order = plan.fmt, plan.order
+        return Steps() if plan is None else Steps.of_scales(plan.fmt, plan.order, plan.repeat)
+
+    @staticmethod
+    def of_scales(fmt: Format, order: Order, repeat: bool) -> Steps:
+        """Those of a format with its scales in an order, repeated or not."""
         rows, cols = order.steps(fmt.scale)
         # Blocks that have no rows or columns of their own count as one: there is one scale, or one for each row.
         block_rows, block_cols = fmt.block_rows or 1, fmt.block_cols or 1
-        row_block = 1 if plan.repeat else block_rows
+        row_block = 1 if repeat else block_rows
         row = max(rows * row_block, block_rows)
         col = cols * block_cols
         return Steps(row, row_block, col, block_cols, 2 if fmt.element.bits == 4 else 1)
+
+
+def places_of(sizes: Sequence[int], groups: GroupedScaledTensor1x | GroupedScaledTensor2x) -> Any:
+    """What the table of groups has of each, of sizes that the host knows and groups that are not padded, but for the
+    programs."""
+    import numpy
+
+    part = groups.rowwise if isinstance(groups, GroupedScaledTensor2x) else groups
+    steps = Steps.of_scales(part.format, OF_LAYOUT[part.scale_layout], part.repeated)
+    n = numpy.array(sizes, numpy.int64)
+    places = numpy.zeros((len(sizes), COLUMNS), numpy.int64)
+    places[:, READ_ROWS] = places[:, CODES_ROWS] = n
+    for column, step, block in (
+        (READ_AT, 1, 1),
+        (CODES_AT, 1, 1),
+        (ROW_SCALES_AT, steps.row, steps.row_block),
+        (COL_SCALES_AT, steps.col, steps.col_block),
+        (COL_CODES_AT, steps.codes, 1),
+    ):
+        places[1:, column] = numpy.cumsum(-(-n // step) * step // block)[:-1]
+    return places
 
 
 def retiled(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..arrays import Array, Buffer
@@ -16,7 +16,7 @@ from ..recording import Recording
 from ..scalars import check_number, run_time_number
 from ..types import DType, Structure, float32
 from . import column_sum, halves, outputs, shards
-from .allocate import contiguous_rows, empty_like, filled, floats, matrix
+from .allocate import contiguous_rows, empty_like, fill, filled, floats, matrix
 from .column_sum import ColumnSums
 from .flatten import flatten_operands, flatten_result, flattened, reshape, restore_result
 from .fused_kernel import fused_kernel
@@ -139,7 +139,7 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
         from .grouped_operator import run_grouped
 
         return run_grouped(operator, operands, constants, wanted, wanted.groups)
-    results = _run_flattened(operator, operands, constants, wanted)
+    results = finish(steps_of(operator, operands, constants, wanted))
     x = operands[operator.producer.tile]
     if isinstance(x, (Array, Buffer)):
         where = get_device(wanted.device if wanted.device is not None else floats(x, operator.producer.tile).device)
@@ -171,13 +171,51 @@ def _describe(
     split.say(where)
 
 
-def _run_flattened(
-    operator: Operator, operands: Mapping[str, Any], constants: Mapping[str, Any], wanted: Wanted
-) -> Results:
+@dataclasses.dataclass(frozen=True)
+class Zero:
+    """A step of a call: an array of float32, made by `empty_like`, becomes zero."""
+
+    array: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A step of a call: a launch of an operator's kernel with these arguments."""
+
+    operator: Operator
+    grid: tuple[int, ...]
+    arguments: Mapping[str, Any]
+
+    def run(self) -> None:
+        """Launches it."""
+        self.operator.kernel.launch(self.grid, **self.arguments)
+
+
+#: What a call does, list by list: what is in one has no order, so that it may be done with that of other calls.
+Steps = Generator[Sequence[Zero | Step], None, Results]
+
+
+def finish(steps: Steps) -> Results:
+    """Runs a call."""
+    while True:
+        try:
+            some = next(steps)
+        except StopIteration as end:
+            results: Results = end.value
+            return results
+        for step in some:
+            if isinstance(step, Zero):
+                fill(step.array)
+            else:
+                step.run()
+
+
+def steps_of(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str, Any], wanted: Wanted) -> Steps:
+    """As `run`, without groups, step by step."""
     producer = operator.producer
     matrices, flat = flatten_operands(producer, operands, wanted.flatten_axis)
     if flat is None:
-        return run_on_matrices(operator, operands, constants, wanted)
+        return (yield from steps_on_matrices(operator, operands, constants, wanted))
     kinds = {"tile": flat.shape, "column": flat.shape[: flat.axis], "column_sum": flat.shape[flat.axis :]}
     matrix_kinds = {"tile": flat.matrix, "column": flat.matrix[:1], "column_sum": flat.matrix[1:]}
     if producer.halves:
@@ -194,7 +232,7 @@ def _run_flattened(
         if shape != flat.shape:
             raise ValueError(f"argument 'out' has shape {shape}, expected {flat.shape}")
         wanted.out = flatten_result(wanted.out, "out")
-    results = run_on_matrices(operator, matrices, constants, wanted)
+    results = yield from steps_on_matrices(operator, matrices, constants, wanted)
     saved = {name: reshape(one, shapes[name], name) for name, one in results.saved.items()} | given.saved
     if wanted.plan is not None:
         out = restore_result(results.out, flat)
@@ -207,6 +245,13 @@ def run_on_matrices(
     operator: Operator, operands: Mapping[str, Any], constants: Mapping[str, Any], wanted: Wanted
 ) -> Results:
     """As `run`, on tensors of rank 2."""
+    return finish(steps_on_matrices(operator, operands, constants, wanted))
+
+
+def steps_on_matrices(
+    operator: Operator, operands: Mapping[str, Any], constants: Mapping[str, Any], wanted: Wanted
+) -> Steps:
+    """As `steps_of`, on tensors of rank 2."""
     producer, p = operator.producer, wanted.plan
     values, arrays = check_operands(producer, operands)
     period = next((arrays[name].shape[1] for name in producer.periodic if name in arrays), None)
@@ -244,12 +289,12 @@ def run_on_matrices(
     common = {**operator.absent, **operator.choices(values), **values, **constants, **where_to}
     rounded = dtype if wanted.round_intermediate and dtype is not float32 else None
 
-    def launch(tile: Tile, extent: tuple[int, int], **named: Any) -> None:
+    def launch(tile: Tile, extent: tuple[int, int], **named: Any) -> list[Step]:
         if not m or not n:
-            return
+            return []
         rows, cols = tile.grid(*extent)
         grid = (rows,) if producer.whole_rows else (rows, cols)
-        operator.kernel.launch(grid, **{**common, **named, "ROWS": tile.rows, "COLS": tile.cols})
+        return [Step(operator, grid, {**common, **named, "ROWS": tile.rows, "COLS": tile.cols})]
 
     plain = plain_tile(producer, n, where.is_cpu)
     sum_dtypes = {name: of_saved[name][1] for name in producer.sums}
@@ -259,7 +304,7 @@ def run_on_matrices(
         out = empty_like(x, array, shape, dtype) if wanted.out is None else wanted.out
         outs = {"out": out} if not producer.halves else halves.outputs(out, wanted.interleave)
         peak = filled(x, array, ()) if wanted.return_amax else None
-        launch(plain, (m, n), **outs, out_amax=peak, ROUND=rounded, **saved | sums.rows(plain, (m, n)))
+        yield launch(plain, (m, n), **outs, out_amax=peak, ROUND=rounded, **saved | sums.rows(plain, (m, n)))
         if peak is not None:
             shards.raise_to_all(where, peak)
         return Results(out, saved | sums.totals(), peak)
@@ -275,11 +320,14 @@ def run_on_matrices(
     sources = ScaleSources(p, x, output, where, wanted.stream)
     sources.take(wanted)
     found = sources.missing()
+    yield [Zero(one) for one in found.values()]
+    some: list[Step] = []
     for each in p.amax_parts(producer.whole_rows, where.is_cpu) if found else []:
         transforms = {f"{which.upper()}_TRANSFORM": each.transform_of(which == "col") for which in ("row", "col")}
         outs = {f"out_{what}": found[what] for what in each.amaxes(shape) if what in found}
         first_tile = each.amax_tile(n, producer, where.is_cpu) if p.transform else plain
-        launch(first_tile, (m, n), **outs, **transforms, ROUND=rounded)
+        some += launch(first_tile, (m, n), **outs, **transforms, ROUND=rounded)
+    yield some
     for what, one in found.items():
         shards.raise_to_all(where, one, what)
     sources.make_scales()
@@ -304,7 +352,7 @@ def run_on_matrices(
         ]
     _, _, tile, extent = passes[0]
     if passes[0][0].saves_apart(producer, where.is_cpu) or tile.rows > column_sum.MOST_ROWS:
-        launch(plain, (m, n), **saved | sums.rows(plain, (m, n)))
+        yield launch(plain, (m, n), **saved | sums.rows(plain, (m, n)))
         first = {"out_amax": asked}
     else:
         saved |= sums.rows(tile, extent)
@@ -313,8 +361,9 @@ def run_on_matrices(
     drawn = {} if random is None else {**random._asdict(), "RANDOM": random.kinds}
     if random is not None and where.shard is not None:
         drawn["shard"] = where.shard.origin
+    some = []
     for each, written, tile, extent in passes:
-        launch(
+        some += launch(
             tile,
             extent,
             **each.given_amaxes(sources.of("row"), sources.of("col")),
@@ -330,6 +379,7 @@ def run_on_matrices(
             COL_TRANSFORM=each.transform_of(True),
         )
         first = {}
+    yield some
     if asked is not None:
         shards.raise_to_all(where, asked)
     return Results(result, saved | sums.totals(), peak if peak is not None else asked)

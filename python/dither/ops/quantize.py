@@ -11,7 +11,7 @@ from .hadamard import RandomHadamard
 from .operator import Operator, run
 from .outputs import Plan
 from .producer import Producer
-from .request import wanted_of
+from .request import Wanted, wanted_of
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 
 
@@ -78,8 +78,8 @@ def quantize(
 
     Returns a ScaledTensor1x, or a ScaledTensor2x for "both".
     """
-    wanted = wanted_of(
-        get_format(format),
+    wanted = wanted_to_quantize(
+        format=format,
         layout=layout,
         scale_layout=scale_layout,
         amax=amax,
@@ -98,9 +98,15 @@ def quantize(
         numerics=numerics,
         skip=skip,
     )
+    return run(QUANTIZE, {"x": x}, {}, wanted).out
+
+
+def wanted_to_quantize(*, format: Any, **options: Any) -> Wanted:
+    """What a call of `quantize` asks for."""
+    wanted = wanted_of(get_format(format), **options)
     assert wanted.plan is not None
     wanted.round_intermediate = rounds_first(wanted.plan)
-    return run(QUANTIZE, {"x": x}, {}, wanted).out
+    return wanted
 
 
 def rounds_first(p: Plan) -> bool:

@@ -6,7 +6,8 @@ from typing import Any
 
 from ..arrays import Array
 from ..devices import Device
-from .allocate import filled
+from ..types import float32
+from .allocate import empty_like
 from .given import factor, own_amax, own_scale, scale_of_amax
 from .outputs import Known, Plan
 from .request import Wanted
@@ -46,8 +47,8 @@ class ScaleSources:
                 self._scales["amax"] = own_scale(name, value, *self._of, *self._where)
 
     def missing(self) -> dict[str, Any]:
-        """Amaxes that a pass has to find: zeros, to be raised."""
-        found = {what: filled(*self._of, shape) for what, shape in self._need.items()}
+        """Amaxes that a pass has to find, uninitialised: they are to be zero, and then raised."""
+        found = {what: empty_like(*self._of, shape, float32) for what, shape in self._need.items()}
         self._amaxes |= found
         return found
 

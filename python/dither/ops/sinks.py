@@ -163,6 +163,30 @@ def repeated(s, FMT, AXIS, REPEAT):
     return s
 
 
+def store_quantized(t, amax, amaxes, given, random, place, r, c, outputs, SOURCE, FMT, LAYOUT, REPEAT, TRANSFORMS):
+    """A tile from (r, c) on in all that is there: amaxes of the tensor, and of its rows and columns after TRANSFORMS;
+    codes and scales along rows and columns. `amax` is what scales depend on besides, unless `amaxes` has another for
+    columns last."""
+    out_amax, out_row_amax, out_col_amax, col_amax = amaxes
+    row_data, row_scale, col_data, col_scale = outputs
+    row_transform, col_transform = TRANSFORMS
+    if out_amax is not None:
+        store_amax(t, r, c, out_amax, 1)
+    along_rows = transformed(t, row_transform, SOURCE, 1)
+    along_cols = transformed(t, col_transform, SOURCE, 0)
+    if out_row_amax is not None:
+        store_amax(along_rows, r, c, out_row_amax, 1)
+    if out_col_amax is not None:
+        store_amax(along_cols, r, c, out_col_amax, 0)
+    of_cols = amax
+    if col_amax is not None:
+        of_cols = load_amax(col_amax, r, c, t.shape[0], t.shape[1], 0)
+    if row_data is not None:
+        store_rowwise(along_rows, amax, given, random, place, r, c, row_data, row_scale, SOURCE, FMT, LAYOUT, REPEAT)
+    if col_data is not None:
+        store_colwise(along_cols, of_cols, given, random, place, r, c, col_data, col_scale, SOURCE, FMT, LAYOUT, REPEAT)
+
+
 def store_rowwise(t, amax, given, random, place, r, c, data, scale, SOURCE, FMT, LAYOUT, REPEAT):
     """Codes (M, N) and scales (M / block_rows, N / block_cols) of blocks along rows.
 

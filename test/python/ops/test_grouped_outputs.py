@@ -144,6 +144,12 @@ def test_sizes_of_the_host_in_programs():
         fresh = dither.grouped_quantize(x, "mxfp8_e4m3", "rowwise", "128x4", group_sizes=many)
         check.same_bits(outputs[program.result.data.index].reshape(fresh.data.shape), fresh.data.view(np.uint8))
         check.same_bits(outputs[program.result.scale_inv.index], fresh.scale_inv.view(np.uint8).reshape(-1))
+    # Other sizes are no other code.
+    from dither.ops.group_kernels import numbers_kernel
+
+    before = numbers_kernel.stats().compiles
+    dither.record(dither.grouped_quantize, of, "mxfp8_e4m3", "rowwise", "128x4", group_sizes=many[::-1])
+    assert numbers_kernel.stats().compiles == before
 
 
 def test_in_other_libraries():
