@@ -34,7 +34,7 @@ def begin_producer(
         if role == "periodic":
             zeros[0].append((value.ir, 0))
         for axis, alone in enumerate(("column", "row")):
-            if role == "tile":
+            if role in ("tile", "even", "odd"):
                 zeros[axis].append((value.ir, axis))
             elif role == alone:
                 zeros[axis].append((value.ir, 0))

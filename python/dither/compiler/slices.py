@@ -151,20 +151,30 @@ def rotate_half(e: Emitter, t: Any, size: Any) -> Tile:
 
 
 def _rotated_pairs(e: Emitter, t: Tile) -> Tile:
-    """(-b, a) of each pair of neighbours: the sum of one of them and -0 is exact, and so is the same sum for both. In
-    registers it is neither: just another order."""
-    place = e.tile("quant.iota", [], {"dim": 1}, tile_type((1, t.shape[1]), types.int32))
-    odd = e.broadcast(binary(e, "!=", binary(e, "&", place, 1), 0), t.shape)
+    """(-b, a) of each pair of neighbours."""
+    first, second = (e.tile("quant.block_broadcast", [_every_other(e, t, odd)], _PAIR) for odd in (False, True))
+    return e.elementwise("arith.select", [_is_odd(e, t), first, e.elementwise("arith.negf", [second])])
+
+
+_PAIR = {"block": "array<i64: 1, 2>"}
+
+
+def _every_other(e: Emitter, t: Tile, odd: bool) -> Tile:
+    """The even or the odd columns of a tile of float32: the sum of one of a pair and -0 is exact. In registers there is
+    none, just another order."""
     none = e.splat(t.shape, -0.0, types.float32)
-    block = {"block": "array<i64: 1, 2>"}
+    alone = e.elementwise("arith.select", [_is_odd(e, t), *((t, none) if odd else (none, t))])
+    return e.tile("quant.block_reduce", [alone], {"kind": "#quant<reduce_kind sum>", **_PAIR})
 
-    def of_both(chosen: list[Any]) -> Tile:
-        alone = e.elementwise("arith.select", [odd, *chosen])
-        total = e.tile("quant.block_reduce", [alone], {"kind": "#quant<reduce_kind sum>", **block})
-        return e.tile("quant.block_broadcast", [total], block)
 
-    first, second = of_both([none, t]), of_both([t, none])
-    return e.elementwise("arith.select", [odd, first, e.elementwise("arith.negf", [second])])
+def _is_odd(e: Emitter, t: Tile) -> Tile:
+    place = e.tile("quant.iota", [], {"dim": 1}, tile_type((1, t.shape[1]), types.int32))
+    return e.broadcast(binary(e, "!=", binary(e, "&", place, 1), 0), t.shape)
+
+
+@handles("every_other")
+def every_other(e: Emitter, t: Any, odd: bool) -> Tile:
+    return _every_other(e, e.widen(t), odd)
 
 
 def _matrix(t: Any, function: str) -> Tile:

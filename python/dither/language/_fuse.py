@@ -23,5 +23,10 @@ def fused_results(result: Any, producer: Any, kinds: Any, rows: int, cols: int, 
 
 
 @Builtin
+def every_other(t: Any, odd: bool) -> Any:
+    """The even or the odd columns of a tile of floats, whose number is even."""
+
+
+@Builtin
 def inside(t: Any, part: Any) -> Any:
     """`t`, zero past the edge of the tensor that it is a part of: as it is where zeros of the operands give zeros."""

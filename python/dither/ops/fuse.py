@@ -243,7 +243,7 @@ def fuse(
         grad_dtype: data type of what is saved as "column_sum", rounded once from float32; by default float32.
         groups: `dither.Groups` of the rows, each of which is a tensor of its own, as in `dither.grouped_quantize`: what
             is summed over rows has a row for each group, the amax is that of each, (G,).
-        interleave: of gated activations of one tensor of gate and up, a matrix: 16, 32 or 64 where these take turns,
+        interleave: of gated activations of one tensor of gate and up, a matrix: 1, 16, 32 or 64 where these take turns,
             so many columns of one and then of the other, and so do the columns of their gradients; 0 for halves.
 
     A call returns the output, or a NamedTuple of it (`out`), what is saved, and `amax`. Formats whose scales depend on

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dither.language as dl
 
-from ..language._fuse import begin_producer, fused_results, inside
+from ..language._fuse import begin_producer, every_other, fused_results, inside
 from .group_tiles import (
     CODES_ROWS,
     READ_ROWS,
@@ -52,6 +52,11 @@ def load_operand(x, role, rows, r, c, ROWS, COLS):
             t = widened(dl.load(x, (r,), (ROWS,)))[:, None]
         else:
             t = widened(dl.load(x, (rows, 0), (ROWS, 1)))
+    elif role == "even" or role == "odd":
+        if rows is None:
+            t = every_other(dl.load(x, (r, 2 * c), (ROWS, 2 * COLS)), role == "odd")
+        else:
+            t = every_other(dl.load(x, (rows, 2 * c), (ROWS, 2 * COLS)), role == "odd")
     elif x.ndim == 3:
         t = widened(load_turns(x, r if rows is None else rows, c, ROWS, COLS))
     elif rows is None:
@@ -61,11 +66,14 @@ def load_operand(x, role, rows, r, c, ROWS, COLS):
     return t
 
 
-def columns_of(x):
-    """Columns of an operand, which may be every other few of a tensor's."""
+def columns_of(x, ROLES, PLACE):
+    """Columns of the operand at PLACE, which may be every other one, or every other few, of a tensor's."""
     n = x.shape[1]
     if x.ndim == 3:
         n = n * x.shape[2]
+    for role, place in ROLES:
+        if place == PLACE and (role == "even" or role == "odd"):
+            n = n // 2
     return n
 
 
@@ -89,6 +97,13 @@ def store_plain(out, t, r, c):
         for k in dl.static_range(t.shape[1] // size):
             part = t[:, k * size : (k + 1) * size]
             dl.store(out, (r, c // size + k, 0), part, dims=(0, 2))
+
+
+def by_turns(t, u):
+    """A column of each by turns."""
+    columns = 2 * t.shape[1]
+    odd = (dl.arange(columns) % 2 != 0)[None, :]
+    return dl.where(odd, dl.repeat(u, 2, axis=1), dl.repeat(t, 2, axis=1))
 
 
 def widened(t):
@@ -148,9 +163,10 @@ def fused_kernel(
 ):
     """What PRODUCER makes of tiles of the operands: itself, its amax, what it saves, and in a block-scaled format.
 
-    ROLES has, for each of its parameters, the role and the place among the operands, or the constants; SAVES the kind
-    of each thing that it saves; TILE is the place of the operand that is as large as the output, or as its HALVES, left
-    and right: the plain ones are `out` and `right`. RANDOM says of seed and offset whether they are numbers or tensors,
+    ROLES has, for each of its parameters, the role and the place among the operands, or the constants ("even" and "odd"
+    are tiles of every other column); SAVES the kind of each thing that it saves; TILE is the place of the operand that
+    is as large as the output, or as its HALVES, left and right: the plain ones are `out` and `right`, or `out` alone
+    where they take turns column by column. RANDOM says of seed and offset whether they are numbers or tensors,
     where codes are rounded stochastically. With a table of groups and the group of each program (`group_of`), a group
     is a tensor of its own, of the rows that `group_rows` names, if it is there; its codes begin at multiples of PAD.
     Random bits of a tensor that is a part of another, where `shard` says, are those of places in that.
@@ -163,7 +179,7 @@ def fused_kernel(
     group = 0
     if group_of is not None:
         group, i, exists = place_of(group_of, group_table)
-        n = columns_of(operands[TILE])
+        n = columns_of(operands[TILE], ROLES, TILE)
         if HALVES:
             n = n * 2
         height = entry(group_table, group, READ_ROWS)
@@ -203,7 +219,7 @@ def fused_kernel(
             if group_of is not None and group_rows is None:
                 operand = read_part(operand, role, group_table, group)
             values += (load_operand(operand, role, rows, r, c, ROWS, COLS),)
-    columns = columns_of(operands[TILE])
+    columns = columns_of(operands[TILE], ROLES, TILE)
     left = height - r
     if skip is not None or group_of is not None:
         left = dl.maximum(left, 0)
@@ -243,6 +259,10 @@ def fused_kernel(
                 dl.load_scalar(shard, (3,)),
             )
         random = (load_number(seed, RANDOM[0]), first, whole)
+    plain = out is not None
+    if HALVES and plain and right is None:
+        store_plain(out, by_turns(results[0][0], results[0][1]), r, 2 * c)
+        plain = False
     # A sum of numbers of programs, which the compiler takes for what few of them store.
     place = (i, dl.program_id(1))
     for half in dl.static_range(2 if HALVES else 1):
@@ -254,7 +274,7 @@ def fused_kernel(
         if ROUND is not None:
             # What an operator of its own would hand to the quantization.
             t = t.to(ROUND).to(dl.float32)
-        if half == 0 and out is not None:
+        if half == 0 and plain:
             store_plain(out, t, r, c)
         if half == 1 and right is not None:
             store_plain(right, t, r, c)

@@ -34,7 +34,7 @@ def entry(table, g, column):
 def read_part(x, role, table, g):
     """What a group has of an operand."""
     part = x
-    if x is not None and (role == "tile" or role == "column" or role == "periodic"):
+    if x is not None and (role == "tile" or role == "even" or role == "odd" or role == "column" or role == "periodic"):
         part = dl.slice(x, entry(table, g, READ_AT), entry(table, g, READ_ROWS))
     return part
 

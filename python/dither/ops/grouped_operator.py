@@ -159,7 +159,7 @@ class _Call:
             grid,
             **{
                 **self.operator.absent,
-                **self.operator.choices(self.values),
+                **self.operator.choices(self.values, self.wanted.interleave),
                 **self.values,
                 **self.constants,
                 "ROUND": self.rounded,

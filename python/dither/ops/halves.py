@@ -14,7 +14,7 @@ from .tiles import GPU_TRANSPOSED, Tile
 #: What each half is a multiple of where one kernel quantizes both: blocks, and four scales of a row, end with it.
 COLUMNS = 128
 #: Columns that halves may take turns by.
-SIZES = (16, 32, 64)
+SIZES = (1, 16, 32, 64)
 
 
 def with_halves(operands: Mapping[str, Any], first: str, second: str, tile: str) -> dict[str, Any]:
@@ -58,13 +58,22 @@ class Interleaved:
     second: str
 
     def operands(self, values: Mapping[str, Any], arrays: Mapping[str, Array]) -> dict[str, Any]:
-        """Values for kernels: of the halves, (M, N / size, size). Raises ValueError where these do not divide rows."""
+        """Values for kernels: of the halves, (M, N / size, size), or for turns of one column the tensor that they are
+        of, twice. Raises ValueError where these do not divide rows."""
         one, other = arrays[self.first], arrays[self.second]
         self._check(self.first, one.shape[1])
         assert one.dtype is not None
         if other.pointer - one.pointer != one.shape[1] * one.dtype.bits // 8 or one.strides != other.strides:
             raise ValueError(f"argument '{self.first}' is not a matrix with dense rows, expected one with interleave")
+        if self.size == 1:
+            whole = dataclasses.replace(one, shape=(one.shape[0], 2 * one.shape[1]))
+            return {**values, self.first: whole, self.second: whole}
         return {**values, self.first: self._turns(one, 0), self.second: self._turns(one, 1)}
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The roles of operands that kernels know as others than tiles, by name."""
+        return {self.first: "even", self.second: "odd"} if self.size == 1 else {}
 
     def outputs(self, out: Any) -> dict[str, Any]:
         """The halves of plain output, as kernel arguments."""
@@ -72,6 +81,8 @@ class Interleaved:
         assert array is not None
         left = dataclasses.replace(array, shape=(array.shape[0], array.shape[1] // 2))
         self._check("out", left.shape[1])
+        if self.size == 1:
+            return {"out": out}
         return {"out": self._turns(left, 0), "right": self._turns(left, 1)}
 
     def _check(self, name: str, n: int) -> None:

@@ -21,6 +21,7 @@ from .column_sum import ColumnSums
 from .flatten import flatten_operands, flatten_result, flattened, reshape, restore_result
 from .fused_kernel import fused_kernel
 from .given import integer_or_array, written_number
+from .halves import Interleaved
 from .producer import IMPLIED, Producer
 from .request import Wanted
 from .scale_sources import ScaleSources
@@ -72,10 +73,14 @@ class Operator:
         }
         return Kernel(fused_kernel, self.options, name=f"{self.producer.name}_kernel", structures=structures)
 
-    def choices(self, operands: Mapping[str, Any], **chosen: Any) -> dict[str, Any]:
+    def choices(
+        self, operands: Mapping[str, Any], interleave: Interleaved | None = None, **chosen: Any
+    ) -> dict[str, Any]:
         """The constexprs of a launch, less those of the producer; what is not chosen is nothing."""
-        numbers = frozenset(name for name in self._scalars if isinstance(operands[name], (int, float)))
-        return {**self._defaults, "ROLES": self._roles(numbers), **chosen}
+        other = {name: "number" for name in self._scalars if isinstance(operands[name], (int, float))}
+        if interleave is not None:
+            other |= interleave.roles
+        return {**self._defaults, "ROLES": self._roles(tuple(other.items())), **chosen}
 
     @functools.cached_property
     def absent(self) -> dict[str, None]:
@@ -87,8 +92,9 @@ class Operator:
         return [name for name, role in self.producer.roles.items() if role in ("scalar", "integer")]
 
     @functools.lru_cache  # noqa: B019 - operators are few, and last
-    def _roles(self, numbers: frozenset[str]) -> tuple[tuple[str, int], ...]:
-        return tuple((role if name not in numbers else "number", place) for name, role, place in self._places)
+    def _roles(self, other: tuple[tuple[str, str], ...]) -> tuple[tuple[str, int], ...]:
+        """Role and place of each parameter; `other` has the roles of some that are not those of the producer."""
+        return tuple((dict(other).get(name, role), place) for name, role, place in self._places)
 
     @functools.cached_property
     def _places(self) -> list[tuple[str, str, int]]:
@@ -286,7 +292,7 @@ def steps_on_matrices(
         if saved[name] is None:
             saved[name] = empty_like(x, array, *of_saved[name])
     where_to = {"device": where, "stream": wanted.stream}
-    common = {**operator.absent, **operator.choices(values), **values, **constants, **where_to}
+    common = {**operator.absent, **operator.choices(values, wanted.interleave), **values, **constants, **where_to}
     rounded = dtype if wanted.round_intermediate and dtype is not float32 else None
 
     def launch(tile: Tile, extent: tuple[int, int], **named: Any) -> list[Step]:

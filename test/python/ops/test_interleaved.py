@@ -32,7 +32,7 @@ def test_every_activation(name):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("size", [16, 32, 64])
+@pytest.mark.parametrize("size", [1, 16, 32, 64])
 def test_every_size(size, device):
     gate, up, grad = operands()
     x, halves = by_turns(gate, up, size), np.concatenate([gate, up], 1)
@@ -56,15 +56,30 @@ def test_every_size(size, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_groups(device):
+@pytest.mark.parametrize("dtype", data.DTYPES)
+def test_column_by_column(dtype, device):
+    """Any number of columns; zeros keep their signs, and infinities and NaN stay where they are."""
+    for n in (1, 7, 100, 600):
+        gate, up, grad = (data.adversarial(37, n, dtype, seed=i) for i in range(3))
+        x, halves = by_turns(gate, up, 1), np.concatenate([gate, up], 1)
+        named = {"interleave": 1, "device": device}
+        for name in ("reglu", "clamped_swiglu"):
+            check.same_values(getattr(dither, name)(x, **named), getattr(dither, name)(halves))
+            wanted = getattr(dither, f"d{name}")(grad, halves)
+            check.same_values(getattr(dither, f"d{name}")(grad, x, **named), by_turns(wanted[:, :n], wanted[:, n:], 1))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("size", [1, 32])
+def test_groups(size, device):
     gate, up, grad = operands()
-    x, groups = by_turns(gate, up, 32), dither.Groups(np.array([20, 0, 30], np.int32))
-    options = {"interleave": 32, "groups": groups, "device": device}
+    x, groups = by_turns(gate, up, size), dither.Groups(np.array([20, 0, 30], np.int32))
+    options = {"interleave": size, "groups": groups, "device": device}
     check.same_bits(dither.swiglu(x, **options), dither.swiglu(gate, up))
-    check.same_bits(dither.dswiglu(grad, x, **options), dither.dswiglu(grad, x, interleave=32))
+    check.same_bits(dither.dswiglu(grad, x, **options), dither.dswiglu(grad, x, interleave=size))
     index = np.random.default_rng(0).permutation(50).astype(np.int32)
     routed = dither.Groups(np.array([20, 0, 30], np.int32), rows=index)
-    check.same_bits(dither.swiglu(x, interleave=32, groups=routed, device=device), dither.swiglu(gate, up)[index])
+    check.same_bits(dither.swiglu(x, interleave=size, groups=routed, device=device), dither.swiglu(gate, up)[index])
 
 
 def test_any_rows_rank_and_library():
@@ -75,15 +90,20 @@ def test_any_rows_rank_and_library():
     wide[:, :384] = x
     check.same_bits(dither.swiglu(wide[:, :384], interleave=16), dither.swiglu(gate, up))
     check.same_bits(dither.swiglu(x.reshape(5, 10, 384), interleave=16).reshape(50, 192), dither.swiglu(gate, up))
-    found = dither.swiglu(torch.from_numpy(x.view(np.int16)).view(torch.bfloat16), interleave=16)
-    assert isinstance(found, torch.Tensor)
-    check.same_bits(found, dither.swiglu(gate, up))
+    for size in (1, 16):
+        x = by_turns(gate, up, size)
+        found = dither.swiglu(torch.from_numpy(x.view(np.int16)).view(torch.bfloat16), interleave=size)
+        assert isinstance(found, torch.Tensor)
+        check.same_bits(found, dither.swiglu(gate, up))
+        jax = pytest.importorskip("jax")
+        found = jax.jit(lambda x, size=size: dither.swiglu(x, interleave=size))(jax.numpy.asarray(x))
+        check.same_bits(found, dither.swiglu(gate, up))
 
 
 def test_wrong_calls():
     x = np.ones((4, 192), np.float32)
     for error, message, call in (
-        (ValueError, "interleave is 12, expected 0 or 16, 32, 64", lambda: dither.swiglu(x, interleave=12)),
+        (ValueError, "interleave is 12, expected 0 or 1, 16, 32, 64", lambda: dither.swiglu(x, interleave=12)),
         (TypeError, "interleave is True, expected an integer", lambda: dither.swiglu(x, interleave=True)),
         (ValueError, "'interleave' was given, expected none: gelu has no gate", lambda: dither.gelu(x, interleave=16)),
         (ValueError, "'up' was given with interleave, expected one tensor", lambda: dither.swiglu(x, x, interleave=16)),
