@@ -8,7 +8,7 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
-from ..arrays import describe, describe_argument, row_major
+from ..arrays import Array, describe, describe_argument, row_major
 from ..types import int8
 from .allocate import DeviceArray, floats
 from .producer import Producer
@@ -111,9 +111,24 @@ def reshape(x: Any, shape: tuple[int, ...], name: str) -> Any:
         return x.reshape(shape)
     kind = array.dtype
     assert kind is not None
-    if array.strides != row_major(array.shape, kind) and math.prod(array.shape) > 1:
+    if array.strides == row_major(array.shape, kind) or math.prod(array.shape) <= 1:
+        return dataclasses.replace(array, shape=shape, strides=row_major(shape, kind))
+    strides = _strides_of_matrix(array, shape)
+    if strides is None:
         raise ValueError(f"argument '{name}' has strides {array.strides}, expected a dense array: make it contiguous")
-    return dataclasses.replace(array, shape=shape, strides=row_major(shape, kind))
+    return dataclasses.replace(array, shape=shape, strides=strides)
+
+
+def _strides_of_matrix(array: Array, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Those of an array as a matrix of this shape, such as the left half of the columns of a dense one; None where its
+    dimensions do not follow each other so."""
+    axis = next((k for k in range(1, len(array.shape)) if math.prod(array.shape[:k]) == shape[0]), None)
+    if len(shape) != 2 or axis is None:
+        return None
+    for half in (range(axis - 1), range(axis, len(array.shape) - 1)):
+        if any(array.strides[i] != array.strides[i + 1] * array.shape[i + 1] for i in half):
+            return None
+    return array.strides[axis - 1], array.strides[-1]
 
 
 def restore_result(result: ScaledTensor1x | ScaledTensor2x, flat: Flattened) -> ScaledTensor1x | ScaledTensor2x:

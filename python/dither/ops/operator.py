@@ -159,7 +159,10 @@ def _describe(
 ) -> None:
     """Says how the tensors of a call may be split."""
     flat = flattened(floats(operands[producer.tile], producer.tile).shape, wanted.flatten_axis)
-    split = shards.Describing(flat.shape[: flat.axis], flat.shape[flat.axis :])
+    rows, cols = flat.shape[: flat.axis], flat.shape[flat.axis :]
+    if producer.halves:  # columns are those of the output, and whole
+        cols = (*cols[:-1], 2 * cols[-1])
+    split = shards.Describing(rows, cols)
     if not split.rows:
         return
     if producer.whole_rows or producer.halves:

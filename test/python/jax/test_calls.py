@@ -67,6 +67,14 @@ def test_results_are_arrays_of_jax_with_its_types():
     assert isinstance(dither.gelu(jnp.ones((4, 64))), jax.Array)
 
 
+def test_gated_activations_of_more_dimensions():
+    x, grad = numbers(4, 16, 128), numbers(4, 16, 64, seed=4)
+    for options in ({}, {"format": "mxfp8_e4m3", "layout": "both"}):
+        same(jax.jit(lambda x, o=options: dither.swiglu(x, **o))(jnp.asarray(x)), dither.swiglu(x, **options))
+        found = jax.jit(lambda g, x, o=options: dither.dswiglu(g, x, **o))(jnp.asarray(grad), jnp.asarray(x))
+        same(found, dither.dswiglu(grad, x, **options))
+
+
 def test_one_custom_call_for_several_kernels():
     def call(x):
         return dither.quantize(x, "nvfp4", layout="both")
