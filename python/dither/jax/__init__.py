@@ -18,6 +18,14 @@ from ..ops import (  # noqa: E402
     ScaledTensor1x,
     ScaledTensor2x,
 )
+from .activations import (  # noqa: E402
+    ActivationParams,
+    ClampedSwigluParams,
+    act_lu,
+    activation,
+    dact_lu,
+    quantize_dact_dbias,
+)
 from .arrays import dtype_of_kind as dtype_of_kind  # noqa: E402
 from .calls import call, cuda_target, shards  # noqa: E402
 from .calls import register_handlers as _register_handlers  # noqa: E402
@@ -54,6 +62,15 @@ from .mesh import (  # noqa: E402
     with_sharding_constraint_by_logical_axes,
 )
 from .modes import AmaxScope, QuantizeLayout, ScalingMode, TensorSource, TensorUsage, mode_of  # noqa: E402
+from .norms import (  # noqa: E402
+    layernorm,
+    layernorm_bwd,
+    layernorm_fwd,
+    normalization_bwd,
+    normalization_fwd,
+    rmsnorm_bwd,
+    rmsnorm_fwd,
+)
 from .quantizer_sets import (  # noqa: E402
     QuantizeMeta,
     QuantizeMetaSet,
@@ -102,9 +119,11 @@ __all__ = [
     "W_JOINED_AXES",
     "W_NO_SHARD_AXES",
     "W_TP_AXES",
+    "ActivationParams",
     "AmaxComputeAlgo",
     "AmaxScope",
     "BlockScaleQuantizer",
+    "ClampedSwigluParams",
     "CurrentScaleQuantizer",
     "DelayedScaleQuantizer",
     "DelayedState",
@@ -128,6 +147,8 @@ __all__ = [
     "ScalingMode",
     "TensorSource",
     "TensorUsage",
+    "act_lu",
+    "activation",
     "apply_padding_to_scale_inv",
     "as_cotangent",
     "autocast",
@@ -136,6 +157,7 @@ __all__ = [
     "call",
     "checkpoint",
     "cuda_target",
+    "dact_lu",
     "delayed_update",
     "dequantize",
     "fp8_autocast",
@@ -152,11 +174,19 @@ __all__ = [
     "initial_state",
     "is_quantize_recipe_supported",
     "is_scaling_mode_supported",
+    "layernorm",
+    "layernorm_bwd",
+    "layernorm_fwd",
     "mode_of",
     "noop_quantizer_set",
+    "normalization_bwd",
+    "normalization_fwd",
     "quantize",
+    "quantize_dact_dbias",
     "quantize_dbias",
     "remove_padding_from_scale_inv",
+    "rmsnorm_bwd",
+    "rmsnorm_fwd",
     "shards",
     "straight_through",
     "with_sharding_constraint_by_logical_axes",
