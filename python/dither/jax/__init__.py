@@ -100,6 +100,7 @@ from .recipes import (  # noqa: E402
 )
 from .scale_padding import apply_padding_to_scale_inv, remove_padding_from_scale_inv  # noqa: E402
 from .straight_through import straight_through  # noqa: E402
+from .switches import manage_primitives, primitive_names  # noqa: E402
 from .tensors import GroupedNoScaleTensor, NoScaleTensor, checkpoint, get_tensor  # noqa: E402
 from .tensors import register as _register_tensors  # noqa: E402
 
@@ -177,10 +178,12 @@ __all__ = [
     "layernorm",
     "layernorm_bwd",
     "layernorm_fwd",
+    "manage_primitives",
     "mode_of",
     "noop_quantizer_set",
     "normalization_bwd",
     "normalization_fwd",
+    "primitive_names",
     "quantize",
     "quantize_dact_dbias",
     "quantize_dbias",

@@ -46,3 +46,11 @@ def kind_of_dtype(dtype: Any) -> DType:
     if kind is None:
         raise TypeError(f"found data type {name}, expected one that dither has")
     return kind
+
+
+def packed(codes: Any) -> Any:
+    """float4_e2m1fn codes, two to a byte in uint8, the even one in the low half; a row of an odd number ends with a
+    zero."""
+    if codes.shape[-1] % 2:
+        codes = jnp.pad(codes, [(0, 0)] * (codes.ndim - 1) + [(0, 1)])
+    return jax.lax.bitcast_convert_type(codes.reshape(*codes.shape[:-1], -1, 2), jnp.uint8)

@@ -14,7 +14,7 @@ import dataclasses
 import functools
 import hashlib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -29,9 +29,10 @@ from ..devices import checked_target, get_device, host_target, is_gpu
 from ..programs import Place, Program, Stages, finish, staged
 from ..recording import Recording, Shard
 from ..types import int64
-from .arrays import buffer_of, dtype_of, is_array
+from .arrays import buffer_of, dtype_of, is_array, packed
 from .derivatives import rule_of
 from .sharding import checked_axes, partitioned, run_part
+from .switches import is_disabled, run_on_host
 
 #: The name of the custom call.
 TARGET = "dither_program"
@@ -73,6 +74,8 @@ class Call:
 
     def bind(self, *arrays: Any) -> Any:
         """What the call gives, of these arrays."""
+        if self.parts is None and is_disabled(self.fn):
+            return run_on_host(self, self.program(_types(arrays), _default_target()), arrays)
         if self.parts is None:
             return _primitive.bind(*arrays, call=self)
         rows, cols = self.parts
@@ -112,18 +115,26 @@ class Call:
         """Runs a stage of a call on parts, on the arrays that are its inputs."""
         return _part.bind(*arrays, call=self, split=split)
 
+    def on_numpy(self, arrays: list[Any]) -> Any:
+        """What the operator gives of these arrays of NumPy."""
+        return self._with(array.view("int64") if _is_seed(array.dtype.name, array.shape) else array for array in arrays)
+
     def _run(self, buffers: list[Any]) -> Any:
-        given = iter(self._seeds(buffers))
+        return self._with(
+            buffer.view(int64, "int64", (1,)) if _is_seed(buffer.array.storage, buffer.shape) else buffer
+            for buffer in buffers
+        )
+
+    def _with(self, arrays: Iterable[Any]) -> Any:
+        given = iter(arrays)
         leaves = [next(given) if leaf is None else leaf.value for leaf in self.leaves]
         args, kwargs = jax.tree_util.tree_unflatten(self.tree, leaves)
         return self.fn(*args, **kwargs)
 
-    def _seeds(self, buffers: list[Any]) -> list[Any]:
-        """Random keys of JAX are two words of 32 bits, which kernels take as one of 64."""
-        return [
-            buffer.view(int64, "int64", (1,)) if buffer.array.storage == "uint32" and buffer.shape == (2,) else buffer
-            for buffer in buffers
-        ]
+
+def _is_seed(dtype: str, shape: tuple[int, ...]) -> bool:
+    """Random keys of JAX are two words of 32 bits, which kernels take as one of 64."""
+    return dtype == "uint32" and shape == (2,)
 
 
 def call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -149,6 +160,8 @@ def call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             )
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             leaf = jax.random.key_data(leaf)
+        if leaf.dtype.name == "float4_e2m1fn":
+            leaf = packed(leaf)
         arrays.append(leaf)
         names.append(name)
         leaves.append(None)

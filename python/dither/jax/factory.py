@@ -15,7 +15,7 @@ from ..ops.flatten import Flattened
 from ..ops.hadamard import SIGN_MASK, Transform
 from ..ops.scaled_tensor import scale_storage
 from ..types import float4_e2m1
-from .arrays import dtype_of_kind, kind_of_dtype
+from .arrays import dtype_of_kind, kind_of_dtype, packed
 from .grouped_factory import grouped_1x
 from .modes import QuantizeLayout, ScalingMode, checked_axis
 from .tensors import NoScaleTensor
@@ -238,14 +238,6 @@ def _codes(data: Any, mode: ScalingMode) -> tuple[Any, Format]:
     found = mode.format(data.dtype)
     assert found is not None
     return data, found
-
-
-def packed(codes: Any) -> Any:
-    """float4_e2m1fn codes, two to a byte in uint8, the even one in the low half; a row of an odd number ends with a
-    zero."""
-    if codes.shape[-1] % 2:
-        codes = jnp.pad(codes, [(0, 0)] * (codes.ndim - 1) + [(0, 1)])
-    return jax.lax.bitcast_convert_type(codes.reshape(*codes.shape[:-1], -1, 2), jnp.uint8)
 
 
 def _flattened(codes: Any, data: Any, data_layout: str, flatten_axis: int) -> tuple[Flattened, Any]:

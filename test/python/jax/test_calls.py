@@ -1,5 +1,7 @@
 """Operators on arrays of JAX: the bits of NumPy's, under every transformation, on the CPU."""
 
+import dataclasses
+
 import dither
 import dither.language as dl
 import ml_dtypes
@@ -242,6 +244,12 @@ def test_mistakes_are_found_where_they_are_traced(transform):
         fails("argument 'x' has data type", lambda x: dither.gelu(x), jnp.ones((4, 4), kind), TypeError)
     fails("argument 'x' has rank 0", lambda x: dither.quantize(x[0, 0], "nvfp4"))
     fails("as a format, expected a dither format or its name", lambda x: dither.quantize(x, ["nvfp4"]), error=TypeError)
+
+
+def test_fp4_codes_of_jax_are_taken():
+    q = dither.quantize(jnp.asarray(numbers(32, 64)), "nvfp4")
+    codes = jax.lax.bitcast_convert_type(q.data, jnp.float4_e2m1fn).reshape(32, 64)
+    same(dataclasses.replace(q, data=codes).dequantize(), q.dequantize())
 
 
 def test_arrays_that_would_be_written():
