@@ -43,6 +43,7 @@ from .functions import (  # noqa: E402
     quantize_dbias,
 )
 from .grouped import GroupedQuantizer  # noqa: E402
+from .matmul import gemm, grouped_gemm, tensor_scale_of, to_jax_scaled_matmul  # noqa: E402
 from .mesh import (  # noqa: E402
     BATCH_AXES,
     HEAD_AXES,
@@ -162,6 +163,7 @@ __all__ = [
     "delayed_update",
     "dequantize",
     "fp8_autocast",
+    "gemm",
     "get_global_quantize_recipe",
     "get_quantization_recipe",
     "get_quantize_config",
@@ -171,6 +173,7 @@ __all__ = [
     "global_mesh_resource",
     "global_shard_guard",
     "grouped_dbias",
+    "grouped_gemm",
     "grouped_quantize",
     "initial_state",
     "is_quantize_recipe_supported",
@@ -192,5 +195,7 @@ __all__ = [
     "rmsnorm_fwd",
     "shards",
     "straight_through",
+    "tensor_scale_of",
+    "to_jax_scaled_matmul",
     "with_sharding_constraint_by_logical_axes",
 ]

@@ -1,0 +1,128 @@
+"""The values of quantized tensors as XLA computes them: arrays that it splits over devices and fuses into matmuls.
+
+They have the bits of `dither.dequantize` in float32, but for numbers below 2^-126, which XLA may take for zero.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy
+
+from ..formats import Format
+from ..language import ScaleLayout
+from ..ops import ScaledTensor1x, unswizzle_scales
+from ..ops.orders import OF_LAYOUT
+from ..ops.scaled_tensor import scale_matrix
+from ..types import DType, e8m0, float4_e2m1, float6_e2m3, float6_e3m2, int8
+
+
+def values(t: ScaledTensor1x) -> Any:
+    """What the codes of a quantized tensor stand for, float32 in its shape. Of a transformed tensor, those of the
+    transformed one."""
+    axis = t.flatten_axis % len(t.shape)
+    rows, cols = math.prod(t.shape[:axis]), math.prod(t.shape[axis:])
+    if t.is_transposed:
+        rows, cols = cols, rows
+    elements = decoded(t.data.reshape(rows, -1), t.format.element, cols)
+    if t.format.element is int8 and t.format.scale is e8m0:
+        elements = elements * jnp.float32(2.0**-6)
+    halves = (t.shape[axis:], t.shape[:axis]) if t.is_transposed else (t.shape[:axis], t.shape[axis:])
+    found = _scaled(elements, t).reshape(*halves[0], *halves[1])
+    if not t.is_transposed:
+        return found
+    back = len(t.shape) - axis
+    return found.transpose(*range(back, len(t.shape)), *range(back))
+
+
+def decoded(data: Any, element: DType, cols: int) -> Any:
+    """Codes as float32, (R, cols); those of 4 bits lie two to a byte."""
+    if element is float4_e2m1:
+        pairs = jax.lax.bitcast_convert_type(data, jnp.float4_e2m1fn)
+        return pairs.reshape(data.shape[0], -1)[:, :cols].astype(jnp.float32)
+    table = _table(element)
+    return data.astype(jnp.float32) if table is None else jnp.asarray(table)[data & jnp.uint8(63)]
+
+
+@functools.cache
+def _table(element: DType) -> Any:
+    """The values of codes that XLA has no type for."""
+    names: dict[DType, Any] = {float6_e2m3: ml_dtypes.float6_e2m3fn, float6_e3m2: ml_dtypes.float6_e3m2fn}
+    kind = names.get(element)
+    return None if kind is None else numpy.arange(64, dtype=numpy.uint8).view(kind).astype(numpy.float32)
+
+
+def linear_scales(t: ScaledTensor1x) -> Any:
+    """The scales of a quantized tensor as a matrix without padding, as its codes are stored: (M, N / block) along rows,
+    (M / block, N) along columns, (N, M / block) of transposed codes."""
+    stored_so = t.is_colwise and not t.is_transposed
+    m, n = math.prod(t.shape[: t.flatten_axis]), math.prod(t.shape[t.flatten_axis :])
+    shape = scale_matrix((m, n), t.format, t.is_colwise, t.repeated)
+    if t.scale_layout is ScaleLayout.linear:
+        return t.scale_inv.reshape(shape[::-1] if stored_so else shape)
+    found = unswizzle_scales(t.scale_inv, shape, OF_LAYOUT[t.scale_layout].name, t.format.scale)
+    return found.T if stored_so else found
+
+
+def multipliers(t: ScaledTensor1x) -> Any:
+    """What codes are multiplied by, float32, in the shape of `linear_scales`: scales, times that of the tensor
+    (dialect/Quant/Semantics.md, `dequantize`)."""
+    scales, fmt = linear_scales(t), t.format
+    if fmt.scale is e8m0:
+        return _powers(scales)
+    scales = scales.astype(jnp.float32)
+    if not fmt.tensor_scale:
+        return scales
+    if fmt.tensor_scale_as == "amax":
+        largest = jnp.float32(fmt.largest_scale * fmt.largest_element)
+        peak = t.amax if t.amax.size == 1 else jnp.moveaxis(t.amax, -1, 0) if t.is_transposed else t.amax
+        peak = peak.reshape(()) if peak.size == 1 else peak
+        if fmt.order not in ("div6_mul", "div6_div"):
+            return scales * peak * (jnp.float32(1) / largest)
+        factor = peak / largest
+        return scales * jnp.where((factor == 0) | jnp.isinf(factor), jnp.float32(1), factor)
+    return scales * tensor_factor(t)
+
+
+def tensor_factor(t: ScaledTensor1x) -> Any:
+    """The scale of the tensor, float32 of rank 0, that its scales of blocks are multiplied by; 1 where it has none."""
+    fmt = t.format
+    if not fmt.tensor_scale:
+        return jnp.float32(1)
+    if fmt.tensor_scale_as == "amax":
+        return t.amax.reshape(()) * jnp.float32(1 / (fmt.largest_scale * fmt.largest_element))
+    scale = t.tensor_scale.reshape(())
+    return scale if fmt.tensor_scale_as == "decode" else 1 / scale
+
+
+def _powers(scales: Any) -> Any:
+    """E8M0 as float32: the exponent field, 2^-127 for 0, and NaN for 255."""
+    bits = jax.lax.bitcast_convert_type(scales, jnp.uint8).astype(jnp.uint32)
+    bits = jnp.where(bits == 0, jnp.uint32(1 << 22), jnp.where(bits == 255, jnp.uint32(0x7FC00000), bits << 23))
+    return jax.lax.bitcast_convert_type(bits, jnp.float32)
+
+
+def _scaled(elements: Any, t: ScaledTensor1x) -> Any:
+    """Elements times the multipliers of their blocks."""
+    factors = multipliers(t)
+    rows, cols = elements.shape
+    block = _block(t.format, t.is_colwise and not t.is_transposed, t.repeated)
+    tall, wide = (extent or whole or 1 for extent, whole in zip(block, (rows, cols), strict=True))
+    if rows % tall or cols % wide:
+        spread = jnp.repeat(jnp.repeat(factors, tall, 0), wide, 1)
+        return elements * spread[:rows, :cols]
+    blocks = elements.reshape(rows // tall, tall, cols // wide, wide) * factors[:, None, :, None]
+    return blocks.reshape(rows, cols)
+
+
+def _block(fmt: Format, down: bool, repeated: bool) -> tuple[int | None, int | None]:
+    """Rows and columns of a block as codes are stored, those of one row where scales are repeated; None for all."""
+    rows, cols = fmt.block_extents(1)
+    if repeated:
+        rows = 1
+    return (cols, rows) if down else (rows, cols)
