@@ -142,12 +142,11 @@ class Quantizer:
         """
         if self._is_own:
             result = operator(*args, **kwargs)
-            out = result.out if hasattr(result, "_fields") else result
-            made: Any = self.quantize(out)
+            made: Any = self.quantize(result[0] if hasattr(result, "_fields") else result)
         else:
             result = operator(*args, **kwargs, **self.options(args[0]))
-            made = self._store(result.out if hasattr(result, "_fields") else result)
-        return result._replace(out=made) if hasattr(result, "_fields") else made
+            made = self._store(result[0] if hasattr(result, "_fields") else result)
+        return result._replace(**{result._fields[0]: made}) if hasattr(result, "_fields") else made
 
     def options(self, like: torch.Tensor) -> dict[str, Any]:
         """What operators of dither are told, to quantize as this does, where `like` is."""

@@ -15,9 +15,12 @@ from .quantizers import quantizer_of
 ATTENTION_TENSORS = {"qkv": "input", "s": "input", "do": "grad_output", "dp": "grad_output", "dqkv": "grad_input"}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class QuantizerRole:
     """What a tensor is to a module. Empty strings are for what is not known.
+
+    It is equal to the string of its tensor type, too, and has its hash, so that factories of strings and of roles are
+    called alike.
 
     Attributes:
         module_type: "linear", "grouped_linear" or "dpa" (attention).
@@ -34,6 +37,16 @@ class QuantizerRole:
         for field in dataclasses.fields(self):
             if not isinstance(getattr(self, field.name), str):
                 raise TypeError(f"{field.name} is {getattr(self, field.name)!r}, expected a string")
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            return self.tensor_type == other
+        if not isinstance(other, QuantizerRole):
+            return NotImplemented
+        return dataclasses.astuple(self) == dataclasses.astuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self.tensor_type)
 
 
 def tensor_of(role: Any) -> str:

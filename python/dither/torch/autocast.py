@@ -1,0 +1,151 @@
+"""The recipe that modules run under, in a context variable: threads and tasks have their own."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from ..recipe import CustomRecipe, DelayedScaling, Float8CurrentScaling, MXFP8BlockScaling, NVFP4BlockScaling, Recipe
+from .delayed import History
+
+
+@dataclasses.dataclass(frozen=True)
+class Region:
+    """What a `with autocast(..)` says.
+
+    Attributes:
+        enabled: whether modules quantize. calibrating: whether they record amaxes where they do not.
+        recipe: how.
+        group: processes whose amaxes are reduced, None for all.
+        histories: those of delayed scaling that modules recorded in; updated when the outermost region ends.
+    """
+
+    enabled: bool
+    calibrating: bool
+    recipe: Recipe
+    group: Any
+    histories: dict[int, History]
+
+
+_REGION: contextvars.ContextVar[Region | None] = contextvars.ContextVar("dither_autocast", default=None)
+#: The recipe of parameters that are made quantized, and whether their first values are kept.
+_INIT: contextvars.ContextVar[tuple[Recipe, bool] | None] = contextvars.ContextVar("dither_init", default=None)
+
+
+def current() -> Region | None:
+    """The innermost region, or None."""
+    return _REGION.get()
+
+
+def current_init() -> tuple[Recipe, bool] | None:
+    """What `quantized_model_init` says, or None."""
+    return _INIT.get()
+
+
+@contextlib.contextmanager
+def autocast(
+    enabled: bool = True,
+    calibrating: bool = False,
+    recipe: Recipe | None = None,
+    amax_reduction_group: Any = None,
+) -> Iterator[None]:
+    """Has the modules of `dither.torch` quantize what they multiply.
+
+        with dither.torch.autocast(recipe=dither.recipe.MXFP8BlockScaling()):
+            loss = model(x)
+        loss.backward()
+
+    Args:
+        enabled: False has them multiply in high precision, inside of another region, too.
+        calibrating: whether amaxes of delayed scaling are recorded where nothing is quantized (`enabled=False`).
+        recipe: a recipe of `dither.recipe`; None for `get_default_recipe()`.
+        amax_reduction_group: the processes, of torch.distributed, whose amaxes of delayed scaling are reduced.
+
+    The backward pass has the recipe of the forward one, wherever it runs. Scales of delayed scaling are updated when
+    the outermost region ends, in one launch, and those of gradients when the backward pass ends; modules in evaluation
+    mode, or without gradients, record nothing.
+    """
+    for name, value in (("enabled", enabled), ("calibrating", calibrating)):
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} is {value!r}, expected True or False")
+    if recipe is not None and not isinstance(recipe, Recipe):
+        raise TypeError(f"recipe is {recipe!r}, expected a recipe of dither.recipe")
+    outer = _REGION.get()
+    histories = {} if outer is None else outer.histories
+    region = Region(enabled, calibrating, recipe or get_default_recipe(), amax_reduction_group, histories)
+    token = _REGION.set(region)
+    try:
+        yield
+    finally:
+        _REGION.reset(token)
+    # Not where the region ended by an error: the step did not happen.
+    if outer is None:
+        for history in histories.values():
+            history.update()
+
+
+fp8_autocast = autocast
+
+
+@contextlib.contextmanager
+def quantized_model_init(
+    enabled: bool = True, recipe: Recipe | None = None, preserve_high_precision_init_val: bool = False
+) -> Iterator[None]:
+    """Has modules that are made inside hold their weights quantized alone, as `recipe` quantizes weights.
+
+    With `preserve_high_precision_init_val` a weight keeps its first values besides, on the host, for an optimizer's
+    master weights: `weight.get_high_precision_init_val()`, until `weight.clear_high_precision_init_val()`.
+    """
+    said = (recipe or get_default_recipe(), preserve_high_precision_init_val) if enabled else None
+    token = _INIT.set(said)
+    try:
+        yield
+    finally:
+        _INIT.reset(token)
+
+
+def get_default_recipe() -> Recipe:
+    """MXFP8 on sm_100 and its like, FP8 with current scaling from sm_120 on, delayed scaling elsewhere."""
+    major = torch.cuda.get_device_capability()[0] if torch.cuda.is_available() and not torch.version.hip else 0
+    if major >= 12:
+        return Float8CurrentScaling()
+    return MXFP8BlockScaling() if major >= 10 else DelayedScaling()
+
+
+def get_align_size_for_quantization(recipe: Recipe) -> int:
+    """What rows are padded to a multiple of, where they are padded: dither takes any number, but for transforms."""
+    if isinstance(recipe, CustomRecipe):
+        return recipe.quantization_alignment
+    return 32 if isinstance(recipe, MXFP8BlockScaling) else 128 if isinstance(recipe, NVFP4BlockScaling) else 16
+
+
+def _available(return_reason: bool) -> Any:
+    return (True, "") if return_reason else True
+
+
+def is_fp8_available(return_reason: bool = False) -> Any:
+    """Whether FP8 recipes run here: everywhere. True, or with `return_reason` (True, ""); the same of the others.
+
+    Products are torch's own where a GPU has them, and float32 elsewhere: `dither.torch.scaled_mm`.
+    """
+    return _available(return_reason)
+
+
+def is_mxfp8_available(return_reason: bool = False) -> Any:
+    """Whether MXFP8BlockScaling runs here: everywhere."""
+    return _available(return_reason)
+
+
+def is_fp8_block_scaling_available(return_reason: bool = False) -> Any:
+    """Whether Float8BlockScaling runs here: everywhere."""
+    return _available(return_reason)
+
+
+def is_nvfp4_available(return_reason: bool = False) -> Any:
+    """Whether NVFP4BlockScaling runs here: everywhere."""
+    return _available(return_reason)

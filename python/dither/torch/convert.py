@@ -1,0 +1,91 @@
+"""Models whose linear layers become dither's."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ..recipe import Recipe
+from .autocast import autocast
+from .modules import Linear
+
+
+class _Runs:
+    """Hooks that run a model under a recipe."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe = recipe
+        self._open: list[Any] = []
+
+    def enter(self, module: torch.nn.Module, args: Any) -> None:
+        """Before the forward pass."""
+        region = autocast(recipe=self.recipe)
+        region.__enter__()
+        self._open.append(region)
+
+    def leave(self, module: torch.nn.Module, args: Any, output: Any) -> None:
+        """After it, also where it raised an error: then no scale is updated."""
+        region = self._open.pop()
+        if output is not None:
+            region.__exit__(None, None, None)
+            return
+        with contextlib.suppress(_Failed):
+            region.__exit__(_Failed, _Failed(), None)
+
+
+class _Failed(Exception):
+    """The forward pass raised an error."""
+
+
+def convert(
+    model: torch.nn.Module,
+    recipe: Recipe | None = None,
+    filter: Callable[[str, torch.nn.Module], bool] | None = None,
+) -> torch.nn.Module:
+    """Swaps the `torch.nn.Linear` layers of a model for `dither.torch.Linear` of the same parameters, in place.
+
+        model = dither.torch.convert(model, dither.recipe.MXFP8BlockScaling(), lambda name, _: name != "lm_head")
+
+    Args:
+        model: any module; a layer that is used in several places is swapped in all of them.
+        recipe: what the model runs under whenever it is called; None to leave that to `dither.torch.autocast`.
+        filter: a function of the name and the layer that says which are swapped; all if None. Layers of subclasses of
+            `torch.nn.Linear` stay as they are: what they do besides is not known.
+
+    Returns the model, or the new layer where it is a linear layer itself. Raises ValueError where no layer is swapped.
+    """
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"argument 'model' is {type(model).__name__}, expected a torch.nn.Module")
+    if recipe is not None and not isinstance(recipe, Recipe):
+        raise TypeError(f"recipe is {recipe!r}, expected a recipe of dither.recipe")
+    swapped: dict[int, Linear] = {}
+    for name, layer in list(model.named_modules(remove_duplicate=False)):
+        if type(layer) is not torch.nn.Linear or (filter is not None and not filter(name, layer)):
+            continue
+        new = swapped.setdefault(id(layer), _linear(layer, name))
+        if layer is model:
+            model = new
+        else:
+            parent, _, last = name.rpartition(".")
+            setattr(model.get_submodule(parent), last, new)
+    if not swapped:
+        raise ValueError("no torch.nn.Linear is swapped, expected a model that has one, and a filter that takes it")
+    if recipe is not None:
+        runs = _Runs(recipe)
+        model.register_forward_pre_hook(runs.enter)
+        model.register_forward_hook(runs.leave, always_call=True)
+    return model
+
+
+def _linear(layer: torch.nn.Linear, name: str) -> Linear:
+    """A layer of dither with the parameters, hooks and mode of one of torch."""
+    new = Linear(layer.in_features, layer.out_features, layer.bias is not None, device="meta", name=name)
+    for parameter in ("weight", "bias"):
+        new.register_parameter(parameter, getattr(layer, parameter))
+    new.training = layer.training
+    for hooks in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"):
+        getattr(new, hooks).update(getattr(layer, hooks))
+    return new

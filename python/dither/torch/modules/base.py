@@ -1,0 +1,207 @@
+"""What all modules have: quantizers of the recipe that they run under, and the state of delayed scaling."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ...recipe import Recipe
+from ..autocast import Region, current
+from ..delayed import Columns, DelayedQuantizer, history_of
+from ..quantizer import Quantizer
+from ..roles import DelayedScalingRequest, QuantizerRole, factory_of, is_backward, made
+from ..storage import QuantizedStorage
+from .products import Slots
+
+_STATE = "_extra_state"
+_DIRECTIONS = ("forward", "backward")
+
+
+@dataclasses.dataclass
+class _Made:
+    """The quantizers of a module under one recipe."""
+
+    key: tuple[Any, ...]
+    quantizers: list[Quantizer]
+    columns: dict[str, Columns]
+
+
+class QuantizedModule(torch.nn.Module):
+    """A module with linear layers whose operands are quantized.
+
+    Attributes:
+        name: of the instance, which quantizer factories are told.
+        output_quantizer_role, grad_input_quantizer_role: what its output, or the gradient of its input, is to the next
+            module; None to leave it in high precision. With a role it has the values of what that role's quantizer
+            makes of it.
+        fuse_wgrad_accumulation: whether gradients of weights are added to their `main_grad` in float32.
+    """
+
+    module_type = "linear"
+
+    def __init__(self, name: str | None = None, fuse_wgrad_accumulation: bool = False) -> None:
+        super().__init__()
+        self.name = name or ""
+        self.output_quantizer_role: QuantizerRole | None = None
+        self.grad_input_quantizer_role: QuantizerRole | None = None
+        self.fuse_wgrad_accumulation = fuse_wgrad_accumulation
+        self._made: _Made | None = None
+        self._loaded: dict[str, dict[str, torch.Tensor]] = {}
+        self._weights: dict[str, QuantizedStorage] = {}
+
+    def layer_names(self) -> Sequence[str]:
+        """Names of the linear layers inside, as quantizer factories are told."""
+        return (self.name,)
+
+    def roles(self) -> list[QuantizerRole]:
+        """Roles of the tensors that are quantized: input, weight and grad_output of each layer, then those of the
+        output and of the gradient of the input where they are set."""
+        kinds = ("input", "weight", "grad_output")
+        found = [QuantizerRole(self.module_type, kind, name) for name in self.layer_names() for kind in kinds]
+        return found + [r for r in (self.output_quantizer_role, self.grad_input_quantizer_role) if r is not None]
+
+    def region(self) -> Region | None:
+        """The region to run under: None where nothing is quantized, or recorded."""
+        region = current()
+        return region if region is not None and (region.enabled or region.calibrating) else None
+
+    def quantizers(self, region: Region, device: torch.device) -> list[Quantizer]:
+        """A quantizer for each role, kept as long as the recipe is the same."""
+        roles = self.roles()
+        key = (region.recipe, device, region.group, tuple((r.module_type, r.tensor_type, r.name) for r in roles))
+        if self._made is None or self._made.key != key:
+            self._made = self._make(region.recipe, roles, device, region.group, key)
+        records = self.training and torch.is_grad_enabled()
+        found = []
+        for q in self._made.quantizers:
+            if isinstance(q, DelayedQuantizer):
+                q = q.copy()
+                q.records = records
+            found.append(q)
+        if records and "forward" in self._made.columns:
+            history = self._made.columns["forward"].history
+            region.histories[id(history)] = history
+        return found
+
+    def slots(self, region: Region, device: torch.device) -> tuple[list[Slots], Quantizer | None, Quantizer | None]:
+        """The quantizers of each linear layer inside, of the output, and of the gradient of the input."""
+        found = iter(self.quantizers(region, device))
+        override, fused = region.recipe.backward_override, self.fuse_wgrad_accumulation
+        layers = [
+            Slots(next(found), next(found), next(found), override=override, main_grad=fused) for _ in self.layer_names()
+        ]
+        output = None if self.output_quantizer_role is None else next(found)
+        return layers, output, None if self.grad_input_quantizer_role is None else next(found)
+
+    def _make(
+        self, recipe: Recipe, roles: Sequence[QuantizerRole], device: torch.device, group: Any, key: tuple[Any, ...]
+    ) -> _Made:
+        factory = factory_of(recipe)
+        found = [made(factory, role) for role in roles]
+        columns: dict[str, Columns] = {}
+        quantizers: list[Quantizer] = []
+        state = self._state() or self._loaded
+        for direction in _DIRECTIONS:
+            of_direction = [
+                x
+                for x, role in zip(found, roles, strict=True)
+                if isinstance(x, DelayedScalingRequest) and is_backward(role) == (direction == "backward")
+            ]
+            if any(x != of_direction[0] for x in of_direction):
+                raise ValueError(f"the quantizer factory gives {direction} requests that differ, expected equal ones")
+            if of_direction:
+                request = of_direction[0]
+                element = request.fp8_format.bwd if direction == "backward" else request.fp8_format.fwd
+                columns[direction] = Columns(history_of(request.recipe, element, device, group), len(of_direction))
+                if direction in state:
+                    columns[direction].load(**state[direction])
+        places = dict.fromkeys(_DIRECTIONS, 0)
+        for x, role in zip(found, roles, strict=True):
+            direction = _DIRECTIONS[is_backward(role)]
+            if isinstance(x, DelayedScalingRequest):
+                quantizers.append(DelayedQuantizer(columns[direction], places[direction]))
+                places[direction] += 1
+            else:
+                quantizers.append(x)
+        # A recipe without delayed scaling in between leaves the state as it is.
+        self._loaded = {} if columns else state
+        self._weights = {}
+        return _Made(key, quantizers, columns)
+
+    # Weights that are quantized once for several microbatches.
+
+    def quantized_weight(
+        self, name: str, weight: torch.Tensor, slots: Slots, is_first_microbatch: bool | None, skip: torch.Tensor | None
+    ) -> Any:
+        """The weight to be multiplied: the parameter, or where it is cached over microbatches its storage, which is
+        overwritten for the first one, unless the flag `skip` is not zero."""
+        if is_first_microbatch is None:
+            return weight
+        cached = self._weights.get(name)
+        if not is_first_microbatch:
+            if cached is None:
+                raise RuntimeError("is_first_microbatch is False, expected a first one before it under this recipe")
+            return cached
+        with torch.no_grad():
+            if cached is None or cached.shape != weight.shape or cached.device != weight.device:
+                q = slots.weight.copy()
+                q.set_usage(rowwise=True, columnwise=slots.override is None)
+                self._weights[name] = q.quantize(weight)
+            else:
+                slots.weight.update_quantized(weight, cached, noop_flag=skip)
+        return self._weights[name]
+
+    # The state of delayed scaling is part of checkpoints.
+
+    def _state(self) -> dict[str, dict[str, torch.Tensor]]:
+        columns = {} if self._made is None else self._made.columns
+        return {direction: one.state() for direction, one in columns.items()}
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        state = self._state() or self._loaded
+        if state:
+            destination[prefix + _STATE] = state
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
+        state = state_dict.get(prefix + _STATE)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+        unexpected = args[3]
+        if prefix + _STATE in unexpected:
+            unexpected.remove(prefix + _STATE)
+        self._weights = {}
+        if state is None:
+            return
+        if not isinstance(state, dict) or not state.keys() <= set(_DIRECTIONS):
+            raise ValueError(
+                f"found {prefix + _STATE} of {type(state).__name__}, expected the state of delayed scaling"
+            )
+        if self._made is not None and self._made.columns:
+            for direction, columns in self._made.columns.items():
+                if direction in state:
+                    columns.load(**state[direction])
+        else:
+            self._loaded = state
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles have the state of delayed scaling, and make quantizers of their own."""
+        return {**self.__dict__, "_made": None, "_loaded": self._state() or self._loaded, "_weights": {}}
+
+
+def activation_dtype(x: torch.Tensor) -> torch.dtype:
+    """The data type to compute in: that of torch.autocast, or that of `x`."""
+    kind = x.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
+
+
+def check_input(x: Any, features: int) -> None:
+    """Raises TypeError or ValueError for what no linear layer of so many inputs takes."""
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"argument 'x' is {type(x).__name__}, expected a tensor")
+    if x.dim() < 1 or x.shape[-1] != features:
+        raise ValueError(f"argument 'x' has shape {tuple(x.shape)}, expected (.., {features})")
+    if x.dtype not in (torch.float32, torch.bfloat16, torch.float16):
+        raise TypeError(f"argument 'x' has data type {x.dtype}, expected float32, bfloat16 or float16")

@@ -1,0 +1,98 @@
+"""Linear layers of groups of rows, as experts have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from .base import QuantizedModule, activation_dtype, check_input
+from .linear import Call, LinearFunction, init_linear
+
+
+class GroupedLinear(QuantizedModule):
+    """A linear layer for each group of rows, whose operands are quantized as by `Linear`.
+
+    Each group has the bits of a layer of its own.
+
+    Args:
+        num_gemms: how many groups there are.
+        in_features, out_features, bias, device, dtype, params_dtype, name, fuse_wgrad_accumulation: as of `Linear`.
+
+    Parameters are `weight0`, `bias0`, `weight1`, ...
+    """
+
+    module_type = "grouped_linear"
+
+    def __init__(
+        self,
+        num_gemms: int,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+        *,
+        params_dtype: torch.dtype | None = None,
+        name: str | None = None,
+        fuse_wgrad_accumulation: bool = False,
+    ) -> None:
+        super().__init__(name, fuse_wgrad_accumulation)
+        if num_gemms < 1:
+            raise ValueError(f"num_gemms is {num_gemms}, expected at least 1")
+        self.num_gemms, self.in_features, self.out_features = num_gemms, in_features, out_features
+        kind = {"device": device, "dtype": dtype or params_dtype}
+        for i in range(num_gemms):
+            weight = torch.nn.Parameter(torch.empty(out_features, in_features, **kind))
+            one = torch.nn.Parameter(torch.empty(out_features, **kind)) if bias else None
+            self.register_parameter(f"weight{i}", weight)
+            self.register_parameter(f"bias{i}", one)
+            init_linear(weight, one)
+
+    def layer_names(self) -> Sequence[str]:
+        """One for each group; factories are told the name of the module."""
+        return (self.name,) * self.num_gemms
+
+    def forward(
+        self,
+        x: torch.Tensor,
+        m_splits: Sequence[int],
+        is_first_microbatch: bool | None = None,
+        skip_weight_update: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """The product of each group with its weight.
+
+        Args:
+            x: (M, in_features), the groups one after the other.
+            m_splits: how many rows each has, on the host; they add up to M.
+            is_first_microbatch, skip_weight_update: as of `Linear.forward`.
+        """
+        check_input(x, self.in_features)
+        sizes = [int(size) for size in m_splits]
+        rows = x.numel() // self.in_features if self.in_features else 0
+        if len(sizes) != self.num_gemms or any(size < 0 for size in sizes) or sum(sizes) != rows:
+            expected = f"{self.num_gemms} sizes that add up to {rows}"
+            raise ValueError(f"m_splits is {sizes}, expected {expected}")
+        region, dtype = self.region(), activation_dtype(x)
+        parts = x.to(dtype).reshape(-1, self.in_features).split(sizes)
+        layers, output, grad_input = ([], None, None) if region is None else self.slots(region, x.device)
+        found = []
+        for i, part in enumerate(parts):
+            weight, bias = getattr(self, f"weight{i}"), getattr(self, f"bias{i}")
+            if region is None or not region.enabled:
+                for slots in layers[i : i + 1]:
+                    slots.input.calibrate(part)
+                    slots.weight.calibrate(weight)
+                found.append(functional.linear(part, weight.to(dtype), None if bias is None else bias.to(dtype)))
+                continue
+            one = self.quantized_weight(f"weight{i}", weight, layers[i], is_first_microbatch, skip_weight_update)
+            cached = None if one is weight else one
+            call = Call(layers[i], torch.is_grad_enabled(), cached, output, grad_input)
+            found.append(LinearFunction.apply(part, weight, bias, call))
+        return torch.cat(found).reshape(*x.shape[:-1], self.out_features)
+
+    def extra_repr(self) -> str:
+        """Groups and features."""
+        return f"num_gemms={self.num_gemms}, in_features={self.in_features}, out_features={self.out_features}"

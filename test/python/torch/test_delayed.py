@@ -1,0 +1,280 @@
+"""Delayed scaling of modules: the rule over steps, one update of all, checkpoints, and what records nothing."""
+
+import copy
+import io
+import threading
+
+import dither
+import numpy as np
+import pytest
+import torch
+from dither.recipe import CustomRecipe, DelayedScaling, Format, MXFP8BlockScaling
+from dither.torch import Linear, autocast
+from dither.torch.delayed import History
+from dither.torch.roles import DelayedScalingRequest
+
+K, N, M = 64, 96, 32
+
+
+def recipe(**options):
+    return DelayedScaling(**{"amax_history_len": 3, **options})
+
+
+def model(seed=0):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(Linear(K, N, dtype=torch.bfloat16), Linear(N, K, dtype=torch.bfloat16))
+
+
+def batch(step):
+    return (torch.randn(M, K, generator=torch.Generator().manual_seed(step)) * (1 + step)).bfloat16()
+
+
+def step(net, number, r, optimizer=None):
+    x = batch(number)
+    with autocast(recipe=r):
+        y = net(x)
+    loss = (y.float() ** 2).mean()
+    if optimizer is not None:
+        optimizer.zero_grad()
+    loss.backward()
+    if optimizer is not None:
+        optimizer.step()
+    return loss.detach()
+
+
+def oracle(history, scale, amax, largest, margin, algorithm):
+    """The rule of one tensor, in NumPy's float32."""
+    history = history.copy()
+    history[0] = amax
+    a = history.max() if algorithm == "max" else history[0]
+    if np.isfinite(a) and a > 0:
+        scale = min(np.float32(largest * 2.0**-margin) / a, np.finfo(np.float32).max)
+    history = np.concatenate([np.zeros(1, np.float32), history[2:], history[:1]]) if len(history) > 1 else history * 0
+    return history, np.float32(scale)
+
+
+def largest_of_call(layer, x, dy):
+    """The amaxes of input, weight and gradient."""
+    return [np.float32(t.detach().abs().amax().item()) for t in (x, layer.weight, dy)]
+
+
+def last(history):
+    return history.max(0).values
+
+
+def doubled(amax, scale, largest, r):
+    return 2 * largest / amax
+
+
+RULES = [
+    ({}, "max"),
+    ({"margin": 3, "amax_compute_algo": "most_recent"}, "most_recent"),
+    ({"amax_compute_algo": last}, "max"),
+    ({"amax_history_len": 1, "fp8_format": Format.E4M3}, "max"),
+]
+
+
+@pytest.mark.parametrize(("options", "algorithm"), RULES, ids=["max", "recent", "function", "one"])
+def test_rule_over_steps(options, algorithm):
+    """Scales and histories after each step, with the bits of an oracle."""
+    r, layer = recipe(**options), model()[0]
+    backward = 448.0 if r.fp8_format is Format.E4M3 else 57344.0
+    length = r.amax_history_len
+    expected = [(np.zeros(length, np.float32), np.float32(1)) for _ in range(3)]
+    for number in range(5):
+        x = batch(number % 4)  # smaller ones follow
+        with autocast(recipe=r):
+            y = layer(x)
+        dy = torch.full_like(y, 2.0**-number)
+        amaxes = largest_of_call(layer, x, dy)
+        y.backward(dy)
+        largest = (448.0, 448.0, backward)
+        expected = [
+            oracle(h, s, a, top, r.margin, algorithm) for (h, s), a, top in zip(expected, amaxes, largest, strict=True)
+        ]
+        state = layer._state()
+        for i, (h, s) in enumerate(expected):
+            one = state["backward"] if i == 2 else state["forward"]
+            at = 0 if i == 2 else i
+            assert one["amax_history"][:, at].numpy().tobytes() == h.tobytes()
+            assert one["scale"][at].numpy().tobytes() == s.tobytes()
+
+
+def test_codes_have_the_scale_of_earlier_steps():
+    r, layer = recipe(), model()[0]
+    step(layer, 3, r)
+    scale = layer._state()["forward"]["scale"]
+    x = batch(1)
+    with autocast(recipe=r):
+        y = layer(x)
+    xq = dither.quantize(x, "fp8_tensor_e4m3", encode_scale=scale[:1]).dequantize(dither.float32)
+    wq = dither.quantize(layer.weight.detach(), "fp8_tensor_e4m3", encode_scale=scale[1:]).dequantize(dither.float32)
+    assert torch.equal(y.detach(), (xq @ wq.t() + layer.bias.detach().float()).bfloat16())
+
+
+def test_functions_of_scales():
+    r, layer = recipe(scaling_factor_compute_algo=doubled), model()[0]
+    step(layer, 0, r)
+    amax = batch(0).abs().amax().float()
+    assert layer._state()["forward"]["scale"][0] == torch.tensor(896.0) / amax
+    for options, message in (
+        ({"amax_compute_algo": lambda h: 3}, "amax_compute_algo gives int, expected a tensor of shape"),
+        ({"scaling_factor_compute_algo": lambda *_: torch.ones(99)}, r"scaling_factor_compute_algo gives \(99,\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            step(model()[0], 0, recipe(**options))
+
+
+def test_one_update_of_all(monkeypatch):
+    """However many layers there are: one launch forward, and one backward."""
+    calls = []
+    update = History.update
+    monkeypatch.setattr(History, "update", lambda self: calls.append(self) or update(self))
+    net, r = model(), recipe(margin=1)
+    step(net, 0, r)
+    assert len(calls) == 2 and calls[0] is not calls[1]
+    step(net, 1, r)
+    assert len(calls) == 4 and calls[2] is calls[0]
+    forward = [layer._made.columns["forward"].history for layer in net]
+    assert forward[0] is forward[1]
+    # Two microbatches in one region are one step forward.
+    calls.clear()
+    with autocast(recipe=r):
+        a, b = net(batch(0)), net(batch(1))
+    (a.float().sum() + b.float().sum()).backward()
+    assert len(calls) == 2
+
+
+def state_bits(net):
+    return [{k: v.numpy().tobytes() for k, v in d.items()} for layer in net for d in layer._state().values()]
+
+
+def test_modules_that_do_not_run_keep_their_state():
+    net, r = model(), recipe()
+    step(net, 0, r)
+    before = state_bits(net[1:])
+    with autocast(recipe=r):
+        net[0](batch(1)).float().sum().backward()
+    assert state_bits(net[1:]) == before
+
+
+def test_what_records_nothing():
+    net, r = model(), recipe()
+    step(net, 0, r)
+    before = state_bits(net)
+    net.eval()
+    with autocast(recipe=r):
+        net(batch(5))
+    net.train()
+    with torch.no_grad(), autocast(recipe=r):
+        net(batch(5))
+    with pytest.raises(ZeroDivisionError), autocast(recipe=r):
+        raise ZeroDivisionError
+    assert state_bits(net) == before and len(before) == 4
+    with autocast(recipe=MXFP8BlockScaling()):
+        net(batch(5))
+    step(net, 1, r)
+    other = model()
+    step(other, 0, r)
+    step(other, 1, r)
+    assert state_bits(net) == state_bits(other) != before
+
+
+def test_calibrating():
+    """Amaxes, and so scales, without quantizing."""
+    net, r = model(), recipe()
+    with autocast(enabled=False, calibrating=True, recipe=r):
+        y = net(batch(2))
+    assert torch.equal(y, net(batch(2)))
+    state = net[0]._state()["forward"]
+    assert state["scale"][0] == torch.tensor(448.0) / batch(2).abs().amax().float()
+    assert state["amax_history"][-1][1] == net[0].weight.abs().amax().float()
+
+
+def trained(net, optimizer, numbers, r):
+    return [step(net, number, r, optimizer).item() for number in numbers]
+
+
+def test_resuming_from_a_checkpoint():
+    """The same bits as not stopping, through torch.save with weights_only."""
+    r = recipe()
+    whole = model()
+    losses = trained(whole, torch.optim.AdamW(whole.parameters(), lr=1e-2), range(6), r)
+    net = model()
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
+    assert trained(net, optimizer, range(3), r) == losses[:3]
+    file = io.BytesIO()
+    torch.save({"model": net.state_dict(), "optimizer": optimizer.state_dict()}, file)
+    file.seek(0)
+    saved = torch.load(file, weights_only=True)
+    again = model(seed=1)
+    optimizer = torch.optim.AdamW(again.parameters(), lr=1e-2)
+    again.load_state_dict(saved["model"])
+    optimizer.load_state_dict(saved["optimizer"])
+    assert trained(again, optimizer, range(3, 6), r) == losses[3:]
+    assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), again.parameters(), strict=True))
+    assert state_bits(whole) == state_bits(again)
+    # Into a model that has run, and a copy of one.
+    net.load_state_dict(whole.state_dict())
+    assert state_bits(net) == state_bits(whole)
+    twin = copy.deepcopy(whole)
+    assert step(twin, 9, r) == step(whole, 9, r)
+
+
+def test_checkpoints_of_others():
+    plain = torch.nn.Linear(K, N)
+    layer = Linear(K, N)
+    layer.load_state_dict(plain.state_dict())
+    plain.load_state_dict(layer.state_dict())
+    net = model()
+    step(net, 0, recipe())
+    other = model()
+    other.load_state_dict(net.state_dict())
+    with pytest.raises(ValueError, match=r"found the state of delayed scaling with scales \(2,\) and amaxes \(3, 2\)"):
+        step(other, 0, recipe(amax_history_len=5))
+    state = layer.state_dict() | {"_extra_state": 3}
+    with pytest.raises((ValueError, RuntimeError), match="expected the state of delayed scaling"):
+        layer.load_state_dict(state)
+
+
+def test_threads_have_states_of_their_own():
+    r, found = recipe(), {}
+
+    def work(name):
+        net = model()
+        for number in range(2):
+            step(net, number, r)
+        found[name] = net
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert state_bits(found[0]) == state_bits(found[1])
+    histories = [net[0]._made.columns["forward"].history for net in found.values()]
+    assert histories[0] is not histories[1]
+
+
+def test_columns_are_given_back():
+    r = recipe(margin=2)
+    net = model()
+    step(net, 0, r)
+    history = net[0]._made.columns["forward"].history
+    free = len(history._free)
+    other = model()
+    step(other, 0, r)
+    assert len(history._free) == free - 4
+    del other
+    assert len(history._free) == free
+    assert (history.scale[history._free] == 1).all() and (history.amax_history[:, history._free] == 0).all()
+
+
+def test_requests():
+    """Of custom recipes: those of one direction are equal."""
+    layer = model()[0]
+    step(layer, 0, CustomRecipe(lambda role: DelayedScalingRequest(amax_history_len=2)))
+    assert layer._state()["backward"]["amax_history"].shape == (2, 1)
+    wrong = CustomRecipe(lambda role: DelayedScalingRequest(margin=int(role == "weight")))
+    with pytest.raises(ValueError, match="gives forward requests that differ"):
+        step(model()[0], 0, wrong)

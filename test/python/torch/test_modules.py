@@ -1,0 +1,412 @@
+"""Modules under each recipe: their products, gradients, and what they save."""
+
+import copy
+
+import dither
+import pytest
+import torch
+from dither import recipe as recipes
+from dither.torch import (
+    GroupedLinear,
+    LayerNorm,
+    LayerNormLinear,
+    LayerNormMLP,
+    Linear,
+    RMSNorm,
+    autocast,
+    convert,
+    factories,
+    is_nvfp4_available,
+)
+from dither.torch.autocast import current, get_align_size_for_quantization, get_default_recipe
+from dither.torch.roles import QuantizerRole, factory_of
+
+M, N, K = 64, 96, 128
+MXFP8 = recipes.MXFP8BlockScaling()
+
+
+def tensor(*shape, seed=0, dtype=torch.bfloat16):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def same(a, b):
+    if a is None or b is None:
+        return a is b
+    return a.dtype is b.dtype and torch.equal(a, b)
+
+
+def run(module, x, recipe, *args, enabled=True, seed=7):
+    """The output, and the gradients of the input and the parameters, of a loss whose gradient is known."""
+    module.zero_grad()
+    x = x.clone().requires_grad_()
+    with autocast(enabled=enabled, recipe=recipe):
+        y = module(x, *args)
+    torch.manual_seed(seed)
+    y.backward(tensor(*y.shape, seed=3))
+    return y.detach(), x.grad, {name: p.grad for name, p in module.named_parameters()}
+
+
+def near(got, a, b, plus=0.0):
+    """As far from the product in float64 as sums in float32, and one rounding to the result, may be."""
+    a, b = a.double(), b.double()
+    expected = a @ b + plus
+    bound = (a.abs() @ b.abs() + abs(plus)) * (a.shape[1] + 3) * 2**-24 + expected.abs() * torch.finfo(got.dtype).eps
+    assert ((got.double() - expected).abs() <= bound + 1e-30).all()
+
+
+RECIPES = {
+    "current": recipes.Float8CurrentScaling(),
+    "mxfp8": MXFP8,
+    "block": recipes.Float8BlockScaling(),
+    "nvfp4": recipes.NVFP4BlockScaling(),
+    "custom": recipes.CustomRecipe(factories.mxfp8_fwd_nvfp4_bwd_factory),
+    "high precision backward": recipes.MXFP8BlockScaling(backward_override="high_precision"),
+    "dequantized backward": recipes.MXFP8BlockScaling(backward_override="dequantized"),
+}
+
+
+def values(part):
+    return part.dequantize(dither.float32, undo_transform=part.transform is not None)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_linear(name):
+    """Against float64, of the values that the recipe's quantizers give."""
+    r, x = RECIPES[name], tensor(M, K)
+    layer = Linear(K, N, dtype=torch.bfloat16)
+    y, dx, grads = run(layer, x, r)
+    q = {role: factory_of(r)(role) for role in ("input", "weight", "grad_output")}
+    dy, weight = tensor(M, N, seed=3), layer.weight.detach()
+    xq, wq = q["input"](x), q["weight"](weight)
+    near(y, values(xq.rowwise), values(wq.rowwise).t(), layer.bias.detach().double())
+    if r.backward_override == "high_precision":
+        left, w, right, x = dy, weight, dy, x
+    elif r.backward_override == "dequantized":
+        left, w, right, x = dy, wq.dequantize(), dy, xq.dequantize()
+    else:
+        torch.manual_seed(7)
+        dyq = q["grad_output"](dy)
+        left, w, right, x = (values(p) for p in (dyq.rowwise, wq.colwise, dyq.colwise, xq.colwise))
+    near(dx, left, w)
+    near(grads["weight"], right.t(), x)
+    # The gradient of the bias is that of what is not quantized.
+    near(grads["bias"][None], torch.ones(1, M), dy)
+    assert y.dtype == dx.dtype == grads["weight"].dtype == torch.bfloat16
+
+
+def test_linear_in_float32_and_other_ranks():
+    layer, x = Linear(K, N), tensor(4, 16, K, dtype=torch.float32)
+    y, dx, grads = run(layer, x, MXFP8)
+    assert y.shape == (4, 16, N) and dx.shape == x.shape
+    flat = run(layer, x.reshape(M, K), MXFP8)
+    assert same(y.reshape(M, N), flat[0])
+    plain, *_ = run(layer, x, MXFP8, enabled=False)
+    assert same(plain, torch.nn.functional.linear(x, layer.weight, layer.bias))
+    with torch.autocast("cpu", torch.bfloat16):
+        low, dx, grads = run(layer, x, MXFP8)
+    assert low.dtype is torch.bfloat16 and dx.dtype is torch.float32 and grads["weight"].dtype is torch.float32
+
+
+def test_gradients_that_are_not_needed():
+    layer, x = Linear(K, N, dtype=torch.bfloat16), tensor(M, K)
+    _, dx, grads = run(layer, x, MXFP8)
+    layer.weight.requires_grad_(False)
+    _, again, frozen = run(layer, x, MXFP8)
+    assert same(again, dx) and frozen["weight"] is None and same(frozen["bias"], grads["bias"])
+    layer.weight.requires_grad_(True)
+    with autocast(recipe=MXFP8):
+        layer(x).backward(tensor(M, N, seed=3))
+    assert same(layer.weight.grad, grads["weight"])
+    with torch.no_grad(), autocast(recipe=MXFP8):
+        assert not layer(x).requires_grad
+
+
+def test_norms():
+    """Against float64."""
+    for kind, reference in ((RMSNorm, torch.nn.functional.rms_norm), (LayerNorm, torch.nn.functional.layer_norm)):
+        norm, x = kind(K), tensor(8, K, dtype=torch.float32)
+        for p in norm.parameters():
+            torch.nn.init.normal_(p)
+        y, dx, grads = run(norm, x, MXFP8)
+        exact = copy.deepcopy(norm).double()
+        x64 = x.double().requires_grad_()
+        expected = reference(x64, (K,), *exact.parameters(), eps=norm.eps)
+        exact.zero_grad()
+        expected.backward(tensor(8, K, seed=3).double())
+        torch.testing.assert_close(y.double(), expected, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(dx.double(), x64.grad, rtol=1e-4, atol=1e-5)
+        for name, p in exact.named_parameters():
+            torch.testing.assert_close(grads[name].double(), p.grad, rtol=1e-4, atol=1e-5)
+
+
+def copy_into(module, **tensors):
+    with torch.no_grad():
+        for name, value in tensors.items():
+            getattr(module, name).copy_(value)
+
+
+@pytest.mark.parametrize("normalization", ["RMSNorm", "LayerNorm"])
+def test_layernorm_linear(normalization):
+    """The bits of a norm and a linear layer."""
+    x, kind = tensor(M, K), {"dtype": torch.bfloat16}
+    fused = LayerNormLinear(K, N, normalization=normalization, **kind)
+    torch.nn.init.normal_(fused.layer_norm_weight)
+    norm, linear = (LayerNorm if normalization == "LayerNorm" else RMSNorm)(K, **kind), Linear(K, N, **kind)
+    copy_into(norm, weight=fused.layer_norm_weight)
+    copy_into(linear, weight=fused.weight, bias=fused.bias)
+    y, dx, grads = run(fused, x, MXFP8)
+    expected, expected_dx, apart = run(torch.nn.Sequential(norm, linear), x, MXFP8)
+    assert same(y, expected) and same(dx, expected_dx)
+    assert same(grads["weight"], apart["1.weight"]) and same(grads["bias"], apart["1.bias"])
+    assert same(grads["layer_norm_weight"], apart["0.weight"])
+    if normalization == "LayerNorm":
+        assert same(grads["layer_norm_bias"], apart["0.bias"])
+    exact = recipes.MXFP8BlockScaling(backward_override="high_precision")
+    got, want = run(fused, x, exact), run(torch.nn.Sequential(norm, linear), x, exact)
+    assert same(got[0], want[0]) and same(got[1], want[1]) and same(got[2]["weight"], want[2]["1.weight"])
+
+
+class Apart(torch.nn.Module):
+    """A norm, a linear layer, an activation and a linear layer, one after the other."""
+
+    def __init__(self, fused, activation):
+        super().__init__()
+        kind = {"dtype": torch.bfloat16}
+        self.norm = RMSNorm(K, **kind)
+        self.fc1, self.fc2 = Linear(K, fused.fc1_weight.shape[0], **kind), Linear(N, K, **kind)
+        copy_into(self.norm, weight=fused.layer_norm_weight)
+        copy_into(self.fc1, weight=fused.fc1_weight, bias=fused.fc1_bias)
+        copy_into(self.fc2, weight=fused.fc2_weight, bias=fused.fc2_bias)
+        self.activation = activation
+
+    def forward(self, x):
+        from dither.torch.modules.layernorm_mlp import ActivationFunction
+
+        return self.fc2(ActivationFunction.apply(self.fc1(self.norm(x)), self.activation))
+
+
+@pytest.mark.parametrize("activation", ["gelu", "swiglu"])
+def test_layernorm_mlp(activation):
+    """The bits of its parts, but for the first bias: its gradient is of what is not rounded."""
+    fused = LayerNormMLP(K, N, normalization="RMSNorm", activation=activation, dtype=torch.bfloat16)
+    apart, x = Apart(fused, activation), tensor(M, K)
+    y, dx, grads = run(fused, x, MXFP8)
+    expected, expected_dx, others = run(apart, x, MXFP8)
+    assert same(y, expected) and same(dx, expected_dx)
+    for name, other in (
+        ("layer_norm_weight", "norm.weight"),
+        ("fc1_weight", "fc1.weight"),
+        ("fc2_weight", "fc2.weight"),
+        ("fc2_bias", "fc2.bias"),
+    ):
+        assert same(grads[name], others[other]), name
+    torch.testing.assert_close(grads["fc1_bias"], others["fc1.bias"], rtol=2**-6, atol=2**-6)
+    plain = run(fused, x, MXFP8, enabled=False)
+    assert (plain[0] - y).norm() < 0.1 * plain[0].norm()
+
+
+def test_layernorm_mlp_of_other_backward_passes():
+    """Of what is saved in high precision, and of its values."""
+    fused, x = LayerNormMLP(K, N, normalization="RMSNorm", dtype=torch.bfloat16), tensor(M, K)
+    apart = Apart(fused, "gelu")
+    for override in ("high_precision", "dequantized"):
+        r = recipes.MXFP8BlockScaling(backward_override=override)
+        y, dx, grads = run(fused, x, r)
+        expected, expected_dx, others = run(apart, x, r)
+        assert same(y, expected) and same(dx, expected_dx) and same(grads["fc1_weight"], others["fc1.weight"])
+
+
+def test_grouped_linear():
+    """The bits of a layer for each group; groups may be empty."""
+    sizes, x = [32, 0, 16, 16], tensor(M, K)
+    grouped = GroupedLinear(4, K, N, dtype=torch.bfloat16)
+    y, dx, grads = run(grouped, x, MXFP8, sizes)
+    start = 0
+    for i, size in enumerate(sizes):
+        layer = Linear(K, N, dtype=torch.bfloat16)
+        copy_into(layer, weight=getattr(grouped, f"weight{i}"), bias=getattr(grouped, f"bias{i}"))
+        rows = slice(start, start + size)
+        part = x[rows].clone().requires_grad_()
+        with autocast(recipe=MXFP8):
+            out = layer(part)
+        out.backward(tensor(M, N, seed=3)[rows])
+        assert same(y[rows], out.detach()) and same(dx[rows], part.grad)
+        assert same(grads[f"weight{i}"], layer.weight.grad) and same(grads[f"bias{i}"], layer.bias.grad)
+        start += size
+    assert [role.module_type for role in grouped.roles()] == ["grouped_linear"] * 12
+    with pytest.raises(ValueError, match=r"m_splits is \[1\], expected 4 sizes that add up to 64"):
+        grouped(x, [1])
+
+
+def test_weights_are_cached_over_microbatches(monkeypatch):
+    layer, x = Linear(K, N, dtype=torch.bfloat16), tensor(M, K)
+    expected = run(layer, x, MXFP8)
+    seen = []
+    quantize = dither.torch.Quantizer.quantize
+    monkeypatch.setattr(
+        dither.torch.Quantizer,
+        "quantize",
+        lambda self, t, **options: seen.append(tuple(t.shape)) or quantize(self, t, **options),
+    )
+    first, second = run(layer, x, MXFP8, True), run(layer, x, MXFP8, False)
+    assert seen.count((N, K)) == 1
+    for got in (first, second):
+        assert same(got[0], expected[0]) and same(got[1], expected[1]) and same(got[2]["weight"], expected[2]["weight"])
+    # The same memory, unless the flag says that the weight did not change.
+    storage = layer._weights["weight"]
+    place = storage.data.data_ptr()
+    copy_into(layer, weight=layer.weight * 2)
+    assert same(run(layer, x, MXFP8, True, torch.ones(1))[0], expected[0])
+    changed = run(layer, x, MXFP8, True, torch.zeros(1))[0]
+    assert same(changed, run(layer, x, MXFP8)[0]) and not same(changed, expected[0])
+    assert layer._weights["weight"] is storage and storage.data.data_ptr() == place
+    with pytest.raises(RuntimeError, match="expected a first one before it"):
+        run(Linear(K, N, dtype=torch.bfloat16), x, MXFP8, False)
+
+
+def test_main_grad():
+    layer, x = Linear(K, N, dtype=torch.bfloat16, fuse_wgrad_accumulation=True), tensor(M, K)
+    with pytest.raises(RuntimeError, match="expected the weight to have a main_grad"):
+        run(layer, x, MXFP8)
+    layer.weight.main_grad = torch.ones(N, K)
+    _, _, grads = run(layer, x, MXFP8)
+    assert grads["weight"] is None
+    layer.fuse_wgrad_accumulation = False
+    # In float32, where the gradient itself is rounded to bfloat16.
+    expected = run(layer, x, MXFP8)[2]["weight"].float()
+    torch.testing.assert_close(layer.weight.main_grad - 1, expected, rtol=2**-7, atol=1e-5)
+
+
+def test_boundaries():
+    """Outputs and gradients of inputs have the values of their roles' quantizers, where roles are set."""
+    layer, x = Linear(K, N, bias=False, dtype=torch.bfloat16), tensor(M, K)
+    y, dx, _ = run(layer, x, MXFP8)
+    layer.output_quantizer_role = QuantizerRole("linear", "output", "fc1")
+    layer.grad_input_quantizer_role = QuantizerRole("linear", "grad_input", "fc1")
+    rounded, rounded_dx, _ = run(layer, x, MXFP8)
+    assert same(rounded, dither.quantize(y, "mxfp8_e4m3").dequantize())
+    assert same(rounded_dx, dither.quantize(dx, "mxfp8_e4m3").dequantize())
+
+
+def saved_bytes(module, x, recipe, enabled=True):
+    sizes = {}
+
+    def pack(t):
+        sizes[t.data_ptr()] = t.nbytes
+        return t
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t), autocast(enabled=enabled, recipe=recipe):
+        module(x.clone().requires_grad_())
+    return sum(sizes.values())
+
+
+def test_what_is_saved():
+    """Codes and scales along columns alone: about half of bfloat16 in FP8, and about a quarter in FP4."""
+    layer, x = Linear(K, N, dtype=torch.bfloat16), tensor(M, K)
+    high = 2 * (M * K + N * K)
+    assert saved_bytes(layer, x, MXFP8) == (M * K + N * K) * 33 // 32
+    # Scales of weights are of 16 x 16.
+    nvfp4 = saved_bytes(layer, x, recipes.NVFP4BlockScaling())
+    assert nvfp4 == (M * K + N * K) // 2 + M * K // 16 + N * K // 256 + 8
+    assert saved_bytes(layer, x, RECIPES["high precision backward"]) == high
+
+
+def test_roles_and_strings():
+    seen = []
+
+    def factory(role):
+        seen.append(role)
+        return factories.mxfp8_factory("grad_output" if role == "grad_output" else "input")
+
+    mlp, x = LayerNormMLP(K, N, normalization="RMSNorm", dtype=torch.bfloat16, name="mlp"), tensor(M, K)
+    r = recipes.CustomRecipe(factory)
+    y, dx, _ = run(mlp, x, r)
+    assert [(role.module_type, role.tensor_type, role.name) for role in seen] == [
+        ("linear", kind, name) for name in ("mlp.fc1", "mlp.fc2") for kind in ("input", "weight", "grad_output")
+    ]
+    expected = run(mlp, x, MXFP8)
+    assert same(y, expected[0]) and same(dx, expected[1])
+    run(mlp, x, r)
+    assert len(seen) == 12  # once for each recipe that it runs under
+    other = recipes.MXFP8BlockScaling()
+    other.set_quantizer_factory(factories.high_precision_factory)
+    plain, *_ = run(Linear(K, N), tensor(M, K, dtype=torch.float32), other)
+    assert plain.shape == (M, N)
+
+
+def test_regions():
+    layer, x = Linear(K, N, dtype=torch.bfloat16), tensor(M, K)
+    plain = layer(x)
+    with autocast(recipe=MXFP8):
+        outer = layer(x)
+        with autocast(enabled=False):
+            assert same(layer(x), plain)
+        with autocast(recipe=recipes.NVFP4BlockScaling()):
+            assert current().recipe.nvfp4() and not same(layer(x), outer)
+        assert same(layer(x), outer)
+    assert current() is None and same(layer(x), plain) and not same(outer, plain)
+    assert get_default_recipe() == recipes.DelayedScaling() and is_nvfp4_available(return_reason=True) == (True, "")
+    aligned = (MXFP8, recipes.NVFP4BlockScaling(), recipes.Float8CurrentScaling(), RECIPES["custom"])
+    assert [get_align_size_for_quantization(r) for r in aligned] == [32, 128, 16, 128]
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = torch.nn.Linear(K, N), torch.nn.Linear(N, 8, bias=False)
+        self.tied = self.first
+
+    def forward(self, x):
+        return self.last(torch.relu(self.first(x)))
+
+
+def test_convert():
+    torch.manual_seed(0)
+    model, x = Model().bfloat16(), tensor(M, K)
+    before, weight, state = model(x), model.first.weight, model.state_dict()
+    assert convert(model, MXFP8, lambda name, layer: name != "last") is model
+    assert type(model.first) is Linear and model.tied is model.first and type(model.last) is torch.nn.Linear
+    assert model.first.weight is weight and model.first.name == "first" and model.state_dict().keys() == state.keys()
+    after = model(x)
+    assert current() is None and not same(after, before)
+    with autocast(recipe=MXFP8):
+        assert same(model.last(torch.relu(model.first(x))), after)
+    twin = copy.deepcopy(model)
+    assert same(twin(x), after)
+    model.load_state_dict(state)
+    with pytest.raises(ValueError, match="expected"):
+        model(x[:, :5])
+    assert current() is None
+    alone = convert(torch.nn.Linear(K, N).bfloat16())
+    assert type(alone) is Linear and alone(x).shape == (M, N)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: convert(torch.nn.ReLU()), "no torch.nn.Linear is swapped"),
+        (lambda: convert(3), "argument 'model' is int, expected a torch.nn.Module"),
+        (lambda: convert(Model(), "mxfp8"), "recipe is 'mxfp8', expected a recipe"),
+        (lambda: autocast(recipe="mxfp8").__enter__(), "recipe is 'mxfp8', expected a recipe"),
+        (lambda: autocast(enabled=1).__enter__(), "enabled is 1, expected True or False"),
+        (lambda: Linear(K, N)(torch.ones(4, 5)), "argument 'x' has shape (4, 5), expected (.., 128)"),
+        (lambda: Linear(K, N)(torch.ones(4, K).int()), "argument 'x' has data type torch.int32"),
+        (lambda: Linear(K, N)([1.0]), "argument 'x' is list, expected a tensor"),
+        (lambda: LayerNormLinear(K, N, normalization="BatchNorm"), "normalization is 'BatchNorm'"),
+        (lambda: LayerNormMLP(K, N, activation="mish"), "activation is 'mish', expected gelu"),
+        (lambda: RMSNorm((4, 4)), "normalized_shape is (4, 4), expected the last dimension alone"),
+        (lambda: run(Linear(K, N), tensor(M, K), recipes.CustomRecipe(lambda role: None)), "gives None for Quantizer"),
+        (
+            lambda: run(Linear(K, N), tensor(M, K), recipes.CustomRecipe(lambda role: "mxfp8")),
+            "gives a str for QuantizerRole",
+        ),
+        (
+            lambda: run(Linear(K, N), tensor(24, K), recipes.NVFP4BlockScaling()),
+            "24",
+        ),
+    ],
+)
+def test_what_is_refused(call, message):
+    with pytest.raises((TypeError, ValueError)) as error:
+        call()
+    assert message in str(error.value)
