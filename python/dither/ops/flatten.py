@@ -69,17 +69,19 @@ def flattened(shape: tuple[int, ...], axis: Any) -> Flattened:
 
 def flatten_operands(
     producer: Producer, operands: Mapping[str, Any], axis: Any
-) -> tuple[Mapping[str, Any], Flattened | None]:
-    """Operands as matrices, rows and columns, and how they were flattened; None where they are matrices anyway."""
+) -> tuple[Mapping[str, Any], Flattened | None, frozenset[str]]:
+    """Operands as matrices, rows and columns, and how they were flattened; None where they are matrices anyway. Last
+    come the tables that do not have the first dimensions of rows: those share them."""
     x = operands[producer.tile]
+    shared: set[str] = set()
     if getattr(x, "ndim", 0) == 2 and axis in (-1, 1):
-        return operands, None
+        return operands, None, frozenset()
     array = floats(x, producer.tile)
     if not array.shape:
         raise ValueError(f"argument '{producer.tile}' has rank 0, expected rows")
     flat = flattened(array.shape, axis)
     if flat.plain:
-        return operands, None
+        return operands, None, frozenset()
     m, n = flat.matrix
     expected = {"tile": flat.shape, "row": flat.shape[flat.axis :], "column": flat.shape[: flat.axis]}
     wanted = {"tile": (m, n), "row": (n,), "column": (m,)}
@@ -88,17 +90,20 @@ def flatten_operands(
         role = producer.roles[name]
         if role == "periodic" and (value is not None or name not in producer.optional):
             shape = floats(value, name).shape
-            if shape[:-1] != expected["column"]:
-                lead = "".join(f"{extent}, " for extent in expected["column"])
-                raise ValueError(f"argument '{name}' has shape {shape}, expected ({lead}k): see flatten_axis")
-            value = reshape(value, (m, shape[-1]), name)
+            if len(shape) < 2 or shape[:-1] != expected["column"][1 - len(shape) :]:
+                last = [expected["column"][first:] for first in range(flat.axis)]
+                known = " or ".join(f"({''.join(f'{extent}, ' for extent in lead)}k)" for lead in last)
+                raise ValueError(f"argument '{name}' has shape {shape}, expected {known}: see flatten_axis")
+            if len(shape) <= flat.axis:
+                shared.add(name)
+            value = reshape(value, (math.prod(shape[:-1]), shape[-1]), name)
         if role in wanted and (value is not None or name not in producer.optional):
             shape = floats(value, name).shape
             if shape != expected[role]:
                 raise ValueError(f"argument '{name}' has shape {shape}, expected {expected[role]}")
             value = reshape(value, wanted[role], name)
         found[name] = value
-    return found, flat
+    return found, flat, frozenset(shared)
 
 
 def reshape(x: Any, shape: tuple[int, ...], name: str) -> Any:

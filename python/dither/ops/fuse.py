@@ -209,7 +209,8 @@ def fuse(
 
     `dl.periodic` is a tensor of shape (M, K), K a divisor of N, seen as (rows, K), which `dl.cycle` makes as wide as
     the tile: its numbers are for each K columns of a row. All that a function has are of one K, which a parameter
-    annotated `dl.period` is; calls leave that out. Rotary embeddings of heads of K columns are
+    annotated `dl.period` is; calls leave that out. Of a tensor of more dimensions it has those of the rows, or the last
+    of them: tables that batches share. Rotary embeddings of heads of K columns are
 
         @dither.fuse
         def rotated(x, angle: dl.periodic, k: dl.period):

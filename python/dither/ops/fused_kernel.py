@@ -47,6 +47,11 @@ def load_operand(x, role, rows, r, c, ROWS, COLS):
             t = widened(dl.load(x, (r, 0), (ROWS, x.shape[1])))
         else:
             t = widened(dl.load(x, (rows, 0), (ROWS, x.shape[1])))
+    elif role == "shared_tiles":
+        t = widened(dl.load(x, (r % x.shape[0], 0), (ROWS, x.shape[1])))
+    elif role == "shared_rows":
+        here = (dl.arange(ROWS) + (r % x.shape[0]).to(dl.int32)) % x.shape[0].to(dl.int32)
+        t = widened(dl.load(x, (here, 0), (ROWS, x.shape[1])))
     elif role == "column":
         if rows is None:
             t = widened(dl.load(x, (r,), (ROWS,)))[:, None]
@@ -163,12 +168,13 @@ def fused_kernel(
 ):
     """What PRODUCER makes of tiles of the operands: itself, its amax, what it saves, and in a block-scaled format.
 
-    ROLES has, for each of its parameters, the role and the place among the operands, or the constants ("even" and "odd"
-    are tiles of every other column); SAVES the kind of each thing that it saves; TILE is the place of the operand that
-    is as large as the output, or as its HALVES, left and right: the plain ones are `out` and `right`, or `out` alone
-    where they take turns column by column. RANDOM says of seed and offset whether they are numbers or tensors,
-    where codes are rounded stochastically. With a table of groups and the group of each program (`group_of`), a group
-    is a tensor of its own, of the rows that `group_rows` names, if it is there; its codes begin at multiples of PAD.
+    ROLES has, for each of its parameters, the role and the place among the operands, or the constants: "even" and "odd"
+    are tiles of every other column, and shared tables begin anew after their last row. SAVES has the kind of each thing
+    that it saves; TILE is the place of the operand that is as large as the output, or as its HALVES, left and right:
+    the plain ones are `out` and `right`, or `out` alone where they take turns column by column. RANDOM says of seed and
+    offset whether they are numbers or tensors, where codes are rounded stochastically. With a table of groups and the
+    group of each program (`group_of`), a group is a tensor of its own, of the rows that `group_rows` names, if it is
+    there; its codes begin at multiples of PAD.
     Random bits of a tensor that is a part of another, where `shard` says, are those of places in that.
     """
     i = dl.program_id(0)

@@ -54,8 +54,10 @@ class _Call:
         if period is not None:
             self.producer = producer = producer.of_period(period)
         self.x, self.array = self.values[producer.tile], self.arrays[producer.tile]
+        self.roles: dict[str, str] = {}
         if wanted.interleave is not None:
             self.values = wanted.interleave.operands(self.values, self.arrays)
+            self.roles = wanted.interleave.roles
         n = self.array.shape[1]
         if n == 0:
             raise ValueError(f"argument '{producer.tile}' has rows of no elements, expected at least one")
@@ -159,7 +161,7 @@ class _Call:
             grid,
             **{
                 **self.operator.absent,
-                **self.operator.choices(self.values, self.wanted.interleave),
+                **self.operator.choices(self.values, self.roles),
                 **self.values,
                 **self.constants,
                 "ROUND": self.rounded,

@@ -21,7 +21,6 @@ from .column_sum import ColumnSums
 from .flatten import flatten_operands, flatten_result, flattened, reshape, restore_result
 from .fused_kernel import fused_kernel
 from .given import integer_or_array, written_number
-from .halves import Interleaved
 from .producer import IMPLIED, Producer
 from .request import Wanted
 from .scale_sources import ScaleSources
@@ -74,13 +73,12 @@ class Operator:
         return Kernel(fused_kernel, self.options, name=f"{self.producer.name}_kernel", structures=structures)
 
     def choices(
-        self, operands: Mapping[str, Any], interleave: Interleaved | None = None, **chosen: Any
+        self, operands: Mapping[str, Any], roles: Mapping[str, str] | None = None, **chosen: Any
     ) -> dict[str, Any]:
-        """The constexprs of a launch, less those of the producer; what is not chosen is nothing."""
+        """The constexprs of a launch, less those of the producer; what is not chosen is nothing. `roles` has those of
+        operands that kernels know by others than the producer."""
         other = {name: "number" for name in self._scalars if isinstance(operands[name], (int, float))}
-        if interleave is not None:
-            other |= interleave.roles
-        return {**self._defaults, "ROLES": self._roles(tuple(other.items())), **chosen}
+        return {**self._defaults, "ROLES": self._roles(tuple({**other, **(roles or {})}.items())), **chosen}
 
     @functools.cached_property
     def absent(self) -> dict[str, None]:
@@ -93,7 +91,7 @@ class Operator:
 
     @functools.lru_cache  # noqa: B019 - operators are few, and last
     def _roles(self, other: tuple[tuple[str, str], ...]) -> tuple[tuple[str, int], ...]:
-        """Role and place of each parameter; `other` has the roles of some that are not those of the producer."""
+        """Role and place of each parameter; some have `other` roles than the producer says."""
         return tuple((dict(other).get(name, role), place) for name, role, place in self._places)
 
     @functools.cached_property
@@ -222,7 +220,8 @@ def finish(steps: Steps) -> Results:
 def steps_of(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str, Any], wanted: Wanted) -> Steps:
     """As `run`, without groups, step by step."""
     producer = operator.producer
-    matrices, flat = flatten_operands(producer, operands, wanted.flatten_axis)
+    matrices, flat, shared = flatten_operands(producer, operands, wanted.flatten_axis)
+    wanted = dataclasses.replace(wanted, shared=shared)
     if flat is None:
         return (yield from steps_on_matrices(operator, operands, constants, wanted))
     kinds = {"tile": flat.shape, "column": flat.shape[: flat.axis], "column_sum": flat.shape[flat.axis :]}
@@ -262,7 +261,7 @@ def steps_on_matrices(
 ) -> Steps:
     """As `steps_of`, on tensors of rank 2."""
     producer, p = operator.producer, wanted.plan
-    values, arrays = check_operands(producer, operands)
+    values, arrays = check_operands(producer, operands, wanted.shared)
     period = next((arrays[name].shape[1] for name in producer.periodic if name in arrays), None)
     if period is not None:
         producer = producer.of_period(period)
@@ -295,7 +294,8 @@ def steps_on_matrices(
         if saved[name] is None:
             saved[name] = empty_like(x, array, *of_saved[name])
     where_to = {"device": where, "stream": wanted.stream}
-    common = {**operator.absent, **operator.choices(values, wanted.interleave), **values, **constants, **where_to}
+    roles = {} if wanted.interleave is None else wanted.interleave.roles
+    common = {**operator.absent, **operator.choices(values, roles), **values, **constants, **where_to}
     rounded = dtype if wanted.round_intermediate and dtype is not float32 else None
 
     def launch(tile: Tile, extent: tuple[int, int], **named: Any) -> list[Step]:
@@ -303,6 +303,10 @@ def steps_on_matrices(
             return []
         rows, cols = tile.grid(*extent)
         grid = (rows,) if producer.whole_rows else (rows, cols)
+        if wanted.shared:
+            whole = {name: arrays[name].shape[0] % tile.rows == 0 for name in wanted.shared}
+            tables = {name: "shared_tiles" if fits else "shared_rows" for name, fits in whole.items()}
+            named = {**operator.choices(values, {**roles, **tables}), **named}
         return [Step(operator, grid, {**common, **named, "ROWS": tile.rows, "COLS": tile.cols})]
 
     plain = plain_tile(producer, n, where.is_cpu)
@@ -435,8 +439,11 @@ def plain_tile(producer: Producer, n: int, cpu: bool) -> Tile:
     return narrowed(tile, producer.columns) if producer.whole_periods else tile
 
 
-def check_operands(producer: Producer, operands: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The operands as kernels take them, and the descriptions of those that are arrays."""
+def check_operands(
+    producer: Producer, operands: Mapping[str, Any], shared: frozenset[str] = frozenset()
+) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The operands as kernels take them, and the descriptions of those that are arrays. `shared` are tables whose rows
+    are those of each so many rows of the tensor."""
     values: dict[str, Any] = {}
     arrays: dict[str, Array] = {}
     for name, value in operands.items():
@@ -465,7 +472,8 @@ def check_operands(producer: Producer, operands: Mapping[str, Any]) -> tuple[dic
         return values, arrays
     m, n = arrays[producer.tile].shape
     shapes = {"tile": (m, n), "row": (n,), "column": (m,), "scalar": (), "integer": ()}
-    _check_periods(producer, {name: arrays[name].shape for name in producer.periodic if name in arrays}, (m, n))
+    tables = {name: arrays[name].shape for name in producer.periodic if name in arrays}
+    _check_periods(producer, {name: (m if name in shared else r, k) for name, (r, k) in tables.items()}, (m, n))
     for name, array in arrays.items():
         if name in producer.periodic:
             continue

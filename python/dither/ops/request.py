@@ -52,6 +52,8 @@ class Wanted:
     grad_dtype: DType | None = None
     groups: Groups | None = None
     interleave: Any = None
+    #: Periodic operands that batches share: tables of the last dimensions of rows.
+    shared: frozenset[str] = frozenset()
     #: What is saved besides, to be written, by name.
     saved: dict[str, Any] = dataclasses.field(default_factory=dict)
 

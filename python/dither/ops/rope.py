@@ -23,7 +23,8 @@ def rope(x: Any, cos: dl.periodic, sin: dl.periodic, period: dl.period, interlea
         x: (tokens, heads * dim) float32, bfloat16 or float16, or of any rank with `flatten_axis` so that rows are
             tokens, as in `rope(x, cos, sin, flatten_axis=1)` of (tokens, heads, dim).
         cos, sin: (tokens, dim / 2), any of these data types; `dim` follows from them. Of an `x` of more dimensions they
-            have those of its rows, then dim / 2.
+            have those of its rows, then dim / 2, or the last of those: of (batch, positions, heads, dim) with
+            `flatten_axis=2`, tables (positions, dim / 2) are those of each batch.
         interleaved: whether neighbours are pairs.
 
     One kernel rotates and quantizes where dim is a power of two, and others, such as 96, take two. dim is even and at

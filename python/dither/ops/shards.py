@@ -91,6 +91,7 @@ class Describing:
                 labels = (*self.rows, *(None for _ in self.cols))
                 self.keep(*self.cols)
             if role == "periodic":
+                labels = (*self.rows[len(self.rows) + 1 - len(array.shape) :], None)
                 self.keep(*self.cols)
             if role == "integer":  # of random numbers, which are those of places in the part
                 self.keep(*self.rows, *self.cols)

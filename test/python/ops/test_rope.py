@@ -165,6 +165,46 @@ def test_any_rank_and_library():
     check.same_bits(dither.rope(*(jax.numpy.asarray(t) for t in (x, cos, sin))), want)
 
 
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_80", "sim:sm_100a"])
+@pytest.mark.parametrize("positions", [1, 7, 40, 64])
+def test_tables_that_batches_share(positions, target):
+    """Of the last dimensions of rows: in whole tiles, in parts of them, and in several."""
+    shape, (cos, sin) = (3, positions, 2, 64), tables(positions, 32)
+    x = data.normal(3 * positions, 128).reshape(shape)
+    each = [np.tile(t, (3, 1)) for t in (cos, sin)]
+    named = {"flatten_axis": 2, "device": target}
+    flat = x.reshape(-1, 128)
+    for turn, back in ((dither.rope, False), (dither.drope, True)):
+        want = rope(flat, *each, back=back)
+        check.same_bits(turn(x, cos, sin, **named).reshape(-1, 128), want)
+        found = turn(x, cos, sin, **named, format="nvfp4", layout="both")
+        whole = dither.quantize(want, "nvfp4", "both")
+        check.same_bits(found.rowwise.data.reshape(whole.rowwise.data.shape), whole.rowwise.data)
+        check.same_bits(found.colwise.scale_inv, whole.colwise.scale_inv)
+    # Heads before positions, (batch, heads, positions, dim), and rows that add up what the tables have.
+    turned = np.ascontiguousarray(x.transpose(0, 2, 1, 3))
+    found = dither.rope(turned, cos, sin, flatten_axis=3, device=target)
+    check.same_bits(found.transpose(0, 2, 1, 3).reshape(-1, 128), rope(flat, *each))
+    found = shifted(x, cos, np.ones((2, 64), F32), **named, format="mxfp8_e4m3", layout="colwise", return_amax=True)
+    want = shifted(flat, each[0], np.ones(128, F32), format="mxfp8_e4m3", layout="colwise", return_amax=True)
+    check.same_bits(found.total.reshape(-1), want.total)
+    check.same_bits(found.amax, want.amax)
+    check.same_bits(found.out.scale_inv, want.out.scale_inv)
+
+
+def test_gradients_in_jax_of_tables_that_batches_share():
+    jax = pytest.importorskip("jax")
+    x, (cos, sin) = data.normal(24, 64).reshape(2, 12, 2, 32), tables(12, 16)
+    x, cos, sin = (jax.numpy.asarray(t) for t in (x, cos, sin))
+    weights = jax.numpy.cos(x)
+
+    def loss(cos, sin):
+        return jax.jit(jax.grad(lambda x: (dither.rope(x, cos, sin, flatten_axis=2) * weights).sum()))
+
+    both = [jax.numpy.tile(t[None], (2, 1, 1)) for t in (cos, sin)]
+    check.same_bits(loss(cos, sin)(x), loss(*both)(x))
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("k", [32, 128])
@@ -305,7 +345,7 @@ def test_kernels(size, target):
             [(8, 2, 64), (8, 32), (8, 32)],
             {},
             ValueError,
-            r"'cos' has shape \(8, 32\), expected \(8, 2, k\): see f",
+            r"'cos' has shape \(8, 32\), expected \(8, 2, k\) or \(2, k\): see f",
         ),
         ([(8, 64), (8, 32), (8, 32)], {"interleaved": 2}, ValueError, "'interleaved' is 2, expected False or True"),
         ([(8, 64), (8, 32)], {}, TypeError, "rope: missing a required argument: 'sin'"),
