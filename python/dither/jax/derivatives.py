@@ -18,12 +18,14 @@ from .. import ops
 
 Rule = Callable[[Mapping[str, Any], Any, Any], dict[str, Any]]
 
-#: Options of calls that have a derivative, besides the operator's own arguments.
+#: Options of calls that have a derivative, besides the operator's own arguments, and those that it has no use for.
 _OPTIONS = ("flatten_axis", "interleave")
+_UNUSED = ("sm_margin",)
 #: Parameters of `rms_norm` that are options of others: results with these have no derivative.
 _NO_DERIVATIVE = frozenset(inspect.signature(ops.rms_norm).parameters) - {
     *("x", "gamma", "eps", "zero_centered_gamma"),
     *_OPTIONS,
+    *_UNUSED,
 }
 
 
@@ -34,8 +36,9 @@ def rule_of(operator: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     if rule is None or inspect.unwrap(getattr(ops, name)) is not inspect.unwrap(operator):
         return None
     options = {key: kwargs[key] for key in _OPTIONS if key in kwargs}
+    own = {key: value for key, value in kwargs.items() if key not in (*_OPTIONS, *_UNUSED)}
     try:
-        bound = inspect.signature(operator).bind(*args, **{k: v for k, v in kwargs.items() if k not in options})
+        bound = inspect.signature(operator).bind(*args, **own)
     except TypeError:
         return None  # an option that has none, or a mistake, which the call names
     arguments = {**bound.arguments, **options}

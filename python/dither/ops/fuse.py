@@ -104,6 +104,7 @@ class Fused:
         grad_dtype: DType | None = None,
         groups: Groups | None = None,
         interleave: int = 0,
+        sm_margin: int = 0,
         **kwargs: Any,
     ) -> Any:
         """The function on every tile of the tensors, and what it gives in a format, in one kernel: see `fuse`."""
@@ -114,6 +115,7 @@ class Fused:
             raise TypeError(f"{producer.name}: {error}, expected {self.__signature__}") from None
         call.apply_defaults()
         self._check(call.arguments)
+        check_sm_margin(sm_margin, producer)
         wanted = wanted_of(
             format,
             layout=layout,
@@ -164,6 +166,16 @@ class Fused:
             number = run_time_number(arguments[name])
             if isinstance(number, (int, float)) and not least <= number <= most:
                 raise ValueError(f"argument '{name}' is {number!r}, expected a number from {least} to {most}")
+
+
+def check_sm_margin(margin: Any, producer: Producer) -> None:
+    """Raises TypeError or ValueError for what is no number of multiprocessors that an operator may leave to others."""
+    if type(margin) is not int:
+        raise TypeError(f"sm_margin is {margin!r}, expected an integer")
+    if margin < 0:
+        raise ValueError(f"sm_margin is {margin}, expected 0 or more")
+    if margin and not producer.whole_rows:
+        raise ValueError(f"argument 'sm_margin' was given, expected none: {producer.name} has no whole rows")
 
 
 def checked_grad_dtype(dtype: Any, producer: Producer) -> DType | None:
@@ -246,6 +258,9 @@ def fuse(
             is summed over rows has a row for each group, the amax is that of each, (G,).
         interleave: of gated activations of one tensor of gate and up, a matrix: 1, 16, 32 or 64 where these take turns,
             so many columns of one and then of the other, and so do the columns of their gradients; 0 for halves.
+        sm_margin: of norms and others that see whole rows: multiprocessors of a GPU that are left to other kernels, as
+            callers of Transformer Engine's persistent norms say. Here it changes nothing: no kernel stays on a
+            multiprocessor. A program takes a few rows and ends, and the device gives its place to whoever waits.
 
     A call returns the output, or a NamedTuple of it (`out`), what is saved, and `amax`. Formats whose scales depend on
     the amax of the whole tensor take two passes where `amax` is not given. No operation of autograd: results have no

@@ -12,13 +12,13 @@ import dither.language as dl
 from ..devices import Device
 from ..formats import Format
 from ..frameworks import takes_jax
-from .fuse import Fused, fuse
+from .fuse import Fused, check_sm_margin, fuse
 from .grouping import Groups
 from .hadamard import RandomHadamard
 from .operator import Operator, run
 from .producer import Producer
 from .request import wanted_of
-from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
+from .written import take_out
 
 
 def _rms_norm(x: Any, gamma: Any, eps: Any, zero_centered: Any, n: Any) -> Any:
@@ -125,7 +125,7 @@ def rms_norm(
     round_intermediate: bool | None = None,
     device: str | Device | None = None,
     stream: int | None = None,
-    out: ScaledTensor1x | ScaledTensor2x | None = None,
+    out: Any = None,
     rounding: str = "nearest",
     seed: Any = None,
     offset: Any = 0,
@@ -137,6 +137,7 @@ def rms_norm(
     flatten_axis: int = -1,
     numerics: str | None = None,
     groups: Groups | None = None,
+    sm_margin: int = 0,
 ) -> RmsNorm:
     """Root-mean-square norm of the rows of `x`, fused with quantization.
 
@@ -149,19 +150,22 @@ def rms_norm(
         eps: added to the mean square.
         zero_centered_gamma: 1 is added to gamma.
         format: a block-scaled format for the output; None gives it in the data type of `x`.
-        layout, scale_layout, device, stream, out, rounding, seed, offset, encode_scale, decode_scale, record_amax,
+        layout, scale_layout, device, stream, rounding, seed, offset, encode_scale, decode_scale, record_amax,
             repeat_scales, transform, flatten_axis, numerics: as in `dither.quantize`; gamma has the dimensions that
             are columns.
+        out: an array for plain output, an earlier result for quantized output, or an earlier RmsNorm, whose rsigma is
+            written, too.
         amax: largest magnitude of the normalized tensor, for formats with a tensor scale or one block; computed if
             None, in a pass of its own.
         return_amax: whether the largest magnitude of the normalized tensor is returned.
         round_intermediate: whether the normalized tensor is rounded to the data type of `x` before it is quantized and
             its amax taken, as if the norm were a kernel of its own; otherwise both are of the float32 result. By
             default it is, but not under a given `encode_scale`.
-        groups: of the rows, as in `dither.fuse`.
+        groups, sm_margin: as in `dither.fuse`.
     """
     if isinstance(eps, bool) or not isinstance(eps, numbers.Real) or not 0 <= eps < math.inf:
         raise ValueError(f"argument 'eps' is {eps!r}, expected a finite number that is not negative")
+    check_sm_margin(sm_margin, RMS_NORM.producer)
     wanted = wanted_of(
         format,
         layout=layout,
@@ -184,6 +188,7 @@ def rms_norm(
         numerics=numerics,
         groups=groups,
     )
+    take_out(wanted, RmsNorm._fields)
     constants = {"eps": float(eps), "zero_centered": bool(zero_centered_gamma)}
     results = run(RMS_NORM, {"x": x, "gamma": gamma}, constants, wanted)
     return RmsNorm(results.out, results.saved["rsigma"], results.amax)
