@@ -12,13 +12,14 @@ from ..frameworks import takes_jax
 from ..language import ScaleLayout
 from ..types import e8m0, float32
 from . import kernels
-from .allocate import as_numpy, empty_like
+from .allocate import as_numpy
 from .dequantize import linear_scales
 from .flatten import flatten_part, flattened, restore_result
 from .orders import ORDERS
 from .outputs import check_arrays
 from .scale_orders import swizzle_scales
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape
+from .written import new_or_given
 
 _ROWS, _COLS = 128, 8
 
@@ -29,6 +30,7 @@ def as_mxfp8(
     scale_layout: str = "linear",
     device: str | Device | None = None,
     stream: int | None = None,
+    out: Any = None,
 ) -> Any:
     """A tensor in FP8 of blocks of 1 x 128 or 128 x 128, whose scales are powers of two, as MXFP8, exactly.
 
@@ -40,19 +42,22 @@ def as_mxfp8(
         scale_layout: order of the new scales, as in `dither.quantize`.
         device: where to run; by default where `x` is.
         stream: the stream of a GPU to run on.
+        out: an earlier result, whose scales are overwritten; the codes are those of `x`.
 
     Raises ValueError where the format has other blocks, or scales that need not be powers of two; of those on the host
     each is looked at. On a GPU the exponent of what is none is rounded up.
     """
     if isinstance(x, ScaledTensor2x):
-        return ScaledTensor2x(*(as_mxfp8(part, scale_layout, device, stream) for part in (x.rowwise, x.colwise)))
+        outs = (None, None) if out is None else _directions(out)
+        pairs = zip((x.rowwise, x.colwise), outs, strict=True)
+        return ScaledTensor2x(*(as_mxfp8(part, scale_layout, device, stream, one) for part, one in pairs))
     if not isinstance(x, ScaledTensor1x):
         raise TypeError(f"argument 'x' is {type(x).__name__}, expected a ScaledTensor1x or ScaledTensor2x")
     fmt = _mxfp8(x.format)
     if scale_layout not in ORDERS:
         raise ValueError(f"scale_layout is {scale_layout!r}, expected one of {', '.join(ORDERS)}")
     if len(x.shape) != 2:
-        matrix = as_mxfp8(flatten_part(x, "x"), scale_layout, device, stream)
+        matrix = as_mxfp8(flatten_part(x, "x"), scale_layout, device, stream, out)
         return restore_result(matrix, flattened(x.shape, x.flatten_axis))
     check_arrays(x, "x")
     scales = linear_scales(x, device, stream)
@@ -61,7 +66,12 @@ def as_mxfp8(
     rows, cols = data_shape(x.shape, x.format, x.is_colwise)
     array = describe(x.scale_inv)
     assert array is not None
-    made = empty_like(x.scale_inv, array, (rows, -(-cols // 32)), e8m0)
+    if out is not None and not isinstance(out, ScaledTensor1x):
+        raise TypeError(f"argument 'out' is {type(out).__name__}, expected a ScaledTensor1x")
+    given = None if out is None else out.scale_inv
+    shape, inputs = (rows, -(-cols // 32)), {"x": array}
+    first = given if scale_layout == "linear" else None
+    made = new_or_given(first, x.scale_inv, array, shape, e8m0, inputs)
     if rows and cols:
         kernels.exponents_kernel.launch(
             (-(-rows // _ROWS), -(-scales.shape[1] // _COLS)),
@@ -74,10 +84,16 @@ def as_mxfp8(
             stream=stream,
         )
     if scale_layout != "linear":
-        made = swizzle_scales(made, scale_layout, e8m0, device, stream)
+        made = swizzle_scales(made, scale_layout, e8m0, device, stream, given)
     layout: ScaleLayout = ORDERS[scale_layout].layout
     fmt = fmt.with_(transposed=True) if x.is_transposed else fmt
     return dataclasses.replace(x, scale_inv=made, format=fmt, scale_layout=layout, repeated=False)
+
+
+def _directions(out: Any) -> tuple[ScaledTensor1x, ScaledTensor1x]:
+    if not isinstance(out, ScaledTensor2x):
+        raise TypeError(f"argument 'out' is {type(out).__name__}, expected a ScaledTensor2x")
+    return out.rowwise, out.colwise
 
 
 def _mxfp8(fmt: Format) -> Format:

@@ -13,13 +13,14 @@ from ..frameworks import takes_jax
 from ..language import ScaleLayout
 from ..types import DType, float32
 from . import kernels
-from .allocate import check_float_type, empty_like
+from .allocate import check_float_type
 from .flatten import flatten_part, reshape
 from .orders import OF_LAYOUT
 from .outputs import check_arrays, check_fields, codes_and_scales
 from .scale_orders import swizzle_scales, unswizzle_scales
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_matrix
 from .tiles import Tile, dequantize_tile
+from .written import flat, new_or_given
 
 
 @takes_jax
@@ -29,12 +30,14 @@ def dequantize(
     device: str | Device | None = None,
     stream: int | None = None,
     undo_transform: bool = False,
+    out: Any = None,
 ) -> Any:
     """The values of a quantized tensor, in its shape; of a ScaledTensor2x those of its rowwise half.
 
     Computed in float32 and rounded once to `dtype` (float32, bfloat16 or float16), by default what was quantized. Of a
     tensor that was transformed (`dither.RandomHadamard`) they are the values of the transformed one, or, with
-    `undo_transform`, of what it was.
+    `undo_transform`, of what it was. `out` is an array to be written, of that shape and in memory of its own; values
+    have its data type by default.
     """
     if isinstance(x, ScaledTensor2x):
         x = x.rowwise
@@ -43,12 +46,14 @@ def dequantize(
     if isinstance(x.shape, tuple) and len(x.shape) != 2:
         matrix = flatten_part(x, "x")
         check_fields(matrix, "x")
-        return reshape(dequantize(matrix, dtype, device, stream, undo_transform), x.shape, "x")
+        if out is None:
+            return reshape(dequantize(matrix, dtype, device, stream, undo_transform), x.shape, "x")
+        dequantize(matrix, dtype, device, stream, undo_transform, flat(out, x.shape, matrix.shape, "out"))
+        return out
     if not isinstance(undo_transform, bool):
         raise TypeError(f"undo_transform is {undo_transform!r}, expected True or False")
     check_arrays(x, "x")
-    dtype = x.dtype if dtype is None else dtype
-    check_float_type(dtype)
+    dtype = dtype_of_values(dtype, out, x.dtype)
     if x.format.tensor_scale and _stands(x) is None:
         what = "amax" if x.format.tensor_scale_as == "amax" else "tensor_scale"
         raise ValueError(f"argument 'x' has no {what}, expected a float32 array: {x.format.name} has a tensor scale")
@@ -56,7 +61,8 @@ def dequantize(
     assert array is not None
     where = get_device(device if device is not None else array.device)
     m, n = x.shape
-    y = empty_like(x.data, array, (m, n), dtype)
+    inputs = {"x": array, "scales of 'x'": describe_argument("x", x.scale_inv)}
+    y = new_or_given(out, x.data, array, (m, n), dtype, {name: one for name, one in inputs.items() if one is not None})
     if 0 in (m, n):
         return y
     rows, cols = data_shape(x.shape, x.format, x.is_colwise)
@@ -83,6 +89,16 @@ def dequantize(
         stream=stream,
     )
     return y
+
+
+def dtype_of_values(dtype: DType | None, out: Any, before: DType) -> DType:
+    """What a call gives values in: in what it was asked for, or in what `out` has, or in what they were `before`."""
+    if dtype is None:
+        array = None if out is None else describe_argument("out", out)
+        found = None if array is None else array.dtype
+        dtype = found if found is not None and found.is_float else before
+    check_float_type(dtype)
+    return dtype
 
 
 def _stands(x: ScaledTensor1x) -> Any:

@@ -12,9 +12,8 @@ from ..formats import Format
 from ..frameworks import takes_jax
 from ..language import ScaleLayout
 from ..types import DType, int32, int64
-from . import group_kernels
-from .allocate import check_float_type, empty_like, filled
-from .dequantize import blocks_of
+from . import group_kernels, kernels
+from .dequantize import blocks_of, dtype_of_values
 from .flatten import reshape
 from .grouped_outputs import codes_and_scales
 from .grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
@@ -25,6 +24,7 @@ from .orders import OF_LAYOUT
 from .quantize import QUANTIZE, rounds_first
 from .request import check_flag, wanted_of
 from .tiles import Tile
+from .written import new_or_given
 
 
 @takes_jax
@@ -128,6 +128,7 @@ def grouped_dequantize(
     device: str | Device | None = None,
     stream: int | None = None,
     undo_transform: bool = False,
+    out: Any = None,
 ) -> Any:
     """The values of quantized groups, (M, N), in the order of their codes; those past all groups are zero.
 
@@ -138,6 +139,7 @@ def grouped_dequantize(
             negative for none. Of rows with one index one is taken; those that no row is are zero.
         height: with `rows`, the number of rows of the result.
         undo_transform: whether a transform is undone.
+        out: a dense array for the values, of their shape, in memory of its own; they have its data type by default.
 
     Returns an array of the library of the codes. Raises TypeError or ValueError, which name the argument.
     """
@@ -146,8 +148,7 @@ def grouped_dequantize(
     if not isinstance(x, GroupedScaledTensor1x):
         raise TypeError(f"argument 'x' is {type(x).__name__}, expected what dither.grouped_quantize gives")
     check_flag("undo_transform", undo_transform)
-    dtype = x.dtype if dtype is None else dtype
-    check_float_type(dtype)
+    dtype = dtype_of_values(dtype, out, x.dtype)
     if (rows is None) != (height is None):
         raise ValueError(f"argument '{'height' if rows is None else 'rows'}' was given alone, expected both or none")
     m, n = x.shape
@@ -155,13 +156,15 @@ def grouped_dequantize(
     assert data is not None
     where = get_device(device if device is not None else data.device)
     index = None
+    inputs = {"x": data}
     if rows is not None and height is not None:
         index = integers("rows", rows, (int32,))
         if index.shape != (m,):
             raise ValueError(f"argument 'rows' has shape {index.shape}, expected ({m},)")
-        y = filled(x.data, data, (height, n), dtype=dtype)
+        y = new_or_given(out, x.data, data, (height, n), dtype, {**inputs, "rows": index}, dense=True)
+        kernels.zero(y, where, stream)
     else:
-        y = empty_like(x.data, data, (m, n), dtype)
+        y = new_or_given(out, x.data, data, (m, n), dtype, inputs, dense=True)
     # Of repeated scales, a block is a row of what is one.
     fmt = x.format.with_(block=x.format.block_cols) if x.repeated else x.format
     stands = x.amax if x.format.tensor_scale_as == "amax" else x.tensor_scale

@@ -85,12 +85,7 @@ class GroupedOutputs:
         flag = None if skip is None else skip.flag
         made = []
         for part in parts_of(out):
-            array = describe_argument("out", part.scale_inv)
-            assert array is not None
-            if array.nbytes:
-                flat = dataclasses.replace(array, dtype=int8, shape=(array.nbytes,), strides=(1,))
-                programs = -(-array.nbytes // kernels.FILLED)
-                kernels.zero_kernel.launch(programs, flat, flag, device=self.groups.where, stream=self.groups.stream)
+            kernels.zero(part.scale_inv, self.groups.where, self.groups.stream, flag)
             made.append(dataclasses.replace(part, **self._of_call(part.is_colwise, table, amaxes, scales, scale_given)))
         return _of_parts(made)
 

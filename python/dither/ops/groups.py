@@ -10,7 +10,8 @@ from ..devices import Device, get_device
 from ..frameworks import takes_jax
 from ..types import DType, int32, int64
 from . import kernels
-from .allocate import as_numpy, empty_like
+from .allocate import as_numpy
+from .written import new_or_given
 
 _TYPES = (int32, int64)
 
@@ -23,6 +24,7 @@ def group_offsets(
     dtype: DType | None = None,
     device: str | Device | None = None,
     stream: int | None = None,
+    out: Any = None,
 ) -> Any:
     """Where each group begins, and where the last one ends, on the device: nothing is copied to the host.
 
@@ -37,8 +39,9 @@ def group_offsets(
         dtype: int32 or int64, by default that of `sizes`; int32 holds 2^31 - 1 at most, larger offsets wrap around.
         device: where to run; by default where `sizes` is.
         stream: the stream of a GPU to run on.
+        out: an array (G + 1,) to be written, int32 or int64, in memory of its own; `dtype` is its data type by default.
 
-    Returns (G + 1,), of the library of `sizes`.
+    Returns (G + 1,), of the library of `sizes`, or `out`.
     """
     array = describe_argument("sizes", sizes)
     if array is None:
@@ -52,13 +55,15 @@ def group_offsets(
             raise TypeError(f"{name} is {value!r}, expected an integer")
         if not 1 <= value < 2**31:
             raise ValueError(f"{name} is {value}, expected 1 to {2**31 - 1}")
-    dtype = array.dtype if dtype is None else dtype
+    given = None if out is None else describe_argument("out", out)
+    if dtype is None:
+        dtype = array.dtype if given is None or given.dtype not in _TYPES else given.dtype
     if dtype not in _TYPES:
         raise TypeError(f"dtype is {dtype!r}, expected int32 or int64")
     (groups,) = array.shape
     if array.device == "cpu":
         _check(as_numpy(array))
-    offsets = empty_like(sizes, array, (groups + 1,), dtype)
+    offsets = new_or_given(out, sizes, array, (groups + 1,), dtype, {"sizes": array})
     # A matrix of one column: sizes need not follow each other.
     column = dataclasses.replace(array, shape=(groups, 1), strides=(*array.strides, 1), shapes="dynamic")
     kernels.group_offsets_kernel.launch(

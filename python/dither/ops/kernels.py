@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import dither.language as dl
-from dither.arrays import Buffer
+from dither.arrays import Buffer, describe_argument
+from dither.devices import Device
 from dither.jit import jit
 from dither.types import float32, int8
 
@@ -52,6 +54,15 @@ def fill(x: Buffer, value: float) -> None:
         fill_kernel.launch(programs, flat, float(value))
     else:
         zero_kernel.launch(programs, flat, None)
+
+
+def zero(x: Any, where: Device, stream: int | None, skip: Any = None) -> None:
+    """Makes the bytes of a dense array zero, unless a flag says that they stay."""
+    array = describe_argument("out", x)
+    assert array is not None
+    if array.nbytes:
+        flat = dataclasses.replace(array, dtype=int8, shape=(array.nbytes,), strides=(1,))
+        zero_kernel.launch(-(-array.nbytes // FILLED), flat, skip, device=where, stream=stream)
 
 
 #: Offsets that a program of `group_offsets_kernel` computes, and sizes that it adds up at once.

@@ -22,6 +22,7 @@ def requantize(
     scale_layout: str | None = None,
     device: str | Device | None = None,
     stream: int | None = None,
+    out: Any = None,
 ) -> Any:
     """A tensor, or groups, quantized along rows, with the codes along columns besides: those of its values.
 
@@ -32,6 +33,7 @@ def requantize(
         x: codes along rows, of a format with blocks, and not transformed.
         scale_layout: order of the scales along columns, by default that of `x`.
         device, stream: as of `dither.quantize`.
+        out: an earlier result, whose `colwise` is overwritten.
 
     Returns a ScaledTensor2x or a GroupedScaledTensor2x, whose `rowwise` is `x`. Raises TypeError or ValueError.
     """
@@ -43,7 +45,12 @@ def requantize(
         raise ValueError(f"argument 'x' is quantized {found}, expected along rows, and as it was")
     if isinstance(fmt.block, str) or fmt.row_amax:
         raise ValueError(f"argument 'x' is {fmt.name}, expected a format with blocks, whose scales are not of rows")
-    options: dict[str, Any] = {"device": device, "stream": stream, "repeat_scales": x.repeated}
+    if out is not None:
+        want = GroupedScaledTensor2x if isinstance(x, GroupedScaledTensor1x) else ScaledTensor2x
+        if not isinstance(out, want):
+            raise TypeError(f"argument 'out' is {type(out).__name__}, expected a {want.__name__}")
+        out = out.colwise
+    options: dict[str, Any] = {"out": out, "device": device, "stream": stream, "repeat_scales": x.repeated}
     if fmt.tensor_scale and fmt.tensor_scale_as == "amax":
         options["amax"] = x.amax
     elif fmt.tensor_scale:

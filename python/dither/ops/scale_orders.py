@@ -11,9 +11,10 @@ from ..devices import Device, get_device
 from ..frameworks import takes_jax
 from ..types import DType, e8m0, int32
 from . import kernels
-from .allocate import contiguous_rows, empty_like
+from .allocate import contiguous_rows
 from .orders import ORDERS, Order
 from .tiles import round_up
+from .written import new_or_given
 
 #: Rows that a program takes at once, and columns where it changes no order.
 _ROWS, _RESIZED_COLS = 128, 32
@@ -26,6 +27,7 @@ def swizzle_scales(
     dtype: DType | None = None,
     device: str | Device | None = None,
     stream: int | None = None,
+    out: Any = None,
 ) -> Any:
     """A linear matrix of scales in the order that a consumer takes, padded with zero bytes.
 
@@ -37,8 +39,9 @@ def swizzle_scales(
         dtype: what the bytes of `scales` are, `dl.e8m0` or `dl.float8_e4m3`; by default what its library says.
         device: where to run; by default where the scales are.
         stream: the stream of a GPU to run on.
+        out: a dense array to be written, of the shape and data type of the result, or bytes, in memory of its own.
 
-    The result is of the library of `scales`.
+    The result is of the library of `scales`, or `out`.
     """
     kind = _order(order)
     source = _matrix("scales", scales, dtype, kind.scales)
@@ -46,7 +49,7 @@ def swizzle_scales(
     of = _dtype_of(source, dtype)
     rows, cols = source.shape
     shape, storage = kind.stored((rows, cols), of)
-    out = empty_like(scales, source, shape, storage)
+    out = new_or_given(out, scales, source, shape, storage, {"scales": source}, dense=True)
     linear = dataclasses.replace(source, dtype=of)
     _run(kind, linear, _target(out, kind, (rows, cols), of), (rows, cols), False, device, stream)
     return out
@@ -60,10 +63,11 @@ def unswizzle_scales(
     dtype: DType | None = None,
     device: str | Device | None = None,
     stream: int | None = None,
+    out: Any = None,
 ) -> Any:
     """The linear matrix of scales, (R, C) as `shape` says, of what `dither.swizzle_scales` gives; padding is dropped.
 
-    The arguments are those of `dither.swizzle_scales`; "packed" scales are int32.
+    The arguments are those of `dither.swizzle_scales`; "packed" scales are int32, and rows of `out` need not be dense.
     """
     kind = _order(order)
     _check_shape(shape)
@@ -76,7 +80,7 @@ def unswizzle_scales(
         )
     if 0 not in expected and described.strides != (expected[1], 1):
         raise ValueError(f"argument 'scales' has strides {described.strides}, expected a dense array")
-    out = empty_like(scales, described, shape, of)
+    out = new_or_given(out, scales, described, shape, of, {"scales": described})
     result = describe(out)
     assert result is not None
     result = dataclasses.replace(result, dtype=of)
@@ -169,17 +173,18 @@ def pad_scales(
     dtype: DType | None = None,
     device: str | Device | None = None,
     stream: int | None = None,
+    out: Any = None,
 ) -> Any:
     """A matrix of scales with zero bytes after its rows and columns, up to multiples of `rows` and `cols`.
 
-    `scales`, `dtype`, `device` and `stream` are those of `dither.swizzle_scales`; the order stays what it is.
+    `scales`, `dtype`, `device`, `stream` and `out` are those of `dither.swizzle_scales`; the order stays what it is.
     """
     for name, step in (("rows", rows), ("cols", cols)):
         if type(step) is not int or step < 1:
             raise ValueError(f"{name} is {step!r}, expected a positive integer")
     source, of = _linear(scales, dtype)
     m, n = source.shape
-    return _resized(scales, source, of, (round_up(m, rows), round_up(n, cols)), device, stream)
+    return _resized(scales, source, of, (round_up(m, rows), round_up(n, cols)), device, stream, out)
 
 
 @takes_jax
@@ -189,13 +194,14 @@ def unpad_scales(
     dtype: DType | None = None,
     device: str | Device | None = None,
     stream: int | None = None,
+    out: Any = None,
 ) -> Any:
     """The first rows and columns of a matrix of scales, (R, C) as `shape` says: what `dither.pad_scales` was given."""
     _check_shape(shape)
     source, of = _linear(scales, dtype)
     if any(n > has for n, has in zip(shape, source.shape, strict=True)):
         raise ValueError(f"argument 'scales' has shape {source.shape}, expected at least {shape}")
-    return _resized(scales, source, of, shape, device, stream)
+    return _resized(scales, source, of, shape, device, stream, out)
 
 
 def _linear(scales: Any, dtype: DType | None) -> tuple[Array, DType]:
@@ -206,9 +212,15 @@ def _linear(scales: Any, dtype: DType | None) -> tuple[Array, DType]:
 
 
 def _resized(
-    scales: Any, source: Array, of: DType, shape: tuple[int, int], device: str | Device | None, stream: int | None
+    scales: Any,
+    source: Array,
+    of: DType,
+    shape: tuple[int, int],
+    device: str | Device | None,
+    stream: int | None,
+    out: Any,
 ) -> Any:
-    out = empty_like(scales, source, shape, of)
+    out = new_or_given(out, scales, source, shape, of, {"scales": source})
     if math.prod(shape):
         result = describe(out)
         assert result is not None

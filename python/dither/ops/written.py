@@ -9,6 +9,7 @@ from typing import Any
 
 from ..arrays import Array, describe_argument, row_major
 from ..types import DType
+from .allocate import empty_like
 from .flatten import reshape
 from .outputs import arrays_of, check_apart, check_out
 from .request import Wanted
@@ -29,12 +30,35 @@ def take_out(wanted: Wanted, fields: Sequence[str]) -> None:
     wanted.saved = named
 
 
-def check_written(name: str, value: Any, shape: tuple[int, ...], dtype: DType) -> None:
-    """Raises TypeError or ValueError for what is no array of this shape and data type that can be written."""
+def new_or_given(
+    out: Any,
+    x: Any,
+    array: Array,
+    shape: tuple[int, ...],
+    dtype: DType,
+    inputs: Mapping[str, Array],
+    dense: bool = False,
+) -> Any:
+    """An uninitialised array beside `x`, which `array` describes; or `out`, that a call on `inputs` was given to write,
+    checked. Types of 8 bits may lie in bytes."""
+    if out is None:
+        return empty_like(x, array, shape, dtype)
+    check_written("out", out, shape, dtype, bytes_too=True)
+    found = describe_argument("out", out)
+    assert found is not None
+    if dense and math.prod(shape) > 1 and found.strides != row_major(shape, dtype):
+        raise ValueError(f"argument 'out' has strides {found.strides}, expected a dense array")
+    check_apart([("argument 'out'", out)], inputs)
+    return out
+
+
+def check_written(name: str, value: Any, shape: tuple[int, ...], dtype: DType, bytes_too: bool = False) -> None:
+    """Raises TypeError or ValueError for what is no array of this shape and data type that can be written; where
+    `bytes_too` types of 8 bits may lie in bytes."""
     array = describe_argument(name, value)
     if array is None:
         raise TypeError(f"argument '{name}' is {type(value).__name__}, expected an array")
-    if array.dtype is not dtype:
+    if array.dtype is not dtype and not (bytes_too and dtype.bits == 8 and array.storage == "uint8"):
         raise TypeError(f"argument '{name}' has data type {array.dtype or array.storage}, expected {dtype}")
     if array.shape != shape:
         raise ValueError(f"argument '{name}' has shape {array.shape}, expected {shape}")
