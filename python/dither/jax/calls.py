@@ -30,6 +30,7 @@ from ..programs import Place, Program, Stages, finish, staged
 from ..recording import Recording, Shard
 from ..types import int64
 from .arrays import buffer_of, dtype_of, is_array, packed
+from .batching import joined, parted, places_of_rows
 from .derivatives import rule_of
 from .sharding import checked_axes, partitioned, run_part
 from .switches import is_disabled, run_on_host
@@ -438,9 +439,21 @@ def _lowering_of_part(target: Callable[[], str]) -> Callable[..., Any]:
 
 
 def _batched(arrays: Any, dims: Any, call: Call) -> Any:
-    """A batch is so many calls, one after the other: blocks, amaxes and padding are of each."""
-    moved = [array if dim is None else jnp.moveaxis(array, dim, 0) for array, dim in zip(arrays, dims, strict=True)]
+    """A batch is so many calls: blocks, amaxes and padding are of each. They are one call on more rows where that is
+    the same, and follow each other otherwise."""
+    size = next(a.shape[dim] for a, dim in zip(arrays, dims, strict=True) if dim is not None)
+    entry = _types(
+        array if dim is None else jax.ShapeDtypeStruct(array.shape[:dim] + array.shape[dim + 1 :], array.dtype)
+        for array, dim in zip(arrays, dims, strict=True)
+    )
+    program = call.program(entry, _default_target())
     mapped = [dim is not None for dim in dims]
+    places = places_of_rows(call, program.splitting, entry, len(program.outputs), mapped, size)
+    if places is not None:
+        rows = [a if at is None else joined(a, dim, at) for a, dim, at in zip(arrays, dims, places[0], strict=True)]
+        outs = _primitive.bind(*rows, call=call)
+        return [parted(out, size, at) for out, at in zip(outs, places[1], strict=True)], places[1]
+    moved = [array if dim is None else jnp.moveaxis(array, dim, 0) for array, dim in zip(arrays, dims, strict=True)]
 
     def one(slices: Any) -> Any:
         taken = iter(slices)

@@ -130,6 +130,39 @@ def test_vmap_is_a_stack_of_calls():
         same(moved[:, :, i], dither.quantize(x, "mxfp8_e4m3").data)
 
 
+#: Calls of which a batch is one call on more rows, and others.
+BATCHES = {
+    "mxfp8": (True, lambda x: dither.quantize(x, "mxfp8_e4m3", layout="both")),
+    "mxfp8_rows": (True, lambda x: dither.quantize(x[:17], "mxfp8_e4m3")),
+    "mxfp8_cut": (False, lambda x: dither.quantize(x[:17], "mxfp8_e4m3", layout="both")),
+    "mxfp4_tiles": (True, lambda x: dither.quantize(x, "mxfp4", scale_layout="128x4")),
+    "fp8_transposed": (True, lambda x: dither.quantize(x, "fp8_1x128_e4m3", layout="both")),
+    "nvfp4": (False, lambda x: dither.quantize(x, "nvfp4")),
+    "amax_of_rows": (True, lambda x: dither.quantize(x, dither.NVFP4.with_(row_amax=True))),
+    "given_scale": (False, lambda x: dither.quantize(x, "fp8_tensor_e4m3", encode_scale=2.0).data),
+    "random": (False, lambda x: dither.quantize(x, "mxfp8_e4m3", rounding="stochastic", seed=1)),
+    "swiglu": (True, lambda x: dither.swiglu(x, format="mxfp8_e4m3")),
+    "rms_norm": (True, lambda x: dither.rms_norm(x, jnp.ones(256))[:2]),
+    "norm_backward": (False, lambda x: dither.rms_norm_backward(x, x, x[:, 0].astype(jnp.float32), x[0])),
+    "tiles_cut": (False, lambda x: dither.quantize(x[:64], "mxfp4", scale_layout="128x4")),
+    "more_dimensions": (True, lambda x: dither.quantize(x.reshape(4, 32, 256), "mxfp8_e4m3", flatten_axis=1)),
+    "dequantize": (False, lambda x: dither.dequantize(dither.quantize(x, "mxfp8_e4m3"))),
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_batches_that_are_one_call(name):
+    one_call, call = BATCHES[name]
+    xs = jnp.asarray(numbers(3, 128, 256)) * jnp.array([1, 100, 0.01], jnp.bfloat16)[:, None, None]
+    for axis in (0, 2):
+        moved = jnp.moveaxis(xs, 0, axis)
+        function = jax.jit(jax.vmap(call, in_axes=axis))
+        assert ("while" not in function.lower(moved).as_text()) is one_call
+        found = function(moved)
+        for i, x in enumerate(xs):
+            same(jax.tree.map(lambda leaf, i=i: leaf[i], found), jax.tree.map(np.asarray, call(x)))
+
+
 def test_vmap_of_some_operands():
     xs, gamma = numbers(3, 48, 64), numbers(64, seed=4)
     found = jax.vmap(dither.rms_norm, in_axes=(0, None))(jnp.asarray(xs), jnp.asarray(gamma))
