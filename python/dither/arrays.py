@@ -49,6 +49,7 @@ _DLPACK = {
     (12, 8): types.float8_e5m2,
     (14, 8): types.e8m0,
 }
+_DLPACK_FP4 = (17, 4)
 #: What specialization distinguishes of pointers and strides, in bytes.
 _ALIGNMENTS = (32, 16)
 #: Which extents of a tensor its code knows: all but the first, all (and the strides), or none.
@@ -379,6 +380,8 @@ def _from_dlpack(x: Any) -> Array:
     except Exception as error:
         raise _without_memory(x, error) from error
     pointer, (code, bits, lanes), shape, strides, readonly, owner = _dither.from_dlpack(capsule)
+    if (code, bits) == _DLPACK_FP4:
+        return _fp4_of_dlpack(pointer, lanes, shape, strides, devices[kind], readonly, owner)
     dtype = _DLPACK.get((code, bits)) if lanes == 1 else None
     storage = f"dlpack ({code}, {bits}, {lanes})" if dtype is None else dtype.name
     if strides is None:
@@ -387,6 +390,29 @@ def _from_dlpack(x: Any) -> Array:
     jax = sys.modules.get("jax")
     readonly = readonly or (jax is not None and isinstance(x, jax.Array))
     return Array(pointer, dtype, storage, shape, strides, devices[kind], readonly, owner)
+
+
+def _fp4_of_dlpack(
+    pointer: int,
+    lanes: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...] | None,
+    device: str,
+    readonly: bool,
+    owner: Any,
+) -> Array:
+    """Codes of 4 bits, of which an element is a pair (as torch has them) or one (as JAX has them)."""
+    if strides is None:
+        strides = row_major(shape, types.float8_e4m3)
+    if lanes == 2:
+        bytes_ = Array(pointer, None, "uint8", shape, strides, device, readonly, owner)
+        return _unpack(bytes_, types.float4_e2m1, None)
+    if lanes != 1:
+        raise TypeError(f"found FP4 of DLPack in {lanes} lanes, expected 1 or 2")
+    lines = [stride for stride, extent in zip(strides[:-1], shape[:-1], strict=True) if extent > 1]
+    if math.prod(shape) > 1 and (strides[-1] != 1 or any(stride % 2 for stride in lines)):
+        raise ValueError(f"found FP4 of DLPack with strides {strides}, expected rows of whole bytes")
+    return Array(pointer, types.float4_e2m1, "float4_e2m1fn", shape, strides, device, readonly, owner)
 
 
 def _check_jax(x: Any) -> None:
@@ -474,6 +500,12 @@ def _reinterpret(x: View) -> Array:
         if x.shape not in (None, array.shape):
             raise ValueError(f"found shape {array.shape}, expected {x.shape}")
         return array
+    if x.dtype.bits == 4 and array.dtype is x.dtype:
+        shape = array.shape if x.shape is None else x.shape
+        # Codes that came as pairs may have one too many.
+        if shape[:-1] != array.shape[:-1] or (shape[-1] + 1) // 2 != (array.shape[-1] + 1) // 2:
+            raise ValueError(f"found shape {array.shape}, expected {shape}")
+        return dataclasses.replace(array, shape=shape)
     if x.dtype.bits == 4:
         return _unpack(array, x.dtype, x.shape)
     have = array.dtype.bits if array.dtype else {"uint8": 8, "int8": 8, "bool": 8}.get(array.storage)

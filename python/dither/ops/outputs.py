@@ -351,7 +351,9 @@ def check_arrays(part: ScaledTensor1x, name: str) -> None:
         if array.dtype is not dtype and array.storage != "uint8":
             kind = array.dtype or array.storage
             raise TypeError(f"argument '{name}' has {what} of data type {kind}, expected {dtype} or uint8")
-        found = (array.shape[0], array.shape[1] // 2) if array.dtype is dtype and dtype.bits == 4 else array.shape
+        found = array.shape
+        if array.dtype is dtype and dtype.bits == 4:  # codes, of which a pair is a byte
+            found = (array.shape[0], (array.shape[1] + 1) // 2)
         if found != shape:
             raise ValueError(f"argument '{name}' has {what} of shape {found}, expected {shape}")
         swizzled = what == "scale_inv" and part.scale_layout is not ScaleLayout.linear

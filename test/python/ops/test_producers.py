@@ -1,5 +1,6 @@
 """Inputs and outputs of other libraries: torch, JAX, DLPack, the buffer protocol."""
 
+import dataclasses
 import gc
 
 import dither
@@ -159,10 +160,21 @@ def test_dlpack_amax():
 
 def test_dlpack_codes_are_dequantized():
     q = dither.quantize(data.normal(M, N), "mxfp8_e4m3")
-    import dataclasses
-
     other = dataclasses.replace(q, data=Producer(q.data, (10, 8, 1)), scale_inv=Producer(q.scale_inv, (14, 8, 1)))
     same_bits(other.dequantize(), q.dequantize())
+
+
+@pytest.mark.parametrize("name", ["nvfp4", "mxfp4"])
+def test_dlpack_fp4_of_pairs_and_of_codes(name):
+    q = dither.quantize(data.normal(M, N), name)
+    pairs = Producer(q.data, (17, 4, 2))
+    codes = Producer(q.data, (17, 4, 1), shape=(M, N), dense=True)
+    for one in (pairs, codes):
+        same_bits(dataclasses.replace(q, data=one).dequantize(), q.dequantize())
+    with pytest.raises(TypeError, match="found FP4 of DLPack in 4 lanes, expected 1 or 2"):
+        dataclasses.replace(q, data=Producer(q.data, (17, 4, 4))).dequantize()
+    with pytest.raises(ValueError, match=r"found FP4 of DLPack with strides \(\d+, 1\), expected rows of whole bytes"):
+        dataclasses.replace(q, data=Producer(q.data, (17, 4, 1), shape=(M, N - 1), dense=True)).dequantize()
 
 
 @pytest.mark.parametrize(
@@ -200,8 +212,6 @@ def test_dlpack_capsule_is_used_once():
 
 def test_buffers_are_bytes():
     """Codes and scales in bytes, bytearrays and memoryviews."""
-    import dataclasses
-
     q = dither.quantize(data.normal(M, N), "mxfp8_e4m3")
     from dither import view
     from dither.arrays import describe
