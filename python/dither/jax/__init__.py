@@ -43,6 +43,7 @@ from .functions import (  # noqa: E402
     quantize_dbias,
 )
 from .grouped import GroupedQuantizer  # noqa: E402
+from .layers import dense, grouped_dense, layernorm_dense, layernorm_mlp  # noqa: E402
 from .matmul import gemm, grouped_gemm, tensor_scale_of, to_jax_scaled_matmul  # noqa: E402
 from .mesh import (  # noqa: E402
     BATCH_AXES,
@@ -161,6 +162,7 @@ __all__ = [
     "cuda_target",
     "dact_lu",
     "delayed_update",
+    "dense",
     "dequantize",
     "fp8_autocast",
     "gemm",
@@ -173,6 +175,7 @@ __all__ = [
     "global_mesh_resource",
     "global_shard_guard",
     "grouped_dbias",
+    "grouped_dense",
     "grouped_gemm",
     "grouped_quantize",
     "initial_state",
@@ -180,7 +183,9 @@ __all__ = [
     "is_scaling_mode_supported",
     "layernorm",
     "layernorm_bwd",
+    "layernorm_dense",
     "layernorm_fwd",
+    "layernorm_mlp",
     "manage_primitives",
     "mode_of",
     "noop_quantizer_set",

@@ -85,7 +85,7 @@ def act_lu(
     Returns a tensor (.., K): a ScaledTensor1x, a ScaledTensor2x, or without a quantizer a NoScaleTensor. Has no
     derivative; `activation` has. Raises ValueError for names that are no activation, and for another shape.
     """
-    name, numbers = _known(activation_type, act_params)
+    name, numbers = operator_of(activation_type, act_params)
     data = _side_by_side(x, activation_type)
     operator = getattr(ops, name)
     if quantizer is not None:
@@ -110,7 +110,7 @@ def dact_lu(
     The result is (.., A, K) with `flatten_axis` -2, so that the columns are those of all A; the arguments are those of
     `act_lu`.
     """
-    name, numbers = _known(activation_type, act_params)
+    name, numbers = operator_of(activation_type, act_params)
     data = _side_by_side(x, activation_type)
     operator, shape = getattr(ops, f"d{name}"), tuple(jnp.shape(x))
     if quantizer is not None:
@@ -139,7 +139,7 @@ def quantize_dact_dbias(
     if not is_dbias:
         rest = (act_params, amax_scope, transpose_batch_sequence, output_amax_when_no_scaling)
         return dact_lu(dz, x, activation_type, quantizer, *rest), None
-    name, numbers = _known(activation_type, act_params)
+    name, numbers = operator_of(activation_type, act_params)
     data = _side_by_side(x, activation_type)
     operator, shape = getattr(ops, f"dbias_d{name}"), tuple(jnp.shape(x))
     numbers["grad_dtype"] = kind_of_dtype(data.dtype)
@@ -180,7 +180,7 @@ def _backward(activation_type: Sequence[str], act_params: Any, kept: Any, grad: 
 activation.defvjp(_forward, _backward)
 
 
-def _known(names: Sequence[str], act_params: ActivationParams | None) -> tuple[str, dict[str, Any]]:
+def operator_of(names: Sequence[str], act_params: ActivationParams | None) -> tuple[str, dict[str, Any]]:
     """The operator of an activation, and its numbers."""
     if isinstance(names, str) or tuple(names) not in _OPERATORS:
         known = [" and ".join(one) for one in _OPERATORS]
