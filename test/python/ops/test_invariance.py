@@ -41,6 +41,47 @@ def test_norms_of_rows_alone_are_those_of_a_batch(n):
         same_bits(alone.out.scale_inv, array(batch.out.scale_inv)[rows])
 
 
+OPERATORS = {name: op for name in dither.__all__ if isinstance(op := getattr(dither, name), dither.ops.Fused)}
+#: What is dropped depends on an element's place.
+BY_PLACE = ("add_dropout", "ddropout")
+
+
+def operands(producer, m, n):
+    """Operands of a producer, those that may be left out included, by name."""
+    made = {}
+    shapes = {"tile": (m, n), "row": (1, n), "column": (1, m), "periodic": (m, 32)}
+    for i, (name, role) in enumerate(producer.roles.items()):
+        if role in shapes:
+            x = data.normal(*shapes[role], "bfloat16" if role == "tile" else "float32", seed=i)
+            made[name] = x[0] if role in ("row", "column") else x
+    return made
+
+
+@pytest.mark.parametrize("name", [name for name in OPERATORS if name not in BY_PLACE])
+def test_rows_of_every_operator(name):
+    """What is made of a row depends on that row alone: output, codes, scales, and what is saved of it."""
+    operator = OPERATORS[name]
+    producer = operator.operator.producer
+    given = operands(producer, 70, 192)
+    kinds = {field: kind for field, kind in producer.saves.items() if kind != "column_sum"}
+    for fmt in (None, "mxfp8_e4m3"):
+        batch = operator(**given, format=fmt)
+        for rows in (slice(0, 1), slice(17, 18), slice(3, 41)):
+            sliced = {
+                key: data.aligned(value[rows]) if producer.roles[key] != "row" else value
+                for key, value in given.items()
+            }
+            alone = operator(**sliced, format=fmt)
+            one, all_of = (x if producer.saves == {} else getattr(x, producer.output) for x in (alone, batch))
+            if fmt is None:
+                same_bits(one, array(all_of)[rows])
+            else:
+                same_bits(one.data, array(all_of.data)[rows])
+                same_bits(one.scale_inv, array(all_of.scale_inv)[rows])
+            for field in kinds:
+                same_bits(getattr(alone, field), array(getattr(batch, field))[rows])
+
+
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_columns_alone_are_columns_of_a_matrix(fmt):
     """Whole blocks of rows, quantized along columns."""
@@ -77,8 +118,8 @@ SCRIPT = """
     from ops.check import bits, parts
 
     digest = hashlib.sha256()
-    x, gamma = data.adversarial(300, 4097, "bfloat16"), data.normal(1, 4097, "bfloat16", seed=1)[0]
     for _ in range(3):
+        x, gamma = data.adversarial(300, 4097, "bfloat16"), data.normal(1, 4097, "bfloat16", seed=1)[0]
         for fmt in ("nvfp4", "mxfp8_e4m3"):
             norm = dither.rms_norm(data.normal(300, 4097, "bfloat16"), gamma, format=fmt, return_amax=True)
             arrays = [norm.rsigma, norm.amax]
@@ -86,6 +127,17 @@ SCRIPT = """
                 arrays += [part.data, part.scale_inv, *([] if part.amax is None else [part.amax])]
                 arrays.append(np.nan_to_num(part.dequantize(dither.float32)))
             for array in arrays:
+                digest.update(bits(array).tobytes())
+        # Sums of columns, of all rows and of groups.
+        dz, x, gate = (data.normal(300, 512, "bfloat16", seed=i) for i in range(3))
+        gamma, rsigma = data.normal(1, 512, "float32")[0], data.normal(1, 300, "float32", seed=1)[0]
+        groups = dither.Groups(np.array([70, 0, 200, 30], np.int32))
+        for found in (
+            dither.layer_norm_backward(dz, x, rsigma, rsigma, gamma)[1:],
+            dither.dbias_dswiglu(dz, x, gate, format="mxfp8_e4m3", layout="both")[1:],
+            dither.dbias_dgelu(dz, x, groups=groups)[1:],
+        ):
+            for array in found:
                 digest.update(bits(array).tobytes())
     print(_dither.num_threads(), digest.hexdigest())
 """
