@@ -348,9 +348,10 @@ def check_arrays(part: ScaledTensor1x, name: str) -> None:
         array = describe_argument(name, value)
         if array is None:
             raise TypeError(f"argument '{name}' has {what} of type {type(value).__name__}, expected an array")
-        if array.dtype is not dtype and array.storage != "uint8":
-            kind = array.dtype or array.storage
-            raise TypeError(f"argument '{name}' has {what} of data type {kind}, expected {dtype} or uint8")
+        # What has more than a byte is not in as many bytes.
+        if array.dtype is not dtype and (array.storage != "uint8" or dtype.bits > 8):
+            kind, known = array.dtype or array.storage, f"{dtype} or uint8" if dtype.bits <= 8 else dtype
+            raise TypeError(f"argument '{name}' has {what} of data type {kind}, expected {known}")
         found = array.shape
         if array.dtype is dtype and dtype.bits == 4:  # codes, of which a pair is a byte
             found = (array.shape[0], (array.shape[1] + 1) // 2)

@@ -432,6 +432,16 @@ F = "float32, bfloat16 or float16"
             "argument 'out' has data of data type float8_e5m2, expected float8_e4m3 or uint8",
         ),
         (
+            lambda: Q(
+                X,
+                "mxfp8_e4m3",
+                scale_layout="packed",
+                out=replaced("mxfp8_e4m3", scale_layout="packed", scale_inv=lambda s: s.astype(np.uint8)),
+            ),
+            TypeError,
+            "argument 'out' has scale_inv of data type uint8, expected int32",
+        ),
+        (
             lambda: Q(X, "nvfp4", out=replaced(data=read_only)),
             ValueError,
             "argument 'out' has read-only data, expected memory that can be written",
