@@ -112,15 +112,13 @@ def calculate_post_rht_amax(
 ) -> tuple[Any, Any]:
     """The largest magnitude of `x`, and that of it after the transform of 16 along columns, (1,) float32 each.
 
-    The first is None where `produce_regular_amax` is False. `rht_matrix_random_sign_mask_t` has the signs of the
-    transform.
+    In one pass. The first is None where `produce_regular_amax` is False. `rht_matrix_random_sign_mask_t` has the signs
+    of the transform.
     """
     transform = RandomHadamard(16, rht_matrix_random_sign_mask_t)
+    both = ops.transformed_amax(x, transform, produce_regular_amax, flatten_axis)
     axes = axes_of_scope(amax_scope)
-    layout = "both" if produce_regular_amax else "colwise"
-    q = ops.quantize(x, "nvfp4", layout=layout, transform=transform, flatten_axis=flatten_axis)
-    plain, of = (q.rowwise.amax, q.colwise.amax) if produce_regular_amax else (None, q.amax)
-    found = [None if one is None else largest_over(one, axes).reshape(1) for one in (plain, of)]
+    found = [None if one is None else largest_over(one, axes).reshape(1) for one in both]
     return found[0], found[1]
 
 

@@ -20,7 +20,7 @@ from .activations import (
     silu,
     srelu,
 )
-from .amax import amax
+from .amax import amax, transformed_amax
 from .as_mxfp8 import as_mxfp8
 from .delayed import DelayedScaling, update_scale
 from .dequantize import dequantize
@@ -165,6 +165,7 @@ __all__ = [
     "srelu",
     "swiglu",
     "swizzle_scales",
+    "transformed_amax",
     "transpose",
     "unpad_scales",
     "unswizzle_scales",

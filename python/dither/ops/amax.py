@@ -1,4 +1,4 @@
-"""dither.amax."""
+"""dither.amax, and the same after a transform."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import math
 from typing import Any
 
 from ..devices import Device, get_device
+from ..formats import NVFP4
 from ..frameworks import takes_jax
 from ..recording import Recording
+from ..types import float32
 from . import kernels
 from .allocate import contiguous_rows, filled, floats
-from .flatten import reshape
+from .flatten import flattened, reshape
 from .given import written_number
+from .hadamard import RandomHadamard
 from .operator import plain_tile
-from .outputs import check_apart
+from .outputs import check_apart, plan
 from .quantize import QUANTIZE
 from .shards import Describing, raise_to_all
 
@@ -57,3 +60,54 @@ def amax(x: Any, device: str | Device | None = None, stream: int | None = None, 
         split.label(peak, ())
         split.say(where)
     return peak if out is None else out
+
+
+@takes_jax
+def transformed_amax(
+    x: Any,
+    transform: RandomHadamard,
+    plain: bool = True,
+    flatten_axis: int = -1,
+    device: str | Device | None = None,
+    stream: int | None = None,
+) -> tuple[Any, Any]:
+    """The largest magnitude of `x`, None where `plain` is False, and that of it after a transform of its columns, in
+    one pass: those of `dither.quantize` of both directions with the transform. float32, rank 0 each.
+
+    Args:
+        x: as of `dither.quantize`, and so is `flatten_axis`.
+        transform: of columns; its size divides the rows.
+        device: where to run; by default where `x` is.
+        stream: the stream of a GPU to run on.
+    """
+    array = floats(x, "x")
+    flat = flattened(array.shape, flatten_axis)
+    if not isinstance(transform, RandomHadamard):
+        raise TypeError(f"transform is {transform!r}, expected a dither.RandomHadamard")
+    value = x if flat.plain else reshape(x, flat.matrix, "x")
+    value, matrix = contiguous_rows(value, floats(value, "x"))
+    where = get_device(device if device is not None else matrix.device)
+    layout = "both" if plain else "colwise"
+    along_cols = RandomHadamard(transform.size, transform.sign_mask)
+    p = plan(NVFP4, layout, "linear", transform=along_cols)
+    m, n = flat.matrix
+    p.check_shape((m, n))
+    found = {what: filled(x, matrix, shape) for what, shape in p.amaxes((m, n)).items()}
+    values, launch = {"x": value}, {"device": where, "stream": stream}
+    common = {**QUANTIZE.absent, **QUANTIZE.choices(values), **values, **launch}
+    for each in p.amax_parts(False, where.is_cpu) if m and n else []:
+        tile = each.amax_tile(n, QUANTIZE.producer, where.is_cpu)
+        named: dict[str, Any] = {f"out_{what}": found[what] for what in each.amaxes((m, n))}
+        named |= {f"{way.upper()}_TRANSFORM": each.transform_of(way == "col") for way in ("row", "col")}
+        named["ROUND"] = None if matrix.dtype is float32 else matrix.dtype
+        QUANTIZE.kernel.launch(tile.grid(m, n), **{**common, **named, "ROWS": tile.rows, "COLS": tile.cols})
+    if isinstance(where, Recording):
+        split = Describing(flat.shape[: flat.axis], flat.shape[flat.axis :])
+        split.label(x, (*split.rows, *split.cols))
+        split.multiple("row", transform.size)
+        split.keep(*split.rows[1:], *split.cols[1:])
+        for peak in found.values():
+            raise_to_all(where, peak)
+            split.label(peak, ())
+        split.say(where)
+    return found.get("amax"), found["col_amax"]

@@ -83,6 +83,13 @@ def test_amaxes():
     same((plain, post), (want.rowwise.amax.reshape(1), want.colwise.amax.reshape(1)))
     plain, again = dj.calculate_post_rht_amax(jnp.asarray(x), produce_regular_amax=False)
     assert plain is None and again.shape == (1,)
+    mesh = jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices()[:4])
+    split = jax.device_put(jnp.asarray(x), NamedSharding(mesh, P("data")))
+    compiled = (
+        jax.jit(lambda x: dj.calculate_post_rht_amax(x, rht_matrix_random_sign_mask_t=0x8001)).lower(split).compile()
+    )
+    assert "all-gather" not in compiled.as_text()
+    same(compiled(split), (want.rowwise.amax.reshape(1), want.colwise.amax.reshape(1)))
     with pytest.raises(TypeError, match="amax_scope is 'tpsp', expected an AmaxScope"):
         dj.calculate_amax(jnp.asarray(x), "tpsp")
 

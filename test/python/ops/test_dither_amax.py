@@ -4,6 +4,7 @@ import dither
 import numpy as np
 import oracle
 import pytest
+from dither.ops import transformed_amax
 from ops import data
 from ops.check import same_bits
 
@@ -64,3 +65,25 @@ def test_torch():
 def test_wrong_calls(x, error, message):
     with pytest.raises(error, match=message):
         dither.amax(x)
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim:sm_100a"])
+@pytest.mark.parametrize(("shape", "axis", "size"), [((64, 100), -1, 16), ((4, 32, 3, 20), 2, 128)])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_after_a_transform(dtype, shape, axis, size, device):
+    x = data.normal(1, int(np.prod(shape)), dtype).reshape(shape)
+    transform = dither.RandomHadamard(size, 0x8001)
+    want = dither.quantize(x, "nvfp4", "both", transform=transform, flatten_axis=axis)
+    plain, after = transformed_amax(x, transform, flatten_axis=axis, device=device)
+    same_bits(plain, want.rowwise.amax)
+    same_bits(after, want.colwise.amax)
+    plain, again = transformed_amax(x, transform, False, axis, device=device)
+    assert plain is None
+    same_bits(again, after)
+
+
+def test_transforms_that_do_not_fit():
+    with pytest.raises(ValueError, match="found 40 rows, expected a multiple of 16, the transform's"):
+        transformed_amax(np.ones((40, 8), np.float32), dither.RandomHadamard(16))
+    with pytest.raises(TypeError, match=r"transform is None, expected a dither.RandomHadamard"):
+        transformed_amax(np.ones((48, 8), np.float32), None)
