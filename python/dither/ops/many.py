@@ -97,14 +97,14 @@ def split_quantize(
         format: a format or its name; or a list of one for each section, which are then tensors of their own
             (`dither.quantize_many`).
         layout, scale_layout, options: those of `dither.grouped_quantize`, but of groups; of `dither.quantize_many` with
-            several formats.
+            several formats, or with `out`, a list of earlier results.
 
     Returns a list of what `dither.quantize` gives. Raises TypeError or ValueError, which name the argument.
     """
     unused = next((name for name in options if name.startswith("group_") or name in ("rows", "pad", "joined")), None)
     if unused is not None:
         raise TypeError(f"argument '{unused}' was given, expected none: sections are rows, one after the other")
-    if isinstance(format, (list, tuple)):
+    if isinstance(format, (list, tuple)) or options.get("out") is not None:
         bounds = itertools.pairwise(itertools.accumulate(sections, initial=0))
         return quantize_many([x[a:b] for a, b in bounds], format, layout, scale_layout, **options)
     groups = grouped_quantize(x, format, layout, scale_layout, group_sizes=list(sections), **options)

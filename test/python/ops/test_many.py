@@ -160,6 +160,11 @@ def test_sections_of_several_formats():
         dither.split_quantize(x, sections, formats, "both"), parts_of(sections), formats, strict=True
     ):
         same(one, dither.quantize(data.aligned(x[rows]), fmt, "both"))
+    outs = dither.split_quantize(-x, sections, "nvfp4", "both")
+    again = dither.split_quantize(x, sections, "nvfp4", "both", out=outs)
+    for one, out, rows in zip(again, outs, parts_of(sections), strict=True):
+        assert one.rowwise.data is out.rowwise.data
+        same(one, dither.quantize(data.aligned(x[rows]), "nvfp4", "both"))
 
 
 def test_nothing():
