@@ -165,6 +165,7 @@ class Stages:
         result: what it returns, with a `Place` for each tensor.
         shapes: those of the outputs that the operator's `Splitting` names.
         extents: rows and columns of the part, where they are known.
+        splitting: how its tensors may be split, as of a `Program`.
     """
 
     steps: tuple[tuple[Program, tuple[int, ...], tuple[int, ...]] | Collective, ...]
@@ -172,6 +173,7 @@ class Stages:
     result: Any
     shapes: tuple[tuple[int, ...], ...]
     extents: tuple[int, int]
+    splitting: Splitting | None
 
     @staticmethod
     def index(array: Array) -> int:
@@ -216,7 +218,8 @@ def staged(recording: Recording, inputs: Iterable[Buffer], returned: Any) -> Sta
     shapes = [(found.shapes if found else {}).get(_index(array), array.shape) for array in made]
     extents = found.extents if found else {}
     rows, cols = (math.prod(n for label, n in extents.items() if label[:3] == what) for what in ("row", "col"))
-    return Stages(tuple(steps), tuple(outputs), result, tuple(shapes), (rows, cols))
+    splitting = _splitting(recording, given, made)
+    return Stages(tuple(steps), tuple(outputs), result, tuple(shapes), (rows, cols), splitting)
 
 
 def _whole(recording: Recording, index: int, array: Array) -> Array:
@@ -368,8 +371,9 @@ def _workspace(recording: Recording, launches: Sequence[Launch], named: dict[int
 
 
 def map_leaves(change: Callable[[Any], Any], value: Any) -> Any:
-    """A value with other leaves: tuples, lists, dictionaries and dataclasses are taken apart, arrays are not."""
-    if isinstance(value, (Buffer, Array, TensorType)):
+    """A value with other leaves: tuples, lists, dictionaries and dataclasses are taken apart, arrays and places are
+    not."""
+    if isinstance(value, (Buffer, Array, TensorType, Place)):
         return change(value)
     if isinstance(value, (tuple, list)):
         items = [map_leaves(change, each) for each in value]
