@@ -1,4 +1,4 @@
-"""dither in PyTorch: quantizers, recipes and modules.
+"""dither in PyTorch: quantized tensors, quantizers, recipes and modules.
 
 Importing `dither` needs no torch; importing this package does.
 """
@@ -44,6 +44,7 @@ from .storage import (
     restore_from_saved,
     save_for_func_ctx,
 )
+from .tensor import QuantizedTensor
 
 __all__ = [
     "CurrentScalingQuantizerRef",
@@ -64,6 +65,7 @@ __all__ = [
     "NVFP4Quantizer",
     "NVFP4QuantizerRef",
     "QuantizedStorage",
+    "QuantizedTensor",
     "Quantizer",
     "QuantizerRequest",
     "QuantizerRole",
