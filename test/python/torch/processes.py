@@ -1,0 +1,201 @@
+"""What one process of several does for test_distributed.py: `python processes.py RANK COUNT FILE`."""
+
+import sys
+
+import dither
+import torch
+import torch.distributed as dist
+from dither.torch import distributed as dd
+from dither.torch.fields import tensors_of
+from dither.torch.partial import quantize_master
+from dither.torch.rows import rows_of
+from dither.torch.tensor import QuantizedTensor
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+
+RANK, COUNT = int(sys.argv[1]), int(sys.argv[2])
+ROWS, COLS = 128 * COUNT, 256
+WHOLE = torch.randn(ROWS, COLS, generator=torch.Generator().manual_seed(3)).bfloat16()
+WHOLE[5] *= 100  # the amax is in one process
+PART = WHOLE.chunk(COUNT)[RANK]
+FIRST, LAST = 128 * RANK, 128 * (RANK + 1)
+
+
+def bits(x):
+    x = x.detach().contiguous()
+    return x.view({1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[x.element_size()])
+
+
+def same(found, want, what):
+    assert found.dtype is want.dtype and found.shape == want.shape, (what, found.shape, want.shape)
+    assert torch.equal(bits(found), bits(want)), what
+
+
+def same_tensors(found, want, what):
+    ours, theirs = tensors_of(found), tensors_of(want)
+    assert ours.keys() == theirs.keys(), what
+    for name, tensor in ours.items():
+        same(tensor, theirs[name], (what, name))
+
+
+def raises(kind, message, function, *args, **kwargs):
+    try:
+        function(*args, **kwargs)
+    except kind as error:
+        assert message in str(error), str(error)
+    else:
+        raise AssertionError(f"no {kind.__name__}: {message}")
+
+
+def quantized_and_gathered(group):
+    """Codes, scales, amaxes and random bits are those of one process; what is gathered is the whole."""
+    for fmt, layout, options in (
+        ("nvfp4", "both", {"rounding": "stochastic", "seed": 5}),
+        ("mxfp8_e4m3", "both", {"rounding": "stochastic", "seed": 7, "offset": 3}),
+        ("fp8_tensor_e4m3", "both", {}),
+        ("mxfp8_e4m3", "rowwise", {"scale_layout": "128x4"}),
+        ("fp8_128x128_e4m3", "both", {}),
+    ):
+        what = (fmt, layout, options)
+        found = dd.sharded(dither.quantize, rows=group)(PART, fmt, layout, **options)
+        want = dither.quantize(WHOLE, fmt, layout, **options)
+        same_tensors(found, rows_of(want, FIRST, LAST), what)
+        same_tensors(dd.all_gather(found, group), want, ("gathered", *what))
+    gathered = dd.all_gather(QuantizedTensor(found), group)
+    same(gathered.dequantize(), want.dequantize(), "gathered tensor")
+
+
+def columns(group):
+    columns = WHOLE.chunk(COUNT, 1)[RANK].contiguous()
+    found = dd.sharded(dither.quantize, cols=group)(columns, "nvfp4")
+    want = dither.quantize(WHOLE, "nvfp4")
+    same(found.data, want.data.chunk(COUNT, 1)[RANK], "columns")
+    same(found.amax, want.amax, "amax of columns")
+
+
+def sums(group):
+    """Sums of columns of parts have the bits of one process; sums of tensors their written order."""
+    gamma = torch.linspace(0.5, 2, COLS)
+    _, dbias = dd.sharded(dither.quantize_dbias, rows=group)(PART, format="mxfp8_e4m3")
+    same(dbias, dither.quantize_dbias(WHOLE, format="mxfp8_e4m3")[1], "dbias")
+    norm = dd.sharded(dither.rms_norm, rows=group)(PART, gamma, format="nvfp4")
+    want = dither.rms_norm(WHOLE, gamma, format="nvfp4")
+    same_tensors(norm.out, rows_of(want.out, FIRST, LAST), "norm")
+    back = dd.sharded(dither.rms_norm_backward, rows=group)(PART, PART, norm.rsigma, gamma)
+    want = dither.rms_norm_backward(WHOLE, WHOLE, want.rsigma, gamma)
+    same(back[1], want[1], "dgamma")
+    terms = [torch.randn(4 * COUNT, 8, generator=torch.Generator().manual_seed(i)) for i in range(COUNT)]
+    want = terms[0] + terms[1]
+    if COUNT == 4:
+        want = want + (terms[2] + terms[3])
+    same(dd.all_reduce_sum(terms[RANK], group), want, "sum")
+    same(dd.reduce_scatter_sum(terms[RANK], group), want.chunk(COUNT)[RANK], "share of the sum")
+
+
+def masters(group):
+    """Shares that begin inside blocks and rows."""
+    shape = (200, 192)
+    weight = WHOLE.float().reshape(-1)[: 200 * 192].reshape(shape)
+    cuts = [0, 5002, *(5002 + 9000 * i for i in range(1, COUNT - 1)), 200 * 192]
+    start, end = cuts[RANK], cuts[RANK + 1]
+    for fmt in ("fp8_128x128_e4m3", dither.NVFP4.with_(block=(16, 16)), "mxfp8_e5m2"):
+        found = quantize_master(weight.reshape(-1)[start:end], start, shape, fmt, group)
+        same_tensors(found.quantized, dither.quantize(weight, fmt), ("master", fmt))
+    raises(ValueError, "in the processes, expected 0 to 38400", quantize_master, weight[0], 0, shape, fmt, group)
+
+
+def mistakes(group):
+    """Errors are the same in all processes, and nothing waits for ever."""
+    share = PART[: 32 + 32 * (RANK == 1)]
+    raises(
+        ValueError,
+        "processes 1 of the group have other shapes",
+        dd.sharded(dither.quantize, rows=group),
+        share,
+        "nvfp4",
+    )
+    call = dd.sharded(dither.layer_norm, cols=group)
+    gamma = torch.ones(COLS)
+    raises(ValueError, "layer_norm: the columns are split over", call, PART, gamma, gamma)
+    raises(
+        ValueError,
+        "expected them in multiples of",
+        dd.sharded(dither.quantize, rows=group),
+        PART[:40],
+        "mxfp8_e4m3",
+        "colwise",
+    )
+    alone = dither.quantize(PART, "nvfp4")
+    raises(ValueError, "argument 'q' has another amax in other processes", dd.all_gather, alone, group)
+    raises(
+        TypeError,
+        "found a ndarray among the arguments, expected tensors",
+        dd.sharded(dither.quantize, rows=group),
+        WHOLE.float().numpy(),
+        "nvfp4",
+    )
+
+
+def model(fmt, layout, rows=256):
+    torch.manual_seed(1)
+    net = torch.nn.Sequential(
+        torch.nn.Linear(128, rows, bias=False), torch.nn.ReLU(), torch.nn.Linear(rows, 128, bias=False)
+    )
+    for layer in (net[0], net[2]):
+        layer.weight = torch.nn.Parameter(QuantizedTensor.of(layer.weight, fmt, layout))
+    return net
+
+
+def fsdp(mesh):
+    """Quantized parameters, sharded and gathered as codes, have the bits of one process through training steps."""
+    for fmt, layout in (("mxfp8_e4m3", "both"), ("nvfp4", "both")):
+        one, parted = model(fmt, layout), model(fmt, layout)
+        for layer in (parted[0], parted[2], parted):
+            fully_shard(layer, mesh=mesh)
+        losses = []
+        for net in (one, parted):
+            optimizer = torch.optim.AdamW(net.parameters(), lr=0.01)
+            for step in range(2):
+                y = torch.randn(16, 128, generator=torch.Generator().manual_seed(step))
+                loss = (net(y) - y).square().mean()
+                loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            losses.append(loss.detach())
+        same(losses[0], losses[1], ("loss", fmt))
+        for i in (0, 2):
+            local, whole = parted[i].weight.to_local(), one[i].weight
+            assert type(local) is QuantizedTensor
+            n = whole.shape[0] // COUNT
+            same_tensors(local.quantized, rows_of(whole.quantized, n * RANK, n * RANK + n), ("weights", fmt, i))
+    uneven = model("mxfp8_e4m3", "rowwise", rows=COUNT * 32 + 1)
+    fully_shard(uneven[0], mesh=mesh)
+    raises(ValueError, "found a quantized parameter of", uneven[0], torch.zeros(2, 128))
+
+
+def tensor_parallel(mesh):
+    """A linear layer whose output features are split: each process has some rows of the quantized weight."""
+    local = QuantizedTensor(dd.sharded(dither.quantize, rows=mesh)(PART.float(), "nvfp4"))
+    weight = DTensor.from_local(local, mesh, [Shard(0)])
+    x = distribute_tensor(torch.ones(4, COLS), mesh, [Replicate()])
+    want = torch.ones(4, COLS) @ dither.quantize(WHOLE.float(), "nvfp4").dequantize().t()
+    found = torch.nn.functional.linear(x, weight)
+    torch.testing.assert_close(found.full_tensor(), want, rtol=1e-5, atol=1e-3)
+
+
+def main():
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{sys.argv[3]}", rank=RANK, world_size=COUNT)
+    mesh, group = init_device_mesh("cpu", (COUNT,)), dist.group.WORLD
+    for check in (quantized_and_gathered, columns, sums, masters, mistakes):
+        check(group)
+        print(check.__name__, "ok", flush=True)
+    for check in (fsdp, tensor_parallel):
+        check(mesh)
+        print(check.__name__, "ok", flush=True)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
