@@ -20,9 +20,22 @@ from ..devices import get_device
 from ..programs import Place, Stages, map_leaves, staged
 from ..recording import Collective, Recording, Shard
 from ..types import int64
+from .exchange import all_reduce_amax, gathered, group_of
 from .fields import parts_of, tensors_of
 from .rows import along, check_rows, concatenated, fields_of
+from .sums import OrderedReduceScatter, all_reduce_sum, ordered_hook, ordered_sum, reduce_scatter_sum
 from .tensor import QuantizedTensor
+
+__all__ = [
+    "OrderedReduceScatter",
+    "all_gather",
+    "all_reduce_amax",
+    "all_reduce_sum",
+    "ordered_hook",
+    "ordered_sum",
+    "reduce_scatter_sum",
+    "sharded",
+]
 
 #: What recorded programs take buffers to be multiples of, in bytes.
 _ALIGNED = 32
@@ -45,7 +58,7 @@ def sharded(fn: Callable[..., Any], rows: Any = None, cols: Any = None, check: b
     is a part of what one process returns, bit for bit. All processes make the same call. Raises ValueError for what
     cannot be split so, and, with `check`, in all processes where they disagree about shapes or options.
     """
-    groups = {what: None if given is None else _group(given) for what, given in (("rows", rows), ("cols", cols))}
+    groups = {what: None if given is None else group_of(given) for what, given in (("rows", rows), ("cols", cols))}
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -146,21 +159,10 @@ def _exchanged(step: Collective, x: torch.Tensor, over: dict[str, Any]) -> torch
     groups = [over[what] for what in step.over if what in over]
     if step.kind == "gather":
         (group,) = groups
-        return _gathered(x.reshape(-1), group).reshape(step.target.shape)
+        return gathered(x.reshape(-1), group).reshape(step.target.shape)
     for group in groups:
         all_reduce_amax(x, group)
     return x
-
-
-def all_reduce_amax(amax: torch.Tensor, group: Any = None) -> torch.Tensor:
-    """Raises an amax (float32, not negative) to the largest of all processes of a group, in place, and returns it.
-
-    A NaN is larger than all else, as in kernels.
-    """
-    if amax.dtype is not torch.float32:
-        raise TypeError(f"argument 'amax' has data type {amax.dtype}, expected float32")
-    dist.all_reduce(amax.view(torch.int32), dist.ReduceOp.MAX, group=_group(group))
-    return amax
 
 
 def all_gather(q: Any, group: Any = None) -> Any:
@@ -171,7 +173,7 @@ def all_gather(q: Any, group: Any = None) -> Any:
     rows in tiles of whole rows. Raises ValueError for others, in all processes.
     """
     wrapped = isinstance(q, QuantizedTensor)
-    part, group = (q.quantized if wrapped else q), _group(group)
+    part, group = (q.quantized if wrapped else q), group_of(group)
     check_rows(part, "argument 'q'")
     tensors = tensors_of(part)
     _check_same("all_gather", _key(part, []), group, next(iter(tensors.values())).device)
@@ -181,101 +183,25 @@ def all_gather(q: Any, group: Any = None) -> Any:
         for name in fields_of(half)
         if along(half, name) is None
     }
-    gathered: dict[str, Sequence[torch.Tensor]] = {}
+    found: dict[str, Sequence[torch.Tensor]] = {}
     for name, tensor in tensors.items():
-        raw = _gathered(tensor.contiguous().reshape(-1).view(torch.uint8), group)
-        gathered[name] = [row.view(tensor.dtype).reshape(tensor.shape) for row in raw]
+        raw = gathered(tensor.contiguous().reshape(-1).view(torch.uint8), group)
+        found[name] = [row.view(tensor.dtype).reshape(tensor.shape) for row in raw]
         if name in shared and not (raw == raw[0]).all():
             what = name.removeprefix("_rowwise_").removeprefix("_columnwise_")
             raise ValueError(
                 f"argument 'q' has another {what} in other processes, expected one: quantize parts by "
                 "dither.torch.distributed.sharded"
             )
-    whole = concatenated(part, gathered)
+    whole = concatenated(part, found)
     return QuantizedTensor(whole) if wrapped else whole
-
-
-def gathered_slices(x: torch.Tensor, start: int, count: int, group: Any = None) -> torch.Tensor:
-    """All of `count` elements, of which each process of a group has those from `start` on, (n,), by rank one after the
-    other. Raises ValueError in all processes where they are not all."""
-    group = _group(group)
-    places = _gathered(torch.tensor([start, x.numel()], device=x.device), group).tolist()
-    ends = [0, *(begin + size for begin, size in places)]
-    if [begin for begin, _ in places] + [count] != ends:
-        found = ", ".join(f"{begin} to {begin + size}" for begin, size in places)
-        raise ValueError(f"found elements {found} in the processes, expected 0 to {count}, one after the other")
-    raw = x.contiguous().view(torch.uint8)
-    sizes = [size * x.element_size() for _, size in places]
-    padded = torch.nn.functional.pad(raw, (0, max(sizes) - len(raw)))
-    rows = zip(_gathered(padded, group), sizes, strict=True)
-    return torch.cat([row[:size] for row, size in rows]).view(x.dtype)
-
-
-def reduce_scatter_sum(x: torch.Tensor, group: Any = None) -> torch.Tensor:
-    """The sums of tensors of all processes of a group, each process those of its share of the rows.
-
-    Terms are added in float32 in one written order, whatever the backend: pairs of neighbours by rank, then pairs of
-    these, as `dither` sums columns of parts. The result has the data type of `x`, and a `group`th of its rows.
-    """
-    group = _group(group)
-    size, rank = dist.get_world_size(group), dist.get_rank(group)
-    if x.shape[0] % size:
-        raise ValueError(f"argument 'x' has {x.shape[0]} rows, expected a multiple of {size}, the processes")
-    shares = [share.contiguous() for share in x.detach().reshape(size, -1, *x.shape[1:])]
-    got = [torch.empty_like(shares[0]) for _ in range(size)]
-    _exchange(got, shares, group, rank)
-    return ordered_sum(got).to(x.dtype)
-
-
-def all_reduce_sum(x: torch.Tensor, group: Any = None) -> torch.Tensor:
-    """The sums of tensors of all processes of a group, in the order of `reduce_scatter_sum`, the same bits in each."""
-    group = _group(group)
-    return ordered_sum(list(_gathered(x.detach().reshape(-1), group).reshape(-1, *x.shape))).to(x.dtype)
-
-
-def ordered_sum(terms: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The sum of tensors in float32: pairs of neighbours, then pairs of these; what is left over goes up as it is."""
-    level = [term.float() for term in terms]
-    while len(level) > 1:
-        pairs = [one + other for one, other in zip(level[::2], level[1::2], strict=False)]
-        level = pairs + level[len(pairs) * 2 :]
-    return level[0]
-
-
-def _exchange(got: list[torch.Tensor], shares: list[torch.Tensor], group: Any, rank: int) -> None:
-    """Each process gives the others their share. Gloo has no all_to_all: sends and receives."""
-    got[rank].copy_(shares[rank])
-    works = []
-    for other in range(len(shares)):
-        if other != rank:
-            peer = dist.get_global_rank(group, other)
-            works.append(dist.isend(shares[other], peer, group=group))
-            works.append(dist.irecv(got[other], peer, group=group))
-    for work in works:
-        if work is not None:
-            work.wait()
-
-
-def _gathered(x: torch.Tensor, group: Any) -> torch.Tensor:
-    """What all processes have, (count, ..), in the order of ranks."""
-    out = torch.empty((dist.get_world_size(group), *x.shape), dtype=x.dtype, device=x.device)
-    dist.all_gather(list(out), x.contiguous(), group=group)
-    return out
-
-
-def _group(group: Any) -> Any:
-    """A process group of what stands for one: None for all processes."""
-    found = dist.group.WORLD if group is None else group.get_group() if hasattr(group, "get_group") else group
-    if not isinstance(found, dist.ProcessGroup):
-        raise TypeError(f"found {type(group).__name__} as a group, expected a process group or a device mesh")
-    return found
 
 
 def _check_same(name: str, key: Any, group: Any, device: Any) -> None:
     """Raises ValueError in all processes of a group where one calls something else."""
     digest = hashlib.sha256(repr(_comparable(key)).encode()).digest()
     mine = torch.tensor([int.from_bytes(digest[:8], "little", signed=True)], dtype=torch.int64, device=device)
-    all_of = _gathered(mine, group).flatten()
+    all_of = gathered(mine, group).flatten()
     if not (all_of == all_of[0]).all():
         others = [rank for rank, value in enumerate(all_of.tolist()) if value != all_of[0]]
         raise ValueError(

@@ -19,8 +19,8 @@ from ..ops import ScaledTensor1x, quantize
 from ..ops.dequantize import blocks_of
 from ..ops.partial_kernels import cast_kernel
 from ..ops.tiles import Tile, round_up
-from .distributed import all_reduce_amax, gathered_slices
 from .dtypes import dither_dtype, torch_dtype
+from .exchange import all_reduce_amax, gathered_slices
 from .tensor import QuantizedTensor
 
 #: Rows and columns of the tile of a program.

@@ -93,6 +93,31 @@ def sums(group):
     same(dd.reduce_scatter_sum(terms[RANK], group), want.chunk(COUNT)[RANK], "share of the sum")
 
 
+def gradients(mesh):
+    """DDP and FSDP2 add gradients of different batches in that order, too."""
+
+    def net():
+        torch.manual_seed(2)
+        return torch.nn.Linear(64, 32 * COUNT, bias=False)
+
+    batches = [torch.randn(8, 64, generator=torch.Generator().manual_seed(i)) for i in range(COUNT)]
+    found = []
+    for batch in batches:
+        one = net()
+        (one(batch) ** 2).sum().backward()
+        found.append(one.weight.grad)
+    want = dd.ordered_sum(found) / COUNT
+    parallel = torch.nn.parallel.DistributedDataParallel(net())
+    parallel.register_comm_hook(None, dd.ordered_hook)
+    (parallel(batches[RANK]) ** 2).sum().backward()
+    same(parallel.module.weight.grad, want, "gradient of DDP")
+    parted = net()
+    fully_shard(parted, mesh=mesh)
+    parted.set_custom_reduce_scatter(dd.OrderedReduceScatter())
+    (parted(batches[RANK]) ** 2).sum().backward()
+    same(parted.weight.grad.to_local(), want.chunk(COUNT)[RANK], "gradient of FSDP2")
+
+
 def masters(group):
     """Shares that begin inside blocks and rows."""
     shape = (200, 192)
@@ -191,7 +216,7 @@ def main():
     for check in (quantized_and_gathered, columns, sums, masters, mistakes):
         check(group)
         print(check.__name__, "ok", flush=True)
-    for check in (fsdp, tensor_parallel):
+    for check in (gradients, fsdp, tensor_parallel):
         check(mesh)
         print(check.__name__, "ok", flush=True)
     dist.destroy_process_group()
