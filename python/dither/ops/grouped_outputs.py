@@ -202,7 +202,9 @@ def _check_array(what: str, value: Any, shape: tuple[int, ...], dtype: DType) ->
         raise TypeError(f"argument 'out' has {what} of data type {array.dtype or array.storage}, expected {dtype}")
     if dtype.bits == 4:
         shape = (*shape[:-1], (shape[-1] + 1) // 2)
-    found = (*array.shape[:-1], array.shape[-1] // 2) if array.dtype is dtype and dtype.bits == 4 else array.shape
+    found = array.shape
+    if array.dtype is dtype and dtype.bits == 4:  # codes, of which a pair is a byte
+        found = (*array.shape[:-1], (array.shape[-1] + 1) // 2)
     if found != shape:
         raise ValueError(f"argument 'out' has {what} of shape {found}, expected {shape}")
     if 0 not in shape and array.strides != row_major(array.shape, array.dtype or int8):
