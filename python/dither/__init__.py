@@ -3,6 +3,9 @@
 Importing has no side effects and needs neither a GPU nor a framework.
 """
 
+import importlib as _importlib
+from typing import Any as _Any
+
 from . import formats, knobs, nvfuser, profile, recipe
 from .arrays import view
 from .devices import Device, devices, targets
@@ -283,3 +286,10 @@ __all__ = [
     "update_scale",
     "view",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    # Packages for frameworks, which are imported where they are used.
+    if name in ("jax", "torch"):
+        return _importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -247,7 +247,7 @@ def view(
 
 def _check_extents(shape: Any) -> tuple[int, ...]:
     try:
-        return tuple(operator.index(extent) for extent in shape)
+        return tuple(x if torch_tensors.is_symbol(x) else operator.index(x) for x in shape)
     except TypeError:
         raise TypeError(f"shape is {shape!r}, expected a tuple of integers") from None
 

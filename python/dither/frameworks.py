@@ -1,23 +1,38 @@
-"""Operators on arrays of frameworks that trace: JAX's.
+"""Operators on arrays of frameworks that trace and differentiate: JAX's, and torch's where it does.
 
-Such arrays have no memory when an operator is called, or none that may be written. Their calls go to `dither.jax`,
-which is built on the operators, and so is found by its name when the first of them is called with one.
+Arrays that are traced have no memory when an operator is called, or none that may be written. Calls with them go to
+`dither.jax` and `dither.torch`, which are built on the operators, and so are found by their names when the first of
+them is needed. So do torch's tensors that need a gradient; all others are memory, and take no detour.
 """
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import dataclasses
 import functools
 import importlib
 import sys
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ParamSpec, TypeVar
+
+from . import torch_tensors
+from .formats import Format
+from .types import DType
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-#: By type: whether values are arrays of JAX (True), are not (False), or may hold some (None).
-_kinds: dict[type, bool | None] = {}
+#: By type: whether values are arrays of JAX ("jax"), memory of torch ("torch"), stand for other tensors of it ("traced
+#: by torch"), may hold some of these ("holder"), or are nothing of the kind ("none").
+_kinds: dict[type, str] = {}
+#: Dataclasses that hold no arrays.
+_PLAIN = (Format, DType)
+#: Operators by the names that graphs have for them.
+_operators: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
+
+_sketching: contextvars.ContextVar[bool] = contextvars.ContextVar("dither_sketching", default=False)
 
 
 def in_jax() -> Any:
@@ -25,33 +40,129 @@ def in_jax() -> Any:
     return importlib.import_module(".jax", __package__)
 
 
-def takes_jax(fn: Callable[_P, _R]) -> Callable[_P, _R]:
-    """An operator that takes JAX's arrays and gives JAX's: under `jax.jit` and the like too."""
+@contextlib.contextmanager
+def sketching() -> Iterator[None]:
+    """Within, launches are nothing, whatever arrays they are given: what launches is asked for shapes."""
+    token = _sketching.set(True)
+    try:
+        yield
+    finally:
+        _sketching.reset(token)
+
+
+def is_sketching() -> bool:
+    """Whether launches are nothing."""
+    return _sketching.get()
+
+
+def traceable(fn: Callable[_P, _R]) -> Callable[_P, _R]:
+    """An operator, or the `__call__` of a class of operators, that takes arrays of JAX and torch and gives the like:
+    traced, differentiated or neither."""
+    is_method = fn.__name__ == "__call__"
 
     @functools.wraps(fn)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        if "jax" in sys.modules and (any(map(_holds_jax, args)) or any(map(_holds_jax, kwargs.values()))):
+        # This is read by the compiler of torch, too: plain names and few of them.
+        modules = sys.modules
+        if "torch" in modules:
+            torch = modules["torch"]
             # An operator with state is known by itself, and not by its method.
-            operator: Any
-            operator, rest = (args[0], args[1:]) if fn.__name__ == "__call__" else (fn, args)
-            result: _R = in_jax().call(operator, *rest, **kwargs)
-            return result
+            if torch.compiler.is_dynamo_compiling():
+                first: Any = args[0] if is_method else None
+                name, others = (first.graph_name, args[1:]) if is_method else (graph_name, args)
+                traced: _R = modules["dither"].torch.tracing.call(name, others, kwargs)
+                return traced
+            if _torch_has_more(torch, args) or (kwargs and _torch_has_more(torch, kwargs.values())):
+                in_torch = importlib.import_module(".torch", __package__)
+                operator, rest = (args[0], args[1:]) if is_method else (fn, args)
+                result: _R = in_torch.call(operator, *rest, **kwargs)
+                return result
+        if "jax" in modules and _holds_jax((*args, *kwargs.values())):
+            operator, rest = (args[0], args[1:]) if is_method else (fn, args)
+            made: _R = in_jax().call(operator, *rest, **kwargs)
+            return made
         return fn(*args, **kwargs)
 
+    graph_name = "" if is_method else name_in_graphs(fn, fn.__name__)
+    for each in (fn, call):
+        each.graph_name = graph_name  # type: ignore[attr-defined]
     return call
 
 
-def _holds_jax(value: Any) -> bool:
-    kind = type(value)
-    if kind not in _kinds:
-        jax = sys.modules["jax"]
-        holds = dataclasses.is_dataclass(kind) or issubclass(kind, (tuple, list, dict))
-        _kinds[kind] = True if isinstance(value, jax.Array) else None if holds else False
-    found = _kinds[kind]
-    if found is not None:
-        return found
+def name_in_graphs(operator: Any, name: str) -> str:
+    """Makes an operator known by a name, that of others that live followed by a number, and returns it."""
+    taken, unique = 1, name
+    while unique in _operators:
+        taken += 1
+        unique = f"{name}#{taken}"
+    _operators[unique] = operator
+    return unique
+
+
+def named_in_graphs(name: str) -> Any:
+    """The operator of that name. One of another module is imported. Raises ValueError where there is none."""
+    if name not in _operators and ":" in name:
+        importlib.import_module(name.partition(":")[0])
+    found = _operators.get(name)
+    if found is None:
+        raise ValueError(f"found a call of operator '{name}', expected one that is defined in this process")
+    return found
+
+
+def _torch_has_more(torch: Any, values: Iterable[Any]) -> bool:
+    """Whether torch has more to do with a call than to run it: gradients, transformations, traces."""
+    found = False
+    for value in values:
+        kind = _kinds.get(type(value)) or _kind(type(value))
+        if kind == "torch":
+            if value.requires_grad and torch.is_grad_enabled():
+                return True
+            found = True
+        elif kind == "traced by torch" or (kind == "holder" and _torch_has_more(torch, _one_of_each(value))):
+            return True
+    # What torch.func and dispatch modes have to do with plain tensors.
+    return found and (
+        torch._C._functorch.maybe_current_level() is not None
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch.autograd.forward_ad._current_level >= 0
+        or is_sketching()
+    )
+
+
+def _holds_jax(values: Iterable[Any]) -> bool:
+    for value in values:
+        kind = _kinds.get(type(value)) or _kind(type(value))
+        if kind == "jax" or (kind == "holder" and _holds_jax(_parts(value))):
+            return True
+    return False
+
+
+def _kind(kind: type) -> str:
+    """What values of a type are, once it is known: frameworks are imported before there are arrays of them."""
+    found = "none"
+    if issubclass(kind, (tuple, list, dict)) or (dataclasses.is_dataclass(kind) and kind not in _PLAIN):
+        found = "holder"
+    jax, torch = sys.modules.get("jax"), sys.modules.get("torch")
+    if jax is not None and (issubclass(kind, jax.Array) or issubclass(kind, jax.core.Tracer)):
+        found = "jax"
+    if torch is not None and issubclass(kind, torch.Tensor):
+        found = "torch" if torch_tensors.is_memory(kind) else "traced by torch"
+    _kinds[kind] = found
+    return found
+
+
+def _one_of_each(value: Any) -> Iterable[Any]:
+    """As `_parts`; of a quantized tensor its codes alone, which no other part of it differs from."""
+    codes = getattr(value, "data", None)
+    if codes is not None:
+        return (codes,)
+    rowwise = getattr(value, "rowwise", None)
+    return _parts(value) if rowwise is None else (rowwise,)
+
+
+def _parts(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
-        return any(map(_holds_jax, value.values()))
+        return value.values()
     if isinstance(value, (tuple, list)):
-        return any(map(_holds_jax, value))
-    return any(_holds_jax(getattr(value, field.name)) for field in dataclasses.fields(value))
+        return value
+    return [getattr(value, field.name) for field in dataclasses.fields(value)]

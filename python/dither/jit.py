@@ -18,6 +18,7 @@ from .compiled import Compiled, Lowered
 from .compiler import Captures, captures_of, remember_file
 from .devices import Device, checked_target, default_device, get_device
 from .errors import CompileError, suggest
+from .frameworks import is_sketching
 from .once import OncePerKey
 from .options import UNSAID, CodeOptions
 from .recording import Recording
@@ -190,6 +191,8 @@ class Kernel:
     @_at_the_call
     def _launch(self, grid: Any, /, *args: Any, stream: int | None = None, **options: Any) -> Any:
         """Launches, and describes how to launch the like of it; None where that takes Python each time."""
+        if is_sketching():
+            return None
         kwargs = {name: options.pop(name) for name in list(options) if name not in LAUNCH_OPTIONS}
         variant, rest, named = self._variant(args, kwargs)
         if variant is not self:

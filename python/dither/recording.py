@@ -7,6 +7,7 @@ memory, are as they are of memory. `programs.record` makes programs of what was 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from . import types
 from .arrays import STORAGE, Array, Buffer, row_major
 from .devices import Device, add_device, is_gpu, remove_device
+from .frameworks import sketching
 from .types import DType
 
 if TYPE_CHECKING:
@@ -147,8 +149,11 @@ class Recording(Device):
         strides = row_major(shape, dtype or types.float8_e4m3)
         name = STORAGE[dtype] if dtype else storage
         array = Array(pointer, dtype, name, shape, strides, self.name, False, self)
-        self.sizes.append(nbytes(array))
+        self.sizes.append(self._size(array))
         return Buffer(array)
+
+    def _size(self, array: Array) -> int:
+        return nbytes(array)
 
     def add(self, grid: tuple[int, int, int], arguments: Mapping[str, Any], code: Callable[[], Compiled]) -> None:
         """Notes a launch."""
@@ -159,3 +164,23 @@ class Recording(Device):
     def place(pointer: int) -> tuple[int, int]:
         """Of an address, the place of its buffer, and bytes from the start of that."""
         return pointer // _APART - 1, pointer % _APART
+
+
+class Sketch(Recording):
+    """A recording of shapes alone: extents may be symbols, as torch has them, and launches are nothing.
+
+    A call in a sketch checks what it can, and says what arrays it returns.
+    """
+
+    def __enter__(self) -> Sketch:
+        self._nothing_runs = contextlib.ExitStack()
+        self._nothing_runs.enter_context(sketching())
+        super().__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        super().__exit__(kind, error, at)
+        self._nothing_runs.close()
+
+    def _size(self, array: Array) -> int:
+        return 0

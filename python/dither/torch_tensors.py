@@ -14,6 +14,17 @@ def is_memory(kind: type) -> bool:
     return getattr(kind, "__torch_dispatch__", None) is sys.modules["torch"].Tensor.__torch_dispatch__
 
 
+def is_symbol(extent: Any) -> bool:
+    """Whether an extent is a symbol of torch, which it has while it traces for any batch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(extent, torch.SymInt)
+
+
+def are_extents(shape: Any) -> bool:
+    """Whether all of a shape is extents: integers that are not negative, or symbols."""
+    return all((isinstance(n, int) or is_symbol(n)) and n >= 0 for n in shape)
+
+
 def check(x: Any) -> None:
     """Raises TypeError for a tensor whose memory is not its values, with what to pass instead."""
     torch = sys.modules["torch"]

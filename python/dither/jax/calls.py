@@ -26,12 +26,12 @@ from jax.interpreters import ad, batching, mlir
 from jax.interpreters.mlir import SPMDAxisContext
 
 from ..devices import checked_target, get_device, host_target, is_gpu
+from ..ops.derivatives import Convert, rule_of
 from ..programs import Place, Program, Stages, finish, staged
 from ..recording import Recording, Shard
 from ..types import int64
 from .arrays import buffer_of, dtype_of, is_array, packed
 from .batching import joined, parted, places_of_rows
-from .derivatives import rule_of
 from .sharding import checked_axes, partitioned, run_part
 from .switches import is_disabled, run_on_host
 
@@ -41,6 +41,8 @@ TARGET = "dither_program"
 _cuda_target: contextvars.ContextVar[str] = contextvars.ContextVar("dither_cuda_target", default="")
 _parts: contextvars.ContextVar[Any] = contextvars.ContextVar("dither_parts", default=None)
 
+
+_CONVERT = Convert(lambda x: x.astype(jnp.float32), lambda x, other: x.astype(other.dtype))
 
 #: Shapes and data types of arrays.
 Types = tuple[tuple[tuple[int, ...], str], ...]
@@ -219,7 +221,7 @@ def _differentiable(call: Call) -> Callable[..., Any]:
         # The output is the first of what a call returns.
         needed[0] = jnp.zeros(made[0].shape, made[0].dtype) if needed[0] is None else needed[0]
         with _set(_parts, call.parts):
-            gradients = rule(arguments, _filled(program, arrays, made), _filled(program, arrays, needed))
+            gradients = rule(_CONVERT, arguments, _filled(program, arrays, made), _filled(program, arrays, needed))
         for name, is_wanted in zip(call.names, wanted, strict=True):
             if is_wanted is not None and gradients.get(name) is None:
                 raise TypeError(

@@ -8,7 +8,7 @@ from typing import Any
 from ..arrays import describe
 from ..devices import Device, get_device
 from ..formats import FORMATS, Format
-from ..frameworks import takes_jax
+from ..frameworks import traceable
 from ..language import ScaleLayout
 from ..types import e8m0, float32
 from . import kernels
@@ -24,7 +24,7 @@ from .written import new_or_given
 _ROWS, _COLS = 128, 8
 
 
-@takes_jax
+@traceable
 def as_mxfp8(
     x: ScaledTensor1x | ScaledTensor2x,
     scale_layout: str = "linear",

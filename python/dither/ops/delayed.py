@@ -12,7 +12,7 @@ from ..arrays import Array, describe_argument
 from ..devices import Device, get_device
 from ..errors import suggest
 from ..formats import ELEMENTS, FORMATS, LARGEST, Format, restore_format
-from ..frameworks import takes_jax
+from ..frameworks import traceable
 from ..types import DType, dtype_from_mlir, float32
 from . import kernels
 from .allocate import filled
@@ -26,7 +26,7 @@ _WRITTEN = ("scale", "amax_history")
 _TILE = 1024
 
 
-@takes_jax
+@traceable
 def update_scale(
     scale: Any,
     amax_history: Any,

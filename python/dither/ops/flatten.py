@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..arrays import Array, describe, describe_argument, row_major
+from ..torch_tensors import are_extents
 from ..types import int8
 from .allocate import DeviceArray, floats
 from .producer import Producer
@@ -159,7 +160,7 @@ def flatten_result(x: ScaledTensor1x | ScaledTensor2x, name: str) -> ScaledTenso
 def flatten_part(part: ScaledTensor1x, name: str) -> ScaledTensor1x:
     """As `flatten_result`, of one direction."""
     shape = part.shape if isinstance(part, ScaledTensor1x) else ()
-    if len(shape) == 2 or not isinstance(shape, tuple) or not all(isinstance(n, int) and n >= 0 for n in shape):
+    if len(shape) == 2 or not isinstance(shape, tuple) or not are_extents(shape):
         return part  # who checks its fields says what is wrong
     flat = flattened(part.shape, part.flatten_axis)
     bits = part.format.element.bits

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..devices import Device
 from ..formats import Format
-from ..frameworks import takes_jax
+from ..frameworks import name_in_graphs, traceable
 from ..jit import LAUNCH_OPTIONS
 from ..options import UNSAID, CodeOptions
 from ..scalars import run_time_number
@@ -70,6 +70,8 @@ class Fused:
         parameters = inspect.signature(fn).parameters.values()
         # Calls leave out what follows from other parameters.
         self.__signature__ = inspect.Signature([p for p in parameters if p.name in given])
+        own = fn.__module__.startswith(f"{__package__}.")
+        self.graph_name = name_in_graphs(self, fn.__name__ if own else f"{fn.__module__}:{fn.__qualname__}")
 
     def __repr__(self) -> str:
         return f"<dither operator {self.operator.producer.name}>"
@@ -77,7 +79,7 @@ class Fused:
     def __reduce__(self) -> str:
         return self.operator.producer.function.__qualname__
 
-    @takes_jax
+    @traceable
     def __call__(
         self,
         *args: Any,
@@ -263,8 +265,8 @@ def fuse(
             multiprocessor. A program takes a few rows and ends, and the device gives its place to whoever waits.
 
     A call returns the output, or a NamedTuple of it (`out`), what is saved, and `amax`. Formats whose scales depend on
-    the amax of the whole tensor take two passes where `amax` is not given. No operation of autograd: results have no
-    gradient.
+    the amax of the whole tensor take two passes where `amax` is not given. Results have no gradient: a call on tensors
+    of torch that require one raises TypeError (`dither.torch.operator` gives a function its own).
     """
     if fn is None:
         return functools.partial(fuse, whole_rows=whole_rows, saves=saves, halves=halves, periods=periods, math=math)

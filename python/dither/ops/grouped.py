@@ -9,7 +9,7 @@ from typing import Any
 from ..arrays import describe
 from ..devices import Device, get_device
 from ..formats import Format
-from ..frameworks import takes_jax
+from ..frameworks import traceable
 from ..language import ScaleLayout
 from ..types import DType, int32, int64
 from . import group_kernels, kernels
@@ -27,7 +27,7 @@ from .tiles import Tile
 from .written import new_or_given
 
 
-@takes_jax
+@traceable
 def grouped_quantize(
     x: Any,
     format: Format | str,
@@ -118,7 +118,7 @@ def grouped_quantize(
     return result
 
 
-@takes_jax
+@traceable
 def grouped_dequantize(
     x: GroupedScaledTensor1x | GroupedScaledTensor2x,
     dtype: DType | None = None,

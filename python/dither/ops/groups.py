@@ -7,7 +7,7 @@ from typing import Any
 
 from ..arrays import describe_argument
 from ..devices import Device, get_device
-from ..frameworks import takes_jax
+from ..frameworks import traceable
 from ..types import DType, int32, int64
 from . import kernels
 from .allocate import as_numpy
@@ -16,7 +16,7 @@ from .written import new_or_given
 _TYPES = (int32, int64)
 
 
-@takes_jax
+@traceable
 def group_offsets(
     sizes: Any,
     multiple: int = 1,

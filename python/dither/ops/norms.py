@@ -11,7 +11,7 @@ import dither.language as dl
 
 from ..devices import Device
 from ..formats import Format
-from ..frameworks import takes_jax
+from ..frameworks import traceable
 from .fuse import Fused, check_sm_margin, fuse
 from .grouping import Groups
 from .hadamard import RandomHadamard
@@ -111,7 +111,7 @@ class RmsNorm(NamedTuple):
     amax: Any
 
 
-@takes_jax
+@traceable
 def rms_norm(
     x: Any,
     gamma: Any,
@@ -141,8 +141,7 @@ def rms_norm(
 ) -> RmsNorm:
     """Root-mean-square norm of the rows of `x`, fused with quantization.
 
-    y = gamma * (rsigma * x), rsigma = 1 / sqrt(mean(x * x) + eps), all in float32. No operation of autograd: results
-    have no gradient.
+    y = gamma * (rsigma * x), rsigma = 1 / sqrt(mean(x * x) + eps), all in float32.
 
     Args:
         x: (M, N) float32, bfloat16 or float16.

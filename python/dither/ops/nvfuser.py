@@ -14,7 +14,7 @@ from ..arrays import Array, describe, describe_argument, view
 from ..devices import Device, get_device
 from ..errors import suggest
 from ..formats import MXFP8_E4M3, NVFP4, Format
-from ..frameworks import takes_jax
+from ..frameworks import traceable
 from ..types import DType, float4_e2m1, float8_e4m3, int32
 from . import nvfuser_kernels as kernels
 from .allocate import as_numpy, contiguous_rows, empty_like, filled, floats
@@ -38,7 +38,7 @@ _NAMES = {
 _ORDERS = ("div6_mul", "scale_first", "mul_inv6", "te", "div6_div")
 
 
-@takes_jax
+@traceable
 def nv_block_quantize(
     input: Any,
     global_scale: Any = None,
@@ -93,7 +93,7 @@ def nv_block_quantize(
     return q.data, scales
 
 
-@takes_jax
+@traceable
 def nv_grouped_block_quantize(
     input: Any,
     input_offsets: Any,
@@ -121,7 +121,7 @@ def nv_grouped_block_quantize(
     return codes, preprocess_grouped_matmul_input_sf(scales, input_offsets, output_offsets, **where)
 
 
-@takes_jax
+@traceable
 def preprocess_grouped_matmul_input_sf(
     input: Any,
     input_offsets: Any,

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..arrays import FOREIGN, Array, describe_argument, view
 from ..devices import Device, get_device
-from ..frameworks import takes_jax
+from ..frameworks import traceable
 from ..types import DType, float4_e2m1, float8_e4m3, float32, int32
 from . import nvfuser_kernels as kernels
 from .allocate import check_float_type, empty_like, floats
@@ -36,7 +36,7 @@ def swizzled_to_linear_128_4(scales: Any, rows: int, cols: int) -> Any:
     return unswizzle_scales(scales, shape, "128x4")[:rows, :cols]
 
 
-@takes_jax
+@traceable
 def dequantize_fp4(
     codes: Any, scales: Any, amax: Any, device: str | Device | None = None, stream: int | None = None
 ) -> Any:
@@ -48,7 +48,7 @@ def dequantize_fp4(
     return _dequantized(codes, scales, amax, float32, device, stream)
 
 
-@takes_jax
+@traceable
 def dequantize_to_dtype(
     tensor_fp4: Any,
     tensor_sf: Any,
@@ -73,7 +73,7 @@ def dequantize_to_dtype(
     return _dequantized(tensor_fp4, linear, amax, _float(dtype), device, stream)
 
 
-@takes_jax
+@traceable
 def pytorch_nvfp4_quantize(
     a: Any, a_global_scale: Any, device: str | Device | None = None, stream: int | None = None
 ) -> tuple[Any, Any]:
@@ -87,7 +87,7 @@ def pytorch_nvfp4_quantize(
     return quantized_by(kernels.reference_kernel, a, array, a_global_scale, device, stream)
 
 
-@takes_jax
+@traceable
 def activation_scale_to_nvfp4(
     x: Any,
     g_sf: Any,

@@ -12,7 +12,7 @@ from ..devices import get_device
 from ..jit import Kernel
 from ..language import linear
 from ..options import UNSAID, CodeOptions
-from ..recording import Recording
+from ..recording import Recording, Sketch
 from ..scalars import check_number, run_time_number
 from ..types import DType, Structure, float32
 from . import column_sum, halves, outputs, shards
@@ -147,7 +147,7 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
     x = operands[operator.producer.tile]
     if isinstance(x, (Array, Buffer)):
         where = get_device(wanted.device if wanted.device is not None else floats(x, operator.producer.tile).device)
-        if isinstance(where, Recording):
+        if isinstance(where, Recording) and not isinstance(where, Sketch):
             _describe(where, operator.producer, operands, wanted, results)
     return results
 
@@ -264,7 +264,7 @@ def steps_on_matrices(
     values, arrays = check_operands(producer, operands, wanted.shared)
     period = next((arrays[name].shape[1] for name in producer.periodic if name in arrays), None)
     if period is not None:
-        producer = producer.of_period(period)
+        producer = producer.of_period(int(period))  # of a symbol, that of this trace
     x, array = values[producer.tile], arrays[producer.tile]
     if wanted.interleave is not None:
         values = wanted.interleave.operands(values, arrays)

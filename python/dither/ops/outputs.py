@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ..arrays import Array, describe_argument, view
 from ..formats import Format
 from ..language import ScaleLayout
+from ..torch_tensors import are_extents
 from ..types import DType
 from .allocate import empty_like
 from .grouped_tensor import GroupedScaledTensor1x
@@ -331,7 +332,7 @@ def check_fields(part: ScaledTensor1x | GroupedScaledTensor1x, name: str) -> Non
     if part.transform is not None and not isinstance(part.transform, Transform):
         raise TypeError(f"argument '{name}' has transform {part.transform!r}, expected a Transform or None")
     shape = part.shape
-    if not isinstance(shape, tuple) or len(shape) != 2 or not all(isinstance(n, int) and n >= 0 for n in shape):
+    if not isinstance(shape, tuple) or len(shape) != 2 or not are_extents(shape):
         raise TypeError(f"argument '{name}' has shape {shape!r}, expected (M, N)")
 
 

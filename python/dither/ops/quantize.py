@@ -6,7 +6,7 @@ from typing import Any
 
 from ..devices import Device
 from ..formats import Format, get_format
-from ..frameworks import takes_jax
+from ..frameworks import traceable
 from .hadamard import RandomHadamard
 from .operator import Operator, run
 from .outputs import Plan
@@ -22,7 +22,7 @@ def _identity(x: Any) -> Any:
 QUANTIZE = Operator(Producer("quantize", _identity, {"x": "tile"}))
 
 
-@takes_jax
+@traceable
 def quantize(
     x: Any,
     format: Format | str,
@@ -44,7 +44,7 @@ def quantize(
     numerics: str | None = None,
     skip: Any = None,
 ) -> Any:
-    """`x` in a block-scaled format. No operation of autograd: the result has no gradient, whatever `x` is.
+    """`x` in a block-scaled format. The result has no gradient: a tensor of torch that requires one raises TypeError.
 
     Args:
         x: float32, bfloat16 or float16 of any rank: NumPy, torch, or anything with DLPack or the CUDA array interface.

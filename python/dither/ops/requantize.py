@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from ..devices import Device
-from ..frameworks import takes_jax
+from ..frameworks import traceable
 from ..types import float32
 from .dequantize import dequantize
 from .grouped import grouped_dequantize, grouped_quantize
@@ -16,7 +16,7 @@ from .quantize import quantize
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 
 
-@takes_jax
+@traceable
 def requantize(
     x: ScaledTensor1x | GroupedScaledTensor1x,
     scale_layout: str | None = None,

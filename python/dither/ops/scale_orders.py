@@ -8,7 +8,8 @@ from typing import Any
 
 from ..arrays import Array, describe, describe_argument
 from ..devices import Device, get_device
-from ..frameworks import takes_jax
+from ..frameworks import traceable
+from ..torch_tensors import are_extents
 from ..types import DType, e8m0, int32
 from . import kernels
 from .allocate import contiguous_rows
@@ -20,7 +21,7 @@ from .written import new_or_given
 _ROWS, _RESIZED_COLS = 128, 32
 
 
-@takes_jax
+@traceable
 def swizzle_scales(
     scales: Any,
     order: str = "128x4",
@@ -55,7 +56,7 @@ def swizzle_scales(
     return out
 
 
-@takes_jax
+@traceable
 def unswizzle_scales(
     scales: Any,
     shape: tuple[int, int],
@@ -89,7 +90,7 @@ def unswizzle_scales(
 
 
 def _check_shape(shape: Any) -> None:
-    if not isinstance(shape, tuple) or len(shape) != 2 or not all(isinstance(n, int) and n >= 0 for n in shape):
+    if not isinstance(shape, tuple) or len(shape) != 2 or not are_extents(shape):
         raise ValueError(f"shape is {shape!r}, expected rows and columns")
 
 
@@ -165,7 +166,7 @@ def _run(
     )
 
 
-@takes_jax
+@traceable
 def pad_scales(
     scales: Any,
     rows: int = 128,
@@ -187,7 +188,7 @@ def pad_scales(
     return _resized(scales, source, of, (round_up(m, rows), round_up(n, cols)), device, stream, out)
 
 
-@takes_jax
+@traceable
 def unpad_scales(
     scales: Any,
     shape: tuple[int, int],

@@ -9,6 +9,7 @@ import dataclasses
 import functools
 
 from ..formats import Format
+from ..torch_tensors import is_symbol
 
 #: Elements of the largest tile that a GPU transposes: 32 KB of its shared memory.
 GPU_TRANSPOSED = 8192
@@ -28,17 +29,26 @@ class Tile:
         return -(-rows // self.rows), -(-cols // self.cols)
 
 
+def _known(cols: int) -> int:
+    """Columns that a tile is chosen for: any, where they are a symbol and nothing runs."""
+    return cols if isinstance(cols, int) or not is_symbol(cols) else 1024
+
+
 def round_up(n: int, step: int) -> int:
     """The smallest multiple of `step` that is at least `n`."""
     return -(-n // step) * step
 
 
-@functools.lru_cache(1024)
 def elementwise_tile(cols: int, granule: tuple[int, int], colwise: bool, transposed: bool, cpu: bool) -> Tile:
     """For kernels whose tiles may lie anywhere, in whole rows and columns of blocks (powers of two).
 
     `colwise`: what they combine, or store, follows columns.
     """
+    return _elementwise_tile(_known(cols), granule, colwise, transposed, cpu)
+
+
+@functools.lru_cache(1024)
+def _elementwise_tile(cols: int, granule: tuple[int, int], colwise: bool, transposed: bool, cpu: bool) -> Tile:
     least, block = granule
     padded = round_up(max(cols, 1), block)
     if cpu:
@@ -67,7 +77,7 @@ def dequantize_tile(cols: int, fmt: Format, axis: int, transposed: bool, cpu: bo
     if not transposed:
         return elementwise_tile(cols, (1 if axis else run, max(block, 32, run if axis else 1)), axis == 0, False, cpu)
     wide = 1024 if cpu else 256
-    return Tile(128 if cpu else 32, max(block, 128 if cols <= 128 else wide))
+    return Tile(128 if cpu else 32, max(block, 128 if _known(cols) <= 128 else wide))
 
 
 #: Words of 32 bits of the tiles that transpose elements of so many bits on a GPU: at least 64 bytes of each row that is
@@ -84,9 +94,13 @@ def transpose_tile(bits: int, words: bool, cpu: bool) -> Tile:
     return Tile(128, 512) if cpu else Tile(64, 64)
 
 
-@functools.lru_cache(1024)
 def row_tile(cols: int, granule: tuple[int, int], colwise: bool, cpu: bool) -> Tile:
     """For kernels that reduce whole rows."""
+    return _row_tile(_known(cols), granule, colwise, cpu)
+
+
+@functools.lru_cache(1024)
+def _row_tile(cols: int, granule: tuple[int, int], colwise: bool, cpu: bool) -> Tile:
     least, block = granule
     padded = round_up(max(cols, 1), block)
     if colwise:

@@ -12,7 +12,7 @@ from typing import Any
 from ..arrays import Array, View, describe_argument, view
 from ..devices import Device, get_device
 from ..formats import FP8_TENSOR_E4M3, Format, get_format
-from ..frameworks import takes_jax
+from ..frameworks import traceable
 from ..recording import Recording
 from ..types import DType, bfloat16, float4_e2m1, int8, int32
 from . import kernels
@@ -29,7 +29,7 @@ MOVED = {4: float4_e2m1, 8: int8, 16: bfloat16, 32: int32}
 _DLPACK_KINDS = {"0": "int", "1": "uint", "2": "float", "6": "bool"}
 
 
-@takes_jax
+@traceable
 def transpose(
     x: Any,
     flatten_axis: int = -1,
@@ -56,7 +56,7 @@ def transpose(
         stream: the stream of a GPU to run on.
 
     Returns an array of the library, and in the data type, of `x`, or `out`. FP4 is (N, (M + 1) // 2) bytes; the last
-    half byte of an odd row is zero. No operation of autograd: the result has no gradient.
+    half byte of an odd row is zero. The result has no gradient.
 
     Fastest where M and N are multiples of the elements in 32 bits, and rows begin at multiples of 4 bytes. Raises
     TypeError or ValueError for other elements, shapes that have no rows and columns, and an `out` that does not fit.
@@ -92,7 +92,7 @@ def transpose(
     return result
 
 
-@takes_jax
+@traceable
 def cast_transpose(x: Any, format: Format | str = FP8_TENSOR_E4M3, **options: Any) -> ScaledTensor2x:
     """`x` in a format, and its transpose in it, from one read: `dither.quantize(x, format, layout="both")`.
 

@@ -1,7 +1,12 @@
-"""dither in PyTorch: quantized tensors, quantizers, recipes and modules.
+"""dither in PyTorch: operators with gradients, in compiled and exported graphs; quantized tensors, quantizers, recipes
+and modules.
 
-Importing `dither` needs no torch; importing this package does.
+Importing `dither` needs no torch; importing this package does, and calls of operators with tensors that torch
+differentiates or traces import it. docs/torch.md has the rest.
 """
+
+import importlib as _importlib
+from typing import Any as _Any
 
 from . import factories
 from .autocast import (
@@ -14,9 +19,12 @@ from .autocast import (
     is_mxfp8_available,
     is_nvfp4_available,
 )
+from .calls import call
 from .convert import convert
 from .matmul import GEMMType, custom_gemm, multiply, qgemm
 from .modules import GroupedLinear, LayerNorm, LayerNormLinear, LayerNormMLP, Linear, RMSNorm
+from .operators import register as _register_operators
+from .pytrees import register as _register_pytrees
 from .quantizer import Quantizer
 from .quantizers import (
     Float8BlockQuantizer,
@@ -44,7 +52,12 @@ from .storage import (
     restore_from_saved,
     save_for_func_ctx,
 )
+from .straight_through import straight_through
 from .tensor import QuantizedTensor
+from .user import operator
+
+_register_pytrees()
+_register_operators()
 
 __all__ = [
     "CurrentScalingQuantizerRef",
@@ -73,6 +86,7 @@ __all__ = [
     "ScaledMMArgs",
     "as_torch_scaled_mm_args",
     "autocast",
+    "call",
     "convert",
     "current_scaling_ref_factory",
     "current_scaling_ref_quantizer_factory",
@@ -87,10 +101,19 @@ __all__ = [
     "is_nvfp4_available",
     "multiply",
     "nvfp4_ref_rht_2d_factory",
+    "operator",
     "prepare_for_saving",
     "qgemm",
     "restore_from_func_ctx",
     "restore_from_saved",
     "save_for_func_ctx",
     "scaled_mm",
+    "straight_through",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    # It imports torch's compiler.
+    if name == "tracing":
+        return _importlib.import_module(".tracing", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,22 +1,30 @@
-"""Derivatives of operators in JAX: those of plain output, by dither's own backward operators.
+"""Derivatives of operators: those of plain output, by dither's own backward operators, in any framework.
 
 A rule has the arguments of a call by name, what it returned, and the gradients of that, None for what is not needed
 besides the output; it gives the gradient of each operand, by name. Operands that it leaves out have none, and are
-refused where one is asked for.
+refused where one is asked for. What a rule computes besides operators is arithmetic that arrays of JAX and torch have
+in common, and their conversions, which it is given.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Mapping
-from typing import Any
-
-import jax.numpy as jnp
+from typing import Any, NamedTuple
 
 from .. import ops
 
-Rule = Callable[[Mapping[str, Any], Any, Any], dict[str, Any]]
+
+class Convert(NamedTuple):
+    """Conversions of a framework: of an array to float32, and to the data type of another one."""
+
+    to_float32: Callable[[Any], Any]
+    to_type_of: Callable[[Any, Any], Any]
+
+
+Rule = Callable[[Convert, Mapping[str, Any], Any, Any], dict[str, Any]]
 
 #: Options of calls that have a derivative, besides the operator's own arguments, and those that it has no use for.
 _OPTIONS = ("flatten_axis", "interleave")
@@ -29,8 +37,38 @@ _NO_DERIVATIVE = frozenset(inspect.signature(ops.rms_norm).parameters) - {
 }
 
 
+#: Operands that the rule of an operator does not look at, and what it looks at of the result ("out" is the output): so
+#: that frameworks keep no more of a call.
+_UNREAD = {
+    "layer_norm": ("beta",),
+    "add_rms_norm": ("x", "residual"),
+    "add_layer_norm": ("x", "residual", "beta"),
+    "softmax": ("x", "mask"),
+    "rope": ("x",),
+    "add_dropout": ("x", "residual"),
+}
+_RESULTS = {
+    "rms_norm": ("rsigma",),
+    "layer_norm": ("mean", "rsigma"),
+    "add_rms_norm": ("rsigma", "sum"),
+    "add_layer_norm": ("mean", "rsigma", "sum"),
+    "softmax": ("out",),
+}
+
+
+def kept_for(operator: Any) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    """Operands of an operator that its rule does not need, and parts of the result that it does; None for all."""
+    if hasattr(operator, "rule"):
+        return (), None
+    return _UNREAD.get(operator.__name__, ()), _RESULTS.get(operator.__name__, ())
+
+
 def rule_of(operator: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Rule, dict[str, Any]] | None:
-    """The rule for a call, and its arguments by name; None where the call has no derivative."""
+    """The rule for a call, and its arguments by name; None where the call has no derivative. An operator that is not of
+    dither may have a method `rule`, which gives these."""
+    if hasattr(operator, "rule"):
+        found: tuple[Rule, dict[str, Any]] | None = operator.rule(args, kwargs)
+        return found
     name = getattr(operator, "__name__", "")
     rule = _rules().get(name)
     if rule is None or inspect.unwrap(getattr(ops, name)) is not inspect.unwrap(operator):
@@ -50,18 +88,18 @@ def _gradient(name: str, arguments: Mapping[str, Any], **more: Any) -> Any:
     return getattr(ops, name)(**arguments, **more)
 
 
-def _activation(name: str, arguments: Mapping[str, Any], result: Any, grad: Any) -> dict[str, Any]:
+def _activation(name: str, to: Convert, arguments: Mapping[str, Any], result: Any, grad: Any) -> dict[str, Any]:
     if arguments.get("bias") is None:
         return {"x": _gradient(f"d{name}", arguments, grad=grad)}
     if name == "sigmoid":
         rows = tuple(range(grad.ndim - 1))
         dx = _gradient("dsigmoid", arguments, grad=grad)
-        return {"x": dx, "bias": jnp.sum(dx.astype(jnp.float32), axis=rows)}
+        return {"x": dx, "bias": to.to_float32(dx).sum(rows)}
     both = _gradient(f"dbias_d{name}", arguments, grad=grad)
     return {"x": both.out, "bias": both.dbias}
 
 
-def _gated(name: str, arguments: Mapping[str, Any], result: Any, grad: Any) -> dict[str, Any]:
+def _gated(name: str, to: Convert, arguments: Mapping[str, Any], result: Any, grad: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     both: Any
     if arguments.get("factor") is not None:
@@ -83,15 +121,21 @@ def _of_rows(x: Any, row: Any) -> Any:
     return row.reshape(row.shape + (1,) * (x.ndim - row.ndim))
 
 
-def _through_rsigma(x: Any, mean: Any, rsigma: Any, grad: Any) -> Any:
+def _through_rsigma(to: Convert, x: Any, mean: Any, rsigma: Any, grad: Any) -> Any:
     """The gradient of x through rsigma, 1 / sqrt(variance + eps), `mean` None for the mean square."""
-    x32 = x.astype(jnp.float32)
+    x32 = to.to_float32(x)
     centered = x32 if mean is None else x32 - _of_rows(x, mean)
-    columns = x.size // max(rsigma.size, 1)
-    return -centered * _of_rows(x, grad * rsigma**3) / columns
+    return to.to_type_of(-centered * _of_rows(x, grad * rsigma**3) / _columns(x, rsigma), x)
 
 
-def _rms_norm(arguments: Mapping[str, Any], result: Any, grads: Any, add: Any = None, x: Any = None) -> dict[str, Any]:
+def _columns(x: Any, row: Any) -> Any:
+    """How many elements of x a number for each row is of."""
+    return math.prod(x.shape[row.ndim :])
+
+
+def _rms_norm(
+    to: Convert, arguments: Mapping[str, Any], result: Any, grads: Any, add: Any = None, x: Any = None
+) -> dict[str, Any]:
     x = arguments["x"] if x is None else x
     back = ops.rms_norm_backward(
         grads.out,
@@ -104,12 +148,12 @@ def _rms_norm(arguments: Mapping[str, Any], result: Any, grads: Any, add: Any = 
     )
     dx = back.dx
     if grads.rsigma is not None:
-        dx = dx + _through_rsigma(x, None, result.rsigma, grads.rsigma).astype(x.dtype)
+        dx = dx + _through_rsigma(to, x, None, result.rsigma, grads.rsigma)
     return {"x": dx, "gamma": back.dgamma}
 
 
 def _layer_norm(
-    arguments: Mapping[str, Any], result: Any, grads: Any, add: Any = None, x: Any = None
+    to: Convert, arguments: Mapping[str, Any], result: Any, grads: Any, add: Any = None, x: Any = None
 ) -> dict[str, Any]:
     x = arguments["x"] if x is None else x
     back = ops.layer_norm_backward(
@@ -124,28 +168,28 @@ def _layer_norm(
     )
     dx = back.dx
     if grads.rsigma is not None:
-        dx = dx + _through_rsigma(x, result.mean, result.rsigma, grads.rsigma).astype(x.dtype)
+        dx = dx + _through_rsigma(to, x, result.mean, result.rsigma, grads.rsigma)
     if grads.mean is not None:
-        dx = dx + (_of_rows(x, grads.mean) * (result.mean.size / x.size)).astype(x.dtype)
+        dx = dx + to.to_type_of(_of_rows(x, grads.mean) / _columns(x, result.mean), x)
     return {"x": dx, "gamma": back.dgamma, "beta": back.dbeta}
 
 
-def _of_sum(norm: Any, arguments: Mapping[str, Any], result: Any, grads: Any) -> dict[str, Any]:
+def _of_sum(norm: Any, to: Convert, arguments: Mapping[str, Any], result: Any, grads: Any) -> dict[str, Any]:
     """Of a norm of x + residual: both have the gradient of the sum."""
-    found: dict[str, Any] = norm(arguments, result, grads, grads.sum, result.sum)
+    found: dict[str, Any] = norm(to, arguments, result, grads, grads.sum, result.sum)
     return {**found, "residual": found["x"]}
 
 
-def _softmax(arguments: Mapping[str, Any], result: Any, grad: Any) -> dict[str, Any]:
+def _softmax(to: Convert, arguments: Mapping[str, Any], result: Any, grad: Any) -> dict[str, Any]:
     options = {name: arguments[name] for name in ("scale", "flatten_axis") if name in arguments}
     return {"x": ops.dsoftmax(grad, result, **options)}
 
 
-def _rope(arguments: Mapping[str, Any], result: Any, grad: Any) -> dict[str, Any]:
+def _rope(to: Convert, arguments: Mapping[str, Any], result: Any, grad: Any) -> dict[str, Any]:
     return {"x": ops.drope(grad, **{name: value for name, value in arguments.items() if name != "x"})}
 
 
-def _add_dropout(arguments: Mapping[str, Any], result: Any, grad: Any) -> dict[str, Any]:
+def _add_dropout(to: Convert, arguments: Mapping[str, Any], result: Any, grad: Any) -> dict[str, Any]:
     options = {name: value for name, value in arguments.items() if name not in ("x", "residual")}
     return {"x": ops.ddropout(grad, **options), "residual": grad}
 
