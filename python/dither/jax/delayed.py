@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from .. import ops
-from ..ops.flatten import reshape
 from .arrays import kind_of_dtype
-from .calls import call, shards
+from .calls import shards
 
 
 class DelayedState(NamedTuple):
@@ -49,22 +48,7 @@ def update(
     """
     if int(margin) != margin:
         raise ValueError(f"margin is {margin!r}, expected a whole number")
-    history = jnp.asarray(state.amax_history)
-    matrix = history.reshape(history.shape[0], -1)
-    tensors = matrix.shape[1]
-    for name, x in (("scale", state.scale), ("amax", amax)):
-        if jnp.size(x) != tensors:
-            found = f"argument '{name}' has shape {jnp.shape(x)}"
-            raise ValueError(f"{found}, expected {tensors} elements beside a history of shape {history.shape}")
-    options = (kind_of_dtype(q_dtype), int(margin), algorithm, inf_scale)
-    scale, row = jnp.reshape(state.scale, (1, tensors)), jnp.reshape(amax, tensors)
+    options: dict[str, Any] = {"format": kind_of_dtype(q_dtype), "algorithm": algorithm, "inf_scale": inf_scale}
     with shards():  # a state is whole on each device
-        scale, matrix = call(_step, scale, matrix, row, *options)
-    return DelayedState(scale.reshape(jnp.shape(state.scale)), matrix.reshape(history.shape))
-
-
-def _step(scale: Any, amax_history: Any, amax: Any, kind: Any, margin: int, algorithm: str, inf_scale: str) -> Any:
-    scale, amax_history = (ops.pad_scales(x, 1, 1) for x in (scale, amax_history))  # copies, which may be written
-    written = reshape(scale, amax.shape, "scale")
-    ops.update_scale(written, amax_history, amax, format=kind, margin=margin, algorithm=algorithm, inf_scale=inf_scale)
-    return scale, amax_history
+        made = ops.updated_scale(state.scale, state.amax_history, amax, margin=int(margin), **options)
+    return DelayedState(*made)

@@ -22,7 +22,7 @@ from .activations import (
 )
 from .amax import amax, transformed_amax
 from .as_mxfp8 import as_mxfp8
-from .delayed import DelayedScaling, update_scale
+from .delayed import DelayedScaling, update_scale, updated_scale
 from .dequantize import dequantize
 from .dropout import add_dropout, ddropout
 from .fuse import Fused, fuse
@@ -170,4 +170,5 @@ __all__ = [
     "unpad_scales",
     "unswizzle_scales",
     "update_scale",
+    "updated_scale",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import torch_tensors, types
 from ..arrays import Array, describe_argument
@@ -15,7 +15,7 @@ from ..formats import ELEMENTS, FORMATS, LARGEST, Format, restore_format
 from ..frameworks import traceable
 from ..types import DType, dtype_from_mlir, float32
 from . import kernels
-from .allocate import filled
+from .allocate import empty_like, filled
 
 ALGORITHMS = ("max", "most_recent")
 #: What an infinite quotient becomes.
@@ -67,12 +67,65 @@ def update_scale(
         device: where to run; by default where the arrays are.
         stream: the stream of a GPU to run on.
     """
+    options = _options(format, margin, algorithm, skip_zero, inf_scale)
+    _launch(_arrays(scale, amax_history, amax), {}, options, device, stream)
+
+
+@takes_jax
+def updated_scale(
+    scale: Any,
+    amax_history: Any,
+    amax: Any,
+    *,
+    format: Any,
+    margin: int = 0,
+    algorithm: str = "max",
+    skip_zero: bool = False,
+    inf_scale: str = "largest",
+    device: str | Device | None = None,
+    stream: int | None = None,
+) -> tuple[Any, Any]:
+    """`update_scale` as a function: the scale and the history after a step, beside what was before, which stays.
+
+    Arguments are those of `update_scale`, with `amax` not None. Results have the shapes of `scale` and `amax_history`.
+    """
+    options = _options(format, margin, algorithm, skip_zero, inf_scale)
+    if amax is None:
+        raise TypeError("argument 'amax' is None, expected the largest magnitudes of the step")
+    old = _arrays(scale, amax_history, amax, written=())
+    history = _floats("amax_history", amax_history)
+    shapes = (_floats("scale", scale).shape, history.shape)
+    made = tuple(empty_like(amax_history, history, shape, float32) for shape in shapes)
+    new = _arrays(made[0], made[1], amax)
+    _launch(new, {"old_scale": old["scale"], "old_history": old["amax_history"]}, options, device, stream)
+    return made[0], made[1]
+
+
+class _Options(NamedTuple):
+    """Those of a step: what the amax becomes, the bound of scales, and what the kernel is compiled for."""
+
+    largest: float
+    most: float
+    algorithm: str
+    skip_zero: bool
+
+
+def _options(format: Any, margin: Any, algorithm: Any, skip_zero: Any, inf_scale: Any) -> _Options:
     scaled = _scaled_largest(_format(format), _integer("margin", margin))
     _choice("algorithm", algorithm, ALGORITHMS)
     _choice("inf_scale", inf_scale, tuple(INF_SCALES))
     if not isinstance(skip_zero, bool):
         raise TypeError(f"skip_zero is {skip_zero!r}, expected True or False")
-    arrays = _arrays(scale, amax_history, amax)
+    return _Options(scaled, INF_SCALES[inf_scale], algorithm, skip_zero)
+
+
+def _launch(
+    arrays: dict[str, Array],
+    old: dict[str, Array],
+    options: _Options,
+    device: str | Device | None,
+    stream: int | None,
+) -> None:
     history = arrays["amax_history"]
     tensors = history.shape[1]
     if not tensors:
@@ -84,10 +137,12 @@ def update_scale(
         arrays["scale"],
         history,
         arrays.get("amax"),
-        scaled,
-        INF_SCALES[inf_scale],
-        ALGORITHM=algorithm,
-        SKIP_ZERO=skip_zero,
+        options.largest,
+        options.most,
+        old.get("old_scale"),
+        old.get("old_history"),
+        ALGORITHM=options.algorithm,
+        SKIP_ZERO=options.skip_zero,
         ROWS=_TILE // cols,
         COLS=cols,
         device=get_device(device if device is not None else history.device),
@@ -182,8 +237,8 @@ def restore(
     return state
 
 
-def _arrays(scale: Any, amax_history: Any, amax: Any) -> dict[str, Array]:
-    """The arrays of a call as kernels take them, checked."""
+def _arrays(scale: Any, amax_history: Any, amax: Any, written: tuple[str, ...] = _WRITTEN) -> dict[str, Array]:
+    """The arrays of a call, some of which are written, as kernels take them, checked."""
     history = _floats("amax_history", amax_history)
     if len(history.shape) not in (1, 2):
         raise ValueError(f"argument 'amax_history' has shape {history.shape}, expected (L,) or (L, T)")
@@ -211,17 +266,18 @@ def _arrays(scale: Any, amax_history: Any, amax: Any) -> dict[str, Array]:
         "amax": _row(given["amax"], tensors) if amax is not None else None,
     }
     found = {name: array for name, array in arrays.items() if array is not None}
-    _check_apart(found)
+    if written:
+        _check_apart(found, written)
     return found
 
 
-def _check_apart(arrays: dict[str, Array]) -> None:
+def _check_apart(arrays: dict[str, Array], written: tuple[str, ...]) -> None:
     """Raises ValueError where what is written cannot be or has a byte in common with another."""
     from .. import _dither
 
     seen: list[tuple[str, Array]] = []
     for name, array in arrays.items():
-        if name in _WRITTEN:
+        if name in written:
             if array.readonly:
                 raise ValueError(f"argument '{name}' is read-only, expected memory that can be written")
             torch_tensors.check_writable(name, array.owner)

@@ -293,41 +293,47 @@ def update_scale_kernel(
     amax,
     largest,
     most,
+    old_scale,
+    old_history,
     ALGORITHM: dl.constexpr,
     SKIP_ZERO: dl.constexpr,
     ROWS: dl.constexpr,
     COLS: dl.constexpr,
 ):
     """A step of delayed scaling of `COLS` tensors: the history is (L, T), scales and amax are (1, T), of one tensor of
-    rank 0. `largest` is what the amax becomes, `most` the bound of scales."""
+    rank 0. `largest` is what the amax becomes, `most` the bound of scales. What was before is `old_scale` and
+    `old_history`, or, where these are None, what is written."""
+    was_scale, was = scale, amax_history
+    if old_history is not None:
+        was_scale, was = old_scale, old_history
     c = dl.program_id(0) * COLS
     last = amax_history.shape[0] - 1
     if amax is None:
-        new = dl.load(amax_history, (0, c), (1, COLS))
+        new = dl.load(was, (0, c), (1, COLS))
     else:
         new = each_of(amax, c, COLS)
     stays = new == 0.0
     peaks = dl.zeros((ROWS, COLS))
     # Each row goes to the one before it, which has been read by then.
     for r in range(0, last, ROWS):
-        t = dl.load(amax_history, (r + 1, c), (ROWS, COLS))
+        t = dl.load(was, (r + 1, c), (ROWS, COLS))
         peaks = dl.where(t > peaks, t, peaks)
         if SKIP_ZERO:
-            t = dl.where(stays, dl.load(amax_history, (r, c), (ROWS, COLS)), t)
+            t = dl.where(stays, dl.load(was, (r, c), (ROWS, COLS)), t)
         dl.store(amax_history, (r, c), t)
     if ALGORITHM == "max":
         peak = dl.max(peaks, axis=0)
         peak = dl.where(new > peak, new, peak)
     else:
         peak = new
-    old = each_of(scale, c, COLS)
+    old = each_of(was_scale, c, COLS)
     # Of NaN both are false.
     moves = (peak > 0.0) & (peak < math.inf)
     first = dl.zeros((1, COLS))
     if SKIP_ZERO:
         moves = moves & ~stays
-        new = dl.where(stays, dl.load(amax_history, (last, c), (1, COLS)), new)
-        first = dl.where(stays, dl.load(amax_history, (0, c), (1, COLS)), first)
+        new = dl.where(stays, dl.load(was, (last, c), (1, COLS)), new)
+        first = dl.where(stays, dl.load(was, (0, c), (1, COLS)), first)
     s = dl.where(moves, dl.minimum(largest / peak, most), old)
     if COLS == 1:
         dl.store(scale, (), dl.reshape(s, ()))

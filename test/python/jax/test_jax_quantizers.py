@@ -153,7 +153,9 @@ def test_functional_core_has_the_bits_of_update_scale():
         theirs.update(amax)
         same(state, (theirs.scale, theirs.amax_history))
     assert before.scale is not state.scale
-    with pytest.raises(ValueError, match=r"argument 'amax' has shape \(2,\), expected 3 elements beside a history of"):
+    step = jax.jit(lambda s, a: dj.delayed_update(s, a, q_dtype=E4M3))
+    assert step.lower(state, jnp.ones(3)).as_text().count("custom_call") == 1
+    with pytest.raises(ValueError, match=r"argument 'amax' has shape \(2,\), expected \(3,\): 'amax_history' has"):
         dj.delayed_update(state, jnp.ones(2), q_dtype=E4M3)
     with pytest.raises(ValueError, match=r"margin is 0.5, expected a whole number"):
         dj.delayed_update(state, jnp.ones(3), q_dtype=E4M3, margin=0.5)
