@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
+from jax._src.mesh import thread_resources
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from ..ops import ScaledTensor1x, ScaledTensor2x
@@ -112,8 +113,8 @@ def with_sharding_constraint_by_logical_axes(x: Any, logical_axis_names: Sequenc
 
     Names are those of `global_shard_guard`, and stand for the dimensions of the tensor in its own order: they are
     turned for transposed codes. None is a dimension that is whole. Of block scales the matrix is split like a matrix
-    of codes. Without names or without a mesh (`jax.set_mesh`) it is `x` itself. Raises ValueError for a name that means
-    nothing or another number of names than dimensions, NotImplementedError for grouped tensors.
+    of codes. Without names or without a mesh (`jax.set_mesh`, `with mesh:`) it is `x` itself. Raises ValueError for a
+    name that means nothing or another number of names than dimensions, NotImplementedError for grouped tensors.
     """
     if not logical_axis_names:
         return x
@@ -151,7 +152,9 @@ def _spec(names: tuple[str | None, ...], rank: int) -> tuple[Any, ...]:
 
 
 def _constrained(x: Any, spec: tuple[Any, ...]) -> Any:
-    mesh = jax.sharding.get_abstract_mesh()
+    mesh: Any = jax.sharding.get_abstract_mesh()
+    if mesh.empty:
+        mesh = thread_resources.env.physical_mesh  # of `with mesh:`, the older way
     if mesh.empty:
         return x
     kinds = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
