@@ -27,7 +27,7 @@ from .activations import (  # noqa: E402
     quantize_dact_dbias,
 )
 from .arrays import dtype_of_kind as dtype_of_kind  # noqa: E402
-from .calls import call, cuda_target, shards  # noqa: E402
+from .calls import call  # noqa: E402
 from .calls import register_handlers as _register_handlers  # noqa: E402
 from .delayed import DelayedState, initial_state  # noqa: E402
 from .delayed import update as delayed_update  # noqa: E402
@@ -101,6 +101,7 @@ from .recipes import (  # noqa: E402
     is_scaling_mode_supported,
 )
 from .scale_padding import apply_padding_to_scale_inv, remove_padding_from_scale_inv  # noqa: E402
+from .settings import cuda_target, shards  # noqa: E402
 from .straight_through import straight_through  # noqa: E402
 from .switches import manage_primitives, primitive_names  # noqa: E402
 from .tensors import GroupedNoScaleTensor, NoScaleTensor, checkpoint, get_tensor  # noqa: E402

@@ -8,13 +8,11 @@ which carries them. Nothing of Python runs when the custom call does.
 from __future__ import annotations
 
 import base64
-import contextlib
-import contextvars
 import dataclasses
 import functools
 import hashlib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import jax
@@ -25,22 +23,19 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.interpreters.mlir import SPMDAxisContext
 
-from ..devices import checked_target, get_device, host_target, is_gpu
+from ..devices import host_target
 from ..ops.derivatives import Convert, rule_of
 from ..programs import Place, Program, Stages, finish, staged
 from ..recording import Recording, Shard
 from ..types import int64
 from .arrays import buffer_of, dtype_of, is_array, packed
 from .batching import joined, parted, places_of_rows
+from .settings import Axes, default_target, split_as, split_over, target_of_cuda
 from .sharding import checked_axes, partitioned, run_part
 from .switches import is_disabled, run_on_host
 
 #: The name of the custom call.
 TARGET = "dither_program"
-
-_cuda_target: contextvars.ContextVar[str] = contextvars.ContextVar("dither_cuda_target", default="")
-_parts: contextvars.ContextVar[Any] = contextvars.ContextVar("dither_parts", default=None)
-
 
 _CONVERT = Convert(lambda x: x.astype(jnp.float32), lambda x, other: x.astype(other.dtype))
 
@@ -73,17 +68,17 @@ class Call:
     leaves: tuple[_Static | None, ...]
     names: tuple[str, ...]
     #: Axes of a mesh that split the rows, and the columns, of what the arrays are parts of; None where they are whole.
-    parts: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    parts: Axes | None = None
 
     def bind(self, *arrays: Any) -> Any:
         """What the call gives, of these arrays."""
         if self.parts is None and is_disabled(self.fn):
-            return run_on_host(self, self.program(_types(arrays), _default_target()), arrays)
+            return run_on_host(self, self.program(_types(arrays), default_target()), arrays)
         if self.parts is None:
             return _primitive.bind(*arrays, call=self)
         rows, cols = self.parts
         sizes = {axis: jax.lax.axis_size(axis) for axis in (*rows, *cols)}
-        axes = checked_axes(self, self.program(_types(arrays), _default_target()).splitting, rows, cols, sizes)
+        axes = checked_axes(self, self.program(_types(arrays), default_target()).splitting, rows, cols, sizes)
         return run_part(self, axes, sizes, arrays)
 
     @functools.lru_cache(maxsize=4096)  # noqa: B019 - calls are few, and last
@@ -104,7 +99,7 @@ class Call:
     def stages(self, split: Split, target: str = "") -> Stages:
         """What it launches for parts of arrays, for a target, or that of JAX's backend. The buffer after those of the
         arrays says where the part begins, in eight words of 32 bits."""
-        return self._stages(split.types, split.rows, split.cols, target or _default_target())
+        return self._stages(split.types, split.rows, split.cols, target or default_target())
 
     @functools.lru_cache(maxsize=4096)  # noqa: B019
     def _stages(self, arrays: Types, rows: int, cols: int, target: str) -> Stages:
@@ -168,8 +163,8 @@ def call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         arrays.append(leaf)
         names.append(name)
         leaves.append(None)
-    found = Call(fn, tree, tuple(leaves), tuple(names), _parts.get())
-    program = found.program(_types(arrays), _default_target())
+    found = Call(fn, tree, tuple(leaves), tuple(names), split_over())
+    program = found.program(_types(arrays), default_target())
     if rule_of(fn, args, kwargs) is None:
         made = found.bind(*arrays)
     else:
@@ -210,7 +205,7 @@ def _differentiable(call: Call) -> Callable[..., Any]:
 
     def backward(kept: Any, grads: Any) -> Any:
         arrays, made, wanted = kept
-        program = call.program(_types(arrays), _default_target())
+        program = call.program(_types(arrays), default_target())
         given = iter(arrays)
         leaves = [next(given) if leaf is None else leaf.value for leaf in call.leaves]
         args, kwargs = jax.tree_util.tree_unflatten(call.tree, leaves)
@@ -220,7 +215,7 @@ def _differentiable(call: Call) -> Callable[..., Any]:
         needed = [None if isinstance(grad, SymbolicZero) else grad for grad in grads]
         # The output is the first of what a call returns.
         needed[0] = jnp.zeros(made[0].shape, made[0].dtype) if needed[0] is None else needed[0]
-        with _set(_parts, call.parts):
+        with split_as(call.parts):
             gradients = rule(_CONVERT, arguments, _filled(program, arrays, made), _filled(program, arrays, needed))
         for name, is_wanted in zip(call.names, wanted, strict=True):
             if is_wanted is not None and gradients.get(name) is None:
@@ -273,73 +268,6 @@ def _types(arrays: Any) -> Types:
     return tuple((tuple(array.shape), str(array.dtype)) for array in arrays)
 
 
-# -- targets ---------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def cuda_target(name: str) -> Iterator[None]:
-    """What is lowered for CUDA within is for this target ("sm_90a"), whatever GPU this machine has: for `jax.export` on
-    machines without one. Raises ValueError for what is no target of a GPU."""
-    if not is_gpu(checked_target(name)):
-        raise ValueError(f"target {name!r} is a CPU, expected a GPU")
-    with _set(_cuda_target, name):
-        yield
-
-
-@contextlib.contextmanager
-def shards(rows: str | Sequence[str] = (), cols: str | Sequence[str] = ()) -> Iterator[None]:
-    """Within, and in `jax.shard_map`, calls are on parts of tensors: axes of the mesh that split their rows, and their
-    columns. Parts follow one another along the first dimension of rows, and of columns.
-
-        def step(x):  # a part of the rows
-            with dither.jax.shards(rows="data"):
-                return dither.quantize(x, "nvfp4")
-
-        jax.shard_map(step, mesh=mesh, in_specs=P("data"), out_specs=...)
-
-    Amaxes are those of the whole tensor then, columns are summed over all of its rows, and random bits are those of
-    places in it. Without, each part is a tensor of its own. Calls raise ValueError for what cannot be split so.
-    """
-    given = [(axes,) if isinstance(axes, str) else tuple(axes) for axes in (rows, cols)]
-    both = [axis for axis in given[0] if axis in given[1]]
-    if both:
-        raise ValueError(f"axis {both[0]!r} splits both rows and columns, expected one of the two")
-    with _set(_parts, (given[0], given[1]) if any(given) else None):
-        yield
-
-
-def split_over() -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Axes that split rows and columns here, by the innermost `shards`; None where parts are tensors of their own."""
-    return _parts.get()
-
-
-@contextlib.contextmanager
-def _set(variable: contextvars.ContextVar[Any], value: Any) -> Iterator[None]:
-    token = variable.set(value)
-    try:
-        yield
-    finally:
-        variable.reset(token)
-
-
-def _target_of_cuda() -> str:
-    asked = _cuda_target.get()
-    if asked:
-        return asked
-    try:
-        device = jax.devices("cuda")[0]
-    except RuntimeError:
-        raise ValueError(
-            "found no GPU to compile for, expected its target: with dither.jax.cuda_target('sm_90a'): ..."
-        ) from None
-    return get_device(f"cuda:{device.local_hardware_id}").target
-
-
-def _default_target() -> str:
-    """That of the backend that JAX uses where nothing else is said: shapes and checks are the same for all."""
-    return host_target() if jax.default_backend() == "cpu" else _target_of_cuda()
-
-
 # -- the primitive -----------------------------------------------------------------------------
 
 _primitive = Primitive("dither")
@@ -350,7 +278,7 @@ prim_requires_devices_during_lowering.add(_primitive)
 
 @_primitive.def_abstract_eval
 def _abstract(*avals: Any, call: Call) -> list[Any]:
-    return _outputs(call.program(_types(avals), _default_target()))
+    return _outputs(call.program(_types(avals), default_target()))
 
 
 def _outputs(program: Program, as_split: bool = True) -> list[Any]:
@@ -429,7 +357,7 @@ def _program_of_part(avals: Any, call: Call, split: Split | None, target: str) -
 
 @_part.def_abstract_eval
 def _abstract_part(*avals: Any, call: Call, split: Split | None) -> list[Any]:
-    return _outputs(_program_of_part(avals, call, split, _default_target()), as_split=split is None)
+    return _outputs(_program_of_part(avals, call, split, default_target()), as_split=split is None)
 
 
 def _lowering_of_part(target: Callable[[], str]) -> Callable[..., Any]:
@@ -448,7 +376,7 @@ def _batched(arrays: Any, dims: Any, call: Call) -> Any:
         array if dim is None else jax.ShapeDtypeStruct(array.shape[:dim] + array.shape[dim + 1 :], array.dtype)
         for array, dim in zip(arrays, dims, strict=True)
     )
-    program = call.program(entry, _default_target())
+    program = call.program(entry, default_target())
     mapped = [dim is not None for dim in dims]
     places = places_of_rows(call, program.splitting, entry, len(program.outputs), mapped, size)
     if places is not None:
@@ -473,7 +401,7 @@ def _derivative(primals: Any, tangents: Any, call: Call) -> Any:
     )
 
 
-for _platform, _target in (("cpu", host_target), ("cuda", _target_of_cuda)):
+for _platform, _target in (("cpu", host_target), ("cuda", target_of_cuda)):
     mlir.register_lowering(_primitive, _lowering(_target), platform=_platform)
     mlir.register_lowering(_part, _lowering_of_part(_target), platform=_platform)
 batching.primitive_batchers[_primitive] = _batched

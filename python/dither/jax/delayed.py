@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from .. import ops
 from .arrays import kind_of_dtype
-from .calls import shards
+from .settings import shards
 
 
 class DelayedState(NamedTuple):

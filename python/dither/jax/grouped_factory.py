@@ -17,8 +17,9 @@ from ..ops.grouping import Grouping, Steps, most_rows
 from ..ops.orders import OF_LAYOUT
 from ..ops.outputs import Plan
 from ..types import DType
-from .calls import call, shards
+from .calls import call
 from .modes import ScalingMode, checked_axis
+from .settings import shards
 
 
 def grouped_1x(

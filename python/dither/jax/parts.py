@@ -9,9 +9,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .calls import shards, split_over
 from .mesh import global_mesh_resource, manual_axes
 from .modes import AmaxScope
+from .settings import shards, split_over
 
 
 def axes_of_scope(scope: AmaxScope) -> tuple[str, ...]:

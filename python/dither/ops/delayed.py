@@ -71,7 +71,7 @@ def update_scale(
     _launch(_arrays(scale, amax_history, amax), {}, options, device, stream)
 
 
-@takes_jax
+@traceable
 def updated_scale(
     scale: Any,
     amax_history: Any,
