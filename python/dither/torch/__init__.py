@@ -18,6 +18,7 @@ from .autocast import (
     is_fp8_block_scaling_available,
     is_mxfp8_available,
     is_nvfp4_available,
+    quantized_model_init,
 )
 from .calls import call
 from .convert import convert
@@ -104,6 +105,7 @@ __all__ = [
     "operator",
     "prepare_for_saving",
     "qgemm",
+    "quantized_model_init",
     "restore_from_func_ctx",
     "restore_from_saved",
     "save_for_func_ctx",

@@ -74,8 +74,10 @@ class Quantizer:
 
     def quantize(
         self, tensor: torch.Tensor, *, out: QuantizedStorage | None = None, dtype: torch.dtype | None = None
-    ) -> QuantizedStorage:
+    ) -> Any:
         """The tensor in the directions that are asked for, or in those of `out`, which is overwritten.
+
+        A QuantizedStorage; a QuantizedTensor, which torch takes for a tensor, where `internal` is False.
 
         Args:
             tensor: float32, bfloat16 or float16 of rank 2 or more; dimensions before the last one are rows.
@@ -88,9 +90,9 @@ class Quantizer:
         result = self.quantize_impl(x)
         if dtype is not None:
             result.dtype = dtype
-        return result
+        return result if self.internal else result.as_tensor()
 
-    def __call__(self, tensor: torch.Tensor, **options: Any) -> QuantizedStorage:
+    def __call__(self, tensor: torch.Tensor, **options: Any) -> Any:
         """As `quantize`."""
         return self.quantize(tensor, **options)
 
@@ -120,8 +122,11 @@ class Quantizer:
         return dst
 
     def multi_quantize(self, tensors: Sequence[torch.Tensor]) -> list[QuantizedStorage]:
-        """Each of several tensors."""
-        return [self.quantize(x) for x in tensors]
+        """Each of several tensors, in few launches where nothing but the tensors tells their scales and codes."""
+        options = self.options(tensors[0]) if tensors and not self._is_own else {"seed": None}
+        if not self.internal or options.keys() & {"seed", "encode_scale", "amax"}:
+            return [self.quantize(x) for x in tensors]
+        return [self._store(q) for q in ops.quantize_many([checked(x) for x in tensors], **options)]
 
     def quantize_dbias(self, tensor: torch.Tensor) -> tuple[QuantizedStorage, torch.Tensor]:
         """A gradient, and the sum of its rows, in its data type, from one read: that of a bias."""

@@ -111,6 +111,10 @@ class QuantizedStorage:
         return some.format if isinstance(some, ScaledTensor1x) else None
 
     @property
+    def _quantizer(self) -> Any:
+        return self.quantizer
+
+    @property
     def original_shape(self) -> torch.Size:
         """That of the tensor."""
         return self.shape
@@ -144,6 +148,19 @@ class QuantizedStorage:
         if some is None:
             raise RuntimeError("the storage has no tensors: they were saved, or dropped")
         return values(some, dtype, undo_transform=True)
+
+    def as_tensor(self) -> Any:
+        """The storage as a QuantizedTensor of the same memory, which torch takes for a tensor.
+
+        Raises TypeError where it is not of one format.
+        """
+        from .tensor import QuantizedTensor
+
+        parts = [part for part in (self.rowwise, self.colwise) if part is not None]
+        if not all(isinstance(part, ScaledTensor1x) and part.format == self.format for part in parts):
+            raise TypeError("the directions have formats of their own, expected one for a QuantizedTensor")
+        one: Any = parts[0] if len(parts) == 1 else ScaledTensor2x(*parts)  # type: ignore[arg-type]
+        return QuantizedTensor(one)
 
     def update_usage(
         self, rowwise_usage: bool | None = None, columnwise_usage: bool | None = None, *, requantize: bool = False

@@ -12,11 +12,14 @@ from dither.torch import (
     LayerNormLinear,
     LayerNormMLP,
     Linear,
+    MXFP8Quantizer,
+    QuantizedTensor,
     RMSNorm,
     autocast,
     convert,
     factories,
     is_nvfp4_available,
+    quantized_model_init,
 )
 from dither.torch.autocast import current, get_align_size_for_quantization, get_default_recipe
 from dither.torch.roles import QuantizerRole, factory_of
@@ -286,6 +289,43 @@ def test_boundaries():
     rounded, rounded_dx, _ = run(layer, x, MXFP8)
     assert same(rounded, dither.quantize(y, "mxfp8_e4m3").dequantize())
     assert same(rounded_dx, dither.quantize(dx, "mxfp8_e4m3").dequantize())
+
+
+def test_parameters_that_begin_quantized():
+    x = tensor(M, K)
+    torch.manual_seed(2)
+    plain = LayerNormMLP(K, N, normalization="RMSNorm", dtype=torch.bfloat16)
+    torch.manual_seed(2)
+    with quantized_model_init(recipe=MXFP8, preserve_high_precision_init_val=True):
+        made = LayerNormMLP(K, N, normalization="RMSNorm", dtype=torch.bfloat16)
+    assert isinstance(made.fc1_weight, QuantizedTensor) and isinstance(made.fc1_weight, torch.nn.Parameter)
+    assert same(made.fc1_weight.get_high_precision_init_val(), plain.fc1_weight.detach())
+    made.fc1_weight.clear_high_precision_init_val()
+    assert made.fc1_weight.get_high_precision_init_val() is None
+    # Codes are those of the weights, and there is nothing else: products, and gradients, have the same bits.
+    y, dx, grads = run(made, x, MXFP8)
+    expected, expected_dx, others = run(plain, x, MXFP8)
+    assert same(y, expected) and same(dx, expected_dx) and all(same(grads[name], others[name]) for name in others)
+    assert same(run(made, x, MXFP8, True)[0], expected)
+    high = 2 * made.fc1_weight.numel()
+    assert sum(t.nbytes for t in made.fc1_weight._tensors().values()) == high * 33 // 32
+    assert made(x).shape == (M, K)
+    optimizer = torch.optim.SGD(made.parameters(), lr=0.1)
+    optimizer.step()
+    assert not same(run(made, x, MXFP8)[0], expected)
+    with quantized_model_init(recipe=recipes.DelayedScaling()):
+        assert Linear(K, N).weight.format is dither.FP8_TENSOR_E4M3
+    with pytest.raises(TypeError, match="formats of their own"), quantized_model_init(recipe=RECIPES["custom"]):
+        Linear(K, N)
+    assert type(Linear(K, N).weight) is torch.nn.Parameter
+
+
+def test_quantizers_of_tensors():
+    """What a quantizer makes is a tensor of torch's, where it is told so."""
+    q = MXFP8Quantizer("e4m3")
+    q.internal = False
+    made, storage = q(tensor(M, K)), MXFP8Quantizer("e4m3")(tensor(M, K))
+    assert isinstance(made, QuantizedTensor) and same(made.dequantize(), storage.dequantize())
 
 
 def saved_bytes(module, x, recipe, enabled=True):

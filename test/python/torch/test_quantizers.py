@@ -38,6 +38,10 @@ def delayed(scale=8.0, amax=0.0, dtype=E4M3):
     return Float8Quantizer(torch.tensor([scale]), torch.tensor([amax]), dtype)
 
 
+def bits(x):
+    return x.reshape(-1).view(torch.uint8)
+
+
 def same(ours, theirs):
     """The bytes of a tensor of torch and of an array of NumPy, or neither there."""
     if ours is None or theirs is None:
@@ -167,6 +171,17 @@ def test_fused_operators():
     plain = HybridQuantizer(q, MXFP8Quantizer(E4M3)).apply(dither.rms_norm, as_torch(x), as_torch(gamma))
     both = dither.quantize(dither.rms_norm(x, gamma).out, "mxfp8_e4m3", layout="both")
     assert is_equal(plain.out, both)
+
+
+def test_several_tensors():
+    """Each with the bits that it has by itself."""
+    xs = [as_torch(array(i)) * 2**i for i in range(3)]
+    for q in (MXFP8Quantizer(E4M3), NVFP4Quantizer(), HybridQuantizer(MXFP8Quantizer(E4M3), NVFP4Quantizer())):
+        for made, x in zip(q.multi_quantize(xs), xs, strict=True):
+            assert made.quantizer is q
+            pairs = zip(made._tensors(), q.quantize(x)._tensors(), strict=True)
+            assert all(a is b or torch.equal(bits(a), bits(b)) for a, b in pairs)
+    assert MXFP8Quantizer(E4M3).multi_quantize([]) == []
 
 
 def test_stochastic_rounding_draws_from_torch():

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 
 from ...recipe import Recipe
-from ..autocast import Region, current
+from ..autocast import Region, current, current_init
 from ..delayed import Columns, DelayedQuantizer, history_of
 from ..quantizer import Quantizer
+from ..quantizers import Float8CurrentScalingQuantizer
 from ..roles import DelayedScalingRequest, QuantizerRole, factory_of, is_backward, made
 from ..storage import QuantizedStorage
 from .products import Slots
@@ -131,6 +132,14 @@ class QuantizedModule(torch.nn.Module):
         self._weights = {}
         return _Made(key, quantizers, columns)
 
+    def quantize_parameters(self, *names: str) -> None:
+        """Has weights quantized alone, inside of `quantized_model_init`: those of the linear layers, in their order."""
+        if current_init() is None:
+            return
+        for name, layer in zip(names, self.layer_names(), strict=True):
+            role = QuantizerRole(self.module_type, "weight", layer)
+            self.register_parameter(name, quantized_parameter(getattr(self, name).detach(), role))
+
     # Weights that are quantized once for several microbatches.
 
     def quantized_weight(
@@ -138,7 +147,7 @@ class QuantizedModule(torch.nn.Module):
     ) -> Any:
         """The weight to be multiplied: the parameter, or where it is cached over microbatches its storage, which is
         overwritten for the first one, unless the flag `skip` is not zero."""
-        if is_first_microbatch is None:
+        if is_first_microbatch is None or is_quantized(weight):
             return weight
         cached = self._weights.get(name)
         if not is_first_microbatch:
@@ -189,6 +198,33 @@ class QuantizedModule(torch.nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles have the state of delayed scaling, and make quantizers of their own."""
         return {**self.__dict__, "_made": None, "_loaded": self._state() or self._loaded, "_weights": {}}
+
+
+def is_quantized(weight: torch.Tensor) -> bool:
+    """Whether a parameter is quantized itself."""
+    return getattr(weight, "quantized", None) is not None
+
+
+def quantized_parameter(weight: torch.Tensor, role: QuantizerRole) -> torch.nn.Parameter:
+    """A parameter of these values: quantized as weights of the recipe are, inside of `quantized_model_init`, in both
+    directions. Raises TypeError where the recipe has several formats for weights."""
+    said = current_init()
+    if said is None:
+        return torch.nn.Parameter(weight)
+    recipe, preserve = said
+    q = made(factory_of(recipe), role)
+    if isinstance(q, DelayedScalingRequest):
+        # There are no earlier amaxes: the scale is that of the first values.
+        q = Float8CurrentScalingQuantizer(q.fp8_format.fwd)
+    q = q.copy()
+    q.set_usage(rowwise=True, columnwise=True)
+    q.internal = True
+    found = torch.nn.Parameter(q.quantize(weight).as_tensor())
+    if preserve:
+        kept = [weight.detach().cpu()]
+        found.get_high_precision_init_val = lambda: kept[0] if kept else None  # type: ignore[attr-defined]
+        found.clear_high_precision_init_val = kept.clear  # type: ignore[attr-defined]
+    return found
 
 
 def activation_dtype(x: torch.Tensor) -> torch.dtype:

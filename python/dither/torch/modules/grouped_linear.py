@@ -50,6 +50,7 @@ class GroupedLinear(QuantizedModule):
             self.register_parameter(f"weight{i}", weight)
             self.register_parameter(f"bias{i}", one)
             init_linear(weight, one)
+        self.quantize_parameters(*(f"weight{i}" for i in range(num_gemms)))
 
     def layer_names(self) -> Sequence[str]:
         """One for each group; factories are told the name of the module."""
@@ -83,8 +84,7 @@ class GroupedLinear(QuantizedModule):
             weight, bias = getattr(self, f"weight{i}"), getattr(self, f"bias{i}")
             if region is None or not region.enabled:
                 for slots in layers[i : i + 1]:
-                    slots.input.calibrate(part)
-                    slots.weight.calibrate(weight)
+                    slots.calibrate(part, weight)
                 found.append(functional.linear(part, weight.to(dtype), None if bias is None else bias.to(dtype)))
                 continue
             one = self.quantized_weight(f"weight{i}", weight, layers[i], is_first_microbatch, skip_weight_update)

@@ -127,6 +127,7 @@ class LayerNormLinear(QuantizedModule):
         self.weight = torch.nn.Parameter(torch.empty(out_features, in_features, **kind))
         self.register_parameter("bias", torch.nn.Parameter(torch.empty(out_features, **kind)) if bias else None)
         init_linear(self.weight, self.bias)
+        self.quantize_parameters("weight")
 
     def forward(
         self,
@@ -143,8 +144,7 @@ class LayerNormLinear(QuantizedModule):
         if region is None or not region.enabled:
             z = NormFunction.apply(rows, gamma, beta, self.eps, self.zero_centered_gamma)
             for slots in layers:
-                slots.input.calibrate(z)
-                slots.weight.calibrate(self.weight)
+                slots.calibrate(z, self.weight)
             y = functional.linear(z, self.weight.to(dtype), None if self.bias is None else self.bias.to(dtype))
         else:
             slots = layers[0]

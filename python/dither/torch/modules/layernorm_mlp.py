@@ -217,6 +217,7 @@ class LayerNormMLP(QuantizedModule):
             self.register_parameter(f"{layer}_weight", weight)
             self.register_parameter(f"{layer}_bias", one)
             init_linear(weight, one)
+        self.quantize_parameters("fc1_weight", "fc2_weight")
 
     def layer_names(self) -> Sequence[str]:
         """fc1 and fc2, after the name of the module if it has one."""
@@ -240,9 +241,8 @@ class LayerNormMLP(QuantizedModule):
             b1, b2 = (None if b is None else b.to(dtype) for b in (self.fc1_bias, self.fc2_bias))
             z = NormFunction.apply(rows, *norm, self.eps, self.zero_centered_gamma)
             a = ActivationFunction.apply(functional.linear(z, w1, b1), self.activation)
-            for slots, operand, weight in zip(layers, (z, a), (w1, w2), strict=False):
-                slots.input.calibrate(operand)
-                slots.weight.calibrate(weight)
+            for slots, operand, weight in zip(layers, (z, a), parameters[::2], strict=False):
+                slots.calibrate(operand, weight)
             y = functional.linear(a, w2, b2)
         else:
             cached = []

@@ -99,6 +99,7 @@ class Linear(QuantizedModule):
         self.weight = torch.nn.Parameter(torch.empty(out_features, in_features, **kind))
         self.register_parameter("bias", torch.nn.Parameter(torch.empty(out_features, **kind)) if bias else None)
         self.reset_parameters()
+        self.quantize_parameters("weight")
 
     def reset_parameters(self) -> None:
         """First values, as of `torch.nn.Linear`."""
@@ -126,8 +127,7 @@ class Linear(QuantizedModule):
             return functional.linear(x, self.weight.to(dtype), None if self.bias is None else self.bias.to(dtype))
         (slots,), output, grad_input = self.slots(region, x.device)
         if not region.enabled:
-            slots.input.calibrate(x.reshape(-1, self.in_features))
-            slots.weight.calibrate(self.weight)
+            slots.calibrate(x.reshape(-1, self.in_features), self.weight)
             return functional.linear(x, self.weight.to(dtype), None if self.bias is None else self.bias.to(dtype))
         weight = self.quantized_weight("weight", self.weight, slots, is_first_microbatch, skip_weight_update)
         cached = None if weight is self.weight else weight

@@ -50,6 +50,12 @@ class Slots:
             return weight.detach()
         return _in_directions(self.weight, True, columns and self.override is None).quantize(weight)
 
+    def calibrate(self, x: torch.Tensor, weight: torch.Tensor) -> None:
+        """Records the amaxes of what would be multiplied."""
+        self.input.calibrate(x)
+        if getattr(weight, "quantized", None) is None:
+            self.weight.calibrate(weight)
+
     def keep(self, plain: torch.Tensor | None, quantized: QuantizedStorage, needed: bool) -> Operand | None:
         """What is saved of an operand for the backward pass, if it is needed there."""
         if not needed:
@@ -115,6 +121,7 @@ def ends_backward(quantizer: Quantizer) -> None:
 def _in_directions(quantizer: Quantizer, rows: bool, columns: bool) -> Quantizer:
     q = quantizer.copy()
     q.set_usage(rowwise=rows, columnwise=columns)
+    q.internal = True
     return q
 
 
