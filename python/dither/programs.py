@@ -301,7 +301,7 @@ def _program(
         workspace,
         len(steps),
         _splitting(recording, given, made),
-        _dither.Program(images, sizes, steps),
+        _dither.Program(images, sizes, steps, int(workspace > 0)),
     )
 
 

@@ -23,8 +23,8 @@ using Step = std::tuple<uint32_t, std::tuple<int64_t, int64_t, int64_t>,
 
 Program makeProgram(const std::vector<runtime::KernelImage> &images,
                     const std::vector<uint64_t> &buffers,
-                    const std::vector<Step> &steps) {
-  Program program{images, buffers, {}};
+                    const std::vector<Step> &steps, uint32_t workspaces) {
+  Program program{images, buffers, {}, workspaces};
   for (const auto &[image, grid, slots, pointers] : steps) {
     auto [x, y, z] = grid;
     Program::Step step{image, {x, y, z}, slots, {}};
@@ -67,7 +67,7 @@ py::capsule capsule(runtime::XlaHandler *handler) {
 void bindProgram(py::module_ &m) {
   py::class_<Program>(m, "Program", "See include/dither/Runtime/Program.h.")
       .def(py::init(&makeProgram), py::arg("images"), py::arg("buffers"),
-           py::arg("steps"))
+           py::arg("steps"), py::arg("workspaces"))
       .def("encode",
            [](const Program &program) { return py::bytes(program.encode()); })
       .def_static(

@@ -11,7 +11,7 @@ using namespace llvm;
 namespace dither::runtime {
 
 static constexpr StringLiteral magic = StringLiteral::withInnerNUL("dither\0p");
-static constexpr uint32_t version = 1;
+static constexpr uint32_t version = 2;
 
 using Digest = std::array<uint8_t, 32>;
 
@@ -41,6 +41,7 @@ std::string Program::encode() const {
   put<uint32_t>(out, buffers.size());
   for (uint64_t bytes : buffers)
     put<uint64_t>(out, bytes);
+  put<uint32_t>(out, workspaces);
   put<uint32_t>(out, steps.size());
   for (const Step &step : steps) {
     put<uint32_t>(out, step.image);
@@ -154,6 +155,10 @@ Error Program::check() const {
         return createStringError(
             "parameter " + Twine(place) + " of kernel '" + image.name +
             "' is of kind " + Twine(unsigned(kind)) + ", expected at most 3");
+  if (workspaces > std::min<size_t>(buffers.size(), 1))
+    return createStringError("found " + Twine(workspaces) +
+                             " workspaces among " + Twine(buffers.size()) +
+                             " buffers, expected at most one");
   for (size_t at = 0; at < steps.size(); ++at)
     if (Error error = checkStep(*this, at))
       return error;
@@ -179,6 +184,7 @@ Expected<Program> Program::decode(StringRef bytes) {
       takeList<KernelImage>(reader, [&] { return takeImage(reader); });
   program.buffers =
       takeList<uint64_t>(reader, [&] { return reader.number<uint64_t>(); });
+  program.workspaces = reader.number<uint32_t>();
   program.steps = takeList<Step>(reader, [&] { return takeStep(reader); });
   if (!reader.ok || !reader.rest.empty())
     return createStringError("the program is damaged: its lengths do not fit "

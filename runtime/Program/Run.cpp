@@ -30,7 +30,7 @@ Expected<std::unique_ptr<LoadedProgram>> LoadedProgram::load(Program program,
   return loaded;
 }
 
-Error LoadedProgram::run(ArrayRef<void *> buffers, Stream stream) const {
+Error LoadedProgram::checkBuffers(ArrayRef<void *> buffers) const {
   if (buffers.size() != program.buffers.size())
     return createStringError("found " + Twine(buffers.size()) +
                              " buffers, expected " +
@@ -47,6 +47,12 @@ Error LoadedProgram::run(ArrayRef<void *> buffers, Stream stream) const {
           "buffer " + Twine(place) + " is at 0x" + Twine::utohexstr(address) +
           ", expected a multiple of " + Twine(alignment) + " bytes");
   }
+  return Error::success();
+}
+
+Error LoadedProgram::run(ArrayRef<void *> buffers, Stream stream) const {
+  if (Error error = checkBuffers(buffers))
+    return error;
   SmallVector<int64_t, 64> slots;
   for (const Program::Step &step : program.steps) {
     slots.assign(step.slots.begin(), step.slots.end());

@@ -31,9 +31,16 @@ struct Program {
   /// Bytes of each buffer.
   std::vector<uint64_t> buffers;
   std::vector<Step> steps;
+  /// How many of the buffers, the last ones, hold nothing before a run and
+  /// nothing that is wanted after it: 0 or 1.
+  uint32_t workspaces = 0;
+
+  /// Bytes of the workspace.
+  uint64_t workspace() const { return workspaces ? buffers.back() : 0; }
 
   /// Errors: a place that is out of range, of an image, a slot, a buffer or a
-  /// byte in one; a pointer that is in no buffer and not null.
+  /// byte in one; a pointer that is in no buffer and not null; more workspaces
+  /// than one, or than buffers.
   llvm::Error check() const;
 
   /// "dither\0p", u32 version, the fields (numbers little-endian, lengths
@@ -52,13 +59,24 @@ public:
   static llvm::Expected<std::unique_ptr<LoadedProgram>> load(Program program,
                                                              Device &device);
 
-  /// Launches every step. Errors: another number of buffers than the program
-  /// has; one that has bytes and is null, or on a GPU at no multiple of 32; or
-  /// what a launch gives, after the steps before it were started.
+  /// Errors: another number of buffers than the program has; one that has bytes
+  /// and is null, or on a GPU at no multiple of 32.
+  llvm::Error checkBuffers(llvm::ArrayRef<void *> buffers) const;
+
+  /// Launches every step. Errors: those of `checkBuffers`, or what a launch
+  /// gives, after the steps before it were started.
   llvm::Error run(llvm::ArrayRef<void *> buffers, Stream stream) const;
 
   /// Bytes of each buffer.
   llvm::ArrayRef<uint64_t> buffers() const { return program.buffers; }
+
+  /// Of those that are no workspace.
+  llvm::ArrayRef<uint64_t> tensors() const {
+    return buffers().drop_back(program.workspaces);
+  }
+
+  /// Bytes of the workspace.
+  uint64_t workspace() const { return program.workspace(); }
 
 private:
   Program program;

@@ -29,6 +29,7 @@ Program sample() {
                    {0, {1, 1, 1}, {}, {}},
                    {1, {0, 1, 1}, {0, 1, 2, 3, 0}, {{0, 2}}},
                    {1, {1, 1, 65535}, {0, 1, 2, 3, 0}, {}}};
+  program.workspaces = 1;
   return program;
 }
 
@@ -50,7 +51,8 @@ bool same(const Program::Step &a, const Program::Step &b) {
 bool same(const Program &a, const Program &b) {
   auto sameImage = [](auto &a, auto &b) { return same(a, b); };
   return llvm::equal(a.images, b.images, sameImage) && a.buffers == b.buffers &&
-         llvm::equal(a.steps, b.steps, sameImage);
+         llvm::equal(a.steps, b.steps, sameImage) &&
+         a.workspaces == b.workspaces;
 }
 
 /// An error with a text, or the one program that these bytes are.
@@ -119,9 +121,9 @@ TEST(ProgramEncodeTest, SaysWhatIsWrong) {
   EXPECT_EQ(message(Program::decode("")), "found no program");
   EXPECT_EQ(message(Program::decode("hello, world")), "found no program");
   std::string newer = bytes;
-  newer[8] = 2;
+  newer[8] = 3;
   EXPECT_EQ(message(Program::decode(newer)),
-            "found a program of version 2, expected 1");
+            "found a program of version 3, expected 2");
   EXPECT_EQ(message(Program::decode(bytes.substr(0, 40))),
             "the program is damaged: it is cut off");
   std::string changed = bytes;
@@ -170,6 +172,13 @@ TEST(ProgramEncodeTest, PlacesOutOfRange) {
        "slot 0 of step 3 is an address, expected a place in a buffer"},
       {[](Program &p) { p.images[1].params[1] = ParamKind(4); },
        "parameter 1 of kernel 'kinds' is of kind 4, expected at most 3"},
+      {[](Program &p) { p.workspaces = 2; },
+       "found 2 workspaces among 3 buffers, expected at most one"},
+      {[](Program &p) {
+         p.buffers.clear();
+         p.steps.clear();
+       },
+       "found 1 workspaces among 0 buffers, expected at most one"},
   };
   auto cpu = must(getDevice("cpu"));
   for (auto &[change, expected] : cases) {
