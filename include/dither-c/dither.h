@@ -1,8 +1,8 @@
 /*===- dither.h - Running compiled kernels from C -----------------*- C -*-===*\
 |*
-|* libdither_runtime: kernels that `python -m dither build` has written, loaded
-|* and launched without Python. Plain C; the library needs libc alone, and what
-|* it exports is in this header.
+|* libdither_runtime: kernels and programs that `python -m dither build` has
+|* written, loaded and launched without Python. Plain C; the library needs libc
+|* alone, and what it exports is in this header.
 |*
 |*   dither_device *device;
 |*   dither_kernel *kernel;
@@ -15,9 +15,10 @@
 |* may be called from any thread. The DITHER_* environment variables apply.
 |*
 |* Nothing can be checked of a handle or of memory that is not null: a device is
-|* what dither_device_open gave, a kernel what dither_kernel_load gave and
-|* nobody has unloaded, memory is as large as the call says and, for
-|* dither_release, what dither_allocate of that device gave, once.
+|* what dither_device_open gave, a kernel what dither_kernel_load gave (a
+|* program dither_program_load or dither_program_decode) and nobody has
+|* unloaded, memory is as large as the call says and, for dither_release, what
+|* dither_allocate of that device gave, once.
 |*
 |* The ABI is stable within a major version: functions are added, never changed
 |* or removed, and each carries the version it came with.
@@ -41,9 +42,11 @@ typedef enum dither_status {
   DITHER_SUCCESS = 0,
   /* An argument: a null pointer, a wrong number of slots, a bad grid. */
   DITHER_INVALID_ARGUMENT = 1,
-  /* The manifest or a file it names cannot be read, or is damaged. */
+  /* The manifest or a file it names cannot be read, or is damaged; the bytes
+   * are no program. */
   DITHER_BAD_FILE = 2,
-  /* The manifest has no kernel of that name, or none that runs there. */
+  /* The manifest has no kernel or program of that name, or none that runs
+   * there. */
   DITHER_NOT_FOUND = 3,
   /* The device is not there, or it refuses: no memory, a failed launch. */
   DITHER_DEVICE_ERROR = 4
@@ -53,6 +56,8 @@ typedef enum dither_status {
 typedef struct dither_device dither_device;
 /* A kernel on a device. */
 typedef struct dither_kernel dither_kernel;
+/* What a call of an operator launches, on a device. */
+typedef struct dither_program dither_program;
 
 /* 65536 * major + minor of the library, to compare with the macros above. */
 uint32_t dither_abi_version(void);
@@ -110,6 +115,44 @@ dither_status dither_kernel_launch(dither_kernel *kernel, const int64_t *slots,
                                    size_t num_slots, int64_t grid_x,
                                    int64_t grid_y, int64_t grid_z,
                                    void *stream);
+
+/* Programs: all that a call of an operator launches, for shapes that were known
+ * when it was built, on memory that the caller gives. */
+
+/* Loads the program `name` of a manifest, as dither_kernel_load does a kernel.
+ */
+dither_status dither_program_load(dither_device *device, const char *manifest,
+                                  const char *name, dither_program **program);
+/* Loads a program from the bytes of one of its files, which need not live on.
+ * They are checked (a checksum, every place in them) and they are code that
+ * runs in this program: take them from where you would take code. */
+dither_status dither_program_decode(dither_device *device, const void *bytes,
+                                    size_t size, dither_program **program);
+/* Nothing of it may be running. NULL is allowed. */
+void dither_program_unload(dither_program *program);
+/* The target of its code; empty where it launches nothing. */
+const char *dither_program_target(const dither_program *program);
+/* How many buffers a run takes: the tensors of the call and of its result, in
+ * the order of the manifest. */
+size_t dither_program_num_buffers(const dither_program *program);
+/* Bytes of one of them; 0 past the last. */
+size_t dither_program_buffer_bytes(const dither_program *program, size_t index);
+/* Bytes that a run needs besides, on this device; 0 where it needs none. */
+size_t dither_program_workspace_bytes(const dither_program *program);
+
+/* Launches all of it, in order. Each buffer is a dense tensor, at a multiple of
+ * 32 bytes on a GPU; so is the workspace, of at least as many bytes as the
+ * program says, whose contents are nobody's: the next run on the stream may
+ * have the same, one at the same time may not. Buffers without bytes and
+ * workspaces that are not needed may be NULL. `stream` is the device's own.
+ * Returns when the work is queued (CUDA) or done, and neither allocates nor
+ * waits on a GPU, so that a graph can hold it.
+ *
+ * Buffers that the program writes may have no byte in common with another one:
+ * that is the caller's duty. */
+dither_status dither_program_run(dither_program *program, void *const *buffers,
+                                 size_t num_buffers, void *workspace,
+                                 size_t workspace_bytes, void *stream);
 
 /* A float as a slot. */
 static inline int64_t dither_float_slot(float value) {

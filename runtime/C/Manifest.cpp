@@ -35,6 +35,25 @@ static Expected<std::string> readFile(StringRef path) {
   return bytes;
 }
 
+/// A file by its name in a manifest.
+static std::string beside(StringRef manifest, StringRef file) {
+  SmallString<256> place(sys::path::parent_path(manifest));
+  sys::path::append(place, file);
+  return place.str().str();
+}
+
+/// The file, which is the one that was built.
+static Expected<std::string> readBuilt(StringRef path, StringRef sha256) {
+  Expected<std::string> bytes = readFile(path);
+  if (!bytes)
+    return bytes.takeError();
+  if (toHex(SHA256::hash(arrayRefFromStringRef(*bytes)), /*LowerCase=*/true) !=
+      sha256)
+    return createStringError(
+        path + " is damaged: found another checksum than the manifest has");
+  return bytes;
+}
+
 /// Whether brackets nest deeper than the parser, which calls itself for each
 /// level, can take.
 static bool nestsTooDeeply(StringRef json) {
@@ -89,8 +108,8 @@ parseSlots(const json::Object &kernel) {
   return kinds;
 }
 
-Expected<std::vector<ManifestImage>>
-readManifest(StringRef path, StringRef name, std::vector<std::string> &known) {
+/// A manifest of a version that is known.
+static Expected<json::Object> readTop(StringRef path) {
   Expected<std::string> text = readFile(path);
   if (!text)
     return text.takeError();
@@ -103,15 +122,26 @@ readManifest(StringRef path, StringRef name, std::vector<std::string> &known) {
   Expected<json::Value> value = json::parse(*text);
   if (!value)
     return fail(toString(value.takeError()));
-  const json::Object *top = value->getAsObject();
+  json::Object *top = value->getAsObject();
   std::optional<int64_t> found =
       top ? top->getInteger("manifest") : std::nullopt;
-  const json::Array *kernels = top ? top->getArray("kernels") : nullptr;
-  if (!found || !kernels)
+  if (!found || !top->getArray("kernels"))
     return fail("not a manifest of kernels");
   if (*found != version)
     return fail("found a manifest of version " + Twine(*found) + ", expected " +
                 Twine(version));
+  return std::move(*top);
+}
+
+Expected<std::vector<ManifestImage>>
+readManifest(StringRef path, StringRef name, std::vector<std::string> &known) {
+  Expected<json::Object> top = readTop(path);
+  if (!top)
+    return top.takeError();
+  auto fail = [&](const Twine &what) {
+    return createStringError(path + ": " + what);
+  };
+  const json::Array *kernels = top->getArray("kernels");
   std::vector<ManifestImage> images;
   for (const json::Value &each : *kernels) {
     const json::Object *kernel = each.getAsObject();
@@ -156,9 +186,7 @@ readManifest(StringRef path, StringRef name, std::vector<std::string> &known) {
         return fail("an image of kernel '" + name + "' has format '" +
                     text("format") + "', expected object, ptx or cubin");
       image.format = *format;
-      SmallString<256> place(sys::path::parent_path(path));
-      sys::path::append(place, file);
-      image.path = place.str().str();
+      image.path = beside(path, file);
       images.push_back(std::move(image));
     }
   }
@@ -166,17 +194,62 @@ readManifest(StringRef path, StringRef name, std::vector<std::string> &known) {
 }
 
 Expected<KernelImage> readImage(const ManifestImage &image) {
-  Expected<std::string> code = readFile(image.path);
+  Expected<std::string> code = readBuilt(image.path, image.sha256);
   if (!code)
     return code.takeError();
-  auto digest = SHA256::hash(arrayRefFromStringRef(*code));
-  if (toHex(digest, /*LowerCase=*/true) != image.sha256)
-    return createStringError(image.path +
-                             " is damaged: found another checksum than the "
-                             "manifest has");
   KernelImage loaded = image.image;
   loaded.code = std::move(*code);
   return loaded;
+}
+
+Expected<std::vector<ManifestProgram>>
+readPrograms(StringRef path, StringRef name, std::vector<std::string> &known) {
+  Expected<json::Object> top = readTop(path);
+  if (!top)
+    return top.takeError();
+  auto fail = [&](const Twine &what) {
+    return createStringError(path + ": " + what);
+  };
+  std::vector<ManifestProgram> programs;
+  // Manifests of kernels alone have no such list.
+  const json::Array *rows = top->getArray("programs");
+  for (const json::Value &each : rows ? *rows : json::Array()) {
+    const json::Object *program = each.getAsObject();
+    std::optional<StringRef> programName =
+        program ? program->getString("name") : std::nullopt;
+    if (!programName)
+      return fail("found a program without a name");
+    known.push_back(programName->str());
+    if (*programName != name)
+      continue;
+    const json::Array *files = program->getArray("images");
+    if (!files)
+      return fail("program '" + name + "' has no images");
+    for (const json::Value &item : *files) {
+      const json::Object *row = item.getAsObject();
+      auto text = [&](StringRef key) {
+        return row ? row->getString(key).value_or("").str() : std::string();
+      };
+      std::string file = text("file");
+      ManifestProgram found{text("target"), beside(path, file), text("sha256")};
+      if (file.empty() || found.target.empty() || found.sha256.empty())
+        return fail("an image of program '" + name +
+                    "' has no file, target or sha256");
+      programs.push_back(std::move(found));
+    }
+  }
+  return programs;
+}
+
+Expected<Program> readProgram(const ManifestProgram &program) {
+  Expected<std::string> bytes = readBuilt(program.path, program.sha256);
+  if (!bytes)
+    return bytes.takeError();
+  Expected<Program> decoded = Program::decode(*bytes);
+  if (!decoded)
+    return createStringError(program.path + ": " +
+                             toString(decoded.takeError()));
+  return decoded;
 }
 
 } // namespace dither::runtime

@@ -4,6 +4,7 @@
 #define DITHER_RUNTIME_C_MANIFEST_H
 
 #include "dither/Runtime/KernelImage.h"
+#include "dither/Runtime/Program.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -35,6 +36,23 @@ readManifest(llvm::StringRef path, llvm::StringRef name,
 /// The image with its code. Errors: the file cannot be read, or is another one
 /// than was built.
 llvm::Expected<KernelImage> readImage(const ManifestImage &image);
+
+/// A program for one target; it is read when it is wanted.
+struct ManifestProgram {
+  std::string target;
+  std::string path;
+  /// SHA-256 of the file in hexadecimal.
+  std::string sha256;
+};
+
+/// As readManifest, of the program `name`.
+llvm::Expected<std::vector<ManifestProgram>>
+readPrograms(llvm::StringRef path, llvm::StringRef name,
+             std::vector<std::string> &known);
+
+/// The program. Errors: the file cannot be read, is another one than was built,
+/// or what Program::decode gives.
+llvm::Expected<Program> readProgram(const ManifestProgram &program);
 
 } // namespace dither::runtime
 

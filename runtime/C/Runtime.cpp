@@ -1,8 +1,7 @@
 //===- Runtime.cpp - The C interface --------------------------------------===//
 
 #include "Manifest.h"
-#include "dither-c/dither.h"
-#include "dither/Runtime/Device.h"
+#include "Status.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -15,34 +14,6 @@ struct dither_kernel {
   std::string target;
   std::vector<ParamKind> slots;
 };
-
-static Device *unwrap(dither_device *device) {
-  return reinterpret_cast<Device *>(device);
-}
-static const Device *unwrap(const dither_device *device) {
-  return reinterpret_cast<const Device *>(device);
-}
-
-static std::string &lastMessage() {
-  static thread_local std::string message;
-  return message;
-}
-
-static dither_status fail(dither_status status, const Twine &message) {
-  lastMessage() = message.str();
-  return status;
-}
-
-static dither_status check(Error error) {
-  if (!error)
-    return DITHER_SUCCESS;
-  return fail(DITHER_DEVICE_ERROR, toString(std::move(error)));
-}
-
-static dither_status missing(const char *name) {
-  return fail(DITHER_INVALID_ARGUMENT,
-              Twine("argument '") + name + "' is a null pointer");
-}
 
 /// Images in the order in which they are tried: for this very target, machine
 /// code before what is yet to be compiled; then the others.

@@ -1,4 +1,5 @@
-// Manifests from any bytes: every kernel that one names is looked for.
+// Manifests from any bytes: every kernel and program that one names is looked
+// for.
 #include "../../../runtime/C/Manifest.h"
 
 #include <cstdlib>
@@ -17,9 +18,31 @@ static std::string makeFile(llvm::StringRef bytes) {
   return "/proc/self/fd/" + std::to_string(file);
 }
 
+static void lookForPrograms(const std::string &path) {
+  std::vector<std::string> names, known;
+  auto none = readPrograms(path, "a name that no manifest has", names);
+  if (!none) {
+    if (llvm::toString(none.takeError()).empty())
+      std::abort();
+    return;
+  }
+  for (const std::string &name : names) {
+    auto programs = readPrograms(path, name, known);
+    if (!programs) {
+      llvm::consumeError(programs.takeError());
+      continue;
+    }
+    for (const ManifestProgram &program : *programs)
+      if (program.path.empty() || program.target.empty() ||
+          program.sha256.empty())
+        std::abort();
+  }
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string path =
       makeFile(llvm::StringRef(reinterpret_cast<const char *>(data), size));
+  lookForPrograms(path);
   std::vector<std::string> names;
   auto none = readManifest(path, "a name that no manifest has", names);
   if (!none) {
