@@ -1,4 +1,5 @@
-"""`dither build`: a kernel ahead of time, for several targets, to be launched from C or by anything else."""
+"""`dither build`: a kernel, or all that an operator launches, ahead of time, for several targets, to be launched from C
+or by anything else."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from ..errors import suggest
 from ..options import MATH
 from ..types import SameAs, ScalarType, TensorType, float32, int32
 from ..version import __version__
-from . import c_header, ptxas
+from . import c_header, operators, ptxas
 from .compile import columns, resolve
 from .failure import Failure, UsageError
 from .signature import load_kernel, parse_arguments
@@ -32,13 +33,14 @@ def add(commands: Any) -> None:
     p = commands.add_parser(
         "build",
         help="compile a kernel ahead of time, to launch from C",
-        usage="dither build FILE.py:KERNEL --signature NAME=TYPE ... NAME=VALUE ... | --library NAME [--cols N]  "
-        "--target T,.. --output DIR",
-        description="Writes PTX (and a cubin where there is ptxas) or an object file for each target, a C header, and "
-        "manifest.json, which libdither_runtime loads: docs/runtime.md.",
+        usage="dither build FILE.py:KERNEL --signature NAME=TYPE ... NAME=VALUE ... | --library NAME [--cols N] | "
+        "--operator NAME --signature ...  --target T,.. --output DIR",
+        description="Writes PTX (and a cubin where there is ptxas), an object file or a program for each target, a C "
+        "header, and manifest.json, which libdither_runtime loads: docs/runtime.md.",
     )
     p.add_argument("kernel", nargs="?", metavar="FILE.py:KERNEL")
     p.add_argument("--library", metavar="NAME", help="a kernel of the operator library ('dither compile --library --list')")
+    p.add_argument("--operator", metavar="NAME", help="all that a call launches: an operator of dither, or FILE.py:FUNCTION")
     p.add_argument("--cols", type=columns, metavar="N", help="of the library, the length of rows; default 1024")
     p.add_argument("--signature", nargs="+", default=[], metavar="NAME=...", help="as for 'dither compile'")
     p.add_argument("--target", required=True, metavar="TARGET,..", help=f"names of 'dither doctor', {', '.join(CPU_LEVELS)}")
@@ -54,13 +56,11 @@ def run(args: argparse.Namespace) -> int:
     targets = list(dict.fromkeys(resolve_target(name) for name in args.target.split(",") if name))
     if not targets:
         raise UsageError("found no target, expected some separated by commas")
+    if args.operator is not None:
+        return build_programs(args, targets)
     default, sources = from_library(args, targets) if args.library is not None else from_file(args, targets)
-    name = args.name or default
-    if not name.isidentifier() or not name.isascii():
-        raise UsageError(f"found name '{name}', expected an identifier of C")
-    args.output.mkdir(parents=True, exist_ok=True)
-    manifest = args.output / "manifest.json"
-    kernels = [row for row in read_manifest(manifest) if row["name"] != name]
+    name = identifier(args.name or default)
+    manifest = Manifest(args.output)
     images: list[dict[str, Any]] = []
     notes: list[str] = []
     for lower, grid in sources:
@@ -72,18 +72,61 @@ def run(args: argparse.Namespace) -> int:
     row = describe(name, compiled)
     if args.library is not None:
         row["library"] = args.library
-    kernels.append({**row, "images": images})
-    header = args.output / f"{name}.h"
-    write(header, c_header.render(row, images).encode())
-    top = {"manifest": MANIFEST_VERSION, "dither": __version__, "kernels": kernels}
-    write(manifest, (json.dumps(top, indent=1) + "\n").encode())
-    for image in images:
-        print(f"{image['target']:<12} {args.output / image['file']}")
-    print("\n".join([f"{'':<12} {header}", f"{'':<12} {manifest}", *notes]))
-    library, include = c_library()
-    if library:
-        print(f"C programs: cc PROGRAM.c -I{include} -I{args.output} {library}")
+    manifest.add("kernels", {**row, "images": images}, c_header.render(row, images), notes)
     return 0
+
+
+def build_programs(args: argparse.Namespace, targets: list[str]) -> int:
+    """As `run`, of all that a call of an operator launches."""
+    given = {"FILE.py:KERNEL": args.kernel, "--library": args.library, "--cols": args.cols}
+    for option, value in {**given, "--num-warps": args.num_warps, "--math": args.math}.items():
+        if value is not None:
+            raise UsageError(f"found both {option} and --operator, expected one")
+    default, call = operators.load(args.operator, args.signature)
+    name = identifier(args.name or default)
+    manifest = Manifest(args.output)
+    images = []
+    for target in targets:
+        program = call.record(target)
+        row, code = call.describe(name, program), program.encode()
+        file = f"{name}.{target.replace(':', '-')}.program"
+        write(args.output / file, code)
+        known = {"workspace": program.workspace, "launches": program.launches}
+        images.append({"target": target, "file": file, "sha256": hashlib.sha256(code).hexdigest(), **known})
+    manifest.add("programs", {**row, "images": images}, c_header.render_program(row, images), [])
+    return 0
+
+
+def identifier(name: str) -> str:
+    """A name that C takes."""
+    if not name.isidentifier() or not name.isascii():
+        raise UsageError(f"found name '{name}', expected an identifier of C")
+    return name
+
+
+class Manifest:
+    """What was built into a directory; made where it is not there."""
+
+    def __init__(self, output: pathlib.Path) -> None:
+        output.mkdir(parents=True, exist_ok=True)
+        self.output, self.path = output, output / "manifest.json"
+        self.rows = read_manifest(self.path)
+
+    def add(self, kind: str, row: dict[str, Any], header: str, notes: list[str]) -> None:
+        """Writes it with one of the "kernels" or "programs" more, in place of what has its name, and the C header of
+        that; prints what was written."""
+        rows = {each: [old for old in old_rows if old["name"] != row["name"]] for each, old_rows in self.rows.items()}
+        rows[kind].append(row)
+        place = self.output / f"{row['name']}.h"
+        write(place, header.encode())
+        top = {"manifest": MANIFEST_VERSION, "dither": __version__, **rows}
+        write(self.path, (json.dumps(top, indent=1) + "\n").encode())
+        for image in row["images"]:
+            print(f"{image['target']:<12} {self.output / image['file']}")
+        print("\n".join([f"{'':<12} {place}", f"{'':<12} {self.path}", *notes]))
+        library, include = c_library()
+        if library:
+            print(f"C programs: cc PROGRAM.c -I{include} -I{self.output} {library}")
 
 
 #: What makes the code of a target, and what a manifest says of the grid of its launches.
@@ -152,15 +195,15 @@ def resolve_target(name: str) -> str:
     return resolve(CPU_LEVELS.get(name, name))
 
 
-def read_manifest(path: pathlib.Path) -> list[dict[str, Any]]:
-    """Kernels of a manifest; none where there is no file."""
+def read_manifest(path: pathlib.Path) -> dict[str, list[dict[str, Any]]]:
+    """The "kernels" and the "programs" of a manifest; none where there is no file."""
     if not path.exists():
-        return []
+        return {"kernels": [], "programs": []}
     try:
         top = json.loads(path.read_text())
         if top["manifest"] != MANIFEST_VERSION:
             raise ValueError
-        return list(top["kernels"])
+        return {"kernels": list(top["kernels"]), "programs": list(top.get("programs", []))}
     except (ValueError, KeyError, TypeError, RecursionError):
         raise Failure(f"{path} is not a manifest of version {MANIFEST_VERSION}, expected one or none") from None
 

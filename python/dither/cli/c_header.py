@@ -1,4 +1,4 @@
-"""The C header of a kernel that was built ahead of time."""
+"""The C header of a kernel, or of a program, that was built ahead of time."""
 
 from __future__ import annotations
 
@@ -49,6 +49,49 @@ def render(kernel: dict[str, Any], images: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def render_program(program: dict[str, Any], images: list[dict[str, Any]]) -> str:
+    """The text: what the buffers are, their bytes, and a function that runs it on them."""
+    name, buffers = program["name"], program["buffers"]
+    call = program["call"].replace("*/", "* /")
+    guard = f"DITHER_PROGRAM_{name.upper()}_H"
+    lines = [f"/* Made by 'dither build': program {name} of", f" * {call}", " *"]
+    for buffer in buffers:
+        shape = "x".join(map(str, buffer["shape"])) or "a number"
+        written = ", written" if buffer["written"] else ""
+        lines.append(f" *   {buffer['name']}: {shape} {buffer['dtype']}, {buffer['bytes']} bytes{written}")
+    lines += [" *"]
+    for image in images:
+        many = "launch" if image["launches"] == 1 else "launches"
+        lines.append(f" * {image['target']}: {image['launches']} {many}, {image['workspace']} bytes of workspace")
+    lines += [
+        " *",
+        " * Buffers are dense, row by row; on a GPU they and the workspace begin at multiples of 32 bytes. */",
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+        '#include "dither-c/dither.h"',
+        "",
+        *(f"#define {name.upper()}_{buffer['name'].upper()}_BYTES {buffer['bytes']}u" for buffer in buffers),
+        "",
+    ]
+    parameters = ["dither_program *program", "void *stream"]
+    parameters += [f"{'' if b['written'] else 'const '}void *{_identifier(b['name'])}" for b in buffers]
+    parameters += ["void *workspace", "size_t workspace_bytes"]
+    values = [f"(void *){_identifier(buffer['name'])}" for buffer in buffers] or ["NULL"]
+    lines += [
+        f"static inline dither_status {name}_run(",
+        "    " + ",\n    ".join(parameters) + ") {",
+        f"  void *const buffers[] = {{\n      {(',' + chr(10) + '      ').join(values)}}};",
+        f"  return dither_program_run(program, buffers, {len(buffers)}, workspace, workspace_bytes,",
+        "                            stream);",
+        "}",
+        "",
+        f"#endif /* {guard} */",
+        "",
+    ]
+    return "\n".join(lines)
+
+
 def _grid(name: str, images: list[dict[str, Any]]) -> list[str]:
     """A function that gives the grid for a number of rows, where images say what it is: targets have tiles of their
     own."""
@@ -82,6 +125,7 @@ def _grid(name: str, images: list[dict[str, Any]]) -> list[str]:
 
 #: Names that an argument may have in Python and not in the function.
 _TAKEN = {"kernel", "grid_x", "grid_y", "grid_z", "stream", "slots"}
+_TAKEN |= {"program", "workspace", "workspace_bytes", "buffers"}
 _C_AND_CPP = (
     "auto break case char const continue default do double else enum extern float for goto if inline int long register "
     "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool class "

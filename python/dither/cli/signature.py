@@ -30,9 +30,19 @@ _ALIGN = 32
 
 def load_kernel(text: str) -> Kernel:
     """The kernel that FILE.py:NAME names; runs the file."""
+    file, name, names = load_file(text, "KERNEL")
+    kernels = {key: value for key, value in names.items() if isinstance(value, Kernel)}
+    if name not in kernels:
+        known = ", ".join(kernels) or "none"
+        raise Failure(f"{file} has no kernel '{name}' made by dither.jit, found {known}{suggest(name, kernels)}")
+    return kernels[name]
+
+
+def load_file(text: str, what: str) -> tuple[str, str, dict[str, Any]]:
+    """Of FILE.py:NAME the two, and the names that the file has when it was run; `what` is what NAME is of."""
     file, colon, name = text.rpartition(":")
     if not colon or not file.endswith(".py") or not name.isidentifier():
-        raise UsageError(f"found '{text}', expected FILE.py:KERNEL")
+        raise UsageError(f"found '{text}', expected FILE.py:{what}")
     path = pathlib.Path(file)
     if not path.is_file():
         raise UsageError(f"{file} was not found")
@@ -46,11 +56,7 @@ def load_kernel(text: str) -> Kernel:
         raise
     except (Exception, SystemExit) as error:
         raise cannot_run(path, error) from None
-    kernels = {key: value for key, value in vars(module).items() if isinstance(value, Kernel)}
-    if name not in kernels:
-        known = ", ".join(kernels) or "none"
-        raise Failure(f"{file} has no kernel '{name}' made by dither.jit, found {known}{suggest(name, kernels)}")
-    return kernels[name]
+    return file, name, vars(module)
 
 
 def parse_arguments(kernel: Kernel, words: list[str]) -> dict[str, Any]:

@@ -4,17 +4,11 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
-from dither import _dither
+from cli.c_programs import BUILD, CC, INCLUDE, LIBRARY, compile_c, needs_cc, run
 from dither.cli import ptxas
-
-BUILD = Path(_dither.__file__).parents[2]
-LIBRARY = BUILD / "lib" / "libdither_runtime.so"
-INCLUDE = Path(__file__).parents[3] / "include"
 
 KERNELS = """
 import dither, dither.language as dl
@@ -103,9 +97,6 @@ int main(int argc, char **argv) {
 }
 """
 
-CC = shutil.which("cc") or shutil.which("gcc")
-needs_cc = pytest.mark.skipif(CC is None, reason="no C compiler")
-
 
 @pytest.fixture
 def built(dither, tmp_path):
@@ -117,33 +108,6 @@ def built(dither, tmp_path):
     result = dither("build", f"{source}:scale", "--signature", *SIGNATURE, "--target", targets, "--output", out)
     assert result.code == 0, result.err
     return out
-
-
-def compile_c(text, directory, compiler=CC, standard="c99"):
-    source = directory / ("main.c" if compiler == CC else "main.cpp")
-    source.write_text(text)
-    program = directory / "main"
-    command = [
-        compiler,
-        f"-std={standard}",
-        "-pedantic",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-Wno-unused-parameter",
-        f"-I{INCLUDE}",
-        f"-I{directory}",
-    ]
-    command += [str(source), "-o", str(program), str(LIBRARY), f"-Wl,-rpath,{LIBRARY.parent}"]
-    made = subprocess.run(command, capture_output=True, text=True)
-    assert made.returncode == 0, made.stderr
-    return program
-
-
-def run(program, *arguments):
-    # Nothing of Python is in sight of the program.
-    env = {"PATH": "/nowhere", "DITHER_NUM_THREADS": "2"}
-    return subprocess.run([str(program), *map(str, arguments)], env=env, capture_output=True, text=True, timeout=60)
 
 
 LIBRARY_PROGRAM = r"""
