@@ -1,6 +1,6 @@
 """CPU throughput of the operators, side by side: memory copy, hand-written AVX-512, dither, frameworks.
 
-    python -m benchmarks.cpu [--quick] [--modes] [--size MB] [--json FILE]
+    python -m benchmarks.cpu [--quick] [--modes] [--fusions] [--transposes] [--size MB] [--json FILE]
 
 Every figure is the least of several repetitions, taken in turns. GB/s counts each input byte once and each output byte
 once; the copy beside it moves the same number of bytes.
@@ -115,8 +115,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--repetitions", type=int, default=9)
     p.add_argument("--quick", action="store_true", help="16 MB, bf16, three repetitions")
     p.add_argument("--modes", action="store_true", help="a second table: other formats and scaling modes")
-    p.add_argument("--fusions", action="store_true", help="another table: activations, norms and their gradients")
+    p.add_argument("--fusions", action="store_true", help="another table: activations, norms, their gradients, ..")
     p.add_argument("--transposes", action="store_true", help="another table: transposes of squares of --cols")
+    p.add_argument("--alone", action="store_true", help="these tables without the first")
     p.add_argument("--json", metavar="FILE", help="all measurements")
     return p
 
@@ -134,13 +135,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(
         f"input {args.size:g} MB, rows of {args.cols}; GB/s read and written, least of {args.repetitions}", flush=True
     )
-    rows = []
-    for dtype in dtypes:
+    rows: list[Row] = []
+    for dtype in [] if args.alone else dtypes:
         for case in cases(dtype, int(args.size * 1e6), args.cols, args.only):
             rows.append(measure(case, peers, args.threads, args.repetitions))
             print(f"  measured {case.operator.name}, {dtype}", file=sys.stderr, flush=True)
-    print()
-    print(table(rows, [COPY, LIMIT, *(module.NAME for module in modules)]))
+    if not args.alone:
+        print()
+        print(table(rows, [COPY, LIMIT, *(module.NAME for module in modules)]))
     for note in notes(rows):
         print(note)
     for asked, more in ((args.modes, modes), (args.fusions, fusions), (args.transposes, transposes)):

@@ -1,7 +1,7 @@
-"""Transposes on a CPU: dither beside a copy of as many bytes, and torch.
+"""Transposes on a CPU: dither beside a copy of as many bytes, torch and JAX.
 
 Rows of `benchmarks.cpu --transposes`: square matrices of elements of 4, 8, 16 and 32 bits, into memory that is there
-already. torch has no elements of 4 bits.
+already, but for JAX, which allocates. The frameworks have no elements of 4 bits that are packed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from benchmarks import limit, timing
 from benchmarks.memcpy import memcpy
 from benchmarks.row import Row
 
-COLUMNS = ("memcpy", "dither", "torch")
+COLUMNS = ("memcpy", "dither", "torch", "JAX")
 SIZES = (4, 8, 16, 32)
 
 
@@ -45,6 +45,15 @@ def measure(bits: int, size: int, threads: int, repetitions: int) -> Row:
             torch.set_num_threads(threads)
             source, target = (torch.from_numpy(a.view(f"i{kind.itemsize}")) for a in (x, y.copy()))
             calls["torch"] = lambda: target.copy_(source.t())
+    try:
+        jax = importlib.import_module("jax")
+    except ImportError:
+        row.missing["JAX"] = "JAX is not installed"
+    else:
+        if bits > 4:
+            # Otherwise the layout of the result is what changes, and no byte moves.
+            turned, given = jax.jit(lambda x: jax.lax.optimization_barrier(x.T)), jax.numpy.asarray(x)
+            calls["JAX"] = lambda: jax.block_until_ready(turned(given))
     row.seconds = timing.interleaved(calls, repetitions)
     return row
 

@@ -2,7 +2,12 @@
 
 import json
 
-from benchmarks import cpu
+import dither
+import numpy as np
+import pytest
+
+from benchmarks import cpu, fusions
+from benchmarks.peers import jax_fusions, torch_fusions
 
 
 def test_runs_on_any_cpu(tmp_path, capsys):
@@ -35,14 +40,46 @@ def test_modes(capsys):
 
 def test_fusions(capsys):
     """A row for each fused operator; what torch computes is near what dither does."""
-    arguments = ["--quick", "--size", "1", "--fusions", "--only", "dswiglu", "--only", "layernorm backward"]
+    arguments = ["--quick", "--size", "1", "--fusions", "--alone", "--only", "dswiglu", "--only", "groups"]
     assert cpu.main([*arguments, "--peer", "dither", "--threads", "2"]) == 0
     text = capsys.readouterr().out
-    for name in ("dSwiGLU + MXFP8", "LayerNorm backward"):
-        assert f"{name} " in text
+    lines = [line for line in text.splitlines() if " bf16 " in line and not line.startswith("*")]
+    assert [line.split(" + MXFP8")[0] for line in lines] == ["dSwiGLU", "dSwiGLU", "8 groups"]
+    for line in lines:
+        assert "-" not in line.split("bf16")[1]  # every column has a figure
     for line in text.splitlines():
-        if line.startswith("* torch.compile"):
+        if line.startswith(("* torch.compile", "* JAX")):
             assert float(line.split(": ")[1].split(" %")[0]) < 5
+
+
+@pytest.fixture(scope="module")
+def operands():
+    return fusions.Operands("bf16", 1 << 17, 512)
+
+
+@pytest.mark.parametrize("fusion", fusions.FUSIONS, ids=lambda fusion: fusion.name)
+def test_frameworks_do_what_dither_does(fusion, operands):
+    """JAX's first output is dither's, but where a function or the order of a sum is another one; torch has the same
+    producers."""
+    if jax_fusions.jax is None:
+        pytest.skip("JAX is not installed")
+    assert fusion.producer == "grouped" or fusion.producer in torch_fusions.PRODUCERS
+    names = fusion.operands.split()
+    options = dict(fusion.options)
+    if fusion.operator == "grouped_quantize":
+        options["group_sizes"] = np.array(operands.sizes, np.int32)
+    result = getattr(dither, fusion.operator)(*(getattr(operands, name) for name in names), **options)
+    given = [getattr(operands, name) for name in names if not name.endswith("2")]
+    _, found = jax_fusions.prepare(fusion.producer, fusion.sink, given, operands.sizes, 1)
+    want = next(fusions.leaves(result)).view(np.uint8)
+    assert found.shape == want.shape
+    if not fusion.random:
+        assert (found != want).mean() < 0.005
+
+
+def test_groups_have_every_kind_of_size(operands):
+    assert len(operands.sizes) == 8 and sum(operands.sizes) == len(operands.x)
+    assert operands.sizes[0] == 0 and len(set(operands.sizes)) > 2
 
 
 def test_transposes(capsys):
