@@ -8,7 +8,6 @@ what they do, and compare devices with each other.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,15 +15,14 @@ from .. import types
 from ..arrays import Array, row_major
 from ..compiled import Compiled, Lowered
 from ..devices import is_gpu
-from ..formats import FORMATS, FP8_1X128_E4M3, FP8_TENSOR_E4M3, Format
+from ..formats import FORMATS, FP8_1X128_E4M3, FP8_TENSOR_E4M3, MXFP4, MXFP8_E4M3, MXFP8_E5M2, NVFP4, Format
 from ..jit import Kernel
 from ..language import linear
-from ..types import DType, TensorType
-from . import activations, column_sum, gated, halves, kernels, norm_gradients, norms, outputs
+from ..types import DType, ScalarType, TensorType
+from . import column_sum, halves, kernels, outputs
 from .dequantize import blocks_of
-from .fuse import Fused
-from .operator import Operator, plain_tile
-from .quantize import QUANTIZE
+from .library_rows import MORE, NUMBERS, OPERATORS, Row
+from .operator import plain_tile
 from .scaled_tensor import data_shape, scale_storage, specialization
 from .tiles import Tile, dequantize_tile, transpose_tile
 from .transpose import MOVED
@@ -52,6 +50,7 @@ class Entry:
         batch: which place of the grid depends on M, and how: it is M, rounded up to a multiple of the second number,
             over the third, rounded up.
         halves: parameters of the left and the right half of a tensor's columns, whose rows are twice as long.
+        numbers: parameters that are numbers, and their types.
         core: one of the few that together take every path of the compiler; for tests over many targets.
     """
 
@@ -63,12 +62,14 @@ class Entry:
     reads: frozenset[str]
     batch: tuple[int, int, int]
     halves: tuple[str, ...] = ()
+    numbers: Mapping[str, ScalarType] = dataclasses.field(default_factory=dict)
     core: bool = False
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The type of each tensor, dense and aligned; its leading extent is known at launch."""
+        """The type of each tensor, dense and aligned, its leading extent known at launch, and of each number."""
         found: dict[str, Any] = {name: tensor and dense(*tensor) for name, tensor in self.tensors.items()}
+        found |= self.numbers
         for place, name in enumerate(self.halves):
             tensor = self.tensors[name]
             assert tensor is not None
@@ -84,89 +85,11 @@ class Entry:
         return self.kernel.compile(**self.arguments, **self.constexprs, target=target)
 
 
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """An operator of the library, and the kernels of it that are worth having ahead of time.
-
-    Attributes:
-        operator: the producer and its kernel.
-        constants: its constexprs, as calls have them by default.
-        variants: other choices of them, by a word for names; plain output in bfloat16.
-        plain: whether calls ask for plain output.
-        whole: whether there is each layout and order of scales for every data type, and not for bfloat16 alone.
-        few: whether nothing is quantized of other inputs than bfloat16.
-        given: parameters that calls may leave out, and that these kernels have.
-        dtypes: of operands that are not of the data type of the others.
-    """
-
-    operator: Operator
-    constants: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    variants: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
-    plain: bool = True
-    whole: bool = False
-    few: bool = False
-    given: frozenset[str] = frozenset()
-    dtypes: Mapping[str, DType] = dataclasses.field(default_factory=dict)
-
-
-#: Operators that stand for the others: their kernels take every path of the compiler.
-OPERATORS = (
-    Row(QUANTIZE, plain=False, whole=True),
-    Row(
-        norms.RMS_NORM,
-        {"eps": 1e-5, "zero_centered": False},
-        {"zero_centered": {"zero_centered": True}},
-    ),
-    Row(
-        norms.layer_norm.operator,
-        {"eps": 1e-5, "zero_centered_gamma": False},
-        {"zero_centered": {"zero_centered_gamma": True}},
-    ),
-    Row(gated.swiglu.operator, given=frozenset(("up",))),
-)
-
-
-def _row(fused: Fused, *given: str, **dtypes: DType) -> Row:
-    """The row of an operator with the defaults of its constexprs."""
-    producer = fused.operator.producer
-    parameters = inspect.signature(producer.function).parameters
-    constants = {name: parameters[name].default for name, role in producer.roles.items() if role == "constexpr"}
-    variants = {"none": {"approximate": "none"}} if "approximate" in constants else {}
-    return Row(fused.operator, constants, variants, few=True, given=frozenset(given), dtypes=dtypes)
-
-
-def _gated(name: str) -> Iterator[Row]:
-    """A gated activation, of two tensors, and its gradients."""
-    if name != "swiglu":
-        yield _row(getattr(gated, name), "up")
-    yield _row(getattr(gated, f"d{name}"), "up")
-    yield _row(getattr(gated, f"dbias_d{name}"), "up")
-    yield _row(getattr(gated, f"dfactor_d{name}"), "up", "factor", factor=types.float32)
-
-
-#: All other operators. A new one is a producer and a row here, or above.
-MORE = (
-    *(_row(getattr(activations, name)) for name in ("gelu", "silu", "qgelu", "relu", "srelu", "sigmoid")),
-    *(_row(getattr(activations, f"d{name}")) for name in ("gelu", "silu", "qgelu", "relu", "srelu", "sigmoid")),
-    _row(activations.quantize_dbias),
-    *(_row(getattr(activations, f"dbias_d{name}")) for name in ("gelu", "silu", "qgelu", "relu", "srelu")),
-    *(
-        row
-        for name in ("glu", "geglu", "swiglu", "qgeglu", "reglu", "sreglu", "clamped_swiglu", "situglu")
-        for row in _gated(name)
-    ),
-    _row(norms.add_rms_norm),
-    _row(norms.add_layer_norm),
-    _row(norm_gradients.rms_norm_backward, rsigma=types.float32),
-    _row(norm_gradients.layer_norm_backward, mean=types.float32, rsigma=types.float32),
-)
-
-
 def listing(target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]:
     """Every kernel of every operator for a target (CPUs and GPUs have tiles of their own) and an (M, N); names are
     unique."""
-    more = [entry for row in MORE for entry in entries(row, target, shape)]
-    return [*library(target, shape), *more, *_column_sums(shape)]
+    more = [entry for row in MORE if row.fits(shape[1]) for entry in entries(row, target, shape)]
+    return [*library(target, shape), *more, *_stochastic(shape, not is_gpu(target)), *_column_sums(shape)]
 
 
 def library(target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]:
@@ -209,9 +132,9 @@ def orders_of(fmt: Format) -> tuple[str, ...]:
 
 
 def _operator(row: Row, shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
-    operator, name = row.operator, row.operator.producer.name
+    name = row.producer.name
     bf16 = types.bfloat16
-    tile = plain_tile(operator.producer, shape[1], cpu)
+    tile = plain_tile(row.producer, shape[1], cpu)
     if not row.plain:
         for dtype in INPUTS:
             yield _entry(row, f"amax-{dtype}", dtype, shape, tile, shape, core=dtype is bf16, out_amax=SCALAR)
@@ -235,19 +158,19 @@ def _operator(row: Row, shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
 
 def _out(row: Row, dtype: DType, shape: tuple[int, int]) -> dict[str, Any]:
     """Plain output and what is saved."""
-    names = ("out", "right") if row.operator.producer.halves else ("out",)
+    names = ("out", "right") if row.producer.halves else ("out",)
     tensors = dict.fromkeys(names, (dtype, shape))
     return {**tensors, **_saved(row, dtype, shape), "ROUND": None if dtype is types.float32 else dtype}
 
 
 def _output(row: Row, shape: tuple[int, int]) -> tuple[int, int]:
     """The shape of what is quantized."""
-    return (shape[0], 2 * shape[1]) if row.operator.producer.halves else shape
+    return (shape[0], 2 * shape[1]) if row.producer.halves else shape
 
 
 def _in_one_launch(row: Row, p: outputs.Plan, shape: tuple[int, int], cpu: bool) -> bool:
     """Whether one launch writes all of such an output, and what is saved beside it."""
-    producer = row.operator.producer
+    producer = row.producer
     fits = p.fits(producer, cpu) and (not producer.halves or halves.fit(p, _output(row, shape), producer, cpu))
     apart = p.saves_apart(producer, cpu) or p.tile(shape[1], producer, cpu).rows > column_sum.MOST_ROWS
     return fits and len(p.parts(producer.whole_rows, cpu)) == 1 and not (producer.saves and apart)
@@ -255,7 +178,7 @@ def _in_one_launch(row: Row, p: outputs.Plan, shape: tuple[int, int], cpu: bool)
 
 def _quantizing(row: Row, p: outputs.Plan, what: str, shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
     """Entries of one format, layout and order of scales."""
-    producer, bf16 = row.operator.producer, types.bfloat16
+    producer, bf16 = row.producer, types.bfloat16
     simple = p.rowwise and not p.colwise and p.layout is linear
     output = _output(row, shape)
     about = p.amaxes(output)
@@ -284,6 +207,19 @@ def _quantizing(row: Row, p: outputs.Plan, what: str, shape: tuple[int, int], cp
         yield _entry(row, name, dtype, shape, tile, (rows, cols), padding, core, **named)
 
 
+def _stochastic(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
+    """`quantize` of bfloat16 by random bits, of formats that gradients are in; seed and offset are numbers."""
+    random = {"seed": NUMBERS["integer"], "offset": NUMBERS["integer"]}
+    for fmt in (NVFP4, MXFP4, MXFP8_E4M3, MXFP8_E5M2):
+        for layout in outputs.LAYOUTS:
+            for scales in orders_of(fmt):
+                p = outputs.plan(fmt, layout, scales)
+                for entry in _quantizing(OPERATORS[0], p, f"{fmt.name}-{layout}-{scales}-stochastic", shape, cpu):
+                    if entry.name.endswith("-bfloat16"):
+                        constexprs = {**entry.constexprs, "RANDOM": ("number", "number")}
+                        yield dataclasses.replace(entry, constexprs=constexprs, numbers=random, core=False)
+
+
 def _entry(
     row: Row,
     name: str,
@@ -297,27 +233,29 @@ def _entry(
 ) -> Entry:
     """An entry with operands of a data type; `named` are outputs, and constexprs that are not the default."""
     operator, (m, n) = row.operator, shape
-    shapes: dict[str, tuple[int, ...]] = {"tile": (m, n), "row": (n,), "column": (m,), "scalar": ()}
-    producer = operator.producer
+    shapes: dict[str, tuple[int, ...]] = {"tile": (m, n), "row": (n,), "column": (m,), "periodic": (m, row.period)}
+    producer = row.producer
     left_out = producer.optional - row.given
     operands: dict[str, Tensor | None] = {
         name: None if name in left_out else (row.dtypes.get(name, dtype), shapes[role])
         for name, role in producer.roles.items()
         if role in shapes
     }
-    choices = {**operator.choices(operands), **row.constants, "ROWS": tile.rows, "COLS": tile.cols}
+    numbers = {name: NUMBERS[role] for name, role in producer.roles.items() if role in NUMBERS}
+    values = {**operands, **dict.fromkeys(numbers, 0)}
+    choices = {**operator.choices(values), **row.constants, "ROWS": tile.rows, "COLS": tile.cols}
     chosen = {name: named.pop(name, value) for name, value in choices.items()}
     tensors = {**operands, **operator.absent, **named}
     rows, cols = tile.grid(*extent)
     grid = (rows,) if producer.whole_rows else (rows, cols)
     reads = frozenset((*operands, "amax", "col_amax"))
     parts = ("out", "right") if tensors["right"] is not None else ()
-    return Entry(name, operator.kernel, tensors, chosen, grid, reads, (0, padding, tile.rows), parts, core)
+    return Entry(name, operator.kernel, tensors, chosen, grid, reads, (0, padding, tile.rows), parts, numbers, core)
 
 
 def _saved(row: Row, dtype: DType, shape: tuple[int, int]) -> dict[str, Tensor]:
     """What the producer saves; of sums of columns, those of each program's rows."""
-    producer = row.operator.producer
+    producer = row.producer
     shapes = {"column": shape[:1], "tile": shape, "column_sum": shape}
     return {
         name: (dtype if name in producer.like and kind != "column_sum" else types.float32, shapes[kind])

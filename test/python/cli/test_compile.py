@@ -128,6 +128,8 @@ def test_library(dither, tmp_path):
             ("quantize", "linear-float16"),
             ("quantize", "128x4-bfloat16"),
             ("quantize", "128x4-float16"),
+            ("quantize", "linear-stochastic-bfloat16"),
+            ("quantize", "128x4-stochastic-bfloat16"),
             ("dequantize", "bfloat16"),
             ("dequantize", "float16"),
         ]
@@ -136,7 +138,7 @@ def test_library(dither, tmp_path):
     assert {row["name"] for row in manifest["kernels"]} == names
     assert {p.name for p in where.glob("*.ptx")} == {f"{name}.ptx" for name in names}
     assert manifest["failed"] == []
-    assert result.out == f"6 kernels for sm_100a in {where}\n"
+    assert result.out == f"8 kernels for sm_100a in {where}\n"
 
 
 def test_a_list_of_the_library(dither):

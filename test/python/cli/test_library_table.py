@@ -11,7 +11,8 @@ import pytest
 from dither.formats import FORMATS
 from dither.jit import Kernel
 from dither.ops.allocate import aligned
-from dither.ops.library import MORE, OPERATORS, SHAPE, formats_of, library, listing, orders_of
+from dither.ops.library import SHAPE, formats_of, library, listing, orders_of
+from dither.ops.library_rows import MORE, NUMBERS, OPERATORS
 from dither.types import TensorType
 
 DTYPES = {"float32": np.float32, "bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
@@ -24,7 +25,7 @@ def unaligned(kinds):
 
 
 def extents(bound):
-    return {name: array.shape for name, array in bound.arguments.items()}
+    return {name: array.shape for name, array in bound.arguments.items() if hasattr(array, "shape")}
 
 
 @pytest.fixture
@@ -122,13 +123,14 @@ LISTED = {target: {entry.name: entry for entry in listing(target)} for target in
 def call_of(row, dtype="bfloat16", **options):
     """A call of an operator of the table, as the entries of its row have it."""
     producer = row.operator.producer
-    shapes = {"tile": SHAPE, "row": SHAPE[1:], "column": SHAPE[:1]}
+    shapes = {"tile": SHAPE, "row": SHAPE[1:], "column": SHAPE[:1], "periodic": (SHAPE[0], row.period)}
+    numbers = {name: {"scalar": 0.5, "integer": 7}[role] for name, role in producer.roles.items() if role in NUMBERS}
     operands = {
         name: np.ones(shapes[role], DTYPES[row.dtypes[name].name if name in row.dtypes else dtype])
         for name, role in producer.roles.items()
         if role in shapes and (name not in producer.optional or name in row.given)
     }
-    return functools.partial(getattr(dither, producer.name), **operands, **options)
+    return functools.partial(getattr(dither, producer.name), **operands, **numbers, **options)
 
 
 @pytest.mark.parametrize("target", LISTED)
@@ -149,6 +151,15 @@ def test_other_operators(launched, row, target):
         assert any(same(found[f"{name}-{what}-bfloat16"], call) for call in calls), what
     amax = launched(call_of(row, format="nvfp4", **where))[0]
     assert same(found[f"{name}-amax_only-bfloat16"], amax)
+
+
+@pytest.mark.parametrize("target", LISTED)
+@pytest.mark.parametrize("fmt", ["nvfp4", "mxfp4", "mxfp8_e4m3", "mxfp8_e5m2"])
+def test_stochastic_rounding(launched, fmt, target):
+    where = {} if target == "host" else {"device": f"sim:{target}"}
+    for layout, scales in (("rowwise", "linear"), ("both", "128x4")):
+        calls = launched(dither.quantize, array(), fmt, layout, scales, rounding="stochastic", seed=7, **where)
+        assert same(LISTED[target][f"quantize-{fmt}-{layout}-{scales}-stochastic-bfloat16"], calls[-1])
 
 
 def test_sums_of_columns(launched):
@@ -229,9 +240,8 @@ def test_names_of_all():
     entries = [entry.name for entry in listing("sm_100a")]
     assert len(set(entries)) == len(entries)
     assert all(re.fullmatch(r"[\w-]+", name) for name in entries)
-    # Whatever computes and is quantized, or is not, has a row, but for what takes numbers, or tables that repeat.
+    # Whatever computes and is quantized, or is not, has a row.
     operators = {name for name in dither.__all__ if isinstance(getattr(dither, name), dither.Fused)}
-    operators -= {"softmax", "dsoftmax", "add_dropout", "ddropout", "rope", "drope"}
     assert operators - {row.operator.producer.name for row in (*OPERATORS, *MORE)} == set()
 
 

@@ -8,7 +8,8 @@ import itertools
 from pathlib import Path
 
 import dither
-from dither.ops.library import OPERATORS, formats_of
+from dither.ops.library import formats_of
+from dither.ops.library_rows import OPERATORS
 from ops.check import FORMATS, LAYOUTS, SCALE_LAYOUTS
 from ops.data import DTYPES
 from ops.reference import orders
