@@ -158,6 +158,48 @@ bool Decoder::decodeAccess(bool isLoad) {
   return false;
 }
 
+/// ldmatrix.sync.aligned.m8n8.{x1,x2,x4}{.trans}{.shared}.b16 {d}, [a], and
+/// stmatrix likewise: matrices of 8 x 8.
+bool Decoder::decodeMatrix() {
+  bool isLoad = base == "ldmatrix";
+  MemoryInfo info;
+  Type type;
+  Space space;
+  opClass = OpClass::Memory;
+  if (isLoad ? require(75, 65) : require(90, 78))
+    return true;
+  if (takeType(type) || takeSpace(space))
+    return true;
+  if (!has("sync") || !has("aligned"))
+    return fail("needs .sync.aligned");
+  if (!has("m8n8") || type != Type::B16)
+    return fail("is simulated for .m8n8 and .b16 alone");
+  if (space != Space::Shared)
+    return fail("is simulated for the shared space alone");
+  info.space = uint8_t(space);
+  info.isMatrix = true;
+  info.isTransposed = has("trans");
+  info.count = 0;
+  for (auto [name, count] :
+       {std::pair<StringRef, uint8_t>{"x1", 1}, {"x2", 2}, {"x4", 4}})
+    if (has(name))
+      info.count = count;
+  if (!info.count)
+    return fail("needs .x1, .x2 or .x4");
+  info.size = 4;
+  ArrayRef<Operand> operands = instruction->operands;
+  if (finish(2) || decodeAddress(operands[isLoad ? 1 : 0], info) ||
+      vectorElements(operands[isLoad ? 0 : 1], info, Type::B32, isLoad))
+    return true;
+  for (unsigned i = 0; i < info.count; ++i)
+    if (info.widths[i] != 4)
+      return fail("has registers of 32 bits");
+  Step &step = emit(isLoad ? Form::Load : Form::Store);
+  step.imm = uint32_t(program.memories.size());
+  program.memories.push_back(info);
+  return false;
+}
+
 //===----------------------------------------------------------------------===//
 // Atomics
 //===----------------------------------------------------------------------===//

@@ -68,6 +68,8 @@ Decoder::Handler Decoder::handlerOf(StringRef base) {
       {"ld", &D::decodeLoad},
       {"ldu", &D::decodeLoad},
       {"st", &D::decodeStore},
+      {"ldmatrix", &D::decodeMatrix},
+      {"stmatrix", &D::decodeMatrix},
       {"atom", &D::decodeAtomic},
       {"red", &D::decodeAtomic},
       {"prefetch", &D::decodePrefetch},

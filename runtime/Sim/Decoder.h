@@ -167,6 +167,7 @@ private:
   bool decodeLoad();
   bool decodeStore();
   bool decodeAccess(bool isLoad);
+  bool decodeMatrix();
   bool decodeAtomic();
   bool decodePrefetch();
   bool takeSpace(Space &space);

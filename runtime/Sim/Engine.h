@@ -94,7 +94,7 @@ private:
   bool checkGuard(Warp &warp, uint32_t pc, uint32_t mask);
   bool checkRegisters(Warp &warp, uint32_t pc, uint32_t active);
 
-  // Memory (EngineMemory.cpp, EngineAtomic.cpp).
+  // Memory (EngineMemory.cpp, EngineMatrix.cpp, EngineAtomic.cpp).
   struct Access {
     Space space;
     uint32_t lanes;
@@ -105,6 +105,9 @@ private:
   };
   bool memoryStep(Warp &warp, const Step &step, uint32_t active);
   bool access(Warp &warp, const Step &step, Access &access);
+  /// Whether all lanes are here that a load or store of matrices takes.
+  bool isAligned(Warp &warp, const Step &step, uint32_t active);
+  void moveMatrices(Warp &warp, const MemoryInfo &info, const Access &access);
   bool resolve(Warp &warp, const Step &step, Access &access);
   bool resolveGlobal(Warp &warp, const Step &step, Access &access);
   bool resolveWindow(Warp &warp, const Step &step, Access &access, char *base,

@@ -237,6 +237,13 @@ bool Engine::memoryStep(Warp &warp, const Step &step, uint32_t active) {
     for (int i = 0; i < 32; ++i)
       all.address[i] = uint32_t(address[i] + uint64_t(info.offset));
   }
+  if (info.isMatrix) {
+    if (!isAligned(warp, step, active))
+      return false;
+    // Eight lanes for each matrix have the addresses of its rows.
+    all.bytes = 16;
+    all.lanes = uint32_t((uint64_t(1) << 8 * info.count) - 1);
+  }
   if (all.space != Space::Generic)
     return access(warp, step, all);
   // Lanes by the window their addresses lie in.
@@ -285,8 +292,11 @@ bool Engine::access(Warp &warp, const Step &step, Access &access) {
     atomic(warp, info, access);
     return true;
   }
-  for (uint32_t i = 0; i < info.count; ++i)
-    move(warp, info, access, i);
+  if (info.isMatrix)
+    moveMatrices(warp, info, access);
+  else
+    for (uint32_t i = 0; i < info.count; ++i)
+      move(warp, info, access, i);
   return true;
 }
 
@@ -362,7 +372,8 @@ static void trimNeutral(const MemoryInfo &info, const char *operand,
 bool Engine::checkRaces(Warp &warp, const Step &step, const Access &access) {
   const MemoryInfo &info = launch.program.memories[step.imm];
   uint64_t window = access.space == Space::Shared ? kSharedWindow : 0;
-  bool isPlain = access.isStore && !access.isAtomic;
+  // Rows of matrices are of several lanes: any store is one of another value.
+  bool isPlain = access.isStore && !access.isAtomic && !info.isMatrix;
   for (unsigned i = 0; i < 32; ++i) {
     if (!(access.lanes >> i & 1))
       continue;

@@ -126,7 +126,9 @@ struct MemoryInfo {
   uint8_t size = 0;      ///< bytes of an element
   uint8_t count = 1;     ///< elements of the vector
   bool isSigned = false; ///< loads narrower than the register extend
-  uint32_t address = 0;  ///< offset of the 64- or 32-bit addresses
+  /// ldmatrix, stmatrix: `count` matrices, whose rows the addresses are of.
+  bool isMatrix = false, isTransposed = false;
+  uint32_t address = 0; ///< offset of the 64- or 32-bit addresses
   uint8_t addressWidth = 8;
   int64_t offset = 0; ///< added to the addresses
   /// Registers of the elements, ~0u for none (loads to `_`), and their widths.

@@ -129,7 +129,7 @@ TEST(Decoder, RefusesWhatDoesNotFit) {
         "[sm], [d0], 16, [sm];",
         "mbarrier.init.shared.b64 [sm], 1;",
         "mapa.shared::cluster.u32 r0, r1, 0;",
-        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {r0}, [sm];",
+        "movmatrix.sync.aligned.m8n8.trans.b16 r0, r1;",
         "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {f0, f1, f2, f3}, "
         "{r0, r1}, {r2}, {f0, f1, f2, f3};"}) {
     StringRef opcode = StringRef(instruction).split(' ').first;
@@ -210,6 +210,7 @@ TEST(Decoder, AcceptsWhatPtxasDoes) {
         "createpolicy.fractional.L2::evict_last.b64 d0, 1.0;",
         "ld.global.L1::no_allocate.L2::128B.v4.b32 {r0, r1, r2, r3}, [d0];",
         "ld.acquire.gpu.global.b32 r0, [d0];",
+        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {r0}, [sm];",
         "st.release.cta.shared.b32 [sm], r0;",
         "mov.b32 f0, 0f3F800000;",
         "mov.f32 f0, 1.5;",
