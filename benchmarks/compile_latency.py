@@ -1,17 +1,21 @@
 """How long a kernel takes to compile: Triton and dither, by stage, in fresh processes and in warm ones.
 
-    python -m benchmarks.compile_latency [--quick] [--target sm_90] [--json FILE]
+    python -m benchmarks.compile_latency [--quick] [--fusions] [--target sm_90] [--json FILE]
 
 import: the compiler itself, in a new process with empty caches.
 cold: the first compilation there, to cubin (Triton, ptxas included) or PTX (dither).
 warm: the same kernel again, caches passed over: what the next kernel of a program costs.
 to PTX: both without ptxas, which both use in the same way.
 hit: the same kernel once more, out of Triton's cache.
+
+--fusions is a table of operators that end in MXFP8 along rows: Triton's kernels of triton_fusions.py beside what a call
+of dither's operator compiles, which is made for every format and layout.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import math
 import os
@@ -28,6 +32,14 @@ from benchmarks.peers import Unavailable
 KERNELS = ("nvfp4", "mxfp8", "mxfp4", "mxfp8_both", "rms_norm_mxfp8", "rms_norm_nvfp4")
 # Functions of tiles that end in MXFP8: triton_functions.py, dither_functions.py.
 FUNCTIONS = ("softmax", "gelu", "gelu_erf", "swiglu", "swiglu_backward", "rope")
+#: Operators with MXFP8: triton_fusions.py, and the library of dither.
+FUSIONS = tuple(
+    f"{name}+mxfp8"
+    for name in (
+        *("quantize", "quantize_dbias", "gelu", "silu", "dgelu", "dbias_dgelu", "swiglu", "dswiglu"),
+        *("rms_norm", "layer_norm", "add_rms_norm", "rms_norm_backward", "softmax", "rope", "add_dropout"),
+    )
+)
 COMPILERS = ("triton", "dither")
 
 # Milliseconds of the stages of one compilation, in order.
@@ -47,7 +59,7 @@ def triton_compiler() -> tuple[Stages, Any]:
     except ImportError as error:
         raise Unavailable("triton is not installed") from error
     imported = 1e3 * (time.perf_counter() - start)
-    from benchmarks import triton_functions, triton_kernels
+    from benchmarks import triton_functions, triton_fusions, triton_kernels
 
     def compile(kernel: str, target: str, use_cache: bool) -> Stages:
         stages: Stages = {}
@@ -59,7 +71,9 @@ def triton_compiler() -> tuple[Stages, Any]:
 
         triton.knobs.compilation.listener = listen
         triton.knobs.compilation.always_compile = not use_cache
-        made = triton_functions.every()[kernel]
+        operator, plus, fmt = kernel.partition("+")
+        made = triton_fusions.kernel(operator, fmt) if plus else triton_functions.every()[kernel]
+        assert made is not None
         start = time.perf_counter()
         triton_kernels.compile_kernel(made, int(target.removeprefix("sm_").rstrip("af")))
         total = 1e3 * (time.perf_counter() - start)
@@ -75,16 +89,25 @@ def dither_compiler() -> tuple[Stages, Any]:
     """Imports dither; the same for its compiler, whose cache `lower(...).compile()` passes over."""
     start = time.perf_counter()
     try:
+        from dither.ops.library import Entry, listing
+
         from benchmarks import dither_functions
     except ImportError as error:
         raise Unavailable(f"dither cannot be imported ({error})") from error
     imported = 1e3 * (time.perf_counter() - start)
 
+    @functools.cache
+    def entry(kernel: str, target: str) -> Entry:
+        name = f"{kernel.removesuffix('+mxfp8')}-mxfp8_e4m3-rowwise-linear-bfloat16"
+        return next(one for one in listing(target, (2048, 4096)) if one.name == name)
+
     def compile(kernel: str, target: str, use_cache: bool) -> Stages:
         if use_cache:
             return {}
+        name = full_name(target)
+        made = entry(kernel, name) if kernel in FUSIONS else None
         start = time.perf_counter()
-        compiled = dither_functions.compile(kernel, full_name(target))
+        compiled = made.lower(name).compile() if made else dither_functions.compile(kernel, name)
         total = 1e3 * (time.perf_counter() - start)
         stages: Stages = dict(compiled.timings)
         stages["other"] = total - sum(stages.values())
@@ -117,27 +140,31 @@ def measure(compiler: str, kernel: str, target: str, repetitions: int) -> dict[s
 def table(results: dict[tuple[str, str], dict[str, Any]]) -> str:
     """Milliseconds: one line for each kernel and compiler, then its stages when warm."""
     lines = [
-        f"{'kernel':<16}{'compiler':<10}{'import':>9}{'cold':>9}{'to PTX':>9}{'warm':>9}{'to PTX':>9}{'hit':>8}   "
+        f"{'kernel':<26}{'compiler':<10}{'import':>9}{'cold':>9}{'to PTX':>9}{'warm':>9}{'to PTX':>9}{'hit':>8}   "
         "warm, by stage",
     ]
-    lines.append("-" * 110)
+    lines.append("-" * 120)
     for (kernel, compiler), result in results.items():
         if "missing" in result:
-            lines.append(f"{kernel:<16}{compiler:<10}{'-':>9}   {result['missing']}")
+            lines.append(f"{kernel:<26}{compiler:<10}{'-':>9}   {result['missing']}")
             continue
         cold, warm = result["cold"], result["warm"]
         cells = [result["import"], cold["total"], cold["to PTX"], warm["total"], warm["to PTX"]]
         hit = result["hit"].get("total", math.nan)
         text = "".join(f"{cell:9.1f}" for cell in cells) + (f"{'-':>8}" if math.isnan(hit) else f"{hit:8.2f}")
         stages = {name: ms for name, ms in warm.items() if name not in ("total", "to PTX")}
-        lines.append(f"{kernel:<16}{compiler:<10}{text}   " + ", ".join(f"{n} {ms:.1f}" for n, ms in stages.items()))
+        lines.append(f"{kernel:<26}{compiler:<10}{text}   " + ", ".join(f"{n} {ms:.1f}" for n, ms in stages.items()))
     return "\n".join(lines)
 
 
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="benchmarks.compile_latency", description=(__doc__ or "").splitlines()[0])
     p.add_argument("--target", default="sm_90")
-    p.add_argument("--kernel", choices=KERNELS + FUNCTIONS, action="append", help="default all (repeatable)")
+    known = KERNELS + FUNCTIONS + FUSIONS
+    p.add_argument(
+        "--kernel", choices=known, metavar="NAME", action="append", help=f"of {', '.join(known)} (repeatable)"
+    )
+    p.add_argument("--fusions", action="store_true", help="operators with MXFP8, and not the kernels without --kernel")
     p.add_argument("--repetitions", type=int, default=5, help="warm compilations, of which the least counts")
     p.add_argument("--quick", action="store_true", help="two kernels, two repetitions")
     p.add_argument("--json", metavar="FILE")
@@ -155,7 +182,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(str(reason).strip().splitlines()[0], file=sys.stderr)
             return 3
         return 0
-    names = args.kernel or (["nvfp4", "mxfp8_both"] if args.quick else [*KERNELS, *FUNCTIONS])
+    quick, every = (FUSIONS[2:4], FUSIONS) if args.fusions else (("nvfp4", "mxfp8_both"), KERNELS + FUNCTIONS)
+    names = args.kernel or (quick if args.quick else every)
     repetitions = min(args.repetitions, 2) if args.quick else args.repetitions
     machine = timing.machine()
     print(f"{machine['cpu']}, load {machine['load']}; {args.target}, rows of 4096 bf16; milliseconds", flush=True)

@@ -12,7 +12,7 @@ import triton.language as tl
 from triton.language.extra import libdevice
 
 from benchmarks import triton_kernels
-from benchmarks.triton_kernels import Kernel, _quantize_tile, _store
+from benchmarks.triton_kernels import Kernel, _e4m3, _quantize_tile, _scale, _store
 
 
 @triton.jit
@@ -29,6 +29,48 @@ def _store_mxfp8(tile, q, scale, row, col, M, K: tl.constexpr):
     codes, s = _quantize_tile(tile, 0.0, "mxfp8", 32, False)
     _store(q, codes, row, col, M, K)
     _store(scale, s, row, col // 32, M, K // 32)
+
+
+@triton.jit
+def _store_codes(
+    y,
+    tensor_amax,
+    q,
+    scale,
+    col_q,
+    col_scale,
+    row,
+    col,
+    M,
+    K: tl.constexpr,
+    FORMAT: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BOTH: tl.constexpr,
+    HARDWARE: tl.constexpr,
+):
+    """A tile of fp32, rounded to bf16, as codes and scales along rows and, if BOTH, along columns: MXFP8's lie as the
+    tile does, NVFP4's are transposed."""
+    y = y.to(tl.bfloat16).to(tl.float32)
+    G = tl.load(tensor_amax) if FORMAT == "nvfp4" else 0.0
+    PER_BYTE: tl.constexpr = 1 if FORMAT == "mxfp8" else 2
+    codes, s = _quantize_tile(y, G, FORMAT, BLOCK, HARDWARE)
+    _store(q, codes, row, col // PER_BYTE, M, K // PER_BYTE)
+    _store(scale, s, row, col // BLOCK, M, K // BLOCK)
+    if BOTH:
+        if FORMAT == "mxfp8":
+            ROWS: tl.constexpr = y.shape[0]
+            COLS: tl.constexpr = y.shape[1]
+            bands = tl.reshape(y, (ROWS // 32, 32, COLS))
+            s, inverse = _scale(tl.max(tl.abs(bands), 1), 0.0, FORMAT)
+            codes = _e4m3(bands * inverse[:, None, :]).to(tl.uint8, bitcast=True)
+            _store(col_q, tl.reshape(codes, (ROWS, COLS)), row, col, M, K)
+            _store(col_scale, s, row // 32, col, M // 32, K)
+        else:
+            codes, s = _quantize_tile(tl.trans(y), G, FORMAT, BLOCK, HARDWARE)
+            r, b = row // 2 + tl.arange(0, codes.shape[1]), row // BLOCK + tl.arange(0, s.shape[1])
+            c = col + tl.arange(0, codes.shape[0])
+            tl.store(col_q + c[:, None].to(tl.int64) * (M // 2) + r[None, :], codes)
+            tl.store(col_scale + c[:, None].to(tl.int64) * (M // BLOCK) + b[None, :], s)
 
 
 @triton.jit

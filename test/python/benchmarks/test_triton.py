@@ -4,7 +4,6 @@ bits."""
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +16,7 @@ pytest.importorskip("triton")
 pytest.importorskip("torch")
 
 import numpy as np  # noqa: E402
-from simulated import Out, run  # noqa: E402
+from simulated import Out, run_defined  # noqa: E402
 
 from benchmarks import triton_kernels  # noqa: E402
 from benchmarks.operators import cases  # noqa: E402
@@ -92,20 +91,6 @@ OPERATORS = {
     "rms_norm_mxfp8": "RMSNorm + MXFP8",
     "rms_norm_nvfp4": "RMSNorm + NVFP4",
 }
-
-
-def run_defined(ptx: str, *arguments) -> tuple[list[np.ndarray], int]:
-    """As `run`, and the number of registers that needed a value: Triton leaves the sources of conversions undefined
-    whose result it does not use, which the simulator says."""
-    for undefined in range(9):
-        try:
-            return run(ptx, *arguments), undefined
-        except RuntimeError as error:
-            match = re.search(r"\(cvt\.[\w.]+\).* reads register (%r\d+), which was not written", str(error))
-            if not match:
-                raise
-            ptx = ptx.replace("// %bb.0:", f"// %bb.0:\n\tmov.b32 {match.group(1)}, 0;", 1)
-    raise AssertionError("more than eight registers are not written")
 
 
 @pytest.mark.usefixtures("limit")
