@@ -8,7 +8,9 @@ The columns are those of `benchmarks.counters`.
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ import numpy as np
 from dither import profile, types
 from dither.ops.allocate import as_numpy
 
-from benchmarks.counters import SHAPE, Row, row, table
+from benchmarks.counters import SHAPE, Row, row, simulate, table
 
 TARGETS = ("sm_90a", "sm_100a")
 LAYOUTS = ("rowwise", "both")
@@ -51,6 +53,7 @@ FUSIONS: dict[str, Callable[..., Any]] = {
     "quantize": lambda **options: dither.quantize(X, options.pop("format"), **options),
     "quantize_dbias": lambda **options: dither.quantize_dbias(X, **options),
     "gelu": lambda **options: dither.gelu(X, **options),
+    "silu": lambda **options: dither.silu(X, **options),
     "dgelu": lambda **options: dither.dgelu(X, X, **options),
     "dbias_dgelu": lambda **options: dither.dbias_dgelu(X, X, **options),
     "swiglu": lambda **options: dither.swiglu(X, X, **options),
@@ -68,17 +71,29 @@ FUSIONS: dict[str, Callable[..., Any]] = {
     ),
 }
 
+#: Operators with functions or quotients that `math="fast"` approximates.
+APPROXIMATED = frozenset(("gelu", "silu", "dgelu", "dbias_dgelu", "swiglu", "dswiglu", "softmax"))
+#: Data types of memory by what Triton calls pointers to it.
+POINTERS = {"*bf16": types.bfloat16, "*fp32": types.float32, "*u8": types.float8_e4m3}
+
 HEAD = """# Fused operators, counted
 
 Written by `python -m benchmarks.counted_fusions --docs docs/performance-fusions.md`: every launch that writes codes, of
 {rows} rows of {cols} bf16 (of each operand), in the simulator (docs/simulator.md). What the columns mean is in
 [performance.md](performance.md); instructions are of an element of the operand. Scales are in the order 128x4. Where no
 kernel does both, what is written first is marked.
+
+Beside these stands what Triton makes of the same operator (`benchmarks/triton_fusions.py`), with its own approximate
+functions and quotients, and with scales in the linear order; *fast* is dither with `math="fast"`, which approximates as
+well, of operators with such functions. Sums of columns have one order here, and any there; of gradients of gamma a
+program stores those of one row here, and of 16 there, which *moved / min* does not show. Triton has no such kernel for
+codes along both directions of whole rows, for groups and for columns that take turns.
 """
 
 
-def rows(target: str, only: Sequence[str] | None = None) -> Iterator[Row]:
-    """A row for each launch that writes codes, or what is quantized then, of each operator, format and layout."""
+def rows(target: str, only: Sequence[str] | None = None) -> Iterator[Row | str]:
+    """A row for each launch that writes codes, or what is quantized then, of each operator, format and layout, and one
+    for Triton's kernel."""
     for name, call in FUSIONS.items():
         if only is not None and name not in only:
             continue
@@ -87,20 +102,68 @@ def rows(target: str, only: Sequence[str] | None = None) -> Iterator[Row]:
                 options = {"format": fmt, "layout": layout, "scale_layout": "128x4", "device": f"sim:{target}"}
                 if fmt == "nvfp4":
                     options["amax"] = 4.0
-                with profile.record() as runs:
-                    call(**options)
-                for run in runs:
-                    written = {one.name for one in run.traffic} & {"row_data", "col_data", "out"}
-                    if written:
-                        first = " (first)" if written == {"out"} else ""
-                        yield row(f"{name}, {word} {layout}{first}", "dither", run)
+                for by in ("dither", "fast") if name in APPROXIMATED else ("dither",):
+                    yield from own_rows(f"{name}, {word} {layout}", by, functools.partial(call, **options))
+                yield from triton_row(name, word, layout, target)
 
 
-def page(found: dict[str, list[Row]]) -> str:
+def own_rows(name: str, by: str, call: Callable[[], Any]) -> Iterator[Row]:
+    """The launches of a call that write codes, or what is quantized then."""
+    dither.knobs.set("math", "fast" if by == "fast" else "exact")
+    try:
+        with profile.record() as runs:
+            call()
+    finally:
+        dither.knobs.set("math", None)
+    for run in runs:
+        written = {one.name for one in run.traffic} & {"row_data", "col_data", "out"}
+        if written:
+            yield row(f"{name} (first)" if written == {"out"} else name, by, run)
+
+
+def triton_row(name: str, word: str, layout: str, target: str) -> Iterator[Row | str]:
+    """The same by Triton; nothing where there is no such kernel."""
+    try:
+        from benchmarks import triton_fusions, triton_kernels
+    except ImportError:
+        yield f"{name}, {word} {layout}: triton is not installed"
+        return
+    kernel = triton_fusions.kernel(name, word, layout == "both", COLS)
+    if kernel is None:
+        return
+    compiled = triton_kernels.compile_kernel(kernel, int(target.strip("sm_a")))
+    shapes = triton_fusions.shapes(kernel, ROWS)
+    arguments = {key: profile.random_array(POINTERS[kernel.pointers[key]], shape) for key, shape in shapes.items()}
+    grid = triton_fusions.grid(kernel, ROWS)
+    threads, shared = 32 * kernel.num_warps, compiled.metadata.shared
+    try:
+        run = simulate(compiled.asm["ptx"], arguments, ROWS, grid, threads, shared)
+    except RuntimeError as reason:
+        yield f"{name}, {word} {layout}, Triton: {reason}"
+    else:
+        yield row(f"{name}, {word} {layout}", "Triton", run)
+
+
+def beside_triton(found: Sequence[Row | str]) -> str:
+    """How many of Triton's kernels take more instructions than dither's."""
+    counts: dict[str, dict[str, float]] = {}
+    for one in found:
+        if isinstance(one, Row):
+            counts.setdefault(one.name, {})[one.source] = one.instructions
+    of_both = {name: by for name, by in counts.items() if "Triton" in by}
+    exact = [name for name, by in of_both.items() if by["dither"] < by["Triton"]]
+    fewer = [name for name, by in of_both.items() if min(by["dither"], by.get("fast", by["dither"])) < by["Triton"]]
+    more = [name for name in of_both if name not in fewer]
+    text = f"Of {len(of_both)} kernels that Triton has, dither's takes fewer instructions in {len(exact)}"
+    text += f", with *fast* in {len(fewer)}"
+    return textwrap.fill(f"{text}, and more in: {'; '.join(more)}." if more else f"{text}.", 120)
+
+
+def page(found: dict[str, list[Row | str]]) -> str:
     """The document."""
     lines = [HEAD.format(rows=ROWS, cols=COLS)]
     for target, own in found.items():
-        lines += [f"## {target}", "", *table(own, False), ""]
+        lines += [f"## {target}", "", beside_triton(own), "", *table(own, True), ""]
     return "\n".join(lines)
 
 
