@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_map_only
 from ..ops import GroupedScaledTensor1x, ScaledTensor1x
 from ..ops.flatten import flatten_part, flattened
 from .fields import joined, map_tensors, options_of, parts_of, tensors_of
+from .read_only import ReadOnly
 from .rows import NoRowsError, rows_of
 from .tensor import QuantizedTensor, values_of, write_values
 from .values import depends_on_all
@@ -34,8 +35,10 @@ def dispatch(func: Any, args: Any, kwargs: Any) -> Any:
             return return_and_correct_aliasing(func, args, kwargs, found) if func in _VIEWS else found
     if func._schema.is_mutable:
         return _in_place(func, args, kwargs)
-    args, kwargs = tree_map_only(QuantizedTensor, values_of, (args, kwargs))
-    return func(*args, **kwargs)
+    plain_args, plain_kwargs = tree_map_only(QuantizedTensor, values_of, (args, kwargs))
+    found = func(*plain_args, **plain_kwargs)
+    # A compiler's graph has no views that are written.
+    return tree_map_only(torch.Tensor, ReadOnly.of, found) if func.is_view else found
 
 
 def _in_place(func: Any, args: Any, kwargs: Any) -> Any:

@@ -103,13 +103,17 @@ def _run(fn: Any, key: Any, args: Any, kwargs: Any, tensors: list[torch.Tensor],
     return map_leaves(tensor_of, stages.result)
 
 
+#: What calls launch, as far as this many are kept.
 _stages: dict[Any, Stages] = {}
+_MOST_STAGES = 1024
 
 
 def _staged(fn: Any, key: Any, args: Any, kwargs: Any, tensors: Any, parts: dict[str, int], target: str) -> Stages:
     """What a call launches on parts of these shapes."""
     known = (fn, key, parts["rows"], parts["cols"], target)
     if known not in _stages:
+        if len(_stages) >= _MOST_STAGES:
+            _stages.clear()
         with Recording(target) as recording:
             buffers = [_buffer(recording, tensor) for tensor in tensors]
             origin = _buffer(recording, torch.empty(4, dtype=torch.int64, device="meta"))

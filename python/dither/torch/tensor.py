@@ -159,6 +159,11 @@ class QuantizedTensor(torch.Tensor):
         torch.autograd.graph.increment_version(self)
         return self
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        values = self.dequantize()
+        values[key] = value
+        self.copy_(values)
+
     def make_like(self, *, requires_grad: bool = False) -> QuantizedTensor:
         """Another tensor of the same memory."""
         return self._like(self.quantized, self.shape, requires_grad=requires_grad)

@@ -33,8 +33,8 @@ def bits(x):
 
 
 def same(found, want):
-    """Plain tensors of the same bits."""
-    assert type(found) is torch.Tensor, type(found)
+    """Values, plain or of a view, of the same bits."""
+    assert not isinstance(found, QuantizedTensor)
     assert (found.dtype, found.shape) == (want.dtype, want.shape)
     assert torch.equal(bits(found), bits(want))
 
@@ -310,6 +310,32 @@ OPTIMIZERS = {
     "Adam": lambda p: torch.optim.Adam(p, lr=0.01),
     "AdamW": lambda p: torch.optim.AdamW(p, lr=0.01),
 }
+
+
+def test_views_that_are_copies():
+    """Are read as values, and refuse to be written; indices of the tensor itself may be assigned."""
+    q = made(("mxfp8_e4m3", "both", {}), 64, 64)
+    x = q.dequantize()
+    for write in (
+        lambda: q.t().add_(1),
+        lambda: q[1].fill_(2.0),
+        lambda: q[1].__setitem__(3, 4.0),
+        lambda: q[1][3:5].mul_(2.0),
+        lambda: q[:, :16].zero_(),
+        lambda: q.t().__iadd__(1.0),
+        lambda: q[3:7].add_(1.0),
+        lambda: torch.add(x[0], 1, out=q[1]),
+    ):
+        with pytest.raises(
+            RuntimeError, match="writes a copy of the values of a quantized tensor, expected rows of whole"
+        ):
+            write()
+    same(q.dequantize(), x)
+    for found in (q.t() @ x, q[1] + 1, q.t().clone(), torch.nn.functional.linear(x, q)):
+        assert type(found) is torch.Tensor
+    q[3:5, 7] = 2.5
+    x[3:5, 7] = 2.5
+    same(q.dequantize(), again(q, x))
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
