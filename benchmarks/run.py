@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import compile_latency, cpu, launch, sass, simulator, startup
+from benchmarks import compile_latency, cpu, jax, launch, sass, simulator, startup
 
 Part = tuple[str, str, Callable[[Sequence[str]], int], list[str]]
 PARTS: tuple[Part, ...] = (
     ("cpu", "CPU throughput", cpu.main, []),
     ("launch", "launches on the host", launch.main, []),
     ("startup", "the first launch of a process", startup.main, []),
+    ("jax", "calls in JAX", jax.main, []),
     ("compile", "compile latency", compile_latency.main, []),
     ("sass_sm_90", "instructions, Hopper", sass.main, ["--target", "sm_90"]),
     ("sass_sm_100", "instructions, Blackwell", sass.main, ["--target", "sm_100"]),

@@ -17,11 +17,9 @@ SQUARE = dither.NVFP4.with_(block=(16, 16))
 FORMATS = [
     "nvfp4",
     "mxfp6_e2m3",
-    "mxfp6_e3m2",
     "mxfp8_e5m2",
     "mxint8",
     "fp8_tensor_e4m3",
-    "fp8_row_e5m2",
     "fp8_128x128_e4m3",
     SQUARE,
     dither.NVFP4.with_(row_amax=True),
