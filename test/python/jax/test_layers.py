@@ -372,6 +372,14 @@ def test_mistakes_are_said_where_they_are_traced():
         kernels,
         activation_type="swish",
     )
+    refused(
+        TypeError,
+        "argument 'quantizer_set' is NoneType, expected a dither.jax.QuantizerSet",
+        dj.dense,
+        x,
+        w,
+        quantizer_set=None,
+    )
     sizes = jnp.ones(2, jnp.int32)
     refused(
         ValueError,

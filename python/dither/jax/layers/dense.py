@@ -17,6 +17,7 @@ from .linear import (
     arrays,
     as_names,
     check_operands,
+    check_quantizers,
     gradients,
     kept,
     like,
@@ -61,6 +62,7 @@ def dense(
     `quantizer_set` is the set with the state of the next step (`jax.grad(.., argnums=.., allow_int=True)`): it is to be
     put in the place of the old one. Raises TypeError or ValueError, which name the argument.
     """
+    check_quantizers(quantizer_set)
     contracted = check_operands(x, kernel, bias, contracting_dims)
     options = _Options(contracted, as_names(input_axes), as_names(kernel_axes), as_names(output_axes))
     return _dense(options, *arrays(x, kernel, bias), quantizer_set)

@@ -14,7 +14,7 @@ from ..functions import as_cotangent, grouped_dbias, grouped_quantize
 from ..matmul import grouped_gemm
 from ..modes import TensorUsage
 from ..quantizer_sets import QuantizerSet, noop_quantizer_set
-from .linear import arrays, like
+from .linear import arrays, check_quantizers, like
 
 
 def grouped_dense(
@@ -40,6 +40,7 @@ def grouped_dense(
     Returns (M, N); rows past all groups are zero. Gradients, and that of `quantizer_set`, are as of `dense`. Raises
     TypeError or ValueError, which name the argument.
     """
+    check_quantizers(quantizer_set)
     dims = tuple(tuple(d % one.ndim for d in own) for one, own in zip((x, kernel), contracting_dims, strict=True))
     if x.ndim != 2 or kernel.ndim != 3 or dims != ((1,), (1,)) or x.shape[1] != kernel.shape[1]:
         raise ValueError(

@@ -19,6 +19,7 @@ from .linear import (
     as_names,
     check_norm,
     check_operands,
+    check_quantizers,
     gradients,
     kept,
     like,
@@ -68,6 +69,7 @@ def layernorm_dense(
 
     Returns (..., N) in the data type of `x`. Gradients, and that of `quantizer_set`, are as of `dense`.
     """
+    check_quantizers(quantizer_set)
     check_operands(x, kernel, bias)
     kind = canonicalize_norm_type(norm_type)
     check_norm(x, gamma, beta, kind)

@@ -24,6 +24,7 @@ from .linear import (
     check_bias,
     check_norm,
     check_operands,
+    check_quantizers,
     gradients,
     kept,
     like,
@@ -91,6 +92,8 @@ def layernorm_mlp(
     if len(kernels) != 2 or len(biases) != 2 or len(quantizer_sets) != 2:
         found = f"{len(kernels)} kernels, {len(biases)} biases and {len(quantizer_sets)} quantizer_sets"
         raise ValueError(f"found {found}, expected two of each")
+    for i, quantizers in enumerate(quantizer_sets):
+        check_quantizers(quantizers, f"quantizer_sets[{i}]")
     operator_of(activation_type, activation_params)
     names = tuple(activation_type)
     first, second = kernels

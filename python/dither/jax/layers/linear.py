@@ -12,6 +12,7 @@ from ..functions import quantize, quantize_dbias
 from ..matmul import gemm
 from ..mesh import with_sharding_constraint_by_logical_axes
 from ..modes import AmaxScope, TensorUsage
+from ..quantizer_sets import QuantizerSet
 
 #: Names of the dimensions of an array, for `with_sharding_constraint_by_logical_axes`; None for nothing.
 Names = tuple[str | None, ...] | None
@@ -126,6 +127,12 @@ def check_norm(x: Any, gamma: Any, beta: Any, norm_type: str) -> None:
         if one is None or jnp.shape(one) != x.shape[-1:]:
             found = "None" if one is None else f"of shape {jnp.shape(one)}"
             raise ValueError(f"argument '{name}' is {found}, expected shape {x.shape[-1:]}, the last dimension of x")
+
+
+def check_quantizers(quantizers: Any, name: str = "quantizer_set") -> None:
+    """Raises TypeError for what is no QuantizerSet."""
+    if not isinstance(quantizers, QuantizerSet):
+        raise TypeError(f"argument '{name}' is {type(quantizers).__name__}, expected a dither.jax.QuantizerSet")
 
 
 def check_bias(bias: Any, expected: Sequence[int], name: str = "bias") -> None:
