@@ -8,6 +8,7 @@ import dither
 import numpy as np
 import pytest
 import torch
+import torch.utils.checkpoint
 from dither.recipe import CustomRecipe, DelayedScaling, Format, MXFP8BlockScaling
 from dither.torch import Linear, autocast
 from dither.torch.delayed import History
@@ -254,6 +255,25 @@ def test_threads_have_states_of_their_own():
     assert state_bits(found[0]) == state_bits(found[1])
     histories = [net[0]._made.columns["forward"].history for net in found.values()]
     assert histories[0] is not histories[1]
+
+
+def test_what_is_computed_again_records_nothing():
+    """torch.utils.checkpoint, with the region inside of what it calls."""
+    r, steps = recipe(), []
+    for checkpointed in (False, True):
+        net = model()
+
+        def forward(x, net=net):
+            with autocast(recipe=r):
+                return net(x)
+
+        for number in range(2):
+            x = batch(number).requires_grad_()
+            call = torch.utils.checkpoint.checkpoint
+            y = call(forward, x, use_reentrant=False) if checkpointed else forward(x)
+            y.float().sum().backward()
+        steps.append([layer._state()["forward"]["amax_history"].numpy().tobytes() for layer in net])
+    assert steps[0] == steps[1]
 
 
 def test_columns_are_given_back():

@@ -5,6 +5,7 @@ import copy
 import dither
 import pytest
 import torch
+import torch.utils.checkpoint
 from dither import recipe as recipes
 from dither.torch import (
     GroupedLinear,
@@ -318,6 +319,24 @@ def test_parameters_that_begin_quantized():
     with pytest.raises(TypeError, match="formats of their own"), quantized_model_init(recipe=RECIPES["custom"]):
         Linear(K, N)
     assert type(Linear(K, N).weight) is torch.nn.Parameter
+
+
+def test_activations_that_are_computed_again():
+    """The bits of those that are saved, where the region is inside of what torch.utils.checkpoint calls."""
+    layer, x = LayerNormLinear(K, N, normalization="RMSNorm", dtype=torch.bfloat16), tensor(M, K)
+    expected = run(layer, x, MXFP8)
+
+    class Again(torch.nn.Module):
+        def forward(self, x):
+            def inside(x):
+                with autocast(recipe=MXFP8):
+                    return layer(x)
+
+            return torch.utils.checkpoint.checkpoint(inside, x, use_reentrant=False)
+
+    layer.zero_grad()
+    y, dx, _ = run(Again(), x, MXFP8, enabled=False)
+    assert same(y, expected[0]) and same(dx, expected[1]) and same(layer.weight.grad, expected[2]["weight"])
 
 
 def test_quantizers_of_tensors():

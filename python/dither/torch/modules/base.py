@@ -75,7 +75,9 @@ class QuantizedModule(torch.nn.Module):
         key = (region.recipe, device, region.group, tuple((r.module_type, r.tensor_type, r.name) for r in roles))
         if self._made is None or self._made.key != key:
             self._made = self._make(region.recipe, roles, device, region.group, key)
-        records = self.training and torch.is_grad_enabled()
+        # What is computed again in a backward pass was recorded before.
+        again = torch._C._current_graph_task_id() != -1
+        records = self.training and torch.is_grad_enabled() and not again
         found = []
         for q in self._made.quantizers:
             if isinstance(q, DelayedQuantizer):
