@@ -121,7 +121,7 @@ def learning_rate(step: int, steps: int) -> float:
 class Run:
     """A model that is trained, and all that a checkpoint needs to go on with the same bits."""
 
-    def __init__(self, recipe: Any, seed: int, shape: Shape, steps: int, compiled: bool = False) -> None:
+    def __init__(self, recipe: Any, seed: int, shape: Shape, steps: int) -> None:
         torch.manual_seed(seed)
         self.recipe, self.steps, self.step = recipe, steps, 0
         self.model = GPT(shape)
@@ -129,7 +129,6 @@ class Run:
         others = [p for p in self.model.parameters() if p.dim() <= 1]
         groups = [{"params": decays, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
         self.optimizer = torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.95))
-        self.loss = torch.compile(self.model) if compiled else self.model
 
     def region(self) -> Any:
         """What the forward pass runs in."""
@@ -141,7 +140,7 @@ class Run:
             group["lr"] = learning_rate(self.step, self.steps)
         self.optimizer.zero_grad()
         with self.region():
-            loss = self.loss(text)
+            loss = self.model(text)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
@@ -199,7 +198,7 @@ def as_text(batch: np.ndarray) -> torch.Tensor:
 def run(name: str, seed: int, texts: Any, shape: Shape, args: argparse.Namespace, bar: Any) -> dict[str, Any]:
     """Trains a model; its losses on both texts, how long a step took, and what is saved for the backward pass."""
     learn, test = texts
-    one = Run(RECIPES[name], seed, shape, args.steps, args.compile)
+    one = Run(RECIPES[name], seed, shape, args.steps)
     losses: list[float] = []
     file = None if args.checkpoint is None else args.checkpoint / f"{name}-{seed}.pt"
     if file is not None and file.exists():
@@ -284,7 +283,6 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--checkpoint", type=pathlib.Path, metavar="FOLDER", help="save runs there, and go on with them"
     )
-    parser.add_argument("--compile", action="store_true", help="train with torch.compile")
     parser.add_argument("--batch", type=int, default=16, help="pieces of text a step (default: 16)")
     parser.add_argument("--test-pieces", type=int, default=256, help="pieces to test with")
     parser.add_argument("--characters", type=int, default=4_000_000, help="of text at most")
