@@ -24,7 +24,9 @@ def pictures(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_page(page, tmp_path):
-    env = {**os.environ, "PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}", "MPLCONFIGDIR": str(tmp_path)}
+    # Matrices are small, and other tests run beside: threads that wait for each other would take longer than one.
+    threads = {"OMP_NUM_THREADS": "1", "DITHER_NUM_THREADS": "1"}
+    env = {**os.environ, **threads, "PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}", "MPLCONFIGDIR": str(tmp_path)}
     command = [sys.executable, ROOT / "tools" / "check_page.py", page, "--pictures", tmp_path / "images"]
     done = subprocess.run(list(map(str, command)), env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
