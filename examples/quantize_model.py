@@ -156,7 +156,7 @@ def plot(reports: list[Report], path: pathlib.Path) -> None:
     axes.grid(alpha=0.3)
     axes.legend()
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=100)
     pyplot.close(figure)
 
 
