@@ -16,6 +16,7 @@ x, up, grad, residual = (numbers(M, N, seed=seed) for seed in (1, 2, 3, 4))
 gamma, beta, factor = numbers(N, seed=5), numbers(N, seed=6), numbers(M, seed=7)
 mean, rsigma = numbers(M, seed=8), numbers(M, seed=9).abs()
 cos, sin = numbers(M, 16, seed=10), numbers(M, 16, seed=11)
+starts = torch.tensor([0, 10], dtype=torch.int32)
 sizes = torch.tensor([10, 0, 14], dtype=torch.int32)
 ACTIVATIONS = ("gelu", "silu", "qgelu", "relu", "srelu", "sigmoid")
 GATED = ("glu", "geglu", "swiglu", "qgeglu", "reglu", "sreglu", "clamped_swiglu", "situglu")
@@ -43,6 +44,8 @@ def _calls():
     yield "requantize", (in_bytes(dither.quantize(x, "mxfp8_e4m3")),), {}
     yield "as_mxfp8", (in_bytes(of_blocks),), {}
     yield "amax", (x,), {}
+    yield "transformed_amax", (torch.cat([x, x])[:32], dither.RandomHadamard(16, 0x8001)), {}
+    yield "updated_scale", (torch.ones(()), rsigma[:4], rsigma[4:5]), {"format": "float8_e4m3"}
     yield "transpose", (x,), {}
     yield "cast_transpose", (x, "fp8_tensor_e4m3"), {}
     yield "swizzle_scales", (scales,), of_e8m0
@@ -52,6 +55,10 @@ def _calls():
     yield "group_offsets", (sizes,), {"multiple": 128}
     yield "grouped_quantize", (x, "mxfp8_e4m3", "both", "128x4"), {"group_sizes": sizes}
     yield "grouped_dequantize", (in_bytes(grouped.rowwise),), {}
+    yield "quantize_many", ([x, up], ["nvfp4", "mxfp8_e4m3"]), {}
+    yield "multi_tensor_quantize", ([x, up], "nvfp4"), {}
+    yield "nv_block_quantize", (x, 2.0, True), {}
+    yield "nv_grouped_block_quantize", (x, starts, 128 * torch.arange(2, dtype=torch.int32), 2.0), {}
     yield "rms_norm", (x, gamma), {"format": "mxfp8_e4m3"}
     yield "layer_norm", (x, gamma, beta), {}
     yield "add_rms_norm", (x, residual, gamma), {}

@@ -120,14 +120,14 @@ def test_outputs_and_prepared_launches(copy, name):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("make", [REFUSED["sign"][0], REFUSED["fake"][0], REFUSED["freed"][0]])
+@pytest.mark.parametrize("make", [REFUSED["sign"][0], REFUSED["wrapper"][0], REFUSED["freed"][0]])
 def test_operators(make):
     for call in (
         lambda: dither.quantize(make(), "mxfp8_e4m3"),
         lambda: dither.rms_norm(make(), torch.ones(4)),
         lambda: dither.quantize(dither.view(make(), dither.float32), "mxfp8_e4m3"),
     ):
-        with pytest.raises((TypeError, ValueError), match="argument 'x': found a"):
+        with pytest.raises((TypeError, ValueError), match=r"argument 'x'(: found| is) a"):
             call()
 
 

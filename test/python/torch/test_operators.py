@@ -13,7 +13,7 @@ from torch_calls import CALLS, x  # noqa: E402
 
 def spelled(name):
     args, kwargs = CALLS[name]
-    return spell(name, args, kwargs, _parameters(getattr(dither, name)))
+    return spell(name, args, kwargs, _parameters(getattr(dither.ops, name)))
 
 
 def test_the_table_has_every_operator():
@@ -53,7 +53,7 @@ def test_calls_are_read_as_they_were_spelled(name):
     found, arguments = read(call.text)
     args, kwargs = arguments(call.tensors, call.numbers, call.written)
     assert found == name
-    again = spell(name, args, kwargs, _parameters(getattr(dither, name)))
+    again = spell(name, args, kwargs, _parameters(getattr(dither.ops, name)))
     assert again.text == call.text and all(a is b for a, b in zip(again.tensors, call.tensors, strict=True))
 
 
