@@ -1,0 +1,18 @@
+"""benchmarks.torch: what it writes."""
+
+import json
+
+import pytest
+
+
+def test_calls(tmp_path):
+    pytest.importorskip("torch")
+    from benchmarks import torch as calls
+
+    file = tmp_path / "torch.json"
+    assert calls.main(["--quick", "--json", str(file)]) == 0
+    found = json.loads(file.read_text())["us"]
+    assert list(found) == ["gelu", "rms_norm", "quantize"]
+    for name, row in found.items():
+        assert set(row) == set(calls.COLUMNS) - ({"gradient", "backward"} if name == "quantize" else set())
+        assert 0 < row["launch"] < row["eager"]
