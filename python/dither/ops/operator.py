@@ -221,7 +221,8 @@ def steps_of(operator: Operator, operands: Mapping[str, Any], constants: Mapping
     """As `run`, without groups, step by step."""
     producer = operator.producer
     matrices, flat, shared = flatten_operands(producer, operands, wanted.flatten_axis)
-    wanted = dataclasses.replace(wanted, shared=shared)
+    if shared:  # copies take microseconds
+        wanted = dataclasses.replace(wanted, shared=shared)
     if flat is None:
         return (yield from steps_on_matrices(operator, operands, constants, wanted))
     kinds = {"tile": flat.shape, "column": flat.shape[: flat.axis], "column_sum": flat.shape[flat.axis :]}
