@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 #: Characters by number; all others are read as the last one.
-CHARACTERS = [*sorted(set(string.printable) - set("\r\x0b\x0c\t")), "?"]
+CHARACTERS = [*sorted(set(string.printable) - set("\r\x0b\x0c\t")), "\0"]
 #: Rows of the table of characters: a multiple of what is split over devices.
 VOCABULARY = 128
 

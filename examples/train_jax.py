@@ -26,6 +26,7 @@ import gpt
 import jax
 import jax.numpy as jnp
 import numpy as np
+from char_data import batches, bigram_loss, read_text
 from dither.recipe import DelayedScaling, Float8CurrentScaling, MXFP8BlockScaling, NVFP4BlockScaling
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -99,8 +100,8 @@ def run(recipe: Any, seed: int, texts: Any, shape: gpt.Shape, args: argparse.Nam
     state: Any = parameters, quantizers, moments, jax.device_put(jnp.int32(0), whole)
     key = jax.random.key(seed)
     learn, test = texts
-    source = gpt.batches(learn, args.batch, shape.length, seed)
-    pieces = list(next(gpt.batches(test, args.test_pieces, shape.length, 0)).reshape(-1, args.batch, shape.length + 1))
+    source = batches(learn, args.batch, shape.length, seed)
+    pieces = list(next(batches(test, args.test_pieces, shape.length, 0)).reshape(-1, args.batch, shape.length + 1))
     curve: list[tuple[int, float]] = []
     losses: list[float] = []
     durations = []
@@ -188,8 +189,8 @@ def main() -> int:
     """Trains, prints and plots."""
     args = parsed()
     shape = gpt.Shape(args.layers, args.width, args.heads, args.length)
-    texts = gpt.read_text(args.characters)
-    bigram = gpt.bigram_loss(*texts)
+    texts = read_text(args.characters)
+    bigram = bigram_loss(*texts)
     results: dict[str, list[dict[str, Any]]] = {name: [] for name in args.recipes}
     args.output.mkdir(parents=True, exist_ok=True)
     data = args.output / "losses.json"
