@@ -12,6 +12,7 @@ from . import factories
 from .autocast import (
     autocast,
     fp8_autocast,
+    fp8_model_init,
     get_align_size_for_quantization,
     get_default_recipe,
     is_fp8_available,
@@ -94,6 +95,7 @@ __all__ = [
     "custom_gemm",
     "factories",
     "fp8_autocast",
+    "fp8_model_init",
     "get_align_size_for_quantization",
     "get_default_recipe",
     "is_fp8_available",

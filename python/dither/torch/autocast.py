@@ -89,7 +89,11 @@ def autocast(
             history.update()
 
 
-fp8_autocast = autocast
+def fp8_autocast(
+    enabled: bool = True, calibrating: bool = False, fp8_recipe: Recipe | None = None, fp8_group: Any = None
+) -> contextlib.AbstractContextManager[None]:
+    """`autocast`, by its earlier name and arguments."""
+    return autocast(enabled, calibrating, fp8_recipe, fp8_group)
 
 
 @contextlib.contextmanager
@@ -107,6 +111,13 @@ def quantized_model_init(
         yield
     finally:
         _INIT.reset(token)
+
+
+def fp8_model_init(
+    enabled: bool = True, recipe: Recipe | None = None, preserve_high_precision_init_val: bool = False
+) -> contextlib.AbstractContextManager[None]:
+    """`quantized_model_init`, by its earlier name."""
+    return quantized_model_init(enabled, recipe, preserve_high_precision_init_val)
 
 
 def get_default_recipe() -> Recipe:

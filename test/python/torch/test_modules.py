@@ -19,6 +19,8 @@ from dither.torch import (
     autocast,
     convert,
     factories,
+    fp8_autocast,
+    fp8_model_init,
     is_nvfp4_available,
     quantized_model_init,
 )
@@ -404,6 +406,10 @@ def test_regions():
             assert current().recipe.nvfp4() and not same(layer(x), outer)
         assert same(layer(x), outer)
     assert current() is None and same(layer(x), plain) and not same(outer, plain)
+    with fp8_autocast(fp8_recipe=MXFP8):
+        assert same(layer(x), outer)
+    with fp8_model_init(recipe=MXFP8):
+        assert isinstance(Linear(K, N).weight, QuantizedTensor)
     assert get_default_recipe() == recipes.DelayedScaling() and is_nvfp4_available(return_reason=True) == (True, "")
     aligned = (MXFP8, recipes.NVFP4BlockScaling(), recipes.Float8CurrentScaling(), RECIPES["custom"])
     assert [get_align_size_for_quantization(r) for r in aligned] == [32, 128, 16, 128]
