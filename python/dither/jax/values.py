@@ -25,26 +25,25 @@ from ..types import DType, e8m0, float4_e2m1, float6_e2m3, float6_e3m2, int8
 def values(t: ScaledTensor1x) -> Any:
     """What the codes of a quantized tensor stand for, float32 in its shape. Of a transformed tensor, those of the
     transformed one."""
-    axis = t.flatten_axis % len(t.shape)
-    rows, cols = math.prod(t.shape[:axis]), math.prod(t.shape[axis:])
+    axis, rank = t.flatten_axis % len(t.shape), len(t.shape)
+    rows, cols = t.shape[:axis], t.shape[axis:]
     if t.is_transposed:
         rows, cols = cols, rows
-    elements = decoded(t.data.reshape(rows, -1), t.format.element, cols)
+    elements = decoded(t.data, t.format.element, rows, cols)
     if t.format.element is int8 and t.format.scale is e8m0:
         elements = elements * jnp.float32(2.0**-6)
-    halves = (t.shape[axis:], t.shape[:axis]) if t.is_transposed else (t.shape[:axis], t.shape[axis:])
-    found = _scaled(elements, t).reshape(*halves[0], *halves[1])
-    if not t.is_transposed:
-        return found
-    back = len(t.shape) - axis
-    return found.transpose(*range(back, len(t.shape)), *range(back))
+    found = _scaled(elements, t, rows, cols).reshape(*rows, *cols)
+    return found.transpose(*range(rank - axis, rank), *range(rank - axis)) if t.is_transposed else found
 
 
-def decoded(data: Any, element: DType, cols: int) -> Any:
-    """Codes as float32, (R, cols); those of 4 bits lie two to a byte."""
+def decoded(data: Any, element: DType, rows: tuple[int, ...], cols: tuple[int, ...]) -> Any:
+    """Codes as float32, of these dimensions; those of 4 bits lie two to a byte."""
     if element is float4_e2m1:
         pairs = jax.lax.bitcast_convert_type(data, jnp.float4_e2m1fn)
-        return pairs.reshape(data.shape[0], -1)[:, :cols].astype(jnp.float32)
+        elements = pairs.reshape(*data.shape[:-1], 2 * data.shape[-1])
+        if elements.size != math.prod(rows) * math.prod(cols):  # the last half byte of each row is empty
+            elements = elements.reshape(math.prod(rows), -1)[:, : math.prod(cols)]
+        return elements.reshape(*rows, *cols).astype(jnp.float32)
     table = _table(element)
     return data.astype(jnp.float32) if table is None else jnp.asarray(table)[data & jnp.uint8(63)]
 
@@ -107,17 +106,27 @@ def _powers(scales: Any) -> Any:
     return jax.lax.bitcast_convert_type(bits, jnp.float32)
 
 
-def _scaled(elements: Any, t: ScaledTensor1x) -> Any:
-    """Elements times the multipliers of their blocks."""
+def _scaled(elements: Any, t: ScaledTensor1x, rows: tuple[int, ...], cols: tuple[int, ...]) -> Any:
+    """Elements times the multipliers of their blocks. No dimensions are joined where blocks end with the last one of
+    rows, and of columns, so that each may be split over devices."""
     factors = multipliers(t)
-    rows, cols = elements.shape
-    block = _block(t.format, t.is_colwise and not t.is_transposed, t.repeated)
-    tall, wide = (extent or whole or 1 for extent, whole in zip(block, (rows, cols), strict=True))
-    if rows % tall or cols % wide:
-        spread = jnp.repeat(jnp.repeat(factors, tall, 0), wide, 1)
-        return elements * spread[:rows, :cols]
-    blocks = elements.reshape(rows // tall, tall, cols // wide, wide) * factors[:, None, :, None]
-    return blocks.reshape(rows, cols)
+    blocks = _block(t.format, t.is_colwise and not t.is_transposed, t.repeated)
+    halves = [rows, cols]
+    if any(block and half[-1] % block for half, block in zip(halves, blocks, strict=True)):
+        halves = [(math.prod(rows),), (math.prod(cols),)]
+    if any(block and half[-1] % block for half, block in zip(halves, blocks, strict=True)):
+        for dim, block in enumerate(blocks):
+            factors = jnp.repeat(factors, block, dim) if block else factors
+        elements = elements.reshape(math.prod(rows), math.prod(cols))
+        # What has one scale for all has a factor of extent 1 there.
+        return elements * factors[: elements.shape[0], : elements.shape[1]]
+    of_elements: tuple[int, ...] = ()
+    of_factors: tuple[int, ...] = ()
+    for half, block in zip(halves, blocks, strict=True):
+        counts = half if block is None else (*half[:-1], half[-1] // block)
+        of_elements += half if block is None else (*counts, block)
+        of_factors += (1,) * len(half) if block is None else (*counts, 1)
+    return elements.reshape(of_elements) * factors.reshape(of_factors)
 
 
 def _block(fmt: Format, down: bool, repeated: bool) -> tuple[int | None, int | None]:
