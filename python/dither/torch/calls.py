@@ -187,7 +187,16 @@ def call(operator: Any, *args: Any, **kwargs: Any) -> Any:
 
     name = operator.graph_name
     writes = operator.writes if isinstance(operator, Operator) else _WRITES_OF.get(name, _WRITES)
-    spelled = spell(name, args, kwargs, _parameters(operator), writes)
+    try:
+        spelled = spell(name, args, kwargs, _parameters(operator), writes)
+    except TypeError:
+        # Beside arrays of other libraries nothing has a gradient: that is what is wrong of such calls.
+        for what, value in (*zip(_parameters(operator), args, strict=False), *kwargs.items()):
+            if isinstance(value, torch.Tensor) and value.requires_grad and torch.is_grad_enabled():
+                raise _dropped(what, operator) from None
+        raise
+    for what, tensor in zip(spelled.written_names, spelled.written, strict=True):
+        torch_tensors.check_writable(what, tensor)
     for what, tensor in zip(spelled.names, spelled.tensors, strict=True):
         _check_traceable(what, tensor)
         if forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None:
@@ -198,11 +207,7 @@ def call(operator: Any, *args: Any, **kwargs: Any) -> Any:
     if torch.is_grad_enabled():
         wanting = [n for n, t in zip(spelled.names, spelled.tensors, strict=True) if t.requires_grad]
         if wanting and (spelled.written or rule_of(operator, args, kwargs) is None):
-            raise TypeError(
-                f"argument '{wanting[0]}' requires a gradient, which {operator.__name__} with these arguments has not: "
-                f"pass {wanting[0]}.detach(), call it under torch.no_grad(), or give it the gradient of the identity "
-                "with dither.torch.straight_through"
-            )
+            raise _dropped(wanting[0], operator)
     found = call_of(spelled.text)
     outline = found.outline(spelled.tensors, spelled.numbers, spelled.written)
     if spelled.written:
@@ -214,6 +219,14 @@ def call(operator: Any, *args: Any, **kwargs: Any) -> Any:
     else:
         made = overload(name)(spelled.tensors, spelled.numbers, spelled.text)
     return outline.filled([*spelled.tensors, *spelled.written], made)
+
+
+def _dropped(name: str, operator: Any) -> TypeError:
+    return TypeError(
+        f"argument '{name}' requires a gradient, which {operator.__name__} with these arguments has not: "
+        f"pass {name}.detach(), call it under torch.no_grad(), or give it the gradient of the identity "
+        "with dither.torch.straight_through"
+    )
 
 
 def _check_traceable(name: str, tensor: torch.Tensor) -> None:

@@ -22,13 +22,14 @@ _CONSTANTS = {"inf": math.inf, "nan": math.nan}
 
 class Spelled(NamedTuple):
     """A call as text, with what the text has places for: tensors and what messages call them, numbers, and tensors
-    that are written."""
+    that are written, with their names."""
 
     text: str
     tensors: list[torch.Tensor]
     names: list[str]
     numbers: list[Any]
     written: list[torch.Tensor]
+    written_names: list[str]
 
 
 def spell(
@@ -36,12 +37,13 @@ def spell(
 ) -> Spelled:
     """The call of an operator, `parameters` the names of those that are given by place, `writes` of those that it
     writes. Raises TypeError for arguments that are neither tensors nor what a graph can be saved with."""
-    found = Spelled("", [], [], [], [])
+    found = Spelled("", [], [], [], [], [])
 
     def spelled(value: Any, at: str) -> str:
         if isinstance(value, torch.Tensor):
             if _first(at) in writes:
                 found.written.append(value)
+                found.written_names.append(at)
                 return f"W{len(found.written) - 1}"
             found.tensors.append(value)
             found.names.append(at)

@@ -34,10 +34,15 @@ KINDS = ["number", "scalar", "numpy", "one element", "torch", "with gradient", "
 
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_result_has_an_amax_of_its_own(library, kind):
+def test_a_result_has_an_amax_of_its_own(library, kind, request):
     x = data.normal(M, N)
     amax = given(x, kind)
     source = torch.from_numpy(x) if library == "torch" else x
+    if kind == "with gradient":
+        with pytest.raises(TypeError, match="argument 'amax' requires a gradient, which quantize with these argum"):
+            dither.quantize(source, "nvfp4", amax=amax)
+        torch.set_grad_enabled(False)
+        request.addfinalizer(lambda: torch.set_grad_enabled(True))
     for q in (
         dither.quantize(source, "nvfp4", amax=amax),
         dither.rms_norm(source, source[0], format="nvfp4", amax=amax).out,
