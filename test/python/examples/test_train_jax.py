@@ -50,8 +50,8 @@ def test_losses_are_judged_by_what_was_allowed(train_jax):
 
 def test_bigrams(train_jax):
     """Of a text of two characters by turns the next one is known, but for the count of one that all have."""
-    import gpt
+    import char_data
     import numpy as np
 
     text = np.array([0, 1] * 500, np.int32)
-    assert abs(gpt.bigram_loss(text, text) + np.log(501 / (500 + gpt.VOCABULARY))) < 2e-3
+    assert abs(char_data.bigram_loss(text, text) + np.log(501 / (500 + char_data.VOCABULARY))) < 2e-3
