@@ -25,6 +25,7 @@ os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4 " + os.envir
 import gpt
 import jax
 import jax.numpy as jnp
+import loss_report
 import numpy as np
 from char_data import batches, bigram_loss, read_text
 from dither.recipe import DelayedScaling, Float8CurrentScaling, MXFP8BlockScaling, NVFP4BlockScaling
@@ -124,43 +125,10 @@ def run(recipe: Any, seed: int, texts: Any, shape: gpt.Shape, args: argparse.Nam
     }
 
 
-def plot(results: dict[str, list[dict[str, Any]]], bigram: float, file: pathlib.Path) -> None:
-    """Curves of all recipes, the mean over seeds."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    import matplotlib.pyplot as plt
-
-    matplotlib.rcParams["svg.hashsalt"] = "dither"
-    figure, axes = plt.subplots(figsize=(7, 4.2))
-    for name, runs in results.items():
-        steps = [step for step, _ in runs[0]["curve"]]
-        means = np.mean([[loss for _, loss in one["curve"]] for one in runs], axis=0)
-        axes.plot(steps, means, label=name, linewidth=1)
-    axes.axhline(bigram, color="gray", linestyle=":", linewidth=1, label="bigrams")
-    axes.set(xlabel="step", ylabel="loss of training, nats for each character")
-    axes.legend()
-    figure.tight_layout()
-    figure.savefig(file, metadata={"Date": None})
-
-
-def table(results: dict[str, list[dict[str, Any]]], bigram: float) -> tuple[str, list[str]]:
+def table(results: loss_report.Results, bigram: float) -> tuple[str, list[str]]:
     """The losses as a table, and what is not as it should be."""
-    means = {name: float(np.mean([one["test"] for one in runs])) for name, runs in results.items()}
-    lines = ["| recipe | test loss | seeds | above bf16 | allowed | ms a step |", "|---|---|---|---|---|---|"]
-    wrong = []
-    for name, runs in results.items():
-        seeds = ", ".join(f"{one['test']:.3f}" for one in runs)
-        above = means[name] - means["bf16"] if "bf16" in means else float("nan")
-        allowed = ALLOWED.get(name)
-        time_of = 1e3 * float(np.median([one["seconds_per_step"] for one in runs]))
-        limit = "" if allowed is None else f"{allowed:.2f}"
-        lines.append(f"| {name} | {means[name]:.3f} | {seeds} | {above:+.3f} | {limit} | {time_of:.0f} |")
-        if allowed is not None and above > allowed:
-            wrong.append(f"{name} is {above:.3f} above bf16, expected at most {allowed}")
-    if means.get("bf16", 0.0) >= bigram:
-        wrong.append(f"bf16 ends at {means['bf16']:.3f}, expected it below bigrams, {bigram:.3f}")
-    return "\n".join(lines), wrong
+    columns = {"ms a step": lambda runs: f"{1e3 * loss_report.seconds_per_step(runs):.0f}"}
+    return loss_report.table(results, bigram, ALLOWED, columns)
 
 
 def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -209,7 +177,7 @@ def main() -> int:
         f"{count} parameters, {args.steps} steps of {args.batch} x {shape.length} characters; bigrams: {bigram:.3f}\n"
     )
     print(lines)
-    plot(results, bigram, args.output / "losses.svg")
+    loss_report.plot(results, bigram, args.output / "losses.svg")
     print(f"\n{args.output / 'losses.svg'}, {data}")
     for line in wrong:
         print(line, file=sys.stderr)

@@ -25,6 +25,7 @@ import time
 from typing import Any, NamedTuple
 
 import dither.torch as dt
+import loss_report
 import numpy as np
 import torch
 from char_data import VOCABULARY, batches, bigram_loss, read_text
@@ -228,49 +229,13 @@ def run(name: str, seed: int, texts: Any, shape: Shape, args: argparse.Namespace
     }
 
 
-def plot(results: dict[str, list[dict[str, Any]]], bigram: float, file: pathlib.Path) -> None:
-    """Curves of all recipes, the mean over seeds."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    import matplotlib.pyplot as plt
-
-    matplotlib.rcParams["svg.hashsalt"] = "dither"
-    figure, axes = plt.subplots(figsize=(7, 4.2))
-    for name, runs in results.items():
-        steps = [step for step, _ in runs[0]["curve"]]
-        means = np.mean([[loss for _, loss in one["curve"]] for one in runs], axis=0)
-        axes.plot(steps, means, label=name, linewidth=1)
-    axes.axhline(bigram, color="gray", linestyle=":", linewidth=1, label="bigrams")
-    axes.set(xlabel="step", ylabel="loss of training, nats for each character")
-    axes.legend()
-    figure.tight_layout()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, metadata={"Date": None})
-    plt.close(figure)
-
-
-def table(results: dict[str, list[dict[str, Any]]], bigram: float) -> tuple[str, list[str]]:
+def table(results: loss_report.Results, bigram: float) -> tuple[str, list[str]]:
     """The losses as a table, and what is not as it should be."""
-    means = {name: float(np.mean([one["test"] for one in runs])) for name, runs in results.items()}
-    lines = [
-        "| recipe | test loss | seeds | above bf16 | allowed | saved, MB | steps a second |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    wrong = []
-    for name, runs in results.items():
-        seeds = ", ".join(f"{one['test']:.3f}" for one in runs)
-        above = means[name] - means["bf16"] if "bf16" in means else float("nan")
-        allowed = ALLOWED.get(name)
-        limit = "" if allowed is None else f"{allowed:.2f}"
-        rate = 1 / float(np.median([one["seconds_per_step"] for one in runs]))
-        saved = f"{runs[0]['saved'] / 1e6:.1f}"
-        lines.append(f"| {name} | {means[name]:.3f} | {seeds} | {above:+.3f} | {limit} | {saved} | {rate:.2f} |")
-        if allowed is not None and above > allowed:
-            wrong.append(f"{name} is {above:.3f} above bf16, expected at most {allowed}")
-    if means.get("bf16", 0.0) >= bigram:
-        wrong.append(f"bf16 ends at {means['bf16']:.3f}, expected it below bigrams, {bigram:.3f}")
-    return "\n".join(lines), wrong
+    columns = {
+        "saved, MB": lambda runs: f"{runs[0]['saved'] / 1e6:.1f}",
+        "steps a second": lambda runs: f"{1 / loss_report.seconds_per_step(runs):.2f}",
+    }
+    return loss_report.table(results, bigram, ALLOWED, columns)
 
 
 def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -317,7 +282,7 @@ def main(arguments: list[str] | None = None) -> int:
         f"{count} parameters, {args.steps} steps of {args.batch} x {shape.length} characters, on {platform.machine()}"
     )
     print(f"bigrams: {bigram:.3f}\n\n{lines}")
-    plot(results, bigram, args.output / "losses.svg")
+    loss_report.plot(results, bigram, args.output / "losses.svg")
     (args.output / "losses.json").write_text(json.dumps({"bigram": bigram, "runs": results}))
     print(f"\n{args.output}/losses.svg, {args.output}/losses.json; {time.perf_counter() - began:.0f} s in all")
     for line in wrong:
