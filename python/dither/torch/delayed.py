@@ -16,9 +16,9 @@ from ..ops import amax as amax_of
 from ..ops import update_scale
 from ..recipe import DelayedScaling
 from ..types import DType
+from .exchange import reduce_amax
 from .quantizer import checked
 from .quantizers import Float8Quantizer
-from .reductions import reduce_amax
 
 _HISTORIES: contextvars.ContextVar[Any] = contextvars.ContextVar("dither_histories")
 

@@ -34,6 +34,11 @@ def all_reduce_amax(amax: torch.Tensor, group: Any = None) -> torch.Tensor:
     return amax
 
 
+def reduce_amax(amax: torch.Tensor, group: Any = None) -> torch.Tensor:
+    """`all_reduce_amax` where torch.distributed is initialized; elsewhere there is one process, whose amax it is."""
+    return all_reduce_amax(amax, group) if dist.is_available() and dist.is_initialized() else amax
+
+
 def gathered_slices(x: torch.Tensor, start: int, count: int, group: Any = None) -> torch.Tensor:
     """All of `count` elements, of which each process of a group has those from `start` on, (n,), by rank one after the
     other. Raises ValueError in all processes where they are not all."""

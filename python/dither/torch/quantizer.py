@@ -17,7 +17,7 @@ from ..ops.orders import ORDERS
 from ..ops.scaled_tensor import scale_storage
 from ..types import e8m0, float4_e2m1, float8_e4m3
 from .dtypes import dither_dtype, torch_dtype
-from .reductions import reduce_amax
+from .exchange import reduce_amax
 from .storage import Part, QuantizedStorage
 
 #: Names of the buffers of a storage by direction, as `inner_tensor_specs` gives them.

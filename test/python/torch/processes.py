@@ -4,6 +4,7 @@ import os
 import sys
 
 import dither
+import dither.torch as dt
 import torch
 import torch.distributed as dist
 from dither.torch import distributed as dd
@@ -65,6 +66,19 @@ def quantized_and_gathered(group):
         same_tensors(dd.all_gather(found, group), want, ("gathered", *what))
     gathered = dd.all_gather(QuantizedTensor(found), group)
     same(gathered.dequantize(), want.dequantize(), "gathered tensor")
+
+
+def quantizers(group):
+    """A quantizer that reduces its amax has that of all processes, a NaN included: what `sharded` has."""
+    for nan in (False, True):
+        whole = WHOLE.clone()
+        if nan:
+            whole[ROWS - 1, 0] = float("nan")
+        part = whole.chunk(COUNT)[RANK]
+        quantizer = dt.Float8CurrentScalingQuantizer(
+            torch.float8_e4m3fn, columnwise=False, with_amax_reduction=True, amax_reduction_group=group
+        )
+        same(quantizer(part).data, dd.sharded(dither.quantize, rows=group)(part, "fp8_tensor_e4m3").data, nan)
 
 
 def columns(group):
@@ -214,7 +228,7 @@ def main():
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{sys.argv[3]}", rank=RANK, world_size=COUNT)
     mesh, group = init_device_mesh("cpu", (COUNT,)), dist.group.WORLD
-    for check in (quantized_and_gathered, columns, sums, masters, mistakes):
+    for check in (quantized_and_gathered, quantizers, columns, sums, masters, mistakes):
         check(group)
         print(check.__name__, "ok", flush=True)
     for check in (gradients, fsdp, tensor_parallel):

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 torch = pytest.importorskip("torch")
-CHECKS = ("quantized_and_gathered", "columns", "sums", "masters", "mistakes", "gradients", "fsdp", "tensor_parallel")
+CHECKS = (
+    *("quantized_and_gathered", "quantizers", "columns", "sums", "masters", "mistakes"),
+    *("gradients", "fsdp", "tensor_parallel"),
+)
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch has no torch.distributed")
