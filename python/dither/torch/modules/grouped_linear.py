@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from .base import QuantizedModule, activation_dtype, check_input
-from .linear import Call, LinearFunction, init_linear
+from .linear import Call, LinearFunction, init_linear, linear_parameters
 
 
 class GroupedLinear(QuantizedModule):
@@ -45,11 +45,7 @@ class GroupedLinear(QuantizedModule):
         self.num_gemms, self.in_features, self.out_features = num_gemms, in_features, out_features
         kind = {"device": device, "dtype": dtype or params_dtype}
         for i in range(num_gemms):
-            weight = torch.nn.Parameter(torch.empty(out_features, in_features, **kind))
-            one = torch.nn.Parameter(torch.empty(out_features, **kind)) if bias else None
-            self.register_parameter(f"weight{i}", weight)
-            self.register_parameter(f"bias{i}", one)
-            init_linear(weight, one)
+            init_linear(*linear_parameters(self, (f"weight{i}", f"bias{i}"), (out_features, in_features), bias, kind))
         self.quantize_parameters(*(f"weight{i}" for i in range(num_gemms)))
 
     def layer_names(self) -> Sequence[str]:

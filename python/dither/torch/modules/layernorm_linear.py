@@ -12,7 +12,7 @@ from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer
 from ..storage import restore_from_func_ctx, save_for_func_ctx
 from .base import QuantizedModule, activation_dtype, check_input
-from .linear import init_linear
+from .linear import init_linear, linear_parameters
 from .norms import NormFunction, norm_backward, norm_forward, norm_parameters
 from .products import Slots, ends_backward
 
@@ -124,9 +124,7 @@ class LayerNormLinear(QuantizedModule):
         self.eps, self.normalization, self.zero_centered_gamma = eps, normalization, zero_centered_gamma
         kind = {"device": device, "dtype": dtype or params_dtype}
         norm_parameters(self, normalization, in_features, zero_centered_gamma, kind)
-        self.weight = torch.nn.Parameter(torch.empty(out_features, in_features, **kind))
-        self.register_parameter("bias", torch.nn.Parameter(torch.empty(out_features, **kind)) if bias else None)
-        init_linear(self.weight, self.bias)
+        init_linear(*linear_parameters(self, ("weight", "bias"), (out_features, in_features), bias, kind))
         self.quantize_parameters("weight")
 
     def forward(

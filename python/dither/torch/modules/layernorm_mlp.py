@@ -14,7 +14,7 @@ from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer
 from ..storage import restore_from_func_ctx, save_for_func_ctx
 from .base import QuantizedModule, activation_dtype, check_input
-from .linear import init_linear
+from .linear import init_linear, linear_parameters
 from .norms import NormFunction, norm_backward, norm_forward, norm_parameters
 from .products import Slots, ends_backward
 
@@ -212,11 +212,7 @@ class LayerNormMLP(QuantizedModule):
         norm_parameters(self, normalization, hidden_size, zero_centered_gamma, kind)
         wide = ffn_hidden_size * (2 if activation in GATED else 1)
         for layer, shape in (("fc1", (wide, hidden_size)), ("fc2", (hidden_size, ffn_hidden_size))):
-            weight = torch.nn.Parameter(torch.empty(*shape, **kind))
-            one = torch.nn.Parameter(torch.empty(shape[0], **kind)) if bias else None
-            self.register_parameter(f"{layer}_weight", weight)
-            self.register_parameter(f"{layer}_bias", one)
-            init_linear(weight, one)
+            init_linear(*linear_parameters(self, (f"{layer}_weight", f"{layer}_bias"), shape, bias, kind))
         self.quantize_parameters("fc1_weight", "fc2_weight")
 
     def layer_names(self) -> Sequence[str]:

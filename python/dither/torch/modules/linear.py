@@ -96,8 +96,7 @@ class Linear(QuantizedModule):
         super().__init__(name, fuse_wgrad_accumulation)
         self.in_features, self.out_features = in_features, out_features
         kind = {"device": device, "dtype": dtype or params_dtype}
-        self.weight = torch.nn.Parameter(torch.empty(out_features, in_features, **kind))
-        self.register_parameter("bias", torch.nn.Parameter(torch.empty(out_features, **kind)) if bias else None)
+        linear_parameters(self, ("weight", "bias"), (out_features, in_features), bias, kind)
         self.reset_parameters()
         self.quantize_parameters("weight")
 
@@ -138,6 +137,18 @@ class Linear(QuantizedModule):
     def extra_repr(self) -> str:
         """As of `torch.nn.Linear`."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+def linear_parameters(
+    module: torch.nn.Module, names: tuple[str, str], shape: tuple[int, int], has_bias: bool, factory: dict[str, Any]
+) -> tuple[torch.nn.Parameter, torch.nn.Parameter | None]:
+    """Gives a module the weight and the bias of a linear layer, None where it has none, and returns them; `init_linear`
+    gives them values. `shape` is that of the weight: output features, and input features."""
+    weight = torch.nn.Parameter(torch.empty(*shape, **factory))
+    bias = torch.nn.Parameter(torch.empty(shape[0], **factory)) if has_bias else None
+    for name, parameter in zip(names, (weight, bias), strict=True):
+        module.register_parameter(name, parameter)
+    return weight, bias
 
 
 def init_linear(weight: torch.Tensor, bias: torch.Tensor | None) -> None:
