@@ -133,13 +133,23 @@ def _columns(x: Any, row: Any) -> Any:
     return math.prod(x.shape[row.ndim :])
 
 
-def _rms_norm(
-    to: Convert, arguments: Mapping[str, Any], result: Any, grads: Any, add: Any = None, x: Any = None
+def _norm(
+    backward: Callable[..., Any],
+    to: Convert,
+    arguments: Mapping[str, Any],
+    result: Any,
+    grads: Any,
+    add: Any = None,
+    x: Any = None,
 ) -> dict[str, Any]:
+    """Of the norm that `backward` belongs to; what is normed is `x` where it is not the argument."""
     x = arguments["x"] if x is None else x
-    back = ops.rms_norm_backward(
+    has_mean = backward is ops.layer_norm_backward
+    mean = result.mean if has_mean else None
+    back = backward(
         grads.out,
         x,
+        *((mean,) if has_mean else ()),
         result.rsigma,
         arguments["gamma"],
         add=add,
@@ -148,30 +158,10 @@ def _rms_norm(
     )
     dx = back.dx
     if grads.rsigma is not None:
-        dx = dx + _through_rsigma(to, x, None, result.rsigma, grads.rsigma)
-    return {"x": dx, "gamma": back.dgamma}
-
-
-def _layer_norm(
-    to: Convert, arguments: Mapping[str, Any], result: Any, grads: Any, add: Any = None, x: Any = None
-) -> dict[str, Any]:
-    x = arguments["x"] if x is None else x
-    back = ops.layer_norm_backward(
-        grads.out,
-        x,
-        result.mean,
-        result.rsigma,
-        arguments["gamma"],
-        add=add,
-        zero_centered_gamma=arguments.get("zero_centered_gamma", False),
-        flatten_axis=arguments.get("flatten_axis", -1),
-    )
-    dx = back.dx
-    if grads.rsigma is not None:
-        dx = dx + _through_rsigma(to, x, result.mean, result.rsigma, grads.rsigma)
-    if grads.mean is not None:
-        dx = dx + to.to_type_of(_of_rows(x, grads.mean) / _columns(x, result.mean), x)
-    return {"x": dx, "gamma": back.dgamma, "beta": back.dbeta}
+        dx = dx + _through_rsigma(to, x, mean, result.rsigma, grads.rsigma)
+    if has_mean and grads.mean is not None:
+        dx = dx + to.to_type_of(_of_rows(x, grads.mean) / _columns(x, mean), x)
+    return {"x": dx, "gamma": back.dgamma, **({"beta": back.dbeta} if has_mean else {})}
 
 
 def _of_sum(norm: Any, to: Convert, arguments: Mapping[str, Any], result: Any, grads: Any) -> dict[str, Any]:
@@ -198,13 +188,15 @@ def _add_dropout(to: Convert, arguments: Mapping[str, Any], result: Any, grad: A
 def _rules() -> dict[str, Rule]:
     activations = ("gelu", "silu", "qgelu", "relu", "srelu", "sigmoid")
     gated = ("glu", "geglu", "swiglu", "qgeglu", "reglu", "sreglu", "clamped_swiglu", "situglu")
+    rms_norm = functools.partial(_norm, ops.rms_norm_backward)
+    layer_norm = functools.partial(_norm, ops.layer_norm_backward)
     return {
         **{name: functools.partial(_activation, name) for name in activations},
         **{name: functools.partial(_gated, name) for name in gated},
-        "rms_norm": _rms_norm,
-        "layer_norm": _layer_norm,
-        "add_rms_norm": functools.partial(_of_sum, _rms_norm),
-        "add_layer_norm": functools.partial(_of_sum, _layer_norm),
+        "rms_norm": rms_norm,
+        "layer_norm": layer_norm,
+        "add_rms_norm": functools.partial(_of_sum, rms_norm),
+        "add_layer_norm": functools.partial(_of_sum, layer_norm),
         "softmax": _softmax,
         "rope": _rope,
         "add_dropout": _add_dropout,
