@@ -4,29 +4,21 @@ import dataclasses
 
 import dither
 import dither.language as dl
-import ml_dtypes
 import numpy as np
 import pytest
 
 jax = pytest.importorskip("jax")
 import dither.jax as dj  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
+from jax_checks import numbers, same_bits  # noqa: E402
 
 CUSTOM_CALL = [jax.export.DisabledSafetyCheck.custom_call("dither_program")]
 
 
-def numbers(*shape, dtype=ml_dtypes.bfloat16, seed=3):
-    return np.random.default_rng(seed).standard_normal(shape, np.float32).astype(dtype)
-
-
 def same(found, want):
-    """Pytrees of arrays with the same shapes and bits."""
-    ours, theirs = jax.tree.leaves(found), jax.tree.leaves(want)
-    assert len(ours) == len(theirs) > 0
-    for one, other in zip(ours, theirs, strict=True):
-        assert isinstance(one, jax.Array)
-        assert one.shape == np.shape(other)
-        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
+    """Of JAX's arrays, the bits of another library's."""
+    assert all(isinstance(one, jax.Array) for one in jax.tree.leaves(found))
+    same_bits(found, want)
 
 
 CALLS = {

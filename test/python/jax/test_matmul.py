@@ -12,6 +12,7 @@ import dither.jax as dj  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 from dither.jax.matmul import _fp8_product  # noqa: E402
 from dither.jax.values import values  # noqa: E402
+from jax_checks import numbers  # noqa: E402
 
 SQUARE = dither.NVFP4.with_(block=(16, 16))
 FORMATS = [
@@ -27,10 +28,6 @@ FORMATS = [
     dither.NVFP4.with_(four_over_six="mae", largest_scale=256),
 ]
 NO_CHECKS = [jax.export.DisabledSafetyCheck.custom_call("__op$block_scaled_dot")]
-
-
-def numbers(*shape, dtype=ml_dtypes.bfloat16, seed=3):
-    return np.random.default_rng(seed).standard_normal(shape, np.float32).astype(dtype)
 
 
 def both(x, fmt, **options):

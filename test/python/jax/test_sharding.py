@@ -4,7 +4,6 @@ import re
 import warnings
 
 import dither
-import ml_dtypes
 import numpy as np
 import pytest
 
@@ -13,13 +12,10 @@ import dither.jax as dj  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 from jax.sharding import AxisType, Mesh, NamedSharding  # noqa: E402
 from jax.sharding import PartitionSpec as P  # noqa: E402
+from jax_checks import numbers, same_bits  # noqa: E402
 
 if len(jax.devices()) < 8:
     pytest.skip("needs 8 devices", allow_module_level=True)
-
-
-def numbers(*shape, dtype=ml_dtypes.bfloat16, seed=3):
-    return np.random.default_rng(seed).standard_normal(shape, np.float32).astype(dtype)
 
 
 MESH = Mesh(np.array(jax.devices()[:8]).reshape(4, 2), ("data", "model"))
@@ -28,14 +24,6 @@ X = numbers(256, 512)
 
 def put(x, *spec, mesh=MESH):
     return jax.device_put(jnp.asarray(x), NamedSharding(mesh, P(*spec)))
-
-
-def same(found, want):
-    ours, theirs = jax.tree.leaves(found), jax.tree.leaves(want)
-    assert len(ours) == len(theirs) > 0
-    for one, other in zip(ours, theirs, strict=True):
-        assert one.shape == np.shape(other)
-        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
 
 
 def collectives(call, *args):
@@ -114,8 +102,8 @@ def test_same_bits_as_one_device(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = jax.jit(call)(x)
-        same(found, call(X))
-        same(call(x), call(X))
+        same_bits(found, call(X))
+        same_bits(call(x), call(X))
         assert collectives(call, x) == exchanged
     assert [tuple(leaf.sharding.spec) for leaf in jax.tree.leaves(found)] == results
 
@@ -126,7 +114,7 @@ def test_several_operands_are_split_alike():
     def call(gate, up):
         return dither.swiglu(gate, up, format="mxfp8_e4m3", layout="both")
 
-    same(jax.jit(call)(gate, up), call(np.asarray(gate), np.asarray(up)))
+    same_bits(jax.jit(call)(gate, up), call(np.asarray(gate), np.asarray(up)))
     assert collectives(call, gate, up) == {}
 
 
@@ -158,7 +146,7 @@ def test_gradients_of_norms():
     dx, dgamma = jax.jit(gradient)(x, gamma, dz)
     assert tuple(dx.sharding.spec) == ("data",)
     want = gradient(jnp.asarray(X), gamma, jnp.asarray(np.asarray(dz)))
-    same((dx, dgamma), want)
+    same_bits((dx, dgamma), want)
 
 
 def test_tensors_of_other_ranks():
@@ -174,22 +162,22 @@ def test_tensors_of_other_ranks():
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             found = jax.jit(call)(split)
-        same(found, call(x))
+        same_bits(found, call(x))
         assert "all-gather" not in collectives(call, split)
     # Blocks along both end with the rows of each part, as sequences that are split have them.
     sequences = numbers(4, 64, 512)
     both = quantize("mxfp8_e4m3", layout="both")
     split = put(sequences, "data", "model")
-    same(jax.jit(both)(split), both(sequences))
+    same_bits(jax.jit(both)(split), both(sequences))
     data = lambda x: jax.tree.leaves(both(x))[0]  # noqa: E731
     assert collectives(data, split) == {} and tuple(jax.jit(data)(split).sharding.spec) == ("data", "model")
     # Scales that are there once for each column, or row.
     wide = numbers(8, 128, 512)
     for name, layout in (("fp8_128x128_e4m3", "colwise"), (dither.NVFP4.with_(block=(16, 16)), "both")):
         call = quantize(name, layout=layout, repeat_scales=True)
-        same(jax.jit(call)(put(wide, "data", None, "model")), call(wide))
+        same_bits(jax.jit(call)(put(wide, "data", None, "model")), call(wide))
     flat = lambda x: dither.quantize(x, "mxfp8_e4m3", flatten_axis=1)  # noqa: E731
-    same(jax.jit(flat)(put(x, "data", "model")), flat(x))
+    same_bits(jax.jit(flat)(put(x, "data", "model")), flat(x))
     assert collectives(flat, put(x, "data", "model")) == {}
 
 
@@ -198,7 +186,7 @@ def test_what_is_gathered_is_said():
         split = put(x, *spec)
         with pytest.warns(UserWarning, match=message):
             found = jax.jit(call)(split)
-        same(found, call(x))
+        same_bits(found, call(x))
 
     norm = lambda x: dither.rms_norm(x, X[0, : x.shape[-1]])[:2]  # noqa: E731
     warned(
@@ -221,14 +209,14 @@ def test_under_vmap_and_scan():
     split = put(xs, None, "data", "model")
     found = jax.jit(jax.vmap(quantize("mxfp8_e4m3")))(split)
     for i, x in enumerate(xs):
-        same(jax.tree.map(lambda leaf, i=i: leaf[i], found), dither.quantize(x, "mxfp8_e4m3"))
+        same_bits(jax.tree.map(lambda leaf, i=i: leaf[i], found), dither.quantize(x, "mxfp8_e4m3"))
 
 
 def test_explicit_meshes():
     mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Explicit,) * 2)
     with jax.set_mesh(mesh):
         x = put(X, "data", "model", mesh=mesh)
-        same(jax.jit(quantize("nvfp4", layout="both"))(x), dither.quantize(X, "nvfp4", layout="both"))
+        same_bits(jax.jit(quantize("nvfp4", layout="both"))(x), dither.quantize(X, "nvfp4", layout="both"))
 
 
 def leaves_of(call):
@@ -245,7 +233,7 @@ def test_parts_in_shard_map(name):
             return leaves_of(call)(x)
 
     mapped = jax.shard_map(part, mesh=MESH, in_specs=P(*spec), out_specs=tuple(P(*result) for result in results))
-    same(jax.jit(mapped)(jnp.asarray(X)), leaves_of(call)(X))
+    same_bits(jax.jit(mapped)(jnp.asarray(X)), leaves_of(call)(X))
     assert collectives(mapped, put(X, *spec)) == exchanged
 
 
@@ -277,7 +265,7 @@ def test_gradients_of_parts():
         part, mesh=MESH, in_specs=(P("data"), P(), P("data")), out_specs=(P("data"), P()), check_vma=False
     )
     _, back = jax.vjp(lambda x, gamma: dither.rms_norm(x, gamma).out, jnp.asarray(X), jnp.asarray(X[0]))
-    same(jax.jit(mapped)(X, X[0], dz), back(jnp.asarray(dz)))
+    same_bits(jax.jit(mapped)(X, X[0], dz), back(jnp.asarray(dz)))
 
 
 def test_mistakes_of_shards():
