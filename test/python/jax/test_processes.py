@@ -1,11 +1,9 @@
 """Calls on arrays that are split over the devices of two processes."""
 
-import os
 import socket
-import subprocess
-import sys
 
 import pytest
+import spawned
 
 pytest.importorskip("jax")
 
@@ -47,28 +45,9 @@ def test_two_processes_have_the_bits_of_one():
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = str(found.getsockname()[1])
-    environment = os.environ | {
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
-        "JAX_PLATFORMS": "cpu",
-        "PYTHONPATH": os.pathsep.join(sys.path),
-    }
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(i), port],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for i in range(2)
-    ]
-    try:
-        outputs = [process.communicate(timeout=300)[0] for process in running]
-    finally:
-        for process in running:
-            process.kill()
-    for process, output in zip(running, outputs, strict=True):
-        assert process.returncode == 0, output
-        assert [line for line in output.splitlines() if line.endswith(" ok")] == [
-            f"{name} ok" for name in ("nvfp4", "stochastic", "current", "dbias")
-        ]
+    spawned.check(
+        [["-c", PROGRAM, str(i), port] for i in range(2)],
+        ("nvfp4", "stochastic", "current", "dbias"),
+        XLA_FLAGS="--xla_force_host_platform_device_count=2",
+        JAX_PLATFORMS="cpu",
+    )

@@ -1,11 +1,9 @@
 """Several processes on one machine, which exchange by gloo, beside one process (processes.py)."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import spawned
 
 torch = pytest.importorskip("torch")
 CHECKS = (
@@ -18,25 +16,8 @@ CHECKS = (
 @pytest.mark.parametrize("count", [2, 4])
 def test_processes_have_the_bits_of_one(count, tmp_path):
     program = str(Path(__file__).with_name("processes.py"))
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "DITHER_NUM_THREADS": "1"}
-    running = [
-        subprocess.Popen(
-            [sys.executable, program, str(rank), str(count), str(tmp_path / "store")],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(count)
-    ]
-    try:
-        outputs = [process.communicate(timeout=300)[0] for process in running]
-    finally:
-        for process in running:
-            process.kill()
-    for process, output in zip(running, outputs, strict=True):
-        assert process.returncode == 0, output
-        assert [line for line in output.splitlines() if line.endswith(" ok")] == [f"{name} ok" for name in CHECKS]
+    commands = [[program, str(rank), str(count), str(tmp_path / "store")] for rank in range(count)]
+    spawned.check(commands, CHECKS, DITHER_NUM_THREADS="1")
 
 
 def test_order_of_sums():
