@@ -29,12 +29,7 @@ def render(kernel: dict[str, Any], images: list[dict[str, Any]]) -> str:
     parameters = ["dither_kernel *kernel", "int64_t grid_x", "int64_t grid_y", "int64_t grid_z", "void *stream"]
     parameters += [f"{_C_TYPES[slot['kind']]}{_identifier(slot['name'])}" for slot in kernel["slots"]]
     values = [_AS_SLOT[slot["kind"]].format(_identifier(slot["name"])) for slot in kernel["slots"]]
-    lines += [
-        f"#ifndef {guard}",
-        f"#define {guard}",
-        "",
-        '#include "dither-c/dither.h"',
-        "",
+    body = [
         f"static inline dither_status {name}_launch(",
         "    " + ",\n    ".join(parameters) + ") {",
         f"  const int64_t slots[] = {{\n      {(',' + chr(10) + '      ').join(values) or '0'}}};",
@@ -42,11 +37,8 @@ def render(kernel: dict[str, Any], images: list[dict[str, Any]]) -> str:
         "                              stream);",
         "}",
         *_grid(name, images),
-        "",
-        f"#endif /* {guard} */",
-        "",
     ]
-    return "\n".join(lines)
+    return _guarded(guard, lines, body)
 
 
 def render_program(program: dict[str, Any], images: list[dict[str, Any]]) -> str:
@@ -66,11 +58,8 @@ def render_program(program: dict[str, Any], images: list[dict[str, Any]]) -> str
     lines += [
         " *",
         " * Buffers are dense, row by row; on a GPU they and the workspace begin at multiples of 32 bytes. */",
-        f"#ifndef {guard}",
-        f"#define {guard}",
-        "",
-        '#include "dither-c/dither.h"',
-        "",
+    ]
+    body = [
         *(f"#define {name.upper()}_{buffer['name'].upper()}_BYTES {buffer['bytes']}u" for buffer in buffers),
         "",
     ]
@@ -78,18 +67,21 @@ def render_program(program: dict[str, Any], images: list[dict[str, Any]]) -> str
     parameters += [f"{'' if b['written'] else 'const '}void *{_identifier(b['name'])}" for b in buffers]
     parameters += ["void *workspace", "size_t workspace_bytes"]
     values = [f"(void *){_identifier(buffer['name'])}" for buffer in buffers] or ["NULL"]
-    lines += [
+    body += [
         f"static inline dither_status {name}_run(",
         "    " + ",\n    ".join(parameters) + ") {",
         f"  void *const buffers[] = {{\n      {(',' + chr(10) + '      ').join(values)}}};",
         f"  return dither_program_run(program, buffers, {len(buffers)}, workspace, workspace_bytes,",
         "                            stream);",
         "}",
-        "",
-        f"#endif /* {guard} */",
-        "",
     ]
-    return "\n".join(lines)
+    return _guarded(guard, lines, body)
+
+
+def _guarded(guard: str, comment: list[str], body: list[str]) -> str:
+    """The text of a header that may be included twice."""
+    lines = [*comment, f"#ifndef {guard}", f"#define {guard}", "", '#include "dither-c/dither.h"', "", *body, ""]
+    return "\n".join([*lines, f"#endif /* {guard} */", ""])
 
 
 def _grid(name: str, images: list[dict[str, Any]]) -> list[str]:
