@@ -14,6 +14,19 @@ INCLUDE = Path(__file__).parents[3] / "include"
 CC = shutil.which("cc") or shutil.which("gcc")
 needs_cc = pytest.mark.skipif(CC is None, reason="no C compiler")
 
+#: What programs begin with, after the header of what was built: a status that is no success is said, and ends them.
+MUST = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void must(dither_status status) {
+  if (status == DITHER_SUCCESS) return;
+  printf("error %d: %s\n", (int)status, dither_error_message());
+  exit(1);
+}
+"""
+
 
 def compile_c(text, directory, compiler=CC, standard="c99"):
     source = directory / ("main.c" if compiler == CC else "main.cpp")

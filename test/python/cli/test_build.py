@@ -7,7 +7,7 @@ import re
 import subprocess
 
 import pytest
-from cli.c_programs import BUILD, CC, INCLUDE, LIBRARY, compile_c, needs_cc, run
+from cli.c_programs import BUILD, CC, INCLUDE, LIBRARY, MUST, compile_c, needs_cc, run
 from dither.cli import ptxas
 
 KERNELS = """
@@ -25,18 +25,10 @@ def empty(x):
 """
 SIGNATURE = ["x=f32[?,64]", "y=f32[?,64]", "factor=f32", "shift=i32", "ROWS=2"]
 
-PROGRAM = r"""
-#include "scale.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static void must(dither_status status) {
-  if (status == DITHER_SUCCESS) return;
-  printf("error %d: %s\n", (int)status, dither_error_message());
-  exit(1);
-}
-
+PROGRAM = (
+    '#include "scale.h"\n'
+    + MUST
+    + r"""
 /* scale DEVICE MANIFEST KERNEL: prints what is wrong, or how many elements were right. */
 int main(int argc, char **argv) {
   enum { ROWS = 7, COLUMNS = 64, BYTES = ROWS * COLUMNS * 4 };
@@ -69,6 +61,7 @@ int main(int argc, char **argv) {
   return 0;
 }
 """
+)
 
 ERRORS = r"""
 #include "scale.h"

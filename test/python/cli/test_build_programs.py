@@ -9,24 +9,16 @@ import dither as library
 import ml_dtypes
 import numpy as np
 import pytest
-from cli.c_programs import BUILD, CC, compile_c, needs_cc, run
+from cli.c_programs import BUILD, CC, MUST, compile_c, needs_cc, run
 
 BF16 = ml_dtypes.bfloat16
 ROWS, COLS = 96, 256
 
 #: Of any program: its buffers from a file, the rest and the workspace full of ones, a run, and all buffers to a file.
-PROGRAM = r"""
-#include "dither-c/dither.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static void must(dither_status status) {
-  if (status == DITHER_SUCCESS) return;
-  printf("error %d: %s\n", (int)status, dither_error_message());
-  exit(1);
-}
-
+PROGRAM = (
+    '#include "dither-c/dither.h"\n'
+    + MUST
+    + r"""
 /* anything DEVICE MANIFEST NAME IN OUT; with a dash for the manifest, NAME is the file of a program. */
 int main(int argc, char **argv) {
   static unsigned char bytes[1 << 22];
@@ -76,6 +68,7 @@ int main(int argc, char **argv) {
   return 0;
 }
 """
+)
 
 
 def numbers(*shape, dtype=BF16, seed=0):
