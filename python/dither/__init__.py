@@ -4,9 +4,10 @@ Importing has no side effects and needs neither a GPU nor a framework.
 """
 
 import importlib as _importlib
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from . import formats, knobs, nvfuser, profile, recipe
+from . import formats, knobs, nvfuser, profile
 from .arrays import view
 from .devices import Device, devices, targets
 from .errors import CompileError
@@ -144,6 +145,9 @@ from .types import (
     int64,
 )
 from .version import __version__ as __version__
+
+if _TYPE_CHECKING:
+    from . import recipe
 
 __all__ = [
     "FP8_1X128_E4M3",
@@ -289,7 +293,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> _Any:
-    # Packages for frameworks, which are imported where they are used.
-    if name in ("jax", "torch"):
+    # Packages for frameworks, and recipes of training, which are imported where they are used.
+    if name in ("jax", "recipe", "torch"):
         return _importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
