@@ -1,8 +1,14 @@
-"""What the training examples say of their runs: all curves in one plot, and the final losses in one table."""
+"""What the training examples keep and say of their runs: JSON of those that are finished, all curves in one plot, and
+the final losses in one table."""
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
 import pathlib
+import re
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,6 +16,71 @@ import numpy as np
 
 #: What was found, by recipe: of each seed a `curve` of (step, loss), the `test` loss, and what else a run says.
 Results = Mapping[str, list[dict[str, Any]]]
+
+
+class Runs:
+    """Runs that are finished, in a file of JSON with the settings that made them: a later call of the example does what
+    is missing."""
+
+    def __init__(self, file: pathlib.Path, settings: Mapping[str, Any]) -> None:
+        """`settings` is all that losses depend on but recipes and seeds. Raises ValueError where the file has runs of
+        other settings."""
+        self.file = file
+        self.settings = json.loads(json.dumps(settings))
+        self._runs: dict[str, list[dict[str, Any]]] = {}
+        if file.exists():
+            kept = json.loads(file.read_text())
+            theirs = kept.get("settings", {})
+            for name in sorted(self.settings.keys() | theirs.keys()):
+                self._expect(f"runs with {name} {theirs.get(name)}", theirs.get(name), self.settings.get(name))
+            self._runs = kept["runs"]
+
+    def _expect(self, what: str, found: Any, expected: Any) -> None:
+        if found != expected:
+            raise ValueError(f"found {what} in {self.file}, expected {expected}: say another folder with --output")
+
+    def find(self, name: str, recipe: Any, seed: int) -> dict[str, Any] | None:
+        """The run of a recipe and a seed; None where it is missing. Raises ValueError where this name was that of
+        another recipe."""
+        for one in self._runs.get(name, []):
+            if one["seed"] == seed:
+                self._expect(f"{name} of {one['recipe']}", one["recipe"], _described(recipe))
+                return one
+        return None
+
+    def missing(self, recipes: Mapping[str, Any], seeds: int) -> list[tuple[str, int]]:
+        """Recipes, by their names, and seeds that have no run, all recipes of a seed before the next one."""
+        return [(name, seed) for seed in range(seeds) for name in recipes if not self.find(name, recipes[name], seed)]
+
+    def add(self, name: str, recipe: Any, seed: int, found: Mapping[str, Any]) -> None:
+        """Keeps a run. The file is replaced as a whole, and never half written."""
+        runs = [*self._runs.get(name, []), {"seed": seed, "recipe": _described(recipe), **found}]
+        self._runs[name] = sorted(runs, key=lambda one: one["seed"])
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        new = self.file.with_suffix(".new")
+        new.write_text(json.dumps({"settings": self.settings, "runs": self._runs}))
+        os.replace(new, self.file)
+
+    def results(self, recipes: Mapping[str, Any], seeds: int) -> Results:
+        """The runs of these recipes and of so many seeds."""
+        of = {name: [self.find(name, recipe, seed) for seed in range(seeds)] for name, recipe in recipes.items()}
+        return {name: [one for one in runs if one is not None] for name, runs in of.items()}
+
+
+def kept_runs(args: argparse.Namespace, bigram: float) -> Runs:
+    """The runs in the folder of --output. What else is said to the example, and the text, by the loss of bigrams in it,
+    are their settings."""
+    no_settings = {"recipes", "seeds", "output", "checkpoint"}
+    settings = {name: value for name, value in vars(args).items() if name not in no_settings}
+    try:
+        return Runs(args.output / "losses.json", {**settings, "bigram": bigram})
+    except ValueError as error:
+        sys.exit(str(error))
+
+
+def _described(recipe: Any) -> str:
+    """A recipe as text that is the same in every process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(recipe))
 
 
 def plot(results: Results, bigram: float, file: pathlib.Path) -> None:

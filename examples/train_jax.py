@@ -6,13 +6,14 @@ The model (1.8 million parameters) learns characters of the Python standard libr
 two devices and every matrix over two; activations, weights and gradients are quantized before each product. At the end
 stand the losses on text that was not learned, beside the loss of bigrams, and one plot has all curves. The exit status
 is 1 where bf16 is not below bigrams, or a recipe is further above bf16 than ALLOWED says.
+
+Runs that are finished are kept in FOLDER/losses.json, and not repeated: --seeds 3 may be done in parts.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
-import json
 import os
 import pathlib
 import sys
@@ -159,16 +160,14 @@ def main() -> int:
     shape = gpt.Shape(args.layers, args.width, args.heads, args.length)
     texts = read_text(args.characters)
     bigram = bigram_loss(*texts)
-    results: dict[str, list[dict[str, Any]]] = {name: [] for name in args.recipes}
-    args.output.mkdir(parents=True, exist_ok=True)
-    data = args.output / "losses.json"
-    with tqdm(total=args.seeds * len(args.recipes) * args.steps, unit="step") as bar:
-        for seed in range(args.seeds):
-            for name in args.recipes:
-                bar.set_description(f"{name}, seed {seed}")
-                results[name].append(run(RECIPES[name], seed, texts, shape, args, bar))
-                # What is known so far, as runs are long.
-                data.write_text(json.dumps({"bigram": bigram, "runs": results}))
+    recipes = {name: RECIPES[name] for name in args.recipes}
+    runs = loss_report.kept_runs(args, bigram)
+    missing = runs.missing(recipes, args.seeds)
+    with tqdm(total=len(missing) * args.steps, unit="step") as bar:
+        for name, seed in missing:
+            bar.set_description(f"{name}, seed {seed}")
+            runs.add(name, recipes[name], seed, run(recipes[name], seed, texts, shape, args, bar))
+    results = runs.results(recipes, args.seeds)
     count = sum(
         x.size for x in jax.tree.leaves(gpt.initial_parameters(shape, 0, jax.make_mesh((1, 1), ("data", "model"))))
     )
@@ -178,7 +177,7 @@ def main() -> int:
     )
     print(lines)
     loss_report.plot(results, bigram, args.output / "losses.svg")
-    print(f"\n{args.output / 'losses.svg'}, {data}")
+    print(f"\n{args.output / 'losses.svg'}, {runs.file}")
     for line in wrong:
         print(line, file=sys.stderr)
     return 1 if wrong else 0

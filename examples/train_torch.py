@@ -8,7 +8,7 @@ learned, beside the loss of bigrams, what is saved for the backward pass, and ho
 curves. The exit status is 1 where bf16 is not below bigrams, or a recipe is further above bf16 than ALLOWED says.
 
 With --checkpoint FOLDER each run is saved as it goes, and goes on where it was when it is started again, with the bits
-of one that was not stopped.
+of one that was not stopped. Runs that are finished are kept in the folder of --output, and not repeated.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-import json
 import math
 import pathlib
 import platform
@@ -268,14 +267,17 @@ def main(arguments: list[str] | None = None) -> int:
     shape = Shape(args.layers, args.width, args.heads, args.length)
     texts = read_text(args.characters)
     bigram = bigram_loss(*texts)
-    results: dict[str, list[dict[str, Any]]] = {name: [] for name in args.recipes}
-    with tqdm(total=args.seeds * len(args.recipes) * args.steps, unit="step", disable=None) as bar:
-        for seed in range(args.seeds):
-            for name in args.recipes:
-                bar.set_description(f"{name}, seed {seed}")
-                results[name].append(run(name, seed, texts, shape, args, bar))
-                if bar.disable:  # not a terminal
-                    print(f"  {name}, seed {seed}: {results[name][-1]['test']:.3f}", flush=True)
+    recipes = {name: RECIPES[name] for name in args.recipes}
+    runs = loss_report.kept_runs(args, bigram)
+    missing = runs.missing(recipes, args.seeds)
+    with tqdm(total=len(missing) * args.steps, unit="step", disable=None) as bar:
+        for name, seed in missing:
+            bar.set_description(f"{name}, seed {seed}")
+            found = run(name, seed, texts, shape, args, bar)
+            runs.add(name, recipes[name], seed, found)
+            if bar.disable:  # not a terminal
+                print(f"  {name}, seed {seed}: {found['test']:.3f}", flush=True)
+    results = runs.results(recipes, args.seeds)
     count = sum(p.numel() for p in GPT(shape).parameters())
     lines, wrong = table(results, bigram)
     print(
@@ -283,8 +285,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     print(f"bigrams: {bigram:.3f}\n\n{lines}")
     loss_report.plot(results, bigram, args.output / "losses.svg")
-    (args.output / "losses.json").write_text(json.dumps({"bigram": bigram, "runs": results}))
-    print(f"\n{args.output}/losses.svg, {args.output}/losses.json; {time.perf_counter() - began:.0f} s in all")
+    print(f"\n{args.output}/losses.svg, {runs.file}; {time.perf_counter() - began:.0f} s in all")
     for line in wrong:
         print(line, file=sys.stderr)
     return 1 if wrong else 0

@@ -36,6 +36,34 @@ def test_a_model_is_trained_with_a_recipe_that_has_everything(train_jax, monkeyp
     run = json.loads((tmp_path / "losses.json").read_text())["runs"]["nvfp4"][0]
     assert run["curve"][-1][0] == 3 and 3 < run["test"] < 5
     assert (tmp_path / "losses.svg").read_text().startswith("<?xml")
+    # It is not done again, and runs of other settings are not put beside it.
+    monkeypatch.setattr(train_jax, "run", None)
+    assert train_jax.main() == 0
+    kept = (tmp_path / "losses.json").read_text()
+    monkeypatch.setattr(sys, "argv", [*sys.argv, "--steps", "4"])
+    with pytest.raises(SystemExit, match=r"found runs with steps 3 in .*losses.json, expected 4: say another"):
+        train_jax.main()
+    assert (tmp_path / "losses.json").read_text() == kept
+
+
+def test_runs_are_kept_as_they_finish(train_jax, tmp_path):
+    import loss_report
+
+    def runs(**settings):
+        return loss_report.Runs(tmp_path / "losses.json", {"steps": 3, "bigram": 2.5, **settings})
+
+    recipes = {"bf16": None, "mxfp8": train_jax.RECIPES["mxfp8"]}
+    assert runs().missing(recipes, 2) == [("bf16", 0), ("mxfp8", 0), ("bf16", 1), ("mxfp8", 1)]
+    runs().add("mxfp8", recipes["mxfp8"], 1, {"test": 2.0, "curve": [(1, 3.0)]})
+    runs().add("mxfp8", recipes["mxfp8"], 0, {"test": 1.0, "curve": [(1, 4.0)]})
+    assert runs().missing(recipes, 2) == [("bf16", 0), ("bf16", 1)]
+    assert [one["test"] for one in runs().results(recipes, 2)["mxfp8"]] == [1.0, 2.0]
+    assert runs().results(recipes, 1)["bf16"] == []
+    for settings in ({"bigram": 2.25}, {"compile": True}):
+        with pytest.raises(ValueError, match="found runs with "):
+            runs(**settings)
+    with pytest.raises(ValueError, match="found mxfp8 of MXFP8BlockScaling"):
+        runs().find("mxfp8", train_jax.RECIPES["current"], 0)
 
 
 def test_losses_are_judged_by_what_was_allowed(train_jax):

@@ -31,7 +31,7 @@ def example():
         sys.path.remove(str(EXAMPLES))
 
 
-def test_a_tiny_model(example, tmp_path, capsys):
+def test_a_tiny_model(example, tmp_path, capsys, monkeypatch):
     recipes = ("bf16", "mxfp8", "nvfp4")
     arguments = (*TINY, "--steps", "3", "--recipes", ",".join(recipes), "--output", str(tmp_path))
     # It is not below bigrams yet, and says so.
@@ -42,6 +42,11 @@ def test_a_tiny_model(example, tmp_path, capsys):
     assert set(found["runs"]) == set(recipes) and (tmp_path / "losses.svg").read_text().startswith("<?xml")
     saved = {name: runs[0]["saved"] for name, runs in found["runs"].items()}
     assert saved["nvfp4"] < saved["mxfp8"] < saved["bf16"]
+    # What is finished is not done again; the other seed is.
+    done = []
+    monkeypatch.setattr(example, "run", lambda name, seed, *_: done.append((name, seed)) or found["runs"][name][0])
+    assert example.main((*arguments, "--seeds", "2")) == 1
+    assert done == [(name, 1) for name in recipes]
 
 
 def test_the_model_of_the_docstring(example):
