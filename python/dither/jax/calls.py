@@ -11,7 +11,6 @@ import base64
 import dataclasses
 import functools
 import hashlib
-import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -24,20 +23,27 @@ from jax.interpreters import ad, batching, mlir
 from jax.interpreters.mlir import SPMDAxisContext
 
 from ..devices import host_target
+from ..ops import GroupedScaledTensor1x, ScaledTensor1x
 from ..ops.derivatives import Convert, rule_of
 from ..programs import Place, Program, Stages, finish, staged
 from ..recording import Recording, Shard
 from ..types import int64
 from .arrays import buffer_of, dtype_of, is_array, packed
 from .batching import joined, parted, places_of_rows
+from .naming import hashable, name_of
 from .settings import Axes, default_target, split_as, split_over, target_of_cuda
+from .several import is_of_several, run_each
 from .sharding import checked_axes, partitioned, run_part
 from .switches import is_disabled, run_on_host
+from .tensors import as_stored, with_matrix_of_scales
 
 #: The name of the custom call.
 TARGET = "dither_program"
 
 _CONVERT = Convert(lambda x: x.astype(jnp.float32), lambda x, other: x.astype(other.dtype))
+
+#: Quantized tensors that say their shape.
+_ONE_WAY = (ScaledTensor1x, GroupedScaledTensor1x)
 
 #: Shapes and data types of arrays.
 Types = tuple[tuple[tuple[int, ...], str], ...]
@@ -76,6 +82,8 @@ class Call:
             return run_on_host(self, self.program(_types(arrays), default_target()), arrays)
         if self.parts is None:
             return _primitive.bind(*arrays, call=self)
+        if is_of_several(self.fn):
+            return run_each(self, self.program(_types(arrays), default_target()), arrays)
         rows, cols = self.parts
         sizes = {axis: jax.lax.axis_size(axis) for axis in (*rows, *cols)}
         axes = checked_axes(self, self.program(_types(arrays), default_target()).splitting, rows, cols, sizes)
@@ -107,7 +115,18 @@ class Call:
             buffers = [buffer_of(recording, *array) for array in arrays]
             origin = buffer_of(recording, (8,), "uint32")
             recording.shard = Shard(rows, cols, origin.view(int64, "int64", (4,)))
-            return staged(recording, [*buffers, origin], self._run(buffers))
+            return staged(recording, [*buffers, origin], self.on(arrays)._run(buffers))
+
+    @functools.lru_cache(maxsize=4096)  # noqa: B019
+    def on(self, arrays: Types) -> Call:
+        """The call on arrays of these shapes, which parts of a tensor have, or several entries of a batch: quantized
+        tensors say their shapes, and have those of their codes."""
+        given = iter(arrays)
+        leaves = [jax.ShapeDtypeStruct(*next(given)) if leaf is None else 0 for leaf in self.leaves]
+        arguments = jax.tree_util.tree_unflatten(self.tree, leaves)
+        fitted = jax.tree.map(lambda x: as_stored(x) if _is_quantized(x) else x, arguments, is_leaf=_is_quantized)
+        tree = jax.tree.structure(fitted)
+        return self if tree == self.tree else dataclasses.replace(self, tree=tree)
 
     def run_stage(self, split: Split, arrays: Any) -> Any:
         """Runs a stage of a call on parts, on the arrays that are its inputs."""
@@ -123,11 +142,22 @@ class Call:
             for buffer in buffers
         )
 
-    def _with(self, arrays: Iterable[Any]) -> Any:
+    def arguments(self, arrays: Iterable[Any]) -> Any:
+        """Those of the call, with these arrays."""
         given = iter(arrays)
         leaves = [next(given) if leaf is None else leaf.value for leaf in self.leaves]
-        args, kwargs = jax.tree_util.tree_unflatten(self.tree, leaves)
+        return jax.tree_util.tree_unflatten(self.tree, leaves)
+
+    def _with(self, arrays: Iterable[Any]) -> Any:
+        def seen(x: Any) -> Any:
+            return with_matrix_of_scales(x) if isinstance(x, ScaledTensor1x) else x
+
+        args, kwargs = jax.tree.map(seen, self.arguments(arrays), is_leaf=_is_quantized)
         return self.fn(*args, **kwargs)
+
+
+def _is_quantized(x: Any) -> bool:
+    return isinstance(x, _ONE_WAY)
 
 
 def _is_seed(dtype: str, shape: tuple[int, ...]) -> bool:
@@ -149,9 +179,9 @@ def call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     names: list[str] = []
     for path, leaf in paths:
         if not is_array(leaf):
-            leaves.append(_Static(type(leaf), _hashable(leaf)))
+            leaves.append(_Static(type(leaf), hashable(leaf)))
             continue
-        name = _name(fn, path)
+        name = name_of(fn, path)
         if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer) and leaf.is_deleted():
             raise ValueError(
                 f"argument '{name}': found an array of JAX that was deleted or donated, expected one with data"
@@ -165,11 +195,19 @@ def call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         leaves.append(None)
     found = Call(fn, tree, tuple(leaves), tuple(names), split_over())
     program = found.program(_types(arrays), default_target())
+    arrays = _as_split(program, arrays)
     if rule_of(fn, args, kwargs) is None:
         made = found.bind(*arrays)
     else:
         made = _differentiable(found)(*arrays)
     return _filled(program, arrays, made)
+
+
+def _as_split(program: Program, arrays: list[Any]) -> list[Any]:
+    """Arrays with the dimensions that XLA splits them by: scales of blocks are a matrix, of a tensor that may have
+    more."""
+    shapes = program.splitting.shapes if program.splitting else {}
+    return [x if shapes.get(i, x.shape) == x.shape else x.reshape(shapes[i]) for i, x in enumerate(arrays)]
 
 
 def _filled(program: Program, inputs: Any, outputs: Any) -> Any:
@@ -206,9 +244,7 @@ def _differentiable(call: Call) -> Callable[..., Any]:
     def backward(kept: Any, grads: Any) -> Any:
         arrays, made, wanted = kept
         program = call.program(_types(arrays), default_target())
-        given = iter(arrays)
-        leaves = [next(given) if leaf is None else leaf.value for leaf in call.leaves]
-        args, kwargs = jax.tree_util.tree_unflatten(call.tree, leaves)
+        args, kwargs = call.arguments(arrays)
         found = rule_of(call.fn, args, kwargs)
         assert found is not None
         rule, arguments = found
@@ -231,37 +267,6 @@ def _differentiable(call: Call) -> Callable[..., Any]:
     function.defvjp(forward, backward, symbolic_zeros=True)
     # What is perturbed is not known in a shard_map that runs without jit.
     return jax.jit(function, inline=True)
-
-
-def _name(fn: Callable[..., Any], path: Any) -> str:
-    """What messages call an array: `x`, or `q.data`. `path` leads to it from (args, kwargs)."""
-    place = path[1]
-    if isinstance(place, jax.tree_util.DictKey):
-        first = str(place.key)
-    else:
-        names = _parameters(fn)
-        first = names[place.idx] if place.idx < len(names) else f"args[{place.idx}]"
-    return first + jax.tree_util.keystr(path[2:])
-
-
-@functools.lru_cache(maxsize=1024)
-def _parameters(fn: Callable[..., Any]) -> tuple[str, ...]:
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    try:
-        return tuple(name for name, p in inspect.signature(fn).parameters.items() if p.kind in kinds)
-    except (TypeError, ValueError):
-        return ()
-
-
-def _hashable(value: Any) -> Any:
-    try:
-        hash(value)
-    except TypeError:
-        found = type(value).__name__
-        raise TypeError(
-            f"found a {found} among the arguments of a call with arrays of JAX, expected arrays and what can be hashed"
-        ) from None
-    return value
 
 
 def _types(arrays: Any) -> Types:
@@ -309,6 +314,9 @@ def _lowering(target: Callable[[], str]) -> Callable[..., Any]:
         program = call.program(_types(context.avals_in), target())
         if _devices(context) == 1:
             return _custom_call(context, operands, program, _outputs(program))
+        if is_of_several(call.fn):
+            each = functools.partial(run_each, call, program)
+            return mlir.lower_fun(lambda *arrays: each(arrays), multiple_results=True)(context, *operands)
         function = partitioned(call, program, lambda *arrays: _part.bind(*arrays, call=call, split=None))
         return mlir.lower_fun(function, multiple_results=True)(context, *operands)
 
@@ -381,7 +389,7 @@ def _batched(arrays: Any, dims: Any, call: Call) -> Any:
     places = places_of_rows(call, program.splitting, entry, len(program.outputs), mapped, size)
     if places is not None:
         rows = [a if at is None else joined(a, dim, at) for a, dim, at in zip(arrays, dims, places[0], strict=True)]
-        outs = _primitive.bind(*rows, call=call)
+        outs = _primitive.bind(*rows, call=call.on(_types(rows)))
         return [parted(out, size, at) for out, at in zip(outs, places[1], strict=True)], places[1]
     moved = [array if dim is None else jnp.moveaxis(array, dim, 0) for array, dim in zip(arrays, dims, strict=True)]
 

@@ -7,6 +7,7 @@ Their arrays are leaves, and everything else is static. Unflattening takes any l
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import jax
@@ -153,6 +154,40 @@ def _named(x: Any, name: str) -> Any:
         return checkpoint_name(x, name)
     bits = jax.lax.bitcast_convert_type(x, f"uint{8 * x.dtype.itemsize}")
     return jax.lax.bitcast_convert_type(checkpoint_name(bits, name), x.dtype)
+
+
+def as_stored(x: Any) -> Any:
+    """A quantized tensor, or one of groups, with the shape that its codes have, which are a part of what it was, or
+    several entries of a batch."""
+    if isinstance(x, GroupedScaledTensor1x):
+        if len(x.data.shape) != 2:
+            return x
+        rows, cols = _elements(x.data.shape, x.shape[::-1] if x.joined else x.shape, x.format.element.bits)
+        return dataclasses.replace(x, shape=(cols, rows) if x.joined else (rows, cols))
+    axis, rank = x.flatten_axis % len(x.shape), len(x.shape)
+    if len(x.data.shape) != rank:  # a matrix of codes, which is whole
+        return x
+    first = axis if x.is_transposed else 0
+    shape = _elements(x.data.shape, x.shape[first:] + x.shape[:first], x.format.element.bits)
+    return dataclasses.replace(x, shape=shape[rank - first :] + shape[: rank - first])
+
+
+def _elements(found: tuple[int, ...], known: tuple[int, ...], bits: int) -> tuple[int, ...]:
+    """The extents of codes in an array that has a byte for each two of 4 bits; `known` are those of the whole."""
+    if bits != 4 or found[-1] == (known[-1] + 1) // 2:
+        return (*found[:-1], known[-1] if bits == 4 else found[-1])
+    return (*found[:-1], 2 * found[-1])
+
+
+def with_matrix_of_scales(x: Any) -> Any:
+    """A quantized tensor whose scales of blocks are a matrix, if they are seen in the dimensions of the tensor."""
+    scales = x.scale_inv
+    if len(scales.shape) <= 2:
+        return x
+    axis = x.flatten_axis % len(x.shape)
+    first = len(x.shape) - axis if x.is_transposed else axis
+    matrix = math.prod(scales.shape[:first]), math.prod(scales.shape[first:])
+    return dataclasses.replace(x, scale_inv=scales.reshape(matrix))
 
 
 def register() -> None:

@@ -19,6 +19,7 @@ from .orders import ORDERS
 from .outputs import check_arrays
 from .scale_orders import swizzle_scales
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape
+from .shards import Describing, describes, said
 from .written import new_or_given
 
 _ROWS, _COLS = 128, 8
@@ -47,17 +48,29 @@ def as_mxfp8(
     Raises ValueError where the format has other blocks, or scales that need not be powers of two; of those on the host
     each is looked at. On a GPU the exponent of what is none is rounded up.
     """
+    part = x.rowwise if isinstance(x, ScaledTensor2x) else x
+    array = describe(part.data) if isinstance(part, ScaledTensor1x) else None
+    where = get_device("cpu" if array is None else array.device if device is None else device)
+    before = said(where)
+    result = _as_mxfp8(x, scale_layout, device, stream, out)
+    if describes(where):
+        Describing.of(x, result).say(where, before)
+    return result
+
+
+def _as_mxfp8(x: Any, scale_layout: str, device: str | Device | None, stream: int | None, out: Any) -> Any:
+    """`as_mxfp8`, of one direction or of both."""
     if isinstance(x, ScaledTensor2x):
         outs = (None, None) if out is None else _directions(out)
         pairs = zip((x.rowwise, x.colwise), outs, strict=True)
-        return ScaledTensor2x(*(as_mxfp8(part, scale_layout, device, stream, one) for part, one in pairs))
+        return ScaledTensor2x(*(_as_mxfp8(part, scale_layout, device, stream, one) for part, one in pairs))
     if not isinstance(x, ScaledTensor1x):
         raise TypeError(f"argument 'x' is {type(x).__name__}, expected a ScaledTensor1x or ScaledTensor2x")
     fmt = _mxfp8(x.format)
     if scale_layout not in ORDERS:
         raise ValueError(f"scale_layout is {scale_layout!r}, expected one of {', '.join(ORDERS)}")
     if len(x.shape) != 2:
-        matrix = as_mxfp8(flatten_part(x, "x"), scale_layout, device, stream, out)
+        matrix = _as_mxfp8(flatten_part(x, "x"), scale_layout, device, stream, out)
         return restore_result(matrix, flattened(x.shape, x.flatten_axis))
     check_arrays(x, "x")
     scales = linear_scales(x, device, stream)

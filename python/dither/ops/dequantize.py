@@ -19,6 +19,7 @@ from .orders import OF_LAYOUT
 from .outputs import check_arrays, check_fields, codes_and_scales
 from .scale_orders import swizzle_scales, unswizzle_scales
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_matrix
+from .shards import Describing, describes, said
 from .tiles import Tile, dequantize_tile
 from .written import flat, new_or_given
 
@@ -43,15 +44,32 @@ def dequantize(
         x = x.rowwise
     if not isinstance(x, ScaledTensor1x):
         raise TypeError(f"argument 'x' is {type(x).__name__}, expected a ScaledTensor1x or ScaledTensor2x")
+    array = describe(x.data)
+    where = get_device("cpu" if array is None else array.device if device is None else device)
+    before = said(where)
     if isinstance(x.shape, tuple) and len(x.shape) != 2:
         matrix = flatten_part(x, "x")
         check_fields(matrix, "x")
         if out is None:
-            return reshape(dequantize(matrix, dtype, device, stream, undo_transform), x.shape, "x")
-        dequantize(matrix, dtype, device, stream, undo_transform, flat(out, x.shape, matrix.shape, "out"))
-        return out
-    if not isinstance(undo_transform, bool):
-        raise TypeError(f"undo_transform is {undo_transform!r}, expected True or False")
+            y = reshape(_values(matrix, dtype, device, stream, undo_transform, None), x.shape, "x")
+        else:
+            _values(matrix, dtype, device, stream, undo_transform, flat(out, x.shape, matrix.shape, "out"))
+            y = out
+    else:
+        y = _values(x, dtype, device, stream, undo_transform, out)
+    if describes(where) and len(x.shape) > 1:
+        split = Describing.of(x if undo_transform else dataclasses.replace(x, transform=None))
+        split.label(y, (*split.rows, *split.cols))
+        split.say(where, before)
+    return y
+
+
+def _values(
+    x: ScaledTensor1x, dtype: DType | None, device: str | Device | None, stream: int | None, undo: Any, out: Any
+) -> Any:
+    """`dequantize` of a matrix."""
+    if not isinstance(undo, bool):
+        raise TypeError(f"undo_transform is {undo!r}, expected True or False")
     check_arrays(x, "x")
     dtype = dtype_of_values(dtype, out, x.dtype)
     if x.format.tensor_scale and _stands(x) is None:
@@ -67,7 +85,7 @@ def dequantize(
         return y
     rows, cols = data_shape(x.shape, x.format, x.is_colwise)
     axis = 0 if x.is_colwise and not x.is_transposed else 1
-    transform = x.transform if undo_transform else None
+    transform = x.transform if undo else None
     run = 1 if transform is None else transform.size
     # Of repeated scales, a block is a row of what is one.
     fmt = x.format.with_(block=x.format.block_cols) if x.repeated else x.format

@@ -23,6 +23,7 @@ from .operator import run
 from .orders import OF_LAYOUT
 from .quantize import QUANTIZE, rounds_first
 from .request import check_flag, wanted_of
+from .shards import Describing, describes
 from .tiles import Tile
 from .written import new_or_given
 
@@ -200,4 +201,8 @@ def grouped_dequantize(
         device=where,
         stream=stream,
     )
+    if describes(where):
+        split = Describing.of(x if undo_transform else dataclasses.replace(x, transform=None))
+        split.label(y, (None, *split.cols))
+        split.say(where)
     return y

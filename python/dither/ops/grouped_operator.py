@@ -9,6 +9,7 @@ from typing import Any
 
 from ..arrays import Array, describe, describe_argument
 from ..devices import get_device
+from ..recording import Recording
 from ..types import DType, float32
 from . import group_kernels, halves
 from .allocate import empty_like, filled
@@ -19,6 +20,7 @@ from .grouping import Grouping, Groups, Steps
 from .operator import Operator, Results, check_operands, plain_tile, saved_dtype
 from .outputs import Plan
 from .request import Wanted
+from .shards import Describing, describes, raise_to_all
 from .skip import Skip
 from .tiles import Tile
 from .written import check_plain
@@ -32,7 +34,11 @@ def run_grouped(
 
     Raises TypeError or ValueError, which name the argument, for what the operator does not take.
     """
-    return _Call(operator, operands, constants, wanted, groups).run()
+    call = _Call(operator, operands, constants, wanted, groups)
+    results = call.run()
+    if describes(call.where):
+        call.describe(call.where, operands, results)
+    return results
 
 
 class _Call:
@@ -102,6 +108,8 @@ class _Call:
             outs = {"out": out} if not producer.halves else halves.outputs(out, self.wanted.interleave)
             peak = self._zeros((self.groups.count,)) if self.wanted.return_amax else None
             self.launch(plain, Steps(), **outs, out_amax=peak, saves=True)
+            if peak is not None:
+                raise_to_all(self.where, peak)
             return Results(out, self.saved, peak)
         assert outputs is not None
         amaxes, scales, given = self._sources(p, plain)
@@ -142,9 +150,30 @@ class _Call:
                 COL_TRANSFORM=each.transform_of(True),
             )
             first = {}
+        if asked is not None:
+            raise_to_all(self.where, asked)
         if self.skip is not None:
             outputs.keep(self.skip, result, self.wanted.out)
         return Results(result, self.saved, amaxes.get("amax", asked))
+
+    def describe(self, where: Recording, operands: Mapping[str, Any], results: Results) -> None:
+        """Says how the tensors of the call may be split: rows are not, as groups have any of them."""
+        producer = self.producer
+        split = Describing((self.groups.height,), (self.columns,))
+        split.keep(*split.rows)
+        if producer.whole_rows or producer.halves or self.wanted.random is not None:
+            split.keep(*split.cols)
+        split.operands(producer, operands, where.sizes)
+        matrix = (None, *split.cols)
+        for name, value in results.saved.items():
+            split.label(value, matrix if producer.saves[name] != "column" else (None,))
+        if results.amax is not None:
+            split.label(results.amax, (None,) * len(results.amax.shape))
+        if self.plan is None:
+            split.label(results.out, matrix)
+        else:
+            split.groups(results.out)
+        split.say(where)
 
     def launch(self, tile: Tile, steps: Steps, saves: bool = False, **named: Any) -> None:
         """Launches the kernel on all groups, and writes what is saved, if that is asked for: sums of columns, (G, N),
@@ -239,6 +268,8 @@ class _Call:
                 tile = halves.tile(tile, n)
             named: dict[str, Any] = {**outs, **transforms}
             self.launch(tile, Steps(), **named)
+        for what, one in found.items():
+            raise_to_all(self.where, one, what)
         amaxes |= found
         if p.fmt.tensor_scale_as != "amax":
             for what, one in amaxes.items():

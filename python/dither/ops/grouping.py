@@ -161,11 +161,15 @@ class Grouping:
             table = empty_like(self._x, self._array, (self.count + 1, COLUMNS), int64)
             tiles = empty_like(self._x, self._array, (programs,), int32)
             where_to = {"device": self.where, "stream": self.stream}
+            # Every table says it, and what parts have exchanged since is not written again.
+            wrong = self.wrong
+            if self._tables and self.where.shard is not None:
+                wrong = empty_like(self._x, self._array, (1, 1), int32)
             group_kernels.group_table_kernel.launch(
                 self.count + 1,
                 self._sizes,
                 table,
-                self.wrong,
+                wrong,
                 self.count,
                 self.height,
                 self.codes,

@@ -47,23 +47,14 @@ def quantize_many(tensors: Sequence[Any], format: Any, *args: Any, **options: An
 
     Returns a list of what `dither.quantize` gives. Raises TypeError or ValueError, which name the tensor.
     """
-    if not isinstance(tensors, (list, tuple)):
-        raise TypeError(f"argument 'tensors' is {type(tensors).__name__}, expected a list or tuple of arrays")
-    call = _SIGNATURE.bind(None, format, *args, **options)
-    call.apply_defaults()
-    named = {name: value for name, value in call.arguments.items() if name != "x"}
-    for name, value in named.items():
-        if isinstance(value, (list, tuple)) and len(value) != len(tensors):
-            raise ValueError(f"argument '{name}' has {len(value)} values, expected {len(tensors)}: one for each tensor")
-    shared = {name: named.pop(name) for name in _SHARED}
+    own, shared = calls_of(tensors, format, *args, **options)
     calls: list[tuple[Any, Wanted]] = []
     devices: list[Device] = []
-    for k, x in enumerate(tensors):
+    for k, (x, named) in enumerate(zip(tensors, own, strict=True)):
         with _naming(k):
-            own = {name: value[k] if isinstance(value, (list, tuple)) else value for name, value in named.items()}
             device = shared["device"]
             devices.append(get_device(floats(x, "x").device if device is None else device))
-            calls.append((x, wanted_to_quantize(**own, **shared)))
+            calls.append((x, wanted_to_quantize(**named, **shared)))
             if devices[k] is not devices[0]:
                 raise ValueError(f"argument 'x' is on {devices[k].name}, expected {devices[0].name}, as the first one")
     steps = [steps_of(QUANTIZE, {"x": x}, {}, wanted) for x, wanted in calls]
@@ -75,6 +66,24 @@ def quantize_many(tensors: Sequence[Any], format: Any, *args: Any, **options: An
     else:
         found = _together(steps, shared)
     return [results.out for results in found]
+
+
+def calls_of(
+    tensors: Sequence[Any], format: Any, *args: Any, **options: Any
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The arguments of `quantize_many` as those of `dither.quantize` for each tensor, and those that all share. Raises
+    TypeError or ValueError."""
+    if not isinstance(tensors, (list, tuple)):
+        raise TypeError(f"argument 'tensors' is {type(tensors).__name__}, expected a list or tuple of arrays")
+    call = _SIGNATURE.bind(None, format, *args, **options)
+    call.apply_defaults()
+    named = {name: value for name, value in call.arguments.items() if name != "x"}
+    for name, value in named.items():
+        if isinstance(value, (list, tuple)) and len(value) != len(tensors):
+            raise ValueError(f"argument '{name}' has {len(value)} values, expected {len(tensors)}: one for each tensor")
+    shared = {name: named.pop(name) for name in _SHARED}
+    several = [{n: v[k] if isinstance(v, (list, tuple)) else v for n, v in named.items()} for k in range(len(tensors))]
+    return several, shared
 
 
 @traceable

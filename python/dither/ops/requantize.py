@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ..devices import Device
+from ..arrays import describe
+from ..devices import Device, get_device
 from ..frameworks import traceable
 from ..types import float32
 from .dequantize import dequantize
@@ -14,6 +15,7 @@ from .grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
 from .orders import OF_LAYOUT
 from .quantize import quantize
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
+from .shards import Describing, describes, said
 
 
 @traceable
@@ -56,11 +58,20 @@ def requantize(
     elif fmt.tensor_scale:
         options[f"{fmt.tensor_scale_as}_scale"] = x.tensor_scale
     order = OF_LAYOUT[x.scale_layout].name if scale_layout is None else scale_layout
+    array = describe(x.data)
+    where = get_device("cpu" if array is None else array.device if device is None else device)
+    before = said(where)
     if isinstance(x, GroupedScaledTensor1x):
         values = grouped_dequantize(x, float32, device=device, stream=stream)
         groups = grouped_quantize(values, fmt, "colwise", order, group_sizes=x, **options)
         assert isinstance(groups, GroupedScaledTensor1x)
-        return GroupedScaledTensor2x(x, dataclasses.replace(groups, dtype=x.dtype, wrong=x.wrong))
+        both = GroupedScaledTensor2x(x, dataclasses.replace(groups, dtype=x.dtype, wrong=x.wrong))
+        if describes(where):
+            Describing.of(both).say(where, before)
+        return both
     values = dequantize(x, float32, device, stream)
     columns = quantize(values, fmt, "colwise", order, flatten_axis=x.flatten_axis, **options)
-    return ScaledTensor2x(x, dataclasses.replace(columns, dtype=x.dtype))
+    result = ScaledTensor2x(x, dataclasses.replace(columns, dtype=x.dtype))
+    if describes(where):
+        Describing.of(result).say(where, before)
+    return result

@@ -14,6 +14,7 @@ from ..types import DType, e8m0, int32
 from . import kernels
 from .allocate import contiguous_rows
 from .orders import ORDERS, Order
+from .shards import Describing, describes
 from .tiles import round_up
 from .written import new_or_given
 
@@ -53,6 +54,7 @@ def swizzle_scales(
     out = new_or_given(out, scales, source, shape, storage, {"scales": source}, dense=True)
     linear = dataclasses.replace(source, dtype=of)
     _run(kind, linear, _target(out, kind, (rows, cols), of), (rows, cols), False, device, stream)
+    _describe(get_device(device if device is not None else source.device), scales, out, kind.steps(of), kind)
     return out
 
 
@@ -87,6 +89,23 @@ def unswizzle_scales(
     result = dataclasses.replace(result, dtype=of)
     _run(kind, result, _flat(described, kind, shape, of), shape, True, device, stream)
     return out
+
+
+def _describe(where: Device, scales: Any, out: Any, steps: tuple[int, int], order: Order | None = None) -> None:
+    """Says how the tensors of a call may be split, whose result is padded to multiples of these rows and columns."""
+    if not describes(where):
+        return
+    array = describe(scales)
+    assert array is not None
+    split = Describing(array.shape[:1], array.shape[1:])
+    row, col = *split.rows, *split.cols
+    split.label(scales, (row, col))
+    for along, step in zip(("row", "col"), steps, strict=True):
+        split.multiple(along, step)
+    if order is not None and order.name.endswith("x4"):  # tiles of a row of tiles follow each other
+        split.keep(col)
+    split.label(out, (row, col) if order is None or order.name.endswith("x4") else (col, row))
+    split.say(where)
 
 
 def _check_shape(shape: Any) -> None:
@@ -185,7 +204,9 @@ def pad_scales(
             raise ValueError(f"{name} is {step!r}, expected a positive integer")
     source, of = _linear(scales, dtype)
     m, n = source.shape
-    return _resized(scales, source, of, (round_up(m, rows), round_up(n, cols)), device, stream, out)
+    padded = _resized(scales, source, of, (round_up(m, rows), round_up(n, cols)), device, stream, out)
+    _describe(get_device(device if device is not None else source.device), scales, padded, (rows, cols))
+    return padded
 
 
 @traceable

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from ..arrays import Array, Buffer
 from ..devices import Device
-from ..recording import Collective, Recording, Splitting
+from ..recording import Collective, Recording, Sketch, Splitting
 from ..types import float32
+from .grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
+from .orders import OF_LAYOUT
 from .producer import Producer
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 
@@ -51,6 +53,16 @@ def _index(x: Any) -> int:
     return Recording.place(array.pointer)[0]
 
 
+def describes(where: Device) -> TypeGuard[Recording]:
+    """Whether a device takes what operators say of how their tensors may be split."""
+    return isinstance(where, Recording) and not isinstance(where, Sketch)
+
+
+def said(where: Device) -> int:
+    """How many calls have said so, to speak for those that follow (`Describing.say`)."""
+    return len(where.splittings) if isinstance(where, Recording) else 0
+
+
 class Describing:
     """What an operator says of how its tensors may be split, while its call is recorded."""
 
@@ -64,11 +76,14 @@ class Describing:
         self._units = {"row": 1, "col": 1}
         self._whole: set[str] = set()
 
-    def label(self, x: Any, labels: Sequence[str | None]) -> None:
-        """Says which dimensions those of an array are; those of a part of memory are its rows alone."""
+    def label(self, x: Any, labels: Sequence[str | None], shape: tuple[int, ...] | None = None) -> None:
+        """Says which dimensions those of an array are, or those of `shape`, in which it is seen; those of a part of
+        memory are its rows alone."""
         array = x.array if isinstance(x, Buffer) else x
         if isinstance(array, Array):
             self._labels[_index(array)] = tuple(labels)
+            if shape is not None:
+                self._shapes[_index(array)] = shape
 
     def keep(self, *labels: str) -> None:
         """Dimensions that are not split."""
@@ -96,6 +111,20 @@ class Describing:
             if role == "integer":  # of random numbers, which are those of places in the part
                 self.keep(*self.rows, *self.cols)
             self.label(array, labels)
+
+    @classmethod
+    def of(cls, *tensors: Any) -> Describing:
+        """Of calls that take and give quantized tensors, or groups of rows, of one shape: these."""
+        shape, grouped = tensors[0].shape, isinstance(tensors[0], (GroupedScaledTensor1x, GroupedScaledTensor2x))
+        first = tensors[0].rowwise if isinstance(tensors[0], ScaledTensor2x) else tensors[0]
+        axis = 1 if grouped else first.flatten_axis % len(shape)
+        split = cls(shape[:axis], shape[axis:])
+        for one in tensors:
+            if grouped:
+                split.groups(one)
+            else:
+                split.quantized(one, stochastic=False)
+        return split
 
     def quantized(self, out: ScaledTensor1x | ScaledTensor2x, stochastic: bool) -> None:
         """Of a quantized tensor."""
@@ -147,8 +176,44 @@ class Describing:
             self.keep(*(self.rows if colwise else self.cols), *self.rows[1:], *self.cols[1:])
             scales = (lines[0], None)
         else:
-            self.keep(*self.rows, *self.cols)
+            # A row of scales for each block of a line, or for four.
+            line_step, block_step = OF_LAYOUT[part.scale_layout].steps(fmt.scale)
+            self.multiple(across, line_step * (1 if part.repeated else block_rows))
+            self.multiple(along, block_step * block_cols)
+            self.keep(*self.rows[1:], *self.cols[1:])
+            scales = ((self.rows if colwise else self.cols)[0], lines[0])
         self.label(part.scale_inv, scales)
+
+    def groups(self, out: GroupedScaledTensor1x | GroupedScaledTensor2x) -> None:
+        """Of quantized groups of rows, which are split by columns alone, as groups have any rows."""
+        self.keep(*self.rows)
+        for part in (out.rowwise, out.colwise) if isinstance(out, GroupedScaledTensor2x) else (out,):
+            self._group_direction(part)
+            for one in (part.table, part.wrong, part.amax, part.tensor_scale):
+                if one is not None:
+                    by_columns = part.is_colwise and len(one.shape) == 2 and one is part.amax
+                    self.label(one, (None, self.cols[0]) if by_columns else (None,) * len(one.shape))
+
+    def _group_direction(self, part: GroupedScaledTensor1x) -> None:
+        fmt, col = part.format, self.cols[0]
+        block = fmt.block_rows if part.is_colwise else fmt.block_cols
+        matrix: tuple[str | None, ...] = (None, col)
+        codes = (col, None) if part.joined else matrix
+        scales = matrix if len(part.scale_inv.shape) == 2 and fmt.block != "tensor" else (None, None)
+        if fmt.element.bits == 4 and not part.joined:
+            self.multiple("col", 2)
+        linear = part.scale_layout.name == "linear"
+        flat = len(part.data.shape) != 2 or len(part.scale_inv.shape) != 2
+        # Along columns a group's matrix follows that of another, or a scale is one for a row.
+        if flat or not linear or (fmt.block == "row" and not part.is_colwise):
+            self.keep(col)
+            scales = (None,) * len(part.scale_inv.shape)
+        elif not isinstance(fmt.block, str):
+            self.multiple("col", block or 1)
+        self.label(part.data, codes if len(part.data.shape) == 2 else (None,))
+        self.label(part.scale_inv, scales)
+        if part.transform is not None and not part.is_colwise:
+            self.multiple("col", part.transform.size)
 
     def _blocks(self, part: ScaledTensor1x, block_rows: int, block_cols: int) -> tuple[str | None, ...]:
         """The dimensions of scales, one for each block of so many rows and columns of the tensor: those of the tensor,
@@ -167,8 +232,9 @@ class Describing:
             self._shapes[_index(part.scale_inv)] = (*before, *after)
         return (*first, *second)
 
-    def say(self, where: Recording) -> None:
-        """Says it to the device."""
+    def say(self, where: Recording, after: int | None = None) -> None:
+        """Says it to the device: of a call of its own, or of all that was called after so many."""
+        del where.splittings[len(where.splittings) if after is None else after :]
         where.splittings.append(
             Splitting(self._labels, self._shapes, self._units, frozenset(self._whole), self._extents)
         )

@@ -21,6 +21,7 @@ from .flatten import Flattened, flatten_part, flattened, reshape
 from .outputs import check_apart, check_arrays
 from .quantize import quantize
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape
+from .shards import Describing, describes
 from .tiles import transpose_tile
 
 #: What elements of so many bits are moved as.
@@ -63,6 +64,7 @@ def transpose(
     """
     if isinstance(x, ScaledTensor2x):
         raise TypeError("argument 'x' is a ScaledTensor2x, expected one of its halves: x.rowwise or x.colwise")
+    given = x
     if isinstance(x, ScaledTensor1x):
         if dtype is not None:
             raise ValueError(f"argument 'dtype' was given, expected none: codes are {x.format.element}")
@@ -86,9 +88,11 @@ def transpose(
             result = result.reshaped(shape)
     else:
         result, written = out, _checked(out, source, shape, matrix, bits)
+    where = get_device(device if device is not None else source.device)
     if m and n:
-        where = get_device(device if device is not None else source.device)
         _run(_moved(source, (m, n), bits), _moved(written, (n, m), bits), bits, where, stream)
+    if describes(where):
+        _describe(where, given, result, flat, bits)
     return result
 
 
@@ -119,6 +123,31 @@ def cast_transpose(x: Any, format: Format | str = FP8_TENSOR_E4M3, **options: An
         )
     result: ScaledTensor2x = quantize(x, fmt, layout="both", **options)
     return result
+
+
+def _describe(where: Recording, x: Any, result: Any, flat: Flattened, bits: int) -> None:
+    """Says how the tensors of a call may be split: `x` is what it was given, `flat` how that is a matrix."""
+    quantized = isinstance(x, ScaledTensor1x)
+    shape, axis = (x.shape, x.flatten_axis % len(x.shape)) if quantized else (flat.shape, flat.axis)
+    split = Describing(shape[:axis], shape[axis:])
+    if not split.rows:
+        return
+    if bits == 4:
+        split.multiple("row", 2)
+        split.multiple("col", 2)
+    stored = split.rows, split.cols
+    if quantized:
+        split.quantized(x, stochastic=False)
+        stored = stored[::-1] if x.is_transposed else stored
+    else:
+        split.label(x.base if isinstance(x, View) else x, (*stored[0], *stored[1]))
+    seen = Flattened(shape, axis).stored(not (quantized and x.is_transposed), bits)
+    if len(seen) == len(shape):
+        split.label(result, (*stored[1], *stored[0]), seen)
+    else:  # a matrix of codes
+        split.keep(*split.rows, *split.cols)
+        split.label(result, (None, None))
+    split.say(where)
 
 
 def _codes(x: ScaledTensor1x, axis: int) -> tuple[View, int, Flattened]:

@@ -138,7 +138,7 @@ BATCHES = {
     "norm_backward": (False, lambda x: dither.rms_norm_backward(x, x, x[:, 0].astype(jnp.float32), x[0])),
     "tiles_cut": (False, lambda x: dither.quantize(x[:64], "mxfp4", scale_layout="128x4")),
     "more_dimensions": (True, lambda x: dither.quantize(x.reshape(4, 32, 256), "mxfp8_e4m3", flatten_axis=1)),
-    "dequantize": (False, lambda x: dither.dequantize(dither.quantize(x, "mxfp8_e4m3"))),
+    "dequantize": (True, lambda x: dither.dequantize(dither.quantize(x, "mxfp8_e4m3"))),
 }
 
 

@@ -29,6 +29,8 @@ calls = {
     "nvfp4": lambda x: dither.quantize(x, "nvfp4", layout="both"),
     "stochastic": lambda x: dither.quantize(x, "nvfp4", layout="both", rounding="stochastic", seed=5),
     "current": lambda x: dither.quantize(x, "fp8_tensor_e4m3", layout="both"),
+    "values": lambda x: dither.dequantize(dither.quantize(x, "nvfp4", layout="both").colwise),
+    "transpose": lambda x: dither.transpose(x),
     "dbias": lambda x: dither.quantize_dbias(x, format="mxfp8_e4m3"),
 }
 for name, call in calls.items():
@@ -47,7 +49,7 @@ def test_two_processes_have_the_bits_of_one():
         port = str(found.getsockname()[1])
     spawned.check(
         [["-c", PROGRAM, str(i), port] for i in range(2)],
-        ("nvfp4", "stochastic", "current", "dbias"),
+        ("nvfp4", "stochastic", "current", "values", "transpose", "dbias"),
         XLA_FLAGS="--xla_force_host_platform_device_count=2",
         JAX_PLATFORMS="cpu",
     )

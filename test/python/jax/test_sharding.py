@@ -1,6 +1,5 @@
 """Calls on arrays that are split over 8 devices: the bits of one, and what is exchanged."""
 
-import re
 import warnings
 
 import dither
@@ -10,28 +9,12 @@ import pytest
 jax = pytest.importorskip("jax")
 import dither.jax as dj  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
-from jax.sharding import AxisType, Mesh, NamedSharding  # noqa: E402
+from jax.sharding import AxisType  # noqa: E402
 from jax.sharding import PartitionSpec as P  # noqa: E402
 from jax_checks import numbers, same_bits  # noqa: E402
+from jax_mesh import MESH, collectives, put  # noqa: E402
 
-if len(jax.devices()) < 8:
-    pytest.skip("needs 8 devices", allow_module_level=True)
-
-
-MESH = Mesh(np.array(jax.devices()[:8]).reshape(4, 2), ("data", "model"))
 X = numbers(256, 512)
-
-
-def put(x, *spec, mesh=MESH):
-    return jax.device_put(jnp.asarray(x), NamedSharding(mesh, P(*spec)))
-
-
-def collectives(call, *args):
-    """How many of each kind are in the compiled call."""
-    text = jax.jit(call).lower(*args).compile().as_text()
-    kinds = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
-    found = {kind: len(re.findall(rf" {kind}(?:-start)?\(", text)) for kind in kinds}
-    return {kind: count for kind, count in found.items() if count}
 
 
 def quantize(name, **options):
@@ -201,7 +184,8 @@ def test_what_is_gathered_is_said():
         r"quantize: dimension 1 of argument 'x' is split over 4 devices \(data\), expected a number of parts that "
     )
     warned(message + "divides 2", quantize("mxfp8_e4m3"), narrow, None, "data")
-    warned("transpose: dimension 0 of argument 'x' is split over 4", lambda x: dither.transpose(x), X, "data")
+    offsets = lambda x: dither.unpad_scales(x, (200, 512), dither.float8_e4m3)  # noqa: E731
+    warned("unpad_scales: dimension 0 of argument 'scales' is split over 4", offsets, X.astype(np.uint8), "data")
 
 
 def test_under_vmap_and_scan():
@@ -288,7 +272,8 @@ def test_mistakes_of_shards():
         X[:, :32],
         cols="model",
     )
-    fails("found a call of transpose on parts of tensors", lambda x: dither.transpose(x), rows="data")
+    unpad = lambda x: dither.unpad_scales(x, (60, 512), dither.float8_e4m3)  # noqa: E731
+    fails("found a call of unpad_scales on parts of tensors", unpad, X.astype(np.uint8), rows="data")
     with pytest.raises(NameError, match="unbound axis name: batch"), dj.shards(rows="batch"):
         dither.quantize(jnp.asarray(X), "mxfp8_e4m3")
     with pytest.raises(ValueError, match="axis 'data' splits both rows and columns"), dj.shards("data", "data"):

@@ -1,0 +1,149 @@
+"""Calls on quantized tensors, groups and many tensors that are split over 8 devices: the bits of one."""
+
+import dither
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+import dither.jax as dj  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+from jax.sharding import PartitionSpec as P  # noqa: E402
+from jax_checks import numbers, same_bits  # noqa: E402
+from jax_mesh import MESH, check_split, collectives, put  # noqa: E402
+
+X = numbers(256, 512)
+BOTH = ("data", "model")
+MAX = {"all-reduce": 1}
+POW2 = dither.FP8_128X128_E4M3.with_(pow2_scales=True)
+RHT = dither.RandomHadamard(16, 0x8001)
+SIZES = np.array([100, 0, 60, 96], np.int32)
+
+
+def values(name, **options):
+    """The values of codes along rows and along columns, quantized in the same program."""
+
+    def call(x):
+        q = dither.quantize(x, name, layout="both", **options)
+        return dither.dequantize(q.rowwise), dither.dequantize(q.colwise)
+
+    return call
+
+
+def one_way(name, undo=False, **options):
+    return lambda x: dither.dequantize(dither.quantize(x, name, **options), undo_transform=undo)
+
+
+#: A call, the shape of its argument and how it is split, how results are, and what devices exchange.
+CASES = {
+    "mxfp8": (values("mxfp8_e4m3"), X.shape, BOTH, [BOTH] * 2, {}),
+    "nvfp4": (values("nvfp4"), X.shape, BOTH, [BOTH] * 2, MAX),
+    "tensor": (values("fp8_tensor_e4m3"), X.shape, BOTH, [BOTH] * 2, MAX),
+    "rows": (one_way("int8_row"), X.shape, ("data",), [("data",)], {}),
+    "128x4": (one_way("mxfp8_e4m3", scale_layout="128x4"), X.shape, ("model",), [("model",)], {}),
+    "packed": (values("mxfp8_e4m3", scale_layout="packed"), X.shape, ("model", "data"), [("model", "data")] * 2, {}),
+    "undone": (one_way("nvfp4", True, layout="colwise", transform=RHT), X.shape, BOTH, [BOTH], MAX),
+    "sequences": (one_way("mxfp8_e4m3"), (8, 32, 512), BOTH, [BOTH], {}),
+    "columns": (one_way("nvfp4", layout="colwise", flatten_axis=1), (64, 4, 512), ("data", None, "model"),
+                [("data", None, "model")], MAX),
+    "transpose": (lambda x: dither.transpose(x), X.shape, BOTH, [BOTH[::-1]], {}),
+    "transpose_3": (lambda x: dither.transpose(x), (8, 32, 512), ("data", None, "model"), [("model", "data")], {}),
+    "transpose_codes": (lambda x: dither.transpose(dither.quantize(x, "nvfp4")), X.shape, BOTH, [BOTH[::-1]], MAX),
+    "requantize": (lambda x: dither.requantize(dither.quantize(x, "mxfp8_e4m3")), X.shape, BOTH, [BOTH] * 4, {}),
+    "as_mxfp8": (lambda x: dither.as_mxfp8(dither.quantize(x, POW2, layout="both")), X.shape, ("model", "data"),
+                 [("model", "data")] * 2 + [("data", "model")] * 2, {}),
+    "swizzle": (lambda x: dither.swizzle_scales(x.astype(jnp.float8_e4m3fn)), (512, 64), ("data",), [("data",)], {}),
+    "pad": (lambda x: dither.pad_scales(x.astype(jnp.float8_e4m3fn)), (512, 64), BOTH, [BOTH], {}),
+    "post_rht_amax": (lambda x: dj.calculate_post_rht_amax(x), X.shape, BOTH, [()] * 2, MAX),
+    "many": (lambda x: dither.quantize_many([x, x * 2], ["mxfp8_e4m3", "fp8_tensor_e4m3"]), X.shape, BOTH,
+             [BOTH, BOTH, BOTH, ()], MAX),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_same_bits_as_one_device(name):
+    call, shape, *rest = CASES[name]
+    check_split(call, numbers(*shape), *rest)
+
+
+def grouped(name, **options):
+    return lambda x: dither.grouped_quantize(x, name, group_sizes=jnp.asarray(SIZES), **options)
+
+
+def group_values(name, **options):
+    return lambda x: dither.grouped_dequantize(grouped(name, **options)(x))
+
+
+#: Of groups the columns are split. Tables are whole.
+COLS = (None, "model")
+GROUPS = {
+    "mxfp8": (grouped("mxfp8_e4m3", layout="both"), [COLS, COLS, (), ()] * 2, {}),
+    "nvfp4": (grouped("nvfp4"), [COLS, COLS, (), (), ()], MAX),
+    "joined": (grouped("fp8_tensor_e4m3", layout="both", joined=True),
+               [COLS, (), (), (), ("model",), (), (), ()], MAX),
+    "values": (group_values("mxfp8_e4m3", layout="colwise"), [COLS], {}),
+    "nvfp4_values": (group_values("nvfp4"), [COLS], MAX),
+    "dbias": (lambda x: dj.grouped_dbias(x, jnp.asarray(SIZES)), [COLS], {}),
+    "requantize": (lambda x: dither.requantize(grouped("mxfp8_e4m3")(x)), [COLS, COLS, (), ()] * 2, {}),
+    "gelu": (lambda x: dither.gelu(x, groups=dither.Groups(sizes=jnp.asarray(SIZES)), return_amax=True),
+             [COLS, ()], MAX),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_groups_are_split_by_columns(name):
+    call, results, exchanged = GROUPS[name]
+    check_split(call, X, COLS, results, exchanged)
+
+
+@pytest.mark.parametrize("over", [("model", "data"), "data"])
+def test_parts_in_shard_map(over):
+    """Each device has the call on its part of what was quantized in another one."""
+    spec = (over, None) if over == "data" else ("data", "model")
+
+    def part(x):
+        with dj.shards(rows=spec[0], cols=spec[1] or ()):
+            q = dither.quantize(x, "nvfp4", layout="both")
+            return dither.dequantize(q.colwise), dither.transpose(x)
+
+    out_specs = P(*spec), P(*spec[::-1])
+    mapped = jax.shard_map(part, mesh=MESH, in_specs=P(*spec), out_specs=out_specs)
+    q = dither.quantize(X, "nvfp4", layout="both")
+    same_bits(jax.jit(mapped)(jnp.asarray(X)), (dither.dequantize(q.colwise), np.ascontiguousarray(X.T)))
+    assert collectives(mapped, put(X, *spec)) == MAX
+
+
+def test_groups_and_many_tensors_in_shard_map():
+    def part(x):
+        with dj.shards(cols="model"):
+            q = grouped("nvfp4")(x)
+        with dj.shards(rows=(), cols="model"):
+            many = dither.quantize_many([x, x], "nvfp4")
+        return (q.data, q.scale_inv, q.amax), [(one.data, one.scale_inv, one.amax) for one in many]
+
+    specs = P(None, "model"), P(None, "model"), P()
+    mapped = jax.shard_map(part, mesh=MESH, in_specs=P(None, "model"), out_specs=(specs, [specs] * 2))
+    groups, many = jax.jit(mapped)(jnp.asarray(X))
+    q, one = dither.grouped_quantize(X, "nvfp4", group_sizes=SIZES), dither.quantize(X, "nvfp4")
+    same_bits(groups, (q.data, q.scale_inv, q.amax))
+    same_bits(many, [(one.data, one.scale_inv, one.amax)] * 2)
+
+
+def test_what_splits_a_block_or_a_group_is_gathered_and_said():
+    def warned(match, call, x, *spec):
+        split = put(x, *spec)
+        with pytest.warns(UserWarning, match=match):
+            found = jax.jit(call)(split)
+        same_bits(found, call(jnp.asarray(x)))
+
+    rows = r"grouped_quantize: dimension 0 of argument 'x' is split over 4 devices \(data\), expected it whole"
+    warned(rows, grouped("mxfp8_e4m3"), X, "data")
+    whole = "grouped_quantize: dimension 1 of argument 'x' is split over 2 devices .*, expected it whole"
+    warned(whole, grouped("mxfp8_e4m3", scale_layout="128x4"), X, None, "model")
+    blocks = r"dequantize: dimension 1 of argument 'x.data' is split over 4 devices .*, expected a number of parts that"
+    q = dither.quantize(jnp.asarray(X[:, :64]), "mxfp8_e4m3")
+
+    def of_codes(data):
+        return dither.dequantize(dither.ScaledTensor1x(data, *jax.tree.leaves(q)[1:], None, *rest))
+
+    rest = (q.format, q.shape, q.dtype, q.is_colwise, q.scale_layout)
+    warned(blocks, of_codes, np.asarray(q.data), None, "data")
