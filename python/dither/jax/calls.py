@@ -31,7 +31,7 @@ from ..types import int64
 from .arrays import buffer_of, dtype_of, is_array, packed
 from .batching import joined, parted, places_of_rows
 from .naming import hashable, name_of
-from .settings import Axes, default_target, split_as, split_over, target_of_cuda
+from .settings import Axes, default_target, keeps_dimensions, split_as, split_over, target_of_cuda
 from .several import is_of_several, run_each
 from .sharding import checked_axes, partitioned, run_part
 from .switches import is_disabled, run_on_host
@@ -221,7 +221,7 @@ def _filled(program: Program, inputs: Any, outputs: Any) -> Any:
         if leaf.kind == "inputs" or array is None:
             return array
         shape = program.outputs[leaf.index].shape
-        return array if array.shape == shape else array.reshape(shape)
+        return array if keeps_dimensions() or array.shape == shape else array.reshape(shape)
 
     return jax.tree_util.tree_map(array_of, program.result)
 

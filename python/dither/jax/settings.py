@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-from collections.abc import Iterator, Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 
 from ..devices import checked_target, get_device, host_target, is_gpu
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
 #: Axes of a mesh that split the rows, and the columns, of what arrays are parts of.
 Axes = tuple[tuple[str, ...], tuple[str, ...]]
 
 _cuda_target: contextvars.ContextVar[str] = contextvars.ContextVar("dither_cuda_target", default="")
+_dimensions: contextvars.ContextVar[bool] = contextvars.ContextVar("dither_dimensions", default=False)
 _parts: contextvars.ContextVar[Axes | None] = contextvars.ContextVar("dither_parts", default=None)
 
 
@@ -58,6 +63,23 @@ def split_over() -> Axes | None:
 def split_as(axes: Axes | None) -> contextlib.AbstractContextManager[None]:
     """Within, `split_over` is this."""
     return _set(_parts, axes)
+
+
+def seen_in_dimensions(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A function within which scales of what is quantized keep the dimensions of the tensor, and are no matrix of them:
+    XLA splits any of these, where of joined ones it splits the first, and gathers the others."""
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with _set(_dimensions, True):
+            return function(*args, **kwargs)
+
+    return call
+
+
+def keeps_dimensions() -> bool:
+    """Whether scales keep the dimensions of the tensor here."""
+    return _dimensions.get()
 
 
 @contextlib.contextmanager

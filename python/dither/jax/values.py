@@ -20,6 +20,7 @@ from ..ops import ScaledTensor1x, unswizzle_scales
 from ..ops.orders import OF_LAYOUT
 from ..ops.scaled_tensor import scale_matrix
 from ..types import DType, e8m0, float4_e2m1, float6_e2m3, float6_e3m2, int8
+from .tensors import with_matrix_of_scales
 
 
 def values(t: ScaledTensor1x) -> Any:
@@ -59,6 +60,7 @@ def _table(element: DType) -> Any:
 def linear_scales(t: ScaledTensor1x) -> Any:
     """The scales of a quantized tensor as a matrix without padding, as its codes are stored: (M, N / block) along rows,
     (M / block, N) along columns, (N, M / block) of transposed codes."""
+    t = with_matrix_of_scales(t)
     stored_so = t.is_colwise and not t.is_transposed
     m, n = math.prod(t.shape[: t.flatten_axis]), math.prod(t.shape[t.flatten_axis :])
     shape = scale_matrix((m, n), t.format, t.is_colwise, t.repeated)
@@ -69,9 +71,10 @@ def linear_scales(t: ScaledTensor1x) -> Any:
 
 
 def multipliers(t: ScaledTensor1x) -> Any:
-    """What codes are multiplied by, float32, in the shape of `linear_scales`: scales, times that of the tensor
-    (dialect/Quant/Semantics.md, `dequantize`)."""
-    scales, fmt = linear_scales(t), t.format
+    """What codes are multiplied by, float32, in the shape of `linear_scales`, or of scales that are seen in the
+    dimensions of the tensor: scales, times that of the tensor (dialect/Quant/Semantics.md, `dequantize`)."""
+    fmt = t.format
+    scales = t.scale_inv if len(t.scale_inv.shape) > 2 and not fmt.row_amax else linear_scales(t)
     if fmt.scale is e8m0:
         return _powers(scales)
     scales = scales.astype(jnp.float32)
@@ -109,12 +112,12 @@ def _powers(scales: Any) -> Any:
 def _scaled(elements: Any, t: ScaledTensor1x, rows: tuple[int, ...], cols: tuple[int, ...]) -> Any:
     """Elements times the multipliers of their blocks. No dimensions are joined where blocks end with the last one of
     rows, and of columns, so that each may be split over devices."""
-    factors = multipliers(t)
     blocks = _block(t.format, t.is_colwise and not t.is_transposed, t.repeated)
     halves = [rows, cols]
     if any(block and half[-1] % block for half, block in zip(halves, blocks, strict=True)):
         halves = [(math.prod(rows),), (math.prod(cols),)]
     if any(block and half[-1] % block for half, block in zip(halves, blocks, strict=True)):
+        factors = multipliers(with_matrix_of_scales(t))
         for dim, block in enumerate(blocks):
             factors = jnp.repeat(factors, block, dim) if block else factors
         elements = elements.reshape(math.prod(rows), math.prod(cols))
@@ -126,7 +129,7 @@ def _scaled(elements: Any, t: ScaledTensor1x, rows: tuple[int, ...], cols: tuple
         counts = half if block is None else (*half[:-1], half[-1] // block)
         of_elements += half if block is None else (*counts, block)
         of_factors += (1,) * len(half) if block is None else (*counts, 1)
-    return elements.reshape(of_elements) * factors.reshape(of_factors)
+    return elements.reshape(of_elements) * multipliers(t).reshape(of_factors)
 
 
 def _block(fmt: Format, down: bool, repeated: bool) -> tuple[int | None, int | None]:

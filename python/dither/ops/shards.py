@@ -151,9 +151,8 @@ class Describing:
         if part.transform is not None:
             self.multiple(along, part.transform.size)
         if stochastic:
+            # Bits go by places, which a part has one after the other from its first element on.
             self.multiple(along, 16)
-        if stochastic or part.transform is not None:
-            # Lines, and groups of elements in them, go over all dimensions.
             self.keep(*self.rows[1:], *self.cols[1:])
         scales: tuple[str | None, ...] = (None, None)
         block_rows, block_cols = (extent or 1 for extent in fmt.block_extents(1))

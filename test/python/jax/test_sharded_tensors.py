@@ -33,6 +33,10 @@ def one_way(name, undo=False, **options):
     return lambda x: dither.dequantize(dither.quantize(x, name, **options), undo_transform=undo)
 
 
+def codes(q):
+    return q.rowwise.data, q.colwise.data
+
+
 #: A call, the shape of its argument and how it is split, how results are, and what devices exchange.
 CASES = {
     "mxfp8": (values("mxfp8_e4m3"), X.shape, BOTH, [BOTH] * 2, {}),
@@ -54,6 +58,9 @@ CASES = {
     "swizzle": (lambda x: dither.swizzle_scales(x.astype(jnp.float8_e4m3fn)), (512, 64), ("data",), [("data",)], {}),
     "pad": (lambda x: dither.pad_scales(x.astype(jnp.float8_e4m3fn)), (512, 64), BOTH, [BOTH], {}),
     "post_rht_amax": (lambda x: dj.calculate_post_rht_amax(x), X.shape, BOTH, [()] * 2, MAX),
+    "transform": (lambda x: codes(dither.quantize(x, "nvfp4", layout="both", transform=RHT, flatten_axis=-2)),
+                  (4, 32, 2, 128), ("data", None, None, "model"),
+                  [("data", None, None, "model"), (None, "model", "data")], MAX),
     "many": (lambda x: dither.quantize_many([x, x * 2], ["mxfp8_e4m3", "fp8_tensor_e4m3"]), X.shape, BOTH,
              [BOTH, BOTH, BOTH, ()], MAX),
 }  # fmt: skip

@@ -12,6 +12,7 @@ from ..functions import as_cotangent
 from ..mesh import with_sharding_constraint_by_logical_axes
 from ..modes import AmaxScope, TensorUsage
 from ..quantizer_sets import QuantizerSet, noop_quantizer_set
+from ..settings import seen_in_dimensions
 from .linear import (
     Names,
     arrays,
@@ -73,6 +74,7 @@ def _dense(options: _Options, x: Any, kernel: Any, bias: Any, quantizers: Quanti
     return _forward(options, x, kernel, bias, quantizers, training=False)[0]
 
 
+@seen_in_dimensions
 def _forward(
     options: _Options, x: Any, kernel: Any, bias: Any, quantizers: QuantizerSet, training: bool = True
 ) -> tuple[Any, Any]:
@@ -87,6 +89,7 @@ def _forward(
     return y, (kept(qx, qkernel, bias, quantizers), quantizers, like(x), like(kernel))
 
 
+@seen_in_dimensions
 def _backward(options: _Options, residuals: Any, grad: Any) -> tuple[Any, ...]:
     of, quantizers, x, kernel = residuals
     grad = with_sharding_constraint_by_logical_axes(grad, options.output_axes)

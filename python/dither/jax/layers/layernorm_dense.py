@@ -13,6 +13,7 @@ from ..mesh import with_sharding_constraint_by_logical_axes
 from ..modes import AmaxScope, TensorUsage
 from ..norms import canonicalize_norm_type, normalization_bwd, normalization_fwd
 from ..quantizer_sets import QuantizerSet, noop_quantizer_set
+from ..settings import seen_in_dimensions
 from .linear import (
     Names,
     arrays,
@@ -85,6 +86,7 @@ def _layernorm_dense(
     return _forward(options, x, kernel, gamma, beta, bias, quantizers, training=False)[0]
 
 
+@seen_in_dimensions
 def _forward(
     options: _Options,
     x: Any,
@@ -115,6 +117,7 @@ def _forward(
     return y, (kept(normed, qkernel, bias, quantizers), x, mu, rsigma, gamma, beta, quantizers, like(kernel))
 
 
+@seen_in_dimensions
 def _backward(options: _Options, residuals: Any, grad: Any) -> tuple[Any, ...]:
     of, x, mu, rsigma, gamma, beta, quantizers, kernel = residuals
     qgrad, dbias = quantized_gradient(grad, of, quantizers.dgrad, 1)

@@ -15,6 +15,7 @@ from ..mesh import with_sharding_constraint_by_logical_axes
 from ..modes import AmaxScope, TensorUsage
 from ..norms import canonicalize_norm_type, normalization_bwd, normalization_fwd
 from ..quantizer_sets import QuantizerSet, noop_quantizer_set
+from ..settings import seen_in_dimensions
 from .activation import activated, gradient_through, parts_of
 from .linear import (
     Kept,
@@ -142,6 +143,7 @@ def _layernorm_mlp(
     return _forward(options, x, gamma, beta, kernels, biases, quantizer_sets, training=False)[0]
 
 
+@seen_in_dimensions
 def _forward(
     options: _Options,
     x: Any,
@@ -183,6 +185,7 @@ def _forward(
     return y, (*of, hidden, x, mu, rsigma, gamma, beta, quantizer_sets, [like(kernel) for kernel in kernels])
 
 
+@seen_in_dimensions
 def _backward(options: _Options, residuals: Any, grad: Any) -> tuple[Any, ...]:
     of_1: Kept
     of_2: Kept
