@@ -27,7 +27,7 @@ class History:
     """Scales (T,) and the amaxes of L steps (L, T) of tensors that are updated together.
 
     Attributes:
-        scale, amax_history: as of `dither.update_scale`; columns that no tensor has stay at 1 and 0.
+        scale, amax_history: as of `dither.update_scale`, with columns that no tensor has, or has no longer.
         recipe: the DelayedScaling of all tensors.
         element: their element type.
         group: processes whose amaxes are theirs, too, or None.
@@ -38,10 +38,15 @@ class History:
         self.scale = torch.ones(0, device=device)
         self.amax_history = torch.zeros(recipe.amax_history_len, 0, device=device)
         self._free: list[int] = []
+        self._given_back: list[int] = []
         self._graph_task = -1
 
     def take(self, count: int) -> list[int]:
         """Columns for so many tensors, as if they were new."""
+        back, self._given_back = self._given_back, []
+        self.scale[back] = 1.0
+        self.amax_history[:, back] = 0.0
+        self._free = sorted([*self._free, *back])
         if count > len(self._free):
             have = self.scale.numel()
             more = max(count - len(self._free), have, 8)
@@ -54,10 +59,8 @@ class History:
         return taken
 
     def give(self, columns: list[int]) -> None:
-        """Takes columns back."""
-        self.scale[columns] = 1.0
-        self.amax_history[:, columns] = 0.0
-        self._free = sorted([*self._free, *columns])
+        """Takes columns back. No tensor is written: what owned them may go at any time, while a graph is traced, too."""
+        self._given_back += columns
 
     @torch.no_grad()
     def update(self) -> None:

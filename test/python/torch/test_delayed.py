@@ -285,8 +285,10 @@ def test_columns_are_given_back():
     other = model()
     step(other, 0, r)
     assert len(history._free) == free - 4
-    del other
-    assert len(history._free) == free
+    # What goes while torch traces leaves memory as it is; what takes columns then finds them as new.
+    with torch._subclasses.FakeTensorMode():
+        del other
+    assert history.take(0) == [] and len(history._free) == free
     assert (history.scale[history._free] == 1).all() and (history.amax_history[:, history._free] == 0).all()
 
 
