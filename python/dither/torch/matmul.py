@@ -16,6 +16,7 @@ import torch
 
 from ..ops import ScaledTensor1x
 from .storage import Part, QuantizedStorage, values
+from .values import is_traced
 
 
 class GEMMType(enum.Enum):
@@ -175,13 +176,31 @@ def _operands(a: Part, b: Part) -> tuple[torch.Tensor, torch.Tensor]:
 
 def _product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """left right^T of float32 matrices, in float32."""
-    with _full_precision():
+    # In a graph it is an operator of its own: what torch was told of products does not reach it there.
+    found: torch.Tensor = (_float32_product if is_traced(left) else _plain_product)(left, right)
+    return found
+
+
+def _plain_product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    with _full_precision(left.device.type):
         return left @ right.t()
 
 
+_float32_product = torch.library.custom_op("dither::float32_product", _plain_product, mutates_args=())
+
+
+@_float32_product.register_fake
+def _(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    return left.new_empty(left.shape[0], right.shape[0])
+
+
 @contextlib.contextmanager
-def _full_precision() -> Iterator[None]:
+def _full_precision(device: str) -> Iterator[None]:
     """Products of float32 as such, whatever torch was told."""
+    if torch.is_autocast_enabled(device):
+        with torch.autocast(device, enabled=False), _full_precision(device):
+            yield
+        return
     said = torch.get_float32_matmul_precision()
     if said == "highest":
         yield

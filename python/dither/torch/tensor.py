@@ -244,7 +244,7 @@ class QuantizedTensor(torch.Tensor):
         grouped = f", {self.quantized.groups} groups" if self.description[0] == "groups" else ""
         where = "" if self.device.type == "cpu" else f", device='{self.device}'"
         grad = ", requires_grad=True" if self.requires_grad else ""
-        if self.device.type == "meta" or is_traced(self._tensors()):
+        if self.device.type == "meta" or is_traced(*self._tensors().values()):
             numbers = "..."
         else:
             with torch.no_grad():
@@ -308,7 +308,7 @@ def values_of(x: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor
     if not isinstance(x, QuantizedTensor):
         return x.detach() if dtype is None else x.detach().to(dtype)
     tensors = x._tensors()
-    if is_traced(tensors):
+    if is_traced(*tensors.values()):
         return traced_values(x.description, tensors, x.shape, dtype or x.dtype)
     return values(x.quantized, dtype or x.dtype).reshape(x.shape)
 
@@ -323,7 +323,7 @@ def write_values(x: QuantizedTensor, given: torch.Tensor, skip: Any = None, **op
     tensors = x._tensors()
     some = next(iter(ways_of(x.description).values()))
     given = given.to(x.dtype).expand(x.shape).reshape(some["shape"]).contiguous()
-    if is_traced(tensors):
+    if is_traced(*tensors.values()):
         traced_write(x.description, tensors, given)
     else:
         write(x.quantized, given, x.amax_group, skip, **options)

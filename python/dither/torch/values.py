@@ -58,9 +58,9 @@ def depends_on_all(q: Any) -> bool:
 # -- in traced graphs ----------------------------------------------------------------------------
 
 
-def is_traced(tensors: Mapping[str, torch.Tensor]) -> bool:
+def is_traced(*tensors: torch.Tensor) -> bool:
     """Whether tensors stand for others, as a compiler's do."""
-    return any(type(tensor) not in (torch.Tensor, torch.nn.Parameter) for tensor in tensors.values())
+    return any(type(tensor) not in (torch.Tensor, torch.nn.Parameter) for tensor in tensors)
 
 
 def traced_values(

@@ -99,6 +99,8 @@ def test_products_ask_for_full_precision():
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision("highest")
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(multiply(GEMMType.FPROP, t["x"], t["w"]), expected)
 
 
 def test_codes_and_scales():
