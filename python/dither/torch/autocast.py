@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from ..recipe import CustomRecipe, DelayedScaling, Float8CurrentScaling, MXFP8BlockScaling, NVFP4BlockScaling, Recipe
 from .delayed import History
 
 
-@dataclasses.dataclass(frozen=True)
+# Not frozen, which the compiler of torch takes apart: it is a constant of graphs as it is.
+@dataclasses.dataclass(unsafe_hash=True)
 class Region:
     """What a `with autocast(..)` says.
 
@@ -29,10 +31,24 @@ class Region:
     calibrating: bool
     recipe: Recipe
     group: Any
-    histories: dict[int, History]
+    histories: dict[int, History] = dataclasses.field(compare=False, repr=False)
 
 
+pytree.register_constant(Region)
 _REGION: contextvars.ContextVar[Region | None] = contextvars.ContextVar("dither_autocast", default=None)
+
+
+class Said:
+    """The innermost region as the compiler of torch reads it: `SAID.region`.
+
+    It reads attributes, and guards graphs by reading them again: so this one is what the context variable has then,
+    and `SAID` itself where that has nothing.
+    """
+
+    region: Any = property(_REGION.get)
+
+
+SAID = Said()
 #: The recipe of parameters that are made quantized, and whether their first values are kept.
 _INIT: contextvars.ContextVar[tuple[Recipe, bool] | None] = contextvars.ContextVar("dither_init", default=None)
 
@@ -45,6 +61,16 @@ def current() -> Region | None:
 def current_init() -> tuple[Recipe, bool] | None:
     """What `quantized_model_init` says, or None."""
     return _INIT.get()
+
+
+@contextlib.contextmanager
+def within(region: Region | None) -> Iterator[None]:
+    """Has a region as the innermost one."""
+    token = _REGION.set(region)
+    try:
+        yield
+    finally:
+        _REGION.reset(token)
 
 
 @contextlib.contextmanager
@@ -78,11 +104,8 @@ def autocast(
     outer = _REGION.get()
     histories = {} if outer is None else outer.histories
     region = Region(enabled, calibrating, recipe or get_default_recipe(), amax_reduction_group, histories)
-    token = _REGION.set(region)
-    try:
+    with within(region):
         yield
-    finally:
-        _REGION.reset(token)
     # Not where the region ended by an error: the step did not happen.
     if outer is None:
         for history in histories.values():

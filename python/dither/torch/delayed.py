@@ -59,7 +59,7 @@ class History:
         return taken
 
     def give(self, columns: list[int]) -> None:
-        """Takes columns back. No tensor is written: what owned them may go at any time, while a graph is traced, too."""
+        """Takes columns back. It writes no tensor: what had them may go at any time, while torch traces, too."""
         self._given_back += columns
 
     @torch.no_grad()

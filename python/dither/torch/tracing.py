@@ -9,7 +9,9 @@ from torch.utils import _pytree as pytree
 
 from ..frameworks import named_in_graphs
 from . import calls
-from .pytrees import HOLDERS, Failed, Fields, opened
+from .autocast import SAID, Region, current, within
+from .pytrees import HOLDERS, Failed, Fields, constant, opened
+from .roles import DelayedScalingRequest, QuantizerRole, factory_of, made
 
 
 @torch._dynamo.nonstrict_trace
@@ -30,3 +32,47 @@ def call(name: str, args: Any, kwargs: Any) -> Any:
             raise TypeError(result.message)
         raise ValueError(result.message)
     return result
+
+
+# -- modules -------------------------------------------------------------------------------------
+
+
+@torch._dynamo.nonstrict_trace
+def _traced_module(module: Any, regions: tuple[Region, ...], options: Any, x: torch.Tensor, rest: Any) -> torch.Tensor:
+    # Of torch.autocast `x` has the data type already.
+    with within(regions[0] if regions else None), torch.autocast(x.device.type, enabled=False):
+        result: torch.Tensor = module.compute(x, *rest)
+        return result
+
+
+@torch._dynamo.disable(reason="this module of dither keeps state under its recipe, or in this call")
+def _eager_module(module: Any, x: Any, rest: Any) -> torch.Tensor:
+    result: torch.Tensor = module.compute(x, *rest)
+    return result
+
+
+@constant
+def _has_state(roles: tuple[tuple[str, str, str], ...]) -> bool:
+    """Whether quantizers of the recipe have tensors of their own: scales of delayed scaling, and the like."""
+    region: Any = current()
+    factory = factory_of(region.recipe)
+    found = [made(factory, QuantizerRole(*role)) for role in roles]
+    return any(isinstance(q, DelayedScalingRequest) or q._owns_tensors() for q in found)
+
+
+def module(self: Any, x: torch.Tensor, rest: tuple[Any, ...]) -> torch.Tensor:
+    """The forward pass of a module as one node, of which graphs have the operators; where it keeps state a call outside
+    of the graph. Read by the compiler."""
+    options = self.options()
+    eager: bool = self.keeps_state(rest)
+    regions: tuple[Region, ...] = ()
+    if options[0]:
+        region = SAID.region
+        if region is not SAID and (region.enabled or region.calibrating):
+            regions = (region,)
+            eager = eager or region.calibrating or _has_state(options[0])
+    if eager:
+        return _eager_module(self, x, rest)
+    kind = x.device.type
+    x = x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x
+    return _traced_module(self, regions, options, x, tuple([each for each in rest if each is not None]))

@@ -16,6 +16,7 @@ from ..quantizers import Float8CurrentScalingQuantizer
 from ..roles import DelayedScalingRequest, QuantizerRole, factory_of, is_backward, made
 from ..storage import QuantizedStorage
 from .products import Slots
+from .traced import TracedModule
 
 _STATE = "_extra_state"
 _DIRECTIONS = ("forward", "backward")
@@ -30,7 +31,7 @@ class _Made:
     columns: dict[str, Columns]
 
 
-class QuantizedModule(torch.nn.Module):
+class QuantizedModule(TracedModule):
     """A module with linear layers whose operands are quantized.
 
     Attributes:
@@ -63,6 +64,15 @@ class QuantizedModule(torch.nn.Module):
         kinds = ("input", "weight", "grad_output")
         found = [QuantizerRole(self.module_type, kind, name) for name in self.layer_names() for kind in kinds]
         return found + [r for r in (self.output_quantizer_role, self.grad_input_quantizer_role) if r is not None]
+
+    def options(self) -> tuple[Any, ...]:
+        """As of TracedModule."""
+        roles = tuple([(role.module_type, role.tensor_type, role.name) for role in self.roles()])
+        return roles, self.name, self.training
+
+    def keeps_state(self, rest: Sequence[Any]) -> bool:
+        """As of TracedModule: gradients that are added to main_grad, and weights that are kept over microbatches."""
+        return self.fuse_wgrad_accumulation or any(flag is not None for flag in rest[-2:])
 
     def region(self) -> Region | None:
         """The region to run under: None where nothing is quantized, or recorded."""

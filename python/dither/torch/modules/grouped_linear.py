@@ -66,6 +66,16 @@ class GroupedLinear(QuantizedModule):
             m_splits: how many rows each has, on the host; they add up to M.
             is_first_microbatch, skip_weight_update: as of `Linear.forward`.
         """
+        return self.run(x, m_splits, is_first_microbatch, skip_weight_update)
+
+    def compute(
+        self,
+        x: torch.Tensor,
+        m_splits: Sequence[int],
+        is_first_microbatch: bool | None = None,
+        skip_weight_update: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """The forward pass."""
         check_input(x, self.in_features)
         sizes = [int(size) for size in m_splits]
         rows = x.numel() // self.in_features if self.in_features else 0

@@ -134,6 +134,15 @@ class LayerNormLinear(QuantizedModule):
         skip_weight_update: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """As `Linear.forward`, of the norm of `x` (.., in_features)."""
+        return self.run(x, is_first_microbatch, skip_weight_update)
+
+    def compute(
+        self,
+        x: torch.Tensor,
+        is_first_microbatch: bool | None = None,
+        skip_weight_update: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """The forward pass."""
         check_input(x, self.in_features)
         region, dtype = self.region(), activation_dtype(x)
         rows = x.to(dtype).reshape(-1, self.in_features)

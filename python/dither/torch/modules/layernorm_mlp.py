@@ -226,6 +226,15 @@ class LayerNormMLP(QuantizedModule):
         skip_weight_update: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """As `Linear.forward`: (.., hidden_size) of (.., hidden_size)."""
+        return self.run(x, is_first_microbatch, skip_weight_update)
+
+    def compute(
+        self,
+        x: torch.Tensor,
+        is_first_microbatch: bool | None = None,
+        skip_weight_update: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """The forward pass."""
         check_input(x, self.hidden_size)
         region, dtype = self.region(), activation_dtype(x)
         rows = x.to(dtype).reshape(-1, self.hidden_size)

@@ -119,6 +119,15 @@ class Linear(QuantizedModule):
             skip_weight_update: a flag of one element: where it is not zero the first microbatch takes what was kept,
                 too, as a graph of launches needs it.
         """
+        return self.run(x, is_first_microbatch, skip_weight_update)
+
+    def compute(
+        self,
+        x: torch.Tensor,
+        is_first_microbatch: bool | None = None,
+        skip_weight_update: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """The forward pass."""
         check_input(x, self.in_features)
         region, dtype = self.region(), activation_dtype(x)
         x = x.to(dtype)

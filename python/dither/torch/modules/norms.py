@@ -9,6 +9,7 @@ import torch
 from ... import ops
 from ..quantizer import Quantizer
 from .base import activation_dtype, check_input
+from .traced import TracedModule
 
 
 def norm_forward(
@@ -64,7 +65,7 @@ class NormFunction(torch.autograd.Function):
         return *norm_backward(dy.contiguous(), x, mean, rsigma, gamma, ctx.centered), None, None
 
 
-class Norm(torch.nn.Module):
+class Norm(TracedModule):
     """What both norms have: parameters, named as those of torch."""
 
     has_beta = False
@@ -92,6 +93,14 @@ class Norm(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """The norm of the last dimension, in the data type of `x` or of torch.autocast."""
+        return self.run(x)
+
+    def options(self) -> tuple[Any, ...]:
+        """As of TracedModule."""
+        return (), self.eps, self.zero_centered_gamma
+
+    def compute(self, x: torch.Tensor) -> torch.Tensor:
+        """The forward pass."""
         check_input(x, self.normalized_shape[0])
         x = x.to(activation_dtype(x))
         rows = x.reshape(-1, x.shape[-1])

@@ -1,0 +1,33 @@
+"""Forward passes as the compiler of torch takes them: one node each (tracing.py)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+
+class TracedModule(torch.nn.Module):
+    """A module of which a compiler's graph has the operators of both passes, without a look at how they come about."""
+
+    def run(self, x: torch.Tensor, *rest: Any) -> torch.Tensor:
+        """`compute`, or where the compiler traces a node that stands for it. Read by the compiler."""
+        if torch.compiler.is_dynamo_compiling():
+            traced: torch.Tensor = sys.modules["dither"].torch.tracing.module(self, x, rest)
+            return traced
+        return self.compute(x, *rest)
+
+    def compute(self, x: torch.Tensor, *rest: Any) -> torch.Tensor:
+        """The forward pass."""
+        raise NotImplementedError
+
+    def options(self) -> tuple[Any, ...]:
+        """All that the forward pass reads of the module, but for tensors: roles first. Graphs are made anew where it
+        differs. Read by the compiler."""
+        return ((),)
+
+    def keeps_state(self, rest: Sequence[Any]) -> bool:
+        """Whether a call writes what outlives it, and so is none of a graph's. Read by the compiler."""
+        return False
