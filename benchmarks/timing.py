@@ -10,7 +10,8 @@ from pathlib import Path
 
 
 def interleaved(calls: dict[str, Callable[[], object]], repetitions: int, slow: float = 1.0) -> dict[str, list[float]]:
-    """Seconds of each call in each round, after one call of each that is not timed.
+    """Seconds of each call in each round, after one call of each that is not timed. Each begins when what the one
+    before it left running in this process has come to rest.
 
     A call that takes longer than `slow` seconds is timed twice only.
     """
@@ -21,10 +22,26 @@ def interleaved(calls: dict[str, Callable[[], object]], repetitions: int, slow: 
         for name, call in calls.items():
             if len(times[name]) >= 2 and min(times[name]) > slow:
                 continue
+            rest()
             start = time.perf_counter()
             call()
             times[name].append(time.perf_counter() - start)
     return times
+
+
+def rest(quiet: float = 0.01, longest: float = 2.0) -> bool:
+    """Waits until no thread of this process has work, for `quiet` seconds, or `longest`; whether that came.
+
+    Frameworks return memory to the system in threads of their own after a call has given its result. Until that is done
+    whoever asks the system for memory waits.
+    """
+    end = time.perf_counter() + longest
+    while time.perf_counter() < end:
+        used = time.process_time()
+        time.sleep(quiet)
+        if time.process_time() - used < quiet / 10:
+            return True
+    return False
 
 
 def machine() -> dict[str, object]:
