@@ -18,9 +18,8 @@ from pathlib import Path
 
 import dither
 import numpy as np
-from dither import _dither, profile, types
+from dither import _dither, profile, ptxas, types
 from dither.arrays import Array
-from dither.cli import ptxas
 from dither.ops.library import Entry, library
 from dither.ops.transpose import MOVED
 from dither.profile import Summary, random_array

@@ -12,13 +12,14 @@ import pathlib
 from collections.abc import Callable
 from typing import Any
 
+from .. import ptxas
 from ..compiled import Compiled, Lowered
 from ..devices import is_gpu
 from ..errors import suggest
 from ..options import MATH
 from ..types import SameAs, ScalarType, TensorType, float32, int32
 from ..version import __version__
-from . import c_header, operators, ptxas
+from . import c_header, operators
 from .compile import columns, resolve
 from .failure import Failure, UsageError
 from .signature import load_kernel, parse_arguments

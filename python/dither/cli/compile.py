@@ -13,12 +13,12 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .. import ptxas
 from ..compiled import Compiled, Lowered
 from ..devices import host_target, is_gpu
 from ..errors import CompileError, suggest
 from ..options import MATH
 from ..types import ArgType, ScalarType, TensorType
-from . import ptxas
 from .failure import UsageError
 from .signature import load_kernel, parse_arguments
 

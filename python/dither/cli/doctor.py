@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from .. import ptxas
 from ..version import __version__
-from . import ptxas
 
 
 def add(commands: Any) -> None:

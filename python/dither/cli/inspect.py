@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from .. import ptxas
 from ..devices import is_gpu
-from . import ptxas
 from .compile import resolve
 from .entry import find_entry, read_entry
 from .failure import Failure, UsageError

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from cli.c_programs import BUILD, CC, INCLUDE, LIBRARY, MUST, compile_c, needs_cc, run
-from dither.cli import ptxas
+from dither import ptxas
 
 KERNELS = """
 import dither, dither.language as dl
