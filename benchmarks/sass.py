@@ -25,43 +25,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from dither.predict.sass import Instruction, blocks, parse
+
 from benchmarks.compile_latency import FUNCTIONS, KERNELS, full_name
 from benchmarks.peers import Unavailable
-
-
-@dataclass(frozen=True)
-class Instruction:
-    """One line of the disassembly; `target` is the address that a branch names."""
-
-    address: int
-    predicate: str
-    opcode: str
-    operands: str
-
-    @property
-    def base(self) -> str:
-        return self.opcode.split(".")[0]
-
-    @property
-    def target(self) -> int | None:
-        addresses = re.findall(r"0x([0-9a-f]+)", self.operands) if self.base in ("BRA", "JMP") else []
-        return int(addresses[-1], 16) if addresses else None
-
-    @property
-    def conditional(self) -> bool:
-        """Whether execution may go on with the next instruction after a branch or an exit."""
-        uniform = re.match(r"!?UP\d", self.operands) and not self.operands.startswith("UPT")
-        return bool(self.predicate) or bool(uniform) or ".DIV" in self.opcode
-
-    @property
-    def width(self) -> int:
-        """Bits of a memory access a thread; 0 for other instructions."""
-        if self.base not in ("LDG", "STG", "LDS", "STS", "LD", "ST"):
-            return 0
-        for part in self.opcode.split(".")[1:]:
-            if re.fullmatch(r"[US]?(8|16|64|128|256)", part):
-                return int(part.lstrip("US"))
-        return 32
 
 
 @dataclass
@@ -112,28 +79,6 @@ def find_ptxas(target: str) -> str:
         return tool("ptxas-blackwell" if blackwell else "ptxas")
     except Unavailable:
         return tool("ptxas")
-
-
-def parse(text: str) -> list[Instruction]:
-    """Instructions of the one function that cuobjdump or nvdisasm printed."""
-    result = []
-    for match in re.finditer(r"/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][\w.]*)\s*([^;]*);", text):
-        address, predicate, opcode, operands = match.groups()
-        result.append(Instruction(int(address, 16), predicate or "", opcode, operands.strip()))
-    return result
-
-
-def blocks(code: Sequence[Instruction]) -> list[list[Instruction]]:
-    """Basic blocks in order of address."""
-    leaders = {i.target for i in code if i.target is not None}
-    result: list[list[Instruction]] = [[]]
-    for instruction in code:
-        if instruction.address in leaders and result[-1]:
-            result.append([])
-        result[-1].append(instruction)
-        if instruction.base in ("BRA", "JMP", "EXIT", "RET", "BRX"):
-            result.append([])
-    return [block for block in result if block]
 
 
 def hot_path(code: Sequence[Instruction]) -> tuple[list[Instruction], int]:

@@ -1,0 +1,204 @@
+"""What one block of a kernel does, by the simulator's counters and by what ptxas made of the PTX."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .. import ptxas
+from ..profile import CACHED, Summary, Traffic
+from . import pipes, sass
+
+#: A load whose lanes take fewer bytes each waits for no memory of its own: a scalar that all blocks read.
+_WIDE = 8
+#: Bytes that a wavefront moves between an SM and its first cache.
+_WAVEFRONT = 128
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """What a launch does, as averages of its blocks. All that the model knows of a kernel.
+
+    Attributes:
+        source: "sass" where machine code was counted, "ptx" where the PTX was, whose registers are not known.
+        blocks, threads: of the launch, and of a block.
+        registers: of a thread; 0 if not known.
+        shared: bytes of a block.
+        loaded, stored: bytes between memory and the chip, of a block. What all blocks read is in L2.
+        minimum: bytes that a block's part of the arguments has: each once.
+        instructions: of all warps of a block.
+        pipes: those among them that take a pipe; of `lsu` wavefronts of 128 bytes.
+        prologue: of the instructions, the part before the first load.
+        waits: how often a warp waits for loads, and of these for memory (others are for L2).
+        batch: bytes that a block asks for before it waits, at most.
+        barriers: that a warp waits at.
+    """
+
+    kernel: str
+    source: str
+    blocks: int
+    threads: int
+    registers: int
+    shared: int
+    loaded: float
+    stored: float
+    minimum: float
+    instructions: float
+    pipes: dict[str, float]
+    prologue: float
+    waits: float
+    memory_waits: float
+    batch: float
+    barriers: float
+
+    @property
+    def warps(self) -> int:
+        """Of a block."""
+        return -(-self.threads // 32)
+
+    def on_grid(self, blocks: int) -> Work:
+        """The same kernel with another number of blocks."""
+        return dataclasses.replace(self, blocks=blocks)
+
+
+def of_summary(one: Summary, shared: int = 0, tools: tuple[str, str] | None = None) -> Work:
+    """That of launches that `dither.profile` recorded and summarized. `shared` is memory that is asked for at launch;
+    tools are as of `ptxas.find_tools`, by default those that it finds. Raises ValueError where ptxas refuses."""
+    blocks = one.grid[0] * one.grid[1] * one.grid[2]
+    launches = one.launches * blocks
+    warps = -(-one.threads // 32)
+    times = {line: n / (launches * warps) for line, n in _executed(one).items()}
+    tools = tools or ptxas.find_tools(one.target)
+    if tools:
+        resources, listing = ptxas.disassemble(tools, one.ptx, one.target)
+        used = resources[one.kernel]
+        ops, source, registers, memory = list(_of_sass(listing, times)), "sass", used.registers, used.shared
+    else:
+        ops, source, registers = list(_of_ptx(one, times)), "ptx", 0
+        memory = sum(int(n) for n in re.findall(r"\.shared[^;]*\.b8 \w+\[(\d+)\]", one.ptx))
+    counts: Counter[str] = Counter()
+    for op in ops:
+        if op.pipe:
+            counts[op.pipe] += op.times * warps  # type: ignore[assignment]
+    moved = sum(t.loaded + t.stored + t.updated for t in one.traffic)
+    counts["lsu"] = (moved / _WAVEFRONT + one.counts["wavefronts"]) / launches  # type: ignore[assignment]
+    own = [t for t in one.traffic if not _is_shared(t)]
+    loaded = sum(t.moved - t.stored for t in own) / launches
+    total = sum(op.times for op in ops)
+    before, batches = _batches(ops)
+    wide = [batch for batch in batches if batch[0] >= _WIDE]
+    asked = sum(size * often for size, often in wide) * 32 * warps
+    waits = sum(often for _, often in batches)
+    part = min(1.0, loaded / asked) if asked else 0.0
+    return Work(
+        one.kernel,
+        source,
+        blocks,
+        one.threads,
+        registers,
+        memory + shared,
+        loaded,
+        sum(t.stored for t in one.traffic) / launches,
+        sum(t.minimum for t in own) / launches,
+        total * warps,
+        dict(counts),
+        before / total if total else 0.0,
+        max(waits, 1.0),
+        max(part * sum(often for _, often in wide), 1.0),
+        min(part * max((size for size, _ in wide), default=0) * 32 * warps, loaded),
+        one.barriers / (launches * warps),
+    )
+
+
+def _is_shared(t: Traffic) -> bool:
+    """Whether all blocks read the same elements, as of gamma or a tensor's amax."""
+    return t.size <= CACHED and t.fetched + t.updated > 1.5 * t.size * t.launches
+
+
+def _executed(one: Summary) -> dict[int, int]:
+    """How often warps ran each line of the PTX."""
+    found: Counter[int] = Counter()
+    for line in one.lines:
+        found[line.line] = max(found[line.line], line.counts["warps"])
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class _Op:
+    """An instruction that runs `times` in a warp; `load` are the bytes that a lane takes from global memory."""
+
+    times: float
+    pipe: str | None
+    load: int
+    written: frozenset[str]
+    read: frozenset[str]
+
+
+def _of_sass(listing: str, times: Mapping[int, float]) -> Iterator[_Op]:
+    for i, often in sass.executed(sass.parse(listing), times):
+        load = i.width // 8 if i.base == "LDG" else 0
+        parts = i.operands.split(",")
+        # The first operand is written but by stores; a load writes as many registers as it takes words.
+        reads = ",".join(parts if i.base in ("STG", "STS", "ST", "RED") else parts[1:])
+        first = re.match(r"\s*R(\d+)", parts[0])
+        count = max(1, load // 4)
+        written = {f"R{int(first[1]) + k}" for k in range(count)} if first and load else set()
+        if load > 16 and (second := re.match(r"\s*R(\d+)", parts[1])):  # of 256 bits: two groups of four
+            written = {f"R{int(first[1]) + k}" for k in range(4)} if first else set()
+            written |= {f"R{int(second[1]) + k}" for k in range(4)}
+            reads = ",".join(parts[2:])
+        read = {f"R{n}" for n in re.findall(r"\bR(\d+)", reads)}
+        read |= {f"R{int(n) + 1}" for n in re.findall(r"\bR(\d+)\.64", reads)}
+        yield _Op(often, pipes.of_sass(i.base), load, frozenset(written), frozenset(read))
+
+
+def _of_ptx(one: Summary, times: Mapping[int, float]) -> Iterator[_Op]:
+    text = one.ptx.splitlines()
+    for line in sorted({line.line: line for line in one.lines}.values(), key=lambda line: line.line):
+        often = times.get(line.line, 0.0)
+        if not often or line.kind in pipes.NO_CODE:
+            continue
+        whole = text[line.line - 1]
+        load, written = 0, frozenset[str]()
+        names = frozenset(re.findall(r"%\w+", whole))
+        if re.match(r"ld\.global", line.text):
+            inside, _, rest = whole.partition("[")
+            written = frozenset(re.findall(r"%\w+", inside.partition("ld.global")[2]))
+            names = frozenset(re.findall(r"%\w+", rest))
+            load = line.counts["bytes"] // max(1, line.counts["lanes"])
+        yield _Op(often, pipes.of_class(line.kind), load, written, names)
+
+
+def _batches(ops: Iterable[_Op]) -> tuple[float, list[tuple[int, float]]]:
+    """Instructions before the first load, and batches of loads: bytes of a lane, and how often a warp waits for them.
+    A batch ends where a register is read that one of its loads writes."""
+    before, seen = 0.0, False
+    found: list[tuple[int, float]] = []
+    waiting: set[str] = set()
+    size, often = 0, 0.0
+    for op in ops:
+        seen = seen or op.load > 0
+        before += 0.0 if seen else op.times
+        if waiting & op.read:
+            found.append((size, often))
+            waiting, size, often = set(), 0, 0.0
+        if op.load:
+            waiting |= op.written
+            size, often = size + op.load, max(often, op.times)
+    return before, found
+
+
+def to_json(work: Work) -> dict[str, Any]:
+    """For files."""
+    return dataclasses.asdict(work)
+
+
+def of_json(found: Mapping[str, Any]) -> Work:
+    """From what `to_json` gave. Raises ValueError for other keys."""
+    names = {field.name for field in dataclasses.fields(Work)}
+    if set(found) != names:
+        raise ValueError(f"found a kernel's work with {', '.join(sorted(found))}, expected {', '.join(sorted(names))}")
+    return Work(**found)

@@ -1,0 +1,114 @@
+"""Listings of nvdisasm: instructions, the lines that they come from, and how often they run."""
+
+import dither
+import dither.language as dl
+import ml_dtypes
+import numpy as np
+import pytest
+from dither import ptxas
+from dither.predict import of_summary
+from dither.predict.sass import blocks, executed, parse
+
+# A loop at .L_x_1, a division whose slow path is a function that ptxas adds, and padding.
+LISTING = """
+	//## File ".nv_debug_ptx_txt", line 10
+        /*0000*/                   S2R R0, SR_TID.X ;
+        /*0010*/              @P1 BRA `(.L_x_0) ;
+.L_x_1:
+	//## File ".nv_debug_ptx_txt", line 20
+        /*0020*/                   LDG.E.128 R4, desc[UR4][R2.64] ;
+	//## File ".nv_debug_ptx_txt", line 10
+        /*0030*/                   IADD3 R8, R0, 0x1, RZ ;
+	//## File ".nv_debug_ptx_txt", line 20
+        /*0040*/                   FADD R9, R4, R5 ;
+        /*0050*/               @P2 BRA `(.L_x_1) ;
+	//## File ".nv_debug_ptx_txt", line 30
+        /*0060*/                   MUFU.RCP R3, R9 ;
+        /*0070*/               @P0 BRA `(.L_x_2) ;
+        /*0080*/                   MOV R9, 0x90 ;
+        /*0090*/                   CALL.REL.NOINC `($__internal_0_$__cuda_sm20_rcp_rn_f32_slowpath) ;
+        /*00a0*/                   BRA `(.L_x_3) ;
+.L_x_2:
+        /*00b0*/                   FFMA R3, R3, R9, -1 ;
+.L_x_3:
+        /*00c0*/                   EXIT ;
+.L_x_0:
+	//## File ".nv_debug_ptx_txt", line 40
+        /*00d0*/                   STG.E desc[UR4][R2.64], R3 ;
+        /*00e0*/                   EXIT ;
+$__internal_0_$__cuda_sm20_rcp_rn_f32_slowpath:
+	//## File ".nv_debug_ptx_txt", line 30
+        /*00f0*/                   SHF.L.U32 R9, R3, 0x1, RZ ;
+        /*0100*/                   RET.REL.NODEC R2 `(kernel) ;
+.L_x_9:
+        /*0110*/                   BRA `(.L_x_9);
+        /*0120*/                   NOP;
+"""
+
+
+def test_parse():
+    code = parse(LISTING)
+    assert [i.line for i in code][:4] == [10, 10, 20, 10]
+    assert [i.target for i in code if i.base == "BRA"] == [0xD0, 0x20, 0xB0, 0xC0, 0x110]
+    assert [i.address for i in code if i.helper] == [0xF0, 0x100, 0x110, 0x120]
+    assert code[2].width == 128
+    assert [block[0].address for block in blocks(code)][:4] == [0, 0x20, 0x60, 0x80]
+
+
+def test_executed():
+    """Line 20 four times: what was moved into the loop runs as often as the loop; the slow path and line 40 never."""
+    found = {i.address: often for i, often in executed(parse(LISTING), {10: 1, 20: 4, 30: 1})}
+    loop, once = dict.fromkeys((0x20, 0x30, 0x40, 0x50), 4), dict.fromkeys((0, 0x10, 0x60, 0x70, 0xB0, 0xC0), 1)
+    assert found == loop | once
+
+
+@dither.jit
+def rows(x, gamma, y, N: dl.constexpr, COLS: dl.constexpr):
+    i = dl.program_id(0)
+    g = dl.load(gamma, (0,), (COLS,)).to(dl.float32)
+    for k in range(N):
+        t = dl.load(x, (i * N + k, 0), (1, COLS)).to(dl.float32)
+        dl.store(y, (i * N + k, 0), dl.exp(t * g).to(dl.bfloat16))
+
+
+@pytest.fixture(scope="module")
+def summary():
+    """16 blocks that each read 24 rows, one after the other."""
+    x, gamma = np.ones((16 * 24, 1024), np.float32), np.ones(1024, np.float32)
+    y = np.zeros(x.shape, ml_dtypes.bfloat16)
+    with dither.profile.record("sim:sm_90a") as runs:
+        rows[16](x, gamma, y, N=24, COLS=1024, num_warps=4)
+    return dither.profile.summarize(runs)[0]
+
+
+@pytest.mark.parametrize("source", ["sass", "ptx"])
+def test_work(summary, source, monkeypatch):
+    """Bytes are exact, however the instructions are counted; gamma is in L2 for all blocks but one."""
+    if source == "ptx":
+        monkeypatch.setattr(ptxas, "find_tools", lambda target: None)
+    elif ptxas.find_tools("sm_90a") is None:
+        pytest.skip("no ptxas or nvdisasm")
+    found = of_summary(summary)
+    assert (found.source, found.blocks, found.threads) == (source, 16, 128)
+    assert (found.loaded, found.stored) == (24 * 4096, 24 * 2048)
+    assert found.minimum == 24 * 6144
+    assert (found.registers > 16) == (source == "sass")
+    assert found.shared == 0 and found.barriers == 0
+    # Each row is waited for; its elements take a product, and of exp at least eight instructions each.
+    assert 24 <= found.waits <= 2 * 24 + 2
+    assert 0 < found.memory_waits <= found.waits
+    elements = 24 * 1024 / 32
+    assert 9 * elements < found.instructions < 60 * elements
+    assert sum(n for pipe, n in found.pipes.items() if pipe != "lsu") <= found.instructions
+    assert found.pipes["lsu"] == (found.loaded + found.stored + 24 * 4096 * (gamma_reads(summary))) / 128
+    assert found.on_grid(100).blocks == 100
+
+
+def gamma_reads(summary):
+    """How often a block reads gamma, in rows of x."""
+    read = {t.name: t.loaded for t in summary.traffic}
+    return read["gamma"] / read["x"]
+
+
+def test_shared_memory_of_the_launch_counts(summary):
+    assert of_summary(summary, shared=4096).shared == 4096
