@@ -8,8 +8,9 @@ import linecache
 import os
 from collections.abc import Sequence
 
+from ..predict import Prediction
 from ..profile import COUNTS, Summary
-from . import profile_table
+from . import predict_table, profile_table
 
 #: Counts that one may colour by, and what they are.
 METRICS = {
@@ -66,19 +67,20 @@ for (const section of document.querySelectorAll("section")) {
 """
 
 
-def page(launches: Sequence[Summary]) -> str:
-    """A section for each kernel: its figures, its Python lines and its PTX lines."""
-    sections = "\n".join(section(one) for one in launches)
+def page(launches: Sequence[Summary], predictions: Sequence[Sequence[Prediction]]) -> str:
+    """A section for each kernel: its figures, what is predicted of it, its Python lines and its PTX lines."""
+    sections = "\n".join(section(one, found) for one, found in zip(launches, predictions, strict=True))
     head = f'<meta charset="utf-8"><title>dither profile</title><style>{STYLE}</style>'
     body = f"<h1>dither profile</h1>\n{sections}\n<script>{SCRIPT}</script>"
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>\n{body}</body></html>\n'
 
 
-def section(one: Summary) -> str:
+def section(one: Summary, predictions: Sequence[Prediction]) -> str:
     """One kernel."""
+    tables = "\n\n".join(filter(None, (profile_table.render([one]), predict_table.render([(one.kernel, predictions)]))))
     options = "".join(f"<option>{name}</option>" for name in METRICS.values())
     return (
-        f"<section><h2>{html.escape(one.kernel)}</h2>\n<pre>{html.escape(profile_table.render([one]))}</pre>\n"
+        f"<section><h2>{html.escape(one.kernel)}</h2>\n<pre>{html.escape(tables)}</pre>\n"
         f"<p>Colour by <select>{options}</select>; click a line to see where it comes from or what became of it.</p>\n"
         f'<div class="panes"><div class="pane"><table>\n{python_rows(one)}</table></div>\n'
         f'<div class="pane"><table>\n{ptx_rows(one)}</table></div></div></section>'

@@ -10,27 +10,25 @@ from typing import Any
 from ..profile import Summary
 
 
+def names(launches: Sequence[Summary]) -> list[str]:
+    """Of kernels, with numbers where there are several."""
+    return [f"{n}: {one.kernel}" if len(launches) > 1 else one.kernel for n, one in enumerate(launches, 1)]
+
+
 def render(launches: Sequence[Summary]) -> str:
     """Three tables: the kernels, their instructions by class, and the traffic of their arguments."""
-    names = [f"{n}: {one.kernel}" if len(launches) > 1 else one.kernel for n, one in enumerate(launches, 1)]
-    kernels = [kernel_row(name, one) for name, one in zip(names, launches, strict=True)]
+    named = list(zip(names(launches), launches, strict=True))
+    kernels = [kernel_row(name, one) for name, one in named]
     kinds = [kind for kind in launches[0].classes if any(one.classes[kind] for one in launches)]
-    classes = [
-        [name, *(share(one.classes[kind], one.counts["warps"]) for kind in kinds)]
-        for name, one in zip(names, launches, strict=True)
-    ]
+    classes = [[name, *(share(one.classes[kind], one.counts["warps"]) for kind in kinds)] for name, one in named]
     parts = [
         table(KERNEL, kernels),
         "instructions by class",
         table(["kernel", *kinds], classes),
         "global memory by argument",
-        table(TRAFFIC, [row for name, one in zip(names, launches, strict=True) for row in traffic_rows(name, one)]),
+        table(TRAFFIC, [row for name, one in named for row in traffic_rows(name, one)]),
     ]
-    notes = [
-        f"{name}: {text} is approximate"
-        for name, one in zip(names, launches, strict=True)
-        for text in one.approximations
-    ]
+    notes = [f"{name}: {text} is approximate" for name, one in named for text in one.approximations]
     return "\n\n".join(parts) + ("\n\n" + "\n".join(notes) if notes else "")
 
 
@@ -60,6 +58,8 @@ def kernel_row(name: str, one: Summary) -> list[str]:
     ]
 
 
+#: Columns of texts beside the first.
+_WORDS = ("target", "argument", "source", "gpu", "limited by", "by", "counted")
 TRAFFIC = ["kernel", "argument", "size", "loaded", "stored", "atomic", "moved", "/ min", "requests", "full"]
 
 
@@ -95,7 +95,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 1) -> 
     for row in every:
         cells = []
         for i, text in enumerate(row):
-            words = (left > 1 and i > 0) or i < left or head[i] in ("target", "argument", "source")
+            words = (left > 1 and i > 0) or i < left or head[i] in _WORDS
             cells.append(text.ljust(widths[i]) if words else text.rjust(widths[i]))
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)

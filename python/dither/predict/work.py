@@ -108,7 +108,7 @@ def of_summary(one: Summary, shared: int = 0, tools: tuple[str, str] | None = No
         before / total if total else 0.0,
         max(waits, 1.0),
         max(part * sum(often for _, often in wide), 1.0),
-        min(part * max((size for size, _ in wide), default=0) * 32 * warps, loaded),
+        min(part * max(size for size, _ in wide) * 32 * warps, loaded) if wide else loaded,
         one.barriers / (launches * warps),
     )
 

@@ -1,7 +1,9 @@
 """`dither profile`."""
 
+import html
 import html.parser
 import json
+import re
 
 import pytest
 
@@ -108,9 +110,66 @@ def test_the_heat_map(process, kernel_file, tmp_path):
     assert sum(row[1][2] for row in stores) == 64 * 256 * 2
 
 
+def predicted(out):
+    """Rows of the two tables of predictions, by (kernel, gpu), as words by the columns' heads."""
+    found = {}
+    for part in out.partition("predicted, in %")[2].split("\n\n")[1:3]:
+        head, *rows = [re.split(r"\s{2,}", line.strip()) for line in part.strip().splitlines()]
+        for row in rows:
+            found.setdefault((row[0], row[1]), {}).update(zip(head, row, strict=True))
+    return found
+
+
+def test_predictions(process, kernel_file, tmp_path):
+    """A kernel of few instructions at 4096 rows is as fast as a copy on each GPU of the target; both tables, JSON and
+    the page say so."""
+    figures, page = tmp_path / "figures.json", tmp_path / "map.html"
+    words = ("x=f32[2048,1024]", "y=bf16[2048,1024]", "ROWS=8", "--grid", "256", "--json", figures, "--html", page)
+    result = process("profile", f"{kernel_file}:double", *words)
+    assert result.code == 0, result.err
+    rows = predicted(result.out)
+    assert list(rows) == [("double", "H100"), ("double", "H200")]
+    (one,) = json.loads(figures.read_text())
+    for row, found in zip(rows.values(), one["predicted"], strict=True):
+        assert row["bytes"] == "100%" and int(row["latency"].rstrip("%")) > 50
+        assert 50 < int(row["speed"].rstrip("%")) <= 110
+        assert row["speed"] == f"{100 * found['speed']:.0f}%" and row["gpu"] == found["gpu"]
+        assert row["blocks/SM"] == str(found["occupancy"]["blocks"])
+        assert float(row["waves"]) == pytest.approx(256 / 132 / found["occupancy"]["blocks"], abs=0.01)
+        assert row["counted"] == found["work"]["source"]
+        assert (found["work"]["loaded"], found["work"]["stored"]) == (8 * 1024 * 4, 8 * 1024 * 2)
+    assert html.unescape(page.read_text()).count("predicted, in % of the speed of a copy") == 1
+
+
+def test_predictions_of_an_operator(process):
+    words = ("quantize", "x=bf16[128,1024]", "format=nvfp4", "amax=f32[]", "layout=both")
+    result = process("profile", "--operator", *words, "--device", "sim:sm_100a", "--gpu", "b200", DITHER_PTXAS="/none")
+    assert result.code == 0, result.err
+    (row,) = predicted(result.out).values()
+    # There is no ptxas: what the PTX says, whose registers nobody knows.
+    assert (row["gpu"], row["counted"], row["registers"]) == ("B200", "ptx", "-")
+
+
+def test_no_gpu_runs_the_code(process, kernel_file):
+    result = process("profile", f"{kernel_file}:double", *KERNEL, "--device", "sim:sm_89")
+    assert result.code == 0 and "predicted" not in result.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
+        (
+            ["{file}:double", *KERNEL, "--gpu", "H20"],
+            2,
+            "found GPU 'H20', expected one of A100, H100, H200, B200, RTX5090",
+        ),
+        (
+            ["{file}:double", *KERNEL, "--gpu", "A100"],
+            2,
+            "found GPU 'A100' and code for sm_90a, expected --device sim:sm_80",
+        ),
+        (["--operator", "quantise", "x=f32[4,4]"], 2, "found operator 'quantise', expected a function of dither"),
+        (["--operator", "quantize", "x=f32[4,4]", "--grid", "3"], 2, "found --grid or --num-warps with an operator"),
         (["gone.py"], 2, "gone.py was not found"),
         (["{file}", "--device", "cpu"], 2, "found device 'cpu', expected sim:TARGET: others count nothing"),
         (["{file}", "--device", "sim:sm_12"], 1, "device 'sim:sm_12': "),
