@@ -59,7 +59,7 @@ def predict(work: Work, gpu: Gpu) -> Prediction:
     room = occupancy(work, gpu.sm)
     limits = _limits(work, gpu, room.blocks)
     time, rate = _fastest(work, gpu, room.blocks)
-    copy_time = _copy_time(math.ceil(work.blocks * work.minimum / _COPY.minimum), gpu)
+    copy_time = _copy_time(math.ceil(work.blocks * work.minimum / COPY_BYTES), gpu)
     speed = (gpu.launch + copy_time) / (gpu.launch + time)
     share = gpu.copy / gpu.sms
     steady = rate * work.minimum / share
@@ -78,6 +78,11 @@ def predict(work: Work, gpu: Gpu) -> Prediction:
         (gpu.launch + time) / 1e9,
         (gpu.launch + copy_time) / 1e9,
     )
+
+
+def duration(work: Work, gpu: Gpu) -> float:
+    """`Prediction.seconds` alone."""
+    return (gpu.launch + _fastest(work, gpu, occupancy(work, gpu.sm).blocks)[0]) / 1e9
 
 
 def _lowest(limits: dict[str, float], speed: float, steady: float) -> str:
@@ -169,8 +174,12 @@ def _times(work: Work, gpu: Gpu, resident: int, count: int) -> tuple[float, floa
 _COPY = Work("copy", "sass", 1, 128, 32, 0, 8192, 8192, 16384, 100, {"lsu": 128}, 0.5, 1, 1, 8192, 0)
 
 
+#: Bytes that a block of it reads and writes.
+COPY_BYTES = 16384
+
+
 def copy_work(blocks: int) -> Work:
-    """That copy with so many blocks of 8 KiB."""
+    """That copy with so many blocks."""
     return _COPY.on_grid(blocks)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+import math
 from collections.abc import Sequence
 
 
@@ -61,43 +62,35 @@ def finish_times(block: Block, resident: int, count: int, rate: float, posted: f
     """
     now = memory = 0.0
     work = 0.0  # that each block which computes has done since the beginning, in parts of a block
-    events: list[tuple[float, int, int]] = []  # time, order, stage to begin
+    # Speed of each of so many blocks that compute, in parts of a block's instructions a ns.
+    speeds = [0.0, *(1 / max(block.alone, n * block.busy) for n in range(1, resident + 1))]
+    stages = [*block.stages, None]
+    events = [(0.0, order, 0) for order in range(min(resident, count))]  # time, order, stage to begin
     jobs: list[tuple[float, int, int]] = []  # value of `work` at which it ends, order, stage to begin then
-    order = started = 0
+    order = started = len(events)
     ends: list[float] = []
-    for _ in range(min(resident, count)):
-        events.append((0.0, order, 0))
-        order, started = order + 1, started + 1
+    push, pop = heapq.heappush, heapq.heappop
     while events or jobs:
-        speed = _speed(block, len(jobs))
-        done = now + max(jobs[0][0] - work, 0.0) * (1 / speed if speed else 0.0) if jobs else None
-        if done is not None and (not events or done <= events[0][0]):
-            work, now = max(work, jobs[0][0]), done
-            stage = heapq.heappop(jobs)[2]
+        done = now + (jobs[0][0] - work) / speeds[len(jobs)] if jobs else math.inf
+        if not events or done <= events[0][0]:
+            now = max(now, done)
+            work, _, at = pop(jobs)
         else:
-            time, _, stage = heapq.heappop(events)
-            work, now = work + (time - now) * speed, time
+            time, _, at = pop(events)
+            work, now = work + (time - now) * speeds[len(jobs)], time
         order += 1
-        match block.stages[stage] if stage < len(block.stages) else None:
-            case Compute(part):
-                heapq.heappush(jobs, (work + part, order, stage + 1))
-            case Load(size, latency):
-                memory = max(memory, now) + size / rate
-                heapq.heappush(events, (memory + latency, order, stage + 1))
-            case Wait(time):
-                heapq.heappush(events, (now + time, order, stage + 1))
-            case None:
-                memory = max(memory, now) + block.stored / rate
-                ends.append(now)
-                if started < count:
-                    started += 1
-                    heapq.heappush(events, (max(now, memory - posted), order, 0))
+        stage = stages[at]
+        if isinstance(stage, Compute):
+            push(jobs, (work + stage.part, order, at + 1))
+        elif isinstance(stage, Load):
+            memory = max(memory, now) + stage.bytes / rate
+            push(events, (memory + stage.latency, order, at + 1))
+        elif isinstance(stage, Wait):
+            push(events, (now + stage.time, order, at + 1))
+        else:
+            memory = max(memory, now) + block.stored / rate
+            ends.append(now)
+            if started < count:
+                started += 1
+                push(events, (max(now, memory - posted), order, 0))
     return [*ends[:-1], max(ends[-1], memory)]  # in order of time, so that the last one is the end
-
-
-def _speed(block: Block, computing: int) -> float:
-    """Parts of its instructions that each of so many blocks does in a ns; 0 where there is none."""
-    if not computing:
-        return 0.0
-    longest = max(block.alone, computing * block.busy)
-    return 1 / longest if longest else float("inf")
