@@ -13,8 +13,9 @@ import dataclasses
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import dither
 import numpy as np
@@ -133,11 +134,24 @@ def triton_kernel(name: str, target: str) -> profile.Run:
     ptx, _, shared = triton_ptx(name, target)
     from benchmarks import triton_kernels
 
-    kernel = triton_kernels.kernels()[name]
-    rows, cols = SHAPE
+    return run_triton(triton_kernels.kernels()[name], dither_kernels.kernels()[name].arguments, ptx, shared, SHAPE)
+
+
+def compile_triton(kernel: Any, target: str) -> Any:
+    """Triton's artifact of a kernel of `triton_kernels`. Raises Unavailable with what Triton says."""
+    from benchmarks import triton_kernels
+
+    try:
+        return triton_kernels.compile_kernel(kernel, int(re.sub(r"\D", "", target)))
+    except Exception as error:  # Triton has no common base of what it raises
+        raise Unavailable(f"Triton: {type(error).__name__}") from error
+
+
+def run_triton(kernel: Any, twin: Mapping[str, Any], ptx: str, shared: int, shape: tuple[int, int]) -> profile.Run:
+    """A kernel of `triton_kernels` on a matrix, simulated; `twin` are the arguments of dither's kernel by type."""
+    rows, cols = shape
     constants = kernel.constants
     grid = (rows // constants["ROWS"], cols // constants["COLS"], 1) if "ROWS" in constants else (rows, 1, 1)
-    twin = dither_kernels.kernels()[name].arguments
     arguments = {}
     for key in kernel.pointers:
         kind = twin.get(key, dither.TensorType(types.float32, ()))
