@@ -43,7 +43,7 @@ def compare():
 
 @needs_fake
 def test_dry_run(tmp_path):
-    steps = "doctor,compare,frameworks,tests,launch"
+    steps = "doctor,compare,frameworks,tests,launch,predict"
     code, out, found = gpu_check(tmp_path, "--dry-run", "--build", BUILD, "--only", steps, "--filter", ONE)
     assert code == 0, out
     assert {c["name"]: c["status"] for c in found["checks"]} == {
@@ -53,13 +53,32 @@ def test_dry_run(tmp_path):
         "frameworks": "skip",
         "tests": "pass",
         "launch": "pass",
+        "predict": "pass",
     }
+    check_predictions(found["predict"], out)
     assert found["launch"]["us"]["4"]["dither"] > 0
     assert found["device"] == "cuda:0: Fake GPU, sm_90a"
     assert [r["name"] for r in found["compare"]] == [f"{ONE} 256x1024", f"{ONE} 133x1000"]
     assert found["dry_run"] and found["date"].endswith("Z") and len(found["commit"].rstrip("+")) in (7, 40)
     assert "numpy" in found["machine"]["packages"]
     assert any(line.startswith("DITHER_CACHE_DIR") for line in found["doctor"])
+
+
+def check_predictions(found, out):
+    """Each row has what was predicted and measured, and the launches that a calibration needs."""
+    from dither.predict.calibrate import calibrate
+    from dither.predict.work import of_json
+
+    assert (found["gpu"], found["sms"]) == ("H200", 132)
+    names = [row["name"] for row in found["rows"]]
+    assert names[3:] == ["quantize-mxfp8-row 4096", "rms_norm-nvfp4-row 4096"]
+    for row in found["rows"]:
+        assert row["predicted"] > 0 and row["measured"] > 0
+        assert f"{1e6 * row['predicted']:>10.1f}" in next(line for line in out.splitlines() if row["name"] in line)
+        assert all(of_json(work).blocks > 0 for work in row["launches"])
+    # Too few to fit to, which says that they are read.
+    with pytest.raises(ValueError, match="found 5 measured rows, expected at least 6"):
+        calibrate({"predict": found})
 
 
 @needs_fake
