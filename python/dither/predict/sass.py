@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 _LINE = re.compile(r'//## File "\.nv_debug_ptx_txt", line (\d+)')
@@ -12,6 +13,8 @@ _LABEL = re.compile(r"^\s*(\.L\w+|\$__[\w$]+):")
 _INSTRUCTION = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][\w.]*)\s*([^;]*);")
 #: Instructions after which a basic block ends.
 _ENDS = ("BRA", "JMP", "EXIT", "RET", "BRX", "CALL", "BSYNC")
+#: Instructions of which each is one of the PTX.
+_SINGLE = ("LDG", "STG", "LDS", "STS", "SHFL", "BAR", "ATOMG", "RED")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,10 +99,33 @@ def blocks(code: Sequence[Instruction]) -> list[list[Instruction]]:
 def executed(code: Sequence[Instruction], times: Mapping[int, float]) -> Iterator[tuple[Instruction, float]]:
     """Instructions that run, and how often for each warp, in order of address.
 
-    `times` says how often a warp runs each line of the PTX. A basic block runs as often as the median of its
-    instructions' lines: single ones may have been moved there from other blocks. Slow paths that ptxas adds for
-    operands that are subnormal, with the blocks around their calls, do not run.
+    `times` says how often a warp runs each line of the PTX. A basic block runs as often as the median of what its
+    instructions say: single ones may have been moved there from other blocks. Of a loop that ptxas unrolled blocks have
+    several copies of a line: the one with most runs as often as they fit into the line's times, the next has the rest.
+    Slow paths that ptxas adds for operands that are subnormal, with the blocks around
+    their calls, do not run.
     """
+    parts = list(_taken(code))
+    said: list[dict[int, float]] = [{} for _ in parts]
+    copies: dict[int, list[tuple[int, int]]] = {}  # of each line: how many, in which block
+    for at, block in enumerate(parts):
+        for line, number in _copies(block).items():
+            copies.setdefault(line, []).append((number, at))
+    for line, places in copies.items():
+        left = times.get(line, 0.0)
+        fewest = min(places)[0]
+        for number, at in sorted(places, key=lambda place: (-place[0], place[1])):
+            # Blocks with as many copies may be of one path, or stand for each other: the line does not say which.
+            said[at][line] = left / number if number == fewest else left // number
+            left -= 0.0 if number == fewest else said[at][line] * number
+    for block, lines in zip(parts, said, strict=True):
+        often = statistics.median(lines[i.line] for i in block)
+        if often > 0:
+            yield from ((i, often) for i in block)
+
+
+def _taken(code: Sequence[Instruction]) -> Iterator[list[Instruction]]:
+    """Basic blocks without padding, functions that ptxas adds, and the blocks around their calls."""
     end = len(code)
     while end and code[end - 1].base in ("NOP", "BRA"):  # padding
         end -= 1
@@ -107,8 +133,17 @@ def executed(code: Sequence[Instruction], times: Mapping[int, float]) -> Iterato
     called = False
     for block in blocks([i for i in code[:end] if not i.helper]):
         returned, called = called, block[-1].base == "CALL"
-        if called or (returned and block[0].address not in targets):
-            continue
-        often = statistics.median(times.get(i.line, 0.0) for i in block)
-        if often > 0:
-            yield from ((i, often) for i in block)
+        if not called and not (returned and block[0].address not in targets):
+            yield block
+
+
+def _copies(block: Sequence[Instruction]) -> dict[int, int]:
+    """How many copies of each line a basic block has. An instruction of memory, a shuffle or a barrier is one of the
+    PTX; of others a line may become several, of which the rarest opcode counts."""
+    found: dict[int, Counter[str]] = {}
+    for i in block:
+        found.setdefault(i.line, Counter())[i.base if i.base in _SINGLE else i.opcode] += 1
+    return {
+        line: next((n for opcode, n in opcodes.items() if opcode in _SINGLE), min(opcodes.values()))
+        for line, opcodes in found.items()
+    }

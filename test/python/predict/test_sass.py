@@ -62,6 +62,45 @@ def test_executed():
     assert found == loop | once
 
 
+# A loop of four copies, and one of what is left.
+UNROLLED = """
+	//## File ".nv_debug_ptx_txt", line 10
+        /*0000*/                   S2R R0, SR_TID.X ;
+.L_x_1:
+	//## File ".nv_debug_ptx_txt", line 20
+        /*0010*/                   LDG.E R4, desc[UR4][R2.64] ;
+        /*0020*/                   LDG.E R5, desc[UR4][R2.64+0x80] ;
+        /*0030*/                   LDG.E R6, desc[UR4][R2.64+0x100] ;
+        /*0040*/                   LDG.E R7, desc[UR4][R2.64+0x180] ;
+	//## File ".nv_debug_ptx_txt", line 21
+        /*0050*/                   FADD R9, R9, R4 ;
+        /*0060*/                   FADD R9, R9, R5 ;
+        /*0070*/                   FADD R9, R9, R6 ;
+        /*0080*/                   FADD R9, R9, R7 ;
+	//## File ".nv_debug_ptx_txt", line 22
+        /*0090*/                   ISETP.NE.AND P0, PT, R0, R1, PT ;
+        /*00a0*/               @P0 BRA `(.L_x_1) ;
+.L_x_2:
+	//## File ".nv_debug_ptx_txt", line 20
+        /*00b0*/                   LDG.E R4, desc[UR4][R2.64] ;
+	//## File ".nv_debug_ptx_txt", line 21
+        /*00c0*/                   FADD R9, R9, R4 ;
+        /*00d0*/                   FADD.FTZ R9, R9, R4 ;
+        /*00e0*/               @P0 BRA `(.L_x_2) ;
+	//## File ".nv_debug_ptx_txt", line 30
+        /*00f0*/                   STG.E desc[UR4][R2.64], R9 ;
+        /*0100*/                   EXIT ;
+"""
+
+
+@pytest.mark.parametrize(("times", "four", "rest"), [(14, 3, 2), (16, 4, 0), (3, 0, 3)])
+def test_unrolled_loops(times, four, rest):
+    """Copies of a line share its times: as often as four fit, and the rest one by one."""
+    lines = {10: 1, 20: times, 21: times, 22: times, 30: 1}
+    found = {i.address: often for i, often in executed(parse(UNROLLED), lines)}
+    assert [found.get(at, 0) for at in (0x00, 0x10, 0x50, 0xB0, 0xC0, 0xF0)] == [1, four, four, rest, rest, 1]
+
+
 @dither.jit
 def rows(x, gamma, y, N: dl.constexpr, COLS: dl.constexpr):
     i = dl.program_id(0)
