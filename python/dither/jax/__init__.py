@@ -102,6 +102,7 @@ from .recipes import (  # noqa: E402
 )
 from .scale_padding import apply_padding_to_scale_inv, remove_padding_from_scale_inv  # noqa: E402
 from .settings import cuda_target, shards  # noqa: E402
+from .shardy_rules import QuantizeShardyRules  # noqa: E402
 from .straight_through import straight_through  # noqa: E402
 from .switches import manage_primitives, primitive_names  # noqa: E402
 from .tensors import GroupedNoScaleTensor, NoScaleTensor, checkpoint, get_tensor  # noqa: E402
@@ -142,6 +143,7 @@ __all__ = [
     "QuantizeLayout",
     "QuantizeMeta",
     "QuantizeMetaSet",
+    "QuantizeShardyRules",
     "Quantizer",
     "QuantizerFactory",
     "QuantizerSet",

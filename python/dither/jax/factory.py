@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -18,7 +20,7 @@ from ..types import float4_e2m1
 from .arrays import dtype_of_kind, kind_of_dtype, packed
 from .grouped_factory import grouped_1x
 from .modes import QuantizeLayout, ScalingMode, checked_axis
-from .tensors import NoScaleTensor
+from .tensors import DequantizedBy, NoScaleTensor
 
 
 class ScaledTensorFactory:
@@ -39,6 +41,7 @@ class ScaledTensorFactory:
         original_shape: tuple[int, ...] | None = None,
         has_rht_applied: bool = False,
         pre_swizzled: bool = False,
+        dequantizer: Callable[[Any], Any] | None = None,
     ) -> Any:
         """A tensor quantized along one direction.
 
@@ -56,6 +59,7 @@ class ScaledTensorFactory:
                 `data` and `scale_inv` have one dimension, as `GroupedScaledTensor1x` has them, and `amax` is (G,).
             last_dims: groups of columns, which dither has not.
             has_rht_applied: whether what was quantized was transformed by `dither.RandomHadamard(16)`.
+            dequantizer: what `dequantize` of the tensor calls with it, in the place of dither's. Not for groups.
 
         Raises TypeError or ValueError, which name the argument, for what does not fit.
         """
@@ -84,11 +88,13 @@ class ScaledTensorFactory:
                 raise ValueError("argument 'first_dims' was given without 'original_shape', expected both")
             if has_rht_applied:
                 raise ValueError("has_rht_applied is True, expected False for groups")
+            if dequantizer is not None:
+                raise ValueError("argument 'dequantizer' was given, expected none for groups")
             rest = (fmt, kind, is_colwise, layout, scaling_mode, flatten_axis)
             return grouped_1x(codes, scale_inv, amax, first_dims, tuple(original_shape), *rest)
         flat, codes = _flattened(codes, data, data_layout, flatten_axis)
         scales, repeated = _scales(scale_inv, scaling_mode, fmt, flat, is_colwise, layout)
-        return ScaledTensor1x(
+        tensor = ScaledTensor1x(
             codes,
             scales,
             _amax(amax, fmt),
@@ -102,6 +108,7 @@ class ScaledTensorFactory:
             flat.axis - len(flat.shape) if len(flat.shape) == 2 else flat.axis,
             scale_given=scaling_mode is ScalingMode.DELAYED_TENSOR_SCALING,
         )
+        return _with_values_by(dequantizer, tensor)
 
     @staticmethod
     def create_2x(
@@ -121,6 +128,7 @@ class ScaledTensorFactory:
         rowwise_has_rht_applied: bool = False,
         colwise_has_rht_applied: bool = False,
         pre_swizzled: bool = False,
+        dequantizer: Callable[[Any], Any] | None = None,
     ) -> Any:
         """A tensor quantized along both directions: the arguments of `create_1x` for each. `data_layout` has two
         letters, that of rows first; `colwise_amax` is `amax` where it is left out."""
@@ -134,6 +142,7 @@ class ScaledTensorFactory:
             "last_dims": last_dims,
             "original_shape": original_shape,
             "pre_swizzled": pre_swizzled,
+            "dequantizer": dequantizer,
         }
         row = ScaledTensorFactory.create_1x(
             data, scale_inv, amax, data_layout=data_layout[0], has_rht_applied=rowwise_has_rht_applied, **common
@@ -176,6 +185,7 @@ class ScaledTensorFactory:
         rowwise_has_rht_applied: bool = False,
         colwise_has_rht_applied: bool = False,
         pre_swizzled: bool = False,
+        dequantizer: Callable[[Any], Any] | None = None,
     ) -> Any:
         """A tensor with the directions of `q_layout`: `create_2x` of both, `create_1x` of one, whose codes and scales
         are `data` and `scale_inv`, or `colwise_data` and `colwise_scale_inv`. `data_layout` has a letter for each; by
@@ -190,6 +200,7 @@ class ScaledTensorFactory:
             "last_dims": last_dims,
             "original_shape": original_shape,
             "pre_swizzled": pre_swizzled,
+            "dequantizer": dequantizer,
         }
         known = scaling_mode.get_data_layout()
         if q_layout.is_rowwise_colwise:
@@ -218,6 +229,15 @@ class ScaledTensorFactory:
             has_rht_applied=colwise and colwise_has_rht_applied,
             **common,
         )
+
+
+def _with_values_by(dequantizer: Any, tensor: ScaledTensor1x) -> ScaledTensor1x:
+    if dequantizer is None:
+        return tensor
+    if not callable(dequantizer):
+        raise TypeError(f"argument 'dequantizer' is {type(dequantizer).__name__}, expected a function of the tensor")
+    values = {field.name: getattr(tensor, field.name) for field in dataclasses.fields(tensor)}
+    return DequantizedBy(**values, dequantizer=dequantizer)
 
 
 def _array(name: str, x: Any) -> None:

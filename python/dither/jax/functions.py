@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from .. import ops
-from ..ops import RandomHadamard
+from ..ops import RandomHadamard, ScaledTensor1x
 from ..ops.hadamard import SIGN_MASK
 from .grouped import GroupedQuantizer
 from .modes import AmaxScope
@@ -92,9 +92,19 @@ def grouped_dbias(grad: Any, group_sizes: Any) -> Any:
     return ops.quantize_dbias(grad, groups=ops.Groups(sizes=jnp.asarray(group_sizes))).dbias
 
 
-def dequantize(x: Any, dtype: Any = None) -> Any:
-    """The values of a quantized tensor, or the array of one that is not, as `x.dequantize()` gives them."""
-    return x.dequantize() if dtype is None else x.dequantize(dtype)
+def dequantize(x: Any, dtype: Any = None, orientation: str = "tensor") -> Any:
+    """The values of a quantized tensor, or the array of one that is not, as `x.dequantize()` gives them.
+
+    With `orientation="stored"` the dimensions are those of the codes: of transposed ones those along columns come
+    first, as Transformer Engine has them.
+    """
+    if orientation not in ("tensor", "stored"):
+        raise ValueError(f"orientation is {orientation!r}, expected 'tensor' or 'stored'")
+    values = x.dequantize() if dtype is None else x.dequantize(dtype)
+    if orientation == "tensor" or not isinstance(x, ScaledTensor1x) or not x.is_transposed:
+        return values
+    axis, rank = x.flatten_axis % len(x.shape), len(x.shape)
+    return jnp.transpose(values, (*range(axis, rank), *range(axis)))
 
 
 def calculate_amax(x: Any, amax_scope: AmaxScope = AmaxScope.LOCAL, transpose_batch_sequence: bool = False) -> Any:

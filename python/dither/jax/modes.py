@@ -6,7 +6,7 @@ import enum
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,9 @@ from ..ops.outputs import Plan
 from ..ops.scaled_tensor import scale_matrix
 from ..types import float4_e2m1, float8_e4m3, float8_e5m2
 from .arrays import dtype_of_kind, kind_of_dtype
+
+if TYPE_CHECKING:
+    from .shardy_rules import QuantizeShardyRules
 
 
 class QuantizeLayout(enum.Enum):
@@ -275,6 +278,24 @@ class ScalingMode(enum.Enum):
             self.get_grouped_scale_shape(data_shape, n_groups, way, is_padded, flatten_axis) for way in (False, True)
         )
         return row, col
+
+    def get_shardy_sharding_rules(
+        self,
+        input_shape: Sequence[int],
+        unique_var: str,
+        flatten_axis: int = -1,
+        q_layout: QuantizeLayout = QuantizeLayout.ROWWISE_COLWISE,
+        broadcast_2d_scale_shape_to_1d: bool = False,
+    ) -> QuantizeShardyRules:
+        """How a tensor of this shape, its codes and its scales are split over devices alike, for rules of custom calls
+        of one's own; those of dither have theirs. Names of factors begin with `unique_var`, which nothing else does.
+
+        The other arguments are those of `get_scale_shape`; `q_layout` says which codes and scales there are.
+        """
+        from .shardy_rules import rules_of
+
+        shape = tuple(input_shape)
+        return rules_of(self, shape, unique_var, flatten_axis, q_layout, broadcast_2d_scale_shape_to_1d)
 
 
 class _Mode(NamedTuple):

@@ -97,6 +97,24 @@ class QuantizeConfig:
             "amax_history": jnp.zeros(self.recipe.amax_history_len, jnp.float32),
         }
 
+    @staticmethod
+    def initialize_from_recipe(recipe: Any) -> QuantizeConfig:
+        """That of a recipe. Raises ValueError without one."""
+        if recipe is None:
+            raise ValueError("argument 'recipe' is None, expected a recipe of dither.recipe")
+        return get_quantize_config(recipe)
+
+    def is_supported(self) -> tuple[bool, str]:
+        """True and no reason: dither quantizes on every device."""
+        return True, ""
+
+    def get_quantize_flax_meta(self, module: Any, collection_name: str, postfix: str, source: Any, name: str) -> Any:
+        """The state of the quantizer of a tensor of a linen module, called within it, as a `QuantizeMeta`: variables
+        `{name}{postfix}_scale`, .. of a collection, and random words from the stream `sr_rng`."""
+        from .flax.state import meta_of
+
+        return meta_of(self, module, collection_name, postfix, source, name)
+
     def is_stochastic(self, source: TensorSource) -> bool:
         """Whether this tensor is rounded at random: its quantizer then wants `stochastic_rounding_rng_state`."""
         return self.recipe is not None and self.recipe.quantization(ROLES[source]).stochastic

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -21,6 +22,8 @@ from ..ops import (
     ScaledTensor2x,
 )
 from ..ops.tensor_methods import TensorMethods
+from ..types import DType
+from .arrays import dtype_of_kind
 from .modes import QuantizeLayout, ScalingMode, TensorUsage, mode_of
 
 
@@ -103,9 +106,29 @@ class GroupedNoScaleTensor(NoScaleTensor):
         return jax.numpy.ones((self.original_shape or self.shape)[0], jax.numpy.int32)
 
 
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class DequantizedBy(ScaledTensor1x):
+    """A quantized tensor with values by a function of its user (`ScaledTensorFactory`). Products, which read codes and
+    scales, do not call it.
+
+    Attributes:
+        dequantizer: what `dequantize` calls with the tensor.
+    """
+
+    dequantizer: Callable[[Any], Any] | None = None
+
+    def dequantize(self, dtype: Any = None, undo_transform: bool = False) -> Any:
+        """What the function gives, in this data type, if that is asked for."""
+        if self.dequantizer is None or undo_transform:
+            return super().dequantize(dtype, undo_transform)
+        found = self.dequantizer(self)
+        return found if dtype is None else found.astype(dtype_of_kind(dtype) if isinstance(dtype, DType) else dtype)
+
+
 #: Fields that are arrays, by class.
 _ARRAYS: dict[type, tuple[str, ...]] = {
     ScaledTensor1x: ("data", "scale_inv", "amax", "tensor_scale"),
+    DequantizedBy: ("data", "scale_inv", "amax", "tensor_scale"),
     ScaledTensor2x: ("rowwise", "colwise"),
     GroupedScaledTensor1x: ("data", "scale_inv", "amax", "tensor_scale", "table", "wrong"),
     GroupedScaledTensor2x: ("rowwise", "colwise"),

@@ -100,6 +100,28 @@ def test_states_are_variables_whose_gradient_is_the_next_state():
     assert list(module.init(jax.random.key(0), x)) == ["params"]
 
 
+def test_states_of_modules_of_ones_own():
+    """A recipe's state of a tensor, as variables of any collection."""
+
+    class Own(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            config = dj.QuantizeConfig.initialize_from_recipe(DELAYED)
+            assert config.is_supported() == (True, "")
+            meta = config.get_quantize_flax_meta(self, "states", "_1", dj.TensorSource.X, "x")
+            one = dj.QuantizerFactory.create(**config.arguments(dj.TensorSource.X), **meta.fields)
+            return one.quantize(x)
+
+    variables = Own().init(jax.random.key(0), numbers(32, 64))
+    assert sorted(variables["states"]) == ["x_1_amax_history", "x_1_scale"]
+    variables["states"]["x_1_scale"] = jnp.full(1, 4.0)
+    found = Own().apply(variables, numbers(32, 64))
+    want = dither.quantize(np.asarray(numbers(32, 64)), "fp8_tensor_e4m3", "both", encode_scale=4.0)
+    same((found.rowwise.data, found.colwise.data), (want.rowwise.data, want.colwise.data))
+    with pytest.raises(ValueError, match="argument 'recipe' is None"):
+        dj.QuantizeConfig.initialize_from_recipe(None)
+
+
 def test_stochastic_rounding_takes_a_stream_of_keys():
     x, module = numbers(32, 64), df.DenseGeneral(32)
     with dj.autocast(enabled=True, recipe=NVFP4BlockScaling()):

@@ -204,6 +204,29 @@ def test_factory_takes_fp4_codes_of_jax():
     same(made, q.rowwise)
 
 
+def test_factory_takes_a_function_for_values():
+    """`dequantize` calls it, under jit too; products read codes."""
+    q = quantized(MODES[0], 64, 96).rowwise
+    made = ScaledTensorFactory.create(
+        data=q.data, scale_inv=q.scale_inv, scaling_mode=MODES[0], dequantizer=lambda t: t.data.astype(jnp.float32)
+    )
+    codes = np.asarray(q.data).astype(np.float32)
+    same(jax.jit(lambda t: t.dequantize())(made), codes)
+    same(dj.dequantize(made, jnp.bfloat16), codes.astype(jnp.bfloat16))
+    same(dj.gemm(made, made, ((1,), (1,))), dj.gemm(q, q, ((1,), (1,))))
+    plain = ScaledTensorFactory.create(data=q.data, scale_inv=q.scale_inv, scaling_mode=MODES[0], dequantizer=None)
+    assert jax.tree.structure(plain) == jax.tree.structure(q)
+
+
+def test_values_in_the_order_of_codes():
+    q = quantized(ScalingMode.NVFP4_1D_SCALING, 4, 16, 96)
+    values = q.colwise.dequantize()
+    same(dj.dequantize(q.colwise, orientation="stored"), np.moveaxis(np.asarray(values), -1, 0))
+    same(dj.dequantize(q.rowwise, orientation="stored"), np.asarray(q.rowwise.dequantize()))
+    with pytest.raises(ValueError, match="orientation is 'T', expected 'tensor' or 'stored'"):
+        dj.dequantize(q.rowwise, orientation="T")
+
+
 def test_factory_mistakes():
     q = quantized(ScalingMode.NVFP4_1D_SCALING, 64, 96)
     data, scales = q.rowwise.data, q.rowwise.scale_inv
@@ -218,6 +241,7 @@ def test_factory_mistakes():
     fails("'scale_inv' has data type float32, expected float8_e4m3fn", data, jnp.ones((64, 6)), error=TypeError)
     fails("'data' has data type int32, expected float4_e2m1fn", data.astype(jnp.int32), scales, error=TypeError)
     fails("data_layout is 'N', expected 'T' for colwise NVFP4_1D_SCALING", data, scales, is_colwise=True)
+    fails("argument 'dequantizer' is str, expected a function", data, scales, dequantizer="te", error=TypeError)
     fails("flatten_axis is 3", data, scales, flatten_axis=3)
     fails("argument 'amax' was not given, expected that of the tensor for NVFP4", data, scales, amax=None)
     fails("argument 'first_dims' was given without 'original_shape'", data, scales, first_dims=jnp.ones(2, jnp.int32))

@@ -12,7 +12,7 @@ from flax import linen as nn
 
 from ..modes import TensorSource
 from ..quantizer_sets import QuantizeMeta, QuantizeMetaSet, QuantizerFactory, QuantizerSet, noop_quantizer_set
-from ..recipes import get_quantize_config
+from ..recipes import QuantizeConfig, get_quantize_config
 
 #: The collection of scales and histories.
 FP8_METAS = "fp8_metas"
@@ -33,17 +33,25 @@ def quantizers_of(module: nn.Module, postfix: str = "", checkpoint_name: str | N
     if config.factory is not None:
         made: QuantizerSet = QuantizerFactory.create_set(checkpoint_name=checkpoint_name)
         return made
-    metas = {}
-    for slot, source in (("x", TensorSource.X), ("kernel", TensorSource.KERNEL), ("grad", TensorSource.DGRAD)):
-        fields = {
-            name: module.variable(FP8_METAS, f"{slot}{postfix}_{name}", jnp.asarray, initial).value
-            for name, initial in config.initial_state(source).items()
-        }
-        if config.is_stochastic(source):
-            fields["stochastic_rounding_rng_state"] = _words(module, f"{slot}{postfix}")
-        metas[slot] = QuantizeMeta(**fields)
+    metas = {
+        slot: meta_of(config, module, FP8_METAS, postfix, source, slot)
+        for slot, source in zip(("x", "kernel", "grad"), TensorSource, strict=True)
+    }
     made = QuantizerFactory.create_set(checkpoint_name=checkpoint_name, quantize_meta_set=QuantizeMetaSet(**metas))
     return made
+
+
+def meta_of(
+    config: QuantizeConfig, module: nn.Module, collection: str, postfix: str, source: TensorSource, name: str
+) -> QuantizeMeta:
+    """The state of a quantizer of a tensor: see `QuantizeConfig.get_quantize_flax_meta`."""
+    fields = {
+        of: module.variable(collection, f"{name}{postfix}_{of}", jnp.asarray, initial).value
+        for of, initial in config.initial_state(source).items()
+    }
+    if config.is_stochastic(source):
+        fields["stochastic_rounding_rng_state"] = _words(module, f"{name}{postfix}")
+    return QuantizeMeta(**fields)
 
 
 def _words(module: nn.Module, name: str) -> Any:
