@@ -120,8 +120,10 @@ def with_sharding_constraint_by_logical_axes(x: Any, logical_axis_names: Sequenc
         return x
     names = tuple(logical_axis_names)
     if isinstance(x, ScaledTensor2x):
-        halves = (with_sharding_constraint_by_logical_axes(part, names) for part in (x.rowwise, x.colwise))
-        return ScaledTensor2x(*halves)
+        rowwise = with_sharding_constraint_by_logical_axes(x.rowwise, names)
+        if x.colwise.shape != x.rowwise.shape:  # of a transform that has put rows of zeros after those of the tensor
+            return ScaledTensor2x(rowwise, x.colwise)
+        return ScaledTensor2x(rowwise, with_sharding_constraint_by_logical_axes(x.colwise, names))
     if isinstance(x, NoScaleTensor):
         return dataclasses.replace(x, data=_constrained(x.data, _spec(names, len(x.data.shape))))
     if isinstance(x, (TensorMethods, GroupedNoScaleTensor)) and not isinstance(x, ScaledTensor1x):

@@ -76,7 +76,7 @@ def transformed_amax(
 
     Args:
         x: as of `dither.quantize`, and so is `flatten_axis`.
-        transform: of columns; its size divides the rows.
+        transform: of columns.
         device: where to run; by default where `x` is.
         stream: the stream of a GPU to run on.
     """

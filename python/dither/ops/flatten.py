@@ -145,6 +145,8 @@ def restore_result(result: ScaledTensor1x | ScaledTensor2x, flat: Flattened) -> 
 
 
 def _restored(part: ScaledTensor1x, flat: Flattened) -> ScaledTensor1x:
+    if part.shape[0] != flat.matrix[0]:  # with rows of zeros at the end, which are of no dimension
+        flat = Flattened((part.shape[0], *flat.shape[flat.axis :]), 1)
     shape = flat.stored(part.is_transposed, part.format.element.bits)
     data = reshape(part.data, shape, "data")
     return dataclasses.replace(part, data=data, shape=flat.shape, flatten_axis=flat.axis)

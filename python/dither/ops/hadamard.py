@@ -21,8 +21,9 @@ class RandomHadamard:
     and the product of two matrices that were both transformed along what is summed is what it was.
 
     Attributes:
-        size: 16, 32, 64 or 128; it divides the rows of a tensor whose columns are transformed, and the columns where
-            rows are.
+        size: 16, 32, 64 or 128; it divides the columns of a tensor whose rows are transformed. Where columns are, rows
+            of zeros follow the last one up to a multiple, and what is quantized along columns has these, too: its
+            `shape` says so, with rows as one dimension.
         sign_mask: bit i is set where element i of each `size` gets the other sign; a mask of 16 bits repeats.
         colwise: whether what is quantized along columns is transformed along columns first.
         rowwise: whether what is quantized along rows is transformed along rows first.

@@ -238,8 +238,10 @@ def steps_of(operator: Operator, operands: Mapping[str, Any], constants: Mapping
     wanted = flatten_written(wanted, shapes, matrix_shapes)
     if wanted.plan is not None and wanted.out is not None:
         shape = getattr(wanted.out, "shape", flat.shape)
-        if shape != flat.shape:
-            raise ValueError(f"argument 'out' has shape {shape}, expected {flat.shape}")
+        rows, _ = wanted.plan.shape_of(not wanted.plan.rowwise, flat.matrix)
+        padded = flat.shape if rows == flat.matrix[0] else (rows, *flat.shape[flat.axis :])
+        if shape != padded:
+            raise ValueError(f"argument 'out' has shape {shape}, expected {padded}")
         wanted.out = flatten_result(wanted.out, "out")
     results = yield from steps_on_matrices(operator, matrices, constants, wanted)
     saved = {name: reshape(one, shapes[name], name) for name, one in results.saved.items()} | given.saved

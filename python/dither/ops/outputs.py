@@ -125,12 +125,16 @@ class Plan:
         return f"{self.fmt.name} has no tensor scale"
 
     def check_shape(self, shape: tuple[int, int]) -> None:
-        """Raises ValueError for a tensor whose lines a transform does not divide."""
-        for colwise, extent in ((False, shape[1]), (True, shape[0])):
-            transform = self.transform_of(colwise)
-            if transform is not None and extent % transform.size:
-                lines = "rows" if colwise else "columns"
-                raise ValueError(f"found {extent} {lines}, expected a multiple of {transform.size}, the transform's")
+        """Raises ValueError for a tensor whose columns a transform of rows does not divide."""
+        transform = self.transform_of(False)
+        if transform is not None and shape[1] % transform.size:
+            raise ValueError(f"found {shape[1]} columns, expected a multiple of {transform.size}, the transform's")
+
+    def shape_of(self, colwise: bool, shape: tuple[int, int]) -> tuple[int, int]:
+        """That of what is quantized in one direction: a transform of columns has whole runs, with rows of zeros at the
+        end."""
+        transform = self.transform_of(True) if colwise else None
+        return shape if transform is None else (round_up(shape[0], transform.size), shape[1])
 
     def amax_tile(self, n: int, producer: Producer, cpu: bool) -> Tile:
         """The tile of the pass that takes the amax of what is transformed."""
@@ -269,14 +273,15 @@ def allocate(
         return ScaledTensor2x(parts[0], parts[1]) if len(parts) == 2 else parts[0]
 
     def make(colwise: bool) -> ScaledTensor1x:
-        data = empty_like(x, array, data_shape((m, n), p.fmt, colwise), p.fmt.element)
-        scale = empty_like(x, array, *scale_storage((m, n), p.fmt, colwise, p.layout, p.repeat))
+        shape = p.shape_of(colwise, (m, n))
+        data = empty_like(x, array, data_shape(shape, p.fmt, colwise), p.fmt.element)
+        scale = empty_like(x, array, *scale_storage(shape, p.fmt, colwise, p.layout, p.repeat))
         return ScaledTensor1x(
             data,
             scale,
             known[colwise].amax,
             p.fmt,
-            (m, n),
+            shape,
             dtype,
             colwise,
             p.layout,
@@ -409,11 +414,12 @@ def check_out(p: Plan, out: Any, shape: tuple[int, int], inputs: Mapping[str, Ar
     for part, colwise in zip(parts, [False, True] if len(parts) == 2 else [p.colwise], strict=True):
         check_fields(part, "out")
         found = (part.shape, part.format, part.is_colwise, part.scale_layout, part.repeated, part.transform)
-        if found != (shape, p.fmt, colwise, p.layout, p.repeat, p.transform_of(colwise)):
+        own = p.shape_of(colwise, shape)
+        if found != (own, p.fmt, colwise, p.layout, p.repeat, p.transform_of(colwise)):
             way = "colwise" if colwise else "rowwise"
             scales = f"{p.layout.name} scales{' for each row' if p.repeat else ''}"
             transform = p.transform_of(colwise)
-            expected = f"{p.fmt!r}, {way}, shape {shape}, {scales}{f', {transform}' if transform else ''}"
+            expected = f"{p.fmt!r}, {way}, shape {own}, {scales}{f', {transform}' if transform else ''}"
             raise ValueError(f"argument 'out' is a {part!r}, expected {expected}")
         check_arrays(part, "out")
         for what, value in (("data", part.data), ("scale_inv", part.scale_inv)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 
 from ..formats import Format
 from ..ops import ScaledTensor1x, ScaledTensor2x, dequantize
+from ..ops.tiles import round_up
 from .columns import columns_of
 from .dtypes import dither_dtype, torch_dtype
 
@@ -53,7 +55,7 @@ class QuantizedStorage:
                 raise TypeError(f"argument '{name}' is {type(part).__name__}, expected a ScaledTensor1x or a tensor")
             if isinstance(part, ScaledTensor1x) and part.is_colwise != (name == "colwise"):
                 raise ValueError(f"argument '{name}' is quantized along the other direction")
-            if part is not None and tuple(part.shape) != tuple(some.shape):
+            if part is not None and tuple(part.shape) != tuple(some.shape) and not _follow_zeros(part, some):
                 raise ValueError(f"argument '{name}' has shape {tuple(part.shape)}, expected {tuple(some.shape)}")
         self.rowwise, self.colwise = rowwise, colwise
         self.quantizer = quantizer
@@ -355,3 +357,12 @@ def _skeleton(part: Part | None) -> Any:
         return _without_tensors(part)
     fields = (field.name for field in dataclasses.fields(part) if field.name not in _FIELDS)
     return tuple(getattr(part, name) for name in fields)
+
+
+def _follow_zeros(part: Part, some: Part) -> bool:
+    """Whether `part` is what a transform makes of `some`, with rows of zeros up to whole runs."""
+    if not isinstance(part, ScaledTensor1x) or not isinstance(some, ScaledTensor1x) or part.transform is None:
+        return False
+    axis = some.flatten_axis % len(some.shape)
+    rows = round_up(math.prod(some.shape[:axis]), part.transform.size)
+    return tuple(part.shape) == (rows, *some.shape[axis:])

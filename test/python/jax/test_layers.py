@@ -256,6 +256,29 @@ def test_states_go_on_in_a_scan():
     assert float(after.x.scale[0]) != 1.0
 
 
+def test_transforms_take_any_number_of_rows():
+    """Rows that make no run of 16 are followed by zeros: gradients are those of the input and gradient with these."""
+    q = QuantizerFactory.create_set(fp8_recipe=dither.recipe.NVFP4BlockScaling())
+    x, w, dy = numbers(4, 10, 64), numbers(64, 32, seed=4), numbers(4, 10, 32, seed=5)
+    assert q.x.use_rht and q.dgrad.use_rht
+
+    def call(x, w):
+        return dj.dense(x, w, quantizer_set=q)
+
+    def padded(x):
+        return np.pad(x.reshape(40, -1), ((0, 8), (0, 0)))
+
+    y, (dx, dw) = gradients(call, x, w, dy)
+    want, (dx_of_all, dw_of_all) = gradients(call, padded(x), w, padded(dy))
+    assert np.asarray(dw).tobytes() == np.asarray(dw_of_all).tobytes()
+    for mine, other in ((y, want), (dx, dx_of_all)):
+        assert np.asarray(mine).reshape(40, -1).tobytes() == np.asarray(other)[:40].tobytes()
+    mlp = [numbers(64, 1, 48, seed=6), numbers(48, 64, seed=7)], [None, None]
+    sets = (q, QuantizerFactory.create_set(fp8_recipe=dither.recipe.NVFP4BlockScaling()))
+    back = jax.grad(lambda x: dj.layernorm_mlp(x, np.ones(64), None, *mlp, "rmsnorm", quantizer_sets=sets).sum())
+    assert back(jnp.asarray(x)).shape == x.shape
+
+
 @pytest.mark.parametrize("name", ["delayed", "nvfp4"])
 def test_layers_are_split_over_a_mesh(name):
     """Rows over one axis, matrices over the other: nothing is gathered with a warning, and results are those of one

@@ -148,6 +148,42 @@ def test_stochastic_columns_of_a_transform():
     check.same_bits(both.rowwise.data, dither.quantize(x, dither.NVFP4, **options).data)
 
 
+@pytest.mark.parametrize(
+    ("shape", "axis", "size", "fmt", "device"),
+    [
+        ((40, 96), -1, 16, dither.NVFP4, "cpu"),
+        ((3, 11, 64), 2, 64, dither.MXFP8_E4M3, "cpu"),
+        ((3, 11, 64), 2, 64, dither.NVFP4, "sim:sm_100a"),
+        ((40, 96), -1, 16, dither.MXFP8_E4M3, "sim:sm_80"),
+    ],
+)
+def test_rows_of_zeros_follow_those_that_make_no_run(shape, axis, size, fmt, device):
+    """Along columns it is what becomes of the tensor with rows of zeros, and along rows of the tensor itself."""
+    x, spec = data.normal(1, int(np.prod(shape)), "bfloat16").reshape(shape), dither.RandomHadamard(size, 0x8001)
+    m, rows = int(np.prod(shape[:axis])), -(-int(np.prod(shape[:axis])) // size) * size
+    padded = np.zeros((rows, shape[-1]), x.dtype)
+    padded[:m] = x.reshape(m, -1)
+    options = {"layout": "both", "transform": spec, "flatten_axis": axis}
+    more = {} if device == "cpu" else {"scale_layout": "128x4", "rounding": "stochastic", "seed": 3}
+    found = dither.quantize(x, fmt, device=device, **options, **more)
+    want = dither.quantize(padded, fmt, **{**options, "flatten_axis": -1, "layout": "colwise"}, **more)
+    assert found.rowwise.shape == shape and found.colwise.shape == (rows, shape[-1])
+    for name in ("data", "scale_inv") + ("amax",) * fmt.tensor_scale:
+        check.same_bits(getattr(found.colwise, name), getattr(want, name), name)
+    of_rows = dither.quantize(x, fmt, flatten_axis=axis, **more)
+    check.same_bits(found.rowwise.data, of_rows.data)
+    dither.quantize(x, fmt, device=device, **options, **more, out=found)
+    check.same_bits(found.colwise.data, want.data)
+    values = found.colwise.dequantize(undo_transform=True)
+    check.same_bits(values, want.dequantize(undo_transform=True))
+    norm = dither.rms_norm(x.reshape(m, -1), np.ones(shape[-1], F32))
+    padded[:m] = norm.out
+    fused = dither.rms_norm(
+        x.reshape(m, -1), np.ones(shape[-1], F32), format=fmt, layout="both", transform=spec, device=device
+    )
+    check.same_bits(fused.out.colwise.data, dither.quantize(padded, fmt, layout="colwise", transform=spec).data)
+
+
 def test_results_are_copied_and_reused():
     import copy
     import pickle
@@ -184,7 +220,12 @@ def test_wrong_transforms(fields, error, message):
 @pytest.mark.parametrize(
     ("shape", "options", "error", "message"),
     [
-        ((40, 64), {"layout": "colwise"}, ValueError, "found 40 rows, expected a multiple of 16, the transform's"),
+        (
+            (32, 40),
+            {"layout": "both", "transform": dither.RandomHadamard(rowwise=True)},
+            ValueError,
+            "found 40 columns, expected a multiple of 16, the transform's",
+        ),
         ((32, 64), {"layout": "rowwise"}, ValueError, "expected one of what the layout 'rowwise' has"),
         ((32, 64), {"layout": "both", "transform": 16}, TypeError, "transform is 16, expected a dither.RandomHadamard"),
         ((32, 64), {"layout": "colwise", "amax": 1.0}, ValueError, "what is quantized is transformed first"),

@@ -1,6 +1,7 @@
 """Storages: what they have, save, restore and make of the other direction."""
 
 import dither
+import dither.torch as dt
 import pytest
 import torch
 from dither.torch.storage import (
@@ -171,3 +172,22 @@ def test_what_is_refused():
         restore_from_saved([None], [None, None, None])
     with pytest.raises(RuntimeError, match="no quantizer"):
         QuantizedStorage.of(q).quantize_(tensor())
+
+
+def test_rows_that_make_no_run_of_a_transform():
+    """Along columns rows of zeros follow: the gradient of a weight is that of the input and gradient with these."""
+    layer = dt.Linear(64, 32, bias=False, params_dtype=torch.float32)
+    x, dy = (torch.randn(40, n, generator=torch.Generator().manual_seed(n)) for n in (64, 32))
+    recipe = dither.recipe.NVFP4BlockScaling(disable_stochastic_rounding=True)
+
+    def gradient(x, dy):
+        layer.weight.grad = None
+        with dt.autocast(recipe=recipe):
+            y = layer(x)
+        y.backward(dy)
+        return y.detach(), layer.weight.grad
+
+    zeros = torch.nn.functional.pad
+    (y, dw), (y_of_all, dw_of_all) = gradient(x, dy), gradient(zeros(x, (0, 0, 0, 8)), zeros(dy, (0, 0, 0, 8)))
+    assert torch.equal(dw, dw_of_all) and torch.equal(y, y_of_all[:40])
+    assert layer(x.reshape(4, 10, 64)).shape == (4, 10, 32)

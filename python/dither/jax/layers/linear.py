@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from ...ops import ScaledTensor1x
 from ..functions import quantize, quantize_dbias
 from ..matmul import gemm
 from ..mesh import with_sharding_constraint_by_logical_axes
@@ -84,12 +85,20 @@ def quantized_gradient(grad: Any, kept: Kept, quantizer: Any, contracted: int) -
 
 def gradients(grad: Any, kept: Kept, contracted: int, dtypes: tuple[Any, Any]) -> tuple[Any, Any]:
     """The gradients of x and of the kernel, in these data types, of the quantized one of their product."""
-    rows, rank = len(kept.x.shape) - contracted, len(kept.kernel.shape)
+    rank = len(kept.kernel.shape)
+    rows = grad.ndim - (rank - contracted)
     columns = tuple(range(rows, grad.ndim)), tuple(range(contracted, rank))
     dx = gemm(grad.get_tensor(TensorUsage.LHS), kept.kernel, columns, preferred_element_type=dtypes[0])
-    leading = tuple(range(rows))
-    dkernel = gemm(kept.x, grad.get_tensor(TensorUsage.RHS), (leading, leading), preferred_element_type=dtypes[1])
+    down = grad.get_tensor(TensorUsage.RHS)
+    leading = _rows(kept.x, rows), _rows(down, rows)
+    dkernel = gemm(kept.x, down, leading, preferred_element_type=dtypes[1])
     return dx, dkernel
+
+
+def _rows(x: Any, rows: int) -> tuple[int, ...]:
+    """The dimensions along rows of an operand: one, where a transform has put rows of zeros after them."""
+    quantized = isinstance(x, ScaledTensor1x)
+    return tuple(range(x.flatten_axis % len(x.shape) if quantized else rows))
 
 
 def like(x: Any) -> Any:
