@@ -43,8 +43,9 @@ from .functions import (  # noqa: E402
     quantize_dbias,
 )
 from .grouped import GroupedQuantizer  # noqa: E402
+from .grouped_matmul import grouped_gemm  # noqa: E402
 from .layers import dense, grouped_dense, layernorm_dense, layernorm_mlp  # noqa: E402
-from .matmul import gemm, grouped_gemm, tensor_scale_of, to_jax_scaled_matmul  # noqa: E402
+from .matmul import gemm, tensor_scale_of, to_jax_scaled_matmul  # noqa: E402
 from .mesh import (  # noqa: E402
     BATCH_AXES,
     HEAD_AXES,

@@ -16,15 +16,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..ops import GroupedScaledTensor1x, GroupedScaledTensor2x, ScaledTensor1x, ScaledTensor2x, grouped_dequantize
+from ..ops import GroupedScaledTensor1x, ScaledTensor1x, ScaledTensor2x
 from ..types import e8m0, float4_e2m1, float8_e4m3, float8_e5m2, float32
 from .arrays import dtype_of_kind
 from .tensors import NoScaleTensor
 from .values import linear_scales, tensor_factor, values
 
-_FP8 = (float8_e4m3, float8_e5m2)
+FP8 = (float8_e4m3, float8_e5m2)
 #: What a dimension of sums is a multiple of where codes are multiplied.
-_ALIGNED = {float8_e4m3: 16, float8_e5m2: 16, float4_e2m1: 32}
+ALIGNED = {float8_e4m3: 16, float8_e5m2: 16, float4_e2m1: 32}
 
 _QUANTIZED = (ScaledTensor1x, GroupedScaledTensor1x)
 
@@ -57,8 +57,8 @@ def gemm(
     extents = [tuple(t.shape[d] for d in own) for t, own in zip(tensors, dims, strict=True)]
     if extents[0] != extents[1]:
         raise ValueError(f"contracting_dims are {extents[0]} long of lhs and {extents[1]} of rhs, expected the same")
-    _check_pair(left, right)
-    dtype = preferred_element_type or _dtype(left)
+    check_pair(left, right)
+    dtype = preferred_element_type or dtype_before(left)
     if isinstance(left, ScaledTensor1x) or isinstance(right, ScaledTensor1x):
         product = _scaled_product(left, right, dims)
     else:
@@ -105,68 +105,16 @@ def tensor_scale_of(t: ScaledTensor1x | ScaledTensor2x) -> Any:
     return tensor_factor(t.rowwise if isinstance(t, ScaledTensor2x) else t)
 
 
-def grouped_gemm(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
-    contracting_dims: Dims = ((1,), (1,)),
-    preferred_element_type: Any = None,
-) -> Any:
-    """Products of groups of rows: each with a matrix of its own, or, where rows are summed, of two tensors' groups.
-
-    Args:
-        lhs: groups of rows (M, K): an array or a grouped tensor.
-        rhs: matrices (G, K, N), a stack of as many groups of rows, (G K, N), where it is quantized; or groups of rows
-            (M, N), where rows are summed.
-        group_sizes: (G,) int32, rows of each group.
-        contracting_dims: ((1,), (1,)): K of both; ((1,), (2,)): columns of `lhs` and N; ((0,), (0,)): the rows of each
-            group.
-        preferred_element_type: by default what `lhs` had before it was quantized.
-
-    Returns (M, N), (M, K), or (G, K, N). Values are multiplied and summed in float32 (`jax.lax.ragged_dot`); rows past
-    all groups are zero. Raises ValueError as `gemm`.
-    """
-    dims = tuple(tuple(own) for own in contracting_dims)
-    if dims not in (((1,), (1,)), ((1,), (2,)), ((0,), (0,))):
-        raise ValueError(f"contracting_dims is {contracting_dims}, expected ((1,), (1,)), ((1,), (2,)) or ((0,), (0,))")
-    count = int(jnp.shape(group_sizes)[0])
-    _check_groups(lhs, rhs, dims)
-    left, right = _group_values(lhs), _group_values(rhs)
-    dtype = preferred_element_type or _dtype(_plain(lhs))
-    sizes = jnp.asarray(group_sizes, jnp.int32)
-    if dims == ((0,), (0,)):
-        numbers = jax.lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), [0], [])
-    else:
-        if right.ndim == 2:
-            right = right.reshape(count, -1, right.shape[-1])
-        if right.shape[0] != count:
-            raise ValueError(f"argument 'rhs' has {right.shape[0]} matrices, expected {count}, one for each group")
-        numbers = jax.lax.RaggedDotDimensionNumbers((dims, ((), ())), [0], [0])
-    if left.shape[dims[0][0]] != right.shape[dims[1][0]]:
-        raise ValueError(
-            f"contracting_dims are {left.shape[dims[0][0]]} long of lhs and {right.shape[dims[1][0]]} of rhs, expected "
-            "the same"
-        )
-    product = jax.lax.ragged_dot_general(
-        left,
-        right,
-        sizes,
-        numbers,
-        precision=jax.lax.Precision.HIGHEST,
-        preferred_element_type=jnp.promote_types(left.dtype, right.dtype),
-    )
-    return product.astype(dtype)
-
-
 # -- operands ----------------------------------------------------------------------------------
 
 
-def _plain(t: Any) -> Any:
+def plain(t: Any) -> Any:
+    """The array of a tensor that is not quantized."""
     return t.data if isinstance(t, NoScaleTensor) else t
 
 
 def _tensor(name: str, t: Any) -> Any:
-    t = _plain(t)
+    t = plain(t)
     if isinstance(t, (ScaledTensor1x, jax.Array)):
         return t
     raise TypeError(
@@ -174,7 +122,8 @@ def _tensor(name: str, t: Any) -> Any:
     )
 
 
-def _dtype(t: Any) -> Any:
+def dtype_before(t: Any) -> Any:
+    """What a tensor had before it was quantized."""
     return jnp.dtype(dtype_of_kind(t.dtype)) if isinstance(t, _QUANTIZED) else t.dtype
 
 
@@ -198,7 +147,7 @@ def _checked(name: str, t: Any, dims: Sequence[int]) -> tuple[int, ...]:
     return found
 
 
-def _check_pair(left: Any, right: Any) -> None:
+def check_pair(left: Any, right: Any) -> None:
     """What both operands agree on."""
     transforms = [t.transform if isinstance(t, _QUANTIZED) else None for t in (left, right)]
     if transforms[0] != transforms[1]:
@@ -209,25 +158,6 @@ def _check_pair(left: Any, right: Any) -> None:
     kinds = [t.format.element if isinstance(t, _QUANTIZED) else None for t in (left, right)]
     if kinds == [float8_e5m2, float8_e5m2]:
         raise ValueError("lhs and rhs are float8_e5m2, expected float8_e4m3 for one of them: no device multiplies both")
-
-
-def _check_groups(lhs: Any, rhs: Any, dims: Any) -> None:
-    """Blocks of groups run along what is summed: columns of a row, or the rows of a group."""
-    for name, t, own in (("lhs", lhs, dims[0]), ("rhs", rhs, dims[1])):
-        if isinstance(t, GroupedScaledTensor2x):
-            raise TypeError(f"argument '{name}' has both directions, expected one: get_tensor(usage)")
-        if not isinstance(t, GroupedScaledTensor1x):
-            continue
-        colwise = own == (0,) or (name == "rhs" and own == (1,))
-        if t.is_colwise is not colwise and t.format.block != "tensor":
-            found, wanted = ("columns", "rows") if t.is_colwise else ("rows", "columns")
-            raise ValueError(f"{name} is quantized along {found}, expected along {wanted}, which are summed")
-    _check_pair(_plain(lhs), _plain(rhs))
-
-
-def _group_values(t: Any) -> Any:
-    t = _plain(t)
-    return grouped_dequantize(t, float32) if isinstance(t, GroupedScaledTensor1x) else t
 
 
 # -- products ----------------------------------------------------------------------------------
@@ -254,12 +184,12 @@ def _product_of_codes(
     if not (isinstance(left, ScaledTensor1x) and isinstance(right, ScaledTensor1x)):
         return None
     along = math.prod(left.shape[d] for d in dims[0])
-    if any(along % _ALIGNED.get(t.format.element, along + 1) for t in (left, right)):
+    if any(along % ALIGNED.get(t.format.element, along + 1) for t in (left, right)):
         return None
-    if all(t.format.block == "tensor" and t.format.element in _FP8 for t in (left, right)):
+    if all(t.format.block == "tensor" and t.format.element in FP8 for t in (left, right)):
         return lambda left, right: _fp8_product(left, right, dims)
     fmts = (left.format, right.format)
-    alike = len({(f.scale, f.block_cols, f.tensor_scale, f.element in _FP8) for f in fmts}) == 1
+    alike = len({(f.scale, f.block_cols, f.tensor_scale, f.element in FP8) for f in fmts}) == 1
     known = all((f.scale, f.block_cols) in ((e8m0, 32), (float8_e4m3, 16)) and not f.row_amax for f in fmts)
     in_order = all(own == tuple(sorted(own)) for own in dims)
     if alike and known and in_order and all(map(_is_blocked, (left, right))):
@@ -272,7 +202,7 @@ def _is_blocked(t: ScaledTensor1x) -> bool:
     fmt = t.format
     if isinstance(fmt.block, str) or fmt.scale is float32:
         return False
-    return fmt.element is float4_e2m1 or (fmt.element in _FP8 and fmt.scale is e8m0)
+    return fmt.element is float4_e2m1 or (fmt.element in FP8 and fmt.scale is e8m0)
 
 
 def _fp8_product(left: ScaledTensor1x, right: ScaledTensor1x, dims: Any) -> Any:

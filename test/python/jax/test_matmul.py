@@ -10,6 +10,7 @@ import pytest
 jax = pytest.importorskip("jax")
 import dither.jax as dj  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
+from dither.jax.grouped_matmul import _product_of_codes  # noqa: E402
 from dither.jax.matmul import _fp8_product  # noqa: E402
 from dither.jax.values import values  # noqa: E402
 from jax_checks import numbers  # noqa: E402
@@ -167,6 +168,38 @@ def test_grouped_products():
         dj.grouped_gemm(qx, qw.colwise, sizes)
     with pytest.raises(ValueError, match=r"contracting_dims is \(\(0,\), \(1,\)\), expected"):
         dj.grouped_gemm(qx.rowwise, qw.colwise, sizes, ((0,), (1,)))
+
+
+def test_grouped_products_of_fp8_codes():
+    """The form of CUDA on the CPU, and what is lowered for CUDA: ragged_dot of codes."""
+    sizes = jnp.asarray([40, 0, 56], jnp.int32)
+    x, w, g = numbers(96, 64), numbers(3, 64, 32, seed=4), numbers(96, 32, seed=5)
+    w[1] *= 100
+
+    def grouped(x, groups):
+        return dither.grouped_quantize(jnp.asarray(x), "fp8_tensor_e4m3", "both", group_sizes=groups)
+
+    qx, qw, qg = grouped(x, sizes), grouped(w.reshape(-1, 32), jnp.full(3, 64, jnp.int32)), grouped(g, sizes)
+    for lhs, rhs, dims in (
+        (qx.rowwise, qw.colwise, ((1,), (1,))),
+        (qx.rowwise, qw.rowwise, ((1,), (1,))),
+        (qg.rowwise, qw.rowwise, ((1,), (2,))),
+        (qg.rowwise, qw.colwise, ((1,), (2,))),
+        (qx.rowwise, qg.rowwise, ((0,), (0,))),
+    ):
+        found = _product_of_codes(lhs, rhs, dims, 3)(lhs, rhs, sizes)
+        want = dj.grouped_gemm(lhs, rhs, sizes, dims, jnp.float32)
+        assert found.shape == want.shape
+        np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-3)
+        exported = jax.export.export(
+            jax.jit(lambda *given, dims=dims: dj.grouped_gemm(*given, dims)), platforms=["cuda"]
+        )
+        text = exported(lhs, rhs, sizes).mlir_module()
+        # Codes go in, whatever XLA makes of them where a device has no such product.
+        assert "chlo.ragged_dot" in text and "f8E4M3FN" in text and "dither_program" not in text
+    # Of codes that are transposed group by group there is no array: values are multiplied.
+    assert _product_of_codes(qx.colwise, qg.colwise, ((0,), (0,)), 3) is None
+    assert _product_of_codes(grouped(numbers(96, 40), sizes).rowwise, qw.colwise, ((1,), (1,)), 3) is None
 
 
 def test_mistakes():

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy
 
 from ..functions import as_cotangent, grouped_dbias, grouped_quantize
-from ..matmul import grouped_gemm
+from ..grouped_matmul import grouped_gemm
 from ..modes import TensorUsage
 from ..quantizer_sets import QuantizerSet, noop_quantizer_set
 from .linear import arrays, check_quantizers, like
