@@ -48,12 +48,16 @@ class Shard:
     Attributes:
         rows: how many parts the rows of the whole are split into.
         cols: likewise the columns.
-        origin: where the part is, int64 of shape (4,): its first row and column, and the rows and columns of the whole.
+        origin: where the part is, int64: its first row and column, and the rows and columns of the whole. Of shape
+            (4,), or (10,) with `inner`: then rows, and columns, of the part have so many elements together that follow
+            each other in the whole, in which so many are together, of which the part's begin with that one.
+        inner: whether a dimension of rows is split that is not the first, and likewise of columns.
     """
 
     rows: int
     cols: int
     origin: Any
+    inner: tuple[bool, bool] = (False, False)
 
     def parts(self, over: tuple[str, ...]) -> int:
         """How many parts differ in their rows ("rows"), their columns ("cols"), or either."""
@@ -86,7 +90,7 @@ class Splitting:
     Attributes:
         labels: which of these each dimension of a buffer is, by the buffer's place; None where each part has all.
         shapes: those of which `labels` has the dimensions, by the buffer's place, where they are not the buffer's own.
-        units: what rows and columns of each part are multiples of, by "row" and "col".
+        units: what rows and columns of each part are multiples of, by "row" and "col", or by dimension.
         whole: dimensions that are not split.
         extents: of each dimension, those of rows first, in order.
     """
@@ -99,7 +103,7 @@ class Splitting:
 
     def most(self, label: str) -> int:
         """The number of parts that a dimension may be split into: this, or what divides it."""
-        unit = self.units[label[:3]]
+        unit = self.units.get(label, self.units[label[:3]])
         after = math.prod(n for other, n in self.extents.items() if other[:3] == label[:3] and other >= label)
         if label in self.whole or after % unit:
             return 1

@@ -57,11 +57,13 @@ class _Static(NamedTuple):
 
 
 class Split(NamedTuple):
-    """A stage of a call on parts: the types of its arrays, into how many parts they are split, and its number."""
+    """A stage of a call on parts: the types of its arrays, into how many parts they are split, whether by dimensions
+    that are not the first of rows or columns (`Shard.inner`), and its number."""
 
     types: Types
     rows: int
     cols: int
+    inner: tuple[bool, bool] = (False, False)
     stage: int = 0
 
 
@@ -106,16 +108,17 @@ class Call:
 
     def stages(self, split: Split, target: str = "") -> Stages:
         """What it launches for parts of arrays, for a target, or that of JAX's backend. The buffer after those of the
-        arrays says where the part begins, in eight words of 32 bits."""
-        return self._stages(split.types, split.rows, split.cols, target or default_target())
+        arrays says where the part is (`Shard.origin`), in two words of 32 bits for each number."""
+        return self._stages(split._replace(stage=0), target or default_target())
 
     @functools.lru_cache(maxsize=4096)  # noqa: B019
-    def _stages(self, arrays: Types, rows: int, cols: int, target: str) -> Stages:
+    def _stages(self, split: Split, target: str) -> Stages:
         with Recording(target) as recording:
-            buffers = [buffer_of(recording, *array) for array in arrays]
-            origin = buffer_of(recording, (8,), "uint32")
-            recording.shard = Shard(rows, cols, origin.view(int64, "int64", (4,)))
-            return staged(recording, [*buffers, origin], self.on(arrays)._run(buffers))
+            buffers = [buffer_of(recording, *array) for array in split.types]
+            count = 10 if any(split.inner) else 4
+            origin = buffer_of(recording, (2 * count,), "uint32")
+            recording.shard = Shard(split.rows, split.cols, origin.view(int64, "int64", (count,)), split.inner)
+            return staged(recording, [*buffers, origin], self.on(split.types)._run(buffers))
 
     @functools.lru_cache(maxsize=4096)  # noqa: B019
     def on(self, arrays: Types) -> Call:

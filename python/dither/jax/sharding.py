@@ -157,10 +157,12 @@ def run_part(call: Call, axes: Axes, sizes: Mapping[str, int], arrays: Sequence[
     }
     parts = {what: math.prod(sizes[axis] for axis in names) for what, names in over.items()}
     types = tuple((tuple(array.shape), str(array.dtype)) for array in arrays)
-    split = call.split(types, parts["rows"], parts["cols"])
+    later = {label[:3] for label in axes if not label.endswith("0")}
+    inner = "row" in later, "col" in later
+    split = call.split(types, parts["rows"], parts["cols"], inner)
     stages = call.stages(split)
     known: dict[int, Any] = dict(enumerate(arrays))
-    known[len(arrays)] = _origin(stages, axes, sizes)
+    known[len(arrays)] = _origin(stages, axes, sizes, any(inner))
     for at, step in enumerate(stages.steps):
         if isinstance(step, Collective):
             names = tuple(axis for what in step.over for axis in over[what])
@@ -180,15 +182,28 @@ def _exchanged(kind: str, x: Any, axes: tuple[str, ...]) -> Any:
     return jax.lax.bitcast_convert_type(jax.lax.pmax(bits, axes), x.dtype)
 
 
-def _origin(stages: Stages, axes: Axes, sizes: Mapping[str, int]) -> Any:
-    """Where the part begins, and the extents of the whole, as pairs of words of 32 bits, the low ones first."""
-    rows, cols = stages.extents
-    words = []
-    starts = []
-    for label, extent in (("row0", rows), ("col0", cols)):
+def _origin(stages: Stages, axes: Axes, sizes: Mapping[str, int], inner: bool) -> Any:
+    """Where the part is (`Shard.origin`): words of 32 bits, the low ones first."""
+
+    def count(label: str) -> int:
+        return math.prod(sizes[axis] for axis in axes.get(label, ()))
+
+    def index(label: str) -> Any:
         names = axes.get(label, ())
-        starts.append(jax.lax.axis_index(names).astype(jnp.uint32) * jnp.uint32(extent) if names else jnp.uint32(0))
-    parts = [math.prod(sizes[axis] for axis in axes.get(label, ())) for label in ("row0", "col0")]
-    for word in (*starts, jnp.uint32(rows * parts[0]), jnp.uint32(cols * parts[1])):
+        return jax.lax.axis_index(names).astype(jnp.uint32) if names else jnp.uint32(0)
+
+    firsts, totals, apart = [], [], []
+    for what, extent in zip(("row", "col"), stages.extents, strict=True):
+        # Elements of a part that follow each other in the whole: of all dimensions but the first.
+        label, together = f"{what}1", extent
+        if inner and label in axes:
+            assert stages.splitting is not None
+            together = math.prod(n for own, n in stages.splitting.extents.items() if own[:3] == what and own >= label)
+        whole = together * count(label)
+        firsts.append(index(f"{what}0") * jnp.uint32(extent // together * whole))
+        totals.append(jnp.uint32(extent // together * whole * count(f"{what}0")))
+        apart += [jnp.uint32(together), jnp.uint32(whole), index(label) * jnp.uint32(together)]
+    words: list[Any] = []
+    for word in (*firsts, *totals, *(apart if inner else ())):
         words += [word, jnp.uint32(0)]
     return jnp.stack(words)

@@ -258,11 +258,19 @@ def fused_kernel(
         whole = None
         if shard is not None:
             # The first row and column of what is a part, and the rows and columns of the whole.
+            inner = (None, None)
+            if len(RANDOM) == 3:
+                # What is together in the part, and in the whole, and where the first of it begins there.
+                inner = (
+                    (dl.load_scalar(shard, (4,)), dl.load_scalar(shard, (5,)), dl.load_scalar(shard, (6,))),
+                    (dl.load_scalar(shard, (7,)), dl.load_scalar(shard, (8,)), dl.load_scalar(shard, (9,))),
+                )
             whole = (
                 dl.load_scalar(shard, (0,)),
                 dl.load_scalar(shard, (1,)),
                 dl.load_scalar(shard, (2,)),
                 dl.load_scalar(shard, (3,)),
+                inner,
             )
         random = (load_number(seed, RANDOM[0]), first, whole)
     plain = out is not None

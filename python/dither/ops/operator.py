@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -174,7 +175,7 @@ def _describe(
         halves = (*split.rows, *(None for _ in split.cols)) if producer.halves else kinds["tile"]
         split.label(results.out, halves)
     else:
-        split.quantized(results.out, wanted.random is not None)
+        split.quantized(results.out, None if wanted.random is None else wanted.plan.granule)
     split.say(where)
 
 
@@ -225,6 +226,12 @@ def steps_of(operator: Operator, operands: Mapping[str, Any], constants: Mapping
         wanted = dataclasses.replace(wanted, shared=shared)
     if flat is None:
         return (yield from steps_on_matrices(operator, operands, constants, wanted))
+    array = floats(operands[producer.tile], producer.tile)
+    shard = get_device(wanted.device if wanted.device is not None else array.device).shard
+    if shard is not None and any(shard.inner):
+        of_dims = math.prod(flat.shape[1 : flat.axis]), math.prod(flat.shape[flat.axis + 1 :])
+        rows, cols = (n if is_split else 0 for n, is_split in zip(of_dims, shard.inner, strict=True))
+        wanted = dataclasses.replace(wanted, together=(rows, cols))
     kinds = {"tile": flat.shape, "column": flat.shape[: flat.axis], "column_sum": flat.shape[flat.axis :]}
     matrix_kinds = {"tile": flat.matrix, "column": flat.matrix[:1], "column_sum": flat.matrix[1:]}
     if producer.halves:
@@ -366,6 +373,13 @@ def steps_on_matrices(
         passes = [
             (each, written, halves.tile(tile, n), (rows, cols // 2)) for each, written, tile, (rows, cols) in passes
         ]
+    random = wanted.random
+    rows, cols = wanted.together
+    if random is not None and (rows or cols):
+        passes = [
+            (each, written, Tile(math.gcd(tile.rows, rows), math.gcd(tile.cols, cols)), extent)
+            for each, written, tile, extent in passes
+        ]
     _, _, tile, extent = passes[0]
     if passes[0][0].saves_apart(producer, where.is_cpu) or tile.rows > column_sum.MOST_ROWS:
         yield launch(plain, (m, n), **saved | sums.rows(plain, (m, n)))
@@ -373,10 +387,10 @@ def steps_on_matrices(
     else:
         saved |= sums.rows(tile, extent)
         first = {"out_amax": asked, **saved}
-    random = wanted.random
     drawn = {} if random is None else {**random._asdict(), "RANDOM": random.kinds}
     if random is not None and where.shard is not None:
         drawn["shard"] = where.shard.origin
+        drawn["RANDOM"] = (*random.kinds, "inner") if any(where.shard.inner) else random.kinds
     some = []
     for each, written, tile, extent in passes:
         some += launch(

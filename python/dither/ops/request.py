@@ -54,6 +54,9 @@ class Wanted:
     interleave: Any = None
     #: Periodic operands that batches share: tables of the last dimensions of rows.
     shared: frozenset[str] = frozenset()
+    #: Of a part of a tensor that is split along a dimension which is not the first of rows, or columns: rows, and
+    #: columns, that follow each other in the whole. Tiles go by these. Zero where all do.
+    together: tuple[int, int] = (0, 0)
     #: What is saved besides, to be written, by name.
     saved: dict[str, Any] = dataclasses.field(default_factory=dict)
 

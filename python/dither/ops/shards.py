@@ -123,19 +123,19 @@ class Describing:
             if grouped:
                 split.groups(one)
             else:
-                split.quantized(one, stochastic=False)
+                split.quantized(one)
         return split
 
-    def quantized(self, out: ScaledTensor1x | ScaledTensor2x, stochastic: bool) -> None:
-        """Of a quantized tensor."""
+    def quantized(self, out: ScaledTensor1x | ScaledTensor2x, granule: tuple[int, int] | None = None) -> None:
+        """Of a quantized tensor; `granule` has the least rows and columns of a tile if it is rounded at random."""
         for part in (out.rowwise, out.colwise) if isinstance(out, ScaledTensor2x) else (out,):
-            self._direction(part, stochastic)
+            self._direction(part, granule)
             self.label(part.tensor_scale, ())
             if part.amax is not None:
                 line = (None, self.cols[0]) if part.is_colwise else (self.rows[0], None)
                 self.label(part.amax, line if len(part.amax.shape) == 2 else ())
 
-    def _direction(self, part: ScaledTensor1x, stochastic: bool) -> None:
+    def _direction(self, part: ScaledTensor1x, granule: tuple[int, int] | None) -> None:
         fmt, colwise = part.format, part.is_colwise
         along, across = ("row", "col") if colwise else ("col", "row")
         lines = self.cols if colwise else self.rows
@@ -150,10 +150,13 @@ class Describing:
         self.label(part.data, labels)
         if part.transform is not None:
             self.multiple(along, part.transform.size)
-        if stochastic:
-            # Bits go by places, which a part has one after the other from its first element on.
+        if granule is not None:
+            # Bits go by places in the whole: those of a tile follow one another from its first element on.
             self.multiple(along, 16)
-            self.keep(*self.rows[1:], *self.cols[1:])
+            self.keep(*self.rows[2:], *self.cols[2:])
+            for labels, extent in zip((self.rows, self.cols), granule, strict=True):
+                for label in labels[1:2]:
+                    self._units[label] = math.lcm(self._units[label[:3]], extent)
         scales: tuple[str | None, ...] = (None, None)
         block_rows, block_cols = (extent or 1 for extent in fmt.block_extents(1))
         col = self.cols[0]

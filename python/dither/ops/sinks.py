@@ -139,6 +139,16 @@ def codes(t, s, e, amax, bits, FMT, AXIS):
     return q
 
 
+def in_whole(i, first, inner):
+    """The row, or column, of the whole tensor that row i of a part is, whose first one is `first`; `inner` says how the
+    part's are apart there, if they are."""
+    at = i + first
+    if inner is not None:
+        together, of_whole, begin = inner
+        at = first + i // together * of_whole + begin + i % together
+    return at
+
+
 def random_bits(t, random, line, at, data, AXIS, COLUMNWISE, TRANSPOSED):
     """Bits for the codes of a tile that begins at element `at` of a line of `data`; None to round to nearest. Lines are
     columns of the tensor where codes are TRANSPOSED."""
@@ -147,11 +157,13 @@ def random_bits(t, random, line, at, data, AXIS, COLUMNWISE, TRANSPOSED):
         seed, offset, whole = random
         groups = dl.cdiv(data.shape[1], 16)
         if whole is not None:
-            row, col, rows, cols = whole
+            row, col, rows, cols, inner = whole
             if TRANSPOSED:
-                line, at, groups = line + col, at + row, dl.cdiv(rows, 16)
+                line, at = in_whole(line, col, inner[1]), in_whole(at, row, inner[0])
+                groups = dl.cdiv(rows, 16)
             else:
-                line, at, groups = line + row, at + col, dl.cdiv(cols, 16)
+                line, at = in_whole(line, row, inner[0]), in_whole(at, col, inner[1])
+                groups = dl.cdiv(cols, 16)
         bits = dl.random_bits(seed, (line, at // 16), t.shape, groups, axis=AXIS, offset=offset, columnwise=COLUMNWISE)
     return bits
 

@@ -137,7 +137,7 @@ def _describe(where: Recording, x: Any, result: Any, flat: Flattened, bits: int)
         split.multiple("col", 2)
     stored = split.rows, split.cols
     if quantized:
-        split.quantized(x, stochastic=False)
+        split.quantized(x)
         stored = stored[::-1] if x.is_transposed else stored
     else:
         split.label(x.base if isinstance(x, View) else x, (*stored[0], *stored[1]))

@@ -16,7 +16,8 @@ from jax_mesh import collectives, put  # noqa: E402
 RECIPES = {
     # And how many reductions there are: of products, and of amaxes.
     "mxfp8": (dither.recipe.MXFP8BlockScaling(), 2),
-    "nvfp4": (dither.recipe.NVFP4BlockScaling(disable_stochastic_rounding=True), 5),
+    # Gradients are transformed, and rounded at random.
+    "nvfp4": (dither.recipe.NVFP4BlockScaling(), 5),
 }
 
 
@@ -24,9 +25,11 @@ RECIPES = {
 def test_scales_of_gate_and_up_are_not_gathered(name):
     recipe, reductions = RECIPES[name]
     mesh = jax.make_mesh((2, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2, devices=jax.devices()[:4])
-    none = dj.QuantizeMeta()
+    none, config = dj.QuantizeMeta(), dj.get_quantize_config(recipe)
+    words = {"stochastic_rounding_rng_state": jnp.arange(4, dtype=jnp.uint32)}
+    of_grad = dj.QuantizeMeta(**(words if config.is_stochastic(dj.TensorSource.DGRAD) else {}))
     sets = dj.QuantizerFactory.create_set(
-        n_quantizer_sets=2, fp8_recipe=recipe, quantize_meta_set=dj.QuantizeMetaSet(none, none, none)
+        n_quantizer_sets=2, fp8_recipe=recipe, quantize_meta_set=dj.QuantizeMetaSet(none, none, of_grad)
     )
 
     def gradients(x, kernels, biases):

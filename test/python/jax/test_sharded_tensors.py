@@ -16,6 +16,7 @@ BOTH = ("data", "model")
 MAX = {"all-reduce": 1}
 POW2 = dither.FP8_128X128_E4M3.with_(pow2_scales=True)
 RHT = dither.RandomHadamard(16, 0x8001)
+RANDOM = {"rounding": "stochastic", "seed": 5}
 SIZES = np.array([100, 0, 60, 96], np.int32)
 
 
@@ -61,6 +62,11 @@ CASES = {
     "transform": (lambda x: codes(dither.quantize(x, "nvfp4", layout="both", transform=RHT, flatten_axis=-2)),
                   (4, 32, 2, 128), ("data", None, None, "model"),
                   [("data", None, None, "model"), (None, "model", "data")], MAX),
+    "random": (lambda x: codes(dither.quantize(x, "nvfp4", layout="both", flatten_axis=-2, **RANDOM)),
+               (4, 32, 2, 128), ("data", None, None, "model"),
+               [("data", None, None, "model"), (None, "model", "data")], MAX),
+    "random_sequences": (lambda x: dither.quantize(x, "mxfp8_e4m3", **RANDOM).data, (2, 256, 128),
+                         (None, "data", "model"), [(None, "data", "model")], {}),
     "many": (lambda x: dither.quantize_many([x, x * 2], ["mxfp8_e4m3", "fp8_tensor_e4m3"]), X.shape, BOTH,
              [BOTH, BOTH, BOTH, ()], MAX),
 }  # fmt: skip
