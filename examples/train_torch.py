@@ -1,6 +1,6 @@
 """Trains a small GPT in PyTorch, in bf16 and with each recipe of quantization.
 
-    python examples/train_torch.py [--steps 200] [--seeds 1] [--recipes bf16,nvfp4] [--output FOLDER]
+    python examples/train_torch.py [--steps 200] [--seeds 1] [--recipes bf16,nvfp4] [--output FOLDER] [--compile]
 
 The model (1.8 million parameters) learns characters of the Python standard library's sources. Activations, weights and
 gradients are quantized before each product of its linear layers. At the end stand the losses on text that was not
@@ -9,6 +9,8 @@ curves. The exit status is 1 where bf16 is not below bigrams, or a recipe is fur
 
 With --checkpoint FOLDER each run is saved as it goes, and goes on where it was when it is started again, with the bits
 of one that was not stopped. Runs that are finished are kept in the folder of --output, and not repeated.
+
+With --compile torch.compile makes a graph of the model and its loss, for the forward pass and the backward one.
 """
 
 from __future__ import annotations
@@ -121,10 +123,13 @@ def learning_rate(step: int, steps: int) -> float:
 class Run:
     """A model that is trained, and all that a checkpoint needs to go on with the same bits."""
 
-    def __init__(self, recipe: Any, seed: int, shape: Shape, steps: int) -> None:
+    def __init__(self, recipe: Any, seed: int, shape: Shape, steps: int, compiles: bool = False) -> None:
         torch.manual_seed(seed)
         self.recipe, self.steps, self.step = recipe, steps, 0
         self.model = GPT(shape)
+        if compiles:
+            torch.compiler.reset()
+        self.loss = torch.compile(self.model) if compiles else self.model
         decays = [p for p in self.model.parameters() if p.dim() > 1]
         others = [p for p in self.model.parameters() if p.dim() <= 1]
         groups = [{"params": decays, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
@@ -140,7 +145,7 @@ class Run:
             group["lr"] = learning_rate(self.step, self.steps)
         self.optimizer.zero_grad()
         with self.region():
-            loss = self.model(text)
+            loss = self.loss(text)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
@@ -198,7 +203,7 @@ def as_text(batch: np.ndarray) -> torch.Tensor:
 def run(name: str, seed: int, texts: Any, shape: Shape, args: argparse.Namespace, bar: Any) -> dict[str, Any]:
     """Trains a model; its losses on both texts, how long a step took, and what is saved for the backward pass."""
     learn, test = texts
-    one = Run(RECIPES[name], seed, shape, args.steps)
+    one = Run(RECIPES[name], seed, shape, args.steps, args.compile)
     losses: list[float] = []
     file = None if args.checkpoint is None else args.checkpoint / f"{name}-{seed}.pt"
     if file is not None and file.exists():
@@ -243,7 +248,8 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=200, help="steps of training (default: 200)")
     parser.add_argument("--seeds", type=int, default=1, help="how often each recipe is trained (default: 1)")
     parser.add_argument("--recipes", default=",".join(RECIPES), help="some of %(default)s")
-    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("build/train_torch"), help="for the plot")
+    parser.add_argument("--output", type=pathlib.Path, metavar="FOLDER", help="(default: build/train_torch)")
+    parser.add_argument("--compile", action="store_true", help="use torch.compile (default FOLDER: .._compile)")
     parser.add_argument(
         "--checkpoint", type=pathlib.Path, metavar="FOLDER", help="save runs there, and go on with them"
     )
@@ -253,6 +259,8 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     for name, default in Shape()._asdict().items():
         parser.add_argument(f"--{name}", type=int, default=default, help=f"{name} of the model (default: {default})")
     args = parser.parse_args(arguments)
+    if args.output is None:
+        args.output = pathlib.Path("build", "train_torch" + "_compile" * args.compile)
     args.recipes = args.recipes.split(",")
     unknown = [name for name in args.recipes if name not in RECIPES]
     if unknown:

@@ -23,6 +23,7 @@ from .autocast import (
 )
 from .calls import call
 from .convert import convert
+from .master import MasterWeight, gather_quantized
 from .matmul import GEMMType, custom_gemm, multiply, qgemm
 from .modules import GroupedLinear, LayerNorm, LayerNormLinear, LayerNormMLP, Linear, RMSNorm
 from .operators import register as _register_operators
@@ -77,6 +78,7 @@ __all__ = [
     "LayerNormMLP",
     "Linear",
     "MXFP8Quantizer",
+    "MasterWeight",
     "NVFP4Quantizer",
     "NVFP4QuantizerRef",
     "QuantizedStorage",
@@ -96,6 +98,7 @@ __all__ = [
     "factories",
     "fp8_autocast",
     "fp8_model_init",
+    "gather_quantized",
     "get_align_size_for_quantization",
     "get_default_recipe",
     "is_fp8_available",

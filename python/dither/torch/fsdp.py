@@ -51,8 +51,11 @@ def post_all_gather(gathered: Sequence[torch.Tensor], metadata: Any, out: Any) -
     )
     if out is None:
         return QuantizedTensor(whole), tuple(tensors_of(whole).values())
-    for name, tensor in tensors_of(whole).items():
-        getattr(out, name).copy_(tensor)
+    made = tensors_of(whole)
+    # Gathered again for the backward pass: modules saved these tensors, which have the same values as before.
+    with torch.autograd._unsafe_preserve_version_counter(tuple(getattr(out, name) for name in made)):
+        for name, tensor in made.items():
+            getattr(out, name).copy_(tensor)
     return None
 
 

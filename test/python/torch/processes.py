@@ -7,13 +7,17 @@ import dither
 import dither.torch as dt
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint as checkpoint
+from dither.recipe import DelayedScaling, MXFP8BlockScaling, NVFP4BlockScaling
 from dither.torch import distributed as dd
 from dither.torch.fields import tensors_of
 from dither.torch.partial import quantize_master
 from dither.torch.rows import rows_of
 from dither.torch.tensor import QuantizedTensor
+from torch.distributed.checkpoint.state_dict import get_model_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp._fully_shard._fsdp_collectives import DefaultAllGather
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
 RANK, COUNT = int(sys.argv[1]), int(sys.argv[2])
@@ -214,6 +218,65 @@ def fsdp(mesh):
     raises(ValueError, "found a quantized parameter of", uneven[0], torch.zeros(2, 128))
 
 
+class Gathers(DefaultAllGather):
+    """Counts the bytes that a process sends."""
+
+    def __init__(self):
+        self.bytes = []
+
+    def __call__(self, output_tensor, input_tensor, group, async_op=False):
+        self.bytes.append(input_tensor.nbytes)
+        return super().__call__(output_tensor, input_tensor, group, async_op)
+
+
+def layers():
+    torch.manual_seed(1)
+    return torch.nn.Sequential(dt.LayerNormLinear(64, 64 * COUNT), dt.Linear(64 * COUNT, 32 * COUNT))
+
+
+def master_weights(mesh):
+    """Weights in high precision, gathered as codes, train with the bits of one process, and are saved as any others."""
+    for recipe in (MXFP8BlockScaling(), NVFP4BlockScaling(disable_stochastic_rounding=True)):
+        one, parted = layers(), dt.gather_quantized(layers(), recipe)
+        sent = Gathers()
+        for layer in (*parted, parted):
+            fully_shard(layer, mesh=mesh)
+            layer.set_custom_all_gather(sent)
+        losses = []
+        for net in (one, parted):
+            optimizer = torch.optim.AdamW(net.parameters(), lr=0.01)
+            for step in range(2):
+                x = torch.randn(16, 64, generator=torch.Generator().manual_seed(step)).bfloat16()
+                with dt.autocast(recipe=recipe):
+                    loss = net(x).square().mean()
+                loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            losses.append(loss.detach())
+        same(losses[0], losses[1], ("loss", recipe))
+        for layer, whole in zip(parted, one, strict=True):
+            assert type(layer.weight.to_local()) is dt.MasterWeight
+            same(layer.weight.to_local().weight, whole.weight.chunk(COUNT)[RANK], ("weight", recipe))
+        # Codes and scales of both directions, and vectors in float32, are less than half of the weights.
+        assert sent.bytes and max(sent.bytes) < 0.6 * 4 * 64 * 64, sent.bytes
+    folder = sys.argv[3] + ".saved"
+    checkpoint.save({"model": get_model_state_dict(parted)}, checkpoint_id=folder)
+    again = layers()
+    torch.nn.init.zeros_(again[0].weight)
+    checkpoint.load({"model": again.state_dict()}, checkpoint_id=folder)
+    same(again[0].weight, one[0].weight, "weight of a checkpoint")
+    fresh = dt.gather_quantized(layers(), recipe)
+    fully_shard(fresh, mesh=mesh)
+    state = get_model_state_dict(fresh)
+    checkpoint.load({"model": state}, checkpoint_id=folder)
+    same(fresh[1].weight.to_local().weight, parted[1].weight.to_local().weight, "shard of a checkpoint")
+    uneven = dt.gather_quantized(dt.Linear(64, 16 * COUNT), MXFP8BlockScaling())
+    fully_shard(uneven, mesh=mesh)
+    raises(ValueError, "expected them in multiples of", uneven, torch.zeros(2, 64))
+    raises(TypeError, "have state", dt.gather_quantized, layers(), DelayedScaling())
+    raises(ValueError, "no linear layer of dither.torch", dt.gather_quantized, torch.nn.Linear(2, 2), recipe)
+
+
 def tensor_parallel(mesh):
     """A linear layer whose output features are split: each process has some rows of the quantized weight."""
     local = QuantizedTensor(dd.sharded(dither.quantize, rows=mesh)(PART.float(), "nvfp4"))
@@ -231,7 +294,7 @@ def main():
     for check in (quantized_and_gathered, quantizers, columns, sums, masters, mistakes):
         check(group)
         print(check.__name__, "ok", flush=True)
-    for check in (gradients, fsdp, tensor_parallel):
+    for check in (gradients, fsdp, master_weights, tensor_parallel):
         check(mesh)
         print(check.__name__, "ok", flush=True)
     # No process leaves while others still exchange. Threads of the backend may let go of tensors while Python ends,

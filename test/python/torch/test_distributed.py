@@ -8,7 +8,7 @@ import spawned
 torch = pytest.importorskip("torch")
 CHECKS = (
     *("quantized_and_gathered", "quantizers", "columns", "sums", "masters", "mistakes"),
-    *("gradients", "fsdp", "tensor_parallel"),
+    *("gradients", "fsdp", "master_weights", "tensor_parallel"),
 )
 
 

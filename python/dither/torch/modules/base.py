@@ -144,11 +144,15 @@ class QuantizedModule(TracedModule):
         self._weights = {}
         return _Made(key, quantizers, columns)
 
-    def quantize_parameters(self, *names: str) -> None:
-        """Has weights quantized alone, inside of `quantized_model_init`: those of the linear layers, in their order."""
+    def weight_names(self) -> Sequence[str]:
+        """The parameters that are the weights of the linear layers, in their order."""
+        return ("weight",)
+
+    def quantize_parameters(self) -> None:
+        """Has weights quantized alone, inside of `quantized_model_init`."""
         if current_init() is None:
             return
-        for name, layer in zip(names, self.layer_names(), strict=True):
+        for name, layer in zip(self.weight_names(), self.layer_names(), strict=True):
             role = QuantizerRole(self.module_type, "weight", layer)
             self.register_parameter(name, quantized_parameter(getattr(self, name).detach(), role))
 
@@ -253,3 +257,9 @@ def check_input(x: Any, features: int) -> None:
         raise ValueError(f"argument 'x' has shape {tuple(x.shape)}, expected (.., {features})")
     if x.dtype not in (torch.float32, torch.bfloat16, torch.float16):
         raise TypeError(f"argument 'x' has data type {x.dtype}, expected float32, bfloat16 or float16")
+
+
+def shaped(y: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+    """A result in another shape, and no view of it, which FSDP2 warns of: nothing else has it."""
+    found: torch.Tensor = torch.ops.aten._unsafe_view(y, shape)
+    return found

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from .base import QuantizedModule, activation_dtype, check_input
+from .base import QuantizedModule, activation_dtype, check_input, shaped
 from .linear import Call, LinearFunction, init_linear, linear_parameters
 
 
@@ -46,11 +46,15 @@ class GroupedLinear(QuantizedModule):
         kind = {"device": device, "dtype": dtype or params_dtype}
         for i in range(num_gemms):
             init_linear(*linear_parameters(self, (f"weight{i}", f"bias{i}"), (out_features, in_features), bias, kind))
-        self.quantize_parameters(*(f"weight{i}" for i in range(num_gemms)))
+        self.quantize_parameters()
 
     def layer_names(self) -> Sequence[str]:
         """One for each group; factories are told the name of the module."""
         return (self.name,) * self.num_gemms
+
+    def weight_names(self) -> Sequence[str]:
+        """One for each group."""
+        return [f"weight{i}" for i in range(self.num_gemms)]
 
     def forward(
         self,
@@ -97,7 +101,7 @@ class GroupedLinear(QuantizedModule):
             cached = None if one is weight else one
             call = Call(layers[i], torch.is_grad_enabled(), cached, output, grad_input)
             found.append(LinearFunction.apply(part, weight, bias, call))
-        return torch.cat(found).reshape(*x.shape[:-1], self.out_features)
+        return shaped(torch.cat(found), (*x.shape[:-1], self.out_features))
 
     def extra_repr(self) -> str:
         """Groups and features."""

@@ -11,7 +11,7 @@ from torch.nn import functional
 from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer
 from ..storage import restore_from_func_ctx, save_for_func_ctx
-from .base import QuantizedModule, activation_dtype, check_input
+from .base import QuantizedModule, activation_dtype, check_input, shaped
 from .linear import init_linear, linear_parameters
 from .norms import NormFunction, norm_backward, norm_forward, norm_parameters
 from .products import Slots, ends_backward
@@ -125,7 +125,7 @@ class LayerNormLinear(QuantizedModule):
         kind = {"device": device, "dtype": dtype or params_dtype}
         norm_parameters(self, normalization, in_features, zero_centered_gamma, kind)
         init_linear(*linear_parameters(self, ("weight", "bias"), (out_features, in_features), bias, kind))
-        self.quantize_parameters("weight")
+        self.quantize_parameters()
 
     def forward(
         self,
@@ -160,7 +160,7 @@ class LayerNormLinear(QuantizedModule):
             trains = torch.is_grad_enabled()
             call = Call(slots, trains, self.eps, self.zero_centered_gamma, cached, output, grad_input)
             y = LayerNormLinearFunction.apply(rows, gamma, beta, self.weight, self.bias, call)
-        return y.reshape(*x.shape[:-1], self.out_features)
+        return shaped(y, (*x.shape[:-1], self.out_features))
 
     def extra_repr(self) -> str:
         """Features, and the norm."""

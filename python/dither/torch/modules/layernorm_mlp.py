@@ -13,7 +13,7 @@ from ... import ops
 from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer
 from ..storage import restore_from_func_ctx, save_for_func_ctx
-from .base import QuantizedModule, activation_dtype, check_input
+from .base import QuantizedModule, activation_dtype, check_input, shaped
 from .linear import init_linear, linear_parameters
 from .norms import NormFunction, norm_backward, norm_forward, norm_parameters
 from .products import Slots, ends_backward
@@ -213,11 +213,15 @@ class LayerNormMLP(QuantizedModule):
         wide = ffn_hidden_size * (2 if activation in GATED else 1)
         for layer, shape in (("fc1", (wide, hidden_size)), ("fc2", (hidden_size, ffn_hidden_size))):
             init_linear(*linear_parameters(self, (f"{layer}_weight", f"{layer}_bias"), shape, bias, kind))
-        self.quantize_parameters("fc1_weight", "fc2_weight")
+        self.quantize_parameters()
 
     def layer_names(self) -> Sequence[str]:
         """fc1 and fc2, after the name of the module if it has one."""
         return tuple(f"{self.name}.{layer}" if self.name else layer for layer in ("fc1", "fc2"))
+
+    def weight_names(self) -> Sequence[str]:
+        """Those of fc1 and fc2."""
+        return "fc1_weight", "fc2_weight"
 
     def forward(
         self,
@@ -257,7 +261,7 @@ class LayerNormMLP(QuantizedModule):
             trains, rule = torch.is_grad_enabled(), (self.activation, self.eps, self.zero_centered_gamma)
             call = Call(layers[0], layers[1], trains, *rule, (cached[0], cached[1]), output, grad_input)
             y = LayerNormMLPFunction.apply(rows, *norm, *parameters, call)
-        return y.reshape(x.shape)
+        return shaped(y, x.shape)
 
     def extra_repr(self) -> str:
         """Extents, norm and activation."""

@@ -12,7 +12,7 @@ from torch.nn import functional
 from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer
 from ..storage import restore_from_func_ctx, save_for_func_ctx
-from .base import QuantizedModule, activation_dtype, check_input
+from .base import QuantizedModule, activation_dtype, check_input, shaped
 from .products import Slots, ends_backward
 
 
@@ -98,7 +98,7 @@ class Linear(QuantizedModule):
         kind = {"device": device, "dtype": dtype or params_dtype}
         linear_parameters(self, ("weight", "bias"), (out_features, in_features), bias, kind)
         self.reset_parameters()
-        self.quantize_parameters("weight")
+        self.quantize_parameters()
 
     def reset_parameters(self) -> None:
         """First values, as of `torch.nn.Linear`."""
@@ -141,7 +141,7 @@ class Linear(QuantizedModule):
         cached = None if weight is self.weight else weight
         call = Call(slots, torch.is_grad_enabled(), cached, output, grad_input)
         y = LinearFunction.apply(x.reshape(-1, self.in_features), self.weight, self.bias, call)
-        return y.reshape(*x.shape[:-1], self.out_features)
+        return shaped(y, (*x.shape[:-1], self.out_features))
 
     def extra_repr(self) -> str:
         """As of `torch.nn.Linear`."""

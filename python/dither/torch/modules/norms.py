@@ -8,7 +8,7 @@ import torch
 
 from ... import ops
 from ..quantizer import Quantizer
-from .base import activation_dtype, check_input
+from .base import activation_dtype, check_input, shaped
 from .traced import TracedModule
 
 
@@ -105,7 +105,7 @@ class Norm(TracedModule):
         x = x.to(activation_dtype(x))
         rows = x.reshape(-1, x.shape[-1])
         y = NormFunction.apply(rows, self.weight, self.bias, self.eps, self.zero_centered_gamma)
-        return y.reshape(x.shape)
+        return shaped(y, x.shape)
 
     def extra_repr(self) -> str:
         """As of the norms of torch."""
