@@ -1,6 +1,7 @@
 """Trains a small GPT in PyTorch, in bf16 and with each recipe of quantization.
 
-    python examples/train_torch.py [--steps 200] [--seeds 1] [--recipes bf16,nvfp4] [--output FOLDER] [--compile]
+    python examples/train_torch.py [--steps 200] [--seeds 1] [--recipes bf16,nvfp4] [--output FOLDER]
+        [--compile | --fsdp]
 
 The model (1.8 million parameters) learns characters of the Python standard library's sources. Activations, weights and
 gradients are quantized before each product of its linear layers. At the end stand the losses on text that was not
@@ -10,7 +11,9 @@ curves. The exit status is 1 where bf16 is not below bigrams, or a recipe is fur
 With --checkpoint FOLDER each run is saved as it goes, and goes on where it was when it is started again, with the bits
 of one that was not stopped. Runs that are finished are kept in the folder of --output, and not repeated.
 
-With --compile torch.compile makes a graph of the model and its loss, for the forward pass and the backward one.
+With --compile torch.compile makes a graph of the model and its loss, for the forward pass and the backward one. With
+--fsdp two processes have half of the parameters each, by FSDP2, and half of each batch; weights are gathered in the
+format of the recipe (delayed scaling has no such format, and shards of this model are no whole blocks of 128 x 128).
 """
 
 from __future__ import annotations
@@ -51,6 +54,8 @@ RECIPES: dict[str, Any] = {
     # Forward in MXFP8, and backward in NVFP4.
     "custom": CustomRecipe(dt.factories.mxfp8_fwd_nvfp4_bwd_factory),
 }
+#: Those of which --fsdp gathers weights as codes, or as they are.
+SHARDED = ("bf16", "current", "mxfp8", "nvfp4")
 #: How far above that of bf16 the final loss of a recipe may be, in nats, mean over seeds. Written before any full run.
 ALLOWED = {"delayed": 0.03, "current": 0.03, "mxfp8": 0.03, "block": 0.03, "nvfp4": 0.10, "custom": 0.10}
 #: Steps between two points of a curve, and between two checkpoints.
@@ -126,7 +131,7 @@ class Run:
     def __init__(self, recipe: Any, seed: int, shape: Shape, steps: int, compiles: bool = False) -> None:
         torch.manual_seed(seed)
         self.recipe, self.steps, self.step = recipe, steps, 0
-        self.model = GPT(shape)
+        self.model = self.prepared(GPT(shape))
         if compiles:
             torch.compiler.reset()
         self.loss = torch.compile(self.model) if compiles else self.model
@@ -134,6 +139,18 @@ class Run:
         others = [p for p in self.model.parameters() if p.dim() <= 1]
         groups = [{"params": decays, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
         self.optimizer = torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.95))
+
+    def prepared(self, model: torch.nn.Module) -> torch.nn.Module:
+        """The model as it is trained; of a run on several processes sharded, and so are the two that follow."""
+        return model
+
+    def share(self, text: torch.Tensor) -> torch.Tensor:
+        """Of a batch, what is learned here."""
+        return text
+
+    def value(self, loss: torch.Tensor) -> float:
+        """The loss of the whole batch."""
+        return loss.item()
 
     def region(self) -> Any:
         """What the forward pass runs in."""
@@ -145,18 +162,18 @@ class Run:
             group["lr"] = learning_rate(self.step, self.steps)
         self.optimizer.zero_grad()
         with self.region():
-            loss = self.loss(text)
+            loss = self.loss(self.share(text))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
         self.step += 1
-        return loss.item()
+        return self.value(loss)
 
     @torch.no_grad()
     def test(self, pieces: list[torch.Tensor]) -> float:
         """The mean loss on text."""
         with self.region():
-            return float(np.mean([self.model(piece).item() for piece in pieces]))
+            return float(np.mean([self.value(self.model(self.share(piece))) for piece in pieces]))
 
     def saved_bytes(self, text: torch.Tensor) -> int:
         """What the blocks save for the backward pass, parameters aside."""
@@ -200,10 +217,12 @@ def as_text(batch: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(batch.astype(np.int64))
 
 
-def run(name: str, seed: int, texts: Any, shape: Shape, args: argparse.Namespace, bar: Any) -> dict[str, Any]:
+def run(
+    name: str, seed: int, texts: Any, shape: Shape, args: argparse.Namespace, bar: Any, kind: type[Run] = Run
+) -> dict[str, Any]:
     """Trains a model; its losses on both texts, how long a step took, and what is saved for the backward pass."""
     learn, test = texts
-    one = Run(RECIPES[name], seed, shape, args.steps, args.compile)
+    one = kind(RECIPES[name], seed, shape, args.steps, args.compile)
     losses: list[float] = []
     file = None if args.checkpoint is None else args.checkpoint / f"{name}-{seed}.pt"
     if file is not None and file.exists():
@@ -229,7 +248,7 @@ def run(name: str, seed: int, texts: Any, shape: Shape, args: argparse.Namespace
         "curve": [(end, float(np.mean(losses[max(end - EVERY, 0) : end]))) for end in ends],
         "test": one.test([as_text(piece) for piece in np.split(pieces, range(args.batch, len(pieces), args.batch))]),
         "seconds_per_step": float(np.median(durations)) if durations else float("nan"),
-        "saved": one.saved_bytes(as_text(pieces[: args.batch])),
+        "saved": Run(RECIPES[name], seed, shape, args.steps).saved_bytes(as_text(pieces[: args.batch])),
     }
 
 
@@ -247,9 +266,11 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=200, help="steps of training (default: 200)")
     parser.add_argument("--seeds", type=int, default=1, help="how often each recipe is trained (default: 1)")
-    parser.add_argument("--recipes", default=",".join(RECIPES), help="some of %(default)s")
+    parser.add_argument("--recipes", help=f"some of {','.join(RECIPES)} (default: all)")
     parser.add_argument("--output", type=pathlib.Path, metavar="FOLDER", help="(default: build/train_torch)")
-    parser.add_argument("--compile", action="store_true", help="use torch.compile (default FOLDER: .._compile)")
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument("--compile", action="store_true", help="use torch.compile (default FOLDER: .._compile)")
+    ways.add_argument("--fsdp", action="store_true", help=f"use FSDP2; recipes {', '.join(SHARDED)} (.._fsdp)")
     parser.add_argument(
         "--checkpoint", type=pathlib.Path, metavar="FOLDER", help="save runs there, and go on with them"
     )
@@ -260,11 +281,14 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
         parser.add_argument(f"--{name}", type=int, default=default, help=f"{name} of the model (default: {default})")
     args = parser.parse_args(arguments)
     if args.output is None:
-        args.output = pathlib.Path("build", "train_torch" + "_compile" * args.compile)
-    args.recipes = args.recipes.split(",")
-    unknown = [name for name in args.recipes if name not in RECIPES]
+        args.output = pathlib.Path("build", "train_torch" + "_compile" * args.compile + "_fsdp" * args.fsdp)
+    known = SHARDED if args.fsdp else tuple(RECIPES)
+    args.recipes = list(known) if args.recipes is None else args.recipes.split(",")
+    unknown = [name for name in args.recipes if name not in known]
     if unknown:
-        parser.error(f"found recipe {unknown[0]!r}, expected some of {', '.join(RECIPES)}")
+        parser.error(f"found recipe {unknown[0]!r}, expected some of {', '.join(known)}")
+    if args.fsdp and args.checkpoint is not None:
+        parser.error("found --checkpoint with --fsdp, expected one of them")
     return args
 
 
@@ -278,10 +302,15 @@ def main(arguments: list[str] | None = None) -> int:
     recipes = {name: RECIPES[name] for name in args.recipes}
     runs = loss_report.kept_runs(args, bigram)
     missing = runs.missing(recipes, args.seeds)
-    with tqdm(total=len(missing) * args.steps, unit="step", disable=None) as bar:
+    with tqdm(total=len(missing) * args.steps, unit="step", disable=args.fsdp or None) as bar:
         for name, seed in missing:
             bar.set_description(f"{name}, seed {seed}")
-            found = run(name, seed, texts, shape, args, bar)
+            if args.fsdp:
+                import fsdp_run
+
+                found = fsdp_run.run(name, seed, texts, shape, args)
+            else:
+                found = run(name, seed, texts, shape, args, bar)
             runs.add(name, recipes[name], seed, found)
             if bar.disable:  # not a terminal
                 print(f"  {name}, seed {seed}: {found['test']:.3f}", flush=True)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(
     reason=f"needs {', '.join(PACKAGES)} (requirements.txt)",
 )
 TINY = (
-    *("--layers", "1", "--width", "32", "--heads", "2", "--length", "32", "--batch", "4", "--test-pieces", "4"),
+    *("--layers", "1", "--width", "64", "--heads", "2", "--length", "32", "--batch", "4", "--test-pieces", "4"),
     *("--characters", "20000"),
 )
 
@@ -81,6 +81,24 @@ def test_runs_that_stop_go_on_with_the_same_bits(example, tmp_path, monkeypatch)
         assert found[None][what] == found[3][what]
 
 
+def losses(example, folder, *more):
+    assert example.main([*TINY, "--steps", "2", "--recipes", "mxfp8", "--output", str(folder), *more]) in (0, 1)
+    (found,) = json.loads((folder / "losses.json").read_text())["runs"]["mxfp8"]
+    return found["curve"], found["test"]
+
+
+def test_compiled_and_on_two_processes(example, tmp_path, monkeypatch):
+    """A compiled run has the bits of an eager one, but for Inductor's own arithmetic; two processes sum in halves."""
+    import torch
+
+    want = losses(example, tmp_path / "eager")
+    curve, test = losses(example, tmp_path / "fsdp", "--fsdp")
+    assert curve[0][1] == pytest.approx(want[0][0][1], abs=1e-3) and test == pytest.approx(want[1], abs=1e-3)
+    compile = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda model: compile(model, backend="aot_eager", fullgraph=True))
+    assert losses(example, tmp_path / "compile", "--compile") == want
+
+
 def test_what_is_wrong_is_said(example):
     def runs(loss):
         return [{"test": loss, "seconds_per_step": 0.5, "saved": 2e6}]
@@ -91,3 +109,5 @@ def test_what_is_wrong_is_said(example):
     assert example.table({"bf16": runs(2.6)}, 2.5)[1] == ["bf16 ends at 2.600, expected it below bigrams, 2.500"]
     with pytest.raises(SystemExit):
         example.parsed(["--recipes", "fp3"])
+    with pytest.raises(SystemExit):
+        example.parsed(["--fsdp", "--recipes", "delayed"])
