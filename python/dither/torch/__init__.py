@@ -47,7 +47,8 @@ from .reference import (
     nvfp4_ref_rht_2d_factory,
 )
 from .roles import DelayedScalingRequest, QuantizerRequest, QuantizerRole
-from .scaled_mm import ScaledMMArgs, as_torch_scaled_mm_args, scaled_mm
+from .scaled_args import ScaledMMArgs, as_torch_scaled_mm_args, native_products
+from .scaled_mm import scaled_mm
 from .storage import (
     QuantizedStorage,
     prepare_for_saving,
@@ -106,6 +107,7 @@ __all__ = [
     "is_mxfp8_available",
     "is_nvfp4_available",
     "multiply",
+    "native_products",
     "nvfp4_ref_rht_2d_factory",
     "operator",
     "prepare_for_saving",

@@ -3,6 +3,9 @@
 Both operands become float32, their exact values where float32 has them, and are multiplied in float32: products are
 rounded to float32, and summed in float32 in the order of torch's product of matrices on the device. A bias, and what
 `out` held (accumulate), are added in float32, in this order, and the result is rounded once to its data type.
+
+GPUs that multiply codes and scales themselves do so (scaled_args.py): products of codes are exact there as well, and
+sums have an order and precision of the GPU's. `native_products(False)` has the definition there, too.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import Any
 import torch
 
 from ..ops import ScaledTensor1x
+from .scaled_args import ScaledMMArgs, native_operands, native_product
 from .storage import Part, QuantizedStorage, values
 from .values import is_traced
 
@@ -59,14 +63,20 @@ def multiply(
     """
     (way_a, turned_a), (way_b, turned_b) = _TAKES[kind]
     parts = _part(a, way_a, "a", kind), _part(b, way_b, "b", kind)
-    left, right = _operands(*parts)
     lead = tuple(a.shape[:-1])
+    dtype = out_dtype or (out.dtype if out is not None else a.dtype)
+    kept = dtype if bias is None and not accumulate else torch.float32
+    operands = _native(*parts, kept)
+    if operands is not None:
+        result = native_product(*operands, kept)
+        final = (*lead, result.shape[1]) if kind is not GEMMType.WGRAD else tuple(result.shape)
+        return _finish(result, final, dtype, bias, out, accumulate)
+    left, right = _operands(*parts)
     left, right = left.reshape(-1, left.shape[-1]), right.reshape(-1, right.shape[-1])
     left, right = left.t() if turned_a else left, right.t() if turned_b else right
     if left.shape[1] != right.shape[1]:
         found = f"{kind.name} of {tuple(a.shape)} and {tuple(b.shape)} sums over {left.shape[1]} and {right.shape[1]}"
         raise ValueError(f"{found}, expected one length")
-    dtype = out_dtype or (out.dtype if out is not None else a.dtype)
     shape = (left.shape[0], right.shape[0])
     final = (*lead, shape[1]) if kind is not GEMMType.WGRAD else shape
     return _finish(_product(left, right), final, dtype, bias, out, accumulate)
@@ -165,6 +175,17 @@ def _part(x: Any, way: str, name: str, kind: GEMMType) -> Part:
         has = " and ".join(way for way, used in x.get_usages().items() if used) or "none"
         raise ValueError(f"argument '{name}' is quantized {has}, expected {way} for {kind.name}")
     return part
+
+
+def _native(a: Part, b: Part, dtype: torch.dtype) -> tuple[ScaledMMArgs, ScaledMMArgs] | None:
+    """Both as a GPU's own product takes them, whose result has this data type; None where there is none."""
+    if not isinstance(a, ScaledTensor1x) or not isinstance(b, ScaledTensor1x) or a.transform != b.transform:
+        return None
+    if (
+        "row" in (a.format.block, b.format.block) and dtype is not torch.bfloat16
+    ):  # torch has no other for scales of rows
+        return None
+    return native_operands(a, b, convert=True)
 
 
 def _operands(a: Part, b: Part) -> tuple[torch.Tensor, torch.Tensor]:

@@ -18,6 +18,7 @@ from ..ops.scaled_tensor import scale_storage
 from ..types import e8m0, float4_e2m1, float8_e4m3
 from .dtypes import dither_dtype, torch_dtype
 from .exchange import reduce_amax
+from .scaled_args import has_products
 from .storage import Part, QuantizedStorage
 
 #: Names of the buffers of a storage by direction, as `inner_tensor_specs` gives them.
@@ -219,6 +220,16 @@ class Quantizer:
     def copy(self) -> Self:
         """Another quantizer that says the same, of the same tensors."""
         return copy.copy(self)
+
+    def for_products(self, device: torch.device) -> Quantizer:
+        """This quantizer, or where a device multiplies codes one like it, with scales in the order of products."""
+        if self.optimize_for_gemm or gemm_order(self.format) == ("linear", False):
+            return self
+        if not has_products(self.format, device):
+            return self
+        same = self.copy()
+        same.optimize_for_gemm = True
+        return same
 
     def make_empty(
         self,

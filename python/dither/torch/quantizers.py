@@ -257,6 +257,13 @@ class HybridQuantizer(Quantizer):
         x = checked(tensor)
         return self.quantize(x), ops.quantize_dbias(x).dbias
 
+    def for_products(self, device: torch.device) -> Quantizer:
+        """As of Quantizer, of both."""
+        same = self.copy()
+        same.rowwise_quantizer = self.rowwise_quantizer.for_products(device)
+        same.columnwise_quantizer = self.columnwise_quantizer.for_products(device)
+        return same
+
     def calibrate(self, tensor: torch.Tensor) -> None:
         """Both."""
         self.rowwise_quantizer.calibrate(tensor)

@@ -138,7 +138,7 @@ class QuantizedModule(TracedModule):
                 quantizers.append(DelayedQuantizer(columns[direction], places[direction]))
                 places[direction] += 1
             else:
-                quantizers.append(x)
+                quantizers.append(x.for_products(device))
         # A recipe without delayed scaling in between leaves the state as it is.
         self._loaded = {} if columns else state
         self._weights = {}
