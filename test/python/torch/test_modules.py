@@ -222,18 +222,42 @@ def test_layernorm_mlp_of_other_backward_passes():
         assert same(y, expected) and same(dx, expected_dx) and same(grads["fc1_weight"], others["fc1.weight"])
 
 
-def test_grouped_linear():
-    """The bits of a layer for each group; groups may be empty."""
-    sizes, x = [32, 0, 16, 16], tensor(M, K)
+GROUPED = {
+    "mxfp8": MXFP8,
+    "current": recipes.Float8CurrentScaling(),
+    "block": recipes.Float8BlockScaling(),
+    "nvfp4": recipes.NVFP4BlockScaling(disable_stochastic_rounding=True),
+    "high precision backward": RECIPES["high precision backward"],
+    # One after the other.
+    "custom": RECIPES["custom"],
+}
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_grouped_linear(name, monkeypatch):
+    """The bits of a layer for each group; groups may be empty. Groups are quantized in one launch of each pass."""
+    sizes, x, recipe = [32, 0, 16, 16], tensor(M, K), GROUPED[name]
     grouped = GroupedLinear(4, K, N, dtype=torch.bfloat16)
-    y, dx, grads = run(grouped, x, MXFP8, sizes)
+    launches = []
+    quantize = dither.torch.Quantizer.quantize
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            dither.torch.Quantizer,
+            "quantize",
+            lambda self, t, **options: launches.append(tuple(t.shape)) or quantize(self, t, **options),
+        )
+        y, dx, grads = run(grouped, x, recipe, sizes)
+    # Weights alone are quantized one by one.
+    assert all(shape == (N, K) for shape in launches) == (name in ("mxfp8", "current", "block", "nvfp4"))
+    if name == "custom":
+        return  # rounded at random
     start = 0
     for i, size in enumerate(sizes):
         layer = Linear(K, N, dtype=torch.bfloat16)
         copy_into(layer, weight=getattr(grouped, f"weight{i}"), bias=getattr(grouped, f"bias{i}"))
         rows = slice(start, start + size)
         part = x[rows].clone().requires_grad_()
-        with autocast(recipe=MXFP8):
+        with autocast(recipe=recipe):
             out = layer(part)
         out.backward(tensor(M, N, seed=3)[rows])
         assert same(y[rows], out.detach()) and same(dx[rows], part.grad)

@@ -9,13 +9,16 @@ import torch
 from torch.nn import functional
 
 from .base import QuantizedModule, activation_dtype, check_input, shaped
+from .grouped_products import GroupedCall, GroupedLinearFunction, are_alike
 from .linear import Call, LinearFunction, init_linear, linear_parameters
 
 
 class GroupedLinear(QuantizedModule):
     """A linear layer for each group of rows, whose operands are quantized as by `Linear`.
 
-    Each group has the bits of a layer of its own.
+    Each group has the bits of a layer of its own. The groups of an input, and of a gradient, are quantized in one
+    launch where their quantizers are alike and have no state (as delayed scaling has); what is rounded at random draws
+    one seed for all then.
 
     Args:
         num_gemms: how many groups there are.
@@ -89,7 +92,19 @@ class GroupedLinear(QuantizedModule):
         region, dtype = self.region(), activation_dtype(x)
         parts = x.to(dtype).reshape(-1, self.in_features).split(sizes)
         layers, output, grad_input = ([], None, None) if region is None else self.slots(region, x.device)
-        found = []
+        found: list[torch.Tensor] = []
+        if region is not None and region.enabled and are_alike(layers):
+            weights = [getattr(self, f"weight{i}") for i in range(self.num_gemms)]
+            biases = [getattr(self, f"bias{i}") for i in range(self.num_gemms)]
+            made = [
+                self.quantized_weight(f"weight{i}", weight, layers[i], is_first_microbatch, skip_weight_update)
+                for i, weight in enumerate(weights)
+            ]
+            kept = [None if one is weight else one for one, weight in zip(made, weights, strict=True)]
+            of_all = GroupedCall(layers, sizes, torch.is_grad_enabled(), kept, output, grad_input)
+            rows_of_all = x.to(dtype).reshape(-1, self.in_features)
+            found.append(GroupedLinearFunction.apply(rows_of_all, of_all, *weights, *biases))
+            parts = ()
         for i, part in enumerate(parts):
             weight, bias = getattr(self, f"weight{i}"), getattr(self, f"bias{i}")
             if region is None or not region.enabled:

@@ -39,7 +39,7 @@ class Slots:
 
     def for_input(self, columns: bool) -> Quantizer:
         """The quantizer of an input, along columns too where the weight needs a gradient."""
-        return _in_directions(self.input, True, columns and self.override is None)
+        return in_directions(self.input, True, columns and self.override is None)
 
     def quantize_weight(self, weight: Any, columns: bool) -> QuantizedStorage:
         """The weight along rows, and along columns where the input needs a gradient."""
@@ -48,7 +48,7 @@ class Slots:
             return QuantizedStorage.of(quantized)
         if isinstance(weight, QuantizedStorage):
             return weight.detach()
-        return _in_directions(self.weight, True, columns and self.override is None).quantize(weight)
+        return in_directions(self.weight, True, columns and self.override is None).quantize(weight)
 
     def calibrate(self, x: torch.Tensor, weight: torch.Tensor) -> None:
         """Records the amaxes of what would be multiplied."""
@@ -86,7 +86,7 @@ class Slots:
         if isinstance(dy, torch.Tensor):
             plain = self.override is not None
             q = IdentityQuantizer() if plain else self.grad_output
-            q = _in_directions(q, weight is not None, x is not None)
+            q = in_directions(q, weight is not None, x is not None)
             if bias and not any(q.get_usages().values()):
                 dbias = IdentityQuantizer().quantize_dbias(dy)[1]
             elif bias:
@@ -118,7 +118,8 @@ def ends_backward(quantizer: Quantizer) -> None:
         quantizer.history.update_after_backward()
 
 
-def _in_directions(quantizer: Quantizer, rows: bool, columns: bool) -> Quantizer:
+def in_directions(quantizer: Quantizer, rows: bool, columns: bool) -> Quantizer:
+    """A copy of a quantizer for these directions, which makes storages."""
     q = quantizer.copy()
     q.set_usage(rowwise=rows, columnwise=columns)
     q.internal = True
