@@ -1,10 +1,11 @@
-"""What calls of operators cost in PyTorch: small tensors, so that the host's share shows.
+"""What PyTorch costs: calls of operators, a Transformer layer, and conversions (torch_layers.py), as Markdown.
 
-    python -m benchmarks.torch [--quick] [--device cpu] [--json FILE]
+    python -m benchmarks.torch [--quick] [--device cpu] [--json FILE] [--only calls,layer,conversions]
 
-plain: the operator without its look at what torch has to do with a call. eager: as users call it. gradient: on a tensor
-that requires one. backward: that and the backward pass. operator: `torch.ops.dither`, called as graphs call it.
-compiled: in a function of torch.compile, with the backend "aot_eager". launch: a prepared launch of an empty kernel.
+Calls are on small tensors, so that the host's share shows, in microseconds. plain: the operator without its look at
+what torch has to do with a call. eager: as users call it. gradient: on a tensor that requires one. backward: that and
+the backward pass. operator: `torch.ops.dither`, called as graphs call it. compiled: in a function of torch.compile,
+with the backend "aot_eager". launch: a prepared launch of an empty kernel.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import timing
+from benchmarks import timing, torch_layers
 from benchmarks.launch import microseconds
 
 COLUMNS = ("launch", "plain", "eager", "gradient", "backward", "operator", "compiled")
@@ -90,16 +91,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="few repetitions")
     parser.add_argument("--device", default="cpu", help="cpu, or cuda:0")
     parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--only", default="calls,layer,conversions", help="some of %(default)s")
     args = parser.parse_args(arguments)
+    only = args.only.split(",")
     start = time.monotonic()
-    table = measure(args.device, args.quick)
     machine = timing.machine()
-    print(f"microseconds a call on {args.device}, {machine['cpu']}, load {machine['load']}")
-    print("operator  " + "  ".join(f"{name:>9}" for name in COLUMNS))
-    for name, row in table.items():
-        print(f"{name:8}  " + "  ".join(f"{row[key]:9.2f}" if key in row else f"{'-':>9}" for key in COLUMNS))
+    about: dict[str, Any] = {"device": args.device, "machine": machine}
+    print(f"on {args.device}, {machine['cpu']}, {machine['cores']} cores, load {machine['load']}\n")
+    if "calls" in only:
+        about["us"] = table = measure(args.device, args.quick)
+        print(f"| us a call | {' | '.join(COLUMNS)} |\n|---|{'--:|' * len(COLUMNS)}")
+        for name, row in table.items():
+            print(f"| {name} | {' | '.join(f'{row[key]:.1f}' if key in row else '' for key in COLUMNS)} |")
+    # Layers and conversions are of the CPU.
+    rounds = 2 if args.quick else 10
+    if "layer" in only:
+        shape = torch_layers.Shape(1, 32, 64, 2) if args.quick else torch_layers.Shape()
+        times, refused = torch_layers.milliseconds(torch_layers.layers(shape, not args.quick), rounds)
+        about["layer_ms"], about["shape"] = times, shape
+        size = f"{shape.batch} x {shape.length} x {shape.width}"
+        print("\n" + torch_layers.table((f"layer of {size}", "ms", "of bf16"), times, refused, "bf16"))
+    if "conversions" in only:
+        extents = (64, 256) if args.quick else torch_layers.CONVERTED
+        times, refused = torch_layers.milliseconds(torch_layers.conversions(extents, not args.quick), rounds)
+        about["conversion_ms"] = times
+        head = (f"{extents[0]} x {extents[1]}, bf16", "ms", "of dither's MXFP8")
+        print("\n" + torch_layers.table(head, times, refused, "dither mxfp8_e4m3"))
     if args.json:
-        about = {"us": table, "device": args.device, "machine": machine}
         args.json.write_text(json.dumps({**about, "seconds": round(time.monotonic() - start, 1)}, indent=1) + "\n")
     return 0
 

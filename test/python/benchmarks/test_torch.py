@@ -11,7 +11,10 @@ def test_calls(tmp_path):
 
     file = tmp_path / "torch.json"
     assert calls.main(["--quick", "--json", str(file)]) == 0
-    found = json.loads(file.read_text())["us"]
+    about = json.loads(file.read_text())
+    assert {"bf16", "dither MXFP8"} <= set(about["layer_ms"]) and min(about["layer_ms"].values()) > 0
+    assert {"dither mxfp8_e4m3", "dither nvfp4"} <= set(about["conversion_ms"])
+    found = about["us"]
     assert list(found) == ["gelu", "rms_norm", "quantize"]
     for name, row in found.items():
         assert set(row) == set(calls.COLUMNS) - ({"gradient", "backward"} if name == "quantize" else set())
