@@ -8,6 +8,7 @@
 
 #include "Checks.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
+#include "dither/Numerics/ReductionOrder.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -120,11 +121,28 @@ int64_t ReduceOp::getExtent() {
   return getCount().value_or(getSource().getType().getDimSize(getAxis()));
 }
 
+int64_t ReduceOp::getChains() {
+  return getTree() ? getExtent() : numerics::sumChains(getExtent());
+}
+
 LogicalResult ReduceOp::verify() {
-  if (failed(checkInferred(*this, {"result"})))
+  Where where(*this);
+  int64_t extent = getSource().getType().getDimSize(getAxis());
+  if (failed(checkInferred(*this, {"result"})) ||
+      failed(checkCount(*this, getCount(), extent, getAxis()))) // RE2, RE3
     return failure();
-  return checkCount(*this, getCount(), // RE2, RE3
-                    getSource().getType().getDimSize(getAxis()), getAxis());
+  if (!getTree())
+    return success();
+  if (getKind() != ReduceKind::sum) // RE7
+    return where.fail("tree of a reduction of kind " +
+                      stringifyReduceKind(getKind()) + ", expected sum");
+  if (getCount()) // RE8
+    return where.fail("tree with a count, expected all elements");
+  if (!llvm::isPowerOf2_64(extent) || extent > numerics::kMaxSumChains) // RE9
+    return where.fail("tree of " + Twine(extent) +
+                      " elements, expected a power of two up to " +
+                      Twine(numerics::kMaxSumChains));
+  return success();
 }
 
 /// One positive power of two for each dimension: BL1, BL2.

@@ -74,20 +74,23 @@ def Quant_ReduceOp : Quant_InferredOp<"reduce"> {
     is the maximum of |x| from +0 and ignores NaN, `max` and `min` ignore NaN where a
     number exists and never return -0. With `count` only the first `count` elements
     along the axis take part, and the order is that of `count` elements: a row that was
-    padded to whole blocks reduces as it would without its padding.
+    padded to whole blocks reduces as it would without its padding. With `tree` the elements
+    are what the chains of a longer sum came to, and only its pairwise tree is left.
 
     ```mlir
     %s = quant.reduce sum %x axis 1 : tensor<4x128xf32> -> tensor<4x1xf32>
     ```
   }];
   let arguments = (ins Quant_ReduceKindAttr:$kind, Quant_F32Tile:$source, I64Attr:$axis,
-                       OptionalAttr<I64Attr>:$count);
+                       OptionalAttr<I64Attr>:$count, UnitAttr:$tree);
   let results = (outs Quant_F32Tile:$result);
   let assemblyFormat = "`` $kind $source `axis` $axis attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
   let moreClassDeclaration = [{
     /// Number of elements along the axis that take part.
     int64_t getExtent();
+    /// Number of chains that a sum of them has.
+    int64_t getChains();
   }];
 }
 

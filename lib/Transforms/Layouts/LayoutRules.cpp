@@ -2,7 +2,6 @@
 
 #include "Layouts/LayoutRules.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
-#include "dither/Numerics/ReductionOrder.h"
 #include "dither/Target/ModuleTarget.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -54,7 +53,7 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
             std::min(narrowestStore, bitsOf(store.getMemref().getType()));
     if (auto reduce = dyn_cast<quant::ReduceOp>(op))
       if (reduce.getKind() == quant::ReduceKind::sum)
-        sumExtent = std::max(sumExtent, reduce.getExtent());
+        sumChains = std::max(sumChains, reduce.getChains());
     if (auto hadamard = dyn_cast<quant::HadamardOp>(op))
       if (hadamard.getType().getRank() == 2 && hadamard.getAxis() == 0)
         columnBlock = std::max<int64_t>(columnBlock, hadamard.getSize());
@@ -73,8 +72,8 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
 TileLayout LayoutRules::anchor(ArrayRef<int64_t> shape) const {
   int64_t last = int64_t(shape.size()) - 1;
   Reduced reduced;
-  if (sumExtent && last >= 0)
-    reduced = {last, numerics::sumChains(sumExtent), true};
+  if (sumChains && last >= 0)
+    reduced = {last, sumChains, true};
   else if (columnBlock > 1 && last == 1 && !simd)
     reduced = {0, columnBlock, false};
   return widest(shape, reduced);
@@ -99,8 +98,7 @@ TileLayout LayoutRules::widest(ArrayRef<int64_t> shape, Reduced reduced) const {
 TileLayout LayoutRules::reducible(Operation *op) const {
   auto shape = cast<RankedTensorType>(op->getOperand(0).getType()).getShape();
   if (auto reduce = dyn_cast<quant::ReduceOp>(op))
-    return widest(shape, {int64_t(reduce.getAxis()),
-                          numerics::sumChains(reduce.getExtent()), true});
+    return widest(shape, {int64_t(reduce.getAxis()), reduce.getChains(), true});
   auto blocks = cast<quant::BlockReduceOp>(op);
   std::optional<int64_t> axis = blockAxis(blocks);
   if (!axis)
@@ -197,11 +195,11 @@ std::optional<ReducePlan> LayoutRules::plan(Operation *op,
     extent = in.base[axis];
     full = true;
     ordered = reduce.getKind() == quant::ReduceKind::sum;
-    int64_t n = reduce.getExtent();
+    int64_t chains = reduce.getChains();
     // The chain of a canonical sum is one fragment, no more and no less.
-    if (ordered && in.repeats[axis] > 1 && extent != numerics::sumChains(n))
+    if (ordered && in.repeats[axis] > 1 && extent != chains)
       return std::nullopt;
-    if (ordered && extent > numerics::sumChains(n))
+    if (ordered && extent > chains)
       return std::nullopt;
   } else {
     auto blocks = cast<quant::BlockReduceOp>(op);

@@ -67,9 +67,8 @@ private:
   /// Contiguous elements a lane owns, and the fewest in a tile of little work:
   /// a byte of four-bit codes.
   int64_t vec = 1, leastVec = 1;
-  /// Elements of the longest sum of the kernel (its chain width matters); 0 for
-  /// none.
-  int64_t sumExtent = 0;
+  /// Chains of the longest sum of the kernel; 0 for none.
+  int64_t sumChains = 0;
   /// Rows of the tallest block that is reduced; 0 for none.
   int64_t columnBlock = 0;
 };

@@ -3,14 +3,16 @@
 // A sum of N elements has one order whatever the tile and the target: chains of
 // stride P = 256 W, then a pairwise tree over the position r < P, lowest bit
 // first (Numerics/ReductionOrder.h). A piece of f elements (a power of two up
-// to 256) covers the low bits of r: its chain is a loop over the pieces with
-// the same r, and quant.reduce on it is the low part of the tree. Each higher
-// bit of r is a loop of two iterations around that, the highest outermost, that
-// starts from the identity: (-0.0 + a) + b is a + b, bit for bit.
+// to 256, or to P where threads share a row) covers the low bits of r: its
+// chain is a loop over the pieces with the same r, and quant.reduce on it is
+// the low part of the tree. Each higher bit of r is a loop of two iterations
+// around that, the highest outermost, that starts from the identity:
+// (-0.0 + a) + b is a + b, bit for bit.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Tiling/ReductionLoops.h"
+#include "Layouts/LayoutRules.h"
 #include "dither/Dialect/Quant/QuantTiling.h"
 #include "dither/Numerics/ReductionOrder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -76,9 +78,13 @@ private:
     return arith::SelectOp::create(b, loc, inside, *x, none).getResult();
   }
   Value reduceWhole(Value x) {
+    // A sum of so many has chains of its own but for this.
+    bool tree =
+        reduce.getKind() == quant::ReduceKind::sum &&
+        cast<RankedTensorType>(x.getType()).getDimSize(axis) > kSumPiece;
     return quant::ReduceOp::create(engine.builder(), loc, type(1),
                                    reduce.getKind(), x, axis,
-                                   /*count=*/IntegerAttr());
+                                   /*count=*/IntegerAttr(), tree);
   }
   Value add(Value a, Value c) {
     return arith::AddFOp::create(engine.builder(), loc, a, c);
@@ -232,7 +238,11 @@ FailureOr<Value> reduceInPieces(TilingEngine &engine, quant::ReduceOp reduce,
   Reducer reducer(engine, reduce, offsets, sizes);
   if (reduce.getKind() != quant::ReduceKind::sum)
     return reducer.extremum(limit);
-  int64_t piece = std::min(limit, kSumPiece);
+  bool alongRow = int64_t(reduce.getAxis()) + 1 == reduce.getType().getRank();
+  bool isShared =
+      alongRow && !isForCpu(reduce->getParentOfType<func::FuncOp>());
+  int64_t piece =
+      std::min(limit, isShared ? numerics::kMaxSumChains : kSumPiece);
   if (granule > piece || !llvm::isPowerOf2_64(piece))
     return emitError(reduce.getLoc(), "sums values that come in blocks of ")
            << granule << ", expected blocks of at most " << piece

@@ -836,6 +836,38 @@ func.func @f(%x: tensor<4x?xf32>) {
 }
 
 // -----
+// RE7: a tree is that of a sum
+func.func @f(%x: tensor<4x512xf32>) {
+  // expected-error @+1 {{'quant.reduce' op tree of a reduction of kind max, expected sum}}
+  %0 = quant.reduce max %x axis 1 {tree} : tensor<4x512xf32> -> tensor<4x1xf32>
+  return
+}
+
+// -----
+// RE8: a tree has all elements
+func.func @f(%x: tensor<4x512xf32>) {
+  // expected-error @+1 {{'quant.reduce' op tree with a count, expected all elements}}
+  %0 = quant.reduce sum %x axis 1 {count = 512, tree} : tensor<4x512xf32> -> tensor<4x1xf32>
+  return
+}
+
+// -----
+// RE9: a tree has a power of two
+func.func @f(%x: tensor<4x384xf32>) {
+  // expected-error @+1 {{'quant.reduce' op tree of 384 elements, expected a power of two up to 2048}}
+  %0 = quant.reduce sum %x axis 1 {tree} : tensor<4x384xf32> -> tensor<4x1xf32>
+  return
+}
+
+// -----
+// RE9: no more than there are chains
+func.func @f(%x: tensor<4x4096xf32>) {
+  // expected-error @+1 {{'quant.reduce' op tree of 4096 elements, expected a power of two up to 2048}}
+  %0 = quant.reduce sum %x axis 1 {tree} : tensor<4x4096xf32> -> tensor<4x1xf32>
+  return
+}
+
+// -----
 // RE4: the kinds are sum, max, min and amax
 func.func @f(%x: tensor<4x8xf32>) {
   // expected-error @+2 {{expected ::dither::quant::ReduceKind to be one of: sum, max, min, amax}}
