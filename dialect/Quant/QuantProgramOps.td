@@ -99,7 +99,7 @@ def Quant_ScratchOp : Quant_Op<"scratch", []> {
   let summary = "memory of a program for its tiles";
   let description = [{
     What it holds at first is not defined, and it ends with the kernel. It is the same memory in all iterations of a
-    loop. Kernels for a CPU have such memory; those for a GPU keep tiles in registers.
+    loop. On a GPU it is shared memory.
 
     With `pairs` every access begins at a multiple of 32 columns and has a multiple of them. The even and the odd
     ones of each 32 may then lie apart, as registers hold them.

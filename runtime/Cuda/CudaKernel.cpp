@@ -13,6 +13,11 @@ namespace {
 /// Programs along x, y and z that a CUDA grid may have.
 constexpr int64_t maxGrid[3] = {2147483647, 65535, 65535};
 
+/// The bytes of shared memory that a launch gives.
+uint32_t dynamicShared(uint32_t sharedBytes) {
+  return sharedBytes > kStaticSharedBytes ? sharedBytes : 0;
+}
+
 /// What to do about a launch that failed; empty where the message says it all.
 StringRef remedy(CUresult result) {
   switch (result) {
@@ -61,8 +66,9 @@ public:
       CUresult result =
           (*context->driver)
               ->launchKernel(function, grid.x, grid.y, grid.z, numThreads, 1, 1,
-                             0, static_cast<CUstream>(stream),
-                             parameters.data(), nullptr);
+                             dynamicShared(sharedBytes),
+                             static_cast<CUstream>(stream), parameters.data(),
+                             nullptr);
       if (result == CUDA_SUCCESS)
         return Error::success();
       return context->driver->check(
@@ -129,6 +135,14 @@ static Expected<CUfunction> getFunction(const Driver &driver, CUmodule module,
                              Twine(image.numThreads) +
                              " threads: expected 1 to " + Twine(most) +
                              ", as it uses " + Twine(registers) + " registers");
+  if (uint32_t bytes = dynamicShared(image.sharedBytes))
+    if (Error error = driver.check(
+            driver->funcSetAttribute(
+                function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                int(bytes)),
+            "cuFuncSetAttribute",
+            where + " with " + Twine(bytes) + " bytes of shared memory"))
+      return error;
   return function;
 }
 

@@ -268,6 +268,18 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute,
   }
 }
 
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
+                            int value) {
+  CALL(Context);
+  CUfunc_st *known = state.find(function);
+  REQUIRE(known, CUDA_ERROR_INVALID_HANDLE);
+  REQUIRE(attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
+              value >= 0 && value <= state.config.shared,
+          CUDA_ERROR_INVALID_VALUE);
+  known->dynamicShared = unsigned(value);
+  return CUDA_SUCCESS;
+}
+
 static std::string size3(unsigned x, unsigned y, unsigned z) {
   return std::to_string(x) + "x" + std::to_string(y) + "x" + std::to_string(z);
 }
@@ -286,7 +298,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned gridY,
           CUDA_ERROR_INVALID_VALUE);
   uint64_t threads = uint64_t(blockX) * blockY * blockZ;
   REQUIRE(threads && threads <= 1024 && blockZ <= 64, CUDA_ERROR_INVALID_VALUE);
-  REQUIRE(sharedBytes <= 48 * 1024, CUDA_ERROR_INVALID_VALUE);
+  REQUIRE(sharedBytes <= known->dynamicShared, CUDA_ERROR_INVALID_VALUE);
   REQUIRE(!extra && (parameters || known->params.empty()),
           CUDA_ERROR_INVALID_VALUE);
   REQUIRE(threads <= uint64_t(state.config.threads),

@@ -12,6 +12,8 @@
 //   FAKE_CUDA_CAPABILITY  their compute capability (9.0)
 //   FAKE_CUDA_VERSION     newest PTX .version that is accepted, and CUDA (9.0)
 //   FAKE_CUDA_MEMORY      bytes that may be allocated (1 GiB)
+//   FAKE_CUDA_SHARED      bytes of shared memory that a kernel may ask for
+//                         (232448)
 //   FAKE_CUDA_THREADS     threads per block that a kernel's registers allow
 //   (1024) FAKE_CUDA_FAIL        calls that fail:
 //   "cuMemAlloc#2=2,cuLaunchKernel#1=700"

@@ -23,6 +23,7 @@ Config Config::fromEnvironment() {
   config.version = 10 * major + minor;
   config.memory = std::strtoull(
       variable("FAKE_CUDA_MEMORY", "1073741824").c_str(), nullptr, 10);
+  config.shared = std::atoi(variable("FAKE_CUDA_SHARED", "232448").c_str());
   config.threads = std::atoi(variable("FAKE_CUDA_THREADS", "1024").c_str());
   std::istringstream failures(variable("FAKE_CUDA_FAIL", ""));
   for (std::string entry; std::getline(failures, entry, ',');) {

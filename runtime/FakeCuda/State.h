@@ -22,6 +22,8 @@ struct CUfunc_st {
   CUmodule module;
   std::string name;
   std::vector<std::string> params;
+  /// The most dynamic shared memory that launches may give.
+  unsigned dynamicShared = 48 * 1024;
 };
 struct CUmod_st {
   CUcontext context;
@@ -36,6 +38,8 @@ using namespace dither::runtime::cuda;
 
 struct Config {
   int devices = 1, major = 9, minor = 0, version = 90, threads = 1024;
+  /// Bytes of shared memory that a kernel may ask for.
+  int shared = 227 * 1024;
   uint64_t memory = uint64_t(1) << 30;
   std::string name = "Fake GPU";
   /// Function, which of its calls, and with what it fails.

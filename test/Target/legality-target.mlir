@@ -25,8 +25,8 @@ func.func @a() attributes {quant.kernel, quant.num_threads = 2048 : i64, quant.p
 func.func @b() attributes {quant.kernel, quant.num_threads = 48 : i64, quant.params = []} {
   return
 }
-// CHECK: error: needs 65536 bytes of shared memory, but sm_90a has 49152: use smaller tiles and more programs
-func.func @c() attributes {quant.kernel, quant.num_threads = 32 : i64, quant.shared_bytes = 65536 : i64, quant.params = []} {
+// CHECK: error: needs 262144 bytes of shared memory, but sm_90a has 232448: use smaller tiles and more programs
+func.func @c() attributes {quant.kernel, quant.num_threads = 32 : i64, quant.shared_bytes = 262144 : i64, quant.params = []} {
   return
 }
 // CHECK: error: 'func.func' op is not distributed: found no quant.num_threads

@@ -13,6 +13,9 @@
 
 namespace dither::runtime {
 
+/// The most bytes of shared memory that code may declare, on every GPU.
+inline constexpr uint32_t kStaticSharedBytes = 48 * 1024;
+
 /// The type of one flattened argument. Each is passed as one 8-byte slot:
 /// a pointer, an int64_t, an int32_t in the low half, or the bits of a float
 /// in the low half.
@@ -28,8 +31,9 @@ struct KernelImage {
   std::string code;
   /// Threads of a block (32 * num_warps); 1 on the host.
   uint32_t numThreads = 1;
-  /// Bytes of shared memory that the code declares. More are for its `.extern`
-  /// array: on simulated devices only.
+  /// Bytes of shared memory of a block. As many as kStaticSharedBytes the code
+  /// declares; more are all its `.extern` array, which launches give.
+  /// (Simulated devices give what is not declared.)
   uint32_t sharedBytes = 0;
   /// Flattened parameters, in order (docs/architecture.md, 3).
   std::vector<ParamKind> params;

@@ -54,7 +54,9 @@ struct TargetInfo {
   /// Bytes of the widest memory access of one lane (GPU) or of one vector
   /// register (CPU).
   unsigned maxVectorBytes = 16;
-  /// Bytes of static shared memory that a block may have; 0 on a CPU.
+  /// Bytes of shared memory that a launch may give a block, on every device
+  /// that runs code for the target (CUDA programming guide, compute
+  /// capabilities); 0 on a CPU.
   unsigned sharedBytes = 0;
   /// Threads that a block may have; 1 on a CPU.
   unsigned maxThreads = 1;

@@ -164,6 +164,8 @@ private:
   /// CPU: slots of the arguments, bytes taken of the stack, and the address of
   /// the memory that the runtime lends (null where nothing needs it).
   int64_t numSlots = 0, stackBytes = 0;
+  /// GPU: bytes of shared memory that hold tiles.
+  int64_t heldBytes = 0;
   mlir::Value scratchBase;
   mlir::Type ptrType;
   /// Values that are no tiles, and the registers of those that are.

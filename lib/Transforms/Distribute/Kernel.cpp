@@ -3,6 +3,7 @@
 #include "Analysis/AccessOrder.h"
 #include "Analysis/IndexSign.h"
 #include "Distribute/Distribute.h"
+#include "Tiling/Scratch.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Target/TargetInfo.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -16,7 +17,6 @@ namespace dither::transforms {
 /// Bytes of the stack that a CPU program takes, at most, and how its memory is
 /// aligned.
 static constexpr int64_t kMostStack = int64_t(64) << 10;
-static constexpr int64_t kScratchAlign = 64;
 /// Outputs of this many bytes are out of the caches before anything reads them.
 static constexpr int64_t kLargeBytes = int64_t(4) << 20;
 
@@ -160,6 +160,15 @@ void Distributor::annotate(func::FuncOp kernel) {
 }
 
 Value Distributor::scratch(int64_t bytes) {
+  if (!simd) {
+    // Before what threads exchange, whose size is known at the end.
+    Value start = e.sharedBase;
+    heldBytes += llvm::alignTo(bytes, kScratchAlign);
+    e.sharedBase = e.make<LLVM::GEPOp>(
+        start.getType(), b.getI8Type(), start,
+        ArrayRef<LLVM::GEPArg>{int32_t(llvm::alignTo(bytes, kScratchAlign))});
+    return start;
+  }
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
   OpBuilder::InsertionGuard guard(b);
   if (stackBytes + bytes <= kMostStack) {
@@ -193,19 +202,23 @@ Value Distributor::sharedScratch() {
 }
 
 void Distributor::finishShared(func::FuncOp kernel) {
-  kernel->setAttr("quant.shared_bytes", b.getI64IntegerAttr(e.sharedBytes));
+  int64_t bytes = heldBytes + e.sharedBytes;
+  kernel->setAttr("quant.shared_bytes", b.getI64IntegerAttr(bytes));
   if (simd)
     return;
-  if (!e.sharedBytes) {
+  if (!bytes) {
     e.sharedBase.getDefiningOp()->erase();
     return;
   }
+  // What is too large to be declared, a launch gives.
+  bool declared = bytes <= target::kGpuSharedBytes;
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(source);
-  auto type = LLVM::LLVMArrayType::get(b.getI8Type(), e.sharedBytes);
-  LLVM::GlobalOp::create(b, source.getLoc(), type, /*isConstant=*/false,
-                         LLVM::Linkage::Internal, sharedName, Attribute(),
-                         /*alignment=*/16, /*addrSpace=*/3);
+  auto type = LLVM::LLVMArrayType::get(b.getI8Type(), declared ? bytes : 0);
+  LLVM::GlobalOp::create(
+      b, source.getLoc(), type, /*isConstant=*/false,
+      declared ? LLVM::Linkage::Internal : LLVM::Linkage::External, sharedName,
+      Attribute(), /*alignment=*/16, /*addrSpace=*/3);
 }
 
 LogicalResult Distributor::emitPrograms(Block *entry) {

@@ -283,10 +283,8 @@ static Emitted emitStore(Distributor &d, quant::StoreOp store) {
   return success();
 }
 
-/// CPU: memory that a kernel takes for itself.
+/// Memory that a kernel takes for itself.
 static Emitted emitScratch(Distributor &d, quant::ScratchOp op) {
-  if (!d.simd)
-    return op.emitOpError("is in a kernel for a GPU, expected one for a CPU");
   auto type = cast<MemRefType>(op.getResult().getType());
   MemRefDesc desc;
   desc.elem = type.getElementType();

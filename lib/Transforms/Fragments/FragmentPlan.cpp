@@ -154,7 +154,7 @@ FailureOr<bool> FragmentPlan::make() {
     FailureOr<bool> kept = keepOverwritten();
     if (failed(kept))
       return failure();
-    again = *kept;
+    again = *kept || holdRereads();
   }
   makeGroups();
   return true;

@@ -36,6 +36,14 @@ struct SharedFragments {
   /// Loads whose tiles stay in registers, as their elements are overwritten
   /// before they are used.
   llvm::DenseSet<mlir::Value> kept;
+  /// Shared memory of a GPU that holds tiles, and the blocks that have it.
+  struct Holder {
+    mlir::RankedTensorType type;
+    mlir::Value memory;
+    llvm::SmallVector<mlir::Block *, 2> blocks;
+  };
+  llvm::SmallVector<Holder, 0> holders;
+  int64_t heldBytes = 0;
 };
 
 /// Whether a value is there as a whole, and nobody can compute it in parts:
@@ -133,6 +141,13 @@ private:
   bool isSmall(mlir::Value tile);
   mlir::LogicalResult keep(quant::LoadOp load);
   mlir::FailureOr<bool> keepOverwritten();
+  /// Loops, each by an address of its own.
+  using Readers = llvm::SmallPtrSet<const void *, 4>;
+  llvm::MapVector<quant::LoadOp, Readers> readers();
+  mlir::Value holder(quant::LoadOp load, int64_t most);
+  /// GPU: has shared memory hold what several loops would read; whether there
+  /// is any.
+  bool holdRereads();
   void makeGroups();
   /// Step of the loop over a class.
   int64_t stepOf(const DimClasses::Class &c) const {

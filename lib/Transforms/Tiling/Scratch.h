@@ -1,6 +1,7 @@
 //===- Scratch.h - Memory of a program for its tiles ------------*- C++ -*-===//
 //
-// A CPU program keeps tiles that registers do not hold in memory of its own.
+// A CPU program keeps tiles that registers do not hold in memory of its own; on
+// a GPU shared memory holds some that are read again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +14,11 @@
 
 namespace dither::transforms {
 
-/// Whether programs of the kernel have scratch memory: those of a CPU.
+/// Where scratch memory begins.
+constexpr int64_t kScratchAlign = 64;
+
+/// Whether programs of the kernel have scratch memory for any tile: those of a
+/// CPU.
 bool hasScratch(mlir::func::FuncOp kernel);
 /// Whether tiles of `type` can lie in memory.
 bool canBeScratch(mlir::Type type);

@@ -85,6 +85,8 @@ constexpr int64_t kGpuTransposed = 8192;
 /// CPU's fragment one in so many: such programs are few, and their code is to
 /// be short.
 constexpr int64_t kLaneEdge = 8, kHostEdgeShare = 4;
+/// Warps of a program whose rows registers do not hold.
+constexpr int64_t kLongRowWarps = 16;
 /// Columns in a run of a lane where FP8 or FP4 codes are stored: 128 bits
 /// or 64.
 constexpr int64_t kLaneRun = 16;
@@ -303,6 +305,13 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
   int64_t budget = n * kWarpLanes * laneWant(s);
   if (s.rowBlock > 1 && s.reducesCols)
     budget /= 2;
+  // Shared memory holds the rows, if anything does, and of one block alone:
+  // many threads, and few registers for each.
+  if (!warps && s.reducesCols && s.rowBlock == 1 &&
+      cols > n * kWarpLanes * kLaneMost) {
+    c.warps = kLongRowWarps;
+    budget = c.warps * kWarpLanes * kLaneRun;
+  }
   if (shares)
     budget = std::min(budget, kGpuTransposed);
   // Columns that are stored as rows, beside rows: squares.

@@ -227,6 +227,22 @@ TEST_F(CudaDeviceTest, LoadChecksTargetAndThreads) {
   EXPECT_NE(message(gpu->load(wide)), "no error");
 }
 
+TEST_F(CudaDeviceTest, LaunchesGiveMuchSharedMemory) {
+  configure("FAKE_CUDA_SHARED", "101376");
+  auto gpu = device();
+  KernelImage image = ptxImage();
+  image.sharedBytes = 100000;
+  must(must(gpu->load(image))->launch(noSlots, {1, 1, 1}, nullptr));
+  EXPECT_NE(launches().find("shared=100000 "), std::string::npos);
+  image.sharedBytes = kStaticSharedBytes;
+  must(must(gpu->load(image))->launch(noSlots, {1, 1, 1}, nullptr));
+  EXPECT_NE(launches().find("shared=0 "), std::string::npos);
+  image.sharedBytes = 120000;
+  EXPECT_EQ(message(gpu->load(image)),
+            "cuFuncSetAttribute failed: CUDA_ERROR_INVALID_VALUE (1): kernel "
+            "'scale' with 120000 bytes of shared memory");
+}
+
 TEST_F(CudaDeviceTest, Memory) {
   configure("FAKE_CUDA_MEMORY", "5000000");
   auto gpu = device();

@@ -1,0 +1,118 @@
+//===- FragmentHold.cpp - Tiles that a GPU reads once and holds -----------===//
+//
+// What is larger than a fragment and has a sum or a maximum along its rows is
+// read by several loops: for the sum, and for what is made with it. Where
+// shared memory has the room, one loop more copies such a tile there, and all
+// others read it from there: global memory is read once.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Fragments/FragmentPlan.h"
+#include "Tiling/Scratch.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
+#include "dither/Target/ModuleTarget.h"
+
+using namespace mlir;
+
+namespace dither::transforms {
+
+/// Bytes of shared memory that stay for what threads exchange.
+constexpr int64_t kExchangedBytes = 32 * 1024;
+
+static int64_t bytesOf(RankedTensorType type) {
+  return type.getNumElements() * quant::storageBits(type.getElementType()) / 8;
+}
+
+/// The loops that read each load: the number of a loop of sinks, or the
+/// reduction that has one.
+llvm::MapVector<quant::LoadOp, FragmentPlan::Readers> FragmentPlan::readers() {
+  llvm::MapVector<quant::LoadOp, Readers> found;
+  SmallVector<std::pair<int, int>> nests;
+  SmallVector<std::pair<Value, const void *>> work;
+  for (const OrderedSink &sink : sinks) {
+    std::pair<int, int> nest = splitClasses(sink);
+    auto it = llvm::find(nests, nest);
+    if (it == nests.end())
+      it = &nests.emplace_back(nest);
+    // Any address that is no operation's.
+    work.push_back({sink.tile, reinterpret_cast<const void *>(
+                                   uintptr_t(it - nests.begin()) + 1)});
+  }
+  llvm::DenseSet<std::pair<Value, const void *>> seen;
+  while (!work.empty()) {
+    auto [v, reader] = work.pop_back_val();
+    Operation *def = v.getDefiningOp();
+    if (!seen.insert({v, reader}).second || isComplete(v) ||
+        def->getBlock() != &block)
+      continue;
+    if (auto load = dyn_cast<quant::LoadOp>(def)) {
+      found[load].insert(reader);
+      continue;
+    }
+    if (auto reduce = dyn_cast<quant::ReduceOp>(def)) {
+      int cls = classes->member(reduce.getSource(), reduce.getAxis()).cls;
+      if (cls >= 0 && !fits((*classes)[cls]))
+        reader = def;
+    }
+    for (Value operand : def->getOperands())
+      if (isa<RankedTensorType>(operand.getType()))
+        work.push_back({operand, reader});
+  }
+  return found;
+}
+
+/// Memory for what `load` reads, of `most` bytes in all; null where there is no
+/// room. Of the two branches of a condition one runs, and they have one memory.
+Value FragmentPlan::holder(quant::LoadOp load, int64_t most) {
+  auto type = cast<RankedTensorType>(load.getResult().getType());
+  for (SharedFragments::Holder &holder : shared.holders) {
+    Block *other = holder.blocks.front();
+    bool isBranch = !other->getParent()->isAncestor(block.getParent()) &&
+                    other->getParentOp() == block.getParentOp();
+    if (holder.type != type || !isBranch ||
+        llvm::is_contained(holder.blocks, &block))
+      continue;
+    holder.blocks.push_back(&block);
+    return holder.memory;
+  }
+  int64_t bytes = llvm::alignTo(bytesOf(type), kScratchAlign);
+  if (shared.heldBytes + bytes > most)
+    return nullptr;
+  shared.heldBytes += bytes;
+  Value memory = makeScratch(kernel, load.getLoc(), type);
+  shared.holders.push_back({type, memory, {&block}});
+  return memory;
+}
+
+bool FragmentPlan::holdRereads() {
+  const target::TargetInfo *info = target::saidTarget(kernel);
+  if (!info || !info->isGpu)
+    return false;
+  SmallVector<quant::LoadOp> wanted;
+  for (auto &[load, loops] : readers()) {
+    auto type = cast<RankedTensorType>(load.getResult().getType());
+    if (loops.size() > 1 && type.getRank() == 2 && !isSmall(load.getResult()) &&
+        canBeScratch(type) &&
+        !load.getMemref().getDefiningOp<quant::ScratchOp>())
+      wanted.push_back(load);
+  }
+  int64_t most = int64_t(info->sharedBytes) - kExchangedBytes;
+  bool any = false;
+  for (quant::LoadOp load : wanted) {
+    Value tile = load.getResult();
+    auto type = cast<RankedTensorType>(tile.getType());
+    Value memory = holder(load, most);
+    if (!memory)
+      continue;
+    OpBuilder b(load->getContext());
+    b.setInsertionPointAfter(load);
+    storeScratch(b, load.getLoc(), memory, tile);
+    Operation *copy = &*std::prev(b.getInsertionPoint());
+    Value again = loadScratch(b, load.getLoc(), memory, type);
+    tile.replaceAllUsesExcept(again, copy);
+    any = true;
+  }
+  return any;
+}
+
+} // namespace dither::transforms

@@ -1,0 +1,101 @@
+// RUN: dither-opt %s --split-input-file --dither-tile-to-fragments=fragment=1,4096 --canonicalize --cse | FileCheck %s
+
+// Rows of a sum are read once, into shared memory: the sum and what is made
+// with it read them there.
+
+// CHECK-LABEL: func.func @held
+// CHECK: %[[HELD:.*]] = quant.scratch : memref<1x16384xbf16>
+// CHECK: scf.for
+// CHECK:   %[[X:.*]] = quant.load %arg0[{{.*}} -> tensor<1x4096xbf16>
+// CHECK:   quant.store %[[X]], %[[HELD]]
+// CHECK: scf.for {{.*}} step %c2048
+// CHECK:   quant.load %[[HELD]]{{.*}} -> tensor<1x2048xbf16>
+// CHECK:   arith.addf
+// CHECK: quant.reduce sum {{.*}} axis 1 {tree} : tensor<1x2048xf32>
+// CHECK: scf.for
+// CHECK:   quant.load %[[HELD]]{{.*}} -> tensor<1x4096xbf16>
+// CHECK:   quant.store {{.*}}, %arg1
+// CHECK-NOT: quant.load %arg0
+// CHECK: return
+module attributes {quant.target = "sm_90a"} {
+func.func @held(%x: memref<?x16384xbf16>, %y: memref<?x16384xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %r = quant.program_id x
+  %t = quant.load %x[%r, %c0] : memref<?x16384xbf16> -> tensor<1x16384xbf16>
+  %f = arith.extf %t : tensor<1x16384xbf16> to tensor<1x16384xf32>
+  %s = quant.reduce sum %f axis 1 : tensor<1x16384xf32> -> tensor<1x1xf32>
+  %b = quant.broadcast %s : tensor<1x1xf32> -> tensor<1x16384xf32>
+  %p = arith.mulf %f, %b : tensor<1x16384xf32>
+  quant.store %p, %y[%r, %c0] : tensor<1x16384xf32>, memref<?x16384xf32>
+  return
+}
+}
+
+// -----
+
+// Read once, it stays where it is.
+// CHECK-LABEL: func.func @once
+// CHECK-NOT: quant.scratch
+module attributes {quant.target = "sm_90a"} {
+func.func @once(%x: memref<?x16384xbf16>, %y: memref<?x1xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %r = quant.program_id x
+  %t = quant.load %x[%r, %c0] : memref<?x16384xbf16> -> tensor<1x16384xbf16>
+  %f = arith.extf %t : tensor<1x16384xbf16> to tensor<1x16384xf32>
+  %s = quant.reduce sum %f axis 1 : tensor<1x16384xf32> -> tensor<1x1xf32>
+  quant.store %s, %y[%r, %c0] : tensor<1x1xf32>, memref<?x1xf32>
+  return
+}
+}
+
+// -----
+
+// 128 KiB are more than sm_80 has for it, on any device.
+// CHECK-LABEL: func.func @no_room
+// CHECK-NOT: quant.scratch
+module attributes {quant.target = "sm_80"} {
+func.func @no_room(%x: memref<?x65536xbf16>, %y: memref<?x65536xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %r = quant.program_id x
+  %t = quant.load %x[%r, %c0] : memref<?x65536xbf16> -> tensor<1x65536xbf16>
+  %f = arith.extf %t : tensor<1x65536xbf16> to tensor<1x65536xf32>
+  %s = quant.reduce sum %f axis 1 : tensor<1x65536xf32> -> tensor<1x1xf32>
+  %b = quant.broadcast %s : tensor<1x1xf32> -> tensor<1x65536xf32>
+  %p = arith.mulf %f, %b : tensor<1x65536xf32>
+  quant.store %p, %y[%r, %c0] : tensor<1x65536xf32>, memref<?x65536xf32>
+  return
+}
+}
+
+// -----
+
+// The two branches of a condition have one memory.
+// CHECK-LABEL: func.func @branches
+// CHECK: %[[HELD:.*]] = quant.scratch : memref<1x16384xbf16>
+// CHECK-NOT: quant.scratch
+// CHECK: scf.if
+// CHECK: quant.store {{.*}}, %[[HELD]]
+// CHECK: } else {
+// CHECK: quant.store {{.*}}, %[[HELD]]
+module attributes {quant.target = "sm_90a"} {
+func.func @branches(%x: memref<?x16384xbf16>, %y: memref<?x16384xf32>, %c: i1) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %r = quant.program_id x
+  scf.if %c {
+    %t = quant.load %x[%r, %c0] : memref<?x16384xbf16> -> tensor<1x16384xbf16>
+    %f = arith.extf %t : tensor<1x16384xbf16> to tensor<1x16384xf32>
+    %s = quant.reduce max %f axis 1 : tensor<1x16384xf32> -> tensor<1x1xf32>
+    %b = quant.broadcast %s : tensor<1x1xf32> -> tensor<1x16384xf32>
+    %p = arith.subf %f, %b : tensor<1x16384xf32>
+    quant.store %p, %y[%r, %c0] : tensor<1x16384xf32>, memref<?x16384xf32>
+  } else {
+    %t = quant.load %x[%r, %c0] : memref<?x16384xbf16> -> tensor<1x16384xbf16>
+    %f = arith.extf %t : tensor<1x16384xbf16> to tensor<1x16384xf32>
+    %s = quant.reduce min %f axis 1 : tensor<1x16384xf32> -> tensor<1x1xf32>
+    %b = quant.broadcast %s : tensor<1x1xf32> -> tensor<1x16384xf32>
+    %p = arith.subf %f, %b : tensor<1x16384xf32>
+    quant.store %p, %y[%r, %c0] : tensor<1x16384xf32>, memref<?x16384xf32>
+  }
+  return
+}
+}
