@@ -47,6 +47,8 @@ private:
 
 /// Shorter forms that CPUs have for some operands; they go before the others.
 void addCpuPeepholes(OpTable &table);
+/// Maxima of 16-bit values in their words; they go before the others.
+void addWordReductions(OpTable &table);
 /// Shorter forms of decoding what was just encoded; they go before the others.
 void addRoundTrips(OpTable &table);
 void addProgramOps(OpTable &table);
