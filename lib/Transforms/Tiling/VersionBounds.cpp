@@ -9,6 +9,7 @@
 #include "Analysis/IndexSign.h"
 #include "Layouts/LayoutRules.h"
 #include "dither/Dialect/Quant/QuantOps.h"
+#include "dither/Target/ModuleTarget.h"
 #include "dither/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -159,6 +160,53 @@ int64_t instructions(func::FuncOp kernel) {
   return total;
 }
 
+/// `index` is the number of a program times `size`, a power of two: that
+/// number; else null.
+Value programOf(Value index, int64_t size) {
+  auto product = index.getDefiningOp<arith::MulIOp>();
+  if (!llvm::isPowerOf2_64(size))
+    return {};
+  if (!product)
+    return size == 1 && index.getDefiningOp<quant::ProgramIdOp>() ? index
+                                                                  : Value();
+  for (auto [program, step] : {std::pair(product.getLhs(), product.getRhs()),
+                               std::pair(product.getRhs(), product.getLhs())})
+    if (program.getDefiningOp<quant::ProgramIdOp>() &&
+        getConstantIntValue(step) == size)
+      return program;
+  return {};
+}
+
+/// GPU: whether tile `program` of `size` elements is inside all of `extents`.
+/// Programs are numbered in 32 bits, so that 32 bits of extents are enough to
+/// compare with, and all of 64 take several times as many instructions. Larger
+/// extents count as too small.
+Value insideAll(OpBuilder &b, Location loc, Value program,
+                ArrayRef<Value> extents, int64_t size) {
+  Type i32 = b.getI32Type(), i64 = b.getI64Type();
+  auto constant = [&](Type type, int64_t v) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, v));
+  };
+  Value all, least;
+  for (Value extent : extents) {
+    Value wide = arith::IndexCastOp::create(b, loc, i64, extent);
+    Value narrow = arith::TruncIOp::create(b, loc, i32, wide);
+    all = all ? arith::OrIOp::create(b, loc, all, wide).getResult() : wide;
+    least = least ? arith::MinUIOp::create(b, loc, least, narrow).getResult()
+                  : narrow;
+  }
+  Value high = arith::TruncIOp::create(
+      b, loc, i32, arith::ShRUIOp::create(b, loc, all, constant(i64, 32)));
+  Value fits = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, high,
+                                     constant(i32, 0));
+  Value tiles =
+      arith::ShRUIOp::create(b, loc, least, constant(i32, llvm::Log2_64(size)));
+  Value below = arith::CmpIOp::create(
+      b, loc, arith::CmpIPredicate::ult,
+      arith::IndexCastOp::create(b, loc, i32, program), tiles);
+  return arith::AndIOp::create(b, loc, fits, below);
+}
+
 struct DitherVersionBounds
     : impl::DitherVersionBoundsBase<DitherVersionBounds> {
   /// What is written as `c // 16` is a shift where c has no sign.
@@ -259,27 +307,39 @@ struct DitherVersionBounds
       return arith::ConstantIndexOp::create(b, loc, v);
     };
     Value inside;
-    auto require = [&](arith::CmpIPredicate predicate, Value lhs, Value rhs) {
-      Value holds = arith::CmpIOp::create(b, loc, predicate, lhs, rhs);
+    auto all = [&](Value holds) {
       inside = inside ? arith::AndIOp::create(b, loc, inside, holds).getResult()
                       : holds;
     };
+    auto require = [&](arith::CmpIPredicate predicate, Value lhs, Value rhs) {
+      all(arith::CmpIOp::create(b, loc, predicate, lhs, rhs));
+    };
     for (Value index : signs)
       require(arith::CmpIPredicate::sge, index, constant(0));
+    // Extents that tiles of one size are numbered along by one program index.
+    llvm::MapVector<std::pair<Value, int64_t>, SmallVector<Value>> numbered;
     for (auto &[key, size] : room) {
       auto &[index, memref, dim] = key;
       auto type = cast<MemRefType>(memref.getType());
+      if (!type.isDynamicDim(dim)) {
+        require(arith::CmpIPredicate::sle, index,
+                constant(type.getDimSize(dim) - size));
+        continue;
+      }
+      Value extent = memref::DimOp::create(b, loc, memref, constant(dim));
+      const target::TargetInfo *target = target::saidTarget(func);
+      bool gpu = target && target->isGpu;
+      Value program = gpu ? programOf(index, size) : Value();
+      if (program) {
+        numbered[{program, size}].push_back(extent);
+        continue;
+      }
       // index <= extent - size, which cannot overflow.
-      Value last =
-          type.isDynamicDim(dim)
-              ? arith::SubIOp::create(
-                    b, loc,
-                    memref::DimOp::create(b, loc, memref, constant(dim)),
-                    constant(size))
-                    .getResult()
-              : constant(type.getDimSize(dim) - size);
-      require(arith::CmpIPredicate::sle, index, last);
+      require(arith::CmpIPredicate::sle, index,
+              arith::SubIOp::create(b, loc, extent, constant(size)));
     }
+    for (auto &[tile, extents] : numbered)
+      all(insideAll(b, loc, tile.first, extents, tile.second));
     inside = quant::LikelyOp::create(b, loc, b.getI1Type(), inside);
     auto branch = scf::IfOp::create(b, loc, inside, /*withElseRegion=*/true);
     Operation *thenEnd = branch.thenBlock()->getTerminator();

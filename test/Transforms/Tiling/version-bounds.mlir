@@ -330,3 +330,49 @@ func.func @of_each_row(%x: memref<?x512xf32>, %s: memref<?xf32>) attributes {qua
   quant.store %v, %s[%p] : tensor<1xf32>, memref<?xf32>
   return
 }
+
+// -----
+
+// On a GPU tiles are numbered in 32 bits: where their size is a power of two
+// the rows of all tensors are compared at once, as numbers of tiles. Extents of
+// more than 32 bits take the other copy.
+// CHECK-LABEL: func.func @numbered
+// CHECK-DAG: %[[P:.*]] = quant.program_id x
+// CHECK-DAG: %[[M:.*]] = arith.index_cast %{{.*}} : index to i64
+// CHECK-DAG: %[[M1:.*]] = arith.index_cast %{{.*}} : index to i64
+// CHECK-DAG: %[[OR:.*]] = arith.ori %[[M]], %[[M1]] : i64
+// CHECK-DAG: %[[LEAST:.*]] = arith.minui %{{.*}}, %{{.*}} : i32
+// CHECK-DAG: %[[H:.*]] = arith.shrui %[[OR]], %c32_i64
+// CHECK-DAG: %[[HIGH:.*]] = arith.trunci %[[H]]
+// CHECK-DAG: %[[FITS:.*]] = arith.cmpi eq, %[[HIGH]], %c0_i32
+// CHECK-DAG: %[[TILES:.*]] = arith.shrui %[[LEAST]], %c2_i32
+// CHECK-DAG: %[[I:.*]] = arith.index_cast %[[P]] : index to i32
+// CHECK-DAG: %[[IN:.*]] = arith.cmpi ult, %[[I]], %[[TILES]]
+// CHECK: %[[B:.*]] = arith.andi %[[FITS]], %[[IN]]
+// CHECK-NEXT: quant.likely %[[B]]
+module attributes {quant.target = "sm_90a"} {
+  func.func @numbered(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel} {
+    %p = quant.program_id x
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %r = arith.muli %p, %c4 : index
+    %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+    quant.store %t, %y[%r, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+    return
+  }
+
+  // Another offset than the number times the size.
+  // CHECK-LABEL: func.func @moved
+  // CHECK-NOT: arith.minui
+  // CHECK: arith.subi %{{.*}}, %c8 : index
+  // CHECK: quant.likely
+  func.func @moved(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel} {
+    %p = quant.program_id x
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %r = arith.muli %p, %c4 : index
+    %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<8x512xf32>
+    quant.store %t, %y[%r, %c0] : tensor<8x512xf32>, memref<?x512xf32>
+    return
+  }
+}
