@@ -71,8 +71,8 @@ bool isLowerableNVVM(Operation *op) {
   return isa<NVVM::Barrier0Op, NVVM::BlockDimXOp, NVVM::BlockIdXOp,
              NVVM::BlockIdYOp, NVVM::BlockIdZOp, NVVM::GridDimXOp,
              NVVM::GridDimYOp, NVVM::GridDimZOp, NVVM::LaneIdOp,
-             NVVM::RcpApproxFtzF32Op, NVVM::ShflOp, NVVM::SyncWarpOp,
-             NVVM::ThreadIdXOp>(op);
+             NVVM::RcpApproxFtzF32Op, NVVM::ReduxOp, NVVM::ShflOp,
+             NVVM::SyncWarpOp, NVVM::ThreadIdXOp>(op);
 }
 
 bool isStructure(Operation *op) {

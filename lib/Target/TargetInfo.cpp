@@ -31,6 +31,7 @@ constexpr TargetInfo gpu(StringLiteral name, unsigned sm, StringLiteral ptx) {
   t.llvmFeatures = ptx;
   t.smVersion = sm;
   t.fma = t.cvtF16 = t.roundToInteger = t.cvtBF16x2 = true;
+  t.maxXorsign = sm >= 86;
   // 8.0 has 163 KiB, but its code runs on 8.6 as well.
   t.sharedBytes = (sm == 90 || sm / 10 == 10 ? 227 : 99) * 1024;
   t.maxThreads = kGpuThreads;

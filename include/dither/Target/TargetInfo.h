@@ -36,6 +36,8 @@ struct TargetInfo {
   bool cvtUE8M0x2 = false;
   /// cvt.rn.{bf16x2,f16x2}.f32
   bool cvtBF16x2 = false;
+  /// max.xorsign.abs.{bf16x2,f16x2}
+  bool maxXorsign = false;
   /// {add,sub,mul,fma}.rn.f32x2 as one instruction; sm_120a takes it apart.
   bool f32x2 = false;
   /// Fused multiply-add in hardware. For a target without, LLVM would call a

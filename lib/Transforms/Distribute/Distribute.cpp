@@ -56,12 +56,11 @@ Distributor::Distributor(func::FuncOp source)
     : source(source), rules(source), simd(rules.isSimd()),
       b(source.getContext(), &counter),
       e(b, source.getLoc(), simd, rules.warps()) {
-  if (simd) {
+  if (simd)
     addCpuPeepholes(table);
-    addWordReductions(table);
-  }
-  for (auto add : {addRoundTrips, addProgramOps, addControlOps, addMemoryOps,
-                   addWordOps, addReduceOps, addShapeOps})
+  for (auto add :
+       {addWordReductions, addRoundTrips, addProgramOps, addControlOps,
+        addMemoryOps, addWordOps, addReduceOps, addShapeOps})
     add(table);
 }
 

@@ -269,8 +269,10 @@ LogicalResult Distributor::run() {
                                  : SmallVector<Value>(entry->getArguments());
   bindArguments(args);
   if (!simd) {
-    if (const target::TargetInfo *info = targetOf(source))
+    if (const target::TargetInfo *info = targetOf(source)) {
       e.maxVectorBytes = info->maxVectorBytes;
+      e.maxXorsign = info->maxXorsign;
+    }
     annotate(kernel);
     e.tid = e.make<NVVM::ThreadIdXOp>(b.getI32Type());
     e.sharedBase = sharedScratch();

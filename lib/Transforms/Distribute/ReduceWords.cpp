@@ -9,11 +9,16 @@ namespace dither::transforms {
 /// The plan of a reduction of two values to a word, `words` their layout; not
 /// if its result is another layout than that of single values.
 static std::optional<ReducePlan>
-planOfWords(const Reduction &r, const TileLayout &words, bool full) {
+planOfWords(const Reduction &r, const TileLayout &words, bool full, bool simd) {
+  bool exchanges = llvm::any_of(
+      r.plan.steps, [](const ReduceStep &step) { return step.exchange >= 0; });
+  Exchange exchange = simd        ? Exchange::Rotate
+                      : exchanges ? Exchange::Shuffle
+                                  : Exchange::None;
   bool folds = r.axis == r.layout.rank() - 1;
   int64_t extent = r.plan.extent / (folds ? 2 : 1);
   layout::Result<ReducePlan> plan =
-      planReduce(words, r.axis, extent, full, false, Exchange::Rotate);
+      planReduce(words, r.axis, extent, full, false, exchange);
   if (!plan || extent < 1)
     return std::nullopt;
   TileLayout result = plan->result;
@@ -36,6 +41,7 @@ template <typename Op> static Emitted reduceWords(Distributor &d, Op op) {
   auto widened = op.getSource().template getDefiningOp<arith::ExtFOp>();
   std::optional<Reduction> r = reductionOf(d, op);
   if (!widened || !r || r->kind != quant::ReduceKind::amax ||
+      (r->bits && !d.simd) ||
       r->limit != r->layout.base[r->axis] * r->layout.repeats[r->axis])
     return std::nullopt;
   Value source = widened.getIn();
@@ -45,7 +51,7 @@ template <typename Op> static Emitted reduceWords(Distributor &d, Op op) {
     return std::nullopt;
   TileLayout words = inUnits(r->layout, 1);
   std::optional<ReducePlan> plan =
-      planOfWords(*r, words, std::is_same_v<Op, quant::ReduceOp>);
+      planOfWords(*r, words, std::is_same_v<Op, quant::ReduceOp>, d.simd);
   if (!plan)
     return std::nullopt;
   bool folds = r->axis == r->layout.rank() - 1;

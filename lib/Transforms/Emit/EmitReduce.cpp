@@ -9,8 +9,10 @@
 
 #include "Emit/Emitter.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using dither::quant::ReduceKind;
@@ -24,7 +26,7 @@ public:
   /// `words` is the type of the two values in each register, if not f32.
   Reducer(Emitter &e, ReduceKind kind, bool bits, Type words)
       : e(e), kind(kind), bits(bits), words(words) {
-    if (words && !bits)
+    if (words && !bits && e.simd)
       bias = words.isBF16() ? 0x007F007F : 0x03FF03FF;
   }
 
@@ -32,7 +34,8 @@ public:
   /// exists: with amax on the CPU that order makes vmaxps drop its NaN.
   Value combine(Value a, Value c) {
     if (words)
-      return fromHalves(e.make<arith::MaxSIOp>(halves(a), halves(c)));
+      return e.simd ? fromHalves(e.make<arith::MaxSIOp>(halves(a), halves(c)))
+                    : ofPairs(a, c);
     if (bits)
       return asFloat(e.make<arith::MaxSIOp>(asInt(a), asInt(c)));
     switch (kind) {
@@ -71,6 +74,8 @@ public:
   void prepare(SmallVector<Value> &regs) {
     // Magnitudes order like their bits, and with infinity moved to 7FFF a NaN
     // is negative.
+    if (words && e.maxXorsign)
+      return;
     if (words)
       for (Value &v : regs) {
         v = e.make<arith::AndIOp>(v, word(0x7FFF7FFF));
@@ -91,6 +96,17 @@ public:
   }
   Value leaf(Value v) { return cleans() && !settled ? clean(v) : v; }
   bool settled = false;
+
+  /// GPU: whether an instruction combines all lanes of a warp. Magnitudes that
+  /// are numbers order like their bits.
+  bool inOneStep() const {
+    return kind == ReduceKind::amax && !e.simd && !words && !bits;
+  }
+  Value ofWarp(Value v) {
+    Type word = e.b.getI32Type();
+    return asFloat(e.make<NVVM::ReduxOp>(word, asInt(clean(v)),
+                                         NVVM::ReduxKind::UMAX, e.i32(-1)));
+  }
 
   Value finish(Value v) {
     if (words && !bias)
@@ -125,6 +141,22 @@ private:
   Value asFloat(Value v) {
     return e.make<arith::BitcastOp>(e.regType(e.b.getF32Type()), v);
   }
+  /// GPU: the larger of each of two magnitudes, a number rather than a NaN;
+  /// with `maxXorsign` magnitudes are taken there, and signs left behind mean
+  /// nothing.
+  Value ofPairs(Value a, Value c) {
+    std::string text = e.maxXorsign ? "max.xorsign.abs." : "max.";
+    text += words.isBF16() ? "bf16x2 $0, $1, $2;" : "f16x2 $0, $1, $2;";
+    return e
+        .make<LLVM::InlineAsmOp>(
+            e.b.getI32Type(), ValueRange{a, c}, text, "=r,r,r",
+            /*has_side_effects=*/false, /*is_align_stack=*/false,
+            LLVM::tailcallkind::TailCallKind::None,
+            LLVM::AsmDialectAttr::get(e.b.getContext(),
+                                      LLVM::AsmDialect::AD_ATT),
+            ArrayAttr())
+        .getResult(0);
+  }
   Value word(uint32_t v) { return e.splat(e.b.getI32Type(), int32_t(v)); }
   Value halves(Value v) {
     return e.make<vector::BitCastOp>(
@@ -156,7 +188,7 @@ static void exchangeWarps(Emitter &e, Reducer &r, MutableArrayRef<Value> regs,
   OpBuilder &b = e.b;
   int64_t n = regs.size();
   Value base = e.shared(e.numWarps * n * kWarpLanes * 4);
-  Type ptrType = base.getType(), f32 = b.getF32Type();
+  Type ptrType = base.getType(), f32 = b.getF32Type(), type = regs[0].getType();
   auto address = [&](Value warp, int64_t reg) {
     Value lane = e.make<arith::AndIOp>(e.tid, e.i32(kWarpLanes - 1));
     Value slot = e.make<arith::AddIOp>(
@@ -187,7 +219,7 @@ static void exchangeWarps(Emitter &e, Reducer &r, MutableArrayRef<Value> regs,
       bits |= (j >> t & 1) << bit;
     Value peer = address(e.make<arith::OrIOp>(others, e.i32(bits)), 0);
     for (int64_t i = 0; i < n; ++i)
-      read[j].push_back(e.make<LLVM::LoadOp>(f32, at(peer, i), 4));
+      read[j].push_back(e.make<LLVM::LoadOp>(type, at(peer, i), 4));
   }
   for (size_t t = 0; t < warpBits.size(); ++t)
     for (int64_t j = 0; j < peers; j += int64_t(2) << t)
@@ -204,6 +236,18 @@ static void reduceWarps(Emitter &e, Reducer &r, MutableArrayRef<Value> regs,
   for (; regs.size() > most; regs = regs.drop_front(most))
     exchangeWarps(e, r, regs.take_front(most), warpBits);
   exchangeWarps(e, r, regs, warpBits);
+}
+
+constexpr int64_t kLaneBits = llvm::ConstantLog2<kWarpLanes>();
+
+/// Whether `step` is the first of those that leave one value in all lanes of a
+/// warp.
+static bool overWarp(const ReducePlan &plan, const ReduceStep &step) {
+  auto whole = [](const ReduceStep &s) {
+    return s.kind == ReduceStep::Lane && s.exchange < 0;
+  };
+  const ReduceStep *first = llvm::find_if(plan.steps, whole);
+  return first == &step && llvm::count_if(plan.steps, whole) == kLaneBits;
 }
 
 Registers Emitter::reduce(Registers regs, const TileLayout &layout,
@@ -228,6 +272,8 @@ Registers Emitter::reduce(Registers regs, const TileLayout &layout,
   }
   r.prepare(regs);
 
+  // Lane steps that one instruction has done.
+  int64_t done = 0;
   Coord repeats = layout.repeats;
   int64_t perRepeat = layout.regsPerRepeat();
   for (const ReduceStep &step : plan.steps) {
@@ -239,16 +285,23 @@ Registers Emitter::reduce(Registers regs, const TileLayout &layout,
       int64_t count = repeats[axis];
       SmallVector<Value> next;
       for (int64_t o = 0; o < outer; ++o)
-        for (int64_t in = 0; in < inner; ++in)
-          for (int64_t i = 0; i < perRepeat; ++i) {
-            auto at = [&](int64_t k) {
-              return regs[((o * count + k) * inner + in) * perRepeat + i];
-            };
-            Value acc = r.leaf(at(0));
+        for (int64_t in = 0; in < inner; ++in) {
+          auto at = [&](int64_t k, int64_t i) {
+            return regs[((o * count + k) * inner + in) * perRepeat + i];
+          };
+          // Chain by chain on a CPU, which takes few registers; step by step on
+          // a GPU, for dither-pair-registers.
+          int64_t together = simd ? 1 : perRepeat;
+          for (int64_t first = 0; first < perRepeat; first += together) {
+            SmallVector<Value> accs;
+            for (int64_t i = 0; i < together; ++i)
+              accs.push_back(r.leaf(at(0, first + i)));
             for (int64_t k = 1; k < count; ++k)
-              acc = r.combine(at(k), acc);
-            next.push_back(acc);
+              for (int64_t i = 0; i < together; ++i)
+                accs[i] = r.combine(at(k, first + i), accs[i]);
+            next.append(accs);
           }
+        }
       regs = next;
       repeats[axis] = 1;
       r.settled = true;
@@ -267,6 +320,15 @@ Registers Emitter::reduce(Registers regs, const TileLayout &layout,
     }
     case ReduceStep::Lane: {
       r.settle(regs);
+      if (r.inOneStep() && overWarp(plan, step)) {
+        for (Value &v : regs)
+          v = r.ofWarp(v);
+        done = kLaneBits;
+      }
+      if (done) {
+        --done;
+        break;
+      }
       auto op = [&](Value a, Value c) { return r.combine(a, c); };
       if (step.exchange < 0) {
         for (Value &v : regs)
@@ -315,8 +377,17 @@ Registers Emitter::reduceWords(Registers tile, Type elem,
                                const TileLayout &layout, const ReducePlan &plan,
                                int64_t axis, bool folds, bool bits) {
   int64_t limit = layout.base[axis] * layout.repeats[axis];
+  // GPU: two values that meet are one before lanes exchange anything.
+  ReducePlan inLane = plan, between = plan;
+  auto isInLane = [](const ReduceStep &step) {
+    return step.kind == ReduceStep::Repeats || step.kind == ReduceStep::Reg;
+  };
+  if (!simd && folds) {
+    llvm::erase_if(between.steps, isInLane);
+    llvm::erase_if(inLane.steps, std::not_fn(isInLane));
+  }
   Registers words =
-      reduce(tile, layout, plan, ReduceKind::amax, limit, axis, bits, elem);
+      reduce(tile, layout, inLane, ReduceKind::amax, limit, axis, bits, elem);
   auto widen = [&](Value upper) -> Value {
     if (elem.isBF16())
       return make<arith::BitcastOp>(regType(b.getF32Type()), upper);
@@ -326,18 +397,27 @@ Registers Emitter::reduceWords(Registers tile, Type elem,
     Value half = make<arith::BitcastOp>(regType(b.getF16Type()), bits);
     return make<arith::ExtFOp>(regType(b.getF32Type()), half);
   };
+  // What a GPU has in f32 keeps its signs, which the maxima that follow drop.
+  uint32_t kept = simd ? 0x7FFF0000 : 0xFFFF0000;
   Registers out;
   for (Value w : words) {
     Value even = make<arith::ShLIOp>(w, splat(b.getI32Type(), 16));
-    Value odd = make<arith::AndIOp>(w, splat(b.getI32Type(), 0x7FFF0000));
-    if (folds) {
+    Value odd = make<arith::AndIOp>(w, splat(b.getI32Type(), int32_t(kept)));
+    if (folds && simd) {
       out.push_back(widen(make<arith::MaxSIOp>(even, odd)));
     } else {
       out.push_back(widen(even));
       out.push_back(widen(odd));
     }
   }
-  return out;
+  if (simd)
+    return out;
+  // A step that takes the two values of each word for a register more.
+  if (folds)
+    between.steps.insert(between.steps.begin(), {ReduceStep::Reg, 0});
+  else
+    between.steps.clear();
+  return reduce(out, layout, between, ReduceKind::amax, limit, axis);
 }
 
 } // namespace dither::transforms

@@ -78,6 +78,8 @@ public:
   mlir::Value tid;
   /// Bytes of the widest access to global memory of one lane (GPU).
   int64_t maxVectorBytes = 16;
+  /// GPU: as target::TargetInfo has it.
+  bool maxXorsign = false;
   /// Most shared bytes that any exchange of the kernel needs.
   int64_t sharedBytes = 0;
   /// Address of the shared scratch area (GPU).
@@ -175,9 +177,10 @@ public:
   Registers butterflies(Registers tile, llvm::ArrayRef<PlaceBit> bits);
   /// CPU: whether any lane of any register is infinite, NaN or negative (i1).
   mlir::Value hasSpecial(Registers tile);
-  /// CPU: the amax of 16-bit values without widening them first. `layout` is
+  /// The amax of 16-bit values without widening them first. `layout` is
   /// that of the words, `folds` whether the two values of a word belong to the
-  /// same block. The result is f32, one or two registers for each word.
+  /// same block. The result is f32, one or two registers for each word. `bits`
+  /// is for CPUs.
   Registers reduceWords(Registers tile, mlir::Type elem,
                         const TileLayout &layout, const ReducePlan &plan,
                         int64_t axis, bool folds, bool bits);
