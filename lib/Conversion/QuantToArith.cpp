@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Magnitudes.h"
 #include "ScaleEncode.h"
 #include "Words.h"
 #include "dither/Conversion/Passes.h"
@@ -112,13 +113,18 @@ Value encodeRoundedWord(WordBuilder &w, ArrayRef<Value> xs,
 /// Shared exponents; `floor` takes the exponent field, otherwise rounds up
 /// (numerics: NaN FF, Inf FE, at most 2^-127 00).
 Value encodeE8M0(WordBuilder &w, Value x, bool floor) {
-  Value bits = w.andi(w.asInt(x), 0x7FFFFFFF);
+  bool magnitude = !w.lanes && conversion::isMagnitude(x);
+  Value bits = w.asInt(x);
+  if (!magnitude)
+    bits = w.andi(bits, 0x7FFFFFFF);
   if (floor)
     return w.shr(bits, 23);
   Value tiny = w.cmpi(arith::CmpIPredicate::ule, bits, 0x00400000);
   Value finite = w.make<arith::MinUIOp>(bits, w.i32(0x7F000000));
   Value up = w.shr(w.addi(finite, w.i32(0x7FFFFF)), 23);
   up = w.select(tiny, w.i32(0), up);
+  if (magnitude)
+    return up;
   Value nan = w.cmpi(arith::CmpIPredicate::ugt, bits, 0x7F800000);
   return w.select(nan, w.i32(0xFF), up);
 }
@@ -226,6 +232,11 @@ Value decode(WordBuilder &w, Value word, int64_t at, Type elem) {
 Value inverse(WordBuilder &w, Value word, int64_t at) {
   Value code = fieldOf(w, word, at, 8);
   Value v = w.shl(w.make<arith::SubIOp>(w.i32(254), code), 23);
+  if (!w.lanes) { // of 255 there is a sign bit, and no less than 2^-127
+    v = w.make<arith::MaxUIOp>(v, w.i32(0x00400000));
+    Value nan = w.cmpi(arith::CmpIPredicate::eq, code, 0xFF);
+    return w.asFloat(w.select(nan, w.i32(0x7FFFFFFF), v));
+  }
   v = w.select(w.cmpi(arith::CmpIPredicate::eq, code, 254), w.i32(0x00400000),
                v);
   v = w.select(w.cmpi(arith::CmpIPredicate::eq, code, 255), w.i32(0x7FFFFFFF),

@@ -10,7 +10,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Elements.h"
 #include "InlineAsm.h"
+#include "Magnitudes.h"
+#include "NarrowProducts.h"
+#include "Staircase.h"
 #include "Words.h"
 #include "dither/Conversion/Passes.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
@@ -96,13 +100,14 @@ Value encodeWord(WordBuilder &w, const PairCvt &cvt, ArrayRef<Value> x) {
     return inlineAsm(w.b, w.loc, w.b.getI32Type(), in, text, constraints)
         .getResult(0);
   }
-  os << "{ .reg .b" << cvt.pairBits << " p<" << pairs << ">; ";
+  os << "{ .reg .b" << cvt.pairBits << " p<" << perWord << ">; ";
   for (int64_t p = 0; p < pairs; ++p) {
     convert("p" + Twine(p), p);
     os << " ";
   }
   if (pairs == 1 && cvt.pairBits == 16) {
-    os << "cvt.u32.u16 $0, p0; }";
+    // Zeros above it come with the conversion, not so those of cvt.u32.u16.
+    os << "mov.b16 p1, 0; mov.b32 $0, {p0, p1}; }";
     return inlineAsm(w.b, w.loc, w.b.getI32Type(), in, text, constraints)
         .getResult(0);
   }
@@ -153,21 +158,35 @@ void decodePairs(WordBuilder &w, Value word, int64_t count, StringRef suffix,
   }
 }
 
+/// Whether the codes of a word are those of numbers without a sign, so that
+/// none is NaN.
+bool isOfMagnitudes(Value word) {
+  auto encode = conversion::elementOf<quant::EncodeWordsOp>(word).first;
+  if (!encode || encode.getMode() == quant::E8M0Mode::floor)
+    return false;
+  SmallVector<Value> values = conversion::elementsOf(encode.getSource());
+  return !values.empty() && llvm::all_of(values, conversion::isMagnitude);
+}
+
 struct QuantToNVVM
     : public dither::conversion::impl::ConvertDitherQuantToNVVMBase<
           QuantToNVVM> {
   void convertEncode(quant::EncodeWordsOp op, const target::TargetInfo &target,
                      ConstantPool &pool) {
     PairCvt cvt = pairConversion(target, op);
+    const numerics::ElementFormat *format = quant::codeFormat(op.getElem());
+    bool stairs = !cvt.pairBits && format && conversion::isStaircase(*format);
     auto type = cast<VectorType>(op.getResult().getType());
-    if (!cvt.pairBits || type.getRank() != 1)
+    if ((!cvt.pairBits && !stairs) || type.getRank() != 1)
       return;
     OpBuilder b(op);
     WordBuilder w(b, op.getLoc(), type, pool);
     SmallVector<Value> x = w.registers(op.getSource()), words;
-    for (size_t i = 0; i < x.size(); i += op.getGroup())
-      words.push_back(
-          encodeWord(w, cvt, ArrayRef<Value>(x).slice(i, op.getGroup())));
+    for (size_t i = 0; i < x.size(); i += op.getGroup()) {
+      ArrayRef<Value> part = ArrayRef<Value>(x).slice(i, op.getGroup());
+      words.push_back(stairs ? conversion::encodeStaircase(w, part, *format)
+                             : encodeWord(w, cvt, part));
+    }
     w.replace(op, words);
   }
 
@@ -187,6 +206,31 @@ struct QuantToNVVM
     w.replace(op, regs);
   }
 
+  /// 2^(127 - e) of exponents that are no NaN, in two instructions: 254 gives
+  /// the subnormal 2^-127.
+  void convertInverse(quant::E8M0InverseWordsOp op, ConstantPool &pool) {
+    auto type = cast<VectorType>(op.getSource().getType());
+    if (type.getRank() != 1)
+      return;
+    OpBuilder b(op);
+    WordBuilder w(b, op.getLoc(), type, pool);
+    SmallVector<Value> words = conversion::elementsOf(op.getSource()), regs;
+    if (words.empty())
+      words = w.registers(op.getSource());
+    if (!llvm::all_of(words, isOfMagnitudes))
+      return;
+    for (Value word : words)
+      for (int64_t i = 0; i < int64_t(op.getGroup()); ++i) {
+        Value code = w.shr(word, 8 * i);
+        if (i < 3)
+          code = w.andi(code, 0xFF);
+        Value power = w.make<arith::SubIOp>(w.i32(0x7F000000), w.shl(code, 23));
+        regs.push_back(
+            w.asFloat(w.make<arith::MaxSIOp>(power, w.i32(0x00400000))));
+      }
+    w.replace(op, regs);
+  }
+
   void runOnOperation() override {
     const target::TargetInfo *target = target::moduleTarget(getOperation());
     if (!target)
@@ -201,17 +245,22 @@ struct QuantToNVVM
 
   void convertIn(Region &body, const target::TargetInfo &target) {
     ConstantPool pool(body);
-    SmallVector<Operation *> ops;
-    body.walk([&](Operation *op) {
-      if (isa<quant::EncodeWordsOp, quant::DecodeWordsOp>(op))
-        ops.push_back(op);
-    });
-    for (Operation *op : ops) {
-      if (auto encode = dyn_cast<quant::EncodeWordsOp>(op))
-        convertEncode(encode, target, pool);
-      else
-        convertDecode(cast<quant::DecodeWordsOp>(op), target, pool);
-    }
+    SmallVector<quant::EncodeWordsOp> encodes;
+    SmallVector<quant::DecodeWordsOp> decodes;
+    SmallVector<quant::E8M0InverseWordsOp> inverses;
+    // A target that multiplies two f32 at once gains nothing.
+    body.walk([&](quant::EncodeWordsOp op) { encodes.push_back(op); });
+    if (!target.f32x2)
+      llvm::for_each(encodes, conversion::narrowProducts);
+    body.walk([&](quant::E8M0InverseWordsOp op) { inverses.push_back(op); });
+    body.walk([&](quant::DecodeWordsOp op) { decodes.push_back(op); });
+    // While it is still there to see what the exponents are of.
+    for (quant::E8M0InverseWordsOp op : inverses)
+      convertInverse(op, pool);
+    for (quant::EncodeWordsOp op : encodes)
+      convertEncode(op, target, pool);
+    for (quant::DecodeWordsOp op : decodes)
+      convertDecode(op, target, pool);
   }
 };
 

@@ -89,8 +89,7 @@ func.func @f16(%x: vector<1xi32>) -> vector<2xf32> {
 // CHECK: %[[C:.*]] = arith.andi %{{.*}}, %c255_i32
 // CHECK: %[[D:.*]] = arith.subi %c254_i32, %[[C]]
 // CHECK: %[[E:.*]] = arith.shli %[[D]], %c23_i32
-// CHECK: %[[P:.*]] = arith.cmpi eq, %[[C]], %c254_i32
-// CHECK: %[[S:.*]] = arith.select %[[P]], %c4194304_i32, %[[E]]
+// CHECK: %[[S:.*]] = arith.maxui %[[E]], %c4194304_i32
 // CHECK: %[[N:.*]] = arith.cmpi eq, %[[C]], %c255_i32
 // CHECK: arith.select %[[N]], %c2147483647_i32, %[[S]]
 func.func @inverse(%x: vector<1xi32>) -> vector<1xf32> {

@@ -18,7 +18,8 @@
 // The first of a pair of registers is the second operand: the lower half.
 // FP4: llvm.inline_asm asm_dialect = att "{ .reg .b8 p<4>; cvt.rn.satfinite.e2m1x2.f32 p0, $2, $1; cvt.rn.satfinite.e2m1x2.f32 p1, $4, $3; cvt.rn.satfinite.e2m1x2.f32 p2, $6, $5; cvt.rn.satfinite.e2m1x2.f32 p3, $8, $7; mov.b32 $0, {p0, p1, p2, p3}; }", "=r,f,f,f,f,f,f,f,f"
 // FP4: llvm.inline_asm
-// NO4: quant.encode_words
+// NO4-NOT: quant.encode_words
+// NO4: return
 func.func @e2m1(%x: vector<16xf32>) -> vector<2xi32> {
   %w = quant.encode_words %x {elem = f4E2M1FN, group = 8 : i64} : vector<16xf32> -> vector<2xi32>
   return %w : vector<2xi32>
@@ -28,7 +29,6 @@ func.func @e2m1(%x: vector<16xf32>) -> vector<2xi32> {
 // FP4: %[[M:.*]] = arith.constant 65535 : i32
 // FP4: llvm.inline_asm {{.*}}mov.b32 $0, {p0, p1, p1, p1}; }"
 // FP4: arith.andi %{{.*}}, %[[M]] : i32
-// NO4: quant.encode_words
 func.func @e2m1_half(%x: vector<4xf32>) -> vector<1xi32> {
   %w = quant.encode_words %x {elem = f4E2M1FN, group = 4 : i64} : vector<4xf32> -> vector<1xi32>
   return %w : vector<1xi32>
@@ -43,7 +43,7 @@ func.func @e4m3(%x: vector<4xf32>) -> vector<1xi32> {
 // A lone scale: the pair's upper half is the code of zero.
 // CHECK-LABEL: func.func @e4m3_one
 // FP8: %[[Z:.*]] = arith.constant 0.000000e+00 : f32
-// FP8: llvm.inline_asm {{.*}}"{ .reg .b16 p<1>; cvt.rn.satfinite.e4m3x2.f32 p0, $2, $1; cvt.u32.u16 $0, p0; }", "=r,f,f" %{{.*}}, %[[Z]]
+// FP8: llvm.inline_asm {{.*}}"{ .reg .b16 p<2>; cvt.rn.satfinite.e4m3x2.f32 p0, $2, $1; mov.b16 p1, 0; mov.b32 $0, {p0, p1}; }", "=r,f,f" %{{.*}}, %[[Z]]
 // NO8: quant.encode_words
 func.func @e4m3_one(%x: vector<1xf32>) -> vector<1xi32> {
   %w = quant.encode_words %x {elem = f8E4M3FN, group = 1 : i64} : vector<1xf32> -> vector<1xi32>

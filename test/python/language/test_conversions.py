@@ -183,3 +183,35 @@ def test_codes_that_are_decoded_at_once_are_rounded_values(to, device):
             y = np.zeros(part.shape, np.float32)
             convert_and_back[1, 1](part, y, 1.0, N=part.shape[1], TO=element, device=device)
             check.same_values(y, decode(encode(part.astype(np.float32))), to)
+
+
+@dither.jit
+def encode(x, y, z, F, N: dl.constexpr, TO: dl.constexpr):
+    t = dl.load(x, (0, 0), (8, N)).to(dl.float32)
+    dl.store(y, (0, 0), t.to(TO))
+    dl.store(z, (0, 0), (t * F).to(TO))
+
+
+@pytest.mark.parametrize("device", ["sim:sm_80", "sim:sm_90a", "sim:sm_100a"])
+@pytest.mark.parametrize("to", ["float4_e2m1", "float6_e2m3", "float6_e3m2", "float8_e4m3", "float8_e5m2"])
+def test_codes_of_what_is_loaded_and_of_products(to, device):
+    """Every upper half of a float32, each middle of two codes and its neighbours, and NaN with any sign and payload."""
+    bits = 4 if "float4" in to else 8
+    values = getattr(oracle, f"decode_{to[-4:]}")(np.arange(1 << int(to[5]), dtype=np.uint8))
+    values = np.unique(values[np.isfinite(values)]).astype(np.float32)
+    middles = data.around(np.abs(values[1:] + values[:-1]) / 2, 40)
+    upper = (np.arange(1 << 16, dtype=np.uint32) << 16).view(np.float32)
+    nan = np.array([0x7F800001, 0xFF800001, 0x7FFFFFFF, 0xFFFFFFFF, 0xFFC00000], np.uint32).view(np.float32)
+    for numbers in (upper, np.resize(np.concatenate([middles, nan]), 8192)):
+        x = numbers.reshape(8, -1)
+        n = min(x.shape[1], 1024)
+        for start in range(0, x.shape[1], n):
+            part = np.ascontiguousarray(x[:, start : start + n])
+            found = [np.zeros((8, n * bits // 8), np.uint8) for _ in range(2)]
+            views = [dither.view(a, getattr(dither, to)) for a in found]
+            encode[1](part, *views, 1.0, N=n, TO=getattr(dl, to), device=device)
+            want = getattr(oracle, f"encode_{to[-4:]}")(part)
+            if bits == 4:
+                want = want[:, ::2] | want[:, 1::2] << 4
+            for a in found:
+                np.testing.assert_array_equal(a, want)

@@ -1,0 +1,35 @@
+//===- Elements.h - What vectors of registers are made of -------*- C++ -*-===//
+
+#ifndef DITHER_LIB_CONVERSION_ELEMENTS_H
+#define DITHER_LIB_CONVERSION_ELEMENTS_H
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace dither::conversion {
+
+/// The operation that `v` is an element of the result of, and which element; a
+/// null one if it is none of `Op`.
+template <typename Op> std::pair<Op, int64_t> elementOf(mlir::Value v) {
+  auto extract = v.getDefiningOp<mlir::vector::ExtractOp>();
+  if (!extract || extract.hasDynamicPosition() ||
+      extract.getStaticPosition().size() != 1)
+    return {};
+  return {extract.getSource().getDefiningOp<Op>(),
+          extract.getStaticPosition()[0]};
+}
+
+/// The scalars that a vector was put together from; none if it was not.
+inline llvm::SmallVector<mlir::Value> elementsOf(mlir::Value v) {
+  if (auto op = v.getDefiningOp<mlir::vector::FromElementsOp>())
+    return llvm::to_vector(op.getElements());
+  // One element, after canonicalization.
+  auto op = v.getDefiningOp<mlir::vector::BroadcastOp>();
+  if (op && !mlir::isa<mlir::VectorType>(op.getSourceType()) &&
+      op.getResultVectorType().getNumElements() == 1)
+    return {op.getSource()};
+  return {};
+}
+
+} // namespace dither::conversion
+
+#endif // DITHER_LIB_CONVERSION_ELEMENTS_H

@@ -1,0 +1,117 @@
+//===- NarrowProducts.cpp - Products of bf16 and powers of two ------------===//
+//
+// bf16 has the exponents of f32. Times a power of two its values stay what they
+// are, two in one instruction, or overflow in both types, or become so small
+// that they are zero, with a sign, in every format of 8 bits or less.
+//
+//===----------------------------------------------------------------------===//
+
+#include "NarrowProducts.h"
+#include "Elements.h"
+#include "InlineAsm.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/DenseMap.h"
+
+using namespace mlir;
+
+namespace dither::conversion {
+
+static constexpr char kMultiply[] = "fma.rn.bf16x2 $0, $1, $2, $3;";
+
+namespace {
+/// A word of two bf16, and what both are multiplied by.
+struct Product {
+  Value word, factor;
+};
+} // namespace
+
+/// Both values of a word times one factor.
+static std::optional<Product> productOf(Value low, Value high) {
+  quant::DecodeWordsOp words;
+  Product product;
+  for (auto [half, v] : llvm::enumerate(std::array{low, high})) {
+    auto times = v.getDefiningOp<arith::MulFOp>();
+    if (!times || !v.hasOneUse())
+      return std::nullopt;
+    Value x = times.getLhs(), factor = times.getRhs();
+    if (elementOf<quant::E8M0InverseWordsOp>(x).first)
+      std::swap(x, factor);
+    auto [decode, at] = elementOf<quant::DecodeWordsOp>(x);
+    if (!decode || at != int64_t(half) || !x.hasOneUse() ||
+        !decode.getElem().isBF16() || decode.getGroup() != 2 ||
+        decode.getSource().getType() !=
+            VectorType::get({1}, IntegerType::get(v.getContext(), 32)) ||
+        !elementOf<quant::E8M0InverseWordsOp>(factor).first)
+      return std::nullopt;
+    if (half && (decode != words || factor != product.factor))
+      return std::nullopt;
+    words = decode;
+    product.factor = factor;
+  }
+  product.word = words.getSource();
+  return product;
+}
+
+void narrowProducts(quant::EncodeWordsOp op) {
+  auto source = op.getSource().getDefiningOp<vector::FromElementsOp>();
+  if (!source || !quant::codeFormat(op.getElem()) || !source->hasOneUse() ||
+      op.getSource().getType().getRank() != 1)
+    return;
+  OperandRange values = source.getElements();
+  SmallVector<Product> products;
+  for (size_t i = 0; i + 1 < values.size(); i += 2) {
+    std::optional<Product> product = productOf(values[i], values[i + 1]);
+    if (!product)
+      return;
+    products.push_back(*product);
+  }
+  if (products.size() * 2 != values.size() || products.empty())
+    return;
+
+  OpBuilder b(source);
+  Location loc = op.getLoc();
+  Type i32 = b.getI32Type(), f32 = b.getF32Type();
+  llvm::SmallDenseMap<Value, Value> factors;
+  SmallVector<Value> widened;
+  // Less zero is the product itself, and every target has a multiply-add.
+  Value zeros = arith::ConstantOp::create(
+      b, loc, b.getI32IntegerAttr(int32_t(0x80008000)));
+  for (const Product &product : products) {
+    Value &factor = factors[product.factor];
+    if (!factor) // the upper half of it, twice
+      factor =
+          inlineAsm(b, loc, i32,
+                    {arith::BitcastOp::create(b, loc, i32, product.factor)},
+                    "prmt.b32 $0, $1, 0, 0x3232;", "=r,r")
+              .getResult(0);
+    Value word = vector::ExtractOp::create(b, loc, product.word, int64_t(0));
+    Value scaled =
+        inlineAsm(b, loc, i32, {word, factor, zeros}, kMultiply, "=r,r,r,r")
+            .getResult(0);
+    Value decoded = quant::DecodeWordsOp::create(
+        b, loc, VectorType::get({2}, f32),
+        vector::FromElementsOp::create(b, loc, VectorType::get({1}, i32),
+                                       scaled),
+        b.getBF16Type(), 2);
+    for (int64_t half : {0, 1})
+      widened.push_back(vector::ExtractOp::create(b, loc, decoded, half));
+  }
+  SmallVector<Value> old(values);
+  source.getElementsMutable().assign(widened);
+  for (Value v : old)
+    v.getDefiningOp()->erase();
+}
+
+bool isNarrowProduct(Value x) {
+  quant::DecodeWordsOp decode = elementOf<quant::DecodeWordsOp>(x).first;
+  SmallVector<Value> words;
+  if (decode)
+    words = elementsOf(decode.getSource());
+  if (words.size() != 1)
+    return false;
+  auto product = words[0].getDefiningOp<LLVM::InlineAsmOp>();
+  return product && product.getAsmString() == kMultiply;
+}
+
+} // namespace dither::conversion

@@ -1,0 +1,20 @@
+//===- NarrowProducts.h - Products of bf16 and powers of two ----*- C++ -*-===//
+
+#ifndef DITHER_LIB_CONVERSION_NARROWPRODUCTS_H
+#define DITHER_LIB_CONVERSION_NARROWPRODUCTS_H
+
+#include "dither/Dialect/Quant/QuantOps.h"
+
+namespace dither::conversion {
+
+/// GPU: multiplies words of two bf16 by their factor before they are widened,
+/// where `op` encodes such products to 8 bits or less, each factor is a power
+/// of two, and nothing else takes the widened values.
+void narrowProducts(quant::EncodeWordsOp op);
+
+/// Whether `x` is half of a product of words.
+bool isNarrowProduct(mlir::Value x);
+
+} // namespace dither::conversion
+
+#endif // DITHER_LIB_CONVERSION_NARROWPRODUCTS_H
