@@ -6,7 +6,7 @@ import dither
 import numpy as np
 import pytest
 
-from benchmarks import cpu, fusions
+from benchmarks import cpu, fusions, timing
 from benchmarks.peers import jax_fusions, torch_fusions
 
 
@@ -22,6 +22,38 @@ def test_runs_on_any_cpu(tmp_path, capsys):
         assert min(row["seconds"]["memcpy"]) > 0
         assert ("bits" in row["missing"]) == ("AVX-512" in row["missing"])
         assert ("- bits: not compared" in text) == ("bits" in row["missing"])
+
+
+class Clock:
+    """Threads of this process that are at work until some time."""
+
+    def __init__(self, until):
+        self.now = self.used = 0.0
+        self.until = until
+
+    def sleep(self, seconds):
+        self.used += max(min(self.until - self.now, seconds), 0.0)
+        self.now += seconds
+
+    def perf_counter(self):
+        return self.now
+
+    def process_time(self):
+        return self.used
+
+
+def test_a_call_begins_when_the_one_before_has_come_to_rest(monkeypatch):
+    """A framework that returns memory in a thread of its own takes no time from the next call."""
+    for until, found, least, most in ((0.0, True, 0.01, 0.02), (0.105, True, 0.11, 0.13), (9.0, False, 2.0, 2.02)):
+        clock = Clock(until)
+        with monkeypatch.context() as patch:
+            patch.setattr(timing, "time", clock)
+            assert timing.rest() == found
+        assert least <= clock.now <= most
+    done = []
+    monkeypatch.setattr(timing, "rest", lambda: done.append("rest"))
+    timing.interleaved({"a": lambda: done.append("a"), "b": lambda: done.append("b")}, 1)
+    assert done == ["a", "b", "rest", "a", "rest", "b"]
 
 
 def test_modes(capsys):
