@@ -233,6 +233,8 @@ void bindBuilder(py::module_ &m) {
       .def("inline_if", &Builder::inlineIf)
       .def("vanishes", &Builder::vanishes, py::arg("value"), py::arg("dim"),
            py::arg("zeros"))
+      .def("is_zero_past", &Builder::isZeroPast, py::arg("value"),
+           py::arg("dim"), py::arg("zeros"))
       .def("end_if", &Builder::endIf, py::arg("then_values"),
            py::arg("else_values"));
 }

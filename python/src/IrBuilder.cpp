@@ -2,7 +2,7 @@
 
 #include "IrBuilder.h"
 
-#include "dither/Dialect/Quant/Vanishing.h"
+#include "dither/Dialect/Quant/PastEdge.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -480,13 +480,26 @@ static bool hasNoEffect(Block &block) {
   });
 }
 
+std::vector<quant::Edge>
+IrBuilder::edges(const std::vector<std::pair<IrValue, unsigned>> &zeros) {
+  std::vector<quant::Edge> result;
+  for (const auto &[zero, along] : zeros)
+    result.emplace_back(use(zero, "zeros"), along);
+  return result;
+}
+
 bool IrBuilder::vanishes(
     const IrValue &value, unsigned dim,
     const std::vector<std::pair<IrValue, unsigned>> &zeros) {
-  std::vector<quant::Edge> edges;
-  for (const auto &[zero, along] : zeros)
-    edges.emplace_back(use(zero, "zeros"), along);
-  return quant::vanishes({use(value, "value"), dim}, edges);
+  return quant::vanishes({use(value, "value"), dim}, edges(zeros));
+}
+
+bool IrBuilder::isZeroPast(
+    const IrValue &value, unsigned dim,
+    const std::vector<std::pair<IrValue, unsigned>> &zeros) {
+  std::optional<llvm::APFloat> number =
+      quant::floatPast({use(value, "value"), dim}, edges(zeros));
+  return number && number->isZero();
 }
 
 bool IrBuilder::inlineIf() {

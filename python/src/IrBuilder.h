@@ -11,6 +11,7 @@
 
 #include "IrState.h"
 
+#include "dither/Dialect/Quant/Vanishing.h"
 #include "mlir/IR/Builders.h"
 
 #include <optional>
@@ -113,8 +114,14 @@ public:
   /// NaN where those of `zeros`, each with a dimension, are +0.
   bool vanishes(const IrValue &value, unsigned dim,
                 const std::vector<std::pair<IrValue, unsigned>> &zeros);
+  /// Whether elements of `value` past the edge of dimension `dim` are zeros of
+  /// either sign, and none is NaN, where those of `zeros` are +0.
+  bool isZeroPast(const IrValue &value, unsigned dim,
+                  const std::vector<std::pair<IrValue, unsigned>> &zeros);
 
 private:
+  std::vector<quant::Edge>
+  edges(const std::vector<std::pair<IrValue, unsigned>> &zeros);
   enum class Scope { Function, For, If };
   struct OpenScope {
     Scope kind;

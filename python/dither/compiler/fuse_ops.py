@@ -8,7 +8,7 @@ from ..errors import CompileError
 from .builtins import handles
 from .captures import function_of
 from .emit import Emitter
-from .parts import Part, inside
+from .parts import Part, inside, rows_inside
 from .source import read_source
 from .values import Problem, Tile, describe
 
@@ -60,6 +60,7 @@ def fused_results(
 
 
 handles("inside")(inside)
+handles("rows_inside")(rows_inside)
 
 
 def _checked(e: Emitter, value: Any, shape: tuple[int, int], producer: Any) -> Tile:

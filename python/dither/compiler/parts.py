@@ -65,13 +65,24 @@ def row_count(e: Emitter, name: str, shape: tuple[int, ...], axis: int, count: A
 def inside(e: Emitter, t: Tile, part: Part) -> Tile:
     """`t`, zero past the edge of the tensor: as it is where zeros of the operands give zeros."""
     for axis, left in enumerate(part.left):
-        if left is None or e.builder.vanishes(t.ir, axis, part.zeros[axis]):
-            continue
-        place = e.tile("quant.iota", [], {"dim": axis}, tile_type(t.shape, types.int32))
-        end = e.splat(t.shape, left, types.int32) if isinstance(left, int) else e.broadcast(left, t.shape)
-        zero = e.splat(t.shape, 0.0, t.dtype)
-        t = e.elementwise("arith.select", [e.compare("<", place, end), t, zero])
+        if left is not None and not e.builder.vanishes(t.ir, axis, part.zeros[axis]):
+            t = _masked(e, t, axis, left)
     return t
+
+
+def rows_inside(e: Emitter, t: Tile, part: Part) -> Tile:
+    """`t`, whose rows are summed: zero past the last row of the tensor. A sum, unlike a maximum, has a NaN that zero
+    times infinity would be there."""
+    if e.builder.is_zero_past(t.ir, 0, part.zeros[0]):
+        return t
+    return _masked(e, t, 0, part.left[0])
+
+
+def _masked(e: Emitter, t: Tile, axis: int, left: Any) -> Tile:
+    place = e.tile("quant.iota", [], {"dim": axis}, tile_type(t.shape, types.int32))
+    end = e.splat(t.shape, left, types.int32) if isinstance(left, int) else e.broadcast(left, t.shape)
+    zero = e.splat(t.shape, 0.0, t.dtype)
+    return e.elementwise("arith.select", [e.compare("<", place, end), t, zero])
 
 
 def keep_zeros(e: Emitter, t: Tile, result: Tile, along_rows: bool) -> None:

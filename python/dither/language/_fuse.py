@@ -30,3 +30,8 @@ def every_other(t: Any, odd: bool) -> Any:
 @Builtin
 def inside(t: Any, part: Any) -> Any:
     """`t`, zero past the edge of the tensor that it is a part of: as it is where zeros of the operands give zeros."""
+
+
+@Builtin
+def rows_inside(t: Any, part: Any) -> Any:
+    """`t`, zero past the last row of the tensor that it is a part of, for sums over rows."""

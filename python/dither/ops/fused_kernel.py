@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dither.language as dl
 
-from ..language._fuse import begin_producer, every_other, fused_results, inside
+from ..language._fuse import begin_producer, every_other, fused_results, inside, rows_inside
 from .group_tiles import (
     CODES_ROWS,
     READ_ROWS,
@@ -242,7 +242,7 @@ def fused_kernel(
             if SAVES[k] == "column":
                 dl.store(saved[k], (r,), dl.reshape(results[k + 1], (ROWS,)))
             elif SAVES[k] == "column_sum":
-                dl.store(saved[k], (dl.program_id(0), c), dl.sum(inside(results[k + 1], part), axis=0))
+                dl.store(saved[k], (dl.program_id(0), c), dl.sum(rows_inside(results[k + 1], part), axis=0))
             else:
                 dl.store(saved[k], (r, c), results[k + 1].to(saved[k].dtype))
     g = load_amax(amax, r, c, ROWS, COLS, 1)

@@ -356,3 +356,38 @@ def test_gradients_vanish_where_their_operands_do(module):
     # Past the last column it is 0 less a mean, which is 0 in a row of zeros.
     assert builder.vanishes(layer, 0, [(dz, 0)])
     assert not builder.vanishes(layer, 1, [(dz, 1), (t, 1)])
+
+
+def test_what_is_computed_of_zeros_alone(module):
+    builder, x = begin(module)
+    zero = builder.constant("index", 0)
+    dz, t = (builder.create("quant.load", [x, zero, zero], result_types=["tensor<4x64xf32>"])[0] for _ in range(2))
+    column, row = (
+        builder.create("quant.load", [x, zero, zero], result_types=[kind])[0]
+        for kind in ("tensor<4x1xf32>", "tensor<1x64xf32>")
+    )
+    (by,) = builder.create("quant.broadcast", [row], result_types=["tensor<4x64xf32>"])
+    (of_rows,) = builder.create("quant.broadcast", [column], result_types=["tensor<4x64xf32>"])
+    (half,) = builder.create("quant.sigmoid", [t])
+
+    def product(a, b):
+        return builder.create("arith.mulf", [a, b])[0]
+
+    zeros = [(dz, 0), (t, 0), (column, 0)]
+    assert builder.is_zero_past(product(dz, of_rows), 0, zeros)
+    # The sigmoid of 0 is a number that is known.
+    assert not builder.is_zero_past(half, 0, zeros)
+    assert builder.is_zero_past(product(dz, half), 0, zeros)
+    # What a row has may be infinite, and past a column there is more of each row.
+    assert not builder.is_zero_past(product(dz, by), 0, zeros)
+    assert not builder.is_zero_past(product(dz, of_rows), 1, zeros)
+    # Neither is above the other: the second of the two is chosen.
+    (above,) = builder.create("arith.cmpf", [t, dz], {"predicate": 2}, result_types=["tensor<4x64xi1>"])
+    assert builder.is_zero_past(builder.create("arith.select", [above, by, dz])[0], 0, zeros)
+    assert not builder.is_zero_past(builder.create("arith.select", [above, dz, by])[0], 0, zeros)
+    (gamma,) = builder.create("quant.reshape", [row], result_types=["tensor<64xf32>"])
+    dx, terms = builder.create("quant.rms_norm_backward", [dz, t, gamma, column])
+    assert builder.is_zero_past(terms, 0, zeros)
+    assert not builder.is_zero_past(terms, 0, zeros[:2])
+    assert not builder.is_zero_past(dx, 0, zeros)
+    assert not builder.is_zero_past(terms, 1, [(dz, 1), (t, 1)])

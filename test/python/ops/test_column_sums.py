@@ -29,6 +29,23 @@ def normalized(x, n: dl.row_length):
     return y, y
 
 
+@dither.fuse(saves={"sum": "column_sum"})
+def scaled(x, by: dl.row):
+    return x, x * by
+
+
+@dither.jit
+def sum_kernel(x, y, q, s, ROWS: dl.constexpr, NEGATIVE: dl.constexpr, QUANTIZED: dl.constexpr):
+    t = dl.load(x, (0, 0), (ROWS, 64))
+    if NEGATIVE:
+        t = -t
+    dl.store(y, (0, 0), dl.sum(t, axis=0))
+    if QUANTIZED:
+        scale = dl.block_scale(t, dither.MXFP8_E4M3, axis=0)
+        dl.store(q, (0, 0), dl.cast(t, scale, dither.MXFP8_E4M3, axis=0))
+        dl.store(s, (0, 0), scale)
+
+
 def tree(x):
     """Rows in pairs, and the sums of these, until one is left; a zero is +0."""
     while len(x) > 1:
@@ -102,6 +119,38 @@ def test_of_whole_rows(device):
     x = data((37, 320))
     y, gamma = normalized(x, device=device)
     check.same_bits(gamma, tree(y))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_rows_past_the_end_are_no_nan(device):
+    """Zeros times infinity would be."""
+    for m in (5, 128, 133):
+        x, by = np.abs(data((m, 64))) + F32(1), data((1, 64))[0]
+        by[[3, 40]] = np.inf, -np.inf
+        check.same_bits(scaled(x, by, device=device).sum, tree(x * by))
+
+
+@pytest.mark.parametrize("rows", [1, 4, 6, 64, 256])
+def test_tiles_that_reach_past_a_tensor(rows):
+    """A sum has +0 for each row that a tensor does not have, and the sign of a zero shows it."""
+    for m in sorted({0, 1, rows // 2 + 1, rows - 1, rows, rows + 3}):
+        for x in (data((m, 64)), np.full((m, 64), -0.0, F32)):
+            for negative, quantized in ((False, False), (True, False), (False, rows % 32 == 0)):
+                y = np.empty((1, 64), F32)
+                q, s = np.empty((m, 64), ml_dtypes.float8_e4m3fn), np.empty((-(-m // 32), 64), ml_dtypes.float8_e8m0fnu)
+                sum_kernel[1](x, y, q, s, ROWS=rows, NEGATIVE=negative, QUANTIZED=quantized)
+                tile = np.zeros((rows, 64), F32)
+                tile[:m] = x[:rows]
+                check.same_bits(y[0], pairwise(-tile if negative else tile))
+
+
+def pairwise(x):
+    """As `tree`, with zeros of either sign."""
+    while len(x) > 1:
+        if len(x) % 2:
+            x = np.concatenate([x, np.full_like(x[:1], -0.0)])
+        x = x[0::2] + x[1::2]
+    return x[0]
 
 
 def test_zeros_and_nothing():
