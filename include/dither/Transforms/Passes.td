@@ -218,7 +218,8 @@ def DitherTileToPhases : Pass<"dither-tile-to-phases", "::mlir::func::FuncOp"> {
     next through quant.scratch. Each loop first covers the parts in bounds, whose
     accesses carry `in_bounds`, then the rest in smaller parts. Such kernels carry
     `quant.phases`; sums keep the canonical order (docs/architecture.md). Maxima and sums over
-    the rows of the tile are collected on the way, and what depends on them comes last.
+    the rows of the tile are collected on the way, and what depends on them comes last;
+    rows at the end that add +0 are left out.
     Declines: all other kernels, which are left to dither-version-bounds and
     dither-tile-to-fragments; with `remarks` it says why.
 

@@ -3,10 +3,12 @@
 #include "Phases/Bounds.h"
 #include "Analysis/IndexSign.h"
 #include "Phases/PhasePlan.h"
+#include "dither/Dialect/Quant/PastEdge.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -69,13 +71,67 @@ public:
   Location loc;
 };
 
+/// Where rows of tiles are +0 from some row on: that of the last load, or those
+/// that a mask counts.
+struct RowEdges {
+  explicit RowEdges(const PhasePlan &plan) {
+    for (Value v : plan.values()) {
+      auto type = cast<RankedTensorType>(v.getType());
+      for (unsigned d = 0; d < type.getRank(); ++d) {
+        if (plan.rowUnit(v, d) != 1)
+          continue;
+        if (v.getDefiningOp<quant::LoadOp>() &&
+            isa<FloatType>(type.getElementType()))
+          zeros.push_back({v, d});
+        else if (Value count = maskedAfter(v, d)) {
+          zeros.push_back({v, d});
+          counts.insert(count);
+        }
+      }
+    }
+  }
+
+  /// Whether nothing follows the last of these rows that would change a total.
+  bool end(const PhasePlan::Total &total) const {
+    quant::ReduceKind kind = quant::ReduceOp(total.reduce).getKind();
+    if (kind != quant::ReduceKind::sum && kind != quant::ReduceKind::amax)
+      return false;
+    std::optional<APFloat> rest = quant::floatPast({total.source, 0}, zeros);
+    return rest && rest->isPosZero();
+  }
+
+  SmallVector<quant::Edge> zeros;
+  /// Numbers of rows, i32.
+  llvm::SetVector<Value> counts;
+
+private:
+  /// n, where `v` is `iota < n ? x : +0` along a dimension.
+  static Value maskedAfter(Value v, unsigned dim) {
+    auto select = v.getDefiningOp<arith::SelectOp>();
+    if (!select || !matchPattern(select.getFalseValue(), m_PosZeroFloat()))
+      return {};
+    auto compare = select.getCondition().getDefiningOp<arith::CmpIOp>();
+    if (!compare || compare.getPredicate() != arith::CmpIPredicate::slt)
+      return {};
+    auto place = compare.getLhs().getDefiningOp<quant::IotaOp>();
+    auto count = compare.getRhs().getDefiningOp<quant::BroadcastOp>();
+    bool counts = place && count && unsigned(place.getDim()) == dim &&
+                  count.getSource().getType().isInteger(32);
+    return counts ? count.getSource() : Value();
+  }
+};
+
 } // namespace
 
 TileBounds::TileBounds(OpBuilder &b, Location loc, const PhasePlan &plan)
     : loc(loc), plan(plan), rows(b.getIndexAttr(plan.rows)),
       cols(b.getIndexAttr(plan.cols)), end(b.getIndexAttr(plan.rows)) {
   Fold f(b, loc);
-  std::optional<OpFoldResult> last;
+  // Ends of what is stored, and of what is loaded.
+  std::optional<OpFoldResult> last, read;
+  auto upTo = [&](std::optional<OpFoldResult> &most, OpFoldResult room) {
+    most = most ? f.max(*most, room) : room;
+  };
   bool endless = false;
   auto consider = [&](Value memref, ValueRange indices, Value tile,
                       bool isSink) {
@@ -103,10 +159,8 @@ TileBounds::TileBounds(OpBuilder &b, Location loc, const PhasePlan &plan)
       if (row) {
         room = f.mul(room, row);
         rows = f.min(rows, room);
-        if (isSink) {
-          last = last ? f.max(*last, room) : room;
-          hasRows = true;
-        }
+        upTo(isSink ? last : read, room);
+        hasRows |= isSink;
       } else if (col) {
         cols = f.min(cols, f.mul(room, col));
       } else if (std::optional<int64_t> known = getConstantIntValue(room)) {
@@ -122,8 +176,20 @@ TileBounds::TileBounds(OpBuilder &b, Location loc, const PhasePlan &plan)
       consider(load.getMemref(), load.getIndices(), v, false);
   for (const Sink &sink : plan.sinks)
     consider(sink.memref, sink.indices, sink.tile, true);
-  // What no row of a tensor has is collected, too.
-  endless |= !plan.totals.empty();
+  // What no row of a tensor has is collected, too, unless it adds nothing.
+  if (!plan.totals.empty()) {
+    RowEdges edges(plan);
+    endless |= llvm::any_of(plan.totals, [&](const PhasePlan::Total &total) {
+      return !edges.end(total);
+    });
+    if (!endless) {
+      if (read)
+        upTo(last, *read);
+      for (Value count : edges.counts)
+        upTo(last, arith::IndexCastOp::create(b, loc, b.getIndexType(), count)
+                       .getResult());
+    }
+  }
   OpFoldResult nothing = b.getIndexAttr(0);
   rows = f.max(rows, nothing);
   cols = f.max(cols, nothing);

@@ -19,7 +19,8 @@ public:
   /// Emits the computation with `b`.
   TileBounds(mlir::OpBuilder &b, mlir::Location loc, const PhasePlan &plan);
 
-  /// Rows after the last one that any store writes.
+  /// Rows up to the last one that a store writes or a total is of: of what
+  /// comes after it a sum has +0 alone, and so has a maximum of magnitudes.
   Index rowsEnd() const { return end; }
   /// The band that the calls below are about starts at `row`.
   void enterBand(mlir::OpBuilder &b, Index row);

@@ -34,8 +34,8 @@ LogicalResult PhaseBuilder::begin(const Nest &) {
         whole && (cut.kind == PhasePlan::Transforms ||
                   cut.kind == PhasePlan::Values ||
                   cut.kind == PhasePlan::ColBlocks)));
-  totals.emplace(b, loc, plan, *engine, whole);
   bounds.emplace(builder(), loc, plan);
+  totals.emplace(b, loc, plan, *engine, whole, bounds->rowsEnd());
   return success();
 }
 

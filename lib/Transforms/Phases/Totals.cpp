@@ -1,10 +1,12 @@
 //===- Totals.cpp - Values over all rows of a tile ------------------------===//
 
 #include "Phases/Totals.h"
+#include "dither/Dialect/Quant/QuantTiling.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include <limits>
 #include <numeric>
 
@@ -23,12 +25,20 @@ static double identityOf(quant::ReduceKind kind) {
 }
 
 Totals::Totals(OpBuilder &b, Location loc, const PhasePlan &plan,
-               TilingEngine &engine, bool pairs)
-    : loc(loc), plan(plan), engine(engine) {
+               TilingEngine &engine, bool pairs, Index end)
+    : loc(loc), plan(plan), engine(engine), rows(end) {
   for (auto [i, total] : llvm::enumerate(plan.totals))
     collected.push_back(quant::ScratchOp::create(
         b, loc, MemRefType::get({heightOf(i), total.columns}, b.getF32Type()),
         pairs && total.columns % 32 == 0));
+  // Bands are collected whole.
+  OpBuilder &here = engine.builder();
+  int64_t band = plan.bandRows;
+  if (band > 1 && getConstantIntValue(end) != plan.rows) {
+    Index up = quant::addOffsets(here, loc, end, here.getIndexAttr(band - 1));
+    up = quant::scaleOffset(here, loc, up, 1, band);
+    rows = quant::scaleOffset(here, loc, up, band, 1);
+  }
 }
 
 int64_t Totals::heightOf(unsigned total) const {
@@ -107,16 +117,48 @@ void Totals::addToTree(OpBuilder &b, unsigned total, int64_t level, Index row,
       });
 }
 
-/// Halves that no second one came to, from the shortest on.
-Value Totals::sumOfTree(unsigned total, Index col, int64_t width) {
-  Value sum;
-  for (int64_t level = 0; plan.rows >> level; ++level)
-    if (plan.rows >> level & 1) {
-      OpBuilder &b = engine.builder();
-      Value x = load(b, total, level, col, width);
-      sum = sum ? arith::AddFOp::create(b, loc, x, sum).getResult() : x;
-    }
-  return sum;
+/// Halves that no second one came to, from the shortest on. Rows after those
+/// are +0: a sum of -0 becomes +0 by them.
+FailureOr<Value> Totals::sumOfTree(unsigned total, Index col, int64_t width) {
+  auto add = [&](Value a, Value b) -> Value {
+    return arith::AddFOp::create(engine.builder(), loc, a, b);
+  };
+  auto levelOf = [&](int64_t level) {
+    return load(engine.builder(), total, level, col, width);
+  };
+  if (std::optional<int64_t> known = getConstantIntValue(rows)) {
+    Value sum;
+    for (int64_t level = 0; *known >> level; ++level)
+      if (*known >> level & 1)
+        sum = sum ? add(levelOf(level), sum) : levelOf(level);
+    if (*known == plan.rows)
+      return sum;
+    Value zero = splat(0.0, width);
+    return sum ? add(sum, zero) : zero;
+  }
+  TilingEngine::Values sum{splat(-0.0, width)};
+  auto addIf = [&](arith::CmpIPredicate predicate, Value x, int64_t y,
+                   llvm::function_ref<Value()> term) {
+    OpBuilder &b = engine.builder();
+    Value condition = arith::CmpIOp::create(
+        b, loc, predicate, x, arith::ConstantIndexOp::create(b, loc, y));
+    FailureOr<TilingEngine::Values> added = engine.ifThen(
+        loc, condition, sum, [&]() -> FailureOr<TilingEngine::Values> {
+          return TilingEngine::Values{add(term(), sum.front())};
+        });
+    sum = *added;
+  };
+  auto count = cast<Value>(rows);
+  for (int64_t level = 0; level < heightOf(total); ++level) {
+    OpBuilder &b = engine.builder();
+    Value bit = arith::AndIOp::create(
+        b, loc, count,
+        arith::ConstantIndexOp::create(b, loc, int64_t(1) << level));
+    addIf(arith::CmpIPredicate::ne, bit, 0, [&] { return levelOf(level); });
+  }
+  addIf(arith::CmpIPredicate::slt, count, plan.rows,
+        [&] { return splat(0.0, width); });
+  return sum.front();
 }
 
 void Totals::collect(unsigned total, Value part, Index row, Index col) {
@@ -144,8 +186,12 @@ FailureOr<Value> Totals::part(unsigned total, Index col,
         b, loc, RankedTensorType::get(sizes, b.getF32Type()), kind, x, axis,
         /*count=*/IntegerAttr());
   };
-  if (kind == quant::ReduceKind::sum)
-    return reduced(sumOfTree(total, col, sizes[1]), /*axis=*/0);
+  if (kind == quant::ReduceKind::sum) {
+    FailureOr<Value> sum = sumOfTree(total, col, sizes[1]);
+    if (failed(sum))
+      return failure();
+    return reduced(*sum, /*axis=*/0);
+  }
   if (!plan.totals[total].alongColumns)
     return reduced(load(engine.builder(), total, 0, col, sizes[1]), /*axis=*/0);
   int64_t columns = plan.totals[total].columns;

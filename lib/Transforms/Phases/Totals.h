@@ -18,9 +18,10 @@ public:
   using Index = mlir::OpFoldResult;
 
   /// Emits with `engine`; scratch memory, of pairs where `pairs`, comes from
-  /// `b`.
+  /// `b`. Rows after `end` are not collected, but for those of its band: sums
+  /// have +0 there.
   Totals(mlir::OpBuilder &b, mlir::Location loc, const PhasePlan &plan,
-         TilingEngine &engine, bool pairs);
+         TilingEngine &engine, bool pairs, Index end);
 
   /// Parts of so many columns are of this width.
   static int64_t widthOf(int64_t columns);
@@ -48,12 +49,15 @@ private:
   void addToTree(mlir::OpBuilder &b, unsigned total, int64_t level, Index row,
                  Index col, mlir::Value x);
   mlir::Value larger(quant::ReduceKind kind, mlir::Value acc, mlir::Value x);
-  mlir::Value sumOfTree(unsigned total, Index col, int64_t width);
+  mlir::FailureOr<mlir::Value> sumOfTree(unsigned total, Index col,
+                                         int64_t width);
 
   mlir::Location loc;
   const PhasePlan &plan;
   TilingEngine &engine;
   llvm::SmallVector<mlir::Value> collected;
+  /// Rows that are collected.
+  Index rows;
 };
 
 } // namespace dither::transforms
