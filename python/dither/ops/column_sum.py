@@ -20,7 +20,11 @@ from .tiles import Tile
 
 #: Rows of which dl.sum is that tree.
 MOST_ROWS = 256
-TILE = Tile(MOST_ROWS, 32)
+
+
+def tile_of(cpu: bool) -> Tile:
+    """Of a program that sums what others did: a CPU reads lines that follow each other in each row."""
+    return Tile(MOST_ROWS, 256 if cpu else 32)
 
 
 class ColumnSums:
@@ -62,16 +66,16 @@ class ColumnSums:
         where_to = {"device": self._where, "stream": self._stream}
         # Of a part of a tensor, the sum of all parts is that of theirs: so many rows.
         apart = self._where.shard is not None and self._where.shard.rows > 1
+        tile = tile_of(self._where.is_cpu)
         while True:
-            grid = TILE.grid(count, n)
+            grid = tile.grid(count, n)
             count = grid[0]
             last = count == 1 and not apart
             if not last:
                 sums = empty_like(self._x, self._array, (count, n), float32)
             else:
                 sums = empty_like(self._x, self._array, (n,), dtype) if out is None else out
-            tile = {"ROWS": TILE.rows, "COLS": TILE.cols}
-            kernels.column_sum_kernel.launch(grid, rows, sums, LAST=last, **tile, **where_to)
+            kernels.column_sum_kernel.launch(grid, rows, sums, LAST=last, ROWS=tile.rows, COLS=tile.cols, **where_to)
             if last:
                 return sums
             rows = sums

@@ -89,7 +89,8 @@ def listing(target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]
     """Every kernel of every operator for a target (CPUs and GPUs have tiles of their own) and an (M, N); names are
     unique."""
     more = [entry for row in MORE if row.fits(shape[1]) for entry in entries(row, target, shape)]
-    return [*library(target, shape), *more, *_stochastic(shape, not is_gpu(target)), *_column_sums(shape)]
+    cpu = not is_gpu(target)
+    return [*library(target, shape), *more, *_stochastic(shape, cpu), *_column_sums(shape, cpu)]
 
 
 def library(target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]:
@@ -263,9 +264,9 @@ def _saved(row: Row, dtype: DType, shape: tuple[int, int]) -> dict[str, Tensor]:
     }
 
 
-def _column_sums(shape: tuple[int, int]) -> Iterator[Entry]:
+def _column_sums(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
     """Sums of what programs summed, of 256 rows each; the last ones, of all that there are, in a data type."""
-    tile = column_sum.TILE
+    tile = column_sum.tile_of(cpu)
     for dtype in (None, *INPUTS):
         result = shape if dtype is None else shape[1:]
         tensors: dict[str, Tensor | None] = {"x": (types.float32, shape), "y": (dtype or types.float32, result)}

@@ -450,9 +450,8 @@ def in_two_steps(
 def plain_tile(producer: Producer, n: int, cpu: bool) -> Tile:
     """The tile of a program whose output is not quantized."""
     if producer.whole_rows:
-        # A CPU sums columns of many rows in its cache; a GPU has whole rows in registers.
-        return row_tile(n, (1, producer.columns), cpu and bool(producer.sums), cpu)
-    tile = elementwise_tile(n, (1, max(32, producer.columns)), bool(producer.sums), False, cpu)
+        return row_tile(n, (1, producer.columns), False, cpu, bool(producer.sums))
+    tile = elementwise_tile(n, (1, max(32, producer.columns)), False, False, cpu, bool(producer.sums))
     return narrowed(tile, producer.columns) if producer.whole_periods else tile
 
 

@@ -69,15 +69,15 @@ class Plan:
         rows, cols = self.granule
         if producer.whole_rows:
             padded = round_up(max(n, self.extent((1, n))[1]), producer.columns)
-            return row_tile(padded, self.granule, self.colwise or (cpu and bool(producer.sums)), cpu)
+            return row_tile(padded, self.granule, self.colwise, cpu, bool(producer.sums))
         if self.row_blocks:
             return row_tile(round_up(n, producer.columns), self.granule, False, cpu)
-        tall, width = self.colwise or bool(producer.sums), max(cols, producer.columns)
+        width = max(cols, producer.columns)
         # A GPU takes tiles in parts that are wider than this.
         full = not cpu and GPU_TRANSPOSED < rows * width <= 2 * GPU_TRANSPOSED
         if full and width > cols and (self.transposed or producer.sums):
             width *= 2
-        tile = elementwise_tile(n, (rows, width), tall, self.transposed, cpu)
+        tile = elementwise_tile(n, (rows, width), self.colwise, self.transposed, cpu, bool(producer.sums))
         if producer.whole_periods:
             tile = narrowed(tile, producer.columns)
             if self.colwise and not cpu:

@@ -15,6 +15,10 @@ from ..torch_tensors import is_symbol
 GPU_TRANSPOSED = 8192
 #: Elements of the largest square that CPU code has in registers and on the stack.
 CPU_SQUARE = 1024
+#: Rows whose columns a program of a CPU sums, in its caches: what it stores of them is a small part of what it reads.
+CPU_SUMMED = 128
+#: Elements of a program of whole rows that are summed: as many rows as that are, 32 at least.
+_CPU_SUMMED_ROWS = 1 << 19
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,24 +43,28 @@ def round_up(n: int, step: int) -> int:
     return -(-n // step) * step
 
 
-def elementwise_tile(cols: int, granule: tuple[int, int], colwise: bool, transposed: bool, cpu: bool) -> Tile:
+def elementwise_tile(
+    cols: int, granule: tuple[int, int], colwise: bool, transposed: bool, cpu: bool, sums: bool = False
+) -> Tile:
     """For kernels whose tiles may lie anywhere, in whole rows and columns of blocks (powers of two).
 
-    `colwise`: what they combine, or store, follows columns.
+    `colwise`: what they combine, or store, follows columns. `sums`: they sum columns.
     """
-    return _elementwise_tile(_known(cols), granule, colwise, transposed, cpu)
+    return _elementwise_tile(_known(cols), granule, colwise or sums, transposed, cpu, sums)
 
 
 @functools.lru_cache(1024)
-def _elementwise_tile(cols: int, granule: tuple[int, int], colwise: bool, transposed: bool, cpu: bool) -> Tile:
+def _elementwise_tile(
+    cols: int, granule: tuple[int, int], colwise: bool, transposed: bool, cpu: bool, sums: bool
+) -> Tile:
     least, block = granule
     padded = round_up(max(cols, 1), block)
     if cpu:
         # A program is long enough to hide its start, and long rows follow each other as they are fetched ahead;
         # transposed rows of a tile fill cache lines.
         width = max(block, min(padded, 1024 if transposed else 4096))
-        height = 128 if transposed else 32 if colwise else _power_of_two(32768 // width, 1, 64)
-        return Tile(max(least, height), width)
+        height = 32 if colwise else _power_of_two(32768 // width, 1, 64)
+        return Tile(max(least, 128 if transposed else CPU_SUMMED if sums else height), width)
     # 4096 elements: 32 for each of 128 threads. Twice as many where rows would otherwise be 128 bytes of x, of which
     # those that begin inside a sector fetch a quarter more.
     if colwise:
@@ -94,15 +102,18 @@ def transpose_tile(bits: int, words: bool, cpu: bool) -> Tile:
     return Tile(128, 512) if cpu else Tile(64, 64)
 
 
-def row_tile(cols: int, granule: tuple[int, int], colwise: bool, cpu: bool) -> Tile:
-    """For kernels that reduce whole rows."""
-    return _row_tile(_known(cols), granule, colwise, cpu)
+def row_tile(cols: int, granule: tuple[int, int], colwise: bool, cpu: bool, sums: bool = False) -> Tile:
+    """For kernels that reduce whole rows, and, with `sums`, sum columns."""
+    return _row_tile(_known(cols), granule, colwise, cpu, sums)
 
 
 @functools.lru_cache(1024)
-def _row_tile(cols: int, granule: tuple[int, int], colwise: bool, cpu: bool) -> Tile:
+def _row_tile(cols: int, granule: tuple[int, int], colwise: bool, cpu: bool, sums: bool) -> Tile:
     least, block = granule
     padded = round_up(max(cols, 1), block)
+    if cpu and sums:
+        # A GPU has whole rows in registers, and few of them.
+        return Tile(max(least, _power_of_two(_CPU_SUMMED_ROWS // padded, 32, CPU_SUMMED)), padded)
     if colwise:
         if not cpu and GPU_TRANSPOSED < least * padded <= 2 * GPU_TRANSPOSED:
             # As below, of blocks of 128 rows: wider tiles are taken in parts.
