@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emit/Emitter.h"
+#include "Emit/ThreadWords.h"
 #include "Layouts/Movement.h"
 #include "dither/Layout/SharedSwizzle.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -280,24 +281,6 @@ private:
     return out;
   }
 
-  /// The lane and warp part of an offset: XOR of the images of the bits of the
-  /// thread index.
-  Value threadOffset(const layout::LinearLayout &lanes) {
-    Value offset;
-    auto add = [&](layout::InDim dim, int64_t firstBit) {
-      for (unsigned i = 0, n = lanes.inBits(dim); i < n; ++i) {
-        int64_t image = lanes.basis(dim, i)[0];
-        if (!image)
-          continue;
-        Value part = ifBit(firstBit + i, image);
-        offset = offset ? Value(e.make<arith::XOrIOp>(offset, part)) : part;
-      }
-    };
-    add(layout::InDim::Lane, 0);
-    add(layout::InDim::Warp, 5);
-    return offset ? offset : e.i32(0);
-  }
-
   /// In the order that dither-swizzle-shared planned.
   FailureOr<SmallVector<Value>> throughOrder(ArrayRef<Value> regs,
                                              const SharedOrder &order) {
@@ -313,21 +296,7 @@ private:
       tileSize *= extent;
     total = tileSize * order.layout.numRepeats();
     Value base = e.shared(total * 4);
-    auto address = [&](const layout::SharedAccess::Access &access,
-                       Value thread) -> Value {
-      Value word =
-          access.offset
-              ? Value(e.make<arith::XOrIOp>(thread, e.i32(access.offset)))
-              : thread;
-      SmallVector<LLVM::GEPArg, 1> index{word};
-      Value at = e.make<LLVM::GEPOp>(base.getType(), type, base, index);
-      if (!access.tile)
-        return at;
-      return e.make<LLVM::GEPOp>(
-          base.getType(), type, at,
-          ArrayRef<LLVM::GEPArg>{int32_t(access.tile * tileSize)});
-    };
-    Value thread = threadOffset(store->lanes);
+    ThreadWords stored(e, store->lanes, base, type);
     for (const auto &access : store->accesses) {
       SmallVector<Value> parts;
       for (int64_t reg : access.regs)
@@ -336,15 +305,18 @@ private:
       if (parts.size() > 1)
         v = e.make<vector::FromElementsOp>(
             VectorType::get({int64_t(parts.size())}, type), parts);
-      e.make<LLVM::StoreOp>(v, address(access, thread), 4 * parts.size());
+      e.make<LLVM::StoreOp>(
+          v, stored.address(access.offset, access.tile * tileSize),
+          4 * parts.size());
     }
     e.barrier();
     SmallVector<Value> out(to.numRegs());
-    thread = threadOffset(load->lanes);
+    ThreadWords loaded(e, load->lanes, base, type);
     for (const auto &access : load->accesses) {
       int64_t n = access.regs.size();
-      Type loaded = n > 1 ? Type(VectorType::get({n}, type)) : type;
-      Value v = e.make<LLVM::LoadOp>(loaded, address(access, thread), 4 * n);
+      Value v = e.make<LLVM::LoadOp>(
+          n > 1 ? Type(VectorType::get({n}, type)) : type,
+          loaded.address(access.offset, access.tile * tileSize), 4 * n);
       for (auto [i, reg] : llvm::enumerate(access.regs))
         out[reg] = n > 1 ? Value(e.make<vector::ExtractOp>(
                                v, ArrayRef<int64_t>{int64_t(i)}))
