@@ -209,6 +209,22 @@ TileLayout contiguousFirst(const TileLayout &layout) {
   }
 }
 
+TileLayout lowestFirst(const TileLayout &layout, int64_t d) {
+  TileLayout r = layout;
+  SmallVector<Coord *> images;
+  SmallVector<int64_t> steps;
+  for (auto *bits : {&r.reg, &r.lane, &r.warp})
+    for (Coord &c : *bits)
+      if (c[d]) {
+        images.push_back(&c);
+        steps.push_back(c[d]);
+      }
+  llvm::sort(steps);
+  for (auto [image, step] : llvm::zip_equal(images, steps))
+    (*image)[d] = step;
+  return r;
+}
+
 TileLayout inUnits(const TileLayout &l, int64_t k) {
   TileLayout u = l;
   u.reg.erase(u.reg.begin(), u.reg.begin() + k);

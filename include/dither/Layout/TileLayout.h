@@ -84,6 +84,11 @@ TileLayout reshaped(const TileLayout &layout, llvm::ArrayRef<int64_t> from,
 /// dimension first, so that narrow types pack into full words.
 TileLayout contiguousFirst(const TileLayout &layout);
 
+/// The same shape with the bits of dimension `d` handed out anew: registers
+/// step the lowest, lanes the next ones, warps the highest. Elements that are
+/// summed pair by pair from the lowest bit up then meet in registers first.
+TileLayout lowestFirst(const TileLayout &layout, int64_t d);
+
 /// The layout of units of 2^k elements along the last dimension, the leading
 /// register bits of which are those elements.
 TileLayout inUnits(const TileLayout &layout, int64_t k);

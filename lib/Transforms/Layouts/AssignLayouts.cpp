@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Layouts/ColumnSums.h"
 #include "Layouts/LayoutRules.h"
 #include "Layouts/TileTypes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
@@ -223,28 +224,8 @@ private:
     }
     if (isa<quant::HasSpecialOp>(op))
       return ensureLayout(op, 0);
-    if (isa<quant::ReduceOp, quant::BlockReduceOp>(op)) {
-      if (failed(ensureLayout(op, 0)))
-        return failure();
-      TileLayout in = *layoutOf(op->getOperand(0).getType());
-      std::optional<ReducePlan> plan = rules.plan(op, in);
-      if (!plan) {
-        // One made for the longest sum of the kernel, or for this reduction.
-        in = anchor(tileType(op->getOperand(0)));
-        plan = rules.plan(op, in);
-        if (!plan) {
-          in = rules.reducible(op);
-          plan = rules.plan(op, in);
-        }
-        if (!plan)
-          return op->emitOpError("no layout of ")
-                 << op->getOperand(0).getType() << " can be reduced this way";
-        if (failed(replaceOperand(op, 0, in)))
-          return failure();
-      }
-      setLayout(op->getResult(0), plan->result);
-      return success();
-    }
+    if (isa<quant::ReduceOp, quant::BlockReduceOp>(op))
+      return visitReduce(op);
     if (auto hadamard = dyn_cast<quant::HadamardOp>(op)) {
       if (failed(ensureLayout(op, 0)))
         return failure();
@@ -277,6 +258,39 @@ private:
       return success();
     }
     return visitElementwise(op);
+  }
+
+  LogicalResult visitReduce(Operation *op) {
+    if (failed(ensureLayout(op, 0)))
+      return failure();
+    TileLayout in = *layoutOf(op->getOperand(0).getType());
+    std::optional<ReducePlan> plan = rules.plan(op, in);
+    if (!plan) {
+      // One made for the longest sum of the kernel, or for this reduction.
+      in = anchor(tileType(op->getOperand(0)));
+      plan = rules.plan(op, in);
+      if (!plan) {
+        in = rules.reducible(op);
+        plan = rules.plan(op, in);
+      }
+      if (!plan)
+        return op->emitOpError("no layout of ")
+               << op->getOperand(0).getType() << " can be reduced this way";
+      if (failed(replaceOperand(op, 0, in)))
+        return failure();
+    }
+    if (auto sum = dyn_cast<quant::ReduceOp>(op); sum && gathers(sum, rules)) {
+      addOwnRows(sum, rules);
+      auto parts = tileType(sum.getSource()).getShape();
+      in = rules.gathered(parts[0], parts[1]);
+      if (failed(replaceOperand(op, 0, in)))
+        return failure();
+      plan = rules.plan(op, in);
+      if (!plan)
+        return op->emitOpError("no layout gathers its parts");
+    }
+    setLayout(op->getResult(0), plan->result);
+    return success();
   }
 
   LogicalResult visitElementwise(Operation *op) {

@@ -2,6 +2,7 @@
 
 #include "Layouts/LayoutRules.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
+#include "dither/Numerics/ReductionOrder.h"
 #include "dither/Target/ModuleTarget.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -11,6 +12,9 @@ namespace dither::transforms {
 
 /// What global memory moves at once.
 constexpr int64_t kSectorBits = 256;
+
+/// Parts of a sum that a lane takes, where others have copies of the sum.
+constexpr int64_t kMostParts = 16;
 
 static int64_t bitsOf(Type memref) {
   return quant::storageBits(cast<MemRefType>(memref).getElementType());
@@ -52,8 +56,14 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
         narrowestStore =
             std::min(narrowestStore, bitsOf(store.getMemref().getType()));
     if (auto reduce = dyn_cast<quant::ReduceOp>(op))
-      if (reduce.getKind() == quant::ReduceKind::sum)
-        sumChains = std::max(sumChains, reduce.getChains());
+      if (reduce.getKind() == quant::ReduceKind::sum) {
+        bool down = !simd && reduce.getAxis() == 0 &&
+                    reduce.getSource().getType().getRank() == 2;
+        if (down)
+          sumRows = std::max(sumRows, reduce.getExtent());
+        else
+          sumChains = std::max(sumChains, reduce.getChains());
+      }
     if (auto hadamard = dyn_cast<quant::HadamardOp>(op))
       if (hadamard.getType().getRank() == 2 && hadamard.getAxis() == 0)
         columnBlock = std::max<int64_t>(columnBlock, hadamard.getSize());
@@ -76,6 +86,8 @@ TileLayout LayoutRules::anchor(ArrayRef<int64_t> shape) const {
     reduced = {last, sumChains, true};
   else if (columnBlock > 1 && last == 1 && !simd)
     reduced = {0, columnBlock, false};
+  else if (sumRows > 1 && last == 1)
+    reduced = {0, numerics::sumChains(sumRows), true};
   return widest(shape, reduced);
 }
 
@@ -92,7 +104,25 @@ TileLayout LayoutRules::widest(ArrayRef<int64_t> shape, Reduced reduced) const {
                     : extent;
   while (v > leastVec && elements < v * kWarpLanes * numWarps)
     v /= 2;
-  return blockedLayout(shape, v, kWarpLanes, numWarps, reduced);
+  TileLayout l = blockedLayout(shape, v, kWarpLanes, numWarps, reduced);
+  // Sums down the columns begin in registers.
+  bool down =
+      sumRows > 1 && reduced.extent && reduced.axis + 1 < int64_t(shape.size());
+  return down ? lowestFirst(l, reduced.axis) : l;
+}
+
+TileLayout LayoutRules::gathered(int64_t parts, int64_t sums) const {
+  int64_t v = 4;
+  while (v > 1 && sums < v * kWarpLanes * numWarps)
+    v /= 2;
+  if (parts > kMostParts)
+    return lowestFirst(
+        blockedLayout({parts, sums}, v, kWarpLanes, numWarps, {0, parts, true}),
+        0);
+  TileLayout l = blockedLayout({1, sums}, v, kWarpLanes, numWarps, {});
+  for (; l.base[0] < parts; l.base[0] *= 2)
+    l.reg.push_back({l.base[0], 0});
+  return l;
 }
 
 TileLayout LayoutRules::reducible(Operation *op) const {

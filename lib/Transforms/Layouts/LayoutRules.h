@@ -43,6 +43,9 @@ public:
   bool isAnchor(quant::LoadOp load) const;
   /// Layout in which `op` (a store) should get its tile, given the one it has.
   TileLayout storage(mlir::Operation *op, const TileLayout &have) const;
+  /// Layout in which the `parts` that add up to each of `sums` columns are
+  /// registers of one lane, or, where they are many, of a few warps.
+  TileLayout gathered(int64_t parts, int64_t sums) const;
   /// Layout for wide access in which each run of elements of a quant.hadamard
   /// belongs to the registers and lanes of one warp.
   TileLayout transformable(quant::HadamardOp op) const;
@@ -67,10 +70,12 @@ private:
   /// Contiguous elements a lane owns, and the fewest in a tile of little work:
   /// a byte of four-bit codes.
   int64_t vec = 1, leastVec = 1;
-  /// Chains of the longest sum of the kernel; 0 for none.
+  /// Chains of the longest sum along rows, on a CPU along either direction; 0
+  /// for none.
   int64_t sumChains = 0;
-  /// Rows of the tallest block that is reduced; 0 for none.
-  int64_t columnBlock = 0;
+  /// Elements of the longest sum along columns (GPU), and rows of the tallest
+  /// block that is reduced; 0 for none.
+  int64_t sumRows = 0, columnBlock = 0;
 };
 
 } // namespace dither::transforms

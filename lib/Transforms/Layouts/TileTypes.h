@@ -15,6 +15,7 @@ using layout::blockedLayout;
 using layout::Coord;
 using layout::Exchange;
 using layout::isZero;
+using layout::lowestFirst;
 using layout::PlaceBit;
 using layout::Reduced;
 using layout::ReducePlan;

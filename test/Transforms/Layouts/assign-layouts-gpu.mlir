@@ -123,15 +123,64 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
-  // A sum over rows, too; the columns take as many warps as they can.
+  // Rows that are summed are neighbours in the registers of a lane. It adds its
+  // own up, pair by pair, and what is left of a column meets in one lane.
   // CHECK-LABEL: func.func @column_sum
-  // CHECK: quant.convert_layout {{.*}} -> tensor<32x64xf32, #quant.layout<"(32,64) reg=[(0,1),(0,2),(2,0),(4,0)] lane=[(0,4),(0,8),(0,16),(0,32),(1,0)] warp=[(8,0),(16,0)]">>
-  // CHECK-NEXT: quant.reduce sum {{.*}} axis 0
+  // CHECK: quant.load {{.*}} #quant.layout<"(32,64) reg=[(0,1),(0,2),(1,0),(2,0)] lane=[(0,4),(0,8),(0,16),(0,32),(4,0)] warp=[(8,0),(16,0)]">
+  // CHECK-NEXT: quant.block_reduce sum {{.*}} block [2, 1] : tensor<32x64xf32
+  // CHECK-NEXT: quant.block_reduce sum {{.*}} block [2, 1] : tensor<16x64xf32
+  // CHECK-NEXT: quant.convert_layout {{.*}} -> tensor<8x64xf32, #quant.layout<"(8,64) reg=[(1,0),(2,0),(4,0)] lane=[(0,1),(0,2),(0,4),(0,8),(0,16)] warp=[(0,32),(0,0)]">>
+  // CHECK-NEXT: quant.reduce sum {{.*}} axis 0 : tensor<8x64xf32
   func.func @column_sum(%x: memref<32x64xf32>, %y: memref<1x64xf32>) attributes {quant.kernel} {
     %c0 = arith.constant 0 : index
     %t = quant.load %x[%c0, %c0] : memref<32x64xf32> -> tensor<32x64xf32>
     %s = quant.reduce sum %t axis 0 : tensor<32x64xf32> -> tensor<1x64xf32>
     quant.store %s, %y[%c0, %c0] : tensor<1x64xf32>, memref<1x64xf32>
+    return
+  }
+
+  // Where a lane has two columns, lanes and warps exchange them.
+  // CHECK-LABEL: func.func @narrow_column_sum
+  // CHECK: quant.load
+  // CHECK-NEXT: quant.reduce sum
+  func.func @narrow_column_sum(%x: memref<32x8xf32>, %y: memref<1x8xf32>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<32x8xf32> -> tensor<32x8xf32>
+    %s = quant.reduce sum %t axis 0 : tensor<32x8xf32> -> tensor<1x8xf32>
+    quant.store %s, %y[%c0, %c0] : tensor<1x8xf32>, memref<1x8xf32>
+    return
+  }
+
+  // Many parts of few columns: a lane takes some, and warps add up theirs.
+  // CHECK-LABEL: func.func @tall_column_sum
+  // CHECK: quant.convert_layout {{.*}} -> tensor<32x32xf32, #quant.layout<"(32,32) reg=[(1,0),(2,0)] lane=[(0,1),(0,2),(0,4),(0,8),(0,16)] warp=[(4,0),(8,0),(16,0)]">>
+  // CHECK-NEXT: quant.reduce sum
+  func.func @tall_column_sum(%x: memref<256x32xf32>, %y: memref<1x32xf32>) attributes {quant.kernel, quant.config = {num_warps = 8 : i64}} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<256x32xf32> -> tensor<256x32xf32>
+    %s = quant.reduce sum %t axis 0 : tensor<256x32xf32> -> tensor<1x32xf32>
+    quant.store %s, %y[%c0, %c0] : tensor<1x32xf32>, memref<1x32xf32>
+    return
+  }
+
+  // What is read beside blocks of 32 rows: they stay in a warp, and what lanes
+  // have is added up before it leaves them.
+  // CHECK-LABEL: func.func @column_sum_of_blocks
+  // CHECK: quant.load {{.*}} #quant.layout<"(32,128) reg=[(0,1),(0,2),(0,4),(0,8),(1,0)] lane=[(0,16),(2,0),(4,0),(8,0),(16,0)] warp=[(0,32),(0,64)]">
+  // CHECK: quant.block_reduce sum {{.*}} block [2, 1] : tensor<32x128xf32
+  // CHECK-NEXT: quant.convert_layout {{.*}} -> tensor<16x128xf32
+  // CHECK-NEXT: quant.reduce sum {{.*}} : tensor<16x128xf32
+  func.func @column_sum_of_blocks(%x: memref<32x4096xbf16>, %y: memref<32x4096xf8E4M3FN>, %s: memref<1x4096xf8E8M0FNU>, %z: memref<1x4096xf32>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<32x4096xbf16> -> tensor<32x128xbf16>
+    %f = arith.extf %t : tensor<32x128xbf16> to tensor<32x128xf32>
+    %r = quant.reduce sum %f axis 0 : tensor<32x128xf32> -> tensor<1x128xf32>
+    quant.store %r, %z[%c0, %c0] : tensor<1x128xf32>, memref<1x4096xf32>
+    %a = quant.block_reduce amax %f block [32, 1] : tensor<32x128xf32> -> tensor<1x128xf32>
+    %e = quant.encode %a {mode = #quant.e8m0_mode<rceil>} : tensor<1x128xf32> -> tensor<1x128xf8E8M0FNU>
+    quant.store %e, %s[%c0, %c0] : tensor<1x128xf8E8M0FNU>, memref<1x4096xf8E8M0FNU>
+    %q = quant.encode %f : tensor<32x128xf32> -> tensor<32x128xf8E4M3FN>
+    quant.store %q, %y[%c0, %c0] : tensor<32x128xf8E4M3FN>, memref<32x4096xf8E4M3FN>
     return
   }
 

@@ -207,6 +207,33 @@ TEST(TileLayout, OrderedPlansFollowTheBits) {
       });
 }
 
+/// The same elements for each register, lane and warp bit along the other
+/// dimension; along this one from the lowest to the highest, warps last.
+TEST(TileLayout, LowestFirst) {
+  forEachLayout([](const TileLayout &l, ArrayRef<int64_t>, int64_t, Machine) {
+    for (int64_t d : {0, 1}) {
+      TileLayout r = lowestFirst(l, d);
+      ASSERT_EQ(r.base, l.base);
+      ASSERT_EQ(r.repeats, l.repeats);
+      int64_t next = 1;
+      for (auto [was, is] :
+           {std::pair(&l.reg, &r.reg), std::pair(&l.lane, &r.lane),
+            std::pair(&l.warp, &r.warp)}) {
+        ASSERT_EQ(was->size(), is->size());
+        for (auto [a, c] : llvm::zip_equal(*was, *is)) {
+          ASSERT_EQ(a[1 - d], c[1 - d]);
+          ASSERT_EQ(a[d] != 0, c[d] != 0);
+          if (!c[d])
+            continue;
+          ASSERT_EQ(c[d], next) << text(r);
+          next *= 2;
+        }
+      }
+      ASSERT_EQ(next, r.base[d]);
+    }
+  });
+}
+
 /// Rows of codes fill words.
 TEST(TileLayout, ContiguousFirst) {
   TileLayout l = blockedLayout(SmallVector<int64_t>{16, 64}, 1, 32, 1, {});
