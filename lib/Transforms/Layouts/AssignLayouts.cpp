@@ -10,7 +10,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Layouts/ColumnSums.h"
+#include "Layouts/EarlyTransposes.h"
 #include "Layouts/LayoutRules.h"
+#include "Layouts/Movement.h"
 #include "Layouts/TileTypes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Transforms/Passes.h"
@@ -76,14 +78,23 @@ private:
       if (*have == layout)
         return v;
       quant::LayoutAttr key = toAttr(ctx, layout);
-      Value &cached = cache[{v, key}];
-      if (!cached) {
-        OpBuilder b(ctx);
-        b.setInsertionPointAfterValue(v);
-        cached = quant::ConvertLayoutOp::create(
-            b, v.getLoc(), withLayout(tileType(v), layout), v);
+      if (Value hit = cache.lookup({v, key}))
+        return hit;
+      OpBuilder b(ctx);
+      b.setInsertionPointAfterValue(v);
+      if (auto widen = v.getDefiningOp<arith::ExtFOp>();
+          widen && movesWords(widen.getIn(), layout)) {
+        FailureOr<Value> narrow = request(widen.getIn(), layout);
+        if (failed(narrow))
+          return failure();
+        IRMapping map;
+        map.map(widen.getIn(), *narrow);
+        Value wide = b.clone(*widen, map)->getResult(0);
+        setLayout(wide, layout);
+        return cache[{v, key}] = wide;
       }
-      return cached;
+      return cache[{v, key}] = quant::ConvertLayoutOp::create(
+                 b, v.getLoc(), withLayout(tileType(v), layout), v);
     }
     quant::LayoutAttr key = toAttr(ctx, layout);
     if (Value hit = cache.lookup({v, key}))
@@ -125,6 +136,19 @@ private:
                                 .reshape(cast<ShapedType>(result.getType())));
     cache[{v, key}] = result;
     return result;
+  }
+
+  /// Whether words with several elements of `v` change lanes for `layout`: what
+  /// they are widened to would be several words.
+  bool movesWords(Value v, const TileLayout &layout) const {
+    auto have = layoutOf(v.getType());
+    if (!have || rules.isSimd())
+      return false;
+    Units units = unitsOf(tileType(v).getElementType(), *have, layout);
+    if (!units.log2)
+      return false;
+    std::optional<Movement> move = planMovement(units.from, units.to);
+    return move && move->route != Movement::Registers;
   }
 
   /// Whether many instructions compute `v`, which has no layout of its own: the
@@ -246,6 +270,11 @@ private:
     if (isa<arith::ConstantOp, quant::IotaOp, quant::BroadcastOp,
             quant::BlockBroadcastOp>(op))
       return success();
+    if (auto transpose = dyn_cast<quant::TransposeOp>(op))
+      if (std::optional<TileLayout> layout = rules.turned(transpose)) {
+        setLayout(transpose.getResult(), *layout);
+        return replaceOperand(op, 0, transposed(*layout));
+      }
     if (isa<quant::ReshapeOp, quant::TransposeOp>(op)) {
       auto in = layoutOf(op->getOperand(0).getType());
       if (!in)
@@ -381,6 +410,8 @@ struct AssignLayouts
     });
     if (done) // Already assigned: nothing to decide twice.
       return;
+    if (!isForCpu(func))
+      transposeEarly(func);
     if (failed(Assigner(func).run()))
       signalPassFailure();
   }

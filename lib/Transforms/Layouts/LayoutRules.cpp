@@ -111,6 +111,26 @@ TileLayout LayoutRules::widest(ArrayRef<int64_t> shape, Reduced reduced) const {
   return down ? lowestFirst(l, reduced.axis) : l;
 }
 
+std::optional<TileLayout> LayoutRules::turned(quant::TransposeOp op) const {
+  auto shape = op.getType().getShape();
+  if (simd || shape[0] == 1 || shape[1] == 1)
+    return std::nullopt;
+  int64_t block = 0;
+  for (Operation *user : op->getUsers()) {
+    if (auto blocks = dyn_cast<quant::BlockReduceOp>(user))
+      if (blockAxis(blocks) == 1)
+        block = std::max(block, blocks.getBlock()[1]);
+    if (auto hadamard = dyn_cast<quant::HadamardOp>(user))
+      if (hadamard.getAxis() == 1)
+        block = std::max<int64_t>(block, hadamard.getSize());
+  }
+  if (!block)
+    return std::nullopt;
+  // What words of 16-bit elements hold before goes to one lane.
+  TileLayout l = lowestFirst(widest(shape, {1, block, false}), 0);
+  return transposed(contiguousFirst(transposed(l)));
+}
+
 TileLayout LayoutRules::gathered(int64_t parts, int64_t sums) const {
   int64_t v = 4;
   while (v > 1 && sums < v * kWarpLanes * numWarps)

@@ -43,6 +43,9 @@ public:
   bool isAnchor(quant::LoadOp load) const;
   /// Layout in which `op` (a store) should get its tile, given the one it has.
   TileLayout storage(mlir::Operation *op, const TileLayout &have) const;
+  /// Layout of a transposed tile for what reduces its rows: a lane has whole
+  /// blocks, and neighbouring rows. Nothing where nothing reduces them.
+  std::optional<TileLayout> turned(quant::TransposeOp op) const;
   /// Layout in which the `parts` that add up to each of `sums` columns are
   /// registers of one lane, or, where they are many, of a few warps.
   TileLayout gathered(int64_t parts, int64_t sums) const;
