@@ -5,7 +5,9 @@
 // that are cheap to recompute (constants, broadcasts, row vectors) have no
 // layout of their own: they are cloned in the layout that each user asks for.
 // Where two layouts meet, or a store would be narrow, a quant.convert_layout
-// makes the movement explicit.
+// makes the movement explicit. On GPUs tiles are transposed before their
+// columns combine (EarlyTransposes.h), and lanes add up what they have of a
+// column before any of it moves (ColumnSums.h).
 //
 //===----------------------------------------------------------------------===//
 

@@ -120,6 +120,24 @@ def test_other_operators_assemble(name, target, tmp_path):
     assert registers * code.image.num_threads <= 65536
 
 
+#: Registers of a thread, where columns are summed beside codes.
+REGISTERS = {
+    ("quantize_dbias-mxfp8_e4m3-rowwise-128x4-bfloat16", "sm_90a"): 80,
+    ("quantize_dbias-mxfp8_e4m3-both-128x4-bfloat16", "sm_90a"): 112,
+    ("quantize_dbias-nvfp4-both-128x4-bfloat16", "sm_90a"): 128,
+    ("quantize_dbias-nvfp4-both-128x4-bfloat16", "sm_100a"): 112,
+}
+
+
+@pytest.mark.parametrize(("name", "target"), REGISTERS)
+def test_registers_of_sums(name, target, tmp_path):
+    """A multiprocessor has two blocks of 256 threads at least."""
+    (entry,) = (entry for entry in listing(target, (128, 4096)) if entry.name == name)
+    registers, spilled, stack = assemble(entry.compile(target).ptx, target, tmp_path)
+    assert (spilled, stack) == (0, 0)
+    assert registers <= REGISTERS[name, target]
+
+
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a", "sm_120a"])
 @pytest.mark.parametrize("name", [name for name, entry in ENTRIES.items() if entry.core])
 def test_accesses_are_wide(name, target):
