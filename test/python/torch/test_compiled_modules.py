@@ -68,6 +68,17 @@ def test_inductor(monkeypatch):
     same(results(module, tensor(32, K), NVFP4, call), results(module, tensor(32, K), NVFP4))
 
 
+def test_export():
+    """What is exported has the recipe that it was exported under, and calls operators alone."""
+    module = dt.Linear(K, N)
+    batch = torch.export.Dim("m", min=33)
+    with torch.no_grad(), dt.autocast(recipe=MXFP8):
+        exported = torch.export.export(module, (tensor(64, K),), dynamic_shapes=({0: batch},))
+        want = module(tensor(80, K))
+    assert torch.equal(exported.module()(tensor(80, K)), want)
+    assert "dither.quantize.default" in {str(node.target) for node in exported.graph.nodes}
+
+
 def test_groups():
     module = dt.GroupedLinear(2, K, N)
     call, _ = compiled(module)
