@@ -21,6 +21,7 @@ from ..ops import (
     ScaledTensor1x,
     ScaledTensor2x,
 )
+from ..ops.scaled_tensor import scale_storage
 from ..ops.tensor_methods import TensorMethods
 from ..types import DType
 from .arrays import dtype_of_kind
@@ -208,8 +209,10 @@ def with_matrix_of_scales(x: Any) -> Any:
     if len(scales.shape) <= 2:
         return x
     axis = x.flatten_axis % len(x.shape)
-    first = len(x.shape) - axis if x.is_transposed else axis
-    matrix = math.prod(scales.shape[:first]), math.prod(scales.shape[first:])
+    tensor = math.prod(x.shape[:axis]), math.prod(x.shape[axis:])
+    matrix, _ = scale_storage(tensor, x.format, x.is_colwise, x.scale_layout, x.repeated)
+    if math.prod(matrix) != math.prod(scales.shape):
+        return x  # who checks the arrays says what is wrong
     return dataclasses.replace(x, scale_inv=scales.reshape(matrix))
 
 

@@ -50,6 +50,9 @@ CASES = {
     "sequences": (one_way("mxfp8_e4m3"), (8, 32, 512), BOTH, [BOTH], {}),
     "columns": (one_way("nvfp4", layout="colwise", flatten_axis=1), (64, 4, 512), ("data", None, "model"),
                 [("data", None, "model")], MAX),
+    # Blocks along columns go over the rows of all sequences, and of both halves of columns.
+    "joined_rows": (values("mxfp8_e4m3", flatten_axis=2), (8, 16, 2, 64), (None, None, None, "model"),
+                    [(None, None, None, "model")] * 2, {}),
     "transpose": (lambda x: dither.transpose(x), X.shape, BOTH, [BOTH[::-1]], {}),
     "transpose_3": (lambda x: dither.transpose(x), (8, 32, 512), ("data", None, "model"), [("model", "data")], {}),
     "transpose_codes": (lambda x: dither.transpose(dither.quantize(x, "nvfp4")), X.shape, BOTH, [BOTH[::-1]], MAX),
