@@ -169,12 +169,37 @@ struct Guard {
   int traverse(visitproc visit, void *arg) const;
 };
 
-/// Whether all guards hold. Attributes may be computed: Python code runs.
-bool hold(llvm::ArrayRef<Guard> guards);
+/// The guards of what one piece of code depends on. Most are names of modules,
+/// whose dictionaries hardly ever change: where Python counts the changes of a
+/// dictionary, its names are looked up only after one.
+class Guards {
+public:
+  /// Reads Python's list of (kind, container, name, value); false with a Python
+  /// error.
+  bool read(PyObject *list);
 
-/// Guards of Python's list of (kind, container, name, value); false with a
-/// Python error.
-bool readGuards(PyObject *list, std::vector<Guard> &out);
+  /// Whether all hold. Attributes may be computed: Python code runs.
+  bool hold() const;
+
+  bool empty() const { return items.empty() && others.empty(); }
+
+  /// Of the garbage collector.
+  int traverse(visitproc visit, void *arg) const;
+
+private:
+  /// Names of one dictionary, the next so many of `items`.
+  struct Dictionary {
+    PyObject *dict;
+    size_t count;
+    /// The number of its last change, when its names were looked up and held.
+    mutable uint64_t version;
+  };
+
+  std::vector<Dictionary> dictionaries;
+  std::vector<Guard> items;
+  /// What is no name of a dictionary.
+  std::vector<Guard> others;
+};
 
 //===----------------------------------------------------------------------===//
 // Plans
@@ -190,7 +215,7 @@ struct BoundPlan : Plan {
   /// exchange API; or None.
   Ref streamSource;
   /// What the code depends on of the constexprs that are known by address.
-  std::vector<Guard> guards;
+  Guards guards;
 
   /// Of the garbage collector.
   int traverse(visitproc visit, void *arg) const;

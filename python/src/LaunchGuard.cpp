@@ -3,7 +3,9 @@
 #include "Launch.h"
 #include "Unlocked.h"
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 
 namespace dither::python::launch {
 
@@ -79,22 +81,56 @@ int Guard::traverse(visitproc visit, void *arg) const {
   return 0;
 }
 
-bool hold(llvm::ArrayRef<Guard> guards) {
+/// The number of the last change of a dictionary; 0 from Python 3.12 on, which
+/// does not want it read, and then does not count.
+static uint64_t versionOf(PyObject *dict) {
+#if PY_VERSION_HEX < 0x030C0000
+  return reinterpret_cast<PyDictObject *>(dict)->ma_version_tag;
+#else
+  (void)dict;
+  return 0;
+#endif
+}
+
+static bool allHold(llvm::ArrayRef<Guard> guards) {
   for (const Guard &guard : guards)
     if (!guard.holds())
       return false;
   return true;
 }
 
-bool readGuards(PyObject *list, std::vector<Guard> &out) {
-  Ref items = Ref::steal(PySequence_Fast(list, "expected a list of guards"));
-  if (!items)
+bool Guards::hold() const {
+  llvm::ArrayRef<Guard> left = items;
+  for (const Dictionary &dictionary : dictionaries) {
+    llvm::ArrayRef<Guard> own = left.take_front(dictionary.count);
+    left = left.drop_front(dictionary.count);
+    uint64_t version = versionOf(dictionary.dict);
+    if (version && version == dictionary.version)
+      continue;
+    if (!allHold(own))
+      return false;
+    dictionary.version = version;
+  }
+  return allHold(others);
+}
+
+int Guards::traverse(visitproc visit, void *arg) const {
+  for (const std::vector<Guard> *guards : {&items, &others})
+    for (const Guard &guard : *guards)
+      if (int result = guard.traverse(visit, arg))
+        return result;
+  return 0;
+}
+
+bool Guards::read(PyObject *list) {
+  Ref rows = Ref::steal(PySequence_Fast(list, "expected a list of guards"));
+  if (!rows)
     return false;
   PyObject *missing = Py_Ellipsis; // stands for no value
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(rows.get()); ++i) {
     int kind = 0;
     PyObject *container, *name, *value;
-    if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(items.get(), i), "iOOO",
+    if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(rows.get(), i), "iOOO",
                           &kind, &container, &name, &value))
       return false;
     bool fits = kind == Guard::Item        ? PyDict_Check(container)
@@ -106,9 +142,20 @@ bool readGuards(PyObject *list, std::vector<Guard> &out) {
       PyErr_SetString(PyExc_TypeError, "guard does not fit its container");
       return false;
     }
-    out.push_back({static_cast<Guard::Kind>(kind), Ref::borrow(container),
-                   Ref::borrow(name),
-                   value == missing ? Ref() : Ref::borrow(value)});
+    (kind == Guard::Item ? items : others)
+        .push_back({static_cast<Guard::Kind>(kind), Ref::borrow(container),
+                    Ref::borrow(name),
+                    value == missing ? Ref() : Ref::borrow(value)});
+  }
+  auto byDictionary = [](const Guard &a, const Guard &b) {
+    return std::less<>()(a.container.get(), b.container.get());
+  };
+  std::stable_sort(items.begin(), items.end(), byDictionary);
+  for (const Guard &item : items) {
+    PyObject *dict = item.container.get();
+    if (dictionaries.empty() || dictionaries.back().dict != dict)
+      dictionaries.push_back({dict, 0, 0});
+    ++dictionaries.back().count;
   }
   return true;
 }

@@ -48,7 +48,7 @@ std::shared_ptr<BoundPlan> readPlan(PyObject *description) {
   plan->kernel = kernelOf(kernel);
   if (!plan->kernel)
     return nullptr;
-  if (!readGuards(guards, plan->guards))
+  if (!plan->guards.read(guards))
     return nullptr;
   plan->owner = Ref::steal(PyTuple_Pack(2, kernel, constants));
   plan->streamSource = Ref::borrow(stream);
@@ -58,10 +58,7 @@ std::shared_ptr<BoundPlan> readPlan(PyObject *description) {
 int BoundPlan::traverse(visitproc visit, void *arg) const {
   Py_VISIT(owner.get());
   Py_VISIT(streamSource.get());
-  for (const Guard &guard : guards)
-    if (int result = guard.traverse(visit, arg))
-      return result;
-  return 0;
+  return guards.traverse(visit, arg);
 }
 
 bool findStream(const BoundPlan &plan, PyObject *asked, const ExchangeApi *api,

@@ -15,7 +15,7 @@ namespace {
 /// The state of captured values that launches compare with.
 struct Captured {
   uint64_t version;
-  std::vector<Guard> guards;
+  Guards guards;
 };
 
 struct Launcher {
@@ -39,7 +39,7 @@ std::shared_ptr<const Captured> currentCaptured(Launcher *self) {
 /// Python error.
 std::shared_ptr<const Captured> checkCaptured(Launcher *self) {
   std::shared_ptr<const Captured> captured = currentCaptured(self);
-  if (captured && hold(captured->guards))
+  if (captured && captured->guards.hold())
     return captured;
   if (!self->refresh || !self->miss) {
     PyErr_SetString(PyExc_RuntimeError, "the kernel was dropped");
@@ -53,7 +53,7 @@ std::shared_ptr<const Captured> checkCaptured(Launcher *self) {
   unsigned long long version;
   PyObject *guards;
   if (!PyArg_ParseTuple(answer.get(), "KO", &version, &guards) ||
-      !readGuards(guards, made->guards))
+      !made->guards.read(guards))
     return nullptr;
   made->version = version;
   captured = std::move(made);
@@ -75,7 +75,7 @@ PyObject *launch(PyObject *object, PyObject *const *args, Py_ssize_t count,
                        keywords, frame);
   if (read)
     if (auto plan = self->plans->find(frame.key.bytes());
-        plan && plan->accepts(frame.values.data()) && hold(plan->guards) &&
+        plan && plan->accepts(frame.values.data()) && plan->guards.hold() &&
         !beginWrites(*plan, frame.torch)) {
       self->hits.fetch_add(1, std::memory_order_relaxed);
       void *stream;
@@ -227,9 +227,8 @@ int traverse(PyObject *object, visitproc visit, void *arg) {
   }
   // No lock is needed: whoever changes what follows holds the GIL.
   if (*self->captured)
-    for (const Guard &guard : (*self->captured)->guards)
-      if (int result = guard.traverse(visit, arg))
-        return result;
+    if (int result = (*self->captured)->guards.traverse(visit, arg))
+      return result;
   int result = 0;
   self->plans->forEach([&](const BoundPlan &plan) {
     if (!result)
