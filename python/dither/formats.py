@@ -178,9 +178,9 @@ class Format:
         # Said of a format that cannot have it, the default too is a mistake.
         new = dataclasses.replace(self, **changes)
         _meant(new, changes.keys() & _DEFAULTS.keys(), self.name)
-        if "name" in changes or new._has_structure_of(self):
-            return new
-        return dataclasses.replace(new, name="")
+        if "name" not in changes and not new._has_structure_of(self):
+            new = dataclasses.replace(new, name="")
+        return _first_of(new)
 
     def mlir(self) -> str:
         """The attribute, such as `#quant.format<mxfp4, scale_rounding = even>`."""
@@ -252,6 +252,13 @@ def _block(value: object) -> tuple[int | None, int | None]:
     if not all(n > 0 and n & (n - 1) == 0 for n in extents):
         raise ValueError(f"block is {value!r}, expected positive powers of two")
     return extents
+
+
+@functools.lru_cache(maxsize=1024)
+def _first_of(fmt: Format) -> Format:
+    """One object of those that are equal: launches know formats by their address, so that one that is made by each call
+    would be new to each."""
+    return fmt
 
 
 def _meant(fmt: Format, said: Set[str], name: str = "") -> None:
