@@ -58,7 +58,36 @@ def is_sketching() -> bool:
 def traceable(fn: Callable[_P, _R]) -> Callable[_P, _R]:
     """An operator, or the `__call__` of a class of operators, that takes arrays of JAX and torch and gives the like:
     traced, differentiated or neither."""
+    return _traceable(fn, False)
+
+
+def replayable(fn: Callable[_P, _R]) -> Callable[_P, _R]:
+    """As `traceable`, of an operator whose calls may be run as earlier ones like them were (replay.py): what it
+    launches, allocates and returns depends on its arguments alone, and on no values in memory but those that replay.py
+    knows of. Where it is the `__call__` of a class, its objects have an attribute `replays`, None at first."""
+    return _traceable(fn, True)
+
+
+@dataclasses.dataclass(slots=True)
+class _Replays:
+    """Those of a function."""
+
+    replays: Any = None
+
+
+def _traceable(fn: Callable[_P, _R], may_be_replayed: bool) -> Callable[_P, _R]:
     is_method = fn.__name__ == "__call__"
+
+    own = _Replays()
+
+    def on_memory(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        if not may_be_replayed:
+            return fn(*args, **kwargs)
+        owner: Any = args[0] if is_method else own
+        if owner.replays is None:
+            owner.replays = importlib.import_module(".replay", __package__).replay(fn)
+        made: Any = owner.replays(args, kwargs)
+        return fn(*args, **kwargs) if made is NotImplemented else made
 
     @functools.wraps(fn)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -72,6 +101,16 @@ def traceable(fn: Callable[_P, _R]) -> Callable[_P, _R]:
                 name, others = (first.graph_name, args[1:]) if is_method else (graph_name, args)
                 traced: _R = modules["dither"].torch.tracing.call(name, others, kwargs)
                 return traced
+        again = False
+        if may_be_replayed:
+            owner: Any = args[0] if is_method else own
+            again = owner.replays is not None
+            if again:
+                made: Any = owner.replays(args, kwargs)
+                if made is not NotImplemented:
+                    return made
+        if "torch" in modules:
+            torch = modules["torch"]
             if _torch_has_more(torch, args) or (kwargs and _torch_has_more(torch, kwargs.values())):
                 in_torch = importlib.import_module(".torch", __package__)
                 operator, rest = (args[0], args[1:]) if is_method else (fn, args)
@@ -79,13 +118,14 @@ def traceable(fn: Callable[_P, _R]) -> Callable[_P, _R]:
                 return result
         if "jax" in modules and _holds_jax((*args, *kwargs.values())):
             operator, rest = (args[0], args[1:]) if is_method else (fn, args)
-            made: _R = in_jax().call(operator, *rest, **kwargs)
-            return made
-        return fn(*args, **kwargs)
+            of_jax: _R = in_jax().call(operator, *rest, **kwargs)
+            return of_jax
+        return fn(*args, **kwargs) if again else on_memory(*args, **kwargs)
 
     graph_name = "" if is_method else name_in_graphs(fn, fn.__name__)
     for each in (fn, call):
         each.graph_name = graph_name  # type: ignore[attr-defined]
+    fn.on_memory, fn.own = on_memory, own  # type: ignore[attr-defined]
     return call
 
 

@@ -21,7 +21,7 @@ from .errors import CompileError, suggest
 from .frameworks import is_sketching
 from .once import OncePerKey
 from .options import UNSAID, CodeOptions
-from .recording import Recording
+from .recording import Launch, Recording
 from .specialize import Bound, Signature, Specialization, lasting
 from .structure import may_hold_tensors
 from .types import Structure
@@ -201,7 +201,8 @@ class Kernel:
         wanted, where = self._wanted(rest, kwargs, **options)
         extents = _extents(grid, wanted.bound)
         if isinstance(where, Recording):
-            where.add(extents, wanted.bound.arguments, lambda: self._code(wanted))
+            guards, arguments = wanted.captures.guards.rows, wanted.bound.arguments
+            where.add(Launch(extents, arguments, lambda: self._code(wanted), guards, lambda: self._launcher))
             return None
         made = _Made(wanted.bound, where, wanted.captures, self._code(wanted))
         if stream is None:

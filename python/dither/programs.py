@@ -11,12 +11,15 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .arrays import Array, Buffer, describe_argument
 from .devices import Device, checked_target, get_device
 from .recording import Collective, Launch, Recording, Splitting, nbytes
 from .types import TensorType
+
+if TYPE_CHECKING:
+    from .compiled import Compiled
 
 #: What places in the workspace are multiples of, in bytes.
 _ALIGNED = 256
@@ -149,7 +152,7 @@ def record(fn: Callable[..., Any], *args: Any, target: str | None = None, **kwar
 def finish(recording: Recording, inputs: Iterable[Buffer], returned: Any) -> Program:
     """The program of what was recorded: a call on `inputs`, the first buffers, that returned `returned`."""
     given = [buffer.array for buffer in inputs]
-    made, result = _results(recording, len(given), returned)
+    made, result = results_of(recording, len(given), returned)
     launches = [launch for launch in recording.launches if isinstance(launch, Launch)]
     assert len(launches) == len(recording.launches), "a call on a part of a tensor is of stages"
     return _program(recording, launches, given, made, result)
@@ -184,7 +187,7 @@ class Stages:
 def staged(recording: Recording, inputs: Iterable[Buffer], returned: Any) -> Stages:
     """As `finish`, of a call whose tensors are parts of others (`Recording.shard`)."""
     given = [buffer.array for buffer in inputs]
-    made, result = _results(recording, len(given), returned)
+    made, result = results_of(recording, len(given), returned)
     known = {_index(array): array for array in given}
     returned_as = {_index(array): array for array in made}
     outputs = list(returned_as)
@@ -247,7 +250,7 @@ def _written(launch: Launch) -> Iterable[int]:
     return (_index(launch.arguments[name]) for name in launch.code().written)
 
 
-def _results(recording: Recording, given: int, returned: Any) -> tuple[list[Array], Any]:
+def results_of(recording: Recording, given: int, returned: Any) -> tuple[list[Array], Any]:
     """The arrays that a call allocated and returned, and what it returned, with a `Place` for each tensor; the first
     `given` buffers are its inputs."""
     made: list[Array] = []
@@ -275,7 +278,51 @@ def _program(
     recording: Recording, launches: Sequence[Launch], given: Sequence[Array], made: Sequence[Array], result: Any
 ) -> Program:
     """The program of launches, on arrays that are its inputs and its outputs."""
-    codes = [launch.code() for launch in launches]
+    found = steps_of(recording, launches, given, made)
+    images = list({id(code): code.image for code in found.codes}.values())
+    steps = [
+        (images.index(code.image), launch.grid, *slots)
+        for launch, code, slots in zip(launches, found.codes, found.slots, strict=True)
+    ]
+    sizes = [recording.sizes[_index(array)] for array in (*given, *made)]
+    from . import _dither
+
+    return Program(
+        recording.target,
+        tuple(_tensor(array) for array in given),
+        tuple(_tensor(array) for array in made),
+        result,
+        found.updated,
+        found.workspace,
+        len(steps),
+        _splitting(recording, given, made),
+        _dither.Program(
+            images, sizes + ([found.workspace] if found.workspace else []), steps, int(found.workspace > 0)
+        ),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Steps:
+    """What launches on inputs and outputs are.
+
+    Attributes:
+        codes: of each launch.
+        slots: of each, what is passed, and (slot, buffer) of those that are bytes from the start of a buffer: an input,
+            an output after these, or the workspace at the end.
+        updated: places of the inputs that are written.
+        workspace: bytes of what lies between.
+    """
+
+    codes: tuple[Compiled, ...]
+    slots: tuple[tuple[list[int], list[tuple[int, int]]], ...]
+    updated: tuple[int, ...]
+    workspace: int
+
+
+def steps_of(recording: Recording, launches: Sequence[Launch], given: Sequence[Array], made: Sequence[Array]) -> Steps:
+    """The steps of launches, on arrays that are their inputs and their outputs."""
+    codes = tuple(launch.code() for launch in launches)
     for code in codes:
         if code.sites:
             raise ValueError(f"kernel '{code.image.name}' has dl.print, which recorded calls have not")
@@ -284,25 +331,11 @@ def _program(
         code.check(launch.arguments)
     named = {_index(array): i for i, array in enumerate([*given, *made])}
     offsets, workspace = _workspace(recording, launches, named)
-    images = list({id(code): code.image for code in codes}.values())
-    steps = [
-        _step(launch, code, images.index(code.image), named, offsets, len(named))
-        for launch, code in zip(launches, codes, strict=True)
-    ]
-    sizes = [recording.sizes[index] for index in named] + ([workspace] if workspace else [])
-    from . import _dither
-
-    return Program(
-        recording.target,
-        tuple(_tensor(array) for array in given),
-        tuple(_tensor(array) for array in made),
-        result,
-        tuple(i for i, array in enumerate(given) if _index(array) in written),
-        workspace,
-        len(steps),
-        _splitting(recording, given, made),
-        _dither.Program(images, sizes, steps, int(workspace > 0)),
+    slots = tuple(
+        _slots(launch, code, named, offsets, len(named)) for launch, code in zip(launches, codes, strict=True)
     )
+    updated = tuple(i for i, array in enumerate(given) if _index(array) in written)
+    return Steps(codes, slots, updated, workspace)
 
 
 def _splitting(recording: Recording, given: Sequence[Array], made: Sequence[Array]) -> Splitting | None:
@@ -325,10 +358,10 @@ def _tensor(array: Array) -> Tensor:
     return Tensor(array.shape, array.storage, nbytes(array))
 
 
-def _step(
-    launch: Launch, code: Any, image: int, named: dict[int, int], offsets: dict[int, int], workspace: int
-) -> tuple[int, tuple[int, int, int], list[int], list[tuple[int, int]]]:
-    """A step of the program, as the runtime takes it; `workspace` is the place of that buffer."""
+def _slots(
+    launch: Launch, code: Compiled, named: dict[int, int], offsets: dict[int, int], workspace: int
+) -> tuple[list[int], list[tuple[int, int]]]:
+    """The slots of a step, as of `Steps`; `workspace` is the place of that buffer."""
     slots = code.slots(launch.arguments)
     pointers = []
     for slot, kind in enumerate(code.image.params):
@@ -340,7 +373,7 @@ def _step(
             continue
         slots[slot] = offset + offsets.get(index, 0)
         pointers.append((slot, named.get(index, workspace)))
-    return image, launch.grid, slots, pointers
+    return slots, pointers
 
 
 def _workspace(recording: Recording, launches: Sequence[Launch], named: dict[int, int]) -> tuple[dict[int, int], int]:

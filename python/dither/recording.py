@@ -11,7 +11,7 @@ import contextlib
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -112,11 +112,16 @@ class Splitting:
 
 @dataclasses.dataclass(frozen=True)
 class Launch:
-    """A launch that was recorded; `code` compiles it."""
+    """A launch that was recorded; `code` compiles it.
+
+    `guards` are those of what the code depends on (compiler/guards.py), `launcher` gives the kernel's launch path.
+    """
 
     grid: tuple[int, int, int]
     arguments: Mapping[str, Any]
     code: Callable[[], Compiled]
+    guards: Sequence[Any] = ()
+    launcher: Callable[[], Any] | None = None
 
 
 class Recording(Device):
@@ -159,10 +164,24 @@ class Recording(Device):
     def _size(self, array: Array) -> int:
         return nbytes(array)
 
-    def add(self, grid: tuple[int, int, int], arguments: Mapping[str, Any], code: Callable[[], Compiled]) -> None:
+    def like(self, array: Array) -> Buffer | Array:
+        """What stands for an array that is there: a buffer, or the description of as many bytes where it is not
+        dense. Raises ValueError for one that goes backwards."""
+        dtype = array.dtype
+        dense = array.strides == row_major(array.shape, dtype or types.float8_e4m3)
+        if dense and (dtype is None or dtype.bits != 4):
+            return self.empty(dtype, array.shape, array.storage)
+        begin, end = array.span
+        if begin != array.pointer:
+            raise ValueError(f"found strides {array.strides}, expected none below 0")
+        pointer = (len(self.sizes) + 1) * _APART
+        self.sizes.append(end - begin)
+        return dataclasses.replace(array, pointer=pointer, device=self.name, readonly=False, owner=self)
+
+    def add(self, launch: Launch) -> None:
         """Notes a launch."""
-        if 0 not in grid:
-            self.launches.append(Launch(grid, arguments, code))
+        if 0 not in launch.grid:
+            self.launches.append(launch)
 
     @staticmethod
     def place(pointer: int) -> tuple[int, int]:

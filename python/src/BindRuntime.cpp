@@ -1,7 +1,7 @@
 //===- BindRuntime.cpp - Devices and kernels in Python --------------------===//
 
 #include "Bindings.h"
-#include "Launch.h"
+#include "Replay.h"
 #include "Unlocked.h"
 
 #include "dither/Runtime/CpuDevice.h"
@@ -129,7 +129,8 @@ void bindLaunch(py::module_ &m) {
       "overlaps_itself",
       [](const Extent &a) { return launch::overlapsItself(tensorOf(a)); },
       py::arg("a"), "Whether two elements of a tensor share a byte.");
-  if (!launch::addLauncher(m.ptr()) || !launch::addPrepared(m.ptr()))
+  if (!launch::addLauncher(m.ptr()) || !launch::addPrepared(m.ptr()) ||
+      !launch::addReplay(m.ptr()))
     throw py::error_already_set();
 }
 

@@ -89,6 +89,9 @@ struct TensorArgument {
   const PyTypeObject *origin = nullptr;
   /// The tensor of torch that the memory is of, borrowed, or null.
   PyObject *torch = nullptr;
+  /// What the framework calls the data type, of which Byte and others stand for
+  /// several: the address of NumPy's, the fields of DLPack's.
+  uint64_t storage = 0;
   /// Set where reading made an object that owns the memory.
   Ref owner;
   /// Of a number: Python's own int, float or bool.
@@ -235,6 +238,11 @@ bool findStream(const BoundPlan &plan, PyObject *asked, const ExchangeApi *api,
 std::optional<unsigned> beginWrites(const BoundPlan &plan,
                                     llvm::ArrayRef<PyObject *> torch);
 
+/// Launches a kernel, without the GIL where that may take its time; false with
+/// a Python error.
+bool start(runtime::Kernel &kernel, llvm::ArrayRef<int64_t> slots,
+           const runtime::Grid &grid, void *stream);
+
 /// Runs a plan; false with a Python error.
 bool run(const BoundPlan &plan, llvm::ArrayRef<int64_t> slots,
          const runtime::Grid &grid, void *stream);
@@ -247,6 +255,13 @@ bool readGrid(PyObject *object, runtime::Grid &grid);
 PyObject *makePrepared(std::shared_ptr<BoundPlan> plan, Frame frame,
                        const std::vector<Parameter> &parameters,
                        PyObject *arguments);
+
+/// Of a `Launcher`: counts a launch that needed no Python.
+void countHit(PyObject *launcher);
+/// How often it forgot its plans.
+uint64_t timesCleared(PyObject *launcher);
+/// Whether an object is one.
+bool isLauncher(PyObject *object);
 
 /// Adds the types to the module; false with a Python error.
 bool addLauncher(PyObject *module);

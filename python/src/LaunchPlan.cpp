@@ -81,19 +81,24 @@ bool findStream(const BoundPlan &plan, PyObject *asked, const ExchangeApi *api,
   return stream || !PyErr_Occurred();
 }
 
-bool run(const BoundPlan &plan, llvm::ArrayRef<int64_t> slots,
-         const runtime::Grid &grid, void *stream) {
+bool start(runtime::Kernel &kernel, llvm::ArrayRef<int64_t> slots,
+           const runtime::Grid &grid, void *stream) {
   llvm::Error error = llvm::Error::success();
-  if (plan.kernel->isBrief(grid)) {
-    error = plan.kernel->launch(slots, grid, stream);
+  if (kernel.isBrief(grid)) {
+    error = kernel.launch(slots, grid, stream);
   } else {
     Unlocked unlocked;
-    error = plan.kernel->launch(slots, grid, stream);
+    error = kernel.launch(slots, grid, stream);
   }
   if (!error)
     return true;
   PyErr_SetString(runtimeFailure(), llvm::toString(std::move(error)).c_str());
   return false;
+}
+
+bool run(const BoundPlan &plan, llvm::ArrayRef<int64_t> slots,
+         const runtime::Grid &grid, void *stream) {
+  return start(*plan.kernel, slots, grid, stream);
 }
 
 } // namespace dither::python::launch

@@ -98,6 +98,7 @@ Reading readNumpy(PyObject *object, TensorArgument &out) {
       !type.known || array->rank > int(maxRank))
     return Reading::Unsupported;
   TensorRef &tensor = out.tensor;
+  out.storage = reinterpret_cast<uintptr_t>(array->descriptor);
   tensor.pointer = reinterpret_cast<uintptr_t>(array->data);
   tensor.type = type.type;
   tensor.rank = array->rank;
@@ -257,6 +258,7 @@ Reading readTorch(PyObject *object, const ExchangeApi *api,
       Torch::of(object).isNegative(object))
     return Reading::Unsupported;
   TensorRef &tensor = out.tensor;
+  out.storage = from.dtype.code | from.dtype.bits << 8 | from.dtype.lanes << 16;
   bool pairs = false;
   if (from.ndim > int(maxRank) || !typeOf(from.dtype, tensor.type, pairs))
     return Reading::Unsupported;

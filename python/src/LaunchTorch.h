@@ -27,6 +27,16 @@ public:
   /// need what it held are errors. False where the tensor itself requires a
   /// gradient, while such are recorded.
   bool beginWrite(PyObject *tensor) const;
+  /// Whether autograd records what is done with a tensor, or it cannot be told.
+  bool isRecorded(PyObject *tensor) const {
+    return !direct || (requiresGrad(*handle(tensor)) && recordsGradients());
+  }
+  /// A tensor as torch's C interface takes it; null where its place is not
+  /// known.
+  void *asHandle(PyObject *tensor) const {
+    const void *place = direct ? handle(tensor) : nullptr;
+    return const_cast<void *>(place);
+  }
 
 private:
   bool look(PyObject *tensor);

@@ -23,7 +23,7 @@ struct Launcher {
   PlanTable<BoundPlan> *plans;
   std::shared_ptr<const Captured> *captured;
   std::mutex *mutex; ///< of `captured`
-  std::atomic<uint64_t> hits;
+  std::atomic<uint64_t> hits, cleared;
   /// Launches, given what `launch` was; returns a plan for the like, or None.
   PyObject *miss;
   /// Gives (version, guards) of what the kernel captures now.
@@ -152,6 +152,7 @@ PyObject *prepare(PyObject *object, PyObject *const *args, Py_ssize_t count,
 PyObject *clear(PyObject *object, PyObject *) {
   auto *self = reinterpret_cast<Launcher *>(object);
   self->plans->clear();
+  self->cleared.fetch_add(1, std::memory_order_relaxed);
   std::shared_ptr<const Captured> dropped;
   {
     std::lock_guard<std::mutex> lock(*self->mutex);
@@ -208,6 +209,7 @@ PyObject *make(PyTypeObject *type, PyObject *args, PyObject *) {
   self->captured = new std::shared_ptr<const Captured>;
   self->mutex = new std::mutex;
   new (&self->hits) std::atomic<uint64_t>(0);
+  new (&self->cleared) std::atomic<uint64_t>(0);
   self->miss = Py_NewRef(miss);
   self->refresh = Py_NewRef(refresh);
   return reinterpret_cast<PyObject *>(self);
@@ -286,12 +288,27 @@ PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void *>(&make)},
 
 PyType_Spec spec = {"dither._dither.Launcher", sizeof(Launcher), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+PyTypeObject *launcherType;
 
 } // namespace
 
+void countHit(PyObject *launcher) {
+  reinterpret_cast<Launcher *>(launcher)->hits.fetch_add(
+      1, std::memory_order_relaxed);
+}
+
+uint64_t timesCleared(PyObject *launcher) {
+  return reinterpret_cast<Launcher *>(launcher)->cleared.load(
+      std::memory_order_relaxed);
+}
+
+bool isLauncher(PyObject *object) { return Py_TYPE(object) == launcherType; }
+
 bool addLauncher(PyObject *module) {
-  Ref type = Ref::steal(PyType_FromSpec(&spec));
-  return type && PyModule_AddObjectRef(module, "Launcher", type.get()) == 0;
+  launcherType = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
+  return launcherType &&
+         PyModule_AddObjectRef(module, "Launcher",
+                               reinterpret_cast<PyObject *>(launcherType)) == 0;
 }
 
 } // namespace dither::python::launch

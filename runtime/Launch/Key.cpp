@@ -31,6 +31,19 @@ void Key::append(char tag, llvm::StringRef text) {
   put(text.data(), text.size());
 }
 
+void Key::appendAll(const TensorRef &tensor) {
+  struct {
+    char tag;
+    DataType type;
+    uint8_t rank, padding;
+    int32_t device;
+  } fixed = {'T', tensor.type, tensor.rank, 0, tensor.device};
+  static_assert(sizeof fixed == 8, "every byte of the key is set");
+  put(&fixed, sizeof fixed);
+  put(tensor.shape, tensor.rank * sizeof tensor.shape[0]);
+  put(tensor.strides, tensor.rank * sizeof tensor.strides[0]);
+}
+
 bool Key::append(const TensorRef &tensor, Shapes shapes) {
   unsigned rank = tensor.rank;
   if (tensor.type == DataType::Byte || rank > maxRank)

@@ -81,13 +81,17 @@ def on_device(device: Device, dtype: DType, shape: tuple[int, ...]) -> DeviceArr
     return DeviceArray(device, dtype, shape)
 
 
-@functools.cache
 def numpy_type(dtype: DType) -> Any:
     """NumPy's type for elements of memory; FP4 lies in uint8."""
+    return foreign_type("uint8" if dtype.bits == 4 else _NAMES.get(dtype, dtype.name))
+
+
+@functools.cache
+def foreign_type(name: str) -> Any:
+    """NumPy's type of this name, or that of ml_dtypes."""
     import ml_dtypes
     import numpy
 
-    name = "uint8" if dtype.bits == 4 else _NAMES.get(dtype, dtype.name)
     return numpy.dtype(getattr(ml_dtypes, name, name))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..devices import Device, get_device
 from ..formats import NVFP4
-from ..frameworks import traceable
+from ..frameworks import replayable
 from ..recording import Recording
 from ..types import float32
 from . import kernels
@@ -21,7 +21,7 @@ from .quantize import QUANTIZE
 from .shards import Describing, raise_to_all
 
 
-@traceable
+@replayable
 def amax(x: Any, device: str | Device | None = None, stream: int | None = None, out: Any = None) -> Any:
     """The largest magnitude of `x`, in one pass: float32, rank 0, of the library and on the device that `x` is of.
 
@@ -62,7 +62,7 @@ def amax(x: Any, device: str | Device | None = None, stream: int | None = None, 
     return peak if out is None else out
 
 
-@traceable
+@replayable
 def transformed_amax(
     x: Any,
     transform: RandomHadamard,

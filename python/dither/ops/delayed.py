@@ -12,7 +12,7 @@ from ..arrays import Array, describe_argument
 from ..devices import Device, get_device
 from ..errors import suggest
 from ..formats import ELEMENTS, FORMATS, LARGEST, Format, restore_format
-from ..frameworks import traceable
+from ..frameworks import replayable
 from ..types import DType, dtype_from_mlir, float32
 from . import kernels
 from .allocate import empty_like, filled
@@ -26,7 +26,7 @@ _WRITTEN = ("scale", "amax_history")
 _TILE = 1024
 
 
-@traceable
+@replayable
 def update_scale(
     scale: Any,
     amax_history: Any,
@@ -71,7 +71,7 @@ def update_scale(
     _launch(_arrays(scale, amax_history, amax), {}, options, device, stream)
 
 
-@traceable
+@replayable
 def updated_scale(
     scale: Any,
     amax_history: Any,

@@ -9,7 +9,7 @@ from typing import Any
 from ..arrays import Array, describe, describe_argument, row_major
 from ..devices import Device, get_device
 from ..formats import Format
-from ..frameworks import traceable
+from ..frameworks import replayable
 from ..language import ScaleLayout
 from ..types import DType, float32
 from . import kernels
@@ -24,7 +24,7 @@ from .tiles import Tile, dequantize_tile
 from .written import flat, new_or_given
 
 
-@traceable
+@replayable
 def dequantize(
     x: ScaledTensor1x | ScaledTensor2x,
     dtype: DType | None = None,

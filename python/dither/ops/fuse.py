@@ -10,7 +10,7 @@ from typing import Any
 
 from ..devices import Device
 from ..formats import Format
-from ..frameworks import name_in_graphs, traceable
+from ..frameworks import name_in_graphs, replayable
 from ..jit import LAUNCH_OPTIONS
 from ..options import UNSAID, CodeOptions
 from ..scalars import run_time_number
@@ -58,10 +58,10 @@ class Fused:
             choices: what a constexpr may be, by name.
             ranges: the least and the largest value of a number, by name; of one on a device nothing is known.
         """
-        named = [name for name, p in inspect.signature(Fused.__call__).parameters.items() if p.kind is p.KEYWORD_ONLY]
         # Kernels and other functions that call it inline the function.
         self.fn = fn
-        producer = producer_of(fn, (*_TAKEN, *named), whole_rows, saves, halves, output, like, periods)
+        self.replays: Any = None
+        producer = producer_of(fn, (*_TAKEN, *_options()), whole_rows, saves, halves, output, like, periods)
         self.operator = Operator(producer, options)
         self._gated, self._needed = gated, needed
         self._choices, self._ranges = dict(choices or {}), dict(ranges or {})
@@ -79,7 +79,7 @@ class Fused:
     def __reduce__(self) -> str:
         return self.operator.producer.function.__qualname__
 
-    @traceable
+    @replayable
     def __call__(
         self,
         *args: Any,
@@ -168,6 +168,13 @@ class Fused:
             number = run_time_number(arguments[name])
             if isinstance(number, (int, float)) and not least <= number <= most:
                 raise ValueError(f"argument '{name}' is {number!r}, expected a number from {least} to {most}")
+
+
+@functools.cache
+def _options() -> tuple[str, ...]:
+    """The options of calls, which no parameter may be named like."""
+    parameters = inspect.signature(Fused.__call__).parameters.items()
+    return tuple(name for name, p in parameters if p.kind is p.KEYWORD_ONLY)
 
 
 def check_sm_margin(margin: Any, producer: Producer) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..devices import Device, get_device
-from ..frameworks import traceable
+from ..frameworks import replayable
 from .allocate import fill, floats
 from .grouped import grouped_quantize
 from .grouping import places_of
@@ -29,7 +29,7 @@ _ARGUMENTS = (
 )
 
 
-@traceable
+@replayable
 def quantize_many(tensors: Sequence[Any], format: Any, *args: Any, **options: Any) -> list[Any]:
     """Many separate tensors, such as the weights of an optimizer's step, each quantized as `dither.quantize` would
     quantize it alone.
@@ -86,7 +86,7 @@ def calls_of(
     return several, shared
 
 
-@traceable
+@replayable
 def multi_tensor_quantize(tensors: Sequence[Any], format: Any, *args: Any, **options: Any) -> list[Any]:
     """`dither.quantize_many`, by the name that Transformer Engine has for it."""
     return quantize_many(tensors, format, *args, **options)

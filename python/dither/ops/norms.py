@@ -11,7 +11,7 @@ import dither.language as dl
 
 from ..devices import Device
 from ..formats import Format
-from ..frameworks import traceable
+from ..frameworks import replayable
 from .fuse import Fused, check_sm_margin, fuse
 from .grouping import Groups
 from .hadamard import RandomHadamard
@@ -111,7 +111,7 @@ class RmsNorm(NamedTuple):
     amax: Any
 
 
-@traceable
+@replayable
 def rms_norm(
     x: Any,
     gamma: Any,

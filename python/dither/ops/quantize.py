@@ -6,7 +6,7 @@ from typing import Any
 
 from ..devices import Device
 from ..formats import Format, get_format
-from ..frameworks import traceable
+from ..frameworks import replayable
 from .hadamard import RandomHadamard
 from .operator import Operator, run
 from .outputs import Plan
@@ -22,7 +22,7 @@ def _identity(x: Any) -> Any:
 QUANTIZE = Operator(Producer("quantize", _identity, {"x": "tile"}))
 
 
-@traceable
+@replayable
 def quantize(
     x: Any,
     format: Format | str,

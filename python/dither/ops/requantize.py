@@ -7,7 +7,7 @@ from typing import Any
 
 from ..arrays import describe
 from ..devices import Device, get_device
-from ..frameworks import traceable
+from ..frameworks import replayable
 from ..types import float32
 from .dequantize import dequantize
 from .grouped import grouped_dequantize, grouped_quantize
@@ -18,7 +18,7 @@ from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 from .shards import Describing, describes, said
 
 
-@traceable
+@replayable
 def requantize(
     x: ScaledTensor1x | GroupedScaledTensor1x,
     scale_layout: str | None = None,

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..arrays import Array, describe, describe_argument
 from ..devices import Device, get_device
-from ..frameworks import traceable
+from ..frameworks import replayable
 from ..torch_tensors import are_extents
 from ..types import DType, e8m0, int32
 from . import kernels
@@ -22,7 +22,7 @@ from .written import new_or_given
 _ROWS, _RESIZED_COLS = 128, 32
 
 
-@traceable
+@replayable
 def swizzle_scales(
     scales: Any,
     order: str = "128x4",
@@ -58,7 +58,7 @@ def swizzle_scales(
     return out
 
 
-@traceable
+@replayable
 def unswizzle_scales(
     scales: Any,
     shape: tuple[int, int],
@@ -185,7 +185,7 @@ def _run(
     )
 
 
-@traceable
+@replayable
 def pad_scales(
     scales: Any,
     rows: int = 128,
@@ -209,7 +209,7 @@ def pad_scales(
     return padded
 
 
-@traceable
+@replayable
 def unpad_scales(
     scales: Any,
     shape: tuple[int, int],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import re
 import sys
@@ -12,11 +11,11 @@ from typing import Any
 from ..arrays import Array, View, describe_argument, view
 from ..devices import Device, get_device
 from ..formats import FP8_TENSOR_E4M3, Format, get_format
-from ..frameworks import traceable
+from ..frameworks import replayable
 from ..recording import Recording
 from ..types import DType, bfloat16, float4_e2m1, int8, int32
 from . import kernels
-from .allocate import DeviceArray, aligned, contiguous_rows, empty_like, numpy_type
+from .allocate import DeviceArray, aligned, contiguous_rows, empty_like, foreign_type, numpy_type
 from .flatten import Flattened, flatten_part, flattened, reshape
 from .outputs import check_apart, check_arrays
 from .quantize import quantize
@@ -30,7 +29,7 @@ MOVED = {4: float4_e2m1, 8: int8, 16: bfloat16, 32: int32}
 _DLPACK_KINDS = {"0": "int", "1": "uint", "2": "float", "6": "bool"}
 
 
-@traceable
+@replayable
 def transpose(
     x: Any,
     flatten_axis: int = -1,
@@ -96,7 +95,7 @@ def transpose(
     return result
 
 
-@traceable
+@replayable
 def cast_transpose(x: Any, format: Format | str = FP8_TENSOR_E4M3, **options: Any) -> ScaledTensor2x:
     """`x` in a format, and its transpose in it, from one read: `dither.quantize(x, format, layout="both")`.
 
@@ -234,16 +233,7 @@ def _empty(x: Any, source: Array, shape: tuple[int, ...]) -> Any:
         if dtype is None:
             raise TypeError(f"argument 'x' has data type {kind} on {source.device}, expected 'out' of the same type")
         return empty_like(x, source, shape, dtype)
-    return aligned(shape, _foreign_type(kind) if dtype is None else numpy_type(dtype))
-
-
-@functools.cache
-def _foreign_type(name: str) -> Any:
-    """NumPy's type of this name, or that of ml_dtypes."""
-    import ml_dtypes
-    import numpy
-
-    return numpy.dtype(getattr(ml_dtypes, name, name))
+    return aligned(shape, foreign_type(kind) if dtype is None else numpy_type(dtype))
 
 
 def _checked(out: Any, source: Array, shape: tuple[int, ...], matrix: tuple[int, int], bits: int) -> Array:

@@ -173,9 +173,10 @@ def call_of(text: str) -> Call:
 def plain(operator: Any) -> Callable[..., Any]:
     """An operator without what leads to this package."""
     if inspect.isfunction(operator):
-        return operator
+        on_memory: Callable[..., Any] = operator.on_memory  # type: ignore[attr-defined]
+        return on_memory
     method: Any = type(operator).__call__
-    return functools.partial(method.__wrapped__, operator)
+    return functools.partial(method.__wrapped__.on_memory, operator)
 
 
 def call(operator: Any, *args: Any, **kwargs: Any) -> Any:

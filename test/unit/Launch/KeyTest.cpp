@@ -53,6 +53,33 @@ TEST(Key, NamesWhatCodeDependsOn) {
   EXPECT_TRUE(keys.insert(keyOf(base, Shapes::Dynamic)).second);
 }
 
+TEST(Key, NamesAllButWhereATensorLies) {
+  auto keyOf = [](const TensorRef &tensor) {
+    Key key;
+    key.appendAll(tensor);
+    return key.bytes().str();
+  };
+  TensorRef base = matrix(8, 512, 512), elsewhere = base;
+  elsewhere.pointer += 2;
+  elsewhere.readOnly = true;
+  EXPECT_EQ(keyOf(base), keyOf(elsewhere));
+  const std::function<void(TensorRef &)> changes[] = {
+      [](TensorRef &t) { t.type = DataType::Byte; },
+      [](TensorRef &t) { t.device = 0; },
+      [](TensorRef &t) { t.shape[0] = 9; },
+      [](TensorRef &t) { t.shape[1] = 511; },
+      [](TensorRef &t) { t.strides[0] = 513; },
+      [](TensorRef &t) { t.strides[1] = 2; },
+      [](TensorRef &t) { t.rank = 1; },
+  };
+  std::set<std::string> keys = {keyOf(base)};
+  for (const auto &change : changes) {
+    TensorRef tensor = base;
+    change(tensor);
+    EXPECT_TRUE(keys.insert(keyOf(tensor)).second) << keys.size();
+  }
+}
+
 TEST(Key, LeavesOutWhatIsKnownAtLaunch) {
   TensorRef base = matrix(8, 512, 512), more = matrix(4096, 512, 512);
   more.pointer += 32;

@@ -36,6 +36,8 @@ public:
   /// False, with the key in no state of use, where kernels do not take it:
   /// bytes without a type, a last stride that is not 1, a misaligned pointer.
   [[nodiscard]] bool append(const TensorRef &tensor, Shapes shapes);
+  /// All of a tensor but where it lies: device, type, shape and strides.
+  void appendAll(const TensorRef &tensor);
 
   llvm::StringRef bytes() const { return {data.data(), data.size()}; }
 

@@ -1,0 +1,227 @@
+"""Calls of operators that are like earlier ones: what they launch, allocate and return, for C++ to do again.
+
+The second of two calls alike is recorded, as programs are (programs.py), and those after it take no Python
+(python/src/Replay.h). Alike are calls with equal arguments: tensors of one library and device, with the same data
+types, shapes and strides, and all else the same. A call that is not recorded, such as one that looks at values on the
+host, runs as it did.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from . import _dither, frameworks, profile
+from .arrays import Array, describe
+from .devices import Device, get_device
+from .formats import Format
+from .ops.allocate import aligned, foreign_type
+from .ops.fuse import Fused
+from .ops.hadamard import RandomHadamard, Transform
+from .ops.scaled_tensor import ScaledTensor1x, ScaledTensor2x
+from .programs import Place, map_leaves, results_of, steps_of
+from .recording import Launch, Recording
+from .types import DType
+
+#: Arguments whose values are looked at where they lie on the host.
+_LOOKED_AT = ("amax", "encode_scale", "decode_scale", "skip", "groups", "transform")
+#: What stays as it is: known by its address.
+_CONSTANTS = (DType, Format, enum.Enum, Fused)
+#: What is taken apart.
+_STRUCTURES = (ScaledTensor1x, ScaledTensor2x, RandomHadamard)
+#: Parts of what is returned that calls may share.
+_SHARED = (type(None), bool, int, float, str, DType, Format, enum.Enum, RandomHadamard, Transform)
+#: The setting that code depends on.
+_SETTING = b"DITHER_MATH"
+
+_OTHER, _NUMPY, _TORCH, _CONSTANT, _STRUCTURE = range(5)
+_INPUT, _OUTPUT, _SHARED_VALUE, _TUPLE, _LIST, _OBJECT = range(6)
+_ITEM = 0  # Guards.ITEM
+
+
+def replay(fn: Callable[..., Any]) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+    """What runs calls of an operator that are like earlier ones, given arguments; it returns NotImplemented for
+    others."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    positional = tuple(name for name, p in inspect.signature(fn).parameters.items() if p.kind in kinds)
+    record = functools.partial(_record, fn, positional)
+    table = _dither.Replay(record, kind_of, frameworks._sketching, _numpy_api())
+    find: Callable[[tuple[Any, ...], dict[str, Any]], Any] = table.find
+    return find
+
+
+@functools.cache
+def _numpy_api() -> Any:
+    """The capsule with NumPy's functions; None where it is elsewhere."""
+    for name in ("numpy._core._multiarray_umath", "numpy.core._multiarray_umath"):  # of NumPy 2, and 1
+        try:
+            return importlib.import_module(name)._ARRAY_API
+        except ImportError:
+            pass
+    return None
+
+
+def kind_of(kind: type) -> tuple[int, Any]:
+    """What values of a type are to a call (the numbers of python/src/ReplayCall.cpp), and the fields of a structure."""
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    if numpy is not None and kind is numpy.ndarray:
+        return _NUMPY, None
+    if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
+        return _TORCH, None
+    if issubclass(kind, _CONSTANTS):
+        return _CONSTANT, None
+    if kind in _STRUCTURES:
+        return _STRUCTURE, tuple(sys.intern(field.name) for field in dataclasses.fields(kind))
+    fields = getattr(kind, "_fields", None)
+    if issubclass(kind, tuple) and fields and kind.__module__.startswith(f"{__package__}.ops."):
+        return _STRUCTURE, tuple(map(sys.intern, fields))
+    return _OTHER, None
+
+
+def _record(
+    fn: Callable[..., Any],
+    positional: tuple[str, ...],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    tensors: list[Any],
+) -> Any:
+    """What `Recorded` of python/src/Replay.h reads; None where the call is one for Python, False where it is so for
+    now."""
+    if profile.recording() or frameworks.is_sketching():
+        return False
+    named = {**dict(zip(positional, args, strict=False)), **kwargs}
+    # Those past the names of a function are options by their places; of a Fused they are its operands.
+    unnamed = args[len(positional) :] if not positional or positional[0] != "self" else ()
+    if named.get("device") is not None or named.get("stream") is not None:
+        return None
+    try:
+        arrays = [_described(x) for x in tensors]
+        where = get_device(arrays[0].device)
+        if where.is_cpu and _holds_any([unnamed, *map(named.get, _LOOKED_AT)], tensors):
+            return None
+        return _description(fn, args, kwargs, tensors, arrays, where)
+    except Exception:
+        # What is wrong of a call says the call itself; what is not recorded, such as a copy, is not.
+        return None
+
+
+def _description(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    tensors: Sequence[Any],
+    arrays: Sequence[Array],
+    where: Device,
+) -> Any:
+    with Recording(where.target) as recording:
+        stand_ins = [recording.like(array) for array in arrays]
+        left = iter(zip(tensors, stand_ins, strict=True))
+
+        def placed(value: Any) -> Any:
+            if kind_of(type(value))[0] not in (_NUMPY, _TORCH):
+                return value
+            tensor, buffer = next(left)
+            assert tensor is value
+            return buffer
+
+        args, kwargs = map_leaves(placed, args), map_leaves(placed, kwargs)
+        returned = fn(*args, **kwargs)
+        launches = [launch for launch in recording.launches if isinstance(launch, Launch)]
+        if not launches or len(launches) != len(recording.launches):
+            raise ValueError("found a call that does not only launch kernels")
+        given = [x if isinstance(x, Array) else x.array for x in stand_ins]
+        made, result = results_of(recording, len(given), returned)
+        steps = steps_of(recording, launches, given, made)
+    if any(given[place] is stand_ins[place] for place in steps.updated):
+        raise ValueError("found a written array that is not dense")
+    torch = sys.modules.get("torch") if kind_of(type(tensors[0]))[0] == _TORCH else None
+    if torch is None and not where.is_cpu:
+        raise ValueError("found memory that no framework allocates")
+    kernels = [code.loaded(where) for code in steps.codes]
+    launchers = [launch.launcher() for launch in launches if launch.launcher]
+    workspace = None
+    if torch is not None and not where.is_cpu:
+        workspace = functools.partial(torch.empty, steps.workspace, dtype=torch.uint8, device=where.name)
+    return (
+        [
+            (kernel, launcher, launch.grid, *slots)
+            for kernel, launcher, launch, slots in zip(kernels, launchers, launches, steps.slots, strict=True)
+        ],
+        [_output(array, torch, where) for array in made],
+        steps.workspace,
+        workspace,
+        list(steps.updated),
+        _guards(launches),
+        _result(result),
+        (kernels, launchers),
+    )
+
+
+def _described(x: Any) -> Array:
+    array = describe(x)
+    if array is None:
+        raise ValueError(f"found {type(x).__name__}, expected an array")
+    return array
+
+
+def _holds_any(value: Any, tensors: Sequence[Any]) -> bool:
+    """Whether some of the tensors are in a value."""
+    found: list[Any] = []
+
+    def look(leaf: Any) -> Any:
+        found.append(leaf)
+        return leaf
+
+    map_leaves(look, value)
+    return any(leaf is tensor for leaf in found for tensor in tensors)
+
+
+def _guards(launches: Sequence[Launch]) -> list[tuple[int, Any, Any, Any]]:
+    """Places and what they hold while the call is what it is: what its code depends on, and that nothing looks at
+    launches."""
+    rows: dict[tuple[int, int, Any], tuple[int, Any, Any, Any]] = {}
+    for launch in launches:
+        for kind, container, name, value in launch.guards:
+            rows[kind, id(container), name] = (kind, container, name, value)
+    environment: Mapping[bytes, bytes] = os.environ._data  # type: ignore[attr-defined]
+    setting = (_ITEM, environment, _SETTING, environment.get(_SETTING, ...))
+    return [*rows.values(), setting, (_ITEM, vars(profile), "_runs", None)]
+
+
+def _output(array: Array, torch: Any, where: Device) -> tuple[Any, ...]:
+    """How an array that is returned is made: as `Output` of python/src/Replay.h reads it."""
+    if torch is not None:
+        name = "uint8" if array.storage.startswith("float6") else array.storage
+        make = functools.partial(torch.empty, array.shape, dtype=getattr(torch, name), device=where.name)
+        return make, array.shape, make(), None, 0
+    kind = foreign_type(array.storage)
+    nbytes = kind.itemsize
+    for extent in array.shape:
+        nbytes *= extent
+    return functools.partial(aligned, array.shape, kind), array.shape, None, kind, nbytes
+
+
+def _result(value: Any) -> tuple[Any, ...]:
+    """What is returned, as `Recorded::Node` of python/src/Replay.h reads it."""
+    if isinstance(value, Place):
+        return (_INPUT if value.kind == "inputs" else _OUTPUT), value.index
+    if isinstance(value, _SHARED):
+        return _SHARED_VALUE, value
+    if isinstance(value, tuple):
+        parts = tuple(map(_result, value))
+        if type(value) is tuple and all(part[0] == _SHARED_VALUE for part in parts):
+            return _SHARED_VALUE, value
+        return _TUPLE, type(value), (), parts
+    if type(value) is list:
+        return _LIST, list, (), tuple(map(_result, value))
+    if type(value) in _STRUCTURES:
+        names = tuple(sys.intern(field.name) for field in dataclasses.fields(value))
+        return _OBJECT, type(value), names, tuple(_result(getattr(value, name)) for name in names)
+    raise ValueError(f"found {type(value).__name__} in a result, expected arrays and what is shared")

@@ -1,0 +1,169 @@
+//===- ReplayCall.cpp - The arguments of an operator as a key -------------===//
+
+#include "LaunchTorch.h"
+#include "ObjectTable.h"
+#include "Replay.h"
+
+#include "dither/Runtime/Launch/Overlap.h"
+
+#include <cstring>
+
+namespace dither::python::replay {
+
+namespace {
+
+/// What values of a type are: the numbers of `replay.kind_of`.
+struct Kind {
+  enum { Other, NumPy, Torch, Constant, Structure } what = Other;
+  PyObject *fields = nullptr; ///< of a structure, a tuple of names
+};
+
+/// What a value of the type is; false with a Python error.
+bool lookUp(PyTypeObject *type, PyObject *kindOf, Kind &kind) {
+  static ObjectTable<Kind> kinds;
+  auto make = [&](PyObject *type, Kind &out) {
+    Ref answer = Ref::steal(PyObject_CallOneArg(kindOf, type));
+    int what;
+    PyObject *fields;
+    if (!answer || !PyArg_ParseTuple(answer.get(), "iO", &what, &fields))
+      return false;
+    out.what = static_cast<decltype(out.what)>(what);
+    if (out.what == Kind::Structure) {
+      if (!PyTuple_CheckExact(fields)) {
+        PyErr_SetString(PyExc_TypeError, "expected a tuple of names");
+        return false;
+      }
+      out.fields = Py_NewRef(fields); // as long as the process
+    }
+    return true;
+  };
+  // Only types of the libraries are of a kind, and worth keeping.
+  auto keep = [](PyObject *, const Kind &kind) {
+    return kind.what != Kind::Other;
+  };
+  return kinds.find(reinterpret_cast<PyObject *>(type), kind, make, keep);
+}
+
+class Reader {
+public:
+  Reader(Call &call, PyObject *kindOf) : call(call), kindOf(kindOf) {}
+
+  bool append(PyObject *value) {
+    Key &key = call.key;
+    if (value == Py_None || PyBool_Check(value)) {
+      key.append('o', reinterpret_cast<uintptr_t>(value));
+      return true;
+    }
+    if (PyUnicode_CheckExact(value))
+      return appendText(value);
+    if (PyLong_CheckExact(value)) {
+      int overflow = 0;
+      long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+      key.append('i', uint64_t(number));
+      return !overflow;
+    }
+    if (PyFloat_CheckExact(value)) {
+      double number = PyFloat_AS_DOUBLE(value);
+      uint64_t bits;
+      std::memcpy(&bits, &number, sizeof bits);
+      key.append('f', bits);
+      return true;
+    }
+    if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
+      key.append(PyTuple_CheckExact(value) ? '(' : '[',
+                 uint64_t(PySequence_Fast_GET_SIZE(value)));
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) {
+        Ref item = Ref::borrow(PySequence_Fast_GET_ITEM(value, i));
+        if (!append(item.get()))
+          return false;
+      }
+      return true;
+    }
+    Kind kind;
+    if (!lookUp(Py_TYPE(value), kindOf, kind))
+      return false;
+    switch (kind.what) {
+    case Kind::Other:
+      return false;
+    case Kind::Constant:
+      key.append('o', reinterpret_cast<uintptr_t>(value));
+      call.constants.push_back(Ref::borrow(value));
+      return true;
+    case Kind::NumPy:
+      return appendTensor(value, Library::NumPy);
+    case Kind::Torch:
+      return appendTensor(value, Library::Torch);
+    case Kind::Structure:
+      break;
+    }
+    key.append('S', reinterpret_cast<uintptr_t>(Py_TYPE(value)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kind.fields); ++i) {
+      Ref part =
+          Ref::steal(PyObject_GetAttr(value, PyTuple_GET_ITEM(kind.fields, i)));
+      if (!part || !append(part.get()))
+        return false;
+    }
+    return true;
+  }
+
+  bool appendText(PyObject *text) {
+    Py_ssize_t size = 0;
+    const char *chars = PyUnicode_AsUTF8AndSize(text, &size);
+    if (!chars)
+      return false;
+    call.key.append('s', llvm::StringRef(chars, size));
+    return true;
+  }
+
+private:
+  bool appendTensor(PyObject *object, Library library) {
+    if (call.library == Library::None)
+      call.library = library;
+    TensorRef &tensor = call.tensors.emplace_back();
+    TensorArgument read(tensor);
+    if (call.library != library || readTensor(object, read) != Reading::Tensor)
+      return false;
+    if (library == Library::Torch && Torch::of(object).isRecorded(object))
+      return false;
+    // What code is compiled for at most, and choices of kernels depend on.
+    unsigned alignment = tensor.device == onCpu ? 16 : 32;
+    if (isEmpty(tensor) || tensor.pointer % alignment)
+      return false;
+    if (call.objects.empty()) {
+      call.device = tensor.device;
+      call.api = read.api;
+    } else if (call.device != tensor.device) {
+      return false;
+    }
+    call.objects.push_back(Ref::borrow(object));
+    call.key.appendAll(tensor);
+    call.key.append('d', read.storage);
+    call.key.append('y', reinterpret_cast<uintptr_t>(Py_TYPE(object)));
+    return true;
+  }
+
+  Call &call;
+  PyObject *kindOf;
+};
+
+} // namespace
+
+bool readCall(PyObject *args, PyObject *kwargs, PyObject *kindOf, Call &call) {
+  Reader reader(call, kindOf);
+  auto read = [&] {
+    if (!reader.append(args))
+      return false;
+    Py_ssize_t at = 0;
+    PyObject *name, *value;
+    while (PyDict_Next(kwargs, &at, &name, &value))
+      if (!reader.appendText(name) || !reader.append(value))
+        return false;
+    return true;
+  };
+  if (read() && !call.objects.empty())
+    return true;
+  PyErr_Clear(); // whatever it is, Python meets it again
+  return false;
+}
+
+} // namespace dither::python::replay

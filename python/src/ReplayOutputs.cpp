@@ -1,0 +1,245 @@
+//===- ReplayOutputs.cpp - Arrays of torch and NumPy ----------------------===//
+//
+// torch's C interface (aoti_torch_..) makes tensors, and one exported function
+// of its Python bindings makes objects of them; NumPy's API is a table of
+// functions in a capsule, whose places its ABI has kept since 1.7. Where
+// something is missing, the Python function that operators call is called.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LaunchTorch.h"
+#include "Replay.h"
+#include "Unlocked.h"
+
+#include <dlfcn.h>
+
+namespace dither::python::replay {
+
+namespace {
+
+template <typename F>
+bool load(const char *library, const char *name, F *&function) {
+  void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+  function = handle ? reinterpret_cast<F *>(dlsym(handle, name)) : nullptr;
+  if (handle)
+    dlclose(handle); // torch keeps it
+  return function;
+}
+
+/// torch's functions that make tensors: see
+/// torch/csrc/inductor/aoti_torch/c/shim.h.
+struct TorchFunctions {
+  int32_t (*emptyStrided)(int64_t rank, const int64_t *shape,
+                          const int64_t *strides, int32_t dtype,
+                          int32_t deviceType, int32_t deviceIndex, void **out);
+  int32_t (*release)(void *tensor);
+  int32_t (*getData)(void *tensor, void **out);
+  int32_t (*getDtype)(void *tensor, int32_t *out);
+  int32_t (*getDeviceType)(void *tensor, int32_t *out);
+  int32_t (*getDeviceIndex)(void *tensor, int32_t *out);
+  /// THPVariable_Wrap(const at::TensorBase &)
+  PyObject *(*wrap)(const void *tensor);
+  bool found;
+
+  static const TorchFunctions &get() {
+    static const TorchFunctions functions = [] {
+      TorchFunctions f{};
+      const char *cpu = "libtorch_cpu.so", *python = "libtorch_python.so";
+      f.found = load(cpu, "aoti_torch_empty_strided", f.emptyStrided) &&
+                load(cpu, "aoti_torch_delete_tensor_object", f.release) &&
+                load(cpu, "aoti_torch_get_data_ptr", f.getData) &&
+                load(cpu, "aoti_torch_get_dtype", f.getDtype) &&
+                load(cpu, "aoti_torch_get_device_type", f.getDeviceType) &&
+                load(cpu, "aoti_torch_get_device_index", f.getDeviceIndex) &&
+                load(python, "_Z16THPVariable_WrapRKN2at10TensorBaseE", f.wrap);
+      return f;
+    }();
+    return functions;
+  }
+};
+
+/// Places in NumPy's table (numpy/_core/include/numpy/__multiarray_api.h).
+enum NumpyPlace {
+  ArrayType = 2,
+  DescrFromType = 45,
+  NewFromDescr = 94,
+  SetBaseObject = 282
+};
+void **numpyTable;
+PyObject *bytesDescriptor; ///< of uint8
+
+/// The start of PyArrayObject, as in LaunchTensor.cpp.
+struct NumpyArray {
+  PyObject_HEAD char *data;
+};
+constexpr int numpyBehaved = 0x0001 | 0x0100 | 0x0400; // NPY_ARRAY_CARRAY
+
+PyObject *newNumpy(PyObject *descriptor, llvm::ArrayRef<int64_t> shape,
+                   void *data) {
+  using Make = PyObject *(PyTypeObject *, PyObject *, int, const Py_intptr_t *,
+                          const Py_intptr_t *, void *, int, PyObject *);
+  static_assert(sizeof(Py_intptr_t) == sizeof(int64_t));
+  auto *make = reinterpret_cast<Make *>(numpyTable[NewFromDescr]);
+  Py_INCREF(descriptor); // which it takes
+  return make(static_cast<PyTypeObject *>(numpyTable[ArrayType]), descriptor,
+              int(shape.size()),
+              reinterpret_cast<const Py_intptr_t *>(shape.data()), nullptr,
+              data, data ? numpyBehaved : 0, nullptr);
+}
+
+/// As `allocate.aligned`: from a multiple of 64 bytes on, in an array of bytes.
+PyObject *makeNumpy(const Output &output, uint64_t &address) {
+  constexpr int64_t alignment = 64;
+  int64_t size = int64_t(output.bytes) + alignment;
+  Ref memory = Ref::steal(newNumpy(bytesDescriptor, size, nullptr));
+  if (!memory)
+    return nullptr;
+  auto start = reinterpret_cast<uintptr_t>(
+      reinterpret_cast<NumpyArray *>(memory.get())->data);
+  address = (start + alignment - 1) / alignment * alignment;
+  Ref array = Ref::steal(newNumpy(output.descriptor.get(), output.shape,
+                                  reinterpret_cast<void *>(address)));
+  if (!array)
+    return nullptr;
+  using SetBase = int(PyObject *, PyObject *);
+  auto *setBase = reinterpret_cast<SetBase *>(numpyTable[SetBaseObject]);
+  return setBase(array.get(), memory.release()) ? nullptr : array.release();
+}
+
+PyObject *makeTorch(const Output &output, uint64_t &address) {
+  const TorchFunctions &torch = TorchFunctions::get();
+  void *tensor = nullptr, *data = nullptr;
+  PyObject *object = nullptr;
+  if (torch.emptyStrided(output.shape.size(), output.shape.data(),
+                         output.strides.data(), output.dtype, output.deviceType,
+                         output.deviceIndex, &tensor))
+    return nullptr; // out of memory: torch's own function says so
+  try {
+    if (!torch.getData(tensor, &data))
+      object = torch.wrap(tensor);
+  } catch (...) {
+    // A Python error, which Python meets again.
+  }
+  torch.release(tensor);
+  address = reinterpret_cast<uintptr_t>(data);
+  return object;
+}
+
+/// The address of what Python made.
+PyObject *madeByPython(const Output &output, uint64_t &address) {
+  Ref object = Ref::steal(
+      stopAtExit([&] { return PyObject_CallNoArgs(output.make.get()); }));
+  if (!object)
+    return nullptr;
+  TensorRef tensor;
+  TensorArgument read(tensor);
+  if (readTensor(object.get(), read) != Reading::Tensor) {
+    PyErr_SetString(PyExc_SystemError, "found no memory of a new array");
+    return nullptr;
+  }
+  address = tensor.pointer;
+  return object.release();
+}
+
+bool readShape(PyObject *tuple, Output &out) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
+    out.shape.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, i)));
+  out.strides.resize(out.shape.size());
+  int64_t step = 1;
+  for (size_t dim = out.shape.size(); dim-- > 0; step *= out.shape[dim])
+    out.strides[dim] = step;
+  return !PyErr_Occurred();
+}
+
+} // namespace
+
+bool Output::read(PyObject *description) {
+  PyObject *tuple, *example, *type;
+  PyObject *function;
+  unsigned long long size;
+  if (!PyArg_ParseTuple(description, "OO!OOK", &function, &PyTuple_Type, &tuple,
+                        &example, &type, &size) ||
+      !readShape(tuple, *this))
+    return false;
+  make = Ref::borrow(function);
+  bytes = size;
+  if (type != Py_None && numpyTable)
+    descriptor = Ref::borrow(type);
+  if (example == Py_None || !TorchFunctions::get().found)
+    return true;
+  const TorchFunctions &torch = TorchFunctions::get();
+  void *handle = Torch::of(example).asHandle(example);
+  if (!handle || torch.getDtype(handle, &dtype) ||
+      torch.getDeviceType(handle, &deviceType) ||
+      torch.getDeviceIndex(handle, &deviceIndex))
+    dtype = -1;
+  return true;
+}
+
+PyObject *Output::allocate(uint64_t &address) const {
+  PyObject *made = nullptr;
+  if (descriptor)
+    made = makeNumpy(*this, address);
+  else if (dtype >= 0)
+    made = makeTorch(*this, address);
+  if (made)
+    return made;
+  PyErr_Clear();
+  return madeByPython(*this, address);
+}
+
+bool useNumpy(PyObject *capsule) {
+  if (numpyTable)
+    return true;
+  auto *table = static_cast<void **>(PyCapsule_GetPointer(capsule, nullptr));
+  if (!table)
+    return false;
+  constexpr int uint8 = 2; // NPY_UINT8
+  using FromType = PyObject *(int);
+  bytesDescriptor = reinterpret_cast<FromType *>(table[DescrFromType])(uint8);
+  if (!bytesDescriptor)
+    return false;
+  numpyTable = table;
+  return true;
+}
+
+bool isTorchPlain() {
+  // Of torch, once it is there; as long as the process.
+  struct Functions {
+    PyObject *level, *dispatch, *function, *forward, *name;
+  };
+  static Functions known{};
+  if (!known.name) {
+    Functions f{};
+    Ref c = Ref::steal(PyImport_ImportModule("torch._C"));
+    Ref functorch = Ref::steal(PyImport_ImportModule("torch._C._functorch"));
+    Ref forward =
+        Ref::steal(PyImport_ImportModule("torch.autograd.forward_ad"));
+    if (c && functorch && forward) {
+      f.level = PyObject_GetAttrString(functorch.get(), "maybe_current_level");
+      f.dispatch = PyObject_GetAttrString(c.get(), "_len_torch_dispatch_stack");
+      f.function = PyObject_GetAttrString(c.get(), "_len_torch_function_stack");
+      f.forward = forward.release();
+      f.name = PyUnicode_InternFromString("_current_level");
+    }
+    PyErr_Clear();
+    if (!f.level || !f.dispatch || !f.function || !f.name)
+      return false;
+    known = f;
+  }
+  auto number = [](PyObject *object) {
+    Ref answer = Ref::steal(object);
+    long value = answer ? PyLong_AsLong(answer.get()) : 1;
+    PyErr_Clear();
+    return value;
+  };
+  Ref level = Ref::steal(PyObject_CallNoArgs(known.level));
+  if (!level)
+    PyErr_Clear();
+  return level.get() == Py_None &&
+         number(PyObject_CallNoArgs(known.dispatch)) == 0 &&
+         number(PyObject_CallNoArgs(known.function)) == 0 &&
+         number(PyObject_GetAttr(known.forward, known.name)) == -1;
+}
+
+} // namespace dither::python::replay
