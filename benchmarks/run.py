@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import compile_latency, cpu, jax, launch, sass, simulator, startup
+from benchmarks import calls, compile_latency, cpu, jax, launch, sass, simulator, startup
 
 Part = tuple[str, str, Callable[[Sequence[str]], int], list[str]]
 PARTS: tuple[Part, ...] = (
     ("cpu", "CPU throughput", cpu.main, []),
     ("launch", "launches on the host", launch.main, []),
+    ("calls", "calls of operators on the host", calls.main, []),
     ("startup", "the first launch of a process", startup.main, []),
     ("jax", "calls in JAX", jax.main, []),
     ("compile", "compile latency", compile_latency.main, []),
