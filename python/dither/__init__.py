@@ -7,7 +7,7 @@ import importlib as _importlib
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from . import formats, knobs, nvfuser, profile
+from . import formats, knobs
 from .arrays import view
 from .devices import Device, devices, targets
 from .errors import CompileError
@@ -32,100 +32,6 @@ from .formats import (
     Format,
 )
 from .jit import Kernel, jit
-from .ops import (
-    DelayedScaling,
-    Fused,
-    GroupedScaledTensor1x,
-    GroupedScaledTensor2x,
-    Groups,
-    RandomHadamard,
-    ScaledTensor1x,
-    ScaledTensor2x,
-    add_dropout,
-    add_layer_norm,
-    add_rms_norm,
-    amax,
-    as_mxfp8,
-    cast_transpose,
-    clamped_swiglu,
-    dbias_dclamped_swiglu,
-    dbias_dgeglu,
-    dbias_dgelu,
-    dbias_dglu,
-    dbias_dqgeglu,
-    dbias_dqgelu,
-    dbias_dreglu,
-    dbias_drelu,
-    dbias_dsilu,
-    dbias_dsituglu,
-    dbias_dsreglu,
-    dbias_dsrelu,
-    dbias_dswiglu,
-    dclamped_swiglu,
-    ddropout,
-    dequantize,
-    dfactor_dclamped_swiglu,
-    dfactor_dgeglu,
-    dfactor_dglu,
-    dfactor_dqgeglu,
-    dfactor_dreglu,
-    dfactor_dsituglu,
-    dfactor_dsreglu,
-    dfactor_dswiglu,
-    dgeglu,
-    dgelu,
-    dglu,
-    dqgeglu,
-    dqgelu,
-    dreglu,
-    drelu,
-    drope,
-    dsigmoid,
-    dsilu,
-    dsituglu,
-    dsoftmax,
-    dsreglu,
-    dsrelu,
-    dswiglu,
-    fuse,
-    geglu,
-    gelu,
-    glu,
-    group_offsets,
-    grouped_dequantize,
-    grouped_quantize,
-    layer_norm,
-    layer_norm_backward,
-    multi_tensor_quantize,
-    nv_block_quantize,
-    nv_grouped_block_quantize,
-    pad_scales,
-    qgeglu,
-    qgelu,
-    quantize,
-    quantize_dbias,
-    quantize_many,
-    reglu,
-    relu,
-    requantize,
-    rms_norm,
-    rms_norm_backward,
-    rope,
-    sigmoid,
-    silu,
-    situglu,
-    softmax,
-    split_quantize,
-    sreglu,
-    srelu,
-    swiglu,
-    swizzle_scales,
-    transpose,
-    unpad_scales,
-    unswizzle_scales,
-    update_scale,
-)
-from .programs import Program, record
 from .types import (
     DType,
     ScalarType,
@@ -147,7 +53,101 @@ from .types import (
 from .version import __version__ as __version__
 
 if _TYPE_CHECKING:
-    from . import recipe
+    from . import nvfuser, profile, recipe
+    from .ops import (
+        DelayedScaling,
+        Fused,
+        GroupedScaledTensor1x,
+        GroupedScaledTensor2x,
+        Groups,
+        RandomHadamard,
+        ScaledTensor1x,
+        ScaledTensor2x,
+        add_dropout,
+        add_layer_norm,
+        add_rms_norm,
+        amax,
+        as_mxfp8,
+        cast_transpose,
+        clamped_swiglu,
+        dbias_dclamped_swiglu,
+        dbias_dgeglu,
+        dbias_dgelu,
+        dbias_dglu,
+        dbias_dqgeglu,
+        dbias_dqgelu,
+        dbias_dreglu,
+        dbias_drelu,
+        dbias_dsilu,
+        dbias_dsituglu,
+        dbias_dsreglu,
+        dbias_dsrelu,
+        dbias_dswiglu,
+        dclamped_swiglu,
+        ddropout,
+        dequantize,
+        dfactor_dclamped_swiglu,
+        dfactor_dgeglu,
+        dfactor_dglu,
+        dfactor_dqgeglu,
+        dfactor_dreglu,
+        dfactor_dsituglu,
+        dfactor_dsreglu,
+        dfactor_dswiglu,
+        dgeglu,
+        dgelu,
+        dglu,
+        dqgeglu,
+        dqgelu,
+        dreglu,
+        drelu,
+        drope,
+        dsigmoid,
+        dsilu,
+        dsituglu,
+        dsoftmax,
+        dsreglu,
+        dsrelu,
+        dswiglu,
+        fuse,
+        geglu,
+        gelu,
+        glu,
+        group_offsets,
+        grouped_dequantize,
+        grouped_quantize,
+        layer_norm,
+        layer_norm_backward,
+        multi_tensor_quantize,
+        nv_block_quantize,
+        nv_grouped_block_quantize,
+        pad_scales,
+        qgeglu,
+        qgelu,
+        quantize,
+        quantize_dbias,
+        quantize_many,
+        reglu,
+        relu,
+        requantize,
+        rms_norm,
+        rms_norm_backward,
+        rope,
+        sigmoid,
+        silu,
+        situglu,
+        softmax,
+        split_quantize,
+        sreglu,
+        srelu,
+        swiglu,
+        swizzle_scales,
+        transpose,
+        unpad_scales,
+        unswizzle_scales,
+        update_scale,
+    )
+    from .programs import Program, record
 
 __all__ = [
     "FP8_1X128_E4M3",
@@ -292,8 +292,30 @@ __all__ = [
 ]
 
 
+#: Where the names are from that are imported where they are used: operators take as long as all the rest.
+_MODULES = {
+    "jax": "",
+    "nvfuser": "",
+    "ops": "",
+    "profile": "",
+    "programs": "",
+    "recipe": "",
+    "torch": "",
+    "Program": "programs",
+    "record": "programs",
+}
+
+
 def __getattr__(name: str) -> _Any:
-    # Packages for frameworks, and recipes of training, which are imported where they are used.
-    if name in ("jax", "recipe", "torch"):
+    if name not in _MODULES and name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = _MODULES.get(name, "ops")
+    if not module:
         return _importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(_importlib.import_module(f".{module}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES, *__all__})

@@ -12,7 +12,6 @@ import functools
 import hashlib
 import json
 import os
-import pathlib
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -29,26 +28,27 @@ class NoDirectory(OSError):
     """There is no place for entries."""
 
 
-def directory() -> pathlib.Path:
+def directory() -> str:
     """Where entries lie: DITHER_CACHE_DIR, else dither under the user's cache directory.
 
     Raises NoDirectory where the user has none: no HOME, and no entry in the table of users.
     """
+    # pathlib takes milliseconds to import, which every process would wait for.
     asked = knobs.get("cache_dir")
     if asked:
-        return pathlib.Path(asked)
+        return os.path.normpath(asked)
     base = os.environ.get("XDG_CACHE_HOME")
     if base:
-        return pathlib.Path(base) / "dither"
-    try:
-        return pathlib.Path.home() / ".cache" / "dither"
-    except RuntimeError:
-        raise NoDirectory("found no home directory of this user, expected HOME or DITHER_CACHE_DIR to be set") from None
+        return os.path.join(base, "dither")
+    home = os.path.expanduser("~")
+    if home == "~":
+        raise NoDirectory("found no home directory of this user, expected HOME or DITHER_CACHE_DIR to be set")
+    return os.path.join(home, ".cache", "dither")
 
 
 def disk() -> Any:
     """The cache on disk, a `_dither.DiskCache`. Raises NoDirectory."""
-    return _disk(str(directory()), knobs.get("cache_size"))
+    return _disk(directory(), knobs.get("cache_size"))
 
 
 @functools.cache
@@ -142,7 +142,7 @@ def store(fields: Mapping[str, str], entry: Mapping[str, Any]) -> None:
     except NoDirectory as error:
         _warn(f"compiled kernels are not kept: {error}")
     except RuntimeError as error:
-        _warn(f"compiled kernels are not kept: {error}", once=str(directory()))
+        _warn(f"compiled kernels are not kept: {error}", once=directory())
 
 
 def pack(fields: Mapping[str, str], entry: Mapping[str, Any]) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import difflib
 import linecache
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -116,6 +115,8 @@ def plain(text: str) -> str:
 
 def suggest(name: object, known: Iterable[str]) -> str:
     """`, did you mean 'x'?` for the known name nearest to `name`, or nothing."""
+    import difflib  # for mistakes alone
+
     names = sorted(known)
     near = [other for other in names if len(str(name)) > 2 and other.startswith(str(name))]
     near = near or difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)

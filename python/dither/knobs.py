@@ -8,9 +8,7 @@ There is one table (`python -m dither doctor` prints it); what is not in it is a
 
 from __future__ import annotations
 
-import json
 import os
-import pathlib
 import sys
 from typing import Any
 
@@ -73,32 +71,42 @@ def set(name: str, value: Any) -> None:
 def dump(directory: str, kernel: str, stages: dict[str, str]) -> None:
     """Writes the stages of a compilation to `directory`/`kernel`, a file each."""
     wanted = get("dump_stages")
-    place = pathlib.Path(directory) / kernel
-    place.mkdir(parents=True, exist_ok=True)
+    place = os.path.join(directory, kernel)
+    os.makedirs(place, exist_ok=True)
     for stage, text in stages.items():
         if stage in wanted:
-            (place / f"{stage}.{_SUFFIX.get(stage, 's')}").write_text(text)
+            with open(os.path.join(place, f"{stage}.{_SUFFIX.get(stage, 's')}"), "w") as file:
+                file.write(text)
 
 
 def override(kernel: str) -> tuple[str, str]:
     """The latest stage whose text DITHER_OVERRIDE_DIR replaces, and the text: ("quant", "") where it replaces none."""
-    directory = get("override_dir")
     for stage in ("llvm", "distributed", "tiled", "quant"):
-        path = pathlib.Path(directory) / kernel / f"{stage}.mlir"
-        if directory and path.is_file():
-            return stage, path.read_text()
+        text = _overriding(kernel, f"{stage}.mlir")
+        if text is not None:
+            return stage, text
     return "quant", ""
+
+
+def _overriding(kernel: str, name: str) -> str | None:
+    """The text of a file of DITHER_OVERRIDE_DIR; None where it is not there."""
+    directory = get("override_dir")
+    path = os.path.join(directory, kernel, name)
+    if not directory or not os.path.isfile(path):
+        return None
+    with open(path) as file:
+        return file.read()
 
 
 def override_code(kernel: str) -> str:
     """The PTX that DITHER_OVERRIDE_DIR puts in the place of what is compiled; empty for none."""
-    directory = get("override_dir")
-    path = pathlib.Path(directory) / kernel / "ptx.ptx"
-    return path.read_text() if directory and path.is_file() else ""
+    return _overriding(kernel, "ptx.ptx") or ""
 
 
 def report(file: str, kernel: str, target: str, remarks: list[Any]) -> None:
     """Appends what passes chose to a YAML file, a document each; "-" is stderr."""
+    import json
+
     text = "".join(
         f"--- !Remark\nkernel: {kernel}\ntarget: {target}\n"
         f"where: {{file: {json.dumps(r.file)}, line: {r.line}, column: {r.col}}}\nmessage: {json.dumps(r.message)}\n"

@@ -7,6 +7,7 @@ import datetime
 import functools
 import mmap
 import os
+import pathlib
 import platform
 import re
 from collections.abc import Callable
@@ -109,7 +110,7 @@ def show_cache() -> None:
     """Where compiled kernels lie and how much there is."""
     from .. import cache, knobs
 
-    place = cache.directory()
+    place = pathlib.Path(cache.directory())
     sizes = [path.stat().st_size for path in place.glob("*.kernel")]
     state = {"off": ", switched off", "readonly": ", read only"}.get(knobs.get("cache"), "")
     writable = place if place.exists() else next(p for p in place.absolute().parents if p.exists())

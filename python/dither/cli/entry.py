@@ -17,7 +17,7 @@ def find_entry(text: str) -> pathlib.Path:
         return path
     if re.fullmatch(r"[0-9a-f]{4,64}", text) is None:
         raise UsageError(f"'{text}' is neither a file nor the start of a key: expected .mlir, .ptx or an entry")
-    found = sorted(cache.directory().glob(f"{text}*.kernel"))
+    found = sorted(pathlib.Path(cache.directory()).glob(f"{text}*.kernel"))
     if not found:
         raise UsageError(f"no kernel in {cache.directory()} has a key that starts with {text}")
     if len(found) > 1:
