@@ -32,6 +32,22 @@ def _row(name: str) -> dict[str, str]:
 
 def get(name: str) -> Any:
     """The value of a knob: bool, int, str, or a set of names. Raises ValueError for a malformed variable."""
+    # Launches ask, and the table takes microseconds to read.
+    variable = f"DITHER_{name.upper()}"
+    text = os.environ.get(variable)
+    if (name, text) in _known:
+        return _known[name, text]
+    value = _read(name)
+    if os.environ.get(variable) == text:  # no other thread has set it meanwhile
+        _known[name, text] = value
+    return value
+
+
+#: Values by knob, and by the text of the variable, None where it is not set.
+_known: dict[tuple[str, str | None], Any] = {}
+
+
+def _read(name: str) -> Any:
     row = _row(name)
     if "error" in row:
         raise ValueError(row["error"])
