@@ -40,21 +40,16 @@ def codes(q):
 
 #: A call, the shape of its argument and how it is split, how results are, and what devices exchange.
 CASES = {
-    "mxfp8": (values("mxfp8_e4m3"), X.shape, BOTH, [BOTH] * 2, {}),
     "nvfp4": (values("nvfp4"), X.shape, BOTH, [BOTH] * 2, MAX),
-    "tensor": (values("fp8_tensor_e4m3"), X.shape, BOTH, [BOTH] * 2, MAX),
     "rows": (one_way("int8_row"), X.shape, ("data",), [("data",)], {}),
     "128x4": (one_way("mxfp8_e4m3", scale_layout="128x4"), X.shape, ("model",), [("model",)], {}),
     "packed": (values("mxfp8_e4m3", scale_layout="packed"), X.shape, ("model", "data"), [("model", "data")] * 2, {}),
     "undone": (one_way("nvfp4", True, layout="colwise", transform=RHT), X.shape, BOTH, [BOTH], MAX),
     "sequences": (one_way("mxfp8_e4m3"), (8, 32, 512), BOTH, [BOTH], {}),
-    "columns": (one_way("nvfp4", layout="colwise", flatten_axis=1), (64, 4, 512), ("data", None, "model"),
-                [("data", None, "model")], MAX),
     # Blocks along columns go over the rows of all sequences, and of both halves of columns.
     "joined_rows": (values("mxfp8_e4m3", flatten_axis=2), (8, 16, 2, 64), (None, None, None, "model"),
                     [(None, None, None, "model")] * 2, {}),
     "transpose": (lambda x: dither.transpose(x), X.shape, BOTH, [BOTH[::-1]], {}),
-    "transpose_3": (lambda x: dither.transpose(x), (8, 32, 512), ("data", None, "model"), [("model", "data")], {}),
     "transpose_codes": (lambda x: dither.transpose(dither.quantize(x, "nvfp4")), X.shape, BOTH, [BOTH[::-1]], MAX),
     "requantize": (lambda x: dither.requantize(dither.quantize(x, "mxfp8_e4m3")), X.shape, BOTH, [BOTH] * 4, {}),
     "as_mxfp8": (lambda x: dither.as_mxfp8(dither.quantize(x, POW2, layout="both")), X.shape, ("model", "data"),
