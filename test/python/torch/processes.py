@@ -213,6 +213,15 @@ def fsdp(mesh):
             assert type(local) is QuantizedTensor
             n = whole.shape[0] // COUNT
             same_tensors(local.quantized, rows_of(whole.quantized, n * RANK, n * RANK + n), ("weights", fmt, i))
+    # A checkpoint has codes and scales of each shard.
+    folder, fresh = sys.argv[3] + ".codes", model(fmt, layout)
+    checkpoint.save({"model": get_model_state_dict(parted)}, checkpoint_id=folder)
+    fresh[0].weight.data.copy_(torch.zeros(256, 128))
+    for layer in (fresh[0], fresh[2], fresh):
+        fully_shard(layer, mesh=mesh)
+    checkpoint.load({"model": get_model_state_dict(fresh)}, checkpoint_id=folder)
+    for i in (0, 2):
+        same_tensors(fresh[i].weight.to_local().quantized, parted[i].weight.to_local().quantized, "checkpoint")
     uneven = model("mxfp8_e4m3", "rowwise", rows=COUNT * 32 + 1)
     fully_shard(uneven[0], mesh=mesh)
     raises(ValueError, "found a quantized parameter of", uneven[0], torch.zeros(2, 128))
