@@ -267,7 +267,7 @@ def master_weights(mesh):
             assert type(layer.weight.to_local()) is dt.MasterWeight
             same(layer.weight.to_local().weight, whole.weight.chunk(COUNT)[RANK], ("weight", recipe))
         # Codes and scales of both directions, and vectors in float32, are less than half of the weights.
-        assert sent.bytes and max(sent.bytes) < 0.6 * 4 * 64 * 64, sent.bytes
+        assert sent.bytes and max(sent.bytes) < 0.6 * 4 * 32 * 64 * COUNT, sent.bytes
     folder = sys.argv[3] + ".saved"
     checkpoint.save({"model": get_model_state_dict(parted)}, checkpoint_id=folder)
     again = layers()
