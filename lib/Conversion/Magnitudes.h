@@ -28,6 +28,12 @@ inline bool isMagnitude(mlir::Value v) {
   return false;
 }
 
+/// GPU: whether `x`, if it is a NaN, has no sign: what single-precision
+/// instructions make of NaN is 7FFFFFFF (CUDA C++ Programming Guide,
+/// Floating-Point Standard), and those on bf16 7FFF (PTX ISA). Products by
+/// constants may become negations, which are none.
+bool hasPlainNaN(mlir::Value x);
+
 } // namespace dither::conversion
 
 #endif // DITHER_LIB_CONVERSION_MAGNITUDES_H

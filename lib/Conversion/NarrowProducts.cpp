@@ -9,6 +9,7 @@
 #include "NarrowProducts.h"
 #include "Elements.h"
 #include "InlineAsm.h"
+#include "Magnitudes.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/DenseMap.h"
@@ -103,7 +104,8 @@ void narrowProducts(quant::EncodeWordsOp op) {
     v.getDefiningOp()->erase();
 }
 
-bool isNarrowProduct(Value x) {
+/// Whether `x` is half of a product of words.
+static bool isNarrowProduct(Value x) {
   quant::DecodeWordsOp decode = elementOf<quant::DecodeWordsOp>(x).first;
   SmallVector<Value> words;
   if (decode)
@@ -112,6 +114,15 @@ bool isNarrowProduct(Value x) {
     return false;
   auto product = words[0].getDefiningOp<LLVM::InlineAsmOp>();
   return product && product.getAsmString() == kMultiply;
+}
+
+bool hasPlainNaN(Value x) {
+  if (isNarrowProduct(x))
+    return true;
+  auto product = x.getDefiningOp<arith::MulFOp>();
+  return product && llvm::none_of(product->getOperands(), [](Value v) {
+           return matchPattern(v, m_Constant());
+         });
 }
 
 } // namespace dither::conversion

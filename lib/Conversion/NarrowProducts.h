@@ -12,9 +12,6 @@ namespace dither::conversion {
 /// of two, and nothing else takes the widened values.
 void narrowProducts(quant::EncodeWordsOp op);
 
-/// Whether `x` is half of a product of words.
-bool isNarrowProduct(mlir::Value x);
-
 } // namespace dither::conversion
 
 #endif // DITHER_LIB_CONVERSION_NARROWPRODUCTS_H

@@ -90,10 +90,11 @@ Value encodeRoundedWord(WordBuilder &w, ArrayRef<Value> xs,
   Value limit = w.asFloat(w.i32(bitsOf(f.max))), word;
   for (Value x : llvm::reverse(xs)) {
     Value nan;
-    if (!f.hasNaN) // it is the largest value, with the sign of the constant
-      x = w.make<arith::MinNumFOp>(x, limit);
-    else
+    if (f.hasNaN)
       nan = w.cmpf(arith::CmpFPredicate::UNO, x, x);
+    else if (!conversion::hasPlainNaN(x))
+      // It is the largest value, with the sign of the constant.
+      x = w.make<arith::MinNumFOp>(x, limit);
     Value mag = w.make<arith::MinNumFOp>(w.make<math::AbsFOp>(x), limit);
     Value least =
         w.make<arith::MaxNumFOp>(mag, w.asFloat(w.i32(bitsOf(f.minNormal))));

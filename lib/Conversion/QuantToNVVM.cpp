@@ -175,7 +175,10 @@ struct QuantToNVVM
                      ConstantPool &pool) {
     PairCvt cvt = pairConversion(target, op);
     const numerics::ElementFormat *format = quant::codeFormat(op.getElem());
-    bool stairs = !cvt.pairBits && format && conversion::isStaircase(*format);
+    // Without minima of three it takes as many instructions as the rounding of
+    // QuantToArith, and more registers.
+    bool stairs = !cvt.pairBits && format && target.smVersion >= 90 &&
+                  conversion::isStaircase(*format);
     auto type = cast<VectorType>(op.getResult().getType());
     if ((!cvt.pairBits && !stairs) || type.getRank() != 1)
       return;

@@ -18,9 +18,8 @@
 
 #include "Staircase.h"
 #include "InlineAsm.h"
-#include "NarrowProducts.h"
+#include "Magnitudes.h"
 #include "dither/Numerics/Bits.h"
-#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -40,18 +39,6 @@ static unsigned linesOf(const ElementFormat &f) {
 bool isStaircase(const ElementFormat &f) {
   return f.hasSign && !f.twosComplement && !f.hasNaN && !f.hasInf &&
          linesOf(f) <= kMostLines;
-}
-
-/// Whether `x`, if it is a NaN, has no sign: what single-precision instructions
-/// make of NaN is 7FFFFFFF (CUDA C++ Programming Guide, Floating-Point
-/// Standard). Products by constants may become negations, which are none.
-static bool hasPlainNaN(Value x) {
-  if (isNarrowProduct(x))
-    return true;
-  auto product = x.getDefiningOp<arith::MulFOp>();
-  return product && llvm::none_of(product->getOperands(), [](Value v) {
-           return matchPattern(v, m_Constant());
-         });
 }
 
 /// Byte k of the result is the last byte of xs[k]; the others are of no

@@ -18,8 +18,6 @@
 // The first of a pair of registers is the second operand: the lower half.
 // FP4: llvm.inline_asm asm_dialect = att "{ .reg .b8 p<4>; cvt.rn.satfinite.e2m1x2.f32 p0, $2, $1; cvt.rn.satfinite.e2m1x2.f32 p1, $4, $3; cvt.rn.satfinite.e2m1x2.f32 p2, $6, $5; cvt.rn.satfinite.e2m1x2.f32 p3, $8, $7; mov.b32 $0, {p0, p1, p2, p3}; }", "=r,f,f,f,f,f,f,f,f"
 // FP4: llvm.inline_asm
-// NO4-NOT: quant.encode_words
-// NO4: return
 func.func @e2m1(%x: vector<16xf32>) -> vector<2xi32> {
   %w = quant.encode_words %x {elem = f4E2M1FN, group = 8 : i64} : vector<16xf32> -> vector<2xi32>
   return %w : vector<2xi32>

@@ -1,5 +1,5 @@
 // RUN: dither-opt %s --dither-set-target=target=sm_90a --convert-dither-quant-to-nvvm --canonicalize | FileCheck %s --check-prefixes=CHECK,STAIR
-// RUN: dither-opt %s --dither-set-target=target=sm_80 --convert-dither-quant-to-nvvm --canonicalize | FileCheck %s --check-prefixes=CHECK,STAIR
+// RUN: dither-opt %s --dither-set-target=target=sm_89 --convert-dither-quant-to-nvvm --canonicalize | FileCheck %s --check-prefix=HOST
 // RUN: dither-opt %s --dither-set-target=target=sm_100a --convert-dither-quant-to-nvvm --canonicalize | FileCheck %s --check-prefixes=CHECK,CVT
 // RUN: dither-opt %s --dither-set-target=target=host --convert-dither-quant-to-nvvm --canonicalize | FileCheck %s --check-prefix=HOST
 

@@ -79,3 +79,24 @@ def test_full_name() -> None:
         "sm_90a",
         "sm_100a",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "target", "most"),
+    [
+        ("nvfp4", "sm_90a", 14.5),
+        ("nvfp4", "sm_100a", 6.8),
+        ("mxfp8", "sm_90a", 5.5),
+        ("mxfp8", "sm_100a", 5.2),
+        ("mxfp4", "sm_90a", 14.0),
+    ],
+)
+def test_instructions_for_an_element(kernel: str, target: str, most: float) -> None:
+    """No more than was reached once, and a twentieth."""
+    try:
+        ptx, elements, _ = sass.dither_ptx(kernel, target)
+        report = sass.analyze(kernel, ptx, target, elements)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    assert report.per_element <= most
+    assert report.spills == 0
