@@ -40,8 +40,6 @@ static Emitted encodeFinite(Distributor &d, quant::ScaleEncodeOp op) {
   return success();
 }
 
-void addCpuPeepholes(OpTable &table) {
-  table.add(encodeFinite);
-}
+void addCpuPeepholes(OpTable &table) { table.add(encodeFinite); }
 
 } // namespace dither::transforms
