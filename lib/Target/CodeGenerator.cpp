@@ -4,7 +4,9 @@
 #include "ComposeShuffles.h"
 #include "FatalErrors.h"
 #include "LaneLoops.h"
+#include "Lifetimes.h"
 #include "MaskedAccesses.h"
+#include "Occupancy.h"
 #include "ShortBlocks.h"
 #include "WidenHalves.h"
 #include "dither/Target/Emit.h"
@@ -233,6 +235,10 @@ Error CodeGenerator::optimize() {
     passes.addPass(createModuleToFunctionPassAdaptor(MaskedAccessesPass()));
     passes.addPass(createModuleToFunctionPassAdaptor(ComposeShufflesPass()));
     passes.addPass(createModuleToFunctionPassAdaptor(ShortBlocksPass()));
+  } else {
+    passes.addPass(createModuleToFunctionPassAdaptor(LifetimesPass()));
+    passes.addPass(
+        createModuleToFunctionPassAdaptor(OccupancyPass(state->target)));
   }
   passes.run(*state->module, modules);
   return state->reported("LLVM's optimizer");

@@ -95,15 +95,9 @@ void annotate(LLVM::LLVMFuncOp kernel, const target::TargetInfo &target) {
   if (target.isGpu) {
     kernel->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
                     b.getUnitAttr());
-    if (auto threads =
-            kernel->getAttrOfType<IntegerAttr>("quant.num_threads")) {
+    if (auto threads = kernel->getAttrOfType<IntegerAttr>("quant.num_threads"))
       kernel->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                       b.getDenseI32ArrayAttr({int32_t(threads.getInt())}));
-      // ptxas would rather spill a little than leave room for fewer blocks
-      // than it likes; a kernel with long rows in registers wants just one.
-      kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
-                      b.getI32IntegerAttr(1));
-    }
     return;
   }
   kernel.setNoUnwind(true);

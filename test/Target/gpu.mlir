@@ -10,7 +10,7 @@
 
 // LLVM: llvm.mlir.global internal @scale_shared() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<128 x i8>
 // LLVM: llvm.func @scale(%{{.*}}: !llvm.ptr<1> {llvm.align = 16 : i64, llvm.noalias}
-// LLVM-SAME: nvvm.kernel, nvvm.minctasm = 1 : i32, nvvm.reqntid = array<i32: 32>
+// LLVM-SAME: nvvm.kernel, nvvm.reqntid = array<i32: 32>
 // LLVM-NOT: builtin.unrealized_conversion_cast
 
 // CHECK: .version 8.4
@@ -21,7 +21,7 @@
 // CHECK-NEXT: .param .u64 scale_param_2,
 // CHECK-NEXT: .param .f32 scale_param_3
 // CHECK: .reqntid 32
-// CHECK-NEXT: .minnctapersm 1
+// CHECK-NEXT: .minnctapersm 16
 // CHECK: .shared .align 16 .b8 scale_shared[128]
 // CHECK: ld.global{{(\.nc)?}}.v4.b32
 // A product and a sum stay two roundings: ptxas contracts mul and add, but

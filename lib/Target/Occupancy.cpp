@@ -1,0 +1,86 @@
+//===- Occupancy.cpp - Blocks of a kernel on a multiprocessor -------------===//
+//
+// Left alone, ptxas takes registers as it likes, and the more of them a thread
+// has, the fewer threads there are to wait for memory. It is told how many
+// blocks there must be room for. It keeps to that at any price, and the price
+// may be memory: so no more are asked for than leave the registers that the
+// code needs in the order in which it stands, and some to spare, as ptxas has
+// an order of its own, addresses in 64 bits and vectors that start at a
+// multiple of their length.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Occupancy.h"
+#include "Registers.h"
+#include "llvm/IR/GlobalVariable.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace llvm;
+
+namespace dither::target {
+
+namespace {
+
+/// Registers beyond those that are alive at once. test/python/ops/
+/// test_registers.py assembles kernels with what this leaves them.
+/// Where codes are computed by arithmetic there are more in between.
+constexpr unsigned kSpare = 15, kSpareOfOld = 40;
+/// Threads that keep memory busy: more of them with fewer registers gain
+/// nothing.
+constexpr unsigned kThreads = 1024;
+/// Blocks that every multiprocessor takes, and its shared memory, of which each
+/// block takes some for the system.
+constexpr unsigned kBlocks = 16, kShared = 100 << 10, kReserved = 1024;
+/// A multiprocessor has four parts, each with registers for 512 of a lane,
+/// which warps get in units of eight (CUDA C++ Programming Guide, compute
+/// capabilities).
+constexpr unsigned kParts = 4, kPartRegisters = 512, kUnit = 8;
+constexpr unsigned kWarp = 32;
+
+/// Registers of a thread with which there is room for so many warps.
+unsigned registersFor(unsigned warps, const TargetInfo &target) {
+  unsigned each = kPartRegisters / divideCeil(warps, kParts);
+  return std::min(each / kUnit * kUnit, target.maxRegsPerThread);
+}
+
+/// Bytes of shared memory that a kernel declares.
+uint64_t sharedBytes(Function &f) {
+  constexpr unsigned kSharedSpace = 3;
+  uint64_t bytes = 0;
+  for (GlobalVariable &memory : f.getParent()->globals()) {
+    auto isHere = [&](User *user) {
+      auto *i = dyn_cast<Instruction>(user);
+      return !i || i->getFunction() == &f;
+    };
+    if (memory.getAddressSpace() == kSharedSpace && any_of(memory.users(), isHere))
+      bytes += memory.getParent()->getDataLayout().getTypeAllocSize(
+          memory.getValueType());
+  }
+  return bytes;
+}
+
+} // namespace
+
+PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
+  unsigned threads = 0;
+  if (!f.hasFnAttribute("nvvm.reqntid") ||
+      f.getFnAttribute("nvvm.reqntid").getValueAsString().getAsInteger(
+          10, threads))
+    return PreservedAnalyses::all();
+  unsigned needed =
+      mostRegisters(f) + (target.cvtFP8x2 ? kSpare : kSpareOfOld);
+  unsigned most = std::clamp(kThreads / threads, 1u, kBlocks);
+  if (uint64_t bytes = sharedBytes(f))
+    most = std::clamp<uint64_t>(kShared / (bytes + kReserved), 1, most);
+  unsigned blocks = hasManyQuotients(f) ? 1 : most;
+  while (blocks > 1 &&
+         registersFor(divideCeil(blocks * threads, kWarp), target) < needed)
+    --blocks;
+  f.addFnAttr("nvvm.minctasm", utostr(blocks));
+  return PreservedAnalyses::all();
+}
+
+} // namespace dither::target

@@ -1,0 +1,22 @@
+//===- Occupancy.h - Blocks of a kernel on a multiprocessor -----*- C++ -*-===//
+
+#ifndef DITHER_LIB_TARGET_OCCUPANCY_H
+#define DITHER_LIB_TARGET_OCCUPANCY_H
+
+#include "dither/Target/TargetInfo.h"
+#include "llvm/IR/PassManager.h"
+
+namespace dither::target {
+
+/// Says how many blocks of a kernel a multiprocessor is to have room for, as
+/// `nvvm.minctasm`: as many as leave a thread the registers that it needs.
+struct OccupancyPass : llvm::PassInfoMixin<OccupancyPass> {
+  explicit OccupancyPass(const TargetInfo &target) : target(target) {}
+  llvm::PreservedAnalyses run(llvm::Function &f,
+                              llvm::FunctionAnalysisManager &);
+  const TargetInfo &target;
+};
+
+} // namespace dither::target
+
+#endif // DITHER_LIB_TARGET_OCCUPANCY_H

@@ -1,0 +1,144 @@
+//===- Registers.cpp - How many registers a kernel needs ------------------===//
+
+#include "Registers.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/PostOrderIterator.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/IR/CFG.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace llvm;
+
+namespace dither::target {
+
+unsigned registersOf(Type *type) {
+  if (type->isVoidTy() || type->isIntOrIntVectorTy(1))
+    return 0;
+  if (auto *structure = dyn_cast<StructType>(type)) {
+    unsigned sum = 0;
+    for (Type *part : structure->elements())
+      sum += registersOf(part);
+    return sum;
+  }
+  if (auto *vector = dyn_cast<FixedVectorType>(type))
+    return divideCeil(vector->getNumElements() *
+                          vector->getElementType()->getScalarSizeInBits(),
+                      32);
+  return type->isPointerTy() ? 2 : divideCeil(type->getScalarSizeInBits(), 32);
+}
+
+namespace {
+
+/// Which values are alive where. Parameters are no registers: instructions read
+/// them from memory.
+class Liveness {
+public:
+  explicit Liveness(Function &f) : f(f) {
+    for (Instruction &i : instructions(f))
+      if (unsigned n = ownRegisters(i)) {
+        number[&i] = weight.size();
+        weight.push_back(n);
+      }
+  }
+
+  unsigned most() {
+    unsigned most = 0;
+    for (BasicBlock &block : f)
+      liveIn[&block].resize(weight.size());
+    // Backwards until nothing changes.
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (BasicBlock *block : post_order(&f)) {
+        BitVector before = visit(*block, most);
+        changed |= before != liveIn[block];
+        liveIn[block] = std::move(before);
+      }
+    }
+    return most;
+  }
+
+private:
+  /// What is alive at the start of `block`, given what is at its end.
+  BitVector visit(BasicBlock &block, unsigned &most) {
+    BitVector live(weight.size());
+    unsigned now = 0;
+    auto use = [&](unsigned n) {
+      now += live.test(n) ? 0 : weight[n];
+      live.set(n);
+    };
+    for (BasicBlock *next : successors(&block)) {
+      for (unsigned n : liveIn[next].set_bits())
+        use(n);
+      for (PHINode &phi : next->phis())
+        forEach(phi.getIncomingValueForBlock(&block), use);
+    }
+    most = std::max(most, now);
+    for (Instruction &i : reverse(block)) {
+      if (auto it = number.find(&i);
+          it != number.end() && live.test(it->second)) {
+        live.reset(it->second);
+        now -= weight[it->second];
+      }
+      if (isa<PHINode>(i))
+        continue;
+      for (Value *operand : i.operands())
+        forEach(operand, use);
+      most = std::max(most, now);
+    }
+    return live;
+  }
+
+  /// The elements of a wide load are registers, and not the whole.
+  static unsigned ownRegisters(Instruction &i) {
+    bool isInParts =
+        isa<LoadInst>(i) && i.getType()->isVectorTy() &&
+        all_of(i.users(), [](User *u) { return isa<ExtractElementInst>(u); });
+    return isInParts || wholeOf(i) ? 0 : registersOf(i.getType());
+  }
+
+  /// What `i` has the register of: instructions take constant offsets with
+  /// addresses, and an index of 64 bits has zeros above those of 32.
+  static Value *wholeOf(Instruction &i) {
+    if (auto *address = dyn_cast<GetElementPtrInst>(&i))
+      return address->hasAllConstantIndices() ? address->getPointerOperand()
+                                              : nullptr;
+    bool isOffset = i.getOpcode() == Instruction::Add &&
+                    i.getType()->isIntegerTy(64) &&
+                    isa<ConstantInt>(i.getOperand(1));
+    return isOffset || isa<ZExtInst, BitCastInst>(i) ? i.getOperand(0)
+                                                     : nullptr;
+  }
+
+  /// The numbers of what must be alive for `v`.
+  void forEach(Value *v, function_ref<void(unsigned)> use) {
+    auto *i = dyn_cast<Instruction>(v);
+    if (!i)
+      return;
+    if (auto it = number.find(i); it != number.end())
+      use(it->second);
+    else if (Value *whole = wholeOf(*i))
+      forEach(whole, use);
+  }
+
+  Function &f;
+  DenseMap<Instruction *, unsigned> number;
+  SmallVector<unsigned> weight;
+  DenseMap<BasicBlock *, BitVector> liveIn;
+};
+
+} // namespace
+
+unsigned mostRegisters(Function &f) { return Liveness(f).most(); }
+
+bool hasManyQuotients(Function &f) {
+  constexpr int kMany = 24; // fewer than one for each element
+  return count_if(instructions(f), [](const Instruction &i) {
+           return i.getOpcode() == Instruction::FDiv;
+         }) > kMany;
+}
+
+} // namespace dither::target

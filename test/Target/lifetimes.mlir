@@ -1,0 +1,67 @@
+// RUN: dither-compile %s --target=sm_90a --emit=llvmir | FileCheck %s
+// RUN: dither-compile %s --target=sm_90a --emit=ptx | FileCheck %s --check-prefix=PTX
+
+// What lanes hold while they wait at a barrier.
+
+module {
+
+// Two warps for 4096 columns hold 64 elements a lane, which is as much as they
+// are to hold. Gamma is loaded after the barrier, right before it is used, and
+// some halves of x are taken from their words again.
+// CHECK-LABEL: define ptx_kernel void @long(
+// CHECK-SAME: ptr addrspace(1) noalias align 32 %[[X:[0-9]+]],
+// CHECK-SAME: ptr addrspace(1) noalias align 32 %[[GAMMA:[0-9]+]],
+// CHECK: getelementptr i8, ptr addrspace(1) %[[X]],
+// CHECK-NOT: ptr addrspace(1) %[[GAMMA]],
+// CHECK: call void @llvm.nvvm.barrier
+// CHECK-NOT: ptr addrspace(1) %[[GAMMA]],
+// CHECK: call float @llvm.sqrt
+// CHECK: ptr addrspace(1) %[[GAMMA]],
+// CHECK-NEXT: load <4 x i32>
+// CHECK: fmul
+// CHECK: asm "prmt.b32 $0, $1, 0, 0x3244;", "=r,r"
+// CHECK: asm "prmt.b32 $0, $1, 0, 0x1044;", "=r,r"
+// CHECK: load <4 x i32>
+// PTX-LABEL: .entry long(
+// PTX: .minnctapersm 12
+// PTX: prmt.b32
+func.func @long(%x: memref<?x4096xbf16> {quant.align = 32 : i64, quant.stride_align = 32 : i64},
+                %gamma: memref<4096xbf16> {quant.align = 32 : i64},
+                %y: memref<?x4096xf8E4M3FN> {quant.align = 32 : i64, quant.stride_align = 32 : i64})
+    attributes {quant.kernel, quant.num_warps = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %row = quant.program_id x
+  %t = quant.load %x[%row, %c0] {in_bounds} : memref<?x4096xbf16> -> tensor<1x4096xbf16>
+  %g = quant.load %gamma[%c0] {in_bounds} : memref<4096xbf16> -> tensor<4096xbf16>
+  %out, %rsigma = quant.rms_norm %t, %g {eps = 1.0e-5 : f32}
+      : tensor<1x4096xbf16>, tensor<4096xbf16> -> tensor<1x4096xf32>, tensor<1x1xf32>
+  %q = quant.encode %out : tensor<1x4096xf32> -> tensor<1x4096xf8E4M3FN>
+  quant.store %q, %y[%row, %c0] {in_bounds} : tensor<1x4096xf8E4M3FN>, memref<?x4096xf8E4M3FN>
+  return
+}
+
+// An eighth of that is held as it is, and gamma is loaded early.
+// CHECK-LABEL: define ptx_kernel void @short(
+// CHECK-SAME: ptr addrspace(1) noalias align 32 %[[GAMMA:[0-9]+]], ptr
+// CHECK: getelementptr i8, ptr addrspace(1) %[[GAMMA]],
+// CHECK: call void @llvm.nvvm.barrier
+// CHECK-NOT: prmt
+// CHECK-NOT: load <4 x i32>
+// CHECK: ret void
+// PTX-LABEL: .entry short(
+// PTX: .minnctapersm 16
+func.func @short(%x: memref<?x512xbf16> {quant.align = 32 : i64, quant.stride_align = 32 : i64},
+                 %gamma: memref<512xbf16> {quant.align = 32 : i64},
+                 %y: memref<?x512xf8E4M3FN> {quant.align = 32 : i64, quant.stride_align = 32 : i64})
+    attributes {quant.kernel, quant.num_warps = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %row = quant.program_id x
+  %t = quant.load %x[%row, %c0] {in_bounds} : memref<?x512xbf16> -> tensor<1x512xbf16>
+  %g = quant.load %gamma[%c0] {in_bounds} : memref<512xbf16> -> tensor<512xbf16>
+  %out, %rsigma = quant.rms_norm %t, %g {eps = 1.0e-5 : f32}
+      : tensor<1x512xbf16>, tensor<512xbf16> -> tensor<1x512xf32>, tensor<1x1xf32>
+  %q = quant.encode %out : tensor<1x512xf32> -> tensor<1x512xf8E4M3FN>
+  quant.store %q, %y[%row, %c0] {in_bounds} : tensor<1x512xf8E4M3FN>, memref<?x512xf8E4M3FN>
+  return
+}
+}

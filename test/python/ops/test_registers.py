@@ -1,0 +1,41 @@
+"""Registers that ptxas gives a thread of kernels that wait at barriers, and that nothing is spilled.
+
+A compiler chooses how many blocks a multiprocessor has room for by an estimate; ptxas keeps to that at any price, which
+must not be memory.
+"""
+
+import re
+
+import pytest
+from dither.ops.library import entries
+from dither.ops.library_rows import MORE, OPERATORS
+from ops.test_ptx import assemble
+
+ROWS = {row.producer.name: row for row in (*OPERATORS, *MORE)}
+#: Most registers, by operator and target; rows of 4096 bfloat16.
+MOST = {
+    ("rms_norm-bfloat16", "sm_90a"): 80,
+    ("rms_norm-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 96,
+    ("rms_norm-mxfp8_e4m3-rowwise-128x4-bfloat16", "sm_100a"): 96,
+    ("rms_norm-nvfp4-rowwise-linear-bfloat16", "sm_90a"): 96,
+    ("rms_norm-nvfp4-rowwise-128x4-bfloat16", "sm_100a"): 96,
+    ("rms_norm-fp8_tensor_e4m3-rowwise-linear-bfloat16", "sm_80"): 128,
+    ("layer_norm-bfloat16", "sm_90a"): 80,
+    ("layer_norm-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 128,
+    ("layer_norm-nvfp4-rowwise-linear-bfloat16", "sm_120a"): 128,
+    ("dsoftmax-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 96,
+}
+
+
+@pytest.mark.parametrize(("name", "target"), MOST)
+@pytest.mark.parametrize("cols", [4096])
+def test_registers_at_barriers(name, target, cols, tmp_path):
+    row = ROWS[name.split("-")[0]]
+    (entry,) = (entry for entry in entries(row, target, (4096, cols)) if entry.name == name)
+    code = entry.compile(target)
+    assert "bar.sync" in code.ptx
+    registers, spilled, stack = assemble(code.ptx, target, tmp_path)
+    assert (spilled, stack) == (0, 0)
+    assert registers <= MOST[name, target]
+    blocks = int(re.search(r"^\.minnctapersm (\d+)", code.ptx, re.M)[1])
+    assert registers * code.image.num_threads * blocks <= 65536
