@@ -55,7 +55,8 @@ uint64_t sharedBytes(Function &f) {
       auto *i = dyn_cast<Instruction>(user);
       return !i || i->getFunction() == &f;
     };
-    if (memory.getAddressSpace() == kSharedSpace && any_of(memory.users(), isHere))
+    if (memory.getAddressSpace() == kSharedSpace &&
+        any_of(memory.users(), isHere))
       bytes += memory.getParent()->getDataLayout().getTypeAllocSize(
           memory.getValueType());
   }
@@ -66,12 +67,11 @@ uint64_t sharedBytes(Function &f) {
 
 PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
   unsigned threads = 0;
-  if (!f.hasFnAttribute("nvvm.reqntid") ||
-      f.getFnAttribute("nvvm.reqntid").getValueAsString().getAsInteger(
-          10, threads))
+  if (!f.hasFnAttribute("nvvm.reqntid") || f.getFnAttribute("nvvm.reqntid")
+                                               .getValueAsString()
+                                               .getAsInteger(10, threads))
     return PreservedAnalyses::all();
-  unsigned needed =
-      mostRegisters(f) + (target.cvtFP8x2 ? kSpare : kSpareOfOld);
+  unsigned needed = mostRegisters(f) + (target.cvtFP8x2 ? kSpare : kSpareOfOld);
   unsigned most = std::clamp(kThreads / threads, 1u, kBlocks);
   if (uint64_t bytes = sharedBytes(f))
     most = std::clamp<uint64_t>(kShared / (bytes + kReserved), 1, most);
