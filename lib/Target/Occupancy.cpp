@@ -46,7 +46,8 @@ unsigned registersFor(unsigned warps, const TargetInfo &target) {
   return std::min(each / kUnit * kUnit, target.maxRegsPerThread);
 }
 
-/// Bytes of shared memory that a kernel declares.
+/// Bytes of shared memory that a kernel takes: what it declares, or all of it
+/// where launches give it, as that is for much.
 uint64_t sharedBytes(Function &f) {
   constexpr unsigned kSharedSpace = 3;
   uint64_t bytes = 0;
@@ -57,8 +58,10 @@ uint64_t sharedBytes(Function &f) {
     };
     if (memory.getAddressSpace() == kSharedSpace &&
         any_of(memory.users(), isHere))
-      bytes += memory.getParent()->getDataLayout().getTypeAllocSize(
-          memory.getValueType());
+      bytes +=
+          memory.hasInitializer()
+              ? memory.getDataLayout().getTypeAllocSize(memory.getValueType())
+              : TypeSize::getFixed(kShared);
   }
   return bytes;
 }
