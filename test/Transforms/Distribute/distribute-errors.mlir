@@ -174,13 +174,3 @@ func.func @k(%x: memref<4x16xf32>, %y: memref<4x16xbf16>) attributes {quant.kern
   quant.store %s, %y[%c0, %c0] : tensor<4x16xbf16>, memref<4x16xbf16>
   return
 }
-
-// -----
-
-module attributes {quant.target = "sm_90a"} {
-func.func @k() attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
-  // expected-error @below {{is in a kernel for a GPU, expected one for a CPU}}
-  %s = quant.scratch : memref<1x16xf32>
-  return
-}
-}
