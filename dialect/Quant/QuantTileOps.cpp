@@ -126,13 +126,14 @@ int64_t ReduceOp::getChains() {
 }
 
 LogicalResult ReduceOp::verify() {
-  Where where(*this);
+  if (failed(checkInferred(*this, {"result"})))
+    return failure();
   int64_t extent = getSource().getType().getDimSize(getAxis());
-  if (failed(checkInferred(*this, {"result"})) ||
-      failed(checkCount(*this, getCount(), extent, getAxis()))) // RE2, RE3
+  if (failed(checkCount(*this, getCount(), extent, getAxis()))) // RE2, RE3
     return failure();
   if (!getTree())
     return success();
+  Where where(*this);
   if (getKind() != ReduceKind::sum) // RE7
     return where.fail("tree of a reduction of kind " +
                       stringifyReduceKind(getKind()) + ", expected sum");
