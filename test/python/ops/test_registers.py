@@ -23,7 +23,6 @@ MOST = {
     ("layer_norm-bfloat16", "sm_90a"): 80,
     ("layer_norm-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 128,
     ("layer_norm-nvfp4-rowwise-linear-bfloat16", "sm_120a"): 128,
-    ("dsoftmax-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 96,
 }
 
 
