@@ -69,6 +69,24 @@ def replayable(fn: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 @dataclasses.dataclass(slots=True)
+class _Loaded:
+    """torch, where it has been imported, and this package. The compiler of torch walks through all of a dictionary that
+    it meets, and `sys.modules` has modules that import others when they are looked at: it is met but once."""
+
+    torch: Any = None
+    dither: Any = None
+
+
+_loaded = _Loaded()
+
+
+def _find_torch() -> Any:
+    if "torch" in sys.modules:
+        _loaded.torch, _loaded.dither = sys.modules["torch"], sys.modules[__package__]
+    return _loaded.torch
+
+
+@dataclasses.dataclass(slots=True)
 class _Replays:
     """Those of a function."""
 
@@ -92,15 +110,13 @@ def _traceable(fn: Callable[_P, _R], may_be_replayed: bool) -> Callable[_P, _R]:
     @functools.wraps(fn)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         # This is read by the compiler of torch, too: plain names and few of them.
-        modules = sys.modules
-        if "torch" in modules:
-            torch = modules["torch"]
-            # An operator with state is known by itself, and not by its method.
-            if torch.compiler.is_dynamo_compiling():
-                first: Any = args[0] if is_method else None
-                name, others = (first.graph_name, args[1:]) if is_method else (graph_name, args)
-                traced: _R = modules["dither"].torch.tracing.call(name, others, kwargs)
-                return traced
+        torch = _find_torch() if _loaded.torch is None else _loaded.torch
+        # An operator with state is known by itself, and not by its method.
+        if torch is not None and torch.compiler.is_dynamo_compiling():
+            first: Any = args[0] if is_method else None
+            name, others = (first.graph_name, args[1:]) if is_method else (graph_name, args)
+            traced: _R = _loaded.dither.torch.tracing.call(name, others, kwargs)
+            return traced
         again = False
         if may_be_replayed:
             owner: Any = args[0] if is_method else own
@@ -109,14 +125,12 @@ def _traceable(fn: Callable[_P, _R], may_be_replayed: bool) -> Callable[_P, _R]:
                 made: Any = owner.replays(args, kwargs)
                 if made is not NotImplemented:
                     return made
-        if "torch" in modules:
-            torch = modules["torch"]
-            if _torch_has_more(torch, args) or (kwargs and _torch_has_more(torch, kwargs.values())):
-                in_torch = importlib.import_module(".torch", __package__)
-                operator, rest = (args[0], args[1:]) if is_method else (fn, args)
-                result: _R = in_torch.call(operator, *rest, **kwargs)
-                return result
-        if "jax" in modules and _holds_jax((*args, *kwargs.values())):
+        if torch is not None and (_torch_has_more(torch, args) or (kwargs and _torch_has_more(torch, kwargs.values()))):
+            in_torch = importlib.import_module(".torch", __package__)
+            operator, rest = (args[0], args[1:]) if is_method else (fn, args)
+            result: _R = in_torch.call(operator, *rest, **kwargs)
+            return result
+        if "jax" in sys.modules and _holds_jax((*args, *kwargs.values())):
             operator, rest = (args[0], args[1:]) if is_method else (fn, args)
             of_jax: _R = in_jax().call(operator, *rest, **kwargs)
             return of_jax

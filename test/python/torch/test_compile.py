@@ -85,6 +85,21 @@ def test_one_graph_for_every_batch(name):
     serves_every_batch(CALLS[name], x)
 
 
+def test_tracing_does_not_walk_through_all_modules(monkeypatch):
+    """Some modules import others when they are looked at, and the dictionary of them changes then."""
+    want = dither.gelu(numbers(4, N))
+    monkeypatch.setattr(dither.frameworks, "sys", None)
+    traced = []
+
+    def backend(graph, inputs):
+        traced.append(graph)
+        monkeypatch.undo()
+        return graph
+
+    same(torch.compile(lambda x: dither.gelu(x), fullgraph=True, backend=backend)(numbers(4, N)), want)
+    assert len(traced) == 1
+
+
 def test_quantized_tensors_as_arguments():
     serves_every_batch(lambda q: (q.dequantize(), q.shape[0]), lambda m: dither.quantize(x(m), "nvfp4"))
     serves_every_batch(
