@@ -84,6 +84,13 @@ Value FragmentPlan::holder(quant::LoadOp load, int64_t most) {
   return memory;
 }
 
+/// Whether blocks of several rows are made of `tile`: lanes that go down its
+/// columns would meet in the banks of shared memory.
+bool FragmentPlan::hasTallBlocks(Value tile) const {
+  int rows = classes->member(tile, 0).cls;
+  return rows >= 0 && (*classes)[rows].granule > 1;
+}
+
 bool FragmentPlan::holdRereads() {
   const target::TargetInfo *info = target::saidTarget(kernel);
   if (!info || !info->isGpu)
@@ -92,7 +99,7 @@ bool FragmentPlan::holdRereads() {
   for (auto &[load, loops] : readers()) {
     auto type = cast<RankedTensorType>(load.getResult().getType());
     if (loops.size() > 1 && type.getRank() == 2 && !isSmall(load.getResult()) &&
-        canBeScratch(type) &&
+        canBeScratch(type) && !hasTallBlocks(load.getResult()) &&
         !load.getMemref().getDefiningOp<quant::ScratchOp>())
       wanted.push_back(load);
   }

@@ -144,6 +144,7 @@ private:
   /// Loops, each by an address of its own.
   using Readers = llvm::SmallPtrSet<const void *, 4>;
   llvm::MapVector<quant::LoadOp, Readers> readers();
+  bool hasTallBlocks(mlir::Value tile) const;
   mlir::Value holder(quant::LoadOp load, int64_t most);
   /// GPU: has shared memory hold what several loops would read; whether there
   /// is any.

@@ -69,6 +69,28 @@ func.func @no_room(%x: memref<?x65536xbf16>, %y: memref<?x65536xf32>) attributes
 
 // -----
 
+// Blocks of several rows would be read down the columns of shared memory.
+// CHECK-LABEL: func.func @tall_blocks
+// CHECK-NOT: quant.scratch
+module attributes {quant.target = "sm_90a"} {
+func.func @tall_blocks(%x: memref<?x1024xbf16>, %y: memref<?x1024xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %r = quant.program_id x
+  %t = quant.load %x[%r, %c0] : memref<?x1024xbf16> -> tensor<32x1024xbf16>
+  %f = arith.extf %t : tensor<32x1024xbf16> to tensor<32x1024xf32>
+  %s = quant.reduce max %f axis 1 : tensor<32x1024xf32> -> tensor<32x1xf32>
+  %b = quant.broadcast %s : tensor<32x1xf32> -> tensor<32x1024xf32>
+  %d = arith.subf %f, %b : tensor<32x1024xf32>
+  %a = quant.block_reduce amax %d block [32, 1] : tensor<32x1024xf32> -> tensor<1x1024xf32>
+  %e = quant.block_broadcast %a block [32, 1] : tensor<1x1024xf32> -> tensor<32x1024xf32>
+  %p = arith.mulf %d, %e : tensor<32x1024xf32>
+  quant.store %p, %y[%r, %c0] : tensor<32x1024xf32>, memref<?x1024xf32>
+  return
+}
+}
+
+// -----
+
 // The two branches of a condition have one memory.
 // CHECK-LABEL: func.func @branches
 // CHECK: %[[HELD:.*]] = quant.scratch : memref<1x16384xbf16>
