@@ -8,6 +8,8 @@ namespace dither::transforms {
 
 /// Sums that a lane has parts of from which on the parts change lanes.
 constexpr int64_t kFewestGathered = 4;
+/// Parts that registers of one lane hold, whatever their number.
+constexpr int64_t kMostOddParts = 16;
 
 /// Rows that are neighbours in the registers of a lane.
 static int64_t ownRows(quant::ReduceOp sum, const TileLayout &in) {
@@ -25,9 +27,13 @@ bool gathers(quant::ReduceOp sum, const LayoutRules &rules) {
       sum.getAxis() != 0 || in.rank() != 2 || in.repeats[0] > 1 ||
       sum.getExtent() != type.getDimSize(0))
     return false;
+  // Several warps share a power of two of them.
+  int64_t own = ownRows(sum, in), parts = type.getDimSize(0) / own;
+  if (parts > kMostOddParts && !llvm::isPowerOf2_64(parts))
+    return false;
   auto isPart = [](const Coord &c) { return c[0] != 0; };
   return (llvm::any_of(in.lane, isPart) || llvm::any_of(in.warp, isPart)) &&
-         in.numRegs() / ownRows(sum, in) >= kFewestGathered;
+         in.numRegs() / own >= kFewestGathered;
 }
 
 void addOwnRows(quant::ReduceOp sum, const LayoutRules &rules) {
