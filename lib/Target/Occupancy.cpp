@@ -27,7 +27,7 @@ namespace {
 /// Registers beyond those that are alive at once. test/python/ops/
 /// test_registers.py assembles kernels with what this leaves them.
 /// Where codes are computed by arithmetic there are more in between.
-constexpr unsigned kSpare = 15, kSpareOfOld = 40;
+constexpr unsigned kSpare = 18, kSpareOfOld = 40;
 /// Threads that keep memory busy: more of them with fewer registers gain
 /// nothing.
 constexpr unsigned kThreads = 1024;
