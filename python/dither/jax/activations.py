@@ -204,6 +204,8 @@ def _apart(tensor: Any, shape: tuple[int, ...]) -> Any:
     """A tensor (.., A K) as one of this shape, (.., A, K)."""
     if isinstance(tensor, ScaledTensor2x):
         return ScaledTensor2x(_apart(tensor.rowwise, shape), _apart(tensor.colwise, shape))
+    # Of a transform of columns with rows of zeros after those of the tensor, rows are one dimension.
+    shape = (*tensor.shape[:-1], *shape[-2:])
     flat = Flattened(shape, len(shape) - 2)
     stored = flat.stored(tensor.is_transposed, tensor.format.element.bits)
     if math.prod(stored) != tensor.data.size:  # rows whose last byte is half empty

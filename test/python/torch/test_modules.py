@@ -489,10 +489,6 @@ def test_convert():
             lambda: run(Linear(K, N), tensor(M, K), recipes.CustomRecipe(lambda role: "mxfp8")),
             "gives a str for QuantizerRole",
         ),
-        (
-            lambda: run(Linear(K, N), tensor(24, K), recipes.NVFP4BlockScaling()),
-            "24",
-        ),
     ],
 )
 def test_what_is_refused(call, message):
