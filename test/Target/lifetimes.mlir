@@ -23,7 +23,7 @@ module {
 // CHECK: asm "prmt.b32 $0, $1, 0, 0x1044;", "=r,r"
 // CHECK: load <4 x i32>
 // PTX-LABEL: .entry long(
-// PTX: .minnctapersm 12
+// PTX: .minnctapersm 1{{[0-2]}}
 // PTX: prmt.b32
 func.func @long(%x: memref<?x4096xbf16> {quant.align = 32 : i64, quant.stride_align = 32 : i64},
                 %gamma: memref<4096xbf16> {quant.align = 32 : i64},
