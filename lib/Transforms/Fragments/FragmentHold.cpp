@@ -105,20 +105,11 @@ bool FragmentPlan::holdRereads() {
   }
   int64_t most = int64_t(info->sharedBytes) - kExchangedBytes;
   bool any = false;
-  for (quant::LoadOp load : wanted) {
-    Value tile = load.getResult();
-    auto type = cast<RankedTensorType>(tile.getType());
-    Value memory = holder(load, most);
-    if (!memory)
-      continue;
-    OpBuilder b(load->getContext());
-    b.setInsertionPointAfter(load);
-    storeScratch(b, load.getLoc(), memory, tile);
-    Operation *copy = &*std::prev(b.getInsertionPoint());
-    Value again = loadScratch(b, load.getLoc(), memory, type);
-    tile.replaceAllUsesExcept(again, copy);
-    any = true;
-  }
+  for (quant::LoadOp load : wanted)
+    if (Value memory = holder(load, most)) {
+      readThrough(load.getResult(), memory);
+      any = true;
+    }
   return any;
 }
 

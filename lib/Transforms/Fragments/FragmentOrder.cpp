@@ -136,17 +136,7 @@ LogicalResult FragmentPlan::keep(quant::LoadOp load) {
   }
   if (!hasScratch(kernel) || !canBeScratch(type))
     return tooLarge(load);
-  OpBuilder b(load->getContext());
-  b.setInsertionPointAfter(load);
-  Value scratch = makeScratch(kernel, load.getLoc(), type);
-  storeScratch(b, load.getLoc(), scratch, tile);
-  Value again = loadScratch(b, load.getLoc(), scratch, type);
-  Operation *copy = *tile.getUsers().begin();
-  for (Operation *user : tile.getUsers())
-    if (auto store = dyn_cast<quant::StoreOp>(user);
-        store && store.getMemref() == scratch)
-      copy = user;
-  tile.replaceAllUsesExcept(again, copy);
+  readThrough(tile, makeScratch(kernel, load.getLoc(), type));
   return success();
 }
 

@@ -62,4 +62,19 @@ Value loadScratch(OpBuilder &b, Location loc, Value scratch,
   return arith::TruncIOp::create(b, loc, type, tile);
 }
 
+void readThrough(Value tile, Value scratch) {
+  Operation *def = tile.getDefiningOp();
+  OpBuilder b(def->getContext());
+  b.setInsertionPointAfter(def);
+  storeScratch(b, def->getLoc(), scratch, tile);
+  Value again = loadScratch(b, def->getLoc(), scratch,
+                            cast<RankedTensorType>(tile.getType()));
+  // What copies the tile stands before what reads it again.
+  tile.replaceUsesWithIf(again, [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    return user->getBlock() != def->getBlock() ||
+           again.getDefiningOp()->isBeforeInBlock(user);
+  });
+}
+
 } // namespace dither::transforms

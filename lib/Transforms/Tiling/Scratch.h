@@ -33,6 +33,10 @@ mlir::Value loadScratch(mlir::OpBuilder &b, mlir::Location loc,
                         mlir::Value scratch, mlir::RankedTensorType type,
                         llvm::ArrayRef<mlir::OpFoldResult> offsets = {});
 
+/// Copies `tile` to scratch memory where it is made, and has its users read it
+/// there.
+void readThrough(mlir::Value tile, mlir::Value scratch);
+
 } // namespace dither::transforms
 
 #endif // DITHER_LIB_TRANSFORMS_TILING_SCRATCH_H
