@@ -8,8 +8,6 @@ namespace dither::transforms {
 
 /// Sums that a lane has parts of from which on the parts change lanes.
 constexpr int64_t kFewestGathered = 4;
-/// Parts that registers of one lane hold, whatever their number.
-constexpr int64_t kMostOddParts = 16;
 
 /// Rows that are neighbours in the registers of a lane.
 static int64_t ownRows(quant::ReduceOp sum, const TileLayout &in) {
@@ -29,7 +27,7 @@ bool gathers(quant::ReduceOp sum, const LayoutRules &rules) {
     return false;
   // Several warps share a power of two of them.
   int64_t own = ownRows(sum, in), parts = type.getDimSize(0) / own;
-  if (parts > kMostOddParts && !llvm::isPowerOf2_64(parts))
+  if (parts > kMostParts && !llvm::isPowerOf2_64(parts))
     return false;
   auto isPart = [](const Coord &c) { return c[0] != 0; };
   return (llvm::any_of(in.lane, isPart) || llvm::any_of(in.warp, isPart)) &&

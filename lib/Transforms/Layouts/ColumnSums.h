@@ -7,6 +7,10 @@
 
 namespace dither::transforms {
 
+/// Parts of a sum that a lane takes, whatever their number, where others have
+/// copies of the sum.
+constexpr int64_t kMostParts = 16;
+
 /// Whether a sum, whose operand has a layout, takes fewer instructions where
 /// what lanes have added up of each column meets in one lane than where lanes
 /// and warps exchange it, bit by bit: lanes have parts of several columns.

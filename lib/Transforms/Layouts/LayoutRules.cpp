@@ -1,6 +1,6 @@
 //===- LayoutRules.cpp - Which layout a kernel's values take --------------===//
 
-#include "Layouts/LayoutRules.h"
+#include "Layouts/ColumnSums.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Numerics/ReductionOrder.h"
 #include "dither/Target/ModuleTarget.h"
@@ -12,9 +12,6 @@ namespace dither::transforms {
 
 /// What global memory moves at once.
 constexpr int64_t kSectorBits = 256;
-
-/// Parts of a sum that a lane takes, where others have copies of the sum.
-constexpr int64_t kMostParts = 16;
 
 static int64_t bitsOf(Type memref) {
   return quant::storageBits(cast<MemRefType>(memref).getElementType());
