@@ -11,6 +11,10 @@ std::string gridText(const Grid &grid) {
   return (Twine(grid.x) + "x" + Twine(grid.y) + "x" + Twine(grid.z)).str();
 }
 
+Grid blocksOf(const Grid &programs, uint32_t clusterSize) {
+  return {programs.x * clusterSize, programs.y, programs.z};
+}
+
 Error checkLaunch(StringRef kernel, size_t numParams, ArrayRef<int64_t> slots,
                   const Grid &grid) {
   if (slots.size() != numParams)

@@ -15,6 +15,10 @@ llvm::Error checkLaunch(llvm::StringRef kernel, size_t numParams,
 /// "4x1x1".
 std::string gridText(const Grid &grid);
 
+/// The blocks of a launch whose programs are `clusterSize` blocks each, which
+/// are neighbours along x.
+Grid blocksOf(const Grid &programs, uint32_t clusterSize);
+
 } // namespace dither::runtime
 
 #endif // DITHER_RUNTIME_DEVICE_CHECKS_H

@@ -62,6 +62,29 @@ bool Decoder::decodeNothing() {
   return false;
 }
 
+/// barrier.cluster.arrive{.release,.relaxed}{.aligned} and
+/// barrier.cluster.wait{.acquire}{.aligned}
+bool Decoder::decodeClusterBarrier() {
+  if (require(90, 78))
+    return true;
+  has("aligned");
+  ClusterBarrierKind kind = ClusterBarrierKind::Wait;
+  if (has("arrive")) {
+    kind = has("relaxed") ? ClusterBarrierKind::ArriveRelaxed
+                          : ClusterBarrierKind::Arrive;
+    if (kind == ClusterBarrierKind::Arrive)
+      has("release");
+  } else if (has("wait")) {
+    has("acquire");
+  } else {
+    return fail("expected .arrive or .wait");
+  }
+  if (finish(0))
+    return true;
+  emit(Form::ClusterBarrier).imm = uint32_t(kind);
+  return false;
+}
+
 /// bar{.cta}.{sync,arrive,red}, barrier{.cta}.{..}{.aligned}, bar.warp.sync
 bool Decoder::decodeBarrier() {
   opClass = OpClass::Barrier;
@@ -74,6 +97,8 @@ bool Decoder::decodeBarrier() {
     emit(Form::WarpSync).src[0] = mask;
     return false;
   }
+  if (base == "barrier" && has("cluster"))
+    return decodeClusterBarrier();
   if (has("cta") && require(30, 78, "'.cta'"))
     return true;
   has("aligned");

@@ -9,6 +9,11 @@ namespace dither::runtime::sim {
 /// `.shared` and `.shared::cta`, ..; no space is the generic one.
 bool Decoder::takeSpace(Space &space) {
   space = Space::Generic;
+  if (has("shared::cluster")) {
+    space = Space::Shared;
+    inCluster = true;
+    return require(90, 78, "'.shared::cluster'");
+  }
   if (has("shared::cta")) {
     space = Space::Shared;
     return require(30, 78, "'.shared::cta'");
@@ -33,10 +38,10 @@ bool Decoder::takeCacheModifiers(bool &hint) {
   if (hint && require(80, 74, "'.L2::cache_hint'"))
     return true;
   for (StringRef name :
-       {"weak",    "volatile", "relaxed", "acquire", "release", "acq_rel",
-        "mmio",    "cta",      "gpu",     "sys",     "ca",      "cg",
-        "cs",      "lu",       "cv",      "wb",      "wt",      "nc",
-        "L2::64B", "L2::128B", "L2::256B"})
+       {"weak", "volatile", "relaxed",  "acquire", "release", "acq_rel",
+        "mmio", "cta",      "cluster",  "gpu",     "sys",     "ca",
+        "cg",   "cs",       "lu",       "cv",      "wb",      "wt",
+        "nc",   "L2::64B",  "L2::128B", "L2::256B"})
     has(name);
   for (StringRef level : {"L1::", "L2::"})
     if (any_of(modifiers,
@@ -131,6 +136,7 @@ bool Decoder::decodeAccess(bool isLoad) {
   if (takeType(type) || takeSpace(space) || takeCacheModifiers(hint))
     return true;
   info.space = uint8_t(space);
+  info.isCluster = inCluster;
   info.count = takeVector(modifiers);
   hasPrefix("v");
   if (!sizeOf(type) || sizeOf(type) > 8 || (isFloat(type) && sizeOf(type) < 4))
@@ -174,9 +180,10 @@ bool Decoder::decodeMatrix() {
     return fail("needs .sync.aligned");
   if (!has("m8n8") || type != Type::B16)
     return fail("is simulated for .m8n8 and .b16 alone");
-  if (space != Space::Shared)
+  if (space != Space::Shared || inCluster)
     return fail("is simulated for the shared space alone");
   info.space = uint8_t(space);
+  info.isCluster = inCluster;
   info.isMatrix = true;
   info.isTransposed = has("trans");
   info.count = 0;
@@ -271,6 +278,7 @@ bool Decoder::decodeAtomic() {
   if (takeType(type) || takeSpace(space) || takeCacheModifiers(hint))
     return true;
   info.space = uint8_t(space);
+  info.isCluster = inCluster;
   std::optional<AtomicOp> op;
   for (auto [name, value] :
        {std::pair<StringRef, AtomicOp>{"add", AtomicOp::Add},

@@ -321,6 +321,7 @@ bool Decoder::decodeCvta() {
     return true;
   if (type != Type::U64 || space == Space::Generic || space == Space::Param)
     return fail("is not simulated");
+  // The window of a cluster begins with that of the block itself.
   uint64_t window = space == Space::Shared  ? kSharedWindow
                     : space == Space::Local ? kLocalWindow
                                             : 0;
@@ -328,6 +329,38 @@ bool Decoder::decodeCvta() {
   if (finish(2) || read(1, type, a) || write(0, type, d))
     return true;
   return lanes(to ? Op::Sub : Op::Add, type, d, {a, constant(8, window)});
+}
+
+/// mapa{.shared::cluster}.{u32,u64} d, a, b: the address in the block of rank b
+/// of what is at `a` in this one.
+bool Decoder::decodeMapa() {
+  Type type;
+  opClass = OpClass::Integer;
+  if (require(90, 78) || takeType(type))
+    return true;
+  Space space;
+  if (takeSpace(space))
+    return true;
+  if ((type != Type::U32 && type != Type::U64) ||
+      (space != Space::Generic && !inCluster) ||
+      (space == Space::Generic && type != Type::U64))
+    return fail("is not simulated");
+  unsigned width = sizeOf(type);
+  uint32_t a, b, d;
+  if (finish(3) || read(1, type, a) || read(2, Type::U32, b) ||
+      write(0, type, d))
+    return true;
+  uint32_t rank = temporary(width), own = temporary(width);
+  Type bits = width == 8 ? Type::B64 : Type::B32;
+  if (width == 8 ? lanes(Op::Convert, Type::U64, rank, {b}, 0, Type::U32)
+                 : lanes(Op::Mov, Type::B32, rank, {b}))
+    return true;
+  uint64_t mask = ~(uint64_t(0xFF) << kRankShift);
+  uint64_t step = uint64_t(1) << kRankShift;
+  return lanes(Op::And, bits, own, {a, constant(width, mask)}) ||
+         lanes(Op::MadLo, type, rank,
+               {rank, constant(width, step), constant(width, step)}) ||
+         lanes(Op::Or, bits, d, {own, rank});
 }
 
 bool Decoder::decodeIsspacep() {
@@ -341,6 +374,7 @@ bool Decoder::decodeIsspacep() {
   step.dst = p;
   step.src[0] = a;
   step.imm = uint32_t(space);
+  step.flags = inCluster;
   return false;
 }
 

@@ -64,6 +64,7 @@ Decoder::Handler Decoder::handlerOf(StringRef base) {
       {"set", &D::decodeSet},
       {"cvta", &D::decodeCvta},
       {"isspacep", &D::decodeIsspacep},
+      {"mapa", &D::decodeMapa},
       {"cvt", &D::decodeCvt},
       {"ld", &D::decodeLoad},
       {"ldu", &D::decodeLoad},
@@ -201,6 +202,7 @@ bool Decoder::decode(const Instruction &given) {
   modifiers.clear();
   rest.split(modifiers, '.', -1, /*KeepEmpty=*/false);
   opClass = OpClass::Integer;
+  inCluster = false;
   sourceIndex = uint32_t(program.sources.size());
   std::fill(std::begin(usedTemporaries), std::end(usedTemporaries), 0);
   size_t first = program.steps.size();
@@ -247,6 +249,7 @@ Expected<Program> Decoder::run() {
   program.paramBytes = kernel.paramBytes;
   std::copy(kernel.reqntid, kernel.reqntid + 3, program.reqntid);
   program.maxntid = kernel.maxntid;
+  std::copy(kernel.cluster, kernel.cluster + 3, program.cluster);
 
   for (const Instruction &given : kernel.instructions)
     if (decode(given))

@@ -147,6 +147,7 @@ private:
   CompareInfo::Op takeBoolean();
   bool decodeCvta();
   bool decodeIsspacep();
+  bool decodeMapa();
   bool variableAddress(const Operand &operand, uint64_t &address,
                        Space *space = nullptr);
 
@@ -183,6 +184,7 @@ private:
   bool decodeTrap();
   bool decodeNothing();
   bool decodeBarrier();
+  bool decodeClusterBarrier();
   bool decodeShuffle();
   bool decodeVote();
   bool decodeMatch();
@@ -215,6 +217,8 @@ private:
   llvm::StringRef base;
   llvm::SmallVector<llvm::StringRef, 8> modifiers;
   uint32_t sourceIndex = 0;
+  /// `.shared::cluster`
+  bool inCluster = false;
   OpClass opClass = OpClass::Integer;
   Uses uses;
   /// First step of each PTX instruction.

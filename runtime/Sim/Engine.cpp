@@ -29,6 +29,7 @@ Engine::Engine(const Launch &launch, FaultSink &faults)
   shared.resize(sharedBytes + 16);
   local.resize(size_t(program.localBytes) * threads + 16);
   barriers.resize(16);
+  ownCluster.blocks = {this};
   counted.resize(program.steps.size());
   memoryCounts.resize(program.sources.size());
   arrays.resize(launch.map.allocations.size());
@@ -61,6 +62,22 @@ Engine::Engine(const Launch &launch, FaultSink &faults)
         case Special::NctaidY:
         case Special::NctaidZ:
           value = launch.grid[slot.special - uint8_t(Special::NctaidX)];
+          break;
+        case Special::NclusteridX:
+        case Special::NclusteridY:
+        case Special::NclusteridZ: {
+          unsigned d = slot.special - uint8_t(Special::NclusteridX);
+          value = launch.grid[d] / launch.cluster()[d];
+          break;
+        }
+        case Special::ClusterNctaidX:
+        case Special::ClusterNctaidY:
+        case Special::ClusterNctaidZ:
+          value =
+              launch.cluster()[slot.special - uint8_t(Special::ClusterNctaidX)];
+          break;
+        case Special::ClusterNctarank:
+          value = launch.clusterBlocks();
           break;
         case Special::Laneid:
           value = j;
@@ -123,12 +140,23 @@ void Engine::startBlock(uint64_t index) {
     warp.live = lanes == 32 ? ~0u : (1u << lanes) - 1;
     warp.state = Warp::Ready;
     warp.stack.assign(1, {0, ~0u, warp.live});
+    warp.inClusterBarrier = false;
     for (const SpecialSlot &slot : launch.program.specials) {
       Special special = Special(slot.special);
-      if (special >= Special::CtaidX && special <= Special::CtaidZ)
+      auto fill = [&](uint32_t value) {
         for (uint32_t i = 0; i < 32; ++i)
-          lane<uint32_t>(warp, slot.offset, i) =
-              blockId[unsigned(special) - unsigned(Special::CtaidX)];
+          lane<uint32_t>(warp, slot.offset, i) = value;
+      };
+      // The dimension, of a register that has three.
+      auto dim = [&](Special x) { return unsigned(special) - unsigned(x); };
+      if (dim(Special::CtaidX) < 3)
+        fill(blockId[dim(Special::CtaidX)]);
+      else if (unsigned d = dim(Special::ClusteridX); d < 3)
+        fill(blockId[d] / launch.cluster()[d]);
+      else if (unsigned d = dim(Special::ClusterCtaidX); d < 3)
+        fill(blockId[d] % launch.cluster()[d]);
+      else if (special == Special::ClusterCtarank)
+        fill(rank);
     }
     if (launch.options.checkInit)
       warp.written.assign(kParts * launch.program.registerNames.size(), 0);
@@ -138,14 +166,19 @@ void Engine::startBlock(uint64_t index) {
     sharedWritten.assign(sharedBytes, 0);
     localWritten.assign(local.size(), 0);
   }
+  if (rank)
+    return;
+  cluster->round = 0;
+  cluster->arrived.clear();
   if (launch.options.checkRaces)
-    races.start(uint32_t(warps.size()));
+    races->start(uint32_t(warps.size() * cluster->blocks.size()));
 }
 
 void Engine::run(uint64_t begin, uint64_t end) {
   for (uint64_t block = begin; block < end; ++block) {
     if (block >= faults.stop())
       return;
+    clusterIndex = block;
     startBlock(block);
     if (!runBlock())
       return;
@@ -158,20 +191,26 @@ void Engine::run(uint64_t begin, uint64_t end) {
 bool Engine::runBlock() {
   for (;;) {
     bool ran = false, done = true;
-    for (Warp &warp : warps) {
-      if (warp.state == Warp::Ready) {
-        ran = true;
-        if (!(launch.options.checkInit ? runWarp<true>(warp)
-                                       : runWarp<false>(warp)))
-          return false;
-      }
-      done &= warp.state == Warp::Done;
-    }
+    if (!runWarps(ran, done))
+      return false;
     if (done)
       return true;
     if (!ran)
       return deadlock();
   }
+}
+
+bool Engine::runWarps(bool &ran, bool &done) {
+  for (Warp &warp : warps) {
+    if (warp.state == Warp::Ready) {
+      ran = true;
+      if (!(launch.options.checkInit ? runWarp<true>(warp)
+                                     : runWarp<false>(warp)))
+        return false;
+    }
+    done &= warp.state == Warp::Done;
+  }
+  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -329,6 +368,10 @@ template <bool CHECK> bool Engine::runWarp(Warp &warp) {
         if (!barrier(warp, step, active))
           return false;
         break;
+      case Form::ClusterBarrier:
+        if (!clusterBarrier(warp, step, active))
+          return false;
+        break;
       default:
         if (!runOther(warp, step, active))
           return false;
@@ -396,7 +439,8 @@ bool Engine::runOther(Warp &warp, const Step &step, uint32_t active) {
     uint32_t result = 0;
     for (uint32_t i = 0; i < 32; ++i) {
       uint64_t a = lane<uint64_t>(warp, step.src[0], i);
-      Space space = a - kSharedWindow < kWindowBytes  ? Space::Shared
+      uint64_t own = step.flags ? kWindowBytes : uint64_t(1) << kRankShift;
+      Space space = a - kSharedWindow < own           ? Space::Shared
                     : a - kLocalWindow < kWindowBytes ? Space::Local
                                                       : Space::Global;
       result |= uint32_t(space == Space(step.imm)) << i;
@@ -423,6 +467,7 @@ void Engine::leave(Warp &warp, uint32_t lanes) {
     return;
   warp.state = Warp::Done;
   settleBarriers();
+  settleCluster(*cluster);
 }
 
 /// False where the warp has no group left (it was at the end of all).

@@ -10,10 +10,12 @@
 #include "Types.h"
 #include "dither/Runtime/SimDevice.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/Twine.h"
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -32,6 +34,12 @@ struct Launch {
   GridRaces &gridRaces;
 
   uint32_t numThreads() const { return block[0] * block[1] * block[2]; }
+  const uint32_t *cluster() const { return program.cluster; }
+  uint32_t clusterBlocks() const {
+    return cluster()[0] * cluster()[1] * cluster()[2];
+  }
+  /// The blocks of a cluster have the numbers of its ranks, x fastest.
+  uint64_t blockOf(uint64_t cluster, uint32_t rank) const;
 };
 
 /// The fault of the first block that has one, whatever the order they run in.
@@ -55,21 +63,45 @@ struct StackEntry {
 
 struct Warp {
   enum State : uint8_t { Ready, Waiting, Done };
+  /// Stands for that of the cluster among the numbers of barriers.
+  static constexpr uint32_t kClusterBarrier = 16;
   char *frame = nullptr;
   uint32_t index = 0;
   uint32_t live = 0; ///< lanes that exist and have not returned
   State state = Ready;
   uint32_t barrier = 0; ///< waited for
   uint32_t barrierStep = 0;
+  /// Has arrived at the barrier of the cluster, in its round `clusterRound`,
+  /// and not waited since.
+  bool inClusterBarrier = false;
+  uint32_t clusterRound = 0;
   std::vector<StackEntry> stack;
   /// With checkInit: lanes of each part of a register that were written.
   std::vector<uint32_t> written;
 };
 
-/// Runs blocks, one at a time; each thread of a launch has its own.
+class Engine;
+
+/// Blocks that run together, by rank, and the barrier that they have in common.
+struct Cluster {
+  std::vector<Engine *> blocks;
+  /// Times that all have arrived.
+  uint32_t round = 0;
+  /// Clocks of the warps that have arrived in this round, and in the last one.
+  RaceDetector::Clocks arrived, passed;
+};
+
+/// Runs blocks, one at a time; each thread of a launch has its own, and one for
+/// each block of a cluster (EngineCluster.cpp).
 class Engine {
 public:
   Engine(const Launch &launch, FaultSink &faults);
+  Engine(const Engine &) = delete;
+
+  /// Runs the clusters [begin, end), of more blocks than one, in as many
+  /// engines. Returns at the first fault.
+  static void runClusters(llvm::ArrayRef<std::unique_ptr<Engine>> blocks,
+                          uint64_t begin, uint64_t end);
 
   /// Runs the blocks [begin, end), x fastest. Returns at the first fault.
   void run(uint64_t begin, uint64_t end);
@@ -81,6 +113,9 @@ private:
   // Control (Engine.cpp).
   void startBlock(uint64_t index);
   bool runBlock();
+  /// Each warp that can run does, for a while. `ran`: there was one; `done`:
+  /// all have returned.
+  bool runWarps(bool &ran, bool &done);
   template <bool CHECK> bool runWarp(Warp &warp);
   bool runOther(Warp &warp, const Step &step, uint32_t active);
   bool branch(Warp &warp, const Step &step, uint32_t active);
@@ -102,9 +137,13 @@ private:
     bool isStore, isAtomic;
     uint64_t address[32]; ///< in the space
     char *pointer[32];
+    /// The block whose shared memory it is.
+    Engine *owner;
   };
   bool memoryStep(Warp &warp, const Step &step, uint32_t active);
   bool access(Warp &warp, const Step &step, Access &access);
+  /// As access(), of shared memory of any block of the cluster.
+  bool clusterAccess(Warp &warp, const Step &step, Access &access);
   /// Whether all lanes are here that a load or store of matrices takes.
   bool isAligned(Warp &warp, const Step &step, uint32_t active);
   void moveMatrices(Warp &warp, const MemoryInfo &info, const Access &access);
@@ -148,6 +187,15 @@ private:
   void settleBarriers();
   bool deadlock();
 
+  // Clusters (EngineCluster.cpp).
+  static bool runCluster(Cluster &cluster);
+  bool clusterBarrier(Warp &warp, const Step &step, uint32_t active);
+  /// Begins the next round where all warps that have not returned are there.
+  static void settleCluster(Cluster &cluster);
+  void passClusterBarrier(Warp &warp);
+  static bool clusterDeadlock(const Cluster &cluster);
+  uint32_t numberOf(const Warp &warp) const { return firstWarp + warp.index; }
+
   // Faults (EngineFault.cpp). All return false.
   bool fault(uint64_t block, uint32_t source, const llvm::Twine &text);
   bool fault(const Step &step, const llvm::Twine &text);
@@ -155,6 +203,8 @@ private:
              const llvm::Twine &text);
   std::string blockText(uint64_t index) const;
   std::string threadText(uint32_t thread) const;
+  /// Of a thread of the cluster, counted from its first block on.
+  std::string clusterThreadText(uint32_t thread) const;
   std::string describe(Space space, uint64_t address, uint64_t bytes) const;
 
   const Step &stepAt(uint32_t pc) const { return launch.program.steps[pc]; }
@@ -184,7 +234,14 @@ private:
   uint32_t sharedBytes;
   std::vector<uint8_t> sharedWritten, localWritten;
   std::vector<Barrier> barriers;
-  RaceDetector races;
+  RaceDetector ownRaces;
+  /// That of the first block of the cluster.
+  RaceDetector *races = &ownRaces;
+
+  Cluster ownCluster;
+  Cluster *cluster = &ownCluster;
+  uint64_t clusterIndex = 0;
+  uint32_t rank = 0, firstWarp = 0;
 
   struct Counted {
     uint64_t warps = 0, lanes = 0;

@@ -91,7 +91,7 @@ void Engine::settleBarrier(uint32_t id) {
                    (kind == BarrierKind::RedAnd ? at.all : at.any) ? ~0u : 0);
   }
   if (launch.options.checkRaces)
-    races.barrier(at.warps, at.waiting);
+    races->barrier(at.warps, at.waiting, firstWarp);
   at = Barrier();
 }
 
@@ -103,6 +103,11 @@ void Engine::settleBarriers() {
 }
 
 bool Engine::deadlock() {
+  if (any_of(warps, [](const Warp &warp) {
+        return warp.state == Warp::Waiting &&
+               warp.barrier == Warp::kClusterBarrier;
+      }))
+    return clusterDeadlock(*cluster);
   uint32_t waiting = 0, done = 0, id = 0;
   for (const Warp &warp : warps) {
     done += warp.state == Warp::Done;

@@ -29,6 +29,14 @@ std::string Engine::threadText(uint32_t thread) const {
   return triple(thread % n[0], thread / n[0] % n[1], thread / n[0] / n[1]);
 }
 
+std::string Engine::clusterThreadText(uint32_t thread) const {
+  uint32_t perBlock = 32 * uint32_t(warps.size()), of = thread / perBlock;
+  std::string text = threadText(thread % perBlock);
+  if (of != rank)
+    text += " of block " + blockText(launch.blockOf(clusterIndex, of));
+  return text;
+}
+
 /// `text` begins with what follows the block.
 bool Engine::fault(uint64_t block, uint32_t source, const Twine &text) {
   const Source &at = launch.program.sources[source];

@@ -149,10 +149,11 @@ bool Engine::resolve(Warp &warp, const Step &step, Access &access) {
   case Space::Shared:
     if (high + access.bytes <= sharedBytes && high < kWindowBytes) {
       for (int i = 0; i < 32; ++i)
-        access.pointer[i] = shared.data() + access.address[i];
+        access.pointer[i] = access.owner->shared.data() + access.address[i];
       return true;
     }
-    return resolveWindow(warp, step, access, shared.data(), sharedBytes);
+    return resolveWindow(warp, step, access, access.owner->shared.data(),
+                         sharedBytes);
   case Space::Param:
     return resolveWindow(warp, step, access,
                          const_cast<char *>(launch.params.data()),
@@ -227,6 +228,7 @@ bool Engine::memoryStep(Warp &warp, const Step &step, uint32_t active) {
   all.bytes = uint32_t(info.size) * info.count;
   all.isAtomic = step.form == Form::Atomic;
   all.isStore = all.isAtomic || step.form == Form::Store;
+  all.owner = this;
   const char *registers = warp.frame + info.address;
   if (info.addressWidth == 8) {
     const uint64_t *address = reinterpret_cast<const uint64_t *>(registers);
@@ -244,6 +246,8 @@ bool Engine::memoryStep(Warp &warp, const Step &step, uint32_t active) {
     all.bytes = 16;
     all.lanes = uint32_t((uint64_t(1) << 8 * info.count) - 1);
   }
+  if (info.isCluster)
+    return clusterAccess(warp, step, all);
   if (all.space != Space::Generic)
     return access(warp, step, all);
   // Lanes by the window their addresses lie in.
@@ -265,7 +269,8 @@ bool Engine::memoryStep(Warp &warp, const Step &step, uint32_t active) {
                                               : 0;
     for (int i = 0; i < 32; ++i)
       part.address[i] -= window;
-    if (!access(warp, step, part))
+    if (!(space == Space::Shared ? clusterAccess(warp, step, part)
+                                 : access(warp, step, part)))
       return false;
   }
   return true;
@@ -314,7 +319,7 @@ bool Engine::checkShadow(Warp &warp, const Step &step, const Access &access) {
     uint8_t *written = nullptr;
     uint64_t address = access.address[i];
     if (access.space == Space::Shared) {
-      written = sharedWritten.data() + address;
+      written = access.owner->sharedWritten.data() + address;
     } else if (access.space == Space::Local) {
       written = localWritten.data() + (access.pointer[i] - local.data());
     } else {
@@ -371,14 +376,16 @@ static void trimNeutral(const MemoryInfo &info, const char *operand,
 /// store the same value are seen to do so.
 bool Engine::checkRaces(Warp &warp, const Step &step, const Access &access) {
   const MemoryInfo &info = launch.program.memories[step.imm];
-  uint64_t window = access.space == Space::Shared ? kSharedWindow : 0;
+  uint64_t window = 0;
+  if (access.space == Space::Shared)
+    window = kSharedWindow + (uint64_t(access.owner->rank) << kRankShift);
   // Rows of matrices are of several lanes: any store is one of another value.
   bool isPlain = access.isStore && !access.isAtomic && !info.isMatrix;
   for (unsigned i = 0; i < 32; ++i) {
     if (!(access.lanes >> i & 1))
       continue;
     char value[32];
-    RaceDetector::Access lane{warp.index,      i,
+    RaceDetector::Access lane{numberOf(warp),  i,
                               step.source,     access.isStore,
                               access.isAtomic, access.address[i] + window,
                               access.bytes};
@@ -397,12 +404,12 @@ bool Engine::checkRaces(Warp &warp, const Step &step, const Access &access) {
         continue;
     }
     RaceDetector::Conflict conflict;
-    if (races.access(lane, conflict))
+    if (races->access(lane, conflict))
       return fault(warp, step, i,
                    verb(access.isStore, access.isAtomic) + " " +
                        describe(access.space, conflict.address - window, 1) +
-                       ", which thread " + threadText(conflict.thread) + " " +
-                       hasDone(conflict.was) + " in line " +
+                       ", which thread " + clusterThreadText(conflict.thread) +
+                       " " + hasDone(conflict.was) + " in line " +
                        Twine(launch.program.sources[conflict.source].line) +
                        " with no barrier in between");
     if (isPlain)
@@ -413,16 +420,23 @@ bool Engine::checkRaces(Warp &warp, const Step &step, const Access &access) {
 
 /// What this block has touched, beside what others have.
 void Engine::checkBlocks() {
+  uint32_t warpsOfBlock = uint32_t(warps.size());
+  auto blockOf = [&](uint64_t index, uint32_t thread) {
+    return launch.blockOf(index, thread / 32 / warpsOfBlock);
+  };
+  auto inBlock = [&](uint32_t thread) {
+    return threadText(thread % (32 * warpsOfBlock));
+  };
   launch.gridRaces.add(
-      blockIndex, races.touched(), [&](const GridRaces::Conflict &conflict) {
+      clusterIndex, races->touched(), [&](const GridRaces::Conflict &conflict) {
         const Touched &now = conflict.access, &before = conflict.accessed;
-        fault(conflict.block, now.source,
-              ", thread " + threadText(now.thread) + ": " +
+        fault(blockOf(conflict.block, now.thread), now.source,
+              ", thread " + inBlock(now.thread) + ": " +
                   verb(now.bits & HasWritten, now.bits & HasUpdated) + " " +
                   describe(Space::Global, conflict.address, 1) +
-                  ", which thread " + threadText(before.thread) + " of block " +
-                  blockText(conflict.before) + " " + hasDone(before.bits) +
-                  " in line " +
+                  ", which thread " + inBlock(before.thread) + " of block " +
+                  blockText(blockOf(conflict.before, before.thread)) + " " +
+                  hasDone(before.bits) + " in line " +
                   Twine(launch.program.sources[before.source].line) +
                   "; blocks have no order");
       });

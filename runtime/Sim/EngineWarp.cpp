@@ -235,7 +235,7 @@ bool Engine::warpSync(Warp &warp, const Step &step, uint32_t active) {
       return false;
   }
   if (launch.options.checkRaces)
-    races.meet(warp.index);
+    races->meet(numberOf(warp));
   return true;
 }
 

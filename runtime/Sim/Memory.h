@@ -23,6 +23,10 @@ inline constexpr uint64_t kSharedWindow = uint64_t(1) << 56;
 inline constexpr uint64_t kLocalWindow = uint64_t(1) << 57;
 inline constexpr uint64_t kWindowBytes = uint64_t(1) << 32;
 
+/// Shared addresses that `mapa` gives: those of the block of rank r of the
+/// cluster begin at (r + 1) << kRankShift. Those of a block itself begin at 0.
+inline constexpr unsigned kRankShift = 24;
+
 /// Bytes that belong to nobody on both sides of an allocation.
 inline constexpr size_t kGuardBytes = 65536;
 

@@ -54,11 +54,27 @@ enum class Special : uint8_t {
   GlobaltimerHi,
   DynamicSmemSize,
   TotalSmemSize,
+  ClusteridX,
+  ClusteridY,
+  ClusteridZ,
+  NclusteridX,
+  NclusteridY,
+  NclusteridZ,
+  ClusterCtaidX,
+  ClusterCtaidY,
+  ClusterCtaidZ,
+  ClusterNctaidX,
+  ClusterNctaidY,
+  ClusterNctaidZ,
+  ClusterCtarank,
+  ClusterNctarank,
 };
-inline constexpr unsigned kNumSpecials = unsigned(Special::TotalSmemSize) + 1;
+inline constexpr unsigned kNumSpecials = unsigned(Special::ClusterNctarank) + 1;
 
 /// 4 or 8 bytes.
 unsigned sizeOf(Special special);
+
+inline constexpr uint64_t kMostClusterBlocks = 8;
 
 struct Operand {
   enum Kind : uint8_t {
@@ -146,6 +162,7 @@ struct KernelDecl {
   std::vector<std::vector<uint32_t>> branchTargets;
   uint32_t reqntid[3] = {0, 0, 0}; ///< zeros where not given
   uint32_t maxntid = 0;
+  uint32_t cluster[3] = {1, 1, 1}; ///< blocks of a cluster
 };
 
 struct Module {

@@ -49,6 +49,20 @@ static std::optional<Special> parseSpecial(StringRef name) {
       .Case("%globaltimer_hi", Special::GlobaltimerHi)
       .Case("%dynamic_smem_size", Special::DynamicSmemSize)
       .Case("%total_smem_size", Special::TotalSmemSize)
+      .Cases({"%clusterid", "%clusterid.x"}, Special::ClusteridX)
+      .Case("%clusterid.y", Special::ClusteridY)
+      .Case("%clusterid.z", Special::ClusteridZ)
+      .Cases({"%nclusterid", "%nclusterid.x"}, Special::NclusteridX)
+      .Case("%nclusterid.y", Special::NclusteridY)
+      .Case("%nclusterid.z", Special::NclusteridZ)
+      .Cases({"%cluster_ctaid", "%cluster_ctaid.x"}, Special::ClusterCtaidX)
+      .Case("%cluster_ctaid.y", Special::ClusterCtaidY)
+      .Case("%cluster_ctaid.z", Special::ClusterCtaidZ)
+      .Cases({"%cluster_nctaid", "%cluster_nctaid.x"}, Special::ClusterNctaidX)
+      .Case("%cluster_nctaid.y", Special::ClusterNctaidY)
+      .Case("%cluster_nctaid.z", Special::ClusterNctaidZ)
+      .Case("%cluster_ctarank", Special::ClusterCtarank)
+      .Case("%cluster_nctarank", Special::ClusterNctarank)
       .Default(std::nullopt);
 }
 

@@ -244,12 +244,22 @@ bool Parser::parsePerformance(KernelDecl &kernel, bool &done) {
         kernel.reqntid[i] = uint32_t(sizes[i]);
     if (name == ".maxntid")
       kernel.maxntid = uint32_t(product);
-    if (name == ".reqnctapercluster" && product != 1)
-      return fail("clusters of more than one block are not simulated");
+    if (name == ".reqnctapercluster") {
+      if (product > 1 && module.sm < 90)
+        return fail("clusters need sm_90 or later");
+      // What is portable (CUDA programming guide, Thread Block Clusters).
+      if (product > kMostClusterBlocks)
+        return fail("a cluster of " + Twine(product) + " blocks, at most " +
+                    Twine(kMostClusterBlocks) + " are simulated");
+      for (int i = 0; i < 3; ++i)
+        kernel.cluster[i] = uint32_t(sizes[i]);
+    }
     return false;
   }
+  if (name == ".explicitcluster")
+    return false;
   if (name == ".minnctapersm" || name == ".maxnreg" ||
-      name == ".maxnctapersm") {
+      name == ".maxnctapersm" || name == ".maxclusterrank") {
     int64_t value;
     return parseInteger(value);
   }

@@ -27,31 +27,34 @@ using LaneFn = void (*)(const char *frame, const Step &step, char *destination);
 using MaskFn = uint32_t (*)(const char *frame, const Step &step);
 
 enum class Form : uint8_t {
-  Lanes,       ///< laneFn to dst
-  Compare,     ///< maskFn, combined with a predicate (CompareInfo in imm)
-  Logic,       ///< predicates: dst = truth table imm of (src[0], src[1])
-  Carry,       ///< maskFn gives the carries; laneFn to dst
-  Load,        ///< memory() in imm
-  Store,       ///< memory() in imm
-  Atomic,      ///< memory() in imm
-  Shuffle,     ///< WarpInfo in imm
-  Vote,        ///< WarpInfo in imm
-  Match,       ///< WarpInfo in imm
-  Redux,       ///< WarpInfo in imm
-  Activemask,  ///< dst
-  Elect,       ///< dst, src[1] is the predicate
-  WarpSync,    ///< src[0] is the mask
-  Barrier,     ///< BarrierKind in imm, src[0] the id, src[1] the count or 0
-  Clock,       ///< imm is the Special
-  Isspacep,    ///< imm is the Space
-  Branch,      ///< imm is the target
-  BranchTable, ///< imm is an index of branchTables, src[0] the index
+  Lanes,          ///< laneFn to dst
+  Compare,        ///< maskFn, combined with a predicate (CompareInfo in imm)
+  Logic,          ///< predicates: dst = truth table imm of (src[0], src[1])
+  Carry,          ///< maskFn gives the carries; laneFn to dst
+  Load,           ///< memory() in imm
+  Store,          ///< memory() in imm
+  Atomic,         ///< memory() in imm
+  Shuffle,        ///< WarpInfo in imm
+  Vote,           ///< WarpInfo in imm
+  Match,          ///< WarpInfo in imm
+  Redux,          ///< WarpInfo in imm
+  Activemask,     ///< dst
+  Elect,          ///< dst, src[1] is the predicate
+  WarpSync,       ///< src[0] is the mask
+  Barrier,        ///< BarrierKind in imm, src[0] the id, src[1] the count or 0
+  ClusterBarrier, ///< ClusterBarrierKind in imm
+  Clock,          ///< imm is the Special
+  Isspacep,       ///< imm is the Space
+  Branch,         ///< imm is the target
+  BranchTable,    ///< imm is an index of branchTables, src[0] the index
   Exit,
   Trap,
   Nop,
 };
 
 enum class BarrierKind : uint8_t { Sync, Arrive, RedPopc, RedAnd, RedOr };
+
+enum class ClusterBarrierKind : uint8_t { Arrive, ArriveRelaxed, Wait };
 
 /// Rounding other than to nearest even, done by the CPU's own modes.
 enum class Rounding : uint8_t { Nearest, Zero, Down, Up };
@@ -128,7 +131,8 @@ struct MemoryInfo {
   bool isSigned = false; ///< loads narrower than the register extend
   /// ldmatrix, stmatrix: `count` matrices, whose rows the addresses are of.
   bool isMatrix = false, isTransposed = false;
-  uint32_t address = 0; ///< offset of the 64- or 32-bit addresses
+  bool isCluster = false; ///< `.shared::cluster`: of any block of the cluster
+  uint32_t address = 0;   ///< offset of the 64- or 32-bit addresses
   uint8_t addressWidth = 8;
   int64_t offset = 0; ///< added to the addresses
   /// Registers of the elements, ~0u for none (loads to `_`), and their widths.
@@ -239,6 +243,7 @@ struct Program {
   uint32_t localBytes = 0;
   uint32_t reqntid[3] = {0, 0, 0};
   uint32_t maxntid = 0;
+  uint32_t cluster[3] = {1, 1, 1}; ///< blocks of a cluster
   /// Lines whose result is only within an error bound of the hardware's.
   std::vector<std::string> approximations;
 };

@@ -18,20 +18,28 @@ void RaceDetector::start(uint32_t warps) {
   numPages = lastPage = 0;
 }
 
-void RaceDetector::barrier(uint64_t arrived, uint64_t waiting) {
-  std::vector<uint32_t> joined(numWarps, 0);
-  for (uint32_t warp = 0; warp < numWarps; ++warp)
+void RaceDetector::barrier(uint64_t arrived, uint64_t waiting, uint32_t first) {
+  Clocks joined(numWarps, 0);
+  uint32_t most = std::min(numWarps - first, 64u);
+  for (uint32_t warp = 0; warp < most; ++warp)
     if (arrived >> warp & 1)
-      for (uint32_t other = 0; other < numWarps; ++other)
-        joined[other] = std::max(joined[other], clock(warp, other));
-  for (uint32_t warp = 0; warp < numWarps; ++warp) {
-    uint32_t *own = &clocks[size_t(warp) * numWarps];
+      release(first + warp, joined);
+  for (uint32_t warp = 0; warp < most; ++warp)
     if (waiting >> warp & 1)
-      for (uint32_t other = 0; other < numWarps; ++other)
-        own[other] = std::max(own[other], joined[other]);
-    if (arrived >> warp & 1)
-      ++own[warp];
-  }
+      acquire(first + warp, joined);
+}
+
+void RaceDetector::release(uint32_t warp, Clocks &joined) {
+  joined.resize(numWarps);
+  for (uint32_t other = 0; other < numWarps; ++other)
+    joined[other] = std::max(joined[other], clock(warp, other));
+  ++clocks[size_t(warp) * numWarps + warp];
+}
+
+void RaceDetector::acquire(uint32_t warp, const Clocks &joined) {
+  uint32_t *own = &clocks[size_t(warp) * numWarps];
+  for (uint32_t other = 0; other < uint32_t(joined.size()); ++other)
+    own[other] = std::max(own[other], joined[other]);
 }
 
 void RaceDetector::meet(uint32_t warp) {

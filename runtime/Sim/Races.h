@@ -44,12 +44,19 @@ struct TouchedPage {
 
 class RaceDetector {
 public:
-  /// Forgets everything: a new block of `warps` warps.
+  /// Forgets everything: a new block, or cluster of blocks, of `warps` warps.
   void start(uint32_t warps);
 
-  /// Of a barrier: warps of `arrived` give their clocks, those of `waiting`
-  /// take them, and all of them advance.
-  void barrier(uint64_t arrived, uint64_t waiting);
+  /// Of a barrier of the block whose warps are numbered from `first` on: warps
+  /// of `arrived` give their clocks, those of `waiting` take them, and all of
+  /// them advance.
+  void barrier(uint64_t arrived, uint64_t waiting, uint32_t first = 0);
+  /// Clocks of all warps, of which some come together.
+  using Clocks = std::vector<uint32_t>;
+  /// `warp` gives what it knows to `clocks`, and advances.
+  void release(uint32_t warp, Clocks &clocks);
+  /// `warp` takes what `clocks` knows.
+  void acquire(uint32_t warp, const Clocks &clocks);
   /// Lanes of one warp have met.
   void meet(uint32_t warp);
 

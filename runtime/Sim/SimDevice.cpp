@@ -115,9 +115,10 @@ Expected<std::vector<uint64_t>> Variables::place(const Module &module) {
 class Simulated : public SimKernel {
 public:
   Simulated(std::shared_ptr<State> state, Program given, Variables variables,
-            uint32_t numThreads)
+            const KernelImage &image)
       : state(std::move(state)), program(std::move(given)),
-        variables(std::move(variables)), numThreads(numThreads) {}
+        variables(std::move(variables)), numThreads(image.numThreads),
+        clusterSize(image.clusterSize) {}
 
   Error launch(ArrayRef<int64_t> slots, const Grid &grid, Stream) override;
 
@@ -134,16 +135,17 @@ private:
   std::shared_ptr<State> state;
   Program program;
   Variables variables;
-  uint32_t numThreads;
+  uint32_t numThreads, clusterSize;
   std::atomic<uint32_t> dynamicShared{0};
   mutable std::mutex mutex;
   SimCounters last;
 };
 
-Error Simulated::launch(ArrayRef<int64_t> slots, const Grid &grid, Stream) {
+Error Simulated::launch(ArrayRef<int64_t> slots, const Grid &programs, Stream) {
   if (Error error =
-          checkLaunch(program.name, program.params.size(), slots, grid))
+          checkLaunch(program.name, program.params.size(), slots, programs))
     return error;
+  Grid grid = blocksOf(programs, clusterSize);
   if (grid.x > 2147483647 || grid.y > 65535 || grid.z > 65535)
     return createStringError("grid of kernel '" + program.name + "' is " +
                              gridText(grid) +
@@ -176,17 +178,31 @@ Error Simulated::launch(ArrayRef<int64_t> slots, const Grid &grid, Stream) {
         {allocation.begin, allocation.end - allocation.begin});
   FaultSink faults;
   std::mutex countersMutex;
-  int64_t blocks = grid.x * grid.y * grid.z;
+  for (auto [extent, of] : zip(launch.grid, program.cluster))
+    if (extent % of)
+      return createStringError(
+          "grid of kernel '" + program.name + "' is " + gridText(grid) +
+          ", expected whole clusters of " + Twine(program.cluster[0]) + "x" +
+          Twine(program.cluster[1]) + "x" + Twine(program.cluster[2]));
+  // Clusters where there are any.
+  uint32_t together = launch.clusterBlocks();
+  int64_t blocks = grid.x * grid.y * grid.z / together;
   // Blocks that ran before those in front of them wait to be compared.
   int64_t most = options.checkRaces ? 16 : 256;
   int64_t chunk = std::max<int64_t>(1, blocks / (8 * int64_t(*threads)));
   parallelFor(blocks, std::min(chunk, most), *threads,
               [&](int64_t begin, int64_t end) {
                 FloatEnvironment environment;
-                Engine engine(launch, faults);
-                engine.run(uint64_t(begin), uint64_t(end));
+                std::vector<std::unique_ptr<Engine>> engines;
+                for (uint32_t i = 0; i < together; ++i)
+                  engines.push_back(std::make_unique<Engine>(launch, faults));
+                if (together == 1)
+                  engines.front()->run(uint64_t(begin), uint64_t(end));
+                else
+                  Engine::runClusters(engines, uint64_t(begin), uint64_t(end));
                 std::lock_guard<std::mutex> lock(countersMutex);
-                engine.addTo(counters);
+                for (const auto &engine : engines)
+                  engine->addTo(counters);
               });
   if (faults.stop() != ~uint64_t(0))
     return createStringError(faults.text());
@@ -352,8 +368,8 @@ Expected<std::unique_ptr<Kernel>> Simulator::load(const KernelImage &image) {
   if (!program)
     return fail(program.takeError());
   uint32_t declared = program->sharedBytes;
-  auto simulated = std::make_unique<Simulated>(
-      state, std::move(*program), std::move(variables), image.numThreads);
+  auto simulated = std::make_unique<Simulated>(state, std::move(*program),
+                                               std::move(variables), image);
   // What is not declared is for `.extern .shared` arrays.
   if (image.sharedBytes > declared)
     simulated->setDynamicShared(image.sharedBytes - declared);

@@ -37,6 +37,8 @@ struct KernelImage {
   uint32_t sharedBytes = 0;
   /// Flattened parameters, in order (docs/architecture.md, 3).
   std::vector<ParamKind> params;
+  /// Blocks of a program of the grid: more than one are a cluster.
+  uint32_t clusterSize = 1;
 };
 
 } // namespace dither::runtime

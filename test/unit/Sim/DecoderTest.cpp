@@ -121,14 +121,14 @@ TEST(Decoder, RefusesWhatDoesNotFit) {
   refused("wgmma.fence.sync.aligned;",
           "'wgmma.fence.sync.aligned': is not simulated");
   // What neither dither nor the kernels of the tests need: asynchronous copies,
-  // their barriers, clusters and tensor cores.
+  // their barriers and tensor cores.
   for (const char *instruction :
        {"cp.async.ca.shared.global [sm], [d0], 16;", "cp.async.commit_group;",
         "cp.async.wait_group 0;",
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
         "[sm], [d0], 16, [sm];",
         "mbarrier.init.shared.b64 [sm], 1;",
-        "mapa.shared::cluster.u32 r0, r1, 0;",
+        "getctarank.shared::cluster.u32 r0, r1;",
         "movmatrix.sync.aligned.m8n8.trans.b16 r0, r1;",
         "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {f0, f1, f2, f3}, "
         "{r0, r1}, {r2}, {f0, f1, f2, f3};"}) {
@@ -136,8 +136,9 @@ TEST(Decoder, RefusesWhatDoesNotFit) {
     refused(instruction,
             ("'" + opcode.rtrim(';') + "': is not simulated").str());
   }
-  refused("barrier.cluster.arrive;",
-          "'barrier.cluster.arrive': modifier '.cluster' is not simulated");
+  refused("barrier.cluster.arrive.acquire;",
+          "'barrier.cluster.arrive.acquire': modifier '.acquire' is not "
+          "simulated");
   refused("add.sideways.u32 r0, r1, r2;",
           "'add.sideways.u32': modifier '.sideways' is not simulated");
   refused("add.u32 r0, r1;", "'add.u32': 2 operands, expected 3");
