@@ -42,6 +42,13 @@ FailureOr<RankedTensorType> tensorType(Where where, Value value, StringRef what,
   return type;
 }
 
+LogicalResult checkCluster(Where where, int64_t blocks) {
+  if (blocks == 2 || blocks == 4 || blocks == 8)
+    return success();
+  return where.fail("found a cluster of " + Twine(blocks) +
+                    " blocks, expected 2, 4 or 8");
+}
+
 LogicalResult checkAxis(Where where, IntegerAttr axis, ArrayRef<int64_t> shape,
                         StringRef name) {
   if (!axis)

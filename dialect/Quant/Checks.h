@@ -66,6 +66,10 @@ mlir::LogicalResult checkResults(mlir::Operation *op,
 mlir::LogicalResult checkCount(Where where, std::optional<int64_t> count,
                                int64_t extent, int64_t axis);
 
+/// A cluster has 2, 4 or 8 `blocks`: no more on every GPU that has clusters
+/// (CUDA programming guide, Thread Block Clusters).
+mlir::LogicalResult checkCluster(Where where, int64_t blocks);
+
 /// Whether a scale of this type is a byte, which the 128x4 order is made of.
 bool isScaleByte(mlir::Type elem);
 

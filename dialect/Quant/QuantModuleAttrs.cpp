@@ -53,6 +53,8 @@ bool isConfig(Attribute attr) {
   return config && llvm::all_of(config, [](NamedAttribute entry) {
            if (entry.getName() == "num_warps")
              return isWarps(entry.getValue());
+           if (entry.getName() == "cluster")
+             return isPositive(entry.getValue());
            return llvm::is_contained({"fragment", "edge", "tile"},
                                      entry.getName()) &&
                   isShape(entry.getValue());
@@ -87,9 +89,10 @@ const Known kOfModules[] = {
 
 /// AT3 to AT8
 const Known kOfFunctions[] = {
+    {"quant.cluster", isPositive, "a positive number"},
     {"quant.config", isConfig,
-     "fragment, edge and tile, two numbers each, and num_warps, 1, 2, 4, 8, 16 "
-     "or 32"},
+     "fragment, edge and tile, two numbers each, num_warps, 1, 2, 4, 8, 16 or "
+     "32, and cluster, a positive number"},
     {"quant.grid", isGrid, "an array of arg, dim and step"},
     {"quant.kernel", isUnit, "no value"},
     {"quant.num_threads", isPositive, "a positive number"},

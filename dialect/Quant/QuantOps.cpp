@@ -185,6 +185,45 @@ LogicalResult SliceOp::verify() {
   return success();
 }
 
+static FailureOr<Types> resultTypes(ClusterPartOp::Adaptor op, Where where) {
+  auto memref = dyn_cast<MemRefType>(op.getMemref().getType());
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (!memref || memref.getRank() == 0 ||
+      failed(memref.getStridesAndOffset(strides, offset)) ||
+      strides.back() != 1) // CP1
+    return where.fail("memref is of type " + str(op.getMemref().getType()) +
+                      ", expected columns of stride 1");
+  if (!op.getRunAttr() || !op.getBlocksAttr())
+    return where.fail("has no attributes 'run' and 'blocks'");
+  int64_t run = op.getRun(), blocks = op.getBlocks();
+  if (run < 2 || !llvm::isPowerOf2_64(run)) // CP2
+    return where.fail("run is " + Twine(run) +
+                      ", expected a power of two from 2 on");
+  if (failed(checkCluster(where, blocks))) // CP3
+    return failure();
+  SmallVector<int64_t> shape(memref.getShape());
+  int64_t &columns = shape.back();
+  if (!ShapedType::isDynamic(columns))
+    columns =
+        columns % (run * blocks) ? ShapedType::kDynamic : columns / blocks;
+  return Types{
+      MemRefType::get(shape, memref.getElementType(),
+                      StridedLayoutAttr::get(memref.getContext(), 0, strides),
+                      memref.getMemorySpace())};
+}
+DITHER_INFER(ClusterPartOp, 1)
+
+LogicalResult ClusterPartOp::verify() {
+  FailureOr<Types> expected = resultTypes(Adaptor(*this), Where(*this));
+  if (failed(expected))
+    return failure();
+  if (getResult().getType() != expected->front()) // CP4
+    return Where(*this).fail("result is of type " + str(getResult().getType()) +
+                             ", expected " + str(expected->front()));
+  return success();
+}
+
 LogicalResult MatrixOp::verify() {
   Where where(*this);
   auto memref = dyn_cast<MemRefType>(getMemref().getType());

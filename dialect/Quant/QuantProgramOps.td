@@ -30,6 +30,19 @@ def Quant_NumProgramsOp : Quant_ProgramOp<"num_programs"> {
   }];
 }
 
+def Quant_ClusterRankOp : Quant_Op<"cluster_rank", [Pure]> {
+  let summary = "which block of its cluster this is";
+  let description = [{
+    Of a program that is a cluster of thread blocks.
+
+    ```mlir
+    %r = quant.cluster_rank
+    ```
+  }];
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict";
+}
+
 /// Part of the memory of a memref, as a memref. Programs may see more than one at a time.
 class Quant_ViewOp_<string mnemonic, list<Trait> traits = []>
     : Quant_Op<mnemonic, [Pure, DeclareOpInterfaceMethods<ViewLikeOpInterface>] # traits> {
@@ -92,6 +105,25 @@ def Quant_MatrixOp : Quant_ViewOp_<"matrix"> {
   let results = (outs AnyMemRef:$result);
   let assemblyFormat = [{
     $memref `[` $start `]` `rows` $rows (`cols` $cols^)? attr-dict `:` type($memref) `->` type($result)
+  }];
+}
+
+def Quant_ClusterPartOp : Quant_ViewOp_<"cluster_part", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let summary = "the columns of a memref that a block of a cluster works on";
+  let description = [{
+    The program is a cluster of `blocks` thread blocks. Of each `run * blocks` columns the block of rank r has the
+    `run` from column `run * r` on: the view has these, one run after the other. A tile of it lies in one run, or is
+    of whole ones.
+
+    ```mlir
+    %p = quant.cluster_part %x run 512 blocks 4
+        : memref<?x131072xbf16> -> memref<?x32768xbf16, strided<[131072, 1]>>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$memref, I64Attr:$run, I64Attr:$blocks);
+  let results = (outs AnyMemRef:$result);
+  let assemblyFormat = [{
+    $memref `run` $run `blocks` $blocks attr-dict `:` type($memref) `->` type($result)
   }];
 }
 

@@ -121,8 +121,10 @@ int64_t ReduceOp::getExtent() {
   return getCount().value_or(getSource().getType().getDimSize(getAxis()));
 }
 
-int64_t ReduceOp::getChains() {
-  return getTree() ? getExtent() : numerics::sumChains(getExtent());
+int64_t ReduceOp::getNumChains() {
+  if (getTree())
+    return getExtent();
+  return getChains() ? getChains() : numerics::sumChains(getExtent());
 }
 
 LogicalResult ReduceOp::verify() {
@@ -131,9 +133,22 @@ LogicalResult ReduceOp::verify() {
   int64_t extent = getSource().getType().getDimSize(getAxis());
   if (failed(checkCount(*this, getCount(), extent, getAxis()))) // RE2, RE3
     return failure();
+  Where where(*this);
+  if (int64_t chains = getChains()) {
+    if (getKind() != ReduceKind::sum || getCount() || getTree()) // RE10
+      return where.fail("chains of a reduction of kind " +
+                        stringifyReduceKind(getKind()) +
+                        ", or with a count or a tree, expected a sum of all "
+                        "elements");
+    if (!llvm::isPowerOf2_64(chains) || chains > numerics::kMaxSumChains ||
+        extent % chains) // RE11
+      return where.fail("found " + Twine(chains) + " chains of " +
+                        Twine(extent) +
+                        " elements, expected a power of two up to " +
+                        Twine(numerics::kMaxSumChains) + " that divides them");
+  }
   if (!getTree())
     return success();
-  Where where(*this);
   if (getKind() != ReduceKind::sum) // RE7
     return where.fail("tree of a reduction of kind " +
                       stringifyReduceKind(getKind()) + ", expected sum");
@@ -144,6 +159,15 @@ LogicalResult ReduceOp::verify() {
                       " elements, expected a power of two up to " +
                       Twine(numerics::kMaxSumChains));
   return success();
+}
+
+LogicalResult ClusterReduceOp::verify() {
+  Where where(*this);
+  RankedTensorType type = getSource().getType();
+  if (!type.hasStaticShape() || type.getNumElements() != 1) // CR1
+    return where.fail("source has shape " + str(type.getShape()) +
+                      ", expected one element");
+  return checkCluster(where, getBlocks()); // CR2
 }
 
 /// One positive power of two for each dimension: BL1, BL2.

@@ -75,14 +75,15 @@ def Quant_ReduceOp : Quant_InferredOp<"reduce"> {
     number exists and never return -0. With `count` only the first `count` elements
     along the axis take part, and the order is that of `count` elements: a row that was
     padded to whole blocks reduces as it would without its padding. With `tree` the elements
-    are what the chains of a longer sum came to, and only its pairwise tree is left.
+    are what the chains of a longer sum came to, and only its pairwise tree is left. With `chains`
+    they are the elements that so many neighbouring chains of a longer sum add up.
 
     ```mlir
     %s = quant.reduce sum %x axis 1 : tensor<4x128xf32> -> tensor<4x1xf32>
     ```
   }];
   let arguments = (ins Quant_ReduceKindAttr:$kind, Quant_F32Tile:$source, I64Attr:$axis,
-                       OptionalAttr<I64Attr>:$count, UnitAttr:$tree);
+                       OptionalAttr<I64Attr>:$count, UnitAttr:$tree, DefaultValuedAttr<I64Attr, "0">:$chains);
   let results = (outs Quant_F32Tile:$result);
   let assemblyFormat = "`` $kind $source `axis` $axis attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
@@ -90,8 +91,25 @@ def Quant_ReduceOp : Quant_InferredOp<"reduce"> {
     /// Number of elements along the axis that take part.
     int64_t getExtent();
     /// Number of chains that a sum of them has.
-    int64_t getChains();
+    int64_t getNumChains();
   }];
+}
+
+def Quant_ClusterReduceOp : Quant_Op<"cluster_reduce", [Pure, SameOperandsAndResultType]> {
+  let summary = "reduce what the blocks of a cluster have, one element each";
+  let description = [{
+    All blocks get the result. `sum` adds neighbours by rank, then the sums of neighbours, and so on:
+    the highest bits of the tree of `reduce`, whose lower ones are the parts of the blocks. The other kinds
+    are as in `reduce`. All threads of all blocks of the cluster take part.
+
+    ```mlir
+    %s = quant.cluster_reduce sum %x blocks 4 : tensor<1x1xf32>
+    ```
+  }];
+  let arguments = (ins Quant_ReduceKindAttr:$kind, Quant_F32Tile:$source, I64Attr:$blocks);
+  let results = (outs Quant_F32Tile:$result);
+  let assemblyFormat = "`` $kind $source `blocks` $blocks attr-dict `:` type($source)";
+  let hasVerifier = 1;
 }
 
 def Quant_BlockReduceOp : Quant_InferredOp<"block_reduce"> {

@@ -103,8 +103,8 @@ std::optional<SmallVector<DimRelation>> getDimRelations(Operation *op,
     return std::nullopt;
   if (isa<LoadOp, IotaOp>(op) || op->hasTrait<OpTrait::ConstantLike>())
     return out;
-  if (isa<EncodeOp, ScaleEncodeOp, DecodeOp, E8M0InverseOp, ConvertLayoutOp>(
-          op) ||
+  if (isa<EncodeOp, ScaleEncodeOp, DecodeOp, E8M0InverseOp, ConvertLayoutOp,
+          ClusterReduceOp>(op) ||
       op->hasTrait<OpTrait::Elementwise>()) {
     for (unsigned i = 0; i < op->getNumOperands(); ++i)
       relateIdentity(op, i, out);

@@ -123,6 +123,7 @@ private:
       };
       image.numThreads = number("quant.num_threads", 1);
       image.sharedBytes = number("quant.shared_bytes", 0);
+      image.clusterSize = number("quant.cluster", 1);
       auto params = op.getAttrOfType<ArrayAttr>("quant.params");
       if (!params)
         return llvm::createStringError("kernel '%s' has no quant.params",

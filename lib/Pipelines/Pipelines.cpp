@@ -57,6 +57,7 @@ void buildTiled(OpPassManager &pm, bool remarks) {
   phases.remarks = remarks;
   pm.addNestedPass<func::FuncOp>(createDitherTileToPhases(phases));
   pm.addNestedPass<func::FuncOp>(createDitherCarryInMemory());
+  pm.addNestedPass<func::FuncOp>(createDitherSpreadRows());
   pm.addNestedPass<func::FuncOp>(createDitherVersionBounds());
   pm.addNestedPass<func::FuncOp>(createDitherTileToFragments());
   pm.addNestedPass<func::FuncOp>(createDitherCopyEdges());

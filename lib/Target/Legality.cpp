@@ -67,7 +67,10 @@ bool isLowerableLLVM(Operation *op) {
              LLVM::StoreOp, LLVM::UndefOp, LLVM::ZeroOp>(op);
 }
 
-bool isLowerableNVVM(Operation *op) {
+bool isLowerableNVVM(Operation *op, const TargetInfo &target) {
+  if (isa<NVVM::BlockInClusterIdXOp, NVVM::ClusterArriveOp, NVVM::ClusterDimXOp,
+          NVVM::ClusterIdXOp, NVVM::ClusterWaitOp, NVVM::MapaOp>(op))
+    return target.clusterBlocks > 1;
   return isa<NVVM::Barrier0Op, NVVM::BlockDimXOp, NVVM::BlockIdXOp,
              NVVM::BlockIdYOp, NVVM::BlockIdZOp, NVVM::GridDimXOp,
              NVVM::GridDimYOp, NVVM::GridDimZOp, NVVM::LaneIdOp,
@@ -92,7 +95,7 @@ bool isLegal(Operation *op, const TargetInfo &target) {
   if (isa_and_nonnull<vector::VectorDialect>(dialect))
     return isLowerableVector(op);
   if (isa_and_nonnull<NVVM::NVVMDialect>(dialect))
-    return target.isGpu && isLowerableNVVM(op);
+    return target.isGpu && isLowerableNVVM(op, target);
   // The callee is of this module: external functions are refused. No GPU code
   // needs calls.
   if (isa<func::CallOp>(op))
@@ -247,6 +250,11 @@ LogicalResult checkResources(func::FuncOp f, const TargetInfo &target) {
     return emitError(f.getLoc(), "needs ")
            << bytes << " bytes of shared memory, but " << target.name << " has "
            << target.sharedBytes << ": use smaller tiles and more programs";
+  int64_t blocks = number("quant.cluster", 1);
+  if (blocks > target.clusterBlocks)
+    return emitError(f.getLoc(), "needs clusters of ")
+           << blocks << " blocks, but " << target.name << " has "
+           << target.clusterBlocks;
   auto params = f->getAttrOfType<ArrayAttr>("quant.params");
   if (!params)
     return f.emitOpError("is not distributed: found no quant.params");

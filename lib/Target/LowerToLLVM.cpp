@@ -98,6 +98,9 @@ void annotate(LLVM::LLVMFuncOp kernel, const target::TargetInfo &target) {
     if (auto threads = kernel->getAttrOfType<IntegerAttr>("quant.num_threads"))
       kernel->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                       b.getDenseI32ArrayAttr({int32_t(threads.getInt())}));
+    if (auto blocks = kernel->getAttrOfType<IntegerAttr>("quant.cluster"))
+      kernel->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(),
+                      b.getDenseI32ArrayAttr({int32_t(blocks.getInt()), 1, 1}));
     return;
   }
   kernel.setNoUnwind(true);

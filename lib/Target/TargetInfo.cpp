@@ -34,6 +34,7 @@ constexpr TargetInfo gpu(StringLiteral name, unsigned sm, StringLiteral ptx) {
   t.maxXorsign = sm >= 86;
   // 8.0 has 163 KiB, but its code runs on 8.6 as well.
   t.sharedBytes = (sm == 90 || sm / 10 == 10 ? 227 : 99) * 1024;
+  t.clusterBlocks = sm >= 90 ? 8 : 1;
   t.maxThreads = kGpuThreads;
   t.maxRegsPerThread = kGpuRegs;
   return t;

@@ -162,7 +162,7 @@ class Compiled:
 
         old = self.image
         self.image = _dither.KernelImage(
-            old.name, old.target, ptx.encode(), old.num_threads, old.shared_bytes, old.params
+            old.name, old.target, ptx.encode(), old.num_threads, old.shared_bytes, old.params, old.cluster_size
         )
         self.stages["ptx"] = ptx
 
@@ -173,6 +173,7 @@ class Compiled:
             "target": self.image.target,
             "num_threads": self.image.num_threads,
             "shared_bytes": self.image.shared_bytes,
+            "cluster_size": self.image.cluster_size,
             "params": list(self.image.params),
             "types": [(name, _pack(kind)) for name, kind in self.types],
             "written": sorted(self.written),
@@ -193,6 +194,7 @@ class Compiled:
             entry["num_threads"],
             entry["shared_bytes"],
             entry["params"],
+            entry["cluster_size"],
         )
         types = tuple((name, _unpack(kind)) for name, kind in entry["types"])
         sites = tuple(Site(label, tuple(shape), kind, chosen) for label, shape, kind, chosen in entry["sites"])

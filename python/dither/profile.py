@@ -153,7 +153,7 @@ def observe(
             image.name,
             image.target,
             image.num_threads,
-            grid,
+            (grid[0] * image.cluster_size, *grid[1:]),
             compiled.ptx,
             counters,
             tuple(_dither.approximations(kernel)),

@@ -45,13 +45,15 @@ std::vector<std::string> paramNames(const KernelImage &image) {
 KernelImage makeImage(const std::string &name, const std::string &target,
                       const py::bytes &code, uint32_t numThreads,
                       uint32_t sharedBytes,
-                      const std::vector<std::string> &params) {
+                      const std::vector<std::string> &params,
+                      uint32_t clusterSize) {
   KernelImage image;
   image.name = name;
   image.target = target;
   image.code = code;
   image.numThreads = numThreads;
   image.sharedBytes = sharedBytes;
+  image.clusterSize = clusterSize;
   for (const std::string &param : params) {
     bool known = false;
     for (auto [kind, text] : kParamNames)
@@ -165,13 +167,15 @@ void bindCompile(py::module_ &m) {
                           "Code for a device and how to call it.")
       .def(py::init(&makeImage), py::arg("name"), py::arg("target"),
            py::arg("code"), py::arg("num_threads"), py::arg("shared_bytes"),
-           py::arg("params"))
+           py::arg("params"), py::arg("cluster_size") = 1)
       .def_readonly("name", &KernelImage::name)
       .def_readonly("target", &KernelImage::target)
       .def_property_readonly(
           "code", [](const KernelImage &i) { return py::bytes(i.code); })
       .def_readonly("num_threads", &KernelImage::numThreads)
       .def_readonly("shared_bytes", &KernelImage::sharedBytes)
+      .def_readonly("cluster_size", &KernelImage::clusterSize,
+                    "blocks of a program of the grid")
       .def_property_readonly("params", &paramNames);
 
   py::class_<Artifact>(m, "Artifact", "What a compilation gives.")

@@ -22,7 +22,7 @@ static constexpr uint64_t maxBytes = uint64_t(1) << 28;
 /// What `dither build` writes has seven levels.
 static constexpr unsigned maxDepth = 32;
 /// Bytes that no GPU has for a program.
-static constexpr uint64_t maxShared = 1 << 20;
+static constexpr uint64_t maxShared = 1 << 20, maxCluster = 8;
 
 /// A file that says what code is to run, or is that code.
 static Expected<std::string> readFile(StringRef path) {
@@ -169,18 +169,24 @@ readManifest(StringRef path, StringRef name, std::vector<std::string> &known) {
       ManifestImage image;
       image.image.name = symbol->str();
       image.image.target = text("target");
-      uint64_t threads = number("num_threads"), shared = number("shared_bytes");
+      uint64_t threads = number("num_threads"), shared = number("shared_bytes"),
+               cluster = row && row->get("cluster_size")
+                             ? number("cluster_size")
+                             : 1; // as before there were any
       image.image.numThreads = uint32_t(threads);
       image.image.sharedBytes = uint32_t(shared);
+      image.image.clusterSize = uint32_t(cluster);
       image.image.params = *slots;
       image.sha256 = text("sha256");
       std::string file = text("file");
       if (file.empty() || image.image.target.empty() || image.sha256.empty() ||
-          threads < 1 || threads > 1024 || shared > maxShared)
+          threads < 1 || threads > 1024 || shared > maxShared || cluster < 1 ||
+          cluster > maxCluster)
         return fail("an image of kernel '" + name +
-                    "' has no file, target, sha256, num_threads (1 to 1024) or "
+                    "' has no file, target, sha256, num_threads (1 to 1024), "
                     "shared_bytes (0 to " +
-                    Twine(maxShared) + ")");
+                    Twine(maxShared) + ") or cluster_size (1 to " +
+                    Twine(maxCluster) + ")");
       auto format = parseFormat(text("format"));
       if (!format)
         return fail("an image of kernel '" + name + "' has format '" +

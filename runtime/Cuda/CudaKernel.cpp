@@ -38,7 +38,8 @@ public:
              CUmodule module, CUfunction function)
       : context(std::move(context)), name(image.name),
         numParams(image.params.size()), numThreads(image.numThreads),
-        sharedBytes(image.sharedBytes), module(module), function(function) {}
+        sharedBytes(image.sharedBytes), clusterSize(image.clusterSize),
+        module(module), function(function) {}
 
   ~CudaKernel() override {
     // Fails only where the context is gone, and the module with it.
@@ -48,10 +49,11 @@ public:
     }));
   }
 
-  Error launch(ArrayRef<int64_t> slots, const Grid &grid,
+  Error launch(ArrayRef<int64_t> slots, const Grid &programs,
                Stream stream) override {
-    if (Error error = checkLaunch(name, numParams, slots, grid))
+    if (Error error = checkLaunch(name, numParams, slots, programs))
       return error;
+    Grid grid = blocksOf(programs, clusterSize);
     if (!grid.x || !grid.y || !grid.z)
       return Error::success();
     if (grid.x > maxGrid[0] || grid.y > maxGrid[1] || grid.z > maxGrid[2])
@@ -83,7 +85,7 @@ private:
   std::shared_ptr<Context> context;
   std::string name;
   size_t numParams;
-  uint32_t numThreads, sharedBytes;
+  uint32_t numThreads, sharedBytes, clusterSize;
   CUmodule module;
   CUfunction function;
 };

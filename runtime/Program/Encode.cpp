@@ -11,7 +11,7 @@ using namespace llvm;
 namespace dither::runtime {
 
 static constexpr StringLiteral magic = StringLiteral::withInnerNUL("dither\0p");
-static constexpr uint32_t version = 2;
+static constexpr uint32_t version = 3;
 
 using Digest = std::array<uint8_t, 32>;
 
@@ -34,6 +34,7 @@ std::string Program::encode() const {
     putText(out, image.code);
     put<uint32_t>(out, image.numThreads);
     put<uint32_t>(out, image.sharedBytes);
+    put<uint32_t>(out, image.clusterSize);
     put<uint32_t>(out, image.params.size());
     for (ParamKind kind : image.params)
       put<uint8_t>(out, uint8_t(kind));
@@ -82,6 +83,7 @@ static KernelImage takeImage(Reader &reader) {
   image.code = takeText(reader);
   image.numThreads = reader.number<uint32_t>();
   image.sharedBytes = reader.number<uint32_t>();
+  image.clusterSize = reader.number<uint32_t>();
   image.params = takeList<ParamKind>(
       reader, [&] { return ParamKind(reader.number<uint8_t>()); });
   return image;

@@ -64,7 +64,10 @@ static std::string launchInfo(const dither::Artifact &artifact) {
   raw_string_ostream os(text);
   for (const dither::runtime::KernelImage &k : artifact.kernels) {
     os << k.name << ": target " << k.target << ", threads " << k.numThreads
-       << ", shared " << k.sharedBytes << ", params (";
+       << ", shared " << k.sharedBytes;
+    if (k.clusterSize > 1)
+      os << ", clusters of " << k.clusterSize;
+    os << ", params (";
     interleaveComma(k.params, os, [&](dither::runtime::ParamKind kind) {
       os << kindName(kind);
     });

@@ -60,6 +60,9 @@ struct TargetInfo {
   /// that runs code for the target (CUDA programming guide, compute
   /// capabilities); 0 on a CPU.
   unsigned sharedBytes = 0;
+  /// Blocks that a cluster may have on every device that runs code for the
+  /// target; 1 where there are no clusters.
+  unsigned clusterBlocks = 1;
   /// Threads that a block may have; 1 on a CPU.
   unsigned maxThreads = 1;
   /// 32-bit registers of a thread (GPU), vector registers (CPU).

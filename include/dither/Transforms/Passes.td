@@ -159,6 +159,24 @@ def DitherSwizzleShared : Pass<"dither-swizzle-shared", "::mlir::func::FuncOp"> 
   }];
 }
 
+def DitherSpreadRows : Pass<"dither-spread-rows", "::mlir::func::FuncOp"> {
+  let summary = "spread rows that one GPU block does not hold over a cluster";
+  let description = [{
+    Requires: decomposed kernels with quant.config, in a module for a GPU.
+    Guarantees: where a program works on one row, reads it more than once, and shared memory of a block does
+    not hold it, the program is a cluster of 2, 4 or 8 blocks (`cluster` of quant.config), as few as hold the row. Each
+    block has a part of the columns (quant.cluster_part): of each P, the number of chains of the row's sums, one
+    run, so that sums keep the canonical order. quant.cluster_reduce combines what the blocks have.
+    Declines: targets without clusters, rows that are no multiple of P, several rows, loops and branches, elements
+    that change columns, and blocks that are longer than a run.
+  }];
+  let options = [
+    Option<"heldBytes", "held-bytes", "int64_t", "-1",
+           "bytes of a row that a block holds, instead of the target's">,
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::dither::quant::QuantDialect"];
+}
+
 def DitherTileToFragments : Pass<"dither-tile-to-fragments", "::mlir::func::FuncOp"> {
   let summary = "cover tiles with loops over parts that fit in registers";
   let description = [{

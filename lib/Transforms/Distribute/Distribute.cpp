@@ -60,7 +60,7 @@ Distributor::Distributor(func::FuncOp source)
     addCpuPeepholes(table);
   for (auto add :
        {addWordReductions, addRoundTrips, addProgramOps, addControlOps,
-        addMemoryOps, addWordOps, addReduceOps, addShapeOps})
+        addMemoryOps, addWordOps, addReduceOps, addClusterOps, addShapeOps})
     add(table);
 }
 

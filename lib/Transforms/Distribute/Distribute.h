@@ -56,6 +56,7 @@ void addControlOps(OpTable &table);
 void addMemoryOps(OpTable &table);
 void addWordOps(OpTable &table);
 void addReduceOps(OpTable &table);
+void addClusterOps(OpTable &table);
 void addShapeOps(OpTable &table);
 /// The operation on every register; operands that are no tiles are shared.
 mlir::LogicalResult emitElementwise(Distributor &d, mlir::Operation *op);
@@ -131,6 +132,9 @@ public:
   /// CPU: memory of a program, one for all programs of a call: of the stack, or
   /// of the runtime where that would be too much.
   mlir::Value scratch(int64_t bytes);
+  /// Shared memory that the blocks of a cluster write to for each other, 32
+  /// bits for each of them.
+  mlir::Value clusterPlaces;
 
 private:
   mlir::func::FuncOp source;

@@ -274,8 +274,15 @@ LogicalResult Distributor::run() {
       e.maxXorsign = info->maxXorsign;
     }
     annotate(kernel);
+    if (auto config = source->getAttrOfType<DictionaryAttr>("quant.config"))
+      if (auto blocks = config.getAs<IntegerAttr>("cluster")) {
+        e.clusterBlocks = blocks.getInt();
+        kernel->setAttr("quant.cluster", blocks);
+      }
     e.tid = e.make<NVVM::ThreadIdXOp>(b.getI32Type());
     e.sharedBase = sharedScratch();
+    if (e.clusterBlocks > 1)
+      clusterPlaces = scratch(e.clusterBlocks * sizeof(float));
     if (failed(emitBlock(source.getBody().front())))
       return failure();
   } else if (failed(emitPrograms(entry))) {
@@ -301,7 +308,10 @@ Value Distributor::programIndex(quant::Dim dim, bool count) {
     return toIndex(count ? grid[d] : programId[d]);
   Type t = b.getI32Type();
   Value v;
-  if (count)
+  if (d == 0 && e.clusterBlocks > 1)
+    v = count ? Value(e.make<NVVM::ClusterDimXOp>(t))
+              : Value(e.make<NVVM::ClusterIdXOp>(t));
+  else if (count)
     v = d == 0   ? Value(e.make<NVVM::GridDimXOp>(t))
         : d == 1 ? Value(e.make<NVVM::GridDimYOp>(t))
                  : Value(e.make<NVVM::GridDimZOp>(t));

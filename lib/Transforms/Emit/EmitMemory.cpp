@@ -604,19 +604,21 @@ LogicalResult Emitter::storeScales(const TileAccess &a, Registers tile,
   SmallVector<Value> codes = unpackCodes(tile, group, 8);
   Type i8Type = b.getI8Type();
   auto add = [&](Value x, Value y) { return make<arith::AddIOp>(x, y); };
+  SmallVector<Value> sizes = a.mem.sizes;
+  if (a.mem.run)
+    sizes[1] = a.mem.columns;
   auto emit = [&](Value row, Value col, Value bytes) {
-    Value offset =
-        add(quadOffset(*this, order, row, make<arith::ShRUIOp>(col, i64(2)),
-                       a.mem.sizes),
-            make<arith::AndIOp>(col, i64(3)));
+    Value offset = add(
+        quadOffset(*this, order, row, make<arith::ShRUIOp>(col, i64(2)), sizes),
+        make<arith::AndIOp>(col, i64(3)));
     Value ptr = make<LLVM::GEPOp>(a.mem.ptr.getType(), i8Type, a.mem.ptr,
                                   ArrayRef<LLVM::GEPArg>{offset});
     // Unsigned: what is before the memref is outside, too.
     Value cond;
     if (!a.inBounds)
       cond = make<arith::AndIOp>(
-          make<arith::CmpIOp>(arith::CmpIPredicate::ult, row, a.mem.sizes[0]),
-          make<arith::CmpIOp>(arith::CmpIPredicate::ult, col, a.mem.sizes[1]));
+          make<arith::CmpIOp>(arith::CmpIPredicate::ult, row, sizes[0]),
+          make<arith::CmpIOp>(arith::CmpIPredicate::ult, col, sizes[1]));
     OpBuilder::InsertionGuard guard(b);
     if (cond) {
       auto branch = make<scf::IfOp>(TypeRange{}, cond, false);
@@ -679,7 +681,9 @@ LogicalResult Emitter::storeScales(const TileAccess &a, Registers tile,
     if (c[0] >= a.shape[0] || c[1] >= a.shape[1])
       continue;
     Value row = add(add(a.index[0], s.thread[0]), i64(c[0]));
-    Value col = add(add(a.index[1], s.thread[1]), i64(c[1]));
+    Value col = s.columnOf(add(add(a.index[1], s.thread[1]), i64(c[1])));
+    if (a.mem.run)
+      col = add(col, a.mem.first);
     Value bytes = quads ? tile[reg / 4]
                         : Value(make<arith::TruncIOp>(i8Type, codes[reg]));
     OpBuilder::InsertionGuard inner(b);

@@ -287,6 +287,10 @@ Value Emitter::exchange(Value a, Value c, int64_t bit, bool rotate,
 
 void Emitter::barrier() { NVVM::Barrier0Op::create(b, loc); }
 
+Value Emitter::clusterRank() {
+  return make<NVVM::BlockInClusterIdXOp>(b.getI32Type());
+}
+
 Value Emitter::shared(int64_t bytes) {
   sharedBytes = std::max(sharedBytes, bytes);
   return sharedBase;

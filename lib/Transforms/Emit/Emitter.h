@@ -31,6 +31,15 @@ struct MemRefDesc {
   bool pairs = false;
   /// CPU: whether it is too large for the caches (i1; null where not asked).
   mlir::Value large;
+  /// The part of a block of a cluster: of each `period` columns `run`, from
+  /// column `first` on, of `columns` in all (i64). 0: it is no such part.
+  int64_t run = 0, period = 0;
+  mlir::Value first, columns;
+
+  /// In the memory, the column that is `column` of this part.
+  int64_t columnOf(int64_t column) const {
+    return run ? column / run * period + column % run : column;
+  }
 };
 
 /// Where a tile lies in a memref, and what is known about the access.
@@ -74,6 +83,8 @@ public:
   mlir::Location loc;
   const bool simd;
   const int64_t numWarps;
+  /// Thread blocks of a program, a cluster where there are more than one.
+  int64_t clusterBlocks = 1;
   /// Thread index in the block as i32 (GPU), set once per kernel.
   mlir::Value tid;
   /// Bytes of the widest access to global memory of one lane (GPU).
@@ -146,6 +157,8 @@ public:
 
   //===--- shared memory (GPU) --------------------------------------------===//
   void barrier();
+  /// Which block of its cluster this is (i32).
+  mlir::Value clusterRank();
   /// Reserves `bytes` of the scratch area and returns its address.
   mlir::Value shared(int64_t bytes);
 

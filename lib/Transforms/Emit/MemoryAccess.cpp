@@ -18,13 +18,24 @@ Access::Access(Emitter &e, const TileAccess &a)
     : e(e), a(a), bits(quant::storageBits(a.mem.elem)), rank(a.layout.rank()) {
   origin = e.i64(0);
   for (int64_t d = 0; d < rank; ++d)
-    origin =
-        add(origin, mul(a.index[d], a.mem.strides[d], a.mem.staticStrides[d]));
+    origin = add(origin, mul(d == rank - 1 ? columnOf(a.index[d]) : a.index[d],
+                             a.mem.strides[d], a.mem.staticStrides[d]));
+  if (a.mem.run)
+    origin = add(origin, a.mem.first);
   if (a.rows)
     readRows();
 }
 
 Value Access::add(Value x, Value y) { return e.make<arith::AddIOp>(x, y); }
+
+Value Access::columnOf(Value column) {
+  if (!a.mem.run)
+    return column;
+  // column / run * period + column % run
+  Value runs = e.make<arith::ShRUIOp>(column, e.i64(llvm::Log2_64(a.mem.run)));
+  return add(column,
+             e.make<arith::MulIOp>(runs, e.i64(a.mem.period - a.mem.run)));
+}
 
 Value Access::mul(Value x, Value stride, int64_t known) {
   return known == 1 ? x : Value(e.make<arith::MulIOp>(x, stride));
@@ -39,14 +50,18 @@ Value Access::offset(ArrayRef<Value> dynamic, const Coord &fixed) {
                          a.mem.staticStrides[0]));
       continue;
     }
+    // Registers and threads have bits of their own of a place in a run.
+    bool isColumn = d == rank - 1;
+    int64_t known = isColumn ? a.mem.columnOf(fixed[d]) : fixed[d];
     if (!dynamic.empty() && dynamic[d])
-      sum = add(sum, mul(dynamic[d], a.mem.strides[d], a.mem.staticStrides[d]));
-    if (!fixed[d])
+      sum = add(sum, mul(isColumn ? columnOf(dynamic[d]) : dynamic[d],
+                         a.mem.strides[d], a.mem.staticStrides[d]));
+    if (!known)
       continue;
     if (ShapedType::isDynamic(a.mem.staticStrides[d]))
-      sum = add(sum, e.make<arith::MulIOp>(a.mem.strides[d], e.i64(fixed[d])));
+      sum = add(sum, e.make<arith::MulIOp>(a.mem.strides[d], e.i64(known)));
     else
-      constant += fixed[d] * a.mem.staticStrides[d];
+      constant += known * a.mem.staticStrides[d];
   }
   return constant ? add(sum, e.i64(constant)) : sum;
 }
@@ -373,11 +388,19 @@ Value LaneAccess::owner() {
   int64_t all = e.numWarps * kWarpLanes - 1;
   int64_t known = (kWarpLanes << a.layout.warp.size()) - 1;
   int64_t mask = copies | (all & ~known);
-  if (!mask)
-    return {};
-  return e.make<arith::CmpIOp>(arith::CmpIPredicate::eq,
-                               e.make<arith::AndIOp>(e.tid, e.i32(mask)),
-                               e.i32(0));
+  auto isZero = [&](Value v) -> Value {
+    return e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, v, e.i32(0));
+  };
+  Value owner;
+  if (mask)
+    owner = isZero(e.make<arith::AndIOp>(e.tid, e.i32(mask)));
+  // All blocks of a cluster have what is no part of one.
+  auto pointer = cast<LLVM::LLVMPointerType>(a.mem.ptr.getType());
+  if (e.clusterBlocks > 1 && !a.mem.run && pointer.getAddressSpace() != 3) {
+    Value first = isZero(e.clusterRank());
+    owner = owner ? Value(e.make<arith::AndIOp>(owner, first)) : first;
+  }
+  return owner;
 }
 
 } // namespace dither::transforms

@@ -19,6 +19,9 @@ public:
 
   mlir::Value add(mlir::Value x, mlir::Value y);
   mlir::Value mul(mlir::Value x, mlir::Value stride, int64_t known);
+  /// In the memory, the column that is `column` of the part of a block of a
+  /// cluster, but for the first; `column` of another memref.
+  mlir::Value columnOf(mlir::Value column);
   /// Offset in elements of the coordinate `dynamic + fixed` inside the tile.
   mlir::Value offset(llvm::ArrayRef<mlir::Value> dynamic, const Coord &fixed);
   /// Address of an element (of four bits: of its byte).

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Fragments/FragmentHold.h"
 #include "Fragments/FragmentPlan.h"
 #include "Tiling/Scratch.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
@@ -19,7 +20,11 @@ namespace dither::transforms {
 /// Bytes of shared memory that stay for what threads exchange.
 constexpr int64_t kExchangedBytes = 32 * 1024;
 
-static int64_t bytesOf(RankedTensorType type) {
+int64_t mostHeldBytes(const target::TargetInfo &info) {
+  return int64_t(info.sharedBytes) - kExchangedBytes;
+}
+
+int64_t heldBytes(RankedTensorType type) {
   return type.getNumElements() * quant::storageBits(type.getElementType()) / 8;
 }
 
@@ -75,7 +80,7 @@ Value FragmentPlan::holder(quant::LoadOp load, int64_t most) {
     holder.blocks.push_back(&block);
     return holder.memory;
   }
-  int64_t bytes = llvm::alignTo(bytesOf(type), kScratchAlign);
+  int64_t bytes = llvm::alignTo(heldBytes(type), kScratchAlign);
   if (shared.heldBytes + bytes > most)
     return nullptr;
   shared.heldBytes += bytes;
@@ -103,7 +108,7 @@ bool FragmentPlan::holdRereads() {
         !load.getMemref().getDefiningOp<quant::ScratchOp>())
       wanted.push_back(load);
   }
-  int64_t most = int64_t(info->sharedBytes) - kExchangedBytes;
+  int64_t most = mostHeldBytes(*info);
   bool any = false;
   for (quant::LoadOp load : wanted)
     if (Value memory = holder(load, most)) {

@@ -41,10 +41,15 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
   }
   // The narrowest whole-tile access decides: what is loaded wide must also be
   // stored wide after it shrank to a quarter or an eighth.
-  int64_t narrowest = 32, narrowestStore = 32;
+  int64_t narrowest = 32, narrowestStore = 32, held = 0;
   kernel.walk([&](Operation *op) {
-    if (auto load = dyn_cast<quant::LoadOp>(op); load && isAnchor(load))
-      narrowest = std::min(narrowest, bitsOf(load.getMemref().getType()));
+    if (auto load = dyn_cast<quant::LoadOp>(op)) {
+      int64_t bits = bitsOf(load.getMemref().getType());
+      if (isAnchor(load))
+        narrowest = std::min(narrowest, bits);
+      if (load.getMemref().getDefiningOp<quant::ScratchOp>())
+        held = std::max(held, bits);
+    }
     if (auto gather = dyn_cast<quant::GatherOp>(op))
       narrowest = std::min(narrowest, bitsOf(gather.getMemref().getType()));
     if (auto store = dyn_cast<quant::StoreOp>(op))
@@ -58,8 +63,11 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
                     reduce.getSource().getType().getRank() == 2;
         if (down)
           sumRows = std::max(sumRows, reduce.getExtent());
-        else
-          sumChains = std::max(sumChains, reduce.getChains());
+        else {
+          sumChains = std::max(sumChains, reduce.getNumChains());
+          summed.insert(
+              reduce.getSource().getType().getDimSize(reduce.getAxis()));
+        }
       }
     if (auto hadamard = dyn_cast<quant::HadamardOp>(op))
       if (hadamard.getType().getRank() == 2 && hadamard.getAxis() == 0)
@@ -72,6 +80,9 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
     vec = std::min(narrowest, narrowestStore) < 32 ? 2 : 1;
   else
     vec = narrowestStore <= 8 ? 16 : 128 / narrowest;
+  // Lanes with more than an access each meet in the banks of shared memory.
+  if (!simd && held)
+    vec = std::min(vec, 128 / held);
   if (std::min(narrowest, narrowestStore) < 8)
     leastVec = 2;
 }
@@ -79,7 +90,8 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
 TileLayout LayoutRules::anchor(ArrayRef<int64_t> shape) const {
   int64_t last = int64_t(shape.size()) - 1;
   Reduced reduced;
-  if (sumChains && last >= 0)
+  // Parts of a row that is held have its sums elsewhere.
+  if (sumChains && last >= 0 && (simd || summed.contains(shape[last])))
     reduced = {last, sumChains, true};
   else if (columnBlock > 1 && last == 1 && !simd)
     reduced = {0, columnBlock, false};
@@ -145,7 +157,8 @@ TileLayout LayoutRules::gathered(int64_t parts, int64_t sums) const {
 TileLayout LayoutRules::reducible(Operation *op) const {
   auto shape = cast<RankedTensorType>(op->getOperand(0).getType()).getShape();
   if (auto reduce = dyn_cast<quant::ReduceOp>(op))
-    return widest(shape, {int64_t(reduce.getAxis()), reduce.getChains(), true});
+    return widest(shape,
+                  {int64_t(reduce.getAxis()), reduce.getNumChains(), true});
   auto blocks = cast<quant::BlockReduceOp>(op);
   std::optional<int64_t> axis = blockAxis(blocks);
   if (!axis)
@@ -242,7 +255,7 @@ std::optional<ReducePlan> LayoutRules::plan(Operation *op,
     extent = in.base[axis];
     full = true;
     ordered = reduce.getKind() == quant::ReduceKind::sum;
-    int64_t chains = reduce.getChains();
+    int64_t chains = reduce.getNumChains();
     // The chain of a canonical sum is one fragment, no more and no less.
     if (ordered && in.repeats[axis] > 1 && extent != chains)
       return std::nullopt;

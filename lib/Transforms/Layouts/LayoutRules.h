@@ -76,6 +76,8 @@ private:
   /// Chains of the longest sum along rows, on a CPU along either direction; 0
   /// for none.
   int64_t sumChains = 0;
+  /// Lengths of the rows that sums are of.
+  llvm::SmallDenseSet<int64_t, 4> summed;
   /// Elements of the longest sum along columns (GPU), and rows of the tallest
   /// block that is reduced; 0 for none.
   int64_t sumRows = 0, columnBlock = 0;

@@ -188,7 +188,7 @@ FailureOr<Value> Reducer::tree(OpFoldResult start, int64_t width, int64_t piece,
 }
 
 FailureOr<Value> Reducer::sum(int64_t piece) {
-  int64_t stride = numerics::sumChains(extent);
+  int64_t stride = reduce.getNumChains();
   // Positions that no element has add nothing.
   int64_t width = std::min(stride, powerOfTwoCeil(extent));
   piece = std::min(piece, width);

@@ -236,6 +236,7 @@ def write_images(output: pathlib.Path, name: str, compiled: Compiled, notes: lis
                 "sha256": hashlib.sha256(code).hexdigest(),
                 "num_threads": image.num_threads,
                 "shared_bytes": image.shared_bytes,
+                "cluster_size": image.cluster_size,
             }
         )
     return rows

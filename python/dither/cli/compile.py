@@ -182,6 +182,7 @@ def compile_one(
     row |= {
         "num_threads": image.num_threads,
         "shared_bytes": image.shared_bytes,
+        "cluster_size": image.cluster_size,
         "params": list(image.params),
         "milliseconds": round(compiled.milliseconds, 2),
     }

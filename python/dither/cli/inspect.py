@@ -79,7 +79,9 @@ def stages(path: pathlib.Path, target: str | None, wanted: str | None) -> None:
 
 def launch(kernel: Any) -> str:
     """What launching an image needs."""
-    return f"{kernel.num_threads} threads, {kernel.shared_bytes} bytes shared, params ({', '.join(kernel.params)})"
+    cluster = f"clusters of {kernel.cluster_size} blocks, " if kernel.cluster_size > 1 else ""
+    params = ", ".join(kernel.params)
+    return f"{cluster}{kernel.num_threads} threads, {kernel.shared_bytes} bytes shared, params ({params})"
 
 
 def entry(path: pathlib.Path, code: bool) -> None:

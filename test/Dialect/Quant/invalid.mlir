@@ -636,6 +636,38 @@ func.func @f(%m: memref<8x4xf32>, %i: index) {
 }
 
 // -----
+// CP1: columns are neighbours
+func.func @f(%m: memref<8x4xf32, strided<[1, 8]>>) {
+  // expected-error @+1 {{'quant.cluster_part' op memref is of type 'memref<8x4xf32, strided<[1, 8]>>', expected columns of stride 1}}
+  %0 = quant.cluster_part %m run 2 blocks 2 : memref<8x4xf32, strided<[1, 8]>> -> memref<8x2xf32, strided<[1, 8]>>
+  return
+}
+
+// -----
+// CP2: runs are powers of two
+func.func @f(%m: memref<8x48xf32>) {
+  // expected-error @+1 {{'quant.cluster_part' op run is 3, expected a power of two from 2 on}}
+  %0 = quant.cluster_part %m run 3 blocks 2 : memref<8x48xf32> -> memref<8x24xf32, strided<[48, 1]>>
+  return
+}
+
+// -----
+// CP3: clusters that every GPU with clusters has
+func.func @f(%m: memref<8x48xf32>) {
+  // expected-error @+1 {{'quant.cluster_part' op found a cluster of 3 blocks, expected 2, 4 or 8}}
+  %0 = quant.cluster_part %m run 4 blocks 3 : memref<8x48xf32> -> memref<8x16xf32, strided<[48, 1]>>
+  return
+}
+
+// -----
+// CP4: one column in so many blocks
+func.func @f(%m: memref<8x48xf32>) {
+  // expected-error @+1 {{'quant.cluster_part' op result is of type 'memref<8x48xf32>', expected 'memref<8x24xf32, strided<[48, 1]>>'}}
+  %0 = quant.cluster_part %m run 8 blocks 2 : memref<8x48xf32> -> memref<8x48xf32>
+  return
+}
+
+// -----
 // MX1: a matrix is in a row of elements
 func.func @f(%m: memref<8x4xf32>, %i: index) {
   // expected-error @+1 {{'quant.matrix' op memref is of type 'memref<8x4xf32>', expected rank 1 and stride 1}}
@@ -864,6 +896,38 @@ func.func @f(%x: tensor<4x384xf32>) {
 func.func @f(%x: tensor<4x4096xf32>) {
   // expected-error @+1 {{'quant.reduce' op tree of 4096 elements, expected a power of two up to 2048}}
   %0 = quant.reduce sum %x axis 1 {tree} : tensor<4x4096xf32> -> tensor<4x1xf32>
+  return
+}
+
+// -----
+// RE10: chains are those of sums
+func.func @f(%x: tensor<4x512xf32>) {
+  // expected-error @+1 {{'quant.reduce' op chains of a reduction of kind max, or with a count or a tree, expected a sum of all elements}}
+  %0 = quant.reduce max %x axis 1 {chains = 256} : tensor<4x512xf32> -> tensor<4x1xf32>
+  return
+}
+
+// -----
+// RE11: all chains are as long
+func.func @f(%x: tensor<4x384xf32>) {
+  // expected-error @+1 {{'quant.reduce' op found 256 chains of 384 elements, expected a power of two up to 2048 that divides them}}
+  %0 = quant.reduce sum %x axis 1 {chains = 256} : tensor<4x384xf32> -> tensor<4x1xf32>
+  return
+}
+
+// -----
+// CR1: each block has one element
+func.func @f(%x: tensor<2x1xf32>) {
+  // expected-error @+1 {{'quant.cluster_reduce' op source has shape [2, 1], expected one element}}
+  %0 = quant.cluster_reduce sum %x blocks 2 : tensor<2x1xf32>
+  return
+}
+
+// -----
+// CR2: clusters that every GPU with clusters has
+func.func @f(%x: tensor<1x1xf32>) {
+  // expected-error @+1 {{'quant.cluster_reduce' op found a cluster of 16 blocks, expected 2, 4 or 8}}
+  %0 = quant.cluster_reduce sum %x blocks 16 : tensor<1x1xf32>
   return
 }
 
@@ -1807,7 +1871,7 @@ func.func @f(%x: tensor<4x32xf32>) {
 
 // -----
 // AT1: kernels have no others
-// expected-error @+1 {{'func.func' op has attribute "quant.kernels", expected one of quant.config, quant.grid, quant.kernel, quant.num_threads, quant.num_warps, quant.params, quant.phases, quant.shared_bytes}}
+// expected-error @+1 {{'func.func' op has attribute "quant.kernels", expected one of quant.cluster, quant.config, quant.grid, quant.kernel, quant.num_threads, quant.num_warps, quant.params, quant.phases, quant.shared_bytes}}
 func.func @f() attributes {quant.kernels} { return }
 
 // -----
@@ -1842,12 +1906,17 @@ func.func @f() attributes {quant.num_warps = 3} { return }
 
 // -----
 // AT4: a configuration has a number of warps that there can be
-// expected-error @+1 {{'func.func' op has "quant.config" = {num_warps = 64 : i64}, expected fragment, edge and tile, two numbers each, and num_warps, 1, 2, 4, 8, 16 or 32}}
+// expected-error @+1 {{'func.func' op has "quant.config" = {num_warps = 64 : i64}, expected fragment, edge and tile, two numbers each, num_warps, 1, 2, 4, 8, 16 or 32, and cluster, a positive number}}
 func.func @f() attributes {quant.config = {num_warps = 64}} { return }
 
 // -----
+// AT5: clusters have blocks
+// expected-error @+1 {{'func.func' op has "quant.config" = {cluster = 0 : i64}, expected fragment,}}
+func.func @f() attributes {quant.config = {cluster = 0}} { return }
+
+// -----
 // AT5: a fragment has rows and columns
-// expected-error @+1 {{'func.func' op has "quant.config" = {fragment = array<i64: 4>}, expected fragment, edge and tile, two numbers each, and num_warps, 1, 2, 4, 8, 16 or 32}}
+// expected-error @+1 {{'func.func' op has "quant.config" = {fragment = array<i64: 4>}, expected fragment, edge and tile, two numbers each, num_warps, 1, 2, 4, 8, 16 or 32, and cluster, a positive number}}
 func.func @f() attributes {quant.config = {fragment = array<i64: 4>}} { return }
 
 // -----

@@ -60,6 +60,9 @@ func.func @memory(%a: memref<?x4096xbf16>, %b: memref<?xf4E2M1FN, strided<[1], o
   // CHECK-NEXT: quant.slice %[[A]][%[[I]]] count %[[I]] dim 0 : memref<?x4096xbf16> -> memref<?x4096xbf16, strided<[4096, 1]>>
   // CHECK-NEXT: quant.matrix %{{.*}}[%[[I]]] rows %[[I]] cols %[[I]] : memref<?xi32> -> memref<?x?xi32, strided<[?, 1]>>
   // CHECK-NEXT: quant.matrix %{{.*}}[%[[I]]] rows %[[I]] : memref<?xi32> -> memref<?x7xi32, strided<[7, 1]>>
+  // CHECK-NEXT: quant.cluster_rank
+  // CHECK-NEXT: quant.cluster_part %[[A]] run 512 blocks 4 : memref<?x4096xbf16> -> memref<?x1024xbf16, strided<[4096, 1]>>
+  // CHECK-NEXT: quant.cluster_part %{{.*}} run 32 blocks 2 : memref<?xi32> -> memref<?xi32, strided<[1]>>
   // CHECK-NEXT: quant.scratch : memref<4x32xf4E2M1FN>
   // CHECK-NEXT: %[[P:.*]] = quant.scratch {pairs} : memref<4x64xf32>
   // CHECK-NEXT: quant.load %[[P]][%{{.*}}, %{{.*}}] : memref<4x64xf32> -> tensor<4x32xf32>
@@ -85,6 +88,9 @@ func.func @memory(%a: memref<?x4096xbf16>, %b: memref<?xf4E2M1FN, strided<[1], o
   %l0 = quant.slice %a[%i] count %i dim 0 : memref<?x4096xbf16> -> memref<?x4096xbf16, strided<[4096, 1]>>
   %m0 = quant.matrix %h[%i] rows %i cols %i : memref<?xi32> -> memref<?x?xi32, strided<[?, 1]>>
   %m1 = quant.matrix %h[%i] rows %i : memref<?xi32> -> memref<?x7xi32, strided<[7, 1]>>
+  %cr = quant.cluster_rank
+  %c0 = quant.cluster_part %a run 512 blocks 4 : memref<?x4096xbf16> -> memref<?x1024xbf16, strided<[4096, 1]>>
+  %c1 = quant.cluster_part %h run 32 blocks 2 : memref<?xi32> -> memref<?xi32, strided<[1]>>
   %s0 = quant.scratch : memref<4x32xf4E2M1FN>
   %s1 = quant.scratch {pairs} : memref<4x64xf32>
   %tp = quant.load %s1[%i, %i] : memref<4x64xf32> -> tensor<4x32xf32>
@@ -136,7 +142,7 @@ func.func @reductions(%x: tensor<4x128xf32>, %d: tensor<?x?xf32>, %c: tensor<4x1
   // CHECK-NEXT: quant.block_broadcast %{{.*}} block [16, 1] : tensor<?x?xf32> -> tensor<?x?xf32>
   // CHECK-NEXT: quant.hadamard %{{.*}} axis 1 size 16 : tensor<4x128xf32>
   // CHECK-NEXT: quant.hadamard %{{.*}} axis 0 size 64 : tensor<?x?xf32>
-  // GENERIC: "quant.reduce"(%{{.*}}) <{axis = 1 : i64, count = 100 : i64, kind = #quant<reduce_kind amax>}>
+  // GENERIC: "quant.reduce"(%{{.*}}) <{axis = 1 : i64, chains = 0 : i64, count = 100 : i64, kind = #quant<reduce_kind amax>}>
   // GENERIC: "quant.block_reduce"(%{{.*}}) <{block = array<i64: 1, 16>, kind = #quant<reduce_kind amax>}>
   %0 = quant.reduce sum %x axis 1 : tensor<4x128xf32> -> tensor<4x1xf32>
   %1 = quant.reduce max %x axis 0 : tensor<4x128xf32> -> tensor<1x128xf32>

@@ -1,6 +1,8 @@
-"""Rows that registers do not hold: shared memory does, and they are loaded once; longer ones are loaded again."""
+"""Rows that registers do not hold: shared memory does, of one block or of a cluster, and they are loaded once."""
 
 import dither
+import dither.language as dl
+import numpy as np
 import pytest
 from dither.ops.library import library
 from ops import check, data
@@ -19,7 +21,16 @@ def loads(name, target, columns):
 
 
 @pytest.mark.parametrize(
-    ("target", "columns"), [("sm_80", 32768), ("sm_90a", 65536), ("sm_100a", 65536), ("sm_120a", 32768)]
+    ("target", "columns"),
+    [
+        ("sm_80", 32768),
+        ("sm_90a", 65536),
+        ("sm_90a", 131072),
+        ("sm_90a", 262144),
+        ("sm_100a", 262144),
+        ("sm_120a", 32768),
+        ("sm_120a", 262144),
+    ],
 )
 @pytest.mark.parametrize("name", NORMS)
 def test_rows_are_loaded_once(name, target, columns):
@@ -28,7 +39,18 @@ def test_rows_are_loaded_once(name, target, columns):
 
 @pytest.mark.parametrize(("name", "times"), [(NORMS[0], 2), (NORMS[1], 3)])
 def test_longer_rows_are_loaded_for_each_sum(name, times):
-    assert loads(name, "sm_90a", 131072) == times
+    """Where there are no clusters, or rows are no multiple of the chains of their sums."""
+    assert loads(name, "sm_80", 131072) == times
+    assert loads(name, "sm_90a", 131072 + 512) == times
+
+
+@pytest.mark.parametrize(
+    ("target", "columns", "blocks"), [("sm_90a", 65536, 1), ("sm_90a", 131072, 2), ("sm_120a", 262144, 8)]
+)
+def test_as_few_blocks_as_hold_a_row(target, columns, blocks):
+    code = next(e for e in library(target, (2, columns)) if e.name == NORMS[0]).compile(target)
+    assert code.image.cluster_size == blocks
+    assert (f".reqnctapercluster {blocks}, 1, 1" in code.ptx) == (blocks > 1)
 
 
 def same(found, want):
@@ -45,10 +67,20 @@ def same(found, want):
         check.same_bits(found, want)
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
-@pytest.mark.parametrize("columns", [20000, 65536])
+@pytest.mark.parametrize(
+    ("target", "columns"),
+    [
+        ("sm_80", 20000),
+        ("sm_80", 65536),
+        ("sm_90a", 20000),
+        ("sm_90a", 65536),
+        ("sm_90a", 98304),
+        ("sm_100a", 262144),
+        ("sm_120a", 131072),
+    ],
+)
 def test_bits(target, columns):
-    """Rows that are held, rows that are loaded again, and a length that is no power of two: the bits of the CPU."""
+    """Rows that are held, rows that are loaded again, and lengths that are no power of two: the bits of the CPU."""
     x, gamma = data.normal(2, columns, "bfloat16", seed=3), data.normal(1, columns, seed=4)[0]
     for function in (
         lambda **where: dither.layer_norm(x, gamma, gamma, **where),
@@ -56,3 +88,40 @@ def test_bits(target, columns):
         lambda **where: dither.softmax(x, format="nvfp4", **where),
     ):
         same(function(device=f"sim:{target}"), function())
+
+
+def test_bits_of_clusters():
+    """Sums along rows and columns, maxima, indices of columns, scales in the order of tensor cores; no races (conftest)."""
+    columns = 131072
+    x, dy = data.normal(2, columns, "bfloat16", seed=3), data.normal(2, columns, "bfloat16", seed=5)
+    gamma = data.normal(1, columns, seed=4)[0]
+    rms, layer = dither.rms_norm(x, gamma), dither.layer_norm(x, gamma, gamma)
+    for function in (
+        lambda **where: dither.rms_norm(x, gamma, format="mxfp8_e4m3", scale_layout="128x4", **where),
+        lambda **where: dither.rms_norm(x, gamma, format="mxfp8_e4m3", rounding="stochastic", seed=7, **where),
+        lambda **where: dither.rms_norm(x, gamma, format="fp8_row_e4m3", **where),
+        lambda **where: tuple(dither.rms_norm(x, gamma, return_amax=True, **where)),
+        lambda **where: tuple(dither.add_rms_norm(x, dy, gamma, format="nvfp4", **where)),
+        lambda **where: tuple(dither.rms_norm_backward(dy, x, rms.rsigma, gamma, **where)),
+        lambda **where: tuple(dither.layer_norm_backward(dy, x, layer.mean, layer.rsigma, gamma, **where)),
+        lambda **where: dither.dsoftmax(dy, dither.softmax(x), **where),
+    ):
+        same(function(device="sim:sm_90a"), function())
+
+
+def test_short_gamma():
+    """What a cluster has of a tensor that ends too early is zero beyond its end, as on the CPU."""
+
+    @dither.jit
+    def scaled(x, g, y):
+        row = dl.program_id(0)
+        t = dl.load(x, (row, 0), (1, 131072)).to(dl.float32)
+        dl.store(y, (row, 0), t * dl.rsqrt(dl.sum(t * t, axis=1)) * dl.load(g, 0, 131072))
+
+    x = data.normal(2, 131072, "bfloat16", seed=3)
+    for length in (131072, 131071, 70000, 1500):
+        g = data.normal(1, length, seed=4)[0]
+        found = [np.zeros((2, 131072), np.float32) for _ in range(2)]
+        for out, device in zip(found, ["cpu", "sim:sm_90a"], strict=True):
+            scaled[(2,)](x, g, out, device=device)
+        check.same_bits(*found)

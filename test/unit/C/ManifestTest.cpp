@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char *noImage =
     "an image of kernel 'where' has no file, target, sha256, num_threads (1 to "
-    "1024) or shared_bytes (0 to 1048576)";
+    "1024), shared_bytes (0 to 1048576) or cluster_size (1 to 8)";
 
 class ManifestTest : public BuiltTest {
 protected:

@@ -102,6 +102,20 @@ TEST_F(CudaDeviceTest, LaunchesWithParameters) {
                 "scale grid=1x1x3 block=128x1x1 shared=0 stream=1 " + params);
 }
 
+/// Programs that are clusters have more blocks, along x.
+TEST_F(CudaDeviceTest, LaunchesClusters) {
+  auto gpu = device();
+  KernelImage image = ptxImage();
+  image.clusterSize = 4;
+  auto kernel = must(gpu->load(image));
+  int64_t slots[4] = {0, 0, 0, 0};
+  must(kernel->launch(slots, {3, 2, 1}, nullptr));
+  must(gpu->synchronize(nullptr));
+  EXPECT_NE(launches().find("scale grid=12x2x1 block=128x1x1"),
+            std::string::npos)
+      << launches();
+}
+
 TEST_F(CudaDeviceTest, EmptyGridsLaunchNothing) {
   auto gpu = device();
   auto kernel = must(gpu->load(ptxImage()));
