@@ -121,9 +121,9 @@ TEST(ProgramEncodeTest, SaysWhatIsWrong) {
   EXPECT_EQ(message(Program::decode("")), "found no program");
   EXPECT_EQ(message(Program::decode("hello, world")), "found no program");
   std::string newer = bytes;
-  newer[8] = 3;
+  newer[8] = 4;
   EXPECT_EQ(message(Program::decode(newer)),
-            "found a program of version 3, expected 2");
+            "found a program of version 4, expected 3");
   EXPECT_EQ(message(Program::decode(bytes.substr(0, 40))),
             "the program is damaged: it is cut off");
   std::string changed = bytes;
