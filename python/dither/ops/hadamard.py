@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -85,7 +86,7 @@ class RandomHadamard:
 
     def of(self, colwise: bool) -> Transform | None:
         """What one direction is transformed by."""
-        return Transform(self.size, self.signs) if (self.colwise if colwise else self.rowwise) else None
+        return _only(self.size, self.signs) if (self.colwise if colwise else self.rowwise) else None
 
 
 class Transform(NamedTuple):
@@ -93,6 +94,12 @@ class Transform(NamedTuple):
 
     size: int
     signs: int
+
+
+@functools.cache
+def _only(size: int, signs: int) -> Transform:
+    """One object for each transform: launches know what code is made for by its address."""
+    return Transform(size, signs)
 
 
 def check_transform(value: object) -> RandomHadamard | None:

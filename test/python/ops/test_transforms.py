@@ -1,5 +1,7 @@
 """Random Hadamard transforms before quantization: any format, layout, mask and input, on every device."""
 
+import importlib
+
 import dither
 import ml_dtypes
 import numpy as np
@@ -241,3 +243,15 @@ def test_without_a_format_there_is_none():
     x = data.normal(32, 64, "float32")
     with pytest.raises(ValueError, match="'transform' was given without a format"):
         dither.rms_norm(x, np.ones(64, F32), transform=dither.RandomHadamard())
+
+
+def test_calls_again_find_their_code():
+    """Groups, which are launched from Python each time, look for code by the address of a transform."""
+    kernel = importlib.import_module("dither.ops.quantize").QUANTIZE.kernel
+    x, sizes = data.normal(64, 48), [32, 32]
+    for times in range(4):
+        before = kernel._launcher.hits
+        dither.grouped_quantize(x, "nvfp4", "both", group_sizes=sizes, transform=dither.RandomHadamard())
+        hits = kernel._launcher.hits - before
+        assert times < 2 or hits >= 2
+    assert dither.RandomHadamard().of(True) is dither.RandomHadamard().of(True)
