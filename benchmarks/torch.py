@@ -1,6 +1,7 @@
-"""What PyTorch costs: calls of operators, a Transformer layer, and conversions (torch_layers.py), as Markdown.
+"""What PyTorch costs: calls of operators, small modules on the host, a Transformer layer, and conversions
+(torch_layers.py), as Markdown.
 
-    python -m benchmarks.torch [--quick] [--device cpu] [--json FILE] [--only calls,layer,conversions]
+    python -m benchmarks.torch [--quick] [--device cpu] [--json FILE] [--only calls,host,layer,conversions]
 
 Calls are on small tensors, so that the host's share shows, in microseconds. plain: the operator without its look at
 what torch has to do with a call. eager: as users call it. gradient: on a tensor that requires one. backward: that and
@@ -91,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="few repetitions")
     parser.add_argument("--device", default="cpu", help="cpu, or cuda:0")
     parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--only", default="calls,layer,conversions", help="some of %(default)s")
+    parser.add_argument("--only", default="calls,host,layer,conversions", help="some of %(default)s")
     args = parser.parse_args(arguments)
     only = args.only.split(",")
     start = time.monotonic()
@@ -103,8 +104,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"| us a call | {' | '.join(COLUMNS)} |\n|---|{'--:|' * len(COLUMNS)}")
         for name, row in table.items():
             print(f"| {name} | {' | '.join(f'{row[key]:.1f}' if key in row else '' for key in COLUMNS)} |")
-    # Layers and conversions are of the CPU.
+    # Modules, layers and conversions are of the CPU.
     rounds = 2 if args.quick else 10
+    if "host" in only:
+        about["host_us"] = host = torch_layers.host_times(3 if args.quick else 20, rounds)
+        kinds = list(next(iter(host.values())))
+        rows, width = torch_layers.HOST_SHAPE
+        print(f"\n| us of the host, {rows} x {width} | {' | '.join(kinds)} |\n|---|{'--:|' * len(kinds)}")
+        for name, row in host.items():
+            print(f"| {name} | {' | '.join(f'{row[kind]:.0f}' for kind in kinds)} |")
     if "layer" in only:
         shape = torch_layers.Shape(1, 32, 64, 2) if args.quick else torch_layers.Shape()
         times, refused = torch_layers.milliseconds(torch_layers.layers(shape, not args.quick), rounds)

@@ -7,6 +7,7 @@ backward pass of a `Shape` in bfloat16, with the gradients of all parameters.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -22,6 +23,8 @@ class Shape(NamedTuple):
     heads: int = 8
 
 
+#: Rows and features of modules whose time on the host is measured.
+HOST_SHAPE = (32, 64)
 #: Of a tensor that is converted: rows and columns.
 CONVERTED = (2048, 4096)
 
@@ -112,6 +115,74 @@ def layers(shape: Shape, compiles: bool = True) -> dict[str, Callable[[], object
         if converted is not None:
             made["torchao FP8, current scaling" + suffix] = passes(converted, shape, compiles=bool(suffix))
     return made
+
+
+def host_times(loops: int, rounds: int) -> dict[str, dict[str, float]]:
+    """Microseconds of the processor for a forward and a backward pass of small modules (`HOST_SHAPE`, bfloat16) on one
+    thread, by module and recipe: what Python and torch take, as products of this size take next to nothing.
+
+    The least of rounds that take turns, after as many calls as make later ones alike.
+    """
+    import dither.torch as dt
+    import torch
+    from dither import recipe
+
+    rows, width = HOST_SHAPE
+    modules: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {
+        "Linear": (lambda: dt.Linear(width, width), ()),
+        "LayerNormLinear": (lambda: dt.LayerNormLinear(width, width), ()),
+        "LayerNormMLP": (lambda: dt.LayerNormMLP(width, 2 * width), ()),
+        "GroupedLinear of 2": (lambda: dt.GroupedLinear(2, width, width), ([rows // 2] * 2,)),
+    }
+    recipes = {
+        "bf16": None,
+        "MXFP8": recipe.MXFP8BlockScaling(),
+        "NVFP4": recipe.NVFP4BlockScaling(),
+        "FP8, current scaling": recipe.Float8CurrentScaling(),
+        "FP8, delayed scaling": recipe.DelayedScaling(),
+        "FP8, blocks": recipe.Float8BlockScaling(),
+    }
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        found: dict[str, dict[str, float]] = {}
+        for name, (make, rest) in modules.items():
+            calls = {kind: _small(make(), rest, said) for kind, said in recipes.items()}
+            for call in calls.values():
+                for _ in range(4):
+                    call()
+            least = dict.fromkeys(calls, float("inf"))
+            for _ in range(rounds):
+                for kind, call in calls.items():
+                    start = time.process_time()
+                    for _ in range(loops):
+                        call()
+                    least[kind] = min(least[kind], (time.process_time() - start) / loops)
+            found[name] = {kind: 1e6 * seconds for kind, seconds in least.items()}
+        return found
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _small(module: Any, rest: tuple[Any, ...], recipe: Any) -> Callable[[], object]:
+    import dither.torch as dt
+    import torch
+
+    module = module.bfloat16()
+    x = torch.randn(*HOST_SHAPE, dtype=torch.bfloat16).requires_grad_()
+    dy: Any = None
+
+    def both() -> None:
+        nonlocal dy
+        with contextlib.nullcontext() if recipe is None else dt.autocast(recipe=recipe):
+            y = module(x, *rest)
+        dy = torch.randn_like(y) if dy is None else dy
+        y.backward(dy)
+        x.grad = None
+        for parameter in module.parameters():
+            parameter.grad = None
+
+    return both
 
 
 def torchao_layer(shape: Shape) -> Any:

@@ -14,6 +14,9 @@ def test_calls(tmp_path):
     about = json.loads(file.read_text())
     assert {"bf16", "dither MXFP8"} <= set(about["layer_ms"]) and min(about["layer_ms"].values()) > 0
     assert {"dither mxfp8_e4m3", "dither nvfp4"} <= set(about["conversion_ms"])
+    host = about["host_us"]
+    assert {"Linear", "LayerNormMLP"} <= set(host)
+    assert all(0 < row["bf16"] < row[kind] for row in host.values() for kind in ("MXFP8", "NVFP4"))
     found = about["us"]
     assert list(found) == ["gelu", "rms_norm", "quantize"]
     for name, row in found.items():
