@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 import torch.utils.checkpoint
+from dither import ops
 from dither.recipe import CustomRecipe, DelayedScaling, Format, MXFP8BlockScaling
-from dither.torch import Linear, autocast
+from dither.torch import GroupedLinear, Linear, autocast
 from dither.torch.delayed import History
 from dither.torch.roles import DelayedScalingRequest
 
@@ -300,3 +301,43 @@ def test_requests():
     wrong = CustomRecipe(lambda role: DelayedScalingRequest(margin=int(role == "weight")))
     with pytest.raises(ValueError, match="gives forward requests that differ"):
         step(model()[0], 0, wrong)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_groups_have_the_bits_of_layers(bias, monkeypatch):
+    """What is quantized together has a scale and an amax each."""
+    r, sizes = recipe(), [16, 0, 9, 7]
+    grouped = GroupedLinear(4, K, N, bias=bias, dtype=torch.bfloat16)
+    layers = [Linear(K, N, bias=bias, dtype=torch.bfloat16) for _ in sizes]
+    counts = []
+    many = ops.quantize_many
+    monkeypatch.setattr(ops, "quantize_many", lambda xs, *args, **kw: counts.append(len(xs)) or many(xs, *args, **kw))
+    with torch.no_grad():
+        for i, layer in enumerate(layers):
+            for name, parameter in layer.named_parameters():
+                parameter.copy_(getattr(grouped, f"{name}{i}"))
+    for number in range(4):
+        x = batch(number).requires_grad_()
+        with autocast(recipe=r):
+            y = grouped(x, sizes)
+        dy = torch.randn_like(y)
+        grouped.zero_grad()
+        y.backward(dy)
+        start = 0
+        for i, (layer, size) in enumerate(zip(layers, sizes, strict=True)):
+            rows = slice(start, start + size)
+            part = x.detach()[rows].clone().requires_grad_()
+            with autocast(recipe=r):
+                out = layer(part)
+            layer.zero_grad()
+            out.backward(dy[rows])
+            assert torch.equal(y[rows], out) and torch.equal(x.grad[rows], part.grad)
+            for name, parameter in layer.named_parameters():
+                assert torch.equal(getattr(grouped, f"{name}{i}").grad, parameter.grad)
+            start += size
+    scales = grouped.state_dict()["_extra_state"]
+    for i, layer in enumerate(layers):
+        own = layer.state_dict()["_extra_state"]
+        assert torch.equal(scales["forward"]["scale"][2 * i : 2 * i + 2], own["forward"]["scale"])
+        assert torch.equal(scales["backward"]["scale"][i : i + 1], own["backward"]["scale"])
+    assert counts == [4] * (8 if bias else 12)

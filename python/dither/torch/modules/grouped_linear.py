@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from .base import QuantizedModule, activation_dtype, check_input, shaped
-from .grouped_products import GroupedCall, GroupedLinearFunction, are_alike
+from .grouped_products import GroupedCall, GroupedLinearFunction, are_alike, are_delayed
 from .linear import Call, LinearFunction, init_linear, linear_parameters
 
 
@@ -17,8 +17,9 @@ class GroupedLinear(QuantizedModule):
     """A linear layer for each group of rows, whose operands are quantized as by `Linear`.
 
     Each group has the bits of a layer of its own. The groups of an input, and of a gradient, are quantized in one
-    launch where their quantizers are alike and have no state (as delayed scaling has); what is rounded at random draws
-    one seed for all then.
+    launch where their quantizers are alike and have no state; what is rounded at random draws one seed for all then.
+    Weights, and groups under delayed scaling, are quantized together as separate tensors are (`dither.quantize_many`),
+    but for gradients whose bias is needed, too: each is a launch.
 
     Args:
         num_gemms: how many groups there are.
@@ -93,7 +94,7 @@ class GroupedLinear(QuantizedModule):
         parts = x.to(dtype).reshape(-1, self.in_features).split(sizes)
         layers, output, grad_input = ([], None, None) if region is None else self.slots(region, x.device)
         found: list[torch.Tensor] = []
-        if region is not None and region.enabled and are_alike(layers):
+        if region is not None and region.enabled and (are_alike(layers) or are_delayed(layers)):
             weights = [getattr(self, f"weight{i}") for i in range(self.num_gemms)]
             biases = [getattr(self, f"bias{i}") for i in range(self.num_gemms)]
             made = [

@@ -10,8 +10,9 @@ import torch
 
 from ... import ops
 from ...ops.grouping import Groups, places_of
+from ..delayed import DelayedQuantizer
 from ..matmul import GEMMType, multiply
-from ..quantizer import Quantizer
+from ..quantizer import Quantizer, checked
 from ..storage import QuantizedStorage, restore_from_func_ctx, save_for_func_ctx
 from .products import Slots, ends_backward, in_directions
 
@@ -36,6 +37,11 @@ def are_alike(layers: Sequence[Slots]) -> bool:
     )
 
 
+def are_delayed(layers: Sequence[Slots]) -> bool:
+    """Whether all that is quantized has delayed scales, so that the groups of an input differ by tensors alone."""
+    return all(isinstance(q, DelayedQuantizer) for one in layers for q in (one.input, one.weight, one.grad_output))
+
+
 def _is_plain(q: Quantizer) -> bool:
     return not (q._is_own or q._owns_tensors() or q.with_amax_reduction)
 
@@ -52,6 +58,42 @@ def _storages(result: Any, sizes: Sequence[int], q: Quantizer) -> list[Quantized
     return found
 
 
+def _may_share(quantizers: Sequence[Quantizer]) -> bool:
+    return not any(q._is_own or q.stochastic or q.with_amax_reduction for q in quantizers)
+
+
+def quantize_each(quantizers: Sequence[Quantizer], tensors: Sequence[torch.Tensor]) -> list[QuantizedStorage]:
+    """Each tensor by a quantizer of its own, in few launches (`dither.quantize_many`) where the quantizers differ by no
+    more than tensors, as the scales of delayed scaling, and none draws a seed or has its own way."""
+    # What options of the others do, a draw or a reduction, is done once.
+    options = [q.options(x) for q, x in zip(quantizers, tensors, strict=True)] if _may_share(quantizers) else [{}]
+    first = options[0]
+    of_each = {name for name, value in first.items() if isinstance(value, torch.Tensor)}
+    together = first and all(
+        one.keys() == first.keys() and all(one[name] == first[name] for name in first.keys() - of_each)
+        for one in options[1:]
+    )
+    if not together:
+        return [q.quantize(x) for q, x in zip(quantizers, tensors, strict=True)]
+    named = {name: [one[name] for one in options] if name in of_each else value for name, value in first.items()}
+    found = ops.quantize_many([checked(x) for x in tensors], **named)
+    return [QuantizedStorage.of(result, q) for q, result in zip(quantizers, found, strict=True)]
+
+
+def quantize_weights(layers: Sequence[Slots], weights: Sequence[Any], columns: bool) -> list[QuantizedStorage]:
+    """The weights of several layers, as `Slots.quantize_weight` makes one: what is not quantized yet, together."""
+    todo = [
+        i
+        for i, w in enumerate(weights)
+        if not isinstance(w, QuantizedStorage) and getattr(w, "quantized", None) is None
+    ]
+    made = {}
+    if todo:
+        qs = [in_directions(layers[i].weight, True, columns and layers[i].override is None) for i in todo]
+        made = dict(zip(todo, quantize_each(qs, [weights[i] for i in todo]), strict=True))
+    return [made[i] if i in made else layers[i].quantize_weight(w, columns) for i, w in enumerate(weights)]
+
+
 class GroupedLinearFunction(torch.autograd.Function):
     """y = x w^T + b of each group of rows of x (M, K); weights (N, K) of all groups, then biases."""
 
@@ -61,13 +103,17 @@ class GroupedLinearFunction(torch.autograd.Function):
         weights, biases = parameters[:count], parameters[count:]
         needed = [call.has_backward and needs for needs in ctx.needs_input_grad]
         needs_dx, needs_dw = needed[0], any(needed[2 : 2 + count])
-        q = call.slots[0].for_input(needs_dw)
-        quantized = ops.grouped_quantize(x.detach(), **q.options(x), group_sizes=list(call.sizes))
-        parts = _storages(quantized, call.sizes, q)
         plain = x.split(list(call.sizes))
+        if are_alike(call.slots):
+            q = call.slots[0].for_input(needs_dw)
+            quantized = ops.grouped_quantize(x.detach(), **q.options(x), group_sizes=list(call.sizes))
+            parts = _storages(quantized, call.sizes, q)
+        else:
+            parts = quantize_each([slots.for_input(needs_dw) for slots in call.slots], plain)
+        given = [weights[i] if call.cached[i] is None else call.cached[i] for i in range(count)]
+        of_weights = quantize_weights(call.slots, given, needs_dx)
         found, kept = [], []
-        for i, slots in enumerate(call.slots):
-            wq = slots.quantize_weight(weights[i] if call.cached[i] is None else call.cached[i], needs_dx)
+        for i, (slots, wq) in enumerate(zip(call.slots, of_weights, strict=True)):
             y = multiply(GEMMType.FPROP, parts[i], wq, out_dtype=x.dtype, bias=biases[i])
             found.append(y if call.output is None else call.output.quantize(y).dequantize(y.dtype))
             kept += [slots.keep(plain[i], parts[i], needed[2 + i]), slots.keep(weights[i], wq, needs_dx)]
@@ -86,7 +132,12 @@ class GroupedLinearFunction(torch.autograd.Function):
         of_groups: Sequence[Any] = dy.split(list(call.sizes))
         sums: Any = None
         usage = (any(w is not None for w in kept[1::2]), any(x is not None for x in kept[::2]))
-        if call.slots[0].override is None and any(usage):
+        quantizes = call.slots[0].override is None and any(usage)
+        if quantizes and not are_alike(call.slots):
+            # With sums of columns each is a launch of its own.
+            if not needs_bias:
+                of_groups = quantize_each([in_directions(one.grad_output, *usage) for one in call.slots], of_groups)
+        elif quantizes:
             q = in_directions(call.slots[0].grad_output, *usage)
             groups = Groups(sizes=list(call.sizes))
             if needs_bias:
@@ -113,6 +164,7 @@ class GroupedLinearFunction(torch.autograd.Function):
             dxs.append(dx)
             dws.append(dw)
             dbs.append(None if db is None else db.to(ctx.dtypes[count + i]))
+            slots.ends_backward()
         if call.grad_input is not None:
             ends_backward(call.grad_input)
         return None if dxs[0] is None else torch.cat(dxs), None, *dws, *dbs
