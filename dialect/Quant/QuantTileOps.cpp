@@ -161,13 +161,24 @@ LogicalResult ReduceOp::verify() {
   return success();
 }
 
-LogicalResult ClusterReduceOp::verify() {
-  Where where(*this);
-  RankedTensorType type = getSource().getType();
-  if (!type.hasStaticShape() || type.getNumElements() != 1) // CR1
-    return where.fail("source has shape " + str(type.getShape()) +
+static FailureOr<Types> resultTypes(ClusterReduceOp::Adaptor op, Where where) {
+  FailureOr<RankedTensorType> type =
+      tensorType(where, op.getSource(), "source");
+  if (failed(type))
+    return failure();
+  if (!type->hasStaticShape() || type->getNumElements() != 1) // CR1
+    return where.fail("source has shape " + str(type->getShape()) +
                       ", expected one element");
-  return checkCluster(where, getBlocks()); // CR2
+  if (!op.getBlocksAttr())
+    return where.fail("has no attribute 'blocks'");
+  if (failed(checkCluster(where, op.getBlocks()))) // CR2
+    return failure();
+  return Types{*type};
+}
+DITHER_INFER(ClusterReduceOp, 1)
+
+LogicalResult ClusterReduceOp::verify() {
+  return checkInferred(*this, {"result"});
 }
 
 /// One positive power of two for each dimension: BL1, BL2.

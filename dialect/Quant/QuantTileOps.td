@@ -95,7 +95,8 @@ def Quant_ReduceOp : Quant_InferredOp<"reduce"> {
   }];
 }
 
-def Quant_ClusterReduceOp : Quant_Op<"cluster_reduce", [Pure, SameOperandsAndResultType]> {
+def Quant_ClusterReduceOp : Quant_InferredOp<"cluster_reduce",
+    [TypesMatchWith<"source has the type of the result", "result", "source", "$_self">]> {
   let summary = "reduce what the blocks of a cluster have, one element each";
   let description = [{
     All blocks get the result. `sum` adds neighbours by rank, then the sums of neighbours, and so on:
@@ -108,7 +109,7 @@ def Quant_ClusterReduceOp : Quant_Op<"cluster_reduce", [Pure, SameOperandsAndRes
   }];
   let arguments = (ins Quant_ReduceKindAttr:$kind, Quant_F32Tile:$source, I64Attr:$blocks);
   let results = (outs Quant_F32Tile:$result);
-  let assemblyFormat = "`` $kind $source `blocks` $blocks attr-dict `:` type($source)";
+  let assemblyFormat = "`` $kind $source `blocks` $blocks attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 

@@ -105,6 +105,11 @@ struct Example {
 };
 const Example kExamples[] = {
     {"quant.program_id", {}, "{dim = #quant<dim x>}", "index"},
+    {"quant.cluster_rank", {}, "{}", "index"},
+    {"quant.cluster_reduce",
+     {0},
+     "{kind = #quant<reduce_kind sum>, blocks = 2}",
+     "tensor<f32>"},
     {"quant.num_programs", {}, "{dim = #quant<dim x>}", "index"},
     {"quant.fetch_add", {16, 17}, "{}", "index"},
     {"quant.likely", {18}, "{}", "i1"},
