@@ -91,7 +91,7 @@ def test_bits(target, columns):
 
 
 def test_bits_of_clusters():
-    """Sums along rows and columns, maxima, indices of columns, scales in the order of tensor cores; no races (conftest)."""
+    """Sums along rows and columns, maxima, indices of columns, scales in the order of tensor cores."""
     columns = 131072
     x, dy = data.normal(2, columns, "bfloat16", seed=3), data.normal(2, columns, "bfloat16", seed=5)
     gamma = data.normal(1, columns, seed=4)[0]
