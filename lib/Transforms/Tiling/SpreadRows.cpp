@@ -145,12 +145,16 @@ bool Row::canSpread(Operation &op) const {
            (!reduce.getCount() && !reduce.getTree() && !reduce.getChains());
   if (!isPure(&op))
     return false;
-  return op.hasTrait<OpTrait::Elementwise>() ||
-         isa<quant::BlockReduceOp, quant::BlockBroadcastOp, quant::BroadcastOp,
-             quant::ReshapeOp, quant::EncodeOp, quant::ScaleEncodeOp,
-             quant::DecodeOp, quant::E8M0InverseOp, quant::HadamardOp>(op) ||
-         llvm::none_of(op.getResults(),
-                       [&](Value v) { return along(v).has_value(); });
+  // Of what is left, nothing may look at more of a row than its own columns.
+  auto isOfRow = [&](Value v) { return along(v).has_value(); };
+  if (llvm::none_of(op.getOperands(), isOfRow) &&
+      llvm::none_of(op.getResults(), isOfRow))
+    return true;
+  return llvm::all_of(op.getResults(), isOfRow) &&
+         (op.hasTrait<OpTrait::Elementwise>() ||
+          isa<quant::BlockReduceOp, quant::BlockBroadcastOp, quant::BroadcastOp,
+              quant::ReshapeOp, quant::EncodeOp, quant::ScaleEncodeOp,
+              quant::DecodeOp, quant::E8M0InverseOp, quant::HadamardOp>(op));
 }
 
 bool Row::find() {

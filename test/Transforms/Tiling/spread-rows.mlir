@@ -145,3 +145,27 @@ func.func @no_clusters(%x: memref<?x8192xf32>, %y: memref<?x8192xf32>) attribute
   return
 }
 }
+
+// -----
+
+// What asks for anything in the row needs all of it.
+module attributes {quant.target = "sm_90a"} {
+// CHECK-LABEL: func.func @asks
+// CHECK-NOT: cluster
+func.func @asks(%x: memref<?x8192xf32>, %y: memref<?x8192xf32>) attributes {quant.kernel, quant.config = {fragment = array<i64: 1, 512>}} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f32
+  %zero = arith.constant 0.0 : f32
+  %p = quant.program_id x
+  %t = quant.load %x[%p, %c0] : memref<?x8192xf32> -> tensor<1x8192xf32>
+  %sum = quant.reduce sum %t axis 1 : tensor<1x8192xf32> -> tensor<1x1xf32>
+  %b = quant.broadcast %sum : tensor<1x1xf32> -> tensor<1x8192xf32>
+  %any = quant.has_special %t : tensor<1x8192xf32>
+  %f = arith.select %any, %one, %zero : f32
+  %s = quant.broadcast %f : f32 -> tensor<1x8192xf32>
+  %n = arith.mulf %t, %b : tensor<1x8192xf32>
+  %o = arith.mulf %n, %s : tensor<1x8192xf32>
+  quant.store %o, %y[%p, %c0] : tensor<1x8192xf32>, memref<?x8192xf32>
+  return
+}
+}
