@@ -521,8 +521,9 @@ FailureOr<Value> Resolver::widen(Value v, int64_t axis, int64_t before,
   Extents shape(type.getShape());
   if (shape[axis] == total)
     return v;
-  shape[axis] = total;
-  auto wideType = type.clone(shape);
+  Extents wideShape(shape);
+  wideShape[axis] = total;
+  auto wideType = type.clone(wideShape);
   Location loc = def->getLoc();
   if (auto constant = dyn_cast<arith::ConstantOp>(def)) {
     b.setInsertionPoint(def);
@@ -565,8 +566,17 @@ FailureOr<Value> Resolver::widen(Value v, int64_t axis, int64_t before,
   if (!relations)
     return failure();
   SmallVector<Value> operands(def->getOperands());
+  auto ofAxis = [&](const quant::DimRelation &r) {
+    return int64_t(r.resultDim) == axis;
+  };
+  // Of one element that no operand has along the axis, as reshapes and sums
+  // make it, all others are copies.
+  if (shape[axis] == 1 && llvm::none_of(*relations, ofAxis)) {
+    b.setInsertionPointAfter(def);
+    return Value(quant::BroadcastOp::create(b, loc, wideType, v));
+  }
   for (const quant::DimRelation &r : *relations) {
-    if (int64_t(r.resultDim) != axis)
+    if (!ofAxis(r))
       continue;
     int64_t unit = std::max(r.div, r.granule);
     if (before % unit || total % unit)

@@ -111,3 +111,23 @@ func.func @half_a_run(%x: memref<4x64xf32>, %y: memref<4x8xf32>) attributes {qua
   quant.store %s, %y[%c0, %c0] : tensor<4x8xf32>, memref<4x8xf32>
   return
 }
+
+// A row that a reshape makes of a vector, or a sum of rows, has no more rows: it is repeated.
+// CHECK-LABEL: func.func @rows_of_their_own
+// CHECK: %[[ROW:.*]] = quant.reshape %{{.*}} : tensor<64xf32> -> tensor<1x64xf32>
+// CHECK: %[[ROWS:.*]] = quant.broadcast %[[ROW]] : tensor<1x64xf32> -> tensor<8x64xf32>
+// CHECK: %[[SUM:.*]] = quant.reduce max %{{.*}} axis 0 : tensor<6x64xf32> -> tensor<1x64xf32>
+// CHECK: %[[SUMS:.*]] = quant.broadcast %[[SUM]] : tensor<1x64xf32> -> tensor<8x64xf32>
+// CHECK: arith.select %{{.*}}, %[[SUMS]], %[[ROWS]] : tensor<8x64xi1>, tensor<8x64xf32>
+// CHECK: quant.block_reduce amax %{{.*}} block [8, 1]
+func.func @rows_of_their_own(%x: memref<?x64xf32>, %g: memref<64xf32>, %y: memref<1x64xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<?x64xf32> -> tensor<6x64xf32>
+  %v = quant.load %g[%c0] : memref<64xf32> -> tensor<64xf32>
+  %row = quant.reshape %v : tensor<64xf32> -> tensor<1x64xf32>
+  %max = quant.reduce max %t axis 0 : tensor<6x64xf32> -> tensor<1x64xf32>
+  %all = tensor.concat dim(0) %t, %max, %row : (tensor<6x64xf32>, tensor<1x64xf32>, tensor<1x64xf32>) -> tensor<8x64xf32>
+  %b = quant.block_reduce amax %all block [8, 1] : tensor<8x64xf32> -> tensor<1x64xf32>
+  quant.store %b, %y[%c0, %c0] : tensor<1x64xf32>, memref<1x64xf32>
+  return
+}

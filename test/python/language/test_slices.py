@@ -176,6 +176,28 @@ def test_blocks_across_a_seam(fmt, start, device):
 
 
 @dither.jit
+def block_of_rows(codes, scales, x, g, FORMAT: dl.constexpr):
+    """A block down the rows, whose last ones are made of a vector and of other rows."""
+    t = dl.load(x, (0, 0), (6, 64))
+    t = dl.concat((t, dl.load(g, 0, 64)[None, :], dl.max(t, axis=0)), 0)
+    s = dl.block_scale(t, FORMAT, axis=0)
+    dl.store(codes, (0, 0), dl.cast(t, s, FORMAT, axis=0))
+    dl.store(scales, (0, 0), s)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_blocks_of_rows_of_their_own(device):
+    fmt = dither.Format(element=dl.float8_e4m3, scale=dl.e8m0, block=8)
+    x, g = floats((6, 64)), floats(64, 1) * 100
+    t = np.concatenate([x, g[None], x.max(0)[None]])
+    want = dither.quantize(t, fmt, layout="colwise")
+    codes, scales = np.zeros_like(np.asarray(want.data)), np.zeros_like(np.asarray(want.scale_inv))
+    block_of_rows[1](codes, scales, x, g, FORMAT=fmt, device=device)
+    assert (codes.view(np.uint8) == np.asarray(want.data).view(np.uint8)).all()
+    assert (scales.view(np.uint8) == np.asarray(want.scale_inv).view(np.uint8)).all()
+
+
+@dither.jit
 def unpacked(y, codes, scales, FORMAT: dl.constexpr, FROM: dl.constexpr, TO: dl.constexpr):
     q, s = dl.load(codes, (0, 0), (8, 128)), dl.load(scales, (0, 0), (8, 4))
     dl.store(y, (0, 0), dl.dequantize(q, s, FORMAT)[:, FROM:TO])
