@@ -355,6 +355,11 @@ bool Decoder::decodeMapa() {
   if (width == 8 ? lanes(Op::Convert, Type::U64, rank, {b}, 0, Type::U32)
                  : lanes(Op::Mov, Type::B32, rank, {b}))
     return true;
+  // A rank that no cluster has is one still, and not another block's.
+  constexpr uint64_t most = 0x7E;
+  static_assert(most > kMostClusterBlocks);
+  if (lanes(Op::Min, type, rank, {rank, constant(width, most)}))
+    return true;
   uint64_t mask = ~(uint64_t(0xFF) << kRankShift);
   uint64_t step = uint64_t(1) << kRankShift;
   return lanes(Op::And, bits, own, {a, constant(width, mask)}) ||

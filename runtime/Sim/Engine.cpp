@@ -140,7 +140,7 @@ void Engine::startBlock(uint64_t index) {
     warp.live = lanes == 32 ? ~0u : (1u << lanes) - 1;
     warp.state = Warp::Ready;
     warp.stack.assign(1, {0, ~0u, warp.live});
-    warp.inClusterBarrier = false;
+    warp.inClusterBarrier = warp.knowsCluster = false;
     for (const SpecialSlot &slot : launch.program.specials) {
       Special special = Special(slot.special);
       auto fill = [&](uint32_t value) {

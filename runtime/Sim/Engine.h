@@ -74,6 +74,8 @@ struct Warp {
   /// Has arrived at the barrier of the cluster, in its round `clusterRound`,
   /// and not waited since.
   bool inClusterBarrier = false;
+  /// Has waited there once: all blocks of the cluster have begun.
+  bool knowsCluster = false;
   uint32_t clusterRound = 0;
   std::vector<StackEntry> stack;
   /// With checkInit: lanes of each part of a register that were written.

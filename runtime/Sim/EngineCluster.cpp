@@ -111,6 +111,7 @@ bool Engine::clusterBarrier(Warp &warp, const Step &step, uint32_t active) {
 
 void Engine::passClusterBarrier(Warp &warp) {
   warp.inClusterBarrier = false;
+  warp.knowsCluster = true;
   if (launch.options.checkRaces)
     races->acquire(numberOf(warp), cluster->passed);
 }
@@ -185,9 +186,9 @@ bool Engine::clusterAccess(Warp &warp, const Step &step, Access &all) {
       Engine *owner = cluster->blocks[part - 1];
       some.owner = owner;
       StringRef trouble;
-      if (owner != this && !cluster->round)
-        trouble = "which may not have begun: no barrier of the cluster is "
-                  "before the access";
+      if (owner != this && !warp.knowsCluster)
+        trouble = "which may not have begun: no wait at the barrier of the "
+                  "cluster is before the access";
       else if (all_of(owner->warps, [](const Warp &other) {
                  return other.state == Warp::Done;
                }))

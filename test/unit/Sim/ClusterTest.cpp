@@ -154,8 +154,23 @@ TEST(Cluster, Faults) {
   // Nothing says that the other block has begun.
   expectFault(clusterOf("2", ring("", meet), 1),
               "block (0,0,0), thread (0,0,0): shared memory of block (1,0,0), "
-              "which may not have begun: no barrier of the cluster is before "
-              "the access");
+              "which may not have begun: no wait at the barrier of the "
+              "cluster is before the access");
+  // An arrival says nothing, whoever else has arrived.
+  expectFault(clusterOf("2",
+                        ring("barrier.cluster.arrive.aligned;\n",
+                             "barrier.cluster.wait.aligned;\n" + meet),
+                        1),
+              "which may not have begun");
+  // Ranks that nobody has, also where their address would wrap.
+  for (const char *rank : {"2", "7", "254", "255", "256", "0xffffffff"})
+    expectFault(clusterOf("2",
+                          declare + meet + "mov.u32 t, place; mov.u32 v, " +
+                              rank +
+                              "; mapa.shared::cluster.u32 t, t, v; "
+                              "st.shared::cluster.b32 [t], r;\n",
+                          1),
+                "of a cluster of 2");
   // The other one has ended when the address is used.
   expectFault(clusterOf("2",
                         declare + meet +
