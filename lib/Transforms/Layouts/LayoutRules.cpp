@@ -41,14 +41,19 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
   }
   // The narrowest whole-tile access decides: what is loaded wide must also be
   // stored wide after it shrank to a quarter or an eighth.
-  int64_t narrowest = 32, narrowestStore = 32, held = 0;
+  int64_t narrowest = 32, narrowestStore = 32;
+  SmallVector<int64_t> fragment = configuredExtents(kernel, "fragment");
   kernel.walk([&](Operation *op) {
     if (auto load = dyn_cast<quant::LoadOp>(op)) {
       int64_t bits = bitsOf(load.getMemref().getType());
       if (isAnchor(load))
         narrowest = std::min(narrowest, bits);
-      if (load.getMemref().getDefiningOp<quant::ScratchOp>())
-        held = std::max(held, bits);
+      // Rows that are held are longer than a fragment.
+      auto memory = cast<MemRefType>(load.getMemref().getType());
+      if (load.getMemref().getDefiningOp<quant::ScratchOp>() &&
+          !fragment.empty() &&
+          memory.getNumElements() > llvm::product_of(fragment))
+        heldBits = std::max(heldBits, bits);
     }
     if (auto gather = dyn_cast<quant::GatherOp>(op))
       narrowest = std::min(narrowest, bitsOf(gather.getMemref().getType()));
@@ -80,9 +85,6 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
     vec = std::min(narrowest, narrowestStore) < 32 ? 2 : 1;
   else
     vec = narrowestStore <= 8 ? 16 : 128 / narrowest;
-  // Lanes with more than an access each meet in the banks of shared memory.
-  if (!simd && held)
-    vec = std::min(vec, 128 / held);
   if (std::min(narrowest, narrowestStore) < 8)
     leastVec = 2;
 }
@@ -90,20 +92,23 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
 TileLayout LayoutRules::anchor(ArrayRef<int64_t> shape) const {
   int64_t last = int64_t(shape.size()) - 1;
   Reduced reduced;
-  // Parts of a row that is held have its sums elsewhere.
-  if (sumChains && last >= 0 && (simd || summed.contains(shape[last])))
+  // Parts of a row that is held have its sums elsewhere, and lanes with more
+  // than an access each would meet in the banks of shared memory.
+  bool ofHeld = !simd && heldBits && last >= 0 && !summed.contains(shape[last]);
+  if (sumChains && last >= 0 && !ofHeld)
     reduced = {last, sumChains, true};
   else if (columnBlock > 1 && last == 1 && !simd)
     reduced = {0, columnBlock, false};
   else if (sumRows > 1 && last == 1)
     reduced = {0, numerics::sumChains(sumRows), true};
-  return widest(shape, reduced);
+  return widest(shape, reduced, ofHeld ? 128 / heldBits : vec);
 }
 
-TileLayout LayoutRules::widest(ArrayRef<int64_t> shape, Reduced reduced) const {
+TileLayout LayoutRules::widest(ArrayRef<int64_t> shape, Reduced reduced,
+                               int64_t most) const {
   if (simd)
     return blockedLayout(shape, vec, kSimdLanes, 1, reduced);
-  int64_t v = vec;
+  int64_t v = std::min(vec, most);
   // Narrow tiles: shrink the run of a lane until every lane has work. The
   // chains of an ordered sum are all that lanes may share of its axis.
   int64_t elements = 1;

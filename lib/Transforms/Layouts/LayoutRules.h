@@ -66,7 +66,8 @@ public:
                               llvm::SmallVectorImpl<bool> &full);
 
 private:
-  TileLayout widest(llvm::ArrayRef<int64_t> shape, Reduced reduced) const;
+  TileLayout widest(llvm::ArrayRef<int64_t> shape, Reduced reduced,
+                    int64_t most = 16) const;
 
   bool simd = false;
   int64_t numWarps = 1;
@@ -76,6 +77,8 @@ private:
   /// Chains of the longest sum along rows, on a CPU along either direction; 0
   /// for none.
   int64_t sumChains = 0;
+  /// Bits of the widest elements that a GPU holds in quant.scratch, or 0.
+  int64_t heldBits = 0;
   /// Lengths of the rows that sums are of.
   llvm::SmallDenseSet<int64_t, 4> summed;
   /// Elements of the longest sum along columns (GPU), and rows of the tallest
