@@ -8,14 +8,16 @@
 // a register has lanes, one for each lane of the scale computation; with blocks
 // along columns it is one block tall.
 // GPU: a lane holds up to 64 elements of a tile, about 32 where there is a
-// choice of warps and the runs of the lanes stay long; larger tiles are cut
-// into fragments of 32 elements a lane.
+// choice of warps and the runs of the lanes stay long, or more than 16 bits of
+// each wait for the sum of their row; larger tiles are cut into fragments of 32
+// elements a lane.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Analysis/DimClasses.h"
 #include "Layouts/LayoutRules.h"
 #include "Tiling/TilingEngine.h"
+#include "Tiling/WaitingTiles.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Numerics/ReductionOrder.h"
 #include "dither/Target/ModuleTarget.h"
@@ -59,6 +61,8 @@ struct Shape {
   /// A tile is transposed, if only from a row to a column; with its elements,
   /// and not only with what blocks along its rows have.
   bool transposes = false, transposesCols = false;
+  /// Bits that lanes keep of each element while rows are reduced.
+  int64_t waiting = 0;
 };
 
 struct Config {
@@ -78,6 +82,9 @@ constexpr int64_t kHostCarriedRows = 8;
 /// Columns of a CPU tile where a row has no static length.
 constexpr int64_t kHostColumns = 4096;
 constexpr int64_t kLaneWant = 32, kLaneMost = 64;
+/// Bits of each element that wait while rows are reduced, where a lane holds
+/// more elements than kLaneWant.
+constexpr int64_t kFewWaiting = 16;
 /// Elements of 32 bits that shared memory (48 KiB) holds while they are
 /// transposed, in a power of two.
 constexpr int64_t kGpuTransposed = 8192;
@@ -185,6 +192,7 @@ Shape shapeOf(func::FuncOp func) {
     most = std::max(most, extent);
     block = std::lcm(block, info.granule);
   }
+  shape.waiting = waitingBits(func);
   return shape;
 }
 
@@ -288,7 +296,8 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
     while (n < (s.rowBlock > 1 && s.reducesCols && !s.transposesRows ? 4 : 8) &&
            n * kWarpLanes * laneWant(s) < elements) {
       // More lanes than that would have shorter runs.
-      bool fits = elements <= n * kWarpLanes * kLaneMost;
+      bool fits =
+          elements <= n * kWarpLanes * kLaneMost && s.waiting <= kFewWaiting;
       if (fits && n * kWarpLanes >= rows * s.lanesPerRow)
         break;
       n *= 2;

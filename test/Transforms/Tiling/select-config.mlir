@@ -229,10 +229,56 @@ module attributes {quant.target = "sm_90a"} {
     return %q : tensor<?x4096xf8E4M3FN>
   }
 
-  // Also where they are of gradients.
-  // CHECK-LABEL: func.func @gpu_norm_backward_codes(
-  // CHECK-SAME: num_warps = 2 : i64, tile = array<i64: 1, 0>
+  // Differences from the mean wait as 32 bits for the sum of their squares: 32
+  // elements of a lane.
+  // CHECK-LABEL: func.func @gpu_layer_norm_codes(
+  // CHECK-SAME: num_warps = 4 : i64, tile = array<i64: 1, 0>
+  // expected-remark @below {{4 warps}}
+  func.func @gpu_layer_norm_codes(%x: tensor<?x4096xbf16>, %g: tensor<4096xbf16>, %s: tensor<?x128xf8E8M0FNU>) -> tensor<?x4096xf8E4M3FN> {
+    %y, %m, %r = quant.layer_norm %x, %g, %g {eps = 1.0e-5 : f32} : tensor<?x4096xbf16>, tensor<4096xbf16>, tensor<4096xbf16> -> tensor<?x4096xf32>, tensor<?x1xf32>, tensor<?x1xf32>
+    %q = quant.cast_fp8 %y, %s axis 1 format <mxfp8_e4m3> : tensor<?x4096xf32>, tensor<?x128xf8E8M0FNU> -> tensor<?x4096xf8E4M3FN>
+    return %q : tensor<?x4096xf8E4M3FN>
+  }
+
+  // What is widened waits as it was: 16 bits.
+  // CHECK-LABEL: func.func @gpu_widened(
+  // CHECK-SAME: num_warps = 2 : i64, tile = array<i64: 1, 4096>
   // expected-remark @below {{2 warps}}
+  func.func @gpu_widened(%x: memref<64x4096xbf16>, %s: memref<64x128xf8E8M0FNU>, %y: memref<64x4096xf8E4M3FN>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %n = quant.load %x[%c0, %c0] : memref<64x4096xbf16> -> tensor<1x4096xbf16>
+    %t = arith.extf %n : tensor<1x4096xbf16> to tensor<1x4096xf32>
+    %e = quant.load %s[%c0, %c0] : memref<64x128xf8E8M0FNU> -> tensor<1x128xf8E8M0FNU>
+    %a = quant.reduce sum %t axis 1 : tensor<1x4096xf32> -> tensor<1x1xf32>
+    %b = quant.broadcast %a : tensor<1x1xf32> -> tensor<1x4096xf32>
+    %d = arith.subf %t, %b : tensor<1x4096xf32>
+    %q = quant.cast_fp8 %d, %e axis 1 format <mxfp8_e4m3> : tensor<1x4096xf32>, tensor<1x128xf8E8M0FNU> -> tensor<1x4096xf8E4M3FN>
+    quant.store %q, %y[%c0, %c0] : tensor<1x4096xf8E4M3FN>, memref<64x4096xf8E4M3FN>
+    return
+  }
+
+  // A function of it, which is used on both sides of the sum, waits as 32 bits.
+  // CHECK-LABEL: func.func @gpu_function_waits(
+  // CHECK-SAME: num_warps = 4 : i64, tile = array<i64: 1, 4096>
+  // expected-remark @below {{4 warps}}
+  func.func @gpu_function_waits(%x: memref<64x4096xbf16>, %s: memref<64x128xf8E8M0FNU>, %y: memref<64x4096xf8E4M3FN>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %n = quant.load %x[%c0, %c0] : memref<64x4096xbf16> -> tensor<1x4096xbf16>
+    %w = arith.extf %n : tensor<1x4096xbf16> to tensor<1x4096xf32>
+    %t = math.absf %w : tensor<1x4096xf32>
+    %e = quant.load %s[%c0, %c0] : memref<64x128xf8E8M0FNU> -> tensor<1x128xf8E8M0FNU>
+    %a = quant.reduce sum %t axis 1 : tensor<1x4096xf32> -> tensor<1x1xf32>
+    %b = quant.broadcast %a : tensor<1x1xf32> -> tensor<1x4096xf32>
+    %d = arith.subf %t, %b : tensor<1x4096xf32>
+    %q = quant.cast_fp8 %d, %e axis 1 format <mxfp8_e4m3> : tensor<1x4096xf32>, tensor<1x128xf8E8M0FNU> -> tensor<1x4096xf8E4M3FN>
+    quant.store %q, %y[%c0, %c0] : tensor<1x4096xf8E4M3FN>, memref<64x4096xf8E4M3FN>
+    return
+  }
+
+  // Of gradients two tiles wait.
+  // CHECK-LABEL: func.func @gpu_norm_backward_codes(
+  // CHECK-SAME: num_warps = 4 : i64, tile = array<i64: 1, 0>
+  // expected-remark @below {{4 warps}}
   func.func @gpu_norm_backward_codes(%z: tensor<?x4096xbf16>, %x: tensor<?x4096xbf16>, %g: tensor<4096xbf16>, %m: tensor<?x1xf32>, %r: tensor<?x1xf32>, %s: tensor<?x128xf8E8M0FNU>) -> tensor<?x4096xf8E4M3FN> {
     %dx, %t = quant.layer_norm_backward %z, %x, %g, %m, %r : tensor<?x4096xbf16>, tensor<?x4096xbf16>, tensor<4096xbf16>, tensor<?x1xf32>, tensor<?x1xf32> -> tensor<?x4096xf32>, tensor<?x4096xf32>
     %q = quant.cast_fp8 %dx, %s axis 1 format <mxfp8_e4m3> : tensor<?x4096xf32>, tensor<?x128xf8E8M0FNU> -> tensor<?x4096xf8E4M3FN>

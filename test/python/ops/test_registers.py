@@ -21,8 +21,12 @@ MOST = {
     ("rms_norm-nvfp4-rowwise-128x4-bfloat16", "sm_100a"): 96,
     ("rms_norm-fp8_tensor_e4m3-rowwise-linear-bfloat16", "sm_80"): 128,
     ("layer_norm-bfloat16", "sm_90a"): 80,
-    ("layer_norm-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 128,
-    ("layer_norm-nvfp4-rowwise-linear-bfloat16", "sm_120a"): 128,
+    ("layer_norm-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 72,
+    ("layer_norm-nvfp4-rowwise-linear-bfloat16", "sm_120a"): 96,
+    ("rms_norm_backward-bfloat16", "sm_90a"): 128,
+    ("layer_norm_backward-bfloat16", "sm_90a"): 128,
+    ("softmax-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 80,
+    ("dsoftmax-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 72,
 }
 
 
