@@ -166,9 +166,9 @@ static FailureOr<Types> resultTypes(ClusterReduceOp::Adaptor op, Where where) {
       tensorType(where, op.getSource(), "source");
   if (failed(type))
     return failure();
-  if (!type->hasStaticShape() || type->getNumElements() != 1) // CR1
+  if (!type->hasStaticShape()) // CR1
     return where.fail("source has shape " + str(type->getShape()) +
-                      ", expected one element");
+                      ", expected a static shape");
   if (!op.getBlocksAttr())
     return where.fail("has no attribute 'blocks'");
   if (failed(checkCluster(where, op.getBlocks()))) // CR2
@@ -178,6 +178,45 @@ static FailureOr<Types> resultTypes(ClusterReduceOp::Adaptor op, Where where) {
 DITHER_INFER(ClusterReduceOp, 1)
 
 LogicalResult ClusterReduceOp::verify() {
+  return checkInferred(*this, {"result"});
+}
+
+LogicalResult ClusterShareOp::verify() {
+  Where where(*this);
+  if (getSources().empty() || getSources().size() != getShared().size()) // CH1
+    return where.fail("found " + Twine(getSources().size()) + " sources and " +
+                      Twine(getShared().size()) +
+                      " results, expected as many, one or more");
+  auto type = cast<RankedTensorType>(getSources().front().getType());
+  if (type.getRank() != 2 || !type.hasStaticShape() ||
+      type.getDimSize(0) != 1) // CH2
+    return where.fail("sources have shape " + str(type.getShape()) +
+                      ", expected one row");
+  return success();
+}
+
+static FailureOr<Types> resultTypes(ClusterReduceScatterOp::Adaptor op,
+                                    Where where) {
+  FailureOr<RankedTensorType> type =
+      tensorType(where, op.getSource(), "source", 2);
+  if (failed(type))
+    return failure();
+  if (!op.getBlocksAttr())
+    return where.fail("has no attribute 'blocks'");
+  int64_t blocks = op.getBlocks();
+  if (failed(checkCluster(where, blocks))) // CS1
+    return failure();
+  SmallVector<int64_t> shape(type->getShape());
+  if (!type->hasStaticShape() || shape[0] != 1 || shape[1] % blocks) // CS2
+    return where.fail("source has shape " + str(type->getShape()) +
+                      ", expected one row, of a multiple of " + Twine(blocks) +
+                      " columns");
+  shape[1] /= blocks;
+  return Types{type->clone(shape)};
+}
+DITHER_INFER(ClusterReduceScatterOp, 1)
+
+LogicalResult ClusterReduceScatterOp::verify() {
   return checkInferred(*this, {"result"});
 }
 

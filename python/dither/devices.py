@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from typing import Any
 
 from . import knobs
@@ -21,6 +22,13 @@ class Device:
         self.description: str = handle.description
         self.target: str = handle.target
         self.is_cpu = self.name == "cpu"
+
+    @functools.cached_property
+    def cluster_blocks(self) -> int:
+        """Thread blocks that a cluster of it has at most, 1 where it has none."""
+        from . import _dither
+
+        return 1 if self.is_cpu else _dither.cluster_blocks(self.target)
 
     def __repr__(self) -> str:
         return f"<dither device {self.name}: {self.description}, {self.target}>"

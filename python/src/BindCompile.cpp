@@ -222,6 +222,16 @@ void bindCompile(py::module_ &m) {
       },
       py::arg("target"), "Whether a target is a GPU; raises for none.");
   m.def(
+      "cluster_blocks",
+      [](const std::string &name) {
+        if (const target::TargetInfo *target = target::lookupTarget(name))
+          return target->clusterBlocks;
+        throw py::value_error("unknown target '" + name + "'");
+      },
+      py::arg("target"),
+      "Thread blocks that a cluster of a target has at most, 1 without "
+      "clusters; raises for none.");
+  m.def(
       "language_name",
       [](const std::string &type) {
         mlir::MLIRContext context;

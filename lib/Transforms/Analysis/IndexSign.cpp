@@ -20,6 +20,9 @@ constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 /// No loop runs as often in a lifetime, and no launch has as many programs.
 constexpr int64_t kMostSteps = int64_t(1) << 48;
 
+/// Blocks of the largest cluster.
+constexpr int64_t kMostBlocks = 8;
+
 using Most = std::optional<int64_t>;
 
 /// The largest value that `v` can have; nothing if it may be negative, which
@@ -49,6 +52,8 @@ Most mostOf(Value v, int depth) {
   auto of = [&](unsigned i) { return mostOf(def->getOperand(i), depth + 1); };
   if (isa<quant::ProgramIdOp, quant::NumProgramsOp>(def))
     return kMostSteps;
+  if (isa<quant::ClusterRankOp>(def))
+    return kMostBlocks;
   if (isa<memref::DimOp>(def))
     return kMostExtent;
   if (isa<arith::IndexCastOp>(def))

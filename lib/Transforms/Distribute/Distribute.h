@@ -61,6 +61,9 @@ void addShapeOps(OpTable &table);
 /// The operation on every register; operands that are no tiles are shared.
 mlir::LogicalResult emitElementwise(Distributor &d, mlir::Operation *op);
 
+/// Bytes of each row that the blocks of a cluster share.
+int64_t sharedRowBytes(Distributor &d, quant::ClusterShareOp op);
+
 /// A reduction of registers of f32, as its operand's layout allows it.
 struct Reduction {
   ReducePlan plan;
@@ -135,6 +138,8 @@ public:
   /// Shared memory that the blocks of a cluster write to for each other, 32
   /// bits for each of them.
   mlir::Value clusterPlaces;
+  /// And the rows that they share (quant.cluster_share).
+  mlir::Value clusterRows;
 
 private:
   mlir::func::FuncOp source;

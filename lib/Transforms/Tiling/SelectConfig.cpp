@@ -63,6 +63,8 @@ struct Shape {
   bool transposes = false, transposesCols = false;
   /// Bits that lanes keep of each element while rows are reduced.
   int64_t waiting = 0;
+  /// Blocks of a GPU that sum columns together.
+  int64_t cluster = 1;
 };
 
 struct Config {
@@ -139,6 +141,8 @@ Shape shapeOf(func::FuncOp func) {
             op) &&
         !isa<quant::DequantizeOp>(op);
     shape.encodesFp4 |= isa<quant::CastFp4Op>(op);
+    if (auto reduce = dyn_cast<quant::ClusterReduceOp>(op))
+      shape.cluster = reduce.getBlocks();
   });
   if (summed && encodes)
     shape.lanesPerRow = numerics::sumChains(summed) / kLaneRun;
@@ -265,6 +269,8 @@ Config chooseHost(const Shape &s, int64_t lanes, bool isTile) {
 /// Elements of a lane. Where a warp holds blocks across 32 rows, rows of FP4
 /// codes fill sectors of 32 bytes with twice the columns.
 int64_t laneWant(const Shape &s) {
+  if (s.cluster > 1)
+    return kLaneWant / 2;
   bool acrossRows = s.rowBlock > 1 && !s.transposesRows && !s.reducesCols;
   return acrossRows && s.encodesFp4 ? kLaneMost : kLaneWant;
 }
@@ -340,7 +346,8 @@ std::optional<std::pair<int64_t, int64_t>>
 chooseEdge(const Shape &s, const Config &c, bool isHost) {
   int64_t budget = isHost ? c.rows * c.cols / kHostEdgeShare
                           : c.warps * kWarpLanes * kLaneEdge;
-  if (!s.carried.empty() || (!isHost && !c.isWholeTile) ||
+  // Blocks of a cluster wait for each other, at the edge and elsewhere.
+  if (!s.carried.empty() || (!isHost && !c.isWholeTile) || s.cluster > 1 ||
       c.rows * c.cols <= budget)
     return std::nullopt;
   bool wholeBlocks = c.rows >= s.rowBlock;
@@ -388,6 +395,8 @@ struct DitherSelectConfig : impl::DitherSelectConfigBase<DitherSelectConfig> {
       add("edge", c.edge->first, c.edge->second);
     add("tile", c.tileRows, c.tileCols);
     config.append("num_warps", b.getI64IntegerAttr(c.warps));
+    if (shape.cluster > 1)
+      config.append("cluster", b.getI64IntegerAttr(shape.cluster));
     func->setAttr("quant.config", config.getDictionary(&getContext()));
     if (remarks)
       func.emitRemark("fragments of ")

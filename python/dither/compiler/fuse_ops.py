@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import types
 from ..errors import CompileError
 from .builtins import handles
 from .captures import function_of
 from .emit import Emitter
 from .parts import Part, inside, rows_inside
 from .source import read_source
-from .values import Problem, Tile, describe
+from .values import Problem, Scalar, Tile, describe
 
 
 @handles("begin_producer")
@@ -61,6 +62,16 @@ def fused_results(
 
 handles("inside")(inside)
 handles("rows_inside")(rows_inside)
+
+
+@handles("cluster_rank")
+def cluster_rank(e: Emitter) -> Scalar:
+    return Scalar(e.op("quant.cluster_rank", [], None, "index"), types.index)
+
+
+@handles("cluster_sum")
+def cluster_sum(e: Emitter, t: Tile, blocks: int) -> Tile:
+    return e.tile("quant.cluster_reduce", [t], {"kind": "#quant<reduce_kind sum>", "blocks": f"{blocks} : i64"})
 
 
 def _checked(e: Emitter, value: Any, shape: tuple[int, int], producer: Any) -> Tile:

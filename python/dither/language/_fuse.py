@@ -35,3 +35,14 @@ def inside(t: Any, part: Any) -> Any:
 @Builtin
 def rows_inside(t: Any, part: Any) -> Any:
     """`t`, zero past the last row of the tensor that it is a part of, for sums over rows."""
+
+
+@Builtin
+def cluster_rank() -> Any:
+    """Which block of a GPU this is, of those that `cluster_sum` is over."""
+
+
+@Builtin
+def cluster_sum(t: Any, blocks: int) -> Any:
+    """The sum of the tiles that 2, 4 or 8 blocks of a GPU have, in pairs of neighbours, then pairs of these; it can
+    only be stored. All programs of a kernel with it are clusters of so many blocks, each with a tile of its own."""

@@ -15,16 +15,27 @@ from ..devices import Device
 from ..types import DType, float32
 from . import kernels
 from .allocate import empty_like, filled
+from .producer import Producer
 from .shards import rows_of_all
 from .tiles import Tile
 
 #: Rows of which dl.sum is that tree.
 MOST_ROWS = 256
+#: Rows that the blocks of a cluster have, at most, and columns of a row that registers of a block hold.
+_CLUSTER_ROWS, _IN_REGISTERS = 16, 16384
 
 
 def tile_of(cpu: bool) -> Tile:
     """Of a program that sums what others did: a CPU reads lines that follow each other in each row."""
     return Tile(MOST_ROWS, 256 if cpu else 32)
+
+
+def cluster_of(tile: Tile, producer: Producer, where: Device) -> int:
+    """Blocks of a GPU that sum columns of whole rows together, in their shared memory, where a block has few rows: what
+    is stored then, and read for the total, is a part of what they read."""
+    if not producer.sums or not producer.whole_rows or tile.cols > _IN_REGISTERS:
+        return 1
+    return min(where.cluster_blocks, max(1, _CLUSTER_ROWS // tile.rows))
 
 
 class ColumnSums:
@@ -45,9 +56,10 @@ class ColumnSums:
         self._rows: dict[str, Any] = {}
         self._count = 0
 
-    def rows(self, tile: Tile, extent: tuple[int, int]) -> dict[str, Any]:
-        """Where a launch with such tiles, of so many rows and columns, stores the sums of each."""
-        self._count = tile.grid(*extent)[0]
+    def rows(self, tile: Tile, extent: tuple[int, int], blocks: int) -> dict[str, Any]:
+        """Where a launch with such tiles, in clusters of so many `blocks`, of a matrix of this extent, stores the sums
+        of each cluster."""
+        self._count = Tile(tile.rows * blocks, tile.cols).grid(*extent)[0]
         shape = self._count, self._array.shape[1]
         self._rows = {name: empty_like(self._x, self._array, shape, float32) for name in self._dtypes}
         return self._rows

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 import dither.language as dl
 
-from ..language._fuse import begin_producer, every_other, fused_results, inside, rows_inside
+from ..language._fuse import (
+    begin_producer,
+    cluster_rank,
+    cluster_sum,
+    every_other,
+    fused_results,
+    inside,
+    rows_inside,
+)
 from .group_tiles import (
     CODES_ROWS,
     READ_ROWS,
@@ -163,6 +171,7 @@ def fused_kernel(
     ROW_TRANSFORM: dl.constexpr,
     COL_TRANSFORM: dl.constexpr,
     PAD: dl.constexpr,
+    CLUSTER: dl.constexpr,
     ROWS: dl.constexpr,
     COLS: dl.constexpr,
 ):
@@ -175,9 +184,12 @@ def fused_kernel(
     offset whether they are numbers or tensors, where codes are rounded stochastically. With a table of groups and the
     group of each program (`group_of`), a group is a tensor of its own, of the rows that `group_rows` names, if it is
     there; its codes begin at multiples of PAD.
-    Random bits of a tensor that is a part of another, where `shard` says, are those of places in that.
+    Random bits of a tensor that is a part of another, where `shard` says, are those of places in that. A program may be
+    a CLUSTER of blocks of a GPU, each with a tile, which sum columns together.
     """
     i = dl.program_id(0)
+    if CLUSTER > 1:
+        i = i * CLUSTER + cluster_rank()
     j = 0
     if not WHOLE_ROWS:
         j = dl.program_id(1)
@@ -227,7 +239,7 @@ def fused_kernel(
             values += (load_operand(operand, role, rows, r, c, ROWS, COLS),)
     columns = columns_of(operands[TILE], ROLES, TILE)
     left = height - r
-    if skip is not None or group_of is not None:
+    if skip is not None or group_of is not None or CLUSTER > 1:
         left = dl.maximum(left, 0)
     rows_left = dl.minimum(left, ROWS).to(dl.int32)
     cols_left = None
@@ -242,7 +254,10 @@ def fused_kernel(
             if SAVES[k] == "column":
                 dl.store(saved[k], (r,), dl.reshape(results[k + 1], (ROWS,)))
             elif SAVES[k] == "column_sum":
-                dl.store(saved[k], (dl.program_id(0), c), dl.sum(rows_inside(results[k + 1], part), axis=0))
+                total = dl.sum(rows_inside(results[k + 1], part), axis=0)
+                if CLUSTER > 1:
+                    total = cluster_sum(total, CLUSTER)
+                dl.store(saved[k], (dl.program_id(0), c), total)
             else:
                 dl.store(saved[k], (r, c), results[k + 1].to(saved[k].dtype))
     g = load_amax(amax, r, c, ROWS, COLS, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..arrays import Array, Buffer
@@ -123,6 +123,7 @@ class Operator:
             "ROW_TRANSFORM": None,
             "COL_TRANSFORM": None,
             "PAD": None,
+            "CLUSTER": 1,
         }
 
 
@@ -311,13 +312,18 @@ def steps_on_matrices(
     def launch(tile: Tile, extent: tuple[int, int], **named: Any) -> list[Step]:
         if not m or not n:
             return []
-        rows, cols = tile.grid(*extent)
+        rows, cols = Tile(tile.rows * named.get("CLUSTER", 1), tile.cols).grid(*extent)
         grid = (rows,) if producer.whole_rows else (rows, cols)
         if wanted.shared:
             whole = {name: arrays[name].shape[0] % tile.rows == 0 for name in wanted.shared}
             tables = {name: "shared_tiles" if fits else "shared_rows" for name, fits in whole.items()}
             named = {**operator.choices(values, {**roles, **tables}), **named}
         return [Step(operator, grid, {**common, **named, "ROWS": tile.rows, "COLS": tile.cols})]
+
+    def summing(tile: Tile, extent: tuple[int, int], **named: Any) -> list[Step]:
+        """A launch that saves sums of columns, too."""
+        blocks = column_sum.cluster_of(tile, producer, where)
+        return launch(tile, extent, **named, **saved | sums.rows(tile, extent, blocks), CLUSTER=blocks)
 
     plain = plain_tile(producer, n, where.is_cpu)
     sum_dtypes = {name: of_saved[name][1] for name in producer.sums}
@@ -327,7 +333,7 @@ def steps_on_matrices(
         out = empty_like(x, array, shape, dtype) if wanted.out is None else wanted.out
         outs = {"out": out} if not producer.halves else halves.outputs(out, wanted.interleave)
         peak = filled(x, array, ()) if wanted.return_amax else None
-        yield launch(plain, (m, n), **outs, out_amax=peak, ROUND=rounded, **saved | sums.rows(plain, (m, n)))
+        yield summing(plain, (m, n), **outs, out_amax=peak, ROUND=rounded)
         if peak is not None:
             shards.raise_to_all(where, peak)
         return Results(out, saved | sums.totals(), peak)
@@ -382,18 +388,18 @@ def steps_on_matrices(
         ]
     _, _, tile, extent = passes[0]
     if passes[0][0].saves_apart(producer, where.is_cpu) or tile.rows > column_sum.MOST_ROWS:
-        yield launch(plain, (m, n), **saved | sums.rows(plain, (m, n)))
-        first = {"out_amax": asked}
+        yield summing(plain, (m, n))
+        start: Callable[..., list[Step]] = launch
     else:
-        saved |= sums.rows(tile, extent)
-        first = {"out_amax": asked, **saved}
+        start = summing
+    first = {"out_amax": asked}
     drawn = {} if random is None else {**random._asdict(), "RANDOM": random.kinds}
     if random is not None and where.shard is not None:
         drawn["shard"] = where.shard.origin
         drawn["RANDOM"] = (*random.kinds, "inner") if any(where.shard.inner) else random.kinds
     some = []
     for each, written, tile, extent in passes:
-        some += launch(
+        some += start(
             tile,
             extent,
             **each.given_amaxes(sources.of("row"), sources.of("col")),
@@ -408,7 +414,7 @@ def steps_on_matrices(
             ROW_TRANSFORM=each.transform_of(False),
             COL_TRANSFORM=each.transform_of(True),
         )
-        first = {}
+        first, start = {}, launch
     yield some
     if asked is not None:
         shards.raise_to_all(where, asked)

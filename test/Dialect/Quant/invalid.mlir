@@ -916,10 +916,10 @@ func.func @f(%x: tensor<4x384xf32>) {
 }
 
 // -----
-// CR1: each block has one element
-func.func @f(%x: tensor<2x1xf32>) {
-  // expected-error @+1 {{'quant.cluster_reduce' op source has shape [2, 1], expected one element}}
-  %0 = quant.cluster_reduce sum %x blocks 2 : tensor<2x1xf32>
+// CR1: of so many elements
+func.func @f(%x: tensor<?x1xf32>) {
+  // expected-error @+1 {{'quant.cluster_reduce' op source has shape [?, 1], expected a static shape}}
+  %0 = quant.cluster_reduce sum %x blocks 2 : tensor<?x1xf32>
   return
 }
 
@@ -928,6 +928,38 @@ func.func @f(%x: tensor<2x1xf32>) {
 func.func @f(%x: tensor<1x1xf32>) {
   // expected-error @+1 {{'quant.cluster_reduce' op found a cluster of 16 blocks, expected 2, 4 or 8}}
   %0 = quant.cluster_reduce sum %x blocks 16 : tensor<1x1xf32>
+  return
+}
+
+// -----
+// CH1: as many results
+func.func @f(%x: tensor<1x96xf32>) {
+  // expected-error @+1 {{'quant.cluster_share' op found 2 sources and 1 results, expected as many, one or more}}
+  %0 = quant.cluster_share %x, %x : (tensor<1x96xf32>, tensor<1x96xf32>) -> tensor<1x96xf32>
+  return
+}
+
+// -----
+// CH2: one row
+func.func @f(%x: tensor<2x96xf32>) {
+  // expected-error @+1 {{'quant.cluster_share' op sources have shape [2, 96], expected one row}}
+  %0 = quant.cluster_share %x : (tensor<2x96xf32>) -> tensor<2x96xf32>
+  return
+}
+
+// -----
+// CS1: clusters that every GPU with clusters has
+func.func @f(%x: tensor<1x96xf32>) {
+  // expected-error @+1 {{'quant.cluster_reduce_scatter' op found a cluster of 3 blocks, expected 2, 4 or 8}}
+  %0 = quant.cluster_reduce_scatter sum %x blocks 3 : tensor<1x96xf32> -> tensor<1x32xf32>
+  return
+}
+
+// -----
+// CS2: a row of which each block has as much
+func.func @f(%x: tensor<1x100xf32>) {
+  // expected-error @+1 {{'quant.cluster_reduce_scatter' op source has shape [1, 100], expected one row, of a multiple of 8 columns}}
+  %0 = quant.cluster_reduce_scatter sum %x blocks 8 : tensor<1x100xf32> -> tensor<1x12xf32>
   return
 }
 
