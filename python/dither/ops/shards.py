@@ -153,6 +153,7 @@ class Describing:
         if granule is not None:
             # Bits go by places in the whole: those of a tile follow one another from its first element on.
             self.multiple(along, 16)
+            self.multiple("row" if part.is_transposed else "col", 16)
             self.keep(*self.rows[2:], *self.cols[2:])
             for labels, extent in zip((self.rows, self.cols), granule, strict=True):
                 for label in labels[1:2]:

@@ -65,6 +65,8 @@ CASES = {
                [("data", None, None, "model"), (None, "model", "data")], MAX),
     "random_sequences": (lambda x: dither.quantize(x, "mxfp8_e4m3", **RANDOM).data, (2, 256, 128),
                          (None, "data", "model"), [(None, "data", "model")], {}),
+    "random_columns": (lambda x: dither.quantize(x, "mxfp8_e4m3", layout="colwise", **RANDOM).data, (64, 128),
+                       (None, ("model", "data")), [(None, ("model", "data"))], {}),
     "many": (lambda x: dither.quantize_many([x, x * 2], ["mxfp8_e4m3", "fp8_tensor_e4m3"]), X.shape, BOTH,
              [BOTH, BOTH, BOTH, ()], MAX),
 }  # fmt: skip
@@ -150,6 +152,10 @@ def test_what_splits_a_block_or_a_group_is_gathered_and_said():
     warned(rows, grouped("mxfp8_e4m3"), X, "data")
     whole = "grouped_quantize: dimension 1 of argument 'x' is split over 2 devices .*, expected it whole"
     warned(whole, grouped("mxfp8_e4m3", scale_layout="128x4"), X, None, "model")
+    bits = (
+        r"quantize: dimension 1 of argument 'x' is split over 8 devices .*, expected a number of parts that divides 4"
+    )
+    warned(bits, lambda x: dither.quantize(x, "mxfp8_e4m3", layout="colwise", **RANDOM), X[:, :64], None, BOTH)
     blocks = r"dequantize: dimension 1 of argument 'x.data' is split over 4 devices .*, expected a number of parts that"
     q = dither.quantize(jnp.asarray(X[:, :64]), "mxfp8_e4m3")
 
