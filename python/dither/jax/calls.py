@@ -11,6 +11,7 @@ import base64
 import dataclasses
 import functools
 import hashlib
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -23,11 +24,12 @@ from jax.interpreters import ad, batching, mlir
 from jax.interpreters.mlir import SPMDAxisContext
 
 from ..devices import host_target
-from ..ops import GroupedScaledTensor1x, ScaledTensor1x
+from ..ops import GroupedScaledTensor1x, Groups, ScaledTensor1x
 from ..ops.derivatives import Convert, rule_of
 from ..programs import Place, Program, Stages, finish, staged
 from ..recording import Recording, Shard
 from ..types import int64
+from .alike import with_heights
 from .arrays import buffer_of, dtype_of, is_array, packed
 from .batching import joined, parted, places_of_rows
 from .naming import hashable, name_of
@@ -176,6 +178,8 @@ def call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     call allocates; codes of 4 and 6 bits are uint8. Operators with a backward operator are differentiable where their
     output is plain (derivatives.py). Raises what `fn` raises, where it is traced.
     """
+    if any(isinstance(value, Groups) for value in (*args, *kwargs.values())):
+        args, kwargs = with_heights(args, kwargs)
     paths, tree = jax.tree_util.tree_flatten_with_path((args, kwargs))
     arrays: list[Any] = []
     leaves: list[_Static | None] = []
@@ -224,7 +228,9 @@ def _filled(program: Program, inputs: Any, outputs: Any) -> Any:
         if leaf.kind == "inputs" or array is None:
             return array
         shape = program.outputs[leaf.index].shape
-        return array if keeps_dimensions() or array.shape == shape else array.reshape(shape)
+        # Tables of groups are of all parts.
+        as_is = keeps_dimensions() or array.shape == shape or array.size != math.prod(shape)
+        return array if as_is else array.reshape(shape)
 
     return jax.tree_util.tree_map(array_of, program.result)
 

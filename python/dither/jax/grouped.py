@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -76,7 +77,7 @@ class GroupedQuantizer(Quantizer):
         if count != self.n_groups:
             raise ValueError(f"found {count} groups, expected {self.n_groups}, as the quantizer has")
         if group_sizes is None:
-            x, groups = x.reshape(-1, shape[-1]), Groups(count=count)
+            x, groups = x.reshape(-1, shape[-1]), Groups(height=math.prod(shape[1:-1]))
         else:
             groups = Groups(sizes=jnp.asarray(group_sizes))
         layout = self._layout(is_rowwise, is_colwise)

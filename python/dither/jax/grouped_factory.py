@@ -43,11 +43,14 @@ def grouped_1x(
     plan = Plan(fmt, not is_colwise, is_colwise, layout, repeat=mode.repeats_scales)
     steps = Steps.of(plan)
     transposed = is_colwise and fmt.transposed
-    codes = most_rows(m, count, steps.codes) if transposed else m
+    # Groups that are alike are not of any sizes: an array has room for so many of one each.
+    rows, of_one, times = (m // count, 1, count) if first_dims is None else (m, count, 1)
+    codes = times * most_rows(rows, of_one, steps.codes) if transposed else m
     size = codes * n // (2 if fmt.element.bits == 4 else 1)
     if math.prod(data.shape) != size:
         raise ValueError(f"argument 'data' has {math.prod(data.shape)} elements, expected {size} of {original_shape}")
-    (scales,) = mode.get_grouped_scale_shape((m, n), count, is_colwise, layout is not ScaleLayout.linear)
+    (scales,) = mode.get_grouped_scale_shape((rows, n), of_one, is_colwise, layout is not ScaleLayout.linear)
+    scales *= times
     if math.prod(scale_inv.shape) != scales:
         raise ValueError(f"argument 'scale_inv' has {math.prod(scale_inv.shape)} elements, expected {scales}")
     if fmt.tensor_scale and (amax is None or math.prod(amax.shape) != count):
@@ -74,6 +77,7 @@ def grouped_1x(
         wrong,
         mode.repeats_scales,
         scale_given=mode is ScalingMode.DELAYED_TENSOR_SCALING,
+        height=rows if first_dims is None else None,
     )
 
 

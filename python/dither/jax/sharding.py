@@ -156,6 +156,7 @@ def run_part(call: Call, axes: Axes, sizes: Mapping[str, int], arrays: Sequence[
         "cols": tuple(axis for label in sorted(axes) if label.startswith("col") for axis in axes[label]),
     }
     parts = {what: math.prod(sizes[axis] for axis in names) for what, names in over.items()}
+    arrays = [jnp.asarray(array) for array in arrays]  # int64 of NumPy may be int32 here
     types = tuple((tuple(array.shape), str(array.dtype)) for array in arrays)
     later = {label[:3] for label in axes if not label.endswith("0")}
     inner = "row" in later, "col" in later
@@ -176,7 +177,7 @@ def run_part(call: Call, axes: Axes, sizes: Mapping[str, int], arrays: Sequence[
 
 def _exchanged(kind: str, x: Any, axes: tuple[str, ...]) -> Any:
     if kind == "gather":
-        return jax.lax.all_gather(x.reshape(x.shape[-1]), axes)
+        return jax.lax.all_gather(x.reshape(-1), axes)
     # As integers: NaN are larger than all else, as in kernels.
     bits = jax.lax.bitcast_convert_type(x, jnp.int32)
     return jax.lax.bitcast_convert_type(jax.lax.pmax(bits, axes), x.dtype)

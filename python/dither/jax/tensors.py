@@ -184,16 +184,26 @@ def as_stored(x: Any) -> Any:
     """A quantized tensor, or one of groups, with the shape that its codes have, which are a part of what it was, or
     several entries of a batch."""
     if isinstance(x, GroupedScaledTensor1x):
-        if len(x.data.shape) != 2:
-            return x
-        rows, cols = _elements(x.data.shape, x.shape[::-1] if x.joined else x.shape, x.format.element.bits)
-        return dataclasses.replace(x, shape=(cols, rows) if x.joined else (rows, cols))
+        return _groups_as_stored(x)
     axis, rank = x.flatten_axis % len(x.shape), len(x.shape)
     if len(x.data.shape) != rank:  # a matrix of codes, which is whole
         return x
     first = axis if x.is_transposed else 0
     shape = _elements(x.data.shape, x.shape[first:] + x.shape[:first], x.format.element.bits)
     return dataclasses.replace(x, shape=shape[rank - first :] + shape[: rank - first])
+
+
+def _groups_as_stored(x: GroupedScaledTensor1x) -> GroupedScaledTensor1x:
+    if len(x.data.shape) != 2:
+        if x.height is None:
+            return x
+        # A matrix of each group, two rows of which share bytes of 4 bits.
+        each = (x.height + 1) // 2 if x.format.element.bits == 4 else x.height
+        groups = math.prod(x.data.shape) // (each * x.shape[1])
+        return dataclasses.replace(x, shape=(groups * x.height, x.shape[1]), groups=groups)
+    rows, cols = _elements(x.data.shape, x.shape[::-1] if x.joined else x.shape, x.format.element.bits)
+    shape = (cols, rows) if x.joined else (rows, cols)
+    return dataclasses.replace(x, shape=shape, groups=shape[0] // x.height if x.height else x.groups)
 
 
 def _elements(found: tuple[int, ...], known: tuple[int, ...], bits: int) -> tuple[int, ...]:

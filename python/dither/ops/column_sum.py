@@ -38,6 +38,24 @@ def cluster_of(tile: Tile, producer: Producer, where: Device) -> int:
     return min(where.cluster_blocks, max(1, _CLUSTER_ROWS // tile.rows))
 
 
+def summed(
+    rows: Any, count: int, out: Any, last: bool, x: Any, array: Array, where: Device, stream: int | None
+) -> None:
+    """Sums `count` rows, (count, N), in their order, of all that there are if they are the `last`, into `out`: (N,), or
+    (1, N) where others follow. Arrays are beside `x`, whose description is `array`."""
+    n = rows.shape[-1]
+    tile = tile_of(where.is_cpu)
+    while True:
+        grid = tile.grid(count, n)
+        count = grid[0]
+        sums = out if count == 1 else empty_like(x, array, (count, n), float32)
+        named = {"LAST": last and count == 1, "ROWS": tile.rows, "COLS": tile.cols}
+        kernels.column_sum_kernel.launch(grid, rows, sums, **named, device=where, stream=stream)
+        if count == 1:
+            return
+        rows = sums
+
+
 class ColumnSums:
     """Those of one call of an operator, by name; arrays are beside `x`, whose description is `array`."""
 
@@ -75,22 +93,12 @@ class ColumnSums:
             return filled(self._x, self._array, (n,), dtype=dtype) if out is None else out
         if not m:
             rows, count = filled(self._x, self._array, (1, n)), 1
-        where_to = {"device": self._where, "stream": self._stream}
-        # Of a part of a tensor, the sum of all parts is that of theirs: so many rows.
-        apart = self._where.shard is not None and self._where.shard.rows > 1
-        tile = tile_of(self._where.is_cpu)
-        while True:
-            grid = tile.grid(count, n)
-            count = grid[0]
-            last = count == 1 and not apart
-            if not last:
-                sums = empty_like(self._x, self._array, (count, n), float32)
-            else:
-                sums = empty_like(self._x, self._array, (n,), dtype) if out is None else out
-            kernels.column_sum_kernel.launch(grid, rows, sums, LAST=last, ROWS=tile.rows, COLS=tile.cols, **where_to)
-            if last:
-                return sums
-            rows = sums
-            if apart and count == 1:
-                rows, count = rows_of_all(self._where, sums)
-                apart = False
+        beside = self._x, self._array, self._where, self._stream
+        if self._where.shard is not None and self._where.shard.rows > 1:
+            # Of a part of a tensor, the sum of all parts is that of theirs: so many rows.
+            own = empty_like(self._x, self._array, (1, n), float32)
+            summed(rows, count, own, False, *beside)
+            rows, count = rows_of_all(self._where, own)
+        out = empty_like(self._x, self._array, (n,), dtype) if out is None else out
+        summed(rows, count, out, True, *beside)
+        return out

@@ -16,6 +16,7 @@ from ..frameworks import replayable
 from ..types import DType, dtype_from_mlir, float32
 from . import kernels
 from .allocate import empty_like, filled
+from .shards import Describing, describes
 
 ALGORITHMS = ("max", "most_recent")
 #: What an infinite quotient becomes.
@@ -98,6 +99,15 @@ def updated_scale(
     made = tuple(empty_like(amax_history, history, shape, float32) for shape in shapes)
     new = _arrays(made[0], made[1], amax)
     _launch(new, {"old_scale": old["scale"], "old_history": old["amax_history"]}, options, device, stream)
+    where = get_device(device if device is not None else history.device)
+    if describes(where) and len(history.shape) == 2:
+        split = Describing(history.shape[1:], ())
+        (tensor,) = split.rows
+        for one in (scale, amax, made[0]):
+            split.numbers(one, history.shape[1], tensor)
+        split.label(amax_history, (None, tensor))
+        split.label(made[1], (None, tensor))
+        split.say(where)
     return made[0], made[1]
 
 

@@ -184,8 +184,9 @@ def fused_kernel(
     offset whether they are numbers or tensors, where codes are rounded stochastically. With a table of groups and the
     group of each program (`group_of`), a group is a tensor of its own, of the rows that `group_rows` names, if it is
     there; its codes begin at multiples of PAD.
-    Random bits of a tensor that is a part of another, where `shard` says, are those of places in that. A program may be
-    a CLUSTER of blocks of a GPU, each with a tile, which sum columns together.
+    Random bits of a tensor that is a part of another, where `shard` says, are those of places in that; of groups it has
+    some columns, or whole groups. A program may be a CLUSTER of blocks of a GPU, each with a tile, which sum columns
+    together.
     """
     i = dl.program_id(0)
     if CLUSTER > 1:
@@ -269,9 +270,17 @@ def fused_kernel(
         first = load_number(offset, RANDOM[1])
         if group_of is not None:
             # Steps of training count up by ones: groups are far apart.
-            first = first + group.to(dl.int64) * 2**32
+            number = group.to(dl.int64)
+            if shard is not None:
+                # After the groups of other parts, which are alike.
+                number = number + dl.load_scalar(shard, (0,)) // dl.maximum(height, 1)
+            first = first + number * 2**32
         whole = None
-        if shard is not None:
+        if shard is not None and group_of is not None:
+            # The rows of a group are all here.
+            rows_of_group = entry(group_table, group, CODES_ROWS)
+            whole = (0, dl.load_scalar(shard, (1,)), rows_of_group, dl.load_scalar(shard, (3,)), (None, None))
+        elif shard is not None:
             # The first row and column of what is a part, and the rows and columns of the whole.
             inner = (None, None)
             if len(RANDOM) == 3:

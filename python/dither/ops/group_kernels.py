@@ -132,6 +132,18 @@ def group_table_kernel(
 
 
 @jit(math="exact", shapes="dynamic")
+def part_sizes_kernel(table, origin, sizes, height, AT: dl.constexpr):
+    """Rows that each group of a table has of a part of the rows, (1, G): of `height` rows from `origin[0]` on. AT is
+    READ_AT or CODES_AT."""
+    at = dl.program_id(0) * GROUPS
+    first = dl.load(table, (at, AT), (GROUPS, 1)).T - dl.load_scalar(origin, (0,))
+    end = first + dl.load(table, (at, AT + 1), (GROUPS, 1)).T
+    most = height.to(dl.int64)
+    own = dl.minimum(dl.maximum(end, 0), most) - dl.minimum(dl.maximum(first, 0), most)
+    dl.store(sizes, (0, at), own)
+
+
+@jit(math="exact", shapes="dynamic")
 def retile_kernel(table, new, rows):
     """A table of the same groups for programs that take `rows` rows of codes."""
     g = dl.program_id(0)

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from typing import Any
 
-from ..arrays import describe
+from ..arrays import Buffer, describe
 from ..devices import Device, get_device
 from ..formats import Format
 from ..frameworks import traceable
@@ -23,7 +23,7 @@ from .operator import run
 from .orders import OF_LAYOUT
 from .quantize import QUANTIZE, rounds_first
 from .request import check_flag, wanted_of
-from .shards import Describing, describes
+from .shards import Describing, describes, say_of_stack
 from .tiles import Tile
 from .written import new_or_given
 
@@ -80,10 +80,12 @@ def grouped_quantize(
     """
     named = {"sizes": group_sizes, "starts": group_starts, "ends": group_ends}
     shape = tuple(getattr(x, "shape", ()))
-    count = None
+    alike: dict[str, int] = {}
+    stack = None
     if len(shape) == 3:
-        count = shape[0]
-        x = reshape(x, (shape[0] * shape[1], shape[2]), "x")
+        # Of matrices with no rows, or as many as a symbol of torch, the number of them is known.
+        alike = {"height": shape[1]} if type(shape[1]) is int and shape[1] else {"count": shape[0]}
+        stack, x = x, reshape(x, (shape[0] * shape[1], shape[2]), "x")
         given = [f"group_{name}" for name, value in named.items() if value is not None]
         if given:
             raise ValueError(f"argument '{given[0]}' was given for x of shape {shape}, expected a matrix")
@@ -111,11 +113,13 @@ def grouped_quantize(
         transform=transform,
         flatten_axis=-1,
         numerics=numerics,
-        groups=Groups(**named, count=count, pad=pad, rows=rows, joined=joined),
+        groups=Groups(**named, **alike, pad=pad, rows=rows, joined=joined),
     )
     assert wanted.plan is not None
     wanted.round_intermediate = rounds_first(wanted.plan)
     result: GroupedScaledTensor1x | GroupedScaledTensor2x = run(QUANTIZE, {"x": x}, {}, wanted).out
+    if isinstance(stack, Buffer) and describes(stack.array.owner):
+        say_of_stack(stack.array.owner, stack)
     return result
 
 
@@ -180,7 +184,7 @@ def grouped_dequantize(
     height_of_tile = max(32, run, quads if x.is_colwise else 1)
     tile = Tile(height_of_tile, max(4096 // height_of_tile, run, 1 if x.is_colwise else quads))
     part = blocks_of(fmt, 0 if x.is_colwise else 1, tile)["FMT"]
-    table, tiles = retiled(x.data, x.table, x.groups, m, tile.rows, where, stream)
+    table, tiles = retiled(x, tile.rows, where, stream)
     group_kernels.grouped_dequantize_kernel.launch(
         (m // tile.rows + x.groups + 1, -(-n // tile.cols)),
         codes,
@@ -203,6 +207,8 @@ def grouped_dequantize(
     )
     if describes(where):
         split = Describing.of(x if undo_transform else dataclasses.replace(x, transform=None))
-        split.label(y, (None, *split.cols))
+        split.label(y, (None if index is not None else split.rows[0], *split.cols))
+        if index is not None:
+            split.keep(*split.rows)
         split.say(where)
     return y

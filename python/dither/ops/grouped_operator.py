@@ -13,14 +13,14 @@ from ..recording import Recording
 from ..types import DType, float32
 from . import group_kernels, halves
 from .allocate import empty_like, filled
-from .column_sum import MOST_ROWS
+from .column_sum import MOST_ROWS, summed
 from .given import check_factor, checked, own_amax, own_scale, written_number
 from .grouped_outputs import GroupedOutputs, arguments, arrays_of
 from .grouping import Grouping, Groups, Steps
 from .operator import Operator, Results, check_operands, plain_tile, saved_dtype
 from .outputs import Plan
 from .request import Wanted
-from .shards import Describing, describes, raise_to_all
+from .shards import Describing, describes, raise_to_all, rows_of_all
 from .skip import Skip
 from .tiles import Tile
 from .written import check_plain
@@ -109,13 +109,13 @@ class _Call:
             peak = self._zeros((self.groups.count,)) if self.wanted.return_amax else None
             self.launch(plain, Steps(), **outs, out_amax=peak, saves=True)
             if peak is not None:
-                raise_to_all(self.where, peak)
+                self._raise(peak)
             return Results(out, self.saved, peak)
         assert outputs is not None
         amaxes, scales, given = self._sources(p, plain)
         passes = p.parts(producer.whole_rows, self.where.is_cpu)
         tile = self._tile(passes[0])
-        table, _ = self.groups.tables(self.steps, tile.rows)
+        table = self.groups.table_of_all(self.steps, tile.rows)
         asked = self._zeros((self.groups.count,)) if self.wanted.return_amax and "amax" not in amaxes else None
         if recorded is not None and (asked is not None or ("amax" in amaxes and self.wanted.amax is None)):
             raise ValueError("argument 'record_amax' was given, expected none where the amax is computed for the scale")
@@ -132,6 +132,8 @@ class _Call:
         first: dict[str, Any] = {"out_amax": asked, "saves": not apart}
         random = self.wanted.random
         drawn = {} if random is None else {**random._asdict(), "RANDOM": random.kinds}
+        if random is not None and self.where.shard is not None:
+            drawn["shard"] = self.where.shard.origin
         stands = scales if p.fmt.tensor_scale_as != "amax" else amaxes
         for each in passes:
             row, col = (stands.get(f"{which}_amax", stands.get("amax")) for which in ("row", "col"))
@@ -151,28 +153,34 @@ class _Call:
             )
             first = {}
         if asked is not None:
-            raise_to_all(self.where, asked)
+            self._raise(asked)
         if self.skip is not None:
             outputs.keep(self.skip, result, self.wanted.out)
         return Results(result, self.saved, amaxes.get("amax", asked))
 
     def describe(self, where: Recording, operands: Mapping[str, Any], results: Results) -> None:
-        """Says how the tensors of the call may be split: rows are not, as groups have any of them."""
-        producer = self.producer
-        split = Describing((self.groups.height,), (self.columns,))
-        split.keep(*split.rows)
-        if producer.whole_rows or producer.halves or self.wanted.random is not None:
-            split.keep(*split.cols)
+        """Says how the tensors of the call may be split: rows by whole groups where these are alike, or anywhere."""
+        producer, groups = self.producer, self.groups
+        split = Describing((groups.height,), (self.columns,))
+        (row,), (col,) = split.rows, split.cols
+        of_group = None
+        if groups.each is not None:
+            of_group = row
+            split.multiple("row", groups.each)
+        if groups.kind == "table" or groups.index is not None or (groups.each is None and groups.pad > 1):
+            split.keep(row)
+        if producer.whole_rows or producer.halves:
+            split.keep(col)
         split.operands(producer, operands, where.sizes)
-        matrix = (None, *split.cols)
+        kinds = {"tile": (row, col), "column": (row,), "column_sum": (of_group, col)}
         for name, value in results.saved.items():
-            split.label(value, matrix if producer.saves[name] != "column" else (None,))
-        if results.amax is not None:
-            split.label(results.amax, (None,) * len(results.amax.shape))
+            split.label(value, kinds[producer.saves[name]])
+        for one in (results.amax, self.wanted.amax, self.wanted.encode_scale, self.wanted.decode_scale):
+            split.numbers(one, groups.count, of_group)
         if self.plan is None:
-            split.label(results.out, matrix)
+            split.label(results.out, kinds["tile"])
         else:
-            split.groups(results.out)
+            split.groups(results.out, self.wanted.random is not None)
         split.say(where)
 
     def launch(self, tile: Tile, steps: Steps, saves: bool = False, **named: Any) -> None:
@@ -211,8 +219,9 @@ class _Call:
             self._totals(self.saved[name], one, steps, tile.rows)
 
     def _totals(self, out: Any, sums: Any, steps: Steps, rows: int) -> None:
-        """Sums of columns of each group, from those of its programs: as `column_sum`, of each."""
+        """Sums of columns of each group, from those of its programs, and of other parts: as `column_sum`, of each."""
         n = self.array.shape[1]
+        total = self._empty((self.groups.count, n), float32) if self.groups.are_apart else out
         while True:
             before, _ = self.groups.tables(steps, rows)
             rows *= MOST_ROWS
@@ -221,7 +230,7 @@ class _Call:
             table, tiles = self.groups.tables(steps, rows)
             array = describe(tiles)
             assert array is not None
-            result = out if last else self._empty((array.shape[0], n), float32)
+            result = total if last else self._empty((array.shape[0], n), float32)
             group_kernels.group_sum_kernel.launch(
                 (array.shape[0], -(-n // 32)),
                 sums,
@@ -236,8 +245,15 @@ class _Call:
                 stream=self.wanted.stream,
             )
             if last:
-                return
+                break
             sums = result
+        if total is not out:
+            # The sum of all parts is that of theirs: so many rows, with the columns of all groups.
+            flat = describe(out)
+            assert flat is not None
+            flat = dataclasses.replace(flat, shape=(self.groups.count * n,), strides=(1,))
+            rows, count = rows_of_all(self.where, total)
+            summed(rows, count, flat, True, self.x, self.array, self.where, self.wanted.stream)
 
     def _sources(self, p: Plan, plain: Tile) -> tuple[dict[str, Any], dict[str, Any], Any]:
         """Amaxes and tensor scales that codes depend on, by what they are of, and what elements are multiplied by where
@@ -269,7 +285,7 @@ class _Call:
             named: dict[str, Any] = {**outs, **transforms}
             self.launch(tile, Steps(), **named)
         for what, one in found.items():
-            raise_to_all(self.where, one, what)
+            self._raise(one, what)
         amaxes |= found
         if p.fmt.tensor_scale_as != "amax":
             for what, one in amaxes.items():
@@ -304,6 +320,10 @@ class _Call:
             raise ValueError(f"argument 'record_amax' is {found}, expected {expected}")
         return array
 
+    def _raise(self, peak: Any, what: str = "amax") -> None:
+        """Raises amaxes of groups to those of all parts."""
+        raise_to_all(self.where, peak, what, own_rows=not self.groups.are_apart)
+
     def _amax_shape(self, what: str, shape: tuple[int, ...]) -> tuple[int, ...]:
         """That of an amax of each group, or of their rows or columns."""
         if not shape:
@@ -313,7 +333,8 @@ class _Call:
     def _given(self, name: str, value: Any) -> Any:
         """A number for all groups, of rank 0, or an array of one for each."""
         array = describe_argument(name, value)
-        if array is None or math.prod(array.shape) == 1:
+        alone = self.groups.each is not None and self.groups.parts > 1  # of a part, which has this group
+        if array is None or (math.prod(array.shape) == 1 and not (alone and array.shape == (self.groups.count,))):
             own = own_amax if name == "amax" else lambda *args: own_scale(name, *args)
             return own(value, self.x, self.array, self.where, self.wanted.stream)
         if array.dtype is not float32 or array.shape != (self.groups.count,) or array.strides != (1,):

@@ -17,6 +17,7 @@ from .grouping import Grouping, Steps
 from .outputs import Plan, check_apart, check_fields
 from .scaled_tensor import scale_matrix
 from .skip import Skip
+from .tiles import round_up
 
 #: Shape, in elements, and data type of an array.
 Storage = tuple[tuple[int, ...], DType]
@@ -67,6 +68,7 @@ class GroupedOutputs:
                 repeated=p.repeat,
                 transform=p.transform_of(colwise),
                 joined=self._joined(colwise),
+                height=self.groups.each and round_up(self.groups.each, self.groups.pad),
                 **self._of_call(colwise, table, amaxes, scales, scale_given),
             )
 

@@ -41,6 +41,7 @@ class GroupedScaledTensor1x(TensorMethods):
         repeated: as of `ScaledTensor1x`.
         joined: whether transposed codes are one matrix, of which each group has some columns.
         scale_given: as of `ScaledTensor1x`.
+        height: rows of codes of each group, where all are known to have as many; else None.
     """
 
     data: Any
@@ -59,6 +60,7 @@ class GroupedScaledTensor1x(TensorMethods):
     tensor_scale: Any = None
     joined: bool = False
     scale_given: bool = False
+    height: int | None = None
 
     @property
     def is_transposed(self) -> bool:

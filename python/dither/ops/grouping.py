@@ -7,6 +7,7 @@ copied to the host.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,7 +39,8 @@ KINDS = ("sizes", "starts", "ends")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Groups:
-    """How rows are grouped, one group after the other. One of the first four says it, where the rows lie.
+    """How rows are grouped, one group after the other. One of these five says it, where the rows lie: `sizes`,
+    `starts`, `ends`, `count` and `height`.
 
     Attributes:
         sizes: rows of each group, (G,) int32 or int64, which make up all rows; any, zero included. Or an earlier
@@ -52,6 +54,7 @@ class Groups:
         joined: whether columnwise codes that are stored transposed are one matrix (N, M), a group some of its columns,
             as grouped matmuls of weight gradients take them; otherwise each group's are a matrix of their own. Not
             for FP4, of which two columns share a byte.
+        height: rows of each group, all of one size, in place of their number.
 
     Sizes, starts and ends may be lists or tuples of integers, or arrays of the host beside a tensor of a GPU: then the
     host knows them. They are checked, and arrays are as large as these groups need, while those of groups of any sizes
@@ -68,14 +71,17 @@ class Groups:
     pad: int = 1
     rows: Any = None
     joined: bool = False
+    height: int | None = None
 
     def __post_init__(self) -> None:
-        given = [name for name in (*KINDS, "count") if getattr(self, name) is not None]
+        given = [name for name in (*KINDS, "count", "height") if getattr(self, name) is not None]
         if len(given) != 1:
             found = " and ".join(given) if given else "none"
-            raise TypeError(f"found {found}, expected one of sizes, starts, ends and count")
-        if self.count is not None and (type(self.count) is not int or self.count < 1):
-            raise ValueError(f"count is {self.count!r}, expected a positive integer")
+            raise TypeError(f"found {found}, expected one of sizes, starts, ends, count and height")
+        for name in ("count", "height"):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or value < 1):
+                raise ValueError(f"{name} is {value!r}, expected a positive integer")
         if type(self.pad) is not int or self.pad < 1 or self.pad & (self.pad - 1):
             raise ValueError(f"pad is {self.pad!r}, expected a power of two")
         if not isinstance(self.joined, bool):
@@ -96,7 +102,8 @@ class Grouping:
         where, stream: what kernels run on.
         count: the number of groups.
         codes: rows of codes: for groups of any sizes, or for those that the host knows.
-        wrong: 1 where the groups do not have all rows (int32, one element), after the first table.
+        wrong: 1 where the groups do not have all rows (int32, one element), after `table_of_all`.
+        each: rows of each group where they are known to be alike; None for groups of any sizes.
         index: which row of the tensor each row is, or None.
         inputs: what of the groups lies in arrays, by the name of the argument.
     """
@@ -105,7 +112,10 @@ class Grouping:
         self._x, self._array, self.where, self.stream = x, array, where, stream
         self.kind, self.pad, self.joined = groups.kind, groups.pad, groups.joined
         self.height = array.shape[0]
+        self.each: int | None = None
         self.index = None
+        # Into how many parts the rows of the groups are split, of which these are one.
+        self.parts = 1 if where.shard is None else where.shard.rows
         self.inputs: dict[str, Array] = {}
         self._known: list[int] | None = None
         if groups.rows is not None:
@@ -113,17 +123,23 @@ class Grouping:
             (self.height,) = self.index.shape
             self.inputs["rows"] = self.index
         if self.kind in KINDS:
-            self._known = known_sizes(self.kind, getattr(groups, self.kind), self.height, array)
+            rows = self.height * self.parts
+            self._known = known_sizes(self.kind, getattr(groups, self.kind), rows, array)
         if self._known is not None:
             self.kind, self.count = "sizes", len(self._known)
             given = on_device(self._known, x, array, where, stream)
             self._sizes: Any = dataclasses.replace(given, shape=(1, self.count), strides=(self.count, 1))
         elif self.kind == "equal":
-            assert groups.count is not None
-            self.count = groups.count
-            if self.height % self.count:
-                raise ValueError(f"found {self.height} rows, expected a multiple of {self.count}, the number of groups")
-            self._sizes = self.height // self.count
+            if groups.count is not None:
+                self.count, rest = groups.count, self.height % groups.count
+                expected = f"{groups.count}, the number of groups"
+            else:
+                assert groups.height is not None
+                self.count, rest = divmod(self.height, groups.height)
+                expected = f"{groups.height}, the rows of a group"
+            if rest or not self.count:
+                raise ValueError(f"found {self.height} rows, expected a multiple of {expected}")
+            self.each = self._sizes = self.height // self.count
         elif self.kind == "table":
             self.count, self._sizes = groups.sizes.groups, groups.sizes.table
             if groups.sizes.shape[0] != self.height:
@@ -143,45 +159,91 @@ class Grouping:
             raise ValueError(f"found {self.height} rows in groups, expected fewer than {2**31}")
         self.codes = self.bound(1)
         self.wrong = empty_like(x, array, (1, 1), int32)
+        self._said = False
         self._tables: dict[Any, tuple[Any, Any]] = {}
+
+    @property
+    def are_apart(self) -> bool:
+        """Whether groups may have rows in several parts."""
+        return self.parts > 1 and self.each is None
 
     def bound(self, step: int) -> int:
         """Most rows that the groups have together when each is padded to multiples of a power of two."""
         step = max(step, self.pad)
-        if self._known is not None:
+        if self.each is not None:
+            return self.count * round_up(self.each, step)
+        if self._known is not None and self.parts == 1:
             return sum(round_up(n, step) for n in self._known)
         return most_rows(self.height, self.count, step)
 
     def tables(self, steps: Steps, rows: int) -> tuple[Any, Any]:
-        """The table of groups (group_tiles.py), and the group of each of the programs that take so many rows."""
+        """The table of groups (group_tiles.py), and the group of each of the programs that take so many rows; of a part
+        of the rows, of what groups have of it."""
         key = steps, rows
         if key not in self._tables:
             unit = max(rows, self.pad)
             programs = (self.codes // unit + self.count + 1) * (unit // rows)
-            table = empty_like(self._x, self._array, (self.count + 1, COLUMNS), int64)
             tiles = empty_like(self._x, self._array, (programs,), int32)
             where_to = {"device": self.where, "stream": self.stream}
-            # Every table says it, and what parts have exchanged since is not written again.
-            wrong = self.wrong
-            if self._tables and self.where.shard is not None:
-                wrong = empty_like(self._x, self._array, (1, 1), int32)
-            group_kernels.group_table_kernel.launch(
-                self.count + 1,
-                self._sizes,
-                table,
-                wrong,
-                self.count,
-                self.height,
-                self.codes,
-                self.pad,
-                *dataclasses.astuple(steps),
-                rows,
-                KIND=self.kind,
-                **where_to,
-            )
+            if self.parts == 1 or self.each is not None:
+                table = self._table(steps, rows, self._sizes, self.kind)
+            else:
+                table = self._table(steps, rows, self._own_sizes, "sizes")
             group_kernels.group_tiles_kernel.launch(-(-programs // group_kernels.PROGRAMS), table, tiles, **where_to)
             self._tables[key] = table, tiles
         return self._tables[key]
+
+    def table_of_all(self, steps: Steps, rows: int) -> Any:
+        """The table of the groups of all rows, where the call is on a part of them, which says `wrong`."""
+        if self.parts == 1:
+            return self.tables(steps, rows)[0]
+        key = "all", steps, rows
+        if key not in self._tables:
+            self._tables[key] = self._table(steps, rows, self._sizes, self.kind, self.parts), None
+        return self._tables[key][0]
+
+    def _table(self, steps: Steps, rows: int, sizes: Any, kind: str, parts: int = 1) -> Any:
+        """A table of groups with these sizes, of so many parts of the rows."""
+        count = self.count if self.each is None else parts * self.count
+        table = empty_like(self._x, self._array, (count + 1, COLUMNS), int64)
+        # That of all rows says it; once, where what parts have exchanged since is not written again.
+        says = parts == self.parts and not (self._said and self.where.shard is not None)
+        self._said |= says
+        wrong = self.wrong if says else empty_like(self._x, self._array, (1, 1), int32)
+        group_kernels.group_table_kernel.launch(
+            count + 1,
+            sizes,
+            table,
+            wrong,
+            count,
+            parts * self.height,
+            parts * self.codes,
+            self.pad,
+            *dataclasses.astuple(steps),
+            rows,
+            KIND=kind,
+            device=self.where,
+            stream=self.stream,
+        )
+        return table
+
+    @functools.cached_property
+    def _own_sizes(self) -> Any:
+        """Rows that each group has of this part."""
+        table = self.table_of_all(Steps(), 1)
+        return sizes_of_part(self._x, table, self.count, READ_AT, self.height, self.where, self.stream)
+
+
+def sizes_of_part(x: Any, table: Any, count: int, at: int, height: int, where: Device, stream: int | None) -> Any:
+    """Rows that each of `count` groups of a table of all rows has of the part with `height` rows that a call is on,
+    (1, count) beside `x`; `at` says whether of what is read or of codes (READ_AT, CODES_AT)."""
+    array = describe_argument("x", x)
+    assert array is not None and where.shard is not None
+    sizes = empty_like(x, array, (1, count), int64)
+    programs = -(-count // group_kernels.GROUPS)
+    origin = where.shard.origin
+    group_kernels.part_sizes_kernel.launch(programs, table, origin, sizes, height, AT=at, device=where, stream=stream)
+    return sizes
 
 
 def most_rows(height: int, count: int, step: int) -> int:
@@ -247,18 +309,26 @@ def places_of(sizes: Sequence[int], groups: GroupedScaledTensor1x | GroupedScale
     return places
 
 
-def retiled(
-    x: Any, table: Any, groups: int, codes: int, rows: int, where: Device, stream: int | None
-) -> tuple[Any, Any]:
-    """A table of the same groups for programs that take `rows` of the `codes` rows, and the group of each program; both
-    lie beside `x`."""
+def retiled(q: GroupedScaledTensor1x, rows: int, where: Device, stream: int | None) -> tuple[Any, Any]:
+    """A table of the groups of `q` for programs that take `rows` rows of its codes, and the group of each program; of a
+    part of the rows, of what groups have of it."""
+    x, codes = q.data, q.shape[0]
     array = describe_argument("x", x)
     assert array is not None
-    programs = codes // rows + groups + 1
-    new = empty_like(x, array, (groups + 1, COLUMNS), int64)
+    programs = codes // rows + q.groups + 1
+    new = empty_like(x, array, (q.groups + 1, COLUMNS), int64)
     tiles = empty_like(x, array, (programs,), int32)
     where_to = {"device": where, "stream": stream}
-    group_kernels.retile_kernel.launch(groups + 1, table, new, rows, **where_to)
+    if where.shard is None or where.shard.rows == 1:
+        group_kernels.retile_kernel.launch(q.groups + 1, q.table, new, rows, **where_to)
+    else:
+        sizes, kind = q.height, "equal"
+        if sizes is None:
+            sizes, kind = sizes_of_part(x, q.table, q.groups, CODES_AT, codes, where, stream), "sizes"
+        steps = Steps.of_scales(q.format, OF_LAYOUT[q.scale_layout], q.repeated)
+        wrong = empty_like(x, array, (1, 1), int32)
+        counts = q.groups, codes, codes, 1, *dataclasses.astuple(steps), rows
+        group_kernels.group_table_kernel.launch(q.groups + 1, sizes, new, wrong, *counts, KIND=kind, **where_to)
     group_kernels.group_tiles_kernel.launch(-(-programs // group_kernels.PROGRAMS), new, tiles, **where_to)
     return new, tiles
 

@@ -6,6 +6,7 @@ and columns are summed, over all parts, and random bits are those of places in t
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
@@ -23,26 +24,29 @@ from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 _OVER = {"amax": (), "row_amax": ("cols",), "col_amax": ("rows",)}
 
 
-def raise_to_all(where: Device, peak: Any, what: str = "amax") -> None:
+def raise_to_all(where: Device, peak: Any, what: str = "amax", own_rows: bool = False) -> None:
     """Raises what a part has found to the maximum of all parts: of the tensor, rank 0, or of each row ("row_amax") or
-    column ("col_amax"), a matrix of one."""
+    column ("col_amax"), a matrix of one. Of groups it has one of each; `own_rows` says that no other part has rows of
+    these."""
     shard = where.shard
     if shard is None:
         return
     over = _OVER[what] if peak.ndim == 2 else ("rows", "cols")
+    over = tuple(one for one in over if not (own_rows and one == "rows"))
     if shard.parts(over) > 1:
         assert isinstance(where, Recording)
         where.launches.append(Collective("max", peak.array, peak.array, over))
 
 
 def rows_of_all(where: Device, sums: Any) -> tuple[Any, int]:
-    """The sums of columns that each part has, (1, N), as so many rows; of one part alone, itself."""
+    """The sums of columns that each part has, (1, N) or a row for each group, as so many rows; of one part alone,
+    itself."""
     shard = where.shard
     count = 1 if shard is None else shard.parts(("rows",))
     if count == 1:
         return sums, 1
     assert isinstance(where, Recording)
-    rows = where.empty(float32, (count, sums.shape[-1]))
+    rows = where.empty(float32, (count, math.prod(sums.shape)))
     where.launches.append(Collective("gather", sums.array, rows.array, ("rows",)))
     return rows, count
 
@@ -61,6 +65,14 @@ def describes(where: Device) -> TypeGuard[Recording]:
 def said(where: Device) -> int:
     """How many calls have said so, to speak for those that follow (`Describing.say`)."""
     return len(where.splittings) if isinstance(where, Recording) else 0
+
+
+def _begins_with_groups(part: GroupedScaledTensor1x) -> bool:
+    """Whether blocks, padding or matrices of codes begin with the first row of each group."""
+    fmt, steps = part.format, OF_LAYOUT[part.scale_layout].steps(part.format.scale)
+    if part.is_colwise:
+        return len(part.data.shape) == 1 or not isinstance(fmt.block, str) or part.transform is not None
+    return not isinstance(fmt.block, str) and max(steps[0], fmt.block_rows or 1) > 1
 
 
 class Describing:
@@ -121,6 +133,8 @@ class Describing:
         split = cls(shape[:axis], shape[axis:])
         for one in tensors:
             if grouped:
+                height = (one.rowwise if isinstance(one, GroupedScaledTensor2x) else one).height
+                split.multiple("row", height or 1)
                 split.groups(one)
             else:
                 split.quantized(one)
@@ -187,36 +201,69 @@ class Describing:
             scales = ((self.rows if colwise else self.cols)[0], lines[0])
         self.label(part.scale_inv, scales)
 
-    def groups(self, out: GroupedScaledTensor1x | GroupedScaledTensor2x) -> None:
-        """Of quantized groups of rows, which are split by columns alone, as groups have any rows."""
-        self.keep(*self.rows)
-        for part in (out.rowwise, out.colwise) if isinstance(out, GroupedScaledTensor2x) else (out,):
-            self._group_direction(part)
-            for one in (part.table, part.wrong, part.amax, part.tensor_scale):
-                if one is not None:
-                    by_columns = part.is_colwise and len(one.shape) == 2 and one is part.amax
-                    self.label(one, (None, self.cols[0]) if by_columns else (None,) * len(one.shape))
+    def numbers(self, x: Any, count: int, label: str | None) -> None:
+        """Of what there is one for each of `count` groups, which `label` is, or one for all of them."""
+        array = x.array if isinstance(x, Buffer) else x
+        if isinstance(array, Array):
+            self.label(array, (label,) if array.shape == (count,) else (None,) * len(array.shape))
 
-    def _group_direction(self, part: GroupedScaledTensor1x) -> None:
-        fmt, col = part.format, self.cols[0]
-        block = fmt.block_rows if part.is_colwise else fmt.block_cols
-        matrix: tuple[str | None, ...] = (None, col)
-        codes = (col, None) if part.joined else matrix
-        scales = matrix if len(part.scale_inv.shape) == 2 and fmt.block != "tensor" else (None, None)
-        if fmt.element.bits == 4 and not part.joined:
-            self.multiple("col", 2)
-        linear = part.scale_layout.name == "linear"
-        flat = len(part.data.shape) != 2 or len(part.scale_inv.shape) != 2
-        # Along columns a group's matrix follows that of another, or a scale is one for a row.
-        if flat or not linear or (fmt.block == "row" and not part.is_colwise):
+    def groups(self, out: GroupedScaledTensor1x | GroupedScaledTensor2x, random: bool = False) -> None:
+        """Of quantized groups of rows, `random` if they are rounded at random. Rows of groups of any sizes are split
+        where nothing begins with a group but rows of codes."""
+        for part in (out.rowwise, out.colwise) if isinstance(out, GroupedScaledTensor2x) else (out,):
+            # What there is one of for each group is of rows, where parts of these have whole groups.
+            of_group = self.rows[0] if part.height is not None else None
+            if of_group is None and (random or _begins_with_groups(part)):
+                self.keep(*self.rows)
+            self._group_direction(part, of_group)
+            if random:
+                self.multiple("col", 16)
+            line = (of_group, self.cols[0]) if part.is_colwise else (self.rows[0], None)
+            for one in (part.amax, part.tensor_scale):
+                if one is not None:
+                    self.label(one, line if len(one.shape) == 2 else (of_group,)[: len(one.shape)])
+            for one in (part.table, part.wrong):
+                self.label(one, (None, None))
+
+    def _group_direction(self, part: GroupedScaledTensor1x, of_group: str | None) -> None:
+        fmt, row, col = part.format, self.rows[0], self.cols[0]
+        rank = len(part.scale_inv.shape)
+        codes: tuple[str | None, ...] = (row, col)
+        if part.joined:
+            codes = (col, row)
+        elif len(part.data.shape) == 1:  # a matrix of each group after that of another
+            codes = (of_group,)
             self.keep(col)
-            scales = (None,) * len(part.scale_inv.shape)
-        elif not isinstance(fmt.block, str):
-            self.multiple("col", block or 1)
-        self.label(part.data, codes if len(part.data.shape) == 2 else (None,))
-        self.label(part.scale_inv, scales)
+        elif fmt.element.bits == 4:
+            self.multiple("col", 2)
+        self.label(part.data, codes)
         if part.transform is not None and not part.is_colwise:
             self.multiple("col", part.transform.size)
+        scales: tuple[str | None, ...] = (of_group if part.is_colwise else row, col)
+        order = OF_LAYOUT[part.scale_layout]
+        if isinstance(fmt.block, str):
+            if fmt.block == "tensor":
+                scales = (of_group, None)
+            elif not part.is_colwise:
+                scales = (row, None)
+                self.keep(col)
+        elif rank == 1:
+            scales = (of_group,)
+            self.keep(col)
+        elif order.name.endswith("x4"):  # tiles of a row of tiles follow each other
+            scales = (row, None)
+            self.keep(col)
+        elif order.name == "packed":  # the matrix of each group follows that of another, in an array that is none
+            scales = (None, None)
+            self.keep(row, col)
+        else:
+            block, (line_step, _) = (fmt.block_rows if part.is_colwise else fmt.block_cols) or 1, order.steps(fmt.scale)
+            self.multiple("col", block)
+            if part.is_colwise:
+                self.multiple("col", line_step * (1 if part.repeated else block))
+            elif not order.linear:
+                scales = (col, row)
+        self.label(part.scale_inv, scales)
 
     def _blocks(self, part: ScaledTensor1x, block_rows: int, block_cols: int) -> tuple[str | None, ...]:
         """The dimensions of scales, one for each block of so many rows and columns of the tensor: those of the tensor,
@@ -241,3 +288,11 @@ class Describing:
         where.splittings.append(
             Splitting(self._labels, self._shapes, self._units, frozenset(self._whole), self._extents)
         )
+
+
+def say_of_stack(where: Recording, x: Any) -> None:
+    """Says of a stack (G, K, N) what was said of the rows of all its matrices: whole matrices may be split."""
+    said_last = where.splittings[-1]
+    row, col = said_last.labels[_index(x)]
+    labels = {**said_last.labels, _index(x): (row, None, col)}
+    where.splittings[-1] = dataclasses.replace(said_last, labels=labels)

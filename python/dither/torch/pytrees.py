@@ -169,13 +169,13 @@ def _unflatten_grouped_2x(leaves: Any, context: Any) -> GroupedScaledTensor2x:
 
 def _flatten_groups(groups: Groups) -> tuple[list[Any], tuple[Any, ...]]:
     leaves = [some(groups.sizes), some(groups.starts), some(groups.ends), some(groups.rows)]
-    return leaves, (groups.count, groups.pad, groups.joined)
+    return leaves, (groups.count, groups.pad, groups.joined, groups.height)
 
 
 def _unflatten_groups(leaves: Any, context: Any) -> Groups:
     sizes, starts, ends, rows = leaves
-    count, pad, joined = context
-    return Groups(sizes, starts, ends, count, pad, rows, joined)
+    count, pad, joined, height = context
+    return Groups(sizes, starts, ends, count, pad, rows, joined, height)
 
 
 def _flatten_dtype(dtype: DType) -> tuple[list[Any], tuple[Any, ...]]:

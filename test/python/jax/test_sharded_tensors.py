@@ -86,13 +86,18 @@ def group_values(name, **options):
     return lambda x: dither.grouped_dequantize(grouped(name, **options)(x))
 
 
-#: Of groups the columns are split. Tables are whole.
+#: Of groups the columns are split. Tables are whole (rows: test_sharded_groups.py).
 COLS = (None, "model")
 GROUPS = {
     "mxfp8": (grouped("mxfp8_e4m3", layout="both"), [COLS, COLS, (), ()] * 2, {}),
     "nvfp4": (grouped("nvfp4"), [COLS, COLS, (), (), ()], MAX),
     "joined": (grouped("fp8_tensor_e4m3", layout="both", joined=True),
                [COLS, (), (), (), ("model",), (), (), ()], MAX),
+    "random": (grouped("mxfp8_e4m3", layout="both", **RANDOM), [COLS, COLS, (), ()] * 2, {}),
+    "nvfp4_random": (grouped("nvfp4", **RANDOM), [COLS, COLS, (), (), ()], MAX),
+    "column_major": (grouped("mxfp8_e4m3", layout="both", scale_layout="column_major"),
+                     [COLS, ("model",), (), (), COLS, COLS, (), ()], {}),
+    "column_major_values": (group_values("mxfp8_e4m3", layout="colwise", scale_layout="column_major"), [COLS], {}),
     "values": (group_values("mxfp8_e4m3", layout="colwise"), [COLS], {}),
     "nvfp4_values": (group_values("nvfp4"), [COLS], MAX),
     "dbias": (lambda x: dj.grouped_dbias(x, jnp.asarray(SIZES)), [COLS], {}),
@@ -149,7 +154,7 @@ def test_what_splits_a_block_or_a_group_is_gathered_and_said():
         same_bits(found, call(jnp.asarray(x)))
 
     rows = r"grouped_quantize: dimension 0 of argument 'x' is split over 4 devices \(data\), expected it whole"
-    warned(rows, grouped("mxfp8_e4m3"), X, "data")
+    warned(rows, grouped("mxfp8_e4m3", layout="colwise"), X, "data")
     whole = "grouped_quantize: dimension 1 of argument 'x' is split over 2 devices .*, expected it whole"
     warned(whole, grouped("mxfp8_e4m3", scale_layout="128x4"), X, None, "model")
     bits = (

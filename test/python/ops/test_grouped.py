@@ -400,6 +400,13 @@ def test_wrong_calls():
         (TypeError, "argument 'groups' is ndarray, expected a dither.Groups", lambda: dither.silu(x, groups=sizes)),
         (ValueError, "found 8 rows, expected a multiple of 3", lambda: dither.silu(x, groups=dither.Groups(count=3))),
         (
+            ValueError,
+            "found 8 rows, expected a multiple of 5, the rows of a group",
+            lambda: dither.silu(x, groups=dither.Groups(height=5)),
+        ),
+        (ValueError, "height is 0, expected a positive integer", lambda: dither.Groups(height=0)),
+        (TypeError, "found count and height, expected one of", lambda: dither.Groups(count=2, height=4)),
+        (
             TypeError,
             "argument 'x' is ndarray, expected what dither.grouped_quantize gives",
             lambda: dither.grouped_dequantize(x),
