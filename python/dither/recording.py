@@ -93,6 +93,7 @@ class Splitting:
         units: what rows and columns of each part are multiples of, by "row" and "col", or by dimension.
         whole: dimensions that are not split.
         extents: of each dimension, those of rows first, in order.
+        told: whether the call is told a shape, so that it is another one of more rows.
     """
 
     labels: Mapping[int, tuple[str | None, ...]]
@@ -100,6 +101,7 @@ class Splitting:
     units: Mapping[str, int]
     whole: frozenset[str]
     extents: Mapping[str, int]
+    told: bool = False
 
     def most(self, label: str) -> int:
         """The number of parts that a dimension may be split into: this, or what divides it."""

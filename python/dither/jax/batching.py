@@ -26,7 +26,7 @@ def places_of_rows(
 ) -> tuple[list[int | None], list[int]] | None:
     """The dimension that rows are in, for each array that is batched and for each result; None where a batch of `size`
     is not one call. `entry` has the types of the arrays of one entry."""
-    if splitting is None or size < 2 or _ROWS not in splitting.extents:
+    if splitting is None or splitting.told or size < 2 or _ROWS not in splitting.extents:
         return None
     extents = {**splitting.extents, _ROWS: size * splitting.extents[_ROWS]}
     if dataclasses.replace(splitting, extents=extents).most(_ROWS) % size:

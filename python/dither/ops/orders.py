@@ -41,6 +41,14 @@ class Order:
         by_bytes = self.layout is ScaleLayout.column_major
         return self.rows * 8 // dtype.bits if by_bytes else self.rows, self.cols
 
+    def matrix(self, stored: tuple[int, ...]) -> tuple[int, ...]:
+        """The extents of the padded matrix in an array of this shape, as `stored` gives them."""
+        if self.layout is ScaleLayout.column_major:
+            return stored[::-1]
+        if self.layout is ScaleLayout.packed_column_major:
+            return stored[1], 4 * stored[0]
+        return stored
+
     def stored(self, shape: tuple[int, int], dtype: DType) -> tuple[tuple[int, int], DType]:
         """Shape and data type of the array that holds a matrix of scales of this shape."""
         rows, cols = self.padded(shape, dtype)

@@ -54,7 +54,8 @@ def swizzle_scales(
     out = new_or_given(out, scales, source, shape, storage, {"scales": source}, dense=True)
     linear = dataclasses.replace(source, dtype=of)
     _run(kind, linear, _target(out, kind, (rows, cols), of), (rows, cols), False, device, stream)
-    _describe(get_device(device if device is not None else source.device), scales, out, kind.steps(of), kind)
+    where = get_device(device if device is not None else source.device)
+    _describe(where, (rows, cols), scales, out, kind.steps(of), kind)
     return out
 
 
@@ -76,6 +77,8 @@ def unswizzle_scales(
     _check_shape(shape)
     described = _matrix("scales", scales, dtype, (int32,) if order == "packed" else kind.scales)
     of = e8m0 if order == "packed" else _dtype_of(described, dtype)
+    where = get_device(device if device is not None else described.device)
+    shape = _shape_of_part(where, kind.matrix(described.shape), shape)
     expected, _ = kind.stored(shape, of)
     if described.shape != expected:
         raise ValueError(
@@ -88,24 +91,44 @@ def unswizzle_scales(
     assert result is not None
     result = dataclasses.replace(result, dtype=of)
     _run(kind, result, _flat(described, kind, shape, of), shape, True, device, stream)
+    _describe(where, shape, out, scales, kind.steps(of), kind, told=True)
     return out
 
 
-def _describe(where: Device, scales: Any, out: Any, steps: tuple[int, int], order: Order | None = None) -> None:
-    """Says how the tensors of a call may be split, whose result is padded to multiples of these rows and columns."""
+def _shape_of_part(where: Device, padded: tuple[int, ...], shape: tuple[int, int]) -> tuple[int, int]:
+    """The shape of a part, where a call is told that of the whole: along what is split nothing is dropped."""
+    shard = where.shard
+    if shard is None:
+        return shape
+    return padded[0] if shard.rows > 1 else shape[0], padded[1] if shard.cols > 1 else shape[1]
+
+
+def _describe(
+    where: Device,
+    shape: tuple[int, int],
+    scales: Any,
+    padded: Any,
+    steps: tuple[int, int],
+    order: Order | None = None,
+    told: bool = False,
+) -> None:
+    """Says how scales of this shape may be split, which are padded to multiples of these rows and columns, or are no
+    longer, of a call that was `told` the shape."""
     if not describes(where):
         return
-    array = describe(scales)
-    assert array is not None
-    split = Describing(array.shape[:1], array.shape[1:])
+    split = Describing(shape[:1], shape[1:])
     row, col = *split.rows, *split.cols
     split.label(scales, (row, col))
     for along, step in zip(("row", "col"), steps, strict=True):
         split.multiple(along, step)
     if order is not None and order.name.endswith("x4"):  # tiles of a row of tiles follow each other
         split.keep(col)
-    split.label(out, (row, col) if order is None or order.name.endswith("x4") else (col, row))
-    split.say(where)
+    split.label(padded, (row, col) if order is None or order.name.endswith("x4") else (col, row))
+    if told and order is None:
+        array = describe(padded)
+        assert array is not None
+        split.keep(*(label for label, n, has in zip((row, col), shape, array.shape, strict=True) if n != has))
+    split.say(where, told=told)
 
 
 def _check_shape(shape: Any) -> None:
@@ -205,7 +228,7 @@ def pad_scales(
     source, of = _linear(scales, dtype)
     m, n = source.shape
     padded = _resized(scales, source, of, (round_up(m, rows), round_up(n, cols)), device, stream, out)
-    _describe(get_device(device if device is not None else source.device), scales, padded, (rows, cols))
+    _describe(get_device(device if device is not None else source.device), (m, n), scales, padded, (rows, cols))
     return padded
 
 
@@ -221,9 +244,13 @@ def unpad_scales(
     """The first rows and columns of a matrix of scales, (R, C) as `shape` says: what `dither.pad_scales` was given."""
     _check_shape(shape)
     source, of = _linear(scales, dtype)
+    where = get_device(device if device is not None else source.device)
+    shape = _shape_of_part(where, source.shape, shape)
     if any(n > has for n, has in zip(shape, source.shape, strict=True)):
         raise ValueError(f"argument 'scales' has shape {source.shape}, expected at least {shape}")
-    return _resized(scales, source, of, shape, device, stream, out)
+    found = _resized(scales, source, of, shape, device, stream, out)
+    _describe(where, shape, found, scales, (1, 1), told=True)
+    return found
 
 
 def _linear(scales: Any, dtype: DType | None) -> tuple[Array, DType]:

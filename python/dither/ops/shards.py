@@ -282,11 +282,12 @@ class Describing:
             self._shapes[_index(part.scale_inv)] = (*before, *after)
         return (*first, *second)
 
-    def say(self, where: Recording, after: int | None = None) -> None:
-        """Says it to the device: of a call of its own, or of all that was called after so many."""
+    def say(self, where: Recording, after: int | None = None, told: bool = False) -> None:
+        """Says it to the device: of a call of its own, or of all that was called after so many; `told` as of
+        `Splitting`."""
         del where.splittings[len(where.splittings) if after is None else after :]
         where.splittings.append(
-            Splitting(self._labels, self._shapes, self._units, frozenset(self._whole), self._extents)
+            Splitting(self._labels, self._shapes, self._units, frozenset(self._whole), self._extents, told)
         )
 
 

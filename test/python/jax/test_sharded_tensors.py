@@ -12,7 +12,7 @@ from jax_checks import numbers, same_bits  # noqa: E402
 from jax_mesh import MESH, check_split, collectives, put  # noqa: E402
 
 X = numbers(256, 512)
-BOTH = ("data", "model")
+BOTH, ROWS, COLS = ("data", "model"), ("data",), (None, "model")
 MAX = {"all-reduce": 1}
 POW2 = dither.FP8_128X128_E4M3.with_(pow2_scales=True)
 RHT = dither.RandomHadamard(16, 0x8001)
@@ -38,6 +38,11 @@ def codes(q):
     return q.rowwise.data, q.colwise.data
 
 
+def unswizzled(x, order="128x4"):
+    shape = x.shape if order == "128x4" else x.shape[::-1]
+    return dither.unswizzle_scales(x.astype(jnp.float8_e4m3fn), shape, order)
+
+
 #: A call, the shape of its argument and how it is split, how results are, and what devices exchange.
 CASES = {
     "nvfp4": (values("nvfp4"), X.shape, BOTH, [BOTH] * 2, MAX),
@@ -55,6 +60,13 @@ CASES = {
     "as_mxfp8": (lambda x: dither.as_mxfp8(dither.quantize(x, POW2, layout="both")), X.shape, ("model", "data"),
                  [("model", "data")] * 2 + [("data", "model")] * 2, {}),
     "swizzle": (lambda x: dither.swizzle_scales(x.astype(jnp.float8_e4m3fn)), (512, 64), ("data",), [("data",)], {}),
+    "unswizzle": (lambda x: unswizzled(x.reshape(512, 128)), (128, 512), ("data",), [("data",)], {}),
+    "unswizzle_column_major": (lambda x: unswizzled(x, "column_major"), (64, 512), BOTH, [BOTH[::-1]], {}),
+    "unswizzle_packed": (lambda x: dither.unswizzle_scales(jax.lax.bitcast_convert_type(x, jnp.int32), (512, 64),
+                         "packed"), (16, 512, 2), BOTH, [BOTH[::-1]], {}),
+    "unpad": (lambda x: dither.unpad_scales(x.astype(jnp.float8_e4m3fn), (512, 61)), (512, 64), ROWS, [ROWS], {}),
+    "unpad_columns": (lambda x: dither.unpad_scales(x.astype(jnp.float8_e4m3fn), (509, 64)), (512, 64), COLS, [COLS],
+                      {}),
     "pad": (lambda x: dither.pad_scales(x.astype(jnp.float8_e4m3fn)), (512, 64), BOTH, [BOTH], {}),
     "post_rht_amax": (lambda x: dj.calculate_post_rht_amax(x), X.shape, BOTH, [()] * 2, MAX),
     "transform": (lambda x: codes(dither.quantize(x, "nvfp4", layout="both", transform=RHT, flatten_axis=-2)),
@@ -87,7 +99,6 @@ def group_values(name, **options):
 
 
 #: Of groups the columns are split. Tables are whole (rows: test_sharded_groups.py).
-COLS = (None, "model")
 GROUPS = {
     "mxfp8": (grouped("mxfp8_e4m3", layout="both"), [COLS, COLS, (), ()] * 2, {}),
     "nvfp4": (grouped("nvfp4"), [COLS, COLS, (), (), ()], MAX),
@@ -130,6 +141,26 @@ def test_parts_in_shard_map(over):
     assert collectives(mapped, put(X, *spec)) == MAX
 
 
+def test_scales_in_another_order_in_shard_map():
+    def part(x):
+        with dj.shards(rows="data"):
+            own = dither.unswizzle_scales(x, (128, 62))
+            return own, dither.unpad_scales(own, (128, 3))
+
+    scales = np.asarray(numbers(512, 64), jnp.float8_e4m3fn)
+    mapped = jax.shard_map(part, mesh=MESH, in_specs=P("data"), out_specs=P("data"))
+    want = dither.unswizzle_scales(scales, (512, 62))
+    same_bits(jax.jit(mapped)(jnp.asarray(scales)), (want, dither.unpad_scales(want, (512, 3))))
+    assert collectives(mapped, put(scales, "data")) == {}
+
+
+def test_batches_of_scales_in_another_order():
+    scales = jnp.asarray(numbers(3, 256, 8), jnp.float8_e4m3fn)
+    found = jax.vmap(lambda x: dither.unpad_scales(dither.unswizzle_scales(x, (256, 8)), (256, 5)))(scales)
+    for one, x in zip(found, scales, strict=True):
+        same_bits(one, dither.unswizzle_scales(x, (256, 8))[:, :5])
+
+
 def test_groups_and_many_tensors_in_shard_map():
     def part(x):
         with dj.shards(cols="model"):
@@ -161,6 +192,9 @@ def test_what_splits_a_block_or_a_group_is_gathered_and_said():
         r"quantize: dimension 1 of argument 'x' is split over 8 devices .*, expected a number of parts that divides 4"
     )
     warned(bits, lambda x: dither.quantize(x, "mxfp8_e4m3", layout="colwise", **RANDOM), X[:, :64], None, BOTH)
+    dropped = r"unswizzle_scales: dimension 0 of argument 'scales' is split over 4 devices \(data\), expected it whole"
+    tiled = np.asarray(numbers(512, 64), jnp.float8_e4m3fn)
+    warned(dropped, lambda x: dither.unswizzle_scales(x, (500, 64)), tiled, "data")
     blocks = r"dequantize: dimension 1 of argument 'x.data' is split over 4 devices .*, expected a number of parts that"
     q = dither.quantize(jnp.asarray(X[:, :64]), "mxfp8_e4m3")
 

@@ -272,8 +272,11 @@ def test_mistakes_of_shards():
         X[:, :32],
         cols="model",
     )
+    two = lambda x: dj.call(lambda x: (dither.gelu(x), dither.silu(x)), x)  # noqa: E731
     unpad = lambda x: dither.unpad_scales(x, (60, 512), dither.float8_e4m3)  # noqa: E731
-    fails("found a call of unpad_scales on parts of tensors", unpad, X.astype(np.uint8), rows="data")
+    told = r"unpad_scales: the rows are split over 4 devices \(data\), 60 each, expected them whole"
+    fails(told, unpad, X.astype(np.uint8), rows="data")
+    fails("found a call of <lambda> on parts of tensors", two, rows="data")
     with pytest.raises(NameError, match="unbound axis name: batch"), dj.shards(rows="batch"):
         dither.quantize(jnp.asarray(X), "mxfp8_e4m3")
     with pytest.raises(ValueError, match="axis 'data' splits both rows and columns"), dj.shards("data", "data"):
