@@ -49,15 +49,15 @@ class Shard:
         rows: how many parts the rows of the whole are split into.
         cols: likewise the columns.
         origin: where the part is, int64: its first row and column, and the rows and columns of the whole. Of shape
-            (4,), or (10,) with `inner`: then rows, and columns, of the part have so many elements together that follow
-            each other in the whole, in which so many are together, of which the part's begin with that one.
-        inner: whether a dimension of rows is split that is not the first, and likewise of columns.
+            (4,), and three more for each dimension of `inner`: so many elements of the part, of this dimension and
+            those after it, are of so many of the whole, and begin so far from the first of these.
+        inner: dimensions of rows that are split and not the first, in order, and likewise of columns.
     """
 
     rows: int
     cols: int
     origin: Any
-    inner: tuple[bool, bool] = (False, False)
+    inner: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
     def parts(self, over: tuple[str, ...]) -> int:
         """How many parts differ in their rows ("rows"), their columns ("cols"), or either."""

@@ -59,13 +59,13 @@ class _Static(NamedTuple):
 
 
 class Split(NamedTuple):
-    """A stage of a call on parts: the types of its arrays, into how many parts they are split, whether by dimensions
+    """A stage of a call on parts: the types of its arrays, into how many parts they are split, by which dimensions
     that are not the first of rows or columns (`Shard.inner`), and its number."""
 
     types: Types
     rows: int
     cols: int
-    inner: tuple[bool, bool] = (False, False)
+    inner: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     stage: int = 0
 
 
@@ -117,7 +117,7 @@ class Call:
     def _stages(self, split: Split, target: str) -> Stages:
         with Recording(target) as recording:
             buffers = [buffer_of(recording, *array) for array in split.types]
-            count = 10 if any(split.inner) else 4
+            count = 4 + 3 * sum(map(len, split.inner))
             origin = buffer_of(recording, (2 * count,), "uint32")
             recording.shard = Shard(split.rows, split.cols, origin.view(int64, "int64", (count,)), split.inner)
             return staged(recording, [*buffers, origin], self.on(split.types)._run(buffers))

@@ -8,6 +8,7 @@ random bits are those of places in the whole, so that codes, scales and amaxes h
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -158,12 +159,13 @@ def run_part(call: Call, axes: Axes, sizes: Mapping[str, int], arrays: Sequence[
     parts = {what: math.prod(sizes[axis] for axis in names) for what, names in over.items()}
     arrays = [jnp.asarray(array) for array in arrays]  # int64 of NumPy may be int32 here
     types = tuple((tuple(array.shape), str(array.dtype)) for array in arrays)
-    later = {label[:3] for label in axes if not label.endswith("0")}
-    inner = "row" in later, "col" in later
+    later = [label for label in sorted(axes) if not label.endswith("0")]
+    rows, cols = (tuple(int(label[3:]) for label in later if label.startswith(what)) for what in ("row", "col"))
+    inner = rows, cols
     split = call.split(types, parts["rows"], parts["cols"], inner)
     stages = call.stages(split)
     known: dict[int, Any] = dict(enumerate(arrays))
-    known[len(arrays)] = _origin(stages, axes, sizes, any(inner))
+    known[len(arrays)] = _origin(stages, axes, sizes, inner)
     for at, step in enumerate(stages.steps):
         if isinstance(step, Collective):
             names = tuple(axis for what in step.over for axis in over[what])
@@ -183,7 +185,9 @@ def _exchanged(kind: str, x: Any, axes: tuple[str, ...]) -> Any:
     return jax.lax.bitcast_convert_type(jax.lax.pmax(bits, axes), x.dtype)
 
 
-def _origin(stages: Stages, axes: Axes, sizes: Mapping[str, int], inner: bool) -> Any:
+def _origin(
+    stages: Stages, axes: Axes, sizes: Mapping[str, int], inner: tuple[tuple[int, ...], tuple[int, ...]]
+) -> Any:
     """Where the part is (`Shard.origin`): words of 32 bits, the low ones first."""
 
     def count(label: str) -> int:
@@ -193,18 +197,23 @@ def _origin(stages: Stages, axes: Axes, sizes: Mapping[str, int], inner: bool) -
         names = axes.get(label, ())
         return jax.lax.axis_index(names).astype(jnp.uint32) if names else jnp.uint32(0)
 
+    def extent(label: str, of_whole: bool) -> int:
+        """Elements of this dimension and those after it."""
+        assert stages.splitting is not None
+        own = [one for one in stages.splitting.extents if one[:3] == label[:3] and one >= label]
+        return math.prod(stages.splitting.extents[one] * (count(one) if of_whole else 1) for one in own)
+
     firsts, totals, apart = [], [], []
-    for what, extent in zip(("row", "col"), stages.extents, strict=True):
-        # Elements of a part that follow each other in the whole: of all dimensions but the first.
-        label, together = f"{what}1", extent
-        if inner and label in axes:
-            assert stages.splitting is not None
-            together = math.prod(n for own, n in stages.splitting.extents.items() if own[:3] == what and own >= label)
-        whole = together * count(label)
-        firsts.append(index(f"{what}0") * jnp.uint32(extent // together * whole))
-        totals.append(jnp.uint32(extent // together * whole * count(f"{what}0")))
-        apart += [jnp.uint32(together), jnp.uint32(whole), index(label) * jnp.uint32(together)]
+    for what, own, dims in zip(("row", "col"), stages.extents, inner, strict=True):
+        levels = [(label, extent(label, False), extent(label, True)) for label in (f"{what}{dim}" for dim in dims)]
+        of_whole = own if not levels else own // levels[0][1] * levels[0][2]
+        firsts.append(index(f"{what}0") * jnp.uint32(of_whole))
+        totals.append(jnp.uint32(of_whole * count(f"{what}0")))
+        # Those of the next level, or one element, are as far apart as in the whole.
+        for (label, together, whole), (_, next_own, next_whole) in itertools.pairwise([*levels, ("", 1, 1)]):
+            begin = index(label) * jnp.uint32(together // next_own * next_whole)
+            apart += [jnp.uint32(together), jnp.uint32(whole), begin]
     words: list[Any] = []
-    for word in (*firsts, *totals, *(apart if inner else ())):
+    for word in (*firsts, *totals, *apart):
         words += [word, jnp.uint32(0)]
     return jnp.stack(words)

@@ -181,7 +181,8 @@ def fused_kernel(
     are tiles of every other column, and shared tables begin anew after their last row. SAVES has the kind of each thing
     that it saves; TILE is the place of the operand that is as large as the output, or as its HALVES, left and right:
     the plain ones are `out` and `right`, or `out` alone where they take turns column by column. RANDOM says of seed and
-    offset whether they are numbers or tensors, where codes are rounded stochastically. With a table of groups and the
+    offset whether they are numbers or tensors, where codes are rounded stochastically, and of a part by how many
+    dimensions of rows and of columns it is split that are not the first. With a table of groups and the
     group of each program (`group_of`), a group is a tensor of its own, of the rows that `group_rows` names, if it is
     there; its codes begin at multiples of PAD.
     Random bits of a tensor that is a part of another, where `shard` says, are those of places in that; of groups it has
@@ -279,16 +280,15 @@ def fused_kernel(
         if shard is not None and group_of is not None:
             # The rows of a group are all here.
             rows_of_group = entry(group_table, group, CODES_ROWS)
-            whole = (0, dl.load_scalar(shard, (1,)), rows_of_group, dl.load_scalar(shard, (3,)), (None, None))
+            whole = (0, dl.load_scalar(shard, (1,)), rows_of_group, dl.load_scalar(shard, (3,)), ((), ()))
         elif shard is not None:
             # The first row and column of what is a part, and the rows and columns of the whole.
-            inner = (None, None)
-            if len(RANDOM) == 3:
+            inner = ((), ())
+            for k in dl.static_range(RANDOM[2] + RANDOM[3]):
                 # What is together in the part, and in the whole, and where the first of it begins there.
-                inner = (
-                    (dl.load_scalar(shard, (4,)), dl.load_scalar(shard, (5,)), dl.load_scalar(shard, (6,))),
-                    (dl.load_scalar(shard, (7,)), dl.load_scalar(shard, (8,)), dl.load_scalar(shard, (9,))),
-                )
+                at = 4 + 3 * k
+                one = (dl.load_scalar(shard, (at,)), dl.load_scalar(shard, (at + 1,)), dl.load_scalar(shard, (at + 2,)))
+                inner = (inner[0] + (one,), inner[1]) if k < RANDOM[2] else (inner[0], inner[1] + (one,))
             whole = (
                 dl.load_scalar(shard, (0,)),
                 dl.load_scalar(shard, (1,)),

@@ -230,8 +230,10 @@ def steps_of(operator: Operator, operands: Mapping[str, Any], constants: Mapping
     array = floats(operands[producer.tile], producer.tile)
     shard = get_device(wanted.device if wanted.device is not None else array.device).shard
     if shard is not None and any(shard.inner):
-        of_dims = math.prod(flat.shape[1 : flat.axis]), math.prod(flat.shape[flat.axis + 1 :])
-        rows, cols = (n if is_split else 0 for n, is_split in zip(of_dims, shard.inner, strict=True))
+        halves_of = flat.shape[: flat.axis], flat.shape[flat.axis :]
+        rows, cols = (
+            math.prod(dims[own[-1] :]) if own else 0 for dims, own in zip(halves_of, shard.inner, strict=True)
+        )
         wanted = dataclasses.replace(wanted, together=(rows, cols))
     kinds = {"tile": flat.shape, "column": flat.shape[: flat.axis], "column_sum": flat.shape[flat.axis :]}
     matrix_kinds = {"tile": flat.matrix, "column": flat.matrix[:1], "column_sum": flat.matrix[1:]}
@@ -396,7 +398,7 @@ def steps_on_matrices(
     drawn = {} if random is None else {**random._asdict(), "RANDOM": random.kinds}
     if random is not None and where.shard is not None:
         drawn["shard"] = where.shard.origin
-        drawn["RANDOM"] = (*random.kinds, "inner") if any(where.shard.inner) else random.kinds
+        drawn["RANDOM"] = (*random.kinds, *map(len, where.shard.inner))
     some = []
     for each, written, tile, extent in passes:
         some += start(

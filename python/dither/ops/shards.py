@@ -168,9 +168,8 @@ class Describing:
             # Bits go by places in the whole: those of a tile follow one another from its first element on.
             self.multiple(along, 16)
             self.multiple("row" if part.is_transposed else "col", 16)
-            self.keep(*self.rows[2:], *self.cols[2:])
             for labels, extent in zip((self.rows, self.cols), granule, strict=True):
-                for label in labels[1:2]:
+                for label in labels[1:]:
                     self._units[label] = math.lcm(self._units[label[:3]], extent)
         scales: tuple[str | None, ...] = (None, None)
         block_rows, block_cols = (extent or 1 for extent in fmt.block_extents(1))

@@ -141,12 +141,13 @@ def codes(t, s, e, amax, bits, FMT, AXIS):
 
 def in_whole(i, first, inner):
     """The row, or column, of the whole tensor that row i of a part is, whose first one is `first`; `inner` says how the
-    part's are apart there, if they are."""
-    at = i + first
-    if inner is not None:
-        together, of_whole, begin = inner
-        at = first + i // together * of_whole + begin + i % together
-    return at
+    part's are apart there, of each dimension after the first that is split."""
+    at = first
+    for k in dl.static_range(len(inner)):
+        together, of_whole, begin = inner[k]
+        at = at + i // together * of_whole + begin
+        i = i % together
+    return at + i
 
 
 def random_bits(t, random, line, at, data, AXIS, COLUMNWISE, TRANSPOSED):

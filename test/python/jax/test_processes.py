@@ -31,6 +31,10 @@ calls = {
     "current": lambda x: dither.quantize(x, "fp8_tensor_e4m3", layout="both"),
     "values": lambda x: dither.dequantize(dither.quantize(x, "nvfp4", layout="both").colwise),
     "transpose": lambda x: dither.transpose(x),
+    "sequences": lambda x: dither.quantize(x.reshape(2, 4, 8, 256), "mxfp8_e4m3", rounding="stochastic", seed=5).data,
+    "stack": lambda x: dither.grouped_quantize(x.reshape(4, 16, 256), "nvfp4", rounding="stochastic", seed=5),
+    "groups": lambda x: dither.grouped_quantize(x, "nvfp4", group_sizes=np.array([30, 0, 34], np.int32)),
+    "sums": lambda x: dither.quantize_dbias(x, groups=dither.Groups(sizes=np.array([40, 24], np.int32))).dbias,
     "dbias": lambda x: dither.quantize_dbias(x, format="mxfp8_e4m3"),
 }
 for name, call in calls.items():
@@ -49,7 +53,7 @@ def test_two_processes_have_the_bits_of_one():
         port = str(found.getsockname()[1])
     spawned.check(
         [["-c", PROGRAM, str(i), port] for i in range(2)],
-        ("nvfp4", "stochastic", "current", "values", "transpose", "dbias"),
+        ("nvfp4", "stochastic", "current", "values", "transpose", "sequences", "stack", "groups", "sums", "dbias"),
         XLA_FLAGS="--xla_force_host_platform_device_count=2",
         JAX_PLATFORMS="cpu",
     )
