@@ -156,6 +156,7 @@ def fused_kernel(
     group_of,
     group_table,
     group_rows,
+    group_before,
     constants: dl.constexpr,
     PRODUCER: dl.constexpr,
     ROLES: dl.constexpr,
@@ -186,8 +187,8 @@ def fused_kernel(
     group of each program (`group_of`), a group is a tensor of its own, of the rows that `group_rows` names, if it is
     there; its codes begin at multiples of PAD.
     Random bits of a tensor that is a part of another, where `shard` says, are those of places in that; of groups it has
-    some columns, or whole groups. A program may be a CLUSTER of blocks of a GPU, each with a tile, which sum columns
-    together.
+    some columns, or whole groups, or rows after those that `group_before` counts, of each. A program may be a CLUSTER of
+    blocks of a GPU, each with a tile, which sum columns together.
     """
     i = dl.program_id(0)
     if CLUSTER > 1:
@@ -272,15 +273,17 @@ def fused_kernel(
         if group_of is not None:
             # Steps of training count up by ones: groups are far apart.
             number = group.to(dl.int64)
-            if shard is not None:
+            if shard is not None and group_before is None:
                 # After the groups of other parts, which are alike.
                 number = number + dl.load_scalar(shard, (0,)) // dl.maximum(height, 1)
             first = first + number * 2**32
         whole = None
         if shard is not None and group_of is not None:
-            # The rows of a group are all here.
+            before = 0
+            if group_before is not None:
+                before = dl.load_scalar(group_before, (0, group))
             rows_of_group = entry(group_table, group, CODES_ROWS)
-            whole = (0, dl.load_scalar(shard, (1,)), rows_of_group, dl.load_scalar(shard, (3,)), ((), ()))
+            whole = (before, dl.load_scalar(shard, (1,)), rows_of_group, dl.load_scalar(shard, (3,)), ((), ()))
         elif shard is not None:
             # The first row and column of what is a part, and the rows and columns of the whole.
             inner = ((), ())

@@ -132,15 +132,16 @@ def group_table_kernel(
 
 
 @jit(math="exact", shapes="dynamic")
-def part_sizes_kernel(table, origin, sizes, height, AT: dl.constexpr):
-    """Rows that each group of a table has of a part of the rows, (1, G): of `height` rows from `origin[0]` on. AT is
-    READ_AT or CODES_AT."""
+def part_sizes_kernel(table, origin, sizes, before, height, AT: dl.constexpr):
+    """Rows that each group of a table has of a part of the rows, (1, G): of `height` rows from `origin[0]` on, and how
+    many of its rows are in parts before that, for each and for what is past all groups. AT is READ_AT or CODES_AT."""
     at = dl.program_id(0) * GROUPS
     first = dl.load(table, (at, AT), (GROUPS, 1)).T - dl.load_scalar(origin, (0,))
     end = first + dl.load(table, (at, AT + 1), (GROUPS, 1)).T
     most = height.to(dl.int64)
     own = dl.minimum(dl.maximum(end, 0), most) - dl.minimum(dl.maximum(first, 0), most)
     dl.store(sizes, (0, at), own)
+    dl.store(before, (0, at), dl.maximum(-first, 0))
 
 
 @jit(math="exact", shapes="dynamic")

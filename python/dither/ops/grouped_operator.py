@@ -133,7 +133,7 @@ class _Call:
         random = self.wanted.random
         drawn = {} if random is None else {**random._asdict(), "RANDOM": random.kinds}
         if random is not None and self.where.shard is not None:
-            drawn["shard"] = self.where.shard.origin
+            drawn["shard"], drawn["group_before"] = self.where.shard.origin, self.groups.before
         stands = scales if p.fmt.tensor_scale_as != "amax" else amaxes
         for each in passes:
             row, col = (stands.get(f"{which}_amax", stands.get("amax")) for which in ("row", "col"))
@@ -167,11 +167,19 @@ class _Call:
         if groups.each is not None:
             of_group = row
             split.multiple("row", groups.each)
-        if groups.kind == "table" or groups.index is not None or (groups.each is None and groups.pad > 1):
+        if groups.each is None and groups.pad > 1:
             split.keep(row)
         if producer.whole_rows or producer.halves:
             split.keep(col)
         split.operands(producer, operands, where.sizes)
+        if groups.index is not None:
+            # Rows are any of the tensors, and of those that name them, these are split.
+            split.label(groups.index, (row,))
+            for name, role in producer.roles.items():
+                if role in ("tile", "column", "periodic"):
+                    split.take_rows(operands[name])
+        if groups.earlier is not None:
+            split.groups(groups.earlier)
         kinds = {"tile": (row, col), "column": (row,), "column_sum": (of_group, col)}
         for name, value in results.saved.items():
             split.label(value, kinds[producer.saves[name]])

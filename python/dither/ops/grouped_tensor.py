@@ -213,6 +213,11 @@ class GroupedScaledTensor2x(TensorMethods):
         return self.rowwise.groups
 
     @property
+    def height(self) -> int | None:
+        """As of GroupedScaledTensor1x."""
+        return self.rowwise.height
+
+    @property
     def wrong(self) -> Any:
         """As of GroupedScaledTensor1x."""
         return self.rowwise.wrong

@@ -104,6 +104,7 @@ class Grouping:
         codes: rows of codes: for groups of any sizes, or for those that the host knows.
         wrong: 1 where the groups do not have all rows (int32, one element), after `table_of_all`.
         each: rows of each group where they are known to be alike; None for groups of any sizes.
+        earlier: an earlier result whose groups they are, or None.
         index: which row of the tensor each row is, or None.
         inputs: what of the groups lies in arrays, by the name of the argument.
     """
@@ -113,6 +114,7 @@ class Grouping:
         self.kind, self.pad, self.joined = groups.kind, groups.pad, groups.joined
         self.height = array.shape[0]
         self.each: int | None = None
+        self.earlier: GroupedScaledTensor1x | GroupedScaledTensor2x | None = None
         self.index = None
         # Into how many parts the rows of the groups are split, of which these are one.
         self.parts = 1 if where.shard is None else where.shard.rows
@@ -141,10 +143,14 @@ class Grouping:
                 raise ValueError(f"found {self.height} rows, expected a multiple of {expected}")
             self.each = self._sizes = self.height // self.count
         elif self.kind == "table":
+            self.earlier = groups.sizes
             self.count, self._sizes = groups.sizes.groups, groups.sizes.table
             if groups.sizes.shape[0] != self.height:
                 found = f"argument 'sizes' has groups of {groups.sizes.shape[0]} rows"
                 raise ValueError(f"{found}, expected {self.height}")
+            if groups.sizes.height is not None:
+                self.kind, self.each = "equal", groups.sizes.height
+                self._sizes = self.each
         else:
             given = integers(self.kind, getattr(groups, self.kind), (int32, int64))
             (self.count,) = given.shape
@@ -188,7 +194,7 @@ class Grouping:
             if self.parts == 1 or self.each is not None:
                 table = self._table(steps, rows, self._sizes, self.kind)
             else:
-                table = self._table(steps, rows, self._own_sizes, "sizes")
+                table = self._table(steps, rows, self._own[0], "sizes")
             group_kernels.group_tiles_kernel.launch(-(-programs // group_kernels.PROGRAMS), table, tiles, **where_to)
             self._tables[key] = table, tiles
         return self._tables[key]
@@ -228,22 +234,29 @@ class Grouping:
         return table
 
     @functools.cached_property
-    def _own_sizes(self) -> Any:
-        """Rows that each group has of this part."""
+    def _own(self) -> tuple[Any, Any]:
         table = self.table_of_all(Steps(), 1)
         return sizes_of_part(self._x, table, self.count, READ_AT, self.height, self.where, self.stream)
 
+    @property
+    def before(self) -> Any:
+        """Rows that each group has in parts before this one, (1, G + 1); None where none has."""
+        return self._own[1] if self.are_apart else None
 
-def sizes_of_part(x: Any, table: Any, count: int, at: int, height: int, where: Device, stream: int | None) -> Any:
+
+def sizes_of_part(
+    x: Any, table: Any, count: int, at: int, height: int, where: Device, stream: int | None
+) -> tuple[Any, Any]:
     """Rows that each of `count` groups of a table of all rows has of the part with `height` rows that a call is on,
-    (1, count) beside `x`; `at` says whether of what is read or of codes (READ_AT, CODES_AT)."""
+    (1, count), and in parts before it, (1, count + 1), both beside `x`; `at` says whether of what is read or of codes
+    (READ_AT, CODES_AT)."""
     array = describe_argument("x", x)
     assert array is not None and where.shard is not None
-    sizes = empty_like(x, array, (1, count), int64)
-    programs = -(-count // group_kernels.GROUPS)
-    origin = where.shard.origin
-    group_kernels.part_sizes_kernel.launch(programs, table, origin, sizes, height, AT=at, device=where, stream=stream)
-    return sizes
+    sizes, before = (empty_like(x, array, (1, n), int64) for n in (count, count + 1))
+    tensors = table, where.shard.origin, sizes, before
+    programs = -(-(count + 1) // group_kernels.GROUPS)
+    group_kernels.part_sizes_kernel.launch(programs, *tensors, height, AT=at, device=where, stream=stream)
+    return sizes, before
 
 
 def most_rows(height: int, count: int, step: int) -> int:
@@ -324,7 +337,7 @@ def retiled(q: GroupedScaledTensor1x, rows: int, where: Device, stream: int | No
     else:
         sizes, kind = q.height, "equal"
         if sizes is None:
-            sizes, kind = sizes_of_part(x, q.table, q.groups, CODES_AT, codes, where, stream), "sizes"
+            sizes, kind = sizes_of_part(x, q.table, q.groups, CODES_AT, codes, where, stream)[0], "sizes"
         steps = Steps.of_scales(q.format, OF_LAYOUT[q.scale_layout], q.repeated)
         wrong = empty_like(x, array, (1, 1), int32)
         counts = q.groups, codes, codes, 1, *dataclasses.astuple(steps), rows

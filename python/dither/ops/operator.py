@@ -48,7 +48,7 @@ _OUTPUTS = (
         "col_data",
         "col_scale",
     ),
-    *("encode_scale", "seed", "offset", "shard", "skip", "group_of", "group_table", "group_rows"),
+    *("encode_scale", "seed", "offset", "shard", "skip", "group_of", "group_table", "group_rows", "group_before"),
 )
 
 

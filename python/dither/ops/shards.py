@@ -133,8 +133,7 @@ class Describing:
         split = cls(shape[:axis], shape[axis:])
         for one in tensors:
             if grouped:
-                height = (one.rowwise if isinstance(one, GroupedScaledTensor2x) else one).height
-                split.multiple("row", height or 1)
+                split.multiple("row", one.height or 1)
                 split.groups(one)
             else:
                 split.quantized(one)
@@ -200,6 +199,12 @@ class Describing:
             scales = ((self.rows if colwise else self.cols)[0], lines[0])
         self.label(part.scale_inv, scales)
 
+    def take_rows(self, x: Any) -> None:
+        """Of an array, each part has all rows, some of which others name."""
+        if isinstance(x, (Array, Buffer)):
+            labels = self._labels[_index(x)]
+            self._labels[_index(x)] = tuple(None if label in self.rows else label for label in labels)
+
     def numbers(self, x: Any, count: int, label: str | None) -> None:
         """Of what there is one for each of `count` groups, which `label` is, or one for all of them."""
         array = x.array if isinstance(x, Buffer) else x
@@ -212,7 +217,7 @@ class Describing:
         for part in (out.rowwise, out.colwise) if isinstance(out, GroupedScaledTensor2x) else (out,):
             # What there is one of for each group is of rows, where parts of these have whole groups.
             of_group = self.rows[0] if part.height is not None else None
-            if of_group is None and (random or _begins_with_groups(part)):
+            if of_group is None and ((random and part.is_colwise) or _begins_with_groups(part)):
                 self.keep(*self.rows)
             self._group_direction(part, of_group)
             if random:

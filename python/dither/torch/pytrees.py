@@ -136,13 +136,13 @@ def _unflatten_2x(leaves: Any, context: Any) -> ScaledTensor2x:
 def _flatten_grouped(q: GroupedScaledTensor1x) -> tuple[list[Any], tuple[Any, ...]]:
     transform = None if q.transform is None else (q.transform.size, q.transform.signs)
     fields = (q.dtype.mlir, q.is_colwise, q.scale_layout.name, q.groups, q.repeated, transform, q.joined)
-    leaves = [q.data, q.scale_inv, some(q.amax), some(q.tensor_scale), q.table, q.wrong, *q.shape]
+    leaves = [q.data, q.scale_inv, some(q.amax), some(q.tensor_scale), q.table, q.wrong, *q.shape, some(q.height)]
     return leaves, (_flatten_format(q.format)[1], *fields)
 
 
 def _unflatten_grouped(leaves: Any, context: Any) -> GroupedScaledTensor1x:
     fmt, dtype, is_colwise, layout, groups, repeated, transform, joined = context
-    data, scale_inv, amax, tensor_scale, table, wrong, rows, cols = leaves
+    data, scale_inv, amax, tensor_scale, table, wrong, rows, cols, height = leaves
     return GroupedScaledTensor1x(
         data,
         scale_inv,
@@ -159,6 +159,7 @@ def _unflatten_grouped(leaves: Any, context: Any) -> GroupedScaledTensor1x:
         None if transform is None else Transform(*transform),
         tensor_scale,
         joined,
+        height=height,
     )
 
 

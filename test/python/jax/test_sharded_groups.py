@@ -14,7 +14,7 @@ from jax_checks import numbers, same_bits  # noqa: E402
 from jax_mesh import MESH, check_split, collectives, put  # noqa: E402
 
 STACK = (8, 24, 256)
-X = numbers(256, 512)
+X, FEW = numbers(256, 512), numbers(64, 512)
 SIZES = np.array([100, 0, 60, 96], np.int32)
 ROWS, COLS, BOTH, ALL = ("data",), (None, "model"), ("data", "model"), (("data", "model"),)
 NUMBERS = dither.Groups(height=24)
@@ -62,6 +62,10 @@ STACKS = {
     "values": (stacked_values("mxfp8_e4m3", "colwise"), ROWS, [ROWS]),
     "nvfp4_values": (stacked_values("nvfp4", "colwise", "128x4"), ALL, [ALL]),
     "tensor_values": (stacked_values("fp8_tensor_e4m3", "colwise"), ALL, [ALL]),
+    "requantize": (lambda x: dither.requantize(dither.grouped_quantize(x, "nvfp4")), ALL,
+                   [ALL, ALL, ALL, (), ()] * 2),
+    "of_an_earlier": (lambda x: dither.gelu(alike(x), groups=dither.Groups(stacked("nvfp4")(x)), format="mxfp8_e4m3"),
+                      ALL, [ALL, ALL, (), ()]),
     "gelu": (lambda x: dither.gelu(alike(x), groups=dither.Groups(count=8), return_amax=True), ALL, [ALL, ALL]),
     "dbias": (lambda x: dither.quantize_dbias(alike(x), groups=NUMBERS, format="mxfp8_e4m3"), ROWS,
               [ROWS, ROWS, (), (), ROWS]),
@@ -108,6 +112,13 @@ ANY = {
     "known": (grouped_as(group_sizes=[64, 1, 191]), ROWS, [ROWS, ROWS, (), ()], {}),
     "too_few": (grouped_as(group_sizes=np.array([90, 70])), ROWS, [ROWS, ROWS, (), ()], {}),
     "too_many": (grouped_as(group_sizes=np.array([90, 170, 30])), ROWS, [ROWS, ROWS, (), ()], {}),
+    "of_an_earlier": (lambda x: dither.silu(x, groups=dither.Groups(sized("nvfp4")(x)), return_amax=True), ROWS,
+                      [ROWS, ()], {"all-reduce": 2}),
+    "random": (sized("nvfp4", **RANDOM), BOTH, [BOTH, BOTH, (), (), ()], MAX),
+    "random_few": (lambda x: grouped_as(group_sizes=np.array([90, 70]), **RANDOM)(x), ROWS, [ROWS, ROWS, (), ()], {}),
+    "named": (lambda i: sized("nvfp4", rows=i.astype(jnp.int32))(FEW), ROWS, [ROWS, ROWS, (), (), ()], MAX),
+    "named_alike": (lambda i: dither.gelu(FEW, groups=dither.Groups(count=8, rows=i.astype(jnp.int32)), format="nvfp4"),
+                    ROWS, [ROWS, ROWS, ROWS, (), ()], {}),
     "values": (sized_values("nvfp4"), BOTH, [BOTH], MAX),
     "joined_values": (sized_values("fp8_tensor_e4m3", "colwise", joined=True), ROWS, [ROWS], MAX),
     "gelu": (lambda x: dither.gelu(x, groups=dither.Groups(sizes=jnp.asarray(SIZES)), return_amax=True), BOTH,
@@ -120,7 +131,8 @@ ANY = {
 @pytest.mark.parametrize("name", ANY)
 def test_rows_of_groups_of_any_sizes_are_split_anywhere(name):
     call, spec, results, exchanged = ANY[name]
-    check_split(call, X, spec, results, exchanged)
+    x = X if "named" not in name else np.random.default_rng(7).integers(-1, 64, 256)
+    check_split(call, x, spec, results, exchanged)
 
 
 def test_sums_of_columns_of_groups_are_those_of_the_parts_in_order():
@@ -188,7 +200,8 @@ def test_what_begins_with_a_group_is_gathered_and_said():
     packed = r"grouped_quantize: dimension 0 of argument 'x' is split over 4 devices \(data\), expected it whole"
     warned(packed, stacked("mxfp8_e4m3", scale_layout="packed"), numbers(*STACK), "data")
     whole = r"grouped_quantize: dimension 0 of argument 'x' is split over 4 devices \(data\), expected it whole"
-    for call in (sized("mxfp8_e4m3", "colwise"), sized("nvfp4", "rowwise", "128x4"), sized("nvfp4", **RANDOM),
+    for call in (sized("mxfp8_e4m3", "colwise"), sized("nvfp4", "rowwise", "128x4"),
+                 sized("fp8_tensor_e4m3", "colwise", joined=True, **RANDOM),
                  sized("mxfp8_e4m3", pad=32)):  # fmt: skip
         warned(whole, call, X, "data")
     rows = r"dimension 1 of argument 'x' is split over 4 devices \(data\), expected it whole"
