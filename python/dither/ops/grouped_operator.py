@@ -68,6 +68,7 @@ class _Call:
         if n == 0:
             raise ValueError(f"argument '{producer.tile}' has rows of no elements, expected at least one")
         self.where = get_device(wanted.device if wanted.device is not None else self.array.device)
+        self.plan = None if self.plan is None else self.plan.on(self.where)
         self.groups = Grouping(groups, self.x, self.array, self.where, wanted.stream)
         self.columns = 2 * n if producer.halves else n
         self.dtype = wanted.dtype or self._like(producer.output, producer.tile)
@@ -114,8 +115,9 @@ class _Call:
         assert outputs is not None
         amaxes, scales, given = self._sources(p, plain)
         passes = p.parts(producer.whole_rows, self.where.is_cpu)
-        tile = self._tile(passes[0])
-        table = self.groups.table_of_all(self.steps, tile.rows)
+        n = self.array.shape[1]
+        tile = self._tile(passes[0], n)
+        table = self.groups.table_of_all(self.steps, self._rows_of_all())
         asked = self._zeros((self.groups.count,)) if self.wanted.return_amax and "amax" not in amaxes else None
         if recorded is not None and (asked is not None or ("amax" in amaxes and self.wanted.amax is None)):
             raise ValueError("argument 'record_amax' was given, expected none where the amax is computed for the scale")
@@ -138,7 +140,7 @@ class _Call:
         for each in passes:
             row, col = (stands.get(f"{which}_amax", stands.get("amax")) for which in ("row", "col"))
             self.launch(
-                self._tile(each),
+                self._tile(each, n),
                 self.steps,
                 **each.given_amaxes(row, col),
                 encode_scale=given,
@@ -401,10 +403,16 @@ class _Call:
                 found = f"found {self.columns} columns"
                 raise ValueError(f"{found}, expected a multiple of {transform.size}, the transform's")
 
-    def _tile(self, each: Plan) -> Tile:
-        n = self.array.shape[1]
+    def _tile(self, each: Plan, n: int) -> Tile:
         tile = each.tile(n, self.producer, self.where.is_cpu)
         return halves.tile(tile, n) if self.producer.halves else tile
+
+    def _rows_of_all(self) -> int:
+        """Rows of a tile of the whole tensor, where the call is on a part: a table says them, which has one's bits."""
+        assert self.wanted.plan is not None
+        shard, n = self.where.shard, self.array.shape[1]
+        first = self.wanted.plan.parts(self.producer.whole_rows, self.where.is_cpu)[0]
+        return self._tile(first, n if shard is None else n * shard.cols).rows
 
     def _like(self, name: str, other: str) -> DType:
         dtype = self.arrays[self.producer.like.get(name, other)].dtype

@@ -295,6 +295,7 @@ def steps_on_matrices(
         name: (kinds[kind], saved_dtype(producer, name, arrays, wanted)) for name, kind in producer.saves.items()
     }
     check_results(wanted, shape, dtype, of_saved, arrays)
+    p = None if p is None else p.on(where)
     if p is not None and not (
         p.fits(producer, where.is_cpu)
         and (not producer.halves or (wanted.interleave is None and halves.fit(p, shape, producer, where.is_cpu)))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..arrays import Array, describe_argument, view
+from ..devices import Device
 from ..formats import Format
 from ..language import ScaleLayout
 from ..torch_tensors import are_extents
@@ -34,6 +35,8 @@ class Plan:
     #: Whether scales of blocks of several rows are stored once for each row.
     repeat: bool = False
     transform: RandomHadamard | None = None
+    #: Whether rows go on in other parts of the tensor, so that no tile has a whole one.
+    rows_go_on: bool = False
 
     @property
     def order(self) -> Order:
@@ -62,7 +65,7 @@ class Plan:
     @property
     def row_blocks(self) -> bool:
         """Whether a whole row is a block, so that tiles are rows from end to end."""
-        return self.rowwise and self.fmt.block == "row"
+        return self.rowwise and self.fmt.block == "row" and not self.rows_go_on
 
     def tile(self, n: int, producer: Producer, cpu: bool) -> Tile:
         """The tile of a program for rows of `n` elements, from end to end where the producer needs them so."""
@@ -93,7 +96,8 @@ class Plan:
         """Whether scales of one direction depend on more than their blocks, or these are larger than tiles."""
         if not (self.colwise if colwise else self.rowwise):
             return False
-        return self.fmt.tensor_scale or self.fmt.block == "tensor" or (colwise and self.fmt.block == "row")
+        of_line = self.fmt.block == "row" and (colwise or self.rows_go_on)
+        return self.fmt.tensor_scale or self.fmt.block == "tensor" or of_line
 
     def amaxes(self, shape: tuple[int, int]) -> dict[str, tuple[int, ...]]:
         """Shapes of the amaxes that scales depend on: "amax" is that of the tensor, "row_amax" and "col_amax" are those
@@ -106,6 +110,12 @@ class Plan:
                 name = "amax" if not own else "col_amax" if colwise else "row_amax"
                 found[name] = () if not lines else (1, shape[1]) if colwise else (shape[0], 1)
         return found
+
+    def on(self, where: Device) -> Plan:
+        """The plan for a tensor on a device, which may be a part of another."""
+        if where.shard is None or where.shard.cols == 1:
+            return self
+        return dataclasses.replace(self, rows_go_on=True)
 
     def given_amaxes(self, row: Any, col: Any) -> dict[str, Any]:
         """Those that the kernel is given: one, or that of columns besides where it is another."""

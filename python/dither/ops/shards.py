@@ -175,7 +175,7 @@ class Describing:
         col = self.cols[0]
         if isinstance(fmt.block, str):
             if fmt.block != "tensor":
-                self.keep(*(self.rows if colwise else self.cols), *self.rows[1:], *self.cols[1:])
+                self.keep(*self.rows[1:], *self.cols[1:])
                 scales = (None, col) if colwise and not fmt.transposed else (lines[0], None)
         elif part.scale_layout.name == "linear":
             self.multiple(along, block_cols)
@@ -250,7 +250,6 @@ class Describing:
                 scales = (of_group, None)
             elif not part.is_colwise:
                 scales = (row, None)
-                self.keep(col)
         elif rank == 1:
             scales = (of_group,)
             self.keep(col)

@@ -89,7 +89,7 @@ def of_blocks(t, amax, FMT, AXIS):
     of = t
     if FMT.block == "tensor":
         of = dl.reshape(amax, (1, 1))
-    elif FMT.block == "row" and AXIS == 0:
+    elif FMT.block == "row" and (AXIS == 0 or amax is not None):
         of = amax
     return of
 
@@ -214,8 +214,11 @@ def store_rowwise(t, amax, given, random, place, r, c, data, scale, SOURCE, FMT,
     else:
         row = r if REPEAT else r // FMT.block_rows
         valid = matrix_extents(data.shape[0], data.shape[1], FMT, LAYOUT, REPEAT)
-        place = (row, block_index(c, FMT.block_cols))
-        dl.store(scale, place, repeated(s, FMT, 1, REPEAT), layout=LAYOUT, valid=valid)
+        column = block_index(c, FMT.block_cols)
+        if FMT.block == "row" and amax is not None:
+            # From the first program of a row: others store past the only column.
+            column = place[1]
+        dl.store(scale, (row, column), repeated(s, FMT, 1, REPEAT), layout=LAYOUT, valid=valid)
 
 
 def store_colwise(t, amax, given, random, place, r, c, data, scale, SOURCE, FMT, LAYOUT, REPEAT):

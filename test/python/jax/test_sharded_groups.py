@@ -106,6 +106,8 @@ ANY = {
     "tensor": (sized("fp8_tensor_e4m3", "both", joined=True), BOTH,
                [BOTH, (), (), (), BOTH[::-1], (), (), ()], MAX),
     "rows": (sized("int8_row"), ROWS, [ROWS, ROWS, (), ()], {}),
+    "parts_of_rows": (sized("fp8_row_e4m3", "both", joined=True), BOTH,
+                      [BOTH, ROWS, (), (), BOTH[::-1], COLS, (), ()], {"all-reduce": 2}),
     "given": (lambda x: sized("nvfp4", amax=jnp.arange(1.0, 5.0))(x), ROWS, [ROWS, ROWS, (), (), ()], {}),
     "ends": (grouped_as(group_ends=np.array([0, 70, 256])), ROWS, [ROWS, ROWS, (), ()], {}),
     "starts": (grouped_as(group_starts=np.array([0, 63, 65])), ROWS, [ROWS, ROWS, (), ()], {}),

@@ -47,6 +47,7 @@ def unswizzled(x, order="128x4"):
 CASES = {
     "nvfp4": (values("nvfp4"), X.shape, BOTH, [BOTH] * 2, MAX),
     "rows": (one_way("int8_row"), X.shape, ("data",), [("data",)], {}),
+    "parts_of_rows": (values("int8_row"), X.shape, BOTH, [BOTH] * 2, {"all-reduce": 2}),
     "128x4": (one_way("mxfp8_e4m3", scale_layout="128x4"), X.shape, ("model",), [("model",)], {}),
     "packed": (values("mxfp8_e4m3", scale_layout="packed"), X.shape, ("model", "data"), [("model", "data")] * 2, {}),
     "undone": (one_way("nvfp4", True, layout="colwise", transform=RHT), X.shape, BOTH, [BOTH], MAX),

@@ -58,6 +58,18 @@ CASES = {
     "delayed": (quantize("fp8_tensor_e4m3", encode_scale=2.0), ("data", "model"), [("data", "model"), ()], {}),
     "blocks": (quantize("fp8_128x128_e4m3"), ("model", "data"), [("model", "data")] * 2, {}),
     "rows": (quantize("int8_row"), ("data",), [("data",)] * 2, {}),
+    "rows_and_columns": (
+        quantize("int8_row", layout="both"),
+        ("data", "model"),
+        [("data", "model"), ("data",), ("model", "data"), ("model",)],
+        {"all-reduce": 2},
+    ),
+    "parts_of_rows": (
+        quantize("fp8_row_e4m3", rounding="stochastic", seed=5),
+        (None, "model"),
+        [(None, "model"), ()],
+        {"all-reduce": 1},
+    ),
     "128x4": (quantize("mxfp8_e4m3", scale_layout="128x4"), ("model",), [("model",)] * 2, {}),
     "gelu": (dither.gelu, ("data", "model"), [("data", "model")], {}),
     "gelu_amax": (
@@ -207,7 +219,9 @@ def leaves_of(call):
     return lambda *args: tuple(jax.tree.leaves(call(*args)))
 
 
-@pytest.mark.parametrize("name", ["mxfp8", "nvfp4", "stochastic", "transform", "current", "gelu_amax", "amax"])
+@pytest.mark.parametrize(
+    "name", ["mxfp8", "nvfp4", "stochastic", "transform", "current", "rows_and_columns", "gelu_amax", "amax"]
+)
 def test_parts_in_shard_map(name):
     call, spec, results, exchanged = CASES[name]
     rows, cols = (*spec, None)[:2]
