@@ -105,7 +105,7 @@ class Splitting:
 
     def most(self, label: str) -> int:
         """The number of parts that a dimension may be split into: this, or what divides it."""
-        unit = self.units.get(label, self.units[label[:3]])
+        unit = math.lcm(self.units[label[:3]], self.units.get(label, 1))
         after = math.prod(n for other, n in self.extents.items() if other[:3] == label[:3] and other >= label)
         if label in self.whole or after % unit:
             return 1

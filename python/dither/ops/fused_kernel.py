@@ -30,7 +30,7 @@ from .group_tiles import (
     source_rows,
     written_part,
 )
-from .sinks import MOST_PADDED, load_amax, load_one, skipped, store_quantized
+from .sinks import MOST_PADDED, in_whole, load_amax, load_one, skipped, store_quantized
 
 
 def load_operand(x, role, rows, r, c, ROWS, COLS):
@@ -134,6 +134,19 @@ def load_number(x, kind):
     return value
 
 
+def place_of_part(shard, INNER):
+    """The first row and column of what is a part, the rows and columns of the whole, and of each dimension of rows and
+    of columns that is split and not the first (INNER counts them) what is together in the part, and in the whole, and
+    where the first of it begins there."""
+    inner = ((), ())
+    for k in dl.static_range(INNER[0] + INNER[1]):
+        at = 4 + 3 * k
+        one = (dl.load_scalar(shard, (at,)), dl.load_scalar(shard, (at + 1,)), dl.load_scalar(shard, (at + 2,)))
+        inner = (inner[0] + (one,), inner[1]) if k < INNER[0] else (inner[0], inner[1] + (one,))
+    first_row, first_column = dl.load_scalar(shard, (0,)), dl.load_scalar(shard, (1,))
+    return first_row, first_column, dl.load_scalar(shard, (2,)), dl.load_scalar(shard, (3,)), inner
+
+
 def fused_kernel(
     operands,
     saved,
@@ -173,6 +186,7 @@ def fused_kernel(
     COL_TRANSFORM: dl.constexpr,
     PAD: dl.constexpr,
     CLUSTER: dl.constexpr,
+    INNER: dl.constexpr,
     ROWS: dl.constexpr,
     COLS: dl.constexpr,
 ):
@@ -182,13 +196,12 @@ def fused_kernel(
     are tiles of every other column, and shared tables begin anew after their last row. SAVES has the kind of each thing
     that it saves; TILE is the place of the operand that is as large as the output, or as its HALVES, left and right:
     the plain ones are `out` and `right`, or `out` alone where they take turns column by column. RANDOM says of seed and
-    offset whether they are numbers or tensors, where codes are rounded stochastically, and of a part by how many
-    dimensions of rows and of columns it is split that are not the first. With a table of groups and the
+    offset whether they are numbers or tensors, where codes are rounded stochastically. With a table of groups and the
     group of each program (`group_of`), a group is a tensor of its own, of the rows that `group_rows` names, if it is
     there; its codes begin at multiples of PAD.
-    Random bits of a tensor that is a part of another, where `shard` says, are those of places in that; of groups it has
-    some columns, or whole groups, or rows after those that `group_before` counts, of each. A program may be a CLUSTER of
-    blocks of a GPU, each with a tile, which sum columns together.
+    Random bits of a tensor that is a part of another, where `shard` says (INNER as of `place_of_part`), are those of
+    places in that; of groups it has some columns, or whole groups, or rows after those that `group_before` counts.
+    A program may be a CLUSTER of blocks of a GPU, each with a tile, which sum columns together.
     """
     i = dl.program_id(0)
     if CLUSTER > 1:
@@ -250,7 +263,14 @@ def fused_kernel(
         cols_left = dl.minimum(columns - c, COLS).to(dl.int32)
     elif columns != COLS:
         cols_left = columns
-    part = begin_producer(WHOLE_ROWS, columns, (ROWS, COLS), (r, c), rows_left, cols_left, ROLES, values)
+    whole = None
+    place, of_columns = (r, c), columns
+    if shard is not None and group_of is None:
+        whole = place_of_part(shard, INNER)
+        place = (in_whole(r, whole[0], whole[4][0]), c)
+        if not WHOLE_ROWS and not HALVES:
+            place, of_columns = (place[0], in_whole(c, whole[1], whole[4][1])), whole[3]
+    part = begin_producer(WHOLE_ROWS, of_columns, (ROWS, COLS), place, rows_left, cols_left, ROLES, values)
     results = fused_results(PRODUCER(*values), PRODUCER, SAVES, ROWS, COLS, HALVES)
     for k in dl.static_range(len(SAVES)):
         if saved[k] is not None:
@@ -277,28 +297,12 @@ def fused_kernel(
                 # After the groups of other parts, which are alike.
                 number = number + dl.load_scalar(shard, (0,)) // dl.maximum(height, 1)
             first = first + number * 2**32
-        whole = None
         if shard is not None and group_of is not None:
             before = 0
             if group_before is not None:
                 before = dl.load_scalar(group_before, (0, group))
             rows_of_group = entry(group_table, group, CODES_ROWS)
             whole = (before, dl.load_scalar(shard, (1,)), rows_of_group, dl.load_scalar(shard, (3,)), ((), ()))
-        elif shard is not None:
-            # The first row and column of what is a part, and the rows and columns of the whole.
-            inner = ((), ())
-            for k in dl.static_range(RANDOM[2] + RANDOM[3]):
-                # What is together in the part, and in the whole, and where the first of it begins there.
-                at = 4 + 3 * k
-                one = (dl.load_scalar(shard, (at,)), dl.load_scalar(shard, (at + 1,)), dl.load_scalar(shard, (at + 2,)))
-                inner = (inner[0] + (one,), inner[1]) if k < RANDOM[2] else (inner[0], inner[1] + (one,))
-            whole = (
-                dl.load_scalar(shard, (0,)),
-                dl.load_scalar(shard, (1,)),
-                dl.load_scalar(shard, (2,)),
-                dl.load_scalar(shard, (3,)),
-                inner,
-            )
         random = (load_number(seed, RANDOM[0]), first, whole)
     plain = out is not None
     if HALVES and plain and right is None:

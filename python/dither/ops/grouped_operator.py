@@ -173,7 +173,9 @@ class _Call:
             split.keep(row)
         if producer.whole_rows or producer.halves:
             split.keep(col)
-        split.operands(producer, operands, where.sizes)
+        if split.operands(producer, operands, where.sizes):
+            # Random numbers are those of places in what the part has of a group.
+            split.keep(*([col] if groups.each is not None else [row, col]))
         if groups.index is not None:
             # Rows are any of the tensors, and of those that name them, these are split.
             split.label(groups.index, (row,))

@@ -124,6 +124,7 @@ class Operator:
             "COL_TRANSFORM": None,
             "PAD": None,
             "CLUSTER": 1,
+            "INNER": None,
         }
 
 
@@ -167,7 +168,9 @@ def _describe(
         return
     if producer.whole_rows or producer.halves:
         split.keep(*split.cols)
-    split.operands(producer, operands, where.sizes)
+    if split.operands(producer, operands, where.sizes):
+        split.draws((1, 32) if wanted.plan is None else wanted.plan.granule)
+        split.multiple("col", 4)
     kinds = {"tile": (*split.rows, *split.cols), "column": split.rows, "column_sum": split.cols}
     for name, value in results.saved.items():
         split.label(value, kinds[producer.saves[name]])
@@ -312,6 +315,15 @@ def steps_on_matrices(
     common = {**operator.absent, **operator.choices(values, roles), **values, **constants, **where_to}
     rounded = dtype if wanted.round_intermediate and dtype is not float32 else None
 
+    draws = any(
+        role == "integer" and values[name] is not None for name, role in producer.roles.items() if name in values
+    )
+    of_part: dict[str, Any] = {}
+    if where.shard is not None:
+        of_part = {"shard": where.shard.origin, "INNER": tuple(map(len, where.shard.inner))}
+    if draws:
+        common |= of_part
+
     def launch(tile: Tile, extent: tuple[int, int], **named: Any) -> list[Step]:
         if not m or not n:
             return []
@@ -329,6 +341,8 @@ def steps_on_matrices(
         return launch(tile, extent, **named, **saved | sums.rows(tile, extent, blocks), CLUSTER=blocks)
 
     plain = plain_tile(producer, n, where.is_cpu)
+    if draws:
+        plain = _within(plain, wanted.together)
     sum_dtypes = {name: of_saved[name][1] for name in producer.sums}
     sums = ColumnSums(sum_dtypes, wanted.saved, x, array, where, wanted.stream)
 
@@ -358,6 +372,8 @@ def steps_on_matrices(
         transforms = {f"{which.upper()}_TRANSFORM": each.transform_of(which == "col") for which in ("row", "col")}
         outs = {f"out_{what}": found[what] for what in each.amaxes(shape) if what in found}
         first_tile = each.amax_tile(n, producer, where.is_cpu) if p.transform else plain
+        if draws:
+            first_tile = _within(first_tile, wanted.together)
         some += launch(first_tile, (m, n), **outs, **transforms, ROUND=rounded)
     yield some
     for what, one in found.items():
@@ -383,12 +399,8 @@ def steps_on_matrices(
             (each, written, halves.tile(tile, n), (rows, cols // 2)) for each, written, tile, (rows, cols) in passes
         ]
     random = wanted.random
-    rows, cols = wanted.together
-    if random is not None and (rows or cols):
-        passes = [
-            (each, written, Tile(math.gcd(tile.rows, rows), math.gcd(tile.cols, cols)), extent)
-            for each, written, tile, extent in passes
-        ]
+    if random is not None or draws:
+        passes = [(each, written, _within(tile, wanted.together), extent) for each, written, tile, extent in passes]
     _, _, tile, extent = passes[0]
     if passes[0][0].saves_apart(producer, where.is_cpu) or tile.rows > column_sum.MOST_ROWS:
         yield summing(plain, (m, n))
@@ -397,9 +409,8 @@ def steps_on_matrices(
         start = summing
     first = {"out_amax": asked}
     drawn = {} if random is None else {**random._asdict(), "RANDOM": random.kinds}
-    if random is not None and where.shard is not None:
-        drawn["shard"] = where.shard.origin
-        drawn["RANDOM"] = (*random.kinds, *map(len, where.shard.inner))
+    if random is not None:
+        drawn |= of_part
     some = []
     for each, written, tile, extent in passes:
         some += start(
@@ -422,6 +433,11 @@ def steps_on_matrices(
     if asked is not None:
         shards.raise_to_all(where, asked)
     return Results(result, saved | sums.totals(), peak if peak is not None else asked)
+
+
+def _within(tile: Tile, together: tuple[int, int]) -> Tile:
+    """A tile that has no more than the rows and columns that follow each other in the whole, where 0 is all."""
+    return Tile(math.gcd(tile.rows, together[0]), math.gcd(tile.cols, together[1]))
 
 
 def saved_dtype(producer: Producer, name: str, arrays: Mapping[str, Array], wanted: Wanted) -> DType:

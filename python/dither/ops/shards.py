@@ -105,12 +105,21 @@ class Describing:
         """What rows ("row") or columns ("col") of each part are a multiple of."""
         self._units[along] = math.lcm(self._units[along], of)
 
-    def operands(self, producer: Producer, operands: Mapping[str, Any], sizes: Sequence[int]) -> None:
-        """Of a producer; `sizes` has the bytes of each buffer."""
+    def draws(self, granule: tuple[int, int]) -> None:
+        """Says that random bits are those of places in the whole, where tiles have at least so many rows and columns:
+        one is in a run of elements that follow each other there."""
+        for labels, extent in zip((self.rows, self.cols), granule, strict=True):
+            for label in labels[1:]:
+                self._units[label] = math.lcm(self._units.get(label, 1), extent)
+
+    def operands(self, producer: Producer, operands: Mapping[str, Any], sizes: Sequence[int]) -> bool:
+        """Of a producer; `sizes` has the bytes of each buffer. Whether it draws random numbers."""
+        draws = False
         of = {"tile": (*self.rows, *self.cols), "row": self.cols, "column": self.rows, "periodic": (*self.rows, None)}
         for name, value in operands.items():
             role = producer.roles[name]
             array = value.array if isinstance(value, Buffer) else value
+            draws |= role == "integer" and value is not None
             if not isinstance(array, Array):
                 continue
             labels = of.get(role, (None,) * len(array.shape))
@@ -120,9 +129,8 @@ class Describing:
             if role == "periodic":
                 labels = (*self.rows[len(self.rows) + 1 - len(array.shape) :], None)
                 self.keep(*self.cols)
-            if role == "integer":  # of random numbers, which are those of places in the part
-                self.keep(*self.rows, *self.cols)
             self.label(array, labels)
+        return draws
 
     @classmethod
     def of(cls, *tensors: Any) -> Describing:
@@ -167,9 +175,7 @@ class Describing:
             # Bits go by places in the whole: those of a tile follow one another from its first element on.
             self.multiple(along, 16)
             self.multiple("row" if part.is_transposed else "col", 16)
-            for labels, extent in zip((self.rows, self.cols), granule, strict=True):
-                for label in labels[1:]:
-                    self._units[label] = math.lcm(self._units[label[:3]], extent)
+            self.draws(granule)
         scales: tuple[str | None, ...] = (None, None)
         block_rows, block_cols = (extent or 1 for extent in fmt.block_extents(1))
         col = self.cols[0]

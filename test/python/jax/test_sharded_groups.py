@@ -69,6 +69,7 @@ STACKS = {
     "gelu": (lambda x: dither.gelu(alike(x), groups=dither.Groups(count=8), return_amax=True), ALL, [ALL, ALL]),
     "dbias": (lambda x: dither.quantize_dbias(alike(x), groups=NUMBERS, format="mxfp8_e4m3"), ROWS,
               [ROWS, ROWS, (), (), ROWS]),
+    "dropout": (lambda x: dither.add_dropout(alike(x), groups=NUMBERS, dropout_seed=3), ROWS, [ROWS]),
     "norm": (lambda x: dither.rms_norm(alike(x), X[0, :256], groups=NUMBERS, format="nvfp4"), ROWS,
              [ROWS, ROWS, ROWS, (), (), ROWS, ROWS]),
 }  # fmt: skip

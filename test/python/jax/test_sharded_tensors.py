@@ -17,6 +17,7 @@ MAX = {"all-reduce": 1}
 POW2 = dither.FP8_128X128_E4M3.with_(pow2_scales=True)
 RHT = dither.RandomHadamard(16, 0x8001)
 RANDOM = {"rounding": "stochastic", "seed": 5}
+DROPOUT = {"p": 0.4, "dropout_seed": 7, "dropout_offset": 3}
 SIZES = np.array([100, 0, 60, 96], np.int32)
 
 
@@ -90,6 +91,13 @@ CASES = {
                                 [(None, None, "model", "data"), (None, "model", "data")], MAX),
     "random_columns": (lambda x: dither.quantize(x, "mxfp8_e4m3", layout="colwise", **RANDOM).data, (64, 128),
                        (None, ("model", "data")), [(None, ("model", "data"))], {}),
+    "dropout": (lambda x: dither.add_dropout(x, x, **DROPOUT), X.shape, BOTH, [BOTH], {}),
+    "dropout_and_random": (lambda x: codes(dither.add_dropout(x, format="nvfp4", layout="both", **RANDOM, **DROPOUT)),
+                           X.shape, BOTH, [BOTH, BOTH[::-1]], MAX),
+    "dropout_of_sequences": (lambda x: dither.ddropout(x, **DROPOUT), (2, 4, 64, 128), (None, "model", "data"),
+                             [(None, "model", "data")], {}),
+    "dropout_of_heads": (lambda x: dither.add_dropout(x, flatten_axis=1, return_amax=True, **DROPOUT), (64, 4, 64),
+                         (None, "data", "model"), [(None, "data", "model"), ()], MAX),
     "many": (lambda x: dither.quantize_many([x, x * 2], ["mxfp8_e4m3", "fp8_tensor_e4m3"]), X.shape, BOTH,
              [BOTH, BOTH, BOTH, ()], MAX),
 }  # fmt: skip
