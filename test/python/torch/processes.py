@@ -72,6 +72,25 @@ def quantized_and_gathered(group):
     same(gathered.dequantize(), want.dequantize(), "gathered tensor")
 
 
+def groups(group):
+    """Groups of any sizes, which processes share as it happens, and of one size have the bits of one process."""
+    sizes = torch.tensor([100, 0, ROWS - 150, 50])
+    options = {"rounding": "stochastic", "seed": 5}
+    found = dd.sharded(dither.grouped_quantize, rows=group)(PART, "nvfp4", group_sizes=sizes, **options)
+    want = dither.grouped_quantize(WHOLE, "nvfp4", group_sizes=sizes, **options)
+    for name in ("data", "scale_inv"):
+        same(getattr(found, name), getattr(want, name)[FIRST:LAST], ("groups", name))
+    for name in ("amax", "table", "wrong"):
+        same(getattr(found, name), getattr(want, name), ("groups", name))
+    stack = dd.sharded(dither.grouped_quantize, rows=group)(
+        PART.view(4, 32, COLS), "nvfp4", "colwise", "128x4", **options
+    )
+    want = dither.grouped_quantize(WHOLE.view(4 * COUNT, 32, COLS), "nvfp4", "colwise", "128x4", **options)
+    for name in ("data", "scale_inv", "amax"):
+        same(getattr(stack, name), getattr(want, name).chunk(COUNT)[RANK], ("stack", name))
+    same(stack.table, want.table, "table of a stack")
+
+
 def quantizers(group):
     """A quantizer that reduces its amax has that of all processes, a NaN included: what `sharded` has."""
     for nan in (False, True):
@@ -300,7 +319,7 @@ def main():
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{sys.argv[3]}", rank=RANK, world_size=COUNT)
     mesh, group = init_device_mesh("cpu", (COUNT,)), dist.group.WORLD
-    for check in (quantized_and_gathered, quantizers, columns, sums, masters, mistakes):
+    for check in (quantized_and_gathered, groups, quantizers, columns, sums, masters, mistakes):
         check(group)
         print(check.__name__, "ok", flush=True)
     for check in (gradients, fsdp, master_weights, tensor_parallel):

@@ -7,7 +7,7 @@ import spawned
 
 torch = pytest.importorskip("torch")
 CHECKS = (
-    *("quantized_and_gathered", "quantizers", "columns", "sums", "masters", "mistakes"),
+    *("quantized_and_gathered", "groups", "quantizers", "columns", "sums", "masters", "mistakes"),
     *("gradients", "fsdp", "master_weights", "tensor_parallel"),
 )
 
