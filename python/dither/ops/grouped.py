@@ -15,6 +15,7 @@ from ..types import DType, int32, int64
 from . import group_kernels, kernels
 from .dequantize import blocks_of, dtype_of_values
 from .flatten import reshape
+from .group_splits import say_of_stack
 from .grouped_outputs import codes_and_scales
 from .grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
 from .grouping import Groups, integers, retiled
@@ -23,7 +24,7 @@ from .operator import run
 from .orders import OF_LAYOUT
 from .quantize import QUANTIZE, rounds_first
 from .request import check_flag, wanted_of
-from .shards import Describing, describes, say_of_stack
+from .shards import Describing, describes
 from .tiles import Tile
 from .written import new_or_given
 

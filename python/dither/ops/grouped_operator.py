@@ -9,18 +9,18 @@ from typing import Any
 
 from ..arrays import Array, describe, describe_argument
 from ..devices import get_device
-from ..recording import Recording
 from ..types import DType, float32
 from . import group_kernels, halves
 from .allocate import empty_like, filled
 from .column_sum import MOST_ROWS, summed
 from .given import check_factor, checked, own_amax, own_scale, written_number
+from .group_splits import say_of_groups
 from .grouped_outputs import GroupedOutputs, arguments, arrays_of
 from .grouping import Grouping, Groups, Steps
 from .operator import Operator, Results, check_operands, plain_tile, saved_dtype
 from .outputs import Plan
 from .request import Wanted
-from .shards import Describing, describes, raise_to_all, rows_of_all
+from .shards import describes, raise_to_all, rows_of_all
 from .skip import Skip
 from .tiles import Tile
 from .written import check_plain
@@ -37,7 +37,7 @@ def run_grouped(
     call = _Call(operator, operands, constants, wanted, groups)
     results = call.run()
     if describes(call.where):
-        call.describe(call.where, operands, results)
+        say_of_groups(call.where, call.producer, operands, wanted, call.groups, (call.columns, call.plan), results)
     return results
 
 
@@ -159,41 +159,6 @@ class _Call:
         if self.skip is not None:
             outputs.keep(self.skip, result, self.wanted.out)
         return Results(result, self.saved, amaxes.get("amax", asked))
-
-    def describe(self, where: Recording, operands: Mapping[str, Any], results: Results) -> None:
-        """Says how the tensors of the call may be split: rows by whole groups where these are alike, or anywhere."""
-        producer, groups = self.producer, self.groups
-        split = Describing((groups.height,), (self.columns,))
-        (row,), (col,) = split.rows, split.cols
-        of_group = None
-        if groups.each is not None:
-            of_group = row
-            split.multiple("row", groups.each)
-        if groups.each is None and groups.pad > 1:
-            split.keep(row)
-        if producer.whole_rows or producer.halves:
-            split.keep(col)
-        if split.operands(producer, operands, where.sizes):
-            # Random numbers are those of places in what the part has of a group.
-            split.keep(*([col] if groups.each is not None else [row, col]))
-        if groups.index is not None:
-            # Rows are any of the tensors, and of those that name them, these are split.
-            split.label(groups.index, (row,))
-            for name, role in producer.roles.items():
-                if role in ("tile", "column", "periodic"):
-                    split.take_rows(operands[name])
-        if groups.earlier is not None:
-            split.groups(groups.earlier)
-        kinds = {"tile": (row, col), "column": (row,), "column_sum": (of_group, col)}
-        for name, value in results.saved.items():
-            split.label(value, kinds[producer.saves[name]])
-        for one in (results.amax, self.wanted.amax, self.wanted.encode_scale, self.wanted.decode_scale):
-            split.numbers(one, groups.count, of_group)
-        if self.plan is None:
-            split.label(results.out, kinds["tile"])
-        else:
-            split.groups(results.out, self.wanted.random is not None)
-        split.say(where)
 
     def launch(self, tile: Tile, steps: Steps, saves: bool = False, **named: Any) -> None:
         """Launches the kernel on all groups, and writes what is saved, if that is asked for: sums of columns, (G, N),

@@ -6,7 +6,6 @@ and columns are summed, over all parts, and random bits are those of places in t
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
@@ -51,7 +50,7 @@ def rows_of_all(where: Device, sums: Any) -> tuple[Any, int]:
     return rows, count
 
 
-def _index(x: Any) -> int:
+def index_of(x: Any) -> int:
     """The place of the buffer that an array is in."""
     array = x.array if isinstance(x, Buffer) else x
     return Recording.place(array.pointer)[0]
@@ -93,9 +92,9 @@ class Describing:
         memory are its rows alone."""
         array = x.array if isinstance(x, Buffer) else x
         if isinstance(array, Array):
-            self._labels[_index(array)] = tuple(labels)
+            self._labels[index_of(array)] = tuple(labels)
             if shape is not None:
-                self._shapes[_index(array)] = shape
+                self._shapes[index_of(array)] = shape
 
     def keep(self, *labels: str) -> None:
         """Dimensions that are not split."""
@@ -123,7 +122,7 @@ class Describing:
             if not isinstance(array, Array):
                 continue
             labels = of.get(role, (None,) * len(array.shape))
-            if role == "tile" and array.nbytes != sizes[_index(array)]:  # half of a tensor
+            if role == "tile" and array.nbytes != sizes[index_of(array)]:  # half of a tensor
                 labels = (*self.rows, *(None for _ in self.cols))
                 self.keep(*self.cols)
             if role == "periodic":
@@ -208,8 +207,8 @@ class Describing:
     def take_rows(self, x: Any) -> None:
         """Of an array, each part has all rows, some of which others name."""
         if isinstance(x, (Array, Buffer)):
-            labels = self._labels[_index(x)]
-            self._labels[_index(x)] = tuple(None if label in self.rows else label for label in labels)
+            labels = self._labels[index_of(x)]
+            self._labels[index_of(x)] = tuple(None if label in self.rows else label for label in labels)
 
     def numbers(self, x: Any, count: int, label: str | None) -> None:
         """Of what there is one for each of `count` groups, which `label` is, or one for all of them."""
@@ -288,7 +287,7 @@ class Describing:
             halves.reverse()
         (first, before), (second, after) = halves
         if len(before) + len(after) > 2:
-            self._shapes[_index(part.scale_inv)] = (*before, *after)
+            self._shapes[index_of(part.scale_inv)] = (*before, *after)
         return (*first, *second)
 
     def say(self, where: Recording, after: int | None = None, told: bool = False) -> None:
@@ -298,11 +297,3 @@ class Describing:
         where.splittings.append(
             Splitting(self._labels, self._shapes, self._units, frozenset(self._whole), self._extents, told)
         )
-
-
-def say_of_stack(where: Recording, x: Any) -> None:
-    """Says of a stack (G, K, N) what was said of the rows of all its matrices: whole matrices may be split."""
-    said_last = where.splittings[-1]
-    row, col = said_last.labels[_index(x)]
-    labels = {**said_last.labels, _index(x): (row, None, col)}
-    where.splittings[-1] = dataclasses.replace(said_last, labels=labels)
