@@ -4,6 +4,8 @@
 #include "Bindings.h"
 #include "DLPack.h"
 
+#include <pybind11/critical_section.h>
+
 namespace py = pybind11;
 
 namespace dither::python {
@@ -37,6 +39,8 @@ py::tuple describe(const DLTensor &t, bool readOnly, py::object owner) {
 
 /// Takes over the tensor in `capsule`.
 py::tuple fromDLPack(const py::capsule &capsule) {
+  // Of several threads that have the capsule, one takes the tensor.
+  py::scoped_critical_section lock(capsule);
   std::string name = capsule.name() ? capsule.name() : "";
   if (name == "dltensor_versioned") {
     auto *managed = capsule.get_pointer<DLManagedTensorVersioned>();

@@ -6,6 +6,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 
+#include <pybind11/gil_safe_call_once.h>
 #include <pybind11/stl.h>
 
 namespace py = pybind11;
@@ -137,22 +138,26 @@ Positions toPositions(const py::object &loc) {
 //===----------------------------------------------------------------------===//
 
 void bindError(py::module_ &m) {
-  static py::handle type;
+  static py::gil_safe_call_once_and_store<py::object> storage;
   // Two strings and two numbers, set on every instance by the translator below.
-  type = PyErr_NewExceptionWithDoc(
-      "dither._dither.IRError",
-      "An error of MLIR: message, file, line, col (from 1; "
-      "0 and an empty file where unknown), callers (file, line, col; innermost "
-      "first).",
-      PyExc_ValueError, nullptr);
-  if (!type)
-    throw py::error_already_set();
-  m.attr("IRError") = type;
+  storage.call_once_and_store_result([] {
+    PyObject *made = PyErr_NewExceptionWithDoc(
+        "dither._dither.IRError",
+        "An error of MLIR: message, file, line, col (from 1; "
+        "0 and an empty file where unknown), callers (file, line, col; "
+        "innermost first).",
+        PyExc_ValueError, nullptr);
+    if (!made)
+      throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(made);
+  });
+  m.attr("IRError") = storage.get_stored();
   py::register_local_exception_translator([](std::exception_ptr pointer) {
     try {
       if (pointer)
         std::rethrow_exception(pointer);
     } catch (const IRError &error) {
+      const py::object &type = storage.get_stored();
       py::object instance = type(error.message);
       instance.attr("message") = error.message;
       instance.attr("file") = error.file;

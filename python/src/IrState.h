@@ -37,7 +37,8 @@ struct IRError : std::exception {
 };
 
 /// One module in a context of its own: no threads, and only the dialects that
-/// a tile program is made of.
+/// a tile program is made of. The thread that lowers a kernel has it to itself
+/// (`Lowered` of compiled.py).
 struct IrState {
   IrState();
 

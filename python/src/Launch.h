@@ -58,6 +58,25 @@ private:
   PyObject *object = nullptr;
 };
 
+/// The items of a sequence as they were at one time: of a list, which other
+/// threads may change meanwhile, a copy.
+class Items {
+public:
+  /// False with a Python error.
+  bool read(PyObject *sequence) {
+    tuple = Ref::steal(PySequence_Tuple(sequence));
+    return bool(tuple);
+  }
+  size_t size() const { return size_t(PyTuple_GET_SIZE(tuple.get())); }
+  /// Borrowed.
+  PyObject *operator[](size_t i) const {
+    return PyTuple_GET_ITEM(tuple.get(), Py_ssize_t(i));
+  }
+
+private:
+  Ref tuple;
+};
+
 //===----------------------------------------------------------------------===//
 // Arguments
 //===----------------------------------------------------------------------===//
@@ -87,12 +106,14 @@ struct TensorArgument {
   /// Where it is null and the tensor is on a GPU: the type of the object that
   /// owns the memory, which the current stream depends on.
   const PyTypeObject *origin = nullptr;
-  /// The tensor of torch that the memory is of, borrowed, or null.
+  /// The tensor of torch that the memory is of, or null. The argument or
+  /// `owner` keeps it.
   PyObject *torch = nullptr;
   /// What the framework calls the data type, of which Byte and others stand for
   /// several: the address of NumPy's, the fields of DLPack's.
   uint64_t storage = 0;
-  /// Set where reading made an object that owns the memory.
+  /// Set where reading made an object that owns the memory, or found one that
+  /// the argument may be given another for.
   Ref owner;
   /// Of a number: Python's own int, float or bool.
   Ref number;
@@ -172,6 +193,10 @@ struct Guard {
   int traverse(visitproc visit, void *arg) const;
 };
 
+/// Whether Python counts the changes of a dictionary in a place to be read: it
+/// has a GIL then.
+#define DITHER_COUNTED_DICTIONARIES (PY_VERSION_HEX < 0x030C0000)
+
 /// The guards of what one piece of code depends on. Most are names of modules,
 /// whose dictionaries hardly ever change: where Python counts the changes of a
 /// dictionary, its names are looked up only after one.
@@ -190,6 +215,7 @@ public:
   int traverse(visitproc visit, void *arg) const;
 
 private:
+#if DITHER_COUNTED_DICTIONARIES
   /// Names of one dictionary, the next so many of `items`.
   struct Dictionary {
     PyObject *dict;
@@ -199,6 +225,7 @@ private:
   };
 
   std::vector<Dictionary> dictionaries;
+#endif
   std::vector<Guard> items;
   /// What is no name of a dictionary.
   std::vector<Guard> others;

@@ -49,7 +49,14 @@ static bool isSame(PyObject *a, PyObject *b) {
   return true;
 }
 
+/// Whether a field of a function holds an object, which other threads may
+/// exchange meanwhile: only addresses are compared.
+static bool isIn(PyObject *const &field, const Ref &value) {
+  return __atomic_load_n(&field, __ATOMIC_RELAXED) == value.get();
+}
+
 bool Guard::holds() const {
+  auto *function = reinterpret_cast<PyFunctionObject *>(container.get());
   switch (kind) {
   case Item:
     return lookUp(container.get(), name.get()) == value.get();
@@ -58,11 +65,11 @@ bool Guard::holds() const {
     return now.get() == value.get();
   }
   case Code:
-    return PyFunction_GET_CODE(container.get()) == value.get();
+    return isIn(function->func_code, value);
   case Defaults:
-    return PyFunction_GET_DEFAULTS(container.get()) == value.get();
+    return isIn(function->func_defaults, value);
   case KeywordDefaults:
-    return PyFunction_GET_KW_DEFAULTS(container.get()) == value.get();
+    return isIn(function->func_kwdefaults, value);
   case Attribute: {
     Ref now = Ref::steal(stopAtExit(
         [&] { return PyObject_GetAttr(container.get(), name.get()); }));
@@ -81,17 +88,6 @@ int Guard::traverse(visitproc visit, void *arg) const {
   return 0;
 }
 
-/// The number of the last change of a dictionary; 0 from Python 3.12 on, which
-/// does not want it read, and then does not count.
-static uint64_t versionOf(PyObject *dict) {
-#if PY_VERSION_HEX < 0x030C0000
-  return reinterpret_cast<PyDictObject *>(dict)->ma_version_tag;
-#else
-  (void)dict;
-  return 0;
-#endif
-}
-
 static bool allHold(llvm::ArrayRef<Guard> guards) {
   for (const Guard &guard : guards)
     if (!guard.holds())
@@ -100,18 +96,23 @@ static bool allHold(llvm::ArrayRef<Guard> guards) {
 }
 
 bool Guards::hold() const {
+#if DITHER_COUNTED_DICTIONARIES
   llvm::ArrayRef<Guard> left = items;
   for (const Dictionary &dictionary : dictionaries) {
     llvm::ArrayRef<Guard> own = left.take_front(dictionary.count);
     left = left.drop_front(dictionary.count);
-    uint64_t version = versionOf(dictionary.dict);
-    if (version && version == dictionary.version)
+    uint64_t version =
+        reinterpret_cast<PyDictObject *>(dictionary.dict)->ma_version_tag;
+    if (version == dictionary.version)
       continue;
     if (!allHold(own))
       return false;
     dictionary.version = version;
   }
   return allHold(others);
+#else
+  return allHold(items) && allHold(others);
+#endif
 }
 
 int Guards::traverse(visitproc visit, void *arg) const {
@@ -123,15 +124,14 @@ int Guards::traverse(visitproc visit, void *arg) const {
 }
 
 bool Guards::read(PyObject *list) {
-  Ref rows = Ref::steal(PySequence_Fast(list, "expected a list of guards"));
-  if (!rows)
+  Items rows;
+  if (!rows.read(list))
     return false;
   PyObject *missing = Py_Ellipsis; // stands for no value
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(rows.get()); ++i) {
+  for (size_t i = 0; i < rows.size(); ++i) {
     int kind = 0;
     PyObject *container, *name, *value;
-    if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(rows.get(), i), "iOOO",
-                          &kind, &container, &name, &value))
+    if (!PyArg_ParseTuple(rows[i], "iOOO", &kind, &container, &name, &value))
       return false;
     bool fits = kind == Guard::Item        ? PyDict_Check(container)
                 : kind == Guard::Cell      ? PyCell_Check(container)
@@ -147,6 +147,7 @@ bool Guards::read(PyObject *list) {
                     Ref::borrow(name),
                     value == missing ? Ref() : Ref::borrow(value)});
   }
+#if DITHER_COUNTED_DICTIONARIES
   auto byDictionary = [](const Guard &a, const Guard &b) {
     return std::less<>()(a.container.get(), b.container.get());
   };
@@ -157,6 +158,7 @@ bool Guards::read(PyObject *list) {
       dictionaries.push_back({dict, 0, 0});
     ++dictionaries.back().count;
   }
+#endif
   return true;
 }
 

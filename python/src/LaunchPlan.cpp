@@ -32,18 +32,20 @@ static bool readSlot(PyObject *item, Plan &plan) {
 std::shared_ptr<BoundPlan> readPlan(PyObject *description) {
   auto plan = std::make_shared<BoundPlan>();
   unsigned long long version, written, ordered, tilesOf128, tilesOf8;
-  PyObject *kernel, *slots, *constants, *stream, *guards;
-  if (!PyArg_ParseTuple(description, "KOiO!KKKKOOO", &version, &kernel,
-                        &plan->device, &PyList_Type, &slots, &written, &ordered,
-                        &tilesOf128, &tilesOf8, &constants, &stream, &guards))
+  PyObject *kernel, *sources, *constants, *stream, *guards;
+  Items slots;
+  if (!PyArg_ParseTuple(description, "KOiOKKKKOOO", &version, &kernel,
+                        &plan->device, &sources, &written, &ordered,
+                        &tilesOf128, &tilesOf8, &constants, &stream, &guards) ||
+      !slots.read(sources))
     return nullptr;
   plan->version = version;
   plan->written = written;
   plan->ordered = ordered;
   plan->tilesOf128 = tilesOf128;
   plan->tilesOf8 = tilesOf8;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(slots); ++i)
-    if (!readSlot(PyList_GET_ITEM(slots, i), *plan))
+  for (size_t i = 0; i < slots.size(); ++i)
+    if (!readSlot(slots[i], *plan))
       return nullptr;
   plan->kernel = kernelOf(kernel);
   if (!plan->kernel)

@@ -220,7 +220,8 @@ Reading readView(PyObject *view, TensorArgument &out) {
     return Reading::Unsupported;
   if (readTensor(base.get(), out) != Reading::Tensor)
     return Reading::Unsupported;
-  // The view is what the caller holds on to.
+  if (!out.owner)
+    out.owner = std::move(base);
   if (shapes.get() != Py_None && !parseShapes(shapes.get(), out.shapes))
     return Reading::Unsupported;
   DataType type = out.tensor.type;
@@ -326,8 +327,10 @@ Reading read(PyObject *object, TensorArgument &out) {
     TypeInfo of;
     if (!owner || !lookUp(owner.get(), of))
       return Reading::Unsupported;
-    if (of.source == Source::Torch)
+    if (of.source == Source::Torch) {
       out.torch = owner.get();
+      out.owner = std::move(owner);
+    }
     return readArray(object, out);
   }
   case Source::Foreign:

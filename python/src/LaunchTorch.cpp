@@ -1,12 +1,10 @@
 #include "LaunchTorch.h"
 #include "LaunchNames.h"
+#include "OnceMade.h"
 
 #include "llvm/ADT/bit.h"
 
 #include <dlfcn.h>
-
-#include <atomic>
-#include <memory>
 
 namespace dither::python::launch {
 
@@ -46,16 +44,12 @@ bool Torch::look(PyObject *tensor) {
 }
 
 const Torch &Torch::of(PyObject *tensor) {
-  static std::atomic<const Torch *> known{nullptr};
-  const Torch *torch = known.load(std::memory_order_acquire);
-  if (!torch) {
-    // Asking a tensor may run Python code: no lock is held meanwhile.
+  static OnceMade<Torch> known;
+  return *known.get([&] {
     auto made = std::make_unique<Torch>();
     made->direct = made->look(tensor);
-    if (known.compare_exchange_strong(torch, made.get()))
-      torch = made.release();
-  }
-  return *torch;
+    return made;
+  });
 }
 
 uint64_t Torch::address(PyObject *tensor) const {

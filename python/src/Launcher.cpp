@@ -188,18 +188,20 @@ bool readParameter(PyObject *item, Parameter &out) {
 }
 
 PyObject *make(PyTypeObject *type, PyObject *args, PyObject *) {
-  PyObject *parameters, *miss, *refresh;
-  if (!importNames() || !PyArg_ParseTuple(args, "O!OO", &PyList_Type,
-                                          &parameters, &miss, &refresh))
+  PyObject *rows, *miss, *refresh;
+  Items parameters;
+  if (!importNames() ||
+      !PyArg_ParseTuple(args, "OOO", &rows, &miss, &refresh) ||
+      !parameters.read(rows))
     return nullptr;
   auto read = std::make_unique<std::vector<Parameter>>();
-  if (PyList_GET_SIZE(parameters) > int(maxParameters)) {
-    PyErr_Format(PyExc_ValueError, "found %zd parameters, expected at most %u",
-                 PyList_GET_SIZE(parameters), maxParameters);
+  if (parameters.size() > maxParameters) {
+    PyErr_Format(PyExc_ValueError, "found %zu parameters, expected at most %u",
+                 parameters.size(), maxParameters);
     return nullptr;
   }
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(parameters); ++i)
-    if (!readParameter(PyList_GET_ITEM(parameters, i), read->emplace_back()))
+  for (size_t i = 0; i < parameters.size(); ++i)
+    if (!readParameter(parameters[i], read->emplace_back()))
       return nullptr;
   auto *self = reinterpret_cast<Launcher *>(type->tp_alloc(type, 0));
   if (!self)
@@ -227,7 +229,8 @@ int traverse(PyObject *object, visitproc visit, void *arg) {
     Py_VISIT(parameter.name.get());
     Py_VISIT(parameter.byDefault.get());
   }
-  // No lock is needed: whoever changes what follows holds the GIL.
+  // No lock is needed: whoever changes what follows holds the GIL, or no thread
+  // runs Python meanwhile.
   if (*self->captured)
     if (int result = (*self->captured)->guards.traverse(visit, arg))
       return result;

@@ -5,6 +5,8 @@
 
 #include <Python.h>
 
+#include "llvm/Support/Compiler.h"
+
 #include <atomic>
 #include <mutex>
 
@@ -26,6 +28,14 @@ public:
         value = entries[i].value;
         return true;
       }
+    return add(object, value, make, keep);
+  }
+
+private:
+  /// Out of the way of what launches do.
+  template <typename Make, typename Keep>
+  LLVM_ATTRIBUTE_NOINLINE bool add(PyObject *object, T &value, Make make,
+                                   Keep keep) {
     // Python code runs here: not under the mutex.
     if (!make(object, value))
       return false;
@@ -33,6 +43,9 @@ public:
       return true;
     std::lock_guard<std::mutex> lock(mutex);
     unsigned end = count.load(std::memory_order_relaxed);
+    for (unsigned i = 0; i < end; ++i)
+      if (entries[i].object == object)
+        return true; // another thread was first
     if (end < capacity) {
       Py_INCREF(object);
       entries[end] = {object, value};
@@ -41,7 +54,6 @@ public:
     return true;
   }
 
-private:
   static constexpr unsigned capacity = 64;
   struct Entry {
     PyObject *object;

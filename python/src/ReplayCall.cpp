@@ -70,13 +70,13 @@ public:
       return true;
     }
     if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
-      key.append(PyTuple_CheckExact(value) ? '(' : '[',
-                 uint64_t(PySequence_Fast_GET_SIZE(value)));
-      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) {
-        Ref item = Ref::borrow(PySequence_Fast_GET_ITEM(value, i));
-        if (!append(item.get()))
+      Items items;
+      if (!items.read(value))
+        return false;
+      key.append(PyTuple_CheckExact(value) ? '(' : '[', items.size());
+      for (size_t i = 0; i < items.size(); ++i)
+        if (!append(items[i]))
           return false;
-      }
       return true;
     }
     Kind kind;
@@ -148,6 +148,7 @@ private:
 
 } // namespace
 
+// `kwargs` is what Python made of the call's own keywords: nothing else has it.
 bool readCall(PyObject *args, PyObject *kwargs, PyObject *kindOf, Call &call) {
   Reader reader(call, kindOf);
   auto read = [&] {

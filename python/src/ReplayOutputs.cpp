@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaunchTorch.h"
+#include "OnceMade.h"
 #include "Replay.h"
 #include "Unlocked.h"
 
@@ -65,8 +66,11 @@ enum NumpyPlace {
   NewFromDescr = 94,
   SetBaseObject = 282
 };
-void **numpyTable;
-PyObject *bytesDescriptor; ///< of uint8
+struct Numpy {
+  void **table;
+  PyObject *bytes; ///< the data type uint8
+};
+OnceMade<Numpy> numpy;
 
 /// The start of PyArrayObject, as in LaunchTensor.cpp.
 struct NumpyArray {
@@ -79,9 +83,10 @@ PyObject *newNumpy(PyObject *descriptor, llvm::ArrayRef<int64_t> shape,
   using Make = PyObject *(PyTypeObject *, PyObject *, int, const Py_intptr_t *,
                           const Py_intptr_t *, void *, int, PyObject *);
   static_assert(sizeof(Py_intptr_t) == sizeof(int64_t));
-  auto *make = reinterpret_cast<Make *>(numpyTable[NewFromDescr]);
+  void **table = numpy.get()->table;
+  auto *make = reinterpret_cast<Make *>(table[NewFromDescr]);
   Py_INCREF(descriptor); // which it takes
-  return make(static_cast<PyTypeObject *>(numpyTable[ArrayType]), descriptor,
+  return make(static_cast<PyTypeObject *>(table[ArrayType]), descriptor,
               int(shape.size()),
               reinterpret_cast<const Py_intptr_t *>(shape.data()), nullptr,
               data, data ? numpyBehaved : 0, nullptr);
@@ -91,7 +96,7 @@ PyObject *newNumpy(PyObject *descriptor, llvm::ArrayRef<int64_t> shape,
 PyObject *makeNumpy(const Output &output, uint64_t &address) {
   constexpr int64_t alignment = 64;
   int64_t size = int64_t(output.bytes) + alignment;
-  Ref memory = Ref::steal(newNumpy(bytesDescriptor, size, nullptr));
+  Ref memory = Ref::steal(newNumpy(numpy.get()->bytes, size, nullptr));
   if (!memory)
     return nullptr;
   auto start = reinterpret_cast<uintptr_t>(
@@ -102,7 +107,8 @@ PyObject *makeNumpy(const Output &output, uint64_t &address) {
   if (!array)
     return nullptr;
   using SetBase = int(PyObject *, PyObject *);
-  auto *setBase = reinterpret_cast<SetBase *>(numpyTable[SetBaseObject]);
+  auto *setBase =
+      reinterpret_cast<SetBase *>(numpy.get()->table[SetBaseObject]);
   return setBase(array.get(), memory.release()) ? nullptr : array.release();
 }
 
@@ -163,7 +169,7 @@ bool Output::read(PyObject *description) {
     return false;
   make = Ref::borrow(function);
   bytes = size;
-  if (type != Py_None && numpyTable)
+  if (type != Py_None && numpy.get())
     descriptor = Ref::borrow(type);
   if (example == Py_None || !TorchFunctions::get().found)
     return true;
@@ -189,18 +195,17 @@ PyObject *Output::allocate(uint64_t &address) const {
 }
 
 bool useNumpy(PyObject *capsule) {
-  if (numpyTable)
-    return true;
-  auto *table = static_cast<void **>(PyCapsule_GetPointer(capsule, nullptr));
-  if (!table)
-    return false;
-  constexpr int uint8 = 2; // NPY_UINT8
-  using FromType = PyObject *(int);
-  bytesDescriptor = reinterpret_cast<FromType *>(table[DescrFromType])(uint8);
-  if (!bytesDescriptor)
-    return false;
-  numpyTable = table;
-  return true;
+  auto make = [&]() -> std::unique_ptr<Numpy> {
+    auto *table = static_cast<void **>(PyCapsule_GetPointer(capsule, nullptr));
+    if (!table)
+      return nullptr;
+    constexpr int uint8 = 2; // NPY_UINT8
+    using FromType = PyObject *(int);
+    auto *fromType = reinterpret_cast<FromType *>(table[DescrFromType]);
+    PyObject *bytes = fromType(uint8);
+    return bytes ? std::make_unique<Numpy>(Numpy{table, bytes}) : nullptr;
+  };
+  return numpy.get(make);
 }
 
 bool isTorchPlain() {
@@ -208,8 +213,8 @@ bool isTorchPlain() {
   struct Functions {
     PyObject *level, *dispatch, *function, *forward, *name;
   };
-  static Functions known{};
-  if (!known.name) {
+  static OnceMade<Functions> made;
+  const Functions *known = made.get([]() -> std::unique_ptr<Functions> {
     Functions f{};
     Ref c = Ref::steal(PyImport_ImportModule("torch._C"));
     Ref functorch = Ref::steal(PyImport_ImportModule("torch._C._functorch"));
@@ -223,23 +228,24 @@ bool isTorchPlain() {
       f.name = PyUnicode_InternFromString("_current_level");
     }
     PyErr_Clear();
-    if (!f.level || !f.dispatch || !f.function || !f.name)
-      return false;
-    known = f;
-  }
+    bool all = f.level && f.dispatch && f.function && f.name;
+    return all ? std::make_unique<Functions>(f) : nullptr;
+  });
+  if (!known)
+    return false;
   auto number = [](PyObject *object) {
     Ref answer = Ref::steal(object);
     long value = answer ? PyLong_AsLong(answer.get()) : 1;
     PyErr_Clear();
     return value;
   };
-  Ref level = Ref::steal(PyObject_CallNoArgs(known.level));
+  Ref level = Ref::steal(PyObject_CallNoArgs(known->level));
   if (!level)
     PyErr_Clear();
   return level.get() == Py_None &&
-         number(PyObject_CallNoArgs(known.dispatch)) == 0 &&
-         number(PyObject_CallNoArgs(known.function)) == 0 &&
-         number(PyObject_GetAttr(known.forward, known.name)) == -1;
+         number(PyObject_CallNoArgs(known->dispatch)) == 0 &&
+         number(PyObject_CallNoArgs(known->function)) == 0 &&
+         number(PyObject_GetAttr(known->forward, known->name)) == -1;
 }
 
 } // namespace dither::python::replay

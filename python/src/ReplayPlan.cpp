@@ -105,11 +105,13 @@ int Recorded::Node::traverse(visitproc visit, void *arg) const {
 }
 
 bool Recorded::readStep(PyObject *description, size_t buffers) {
-  PyObject *kernel, *launcher, *values, *places;
+  PyObject *kernel, *launcher, *slots, *pointers;
+  Items values, places;
   Step step{};
   long long x, y, z;
-  if (!PyArg_ParseTuple(description, "OO(LLL)O!O!", &kernel, &launcher, &x, &y,
-                        &z, &PyList_Type, &values, &PyList_Type, &places))
+  if (!PyArg_ParseTuple(description, "OO(LLL)OO", &kernel, &launcher, &x, &y,
+                        &z, &slots, &pointers) ||
+      !values.read(slots) || !places.read(pointers))
     return false;
   step.kernel = kernelOf(kernel);
   if (!step.kernel)
@@ -119,11 +121,11 @@ bool Recorded::readStep(PyObject *description, size_t buffers) {
   step.grid = {x, y, z};
   step.launcher = launcher;
   step.cleared = timesCleared(launcher);
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values); ++i)
-    step.slots.push_back(PyLong_AsLongLong(PyList_GET_ITEM(values, i)));
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(places); ++i) {
+  for (size_t i = 0; i < values.size(); ++i)
+    step.slots.push_back(PyLong_AsLongLong(values[i]));
+  for (size_t i = 0; i < places.size(); ++i) {
     unsigned slot, buffer;
-    if (!PyArg_ParseTuple(PyList_GET_ITEM(places, i), "II", &slot, &buffer))
+    if (!PyArg_ParseTuple(places[i], "II", &slot, &buffer))
       return false;
     if (slot >= step.slots.size() || buffer >= buffers)
       return outOfRange();
@@ -135,26 +137,30 @@ bool Recorded::readStep(PyObject *description, size_t buffers) {
 
 std::shared_ptr<Recorded> Recorded::read(PyObject *description,
                                          const Call &call) {
-  PyObject *steps, *outputs, *makeWorkspace, *updated, *guards, *result, *keep;
+  PyObject *launches, *allocations, *makeWorkspace, *written, *guards, *result,
+      *keep;
+  Items steps, outputs, updated;
   unsigned long long workspace;
-  if (!PyArg_ParseTuple(description, "O!O!KOO!OOO", &PyList_Type, &steps,
-                        &PyList_Type, &outputs, &workspace, &makeWorkspace,
-                        &PyList_Type, &updated, &guards, &result, &keep))
+  if (!PyArg_ParseTuple(description, "OOKOOOOO", &launches, &allocations,
+                        &workspace, &makeWorkspace, &written, &guards, &result,
+                        &keep) ||
+      !steps.read(launches) || !outputs.read(allocations) ||
+      !updated.read(written))
     return nullptr;
   auto made = std::make_shared<Recorded>();
   made->inputs = call.objects.size();
   made->workspace = workspace;
   if (makeWorkspace != Py_None)
     made->makeWorkspace = Ref::borrow(makeWorkspace);
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(outputs); ++i)
-    if (!made->outputs.emplace_back().read(PyList_GET_ITEM(outputs, i)))
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (!made->outputs.emplace_back().read(outputs[i]))
       return nullptr;
   size_t arrays = made->inputs + made->outputs.size();
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(steps); ++i)
-    if (!made->readStep(PyList_GET_ITEM(steps, i), arrays + (workspace > 0)))
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (!made->readStep(steps[i], arrays + (workspace > 0)))
       return nullptr;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(updated); ++i) {
-    unsigned long place = PyLong_AsUnsignedLong(PyList_GET_ITEM(updated, i));
+  for (size_t i = 0; i < updated.size(); ++i) {
+    unsigned long place = PyLong_AsUnsignedLong(updated[i]);
     if (PyErr_Occurred() || (place >= made->inputs && !outOfRange()))
       return nullptr;
     made->updated.push_back(place);
