@@ -49,7 +49,8 @@ class Lowered:
         read = captures or captures_of(fn, constexprs)
         self._make = lambda: lower(fn, types, constexprs, target, options, read, self.name, structures)
         program = self._make()
-        self._module: _dither.Module | None = program.module
+        #: The module, until it is compiled, which uses it up: one thread takes it.
+        self._modules: list[_dither.Module] = [program.module]
         self._milliseconds = (time.perf_counter() - start) * 1e3
         self.text = program.module.text()
         self.types |= program.added
@@ -59,8 +60,10 @@ class Lowered:
         """Compiles to PTX or machine code. Raises CompileError."""
         from . import _dither
 
-        module = self._module or self._make().module
-        self._module = None
+        try:
+            module = self._modules.pop()
+        except IndexError:
+            module = self._make().module
         written = _dither.written_arguments(module)
         ordered = _dither.ordered_arguments(module)
         dump = knobs.get("dump_dir")

@@ -77,16 +77,16 @@ def get_device(device: str | Device) -> Device:
         return device
     if not isinstance(device, str):
         raise TypeError(f"device is {device!r}, expected a device or its name")
-    if device in stand_ins:
-        return stand_ins[device]
-    if device not in _devices:
+    found = stand_ins.get(device) or _devices.get(device)
+    if found is None:
         from . import _dither
 
         try:
-            _devices[device] = Device(_dither.get_device(device.encode("utf-8", "replace").decode()))
+            made = Device(_dither.get_device(device.encode("utf-8", "replace").decode()))
         except _dither.RuntimeFailure as error:
             raise ValueError(f"device {device!r}: {error}") from None
-    return _devices[device]
+        found = _devices.setdefault(device, made)
+    return found
 
 
 def add_device(device: Device) -> None:

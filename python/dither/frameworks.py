@@ -13,6 +13,7 @@ import dataclasses
 import functools
 import importlib
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ParamSpec, TypeVar
@@ -31,6 +32,8 @@ _kinds: dict[type, str] = {}
 _PLAIN = (Format, DType)
 #: Operators by the names that graphs have for them.
 _operators: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
+
+_lock = threading.Lock()  # of `_operators`, and of what calls are replayed by
 
 _sketching: contextvars.ContextVar[bool] = contextvars.ContextVar("dither_sketching", default=False)
 
@@ -103,7 +106,9 @@ def _traceable(fn: Callable[_P, _R], may_be_replayed: bool) -> Callable[_P, _R]:
             return fn(*args, **kwargs)
         owner: Any = args[0] if is_method else own
         if owner.replays is None:
-            owner.replays = importlib.import_module(".replay", __package__).replay(fn)
+            replays = importlib.import_module(".replay", __package__).replay(fn)
+            with _lock:
+                owner.replays = owner.replays or replays
         made: Any = owner.replays(args, kwargs)
         return fn(*args, **kwargs) if made is NotImplemented else made
 
@@ -146,10 +151,11 @@ def _traceable(fn: Callable[_P, _R], may_be_replayed: bool) -> Callable[_P, _R]:
 def name_in_graphs(operator: Any, name: str) -> str:
     """Makes an operator known by a name, that of others that live followed by a number, and returns it."""
     taken, unique = 1, name
-    while unique in _operators:
-        taken += 1
-        unique = f"{name}#{taken}"
-    _operators[unique] = operator
+    with _lock:
+        while unique in _operators:
+            taken += 1
+            unique = f"{name}#{taken}"
+        _operators[unique] = operator
     return unique
 
 

@@ -19,7 +19,7 @@ from .compiler import Captures, captures_of, remember_file
 from .devices import Device, checked_target, default_device, get_device
 from .errors import CompileError, suggest
 from .frameworks import is_sketching
-from .once import OncePerKey
+from .once import OncePerKey, one_property
 from .options import UNSAID, CodeOptions
 from .recording import Launch, Recording
 from .specialize import Bound, Signature, Specialization, lasting
@@ -182,7 +182,7 @@ class Kernel:
         made.compiled.check(made.bound.arguments)
         return self._launcher.prepare(plan, extents, *args, **{**kwargs, **options})
 
-    @functools.cached_property
+    @one_property
     def _launcher(self) -> Any:
         from . import _dither
 

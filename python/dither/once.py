@@ -1,13 +1,16 @@
-"""Work that is done once however many threads ask for it."""
+"""What there is one of, however many threads ask for it."""
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 _all: weakref.WeakSet[OncePerKey] = weakref.WeakSet()
 
 
@@ -74,6 +77,29 @@ class OncePerKey:
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
         self._running.clear()
+
+
+class one_property(functools.cached_property[_T]):
+    """As `functools.cached_property`, which may give threads that ask first at once a value each (from Python 3.12 on).
+    Here one of these is kept, and all of them get it."""
+
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+        if instance is None:
+            return self
+        values, name = instance.__dict__, self.attrname
+        return values[name] if name in values else values.setdefault(name, self.func(instance))
+
+
+def one_for_each(make: Callable[_P, _T]) -> Callable[_P, _T]:
+    """As `functools.cache` of a function of positional arguments, likewise."""
+    values: dict[Any, _T] = {}
+
+    @functools.wraps(make)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        assert not kwargs
+        return values[args] if args in values else values.setdefault(args, make(*args, **kwargs))
+
+    return call
 
 
 def _reset() -> None:

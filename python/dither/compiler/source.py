@@ -144,7 +144,11 @@ class _Texts:
             known = [file for file in self._alive(name) if file.lines == lines]
             file = known[0] if known else SourceFile(name, lines)
             if not known:
-                self._files.setdefault(name, []).append(weakref.ref(file, functools.partial(self._forget, name)))
+                for each in list(self._files):
+                    self._files[each] = [ref for ref in self._files[each] if ref() is not None]
+                    if not self._files[each]:
+                        del self._files[each]
+                self._files[name] = [*self._files.get(name, ()), weakref.ref(file)]
         return file
 
     def earlier(self, name: str) -> list[SourceFile]:
@@ -154,14 +158,6 @@ class _Texts:
 
     def _alive(self, name: str) -> list[SourceFile]:
         return [file for ref in self._files.get(name, ()) if (file := ref()) is not None]
-
-    def _forget(self, name: str, ref: weakref.ref[SourceFile]) -> None:
-        # No lock: this may run anywhere, also where this thread holds it.
-        rest = [other for other in self._files.get(name, ()) if other is not ref]
-        if rest:
-            self._files[name] = rest
-        else:
-            self._files.pop(name, None)
 
     def get(self, code: python_types.CodeType) -> FunctionText | None:
         """What `put` was given for this very object."""
@@ -173,8 +169,9 @@ class _Texts:
         key, texts = id(code), self._texts
 
         def forget(ref: weakref.ref[python_types.CodeType]) -> None:
-            if key in texts and texts[key][0] is ref:
-                del texts[key]
+            # No lock: this may run anywhere.
+            if (found := texts.get(key)) is not None and found[0] is ref:
+                texts.pop(key, None)
 
         texts[key] = weakref.ref(code, forget), text
 

@@ -12,6 +12,7 @@ from ..devices import Device
 from ..formats import Format
 from ..frameworks import name_in_graphs, replayable
 from ..jit import LAUNCH_OPTIONS
+from ..once import one_for_each
 from ..options import UNSAID, CodeOptions
 from ..scalars import run_time_number
 from ..types import DType
@@ -196,7 +197,7 @@ def checked_grad_dtype(dtype: Any, producer: Producer) -> DType | None:
     return dtype
 
 
-@functools.cache
+@one_for_each
 def _results(name: str, fields: tuple[str, ...]) -> Any:
     """The class of results of an operator that gives more than its output."""
     return collections.namedtuple(name, fields)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from typing import Any, NamedTuple
 
+from ..once import one_for_each
 from .allocate import as_numpy, floats
 
 SIZES = (16, 32, 64, 128)
@@ -96,7 +96,7 @@ class Transform(NamedTuple):
     signs: int
 
 
-@functools.cache
+@one_for_each
 def _only(size: int, signs: int) -> Transform:
     """One object for each transform: launches know what code is made for by its address."""
     return Transform(size, signs)

@@ -12,6 +12,7 @@ from ..arrays import Array, Buffer
 from ..devices import get_device
 from ..jit import Kernel
 from ..language import linear
+from ..once import one_property
 from ..options import UNSAID, CodeOptions
 from ..recording import Recording, Sketch
 from ..scalars import check_number, run_time_number
@@ -59,7 +60,7 @@ class Operator:
     producer: Producer
     options: CodeOptions = UNSAID
 
-    @functools.cached_property
+    @one_property
     def kernel(self) -> Kernel:
         """The kernel, which is called as the producer is."""
         places: dict[str, list[str]] = {"operands": [], "constants": []}

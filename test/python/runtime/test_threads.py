@@ -14,29 +14,7 @@ import dither.language as dl
 import numpy as np
 import pytest
 from dither.once import OncePerKey
-
-THREADS = 8
-
-
-def in_threads(work, count=THREADS):
-    """Runs work(index) in threads that start together; what each returned or raised."""
-    barrier = threading.Barrier(count)
-    found = [None] * count
-
-    def run(index):
-        barrier.wait()
-        try:
-            found[index] = work(index)
-        except Exception as error:
-            found[index] = error
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=120)
-        assert not thread.is_alive()
-    return found
+from threads import THREADS, in_threads
 
 
 def make_kernel(factor):
@@ -204,7 +182,7 @@ def test_fork_while_another_thread_compiles():
 
 EXITING = """
 import sys, threading, time
-sys.path.insert(0, {here!r})
+sys.path[:0] = {places!r}
 import numpy as np
 from test_threads import make_kernel
 kernels = [make_kernel(float(k)) for k in range(4)]
@@ -222,6 +200,6 @@ print("leaving")
 @pytest.mark.parametrize("seconds", [0.0, 0.02, 0.5])
 def test_exit_with_work_in_flight(seconds):
     here = os.path.dirname(os.path.abspath(__file__))
-    text = EXITING.format(here=here, seconds=seconds)
+    text = EXITING.format(places=[here, os.path.dirname(here)], seconds=seconds)
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, "leaving\n", "")
