@@ -3,7 +3,9 @@
 #include "Bindings.h"
 
 // Not _dither: PyInit__dither comes first.
-PYBIND11_MODULE(ditherModule, m) {
+// Whatever threads share is immutable, atomic or under a lock, so that a Python
+// without a GIL need not turn one on.
+PYBIND11_MODULE(ditherModule, m, pybind11::mod_gil_not_used()) {
   m.doc() = "dither's compiler and runtime";
   dither::python::bindIr(m);
   dither::python::bindCompile(m);
