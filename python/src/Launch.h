@@ -186,11 +186,21 @@ bool readCall(const std::vector<Parameter> &parameters, uint64_t version,
 struct Guard {
   enum Kind { Item, Cell, Code, Defaults, KeywordDefaults, Attribute } kind;
   Ref container, name, value;
+  /// Of a function, the field that holds the object; else null.
+  PyObject *const *field = nullptr;
 
-  bool holds() const;
+  bool holds() const {
+    // Other threads may exchange what is there: only addresses are compared.
+    return field ? __atomic_load_n(field, __ATOMIC_RELAXED) == value.get()
+                 : find();
+  }
 
   /// Of the garbage collector.
   int traverse(visitproc visit, void *arg) const;
+
+private:
+  /// As `holds`, of what is no field.
+  bool find() const;
 };
 
 /// Whether Python counts the changes of a dictionary in a place to be read: it

@@ -49,14 +49,16 @@ static bool isSame(PyObject *a, PyObject *b) {
   return true;
 }
 
-/// Whether a field of a function holds an object, which other threads may
-/// exchange meanwhile: only addresses are compared.
-static bool isIn(PyObject *const &field, const Ref &value) {
-  return __atomic_load_n(&field, __ATOMIC_RELAXED) == value.get();
+/// The field of a function that a guard is of, or null.
+static PyObject *const *fieldOf(int kind, PyObject *container) {
+  auto *function = reinterpret_cast<PyFunctionObject *>(container);
+  return kind == Guard::Code              ? &function->func_code
+         : kind == Guard::Defaults        ? &function->func_defaults
+         : kind == Guard::KeywordDefaults ? &function->func_kwdefaults
+                                          : nullptr;
 }
 
-bool Guard::holds() const {
-  auto *function = reinterpret_cast<PyFunctionObject *>(container.get());
+bool Guard::find() const {
   switch (kind) {
   case Item:
     return lookUp(container.get(), name.get()) == value.get();
@@ -64,12 +66,6 @@ bool Guard::holds() const {
     Ref now = Ref::steal(PyCell_Get(container.get()));
     return now.get() == value.get();
   }
-  case Code:
-    return isIn(function->func_code, value);
-  case Defaults:
-    return isIn(function->func_defaults, value);
-  case KeywordDefaults:
-    return isIn(function->func_kwdefaults, value);
   case Attribute: {
     Ref now = Ref::steal(stopAtExit(
         [&] { return PyObject_GetAttr(container.get(), name.get()); }));
@@ -77,8 +73,9 @@ bool Guard::holds() const {
       PyErr_Clear();
     return isSame(now.get(), value.get());
   }
+  default:
+    return false; // a field
   }
-  return false;
 }
 
 int Guard::traverse(visitproc visit, void *arg) const {
@@ -145,7 +142,8 @@ bool Guards::read(PyObject *list) {
     (kind == Guard::Item ? items : others)
         .push_back({static_cast<Guard::Kind>(kind), Ref::borrow(container),
                     Ref::borrow(name),
-                    value == missing ? Ref() : Ref::borrow(value)});
+                    value == missing ? Ref() : Ref::borrow(value),
+                    fieldOf(kind, container)});
   }
 #if DITHER_COUNTED_DICTIONARIES
   auto byDictionary = [](const Guard &a, const Guard &b) {
