@@ -79,6 +79,8 @@ class Call:
     names: tuple[str, ...]
     #: Axes of a mesh that split the rows, and the columns, of what the arrays are parts of; None where they are whole.
     parts: Axes | None = None
+    #: Whether scales keep the dimensions of the tensor, and are no matrix of them.
+    keeps_dimensions: bool = False
 
     def bind(self, *arrays: Any) -> Any:
         """What the call gives, of these arrays."""
@@ -104,6 +106,23 @@ class Call:
                 f"argument '{self.names[index]}' is an array of JAX, which does not change, expected memory to write"
             )
         return program
+
+    def filled(self, program: Program, inputs: Any, outputs: Any) -> Any:
+        """What it returns, of these arrays."""
+        places = {"inputs": inputs, "outputs": outputs}
+
+        def array_of(leaf: Any) -> Any:
+            if not isinstance(leaf, Place):
+                return leaf
+            array = places[leaf.kind][leaf.index]
+            if leaf.kind == "inputs" or array is None:
+                return array
+            shape = program.outputs[leaf.index].shape
+            # Tables of groups are of all parts.
+            as_is = self.keeps_dimensions or array.shape == shape or array.size != math.prod(shape)
+            return array if as_is else array.reshape(shape)
+
+        return jax.tree_util.tree_map(array_of, program.result)
 
     #: What parts of arrays are known by.
     split = Split
@@ -200,14 +219,14 @@ def call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         arrays.append(leaf)
         names.append(name)
         leaves.append(None)
-    found = Call(fn, tree, tuple(leaves), tuple(names), split_over())
+    found = Call(fn, tree, tuple(leaves), tuple(names), split_over(), keeps_dimensions())
     program = found.program(_types(arrays), default_target())
     arrays = _as_split(program, arrays)
     if rule_of(fn, args, kwargs) is None:
         made = found.bind(*arrays)
     else:
         made = _differentiable(found)(*arrays)
-    return _filled(program, arrays, made)
+    return found.filled(program, arrays, made)
 
 
 def _as_split(program: Program, arrays: list[Any]) -> list[Any]:
@@ -215,24 +234,6 @@ def _as_split(program: Program, arrays: list[Any]) -> list[Any]:
     more."""
     shapes = program.splitting.shapes if program.splitting else {}
     return [x if shapes.get(i, x.shape) == x.shape else x.reshape(shapes[i]) for i, x in enumerate(arrays)]
-
-
-def _filled(program: Program, inputs: Any, outputs: Any) -> Any:
-    """What the call returns, of these arrays."""
-    places = {"inputs": inputs, "outputs": outputs}
-
-    def array_of(leaf: Any) -> Any:
-        if not isinstance(leaf, Place):
-            return leaf
-        array = places[leaf.kind][leaf.index]
-        if leaf.kind == "inputs" or array is None:
-            return array
-        shape = program.outputs[leaf.index].shape
-        # Tables of groups are of all parts.
-        as_is = keeps_dimensions() or array.shape == shape or array.size != math.prod(shape)
-        return array if as_is else array.reshape(shape)
-
-    return jax.tree_util.tree_map(array_of, program.result)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -261,7 +262,8 @@ def _differentiable(call: Call) -> Callable[..., Any]:
         # The output is the first of what a call returns.
         needed[0] = jnp.zeros(made[0].shape, made[0].dtype) if needed[0] is None else needed[0]
         with split_as(call.parts):
-            gradients = rule(_CONVERT, arguments, _filled(program, arrays, made), _filled(program, arrays, needed))
+            given = (call.filled(program, arrays, outputs) for outputs in (made, needed))
+            gradients = rule(_CONVERT, arguments, *given)
         for name, is_wanted in zip(call.names, wanted, strict=True):
             if is_wanted is not None and gradients.get(name) is None:
                 raise TypeError(

@@ -42,6 +42,8 @@ def partitioned(call: Call, program: Any, whole: Callable[..., Any]) -> Callable
 
     def partition(mesh: Any, args: Any, results: Any) -> Any:
         axes = _axes(call, splitting, mesh, [_spec(arg.sharding, mesh) for arg in args])
+        if splitting and not call.keeps_dimensions:
+            _say_joined(call, splitting, mesh, axes, {inputs + i: out.shape for i, out in enumerate(program.outputs)})
 
         def sharding(i: int, rank: int) -> NamedSharding:
             labels = splitting.labels[i] if splitting else (None,) * rank
@@ -126,6 +128,27 @@ def _axes(call: Call, splitting: Splitting | None, mesh: Any, specs: Sequence[An
                 continue
             found[label] = axes
     return found
+
+
+def _say_joined(
+    call: Call, splitting: Splitting, mesh: Any, axes: Axes, outputs: Mapping[int, tuple[int, ...]]
+) -> None:
+    """Warns of `outputs` that are matrices of joined dimensions where one that is not the first is split."""
+    for i, shape in outputs.items():
+        labels = splitting.labels[i]
+        if len(labels) <= len(shape):
+            continue
+        for label in (one for one in labels if one is not None and one in axes):
+            before = [f"{label[:3]}{k}" for k in range(int(label[3:]))]
+            if math.prod(splitting.extents[one] for one in before) == 1:
+                continue
+            name, over = getattr(call.fn, "__name__", "a function"), ", ".join(axes[label])
+            parts = math.prod(mesh.shape[axis] for axis in axes[label])
+            warnings.warn(
+                f"{name}: a result of shape {tuple(shape)} joins the dimensions {splitting.shapes[i]}, and one that is "
+                f"not the first is split over {parts} devices ({over}): it is gathered where it is used",
+                stacklevel=3,
+            )
 
 
 def checked_axes(

@@ -12,7 +12,7 @@ import jax.numpy as jnp  # noqa: E402
 from jax.sharding import AxisType  # noqa: E402
 from jax.sharding import PartitionSpec as P  # noqa: E402
 from jax_checks import numbers, same_bits  # noqa: E402
-from jax_mesh import MESH, collectives, put  # noqa: E402
+from jax_mesh import JOINED, MESH, collectives, put  # noqa: E402
 
 X = numbers(256, 512)
 
@@ -156,6 +156,7 @@ def test_tensors_of_other_ranks():
         split = put(x, *spec)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.filterwarnings("ignore", JOINED)
             found = jax.jit(call)(split)
         same_bits(found, call(x))
         assert "all-gather" not in collectives(call, split)
@@ -196,6 +197,9 @@ def test_what_is_gathered_is_said():
         r"quantize: dimension 1 of argument 'x' is split over 4 devices \(data\), expected a number of parts that "
     )
     warned(message + "divides 2", quantize("mxfp8_e4m3"), narrow, None, "data")
+    deep = numbers(4, 256, 128)
+    message = r"quantize: a result of shape \(1024, 4\) joins .* is split over 4 devices \(data\): it is gathered"
+    warned(message, quantize("mxfp8_e4m3"), deep, None, "data")
     offsets = lambda x: dither.unpad_scales(x, (200, 512), dither.float8_e4m3)  # noqa: E731
     warned("unpad_scales: dimension 0 of argument 'scales' is split over 4", offsets, X.astype(np.uint8), "data")
 
