@@ -304,10 +304,15 @@ TileLayout blockedLayout(ArrayRef<int64_t> shape, int64_t vec, int64_t lanes,
     columnsFirst.push_back(d);
   for (int64_t d = 0; d <= last; ++d)
     rowsFirst.push_back(d);
+  bool blocks = !reduced.ordered && reduced.extent > 1;
+  bool across = blocks && reduced.axis < last;
+  int64_t columnsAbove = 0;
+  if (blocks && !across)
+    columnsAbove = std::max<int64_t>(0, bits.remaining(last) -
+                                            llvm::Log2_64(reduced.extent));
   for (int64_t v = 1; v < vec && bits.available(last); v *= 2)
     bits.take({last}, l.reg);
   bool ordered = reduced.ordered && reduced.extent && !shape.empty();
-  bool across = !reduced.ordered && reduced.extent > 1 && reduced.axis < last;
   int64_t laneBits = llvm::Log2_64(lanes), rowLanes = 0, rowsAbove = 0;
   if (across) {
     // Blocks across rows stay inside a warp: what is left for the registers of
@@ -324,7 +329,9 @@ TileLayout blockedLayout(ArrayRef<int64_t> shape, int64_t vec, int64_t lanes,
     bits.take(columnsFirst, l.lane);
   for (int64_t i = 0; i < rowLanes; ++i)
     bits.take({reduced.axis, last}, l.lane);
-  while (across && bits.remaining(reduced.axis) > rowsAbove)
+  // What lanes have not of a block, registers have, and no other warp.
+  while (blocks &&
+         bits.remaining(reduced.axis) > (across ? rowsAbove : columnsAbove))
     bits.take({reduced.axis}, l.reg);
   if (ordered) {
     // Sums combine the warps last: they take the highest bits of the axis.
