@@ -145,7 +145,8 @@ def test_accesses_are_wide(name, target):
 
     That for ragged ones has loops over parts of 8 elements a lane, in pieces that may be a quarter as wide. Where rows
     end is not known of tensors stored transposed, which it stores by the element. FP4 codes of 16 elements are 64 bits,
-    and so are the pieces that a transposition leaves.
+    and so are the pieces that a transposition leaves. Of codes of a LayerNorm a lane has half as many one after the
+    other: it holds fewer elements of a row, whose differences from the mean wait in registers.
     """
     entry = ENTRIES[name]
     code = compiled(name, target)
@@ -158,6 +159,8 @@ def test_accesses_are_wide(name, target):
         for kind in (entry.arguments.get("row_data"), entry.arguments.get("col_data"))
     )
     narrowest = 64 if fp4_out or entry.constexprs.get("TRANSPOSED") else 128
+    if name.startswith("layer_norm-") and "y" not in entry.arguments and "rowwise" in name:
+        narrowest //= 2
     loaded = sum(bits // 8 * n for (kind, bits), n in count.items() if kind == "ld" and bits >= 128)
     stored = sum(bits // 8 * n for (kind, bits), n in count.items() if kind == "st" and bits >= narrowest)
     if entry.constexprs["ROWS"] * entry.constexprs["COLS"] > 64 * threads:
