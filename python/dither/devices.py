@@ -26,9 +26,7 @@ class Device:
     @functools.cached_property
     def cluster_blocks(self) -> int:
         """Thread blocks that a cluster of it has at most, 1 where it has none."""
-        from . import _dither
-
-        return 1 if self.is_cpu else _dither.cluster_blocks(self.target)
+        return 1 if self.is_cpu else cluster_blocks(self.target)
 
     def __repr__(self) -> str:
         return f"<dither device {self.name}: {self.description}, {self.target}>"
@@ -142,6 +140,14 @@ def is_gpu(target: str) -> bool:
     from . import _dither
 
     return _dither.is_gpu(target)
+
+
+def cluster_blocks(target: str) -> int:
+    """Thread blocks that a cluster of a target has at most, 1 where it has none. Raises ValueError for what is no
+    target."""
+    from . import _dither
+
+    return _dither.cluster_blocks(target)
 
 
 def targets() -> list[str]:

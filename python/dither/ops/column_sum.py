@@ -30,12 +30,12 @@ def tile_of(cpu: bool) -> Tile:
     return Tile(MOST_ROWS, 256 if cpu else 32)
 
 
-def cluster_of(tile: Tile, producer: Producer, where: Device) -> int:
-    """Blocks of a GPU that sum columns of whole rows together, in their shared memory, where a block has few rows: what
-    is stored then, and read for the total, is a part of what they read."""
+def cluster_of(tile: Tile, producer: Producer, most: int) -> int:
+    """Blocks of a GPU, of which clusters have `most`, that sum columns of whole rows together, in their shared memory,
+    where a block has few rows: what is stored then, and read for the total, is a part of what they read."""
     if not producer.sums or not producer.whole_rows or tile.cols > _IN_REGISTERS:
         return 1
-    return min(where.cluster_blocks, max(1, _CLUSTER_ROWS // tile.rows))
+    return min(most, max(1, _CLUSTER_ROWS // tile.rows))
 
 
 def summed(

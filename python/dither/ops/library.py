@@ -14,7 +14,7 @@ from typing import Any
 from .. import types
 from ..arrays import Array, row_major
 from ..compiled import Compiled, Lowered
-from ..devices import is_gpu
+from ..devices import cluster_blocks, is_gpu
 from ..formats import FORMATS, FP8_1X128_E4M3, FP8_TENSOR_E4M3, MXFP4, MXFP8_E4M3, MXFP8_E5M2, NVFP4, Format
 from ..jit import Kernel
 from ..language import linear
@@ -23,6 +23,7 @@ from . import column_sum, halves, kernels, outputs
 from .dequantize import blocks_of
 from .library_rows import MORE, NUMBERS, OPERATORS, Row
 from .operator import plain_tile
+from .producer import Producer
 from .scaled_tensor import data_shape, scale_storage, specialization
 from .tiles import Tile, dequantize_tile, transpose_tile
 from .transpose import MOVED
@@ -102,7 +103,7 @@ def library(target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]
 
 def entries(row: Row, target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]:
     """Those of one operator."""
-    return list(_operator(row, shape, not is_gpu(target)))
+    return list(_operator(row, shape, not is_gpu(target), cluster_blocks(target)))
 
 
 def dense(dtype: DType, shape: tuple[int, ...], shapes: str = "trailing") -> TensorType:
@@ -132,7 +133,25 @@ def orders_of(fmt: Format) -> tuple[str, ...]:
     return ("linear", "column_major") if isinstance(fmt.block, int) else ("linear",)
 
 
-def _operator(row: Row, shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
+def _operator(row: Row, shape: tuple[int, int], cpu: bool, clusters: int) -> Iterator[Entry]:
+    """Those of a row, for CPUs or for GPUs whose clusters have so many blocks."""
+    for entry in _on_blocks(row, shape, cpu):
+        yield _in_clusters(entry, row.producer, clusters)
+
+
+def _in_clusters(entry: Entry, producer: Producer, most: int) -> Entry:
+    """An entry whose programs are clusters, if it saves sums of columns: see `column_sum.cluster_of`."""
+    tile = Tile(entry.constexprs["ROWS"], entry.constexprs["COLS"])
+    cluster = column_sum.cluster_of(tile, producer, most)
+    if cluster == 1 or not any(entry.tensors[name] for name in producer.sums):
+        return entry
+    place, padding, step = entry.batch
+    grid = tuple(-(-n // cluster) if i == place else n for i, n in enumerate(entry.grid))
+    constexprs = {**entry.constexprs, "CLUSTER": cluster}
+    return dataclasses.replace(entry, constexprs=constexprs, grid=grid, batch=(place, padding, step * cluster))
+
+
+def _on_blocks(row: Row, shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
     name = row.producer.name
     bf16 = types.bfloat16
     tile = plain_tile(row.producer, shape[1], cpu)

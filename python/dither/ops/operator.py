@@ -338,7 +338,7 @@ def steps_on_matrices(
 
     def summing(tile: Tile, extent: tuple[int, int], **named: Any) -> list[Step]:
         """A launch that saves sums of columns, too."""
-        blocks = column_sum.cluster_of(tile, producer, where)
+        blocks = column_sum.cluster_of(tile, producer, where.cluster_blocks)
         return launch(tile, extent, **named, **saved | sums.rows(tile, extent, blocks), CLUSTER=blocks)
 
     plain = plain_tile(producer, n, where.is_cpu)

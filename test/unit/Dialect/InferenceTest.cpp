@@ -42,7 +42,8 @@ struct Inference : testing::Test {
                            "memref<i64>",
                            "i1",
                            "tensor<4x1xf32>",
-                           "tensor<4x128xi32>"})
+                           "tensor<4x128xi32>",
+                           "tensor<1x96xf32>"})
       values.push_back(block.addArgument(parseType(text, &context), loc));
   }
 
@@ -110,6 +111,10 @@ const Example kExamples[] = {
      {0},
      "{kind = #quant<reduce_kind sum>, blocks = 2}",
      "tensor<f32>"},
+    {"quant.cluster_reduce_scatter",
+     {21},
+     "{kind = #quant<reduce_kind sum>, blocks = 2}",
+     "tensor<1x48xf32>"},
     {"quant.num_programs", {}, "{dim = #quant<dim x>}", "index"},
     {"quant.fetch_add", {16, 17}, "{}", "index"},
     {"quant.likely", {18}, "{}", "i1"},
