@@ -86,7 +86,7 @@ kernel does both, what is written first is marked.
 Beside these stands what Triton makes of the same operator (`benchmarks/triton_fusions.py`), with its own approximate
 functions and quotients, and with scales in the linear order; *fast* is dither with `math="fast"`, which approximates as
 well, of operators with such functions. Sums of columns have one order here, and any there; of gradients of gamma a
-program stores those of one row here, and of 16 there, which *moved / min* does not show. Triton has no such kernel for
+program stores those of 8 rows here, and of 16 there, which *moved / min* does not show. Triton has no such kernel for
 codes along both directions of whole rows, for groups and for columns that take turns.
 """
 

@@ -269,8 +269,6 @@ Config chooseHost(const Shape &s, int64_t lanes, bool isTile) {
 /// Elements of a lane. Where a warp holds blocks across 32 rows, rows of FP4
 /// codes fill sectors of 32 bytes with twice the columns.
 int64_t laneWant(const Shape &s) {
-  if (s.cluster > 1)
-    return kLaneWant / 2;
   bool acrossRows = s.rowBlock > 1 && !s.transposesRows && !s.reducesCols;
   return acrossRows && s.encodesFp4 ? kLaneMost : kLaneWant;
 }
