@@ -172,20 +172,21 @@ TEST(TileLayout, EveryReductionHasAPlan) {
   });
 }
 
-/// Transforms of runs, and sums of blocks, exchange what lanes have and no more.
+/// Transforms of runs, and sums of blocks, exchange what lanes have and no
+/// more.
 TEST(TileLayout, BlocksStayInAWarp) {
-  forEachLayout(
-      [](const TileLayout &, ArrayRef<int64_t> shape, int64_t vec, Machine m) {
-        for (int64_t axis = 0; axis < int64_t(shape.size()); ++axis)
-          for (int64_t block : {16, 32, 64, 128}) {
-            if (shape[axis] % block)
-              continue;
-            TileLayout l = blockedLayout(shape, vec, m.lanes, m.warps,
-                                         {axis, block, false});
-            for (const Coord &warp : l.warp)
-              ASSERT_EQ(warp[axis] % block, 0) << block << text(l);
-          }
-      });
+  forEachLayout([](const TileLayout &, ArrayRef<int64_t> shape, int64_t vec,
+                   Machine m) {
+    for (int64_t axis = 0; axis < int64_t(shape.size()); ++axis)
+      for (int64_t block : {16, 32, 64, 128}) {
+        if (shape[axis] % block)
+          continue;
+        TileLayout l =
+            blockedLayout(shape, vec, m.lanes, m.warps, {axis, block, false});
+        for (const Coord &warp : l.warp)
+          ASSERT_EQ(warp[axis] % block, 0) << block << text(l);
+      }
+  });
 }
 
 /// The steps of an ordered plan combine element bits from the lowest up, the
