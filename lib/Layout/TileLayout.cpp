@@ -306,32 +306,29 @@ TileLayout blockedLayout(ArrayRef<int64_t> shape, int64_t vec, int64_t lanes,
     rowsFirst.push_back(d);
   bool blocks = !reduced.ordered && reduced.extent > 1;
   bool across = blocks && reduced.axis < last;
-  int64_t columnsAbove = 0;
-  if (blocks && !across)
-    columnsAbove = std::max<int64_t>(0, bits.remaining(last) -
-                                            llvm::Log2_64(reduced.extent));
+  int64_t above = 0; // bits of the axis that tell blocks apart
+  if (blocks)
+    above = std::max<int64_t>(0, bits.remaining(reduced.axis) -
+                                     llvm::Log2_64(reduced.extent));
   for (int64_t v = 1; v < vec && bits.available(last); v *= 2)
     bits.take({last}, l.reg);
   bool ordered = reduced.ordered && reduced.extent && !shape.empty();
-  int64_t laneBits = llvm::Log2_64(lanes), rowLanes = 0, rowsAbove = 0;
+  int64_t laneBits = llvm::Log2_64(lanes), rowLanes = 0;
   if (across) {
     // Blocks across rows stay inside a warp: what is left for the registers of
     // a lane are their rows, and lanes have the others.
-    int64_t rows = bits.remaining(reduced.axis);
-    int64_t block = std::min<int64_t>(llvm::Log2_64(reduced.extent), rows);
+    int64_t block = bits.remaining(reduced.axis) - above;
     int64_t left = -laneBits - int64_t(llvm::Log2_64(warps));
     for (int64_t d = 0; d <= last; ++d)
       left += bits.remaining(d);
     rowLanes = std::min(block - std::clamp<int64_t>(left, 0, block), laneBits);
-    rowsAbove = rows - block;
   }
   for (int64_t i = rowLanes; i < laneBits; ++i)
     bits.take(columnsFirst, l.lane);
   for (int64_t i = 0; i < rowLanes; ++i)
     bits.take({reduced.axis, last}, l.lane);
   // What lanes have not of a block, registers have, and no other warp.
-  while (blocks &&
-         bits.remaining(reduced.axis) > (across ? rowsAbove : columnsAbove))
+  while (blocks && bits.remaining(reduced.axis) > above)
     bits.take({reduced.axis}, l.reg);
   if (ordered) {
     // Sums combine the warps last: they take the highest bits of the axis.
