@@ -74,10 +74,9 @@ class ColumnSums:
         self._rows: dict[str, Any] = {}
         self._count = 0
 
-    def rows(self, tile: Tile, extent: tuple[int, int], blocks: int) -> dict[str, Any]:
-        """Where a launch with such tiles, in clusters of so many `blocks`, of a matrix of this extent, stores the sums
-        of each cluster."""
-        self._count = Tile(tile.rows * blocks, tile.cols).grid(*extent)[0]
+    def rows(self, tile: Tile, extent: tuple[int, int]) -> dict[str, Any]:
+        """Where a launch whose programs have such tiles, of so many rows and columns, stores the sums of each."""
+        self._count = tile.grid(*extent)[0]
         shape = self._count, self._array.shape[1]
         self._rows = {name: empty_like(self._x, self._array, shape, float32) for name in self._dtypes}
         return self._rows

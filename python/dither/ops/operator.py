@@ -339,7 +339,8 @@ def steps_on_matrices(
     def summing(tile: Tile, extent: tuple[int, int], **named: Any) -> list[Step]:
         """A launch that saves sums of columns, too."""
         blocks = column_sum.cluster_of(tile, producer, where.cluster_blocks)
-        return launch(tile, extent, **named, **saved | sums.rows(tile, extent, blocks), CLUSTER=blocks)
+        of_program = Tile(tile.rows * blocks, tile.cols)
+        return launch(tile, extent, **named, **saved | sums.rows(of_program, extent), CLUSTER=blocks)
 
     plain = plain_tile(producer, n, where.is_cpu)
     if draws:
