@@ -1,8 +1,22 @@
-"""Threads that start together, for tests."""
+"""Threads that start together, and what they launch, for tests."""
 
 import threading
 
+import dither
+import dither.language as dl
+
 THREADS = 8
+
+
+def make_kernel(factor):
+    """A kernel of its own, which multiplies 16 elements a program."""
+
+    @dither.jit
+    def kernel(x, y):
+        i = dl.program_id(0) * 16
+        dl.store(y, (i,), dl.load(x, (i,), (16,)) * factor)
+
+    return kernel
 
 
 def in_threads(work, count=THREADS):

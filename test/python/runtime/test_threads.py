@@ -14,16 +14,7 @@ import dither.language as dl
 import numpy as np
 import pytest
 from dither.once import OncePerKey
-from threads import THREADS, in_threads
-
-
-def make_kernel(factor):
-    @dither.jit
-    def kernel(x, y):
-        i = dl.program_id(0) * 16
-        dl.store(y, (i,), dl.load(x, (i,), (16,)) * factor)
-
-    return kernel
+from threads import THREADS, in_threads, make_kernel
 
 
 def resident():

@@ -18,21 +18,12 @@ import pytest
 from dither import _dither, frameworks, once
 from dither.ops.allocate import aligned
 from dither.specialize import Signature
-from threads import THREADS, in_threads
+from threads import THREADS, in_threads, make_kernel
 
 ROUNDS = 20
 NOTHING = [None] * THREADS
 #: Rows of the tensors of calls.
 ROWS = 32
-
-
-def make_kernel(factor):
-    @dither.jit
-    def kernel(x, y):
-        i = dl.program_id(0) * 16
-        dl.store(y, (i,), dl.load(x, (i,), (16,)) * factor)
-
-    return kernel
 
 
 def raise_first(found):
