@@ -139,7 +139,8 @@ class Calls(Branches):
                     f"'{name}' of '{function.__name__}' is {describe(value)}, expected a constexpr",
                     node=argument_node(signature, name, node, unwritten),
                 )
-        self.frames.append(Frame(callee, analyze(callee.source.node), call, dict(bound.arguments)))
+        around = self.location(node)
+        self.frames.append(Frame(callee, analyze(callee.source.node), call, around, dict(bound.arguments)))
         try:
             self.run_body(callee.source.node.body)
             return self.frame.result

@@ -41,7 +41,7 @@ class Control(Calls):
     def run_body(self, statements: list[ast.stmt]) -> Exit:
         """The body of a function, or what is left of it: here a branch at run time may return."""
         for i, node in enumerate(statements):
-            if isinstance(node, ast.If) and any(isinstance(inner, ast.Return) for inner in ast.walk(node)):
+            if isinstance(node, ast.If) and node in self.frame.source.text.returning:
                 rest = statements[i + 1 :]
                 flag = self.test(node.test)
                 if isinstance(flag, bool):

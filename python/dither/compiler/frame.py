@@ -26,11 +26,13 @@ class Exit(enum.Enum):
 
 @dataclasses.dataclass(eq=False)
 class Frame:
-    """A function while it is inlined; `call` is where it is called from, None for the kernel."""
+    """A function while it is inlined; `call` is where it is called from, None for the kernel, and `around` the places
+    of that and of the calls that led to it, innermost first."""
 
     callee: Callee
     flows: Flows
     call: Span | None
+    around: Location
     names: dict[str, Any] = dataclasses.field(default_factory=dict)
     result: Any = None
 
@@ -63,8 +65,7 @@ class Walk:
 
     def location(self, node: ast.AST) -> Location:
         """The location of operations that a node makes."""
-        spans = [self.frame.source.span(node), *self.callers()]
-        return [(span.file, span.line, span.col) for span in spans]
+        return [self.frame.source.text.place(node), *self.frame.around]
 
     # Defined by the parts.
 

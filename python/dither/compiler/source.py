@@ -80,6 +80,22 @@ class FunctionText:
 
     node: ast.FunctionDef
     file: SourceFile
+    #: File, line and column of nodes that have been asked for: each compilation asks again.
+    _places: dict[ast.AST, tuple[str, int, int]] = dataclasses.field(default_factory=dict, repr=False)
+
+    def place(self, node: ast.AST) -> tuple[str, int, int]:
+        """The file, the line and the column of a node, both from 1."""
+        place = self._places.get(node)
+        if place is None:
+            span = span_of(node, self.file.name, self.file.lines)
+            place = self._places[node] = (span.file, span.line, span.col)
+        return place
+
+    @functools.cached_property
+    def returning(self) -> frozenset[ast.If]:
+        """The branches that a `return` is in."""
+        branches = (node for node in ast.walk(self.node) if isinstance(node, ast.If))
+        return frozenset(node for node in branches if any(isinstance(inner, ast.Return) for inner in ast.walk(node)))
 
     @functools.cached_property
     def canonical(self) -> str:
