@@ -24,6 +24,7 @@ from .halves import interleaved, with_halves
 from .operator import Operator, run
 from .producer import Producer, producer_of
 from .request import wanted_of
+from .row_passes import Second, row_passes
 from .written import take_out
 
 #: Names that parameters of functions may not have: those of the kernel, and of launches.
@@ -50,6 +51,7 @@ class Fused:
         choices: Mapping[str, tuple[Any, ...]] | None = None,
         ranges: Mapping[str, tuple[float, float]] | None = None,
         periods: int = 1,
+        second: Second | None = None,
     ) -> None:
         """Attributes as in `Producer`.
 
@@ -58,12 +60,13 @@ class Fused:
             needed: parameters that have a default in `fn`, since others before them do, and yet must be given.
             choices: what a constexpr may be, by name.
             ranges: the least and the largest value of a number, by name; of one on a device nothing is known.
+            second: the second of two passes over rows.
         """
         # Kernels and other functions that call it inline the function.
         self.fn = fn
         self.replays: Any = None
         producer = producer_of(fn, (*_TAKEN, *_options()), whole_rows, saves, halves, output, like, periods)
-        self.operator = Operator(producer, options)
+        self.operator = Operator(producer, options, None if second is None else row_passes(producer, second))
         self._gated, self._needed = gated, needed
         self._choices, self._ranges = dict(choices or {}), dict(ranges or {})
         functools.update_wrapper(self, fn)

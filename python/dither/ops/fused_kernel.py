@@ -186,6 +186,7 @@ def fused_kernel(
     COL_TRANSFORM: dl.constexpr,
     PAD: dl.constexpr,
     CLUSTER: dl.constexpr,
+    BACKWARDS: dl.constexpr,
     INNER: dl.constexpr,
     ROWS: dl.constexpr,
     COLS: dl.constexpr,
@@ -201,9 +202,13 @@ def fused_kernel(
     there; its codes begin at multiples of PAD.
     Random bits of a tensor that is a part of another, where `shard` says (INNER as of `place_of_part`), are those of
     places in that; of groups it has some columns, or whole groups, or rows after those that `group_before` counts.
-    A program may be a CLUSTER of blocks of a GPU, each with a tile, which sum columns together.
+    A program may be a CLUSTER of blocks of a GPU, each with a tile, which sum columns together. BACKWARDS, programs
+    begin with the last rows, which a pass before has left in caches.
     """
-    i = dl.program_id(0)
+    program = dl.program_id(0)
+    if BACKWARDS and group_of is None and CLUSTER == 1:
+        program = dl.num_programs(0) - 1 - program
+    i = program
     if CLUSTER > 1:
         i = i * CLUSTER + cluster_rank()
     j = 0
@@ -280,7 +285,7 @@ def fused_kernel(
                 total = dl.sum(rows_inside(results[k + 1], part), axis=0)
                 if CLUSTER > 1:
                     total = cluster_sum(total, CLUSTER)
-                dl.store(saved[k], (dl.program_id(0), c), total)
+                dl.store(saved[k], (program, c), total)
             else:
                 dl.store(saved[k], (r, c), results[k + 1].to(saved[k].dtype))
     g = load_amax(amax, r, c, ROWS, COLS, 1)

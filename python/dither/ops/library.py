@@ -211,6 +211,7 @@ def _quantizing(row: Row, p: outputs.Plan, what: str, shape: tuple[int, int], cp
             **_saved(row, dtype, shape),
             "FMT": p.fmt,
             "LAYOUT": p.layout,
+            "BACKWARDS": not cpu and bool(about),
             "ROUND": dtype if row.plain and dtype is not types.float32 else None,
         }
         # Of `quantize` each format, direction, scale order and input type at least once; of others two formats.

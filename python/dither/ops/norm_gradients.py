@@ -8,10 +8,72 @@ from typing import Any
 import dither.language as dl
 
 from .fuse import Fused
+from .norms import weight
+from .row_passes import Second
+
+
+def _along_scaled(
+    dz: Any, x: Any, rsigma: dl.column, gamma: dl.row, n: dl.row_length, zero_centered_gamma: dl.constexpr
+) -> Any:
+    """What `dl.rms_norm_backward` finds of each row: mean(dy y)."""
+    along = weight(gamma, zero_centered_gamma) * dz * (rsigma * x)
+    return dz, dl.sum(along, axis=1, count=n) * (1.0 / n)
+
+
+def _scaled_backward(
+    dz: Any,
+    x: Any,
+    rsigma: dl.column,
+    gamma: dl.row,
+    along: dl.column,
+    add: Any = None,
+    zero_centered_gamma: dl.constexpr = False,
+) -> Any:
+    """The gradients, given that."""
+    y = rsigma * x
+    dx = rsigma * (weight(gamma, zero_centered_gamma) * dz - along * y)
+    return _sum(dx, add), dz * y
+
+
+def _along_centered(
+    dz: Any,
+    x: Any,
+    mean: dl.column,
+    rsigma: dl.column,
+    gamma: dl.row,
+    n: dl.row_length,
+    zero_centered_gamma: dl.constexpr,
+) -> Any:
+    """What `dl.layer_norm_backward` finds of each row: mean(dy y) and mean(dy)."""
+    dy = weight(gamma, zero_centered_gamma) * dz
+    along = dl.sum(dy * (rsigma * (x - mean)), axis=1, count=n) * (1.0 / n)
+    return dz, along, dl.sum(dy, axis=1, count=n) * (1.0 / n)
+
+
+def _centered_backward(
+    dz: Any,
+    x: Any,
+    mean: dl.column,
+    rsigma: dl.column,
+    gamma: dl.row,
+    along: dl.column,
+    mean_dy: dl.column,
+    add: Any = None,
+    zero_centered_gamma: dl.constexpr = False,
+) -> Any:
+    """The gradients, given those."""
+    y = rsigma * (x - mean)
+    dx = rsigma * (weight(gamma, zero_centered_gamma) * dz - (along * y + mean_dy))
+    return _sum(dx, add), dz * y, dz
 
 
 @functools.partial(
-    Fused, whole_rows=True, output="dx", saves={"dgamma": "column_sum"}, like={"dx": "x", "dgamma": "gamma"}
+    Fused,
+    whole_rows=True,
+    output="dx",
+    saves={"dgamma": "column_sum"},
+    like={"dx": "x", "dgamma": "gamma"},
+    second=Second(_scaled_backward, _along_scaled, {"along": "column"}),
 )
 def rms_norm_backward(
     dz: Any,
@@ -45,6 +107,7 @@ def rms_norm_backward(
     output="dx",
     saves={"dgamma": "column_sum", "dbeta": "column_sum"},
     like={"dx": "x", "dgamma": "gamma", "dbeta": "gamma"},
+    second=Second(_centered_backward, _along_centered, {"along": "column", "mean_dy": "column"}),
 )
 def layer_norm_backward(
     dz: Any,

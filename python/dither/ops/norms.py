@@ -12,12 +12,13 @@ import dither.language as dl
 from ..devices import Device
 from ..formats import Format
 from ..frameworks import replayable
-from .fuse import Fused, check_sm_margin, fuse
+from .fuse import Fused, check_sm_margin
 from .grouping import Groups
 from .hadamard import RandomHadamard
 from .operator import Operator, run
 from .producer import Producer
 from .request import wanted_of
+from .row_passes import Second, row_passes
 from .written import take_out
 
 
@@ -25,18 +26,46 @@ def _rms_norm(x: Any, gamma: Any, eps: Any, zero_centered: Any, n: Any) -> Any:
     return dl.rms_norm(x, gamma, eps, zero_centered, count=n)
 
 
-RMS_NORM = Operator(
-    Producer(
-        "rms_norm",
-        _rms_norm,
-        {"x": "tile", "gamma": "row", "eps": "constexpr", "zero_centered": "constexpr", "n": "row_length"},
-        whole_rows=True,
-        saves={"rsigma": "column"},
-    )
+def _scaled(x: Any, rsigma: dl.column, gamma: dl.row, zero_centered: dl.constexpr) -> Any:
+    """What `dl.rms_norm` makes of a row, given its rsigma."""
+    return weight(gamma, zero_centered) * (rsigma * x)
+
+
+def _centered(
+    x: Any, mean: dl.column, rsigma: dl.column, gamma: dl.row, beta: dl.row, zero_centered_gamma: dl.constexpr
+) -> Any:
+    """What `dl.layer_norm` makes of a row, given its mean and rsigma."""
+    return weight(gamma, zero_centered_gamma) * (rsigma * (x - mean)) + beta
+
+
+def _sum_scaled(sum: Any, rsigma: dl.column, gamma: dl.row, zero_centered_gamma: dl.constexpr) -> Any:
+    """`_scaled` of what is saved of a sum."""
+    return _scaled(sum, rsigma, gamma, zero_centered_gamma)
+
+
+def _sum_centered(
+    sum: Any, mean: dl.column, rsigma: dl.column, gamma: dl.row, beta: dl.row, zero_centered_gamma: dl.constexpr
+) -> Any:
+    """`_centered` of what is saved of a sum."""
+    return _centered(sum, mean, rsigma, gamma, beta, zero_centered_gamma)
+
+
+def weight(gamma, zero_centered):
+    """What a norm multiplies columns by."""
+    return gamma + 1.0 if zero_centered else gamma
+
+
+_RMS_NORM = Producer(
+    "rms_norm",
+    _rms_norm,
+    {"x": "tile", "gamma": "row", "eps": "constexpr", "zero_centered": "constexpr", "n": "row_length"},
+    whole_rows=True,
+    saves={"rsigma": "column"},
 )
+RMS_NORM = Operator(_RMS_NORM, passes=row_passes(_RMS_NORM, Second(_scaled)))
 
 
-@fuse(whole_rows=True, saves={"mean": "column", "rsigma": "column"})
+@functools.partial(Fused, whole_rows=True, saves={"mean": "column", "rsigma": "column"}, second=Second(_centered))
 def layer_norm(
     x: Any,
     gamma: dl.row,
@@ -57,7 +86,13 @@ def layer_norm(
     return dl.layer_norm(x, gamma, beta, eps, zero_centered_gamma, count=n)
 
 
-@functools.partial(Fused, whole_rows=True, saves={"rsigma": "column", "sum": "tile"}, like={"sum": "x"})
+@functools.partial(
+    Fused,
+    whole_rows=True,
+    saves={"rsigma": "column", "sum": "tile"},
+    like={"sum": "x"},
+    second=Second(_sum_scaled),
+)
 def add_rms_norm(
     x: Any,
     residual: Any,
@@ -77,7 +112,11 @@ def add_rms_norm(
 
 
 @functools.partial(
-    Fused, whole_rows=True, saves={"mean": "column", "rsigma": "column", "sum": "tile"}, like={"sum": "x"}
+    Fused,
+    whole_rows=True,
+    saves={"mean": "column", "rsigma": "column", "sum": "tile"},
+    like={"sum": "x"},
+    second=Second(_sum_centered),
 )
 def add_layer_norm(
     x: Any,

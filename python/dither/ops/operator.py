@@ -25,6 +25,7 @@ from .fused_kernel import fused_kernel
 from .given import integer_or_array, written_number
 from .producer import IMPLIED, Producer
 from .request import Wanted
+from .row_passes import RowPasses, steps_in_row_passes
 from .scale_sources import ScaleSources
 from .skip import Skip
 from .tiles import Tile, elementwise_tile, narrowed, row_tile
@@ -55,10 +56,12 @@ _OUTPUTS = (
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Operator:
-    """A producer with its kernel. Operands and constants go by the names of its parameters."""
+    """A producer with its kernel. Operands and constants go by the names of its parameters. `passes` are the two that
+    it may be on a GPU, where there are such."""
 
     producer: Producer
     options: CodeOptions = UNSAID
+    passes: RowPasses | None = None
 
     @one_property
     def kernel(self) -> Kernel:
@@ -125,6 +128,7 @@ class Operator:
             "COL_TRANSFORM": None,
             "PAD": None,
             "CLUSTER": 1,
+            "BACKWARDS": False,
             "INNER": None,
         }
 
@@ -300,6 +304,9 @@ def steps_on_matrices(
     }
     check_results(wanted, shape, dtype, of_saved, arrays)
     p = None if p is None else p.on(where)
+    two = operator.passes
+    if p is not None and two is not None and wanted.skip is None and two.pay(producer, p, n, where):
+        return (yield from steps_in_row_passes(operator, two, values, arrays, constants, wanted, dtype))
     if p is not None and not (
         p.fits(producer, where.is_cpu)
         and (not producer.halves or (wanted.interleave is None and halves.fit(p, shape, producer, where.is_cpu)))
@@ -349,7 +356,9 @@ def steps_on_matrices(
     sums = ColumnSums(sum_dtypes, wanted.saved, x, array, where, wanted.stream)
 
     if p is None:
-        out = empty_like(x, array, shape, dtype) if wanted.out is None else wanted.out
+        out = wanted.out
+        if out is None and not wanted.only_saved:
+            out = empty_like(x, array, shape, dtype)
         outs = {"out": out} if not producer.halves else halves.outputs(out, wanted.interleave)
         peak = filled(x, array, ()) if wanted.return_amax else None
         yield summing(plain, (m, n), **outs, out_amax=peak, ROUND=rounded)
@@ -424,6 +433,7 @@ def steps_on_matrices(
             **first,
             **drawn,
             ROUND=rounded,
+            BACKWARDS=not where.is_cpu and (wanted.again or bool(p.amaxes(shape))),
             FMT=p.fmt,
             LAYOUT=p.layout,
             REPEAT=p.repeat,

@@ -57,6 +57,10 @@ class Wanted:
     #: Of a part of a tensor that is split along a dimension which is not the first of rows, or columns: rows, and
     #: columns, that follow each other in the whole. Tiles go by these. Zero where all do.
     together: tuple[int, int] = (0, 0)
+    #: Whether a pass over the same tensors came before.
+    again: bool = False
+    #: Whether there is no output, but what is saved, and the amax.
+    only_saved: bool = False
     #: What is saved besides, to be written, by name.
     saved: dict[str, Any] = dataclasses.field(default_factory=dict)
 

@@ -1,0 +1,120 @@
+"""Operators on whole rows in two passes, where codes follow columns, too.
+
+A GPU has no room for 32 rows from end to end, which blocks along columns ask for: a program would go over them twice
+itself, and there would be few programs. So one pass finds what depends on whole rows, a few numbers for each, and
+another makes the output, of tiles that may lie anywhere. The bits are those of the one pass.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..arrays import Array
+from ..devices import Device
+from ..types import DType
+from .producer import Producer, producer_of
+from .request import Wanted
+from .tiles import GPU_TRANSPOSED
+
+if TYPE_CHECKING:
+    from .operator import Operator, Steps
+    from .outputs import Plan
+
+#: GPUs with much arithmetic beside their memory's bandwidth: of rows of so many elements one pass is predicted to be
+#: quicker there (docs/performance-predicted.md).
+_MUCH_ARITHMETIC = ("sm_86", "sm_89", "sm_120a", "sm_121a")
+_ONE_PASS = 4096
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RowPasses:
+    """The two passes of an operator: what `first` saves are operands of `second`, by name, which makes the output and
+    what the operator saves besides."""
+
+    first: Operator
+    second: Operator
+    above: int
+
+    def pay(self, producer: Producer, plan: Plan, n: int, where: Device) -> bool:
+        """Whether they do, of rows of `n` elements: on a GPU one pass would go over the rows twice itself, since tiles
+        have several, which do not fit."""
+        if where.is_cpu:
+            return False
+        tile = plan.tile(n, producer, False)
+        least = max(self.above, _ONE_PASS if where.target in _MUCH_ARITHMETIC else 0)
+        return n > least and plan.granule[0] > 1 and tile.rows * tile.cols > GPU_TRANSPOSED
+
+
+class Second(NamedTuple):
+    """The second pass of a producer, a function on tiles; `first` is that of the first, which saves `found`, where
+    that is not the producer itself. Rows of up to `above` elements have one pass."""
+
+    fn: Callable[..., Any]
+    first: Callable[..., Any] | None = None
+    found: Mapping[str, str] | None = None
+    above: int = 0
+
+
+def row_passes(producer: Producer, second: Second) -> RowPasses:
+    """The passes of a producer. What the first does not save, the second does."""
+    from .operator import Operator
+
+    def part(name: str, fn: Callable[..., Any], whole_rows: bool, saves: Mapping[str, str] | None) -> Producer:
+        made = producer_of(fn, (), whole_rows, saves, False, "out", producer.like, 1)
+        return dataclasses.replace(made, name=f"{producer.name}_{name}")
+
+    first = producer if second.first is None else part("of_rows", second.first, True, second.found)
+    rest = {name: kind for name, kind in producer.saves.items() if name not in first.saves}
+    return RowPasses(Operator(first), Operator(part("in_parts", second.fn, False, rest)), second.above)
+
+
+def steps_in_row_passes(
+    operator: Operator,
+    passes: RowPasses,
+    operands: Mapping[str, Any],
+    arrays: Mapping[str, Array],
+    constants: Mapping[str, Any],
+    wanted: Wanted,
+    dtype: DType,
+) -> Steps:
+    """As `steps_on_matrices`, of quantized output, whose data type would be `dtype`."""
+    from .operator import Results, steps_on_matrices
+
+    plan, producer = wanted.plan, operator.producer
+    first, second = passes.first.producer, passes.second.producer
+    assert plan is not None
+    # The first pass has the output's elements, and so their amax.
+    given = any(value is not None for value in (wanted.amax, wanted.encode_scale, wanted.decode_scale))
+    m, n = arrays[producer.tile].shape
+    finds = not given and wanted.record_amax is None and plan.amaxes((m, n)) == {"amax": ()}
+    finds = finds and first is producer
+    alone = Wanted(
+        dtype=dtype,
+        only_saved=True,
+        return_amax=finds,
+        round_intermediate=wanted.round_intermediate,
+        device=wanted.device,
+        stream=wanted.stream,
+        saved={name: one for name, one in wanted.saved.items() if name in first.saves},
+    )
+    known = {**operands, **constants}
+    of_rows = yield from steps_on_matrices(passes.first, *_taken(first, known), alone)
+    known |= of_rows.saved
+    left = {name: one for name, one in wanted.saved.items() if name in second.saves}
+    then = dataclasses.replace(wanted, dtype=dtype, saved=left, again=True)
+    if finds:
+        then = dataclasses.replace(then, amax=of_rows.amax, return_amax=False)
+    results = yield from steps_on_matrices(passes.second, *_taken(second, known), then)
+    saved = {**of_rows.saved, **results.saved}
+    amax = of_rows.amax if finds else results.amax
+    return Results(results.out, {name: saved[name] for name in producer.saves}, amax)
+
+
+def _taken(producer: Producer, known: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a producer takes of what is known: its operands and its constants."""
+    taken: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+    for name in producer.given():
+        taken[producer.roles[name] == "constexpr"][name] = known[name]
+    return taken
