@@ -84,9 +84,10 @@ set(DITHER_MLIR_ROOTS
   MLIRIndexToLLVM MLIRUBToLLVM MLIRReconcileUnrealizedCasts MLIRAffineToStandard MLIRConvertToLLVMPass
   MLIRBuiltinToLLVMIRTranslation MLIRLLVMToLLVMIRTranslation MLIRNVVMToLLVMIRTranslation
   MLIRGPUToLLVMIRTranslation MLIRTargetLLVMIRExport)
-# ... and of LLVM: PTX, native code for the host, the JIT.
+# ... and of LLVM: PTX, code of both kinds of CPU, the JIT.
 set(DITHER_LLVM_ROOTS core support passes target targetparser irreader bitwriter linker
   nvptxcodegen nvptxdesc nvptxinfo x86codegen x86desc x86info x86asmparser x86disassembler
+  aarch64codegen aarch64desc aarch64info
   orcjit orctargetprocess jitlink native nativecodegen perfjitevents)
 
 find_library(DITHER_STATIC_ZLIB NAMES libz.a)

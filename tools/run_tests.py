@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs lit, the gtest binaries, pytest, random tile programs, and what runs kernels under sanitizers; closes with one
-line: N passed, N failed, N skipped.
+"""Runs lit, the gtest binaries, pytest, random tile programs, and what runs kernels for aarch64 and under sanitizers;
+closes with one line: N passed, N failed, N skipped.
 
 What to run comes from build/test/suites.json, which CMake writes. Counts are read from each
 runner's own report (lit's JSON, gtest's JSON, pytest's JUnit XML), never from its text. A runner
@@ -22,12 +22,19 @@ import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-SUITES = ("unit", "lit", "pytest", "programs", "sanitize")
+SUITES = ("unit", "lit", "aarch64", "pytest", "programs", "sanitize")
 #: Random tile programs: seconds for which they are run, the first seed, and at most how many: every run makes the same.
 PROGRAM_SECONDS, PROGRAM_SEED, PROGRAM_COUNT = 60, 1, 480
 #: CMake presets, and the gtest binaries that are built and run with each: what threads and processes share.
 SANITIZERS = ("asan-ubsan", "tsan")
 SANITIZED = ("CacheTests", "RuntimeTests", "LaunchTests", "CInterfaceTests", "ProgramTests", "XlaTests")
+ROOT = Path(__file__).resolve().parent.parent
+#: The preset for aarch64, where its packages lie, the gtest binaries that are built, and what runs them.
+AARCH64, SYSROOT = "aarch64", ROOT / "build-aarch64" / "sysroot"
+CROSS = ("NumericsTests", "RuntimeTests", "LaunchTests", "ProgramTests", "CInterfaceTests")
+QEMU = ("qemu-aarch64", "-L", str(SYSROOT))
+#: What starts its own program again, or forks where there are threads: qemu-user does neither.
+NOT_EMULATED = ("DevicesTest.With*", "ThreadPool.ReadsTheEnvironment", "ThreadPool.SurvivesFork")
 
 
 @dataclasses.dataclass
@@ -100,15 +107,18 @@ def read_gtest(report: Path, result: Result) -> None:
             result.slowest.append((float(test.get("time", "0s").rstrip("s")), f"{result.name}: {name}"))
 
 
-def run_unit(binary: Path, reports: Path, timeout: float) -> tuple[Result, str]:
-    """One gtest binary; its output comes back to be shown where something failed."""
+def run_unit(
+    binary: Path, reports: Path, timeout: float, emulator: tuple[str, ...] = (), less: tuple[str, ...] = ()
+) -> tuple[Result, str]:
+    """One gtest binary, less some tests; its output comes back to be shown where something failed."""
     result = Result(binary.name)
     report = reports / f"{binary.name}.json"
     report.unlink(missing_ok=True)
     if not binary.exists():
         result.fail(f"{binary} was not built")
         return result, ""
-    command = [str(binary), f"--gtest_output=json:{report}", "--gtest_color=no", "--gtest_brief=1"]
+    command = [*emulator, str(binary), f"--gtest_output=json:{report}", "--gtest_color=no", "--gtest_brief=1"]
+    command += [f"--gtest_filter=-{':'.join(less)}"] if less else []
     status, output, result.seconds = run(command, timeout, capture=True)
     if report.exists():
         read_gtest(report, result)
@@ -225,26 +235,60 @@ def run_fuzzer(fuzzer: Path, corpus: str, seconds: int, timeout: float) -> tuple
     return result, output if result.failures else ""
 
 
-def build_sanitized(preset: str, args: argparse.Namespace, made: Result) -> tuple[Path, list[str], dict[str, str]]:
-    """Configures and builds a preset's tree; returns it, its gtest binaries, and its fuzzers with their corpora."""
-    root = Path(__file__).resolve().parent.parent
-    build = root / f"build-{preset}"
+def step(args: argparse.Namespace, made: Result, *command: str) -> bool:
+    """Whether a command succeeds, whose output is shown where it does not."""
+    status, output, seconds = run(list(command), args.timeout, capture=True, cwd=ROOT)
+    made.seconds += seconds
+    if status != 0:
+        print(output, flush=True)
+        made.fail(f"'{' '.join(command)}' {ended(status, args.timeout)}")
+    return status == 0
 
-    def step(*command: str) -> bool:
-        status, output, seconds = run(list(command), args.timeout, capture=True, cwd=root)
-        made.seconds += seconds
-        if status != 0:
-            print(output, flush=True)
-            made.fail(f"'{' '.join(command)}' {ended(status, args.timeout)}")
-        return status == 0
 
-    if not step("cmake", "--preset", preset, f"-DPython3_EXECUTABLE={sys.executable}"):
+def build_preset(
+    preset: str, args: argparse.Namespace, made: Result, names: tuple[str, ...], *more: str
+) -> tuple[Path, list[str], dict[str, str]]:
+    """Configures a preset's tree and builds the gtest binaries of `names`, its fuzzers and `more`; returns the tree,
+    the binaries, and the fuzzers with their corpora."""
+    build = ROOT / f"build-{preset}"
+    if not step(args, made, "cmake", "--preset", preset, f"-DPython3_EXECUTABLE={sys.executable}"):
         return build, [], {}
     found = json.loads((build / "test" / "suites.json").read_text())
-    units = [name for name in found["units"] if name in SANITIZED]
-    if not step("ninja", "-C", str(build), f"-j{args.jobs}", *units, *found["fuzzers"]):
+    units = [name for name in found["units"] if name in names]
+    if not step(args, made, "ninja", "-C", str(build), f"-j{args.jobs}", *units, *found["fuzzers"], *more):
         return build, [], {}
     return build, units, found["fuzzers"]
+
+
+def run_aarch64(suites: dict, args: argparse.Namespace, reports: Path) -> list[Result]:
+    """Builds what runs kernels for aarch64, and runs its gtest binaries under qemu-user. What Python compiles for
+    aarch64 is run by pytest, where this has built the library."""
+    results = [made := Result(AARCH64)]
+    if not step(args, made, str(ROOT / "tools" / "aarch64_sysroot"), str(SYSROOT)):
+        return results
+    build, units, _ = build_preset(AARCH64, args, made, CROSS, "dither_runtime")
+    print(f"  {AARCH64}: built in {made.seconds:.1f} s", flush=True)
+    place = reports / AARCH64
+    place.mkdir(exist_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        futures = [
+            pool.submit(run_unit, build / "unit" / name, place, args.timeout, QEMU, NOT_EMULATED) for name in units
+        ]
+        results += collect(AARCH64, futures)
+    return results
+
+
+def collect(name: str, futures: list[concurrent.futures.Future[tuple[Result, str]]]) -> list[Result]:
+    """What runners of one tree did, as they end, under its name."""
+    results = []
+    for future in concurrent.futures.as_completed(futures):
+        result, output = future.result()
+        result.name = f"{name}: {result.name}"
+        print(f"  {result.name}: {result.passed} passed, {len(result.failures)} failed ({result.seconds:.1f} s)")
+        if output:
+            print(output, flush=True)
+        results.append(result)
+    return results
 
 
 def run_sanitized(suites: dict, args: argparse.Namespace, reports: Path) -> list[Result]:
@@ -252,7 +296,7 @@ def run_sanitized(suites: dict, args: argparse.Namespace, reports: Path) -> list
     results = []
     for preset in SANITIZERS:
         results.append(made := Result(preset))
-        build, units, fuzzers = build_sanitized(preset, args, made)
+        build, units, fuzzers = build_preset(preset, args, made, SANITIZED)
         place = reports / preset
         place.mkdir(exist_ok=True)
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
@@ -261,15 +305,7 @@ def run_sanitized(suites: dict, args: argparse.Namespace, reports: Path) -> list
                 for n, corpus in fuzzers.items()
             ]
             futures += [pool.submit(run_unit, build / "unit" / name, place, args.timeout) for name in units]
-            for future in concurrent.futures.as_completed(futures):
-                result, output = future.result()
-                result.name = f"{preset}: {result.name}"
-                print(
-                    f"  {result.name}: {result.passed} passed, {len(result.failures)} failed ({result.seconds:.1f} s)"
-                )
-                if output:
-                    print(output, flush=True)
-                results.append(result)
+            results += collect(preset, futures)
         print(f"  {preset}: built in {made.seconds:.1f} s", flush=True)
     return results
 
@@ -289,16 +325,17 @@ def main() -> int:
         print(f"error: {description} was not found: configure first (make build)", file=sys.stderr)
         return 2
     suites = json.loads(description.read_text())
-    present = {"unit": True, "lit": suites["lit"], "pytest": suites["pytest"], "sanitize": True}
-    present["programs"] = suites["pytest"]
-    runners = {"unit": run_units, "lit": run_lit, "pytest": run_pytest, "sanitize": run_sanitized}
-    runners["programs"] = run_programs
+    absent = {
+        name for name, needed in (("lit", "lit"), ("pytest", "pytest"), ("programs", "pytest")) if not suites[needed]
+    }
+    runners = {"unit": run_units, "lit": run_lit, "aarch64": run_aarch64}
+    runners |= {"pytest": run_pytest, "programs": run_programs, "sanitize": run_sanitized}
     reports = (args.build / "test" / "reports").resolve()
     reports.mkdir(parents=True, exist_ok=True)
 
     results: list[Result] = []
     for name in SUITES:
-        if name in (args.only or SUITES) and present[name]:
+        if name in (args.only or SUITES) and name not in absent:
             print(f"== {name}", flush=True)
             results += runners[name](suites, args, reports)
 

@@ -8,6 +8,7 @@
 #include "MaskedAccesses.h"
 #include "Occupancy.h"
 #include "ShortBlocks.h"
+#include "SignalingNaNs.h"
 #include "WidenHalves.h"
 #include "dither/Target/Emit.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -235,6 +236,8 @@ Error CodeGenerator::optimize() {
     passes.addPass(createModuleToFunctionPassAdaptor(MaskedAccessesPass()));
     passes.addPass(createModuleToFunctionPassAdaptor(ComposeShufflesPass()));
     passes.addPass(createModuleToFunctionPassAdaptor(ShortBlocksPass()));
+    if (state->target.signalingMaxnum)
+      passes.addPass(createModuleToFunctionPassAdaptor(SignalingNaNsPass()));
   } else {
     passes.addPass(createModuleToFunctionPassAdaptor(LifetimesPass()));
     passes.addPass(

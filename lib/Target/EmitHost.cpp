@@ -1,10 +1,9 @@
-//===- EmitHost.cpp - LLVM's machine for this computer's CPU --------------===//
+//===- EmitHost.cpp - LLVM's machines for CPUs ----------------------------===//
 
 #include "CodeGenerator.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
-#include "llvm/TargetParser/Host.h"
 
 #include <mutex>
 
@@ -16,13 +15,17 @@ Expected<std::unique_ptr<TargetMachine>>
 createHostMachine(const TargetInfo &target) {
   static std::once_flag once;
   std::call_once(once, [] {
-    InitializeNativeTarget();
-    InitializeNativeTargetAsmPrinter();
+    // Of both architectures: what is built ahead of time is for any.
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
   });
-  Triple triple(sys::getProcessTriple());
-  if (!triple.isOSBinFormatELF())
-    return createStringError("found object format of %s, expected ELF",
-                             triple.str().c_str());
+  Triple triple(target.llvmTriple);
   std::string error;
   const Target *t = TargetRegistry::lookupTarget(triple, error);
   if (!t)

@@ -59,13 +59,17 @@ constexpr TargetInfo datacenter(TargetInfo t) {
   return t;
 }
 
-constexpr TargetInfo cpu(StringLiteral name, StringLiteral chip,
-                         StringLiteral features, unsigned vectorBytes,
+constexpr StringLiteral kX86 = "x86_64-unknown-linux-gnu";
+constexpr StringLiteral kAArch64 = "aarch64-unknown-linux-gnu";
+
+/// `complete`: with multiply-adds, f16 and roundings to integers.
+constexpr TargetInfo cpu(StringLiteral name, StringLiteral triple,
+                         StringLiteral chip, unsigned vectorBytes,
                          unsigned registers, bool complete) {
   TargetInfo t;
   t.name = name;
+  t.llvmTriple = triple;
   t.llvmChip = chip;
-  t.llvmFeatures = features;
   t.maxVectorBytes = vectorBytes;
   t.maxRegsPerThread = registers;
   t.fma = t.cvtF16 = t.roundToInteger = complete;
@@ -75,26 +79,25 @@ constexpr TargetInfo cpu(StringLiteral name, StringLiteral chip,
 /// x86 with AVX2, FMA and F16C at least.
 constexpr TargetInfo avx(StringLiteral name, StringLiteral chip,
                          unsigned vectorBytes, unsigned registers) {
-  TargetInfo t = cpu(name, chip, "", vectorBytes, registers, true);
+  TargetInfo t = cpu(name, kX86, chip, vectorBytes, registers, true);
   t.streamingStores = true;
   t.avx512Intrinsics = vectorBytes == 64;
   return t;
 }
 
-#if defined(__x86_64__)
-// SSE2 alone has neither fma nor f16, nor roundings to integers.
-constexpr bool kBaselineComplete = false;
-constexpr char kBaselineChip[] = "x86-64";
-#else
-constexpr bool kBaselineComplete = true;
-constexpr char kBaselineChip[] = "generic";
-#endif
+/// ARMv8.0, whose conversions between f16 and f32 are all of f16 that code has.
+constexpr TargetInfo neon(StringLiteral name) {
+  TargetInfo t = cpu(name, kAArch64, "generic", 16, 32, true);
+  t.signalingMaxnum = true;
+  return t;
+}
 
 constexpr TargetInfo kTargets[] = {
-    cpu("host:base", kBaselineChip, "", 16, kBaselineComplete ? 32 : 16,
-        kBaselineComplete),
+    // SSE2 alone has neither fma nor f16, nor roundings to integers.
+    cpu("host:base", kX86, "x86-64", 16, 16, false),
     avx("host:avx2", "x86-64-v3", 32, 16),
     avx("host:avx512", "x86-64-v4", 64, 32),
+    neon("host:neon"),
     gpu("sm_80", 80, "+ptx78"),
     gpu("sm_86", 86, "+ptx78"),
     ada("sm_89", 89, "+ptx84"),
@@ -124,8 +127,12 @@ const TargetInfo &detect() {
   auto has = [&](StringRef name) { return features.lookup(name); };
   if (all_of(kAvx2, has))
     return *find(all_of(kAvx512, has) ? "host:avx512" : "host:avx2");
-#endif
   return *find("host:base");
+#elif defined(__aarch64__)
+  return *find("host:neon");
+#else
+#error "dither has no code for this machine, expected x86-64 or aarch64"
+#endif
 }
 
 } // namespace
@@ -156,8 +163,10 @@ ArrayRef<StringRef> targetNames() {
 }
 
 bool runsOnHost(const TargetInfo &target) {
-  // The table has CPUs in ascending order, each a superset of those before.
-  return !target.isGpu && &target <= &hostTarget();
+  // The table has the CPUs of an architecture in ascending order, each a
+  // superset of those before.
+  const TargetInfo &host = hostTarget();
+  return target.llvmTriple == host.llvmTriple && &target <= &host;
 }
 
 } // namespace dither::target

@@ -24,6 +24,8 @@ namespace dither::runtime {
 //===----------------------------------------------------------------------===//
 
 HostLevel detectHostLevel() {
+  if (kLeastLevel == HostLevel::Neon)
+    return HostLevel::Neon;
   StringMap<bool, MallocAllocator> features = sys::getHostCPUFeatures();
   auto has = [&](std::initializer_list<StringRef> names) {
     return all_of(names, [&](StringRef name) { return features.lookup(name); });
@@ -41,19 +43,35 @@ StringRef hostTarget(HostLevel level) {
     return "host:avx512";
   case HostLevel::Avx2:
     return "host:avx2";
+  case HostLevel::Neon:
+    return "host:neon";
   case HostLevel::Base:
     break;
   }
   return "host:base";
 }
 
+/// Whether a CPU of level `has` runs code of level `needed`.
+static bool runs(HostLevel has, HostLevel needed) {
+  if (has == HostLevel::Neon || needed == HostLevel::Neon)
+    return has == needed;
+  return needed <= has;
+}
+
+/// "'host:avx2' and below": what a CPU of the level runs.
+static std::string describeLevels(HostLevel level) {
+  bool alone = level == HostLevel::Base || level == HostLevel::Neon;
+  return "'" + hostTarget(level).str() + (alone ? "'" : "' and below");
+}
+
 /// The level that code for `target` needs, or nothing.
 static std::optional<HostLevel> parseTarget(StringRef target) {
-  for (HostLevel level : {HostLevel::Base, HostLevel::Avx2, HostLevel::Avx512})
+  for (HostLevel level :
+       {HostLevel::Base, HostLevel::Avx2, HostLevel::Avx512, HostLevel::Neon})
     if (target == hostTarget(level))
       return level;
-  if (target == "host") // as manifests had the base level before
-    return HostLevel::Base;
+  if (target == "host") // as manifests had the least level before
+    return kLeastLevel;
   return std::nullopt;
 }
 
@@ -247,11 +265,10 @@ public:
 
   Expected<std::unique_ptr<Kernel>> load(const KernelImage &image) override {
     std::optional<HostLevel> needed = parseTarget(image.target);
-    if (!needed || *needed > level)
+    if (!needed || !runs(level, *needed))
       return createStringError("kernel '" + image.name + "' is for '" +
-                               image.target + "': this device runs '" +
-                               target().str() + "'" +
-                               (level == HostLevel::Base ? "" : " and below"));
+                               image.target + "': this device runs " +
+                               describeLevels(level));
     Expected<LinkedCode> code = linkCode(image.code, image.name);
     if (!code)
       return createStringError("cannot load kernel '" + image.name +
@@ -303,12 +320,11 @@ Expected<std::unique_ptr<Device>> makeCpuDevice() {
   HostLevel level = StringSwitch<HostLevel>(*asked)
                         .Case("avx512", HostLevel::Avx512)
                         .Case("avx2", HostLevel::Avx2)
-                        .Case("base", HostLevel::Base)
+                        .Case("base", kLeastLevel)
                         .Default(has);
-  if (level > has)
+  if (!runs(has, level))
     return createStringError("DITHER_HOST_FEATURES is '" + *asked +
-                             "': this machine runs '" + hostTarget(has).str() +
-                             "' and below");
+                             "': this machine runs " + describeLevels(has));
   return makeCpuDevice(level);
 }
 

@@ -7,15 +7,23 @@
 
 namespace dither::runtime {
 
-/// The widest vector instructions that code for the host may use. Levels as in
-/// the x86-64 psABI, so that they say the same to every compiler: avx512 is
-/// x86-64-v4 (F, BW, CD, DQ, VL), avx2 is x86-64-v3 (AVX2, FMA, F16C, BMI, ..).
-enum class HostLevel : uint8_t { Base, Avx2, Avx512 };
+/// The widest vector instructions that code for the host may use. Levels of
+/// x86-64 are as in its psABI, so that they say the same to every compiler:
+/// avx512 is x86-64-v4 (F, BW, CD, DQ, VL), avx2 is x86-64-v3 (AVX2, FMA, F16C,
+/// BMI, ..), and each runs the code of those before it. Neon is aarch64, alone.
+enum class HostLevel : uint8_t { Base, Avx2, Avx512, Neon };
+
+/// What every CPU of the architecture that this was compiled for has.
+#if defined(__aarch64__)
+inline constexpr HostLevel kLeastLevel = HostLevel::Neon;
+#else
+inline constexpr HostLevel kLeastLevel = HostLevel::Base;
+#endif
 
 /// What this machine has, whatever DITHER_HOST_FEATURES says.
 HostLevel detectHostLevel();
 
-/// "host:base", "host:avx2", "host:avx512".
+/// "host:base", "host:avx2", "host:avx512", "host:neon".
 llvm::StringRef hostTarget(HostLevel level);
 
 /// A device that runs code of `level` and below. Its kernels:

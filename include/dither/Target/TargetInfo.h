@@ -17,12 +17,15 @@ namespace dither::target {
 inline constexpr unsigned kGpuSharedBytes = 48 * 1024;
 
 struct TargetInfo {
-  /// "sm_90a", "host:avx512", "host:avx2", or "host:base" for any CPU.
+  /// "sm_90a"; "host:avx512", "host:avx2" and "host:base" (any) of x86-64;
+  /// "host:neon" of aarch64.
   llvm::StringRef name;
   bool isGpu = false;
 
   //===--- for LLVM -------------------------------------------------------===//
-  /// Processor: "sm_90a" or "x86-64-v4"; empty for the CPU of this machine.
+  /// What a CPU's code is for, "x86_64-unknown-linux-gnu"; empty for GPUs.
+  llvm::StringRef llvmTriple;
+  /// Processor: "sm_90a" or "x86-64-v4".
   llvm::StringRef llvmChip;
   /// Subtarget features: the PTX version, or extensions of the instruction set.
   llvm::StringRef llvmFeatures;
@@ -47,6 +50,9 @@ struct TargetInfo {
   bool cvtF16 = false;
   /// floor, ceil, trunc and roundeven in hardware; as for `fma`.
   bool roundToInteger = false;
+  /// llvm.maxnum and llvm.minnum make NaN of a signaling one, which other
+  /// targets ignore as they do others.
+  bool signalingMaxnum = false;
   /// llvm.x86.avx512.* on registers of 512 bits.
   bool avx512Intrinsics = false;
   /// Stores of whole vector registers past the caches (CPU).
@@ -77,8 +83,7 @@ const TargetInfo *lookupTarget(llvm::StringRef name);
 /// Every name that lookupTarget knows, "host" first.
 llvm::ArrayRef<llvm::StringRef> targetNames();
 
-/// The entry for the CPU of this machine, found at the first call:
-/// "host:avx512", "host:avx2" or "host:base".
+/// The entry for the CPU of this machine, found at the first call.
 const TargetInfo &hostTarget();
 
 /// The entry for a module with `quant.target = target` and `quant.features =

@@ -24,8 +24,8 @@ from .compile import columns, resolve
 from .failure import Failure, UsageError
 from .signature import load_kernel, parse_arguments
 
-#: The names that other compilers give to our targets of CPUs (the levels of the x86-64 psABI).
-CPU_LEVELS = {"x86-64-v3": "host:avx2", "x86-64-v4": "host:avx512"}
+#: The names that other compilers give to our targets of CPUs (of x86-64 the levels of its psABI).
+CPU_LEVELS = {"x86-64": "host:base", "x86-64-v3": "host:avx2", "x86-64-v4": "host:avx512", "aarch64": "host:neon"}
 MANIFEST_VERSION = 1
 
 
@@ -192,7 +192,7 @@ def c_library() -> tuple[str, str]:
 
 
 def resolve_target(name: str) -> str:
-    """A target's full name, from ours or a level of x86-64."""
+    """A target's full name, from ours or another compiler's of a CPU."""
     return resolve(CPU_LEVELS.get(name, name))
 
 

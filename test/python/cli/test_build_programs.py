@@ -9,66 +9,10 @@ import dither as library
 import ml_dtypes
 import numpy as np
 import pytest
-from cli.c_programs import BUILD, CC, MUST, compile_c, needs_cc, run
+from cli.c_programs import BUILD, CC, PROGRAM, compile_c, needs_cc, run
 
 BF16 = ml_dtypes.bfloat16
 ROWS, COLS = 96, 256
-
-#: Of any program: its buffers from a file, the rest and the workspace full of ones, a run, and all buffers to a file.
-PROGRAM = (
-    '#include "dither-c/dither.h"\n'
-    + MUST
-    + r"""
-/* anything DEVICE MANIFEST NAME IN OUT; with a dash for the manifest, NAME is the file of a program. */
-int main(int argc, char **argv) {
-  static unsigned char bytes[1 << 22];
-  void *buffers[32], *workspace = NULL;
-  dither_device *device;
-  dither_program *program;
-  FILE *in = fopen(argv[4], "rb"), *out = fopen(argv[5], "wb");
-  size_t count, i, extra;
-  if (argc != 6 || !in || !out) return 2;
-  must(dither_device_open(argv[1], &device));
-  if (strcmp(argv[2], "-")) {
-    must(dither_program_load(device, argv[2], argv[3], &program));
-  } else {
-    FILE *file = fopen(argv[3], "rb");
-    if (!file) return 3;
-    count = fread(bytes, 1, sizeof bytes, file);
-    must(dither_program_decode(device, bytes, count, &program));
-    fclose(file);
-  }
-  count = dither_program_num_buffers(program);
-  extra = dither_program_workspace_bytes(program);
-  if (count > 32) return 4;
-  memset(bytes, 0xff, sizeof bytes);
-  if (extra) {
-    must(dither_allocate(device, extra, &workspace));
-    must(dither_copy_in(device, workspace, bytes, extra));
-  }
-  for (i = 0; i < count; ++i) {
-    size_t size = dither_program_buffer_bytes(program, i);
-    memset(bytes, 0xff, size);
-    if (fread(bytes, 1, size, in) != size && !feof(in)) return 5;
-    must(dither_allocate(device, size, &buffers[i]));
-    must(dither_copy_in(device, buffers[i], bytes, size));
-  }
-  must(dither_program_run(program, buffers, count, workspace, extra, NULL));
-  must(dither_synchronize(device, NULL));
-  for (i = 0; i < count; ++i) {
-    size_t size = dither_program_buffer_bytes(program, i);
-    must(dither_copy_out(device, bytes, buffers[i], size));
-    if (fwrite(bytes, 1, size, out) != size) return 6;
-    must(dither_release(device, buffers[i]));
-  }
-  must(dither_release(device, workspace));
-  fclose(out);
-  printf("%s, %d buffers\n", dither_program_target(program), (int)count);
-  dither_program_unload(program);
-  return 0;
-}
-"""
-)
 
 
 def numbers(*shape, dtype=BF16, seed=0):

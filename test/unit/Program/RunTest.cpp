@@ -25,7 +25,7 @@ protected:
   std::unique_ptr<LoadedProgram> load(Program program) {
     return must(LoadedProgram::load(std::move(program), *device));
   }
-  std::unique_ptr<Device> device = makeCpuDevice(HostLevel::Base);
+  std::unique_ptr<Device> device = makeCpuDevice(kLeastLevel);
 };
 
 TEST_F(ProgramCpuTest, EachStepRunsOnce) {
@@ -126,7 +126,8 @@ TEST_F(ProgramCpuTest, WrongKernels) {
   Program program = recordProgram(4);
   program.images[0].target = "sm_90a";
   EXPECT_EQ(message(LoadedProgram::load(program, *device)),
-            "kernel 'record' is for 'sm_90a': this device runs 'host:base'");
+            "kernel 'record' is for 'sm_90a': this device runs '" +
+                hostTarget(kLeastLevel).str() + "'");
   program = recordProgram(4, 0, 2);
   program.steps[1].grid.y = -1;
   Record record(4);

@@ -63,6 +63,8 @@ TEST(TargetInfo, HostIsOneOfTheCpusAndRuns) {
   EXPECT_EQ(&host, lookupTarget("host"));
   EXPECT_TRUE(runsOnHost(host));
   EXPECT_FALSE(runsOnHost(*lookupTarget("sm_90a")));
+  EXPECT_NE(runsOnHost(*lookupTarget("host:base")),
+            runsOnHost(*lookupTarget("host:neon")));
 #if defined(__x86_64__)
   // The compiler's own runtime check agrees.
   bool v4 =
