@@ -6,28 +6,32 @@
 include "QuantOpBase.td"
 include "mlir/Interfaces/ViewLikeInterface.td"
 
-class Quant_ProgramOp<string mnemonic> : Quant_Op<mnemonic, [Pure]> {
-  let arguments = (ins Quant_DimAttr:$dim);
-  let results = (outs Index:$result);
-  let assemblyFormat = "`` $dim attr-dict";
-}
-def Quant_ProgramIdOp : Quant_ProgramOp<"program_id"> {
+def Quant_ProgramIdOp : Quant_Op<"program_id", [Pure]> {
   let summary = "index of this program in the grid";
   let description = [{
-    At least 0 and less than `num_programs` of the same dimension.
+    At least 0 and less than `num_programs` of the same dimension. Programs begin
+    in the order of their indices, by and large; `backwards` counts them from the
+    last one on.
 
     ```mlir
     %i = quant.program_id x
+    %j = quant.program_id x backwards
     ```
   }];
+  let arguments = (ins Quant_DimAttr:$dim, UnitAttr:$backwards);
+  let results = (outs Index:$result);
+  let assemblyFormat = "`` $dim (`backwards` $backwards^)? attr-dict";
 }
-def Quant_NumProgramsOp : Quant_ProgramOp<"num_programs"> {
+def Quant_NumProgramsOp : Quant_Op<"num_programs", [Pure]> {
   let summary = "extent of the grid";
   let description = [{
     ```mlir
     %n = quant.num_programs x
     ```
   }];
+  let arguments = (ins Quant_DimAttr:$dim);
+  let results = (outs Index:$result);
+  let assemblyFormat = "`` $dim attr-dict";
 }
 
 def Quant_ClusterRankOp : Quant_Op<"cluster_rank", [Pure]> {

@@ -335,7 +335,7 @@ void Lifetimes::unpackAgain(Instruction &barrier) {
 
 PreservedAnalyses LifetimesPass::run(Function &f,
                                      FunctionAnalysisManager &analyses) {
-  if (hasManyQuotients(f) || mostRegisters(f) > kMost)
+  if (hasManyQuotients(f) || aliveRegisters(f).most > kMost)
     return PreservedAnalyses::all();
   Lifetimes lifetimes(f, analyses.getResult<DominatorTreeAnalysis>(f),
                       analyses.getResult<LoopAnalysis>(f));

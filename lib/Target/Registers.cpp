@@ -45,25 +45,25 @@ public:
       }
   }
 
-  unsigned most() {
-    unsigned most = 0;
+  AliveRegisters alive() {
+    AliveRegisters found;
     for (BasicBlock &block : f)
       liveIn[&block].resize(weight.size());
     // Backwards until nothing changes.
     for (bool changed = true; changed;) {
       changed = false;
       for (BasicBlock *block : post_order(&f)) {
-        BitVector before = visit(*block, most);
+        BitVector before = visit(*block, found);
         changed |= before != liveIn[block];
         liveIn[block] = std::move(before);
       }
     }
-    return most;
+    return found;
   }
 
 private:
   /// What is alive at the start of `block`, given what is at its end.
-  BitVector visit(BasicBlock &block, unsigned &most) {
+  BitVector visit(BasicBlock &block, AliveRegisters &found) {
     BitVector live(weight.size());
     unsigned now = 0;
     auto use = [&](unsigned n) {
@@ -76,7 +76,7 @@ private:
       for (PHINode &phi : next->phis())
         forEach(phi.getIncomingValueForBlock(&block), use);
     }
-    most = std::max(most, now);
+    found.most = std::max(found.most, now);
     for (Instruction &i : reverse(block)) {
       if (auto it = number.find(&i);
           it != number.end() && live.test(it->second)) {
@@ -85,11 +85,19 @@ private:
       }
       if (isa<PHINode>(i))
         continue;
+      if (isBarrier(i))
+        found.waiting = std::max(found.waiting, now);
       for (Value *operand : i.operands())
         forEach(operand, use);
-      most = std::max(most, now);
+      found.most = std::max(found.most, now);
     }
     return live;
+  }
+
+  static bool isBarrier(Instruction &i) {
+    auto *call = dyn_cast<CallInst>(&i);
+    Function *callee = call ? call->getCalledFunction() : nullptr;
+    return callee && callee->getName().starts_with("llvm.nvvm.barrier");
   }
 
   /// The elements of a wide load are registers, and not the whole.
@@ -132,7 +140,7 @@ private:
 
 } // namespace
 
-unsigned mostRegisters(Function &f) { return Liveness(f).most(); }
+AliveRegisters aliveRegisters(Function &f) { return Liveness(f).alive(); }
 
 bool hasManyQuotients(Function &f) {
   constexpr int kMany = 24; // fewer than one for each element

@@ -11,9 +11,15 @@ namespace dither::target {
 /// registers of their own.
 unsigned registersOf(llvm::Type *type);
 
-/// The most registers that are alive at once in a function whose instructions
-/// run in the order in which they stand.
-unsigned mostRegisters(llvm::Function &f);
+/// Registers that are alive at once in a function whose instructions run in the
+/// order in which they stand.
+struct AliveRegisters {
+  /// At most.
+  unsigned most = 0;
+  /// At a barrier, over which nothing can be moved.
+  unsigned waiting = 0;
+};
+AliveRegisters aliveRegisters(llvm::Function &f);
 
 /// Whether `f` divides so often that its order says little: each quotient has a
 /// slow path, and ptxas does better by itself.

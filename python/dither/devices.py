@@ -142,6 +142,13 @@ def is_gpu(target: str) -> bool:
     return _dither.is_gpu(target)
 
 
+def fast_memory(target: str) -> bool:
+    """Whether a target's memory is fast beside its arithmetic, HBM. Raises ValueError for what is no target."""
+    from . import _dither
+
+    return _dither.fast_memory(target)
+
+
 def cluster_blocks(target: str) -> int:
     """Thread blocks that a cluster of a target has at most, 1 where it has none. Raises ValueError for what is no
     target."""

@@ -232,6 +232,16 @@ void bindCompile(py::module_ &m) {
       "Thread blocks that a cluster of a target has at most, 1 without "
       "clusters; raises for none.");
   m.def(
+      "fast_memory",
+      [](const std::string &name) {
+        if (const target::TargetInfo *target = target::lookupTarget(name))
+          return target->fastMemory;
+        throw py::value_error("unknown target '" + name + "'");
+      },
+      py::arg("target"),
+      "Whether a target's memory is fast beside its arithmetic; raises for "
+      "none.");
+  m.def(
       "language_name",
       [](const std::string &type) {
         mlir::MLIRContext context;

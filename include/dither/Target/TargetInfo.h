@@ -62,6 +62,9 @@ struct TargetInfo {
   /// Bytes of the widest memory access of one lane (GPU) or of one vector
   /// register (CPU).
   unsigned maxVectorBytes = 16;
+  /// Memory that is fast beside the arithmetic, HBM: what waits for it is worth
+  /// more than what is computed again, or kept elsewhere.
+  bool fastMemory = false;
   /// Bytes of shared memory that a launch may give a block, on every device
   /// that runs code for the target (CUDA programming guide, compute
   /// capabilities); 0 on a CPU.

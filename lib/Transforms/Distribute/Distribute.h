@@ -122,8 +122,10 @@ public:
   }
 
   //===--- the kernel (Kernel.cpp) ----------------------------------------===//
-  /// Index of the program along a dimension of the grid, or how many there are.
-  mlir::Value programIndex(quant::Dim dim, bool count);
+  /// Index of the program along a dimension of the grid, from the first one or
+  /// from the last one, or how many there are.
+  enum class Counted { Id, IdFromLast, All };
+  mlir::Value programIndex(quant::Dim dim, Counted what);
   /// An argument, or scratch memory; null for others.
   const MemRefDesc *memref(mlir::Value v) {
     auto it = memrefs.find(v);

@@ -311,33 +311,49 @@ LogicalResult Distributor::run() {
   return success();
 }
 
-Value Distributor::programIndex(quant::Dim dim, bool count) {
-  unsigned d = unsigned(dim);
-  if (simd)
-    return toIndex(count ? grid[d] : programId[d]);
-  Type t = b.getI32Type();
-  Value v;
+/// GPU: of the kernel's blocks, or of its clusters, in i32.
+static Value programNumber(Emitter &e, unsigned d, bool count) {
+  Type t = e.b.getI32Type();
   if (d == 0 && e.clusterBlocks > 1)
-    v = count ? Value(e.make<NVVM::ClusterDimXOp>(t))
-              : Value(e.make<NVVM::ClusterIdXOp>(t));
-  else if (count)
-    v = d == 0   ? Value(e.make<NVVM::GridDimXOp>(t))
-        : d == 1 ? Value(e.make<NVVM::GridDimYOp>(t))
-                 : Value(e.make<NVVM::GridDimZOp>(t));
-  else
-    v = d == 0   ? Value(e.make<NVVM::BlockIdXOp>(t))
-        : d == 1 ? Value(e.make<NVVM::BlockIdYOp>(t))
-                 : Value(e.make<NVVM::BlockIdZOp>(t));
+    return count ? Value(e.make<NVVM::ClusterDimXOp>(t))
+                 : Value(e.make<NVVM::ClusterIdXOp>(t));
+  if (count)
+    return d == 0   ? Value(e.make<NVVM::GridDimXOp>(t))
+           : d == 1 ? Value(e.make<NVVM::GridDimYOp>(t))
+                    : Value(e.make<NVVM::GridDimZOp>(t));
+  return d == 0   ? Value(e.make<NVVM::BlockIdXOp>(t))
+         : d == 1 ? Value(e.make<NVVM::BlockIdYOp>(t))
+                  : Value(e.make<NVVM::BlockIdZOp>(t));
+}
+
+Value Distributor::programIndex(quant::Dim dim, Counted what) {
+  unsigned d = unsigned(dim);
+  auto number = [&](bool count) {
+    if (simd)
+      return count ? grid[d] : programId[d];
+    return programNumber(e, d, count);
+  };
+  Value v = number(what == Counted::All);
+  if (what == Counted::IdFromLast) {
+    Value one = simd ? e.i64(1) : e.i32(1);
+    Value last = e.make<arith::SubIOp>(number(/*count=*/true), one);
+    v = e.make<arith::SubIOp>(last, v);
+  }
+  if (simd)
+    return toIndex(v);
   return e.make<arith::IndexCastUIOp>(b.getIndexType(), v);
 }
 
 static Emitted emitProgramId(Distributor &d, quant::ProgramIdOp op) {
-  d.set(op.getResult(), d.programIndex(op.getDim(), /*count=*/false));
+  using Counted = Distributor::Counted;
+  d.set(op.getResult(),
+        d.programIndex(op.getDim(),
+                       op.getBackwards() ? Counted::IdFromLast : Counted::Id));
   return success();
 }
 
 static Emitted emitNumPrograms(Distributor &d, quant::NumProgramsOp op) {
-  d.set(op.getResult(), d.programIndex(op.getDim(), /*count=*/true));
+  d.set(op.getResult(), d.programIndex(op.getDim(), Distributor::Counted::All));
   return success();
 }
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from .. import types
@@ -119,9 +120,11 @@ def coordinates(e: Emitter, value: Any, rank: int, argument: str) -> list[Any]:
 
 
 @handles("program_id")
-def program_id(e: Emitter, axis: Any) -> Scalar:
+def program_id(e: Emitter, axis: Any, backwards: Any = False) -> Scalar:
     reject_in_parts(e, "dl.program_id")
-    return program_index(e, "quant.program_id", axis)
+    if not isinstance(backwards, bool):
+        raise Problem(f"backwards is {describe(backwards)}, expected True or False", "backwards")
+    return program_index(e, "quant.program_id", axis, {"backwards": "unit"} if backwards else {})
 
 
 @handles("num_programs")
@@ -130,12 +133,12 @@ def num_programs(e: Emitter, axis: Any) -> Scalar:
     return program_index(e, "quant.num_programs", axis)
 
 
-def program_index(e: Emitter, name: str, axis: Any) -> Scalar:
+def program_index(e: Emitter, name: str, axis: Any, attrs: Mapping[str, str] = MappingProxyType({})) -> Scalar:
     """An operation on an axis of the grid."""
     number = constexpr_int(axis, "axis")
     if not 0 <= number <= 2:
         raise Problem(f"axis is {number}, expected 0, 1 or 2", "axis")
-    return Scalar(e.op(name, [], {"dim": f"#quant<dim {'xyz'[number]}>"}), types.index)
+    return Scalar(e.op(name, [], {"dim": f"#quant<dim {'xyz'[number]}>", **attrs}), types.index)
 
 
 @handles("static_assert")

@@ -8,8 +8,13 @@ from ._builtin import Builtin, ScaleLayout, linear
 
 
 @Builtin
-def program_id(axis: int) -> Any:
-    """Index of this program along axis 0, 1 or 2 of the grid."""
+def program_id(axis: int, backwards: bool = False) -> Any:
+    """Index of this program along axis 0, 1 or 2 of the grid.
+
+    Programs begin in the order of their indices, by and large. `backwards` (a constexpr) counts them from the last one
+    on: a kernel that reads what the one before has read begins with what that read last, which a GPU still has in its
+    cache.
+    """
 
 
 @Builtin

@@ -205,9 +205,7 @@ def fused_kernel(
     A program may be a CLUSTER of blocks of a GPU, each with a tile, which sum columns together. BACKWARDS, programs
     begin with the last rows, which a pass before has left in caches.
     """
-    program = dl.program_id(0)
-    if BACKWARDS and group_of is None and CLUSTER == 1:
-        program = dl.num_programs(0) - 1 - program
+    program = dl.program_id(0, backwards=BACKWARDS)
     i = program
     if CLUSTER > 1:
         i = i * CLUSTER + cluster_rank()

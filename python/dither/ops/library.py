@@ -103,7 +103,7 @@ def library(target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]
 
 def entries(row: Row, target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]:
     """Those of one operator."""
-    return list(_operator(row, shape, not is_gpu(target), cluster_blocks(target)))
+    return [_in_clusters(entry, row.producer, cluster_blocks(target)) for entry in _on_blocks(row, shape, target)]
 
 
 def dense(dtype: DType, shape: tuple[int, ...], shapes: str = "trailing") -> TensorType:
@@ -133,17 +133,11 @@ def orders_of(fmt: Format) -> tuple[str, ...]:
     return ("linear", "column_major") if isinstance(fmt.block, int) else ("linear",)
 
 
-def _operator(row: Row, shape: tuple[int, int], cpu: bool, clusters: int) -> Iterator[Entry]:
-    """Those of a row, for CPUs or for GPUs whose clusters have so many blocks."""
-    for entry in _on_blocks(row, shape, cpu):
-        yield _in_clusters(entry, row.producer, clusters)
-
-
 def _in_clusters(entry: Entry, producer: Producer, most: int) -> Entry:
     """An entry whose programs are clusters, if it saves sums of columns: see `column_sum.cluster_of`."""
     tile = Tile(entry.constexprs["ROWS"], entry.constexprs["COLS"])
     cluster = column_sum.cluster_of(tile, producer, most)
-    if cluster == 1 or not any(entry.tensors[name] for name in producer.sums):
+    if cluster == 1 or not any(entry.tensors.get(name) for name in producer.sums):
         return entry
     place, padding, step = entry.batch
     grid = tuple(-(-n // cluster) if i == place else n for i, n in enumerate(entry.grid))
@@ -151,9 +145,10 @@ def _in_clusters(entry: Entry, producer: Producer, most: int) -> Entry:
     return dataclasses.replace(entry, constexprs=constexprs, grid=grid, batch=(place, padding, step * cluster))
 
 
-def _on_blocks(row: Row, shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
-    name = row.producer.name
-    bf16 = types.bfloat16
+def _on_blocks(row: Row, shape: tuple[int, int], target: str) -> Iterator[Entry]:
+    """Those of a row, each program of which is one block."""
+    name, cpu = row.producer.name, not is_gpu(target)
+    bf16, two = types.bfloat16, row.operator.passes
     tile = plain_tile(row.producer, shape[1], cpu)
     if not row.plain:
         for dtype in INPUTS:
@@ -168,12 +163,25 @@ def _on_blocks(row: Row, shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
             yield _entry(row, f"{name}-{word}-{bf16}", bf16, shape, tile, shape, **out, **constants)
         yield _entry(row, f"{name}-with_amax-{bf16}", bf16, shape, tile, shape, **out, out_amax=SCALAR)
         yield _entry(row, f"{name}-amax_only-{bf16}", bf16, shape, tile, shape, out_amax=SCALAR, ROUND=bf16)
+    if two is not None and not cpu:
+        yield from _of_rows(row.passes()[0], shape)
     for fmt in formats_of(row):
         for layout in outputs.LAYOUTS:
             for scales in orders_of(fmt):
                 p = outputs.plan(fmt, layout, scales)
-                if _in_one_launch(row, p, shape, cpu):
-                    yield from _quantizing(row, p, f"{fmt.name}-{layout}-{scales}", shape, cpu)
+                last = row
+                if two is not None and two.pay(row.producer, p, shape[1], cpu, target):
+                    last = row.passes()[1]
+                if _in_one_launch(last, p, shape, cpu):
+                    yield from _quantizing(last, p, f"{fmt.name}-{layout}-{scales}", shape, cpu)
+
+
+def _of_rows(row: Row, shape: tuple[int, int]) -> Iterator[Entry]:
+    """The first of two passes."""
+    tile, name = plain_tile(row.producer, shape[1], False), row.producer.name
+    for dtype in INPUTS:
+        saved: dict[str, Any] = {**_saved(row, dtype, shape), "ROUND": None if dtype is types.float32 else dtype}
+        yield _entry(row, f"{name.removesuffix('_of_rows')}_of_rows-{dtype}", dtype, shape, tile, shape, **saved)
 
 
 def _out(row: Row, dtype: DType, shape: tuple[int, int]) -> dict[str, Any]:
@@ -211,7 +219,7 @@ def _quantizing(row: Row, p: outputs.Plan, what: str, shape: tuple[int, int], cp
             **_saved(row, dtype, shape),
             "FMT": p.fmt,
             "LAYOUT": p.layout,
-            "BACKWARDS": not cpu and bool(about),
+            "BACKWARDS": not cpu and (row.again or bool(about)),
             "ROUND": dtype if row.plain and dtype is not types.float32 else None,
         }
         # Of `quantize` each format, direction, scale order and input type at least once; of others two formats.

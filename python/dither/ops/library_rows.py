@@ -34,6 +34,7 @@ class Row:
         given: parameters that calls may leave out, and that these kernels have.
         dtypes: of operands that are not of the data type of the others.
         period: columns of operands that repeat along rows; 0 where there are none.
+        again: whether a pass over the same tensors came before.
     """
 
     operator: Operator
@@ -45,6 +46,7 @@ class Row:
     given: frozenset[str] = frozenset()
     dtypes: Mapping[str, DType] = dataclasses.field(default_factory=dict)
     period: int = 0
+    again: bool = False
 
     @functools.cached_property
     def producer(self) -> Producer:
@@ -55,6 +57,18 @@ class Row:
     def fits(self, cols: int) -> bool:
         """Whether there are kernels for rows of so many columns."""
         return not self.period or cols % (self.period * self.producer.periods) == 0
+
+    def passes(self) -> tuple[Row, Row]:
+        """The two passes of the operator, where it has them."""
+        two = self.operator.passes
+        assert two is not None
+        return self._part(two.first), self._part(two.second, again=True)
+
+    def _part(self, operator: Operator, again: bool = False) -> Row:
+        roles = operator.producer.roles
+        constants = {name: self.constants[name] for name, role in roles.items() if role == "constexpr"}
+        dtypes = {name: types.float32 for name, role in roles.items() if role == "column"}
+        return dataclasses.replace(self, operator=operator, constants=constants, dtypes=dtypes, again=again)
 
 
 #: What numbers are, by their role.

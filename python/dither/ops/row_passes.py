@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..arrays import Array
-from ..devices import Device
+from ..devices import fast_memory
 from ..types import DType
 from .producer import Producer, producer_of
 from .request import Wanted
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from .operator import Operator, Steps
     from .outputs import Plan
 
-#: GPUs with much arithmetic beside their memory's bandwidth: of rows of so many elements one pass is predicted to be
-#: quicker there (docs/performance-predicted.md).
-_MUCH_ARITHMETIC = ("sm_86", "sm_89", "sm_120a", "sm_121a")
+#: Where memory is not fast beside arithmetic, rows of so many elements are predicted to be quicker in one pass
+#: (docs/performance-predicted.md).
 _ONE_PASS = 4096
 
 
@@ -37,13 +36,13 @@ class RowPasses:
     second: Operator
     above: int
 
-    def pay(self, producer: Producer, plan: Plan, n: int, where: Device) -> bool:
+    def pay(self, producer: Producer, plan: Plan, n: int, cpu: bool, target: str) -> bool:
         """Whether they do, of rows of `n` elements: on a GPU one pass would go over the rows twice itself, since tiles
         have several, which do not fit."""
-        if where.is_cpu:
+        if cpu:
             return False
         tile = plan.tile(n, producer, False)
-        least = max(self.above, _ONE_PASS if where.target in _MUCH_ARITHMETIC else 0)
+        least = max(self.above, 0 if fast_memory(target) else _ONE_PASS)
         return n > least and plan.granule[0] > 1 and tile.rows * tile.cols > GPU_TRANSPOSED
 
 

@@ -414,8 +414,9 @@ class Language:
 
     # ---- programs and memory
 
-    def program_id(self, axis: int) -> Scalar:
-        return Scalar(self.ids[axis], INDEX)
+    def program_id(self, axis: int, backwards: bool = False) -> Scalar:
+        number = self.ids[axis]
+        return Scalar(self.grid[axis] - 1 - number if backwards else number, INDEX)
 
     def num_programs(self, axis: int) -> Scalar:
         return Scalar(self.grid[axis], INDEX)

@@ -163,5 +163,5 @@ def test_passes_over_a_tensor_that_was_read_begin_with_its_last_rows(fmt, target
     from dither.ops.library import SHAPE, listing
 
     (entry,) = [one for one in listing(target, SHAPE) if one.name == f"quantize-{fmt}-rowwise-linear-bfloat16"]
-    assert entry.lower(target).text.count("quant.num_programs") == backwards
+    assert entry.lower(target).text.count("quant.program_id x backwards") == backwards
     assert entry.constexprs["BACKWARDS"] == backwards
