@@ -81,6 +81,7 @@ class Draws:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
+        self.seed = seed
         self.lines: list[str] = []
         self.indent = 1
         self.names = 0

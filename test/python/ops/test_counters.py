@@ -22,7 +22,8 @@ FULL_SIZE = [
     "dequantize-mxfp8_e4m3-rowwise-bfloat16",
     "rms_norm-bfloat16",
     "rms_norm-mxfp8_e4m3-rowwise-128x4-bfloat16",
-    "rms_norm-mxfp8_e4m3-both-128x4-bfloat16",
+    "rms_norm_of_rows-bfloat16",
+    "rms_norm_in_parts-mxfp8_e4m3-both-128x4-bfloat16",
 ]
 
 
