@@ -147,33 +147,51 @@ def _in_clusters(entry: Entry, producer: Producer, most: int) -> Entry:
 
 def _on_blocks(row: Row, shape: tuple[int, int], target: str) -> Iterator[Entry]:
     """Those of a row, each program of which is one block."""
-    name, cpu = row.producer.name, not is_gpu(target)
-    bf16, two = types.bfloat16, row.operator.passes
-    tile = plain_tile(row.producer, shape[1], cpu)
-    if not row.plain:
-        for dtype in INPUTS:
-            yield _entry(row, f"amax-{dtype}", dtype, shape, tile, shape, core=dtype is bf16, out_amax=SCALAR)
+    cpu, two = not is_gpu(target), row.operator.passes
+
+    def last(p: outputs.Plan | None) -> Row:
+        """What gives the output of a plan: the second of two passes, where these pay."""
+        apart = two is not None and two.pay(row.producer, p, shape[1], cpu, target)
+        return row.passes()[1] if apart else row
+
+    if row.plain:
+        yield from _plain(last(None), shape, cpu)
     else:
-        for dtype in INPUTS:
-            yield _entry(
-                row, f"{name}-{dtype}", dtype, shape, tile, shape, core=dtype is bf16, **_out(row, dtype, shape)
-            )
-        out = _out(row, bf16, shape)
-        for word, constants in row.variants.items():
-            yield _entry(row, f"{name}-{word}-{bf16}", bf16, shape, tile, shape, **out, **constants)
-        yield _entry(row, f"{name}-with_amax-{bf16}", bf16, shape, tile, shape, **out, out_amax=SCALAR)
-        yield _entry(row, f"{name}-amax_only-{bf16}", bf16, shape, tile, shape, out_amax=SCALAR, ROUND=bf16)
+        yield from (_amax_only(row, dtype, shape, cpu) for dtype in INPUTS)
     if two is not None and not cpu:
         yield from _of_rows(row.passes()[0], shape)
+        if two.first.producer is not row.producer:  # which finds no amax
+            other = row if last(None) is not row else row.passes()[1]
+            yield _amax_only(other, types.bfloat16, shape, cpu)
     for fmt in formats_of(row):
         for layout in outputs.LAYOUTS:
             for scales in orders_of(fmt):
                 p = outputs.plan(fmt, layout, scales)
-                last = row
-                if two is not None and two.pay(row.producer, p, shape[1], cpu, target):
-                    last = row.passes()[1]
-                if _in_one_launch(last, p, shape, cpu):
-                    yield from _quantizing(last, p, f"{fmt.name}-{layout}-{scales}", shape, cpu)
+                if _in_one_launch(last(p), p, shape, cpu):
+                    yield from _quantizing(last(p), p, f"{fmt.name}-{layout}-{scales}", shape, cpu)
+
+
+def _plain(row: Row, shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
+    """Entries whose output is not quantized."""
+    name, bf16 = row.producer.name, types.bfloat16
+    tile = plain_tile(row.producer, shape[1], cpu)
+    for dtype in INPUTS:
+        out = _out(row, dtype, shape)
+        yield _entry(row, f"{name}-{dtype}", dtype, shape, tile, shape, core=dtype is bf16, **out)
+    out = _out(row, bf16, shape)
+    for word, constants in row.variants.items():
+        yield _entry(row, f"{name}-{word}-{bf16}", bf16, shape, tile, shape, **out, **constants)
+    yield _entry(row, f"{name}-with_amax-{bf16}", bf16, shape, tile, shape, **out, out_amax=SCALAR)
+    yield _amax_only(row, bf16, shape, cpu)
+
+
+def _amax_only(row: Row, dtype: DType, shape: tuple[int, int], cpu: bool) -> Entry:
+    """The amax of what would be the output; that of `quantize` is of its input."""
+    tile, core = plain_tile(row.producer, shape[1], cpu), dtype is types.bfloat16
+    if not row.plain:
+        return _entry(row, f"amax-{dtype}", dtype, shape, tile, shape, core=core, out_amax=SCALAR)
+    name = f"{row.producer.name}-amax_only-{dtype}"
+    return _entry(row, name, dtype, shape, tile, shape, out_amax=SCALAR, ROUND=dtype)
 
 
 def _of_rows(row: Row, shape: tuple[int, int]) -> Iterator[Entry]:

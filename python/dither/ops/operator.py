@@ -305,12 +305,7 @@ def steps_on_matrices(
     check_results(wanted, shape, dtype, of_saved, arrays)
     p = None if p is None else p.on(where)
     two = operator.passes
-    if (
-        p is not None
-        and two is not None
-        and wanted.skip is None
-        and two.pay(producer, p, n, where.is_cpu, where.target)
-    ):
+    if two is not None and wanted.skip is None and two.pay(producer, p, n, where.is_cpu, where.target):
         return (yield from steps_in_row_passes(operator, two, values, arrays, constants, wanted, dtype))
     if p is not None and not (
         p.fits(producer, where.is_cpu)

@@ -1,8 +1,9 @@
-"""Operators on whole rows in two passes, where codes follow columns, too.
+"""Operators on whole rows in two passes, where codes or sums follow columns, too.
 
 A GPU has no room for 32 rows from end to end, which blocks along columns ask for: a program would go over them twice
-itself, and there would be few programs. So one pass finds what depends on whole rows, a few numbers for each, and
-another makes the output, of tiles that may lie anywhere. The bits are those of the one pass.
+itself, and there would be few programs. And of one or two rows at a time sums of columns are as large as what is read.
+So one pass finds what depends on whole rows, a few numbers for each, and another makes the output, of tiles that may
+lie anywhere. The bits are those of the one pass.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..arrays import Array
-from ..devices import fast_memory
+from ..devices import cluster_blocks, fast_memory
 from ..types import DType
+from .column_sum import cluster_of
 from .producer import Producer, producer_of
 from .request import Wanted
 from .tiles import GPU_TRANSPOSED
@@ -36,12 +38,20 @@ class RowPasses:
     second: Operator
     above: int
 
-    def pay(self, producer: Producer, plan: Plan, n: int, cpu: bool, target: str) -> bool:
-        """Whether they do, of rows of `n` elements: on a GPU one pass would go over the rows twice itself, since tiles
-        have several, which do not fit."""
+    def pay(self, producer: Producer, plan: Plan | None, n: int, cpu: bool, target: str) -> bool:
+        """Whether they do, of rows of `n` elements, for quantized output or, where `plan` is None, plain: on a GPU one
+        pass would go over the rows twice itself, since tiles have several, which do not fit; or its sums of columns,
+        float32 that is stored and loaded, would have more bytes than the tensors that another pass reads again."""
+        from .operator import plain_tile
+
         if cpu:
             return False
-        tile = plan.tile(n, producer, False)
+        tile = plain_tile(producer, n, False) if plan is None else plan.tile(n, producer, False)
+        rows = tile.rows * cluster_of(tile, producer, cluster_blocks(target))
+        if rows < 2 * len(producer.sums):
+            return True
+        if plan is None:
+            return False
         least = max(self.above, 0 if fast_memory(target) else _ONE_PASS)
         return n > least and plan.granule[0] > 1 and tile.rows * tile.cols > GPU_TRANSPOSED
 
@@ -78,17 +88,16 @@ def steps_in_row_passes(
     wanted: Wanted,
     dtype: DType,
 ) -> Steps:
-    """As `steps_on_matrices`, of quantized output, whose data type would be `dtype`."""
+    """As `steps_on_matrices`, of output that has the data type `dtype`, or would have it."""
     from .operator import Results, steps_on_matrices
 
     plan, producer = wanted.plan, operator.producer
     first, second = passes.first.producer, passes.second.producer
-    assert plan is not None
     # The first pass has the output's elements, and so their amax.
-    given = any(value is not None for value in (wanted.amax, wanted.encode_scale, wanted.decode_scale))
+    given = (wanted.amax, wanted.encode_scale, wanted.decode_scale, wanted.record_amax)
     m, n = arrays[producer.tile].shape
-    finds = not given and wanted.record_amax is None and plan.amaxes((m, n)) == {"amax": ()}
-    finds = finds and first is producer
+    finds = first is producer and plan is not None and plan.amaxes((m, n)) == {"amax": ()}
+    finds = finds and all(value is None for value in given)
     alone = Wanted(
         dtype=dtype,
         only_saved=True,

@@ -165,3 +165,41 @@ def test_passes_over_a_tensor_that_was_read_begin_with_its_last_rows(fmt, target
     (entry,) = [one for one in listing(target, SHAPE) if one.name == f"quantize-{fmt}-rowwise-linear-bfloat16"]
     assert entry.lower(target).text.count("quant.program_id x backwards") == backwards
     assert entry.constexprs["BACKWARDS"] == backwards
+
+
+GRADIENTS = ("rms_norm_backward", "layer_norm_backward")
+
+
+@pytest.mark.parametrize(
+    ("columns", "target", "passes"),
+    [
+        # Programs of four rows, and of one: their sums of columns are as large as what is read.
+        (1024, "sm_80", (1, 1)),
+        (2048, "sm_80", (1, 2)),
+        (4096, "sm_80", (2, 2)),
+        # Blocks of a cluster sum 16 rows of these together, and none of longer ones.
+        (4096, "sm_90a", (1, 1)),
+        (18432, "sm_90a", (2, 2)),
+    ],
+)
+def test_sums_that_are_as_large_as_the_tensors(columns, target, passes):
+    x, column, gamma = data.normal(4, columns, "bfloat16"), data.normal(1, 4)[0], data.normal(1, columns)[0]
+    calls = {
+        "rms_norm_backward": lambda **o: dither.rms_norm_backward(x, x, column, gamma, **o),
+        "layer_norm_backward": lambda **o: dither.layer_norm_backward(x, x, column, column, gamma, **o),
+    }
+    for name, expected in zip(GRADIENTS, passes, strict=True):
+        for options in ({}, {"format": "mxfp8_e4m3"}):
+            runs = launched(calls[name], target, **options)
+            norms = [run.kernel for run in runs if "norm" in run.kernel]
+            assert len(norms) == expected, (name, norms)
+            same(calls[name](**options, device=f"sim:{target}"), calls[name](**options))
+
+
+def test_plain_gradients_with_an_amax():
+    """Of a residual, too, and the amax of the output: they are of the second pass."""
+    x, column, gamma = data.normal(33, 4096, "bfloat16"), data.normal(1, 33)[0], data.normal(1, 4096)[0]
+    on = {"device": "sim:sm_80"}
+    for options in ({"return_amax": True}, {"add": x}, {"format": "nvfp4"}, {"dtype": dither.float32}):
+        found = dither.rms_norm_backward(x, x, column, gamma, **options, **on)
+        same(found, dither.rms_norm_backward(x, x, column, gamma, **options))
