@@ -94,6 +94,11 @@ def tools(target: str) -> tuple[str, str] | None:
 
 def works(name: str, cols: int, target: str) -> list[Work]:
     """What an operator launches on a matrix of ELEMENTS, as a few rows of it show."""
+    return works_and_share(name, cols, target)[0]
+
+
+def works_and_share(name: str, cols: int, target: str) -> tuple[list[Work], float]:
+    """As `works`, and the part of the bytes of all launches that one needs, which loads and stores each tensor once."""
     shape = (SIMULATED, cols)
     arrays = [profile.random_array(types.bfloat16, of) for of in (shape, shape[1:], shape[1:])]
     call = operators()[name](Inputs(*arrays, profile.random_array(types.float32, ())))
@@ -101,7 +106,9 @@ def works(name: str, cols: int, target: str) -> list[Work]:
         call()
     more = ELEMENTS // (SIMULATED * cols)
     summaries = [profile.summarize([run])[0] for run in runs]
-    return [grown(predict.of_summary(one, tools=tools(target)), more) for one in summaries]
+    sizes = [(one.name, one.size) for summary in summaries for one in summary.traffic]
+    share = sum(dict(sizes).values()) / sum(size for _, size in sizes)
+    return [grown(predict.of_summary(one, tools=tools(target)), more) for one in summaries], share
 
 
 def grown(work: Work, more: int) -> Work:
@@ -147,13 +154,15 @@ class Cell:
     name: str
     cols: int
     launches: list[Prediction]
+    share: float
     triton: Prediction | None
     tile: str
 
     @property
     def speed(self) -> float:
-        """Of all launches, beside the copies of what each moves."""
-        return sum(one.copy_seconds for one in self.launches) / sum(one.seconds for one in self.launches)
+        """Of all launches, beside a copy of what one of them would move."""
+        copies = self.share * sum(one.copy_seconds for one in self.launches)
+        return copies / sum(one.seconds for one in self.launches)
 
     @property
     def slowest(self) -> Prediction:
@@ -165,7 +174,7 @@ def cells(target: str, gpus: Sequence[Gpu], names: Sequence[str], triton: bool =
     found: dict[str, list[Cell]] = {gpu.name: [] for gpu in gpus}
     for cols in COLUMNS:
         for name in names:
-            own = works(name, cols, target)
+            own, share = works_and_share(name, cols, target)
             try:
                 others = list(triton_works(name, cols, target)) if triton else []
             except Unavailable:
@@ -177,7 +186,7 @@ def cells(target: str, gpus: Sequence[Gpu], names: Sequence[str], triton: bool =
                     key=lambda pair: pair[0].speed,
                     default=(None, ""),
                 )
-                found[gpu.name].append(Cell(name, cols, launches, *best))
+                found[gpu.name].append(Cell(name, cols, launches, share, *best))
             print(f"  predicted {name}, rows of {cols}, {target}", file=sys.stderr, flush=True)
     return found
 
@@ -188,8 +197,9 @@ Written by `python -m benchmarks.predict --docs docs/performance-predicted.md`. 
 took part, and how far off it is nobody knows yet. [prediction.md](prediction.md) describes it, its sources and its
 assumptions; `tools/gpu_check` measures these rows. {counted}
 
-Speed in % of that of a copy of as many bytes, of {elements} elements of bf16, and what limits it (of latency also what
-an SM has too little of for more blocks); after the slash Triton's kernel for the same with the best of a few tiles,
+Speed in % of that of a copy of as many bytes, each tensor counted once, of {elements} elements of bf16, and what limits
+it (of latency also what an SM has too little of for more blocks; "again" where it is that a second launch reads tensors
+again); after the slash Triton's kernel for the same with the best of a few tiles,
 where `benchmarks/` has one. Scales in the 128x4 order, which dequantize reads in linear order; NVFP4's amax of the
 tensor is given.
 """
@@ -198,7 +208,7 @@ LIMITS = """## Limits
 
 *instr*: instructions of lanes for each element. *regs*, *blocks/SM*: what a thread has, and what an SM has room for.
 *in flight*, *needed*: KB that an SM has asked for, and that keep memory busy. Then the speed that each limit alone
-allows, of a long launch, and of this one, in % of a copy's. Of several launches the slowest.
+allows, of a long launch, and of this one, in % of a copy's. Of several launches the slowest, but for the speed.
 """
 
 DETAILS = ("instr", "regs", "blocks/SM", "in flight", "needed", "bytes", "issue", "alu", "latency", "steady", "speed")
@@ -238,6 +248,7 @@ def cell_text(cell: Cell) -> str:
     """Such as "81 alu / 69"; of latency also what keeps more blocks from an SM."""
     one = cell.slowest
     limit = "" if one.limited_by == "memory" else f" {one.limited_by}"
+    limit = limit or (" again" if cell.share < 0.95 else "")
     limit += f" ({one.occupancy.limit})" if one.limited_by == "latency" else ""
     return f"{100 * cell.speed:.0f}{limit}" + (f" / {100 * cell.triton.speed:.0f}" if cell.triton else "")
 

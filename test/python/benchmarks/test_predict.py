@@ -36,6 +36,8 @@ needs_ptxas = pytest.mark.skipif(rows.tools("sm_90a") is None, reason="no ptxas 
         ("quantize-mxfp8-row", ("B200",), 0.9),
         ("quantize-mxfp8-both", ("H200",), 0.9),
         ("quantize-nvfp4-row", ("H200",), 0.7),
+        ("quantize-nvfp4-both", ("H200",), 0.55),
+        ("quantize-nvfp4-both", ("B200",), 0.55),
         ("quantize-nvfp4-row", ("B200",), 0.9),
         ("dequantize-nvfp4-row", ("H200",), 0.9),
         ("rms_norm-mxfp8-row", ("H200",), 0.7),
@@ -44,6 +46,18 @@ needs_ptxas = pytest.mark.skipif(rows.tools("sm_90a") is None, reason="no ptxas 
 def test_operators_are_as_fast_as_predicted(name: str, gpus: tuple[str, ...], least: float) -> None:
     """At least so: what makes a kernel faster fails nothing, and what a model says of a slower one is seen."""
     assert all(least <= speed < 1.1 for speed in speeds(name, 4096, *gpus))
+
+
+@needs_ptxas
+def test_what_is_read_again_counts_once() -> None:
+    """A norm of both directions reads its rows in two launches: it moves 6.06 bytes an element of the 4.06 it needs."""
+    works, share = rows.works_and_share("rms_norm-mxfp8-both", 4096, "sm_90a")
+    assert len(works) == 2
+    assert share == pytest.approx((2 + 2 * 33 / 32) / (4 + 2 * 33 / 32), rel=0.01)
+    launches = [predict.predict(work, predict.GPUS["H200"]) for work in works]
+    cell = rows.Cell("rms_norm-mxfp8-both", 4096, launches, share, None, "")
+    assert 0.6 <= cell.speed <= 0.7
+    assert rows.cell_text(cell).endswith(" again")
 
 
 @needs_ptxas
