@@ -1,4 +1,4 @@
-# For aarch64, with Debian's cross compiler: tools/build_aarch64 uses this file.
+# For aarch64, with Debian's cross compiler: the preset aarch64 uses this file.
 #
 #   DITHER_SYSROOT   a directory with Debian's arm64 packages of libc, zlib, zstd, GoogleTest and LLVM 22
 set(CMAKE_SYSTEM_NAME Linux)

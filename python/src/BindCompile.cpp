@@ -23,6 +23,13 @@ using namespace mlir;
 namespace dither::python {
 namespace {
 
+/// The target of a name; a ValueError for none.
+const target::TargetInfo &targetNamed(const std::string &name) {
+  if (const target::TargetInfo *target = target::lookupTarget(name))
+    return *target;
+  throw py::value_error("unknown target '" + name + "'");
+}
+
 using State = std::shared_ptr<IrState>;
 using runtime::KernelImage;
 using runtime::ParamKind;
@@ -214,30 +221,17 @@ void bindCompile(py::module_ &m) {
       },
       "Every target that can be compiled for.");
   m.def(
-      "is_gpu",
-      [](const std::string &name) {
-        if (const target::TargetInfo *target = target::lookupTarget(name))
-          return target->isGpu;
-        throw py::value_error("unknown target '" + name + "'");
-      },
+      "is_gpu", [](const std::string &name) { return targetNamed(name).isGpu; },
       py::arg("target"), "Whether a target is a GPU; raises for none.");
   m.def(
       "cluster_blocks",
-      [](const std::string &name) {
-        if (const target::TargetInfo *target = target::lookupTarget(name))
-          return target->clusterBlocks;
-        throw py::value_error("unknown target '" + name + "'");
-      },
+      [](const std::string &name) { return targetNamed(name).clusterBlocks; },
       py::arg("target"),
       "Thread blocks that a cluster of a target has at most, 1 without "
       "clusters; raises for none.");
   m.def(
       "fast_memory",
-      [](const std::string &name) {
-        if (const target::TargetInfo *target = target::lookupTarget(name))
-          return target->fastMemory;
-        throw py::value_error("unknown target '" + name + "'");
-      },
+      [](const std::string &name) { return targetNamed(name).fastMemory; },
       py::arg("target"),
       "Whether a target's memory is fast beside its arithmetic; raises for "
       "none.");

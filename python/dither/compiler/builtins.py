@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any
 
 from .. import types
@@ -124,7 +123,7 @@ def program_id(e: Emitter, axis: Any, backwards: Any = False) -> Scalar:
     reject_in_parts(e, "dl.program_id")
     if not isinstance(backwards, bool):
         raise Problem(f"backwards is {describe(backwards)}, expected True or False", "backwards")
-    return program_index(e, "quant.program_id", axis, {"backwards": "unit"} if backwards else {})
+    return program_index(e, "quant.program_id", axis, **({"backwards": "unit"} if backwards else {}))
 
 
 @handles("num_programs")
@@ -133,7 +132,7 @@ def num_programs(e: Emitter, axis: Any) -> Scalar:
     return program_index(e, "quant.num_programs", axis)
 
 
-def program_index(e: Emitter, name: str, axis: Any, attrs: Mapping[str, str] = MappingProxyType({})) -> Scalar:
+def program_index(e: Emitter, name: str, axis: Any, **attrs: str) -> Scalar:
     """An operation on an axis of the grid."""
     number = constexpr_int(axis, "axis")
     if not 0 <= number <= 2:

@@ -15,8 +15,8 @@ from .allocate import contiguous_rows, filled, floats
 from .flatten import flattened, reshape
 from .given import written_number
 from .hadamard import RandomHadamard
-from .operator import plain_tile
 from .outputs import check_apart, plan
+from .producer import plain_tile
 from .quantize import QUANTIZE
 from .shards import Describing, raise_to_all
 

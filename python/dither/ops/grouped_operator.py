@@ -17,8 +17,9 @@ from .given import check_factor, checked, own_amax, own_scale, written_number
 from .group_splits import say_of_groups
 from .grouped_outputs import GroupedOutputs, arguments, arrays_of
 from .grouping import Grouping, Groups, Steps
-from .operator import Operator, Results, check_operands, plain_tile, saved_dtype
+from .operator import Operator, Results, check_operands, saved_dtype
 from .outputs import Plan
+from .producer import plain_tile
 from .request import Wanted
 from .shards import describes, raise_to_all, rows_of_all
 from .skip import Skip

@@ -22,8 +22,7 @@ from ..types import DType, ScalarType, TensorType
 from . import column_sum, halves, kernels, outputs
 from .dequantize import blocks_of
 from .library_rows import MORE, NUMBERS, OPERATORS, Row
-from .operator import plain_tile
-from .producer import Producer
+from .producer import Producer, plain_tile
 from .scaled_tensor import data_shape, scale_storage, specialization
 from .tiles import Tile, dequantize_tile, transpose_tile
 from .transpose import MOVED
@@ -103,7 +102,8 @@ def library(target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]
 
 def entries(row: Row, target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]:
     """Those of one operator."""
-    return [_in_clusters(entry, row.producer, cluster_blocks(target)) for entry in _on_blocks(row, shape, target)]
+    most = cluster_blocks(target)
+    return [_in_clusters(entry, row.producer, most) for entry in _on_blocks(row, shape, target)]
 
 
 def dense(dtype: DType, shape: tuple[int, ...], shapes: str = "trailing") -> TensorType:
@@ -148,27 +148,28 @@ def _in_clusters(entry: Entry, producer: Producer, most: int) -> Entry:
 def _on_blocks(row: Row, shape: tuple[int, int], target: str) -> Iterator[Entry]:
     """Those of a row, each program of which is one block."""
     cpu, two = not is_gpu(target), row.operator.passes
+    first, second = row.passes or (row, row)
 
     def last(p: outputs.Plan | None) -> Row:
         """What gives the output of a plan: the second of two passes, where these pay."""
         apart = two is not None and two.pay(row.producer, p, shape[1], cpu, target)
-        return row.passes()[1] if apart else row
+        return second if apart else row
 
     if row.plain:
         yield from _plain(last(None), shape, cpu)
     else:
         yield from (_amax_only(row, dtype, shape, cpu) for dtype in INPUTS)
     if two is not None and not cpu:
-        yield from _of_rows(row.passes()[0], shape)
-        if two.first.producer is not row.producer:  # which finds no amax
-            other = row if last(None) is not row else row.passes()[1]
-            yield _amax_only(other, types.bfloat16, shape, cpu)
+        yield from _of_rows(first, shape)
+        if first.producer is not row.producer:  # which finds no amax
+            yield _amax_only(second if last(None) is row else row, types.bfloat16, shape, cpu)
     for fmt in formats_of(row):
         for layout in outputs.LAYOUTS:
             for scales in orders_of(fmt):
                 p = outputs.plan(fmt, layout, scales)
-                if _in_one_launch(last(p), p, shape, cpu):
-                    yield from _quantizing(last(p), p, f"{fmt.name}-{layout}-{scales}", shape, cpu)
+                giving = last(p)
+                if _in_one_launch(giving, p, shape, cpu):
+                    yield from _quantizing(giving, p, f"{fmt.name}-{layout}-{scales}", shape, cpu)
 
 
 def _plain(row: Row, shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:

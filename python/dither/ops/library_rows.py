@@ -58,11 +58,11 @@ class Row:
         """Whether there are kernels for rows of so many columns."""
         return not self.period or cols % (self.period * self.producer.periods) == 0
 
-    def passes(self) -> tuple[Row, Row]:
+    @functools.cached_property
+    def passes(self) -> tuple[Row, Row] | None:
         """The two passes of the operator, where it has them."""
         two = self.operator.passes
-        assert two is not None
-        return self._part(two.first), self._part(two.second, again=True)
+        return None if two is None else (self._part(two.first), self._part(two.second, again=True))
 
     def _part(self, operator: Operator, again: bool = False) -> Row:
         roles = operator.producer.roles

@@ -17,7 +17,7 @@ def _along_scaled(
 ) -> Any:
     """What `dl.rms_norm_backward` finds of each row: mean(dy y)."""
     along = weight(gamma, zero_centered_gamma) * dz * (rsigma * x)
-    return dz, dl.sum(along, axis=1, count=n) * (1.0 / n)
+    return dz, _mean(along, n)
 
 
 def _scaled_backward(
@@ -46,8 +46,7 @@ def _along_centered(
 ) -> Any:
     """What `dl.layer_norm_backward` finds of each row: mean(dy y) and mean(dy)."""
     dy = weight(gamma, zero_centered_gamma) * dz
-    along = dl.sum(dy * (rsigma * (x - mean)), axis=1, count=n) * (1.0 / n)
-    return dz, along, dl.sum(dy, axis=1, count=n) * (1.0 / n)
+    return dz, _mean(dy * (rsigma * (x - mean)), n), _mean(dy, n)
 
 
 def _centered_backward(
@@ -129,6 +128,10 @@ def layer_norm_backward(
     """
     dx, terms = dl.layer_norm_backward(dz, x, gamma, mean, rsigma, zero_centered_gamma, count=n)
     return _sum(dx, add), terms, dz
+
+
+def _mean(t, n):
+    return dl.sum(t, axis=1, count=n) * (1.0 / n)
 
 
 def _sum(dx, add):

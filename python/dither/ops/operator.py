@@ -23,12 +23,12 @@ from .column_sum import ColumnSums
 from .flatten import flatten_operands, flatten_result, flattened, reshape, restore_result
 from .fused_kernel import fused_kernel
 from .given import integer_or_array, written_number
-from .producer import IMPLIED, Producer
+from .producer import IMPLIED, Producer, plain_tile
 from .request import Wanted
 from .row_passes import RowPasses, steps_in_row_passes
 from .scale_sources import ScaleSources
 from .skip import Skip
-from .tiles import Tile, elementwise_tile, narrowed, row_tile
+from .tiles import Tile
 from .written import check_results, flatten_written
 
 #: Columns of the whole periods that a tile has at least, at most, and periods of a whole row: each is code of its own.
@@ -482,14 +482,6 @@ def in_two_steps(
     then = dataclasses.replace(wanted, dtype=dtype, saved={}, interleave=None)
     second = run_on_matrices(QUANTIZE, {"x": first.out}, {}, then)
     return Results(second.out, first.saved, second.amax)
-
-
-def plain_tile(producer: Producer, n: int, cpu: bool) -> Tile:
-    """The tile of a program whose output is not quantized."""
-    if producer.whole_rows:
-        return row_tile(n, (1, producer.columns), False, cpu, bool(producer.sums))
-    tile = elementwise_tile(n, (1, max(32, producer.columns)), False, False, cpu, bool(producer.sums))
-    return narrowed(tile, producer.columns) if producer.whole_periods else tile
 
 
 def check_operands(

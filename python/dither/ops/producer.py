@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import suggest
-from .tiles import round_up
+from .tiles import Tile, elementwise_tile, narrowed, round_up, row_tile
 
 #: Roles of parameters, by the name of their annotation in `dither.language`; "tile" has none.
 ROLES = (
@@ -90,6 +90,14 @@ class Producer:
     def given(self) -> list[str]:
         """Parameters that a call gives values for."""
         return [name for name, role in self.roles.items() if role not in IMPLIED]
+
+
+def plain_tile(producer: Producer, n: int, cpu: bool) -> Tile:
+    """The tile of a program whose output is not quantized."""
+    if producer.whole_rows:
+        return row_tile(n, (1, producer.columns), False, cpu, bool(producer.sums))
+    tile = elementwise_tile(n, (1, max(32, producer.columns)), False, False, cpu, bool(producer.sums))
+    return narrowed(tile, producer.columns) if producer.whole_periods else tile
 
 
 def producer_of(

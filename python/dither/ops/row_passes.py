@@ -16,7 +16,7 @@ from ..arrays import Array
 from ..devices import cluster_blocks, fast_memory
 from ..types import DType
 from .column_sum import cluster_of
-from .producer import Producer, producer_of
+from .producer import Producer, plain_tile, producer_of
 from .request import Wanted
 from .tiles import GPU_TRANSPOSED
 
@@ -42,13 +42,10 @@ class RowPasses:
         """Whether they do, of rows of `n` elements, for quantized output or, where `plan` is None, plain: on a GPU one
         pass would go over the rows twice itself, since tiles have several, which do not fit; or its sums of columns,
         float32 that is stored and loaded, would have more bytes than the tensors that another pass reads again."""
-        from .operator import plain_tile
-
         if cpu:
             return False
         tile = plain_tile(producer, n, False) if plan is None else plan.tile(n, producer, False)
-        rows = tile.rows * cluster_of(tile, producer, cluster_blocks(target))
-        if rows < 2 * len(producer.sums):
+        if producer.sums and tile.rows * cluster_of(tile, producer, cluster_blocks(target)) < 2 * len(producer.sums):
             return True
         if plan is None:
             return False
