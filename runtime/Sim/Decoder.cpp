@@ -73,6 +73,7 @@ Decoder::Handler Decoder::handlerOf(StringRef base) {
       {"stmatrix", &D::decodeMatrix},
       {"atom", &D::decodeAtomic},
       {"red", &D::decodeAtomic},
+      {"cp", &D::decodeCopy},
       {"prefetch", &D::decodePrefetch},
       {"prefetchu", &D::decodePrefetch},
       {"applypriority", &D::decodePrefetch},

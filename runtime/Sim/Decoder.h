@@ -177,6 +177,12 @@ private:
   bool vectorElements(const Operand &operand, MemoryInfo &info, Type type,
                       bool isLoad);
 
+  // Asynchronous copies (DecodeCopy.cpp).
+  bool decodeCopy();
+  bool decodeCopyGroup();
+  bool copySpaces();
+  bool copySource(unsigned index, uint64_t size, Step &step);
+
   // Warps, barriers, control (DecodeControl.cpp, DecodeWarp.cpp).
   bool decodeBranch();
   bool decodeBranchTable();

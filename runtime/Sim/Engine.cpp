@@ -141,6 +141,7 @@ void Engine::startBlock(uint64_t index) {
     warp.state = Warp::Ready;
     warp.stack.assign(1, {0, ~0u, warp.live});
     warp.inClusterBarrier = warp.knowsCluster = false;
+    std::fill(std::begin(warp.copyGroups), std::end(warp.copyGroups), 0);
     for (const SpecialSlot &slot : launch.program.specials) {
       Special special = Special(slot.special);
       auto fill = [&](uint32_t value) {
@@ -180,7 +181,7 @@ void Engine::run(uint64_t begin, uint64_t end) {
       return;
     clusterIndex = block;
     startBlock(block);
-    if (!runBlock())
+    if (!runBlock() || !checkAllWaited())
       return;
     if (launch.options.checkRaces)
       checkBlocks();
@@ -404,6 +405,14 @@ bool Engine::runOther(Warp &warp, const Step &step, uint32_t active) {
     setPredicate(warp, step.dst, active, result);
     return true;
   }
+  case Form::Copy:
+    return copy(warp, step, active);
+  case Form::CopyCommit:
+    for (uint32_t i = 0; i < 32; ++i)
+      warp.copyGroups[i] += active >> i & 1;
+    return true;
+  case Form::CopyWait:
+    return waitForCopies(warp, step, active);
   case Form::Shuffle:
     return shuffle(warp, step, active);
   case Form::Vote:

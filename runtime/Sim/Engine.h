@@ -61,6 +61,17 @@ struct StackEntry {
   uint32_t pc, reconvergence, mask;
 };
 
+/// A copy of one thread to shared memory that it has not waited for (cp.async).
+struct Copy {
+  uint32_t lane, step;
+  /// Groups that the thread had committed before.
+  uint32_t group;
+  uint32_t bytes;    ///< that are written
+  uint32_t taken;    ///< of which so many were read; the rest are zeros
+  uint64_t to, from; ///< addresses in the shared and the global space
+  char data[16] = {};
+};
+
 struct Warp {
   enum State : uint8_t { Ready, Waiting, Done };
   /// Stands for that of the cluster among the numbers of barriers.
@@ -78,6 +89,10 @@ struct Warp {
   bool knowsCluster = false;
   uint32_t clusterRound = 0;
   std::vector<StackEntry> stack;
+  /// In the order of their steps.
+  std::vector<Copy> copies;
+  /// Groups of copies that each lane has committed.
+  uint32_t copyGroups[32] = {};
   /// With checkInit: lanes of each part of a register that were written.
   std::vector<uint32_t> written;
 };
@@ -136,6 +151,7 @@ private:
     Space space;
     uint32_t lanes;
     uint32_t bytes; ///< of each lane
+    uint32_t align; ///< what addresses are multiples of
     bool isStore, isAtomic;
     uint64_t address[32]; ///< in the space
     char *pointer[32];
@@ -143,6 +159,9 @@ private:
     Engine *owner;
   };
   bool memoryStep(Warp &warp, const Step &step, uint32_t active);
+  static void addressesOf(Warp &warp, const MemoryInfo &info,
+                          uint64_t (&address)[32]);
+  static llvm::StringRef verb(bool isStore, bool isAtomic);
   bool access(Warp &warp, const Step &step, Access &access);
   /// As access(), of shared memory of any block of the cluster.
   bool clusterAccess(Warp &warp, const Step &step, Access &access);
@@ -155,12 +174,30 @@ private:
                      uint64_t limit);
   bool checkShadow(Warp &warp, const Step &step, const Access &access);
   bool checkRaces(Warp &warp, const Step &step, const Access &access);
+  bool checkRace(Warp &warp, const Step &step, Space space,
+                 const RaceDetector::Access &access);
   void checkBlocks();
   void countAccess(const Step &step, const Access &access);
+  static void countShared(SimCount &count, const Access &access);
   void countGlobal(SimCount &count, const Access &access);
   void move(Warp &warp, const MemoryInfo &info, const Access &access,
             uint32_t element);
   void atomic(Warp &warp, const MemoryInfo &info, const Access &access);
+
+  // Asynchronous copies (EngineCopy.cpp).
+  bool copy(Warp &warp, const Step &step, uint32_t active);
+  bool copySizes(Warp &warp, const Step &step, uint32_t active,
+                 uint32_t (&sizes)[32]);
+  bool takeSource(Warp &warp, const Step &step, Access &access, Copy *copies);
+  bool startCopies(Warp &warp, const Step &step, const Access &to,
+                   const Copy *copies);
+  bool waitForCopies(Warp &warp, const Step &step, uint32_t active);
+  bool finishCopy(Warp &warp, const Copy &copy);
+  /// Whether the bytes are of no copy that was not waited for.
+  bool checkCopies(Warp &warp, const Step &step, const Access &access);
+  bool checkCopyRaces(Warp &warp, const Copy &copy);
+  /// Whether all copies were waited for, when the block has ended.
+  bool checkAllWaited();
 
   // Warps (EngineWarp.cpp).
   bool shuffle(Warp &warp, const Step &step, uint32_t active);
@@ -235,6 +272,13 @@ private:
   std::vector<char> shared, local;
   uint32_t sharedBytes;
   std::vector<uint8_t> sharedWritten, localWritten;
+  /// What is copied to a word of shared memory, and was not waited for.
+  struct Copying {
+    uint32_t thread = 0; ///< of the cluster, from 1; 0 for none
+    uint32_t step = 0;
+  };
+  std::vector<Copying> copying; ///< by word; empty before the first copy
+  uint64_t numCopying = 0;      ///< copies
   std::vector<Barrier> barriers;
   RaceDetector ownRaces;
   /// That of the first block of the cluster.

@@ -40,7 +40,9 @@ void Engine::runClusters(ArrayRef<std::unique_ptr<Engine>> blocks,
       engine->clusterIndex = index;
       engine->startBlock(launch.blockOf(index, engine->rank));
     }
-    if (!runCluster(cluster))
+    if (!runCluster(cluster) || !all_of(cluster.blocks, [](Engine *engine) {
+          return engine->checkAllWaited();
+        }))
       return;
     if (launch.options.checkRaces)
       first.checkBlocks();

@@ -123,7 +123,7 @@ void Engine::move(Warp &warp, const MemoryInfo &info, const Access &access,
 // Addresses
 //===----------------------------------------------------------------------===//
 
-static StringRef verb(bool isStore, bool isAtomic) {
+StringRef Engine::verb(bool isStore, bool isAtomic) {
   return isAtomic ? "updates" : isStore ? "writes" : "reads";
 }
 
@@ -136,15 +136,15 @@ bool Engine::resolve(Warp &warp, const Step &step, Access &access) {
       high = std::max(high, access.address[i]);
       bits |= access.address[i];
     }
-  if (bits & (access.bytes - 1))
+  if (bits & (access.align - 1))
     for (unsigned i = 0; i < 32; ++i)
-      if (access.lanes >> i & 1 && access.address[i] & (access.bytes - 1))
+      if (access.lanes >> i & 1 && access.address[i] & (access.align - 1))
         return fault(
             warp, step, i,
             verb(access.isStore, access.isAtomic) + " " + Twine(access.bytes) +
                 " bytes at " +
                 describe(access.space, access.address[i], access.bytes) +
-                ": the address is not a multiple of " + Twine(access.bytes));
+                ": the address is not a multiple of " + Twine(access.align));
   switch (access.space) {
   case Space::Shared:
     if (high + access.bytes <= sharedBytes && high < kWindowBytes) {
@@ -220,6 +220,20 @@ bool Engine::resolveWindow(Warp &warp, const Step &step, Access &access,
 // Loads, stores and atomics
 //===----------------------------------------------------------------------===//
 
+void Engine::addressesOf(Warp &warp, const MemoryInfo &info,
+                         uint64_t (&address)[32]) {
+  const char *registers = warp.frame + info.address;
+  if (info.addressWidth == 8) {
+    const uint64_t *from = reinterpret_cast<const uint64_t *>(registers);
+    for (int i = 0; i < 32; ++i)
+      address[i] = from[i] + uint64_t(info.offset);
+  } else {
+    const uint32_t *from = reinterpret_cast<const uint32_t *>(registers);
+    for (int i = 0; i < 32; ++i)
+      address[i] = uint32_t(from[i] + uint64_t(info.offset));
+  }
+}
+
 bool Engine::memoryStep(Warp &warp, const Step &step, uint32_t active) {
   const MemoryInfo &info = launch.program.memories[step.imm];
   Access all;
@@ -229,16 +243,7 @@ bool Engine::memoryStep(Warp &warp, const Step &step, uint32_t active) {
   all.isAtomic = step.form == Form::Atomic;
   all.isStore = all.isAtomic || step.form == Form::Store;
   all.owner = this;
-  const char *registers = warp.frame + info.address;
-  if (info.addressWidth == 8) {
-    const uint64_t *address = reinterpret_cast<const uint64_t *>(registers);
-    for (int i = 0; i < 32; ++i)
-      all.address[i] = address[i] + uint64_t(info.offset);
-  } else {
-    const uint32_t *address = reinterpret_cast<const uint32_t *>(registers);
-    for (int i = 0; i < 32; ++i)
-      all.address[i] = uint32_t(address[i] + uint64_t(info.offset));
-  }
+  addressesOf(warp, info, all.address);
   if (info.isMatrix) {
     if (!isAligned(warp, step, active))
       return false;
@@ -246,6 +251,7 @@ bool Engine::memoryStep(Warp &warp, const Step &step, uint32_t active) {
     all.bytes = 16;
     all.lanes = uint32_t((uint64_t(1) << 8 * info.count) - 1);
   }
+  all.align = all.bytes;
   if (info.isCluster)
     return clusterAccess(warp, step, all);
   if (all.space != Space::Generic)
@@ -281,6 +287,8 @@ bool Engine::access(Warp &warp, const Step &step, Access &access) {
   if (!resolve(warp, step, access))
     return false;
   bool inShared = access.space == Space::Shared;
+  if (inShared && access.owner->numCopying && !checkCopies(warp, step, access))
+    return false;
   if (access.isStore)
     ++(inShared ? sharedStores : globalStores);
   else if (access.space != Space::Param && access.space != Space::Local)
@@ -372,6 +380,24 @@ static void trimNeutral(const MemoryInfo &info, const char *operand,
   bytes = first < end ? size : 0;
 }
 
+/// One access of a lane, of either space.
+bool Engine::checkRace(Warp &warp, const Step &step, Space space,
+                       const RaceDetector::Access &access) {
+  RaceDetector::Conflict conflict;
+  if (!races->access(access, conflict))
+    return true;
+  uint64_t address = conflict.address;
+  if (space == Space::Shared)
+    address = (address - kSharedWindow) & ((uint64_t(1) << kRankShift) - 1);
+  return fault(warp, step, access.lane,
+               verb(access.isStore, access.isAtomic) + " " +
+                   describe(space, address, 1) + ", which thread " +
+                   clusterThreadText(conflict.thread) + " " +
+                   hasDone(conflict.was) + " in line " +
+                   Twine(launch.program.sources[conflict.source].line) +
+                   " with no barrier in between");
+}
+
 /// Stores take place here already, a lane after the other, so that lanes that
 /// store the same value are seen to do so.
 bool Engine::checkRaces(Warp &warp, const Step &step, const Access &access) {
@@ -403,15 +429,8 @@ bool Engine::checkRaces(Warp &warp, const Step &step, const Access &access) {
       if (!lane.bytes)
         continue;
     }
-    RaceDetector::Conflict conflict;
-    if (races->access(lane, conflict))
-      return fault(warp, step, i,
-                   verb(access.isStore, access.isAtomic) + " " +
-                       describe(access.space, conflict.address - window, 1) +
-                       ", which thread " + clusterThreadText(conflict.thread) +
-                       " " + hasDone(conflict.was) + " in line " +
-                       Twine(launch.program.sources[conflict.source].line) +
-                       " with no barrier in between");
+    if (!checkRace(warp, step, access.space, lane))
+      return false;
     if (isPlain)
       std::memcpy(access.pointer[i], value, access.bytes);
   }
@@ -474,18 +493,20 @@ void Engine::countAccess(const Step &step, const Access &access) {
   SimCount &count = memoryCounts[step.source];
   unsigned lanes = unsigned(llvm::popcount(access.lanes));
   count.bytes += uint64_t(lanes) * access.bytes;
-  if (access.space == Space::Shared) {
-    unsigned fronts = wavefronts(access.address, access.lanes, access.bytes);
-    unsigned perGroup = access.bytes <= 4 ? 32 : 128 / access.bytes, groups = 0;
-    for (unsigned first = 0; first < 32; first += perGroup)
-      groups += (access.lanes >> first &
-                 (perGroup == 32 ? ~0u : (1u << perGroup) - 1)) != 0;
-    count.wavefronts += fronts;
-    count.conflicts += fronts - groups;
-    return;
-  }
-  if (access.space == Space::Global)
+  if (access.space == Space::Shared)
+    countShared(count, access);
+  else if (access.space == Space::Global)
     countGlobal(count, access);
+}
+
+void Engine::countShared(SimCount &count, const Access &access) {
+  unsigned fronts = wavefronts(access.address, access.lanes, access.bytes);
+  unsigned perGroup = access.bytes <= 4 ? 32 : 128 / access.bytes, groups = 0;
+  for (unsigned first = 0; first < 32; first += perGroup)
+    groups += (access.lanes >> first &
+               (perGroup == 32 ? ~0u : (1u << perGroup) - 1)) != 0;
+  count.wavefronts += fronts;
+  count.conflicts += fronts - groups;
 }
 
 void Engine::countGlobal(SimCount &count, const Access &access) {

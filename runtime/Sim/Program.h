@@ -34,6 +34,9 @@ enum class Form : uint8_t {
   Load,           ///< memory() in imm
   Store,          ///< memory() in imm
   Atomic,         ///< memory() in imm
+  Copy,           ///< memories imm (to), imm + 1 (from); src[0] as flags say
+  CopyCommit,     ///< ends a group of copies
+  CopyWait,       ///< for all groups of copies but the last imm
   Shuffle,        ///< WarpInfo in imm
   Vote,           ///< WarpInfo in imm
   Match,          ///< WarpInfo in imm
@@ -198,6 +201,10 @@ struct Source {
 /// Flag of an Exit that is no return: those who do not take it meet as if it
 /// were not there.
 inline constexpr uint8_t kAbrupt = 1;
+
+/// Flags of a Copy: src[0] is the bytes that are read or, with kIgnores, a
+/// predicate (with kNegated its opposite) that says to read none.
+inline constexpr uint8_t kIgnores = 1, kNegated = 2;
 
 /// Parts of 16 bits that a register has at most.
 inline constexpr uint32_t kParts = 4;

@@ -42,6 +42,13 @@ std::vector<const char *> from(size_t first) {
 
 /// As ptxas of CUDA 13.0 accepts them.
 const Need needs[] = {
+    {"cp.async.ca.shared.global [sm], [d0], 4;", from(0), "7.0"},
+    {"cp.async.ca.shared::cta.global [sm], [d0], 4, r1;", from(0), "7.0"},
+    {"cp.async.ca.shared.global [sm], [d0], 4, !q1;", from(0), "7.5"},
+    {"cp.async.cg.shared.global.L2::64B [sm], [d0], 16;", from(0), "7.4"},
+    {"cp.async.cg.shared.global.L2::cache_hint [sm], [d0], 16, d1;", from(0),
+     "7.4"},
+    {"cp.async.wait_all;", from(0), "7.0"},
     {"cvt.f32.bf16 f0, h0;", from(0), "7.1"},
     {"cvt.rn.bf16.f32 h0, f0;", from(0), "7.0"},
     {"cvt.rn.satfinite.bf16x2.f32 r0, f0, f1;", from(0), "8.1"},
@@ -120,11 +127,13 @@ TEST(Decoder, RefusesWhatDoesNotFit) {
   refused("frobnicate.u32 r0, r1;", "'frobnicate.u32': is not simulated");
   refused("wgmma.fence.sync.aligned;",
           "'wgmma.fence.sync.aligned': is not simulated");
-  // What neither dither nor the kernels of the tests need: asynchronous copies,
-  // their barriers and tensor cores.
+  // What neither dither nor the kernels of the tests need: bulk copies,
+  // mbarriers and tensor cores.
   for (const char *instruction :
-       {"cp.async.ca.shared.global [sm], [d0], 16;", "cp.async.commit_group;",
-        "cp.async.wait_group 0;",
+       {"cp.async.mbarrier.arrive.shared.b64 [sm];",
+        "cp.async.bulk.commit_group;",
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [d0], "
+        "[sm], 16;",
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
         "[sm], [d0], 16, [sm];",
         "mbarrier.init.shared.b64 [sm], 1;",
@@ -136,6 +145,22 @@ TEST(Decoder, RefusesWhatDoesNotFit) {
     refused(instruction,
             ("'" + opcode.rtrim(';') + "': is not simulated").str());
   }
+  for (const char *instruction :
+       {"cp.async.ca.shared::cluster.global [sm], [d0], 16;",
+        "cp.async.ca.global.shared [d0], [sm], 16;",
+        "cp.async.ca.shared [sm], [d0], 16;"}) {
+    StringRef opcode = StringRef(instruction).split(' ').first;
+    refused(instruction, ("'" + opcode +
+                          "': needs .shared or .shared::cta, and .global "
+                          "after it")
+                             .str());
+  }
+  refused("cp.async.cg.shared.global [sm], [d0], 8;",
+          "'cp.async.cg.shared.global': copies 16 bytes");
+  refused("cp.async.ca.shared.global [sm], [d0], 32;",
+          "'cp.async.ca.shared.global': copies 4, 8 or 16 bytes");
+  refused("cp.async.ca.shared.global [sm], [d0], 8, 9;",
+          "'cp.async.ca.shared.global': reads 9 bytes for a copy of 8");
   refused("barrier.cluster.arrive.acquire;",
           "'barrier.cluster.arrive.acquire': modifier '.acquire' is not "
           "simulated");

@@ -192,6 +192,55 @@ std::vector<std::string> instructions() {
         all.push_back("ld" + suffix + " " + list + ", [d8];");
         all.push_back("st" + suffix + " [d8], " + list + ";");
       }
+  // Asynchronous copies.
+  for (const std::string &modifier :
+       combine({{"", ".ca", ".cg", ".ca.cg", ".cs"},
+                {".shared", ".shared::cta", ".shared::cluster", ".local", ""},
+                {".global", ".shared", ""},
+                {"", ".L2::cache_hint"},
+                {"", ".L2::64B", ".L2::128B", ".L2::256B", ".L2::32B"}}))
+    for (const char *tail : {"16;", "16, d2;", "4, r1;", "8, r1, d2;"})
+      all.push_back("cp.async" + modifier + " [d0], [d1], " + tail);
+  for (const char *sizes :
+       {"2",     "4",         "8",         "12",      "16",           "32",
+        "-16",   "r1",        "16, 0",     "16, 5",   "8, 8",         "8, 9",
+        "4, -1", "4, d1",     "4, h1",     "4, f1",   "4, q1",        "4, !q1",
+        "4, sm", "4, %tid.x", "4, r1, q1", "4, 4, 4", "4, 0f00000000"})
+    for (const char *cache : {"ca", "cg"})
+      all.push_back(std::string("cp.async.") + cache +
+                    ".shared.global [sm], [d1], " + sizes + ";");
+  for (const char *text : {"cp.async.ca.global.shared [d0], [sm], 16;",
+                           "cp.async.ca.L2::64B.shared.L2::cache_hint.global "
+                           "[sm+4], [d0+4], 4, !q1, 17;",
+                           "cp.async.ca.shared.global [r0], [d1], 4;",
+                           "cp.async.ca.shared.global [sm], [sm], 4;",
+                           "cp.async.ca.shared.global [lo], [d1], 4;",
+                           "cp.async.ca.shared.global sm, [d1], 4;",
+                           "cp.async.ca.shared.global.b32 [sm], [d1], 4;",
+                           "cp.async.ca.shared.global.nc [sm], [d1], 4;",
+                           "cp.async.ca.shared.global.volatile [sm], [d1], 4;",
+                           "cp.async.ca.shared.global.L2::cache_hint [sm], "
+                           "[d1], 4, g1;",
+                           "cp.async.ca.shared.global.L2::cache_hint [sm], "
+                           "[d1], 4, sm;",
+                           "cp.async.ca.shared.global.L2::cache_hint [sm], "
+                           "[d1], 4, d2, r1;",
+                           "cp.ca.async.shared.global [sm], [d1], 4;",
+                           "cp.async;",
+                           "cp.async.commit_group;",
+                           "cp.async.commit_group 0;",
+                           "cp.async.commit_group.ca;",
+                           "cp.async.ca.commit_group;",
+                           "cp.async.wait_group 0;",
+                           "cp.async.wait_group 4294967296;",
+                           "cp.async.wait_group -1;",
+                           "cp.async.wait_group r1;",
+                           "cp.async.wait_group;",
+                           "cp.async.wait_group 1, 2;",
+                           "cp.async.wait_group.wait_all;",
+                           "cp.async.wait_all;",
+                           "cp.async.wait_all 0;"})
+    all.push_back(text);
   for (const char *text : {"ld.volatile.global.b32 r0, [d1];",
                            "ld.relaxed.gpu.b32 r0, [d1];",
                            "ld.global.nc.b32 r0, [d1];",
