@@ -58,8 +58,10 @@ Cfg makeCfg(const Program &program) {
     else if (last.form == Form::BranchTable)
       for (uint32_t target : program.branchTables[last.imm])
         to.push_back(blockOf[target]);
-    else if (last.form == Form::Exit || last.form == Form::Trap)
+    else if (last.form == Form::Exit)
       to.push_back(cfg.exit);
+    // A trap ends the launch: those that do not take it meet as if it were not
+    // there.
     if (!endsBlock(last) || guarded)
       to.push_back(block + 1);
     llvm::sort(to);

@@ -384,7 +384,7 @@ template <bool CHECK> bool Engine::runWarp(Warp &warp) {
       return true;
     }
     if (warp.state == Warp::Waiting)
-      return true;
+      break;
   }
   if (steps > launch.options.maxSteps)
     return fault(stepAt(warp.stack.back().pc),

@@ -174,8 +174,9 @@ private:
                      uint64_t limit);
   bool checkShadow(Warp &warp, const Step &step, const Access &access);
   bool checkRaces(Warp &warp, const Step &step, const Access &access);
-  bool checkRace(Warp &warp, const Step &step, Space space,
-                 const RaceDetector::Access &access);
+  bool race(Warp &warp, const Step &step, Space space,
+            const RaceDetector::Access &access,
+            const RaceDetector::Conflict &conflict);
   void checkBlocks();
   void countAccess(const Step &step, const Access &access);
   static void countShared(SimCount &count, const Access &access);

@@ -202,17 +202,19 @@ bool Engine::checkCopyRaces(Warp &warp, const Copy &copy) {
   RaceDetector::Access access{
       numberOf(warp),    copy.lane,          step.source,
       /*isStore=*/false, /*isAtomic=*/false, copy.from,   0};
+  RaceDetector::Conflict conflict;
   // In powers of two, as accesses of the detector are.
   for (uint32_t left = copy.taken; left; left -= access.bytes) {
     access.address += access.bytes;
     access.bytes = llvm::bit_floor(left);
-    if (!checkRace(warp, step, Space::Global, access))
-      return false;
+    if (races->access(access, conflict))
+      return race(warp, step, Space::Global, access, conflict);
   }
   access.isStore = true;
   access.address = kSharedWindow + (uint64_t(rank) << kRankShift) + copy.to;
   access.bytes = copy.bytes;
-  return checkRace(warp, step, Space::Shared, access);
+  return !races->access(access, conflict) ||
+         race(warp, step, Space::Shared, access, conflict);
 }
 
 } // namespace dither::runtime::sim

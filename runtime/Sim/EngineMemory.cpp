@@ -380,12 +380,10 @@ static void trimNeutral(const MemoryInfo &info, const char *operand,
   bytes = first < end ? size : 0;
 }
 
-/// One access of a lane, of either space.
-bool Engine::checkRace(Warp &warp, const Step &step, Space space,
-                       const RaceDetector::Access &access) {
-  RaceDetector::Conflict conflict;
-  if (!races->access(access, conflict))
-    return true;
+/// The fault of one access of a lane, of either space.
+bool Engine::race(Warp &warp, const Step &step, Space space,
+                  const RaceDetector::Access &access,
+                  const RaceDetector::Conflict &conflict) {
   uint64_t address = conflict.address;
   if (space == Space::Shared)
     address = (address - kSharedWindow) & ((uint64_t(1) << kRankShift) - 1);
@@ -429,8 +427,9 @@ bool Engine::checkRaces(Warp &warp, const Step &step, const Access &access) {
       if (!lane.bytes)
         continue;
     }
-    if (!checkRace(warp, step, access.space, lane))
-      return false;
+    RaceDetector::Conflict conflict;
+    if (races->access(lane, conflict))
+      return race(warp, step, access.space, lane, conflict);
     if (isPlain)
       std::memcpy(access.pointer[i], value, access.bytes);
   }

@@ -158,6 +158,30 @@ TEST(Control, BranchTables) {
     EXPECT_EQ(got[i], want[a[i]]) << i;
 }
 
+/// A trap that nobody takes is not where lanes meet.
+TEST(Control, LanesMeetBesideTraps) {
+  Sim sim;
+  uint32_t *out = sim.allocate<uint32_t>(64);
+  for (const char *trap : {"trap;", "@p trap;"}) {
+    must(sim.run(kernelOf(std::string(".reg .pred p, q; .reg .b32 v;\n"
+                                      ".reg .b64 x;\n"
+                                      "mov.b32 v, 1; setp.ne.u32 p, v, v;\n"
+                                      "setp.lt.u32 q, %r_id, 8;\n"
+                                      "@q bra FEW;\n"
+                                      "setp.ge.u32 q, %r_id, 0;\n"
+                                      "@q bra OUT;\n") +
+                              trap +
+                              "\nFEW: mov.b32 v, 2;\n"
+                              "OUT: bar.sync 0;\n"
+                              "mad.wide.u32 x, %r_id, 4, p0;\n"
+                              "st.global.b32 [x], v;",
+                          1),
+                 64, {out}));
+    for (uint32_t i = 0; i < 64; ++i)
+      EXPECT_EQ(sim.download(out, 64)[i], i < 8 ? 2u : 1u) << trap;
+  }
+}
+
 TEST(Control, UnreachableCodeAndEndlessLoops) {
   Sim sim("sm_90a", [] {
     SimOptions options;
@@ -169,6 +193,11 @@ TEST(Control, UnreachableCodeAndEndlessLoops) {
                             32, {out})),
             "kernel 'k', line 15 (bra), block (0,0,0): the block does not end: "
             "it took more than 1048576 steps");
+  // Warps that wait for each other all the time.
+  EXPECT_EQ(
+      message(sim.run(kernelOf("LOOP: bar.sync 0;\nbra LOOP;", 1), 64, {out})),
+      "kernel 'k', line 16 (bra), block (0,0,0): the block does not end: "
+      "it took more than 1048576 steps");
 }
 
 //===----------------------------------------------------------------------===//

@@ -186,6 +186,17 @@ TEST_P(Nvcc, BlockSums) {
   }
 }
 
+TEST_P(Nvcc, AsynchronousCopies) {
+  constexpr int n = 9001;
+  auto in = randomFloats(n, 8);
+  float *out = gpu.allocate<float>(n);
+  gpu.launch("neighbour_sums", {2, 1, 1}, 0, gpu.upload(in), out, n);
+  auto got = gpu.result(out, n);
+  in.resize(10 * 1024, 0.0f);
+  for (int i = 0; i < n; ++i)
+    ASSERT_EQ(got[i], in[i] + in[i / 1024 * 1024 + (i + 1) % 1024]) << i;
+}
+
 TEST_P(Nvcc, Histogram) {
   constexpr int n = 20000;
   std::mt19937 random(7);

@@ -2,6 +2,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp4.h>
 #include <cuda_fp8.h>
+#include <cuda_pipeline.h>
 
 extern "C" __global__ void vector_add(const float *a, const float *b, float *sum, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -52,6 +53,30 @@ extern "C" __global__ void block_sums(const float *in, float *out, int n) {
   }
   if (threadIdx.x == 0)
     out[blockIdx.x] = partial[0];
+}
+
+/// Sums of two neighbours in a ring of 1024 floats. Two rings are on their way while one is summed up; what the last one
+/// lacks is zeros.
+extern "C" __global__ void neighbour_sums(const float *in, float *out, int n) {
+  __shared__ __align__(16) float rings[3][1024];
+  int at = threadIdx.x * 4;
+  auto begin = [&](int i) { return (blockIdx.x + i * gridDim.x) * 1024; };
+  auto fetch = [&](int i) {
+    int from = begin(i) + at, bytes = min(max(n - from, 0), 4) * 4;
+    if (begin(i) < n)
+      __pipeline_memcpy_async(&rings[i % 3][at], in + from, 16, 16 - bytes);
+    __pipeline_commit();
+  };
+  fetch(0);
+  fetch(1);
+  for (int i = 0; begin(i) < n; ++i) {
+    __pipeline_wait_prior(1);
+    __syncthreads();
+    fetch(i + 2);
+    for (int j = at; j < at + 4; ++j)
+      if (begin(i) + j < n)
+        out[begin(i) + j] = rings[i % 3][j] + rings[i % 3][(j + 1) % 1024];
+  }
 }
 
 /// Counts of bytes: of a block in shared memory, then added to all.
