@@ -437,10 +437,12 @@ def cast(
     return mode_oracle.encode_stochastic(product, bits & 0xFF, STOCHASTIC[element])
 
 
-def dequantize(codes: np.ndarray, scale: np.ndarray, name: str, g: np.float32 | None) -> np.ndarray:
+def dequantize(codes: np.ndarray, scale: np.ndarray, name: str, order: str, g: np.float32 | None) -> np.ndarray:
     """Values of codes under the scales of their blocks along the last axis."""
     element, kind, block, *_ = FORMATS[name]
     factor = _value(scale, kind)
-    if g is not None:
+    if g is not None and order in ("div6_mul", "div6_div"):
+        factor = factor * _decode_scale(g)
+    elif g is not None:
         factor = (factor * g) * F32(F32(1) / F32(2688))
     return DECODE[_codes(element, kind)](codes) * np.repeat(factor, block, axis=-1)

@@ -665,7 +665,7 @@ class Language:
         fmt = _format(fmt)
         assert q.dtype is fmt.element and scale.dtype is fmt.scale
         codes, s = (np.moveaxis(data, axis, -1) for data in (q.data, scale.data))
-        values = m.dequantize(codes, s, fmt.name, self._tensor_amax(amax))
+        values = m.dequantize(codes, s, fmt.name, fmt.order, self._tensor_amax(amax))
         return Tile(np.moveaxis(values, -1, axis), FLOAT32)
 
     def rms_norm(
