@@ -105,6 +105,12 @@ FragmentBuilder::resolveBlocks(quant::BlockReduceOp reduce, Offsets offsets,
       sizes[0] != 1 || block[0] % plan.rows ||
       reduce.getKind() != quant::ReduceKind::amax || reduce.getAmaxBits())
     return std::nullopt;
+  // Turned blocks are columns of the fragment, which has them whole, and what a
+  // transform takes together stays together.
+  int cls = plan.classes->member(reduce.getSource(), 0).cls;
+  if (cls >= 0 && (plan.fits((*plan.classes)[cls]) ||
+                   plan.rows % (*plan.classes)[cls].atom != 0))
+    return std::nullopt;
   Location loc = reduce.getLoc();
   OpBuilder &b = engine->builder();
   auto type = RankedTensorType::get({plan.rows, sizes[1]}, b.getF32Type());

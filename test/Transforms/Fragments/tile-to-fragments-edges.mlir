@@ -82,3 +82,32 @@ func.func @no_edge(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %row: index, %i
   }
   return
 }
+
+// -----
+
+// Blocks down columns that were rows lie in a part as a whole: there are fewer
+// rows at the edge than the transform of their elements takes together.
+// CHECK-LABEL: func.func @turned
+// CHECK: } else {
+// CHECK: %[[H:.*]] = quant.hadamard %{{.*}} axis 1 size 8 : tensor<4x64xf32>
+// CHECK: %[[T:.*]] = quant.transpose %[[H]] : tensor<4x64xf32> -> tensor<64x4xf32>
+// CHECK: quant.block_reduce amax %[[T]] block [64, 1] : tensor<64x4xf32> -> tensor<1x4xf32>
+func.func @turned(%x: memref<?x?xf32>, %s: memref<1x8xf32>, %inside: i1)
+    attributes {quant.kernel, quant.config = {fragment = array<i64: 8, 64>, edge = array<i64: 4, 64>}} {
+  %c0 = arith.constant 0 : index
+  %likely = quant.likely %inside
+  scf.if %likely {
+    %t = quant.load %x[%c0, %c0] {in_bounds} : memref<?x?xf32> -> tensor<8x64xf32>
+    %h = quant.hadamard %t axis 1 size 8 : tensor<8x64xf32>
+    %u = quant.transpose %h : tensor<8x64xf32> -> tensor<64x8xf32>
+    %b = quant.block_reduce amax %u block [64, 1] : tensor<64x8xf32> -> tensor<1x8xf32>
+    quant.store %b, %s[%c0, %c0] {in_bounds} : tensor<1x8xf32>, memref<1x8xf32>
+  } else {
+    %t = quant.load %x[%c0, %c0] : memref<?x?xf32> -> tensor<8x64xf32>
+    %h = quant.hadamard %t axis 1 size 8 : tensor<8x64xf32>
+    %u = quant.transpose %h : tensor<8x64xf32> -> tensor<64x8xf32>
+    %b = quant.block_reduce amax %u block [64, 1] : tensor<64x8xf32> -> tensor<1x8xf32>
+    quant.store %b, %s[%c0, %c0] {in_bounds} : tensor<1x8xf32>, memref<1x8xf32>
+  }
+  return
+}
