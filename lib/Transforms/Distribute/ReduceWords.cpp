@@ -38,8 +38,20 @@ planOfWords(const Reduction &r, const TileLayout &words, bool full, bool simd) {
 /// The amax of widened 16-bit values, two at a time; not if their words do not
 /// allow it.
 template <typename Op> static Emitted reduceWords(Distributor &d, Op op) {
-  auto widened = op.getSource().template getDefiningOp<arith::ExtFOp>();
+  Value from = op.getSource();
   std::optional<Reduction> r = reductionOf(d, op);
+  // What was transposed has its words along columns of the source.
+  if (auto turn = from.getDefiningOp<quant::TransposeOp>(); turn && r) {
+    const TileLayout &result = r->plan.result;
+    // Repeats in both directions would have another order of registers.
+    if (result.rank() != 2 || (result.repeats[0] > 1 && result.repeats[1] > 1))
+      return std::nullopt;
+    from = turn.getSource();
+    r->layout = transposed(r->layout);
+    r->plan.result = transposed(r->plan.result);
+    r->axis = 1 - r->axis;
+  }
+  auto widened = from.getDefiningOp<arith::ExtFOp>();
   if (!widened || !r || r->kind != quant::ReduceKind::amax ||
       (r->bits && !d.simd) ||
       r->limit != r->layout.base[r->axis] * r->layout.repeats[r->axis])

@@ -64,3 +64,23 @@ func.func @signed(%x: memref<?x512xbf16> {quant.align = 16 : i64}, %y: memref<?x
   quant.store %a, %y[%p, %c0] {in_bounds} : tensor<1x1xf32>, memref<?x1xf32>
   return
 }
+
+// Down the columns of words that were transposed: each instruction takes a row
+// of two columns.
+// CHECK-LABEL: func.func @turned(
+// SIGN-COUNT-32: max.xorsign.abs.bf16x2
+// SIGN-NOT: max.xorsign
+// MASK-COUNT-32: "max.bf16x2
+// CHECK-COUNT-8: arith.maxnumf {{.*}} : f32
+// CHECK-NOT: arith.maxnumf
+// CHECK: return
+func.func @turned(%x: memref<?x128xbf16> {quant.align = 16 : i64}, %y: memref<?x1xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%p, %c0] {in_bounds} : memref<?x128xbf16> -> tensor<16x128xbf16>
+  %f = arith.extf %t : tensor<16x128xbf16> to tensor<16x128xf32>
+  %u = quant.transpose %f : tensor<16x128xf32> -> tensor<128x16xf32>
+  %a = quant.block_reduce amax %u block [1, 16] : tensor<128x16xf32> -> tensor<128x1xf32>
+  quant.store %a, %y[%p, %c0] {in_bounds} : tensor<128x1xf32>, memref<?x1xf32>
+  return
+}
