@@ -3,6 +3,8 @@
 // Masked accesses cost compares and branches in every fragment, while only the
 // programs at the edges need them. One test at the start of the program decides
 // between the body as it is and a copy whose accesses are known to be inside.
+// Masks that a program makes itself, of as many rows or columns as its tensor
+// has from there on, are all true in that copy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -207,6 +209,80 @@ Value insideAll(OpBuilder &b, Location loc, Value program,
   return arith::AndIOp::create(b, loc, fits, below);
 }
 
+/// How many elements an index leaves room for, at least, by memref and
+/// dimension.
+using Room = llvm::MapVector<std::tuple<Value, Value, int64_t>, int64_t>;
+
+/// Whether `v` is the extent of a dimension of `memref`.
+bool isExtent(Value v, Value memref, int64_t dim) {
+  auto type = cast<MemRefType>(memref.getType());
+  if (!type.isDynamicDim(dim))
+    return getConstantIntValue(v) == type.getDimSize(dim);
+  auto op = v.getDefiningOp<memref::DimOp>();
+  return op && op.getSource() == memref && op.getConstantIndex() == dim;
+}
+
+/// min(extent - index, c), where the index leaves room for c: c.
+std::optional<int64_t> knownRest(arith::MinSIOp rest, const Room &room,
+                                 const IRMapping &map) {
+  std::optional<int64_t> most = getConstantIntValue(rest.getRhs());
+  auto left = rest.getLhs().getDefiningOp<arith::SubIOp>();
+  if (!most || !left)
+    return std::nullopt;
+  for (auto &[key, size] : room) {
+    auto &[index, memref, dim] = key;
+    if (size >= *most && map.lookupOrDefault(index) == left.getRhs() &&
+        isExtent(left.getLhs(), memref, dim))
+      return most;
+  }
+  return std::nullopt;
+}
+
+/// The comparisons of coordinates with `count`, spread over a tile of no more
+/// elements along them.
+void collectMasks(Value count, int64_t least,
+                  SmallVectorImpl<arith::CmpIOp> &masks) {
+  for (Operation *user : count.getUsers()) {
+    if (isa<arith::IndexCastOp, quant::BroadcastOp>(user))
+      collectMasks(user->getResult(0), least, masks);
+    auto compare = dyn_cast<arith::CmpIOp>(user);
+    if (!compare || compare.getPredicate() != arith::CmpIPredicate::slt ||
+        compare.getRhs() != count)
+      continue;
+    auto iota = compare.getLhs().getDefiningOp<quant::IotaOp>();
+    if (iota && iota.getType().getDimSize(iota.getDim()) <= least)
+      masks.push_back(compare);
+  }
+}
+
+/// Takes out masks that are true wherever the copy runs.
+void dropMasks(Block &copy, const Room &room, const IRMapping &map) {
+  SmallVector<arith::CmpIOp> masks;
+  copy.walk([&](arith::MinSIOp rest) {
+    if (std::optional<int64_t> count = knownRest(rest, room, map))
+      collectMasks(rest, *count, masks);
+  });
+  while (!masks.empty()) {
+    arith::CmpIOp mask = masks.pop_back_val();
+    for (Operation *user :
+         llvm::SetVector<Operation *>(mask->user_begin(), mask->user_end())) {
+      Value kept;
+      if (auto select = dyn_cast<arith::SelectOp>(user);
+          select && select.getCondition() == mask)
+        kept = select.getTrueValue();
+      else if (auto both = dyn_cast<arith::AndIOp>(user))
+        kept = both.getLhs() == mask ? both.getRhs() : both.getLhs();
+      if (!kept)
+        continue;
+      // A mask and itself is that mask, which has more users then.
+      if (kept == mask)
+        masks.push_back(mask);
+      user->getResult(0).replaceAllUsesWith(kept);
+      user->erase();
+    }
+  }
+}
+
 struct DitherVersionBounds
     : impl::DitherVersionBoundsBase<DitherVersionBounds> {
   /// What is written as `c // 16` is a shift where c has no sign.
@@ -239,7 +315,7 @@ struct DitherVersionBounds
     });
     llvm::SetVector<Operation *> slice, versioned;
     // The largest extent that each index must leave room for.
-    llvm::MapVector<std::tuple<Value, Value, int64_t>, int64_t> room;
+    Room room;
     llvm::SetVector<Value> signs;
     auto consider = [&](Operation *op) {
       std::optional<Access> access = asAccess(op);
@@ -351,6 +427,7 @@ struct DitherVersionBounds
       b.clone(op, map);
     for (Operation *op : versioned)
       setInBounds(map.lookup(op));
+    dropMasks(*branch.thenBlock(), room, map);
     while (branch->getNextNode() != entry.getTerminator())
       branch->getNextNode()->moveBefore(elseEnd);
   }

@@ -376,3 +376,81 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 }
+
+// -----
+
+// What is past the end of the rows is zero. In the copy all rows are there, and
+// no mask is left; rows of another tensor, and more than it has room for, are as
+// they were.
+// CHECK-LABEL: func.func @masks(
+// CHECK: scf.if
+// CHECK: %[[T:.*]] = quant.load %arg0{{.*}} {in_bounds}
+// CHECK: %[[U:.*]] = arith.addf %[[T]], %[[T]]
+// CHECK-NOT: arith.select
+// CHECK: quant.store %[[U]], %arg1
+// CHECK: arith.select
+// CHECK: arith.select
+// CHECK: } else {
+// CHECK: arith.select
+func.func @masks(%x: memref<?x64xf32>, %y: memref<?x64xf32>, %z: memref<?x64xf32>, %rows: index) attributes {quant.kernel, quant.config = {fragment = array<i64: 4, 64>, tile = array<i64: 4, 64>, num_warps = 1 : i64}} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant dense<0.0> : tensor<4x64xf32>
+  %i = quant.program_id x
+  %r = arith.muli %i, %c4 : index
+  %m = memref.dim %x, %c0 : memref<?x64xf32>
+  %left = arith.subi %m, %r : index
+  %count = arith.minsi %left, %c4 : index
+  %word = arith.index_cast %count : index to i32
+  %all = quant.broadcast %word : i32 -> tensor<4x64xi32>
+  %row = quant.iota dim 0 : tensor<4x64xi32>
+  %inside = arith.cmpi slt, %row, %all : tensor<4x64xi32>
+  %t = quant.load %x[%r, %c0] : memref<?x64xf32> -> tensor<4x64xf32>
+  %u = arith.addf %t, %t : tensor<4x64xf32>
+  %v = arith.select %inside, %u, %zero : tensor<4x64xi1>, tensor<4x64xf32>
+  quant.store %v, %y[%r, %c0] : tensor<4x64xf32>, memref<?x64xf32>
+  // Of a number that no tensor has.
+  %other = arith.subi %rows, %r : index
+  %some = arith.minsi %other, %c4 : index
+  %someWord = arith.index_cast %some : index to i32
+  %someAll = quant.broadcast %someWord : i32 -> tensor<4x64xi32>
+  %someInside = arith.cmpi slt, %row, %someAll : tensor<4x64xi32>
+  %w = arith.select %someInside, %u, %zero : tensor<4x64xi1>, tensor<4x64xf32>
+  // More rows than there is room for.
+  %more = arith.minsi %left, %c8 : index
+  %moreWord = arith.index_cast %more : index to i32
+  %moreAll = quant.broadcast %moreWord : i32 -> tensor<4x64xi32>
+  %moreInside = arith.cmpi slt, %row, %moreAll : tensor<4x64xi32>
+  %k = arith.select %moreInside, %w, %zero : tensor<4x64xi1>, tensor<4x64xf32>
+  quant.store %k, %z[%r, %c0] : tensor<4x64xf32>, memref<?x64xf32>
+  return
+}
+
+// -----
+
+// A mask and itself is one mask.
+// CHECK-LABEL: func.func @mask_twice(
+// CHECK: scf.if
+// CHECK-NOT: arith.select
+// CHECK: } else {
+// CHECK: arith.select
+func.func @mask_twice(%x: memref<?x64xf32>, %y: memref<?x64xf32>) attributes {quant.kernel, quant.config = {fragment = array<i64: 4, 64>, tile = array<i64: 4, 64>, num_warps = 1 : i64}} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant dense<0.0> : tensor<4x64xf32>
+  %i = quant.program_id x
+  %r = arith.muli %i, %c4 : index
+  %m = memref.dim %x, %c0 : memref<?x64xf32>
+  %left = arith.subi %m, %r : index
+  %count = arith.minsi %left, %c4 : index
+  %word = arith.index_cast %count : index to i32
+  %all = quant.broadcast %word : i32 -> tensor<4x64xi32>
+  %row = quant.iota dim 0 : tensor<4x64xi32>
+  %inside = arith.cmpi slt, %row, %all : tensor<4x64xi32>
+  %both = arith.andi %inside, %inside : tensor<4x64xi1>
+  %t = quant.load %x[%r, %c0] : memref<?x64xf32> -> tensor<4x64xf32>
+  %v = arith.select %both, %t, %zero : tensor<4x64xi1>, tensor<4x64xf32>
+  quant.store %v, %y[%r, %c0] : tensor<4x64xf32>, memref<?x64xf32>
+  return
+}
