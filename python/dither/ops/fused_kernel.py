@@ -319,6 +319,9 @@ def fused_kernel(
         at = c
         if half == 1:
             at = c + columns
+        if FMT is not None or out_amax is not None or out_row_amax is not None or out_col_amax is not None:
+            # Before it is rounded: what is moved between lanes are words of two then.
+            t = inside(t, part)
         if ROUND is not None:
             # What an operator of its own would hand to the quantization.
             t = t.to(ROUND).to(dl.float32)
@@ -326,8 +329,6 @@ def fused_kernel(
             store_plain(out, t, r, c)
         if half == 1 and right is not None:
             store_plain(right, t, r, c)
-        if FMT is not None or out_amax is not None or out_row_amax is not None or out_col_amax is not None:
-            t = inside(t, part)
         amaxes = (out_amax, out_row_amax, out_col_amax, col_amax)
         codes = (row_data, row_scale, col_data, col_scale)
         transforms = (ROW_TRANSFORM, COL_TRANSFORM)
