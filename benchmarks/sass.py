@@ -2,10 +2,10 @@
 
     python -m benchmarks.sass [--target sm_90] [--ptx NAME=FILE[:ELEMENTS]] [--json FILE]
 
-Both compilers' PTX goes through one ptxas. The path counted is the one on which most bytes are stored and, of those,
-the fewest instructions run: the fast copy of a kernel that has one for tiles at the edge, without the calls for
-subnormal quotients. `fast` is dither with `math="fast"`. Instructions of a loop count once; `loops` says that there is
-one, and the figure is then a lower bound. Elements are those of a program's tile.
+Both compilers' PTX goes through one ptxas. The path counted is the one on which most bytes are stored, in the widest
+accesses, and, of those, the fewest instructions run: the fast copy of a kernel that has one for tiles at the edge,
+without the calls for subnormal quotients. `fast` is dither with `math="fast"`. Instructions of a loop count once;
+`loops` says that there is one, and the figure is then a lower bound. Elements are those of a program's tile.
 """
 
 from __future__ import annotations
@@ -85,26 +85,45 @@ def hot_path(code: Sequence[Instruction]) -> tuple[list[Instruction], int]:
     """The instructions of the path described above, and the number of loops on the way to any exit."""
     parts = blocks(code)
     index = {block[0].address: i for i, block in enumerate(parts)}
-    loops = 0
-    # From the end to the start: the best way from each block to an exit, as (bytes stored, -instructions), and the
-    # block that follows.
-    best: list[tuple[int, int, int | None] | None] = [None] * len(parts)
-    for i in reversed(range(len(parts))):
-        last = parts[i][-1]
-        successors: list[int] = []
+
+    def successors(i: int) -> list[int]:
+        last, found = parts[i][-1], []
         if last.base in ("BRA", "JMP") and last.target is not None and last.target in index:
-            successors.append(index[last.target])
+            found.append(index[last.target])
         if (last.base not in ("BRA", "JMP", "EXIT", "RET", "BRX") or last.conditional) and i + 1 < len(parts):
-            successors.append(i + 1)
-        # A branch to itself ends the padding after the code; others backwards are loops.
-        loops += sum(1 for s in successors if s <= i and not (s == i and len(parts[i]) == 1))
-        ways = [(*best[s][:2], s) for s in successors if s > i and best[s] is not None]  # type: ignore[index]
-        if last.base == "EXIT":
+            found.append(i + 1)
+        # A branch to itself ends the padding after the code.
+        return [s for s in found if s != i or len(parts[i]) > 1]
+
+    # From exits to the start, wherever blocks lie: the best way from each to an exit, as (squares of bits stored,
+    # -instructions), and the block that follows: ptxas may unroll the loop of the slow copy. A branch to a block that
+    # is on the way here is a loop.
+    loops = 0
+    best: dict[int, tuple[int, int, int | None] | None] = {}
+    open_blocks: dict[int, list[int]] = {0: successors(0)}
+    loop_edges: set[tuple[int, int]] = set()
+    while open_blocks:
+        i = next(reversed(open_blocks))
+        left = open_blocks[i]
+        if left:
+            to = left.pop()
+            if to in open_blocks:
+                loops += 1
+                loop_edges.add((i, to))
+            elif to not in best:
+                open_blocks[to] = successors(to)
+            continue
+        ways: list[tuple[int, int, int | None]] = [
+            (*way[:2], s) for s in successors(i) if (i, s) not in loop_edges and (way := best.get(s)) is not None
+        ]
+        if parts[i][-1].base == "EXIT":
             ways.append((0, 0, None))
+        best[i] = None
         if ways:
             stored, length, following = max(ways, key=lambda way: way[:2])
-            own = sum(instruction.width for instruction in parts[i] if instruction.base == "STG")
+            own = sum(instruction.width**2 for instruction in parts[i] if instruction.base == "STG")
             best[i] = (stored + own, length - len(parts[i]), following)
+        del open_blocks[i]
     path: list[Instruction] = []
     at: int | None = 0
     while at is not None:

@@ -16,6 +16,10 @@
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/CodeGen/CodeGenTargetMachineImpl.h"
+#include "llvm/CodeGen/MachineModuleInfo.h"
+#include "llvm/CodeGen/Passes.h"
+#include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/LLVMContext.h"
@@ -123,10 +127,36 @@ void keepForever(std::unique_ptr<Emission> emission) {
 
 } // namespace
 
+/// As TargetMachine::addPassesToEmitFile; true if there is no such kind of
+/// file. Where code is not optimized, copies go all the same: operands of
+/// inline assembly have one each.
+static bool addEmissionPasses(TargetMachine &machine,
+                              legacy::PassManager &passes,
+                              raw_pwrite_stream &os, CodeGenFileType type) {
+  if (machine.getOptLevel() != CodeGenOptLevel::None)
+    return machine.addPassesToEmitFile(passes, os, nullptr, type,
+                                       /*DisableVerify=*/true);
+  auto &generator = static_cast<CodeGenTargetMachineImpl &>(machine);
+  TargetPassConfig *config = generator.createPassConfig(passes);
+  config->setDisableVerify(true);
+  config->insertPass(&TwoAddressInstructionPassID, &RegisterCoalescerID);
+  auto *info = new MachineModuleInfoWrapperPass(&machine);
+  passes.add(config);
+  passes.add(info);
+  if (config->addISelPasses())
+    return true;
+  config->addMachinePasses();
+  config->setInitialized();
+  if (generator.addAsmPrinter(passes, os, nullptr, type,
+                              info->getMMI().getContext()))
+    return true;
+  passes.add(createFreeMachineFunctionPass());
+  return false;
+}
+
 Expected<std::string> CodeGenerator::State::emit(CodeGenFileType type) {
   auto emission = std::make_unique<Emission>(context, *machine, *module);
-  if (machine->addPassesToEmitFile(emission->passes, emission->os, nullptr,
-                                   type, /*DisableVerify=*/true))
+  if (addEmissionPasses(*machine, emission->passes, emission->os, type))
     return createStringError("%s cannot emit this kind of file",
                              target.name.str().c_str());
   if (std::optional<std::string> reason =
