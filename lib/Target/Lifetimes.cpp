@@ -114,6 +114,17 @@ public:
     return true;
   }
 
+  /// The order of what loops do in each round. Returns whether there are any.
+  bool shortenLoops() {
+    bool any = false;
+    for (BasicBlock &block : f)
+      if (loops.getLoopFor(&block)) {
+        postpone(block, /*loads=*/false);
+        any = true;
+      }
+    return any;
+  }
+
 private:
   //===--- what is computed later -----------------------------------------===//
   void postpone(BasicBlock &block, bool loads);
@@ -335,13 +346,16 @@ void Lifetimes::unpackAgain(Instruction &barrier) {
 
 PreservedAnalyses LifetimesPass::run(Function &f,
                                      FunctionAnalysisManager &analyses) {
-  if (hasManyQuotients(f) || aliveRegisters(f).most > kMost)
+  AliveRegisters alive = aliveRegisters(f);
+  if (hasManyQuotients(f) || alive.most > kMost)
     return PreservedAnalyses::all();
   Lifetimes lifetimes(f, analyses.getResult<DominatorTreeAnalysis>(f),
                       analyses.getResult<LoopAnalysis>(f));
   bool changed = false;
   for (BasicBlock &block : f)
     changed |= lifetimes.shorten(block);
+  if (!changed && alive.most > kHeld)
+    changed = lifetimes.shortenLoops();
   if (!changed)
     return PreservedAnalyses::all();
   PreservedAnalyses preserved;

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Occupancy.h"
 #include "dither/Target/ModuleTarget.h"
 #include "dither/Target/Passes.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -101,6 +102,10 @@ void annotate(LLVM::LLVMFuncOp kernel, const target::TargetInfo &target) {
     if (auto blocks = kernel->getAttrOfType<IntegerAttr>("quant.cluster"))
       kernel->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(),
                       b.getDenseI32ArrayAttr({int32_t(blocks.getInt()), 1, 1}));
+    // For OccupancyPass: LLVM does not see what launches give.
+    if (auto bytes = kernel->getAttrOfType<IntegerAttr>("quant.shared_bytes"))
+      kernel.setPassthroughAttr(b.getArrayAttr({b.getStrArrayAttr(
+          {target::kSharedBytesAttr, std::to_string(bytes.getInt())})}));
     return;
   }
   kernel.setNoUnwind(true);

@@ -13,10 +13,9 @@
 
 #include "Occupancy.h"
 #include "Registers.h"
-#include "llvm/IR/GlobalVariable.h"
+#include "llvm/IR/Function.h"
 #include "llvm/IR/InstIterator.h"
-#include "llvm/IR/Instructions.h"
-#include "llvm/IR/Module.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace llvm;
@@ -27,8 +26,10 @@ namespace {
 
 /// Registers beyond those that are alive at a barrier, and those that a kernel
 /// with barriers has at least. Where codes are computed by arithmetic there are
-/// more in between.
+/// more in between. Where there are enough warps without one block more, that
+/// is not worth keeping to few registers.
 constexpr unsigned kSpare = 20, kSpareOfOld = 30, kLeastWaiting = 66;
+constexpr unsigned kSpareOfMany = 30, kEnoughWarps = 20;
 /// The part of the registers that are alive at once, as the code stands, with
 /// which ptxas finds an order. test/python/ops/test_ptx.py assembles the
 /// library's kernels with what this leaves them.
@@ -36,17 +37,21 @@ struct Part {
   unsigned of, whole;
 };
 constexpr Part kOrdered = {7, 8};
-/// Where there are few warps and memory is fast, a block more is worth some
-/// registers in memory: of NVFP4 along both directions 3 blocks of 256 threads
-/// keep 3 to 10 there, and are predicted to take 0.70 of the time of 2.
-constexpr Part kNearly = {6, 7};
-constexpr unsigned kFewWarps = 16;
+/// Where there are few warps and memory is fast, blocks more are worth some
+/// registers in memory, and ptxas needs fewer of these than are alive as the
+/// code stands: 4 blocks of NVFP4 along both directions, of 256 threads, are
+/// predicted to take 0.6 of the time of 2.
+/// Not so where more is alive elsewhere than at barriers, or all waits for a
+/// square root, whose slow path ptxas moves nothing over.
+constexpr Part kNearly = {5, 7}, kNearlyWaiting = {4, 7};
+constexpr unsigned kFewWarps = 16, kFewWaitingWarps = 24;
+constexpr unsigned kSpareNearly = 12, kSpareWaiting = 4;
 /// Threads that keep memory busy: more of them with fewer registers gain
 /// nothing.
 constexpr unsigned kThreads = 1024;
-/// Blocks that every multiprocessor takes, and its shared memory, of which each
-/// block takes some for the system.
-constexpr unsigned kBlocks = 16, kShared = 100 << 10, kReserved = 1024;
+/// Blocks that every multiprocessor takes, and bytes of its shared memory that
+/// each takes for the system.
+constexpr unsigned kBlocks = 16, kReserved = 1024;
 /// A multiprocessor has four parts, each with registers for 512 of a lane,
 /// which warps get in units of eight (CUDA C++ Programming Guide, compute
 /// capabilities).
@@ -59,61 +64,75 @@ unsigned registersFor(unsigned warps, const TargetInfo &target) {
   return std::min(each / kUnit * kUnit, target.maxRegsPerThread);
 }
 
-/// Bytes of shared memory that a kernel takes: what it declares, or all of it
-/// where launches give it, as that is for much.
-uint64_t sharedBytes(Function &f) {
-  constexpr unsigned kSharedSpace = 3;
-  uint64_t bytes = 0;
-  for (GlobalVariable &memory : f.getParent()->globals()) {
-    auto isHere = [&](User *user) {
-      auto *i = dyn_cast<Instruction>(user);
-      return !i || i->getFunction() == &f;
-    };
-    if (memory.getAddressSpace() == kSharedSpace &&
-        any_of(memory.users(), isHere))
-      bytes +=
-          memory.hasInitializer()
-              ? memory.getDataLayout().getTypeAllocSize(memory.getValueType())
-              : TypeSize::getFixed(kShared);
-  }
-  return bytes;
+/// A number that the function has as an attribute; 0 if it has none.
+unsigned numberOf(const Function &f, StringRef attribute) {
+  unsigned number = 0;
+  if (f.getFnAttribute(attribute).getValueAsString().getAsInteger(10, number))
+    return 0;
+  return number;
 }
 
-/// Registers that a kernel needs, with a part of those that are alive at once.
-unsigned neededRegisters(const AliveRegisters &alive, Part part,
-                         const TargetInfo &target) {
+/// Registers that a kernel needs, with a part of those that are alive at once,
+/// or some beyond those at a barrier.
+unsigned neededRegisters(const AliveRegisters &alive, Part part, unsigned spare,
+                         unsigned least) {
   unsigned ordered = divideCeil(alive.most * part.of, part.whole);
   if (alive.waiting == 0)
     return ordered;
-  unsigned spare = target.cvtFP8x2 ? kSpare : kSpareOfOld;
-  return std::max({ordered, alive.waiting + spare, kLeastWaiting});
+  return std::max({ordered, alive.waiting + spare, least});
+}
+
+bool hasSquareRoots(Function &f) {
+  return any_of(instructions(f), [](const Instruction &i) {
+    auto *call = dyn_cast<IntrinsicInst>(&i);
+    return call && call->getIntrinsicID() == Intrinsic::sqrt;
+  });
+}
+
+PreservedAnalyses setBlocks(Function &f, unsigned blocks) {
+  f.addFnAttr("nvvm.minctasm", utostr(blocks));
+  return PreservedAnalyses::all();
 }
 
 } // namespace
 
 PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
-  unsigned threads = 0;
-  if (!f.hasFnAttribute("nvvm.reqntid") || f.getFnAttribute("nvvm.reqntid")
-                                               .getValueAsString()
-                                               .getAsInteger(10, threads))
+  unsigned threads = numberOf(f, "nvvm.reqntid");
+  if (!threads)
     return PreservedAnalyses::all();
   AliveRegisters alive = aliveRegisters(f);
-  auto fit = [&](unsigned blocks, Part part) {
-    unsigned warps = divideCeil(blocks * threads, kWarp);
-    return registersFor(warps, target) >= neededRegisters(alive, part, target);
+  unsigned warps = divideCeil(threads, kWarp);
+  auto spareOf = [&](unsigned blocks) {
+    unsigned spare = target.cvtFP8x2 ? kSpare : kSpareOfOld;
+    bool isEnough = (blocks - 1) * warps >= kEnoughWarps;
+    return isEnough ? std::max(spare, kSpareOfMany) : spare;
+  };
+  auto fit = [&](unsigned blocks, Part part, unsigned spare,
+                 unsigned least = kLeastWaiting) {
+    return registersFor(blocks * warps, target) >=
+           neededRegisters(alive, part, spare, least);
   };
   unsigned most = std::clamp(kThreads / threads, 1u, kBlocks);
-  if (uint64_t bytes = sharedBytes(f))
-    most = std::clamp<uint64_t>(kShared / (bytes + kReserved), 1, most);
+  // A multiprocessor has at least what a block may have, and what the system
+  // takes for it.
+  unsigned shared = numberOf(f, kSharedBytesAttr) + kReserved;
+  most = std::clamp((target.sharedBytes + kReserved) / shared, 1u, most);
   bool left = hasManyQuotients(f);
   unsigned blocks = left ? 1 : most;
-  while (blocks > 1 && !fit(blocks, kOrdered))
+  while (blocks > 1 && !fit(blocks, kOrdered, spareOf(blocks)))
     --blocks;
-  if (!left && target.fastMemory && blocks < most &&
-      blocks * threads <= kFewWarps * kWarp && fit(blocks + 1, kNearly))
+  if (left || !target.fastMemory)
+    return setBlocks(f, blocks);
+  bool isMostAtBarriers = 2 * alive.waiting > alive.most;
+  if (isMostAtBarriers && !hasSquareRoots(f)) {
+    while (blocks < most && blocks * warps <= kFewWaitingWarps &&
+           fit(blocks + 1, kNearlyWaiting, kSpareWaiting, /*least=*/0))
+      ++blocks;
+  } else if (blocks < most && blocks * warps <= kFewWarps &&
+             fit(blocks + 1, kNearly, kSpareNearly)) {
     ++blocks;
-  f.addFnAttr("nvvm.minctasm", utostr(blocks));
-  return PreservedAnalyses::all();
+  }
+  return setBlocks(f, blocks);
 }
 
 } // namespace dither::target

@@ -3,7 +3,8 @@
 // What is larger than a fragment and has a sum or a maximum along its rows is
 // read by several loops: for the sum, and for what is made with it. Where
 // shared memory has the room, one loop more copies such a tile there, and all
-// others read it from there: global memory is read once.
+// others read it from there: global memory is read once. What few programs do,
+// at the edge of a tensor, is no reason to have that memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -98,7 +99,7 @@ bool FragmentPlan::hasTallBlocks(Value tile) const {
 
 bool FragmentPlan::holdRereads() {
   const target::TargetInfo *info = target::saidTarget(kernel);
-  if (!info || !info->isGpu)
+  if (!info || !info->isGpu || isAtEdge)
     return false;
   SmallVector<quant::LoadOp> wanted;
   for (auto &[load, loops] : readers()) {

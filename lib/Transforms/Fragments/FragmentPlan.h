@@ -82,7 +82,7 @@ public:
   FragmentPlan(mlir::func::FuncOp kernel, mlir::Block &block, Extents fragment,
                std::optional<Extents> edge, SharedFragments &shared)
       : kernel(kernel), block(block), shared(shared), rows(fragment.rows),
-        cols(fragment.cols), edge(edge) {}
+        cols(fragment.cols), edge(edge), isAtEdge(edge) {}
 
   /// Makes the plan, and keeps the tiles that would be read again too late;
   /// false if nothing in the block needs to be split. Errors: tiles that cannot
@@ -157,6 +157,8 @@ private:
   }
 
   std::optional<Extents> edge;
+  /// Whether it is what few programs do: the body for the edge of a tensor.
+  bool isAtEdge;
   /// Classes longer than a fragment that are not split all the same.
   llvm::SmallPtrSet<const DimClasses::Class *, 4> unsplit;
 };
