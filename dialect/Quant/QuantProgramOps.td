@@ -193,6 +193,9 @@ def Quant_StoreOp : Quant_Op<"store", [AttrSizedOperandSegments]> {
     `stream` is a hint, which changes no value: nothing reads the elements soon, so a CPU writes whole
     lines past its caches where the memref is too large for them.
 
+    `async` lets a GPU copy what a quant.load has read, for this store alone, without waiting for it: the elements are
+    there from the next `quant.await_copies` on.
+
     ```mlir
     quant.store %t, %x[%i, %j] : tensor<4x128xbf16>, memref<?x4096xbf16>
     quant.store %s, %m[%i, %j] valid [%rows, %columns]
@@ -204,7 +207,7 @@ def Quant_StoreOp : Quant_Op<"store", [AttrSizedOperandSegments]> {
                        Variadic<Index>:$indices, Variadic<Index>:$valid,
                        DefaultValuedAttr<Quant_ScaleLayoutAttr,
                          "::dither::quant::ScaleLayout::linear">:$scale_layout,
-                       UnitAttr:$in_bounds, UnitAttr:$stream);
+                       UnitAttr:$in_bounds, UnitAttr:$stream, UnitAttr:$async);
   let assemblyFormat = [{
     $tile `,` $memref `[` $indices `]` (`valid` ` ` `[` $valid^ `]`)? attr-dict
     `:` type($tile) `,` type($memref)
@@ -214,6 +217,19 @@ def Quant_StoreOp : Quant_Op<"store", [AttrSizedOperandSegments]> {
                    "::mlir::ValueRange":$indices)>
   ];
   let hasVerifier = 1;
+}
+
+def Quant_AwaitCopiesOp : Quant_Op<"await_copies", []> {
+  let summary = "wait for what the program copies";
+  let description = [{
+    What stores with `async` have copied is there for the lanes that have copied it.
+
+    ```mlir
+    quant.store %t, %s[%i, %j] {async, in_bounds} : tensor<1x8192xbf16>, memref<1x65536xbf16>
+    quant.await_copies
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
 }
 
 def Quant_GatherOp : Quant_Op<"gather", []> {

@@ -6,8 +6,9 @@
 //
 // Walks a kernel with the accesses made so far, and puts a barrier in front of
 // each one that may touch an element which another lane has touched since the
-// last barrier, one of them writing. All threads of a block meet there:
-// conditions of branches and bounds of loops are scalars, the same for all.
+// last barrier, one of them writing; in front of the loop where only accesses
+// before the loop ask for it. All threads of a block meet there: conditions of
+// branches and bounds of loops are scalars, the same for all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +21,10 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/SetVector.h"
+
+#include <map>
+#include <tuple>
+#include <vector>
 
 namespace dither::transforms {
 #define GEN_PASS_DEF_DITHERORDERACCESSES
@@ -110,7 +115,18 @@ struct Made {
   Meeting met = Meeting::None;
   /// What has become of the loops around it.
   LoopRelations loops;
+  /// Whether it is of an asynchronous copy that nobody has waited for: it is
+  /// made then, and no meeting before counts.
+  bool pending = false;
 };
+
+/// Whether `op` is of an asynchronous copy: the store, or its load.
+bool isOfCopy(Operation *op) {
+  if (isa<quant::LoadOp>(op) && op->hasOneUse())
+    op = *op->user_begin();
+  auto store = dyn_cast<quant::StoreOp>(op);
+  return store && store.getAsync();
+}
 
 /// The accesses made so far.
 class State {
@@ -119,6 +135,7 @@ public:
     for (Made &old : all)
       if (old.op == made.op && old.loops == made.loops) {
         old.met = std::min(old.met, made.met);
+        old.pending |= made.pending;
         return;
       }
     all.push_back(made);
@@ -129,7 +146,13 @@ public:
   }
   void meet(Meeting who) {
     for (Made &made : all)
-      made.met = std::max(made.met, who);
+      if (!made.pending)
+        made.met = std::max(made.met, who);
+  }
+  /// Each thread has waited for what it copies.
+  void awaitCopies() {
+    for (Made &made : all)
+      made.pending = false;
   }
   /// `change` of the loops around the accesses inside `loop`.
   void change(Operation *loop, void (LoopRelations::*change)(Operation *)) {
@@ -170,12 +193,47 @@ private:
   LogicalResult walkLoop(scf::ForOp loop, State &state);
   LogicalResult walkBranch(scf::IfOp branch, State &state);
   void visit(const MemoryAccess &access, State &state);
+  Meeting meetingBetween(const MemoryAccess &before, const MemoryAccess &access,
+                         ArrayRef<int64_t> delta);
+  static void meet(Operation *op, Meeting who, State &state);
   LogicalResult checkUniform(Operation *op, Value v);
+
+  /// While a loop is looked at: who must meet before it, for accesses before
+  /// it. Nothing is put into the kernel meanwhile.
+  struct Look {
+    Operation *loop;
+    Meeting needed = Meeting::None;
+  };
 
   func::FuncOp kernel;
   int64_t warps;
   llvm::SetVector<Value> exchanged;
+  Look *look = nullptr;
+  /// What meetingOf gave.
+  std::map<std::tuple<Operation *, Operation *, std::vector<int64_t>>, Meeting>
+      known;
 };
+
+Meeting Orderer::meetingBetween(const MemoryAccess &before,
+                                const MemoryAccess &access,
+                                ArrayRef<int64_t> delta) {
+  auto [it, isNew] = known.try_emplace(
+      {before.op, access.op, std::vector<int64_t>(delta)}, Meeting::None);
+  if (isNew)
+    it->second = meetingOf(before, access, delta, warps);
+  return it->second;
+}
+
+void Orderer::meet(Operation *op, Meeting who, State &state) {
+  OpBuilder b(op);
+  Location loc = op->getLoc();
+  if (who == Meeting::Block)
+    NVVM::Barrier0Op::create(b, loc);
+  else
+    NVVM::SyncWarpOp::create(
+        b, loc, arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(-1)));
+  state.meet(who);
+}
 
 void Orderer::visit(const MemoryAccess &access, State &state) {
   Meeting needed = Meeting::None;
@@ -187,26 +245,25 @@ void Orderer::visit(const MemoryAccess &access, State &state) {
     if (areDisjoint(before, access, made.loops, &delta))
       continue;
     Meeting meeting =
-        delta ? meetingOf(before, access, *delta, warps) : Meeting::Block;
+        delta ? meetingBetween(before, access, *delta) : Meeting::Block;
     if (meeting == Meeting::None)
       continue;
     exchanged.insert(access.memref);
     if (warps == 1)
       meeting = Meeting::Warp;
-    if (meeting > made.met)
-      needed = std::max(needed, meeting);
+    if (meeting <= made.met)
+      continue;
+    needed = std::max(needed, meeting);
+    if (look && !look->loop->isProperAncestor(made.op))
+      look->needed = std::max(look->needed, meeting);
   }
   if (needed != Meeting::None) {
-    OpBuilder b(access.op);
-    Location loc = access.op->getLoc();
-    if (needed == Meeting::Block)
-      NVVM::Barrier0Op::create(b, loc);
+    if (look)
+      state.meet(needed);
     else
-      NVVM::SyncWarpOp::create(
-          b, loc, arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(-1)));
-    state.meet(needed);
+      meet(access.op, needed, state);
   }
-  state.add(Made{access.op, Meeting::None, {}});
+  state.add(Made{access.op, Meeting::None, {}, isOfCopy(access.op)});
 }
 
 /// Threads meet at barriers inside `op`: `v` decides whether they get there.
@@ -225,6 +282,17 @@ LogicalResult Orderer::walkLoop(scf::ForOp loop, State &state) {
        {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
     if (failed(checkUniform(loop, bound)))
       return failure();
+  if (!look) {
+    Look ahead{loop};
+    look = &ahead;
+    State first = state;
+    LogicalResult walked = walk(*loop.getBody(), first);
+    look = nullptr;
+    if (failed(walked))
+      return failure();
+    if (ahead.needed != Meeting::None)
+      meet(loop, ahead.needed, state);
+  }
   State first = state;
   if (failed(walk(*loop.getBody(), first)))
     return failure();
@@ -260,6 +328,8 @@ LogicalResult Orderer::walk(Block &block, State &state) {
         return failure();
     } else if (isa<NVVM::Barrier0Op>(op)) {
       state.meet(Meeting::Block);
+    } else if (isa<quant::AwaitCopiesOp>(op)) {
+      state.awaitCopies();
     } else if (isa<NVVM::SyncWarpOp>(op)) {
       state.meet(Meeting::Warp);
     } else if (auto convert = dyn_cast<quant::ConvertLayoutOp>(op)) {

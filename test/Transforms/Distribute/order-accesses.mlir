@@ -157,3 +157,59 @@ func.func @cpu(%x: memref<4x64xf32>) attributes {quant.kernel} {
   return
 }
 }
+
+// -----
+
+module attributes {quant.target = "sm_90a"} {
+// What was stored before a loop is waited for before it, once. What the loop
+// itself stores for its next round is waited for in each.
+// CHECK-LABEL: func.func @before_the_loop(
+// CHECK: quant.store
+// CHECK: nvvm.barrier0
+// CHECK-NEXT: scf.for
+// CHECK-NOT: nvvm
+// CHECK: scf.for
+// CHECK: nvvm.barrier0
+// CHECK: return
+func.func @before_the_loop(%x: memref<64x64xf32>, %y: memref<64x64xf32>, %z: memref<64x64xf32>) attributes {quant.kernel, quant.config = {num_warps = 4 : i64}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %t = quant.load %x[%c0, %c0] : memref<64x64xf32> -> tensor<64x64xf32>
+  quant.store %t, %y[%c0, %c0] : tensor<64x64xf32>, memref<64x64xf32>
+  scf.for %i = %c0 to %c8 step %c1 {
+    %u = quant.load %y[%i, %c0] : memref<64x64xf32> -> tensor<64x64xf32>
+    quant.store %u, %z[%c0, %c0] : tensor<64x64xf32>, memref<64x64xf32>
+  }
+  scf.for %i = %c0 to %c8 step %c1 {
+    %u = quant.load %x[%i, %c0] : memref<64x64xf32> -> tensor<64x64xf32>
+    quant.store %u, %x[%c0, %c0] : tensor<64x64xf32>, memref<64x64xf32>
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {quant.target = "sm_90a"} {
+// A barrier before an asynchronous copy has been waited for is none after it:
+// the other lanes' parts may not be there yet.
+// CHECK-LABEL: func.func @pending_copy(
+// CHECK: quant.store {{.*}}async
+// CHECK: nvvm.barrier0
+// CHECK: quant.await_copies
+// CHECK-NEXT: nvvm.barrier0
+// CHECK-NEXT: quant.load
+func.func @pending_copy(%x: memref<64x64xf32>, %y: memref<64x64xf32>) attributes {quant.kernel, quant.config = {num_warps = 4 : i64}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %s = quant.scratch : memref<128x64xf32>
+  %t = quant.load %x[%c0, %c0] {in_bounds} : memref<64x64xf32> -> tensor<64x64xf32>
+  quant.store %t, %s[%c0, %c0] {async, in_bounds} : tensor<64x64xf32>, memref<128x64xf32>
+  nvvm.barrier0
+  quant.await_copies
+  %u = quant.load %s[%c1, %c0] {in_bounds} : memref<128x64xf32> -> tensor<64x64xf32>
+  quant.store %u, %y[%c0, %c0] {in_bounds} : tensor<64x64xf32>, memref<64x64xf32>
+  return
+}
+}
