@@ -72,7 +72,8 @@ bool isLowerableNVVM(Operation *op, const TargetInfo &target) {
           NVVM::ClusterIdXOp, NVVM::ClusterWaitOp, NVVM::MapaOp>(op))
     return target.clusterBlocks > 1;
   return isa<NVVM::Barrier0Op, NVVM::BlockDimXOp, NVVM::BlockIdXOp,
-             NVVM::BlockIdYOp, NVVM::BlockIdZOp, NVVM::GridDimXOp,
+             NVVM::BlockIdYOp, NVVM::BlockIdZOp, NVVM::CpAsyncCommitGroupOp,
+             NVVM::CpAsyncOp, NVVM::CpAsyncWaitGroupOp, NVVM::GridDimXOp,
              NVVM::GridDimYOp, NVVM::GridDimZOp, NVVM::LaneIdOp,
              NVVM::RcpApproxFtzF32Op, NVVM::ReduxOp, NVVM::ShflOp,
              NVVM::SyncWarpOp, NVVM::ThreadIdXOp>(op);

@@ -35,6 +35,18 @@ def DitherCarryInMemory : Pass<"dither-carry-in-memory", "::mlir::func::FuncOp">
                            "::mlir::scf::SCFDialect"];
 }
 
+def DitherCopyAsync : Pass<"dither-copy-async", "::mlir::func::FuncOp"> {
+  let summary = "copy to shared memory of a GPU without waiting for each part";
+  let description = [{
+    Requires: kernels of fragments.
+    Guarantees: in a kernel for a GPU a quant.store to a quant.scratch of what a quant.load has read, in bounds and for
+    that store alone, is `async`, and a quant.await_copies stands before what reads that memory: all parts of a tile
+    are on their way at once.
+    Declines: kernels for a CPU; copies that may reach past a tensor.
+  }];
+  let dependentDialects = ["::dither::quant::QuantDialect"];
+}
+
 def DitherCopyEdges : Pass<"dither-copy-edges", "::mlir::func::FuncOp"> {
   let summary = "copy tall tiles that may reach past a tensor row by row";
   let description = [{

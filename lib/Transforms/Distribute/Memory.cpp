@@ -2,7 +2,9 @@
 
 #include "Analysis/IndexSign.h"
 #include "Distribute/Distribute.h"
+#include "Emit/MemoryAccess.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
@@ -60,7 +62,17 @@ static FailureOr<TileAccess> access(Distributor &d, Operation *op, Value memref,
   return a;
 }
 
+/// The store that copies, on its own, what `load` reads; null if there is none.
+static quant::StoreOp copyOf(Distributor &d, quant::LoadOp load) {
+  if (d.simd || !load->hasOneUse())
+    return nullptr;
+  auto store = dyn_cast<quant::StoreOp>(*load->user_begin());
+  return store && store.getAsync() ? store : nullptr;
+}
+
 static Emitted emitLoad(Distributor &d, quant::LoadOp load) {
+  if (copyOf(d, load))
+    return success();
   TileLayout l = d.layout(load.getResult());
   RankedTensorType type = d.tile(load.getResult());
   auto a = access(d, load, load.getMemref(), load.getIndices(), l,
@@ -250,6 +262,31 @@ static MemRefDesc wholeBlocks(Distributor &d, const MemRefDesc &mem,
   return whole;
 }
 
+static Emitted emitCopy(Distributor &d, quant::StoreOp store) {
+  auto load = store.getTile().getDefiningOp<quant::LoadOp>();
+  if (!load || copyOf(d, load) != store)
+    return std::nullopt;
+  TileLayout l = d.layout(load.getResult());
+  ArrayRef<int64_t> shape = d.tile(load.getResult()).getShape();
+  auto from = access(d, load, load.getMemref(), load.getIndices(), l, shape,
+                     load.getInBounds()),
+       to = access(d, store, store.getMemref(), store.getIndices(), l, shape,
+                   store.getInBounds());
+  if (failed(from) || failed(to))
+    return failure();
+  if (failed(d.e.copy(*from, *to)))
+    return store.emitOpError("cannot copy in layout ") << store.getTile();
+  return success();
+}
+
+static Emitted emitAwaitCopies(Distributor &d, quant::AwaitCopiesOp) {
+  if (!d.simd) {
+    NVVM::CpAsyncCommitGroupOp::create(d.b, d.e.loc);
+    NVVM::CpAsyncWaitGroupOp::create(d.b, d.e.loc, 0);
+  }
+  return success();
+}
+
 static Emitted emitStore(Distributor &d, quant::StoreOp store) {
   Value tile = store.getTile();
   TileLayout l = d.layout(tile);
@@ -283,6 +320,14 @@ static Emitted emitStore(Distributor &d, quant::StoreOp store) {
   return success();
 }
 
+/// Whether chunks of the memory may change places: rows are whole groups of
+/// them.
+static bool canSwizzle(MemRefType type) {
+  int64_t bits = quant::storageBits(type.getElementType());
+  return type.getRank() == 2 && bits >= 8 &&
+         type.getDimSize(1) * bits / 8 % kSwizzledBytes == 0;
+}
+
 /// Memory that a kernel takes for itself.
 static Emitted emitScratch(Distributor &d, quant::ScratchOp op) {
   auto type = cast<MemRefType>(op.getResult().getType());
@@ -290,6 +335,7 @@ static Emitted emitScratch(Distributor &d, quant::ScratchOp op) {
   desc.elem = type.getElementType();
   desc.align = desc.strideAlign = 64;
   desc.pairs = op.getPairs() && d.rules.keepsPairs();
+  desc.swizzled = !d.simd && canSwizzle(type);
   auto [strides, offset] = type.getStridesAndOffset();
   desc.staticSizes.assign(type.getShape().begin(), type.getShape().end());
   desc.staticStrides.assign(strides.begin(), strides.end());
@@ -453,7 +499,9 @@ static Emitted emitDim(Distributor &d, memref::DimOp dim) {
 
 void addMemoryOps(OpTable &table) {
   table.add(emitLoad);
+  table.add(emitCopy);
   table.add(emitStore);
+  table.add(emitAwaitCopies);
   table.add(emitAtomicMax);
   table.add(emitAtomicAdd);
   table.add(emitLoadScalar);

@@ -29,6 +29,9 @@ struct MemRefDesc {
   /// CPU scratch: each 32 columns lie in memory as the 16 even and the 16 odd
   /// ones, as registers hold them.
   bool pairs = false;
+  /// GPU scratch: chunks of 16 bytes change places so that lanes which have
+  /// several chunks each do not meet in the banks (Emit/MemoryAccess.cpp).
+  bool swizzled = false;
   /// CPU: whether it is too large for the caches (i1; null where not asked).
   mlir::Value large;
   /// The part of a block of a cluster: of each `period` columns `run`, from
@@ -167,6 +170,9 @@ public:
   //===--- operations on the registers of tiles ---------------------------===//
   mlir::FailureOr<Registers> load(const TileAccess &access);
   mlir::LogicalResult store(const TileAccess &access, Registers tile);
+  /// GPU: copies a tile of global memory to shared memory, where it is after
+  /// cp.async.wait_group, or at once if its rows are not aligned.
+  mlir::LogicalResult copy(const TileAccess &from, const TileAccess &to);
   /// Stores one-byte scales through one of the orders of
   /// Layout/ScaleFactorLayout.h.
   mlir::LogicalResult storeScales(const TileAccess &access, Registers tile,

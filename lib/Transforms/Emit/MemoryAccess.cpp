@@ -303,12 +303,23 @@ Value SimdAccess::fromMemoryOrder(ArrayRef<Value> parts, int64_t j) {
 // GPU
 //===----------------------------------------------------------------------===//
 
+/// Chunks of 16 bytes, four in a group: of what is 128 bytes further on a chunk
+/// has another place in its group. Lanes with 32 or 64 bytes each, of which
+/// eight take a chunk at once, have them in different banks.
+constexpr int64_t kChunkBytes = 16, kChunkBits = 0x30, kChunkShift = 3;
+
+static int64_t swizzled(int64_t byte) {
+  return byte ^ (byte >> kChunkShift & kChunkBits);
+}
+
 LaneAccess::LaneAccess(Emitter &e, const TileAccess &a) : Access(e, a) {
   int64_t contiguous = int64_t(1) << a.layout.contiguousBits();
   group = bits < 32 ? wordGroup(a.layout, bits) : 1;
   int64_t bytes =
       std::min(std::max<int64_t>(1, contiguous * bits / 8), e.maxVectorBytes);
   bytes = std::min(bytes, alignment(contiguous));
+  if (a.mem.swizzled)
+    bytes = std::min(bytes, kChunkBytes);
   for (int64_t d = 0; d < rank; ++d) {
     limits.push_back(limit(d));
     firsts.push_back(first(d));
@@ -347,7 +358,42 @@ LaneAccess::LaneAccess(Emitter &e, const TileAccess &a) : Access(e, a) {
       copies |= kWarpLanes << i;
 }
 
+Value LaneAccess::swizzledAddress(int64_t reg) {
+  auto mixed = [&](Value byte) -> Value {
+    Value mix = e.make<arith::AndIOp>(
+        e.make<arith::ShRUIOp>(byte, e.i64(kChunkShift)), e.i64(kChunkBits));
+    return e.make<arith::XOrIOp>(byte, mix);
+  };
+  auto bytesOf = [&](Value elements) -> Value {
+    return bits == 8 ? elements
+                     : Value(e.make<arith::MulIOp>(elements, e.i64(bits / 8)));
+  };
+  int64_t last = rank - 1;
+  Coord fixed = a.layout.coord(reg);
+  Value byte;
+  if (disjoint && a.divisor[last] * bits / 8 % kSwizzledBytes == 0) {
+    // The tile begins with a group of groups, and threads and registers have
+    // bits of their own of a place in it: each part changes alone.
+    int64_t place = swizzled(fixed[last] * bits / 8);
+    byte = mixed(bytesOf(thread[last]));
+    if (int64_t chunk = place & kChunkBits)
+      byte = e.make<arith::XOrIOp>(byte, e.i64(chunk));
+    if (int64_t rest = place & ~kChunkBits)
+      byte = add(byte, e.i64(rest));
+    fixed[last] = 0;
+    SmallVector<Value> rows(thread.begin(), thread.end());
+    rows[last] = Value();
+    byte = add(byte, bytesOf(offset(rows, fixed)));
+  } else {
+    byte = mixed(bytesOf(offset(thread, fixed)));
+  }
+  return e.make<LLVM::GEPOp>(a.mem.ptr.getType(), e.b.getI8Type(), a.mem.ptr,
+                             ArrayRef<LLVM::GEPArg>{byte});
+}
+
 Value LaneAccess::address(int64_t reg) {
+  if (a.mem.swizzled)
+    return swizzledAddress(reg);
   return pointer(offset(thread, a.layout.coord(reg)));
 }
 

@@ -12,6 +12,9 @@
 
 namespace dither::transforms {
 
+/// Bytes of a row in which chunks of swizzled memory change places.
+inline constexpr int64_t kSwizzledBytes = 512;
+
 /// Address arithmetic and bounds of one tile access, shared by both targets.
 class Access {
 public:
@@ -98,6 +101,8 @@ public:
   LaneAccess(Emitter &e, const TileAccess &a);
 
   mlir::Value address(int64_t reg);
+  /// As address(), where chunks change places.
+  mlir::Value swizzledAddress(int64_t reg);
   /// Coordinate along the last dimension of the element `next` columns after
   /// that of a register.
   mlir::Value column(int64_t reg, int64_t next);

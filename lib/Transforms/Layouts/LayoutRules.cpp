@@ -53,7 +53,7 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
       if (load.getMemref().getDefiningOp<quant::ScratchOp>() &&
           !fragment.empty() &&
           memory.getNumElements() > llvm::product_of(fragment))
-        heldBits = std::max(heldBits, bits);
+        holds = !simd;
     }
     if (auto gather = dyn_cast<quant::GatherOp>(op))
       narrowest = std::min(narrowest, bitsOf(gather.getMemref().getType()));
@@ -92,16 +92,15 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
 TileLayout LayoutRules::anchor(ArrayRef<int64_t> shape) const {
   int64_t last = int64_t(shape.size()) - 1;
   Reduced reduced;
-  // Parts of a row that is held have its sums elsewhere, and lanes with more
-  // than an access each would meet in the banks of shared memory.
-  bool ofHeld = !simd && heldBits && last >= 0 && !summed.contains(shape[last]);
-  if (sumChains && last >= 0 && !ofHeld)
+  // Parts of a row that is held have its sums elsewhere.
+  bool isHeld = holds && last >= 0 && !summed.contains(shape[last]);
+  if (sumChains && last >= 0 && !isHeld)
     reduced = {last, sumChains, true};
   else if (columnBlock > 1 && last == 1 && !simd)
     reduced = {0, columnBlock, false};
   else if (sumRows > 1 && last == 1)
     reduced = {0, numerics::sumChains(sumRows), true};
-  return widest(shape, reduced, ofHeld ? 128 / heldBits : vec);
+  return widest(shape, reduced, vec);
 }
 
 TileLayout LayoutRules::widest(ArrayRef<int64_t> shape, Reduced reduced,

@@ -81,8 +81,8 @@ private:
   /// Chains of the longest sum along rows, on a CPU along either direction; 0
   /// for none.
   int64_t sumChains = 0;
-  /// Bits of the widest elements that a GPU holds in quant.scratch, or 0.
-  int64_t heldBits = 0;
+  /// Whether a GPU holds rows in quant.scratch.
+  bool holds = false;
   /// Lengths of the rows that sums are of.
   llvm::SmallDenseSet<int64_t, 4> summed;
   /// Elements of the longest sum along columns (GPU), and rows of the tallest
