@@ -151,10 +151,13 @@ FailureOr<bool> FragmentPlan::make() {
       leaveAsIs();
       return false;
     }
+    // What shared memory holds is not overwritten.
+    if (holdRereads())
+      continue;
     FailureOr<bool> kept = keepOverwritten();
     if (failed(kept))
       return failure();
-    again = *kept || holdRereads();
+    again = *kept;
   }
   makeGroups();
   return true;

@@ -10,7 +10,8 @@
 // GPU: a lane holds up to 64 elements of a tile, about 32 where there is a
 // choice of warps and the runs of the lanes stay long, or more than 16 bits of
 // each wait for the sum of their row; larger tiles are cut into fragments of 32
-// elements a lane.
+// elements a lane. Of a row for which a lane would hold more than 32 shared
+// memory holds what waits, if there is room for the rows of four blocks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +19,7 @@
 #include "Layouts/LayoutRules.h"
 #include "Tiling/TilingEngine.h"
 #include "Tiling/WaitingTiles.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Numerics/ReductionOrder.h"
 #include "dither/Target/ModuleTarget.h"
@@ -61,8 +63,9 @@ struct Shape {
   /// A tile is transposed, if only from a row to a column; with its elements,
   /// and not only with what blocks along its rows have.
   bool transposes = false, transposesCols = false;
-  /// Bits that lanes keep of each element while rows are reduced.
-  int64_t waiting = 0;
+  /// Bits that lanes keep of each element while rows are reduced, and those
+  /// that are loaded for each, which shared memory would hold.
+  int64_t waiting = 0, loaded = 0;
   /// Blocks of a GPU that sum columns together.
   int64_t cluster = 1;
 };
@@ -84,6 +87,8 @@ constexpr int64_t kHostCarriedRows = 8;
 /// Columns of a CPU tile where a row has no static length.
 constexpr int64_t kHostColumns = 4096;
 constexpr int64_t kLaneWant = 32, kLaneMost = 64;
+/// Warps of a program that registers have room for.
+constexpr int64_t kMostWarps = 8;
 /// Bits of each element that wait while rows are reduced, where a lane holds
 /// more elements than kLaneWant.
 constexpr int64_t kFewWaiting = 16;
@@ -94,8 +99,14 @@ constexpr int64_t kGpuTransposed = 8192;
 /// CPU's fragment one in so many: such programs are few, and their code is to
 /// be short.
 constexpr int64_t kLaneEdge = 8, kHostEdgeShare = 4;
-/// Warps of a program whose rows registers do not hold.
-constexpr int64_t kLongRowWarps = 16;
+/// Warps of a program whose rows registers do not hold, at most, and those that
+/// a multiprocessor is to have: fewer in each program where there are more.
+constexpr int64_t kLongRowWarps = 16, kHeldWarps = 24;
+/// Blocks of a multiprocessor that are enough to wait for memory in turns.
+constexpr int64_t kHeldBlocks = 4;
+/// Bytes of shared memory for what warps exchange beside a row, and for the
+/// system.
+constexpr int64_t kHeldExchange = 2048;
 /// Columns in a run of a lane where FP8 or FP4 codes are stored: 128 bits
 /// or 64.
 constexpr int64_t kLaneRun = 16;
@@ -197,6 +208,11 @@ Shape shapeOf(func::FuncOp func) {
     block = std::lcm(block, info.granule);
   }
   shape.waiting = waitingBits(func);
+  func.walk([&](quant::LoadOp load) {
+    if (auto type = load.getResult().getType();
+        type.getRank() == 2 && type.getDimSize(1) == shape.cols)
+      shape.loaded += quant::storageBits(type.getElementType());
+  });
   return shape;
 }
 
@@ -273,12 +289,21 @@ int64_t laneWant(const Shape &s) {
   return acrossRows && s.encodesFp4 ? kLaneMost : kLaneWant;
 }
 
-Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
+/// Blocks of a multiprocessor whose shared memory has room for a row of each
+/// while its sum is made; 0 where nothing waits.
+int64_t blocksWithRows(const Shape &s, int64_t cols, int64_t sharedBytes) {
+  bool waits = s.reducesCols && s.rowBlock == 1 && s.cluster == 1 && s.waiting;
+  int64_t bytes = cols * s.loaded / 8;
+  return waits && bytes ? sharedBytes / (bytes + kHeldExchange) : 0;
+}
+
+Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile,
+                 int64_t sharedBytes) {
   Config c{};
   int64_t rows = s.rows, cols = s.cols;
   if (!isTile) {
     // Whole rows where a row is reduced, else 4096 elements.
-    int64_t most = kWarpLanes * 8 * kLaneMost;
+    int64_t most = kWarpLanes * kMostWarps * kLaneMost;
     c.tileCols = 0;
     cols = powerOfTwoCeil(s.cols);
     if (!s.reducesCols && cols > 1024)
@@ -297,7 +322,9 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
   else
     // A norm that is stored both ways holds its rows twice: fewer threads, so
     // that each has the registers. A transposed one has squares to share.
-    while (n < (s.rowBlock > 1 && s.reducesCols && !s.transposesRows ? 4 : 8) &&
+    while (n < (s.rowBlock > 1 && s.reducesCols && !s.transposesRows
+                    ? kMostWarps / 2
+                    : kMostWarps) &&
            n * kWarpLanes * laneWant(s) < elements) {
       // More lanes than that would have shorter runs.
       bool fits =
@@ -309,7 +336,11 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
   c.warps = n;
   // What is transposed goes through shared memory.
   bool shares = isTile && s.transposed > kGpuTransposed;
-  if (elements <= n * kWarpLanes * kLaneMost && !shares) {
+  int64_t blocks = warps ? 0 : blocksWithRows(s, cols, sharedBytes);
+  bool isHeld = rows == 1 && s.carried.empty() &&
+                elements > kMostWarps * kWarpLanes * kLaneWant &&
+                blocks >= kHeldBlocks;
+  if (elements <= n * kWarpLanes * kLaneMost && !shares && !isHeld) {
     c.rows = rows;
     c.cols = cols;
     c.isWholeTile = true;
@@ -320,10 +351,12 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile) {
     budget /= 2;
   // Shared memory holds the rows, if anything does, and of one block alone:
   // many threads, and few registers for each.
-  if (!warps && s.reducesCols && s.rowBlock == 1 &&
-      cols > n * kWarpLanes * kLaneMost) {
-    c.warps = kLongRowWarps;
-    budget = c.warps * kWarpLanes * kLaneRun;
+  if (isHeld || (!warps && s.reducesCols && s.rowBlock == 1 &&
+                 cols > n * kWarpLanes * kLaneMost)) {
+    c.warps = std::clamp(
+        int64_t(powerOfTwoFloor(kHeldWarps / std::max<int64_t>(blocks, 1))),
+        kMostWarps / 2, kLongRowWarps);
+    budget = c.warps * kWarpLanes * (isHeld ? kLaneWant : kLaneRun);
   }
   if (shares)
     budget = std::min(budget, kGpuTransposed);
@@ -373,9 +406,11 @@ struct DitherSelectConfig : impl::DitherSelectConfigBase<DitherSelectConfig> {
     if (auto attr = func->getAttrOfType<IntegerAttr>("quant.num_warps"))
       warps = attr.getInt();
 
+    const target::TargetInfo *info = target::saidTarget(func);
+    int64_t sharedBytes = info ? info->sharedBytes : 0;
     Shape shape = shapeOf(func);
     Config c = forCpu ? chooseHost(shape, cpuLanes(func), isKernel)
-                      : chooseGpu(shape, warps, isKernel);
+                      : chooseGpu(shape, warps, isKernel, sharedBytes);
     if (isKernel) {
       c.tileRows = shape.rows;
       c.tileCols = shape.cols;

@@ -240,6 +240,37 @@ module attributes {quant.target = "sm_90a"} {
     return %q : tensor<?x4096xf8E4M3FN>
   }
 
+  // Of a row of 16384 a lane would hold 64 elements: shared memory has room for
+  // six such rows.
+  // CHECK-LABEL: func.func @gpu_held_row(
+  // CHECK-SAME: fragment = array<i64: 1, 4096>, num_warps = 4 : i64, tile = array<i64: 1, 16384>
+  // expected-remark @below {{4 warps}}
+  func.func @gpu_held_row(%x: memref<64x16384xbf16>, %y: memref<64x16384xbf16>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %n = quant.load %x[%c0, %c0] : memref<64x16384xbf16> -> tensor<1x16384xbf16>
+    %t = arith.extf %n : tensor<1x16384xbf16> to tensor<1x16384xf32>
+    %a = quant.reduce sum %t axis 1 : tensor<1x16384xf32> -> tensor<1x1xf32>
+    %b = quant.broadcast %a : tensor<1x1xf32> -> tensor<1x16384xf32>
+    %d = arith.subf %t, %b : tensor<1x16384xf32>
+    %q = arith.truncf %d : tensor<1x16384xf32> to tensor<1x16384xbf16>
+    quant.store %q, %y[%c0, %c0] : tensor<1x16384xbf16>, memref<64x16384xbf16>
+    return
+  }
+
+  // And for three of f32: these stay in registers.
+  // CHECK-LABEL: func.func @gpu_row_in_registers(
+  // CHECK-SAME: fragment = array<i64: 1, 16384>, num_warps = 8 : i64, tile = array<i64: 1, 16384>
+  // expected-remark @below {{8 warps}}
+  func.func @gpu_row_in_registers(%x: memref<64x16384xf32>, %y: memref<64x16384xf32>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<64x16384xf32> -> tensor<1x16384xf32>
+    %a = quant.reduce sum %t axis 1 : tensor<1x16384xf32> -> tensor<1x1xf32>
+    %b = quant.broadcast %a : tensor<1x1xf32> -> tensor<1x16384xf32>
+    %d = arith.subf %t, %b : tensor<1x16384xf32>
+    quant.store %d, %y[%c0, %c0] : tensor<1x16384xf32>, memref<64x16384xf32>
+    return
+  }
+
   // What is widened waits as it was: 16 bits.
   // CHECK-LABEL: func.func @gpu_widened(
   // CHECK-SAME: num_warps = 2 : i64, tile = array<i64: 1, 4096>

@@ -24,6 +24,7 @@ def loads(name, target, columns):
     ("target", "columns"),
     [
         ("sm_80", 32768),
+        ("sm_90a", 16384),
         ("sm_90a", 65536),
         ("sm_90a", 131072),
         ("sm_90a", 262144),
@@ -72,6 +73,7 @@ def same(found, want):
     [
         ("sm_80", 20000),
         ("sm_80", 65536),
+        ("sm_90a", 16384),
         ("sm_90a", 20000),
         ("sm_90a", 65536),
         ("sm_90a", 98304),
@@ -125,3 +127,32 @@ def test_short_gamma():
         for out, device in zip(found, ["cpu", "sim:sm_90a"], strict=True):
             scaled[(2,)](x, g, out, device=device)
         check.same_bits(*found)
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+def test_held_rows_in_place(target):
+    """What is stored over x, and its amax, are made of what was held."""
+    x, gamma = data.normal(3, 16384, "bfloat16", seed=3), data.normal(1, 16384, seed=4)[0]
+    want, here = dither.rms_norm(x, gamma, return_amax=True), x.copy()
+    same(tuple(dither.rms_norm(here, gamma, out=here, return_amax=True, device=f"sim:{target}")), tuple(want))
+
+
+def test_copies_are_waited_for_before_lanes_meet():
+    """A barrier between a copy and its wait is none for what is copied: the simulator would tell of a race."""
+
+    @dither.jit
+    def exchanges_meanwhile(x, u, v, w, y):
+        row = dl.program_id(0)
+        t = dl.load(x, (row, 0), (1, 65536)).to(dl.float32)
+        dl.store(v, (row, 0), dl.load(u, (row, 0), (1, 1024)))
+        dl.store(w, (row, 0), dl.load(v, (row, 512), (1, 512)))
+        dl.store(y, (row, 0), t * dl.sum(t, axis=1))
+
+    x, u = data.normal(2, 65536, "bfloat16", seed=3), data.normal(2, 1024, seed=4)
+    found = []
+    for device in ("cpu", "sim:sm_90a"):
+        outs = [np.zeros((2, columns), np.float32) for columns in (1024, 512, 65536)]
+        exchanges_meanwhile[(2,)](x, u, *outs, device=device)
+        found.append(outs)
+    for one, other in zip(*found, strict=True):
+        check.same_bits(one, other)
