@@ -14,7 +14,7 @@ _INSTRUCTION = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][\w.
 #: Instructions after which a basic block ends.
 _ENDS = ("BRA", "JMP", "EXIT", "RET", "BRX", "CALL", "BSYNC")
 #: Instructions of which each is one of the PTX.
-_SINGLE = ("LDG", "STG", "LDS", "STS", "SHFL", "BAR", "ATOMG", "RED")
+_SINGLE = ("LDG", "LDGSTS", "STG", "LDS", "STS", "SHFL", "BAR", "ATOMG", "RED")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Instruction:
     @property
     def width(self) -> int:
         """Bits of a memory access a thread; 0 for other instructions."""
-        if self.base not in ("LDG", "STG", "LDS", "STS", "LD", "ST"):
+        if self.base not in ("LDG", "LDGSTS", "STG", "LDS", "STS", "LD", "ST"):
             return 0
         for part in self.opcode.split(".")[1:]:
             if re.fullmatch(r"[US]?(8|16|64|128|256)", part):

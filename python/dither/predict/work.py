@@ -128,7 +128,8 @@ def _executed(one: Summary) -> dict[int, int]:
 
 @dataclasses.dataclass(frozen=True)
 class _Op:
-    """An instruction that runs `times` in a warp; `load` are the bytes that a lane takes from global memory."""
+    """An instruction that runs `times` in a warp; `load` are the bytes that a lane takes from global memory, `written`
+    the registers that it waits with for them, or _COPIES."""
 
     times: float
     pipe: str | None
@@ -137,8 +138,18 @@ class _Op:
     read: frozenset[str]
 
 
+#: Stands for shared memory that asynchronous copies write to.
+_COPIES = frozenset({"copies"})
+
+
 def _of_sass(listing: str, times: Mapping[int, float]) -> Iterator[_Op]:
     for i, often in sass.executed(sass.parse(listing), times):
+        if i.base == "LDGSTS":
+            yield _Op(often, None, i.width // 8, _COPIES, frozenset())
+            continue
+        if i.base == "DEPBAR":
+            yield _Op(often, None, 0, frozenset(), _COPIES)
+            continue
         load = i.width // 8 if i.base == "LDG" else 0
         parts = i.operands.split(",")
         # The first operand is written but by stores; a load writes as many registers as it takes words.
@@ -163,29 +174,38 @@ def _of_ptx(one: Summary, times: Mapping[int, float]) -> Iterator[_Op]:
             continue
         whole = text[line.line - 1]
         load, written = 0, frozenset[str]()
+        if line.text.startswith("cp.async.wait"):
+            yield _Op(often, None, 0, frozenset(), _COPIES)
+            continue
         names = frozenset(re.findall(r"%\w+", whole))
         if re.match(r"ld\.global", line.text):
             inside, _, rest = whole.partition("[")
             written = frozenset(re.findall(r"%\w+", inside.partition("ld.global")[2]))
             names = frozenset(re.findall(r"%\w+", rest))
             load = line.counts["bytes"] // max(1, line.counts["lanes"])
+        elif re.match(r"cp\.async\.c[ag]", line.text):
+            load, written = int(whole.rstrip(" ;").split(",")[2]), _COPIES
         yield _Op(often, pipes.of_class(line.kind), load, written, names)
 
 
-def _batches(ops: Iterable[_Op]) -> tuple[float, list[tuple[int, float]]]:
+def _batches(ops: Iterable[_Op]) -> tuple[float, list[tuple[float, float]]]:
     """Instructions before the first load, and batches of loads: bytes of a lane, and how often a warp waits for them.
-    A batch ends where a register is read that one of its loads writes."""
+    A batch ends where a register is read that one of its loads writes. All copies until a wait are one, in whatever
+    rounds of a loop."""
     before, seen = 0.0, False
-    found: list[tuple[int, float]] = []
+    found: list[tuple[float, float]] = []
     waiting: set[str] = set()
-    size, often = 0, 0.0
+    size, often = 0.0, 0.0
     for op in ops:
         seen = seen or op.load > 0
         before += 0.0 if seen else op.times
         if waiting & op.read:
             found.append((size, often))
             waiting, size, often = set(), 0, 0.0
-        if op.load:
+        if op.written == _COPIES:
+            waiting |= op.written
+            size, often = size + op.load * op.times, max(often, 1.0)
+        elif op.load:
             waiting |= op.written
             size, often = size + op.load, max(often, op.times)
     return before, found
