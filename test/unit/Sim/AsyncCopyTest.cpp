@@ -7,18 +7,6 @@ using namespace llvm;
 
 namespace {
 
-SimOptions everything() {
-  SimOptions options;
-  options.checkInit = options.checkRaces = options.countMemory = true;
-  return options;
-}
-
-SimOptions onlyRaces() {
-  SimOptions options;
-  options.checkRaces = true;
-  return options;
-}
-
 constexpr unsigned kBytes = 16384; ///< of the arrays
 
 std::vector<uint8_t> someBytes() {

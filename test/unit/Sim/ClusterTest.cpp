@@ -7,12 +7,6 @@ using namespace llvm;
 
 namespace {
 
-SimOptions everything() {
-  SimOptions options;
-  options.checkInit = options.checkRaces = options.countMemory = true;
-  return options;
-}
-
 /// As kernelOf, for clusters of so many blocks ("4", "2, 2, 1").
 std::string clusterOf(const std::string &blocks, const std::string &body,
                       unsigned numParams,

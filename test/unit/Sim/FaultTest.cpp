@@ -6,12 +6,6 @@ using namespace llvm;
 
 namespace {
 
-SimOptions everything() {
-  SimOptions options;
-  options.checkInit = options.checkRaces = options.countMemory = true;
-  return options;
-}
-
 /// Addresses replaced by <a>.
 std::string hideAddress(std::string text) {
   for (size_t at = 0; (at = text.find("0x", at)) != std::string::npos;) {
@@ -422,12 +416,6 @@ TEST(Fault, BarriersOrderThoseWhoWait) {
 //===----------------------------------------------------------------------===//
 // Races in global memory
 //===----------------------------------------------------------------------===//
-
-SimOptions onlyRaces() {
-  SimOptions options;
-  options.checkRaces = true;
-  return options;
-}
 
 /// The error of a kernel with 4 KB of memory, of `blocks` blocks.
 std::string raceOf(const std::string &body, uint32_t threads,

@@ -56,7 +56,7 @@ const std::string &compiled(const std::string &target) {
   return found->second;
 }
 
-SimOptions everything() {
+SimOptions allChecks() {
   SimOptions options;
   options.checkInit = options.checkRaces = true;
   return options;
@@ -64,7 +64,7 @@ SimOptions everything() {
 
 /// A kernel of the file on a device, in blocks of 256 threads.
 struct Cuda : Sim {
-  explicit Cuda(const std::string &target) : Sim(target, everything()) {}
+  explicit Cuda(const std::string &target) : Sim(target, allChecks()) {}
 
   /// Arguments are pointers and ints.
   template <class... Args>

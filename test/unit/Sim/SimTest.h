@@ -21,6 +21,19 @@ inline std::string header(const std::string &target,
   return ".version " + version + "\n.target " + target + "\n.address_size 64\n";
 }
 
+/// All checks, and counters.
+inline SimOptions everything() {
+  SimOptions options;
+  options.checkInit = options.checkRaces = options.countMemory = true;
+  return options;
+}
+
+inline SimOptions onlyRaces() {
+  SimOptions options;
+  options.checkRaces = true;
+  return options;
+}
+
 /// A device with memory that goes with it.
 class Sim {
 public:
