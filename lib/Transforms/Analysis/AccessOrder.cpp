@@ -54,6 +54,13 @@ Value viewed(Value memref) {
   return memref;
 }
 
+quant::StoreOp copyOf(quant::LoadOp load) {
+  if (!load->hasOneUse())
+    return nullptr;
+  auto store = dyn_cast<quant::StoreOp>(*load->user_begin());
+  return store && store.getAsync() ? store : nullptr;
+}
+
 SmallVector<Operation *> accessesOf(Value memref) {
   SmallVector<Operation *> accesses;
   for (Operation *user : memref.getUsers())

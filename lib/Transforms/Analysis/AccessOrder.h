@@ -40,6 +40,10 @@ struct MemoryAccess {
 
 /// What a memref is a view of, if it is one; else itself.
 mlir::Value viewed(mlir::Value memref);
+
+/// The asynchronous store that copies, on its own, what `load` reads; null if
+/// there is none.
+quant::StoreOp copyOf(quant::LoadOp load);
 /// The loads, stores and atomics of a memref, those of its views among them.
 llvm::SmallVector<mlir::Operation *> accessesOf(mlir::Value memref);
 

@@ -1,5 +1,6 @@
 //===- Memory.cpp - Loads, stores, atomics and scratch memory -------------===//
 
+#include "Analysis/AccessOrder.h"
 #include "Analysis/IndexSign.h"
 #include "Distribute/Distribute.h"
 #include "Emit/MemoryAccess.h"
@@ -62,16 +63,8 @@ static FailureOr<TileAccess> access(Distributor &d, Operation *op, Value memref,
   return a;
 }
 
-/// The store that copies, on its own, what `load` reads; null if there is none.
-static quant::StoreOp copyOf(Distributor &d, quant::LoadOp load) {
-  if (d.simd || !load->hasOneUse())
-    return nullptr;
-  auto store = dyn_cast<quant::StoreOp>(*load->user_begin());
-  return store && store.getAsync() ? store : nullptr;
-}
-
 static Emitted emitLoad(Distributor &d, quant::LoadOp load) {
-  if (copyOf(d, load))
+  if (!d.simd && copyOf(load))
     return success();
   TileLayout l = d.layout(load.getResult());
   RankedTensorType type = d.tile(load.getResult());
@@ -264,7 +257,7 @@ static MemRefDesc wholeBlocks(Distributor &d, const MemRefDesc &mem,
 
 static Emitted emitCopy(Distributor &d, quant::StoreOp store) {
   auto load = store.getTile().getDefiningOp<quant::LoadOp>();
-  if (!load || copyOf(d, load) != store)
+  if (d.simd || !load || copyOf(load) != store)
     return std::nullopt;
   TileLayout l = d.layout(load.getResult());
   ArrayRef<int64_t> shape = d.tile(load.getResult()).getShape();

@@ -122,8 +122,8 @@ struct Made {
 
 /// Whether `op` is of an asynchronous copy: the store, or its load.
 bool isOfCopy(Operation *op) {
-  if (isa<quant::LoadOp>(op) && op->hasOneUse())
-    op = *op->user_begin();
+  if (auto load = dyn_cast<quant::LoadOp>(op))
+    return bool(copyOf(load));
   auto store = dyn_cast<quant::StoreOp>(op);
   return store && store.getAsync();
 }
