@@ -6,6 +6,7 @@
 #include "LaneLoops.h"
 #include "Lifetimes.h"
 #include "MaskedAccesses.h"
+#include "NarrowStores.h"
 #include "Occupancy.h"
 #include "ShortBlocks.h"
 #include "SignalingNaNs.h"
@@ -147,6 +148,7 @@ static bool addEmissionPasses(TargetMachine &machine,
     return true;
   config->addMachinePasses();
   config->setInitialized();
+  passes.add(createNarrowStoresPass());
   if (generator.addAsmPrinter(passes, os, nullptr, type,
                               info->getMMI().getContext()))
     return true;

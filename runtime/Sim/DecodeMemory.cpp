@@ -111,6 +111,26 @@ bool Decoder::vectorElements(const Operand &operand, MemoryInfo &info,
                : read(element, type, info.registers[i], Fit::Wider))
       return true;
     info.widths[i] = uint8_t(widthOf(element, type));
+    if (!isLoad && element.kind == Operand::Register &&
+        info.widths[i] > sizeOf(type))
+      narrowStores.push_back({instruction, element.index});
+  }
+  return false;
+}
+
+/// The PTX ISA has a store write the low bits of a wider register. But of one
+/// that has a single definition, by an instruction whose result is a number,
+/// ptxas 12.9 and 13.0 store that number converted to an integer.
+bool Decoder::checkNarrowStores() {
+  for (auto [store, reg] : narrowStores) {
+    const Definitions &all = definitions[reg];
+    if (all.count != 1 ||
+        !is_contained({Type::F16, Type::BF16, Type::F32, Type::F64}, all.type))
+      continue;
+    instruction = store;
+    return fail("stores a part of " + kernel.registers[reg].text() +
+                ", which " + all.opcode +
+                " makes: ptxas converts it, expected a move first");
   }
   return false;
 }

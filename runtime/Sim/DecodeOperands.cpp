@@ -207,6 +207,8 @@ bool Decoder::write(const Operand &operand, Type type, uint32_t &offset,
     return true;
   addParts(uses.writes, operand.index);
   offset = registerOffsets[operand.index];
+  Definitions &all = definitions[operand.index];
+  all = {all.count + 1, type, instruction->opcode};
   return false;
 }
 

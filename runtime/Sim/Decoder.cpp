@@ -255,6 +255,8 @@ Expected<Program> Decoder::run() {
   for (const Instruction &given : kernel.instructions)
     if (decode(given))
       return std::move(error);
+  if (checkNarrowStores())
+    return std::move(error);
   // Running off the end returns.
   firstStep.push_back(uint32_t(program.steps.size()));
   Step end;

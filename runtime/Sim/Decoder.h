@@ -176,6 +176,7 @@ private:
   bool decodeAddress(const Operand &operand, MemoryInfo &info);
   bool vectorElements(const Operand &operand, MemoryInfo &info, Type type,
                       bool isLoad);
+  bool checkNarrowStores();
 
   // Asynchronous copies (DecodeCopy.cpp).
   bool decodeCopy();
@@ -217,6 +218,15 @@ private:
   /// Offsets in the shared or local space, by variable.
   std::vector<uint64_t> variableOffsets;
   uint32_t carryFlag = 0;
+  /// By register, how many instructions write it, and as what the last does.
+  struct Definitions {
+    unsigned count = 0;
+    Type type = Type::None;
+    llvm::StringRef opcode;
+  };
+  llvm::DenseMap<uint32_t, Definitions> definitions;
+  /// Stores of a part of a register.
+  std::vector<std::pair<const Instruction *, uint32_t>> narrowStores;
 
   // The instruction at hand.
   const Instruction *instruction = nullptr;

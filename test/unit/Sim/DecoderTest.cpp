@@ -245,4 +245,28 @@ TEST(Decoder, AcceptsWhatPtxasDoes) {
     EXPECT_EQ(loadError(instruction), "") << instruction;
 }
 
+/// ptxas converts a number that a narrow store has a part of.
+TEST(Decoder, RefusesNarrowStoresOfNumbers) {
+  const char *words = ": ptxas converts it, expected a move first";
+  for (auto [definition, store, what] :
+       {std::tuple{"add.f32 r1, f0, f1;", "st.global.b8 [d0], r1;",
+                   "'st.global.b8': stores a part of r1, which add.f32 makes"},
+        {"max.f32 r2, f0, f1;", "st.shared.u16 [sm], r2;",
+         "'st.shared.u16': stores a part of r2, which max.f32 makes"},
+        {"cvt.rn.f16.f32 h1, f0;", "st.global.v2.b8 [d0], {h0, h1};",
+         "'st.global.v2.b8': stores a part of h1, which cvt.rn.f16.f32 makes"},
+        {"cvt.f64.f32 g0, f0;", "st.global.b32 [d0], g0;",
+         "'st.global.b32': stores a part of g0, which cvt.f64.f32 makes"}})
+    EXPECT_EQ(loadError(std::string(definition) + store),
+              std::string(what) + words);
+  // Moved bits, all of a register, packed numbers, and what two instructions
+  // make, are stored as they are.
+  for (const char *text :
+       {"add.f32 r1, f0, f1; mov.b32 r2, r1; st.global.b8 [d0], r2;",
+        "add.f32 r1, f0, f1; st.global.b32 [d0], r1;",
+        "cvt.rn.f16x2.f32 r1, f0, f1; st.global.b8 [d0], r1;",
+        "add.f32 r1, f0, f1; @q1 mov.b32 r1, 7; st.global.b8 [d0], r1;"})
+    EXPECT_EQ(loadError(text), "") << text;
+}
+
 } // namespace
