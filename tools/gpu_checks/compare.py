@@ -146,7 +146,8 @@ def check(
             if log is not None:
                 problem = check_launch(entry, log.new(), device.target)
             else:
-                problem = difference(found, launch(reference[entry.name], arrays, cpu))
+                # Operators of one pass on a CPU have two on a GPU: kernels that only its table has.
+                problem = difference(found, launch(reference.get(entry.name, entry), arrays, cpu))
         except Exception as error:  # whatever it is, it is this kernel's result
             problem = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         seconds = time.perf_counter() - start

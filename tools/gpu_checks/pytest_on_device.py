@@ -1,5 +1,7 @@
 """A pytest plugin that runs the tests of the operators on another device than the one their arrays are on.
 
+What would run on the simulated GPU of the same kind runs on the device, too.
+
     PYTHONPATH=tools/gpu_checks pytest -p pytest_on_device --on-device cuda:0 test/python/ops
 
 Arrays of the host are copied there and back by the launch path; expected values are still those of the reference.
@@ -27,9 +29,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if os.environ.get("GPU_CHECK_LIBCUDA"):
         os.environ["DITHER_LIBCUDA"] = os.environ["GPU_CHECK_LIBCUDA"]
     import dither.ops
-    from dither.devices import Device, get_device
+    from dither.devices import Device, get_device, stand_ins
 
     where = get_device(name)
+    stand_ins[f"sim:{where.target}"] = where
 
     def redirected(device: str | Device) -> Device:
         asked = get_device(device)

@@ -32,7 +32,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, help="begin no program after so many seconds")
     parser.add_argument(
         "--target",
-        help=f"of {', '.join((*HOSTS, *GPUS))}, separated by commas (default: most; with --seconds in turn)",
+        help=f"of {', '.join((*HOSTS, *GPUS))}, or a GPU such as cuda:0, separated by commas (default: most; with "
+        "--seconds in turn)",
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: cores)")
     parser.add_argument("--limit", type=float, default=120, help="seconds after which a program hangs (default 120)")
@@ -43,9 +44,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--print", action="store_true", help="show the program and run nothing")
     args = parser.parse_args()
     args.targets = args.target.split(",") if args.target else default_targets()
-    unknown = [t for t in args.targets if t not in HOSTS and t not in GPUS]
+    unknown = [t for t in args.targets if t not in HOSTS and t not in GPUS and not t.startswith("cuda:")]
     if unknown:
-        parser.error(f"found the target {unknown[0]!r}, expected {', '.join((*HOSTS, *GPUS))}")
+        parser.error(f"found the target {unknown[0]!r}, expected {', '.join((*HOSTS, *GPUS))} or cuda:N")
     args.rotate = args.seconds is not None and not args.target
     if args.count is None and args.seconds is None:
         args.count = 1

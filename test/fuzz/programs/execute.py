@@ -104,7 +104,7 @@ def launch(program: Program, target: str, arrays: dict[str, Any]) -> None:
     given = {**arrays, **program.numbers, **constants}
     host = HOSTS.get(target)
     if host is None or host == get_device("cpu").target:
-        device = "cpu" if host else f"sim:{target}"
+        device = "cpu" if host else target if target.startswith("cuda:") else f"sim:{target}"
         kernel[program.grid](**given, device=device, num_warps=program.num_warps)
         return
     compiled = kernel.lower(**given, target=host, num_warps=program.num_warps).compile()
