@@ -1,4 +1,4 @@
-// MXFP4 along rows, back to bf16.
+// MXFP4 along rows, back to bf16: neighbouring lanes store 16 bytes side by side.
 // RUN: dither-compile %s --target=sm_80 | FileCheck %s --check-prefixes=PTX,INTEGER
 // RUN: dither-compile %s --target=sm_100a -o %t.ptx
 // RUN: FileCheck %s --check-prefixes=PTX,NATIVE --input-file=%t.ptx
@@ -7,7 +7,7 @@
 // RUN: dither-compile %s --target=host:avx512 --emit=asm | FileCheck %s --check-prefix=AVX512
 
 // PTX: .visible .entry dequantize(
-// PTX: ld.global{{(\.nc)?}}.v4.b32
+// PTX: ld.global{{(\.nc)?}}.b32
 // INTEGER-NOT: cvt.rn.f16x2.e2m1x2
 // NATIVE: cvt.rn.f16x2.e2m1x2
 // PTX: st.global.v4.b32

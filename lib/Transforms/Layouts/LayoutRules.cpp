@@ -31,6 +31,9 @@ SmallVector<int64_t> configuredExtents(func::FuncOp kernel, StringRef name) {
   return {};
 }
 
+/// Elements of a lane where codes are decoded: 16 bytes of bfloat16.
+constexpr int64_t kDecodedRun = 8;
+
 LayoutRules::LayoutRules(func::FuncOp kernel) {
   simd = isForCpu(kernel);
   if (!simd) {
@@ -41,7 +44,8 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
   }
   // The narrowest whole-tile access decides: what is loaded wide must also be
   // stored wide after it shrank to a quarter or an eighth.
-  int64_t narrowest = 32, narrowestStore = 32;
+  int64_t narrowest = 32, narrowestStore = 32, widestStore = 0;
+  bool turns = false;
   SmallVector<int64_t> fragment = configuredExtents(kernel, "fragment");
   kernel.walk([&](Operation *op) {
     if (auto load = dyn_cast<quant::LoadOp>(op)) {
@@ -55,13 +59,17 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
           memory.getNumElements() > llvm::product_of(fragment))
         holds = !simd;
     }
+    turns |= isa<quant::TransposeOp>(op);
     if (auto gather = dyn_cast<quant::GatherOp>(op))
       narrowest = std::min(narrowest, bitsOf(gather.getMemref().getType()));
-    if (auto store = dyn_cast<quant::StoreOp>(op))
+    if (auto store = dyn_cast<quant::StoreOp>(op)) {
+      int64_t bits = bitsOf(store.getMemref().getType());
       if (isa_and_present<quant::EncodeOp, quant::ScaleEncodeOp>(
               store.getTile().getDefiningOp()))
-        narrowestStore =
-            std::min(narrowestStore, bitsOf(store.getMemref().getType()));
+        narrowestStore = std::min(narrowestStore, bits);
+      if (store.getTile().getType().getRank() == 2)
+        widestStore = std::max(widestStore, bits);
+    }
     if (auto reduce = dyn_cast<quant::ReduceOp>(op))
       if (reduce.getKind() == quant::ReduceKind::sum) {
         bool down = !simd && reduce.getAxis() == 0 &&
@@ -85,6 +93,11 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
     vec = std::min(narrowest, narrowestStore) < 32 ? 2 : 1;
   else
     vec = narrowestStore <= 8 ? 16 : 128 / narrowest;
+  // What codes are decoded to is stored by neighbouring lanes side by side: a
+  // store that each lane has half a sector of takes twice as long.
+  if (!simd && !turns && narrowestStore > 8 && narrowest < 16 &&
+      widestStore >= 16)
+    vec = kDecodedRun;
   if (std::min(narrowest, narrowestStore) < 8)
     leastVec = 2;
 }

@@ -47,7 +47,8 @@ struct Shape {
   int64_t rows = 1, cols = 1, rowBlock = 1, colBlock = 1;
   /// Extents of tiles that loops and branches carry, which must not be split.
   SmallVector<std::pair<int64_t, int64_t>> carried;
-  bool reducesCols = false;
+  /// Rows are reduced, columns are, and differences from a mean are made.
+  bool reducesCols = false, reducesRows = false, centers = false;
   /// Lanes that can share a row: with sums along rows, as many as the canonical
   /// order has chains for at a run of columns each (architecture.md, Order of
   /// sums).
@@ -56,7 +57,7 @@ struct Shape {
   bool transposesRows = false;
   /// Runs of rows are transformed together.
   bool transformsRows = false;
-  bool encodesFp4 = false;
+  bool encodes = false, encodesFp4 = false;
   /// Elements of the largest tile of 32 bits that is transposed, in whole
   /// powers of two.
   int64_t transposed = 0;
@@ -66,6 +67,9 @@ struct Shape {
   /// Bits that lanes keep of each element while rows are reduced, and those
   /// that are loaded for each, which shared memory would hold.
   int64_t waiting = 0, loaded = 0;
+  /// Tiles that are loaded, and tensors that a function is of; their bits for
+  /// each element.
+  int64_t reads = 0, read = 0;
   /// Blocks of a GPU that sum columns together.
   int64_t cluster = 1;
 };
@@ -90,8 +94,10 @@ constexpr int64_t kLaneWant = 32, kLaneMost = 64;
 /// Warps of a program that registers have room for.
 constexpr int64_t kMostWarps = 8;
 /// Bits of each element that wait while rows are reduced, where a lane holds
-/// more elements than kLaneWant.
-constexpr int64_t kFewWaiting = 16;
+/// more elements than kLaneWant; and where codes are made of them.
+constexpr int64_t kFewWaiting = 16, kFewWaitingCodes = 32;
+/// Bits that are read for each element of what a lane has kLaneMost of.
+constexpr int64_t kFewRead = 16;
 /// Elements of 32 bits that shared memory (48 KiB) holds while they are
 /// transposed, in a power of two.
 constexpr int64_t kGpuTransposed = 8192;
@@ -127,7 +133,6 @@ Shape shapeOf(func::FuncOp func) {
   SmallVector<Value> roots, carried;
   Shape shape;
   int64_t summed = 0;
-  bool encodes = false;
   func.walk([&](Operation *op) {
     if (op->getNumRegions())
       for (Value result : op->getResults())
@@ -136,8 +141,11 @@ Shape shapeOf(func::FuncOp func) {
     for (Value operand : op->getOperands())
       if (isa<RankedTensorType>(operand.getType()))
         roots.push_back(operand);
-    if (auto reduce = dyn_cast<quant::ReduceOp>(op))
+    if (auto reduce = dyn_cast<quant::ReduceOp>(op)) {
       shape.reducesCols |= reduce.getAxis() == 1;
+      shape.reducesRows |= reduce.getAxis() == 0;
+    }
+    shape.centers |= isa<quant::LayerNormOp>(op);
     if (auto hadamard = dyn_cast<quant::HadamardOp>(op))
       shape.transformsRows |= hadamard.getAxis() == 0;
     if (auto scale = dyn_cast<quant::BlockScaleOp>(op))
@@ -147,7 +155,7 @@ Shape shapeOf(func::FuncOp func) {
               .back());
     shape.reducesCols |= isa<quant::NormOpInterface>(op);
     summed = std::max(summed, summedColumns(op));
-    encodes |=
+    shape.encodes |=
         isa<quant::EncodeOp, quant::ScaleEncodeOp, quant::ScaledOpInterface>(
             op) &&
         !isa<quant::DequantizeOp>(op);
@@ -155,7 +163,7 @@ Shape shapeOf(func::FuncOp func) {
     if (auto reduce = dyn_cast<quant::ClusterReduceOp>(op))
       shape.cluster = reduce.getBlocks();
   });
-  if (summed && encodes)
+  if (summed && shape.encodes)
     shape.lanesPerRow = numerics::sumChains(summed) / kLaneRun;
   llvm::append_range(roots, carried);
   DimClasses classes(roots);
@@ -208,11 +216,18 @@ Shape shapeOf(func::FuncOp func) {
     block = std::lcm(block, info.granule);
   }
   shape.waiting = waitingBits(func);
-  func.walk([&](quant::LoadOp load) {
-    if (auto type = load.getResult().getType();
-        type.getRank() == 2 && type.getDimSize(1) == shape.cols)
-      shape.loaded += quant::storageBits(type.getElementType());
-  });
+  auto read = [&](Value v) {
+    auto type = dyn_cast<RankedTensorType>(v.getType());
+    if (!type || (type.hasStaticShape() && type.getNumElements() == 1))
+      return int64_t(0);
+    bool isWide = type.getRank() == 2 && type.getDimSize(1) == shape.cols;
+    int64_t bits = isWide ? quant::storageBits(type.getElementType()) : 0;
+    shape.read += bits;
+    ++shape.reads;
+    return bits;
+  };
+  llvm::for_each(func.getArguments(), read);
+  func.walk([&](quant::LoadOp op) { shape.loaded += read(op.getResult()); });
   return shape;
 }
 
@@ -283,9 +298,14 @@ Config chooseHost(const Shape &s, int64_t lanes, bool isTile) {
 }
 
 /// Elements of a lane. Where a warp holds blocks across 32 rows, rows of FP4
-/// codes fill sectors of 32 bytes with twice the columns.
+/// codes fill sectors of 32 bytes with twice the columns. Where codes are
+/// transposed beside those of rows, there are registers for one tile of 16-bit
+/// words, and for nothing else.
 int64_t laneWant(const Shape &s) {
-  bool acrossRows = s.rowBlock > 1 && !s.transposesRows && !s.reducesCols;
+  bool hasFew = s.reads == 1 && s.read <= kFewRead && s.colBlock >= kLaneRun &&
+                !s.reducesRows;
+  bool acrossRows =
+      s.rowBlock > 1 && !s.reducesCols && (!s.transposesRows || hasFew);
   return acrossRows && s.encodesFp4 ? kLaneMost : kLaneWant;
 }
 
@@ -297,8 +317,18 @@ int64_t blocksWithRows(const Shape &s, int64_t cols, int64_t sharedBytes) {
   return waits && bytes ? sharedBytes / (bytes + kHeldExchange) : 0;
 }
 
+/// Whether a lane may have kLaneMost elements while rows are reduced. Where
+/// codes take more instructions than on the newest GPUs, to have fewer of them
+/// is worth the registers of what waits in a LayerNorm (docs/measured.md).
+bool hasFewWaiting(const Shape &s, const target::TargetInfo *info) {
+  return s.waiting <= kFewWaiting ||
+         (s.encodes && s.centers && s.waiting <= kFewWaitingCodes &&
+          s.read <= kFewRead && info && !info->cvtE2M1x2);
+}
+
 Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile,
-                 int64_t sharedBytes) {
+                 const target::TargetInfo *info) {
+  int64_t sharedBytes = info ? info->sharedBytes : 0;
   Config c{};
   int64_t rows = s.rows, cols = s.cols;
   if (!isTile) {
@@ -328,7 +358,7 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile,
            n * kWarpLanes * laneWant(s) < elements) {
       // More lanes than that would have shorter runs.
       bool fits =
-          elements <= n * kWarpLanes * kLaneMost && s.waiting <= kFewWaiting;
+          elements <= n * kWarpLanes * kLaneMost && hasFewWaiting(s, info);
       if (fits && n * kWarpLanes >= rows * s.lanesPerRow)
         break;
       n *= 2;
@@ -407,10 +437,9 @@ struct DitherSelectConfig : impl::DitherSelectConfigBase<DitherSelectConfig> {
       warps = attr.getInt();
 
     const target::TargetInfo *info = target::saidTarget(func);
-    int64_t sharedBytes = info ? info->sharedBytes : 0;
     Shape shape = shapeOf(func);
     Config c = forCpu ? chooseHost(shape, cpuLanes(func), isKernel)
-                      : chooseGpu(shape, warps, isKernel, sharedBytes);
+                      : chooseGpu(shape, warps, isKernel, info);
     if (isKernel) {
       c.tileRows = shape.rows;
       c.tileCols = shape.cols;

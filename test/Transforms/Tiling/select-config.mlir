@@ -229,11 +229,11 @@ module attributes {quant.target = "sm_90a"} {
     return %q : tensor<?x4096xf8E4M3FN>
   }
 
-  // Differences from the mean wait as 32 bits for the sum of their squares: 32
-  // elements of a lane.
+  // Differences from the mean wait as 32 bits for the sum of their squares, of
+  // the one tensor that is read.
   // CHECK-LABEL: func.func @gpu_layer_norm_codes(
-  // CHECK-SAME: num_warps = 4 : i64, tile = array<i64: 1, 0>
-  // expected-remark @below {{4 warps}}
+  // CHECK-SAME: num_warps = 2 : i64, tile = array<i64: 1, 0>
+  // expected-remark @below {{2 warps}}
   func.func @gpu_layer_norm_codes(%x: tensor<?x4096xbf16>, %g: tensor<4096xbf16>, %s: tensor<?x128xf8E8M0FNU>) -> tensor<?x4096xf8E4M3FN> {
     %y, %m, %r = quant.layer_norm %x, %g, %g {eps = 1.0e-5 : f32} : tensor<?x4096xbf16>, tensor<4096xbf16>, tensor<4096xbf16> -> tensor<?x4096xf32>, tensor<?x1xf32>, tensor<?x1xf32>
     %q = quant.cast_fp8 %y, %s axis 1 format <mxfp8_e4m3> : tensor<?x4096xf32>, tensor<?x128xf8E8M0FNU> -> tensor<?x4096xf8E4M3FN>
