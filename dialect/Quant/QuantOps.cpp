@@ -318,6 +318,9 @@ LogicalResult StoreOp::verify() {
     return where.fail("found " + Twine(getValid().size()) +
                       " valid extents, expected " + Twine(memref.getRank()) +
                       ", the rank of the memref");
+  if (getOnce() && tile.getRank() != 0) // ST7
+    return where.fail("once of a tile of rank " + Twine(tile.getRank()) +
+                      ", expected rank 0");
   if (getScaleLayout() == ScaleLayout::linear)
     return success();
   // ST2 to ST4, ST6

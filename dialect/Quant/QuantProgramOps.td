@@ -196,6 +196,8 @@ def Quant_StoreOp : Quant_Op<"store", [AttrSizedOperandSegments]> {
     `async` lets a GPU copy what a quant.load has read, for this store alone, without waiting for it: the elements are
     there from the next `quant.await_copies` on.
 
+    With `once` the first program alone stores: the tile has rank 0 and is the same in all of them.
+
     ```mlir
     quant.store %t, %x[%i, %j] : tensor<4x128xbf16>, memref<?x4096xbf16>
     quant.store %s, %m[%i, %j] valid [%rows, %columns]
@@ -207,7 +209,8 @@ def Quant_StoreOp : Quant_Op<"store", [AttrSizedOperandSegments]> {
                        Variadic<Index>:$indices, Variadic<Index>:$valid,
                        DefaultValuedAttr<Quant_ScaleLayoutAttr,
                          "::dither::quant::ScaleLayout::linear">:$scale_layout,
-                       UnitAttr:$in_bounds, UnitAttr:$stream, UnitAttr:$async);
+                       UnitAttr:$in_bounds, UnitAttr:$stream, UnitAttr:$async,
+                       UnitAttr:$once);
   let assemblyFormat = [{
     $tile `,` $memref `[` $indices `]` (`valid` ` ` `[` $valid^ `]`)? attr-dict
     `:` type($tile) `,` type($memref)

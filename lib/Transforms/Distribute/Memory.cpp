@@ -280,7 +280,24 @@ static Emitted emitAwaitCopies(Distributor &d, quant::AwaitCopiesOp) {
   return success();
 }
 
+/// Whether the program is the first of its grid.
+static Value isFirstProgram(Distributor &d) {
+  Value first;
+  for (quant::Dim dim : {quant::Dim::x, quant::Dim::y, quant::Dim::z}) {
+    Value id = d.programIndex(dim, Distributor::Counted::Id);
+    first = first ? Value(d.e.make<arith::OrIOp>(first, id)) : id;
+  }
+  Value zero = d.e.make<arith::ConstantIndexOp>(0);
+  return d.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, first, zero);
+}
+
 static Emitted emitStore(Distributor &d, quant::StoreOp store) {
+  OpBuilder::InsertionGuard guard(d.b);
+  if (store.getOnce()) {
+    auto branch =
+        d.e.make<scf::IfOp>(TypeRange{}, isFirstProgram(d), /*else=*/false);
+    d.b.setInsertionPointToStart(branch.thenBlock());
+  }
   Value tile = store.getTile();
   TileLayout l = d.layout(tile);
   RankedTensorType type = d.tile(tile);

@@ -178,6 +178,14 @@ def _store_columns(e: Emitter, value: Tile, memref: Any, where: list[Any], limit
     store_tile(e, e.tile("quant.transpose", [value]), memref, where[::-1], limits[::-1])
 
 
+@handles("store_once")
+def store_once(e: Emitter, x: Any, value: Any) -> None:
+    x = tensor(x, "x", "store_once")
+    value = _stored(e, x, value, "store_once", None)
+    memref, where, _ = _place(e, x, (), value.shape, None)
+    store_tile(e, value, memref, where, once=True)
+
+
 def store_tile(
     e: Emitter,
     value: Tile,
@@ -185,11 +193,14 @@ def store_tile(
     where: list[Any],
     limits: Sequence[Any] = (),
     layout: ScaleLayout = ScaleLayout.linear,
+    once: bool = False,
 ) -> None:
     """`quant.store` of a tile at `where`, with zeros from `limits` on."""
     attrs: dict[str, Any] = {"operandSegmentSizes": f"array<i32: 1, 1, {len(where)}, {len(limits)}>"}
     if layout is not ScaleLayout.linear:
         attrs["scale_layout"] = f"#quant.scale_layout<{layout.value}>"
+    if once:
+        attrs["once"] = "unit"
     e.op("quant.store", [value, memref, *where, *limits], attrs)
 
 

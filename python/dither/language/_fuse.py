@@ -46,3 +46,8 @@ def cluster_rank() -> Any:
 def cluster_sum(t: Any, blocks: int) -> Any:
     """The sum of the tiles that 2, 4 or 8 blocks of a GPU have, in pairs of neighbours, then pairs of these; it can
     only be stored. All programs of a kernel with it are clusters of so many blocks, each with a tile of its own."""
+
+
+@Builtin
+def store_once(x: Any, value: Any) -> None:
+    """Stores a tile of rank 0, which is the same in all programs, in the first of them alone."""

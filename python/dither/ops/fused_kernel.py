@@ -15,6 +15,7 @@ from ..language._fuse import (
     fused_results,
     inside,
     rows_inside,
+    store_once,
 )
 from .group_tiles import (
     CODES_ROWS,
@@ -156,6 +157,7 @@ def fused_kernel(
     out_row_amax,
     out_col_amax,
     amax,
+    own_amax,
     col_amax,
     row_data,
     row_scale,
@@ -202,6 +204,7 @@ def fused_kernel(
     there; its codes begin at multiples of PAD.
     Random bits of a tensor that is a part of another, where `shard` says (INNER as of `place_of_part`), are those of
     places in that; of groups it has some columns, or whole groups, or rows after those that `group_before` counts.
+    The result's `own_amax` is a copy of the amax that the call was given.
     A program may be a CLUSTER of blocks of a GPU, each with a tile, which sum columns together. BACKWARDS, programs
     begin with the last rows, which a pass before has left in caches.
     """
@@ -287,6 +290,8 @@ def fused_kernel(
             else:
                 dl.store(saved[k], (r, c), results[k + 1].to(saved[k].dtype))
     g = load_amax(amax, r, c, ROWS, COLS, 1)
+    if own_amax is not None:
+        store_once(own_amax, g)
     given = None
     if encode_scale is not None:
         given = load_one(encode_scale)

@@ -59,7 +59,7 @@ def integer_or_array(name: str, value: Any) -> int | Array:
 
 def own_amax(value: Any, x: Any, array: Array, where: Device, stream: int | None) -> Any:
     """An amax given by the caller as an array of rank 0 of the result's own, beside `x`, which `array` describes."""
-    return _own(checked("amax", value), x, array, where, stream)
+    return _own(value if isinstance(value, Array) else checked("amax", value), x, array, where, stream)
 
 
 def own_scale(name: str, value: Any, x: Any, array: Array, where: Device, stream: int | None) -> Any:

@@ -44,6 +44,7 @@ _OUTPUTS = (
         "out_row_amax",
         "out_col_amax",
         "amax",
+        "own_amax",
         "col_amax",
         "row_data",
         "row_scale",
@@ -374,7 +375,8 @@ def steps_on_matrices(
     if isinstance(skip, Skip):
         common["skip"] = skip.flag
     recorded = None if wanted.record_amax is None else written_number("record_amax", wanted.record_amax)
-    sources = ScaleSources(p, x, output, where, wanted.stream)
+    launches = bool(m and n and not where.is_cpu and not skip)
+    sources = ScaleSources(p, x, output, where, wanted.stream, launches)
     sources.take(wanted)
     found = sources.missing()
     yield [Zero(one) for one in found.values()]
@@ -418,7 +420,7 @@ def steps_on_matrices(
         start: Callable[..., list[Step]] = launch
     else:
         start = summing
-    first = {"out_amax": asked}
+    first = {"out_amax": asked, **sources.copies()}
     drawn = {} if random is None else {**random._asdict(), "RANDOM": random.kinds}
     if random is not None:
         drawn |= of_part

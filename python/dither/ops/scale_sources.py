@@ -8,7 +8,7 @@ from ..arrays import Array
 from ..devices import Device
 from ..types import float32
 from .allocate import empty_like
-from .given import factor, own_amax, own_scale, scale_of_amax
+from .given import checked, factor, own_amax, own_scale, scale_of_amax
 from .outputs import Known, Plan
 from .request import Wanted
 
@@ -21,9 +21,14 @@ class ScaleSources:
         encode_scale: what elements are multiplied by, where a format of one scale was given that.
     """
 
-    def __init__(self, plan: Plan, x: Any, array: Array, where: Device, stream: int | None) -> None:
-        """`x`, described by `array`, is what is quantized."""
+    def __init__(
+        self, plan: Plan, x: Any, array: Array, where: Device, stream: int | None, launches: bool = False
+    ) -> None:
+        """`x`, described by `array`, is what is quantized. `launches` says that kernels run for it, on a GPU, of which
+        one can copy an amax that lies there."""
         self._plan, self._of, self._where = plan, (x, array), (where, stream)
+        self._copies = launches and plan.fmt.tensor_scale_as == "amax"
+        self._given: Any = None
         self._need = plan.amaxes((array.shape[0], array.shape[1]))
         self._amaxes: dict[str, Any] = {}
         self._scales: dict[str, Any] = {}
@@ -42,9 +47,21 @@ class ScaleSources:
             elif self._need.pop("amax", None) != ():
                 raise ValueError(f"argument '{name}' was given, expected none: {self._plan.no_amax}")
             elif name == "amax":
-                self._amaxes["amax"] = own_amax(value, *self._of, *self._where)
+                self._take_amax(value)
             else:
                 self._scales["amax"] = own_scale(name, value, *self._of, *self._where)
+
+    def _take_amax(self, value: Any) -> None:
+        given = checked("amax", value)
+        if self._copies and not isinstance(given, float):
+            # A launch of its own would take as long as a tenth of a large tensor's.
+            self._given, self._amaxes["amax"] = given, empty_like(*self._of, (), float32)
+        else:
+            self._amaxes["amax"] = own_amax(given, *self._of, *self._where)
+
+    def copies(self) -> dict[str, Any]:
+        """What the first launch writes of what was given."""
+        return {} if self._given is None else {"own_amax": self._amaxes["amax"]}
 
     def missing(self) -> dict[str, Any]:
         """Amaxes that a pass has to find, uninitialised: they are to be zero, and then raised."""
@@ -60,6 +77,8 @@ class ScaleSources:
 
     def of(self, which: str) -> Any:
         """What kernels are given for blocks along rows ("row") or columns ("col")."""
+        if self._given is not None:
+            return self._given
         stands = self._scales if self._plan.fmt.tensor_scale_as != "amax" else self._amaxes
         return stands.get(f"{which}_amax", stands.get("amax"))
 

@@ -479,6 +479,14 @@ func.func @f(%m: memref<128x4xf8E4M3FN>, %t: tensor<128x4xf8E4M3FN>, %i: index) 
 }
 
 // -----
+// ST7: one program has no tile of its own
+func.func @f(%m: memref<4xf32>, %t: tensor<4xf32>, %i: index) {
+  // expected-error @+1 {{'quant.store' op once of a tile of rank 1, expected rank 0}}
+  quant.store %t, %m[%i] {once} : tensor<4xf32>, memref<4xf32>
+  return
+}
+
+// -----
 // ST5: scales are stored in a known order
 func.func @f(%m: memref<128x4xf8E4M3FN>, %t: tensor<128x4xf8E4M3FN>, %i: index) {
   // expected-error @+2 {{expected ::dither::quant::ScaleLayout to be one of: linear, swizzle_128x4, swizzle_8x4, packed_column_major}}

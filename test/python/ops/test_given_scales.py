@@ -1,11 +1,15 @@
 """Tensor scales as they come: an amax, an encode scale, a decode scale, on the host or where the tensor is."""
 
 import copy
+import ctypes
 import pickle
 
 import dither
 import numpy as np
 import pytest
+from dither import profile
+from dither.devices import get_device
+from dither.ops.library import library
 from ops import check, data
 from ops.reference import check_part
 
@@ -38,6 +42,23 @@ def test_the_result_has_a_scale_of_its_own():
     for other in (pickle.loads(pickle.dumps(q)), copy.deepcopy(q)):
         check.same_bits(np.asarray(other.tensor_scale), F32(0.5))
         check.same_bits(other.dequantize(), before)
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim:sm_80", "sim:sm_90a", "sim:sm_100a"])
+@pytest.mark.parametrize("name", ["quantize-nvfp4-both-128x4-bfloat16", "rms_norm-nvfp4-rowwise-128x4-bfloat16"])
+def test_the_first_program_copies_the_amax(name, device):
+    """Where it lies on a GPU: a launch for it alone would take as long as a tenth of a large tensor's."""
+    where = get_device(device)
+    (entry,) = (e for e in library(where.target, (256, 1024)) if e.name == name)
+    results = []
+    for own in (False, True):
+        arrays = {key: profile.random_array(*tensor) for key, tensor in entry.tensors.items() if tensor is not None}
+        arrays["amax"], copied = np.asarray(3.5, F32), np.zeros((), F32)
+        named = {**dict.fromkeys(entry.tensors), **arrays, "own_amax": copied if own else None}
+        entry.kernel.launch(entry.grid, **named, **entry.constexprs, device=where)
+        assert copied == (3.5 if own else 0)
+        results.append([ctypes.string_at(a.pointer, a.nbytes) for key, a in arrays.items() if key not in entry.reads])
+    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("kind", ["encode", "decode"])

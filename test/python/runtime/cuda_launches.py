@@ -111,9 +111,10 @@ def stream_of(name, attribute):
 
 
 written = []
-framework("torch", Tensor=Tensor, strided="strided")
+framework("torch", Tensor=Tensor, SymInt=type("SymInt", (), {}), strided="strided")
 graph = types.SimpleNamespace(increment_version=written.append)
 sys.modules["torch"].autograd = types.SimpleNamespace(graph=graph)
+sys.modules["torch"].compiler = types.SimpleNamespace(is_dynamo_compiling=lambda: False)
 sys.modules["torch"].cuda = types.SimpleNamespace(current_stream=stream_of("torch", "cuda_stream"))
 framework("cupy", ndarray=Array)
 sys.modules["cupy"].cuda = types.SimpleNamespace(get_current_stream=stream_of("cupy", "ptr"))
@@ -165,6 +166,11 @@ def main():
             "hits": copy._launcher.hits - hits,
             "other calls": [b - a for a, b in zip(before, after, strict=True)],
         }
+    # An amax that lies on the GPU is copied by the launch that uses it.
+    codes = dither.quantize(Array(x, (16, 64)), "nvfp4", amax=Array(y, ()))
+    line = fake.fakeCudaLaunches().decode().splitlines()
+    own = codes.amax.__cuda_array_interface__["data"][0]
+    found["quantize"] = {"lines": line[-2:], "amax": f"{own:#x}"}
     try:
         copy[(4, 70000)](Tensor(x, (16, 64)), Tensor(y, (16, 64)))
     except dither._dither.RuntimeFailure as error:

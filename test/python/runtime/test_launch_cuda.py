@@ -48,3 +48,10 @@ def test_a_launch_neither_allocates_nor_waits(found, framework):
 
 def test_a_launch_that_fails(found):
     assert found["error"] == "grid of kernel 'copy' is 4x70000x1: a CUDA grid is at most 2147483647x65535x65535"
+
+
+def test_an_amax_is_copied_by_the_launch_that_uses_it(found):
+    before, launch = found["quantize"]["lines"]
+    assert before.startswith("copy ")
+    pointers = launch.split("params=")[1].split(",")
+    assert launch.startswith("quantize_kernel ") and found["y"] in pointers and found["quantize"]["amax"] in pointers
