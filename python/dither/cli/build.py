@@ -164,6 +164,7 @@ def from_library(args: argparse.Namespace, targets: list[str]) -> tuple[str, lis
             of = f" of rows of {args.cols}" if args.cols else ""
             where = f"the library has no kernel '{args.library}'{of} for {target}"
             raise UsageError(f"{where}, expected one of 'dither compile --library --list'{suggest(args.library, found)}")
+        entry = entry.turned(across=False)
         place, multiple, step = entry.batch
         grid: list[int | None] = [*entry.grid, *(1,) * (3 - len(entry.grid))]
         grid[place] = None

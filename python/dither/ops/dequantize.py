@@ -20,7 +20,7 @@ from .outputs import check_arrays, check_fields, codes_and_scales
 from .scale_orders import swizzle_scales, unswizzle_scales
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_matrix
 from .shards import Describing, describes, said
-from .tiles import Tile, dequantize_tile
+from .tiles import Tile, dequantize_tile, goes_across
 from .written import flat, new_or_given
 
 
@@ -91,8 +91,10 @@ def _values(
     fmt = x.format.with_(block=x.format.block_cols) if x.repeated else x.format
     tile = dequantize_tile(cols, fmt, axis, x.is_transposed, where.is_cpu, run)
     data, scale = codes_and_scales(x, linear_scales(x, device, stream), ScaleLayout.linear)
+    grid = tile.grid(rows, cols)
+    across = not x.is_transposed and goes_across(grid, where.is_cpu)
     kernels.dequantize_kernel.launch(
-        tile.grid(rows, cols),
+        grid[::-1] if across else grid,
         data,
         scale,
         _amax(x, (rows, cols), axis),
@@ -101,6 +103,7 @@ def _values(
         AXIS=axis,
         TRANSPOSED=x.is_transposed,
         TRANSFORM=transform,
+        ACROSS=across,
         ROWS=tile.rows,
         COLS=tile.cols,
         device=where,

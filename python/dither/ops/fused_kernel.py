@@ -189,6 +189,7 @@ def fused_kernel(
     PAD: dl.constexpr,
     CLUSTER: dl.constexpr,
     BACKWARDS: dl.constexpr,
+    ACROSS: dl.constexpr,
     INNER: dl.constexpr,
     ROWS: dl.constexpr,
     COLS: dl.constexpr,
@@ -206,15 +207,17 @@ def fused_kernel(
     places in that; of groups it has some columns, or whole groups, or rows after those that `group_before` counts.
     The result's `own_amax` is a copy of the amax that the call was given.
     A program may be a CLUSTER of blocks of a GPU, each with a tile, which sum columns together. BACKWARDS, programs
-    begin with the last rows, which a pass before has left in caches.
+    begin with the last rows, which a pass before has left in caches. ACROSS, programs that follow each other have tiles
+    of the same rows: memory is read and written in longer runs.
     """
-    program = dl.program_id(0, backwards=BACKWARDS)
+    program = dl.program_id(1 if ACROSS else 0, backwards=BACKWARDS)
+    across = dl.program_id(0 if ACROSS else 1)
     i = program
     if CLUSTER > 1:
         i = i * CLUSTER + cluster_rank()
     j = 0
     if not WHOLE_ROWS:
-        j = dl.program_id(1)
+        j = across
     height = operands[TILE].shape[0]
     group = 0
     if group_of is not None:
@@ -317,7 +320,7 @@ def fused_kernel(
         store_plain(out, by_turns(results[0][0], results[0][1]), r, 2 * c)
         plain = False
     # A sum of numbers of programs, which the compiler takes for what few of them store.
-    place = (i, dl.program_id(1))
+    place = (i, across)
     for half in dl.static_range(2 if HALVES else 1):
         t = results[0][half]
         # Where the tile stands in what is quantized.

@@ -145,16 +145,17 @@ def dequantize_kernel(
     AXIS: dl.constexpr,
     TRANSPOSED: dl.constexpr,
     TRANSFORM: dl.constexpr,
+    ACROSS: dl.constexpr,
     ROWS: dl.constexpr,
     COLS: dl.constexpr,
 ):
     """Values of codes; blocks run along `AXIS` of the codes as they are stored.
 
     They have `BLOCK` rows and columns; those of FMT are the part of one that a tile has, where it has no more.
-    TRANSFORM is the Hadamard transform to undo.
+    TRANSFORM is the Hadamard transform to undo. ACROSS is as of `fused_kernel`.
     """
-    r = dl.program_id(0) * ROWS
-    c = dl.program_id(1) * COLS
+    r = dl.program_id(1 if ACROSS else 0) * ROWS
+    c = dl.program_id(0 if ACROSS else 1) * COLS
     g = load_amax(amax, r, c, ROWS, COLS, AXIS)
     q = dl.load(data, (r, c), (ROWS, COLS))
     rows, cols = BLOCK

@@ -24,7 +24,7 @@ from .dequantize import blocks_of
 from .library_rows import MORE, NUMBERS, OPERATORS, Row
 from .producer import Producer, plain_tile
 from .scaled_tensor import data_shape, scale_storage, specialization
-from .tiles import Tile, dequantize_tile, transpose_tile
+from .tiles import Tile, dequantize_tile, goes_across, transpose_tile
 from .transpose import MOVED
 
 #: The (M, N) that entries are for. Kernels know N, never M.
@@ -84,26 +84,43 @@ class Entry:
         """As `Kernel.compile`: with the text of every stage."""
         return self.kernel.compile(**self.arguments, **self.constexprs, target=target)
 
+    def turned(self, across: bool) -> Entry:
+        """With programs that go along the rows first, as calls of operators have them on GPUs (`tiles.goes_across`), or
+        down the columns, of which there may be any number."""
+        if self.constexprs.get("ACROSS", across) is across:
+            return self
+        constexprs, (place, padding, step) = {**self.constexprs, "ACROSS": across}, self.batch
+        batch = (1 - place, padding, step)
+        return dataclasses.replace(self, constexprs=constexprs, grid=self.grid[::-1], batch=batch)
+
 
 def listing(target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]:
     """Every kernel of every operator for a target (CPUs and GPUs have tiles of their own) and an (M, N); names are
     unique."""
     more = [entry for row in MORE if row.fits(shape[1]) for entry in entries(row, target, shape)]
     cpu = not is_gpu(target)
-    return [*library(target, shape), *more, *_stochastic(shape, cpu), *_column_sums(shape, cpu)]
+    random = [_as_called(entry, cpu) for entry in _stochastic(shape, cpu)]
+    return [*library(target, shape), *more, *random, *_column_sums(shape, cpu)]
 
 
 def library(target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]:
     """As `listing`, of the operators that stand for the others, `dequantize` and `transpose`."""
     operators = [entry for row in OPERATORS for entry in entries(row, target, shape)]
     cpu = not is_gpu(target)
-    return [*operators, *_dequantize(shape, cpu), *_transposes(shape, cpu)]
+    return [*operators, *(_as_called(entry, cpu) for entry in _dequantize(shape, cpu)), *_transposes(shape, cpu)]
 
 
 def entries(row: Row, target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]:
     """Those of one operator."""
-    most = cluster_blocks(target)
-    return [_in_clusters(entry, row.producer, most) for entry in _on_blocks(row, shape, target)]
+    most, cpu = cluster_blocks(target), not is_gpu(target)
+    blocks = _on_blocks(row, shape, target)
+    return [_as_called(_in_clusters(entry, row.producer, most), cpu) for entry in blocks]
+
+
+def _as_called(entry: Entry, cpu: bool) -> Entry:
+    """In the order that calls have programs in."""
+    stays = entry.constexprs.get("CLUSTER", 1) > 1 or entry.constexprs.get("TRANSPOSED", False)
+    return entry if stays else entry.turned(goes_across(entry.grid, cpu))
 
 
 def dense(dtype: DType, shape: tuple[int, ...], shapes: str = "trailing") -> TensorType:
@@ -344,6 +361,7 @@ def _dequantize(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
                     "AXIS": axis,
                     "TRANSPOSED": transposed,
                     "TRANSFORM": None,
+                    "ACROSS": False,
                     **_extents(tile),
                 }
                 name = f"dequantize-{fmt.name}-{'colwise' if colwise else 'rowwise'}-{dtype}"

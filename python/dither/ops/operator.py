@@ -28,12 +28,14 @@ from .request import Wanted
 from .row_passes import RowPasses, steps_in_row_passes
 from .scale_sources import ScaleSources
 from .skip import Skip
-from .tiles import Tile
+from .tiles import Tile, goes_across
 from .written import check_results, flatten_written
 
 #: Columns of the whole periods that a tile has at least, at most, and periods of a whole row: each is code of its own.
 MOST_COLUMNS = 1024
 MOST_PERIODS = 64
+#: Rows and columns of the tiles of which a GPU takes the amax of each column, and one atomic maximum for each.
+COLUMN_AMAX = 128
 
 #: Arguments of the kernel that a launch may leave out.
 _OUTPUTS = (
@@ -130,6 +132,7 @@ class Operator:
             "PAD": None,
             "CLUSTER": 1,
             "BACKWARDS": False,
+            "ACROSS": False,
             "INNER": None,
         }
 
@@ -336,8 +339,11 @@ def steps_on_matrices(
     def launch(tile: Tile, extent: tuple[int, int], **named: Any) -> list[Step]:
         if not m or not n:
             return []
-        rows, cols = Tile(tile.rows * named.get("CLUSTER", 1), tile.cols).grid(*extent)
+        cluster = named.get("CLUSTER", 1)
+        rows, cols = Tile(tile.rows * cluster, tile.cols).grid(*extent)
         grid = (rows,) if producer.whole_rows else (rows, cols)
+        if not producer.whole_rows and cluster == 1 and goes_across(grid, where.is_cpu):
+            grid, named = (cols, rows), {**named, "ACROSS": True}
         if wanted.shared:
             whole = {name: arrays[name].shape[0] % tile.rows == 0 for name in wanted.shared}
             tables = {name: "shared_tiles" if fits else "shared_rows" for name, fits in whole.items()}
@@ -385,6 +391,10 @@ def steps_on_matrices(
         transforms = {f"{which.upper()}_TRANSFORM": each.transform_of(which == "col") for which in ("row", "col")}
         outs = {f"out_{what}": found[what] for what in each.amaxes(shape) if what in found}
         first_tile = each.amax_tile(n, producer, where.is_cpu) if p.transform else plain
+        if "out_col_amax" in outs and not (
+            where.is_cpu or p.transform or producer.whole_rows or producer.whole_periods
+        ):
+            first_tile = Tile(COLUMN_AMAX, max(COLUMN_AMAX, producer.columns))
         if draws:
             first_tile = _within(first_tile, wanted.together)
         some += launch(first_tile, (m, n), **outs, **transforms, ROUND=rounded)

@@ -33,6 +33,16 @@ class Tile:
         return -(-rows // self.rows), -(-cols // self.cols)
 
 
+#: Programs along the second dimension of a grid, at most.
+_MOST_DOWN = 65535
+
+
+def goes_across(grid: tuple[int, ...], cpu: bool) -> bool:
+    """Whether programs of a GPU, (rows, columns) of tiles, go along the rows first: a tenth of the time of what is read
+    and written in parts of a few rows (docs/measured.md). The grid is (columns, rows) then."""
+    return not cpu and len(grid) == 2 and isinstance(grid[0], int) and grid[1] > 1 and grid[0] <= _MOST_DOWN
+
+
 def _known(cols: int) -> int:
     """Columns that a tile is chosen for: any, where they are a symbol and nothing runs."""
     return cols if isinstance(cols, int) or not is_symbol(cols) else 1024
@@ -70,7 +80,8 @@ def _elementwise_tile(
     if colwise:
         rows = max(least, 64 if transposed else 32)
         return Tile(rows, max(block, min(128, GPU_TRANSPOSED // rows)))
-    width = max(block, _power_of_two(2 * padded - 1, 1, 1024))
+    # Of squares no more than registers hold.
+    width = max(block, _power_of_two(2 * padded - 1, 1, min(1024, 2 * GPU_TRANSPOSED // least)))
     return Tile(max(least, 4096 // width), width)
 
 

@@ -59,7 +59,9 @@ def same(entry, call):
     wanted = {name: tensor[1] for name, tensor in entry.tensors.items() if tensor}
     # Sums of each program's rows: as many as there are programs.
     wanted |= {
-        name: (entry.grid[0], *wanted[name][1:]) for name in wanted if name.startswith(("dbias", "dgamma", "dbeta"))
+        name: (entry.grid[entry.batch[0]], *wanted[name][1:])
+        for name in wanted
+        if name.startswith(("dbias", "dgamma", "dbeta"))
     }
     return (unaligned(bound.types), bound.constexprs, wanted) == (kinds, constexprs, sizes)
 

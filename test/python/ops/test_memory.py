@@ -179,6 +179,7 @@ def test_dequantize_writes_its_output_only(fmt, colwise):
         AXIS=0 if colwise and not q.is_transposed else 1,
         TRANSPOSED=q.is_transposed,
         TRANSFORM=None,
+        ACROSS=False,
         ROWS=128,
         COLS=128,
     )

@@ -1,0 +1,55 @@
+"""How large tiles of a GPU are, and in which order programs take them."""
+
+import dither
+import numpy as np
+import pytest
+from dither import profile
+from dither.ops.tiles import Tile, elementwise_tile, goes_across
+
+
+@pytest.mark.parametrize(
+    ("grid", "cpu", "expected"),
+    [
+        ((65535, 2), False, True),
+        ((65536, 2), False, False),  # more than a grid has along its second dimension
+        ((4, 1), False, False),
+        ((4,), False, False),
+        ((4, 2), True, False),
+    ],
+)
+def test_which_grids(grid, cpu, expected):
+    assert goes_across(grid, cpu) is expected
+
+
+@pytest.mark.parametrize("device", ["sim:sm_80", "sim:sm_90a"])
+def test_programs_that_follow_each_other_have_the_same_rows(device):
+    x = np.random.default_rng(0).standard_normal((300, 1056), np.float32)
+    for layout, grid in (("both", (9, 10, 1)), ("rowwise", (2, 75, 1))):
+        want = dither.quantize(x, "mxfp8_e4m3", layout, device="cpu")
+        with profile.record(device) as runs:
+            q = dither.quantize(x, "mxfp8_e4m3", layout)
+        assert [run.grid for run in runs] == [grid]
+        halves = ((q.rowwise, want.rowwise), (q.colwise, want.colwise)) if layout == "both" else ((q, want),)
+        for found, expected in halves:
+            assert np.asarray(found.data).tobytes() == np.asarray(expected.data).tobytes()
+            assert np.asarray(found.scale_inv).tobytes() == np.asarray(expected.scale_inv).tobytes()
+    with profile.record(device) as runs:
+        y = q.dequantize()
+    assert [run.grid for run in runs] == [(2, 75, 1)]
+    assert np.asarray(y).tobytes() == np.asarray(want.dequantize()).tobytes()
+
+
+def test_squares_are_no_wider_than_registers_hold():
+    """Of more a program would go over its columns a part at a time, as all others do: the same parts of all rows."""
+    for block, tile in (((1, 32), Tile(4, 1024)), ((128, 128), Tile(128, 128)), ((32, 32), Tile(32, 512))):
+        assert elementwise_tile(4096, block, colwise=False, transposed=False, cpu=False) == tile
+
+
+@pytest.mark.parametrize("device", ["sim:sm_80", "sim:sm_90a"])
+def test_atomic_maxima_of_columns_are_few(device):
+    """One for each column of 128 rows; rows are whole in the pass that quantizes them."""
+    x = np.random.default_rng(0).standard_normal((256, 1024), np.float32)
+    with profile.record(device) as runs:
+        dither.quantize(x, "fp8_row_e4m3", "both")
+    atomic = {one.name: one.updated for one in runs[0].traffic if one.updated}
+    assert atomic == {"out_col_amax": 4 * 1024 * 2}
