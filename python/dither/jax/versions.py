@@ -6,7 +6,7 @@ import re
 
 #: The first and the last minor version. The handlers of XLA are compiled against the headers of one of them; their
 #: interface is the same in all, and XLA checks its version when they are registered.
-OLDEST, NEWEST = (0, 10), (0, 10)
+OLDEST, NEWEST = (0, 10), (0, 11)
 
 
 def check(version: str) -> None:
