@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import multiprocessing
+import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 from dither import predict
@@ -31,15 +34,23 @@ def measure(device: str, names: Sequence[str], gpu: Gpu | None, quick: bool) -> 
         sms = machine.torch.cuda.get_device_properties(device).multi_processor_count
         gpu = dataclasses.replace(gpu, sms=sms)
     repetitions = 5 if quick else 25
+    shapes = [(name, cols) for cols in rows.COLUMNS[: 1 if quick else None] for name in names]
+    works = predicted_of(shapes, gpu.target)
     found = [one_row(f"copy of {size} bytes", [copy_work(size // COPY_BYTES)], gpu) for size in COPIES]
     for row, size in zip(found, COPIES, strict=True):
         row["measured"] = least(machine, copy(machine, size), repetitions)
-    for cols in rows.COLUMNS[: 1 if quick else None]:
-        for name in names:
-            row = one_row(f"{name} {cols}", rows.works(name, cols, gpu.target), gpu)
-            row["measured"] = least(machine, call(machine, name, cols), repetitions)
-            found.append(row)
+    for (name, cols), launches in zip(shapes, works, strict=True):
+        row = one_row(f"{name} {cols}", launches, gpu)
+        row["measured"] = least(machine, call(machine, name, cols), repetitions)
+        found.append(row)
     return {"gpu": gpu.name, "sms": gpu.sms, "machine": about, "rows": found}
+
+
+def predicted_of(shapes: Sequence[tuple[str, int]], target: str) -> list[list[predict.Work]]:
+    """What operators launch, as the simulator sees it, in processes of their own: a GPU waits meanwhile."""
+    # Not forked: CUDA runs here.
+    with ProcessPoolExecutor(min(len(shapes), os.cpu_count() or 1, 16), multiprocessing.get_context("spawn")) as pool:
+        return list(pool.map(rows.works, *zip(*shapes, strict=True), [target] * len(shapes)))
 
 
 def least(machine: Machine, call: Callable[[], object], repetitions: int) -> float:
