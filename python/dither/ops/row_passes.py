@@ -36,7 +36,6 @@ class RowPasses:
 
     first: Operator
     second: Operator
-    above: int
 
     def pay(self, producer: Producer, plan: Plan | None, n: int, cpu: bool, target: str) -> bool:
         """Whether they do, of rows of `n` elements, for quantized output or, where `plan` is None, plain: on a GPU one
@@ -49,18 +48,17 @@ class RowPasses:
             return True
         if plan is None:
             return False
-        least = max(self.above, 0 if fast_memory(target) else _ONE_PASS)
+        least = 0 if fast_memory(target) else _ONE_PASS
         return n > least and plan.granule[0] > 1 and tile.rows * tile.cols > GPU_TRANSPOSED
 
 
 class Second(NamedTuple):
     """The second pass of a producer, a function on tiles; `first` is that of the first, which saves `found`, where
-    that is not the producer itself. Rows of up to `above` elements have one pass."""
+    that is not the producer itself."""
 
     fn: Callable[..., Any]
     first: Callable[..., Any] | None = None
     found: Mapping[str, str] | None = None
-    above: int = 0
 
 
 def row_passes(producer: Producer, second: Second) -> RowPasses:
@@ -73,7 +71,7 @@ def row_passes(producer: Producer, second: Second) -> RowPasses:
 
     first = producer if second.first is None else part("of_rows", second.first, True, second.found)
     rest = {name: kind for name, kind in producer.saves.items() if name not in first.saves}
-    return RowPasses(Operator(first), Operator(part("in_parts", second.fn, False, rest)), second.above)
+    return RowPasses(Operator(first), Operator(part("in_parts", second.fn, False, rest)))
 
 
 def steps_in_row_passes(

@@ -32,7 +32,7 @@ def _scores(x, scale, mask):
     return t
 
 
-@functools.partial(_rows, second=Second(_of_numbers, _of_rows, {"largest": "column", "total": "column"}, 4096))
+@functools.partial(_rows, second=Second(_of_numbers, _of_rows, {"largest": "column", "total": "column"}))
 def softmax(x: Any, scale: dl.scalar = 1.0, mask: Any = None) -> Any:
     """Softmax of the rows of `x`: y = exp(t - max(t)) / sum(exp(t - max(t))), t = x scale + mask, in float32, one
     rounding for each operation.
@@ -60,7 +60,7 @@ def _given_along(grad: Any, y: Any, along: dl.column, scale: dl.scalar = 1.0) ->
     return (grad - along) * y * scale
 
 
-@functools.partial(_rows, second=Second(_given_along, _along, {"along": "column"}, 4096))
+@functools.partial(_rows, second=Second(_given_along, _along, {"along": "column"}))
 def dsoftmax(grad: Any, y: Any, scale: dl.scalar = 1.0) -> Any:
     """The gradient of x through `softmax`: (grad - sum(grad y)) y scale, in float32, one rounding for each operation.
 
