@@ -30,7 +30,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if os.environ.get("GPU_CHECK_LIBCUDA"):
         os.environ["DITHER_LIBCUDA"] = os.environ["GPU_CHECK_LIBCUDA"]
     import dither.ops
-    import dither.profile
     from dither.devices import Device, get_device, stand_ins
 
     where = get_device(name)
