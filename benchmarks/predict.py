@@ -194,8 +194,8 @@ def cells(target: str, gpus: Sequence[Gpu], names: Sequence[str], triton: bool =
 HEAD = """# Performance, predicted
 
 Written by `python -m benchmarks.predict --docs docs/performance-predicted.md`. **A model, not a measurement**: no GPU
-took part, and how far off it is nobody knows yet. [prediction.md](prediction.md) describes it, its sources and its
-assumptions; `tools/gpu_check` measures these rows. {counted}
+took part. [prediction.md](prediction.md) describes it, its sources, its assumptions, and how far off it was on an H200;
+`tools/gpu_check` measures these rows, and [measured.md](measured.md) has what it found. {counted}
 
 Speed in % of that of a copy of as many bytes, each tensor counted once, of {elements} elements of bf16, and what limits
 it (of latency also what an SM has too little of for more blocks; "again" where it is that a second launch reads tensors
