@@ -119,9 +119,8 @@ LogicalResult PhaseBuilder::keep(const Node &node) {
 }
 
 LogicalResult PhaseBuilder::take(const Node &node) {
-  // What follows all phases finds all that they have kept.
-  llvm::SaveAndRestore of(kind, plan.isLate(node.tile) ? PhasePlan::Transposed
-                                                       : kind);
+  // What follows all phases finds nothing that they have kept: scratch memory
+  // has the last band, or, of no rows, nothing. It computes that anew.
   auto sink = dyn_cast<quant::StoreOp>(node.sink);
   if (!sink || plan.isLate(node.tile))
     return ScheduleBuilder::buildNode(node);

@@ -2,6 +2,7 @@
 
 import dither
 import dither.language as dl
+import ml_dtypes
 import mode_oracle
 import numpy as np
 import oracle
@@ -171,3 +172,25 @@ def test_wrong_calls(call, tmp_path, monkeypatch):
     x = np.zeros((8, 64), np.float32)
     with pytest.raises(CompileError, match=WRONG[call]):
         __import__(name).kernel[1](x, x.copy())
+
+
+@dither.jit
+def of_columns(x, y, COLS: dl.constexpr):
+    r = dl.program_id(0) * 2
+    most = dl.amax(dl.load(x, (r, 0), (2, COLS)), 0)
+    s = dl.block_scale(most, dither.MXFP8_E4M3, axis=1)
+    bits = dl.random_bits(7, (r, 0), (1, COLS), COLS // 16)
+    dl.store(y, (dl.program_id(0), 0), dl.cast(most, s, dither.MXFP8_E4M3, axis=1, bits=bits))
+
+
+@pytest.mark.parametrize("cols", [64, 96, 320, 2048])
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_bits_of_what_all_rows_decide(rows, cols):
+    """Each block of 16 has its own, also of a program whose rows are past the end: memory of a band has neither."""
+    x = np.random.default_rng(0).standard_normal((rows, cols), np.float32)
+    found, want = (np.zeros((4, cols), ml_dtypes.float8_e4m3fn) for _ in range(2))
+    of_columns[(4,)](x, found, COLS=cols)
+    of_columns[(4,)](x, want, COLS=cols, device="sim:sm_90a")
+    assert found.tobytes() == want.tobytes()
+    whole = dither.quantize(np.abs(x[:1]), "mxfp8_e4m3", rounding="stochastic", seed=7) if rows == 1 else None
+    assert whole is None or np.asarray(whole.data).tobytes() == found[:1].tobytes()
