@@ -66,9 +66,9 @@ def random_bits(
 
     They depend on seed, offset, output and place alone: a line of the tensor, along `axis`, is cut into groups of 16
     elements, and each group has a block of `dl.philox`. `at` is (line, group): the first line of the part and its
-    first group; `groups` how many groups a line has, rounded up; `shape` has whole groups along `axis`. `seed` and
-    `offset` are integers of 64 bits. The codes of the columnwise output have other bits than those of the rowwise one;
-    where they are stored transposed, lines go along axis 0.
+    first group; `groups` how many groups a line has, rounded up, from 0 to 2^32 - 1; `shape` has whole groups along
+    `axis`. `seed` and `offset` are integers of 64 bits. The codes of the columnwise output have other bits than those
+    of the rowwise one; where they are stored transposed, lines go along axis 0.
     """
 
 

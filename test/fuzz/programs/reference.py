@@ -654,6 +654,8 @@ class Language:
         offset: Any = 0,
         columnwise: bool = False,
     ) -> Tile:
+        if not 0 <= int(groups) < 2**32:
+            raise Undefined(f"lines of {groups} groups")
         lines, count = shape[1 - axis], shape[axis] // 16
         first = (int(at[0]) + np.arange(lines, dtype=object)[:, None]) * int(groups) + int(at[1])
         group = (first + np.arange(count, dtype=object)) % 2**64
