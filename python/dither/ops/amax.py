@@ -19,7 +19,7 @@ from .outputs import check_apart, plan
 from .producer import plain_tile
 from .quantize import QUANTIZE
 from .shards import Describing, raise_to_all
-from .tiles import goes_across
+from .tiles import ordered
 
 
 @replayable
@@ -51,12 +51,11 @@ def amax(x: Any, device: str | Device | None = None, stream: int | None = None, 
     m, n = matrix.shape
     if m and n:
         tile = plain_tile(QUANTIZE.producer, n, where.is_cpu)
-        grid = tile.grid(m, n)
-        across = goes_across(grid, where.is_cpu)
+        grid, across = ordered(tile.grid(m, n), where.is_cpu)
         chosen = {"out_amax": peak, "ROWS": tile.rows, "COLS": tile.cols, "ACROSS": across}
         values = {"x": value}
         named = {**QUANTIZE.absent, **QUANTIZE.choices(values), **values, **chosen, "device": where, "stream": stream}
-        QUANTIZE.kernel.launch(grid[::-1] if across else grid, **named)
+        QUANTIZE.kernel.launch(grid, **named)
     if isinstance(where, Recording):
         raise_to_all(where, peak)
         split = Describing(array.shape[:-1], array.shape[-1:])

@@ -20,7 +20,7 @@ from .outputs import check_arrays, check_fields, codes_and_scales
 from .scale_orders import swizzle_scales, unswizzle_scales
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_matrix
 from .shards import Describing, describes, said
-from .tiles import Tile, dequantize_tile, goes_across
+from .tiles import Tile, dequantize_tile, ordered
 from .written import flat, new_or_given
 
 
@@ -91,10 +91,10 @@ def _values(
     fmt = x.format.with_(block=x.format.block_cols) if x.repeated else x.format
     tile = dequantize_tile(cols, fmt, axis, x.is_transposed, where.is_cpu, run)
     data, scale = codes_and_scales(x, linear_scales(x, device, stream), ScaleLayout.linear)
-    grid = tile.grid(rows, cols)
-    across = not x.is_transposed and goes_across(grid, where.is_cpu)
+    tiles = tile.grid(rows, cols)
+    grid, across = (tiles, False) if x.is_transposed else ordered(tiles, where.is_cpu)
     kernels.dequantize_kernel.launch(
-        grid[::-1] if across else grid,
+        grid,
         data,
         scale,
         _amax(x, (rows, cols), axis),

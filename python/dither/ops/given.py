@@ -59,12 +59,12 @@ def integer_or_array(name: str, value: Any) -> int | Array:
 
 def own_amax(value: Any, x: Any, array: Array, where: Device, stream: int | None) -> Any:
     """An amax given by the caller as an array of rank 0 of the result's own, beside `x`, which `array` describes."""
-    return _own(value if isinstance(value, Array) else checked("amax", value), x, array, where, stream)
+    return own(checked("amax", value), x, array, where, stream)
 
 
 def own_scale(name: str, value: Any, x: Any, array: Array, where: Device, stream: int | None) -> Any:
     """The same of a scale of the tensor."""
-    return _own(checked(name, value), x, array, where, stream)
+    return own(checked(name, value), x, array, where, stream)
 
 
 def factor(name: str, value: Any, fmt: Format, x: Any, array: Array) -> Any:
@@ -97,13 +97,14 @@ def checked(name: str, value: Any) -> float | Array:
     return given
 
 
-def _own(given: float | Array, x: Any, array: Array, where: Device, stream: int | None) -> Any:
+def own(given: float | Array, x: Any, array: Array, where: Device, stream: int | None) -> Any:
+    """The same of what `checked` returned."""
     if isinstance(given, float):
         return filled(x, array, (), given + 0.0)  # the positive one of the two zeros
     # On the stream of the launch that reads it, whatever framework it is of.
-    own = empty_like(x, array, (), float32)
-    kernels.copy_kernel.launch(1, given, own, device=where, stream=stream)
-    return own
+    copied = empty_like(x, array, (), float32)
+    kernels.copy_kernel.launch(1, given, copied, device=where, stream=stream)
+    return copied
 
 
 def scale_of_amax(amax: Any, fmt: Format, x: Any, array: Array, where: Device, stream: int | None) -> Any:

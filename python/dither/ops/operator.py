@@ -28,7 +28,7 @@ from .request import Wanted
 from .row_passes import RowPasses, steps_in_row_passes
 from .scale_sources import ScaleSources
 from .skip import Skip
-from .tiles import Tile, goes_across
+from .tiles import Tile, ordered
 from .written import check_results, flatten_written
 
 #: Columns of the whole periods that a tile has at least, at most, and periods of a whole row: each is code of its own.
@@ -341,9 +341,9 @@ def steps_on_matrices(
             return []
         cluster = named.get("CLUSTER", 1)
         rows, cols = Tile(tile.rows * cluster, tile.cols).grid(*extent)
-        grid = (rows,) if producer.whole_rows else (rows, cols)
-        if not producer.whole_rows and cluster == 1 and goes_across(grid, where.is_cpu):
-            grid, named = (cols, rows), {**named, "ACROSS": True}
+        grid: tuple[int, ...] = (rows,) if producer.whole_rows else (rows, cols)
+        if cluster == 1:
+            grid, named["ACROSS"] = ordered(grid, where.is_cpu)
         if wanted.shared:
             whole = {name: arrays[name].shape[0] % tile.rows == 0 for name in wanted.shared}
             tables = {name: "shared_tiles" if fits else "shared_rows" for name, fits in whole.items()}

@@ -8,7 +8,7 @@ from ..arrays import Array
 from ..devices import Device
 from ..types import float32
 from .allocate import empty_like
-from .given import checked, factor, own_amax, own_scale, scale_of_amax
+from .given import checked, factor, own, own_scale, scale_of_amax
 from .outputs import Known, Plan
 from .request import Wanted
 
@@ -57,7 +57,7 @@ class ScaleSources:
             # A launch of its own would take as long as a tenth of a large tensor's.
             self._given, self._amaxes["amax"] = given, empty_like(*self._of, (), float32)
         else:
-            self._amaxes["amax"] = own_amax(given, *self._of, *self._where)
+            self._amaxes["amax"] = own(given, *self._of, *self._where)
 
     def copies(self) -> dict[str, Any]:
         """What the first launch writes of what was given."""

@@ -43,6 +43,12 @@ def goes_across(grid: tuple[int, ...], cpu: bool) -> bool:
     return not cpu and len(grid) == 2 and isinstance(grid[0], int) and grid[1] > 1 and grid[0] <= _MOST_DOWN
 
 
+def ordered(grid: tuple[int, ...], cpu: bool) -> tuple[tuple[int, ...], bool]:
+    """The grid that a kernel is launched with, of (rows, columns) of tiles, and its ACROSS."""
+    across = goes_across(grid, cpu)
+    return (grid[::-1] if across else grid), across
+
+
 def _known(cols: int) -> int:
     """Columns that a tile is chosen for: any, where they are a symbol and nothing runs."""
     return cols if isinstance(cols, int) or not is_symbol(cols) else 1024
