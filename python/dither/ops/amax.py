@@ -103,7 +103,8 @@ def transformed_amax(
         named: dict[str, Any] = {f"out_{what}": found[what] for what in each.amaxes((m, n))}
         named |= {f"{way.upper()}_TRANSFORM": each.transform_of(way == "col") for way in ("row", "col")}
         named["ROUND"] = None if matrix.dtype is float32 else matrix.dtype
-        QUANTIZE.kernel.launch(tile.grid(m, n), **{**common, **named, "ROWS": tile.rows, "COLS": tile.cols})
+        grid, named["ACROSS"] = ordered(tile.grid(m, n), where.is_cpu)
+        QUANTIZE.kernel.launch(grid, **{**common, **named, "ROWS": tile.rows, "COLS": tile.cols})
     if isinstance(where, Recording):
         split = Describing(flat.shape[: flat.axis], flat.shape[flat.axis :])
         split.label(x, (*split.rows, *split.cols))

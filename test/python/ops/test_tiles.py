@@ -1,9 +1,11 @@
 """How large tiles of a GPU are, and in which order programs take them."""
 
 import dither
+import ml_dtypes
 import numpy as np
 import pytest
 from dither import profile
+from dither.ops import transformed_amax
 from dither.ops.tiles import Tile, elementwise_tile, goes_across
 
 
@@ -53,3 +55,16 @@ def test_atomic_maxima_of_columns_are_few(device):
         dither.quantize(x, "fp8_row_e4m3", "both")
     atomic = {one.name: one.updated for one in runs[0].traffic if one.updated}
     assert atomic == {"out_col_amax": 4 * 1024 * 2}
+
+
+@pytest.mark.parametrize("device", ["sim:sm_80", "sim:sm_90a"])
+def test_amaxes_of_their_own_go_in_the_same_order(device):
+    """`transformed_amax` is the first pass of an operator, by the same kernel."""
+    x = np.random.default_rng(0).standard_normal((256, 2048)).astype(ml_dtypes.bfloat16)
+    transform = dither.RandomHadamard(16, 0x8001)
+    with profile.record(device) as of_operator:
+        dither.quantize(x, "nvfp4", "both", transform=transform)
+    with profile.record(device) as alone:
+        transformed_amax(x, transform)
+    assert [run.grid for run in alone] == [run.grid for run in of_operator][: len(alone)]
+    assert [run.grid for run in alone] == [(16, 8, 1)]
