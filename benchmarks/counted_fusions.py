@@ -18,6 +18,7 @@ from typing import Any
 import dither
 import numpy as np
 from dither import profile, types
+from dither.ops import column_sum
 from dither.ops.allocate import as_numpy
 
 from benchmarks.counters import SHAPE, Row, row, simulate, table
@@ -86,8 +87,8 @@ kernel does both, what is written first is marked.
 Beside these stands what Triton makes of the same operator (`benchmarks/triton_fusions.py`), with its own approximate
 functions and quotients, and with scales in the linear order; *fast* is dither with `math="fast"`, which approximates as
 well, of operators with such functions. Sums of columns have one order here, and any there; of gradients of gamma a
-program stores those of 8 rows here, and of 16 there, which *moved / min* does not show. Triton has no such kernel for
-codes along both directions of whole rows, for groups and for columns that take turns.
+program stores those of 16 rows, as of large tensors. Triton has no such kernel for codes along both directions of whole
+rows, for groups and for columns that take turns.
 """
 
 
@@ -173,6 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     p.add_argument("--only", action="append", choices=list(FUSIONS), help="this operator (repeatable)")
     p.add_argument("--docs", type=Path, metavar="FILE", help="write the page; default prints it")
     args = p.parse_args(arguments)
+    column_sum._ELEMENTS = 1  # programs have as many rows as of large tensors
     text = page({target: list(rows(target, args.only)) for target in args.target or TARGETS})
     if args.docs:
         args.docs.write_text(text)

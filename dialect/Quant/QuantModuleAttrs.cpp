@@ -53,7 +53,7 @@ bool isConfig(Attribute attr) {
   return config && llvm::all_of(config, [](NamedAttribute entry) {
            if (entry.getName() == "num_warps")
              return isWarps(entry.getValue());
-           if (entry.getName() == "cluster")
+           if (entry.getName() == "cluster" || entry.getName() == "tiles")
              return isPositive(entry.getValue());
            return llvm::is_contained({"fragment", "edge", "tile"},
                                      entry.getName()) &&
@@ -92,7 +92,7 @@ const Known kOfFunctions[] = {
     {"quant.cluster", isPositive, "a positive number"},
     {"quant.config", isConfig,
      "fragment, edge and tile, two numbers each, num_warps, 1, 2, 4, 8, 16 or "
-     "32, and cluster, a positive number"},
+     "32, and cluster and tiles, positive numbers"},
     {"quant.grid", isGrid, "an array of arg, dim and step"},
     {"quant.kernel", isUnit, "no value"},
     {"quant.num_threads", isPositive, "a positive number"},

@@ -281,7 +281,9 @@ LogicalResult LoadOp::verify() {
 
 void StoreOp::build(OpBuilder &b, OperationState &state, Value tile,
                     Value memref, ValueRange indices) {
-  build(b, state, tile, memref, indices, ValueRange());
+  build(b, state, tile, memref, indices, ValueRange(), ScaleLayout::linear,
+        /*in_bounds=*/false, /*stream=*/false, /*async=*/false, /*once=*/false,
+        /*total=*/IntegerAttr());
 }
 
 int64_t paddedRows(ScaleLayout order) {
@@ -307,6 +309,14 @@ bool isSliced(Value memref) {
   return false;
 }
 
+LogicalResult TileIdOp::verify() {
+  int64_t count = getCount();
+  if (count < 2 || count > 64 || !llvm::isPowerOf2_64(count)) // TI1
+    return Where(*this).fail("found " + Twine(count) +
+                             " tiles, expected a power of two from 2 to 64");
+  return success();
+}
+
 LogicalResult StoreOp::verify() {
   Where where(*this);
   auto memref = cast<MemRefType>(getMemref().getType());
@@ -321,6 +331,16 @@ LogicalResult StoreOp::verify() {
   if (getOnce() && tile.getRank() != 0) // ST7
     return where.fail("once of a tile of rank " + Twine(tile.getRank()) +
                       ", expected rank 0");
+  if (getTotal()) { // ST8
+    if (int64_t(*getTotal()) < 0)
+      return where.fail("found total " + Twine(int64_t(*getTotal())) +
+                        ", expected 0 or more");
+    if (!tile.getElementType().isF32() || getOnce() || !getValid().empty() ||
+        getScaleLayout() != ScaleLayout::linear)
+      return where.fail("total of a tile of " + str(tile.getElementType()) +
+                        ", expected f32, in linear order, without 'once' "
+                        "and 'valid'");
+  }
   if (getScaleLayout() == ScaleLayout::linear)
     return success();
   // ST2 to ST4, ST6

@@ -47,6 +47,22 @@ def Quant_ClusterRankOp : Quant_Op<"cluster_rank", [Pure]> {
   let assemblyFormat = "attr-dict";
 }
 
+def Quant_TileIdOp : Quant_Op<"tile_id", [Pure]> {
+  let summary = "which of its tiles a program is at";
+  let description = [{
+    A program of a GPU does all of its kernel `count` times, one after the other; this is 0, 1, .. in turn. All of a kernel
+    have the same count, a power of two up to 64. What a program stores of all its tiles at once: see `store`, `total`.
+
+    ```mlir
+    %i = quant.tile_id of 8
+    ```
+  }];
+  let arguments = (ins I64Attr:$count);
+  let results = (outs Index:$result);
+  let assemblyFormat = "`of` $count attr-dict";
+  let hasVerifier = 1;
+}
+
 /// Part of the memory of a memref, as a memref. Programs may see more than one at a time.
 class Quant_ViewOp_<string mnemonic, list<Trait> traits = []>
     : Quant_Op<mnemonic, [Pure, DeclareOpInterfaceMethods<ViewLikeOpInterface>] # traits> {
@@ -198,6 +214,9 @@ def Quant_StoreOp : Quant_Op<"store", [AttrSizedOperandSegments]> {
 
     With `once` the first program alone stores: the tile has rank 0 and is the same in all of them.
 
+    With a `total`, the number of the sum among those of a kernel, what is stored is the sum of what the tiles of a program
+    have (`tile_id`), at the last of them: f32, in pairs of neighbours, then pairs of these.
+
     ```mlir
     quant.store %t, %x[%i, %j] : tensor<4x128xbf16>, memref<?x4096xbf16>
     quant.store %s, %m[%i, %j] valid [%rows, %columns]
@@ -210,7 +229,7 @@ def Quant_StoreOp : Quant_Op<"store", [AttrSizedOperandSegments]> {
                        DefaultValuedAttr<Quant_ScaleLayoutAttr,
                          "::dither::quant::ScaleLayout::linear">:$scale_layout,
                        UnitAttr:$in_bounds, UnitAttr:$stream, UnitAttr:$async,
-                       UnitAttr:$once);
+                       UnitAttr:$once, OptionalAttr<I64Attr>:$total);
   let assemblyFormat = [{
     $tile `,` $memref `[` $indices `]` (`valid` ` ` `[` $valid^ `]`)? attr-dict
     `:` type($tile) `,` type($memref)

@@ -181,45 +181,6 @@ LogicalResult ClusterReduceOp::verify() {
   return checkInferred(*this, {"result"});
 }
 
-LogicalResult ClusterShareOp::verify() {
-  Where where(*this);
-  if (getSources().empty() || getSources().size() != getShared().size()) // CH1
-    return where.fail("found " + Twine(getSources().size()) + " sources and " +
-                      Twine(getShared().size()) +
-                      " results, expected as many, one or more");
-  auto type = cast<RankedTensorType>(getSources().front().getType());
-  if (type.getRank() != 2 || !type.hasStaticShape() ||
-      type.getDimSize(0) != 1) // CH2
-    return where.fail("sources have shape " + str(type.getShape()) +
-                      ", expected one row");
-  return success();
-}
-
-static FailureOr<Types> resultTypes(ClusterReduceScatterOp::Adaptor op,
-                                    Where where) {
-  FailureOr<RankedTensorType> type =
-      tensorType(where, op.getSource(), "source", 2);
-  if (failed(type))
-    return failure();
-  if (!op.getBlocksAttr())
-    return where.fail("has no attribute 'blocks'");
-  int64_t blocks = op.getBlocks();
-  if (failed(checkCluster(where, blocks))) // CS1
-    return failure();
-  SmallVector<int64_t> shape(type->getShape());
-  if (!type->hasStaticShape() || shape[0] != 1 || shape[1] % blocks) // CS2
-    return where.fail("source has shape " + str(type->getShape()) +
-                      ", expected one row, of a multiple of " + Twine(blocks) +
-                      " columns");
-  shape[1] /= blocks;
-  return Types{type->clone(shape)};
-}
-DITHER_INFER(ClusterReduceScatterOp, 1)
-
-LogicalResult ClusterReduceScatterOp::verify() {
-  return checkInferred(*this, {"result"});
-}
-
 /// One positive power of two for each dimension: BL1, BL2.
 static LogicalResult checkBlock(Where where, DenseI64ArrayAttr block,
                                 int64_t rank) {

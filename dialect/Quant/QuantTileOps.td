@@ -101,8 +101,7 @@ def Quant_ClusterReduceOp : Quant_InferredOp<"cluster_reduce",
   let description = [{
     All blocks get the result. `sum` adds neighbours by rank, then the sums of neighbours, and so on:
     the highest bits of the tree of `reduce`, whose lower ones are the parts of the blocks. The other kinds
-    are as in `reduce`. All threads of all blocks of the cluster take part. Sums of more than one element can
-    only be stored: `dither-scatter-cluster-sums` has each block make those that it stores.
+    are as in `reduce`. All threads of all blocks of the cluster take part.
 
     ```mlir
     %s = quant.cluster_reduce sum %x blocks 4 : tensor<1x1xf32>
@@ -111,40 +110,6 @@ def Quant_ClusterReduceOp : Quant_InferredOp<"cluster_reduce",
   let arguments = (ins Quant_ReduceKindAttr:$kind, Quant_F32Tile:$source, I64Attr:$blocks);
   let results = (outs Quant_F32Tile:$result);
   let assemblyFormat = "`` $kind $source `blocks` $blocks attr-dict `:` type($result)";
-  let hasVerifier = 1;
-}
-
-def Quant_ClusterShareOp : Quant_Op<"cluster_share", [SameOperandsAndResultType]> {
-  let summary = "rows that the blocks of a cluster read from each other";
-  let description = [{
-    The results are the sources, where the other blocks of the cluster read them:
-    `cluster_reduce_scatter` does, and nothing else, of each of them once, in the same block of operations. Blocks
-    wait for each other there, and not here.
-
-    ```mlir
-    %u:2 = quant.cluster_share %x, %y
-        : (tensor<1x4096xf32>, tensor<1x4096xf32>) -> (tensor<1x4096xf32>, tensor<1x4096xf32>)
-    ```
-  }];
-  let arguments = (ins Variadic<Quant_F32Tile>:$sources);
-  let results = (outs Variadic<Quant_F32Tile>:$shared);
-  let assemblyFormat = "$sources attr-dict `:` functional-type($sources, results)";
-  let hasVerifier = 1;
-}
-
-def Quant_ClusterReduceScatterOp : Quant_InferredOp<"cluster_reduce_scatter"> {
-  let summary = "a part of what the blocks of a cluster have, reduced";
-  let description = [{
-    The source is a result of `cluster_share`. Of the columns of what `cluster_reduce` gives, in as many runs as there are blocks, each block gets the run
-    with its rank. Blocks of such a program have rows of their own, and each stores what it has.
-
-    ```mlir
-    %s = quant.cluster_reduce_scatter sum %x blocks 4 : tensor<1x4096xf32> -> tensor<1x1024xf32>
-    ```
-  }];
-  let arguments = (ins Quant_ReduceKindAttr:$kind, Quant_F32Tile:$source, I64Attr:$blocks);
-  let results = (outs Quant_F32Tile:$result);
-  let assemblyFormat = "`` $kind $source `blocks` $blocks attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
 }
 

@@ -62,7 +62,6 @@ void buildTiled(OpPassManager &pm, bool remarks) {
   pm.addNestedPass<func::FuncOp>(createDitherTileToFragments());
   pm.addNestedPass<func::FuncOp>(createDitherCopyEdges());
   pm.addNestedPass<func::FuncOp>(createDitherCopyAsync());
-  pm.addNestedPass<func::FuncOp>(createDitherScatterClusterSums());
   addCleanup(pm);
 }
 

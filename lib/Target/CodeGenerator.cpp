@@ -36,6 +36,7 @@
 #include "llvm/Transforms/Scalar/LoopRotation.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/Mem2Reg.h"
 
 #include <mutex>
 #include <vector>
@@ -227,6 +228,8 @@ Error CodeGenerator::translate(mlir::ModuleOp module) {
 /// and no structure that a pass could discover; MLIR unrolled what pays.
 static FunctionPassManager kernelPasses(const TargetInfo &target) {
   FunctionPassManager passes;
+  if (target.isGpu)
+    passes.addPass(PromotePass());
   passes.addPass(EarlyCSEPass());
   passes.addPass(SimplifyCFGPass());
   // One round: it looks for a fixed point only to report where there is none.

@@ -37,6 +37,9 @@ struct Part {
   unsigned of, whole;
 };
 constexpr Part kOrdered = {7, 8};
+/// What is kept in memory for each of many tiles costs more than blocks gain,
+/// where there are enough warps.
+constexpr Part kInRounds = {1, 1};
 /// Where there are few warps and memory is fast, blocks more are worth some
 /// registers in memory, and ptxas needs fewer of these than are alive as the
 /// code stands: 4 blocks of NVFP4 along both directions, of 256 threads, are
@@ -118,10 +121,19 @@ PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
   unsigned shared = numberOf(f, kSharedBytesAttr) + kReserved;
   most = std::clamp((target.sharedBytes + kReserved) / shared, 1u, most);
   bool left = hasManyQuotients(f);
-  unsigned blocks = left ? 1 : most;
-  while (blocks > 1 && !fit(blocks, kOrdered, spareOf(blocks)))
-    --blocks;
-  if (left || !target.fastMemory)
+  auto mostOf = [&](Part part) {
+    unsigned blocks = most;
+    while (blocks > 1 && !fit(blocks, part, spareOf(blocks)))
+      --blocks;
+    return blocks;
+  };
+  if (left)
+    return setBlocks(f, 1);
+  if (unsigned blocks = mostOf(kInRounds);
+      f.hasFnAttribute(kTilesAttr) && blocks * warps >= kFewWarps)
+    return setBlocks(f, blocks);
+  unsigned blocks = mostOf(kOrdered);
+  if (!target.fastMemory)
     return setBlocks(f, blocks);
   bool isMostAtBarriers = 2 * alive.waiting > alive.most;
   if (isMostAtBarriers && !hasSquareRoots(f)) {

@@ -11,6 +11,9 @@ namespace dither::target {
 /// Bytes of shared memory of a block, an attribute of kernels.
 inline constexpr llvm::StringLiteral kSharedBytesAttr = "dither-shared-bytes";
 
+/// Of kernels that do all that they do for several tiles, one after the other.
+inline constexpr llvm::StringLiteral kTilesAttr = "dither-tiles";
+
 /// Says how many blocks of a kernel a multiprocessor is to have room for, as
 /// `nvvm.minctasm`: as many as leave a thread the registers that it needs.
 struct OccupancyPass : llvm::PassInfoMixin<OccupancyPass> {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 from typing import Any
 
 from . import knobs
@@ -22,11 +21,6 @@ class Device:
         self.description: str = handle.description
         self.target: str = handle.target
         self.is_cpu = self.name == "cpu"
-
-    @functools.cached_property
-    def cluster_blocks(self) -> int:
-        """Thread blocks that a cluster of it has at most, 1 where it has none."""
-        return 1 if self.is_cpu else cluster_blocks(self.target)
 
     def __repr__(self) -> str:
         return f"<dither device {self.name}: {self.description}, {self.target}>"
@@ -149,12 +143,12 @@ def fast_memory(target: str) -> bool:
     return _dither.fast_memory(target)
 
 
-def cluster_blocks(target: str) -> int:
-    """Thread blocks that a cluster of a target has at most, 1 where it has none. Raises ValueError for what is no
+def shared_bytes(target: str) -> int:
+    """Bytes of shared memory that a thread block of a target may have, 0 on a CPU. Raises ValueError for what is no
     target."""
     from . import _dither
 
-    return _dither.cluster_blocks(target)
+    return _dither.shared_bytes(target)
 
 
 def targets() -> list[str]:

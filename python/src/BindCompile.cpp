@@ -224,11 +224,11 @@ void bindCompile(py::module_ &m) {
       "is_gpu", [](const std::string &name) { return targetNamed(name).isGpu; },
       py::arg("target"), "Whether a target is a GPU; raises for none.");
   m.def(
-      "cluster_blocks",
-      [](const std::string &name) { return targetNamed(name).clusterBlocks; },
+      "shared_bytes",
+      [](const std::string &name) { return targetNamed(name).sharedBytes; },
       py::arg("target"),
-      "Thread blocks that a cluster of a target has at most, 1 without "
-      "clusters; raises for none.");
+      "Bytes of shared memory that a thread block of a target may have, 0 on "
+      "a CPU; raises for none.");
   m.def(
       "fast_memory",
       [](const std::string &name) { return targetNamed(name).fastMemory; },

@@ -189,18 +189,6 @@ def DitherSpreadRows : Pass<"dither-spread-rows", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::dither::quant::QuantDialect"];
 }
 
-def DitherScatterClusterSums : Pass<"dither-scatter-cluster-sums", "::mlir::func::FuncOp"> {
-  let summary = "have each GPU block of a cluster make its part of their sums";
-  let description = [{
-    Requires: tiles that fit in registers.
-    Guarantees: what is stored of a quant.cluster_reduce is a part of it: each block makes, and stores, one run of its
-    columns (quant.cluster_reduce_scatter) of what all of them share (quant.cluster_share), after all else that it does.
-    Declines: tiles of several rows, of columns that the blocks do not divide, or that have another use than a store;
-    stores with `valid`, in an order of scales, or to memory that is used after them.
-  }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::dither::quant::QuantDialect"];
-}
-
 def DitherTileToFragments : Pass<"dither-tile-to-fragments", "::mlir::func::FuncOp"> {
   let summary = "cover tiles with loops over parts that fit in registers";
   let description = [{

@@ -54,6 +54,8 @@ Most mostOf(Value v, int depth) {
     return kMostSteps;
   if (isa<quant::ClusterRankOp>(def))
     return kMostBlocks;
+  if (auto tile = dyn_cast<quant::TileIdOp>(def))
+    return tile.getCount();
   if (isa<memref::DimOp>(def))
     return kMostExtent;
   if (isa<arith::IndexCastOp>(def))

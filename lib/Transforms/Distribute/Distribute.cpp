@@ -58,9 +58,9 @@ Distributor::Distributor(func::FuncOp source)
       e(b, source.getLoc(), simd, rules.warps()) {
   if (simd)
     addCpuPeepholes(table);
-  for (auto add :
-       {addWordReductions, addRoundTrips, addProgramOps, addControlOps,
-        addMemoryOps, addWordOps, addReduceOps, addClusterOps, addShapeOps})
+  for (auto add : {addWordReductions, addRoundTrips, addProgramOps,
+                   addControlOps, addMemoryOps, addWordOps, addReduceOps,
+                   addClusterOps, addTileOps, addShapeOps})
     add(table);
 }
 

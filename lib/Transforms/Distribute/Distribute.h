@@ -57,12 +57,27 @@ void addMemoryOps(OpTable &table);
 void addWordOps(OpTable &table);
 void addReduceOps(OpTable &table);
 void addClusterOps(OpTable &table);
+void addTileOps(OpTable &table);
 void addShapeOps(OpTable &table);
 /// The operation on every register; operands that are no tiles are shared.
 mlir::LogicalResult emitElementwise(Distributor &d, mlir::Operation *op);
 
-/// Bytes of each row that the blocks of a cluster share.
-int64_t sharedRowBytes(Distributor &d, quant::ClusterShareOp op);
+/// The bytes of so many elements (i64).
+mlir::Value bytesOf(Distributor &d, mlir::Value elements, mlir::Type elem);
+
+/// Brings the row of the next tile that `load` will read to L2.
+void prefetchNextTile(Distributor &d, quant::LoadOp load);
+
+/// The sum of what tiles of a program have of `tile`, at the last of them: the
+/// insertion point moves to where only that is done.
+Registers emitTotal(Distributor &d, quant::StoreOp store, Registers tile);
+
+/// Where a thread keeps sums that wait for those of other tiles: of one tile
+/// each register, if it has room for them, and of more shared memory.
+struct TotalPlaces {
+  llvm::SmallVector<mlir::Value> one;
+  mlir::Value more;
+};
 
 /// A reduction of registers of f32, as its operand's layout allows it.
 struct Reduction {
@@ -140,8 +155,14 @@ public:
   /// Shared memory that the blocks of a cluster write to for each other, 32
   /// bits for each of them.
   mlir::Value clusterPlaces;
-  /// And the rows that they share (quant.cluster_share).
-  mlir::Value clusterRows;
+
+  //===--- tiles of a program (Tiles.cpp) ---------------------------------===//
+  /// Which of its tiles a program is at, i32, and how many there are; null and
+  /// 1 where it has one.
+  mlir::Value tileId;
+  int64_t numTiles = 1;
+  /// Where each thread keeps its parts of sums over tiles, by their number.
+  llvm::SmallVector<TotalPlaces> totals;
 
 private:
   mlir::func::FuncOp source;
@@ -169,6 +190,8 @@ private:
   void finishShared(mlir::func::FuncOp kernel);
   /// CPU: a loop over the linear program ids [begin, end), x fastest.
   mlir::LogicalResult emitPrograms(mlir::Block *entry);
+  /// GPU: the kernel for each tile of a program, one after the other.
+  mlir::LogicalResult emitTiles();
   mlir::LogicalResult emitOp(mlir::Operation *op);
 
   OpTable table;

@@ -283,16 +283,7 @@ LogicalResult Distributor::run() {
     e.sharedBase = sharedScratch();
     if (e.clusterBlocks > 1)
       clusterPlaces = scratch(e.clusterBlocks * sizeof(float));
-    // One at a time shares rows.
-    int64_t shared = 0;
-    source.walk([&](quant::ClusterShareOp share) {
-      e.storesApart = true;
-      shared = std::max(shared, sharedRowBytes(*this, share) *
-                                    int64_t(share.getSources().size()));
-    });
-    if (shared)
-      clusterRows = scratch(shared);
-    if (failed(emitBlock(source.getBody().front())))
+    if (failed(emitTiles()))
       return failure();
   } else if (failed(emitPrograms(entry))) {
     return failure();

@@ -77,6 +77,8 @@ static Emitted emitLoad(Distributor &d, quant::LoadOp load) {
     a->aheadIndex = share->front();
     a->aheadShare = share->back();
   }
+  if (d.numTiles > 1)
+    prefetchNextTile(d, load);
   FailureOr<Registers> v = d.e.load(*a);
   if (failed(v))
     return load.emitOpError("cannot be loaded in layout ") << type;
@@ -106,8 +108,7 @@ static Emitted emitAtomicAdd(Distributor &d, quant::AtomicAddOp atomic) {
   return emitAtomic(d, atomic, LLVM::AtomicBinOp::add);
 }
 
-/// Of elements, the bytes.
-static Value bytesOf(Distributor &d, Value elements, Type elem) {
+Value bytesOf(Distributor &d, Value elements, Type elem) {
   int64_t bits = quant::storageBits(elem);
   if (bits == 4)
     return d.e.make<arith::ShRSIOp>(elements, d.e.i64(1));
@@ -302,6 +303,11 @@ static Emitted emitStore(Distributor &d, quant::StoreOp store) {
   TileLayout l = d.layout(tile);
   RankedTensorType type = d.tile(tile);
   Registers v = d.regs(tile);
+  if (store.getTotal()) {
+    if (*store.getTotal() >= d.totals.size())
+      return store.emitOpError("has a total, expected a GPU program of tiles");
+    v = emitTotal(d, store, std::move(v));
+  }
   auto a = access(d, store, store.getMemref(), store.getIndices(), l,
                   type.getShape(), store.getInBounds());
   if (failed(a))

@@ -88,8 +88,6 @@ public:
   const int64_t numWarps;
   /// Thread blocks of a program, a cluster where there are more than one.
   int64_t clusterBlocks = 1;
-  /// Whether blocks of a cluster store what each has, and not all the same.
-  bool storesApart = false;
   /// Thread index in the block as i32 (GPU), set once per kernel.
   mlir::Value tid;
   /// Bytes of the widest access to global memory of one lane (GPU).

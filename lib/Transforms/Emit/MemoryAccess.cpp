@@ -442,8 +442,7 @@ Value LaneAccess::owner() {
     owner = isZero(e.make<arith::AndIOp>(e.tid, e.i32(mask)));
   // All blocks of a cluster have what is no part of one.
   auto pointer = cast<LLVM::LLVMPointerType>(a.mem.ptr.getType());
-  if (e.clusterBlocks > 1 && !e.storesApart && !a.mem.run &&
-      pointer.getAddressSpace() != 3) {
+  if (e.clusterBlocks > 1 && !a.mem.run && pointer.getAddressSpace() != 3) {
     Value first = isZero(e.clusterRank());
     owner = owner ? Value(e.make<arith::AndIOp>(owner, first)) : first;
   }

@@ -268,22 +268,6 @@ private:
       setLayout(op->getResult(0), in);
       return success();
     }
-    if (isa<quant::ClusterShareOp>(op)) {
-      if (failed(ensureLayout(op, 0)))
-        return failure();
-      TileLayout layout = *layoutOf(op->getOperand(0).getType());
-      for (unsigned i = 0, n = op->getNumOperands(); i < n; ++i) {
-        if (failed(replaceOperand(op, i, layout)))
-          return failure();
-        setLayout(op->getResult(i), layout);
-      }
-      return success();
-    }
-    if (isa<quant::ClusterReduceScatterOp>(op)) {
-      Value part = op->getResult(0);
-      setLayout(part, rules.clusterPart(tileType(part).getShape()));
-      return success();
-    }
     // Cheap to recompute: decided by the users.
     if (isa<arith::ConstantOp, quant::IotaOp, quant::BroadcastOp,
             quant::BlockBroadcastOp>(op))

@@ -58,10 +58,6 @@ public:
   /// The dimension that a quant.block_reduce shortens; the last one for blocks
   /// of one element, nothing for blocks that run along two.
   static std::optional<int64_t> blockAxis(quant::BlockReduceOp op);
-  /// Layout of a part of a sum over a cluster, which goes to memory.
-  TileLayout clusterPart(llvm::ArrayRef<int64_t> shape) const {
-    return widest(shape, {}, 4);
-  }
   /// Operand layout of a quant.broadcast or quant.block_broadcast.
   TileLayout broadcastOperand(mlir::Operation *op, const TileLayout &out) const;
   /// Group sizes of a broadcast: log2 per dimension, and whole dimensions.

@@ -70,8 +70,8 @@ struct Shape {
   /// Tiles that are loaded, and tensors that a function is of; their bits for
   /// each element.
   int64_t reads = 0, read = 0;
-  /// Blocks of a GPU that sum columns together.
-  int64_t cluster = 1;
+  /// Tiles of a program, one after the other.
+  int64_t tiles = 1;
 };
 
 struct Config {
@@ -160,8 +160,8 @@ Shape shapeOf(func::FuncOp func) {
             op) &&
         !isa<quant::DequantizeOp>(op);
     shape.encodesFp4 |= isa<quant::CastFp4Op>(op);
-    if (auto reduce = dyn_cast<quant::ClusterReduceOp>(op))
-      shape.cluster = reduce.getBlocks();
+    if (auto tile = dyn_cast<quant::TileIdOp>(op))
+      shape.tiles = tile.getCount();
   });
   if (summed && shape.encodes)
     shape.lanesPerRow = numerics::sumChains(summed) / kLaneRun;
@@ -300,8 +300,11 @@ Config chooseHost(const Shape &s, int64_t lanes, bool isTile) {
 /// Elements of a lane. Where a warp holds blocks across 32 rows, rows of FP4
 /// codes fill sectors of 32 bytes with twice the columns. Where codes are
 /// transposed beside those of rows, there are registers for one tile of 16-bit
-/// words, and for nothing else.
+/// words, and for nothing else. Programs of several tiles have what they sum
+/// over them in registers, beside each.
 int64_t laneWant(const Shape &s) {
+  if (s.tiles > 1)
+    return kLaneRun;
   bool hasFew = s.reads == 1 && s.read <= kFewRead && s.colBlock >= kLaneRun &&
                 !s.reducesRows;
   bool acrossRows =
@@ -312,7 +315,7 @@ int64_t laneWant(const Shape &s) {
 /// Blocks of a multiprocessor whose shared memory has room for a row of each
 /// while its sum is made; 0 where nothing waits.
 int64_t blocksWithRows(const Shape &s, int64_t cols, int64_t sharedBytes) {
-  bool waits = s.reducesCols && s.rowBlock == 1 && s.cluster == 1 && s.waiting;
+  bool waits = s.reducesCols && s.rowBlock == 1 && s.tiles == 1 && s.waiting;
   int64_t bytes = cols * s.loaded / 8;
   return waits && bytes ? sharedBytes / (bytes + kHeldExchange) : 0;
 }
@@ -407,8 +410,8 @@ std::optional<std::pair<int64_t, int64_t>>
 chooseEdge(const Shape &s, const Config &c, bool isHost) {
   int64_t budget = isHost ? c.rows * c.cols / kHostEdgeShare
                           : c.warps * kWarpLanes * kLaneEdge;
-  // Blocks of a cluster wait for each other, at the edge and elsewhere.
-  if (!s.carried.empty() || (!isHost && !c.isWholeTile) || s.cluster > 1 ||
+  // The tiles of a program are summed by the same lanes, at the edge, too.
+  if (!s.carried.empty() || (!isHost && !c.isWholeTile) || s.tiles > 1 ||
       c.rows * c.cols <= budget)
     return std::nullopt;
   bool wholeBlocks = c.rows >= s.rowBlock;
@@ -446,6 +449,12 @@ struct DitherSelectConfig : impl::DitherSelectConfigBase<DitherSelectConfig> {
       if (forCpu)
         c.rows = std::min(c.rows, std::max(shape.rowBlock, kHostRows));
     }
+    if (shape.tiles > 1 && !c.isWholeTile) {
+      func.emitOpError("has programs of ")
+          << shape.tiles << " tiles of " << c.tileRows << "x" << c.tileCols
+          << ", expected tiles that the registers of a GPU hold";
+      return signalPassFailure();
+    }
     c.edge = chooseEdge(shape, c, forCpu);
     Builder b(&getContext());
     NamedAttrList config;
@@ -457,8 +466,8 @@ struct DitherSelectConfig : impl::DitherSelectConfigBase<DitherSelectConfig> {
       add("edge", c.edge->first, c.edge->second);
     add("tile", c.tileRows, c.tileCols);
     config.append("num_warps", b.getI64IntegerAttr(c.warps));
-    if (shape.cluster > 1)
-      config.append("cluster", b.getI64IntegerAttr(shape.cluster));
+    if (shape.tiles > 1)
+      config.append("tiles", b.getI64IntegerAttr(shape.tiles));
     func->setAttr("quant.config", config.getDictionary(&getContext()));
     if (remarks)
       func.emitRemark("fragments of ")

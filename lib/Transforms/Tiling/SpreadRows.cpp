@@ -374,7 +374,8 @@ struct DitherSpreadRows : impl::DitherSpreadRowsBase<DitherSpreadRows> {
     const target::TargetInfo *info = target::saidTarget(kernel);
     auto config = kernel->getAttrOfType<DictionaryAttr>("quant.config");
     if (!info || info->clusterBlocks < 2 || !config || config.get("cluster") ||
-        !kernel->hasAttr("quant.kernel") || kernel.isExternal())
+        config.get("tiles") || !kernel->hasAttr("quant.kernel") ||
+        kernel.isExternal())
       return;
     Row row(kernel);
     if (!row.find())

@@ -346,7 +346,9 @@ LogicalResult GridTiler::run() {
                            valid,
                            out.swizzled ? quant::ScaleLayout::swizzle_128x4
                                         : quant::ScaleLayout::linear,
-                           /*in_bounds=*/false);
+                           /*in_bounds=*/false, /*stream=*/false,
+                           /*async=*/false, /*once=*/false,
+                           /*total=*/IntegerAttr());
   }
 
   // The whole-tensor computation is dead now, consumers first.

@@ -64,14 +64,9 @@ handles("inside")(inside)
 handles("rows_inside")(rows_inside)
 
 
-@handles("cluster_rank")
-def cluster_rank(e: Emitter) -> Scalar:
-    return Scalar(e.op("quant.cluster_rank", [], None, "index"), types.index)
-
-
-@handles("cluster_sum")
-def cluster_sum(e: Emitter, t: Tile, blocks: int) -> Tile:
-    return e.tile("quant.cluster_reduce", [t], {"kind": "#quant<reduce_kind sum>", "blocks": f"{blocks} : i64"})
+@handles("tile_id")
+def tile_id(e: Emitter, count: int) -> Scalar:
+    return Scalar(e.op("quant.tile_id", [], {"count": f"{count} : i64"}, "index"), types.index)
 
 
 def _checked(e: Emitter, value: Any, shape: tuple[int, int], producer: Any) -> Tile:

@@ -186,6 +186,14 @@ def store_once(e: Emitter, x: Any, value: Any) -> None:
     store_tile(e, value, memref, where, once=True)
 
 
+@handles("store_total")
+def store_total(e: Emitter, x: Any, offset: Any, value: Any, number: int) -> None:
+    x = tensor(x, "x", "store_total")
+    value = _stored(e, x, value, "store_total", None)
+    memref, where, _ = _place(e, x, offset, value.shape, None)
+    store_tile(e, value, memref, where, total=number)
+
+
 def store_tile(
     e: Emitter,
     value: Tile,
@@ -194,6 +202,7 @@ def store_tile(
     limits: Sequence[Any] = (),
     layout: ScaleLayout = ScaleLayout.linear,
     once: bool = False,
+    total: int | None = None,
 ) -> None:
     """`quant.store` of a tile at `where`, with zeros from `limits` on."""
     attrs: dict[str, Any] = {"operandSegmentSizes": f"array<i32: 1, 1, {len(where)}, {len(limits)}>"}
@@ -201,6 +210,8 @@ def store_tile(
         attrs["scale_layout"] = f"#quant.scale_layout<{layout.value}>"
     if once:
         attrs["once"] = "unit"
+    if total is not None:
+        attrs["total"] = f"{total} : i64"
     e.op("quant.store", [value, memref, *where, *limits], attrs)
 
 

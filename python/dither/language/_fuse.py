@@ -38,14 +38,15 @@ def rows_inside(t: Any, part: Any) -> Any:
 
 
 @Builtin
-def cluster_rank() -> Any:
-    """Which block of a GPU this is, of those that `cluster_sum` is over."""
+def tile_id(count: int) -> Any:
+    """Which of its tiles a program of a GPU is at. All programs of a kernel with it do the kernel `count` times, one
+    after the other."""
 
 
 @Builtin
-def cluster_sum(t: Any, blocks: int) -> Any:
-    """The sum of the tiles that 2, 4 or 8 blocks of a GPU have, in pairs of neighbours, then pairs of these; it can
-    only be stored. All programs of a kernel with it are clusters of so many blocks, each with a tile of its own."""
+def store_total(x: Any, offset: Any, value: Any, number: int) -> None:
+    """Stores the sum of what all tiles of a program have, float32, in pairs of neighbours, then pairs of these.
+    `number` is that of the sum, from 0 on, among those of the kernel."""
 
 
 @Builtin

@@ -7,11 +7,12 @@ zeros past the end of the tensor change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ..arrays import Array
-from ..devices import Device
+from ..devices import Device, is_gpu, shared_bytes
+from ..torch_tensors import is_symbol
 from ..types import DType, float32
 from . import kernels
 from .allocate import empty_like, filled
@@ -21,8 +22,15 @@ from .tiles import Tile
 
 #: Rows of which dl.sum is that tree.
 MOST_ROWS = 256
-#: Rows that the blocks of a cluster have, at most, and columns of a row that registers of a block hold.
-_CLUSTER_ROWS, _IN_REGISTERS = 16, 16384
+#: Rows that a program has, at most, where it takes them one after the other, and the columns that they have: some for
+#: each thread of a warp, and no more than registers have room for beside their sum.
+_ROWS, _LEAST, _MOST = 16, 512, 8192
+#: Columns of a row for whose sum registers have room beside the next row (kFewRegisters of Tiles.cpp).
+_WAITING = 4096
+#: Programs whose sums shared memory of a multiprocessor has room for.
+_RESIDENT = 2
+#: Elements for each of the rows that a program has: a GPU is to have enough warps.
+_ELEMENTS = 1 << 20
 
 
 def tile_of(cpu: bool) -> Tile:
@@ -30,27 +38,62 @@ def tile_of(cpu: bool) -> Tile:
     return Tile(MOST_ROWS, 256 if cpu else 32)
 
 
-def cluster_of(tile: Tile, producer: Producer, most: int) -> int:
-    """Blocks of a GPU, of which clusters have `most`, that sum columns of whole rows together, in their shared memory,
-    where a block has few rows: what is stored then, and read for the total, is a part of what they read."""
-    if not producer.sums or not producer.whole_rows or tile.cols > _IN_REGISTERS:
-        return 1
-    return min(most, max(1, _CLUSTER_ROWS // tile.rows))
+class Programs(NamedTuple):
+    """Programs that sum columns before they store them: each takes so many tiles, one below the other, in turn."""
+
+    tile: Tile
+    tiles: int = 1
+
+    @property
+    def rows(self) -> int:
+        """Rows of a program."""
+        return self.tile.rows * self.tiles
+
+
+def programs_of(tile: Tile, least: int, producer: Producer, target: str, rows: int | None = None) -> Programs:
+    """The programs of a kernel that sums columns, of which one with this tile would have few rows on a GPU: what is
+    stored, and read for the total, is to be a part of what they read. Sums have the same bits whatever programs have.
+
+    Tiles have a multiple of `least` rows. `rows` are those of the tensor, if they are known: programs of small tensors
+    have fewer. A program keeps sums that wait for their neighbours in shared memory, but for those of one row, which
+    wait in registers where these have room.
+    """
+    if not (producer.sums and producer.whole_rows and is_gpu(target) and least == 1 and _LEAST <= tile.cols <= _MOST):
+        return Programs(tile)
+    waiting = 4 * tile.cols * len(producer.sums)
+    count = min(_ROWS, (2 if tile.cols <= _WAITING else 1) << shared_bytes(target) // _RESIDENT // waiting)
+    if rows is not None and not is_symbol(rows):
+        count = min(count, _power_of_two(rows * tile.cols // _ELEMENTS))
+    return Programs(Tile(1, tile.cols), count) if count > 1 else Programs(tile)
+
+
+def _power_of_two(n: int) -> int:
+    """The largest one that is at most `n`, or 1."""
+    return 1 << max(n.bit_length() - 1, 0)
 
 
 def summed(
-    rows: Any, count: int, out: Any, last: bool, x: Any, array: Array, where: Device, stream: int | None
+    rows: Sequence[Any],
+    count: int,
+    outs: Sequence[Any],
+    last: bool,
+    x: Any,
+    array: Array,
+    where: Device,
+    stream: int | None,
 ) -> None:
-    """Sums `count` rows, (count, N), in their order, of all that there are if they are the `last`, into `out`: (N,), or
-    (1, N) where others follow. Arrays are beside `x`, whose description is `array`."""
-    n = rows.shape[-1]
+    """Sums of each of `rows`, (count, N), in their order, of all that there are if they are the `last`, into that of
+    `outs`: (N,), or (1, N) where others follow. Arrays are beside `x`, whose description is `array`."""
+    n = rows[0].shape[-1]
     tile = tile_of(where.is_cpu)
+    kernel = kernels.column_sums_kernel(len(rows))
     while True:
         grid = tile.grid(count, n)
         count = grid[0]
-        sums = out if count == 1 else empty_like(x, array, (count, n), float32)
+        sums = outs if count == 1 else [empty_like(x, array, (count, n), float32) for _ in rows]
         named = {"LAST": last and count == 1, "ROWS": tile.rows, "COLS": tile.cols}
-        kernels.column_sum_kernel.launch(grid, rows, sums, **named, device=where, stream=stream)
+        tensors = {kernels.nth(name, i): one for name, of in (("x", rows), ("y", sums)) for i, one in enumerate(of)}
+        kernel.launch(grid, **tensors, **named, device=where, stream=stream)
         if count == 1:
             return
         rows = sums
@@ -83,21 +126,26 @@ class ColumnSums:
 
     def totals(self) -> dict[str, Any]:
         """The sums over all rows, (N,), after that launch."""
-        return {name: self._total(name, rows, self._count) for name, rows in self._rows.items()}
-
-    def _total(self, name: str, rows: Any, count: int) -> Any:
         m, n = self._array.shape
-        out, dtype = self._outs.get(name), self._dtypes[name]
-        if not n or (not m and out is None):
-            return filled(self._x, self._array, (n,), dtype=dtype) if out is None else out
+        if not n or not self._rows:
+            return {name: self._out(name, zero=True) for name in self._rows}
+        rows, count, beside = list(self._rows.values()), self._count, (self._x, self._array, self._where, self._stream)
         if not m:
-            rows, count = filled(self._x, self._array, (1, n)), 1
-        beside = self._x, self._array, self._where, self._stream
-        if self._where.shard is not None and self._where.shard.rows > 1:
+            rows, count = [filled(self._x, self._array, (1, n)) for _ in rows], 1
+        elif self._where.shard is not None and self._where.shard.rows > 1:
             # Of a part of a tensor, the sum of all parts is that of theirs: so many rows.
-            own = empty_like(self._x, self._array, (1, n), float32)
-            summed(rows, count, own, False, *beside)
-            rows, count = rows_of_all(self._where, own)
-        out = empty_like(self._x, self._array, (n,), dtype) if out is None else out
-        summed(rows, count, out, True, *beside)
-        return out
+            owns = [empty_like(self._x, self._array, (1, n), float32) for _ in rows]
+            summed(rows, count, owns, False, *beside)
+            parts = [rows_of_all(self._where, own) for own in owns]
+            rows, count = [part for part, _ in parts], parts[0][1]
+        outs = {name: self._out(name) for name in self._rows}
+        summed(rows, count, list(outs.values()), True, *beside)
+        return outs
+
+    def _out(self, name: str, zero: bool = False) -> Any:
+        """Where a total is written: what was given, or something new, which is `zero` if it has to be."""
+        out, dtype, shape = self._outs.get(name), self._dtypes[name], (self._array.shape[1],)
+        if out is not None:
+            return out
+        make = filled if zero else empty_like
+        return make(self._x, self._array, shape, dtype=dtype)

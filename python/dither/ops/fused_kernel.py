@@ -9,13 +9,13 @@ import dither.language as dl
 
 from ..language._fuse import (
     begin_producer,
-    cluster_rank,
-    cluster_sum,
     every_other,
     fused_results,
     inside,
     rows_inside,
     store_once,
+    store_total,
+    tile_id,
 )
 from .group_tiles import (
     CODES_ROWS,
@@ -187,7 +187,7 @@ def fused_kernel(
     ROW_TRANSFORM: dl.constexpr,
     COL_TRANSFORM: dl.constexpr,
     PAD: dl.constexpr,
-    CLUSTER: dl.constexpr,
+    TILES: dl.constexpr,
     BACKWARDS: dl.constexpr,
     ACROSS: dl.constexpr,
     INNER: dl.constexpr,
@@ -206,15 +206,15 @@ def fused_kernel(
     Random bits of a tensor that is a part of another, where `shard` says (INNER as of `place_of_part`), are those of
     places in that; of groups it has some columns, or whole groups, or rows after those that `group_before` counts.
     The result's `own_amax` is a copy of the amax that the call was given.
-    A program may be a CLUSTER of blocks of a GPU, each with a tile, which sum columns together. BACKWARDS, programs
+    A program of a GPU may have TILES, one below the other, whose columns it sums. BACKWARDS, programs
     begin with the last rows, which a pass before has left in caches. ACROSS, programs that follow each other have tiles
     of the same rows: memory is read and written in longer runs.
     """
     program = dl.program_id(1 if ACROSS else 0, backwards=BACKWARDS)
     across = dl.program_id(0 if ACROSS else 1)
     i = program
-    if CLUSTER > 1:
-        i = i * CLUSTER + cluster_rank()
+    if TILES > 1:
+        i = i * TILES + tile_id(TILES)
     j = 0
     if not WHOLE_ROWS:
         j = across
@@ -264,7 +264,7 @@ def fused_kernel(
             values += (load_operand(operand, role, rows, r, c, ROWS, COLS),)
     columns = columns_of(operands[TILE], ROLES, TILE)
     left = height - r
-    if skip is not None or group_of is not None or CLUSTER > 1:
+    if skip is not None or group_of is not None or TILES > 1:
         left = dl.maximum(left, 0)
     rows_left = dl.minimum(left, ROWS).to(dl.int32)
     cols_left = None
@@ -281,15 +281,18 @@ def fused_kernel(
             place, of_columns = (place[0], in_whole(c, whole[1], whole[4][1])), whole[3]
     part = begin_producer(WHOLE_ROWS, of_columns, (ROWS, COLS), place, rows_left, cols_left, ROLES, values)
     results = fused_results(PRODUCER(*values), PRODUCER, SAVES, ROWS, COLS, HALVES)
+    sums = 0
     for k in dl.static_range(len(SAVES)):
         if saved[k] is not None:
             if SAVES[k] == "column":
                 dl.store(saved[k], (r,), dl.reshape(results[k + 1], (ROWS,)))
             elif SAVES[k] == "column_sum":
                 total = dl.sum(rows_inside(results[k + 1], part), axis=0)
-                if CLUSTER > 1:
-                    total = cluster_sum(total, CLUSTER)
-                dl.store(saved[k], (program, c), total)
+                if TILES > 1:
+                    store_total(saved[k], (program, c), total, sums)
+                else:
+                    dl.store(saved[k], (program, c), total)
+                sums += 1
             else:
                 dl.store(saved[k], (r, c), results[k + 1].to(saved[k].dtype))
     g = load_amax(amax, r, c, ROWS, COLS, 1)

@@ -231,7 +231,7 @@ class _Call:
             assert flat is not None
             flat = dataclasses.replace(flat, shape=(self.groups.count * n,), strides=(1,))
             rows, count = rows_of_all(self.where, total)
-            summed(rows, count, flat, True, self.x, self.array, self.where, self.wanted.stream)
+            summed([rows], count, [flat], True, self.x, self.array, self.where, self.wanted.stream)
 
     def _sources(self, p: Plan, plain: Tile) -> tuple[dict[str, Any], dict[str, Any], Any]:
         """Amaxes and tensor scales that codes depend on, by what they are of, and what elements are multiplied by where

@@ -14,7 +14,7 @@ from typing import Any
 from .. import types
 from ..arrays import Array, row_major
 from ..compiled import Compiled, Lowered
-from ..devices import cluster_blocks, is_gpu
+from ..devices import is_gpu
 from ..formats import FORMATS, FP8_1X128_E4M3, FP8_TENSOR_E4M3, MXFP4, MXFP8_E4M3, MXFP8_E5M2, NVFP4, Format
 from ..jit import Kernel
 from ..language import linear
@@ -112,14 +112,13 @@ def library(target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]
 
 def entries(row: Row, target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]:
     """Those of one operator."""
-    most, cpu = cluster_blocks(target), not is_gpu(target)
-    blocks = _on_blocks(row, shape, target)
-    return [_as_called(_in_clusters(entry, row.producer, most), cpu) for entry in blocks]
+    cpu = not is_gpu(target)
+    return [_as_called(_summing(entry, row.producer, target), cpu) for entry in _on_tiles(row, shape, target)]
 
 
 def _as_called(entry: Entry, cpu: bool) -> Entry:
     """In the order that calls have programs in."""
-    stays = entry.constexprs.get("CLUSTER", 1) > 1 or entry.constexprs.get("TRANSPOSED", False)
+    stays = entry.constexprs.get("TRANSPOSED", False)
     return entry if stays else entry.turned(goes_across(entry.grid, cpu))
 
 
@@ -150,20 +149,23 @@ def orders_of(fmt: Format) -> tuple[str, ...]:
     return ("linear", "column_major") if isinstance(fmt.block, int) else ("linear",)
 
 
-def _in_clusters(entry: Entry, producer: Producer, most: int) -> Entry:
-    """An entry whose programs are clusters, if it saves sums of columns: see `column_sum.cluster_of`."""
-    tile = Tile(entry.constexprs["ROWS"], entry.constexprs["COLS"])
-    cluster = column_sum.cluster_of(tile, producer, most)
-    if cluster == 1 or not any(entry.tensors.get(name) for name in producer.sums):
+def _summing(entry: Entry, producer: Producer, target: str) -> Entry:
+    """An entry whose programs have several tiles, if it saves sums of columns: see `column_sum.programs_of`."""
+    if not any(entry.tensors.get(name) for name in producer.sums):
         return entry
-    place, padding, step = entry.batch
-    grid = tuple(-(-n // cluster) if i == place else n for i, n in enumerate(entry.grid))
-    constexprs = {**entry.constexprs, "CLUSTER": cluster}
-    return dataclasses.replace(entry, constexprs=constexprs, grid=grid, batch=(place, padding, step * cluster))
+    tile, fmt = Tile(entry.constexprs["ROWS"], entry.constexprs["COLS"]), entry.constexprs.get("FMT")
+    least = tile.rows if entry.tensors.get("col_data") else 1 if fmt is None else fmt.block_rows or 1
+    programs = column_sum.programs_of(tile, least, producer, target)
+    if programs == column_sum.Programs(tile):
+        return entry
+    place, padding, _ = entry.batch
+    constexprs = {**entry.constexprs, "ROWS": programs.tile.rows, "TILES": programs.tiles}
+    grid = tuple(-(-n * tile.rows // programs.rows) if i == place else n for i, n in enumerate(entry.grid))
+    return dataclasses.replace(entry, constexprs=constexprs, grid=grid, batch=(place, padding, programs.rows))
 
 
-def _on_blocks(row: Row, shape: tuple[int, int], target: str) -> Iterator[Entry]:
-    """Those of a row, each program of which is one block."""
+def _on_tiles(row: Row, shape: tuple[int, int], target: str) -> Iterator[Entry]:
+    """Those of a row, each program of which has one tile."""
     cpu, two = not is_gpu(target), row.operator.passes
     first, second = row.passes or (row, row)
 

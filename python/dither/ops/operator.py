@@ -130,7 +130,7 @@ class Operator:
             "ROW_TRANSFORM": None,
             "COL_TRANSFORM": None,
             "PAD": None,
-            "CLUSTER": 1,
+            "TILES": 1,
             "BACKWARDS": False,
             "ACROSS": False,
             "INNER": None,
@@ -339,22 +339,19 @@ def steps_on_matrices(
     def launch(tile: Tile, extent: tuple[int, int], **named: Any) -> list[Step]:
         if not m or not n:
             return []
-        cluster = named.get("CLUSTER", 1)
-        rows, cols = Tile(tile.rows * cluster, tile.cols).grid(*extent)
-        grid: tuple[int, ...] = (rows,) if producer.whole_rows else (rows, cols)
-        if cluster == 1:
-            grid, named["ACROSS"] = ordered(grid, where.is_cpu)
+        rows, cols = Tile(tile.rows * named.get("TILES", 1), tile.cols).grid(*extent)
+        grid, named["ACROSS"] = ordered((rows,) if producer.whole_rows else (rows, cols), where.is_cpu)
         if wanted.shared:
             whole = {name: arrays[name].shape[0] % tile.rows == 0 for name in wanted.shared}
             tables = {name: "shared_tiles" if fits else "shared_rows" for name, fits in whole.items()}
             named = {**operator.choices(values, {**roles, **tables}), **named}
         return [Step(operator, grid, {**common, **named, "ROWS": tile.rows, "COLS": tile.cols})]
 
-    def summing(tile: Tile, extent: tuple[int, int], **named: Any) -> list[Step]:
-        """A launch that saves sums of columns, too."""
-        blocks = column_sum.cluster_of(tile, producer, where.cluster_blocks)
-        of_program = Tile(tile.rows * blocks, tile.cols)
-        return launch(tile, extent, **named, **saved | sums.rows(of_program, extent), CLUSTER=blocks)
+    def summing(tile: Tile, extent: tuple[int, int], least: int = 1, **named: Any) -> list[Step]:
+        """A launch that saves sums of columns, too, of tiles of a multiple of `least` rows."""
+        programs = column_sum.programs_of(tile, least, producer, where.target, m)
+        outs = saved | sums.rows(Tile(programs.rows, tile.cols), extent)
+        return launch(programs.tile, extent, **named, **outs, TILES=programs.tiles)
 
     plain = plain_tile(producer, n, where.is_cpu)
     if draws:
@@ -429,7 +426,7 @@ def steps_on_matrices(
         yield summing(plain, (m, n))
         start: Callable[..., list[Step]] = launch
     else:
-        start = summing
+        start = functools.partial(summing, least=passes[0][0].granule[0])
     first = {"out_amax": asked, **sources.copies()}
     drawn = {} if random is None else {**random._asdict(), "RANDOM": random.kinds}
     if random is not None:

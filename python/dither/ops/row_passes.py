@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..arrays import Array
-from ..devices import cluster_blocks, fast_memory
+from ..devices import fast_memory
 from ..types import DType
-from .column_sum import cluster_of
+from .column_sum import programs_of
 from .producer import Producer, plain_tile, producer_of
 from .request import Wanted
 from .tiles import GPU_TRANSPOSED
@@ -40,11 +40,12 @@ class RowPasses:
     def pay(self, producer: Producer, plan: Plan | None, n: int, cpu: bool, target: str) -> bool:
         """Whether they do, of rows of `n` elements, for quantized output or, where `plan` is None, plain: on a GPU one
         pass would go over the rows twice itself, since tiles have several, which do not fit; or its sums of columns,
-        float32 that is stored and loaded, would have more bytes than the tensors that another pass reads again."""
+        float32 that is stored and loaded, would have as many bytes as the tensors that another pass reads again."""
         if cpu:
             return False
         tile = plain_tile(producer, n, False) if plan is None else plan.tile(n, producer, False)
-        if producer.sums and tile.rows * cluster_of(tile, producer, cluster_blocks(target)) < 2 * len(producer.sums):
+        rows = programs_of(tile, 1 if plan is None else plan.granule[0], producer, target).rows
+        if producer.sums and rows <= 2 * len(producer.sums):
             return True
         if plan is None:
             return False

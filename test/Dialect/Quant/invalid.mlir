@@ -940,34 +940,28 @@ func.func @f(%x: tensor<1x1xf32>) {
 }
 
 // -----
-// CH1: as many results
-func.func @f(%x: tensor<1x96xf32>) {
-  // expected-error @+1 {{'quant.cluster_share' op found 2 sources and 1 results, expected as many, one or more}}
-  %0 = quant.cluster_share %x, %x : (tensor<1x96xf32>, tensor<1x96xf32>) -> tensor<1x96xf32>
+// TI1: tiles that are summed in pairs
+func.func @f() {
+  // expected-error @+1 {{'quant.tile_id' op found 3 tiles, expected a power of two from 2 to 64}}
+  %0 = quant.tile_id of 3
   return
 }
 
 // -----
-// CH2: one row
-func.func @f(%x: tensor<2x96xf32>) {
-  // expected-error @+1 {{'quant.cluster_share' op sources have shape [2, 96], expected one row}}
-  %0 = quant.cluster_share %x : (tensor<2x96xf32>) -> tensor<2x96xf32>
+// ST8: totals are of f32
+func.func @f(%t: tensor<4xi32>, %m: memref<4xi32>) {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{'quant.store' op total of a tile of 'i32', expected f32, in linear order, without 'once' and 'valid'}}
+  quant.store %t, %m[%c0] {total = 0 : i64} : tensor<4xi32>, memref<4xi32>
   return
 }
 
 // -----
-// CS1: clusters that every GPU with clusters has
-func.func @f(%x: tensor<1x96xf32>) {
-  // expected-error @+1 {{'quant.cluster_reduce_scatter' op found a cluster of 3 blocks, expected 2, 4 or 8}}
-  %0 = quant.cluster_reduce_scatter sum %x blocks 3 : tensor<1x96xf32> -> tensor<1x32xf32>
-  return
-}
-
-// -----
-// CS2: a row of which each block has as much
-func.func @f(%x: tensor<1x100xf32>) {
-  // expected-error @+1 {{'quant.cluster_reduce_scatter' op source has shape [1, 100], expected one row, of a multiple of 8 columns}}
-  %0 = quant.cluster_reduce_scatter sum %x blocks 8 : tensor<1x100xf32> -> tensor<1x12xf32>
+// ST8: totals are numbered from 0 on
+func.func @f(%t: tensor<4xf32>, %m: memref<4xf32>) {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{'quant.store' op found total -1, expected 0 or more}}
+  quant.store %t, %m[%c0] {total = -1 : i64} : tensor<4xf32>, memref<4xf32>
   return
 }
 
@@ -1946,7 +1940,7 @@ func.func @f() attributes {quant.num_warps = 3} { return }
 
 // -----
 // AT4: a configuration has a number of warps that there can be
-// expected-error @+1 {{'func.func' op has "quant.config" = {num_warps = 64 : i64}, expected fragment, edge and tile, two numbers each, num_warps, 1, 2, 4, 8, 16 or 32, and cluster, a positive number}}
+// expected-error @+1 {{'func.func' op has "quant.config" = {num_warps = 64 : i64}, expected fragment, edge and tile, two numbers each, num_warps, 1, 2, 4, 8, 16 or 32, and cluster and tiles, positive numbers}}
 func.func @f() attributes {quant.config = {num_warps = 64}} { return }
 
 // -----
@@ -1956,7 +1950,7 @@ func.func @f() attributes {quant.config = {cluster = 0}} { return }
 
 // -----
 // AT5: a fragment has rows and columns
-// expected-error @+1 {{'func.func' op has "quant.config" = {fragment = array<i64: 4>}, expected fragment, edge and tile, two numbers each, num_warps, 1, 2, 4, 8, 16 or 32, and cluster, a positive number}}
+// expected-error @+1 {{'func.func' op has "quant.config" = {fragment = array<i64: 4>}, expected fragment, edge and tile, two numbers each, num_warps, 1, 2, 4, 8, 16 or 32, and cluster and tiles, positive numbers}}
 func.func @f() attributes {quant.config = {fragment = array<i64: 4>}} { return }
 
 // -----

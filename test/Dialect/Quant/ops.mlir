@@ -60,6 +60,8 @@ func.func @memory(%a: memref<?x4096xbf16>, %b: memref<?xf4E2M1FN, strided<[1], o
   // CHECK-NEXT: quant.slice %[[A]][%[[I]]] count %[[I]] dim 0 : memref<?x4096xbf16> -> memref<?x4096xbf16, strided<[4096, 1]>>
   // CHECK-NEXT: quant.matrix %{{.*}}[%[[I]]] rows %[[I]] cols %[[I]] : memref<?xi32> -> memref<?x?xi32, strided<[?, 1]>>
   // CHECK-NEXT: quant.matrix %{{.*}}[%[[I]]] rows %[[I]] : memref<?xi32> -> memref<?x7xi32, strided<[7, 1]>>
+  // CHECK-NEXT: quant.tile_id of 8
+  // CHECK-NEXT: quant.store %{{.*}}, %{{.*}}[] {total = 1 : i64} : tensor<f32>, memref<f32>
   // CHECK-NEXT: quant.cluster_rank
   // CHECK-NEXT: quant.cluster_part %[[A]] run 512 blocks 4 : memref<?x4096xbf16> -> memref<?x1024xbf16, strided<[4096, 1]>>
   // CHECK-NEXT: quant.cluster_part %{{.*}} run 32 blocks 2 : memref<?xi32> -> memref<?xi32, strided<[1]>>
@@ -88,6 +90,8 @@ func.func @memory(%a: memref<?x4096xbf16>, %b: memref<?xf4E2M1FN, strided<[1], o
   %l0 = quant.slice %a[%i] count %i dim 0 : memref<?x4096xbf16> -> memref<?x4096xbf16, strided<[4096, 1]>>
   %m0 = quant.matrix %h[%i] rows %i cols %i : memref<?xi32> -> memref<?x?xi32, strided<[?, 1]>>
   %m1 = quant.matrix %h[%i] rows %i : memref<?xi32> -> memref<?x7xi32, strided<[7, 1]>>
+  %ti = quant.tile_id of 8
+  quant.store %t0, %c[] {total = 1 : i64} : tensor<f32>, memref<f32>
   %cr = quant.cluster_rank
   %c0 = quant.cluster_part %a run 512 blocks 4 : memref<?x4096xbf16> -> memref<?x1024xbf16, strided<[4096, 1]>>
   %c1 = quant.cluster_part %h run 32 blocks 2 : memref<?xi32> -> memref<?xi32, strided<[1]>>

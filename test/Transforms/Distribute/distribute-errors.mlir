@@ -174,3 +174,21 @@ func.func @k(%x: memref<4x16xf32>, %y: memref<4x16xbf16>) attributes {quant.kern
   quant.store %s, %y[%c0, %c0] : tensor<4x16xbf16>, memref<4x16xbf16>
   return
 }
+
+// -----
+
+func.func @k(%y: memref<64xi64>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64, tiles = 2 : i64}} {
+  // expected-error @below {{'quant.tile_id' op is of 4 tiles, expected a GPU program of as many}}
+  %i = quant.tile_id of 4
+  return
+}
+
+// -----
+
+func.func @k(%x: memref<64xf32>, %y: memref<64xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0] : memref<64xf32> -> tensor<64xf32>
+  // expected-error @below {{'quant.store' op has a total, expected a GPU program of tiles}}
+  quant.store %t, %y[%c0] {total = 0 : i64} : tensor<64xf32>, memref<64xf32>
+  return
+}

@@ -11,6 +11,7 @@ import pytest
 from dither import profile
 from dither.formats import FORMATS
 from dither.jit import Kernel
+from dither.ops import column_sum
 from dither.ops.allocate import aligned
 from dither.ops.library import SHAPE, formats_of, library, listing, orders_of
 from dither.ops.library_rows import MORE, NUMBERS, OPERATORS
@@ -31,7 +32,9 @@ def extents(bound):
 
 @pytest.fixture
 def launched(monkeypatch):
-    """launched(function, ...) -> the kernel launches of a call of an operator, which run nothing."""
+    """launched(function, ...) -> the kernel launches of a call of an operator, which run nothing. Programs have as many
+    rows as those of large tensors, which entries are of."""
+    monkeypatch.setattr(column_sum, "_ELEMENTS", 1)
 
     def record(function, *args, **kwargs):
         calls = []

@@ -173,13 +173,13 @@ GRADIENTS = ("rms_norm_backward", "layer_norm_backward")
 @pytest.mark.parametrize(
     ("columns", "target", "passes"),
     [
-        # Programs of four rows, and of one: their sums of columns are as large as what is read.
-        (1024, "sm_80", (1, 1)),
-        (2048, "sm_80", (1, 2)),
-        (4096, "sm_80", (2, 2)),
-        # Blocks of a cluster sum 16 rows of these together, and none of longer ones.
+        # Programs of 16 rows; of the two sums of four, and of longer rows, what is stored is as large as what is read.
+        (2048, "sm_80", (1, 1)),
+        (4096, "sm_80", (1, 2)),
         (4096, "sm_90a", (1, 1)),
-        (18432, "sm_90a", (2, 2)),
+        (8192, "sm_90a", (1, 2)),
+        (16384, "sm_90a", (2, 2)),
+        (16384, "sm_120a", (2, 2)),
     ],
 )
 def test_sums_that_are_as_large_as_the_tensors(columns, target, passes):
