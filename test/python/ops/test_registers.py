@@ -23,15 +23,19 @@ MOST = {
     ("layer_norm-bfloat16", "sm_90a"): 80,
     ("layer_norm-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 96,
     ("layer_norm-nvfp4-rowwise-linear-bfloat16", "sm_120a"): 96,
-    ("rms_norm_backward-bfloat16", "sm_90a"): 128,
-    ("layer_norm_backward-bfloat16", "sm_90a"): 168,
+    ("rms_norm_backward-bfloat16", "sm_90a"): 120,
+    ("layer_norm_backward-bfloat16", "sm_90a"): 128,
     ("softmax-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 80,
     ("dsoftmax-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 72,
 }
 
 
-#: Bytes of a thread in memory: half as many threads, each with twice the elements, are faster all the same.
-SPILLED = {("layer_norm-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 16}
+#: Bytes of a thread in memory: half as many threads, each with twice the elements, are faster all the same; and two
+#: programs are, where registers keep two sums of a row.
+SPILLED = {
+    ("layer_norm-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 16,
+    ("layer_norm_backward-bfloat16", "sm_90a"): 16,
+}
 
 
 @pytest.mark.parametrize(("name", "target"), MOST)
