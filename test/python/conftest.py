@@ -70,3 +70,13 @@ def pytest_sessionfinish(session):
         message = f"docs/support-matrix.md was not written: {len(missing)} of {len(matrix.CELLS)} cells were not tested"
         raise pytest.UsageError(message)
     matrix.PATH.write_text(matrix.render(_found))
+
+
+@pytest.fixture
+def jax_float64():
+    """JAX with float64, and as it was for others."""
+    jax = pytest.importorskip("jax")
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield jax
+    jax.config.update("jax_enable_x64", before)

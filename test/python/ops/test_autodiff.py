@@ -20,13 +20,7 @@ OPTIONS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def wide():
-    """Of float64, and as it was for others."""
-    before = jax.config.jax_enable_x64
-    jax.config.update("jax_enable_x64", True)
-    yield
-    jax.config.update("jax_enable_x64", before)
+pytestmark = pytest.mark.usefixtures("jax_float64")
 
 
 def plain(name):

@@ -125,10 +125,8 @@ def test_rows_and_sums_depend_on_values_alone(norm):
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_gradients_are_those_of_autodiff(norm):
-    jax = pytest.importorskip("jax")
-    jax.config.update("jax_enable_x64", True)
-    jnp = jax.numpy
+def test_gradients_are_those_of_autodiff(norm, jax_float64):
+    jax, jnp = jax_float64, jax_float64.numpy
     dz, x, gamma = operands(24, 192, ("float32",) * 3)
 
     def of(x, gamma, beta):

@@ -117,10 +117,8 @@ def test_options(options, target):
 
 
 @pytest.mark.parametrize("interleaved", [False, True])
-def test_gradient_is_that_of_autodiff(interleaved):
-    jax = pytest.importorskip("jax")
-    jax.config.update("jax_enable_x64", True)
-    jnp = jax.numpy
+def test_gradient_is_that_of_autodiff(interleaved, jax_float64):
+    jax, jnp = jax_float64, jax_float64.numpy
     x, grad, (cos, sin) = data.normal(24, 256), data.normal(24, 256, seed=1), tables(24, 64)
 
     def of(x):

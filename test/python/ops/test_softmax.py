@@ -105,10 +105,8 @@ def test_rows_that_are_no_numbers(target):
     assert (dither.softmax(np.full((2, 4), 3e38, F32), device=target) == 0.25).all()
 
 
-def test_gradient_is_that_of_autodiff():
-    jax = pytest.importorskip("jax")
-    jax.config.update("jax_enable_x64", True)
-    jnp = jax.numpy
+def test_gradient_is_that_of_autodiff(jax_float64):
+    jax, jnp = jax_float64, jax_float64.numpy
     x, grad, mask = some(40, 96), some(40, 96, seed=1), some(40, 96, seed=2)
     value, back = jax.vjp(
         lambda x, mask: jax.nn.softmax(x * 0.7 + mask, axis=1), jnp.asarray(x, jnp.float64), jnp.asarray(mask)
