@@ -15,6 +15,22 @@ def centered(x, n: dl.row_length):
     return y, x, y * y
 
 
+@dither.fuse(whole_rows=True, saves={"sum": "column_sum"})
+def dropped(x, number: dl.integer, n: dl.row_length):
+    y = dl.where(dl.uniform(number, 3) >= 0.3, x - dl.sum(x, axis=1) / n, 0.0)
+    return y, y
+
+
+@dither.fuse(whole_rows=True, saves={"sum": "column_sum"})
+def in_steps(x, number: dl.integer, n: dl.row_length):
+    y = x
+    for _ in range(3):
+        y = y - dl.sum(y, axis=1) / n
+    if number > 5:
+        y = y * dl.max(x, axis=1)
+    return y, y
+
+
 @pytest.fixture
 def small(monkeypatch):
     """Programs have as many rows of small tensors as of large ones."""
@@ -85,6 +101,17 @@ def test_two_sums_have_the_bits_of_a_cpu(target, shape, format, small):
     else:
         check.same_bits(found.out.data, want.out.data)
         check.same_bits(found.out.scale_inv, want.out.scale_inv)
+
+
+@pytest.mark.parametrize("options", [{}, {"format": "nvfp4", "rounding": "stochastic", "seed": 5, "amax": 4.0}])
+@pytest.mark.parametrize("function", [dropped, in_steps])
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_random_bits_loops_and_branches(target, function, options, small):
+    """Each row has the bits of its place, and loops and branches of its own."""
+    x = data.normal(37, 1000, "bfloat16")
+    found, want = (function(x, 7, **options, device=device) for device in (f"sim:{target}", "cpu"))
+    check.same_bits(found.sum, want.sum)
+    check.same_bits(found.out.data if options else found.out, want.out.data if options else want.out)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 8])
