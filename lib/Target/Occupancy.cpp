@@ -129,9 +129,9 @@ PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
   };
   if (left)
     return setBlocks(f, 1);
-  if (unsigned blocks = mostOf(kInRounds);
-      f.hasFnAttribute(kTilesAttr) && blocks * warps >= kFewWarps)
-    return setBlocks(f, blocks);
+  if (f.hasFnAttribute(kTilesAttr))
+    if (unsigned blocks = mostOf(kInRounds); blocks * warps >= kFewWarps)
+      return setBlocks(f, blocks);
   unsigned blocks = mostOf(kOrdered);
   if (!target.fastMemory)
     return setBlocks(f, blocks);

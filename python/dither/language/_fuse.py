@@ -46,7 +46,7 @@ def tile_id(count: int) -> Any:
 @Builtin
 def store_total(x: Any, offset: Any, value: Any, number: int) -> None:
     """Stores the sum of what all tiles of a program have, float32, in pairs of neighbours, then pairs of these.
-    `number` is that of the sum, from 0 on, among those of the kernel."""
+    `number`, from 0 on, is another one for each sum of the kernel."""
 
 
 @Builtin

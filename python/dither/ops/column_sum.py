@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 from ..arrays import Array
 from ..devices import Device, is_gpu, shared_bytes
+from ..structure import take_apart
 from ..torch_tensors import is_symbol
 from ..types import DType, float32
 from . import kernels
 from .allocate import empty_like, filled
 from .producer import Producer
 from .shards import rows_of_all
-from .tiles import Tile
+from .tiles import Tile, power_of_two
 
 #: Rows of which dl.sum is that tree.
 MOST_ROWS = 256
@@ -63,13 +64,8 @@ def programs_of(tile: Tile, least: int, producer: Producer, target: str, rows: i
     waiting = 4 * tile.cols * len(producer.sums)
     count = min(_ROWS, (2 if tile.cols <= _WAITING else 1) << shared_bytes(target) // _RESIDENT // waiting)
     if rows is not None and not is_symbol(rows):
-        count = min(count, _power_of_two(rows * tile.cols // _ELEMENTS))
+        count = power_of_two(rows * tile.cols // _ELEMENTS, 1, count)
     return Programs(Tile(1, tile.cols), count) if count > 1 else Programs(tile)
-
-
-def _power_of_two(n: int) -> int:
-    """The largest one that is at most `n`, or 1."""
-    return 1 << max(n.bit_length() - 1, 0)
 
 
 def summed(
@@ -86,14 +82,16 @@ def summed(
     `outs`: (N,), or (1, N) where others follow. Arrays are beside `x`, whose description is `array`."""
     n = rows[0].shape[-1]
     tile = tile_of(where.is_cpu)
-    kernel = kernels.column_sums_kernel(len(rows))
     while True:
         grid = tile.grid(count, n)
         count = grid[0]
         sums = outs if count == 1 else [empty_like(x, array, (count, n), float32) for _ in rows]
-        named = {"LAST": last and count == 1, "ROWS": tile.rows, "COLS": tile.cols}
-        tensors = {kernels.nth(name, i): one for name, of in (("x", rows), ("y", sums)) for i, one in enumerate(of)}
-        kernel.launch(grid, **tensors, **named, device=where, stream=stream)
+        named = {"LAST": last and count == 1, "ROWS": tile.rows, "COLS": tile.cols, "device": where, "stream": stream}
+        if len(rows) == 1:  # what ahead-of-time builds have
+            kernels.column_sum_kernel.launch(grid, rows[0], sums[0], **named)
+        else:
+            structures, tensors = take_apart({"xs": tuple(rows), "ys": tuple(sums)})
+            kernels.column_sums_kernel.taking(structures).launch(grid, **tensors, **named)
         if count == 1:
             return
         rows = sums

@@ -206,9 +206,9 @@ def fused_kernel(
     Random bits of a tensor that is a part of another, where `shard` says (INNER as of `place_of_part`), are those of
     places in that; of groups it has some columns, or whole groups, or rows after those that `group_before` counts.
     The result's `own_amax` is a copy of the amax that the call was given.
-    A program of a GPU may have TILES, one below the other, whose columns it sums. BACKWARDS, programs
-    begin with the last rows, which a pass before has left in caches. ACROSS, programs that follow each other have tiles
-    of the same rows: memory is read and written in longer runs.
+    A program of a GPU may have TILES, one below the other, whose columns it sums. BACKWARDS, programs begin with the
+    last rows, which a pass before has left in caches. ACROSS, programs that follow each other have tiles of the same
+    rows: memory is read and written in longer runs.
     """
     program = dl.program_id(1 if ACROSS else 0, backwards=BACKWARDS)
     across = dl.program_id(0 if ACROSS else 1)
@@ -281,7 +281,6 @@ def fused_kernel(
             place, of_columns = (place[0], in_whole(c, whole[1], whole[4][1])), whole[3]
     part = begin_producer(WHOLE_ROWS, of_columns, (ROWS, COLS), place, rows_left, cols_left, ROLES, values)
     results = fused_results(PRODUCER(*values), PRODUCER, SAVES, ROWS, COLS, HALVES)
-    sums = 0
     for k in dl.static_range(len(SAVES)):
         if saved[k] is not None:
             if SAVES[k] == "column":
@@ -289,10 +288,9 @@ def fused_kernel(
             elif SAVES[k] == "column_sum":
                 total = dl.sum(rows_inside(results[k + 1], part), axis=0)
                 if TILES > 1:
-                    store_total(saved[k], (program, c), total, sums)
+                    store_total(saved[k], (program, c), total, k)
                 else:
                     dl.store(saved[k], (program, c), total)
-                sums += 1
             else:
                 dl.store(saved[k], (r, c), results[k + 1].to(saved[k].dtype))
     g = load_amax(amax, r, c, ROWS, COLS, 1)

@@ -6,7 +6,6 @@ Arguments that a launch leaves out are None, and what they would hold is not com
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from typing import Any
 
@@ -14,7 +13,7 @@ import dither.language as dl
 from dither.arrays import Buffer, describe_argument
 from dither.devices import Device
 from dither.jit import Kernel, jit
-from dither.types import Structure, float32, int8
+from dither.types import float32, int8
 
 from .sinks import block_count, block_index, load_amax, skipped
 
@@ -130,31 +129,17 @@ def column_sum_kernel(x, y, LAST: dl.constexpr, ROWS: dl.constexpr, COLS: dl.con
     sum_columns(x, y, LAST, ROWS, COLS)
 
 
-@functools.cache
-def column_sums_kernel(count: int) -> Kernel:
-    """As `column_sum_kernel`, of so many tensors of one shape at once: x, x1, .. and y, y1, .."""
-    if count == 1:
-        return column_sum_kernel
-    structures = {
-        where: Structure("tuple", tuple((f"[{i}]", nth(name, i)) for i in range(count)))
-        for where, name in (("xs", "x"), ("ys", "y"))
-    }
-    return Kernel(column_sums, structures=structures, name="column_sum_kernel")
-
-
-def nth(name: str, i: int) -> str:
-    """What `column_sums_kernel` calls a tensor."""
-    return f"{name}{i or ''}"
-
-
 def column_sums(xs, ys, LAST: dl.constexpr, ROWS: dl.constexpr, COLS: dl.constexpr):
-    """Those of all tensors."""
+    """As `column_sum_kernel`, of several tensors of one shape."""
     for k in dl.static_range(len(xs)):
         sum_columns(xs[k], ys[k], LAST, ROWS, COLS)
 
 
+column_sums_kernel = Kernel(column_sums, name="column_sum_kernel")
+
+
 def sum_columns(x, y, LAST, ROWS, COLS):
-    """A tile of one of them."""
+    """What a program does of one of them."""
     i, c = dl.program_id(0), dl.program_id(1) * COLS
     t = dl.sum(dl.load(x, (i * ROWS, c), (ROWS, COLS)), axis=0)
     if LAST:

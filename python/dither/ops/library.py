@@ -113,7 +113,7 @@ def library(target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]
 def entries(row: Row, target: str = "host", shape: tuple[int, int] = SHAPE) -> list[Entry]:
     """Those of one operator."""
     cpu = not is_gpu(target)
-    return [_as_called(_summing(entry, row.producer, target), cpu) for entry in _on_tiles(row, shape, target)]
+    return [_as_called(entry, cpu) for entry in _as_planned(row, shape, target)]
 
 
 def _as_called(entry: Entry, cpu: bool) -> Entry:
@@ -149,12 +149,11 @@ def orders_of(fmt: Format) -> tuple[str, ...]:
     return ("linear", "column_major") if isinstance(fmt.block, int) else ("linear",)
 
 
-def _summing(entry: Entry, producer: Producer, target: str) -> Entry:
+def _summing(entry: Entry, least: int, producer: Producer, target: str) -> Entry:
     """An entry whose programs have several tiles, if it saves sums of columns: see `column_sum.programs_of`."""
     if not any(entry.tensors.get(name) for name in producer.sums):
         return entry
-    tile, fmt = Tile(entry.constexprs["ROWS"], entry.constexprs["COLS"]), entry.constexprs.get("FMT")
-    least = tile.rows if entry.tensors.get("col_data") else 1 if fmt is None else fmt.block_rows or 1
+    tile = Tile(entry.constexprs["ROWS"], entry.constexprs["COLS"])
     programs = column_sum.programs_of(tile, least, producer, target)
     if programs == column_sum.Programs(tile):
         return entry
@@ -164,8 +163,8 @@ def _summing(entry: Entry, producer: Producer, target: str) -> Entry:
     return dataclasses.replace(entry, constexprs=constexprs, grid=grid, batch=(place, padding, programs.rows))
 
 
-def _on_tiles(row: Row, shape: tuple[int, int], target: str) -> Iterator[Entry]:
-    """Those of a row, each program of which has one tile."""
+def _as_planned(row: Row, shape: tuple[int, int], target: str) -> Iterator[Entry]:
+    """Those of a row, with their programs in the order of rows."""
     cpu, two = not is_gpu(target), row.operator.passes
     first, second = row.passes or (row, row)
 
@@ -175,7 +174,8 @@ def _on_tiles(row: Row, shape: tuple[int, int], target: str) -> Iterator[Entry]:
         return second if apart else row
 
     if row.plain:
-        yield from _plain(last(None), shape, cpu)
+        giving = last(None)
+        yield from (_summing(entry, 1, giving.producer, target) for entry in _plain(giving, shape, cpu))
     else:
         yield from (_amax_only(row, dtype, shape, cpu) for dtype in INPUTS)
     if two is not None and not cpu:
@@ -188,7 +188,8 @@ def _on_tiles(row: Row, shape: tuple[int, int], target: str) -> Iterator[Entry]:
                 p = outputs.plan(fmt, layout, scales)
                 giving = last(p)
                 if _in_one_launch(giving, p, shape, cpu):
-                    yield from _quantizing(giving, p, f"{fmt.name}-{layout}-{scales}", shape, cpu)
+                    for entry in _quantizing(giving, p, f"{fmt.name}-{layout}-{scales}", shape, cpu):
+                        yield _summing(entry, p.granule[0], giving.producer, target)
 
 
 def _plain(row: Row, shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:

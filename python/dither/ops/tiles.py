@@ -79,7 +79,7 @@ def _elementwise_tile(
         # A program is long enough to hide its start, and long rows follow each other as they are fetched ahead;
         # transposed rows of a tile fill cache lines.
         width = max(block, min(padded, 1024 if transposed else 4096))
-        height = 32 if colwise else _power_of_two(32768 // width, 1, 64)
+        height = 32 if colwise else power_of_two(32768 // width, 1, 64)
         return Tile(max(least, 128 if transposed else CPU_SUMMED if sums else height), width)
     # 4096 elements: 32 for each of 128 threads. Twice as many where rows would otherwise be 128 bytes of x, of which
     # those that begin inside a sector fetch a quarter more.
@@ -87,7 +87,7 @@ def _elementwise_tile(
         rows = max(least, 64 if transposed else 32)
         return Tile(rows, max(block, min(128, GPU_TRANSPOSED // rows)))
     # Of squares no more than registers hold.
-    width = max(block, _power_of_two(2 * padded - 1, 1, min(1024, 2 * GPU_TRANSPOSED // least)))
+    width = max(block, power_of_two(2 * padded - 1, 1, min(1024, 2 * GPU_TRANSPOSED // least)))
     return Tile(max(least, 4096 // width), width)
 
 
@@ -130,7 +130,7 @@ def _row_tile(cols: int, granule: tuple[int, int], colwise: bool, cpu: bool, sum
     padded = round_up(max(cols, 1), block)
     if cpu and sums:
         # A GPU has whole rows in registers, and few of them.
-        return Tile(max(least, _power_of_two(_CPU_SUMMED_ROWS // padded, 32, CPU_SUMMED)), padded)
+        return Tile(max(least, power_of_two(_CPU_SUMMED_ROWS // padded, 32, CPU_SUMMED)), padded)
     if colwise:
         if not cpu and GPU_TRANSPOSED < least * padded <= 2 * GPU_TRANSPOSED:
             # As below, of blocks of 128 rows: wider tiles are taken in parts.
@@ -139,14 +139,14 @@ def _row_tile(cols: int, granule: tuple[int, int], colwise: bool, cpu: bool, sum
         # GPU has such a tile in registers as a whole, and no room in shared memory to turn it from rows to columns.
         tall = block == 16 and not cpu and not GPU_TRANSPOSED < 64 * padded <= 2 * GPU_TRANSPOSED
         return Tile(max(least, 64 if tall else 32), padded)
-    return Tile(max(least, 4 if cpu else _power_of_two(4096 // padded, 1, 64)), padded)
+    return Tile(max(least, 4 if cpu else power_of_two(4096 // padded, 1, 64)), padded)
 
 
 def narrowed(tile: Tile, cols: int) -> Tile:
     """A tile of so many columns with the elements of another one, as far as 64 rows go."""
-    return Tile(max(tile.rows, _power_of_two(tile.rows * tile.cols // cols, 1, 64)), cols)
+    return Tile(max(tile.rows, power_of_two(tile.rows * tile.cols // cols, 1, 64)), cols)
 
 
-def _power_of_two(n: int, least: int, most: int) -> int:
+def power_of_two(n: int, least: int, most: int) -> int:
     """The largest power of two that is at most `n`, within bounds that are powers of two."""
     return max(least, min(most, 1 << max(n.bit_length() - 1, 0)))

@@ -31,6 +31,11 @@ def in_steps(x, number: dl.integer, n: dl.row_length):
     return y, y
 
 
+@dither.fuse(whole_rows=True, saves={"peak": "column", "sum": "column_sum", "all": "tile", "last": "column_sum"})
+def mixed(x):
+    return x, dl.max(x, axis=1), x, x + x, x * x
+
+
 @pytest.fixture
 def small(monkeypatch):
     """Programs have as many rows of small tensors as of large ones."""
@@ -112,6 +117,14 @@ def test_random_bits_loops_and_branches(target, function, options, small):
     found, want = (function(x, 7, **options, device=device) for device in (f"sim:{target}", "cpu"))
     check.same_bits(found.sum, want.sum)
     check.same_bits(found.out.data if options else found.out, want.out.data if options else want.out)
+
+
+def test_sums_beside_what_is_saved_of_rows(small):
+    """What is no sum of columns comes between them."""
+    x = data.normal(37, 1000, "bfloat16")
+    found, want = (mixed(x, device=device) for device in ("sim:sm_90a", "cpu"))
+    for name in ("peak", "sum", "all", "last"):
+        check.same_bits(getattr(found, name), getattr(want, name), name)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 8])

@@ -42,8 +42,7 @@ struct Inference : testing::Test {
                            "memref<i64>",
                            "i1",
                            "tensor<4x1xf32>",
-                           "tensor<4x128xi32>",
-                           "tensor<1x96xf32>"})
+                           "tensor<4x128xi32>"})
       values.push_back(block.addArgument(parseType(text, &context), loc));
   }
 
