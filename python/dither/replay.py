@@ -13,6 +13,7 @@ import enum
 import functools
 import importlib
 import inspect
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -28,10 +29,13 @@ from .ops.hadamard import RandomHadamard, Transform
 from .ops.scaled_tensor import ScaledTensor1x, ScaledTensor2x
 from .programs import Place, map_leaves, results_of, steps_of
 from .recording import Launch, Recording
-from .types import DType
+from .types import DType, float32
 
-#: Arguments whose values are looked at where they lie on the host.
-_LOOKED_AT = ("amax", "encode_scale", "decode_scale", "skip", "groups", "transform")
+#: Arguments whose values decide what is launched where they lie on the host.
+_DECIDING = ("skip", "groups", "transform")
+#: Numbers that are checked where they lie on the host, as given.py does, and the least bits of a float32 that they may
+#: have. None may be infinite, NaN or -0.
+_CHECKED = {"amax": 0, "encode_scale": 1, "decode_scale": 1}
 #: What stays as it is: known by its address.
 _CONSTANTS = (DType, Format, enum.Enum, Fused)
 #: What is taken apart.
@@ -104,9 +108,14 @@ def _record(
     try:
         arrays = [_described(x) for x in tensors]
         where = get_device(arrays[0].device)
-        if where.is_cpu and _holds_any([unnamed, *map(named.get, _LOOKED_AT)], tensors):
-            return None
-        return _description(fn, args, kwargs, tensors, arrays, where)
+        checks: list[tuple[int, int]] = []
+        if where.is_cpu:
+            if _places([unnamed, *map(named.get, _DECIDING)], tensors):
+                return None
+            checks = [(i, least) for name, least in _CHECKED.items() for i in _places(named.get(name), tensors)]
+            if any(arrays[i].dtype is not float32 or math.prod(arrays[i].shape) != 1 for i, _ in checks):
+                return None
+        return (*_description(fn, args, kwargs, tensors, arrays, where), checks)
     except Exception:
         # What is wrong of a call says the call itself; what is not recorded, such as a copy, is not.
         return None
@@ -119,7 +128,7 @@ def _description(
     tensors: Sequence[Any],
     arrays: Sequence[Array],
     where: Device,
-) -> Any:
+) -> tuple[Any, ...]:
     with Recording(where.target) as recording:
         stand_ins = [recording.like(array) for array in arrays]
         left = iter(zip(tensors, stand_ins, strict=True))
@@ -171,8 +180,8 @@ def _described(x: Any) -> Array:
     return array
 
 
-def _holds_any(value: Any, tensors: Sequence[Any]) -> bool:
-    """Whether some of the tensors are in a value."""
+def _places(value: Any, tensors: Sequence[Any]) -> list[int]:
+    """Which of the tensors are in a value."""
     found: list[Any] = []
 
     def look(leaf: Any) -> Any:
@@ -180,7 +189,7 @@ def _holds_any(value: Any, tensors: Sequence[Any]) -> bool:
         return leaf
 
     map_leaves(look, value)
-    return any(leaf is tensor for leaf in found for tensor in tensors)
+    return [i for i, tensor in enumerate(tensors) if any(leaf is tensor for leaf in found)]
 
 
 def _guards(launches: Sequence[Launch]) -> list[tuple[int, Any, Any, Any]]:

@@ -76,8 +76,9 @@ public:
 
   /// Whether what the code depends on is what it was.
   bool holds() const;
-  /// Whether a call may be run so: what it writes can be written, and has no
-  /// byte in common with anything else.
+  /// Whether a call may be run so: numbers on the host are what they may be;
+  /// what it writes can be written, and has no byte in common with anything
+  /// else.
   bool accepts(const Call &call) const;
   /// Runs it. What the call returns, or null with a Python error.
   PyObject *run(const Call &call) const;
@@ -119,6 +120,9 @@ private:
   /// Makes a workspace that is no host memory; or null.
   Ref makeWorkspace;
   llvm::SmallVector<unsigned, 4> updated; ///< inputs that are written
+  /// Inputs of one float32 on the host, and the least bits that each may have:
+  /// all have to be finite and not negative.
+  llvm::SmallVector<std::pair<unsigned, uint32_t>, 2> checks;
   Guards guards;
   Node result;
   /// Kernels, launchers, and what the key knows by address.

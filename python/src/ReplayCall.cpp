@@ -125,8 +125,11 @@ private:
       return false;
     if (library == Library::Torch && Torch::of(object).isRecorded(object))
       return false;
-    // What code is compiled for at most, and choices of kernels depend on.
-    unsigned alignment = tensor.device == onCpu ? 16 : 32;
+    // What code is compiled for at most, and choices of kernels depend on: on a
+    // CPU and for single numbers words of 32 bits, or an element.
+    unsigned alignment = std::max(bitsOf(tensor.type) / 8, 4u);
+    if (tensor.device != onCpu && tensor.rank)
+      alignment = 32;
     if (isEmpty(tensor) || tensor.pointer % alignment)
       return false;
     if (call.objects.empty()) {

@@ -9,6 +9,7 @@
 #include "dither/Runtime/Launch/Overlap.h"
 
 #include <cstdlib>
+#include <cstring>
 
 namespace dither::python::replay {
 
@@ -138,14 +139,14 @@ bool Recorded::readStep(PyObject *description, size_t buffers) {
 std::shared_ptr<Recorded> Recorded::read(PyObject *description,
                                          const Call &call) {
   PyObject *launches, *allocations, *makeWorkspace, *written, *guards, *result,
-      *keep;
-  Items steps, outputs, updated;
+      *keep, *numbers;
+  Items steps, outputs, updated, checks;
   unsigned long long workspace;
-  if (!PyArg_ParseTuple(description, "OOKOOOOO", &launches, &allocations,
+  if (!PyArg_ParseTuple(description, "OOKOOOOOO", &launches, &allocations,
                         &workspace, &makeWorkspace, &written, &guards, &result,
-                        &keep) ||
+                        &keep, &numbers) ||
       !steps.read(launches) || !outputs.read(allocations) ||
-      !updated.read(written))
+      !updated.read(written) || !checks.read(numbers))
     return nullptr;
   auto made = std::make_shared<Recorded>();
   made->inputs = call.objects.size();
@@ -164,6 +165,16 @@ std::shared_ptr<Recorded> Recorded::read(PyObject *description,
     if (PyErr_Occurred() || (place >= made->inputs && !outOfRange()))
       return nullptr;
     made->updated.push_back(place);
+  }
+  for (size_t i = 0; i < checks.size(); ++i) {
+    unsigned input, least;
+    if (!PyArg_ParseTuple(checks[i], "II", &input, &least))
+      return nullptr;
+    if (input >= made->inputs || call.device != onCpu) {
+      outOfRange();
+      return nullptr;
+    }
+    made->checks.push_back({input, least});
   }
   Ref constants = Ref::steal(PyTuple_New(call.constants.size()));
   if (!constants || !made->guards.read(guards) ||
@@ -185,6 +196,14 @@ bool Recorded::holds() const {
 bool Recorded::accepts(const Call &call) const {
   if (call.library == Library::Torch && !isTorchPlain())
     return false;
+  for (auto [input, least] : checks) {
+    constexpr uint32_t infinity = 0x7F800000;
+    uint32_t bits;
+    std::memcpy(&bits, reinterpret_cast<void *>(call.tensors[input].pointer),
+                sizeof bits);
+    if (bits < least || bits >= infinity)
+      return false;
+  }
   for (unsigned one : updated) {
     if (call.tensors[one].readOnly)
       return false;

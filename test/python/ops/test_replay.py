@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import gc
 import inspect
+import math
 import subprocess
 import sys
 import threading
@@ -100,6 +101,7 @@ DEEP = data.normal(6, 64, "float32").reshape(2, 3, 64)
 WIDE = data.normal(6, 128, "float32")
 SQUARE = data.normal(32, 32, "bfloat16")
 SCALES = data.aligned(np.arange(96).reshape(6, 16), np.uint8).view(ml_dtypes.float8_e8m0fnu)
+NUMBER, LARGER = np.array(4.0, F32), np.array(5.0, F32)
 MEAN, RSIGMA = np.zeros(6, F32), np.ones(6, F32)
 
 CALLS = {
@@ -107,9 +109,13 @@ CALLS = {
     "mxfp4 both": (dither.quantize, (X, dither.MXFP4, "both"), {"scale_layout": "128x4"}),
     "nvfp4": (dither.quantize, (X, "nvfp4", "both"), {}),
     "nvfp4 of an amax": (dither.quantize, (X, "nvfp4"), {"amax": 4.0}),
+    "nvfp4 of an amax in memory": (dither.quantize, (X, "nvfp4"), {"amax": NUMBER}),
+    "norm of an amax": (dither.rms_norm, (X, ROW), {"eps": 1e-6, "format": "nvfp4", "amax": NUMBER}),
     "mxfp6": (dither.quantize, (X, "mxfp6_e2m3"), {}),
     "fp8 of a tensor": (dither.quantize, (X, "fp8_tensor_e4m3", "both"), {}),
     "delayed": (dither.quantize, (X, "fp8_tensor_e4m3"), {"encode_scale": 2.0}),
+    "delayed, in memory": (dither.quantize, (X, "fp8_tensor_e4m3", "both"), {"encode_scale": NUMBER}),
+    "decoded by a scale": (dither.quantize, (X, "nvfp4"), {"decode_scale": NUMBER}),
     "blocks": (dither.quantize, (WIDE, "fp8_128x128_e4m3"), {}),
     "stochastic": (dither.quantize, (X, "nvfp4"), {"rounding": "stochastic", "seed": 7}),
     "transform": (dither.quantize, (SQUARE, "nvfp4", "both"), {"transform": dither.RandomHadamard(16, 5)}),
@@ -133,6 +139,7 @@ CALLS = {
     "a user's": (doubled, (X, ROW), {"format": "mxfp8_e4m3"}),
     "swizzle": (dither.swizzle_scales, (SCALES,), {}),
     "many": (dither.quantize_many, ([X, Y], "mxfp8_e4m3"), {}),
+    "many of an amax": (dither.quantize_many, ([X, Y], "nvfp4"), {"amax": [NUMBER, LARGER]}),
 }
 LIBRARIES = ("numpy", "torch")
 
@@ -155,6 +162,7 @@ def made(library, value):
 def test_results(name, library):
     operator, args, kwargs = CALLS[name]
     args = tuple(made(library, value) for value in args)
+    kwargs = {name: made(library, value) for name, value in kwargs.items()}
     want = in_python(operator)(*args, **kwargs)
     before = hits(operator)
     for _ in range(UNTIL + 2):
@@ -223,15 +231,13 @@ def test_calls_that_differ():
     x = of("torch", data.normal(8, 64, "float32"))
     warm(dither.gelu, x)
     assert is_replayed(dither.gelu, x)
-    # Other types, shapes, strides, addresses, libraries, options and classes are other calls.
+    # Other types, shapes, strides, libraries, options and classes are other calls.
     wide = torch.zeros(8, 128)
-    shifted = torch.zeros(8 * 64 + 1)[1:].view(8, 64)
     others = [
         x.bfloat16(),
         x[:4],
         wide[:, :64],
         x.t().contiguous().t(),
-        shifted,
         x.numpy(),
         torch.nn.Parameter(x, False),
     ]
@@ -366,19 +372,61 @@ def test_memory_that_is_shared():
         same(dither.swiglu(x, x), in_python(dither.swiglu)(x, x))
 
 
-def test_values_on_the_host():
-    """Values that calls look at are looked at in each."""
+@pytest.mark.parametrize(
+    ("name", "fmt", "bad"),
+    [
+        ("amax", "nvfp4", (-1.0, math.inf, math.nan)),
+        ("encode_scale", "fp8_tensor_e4m3", (-1.0, math.inf, math.nan, 0.0, -0.0)),
+        ("decode_scale", "nvfp4", (-1.0, math.inf, math.nan, 0.0, -0.0)),
+    ],
+)
+def test_numbers_on_the_host(name, fmt, bad):
+    """Numbers in memory are read by each call, and checked."""
     for library in LIBRARIES:
-        x, amax = of(library, X), of(library, np.array(4.0, F32))
+        x, number = of(library, X), of(library, np.array(4.0, F32))
+        for value in (4.0, 4.0, 4.0, 5.0, 3.0, 1e-40, *((0.0, -0.0) if name == "amax" else ())):
+            number[...] = value
+            got = dither.quantize(x, fmt, **{name: number})
+            same(got, in_python(dither.quantize)(x, fmt, **{name: number}))
+        number[...] = 2.0
+        assert is_replayed(dither.quantize, x, fmt, **{name: number})
+        for value in bad:
+            number[...] = value
+            with pytest.raises(ValueError, match=f"argument '{name}' is {value!r}, expected a finite number"):
+                dither.quantize(x, fmt, **{name: number})
+
+
+def test_where_arrays_begin():
+    """On a CPU arrays may begin anywhere: a scale among others, a tensor after another in the same memory."""
+    for library in LIBRARIES:
+        scales = of(library, np.array([1.0, 2.0, 3.0], F32))
+        whole = of(library, data.normal(1, 64 * 16, "bfloat16")[0])
+        for i in (0, 1, 2, 1):
+            for begin in (0, 2, 16):
+                x = whole[begin : begin + 64 * 15].reshape(15, 64)
+                got = dither.quantize(x, "fp8_tensor_e4m3", "both", encode_scale=scales[i : i + 1])
+                same(got, in_python(dither.quantize)(x, "fp8_tensor_e4m3", "both", encode_scale=scales[i : i + 1]))
+        assert is_replayed(dither.quantize, x, "fp8_tensor_e4m3", "both", encode_scale=scales[1:2])
+        # Words of 32 bits are moved where they are aligned: what is not is another call.
+        x, odd = whole[2:62].reshape(2, 30), whole[1:61].reshape(2, 30)
+        for one in (x, x, x, odd, odd, odd):
+            same(dither.transpose(one), in_python(dither.transpose)(one))
+        assert is_replayed(dither.transpose, x) and not is_replayed(dither.transpose, odd)
+
+
+def test_numbers_that_are_none_stay_python_s():
+    """An amax of another shape or data type, or where a function has no name for it, is checked by the call."""
+    for amax, words in ((np.full(2, 4.0, F32), "expected one element"), (np.array(4.0), "expected float32")):
         for _ in range(UNTIL + 2):
-            assert not is_replayed(dither.quantize, x, "nvfp4", amax=amax)
-        amax[...] = -1.0
-        with pytest.raises(ValueError, match=r"argument 'amax' is -1\.0"):
-            dither.quantize(x, "nvfp4", amax=amax)
+            with pytest.raises((TypeError, ValueError), match=words):
+                dither.quantize(X, "nvfp4", amax=amax)
     amax = np.array(4.0, F32)
     for _ in range(UNTIL + 2):
         assert not is_replayed(dither.quantize_many, [X, Y], "nvfp4", "rowwise", "linear", amax)
-        assert not is_replayed(dither.quantize_many, [X, Y], "nvfp4", amax=[amax, amax])
+
+
+def test_values_on_the_host():
+    """Values that calls look at are looked at in each."""
     skip = np.array(0.0, F32)
     out = dither.quantize(X, "mxfp8_e4m3")
     for flag in (0.0, 1.0, 0.0, 1.0, 1.0):
