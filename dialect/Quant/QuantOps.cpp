@@ -266,16 +266,6 @@ LogicalResult LoadOp::verify() {
   if (ahead && (*ahead < 1 || *ahead > most)) // LD1
     return where.fail("ahead is " + Twine(*ahead) + ", expected 1 to " +
                       Twine(most) + " bytes");
-  std::optional<ArrayRef<int64_t>> share = getAheadShare();
-  if (!share)
-    return success();
-  if (!ahead) // LD2
-    return where.fail("has ahead_share " + str(*share) +
-                      ", expected ahead with it");
-  if (share->size() != 2 || share->front() < 0 ||
-      share->front() >= share->back()) // LD3
-    return where.fail("ahead_share is " + str(*share) +
-                      ", expected [i, k] with 0 <= i < k");
   return success();
 }
 

@@ -173,23 +173,21 @@ def Quant_LoadOp : Quant_Op<"load", []> {
     Reads the tile at `indices`. Elements outside the memref are zero. `in_bounds`
     promises that there are none.
 
-    Hints, which change no value: a CPU fetches the line `ahead` bytes after each line that it reads;
-    with `ahead_share = [i, k]` it does so for every k-th line of the tile, from the i-th.
+    A hint, which changes no value: a CPU fetches the line `ahead` bytes after each line that it reads.
 
     ```mlir
     %t = quant.load %x[%i, %j] : memref<?x4096xbf16> -> tensor<4x128xbf16>
-    %u = quant.load %x[%i, %j] {in_bounds, ahead = 8192, ahead_share = array<i64: 0, 2>}
+    %u = quant.load %x[%i, %j] {in_bounds, ahead = 8192}
         : memref<?x4096xbf16> -> tensor<1x128xbf16>
     ```
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$memref, Variadic<Index>:$indices,
-                       UnitAttr:$in_bounds, OptionalAttr<I64Attr>:$ahead,
-                       OptionalAttr<DenseI64ArrayAttr>:$ahead_share);
+                       UnitAttr:$in_bounds, OptionalAttr<I64Attr>:$ahead);
   let results = (outs Quant_Tile:$result);
   let builders = [
     OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$memref,
                    "::mlir::ValueRange":$indices, CArg<"bool", "false">:$in_bounds), [{
-      build($_builder, $_state, result, memref, indices, in_bounds, nullptr, nullptr);
+      build($_builder, $_state, result, memref, indices, in_bounds, nullptr);
     }]>
   ];
   let assemblyFormat = [{

@@ -73,10 +73,6 @@ static Emitted emitLoad(Distributor &d, quant::LoadOp load) {
   if (failed(a))
     return failure();
   a->ahead = load.getAhead().value_or(0);
-  if (std::optional<ArrayRef<int64_t>> share = load.getAheadShare()) {
-    a->aheadIndex = share->front();
-    a->aheadShare = share->back();
-  }
   if (d.numTiles > 1)
     prefetchNextTile(d, load);
   FailureOr<Registers> v = d.e.load(*a);

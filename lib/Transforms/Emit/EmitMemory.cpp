@@ -157,13 +157,14 @@ public:
   /// The line that comes later, once for each line.
   void fetchAhead(Value ptr, const Run &r) {
     int64_t start = r.coord.empty() ? 0 : r.coord.back() * bits / 8;
-    if (!a.ahead || start % kLineBytes ||
-        start / kLineBytes % a.aheadShare != a.aheadIndex)
+    if (!a.ahead || start % kLineBytes)
       return;
     Value later = e.make<LLVM::GEPOp>(
         ptr.getType(), e.b.getI8Type(), ptr,
         ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(int32_t(a.ahead))});
-    constexpr uint32_t read = 0, keep = 3, data = 1;
+    // To the second cache: the first one has few lines on their way at once,
+    // which what is stored past the caches takes, too.
+    constexpr uint32_t read = 0, keep = 2, data = 1;
     LLVM::Prefetch::create(e.b, e.loc, later, read, keep, data);
   }
 

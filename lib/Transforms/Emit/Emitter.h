@@ -62,8 +62,6 @@ struct TileAccess {
   const TileLayout *rowsLayout = nullptr;
   /// CPU loads: bytes ahead to fetch, 0 for none.
   int64_t ahead = 0;
-  /// Of every `share` lines the one with this number.
-  int64_t aheadShare = 1, aheadIndex = 0;
 };
 
 /// What a lane holds of a tile, register by register: values, or words of

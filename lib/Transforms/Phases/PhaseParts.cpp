@@ -70,32 +70,27 @@ PhaseBuilder::Resolved PhaseBuilder::resolve(Value v, Offsets offsets,
   return std::nullopt;
 }
 
-/// What a stretch reads is fetched while the one before it is computed: the
-/// next stretch of each row of a band, or of rows by each phase a share of the
-/// lines, so that memory is at work in all of them.
+/// What a stretch reads is fetched while the one before it is computed, by the
+/// last phase that reads it: where the elements are stored, a line comes for
+/// each that goes. Phases before it would ask for all at once, more than a core
+/// has on their way.
 void PhaseBuilder::fetchAhead(quant::LoadOp part, Value whole) {
   unsigned last = part.getResult().getType().getRank() - 1;
+  if (kind != plan.lastReader(whole))
+    return;
   if (!plan.colUnit(whole, last) ||
       (plan.rows > 1 && (last == 0 || !plan.rowUnit(whole, last - 1))))
     return;
   int64_t bits =
       quant::storageBits(part.getResult().getType().getElementType());
-  bool first = kind == plan.phases.front().kind;
   bool bands =
       kind != PhasePlan::Rows && plan.bandRows > 1 && plan.cols > plan.bandCols;
-  if (bands && !first)
-    return;
   bool wholeRows = plan.phases.front().kind == PhasePlan::Rows;
   int64_t bytes = (wholeRows ? plan.cols : plan.bandCols) * bits / 8;
-  if (!bands) // Whole stretches, or the shares would not be of the same lines.
+  if (!bands) // Whole stretches: the rest of this one is there.
     bytes = llvm::alignTo(kLeastAhead, std::max<int64_t>(bytes, 1));
-  // Loops after the readers find what those have fetched.
-  auto [index, readers] = plan.reader(kind);
-  if (!llvm::isInt<32>(bytes) || (!bands && index == readers))
-    return;
-  part.setAhead(bytes);
-  if (!bands)
-    part.setAheadShare(ArrayRef<int64_t>{index, readers});
+  if (llvm::isInt<32>(bytes))
+    part.setAhead(bytes);
 }
 
 /// A part may be smaller than a block: it then lies inside one.

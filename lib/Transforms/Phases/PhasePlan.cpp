@@ -380,18 +380,27 @@ bool PhasePlan::orderPhases() {
   return true;
 }
 
-std::pair<int64_t, int64_t> PhasePlan::reader(Kind kind) const {
-  auto isValues = [](const Phase &p) {
-    return p.kind == Values || p.kind == Transforms;
-  };
-  bool scratch = llvm::any_of(phases, isValues);
-  int64_t index = 0, count = 0;
+void PhasePlan::findReaders() {
   for (const Phase &p : phases) {
-    if (p.kind == kind)
-      index = count;
-    count += !scratch || p.kind <= Values;
+    llvm::SetVector<Value> cone;
+    for (unsigned i : p.cuts)
+      cone.insert(cuts[i].value);
+    for (const Sink &sink : p.sinks)
+      cone.insert(sink.tile);
+    for (unsigned i : p.totals)
+      cone.insert(totals[i].source);
+    for (size_t i = 0; i < cone.size(); ++i) {
+      int64_t cut = cutOf(cone[i]);
+      Operation *def = cone[i].getDefiningOp();
+      if (!def || (cut >= 0 && cuts[cut].kind < p.kind))
+        continue;
+      if (isa<quant::LoadOp>(def))
+        lastReaders[cone[i]] = p.kind;
+      for (Value operand : def->getOperands())
+        if (isa<RankedTensorType>(operand.getType()))
+          cone.insert(operand);
+    }
   }
-  return {index, count};
 }
 
 std::optional<PhasePlan> PhasePlan::make(func::FuncOp kernel,
@@ -424,6 +433,7 @@ std::optional<PhasePlan> PhasePlan::make(func::FuncOp kernel,
     declined = plan.declined;
     return std::nullopt;
   }
+  plan.findReaders();
   plan.chooseExtents();
   plan.findChecks();
   return plan;

@@ -101,10 +101,9 @@ public:
     return it == cutIndex.end() ? -1 : int64_t(it->second);
   }
 
-  /// Among the phases that read the tensors themselves, the place of the one of
-  /// this kind, and how many there are: what follows the values in scratch
-  /// memory reads those.
-  std::pair<int64_t, int64_t> reader(Kind kind) const;
+  /// The last phase that reads what `load` gives, and not what other phases
+  /// have kept of it.
+  Kind lastReader(mlir::Value load) const { return lastReaders.lookup(load); }
 
   /// The phase whose maxima and factors show whether what they are of is
   /// finite: later phases then need not ask.
@@ -158,6 +157,7 @@ private:
   bool addCut(mlir::Value v, Kind kind);
   bool findCuts();
   bool orderPhases();
+  void findReaders();
   void findChecks();
   void chooseExtents();
 
@@ -167,6 +167,7 @@ private:
   /// Rows and columns of the longest runs that are transformed.
   int64_t rowRun = 1, colRun = 1;
   llvm::DenseMap<mlir::Value, unsigned> cutIndex;
+  llvm::DenseMap<mlir::Value, Kind> lastReaders;
   llvm::DenseSet<mlir::Value> late;
 };
 

@@ -399,30 +399,6 @@ func.func @f(%m: memref<8x8xf32>, %i: index) {
 }
 
 // -----
-// LD2: a share is one of the lines ahead
-func.func @f(%m: memref<8x8xf32>, %i: index) {
-  // expected-error @+1 {{'quant.load' op has ahead_share [0, 2], expected ahead with it}}
-  %t = quant.load %m[%i, %i] {ahead_share = array<i64: 0, 2>} : memref<8x8xf32> -> tensor<8x8xf32>
-  return
-}
-
-// -----
-// LD3: shares count from zero
-func.func @f(%m: memref<8x8xf32>, %i: index) {
-  // expected-error @+1 {{'quant.load' op ahead_share is [2, 2], expected [i, k] with 0 <= i < k}}
-  %t = quant.load %m[%i, %i] {ahead = 64, ahead_share = array<i64: 2, 2>} : memref<8x8xf32> -> tensor<8x8xf32>
-  return
-}
-
-// -----
-// LD3: a share is two numbers
-func.func @f(%m: memref<8x8xf32>, %i: index) {
-  // expected-error @+1 {{'quant.load' op ahead_share is [1], expected [i, k] with 0 <= i < k}}
-  %t = quant.load %m[%i, %i] {ahead = 64, ahead_share = array<i64: 1>} : memref<8x8xf32> -> tensor<8x8xf32>
-  return
-}
-
-// -----
 // ST1: there is a valid extent for each dimension, or none
 func.func @f(%m: memref<8x8xf32>, %t: tensor<8x8xf32>, %i: index) {
   // expected-error @+1 {{'quant.store' op found 1 valid extents, expected 2, the rank of the memref}}

@@ -373,7 +373,7 @@ func.func @scale_encode(%x: memref<4x64xbf16>, %f: memref<4x64xf32>, %n: memref<
 // CHECK: scf.for
 // CHECK: %[[V:.*]] = llvm.load %[[P:.*]] {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>
 // CHECK: %[[LATER:.*]] = llvm.getelementptr {{.*}}[512]
-// CHECK: "llvm.intr.prefetch"(%[[LATER]]) <{cache = 1 : i32, hint = 3 : i32, rw = 0 : i32}>
+// CHECK: "llvm.intr.prefetch"(%[[LATER]]) <{cache = 1 : i32, hint = 2 : i32, rw = 0 : i32}>
 // CHECK: %[[INT:.*]] = llvm.ptrtoint %[[Q:.*]] : !llvm.ptr to i64
 // CHECK: %[[LOW:.*]] = arith.andi %[[INT]], %c63_i64
 // CHECK: %[[LINE:.*]] = arith.cmpi eq, %[[LOW]], %c0_i64
@@ -388,16 +388,5 @@ func.func @stream(%x: memref<?x16xf32>, %y: memref<?x16xf32>) attributes {quant.
   %c0 = arith.constant 0 : index
   %t = quant.load %x[%c0, %c0] {in_bounds, ahead = 512} : memref<?x16xf32> -> tensor<1x16xf32>
   quant.store %t, %y[%c0, %c0] {in_bounds, stream} : tensor<1x16xf32>, memref<?x16xf32>
-  return
-}
-
-// Of two lines the second is fetched.
-// CHECK-LABEL: func.func @share
-// CHECK-COUNT-1: llvm.intr.prefetch
-// CHECK-NOT: llvm.intr.prefetch
-func.func @share(%x: memref<?x32xf32>, %y: memref<?x32xf32>) attributes {quant.kernel} {
-  %c0 = arith.constant 0 : index
-  %t = quant.load %x[%c0, %c0] {in_bounds, ahead = 512, ahead_share = array<i64: 1, 2>} : memref<?x32xf32> -> tensor<1x32xf32>
-  quant.store %t, %y[%c0, %c0] {in_bounds} : tensor<1x32xf32>, memref<?x32xf32>
   return
 }

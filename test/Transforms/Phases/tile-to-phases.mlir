@@ -214,12 +214,12 @@ func.func @two(%x: memref<4x1024xf32>, %y: memref<4x1024xf32>, %u: memref<8x256x
 
 // -----
 
-// What loops read is fetched ahead, by each a share of the lines. Codes may go
-// past the caches.
+// What loops read is fetched ahead by the last one that does. Codes may go past
+// the caches.
 // CHECK-LABEL: func.func @stream
-// CHECK: quant.load %arg0{{.*}} {ahead = 8192 : i64, ahead_share = array<i64: 0, 2>, in_bounds} : {{.*}} -> tensor<1x512xbf16>
+// CHECK: quant.load %arg0{{.*}} {in_bounds} : {{.*}} -> tensor<1x512xbf16>
 // CHECK-NOT: stream
-// CHECK: quant.load %arg0{{.*}} {ahead = 8192 : i64, ahead_share = array<i64: 1, 2>, in_bounds} : {{.*}} -> tensor<1x64xbf16>
+// CHECK: quant.load %arg0{{.*}} {ahead = 8192 : i64, in_bounds} : {{.*}} -> tensor<1x64xbf16>
 // CHECK-NOT: ahead
 // CHECK: quant.store {{.*}}, %arg1{{.*}} {in_bounds, stream}
 // CHECK-NOT: stream
@@ -240,15 +240,38 @@ func.func @stream(%x: memref<?x1024xbf16>, %q: memref<?x1024xf8E4M3FN>, %s: memr
 
 // -----
 
-// Of what goes through memory, the loop that puts it there fetches every line,
-// and the ones after it find them.
+// Of what goes through memory, the loop that puts it there fetches it.
 // CHECK-LABEL: func.func @reader
-// CHECK: quant.load %arg0{{.*}} {ahead = 8192 : i64, ahead_share = array<i64: 0, 1>, in_bounds}
+// CHECK: quant.load %arg0{{.*}} {ahead = 8192 : i64, in_bounds}
 // CHECK-NOT: ahead
-// CHECK: quant.load %arg0{{.*}} {in_bounds} : {{.*}} -> tensor<1x64xf32>
+// CHECK: quant.store {{.*}}, %arg1
 // CHECK-NOT: ahead
 module attributes {quant.target = "host", quant.features = "avx512"} {
 func.func @reader(%x: memref<4x1024xf32>, %q: memref<4x1024xf8E4M3FN>, %y: memref<4x1024xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x1024xf32> -> tensor<4x1024xf32>
+  %v = arith.mulf %t, %t : tensor<4x1024xf32>
+  %a = quant.block_reduce amax %v block [1, 32] : tensor<4x1024xf32> -> tensor<4x32xf32>
+  %b = quant.block_broadcast %a block [1, 32] : tensor<4x32xf32> -> tensor<4x1024xf32>
+  %z = arith.mulf %v, %b : tensor<4x1024xf32>
+  %c = quant.encode %z : tensor<4x1024xf32> -> tensor<4x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<4x1024xf8E4M3FN>
+  %w = arith.addf %v, %b : tensor<4x1024xf32>
+  quant.store %w, %y[%c0, %c0] : tensor<4x1024xf32>, memref<4x1024xf32>
+  return
+}
+}
+
+// -----
+
+// What is read again beside it is fetched there.
+// CHECK-LABEL: func.func @again
+// CHECK-NOT: ahead
+// CHECK: quant.store {{.*}}, %arg1
+// CHECK: quant.load %arg0{{.*}} {ahead = 8192 : i64, in_bounds} : {{.*}} -> tensor<1x64xf32>
+// CHECK-NOT: ahead
+module attributes {quant.target = "host", quant.features = "avx512"} {
+func.func @again(%x: memref<4x1024xf32>, %q: memref<4x1024xf8E4M3FN>, %y: memref<4x1024xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
   %t = quant.load %x[%c0, %c0] : memref<4x1024xf32> -> tensor<4x1024xf32>
   %v = arith.mulf %t, %t : tensor<4x1024xf32>
