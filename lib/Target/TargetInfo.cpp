@@ -86,6 +86,11 @@ constexpr TargetInfo avx(StringLiteral name, StringLiteral chip,
   return t;
 }
 
+constexpr TargetInfo extended(TargetInfo t, StringLiteral features) {
+  t.llvmFeatures = features;
+  return t;
+}
+
 /// ARMv8.0, whose conversions between f16 and f32 are all of f16 that code has.
 constexpr TargetInfo neon(StringLiteral name) {
   TargetInfo t = cpu(name, kAArch64, "generic", 16, 32, true);
@@ -98,6 +103,8 @@ constexpr TargetInfo kTargets[] = {
     cpu("host:base", kX86, "x86-64", 16, 16, false),
     avx("host:avx2", "x86-64-v3", 32, 16),
     avx("host:avx512", "x86-64-v4", 64, 32),
+    extended(avx("host:avx512vbmi", "x86-64-v4", 64, 32),
+             "+avx512vbmi,+avx512vbmi2,+gfni"),
     neon("host:neon"),
     gpu("sm_80", 80, "+ptx78"),
     gpu("sm_86", 86, "+ptx78"),
@@ -121,14 +128,18 @@ constexpr StringLiteral kAvx2[] = {"avx2", "fma",   "f16c", "bmi",
                                    "bmi2", "lzcnt", "movbe"};
 constexpr StringLiteral kAvx512[] = {"avx512f", "avx512bw", "avx512cd",
                                      "avx512dq", "avx512vl"};
+/// Of what Ice Lake and Zen 4 have beyond x86-64-v4.
+constexpr StringLiteral kVbmi[] = {"avx512vbmi", "avx512vbmi2", "gfni"};
 
 const TargetInfo &detect() {
 #if defined(__x86_64__)
   StringMap<bool> features = sys::getHostCPUFeatures();
   auto has = [&](StringRef name) { return features.lookup(name); };
-  if (all_of(kAvx2, has))
-    return *find(all_of(kAvx512, has) ? "host:avx512" : "host:avx2");
-  return *find("host:base");
+  if (!all_of(kAvx2, has))
+    return *find("host:base");
+  if (!all_of(kAvx512, has))
+    return *find("host:avx2");
+  return *find(all_of(kVbmi, has) ? "host:avx512vbmi" : "host:avx512");
 #elif defined(__aarch64__)
   return *find("host:neon");
 #else

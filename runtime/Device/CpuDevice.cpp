@@ -32,13 +32,16 @@ HostLevel detectHostLevel() {
   };
   if (!has({"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"}))
     return HostLevel::Base;
-  return has({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"})
-             ? HostLevel::Avx512
-             : HostLevel::Avx2;
+  if (!has({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}))
+    return HostLevel::Avx2;
+  return has({"avx512vbmi", "avx512vbmi2", "gfni"}) ? HostLevel::Avx512Vbmi
+                                                    : HostLevel::Avx512;
 }
 
 StringRef hostTarget(HostLevel level) {
   switch (level) {
+  case HostLevel::Avx512Vbmi:
+    return "host:avx512vbmi";
   case HostLevel::Avx512:
     return "host:avx512";
   case HostLevel::Avx2:
@@ -66,8 +69,8 @@ static std::string describeLevels(HostLevel level) {
 
 /// The level that code for `target` needs, or nothing.
 static std::optional<HostLevel> parseTarget(StringRef target) {
-  for (HostLevel level :
-       {HostLevel::Base, HostLevel::Avx2, HostLevel::Avx512, HostLevel::Neon})
+  for (HostLevel level : {HostLevel::Base, HostLevel::Avx2, HostLevel::Avx512,
+                          HostLevel::Avx512Vbmi, HostLevel::Neon})
     if (target == hostTarget(level))
       return level;
   if (target == "host") // as manifests had the least level before
@@ -318,6 +321,7 @@ Expected<std::unique_ptr<Device>> makeCpuDevice() {
     return asked.takeError();
   HostLevel has = detectHostLevel();
   HostLevel level = StringSwitch<HostLevel>(*asked)
+                        .Case("avx512vbmi", HostLevel::Avx512Vbmi)
                         .Case("avx512", HostLevel::Avx512)
                         .Case("avx2", HostLevel::Avx2)
                         .Case("base", kLeastLevel)

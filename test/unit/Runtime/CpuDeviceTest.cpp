@@ -64,6 +64,7 @@ TEST_F(CpuDeviceTest, DescribesItself) {
   EXPECT_GT(device->description().size(), 2u);
   EXPECT_EQ(makeCpuDevice(HostLevel::Avx2)->target(), "host:avx2");
   EXPECT_EQ(makeCpuDevice(HostLevel::Avx512)->target(), "host:avx512");
+  EXPECT_EQ(makeCpuDevice(HostLevel::Avx512Vbmi)->target(), "host:avx512vbmi");
 }
 
 TEST_F(CpuDeviceTest, LevelFromTheEnvironment) {
@@ -73,9 +74,9 @@ TEST_F(CpuDeviceTest, LevelFromTheEnvironment) {
     EXPECT_EQ(must(makeCpuDevice())->target(), least());
   }
   ScopedEnv set("DITHER_HOST_FEATURES", "avx1024");
-  EXPECT_EQ(
-      message(makeCpuDevice()),
-      "DITHER_HOST_FEATURES is 'avx1024': expected auto, avx512, avx2 or base");
+  EXPECT_EQ(message(makeCpuDevice()),
+            "DITHER_HOST_FEATURES is 'avx1024': expected auto, avx512vbmi, "
+            "avx512, avx2 or base");
 }
 
 TEST_F(CpuDeviceTest, EveryProgramRunsOnce) {
@@ -252,6 +253,10 @@ TEST_F(CpuDeviceTest, LoadErrors) {
   EXPECT_EQ(message(makeCpuDevice(HostLevel::Avx2)->load(bad)),
             "kernel 'record' is for 'host:avx512': this device runs "
             "'host:avx2' and below");
+  bad.target = "host:avx512vbmi";
+  EXPECT_EQ(message(makeCpuDevice(HostLevel::Avx512)->load(bad)),
+            "kernel 'record' is for 'host:avx512vbmi': this device runs "
+            "'host:avx512' and below");
   bad.target = "host:neon";
   EXPECT_EQ(message(makeCpuDevice(HostLevel::Avx512)->load(bad)),
             "kernel 'record' is for 'host:neon': this device runs "

@@ -51,7 +51,8 @@ TEST(TargetInfo, ConversionsArriveWithTheirChips) {
 TEST(TargetInfo, VectorExtensionsComeWithTheirLevels) {
   for (llvm::StringRef name : targetNames()) {
     const TargetInfo &t = *lookupTarget(name);
-    bool avx512 = t.name == "host:avx512", avx2 = t.name == "host:avx2";
+    bool avx512 = t.name.starts_with("host:avx512"),
+         avx2 = t.name == "host:avx2";
     EXPECT_EQ(t.avx512Intrinsics, avx512) << name.str();
     EXPECT_EQ(t.streamingStores, avx512 || avx2) << name.str();
   }
@@ -72,9 +73,13 @@ TEST(TargetInfo, HostIsOneOfTheCpusAndRuns) {
       __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512vl");
   bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  EXPECT_EQ(host.name, v3 && v4 ? "host:avx512"
-                       : v3     ? "host:avx2"
-                                : "host:base");
+  bool vbmi = __builtin_cpu_supports("avx512vbmi") &&
+              __builtin_cpu_supports("avx512vbmi2") &&
+              __builtin_cpu_supports("gfni");
+  EXPECT_EQ(host.name, v3 && v4 && vbmi ? "host:avx512vbmi"
+                       : v3 && v4       ? "host:avx512"
+                       : v3             ? "host:avx2"
+                                        : "host:base");
 #endif
 }
 
