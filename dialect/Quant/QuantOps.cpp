@@ -257,15 +257,23 @@ LogicalResult MatrixOp::verify() {
 }
 
 LogicalResult LoadOp::verify() {
+  return checkMemory(*this, getResult().getType(), getMemref(), getIndices());
+}
+
+LogicalResult PrefetchOp::verify() {
   Where where(*this);
-  if (failed(
-          checkMemory(*this, getResult().getType(), getMemref(), getIndices())))
-    return failure();
-  constexpr int64_t most = std::numeric_limits<int32_t>::max();
-  std::optional<int64_t> ahead = getAhead();
-  if (ahead && (*ahead < 1 || *ahead > most)) // LD1
-    return where.fail("ahead is " + Twine(*ahead) + ", expected 1 to " +
-                      Twine(most) + " bytes");
+  auto memref = cast<MemRefType>(getMemref().getType());
+  int64_t rank = memref.getRank();
+  if (rank != 1 && rank != 2) // PF1
+    return where.fail("memref has rank " + Twine(rank) + ", expected 1 or 2");
+  if (int64_t(getIndices().size()) != rank) // PF2
+    return where.fail("has " + Twine(getIndices().size()) +
+                      " indices, expected " + Twine(rank) +
+                      ", the rank of the memref");
+  if (int64_t(getShape().size()) != rank ||
+      llvm::any_of(getShape(), [](int64_t n) { return n < 1; })) // PF3
+    return where.fail("shape is " + str(getShape()) + ", expected " +
+                      Twine(rank) + " extents of 1 or more");
   return success();
 }
 

@@ -173,23 +173,14 @@ def Quant_LoadOp : Quant_Op<"load", []> {
     Reads the tile at `indices`. Elements outside the memref are zero. `in_bounds`
     promises that there are none.
 
-    A hint, which changes no value: a CPU fetches the line `ahead` bytes after each line that it reads.
-
     ```mlir
     %t = quant.load %x[%i, %j] : memref<?x4096xbf16> -> tensor<4x128xbf16>
-    %u = quant.load %x[%i, %j] {in_bounds, ahead = 8192}
-        : memref<?x4096xbf16> -> tensor<1x128xbf16>
+    %u = quant.load %x[%i, %j] {in_bounds} : memref<?x4096xbf16> -> tensor<1x128xbf16>
     ```
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$memref, Variadic<Index>:$indices,
-                       UnitAttr:$in_bounds, OptionalAttr<I64Attr>:$ahead);
+                       UnitAttr:$in_bounds);
   let results = (outs Quant_Tile:$result);
-  let builders = [
-    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$memref,
-                   "::mlir::ValueRange":$indices, CArg<"bool", "false">:$in_bounds), [{
-      build($_builder, $_state, result, memref, indices, in_bounds, nullptr);
-    }]>
-  ];
   let assemblyFormat = [{
     $memref `[` $indices `]` attr-dict `:` type($memref) `->` type($result)
   }];
@@ -324,6 +315,21 @@ def Quant_AtomicAddOp : Quant_AtomicOp<"atomic_add", [I32, I64]> {
     quant.atomic_add %n, %m[%i] : tensor<16xi32>, memref<?xi32>
     ```
   }];
+}
+
+def Quant_PrefetchOp : Quant_Op<"prefetch", []> {
+  let summary = "fetch a tile that is read later";
+  let description = [{
+    A hint, which changes no value: a CPU fetches the lines of memory that the tile of this shape at
+    `indices` lies in, into its second cache. The tile may lie outside the memref. A GPU does nothing.
+
+    ```mlir
+    quant.prefetch %x[%i, %j] [1, 64] : memref<?x4096xbf16>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$memref, Variadic<Index>:$indices, DenseI64ArrayAttr:$shape);
+  let assemblyFormat = "$memref `[` $indices `]` $shape attr-dict `:` type($memref)";
+  let hasVerifier = 1;
 }
 
 def Quant_FetchAddOp : Quant_Op<"fetch_add", []> {

@@ -15,6 +15,8 @@ using namespace mlir;
 
 namespace dither::transforms {
 
+/// Bytes that a CPU fetches at once.
+static constexpr int64_t kLineBytes = 64;
 /// Divisors are not worth more.
 static constexpr int64_t kMaxDivisor = 1 << 12;
 
@@ -72,7 +74,6 @@ static Emitted emitLoad(Distributor &d, quant::LoadOp load) {
                   type.getShape(), load.getInBounds());
   if (failed(a))
     return failure();
-  a->ahead = load.getAhead().value_or(0);
   if (d.numTiles > 1)
     prefetchNextTile(d, load);
   FailureOr<Registers> v = d.e.load(*a);
@@ -149,6 +150,42 @@ static Emitted emitLoadScalar(Distributor &d, quant::LoadScalarOp op) {
 }
 
 /// One thread adds, and the others of a block hear of it through shared memory.
+/// The lines of a tile, one after the other.
+static Emitted emitPrefetch(Distributor &d, quant::PrefetchOp op) {
+  const MemRefDesc *from = d.memref(op.getMemref());
+  if (!from)
+    return op.emitOpError("memref is not a kernel argument");
+  if (!d.simd)
+    return success();
+  Value first = d.e.i64(0);
+  for (auto [index, stride] : llvm::zip(op.getIndices(), from->strides))
+    first = d.e.make<arith::AddIOp>(
+        first, d.e.make<arith::MulIOp>(
+                   d.e.make<arith::IndexCastOp>(d.b.getI64Type(), d.get(index)),
+                   stride));
+  int64_t rowBytes = std::max<int64_t>(
+      1, op.getShape().back() * quant::storageBits(from->elem) / 8);
+  int64_t rows = op.getShape().size() == 2 ? op.getShape().front() : 1;
+  for (int64_t row = 0; row < rows; ++row) {
+    Value start =
+        row == 0 ? first
+                 : d.e.make<arith::AddIOp>(
+                       first,
+                       d.e.make<arith::MulIOp>(from->strides[0], d.e.i64(row)));
+    for (int64_t byte = 0; byte < rowBytes; byte += kLineBytes) {
+      Value at =
+          d.e.make<arith::AddIOp>(bytesOf(d, start, from->elem), d.e.i64(byte));
+      Value line = d.e.make<LLVM::GEPOp>(from->ptr.getType(), d.b.getI8Type(),
+                                         from->ptr, ArrayRef<LLVM::GEPArg>{at});
+      // The first cache has few lines on their way at once, which what is
+      // stored past the caches takes, too.
+      constexpr uint32_t read = 0, secondCache = 2, data = 1;
+      d.e.make<LLVM::Prefetch>(line, read, secondCache, data);
+    }
+  }
+  return success();
+}
+
 static Emitted emitFetchAdd(Distributor &d, quant::FetchAddOp op) {
   const MemRefDesc *counter = d.memref(op.getMemref());
   if (!counter)
@@ -517,6 +554,7 @@ void addMemoryOps(OpTable &table) {
   table.add(emitAtomicMax);
   table.add(emitAtomicAdd);
   table.add(emitLoadScalar);
+  table.add(emitPrefetch);
   table.add(emitFetchAdd);
   table.add(emitScratch);
   table.add(emitDim);

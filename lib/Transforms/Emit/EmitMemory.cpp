@@ -131,7 +131,6 @@ public:
     Value v;
     if (!rem) {
       v = e.make<LLVM::LoadOp>(type, ptr, align);
-      fetchAhead(ptr, r);
     } else if (isSingle(r)) {
       Value there = exists(r, rem);
       Value zero = e.constant(cast<TypedAttr>(e.b.getZeroAttr(type)));
@@ -152,20 +151,6 @@ public:
       v = e.make<arith::ExtUIOp>(VectorType::get({r.units}, e.b.getI32Type()),
                                  v);
     return v;
-  }
-
-  /// The line that comes later, once for each line.
-  void fetchAhead(Value ptr, const Run &r) {
-    int64_t start = r.coord.empty() ? 0 : r.coord.back() * bits / 8;
-    if (!a.ahead || start % kLineBytes)
-      return;
-    Value later = e.make<LLVM::GEPOp>(
-        ptr.getType(), e.b.getI8Type(), ptr,
-        ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(int32_t(a.ahead))});
-    // To the second cache: the first one has few lines on their way at once,
-    // which what is stored past the caches takes, too.
-    constexpr uint32_t read = 0, keep = 2, data = 1;
-    LLVM::Prefetch::create(e.b, e.loc, later, read, keep, data);
   }
 
   /// 64 bytes. What no cache will hold goes past them, if it is a line.

@@ -60,8 +60,6 @@ struct TileAccess {
   /// and how they are held; null for rows one after the other.
   const llvm::SmallVector<mlir::Value> *rows = nullptr;
   const TileLayout *rowsLayout = nullptr;
-  /// CPU loads: bytes ahead to fetch, 0 for none.
-  int64_t ahead = 0;
 };
 
 /// What a lane holds of a tile, register by register: values, or words of

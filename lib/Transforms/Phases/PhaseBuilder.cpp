@@ -50,6 +50,7 @@ LogicalResult PhaseBuilder::buildNode(const Node &node) {
   case Node::Stretch:
     special = nullptr;
     width = bounds->width(builder(), at(Axis::Cols));
+    next = nextStretch();
     return success();
   case Node::Measure:
     insideTensors =
@@ -90,6 +91,29 @@ PhaseBuilder::Index PhaseBuilder::boundOf(Bound bound) {
       insideTensors = bounds->rowsInside(builder());
     return insideTensors;
   }
+}
+
+/// In a band the next one to its right, and at the end of the band the first of
+/// the next band. Where rows are read as a whole before, all of the band is
+/// there.
+std::pair<PhaseBuilder::Index, PhaseBuilder::Index>
+PhaseBuilder::nextStretch() {
+  Index down = index(plan.bandRows), stay = index(0);
+  if (plan.cols <= plan.bandCols || plan.phases.front().kind == PhasePlan::Rows)
+    return {down, stay};
+  OpBuilder &b = builder();
+  Value here = getValueOrCreateConstantIndexOp(b, loc, at(Axis::Cols));
+  auto constant = [&](int64_t v) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, v);
+  };
+  Value isLast = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, here,
+                                       constant(plan.cols - plan.bandCols));
+  Value back = arith::SubIOp::create(b, loc, constant(0), here);
+  auto choose = [&](Value atEnd, Value before) -> Index {
+    return arith::SelectOp::create(b, loc, isLast, atEnd, before).getResult();
+  };
+  return {choose(constant(plan.bandRows), constant(0)),
+          choose(back, constant(plan.bandCols))};
 }
 
 LogicalResult PhaseBuilder::buildPhase(const Node &phase) {

@@ -50,6 +50,7 @@ private:
   mlir::FailureOr<mlir::Value> encodeFinite(quant::EncodeOp op, Offsets offsets,
                                             Sizes sizes);
   void fetchAhead(quant::LoadOp part, mlir::Value whole);
+  std::pair<Index, Index> nextStretch();
 
   mlir::func::FuncOp kernel;
   const PhasePlan &plan;
@@ -65,6 +66,8 @@ private:
   /// Columns of the stretch, and what Band and Measure found (null: not asked
   /// for yet).
   Index width, insideTensors;
+  /// Rows and columns from what the stretch reads to what is read after it.
+  std::optional<std::pair<Index, Index>> next;
   /// Whether an earlier phase of the stretch found a special value (null: not
   /// known).
   mlir::Value special;

@@ -7,6 +7,7 @@
 #include "dither/Dialect/Quant/QuantTiling.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include <tuple>
 
 using namespace mlir;
 
@@ -14,6 +15,8 @@ namespace dither::transforms {
 
 /// Bytes of rows that memory takes to answer, at least.
 static constexpr int64_t kLeastAhead = 8192;
+/// Bytes of a band that the second cache has room for beside the one before it.
+static constexpr int64_t kMostAhead = 524288;
 /// Elements that a sum or maximum along a row takes at once.
 static constexpr int64_t kReducePiece = 256;
 /// Rows of a block along columns whose maximum is taken at once.
@@ -70,27 +73,42 @@ PhaseBuilder::Resolved PhaseBuilder::resolve(Value v, Offsets offsets,
   return std::nullopt;
 }
 
-/// What a stretch reads is fetched while the one before it is computed, by the
-/// last phase that reads it: where the elements are stored, a line comes for
-/// each that goes. Phases before it would ask for all at once, more than a core
-/// has on their way.
+/// What is read later is fetched by the last phase that reads what is there
+/// now: where the elements are stored, a line comes for each that goes. Phases
+/// before it would ask for all at once, more than a core has on their way.
 void PhaseBuilder::fetchAhead(quant::LoadOp part, Value whole) {
-  unsigned last = part.getResult().getType().getRank() - 1;
-  if (kind != plan.lastReader(whole))
+  RankedTensorType type = part.getResult().getType();
+  unsigned last = type.getRank() - 1;
+  int64_t col = plan.colUnit(whole, last),
+          row = last == 0 ? 0 : plan.rowUnit(whole, last - 1);
+  if (kind != plan.lastReader(whole) || !col || (plan.rows > 1 && !row))
     return;
-  if (!plan.colUnit(whole, last) ||
-      (plan.rows > 1 && (last == 0 || !plan.rowUnit(whole, last - 1))))
-    return;
-  int64_t bits =
-      quant::storageBits(part.getResult().getType().getElementType());
-  bool bands =
-      kind != PhasePlan::Rows && plan.bandRows > 1 && plan.cols > plan.bandCols;
-  bool wholeRows = plan.phases.front().kind == PhasePlan::Rows;
-  int64_t bytes = (wholeRows ? plan.cols : plan.bandCols) * bits / 8;
-  if (!bands) // Whole stretches: the rest of this one is there.
-    bytes = llvm::alignTo(kLeastAhead, std::max<int64_t>(bytes, 1));
-  if (llvm::isInt<32>(bytes))
-    part.setAhead(bytes);
+  int64_t bits = quant::storageBits(type.getElementType());
+  Index rows = index(0), cols;
+  if (kind != PhasePlan::Rows && plan.bandRows > 1) {
+    if (col > 1 || plan.bandRows * plan.cols * bits / 8 > kMostAhead)
+      return;
+    std::tie(rows, cols) = *next;
+    rows =
+        quant::scaleOffset(builder(), loc, rows, 1, std::max<int64_t>(row, 1));
+  } else {
+    // Whole rows or stretches: the rest of this one is there.
+    bool wholeRows = plan.phases.front().kind == PhasePlan::Rows;
+    int64_t each =
+        std::max<int64_t>(1, (wholeRows ? plan.cols : plan.bandCols) / col);
+    int64_t least = llvm::divideCeil(kLeastAhead * 8, bits);
+    cols = index(llvm::alignTo(least, each));
+  }
+  OpBuilder &b = builder();
+  SmallVector<Value> later(part.getIndices());
+  auto move = [&](Value &v, Index by) {
+    v = getValueOrCreateConstantIndexOp(b, loc,
+                                        quant::addOffsets(b, loc, v, by));
+  };
+  move(later[last], cols);
+  if (last > 0)
+    move(later[last - 1], rows);
+  quant::PrefetchOp::create(b, loc, part.getMemref(), later, type.getShape());
 }
 
 /// A part may be smaller than a block: it then lies inside one.

@@ -383,18 +383,34 @@ func.func @f() {
 }
 
 // -----
-// LD1: what is fetched lies ahead
-func.func @f(%m: memref<8x8xf32>, %i: index) {
-  // expected-error @+1 {{'quant.load' op ahead is 0, expected 1 to 2147483647 bytes}}
-  %t = quant.load %m[%i, %i] {ahead = 0} : memref<8x8xf32> -> tensor<8x8xf32>
+// PF1: a tile has rows and columns
+func.func @f(%m: memref<8x8x8xf32>, %i: index) {
+  // expected-error @+1 {{'quant.prefetch' op memref has rank 3, expected 1 or 2}}
+  quant.prefetch %m[%i, %i, %i] [1, 1, 8] : memref<8x8x8xf32>
   return
 }
 
 // -----
-// LD1: as far as an address computation reaches
+// PF2: there is an index for each dimension
 func.func @f(%m: memref<8x8xf32>, %i: index) {
-  // expected-error @+1 {{'quant.load' op ahead is 2147483648, expected 1 to 2147483647 bytes}}
-  %t = quant.load %m[%i, %i] {ahead = 2147483648} : memref<8x8xf32> -> tensor<8x8xf32>
+  // expected-error @+1 {{'quant.prefetch' op has 1 indices, expected 2, the rank of the memref}}
+  quant.prefetch %m[%i] [1, 8] : memref<8x8xf32>
+  return
+}
+
+// -----
+// PF3: and an extent
+func.func @f(%m: memref<8x8xf32>, %i: index) {
+  // expected-error @+1 {{'quant.prefetch' op shape is [8], expected 2 extents of 1 or more}}
+  quant.prefetch %m[%i, %i] [8] : memref<8x8xf32>
+  return
+}
+
+// -----
+// PF3: no dimension is empty
+func.func @f(%m: memref<8x8xf32>, %i: index) {
+  // expected-error @+1 {{'quant.prefetch' op shape is [0, 8], expected 2 extents of 1 or more}}
+  quant.prefetch %m[%i, %i] [0, 8] : memref<8x8xf32>
   return
 }
 

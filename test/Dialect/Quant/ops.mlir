@@ -31,13 +31,13 @@ func.func @memory(%a: memref<?x4096xbf16>, %b: memref<?xf4E2M1FN, strided<[1], o
                   %n: tensor<16xi32>, %n0: tensor<i64>, %r: tensor<4x1xi32>, %x: memref<?x?x?x64xbf16>) {
   // CHECK-NEXT: %[[T2:.*]] = quant.load %[[A]][%[[I]], %[[I]]] : memref<?x4096xbf16> -> tensor<4x128xbf16>
   // CHECK-NEXT: %[[T1:.*]] = quant.load %[[B]][%[[I]]] {in_bounds} : memref<?xf4E2M1FN, strided<[1], offset: ?>> -> tensor<16xf4E2M1FN>
-  // CHECK-NEXT: quant.load %[[B]][%[[I]]] {ahead = 8192 : i64} : memref<?xf4E2M1FN, strided<[1], offset: ?>> -> tensor<16xf4E2M1FN>
+  // CHECK-NEXT: quant.prefetch %[[A]][%[[I]], %[[I]]] [4, 128] : memref<?x4096xbf16>
   // CHECK-NEXT: %[[T0:.*]] = quant.load %[[C]][] : memref<f32> -> tensor<f32>
   // CHECK-NEXT: %[[TS:.*]] = quant.load %[[S]][%[[I]], %[[I]]] : memref<?x128xf8E4M3FN, strided<[?, 1]>> -> tensor<128x4xf8E4M3FN>
   // GENERIC: "quant.load"(%{{.*}}, %{{.*}}) <{in_bounds}> : (memref<?xf4E2M1FN, strided<[1], offset: ?>>, index) -> tensor<16xf4E2M1FN>
   %t2 = quant.load %a[%i, %i] : memref<?x4096xbf16> -> tensor<4x128xbf16>
   %t1 = quant.load %b[%i] {in_bounds} : memref<?xf4E2M1FN, strided<[1], offset: ?>> -> tensor<16xf4E2M1FN>
-  %ta = quant.load %b[%i] {ahead = 8192} : memref<?xf4E2M1FN, strided<[1], offset: ?>> -> tensor<16xf4E2M1FN>
+  quant.prefetch %a[%i, %i] [4, 128] : memref<?x4096xbf16>
   %t0 = quant.load %c[] : memref<f32> -> tensor<f32>
   %ts = quant.load %s[%i, %i] : memref<?x128xf8E4M3FN, strided<[?, 1]>> -> tensor<128x4xf8E4M3FN>
   // CHECK-NEXT: quant.store %[[T2]], %[[A]][%[[I]], %[[I]]] : tensor<4x128xbf16>, memref<?x4096xbf16>

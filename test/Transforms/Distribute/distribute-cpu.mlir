@@ -365,15 +365,13 @@ func.func @scale_encode(%x: memref<4x64xbf16>, %f: memref<4x64xf32>, %n: memref<
   return
 }
 
-// The line 512 bytes ahead is fetched. Where the output has 4 MB or more, a
+// Where the output has 4 MB or more, a
 // line of it is stored past the caches, and a fence ends the call.
 // CHECK-LABEL: func.func @stream(
 // CHECK-DAG: %[[BITS:.*]] = arith.constant 33554432 : i64
 // CHECK: %[[LARGE:.*]] = arith.cmpi sge, %{{.*}}, %[[BITS]] : i64
 // CHECK: scf.for
 // CHECK: %[[V:.*]] = llvm.load %[[P:.*]] {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>
-// CHECK: %[[LATER:.*]] = llvm.getelementptr {{.*}}[512]
-// CHECK: "llvm.intr.prefetch"(%[[LATER]]) <{cache = 1 : i32, hint = 2 : i32, rw = 0 : i32}>
 // CHECK: %[[INT:.*]] = llvm.ptrtoint %[[Q:.*]] : !llvm.ptr to i64
 // CHECK: %[[LOW:.*]] = arith.andi %[[INT]], %c63_i64
 // CHECK: %[[LINE:.*]] = arith.cmpi eq, %[[LOW]], %c0_i64
@@ -386,7 +384,21 @@ func.func @scale_encode(%x: memref<4x64xbf16>, %f: memref<4x64xf32>, %n: memref<
 // CHECK-NEXT: return
 func.func @stream(%x: memref<?x16xf32>, %y: memref<?x16xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
-  %t = quant.load %x[%c0, %c0] {in_bounds, ahead = 512} : memref<?x16xf32> -> tensor<1x16xf32>
+  %t = quant.load %x[%c0, %c0] {in_bounds} : memref<?x16xf32> -> tensor<1x16xf32>
   quant.store %t, %y[%c0, %c0] {in_bounds, stream} : tensor<1x16xf32>, memref<?x16xf32>
+  return
+}
+
+// Each line that the tile lies in: 96 bytes of bf16 are two, in each of the rows.
+// CHECK-LABEL: func.func @prefetch(
+// CHECK: %[[P:.*]] = llvm.getelementptr %{{.*}}[%{{.*}}] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+// CHECK-NEXT: "llvm.intr.prefetch"(%[[P]]) <{cache = 1 : i32, hint = 2 : i32, rw = 0 : i32}>
+// CHECK-COUNT-3: llvm.intr.prefetch
+// CHECK-NOT: llvm.intr.prefetch
+// CHECK: return
+func.func @prefetch(%x: memref<?x48xbf16>, %i: i64) attributes {quant.kernel} {
+  %r = arith.index_cast %i : i64 to index
+  %c0 = arith.constant 0 : index
+  quant.prefetch %x[%r, %c0] [2, 48] : memref<?x48xbf16>
   return
 }

@@ -219,8 +219,11 @@ func.func @two(%x: memref<4x1024xf32>, %y: memref<4x1024xf32>, %u: memref<8x256x
 // CHECK-LABEL: func.func @stream
 // CHECK: quant.load %arg0{{.*}} {in_bounds} : {{.*}} -> tensor<1x512xbf16>
 // CHECK-NOT: stream
-// CHECK: quant.load %arg0{{.*}} {ahead = 8192 : i64, in_bounds} : {{.*}} -> tensor<1x64xbf16>
-// CHECK-NOT: ahead
+// CHECK-NOT: prefetch
+// CHECK: quant.load %arg0[%[[R:.*]], %[[C:.*]]] {in_bounds} : {{.*}} -> tensor<1x64xbf16>
+// CHECK-NEXT: %[[LATER:.*]] = arith.addi %{{.*}}, %c4096
+// CHECK-NEXT: quant.prefetch %arg0[%[[R]], %[[LATER]]] [1, 64]
+// CHECK-NOT: prefetch
 // CHECK: quant.store {{.*}}, %arg1{{.*}} {in_bounds, stream}
 // CHECK-NOT: stream
 module attributes {quant.target = "host", quant.features = "avx512"} {
@@ -240,12 +243,43 @@ func.func @stream(%x: memref<?x1024xbf16>, %q: memref<?x1024xf8E4M3FN>, %s: memr
 
 // -----
 
+// In bands of rows the next stretch is fetched, and at the end of a band the
+// first one of the next.
+// CHECK-LABEL: func.func @bands
+// CHECK: scf.for %[[BAND:.*]] = %c0 to %{{.*}} step %c32
+// CHECK: scf.for %[[COL:.*]] = %c0 to %c1024 step %c512
+// CHECK-NEXT: %[[LAST:.*]] = arith.cmpi sge, %[[COL]], %c512
+// CHECK-NEXT: %[[BACK:.*]] = arith.subi %c0, %[[COL]]
+// CHECK-NEXT: %[[DOWN:.*]] = arith.select %[[LAST]], %c32, %c0
+// CHECK-NEXT: %[[RIGHT:.*]] = arith.select %[[LAST]], %[[BACK]], %c512
+// CHECK-NOT: prefetch
+// CHECK: quant.load %arg0[%[[R:.*]], %[[C:.*]]] {in_bounds} : {{.*}} -> tensor<1x64xbf16>
+// CHECK-DAG: %[[TOR:.*]] = arith.addi %[[R]], %[[DOWN]]
+// CHECK-DAG: %[[TOC:.*]] = arith.addi %[[C]], %[[RIGHT]]
+// CHECK: quant.prefetch %arg0[%[[TOR]], %[[TOC]]] [1, 64]
+// CHECK-NOT: prefetch
+module attributes {quant.target = "host", quant.features = "avx512"} {
+func.func @bands(%x: memref<?x1024xbf16>, %q: memref<?x1024xf8E4M3FN>, %s: memref<?x1024xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<?x1024xbf16> -> tensor<64x1024xbf16>
+  %f = arith.extf %t : tensor<64x1024xbf16> to tensor<64x1024xf32>
+  %a = quant.block_reduce amax %f block [32, 1] : tensor<64x1024xf32> -> tensor<2x1024xf32>
+  quant.store %a, %s[%c0, %c0] : tensor<2x1024xf32>, memref<?x1024xf32>
+  %b = quant.block_broadcast %a block [32, 1] : tensor<2x1024xf32> -> tensor<64x1024xf32>
+  %z = arith.mulf %f, %b : tensor<64x1024xf32>
+  %c = quant.encode %z : tensor<64x1024xf32> -> tensor<64x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<64x1024xf8E4M3FN>, memref<?x1024xf8E4M3FN>
+  return
+}
+}
+
+// -----
+
 // Of what goes through memory, the loop that puts it there fetches it.
 // CHECK-LABEL: func.func @reader
-// CHECK: quant.load %arg0{{.*}} {ahead = 8192 : i64, in_bounds}
-// CHECK-NOT: ahead
-// CHECK: quant.store {{.*}}, %arg1
-// CHECK-NOT: ahead
+// CHECK: quant.load %arg0
+// CHECK: quant.prefetch %arg0
+// CHECK-NOT: prefetch
 module attributes {quant.target = "host", quant.features = "avx512"} {
 func.func @reader(%x: memref<4x1024xf32>, %q: memref<4x1024xf8E4M3FN>, %y: memref<4x1024xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
@@ -266,10 +300,11 @@ func.func @reader(%x: memref<4x1024xf32>, %q: memref<4x1024xf8E4M3FN>, %y: memre
 
 // What is read again beside it is fetched there.
 // CHECK-LABEL: func.func @again
-// CHECK-NOT: ahead
+// CHECK-NOT: prefetch
 // CHECK: quant.store {{.*}}, %arg1
-// CHECK: quant.load %arg0{{.*}} {ahead = 8192 : i64, in_bounds} : {{.*}} -> tensor<1x64xf32>
-// CHECK-NOT: ahead
+// CHECK: quant.load %arg0{{.*}} {in_bounds} : {{.*}} -> tensor<1x64xf32>
+// CHECK: quant.prefetch %arg0{{.*}} [1, 64]
+// CHECK-NOT: prefetch
 module attributes {quant.target = "host", quant.features = "avx512"} {
 func.func @again(%x: memref<4x1024xf32>, %q: memref<4x1024xf8E4M3FN>, %y: memref<4x1024xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
