@@ -123,8 +123,13 @@ void Distributor::bindArguments(ArrayRef<Value> args) {
     if (simd && llvm::any_of(accessesOf(arg), [](Operation *user) {
           auto store = dyn_cast<quant::StoreOp>(user);
           return store && store.getStream();
-        }))
+        })) {
       desc.large = isLarge(desc);
+      SmallVector<Value> places{desc.ptr};
+      for (Value stride : ArrayRef(desc.strides).drop_back())
+        places.push_back(bytesOf(*this, stride, desc.elem));
+      desc.largeLines = e.make<arith::AndIOp>(desc.large, e.areLines(places));
+    }
     memrefs.try_emplace(arg, std::move(desc));
   }
 }

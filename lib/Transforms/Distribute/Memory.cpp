@@ -15,8 +15,6 @@ using namespace mlir;
 
 namespace dither::transforms {
 
-/// Bytes that a CPU fetches at once.
-static constexpr int64_t kLineBytes = 64;
 /// Divisors are not worth more.
 static constexpr int64_t kMaxDivisor = 1 << 12;
 
@@ -439,7 +437,7 @@ static Emitted emitView(Distributor &d, quant::ViewOp view) {
     desc.sizes.front() =
         d.e.make<arith::SelectOp>(inside, desc.sizes.front(), d.e.i64(0));
     desc.staticSizes.front() = ShapedType::kDynamic;
-    desc.large = {};
+    desc.large = desc.largeLines = {};
   }
   d.setMemref(view.getResult(), std::move(desc));
   return success();
@@ -466,6 +464,7 @@ static Emitted emitSlice(Distributor &d, quant::SliceOp slice) {
   if (!of)
     return slice.emitOpError("memref is not a kernel argument");
   MemRefDesc desc = *of;
+  desc.largeLines = {};
   int64_t dim = slice.getDim(), stride = of->staticStrides[dim];
   int64_t divisor = bytesDividing(slice.getStart(), of->elem);
   if (ShapedType::isDynamic(stride))
@@ -496,6 +495,7 @@ static Emitted emitMatrix(Distributor &d, quant::MatrixOp matrix) {
     return matrix.emitOpError("memref is not a kernel argument");
   auto [strides, offset] = matrix.getResult().getType().getStridesAndOffset();
   MemRefDesc desc = *of;
+  desc.largeLines = {};
   bool nibbles = quant::storageBits(of->elem) == 4;
   desc.staticSizes.assign(matrix.getResult().getType().getShape().begin(),
                           matrix.getResult().getType().getShape().end());

@@ -23,7 +23,7 @@ using namespace mlir;
 namespace dither::transforms {
 
 /// Bytes that one prefetch brings.
-static constexpr int64_t kLineBytes = 128;
+static constexpr int64_t kFetchedBytes = 128;
 
 /// Registers of a sum of one tile that a thread has room for: those of 4096
 /// columns. dither.ops.column_sum counts on it.
@@ -163,7 +163,8 @@ void prefetchNextTile(Distributor &d, quant::LoadOp load) {
     return e.make<arith::IndexCastOp>(d.b.getI64Type(), d.get(v));
   };
   int64_t bits = quant::storageBits(from->elem),
-          lines = llvm::divideCeil(type.getDimSize(1) * bits, 8 * kLineBytes),
+          lines =
+              llvm::divideCeil(type.getDimSize(1) * bits, 8 * kFetchedBytes),
           threads = e.numWarps * kWarpLanes;
   Value row = e.make<arith::AddIOp>(i64(load.getIndices()[0]), e.i64(*rows));
   Value exists = e.make<arith::AndIOp>(
@@ -183,7 +184,7 @@ void prefetchNextTile(Distributor &d, quant::LoadOp load) {
         e.make<arith::AddIOp>(e.make<arith::MulIOp>(row, from->strides[0]),
                               i64(load.getIndices()[1]));
     Value inRow = e.make<arith::ExtUIOp>(
-        d.b.getI64Type(), e.make<arith::MulIOp>(line, e.i32(kLineBytes)));
+        d.b.getI64Type(), e.make<arith::MulIOp>(line, e.i32(kFetchedBytes)));
     Value bytes = e.make<arith::AddIOp>(bytesOf(d, place, from->elem), inRow);
     Value at = e.make<LLVM::GEPOp>(from->ptr.getType(), d.b.getI8Type(),
                                    from->ptr, ArrayRef<LLVM::GEPArg>{bytes});

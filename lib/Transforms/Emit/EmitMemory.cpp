@@ -22,9 +22,6 @@ namespace dither::transforms {
 
 namespace {
 
-/// Bytes of a line of a CPU's cache.
-constexpr int64_t kLineBytes = 64;
-
 int64_t elemBits(Type elem) { return quant::storageBits(elem); }
 
 /// Whether rows of the memref may end in half a byte.
@@ -161,13 +158,14 @@ public:
       e.make<LLVM::StoreOp>(v, ptr, align);
       return;
     }
-    Type i64 = e.b.getI64Type();
-    Value low = e.make<arith::AndIOp>(e.make<LLVM::PtrToIntOp>(i64, ptr),
-                                      e.i64(kLineBytes - 1));
-    Value whole =
-        e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, low, e.i64(0));
+    Value isLine = a.mem.largeLines;
+    auto divides = [&](int64_t elements) {
+      return elements * bits % (8 * kLineBytes) == 0;
+    };
+    if (!isLine || !divides(a.divisor.back()) || !divides(r.coord.back()))
+      isLine = e.make<arith::AndIOp>(a.mem.large, e.areLines({ptr}));
     scf::IfOp::create(
-        e.b, e.loc, e.make<arith::AndIOp>(a.mem.large, whole),
+        e.b, e.loc, isLine,
         [&](OpBuilder &b, Location loc) {
           LLVM::StoreOp::create(b, loc, v, ptr, kLineBytes,
                                 /*isVolatile=*/false, /*isNonTemporal=*/true);

@@ -64,6 +64,19 @@ Value Emitter::elsewhere() {
   return nowhere;
 }
 
+Value Emitter::areLines(ArrayRef<Value> places) {
+  Type type = b.getI64Type();
+  Value bits;
+  for (Value place : places) {
+    if (isa<LLVM::LLVMPointerType>(place.getType()))
+      place = make<LLVM::PtrToIntOp>(type, place);
+    bits = bits ? make<arith::OrIOp>(bits, place) : place;
+  }
+  return make<arith::CmpIOp>(arith::CmpIPredicate::eq,
+                             make<arith::AndIOp>(bits, i64(kLineBytes - 1)),
+                             i64(0));
+}
+
 //===----------------------------------------------------------------------===//
 // Registers of operations on words
 //===----------------------------------------------------------------------===//

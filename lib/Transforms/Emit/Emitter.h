@@ -17,6 +17,9 @@
 
 namespace dither::transforms {
 
+/// Bytes of a line of a CPU's cache.
+inline constexpr int64_t kLineBytes = 64;
+
 /// A memref argument after flattening: see architecture.md, Kernel ABI.
 struct MemRefDesc {
   mlir::Value ptr;
@@ -34,6 +37,9 @@ struct MemRefDesc {
   bool swizzled = false;
   /// CPU: whether it is too large for the caches (i1; null where not asked).
   mlir::Value large;
+  /// Whether besides every row begins a line of memory (i1; null where not
+  /// known).
+  mlir::Value largeLines;
   /// The part of a block of a cluster: of each `period` columns `run`, from
   /// column `first` on, of `columns` in all (i64). 0: it is no such part.
   int64_t run = 0, period = 0;
@@ -118,6 +124,9 @@ public:
 
   /// CPU: memory that nobody looks at, of one element.
   mlir::Value elsewhere();
+  /// CPU: whether all of these, pointers and numbers of bytes (i64), are
+  /// multiples of kLineBytes.
+  mlir::Value areLines(llvm::ArrayRef<mlir::Value> places);
 
   //===--- words ----------------------------------------------------------===//
   /// One code per register, from words of `group` codes of `bits` bits.
