@@ -126,8 +126,11 @@ void Distributor::bindArguments(ArrayRef<Value> args) {
         })) {
       desc.large = isLarge(desc);
       SmallVector<Value> places{desc.ptr};
-      for (Value stride : ArrayRef(desc.strides).drop_back())
-        places.push_back(bytesOf(*this, stride, desc.elem));
+      for (auto [stride, known] :
+           llvm::drop_end(llvm::zip(desc.strides, desc.staticStrides)))
+        if (ShapedType::isDynamic(known) ||
+            known * quant::storageBits(desc.elem) % (8 * kLineBytes))
+          places.push_back(bytesOf(*this, stride, desc.elem));
       desc.largeLines = e.make<arith::AndIOp>(desc.large, e.areLines(places));
     }
     memrefs.try_emplace(arg, std::move(desc));

@@ -28,12 +28,15 @@ LogicalResult PhaseBuilder::begin(const Nest &) {
     return p.kind == PhasePlan::Rows ||
            (p.cols % 32 == 0 && p.slowCols % 32 == 0);
   });
-  for (const PhasePlan::Cut &cut : plan.cuts)
-    scratches.push_back(quant::ScratchOp::create(
-        b, loc, MemRefType::get(cut.shape, b.getF32Type()),
-        whole && (cut.kind == PhasePlan::Transforms ||
-                  cut.kind == PhasePlan::Values ||
-                  cut.kind == PhasePlan::ColBlocks)));
+  for (const PhasePlan::Cut &cut : plan.cuts) {
+    Type type = getElementTypeOrSelf(cut.value.getType());
+    bool hasColumns = cut.kind == PhasePlan::Transforms ||
+                      cut.kind == PhasePlan::Values ||
+                      cut.kind == PhasePlan::ColBlocks;
+    scratches.push_back(
+        quant::ScratchOp::create(b, loc, MemRefType::get(cut.shape, type),
+                                 whole && hasColumns && type.isF32()));
+  }
   bounds.emplace(builder(), loc, plan);
   totals.emplace(b, loc, plan, *engine, whole, bounds->rowsEnd());
   return success();

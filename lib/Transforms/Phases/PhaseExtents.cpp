@@ -34,7 +34,8 @@ int64_t PhasePlan::rowStretch() const {
   }
   for (const Cut &cut : cuts)
     if (cut.kind == Values || cut.kind == Transforms)
-      bytes += 4;
+      bytes +=
+          quant::storageBits(getElementTypeOrSelf(cut.value.getType())) / 8;
   return std::min(kRowStretch,
                   powerOfTwoFloor(kStretchBytes / std::max<int64_t>(bytes, 1)));
 }

@@ -25,7 +25,9 @@ static constexpr int64_t kBlockRows = 8;
 Value PhaseBuilder::loadScratch(unsigned cut, Offsets offsets, Sizes sizes) {
   SmallVector<Value> at{inBand(offsets[0]), inBand(offsets[1])};
   return quant::LoadOp::create(
-      builder(), loc, RankedTensorType::get(sizes, builder().getF32Type()),
+      builder(), loc,
+      RankedTensorType::get(
+          sizes, getElementTypeOrSelf(plan.cuts[cut].value.getType())),
       scratches[cut], at, /*in_bounds=*/true);
 }
 

@@ -252,7 +252,9 @@ bool PhasePlan::addCut(Value v, Kind kind) {
   if (cutIndex.contains(v))
     return true;
   auto type = cast<RankedTensorType>(v.getType());
-  if (!type.getElementType().isF32() || type.getRank() != 2 || isTransposed(v))
+  bool isKept = type.getElementType().isF32() ||
+                (kind == Values && isa<FloatType>(type.getElementType()));
+  if (!isKept || type.getRank() != 2 || isTransposed(v))
     return false;
   cutIndex[v] = cuts.size();
   cuts.push_back({v, kind, {}});
@@ -294,8 +296,13 @@ bool PhasePlan::findCuts() {
       if (!asAmax(v))
         return decline(def, "these are no maxima of blocks");
       Value source = ReducedBlocks(reduce).source;
+      // What is rounded to 16 bits is kept in them, if not as a transform.
+      Value kept = source;
+      if (auto widened = source.getDefiningOp<arith::ExtFOp>();
+          widened && !cutIndex.contains(source))
+        kept = widened.getIn();
       if (!isCheap(source) &&
-          (kindOf(source) != Elements || !addCut(source, Values)))
+          (kindOf(source) != Elements || !addCut(kept, Values)))
         return decline(def, "these are blocks of something else than elements");
     }
     // What belongs to a row, and is wanted along it.

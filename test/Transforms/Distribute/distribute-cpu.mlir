@@ -365,19 +365,19 @@ func.func @scale_encode(%x: memref<4x64xbf16>, %f: memref<4x64xf32>, %n: memref<
   return
 }
 
-// Where the output has 4 MB or more, a
-// line of it is stored past the caches, and a fence ends the call.
+// Where the output has 4 MB or more, a line of it is stored past the caches, and
+// a fence ends the call. Rows of 64 bytes begin lines where the first one does.
 // CHECK-LABEL: func.func @stream(
 // CHECK-DAG: %[[BITS:.*]] = arith.constant 33554432 : i64
 // CHECK: %[[LARGE:.*]] = arith.cmpi sge, %{{.*}}, %[[BITS]] : i64
-// CHECK: scf.for
-// CHECK: %[[V:.*]] = llvm.load %[[P:.*]] {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>
-// CHECK: %[[INT:.*]] = llvm.ptrtoint %[[Q:.*]] : !llvm.ptr to i64
-// CHECK: %[[LOW:.*]] = arith.andi %[[INT]], %c63_i64
+// CHECK: %[[INT:.*]] = llvm.ptrtoint %{{.*}} : !llvm.ptr to i64
+// CHECK-NEXT: %[[LOW:.*]] = arith.andi %[[INT]], %c63_i64
 // CHECK: %[[LINE:.*]] = arith.cmpi eq, %[[LOW]], %c0_i64
 // CHECK: %[[BOTH:.*]] = arith.andi %[[LARGE]], %[[LINE]]
+// CHECK: scf.for
+// CHECK: %[[V:.*]] = llvm.load %[[P:.*]] {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>
 // CHECK: scf.if %[[BOTH]] {
-// CHECK-NEXT: llvm.store %[[V]], %[[Q]] {alignment = 64 : i64, nontemporal}
+// CHECK-NEXT: llvm.store %[[V]], %[[Q:.*]] {alignment = 64 : i64, nontemporal}
 // CHECK-NEXT: } else {
 // CHECK-NEXT: llvm.store %[[V]], %[[Q]] {alignment = 4 : i64}
 // CHECK: llvm.call_intrinsic "llvm.x86.sse.sfence"()
@@ -386,6 +386,21 @@ func.func @stream(%x: memref<?x16xf32>, %y: memref<?x16xf32>) attributes {quant.
   %c0 = arith.constant 0 : index
   %t = quant.load %x[%c0, %c0] {in_bounds} : memref<?x16xf32> -> tensor<1x16xf32>
   quant.store %t, %y[%c0, %c0] {in_bounds, stream} : tensor<1x16xf32>, memref<?x16xf32>
+  return
+}
+
+// Where the column may be anything each line is asked for.
+// CHECK-LABEL: func.func @anywhere(
+// CHECK: scf.for
+// CHECK: llvm.load
+// CHECK: %[[INT:.*]] = llvm.ptrtoint %[[Q:.*]] : !llvm.ptr to i64
+// CHECK: scf.if
+// CHECK-NEXT: llvm.store %{{.*}}, %[[Q]] {alignment = 64 : i64, nontemporal}
+func.func @anywhere(%x: memref<?x1024xf32>, %y: memref<?x1024xf32>, %i: i64) attributes {quant.kernel} {
+  %c = arith.index_cast %i : i64 to index
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c] {in_bounds} : memref<?x1024xf32> -> tensor<1x16xf32>
+  quant.store %t, %y[%c0, %c] {in_bounds, stream} : tensor<1x16xf32>, memref<?x1024xf32>
   return
 }
 

@@ -298,6 +298,36 @@ func.func @reader(%x: memref<4x1024xf32>, %q: memref<4x1024xf8E4M3FN>, %y: memre
 
 // -----
 
+// What is rounded to 16 bits is kept in them, and read so by the scales and the
+// codes.
+// CHECK-LABEL: func.func @rounded
+// CHECK-DAG: %[[KEPT:.*]] = quant.scratch : memref<1x1088xbf16>
+// CHECK: %[[R:.*]] = arith.truncf {{.*}} to tensor<1x64xbf16>
+// CHECK: quant.store %[[R]], %[[KEPT]]
+// CHECK: %[[T:.*]] = quant.load %[[KEPT]]{{.*}} -> tensor<1x512xbf16>
+// CHECK-NEXT: %[[F:.*]] = arith.extf %[[T]]
+// CHECK-NEXT: quant.block_reduce amax %[[F]]
+// CHECK: %[[T:.*]] = quant.load %[[KEPT]]{{.*}} -> tensor<1x64xbf16>
+// CHECK-NEXT: %[[F:.*]] = arith.extf %[[T]]
+// CHECK: quant.scale_encode %[[F]]
+module attributes {quant.target = "host", quant.features = "avx512"} {
+func.func @rounded(%x: memref<4x1024xf32>, %q: memref<4x1024xf8E4M3FN>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x1024xf32> -> tensor<4x1024xf32>
+  %p = arith.mulf %t, %t : tensor<4x1024xf32>
+  %r = arith.truncf %p : tensor<4x1024xf32> to tensor<4x1024xbf16>
+  %v = arith.extf %r : tensor<4x1024xbf16> to tensor<4x1024xf32>
+  %a = quant.block_reduce amax %v block [1, 32] : tensor<4x1024xf32> -> tensor<4x32xf32>
+  %b = quant.block_broadcast %a block [1, 32] : tensor<4x32xf32> -> tensor<4x1024xf32>
+  %z = arith.mulf %v, %b : tensor<4x1024xf32>
+  %c = quant.encode %z : tensor<4x1024xf32> -> tensor<4x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<4x1024xf8E4M3FN>
+  return
+}
+}
+
+// -----
+
 // What is read again beside it is fetched there.
 // CHECK-LABEL: func.func @again
 // CHECK-NOT: prefetch
