@@ -18,8 +18,7 @@ inline constexpr unsigned kGpuSharedBytes = 48 * 1024;
 
 struct TargetInfo {
   /// "sm_90a"; "host:avx512vbmi", "host:avx512", "host:avx2" and "host:base"
-  /// (any) of x86-64;
-  /// "host:neon" of aarch64.
+  /// (any) of x86-64; "host:neon" of aarch64.
   llvm::StringRef name;
   bool isGpu = false;
 

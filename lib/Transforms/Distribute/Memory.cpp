@@ -147,7 +147,6 @@ static Emitted emitLoadScalar(Distributor &d, quant::LoadScalarOp op) {
   return success();
 }
 
-/// One thread adds, and the others of a block hear of it through shared memory.
 /// The lines of a tile, one after the other.
 static Emitted emitPrefetch(Distributor &d, quant::PrefetchOp op) {
   const MemRefDesc *from = d.memref(op.getMemref());
@@ -184,6 +183,7 @@ static Emitted emitPrefetch(Distributor &d, quant::PrefetchOp op) {
   return success();
 }
 
+/// One thread adds, and the others of a block hear of it through shared memory.
 static Emitted emitFetchAdd(Distributor &d, quant::FetchAddOp op) {
   const MemRefDesc *counter = d.memref(op.getMemref());
   if (!counter)
