@@ -169,9 +169,9 @@ static Emitted emitPrefetch(Distributor &d, quant::PrefetchOp op) {
                  : d.e.make<arith::AddIOp>(
                        first,
                        d.e.make<arith::MulIOp>(from->strides[0], d.e.i64(row)));
+    Value begin = bytesOf(d, start, from->elem);
     for (int64_t byte = 0; byte < rowBytes; byte += kLineBytes) {
-      Value at =
-          d.e.make<arith::AddIOp>(bytesOf(d, start, from->elem), d.e.i64(byte));
+      Value at = d.e.make<arith::AddIOp>(begin, d.e.i64(byte));
       Value line = d.e.make<LLVM::GEPOp>(from->ptr.getType(), d.b.getI8Type(),
                                          from->ptr, ArrayRef<LLVM::GEPArg>{at});
       // The first cache has few lines on their way at once, which what is

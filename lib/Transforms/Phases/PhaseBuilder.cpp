@@ -53,7 +53,8 @@ LogicalResult PhaseBuilder::buildNode(const Node &node) {
   case Node::Stretch:
     special = nullptr;
     width = bounds->width(builder(), at(Axis::Cols));
-    next = nextStretch();
+    if (plan.bandRows > 1)
+      next = nextStretch();
     return success();
   case Node::Measure:
     insideTensors =
@@ -101,9 +102,8 @@ PhaseBuilder::Index PhaseBuilder::boundOf(Bound bound) {
 /// there.
 std::pair<PhaseBuilder::Index, PhaseBuilder::Index>
 PhaseBuilder::nextStretch() {
-  Index down = index(plan.bandRows), stay = index(0);
-  if (plan.cols <= plan.bandCols || plan.phases.front().kind == PhasePlan::Rows)
-    return {down, stay};
+  if (plan.readsWholeBands())
+    return {index(plan.bandRows), index(0)};
   OpBuilder &b = builder();
   Value here = getValueOrCreateConstantIndexOp(b, loc, at(Axis::Cols));
   auto constant = [&](int64_t v) -> Value {

@@ -86,20 +86,18 @@ void PhaseBuilder::fetchAhead(quant::LoadOp part, Value whole) {
   if (kind != plan.lastReader(whole) || !col || (plan.rows > 1 && !row))
     return;
   int64_t bits = quant::storageBits(type.getElementType());
-  bool wholeRows = plan.phases.front().kind == PhasePlan::Rows;
   Index rows = index(0), cols;
   if (kind != PhasePlan::Rows && plan.bandRows > 1) {
-    bool wholeBand = wholeRows || plan.cols <= plan.bandCols;
-    if (col > 1 ||
-        (wholeBand && plan.bandRows * plan.cols * bits / 8 > kMostAhead))
+    if (col > 1 || (plan.readsWholeBands() &&
+                    plan.bandRows * plan.cols * bits / 8 > kMostAhead))
       return;
     std::tie(rows, cols) = *next;
     rows =
         quant::scaleOffset(builder(), loc, rows, 1, std::max<int64_t>(row, 1));
   } else {
     // Whole rows or stretches: the rest of this one is there.
-    int64_t each =
-        std::max<int64_t>(1, (wholeRows ? plan.cols : plan.bandCols) / col);
+    int64_t each = std::max<int64_t>(
+        1, (plan.readsWholeRows() ? plan.cols : plan.bandCols) / col);
     int64_t least = llvm::divideCeil(kLeastAhead * 8, bits);
     cols = index(llvm::alignTo(least, each));
   }

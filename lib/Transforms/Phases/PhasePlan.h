@@ -104,6 +104,10 @@ public:
   /// The last phase that reads what `load` gives, and not what other phases
   /// have kept of it.
   Kind lastReader(mlir::Value load) const { return lastReaders.lookup(load); }
+  /// Whether rows are read as a whole before all else.
+  bool readsWholeRows() const { return phases.front().kind == Rows; }
+  /// Whether all of a band is read before its last phase ends a stretch.
+  bool readsWholeBands() const { return readsWholeRows() || cols <= bandCols; }
 
   /// The phase whose maxima and factors show whether what they are of is
   /// finite: later phases then need not ask.
