@@ -18,7 +18,6 @@ import argparse
 import functools
 import json
 import math
-import os
 import subprocess
 import sys
 import tempfile
@@ -129,7 +128,7 @@ def measure(compiler: str, kernel: str, target: str, repetitions: int) -> dict[s
     """Runs `child` in a new process with empty caches; {"missing": why} where the compiler is not to be had."""
     with tempfile.TemporaryDirectory() as folder:
         # Triton's launcher and dither's cache are kept apart from the user's.
-        env = os.environ | {"TRITON_CACHE_DIR": folder, "DITHER_CACHE_DIR": folder}
+        env = timing.environment(TRITON_CACHE_DIR=folder, DITHER_CACHE_DIR=folder)
         command = [sys.executable, "-m", "benchmarks.compile_latency", "--child", compiler, kernel, target]
         result = subprocess.run([*command, str(repetitions)], env=env, capture_output=True, text=True)
     if result.returncode != 0:

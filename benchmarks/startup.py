@@ -9,13 +9,13 @@ extension: loading the compiler and the runtime, at the first launch.
 cold: the first launch with nothing on disk.
 warm: the first launch with the kernel on disk: nothing of MLIR is set up.
 next: another launch like it.
+operator: the first call of an operator (NVFP4 of NumPy's float32) in a process, with its kernel on disk.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -58,10 +58,21 @@ print(json.dumps({
 """
 
 
-def process(folder: Path, cache: Path) -> dict[str, float]:
+OPERATOR = """
+import json, time
+import numpy as np
+import dither
+x = np.ones((64, 256), np.float32)
+start = time.perf_counter()
+dither.quantize(x, "nvfp4")
+print(json.dumps({"operator": time.perf_counter() - start}))
+"""
+
+
+def process(folder: Path, cache: Path, program: str = PROCESS) -> dict[str, float]:
     """Times of one process, in seconds, and where its kernel came from."""
-    environment = {**os.environ, "DITHER_CACHE_DIR": str(cache), "DITHER_DEVICE": "cpu"}
-    command = [sys.executable, "-c", PROCESS, str(folder)]
+    environment = timing.environment(DITHER_CACHE_DIR=str(cache), DITHER_DEVICE="cpu")
+    command = [sys.executable, "-c", program, str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         raise RuntimeError(done.stderr)
@@ -75,6 +86,8 @@ def measure(quick: bool) -> dict[str, float]:
         (folder / "kernel.py").write_text(KERNEL)
         cold = [process(folder, folder / f"cache{i}") for i in range(2 if quick else 5)]
         warm = [process(folder, folder / "cache0") for _ in range(5 if quick else 20)]
+        process(folder, folder / "cache0", OPERATOR)
+        operator = [process(folder, folder / "cache0", OPERATOR) for _ in range(5 if quick else 20)]
     assert all(run["compiles"] == 1 for run in cold) and all(run["disk_hits"] == 1 for run in warm)
     return {
         "import": 1e3 * min(run["import"] for run in warm),
@@ -82,6 +95,7 @@ def measure(quick: bool) -> dict[str, float]:
         "cold": 1e3 * min(run["first"] for run in cold),
         "warm": 1e3 * min(run["first"] for run in warm),
         "next": 1e3 * min(run["next"] for run in warm),
+        "operator": 1e3 * min(run["operator"] for run in operator),
     }
 
 

@@ -156,7 +156,7 @@ class Specialization:
         """The same, a field for each thing that may differ."""
         named: dict[str, str] = {}
         for source in self.captures.sources:
-            named[f"source of {source.name}"] = f"{hash(source.canonical()) & 0xFFFFFFFF:08x}"
+            named[f"source of {source.name}"] = source.facts.digest[:8]
         for where, name, value in self.captures.values:
             named[f"'{name}' captured by {where}"] = _shorten(repr(value))
         named |= {"target": self.target, **self.options.fields()}

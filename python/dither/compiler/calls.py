@@ -25,9 +25,8 @@ from . import (  # noqa: F401 - they say what functions of the language mean
 from .arithmetic import fold
 from .branches import Branches
 from .builtins import HANDLERS
-from .captures import function_of
+from .captures import function_of, is_constexpr_annotation
 from .frame import Frame
-from .liveness import analyze
 from .values import Method, Problem, Scalar, Tile, as_sequence, describe, is_constexpr
 
 #: Functions of Python that take constexprs to constexprs.
@@ -123,6 +122,7 @@ class Calls(Branches):
         call = self.frame.source.span(node)
         try:
             callee = self.captures.callee(function)
+            body = callee.source.node.body
         except CompileError as error:
             if error.span is None:
                 raise Problem(error.message) from None
@@ -140,9 +140,9 @@ class Calls(Branches):
                     node=argument_node(signature, name, node, unwritten),
                 )
         around = self.location(node)
-        self.frames.append(Frame(callee, analyze(callee.source.node), call, around, dict(bound.arguments)))
+        self.frames.append(Frame(callee, call, around, dict(bound.arguments)))
         try:
-            self.run_body(callee.source.node.body)
+            self.run_body(body)
             return self.frame.result
         finally:
             self.frames.pop()
@@ -215,13 +215,6 @@ def argument_node(signature: inspect.Signature, parameter: str, node: ast.Call, 
     if 0 <= position < len(node.args) and not any(isinstance(arg, ast.Starred) for arg in node.args):
         return node.args[position]
     return None
-
-
-def is_constexpr_annotation(annotation: Any) -> bool:
-    """`dl.constexpr`, also as text (with `from __future__ import annotations`)."""
-    if isinstance(annotation, str):
-        return annotation.rpartition(".")[2] == "constexpr"
-    return getattr(annotation, "__name__", "") == "constexpr"
 
 
 def _first(node: ast.Call) -> ast.expr | None:

@@ -11,7 +11,6 @@ of it, so that the two agree whatever other threads do in between. The rules (do
 
 from __future__ import annotations
 
-import ast
 import builtins
 import dataclasses
 import functools
@@ -23,10 +22,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import language
-from ..errors import CompileError
 from ..formats import get_format
 from ..language import Builtin
 from ..scalars import constant_number
+from .code import remember
 from .guards import Guards
 from .identity import (
     MISSING,
@@ -38,7 +37,7 @@ from .identity import (
     is_readable,
     why_not_plain,
 )
-from .source import FunctionSource, FunctionText, read_source, unwrap
+from .source import FunctionSource, unwrap
 from .values import Problem
 
 #: Properties in a row that are read beforehand: one may make a new object whenever it is read.
@@ -58,12 +57,33 @@ class Callee:
     @functools.cached_property
     def signature(self) -> inspect.Signature:
         """The parameters, with the defaults of that time."""
-        function, code = self.source.function, self.source.code
-        cells = tuple(python_types.CellType() for _ in code.co_freevars)
-        same = python_types.FunctionType(code, {}, function.__name__, None, cells)
-        same.__annotations__ = dict(function.__annotations__)
-        parameters = inspect.signature(same).parameters.values()
-        return inspect.Signature([p.replace(default=self.defaults.get(p.name, p.empty)) for p in parameters])
+        function = self.source.function
+        bare = _bare_signature(self.source.code, tuple(function.__annotations__.items()))
+        if not self.defaults:
+            return bare
+        return inspect.Signature(
+            [p.replace(default=self.defaults.get(p.name, p.empty)) for p in bare.parameters.values()]
+        )
+
+
+_signatures: dict[int, tuple[weakref.ref[python_types.CodeType], Any]] = {}
+
+
+def _bare_signature(code: python_types.CodeType, annotations: tuple[tuple[str, Any], ...]) -> inspect.Signature:
+    """The parameters of a function with this code, without defaults."""
+    known = _signatures.get(id(code))
+    if known is not None and known[0]() is code and _same_items(known[1][0], annotations):
+        return known[1][1]
+    cells = tuple(python_types.CellType() for _ in code.co_freevars)
+    same = python_types.FunctionType(code, {}, code.co_name, None, cells)
+    same.__annotations__ = dict(annotations)
+    signature = inspect.signature(same)
+    remember(_signatures, code, (annotations, signature))
+    return signature
+
+
+def _same_items(a: tuple[tuple[str, Any], ...], b: tuple[tuple[str, Any], ...]) -> bool:
+    return len(a) == len(b) and all(x[0] == y[0] and x[1] is y[1] for x, y in zip(a, b, strict=True))
 
 
 class Captures:
@@ -85,34 +105,31 @@ class Captures:
         self._keep = list(reader.objects.values()), constexprs
         self.guards = reader.guards
         self.reads_constexprs = reader.reads_constexprs
-        lowered = [callee for callee in self._callees.values() if isinstance(callee, Callee)]
-        self.kernel = lowered[0]
-        self.sources = tuple(callee.source for callee in lowered)
+        callees = tuple(self._callees.values())
+        self.kernel = callees[0]
+        self.sources = tuple(callee.source for callee in callees)
         self.values = tuple(
             (_place(callee.source.function), name, value)
-            for callee in lowered
+            for callee in callees
             for name, value in callee.reads
             if unwrap(value) is None and getattr(builtins, name, MISSING) is not value
             if why_not_plain(name, value) is None or callable(value)
         )
         writer = Writer({function: number for number, function in enumerate(self._callees)}, self._attributes)
         lines: list[str] = []
-        for number, callee in enumerate(self._callees.values()):
-            if isinstance(callee, CompileError):
-                lines.append(f"function {number} without a source")
-                continue
-            text = callee.source.canonical()
-            lines.append(f"function {number} {callee.source.name} {len(text)}\n{text}")
+        for number, callee in enumerate(callees):
+            source = callee.source
+            lines.append(
+                f"function {number} {source.name} {source.facts.digest} {_constexpr_parameters(source.function)}"
+            )
             lines += [f"{name} is {writer.write(value)}" for name, value in callee.reads]
         self.text = "\n".join(lines)
         self.version = hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).digest()
         self.constexprs = "\n".join(f"{name} is {writer.write(value)}" for name, value in constexprs.items())
 
     def callee(self, function: python_types.FunctionType) -> Callee:
-        """A function that is called. Raises CompileError where it has no source."""
+        """A function that is called."""
         callee = self._callees.get(id(function))
-        if isinstance(callee, CompileError):
-            raise CompileError(callee.message, callee.span, callee.callers)
         if callee is None:
             raise Problem(f"'{function.__name__}' was not known beforehand, expected a function by its name")
         return callee
@@ -148,6 +165,18 @@ def _is_callable(value: Any) -> bool:
     return callable(value) and not is_configuration(value)
 
 
+def is_constexpr_annotation(annotation: Any) -> bool:
+    """`dl.constexpr`, also as text (with `from __future__ import annotations`)."""
+    if isinstance(annotation, str):
+        return annotation.rpartition(".")[2] == "constexpr"
+    return getattr(annotation, "__name__", "") == "constexpr"
+
+
+def _constexpr_parameters(function: python_types.FunctionType) -> list[str]:
+    """The parameters that take constexprs alone."""
+    return [name for name, annotation in function.__annotations__.items() if is_constexpr_annotation(annotation)]
+
+
 def local_names(source: FunctionSource) -> frozenset[str]:
     """Parameters and variables of a function."""
     return frozenset((*source.code.co_varnames, *source.code.co_cellvars))
@@ -172,8 +201,8 @@ def is_passable(value: Any) -> bool:
 def captures_of(kernel: Any, constexprs: Mapping[str, Any] | None = None) -> Captures:
     """All that lowering `kernel` (a function or a kernel object) for these constexprs can read, callees included.
 
-    The language itself is no capture. Compiles nothing; microseconds once the sources are known, less what
-    properties take. Raises CompileError where the kernel has no source.
+    The language itself is no capture. Compiles nothing and parses nothing; microseconds once the code is known, less
+    what properties take.
     """
     function = unwrap(kernel)
     if function is None:
@@ -189,7 +218,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.guards = Guards()
-        self.callees: dict[int, Callee | CompileError] = {}
+        self.callees: dict[int, Callee] = {}
         self.attributes: dict[int, dict[str, Any]] = {}
         self.reads_constexprs = False
         #: Everything that is known by its address.
@@ -204,9 +233,6 @@ class _Reader:
         """The kernel and all that it leads to."""
         self._follow(kernel)
         self._read_functions()
-        first = next(iter(self.callees.values()))
-        if isinstance(first, CompileError):
-            raise first
         before = len(self._configurations) + len(self._functions)
         for value in constexprs.values():
             self._follow(value)
@@ -258,21 +284,14 @@ class _Reader:
     def _read_functions(self) -> None:
         while len(self.callees) < len(self._functions):
             function = self._functions[len(self.callees)]
-            try:
-                source = read_source(function)
-            except CompileError as error:
-                self.guards.add(Guards.CODE, function, "", function.__code__)
-                self.callees[id(function)] = error
-            else:
-                self.callees[id(function)] = self._callee(source)
+            self.callees[id(function)] = self._callee(FunctionSource(function, function.__code__))
 
     def _callee(self, source: FunctionSource) -> Callee:
         function = source.function
         reads: list[tuple[str, Any]] = []
-        outside: dict[str, Any] = {}
-        chains, names = _chains(source.text, local_names(source))
-        self._names.update(dict.fromkeys(names))
-        for chain in chains:
+        outside: dict[str, Any] = {"__debug__": __debug__}  # which Python's compiler takes for a constant
+        self._names.update(dict.fromkeys(source.facts.attributes))
+        for chain in source.facts.chains:
             if chain[0] not in outside:
                 outside[chain[0]] = _constant(self._outside(source, chain[0]))
             self._resolve(outside[chain[0]], chain, reads)
@@ -318,33 +337,3 @@ _NO_NUMBERS = (python_types.FunctionType, python_types.ModuleType, type, Builtin
 
 def _place(function: python_types.FunctionType) -> str:
     return f"{function.__module__}.{function.__qualname__}"
-
-
-_Chains = tuple[list[tuple[str, ...]], list[str]]
-_known_chains: weakref.WeakKeyDictionary[FunctionText, _Chains] = weakref.WeakKeyDictionary()
-
-
-def _chains(text: FunctionText, local: frozenset[str]) -> _Chains:
-    """Names from outside that a body reads, with the attributes that follow: ("config", "ROWS"); other attributes."""
-    known = _known_chains.get(text)
-    if known is not None:
-        return known
-    chains: set[tuple[str, ...]] = set()
-    names: set[str] = set()
-
-    def visit(node: ast.AST) -> None:
-        attributes: list[str] = []
-        base = node
-        while isinstance(base, ast.Attribute):
-            attributes.append(base.attr)
-            base = base.value
-        if isinstance(base, ast.Name) and base.id not in local:
-            chains.add((base.id, *reversed(attributes)))
-            return
-        names.update(attributes)
-        for child in ast.iter_child_nodes(base):
-            visit(child)
-
-    for statement in text.node.body:
-        visit(statement)
-    return _known_chains.setdefault(text, (sorted(chains), sorted(names)))

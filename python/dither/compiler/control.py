@@ -59,7 +59,7 @@ class Control(Calls):
     def _run_returning(self, node: ast.If, flag: Scalar, rest: list[ast.stmt]) -> None:
         """Both branches go on to the end of the function; what they return is merged."""
         frame = self.frame
-        self.e.loc = self.location(node)
+        self.e.at = self.frames[-1], node
         self.e.builder.begin_if(flag.ir, self.e.loc)
         before, results = frame.names, []
         for branch, statements in enumerate((node.body, node.orelse)):
@@ -69,7 +69,7 @@ class Control(Calls):
                 self.run_body(statements + rest)
             results.append(frame.result)
         yields: tuple[list[Any], list[Any]] = ([], [])
-        self.e.loc = self.location(node)
+        self.e.at = self.frames[-1], node
         template = self._join("return value", results[0], results[1], node, yields)
         frame.names = before
         frame.result = rebuild(template, iter(self.e.builder.end_if(*yields)))
@@ -203,7 +203,7 @@ class Control(Calls):
             for name in sorted(stores & self.frame.flows[node].live_around)
             if name in names and not isinstance(names[name], Undefined) and name != node.target.id
         ]
-        self.e.loc = self.location(node.iter)
+        self.e.at = self.frames[-1], node.iter
         templates: dict[str, Any] = {}
         inits: list[Any] = []
         for name in carried:
@@ -233,7 +233,7 @@ class Control(Calls):
             if way in (Exit.BREAK, Exit.RETURN):
                 word = f"'{way.name.lower()}' in a loop at run time"
                 raise Problem(f"{word}: use dl.static_range for a loop that is unrolled", node=node)
-            self.e.loc = self.location(node)
+            self.e.at = self.frames[-1], node
             for name in carried:
                 where = last_store(node.body, name) or node
                 self._leave(name, templates[name], self.frame.names[name], yields, where)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from .. import types
 from ..errors import plain
@@ -23,15 +23,24 @@ FUNCTIONS |= {"sqrt": "math.sqrt", "rsqrt": "math.rsqrt"}
 _FAST = {"arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", *FUNCTIONS.values()}
 
 
+class Located(Protocol):
+    """What knows the places of its nodes."""
+
+    def location(self, node: Any) -> Location:
+        """The place of a node, then those of the calls that led to it."""
+        raise NotImplementedError
+
+
 class Emitter:
-    """A builder that remembers where in the source it is (`loc`, innermost first)."""
+    """A builder that remembers where in the source it is."""
 
     def __init__(self, builder: Any, ir_error: type[Exception], fast: bool = False) -> None:
         self.builder = builder
         #: Whether arithmetic of the user's may be approximated and contracted.
         self.fast = fast
         self.ir_error = ir_error
-        self.loc: Location = []
+        #: The frame and the node at hand: most nodes make no operation, and need no location.
+        self.at: tuple[Located, Any] | None = None
         self.constants: list[dict[tuple[DType, str], Scalar]] = [{}]
         self.count = 0
         #: Inside a function that `dither.fuse` was given, what it sees of a tensor: a Part (parts.py).
@@ -40,6 +49,11 @@ class Emitter:
         self.sites: list[Site] = []
         #: Arguments that the launch adds to the kernel's own, by name.
         self.added: dict[str, TensorArg] = {}
+
+    @property
+    def loc(self) -> Location:
+        """Where in the source it is, innermost first."""
+        return [] if self.at is None else self.at[0].location(self.at[1])
 
     # ---- operations
 

@@ -59,20 +59,19 @@ class Expressions(Walk):
 
         In the context "test" only its truth matters, in "discard" nothing but what it does.
         """
-        kind = type(node).__name__
-        method = getattr(self, f"{context}_{kind}", None) or getattr(self, f"eval_{kind}", None)
-        before = self.e.loc
-        self.e.loc = self.location(node)
+        method = self.method(context, type(node))
+        before = self.e.at
+        self.e.at = self.frames[-1], node
         try:
             if method is None:
                 raise unsupported(node)
-            return method(node)
+            return method(self, node)
         except Problem as problem:
             raise self.error(problem.node or node, problem.message) from None
         except RecursionError:
             raise self.error(node, "expression or call is nested too deeply") from None
         finally:
-            self.e.loc = before
+            self.e.at = before
 
     def eval_Constant(self, node: ast.Constant) -> Any:
         if isinstance(node.value, (bytes, complex)) or node.value is ...:

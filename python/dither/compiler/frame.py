@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import dataclasses
 import enum
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from ..errors import CompileError, Span
 from .captures import Callee, Captures
 from .emit import Emitter, Location
-from .liveness import Flows
+from .liveness import Flows, analyze
 from .source import FunctionSource
 from .values import Problem
 
@@ -30,7 +31,6 @@ class Frame:
     of that and of the calls that led to it, innermost first."""
 
     callee: Callee
-    flows: Flows
     call: Span | None
     around: Location
     names: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -40,6 +40,15 @@ class Frame:
     def source(self) -> FunctionSource:
         """The function's source."""
         return self.callee.source
+
+    @property
+    def flows(self) -> Flows:
+        """What its branches and loops at run time hand on."""
+        return analyze(self.source.node)
+
+    def location(self, node: ast.AST) -> Location:
+        """The location of operations that a node of it makes."""
+        return [self.source.text.place(node), *self.around]
 
 
 class Walk:
@@ -64,8 +73,19 @@ class Walk:
         return CompileError(message, self.frame.source.span(node), self.callers())
 
     def location(self, node: ast.AST) -> Location:
-        """The location of operations that a node makes."""
-        return [self.frame.source.text.place(node), *self.frame.around]
+        """The location of operations that a node of the function at hand makes."""
+        return self.frame.location(node)
+
+    _methods: ClassVar[dict[tuple[type, str, type], Callable[..., Any] | None]] = {}
+
+    def method(self, context: str, kind: type[ast.AST]) -> Callable[..., Any] | None:
+        """What lowers a kind of node in a context, "run" for statements; None where nothing does."""
+        key = type(self), context, kind
+        if key not in self._methods:
+            names = [context] if context == "run" else [context, "eval"]
+            found = (getattr(type(self), f"{name}_{kind.__name__}", None) for name in names)
+            self._methods[key] = next(filter(None, found), None)
+        return self._methods[key]
 
     # Defined by the parts.
 

@@ -26,6 +26,7 @@ MISSING = object()
 ATOMS = (bool, int, float, str, type(None))
 #: Objects of ours, which are what they say.
 OWN = (DType, Format, ScaleLayout, Builtin)
+_NO_DATA = (python_types.FunctionType, python_types.ModuleType, python_types.BuiltinFunctionType, type, *OWN)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,6 +57,8 @@ def is_namedtuple_class(kind: Any) -> bool:
 
 def is_configuration(value: Any) -> bool:
     """Whether a value is data with attributes that a user's class defines."""
+    if isinstance(value, _NO_DATA):  # most of what is asked about
+        return False
     return (isinstance(value, enum.Enum) and not isinstance(value, OWN)) or is_namedtuple(value) or is_dataclass(value)
 
 

@@ -32,22 +32,40 @@ def analyze(function: ast.FunctionDef) -> Flows:
 
 def assigned(statements: list[ast.stmt]) -> frozenset[str]:
     """Names that statements assign, at any depth."""
-    return frozenset(
-        node.id
-        for statement in statements
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    )
+    return frozenset().union(*(_names(statement)[1] for statement in statements))
 
 
 def _reads(node: ast.AST | None) -> frozenset[str]:
-    if node is None:
-        return frozenset()
-    return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    return frozenset() if node is None else _names(node)[0]
 
 
 def _writes(node: ast.AST) -> frozenset[str]:
-    return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    return _names(node)[1]
+
+
+@functools.lru_cache(maxsize=1024)  # the body of a loop is looked at several times
+def _names(node: ast.AST) -> tuple[frozenset[str], frozenset[str]]:
+    """Names that a node reads, and those that it assigns, at any depth."""
+    reads: set[str] = set()
+    writes: set[str] = set()
+    pending = [node]
+    while pending:
+        for value in vars(pending.pop()).values():
+            for item in value if type(value) is list else (value,):
+                if type(item) is ast.Name:
+                    _note(item, reads, writes)
+                elif isinstance(item, ast.AST):
+                    pending.append(item)
+    if isinstance(node, ast.Name):
+        _note(node, reads, writes)
+    return frozenset(reads), frozenset(writes)
+
+
+def _note(name: ast.Name, reads: set[str], writes: set[str]) -> None:
+    if isinstance(name.ctx, ast.Load):
+        reads.add(name.id)
+    elif isinstance(name.ctx, ast.Store):
+        writes.add(name.id)
 
 
 def _block(

@@ -14,7 +14,6 @@ from ..types import ArgType, SameAs, ScalarType, Structure, TensorType, bool_, i
 from .captures import Callee, Captures, captures_of, is_passable
 from .emit import Emitter, argument_attributes
 from .frame import Frame
-from .liveness import analyze
 from .source import unwrap
 from .values import Scalar, Struct, TensorArg, describe
 from .walker import Walker
@@ -104,7 +103,7 @@ def _lower(
     except _dither.IRError as error:
         raise CompileError.from_ir(error, header) from None
 
-    frame = Frame(callee, analyze(source.node), None, [], dict(parameters))
+    frame = Frame(callee, None, [], dict(parameters))
     for (path, kind), value in zip(runtime, values, strict=True):
         frame.names[path] = TensorArg(value, path, kind) if isinstance(kind, TensorType) else Scalar(value, kind.dtype)
     for path, kind in parameters.items():

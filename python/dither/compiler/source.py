@@ -12,13 +12,14 @@ import ast
 import dataclasses
 import functools
 import linecache
-import struct
 import threading
 import types as python_types
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 from ..errors import CompileError, Span, span_of
+from .code import CodeFacts, code_facts, remember, same_code
 
 
 class SourceFile:
@@ -31,10 +32,72 @@ class SourceFile:
 
     def find(self, code: python_types.CodeType) -> _Definition | None:
         """The definition that compiles to this code, or None. Raises SyntaxError where the file is no Python."""
+        return self._find_alone(code) or self._find_in_file(code)
+
+    def _find_alone(self, code: python_types.CodeType) -> _Definition | None:
+        """The same of the function's own lines; None also where it needs what is around it."""
+        first = code.co_firstlineno - 1
+        indent = _indent(self.lines[first]) if first < len(self.lines) else ""
+        if indent and not first:
+            return None
+        # Lines instead of what is not needed, so that positions are those of the file; a block around what is indented.
+        before = self._imports[:first]
+        if indent:
+            before[-1] = "if 1:\n"
+        for end in self._ends(first, indent):
+            try:
+                tree = ast.parse("".join(before + self.lines[first:end]), self.name)
+            except SyntaxError:  # a string or brackets go on
+                continue
+            last = tree.body[-1] if tree.body else None
+            if isinstance(last, ast.If) and len(last.body) == 1:
+                last = last.body[0]
+            if not isinstance(last, ast.FunctionDef) or last.name != code.co_name:
+                return None
+            whole = compile(tree, self.name, "exec", code.co_flags & _FUTURE, dont_inherit=True)
+            made = [one for one in whole.co_consts if isinstance(one, python_types.CodeType)]
+            return last if any(same_code(one, code) for one in made) else None
+        return None
+
+    @functools.cached_property
+    def _imports(self) -> list[str]:
+        """The imports at the margin, each in its line, and else empty lines: code differs with what is imported."""
+        found = ["\n"] * len(self.lines)
+        for number, line in enumerate(self.lines):
+            if not line.startswith(("import ", "from ")):
+                continue
+            end = number + 1
+            while "(" in line and ")" not in self.lines[end - 1] and end < len(self.lines):
+                end += 1
+            try:
+                ast.parse("".join(self.lines[number:end]))
+            except SyntaxError:  # prose in a string, or what goes on in another way
+                continue
+            found[number:end] = self.lines[number:end]
+        return found
+
+    def _ends(self, first: int, indent: str) -> Iterator[int]:
+        """Lines that a function may end before: those no deeper than its `def`, a few of them."""
+        started, found = False, 0
+        for number in range(first, len(self.lines)):
+            line = self.lines[number]
+            text = line.strip()
+            if not text or text.startswith("#") or len(_indent(line)) > len(indent):
+                continue
+            if not started:
+                started = text.startswith("def ")
+                continue
+            yield number
+            found += 1
+            if found == _MAX_ENDS:
+                return
+        yield len(self.lines)
+
+    def _find_in_file(self, code: python_types.CodeType) -> _Definition | None:
         place = code.co_firstlineno, code.co_name
         node = self._definitions.get(place)
         made = self._compiled(code.co_flags & _FUTURE).get(place, [])
-        return node if any(_same_code(one, code) for one in made) else None
+        return node if any(same_code(one, code) for one in made) else None
 
     @functools.cached_property
     def _tree(self) -> ast.Module:
@@ -62,6 +125,12 @@ class SourceFile:
         return self._codes[flags]
 
 
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+#: How often a function's own lines are tried: a line in a string of several may look like the end.
+_MAX_ENDS = 4
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
 #: Flags of code that change what the compiler makes of a text: `from __future__ import annotations` and the like.
 _FUTURE = functools.reduce(
@@ -94,22 +163,44 @@ class FunctionText:
     @functools.cached_property
     def returning(self) -> frozenset[ast.If]:
         """The branches that a `return` is in."""
-        branches = (node for node in ast.walk(self.node) if isinstance(node, ast.If))
-        return frozenset(node for node in branches if any(isinstance(inner, ast.Return) for inner in ast.walk(node)))
+        found: set[ast.If] = set()
+        _has_return(self.node.body, found)
+        return frozenset(found)
 
-    @functools.cached_property
-    def canonical(self) -> str:
-        """The syntax without positions, comments and decorators: what a cache key is made of."""
-        return "\n".join(ast.dump(part) for part in (self.node.args, *self.node.body))
+
+def _has_return(statements: list[ast.stmt], branches: set[ast.If]) -> bool:
+    """Whether a `return` is in statements; adds the branches among them that one is in."""
+    found = False
+    for statement in statements:
+        inside = isinstance(statement, ast.Return)
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inside |= _has_return(getattr(statement, part, []), branches)
+        if inside and isinstance(statement, ast.If):
+            branches.add(statement)
+        found |= inside
+    return found
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FunctionSource:
-    """A function, the code that it had, and the text of that."""
+    """A function and the code that it had. Its text is looked for where it is asked for, and is that of this code."""
 
     function: python_types.FunctionType
     code: python_types.CodeType
-    text: FunctionText
+
+    @functools.cached_property
+    def text(self) -> FunctionText:
+        """The definition. Raises CompileError where there is none, or its file changed before anybody asked for it."""
+        text = _texts.get(self.code)
+        if text is None:
+            text = _find(self.function, self.code)
+            _texts.put(self.code, text)
+        return text
+
+    @property
+    def facts(self) -> CodeFacts:
+        """What the code says without its text."""
+        return code_facts(self.code)
 
     @property
     def node(self) -> ast.FunctionDef:
@@ -119,7 +210,7 @@ class FunctionSource:
     @property
     def name(self) -> str:
         """The function's own name."""
-        return self.node.name
+        return self.code.co_name
 
     def span(self, node: ast.AST) -> Span:
         """Where a node of this function is."""
@@ -129,10 +220,6 @@ class FunctionSource:
         """The function's name in its `def`."""
         start = self.node.col_offset + len("def ")
         return Span(self.text.file.name, self.node.lineno, start + 1, len(self.name), self.name)
-
-    def canonical(self) -> str:
-        """See FunctionText."""
-        return self.text.canonical
 
 
 def unwrap(value: Any) -> python_types.FunctionType | None:
@@ -182,14 +269,7 @@ class _Texts:
 
     def put(self, code: python_types.CodeType, text: FunctionText) -> None:
         """Remembers a text as long as its code lives."""
-        key, texts = id(code), self._texts
-
-        def forget(ref: weakref.ref[python_types.CodeType]) -> None:
-            # No lock: this may run anywhere.
-            if (found := texts.get(key)) is not None and found[0] is ref:
-                texts.pop(key, None)
-
-        texts[key] = weakref.ref(code, forget), text
+        remember(self._texts, code, text)
 
 
 _texts = _Texts()
@@ -205,12 +285,9 @@ def read_source(function: python_types.FunctionType) -> FunctionSource:
 
     Raises CompileError where there is none, or where the file changed before anybody asked for it.
     """
-    code = function.__code__
-    text = _texts.get(code)
-    if text is None:
-        text = _find(function, code)
-        _texts.put(code, text)
-    return FunctionSource(function, code, text)
+    source = FunctionSource(function, function.__code__)
+    _ = source.text
+    return source
 
 
 def _find(function: python_types.FunctionType, code: python_types.CodeType) -> FunctionText:
@@ -239,31 +316,3 @@ def _find(function: python_types.FunctionType, code: python_types.CodeType) -> F
     raise CompileError(
         f"the source of '{name}' in '{file}' changed since it was imported: start Python anew, or reload the module"
     )
-
-
-def _same_code(a: python_types.CodeType, b: python_types.CodeType) -> bool:
-    """Whether two pieces of code do the same: all but where they come from and what tools keep in them."""
-    if any(getattr(a, name) != getattr(b, name) for name in _FACTS) or (a.co_flags ^ b.co_flags) & _VARIADIC:
-        return False
-    return _same_constant(a.co_consts, b.co_consts)
-
-
-_NAMES = ("co_names", "co_varnames", "co_freevars", "co_cellvars")
-_COUNTS = ("co_argcount", "co_kwonlyargcount", "co_posonlyargcount")
-_FACTS = ("co_code", *_NAMES, *_COUNTS)
-_VARIADIC = 0x04 | 0x08  # CO_VARARGS, CO_VARKEYWORDS
-
-
-def _same_constant(a: Any, b: Any) -> bool:
-    """Equality of constants that tells 1 from True and 0.0 from -0.0."""
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, python_types.CodeType):
-        return _same_code(a, b)
-    if isinstance(a, tuple):
-        return len(a) == len(b) and all(map(_same_constant, a, b))
-    if isinstance(a, float):
-        return struct.pack("d", a) == struct.pack("d", b)
-    if isinstance(a, (complex, frozenset)):
-        return repr(a) == repr(b) or (isinstance(a, frozenset) and a == b)
-    return bool(a == b)

@@ -23,17 +23,17 @@ class Walker(Control):
         return Exit.NEXT
 
     def _statement(self, node: ast.stmt) -> Exit:
-        method = getattr(self, f"run_{type(node).__name__}", None)
-        before = self.e.loc
-        self.e.loc = self.location(node)
+        method = self.method("run", type(node))
+        before = self.e.at
+        self.e.at = self.frames[-1], node
         try:
             if method is None:
                 raise unsupported(node)
-            return method(node) or Exit.NEXT
+            return method(self, node) or Exit.NEXT
         except Problem as problem:
             raise self.error(problem.node or node, problem.message) from None
         finally:
-            self.e.loc = before
+            self.e.at = before
 
     def run_Pass(self, node: ast.Pass) -> None:
         """Nothing."""
