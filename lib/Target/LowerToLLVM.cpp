@@ -1,13 +1,13 @@
 //===- LowerToLLVM.cpp - Distributed kernels to the LLVM dialect ----------===//
 //
-// Upstream's conversion patterns and nothing else: upstream's
-// convert-gpu-to-nvvm would call libdevice for math.* and minnumf. The patterns
-// convert each operation to one operation or intrinsic that LLVM expands in
-// line.
+// OneToOne.h, and upstream's conversion patterns for the rest: upstream's
+// convert-gpu-to-nvvm would call libdevice for math.* and minnumf. Each
+// operation becomes one operation or intrinsic that LLVM expands in line.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Occupancy.h"
+#include "OneToOne.h"
 #include "dither/Target/ModuleTarget.h"
 #include "dither/Target/Passes.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -130,7 +130,11 @@ struct LowerToLLVM
     ModuleOp module = getOperation();
     const target::TargetInfo *target = target::moduleTarget(module);
     if (!target || failed(lowerVectors(module)) ||
-        failed(lowerStructure(module)) || failed(lowerRest(module)))
+        failed(lowerStructure(module)))
+      return signalPassFailure();
+    target::makeIndicesWords(module);
+    target::convertOneToOne(module);
+    if (failed(lowerRest(module)))
       return signalPassFailure();
     module.walk([&](LLVM::LLVMFuncOp f) {
       if (f->hasAttr("quant.kernel") && !f.isExternal())
