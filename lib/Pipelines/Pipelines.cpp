@@ -36,8 +36,15 @@ std::optional<Stage> parseStage(StringRef name) {
 
 namespace {
 
+void addCanonicalizer(OpPassManager &pm) {
+  // Kernels are structured: no block is dead, and none has a twin.
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  pm.addPass(createCanonicalizerPass(config));
+}
+
 void addCleanup(OpPassManager &pm) {
-  pm.addPass(createCanonicalizerPass());
+  addCanonicalizer(pm);
   pm.addPass(createCSEPass());
 }
 
@@ -50,7 +57,7 @@ void buildTiled(OpPassManager &pm, bool remarks) {
   config.remarks = remarks;
   pm.addNestedPass<func::FuncOp>(createDitherSelectConfig(config));
   pm.addNestedPass<func::FuncOp>(createDitherTileToGrid());
-  pm.addPass(createCanonicalizerPass());
+  addCanonicalizer(pm);
   pm.addNestedPass<func::FuncOp>(createDitherDecomposeOps());
   pm.addPass(createCSEPass());
   DitherTileToPhasesOptions phases;
