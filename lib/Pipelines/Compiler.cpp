@@ -163,8 +163,9 @@ private:
       artifact.stages.emplace_back("llvmir", generator.llvmIR());
     std::string &code = artifact.kernels.front().code;
     if (llvm::Error e = timed("llvm.codegen", [&]() -> llvm::Error {
-          auto result =
-              target.isGpu ? generator.emitAssembly() : generator.emitObject();
+          bool last = !options.keepStages;
+          auto result = target.isGpu ? generator.emitAssembly(last)
+                                     : generator.emitObject(last);
           if (!result)
             return result.takeError();
           code = std::move(*result);

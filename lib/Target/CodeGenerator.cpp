@@ -38,6 +38,7 @@
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Utils/Mem2Reg.h"
 
+#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -76,9 +77,49 @@ struct Collector : public DiagnosticHandler {
 
 } // namespace
 
+namespace {
+
+/// A machine for code, which the next compilation for its target has again.
+struct Machine {
+  const TargetInfo &target;
+  std::unique_ptr<TargetMachine> machine;
+  unsigned uses = 0;
+
+  static Expected<std::unique_ptr<Machine>> take(const TargetInfo &target);
+  static void giveBack(std::unique_ptr<Machine> machine);
+};
+
+/// What one is used for at most: it keeps the names that it has seen.
+constexpr unsigned kMostUses = 64;
+
+// Without a lock: a process may be forked at any time.
+std::atomic<Machine *> spare{nullptr};
+
+Expected<std::unique_ptr<Machine>> Machine::take(const TargetInfo &target) {
+  std::unique_ptr<Machine> found(spare.exchange(nullptr));
+  if (found && &found->target == &target)
+    return found;
+  auto made =
+      target.isGpu ? createPtxMachine(target) : createHostMachine(target);
+  if (!made)
+    return made.takeError();
+  return std::unique_ptr<Machine>(new Machine{target, std::move(*made)});
+}
+
+void Machine::giveBack(std::unique_ptr<Machine> machine) {
+  if (++machine->uses < kMostUses)
+    delete spare.exchange(machine.release());
+}
+
+} // namespace
+
 struct CodeGenerator::State {
   explicit State(const TargetInfo &target) : target(target) {
     context->setDiagnosticHandler(std::make_unique<Collector>(error));
+  }
+  ~State() {
+    if (owner)
+      Machine::giveBack(std::move(owner));
   }
   /// The error that LLVM reported since the last call, if any.
   Error reported(const char *step) {
@@ -89,30 +130,32 @@ struct CodeGenerator::State {
     return createStringError("%s: %s", step, text.c_str());
   }
 
-  Expected<std::string> emit(CodeGenFileType type);
+  Expected<std::string> emit(CodeGenFileType type, bool last);
+
+  TargetMachine &machine() { return *owner->machine; }
 
   const TargetInfo &target;
   std::string error;
   std::shared_ptr<LLVMContext> context = std::make_shared<LLVMContext>();
-  std::unique_ptr<TargetMachine> machine;
+  std::unique_ptr<Machine> owner;
   std::unique_ptr<Module> module;
 };
 
 namespace {
 
-/// One run of LLVM's code generator. It changes its module: a copy.
+/// One run of LLVM's code generator, which changes its module.
 struct Emission {
   Emission(std::shared_ptr<LLVMContext> context, TargetMachine &machine,
-           const Module &module)
+           std::unique_ptr<Module> module)
       : context(std::move(context)), library(machine.getTargetTriple()),
-        copy(CloneModule(module)), os(code) {
+        module(std::move(module)), os(code) {
     library.disableAllFunctions();
     passes.add(new TargetLibraryInfoWrapperPass(library));
   }
 
   std::shared_ptr<LLVMContext> context;
   TargetLibraryInfoImpl library;
-  std::unique_ptr<Module> copy;
+  std::unique_ptr<Module> module;
   SmallString<0> code;
   raw_svector_ostream os;
   legacy::PassManager passes;
@@ -157,14 +200,17 @@ static bool addEmissionPasses(TargetMachine &machine,
   return false;
 }
 
-Expected<std::string> CodeGenerator::State::emit(CodeGenFileType type) {
-  auto emission = std::make_unique<Emission>(context, *machine, *module);
-  if (addEmissionPasses(*machine, emission->passes, emission->os, type))
+Expected<std::string> CodeGenerator::State::emit(CodeGenFileType type,
+                                                 bool last) {
+  auto emission = std::make_unique<Emission>(
+      context, machine(), last ? std::move(module) : CloneModule(*module));
+  if (addEmissionPasses(machine(), emission->passes, emission->os, type))
     return createStringError("%s cannot emit this kind of file",
                              target.name.str().c_str());
   if (std::optional<std::string> reason =
-          catchFatalError([&] { emission->passes.run(*emission->copy); })) {
+          catchFatalError([&] { emission->passes.run(*emission->module); })) {
     keepForever(std::move(emission));
+    owner.release(); // what was left there refers to it
     StringRef first = StringRef(*reason).split('\n').first;
     return createStringError("LLVM's code generator: %s", first.str().c_str());
   }
@@ -205,19 +251,18 @@ CodeGenerator::CodeGenerator(const TargetInfo &target)
 CodeGenerator::~CodeGenerator() = default;
 
 Error CodeGenerator::translate(mlir::ModuleOp module) {
-  auto machine = state->target.isGpu ? createPtxMachine(state->target)
-                                     : createHostMachine(state->target);
+  auto machine = Machine::take(state->target);
   if (!machine)
     return machine.takeError();
-  state->machine = std::move(*machine);
+  state->owner = std::move(*machine);
   StringRef name = module.getSymName().value_or("dither");
   state->module = mlir::translateModuleToLLVMIR(module, *state->context, name);
   if (Error e = state->reported("translation to LLVM IR"))
     return e;
   if (!state->module)
     return createStringError("the module has no translation to LLVM IR");
-  state->module->setTargetTriple(state->machine->getTargetTriple());
-  state->module->setDataLayout(state->machine->createDataLayout());
+  state->module->setTargetTriple(state->machine().getTargetTriple());
+  state->module->setDataLayout(state->machine().createDataLayout());
   if (!state->target.isGpu)
     annotateHostFunctions(*state->module, state->target);
   return Error::success();
@@ -248,14 +293,14 @@ static FunctionPassManager kernelPasses(const TargetInfo &target) {
 }
 
 Error CodeGenerator::optimize() {
-  PassBuilder builder(state->machine.get());
+  PassBuilder builder(&state->machine());
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager components;
   ModuleAnalysisManager modules;
   // A loop that copies must not become a call of memcpy. Registered first: the
   // first registration of an analysis is the one that counts.
-  TargetLibraryInfoImpl library(state->machine->getTargetTriple());
+  TargetLibraryInfoImpl library(state->machine().getTargetTriple());
   library.disableAllFunctions();
   functions.registerPass([&] { return TargetLibraryAnalysis(library); });
   builder.registerModuleAnalyses(modules);
@@ -289,15 +334,15 @@ std::string CodeGenerator::llvmIR() const {
   return text;
 }
 
-Expected<std::string> CodeGenerator::emitAssembly() {
-  return state->emit(CodeGenFileType::AssemblyFile);
+Expected<std::string> CodeGenerator::emitAssembly(bool last) {
+  return state->emit(CodeGenFileType::AssemblyFile, last);
 }
 
-Expected<std::string> CodeGenerator::emitObject() {
+Expected<std::string> CodeGenerator::emitObject(bool last) {
   if (state->target.isGpu)
     return createStringError("%s has no object files, expected a CPU",
                              state->target.name.str().c_str());
-  Expected<std::string> object = state->emit(CodeGenFileType::ObjectFile);
+  Expected<std::string> object = state->emit(CodeGenFileType::ObjectFile, last);
   if (object)
     if (Error e = checkSelfContained(*object))
       return e;

@@ -52,9 +52,19 @@ class Lowered:
         #: The module, until it is compiled, which uses it up: one thread takes it.
         self._modules: list[_dither.Module] = [program.module]
         self._milliseconds = (time.perf_counter() - start) * 1e3
-        self.text = program.module.text()
         self.types |= program.added
         self.sites = program.sites
+
+    @property
+    def text(self) -> str:
+        """The quant IR."""
+        try:
+            module = self._modules.pop()
+        except IndexError:  # it was compiled
+            module = self._make().module
+        text = module.text()
+        self._modules.append(module)
+        return text
 
     def compile(self, keep_stages: bool = False) -> Compiled:
         """Compiles to PTX or machine code. Raises CompileError."""

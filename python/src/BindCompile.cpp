@@ -143,7 +143,6 @@ Compiled compile(const State &state, const std::string &target, bool keepStages,
   Compiled compiled;
   {
     Unlocked unlocked;
-    prepareContext(state->context);
     DiagnosticCapture capture(state->context);
     if (!text.empty()) {
       ParserConfig config(&state->context, /*verifyAfterParse=*/true);

@@ -34,12 +34,29 @@ std::string print(const State &state, bool locations) {
   return text;
 }
 
+/// What a tile program is made of: contexts know what it becomes, too.
+bool isOfPrograms(StringRef dialect) {
+  return llvm::is_contained(
+      {"builtin", "quant", "func", "arith", "math", "scf", "tensor", "memref"},
+      dialect);
+}
+
 State parseModule(const std::string &text, const std::string &filename) {
   auto state = std::make_shared<IrState>();
   DiagnosticCapture capture(state->context);
   ParserConfig config(&state->context, /*verifyAfterParse=*/true);
   auto module = parseSourceString<ModuleOp>(text, config, filename);
   if (!module)
+    throw capture.error("cannot read the module");
+  module->walk([](Operation *op) {
+    StringRef dialect = op->getName().getDialectNamespace();
+    if (isOfPrograms(dialect))
+      return WalkResult::advance();
+    op->emitError() << "found an operation of dialect '" << dialect
+                    << "', expected those of tile programs";
+    return WalkResult::interrupt();
+  });
+  if (capture.hasError())
     throw capture.error("cannot read the module");
   state->module = std::move(module);
   return state;
@@ -59,10 +76,12 @@ void setAttribute(const State &state, const std::string &name,
   moduleOf(state)->setAttr(name, attr);
 }
 
-/// Names of all operations that exist here, with those of their attributes.
+/// Names of the operations of tile programs, with those of their attributes.
 py::dict operations(const State &state) {
   py::dict result;
   for (RegisteredOperationName op : state->context.getRegisteredOperations()) {
+    if (!isOfPrograms(op.getDialectNamespace()))
+      continue;
     py::list attributes;
     for (StringAttr name : op.getAttributeNames())
       attributes.append(name.str());

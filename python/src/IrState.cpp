@@ -2,25 +2,38 @@
 
 #include "IrState.h"
 
-#include "dither/Dialect/Quant/QuantDialect.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "dither/Compiler.h"
 #include "mlir/IR/Location.h"
+
+#include <atomic>
 
 using namespace mlir;
 
 namespace dither::python {
 
-IrState::IrState() : context(MLIRContext::Threading::DISABLED) {
-  context.loadDialect<quant::QuantDialect, func::FuncDialect,
-                      arith::ArithDialect, math::MathDialect, scf::SCFDialect,
-                      tensor::TensorDialect, memref::MemRefDialect>();
-  module = ModuleOp::create(UnknownLoc::get(&context));
+/// What one context is used for at most: attributes and locations of all of it
+/// stay, up to a megabyte each.
+static constexpr unsigned kMostUses = 32;
+
+// Without a lock: a process may be forked at any time.
+static std::atomic<Context *> spare{nullptr};
+
+Context::Context() : context(MLIRContext::Threading::DISABLED) {
+  prepareContext(context);
 }
+
+Context *Context::take() {
+  Context *found = spare.exchange(nullptr);
+  return found ? found : new Context;
+}
+
+void Context::giveBack(Context *context) {
+  delete (++context->uses < kMostUses ? spare.exchange(context) : context);
+}
+
+IrState::IrState()
+    : lease(Context::take()), context(lease->context),
+      module(ModuleOp::create(UnknownLoc::get(&context))) {}
 
 /// The innermost position of `loc`: where the user wrote the operation.
 static FileLineColLoc findPosition(Location loc) {

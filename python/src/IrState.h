@@ -36,9 +36,22 @@ struct IRError : std::exception {
   std::vector<std::tuple<std::string, int, int>> callers;
 };
 
-/// One module in a context of its own: no threads, and only the dialects that
-/// a tile program is made of. The thread that lowers a kernel has it to itself
-/// (`Lowered` of compiled.py).
+/// A context without threads, prepared for the compiler. Making one takes as
+/// long as a tenth of a small kernel's compilation, so that the next module
+/// has it again, a few times: a context keeps all that it has ever known.
+struct Context {
+  Context();
+
+  mlir::MLIRContext context;
+  unsigned uses = 0;
+
+  /// The one that was given back last, or a new one; nobody else has it.
+  static Context *take();
+  static void giveBack(Context *context);
+};
+
+/// One module in a context that nobody else uses meanwhile. The thread that
+/// lowers a kernel has it to itself (`Lowered` of compiled.py).
 struct IrState {
   IrState();
 
@@ -46,7 +59,15 @@ struct IrState {
   /// Values and Builders of before raise instead of touching freed IR.
   void invalidateHandles() { ++generation; }
 
-  mlir::MLIRContext context;
+private:
+  struct GiveBack {
+    void operator()(Context *context) const { Context::giveBack(context); }
+  };
+  // First: the module goes before it is given back.
+  std::unique_ptr<Context, GiveBack> lease;
+
+public:
+  mlir::MLIRContext &context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   unsigned generation = 0;
 };

@@ -35,10 +35,11 @@ public:
   /// The LLVM IR as text; any number of times, after translate.
   std::string llvmIR() const;
   /// PTX text for a GPU, x86 (or Arm) assembly for a CPU; any number of times.
-  llvm::Expected<std::string> emitAssembly();
+  /// After the `last` call of the two there is no LLVM IR: it is not copied.
+  llvm::Expected<std::string> emitAssembly(bool last = false);
   /// A relocatable ELF object for a CPU: position independent, no undefined
   /// symbol, no unwind tables. An error for GPUs.
-  llvm::Expected<std::string> emitObject();
+  llvm::Expected<std::string> emitObject(bool last = false);
 
 private:
   struct State;

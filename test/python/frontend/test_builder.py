@@ -267,6 +267,10 @@ def test_parse_errors():
     text = f"func.func @f(%a: tensor<4x8xf32>) {{\n  {transpose}\n  return\n}}"
     failure = error(_dither.Module.parse, text, "bad.mlir")
     assert (failure.file, failure.line) == ("bad.mlir", 2)
+    text = "func.func @f() {\n  %0 = llvm.mlir.undef : i32\n  return\n}"
+    failure = error(_dither.Module.parse, text, "bad.mlir")
+    assert failure.message == "found an operation of dialect 'llvm', expected those of tile programs"
+    assert (failure.file, failure.line) == ("bad.mlir", 2)
 
 
 def test_only_our_dialects():
