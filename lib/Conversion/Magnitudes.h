@@ -3,30 +3,14 @@
 #ifndef DITHER_LIB_CONVERSION_MAGNITUDES_H
 #define DITHER_LIB_CONVERSION_MAGNITUDES_H
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/IR/Matchers.h"
+#include "mlir/IR/Value.h"
 
 namespace dither::conversion {
 
 /// GPU: whether `v` is a number or infinity, and its sign bit is clear. An amax
 /// ends in a maximum with +0, which is above -0 (PTX ISA, max) and replaces a
 /// NaN.
-inline bool isMagnitude(mlir::Value v) {
-  using namespace mlir;
-  auto constant = [](Value operand, bool zero) {
-    llvm::APFloat value(0.0f);
-    return matchPattern(operand, m_ConstantFloat(&value)) && value.isFinite() &&
-           !value.isNegative() && (zero || !value.isZero());
-  };
-  if (auto most = v.getDefiningOp<arith::MaxNumFOp>())
-    return constant(most.getRhs(), true) || constant(most.getLhs(), true);
-  if (auto product = v.getDefiningOp<arith::MulFOp>())
-    return constant(product.getRhs(), false) && isMagnitude(product.getLhs());
-  if (auto shuffle = v.getDefiningOp<NVVM::ShflOp>())
-    return isMagnitude(shuffle.getVal());
-  return false;
-}
+bool isMagnitude(mlir::Value v);
 
 /// GPU: whether `x`, if it is a NaN, has no sign: what single-precision
 /// instructions make of NaN is 7FFFFFFF (CUDA C++ Programming Guide,

@@ -12,6 +12,7 @@
 #include "Magnitudes.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/DenseMap.h"
 
 using namespace mlir;

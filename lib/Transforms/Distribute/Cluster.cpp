@@ -1,17 +1,14 @@
 //===- Cluster.cpp - Programs that are clusters of thread blocks ----------===//
 
 #include "Distribute/Distribute.h"
+#include "Emit/Gpu.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using dither::quant::ReduceKind;
 
 namespace dither::transforms {
-
-/// Distributed shared memory of another block.
-static constexpr unsigned kSharedCluster = 7;
 
 static Emitted emitClusterRank(Distributor &d, quant::ClusterRankOp op) {
   d.set(op.getResult(),
@@ -66,12 +63,6 @@ static Value combine(Emitter &e, ReduceKind kind, Value a, Value c) {
   llvm_unreachable("all kinds are above");
 }
 
-/// Waits for all threads of all blocks of the cluster, and for what they wrote.
-static void clusterBarrier(Emitter &e) {
-  NVVM::ClusterArriveOp::create(e.b, e.loc, e.b.getUnitAttr());
-  NVVM::ClusterWaitOp::create(e.b, e.loc, e.b.getUnitAttr());
-}
-
 /// In pairs of neighbours, then pairs of these.
 static Value combineAll(Emitter &e, ReduceKind kind, SmallVector<Value> all) {
   for (; all.size() > 1; all.truncate(all.size() / 2))
@@ -85,7 +76,6 @@ static Value combineAll(Emitter &e, ReduceKind kind, SmallVector<Value> all) {
 /// waits for those that still read what was written before, or have not begun.
 static Emitted emitClusterReduce(Distributor &d, quant::ClusterReduceOp op) {
   Emitter &e = d.e;
-  MLIRContext *ctx = d.b.getContext();
   const Registers &in = d.regs(op.getSource());
   int64_t blocks = op.getBlocks();
   if (d.simd || blocks != e.clusterBlocks || in.size() != 1)
@@ -97,7 +87,7 @@ static Emitted emitClusterReduce(Distributor &d, quant::ClusterReduceOp op) {
     return e.make<LLVM::GEPOp>(base.getType(), d.b.getF32Type(), base,
                                ArrayRef<LLVM::GEPArg>{place});
   };
-  clusterBarrier(e);
+  gpu::syncCluster(e.b, e.loc);
   {
     Value writes =
         e.make<arith::CmpIOp>(arith::CmpIPredicate::ult, e.tid, e.i32(blocks));
@@ -105,11 +95,10 @@ static Emitted emitClusterReduce(Distributor &d, quant::ClusterReduceOp op) {
     OpBuilder::InsertionGuard guard(d.b);
     d.b.setInsertionPointToStart(branch.thenBlock());
     Value mine = at(places, LLVM::GEPArg(e.clusterRank()));
-    Value theirs = e.make<NVVM::MapaOp>(
-        LLVM::LLVMPointerType::get(ctx, kSharedCluster), mine, e.tid);
+    Value theirs = gpu::sharedOfBlock(e.b, e.loc, mine, e.tid);
     e.make<LLVM::StoreOp>(in.front(), theirs, bytes);
   }
-  clusterBarrier(e);
+  gpu::syncCluster(e.b, e.loc);
   SmallVector<Value> all;
   for (int64_t rank = 0; rank < blocks; ++rank)
     all.push_back(e.make<LLVM::LoadOp>(

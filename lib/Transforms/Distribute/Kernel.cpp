@@ -3,11 +3,11 @@
 #include "Analysis/AccessOrder.h"
 #include "Analysis/IndexSign.h"
 #include "Distribute/Distribute.h"
+#include "Emit/Gpu.h"
 #include "Tiling/Scratch.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Target/TargetInfo.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -287,7 +287,7 @@ LogicalResult Distributor::run() {
         e.clusterBlocks = blocks.getInt();
         kernel->setAttr("quant.cluster", blocks);
       }
-    e.tid = e.make<NVVM::ThreadIdXOp>(b.getI32Type());
+    e.tid = gpu::threadId(b, e.loc);
     e.sharedBase = sharedScratch();
     if (e.clusterBlocks > 1)
       clusterPlaces = scratch(e.clusterBlocks * sizeof(float));
@@ -312,17 +312,7 @@ LogicalResult Distributor::run() {
 
 /// GPU: of the kernel's blocks, or of its clusters, in i32.
 static Value programNumber(Emitter &e, unsigned d, bool count) {
-  Type t = e.b.getI32Type();
-  if (d == 0 && e.clusterBlocks > 1)
-    return count ? Value(e.make<NVVM::ClusterDimXOp>(t))
-                 : Value(e.make<NVVM::ClusterIdXOp>(t));
-  if (count)
-    return d == 0   ? Value(e.make<NVVM::GridDimXOp>(t))
-           : d == 1 ? Value(e.make<NVVM::GridDimYOp>(t))
-                    : Value(e.make<NVVM::GridDimZOp>(t));
-  return d == 0   ? Value(e.make<NVVM::BlockIdXOp>(t))
-         : d == 1 ? Value(e.make<NVVM::BlockIdYOp>(t))
-                  : Value(e.make<NVVM::BlockIdZOp>(t));
+  return gpu::programNumber(e.b, e.loc, d, count, e.clusterBlocks > 1);
 }
 
 Value Distributor::programIndex(quant::Dim dim, Counted what) {

@@ -3,9 +3,9 @@
 #include "Analysis/AccessOrder.h"
 #include "Analysis/IndexSign.h"
 #include "Distribute/Distribute.h"
+#include "Emit/Gpu.h"
 #include "Emit/MemoryAccess.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
@@ -305,10 +305,8 @@ static Emitted emitCopy(Distributor &d, quant::StoreOp store) {
 }
 
 static Emitted emitAwaitCopies(Distributor &d, quant::AwaitCopiesOp) {
-  if (!d.simd) {
-    NVVM::CpAsyncCommitGroupOp::create(d.b, d.e.loc);
-    NVVM::CpAsyncWaitGroupOp::create(d.b, d.e.loc, 0);
-  }
+  if (!d.simd)
+    gpu::awaitCopies(d.b, d.e.loc);
   return success();
 }
 

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Analysis/AccessOrder.h"
+#include "Emit/Gpu.h"
 #include "Layouts/LayoutRules.h"
 #include "dither/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -228,10 +229,9 @@ void Orderer::meet(Operation *op, Meeting who, State &state) {
   OpBuilder b(op);
   Location loc = op->getLoc();
   if (who == Meeting::Block)
-    NVVM::Barrier0Op::create(b, loc);
+    gpu::barrier(b, loc);
   else
-    NVVM::SyncWarpOp::create(
-        b, loc, arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(-1)));
+    gpu::syncWarp(b, loc);
   state.meet(who);
 }
 
@@ -326,11 +326,11 @@ LogicalResult Orderer::walk(Block &block, State &state) {
     } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
       if (failed(walkBranch(branch, state)))
         return failure();
-    } else if (isa<NVVM::Barrier0Op>(op)) {
+    } else if (gpu::isBarrier(&op)) {
       state.meet(Meeting::Block);
     } else if (isa<quant::AwaitCopiesOp>(op)) {
       state.awaitCopies();
-    } else if (isa<NVVM::SyncWarpOp>(op)) {
+    } else if (gpu::isSyncWarp(&op)) {
       state.meet(Meeting::Warp);
     } else if (auto convert = dyn_cast<quant::ConvertLayoutOp>(op)) {
       // Through shared memory: it has barriers of its own.

@@ -10,9 +10,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Distribute/Distribute.h"
+#include "Emit/Gpu.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -111,7 +111,8 @@ LogicalResult Distributor::emitTiles() {
   // Exchanges of registers end with a barrier, those through memory do not: the
   // next tile may overwrite what others are to read.
   WalkResult exchanges = source.walk([](Operation *op) {
-    return isa<quant::ScratchOp, NVVM::Barrier0Op, NVVM::SyncWarpOp>(op)
+    return isa<quant::ScratchOp>(op) || gpu::isBarrier(op) ||
+                   gpu::isSyncWarp(op)
                ? WalkResult::interrupt()
                : WalkResult::advance();
   });

@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emit/Emitter.h"
+#include "Emit/Gpu.h"
 #include "Emit/ThreadWords.h"
 #include "Layouts/Movement.h"
 #include "dither/Layout/SharedSwizzle.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -204,8 +204,7 @@ private:
     return e.make<arith::MulIOp>(v, e.i32(value));
   }
   Value shuffleFrom(Value reg, Value lane) {
-    return e.make<NVVM::ShflOp>(reg.getType(), e.i32(-1), reg, lane, e.i32(31),
-                                NVVM::ShflKind::idx, UnitAttr());
+    return gpu::shuffle(e.b, e.loc, reg, lane, gpu::Shuffle::Index);
   }
 
   /// Coordinate that a register of `l` has along `dim`, or where that is

@@ -1,7 +1,7 @@
 //===- EmitCopy.cpp - Copies from global to shared memory -----------------===//
 
+#include "Emit/Gpu.h"
 #include "Emit/MemoryAccess.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -23,17 +23,15 @@ LogicalResult Emitter::copy(const TileAccess &from, const TileAccess &to) {
     FailureOr<Registers> tile = load(from);
     return failed(tile) ? failure() : store(to, *tile);
   }
-  // The widest copies go past the first cache, whose lines they fill.
-  auto cache = bytes == kMostCopied ? NVVM::LoadCacheModifierKind::CG
-                                    : NVVM::LoadCacheModifierKind::CA;
   OpBuilder::InsertionGuard guard(b);
   if (Value owner = target.owner()) {
     auto branch = make<scf::IfOp>(TypeRange{}, owner, false);
     b.setInsertionPointToStart(branch.thenBlock());
   }
   for (int64_t reg = 0; reg < from.layout.numRegs(); reg += step)
-    NVVM::CpAsyncOp::create(b, loc, target.address(reg), source.address(reg),
-                            bytes, cache, Value());
+    // The widest copies go past the first cache, whose lines they fill.
+    gpu::copyAsync(b, loc, target.address(reg), source.address(reg), bytes,
+                   /*past=*/bytes == kMostCopied);
   return success();
 }
 

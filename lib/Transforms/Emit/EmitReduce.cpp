@@ -8,8 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emit/Emitter.h"
+#include "Emit/Gpu.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -103,9 +103,7 @@ public:
     return kind == ReduceKind::amax && !e.simd && !words && !bits;
   }
   Value ofWarp(Value v) {
-    Type word = e.b.getI32Type();
-    return asFloat(e.make<NVVM::ReduxOp>(word, asInt(clean(v)),
-                                         NVVM::ReduxKind::UMAX, e.i32(-1)));
+    return asFloat(gpu::maximumOfWarp(e.b, e.loc, asInt(clean(v))));
   }
 
   Value finish(Value v) {

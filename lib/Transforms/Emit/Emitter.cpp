@@ -1,8 +1,8 @@
 //===- Emitter.cpp - Registers, words, coordinates and lanes --------------===//
 
 #include "Emit/Emitter.h"
+#include "Emit/Gpu.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -219,10 +219,9 @@ static Value asWord(Emitter &e, Value v) {
 }
 
 /// GPU: what a lane of the warp has in `reg`, which `from` names.
-static Value shuffled(Emitter &e, Value reg, Value from, NVVM::ShflKind kind) {
+static Value shuffled(Emitter &e, Value reg, Value from, gpu::Shuffle kind) {
   Value word = asWord(e, reg);
-  Value got = e.make<NVVM::ShflOp>(e.b.getI32Type(), e.i32(-1), word, from,
-                                   e.i32(31), kind, UnitAttr());
+  Value got = gpu::shuffle(e.b, e.loc, word, from, kind);
   return word == reg ? got : e.make<arith::BitcastOp>(reg.getType(), got);
 }
 
@@ -233,7 +232,7 @@ Value Emitter::shuffleXor(Value reg, int64_t mask) {
       index.push_back(l ^ mask);
     return permute(reg, reg, index);
   }
-  return shuffled(*this, reg, i32(mask), NVVM::ShflKind::bfly);
+  return shuffled(*this, reg, i32(mask), gpu::Shuffle::Xor);
 }
 
 Value Emitter::shuffleWithin(Value reg, int64_t mask, int64_t lane) {
@@ -245,7 +244,7 @@ Value Emitter::shuffleWithin(Value reg, int64_t mask, int64_t lane) {
   }
   Value from = make<arith::OrIOp>(
       make<arith::AndIOp>(tid, i32((kWarpLanes - 1) & ~mask)), i32(lane));
-  return shuffled(*this, reg, from, NVVM::ShflKind::idx);
+  return shuffled(*this, reg, from, gpu::Shuffle::Index);
 }
 
 /// Where the lane bit `mask` of a thread is set.
@@ -298,11 +297,9 @@ Value Emitter::exchange(Value a, Value c, int64_t bit, bool rotate,
 // Shared memory
 //===----------------------------------------------------------------------===//
 
-void Emitter::barrier() { NVVM::Barrier0Op::create(b, loc); }
+void Emitter::barrier() { gpu::barrier(b, loc); }
 
-Value Emitter::clusterRank() {
-  return make<NVVM::BlockInClusterIdXOp>(b.getI32Type());
-}
+Value Emitter::clusterRank() { return gpu::clusterRank(b, loc); }
 
 Value Emitter::shared(int64_t bytes) {
   sharedBytes = std::max(sharedBytes, bytes);

@@ -1,0 +1,92 @@
+//===- Gpu.cpp - Operations that GPUs alone have --------------------------===//
+
+#include "Emit/Gpu.h"
+#include "Layouts/TileTypes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+
+namespace dither::transforms::gpu {
+
+/// Address space of distributed shared memory: that of another block.
+static constexpr unsigned kSharedCluster = 7;
+
+static Value constant(OpBuilder &b, Location loc, int32_t value) {
+  return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
+}
+
+/// All lanes of a warp.
+static Value everyLane(OpBuilder &b, Location loc) {
+  return constant(b, loc, -1);
+}
+
+void barrier(OpBuilder &b, Location loc) { NVVM::Barrier0Op::create(b, loc); }
+bool isBarrier(Operation *op) { return isa<NVVM::Barrier0Op>(op); }
+
+void syncWarp(OpBuilder &b, Location loc) {
+  NVVM::SyncWarpOp::create(b, loc, everyLane(b, loc));
+}
+bool isSyncWarp(Operation *op) { return isa<NVVM::SyncWarpOp>(op); }
+
+void syncCluster(OpBuilder &b, Location loc) {
+  NVVM::ClusterArriveOp::create(b, loc, b.getUnitAttr());
+  NVVM::ClusterWaitOp::create(b, loc, b.getUnitAttr());
+}
+
+Value threadId(OpBuilder &b, Location loc) {
+  return NVVM::ThreadIdXOp::create(b, loc, b.getI32Type());
+}
+
+Value clusterRank(OpBuilder &b, Location loc) {
+  return NVVM::BlockInClusterIdXOp::create(b, loc, b.getI32Type());
+}
+
+Value programNumber(OpBuilder &b, Location loc, unsigned dim, bool count,
+                    bool clusters) {
+  Type t = b.getI32Type();
+  if (dim == 0 && clusters)
+    return count ? Value(NVVM::ClusterDimXOp::create(b, loc, t))
+                 : Value(NVVM::ClusterIdXOp::create(b, loc, t));
+  if (count)
+    return dim == 0   ? Value(NVVM::GridDimXOp::create(b, loc, t))
+           : dim == 1 ? Value(NVVM::GridDimYOp::create(b, loc, t))
+                      : Value(NVVM::GridDimZOp::create(b, loc, t));
+  return dim == 0   ? Value(NVVM::BlockIdXOp::create(b, loc, t))
+         : dim == 1 ? Value(NVVM::BlockIdYOp::create(b, loc, t))
+                    : Value(NVVM::BlockIdZOp::create(b, loc, t));
+}
+
+Value sharedOfBlock(OpBuilder &b, Location loc, Value pointer, Value rank) {
+  auto type = LLVM::LLVMPointerType::get(b.getContext(), kSharedCluster);
+  return NVVM::MapaOp::create(b, loc, type, pointer, rank);
+}
+
+Value shuffle(OpBuilder &b, Location loc, Value word, Value lane,
+              Shuffle kind) {
+  Value all = everyLane(b, loc), last = constant(b, loc, kWarpLanes - 1);
+  return NVVM::ShflOp::create(b, loc, word.getType(), all, word, lane, last,
+                              kind == Shuffle::Xor ? NVVM::ShflKind::bfly
+                                                   : NVVM::ShflKind::idx,
+                              UnitAttr());
+}
+
+Value maximumOfWarp(OpBuilder &b, Location loc, Value word) {
+  return NVVM::ReduxOp::create(b, loc, word.getType(), word,
+                               NVVM::ReduxKind::UMAX, everyLane(b, loc));
+}
+
+void copyAsync(OpBuilder &b, Location loc, Value to, Value from, int64_t bytes,
+               bool past) {
+  NVVM::CpAsyncOp::create(b, loc, to, from, bytes,
+                          past ? NVVM::LoadCacheModifierKind::CG
+                               : NVVM::LoadCacheModifierKind::CA,
+                          Value());
+}
+
+void awaitCopies(OpBuilder &b, Location loc) {
+  NVVM::CpAsyncCommitGroupOp::create(b, loc);
+  NVVM::CpAsyncWaitGroupOp::create(b, loc, 0);
+}
+
+} // namespace dither::transforms::gpu
