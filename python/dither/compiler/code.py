@@ -66,10 +66,6 @@ def remember(known: dict[int, tuple[weakref.ref[Code], Any]], code: Code, value:
 # ---- what is read
 
 
-def _numbers(*names: str) -> frozenset[int]:
-    return frozenset(opcode.opmap[name] for name in names if name in opcode.opmap)
-
-
 #: Bits below the index of a name, which say whether a call or a method follows.
 _CALL_BITS = {
     "LOAD_GLOBAL": 1,
@@ -102,21 +98,24 @@ def _read(code: Code, chains: set[tuple[str, ...]], attributes: set[str]) -> Non
     # Where two ways meet, an attribute is read of what either leaves, (a if c else b).x: then a jump is before `b`.
     jumped = meets = False
     meetings: frozenset[int] = frozenset()
-    extended = 0
+    # Of a number of more than a byte, and where the operation begins that it is for.
+    extended, begin = 0, -1
     text = code.co_code
     for unit, (operation, argument) in enumerate(zip(text[::2], text[1::2], strict=True)):
         kind, bits = _OPERATIONS.get(operation, _NOTHING)
         if kind == _SKIP:
             continue
+        begin = unit if begin < 0 else begin
         if kind == _EXTEND:
             extended = (extended | argument) << 8
             continue
-        number, extended = (extended | argument) >> bits, 0
+        number, place = (extended | argument) >> bits, 2 * begin
+        extended, begin = 0, -1
         if kind == _ATTRIBUTE:
             name = code.co_names[number]
             if chain and meets:
                 meetings = meetings or _meetings(text)
-            if chain and not (meets and 2 * unit in meetings):
+            if chain and not (meets and place in meetings):
                 chain = (*chain, name)
                 continue
             attributes.add(name)

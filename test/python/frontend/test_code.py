@@ -86,8 +86,10 @@ def f(c, r):
 
 
 def test_names_past_the_first_256():
-    text = "def f():\n" + "".join(f"    a{i}.b{i}\n" for i in range(400))
-    assert set(code_facts(code_of(text)).chains) == {(f"a{i}", f"b{i}") for i in range(400)}
+    text = "def f(c):\n" + "".join(f"    a{i}.b{i}\n" for i in range(400)) + "    return (p if c else q).last\n"
+    facts = code_facts(code_of(text))
+    assert set(facts.chains) == {(f"a{i}", f"b{i}") for i in range(400)} | {("p",), ("q",)}
+    assert facts.attributes == ("last",)
 
 
 def test_variables_of_a_function_around():
