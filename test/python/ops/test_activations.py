@@ -330,10 +330,9 @@ def test_halves_of_any_rank_and_library():
 
 
 @pytest.mark.parametrize("name", [*rules.PLAIN, *GATED])
-def test_gradients_are_those_of_autodiff(name):
+def test_gradients_are_those_of_autodiff(name, jax_float64):
     """Of float64, where functions have gradients; bounded in units of the last place of the largest term."""
-    jax = pytest.importorskip("jax")
-    jax.config.update("jax_enable_x64", True)
+    jax = jax_float64
     jnp, nn = jax.numpy, jax.nn
     plain = {
         "gelu": lambda x: nn.gelu(x, approximate=True),
