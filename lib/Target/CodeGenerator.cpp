@@ -11,6 +11,7 @@
 #include "ShortBlocks.h"
 #include "SignalingNaNs.h"
 #include "WidenHalves.h"
+#include "dither/Support/Spare.h"
 #include "dither/Target/Emit.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -38,7 +39,6 @@
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Utils/Mem2Reg.h"
 
-#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -75,28 +75,20 @@ struct Collector : public DiagnosticHandler {
   std::string &first;
 };
 
-} // namespace
-
-namespace {
-
 /// A machine for code, which the next compilation for its target has again.
 struct Machine {
   const TargetInfo &target;
   std::unique_ptr<TargetMachine> machine;
   unsigned uses = 0;
-
-  static Expected<std::unique_ptr<Machine>> take(const TargetInfo &target);
-  static void giveBack(std::unique_ptr<Machine> machine);
 };
 
 /// What one is used for at most: it keeps the names that it has seen.
 constexpr unsigned kMostUses = 64;
 
-// Without a lock: a process may be forked at any time.
-std::atomic<Machine *> spare{nullptr};
+Spare<Machine> spare;
 
-Expected<std::unique_ptr<Machine>> Machine::take(const TargetInfo &target) {
-  std::unique_ptr<Machine> found(spare.exchange(nullptr));
+Expected<std::unique_ptr<Machine>> takeMachine(const TargetInfo &target) {
+  std::unique_ptr<Machine> found = spare.take();
   if (found && &found->target == &target)
     return found;
   auto made =
@@ -106,11 +98,6 @@ Expected<std::unique_ptr<Machine>> Machine::take(const TargetInfo &target) {
   return std::unique_ptr<Machine>(new Machine{target, std::move(*made)});
 }
 
-void Machine::giveBack(std::unique_ptr<Machine> machine) {
-  if (++machine->uses < kMostUses)
-    delete spare.exchange(machine.release());
-}
-
 } // namespace
 
 struct CodeGenerator::State {
@@ -118,8 +105,8 @@ struct CodeGenerator::State {
     context->setDiagnosticHandler(std::make_unique<Collector>(error));
   }
   ~State() {
-    if (owner)
-      Machine::giveBack(std::move(owner));
+    if (owner && ++owner->uses < kMostUses)
+      spare.leave(std::move(owner));
   }
   /// The error that LLVM reported since the last call, if any.
   Error reported(const char *step) {
@@ -251,7 +238,7 @@ CodeGenerator::CodeGenerator(const TargetInfo &target)
 CodeGenerator::~CodeGenerator() = default;
 
 Error CodeGenerator::translate(mlir::ModuleOp module) {
-  auto machine = Machine::take(state->target);
+  auto machine = takeMachine(state->target);
   if (!machine)
     return machine.takeError();
   state->owner = std::move(*machine);

@@ -3,9 +3,8 @@
 #include "IrState.h"
 
 #include "dither/Compiler.h"
+#include "dither/Support/Spare.h"
 #include "mlir/IR/Location.h"
-
-#include <atomic>
 
 using namespace mlir;
 
@@ -15,24 +14,25 @@ namespace dither::python {
 /// stay, up to a megabyte each.
 static constexpr unsigned kMostUses = 32;
 
-// Without a lock: a process may be forked at any time.
-static std::atomic<Context *> spare{nullptr};
+static Spare<Context> spare;
 
 Context::Context() : context(MLIRContext::Threading::DISABLED) {
   prepareContext(context);
 }
 
-Context *Context::take() {
-  Context *found = spare.exchange(nullptr);
-  return found ? found : new Context;
+static Context *takeContext() {
+  std::unique_ptr<Context> found = spare.take();
+  return found ? found.release() : new Context;
 }
 
-void Context::giveBack(Context *context) {
-  delete (++context->uses < kMostUses ? spare.exchange(context) : context);
+void IrState::Leave::operator()(Context *context) const {
+  std::unique_ptr<Context> done(context);
+  if (++done->uses < kMostUses)
+    spare.leave(std::move(done));
 }
 
 IrState::IrState()
-    : lease(Context::take()), context(lease->context),
+    : lease(takeContext()), context(lease->context),
       module(ModuleOp::create(UnknownLoc::get(&context))) {}
 
 /// The innermost position of `loc`: where the user wrote the operation.

@@ -44,10 +44,6 @@ struct Context {
 
   mlir::MLIRContext context;
   unsigned uses = 0;
-
-  /// The one that was given back last, or a new one; nobody else has it.
-  static Context *take();
-  static void giveBack(Context *context);
 };
 
 /// One module in a context that nobody else uses meanwhile. The thread that
@@ -60,11 +56,11 @@ struct IrState {
   void invalidateHandles() { ++generation; }
 
 private:
-  struct GiveBack {
-    void operator()(Context *context) const { Context::giveBack(context); }
+  struct Leave {
+    void operator()(Context *context) const;
   };
-  // First: the module goes before it is given back.
-  std::unique_ptr<Context, GiveBack> lease;
+  // First: the module goes before it is left to others.
+  std::unique_ptr<Context, Leave> lease;
 
 public:
   mlir::MLIRContext &context;

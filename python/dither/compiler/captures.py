@@ -17,7 +17,6 @@ import functools
 import hashlib
 import inspect
 import types as python_types
-import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,7 +24,7 @@ from .. import language
 from ..formats import get_format
 from ..language import Builtin
 from ..scalars import constant_number
-from .code import remember
+from .code import CodeMemory
 from .guards import Guards
 from .identity import (
     MISSING,
@@ -66,23 +65,24 @@ class Callee:
         )
 
 
-_signatures: dict[int, tuple[weakref.ref[python_types.CodeType], Any]] = {}
+_Annotations = tuple[tuple[str, Any], ...]
+_signatures: CodeMemory[tuple[_Annotations, inspect.Signature]] = CodeMemory()
 
 
-def _bare_signature(code: python_types.CodeType, annotations: tuple[tuple[str, Any], ...]) -> inspect.Signature:
+def _bare_signature(code: python_types.CodeType, annotations: _Annotations) -> inspect.Signature:
     """The parameters of a function with this code, without defaults."""
-    known = _signatures.get(id(code))
-    if known is not None and known[0]() is code and _same_items(known[1][0], annotations):
-        return known[1][1]
+    known = _signatures.get(code)
+    if known is not None and _same_items(known[0], annotations):
+        return known[1]
     cells = tuple(python_types.CellType() for _ in code.co_freevars)
     same = python_types.FunctionType(code, {}, code.co_name, None, cells)
     same.__annotations__ = dict(annotations)
     signature = inspect.signature(same)
-    remember(_signatures, code, (annotations, signature))
+    _signatures.put(code, (annotations, signature))
     return signature
 
 
-def _same_items(a: tuple[tuple[str, Any], ...], b: tuple[tuple[str, Any], ...]) -> bool:
+def _same_items(a: _Annotations, b: _Annotations) -> bool:
     return len(a) == len(b) and all(x[0] == y[0] and x[1] is y[1] for x, y in zip(a, b, strict=True))
 
 

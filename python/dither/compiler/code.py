@@ -14,7 +14,7 @@ import struct
 import sys
 import types as python_types
 import weakref
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 Code = python_types.CodeType
 
@@ -34,33 +34,46 @@ class CodeFacts:
     digest: str
 
 
+_T = TypeVar("_T")
+
+
+class CodeMemory(Generic[_T]):
+    """What is known of code objects, for as long as they live. By identity: equal ones may be of different files."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[Code], _T]] = {}
+
+    def get(self, code: Code) -> _T | None:
+        """What `put` was given for this very object."""
+        found = self._known.get(id(code))
+        return found[1] if found is not None and found[0]() is code else None
+
+    def put(self, code: Code, value: _T) -> None:
+        """Remembers a value."""
+        key, known = id(code), self._known
+
+        def forget(ref: weakref.ref[Code]) -> None:
+            # No lock: this may run anywhere.
+            if (found := known.get(key)) is not None and found[0] is ref:
+                known.pop(key, None)
+
+        known[key] = weakref.ref(code, forget), value
+
+
+_facts: CodeMemory[CodeFacts] = CodeMemory()
+
+
 def code_facts(code: Code) -> CodeFacts:
     """The facts of a function's code, those of the functions and comprehensions in it included."""
-    known = _known.get(id(code))
-    if known is not None and known[0]() is code:
-        return known[1]
+    known = _facts.get(code)
+    if known is not None:
+        return known
     chains: set[tuple[str, ...]] = set()
     attributes: set[str] = set()
     _read(code, chains, attributes)
     facts = CodeFacts(tuple(sorted(chains)), tuple(sorted(attributes)), _digest(code))
-    remember(_known, code, facts)
+    _facts.put(code, facts)
     return facts
-
-
-#: By identity: equal code objects may differ in the lines of their files.
-_known: dict[int, tuple[weakref.ref[Code], CodeFacts]] = {}
-
-
-def remember(known: dict[int, tuple[weakref.ref[Code], Any]], code: Code, value: Any) -> None:
-    """Puts (code, value) under the code's identity, for as long as the code lives."""
-    key = id(code)
-
-    def forget(ref: weakref.ref[Code]) -> None:
-        # No lock: this may run anywhere.
-        if (found := known.get(key)) is not None and found[0] is ref:
-            known.pop(key, None)
-
-    known[key] = weakref.ref(code, forget), value
 
 
 # ---- what is read

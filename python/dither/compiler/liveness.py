@@ -50,22 +50,16 @@ def _names(node: ast.AST) -> tuple[frozenset[str], frozenset[str]]:
     writes: set[str] = set()
     pending = [node]
     while pending:
-        for value in vars(pending.pop()).values():
-            for item in value if type(value) is list else (value,):
-                if type(item) is ast.Name:
-                    _note(item, reads, writes)
-                elif isinstance(item, ast.AST):
-                    pending.append(item)
-    if isinstance(node, ast.Name):
-        _note(node, reads, writes)
+        inner = pending.pop()
+        if isinstance(inner, ast.Name):
+            if isinstance(inner.ctx, ast.Load):
+                reads.add(inner.id)
+            elif isinstance(inner.ctx, ast.Store):
+                writes.add(inner.id)
+            continue
+        for value in vars(inner).values():
+            pending += [item for item in (value if type(value) is list else (value,)) if isinstance(item, ast.AST)]
     return frozenset(reads), frozenset(writes)
-
-
-def _note(name: ast.Name, reads: set[str], writes: set[str]) -> None:
-    if isinstance(name.ctx, ast.Load):
-        reads.add(name.id)
-    elif isinstance(name.ctx, ast.Store):
-        writes.add(name.id)
 
 
 def _block(

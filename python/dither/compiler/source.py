@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import CompileError, Span, span_of
-from .code import CodeFacts, code_facts, remember, same_code
+from .code import CodeFacts, CodeMemory, code_facts, same_code
 
 
 class SourceFile:
@@ -228,14 +228,12 @@ def unwrap(value: Any) -> python_types.FunctionType | None:
     return inner if isinstance(inner, python_types.FunctionType) else None
 
 
-class _Texts:
-    """What is known of files and of code, for as long as somebody else needs it."""
+class _Files:
+    """The texts of files, for as long as somebody else needs them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._files: dict[str, list[weakref.ref[SourceFile]]] = {}
-        # By identity: code objects of one text in two files are equal.
-        self._texts: dict[int, tuple[weakref.ref[python_types.CodeType], FunctionText]] = {}
 
     def current(self, name: str, names: dict[str, Any]) -> SourceFile | None:
         """A file as it is now, `names` the globals of its module."""
@@ -262,22 +260,14 @@ class _Texts:
     def _alive(self, name: str) -> list[SourceFile]:
         return [file for ref in self._files.get(name, ()) if (file := ref()) is not None]
 
-    def get(self, code: python_types.CodeType) -> FunctionText | None:
-        """What `put` was given for this very object."""
-        found = self._texts.get(id(code))
-        return found[1] if found is not None and found[0]() is code else None
 
-    def put(self, code: python_types.CodeType, text: FunctionText) -> None:
-        """Remembers a text as long as its code lives."""
-        remember(self._texts, code, text)
-
-
-_texts = _Texts()
+_files = _Files()
+_texts: CodeMemory[FunctionText] = CodeMemory()
 
 
 def remember_file(function: python_types.FunctionType) -> SourceFile | None:
     """The text of a function's file as it is now: `read_source` finds it for as long as the caller keeps it."""
-    return _texts.current(function.__code__.co_filename, function.__globals__)
+    return _files.current(function.__code__.co_filename, function.__globals__)
 
 
 def read_source(function: python_types.FunctionType) -> FunctionSource:
@@ -296,8 +286,8 @@ def _find(function: python_types.FunctionType, code: python_types.CodeType) -> F
     here = Span(file, code.co_firstlineno, 1, 0, name)
     if code.co_name == "<lambda>":
         raise CompileError("found a lambda, expected a function defined with 'def'", here)
-    current = _texts.current(file, function.__globals__)
-    earlier = _texts.earlier(file)
+    current = _files.current(file, function.__globals__)
+    earlier = _files.earlier(file)
     if current is None and not earlier:
         raise CompileError(f"the source of '{name}' was not found in '{file}', expected a function in a file", None)
     broken = None

@@ -5,11 +5,11 @@ import enum
 import math
 import struct
 import threading
-import types
 import typing
 
 import dither
 import dither.language as dl
+import loaded
 import numpy as np
 import pytest
 from dither import CompileError
@@ -172,11 +172,7 @@ def load(tmp_path):
     """load(text): a module of this text, always of one file, as another process would have it."""
 
     def make(text):
-        path = tmp_path / "configured.py"
-        path.write_text(text)
-        module = types.ModuleType("configured")
-        exec(compile(text, str(path), "exec"), module.__dict__)
-        return module
+        return loaded.load(tmp_path / "configured.py", text)
 
     return make
 

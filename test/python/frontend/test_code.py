@@ -8,6 +8,7 @@ import dither
 import numpy as np
 import pytest
 from dither.compiler.code import code_facts, same_code
+from loaded import load
 
 OPS = Path(dither.__file__).parent / "ops"
 X = np.arange(8, dtype=np.float32)
@@ -116,13 +117,6 @@ def test_digests_do_not_depend_on_where_code_stands():
     a = code_of("def f(x):\n    return x * 2  # doubled\n")
     b = code_of("\n\nif 1:\n  def f(x):\n\n        return (x *\n 2)\n")
     assert code_facts(a).digest == code_facts(b).digest and same_code(a, b)
-
-
-def load(path, text):
-    path.write_text(text)
-    module = types.ModuleType(path.stem)
-    exec(compile(text, str(path), "exec"), module.__dict__)
-    return module
 
 
 @pytest.fixture

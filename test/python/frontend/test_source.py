@@ -3,12 +3,12 @@
 import importlib
 import linecache
 import sys
-import types
 
 import numpy as np
 import pytest
 from dither import CompileError
 from dither.compiler import read_source
+from loaded import load
 
 KERNEL = """import dither, dither.language as dl
 @dither.jit
@@ -23,13 +23,6 @@ def factor_of(kernel):
     kernel[1](X, y)
     np.testing.assert_array_equal(y, X * y[1])
     return float(y[1])
-
-
-def load(path, text):
-    path.write_text(text)
-    module = types.ModuleType(path.stem)
-    exec(compile(text, str(path), "exec"), module.__dict__)
-    return module
 
 
 @pytest.fixture

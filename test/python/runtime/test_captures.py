@@ -4,6 +4,7 @@ import types
 
 import dither
 import dither.language as dl
+import loaded
 import numpy as np
 import pytest
 
@@ -157,10 +158,7 @@ def test_moving_a_function_compiles_nothing(tmp_path):
     moved = source.replace("\n\n@", "\n# a comment\n\n\nother = 1\n\n\n@").replace("    dl.store", "\n    dl.store")
     found = []
     for name, text in (("one.py", source), ("two.py", moved)):
-        path = tmp_path / name
-        path.write_text(text)
-        module = types.ModuleType(name)
-        exec(compile(text, str(path), "exec"), module.__dict__)
+        module = loaded.load(tmp_path / name, text)
         assert run(module.kernel) == 9
         found.append([build.source for build in module.kernel.stats.builds])
     assert found[1] == ["disk"]

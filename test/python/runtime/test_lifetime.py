@@ -1,11 +1,11 @@
 """What kernels keep alive: nothing beyond their own life, and what they are of is freed with them."""
 
 import gc
-import types
 import weakref
 
 import dither
 import dither.language as dl
+import loaded
 import numpy as np
 import pytest
 from dither.compiler import captures_of
@@ -73,9 +73,7 @@ def look_inside(module):
 
 def used(path, use):
     """Weak references into a module that was made, used and dropped."""
-    path.write_text(SOURCE)
-    module = types.ModuleType("short_lived")
-    exec(compile(SOURCE, str(path), "exec"), module.__dict__)
+    module = loaded.load(path, SOURCE)
     use(module)
     texts = [source.text for source in captures_of(module.kernel).sources]
     assert len(texts) == 2
