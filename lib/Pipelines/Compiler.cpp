@@ -161,27 +161,29 @@ private:
       return e;
     if (options.keepStages)
       artifact.stages.emplace_back("llvmir", generator.llvmIR());
+    // Of a copy, and the code of the module itself, kept stages or not: in a
+    // copy values have their uses in another order, which LLVM's choices
+    // follow.
+    std::string assembly;
+    if (options.keepStages && !target.isGpu) {
+      auto text = generator.emitAssembly(/*last=*/false);
+      if (!text)
+        return text.takeError();
+      assembly = std::move(*text);
+    }
     std::string &code = artifact.kernels.front().code;
     if (llvm::Error e = timed("llvm.codegen", [&]() -> llvm::Error {
-          bool last = !options.keepStages;
-          auto result = target.isGpu ? generator.emitAssembly(last)
-                                     : generator.emitObject(last);
+          auto result = target.isGpu ? generator.emitAssembly(/*last=*/true)
+                                     : generator.emitObject();
           if (!result)
             return result.takeError();
           code = std::move(*result);
           return llvm::Error::success();
         }))
       return e;
-    if (!options.keepStages)
-      return llvm::Error::success();
-    if (target.isGpu) {
-      artifact.stages.emplace_back("ptx", code);
-      return llvm::Error::success();
-    }
-    auto assembly = generator.emitAssembly();
-    if (!assembly)
-      return assembly.takeError();
-    artifact.stages.emplace_back("asm", std::move(*assembly));
+    if (options.keepStages)
+      artifact.stages.emplace_back(target.isGpu ? "ptx" : "asm",
+                                   target.isGpu ? code : assembly);
     return llvm::Error::success();
   }
 

@@ -325,11 +325,12 @@ Expected<std::string> CodeGenerator::emitAssembly(bool last) {
   return state->emit(CodeGenFileType::AssemblyFile, last);
 }
 
-Expected<std::string> CodeGenerator::emitObject(bool last) {
+Expected<std::string> CodeGenerator::emitObject() {
   if (state->target.isGpu)
     return createStringError("%s has no object files, expected a CPU",
                              state->target.name.str().c_str());
-  Expected<std::string> object = state->emit(CodeGenFileType::ObjectFile, last);
+  Expected<std::string> object =
+      state->emit(CodeGenFileType::ObjectFile, /*last=*/true);
   if (object)
     if (Error e = checkSelfContained(*object))
       return e;

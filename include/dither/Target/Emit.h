@@ -34,12 +34,12 @@ public:
   llvm::Error optimize();
   /// The LLVM IR as text; any number of times, after translate.
   std::string llvmIR() const;
-  /// PTX text for a GPU, x86 (or Arm) assembly for a CPU; any number of times.
-  /// After the `last` call of the two there is no LLVM IR: it is not copied.
-  llvm::Expected<std::string> emitAssembly(bool last = false);
+  /// PTX text for a GPU, x86 (or Arm) assembly for a CPU: of a copy of the LLVM
+  /// IR, or of itself, which is the `last` that can be emitted.
+  llvm::Expected<std::string> emitAssembly(bool last);
   /// A relocatable ELF object for a CPU: position independent, no undefined
-  /// symbol, no unwind tables. An error for GPUs.
-  llvm::Expected<std::string> emitObject(bool last = false);
+  /// symbol, no unwind tables. An error for GPUs. The last that can be emitted.
+  llvm::Expected<std::string> emitObject();
 
 private:
   struct State;
