@@ -167,8 +167,14 @@ LogicalResult PhaseBuilder::take(const Node &node) {
   store.getTileMutable().assign(*value);
   store.getIndicesMutable().assign(to);
   store.setInBounds(inside);
-  if (inside && streams && kind >= PhasePlan::Elements)
+  if (inside && streams && kind >= PhasePlan::Elements) {
     store.setStream(true);
+    if (plan.phases.back().sinks.front().op == node.sink)
+      for (Value v : plan.values())
+        if (auto load = v.getDefiningOp<quant::LoadOp>();
+            load && plan.sharesFetching(v))
+          fetchAhead(load, offsets, sizes);
+  }
   return success();
 }
 

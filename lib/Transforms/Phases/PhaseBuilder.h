@@ -49,7 +49,8 @@ private:
                               mlir::Type type, llvm::ArrayRef<int64_t> block);
   mlir::FailureOr<mlir::Value> encodeFinite(quant::EncodeOp op, Offsets offsets,
                                             Sizes sizes);
-  void fetchAhead(quant::LoadOp part, mlir::Value whole);
+  llvm::SmallVector<mlir::Value> indicesOf(quant::LoadOp load, Offsets offsets);
+  void fetchAhead(quant::LoadOp load, Offsets offsets, Sizes sizes);
   std::pair<Index, Index> nextStretch();
 
   mlir::func::FuncOp kernel;

@@ -41,18 +41,13 @@ PhaseBuilder::Resolved PhaseBuilder::resolve(Value v, Offsets offsets,
       return totals->part(i, offsets[1], sizes);
   Operation *def = v.getDefiningOp();
   if (auto load = dyn_cast<quant::LoadOp>(def)) {
-    OpBuilder &b = builder();
-    SmallVector<Value> at(load.getIndices());
-    size_t lead = at.size() - offsets.size();
-    for (auto [d, offset] : llvm::enumerate(offsets))
-      at[lead + d] = getValueOrCreateConstantIndexOp(
-          b, loc, quant::addOffsets(b, loc, at[lead + d], offset));
     auto type = RankedTensorType::get(
         sizes, cast<RankedTensorType>(v.getType()).getElementType());
-    auto part = quant::LoadOp::create(b, load.getLoc(), type, load.getMemref(),
-                                      at, load.getInBounds() || inside);
-    if (inside && streams)
-      fetchAhead(part, v);
+    auto part = quant::LoadOp::create(
+        builder(), load.getLoc(), type, load.getMemref(),
+        indicesOf(load, offsets), load.getInBounds() || inside);
+    if (inside && streams && kind == plan.lastReader(v))
+      fetchAhead(load, offsets, sizes);
     return FailureOr<Value>(part.getResult());
   }
   if (auto broadcast = dyn_cast<quant::BlockBroadcastOp>(def))
@@ -75,17 +70,32 @@ PhaseBuilder::Resolved PhaseBuilder::resolve(Value v, Offsets offsets,
   return std::nullopt;
 }
 
+/// Where the part of a tile that begins at `offsets` lies in memory.
+SmallVector<Value> PhaseBuilder::indicesOf(quant::LoadOp load,
+                                           Offsets offsets) {
+  SmallVector<Value> at(load.getIndices());
+  size_t lead = at.size() - offsets.size();
+  for (auto [d, offset] : llvm::enumerate(offsets))
+    at[lead + d] = getValueOrCreateConstantIndexOp(
+        builder(), loc,
+        quant::addOffsets(builder(), loc, at[lead + d], offset));
+  return at;
+}
+
 /// What is read later is fetched by the last phase that reads what is there
 /// now: where the elements are stored, a line comes for each that goes. Phases
 /// before it would ask for all at once, more than a core has on their way.
-void PhaseBuilder::fetchAhead(quant::LoadOp part, Value whole) {
-  RankedTensorType type = part.getResult().getType();
-  unsigned last = type.getRank() - 1;
+/// Where that phase keeps what it computes, the one that stores it fetches half
+/// of the lines: memory then has something to do in both.
+void PhaseBuilder::fetchAhead(quant::LoadOp load, Offsets offsets,
+                              Sizes sizes) {
+  Value whole = load.getResult();
+  unsigned last = sizes.size() - 1;
   int64_t col = plan.colUnit(whole, last),
           row = last == 0 ? 0 : plan.rowUnit(whole, last - 1);
-  if (kind != plan.lastReader(whole) || !col || (plan.rows > 1 && !row))
+  if (!col || (plan.rows > 1 && !row))
     return;
-  int64_t bits = quant::storageBits(type.getElementType());
+  int64_t bits = quant::storageBits(getElementTypeOrSelf(whole.getType()));
   Index rows = index(0), cols;
   if (kind != PhasePlan::Rows && plan.bandRows > 1) {
     if (col > 1 || (plan.readsWholeBands() &&
@@ -101,16 +111,27 @@ void PhaseBuilder::fetchAhead(quant::LoadOp part, Value whole) {
     int64_t least = llvm::divideCeil(kLeastAhead * 8, bits);
     cols = index(llvm::alignTo(least, each));
   }
+  SmallVector<Index> from(offsets);
+  SmallVector<int64_t> extents(sizes);
+  if (plan.sharesFetching(whole)) {
+    int64_t half = extents[last] / 2;
+    bool isFirst = kind == plan.lastReader(whole);
+    extents[last] = isFirst ? half : extents[last] - half;
+    if (!isFirst)
+      from[last] = quant::addOffsets(builder(), loc, from[last], index(half));
+    if (extents[last] == 0)
+      return;
+  }
   OpBuilder &b = builder();
-  SmallVector<Value> later(part.getIndices());
+  SmallVector<Value> later = indicesOf(load, from);
   auto move = [&](Value &v, Index by) {
     v = getValueOrCreateConstantIndexOp(b, loc,
                                         quant::addOffsets(b, loc, v, by));
   };
-  move(later[last], cols);
+  move(later.back(), cols);
   if (last > 0)
-    move(later[last - 1], rows);
-  quant::PrefetchOp::create(b, loc, part.getMemref(), later, type.getShape());
+    move(*std::prev(later.end(), 2), rows);
+  quant::PrefetchOp::create(b, loc, load.getMemref(), later, extents);
 }
 
 /// A part may be smaller than a block: it then lies inside one.

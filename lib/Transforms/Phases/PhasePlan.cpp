@@ -410,6 +410,14 @@ void PhasePlan::findReaders() {
   }
 }
 
+bool PhasePlan::sharesFetching(Value load) const {
+  if (lastReader(load) != Values || phases.back().kind != Elements)
+    return false;
+  unsigned rank = cast<RankedTensorType>(load.getType()).getRank();
+  return rank >= 2 && rowUnit(load, rank - 2) == 1 &&
+         colUnit(load, rank - 1) == 1;
+}
+
 std::optional<PhasePlan> PhasePlan::make(func::FuncOp kernel,
                                          Declined &declined) {
   PhasePlan plan;

@@ -104,6 +104,9 @@ public:
   /// The last phase that reads what `load` gives, and not what other phases
   /// have kept of it.
   Kind lastReader(mlir::Value load) const { return lastReaders.lookup(load); }
+  /// Whether elements are computed after the last reader, of what was kept:
+  /// these phases share the lines that are fetched ahead.
+  bool sharesFetching(mlir::Value load) const;
   /// Whether rows are read as a whole before all else.
   bool readsWholeRows() const { return phases.front().kind == Rows; }
   /// Whether all of a band is read before its last phase ends a stretch.

@@ -275,10 +275,16 @@ func.func @bands(%x: memref<?x1024xbf16>, %q: memref<?x1024xf8E4M3FN>, %s: memre
 
 // -----
 
-// Of what goes through memory, the loop that puts it there fetches it.
+// Of what goes through memory, the loop that puts it there fetches half, and the
+// one that stores codes the other half.
 // CHECK-LABEL: func.func @reader
-// CHECK: quant.load %arg0
-// CHECK: quant.prefetch %arg0
+// CHECK: quant.load %arg0[%[[R:.*]], %[[C:.*]]] {in_bounds} : {{.*}} -> tensor<1x64xf32>
+// CHECK-NEXT: %[[LATER:.*]] = arith.addi %[[C]], %c2048
+// CHECK-NEXT: quant.prefetch %arg0[%[[R]], %[[LATER]]] [1, 32]
+// CHECK-NOT: prefetch
+// CHECK: quant.load %{{.*}}[%c0, %[[C:.*]]] {in_bounds} : memref<1x1088xf32> -> tensor<1x64xf32>
+// CHECK: %[[LATER:.*]] = arith.addi %[[C]], %c2080
+// CHECK-NEXT: quant.prefetch %arg0[%{{.*}}, %[[LATER]]] [1, 32]
 // CHECK-NOT: prefetch
 module attributes {quant.target = "host", quant.features = "avx512"} {
 func.func @reader(%x: memref<4x1024xf32>, %q: memref<4x1024xf8E4M3FN>, %y: memref<4x1024xf32>) attributes {quant.kernel} {
