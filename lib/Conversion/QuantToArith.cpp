@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Avx512.h"
 #include "Magnitudes.h"
 #include "ScaleEncode.h"
 #include "Words.h"
@@ -139,6 +140,20 @@ Value encodeBF16(WordBuilder &w, Value x) {
   return w.select(nan, w.i32(0x7FFF), up);
 }
 
+/// A word of two: the codes of `even` in its low half, those of `odd` above
+/// them. Vectors round both at once: up where the bits that go, with the last
+/// one set where the code is odd, are above the middle.
+Value encodeBF16Pair(WordBuilder &w, Value even, Value odd) {
+  even = conversion::replaceNaN(w, even, 0x7FFF0000);
+  odd = conversion::replaceNaN(w, odd, 0x7FFF0000);
+  Value code = conversion::merge(w, 0xFFFF0000, odd, w.shr(even, 16));
+  Value rest = conversion::merge(w, 0x0000FFFF, even, w.shl(odd, 16));
+  rest = conversion::orMasked(w, rest, code, 0x00010001);
+  Value up = w.make<arith::CmpIOp>(arith::CmpIPredicate::ugt, w.asHalves(rest),
+                                   w.asHalves(w.i32(0x80008000)));
+  return w.asWords(conversion::increment(w, w.asHalves(code), up));
+}
+
 Value encodeF16(WordBuilder &w, Value x) {
   Type half = w.reg(w.b.getF16Type()), word = w.reg(w.b.getI16Type());
   Value narrow = w.make<arith::TruncFOp>(half, x);
@@ -251,7 +266,7 @@ struct QuantToArith
   LogicalResult expandEncode(quant::EncodeWordsOp op, ConstantPool &pool) {
     OpBuilder b(op);
     auto type = cast<VectorType>(op.getResult().getType());
-    WordBuilder w(b, op.getLoc(), type, pool, hasFma);
+    WordBuilder w(b, op.getLoc(), type, pool, hasFma, avx512);
     int64_t group = op.getGroup();
     int64_t bits = quant::storageBits(op.getElem());
     bool floor = op.getMode() == quant::E8M0Mode::floor;
@@ -261,6 +276,12 @@ struct QuantToArith
       for (size_t i = 0; i < values.size(); i += group)
         words.push_back(encodeRoundedWord(
             w, ArrayRef<Value>(values).slice(i, group), *format));
+      w.replace(op, words);
+      return success();
+    }
+    if (op.getElem().isBF16() && group == 2 && w.lanes) {
+      for (size_t i = 0; i < values.size(); i += 2)
+        words.push_back(encodeBF16Pair(w, values[i], values[i + 1]));
       w.replace(op, words);
       return success();
     }
@@ -281,11 +302,8 @@ struct QuantToArith
   void expandProduct(quant::ScaleEncodeWordsOp op, ConstantPool &pool) {
     OpBuilder b(op);
     VectorType type = op.getFactor().getType();
-    WordBuilder w(b, op.getLoc(), type, pool, hasFma);
-    const target::TargetInfo *target = target::saidTarget(op);
-    bool avx512 = target && target->avx512Intrinsics && type.getRank() == 2 &&
-                  type.getDimSize(1) == 16;
-    w.replace(op, conversion::expandScaleEncode(w, op, avx512));
+    WordBuilder w(b, op.getLoc(), type, pool, hasFma, avx512);
+    w.replace(op, conversion::expandScaleEncode(w, op));
   }
 
   LogicalResult expandDecode(Operation *op, Type elem, int64_t group,
@@ -319,6 +337,8 @@ struct QuantToArith
     }
     WalkResult done =
         getOperation()->walk([&](FunctionOpInterface function) -> WalkResult {
+          const target::TargetInfo *said = target::saidTarget(function);
+          avx512 = said && said->avx512Intrinsics;
           if (!function.isExternal() &&
               failed(expandIn(function.getFunctionBody())))
             return WalkResult::interrupt();
@@ -355,6 +375,8 @@ struct QuantToArith
 
   /// Whether the target has the instruction; it does where none is named.
   bool hasFma = true;
+  /// Whether llvm.x86.avx512.* may be used.
+  bool avx512 = false;
 };
 
 } // namespace

@@ -9,9 +9,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "ScaleEncode.h"
+#include "Avx512.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Numerics/Bits.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -24,9 +24,8 @@ namespace {
 
 class Expansion {
 public:
-  Expansion(WordBuilder &w, const ElementFormat &f, bool bounded, bool avx512)
-      : w(w), f(f), rounding(fusedRounding(f)), bounded(bounded),
-        avx512(avx512) {}
+  Expansion(WordBuilder &w, const ElementFormat &f, bool bounded)
+      : w(w), f(f), rounding(fusedRounding(f)), bounded(bounded) {}
 
   /// The fused sum of a magnitude.
   Value round(Value t) {
@@ -44,25 +43,10 @@ public:
   /// others; 8 <= at < 16.
   Value codeAt(Value sum, uint32_t at) {
     // sum >> shift is the exponent and the leading mantissa bit.
-    if (!avx512)
+    if (!w.avx512)
       return w.shl(w.addi(w.shr(sum, rounding.shift), sum), at);
     uint32_t low = 1u << at, high = 1u << (at + 16 - rounding.shift);
-    auto halves = VectorType::get({32}, w.b.getI16Type());
-    Value factors = w.i32(high << 16 | low);
-    return intrinsic("llvm.x86.avx512.pmaddw.d.512",
-                     {w.make<vector::BitCastOp>(halves, sum),
-                      w.make<vector::BitCastOp>(halves, factors)});
-  }
-
-  /// mask ? x : y, bit by bit.
-  Value merge(uint32_t mask, Value x, Value y) {
-    if (!avx512)
-      return w.make<arith::XOrIOp>(w.andi(w.make<arith::XOrIOp>(x, y), mask),
-                                   y);
-    Value table =
-        arith::ConstantOp::create(w.b, w.loc, w.b.getI32IntegerAttr(0xCA));
-    return intrinsic("llvm.x86.avx512.pternlog.d.512",
-                     {w.i32(mask), x, y, table});
+    return multiplyAddHalves(w, sum, high << 16 | low);
   }
 
   /// Byte `low` of each word, and byte `high` (4: none) above it.
@@ -85,24 +69,18 @@ public:
     return w.make<vector::BitCastOp>(w.i32Type(), picked);
   }
 
-  Value intrinsic(StringRef name, ValueRange operands) {
-    return LLVM::CallIntrinsicOp::create(w.b, w.loc, w.i32Type(),
-                                         w.b.getStringAttr(name), operands)
-        .getResult(0);
-  }
-
   WordBuilder &w;
   const ElementFormat &f;
   numerics::FusedRounding rounding;
-  bool bounded, avx512;
+  bool bounded;
 };
 
 } // namespace
 
-SmallVector<Value>
-expandScaleEncode(WordBuilder &w, quant::ScaleEncodeWordsOp op, bool avx512) {
+SmallVector<Value> expandScaleEncode(WordBuilder &w,
+                                     quant::ScaleEncodeWordsOp op) {
   const ElementFormat &f = *quant::codeFormat(op.getElem());
-  Expansion e(w, f, op.getBounded(), avx512);
+  Expansion e(w, f, op.getBounded());
   SmallVector<Value> source = w.registers(op.getSource()),
                      factors = w.registers(op.getFactor()), words;
   bool narrow = f.bits == 4;
@@ -113,7 +91,7 @@ expandScaleEncode(WordBuilder &w, quant::ScaleEncodeWordsOp op, bool avx512) {
       Value even = w.asInt(source[i]), odd = w.asInt(source[i + 1]);
       x[0] = w.asFloat(w.andi(even, 0x7FFFFFFF));
       x[1] = w.asFloat(w.andi(odd, 0x7FFFFFFF));
-      signs = e.merge(0x80000000, odd, w.shr(even, 16));
+      signs = merge(w, 0x80000000, odd, w.shr(even, 16));
     } else {
       signs = source[i / 2];
       x[0] = w.asFloat(w.shl(w.andi(signs, 0x7FFF7FFF), 16));
@@ -126,16 +104,16 @@ expandScaleEncode(WordBuilder &w, quant::ScaleEncodeWordsOp op, bool avx512) {
                          narrow ? 12 : 8);
     Value word;
     if (narrow) {
-      word = e.merge(0x0700, even, odd);
-      word = e.merge(0x0800, w.shr(signs, 4), word);
-      word = e.merge(0x8000, w.shr(signs, 16), word);
+      word = merge(w, 0x0700, even, odd);
+      word = merge(w, 0x0800, w.shr(signs, 4), word);
+      word = merge(w, 0x8000, w.shr(signs, 16), word);
       word = e.bytes(word, 1, 4);
     } else {
-      word = e.merge(0x0000FFFF, even, w.shl(odd, 16));
+      word = merge(w, 0x0000FFFF, even, w.shl(odd, 16));
       uint32_t sign = f.signBit() << 8;
       if (f.bits < 8)
         signs = w.shr(signs, 8 - f.bits);
-      word = e.merge(sign << 16 | sign, signs, word);
+      word = merge(w, sign << 16 | sign, signs, word);
       if (f.bits < 8) // nothing above a code
         word = w.andi(word, (2 * sign - 1) << 16 | (2 * sign - 1));
       word = e.bytes(word, 1, 3);

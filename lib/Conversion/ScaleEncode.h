@@ -8,10 +8,9 @@
 
 namespace dither::conversion {
 
-/// The words of `op` in integer and f32 arithmetic; with `avx512` 512-bit
-/// multiply-adds of 16-bit halves take part.
-llvm::SmallVector<mlir::Value>
-expandScaleEncode(WordBuilder &w, quant::ScaleEncodeWordsOp op, bool avx512);
+/// The words of `op` in integer and f32 arithmetic.
+llvm::SmallVector<mlir::Value> expandScaleEncode(WordBuilder &w,
+                                                 quant::ScaleEncodeWordsOp op);
 
 } // namespace dither::conversion
 

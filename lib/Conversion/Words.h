@@ -37,11 +37,12 @@ private:
 
 class WordBuilder {
 public:
-  /// `fma`: whether the target has the instruction.
+  /// `fma`: whether the target has the instruction; `avx512`: whether it has
+  /// those of AVX-512, which registers of 16 lanes then use.
   WordBuilder(mlir::OpBuilder &b, mlir::Location loc, mlir::VectorType words,
-              ConstantPool &constants, bool fma = true)
+              ConstantPool &constants, bool fma = true, bool avx512 = false)
       : b(b), loc(loc), lanes(words.getRank() == 2 ? words.getDimSize(1) : 0),
-        constants(constants), fma(fma) {}
+        constants(constants), fma(fma), avx512(avx512 && lanes == 16) {}
 
   template <typename Op, typename... Args> mlir::Value make(Args &&...args) {
     return Op::create(b, loc, std::forward<Args>(args)...);
@@ -93,6 +94,15 @@ public:
   }
   mlir::Value select(mlir::Value c, mlir::Value t, mlir::Value e) {
     return make<mlir::arith::SelectOp>(c, t, e);
+  }
+
+  /// A register of words as one of twice as many halves, and back.
+  mlir::Value asHalves(mlir::Value v) {
+    return make<mlir::vector::BitCastOp>(
+        mlir::VectorType::get({2 * lanes}, b.getI16Type()), v);
+  }
+  mlir::Value asWords(mlir::Value v) {
+    return make<mlir::vector::BitCastOp>(i32Type(), v);
   }
 
   llvm::SmallVector<mlir::Value> registers(mlir::Value v) {
@@ -156,7 +166,7 @@ public:
   mlir::Location loc;
   const int64_t lanes;
   ConstantPool &constants;
-  const bool fma;
+  const bool fma, avx512;
 };
 
 } // namespace dither::conversion

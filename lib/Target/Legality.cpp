@@ -64,7 +64,7 @@ bool isLowerableLLVM(Operation *op) {
              LLVM::BitcastOp, LLVM::ConstantOp, LLVM::GEPOp, LLVM::GlobalOp,
              LLVM::LoadOp, LLVM::MaskedLoadOp, LLVM::MaskedStoreOp,
              LLVM::PoisonOp, LLVM::Prefetch, LLVM::PtrToIntOp, LLVM::ReturnOp,
-             LLVM::StoreOp, LLVM::UndefOp, LLVM::ZeroOp>(op);
+             LLVM::StoreOp, LLVM::UAddSat, LLVM::UndefOp, LLVM::ZeroOp>(op);
 }
 
 bool isLowerableNVVM(Operation *op, const TargetInfo &target) {

@@ -1,6 +1,6 @@
 // RUN: dither-opt %s --convert-dither-quant-to-arith --canonicalize --cse | FileCheck %s
 // RUN: dither-opt %s --convert-dither-quant-to-arith | FileCheck %s --check-prefix=NONE
-// NONE-NOT: quant.
+// NONE-NOT: = quant.
 
 // E2M1 on a GPU: 6 where x is NaN; |x| at most 6; the power of two at or below,
 // at least the smallest normal number 1; one fused multiply-add leaves one
@@ -145,6 +145,40 @@ func.func @e8m0_floor(%x: vector<1xf32>) -> vector<1xi32> {
 func.func @bf16(%x: vector<2xf32>) -> vector<1xi32> {
   %w = quant.encode_words %x {elem = bf16, group = 2 : i64} : vector<2xf32> -> vector<1xi32>
   return %w : vector<1xi32>
+}
+
+// Vectors round the two halves of a word at once: up where the bits that go, and
+// the last one of what stays, are above the middle.
+// CHECK-LABEL: func.func @bf16_lanes(
+// CHECK-DAG: %[[NAN:.*]] = arith.constant dense<2147418112> : vector<16xi32>
+// CHECK-DAG: %[[MIDDLE:.*]] = arith.constant dense<-2147450880> : vector<16xi32>
+// CHECK: %[[X:.*]] = vector.extract %arg0[0]
+// CHECK: %[[P:.*]] = arith.cmpf uno, %[[X]], %[[X]]
+// CHECK: arith.select %[[P]], %[[NAN]]
+// CHECK: arith.cmpf uno
+// CHECK-NOT: llvm.call_intrinsic
+// CHECK: %[[M:.*]] = vector.bitcast %[[MIDDLE]] : vector<16xi32> to vector<32xi16>
+// CHECK: %[[UP:.*]] = arith.cmpi ugt, %{{.*}}, %[[M]] : vector<32xi16>
+// CHECK: %[[MORE:.*]] = arith.addi %[[CODE:.*]], %{{.*}} : vector<32xi16>
+// CHECK: arith.select %[[UP]], %[[MORE]], %[[CODE]]
+func.func @bf16_lanes(%x: vector<2x16xf32>) -> vector<1x16xi32> {
+  %w = quant.encode_words %x {elem = bf16, group = 2 : i64} : vector<2x16xf32> -> vector<1x16xi32>
+  return %w : vector<1x16xi32>
+}
+
+// With AVX-512 by its own instructions.
+module attributes {quant.target = "host", quant.features = "avx512"} {
+// CHECK-LABEL: func.func @bf16_avx512(
+// CHECK-NOT: arith.cmpf
+// CHECK-COUNT-2: llvm.call_intrinsic "llvm.x86.avx512.mask.fixupimm.ps.512"
+// CHECK-COUNT-3: llvm.call_intrinsic "llvm.x86.avx512.pternlog.d.512"
+// CHECK: %[[UP:.*]] = arith.cmpi ugt
+// CHECK: %[[MORE:.*]] = llvm.intr.uadd.sat(%[[CODE:.*]], %{{.*}})
+// CHECK: arith.select %[[UP]], %[[MORE]], %[[CODE]]
+func.func @bf16_avx512(%x: vector<2x16xf32>) -> vector<1x16xi32> {
+  %w = quant.encode_words %x {elem = bf16, group = 2 : i64} : vector<2x16xf32> -> vector<1x16xi32>
+  return %w : vector<1x16xi32>
+}
 }
 
 // CHECK-LABEL: func.func @f16(

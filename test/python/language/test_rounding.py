@@ -55,6 +55,32 @@ def test_every_level_of_the_cpu(level):
 
 
 @dither.jit
+def narrowed(x, y, COLS: dl.constexpr):
+    r = dl.program_id(0)
+    dl.store(y, (r, 0), dl.load(x, (r, 0), (1, COLS)).to(dl.bfloat16))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_bfloat16_at_every_level(level):
+    """Every upper half of an f32, with lower halves at and around the middle: NaN becomes 7FFF."""
+    from dither import _dither
+    from dither.devices import get_device
+
+    if LEVELS.index(level) > LEVELS.index(_dither.host_target()):
+        pytest.skip(f"the machine is no {level}")
+    lower = np.array([0, 1, 0x7FFF, 0x8000, 0x8001, 0xC000, 0xFFFF, 0x0100], np.uint32)
+    bits = (np.arange(1 << 16, dtype=np.uint32)[:, None] << 16 | lower).reshape(-1, 4096)
+    x = data.aligned(bits.view(F32))
+    up = bits + 0x7FFF + (bits >> 16 & 1)
+    expected = np.where((bits & 0x7FFFFFFF) > 0x7F800000, 0x7FFF, up >> 16).astype(np.uint16)
+    y = data.empty(x.shape, "bfloat16")
+    compiled = narrowed.lower(x, y, COLS=4096, target=level).compile()
+    bound = narrowed.signature.bind((x, y), {"COLS": 4096}).unaligned()
+    compiled.launch(get_device("cpu"), (len(x), 1, 1), bound.arguments)
+    assert (y.view(np.uint16) == expected).all()
+
+
+@dither.jit
 def powers(x, y, N: dl.constexpr):
     dl.store(y, (0, 0), dl.load(x, (0, 0), (8, 64)) ** N)
 

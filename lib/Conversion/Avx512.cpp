@@ -1,0 +1,66 @@
+//===- Avx512.cpp - Instructions of AVX-512 by name -----------------------===//
+
+#include "Avx512.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+
+namespace dither::conversion {
+
+static Value intrinsic(WordBuilder &w, StringRef name, ValueRange operands,
+                       Type result) {
+  return LLVM::CallIntrinsicOp::create(w.b, w.loc, result,
+                                       w.b.getStringAttr(name), operands)
+      .getResult(0);
+}
+
+static Value immediate(WordBuilder &w, int32_t v) {
+  return arith::ConstantOp::create(w.b, w.loc, w.b.getI32IntegerAttr(v));
+}
+
+/// The bit of `table` that the bits of x (the highest), y and z name.
+static Value ternary(WordBuilder &w, Value x, Value y, Value z, int32_t table) {
+  return intrinsic(w, "llvm.x86.avx512.pternlog.d.512",
+                   {x, y, z, immediate(w, table)}, w.i32Type());
+}
+
+Value merge(WordBuilder &w, uint32_t mask, Value x, Value y) {
+  if (w.avx512)
+    return ternary(w, w.i32(mask), x, y, 0xCA);
+  return w.make<arith::XOrIOp>(w.andi(w.make<arith::XOrIOp>(x, y), mask), y);
+}
+
+Value orMasked(WordBuilder &w, Value x, Value y, uint32_t mask) {
+  if (w.avx512)
+    return ternary(w, x, y, w.i32(mask), 0xF8);
+  return w.ori(x, w.andi(y, mask));
+}
+
+Value multiplyAddHalves(WordBuilder &w, Value words, uint32_t factors) {
+  return intrinsic(w, "llvm.x86.avx512.pmaddw.d.512",
+                   {w.asHalves(words), w.asHalves(w.i32(factors))},
+                   w.i32Type());
+}
+
+Value increment(WordBuilder &w, Value halves, Value here) {
+  Value one = w.asHalves(w.i32(0x00010001));
+  Value more = w.avx512 ? w.make<LLVM::UAddSat>(halves, one)
+                        : w.make<arith::AddIOp>(halves, one);
+  return w.select(here, more, halves);
+}
+
+Value replaceNaN(WordBuilder &w, Value x, uint32_t nan) {
+  if (!w.avx512)
+    return w.select(w.cmpf(arith::CmpFPredicate::UNO, x, x), w.i32(nan),
+                    w.asInt(x));
+  // A nibble of the table for each class of numbers: 0 keeps what is there, 1
+  // takes the number. The lowest two are quiet and signaling NaN.
+  Value all = arith::ConstantOp::create(w.b, w.loc, w.b.getI16IntegerAttr(-1));
+  return w.asInt(
+      intrinsic(w, "llvm.x86.avx512.mask.fixupimm.ps.512",
+                {w.asFloat(w.i32(nan)), x, w.i32(0x11111100), immediate(w, 0),
+                 all, immediate(w, /*current rounding direction=*/4)},
+                w.f32Type()));
+}
+
+} // namespace dither::conversion

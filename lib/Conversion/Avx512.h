@@ -1,0 +1,38 @@
+//===- Avx512.h - Instructions of AVX-512 by name ---------------*- C++ -*-===//
+//
+// What LLVM does not find by itself, or finds too late to see what it costs.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DITHER_LIB_CONVERSION_AVX512_H
+#define DITHER_LIB_CONVERSION_AVX512_H
+
+#include "Words.h"
+
+namespace dither::conversion {
+
+/// mask ? x : y, bit by bit. With AVX-512 one vpternlogd: LLVM would make
+/// permutations of 16-bit elements of what is moved by 16 bits before, which
+/// take Intel's CPUs three times as long.
+mlir::Value merge(WordBuilder &w, uint32_t mask, mlir::Value x, mlir::Value y);
+
+/// x | y & mask, likewise.
+mlir::Value orMasked(WordBuilder &w, mlir::Value x, mlir::Value y,
+                     uint32_t mask);
+
+/// AVX-512: in each word of the sum of products of its signed halves
+/// (vpmaddwd).
+mlir::Value multiplyAddHalves(WordBuilder &w, mlir::Value words,
+                              uint32_t factors);
+
+/// 16-bit integers and one more where `here`, below 0xFFFF. With AVX-512 one
+/// instruction with a mask: LLVM would make numbers of the mask, and add these.
+mlir::Value increment(WordBuilder &w, mlir::Value halves, mlir::Value here);
+
+/// The bits of `x`, which is f32; `nan` where it is a NaN. With AVX-512 one
+/// vfixupimmps.
+mlir::Value replaceNaN(WordBuilder &w, mlir::Value x, uint32_t nan);
+
+} // namespace dither::conversion
+
+#endif // DITHER_LIB_CONVERSION_AVX512_H
