@@ -326,6 +326,8 @@ LogicalResult StochasticRoundOp::verify() {
 LogicalResult ScaleEncodeOp::verify() {
   if (getBounded() && !getFinite()) // SE3
     return Where(*this).fail("is bounded, expected it to be finite, too");
+  if (getPowers() && !getBounded()) // SE4
+    return Where(*this).fail("has powers, expected it to be bounded, too");
   return checkSameLayout(*this);
 }
 

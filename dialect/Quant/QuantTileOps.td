@@ -213,8 +213,9 @@ def Quant_ScaleEncodeOp : Quant_Op<"scale_encode", [Pure, Elementwise, SameOpera
     `encode` of source * factor, to any of its types but i8 and f8E8M0FNU.
 
     `finite` promises that no element of either is infinite or NaN, and that no factor has its sign set;
-    `bounded`, where it is promised too, that no product rounds past the largest code. The codes of
-    elements for which a promise does not hold are not defined.
+    `bounded`, where it is promised too, that no product rounds past the largest code; `powers`, beside
+    both, that every factor is a normal power of two, and at most 2^112 where the element is not zero.
+    The codes of elements for which a promise does not hold are not defined.
 
     ```mlir
     %q = quant.scale_encode %x, %f : tensor<4x128xf32> -> tensor<4x128xf4E2M1FN>
@@ -222,7 +223,7 @@ def Quant_ScaleEncodeOp : Quant_Op<"scale_encode", [Pure, Elementwise, SameOpera
     ```
   }];
   let arguments = (ins Quant_F32Tile:$source, Quant_F32Tile:$factor, UnitAttr:$finite,
-                       UnitAttr:$bounded);
+                       UnitAttr:$bounded, UnitAttr:$powers);
   let results = (outs RankedTensorOf<[F4E2M1FN, F6E2M3FN, F6E3M2FN, F8E4M3FN, F8E5M2]>:$result);
   let assemblyFormat = "$source `,` $factor attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;

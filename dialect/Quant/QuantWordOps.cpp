@@ -76,6 +76,8 @@ LogicalResult ScaleEncodeWordsOp::verify() {
   const numerics::ElementFormat *format = elementFormat(elem);
   if (!format || !fits(*format)) // WO7
     return where.fail("elem is " + str(elem) + ", expected " + listTypes(fits));
+  if (getPowers() && !getBounded()) // WO9
+    return where.fail("has powers, expected it to be bounded, too");
   VectorType source = getSource().getType(), words = getResult().getType(),
              factors = getFactor().getType();
   // WO8: words of the source hold two values, registers one.

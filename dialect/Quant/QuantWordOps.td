@@ -61,7 +61,8 @@ def Quant_ScaleEncodeWordsOp : Quant_Op<"scale_encode_words", [Pure]> {
     As quant.encode_words of source * factor, two codes to a word. No source value
     and no factor is infinite or NaN, and no factor has its sign set: the sign of a
     product is that of its source. The source is registers of f32, or words of
-    two bf16. With `bounded` no product rounds past the largest code.
+    two bf16. With `bounded` no product rounds past the largest code; with `powers`, too, every
+    factor is a normal power of two, and at most 2^112 where the value is not zero.
 
     ```mlir
     %w = quant.scale_encode_words %x, %f {elem = f8E4M3FN, bounded}
@@ -69,7 +70,8 @@ def Quant_ScaleEncodeWordsOp : Quant_Op<"scale_encode_words", [Pure]> {
     ```
   }];
   let arguments = (ins VectorOfRankAndType<[1, 2], [F32, I32]>:$source,
-                       Quant_F32Regs:$factor, TypeAttr:$elem, UnitAttr:$bounded);
+                       Quant_F32Regs:$factor, TypeAttr:$elem, UnitAttr:$bounded,
+                       UnitAttr:$powers);
   let results = (outs Quant_I32Words:$result);
   let assemblyFormat = [{
     $source `,` $factor attr-dict `:` type($source) `,` type($factor) `->` type($result)

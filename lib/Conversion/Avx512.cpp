@@ -7,6 +7,9 @@ using namespace mlir;
 
 namespace dither::conversion {
 
+/// _MM_FROUND_CUR_DIRECTION
+static constexpr int32_t kCurrentRounding = 4;
+
 static Value intrinsic(WordBuilder &w, StringRef name, ValueRange operands,
                        Type result) {
   return LLVM::CallIntrinsicOp::create(w.b, w.loc, result,
@@ -42,6 +45,26 @@ Value multiplyAddHalves(WordBuilder &w, Value words, uint32_t factors) {
                    w.i32Type());
 }
 
+Value multiplyAddBytes(WordBuilder &w, Value words, uint32_t factors) {
+  auto bytes = VectorType::get({4 * w.lanes}, w.b.getI8Type());
+  auto asBytes = [&](Value v) { return w.make<vector::BitCastOp>(bytes, v); };
+  return w.asWords(intrinsic(w, "llvm.x86.avx512.pmaddubs.w.512",
+                             {asBytes(words), asBytes(w.i32(factors))},
+                             w.asHalves(words).getType()));
+}
+
+Value multiplyAddF16(WordBuilder &w, Value x, Value y, Value z) {
+  auto type = VectorType::get({2 * w.lanes}, w.b.getF16Type());
+  auto asF16 = [&](Value v) { return w.make<vector::BitCastOp>(type, v); };
+  return w.asWords(intrinsic(
+      w, "llvm.x86.avx512fp16.vfmadd.ph.512",
+      {asF16(x), asF16(y), asF16(z), immediate(w, kCurrentRounding)}, type));
+}
+
+Value subtractSaturated(WordBuilder &w, Value words, Value less) {
+  return w.asWords(w.make<LLVM::USubSat>(w.asHalves(words), w.asHalves(less)));
+}
+
 Value increment(WordBuilder &w, Value halves, Value here) {
   Value one = w.asHalves(w.i32(0x00010001));
   Value more = w.avx512 ? w.make<LLVM::UAddSat>(halves, one)
@@ -59,7 +82,7 @@ Value replaceNaN(WordBuilder &w, Value x, uint32_t nan) {
   return w.asInt(
       intrinsic(w, "llvm.x86.avx512.mask.fixupimm.ps.512",
                 {w.asFloat(w.i32(nan)), x, w.i32(0x11111100), immediate(w, 0),
-                 all, immediate(w, /*current rounding direction=*/4)},
+                 all, immediate(w, kCurrentRounding)},
                 w.f32Type()));
 }
 

@@ -25,6 +25,19 @@ mlir::Value orMasked(WordBuilder &w, mlir::Value x, mlir::Value y,
 mlir::Value multiplyAddHalves(WordBuilder &w, mlir::Value words,
                               uint32_t factors);
 
+/// AVX-512: in each half of the sum of products of its bytes, and the signed
+/// ones of `factors` (vpmaddubsw).
+mlir::Value multiplyAddBytes(WordBuilder &w, mlir::Value words,
+                             uint32_t factors);
+
+/// AVX-512 with FP16: x y + z in each half, rounded once.
+mlir::Value multiplyAddF16(WordBuilder &w, mlir::Value x, mlir::Value y,
+                           mlir::Value z);
+
+/// AVX-512: unsigned halves less others, at least zero.
+mlir::Value subtractSaturated(WordBuilder &w, mlir::Value words,
+                              mlir::Value less);
+
 /// 16-bit integers and one more where `here`, below 0xFFFF. With AVX-512 one
 /// instruction with a mask: LLVM would make numbers of the mask, and add these.
 mlir::Value increment(WordBuilder &w, mlir::Value halves, mlir::Value here);

@@ -266,7 +266,7 @@ struct QuantToArith
   LogicalResult expandEncode(quant::EncodeWordsOp op, ConstantPool &pool) {
     OpBuilder b(op);
     auto type = cast<VectorType>(op.getResult().getType());
-    WordBuilder w(b, op.getLoc(), type, pool, hasFma, avx512);
+    WordBuilder w(b, op.getLoc(), type, pool, has);
     int64_t group = op.getGroup();
     int64_t bits = quant::storageBits(op.getElem());
     bool floor = op.getMode() == quant::E8M0Mode::floor;
@@ -302,7 +302,7 @@ struct QuantToArith
   void expandProduct(quant::ScaleEncodeWordsOp op, ConstantPool &pool) {
     OpBuilder b(op);
     VectorType type = op.getFactor().getType();
-    WordBuilder w(b, op.getLoc(), type, pool, hasFma, avx512);
+    WordBuilder w(b, op.getLoc(), type, pool, has);
     w.replace(op, conversion::expandScaleEncode(w, op));
   }
 
@@ -333,12 +333,13 @@ struct QuantToArith
       const target::TargetInfo *target = target::moduleTarget(module);
       if (!target)
         return signalPassFailure();
-      hasFma = target->fma;
+      has.fma = target->fma;
     }
     WalkResult done =
         getOperation()->walk([&](FunctionOpInterface function) -> WalkResult {
           const target::TargetInfo *said = target::saidTarget(function);
-          avx512 = said && said->avx512Intrinsics;
+          has.avx512 = said && said->avx512Intrinsics;
+          has.avx512Half = said && said->avx512Half;
           if (!function.isExternal() &&
               failed(expandIn(function.getFunctionBody())))
             return WalkResult::interrupt();
@@ -373,10 +374,8 @@ struct QuantToArith
     return success();
   }
 
-  /// Whether the target has the instruction; it does where none is named.
-  bool hasFma = true;
-  /// Whether llvm.x86.avx512.* may be used.
-  bool avx512 = false;
+  /// A multiply-add where no target is named, AVX-512 where it is.
+  conversion::Instructions has;
 };
 
 } // namespace

@@ -10,6 +10,7 @@
 
 #include "ScaleEncode.h"
 #include "Avx512.h"
+#include "HalfEncode.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Numerics/Bits.h"
 #include "llvm/ADT/STLExtras.h"
@@ -84,7 +85,15 @@ SmallVector<Value> expandScaleEncode(WordBuilder &w,
   SmallVector<Value> source = w.registers(op.getSource()),
                      factors = w.registers(op.getFactor()), words;
   bool narrow = f.bits == 4;
+  bool halves = op.getPowers() && w.avx512Half && hasHalfRounding(f) &&
+                source.size() < factors.size();
   for (size_t i = 0; i < factors.size(); i += 2) {
+    if (halves) {
+      Value word =
+          encodeHalves(w, f, source[i / 2], factors[i], factors[i + 1]);
+      words.push_back(e.bytes(word, narrow ? 1 : 0, narrow ? 4 : 2));
+      continue;
+    }
     // Magnitudes, and words with the signs in bit 31 (odd) and 15 (even).
     Value x[2], signs;
     if (source.size() == factors.size()) {

@@ -35,14 +35,20 @@ private:
   llvm::DenseMap<mlir::Attribute, mlir::Value> values;
 };
 
+/// What the target has instructions for.
+struct Instructions {
+  bool fma = true;
+  /// llvm.x86.avx512.*, and f16 arithmetic of AVX-512.
+  bool avx512 = false, avx512Half = false;
+};
+
 class WordBuilder {
 public:
-  /// `fma`: whether the target has the instruction; `avx512`: whether it has
-  /// those of AVX-512, which registers of 16 lanes then use.
   WordBuilder(mlir::OpBuilder &b, mlir::Location loc, mlir::VectorType words,
-              ConstantPool &constants, bool fma = true, bool avx512 = false)
+              ConstantPool &constants, Instructions has = {})
       : b(b), loc(loc), lanes(words.getRank() == 2 ? words.getDimSize(1) : 0),
-        constants(constants), fma(fma), avx512(avx512 && lanes == 16) {}
+        constants(constants), fma(has.fma), avx512(has.avx512 && lanes == 16),
+        avx512Half(has.avx512Half && lanes == 16) {}
 
   template <typename Op, typename... Args> mlir::Value make(Args &&...args) {
     return Op::create(b, loc, std::forward<Args>(args)...);
@@ -166,7 +172,8 @@ public:
   mlir::Location loc;
   const int64_t lanes;
   ConstantPool &constants;
-  const bool fma, avx512;
+  /// Whether registers may use these; AVX-512 with 16 lanes.
+  const bool fma, avx512, avx512Half;
 };
 
 } // namespace dither::conversion

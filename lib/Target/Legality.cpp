@@ -64,7 +64,8 @@ bool isLowerableLLVM(Operation *op) {
              LLVM::BitcastOp, LLVM::ConstantOp, LLVM::GEPOp, LLVM::GlobalOp,
              LLVM::LoadOp, LLVM::MaskedLoadOp, LLVM::MaskedStoreOp,
              LLVM::PoisonOp, LLVM::Prefetch, LLVM::PtrToIntOp, LLVM::ReturnOp,
-             LLVM::StoreOp, LLVM::UAddSat, LLVM::UndefOp, LLVM::ZeroOp>(op);
+             LLVM::StoreOp, LLVM::UAddSat, LLVM::USubSat, LLVM::UndefOp,
+             LLVM::ZeroOp>(op);
 }
 
 bool isLowerableNVVM(Operation *op, const TargetInfo &target) {

@@ -91,6 +91,11 @@ constexpr TargetInfo extended(TargetInfo t, StringLiteral features) {
   return t;
 }
 
+constexpr TargetInfo half(TargetInfo t) {
+  t.avx512Half = true;
+  return t;
+}
+
 /// ARMv8.0, whose conversions between f16 and f32 are all of f16 that code has.
 constexpr TargetInfo neon(StringLiteral name) {
   TargetInfo t = cpu(name, kAArch64, "generic", 16, 32, true);
@@ -105,6 +110,8 @@ constexpr TargetInfo kTargets[] = {
     avx("host:avx512", "x86-64-v4", 64, 32),
     extended(avx("host:avx512vbmi", "x86-64-v4", 64, 32),
              "+avx512vbmi,+avx512vbmi2,+gfni"),
+    half(extended(avx("host:avx512fp16", "x86-64-v4", 64, 32),
+                  "+avx512vbmi,+avx512vbmi2,+gfni,+avx512fp16")),
     neon("host:neon"),
     gpu("sm_80", 80, "+ptx78"),
     gpu("sm_86", 86, "+ptx78"),
@@ -130,6 +137,8 @@ constexpr StringLiteral kAvx512[] = {"avx512f", "avx512bw", "avx512cd",
                                      "avx512dq", "avx512vl"};
 /// Of what Ice Lake and Zen 4 have beyond x86-64-v4.
 constexpr StringLiteral kVbmi[] = {"avx512vbmi", "avx512vbmi2", "gfni"};
+/// What Sapphire Rapids has beyond that.
+constexpr StringLiteral kFp16 = "avx512fp16";
 
 const TargetInfo &detect() {
 #if defined(__x86_64__)
@@ -139,7 +148,9 @@ const TargetInfo &detect() {
     return *find("host:base");
   if (!all_of(kAvx512, has))
     return *find("host:avx2");
-  return *find(all_of(kVbmi, has) ? "host:avx512vbmi" : "host:avx512");
+  if (!all_of(kVbmi, has))
+    return *find("host:avx512");
+  return *find(has(kFp16) ? "host:avx512fp16" : "host:avx512vbmi");
 #elif defined(__aarch64__)
   return *find("host:neon");
 #else

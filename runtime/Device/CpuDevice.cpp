@@ -34,12 +34,15 @@ HostLevel detectHostLevel() {
     return HostLevel::Base;
   if (!has({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}))
     return HostLevel::Avx2;
-  return has({"avx512vbmi", "avx512vbmi2", "gfni"}) ? HostLevel::Avx512Vbmi
-                                                    : HostLevel::Avx512;
+  if (!has({"avx512vbmi", "avx512vbmi2", "gfni"}))
+    return HostLevel::Avx512;
+  return has({"avx512fp16"}) ? HostLevel::Avx512Fp16 : HostLevel::Avx512Vbmi;
 }
 
 StringRef hostTarget(HostLevel level) {
   switch (level) {
+  case HostLevel::Avx512Fp16:
+    return "host:avx512fp16";
   case HostLevel::Avx512Vbmi:
     return "host:avx512vbmi";
   case HostLevel::Avx512:
@@ -69,8 +72,9 @@ static std::string describeLevels(HostLevel level) {
 
 /// The level that code for `target` needs, or nothing.
 static std::optional<HostLevel> parseTarget(StringRef target) {
-  for (HostLevel level : {HostLevel::Base, HostLevel::Avx2, HostLevel::Avx512,
-                          HostLevel::Avx512Vbmi, HostLevel::Neon})
+  for (HostLevel level :
+       {HostLevel::Base, HostLevel::Avx2, HostLevel::Avx512,
+        HostLevel::Avx512Vbmi, HostLevel::Avx512Fp16, HostLevel::Neon})
     if (target == hostTarget(level))
       return level;
   if (target == "host") // as manifests had the least level before
@@ -321,6 +325,7 @@ Expected<std::unique_ptr<Device>> makeCpuDevice() {
     return asked.takeError();
   HostLevel has = detectHostLevel();
   HostLevel level = StringSwitch<HostLevel>(*asked)
+                        .Case("avx512fp16", HostLevel::Avx512Fp16)
                         .Case("avx512vbmi", HostLevel::Avx512Vbmi)
                         .Case("avx512", HostLevel::Avx512)
                         .Case("avx2", HostLevel::Avx2)

@@ -49,7 +49,7 @@ func.func private @g(%x: f32) -> f32 {
 
 //--- name.mlir
 // The chips without "a" lack conversions: no target.
-// CHECK: error: found target "sm_90", expected one of host, host:base, host:avx2, host:avx512, host:avx512vbmi, host:neon,
+// CHECK: error: found target "sm_90", expected one of host, host:base, host:avx2, host:avx512, host:avx512vbmi, host:avx512fp16, host:neon,
 // CHECK: error: unknown target 'sm_90'
 // NONE: error: the module has no function with quant.kernel
 func.func @f() {

@@ -106,6 +106,21 @@ constexpr FusedRounding fusedRounding(const ElementFormat &f) {
   return {float((1u << (23 - m)) + c), unsigned(23 - m)};
 }
 
+/// The same in binary16, of values that have no more bits: the code of |x| is
+/// the low bits of (exponent field << m) + mantissa field of p * factor + |x|.
+/// Values below 2^-14 must round to zero, and no sum may overflow.
+constexpr bool hasHalfRounding(const ElementFormat &f) {
+  return f.bits <= 8 && f.hasSign && !f.twosComplement && f.mantissaBits > 0 &&
+         f.maxExponent() + 10 - int(f.mantissaBits) <= 15 &&
+         f.minNormal >= 0x1p-10f;
+}
+/// As fusedRounding, with 10 bits of mantissa and a bias of 15 in the sum.
+constexpr float halfFactor(const ElementFormat &f) {
+  int m = int(f.mantissaBits);
+  unsigned c = unsigned(f.bias - 26 + m) & ((2u << f.exponentBits) - 1);
+  return float((1u << (10 - m)) + c);
+}
+
 /// A block-scaled format. A caller that wants another one changes its copy.
 struct BlockFormat {
   std::string_view name; ///< of a built-in format; means nothing

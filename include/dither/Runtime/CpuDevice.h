@@ -11,9 +11,16 @@ namespace dither::runtime {
 /// x86-64 are as in its psABI, so that they say the same to every compiler:
 /// avx512 is x86-64-v4 (F, BW, CD, DQ, VL), avx2 is x86-64-v3 (AVX2, FMA, F16C,
 /// BMI, ..). avx512vbmi adds VBMI, VBMI2 and GFNI, which Ice Lake, Zen 4 and
-/// all after them have. Each runs the code of those before it. Neon is aarch64,
-/// alone.
-enum class HostLevel : uint8_t { Base, Avx2, Avx512, Avx512Vbmi, Neon };
+/// all after them have, avx512fp16 arithmetic on f16 as well, as Sapphire
+/// Rapids has. Each runs the code of those before it. Neon is aarch64, alone.
+enum class HostLevel : uint8_t {
+  Base,
+  Avx2,
+  Avx512,
+  Avx512Vbmi,
+  Avx512Fp16,
+  Neon
+};
 
 /// What every CPU of the architecture that this was compiled for has.
 #if defined(__aarch64__)
@@ -26,7 +33,7 @@ inline constexpr HostLevel kLeastLevel = HostLevel::Base;
 HostLevel detectHostLevel();
 
 /// "host:base", "host:avx2", "host:avx512", "host:avx512vbmi",
-/// "host:neon".
+/// "host:avx512fp16", "host:neon".
 llvm::StringRef hostTarget(HostLevel level);
 
 /// A device that runs code of `level` and below. Its kernels:

@@ -17,8 +17,8 @@ namespace dither::target {
 inline constexpr unsigned kGpuSharedBytes = 48 * 1024;
 
 struct TargetInfo {
-  /// "sm_90a"; "host:avx512vbmi", "host:avx512", "host:avx2" and "host:base"
-  /// (any) of x86-64; "host:neon" of aarch64.
+  /// "sm_90a"; "host:avx512fp16", "host:avx512vbmi", "host:avx512", "host:avx2"
+  /// and "host:base" (any) of x86-64; "host:neon" of aarch64.
   llvm::StringRef name;
   bool isGpu = false;
 
@@ -55,6 +55,8 @@ struct TargetInfo {
   bool signalingMaxnum = false;
   /// llvm.x86.avx512.* on registers of 512 bits.
   bool avx512Intrinsics = false;
+  /// Arithmetic on f16 in these, AVX512-FP16.
+  bool avx512Half = false;
   /// Stores of whole vector registers past the caches (CPU).
   bool streamingStores = false;
 

@@ -33,7 +33,7 @@ static Emitted encodeFinite(Distributor &d, quant::ScaleEncodeOp op) {
     Value code = d.e.make<quant::ScaleEncodeWordsOp>(
         result, d.e.pack(x, words ? i32 : f32),
         d.e.pack(ArrayRef<Value>(factors).slice(2 * i, 2), f32), elem,
-        op.getBounded());
+        op.getBounded(), op.getPowers());
     llvm::append_range(codes, d.e.unpack(code));
   }
   d.setRegs(op, codes);

@@ -3,6 +3,7 @@
 #include "Phases/PhaseBuilder.h"
 #include "Phases/Blocks.h"
 #include "dither/Dialect/Quant/QuantTiling.h"
+#include "dither/Numerics/Bits.h"
 #include "dither/Target/ModuleTarget.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -15,6 +16,9 @@ using namespace mlir;
 
 namespace dither::transforms {
 
+/// The least amax, but for zero, whose factor is at most 2^112, as products in
+/// f16 need it: of codes up to 512 = 2^9, 2^9 / 2^112 and some to spare.
+static constexpr float kLeastInHalves = 0x1p-100f;
 /// Elements that are asked for infinities and NaN at once.
 static constexpr int64_t kAskedAtOnce = 1024;
 
@@ -179,8 +183,9 @@ LogicalResult PhaseBuilder::take(const Node &node) {
 }
 
 /// Notes whether the part just computed has a value that is not finite (in its
-/// maxima; where they ignore NaN, in what they are of) or a factor that is not
-/// finite or negative.
+/// maxima; where they ignore NaN, in what they are of), a factor that is not
+/// finite or negative, or an amax whose factor is too large for products in
+/// f16.
 LogicalResult PhaseBuilder::ask() {
   for (quant::BlockReduceOp check : plan.checks) {
     if (kind != *plan.checkKind)
@@ -203,7 +208,41 @@ LogicalResult PhaseBuilder::ask() {
       return failure();
     found = orSpecial(foundSpecial(), *v);
   }
+  llvm::SetVector<Value> maxima;
+  for (Value v : plan.values())
+    if (auto encode = v.getDefiningOp<quant::EncodeOp>())
+      if (quant::BlockReduceOp amax = plan.products.lookup(encode).amax)
+        maxima.insert(amax);
+  for (Value amax : maxima) {
+    if (plan.kindOf(amax) != kind)
+      continue;
+    FailureOr<Value> v = part(amax);
+    if (failed(v))
+      return failure();
+    found = orSpecial(foundSpecial(), infiniteWhereSmall(*v));
+  }
   return success();
+}
+
+/// Infinity where `v` is above zero and small, else zero.
+Value PhaseBuilder::infiniteWhereSmall(Value v) {
+  OpBuilder &b = builder();
+  auto type = cast<RankedTensorType>(v.getType());
+  auto bitsType = type.clone(b.getI32Type());
+  auto bits = [&](uint32_t word) -> Value {
+    return arith::ConstantOp::create(
+        b, loc,
+        DenseElementsAttr::get(bitsType, b.getI32IntegerAttr(int32_t(word))));
+  };
+  // Zero less one is above all.
+  Value below = arith::SubIOp::create(
+      b, loc, arith::BitcastOp::create(b, loc, bitsType, v), bits(1));
+  Value small =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, below,
+                            bits(numerics::bitsOf(kLeastInHalves) - 1));
+  Value infinite = arith::SelectOp::create(
+      b, loc, small, bits(numerics::bitsOf(INFINITY)), bits(0));
+  return arith::BitcastOp::create(b, loc, type, infinite);
 }
 
 Value PhaseBuilder::orSpecial(Value before, Value v) {

@@ -33,6 +33,7 @@ private:
   mlir::LogicalResult ask();
   mlir::LogicalResult askElements(mlir::Value tile);
   mlir::Value orSpecial(mlir::Value before, mlir::Value v);
+  mlir::Value infiniteWhereSmall(mlir::Value v);
   Index unlessSpecial(mlir::Value special, Index inside);
   /// An offset in the tile as an index of the scratch memory of the band.
   mlir::Value inBand(Index offset);

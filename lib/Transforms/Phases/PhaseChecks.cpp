@@ -9,6 +9,7 @@
 #include "Phases/Blocks.h"
 #include "Phases/PhasePlan.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
+#include "dither/Target/ModuleTarget.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 
@@ -45,8 +46,9 @@ static bool followsFromAmax(Value factor, Value x) {
 }
 
 /// Nothing unless `encode` is of x * f, f from the amax of the blocks of x;
-/// then whether f is the power of two that takes the amax to the largest code.
-static std::optional<bool> isBoundedProduct(quant::EncodeOp encode) {
+/// with an amax where x is bf16 and f the power of two that takes it to the
+/// largest code.
+static std::optional<PhasePlan::Product> productOf(quant::EncodeOp encode) {
   const numerics::ElementFormat *format =
       quant::codeFormat(encode.getResult().getType().getElementType());
   auto product = encode.getSource().getDefiningOp<arith::MulFOp>();
@@ -59,17 +61,25 @@ static std::optional<bool> isBoundedProduct(quant::EncodeOp encode) {
   auto inverse = spreadBy(spread).getDefiningOp<quant::E8M0InverseOp>();
   auto scale = inverse ? inverse.getSource().getDefiningOp<quant::EncodeOp>()
                        : quant::EncodeOp();
+  PhasePlan::Product found;
   if (!scale || scale.getMode() != quant::E8M0Mode::rceil)
-    return false;
+    return found;
   auto scaled = scale.getSource().getDefiningOp<arith::MulFOp>();
-  if (!scaled || !scaled.getLhs().getDefiningOp<quant::BlockReduceOp>())
-    return false;
+  auto amax = scaled ? scaled.getLhs().getDefiningOp<quant::BlockReduceOp>()
+                     : quant::BlockReduceOp();
   SplatElementsAttr by;
-  return matchPattern(scaled.getRhs(), m_Constant(&by)) &&
-         by.getSplatValue<APFloat>().convertToFloat() == 1.0f / format->max;
+  found.bounded =
+      amax && matchPattern(scaled.getRhs(), m_Constant(&by)) &&
+      by.getSplatValue<APFloat>().convertToFloat() == 1.0f / format->max;
+  auto widened = product.getLhs().getDefiningOp<arith::ExtFOp>();
+  if (found.bounded && numerics::hasHalfRounding(*format) && widened &&
+      getElementTypeOrSelf(widened.getIn()).isBF16())
+    found.amax = amax;
+  return found;
 }
 
-void PhasePlan::findChecks() {
+void PhasePlan::findChecks(func::FuncOp kernel) {
+  const target::TargetInfo *target = target::saidTarget(kernel);
   for (Value v : classes->values()) {
     quant::BlockReduceOp reduce = asAmax(v);
     if (!reduce || isStep(v))
@@ -86,10 +96,12 @@ void PhasePlan::findChecks() {
   }
   for (Value v : classes->values())
     if (auto encode = v.getDefiningOp<quant::EncodeOp>())
-      if (std::optional<bool> bounded = isBoundedProduct(encode))
+      if (std::optional<Product> found = productOf(encode))
         if (auto product = encode.getSource().getDefiningOp<arith::MulFOp>();
             isChecked(product.getLhs())) {
-          products[encode] = *bounded;
+          if (!target || !target->avx512Half)
+            found->amax = {};
+          products[encode] = *found;
           factors.insert(spreadBy(
               product.getRhs().getDefiningOp<quant::BlockBroadcastOp>()));
         }

@@ -199,9 +199,10 @@ FailureOr<Value> PhaseBuilder::encodeFinite(quant::EncodeOp op, Offsets offsets,
   if (failed(x) || failed(factor))
     return failure();
   auto type = RankedTensorType::get(sizes, op.getType().getElementType());
+  PhasePlan::Product found = plan.products.lookup(op);
   return quant::ScaleEncodeOp::create(builder(), loc, type, *x, *factor,
-                                      /*finite=*/true,
-                                      /*bounded=*/plan.products.lookup(op))
+                                      /*finite=*/true, found.bounded,
+                                      /*powers=*/bool(found.amax))
       .getResult();
 }
 

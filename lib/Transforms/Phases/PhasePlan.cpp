@@ -450,7 +450,7 @@ std::optional<PhasePlan> PhasePlan::make(func::FuncOp kernel,
   }
   plan.findReaders();
   plan.chooseExtents();
-  plan.findChecks();
+  plan.findChecks(kernel);
   return plan;
 }
 

@@ -119,9 +119,17 @@ public:
   bool isChecked(mlir::Value v) const;
   /// Whether a phase shows that maxima or factors are finite.
   bool asks(Kind kind) const { return checkKind && isBlocks(kind); }
-  /// Encodings of checked values times the factors that follow from the amax of
-  /// their own blocks, and whether these keep the products in range.
-  llvm::DenseMap<mlir::Operation *, bool> products;
+  /// An encoding of checked values times the factors that follow from the amax
+  /// of their own blocks.
+  struct Product {
+    /// Whether the factors are the powers of two that take each amax to the
+    /// largest code.
+    bool bounded = false;
+    /// Where such products are computed in f16, the amax: then it must be zero
+    /// or such that the factor is not too large.
+    quant::BlockReduceOp amax;
+  };
+  llvm::DenseMap<mlir::Operation *, Product> products;
   /// The factors of these, one for each block: they must be finite, too.
   llvm::SetVector<mlir::Value> factors;
 
@@ -165,7 +173,7 @@ private:
   bool findCuts();
   bool orderPhases();
   void findReaders();
-  void findChecks();
+  void findChecks(mlir::func::FuncOp kernel);
   void chooseExtents();
 
   Declined declined;

@@ -65,3 +65,40 @@ func.func @e2m1(%x: vector<2x16xf32>, %f: vector<2x16xf32>) -> vector<1x16xi32> 
   return %w : vector<1x16xi32>
 }
 }
+
+// With FP16, products of bf16 and powers of two are found and rounded in it, 32
+// at once: exponents are added, and saturate below.
+module attributes {quant.target = "host", quant.features = "avx512fp16"} {
+// CHECK-LABEL: func.func @halves(
+// CHECK-NOT: math.fma
+// CHECK-COUNT-2: llvm.intr.usub.sat
+// CHECK: %[[X:.*]] = arith.shli %{{.*}} : vector<32xi16>
+// CHECK: arith.maxui %[[X]]
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512fp16.vfmadd.ph.512"
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.pmaddubs.w.512"
+// CHECK: vector.shuffle %{{.*}} [0, 2, 64, 64, 4, 6, 64, 64,
+func.func @halves(%x: vector<1x16xi32>, %f: vector<2x16xf32>) -> vector<1x16xi32> {
+  %w = quant.scale_encode_words %x, %f {elem = f8E4M3FN, bounded, powers} : vector<1x16xi32>, vector<2x16xf32> -> vector<1x16xi32>
+  return %w : vector<1x16xi32>
+}
+
+// Codes of 4 bits are put together by a multiply-add of halves.
+// CHECK-LABEL: func.func @halves_e2m1(
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.pmaddubs.w.512"
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.pmaddw.d.512"
+// CHECK: vector.shuffle %{{.*}} [1, 64, 64, 64, 5, 64, 64, 64,
+func.func @halves_e2m1(%x: vector<1x16xi32>, %f: vector<2x16xf32>) -> vector<1x16xi32> {
+  %w = quant.scale_encode_words %x, %f {elem = f4E2M1FN, bounded, powers} : vector<1x16xi32>, vector<2x16xf32> -> vector<1x16xi32>
+  return %w : vector<1x16xi32>
+}
+
+// Not of f32, and not without the promise.
+// CHECK-LABEL: func.func @not_halves(
+// CHECK-NOT: avx512fp16
+// CHECK: return
+func.func @not_halves(%x: vector<2x16xf32>, %w: vector<1x16xi32>, %f: vector<2x16xf32>) -> (vector<1x16xi32>, vector<1x16xi32>) {
+  %a = quant.scale_encode_words %x, %f {elem = f8E4M3FN, bounded, powers} : vector<2x16xf32>, vector<2x16xf32> -> vector<1x16xi32>
+  %b = quant.scale_encode_words %w, %f {elem = f8E4M3FN, bounded} : vector<1x16xi32>, vector<2x16xf32> -> vector<1x16xi32>
+  return %a, %b : vector<1x16xi32>, vector<1x16xi32>
+}
+}

@@ -1216,6 +1216,14 @@ func.func @f(%x: tensor<4x16xf32>) {
 }
 
 // -----
+// SE4: nor of the range of factors without it
+func.func @f(%x: tensor<4x16xf32>) {
+  // expected-error @+1 {{'quant.scale_encode' op has powers, expected it to be bounded, too}}
+  %0 = quant.scale_encode %x, %x {finite, powers} : tensor<4x16xf32> -> tensor<4x16xf8E4M3FN>
+  return
+}
+
+// -----
 // SE3: nothing is said of the range of products that may be infinite
 func.func @f(%x: tensor<4x16xf32>) {
   // expected-error @+1 {{'quant.scale_encode' op is bounded, expected it to be finite, too}}
@@ -1860,6 +1868,14 @@ func.func @f(%v: vector<4xf32>) {
 func.func @f(%x: vector<2x16xf32>, %v: vector<2x16xf32>) {
   // expected-error @+1 {{'quant.scale_encode_words' op elem is 'f8E8M0FNU', expected f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN or f8E5M2}}
   %0 = quant.scale_encode_words %x, %v {elem = f8E8M0FNU} : vector<2x16xf32>, vector<2x16xf32> -> vector<1x16xi32>
+  return
+}
+
+// -----
+// WO9: the range of factors without that of products
+func.func @f(%x: vector<1x16xi32>, %v: vector<2x16xf32>) {
+  // expected-error @+1 {{'quant.scale_encode_words' op has powers, expected it to be bounded, too}}
+  %0 = quant.scale_encode_words %x, %v {elem = f8E4M3FN, powers} : vector<1x16xi32>, vector<2x16xf32> -> vector<1x16xi32>
   return
 }
 

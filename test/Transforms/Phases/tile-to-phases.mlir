@@ -464,3 +464,69 @@ func.func @transform(%x: memref<?x1024xf32>, %q: memref<?x1024xf8E4M3FN>, %s: me
   return
 }
 }
+
+// -----
+
+// Products in f16 need an amax that is zero or not small: the phase that finds
+// scales asks, of the whole tile and of its edges.
+// CHECK-LABEL: func.func @halves
+// CHECK: %[[A:.*]] = quant.block_reduce amax %{{.*}} {amax_bits} : tensor<1x512xf32> -> tensor<1x16xf32>
+// CHECK: %[[BITS:.*]] = arith.bitcast %[[A]] : tensor<1x16xf32> to tensor<1x16xi32>
+// CHECK: %[[BELOW:.*]] = arith.subi %[[BITS]], %{{.*}}
+// CHECK: %[[SMALL:.*]] = arith.cmpi ult, %[[BELOW]]
+// CHECK: %[[INF:.*]] = arith.select %[[SMALL]]
+// CHECK: %[[V:.*]] = arith.bitcast %[[INF]] : tensor<1x16xi32> to tensor<1x16xf32>
+// CHECK: quant.has_special %[[V]]
+// CHECK: quant.block_reduce amax %{{.*}} : tensor<1x32xf32> -> tensor<1x1xf32>
+// CHECK: arith.cmpi ult
+// CHECK: quant.scale_encode %{{.*}}, %{{.*}} {bounded, finite, powers} : tensor<1x64xf32>
+module attributes {quant.target = "host", quant.features = "avx512fp16"} {
+func.func @halves(%x: memref<4x1024xbf16>, %q: memref<4x1024xf8E4M3FN>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %k = arith.constant dense<0.00223214296> : tensor<4x32xf32>
+  %t = quant.load %x[%c0, %c0] : memref<4x1024xbf16> -> tensor<4x1024xbf16>
+  %f = arith.extf %t : tensor<4x1024xbf16> to tensor<4x1024xf32>
+  %a = quant.block_reduce amax %f block [1, 32] : tensor<4x1024xf32> -> tensor<4x32xf32>
+  %m = arith.mulf %a, %k : tensor<4x32xf32>
+  %e = quant.encode %m {mode = #quant.e8m0_mode<rceil>} : tensor<4x32xf32> -> tensor<4x32xf8E8M0FNU>
+  %i = quant.e8m0_inverse %e : tensor<4x32xf8E8M0FNU> -> tensor<4x32xf32>
+  %b = quant.block_broadcast %i block [1, 32] : tensor<4x32xf32> -> tensor<4x1024xf32>
+  %z = arith.mulf %f, %b : tensor<4x1024xf32>
+  %c = quant.encode %z : tensor<4x1024xf32> -> tensor<4x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<4x1024xf8E4M3FN>
+  return
+}
+}
+
+// -----
+
+// Not of f32, of E5M2 or without FP16.
+// CHECK-LABEL: func.func @not_halves
+// CHECK-NOT: powers
+module attributes {quant.target = "host", quant.features = "avx512fp16"} {
+func.func @not_halves(%x: memref<4x1024xf32>, %y: memref<4x1024xbf16>, %q: memref<4x1024xf8E4M3FN>, %r: memref<4x1024xf8E5M2>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %k = arith.constant dense<0.00223214296> : tensor<4x32xf32>
+  %f = quant.load %x[%c0, %c0] : memref<4x1024xf32> -> tensor<4x1024xf32>
+  %a = quant.block_reduce amax %f block [1, 32] : tensor<4x1024xf32> -> tensor<4x32xf32>
+  %m = arith.mulf %a, %k : tensor<4x32xf32>
+  %e = quant.encode %m {mode = #quant.e8m0_mode<rceil>} : tensor<4x32xf32> -> tensor<4x32xf8E8M0FNU>
+  %i = quant.e8m0_inverse %e : tensor<4x32xf8E8M0FNU> -> tensor<4x32xf32>
+  %b = quant.block_broadcast %i block [1, 32] : tensor<4x32xf32> -> tensor<4x1024xf32>
+  %z = arith.mulf %f, %b : tensor<4x1024xf32>
+  %c = quant.encode %z : tensor<4x1024xf32> -> tensor<4x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<4x1024xf8E4M3FN>
+  %k2 = arith.constant dense<1.74386157E-5> : tensor<4x32xf32>
+  %t = quant.load %y[%c0, %c0] : memref<4x1024xbf16> -> tensor<4x1024xbf16>
+  %g = arith.extf %t : tensor<4x1024xbf16> to tensor<4x1024xf32>
+  %a2 = quant.block_reduce amax %g block [1, 32] : tensor<4x1024xf32> -> tensor<4x32xf32>
+  %m2 = arith.mulf %a2, %k2 : tensor<4x32xf32>
+  %e2 = quant.encode %m2 {mode = #quant.e8m0_mode<rceil>} : tensor<4x32xf32> -> tensor<4x32xf8E8M0FNU>
+  %i2 = quant.e8m0_inverse %e2 : tensor<4x32xf8E8M0FNU> -> tensor<4x32xf32>
+  %b2 = quant.block_broadcast %i2 block [1, 32] : tensor<4x32xf32> -> tensor<4x1024xf32>
+  %z2 = arith.mulf %g, %b2 : tensor<4x1024xf32>
+  %c2 = quant.encode %z2 : tensor<4x1024xf32> -> tensor<4x1024xf8E5M2>
+  quant.store %c2, %r[%c0, %c0] : tensor<4x1024xf8E5M2>, memref<4x1024xf8E5M2>
+  return
+}
+}

@@ -46,7 +46,7 @@ def test_launches_at_every_alignment_stay_in_cpp():
     assert kernel._launcher.hits == 15
 
 
-@pytest.mark.parametrize("target", ["host:base", "host:avx2", "host:avx512", "host:avx512vbmi"])
+@pytest.mark.parametrize("target", ["host:base", "host:avx2", "host:avx512", "host:avx512vbmi", "host:avx512fp16"])
 def test_code_for_the_cpu_is_the_same_for_every_alignment(target):
     @dither.jit
     def kernel(x, y, z):

@@ -19,7 +19,7 @@ def test_report(process, cache_dir):
     assert re.fullmatch(r"22\.\d+\.\d+", found["LLVM"])
     assert "_dither" in found["compiler"]
     assert "clang version 22" in found["built with"] or "GCC" in found["built with"]
-    assert re.match(r"host(:avx512vbmi|:avx512|:avx2)?, \d+ threads", found["host target"])
+    assert re.match(r"host(:avx512fp16|:avx512vbmi|:avx512|:avx2)?, \d+ threads", found["host target"])
     assert found["targets"].split() == package.targets()
     assert found["device"].startswith("cpu: ") or found["device"].startswith("cuda:")
     assert found["cache"].startswith(f"{cache_dir}: 0 kernels, 0.0 of 1074 MB")

@@ -13,7 +13,7 @@ from ops import data
 from ops.check import same_bits
 
 F32 = np.float32
-LEVELS = ["base", "avx2", "avx512", "avx512vbmi"]
+LEVELS = ["base", "avx2", "avx512", "avx512vbmi", "avx512fp16"]
 TARGETS = [f"host:{level}" for level in LEVELS[: LEVELS.index(host_target().partition(":")[2]) + 1]]
 TARGETS += ["sm_80", "sm_90a"]
 MLIR = {"float32": "f32", "bfloat16": "bf16"}

@@ -13,7 +13,7 @@ from dither.devices import get_device
 from guarded import Guarded
 
 DEVICES = ["cpu", "sim:sm_90a"]
-LEVELS = ["host:base", "host:avx2", "host:avx512", "host:avx512vbmi"]
+LEVELS = ["host:base", "host:avx2", "host:avx512", "host:avx512vbmi", "host:avx512fp16"]
 PROT_NONE = 0
 #: Of each width that memory has.
 DTYPES = [ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn, ml_dtypes.bfloat16, np.float32, np.int64]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from dither.devices import get_device
 
-HOSTS = ["host", "host:avx2", "host:avx512", "host:avx512vbmi"]
+HOSTS = ["host", "host:avx2", "host:avx512", "host:avx512vbmi", "host:avx512fp16"]
 DEVICES = ["cpu", "host", "host:avx2", "sim:sm_80", "sim:sm_90a", "sim:sm_100a"]
 SHAPES = [(64, 64), (128, 32), (8, 16), (3, 128), (1, 512), (48, 40), (256, 8)]
 

@@ -8,7 +8,7 @@ from ops import check, data
 
 F32 = np.float32
 DEVICES = ["cpu", "sim:sm_80", "sim:sm_90a", "sim:sm_120a"]
-LEVELS = ["host:base", "host:avx2", "host:avx512", "host:avx512vbmi"]
+LEVELS = ["host:base", "host:avx2", "host:avx512", "host:avx512vbmi", "host:avx512fp16"]
 
 
 @dither.jit

@@ -112,6 +112,31 @@ def test_e8m0_decisions(fmt):
     check_quantized(dither.quantize(transposed, fmt, "colwise"), transposed, "colwise")
 
 
+@pytest.mark.parametrize("fmt", [fmt for fmt in FORMATS if fmt != "nvfp4"])
+@pytest.mark.parametrize("exponents", [(-133, 127), (-133, -90), (-101, -99), (-100, 127), (-20, 20)])
+def test_blocks_of_bfloat16(fmt, exponents):
+    """Blocks of zeros, and with an amax of every exponent, down to what is subnormal; elements up to 2^40 below it.
+
+    Where CPUs multiply in f16, small blocks are not multiplied so, and float32 never is: both give the same codes.
+    """
+    rng = np.random.default_rng(200 + exponents[0])
+    shape = (64, 1536)
+    amax = rng.integers(*exponents, (64, 1536 // 32), endpoint=True)
+    below = np.minimum(rng.geometric(0.2, shape) - 1, 40)
+    values = np.ldexp(rng.uniform(1, 2, shape), np.repeat(amax, 32, 1) - below) * rng.choice([-1, 1], shape)
+    values *= np.repeat(rng.random(amax.shape) > 0.1, 32, 1)
+    values[32:, :40] = 0
+    largest = 2.0**127 * (2 - 2.0**-7)
+    x = data.aligned(np.clip(values, -largest, largest), data.DTYPES["bfloat16"])
+    for given in (x, data.aligned(x.T)):
+        check_quantized(dither.quantize(given, fmt, "both"), given, "both")
+        up = dither.quantize(given, dither.formats.FORMATS[fmt].with_(scale_rounding="rceil"), "both")
+        wide = dither.quantize(data.aligned(given, np.float32), up.format, "both")
+        for found, expected in zip(parts(up), parts(wide), strict=True):
+            same_bits(found.data, array(expected.data).view(array(found.data).dtype))
+            same_bits(found.scale_inv, array(expected.scale_inv))
+
+
 @pytest.mark.parametrize("amax", [2688.0, 1.0, 3.0, 1.015625, 1000.0, 448.0 * 6 / 7, 1e-3])
 def test_e4m3_scale_decisions(amax):
     """Block amax around every midpoint of E4M3 in units of the block scale, for several tensor scales."""

@@ -11,7 +11,7 @@ import dither.language as dl
 import pytest
 from dither.devices import is_gpu
 
-LEVELS = ["base", "avx2", "avx512", "avx512vbmi"]
+LEVELS = ["base", "avx2", "avx512", "avx512vbmi", "avx512fp16"]
 
 
 @dither.jit

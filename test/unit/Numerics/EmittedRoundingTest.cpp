@@ -53,6 +53,40 @@ TEST(EmittedRounding, SweepOfF32) {
   }
 }
 
+/// The code of a value of bf16 times the power of two whose f32 has the
+/// exponent field `factor`, in the steps of HalfEncode.cpp.
+uint32_t halfEncode(uint32_t bf16, uint32_t factor, const ElementFormat &f) {
+  uint32_t less = std::max(239 - int(factor), 0) << 7;
+  uint32_t x = std::max(int(bf16 & 0x7FFF) - int(less), 0) << 3;
+  uint32_t power = std::max(x, encode(kF16, f.minNormal)) & 0x7C00;
+  double sum = double(decode(kF16, power)) * double(halfFactor(f)) +
+               double(decode(kF16, x));
+  uint32_t bits = encode(kF16, float(sum));
+  unsigned m = f.mantissaBits;
+  uint32_t code = (bits >> 10 << m) + (bits & 0x3FF);
+  return (code & (f.signBit() - 1)) | (bf16 & 0x8000 ? f.signBit() : 0);
+}
+
+// As long as products are in range and factors of what is not zero at most
+// 2^112.
+TEST(EmittedRounding, ProductsInHalfPrecision) {
+  for (const ElementFormat *f : kFormats) {
+    SCOPED_TRACE(f->name);
+    ASSERT_EQ(hasHalfRounding(*f), f != &kE5M2);
+    if (!hasHalfRounding(*f))
+      continue;
+    for (uint32_t factor = 1; factor <= 254; ++factor)
+      for (uint32_t bf16 = 0; bf16 < 0x7F80; ++bf16) {
+        float x = std::ldexp(decode(kBF16, bf16), int(factor) - 127);
+        if (x > f->max || (factor > 239 && bf16 > 0))
+          break;
+        ASSERT_EQ(halfEncode(bf16, factor, *f), encode(*f, x))
+            << std::hex << bf16 << " " << factor;
+        ASSERT_EQ(halfEncode(bf16 | 0x8000, factor, *f), encode(*f, -x));
+      }
+  }
+}
+
 TEST(EmittedRounding, IntegersAreTheLastBitsOfASum) {
   auto sum = [](float x) -> uint32_t {
     x = x < kINT8.max ? x : kINT8.max;

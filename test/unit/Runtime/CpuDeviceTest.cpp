@@ -65,6 +65,7 @@ TEST_F(CpuDeviceTest, DescribesItself) {
   EXPECT_EQ(makeCpuDevice(HostLevel::Avx2)->target(), "host:avx2");
   EXPECT_EQ(makeCpuDevice(HostLevel::Avx512)->target(), "host:avx512");
   EXPECT_EQ(makeCpuDevice(HostLevel::Avx512Vbmi)->target(), "host:avx512vbmi");
+  EXPECT_EQ(makeCpuDevice(HostLevel::Avx512Fp16)->target(), "host:avx512fp16");
 }
 
 TEST_F(CpuDeviceTest, LevelFromTheEnvironment) {
@@ -75,8 +76,8 @@ TEST_F(CpuDeviceTest, LevelFromTheEnvironment) {
   }
   ScopedEnv set("DITHER_HOST_FEATURES", "avx1024");
   EXPECT_EQ(message(makeCpuDevice()),
-            "DITHER_HOST_FEATURES is 'avx1024': expected auto, avx512vbmi, "
-            "avx512, avx2 or base");
+            "DITHER_HOST_FEATURES is 'avx1024': expected auto, avx512fp16, "
+            "avx512vbmi, avx512, avx2 or base");
 }
 
 TEST_F(CpuDeviceTest, EveryProgramRunsOnce) {

@@ -76,10 +76,12 @@ TEST(TargetInfo, HostIsOneOfTheCpusAndRuns) {
   bool vbmi = __builtin_cpu_supports("avx512vbmi") &&
               __builtin_cpu_supports("avx512vbmi2") &&
               __builtin_cpu_supports("gfni");
-  EXPECT_EQ(host.name, v3 && v4 && vbmi ? "host:avx512vbmi"
-                       : v3 && v4       ? "host:avx512"
-                       : v3             ? "host:avx2"
-                                        : "host:base");
+  bool fp16 = __builtin_cpu_supports("avx512fp16");
+  EXPECT_EQ(host.name, v3 && v4 && vbmi && fp16 ? "host:avx512fp16"
+                       : v3 && v4 && vbmi       ? "host:avx512vbmi"
+                       : v3 && v4               ? "host:avx512"
+                       : v3                     ? "host:avx2"
+                                                : "host:base");
 #endif
 }
 
