@@ -3,6 +3,7 @@
 #include "Phases/PhasePlan.h"
 #include "Tiling/TilingEngine.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
+#include <limits>
 #include <numeric>
 
 using namespace mlir;
@@ -15,6 +16,9 @@ static constexpr int64_t kMostOfBlocks = 512;
 /// Columns that go through all phases together: with one row, at most, and
 /// with bands of blocks along columns.
 static constexpr int64_t kRowStretch = 4096, kBandStretch = 512;
+/// Likewise of one that is turned: each column has a mask of its own, and as
+/// much code as a column without.
+static constexpr int64_t kSlowTurnedCols = 8;
 /// What the columns of a row may take of the first cache: x, the next x as it
 /// is fetched, and what lies in scratch.
 static constexpr int64_t kStretchBytes = 32768;
@@ -22,6 +26,8 @@ static constexpr int64_t kStretchBytes = 32768;
 static constexpr int64_t kBandBytes = 65536;
 /// Columns of a part whose accesses have masks, if nothing asks for more.
 static constexpr int64_t kSlowCols = 32;
+/// How much longer such a part takes, for each element.
+static constexpr double kMaskedTimes = 3;
 /// Rows that are turned to columns at once, at most.
 static constexpr int64_t kTurnedRows = 32;
 
@@ -40,6 +46,32 @@ int64_t PhasePlan::rowStretch() const {
                   powerOfTwoFloor(kStretchBytes / std::max<int64_t>(bytes, 1)));
 }
 
+/// Rows and columns whose scales are found at once, 16 if there are as many.
+/// Rows that are short share a part. Where wide parts leave many columns to
+/// parts with masks, narrow ones of more rows leave fewer.
+std::pair<int64_t, int64_t> PhasePlan::partOfBlocks(int64_t colBlock) const {
+  int64_t most = std::min(kMostOfBlocks, kLanes * colBlock);
+  int64_t widest = std::min(most, powerOfTwoFloor(cols));
+  std::pair<int64_t, int64_t> best;
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t wide = widest; wide >= std::max(colBlock, widest / 8);
+       wide /= 2) {
+    int64_t width = wide / colBlock * colBlock, height = 1;
+    while (colBlock > 1 && height * 2 * width <= most &&
+           rows % (height * 2) == 0)
+      height *= 2;
+    // Half of the time of a part is spent on blocks that it could have had.
+    double each = 0.5 + 0.5 * double(most) / double(height * width);
+    int64_t rest = cols % width;
+    double time = each * double(cols - rest) + kMaskedTimes * double(rest);
+    if (time < least) {
+      least = time;
+      best = {height, width};
+    }
+  }
+  return best.second ? best : std::pair(int64_t(1), colBlock);
+}
+
 void PhasePlan::chooseExtents() {
   int64_t rowBlock = 1, colBlock = 1, narrowest = 32;
   for (Value v : classes->values()) {
@@ -55,13 +87,7 @@ void PhasePlan::chooseExtents() {
   auto whole = [&](int64_t want) {
     return std::max(colBlock, std::min(want, wide) / colBlock * colBlock);
   };
-  // Short rows share a part for their scales.
-  int64_t blocks = whole(std::min(kMostOfBlocks, kLanes * colBlock));
-  int64_t height = 1;
-  if (colBlock > 1)
-    while (height * 2 * blocks <= std::min(kMostOfBlocks, kLanes * colBlock) &&
-           rows % (height * 2) == 0)
-      height *= 2;
+  auto [height, blocks] = partOfBlocks(colBlock);
   // Rows that are stored as columns go together, those of a block or some.
   bool transposes = llvm::any_of(
       sinks, [&](const Sink &sink) { return kindOf(sink.tile) == Transposed; });
@@ -70,7 +96,9 @@ void PhasePlan::chooseExtents() {
                        : std::min(rowBlock, kTurnedRows);
   bandRows = std::lcm(std::lcm(std::lcm(rowBlock, height), turned), rowRun);
   bandCols =
-      std::min(cols, turned > 1 || rowRun > 1 ? kBandStretch : rowStretch());
+      std::min(cols, turned > 1 || rowRun > 1
+                         ? kBandStretch
+                         : std::max(kBandStretch, rowStretch() / height));
   if (rowRun > 1) {
     int64_t kept =
         llvm::count_if(cuts, [](const Cut &cut) { return cut.kind <= Values; });
@@ -112,7 +140,7 @@ void PhasePlan::chooseExtents() {
     case Transposed:
       p.rows = turned;
       p.cols = colBlock > 32 ? 32 : whole(32);
-      p.slowCols = slow(1, kSlowCols);
+      p.slowCols = slow(1, kSlowTurnedCols);
       break;
     case Transforms:
       p.rows = rowRun;

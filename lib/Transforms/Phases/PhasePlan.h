@@ -163,6 +163,7 @@ private:
   bool staysInBlocks(mlir::Value v) const;
   mlir::Value keptTransform(quant::HadamardOp op) const;
   int64_t rowStretch() const;
+  std::pair<int64_t, int64_t> partOfBlocks(int64_t colBlock) const;
   std::vector<Node> uniformValues() const;
   std::vector<Node> steps(const Phase &phase) const;
   Node loops(const Phase &phase) const;

@@ -530,3 +530,22 @@ func.func @not_halves(%x: memref<4x1024xf32>, %y: memref<4x1024xbf16>, %q: memre
   return
 }
 }
+
+// -----
+
+// 768 columns are no whole number of parts of 512: scales of two rows are found
+// at once, of 256 columns each.
+// CHECK-LABEL: func.func @narrower
+// CHECK: scf.for %{{.*}} = %c0 to %c4 step %c2
+// CHECK: scf.for %{{.*}} = %c0 to %c768 step %c256
+// CHECK: quant.load %arg0{{.*}} {in_bounds} : {{.*}} -> tensor<2x256xf32>
+// CHECK: quant.block_reduce amax %{{.*}} block [1, 32] : tensor<2x256xf32> -> tensor<2x8xf32>
+module attributes {quant.target = "host", quant.features = "avx512"} {
+func.func @narrower(%x: memref<4x768xf32>, %s: memref<4x24xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x768xf32> -> tensor<4x768xf32>
+  %a = quant.block_reduce amax %t block [1, 32] : tensor<4x768xf32> -> tensor<4x24xf32>
+  quant.store %a, %s[%c0, %c0] : tensor<4x24xf32>, memref<4x24xf32>
+  return
+}
+}

@@ -18,7 +18,13 @@ from .program import Program
 from .reference import DTYPES
 
 #: Levels of the CPU, and simulated GPUs.
-HOSTS = {"base": "host:base", "avx2": "host:avx2", "avx512": "host:avx512", "vbmi": "host:avx512vbmi", "fp16": "host:avx512fp16"}
+HOSTS = {
+    "base": "host:base",
+    "avx2": "host:avx2",
+    "avx512": "host:avx512",
+    "vbmi": "host:avx512vbmi",
+    "fp16": "host:avx512fp16",
+}
 GPUS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a")
 
 

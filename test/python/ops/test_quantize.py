@@ -21,6 +21,16 @@ def test_ragged_shapes(fmt, n):
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize("n", [448, 480, 640, 768, 992, 1000, 2880])
+def test_widths(fmt, n):
+    """Rows that are no whole number of the parts that CPUs take at once: parts are narrower there, of more rows."""
+    x = data.adversarial(37, n, "bfloat16")
+    x[:32] = data.normal(32, n, "bfloat16")
+    for layout in ("rowwise", "both"):
+        check_quantized(dither.quantize(x, fmt, layout), x, layout)
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (1, 100), (129, 100), (127, 4097), (300, 257)])
 def test_ragged_scale_tiles(fmt, m, n):
     """Padding of the 128x4 order reaches past the tensor in both directions, and is zero."""
