@@ -45,6 +45,10 @@ public:
     return apply<arith::SubIOp>(x, y,
                                 [](int64_t a, int64_t c) { return a - c; });
   }
+  OpFoldResult add(OpFoldResult x, OpFoldResult y) {
+    return apply<arith::AddIOp>(x, y,
+                                [](int64_t a, int64_t c) { return a + c; });
+  }
   OpFoldResult mul(OpFoldResult x, int64_t c) {
     return c == 1 ? x
                   : apply<arith::MulIOp>(
@@ -197,14 +201,23 @@ TileBounds::TileBounds(OpBuilder &b, Location loc, const PhasePlan &plan)
     end = f.max(f.min(end, *last), nothing);
 }
 
-void TileBounds::enterBand(OpBuilder &b, Index row) {
+void TileBounds::enterBand(OpBuilder &b, Index row, int64_t count) {
   Fold f(b, loc);
   bandInside = inside;
   // Bands do not reach past the end of the tile.
   if (getConstantIntValue(rows) == plan.rows)
     return;
-  OpFoldResult lastRow = f.sub(rows, b.getIndexAttr(plan.bandRows));
+  OpFoldResult lastRow = f.sub(rows, b.getIndexAttr(count));
   bandInside = f.both(bandInside, f.atMost(row, lastRow));
+}
+
+TileBounds::Index TileBounds::rowsOfBand(OpBuilder &b, Index row) {
+  Fold f(b, loc);
+  Index all = b.getIndexAttr(plan.bandRows);
+  if (getConstantIntValue(end) == plan.rows && plan.rows % plan.bandRows == 0)
+    return all;
+  OpFoldResult up = f.add(f.sub(end, row), b.getIndexAttr(plan.blockRows - 1));
+  return f.min(all, f.floor(up, plan.blockRows));
 }
 
 TileBounds::Index TileBounds::choose(OpBuilder &b, Index ifInside) {

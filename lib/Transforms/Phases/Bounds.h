@@ -22,8 +22,10 @@ public:
   /// Rows up to the last one that a store writes or a total is of: of what
   /// comes after it a sum has +0 alone, and so has a maximum of magnitudes.
   Index rowsEnd() const { return end; }
-  /// The band that the calls below are about starts at `row`.
-  void enterBand(mlir::OpBuilder &b, Index row);
+  /// Rows of the band at `row` up to that one, a multiple of `blockRows`.
+  Index rowsOfBand(mlir::OpBuilder &b, Index row);
+  /// The calls below are about `count` rows from `row` on.
+  void enterBand(mlir::OpBuilder &b, Index row, int64_t count);
   /// Rows of the band that are inside with all columns: all or none.
   Index rowsInside(mlir::OpBuilder &b);
   /// Columns of the stretch at `col`, and those of them, a multiple of `step`,

@@ -51,7 +51,7 @@ LogicalResult PhaseBuilder::buildNode(const Node &node) {
   case Node::Phase:
     return buildPhase(node);
   case Node::Band:
-    bounds->enterBand(builder(), at(Axis::Rows));
+    bounds->enterBand(builder(), at(Axis::Rows), node.step);
     insideTensors = nullptr;
     return success();
   case Node::Stretch:
@@ -90,6 +90,8 @@ PhaseBuilder::Index PhaseBuilder::boundOf(Bound bound) {
   switch (bound.kind) {
   case Bound::Stored:
     return bounds->rowsEnd();
+  case Bound::Band:
+    return bounds->rowsOfBand(builder(), at(Axis::Rows));
   case Bound::Width:
     return width;
   case Bound::Redo:

@@ -28,8 +28,6 @@ static constexpr int64_t kBandBytes = 65536;
 static constexpr int64_t kSlowCols = 32;
 /// How much longer such a part takes, for each element.
 static constexpr double kMaskedTimes = 3;
-/// Rows that are turned to columns at once, at most.
-static constexpr int64_t kTurnedRows = 32;
 
 int64_t PhasePlan::rowStretch() const {
   int64_t bytes = 0;
@@ -94,7 +92,10 @@ void PhasePlan::chooseExtents() {
   int64_t turned = transposes && rowBlock < kTurnedRows
                        ? std::lcm(rowBlock, std::gcd(rows, kTurnedRows))
                        : std::min(rowBlock, kTurnedRows);
-  bandRows = std::lcm(std::lcm(std::lcm(rowBlock, height), turned), rowRun);
+  blockRows = std::lcm(std::lcm(std::lcm(rowBlock, height), turned), rowRun);
+  bandRows = blockRows;
+  for (const Sink &sink : sinks)
+    bandRows = std::lcm(bandRows, std::max<int64_t>(1, lineRows(sink)));
   bandCols =
       std::min(cols, turned > 1 || rowRun > 1
                          ? kBandStretch
@@ -137,9 +138,20 @@ void PhasePlan::chooseExtents() {
       p.cols = std::min<int64_t>(32, wide);
       p.slowCols = slow(1, kSlowCols);
       break;
+    case Turned:
+      p.rows = turned;
+      p.cols = colBlock > 32 ? 32 : whole(32);
+      p.slowCols = slow(1, kSlowTurnedCols);
+      break;
     case Transposed:
       p.rows = turned;
       p.cols = colBlock > 32 ? 32 : whole(32);
+      if (llvm::all_of(p.sinks, [&](const Sink &s) { return lineRows(s); })) {
+        // What is kept in scratch memory, a line at a time.
+        for (const Sink &sink : p.sinks)
+          p.rows = std::lcm(p.rows, lineRows(sink));
+        p.cols = 1;
+      }
       p.slowCols = slow(1, kSlowTurnedCols);
       break;
     case Transforms:

@@ -4,6 +4,7 @@
 #include "Analysis/AccessOrder.h"
 #include "Phases/Blocks.h"
 #include "Tiling/ReductionLoops.h"
+#include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Dialect/Quant/QuantTiling.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -50,6 +51,17 @@ std::pair<int64_t, int64_t> PhasePlan::unitsOf(Value v) const {
 bool PhasePlan::isTransposed(Value v) const {
   auto type = cast<RankedTensorType>(v.getType());
   return type.getRank() == 2 && (colUnit(v, 0) || rowUnit(v, 1));
+}
+
+/// Rows that fill a line of memory where `sink` stores them as columns, if the
+/// tile has as many and fewer are turned at once; else 0.
+int64_t PhasePlan::lineRows(const Sink &sink) const {
+  auto type = cast<RankedTensorType>(sink.tile.getType());
+  if (kindOf(sink.tile) != Transposed || colUnit(sink.tile, 0) != 1 ||
+      rowUnit(sink.tile, 1) != 1)
+    return 0;
+  int64_t fill = kLineBits / quant::storageBits(type.getElementType());
+  return fill > kTurnedRows && rows % fill == 0 ? fill : 0;
 }
 
 /// Reductions over rows that sinks need, and what depends on them. The sinks
@@ -312,6 +324,11 @@ bool PhasePlan::findCuts() {
           dependsOnReduce(operand, reduces) && !addCut(operand, Rows))
         return decline(def, "what there is for each row is no column of f32");
   }
+  for (const Sink &sink : sinks)
+    if (lineRows(sink) && !cutIndex.contains(sink.tile)) {
+      cutIndex[sink.tile] = cuts.size();
+      cuts.push_back({sink.tile, Turned, {}});
+    }
   // Scratch memory has what belongs to some rows, and not to all.
   for (Value v : late)
     for (Value operand : v.getDefiningOp()->getOperands())

@@ -24,6 +24,9 @@ namespace dither::transforms {
 
 class PhasePlan {
 public:
+  /// Rows that are turned to columns at once, at most, and bits of a line.
+  static constexpr int64_t kTurnedRows = 32, kLineBits = 512;
+
   /// In the order in which they run.
   enum Kind {
     Rows,
@@ -33,6 +36,7 @@ public:
     ColBlocks,
     SquareBlocks, ///< of several rows and several columns
     Elements,
+    Turned, ///< elements that are kept until lines of Transposed are full
     Transposed
   };
 
@@ -141,8 +145,9 @@ public:
   /// Everything that the sinks are computed from.
   llvm::ArrayRef<mlir::Value> values() const { return classes->values(); }
   /// Extents of the tile, and rows and columns of the bands and stretches that
-  /// go through all phases before the next one.
-  int64_t rows = 1, cols = 1, bandRows = 1, bandCols = 1;
+  /// go through all phases before the next one. Of a band that ends past what
+  /// is stored some rows are computed, a multiple of `blockRows`.
+  int64_t rows = 1, cols = 1, bandRows = 1, bandCols = 1, blockRows = 1;
 
 private:
   /// Says why there is no plan; false.
@@ -160,6 +165,7 @@ private:
     return kind && *kind >= RowBlocks && *kind <= SquareBlocks;
   }
   bool isTransposed(mlir::Value v) const;
+  int64_t lineRows(const Sink &sink) const;
   bool staysInBlocks(mlir::Value v) const;
   mlir::Value keptTransform(quant::HadamardOp op) const;
   int64_t rowStretch() const;

@@ -66,9 +66,15 @@ Node PhasePlan::loops(const Phase &phase) const {
           .alone(/*inside=*/true),
       Node::loop(Axis::Cols, rest, Bound::Width, phase.slowCols, steps(phase))
           .alone(/*inside=*/false)};
-  return Node::phase(
-      index, {Node::measure(phase.cols),
-              Node::loop(Axis::Rows, 0, bandRows, phase.rows, columns)});
+  // Of a band that reaches past a tensor some rows may lie inside.
+  Nodes part;
+  if (bandRows > 1)
+    part.push_back(Node::band(phase.rows));
+  part.push_back(Node::measure(phase.cols));
+  llvm::append_range(part, std::move(columns));
+  Bound last = blockRows < bandRows ? Bound(Bound::Band) : Bound(bandRows);
+  return Node::phase(index,
+                     {Node::loop(Axis::Rows, 0, last, phase.rows, part)});
 }
 
 Schedule PhasePlan::schedule(func::FuncOp kernel) const {
@@ -83,7 +89,7 @@ Schedule PhasePlan::schedule(func::FuncOp kernel) const {
     if (quant::ReduceOp(total.reduce).getKind() != quant::ReduceKind::sum)
       overColumns(total.columns, Node::clear(i));
 
-  Nodes band{Node::band()}, stretch{Node::stretch()};
+  Nodes band{Node::band(bandRows)}, stretch{Node::stretch()};
   for (const Phase &phase : phases)
     (phase.kind == Rows ? band : stretch).push_back(loops(phase));
   band.push_back(Node::loop(Axis::Cols, 0, cols, bandCols, std::move(stretch)));

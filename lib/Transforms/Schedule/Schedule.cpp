@@ -38,7 +38,11 @@ Node Node::phase(unsigned index, std::vector<Node> body) {
   return n;
 }
 
-Node Node::band() { return node(Band); }
+Node Node::band(int64_t rows) {
+  Node n = node(Band);
+  n.step = rows;
+  return n;
+}
 
 Node Node::stretch() { return node(Stretch); }
 
@@ -105,6 +109,9 @@ static void print(raw_ostream &os, Bound bound) {
   case Bound::Stored:
     os << "stored";
     break;
+  case Bound::Band:
+    os << "band";
+    break;
   case Bound::Inside:
     os << "inside";
     break;
@@ -141,7 +148,7 @@ static void print(raw_ostream &os, const std::vector<Node> &body,
       os << "phase " << n.index;
       break;
     case Node::Band:
-      os << "band";
+      os << "band of " << n.step;
       break;
     case Node::Stretch:
       os << "stretch";

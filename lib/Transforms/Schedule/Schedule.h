@@ -26,6 +26,7 @@ struct Bound {
   enum Kind {
     Constant, ///< `value`
     Stored,   ///< rows up to the last one that is stored
+    Band,     ///< rows of the band up to that one, in whole blocks
     Inside,   ///< rows that Band found, columns that Measure found
     Redo,     ///< Inside, or 0 where the loop before has found a special value
     Width     ///< columns of the stretch
@@ -43,7 +44,8 @@ struct Node {
   enum Kind {
     Loop,    ///< `body` for each `step` of [`from`, `to`) along `axis`
     Phase,   ///< `body`; what it keeps is there for what comes after it
-    Band,    ///< begins a band of rows: whether it lies inside all tensors
+    Band,    ///< begins a band of rows, or `step` of them: whether these lie
+             ///< inside all tensors
     Stretch, ///< begins a stretch of columns: how many there are
     Measure, ///< how many columns, in steps of `step`, lie inside all tensors
     Whole,   ///< all of `tile`, computed once
@@ -69,7 +71,7 @@ struct Node {
   static Node loop(Axis axis, Bound from, Bound to, int64_t step,
                    std::vector<Node> body);
   static Node phase(unsigned index, std::vector<Node> body);
-  static Node band();
+  static Node band(int64_t rows);
   static Node stretch();
   static Node measure(int64_t step);
   static Node whole(mlir::Value tile);

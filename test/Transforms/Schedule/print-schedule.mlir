@@ -9,12 +9,12 @@
 // PHASES-LABEL: phases of quantize
 // PHASES-NEXT: nest
 // PHASES-NEXT: {{^}}  for rows 0 to stored by 1{{$}}
-// PHASES-NEXT:     band
+// PHASES-NEXT:     band of 1
 // PHASES-NEXT:     for cols 0 to 1024 by 1024{{$}}
 // PHASES-NEXT:       stretch
 // PHASES-NEXT:       phase 0
-// PHASES-NEXT:         measure cols by 512
 // PHASES-NEXT:         for rows 0 to 1 by 1 asks
+// PHASES-NEXT:           measure cols by 512
 // PHASES-NEXT:           for cols 0 to inside by 512 inside asks
 // PHASES-NEXT:             keep 0: quant.e8m0_inverse tensor<4x32xf32>
 // PHASES-NEXT:             quant.store of quant.encode tensor<4x32xf8E8M0FNU>
@@ -24,8 +24,8 @@
 // PHASES-NEXT:             quant.store
 // PHASES-NEXT:             ask
 // PHASES-NEXT:       phase 1
-// PHASES-NEXT:         measure cols by 64
 // PHASES-NEXT:         for rows 0 to 1 by 1{{$}}
+// PHASES-NEXT:           measure cols by 64
 // PHASES-NEXT:           for cols 0 to inside by 64 inside{{$}}
 // PHASES-NEXT:             quant.store of quant.encode tensor<4x1024xf8E4M3FN>
 // PHASES-NEXT:           for cols inside to width by 32{{$}}
@@ -106,13 +106,20 @@ func.func @branch(%x: memref<4x256xf32>, %s: memref<4x1xf32>, %y: memref<4x256xf
 
 // -----
 
-// Rows that are stored as columns go together, 32 at a time; what is the same
-// for all rows is stored once, after them.
+// Rows that are stored as columns go together, 32 at a time, and are kept until
+// 64 fill a line of each column; what is the same for all rows is stored once,
+// after them.
 // PHASES-LABEL: phases of turned
-// PHASES: for rows 0 to stored by 32
+// PHASES: for rows 0 to stored by 64
+// PHASES-NEXT: band of 64
 // PHASES: for cols 0 to 1024 by 512
-// PHASES: for rows 0 to 32 by 32
+// PHASES: for rows 0 to band by 32
+// PHASES-NEXT: band of 32
+// PHASES-NEXT: measure cols by 32
 // PHASES-NEXT: for cols 0 to inside by 32 inside
+// PHASES-NEXT: keep 0: quant.encode tensor<1024x128xf8E4M3FN>
+// PHASES: for rows 0 to band by 64
+// PHASES: for cols 0 to inside by 1 inside
 // PHASES-NEXT: quant.store of quant.encode tensor<1024x128xf8E4M3FN>
 // PHASES: {{^}}  quant.store of arith.divf tensor<1x1xf32>
 module attributes {quant.target = "host"} {
@@ -132,6 +139,25 @@ func.func @turned(%x: memref<?x1024xbf16>, %e: memref<1x1xf32>, %q: memref<1024x
   quant.store %c, %q[%c0, %r] : tensor<1024x128xf8E4M3FN>, memref<1024x?xf8E4M3FN>
   %i = arith.divf %one, %f : tensor<1x1xf32>
   quant.store %i, %s[%p, %c0] : tensor<1x1xf32>, memref<1x1xf32>
+  return
+}
+}
+
+// -----
+
+// Rows of a tile that fill no line are stored as they are turned.
+// PHASES-LABEL: phases of short
+// PHASES: for rows 0 to stored by 32
+// PHASES: for rows 0 to 32 by 32
+// PHASES-NOT: keep
+// PHASES: quant.store of quant.encode tensor<1024x32xf8E4M3FN>
+module attributes {quant.target = "host"} {
+func.func @short(%x: memref<?x1024xf32>, %q: memref<1024x?xf8E4M3FN>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<?x1024xf32> -> tensor<32x1024xf32>
+  %u = quant.transpose %t : tensor<32x1024xf32> -> tensor<1024x32xf32>
+  %c = quant.encode %u : tensor<1024x32xf32> -> tensor<1024x32xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<1024x32xf8E4M3FN>, memref<1024x?xf8E4M3FN>
   return
 }
 }
