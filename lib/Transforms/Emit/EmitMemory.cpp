@@ -693,6 +693,16 @@ void Emitter::atomic(LLVM::AtomicBinOp kind, const TileAccess &a,
   auto update = [&](Value ptr, Value v) {
     if (a.mem.elem.isF32())
       v = make<arith::BitcastOp>(b.getI32Type(), v);
+    OpBuilder::InsertionGuard guard(b);
+    if (simd && kind == LLVM::AtomicBinOp::umax) {
+      // A maximum only grows: what is not above the one there needs no
+      // exclusive access to its line, which takes ten times as long.
+      auto there = make<LLVM::LoadOp>(v.getType(), ptr, /*alignment=*/4);
+      there.setOrdering(LLVM::AtomicOrdering::monotonic);
+      Value above = make<arith::CmpIOp>(arith::CmpIPredicate::ult, there, v);
+      auto branch = make<scf::IfOp>(TypeRange{}, above, false);
+      b.setInsertionPointToStart(branch.thenBlock());
+    }
     make<LLVM::AtomicRMWOp>(kind, ptr, v, LLVM::AtomicOrdering::monotonic);
   };
   if (simd) {

@@ -199,7 +199,10 @@ func.func @swizzled(%x: memref<?x256xf32>, %y: memref<?x16xf8E4M3FN>, %m: index)
 // CHECK-LABEL: func.func @atomic(
 // CHECK: %[[V:.*]] = vector.extract %{{.*}}[0] : f32 from vector<16xf32>
 // CHECK: %[[W:.*]] = arith.bitcast %[[V]] : f32 to i32
-// CHECK: llvm.atomicrmw umax %{{.*}}, %[[W]] monotonic : !llvm.ptr, i32
+// CHECK: %[[THERE:.*]] = llvm.load %[[P:.*]] atomic monotonic {alignment = 4 : i64} : !llvm.ptr -> i32
+// CHECK: %[[ABOVE:.*]] = arith.cmpi ult, %[[THERE]], %[[W]] : i32
+// CHECK: scf.if %[[ABOVE]]
+// CHECK-NEXT: llvm.atomicrmw umax %[[P]], %[[W]] monotonic : !llvm.ptr, i32
 // CHECK-NOT: llvm.atomicrmw
 func.func @atomic(%x: memref<1x16xf32>, %y: memref<f32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
