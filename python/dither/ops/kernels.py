@@ -248,8 +248,8 @@ def transpose_words_kernel(x, y, BITS: dl.constexpr, ROWS: dl.constexpr, COLS: d
     """The transpose of a matrix of elements of BITS bits, which lie in words of 32: P = 32 / BITS to a word.
 
     `x` is (M / P, P, N / P) words, so that each of P tiles has one of P rows; `y` is (N / P, P, M / P). Squares of P
-    rows and P elements are turned within words, and words as tiles: what a GPU moves through shared memory, and a CPU
-    shuffles, are words, whatever is in them.
+    rows and P elements are turned within words, and words as tiles: what a GPU moves through shared memory are words,
+    whatever is in them.
     """
     r, c = dl.program_id(0) * ROWS, dl.program_id(1) * COLS
     words = ()
@@ -280,7 +280,7 @@ def turned(words, BITS):
 
 @jit
 def transpose_kernel(x, y, ROWS: dl.constexpr, COLS: dl.constexpr):
-    """The transpose of a matrix, an element at a time: of what has no words (`transpose_words_kernel`)."""
+    """The transpose of a matrix, an element at a time: on CPUs, and of what has no words (`transpose_words_kernel`)."""
     r, c = dl.program_id(0) * ROWS, dl.program_id(1) * COLS
     dl.store(y, (c, r), dl.load(x, (r, c), (ROWS, COLS)).T)
 

@@ -376,12 +376,12 @@ def _dequantize(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
 
 
 def _transposes(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
-    """Of each size of elements: in words of 32 bits where the shape has them, and an element at a time."""
+    """Of each size of elements: an element at a time, and on GPUs in words of 32 bits where the shape has them."""
     m, n = shape
     reads = frozenset(("x",))
     for dtype in MOVED.values():
         each = 32 // dtype.bits
-        if m % each == 0 and n % each == 0:
+        if not cpu and m % each == 0 and n % each == 0:
             tile = transpose_tile(dtype.bits, True, cpu)
             rows, cols = m // each, n // each
             words: dict[str, Tensor | None] = {
@@ -392,10 +392,10 @@ def _transposes(shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:
             grid = tile.grid(rows, cols)
             batch = (0, 1, tile.rows * each)
             yield Entry(f"transpose-{dtype}", kernels.transpose_words_kernel, words, constexprs, grid, reads, batch)
-        if each > 1:
+        if cpu or each > 1:
             tile = transpose_tile(dtype.bits, False, cpu)
             elements: dict[str, Tensor | None] = {"x": (dtype, (m, n)), "y": (dtype, (n, m), "dynamic")}
-            name = f"transpose-any-{dtype}"
+            name = f"transpose-{dtype}" if cpu else f"transpose-any-{dtype}"
             batch = (0, 1, tile.rows)
             yield Entry(name, kernels.transpose_kernel, elements, _extents(tile), tile.grid(m, n), reads, batch)
 

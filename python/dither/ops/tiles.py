@@ -108,14 +108,12 @@ def dequantize_tile(cols: int, fmt: Format, axis: int, transposed: bool, cpu: bo
 #: Words of 32 bits of the tiles that transpose elements of so many bits on a GPU: at least 64 bytes of each row that is
 #: read or written, and 32 words for a lane.
 _GPU_WORDS = {4: (16, 32), 8: (32, 32), 16: (32, 64), 32: (64, 64)}
-#: On a CPU: tiles that are turned in registers. They read a cache line of each row; four of them fill those they write.
-_CPU_WORDS = (4, 16)
 
 
 def transpose_tile(bits: int, words: bool, cpu: bool) -> Tile:
     """For transposes of elements of so many bits: in words of 32 bits that hold several, or an element at a time."""
     if words:
-        return Tile(*(_CPU_WORDS if cpu else _GPU_WORDS[bits]))
+        return Tile(*_GPU_WORDS[bits])
     return Tile(128, 512) if cpu else Tile(64, 64)
 
 

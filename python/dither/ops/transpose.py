@@ -58,8 +58,9 @@ def transpose(
     Returns an array of the library, and in the data type, of `x`, or `out`. FP4 is (N, (M + 1) // 2) bytes; the last
     half byte of an odd row is zero. The result has no gradient.
 
-    Fastest where M and N are multiples of the elements in 32 bits, and rows begin at multiples of 4 bytes. Raises
-    TypeError or ValueError for other elements, shapes that have no rows and columns, and an `out` that does not fit.
+    On GPUs fastest where M and N are multiples of the elements in 32 bits, and rows begin at multiples of 4 bytes.
+    Raises TypeError or ValueError for other elements, shapes that have no rows and columns, and an `out` that does not
+    fit.
     """
     if isinstance(x, ScaledTensor2x):
         raise TypeError("argument 'x' is a ScaledTensor2x, expected one of its halves: x.rowwise or x.colwise")
@@ -286,7 +287,8 @@ def _run(source: Array, result: Array, bits: int, where: Device, stream: int | N
     """Writes the transpose; both are matrices of elements of so many bits."""
     m, n = source.shape
     each = 32 // bits
-    words = not (m % each or n % each)
+    # A CPU has lines of the result together whatever their elements are.
+    words = not (where.is_cpu or m % each or n % each)
     for array in (source, result):
         words = words and not (array.pointer % 4 or array.strides[0] % each)
     tile = transpose_tile(bits, words, where.is_cpu)

@@ -148,10 +148,11 @@ def test_a_list_of_the_library(dither):
     assert result.code == 0 and len(names) > 3000
     assert {"gelu-bfloat16", "dbias_dgelu-nvfp4-both-128x4-bfloat16", "layer_norm_backward-float16"} <= set(names)
     assert {"dfactor_dswiglu-bfloat16", "add_rms_norm-float32", "transpose-int8", "column_sum"} <= set(names)
-    chosen = dither("compile", "--library", "--list", "--filter", "transpose-float4*", "--cols", "4100").out
-    assert chosen == ""
-    chosen = dither("compile", "--library", "--list", "--filter", "transpose-*int8", "--cols", "4100").out
-    assert chosen.splitlines() == ["transpose-int8", "transpose-any-int8"]
+    chosen = ["compile", "--library", "--list", "--cols", "4100", "--filter"]
+    assert dither(*chosen, "transpose-float4*", "--target", "sm_100a").out == ""
+    found = dither(*chosen, "transpose-*int8", "--target", "sm_100a").out
+    assert found.splitlines() == ["transpose-int8", "transpose-any-int8"]
+    assert dither(*chosen, "transpose-*int8").out.splitlines() == ["transpose-int8"]
 
 
 def test_rows_of_a_length(dither, tmp_path):
