@@ -31,13 +31,13 @@ Totals::Totals(OpBuilder &b, Location loc, const PhasePlan &plan,
     collected.push_back(quant::ScratchOp::create(
         b, loc, MemRefType::get({heightOf(i), total.columns}, b.getF32Type()),
         pairs && total.columns % 32 == 0));
-  // Bands are collected whole.
+  // The last band ends with a whole block.
   OpBuilder &here = engine.builder();
-  int64_t band = plan.bandRows;
-  if (band > 1 && getConstantIntValue(end) != plan.rows) {
-    Index up = quant::addOffsets(here, loc, end, here.getIndexAttr(band - 1));
-    up = quant::scaleOffset(here, loc, up, 1, band);
-    rows = quant::scaleOffset(here, loc, up, band, 1);
+  int64_t block = plan.blockRows;
+  if (block > 1 && getConstantIntValue(end) != plan.rows) {
+    Index up = quant::addOffsets(here, loc, end, here.getIndexAttr(block - 1));
+    up = quant::scaleOffset(here, loc, up, 1, block);
+    rows = quant::scaleOffset(here, loc, up, block, 1);
   }
 }
 

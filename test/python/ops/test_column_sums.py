@@ -93,6 +93,19 @@ def test_quantized_output(format, layout, device):
     check.same_bits(bias, tree(x.astype(F32)))
 
 
+@pytest.mark.parametrize("format", ["nvfp4", "fp8_tensor_e4m3"])
+@pytest.mark.parametrize("rows", [1, 16, 33, 64, 100, 130, 200])
+def test_rows_that_fill_no_line(format, rows):
+    """Codes are stored as columns of 64 or 128 rows on a CPU, and sums end with the last block of rows."""
+    x = data((rows, 96), ml_dtypes.bfloat16)
+    q, bias = gradient(x, format=format, layout="both")
+    want = dither.quantize(x, format, "both")
+    for got, expected in ((q.rowwise, want.rowwise), (q.colwise, want.colwise)):
+        check.same_bits(got.data, expected.data)
+        check.same_bits(got.scale_inv, expected.scale_inv)
+    check.same_bits(bias, tree(x.astype(F32)))
+
+
 @pytest.mark.parametrize("device", ["cpu", "sim:sm_90a"])
 def test_blocks_of_more_rows_than_a_tree_has(device):
     x = data((600, 64))
