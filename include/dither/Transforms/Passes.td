@@ -245,7 +245,8 @@ def DitherTileToPhases : Pass<"dither-tile-to-phases", "::mlir::func::FuncOp"> {
     Guarantees: a kernel that is one nest over rows and columns becomes bands of
     rows, and in each band loops that compute what its rows have in common, the
     scales of its blocks and its elements, in this order; values go from one loop to the
-    next through quant.scratch. Each loop first covers the parts in bounds, whose
+    next through quant.scratch, and so do codes that are stored as columns, until they fill
+    lines. Each loop first covers the parts in bounds, whose
     accesses carry `in_bounds`, then the rest in smaller parts. Such kernels carry
     `quant.phases`; sums keep the canonical order (docs/architecture.md). Maxima and sums over
     the rows of the tile are collected on the way, and what depends on them comes last;
