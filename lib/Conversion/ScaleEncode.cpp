@@ -67,7 +67,7 @@ public:
     Value picked = w.make<vector::ShuffleOp>(
         w.make<vector::BitCastOp>(type, word),
         w.make<vector::BitCastOp>(type, w.i32(0)), from);
-    return w.make<vector::BitCastOp>(w.i32Type(), picked);
+    return w.asWords(picked);
   }
 
   WordBuilder &w;

@@ -199,6 +199,10 @@ TileBounds::TileBounds(OpBuilder &b, Location loc, const PhasePlan &plan)
   cols = f.max(cols, nothing);
   if (last && !endless)
     end = f.max(f.min(end, *last), nothing);
+  computed = end;
+  if (plan.blockRows > 1 && getConstantIntValue(end) != plan.rows)
+    computed =
+        f.floor(f.add(end, b.getIndexAttr(plan.blockRows - 1)), plan.blockRows);
 }
 
 void TileBounds::enterBand(OpBuilder &b, Index row, int64_t count) {
@@ -216,8 +220,7 @@ TileBounds::Index TileBounds::rowsOfBand(OpBuilder &b, Index row) {
   Index all = b.getIndexAttr(plan.bandRows);
   if (getConstantIntValue(end) == plan.rows && plan.rows % plan.bandRows == 0)
     return all;
-  OpFoldResult up = f.add(f.sub(end, row), b.getIndexAttr(plan.blockRows - 1));
-  return f.min(all, f.floor(up, plan.blockRows));
+  return f.min(all, f.sub(computed, row));
 }
 
 TileBounds::Index TileBounds::choose(OpBuilder &b, Index ifInside) {

@@ -22,7 +22,9 @@ public:
   /// Rows up to the last one that a store writes or a total is of: of what
   /// comes after it a sum has +0 alone, and so has a maximum of magnitudes.
   Index rowsEnd() const { return end; }
-  /// Rows of the band at `row` up to that one, a multiple of `blockRows`.
+  /// Rows up to the end of the block (`blockRows`) that this one is in.
+  Index rowsComputed() const { return computed; }
+  /// Those of them that the band at `row` has.
   Index rowsOfBand(mlir::OpBuilder &b, Index row);
   /// The calls below are about `count` rows from `row` on.
   void enterBand(mlir::OpBuilder &b, Index row, int64_t count);
@@ -40,7 +42,7 @@ private:
   const PhasePlan &plan;
   /// Leading rows and columns that are inside; all accesses are, in the other
   /// dimensions (null: always).
-  Index rows, cols, end;
+  Index rows, cols, end, computed;
   mlir::Value inside, bandInside;
   /// The band has a row that is not.
   bool never = false;

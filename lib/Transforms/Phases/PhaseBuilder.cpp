@@ -42,7 +42,7 @@ LogicalResult PhaseBuilder::begin(const Nest &) {
                                  whole && hasColumns && type.isF32()));
   }
   bounds.emplace(builder(), loc, plan);
-  totals.emplace(b, loc, plan, *engine, whole, bounds->rowsEnd());
+  totals.emplace(b, loc, plan, *engine, whole, bounds->rowsComputed());
   return success();
 }
 
@@ -210,12 +210,7 @@ LogicalResult PhaseBuilder::ask() {
       return failure();
     found = orSpecial(foundSpecial(), *v);
   }
-  llvm::SetVector<Value> maxima;
-  for (Value v : plan.values())
-    if (auto encode = v.getDefiningOp<quant::EncodeOp>())
-      if (quant::BlockReduceOp amax = plan.products.lookup(encode).amax)
-        maxima.insert(amax);
-  for (Value amax : maxima) {
+  for (Value amax : plan.maxima) {
     if (plan.kindOf(amax) != kind)
       continue;
     FailureOr<Value> v = part(amax);

@@ -47,8 +47,9 @@ static bool followsFromAmax(Value factor, Value x) {
 
 /// Nothing unless `encode` is of x * f, f from the amax of the blocks of x;
 /// with an amax where x is bf16 and f the power of two that takes it to the
-/// largest code.
-static std::optional<PhasePlan::Product> productOf(quant::EncodeOp encode) {
+/// largest code, if the target `hasHalf`, arithmetic on f16.
+static std::optional<PhasePlan::Product> productOf(quant::EncodeOp encode,
+                                                   bool hasHalf) {
   const numerics::ElementFormat *format =
       quant::codeFormat(encode.getResult().getType().getElementType());
   auto product = encode.getSource().getDefiningOp<arith::MulFOp>();
@@ -72,14 +73,15 @@ static std::optional<PhasePlan::Product> productOf(quant::EncodeOp encode) {
       amax && matchPattern(scaled.getRhs(), m_Constant(&by)) &&
       by.getSplatValue<APFloat>().convertToFloat() == 1.0f / format->max;
   auto widened = product.getLhs().getDefiningOp<arith::ExtFOp>();
-  if (found.bounded && numerics::hasHalfRounding(*format) && widened &&
-      getElementTypeOrSelf(widened.getIn()).isBF16())
+  if (hasHalf && found.bounded && numerics::hasHalfRounding(*format) &&
+      widened && getElementTypeOrSelf(widened.getIn()).isBF16())
     found.amax = amax;
   return found;
 }
 
 void PhasePlan::findChecks(func::FuncOp kernel) {
   const target::TargetInfo *target = target::saidTarget(kernel);
+  bool hasHalf = target && target->avx512Half;
   for (Value v : classes->values()) {
     quant::BlockReduceOp reduce = asAmax(v);
     if (!reduce || isStep(v))
@@ -96,12 +98,12 @@ void PhasePlan::findChecks(func::FuncOp kernel) {
   }
   for (Value v : classes->values())
     if (auto encode = v.getDefiningOp<quant::EncodeOp>())
-      if (std::optional<Product> found = productOf(encode))
+      if (std::optional<Product> found = productOf(encode, hasHalf))
         if (auto product = encode.getSource().getDefiningOp<arith::MulFOp>();
             isChecked(product.getLhs())) {
-          if (!target || !target->avx512Half)
-            found->amax = {};
           products[encode] = *found;
+          if (found->amax)
+            maxima.insert(found->amax);
           factors.insert(spreadBy(
               product.getRhs().getDefiningOp<quant::BlockBroadcastOp>()));
         }

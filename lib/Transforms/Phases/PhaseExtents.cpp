@@ -16,9 +16,6 @@ static constexpr int64_t kMostOfBlocks = 512;
 /// Columns that go through all phases together: with one row, at most, and
 /// with bands of blocks along columns.
 static constexpr int64_t kRowStretch = 4096, kBandStretch = 512;
-/// Likewise of one that is turned: each column has a mask of its own, and as
-/// much code as a column without.
-static constexpr int64_t kSlowTurnedCols = 8;
 /// What the columns of a row may take of the first cache: x, the next x as it
 /// is fetched, and what lies in scratch.
 static constexpr int64_t kStretchBytes = 32768;
@@ -28,6 +25,9 @@ static constexpr int64_t kBandBytes = 65536;
 static constexpr int64_t kSlowCols = 32;
 /// How much longer such a part takes, for each element.
 static constexpr double kMaskedTimes = 3;
+/// Columns of such a part that is turned: each has a mask of its own, and as
+/// much code as a column without.
+static constexpr int64_t kSlowTurnedCols = 8;
 
 int64_t PhasePlan::rowStretch() const {
   int64_t bytes = 0;
@@ -139,14 +139,11 @@ void PhasePlan::chooseExtents() {
       p.slowCols = slow(1, kSlowCols);
       break;
     case Turned:
-      p.rows = turned;
-      p.cols = colBlock > 32 ? 32 : whole(32);
-      p.slowCols = slow(1, kSlowTurnedCols);
-      break;
     case Transposed:
       p.rows = turned;
       p.cols = colBlock > 32 ? 32 : whole(32);
-      if (llvm::all_of(p.sinks, [&](const Sink &s) { return lineRows(s); })) {
+      if (p.kind == Transposed &&
+          llvm::all_of(p.sinks, [&](const Sink &s) { return lineRows(s); })) {
         // What is kept in scratch memory, a line at a time.
         for (const Sink &sink : p.sinks)
           p.rows = std::lcm(p.rows, lineRows(sink));

@@ -129,13 +129,15 @@ public:
     /// Whether the factors are the powers of two that take each amax to the
     /// largest code.
     bool bounded = false;
-    /// Where such products are computed in f16, the amax: then it must be zero
-    /// or such that the factor is not too large.
+    /// The amax, where such products are computed in f16.
     quant::BlockReduceOp amax;
   };
   llvm::DenseMap<mlir::Operation *, Product> products;
   /// The factors of these, one for each block: they must be finite, too.
   llvm::SetVector<mlir::Value> factors;
+  /// Each amax of products in f16: it must be zero, or such that the factor is
+  /// not too large.
+  llvm::SetVector<mlir::Value> maxima;
 
   /// Those of phases, and those that follow them.
   llvm::SmallVector<Sink> sinks, lateSinks;

@@ -25,20 +25,12 @@ static double identityOf(quant::ReduceKind kind) {
 }
 
 Totals::Totals(OpBuilder &b, Location loc, const PhasePlan &plan,
-               TilingEngine &engine, bool pairs, Index end)
-    : loc(loc), plan(plan), engine(engine), rows(end) {
+               TilingEngine &engine, bool pairs, Index rows)
+    : loc(loc), plan(plan), engine(engine), rows(rows) {
   for (auto [i, total] : llvm::enumerate(plan.totals))
     collected.push_back(quant::ScratchOp::create(
         b, loc, MemRefType::get({heightOf(i), total.columns}, b.getF32Type()),
         pairs && total.columns % 32 == 0));
-  // The last band ends with a whole block.
-  OpBuilder &here = engine.builder();
-  int64_t block = plan.blockRows;
-  if (block > 1 && getConstantIntValue(end) != plan.rows) {
-    Index up = quant::addOffsets(here, loc, end, here.getIndexAttr(block - 1));
-    up = quant::scaleOffset(here, loc, up, 1, block);
-    rows = quant::scaleOffset(here, loc, up, block, 1);
-  }
 }
 
 int64_t Totals::heightOf(unsigned total) const {

@@ -18,10 +18,10 @@ public:
   using Index = mlir::OpFoldResult;
 
   /// Emits with `engine`; scratch memory, of pairs where `pairs`, comes from
-  /// `b`. Rows after `end` are not collected, but for those of its band: sums
-  /// have +0 there.
+  /// `b`. `rows` are collected (TileBounds::rowsComputed): in those after them
+  /// sums have +0.
   Totals(mlir::OpBuilder &b, mlir::Location loc, const PhasePlan &plan,
-         TilingEngine &engine, bool pairs, Index end);
+         TilingEngine &engine, bool pairs, Index rows);
 
   /// Parts of so many columns are of this width.
   static int64_t widthOf(int64_t columns);

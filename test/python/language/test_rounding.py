@@ -38,18 +38,24 @@ def test_rounding(device):
         check.same_values(got, function(x), function.__name__)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_every_level_of_the_cpu(level):
+def launched_at(level, kernel, *tensors):
+    """A program for each row, in the code of a level of the CPU."""
     from dither import _dither
     from dither.devices import get_device
 
     if LEVELS.index(level) > LEVELS.index(_dither.host_target()):
         pytest.skip(f"the machine is no {level}")
+    rows, cols = tensors[0].shape
+    compiled = kernel.lower(*tensors, COLS=cols, target=level).compile()
+    bound = kernel.signature.bind(tensors, {"COLS": cols}).unaligned()
+    compiled.launch(get_device("cpu"), (rows, 1, 1), bound.arguments)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_level_of_the_cpu(level):
     x = floats()
     found = [np.zeros_like(x) for _ in range(3)]
-    compiled = rounded.lower(x, *found, COLS=64, target=level).compile()
-    bound = rounded.signature.bind((x, *found), {"COLS": 64}).unaligned()
-    compiled.launch(get_device("cpu"), (len(x), 1, 1), bound.arguments)
+    launched_at(level, rounded, x, *found)
     for got, function in zip(found, (np.floor, np.ceil, np.rint), strict=True):
         check.same_values(got, function(x), function.__name__)
 
@@ -63,20 +69,13 @@ def narrowed(x, y, COLS: dl.constexpr):
 @pytest.mark.parametrize("level", LEVELS)
 def test_bfloat16_at_every_level(level):
     """Every upper half of an f32, with lower halves at and around the middle: NaN becomes 7FFF."""
-    from dither import _dither
-    from dither.devices import get_device
-
-    if LEVELS.index(level) > LEVELS.index(_dither.host_target()):
-        pytest.skip(f"the machine is no {level}")
     lower = np.array([0, 1, 0x7FFF, 0x8000, 0x8001, 0xC000, 0xFFFF, 0x0100], np.uint32)
     bits = (np.arange(1 << 16, dtype=np.uint32)[:, None] << 16 | lower).reshape(-1, 4096)
     x = data.aligned(bits.view(F32))
     up = bits + 0x7FFF + (bits >> 16 & 1)
     expected = np.where((bits & 0x7FFFFFFF) > 0x7F800000, 0x7FFF, up >> 16).astype(np.uint16)
     y = data.empty(x.shape, "bfloat16")
-    compiled = narrowed.lower(x, y, COLS=4096, target=level).compile()
-    bound = narrowed.signature.bind((x, y), {"COLS": 4096}).unaligned()
-    compiled.launch(get_device("cpu"), (len(x), 1, 1), bound.arguments)
+    launched_at(level, narrowed, x, y)
     assert (y.view(np.uint16) == expected).all()
 
 
