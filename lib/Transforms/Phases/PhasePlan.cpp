@@ -36,6 +36,18 @@ bool dependsOnReduce(Value v, llvm::DenseMap<Value, bool> &known) {
   return known[v] = depends;
 }
 
+/// Whether `source` takes part in computing `v`.
+bool isMadeFrom(Value v, Value source) {
+  llvm::SetVector<Value> cone;
+  cone.insert(v);
+  for (size_t i = 0; i < cone.size(); ++i)
+    if (Operation *def = cone[i].getDefiningOp())
+      for (Value operand : def->getOperands())
+        if (isa<RankedTensorType>(operand.getType()))
+          cone.insert(operand);
+  return cone.contains(source);
+}
+
 } // namespace
 
 std::pair<int64_t, int64_t> PhasePlan::unitsOf(Value v) const {
@@ -324,6 +336,14 @@ bool PhasePlan::findCuts() {
           dependsOnReduce(operand, reduces) && !addCut(operand, Rows))
         return decline(def, "what there is for each row is no column of f32");
   }
+  // What is kept in fewer bits is collected before it is rounded, while it is
+  // there.
+  for (Total &total : totals)
+    if (total.kind == Elements && llvm::any_of(cuts, [&](const Cut &cut) {
+          return cut.kind == Values && cut.value != total.source &&
+                 isMadeFrom(cut.value, total.source);
+        }))
+      total.kind = Values;
   for (const Sink &sink : sinks)
     if (lineRows(sink) && !cutIndex.contains(sink.tile)) {
       cutIndex[sink.tile] = cuts.size();

@@ -126,3 +126,61 @@ func.func @squares(%x: memref<32x512xf32>, %y: memref<32x512xf32>) attributes {q
   quant.store %u, %y[%c0, %c0] : tensor<32x512xf32>, memref<32x512xf32>
   return
 }
+
+// -----
+
+// What is kept rounded, for the amax of its blocks and its codes, is summed
+// before that, by the loop that rounds it: once computed, and not loaded again.
+// CHECK-LABEL: func.func @summed
+// CHECK-SAME: quant.phases
+// CHECK: %[[KEPT:.*]] = quant.scratch{{.*}} : memref<1x1088xbf16>
+// CHECK: %[[SUMS:.*]] = quant.scratch {pairs} : memref<3x1024xf32>
+// CHECK: %[[X:.*]] = quant.load %arg0
+// CHECK: %[[V:.*]] = arith.mulf %[[X]], %[[X]]
+// CHECK: quant.store %{{.*}}, %[[KEPT]]
+// CHECK: %[[FIRST:.*]] = quant.load %[[SUMS]]
+// CHECK-NEXT: arith.addf %[[FIRST]], %[[V]]
+// CHECK-NOT: quant.load %arg0
+// CHECK: return
+func.func @summed(%x: memref<4x1024xf32>, %q: memref<4x1024xf8E4M3FN>, %y: memref<1x1024xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x1024xf32> -> tensor<4x1024xf32>
+  %v = arith.mulf %t, %t : tensor<4x1024xf32>
+  %r = arith.truncf %v : tensor<4x1024xf32> to tensor<4x1024xbf16>
+  %w = arith.extf %r : tensor<4x1024xbf16> to tensor<4x1024xf32>
+  %a = quant.block_reduce amax %w block [1, 32] : tensor<4x1024xf32> -> tensor<4x32xf32>
+  %b = quant.block_broadcast %a block [1, 32] : tensor<4x32xf32> -> tensor<4x1024xf32>
+  %z = arith.mulf %w, %b : tensor<4x1024xf32>
+  %c = quant.encode %z : tensor<4x1024xf32> -> tensor<4x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<4x1024xf8E4M3FN>
+  %s = quant.reduce sum %v axis 0 : tensor<4x1024xf32> -> tensor<1x1024xf32>
+  quant.store %s, %y[%c0, %c0] : tensor<1x1024xf32>, memref<1x1024xf32>
+  return
+}
+
+// -----
+
+// What is kept as it is, is summed where its codes are made: it is loaded there
+// anyway.
+// CHECK-LABEL: func.func @summed_later
+// CHECK: %[[KEPT:.*]] = quant.scratch{{.*}} : memref<1x1088xf32>
+// CHECK: %[[SUMS:.*]] = quant.scratch {pairs} : memref<3x1024xf32>
+// CHECK: quant.store %{{.*}}, %[[KEPT]]
+// CHECK-NOT: %[[SUMS]]
+// CHECK: quant.block_reduce amax
+// CHECK: %[[V:.*]] = quant.load %[[KEPT]]{{.*}} -> tensor<1x64xf32>
+// CHECK: %[[FIRST:.*]] = quant.load %[[SUMS]]
+// CHECK-NEXT: arith.addf %[[FIRST]], %[[V]]
+func.func @summed_later(%x: memref<4x1024xf32>, %q: memref<4x1024xf8E4M3FN>, %y: memref<1x1024xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x1024xf32> -> tensor<4x1024xf32>
+  %v = arith.mulf %t, %t : tensor<4x1024xf32>
+  %a = quant.block_reduce amax %v block [1, 32] : tensor<4x1024xf32> -> tensor<4x32xf32>
+  %b = quant.block_broadcast %a block [1, 32] : tensor<4x32xf32> -> tensor<4x1024xf32>
+  %z = arith.mulf %v, %b : tensor<4x1024xf32>
+  %c = quant.encode %z : tensor<4x1024xf32> -> tensor<4x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<4x1024xf8E4M3FN>
+  %s = quant.reduce sum %v axis 0 : tensor<4x1024xf32> -> tensor<1x1024xf32>
+  quant.store %s, %y[%c0, %c0] : tensor<1x1024xf32>, memref<1x1024xf32>
+  return
+}
