@@ -13,12 +13,16 @@ namespace dither::transforms {
 static constexpr int64_t kLanes = 16;
 /// Elements that the amax of 16 blocks takes at once, at most.
 static constexpr int64_t kMostOfBlocks = 512;
-/// Columns that go through all phases together: with one row, at most, and
-/// with bands of blocks along columns.
-static constexpr int64_t kRowStretch = 4096, kBandStretch = 512;
+/// Columns that go through all phases together: at least, with bands of blocks
+/// along columns of which only scales are kept, and with one row at most.
+static constexpr int64_t kLeastStretch = 512, kBandStretch = 1024,
+                         kRowStretch = 4096;
 /// What the columns of a row may take of the first cache: x, the next x as it
 /// is fetched, and what lies in scratch.
 static constexpr int64_t kStretchBytes = 32768;
+/// Bytes that are loaded of a row, at most, where each phase loads them: long
+/// ones leave memory idle while the first phase, which fetches nothing, runs.
+static constexpr int64_t kLoadedTwice = 4096;
 /// What a band may keep of rows that are transformed together.
 static constexpr int64_t kBandBytes = 65536;
 /// Columns of a part whose accesses have masks, if nothing asks for more.
@@ -29,19 +33,32 @@ static constexpr double kMaskedTimes = 3;
 /// much code as a column without.
 static constexpr int64_t kSlowTurnedCols = 8;
 
-int64_t PhasePlan::rowStretch() const {
-  int64_t bytes = 0;
+int64_t PhasePlan::loadedBytes() const {
+  int64_t bits = 0;
   for (Value v : classes->values()) {
     auto [row, col] = unitsOf(v);
-    if (v.getDefiningOp<quant::LoadOp>() && row && col)
-      bytes += quant::storageBits(getElementTypeOrSelf(v.getType())) / 4;
+    if (v.getDefiningOp<quant::LoadOp>() && col && (row || rows == 1))
+      bits += quant::storageBits(getElementTypeOrSelf(v.getType()));
   }
+  return llvm::divideCeil(bits, 8);
+}
+
+int64_t PhasePlan::keptBytes() const {
+  int64_t bytes = 0;
   for (const Cut &cut : cuts)
     if (cut.kind == Values || cut.kind == Transforms)
       bytes +=
           quant::storageBits(getElementTypeOrSelf(cut.value.getType())) / 8;
-  return std::min(kRowStretch,
-                  powerOfTwoFloor(kStretchBytes / std::max<int64_t>(bytes, 1)));
+  return bytes;
+}
+
+int64_t PhasePlan::rowStretch() const {
+  int64_t loaded = loadedBytes(), kept = keptBytes();
+  if (loaded == 0)
+    return kRowStretch;
+  int64_t fits =
+      kept ? kStretchBytes / (2 * loaded + kept) : kLoadedTwice / loaded;
+  return std::min(kRowStretch, powerOfTwoFloor(std::max<int64_t>(fits, 1)));
 }
 
 /// Rows and columns whose scales are found at once, 16 if there are as many.
@@ -96,10 +113,16 @@ void PhasePlan::chooseExtents() {
   bandRows = blockRows;
   for (const Sink &sink : sinks)
     bandRows = std::lcm(bandRows, std::max<int64_t>(1, lineRows(sink)));
-  bandCols =
-      std::min(cols, turned > 1 || rowRun > 1
-                         ? kBandStretch
-                         : std::max(kBandStretch, rowStretch() / height));
+  int64_t stretch = kLeastStretch;
+  if (turned == 1 && rowRun == 1) {
+    stretch = std::max(stretch, rowStretch() / height);
+    // A short rest is no stretch of its own.
+    if (cols < 2 * stretch)
+      stretch = cols;
+  } else if (rowRun == 1 && !transposes && keptBytes() == 0) {
+    stretch = kBandStretch;
+  }
+  bandCols = std::min(cols, stretch);
   if (rowRun > 1) {
     int64_t kept =
         llvm::count_if(cuts, [](const Cut &cut) { return cut.kind <= Values; });

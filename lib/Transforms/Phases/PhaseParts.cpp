@@ -13,8 +13,9 @@ using namespace mlir;
 
 namespace dither::transforms {
 
-/// Bytes of rows that memory takes to answer, at least.
-static constexpr int64_t kLeastAhead = 8192;
+/// Bytes that are asked for ahead of what is read, at least, of all that is
+/// loaded: memory sends about as many until it answers.
+static constexpr int64_t kLeastAhead = 16384;
 /// Bytes of a band that the second cache has room for beside the one before it.
 static constexpr int64_t kMostAhead = 524288;
 /// Elements that a sum or maximum along a row takes at once.
@@ -108,8 +109,8 @@ void PhaseBuilder::fetchAhead(quant::LoadOp load, Offsets offsets,
     // Whole rows or stretches: the rest of this one is there.
     int64_t each = std::max<int64_t>(
         1, (plan.readsWholeRows() ? plan.cols : plan.bandCols) / col);
-    int64_t least = llvm::divideCeil(kLeastAhead * 8, bits);
-    cols = index(llvm::alignTo(least, each));
+    int64_t least = kLeastAhead / plan.loadedBytes();
+    cols = index(llvm::alignTo(std::max<int64_t>(1, least / col), each));
   }
   SmallVector<Index> from(offsets);
   SmallVector<int64_t> extents(sizes);

@@ -111,6 +111,8 @@ public:
   /// Whether elements are computed after the last reader, of what was kept:
   /// these phases share the lines that are fetched ahead.
   bool sharesFetching(mlir::Value load) const;
+  /// Bytes that are loaded for each element of the tile.
+  int64_t loadedBytes() const;
   /// Whether rows are read as a whole before all else.
   bool readsWholeRows() const { return phases.front().kind == Rows; }
   /// Whether all of a band is read before its last phase ends a stretch.
@@ -170,7 +172,10 @@ private:
   int64_t lineRows(const Sink &sink) const;
   bool staysInBlocks(mlir::Value v) const;
   mlir::Value keptTransform(quant::HadamardOp op) const;
+  /// Columns of a row that go through all phases together, at most.
   int64_t rowStretch() const;
+  /// Bytes of values that phases keep for each element of the tile.
+  int64_t keptBytes() const;
   std::pair<int64_t, int64_t> partOfBlocks(int64_t colBlock) const;
   std::vector<Node> uniformValues() const;
   std::vector<Node> steps(const Phase &phase) const;

@@ -221,7 +221,7 @@ func.func @two(%x: memref<4x1024xf32>, %y: memref<4x1024xf32>, %u: memref<8x256x
 // CHECK-NOT: stream
 // CHECK-NOT: prefetch
 // CHECK: quant.load %arg0[%[[R:.*]], %[[C:.*]]] {in_bounds} : {{.*}} -> tensor<1x64xbf16>
-// CHECK-NEXT: %[[LATER:.*]] = arith.addi %{{.*}}, %c4096
+// CHECK-NEXT: %[[LATER:.*]] = arith.addi %{{.*}}, %c8192
 // CHECK-NEXT: quant.prefetch %arg0[%[[R]], %[[LATER]]] [1, 64]
 // CHECK-NOT: prefetch
 // CHECK: quant.store {{.*}}, %arg1{{.*}} {in_bounds, stream}
@@ -247,11 +247,11 @@ func.func @stream(%x: memref<?x1024xbf16>, %q: memref<?x1024xf8E4M3FN>, %s: memr
 // first one of the next.
 // CHECK-LABEL: func.func @bands
 // CHECK: scf.for %[[BAND:.*]] = %c0 to %{{.*}} step %c32
-// CHECK: scf.for %[[COL:.*]] = %c0 to %c1024 step %c512
-// CHECK-NEXT: %[[LAST:.*]] = arith.cmpi sge, %[[COL]], %c512
+// CHECK: scf.for %[[COL:.*]] = %c0 to %c2048 step %c1024
+// CHECK-NEXT: %[[LAST:.*]] = arith.cmpi sge, %[[COL]], %c1024
 // CHECK-NEXT: %[[BACK:.*]] = arith.subi %c0, %[[COL]]
 // CHECK-NEXT: %[[DOWN:.*]] = arith.select %[[LAST]], %c32, %c0
-// CHECK-NEXT: %[[RIGHT:.*]] = arith.select %[[LAST]], %[[BACK]], %c512
+// CHECK-NEXT: %[[RIGHT:.*]] = arith.select %[[LAST]], %[[BACK]], %c1024
 // CHECK-NOT: prefetch
 // CHECK: quant.load %arg0[%[[R:.*]], %[[C:.*]]] {in_bounds} : {{.*}} -> tensor<1x64xbf16>
 // CHECK-DAG: %[[TOR:.*]] = arith.addi %[[R]], %[[DOWN]]
@@ -259,16 +259,16 @@ func.func @stream(%x: memref<?x1024xbf16>, %q: memref<?x1024xf8E4M3FN>, %s: memr
 // CHECK: quant.prefetch %arg0[%[[TOR]], %[[TOC]]] [1, 64]
 // CHECK-NOT: prefetch
 module attributes {quant.target = "host", quant.features = "avx512"} {
-func.func @bands(%x: memref<?x1024xbf16>, %q: memref<?x1024xf8E4M3FN>, %s: memref<?x1024xf32>) attributes {quant.kernel} {
+func.func @bands(%x: memref<?x2048xbf16>, %q: memref<?x2048xf8E4M3FN>, %s: memref<?x2048xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
-  %t = quant.load %x[%c0, %c0] : memref<?x1024xbf16> -> tensor<64x1024xbf16>
-  %f = arith.extf %t : tensor<64x1024xbf16> to tensor<64x1024xf32>
-  %a = quant.block_reduce amax %f block [32, 1] : tensor<64x1024xf32> -> tensor<2x1024xf32>
-  quant.store %a, %s[%c0, %c0] : tensor<2x1024xf32>, memref<?x1024xf32>
-  %b = quant.block_broadcast %a block [32, 1] : tensor<2x1024xf32> -> tensor<64x1024xf32>
-  %z = arith.mulf %f, %b : tensor<64x1024xf32>
-  %c = quant.encode %z : tensor<64x1024xf32> -> tensor<64x1024xf8E4M3FN>
-  quant.store %c, %q[%c0, %c0] : tensor<64x1024xf8E4M3FN>, memref<?x1024xf8E4M3FN>
+  %t = quant.load %x[%c0, %c0] : memref<?x2048xbf16> -> tensor<64x2048xbf16>
+  %f = arith.extf %t : tensor<64x2048xbf16> to tensor<64x2048xf32>
+  %a = quant.block_reduce amax %f block [32, 1] : tensor<64x2048xf32> -> tensor<2x2048xf32>
+  quant.store %a, %s[%c0, %c0] : tensor<2x2048xf32>, memref<?x2048xf32>
+  %b = quant.block_broadcast %a block [32, 1] : tensor<2x2048xf32> -> tensor<64x2048xf32>
+  %z = arith.mulf %f, %b : tensor<64x2048xf32>
+  %c = quant.encode %z : tensor<64x2048xf32> -> tensor<64x2048xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<64x2048xf8E4M3FN>, memref<?x2048xf8E4M3FN>
   return
 }
 }
@@ -279,11 +279,11 @@ func.func @bands(%x: memref<?x1024xbf16>, %q: memref<?x1024xf8E4M3FN>, %s: memre
 // one that stores codes the other half.
 // CHECK-LABEL: func.func @reader
 // CHECK: quant.load %arg0[%[[R:.*]], %[[C:.*]]] {in_bounds} : {{.*}} -> tensor<1x64xf32>
-// CHECK-NEXT: %[[LATER:.*]] = arith.addi %[[C]], %c2048
+// CHECK-NEXT: %[[LATER:.*]] = arith.addi %[[C]], %c4096
 // CHECK-NEXT: quant.prefetch %arg0[%[[R]], %[[LATER]]] [1, 32]
 // CHECK-NOT: prefetch
 // CHECK: quant.load %{{.*}}[%c0, %[[C:.*]]] {in_bounds} : memref<1x1088xf32> -> tensor<1x64xf32>
-// CHECK: %[[LATER:.*]] = arith.addi %[[C]], %c2080
+// CHECK: %[[LATER:.*]] = arith.addi %[[C]], %c4128
 // CHECK-NEXT: quant.prefetch %arg0[%{{.*}}, %[[LATER]]] [1, 32]
 // CHECK-NOT: prefetch
 module attributes {quant.target = "host", quant.features = "avx512"} {
