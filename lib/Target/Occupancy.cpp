@@ -140,9 +140,12 @@ PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
     while (blocks < most && blocks * warps <= kFewWaitingWarps &&
            fit(blocks + 1, kNearlyWaiting, kSpareWaiting, /*least=*/0))
       ++blocks;
-  } else if (blocks < most && blocks * warps <= kFewWarps &&
-             fit(blocks + 1, kNearly, kSpareNearly)) {
-    ++blocks;
+  } else if (blocks < most && blocks * warps <= kFewWarps) {
+    // A second block is worth more than others: it runs while the first waits
+    // at its barriers.
+    bool isSecond = blocks == 1 && alive.waiting;
+    if (fit(blocks + 1, isSecond ? kNearlyWaiting : kNearly, kSpareNearly))
+      ++blocks;
   }
   return setBlocks(f, blocks);
 }
