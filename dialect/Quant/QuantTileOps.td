@@ -462,4 +462,22 @@ def Quant_MulhiOp : Quant_Op<"mulhi",
   let hasFolder = 1;
 }
 
+def Quant_FmaTowardZeroOp : Quant_Op<"fma_toward_zero",
+    [Pure, ElementwiseMappable, DeclareOpInterfaceMethods<InferTypeOpInterface>,
+     TypesMatchWith<"result has the type of a", "result", "a", "$_self">,
+     TypesMatchWith<"result has the type of b", "result", "b", "$_self">,
+     TypesMatchWith<"result has the type of c", "result", "c", "$_self">]> {
+  let summary = "a b + c, rounded once, toward zero";
+  let description = [{
+    For targets that have an instruction for it: what is below the last bit of the result is cut off.
+
+    ```mlir
+    %y = quant.fma_toward_zero %a, %b, %c : tensor<4x128xf32>
+    ```
+  }];
+  let arguments = (ins Quant_F32Like:$a, Quant_F32Like:$b, Quant_F32Like:$c);
+  let results = (outs Quant_F32Like:$result);
+  let assemblyFormat = "$a `,` $b `,` $c attr-dict `:` type($result)";
+}
+
 #endif // DITHER_QUANT_TILE_OPS

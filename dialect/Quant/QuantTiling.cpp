@@ -459,7 +459,7 @@ void registerTilingInterfaceExternalModels(DialectRegistry &registry) {
                   ScaleEncodeOp, DecodeOp, E8M0InverseOp, BlockReduceOp,
                   BlockBroadcastOp, HadamardOp, ConvertLayoutOp, ExpOp, Exp2Op,
                   LogOp, Log2Op, TanhOp, SigmoidOp, ErfOp, SinOp, CosOp,
-                  MulhiOp, StochasticRoundOp>(ctx);
+                  MulhiOp, FmaTowardZeroOp, StochasticRoundOp>(ctx);
     StoreOp::attachInterface<SinkTiling<StoreOp>>(*ctx);
     ScatterOp::attachInterface<SinkTiling<ScatterOp>>(*ctx);
     AtomicMaxOp::attachInterface<SinkTiling<AtomicMaxOp>>(*ctx);

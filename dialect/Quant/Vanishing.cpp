@@ -92,7 +92,7 @@ private:
                      : 0;
         })
         .Case<arith::MulFOp>([&](auto) { return at(op, 0) | at(op, 1); })
-        .Case<math::FmaOp>(
+        .Case<math::FmaOp, FmaTowardZeroOp>(
             [&](auto) { return (at(op, 0) | at(op, 1)) & at(op, 2); })
         .Case<arith::AddFOp, arith::SubFOp, arith::MaximumFOp,
               arith::MinimumFOp, RmsNormBackwardOp>(

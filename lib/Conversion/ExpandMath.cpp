@@ -293,6 +293,43 @@ Value expandRoundedDivision(OpBuilder &b, Location loc, Value x, Value y,
   return arith::SelectOp::create(b, loc, correct, corrected, quotient);
 }
 
+/// The instructions of GPUs and of AVX-512 that round toward zero.
+Value expandTowardZero(OpBuilder &b, dither::quant::FmaTowardZeroOp op,
+                       bool onGpu) {
+  Location loc = op.getLoc();
+  Type type = op.getType();
+  auto vector = dyn_cast<VectorType>(type);
+  if (onGpu && !vector)
+    return conversion::inlineAsm(b, loc, type, op->getOperands(),
+                                 "fma.rz.f32 $0, $1, $2, $3;", "=f,f,f,f")
+        .getResult(0);
+  if (onGpu) {
+    SmallVector<Value> pairs;
+    for (Value v : op->getOperands())
+      pairs.push_back(LLVM::BitcastOp::create(b, loc, b.getI64Type(), v));
+    return LLVM::BitcastOp::create(
+        b, loc, type,
+        conversion::inlineAsm(b, loc, b.getI64Type(), pairs,
+                              "fma.rz.f32x2 $0, $1, $2, $3;", "=l,l,l,l")
+            .getResult(0));
+  }
+  // _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC
+  constexpr int32_t towardZero = 11;
+  constexpr int64_t lanes = 16;
+  auto whole = VectorType::get({lanes}, b.getF32Type());
+  SmallVector<Value> operands;
+  for (Value v : op->getOperands())
+    operands.push_back(
+        vector ? v : vector::BroadcastOp::create(b, loc, whole, v).getResult());
+  operands.push_back(
+      arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(towardZero)));
+  Value result = LLVM::CallIntrinsicOp::create(
+                     b, loc, whole,
+                     b.getStringAttr("llvm.x86.avx512.vfmadd.ps.512"), operands)
+                     .getResult(0);
+  return vector ? result : vector::ExtractOp::create(b, loc, result, 0);
+}
+
 /// What `op` becomes; null where it stays.
 Value expanded(Operation *op, bool onGpu) {
   OpBuilder b(op);
@@ -321,6 +358,8 @@ Value expanded(Operation *op, bool onGpu) {
                                           mulhi.getRhs())
         .getHigh();
   }
+  if (auto fma = dyn_cast<dither::quant::FmaTowardZeroOp>(op))
+    return expandTowardZero(b, fma, onGpu);
   return {};
 }
 

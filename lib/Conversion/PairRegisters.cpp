@@ -30,6 +30,7 @@ namespace {
 /// What has an instruction for pairs, or steps that have.
 bool isPairable(Operation *op) {
   return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, math::FmaOp,
+             dither::quant::FmaTowardZeroOp,
              dither::quant::ElementaryOpInterface>(op) &&
          op->getResult(0).getType().isF32();
 }

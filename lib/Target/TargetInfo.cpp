@@ -30,7 +30,7 @@ constexpr TargetInfo gpu(StringLiteral name, unsigned sm, StringLiteral ptx) {
   t.llvmChip = name;
   t.llvmFeatures = ptx;
   t.smVersion = sm;
-  t.fma = t.cvtF16 = t.roundToInteger = t.cvtBF16x2 = true;
+  t.fma = t.fmaTowardZero = t.cvtF16 = t.roundToInteger = t.cvtBF16x2 = true;
   t.maxXorsign = sm >= 86;
   t.fastMemory = sm == 80 || sm == 90 || sm / 10 == 10;
   // 8.0 has 163 KiB, but its code runs on 8.6 as well.
@@ -82,7 +82,7 @@ constexpr TargetInfo avx(StringLiteral name, StringLiteral chip,
                          unsigned vectorBytes, unsigned registers) {
   TargetInfo t = cpu(name, kX86, chip, vectorBytes, registers, true);
   t.streamingStores = true;
-  t.avx512Intrinsics = vectorBytes == 64;
+  t.avx512Intrinsics = t.fmaTowardZero = vectorBytes == 64;
   return t;
 }
 

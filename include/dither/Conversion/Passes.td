@@ -41,7 +41,7 @@ def DitherExpandMath : Pass<"dither-expand-math", "::mlir::ModuleOp"> {
     Afterwards `quant.exp` and its like are gone: they become the steps of Numerics/Elementary.h, since
     library calls and approximate instructions would differ between targets. On f32, `math.rsqrt` becomes a
     correctly rounded square root and division. So are gone `arith.floordivsi` and `arith.ceildivsi`, which LLVM
-    lacks, and `quant.mulhi`.
+    lacks, `quant.mulhi`, and `quant.fma_toward_zero`, which becomes the instruction of a GPU or of AVX-512.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",

@@ -46,6 +46,8 @@ struct TargetInfo {
   /// Fused multiply-add in hardware. For a target without, LLVM would call a
   /// library, which compiled kernels never do: dither-emulate-instructions.
   bool fma = false;
+  /// One that rounds toward zero.
+  bool fmaTowardZero = false;
   /// Conversions between f16 and f32 in hardware; as for `fma`.
   bool cvtF16 = false;
   /// floor, ceil, trunc and roundeven in hardware; as for `fma`.

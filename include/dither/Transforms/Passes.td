@@ -66,7 +66,9 @@ def DitherDecomposeOps : Pass<"dither-decompose-ops", "::mlir::func::FuncOp"> {
     Requires: tile programs, or whole-tensor programs of static shape.
     Guarantees: no block_scale, cast, dequantize, norm or backward form of a norm is
     left; the arithmetic of each is that of its definition, operation by
-    operation, in f32 without contraction.
+    operation, in f32 without contraction. Rounding by random bits is of three
+    multiply-adds where the target has some that round toward zero, with the same
+    bits.
     Declines: formats without a decomposition, with an error.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];

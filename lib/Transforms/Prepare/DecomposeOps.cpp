@@ -1,6 +1,8 @@
 //===- DecomposeOps.cpp - Aggregates become elementwise operations --------===//
 
+#include "Prepare/RoundTowardZero.h"
 #include "dither/Dialect/Quant/QuantOps.h"
+#include "dither/Target/ModuleTarget.h"
 #include "dither/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -24,6 +26,7 @@ struct DitherDecomposeOps : impl::DitherDecomposeOpsBase<DitherDecomposeOps> {
     getOperation().walk(
         [&](quant::DecomposableOpInterface op) { aggregates.push_back(op); });
     IRRewriter rewriter(&getContext());
+    const target::TargetInfo *said = target::saidTarget(getOperation());
     for (quant::DecomposableOpInterface op : aggregates) {
       for (Type type : op->getOperandTypes())
         if (auto shaped = dyn_cast<ShapedType>(type);
@@ -33,6 +36,11 @@ struct DitherDecomposeOps : impl::DitherDecomposeOpsBase<DitherDecomposeOps> {
           return signalPassFailure();
         }
       rewriter.setInsertionPoint(op);
+      auto stochastic = dyn_cast<quant::StochasticRoundOp>(op.getOperation());
+      if (stochastic && said && said->fmaTowardZero) {
+        rewriter.replaceOp(op, roundTowardZero(stochastic, rewriter, *said));
+        continue;
+      }
       // Says itself what it has no decomposition for.
       FailureOr<SmallVector<Value>> parts = op.decompose(rewriter);
       if (failed(parts))

@@ -97,6 +97,19 @@ func.func @mulhi(%a: i32, %b: i32) -> i32 {
   return %1 : i32
 }
 
+// Rounding toward zero is a mode of the instruction of AVX-512.
+// CHECK-LABEL: func.func @toward_zero(
+// CHECK: %[[MODE:.*]] = arith.constant 11 : i32
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.vfmadd.ps.512"(%arg0, %arg1, %arg0, %[[MODE]])
+// CHECK: vector.broadcast %arg2 : f32 to vector<16xf32>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.vfmadd.ps.512"
+// CHECK: vector.extract
+func.func @toward_zero(%a: vector<16xf32>, %b: vector<16xf32>, %c: f32) -> (vector<16xf32>, f32) {
+  %0 = quant.fma_toward_zero %a, %b, %a : vector<16xf32>
+  %1 = quant.fma_toward_zero %c, %c, %c : f32
+  return %0, %1 : vector<16xf32>, f32
+}
+
 // rsqrt: a square root and a division, both correctly rounded.
 // CHECK-LABEL: func.func @rsqrt(
 // CHECK: %[[S:.*]] = math.sqrt %arg0 : vector<4xf32>

@@ -30,6 +30,17 @@ func.func @chain(%a: f32, %b: f32, %c: f32) -> (f32, f32) {
   return %4, %5 : f32, f32
 }
 
+// So are multiply-adds that round toward zero, and their instruction.
+// CHECK-LABEL: func.func @toward_zero(
+// CHECK: quant.fma_toward_zero %{{.*}} : vector<2xf32>
+// STEPS-LABEL: func.func @toward_zero(
+// STEPS: llvm.inline_asm {{.*}} "fma.rz.f32x2 $0, $1, $2, $3;"{{.*}} : (i64, i64, i64) -> i64
+func.func @toward_zero(%a: f32, %b: f32, %c: f32) -> (f32, f32) {
+  %0 = quant.fma_toward_zero %a, %c, %c : f32
+  %1 = quant.fma_toward_zero %b, %c, %c : f32
+  return %0, %1 : f32, f32
+}
+
 // The steps of a function are on pairs too; what approximates takes one.
 // STEPS-LABEL: func.func @sigmoid(
 // STEPS: math.fma %{{.*}} : vector<2xf32>

@@ -472,6 +472,69 @@ func.func @stochastic(%x: tensor<4x64xf32>, %r: tensor<4x64xi32>) -> tensor<4x64
 
 // -----
 
+// Where multiply-adds can round toward zero, two of them cut off 256ths of a
+// step, of the number and of the bits, and then what is below a step; a third
+// takes away what was added. Of codes no more is asked.
+// CHECK-LABEL: func.func @toward_zero(
+// CHECK: %[[U:.*]] = arith.andi %{{.*}}, %{{.*}} : tensor<4x64xi32>
+// CHECK: %[[X:.*]] = arith.bitcast %[[U]]
+// CHECK: %[[V:.*]] = arith.minimumf %[[X]],
+// CHECK: arith.maximumf %[[V]],
+// CHECK: %[[P:.*]] = arith.bitcast %{{.*}} : tensor<4x64xi32> to tensor<4x64xf32>
+// CHECK: arith.andi %arg1,
+// CHECK: arith.ori
+// CHECK: %[[R:.*]] = arith.bitcast
+// CHECK: %[[S:.*]] = quant.fma_toward_zero %[[P]], %[[R]], %[[V]]
+// CHECK: %[[T:.*]] = quant.fma_toward_zero %[[P]], %{{.*}}, %[[S]]
+// CHECK: math.fma %[[P]], %{{.*}}, %[[T]]
+// CHECK-NOT: select
+// CHECK: quant.encode
+// CHECK-LABEL: func.func @values(
+// CHECK: %[[IN:.*]] = arith.cmpf olt, %{{.*}}, %{{.*}} : tensor<4x64xf32>
+// CHECK: arith.select %[[IN]], %{{.*}}, %arg0
+module attributes {quant.target = "sm_90a"} {
+func.func @toward_zero(%x: tensor<4x64xf32>, %r: tensor<4x64xi32>) -> tensor<4x64xf8E4M3FN> {
+  %y = quant.stochastic_round %x, %r {elem = f8E4M3FN} : tensor<4x64xf32>, tensor<4x64xi32>
+  %q = quant.encode %y : tensor<4x64xf32> -> tensor<4x64xf8E4M3FN>
+  return %q : tensor<4x64xf8E4M3FN>
+}
+func.func @values(%x: tensor<4x64xf32>, %r: tensor<4x64xi32>) -> tensor<4x64xf32> {
+  %y = quant.stochastic_round %x, %r {elem = f8E4M3FN} : tensor<4x64xf32>, tensor<4x64xi32>
+  return %y : tensor<4x64xf32>
+}
+}
+
+// -----
+
+// AVX-512 has such multiply-adds, and minima that are their second operand
+// where one is a NaN; AVX2 has not.
+// CHECK-LABEL: func.func @of_avx512(
+// CHECK: %[[OVER:.*]] = arith.cmpf olt, %[[MOST:.*]], %[[X:.*]] : tensor<4x64xf32>
+// CHECK: arith.select %[[OVER]], %[[MOST]], %[[X]]
+// CHECK-COUNT-2: quant.fma_toward_zero
+module attributes {quant.target = "host", quant.features = "avx512"} {
+func.func @of_avx512(%x: tensor<4x64xf32>, %r: tensor<4x64xi32>) -> tensor<4x64xf4E2M1FN> {
+  %y = quant.stochastic_round %x, %r {elem = f4E2M1FN} : tensor<4x64xf32>, tensor<4x64xi32>
+  %q = quant.encode %y : tensor<4x64xf32> -> tensor<4x64xf4E2M1FN>
+  return %q : tensor<4x64xf4E2M1FN>
+}
+}
+
+// -----
+
+// CHECK-LABEL: func.func @of_avx2(
+// CHECK-NOT: fma
+// CHECK: return
+module attributes {quant.target = "host", quant.features = "avx2"} {
+func.func @of_avx2(%x: tensor<4x64xf32>, %r: tensor<4x64xi32>) -> tensor<4x64xf4E2M1FN> {
+  %y = quant.stochastic_round %x, %r {elem = f4E2M1FN} : tensor<4x64xf32>, tensor<4x64xi32>
+  %q = quant.encode %y : tensor<4x64xf32> -> tensor<4x64xf4E2M1FN>
+  return %q : tensor<4x64xf4E2M1FN>
+}
+}
+
+// -----
+
 // Four over six: two scales, 1.5 apart, the error of each as a sum along the rows of a block and over its rows, and the
 // scale of what is smaller.
 // CHECK-LABEL: func.func @four_over_six

@@ -8,7 +8,7 @@ import numpy as np
 import oracle
 import pytest
 from dither import CompileError
-from ops import data
+from ops import check, data
 from ops.check import encoded_values, same_bits
 
 DEVICES = ["cpu", "sim:sm_80", "sim:sm_90a", "sim:sm_100a"]
@@ -70,6 +70,29 @@ def test_every_cell(name, device):
     q, found = codes_of(*x.shape, TYPES[name])
     rounded[len(x) // 8](x, bits, q, DTYPE=TYPES[name], ROWS=8, COLS=COLS, device=device)
     same_bits(found(), mode_oracle.encode_stochastic(x, r, element), name)
+
+
+@dither.jit
+def values(x, r, y, DTYPE: dl.constexpr, ROWS: dl.constexpr, COLS: dl.constexpr):
+    i = dl.program_id(0) * ROWS
+    t = dl.load(x, (i, 0), (ROWS, COLS))
+    dl.store(y, (i, 0), dl.stochastic_round(t, dl.load(r, (i, 0), (ROWS, COLS)), DTYPE))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", TYPES)
+def test_values_that_are_not_encoded(name, device):
+    """What is as large as the largest value, or NaN, stays as it is."""
+    element = mode_oracle.ELEMENTS[name]
+    x, r = (data.aligned(part[-512:]) for part in points(element))
+    y = data.empty(x.shape, np.float32)
+    values[len(x) // 8](x, data.aligned(r, np.int32), y, DTYPE=TYPES[name], ROWS=8, COLS=COLS, device=device)
+    inside = np.abs(x) < element.grid[-1]
+    below, f = mode_oracle.cell(np.where(inside, x, 0), element)
+    with np.errstate(invalid="ignore"):
+        wanted = np.where(inside, np.copysign(element.grid[below + (f + r >= 256)], x), x).astype(np.float32)
+    same_bits(y[inside], wanted[inside], name)
+    check.same_values(y[~inside], wanted[~inside], name)
 
 
 @dither.jit

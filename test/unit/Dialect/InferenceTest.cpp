@@ -125,6 +125,7 @@ const Example kExamples[] = {
     {"quant.sin", {2}, "{}", "tensor<4x128xf32>"},
     {"quant.cos", {2}, "{}", "tensor<4x128xf32>"},
     {"quant.mulhi", {13, 13}, "{}", "i32"},
+    {"quant.fma_toward_zero", {2, 2, 2}, "{}", "tensor<4x128xf32>"},
     {"quant.hadamard", {2}, "{axis = 1, size = 16}", "tensor<4x128xf32>"},
     {"quant.view",
      {14},
