@@ -129,14 +129,30 @@ private:
 
 TileBounds::TileBounds(OpBuilder &b, Location loc, const PhasePlan &plan)
     : loc(loc), plan(plan), rows(b.getIndexAttr(plan.rows)),
-      cols(b.getIndexAttr(plan.cols)), end(b.getIndexAttr(plan.rows)) {
+      cols(b.getIndexAttr(plan.cols)), end(b.getIndexAttr(plan.rows)),
+      colsEnd(b.getIndexAttr(plan.cols)) {
   Fold f(b, loc);
   // Ends of what is stored, and of what is loaded.
-  std::optional<OpFoldResult> last, read;
+  std::optional<OpFoldResult> last, read, lastCol;
   auto upTo = [&](std::optional<OpFoldResult> &most, OpFoldResult room) {
     most = most ? f.max(*most, room) : room;
   };
   bool endless = false;
+  auto roomOf = [&](Value memref, unsigned dim, Value index) {
+    auto type = cast<MemRefType>(memref.getType());
+    OpFoldResult extent = b.getIndexAttr(type.getShape()[dim]);
+    if (type.isDynamicDim(dim))
+      extent = memref::DimOp::create(b, loc, memref, dim).getResult();
+    // A constant that folding has not seen is one all the same.
+    OpFoldResult at = index;
+    if (std::optional<int64_t> c = getConstantIntValue(index))
+      at = b.getIndexAttr(*c);
+    return std::pair(at, f.sub(extent, at));
+  };
+  // No product wraps.
+  auto within = [&](OpFoldResult room, int64_t size) {
+    return f.max(f.min(room, b.getIndexAttr(size)), b.getIndexAttr(0));
+  };
   auto consider = [&](Value memref, ValueRange indices, Value tile,
                       bool isSink) {
     auto type = cast<MemRefType>(memref.getType());
@@ -148,25 +164,21 @@ TileBounds::TileBounds(OpBuilder &b, Location loc, const PhasePlan &plan)
       int64_t size = d < 0 ? 1 : shape[d];
       int64_t row = d < 0 ? 0 : plan.rowUnit(tile, d),
               col = d < 0 ? 0 : plan.colUnit(tile, d);
-      OpFoldResult extent = b.getIndexAttr(type.getShape()[i]);
-      if (type.isDynamicDim(i))
-        extent = memref::DimOp::create(b, loc, memref, i).getResult();
-      // A constant that folding has not seen is one all the same.
-      OpFoldResult at = index;
-      if (std::optional<int64_t> c = getConstantIntValue(index))
-        at = b.getIndexAttr(*c);
+      auto [at, room] = roomOf(memref, i, index);
       if (!isNonNegative(index))
         inside = f.both(inside, f.atMost(b.getIndexAttr(0), at));
-      OpFoldResult room = f.sub(extent, at);
-      if (std::max(row, col) > 1) // no product wraps
-        room = f.max(f.min(room, b.getIndexAttr(size)), b.getIndexAttr(0));
+      if (std::max(row, col) > 1)
+        room = within(room, size);
       if (row) {
         room = f.mul(room, row);
         rows = f.min(rows, room);
         upTo(isSink ? last : read, room);
         hasRows |= isSink;
       } else if (col) {
-        cols = f.min(cols, f.mul(room, col));
+        room = f.mul(room, col);
+        cols = f.min(cols, room);
+        if (isSink)
+          upTo(lastCol, room);
       } else if (std::optional<int64_t> known = getConstantIntValue(room)) {
         never |= *known < size;
       } else {
@@ -194,11 +206,35 @@ TileBounds::TileBounds(OpBuilder &b, Location loc, const PhasePlan &plan)
                        .getResult());
     }
   }
+  // Totals of all columns may be of what no tensor has; others are stored.
+  bool endlessCols =
+      llvm::any_of(plan.totals, [](const PhasePlan::Total &total) {
+        return total.alongColumns;
+      });
+  for (const Sink &sink : plan.lateSinks) {
+    unsigned rank = cast<RankedTensorType>(sink.tile.getType()).getRank();
+    unsigned lead = sink.indices.size() - rank;
+    bool hasCols = false;
+    for (unsigned d = 0; d < rank; ++d)
+      if (int64_t col = plan.colUnit(sink.tile, d)) {
+        hasCols = true;
+        OpFoldResult room =
+            roomOf(sink.memref, lead + d, sink.indices[lead + d]).second;
+        upTo(lastCol, f.mul(within(room, sink.type().getDimSize(d)), col));
+      }
+    endlessCols |= !hasCols;
+  }
   OpFoldResult nothing = b.getIndexAttr(0);
   rows = f.max(rows, nothing);
   cols = f.max(cols, nothing);
   if (last && !endless)
     end = f.max(f.min(end, *last), nothing);
+  if (lastCol && !endlessCols) {
+    OpFoldResult most = f.max(f.min(colsEnd, *lastCol), nothing);
+    colsEnd =
+        f.min(colsEnd, f.floor(f.add(most, b.getIndexAttr(plan.blockCols - 1)),
+                               plan.blockCols));
+  }
   computed = end;
   if (plan.blockRows > 1 && getConstantIntValue(end) != plan.rows)
     computed =
@@ -248,11 +284,13 @@ TileBounds::Index TileBounds::rowsInside(OpBuilder &b) {
 }
 
 TileBounds::Index TileBounds::width(OpBuilder &b, Index col) {
-  if (plan.cols % plan.bandCols == 0)
+  bool isWhole = getConstantIntValue(colsEnd) == plan.cols;
+  if (isWhole && plan.cols % plan.bandCols == 0)
     return b.getIndexAttr(plan.bandCols);
   Fold f(b, loc);
+  OpFoldResult rest = f.sub(colsEnd, col);
   return f.min(b.getIndexAttr(plan.bandCols),
-               f.sub(b.getIndexAttr(plan.cols), col));
+               isWhole ? rest : f.max(rest, b.getIndexAttr(0)));
 }
 
 TileBounds::Index TileBounds::colsInside(OpBuilder &b, Index col, Index width,

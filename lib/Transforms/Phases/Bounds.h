@@ -30,7 +30,8 @@ public:
   void enterBand(mlir::OpBuilder &b, Index row, int64_t count);
   /// Rows of the band that are inside with all columns: all or none.
   Index rowsInside(mlir::OpBuilder &b);
-  /// Columns of the stretch at `col`, and those of them, a multiple of `step`,
+  /// Columns of the stretch at `col` that are computed, up to the end of the
+  /// block (`blockCols`) of the last one that is stored, and those of them, a multiple of `step`,
   /// that are inside in every row.
   Index width(mlir::OpBuilder &b, Index col);
   Index colsInside(mlir::OpBuilder &b, Index col, Index width, int64_t step);
@@ -42,7 +43,7 @@ private:
   const PhasePlan &plan;
   /// Leading rows and columns that are inside; all accesses are, in the other
   /// dimensions (null: always).
-  Index rows, cols, end, computed;
+  Index rows, cols, end, computed, colsEnd;
   mlir::Value inside, bandInside;
   /// The band has a row that is not.
   bool never = false;

@@ -132,8 +132,9 @@ void PhasePlan::chooseExtents() {
         std::min(bandCols, std::max({fits, colBlock, colRun, int64_t(64)}));
   }
   // No block, run or part with masks crosses the end of a stretch.
-  int64_t unbroken = std::lcm(std::lcm(colBlock, colRun), kSlowCols);
-  bandCols = std::min(cols, std::max(bandCols / unbroken * unbroken, unbroken));
+  blockCols = std::lcm(std::lcm(colBlock, colRun), kSlowCols);
+  bandCols =
+      std::min(cols, std::max(bandCols / blockCols * blockCols, blockCols));
   // Parts may reach past the end of the tile where nothing collects what they
   // have there.
   bool open = totals.empty() && llvm::all_of(sinks, [&](const Sink &sink) {

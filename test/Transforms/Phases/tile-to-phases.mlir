@@ -549,3 +549,63 @@ func.func @narrower(%x: memref<4x768xf32>, %s: memref<4x24xf32>) attributes {qua
   return
 }
 }
+
+// -----
+
+// Of a tile that reaches past the end of its tensors no columns are computed
+// after the block of the last one that is stored.
+// CHECK-LABEL: func.func @columns
+// CHECK: %[[ROOM:.*]] = arith.subi %c5120, %{{.*}}
+// CHECK: %[[MOST:.*]] = arith.maxsi %{{.*}}, %[[ROOM]]
+// CHECK: %[[LAST:.*]] = arith.minsi %[[MOST]], %c4096
+// CHECK: %[[SOME:.*]] = arith.maxsi %[[LAST]], %c0
+// CHECK: %[[UP:.*]] = arith.addi %[[SOME]], %c31
+// CHECK: %[[REST:.*]] = arith.remui %[[UP]], %c32
+// CHECK: %[[BLOCK:.*]] = arith.subi %[[UP]], %[[REST]]
+// CHECK: %[[END:.*]] = arith.minsi %[[BLOCK]], %c4096
+// CHECK: scf.for %[[COL:.*]] = %c0 to %c4096 step %c1024
+// CHECK-NEXT: %[[LEFT:.*]] = arith.subi %[[END]], %[[COL]]
+// CHECK-NEXT: %[[ANY:.*]] = arith.maxsi %[[LEFT]], %c0
+// CHECK-NEXT: %[[WIDTH:.*]] = arith.minsi %[[ANY]], %c1024
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[WIDTH]] step %c32
+module attributes {quant.target = "host", quant.features = "avx512"} {
+func.func @columns(%x: memref<4x5120xf32>, %q: memref<4x5120xf8E4M3FN>, %s: memref<4x160xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c4096 = arith.constant 4096 : index
+  %p = quant.program_id x
+  %i = arith.muli %p, %c4096 : index
+  %j = arith.floordivsi %i, %c32 : index
+  %t = quant.load %x[%c0, %i] : memref<4x5120xf32> -> tensor<4x4096xf32>
+  %a = quant.block_reduce amax %t block [1, 32] : tensor<4x4096xf32> -> tensor<4x128xf32>
+  quant.store %a, %s[%c0, %j] : tensor<4x128xf32>, memref<4x160xf32>
+  %b = quant.block_broadcast %a block [1, 32] : tensor<4x128xf32> -> tensor<4x4096xf32>
+  %z = arith.mulf %t, %b : tensor<4x4096xf32>
+  %c = quant.encode %z : tensor<4x4096xf32> -> tensor<4x4096xf8E4M3FN>
+  quant.store %c, %q[%c0, %i] : tensor<4x4096xf8E4M3FN>, memref<4x5120xf8E4M3FN>
+  return
+}
+}
+
+// -----
+
+// What is reduced over all columns is not stored with any: all are computed.
+// CHECK-LABEL: func.func @all_columns
+// CHECK: scf.for %{{.*}} = %{{.*}} to %c1024 step %c32
+module attributes {quant.target = "host", quant.features = "avx512"} {
+func.func @all_columns(%x: memref<4x1536xf32>, %y: memref<4x1536xf32>, %m: memref<f32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1024 = arith.constant 1024 : index
+  %p = quant.program_id x
+  %i = arith.muli %p, %c1024 : index
+  %one = arith.constant dense<1.0> : tensor<4x1024xf32>
+  %t = quant.load %x[%c0, %i] : memref<4x1536xf32> -> tensor<4x1024xf32>
+  %u = arith.addf %t, %one : tensor<4x1024xf32>
+  quant.store %u, %y[%c0, %i] : tensor<4x1024xf32>, memref<4x1536xf32>
+  %r = quant.reduce amax %u axis 1 : tensor<4x1024xf32> -> tensor<4x1xf32>
+  %a = quant.reduce amax %r axis 0 : tensor<4x1xf32> -> tensor<1x1xf32>
+  %v = quant.reshape %a : tensor<1x1xf32> -> tensor<f32>
+  quant.atomic_max %v, %m[] : tensor<f32>, memref<f32>
+  return
+}
+}
