@@ -75,14 +75,14 @@ public:
   Location loc;
 };
 
-/// Where rows of tiles are +0 from some row on: that of the last load, or those
-/// that a mask counts.
-struct RowEdges {
-  explicit RowEdges(const PhasePlan &plan) {
+/// Where rows (or columns) of tiles are +0 from some on: that of the last load,
+/// or those that a mask counts.
+struct Edges {
+  Edges(const PhasePlan &plan, bool ofColumns) : dim(ofColumns ? 1 : 0) {
     for (Value v : plan.values()) {
       auto type = cast<RankedTensorType>(v.getType());
       for (unsigned d = 0; d < type.getRank(); ++d) {
-        if (plan.rowUnit(v, d) != 1)
+        if ((ofColumns ? plan.colUnit(v, d) : plan.rowUnit(v, d)) != 1)
           continue;
         if (v.getDefiningOp<quant::LoadOp>() &&
             isa<FloatType>(type.getElementType()))
@@ -95,17 +95,18 @@ struct RowEdges {
     }
   }
 
-  /// Whether nothing follows the last of these rows that would change a total.
+  /// Whether nothing follows the last of these that would change a total.
   bool end(const PhasePlan::Total &total) const {
     quant::ReduceKind kind = quant::ReduceOp(total.reduce).getKind();
     if (kind != quant::ReduceKind::sum && kind != quant::ReduceKind::amax)
       return false;
-    std::optional<APFloat> rest = quant::floatPast({total.source, 0}, zeros);
+    std::optional<APFloat> rest = quant::floatPast({total.source, dim}, zeros);
     return rest && rest->isPosZero();
   }
 
+  unsigned dim;
   SmallVector<quant::Edge> zeros;
-  /// Numbers of rows, i32.
+  /// Numbers of rows or columns, i32.
   llvm::SetVector<Value> counts;
 
 private:
@@ -133,7 +134,7 @@ TileBounds::TileBounds(OpBuilder &b, Location loc, const PhasePlan &plan)
       colsEnd(b.getIndexAttr(plan.cols)) {
   Fold f(b, loc);
   // Ends of what is stored, and of what is loaded.
-  std::optional<OpFoldResult> last, read, lastCol;
+  std::optional<OpFoldResult> last, read, lastCol, readCol;
   auto upTo = [&](std::optional<OpFoldResult> &most, OpFoldResult room) {
     most = most ? f.max(*most, room) : room;
   };
@@ -152,6 +153,14 @@ TileBounds::TileBounds(OpBuilder &b, Location loc, const PhasePlan &plan)
   // No product wraps.
   auto within = [&](OpFoldResult room, int64_t size) {
     return f.max(f.min(room, b.getIndexAttr(size)), b.getIndexAttr(0));
+  };
+  auto addEdges = [&](const Edges &edges, std::optional<OpFoldResult> loaded,
+                      std::optional<OpFoldResult> &most) {
+    if (loaded)
+      upTo(most, *loaded);
+    for (Value count : edges.counts)
+      upTo(most, arith::IndexCastOp::create(b, loc, b.getIndexType(), count)
+                     .getResult());
   };
   auto consider = [&](Value memref, ValueRange indices, Value tile,
                       bool isSink) {
@@ -177,8 +186,7 @@ TileBounds::TileBounds(OpBuilder &b, Location loc, const PhasePlan &plan)
       } else if (col) {
         room = f.mul(room, col);
         cols = f.min(cols, room);
-        if (isSink)
-          upTo(lastCol, room);
+        upTo(isSink ? lastCol : readCol, room);
       } else if (std::optional<int64_t> known = getConstantIntValue(room)) {
         never |= *known < size;
       } else {
@@ -194,23 +202,24 @@ TileBounds::TileBounds(OpBuilder &b, Location loc, const PhasePlan &plan)
     consider(sink.memref, sink.indices, sink.tile, true);
   // What no row of a tensor has is collected, too, unless it adds nothing.
   if (!plan.totals.empty()) {
-    RowEdges edges(plan);
+    Edges edges(plan, /*ofColumns=*/false);
     endless |= llvm::any_of(plan.totals, [&](const PhasePlan::Total &total) {
       return !edges.end(total);
     });
-    if (!endless) {
-      if (read)
-        upTo(last, *read);
-      for (Value count : edges.counts)
-        upTo(last, arith::IndexCastOp::create(b, loc, b.getIndexType(), count)
-                       .getResult());
-    }
+    if (!endless)
+      addEdges(edges, read, last);
   }
-  // Totals of all columns may be of what no tensor has; others are stored.
-  bool endlessCols =
-      llvm::any_of(plan.totals, [](const PhasePlan::Total &total) {
-        return total.alongColumns;
-      });
+  // So are columns, in a total of all of them. Those of each column are stored.
+  bool endlessCols = false;
+  if (llvm::any_of(plan.totals,
+                   [](const auto &total) { return total.alongColumns; })) {
+    Edges edges(plan, /*ofColumns=*/true);
+    endlessCols = llvm::any_of(plan.totals, [&](const auto &total) {
+      return total.alongColumns && !edges.end(total);
+    });
+    if (!endlessCols)
+      addEdges(edges, readCol, lastCol);
+  }
   for (const Sink &sink : plan.lateSinks) {
     unsigned rank = cast<RankedTensorType>(sink.tile.getType()).getRank();
     unsigned lead = sink.indices.size() - rank;
@@ -222,7 +231,10 @@ TileBounds::TileBounds(OpBuilder &b, Location loc, const PhasePlan &plan)
             roomOf(sink.memref, lead + d, sink.indices[lead + d]).second;
         upTo(lastCol, f.mul(within(room, sink.type().getDimSize(d)), col));
       }
-    endlessCols |= !hasCols;
+    endlessCols |=
+        !hasCols && llvm::any_of(plan.totals, [&](const auto &total) {
+          return !total.alongColumns && isMadeFrom(sink.tile, total.result());
+        });
   }
   OpFoldResult nothing = b.getIndexAttr(0);
   rows = f.max(rows, nothing);

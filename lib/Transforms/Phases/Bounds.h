@@ -31,8 +31,8 @@ public:
   /// Rows of the band that are inside with all columns: all or none.
   Index rowsInside(mlir::OpBuilder &b);
   /// Columns of the stretch at `col` that are computed, up to the end of the
-  /// block (`blockCols`) of the last one that is stored, and those of them, a multiple of `step`,
-  /// that are inside in every row.
+  /// block (`blockCols`) of the last one that is stored, and those of them, a
+  /// multiple of `step`, that are inside in every row.
   Index width(mlir::OpBuilder &b, Index col);
   Index colsInside(mlir::OpBuilder &b, Index col, Index width, int64_t step);
 

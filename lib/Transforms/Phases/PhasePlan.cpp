@@ -36,7 +36,8 @@ bool dependsOnReduce(Value v, llvm::DenseMap<Value, bool> &known) {
   return known[v] = depends;
 }
 
-/// Whether `source` takes part in computing `v`.
+} // namespace
+
 bool isMadeFrom(Value v, Value source) {
   llvm::SetVector<Value> cone;
   cone.insert(v);
@@ -47,8 +48,6 @@ bool isMadeFrom(Value v, Value source) {
           cone.insert(operand);
   return cone.contains(source);
 }
-
-} // namespace
 
 std::pair<int64_t, int64_t> PhasePlan::unitsOf(Value v) const {
   int64_t row = 0, col = 0;

@@ -22,6 +22,9 @@
 
 namespace dither::transforms {
 
+/// Whether `source` takes part in computing `v`.
+bool isMadeFrom(mlir::Value v, mlir::Value source);
+
 class PhasePlan {
 public:
   /// Rows that are turned to columns at once, at most, and bits of a line.

@@ -609,3 +609,25 @@ func.func @all_columns(%x: memref<4x1536xf32>, %y: memref<4x1536xf32>, %m: memre
   return
 }
 }
+
+// -----
+
+// A maximum of all columns ends with those that are loaded, where what follows
+// is zero.
+// CHECK-LABEL: func.func @maximum
+// CHECK-NOT: to %c1024 step %c32
+// CHECK: quant.atomic_max
+module attributes {quant.target = "host", quant.features = "avx512"} {
+func.func @maximum(%x: memref<4x1536xf32>, %m: memref<f32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1024 = arith.constant 1024 : index
+  %p = quant.program_id x
+  %i = arith.muli %p, %c1024 : index
+  %t = quant.load %x[%c0, %i] : memref<4x1536xf32> -> tensor<4x1024xf32>
+  %r = quant.reduce amax %t axis 1 : tensor<4x1024xf32> -> tensor<4x1xf32>
+  %a = quant.reduce amax %r axis 0 : tensor<4x1xf32> -> tensor<1x1xf32>
+  %v = quant.reshape %a : tensor<1x1xf32> -> tensor<f32>
+  quant.atomic_max %v, %m[] : tensor<f32>, memref<f32>
+  return
+}
+}
