@@ -36,6 +36,21 @@ bool dependsOnReduce(Value v, llvm::DenseMap<Value, bool> &known) {
   return known[v] = depends;
 }
 
+/// Whether a function with many steps takes part in computing `v`.
+bool isLong(Value v) {
+  llvm::SetVector<Value> cone;
+  cone.insert(v);
+  for (size_t i = 0; i < cone.size(); ++i)
+    if (Operation *def = cone[i].getDefiningOp()) {
+      if (isa<quant::ElementaryOpInterface>(def))
+        return true;
+      for (Value operand : def->getOperands())
+        if (isa<RankedTensorType>(operand.getType()))
+          cone.insert(operand);
+    }
+  return false;
+}
+
 } // namespace
 
 bool isMadeFrom(Value v, Value source) {
@@ -271,6 +286,32 @@ Value PhasePlan::keptTransform(quant::HadamardOp op) const {
   return kept;
 }
 
+/// Where codes are made of a function with many steps, one after the other, and
+/// of no blocks, what they are made of, as it is rounded: a loop of the steps
+/// alone has more elements on their way at once, and codes in both directions
+/// share it. Null elsewhere.
+Value PhasePlan::longBeforeCodes(const Sink &sink) const {
+  Value codes = sink.tile;
+  if (auto transpose = codes.getDefiningOp<quant::TransposeOp>())
+    codes = transpose.getSource();
+  auto encode = codes.getDefiningOp<quant::EncodeOp>();
+  if (!encode || kindOf(codes) != Elements)
+    return {};
+  Value v = encode.getSource();
+  while (auto scaled = v.getDefiningOp<arith::MulFOp>()) {
+    if (!scaled.getRhs().getDefiningOp<quant::BroadcastOp>())
+      break;
+    v = scaled.getLhs();
+  }
+  auto widened = v.getDefiningOp<arith::ExtFOp>();
+  bool isRounded = widened && widened.getIn().getDefiningOp<arith::TruncFOp>();
+  Value kept = isRounded ? widened.getIn() : v;
+  bool isOfCuts = llvm::any_of(cuts, [&](const Cut &cut) {
+    return cut.kind != Rows && isMadeFrom(v, cut.value);
+  });
+  return isLong(kept) && !isOfCuts ? kept : Value();
+}
+
 bool PhasePlan::addCut(Value v, Kind kind) {
   if (cutIndex.contains(v))
     return true;
@@ -335,6 +376,9 @@ bool PhasePlan::findCuts() {
           dependsOnReduce(operand, reduces) && !addCut(operand, Rows))
         return decline(def, "what there is for each row is no column of f32");
   }
+  for (const Sink &sink : sinks)
+    if (Value kept = longBeforeCodes(sink))
+      addCut(kept, Values);
   // What is kept in fewer bits is collected before it is rounded, while it is
   // there.
   for (Total &total : totals)

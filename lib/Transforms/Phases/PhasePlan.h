@@ -177,6 +177,7 @@ private:
   int64_t lineRows(const Sink &sink) const;
   bool staysInBlocks(mlir::Value v) const;
   mlir::Value keptTransform(quant::HadamardOp op) const;
+  mlir::Value longBeforeCodes(const Sink &sink) const;
   /// Columns of a row that go through all phases together, at most.
   int64_t rowStretch() const;
   /// Bytes of values that phases keep for each element of the tile.

@@ -612,6 +612,49 @@ func.func @all_columns(%x: memref<4x1536xf32>, %y: memref<4x1536xf32>, %m: memre
 
 // -----
 
+// A function with many steps has a loop of its own, before that of the codes.
+// CHECK-LABEL: func.func @long
+// CHECK: %[[KEPT:.*]] = quant.scratch {{.*}}: memref<1x1088xbf16>
+// CHECK: scf.for
+// CHECK: quant.tanh
+// CHECK: arith.truncf
+// CHECK: quant.store %{{.*}}, %[[KEPT]]
+// CHECK: scf.for
+// CHECK: quant.load %[[KEPT]]
+// CHECK-NOT: quant.tanh
+// CHECK: quant.encode
+// CHECK-LABEL: func.func @short
+// CHECK-NOT: quant.scratch
+// CHECK: return
+module attributes {quant.target = "host", quant.features = "avx512"} {
+func.func @long(%x: memref<4x1024xf32>, %s: memref<f32>, %q: memref<4x1024xf8E4M3FN>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x1024xf32> -> tensor<4x1024xf32>
+  %u = quant.tanh %t : tensor<4x1024xf32>
+  %r = arith.truncf %u : tensor<4x1024xf32> to tensor<4x1024xbf16>
+  %w = arith.extf %r : tensor<4x1024xbf16> to tensor<4x1024xf32>
+  %f = quant.load %s[] : memref<f32> -> tensor<f32>
+  %b = quant.broadcast %f : tensor<f32> -> tensor<4x1024xf32>
+  %z = arith.mulf %w, %b : tensor<4x1024xf32>
+  %c = quant.encode %z : tensor<4x1024xf32> -> tensor<4x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<4x1024xf8E4M3FN>
+  return
+}
+func.func @short(%x: memref<4x1024xf32>, %s: memref<f32>, %q: memref<4x1024xf8E4M3FN>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x1024xf32> -> tensor<4x1024xf32>
+  %u = arith.mulf %t, %t : tensor<4x1024xf32>
+  %f = quant.load %s[] : memref<f32> -> tensor<f32>
+  %b = quant.broadcast %f : tensor<f32> -> tensor<4x1024xf32>
+  %z = arith.mulf %u, %b : tensor<4x1024xf32>
+  %c = quant.encode %z : tensor<4x1024xf32> -> tensor<4x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<4x1024xf8E4M3FN>
+  return
+}
+}
+
+// -----
+
 // A maximum of all columns ends with those that are loaded, where what follows
 // is zero.
 // CHECK-LABEL: func.func @maximum
