@@ -330,6 +330,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
           CUDA_ERROR_OUT_OF_MEMORY);
   void *memory = nullptr;
   REQUIRE(!posix_memalign(&memory, 256, bytes), CUDA_ERROR_OUT_OF_MEMORY);
+  // What was freed may have what a kernel would write, and none runs.
+  std::memset(memory, 0xA5, bytes);
   *pointer = reinterpret_cast<uintptr_t>(memory);
   state.allocations[*pointer] = bytes;
   state.allocated += bytes;

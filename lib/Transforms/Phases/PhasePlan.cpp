@@ -36,33 +36,27 @@ bool dependsOnReduce(Value v, llvm::DenseMap<Value, bool> &known) {
   return known[v] = depends;
 }
 
-/// Whether a function with many steps takes part in computing `v`.
-bool isLong(Value v) {
-  llvm::SetVector<Value> cone;
-  cone.insert(v);
-  for (size_t i = 0; i < cone.size(); ++i)
-    if (Operation *def = cone[i].getDefiningOp()) {
-      if (isa<quant::ElementaryOpInterface>(def))
-        return true;
-      for (Value operand : def->getOperands())
-        if (isa<RankedTensorType>(operand.getType()))
-          cone.insert(operand);
-    }
-  return false;
-}
-
-} // namespace
-
-bool isMadeFrom(Value v, Value source) {
-  llvm::SetVector<Value> cone;
-  cone.insert(v);
+/// These tiles, and those that take part in computing them.
+llvm::SetVector<Value> coneOf(ArrayRef<Value> roots) {
+  llvm::SetVector<Value> cone(roots.begin(), roots.end());
   for (size_t i = 0; i < cone.size(); ++i)
     if (Operation *def = cone[i].getDefiningOp())
       for (Value operand : def->getOperands())
         if (isa<RankedTensorType>(operand.getType()))
           cone.insert(operand);
-  return cone.contains(source);
+  return cone;
 }
+
+/// Whether a function with many steps takes part in computing `v`.
+bool isLong(Value v) {
+  return llvm::any_of(coneOf(v), [](Value part) {
+    return part.getDefiningOp<quant::ElementaryOpInterface>() != nullptr;
+  });
+}
+
+} // namespace
+
+bool isMadeFrom(Value v, Value source) { return coneOf(v).contains(source); }
 
 std::pair<int64_t, int64_t> PhasePlan::unitsOf(Value v) const {
   int64_t row = 0, col = 0;
@@ -93,14 +87,8 @@ int64_t PhasePlan::lineRows(const Sink &sink) const {
 /// Reductions over rows that sinks need, and what depends on them. The sinks
 /// that do not need any go to the phases.
 bool PhasePlan::findTotals(ArrayRef<Sink> all) {
-  llvm::SetVector<Value> cone;
-  for (const Sink &sink : all)
-    cone.insert(sink.tile);
-  for (size_t i = 0; i < cone.size(); ++i)
-    if (Operation *def = cone[i].getDefiningOp())
-      for (Value operand : def->getOperands())
-        if (isa<RankedTensorType>(operand.getType()))
-          cone.insert(operand);
+  llvm::SetVector<Value> cone = coneOf(
+      llvm::map_to_vector(all, [](const Sink &sink) { return sink.tile; }));
   for (Value v : cone) {
     auto reduce = v.getDefiningOp<quant::ReduceOp>();
     if (!reduce || reduce.getAxis() != 0)
