@@ -215,13 +215,17 @@ bool PhasePlan::isSupported() {
               sink.op,
               "the kernel loads from the tensor that it stores to here");
   }
-  // Each phase stores its sinks part by part: not what others store, too.
+  // Each phase stores its sinks part by part: not what others store, too,
+  // unless it is the same.
+  auto areEqual = [](const Sink &a, const Sink &b) {
+    return a.tile == b.tile && llvm::equal(a.indices, b.indices);
+  };
   for (const Sink &sink : all)
     for (const Sink &other : all)
       if (MemoryAccess a = *MemoryAccess::of(sink.op),
           b = *MemoryAccess::of(other.op);
           sink.op != other.op && a.memref == b.memref && conflicts(a, b) &&
-          !areDisjoint(a, b))
+          !areDisjoint(a, b) && !areEqual(sink, other))
         return decline(other.op,
                        "another store may write elements that this one writes");
   for (Total &total : totals) {

@@ -138,3 +138,31 @@ func.func @gpu(%x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quant.ker
   return
 }
 }
+
+// -----
+
+module attributes {quant.target = "host"} {
+func.func @twice(%x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x64xf32> -> tensor<4x64xf32>
+  %u = arith.mulf %t, %t : tensor<4x64xf32>
+  quant.store %t, %y[%c0, %c0] : tensor<4x64xf32>, memref<4x64xf32>
+  // expected-remark @+1 {{computed in fragments and not in phases, which take less time: another store may write elements that this one writes}}
+  quant.store %u, %y[%c0, %c0] : tensor<4x64xf32>, memref<4x64xf32>
+  return
+}
+}
+
+// -----
+
+// One value that is stored twice is the same in any order: a scale beside both
+// halves of a gradient.
+module attributes {quant.target = "host"} {
+func.func @same(%x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x64xf32> -> tensor<4x64xf32>
+  quant.store %t, %y[%c0, %c0] : tensor<4x64xf32>, memref<4x64xf32>
+  quant.store %t, %y[%c0, %c0] : tensor<4x64xf32>, memref<4x64xf32>
+  return
+}
+}
