@@ -36,7 +36,15 @@ bool dependsOnReduce(Value v, llvm::DenseMap<Value, bool> &known) {
   return known[v] = depends;
 }
 
-/// These tiles, and those that take part in computing them.
+/// Whether a function with many steps takes part in computing `v`.
+bool isLong(Value v) {
+  return llvm::any_of(coneOf(v), [](Value part) {
+    return part.getDefiningOp<quant::ElementaryOpInterface>() != nullptr;
+  });
+}
+
+} // namespace
+
 llvm::SetVector<Value> coneOf(ArrayRef<Value> roots) {
   llvm::SetVector<Value> cone(roots.begin(), roots.end());
   for (size_t i = 0; i < cone.size(); ++i)
@@ -46,15 +54,6 @@ llvm::SetVector<Value> coneOf(ArrayRef<Value> roots) {
           cone.insert(operand);
   return cone;
 }
-
-/// Whether a function with many steps takes part in computing `v`.
-bool isLong(Value v) {
-  return llvm::any_of(coneOf(v), [](Value part) {
-    return part.getDefiningOp<quant::ElementaryOpInterface>() != nullptr;
-  });
-}
-
-} // namespace
 
 bool isMadeFrom(Value v, Value source) { return coneOf(v).contains(source); }
 

@@ -22,6 +22,8 @@
 
 namespace dither::transforms {
 
+/// These tiles, and those that take part in computing them.
+llvm::SetVector<mlir::Value> coneOf(llvm::ArrayRef<mlir::Value> roots);
 /// Whether `source` takes part in computing `v`.
 bool isMadeFrom(mlir::Value v, mlir::Value source);
 

@@ -79,15 +79,15 @@ Node PhasePlan::loops(const Phase &phase) const {
 
 Schedule PhasePlan::schedule(func::FuncOp kernel) const {
   Nodes all = uniformValues();
-  auto overColumns = [&](int64_t columns, Node node) {
-    all.push_back(Node::loop(Axis::Cols, 0, columns, Totals::widthOf(columns),
-                             {std::move(node)})
+  auto overColumns = [&](int64_t columns, int64_t width, Node node) {
+    all.push_back(Node::loop(Axis::Cols, 0, columns, width, {std::move(node)})
                       .alone(/*inside=*/false));
   };
   // Each step of a sum is stored before it is read.
   for (auto [i, total] : llvm::enumerate(totals))
     if (quant::ReduceOp(total.reduce).getKind() != quant::ReduceKind::sum)
-      overColumns(total.columns, Node::clear(i));
+      overColumns(total.columns, Totals::widthOf(total.columns),
+                  Node::clear(i));
 
   Nodes band{Node::band(bandRows)}, stretch{Node::stretch()};
   for (const Phase &phase : phases)
@@ -97,10 +97,16 @@ Schedule PhasePlan::schedule(func::FuncOp kernel) const {
       Node::loop(Axis::Rows, 0, Bound::Stored, bandRows, std::move(band)));
 
   for (const Sink &sink : lateSinks)
-    if (unitsOf(sink.tile).second)
-      overColumns(cols, Node::take(sink));
-    else
+    if (unitsOf(sink.tile).second) {
+      // Whole blocks of what is computed here: not of what a total is of.
+      int64_t width = Totals::widthOf(cols);
+      for (Value v : coneOf(sink.tile))
+        if (isLate(v) || !isLate(sink.tile))
+          width = std::lcm(width, std::max<int64_t>(1, unitsOf(v).second));
+      overColumns(cols, width, Node::take(sink));
+    } else {
       all.push_back(Node::take(sink));
+    }
   Nest nest(kernel.front().getTerminator(), kernel.getLoc());
   nest.row = rowClass;
   nest.col = colClass;

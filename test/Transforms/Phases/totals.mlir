@@ -184,3 +184,25 @@ func.func @summed_later(%x: memref<4x1024xf32>, %q: memref<4x1024xf8E4M3FN>, %y:
   quant.store %s, %y[%c0, %c0] : tensor<1x1024xf32>, memref<1x1024xf32>
   return
 }
+
+// -----
+
+// What has no rows follows the phases, in parts of whole blocks.
+// CHECK-LABEL: func.func @no_rows
+// CHECK-SAME: quant.phases
+// CHECK: scf.for %{{.*}} = %c0 to %c640 step %c128
+// CHECK: quant.block_reduce amax %{{.*}} block [1, 128] : tensor<1x128xf32> -> tensor<1x1xf32>
+// CHECK: quant.store %{{.*}}, %arg2
+func.func @no_rows(%x: memref<4x1xf32>, %y: memref<4x1xf32>, %s: memref<1x5xf32>, %q: memref<1x640xf8E5M2>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x1xf32> -> tensor<4x1xf32>
+  quant.store %t, %y[%c0, %c0] : tensor<4x1xf32>, memref<4x1xf32>
+  %g = arith.constant dense<2.0> : tensor<1x640xf32>
+  %a = quant.block_reduce amax %g block [1, 128] : tensor<1x640xf32> -> tensor<1x5xf32>
+  quant.store %a, %s[%c0, %c0] : tensor<1x5xf32>, memref<1x5xf32>
+  %b = quant.block_broadcast %a block [1, 128] : tensor<1x5xf32> -> tensor<1x640xf32>
+  %m = arith.mulf %g, %b : tensor<1x640xf32>
+  %c = quant.encode %m : tensor<1x640xf32> -> tensor<1x640xf8E5M2>
+  quant.store %c, %q[%c0, %c0] : tensor<1x640xf8E5M2>, memref<1x640xf8E5M2>
+  return
+}
