@@ -7,18 +7,27 @@ using namespace mlir;
 
 namespace dither::conversion {
 
-/// _MM_FROUND_CUR_DIRECTION
-static constexpr int32_t kCurrentRounding = 4;
+/// _MM_FROUND_CUR_DIRECTION; _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC.
+static constexpr int32_t kCurrentRounding = 4, kTowardZero = 11;
 
-static Value intrinsic(WordBuilder &w, StringRef name, ValueRange operands,
-                       Type result) {
-  return LLVM::CallIntrinsicOp::create(w.b, w.loc, result,
-                                       w.b.getStringAttr(name), operands)
+static Value intrinsic(OpBuilder &b, Location loc, StringRef name,
+                       ValueRange operands, Type result) {
+  return LLVM::CallIntrinsicOp::create(b, loc, result, b.getStringAttr(name),
+                                       operands)
       .getResult(0);
 }
 
+static Value intrinsic(WordBuilder &w, StringRef name, ValueRange operands,
+                       Type result) {
+  return intrinsic(w.b, w.loc, name, operands, result);
+}
+
+static Value immediate(OpBuilder &b, Location loc, int32_t v) {
+  return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(v));
+}
+
 static Value immediate(WordBuilder &w, int32_t v) {
-  return arith::ConstantOp::create(w.b, w.loc, w.b.getI32IntegerAttr(v));
+  return immediate(w.b, w.loc, v);
 }
 
 /// The bit of `table` that the bits of x (the highest), y and z name.
@@ -59,6 +68,12 @@ Value multiplyAddF16(WordBuilder &w, Value x, Value y, Value z) {
   return w.asWords(intrinsic(
       w, "llvm.x86.avx512fp16.vfmadd.ph.512",
       {asF16(x), asF16(y), asF16(z), immediate(w, kCurrentRounding)}, type));
+}
+
+Value multiplyAddTowardZero(OpBuilder &b, Location loc, Value x, Value y,
+                            Value z) {
+  return intrinsic(b, loc, "llvm.x86.avx512.vfmadd.ps.512",
+                   {x, y, z, immediate(b, loc, kTowardZero)}, x.getType());
 }
 
 Value subtractSaturated(WordBuilder &w, Value words, Value less) {

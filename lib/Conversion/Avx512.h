@@ -34,6 +34,10 @@ mlir::Value multiplyAddBytes(WordBuilder &w, mlir::Value words,
 mlir::Value multiplyAddF16(WordBuilder &w, mlir::Value x, mlir::Value y,
                            mlir::Value z);
 
+/// AVX-512: x y + z in f32, rounded once, toward zero.
+mlir::Value multiplyAddTowardZero(mlir::OpBuilder &b, mlir::Location loc,
+                                  mlir::Value x, mlir::Value y, mlir::Value z);
+
 /// AVX-512: unsigned halves less others, at least zero.
 mlir::Value subtractSaturated(WordBuilder &w, mlir::Value words,
                               mlir::Value less);

@@ -1,5 +1,6 @@
 //===- ExpandMath.cpp - Functions as plain f32 arithmetic -----------------===//
 
+#include "Avx512.h"
 #include "InlineAsm.h"
 #include "dither/Conversion/Passes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
@@ -313,20 +314,14 @@ Value expandTowardZero(OpBuilder &b, dither::quant::FmaTowardZeroOp op,
                               "fma.rz.f32x2 $0, $1, $2, $3;", "=l,l,l,l")
             .getResult(0));
   }
-  // _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC
-  constexpr int32_t towardZero = 11;
-  constexpr int64_t lanes = 16;
-  auto whole = VectorType::get({lanes}, b.getF32Type());
-  SmallVector<Value> operands;
-  for (Value v : op->getOperands())
-    operands.push_back(
-        vector ? v : vector::BroadcastOp::create(b, loc, whole, v).getResult());
-  operands.push_back(
-      arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(towardZero)));
-  Value result = LLVM::CallIntrinsicOp::create(
-                     b, loc, whole,
-                     b.getStringAttr("llvm.x86.avx512.vfmadd.ps.512"), operands)
-                     .getResult(0);
+  // A number is one of 16 lanes.
+  auto whole = VectorType::get({16}, b.getF32Type());
+  SmallVector<Value> lanes(op->getOperands());
+  if (!vector)
+    for (Value &v : lanes)
+      v = vector::BroadcastOp::create(b, loc, whole, v);
+  Value result =
+      conversion::multiplyAddTowardZero(b, loc, lanes[0], lanes[1], lanes[2]);
   return vector ? result : vector::ExtractOp::create(b, loc, result, 0);
 }
 

@@ -36,13 +36,6 @@ bool dependsOnReduce(Value v, llvm::DenseMap<Value, bool> &known) {
   return known[v] = depends;
 }
 
-/// Whether a function with many steps takes part in computing `v`.
-bool isLong(Value v) {
-  return llvm::any_of(coneOf(v), [](Value part) {
-    return part.getDefiningOp<quant::ElementaryOpInterface>() != nullptr;
-  });
-}
-
 } // namespace
 
 llvm::SetVector<Value> coneOf(ArrayRef<Value> roots) {
@@ -296,11 +289,16 @@ Value PhasePlan::longBeforeCodes(const Sink &sink) const {
   }
   auto widened = v.getDefiningOp<arith::ExtFOp>();
   bool isRounded = widened && widened.getIn().getDefiningOp<arith::TruncFOp>();
-  Value kept = isRounded ? widened.getIn() : v;
-  bool isOfCuts = llvm::any_of(cuts, [&](const Cut &cut) {
-    return cut.kind != Rows && isMadeFrom(v, cut.value);
+  llvm::SetVector<Value> cone = coneOf(v);
+  bool isLong = llvm::any_of(cone, [](Value part) {
+    return part.getDefiningOp<quant::ElementaryOpInterface>() != nullptr;
   });
-  return isLong(kept) && !isOfCuts ? kept : Value();
+  bool isOfCuts = llvm::any_of(cuts, [&](const Cut &cut) {
+    return cut.kind != Rows && cone.contains(cut.value);
+  });
+  if (!isLong || isOfCuts)
+    return {};
+  return isRounded ? widened.getIn() : v;
 }
 
 bool PhasePlan::addCut(Value v, Kind kind) {

@@ -155,8 +155,8 @@ public:
   llvm::ArrayRef<mlir::Value> values() const { return classes->values(); }
   /// Extents of the tile, and rows and columns of the bands and stretches that
   /// go through all phases before the next one. Of a band that ends past what
-  /// is stored some rows are computed, a multiple of `blockRows`,
-  /// and of a stretch columns, a multiple of `blockCols`.
+  /// is stored some rows are computed, a multiple of `blockRows`, and of a
+  /// stretch columns, a multiple of `blockCols`.
   int64_t rows = 1, cols = 1, bandRows = 1, bandCols = 1, blockRows = 1,
           blockCols = 1;
 

@@ -1,6 +1,6 @@
 //===- DecomposeOps.cpp - Aggregates become elementwise operations --------===//
 
-#include "Prepare/RoundTowardZero.h"
+#include "dither/Dialect/Quant/QuantDecompose.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Target/ModuleTarget.h"
 #include "dither/Transforms/Passes.h"
@@ -38,7 +38,8 @@ struct DitherDecomposeOps : impl::DitherDecomposeOpsBase<DitherDecomposeOps> {
       rewriter.setInsertionPoint(op);
       auto stochastic = dyn_cast<quant::StochasticRoundOp>(op.getOperation());
       if (stochastic && said && said->fmaTowardZero) {
-        rewriter.replaceOp(op, roundTowardZero(stochastic, rewriter, *said));
+        rewriter.replaceOp(
+            op, quant::roundTowardZero(stochastic, rewriter, said->isGpu));
         continue;
       }
       // Says itself what it has no decomposition for.
