@@ -71,6 +71,21 @@ def launch(entry: Entry, arrays: dict[str, Any], device: Device) -> dict[str, np
     return {name: array for name, array in own.items() if array is not None and name not in entry.reads}
 
 
+def expected(entry: Entry, arrays: dict[str, Any], found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What the CPU makes of the same bytes, as arrays like those that were `found`: kernels of the CPU may take
+    elements where those of a GPU take words."""
+    own = {name: None if array is None else typed(array, entry.tensors[name]) for name, array in arrays.items()}
+    made = launch(entry, own, get_device("cpu"))
+    return {name: array.reshape(-1).view(found[name].dtype).reshape(found[name].shape) for name, array in made.items()}
+
+
+def typed(array: np.ndarray, tensor: Tensor | None) -> np.ndarray:
+    """An array's bytes as those of a tensor."""
+    assert tensor is not None
+    wanted = empty(tensor)
+    return array.reshape(-1).view(wanted.dtype).reshape(wanted.shape)
+
+
 def view(entry: Entry, name: str, array: np.ndarray) -> Any:
     """The kernel argument of an array."""
     tensor = entry.tensors[name]
@@ -147,7 +162,7 @@ def check(
                 problem = check_launch(entry, log.new(), device.target)
             else:
                 # Operators of one pass on a CPU have two on a GPU: kernels that only its table has.
-                problem = difference(found, launch(reference.get(entry.name, entry), arrays, cpu))
+                problem = difference(found, expected(reference.get(entry.name, entry), arrays, found))
         except Exception as error:  # whatever it is, it is this kernel's result
             problem = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         seconds = time.perf_counter() - start
