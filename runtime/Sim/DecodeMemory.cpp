@@ -32,8 +32,17 @@ bool Decoder::takeSpace(Space &space) {
 }
 
 /// Orders, scopes, caches and prefetches: of no effect here, as the simulator
-/// runs one access at a time. `hint` says whether a cache policy follows.
-bool Decoder::takeCacheModifiers(bool &hint) {
+/// runs one access at a time. `hint` says whether a cache policy follows,
+/// `isStrong` whether other blocks may access the same bytes.
+bool Decoder::takeCacheModifiers(bool &hint, bool *isStrong) {
+  auto hasAny = [&](std::initializer_list<StringRef> names) {
+    return any_of(
+        names, [&](StringRef name) { return is_contained(modifiers, name); });
+  };
+  if (isStrong)
+    *isStrong =
+        hasAny({"volatile", "mmio"}) ||
+        (hasAny({"relaxed", "acquire", "release"}) && hasAny({"gpu", "sys"}));
   hint = has("L2::cache_hint");
   if (hint && require(80, 74, "'.L2::cache_hint'"))
     return true;
@@ -153,7 +162,8 @@ bool Decoder::decodeAccess(bool isLoad) {
   Space space;
   bool hint = false;
   opClass = OpClass::Memory;
-  if (takeType(type) || takeSpace(space) || takeCacheModifiers(hint))
+  if (takeType(type) || takeSpace(space) ||
+      takeCacheModifiers(hint, &info.isStrong))
     return true;
   info.space = uint8_t(space);
   info.isCluster = inCluster;

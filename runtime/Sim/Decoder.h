@@ -172,7 +172,7 @@ private:
   bool decodeAtomic();
   bool decodePrefetch();
   bool takeSpace(Space &space);
-  bool takeCacheModifiers(bool &hint);
+  bool takeCacheModifiers(bool &hint, bool *isStrong = nullptr);
   bool decodeAddress(const Operand &operand, MemoryInfo &info);
   bool vectorElements(const Operand &operand, MemoryInfo &info, Type type,
                       bool isLoad);

@@ -132,7 +132,7 @@ void Engine::startBlock(uint64_t index) {
   blockId[0] = uint32_t(index % launch.grid[0]);
   blockId[1] = uint32_t(index / launch.grid[0] % launch.grid[1]);
   blockId[2] = uint32_t(index / launch.grid[0] / launch.grid[1]);
-  steps = 0;
+  steps = polls = pollsAlone = 0;
   fetched.clear();
   uint32_t threads = launch.numThreads();
   for (Warp &warp : warps) {
@@ -185,6 +185,7 @@ void Engine::run(uint64_t begin, uint64_t end) {
       return;
     if (launch.options.checkRaces)
       checkBlocks();
+    launch.ended.add(block);
     ++blocksRun;
   }
 }

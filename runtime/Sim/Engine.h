@@ -17,10 +17,26 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace dither::runtime::sim {
+
+/// Which blocks (or clusters) of a launch have ended. Safe from many threads.
+class EndedBlocks {
+public:
+  void add(uint64_t block);
+  /// Whether all in front of a block have.
+  bool allBefore(uint64_t block) const {
+    return first.load(std::memory_order_relaxed) >= block;
+  }
+
+private:
+  std::atomic<uint64_t> first{0}; ///< that has not
+  std::mutex mutex;
+  std::set<uint64_t> later;
+};
 
 /// What all blocks of a launch share.
 struct Launch {
@@ -32,6 +48,7 @@ struct Launch {
   uint32_t block[3];
   uint32_t dynamicShared;
   GridRaces &gridRaces;
+  EndedBlocks &ended;
 
   uint32_t numThreads() const { return block[0] * block[1] * block[2]; }
   const uint32_t *cluster() const { return program.cluster; }
@@ -163,6 +180,7 @@ private:
                           uint64_t (&address)[32]);
   static llvm::StringRef verb(bool isStore, bool isAtomic);
   bool access(Warp &warp, const Step &step, Access &access);
+  bool poll(Warp &warp, const Step &step);
   /// As access(), of shared memory of any block of the cluster.
   bool clusterAccess(Warp &warp, const Step &step, Access &access);
   /// Whether all lanes are here that a load or store of matrices takes.
@@ -300,6 +318,9 @@ private:
   llvm::DenseSet<uint64_t> fetched;
   uint64_t globalLoads = 0, globalStores = 0, sharedLoads = 0, sharedStores = 0;
   uint64_t barrierWaits = 0, blocksRun = 0;
+  /// Strong loads of a block, and of these those after all blocks in front of
+  /// it had ended.
+  uint64_t polls = 0, pollsAlone = 0;
 };
 
 } // namespace dither::runtime::sim

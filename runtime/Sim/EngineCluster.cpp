@@ -46,6 +46,7 @@ void Engine::runClusters(ArrayRef<std::unique_ptr<Engine>> blocks,
       return;
     if (launch.options.checkRaces)
       first.checkBlocks();
+    launch.ended.add(index);
     for (Engine *engine : cluster.blocks)
       ++engine->blocksRun;
   }

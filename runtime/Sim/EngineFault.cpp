@@ -14,6 +14,15 @@ void FaultSink::report(uint64_t block, std::string text) {
   message = std::move(text);
 }
 
+void EndedBlocks::add(uint64_t block) {
+  std::lock_guard<std::mutex> lock(mutex);
+  later.insert(block);
+  uint64_t next = first.load();
+  while (later.erase(next))
+    ++next;
+  first = next;
+}
+
 static std::string triple(uint32_t x, uint32_t y, uint32_t z) {
   return "(" + utostr(x) + "," + utostr(y) + "," + utostr(z) + ")";
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 using namespace llvm;
 
@@ -286,6 +287,8 @@ bool Engine::access(Warp &warp, const Step &step, Access &access) {
   const MemoryInfo &info = launch.program.memories[step.imm];
   if (!resolve(warp, step, access))
     return false;
+  if (info.isStrong && !access.isStore && !poll(warp, step))
+    return false;
   bool inShared = access.space == Space::Shared;
   if (inShared && access.owner->numCopying && !checkCopies(warp, step, access))
     return false;
@@ -311,6 +314,24 @@ bool Engine::access(Warp &warp, const Step &step, Access &access) {
     for (uint32_t i = 0; i < info.count; ++i)
       move(warp, info, access, i);
   return true;
+}
+
+/// A loop of such loads may wait for a block that another thread runs, or for
+/// one that will never store.
+bool Engine::poll(Warp &warp, const Step &step) {
+  constexpr uint64_t most = uint64_t(1) << 20;
+  if (++polls % 64)
+    return true;
+  if (blockIndex >= faults.stop())
+    return false;
+  if (!launch.ended.allBefore(clusterIndex)) {
+    std::this_thread::yield();
+    return true;
+  }
+  if ((pollsAlone += 64) < most)
+    return true;
+  return fault(warp, step, unsigned(countr_zero(warp.live)),
+               "waits for a store that no block before this one has made");
 }
 
 //===----------------------------------------------------------------------===//
@@ -351,10 +372,12 @@ bool Engine::checkShadow(Warp &warp, const Step &step, const Access &access) {
 static StringRef hasDone(uint8_t bits) {
   switch (bits) {
   case HasRead:
+  case HasObserved:
     return "has read";
   case HasUpdated:
     return "has updated";
   case HasRead | HasUpdated:
+  case HasObserved | HasUpdated:
     return "has read and updated";
   default:
     return "has written";
@@ -409,9 +432,12 @@ bool Engine::checkRaces(Warp &warp, const Step &step, const Access &access) {
     if (!(access.lanes >> i & 1))
       continue;
     char value[32];
-    RaceDetector::Access lane{numberOf(warp),  i,
-                              step.source,     access.isStore,
-                              access.isAtomic, access.address[i] + window,
+    RaceDetector::Access lane{numberOf(warp),
+                              i,
+                              step.source,
+                              access.isStore,
+                              access.isAtomic || info.isStrong,
+                              access.address[i] + window,
                               access.bytes};
     if (isPlain) {
       for (uint32_t e = 0; e < info.count; ++e)

@@ -4,9 +4,12 @@
 
 namespace dither::runtime::sim {
 
-/// Loads go with loads, and atomics with atomics.
+/// Loads go with loads, and atomics with atomics and strong loads.
 static bool conflicts(uint8_t a, uint8_t b) {
-  return a && b && (a | b) != HasRead && (a | b) != HasUpdated;
+  auto meet = [](uint8_t a, uint8_t b) {
+    return ((a & HasWritten) && b) || ((a & HasRead) && (b & HasUpdated));
+  };
+  return meet(a, b) || meet(b, a);
 }
 
 void GridRaces::Page::split(uint32_t smaller) {

@@ -135,7 +135,10 @@ struct MemoryInfo {
   /// ldmatrix, stmatrix: `count` matrices, whose rows the addresses are of.
   bool isMatrix = false, isTransposed = false;
   bool isCluster = false; ///< `.shared::cluster`: of any block of the cluster
-  uint32_t address = 0;   ///< offset of the 64- or 32-bit addresses
+  /// A load or store that other blocks may meet (ISA, strong operations of
+  /// scope gpu or sys).
+  bool isStrong = false;
+  uint32_t address = 0; ///< offset of the 64- or 32-bit addresses
   uint8_t addressWidth = 8;
   int64_t offset = 0; ///< added to the addresses
   /// Registers of the elements, ~0u for none (loads to `_`), and their widths.

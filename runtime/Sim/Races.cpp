@@ -185,11 +185,15 @@ bool RaceDetector::accessCell(const Access &access, Cell &cell, bool same,
     return true;
   }
   if (!access.isStore) {
-    cell.bits |= HasRead;
+    cell.bits |= access.isAtomic ? HasObserved : HasRead;
+    cell.loadsAreAtomic =
+        access.isAtomic && (cell.loadWarp == kNobody || cell.loadsAreAtomic);
     addLoad(access, cell);
     return false;
   }
-  if (cell.loadWarp == kMany) {
+  if (access.isAtomic && cell.loadsAreAtomic) {
+    // Loads that see the one value or the other.
+  } else if (cell.loadWarp == kMany) {
     for (uint32_t warp = 0; warp < numWarps; ++warp)
       if (!orderedLoads(access, warp, many[cell.loads.clock + warp], conflict))
         return true;

@@ -27,7 +27,13 @@ inline constexpr uint64_t kRacePage = 512;
 inline constexpr uint32_t kRaceCell = 16;
 
 /// What a block has done with a byte, whenever that was.
-enum TouchedBits : uint8_t { HasRead = 1, HasWritten = 2, HasUpdated = 4 };
+/// HasObserved: by a strong load, which goes with atomics and strong stores.
+enum TouchedBits : uint8_t {
+  HasRead = 1,
+  HasWritten = 2,
+  HasUpdated = 4,
+  HasObserved = 8
+};
 
 /// What a block has done with a cell of global memory, and where: the last
 /// store or atomic, or a load where there is none.
@@ -62,8 +68,8 @@ public:
 
   struct Access {
     uint32_t warp, lane, source;
-    bool isStore, isAtomic;
-    uint64_t address; ///< a multiple of `bytes`, a power of two
+    bool isStore, isAtomic; ///< strong loads and stores are atomic
+    uint64_t address;       ///< a multiple of `bytes`, a power of two
     uint32_t bytes;
     /// Of stores that are no atomics: what is stored, and what is there. Those
     /// of the value that is there do not conflict with stores.
@@ -95,7 +101,7 @@ private:
     /// Of the loads since that store: the warp, nobody, or many; then
     /// loads.clock is the index of the first warp's in `many`.
     uint16_t loadWarp = kNobody;
-    bool storeIsAtomic = false;
+    bool storeIsAtomic = false, loadsAreAtomic = false;
     uint8_t bits = 0; ///< of TouchedBits
     Loads loads;
   };

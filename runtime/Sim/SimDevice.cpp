@@ -158,6 +158,7 @@ Error Simulated::launch(ArrayRef<int64_t> slots, const Grid &programs, Stream) {
   SimOptions options = state->options;
   options.countMemory = state->countMemory;
   GridRaces gridRaces;
+  EndedBlocks ended;
   Launch launch{program,
                 options,
                 *map,
@@ -165,7 +166,8 @@ Error Simulated::launch(ArrayRef<int64_t> slots, const Grid &programs, Stream) {
                 {uint32_t(grid.x), uint32_t(grid.y), uint32_t(grid.z)},
                 {numThreads, 1, 1},
                 dynamicShared,
-                gridRaces};
+                gridRaces,
+                ended};
   Expected<unsigned> threads = runtime::numThreads();
   if (!threads)
     return threads.takeError();

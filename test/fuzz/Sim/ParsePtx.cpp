@@ -46,8 +46,9 @@ void parsePtx(const uint8_t *data, size_t size) {
     std::vector<char> params(program->paramBytes);
     std::shared_ptr<const MemoryMap> map = memory.map();
     GridRaces gridRaces;
-    Launch launch{*program,  options,    *map, params,
-                  {2, 1, 1}, {48, 1, 1}, 64,   gridRaces};
+    EndedBlocks ended;
+    Launch launch{*program,   options, *map,      params, {2, 1, 1},
+                  {48, 1, 1}, 64,      gridRaces, ended};
     FaultSink faults;
     FloatEnvironment environment;
     Engine engine(launch, faults);

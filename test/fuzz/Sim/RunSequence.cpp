@@ -76,8 +76,9 @@ std::vector<uint32_t> run(const Sequence &sequence, const LaneTable &table,
   std::memcpy(params.data(), pointers, sizeof pointers);
   std::shared_ptr<const MemoryMap> map = memory.map();
   GridRaces gridRaces;
-  Launch launch{*program,       options,         *map, params,
-                {blocks, 1, 1}, {threads, 1, 1}, 0,    gridRaces};
+  EndedBlocks ended;
+  Launch launch{*program,        options, *map,      params, {blocks, 1, 1},
+                {threads, 1, 1}, 0,       gridRaces, ended};
   FaultSink faults;
   FloatEnvironment environment;
   Engine engine(launch, faults);

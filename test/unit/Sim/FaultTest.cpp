@@ -594,6 +594,64 @@ TEST(Fault, BlocksHaveNoOrder) {
             "has written in line 3; blocks have no order");
 }
 
+TEST(Fault, StrongAccessesOfBlocks) {
+  // The first block stores, the others wait for it: every word is its own flag.
+  auto waits = [](const std::string &load, const std::string &store) {
+    return "setp.ne.u32 p, b, 0;\n@p bra WAIT;\n" + store +
+           " [p0], 7;\nbra END;\nWAIT: " + load +
+           " v, [p0];\nsetp.ne.u32 p, v, 7;\n@p bra WAIT;\nEND:";
+  };
+  for (int repeat = 0; repeat < 20; ++repeat)
+    EXPECT_EQ(
+        raceOf(waits("ld.relaxed.gpu.global.b32", "st.relaxed.gpu.global.b32"),
+               1, 600),
+        "");
+  for (const char *load :
+       {"ld.acquire.sys.global.b32", "ld.volatile.global.b32",
+        "ld.acquire.gpu.global.b32"})
+    EXPECT_EQ(raceOf(waits(load, "st.release.gpu.global.b32"), 1, 9), "");
+  // Of one block alone, or no strong access at all.
+  EXPECT_EQ(
+      raceOf(waits("ld.relaxed.cta.global.b32", "st.relaxed.gpu.global.b32"), 1,
+             2),
+      "block (1,0,0), thread (0,0,0): reads <a>, byte 0 of an "
+      "allocation of 4096 bytes, which thread (0,0,0) of block (0,0,0) "
+      "has updated in line 3; blocks have no order");
+  EXPECT_NE(raceOf(waits("ld.relaxed.gpu.global.b32", "st.global.b32"), 1, 2),
+            "");
+  // They go with atomics, and with each other in a block.
+  EXPECT_EQ(raceOf("red.global.add.u32 [p0], 1;\n"
+                   "ld.relaxed.gpu.global.b32 v, [p0];",
+                   64, 100),
+            "");
+  EXPECT_EQ(raceOf("ld.relaxed.gpu.global.b32 v, [p0];\n"
+                   "st.relaxed.gpu.global.b32 [p0], %r_id;",
+                   96),
+            "");
+  EXPECT_NE(raceOf("ld.relaxed.gpu.global.b32 v, [p0];\n"
+                   "st.global.b32 [p0], %r_id;",
+                   96),
+            "");
+  EXPECT_NE(raceOf("ld.global.b32 v, [p0];\n"
+                   "st.relaxed.gpu.global.b32 [p0], %r_id;",
+                   96),
+            "");
+}
+
+TEST(Fault, WaitsForNoBlock) {
+  // Nobody stores 7, or a block that comes later.
+  const std::string wait = "WAIT: ld.relaxed.gpu.global.b32 v, [p0];\n"
+                           "setp.ne.u32 p, v, 7;\n@p bra WAIT;\n";
+  const char *fault = "block (0,0,0), thread (0,0,0): waits for a store that "
+                      "no block before this one has made";
+  EXPECT_EQ(raceOf(wait, 32, 4), fault);
+  EXPECT_EQ(raceOf("setp.eq.u32 p, b, 3;\n@p bra STORE;\n" + wait +
+                       "bra END;\nSTORE: st.relaxed.gpu.global.b32 [p0], 7;\n"
+                       "END:",
+                   32, 4),
+            fault);
+}
+
 //===----------------------------------------------------------------------===//
 // Many blocks
 //===----------------------------------------------------------------------===//
