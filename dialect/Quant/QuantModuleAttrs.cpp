@@ -81,13 +81,20 @@ bool isParams(Attribute attr) {
          });
 }
 
+bool isParts(Attribute attr) {
+  auto parts = dyn_cast<ArrayAttr>(attr);
+  return parts && llvm::all_of(parts, [](Attribute part) {
+           return isa<FlatSymbolRefAttr>(part);
+         });
+}
+
 /// AT2
 const Known kOfModules[] = {
     {"quant.features", isText, "a string"},
     {"quant.target", isText, "a string"},
 };
 
-/// AT3 to AT8
+/// AT3 to AT8, AT11
 const Known kOfFunctions[] = {
     {"quant.cluster", isPositive, "a positive number"},
     {"quant.config", isConfig,
@@ -99,6 +106,7 @@ const Known kOfFunctions[] = {
     {"quant.num_warps", isWarps, "1, 2, 4, 8, 16 or 32"},
     {"quant.params", isParams,
      "an array of \"ptr\", \"i64\", \"i32\" and \"f32\""},
+    {"quant.parts", isParts, "an array of names of functions"},
     {"quant.phases", isUnit, "no value"},
     {"quant.shared_bytes", isCount, "a number of bytes"},
 };
@@ -107,6 +115,7 @@ const Known kOfFunctions[] = {
 const Known kOfArguments[] = {
     {"quant.align", isPositive, "a positive number"},
     {"quant.exchanged", isUnit, "no value"},
+    {"quant.handed_on", isUnit, "no value"},
     {"quant.stride_align", isPositive, "a positive number"},
 };
 

@@ -349,6 +349,29 @@ def Quant_FetchAddOp : Quant_Op<"fetch_add", []> {
   let hasVerifier = 1;
 }
 
+def Quant_FirstPartOp : Quant_Op<"first_part", [Pure]> {
+  let summary = "whether a program is of the first of two parts of a kernel";
+  let description = [{
+    The condition itself, of a branch at the end of a kernel of a GPU. Its sides are programs of their own kind, the parts
+    of the kernel. What the first part stores and the second loads is of f32, and holds NaN of other bits than 0x7FFFFFFF
+    when the kernel starts: the second part waits for each element that it loads until the first has stored something else
+    (of NaN those bits). Programs begin in the order of their indices, x fastest; those that are waited for come
+    first.
+
+    ```mlir
+    %first = quant.first_part %c
+    scf.if %first {
+      quant.store %found, %rows[%i] : tensor<2xf32>, memref<?xf32>
+    } else {
+      %t = quant.load %rows[%j] : memref<?xf32> -> tensor<32xf32>
+    }
+    ```
+  }];
+  let arguments = (ins I1:$condition);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$condition attr-dict";
+}
+
 def Quant_LoadScalarOp : Quant_Op<"load_scalar", []> {
   let summary = "read a number";
   let description = [{

@@ -51,6 +51,7 @@ void addCleanup(OpPassManager &pm) {
 /// Whole-tensor and tile programs to tiles that fit in registers.
 void buildTiled(OpPassManager &pm, bool remarks) {
   using namespace transforms;
+  pm.addPass(createDitherSplitParts());
   pm.addNestedPass<func::FuncOp>(createDitherPreparePrograms());
   pm.addNestedPass<func::FuncOp>(createDitherResolveSlices());
   DitherSelectConfigOptions config;

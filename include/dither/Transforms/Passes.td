@@ -115,6 +115,19 @@ def DitherOrderAccesses : Pass<"dither-order-accesses", "::mlir::func::FuncOp"> 
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::NVVM::NVVMDialect"];
 }
 
+def DitherSplitParts : Pass<"dither-split-parts", "::mlir::ModuleOp"> {
+  let summary = "make a function of each part of a kernel";
+  let description = [{
+    Requires: tile programs, before anything else looks at them.
+    Guarantees: of a kernel with a branch on quant.first_part each side is a kernel of its own, of the same arguments, with a
+    schedule of its own. The function is left with `quant.parts`, their names, and calls of them; dither-distribute puts
+    them back. What the first part stores and the second loads is `quant.handed_on`.
+    Declines: kernels without quant.first_part; with an error, kernels for CPUs, branches that are not at the end of the
+    kernel, and parts that hand on what is not f32.
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+}
+
 def DitherPreparePrograms : Pass<"dither-prepare-programs", "::mlir::func::FuncOp"> {
   let summary = "drop what is not used, say how conversions round, bound offsets";
   let description = [{

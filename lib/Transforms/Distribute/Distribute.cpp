@@ -59,8 +59,8 @@ Distributor::Distributor(func::FuncOp source)
   if (simd)
     addCpuPeepholes(table);
   for (auto add : {addWordReductions, addRoundTrips, addProgramOps,
-                   addControlOps, addMemoryOps, addWordOps, addReduceOps,
-                   addClusterOps, addTileOps, addShapeOps})
+                   addControlOps, addPartOps, addMemoryOps, addWordOps,
+                   addReduceOps, addClusterOps, addTileOps, addShapeOps})
     add(table);
 }
 
@@ -115,16 +115,36 @@ LogicalResult Distributor::emitOp(Operation *op) {
 
 namespace {
 struct Distribute : impl::DitherDistributeBase<Distribute> {
+  /// Functions whose code is in another, and their shared memory.
+  void dropParts(ArrayAttr parts) {
+    SymbolTable symbols(getOperation());
+    for (auto name : parts.getAsRange<FlatSymbolRefAttr>()) {
+      if (Operation *part = symbols.lookup(name.getValue()))
+        symbols.erase(part);
+      if (Operation *shared =
+              symbols.lookup((name.getValue() + "_shared").str()))
+        symbols.erase(shared);
+    }
+  }
+
   void runOnOperation() override {
     SmallVector<func::FuncOp> kernels;
     getOperation().walk([&](func::FuncOp f) {
-      if (f->hasAttr("quant.kernel") && !f.isExternal() &&
-          !f->hasAttr("quant.num_threads"))
+      if ((f->hasAttr("quant.kernel") || f->hasAttr("quant.parts")) &&
+          !f.isExternal() && !f->hasAttr("quant.num_threads"))
         kernels.push_back(f);
     });
-    for (func::FuncOp f : kernels)
+    // Kernels take the code of their parts.
+    llvm::stable_sort(kernels, [](func::FuncOp a, func::FuncOp b) {
+      return !a->hasAttr("quant.parts") && b->hasAttr("quant.parts");
+    });
+    for (func::FuncOp f : kernels) {
+      auto parts = f->getAttrOfType<ArrayAttr>("quant.parts");
       if (failed(Distributor(f).run()))
         return signalPassFailure();
+      if (parts)
+        dropParts(parts);
+    }
   }
 };
 } // namespace

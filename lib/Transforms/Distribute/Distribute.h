@@ -53,6 +53,7 @@ void addWordReductions(OpTable &table);
 void addRoundTrips(OpTable &table);
 void addProgramOps(OpTable &table);
 void addControlOps(OpTable &table);
+void addPartOps(OpTable &table);
 void addMemoryOps(OpTable &table);
 void addWordOps(OpTable &table);
 void addReduceOps(OpTable &table);
@@ -164,6 +165,10 @@ public:
   /// Where each thread keeps its parts of sums over tiles, by their number.
   llvm::SmallVector<TotalPlaces> totals;
 
+  //===--- parts of a kernel (Parts.cpp) ----------------------------------===//
+  /// A part, distributed already, is in this kernel.
+  mlir::LogicalResult takePart(mlir::func::FuncOp part);
+
 private:
   mlir::func::FuncOp source;
   Counter counter;
@@ -190,6 +195,9 @@ private:
   void finishShared(mlir::func::FuncOp kernel);
   /// CPU: a loop over the linear program ids [begin, end), x fastest.
   mlir::LogicalResult emitPrograms(mlir::Block *entry);
+  /// Stores of what a part hands on to another, and its loads of that, which
+  /// wait.
+  mlir::LogicalResult handOn(mlir::func::FuncOp part);
   /// GPU: the kernel for each tile of a program, one after the other.
   mlir::LogicalResult emitTiles();
   mlir::LogicalResult emitOp(mlir::Operation *op);
@@ -200,6 +208,8 @@ private:
   /// CPU: slots of the arguments, bytes taken of the stack, and the address of
   /// the memory that the runtime lends (null where nothing needs it).
   int64_t numSlots = 0, stackBytes = 0;
+  /// GPU: the threads of each part of the kernel; 0 where it has none.
+  int64_t partThreads = 0;
   /// GPU: bytes of shared memory that hold tiles.
   int64_t heldBytes = 0;
   mlir::Value scratchBase;

@@ -270,6 +270,7 @@ LogicalResult Distributor::run() {
   for (NamedAttribute attr : source->getDiscardableAttrs())
     kernel->setAttr(attr.getName(), attr.getValue());
   kernel->setAttr("quant.kernel", b.getUnitAttr());
+  kernel->removeAttr("quant.parts");
   Block *entry = kernel.addEntryBlock();
   e.entry = entry;
   b.setInsertionPointToStart(entry);
@@ -304,7 +305,10 @@ LogicalResult Distributor::run() {
   func::ReturnOp::create(b, source.getLoc());
   finishShared(kernel);
   kernel->setAttr("quant.num_threads",
-                  b.getI64IntegerAttr(simd ? 1 : rules.warps() * kWarpLanes));
+                  b.getI64IntegerAttr(simd ? 1
+                                      : partThreads
+                                          ? partThreads
+                                          : rules.warps() * kWarpLanes));
   kernel->setAttr("quant.params", paramKinds(params));
   source.erase();
   return success();

@@ -89,4 +89,26 @@ void awaitCopies(OpBuilder &b, Location loc) {
   NVVM::CpAsyncWaitGroupOp::create(b, loc, 0);
 }
 
+/// An instruction that takes place as often as it is written.
+static LLVM::InlineAsmOp assembly(OpBuilder &b, Location loc, TypeRange results,
+                                  ValueRange operands, StringRef text,
+                                  StringRef constraints) {
+  return LLVM::InlineAsmOp::create(
+      b, loc, results, operands, text, constraints, /*has_side_effects=*/true,
+      /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
+      LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
+      ArrayAttr());
+}
+
+Value loadRelaxed(OpBuilder &b, Location loc, Value pointer) {
+  return assembly(b, loc, b.getI32Type(), pointer,
+                  "ld.relaxed.gpu.global.b32 $0, [$1];", "=r,l")
+      .getResult(0);
+}
+
+void storeRelaxed(OpBuilder &b, Location loc, Value word, Value pointer) {
+  assembly(b, loc, {}, {pointer, word}, "st.relaxed.gpu.global.b32 [$0], $1;",
+           "l,r");
+}
+
 } // namespace dither::transforms::gpu

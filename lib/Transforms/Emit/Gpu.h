@@ -58,6 +58,13 @@ void copyAsync(mlir::OpBuilder &b, mlir::Location loc, mlir::Value to,
 /// Waits for the copies that this thread began.
 void awaitCopies(mlir::OpBuilder &b, mlir::Location loc);
 
+/// Loads and stores a word of 32 bits of global memory that other blocks access
+/// at the same time: whole, and in no order with what is elsewhere.
+mlir::Value loadRelaxed(mlir::OpBuilder &b, mlir::Location loc,
+                        mlir::Value pointer);
+void storeRelaxed(mlir::OpBuilder &b, mlir::Location loc, mlir::Value word,
+                  mlir::Value pointer);
+
 } // namespace dither::transforms::gpu
 
 #endif // DITHER_LIB_TRANSFORMS_EMIT_GPU_H

@@ -69,6 +69,11 @@ def tile_id(e: Emitter, count: int) -> Scalar:
     return Scalar(e.op("quant.tile_id", [], {"count": f"{count} : i64"}, "index"), types.index)
 
 
+@handles("first_part")
+def first_part(e: Emitter, condition: Scalar) -> Scalar:
+    return Scalar(e.op("quant.first_part", [condition], None, "i1"), condition.dtype)
+
+
 def _checked(e: Emitter, value: Any, shape: tuple[int, int], producer: Any) -> Tile:
     """A tile of float32; functions may give 16-bit floats as well."""
     if not isinstance(value, Tile) or not value.dtype.is_float or value.shape != shape:

@@ -52,3 +52,10 @@ def store_total(x: Any, offset: Any, value: Any, number: int) -> None:
 @Builtin
 def store_once(x: Any, value: Any) -> None:
     """Stores a tile of rank 0, which is the same in all programs, in the first of them alone."""
+
+
+@Builtin
+def first_part(condition: Any) -> Any:
+    """The condition, of a branch that ends the kernel, whose sides are programs of their own kinds. What the first side
+    stores in float32 tensors that held NaN, the second waits for where it loads it. Programs begin in their order, x
+    fastest, and those that are waited for come first. GPUs alone."""

@@ -1913,7 +1913,7 @@ func.func @f(%x: tensor<4x32xf32>) {
 
 // -----
 // AT1: kernels have no others
-// expected-error @+1 {{'func.func' op has attribute "quant.kernels", expected one of quant.cluster, quant.config, quant.grid, quant.kernel, quant.num_threads, quant.num_warps, quant.params, quant.phases, quant.shared_bytes}}
+// expected-error @+1 {{'func.func' op has attribute "quant.kernels", expected one of quant.cluster, quant.config, quant.grid, quant.kernel, quant.num_threads, quant.num_warps, quant.params, quant.parts, quant.phases, quant.shared_bytes}}
 func.func @f() attributes {quant.kernels} { return }
 
 // -----
@@ -1923,12 +1923,12 @@ module attributes {quant.kernel} {}
 
 // -----
 // AT1: arguments have no others
-// expected-error @+1 {{'func.func' op argument 0 has attribute "quant.noalias", expected one of quant.align, quant.exchanged, quant.stride_align}}
+// expected-error @+1 {{'func.func' op argument 0 has attribute "quant.noalias", expected one of quant.align, quant.exchanged, quant.handed_on, quant.stride_align}}
 func.func private @f(memref<4xf32> {quant.noalias})
 
 // -----
 // AT1: results have no others
-// expected-error @+1 {{'func.func' op result 0 has attribute "quant.swizzled", expected one of quant.align, quant.exchanged, quant.stride_align}}
+// expected-error @+1 {{'func.func' op result 0 has attribute "quant.swizzled", expected one of quant.align, quant.exchanged, quant.handed_on, quant.stride_align}}
 func.func private @f() -> (tensor<4xf32> {quant.swizzled})
 
 // -----
@@ -1995,3 +1995,8 @@ func.func private @f(memref<4xf32> {quant.align = 0})
 // AT10: a number has no address
 // expected-error @+1 {{'func.func' op argument 1 is of type 'i32' and has "quant.align", expected a memref or a tensor}}
 func.func private @f(memref<4xf32>, i32 {quant.align = 4})
+
+// -----
+// AT11: parts are functions
+// expected-error @+1 {{'func.func' op has "quant.parts" = ["first"], expected an array of names of functions}}
+func.func @f() attributes {quant.parts = ["first"]} { return }

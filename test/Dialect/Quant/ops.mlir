@@ -52,6 +52,7 @@ func.func @memory(%a: memref<?x4096xbf16>, %b: memref<?xf4E2M1FN, strided<[1], o
   // CHECK-NEXT: quant.fetch_add %[[I]], %{{.*}} : memref<i64>
   // CHECK-NEXT: %[[IN:.*]] = arith.cmpi
   // CHECK-NEXT: quant.likely %[[IN]]{{$}}
+  // CHECK-NEXT: quant.first_part %[[IN]]{{$}}
   // CHECK-NEXT: quant.gather %[[A]][%{{.*}}, %[[I]]] : memref<?x4096xbf16>, tensor<4x1xi32> -> tensor<4x128xbf16>
   // CHECK-NEXT: quant.scatter %[[T2]], %[[A]][%{{.*}}, %[[I]]] : tensor<4x128xbf16>, memref<?x4096xbf16>, tensor<4x1xi32>
   // CHECK-NEXT: quant.view %{{.*}}[%[[I]], %[[I]]] dims [1, 3] : memref<?x?x?x64xbf16> -> memref<?x64xbf16, strided<[?, 1]>>
@@ -82,6 +83,7 @@ func.func @memory(%a: memref<?x4096xbf16>, %b: memref<?xf4E2M1FN, strided<[1], o
   %f0 = quant.fetch_add %i, %h1 : memref<i64>
   %in = arith.cmpi slt, %i, %f0 : index
   %likely = quant.likely %in
+  %part = quant.first_part %in
   %tg = quant.gather %a[%r, %i] : memref<?x4096xbf16>, tensor<4x1xi32> -> tensor<4x128xbf16>
   quant.scatter %t2, %a[%r, %i] : tensor<4x128xbf16>, memref<?x4096xbf16>, tensor<4x1xi32>
   %v0 = quant.view %x[%i, %i] dims [1, 3] : memref<?x?x?x64xbf16> -> memref<?x64xbf16, strided<[?, 1]>>

@@ -113,6 +113,7 @@ const Example kExamples[] = {
      "tensor<f32>"},
     {"quant.num_programs", {}, "{dim = #quant<dim x>}", "index"},
     {"quant.fetch_add", {16, 17}, "{}", "index"},
+    {"quant.first_part", {18}, "{}", "i1"},
     {"quant.likely", {18}, "{}", "i1"},
     {"quant.transpose", {3}, "{}", "tensor<32x64xbf16>"},
     {"quant.exp", {2}, "{}", "tensor<4x128xf32>"},
