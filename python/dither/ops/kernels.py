@@ -35,6 +35,13 @@ def fill_kernel(y, value):
 
 
 @jit(shapes="dynamic")
+def fill_each_kernel(ys, value):
+    """A number everywhere in several arrays, of the length of the first at most."""
+    for i in dl.static_range(len(ys)):
+        dl.store(ys[i], (dl.program_id(0) * FILLED,), dl.full((FILLED,), value))
+
+
+@jit(shapes="dynamic")
 def zero_kernel(y, skip):
     """Bytes that are zero, unless a flag says that they stay."""
     at = dl.program_id(0) * FILLED

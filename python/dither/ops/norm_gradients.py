@@ -72,7 +72,7 @@ def _centered_backward(
     output="dx",
     saves={"dgamma": "column_sum"},
     like={"dx": "x", "dgamma": "gamma"},
-    second=Second(_scaled_backward, _along_scaled, {"along": "column"}),
+    second=Second(_scaled_backward, _along_scaled, {"along": "column"}, joined=True),
 )
 def rms_norm_backward(
     dz: Any,

@@ -62,10 +62,12 @@ _RMS_NORM = Producer(
     whole_rows=True,
     saves={"rsigma": "column"},
 )
-RMS_NORM = Operator(_RMS_NORM, passes=row_passes(_RMS_NORM, Second(_scaled)))
+RMS_NORM = Operator(_RMS_NORM, passes=row_passes(_RMS_NORM, Second(_scaled, joined=True)))
 
 
-@functools.partial(Fused, whole_rows=True, saves={"mean": "column", "rsigma": "column"}, second=Second(_centered))
+@functools.partial(
+    Fused, whole_rows=True, saves={"mean": "column", "rsigma": "column"}, second=Second(_centered, joined=True)
+)
 def layer_norm(
     x: Any,
     gamma: dl.row,

@@ -9,19 +9,20 @@ lie anywhere. The bits are those of the one pass.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..arrays import Array
-from ..devices import fast_memory
+from ..devices import fast_memory, get_device
 from ..types import DType
 from .column_sum import programs_of
+from .joined import Joined, joins
 from .producer import Producer, plain_tile, producer_of
 from .request import Wanted
 from .tiles import GPU_TRANSPOSED
 
 if TYPE_CHECKING:
-    from .operator import Operator, Steps
+    from .operator import Operator, Results, Steps
     from .outputs import Plan
 
 #: Where memory is not fast beside arithmetic, rows of so many elements are predicted to be quicker in one pass
@@ -32,10 +33,11 @@ _ONE_PASS = 4096
 @dataclasses.dataclass(frozen=True, eq=False)
 class RowPasses:
     """The two passes of an operator: what `first` saves are operands of `second`, by name, which makes the output and
-    what the operator saves besides."""
+    what the operator saves besides. `joined`: whether a GPU takes both in one launch where it can (joined.py)."""
 
     first: Operator
     second: Operator
+    joined: bool = False
 
     def pay(self, producer: Producer, plan: Plan | None, n: int, cpu: bool, target: str) -> bool:
         """Whether they do, of rows of `n` elements, for quantized output or, where `plan` is None, plain: on a GPU one
@@ -55,11 +57,12 @@ class RowPasses:
 
 class Second(NamedTuple):
     """The second pass of a producer, a function on tiles; `first` is that of the first, which saves `found`, where
-    that is not the producer itself."""
+    that is not the producer itself. `joined` is that of `RowPasses`."""
 
     fn: Callable[..., Any]
     first: Callable[..., Any] | None = None
     found: Mapping[str, str] | None = None
+    joined: bool = False
 
 
 def row_passes(producer: Producer, second: Second) -> RowPasses:
@@ -72,7 +75,7 @@ def row_passes(producer: Producer, second: Second) -> RowPasses:
 
     first = producer if second.first is None else part("of_rows", second.first, True, second.found)
     rest = {name: kind for name, kind in producer.saves.items() if name not in first.saves}
-    return RowPasses(Operator(first), Operator(part("in_parts", second.fn, False, rest)))
+    return RowPasses(Operator(first), Operator(part("in_parts", second.fn, False, rest)), second.joined)
 
 
 def steps_in_row_passes(
@@ -104,16 +107,55 @@ def steps_in_row_passes(
         saved={name: one for name, one in wanted.saved.items() if name in first.saves},
     )
     known = {**operands, **constants}
-    of_rows = yield from steps_on_matrices(passes.first, *_taken(first, known), alone)
+    of_first = steps_on_matrices(passes.first, *_taken(first, known), alone)
+    where = get_device(wanted.device if wanted.device is not None else arrays[producer.tile].device)
+    held: list[Any] = []
+    if passes.joined and plan is not None and not finds and joins(first, alone, (m, n), where):
+        held, of_rows = _held(of_first)
+    else:
+        of_rows = yield from of_first
     known |= of_rows.saved
     left = {name: one for name, one in wanted.saved.items() if name in second.saves}
     then = dataclasses.replace(wanted, dtype=dtype, saved=left, again=True)
     if finds:
         then = dataclasses.replace(then, amax=of_rows.amax, return_amax=False)
-    results = yield from steps_on_matrices(passes.second, *_taken(second, known), then)
+    of_second = steps_on_matrices(passes.second, *_taken(second, known), then)
+    results = yield from _together(held, of_second) if held else of_second
     saved = {**of_rows.saved, **results.saved}
     amax = of_rows.amax if finds else results.amax
     return Results(results.out, {name: saved[name] for name in producer.saves}, amax)
+
+
+def _held(steps: Steps) -> tuple[list[Sequence[Any]], Results]:
+    """What steps give without being done, and they."""
+    held: list[Sequence[Any]] = []
+    while True:
+        try:
+            held.append(next(steps))
+        except StopIteration as end:
+            return held, end.value
+
+
+def _together(held: list[Sequence[Any]], steps: Steps) -> Steps:
+    """A launch that waits, and the first of `steps`, as one; where they do not fit, one after the other."""
+    from .operator import Step
+
+    first = next((step for some in held for step in some), None)
+    while True:
+        try:
+            some: list[Any] = list(next(steps))
+        except StopIteration as end:
+            if first is not None:
+                yield [first]
+            return end.value
+        if some and isinstance(some[0], Step) and first is not None:
+            joined = Joined.of(first, some[0])
+            if joined is None:
+                yield [first]
+            else:
+                some[0] = joined
+            first = None
+        yield some
 
 
 def _taken(producer: Producer, known: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
