@@ -172,6 +172,7 @@ def fused_kernel(
     group_table,
     group_rows,
     group_before,
+    of_program,
     constants: dl.constexpr,
     PRODUCER: dl.constexpr,
     ROLES: dl.constexpr,
@@ -208,105 +209,13 @@ def fused_kernel(
     The result's `own_amax` is a copy of the amax that the call was given.
     A program of a GPU may have TILES, one below the other, whose columns it sums. BACKWARDS, programs begin with the
     last rows, which a pass before has left in caches. ACROSS, programs that follow each other have tiles of the same
-    rows: memory is read and written in longer runs.
+    rows: memory is read and written in longer runs. Called by another kernel, it is the program `of_program`, a place
+    along the rows and one across.
     """
     program = dl.program_id(1 if ACROSS else 0, backwards=BACKWARDS)
     across = dl.program_id(0 if ACROSS else 1)
-    fused_program(
-        program,
-        across,
-        operands,
-        saved,
-        out,
-        right,
-        out_amax,
-        out_row_amax,
-        out_col_amax,
-        amax,
-        own_amax,
-        col_amax,
-        row_data,
-        row_scale,
-        col_data,
-        col_scale,
-        encode_scale,
-        seed,
-        offset,
-        shard,
-        skip,
-        group_of,
-        group_table,
-        group_rows,
-        group_before,
-        constants,
-        PRODUCER,
-        ROLES,
-        SAVES,
-        TILE,
-        HALVES,
-        WHOLE_ROWS,
-        ROUND,
-        FMT,
-        RANDOM,
-        LAYOUT,
-        REPEAT,
-        ROW_TRANSFORM,
-        COL_TRANSFORM,
-        PAD,
-        TILES,
-        INNER,
-        ROWS,
-        COLS,
-    )
-
-
-def fused_program(
-    program,
-    across,
-    operands,
-    saved,
-    out,
-    right,
-    out_amax,
-    out_row_amax,
-    out_col_amax,
-    amax,
-    own_amax,
-    col_amax,
-    row_data,
-    row_scale,
-    col_data,
-    col_scale,
-    encode_scale,
-    seed,
-    offset,
-    shard,
-    skip,
-    group_of,
-    group_table,
-    group_rows,
-    group_before,
-    constants: dl.constexpr,
-    PRODUCER: dl.constexpr,
-    ROLES: dl.constexpr,
-    SAVES: dl.constexpr,
-    TILE: dl.constexpr,
-    HALVES: dl.constexpr,
-    WHOLE_ROWS: dl.constexpr,
-    ROUND: dl.constexpr,
-    FMT: dl.constexpr,
-    RANDOM: dl.constexpr,
-    LAYOUT: dl.constexpr,
-    REPEAT: dl.constexpr,
-    ROW_TRANSFORM: dl.constexpr,
-    COL_TRANSFORM: dl.constexpr,
-    PAD: dl.constexpr,
-    TILES: dl.constexpr,
-    INNER: dl.constexpr,
-    ROWS: dl.constexpr,
-    COLS: dl.constexpr,
-):
-    """The program of `fused_kernel` that has this number along the rows, and `across`."""
+    if of_program is not None:
+        program, across = of_program
     i = program
     if TILES > 1:
         i = i * TILES + tile_id(TILES)

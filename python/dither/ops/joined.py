@@ -16,7 +16,7 @@ from ..types import Structure
 from .fused_kernel import fused_kernel
 from .joined_kernel import joined_kernel
 from .kernels import FILLED, fill_each_kernel
-from .tiles import power_of_two
+from .tiles import MOST_DOWN, power_of_two
 
 if TYPE_CHECKING:
     from .operator import Operator, Step
@@ -32,8 +32,8 @@ _FIRST, _SECOND = 64, 32
 _LANES, _MOST_WARPS = 32, 8
 _PARAMETERS = list(inspect.signature(fused_kernel).parameters)
 #: Constexprs that kernels are told, and arguments that exist at run time.
-_NUMBERS = [name for name in _PARAMETERS if name.isupper() and name not in ("BACKWARDS", "ACROSS")]
-_ARGUMENTS = [name for name in _PARAMETERS if not name.isupper() and name != "constants"]
+_NUMBERS = [name for name in _PARAMETERS if name.isupper()]
+_ARGUMENTS = [name for name in _PARAMETERS if not name.isupper() and name not in ("of_program", "constants")]
 
 
 def joins(first: Producer, wanted: Wanted, shape: tuple[int, int], where: Device) -> bool:
@@ -58,7 +58,8 @@ class Joined:
         """None where the passes have no programs that fit together."""
         joined = Joined(first, second)
         whole = second.arguments["ACROSS"] and second.arguments["ROWS"] % joined._rows == 0
-        return joined if whole and joined._lanes * _FIRST >= first.arguments["COLS"] else None
+        held = joined._lanes * _FIRST >= first.arguments["COLS"]
+        return joined if whole and held and joined._grid[1] <= MOST_DOWN else None
 
     @property
     def _lanes(self) -> int:
@@ -70,6 +71,22 @@ class Joined:
     def _rows(self) -> int:
         """Rows of a program of the first pass."""
         return power_of_two(self._lanes * _FIRST // self.first.arguments["COLS"], 1, self.second.arguments["ROWS"])
+
+    @property
+    def _ahead(self) -> int:
+        """Bands of rows by which the first pass is ahead."""
+        second = self.second.arguments
+        read = sum(
+            second["ROWS"] * array.row_bytes
+            for name, role in self.second.operator.producer.roles.items()
+            if role == "tile" and (array := describe_argument(name, second[name])) is not None
+        )
+        return min(max(_AHEAD // read, 1), self.second.grid[1])
+
+    @property
+    def _grid(self) -> tuple[int, int]:
+        across, bands = self.second.grid
+        return self.second.arguments["ROWS"] // self._rows + across, bands + self._ahead
 
     def run(self) -> None:
         """Launches it, after what makes room for what the first pass saves."""
@@ -84,22 +101,14 @@ class Joined:
             for which, of in (("first", first), ("second", second))
             for name in _names(operators[which], which == "first")
         }
-        read = sum(
-            second["ROWS"] * array.row_bytes
-            for name, role in self.second.operator.producer.roles.items()
-            if role == "tile" and (array := describe_argument(name, second[name])) is not None
-        )
-        across, bands = self.second.grid
-        ahead = min(max(_AHEAD // read, 1), bands)
-        each = second["ROWS"] // self._rows
         _kernel(*operators.values()).launch(
-            (each + across, bands + ahead),
+            self._grid,
             **given,
             NOTHING=(None,) * (len(_ARGUMENTS) - 2),
             FIRST=tuple(first[name] for name in _NUMBERS),
             SECOND=tuple(second[name] for name in _NUMBERS),
-            EACH=each,
-            AHEAD=ahead,
+            EACH=second["ROWS"] // self._rows,
+            AHEAD=self._ahead,
             num_warps=self._lanes // _LANES,
             **where,
         )
@@ -114,8 +123,8 @@ def _shape(x: Any) -> tuple[int, ...]:
 def _names(operator: Operator, first: bool) -> list[str]:
     """Arguments of an operator's kernel, its numbers apart; of the first pass operands, constants and what is saved."""
     producer = operator.producer
-    names = [name for name in operator.kernel.signature.parameters if not name.isupper()]
-    return [name for name in names if not first or name in producer.roles or name in producer.saves]
+    named = [*producer.roles, *producer.saves, *(() if first else _ARGUMENTS)]
+    return [name for name in operator.kernel.signature.parameters if name in named]
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dither.language as dl
 
 from ..language._fuse import first_part
-from .fused_kernel import fused_program
+from .fused_kernel import fused_kernel
 
 
 def joined_kernel(
@@ -27,15 +27,15 @@ def joined_kernel(
     bands before.
 
     `operands` and `saved` are those of the first pass, which has no other arguments: NOTHING has None for each.
-    `second` has the arguments of `fused_kernel` in its order, the constants apart. FIRST and SECOND are its constexprs,
-    less those that say which program is which. What is saved holds NaN before (`first_part`).
+    `second` has the arguments of `fused_kernel` in its order, the constants apart; FIRST and SECOND are its constexprs.
+    What is saved holds NaN before (`first_part`).
     """
     place, step = dl.program_id(0), dl.program_id(1)
     finds = place < EACH
     # The first bands have none before, and the last programs no band of their own.
     if (finds & (step < dl.num_programs(1) - AHEAD)) | ((place >= EACH) & (step >= AHEAD)):
         if first_part(finds):
-            fused_program(step * EACH + place, 0, operands, saved, *NOTHING, first_constants, *FIRST)
+            fused_kernel(operands, saved, *NOTHING, (step * EACH + place, 0), first_constants, *FIRST)
         else:
-            band, across = dl.maximum(step - AHEAD, 0), dl.maximum(place - EACH, 0)
-            fused_program(band, across, *second, second_constants, *SECOND)
+            program = (dl.maximum(step - AHEAD, 0), dl.maximum(place - EACH, 0))
+            fused_kernel(*second, program, second_constants, *SECOND)

@@ -54,6 +54,7 @@ _OUTPUTS = (
         "col_scale",
     ),
     *("encode_scale", "seed", "offset", "shard", "skip", "group_of", "group_table", "group_rows", "group_before"),
+    "of_program",
 )
 
 

@@ -34,13 +34,13 @@ class Tile:
 
 
 #: Programs along the second dimension of a grid, at most.
-_MOST_DOWN = 65535
+MOST_DOWN = 65535
 
 
 def goes_across(grid: tuple[int, ...], cpu: bool) -> bool:
     """Whether programs of a GPU, (rows, columns) of tiles, go along the rows first: a tenth of the time of what is read
     and written in parts of a few rows (docs/measured.md). The grid is (columns, rows) then."""
-    return not cpu and len(grid) == 2 and isinstance(grid[0], int) and grid[1] > 1 and grid[0] <= _MOST_DOWN
+    return not cpu and len(grid) == 2 and isinstance(grid[0], int) and grid[1] > 1 and grid[0] <= MOST_DOWN
 
 
 def ordered(grid: tuple[int, ...], cpu: bool) -> tuple[tuple[int, ...], bool]:
