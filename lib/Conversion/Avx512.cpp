@@ -49,6 +49,26 @@ Value orMasked(WordBuilder &w, Value x, Value y, uint32_t mask) {
 }
 
 Value multiplyAddHalves(WordBuilder &w, Value words, uint32_t factors) {
+  if (w.avx2) {
+    // Of the two registers that have them.
+    int64_t lanes = w.lanes / 2;
+    auto half = VectorType::get({lanes}, w.b.getI32Type());
+    auto halves = VectorType::get({2 * lanes}, w.b.getI16Type());
+    auto part = [&](Value v, int64_t first) -> Value {
+      return w.make<vector::BitCastOp>(
+          halves, w.make<vector::ExtractStridedSliceOp>(
+                      v, ArrayRef<int64_t>{first}, ArrayRef<int64_t>{lanes},
+                      ArrayRef<int64_t>{1}));
+    };
+    Value sums = words;
+    for (int64_t first : {int64_t(0), lanes}) {
+      Value x = part(words, first), y = part(w.i32(factors), first);
+      sums = w.make<vector::InsertStridedSliceOp>(
+          intrinsic(w, "llvm.x86.avx2.pmadd.wd", {x, y}, half), sums,
+          ArrayRef<int64_t>{first}, ArrayRef<int64_t>{1});
+    }
+    return sums;
+  }
   return intrinsic(w, "llvm.x86.avx512.pmaddw.d.512",
                    {w.asHalves(words), w.asHalves(w.i32(factors))},
                    w.i32Type());

@@ -20,7 +20,7 @@ mlir::Value merge(WordBuilder &w, uint32_t mask, mlir::Value x, mlir::Value y);
 mlir::Value orMasked(WordBuilder &w, mlir::Value x, mlir::Value y,
                      uint32_t mask);
 
-/// AVX-512: in each word of the sum of products of its signed halves
+/// AVX2 and AVX-512: in each word of the sum of products of its signed halves
 /// (vpmaddwd).
 mlir::Value multiplyAddHalves(WordBuilder &w, mlir::Value words,
                               uint32_t factors);

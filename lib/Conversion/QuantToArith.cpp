@@ -338,6 +338,7 @@ struct QuantToArith
     WalkResult done =
         getOperation()->walk([&](FunctionOpInterface function) -> WalkResult {
           const target::TargetInfo *said = target::saidTarget(function);
+          has.avx2 = said && said->avx2Intrinsics;
           has.avx512 = said && said->avx512Intrinsics;
           has.avx512Half = said && said->avx512Half;
           if (!function.isExternal() &&

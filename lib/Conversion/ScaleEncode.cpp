@@ -44,7 +44,7 @@ public:
   /// others; 8 <= at < 16.
   Value codeAt(Value sum, uint32_t at) {
     // sum >> shift is the exponent and the leading mantissa bit.
-    if (!w.avx512)
+    if (!w.avx2 && !w.avx512)
       return w.shl(w.addi(w.shr(sum, rounding.shift), sum), at);
     uint32_t low = 1u << at, high = 1u << (at + 16 - rounding.shift);
     return multiplyAddHalves(w, sum, high << 16 | low);

@@ -38,8 +38,8 @@ private:
 /// What the target has instructions for.
 struct Instructions {
   bool fma = true;
-  /// llvm.x86.avx512.*, and f16 arithmetic of AVX-512.
-  bool avx512 = false, avx512Half = false;
+  /// llvm.x86.avx2.*, llvm.x86.avx512.*, and f16 arithmetic of AVX-512.
+  bool avx2 = false, avx512 = false, avx512Half = false;
 };
 
 class WordBuilder {
@@ -47,7 +47,8 @@ public:
   WordBuilder(mlir::OpBuilder &b, mlir::Location loc, mlir::VectorType words,
               ConstantPool &constants, Instructions has = {})
       : b(b), loc(loc), lanes(words.getRank() == 2 ? words.getDimSize(1) : 0),
-        constants(constants), fma(has.fma), avx512(has.avx512 && lanes == 16),
+        constants(constants), fma(has.fma), avx2(has.avx2 && lanes == 16),
+        avx512(has.avx512 && lanes == 16),
         avx512Half(has.avx512Half && lanes == 16) {}
 
   template <typename Op, typename... Args> mlir::Value make(Args &&...args) {
@@ -173,7 +174,7 @@ public:
   const int64_t lanes;
   ConstantPool &constants;
   /// Whether registers may use these; AVX-512 with 16 lanes.
-  const bool fma, avx512, avx512Half;
+  const bool fma, avx2, avx512, avx512Half;
 };
 
 } // namespace dither::conversion

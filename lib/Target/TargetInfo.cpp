@@ -82,6 +82,7 @@ constexpr TargetInfo avx(StringLiteral name, StringLiteral chip,
                          unsigned vectorBytes, unsigned registers) {
   TargetInfo t = cpu(name, kX86, chip, vectorBytes, registers, true);
   t.streamingStores = true;
+  t.avx2Intrinsics = vectorBytes == 32;
   t.avx512Intrinsics = t.fmaTowardZero = vectorBytes == 64;
   return t;
 }

@@ -55,6 +55,8 @@ struct TargetInfo {
   /// llvm.maxnum and llvm.minnum make NaN of a signaling one, which other
   /// targets ignore as they do others.
   bool signalingMaxnum = false;
+  /// llvm.x86.avx2.* on registers of 256 bits.
+  bool avx2Intrinsics = false;
   /// llvm.x86.avx512.* on registers of 512 bits.
   bool avx512Intrinsics = false;
   /// Arithmetic on f16 in these, AVX512-FP16.

@@ -44,6 +44,24 @@ func.func @scalar(%x: vector<2xf32>, %f: vector<2xf32>) -> vector<1xi32> {
   return %w : vector<1xi32>
 }
 
+// With AVX2 a multiply-add of the halves of each of two registers puts a code
+// together; what is narrower shifts and adds (the first functions).
+module attributes {quant.target = "host", quant.features = "avx2"} {
+// CHECK-LABEL: func.func @two_registers(
+// CHECK-NOT: arith.shrui
+// CHECK: vector.extract_strided_slice %{{.*}} {offsets = [0], sizes = [8], strides = [1]} : vector<16xi32> to vector<8xi32>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"(%{{.*}}, %{{.*}}) : (vector<16xi16>, vector<16xi16>) -> vector<8xi32>
+// CHECK: vector.extract_strided_slice %{{.*}} {offsets = [8], sizes = [8], strides = [1]}
+// CHECK: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"
+// CHECK: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"
+// CHECK: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"
+// CHECK-NOT: llvm.x86
+func.func @two_registers(%x: vector<1x16xi32>, %f: vector<2x16xf32>) -> vector<1x16xi32> {
+  %w = quant.scale_encode_words %x, %f {elem = f8E4M3FN, bounded} : vector<1x16xi32>, vector<2x16xf32> -> vector<1x16xi32>
+  return %w : vector<1x16xi32>
+}
+}
+
 // With AVX-512 a multiply-add of halves puts a code together, and the codes of
 // four bits next to each other; bits merge in one instruction.
 module attributes {quant.target = "host", quant.features = "avx512"} {

@@ -53,6 +53,7 @@ TEST(TargetInfo, VectorExtensionsComeWithTheirLevels) {
     const TargetInfo &t = *lookupTarget(name);
     bool avx512 = t.name.starts_with("host:avx512"),
          avx2 = t.name == "host:avx2";
+    EXPECT_EQ(t.avx2Intrinsics, avx2) << name.str();
     EXPECT_EQ(t.avx512Intrinsics, avx512) << name.str();
     EXPECT_EQ(t.streamingStores, avx512 || avx2) << name.str();
   }
