@@ -23,7 +23,7 @@ namespace dither::transforms {
 /// an element that is not there yet.
 static constexpr uint32_t kNaN = 0x7FFFFFFF;
 
-/// The words of a value of 32-bit elements, and such a value of words.
+/// The words of a value of 32-bit elements.
 static SmallVector<Value> wordsOf(Emitter &e, Value v) {
   Type i32 = e.b.getI32Type();
   auto vector = dyn_cast<VectorType>(v.getType());
@@ -35,6 +35,8 @@ static SmallVector<Value> wordsOf(Emitter &e, Value v) {
         words, wordsOf(e, e.make<vector::ExtractOp>(v, ArrayRef<int64_t>{i})));
   return words;
 }
+
+/// A value of this type that has these words.
 static Value ofWords(Emitter &e, Type type, ArrayRef<Value> words) {
   auto vector = dyn_cast<VectorType>(type);
   if (!vector)
@@ -72,14 +74,19 @@ static void storeHandedOn(Emitter &e, LLVM::StoreOp store) {
 }
 
 /// Moves what computes `v` before `place`, in the same block.
-static void hoist(Value v, Operation *place) {
+static LogicalResult hoist(Value v, Operation *place) {
   Operation *def = v.getDefiningOp();
   if (!def || def->getBlock() != place->getBlock() ||
       def->isBeforeInBlock(place))
-    return;
+    return success();
+  if (def == place || !isPure(def))
+    return def->emitOpError("is between loads of what is handed on from one "
+                            "part to another, and places of theirs need it");
   for (Value operand : def->getOperands())
-    hoist(operand, place);
+    if (failed(hoist(operand, place)))
+      return failure();
   def->moveBefore(place);
+  return success();
 }
 
 /// The first operation of their block that needs one of `loads`.
@@ -96,10 +103,12 @@ static Operation *firstUser(ArrayRef<LLVM::LoadOp> loads) {
 
 /// Loads of one block, which wait together, and as late as they can: all are on
 /// their way at once, and what is loaded elsewhere is before them.
-static void loadHandedOn(Emitter &e, MutableArrayRef<LLVM::LoadOp> loads) {
+static LogicalResult loadHandedOn(Emitter &e,
+                                  MutableArrayRef<LLVM::LoadOp> loads) {
   Operation *place = firstUser(loads);
   for (LLVM::LoadOp load : loads)
-    hoist(load.getAddr(), place);
+    if (failed(hoist(load.getAddr(), place)))
+      return failure();
   OpBuilder::InsertionGuard guard(e.b);
   e.b.setInsertionPoint(place);
   e.loc = loads.front().getLoc();
@@ -144,6 +153,7 @@ static void loadHandedOn(Emitter &e, MutableArrayRef<LLVM::LoadOp> loads) {
     load.replaceAllUsesWith(value);
     load.erase();
   }
+  return success();
 }
 
 /// What accesses memory through `pointer`, or something that is next to it.
@@ -180,7 +190,8 @@ LogicalResult Distributor::handOn(func::FuncOp part) {
     llvm::sort(all, [](LLVM::LoadOp a, LLVM::LoadOp b) {
       return a->isBeforeInBlock(b);
     });
-    loadHandedOn(e, all);
+    if (failed(loadHandedOn(e, all)))
+      return failure();
   }
   return success();
 }

@@ -104,33 +104,28 @@ void leaveCall(func::FuncOp part, Block &side, ValueRange arguments) {
   func::CallOp::create(b, part.getLoc(), part, arguments);
 }
 
-/// What one part stores and the other loads or stores, if anything.
-struct Shared {
-  Operation *one, *other;
-};
-std::optional<Shared> sharedOf(func::FuncOp first, func::FuncOp second,
-                               unsigned argument) {
-  for (Operation *a : accessesOf(first.getArgument(argument)))
-    for (Operation *b : accessesOf(second.getArgument(argument)))
-      if (MemoryAccess::of(a)->writes || MemoryAccess::of(b)->writes)
-        return Shared{a, b};
-  return std::nullopt;
-}
-
-/// Marks what is handed on from the first part to the second.
+/// Marks what is handed on from the first part to the second: what the one
+/// stores, and does nothing else with, and the other loads.
 LogicalResult handOn(func::FuncOp kernel, func::FuncOp first,
                      func::FuncOp second) {
+  auto writes = [](Operation *op) { return MemoryAccess::of(op)->writes; };
   OpBuilder b(kernel);
   for (auto [i, arg] : llvm::enumerate(kernel.getArguments())) {
     auto memref = dyn_cast<MemRefType>(arg.getType());
-    auto shared = memref ? sharedOf(first, second, i) : std::nullopt;
-    if (!shared)
+    if (!memref)
       continue;
-    if (!memref.getElementType().isF32() || !isa<quant::StoreOp>(shared->one) ||
-        !isa<quant::LoadOp>(shared->other))
-      return shared->other->emitOpError("is of what the first part of the "
-                                        "kernel accesses too, expected loads "
-                                        "of f32 that it stores");
+    SmallVector<Operation *> ones = accessesOf(first.getArgument(i)),
+                             others = accessesOf(second.getArgument(i));
+    if (ones.empty() || others.empty() ||
+        (llvm::none_of(ones, writes) && llvm::none_of(others, writes)))
+      continue;
+    bool fits = memref.getElementType().isF32() &&
+                llvm::all_of(ones, llvm::IsaPred<quant::StoreOp>) &&
+                llvm::all_of(others, llvm::IsaPred<quant::LoadOp>);
+    if (!fits)
+      return others.front()->emitOpError(
+          "is of what the first part of the kernel accesses too, expected "
+          "loads of f32 that it stores and does not load");
     for (func::FuncOp f : {kernel, first, second})
       f.setArgAttr(i, "quant.handed_on", b.getUnitAttr());
   }
