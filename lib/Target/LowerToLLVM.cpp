@@ -110,6 +110,8 @@ void annotate(LLVM::LLVMFuncOp kernel, const target::TargetInfo &target) {
     auto config = kernel->getAttrOfType<DictionaryAttr>("quant.config");
     if (config && config.get("tiles"))
       known.push_back(b.getStringAttr(target::kTilesAttr));
+    if (kernel->hasAttr("quant.parts"))
+      known.push_back(b.getStringAttr(target::kPartsAttr));
     kernel.setPassthroughAttr(b.getArrayAttr(known));
     return;
   }

@@ -49,6 +49,13 @@ constexpr Part kInRounds = {1, 1};
 constexpr Part kNearly = {5, 7}, kNearlyWaiting = {4, 7};
 constexpr unsigned kFewWarps = 16, kFewWaitingWarps = 24;
 constexpr unsigned kSpareNearly = 12, kSpareWaiting = 4;
+/// Of so many registers that are alive at a barrier, and more, ptxas keeps a
+/// part where it has to, and computes later what it can: 96 of 140 for
+/// gradients of norms. With fewer than that it would have some in memory, and
+/// of fewer it loads less at a time. Lanes of blocks of few warps have more
+/// elements, which they need.
+constexpr unsigned kManyWaiting = 108, kLeastOfMany = 96, kWarpsOfMany = 4;
+constexpr Part kOfManyWaiting = {5, 7};
 /// Threads that keep memory busy: more of them with fewer registers gain
 /// nothing.
 constexpr unsigned kThreads = 1024;
@@ -136,6 +143,13 @@ PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
   if (!target.fastMemory)
     return setBlocks(f, blocks);
   bool isMostAtBarriers = 2 * alive.waiting > alive.most;
+  bool isMany = alive.waiting >= kManyWaiting && warps >= kWarpsOfMany;
+  // Of two parts, the other one may need what this one does not.
+  if (isMostAtBarriers && isMany && !f.hasFnAttribute(kPartsAttr))
+    alive.waiting = std::max(divideCeil(alive.waiting * kOfManyWaiting.of,
+                                        kOfManyWaiting.whole),
+                             kLeastOfMany) -
+                    kSpareWaiting;
   if (isMostAtBarriers && !hasSquareRoots(f)) {
     while (blocks < most && blocks * warps <= kFewWaitingWarps &&
            fit(blocks + 1, kNearlyWaiting, kSpareWaiting, /*least=*/0))

@@ -14,6 +14,9 @@ inline constexpr llvm::StringLiteral kSharedBytesAttr = "dither-shared-bytes";
 /// Of kernels that do all that they do for several tiles, one after the other.
 inline constexpr llvm::StringLiteral kTilesAttr = "dither-tiles";
 
+/// Of kernels that have programs of two kinds.
+inline constexpr llvm::StringLiteral kPartsAttr = "dither-parts";
+
 /// Says how many blocks of a kernel a multiprocessor is to have room for, as
 /// `nvvm.minctasm`: as many as leave a thread the registers that it needs.
 struct OccupancyPass : llvm::PassInfoMixin<OccupancyPass> {

@@ -270,7 +270,6 @@ LogicalResult Distributor::run() {
   for (NamedAttribute attr : source->getDiscardableAttrs())
     kernel->setAttr(attr.getName(), attr.getValue());
   kernel->setAttr("quant.kernel", b.getUnitAttr());
-  kernel->removeAttr("quant.parts");
   Block *entry = kernel.addEntryBlock();
   e.entry = entry;
   b.setInsertionPointToStart(entry);
