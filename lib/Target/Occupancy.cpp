@@ -56,6 +56,13 @@ constexpr unsigned kSpareNearly = 12, kSpareWaiting = 4;
 /// elements, which they need.
 constexpr unsigned kManyWaiting = 108, kLeastOfMany = 96, kWarpsOfMany = 4;
 constexpr Part kOfManyWaiting = {5, 7};
+/// Of the registers that are alive when each value is computed where it is
+/// needed (Order::Late) ptxas needs a part, a smaller one where some are alive
+/// at a barrier, and these with some to spare. What computes much for each
+/// element, such as functions and random bits, stands in an order that has
+/// several times as many.
+constexpr Part kLate = {7, 8}, kLateWaiting = {5, 7};
+constexpr unsigned kSpareLate = 16;
 /// Threads that keep memory busy: more of them with fewer registers gain
 /// nothing.
 constexpr unsigned kThreads = 1024;
@@ -161,6 +168,15 @@ PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
     if (fit(blocks + 1, isSecond ? kNearlyWaiting : kNearly, kSpareNearly))
       ++blocks;
   }
+  if (f.hasFnAttribute(kPartsAttr) || hasSquareRoots(f) ||
+      warps < kWarpsOfMany || blocks * warps >= kEnoughWarps)
+    return setBlocks(f, blocks);
+  AliveRegisters late = aliveRegisters(f, Order::Late);
+  unsigned needed = neededRegisters(late, late.waiting ? kLateWaiting : kLate,
+                                    kSpareLate, /*least=*/0);
+  while (blocks < most && blocks * warps < kEnoughWarps &&
+         registersFor((blocks + 1) * warps, target) >= needed)
+    ++blocks;
   return setBlocks(f, blocks);
 }
 

@@ -3,6 +3,7 @@
 #include "Registers.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/CFG.h"
@@ -10,6 +11,8 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/Support/MathExtras.h"
+#include <functional>
+#include <vector>
 
 using namespace llvm;
 
@@ -37,12 +40,14 @@ namespace {
 /// them from memory.
 class Liveness {
 public:
-  explicit Liveness(Function &f) : f(f) {
+  Liveness(Function &f, Order order) : f(f) {
     for (Instruction &i : instructions(f))
       if (unsigned n = ownRegisters(i)) {
         number[&i] = weight.size();
         weight.push_back(n);
       }
+    for (BasicBlock &block : f)
+      arrange(block, order);
   }
 
   AliveRegisters alive() {
@@ -62,6 +67,28 @@ public:
   }
 
 private:
+  /// Decides in which order the instructions of a block run.
+  void arrange(BasicBlock &block, Order order) {
+    std::vector<Instruction *> &all = ordered[&block];
+    DenseSet<Instruction *> done;
+    std::function<void(Instruction &)> run = [&](Instruction &i) {
+      if (i.getParent() != &block || !done.insert(&i).second)
+        return;
+      if (!isa<PHINode>(i))
+        for (Value *operand : i.operands())
+          if (auto *before = dyn_cast<Instruction>(operand))
+            run(*before);
+      all.push_back(&i);
+    };
+    // What other blocks need runs last, before the end.
+    for (Instruction &i : block)
+      if (order == Order::Written || isa<PHINode>(i) ||
+          i.mayReadOrWriteMemory())
+        run(i);
+    for (Instruction &i : block)
+      run(i);
+  }
+
   /// What is alive at the start of `block`, given what is at its end.
   BitVector visit(BasicBlock &block, AliveRegisters &found) {
     BitVector live(weight.size());
@@ -77,7 +104,8 @@ private:
         forEach(phi.getIncomingValueForBlock(&block), use);
     }
     found.most = std::max(found.most, now);
-    for (Instruction &i : reverse(block)) {
+    for (Instruction *at : reverse(ordered[&block])) {
+      Instruction &i = *at;
       if (auto it = number.find(&i);
           it != number.end() && live.test(it->second)) {
         live.reset(it->second);
@@ -136,11 +164,14 @@ private:
   DenseMap<Instruction *, unsigned> number;
   SmallVector<unsigned> weight;
   DenseMap<BasicBlock *, BitVector> liveIn;
+  DenseMap<BasicBlock *, std::vector<Instruction *>> ordered;
 };
 
 } // namespace
 
-AliveRegisters aliveRegisters(Function &f) { return Liveness(f).alive(); }
+AliveRegisters aliveRegisters(Function &f, Order order) {
+  return Liveness(f, order).alive();
+}
 
 bool hasManyQuotients(Function &f) {
   constexpr int kMany = 24; // fewer than one for each element

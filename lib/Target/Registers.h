@@ -11,15 +11,19 @@ namespace dither::target {
 /// registers of their own.
 unsigned registersOf(llvm::Type *type);
 
-/// Registers that are alive at once in a function whose instructions run in the
-/// order in which they stand.
+/// The order in which instructions of a block run: as they stand, or each as
+/// late as something with an effect needs it. Loads, and what else has an
+/// effect, keep their places.
+enum class Order { Written, Late };
+
+/// Registers that are alive at once in a function.
 struct AliveRegisters {
   /// At most.
   unsigned most = 0;
   /// At a barrier, over which nothing can be moved.
   unsigned waiting = 0;
 };
-AliveRegisters aliveRegisters(llvm::Function &f);
+AliveRegisters aliveRegisters(llvm::Function &f, Order order = Order::Written);
 
 /// Whether `f` divides so often that its order says little: each quotient has a
 /// slow path, and ptxas does better by itself.

@@ -28,6 +28,9 @@ MOST = {
     ("rms_norm_backward_in_parts-mxfp8_e4m3-both-linear-bfloat16", "sm_90a"): 96,
     ("rms_norm_backward_in_parts-mxfp8_e4m3-both-linear-bfloat16", "sm_100a"): 96,
     ("layer_norm_backward_in_parts-mxfp8_e4m3-both-linear-bfloat16", "sm_90a"): 96,
+    ("dgelu-nvfp4-both-linear-bfloat16", "sm_90a"): 80,
+    ("dgelu-mxfp8_e4m3-both-linear-bfloat16", "sm_100a"): 96,
+    ("silu-nvfp4-both-linear-bfloat16", "sm_100a"): 96,
     ("softmax-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 80,
     ("dsoftmax-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 72,
 }
@@ -38,6 +41,7 @@ MOST = {
 SPILLED = {
     ("layer_norm-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 16,
     ("layer_norm_backward-bfloat16", "sm_90a"): 16,
+    ("silu-nvfp4-both-linear-bfloat16", "sm_100a"): 20,
 }
 
 
