@@ -70,6 +70,11 @@ private:
   /// Decides in which order the instructions of a block run.
   void arrange(BasicBlock &block, Order order) {
     std::vector<Instruction *> &all = ordered[&block];
+    if (order == Order::Written) {
+      for (Instruction &i : block)
+        all.push_back(&i);
+      return;
+    }
     DenseSet<Instruction *> done;
     std::function<void(Instruction &)> run = [&](Instruction &i) {
       if (i.getParent() != &block || !done.insert(&i).second)
@@ -82,8 +87,7 @@ private:
     };
     // What other blocks need runs last, before the end.
     for (Instruction &i : block)
-      if (order == Order::Written || isa<PHINode>(i) ||
-          i.mayReadOrWriteMemory())
+      if (isa<PHINode>(i) || i.mayReadOrWriteMemory())
         run(i);
     for (Instruction &i : block)
       run(i);
