@@ -1,4 +1,4 @@
-//===- Avx512.cpp - Instructions of AVX-512 by name -----------------------===//
+//===- Avx512.cpp - Instructions of AVX-512 and AVX2 by name --------------===//
 
 #include "Avx512.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

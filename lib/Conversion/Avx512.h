@@ -1,4 +1,4 @@
-//===- Avx512.h - Instructions of AVX-512 by name ---------------*- C++ -*-===//
+//===- Avx512.h - Instructions of AVX-512 and AVX2 by name ------*- C++ -*-===//
 //
 // What LLVM does not find by itself, or finds too late to see what it costs.
 //

@@ -74,12 +74,12 @@ def launch(entry: Entry, arrays: dict[str, Any], device: Device) -> dict[str, np
 def expected(entry: Entry, arrays: dict[str, Any], found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """What the CPU makes of the same bytes, as arrays like those that were `found`: kernels of the CPU may take
     elements where those of a GPU take words."""
-    own = {name: None if array is None else typed(array, entry.tensors[name]) for name, array in arrays.items()}
+    own = {name: None if array is None else retyped(array, entry.tensors[name]) for name, array in arrays.items()}
     made = launch(entry, own, get_device("cpu"))
     return {name: array.reshape(-1).view(found[name].dtype).reshape(found[name].shape) for name, array in made.items()}
 
 
-def typed(array: np.ndarray, tensor: Tensor | None) -> np.ndarray:
+def retyped(array: np.ndarray, tensor: Tensor | None) -> np.ndarray:
     """An array's bytes as those of a tensor."""
     assert tensor is not None
     wanted = empty(tensor)

@@ -121,8 +121,7 @@ struct Distribute : impl::DitherDistributeBase<Distribute> {
     for (auto name : parts.getAsRange<FlatSymbolRefAttr>()) {
       if (Operation *part = symbols.lookup(name.getValue()))
         symbols.erase(part);
-      if (Operation *shared =
-              symbols.lookup((name.getValue() + "_shared").str()))
+      if (Operation *shared = symbols.lookup(sharedNameOf(name.getValue())))
         symbols.erase(shared);
     }
   }

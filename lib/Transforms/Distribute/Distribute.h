@@ -63,6 +63,9 @@ void addShapeOps(OpTable &table);
 /// The operation on every register; operands that are no tiles are shared.
 mlir::LogicalResult emitElementwise(Distributor &d, mlir::Operation *op);
 
+/// The global of a GPU kernel's shared memory.
+std::string sharedNameOf(llvm::StringRef kernel);
+
 /// The bytes of so many elements (i64).
 mlir::Value bytesOf(Distributor &d, mlir::Value elements, mlir::Type elem);
 

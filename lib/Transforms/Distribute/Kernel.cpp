@@ -202,9 +202,13 @@ Value Distributor::scratch(int64_t bytes) {
   return start;
 }
 
+std::string sharedNameOf(StringRef kernel) {
+  return (kernel + "_shared").str();
+}
+
 Value Distributor::sharedScratch() {
   MLIRContext *ctx = b.getContext();
-  sharedName = (source.getName() + "_shared").str();
+  sharedName = sharedNameOf(source.getName());
   return e.make<LLVM::AddressOfOp>(LLVM::LLVMPointerType::get(ctx, 3),
                                    sharedName);
 }
@@ -303,11 +307,10 @@ LogicalResult Distributor::run() {
                                   ValueRange{});
   func::ReturnOp::create(b, source.getLoc());
   finishShared(kernel);
-  kernel->setAttr("quant.num_threads",
-                  b.getI64IntegerAttr(simd ? 1
-                                      : partThreads
-                                          ? partThreads
-                                          : rules.warps() * kWarpLanes));
+  int64_t threads = simd ? 1 : rules.warps() * kWarpLanes;
+  if (partThreads)
+    threads = partThreads;
+  kernel->setAttr("quant.num_threads", b.getI64IntegerAttr(threads));
   kernel->setAttr("quant.params", paramKinds(params));
   source.erase();
   return success();

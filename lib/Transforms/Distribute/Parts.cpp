@@ -208,7 +208,7 @@ static Emitted emitPart(Distributor &d, func::CallOp call) {
   map.map(part.getArguments(), d.e.entry->getArguments());
   for (Operation &op : part.getBody().front().without_terminator()) {
     auto shared = dyn_cast<LLVM::AddressOfOp>(op);
-    if (shared && shared.getGlobalName() == (part.getName() + "_shared").str())
+    if (shared && shared.getGlobalName() == sharedNameOf(part.getName()))
       map.map(shared.getResult(), d.e.sharedBase);
     else
       d.b.clone(op, map);

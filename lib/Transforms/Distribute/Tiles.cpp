@@ -189,13 +189,7 @@ void prefetchNextTile(Distributor &d, quant::LoadOp load) {
     Value bytes = e.make<arith::AddIOp>(bytesOf(d, place, from->elem), inRow);
     Value at = e.make<LLVM::GEPOp>(from->ptr.getType(), d.b.getI8Type(),
                                    from->ptr, ArrayRef<LLVM::GEPArg>{bytes});
-    // LLVM has an operation for it, for sm_90 and later alone.
-    LLVM::InlineAsmOp::create(
-        d.b, e.loc, TypeRange{}, at, "prefetch.global.L2 [$0];", "l",
-        /*has_side_effects=*/true, /*is_align_stack=*/false,
-        LLVM::tailcallkind::TailCallKind::None,
-        LLVM::AsmDialectAttr::get(d.b.getContext(), LLVM::AsmDialect::AD_ATT),
-        ArrayAttr());
+    gpu::prefetch(d.b, e.loc, at);
   }
 }
 

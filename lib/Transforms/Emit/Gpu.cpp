@@ -111,4 +111,9 @@ void storeRelaxed(OpBuilder &b, Location loc, Value word, Value pointer) {
            "l,r");
 }
 
+void prefetch(OpBuilder &b, Location loc, Value pointer) {
+  // LLVM has an operation for it, for sm_90 and later alone.
+  assembly(b, loc, {}, pointer, "prefetch.global.L2 [$0];", "l");
+}
+
 } // namespace dither::transforms::gpu

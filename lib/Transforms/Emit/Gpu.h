@@ -65,6 +65,9 @@ mlir::Value loadRelaxed(mlir::OpBuilder &b, mlir::Location loc,
 void storeRelaxed(mlir::OpBuilder &b, mlir::Location loc, mlir::Value word,
                   mlir::Value pointer);
 
+/// Brings the cache line at `pointer`, of global memory, to L2.
+void prefetch(mlir::OpBuilder &b, mlir::Location loc, mlir::Value pointer);
+
 } // namespace dither::transforms::gpu
 
 #endif // DITHER_LIB_TRANSFORMS_EMIT_GPU_H

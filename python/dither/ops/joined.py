@@ -61,18 +61,18 @@ class Joined:
         held = joined._lanes * _FIRST >= first.arguments["COLS"]
         return joined if whole and held and joined._grid[1] <= MOST_DOWN else None
 
-    @property
+    @functools.cached_property
     def _lanes(self) -> int:
         """Threads of a program."""
         elements = self.second.arguments["ROWS"] * self.second.arguments["COLS"]
         return _LANES * power_of_two(elements // (_LANES * _SECOND), 1, _MOST_WARPS)
 
-    @property
+    @functools.cached_property
     def _rows(self) -> int:
         """Rows of a program of the first pass."""
         return power_of_two(self._lanes * _FIRST // self.first.arguments["COLS"], 1, self.second.arguments["ROWS"])
 
-    @property
+    @functools.cached_property
     def _ahead(self) -> int:
         """Bands of rows by which the first pass is ahead."""
         second = self.second.arguments
@@ -83,7 +83,7 @@ class Joined:
         )
         return min(max(_AHEAD // read, 1), self.second.grid[1])
 
-    @property
+    @functools.cached_property
     def _grid(self) -> tuple[int, int]:
         across, bands = self.second.grid
         return self.second.arguments["ROWS"] // self._rows + across, bands + self._ahead

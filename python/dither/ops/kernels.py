@@ -24,14 +24,8 @@ def copy_kernel(x, y):
     dl.store(y, (), dl.load(x))
 
 
-#: Bytes that a program of `zero_kernel` writes, and numbers that one of `fill_kernel` does.
+#: Bytes that a program of `zero_kernel` writes, and numbers that one of `fill_each_kernel` does.
 FILLED = 4096
-
-
-@jit(shapes="dynamic")
-def fill_kernel(y, value):
-    """A number everywhere."""
-    dl.store(y, (dl.program_id(0) * FILLED,), dl.full((FILLED,), value))
 
 
 @jit(shapes="dynamic")
@@ -58,7 +52,7 @@ def fill(x: Buffer, value: float) -> None:
     flat = dataclasses.replace(array, dtype=float32 if real else int8, shape=(count,), strides=(1,))
     programs = -(-count // FILLED)
     if real:
-        fill_kernel.launch(programs, flat, float(value))
+        fill_each_kernel.launch(programs, (flat,), float(value))
     else:
         zero_kernel.launch(programs, flat, None)
 
