@@ -147,6 +147,11 @@ class Format:
         """Whether a block of zeros has a scale that is not zero."""
         return self.order in ("div6_div", "encode_first") or self.least_scale > 0
 
+    @property
+    def counts_nan(self) -> bool:
+        """Whether a NaN in a block changes what becomes of the other elements, or the scale of what is none."""
+        return self.nan_scales or self.four_over_six != "none"
+
     def block_extents(self, axis: int) -> tuple[int | None, int | None]:
         """Rows and columns of a block where rows of blocks run along `axis`; None for all."""
         return self._extents if axis else self._extents[::-1]

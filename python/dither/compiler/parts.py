@@ -27,6 +27,7 @@ class Part:
         row_length: columns of the tensor, where the tile has rows from end to end; None for parts of rows.
         left: rows and columns up to the edge of the tensor, an int32 scalar or a number; None for all of the tile.
         zeros: by axis, the values that are zero past the edge, each with the dimension that goes along the axis.
+        vanishing: likewise, those that are zero of either sign or NaN there.
     """
 
     shape: tuple[int, int]
@@ -35,6 +36,15 @@ class Part:
     row_length: int | None
     left: tuple[Any, Any]
     zeros: tuple[list[tuple[Any, int]], list[tuple[Any, int]]]
+    vanishing: tuple[list[tuple[Any, int]], list[tuple[Any, int]]] = dataclasses.field(default_factory=lambda: ([], []))
+
+    def is_zero(self, e: Emitter, t: Tile, axis: int) -> bool:
+        """Whether `t` is known to be zero past the edge along `axis`."""
+        return bool(e.builder.is_zero_past(t.ir, axis, self.zeros[axis]))
+
+    def vanishes(self, e: Emitter, t: Tile, axis: int) -> bool:
+        """Whether `t` is known to be zero or NaN past the edge along `axis`: zero times infinity is NaN."""
+        return bool(e.builder.vanishes(t.ir, axis, self.zeros[axis] + self.vanishing[axis]))
 
 
 def reject_in_parts(e: Emitter, what: str) -> None:
@@ -62,10 +72,12 @@ def row_count(e: Emitter, name: str, shape: tuple[int, ...], axis: int, count: A
     return e.part.row_length if count is None else count
 
 
-def inside(e: Emitter, t: Tile, part: Part) -> Tile:
-    """`t`, zero past the edge of the tensor: as it is where zeros of the operands give zeros."""
+def inside(e: Emitter, t: Tile, part: Part, exact: tuple[bool, bool]) -> Tile:
+    """`t`, zero past the edge of the tensor: as it is where zeros of the operands give zeros, or, along an axis that is
+    not `exact`, NaN, which maxima leave out."""
     for axis, left in enumerate(part.left):
-        if left is not None and not e.builder.vanishes(t.ir, axis, part.zeros[axis]):
+        is_zero = part.is_zero if exact[axis] else part.vanishes
+        if left is not None and not is_zero(e, t, axis):
             t = _masked(e, t, axis, left)
     return t
 
@@ -73,7 +85,7 @@ def inside(e: Emitter, t: Tile, part: Part) -> Tile:
 def rows_inside(e: Emitter, t: Tile, part: Part) -> Tile:
     """`t`, whose rows are summed: zero past the last row of the tensor. A sum, unlike a maximum, has a NaN that zero
     times infinity would be there."""
-    if e.builder.is_zero_past(t.ir, 0, part.zeros[0]):
+    if part.is_zero(e, t, 0):
         return t
     return _masked(e, t, 0, part.left[0])
 
@@ -86,10 +98,10 @@ def _masked(e: Emitter, t: Tile, axis: int, left: Any) -> Tile:
 
 
 def keep_zeros(e: Emitter, t: Tile, result: Tile, along_rows: bool) -> None:
-    """In parts: `result` has the rows of `t`, and is zero past the last one where `t` is; `along_rows` says so of the
-    end of rows, too."""
+    """In parts: `result` has the rows of `t`, some of it perhaps negated, and is zero past the last one where `t` is;
+    `along_rows` says so of the end of rows, too."""
     if e.part is None or len(t.shape) != 2:
         return
     for axis in range(2 if along_rows else 1):
-        if e.builder.vanishes(t.ir, axis, e.part.zeros[axis]):
-            e.part.zeros[axis].append((result.ir, axis))
+        if e.part.vanishes(e, t, axis):
+            e.part.vanishing[axis].append((result.ir, axis))

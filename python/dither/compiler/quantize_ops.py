@@ -121,7 +121,7 @@ def _block_scale(e: Emitter, function: str, t: Any, fmt: Format, axis: Any, amax
         for dimension, extent in enumerate(fmt.block_extents(axis)):
             if extent is None:
                 row_count(e, function, t.shape, dimension, None)
-        t = inside(e, t, e.part)
+        t = inside(e, t, e.part, (fmt.counts_nan, fmt.counts_nan))
     return e.tile(
         "quant.block_scale", [t, *_tensor_amax(e, amax, fmt, t.shape, axis)], {"axis": axis, "format": fmt.mlir()}
     )

@@ -28,8 +28,9 @@ def every_other(t: Any, odd: bool) -> Any:
 
 
 @Builtin
-def inside(t: Any, part: Any) -> Any:
-    """`t`, zero past the edge of the tensor that it is a part of: as it is where zeros of the operands give zeros."""
+def inside(t: Any, part: Any, exact: Any) -> Any:
+    """`t`, zero past the edge of the tensor that it is a part of: as it is where zeros of the operands give zeros, or,
+    along an axis that is not `exact`, a pair, NaN."""
 
 
 @Builtin

@@ -31,7 +31,7 @@ from .group_tiles import (
     source_rows,
     written_part,
 )
-from .sinks import MOST_PADDED, in_whole, load_amax, load_one, skipped, store_quantized
+from .sinks import MOST_PADDED, exact_edges, in_whole, load_amax, load_one, skipped, store_quantized
 
 
 def load_operand(x, role, rows, r, c, ROWS, COLS):
@@ -334,7 +334,7 @@ def fused_kernel(
             at = c + columns
         if FMT is not None or out_amax is not None or out_row_amax is not None or out_col_amax is not None:
             # Before it is rounded: what is moved between lanes are words of two then.
-            t = inside(t, part)
+            t = inside(t, part, exact_edges(FMT, ROW_TRANSFORM, COL_TRANSFORM))
         if ROUND is not None:
             # What an operator of its own would hand to the quantization.
             t = t.to(ROUND).to(dl.float32)

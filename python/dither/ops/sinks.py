@@ -38,6 +38,15 @@ def matrix_extents(M, N, FMT, LAYOUT, REPEAT):
     return extents
 
 
+def exact_edges(FMT, ROW_TRANSFORM, COL_TRANSFORM):
+    """Whether a NaN past the last row, and past the last column, would change what is inside or a scale: a transform
+    takes it to all of a run, and some formats ask blocks for it. Maxima leave it out."""
+    counts = False
+    if FMT is not None:
+        counts = FMT.counts_nan
+    return (counts or COL_TRANSFORM is not None, counts or ROW_TRANSFORM is not None)
+
+
 def block_index(i, block):
     """The block that element `i` of a dimension is of."""
     index = 0

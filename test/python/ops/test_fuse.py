@@ -230,6 +230,65 @@ def test_reductions_do_not_see_padding(target):
     same(found, dither.quantize(want, "mxfp4", "both", "128x4"))
 
 
+@dither.fuse(whole_rows=True)
+def shares(x):
+    """Past the last row zero over zero, which is NaN."""
+    return x / dl.sum(x, 1)
+
+
+COUNT_NAN = {
+    "nan scales": (dither.MXFP8_E4M3.with_(block=(32, 32), nan_scales=True), None),
+    "squares of errors": (dither.NVFP4.with_(block=(16, 16), four_over_six="mse"), None),
+    "errors": (dither.NVFP4.with_(block=(4, 8), four_over_six="mae"), None),
+    "transform": (dither.MXFP8_E4M3, dither.RandomHadamard(32, rowwise=True)),
+    "transform of whole rows": (INT8_ROWS, dither.RandomHadamard(32, rowwise=True)),
+}
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90a", "sim:sm_100a"])
+@pytest.mark.parametrize("name", COUNT_NAN)
+def test_nan_past_the_edge(name, target):
+    """Formats that ask blocks for NaN or add up errors, and transforms, would take it into the tensor."""
+    fmt, transform = COUNT_NAN[name]
+    x = data.aligned(np.random.default_rng(7).standard_normal((70, 224)), F32)
+    plain = shares(x)
+    assert not np.isnan(plain).any()
+    for layout in ("rowwise", "colwise"):
+        options = {"layout": layout, "transform": transform}
+        same(shares(x, format=fmt, device=target, **options), dither.quantize(plain, fmt, **options))
+    if transform is None:
+        found = shares(x, format=fmt, layout="both", scale_layout="128x4", device=target)
+        same(found, dither.quantize(plain, fmt, "both", "128x4"))
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90a"])
+def test_nan_past_the_edge_of_norms(target):
+    """A row with a NaN has no scale in the padding of its scales."""
+    x = data.aligned(np.random.default_rng(5).standard_normal((70, 200)), F32)
+    x[3, 5] = np.nan
+    fmt = COUNT_NAN["nan scales"][0]
+    for norm in (
+        lambda **k: dither.rms_norm(x, np.ones(200, F32), **k),
+        lambda **k: dither.layer_norm(x, *np.ones((2, 200), F32), **k),
+        lambda **k: dither.add_layer_norm(x, x, *np.ones((2, 200), F32), **k),
+    ):
+        for layout in ("rowwise", "colwise"):
+            want = dither.quantize(norm().out, fmt, layout, "128x4")
+            same(norm(format=fmt, layout=layout, scale_layout="128x4", device=target).out, want)
+
+
+@dither.fuse(saves={"total": "column_sum"})
+def plus_repeated(x, by: dl.column):
+    return x, x + dl.cycle(dl.repeat(by * 0.0 / by, 2, axis=1))
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90a"])
+def test_nan_past_the_edge_in_sums_of_columns(target):
+    x = data.aligned(np.ones((37, 128)), F32)
+    total = plus_repeated(x, data.aligned(np.ones(37), F32), device=target)[1]
+    assert (np.asarray(total) == 37).all()
+
+
 # -- what functions take and give ----------------------------------------------------------------
 
 
