@@ -29,14 +29,13 @@ LogicalResult PhaseBuilder::begin(const Nest &) {
   // Registers of 32 columns hold the even and the odd ones; they stay
   // apart.
   bool whole = llvm::all_of(plan.phases, [](const PhasePlan::Phase &p) {
-    return p.kind == PhasePlan::Rows ||
+    return PhasePlan::isOfRows(p.kind) ||
            (p.cols % 32 == 0 && p.slowCols % 32 == 0);
   });
   for (const PhasePlan::Cut &cut : plan.cuts) {
     Type type = getElementTypeOrSelf(cut.value.getType());
-    bool hasColumns = cut.kind == PhasePlan::Transforms ||
-                      cut.kind == PhasePlan::Values ||
-                      cut.kind == PhasePlan::ColBlocks;
+    bool hasColumns =
+        PhasePlan::keepsElements(cut.kind) || cut.kind == PhasePlan::ColBlocks;
     scratches.push_back(
         quant::ScratchOp::create(b, loc, MemRefType::get(cut.shape, type),
                                  whole && hasColumns && type.isF32()));
@@ -52,7 +51,6 @@ LogicalResult PhaseBuilder::buildNode(const Node &node) {
     return buildPhase(node);
   case Node::Band:
     bounds->enterBand(builder(), at(Axis::Rows), node.step);
-    insideTensors = nullptr;
     return success();
   case Node::Stretch:
     special = nullptr;
@@ -127,6 +125,11 @@ PhaseBuilder::nextStretch() {
 
 LogicalResult PhaseBuilder::buildPhase(const Node &phase) {
   llvm::SaveAndRestore of(kind, plan.phases[phase.index].kind);
+  insideTensors = nullptr;
+  // Of whole rows all columns are kept, also those past the end of what is
+  // stored: what follows reads the tile.
+  if (kind == PhasePlan::WholeRows)
+    width = index(plan.cols);
   if (failed(buildBody(phase.body)))
     return failure();
   if (Value here = std::exchange(found, nullptr))
@@ -144,7 +147,7 @@ LogicalResult PhaseBuilder::keep(const Node &node) {
   FailureOr<Value> value = engine->materialize(node.tile, offsets, sizes);
   if (failed(value))
     return failure();
-  SmallVector<Value> to{inBand(offsets[0]), inBand(offsets[1])};
+  SmallVector<Value> to = inScratch(plan.cuts[node.index], offsets);
   quant::StoreOp::create(builder(), loc, *value, scratches[node.index],
                          ValueRange(to))
       .setInBounds(true);
@@ -287,15 +290,21 @@ PhaseBuilder::Index PhaseBuilder::unlessSpecial(Value special, Index inside) {
       .getResult();
 }
 
-Value PhaseBuilder::inBand(Index offset) {
-  LinearIndex form = LinearIndex::get(offset);
-  // Bands start at zero where there is one only.
-  llvm::erase_if(form.terms, [&](const LinearIndex::Term &t) {
-    return t.value == dyn_cast<Value>(outermost(Axis::Rows)) ||
-           t.value == dyn_cast<Value>(outermost(Axis::Cols));
+/// Where a part of a value lies in the scratch memory of a cut: that begins
+/// with each band, and with each stretch but for whole rows.
+SmallVector<Value> PhaseBuilder::inScratch(const PhasePlan::Cut &cut,
+                                           Offsets offsets) {
+  return llvm::map_to_vector(offsets, [&](Index offset) -> Value {
+    LinearIndex form = LinearIndex::get(offset);
+    // Bands start at zero where there is one only.
+    llvm::erase_if(form.terms, [&](const LinearIndex::Term &t) {
+      return t.value == dyn_cast<Value>(outermost(Axis::Rows)) ||
+             (cut.kind != PhasePlan::WholeRows &&
+              t.value == dyn_cast<Value>(outermost(Axis::Cols)));
+    });
+    return getValueOrCreateConstantIndexOp(builder(), loc,
+                                           engine->rebuild(loc, form));
   });
-  return getValueOrCreateConstantIndexOp(builder(), loc,
-                                         engine->rebuild(loc, form));
 }
 
 } // namespace dither::transforms

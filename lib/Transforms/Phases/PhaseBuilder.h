@@ -35,8 +35,9 @@ private:
   mlir::Value orSpecial(mlir::Value before, mlir::Value v);
   mlir::Value infiniteWhereSmall(mlir::Value v);
   Index unlessSpecial(mlir::Value special, Index inside);
-  /// An offset in the tile as an index of the scratch memory of the band.
-  mlir::Value inBand(Index offset);
+  /// Offsets in the tile as indices of the scratch memory of a cut.
+  llvm::SmallVector<mlir::Value> inScratch(const PhasePlan::Cut &cut,
+                                           Offsets offsets);
 
   bool isFast() const;
   mlir::Value loadScratch(unsigned cut, Offsets offsets, Sizes sizes);

@@ -46,7 +46,7 @@ int64_t PhasePlan::loadedBytes() const {
 int64_t PhasePlan::keptBytes() const {
   int64_t bytes = 0;
   for (const Cut &cut : cuts)
-    if (cut.kind == Values || cut.kind == Transforms)
+    if (keepsElements(cut.kind))
       bytes +=
           quant::storageBits(getElementTypeOrSelf(cut.value.getType())) / 8;
   return bytes;
@@ -149,6 +149,7 @@ void PhasePlan::chooseExtents() {
   for (Phase &p : phases) {
     switch (p.kind) {
     case Rows:
+    case RowsAfter:
       p.cols = p.slowCols = cols;
       break;
     case RowBlocks:
@@ -181,15 +182,21 @@ void PhasePlan::chooseExtents() {
           colRun, std::min<int64_t>(rowRun > kTurnedRows ? 16 : 32, wide));
       p.slowCols = slow(colRun, kSlowCols);
       break;
+    case WholeRows:
+    case Sources:
     case Values:
     case Elements:
       p.cols = std::min<int64_t>(wide, narrowest == 4 ? 128 : 64);
-      p.slowCols = slow(1, kSlowCols);
+      // Whole runs are transformed.
+      p.slowCols = slow(p.kind == Sources ? colRun : 1, kSlowCols);
       break;
     }
+    // A part that is wider than a stretch would never be inside of one.
+    if (!isOfRows(p.kind))
+      p.cols = std::min(p.cols, bandCols);
     p.slowCols = std::min(p.slowCols, p.cols);
     for (unsigned i : p.totals)
-      if (p.kind != Rows)
+      if (!isOfRows(p.kind))
         totals[i].columns = totals[i].alongColumns ? p.cols : cols;
   }
   for (Cut &cut : cuts) {
@@ -197,9 +204,11 @@ void PhasePlan::chooseExtents() {
     for (unsigned d = 0; d < 2; ++d) {
       int64_t row = rowUnit(cut.value, d), col = colUnit(cut.value, d);
       // Room for parts that reach past the end of the tile.
-      cut.shape.push_back(row   ? std::max<int64_t>(1, bandRows / row)
-                          : col ? llvm::divideCeil(bandCols + 64, col)
-                                : type.getDimSize(d));
+      cut.shape.push_back(
+          row   ? std::max<int64_t>(1, bandRows / row)
+          : col ? llvm::divideCeil(
+                      (cut.kind == WholeRows ? cols : bandCols) + 64, col)
+                : type.getDimSize(d));
     }
   }
 }

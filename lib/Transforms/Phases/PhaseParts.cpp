@@ -24,7 +24,7 @@ static constexpr int64_t kReducePiece = 256;
 static constexpr int64_t kBlockRows = 8;
 
 Value PhaseBuilder::loadScratch(unsigned cut, Offsets offsets, Sizes sizes) {
-  SmallVector<Value> at{inBand(offsets[0]), inBand(offsets[1])};
+  SmallVector<Value> at = inScratch(plan.cuts[cut], offsets);
   return quant::LoadOp::create(
       builder(), loc,
       RankedTensorType::get(
@@ -98,7 +98,7 @@ void PhaseBuilder::fetchAhead(quant::LoadOp load, Offsets offsets,
     return;
   int64_t bits = quant::storageBits(getElementTypeOrSelf(whole.getType()));
   Index rows = index(0), cols;
-  if (kind != PhasePlan::Rows && plan.bandRows > 1) {
+  if (!PhasePlan::isOfRows(kind) && plan.bandRows > 1) {
     if (col > 1 || (plan.readsWholeBands() &&
                     plan.bandRows * plan.cols * bits / 8 > kMostAhead))
       return;

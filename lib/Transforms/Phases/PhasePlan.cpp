@@ -251,6 +251,40 @@ bool PhasePlan::staysInBlocks(Value v) const {
   });
 }
 
+/// Whether blocks that repeat square ones serve no elements: the phase of the
+/// squares stores them.
+bool PhasePlan::repeatsSquares(Value v) const {
+  return isBlocks(kindOf(v)) && kindOf(v) != SquareBlocks &&
+         llvm::all_of(v.getUsers(), [&](Operation *user) {
+           return user->getNumResults() == 0 ||
+                  repeatsSquares(user->getResult(0));
+         });
+}
+
+/// The phase that stores a sink: not before what it is made of is kept. Blocks
+/// that repeat squares for each row or column are stored with the squares.
+std::optional<PhasePlan::Kind> PhasePlan::phaseOf(const Sink &sink) const {
+  std::optional<Kind> kind = kindOf(sink.tile);
+  if (kind == Rows && llvm::any_of(cuts, [&](const Cut &cut) {
+        return cut.kind == WholeRows && isMadeFrom(sink.tile, cut.value);
+      }))
+    return RowsAfter;
+  if (!isBlocks(kind))
+    return kind;
+  llvm::SetVector<Value> seen;
+  seen.insert(sink.tile);
+  for (size_t i = 0; i < seen.size(); ++i) {
+    if (kindOf(seen[i]) == SquareBlocks)
+      return SquareBlocks;
+    if (Operation *def = seen[i].getDefiningOp())
+      for (Value operand : def->getOperands())
+        if (isa<RankedTensorType>(operand.getType()) &&
+            isBlocks(kindOf(operand)))
+          seen.insert(operand);
+  }
+  return kind;
+}
+
 /// What is kept of a transform: where it is scaled or rounded and used so
 /// alone, that.
 Value PhasePlan::keptTransform(quant::HadamardOp op) const {
@@ -268,6 +302,36 @@ Value PhasePlan::keptTransform(quant::HadamardOp op) const {
       kept = v;
   }
   return kept;
+}
+
+/// What is transformed before signs are flipped, as it is rounded; null where
+/// it takes no more than a load, and where it is made of transforms or blocks.
+Value PhasePlan::transformSource(quant::HadamardOp op) const {
+  Value v = op.getSource();
+  while (Operation *def = v.getDefiningOp()) {
+    Value next;
+    if (isa<arith::BitcastOp>(def))
+      next = def->getOperand(0);
+    else if (isa<arith::XOrIOp>(def) &&
+             def->getOperand(1).getDefiningOp<quant::BroadcastOp>())
+      next = def->getOperand(0);
+    if (!next)
+      break;
+    v = next;
+  }
+  bool comesFirst = llvm::none_of(coneOf(v), [](Value part) {
+    return isa_and_present<quant::HadamardOp, quant::BlockReduceOp>(
+        part.getDefiningOp());
+  });
+  return !isCheap(v) && kindOf(v) == Elements && comesFirst ? narrowed(v)
+                                                            : Value();
+}
+
+/// What `v` is widened from, if that is not kept otherwise: it is kept in fewer
+/// bits then.
+Value PhasePlan::narrowed(Value v) const {
+  auto widened = v.getDefiningOp<arith::ExtFOp>();
+  return widened && !cutIndex.contains(v) ? widened.getIn() : v;
 }
 
 /// Where codes are made of a function with many steps, one after the other, and
@@ -294,11 +358,44 @@ Value PhasePlan::longBeforeCodes(const Sink &sink) const {
     return part.getDefiningOp<quant::ElementaryOpInterface>() != nullptr;
   });
   bool isOfCuts = llvm::any_of(cuts, [&](const Cut &cut) {
-    return cut.kind != Rows && cone.contains(cut.value);
+    return !isOfRows(cut.kind) && cone.contains(cut.value);
   });
   if (!isLong || isOfCuts)
     return {};
   return isRounded ? widened.getIn() : v;
+}
+
+/// Keeps such a value. Where something of whole rows is made of it, all of a
+/// row comes before that; it is not kept where that is more than there is room
+/// for.
+void PhasePlan::keepLong(Value v) {
+  auto isAfter = [&](Value of) {
+    return kindOf(of) == Rows && isMadeFrom(of, v);
+  };
+  SmallVector<Value> ends =
+      llvm::map_to_vector(cuts, [](const Cut &cut) { return cut.value; });
+  llvm::append_range(
+      ends, llvm::map_range(sinks, [](const Sink &sink) { return sink.tile; }));
+  llvm::append_range(ends, llvm::map_range(totals, [](const Total &total) {
+                       return total.source;
+                     }));
+  if (llvm::none_of(ends, isAfter)) {
+    addCut(v, Values);
+    return;
+  }
+  bool isAlone = llvm::all_of(classes->values(), [&](Value other) {
+    return unitsOf(other).first <= 1 && kindOf(other) != Transposed;
+  });
+  int64_t bytes =
+      cols * quant::storageBits(getElementTypeOrSelf(v.getType())) / 8;
+  if (!isAlone || bytes > kWholeRowBytes || !addCut(v, WholeRows))
+    return;
+  for (Cut &cut : cuts)
+    if (isAfter(cut.value))
+      cut.kind = RowsAfter;
+  for (Total &total : totals)
+    if (isAfter(total.source))
+      total.kind = RowsAfter;
 }
 
 bool PhasePlan::addCut(Value v, Kind kind) {
@@ -306,7 +403,8 @@ bool PhasePlan::addCut(Value v, Kind kind) {
     return true;
   auto type = cast<RankedTensorType>(v.getType());
   bool isKept = type.getElementType().isF32() ||
-                (kind == Values && isa<FloatType>(type.getElementType()));
+                (keepsElements(kind) && kind != Transforms &&
+                 isa<FloatType>(type.getElementType()));
   if (!isKept || type.getRank() != 2 || isTransposed(v))
     return false;
   cutIndex[v] = cuts.size();
@@ -324,6 +422,8 @@ bool PhasePlan::findCuts() {
       if (isLate(v) || kindOf(v) != Elements ||
           !addCut(keptTransform(hadamard), Transforms))
         return decline(hadamard, "what it transforms is turned to columns");
+      if (Value source = transformSource(hadamard))
+        addCut(source, Sources);
       int64_t &run = rowUnit(v, hadamard.getAxis()) ? rowRun : colRun;
       run = std::max(run, int64_t(hadamard.getSize()));
     }
@@ -335,7 +435,8 @@ bool PhasePlan::findCuts() {
     if (kindOf(v) == SquareBlocks && unitsOf(v).first != tallest)
       return decline(def, "there are higher blocks than these");
     if (auto broadcast = dyn_cast<quant::BlockBroadcastOp>(def)) {
-      if (staysInBlocks(v))
+      if (staysInBlocks(v) ||
+          (kindOf(spreadBy(broadcast)) == SquareBlocks && repeatsSquares(v)))
         continue;
       Value source = spreadBy(broadcast);
       std::optional<Kind> kind = kindOf(source);
@@ -349,13 +450,8 @@ bool PhasePlan::findCuts() {
       if (!asAmax(v))
         return decline(def, "these are no maxima of blocks");
       Value source = ReducedBlocks(reduce).source;
-      // What is rounded to 16 bits is kept in them, if not as a transform.
-      Value kept = source;
-      if (auto widened = source.getDefiningOp<arith::ExtFOp>();
-          widened && !cutIndex.contains(source))
-        kept = widened.getIn();
       if (!isCheap(source) &&
-          (kindOf(source) != Elements || !addCut(kept, Values)))
+          (kindOf(source) != Elements || !addCut(narrowed(source), Values)))
         return decline(def, "these are blocks of something else than elements");
     }
     // What belongs to a row, and is wanted along it.
@@ -367,15 +463,15 @@ bool PhasePlan::findCuts() {
   }
   for (const Sink &sink : sinks)
     if (Value kept = longBeforeCodes(sink))
-      addCut(kept, Values);
+      keepLong(kept);
   // What is kept in fewer bits is collected before it is rounded, while it is
   // there.
   for (Total &total : totals)
-    if (total.kind == Elements && llvm::any_of(cuts, [&](const Cut &cut) {
-          return cut.kind == Values && cut.value != total.source &&
-                 isMadeFrom(cut.value, total.source);
-        }))
-      total.kind = Values;
+    for (const Cut &cut : cuts)
+      if (keepsElements(cut.kind) && cut.kind != Transforms &&
+          total.kind == Elements && cut.value != total.source &&
+          isMadeFrom(cut.value, total.source))
+        total.kind = cut.kind;
   for (const Sink &sink : sinks)
     if (lineRows(sink) && !cutIndex.contains(sink.tile)) {
       cutIndex[sink.tile] = cuts.size();
@@ -404,7 +500,7 @@ bool PhasePlan::orderPhases() {
   for (auto [i, cut] : llvm::enumerate(cuts))
     phase(cut.kind).cuts.push_back(i);
   for (const Sink &sink : sinks) {
-    std::optional<Kind> kind = kindOf(sink.tile);
+    std::optional<Kind> kind = phaseOf(sink);
     if (!kind)
       return decline(
           sink.op, "these blocks have no f32 value each, in rows and columns");
@@ -426,8 +522,12 @@ bool PhasePlan::orderPhases() {
     for (size_t i = 0; i < seen.size(); ++i) {
       int64_t cut = cutOf(seen[i]);
       if (cut >= 0 && i > 0) {
-        // A transform computes what it needs of values and blocks for itself.
-        if (cuts[cut].kind > kind && kind != Transforms)
+        // A transform computes what it needs of values and blocks for itself,
+        // and so do whole rows what is transformed along them.
+        bool isAlongRows = rowRun == 1 && (cuts[cut].kind == Transforms ||
+                                           cuts[cut].kind == Sources);
+        if (cuts[cut].kind > kind && kind != Transforms &&
+            !(isOfRows(kind) && isAlongRows))
           return false;
         if (cuts[cut].kind < kind)
           continue;

@@ -31,10 +31,16 @@ class PhasePlan {
 public:
   /// Rows that are turned to columns at once, at most, and bits of a line.
   static constexpr int64_t kTurnedRows = 32, kLineBits = 512;
+  /// Bytes of a row that are kept from end to end, at most: the second cache
+  /// has room for them.
+  static constexpr int64_t kWholeRowBytes = 65536;
 
   /// In the order in which they run.
   enum Kind {
     Rows,
+    WholeRows,  ///< values from end to end that more of each row is made of
+    RowsAfter,  ///< what is made of those
+    Sources,    ///< what is transformed, if it takes more than a load
     Transforms, ///< of runs of elements
     Values,
     RowBlocks,
@@ -104,6 +110,13 @@ public:
   bool isLate(mlir::Value v) const { return late.contains(v); }
   /// The phase that computes a value with the dimensions of `v`.
   std::optional<Kind> kindOf(mlir::Value v) const;
+  /// Whether `kind` has one value for each row.
+  static bool isOfRows(Kind kind) { return kind == Rows || kind == RowsAfter; }
+  /// Whether `kind` keeps elements, in rows and columns.
+  static bool keepsElements(Kind kind) {
+    return kind == WholeRows || kind == Sources || kind == Transforms ||
+           kind == Values;
+  }
   /// Index of the cut of `v`, or -1.
   int64_t cutOf(mlir::Value v) const {
     auto it = cutIndex.find(v);
@@ -119,7 +132,7 @@ public:
   /// Bytes that are loaded for each element of the tile.
   int64_t loadedBytes() const;
   /// Whether rows are read as a whole before all else.
-  bool readsWholeRows() const { return phases.front().kind == Rows; }
+  bool readsWholeRows() const { return phases.front().kind <= WholeRows; }
   /// Whether all of a band is read before its last phase ends a stretch.
   bool readsWholeBands() const { return readsWholeRows() || cols <= bandCols; }
 
@@ -178,8 +191,12 @@ private:
   bool isTransposed(mlir::Value v) const;
   int64_t lineRows(const Sink &sink) const;
   bool staysInBlocks(mlir::Value v) const;
+  bool repeatsSquares(mlir::Value v) const;
+  std::optional<Kind> phaseOf(const Sink &sink) const;
   mlir::Value keptTransform(quant::HadamardOp op) const;
+  mlir::Value transformSource(quant::HadamardOp op) const;
   mlir::Value longBeforeCodes(const Sink &sink) const;
+  void keepLong(mlir::Value v);
   /// Columns of a row that go through all phases together, at most.
   int64_t rowStretch() const;
   /// Bytes of values that phases keep for each element of the tile.
@@ -191,6 +208,7 @@ private:
   bool findTotals(llvm::ArrayRef<Sink> all);
   bool findClasses();
   bool isSupported();
+  mlir::Value narrowed(mlir::Value v) const;
   bool addCut(mlir::Value v, Kind kind);
   bool findCuts();
   bool orderPhases();

@@ -53,7 +53,7 @@ Nodes PhasePlan::steps(const Phase &phase) const {
 /// smaller parts. Along rows that are computed as a whole there is one of each.
 Node PhasePlan::loops(const Phase &phase) const {
   unsigned index = &phase - phases.data();
-  if (phase.kind == Rows)
+  if (isOfRows(phase.kind))
     return Node::phase(
         index, {Node::loop(Axis::Rows, 0, Bound::Inside, 1, steps(phase))
                     .alone(/*inside=*/true),
@@ -91,7 +91,7 @@ Schedule PhasePlan::schedule(func::FuncOp kernel) const {
 
   Nodes band{Node::band(bandRows)}, stretch{Node::stretch()};
   for (const Phase &phase : phases)
-    (phase.kind == Rows ? band : stretch).push_back(loops(phase));
+    (phase.kind <= RowsAfter ? band : stretch).push_back(loops(phase));
   band.push_back(Node::loop(Axis::Cols, 0, cols, bandCols, std::move(stretch)));
   all.push_back(
       Node::loop(Axis::Rows, 0, Bound::Stored, bandRows, std::move(band)));

@@ -161,3 +161,125 @@ func.func @short(%x: memref<?x1024xf32>, %q: memref<1024x?xf8E4M3FN>) attributes
   return
 }
 }
+
+// -----
+
+// What is transformed is kept first where it takes more than a load, a row at a
+// time: a part of a transform has the rows of a run. No part is wider than a
+// stretch.
+// PHASES-LABEL: phases of transformed
+// PHASES: for cols 0 to 1024 by 64
+// PHASES: phase 0
+// PHASES-NEXT: for rows 0 to 128 by 1
+// PHASES: measure cols by 64
+// PHASES-NEXT: for cols 0 to inside by 64 inside
+// PHASES-NEXT: keep 1: arith.mulf tensor<128x1024xf32>
+// PHASES: phase 1
+// PHASES-NEXT: for rows 0 to 128 by 128
+// PHASES: keep 0: quant.hadamard tensor<128x1024xf32>
+// PHASES: phase 2
+// PHASES-NEXT: for rows 0 to 128 by 1
+// PHASES: measure cols by 64
+// PHASES: quant.store of quant.encode tensor<128x1024xf4E2M1FN>
+module attributes {quant.target = "host"} {
+func.func @transformed(%x: memref<?x1024xf32>, %q: memref<?x1024xf4E2M1FN>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<?x1024xf32> -> tensor<128x1024xf32>
+  %u = arith.mulf %t, %t : tensor<128x1024xf32>
+  %h = quant.hadamard %u axis 0 size 128 : tensor<128x1024xf32>
+  %e = quant.encode %h : tensor<128x1024xf32> -> tensor<128x1024xf4E2M1FN>
+  quant.store %e, %q[%c0, %c0] : tensor<128x1024xf4E2M1FN>, memref<?x1024xf4E2M1FN>
+  return
+}
+}
+
+// -----
+
+// Not what is loaded; and along rows the maxima of rows transform for
+// themselves.
+// PHASES-LABEL: phases of loaded
+// PHASES: phase 0
+// PHASES: keep 1: quant.reduce tensor<4x1xf32>
+// PHASES: phase 1
+// PHASES-NEXT: for rows 0 to 1 by 1
+// PHASES: keep 0: quant.hadamard tensor<4x1024xf32>
+// PHASES: phase 2
+// PHASES: quant.store of arith.divf tensor<4x1024xf32>
+// PHASES-NOT: phase 3
+module attributes {quant.target = "host"} {
+func.func @loaded(%x: memref<?x1024xf32>, %y: memref<?x1024xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<?x1024xf32> -> tensor<4x1024xf32>
+  %h = quant.hadamard %t axis 1 size 16 : tensor<4x1024xf32>
+  %m = quant.reduce amax %h axis 1 : tensor<4x1024xf32> -> tensor<4x1xf32>
+  %b = quant.broadcast %m : tensor<4x1xf32> -> tensor<4x1024xf32>
+  %d = arith.divf %h, %b : tensor<4x1024xf32>
+  quant.store %d, %y[%c0, %c0] : tensor<4x1024xf32>, memref<?x1024xf32>
+  return
+}
+}
+
+// -----
+
+// What repeats a value of square blocks for each of their rows is stored with
+// them, and not kept; blocks of one row have a phase of their own.
+// PHASES-LABEL: phases of repeated
+// PHASES: phase 0
+// PHASES: quant.store of quant.block_reduce tensor<32x32xf32>
+// PHASES: phase 1
+// PHASES-NEXT: for rows 0 to 32 by 32
+// PHASES-NOT: keep
+// PHASES: quant.store of quant.block_broadcast tensor<32x32xf32>
+// PHASES-NOT: phase 2
+module attributes {quant.target = "host"} {
+func.func @repeated(%x: memref<?x1024xf32>, %y: memref<?x32xf32>, %z: memref<?x32xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<?x1024xf32> -> tensor<32x1024xf32>
+  %m = quant.block_reduce amax %t block [32, 32] : tensor<32x1024xf32> -> tensor<1x32xf32>
+  %b = quant.block_broadcast %m block [32, 1] : tensor<1x32xf32> -> tensor<32x32xf32>
+  %r = quant.block_reduce amax %t block [1, 32] : tensor<32x1024xf32> -> tensor<32x32xf32>
+  quant.store %b, %y[%c0, %c0] : tensor<32x32xf32>, memref<?x32xf32>
+  quant.store %r, %z[%c0, %c0] : tensor<32x32xf32>, memref<?x32xf32>
+  return
+}
+}
+
+// -----
+
+// A long function whose rows have a scale each: it is computed once, for whole
+// rows, before their maxima; rows that are not made of it come first.
+// PHASES-LABEL: phases of rows_of_functions
+// PHASES: phase 0
+// PHASES: keep [[FIRST:[0-9]]]: quant.reduce tensor<4x1xf32>
+// PHASES-NOT: stretch
+// PHASES: phase 1
+// PHASES: keep [[LONG:[0-9]]]: arith.truncf tensor<4x1024xbf16>
+// PHASES: phase 2
+// PHASES-NEXT: for rows 0 to inside by 1 inside
+// PHASES-NEXT: keep [[LAST:[0-9]]]: arith.divf tensor<4x1xf32>
+// PHASES-NEXT: quant.store of quant.reduce tensor<4x1xf32>
+// PHASES: for cols 0 to 1024 by 1024
+// PHASES: phase 3
+// PHASES: quant.store of quant.encode tensor<4x1024xf8E4M3FN>
+// PHASES-NOT: phase 4
+module attributes {quant.target = "host"} {
+func.func @rows_of_functions(%x: memref<?x1024xf32>, %q: memref<?x1024xf8E4M3FN>, %s: memref<?x1xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<?x1024xf32> -> tensor<4x1024xf32>
+  %m = quant.reduce max %t axis 1 : tensor<4x1024xf32> -> tensor<4x1xf32>
+  %mb = quant.broadcast %m : tensor<4x1xf32> -> tensor<4x1024xf32>
+  %u = arith.subf %t, %mb : tensor<4x1024xf32>
+  %f = quant.exp %u : tensor<4x1024xf32>
+  %n = arith.truncf %f : tensor<4x1024xf32> to tensor<4x1024xbf16>
+  %w = arith.extf %n : tensor<4x1024xbf16> to tensor<4x1024xf32>
+  %a = quant.reduce amax %w axis 1 : tensor<4x1024xf32> -> tensor<4x1xf32>
+  %most = arith.constant dense<448.0> : tensor<4x1xf32>
+  %e = arith.divf %most, %a : tensor<4x1xf32>
+  %eb = quant.broadcast %e : tensor<4x1xf32> -> tensor<4x1024xf32>
+  %p = arith.mulf %w, %eb : tensor<4x1024xf32>
+  %c = quant.encode %p : tensor<4x1024xf32> -> tensor<4x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<?x1024xf8E4M3FN>
+  quant.store %a, %s[%c0, %c0] : tensor<4x1xf32>, memref<?x1xf32>
+  return
+}
+}
