@@ -87,6 +87,15 @@ std::pair<int64_t, int64_t> PhasePlan::partOfBlocks(int64_t colBlock) const {
   return best.second ? best : std::pair(int64_t(1), colBlock);
 }
 
+/// Whether square blocks have sums: all of their elements are computed at once.
+bool PhasePlan::sumsSquares() const {
+  return llvm::any_of(classes->values(), [&](Value v) {
+    auto reduce = v.getDefiningOp<quant::BlockReduceOp>();
+    return reduce && reduce.getKind() == quant::ReduceKind::sum &&
+           kindOf(v) == SquareBlocks;
+  });
+}
+
 void PhasePlan::chooseExtents() {
   int64_t rowBlock = 1, colBlock = 1, narrowest = 32;
   for (Value v : classes->values()) {
@@ -155,7 +164,9 @@ void PhasePlan::chooseExtents() {
     case RowBlocks:
     case SquareBlocks:
       p.rows = p.kind == RowBlocks ? height : rowBlock;
-      p.cols = blocks;
+      p.cols = p.kind == SquareBlocks && sumsSquares()
+                   ? std::lcm(colBlock, kSlowCols)
+                   : blocks;
       p.slowCols = slow(colBlock, kSlowCols);
       break;
     case ColBlocks:

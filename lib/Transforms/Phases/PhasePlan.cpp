@@ -444,8 +444,11 @@ bool PhasePlan::findCuts() {
         return decline(
             def, "these blocks have no f32 value each, in rows and columns");
     } else if (auto reduce = dyn_cast<quant::BlockReduceOp>(def)) {
-      if (reduce.getKind() == quant::ReduceKind::sum &&
-          kindOf(v) != SquareBlocks)
+      if (auto [row, col] = unitsOf(v);
+          kindOf(v) == SquareBlocks &&
+          reduce.getKind() == quant::ReduceKind::sum && row * col > kMostSummed)
+        return decline(def, "these are sums of more than 1024 elements");
+      if (reduce.getKind() == quant::ReduceKind::sum)
         continue;
       if (!asAmax(v))
         return decline(def, "these are no maxima of blocks");

@@ -31,6 +31,8 @@ class PhasePlan {
 public:
   /// Rows that are turned to columns at once, at most, and bits of a line.
   static constexpr int64_t kTurnedRows = 32, kLineBits = 512;
+  /// Elements of a square block that are added up at once, at most.
+  static constexpr int64_t kMostSummed = 1024;
   /// Bytes of a row that are kept from end to end, at most: the second cache
   /// has room for them.
   static constexpr int64_t kWholeRowBytes = 65536;
@@ -191,6 +193,7 @@ private:
   bool isTransposed(mlir::Value v) const;
   int64_t lineRows(const Sink &sink) const;
   bool staysInBlocks(mlir::Value v) const;
+  bool sumsSquares() const;
   bool repeatsSquares(mlir::Value v) const;
   std::optional<Kind> phaseOf(const Sink &sink) const;
   mlir::Value keptTransform(quant::HadamardOp op) const;

@@ -7,9 +7,10 @@
 // stores take them apart. What a loop carries or a branch yields is carried in
 // parts.
 //
-// What is left are sums along the axis, and blocks across a seam, which need
-// the elements side by side: there each tile is made as wide as all of them,
-// and every element is chosen from the one that has it.
+// What is left are an amax along the axis, which is that of the parts, and sums
+// along it and blocks across a seam, which need the elements side by side:
+// there each tile is made as wide as all of them, and every element is chosen
+// from the one that has it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +23,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/TilingInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -74,7 +76,9 @@ private:
   static OpOperand *firstUse(tensor::ConcatOp concat);
   LogicalResult resolve(tensor::ConcatOp concat, OpOperand &use);
   LogicalResult moveBelow(tensor::ConcatOp concat, OpOperand &use);
+  void largestOfParts(quant::ReduceOp reduce, ArrayRef<int64_t> seams);
   LogicalResult chooseElements(tensor::ConcatOp concat, OpOperand &use);
+  FailureOr<Value> chosen(tensor::ConcatOp concat, Value &missing);
   FailureOr<Value> widen(Value v, int64_t axis, int64_t before, int64_t total);
   void carryInParts(Operation *carrier, unsigned which, int64_t axis,
                     ArrayRef<int64_t> cuts);
@@ -92,6 +96,10 @@ private:
   /// Parts that were computed, by the whole, offsets and sizes.
   std::map<std::tuple<void *, Extents, Extents>, Value> parts;
 };
+
+bool isAmaxOfAll(quant::ReduceOp reduce) {
+  return reduce.getKind() == quant::ReduceKind::amax && !reduce.getCount();
+}
 
 /// Where the tiles of a concatenation meet.
 Extents seamsOf(tensor::ConcatOp concat) {
@@ -387,12 +395,73 @@ OpOperand *Resolver::firstUse(tensor::ConcatOp concat) {
   return nullptr;
 }
 
+/// The dimension of the result of `user` that the seams of an operand along
+/// `axis` divide, and where they are there; nothing if they are inside of what
+/// it takes together.
+std::optional<std::pair<int64_t, Extents>> seamsBelow(Operation *user,
+                                                      unsigned operand,
+                                                      int64_t axis,
+                                                      ArrayRef<int64_t> seams) {
+  if (user->getNumResults() != 1 || !isa<TilingInterface>(user))
+    return std::nullopt;
+  std::optional<SmallVector<quant::DimRelation>> relations =
+      quant::getDimRelations(user, 0);
+  std::optional<std::pair<int64_t, Extents>> found;
+  for (const quant::DimRelation &r :
+       relations.value_or(SmallVector<quant::DimRelation>()))
+    if (r.operand == operand && r.operandDim == axis &&
+        llvm::all_of(seams, [&](int64_t at) {
+          return at % std::max(r.mul, r.granule) == 0;
+        }))
+      found = {r.resultDim, llvm::map_to_vector(seams, [&](int64_t at) {
+                 return at / r.mul * r.div;
+               })};
+  return found;
+}
+
+/// Whether something that is made of a tile takes elements on both sides of a
+/// seam together, and not only the largest.
+bool crossesSeams(Value tile, int64_t axis, ArrayRef<int64_t> seams) {
+  SmallVector<std::tuple<Value, int64_t, Extents>> rest{
+      {tile, axis, Extents(seams)}};
+  llvm::SmallDenseSet<Value> seen{tile};
+  while (!rest.empty()) {
+    auto [v, dim, at] = rest.pop_back_val();
+    for (OpOperand &use : v.getUses()) {
+      Operation *user = use.getOwner();
+      if (user->getNumResults() != 1 || isa<tensor::ExtractSliceOp>(user) ||
+          isa<tensor::ConcatOp>(user) || user->getNumRegions())
+        continue;
+      if (auto below = seamsBelow(user, use.getOperandNumber(), dim, at)) {
+        if (seen.insert(user->getResult(0)).second)
+          rest.push_back({user->getResult(0), below->first, below->second});
+        continue;
+      }
+      auto reduce = dyn_cast<quant::ReduceOp>(user);
+      if (!(reduce && isAmaxOfAll(reduce)))
+        return true;
+    }
+  }
+  return false;
+}
+
 LogicalResult Resolver::resolve(tensor::ConcatOp concat, OpOperand &use) {
   parts.clear();
-  if (!isOpTriviallyDead(use.getOwner()))
-    return moveBelow(concat, use);
-  b.eraseOp(use.getOwner());
-  return success();
+  if (isOpTriviallyDead(use.getOwner())) {
+    b.eraseOp(use.getOwner());
+    return success();
+  }
+  // What has to be one tile in the end is so from here on: one in place of as
+  // many as there are parts.
+  if (crossesSeams(concat, concat.getDim(), seamsOf(concat))) {
+    b.setInsertionPointAfter(concat);
+    Value missing;
+    if (FailureOr<Value> all = chosen(concat, missing); succeeded(all)) {
+      b.replaceOp(concat, *all);
+      return success();
+    }
+  }
+  return moveBelow(concat, use);
 }
 
 /// Makes the user of a concatenation one for each of its tiles.
@@ -430,8 +499,6 @@ LogicalResult Resolver::moveBelow(tensor::ConcatOp concat, OpOperand &use) {
     b.eraseOp(user);
     return success();
   }
-  std::optional<SmallVector<quant::DimRelation>> relations;
-  std::optional<int64_t> resultAxis;
   if (auto outer = dyn_cast<tensor::ConcatOp>(user)) {
     SmallVector<Value> inputs;
     for (Value input : outer.getInputs())
@@ -443,60 +510,94 @@ LogicalResult Resolver::moveBelow(tensor::ConcatOp concat, OpOperand &use) {
     b.replaceOp(outer, join(loc, axis, inputs));
     return success();
   }
-  if (user->getNumResults() == 1 && tiling) {
-    relations = quant::getDimRelations(user, 0);
-    for (const quant::DimRelation &r :
-         relations.value_or(SmallVector<quant::DimRelation>()))
-      if (r.operand == use.getOperandNumber() && r.operandDim == axis &&
-          llvm::all_of(seams, [&](int64_t at) {
-            return at % std::max(r.mul, r.granule) == 0;
-          })) {
-        resultAxis = r.resultDim;
-        for (int64_t &at : seams)
-          at = at / r.mul * r.div;
-      }
-  }
-  if (resultAxis) {
+  if (auto below = seamsBelow(user, use.getOperandNumber(), axis, seams)) {
+    auto &[resultAxis, cuts] = *below;
     Value whole = user->getResult(0);
     b.setInsertionPointAfter(user);
-    llvm::SmallPtrSet<Operation *, 4> cuts;
-    SmallVector<Value> pieces = cut(loc, whole, *resultAxis, seams);
+    llvm::SmallPtrSet<Operation *, 4> slices;
+    SmallVector<Value> pieces = cut(loc, whole, resultAxis, cuts);
     for (Value piece : pieces)
-      cuts.insert(piece.getDefiningOp());
-    b.replaceAllUsesExcept(whole, join(loc, *resultAxis, pieces), cuts);
+      slices.insert(piece.getDefiningOp());
+    b.replaceAllUsesExcept(whole, join(loc, resultAxis, pieces), slices);
     return success();
   }
   if (auto aggregate = dyn_cast<quant::DecomposableOpInterface>(user))
     return decompose(aggregate);
+  if (auto reduce = dyn_cast<quant::ReduceOp>(user);
+      reduce && isAmaxOfAll(reduce)) {
+    largestOfParts(reduce, seams);
+    return success();
+  }
   return chooseElements(concat, use);
 }
 
-/// The tiles of a concatenation as one, element by element.
+/// The amax of parts, and the largest of these: it is no NaN, and has no order.
+/// An amax of that along the other axis is one of each part, too, as of a tile
+/// that is not in parts.
+void Resolver::largestOfParts(quant::ReduceOp reduce, ArrayRef<int64_t> seams) {
+  SmallVector<quant::ReduceOp> chain{reduce};
+  while (chain.back()->hasOneUse()) {
+    auto next = dyn_cast<quant::ReduceOp>(*chain.back()->user_begin());
+    if (!next || !isAmaxOfAll(next))
+      break;
+    chain.push_back(next);
+  }
+  Location loc = reduce.getLoc();
+  b.setInsertionPoint(chain.back());
+  Value most;
+  for (Value part : cut(loc, reduce.getSource(), reduce.getAxis(), seams)) {
+    for (quant::ReduceOp op : chain) {
+      IRMapping map;
+      map.map(op.getSource(), part);
+      part = b.clone(*op, map)->getResult(0);
+    }
+    most =
+        most ? arith::MaxNumFOp::create(b, loc, most, part).getResult() : part;
+  }
+  b.replaceOp(chain.back(), most);
+}
+
+/// What a use reads of a concatenation as one tile.
 LogicalResult Resolver::chooseElements(tensor::ConcatOp concat,
                                        OpOperand &use) {
-  Location loc = use.getOwner()->getLoc();
+  b.setInsertionPoint(use.getOwner());
+  Value missing;
+  FailureOr<Value> all = chosen(concat, missing);
+  if (failed(all))
+    return emitError(use.getOwner()->getLoc())
+           << "this needs the elements of concatenated tiles "
+              "side by side, and a loop or a branch hands on "
+           << transforms::describeTile(
+                  cast<RankedTensorType>(missing.getType()))
+           << " of them: apply it to each tile, or "
+              "concatenate along the other axis";
+  use.set(*all);
+  return success();
+}
+
+/// The tiles of a concatenation as one, element by element; `missing` is one
+/// that cannot be made wider, and then this fails.
+FailureOr<Value> Resolver::chosen(tensor::ConcatOp concat, Value &missing) {
+  OpBuilder::InsertPoint here = b.saveInsertionPoint();
+  Location loc = concat.getLoc();
   int64_t axis = concat.getDim();
   auto type = cast<RankedTensorType>(concat.getType());
   int64_t total = type.getDimSize(axis), before = 0;
-  Value all;
   SmallVector<Value> wide;
   for (Value input : concat.getInputs()) {
     FailureOr<Value> made = widen(input, axis, before, total);
-    if (failed(made))
-      return emitError(loc) << "this needs the elements of concatenated tiles "
-                               "side by side, and a loop or a branch hands on "
-                            << transforms::describeTile(
-                                   cast<RankedTensorType>(input.getType()))
-                            << " of them: apply it to each tile, or "
-                               "concatenate along the other axis";
+    if (failed(made)) {
+      missing = input;
+      return failure();
+    }
     wide.push_back(*made);
     before += shapeOf(input)[axis];
   }
-  b.setInsertionPoint(use.getOwner());
+  b.restoreInsertionPoint(here);
   Value place = quant::IotaOp::create(b, loc, type.clone(b.getI32Type()),
                                       b.getI64IntegerAttr(axis));
   Extents seams = seamsOf(concat);
-  all = wide.back();
+  Value all = wide.back();
   for (size_t i = seams.size(); i-- > 0;) {
     Value end = arith::ConstantOp::create(
         b, loc,
@@ -506,8 +607,7 @@ LogicalResult Resolver::chooseElements(tensor::ConcatOp concat,
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, place, end);
     all = arith::SelectOp::create(b, loc, inside, wide[i], all);
   }
-  use.set(all);
-  return success();
+  return all;
 }
 
 /// A tile of `total` elements along an axis with those of `v` after `before`

@@ -13,15 +13,15 @@ func.func @phases(%x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quant.
 
 // -----
 
-// Sums of square blocks: too many elements for one part.
+// Sums of large square blocks: too many elements for one part.
 module attributes {quant.target = "host"} {
-func.func @sums(%x: memref<16x64xf32>, %y: memref<1x4xf32>) attributes {quant.kernel} {
+func.func @sums(%x: memref<64x64xf32>, %y: memref<1x1xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
-  %t = quant.load %x[%c0, %c0] : memref<16x64xf32> -> tensor<16x64xf32>
-  %s = quant.block_reduce sum %t block [16, 1] : tensor<16x64xf32> -> tensor<1x64xf32>
-  // expected-remark @+1 {{computed in fragments and not in phases, which take less time: these are no maxima of blocks}}
-  %u = quant.block_reduce sum %s block [1, 16] : tensor<1x64xf32> -> tensor<1x4xf32>
-  quant.store %u, %y[%c0, %c0] : tensor<1x4xf32>, memref<1x4xf32>
+  %t = quant.load %x[%c0, %c0] : memref<64x64xf32> -> tensor<64x64xf32>
+  %s = quant.block_reduce sum %t block [1, 64] : tensor<64x64xf32> -> tensor<64x1xf32>
+  // expected-remark @+1 {{computed in fragments and not in phases, which take less time: these are sums of more than 1024 elements}}
+  %u = quant.block_reduce sum %s block [64, 1] : tensor<64x1xf32> -> tensor<1x1xf32>
+  quant.store %u, %y[%c0, %c0] : tensor<1x1xf32>, memref<1x1xf32>
   return
 }
 }

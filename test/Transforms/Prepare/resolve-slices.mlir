@@ -131,3 +131,42 @@ func.func @rows_of_their_own(%x: memref<?x64xf32>, %g: memref<64xf32>, %y: memre
   quant.store %b, %y[%c0, %c0] : tensor<1x64xf32>, memref<1x64xf32>
   return
 }
+
+// The amax of a concatenation is that of its parts, along the other axis, too.
+// CHECK-LABEL: func.func @largest
+// CHECK: %[[A:.*]] = quant.reduce amax %{{.*}} axis 1 : tensor<8x64xf32> -> tensor<8x1xf32>
+// CHECK: %[[AA:.*]] = quant.reduce amax %[[A]] axis 0 : tensor<8x1xf32> -> tensor<1x1xf32>
+// CHECK: %[[B:.*]] = quant.reduce amax %{{.*}} axis 1 : tensor<8x64xf32> -> tensor<8x1xf32>
+// CHECK: %[[BB:.*]] = quant.reduce amax %[[B]] axis 0 : tensor<8x1xf32> -> tensor<1x1xf32>
+// CHECK: %[[ALL:.*]] = arith.maxnumf %[[AA]], %[[BB]]
+// CHECK: quant.store %[[ALL]],
+func.func @largest(%x: memref<?x64xf32>, %y: memref<1x1xf32>, %i: index) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%i, %c0] : memref<?x64xf32> -> tensor<8x64xf32>
+  %n = arith.negf %t : tensor<8x64xf32>
+  %c = tensor.concat dim(1) %n, %t : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x128xf32>
+  %r = quant.reduce amax %c axis 1 : tensor<8x128xf32> -> tensor<8x1xf32>
+  %m = quant.reduce amax %r axis 0 : tensor<8x1xf32> -> tensor<1x1xf32>
+  quant.store %m, %y[%c0, %c0] : tensor<1x1xf32>, memref<1x1xf32>
+  return
+}
+
+// What takes elements of both parts together in the end makes one tile of them
+// at once: what comes before it is computed once, and stored whole.
+// CHECK-LABEL: func.func @across
+// CHECK: %[[ALL:.*]] = arith.select
+// CHECK: %[[E:.*]] = quant.exp %[[ALL]] : tensor<8x128xf32>
+// CHECK-NOT: quant.exp
+// CHECK: quant.block_reduce amax %[[E]] block [1, 128]
+// CHECK: quant.store %[[E]],
+func.func @across(%x: memref<?x64xf32>, %y: memref<?x1xf32>, %z: memref<?x128xf32>, %i: index) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%i, %c0] : memref<?x64xf32> -> tensor<8x64xf32>
+  %n = arith.negf %t : tensor<8x64xf32>
+  %c = tensor.concat dim(1) %n, %t : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x128xf32>
+  %e = quant.exp %c : tensor<8x128xf32>
+  %r = quant.block_reduce amax %e block [1, 128] : tensor<8x128xf32> -> tensor<8x1xf32>
+  quant.store %r, %y[%i, %c0] : tensor<8x1xf32>, memref<?x1xf32>
+  quant.store %e, %z[%i, %c0] : tensor<8x128xf32>, memref<?x128xf32>
+  return
+}

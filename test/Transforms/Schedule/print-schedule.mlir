@@ -283,3 +283,25 @@ func.func @rows_of_functions(%x: memref<?x1024xf32>, %q: memref<?x1024xf8E4M3FN>
   return
 }
 }
+
+// -----
+
+// Sums of square blocks: their elements are computed with the blocks, in parts
+// of 32 columns.
+// PHASES-LABEL: phases of errors
+// PHASES: phase 0
+// PHASES-NEXT: for rows 0 to 16 by 16
+// PHASES: measure cols by 32
+// PHASES: quant.store of quant.block_reduce tensor<1x64xf32>
+// PHASES-NOT: phase 1
+module attributes {quant.target = "host"} {
+func.func @errors(%x: memref<?x1024xf32>, %y: memref<?x64xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<?x1024xf32> -> tensor<16x1024xf32>
+  %e = arith.mulf %t, %t : tensor<16x1024xf32>
+  %s = quant.block_reduce sum %e block [1, 16] : tensor<16x1024xf32> -> tensor<16x64xf32>
+  %u = quant.block_reduce sum %s block [16, 1] : tensor<16x64xf32> -> tensor<1x64xf32>
+  quant.store %u, %y[%c0, %c0] : tensor<1x64xf32>, memref<?x64xf32>
+  return
+}
+}
