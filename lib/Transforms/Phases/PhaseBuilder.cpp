@@ -128,7 +128,7 @@ LogicalResult PhaseBuilder::buildPhase(const Node &phase) {
   insideTensors = nullptr;
   // Of whole rows all columns are kept, also those past the end of what is
   // stored: what follows reads the tile.
-  if (kind == PhasePlan::WholeRows)
+  if (plan.takesWholeRows(kind))
     width = index(plan.cols);
   if (failed(buildBody(phase.body)))
     return failure();
@@ -299,7 +299,7 @@ SmallVector<Value> PhaseBuilder::inScratch(const PhasePlan::Cut &cut,
     // Bands start at zero where there is one only.
     llvm::erase_if(form.terms, [&](const LinearIndex::Term &t) {
       return t.value == dyn_cast<Value>(outermost(Axis::Rows)) ||
-             (cut.kind != PhasePlan::WholeRows &&
+             (!plan.takesWholeRows(cut.kind) &&
               t.value == dyn_cast<Value>(outermost(Axis::Cols)));
     });
     return getValueOrCreateConstantIndexOp(builder(), loc,

@@ -161,6 +161,10 @@ void PhasePlan::chooseExtents() {
     case RowsAfter:
       p.cols = p.slowCols = cols;
       break;
+    case RandomBlocks:
+      p.cols = whole(kMostOfBlocks);
+      p.slowCols = slow(colBlock, kSlowCols);
+      break;
     case RowBlocks:
     case SquareBlocks:
       p.rows = p.kind == RowBlocks ? height : rowBlock;
@@ -218,7 +222,7 @@ void PhasePlan::chooseExtents() {
       cut.shape.push_back(
           row   ? std::max<int64_t>(1, bandRows / row)
           : col ? llvm::divideCeil(
-                      (cut.kind == WholeRows ? cols : bandCols) + 64, col)
+                      (takesWholeRows(cut.kind) ? cols : bandCols) + 64, col)
                 : type.getDimSize(d));
     }
   }

@@ -357,29 +357,34 @@ Value PhasePlan::longBeforeCodes(const Sink &sink) const {
   bool isLong = llvm::any_of(cone, [](Value part) {
     return part.getDefiningOp<quant::ElementaryOpInterface>() != nullptr;
   });
+  auto isPartOf = [&](const Cut &cut) { return cone.contains(cut.value); };
+  isLong |= llvm::any_of(cuts, [&](const Cut &cut) {
+    return cut.kind == RandomBlocks && isPartOf(cut) && servesRows(v);
+  });
   bool isOfCuts = llvm::any_of(cuts, [&](const Cut &cut) {
-    return !isOfRows(cut.kind) && cone.contains(cut.value);
+    return !isOfRows(cut.kind) && cut.kind != RandomBlocks && isPartOf(cut);
   });
   if (!isLong || isOfCuts)
     return {};
   return isRounded ? widened.getIn() : v;
 }
 
+/// Whether something of whole rows is made of `v`.
+bool PhasePlan::servesRows(Value v) const {
+  auto isAfter = [&](Value of) {
+    return kindOf(of) == Rows && isMadeFrom(of, v);
+  };
+  return llvm::any_of(cuts, [&](const Cut &c) { return isAfter(c.value); }) ||
+         llvm::any_of(sinks, [&](const Sink &s) { return isAfter(s.tile); }) ||
+         llvm::any_of(totals,
+                      [&](const Total &t) { return isAfter(t.source); });
+}
+
 /// Keeps such a value. Where something of whole rows is made of it, all of a
 /// row comes before that; it is not kept where that is more than there is room
 /// for.
 void PhasePlan::keepLong(Value v) {
-  auto isAfter = [&](Value of) {
-    return kindOf(of) == Rows && isMadeFrom(of, v);
-  };
-  SmallVector<Value> ends =
-      llvm::map_to_vector(cuts, [](const Cut &cut) { return cut.value; });
-  llvm::append_range(
-      ends, llvm::map_range(sinks, [](const Sink &sink) { return sink.tile; }));
-  llvm::append_range(ends, llvm::map_range(totals, [](const Total &total) {
-                       return total.source;
-                     }));
-  if (llvm::none_of(ends, isAfter)) {
+  if (!servesRows(v)) {
     addCut(v, Values);
     return;
   }
@@ -390,12 +395,22 @@ void PhasePlan::keepLong(Value v) {
       cols * quant::storageBits(getElementTypeOrSelf(v.getType())) / 8;
   if (!isAlone || bytes > kWholeRowBytes || !addCut(v, WholeRows))
     return;
+  keepsWholeRows = true;
   for (Cut &cut : cuts)
-    if (isAfter(cut.value))
+    if (cut.kind == Rows && isMadeFrom(cut.value, v))
       cut.kind = RowsAfter;
   for (Total &total : totals)
-    if (isAfter(total.source))
+    if (total.kind == Rows && isMadeFrom(total.source, v))
       total.kind = RowsAfter;
+}
+
+/// Whether no elements take part in a value: in random bits, for example, which
+/// come before all that is made of them.
+bool PhasePlan::isOfNoElements(Value v) const {
+  return llvm::none_of(coneOf(v), [&](Value part) {
+    return kindOf(part) == Elements ||
+           part.getDefiningOp<quant::BlockReduceOp>();
+  });
 }
 
 bool PhasePlan::addCut(Value v, Kind kind) {
@@ -440,6 +455,11 @@ bool PhasePlan::findCuts() {
         continue;
       Value source = spreadBy(broadcast);
       std::optional<Kind> kind = kindOf(source);
+      if (kind == RowBlocks && isOfNoElements(source)) {
+        if (!addCut(source, RandomBlocks))
+          return decline(def, "these blocks have no f32 value each");
+        continue;
+      }
       if (!isBlocks(kind) || !addCut(source, *kind))
         return decline(
             def, "these blocks have no f32 value each, in rows and columns");
@@ -526,10 +546,11 @@ bool PhasePlan::orderPhases() {
       int64_t cut = cutOf(seen[i]);
       if (cut >= 0 && i > 0) {
         // A transform computes what it needs of values and blocks for itself,
-        // and so do whole rows what is transformed along them.
-        bool isAlongRows = rowRun == 1 && (cuts[cut].kind == Transforms ||
-                                           cuts[cut].kind == Sources);
-        if (cuts[cut].kind > kind && kind != Transforms &&
+        // and so do whole rows random bits, and what is transformed along them.
+        Kind other = cuts[cut].kind;
+        bool isAlongRows = other == RandomBlocks || other == Sources ||
+                           (other == Transforms && rowRun == 1);
+        if (other > kind && kind != Transforms &&
             !(isOfRows(kind) && isAlongRows))
           return false;
         if (cuts[cut].kind < kind)

@@ -40,10 +40,11 @@ public:
   /// In the order in which they run.
   enum Kind {
     Rows,
-    WholeRows,  ///< values from end to end that more of each row is made of
-    RowsAfter,  ///< what is made of those
-    Sources,    ///< what is transformed, if it takes more than a load
-    Transforms, ///< of runs of elements
+    RandomBlocks, ///< blocks along rows that are made of no elements
+    WholeRows,    ///< values from end to end that more of each row is made of
+    RowsAfter,    ///< what is made of those
+    Sources,      ///< what is transformed, if it takes more than a load
+    Transforms,   ///< of runs of elements
     Values,
     RowBlocks,
     ColBlocks,
@@ -114,6 +115,11 @@ public:
   std::optional<Kind> kindOf(mlir::Value v) const;
   /// Whether `kind` has one value for each row.
   static bool isOfRows(Kind kind) { return kind == Rows || kind == RowsAfter; }
+  /// Whether a phase takes rows from end to end, and not in stretches.
+  bool takesWholeRows(Kind kind) const {
+    return isOfRows(kind) || kind == WholeRows ||
+           (kind == RandomBlocks && keepsWholeRows);
+  }
   /// Whether `kind` keeps elements, in rows and columns.
   static bool keepsElements(Kind kind) {
     return kind == WholeRows || kind == Sources || kind == Transforms ||
@@ -134,7 +140,9 @@ public:
   /// Bytes that are loaded for each element of the tile.
   int64_t loadedBytes() const;
   /// Whether rows are read as a whole before all else.
-  bool readsWholeRows() const { return phases.front().kind <= WholeRows; }
+  bool readsWholeRows() const {
+    return keepsWholeRows || phases.front().kind == Rows;
+  }
   /// Whether all of a band is read before its last phase ends a stretch.
   bool readsWholeBands() const { return readsWholeRows() || cols <= bandCols; }
 
@@ -200,6 +208,8 @@ private:
   mlir::Value transformSource(quant::HadamardOp op) const;
   mlir::Value longBeforeCodes(const Sink &sink) const;
   void keepLong(mlir::Value v);
+  bool servesRows(mlir::Value v) const;
+  bool isOfNoElements(mlir::Value v) const;
   /// Columns of a row that go through all phases together, at most.
   int64_t rowStretch() const;
   /// Bytes of values that phases keep for each element of the tile.
@@ -220,6 +230,8 @@ private:
   void chooseExtents();
 
   Declined declined;
+  /// Whether there is a phase of WholeRows.
+  bool keepsWholeRows = false;
   std::optional<DimClasses> classes;
   int rowClass = -1, colClass = -1;
   /// Rows and columns of the longest runs that are transformed.

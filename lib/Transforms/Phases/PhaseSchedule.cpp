@@ -91,7 +91,7 @@ Schedule PhasePlan::schedule(func::FuncOp kernel) const {
 
   Nodes band{Node::band(bandRows)}, stretch{Node::stretch()};
   for (const Phase &phase : phases)
-    (phase.kind <= RowsAfter ? band : stretch).push_back(loops(phase));
+    (takesWholeRows(phase.kind) ? band : stretch).push_back(loops(phase));
   band.push_back(Node::loop(Axis::Cols, 0, cols, bandCols, std::move(stretch)));
   all.push_back(
       Node::loop(Axis::Rows, 0, Bound::Stored, bandRows, std::move(band)));

@@ -305,3 +305,32 @@ func.func @errors(%x: memref<?x1024xf32>, %y: memref<?x64xf32>) attributes {quan
   return
 }
 }
+
+// -----
+
+// Blocks that are made of no elements, random bits, come before the values that
+// are made of them; blocks of elements come after these.
+// PHASES-LABEL: phases of random
+// PHASES: phase 0
+// PHASES: measure cols by 512
+// PHASES: keep [[BITS:[0-9]]]: arith.bitcast tensor<4x64xf32>
+// PHASES: phase 1
+// PHASES: keep [[VALUES:[0-9]]]: arith.mulf tensor<4x1024xf32>
+// PHASES: phase 2
+// PHASES: quant.store of quant.block_reduce tensor<4x64xf32>
+// PHASES-NOT: phase 3
+module attributes {quant.target = "host"} {
+func.func @random(%x: memref<?x1024xf32>, %y: memref<?x64xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<?x1024xf32> -> tensor<4x1024xf32>
+  %i = quant.iota dim 1 : tensor<4x64xi32>
+  %k = arith.constant dense<-766435501> : tensor<4x64xi32>
+  %w = arith.muli %i, %k : tensor<4x64xi32>
+  %f = arith.bitcast %w : tensor<4x64xi32> to tensor<4x64xf32>
+  %b = quant.block_broadcast %f block [1, 16] : tensor<4x64xf32> -> tensor<4x1024xf32>
+  %u = arith.mulf %t, %b : tensor<4x1024xf32>
+  %m = quant.block_reduce amax %u block [1, 16] : tensor<4x1024xf32> -> tensor<4x64xf32>
+  quant.store %m, %y[%c0, %c0] : tensor<4x64xf32>, memref<?x64xf32>
+  return
+}
+}
