@@ -125,6 +125,7 @@ PhaseBuilder::nextStretch() {
 
 LogicalResult PhaseBuilder::buildPhase(const Node &phase) {
   llvm::SaveAndRestore of(kind, plan.phases[phase.index].kind);
+  llvm::SaveAndRestore ofPhase(current, &plan.phases[phase.index]);
   insideTensors = nullptr;
   // Of whole rows all columns are kept, also those past the end of what is
   // stored: what follows reads the tile.
@@ -193,8 +194,8 @@ LogicalResult PhaseBuilder::take(const Node &node) {
 /// f16.
 LogicalResult PhaseBuilder::ask() {
   for (quant::BlockReduceOp check : plan.checks) {
-    if (kind != *plan.checkKind)
-      break;
+    if (!plan.isOf(*current, check.getResult()))
+      continue;
     if (!inside) {
       if (failed(askElements(ReducedBlocks(check).source)))
         return failure();
@@ -206,7 +207,7 @@ LogicalResult PhaseBuilder::ask() {
     found = orSpecial(foundSpecial(), *v);
   }
   for (Value factor : plan.factors) {
-    if (plan.kindOf(factor) != kind)
+    if (!plan.isOf(*current, factor))
       continue;
     FailureOr<Value> v = part(factor);
     if (failed(v))
@@ -214,7 +215,7 @@ LogicalResult PhaseBuilder::ask() {
     found = orSpecial(foundSpecial(), *v);
   }
   for (Value amax : plan.maxima) {
-    if (plan.kindOf(amax) != kind)
+    if (!plan.isOf(*current, amax))
       continue;
     FailureOr<Value> v = part(amax);
     if (failed(v))

@@ -63,6 +63,7 @@ private:
   std::optional<TileBounds> bounds;
   /// Of the phase that is being built.
   PhasePlan::Kind kind = PhasePlan::Rows;
+  const PhasePlan::Phase *current = nullptr;
   /// Whether the target has instructions that fetch ahead and store past the
   /// caches.
   bool streams = false;

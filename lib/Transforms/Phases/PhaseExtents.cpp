@@ -167,7 +167,7 @@ void PhasePlan::chooseExtents() {
       break;
     case RowBlocks:
     case SquareBlocks:
-      p.rows = p.kind == RowBlocks ? height : rowBlock;
+      p.rows = p.kind == RowBlocks ? height : p.height;
       p.cols = p.kind == SquareBlocks && sumsSquares()
                    ? std::lcm(colBlock, kSlowCols)
                    : blocks;

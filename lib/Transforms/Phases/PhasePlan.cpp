@@ -269,20 +269,24 @@ std::optional<PhasePlan::Kind> PhasePlan::phaseOf(const Sink &sink) const {
         return cut.kind == WholeRows && isMadeFrom(sink.tile, cut.value);
       }))
     return RowsAfter;
-  if (!isBlocks(kind))
-    return kind;
+  return squareOf(sink.tile) ? SquareBlocks : kind;
+}
+
+/// The square blocks that blocks are, or are made of; null if there are none.
+Value PhasePlan::squareOf(Value v) const {
   llvm::SetVector<Value> seen;
-  seen.insert(sink.tile);
+  if (isBlocks(kindOf(v)))
+    seen.insert(v);
   for (size_t i = 0; i < seen.size(); ++i) {
     if (kindOf(seen[i]) == SquareBlocks)
-      return SquareBlocks;
+      return seen[i];
     if (Operation *def = seen[i].getDefiningOp())
       for (Value operand : def->getOperands())
         if (isa<RankedTensorType>(operand.getType()) &&
             isBlocks(kindOf(operand)))
           seen.insert(operand);
   }
-  return kind;
+  return {};
 }
 
 /// What is kept of a transform: where it is scaled or rounded and used so
@@ -337,7 +341,8 @@ Value PhasePlan::narrowed(Value v) const {
 /// Where codes are made of a function with many steps, one after the other, and
 /// of no blocks, what they are made of, as it is rounded: a loop of the steps
 /// alone has more elements on their way at once, and codes in both directions
-/// share it. Null elsewhere.
+/// share it. So do codes and what their rows have in common, where rounding or
+/// random bits are what takes long. Null elsewhere.
 Value PhasePlan::longBeforeCodes(const Sink &sink) const {
   Value codes = sink.tile;
   if (auto transpose = codes.getDefiningOp<quant::TransposeOp>())
@@ -358,9 +363,10 @@ Value PhasePlan::longBeforeCodes(const Sink &sink) const {
     return part.getDefiningOp<quant::ElementaryOpInterface>() != nullptr;
   });
   auto isPartOf = [&](const Cut &cut) { return cone.contains(cut.value); };
-  isLong |= llvm::any_of(cuts, [&](const Cut &cut) {
-    return cut.kind == RandomBlocks && isPartOf(cut) && servesRows(v);
+  bool isRandom = llvm::any_of(cuts, [&](const Cut &cut) {
+    return cut.kind == RandomBlocks && isPartOf(cut);
   });
+  isLong |= (isRounded || isRandom) && servesRows(v);
   bool isOfCuts = llvm::any_of(cuts, [&](const Cut &cut) {
     return !isOfRows(cut.kind) && cut.kind != RandomBlocks && isPartOf(cut);
   });
@@ -428,9 +434,6 @@ bool PhasePlan::addCut(Value v, Kind kind) {
 }
 
 bool PhasePlan::findCuts() {
-  int64_t tallest = 1;
-  for (Value v : classes->values())
-    tallest = std::max(tallest, unitsOf(v).first);
   // First, as blocks are of what is kept of them.
   for (Value v : classes->values())
     if (auto hadamard = v.getDefiningOp<quant::HadamardOp>()) {
@@ -447,8 +450,6 @@ bool PhasePlan::findCuts() {
     Operation *def = v.getDefiningOp();
     if (isLate(v) || isStep(v))
       continue;
-    if (kindOf(v) == SquareBlocks && unitsOf(v).first != tallest)
-      return decline(def, "there are higher blocks than these");
     if (auto broadcast = dyn_cast<quant::BlockBroadcastOp>(def)) {
       if (staysInBlocks(v) ||
           (kindOf(spreadBy(broadcast)) == SquareBlocks && repeatsSquares(v)))
@@ -512,16 +513,18 @@ bool PhasePlan::findCuts() {
 }
 
 bool PhasePlan::orderPhases() {
-  auto phase = [&](Kind kind) -> Phase & {
+  auto phase = [&](Kind kind, Value blocks) -> Phase & {
+    int64_t height = kind == SquareBlocks ? unitsOf(squareOf(blocks)).first : 0;
     for (Phase &p : phases)
-      if (p.kind == kind)
+      if (p.kind == kind && p.height == height)
         return p;
     Phase &added = phases.emplace_back();
     added.kind = kind;
+    added.height = height;
     return added;
   };
   for (auto [i, cut] : llvm::enumerate(cuts))
-    phase(cut.kind).cuts.push_back(i);
+    phase(cut.kind, cut.value).cuts.push_back(i);
   for (const Sink &sink : sinks) {
     std::optional<Kind> kind = phaseOf(sink);
     if (!kind)
@@ -532,12 +535,13 @@ bool PhasePlan::orderPhases() {
       return decline(
           sink.op,
           "blocks with an infinity are computed twice, and added once");
-    phase(*kind).sinks.push_back(sink);
+    phase(*kind, sink.tile).sinks.push_back(sink);
   }
   for (auto [i, total] : llvm::enumerate(totals))
-    phase(total.kind).totals.push_back(i);
-  llvm::sort(phases,
-             [](const Phase &a, const Phase &b) { return a.kind < b.kind; });
+    phase(total.kind, total.source).totals.push_back(i);
+  llvm::sort(phases, [](const Phase &a, const Phase &b) {
+    return std::pair(a.kind, a.height) < std::pair(b.kind, b.height);
+  });
   // Each phase may only use what earlier ones left.
   auto usesOnly = [&](Value root, Kind kind) {
     llvm::SetVector<Value> seen;

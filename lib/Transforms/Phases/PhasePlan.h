@@ -79,6 +79,8 @@ public:
   };
   struct Phase {
     Kind kind;
+    /// Rows of square blocks, which are those of a part; 0 for other kinds.
+    int64_t height = 0;
     llvm::SmallVector<Sink> sinks;
     llvm::SmallVector<unsigned> cuts, totals;
     /// Rows and columns of a part: of those inside the tensors, and columns of
@@ -124,6 +126,11 @@ public:
   static bool keepsElements(Kind kind) {
     return kind == WholeRows || kind == Sources || kind == Transforms ||
            kind == Values;
+  }
+  /// Whether `phase` computes `v`, which no phase before it keeps.
+  bool isOf(const Phase &phase, mlir::Value v) const {
+    return kindOf(v) == phase.kind &&
+           (!phase.height || unitsOf(v).first == phase.height);
   }
   /// Index of the cut of `v`, or -1.
   int64_t cutOf(mlir::Value v) const {
@@ -204,6 +211,7 @@ private:
   bool sumsSquares() const;
   bool repeatsSquares(mlir::Value v) const;
   std::optional<Kind> phaseOf(const Sink &sink) const;
+  mlir::Value squareOf(mlir::Value v) const;
   mlir::Value keptTransform(quant::HadamardOp op) const;
   mlir::Value transformSource(quant::HadamardOp op) const;
   mlir::Value longBeforeCodes(const Sink &sink) const;

@@ -85,24 +85,6 @@ func.func @all_rows(%x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quan
 
 // -----
 
-// Square blocks of two heights: a part has those of one.
-module attributes {quant.target = "host"} {
-func.func @heights(%x: memref<32x64xf32>, %y: memref<16x2xf32>, %z: memref<1x32xf32>) attributes {quant.kernel} {
-  %c0 = arith.constant 0 : index
-  %t = quant.load %x[%c0, %c0] : memref<32x64xf32> -> tensor<32x64xf32>
-  %a = quant.block_reduce amax %t block [1, 32] : tensor<32x64xf32> -> tensor<32x2xf32>
-  // expected-remark @+1 {{there are higher blocks than these}}
-  %b = quant.block_reduce amax %a block [2, 1] : tensor<32x2xf32> -> tensor<16x2xf32>
-  quant.store %b, %y[%c0, %c0] : tensor<16x2xf32>, memref<16x2xf32>
-  %c = quant.block_reduce amax %t block [32, 1] : tensor<32x64xf32> -> tensor<1x64xf32>
-  %d = quant.block_reduce amax %c block [1, 2] : tensor<1x64xf32> -> tensor<1x32xf32>
-  quant.store %d, %z[%c0, %c0] : tensor<1x32xf32>, memref<1x32xf32>
-  return
-}
-}
-
-// -----
-
 // Blocks with an infinity are computed twice, and added to memory once.
 module attributes {quant.target = "host"} {
 func.func @atomic_blocks(%x: memref<4x64xf32>, %y: memref<4x2xf32>) attributes {quant.kernel} {

@@ -334,3 +334,66 @@ func.func @random(%x: memref<?x1024xf32>, %y: memref<?x64xf32>) attributes {quan
   return
 }
 }
+
+// -----
+
+// What is rounded is kept for the maxima of its rows, too; a product that is
+// not is computed again.
+// PHASES-LABEL: phases of rows_of_products
+// PHASES-NOT: tensor<4x1024xf32>
+// PHASES: phase 0
+// PHASES: keep 1: quant.reduce tensor<4x1xf32>
+// PHASES: phase 1
+// PHASES: keep 2: arith.truncf tensor<4x1024xbf16>
+// PHASES: phase 2
+// PHASES: keep 0: quant.reduce tensor<4x1xf32>
+// PHASES: phase 3
+// PHASES-NOT: keep
+module attributes {quant.target = "host"} {
+func.func @rows_of_products(%x: memref<?x1024xf32>, %q: memref<?x1024xf8E4M3FN>, %s: memref<?x1xf32>, %p: memref<?x1024xf8E4M3FN>, %r: memref<?x1xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<?x1024xf32> -> tensor<4x1024xf32>
+  %u = arith.mulf %t, %t : tensor<4x1024xf32>
+  %n = arith.truncf %u : tensor<4x1024xf32> to tensor<4x1024xbf16>
+  %w = arith.extf %n : tensor<4x1024xbf16> to tensor<4x1024xf32>
+  %a = quant.reduce amax %w axis 1 : tensor<4x1024xf32> -> tensor<4x1xf32>
+  %ab = quant.broadcast %a : tensor<4x1xf32> -> tensor<4x1024xf32>
+  %z = arith.mulf %w, %ab : tensor<4x1024xf32>
+  %c = quant.encode %z : tensor<4x1024xf32> -> tensor<4x1024xf8E4M3FN>
+  %e = quant.reduce amax %u axis 1 : tensor<4x1024xf32> -> tensor<4x1xf32>
+  %eb = quant.broadcast %e : tensor<4x1xf32> -> tensor<4x1024xf32>
+  %y = arith.mulf %u, %eb : tensor<4x1024xf32>
+  %d = quant.encode %y : tensor<4x1024xf32> -> tensor<4x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<?x1024xf8E4M3FN>
+  quant.store %a, %s[%c0, %c0] : tensor<4x1xf32>, memref<?x1xf32>
+  quant.store %d, %p[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<?x1024xf8E4M3FN>
+  quant.store %e, %r[%c0, %c0] : tensor<4x1xf32>, memref<?x1xf32>
+  return
+}
+}
+
+// -----
+
+// Square blocks of two heights have a phase each; those of one height share one.
+// PHASES-LABEL: phases of heights
+// PHASES: phase 0
+// PHASES-NEXT: for rows 0 to 16 by 4
+// PHASES: quant.store of quant.block_reduce tensor<4x64xf32>
+// PHASES: phase 1
+// PHASES-NEXT: for rows 0 to 16 by 16
+// PHASES: quant.store of quant.block_reduce tensor<1x256xf32>
+// PHASES-NEXT: quant.store of math.sqrt tensor<1x256xf32>
+// PHASES-NOT: phase 2
+module attributes {quant.target = "host"} {
+func.func @heights(%x: memref<?x1024xf32>, %y: memref<?x64xf32>, %z: memref<?x256xf32>, %w: memref<?x256xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<?x1024xf32> -> tensor<16x1024xf32>
+  %a = quant.block_reduce amax %t block [4, 16] : tensor<16x1024xf32> -> tensor<4x64xf32>
+  %b = quant.block_reduce amax %t block [16, 4] : tensor<16x1024xf32> -> tensor<1x256xf32>
+  %s = math.sqrt %b : tensor<1x256xf32>
+  quant.store %a, %y[%c0, %c0] : tensor<4x64xf32>, memref<?x64xf32>
+  quant.store %b, %z[%c0, %c0] : tensor<1x256xf32>, memref<?x256xf32>
+  quant.store %s, %w[%c0, %c0] : tensor<1x256xf32>, memref<?x256xf32>
+  return
+}
+}
