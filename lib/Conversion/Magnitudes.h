@@ -15,8 +15,22 @@ bool isMagnitude(mlir::Value v);
 /// GPU: whether `x`, if it is a NaN, has no sign: what single-precision
 /// instructions make of NaN is 7FFFFFFF (CUDA C++ Programming Guide,
 /// Floating-Point Standard), and those on bf16 7FFF (PTX ISA). Products by
-/// constants may become negations, which are none.
+/// constants may become negations, which are none; see ConstantNaNs, too.
 bool hasPlainNaN(mlir::Value x);
+
+/// While it lives, products of a function whose arithmetic has a constant NaN
+/// are none that `hasPlainNaN` knows: LLVM computes with the constant itself,
+/// and keeps its sign.
+class ConstantNaNs {
+public:
+  explicit ConstantNaNs(mlir::Operation *function);
+  ~ConstantNaNs();
+  ConstantNaNs(const ConstantNaNs &) = delete;
+  ConstantNaNs &operator=(const ConstantNaNs &) = delete;
+
+private:
+  mlir::Operation *function;
+};
 
 } // namespace dither::conversion
 

@@ -12,7 +12,9 @@
 #include "Magnitudes.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/DenseMap.h"
 
 using namespace mlir;
@@ -117,13 +119,38 @@ static bool isNarrowProduct(Value x) {
   return product && product.getAsmString() == kMultiply;
 }
 
+static constexpr char kConstantNaN[] = "quant.constant_nan";
+
+ConstantNaNs::ConstantNaNs(Operation *function) : function(function) {
+  auto isNaN = [](Value operand) {
+    llvm::APFloat number(0.0f);
+    return matchPattern(operand, m_ConstantFloat(&number)) && number.isNaN();
+  };
+  // Maxima and choices leave it out.
+  WalkResult found = function->walk([&](Operation *op) {
+    bool computes =
+        isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
+        !isa<arith::SelectOp, arith::CmpFOp, arith::MaxNumFOp,
+             arith::MinNumFOp>(op);
+    return computes && llvm::any_of(op->getOperands(), isNaN)
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
+  });
+  if (found.wasInterrupted())
+    function->setAttr(kConstantNaN, UnitAttr::get(function->getContext()));
+}
+
+ConstantNaNs::~ConstantNaNs() { function->removeAttr(kConstantNaN); }
+
 bool hasPlainNaN(Value x) {
   if (isNarrowProduct(x))
     return true;
   auto product = x.getDefiningOp<arith::MulFOp>();
-  return product && llvm::none_of(product->getOperands(), [](Value v) {
-           return matchPattern(v, m_Constant());
-         });
+  return product &&
+         !product->getParentOfType<FunctionOpInterface>()->hasAttr(
+             kConstantNaN) &&
+         llvm::none_of(product->getOperands(),
+                       [](Value v) { return matchPattern(v, m_Constant()); });
 }
 
 } // namespace dither::conversion

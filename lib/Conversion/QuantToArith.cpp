@@ -341,6 +341,7 @@ struct QuantToArith
           has.avx2 = said && said->avx2Intrinsics;
           has.avx512 = said && said->avx512Intrinsics;
           has.avx512Half = said && said->avx512Half;
+          conversion::ConstantNaNs nans(function);
           if (!function.isExternal() &&
               failed(expandIn(function.getFunctionBody())))
             return WalkResult::interrupt();

@@ -241,6 +241,7 @@ struct QuantToNVVM
     if (!target->isGpu)
       return;
     getOperation()->walk([&](FunctionOpInterface function) {
+      conversion::ConstantNaNs nans(function);
       if (!function.isExternal())
         convertIn(function.getFunctionBody(), *target);
     });

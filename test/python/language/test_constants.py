@@ -52,3 +52,21 @@ def test_long_chains(device):
         y = np.ones((1, 32), np.float32)
         doubled[1,](y, START=start, N=40, device=device)
         assert (y == start * 2.0**40).all()
+
+
+@dither.jit
+def codes_of_nan(x, y, FMT: dl.constexpr, NAN: dl.constexpr):
+    t = dl.maximum(dl.load(x, (0, 0), (4, 32)), -dl.full((1, 32), NAN))
+    s = dl.block_scale(t, FMT, axis=1)
+    dl.store(y, (0, 0), dl.cast(t, s, FMT, axis=1))
+
+
+@pytest.mark.parametrize("fmt", [dither.MXFP4, dither.MXFP6_E2M3, dither.MXFP6_E3M2, dither.MXFP8_E4M3], ids=str)
+@pytest.mark.parametrize("device", ["cpu", "sim:sm_80", "sim:sm_90a", "sim:sm_100a"])
+def test_codes_of_a_constant_nan(device, fmt):
+    """It is the largest number, without the sign that LLVM leaves it where it computes with it."""
+    x = np.ones((4, 32), np.float32)
+    code = {dl.float4_e2m1: 0x77, dl.float6_e2m3: 0x1F, dl.float6_e3m2: 0x1F, dl.float8_e4m3: 0x7F}[fmt.element]
+    y = np.zeros((4, 16 if fmt.element is dl.float4_e2m1 else 32), np.uint8)
+    codes_of_nan.launch(1, x, dither.view(y, dtype=fmt.element), FMT=fmt, NAN=float("nan"), device=device)
+    assert (y == code).all()
