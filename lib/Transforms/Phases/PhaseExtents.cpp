@@ -162,7 +162,13 @@ void PhasePlan::chooseExtents() {
       p.cols = p.slowCols = cols;
       break;
     case RandomBlocks:
-      p.cols = whole(kMostOfBlocks);
+      // As many words as are on their way at once, whatever a block has; rows
+      // that are short share a part here, too.
+      p.rows = height;
+      p.cols = blocks;
+      while (height == 1 && p.cols * 2 <= whole(kMostOfBlocks) &&
+             cols % (p.cols * 2) * 8 <= cols)
+        p.cols *= 2;
       p.slowCols = slow(colBlock, kSlowCols);
       break;
     case RowBlocks:
