@@ -49,6 +49,7 @@ class Fusion:
 
 ROWS = {"format": "mxfp8_e4m3"}
 BOTH = {**ROWS, "layout": "both"}
+ROW_SCALES = {"format": "fp8_row_e4m3"}
 FP8 = {"format": "fp8_tensor_e4m3", "encode_scale": 16.0}
 DROPPED = {"p": torch_fusions.P, "dropout_seed": 1}
 FUSIONS = (
@@ -56,6 +57,7 @@ FUSIONS = (
     Fusion("bias gradient + MXFP8 row+col", "quantize_dbias", "x", "dbias", "both", BOTH),
     Fusion("GELU + MXFP8", "gelu", "x", "gelu", "rows", ROWS),
     Fusion("SiLU + MXFP8", "silu", "x", "silu", "rows", ROWS),
+    Fusion("SiLU + FP8 rows", "silu", "x", "silu", "row scales", ROW_SCALES),
     Fusion("dGELU + MXFP8", "dgelu", "grad x", "dgelu", "rows", ROWS),
     Fusion("dGELU, bias + FP8 delayed", "dbias_dgelu", "grad x", "dbias_dgelu", "fp8", FP8),
     Fusion("SwiGLU + MXFP8", "swiglu", "x", "swiglu", "rows", ROWS),
@@ -63,6 +65,9 @@ FUSIONS = (
     Fusion("dSwiGLU + MXFP8", "dswiglu", "half x", "dswiglu", "rows", ROWS),
     Fusion("dSwiGLU + MXFP8 row+col", "dswiglu", "half x", "dswiglu", "both", BOTH),
     Fusion("RMSNorm + MXFP8", "rms_norm", "x gamma", "rms_norm", "rows", {**ROWS, "eps": torch_fusions.EPS}),
+    Fusion(
+        "RMSNorm + FP8 rows", "rms_norm", "x gamma", "rms_norm", "row scales", {**ROW_SCALES, "eps": torch_fusions.EPS}
+    ),
     Fusion("LayerNorm + MXFP8", "layer_norm", "x gamma gamma2", "layer_norm", "rows", ROWS),
     Fusion("LayerNorm + MXFP8 row+col", "layer_norm", "x gamma gamma2", "layer_norm", "both", BOTH),
     Fusion("x + residual, RMSNorm + MXFP8", "add_rms_norm", "x grad gamma", "add_rms_norm", "rows", ROWS),
@@ -83,6 +88,15 @@ FUSIONS = (
     Fusion("dRoPE + MXFP8", "drope", "x cos sin", "drope", "rows", ROWS),
     Fusion(
         "residual + dropout + MXFP8", "add_dropout", "x grad", "add_dropout", "rows", {**ROWS, **DROPPED}, random=True
+    ),
+    Fusion(
+        "residual + dropout + MXFP8 row+col",
+        "add_dropout",
+        "x grad",
+        "add_dropout",
+        "both",
+        {**BOTH, **DROPPED},
+        random=True,
     ),
     Fusion("ddropout + MXFP8", "ddropout", "grad", "ddropout", "rows", {**ROWS, **DROPPED}, random=True),
     Fusion("8 groups + MXFP8 row+col", "grouped_quantize", "x", "grouped", "both", BOTH),

@@ -48,6 +48,10 @@ def prepare(
 def quantized(sink: str, outputs: Outputs, dtype: Any) -> Outputs:
     """As of `torch_fusions`."""
     first, *saved = outputs
+    if sink == "row scales":
+        first = _rounded(first, dtype)
+        factor = F32(448.0) / jnp.abs(first).max(1, keepdims=True)
+        return (jax_peer._e4m3(first * factor), F32(1.0) / factor, *saved)
     if sink.startswith("fp8"):
         codes = jax_peer._e4m3(_wide(first) * F32(16.0))
         return (codes, codes.T, *saved) if sink == "fp8 transposed" else (codes, *saved)

@@ -50,8 +50,12 @@ def prepare(
 
 def quantized(sink: str, outputs: Outputs, dtype: Any) -> Outputs:
     """The first of the outputs as codes and scales, then the others: "" for none, "fp8" by a scale that is known, also
-    with its transpose, MXFP8 of rows or "both"."""
+    with its transpose, "row scales" for FP8 with a scale for each row, MXFP8 of "rows" or "both"."""
     first, *saved = outputs
+    if sink == "row scales":
+        first = first.to(dtype).float()
+        factor = 448.0 / first.abs().amax(1, keepdim=True)
+        return ((first * factor).clamp(-448.0, 448.0).to(torch.float8_e4m3fn), 1.0 / factor, *saved)
     if sink.startswith("fp8"):
         codes = (first.float() * 16.0).clamp(-448.0, 448.0).to(torch.float8_e4m3fn)
         return (codes, codes.t().contiguous(), *saved) if sink == "fp8 transposed" else (codes, *saved)
