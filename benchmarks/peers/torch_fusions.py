@@ -12,7 +12,7 @@ from typing import Any
 try:
     import torch
 
-    from benchmarks.peers import torch_peer
+    from benchmarks.peers import torch_modes, torch_peer
 except ImportError:  # pragma: no cover
     torch = None  # type: ignore[assignment]
 
@@ -53,9 +53,7 @@ def quantized(sink: str, outputs: Outputs, dtype: Any) -> Outputs:
     with its transpose, "row scales" for FP8 with a scale for each row, MXFP8 of "rows" or "both"."""
     first, *saved = outputs
     if sink == "row scales":
-        first = first.to(dtype).float()
-        factor = 448.0 / first.abs().amax(1, keepdim=True)
-        return ((first * factor).clamp(-448.0, 448.0).to(torch.float8_e4m3fn), 1.0 / factor, *saved)
+        return (*torch_modes.fp8_rows(first.to(dtype)), *saved)
     if sink.startswith("fp8"):
         codes = (first.float() * 16.0).clamp(-448.0, 448.0).to(torch.float8_e4m3fn)
         return (codes, codes.t().contiguous(), *saved) if sink == "fp8 transposed" else (codes, *saved)
