@@ -122,17 +122,17 @@ static bool isNarrowProduct(Value x) {
 static constexpr char kConstantNaN[] = "quant.constant_nan";
 
 ConstantNaNs::ConstantNaNs(Operation *function) : function(function) {
-  auto isNaN = [](Value operand) {
-    llvm::APFloat number(0.0f);
-    return matchPattern(operand, m_ConstantFloat(&number)) && number.isNaN();
-  };
   // Maxima and choices leave it out.
-  WalkResult found = function->walk([&](Operation *op) {
-    bool computes =
-        isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
-        !isa<arith::SelectOp, arith::CmpFOp, arith::MaxNumFOp,
-             arith::MinNumFOp>(op);
-    return computes && llvm::any_of(op->getOperands(), isNaN)
+  auto computes = [](Operation *op) {
+    return isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
+           !isa<arith::SelectOp, arith::CmpFOp, arith::MaxNumFOp,
+                arith::MinNumFOp>(op);
+  };
+  WalkResult found = function->walk([&](arith::ConstantOp constant) {
+    llvm::APFloat number(0.0f);
+    bool isNaN = matchPattern(constant.getResult(), m_ConstantFloat(&number)) &&
+                 number.isNaN();
+    return isNaN && llvm::any_of(constant->getUsers(), computes)
                ? WalkResult::interrupt()
                : WalkResult::advance();
   });

@@ -124,12 +124,11 @@ PhaseBuilder::nextStretch() {
 }
 
 LogicalResult PhaseBuilder::buildPhase(const Node &phase) {
-  llvm::SaveAndRestore of(kind, plan.phases[phase.index].kind);
-  llvm::SaveAndRestore ofPhase(current, &plan.phases[phase.index]);
+  llvm::SaveAndRestore of(current, &plan.phases[phase.index]);
   insideTensors = nullptr;
   // Of whole rows all columns are kept, also those past the end of what is
   // stored: what follows reads the tile.
-  if (plan.takesWholeRows(kind))
+  if (plan.takesWholeRows(kind()))
     width = index(plan.cols);
   if (failed(buildBody(phase.body)))
     return failure();
@@ -177,7 +176,7 @@ LogicalResult PhaseBuilder::take(const Node &node) {
   store.getTileMutable().assign(*value);
   store.getIndicesMutable().assign(to);
   store.setInBounds(inside);
-  if (inside && streams && kind >= PhasePlan::Elements) {
+  if (inside && streams && kind() >= PhasePlan::Elements) {
     store.setStream(true);
     if (plan.phases.back().sinks.front().op == node.sink)
       for (Value v : plan.values())

@@ -39,6 +39,10 @@ private:
   llvm::SmallVector<mlir::Value> inScratch(const PhasePlan::Cut &cut,
                                            Offsets offsets);
 
+  /// That of the phase; nothing is kept for what is outside of them.
+  PhasePlan::Kind kind() const {
+    return current ? current->kind : PhasePlan::Rows;
+  }
   bool isFast() const;
   mlir::Value loadScratch(unsigned cut, Offsets offsets, Sizes sizes);
   mlir::FailureOr<mlir::Value> blockBroadcast(quant::BlockBroadcastOp op,
@@ -61,8 +65,7 @@ private:
   llvm::SmallVector<mlir::Value> scratches;
   std::optional<Totals> totals;
   std::optional<TileBounds> bounds;
-  /// Of the phase that is being built.
-  PhasePlan::Kind kind = PhasePlan::Rows;
+  /// The phase that is being built; null outside of them.
   const PhasePlan::Phase *current = nullptr;
   /// Whether the target has instructions that fetch ahead and store past the
   /// caches.

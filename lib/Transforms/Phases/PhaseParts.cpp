@@ -35,7 +35,7 @@ Value PhaseBuilder::loadScratch(unsigned cut, Offsets offsets, Sizes sizes) {
 PhaseBuilder::Resolved PhaseBuilder::resolve(Value v, Offsets offsets,
                                              Sizes sizes) {
   int64_t cut = plan.cutOf(v);
-  if (cut >= 0 && plan.cuts[cut].kind < kind)
+  if (cut >= 0 && plan.cuts[cut].kind < kind())
     return FailureOr<Value>(loadScratch(cut, offsets, sizes));
   for (auto [i, total] : llvm::enumerate(plan.totals))
     if (total.result() == v)
@@ -47,7 +47,7 @@ PhaseBuilder::Resolved PhaseBuilder::resolve(Value v, Offsets offsets,
     auto part = quant::LoadOp::create(
         builder(), load.getLoc(), type, load.getMemref(),
         indicesOf(load, offsets), load.getInBounds() || inside);
-    if (inside && streams && kind == plan.lastReader(v))
+    if (inside && streams && kind() == plan.lastReader(v))
       fetchAhead(load, offsets, sizes);
     return FailureOr<Value>(part.getResult());
   }
@@ -98,7 +98,7 @@ void PhaseBuilder::fetchAhead(quant::LoadOp load, Offsets offsets,
     return;
   int64_t bits = quant::storageBits(getElementTypeOrSelf(whole.getType()));
   Index rows = index(0), cols;
-  if (!PhasePlan::isOfRows(kind) && plan.bandRows > 1) {
+  if (!PhasePlan::isOfRows(kind()) && plan.bandRows > 1) {
     if (col > 1 || (plan.readsWholeBands() &&
                     plan.bandRows * plan.cols * bits / 8 > kMostAhead))
       return;
@@ -116,7 +116,7 @@ void PhaseBuilder::fetchAhead(quant::LoadOp load, Offsets offsets,
   SmallVector<int64_t> extents(sizes);
   if (plan.sharesFetching(whole)) {
     int64_t half = extents[last] / 2;
-    bool isFirst = kind == plan.lastReader(whole);
+    bool isFirst = kind() == plan.lastReader(whole);
     extents[last] = isFirst ? half : extents[last] - half;
     if (!isFirst)
       from[last] = quant::addOffsets(builder(), loc, from[last], index(half));
@@ -157,7 +157,7 @@ FailureOr<Value> PhaseBuilder::blockBroadcast(quant::BlockBroadcastOp op,
 /// Whether what is special is found in this phase, or was before it: not where
 /// a phase before them computes blocks for itself.
 bool PhaseBuilder::isFast() const {
-  return inside && plan.checkKind && kind >= *plan.checkKind;
+  return inside && plan.checkKind && kind() >= *plan.checkKind;
 }
 
 /// Fast parts take maxima of the bits of magnitudes, NaN above all: cheaper,

@@ -7,10 +7,10 @@
 // stores take them apart. What a loop carries or a branch yields is carried in
 // parts.
 //
-// What is left are an amax along the axis, which is that of the parts, and sums
-// along it and blocks across a seam, which need the elements side by side:
-// there each tile is made as wide as all of them, and every element is chosen
-// from the one that has it.
+// An amax along the axis is that of the parts. Sums along it, and blocks across
+// a seam, need the elements side by side: a concatenation that one of them is
+// made of becomes a tile at once. Each part is made as wide as all of them, and
+// every element is chosen from the one that has it.
 //
 //===----------------------------------------------------------------------===//
 
