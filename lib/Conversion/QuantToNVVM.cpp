@@ -19,6 +19,7 @@
 #include "dither/Conversion/Passes.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
+#include "dither/Numerics/Staircase.h"
 #include "dither/Target/ModuleTarget.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -175,10 +176,7 @@ struct QuantToNVVM
                      ConstantPool &pool) {
     PairCvt cvt = pairConversion(target, op);
     const numerics::ElementFormat *format = quant::codeFormat(op.getElem());
-    // Without minima of three it takes as many instructions as the rounding of
-    // QuantToArith, and more registers.
-    bool stairs = !cvt.pairBits && format && target.smVersion >= 90 &&
-                  conversion::isStaircase(*format);
+    bool stairs = !cvt.pairBits && format && numerics::isStaircase(*format);
     auto type = cast<VectorType>(op.getResult().getType());
     if ((!cvt.pairBits && !stairs) || type.getRank() != 1)
       return;

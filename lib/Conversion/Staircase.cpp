@@ -1,18 +1,8 @@
 //===- Staircase.cpp - Codes as the least of a few sums -------------------===//
 //
-// The code of a magnitude a is a concave function of it, rounded: within each
-// binade it rises by equal steps, which are twice as long in the next. So it is
-// the least of straight lines, one for each binade, and as rounding to nearest
-// even is monotone, the least of the rounded lines. A line rounds where it is
-// added to a constant whose last bit is one code: with u the smallest positive
-// value and 2^m codes to a binade, line k is a / 2^k + (1.5 * 2^23 + k * 2^m) u
-// in f32, and has its code in the last bits. All sums have the same bits above
-// those, so that the least is that of integers, and the largest code one more
-// line. A NaN is above all lines, and has the largest code.
-//
-// Against the rounding of QuantToArith there is no exponent to take out and to
-// put back, and codes are packed by multiply-adds, bits above them included,
-// which are constants and are taken off at the end.
+// On GPUs, against the rounding of QuantToArith, there is no exponent to take
+// out and to put back, and codes are packed by multiply-adds, the bits above
+// them included, which are constants and are taken off at the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,26 +10,16 @@
 #include "InlineAsm.h"
 #include "Magnitudes.h"
 #include "dither/Numerics/Bits.h"
+#include "dither/Numerics/Staircase.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using dither::numerics::bitsOf;
 using dither::numerics::ElementFormat;
+using dither::numerics::Staircase;
 
 namespace dither::conversion {
-
-/// More lines than these take longer than to find the exponent.
-constexpr unsigned kMostLines = 3;
-
-static unsigned linesOf(const ElementFormat &f) {
-  return unsigned(f.maxExponent() - (1 - f.bias)) + 1;
-}
-
-bool isStaircase(const ElementFormat &f) {
-  return f.hasSign && !f.twosComplement && !f.hasNaN && !f.hasInf &&
-         linesOf(f) <= kMostLines;
-}
 
 /// Byte k of the result is the last byte of xs[k]; the others are of no
 /// consequence.
@@ -81,7 +61,8 @@ static Value signsOf(WordBuilder &w, ArrayRef<Value> xs,
 
 Value encodeStaircase(WordBuilder &w, ArrayRef<Value> xs,
                       const ElementFormat &f) {
-  float unit = f.minPositive(), base = 0x1.8p23f * unit;
+  Staircase stairs{f, 24};
+  uint32_t first = bitsOf(stairs.line(0).start);
   uint32_t one = 1u << f.storageBits(), above = 0;
   SmallVector<Value> bits;
   Value word;
@@ -89,19 +70,16 @@ Value encodeStaircase(WordBuilder &w, ArrayRef<Value> xs,
     if (!hasPlainNaN(x))
       x = w.make<arith::MinNumFOp>(x, w.f32(f.max));
     bits.push_back(w.asInt(x));
-    Value magnitude = w.make<math::AbsFOp>(x), least;
-    for (unsigned k = 0; k < linesOf(f); ++k) {
-      Value at = w.f32(base + float(k << f.mantissaBits) * unit);
-      Value line = k ? Value(w.make<math::FmaOp>(magnitude,
-                                                 w.f32(1 / float(1u << k)), at))
-                     : Value(w.make<arith::AddFOp>(magnitude, at));
-      line = w.asInt(line);
-      least = least ? Value(w.make<arith::MinSIOp>(least, line)) : line;
+    Value magnitude = w.make<math::AbsFOp>(x), code = w.i32(first + f.maxCode);
+    for (unsigned i = 0; i < stairs.size(); ++i) {
+      auto [slope, start] = stairs.line(i);
+      Value sum =
+          i ? Value(w.make<math::FmaOp>(magnitude, w.f32(slope), w.f32(start)))
+            : Value(w.make<arith::AddFOp>(magnitude, w.f32(start)));
+      code = w.make<arith::MinSIOp>(w.asInt(sum), code);
     }
-    least = w.make<arith::MinSIOp>(least, w.i32(bitsOf(base) + f.maxCode));
-    word =
-        word ? w.addi(w.make<arith::MulIOp>(word, w.i32(one)), least) : least;
-    above = above * one + bitsOf(base);
+    word = word ? w.addi(w.make<arith::MulIOp>(word, w.i32(one)), code) : code;
+    above = above * one + first;
   }
   std::reverse(bits.begin(), bits.end());
   return w.ori(w.make<arith::SubIOp>(word, w.i32(above)), signsOf(w, bits, f));

@@ -1,30 +1,30 @@
 // RUN: dither-opt %s --dither-set-target=target=sm_90a --convert-dither-quant-to-nvvm --canonicalize | FileCheck %s --check-prefixes=CHECK,STAIR
-// RUN: dither-opt %s --dither-set-target=target=sm_89 --convert-dither-quant-to-nvvm --canonicalize | FileCheck %s --check-prefix=HOST
+// RUN: dither-opt %s --dither-set-target=target=sm_89 --convert-dither-quant-to-nvvm --canonicalize | FileCheck %s --check-prefixes=CHECK,STAIR
 // RUN: dither-opt %s --dither-set-target=target=sm_100a --convert-dither-quant-to-nvvm --canonicalize | FileCheck %s --check-prefixes=CHECK,CVT
 // RUN: dither-opt %s --dither-set-target=target=host --convert-dither-quant-to-nvvm --canonicalize | FileCheck %s --check-prefix=HOST
 
-// Three lines and the largest code, 6291456 + 7 halves, of which the least is
-// the code; the first code is added to 16 times the second. What is above the
-// codes goes at the end. A product has no NaN with a sign.
+// Two lines, of which the first has steps twice as long from 2^23 (code 4) on,
+// and the largest code, 2^23 - 2 + 7 steps; the least is the code. The first
+// code is added to 16 times the second, and what is above the codes goes at the
+// end. A product has no NaN with a sign.
 // CHECK-LABEL: func.func @products(
 // HOST-LABEL: func.func @products(
-// STAIR-DAG: %[[M0:.*]] = arith.constant 0x4AC00000 : f32
-// STAIR-DAG: %[[M1:.*]] = arith.constant 0x4AC00002 : f32
-// STAIR-DAG: %[[M2:.*]] = arith.constant 0x4AC00004 : f32
-// STAIR-DAG: %[[MOST:.*]] = arith.constant 1254096903 : i32
+// STAIR-DAG: %[[M0:.*]] = arith.constant 0x4AFFFFFC : f32
+// STAIR-DAG: %[[M1:.*]] = arith.constant 0x4B000000 : f32
+// STAIR-DAG: %[[MOST:.*]] = arith.constant 1258291203 : i32
+// STAIR-DAG: %[[HALF:.*]] = arith.constant 5.000000e-01 : f32
 // STAIR: %[[X:.*]] = arith.mulf
 // STAIR: %[[Y:.*]] = arith.mulf
 // STAIR-NOT: minnumf
 // STAIR: %[[YBITS:.*]] = arith.bitcast %[[Y]] : f32 to i32
 // STAIR: %[[A:.*]] = math.absf %[[Y]]
 // STAIR: arith.addf %[[A]], %[[M0]]
-// STAIR: math.fma %[[A]], %{{.*}}, %[[M1]]
-// STAIR: arith.minsi
-// STAIR: math.fma %[[A]], %{{.*}}, %[[M2]]
-// STAIR: arith.minsi
-// STAIR: %[[C1:.*]] = arith.minsi %{{.*}}, %[[MOST]]
+// STAIR: %[[L:.*]] = arith.minsi %{{.*}}, %[[MOST]]
+// STAIR: math.fma %[[A]], %[[HALF]], %[[M1]]
+// STAIR: %[[C1:.*]] = arith.minsi %{{.*}}, %[[L]]
 // STAIR: %[[XBITS:.*]] = arith.bitcast %[[X]] : f32 to i32
-// STAIR: %[[C0:.*]] = arith.minsi %{{.*}}, %[[MOST]]
+// STAIR: arith.minsi %{{.*}}, %[[MOST]]
+// STAIR: %[[C0:.*]] = arith.minsi
 // STAIR: %[[UP:.*]] = arith.muli %[[C1]], %c16_i32
 // STAIR: %[[WORD:.*]] = arith.addi %[[UP]], %[[C0]]
 // STAIR-DAG: arith.subi %[[WORD]], %{{.*}} : i32

@@ -1,9 +1,11 @@
 // Compiled code encodes with a fused multiply-add and decodes by rebasing the
-// exponent (convert-dither-quant-to-arith). The same formulas in scalar form
-// agree with the integer definition.
+// exponent (convert-dither-quant-to-arith), or encodes by the least of a few
+// sums (convert-dither-quant-to-nvvm). The same formulas in scalar form agree
+// with the integer definition.
 
 #include "Oracle.h"
 #include "dither/Numerics/Convert.h"
+#include "dither/Numerics/Staircase.h"
 
 #include <gtest/gtest.h>
 
@@ -51,6 +53,36 @@ TEST(EmittedRounding, SweepOfF32) {
       ASSERT_EQ(fusedEncode(x, *f), encode(*f, x)) << std::hex << bits;
     }
   }
+}
+
+uint32_t stairsEncode(float magnitude, const Staircase &stairs) {
+  uint32_t first = bitsOf(stairs.line(0).start);
+  uint32_t least = first + stairs.f.maxCode;
+  for (unsigned i = 0; i < stairs.size(); ++i) {
+    auto [slope, start] = stairs.line(i);
+    least = std::min(least, bitsOf(std::fma(magnitude, slope, start)));
+  }
+  return least - first;
+}
+
+TEST(EmittedRounding, CodesAreTheLeastOfAFewSums) {
+  unsigned found = 0;
+  for (const ElementFormat *f : kFormats) {
+    if (!isStaircase(*f))
+      continue;
+    SCOPED_TRACE(f->name);
+    ++found;
+    Staircase stairs{*f, 24};
+    for (uint32_t bits : Oracle(*f).decisionPoints(2)) {
+      float x = floatOf(bits & 0x7FFFFFFF);
+      ASSERT_EQ(stairsEncode(x, stairs), encode(*f, x)) << std::hex << bits;
+    }
+    for (uint32_t bits = 0; bits <= 0x7FFFFFFF - 67; bits += 67) {
+      float x = floatOf(bits);
+      ASSERT_EQ(stairsEncode(x, stairs), encode(*f, x)) << std::hex << bits;
+    }
+  }
+  EXPECT_EQ(found, 2u); // E2M1 and E2M3
 }
 
 /// The code of a value of bf16 times the power of two whose f32 has the
