@@ -30,6 +30,27 @@ inline mlir::Value onFloat(mlir::OpBuilder &b, mlir::Location loc,
       .getResult(0);
 }
 
+/// |x| of f32. LLVM would make an instruction on bits of math.absf where x is
+/// bits; to most instructions on f32 an absolute value costs nothing.
+inline mlir::Value magnitudeOf(mlir::OpBuilder &b, mlir::Location loc,
+                               mlir::Value x) {
+  return onFloat(b, loc, "abs.f32", x);
+}
+
+/// mask ? x : y, bit by bit, of i32. LLVM would make two instructions where it
+/// knows bits of x or y.
+inline mlir::Value selectBits(mlir::OpBuilder &b, mlir::Location loc,
+                              mlir::Value mask, mlir::Value x, mlir::Value y) {
+  return inlineAsm(b, loc, x.getType(), {mask, x, y},
+                   "lop3.b32 $0, $1, $2, $3, 0xCA;", "=r,r,r,r")
+      .getResult(0);
+}
+
+/// Byte k of the result is the highest byte of xs[k], which are at most four
+/// i32; the others are of no consequence.
+mlir::Value topBytes(mlir::OpBuilder &b, mlir::Location loc,
+                     mlir::ArrayRef<mlir::Value> xs);
+
 } // namespace dither::conversion
 
 #endif // DITHER_CONVERSION_INLINEASM_H

@@ -77,41 +77,6 @@ Value encodeRounded(WordBuilder &w, Value x, const ElementFormat &f) {
   return w.select(nan, w.i32(f.nanCode), code);
 }
 
-/// The word of the codes of `xs` for a GPU, which multiplies integers and
-/// shifts pairs of registers at once, and takes absolute values for free.
-///
-/// The code is the low bits of sum + (sum >> shift), as in encodeRounded. Below
-/// the exponent, a sum has no more than the last bits of its mantissa, so one
-/// product has the code at the top, right under the sign, and nothing below
-/// reaches it. The word then takes in one code after the other from the top.
-Value encodeRoundedWord(WordBuilder &w, ArrayRef<Value> xs,
-                        const ElementFormat &f) {
-  numerics::FusedRounding r = fusedRounding(f);
-  unsigned top = 32 - f.bits;
-  Value limit = w.asFloat(w.i32(bitsOf(f.max))), word;
-  for (Value x : llvm::reverse(xs)) {
-    Value nan;
-    if (f.hasNaN)
-      nan = w.cmpf(arith::CmpFPredicate::UNO, x, x);
-    else if (!conversion::hasPlainNaN(x))
-      // It is the largest value, with the sign of the constant.
-      x = w.make<arith::MinNumFOp>(x, limit);
-    Value mag = w.make<arith::MinNumFOp>(w.make<math::AbsFOp>(x), limit);
-    Value least =
-        w.make<arith::MaxNumFOp>(mag, w.asFloat(w.i32(bitsOf(f.minNormal))));
-    Value power = w.asFloat(w.andi(w.asInt(least), 0x7F800000));
-    Value sum = w.asInt(w.make<math::FmaOp>(power, w.f32(r.factor), mag));
-    Value code = w.make<arith::MulIOp>(
-        sum, w.i32((1u << top) + (1u << (top - r.shift))));
-    code = w.ori(code, w.andi(w.asInt(x), 0x80000000));
-    if (nan)
-      code = w.select(nan, w.i32(f.nanCode << top), code);
-    code = w.shr(code, top);
-    word = word ? w.ori(w.shl(word, f.storageBits()), code) : code;
-  }
-  return word;
-}
-
 /// Shared exponents; `floor` takes the exponent field, otherwise rounds up
 /// (numerics: NaN FF, Inf FE, at most 2^-127 00).
 Value encodeE8M0(WordBuilder &w, Value x, bool floor) {
@@ -271,14 +236,6 @@ struct QuantToArith
     int64_t bits = quant::storageBits(op.getElem());
     bool floor = op.getMode() == quant::E8M0Mode::floor;
     SmallVector<Value> words, values = w.registers(op->getOperand(0));
-    const ElementFormat *format = quant::codeFormat(op.getElem());
-    if (format && !format->twosComplement && !w.lanes) {
-      for (size_t i = 0; i < values.size(); i += group)
-        words.push_back(encodeRoundedWord(
-            w, ArrayRef<Value>(values).slice(i, group), *format));
-      w.replace(op, words);
-      return success();
-    }
     if (op.getElem().isBF16() && group == 2 && w.lanes) {
       for (size_t i = 0; i < values.size(); i += 2)
         words.push_back(encodeBF16Pair(w, values[i], values[i + 1]));
@@ -341,7 +298,6 @@ struct QuantToArith
           has.avx2 = said && said->avx2Intrinsics;
           has.avx512 = said && said->avx512Intrinsics;
           has.avx512Half = said && said->avx512Half;
-          conversion::ConstantNaNs nans(function);
           if (!function.isExternal() &&
               failed(expandIn(function.getFunctionBody())))
             return WalkResult::interrupt();

@@ -1,4 +1,7 @@
-//===- QuantToNVVM.cpp - Word conversions as PTX instructions -------------===//
+//===- QuantToNVVM.cpp - Word conversions on GPUs -------------------------===//
+//
+// Conversions become PTX instructions, or what takes fewest instructions where
+// a target has none for a format.
 //
 // One inline-assembly block per word: LLVM has intrinsics for the pairs, but
 // assembles a word of eight E2M1 codes from four of them with 14 extra
@@ -14,6 +17,7 @@
 #include "InlineAsm.h"
 #include "Magnitudes.h"
 #include "NarrowProducts.h"
+#include "RoundedWord.h"
 #include "Staircase.h"
 #include "Words.h"
 #include "dither/Conversion/Passes.h"
@@ -172,21 +176,24 @@ bool isOfMagnitudes(Value word) {
 struct QuantToNVVM
     : public dither::conversion::impl::ConvertDitherQuantToNVVMBase<
           QuantToNVVM> {
+  /// The target's instruction, or what takes fewest where it has none.
   void convertEncode(quant::EncodeWordsOp op, const target::TargetInfo &target,
                      ConstantPool &pool) {
     PairCvt cvt = pairConversion(target, op);
     const numerics::ElementFormat *format = quant::codeFormat(op.getElem());
-    bool stairs = !cvt.pairBits && format && numerics::isStaircase(*format);
+    bool computed = format && format->hasSign && !format->twosComplement;
     auto type = cast<VectorType>(op.getResult().getType());
-    if ((!cvt.pairBits && !stairs) || type.getRank() != 1)
+    if ((!cvt.pairBits && !computed) || type.getRank() != 1)
       return;
     OpBuilder b(op);
     WordBuilder w(b, op.getLoc(), type, pool);
     SmallVector<Value> x = w.registers(op.getSource()), words;
     for (size_t i = 0; i < x.size(); i += op.getGroup()) {
       ArrayRef<Value> part = ArrayRef<Value>(x).slice(i, op.getGroup());
-      words.push_back(stairs ? conversion::encodeStaircase(w, part, *format)
-                             : encodeWord(w, cvt, part));
+      words.push_back(cvt.pairBits ? encodeWord(w, cvt, part)
+                      : numerics::isStaircase(*format)
+                          ? conversion::encodeStaircase(w, part, *format)
+                          : conversion::encodeRoundedWord(w, part, *format));
     }
     w.replace(op, words);
   }

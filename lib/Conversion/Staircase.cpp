@@ -21,24 +21,6 @@ using dither::numerics::Staircase;
 
 namespace dither::conversion {
 
-/// Byte k of the result is the last byte of xs[k]; the others are of no
-/// consequence.
-static Value topBytes(WordBuilder &w, ArrayRef<Value> xs) {
-  auto permute = [&](Value a, Value b, StringRef selector) {
-    return inlineAsm(w.b, w.loc, w.i32Type(), {a, b},
-                     ("prmt.b32 $0, $1, $2, " + selector + ";").str(), "=r,r,r")
-        .getResult(0);
-  };
-  if (xs.size() == 1)
-    return w.shr(xs[0], 24);
-  Value low = permute(xs[0], xs[1], "0x73");
-  if (xs.size() == 2)
-    return low;
-  Value high =
-      xs.size() == 3 ? w.shr(xs[2], 24) : permute(xs[2], xs[3], "0x73");
-  return permute(low, high, "0x5410");
-}
-
 /// The signs of `xs` in the sign bits of their codes, with other bits around
 /// them that `mask` takes off.
 static Value signsOf(WordBuilder &w, ArrayRef<Value> xs,
@@ -53,7 +35,7 @@ static Value signsOf(WordBuilder &w, ArrayRef<Value> xs,
     uint32_t mask = 0;
     for (size_t k = 0; k < bytes.size(); ++k)
       mask |= 1u << (8 * k + bit);
-    Value part = w.andi(w.shr(topBytes(w, bytes), 7 - bit), mask);
+    Value part = w.andi(w.shr(topBytes(w.b, w.loc, bytes), 7 - bit), mask);
     signs = signs ? w.ori(signs, part) : part;
   }
   return signs;
@@ -70,7 +52,8 @@ Value encodeStaircase(WordBuilder &w, ArrayRef<Value> xs,
     if (!hasPlainNaN(x))
       x = w.make<arith::MinNumFOp>(x, w.f32(f.max));
     bits.push_back(w.asInt(x));
-    Value magnitude = w.make<math::AbsFOp>(x), code = w.i32(first + f.maxCode);
+    Value magnitude = magnitudeOf(w.b, w.loc, x),
+          code = w.i32(first + f.maxCode);
     for (unsigned i = 0; i < stairs.size(); ++i) {
       auto [slope, start] = stairs.line(i);
       Value sum =

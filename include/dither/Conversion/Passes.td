@@ -22,16 +22,19 @@ def ConvertDitherQuantToArith : Pass<"convert-dither-quant-to-arith"> {
 }
 
 def ConvertDitherQuantToNVVM : Pass<"convert-dither-quant-to-nvvm"> {
-  let summary = "use the target's own conversion instructions for packed words";
+  let summary = "convert packed words as takes a GPU fewest instructions";
   let description = [{
     Requires distributed kernels in a module with `quant.target`. Rewrites the
     word conversions for which the target has an instruction that gives the same
-    bits for every input, NaN included, as `TargetInfo` says; declines everything
+    bits for every input, NaN included, as `TargetInfo` says. Where it has none
+    for a signed float format of 8 bits or less, values are encoded by a few sums
+    or one multiply-add, and put together a word at a time. Declines everything
     else (`convert-dither-quant-to-arith` takes it) and every CPU module.
 
-    Example: test/Conversion/QuantToNVVM/encode.mlir.
+    Examples: test/Conversion/QuantToNVVM/encode.mlir, staircase.mlir, rounded.mlir.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect",
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::vector::VectorDialect",
                            "::mlir::LLVM::LLVMDialect"];
 }
 

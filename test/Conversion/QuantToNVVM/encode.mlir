@@ -33,7 +33,7 @@ func.func @e2m1_half(%x: vector<4xf32>) -> vector<1xi32> {
 }
 // CHECK-LABEL: func.func @e4m3
 // FP8: llvm.inline_asm {{.*}}"{ .reg .b16 p<2>; cvt.rn.satfinite.e4m3x2.f32 p0, $2, $1; cvt.rn.satfinite.e4m3x2.f32 p1, $4, $3; mov.b32 $0, {p0, p1}; }"
-// NO8: quant.encode_words
+// NO8: math.fma
 func.func @e4m3(%x: vector<4xf32>) -> vector<1xi32> {
   %w = quant.encode_words %x {elem = f8E4M3FN, group = 4 : i64} : vector<4xf32> -> vector<1xi32>
   return %w : vector<1xi32>
@@ -42,14 +42,14 @@ func.func @e4m3(%x: vector<4xf32>) -> vector<1xi32> {
 // CHECK-LABEL: func.func @e4m3_one
 // FP8: %[[Z:.*]] = arith.constant 0.000000e+00 : f32
 // FP8: llvm.inline_asm {{.*}}"{ .reg .b16 p<2>; cvt.rn.satfinite.e4m3x2.f32 p0, $2, $1; mov.b16 p1, 0; mov.b32 $0, {p0, p1}; }", "=r,f,f" %{{.*}}, %[[Z]]
-// NO8: quant.encode_words
+// NO8: math.fma
 func.func @e4m3_one(%x: vector<1xf32>) -> vector<1xi32> {
   %w = quant.encode_words %x {elem = f8E4M3FN, group = 1 : i64} : vector<1xf32> -> vector<1xi32>
   return %w : vector<1xi32>
 }
 // CHECK-LABEL: func.func @e5m2
 // FP8: cvt.rn.satfinite.e5m2x2.f32
-// NO8: quant.encode_words
+// NO8: math.fma
 func.func @e5m2(%x: vector<4xf32>) -> vector<1xi32> {
   %w = quant.encode_words %x {elem = f8E5M2, group = 4 : i64} : vector<4xf32> -> vector<1xi32>
   return %w : vector<1xi32>

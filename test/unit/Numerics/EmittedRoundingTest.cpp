@@ -55,6 +55,30 @@ TEST(EmittedRounding, SweepOfF32) {
   }
 }
 
+// RoundedWord.cpp: a product has the code at the top. A unit of its lower part
+// more makes a code of all ones of a NaN, and changes no other.
+TEST(EmittedRounding, AProductHasTheCodeAtTheTop) {
+  for (const ElementFormat *f : {&kE3M2, &kE4M3, &kE5M2}) {
+    SCOPED_TRACE(f->name);
+    FusedRounding r = fusedRounding(*f);
+    unsigned top = 32 - f->bits;
+    uint32_t unit = 1u << (top - r.shift);
+    auto codeOf = [&](uint32_t sum) {
+      uint32_t code = sum * ((1u << top) + unit) + (f->hasNaN ? unit : 0);
+      return code >> top & (f->signBit() - 1);
+    };
+    for (uint32_t bits = 0; bits <= 0x7F800000; bits += 67) {
+      float x = std::min(floatOf(bits), f->max);
+      uint32_t power = bitsOf(std::max(x, f->minNormal)) & 0x7F800000;
+      uint32_t sum = bitsOf(std::fma(floatOf(power), r.factor, x));
+      ASSERT_EQ(codeOf(sum), encode(*f, x)) << std::hex << bits;
+    }
+    if (f->hasNaN) {
+      EXPECT_EQ(codeOf(0x7FFFFFFF), f->nanCode);
+    }
+  }
+}
+
 uint32_t stairsEncode(float magnitude, const Staircase &stairs) {
   uint32_t first = bitsOf(stairs.line(0).start);
   uint32_t least = first + stairs.f.maxCode;
