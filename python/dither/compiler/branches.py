@@ -144,6 +144,13 @@ class Branches(Expressions):
         if context == "discard":
             builder.end_if([], [])
             return None
+        if context == "test":
+            # Where both sides say the same, the branch is one that Python compiles nothing of (`flag and 0`), and
+            # whose names it does not read.
+            first, second = (side if side is not flag else branch == 0 for branch, side in enumerate(sides))
+            if isinstance(first, bool) and first is second:
+                builder.end_if([], [])
+                return first
         template = self._common(*sides)
         pairs = [(leaf, a, b) for leaf, a, b in _leaves(template, *sides)]
         if builder.inline_if():

@@ -88,6 +88,47 @@ def test_conditional_expressions_nest(a, b):
     assert run(nested, a, b).tolist() == [v] * 4 + [w] * 4
 
 
+# ---- what is never so, or always: Python compiles no branch, and reads no names of it
+
+ELEMENT = 3
+
+
+@dither.jit
+def never(x, y, n, m):
+    if n > 0 and 5 % 5:
+        dl.store(y, (ELEMENT,), dl.full((1,), unknown))  # noqa: F821
+    elif m and (n or m) and not 1:
+        dl.store(y, (ELEMENT,), dl.full((2,), unknown))  # noqa: F821
+    else:
+        dl.store(y, (0,), dl.full((1,), 1.0))
+
+
+@dither.jit
+def always(x, y, n, m):
+    if (m and n) or 2 > 1 or n:
+        dl.store(y, (0,), dl.full((1,), 1.0))
+    else:
+        dl.store(y, (ELEMENT,), dl.full((1,), unknown))  # noqa: F821
+    if not (n and 0):  # noqa: SIM223
+        dl.store(y, (1,), dl.full((1,), 2.0 if n or True else unknown))  # noqa: F821, SIM222
+
+
+@pytest.mark.parametrize("n", [0, 2])
+def test_a_branch_that_is_never_taken_is_not_compiled(n):
+    assert run(never, n, 1).tolist() == [1.0] + [-99.0] * 7
+    assert run(always, n, 1).tolist() == [1.0, 2.0] + [-99.0] * 6
+
+
+@dither.jit
+def mark_and_never(x, y, n):
+    if mark(y, 0, n) and 0:
+        dl.store(y, (1,), dl.full((1,), 1.0))
+
+
+def test_its_condition_is_evaluated():
+    assert run(mark_and_never, 3.0).tolist() == [3.0] + [-99.0] * 7
+
+
 # ---- effects
 
 
