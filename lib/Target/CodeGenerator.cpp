@@ -10,6 +10,7 @@
 #include "Occupancy.h"
 #include "ShortBlocks.h"
 #include "SignalingNaNs.h"
+#include "SignedZeros.h"
 #include "WidenHalves.h"
 #include "dither/Support/Spare.h"
 #include "dither/Target/Emit.h"
@@ -303,9 +304,12 @@ Error CodeGenerator::optimize() {
     passes.addPass(createModuleToFunctionPassAdaptor(MaskedAccessesPass()));
     passes.addPass(createModuleToFunctionPassAdaptor(ComposeShufflesPass()));
     passes.addPass(createModuleToFunctionPassAdaptor(ShortBlocksPass()));
-    if (state->target.signalingMaxnum)
+    if (state->target.signalingMaxnum) {
+      passes.addPass(createModuleToFunctionPassAdaptor(SignedZerosPass()));
       passes.addPass(createModuleToFunctionPassAdaptor(SignalingNaNsPass()));
+    }
   } else {
+    passes.addPass(createModuleToFunctionPassAdaptor(SignedZerosPass()));
     passes.addPass(createModuleToFunctionPassAdaptor(LifetimesPass()));
     passes.addPass(
         createModuleToFunctionPassAdaptor(OccupancyPass(state->target)));
