@@ -265,9 +265,11 @@ static FunctionPassManager kernelPasses(const TargetInfo &target) {
     passes.addPass(PromotePass());
   passes.addPass(EarlyCSEPass());
   passes.addPass(SimplifyCFGPass());
+  passes.addPass(HideSelectionsPass());
   // One round: it looks for a fixed point only to report where there is none.
   passes.addPass(InstCombinePass(
       InstCombineOptions().setMaxIterations(1).setVerifyFixpoint(false)));
+  passes.addPass(ShowSelectionsPass());
   if (!target.isGpu)
     passes.addPass(WidenHalvesPass());
   LoopPassManager loops;

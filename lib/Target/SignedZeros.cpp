@@ -4,6 +4,10 @@
 // PTX or AArch64 is -0 then, if one of them is; LLVM makes one of the other all
 // the same, where y is no NaN.
 //
+// InstCombine compares halves where f32 of them are compared with a constant,
+// takes what is selected of f32 and of 0 for a maximum of a half and 0, and
+// forgets which of two zeros was selected.
+//
 //===----------------------------------------------------------------------===//
 
 #include "SignedZeros.h"
@@ -17,6 +21,59 @@
 using namespace llvm;
 
 namespace dither::target {
+
+static PreservedAnalyses kept(bool changed) {
+  if (!changed)
+    return PreservedAnalyses::all();
+  PreservedAnalyses kept;
+  kept.preserveSet<CFGAnalyses>();
+  return kept;
+}
+
+/// The operand that `select` chooses where the operands of `compare`, its
+/// condition, are equal: 1, or 2.
+static unsigned chosenWhenEqual(const FCmpInst &compare) {
+  return FCmpInst::isTrueWhenEqual(compare.getPredicate()) ? 1 : 2;
+}
+
+PreservedAnalyses HideSelectionsPass::run(Function &f,
+                                          FunctionAnalysisManager &) {
+  using namespace PatternMatch;
+  bool changed = false;
+  for (Instruction &i : make_early_inc_range(instructions(f))) {
+    auto *select = dyn_cast<SelectInst>(&i);
+    if (!select || !select->getType()->isFPOrFPVectorTy())
+      continue;
+    auto *compare = dyn_cast<FCmpInst>(select->getCondition());
+    if (!compare || (!match(compare->getOperand(0), m_AnyZeroFP()) &&
+                     !match(compare->getOperand(1), m_AnyZeroFP())))
+      continue;
+    unsigned chosen = chosenWhenEqual(*compare);
+    Value *value = select->getOperand(chosen);
+    if (isa<Constant>(value) ||
+        !match(select->getOperand(3 - chosen), m_AnyZeroFP()))
+      continue;
+    IRBuilder<> b(select);
+    select->setOperand(chosen,
+                       b.CreateArithmeticFence(value, value->getType()));
+    changed = true;
+  }
+  return kept(changed);
+}
+
+PreservedAnalyses ShowSelectionsPass::run(Function &f,
+                                          FunctionAnalysisManager &) {
+  bool changed = false;
+  for (Instruction &i : make_early_inc_range(instructions(f))) {
+    auto *fence = dyn_cast<IntrinsicInst>(&i);
+    if (!fence || fence->getIntrinsicID() != Intrinsic::arithmetic_fence)
+      continue;
+    fence->replaceAllUsesWith(fence->getArgOperand(0));
+    fence->eraseFromParent();
+    changed = true;
+  }
+  return kept(changed);
+}
 
 /// Whether code generation takes `select` for a maximum or minimum that may be
 /// another zero.
@@ -35,9 +92,8 @@ static bool losesSign(SelectInst &select) {
   if (isNeverZero(select.getTrueValue()) || isNeverZero(select.getFalseValue()))
     return false;
   // Of two zeros a maximum is +0, if one of them is.
-  Value *chosen = select.getTrueValue(), *other = select.getFalseValue();
-  if (!FCmpInst::isTrueWhenEqual(compare->getPredicate()))
-    std::swap(chosen, other);
+  unsigned at = chosenWhenEqual(*compare);
+  Value *chosen = select.getOperand(at), *other = select.getOperand(3 - at);
   using namespace PatternMatch;
   return flavor == SPF_FMAXNUM
              ? !match(chosen, m_PosZeroFP()) && !match(other, m_NegZeroFP())
@@ -61,11 +117,7 @@ PreservedAnalyses SignedZerosPass::run(Function &f, FunctionAnalysisManager &) {
     select->eraseFromParent();
     changed = true;
   }
-  if (!changed)
-    return PreservedAnalyses::all();
-  PreservedAnalyses kept;
-  kept.preserveSet<CFGAnalyses>();
-  return kept;
+  return kept(changed);
 }
 
 } // namespace dither::target

@@ -4,6 +4,9 @@
 // RUN: dither-compile %t/host.mlir --from=distributed --target=host:neon --emit=llvmir | FileCheck %t/host.mlir --check-prefix=NEON
 // RUN: dither-compile %t/host.mlir --from=distributed --target=host:base --emit=llvmir | FileCheck %t/host.mlir --check-prefix=X86
 
+// RUN: dither-compile %t/half.mlir --from=distributed --target=sm_90a --emit=llvmir | FileCheck %t/half.mlir
+// RUN: dither-compile %t/half.mlir --from=distributed --target=sm_80 --emit=llvmir | FileCheck %t/half.mlir
+
 //--- gpu.mlir
 // x < 0 ? x : 0 is +0 where x is -0, and a minimum would be -0: bits are
 // selected. x > 0 ? x : 0 is +0 as the maximum is, and x > 1 ? x : 1 chooses no
@@ -54,5 +57,26 @@ func.func @k(%slots: !llvm.ptr, %gx: i64, %gy: i64, %gz: i64, %begin: i64, %end:
   llvm.store %a, %p {alignment = 4 : i64} : vector<4xf32>, !llvm.ptr
   %to = llvm.getelementptr %p[16] : (!llvm.ptr) -> !llvm.ptr, i8
   llvm.store %b, %to {alignment = 4 : i64} : vector<4xf32>, !llvm.ptr
+  return
+}
+
+//--- half.mlir
+// x < 0 ? 0 : x is -0 where x is -0, as it is when the comparison is of the half
+// that x was. InstCombine would make x <= 0 of it.
+// CHECK-LABEL: define {{.*}}void @k
+// CHECK-NOT: fcmp ole
+// CHECK: fcmp olt half
+// CHECK: select
+// CHECK-NOT: arithmetic.fence
+// CHECK: ret void
+func.func @k(%in: !llvm.ptr<1>, %out: !llvm.ptr<1>)
+    attributes {quant.kernel, quant.num_threads = 32 : i64, quant.shared_bytes = 0 : i64,
+                quant.params = ["ptr", "ptr"]} {
+  %h = llvm.load %in {alignment = 2 : i64} : !llvm.ptr<1> -> f16
+  %x = arith.extf %h : f16 to f32
+  %zero = arith.constant 0.0 : f32
+  %less = arith.cmpf olt, %x, %zero : f32
+  %a = arith.select %less, %zero, %x : f32
+  llvm.store %a, %out {alignment = 4 : i64} : f32, !llvm.ptr<1>
   return
 }

@@ -39,7 +39,7 @@ def choices(pairs):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
 def test_beside_constants(dtype, device):
     x = np.repeat(np.array(VALUES, np.float32), 8)
     zero, minus = np.float32(0), np.float32(-0.0)
