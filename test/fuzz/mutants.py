@@ -60,6 +60,23 @@ MUTANTS = (
         "avx512",
     ),
     Mutant(
+        "zeros_of_selections",
+        "LLVM makes a minimum of x < 0 ? x : 0: a zero of another sign on GPUs",
+        (
+            (
+                "lib/Target/CodeGenerator.cpp",
+                "} else {\n    passes.addPass(createModuleToFunctionPassAdaptor(SignedZerosPass()));",
+                "} else {",
+            ),
+        ),
+        "sm_90a",
+    ),
+    Mutant(
+        "zeros_of_halves",
+        "LLVM compares the half that a number was and selects +0 for -0",
+        (("lib/Target/CodeGenerator.cpp", "passes.addPass(HideSelectionsPass());", ""),),
+    ),
+    Mutant(
         "halves_of_bytes",
         "FP4 tiles that begin or end inside of a byte take the one below, and zero what is beside them",
         (

@@ -155,6 +155,15 @@ class Expressions(Codes):
             condition = f"({self.integer().text} {self.comparison()} 1)"
         return f"dl.where({condition}, {a}, {b})"
 
+    def choose(self, dtype: str, shape: Shape, depth: int) -> str:
+        """A choice of the two that are compared: no maximum, as zeros and NaN tell."""
+        a = self.widen(dtype, shape, 1) if self.chance(0.4) else self.tile(dtype, shape, depth - 1)
+        b = self.pick(["0.0", "-0.0", self.literal()]) if self.chance(0.7) else self.tile(dtype, shape, 0)
+        compared, chosen = [a, b], [a, b]
+        self.random.shuffle(compared)
+        self.random.shuffle(chosen)
+        return f"dl.where({f' {self.comparison()} '.join(compared)}, {', '.join(chosen)})"
+
     def widen(self, dtype: str, shape: Shape, depth: int) -> str:
         """float32 of another type."""
         source = self.weighted(
@@ -412,6 +421,7 @@ EXPRESSIONS: dict[str, dict[Callable[..., str], float]] = {
         G.fma: 1,
         G.extremum: 2,
         G.where: 2,
+        G.choose: 0.7,
         G.widen: 3,
         G.transpose: 0.8,
         G.hadamard: 0.5,
