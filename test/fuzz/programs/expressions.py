@@ -156,10 +156,13 @@ class Expressions(Codes):
         return f"dl.where({condition}, {a}, {b})"
 
     def choose(self, dtype: str, shape: Shape, depth: int) -> str:
-        """A choice of the two that are compared: no maximum, as zeros and NaN tell."""
+        """A choice of the two that are compared, or of one with either sign: no maximum and no magnitude, as zeros and
+        NaN tell."""
         a = self.widen(dtype, shape, 1) if self.chance(0.4) else self.tile(dtype, shape, depth - 1)
         b = self.pick(["0.0", "-0.0", self.literal()]) if self.chance(0.7) else self.tile(dtype, shape, 0)
         compared, chosen = [a, b], [a, b]
+        if self.chance(0.3):
+            chosen[1] = self.pick([f"(-{a})", f"(0.0 - {a})", f"dl.abs({a})"])
         self.random.shuffle(compared)
         self.random.shuffle(chosen)
         return f"dl.where({f' {self.comparison()} '.join(compared)}, {', '.join(chosen)})"
