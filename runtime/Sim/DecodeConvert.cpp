@@ -6,7 +6,7 @@ namespace dither::runtime::sim {
 
 static bool isPackedNarrow(Type type) {
   return type == Type::E4M3x2 || type == Type::E5M2x2 || type == Type::E2M1x2 ||
-         type == Type::UE8M0x2;
+         type == Type::E2M3x2 || type == Type::E3M2x2 || type == Type::UE8M0x2;
 }
 static Type unsignedOf(unsigned size) {
   return size == 1   ? Type::U8
@@ -28,7 +28,8 @@ static Type extended(Type type, unsigned size) {
 /// 13.0 has it).
 bool Decoder::convertTarget(Type to, Type from) {
   auto either = [&](Type type) { return to == type || from == type; };
-  if (either(Type::E2M1x2) || either(Type::UE8M0x2))
+  if (either(Type::E2M1x2) || either(Type::E2M3x2) || either(Type::E3M2x2) ||
+      either(Type::UE8M0x2))
     return requireSpecific({100, 101, 103, 110, 120, 121}, true, 86);
   if (either(Type::E4M3x2) || either(Type::E5M2x2))
     return require(89, 81);
@@ -298,8 +299,9 @@ bool Decoder::convertPacked(Type to, Type from) {
       return true;
   } else {
     // Widening is exact.
+    bool six = to == Type::E2M3x2 || to == Type::E3M2x2; // of f32 alone
     bool expected = to == Type::UE8M0x2 ? from == Type::BF16x2
-                                        : from == Type::F16x2 && !half;
+                                        : from == Type::F16x2 && !half && !six;
     Type element = from == Type::F16x2 ? Type::F16 : Type::BF16;
     uint32_t packed;
     if (!expected)

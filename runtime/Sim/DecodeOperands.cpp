@@ -25,6 +25,8 @@ static Type elementOf(Type type) {
   case Type::BF16:
   case Type::E4M3x2:
   case Type::E5M2x2:
+  case Type::E2M3x2:
+  case Type::E3M2x2:
   case Type::UE8M0x2:
   case Type::E2M1x4:
     return Type::B16;

@@ -28,6 +28,7 @@ static constexpr Row rows[] = {
     {"u16x2", 4, TypeClass::Unsigned}, {"s16x2", 4, TypeClass::Signed},
     {"f32x2", 8, TypeClass::Float},    {"e4m3x2", 2, TypeClass::Float},
     {"e5m2x2", 2, TypeClass::Float},   {"e2m1x2", 1, TypeClass::Float},
+    {"e2m3x2", 2, TypeClass::Float},   {"e3m2x2", 2, TypeClass::Float},
     {"ue8m0x2", 2, TypeClass::Float},  {"e4m3x4", 4, TypeClass::Float},
     {"e5m2x4", 4, TypeClass::Float},   {"e2m1x4", 2, TypeClass::Float},
 };

@@ -44,6 +44,8 @@ enum class Type : uint8_t {
   E4M3x2,
   E5M2x2,
   E2M1x2,
+  E2M3x2,
+  E3M2x2,
   UE8M0x2,
   E4M3x4,
   E5M2x4,

@@ -70,6 +70,8 @@ using BF16Format = Format<8, 7, 127>;
 using E4M3Format = Format<4, 3, 7>;
 using E5M2Format = Format<5, 2, 15>;
 using E2M1Format = Format<2, 1, 1>;
+using E2M3Format = Format<2, 3, 1>;
+using E3M2Format = Format<3, 2, 3>;
 
 /// Code of a magnitude (bits of a binary32 without its sign), to nearest even.
 /// What is too large runs on into the codes above the largest exponent: the

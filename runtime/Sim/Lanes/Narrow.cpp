@@ -105,6 +105,12 @@ template <> struct Limits<E5M2Format> {
 template <> struct Limits<E2M1Format> {
   static constexpr uint32_t max = 0x40C00000, nan = 0x7; // 6
 };
+template <> struct Limits<E2M3Format> {
+  static constexpr uint32_t max = 0x40F00000, nan = 0x1F; // 7.5
+};
+template <> struct Limits<E3M2Format> {
+  static constexpr uint32_t max = 0x41E00000, nan = 0x1F; // 28
+};
 
 template <class F> uint32_t saturating(float x) {
   uint32_t bits = bitsOf(x), magnitude = bits & 0x7FFFFFFF;
@@ -113,10 +119,10 @@ template <class F> uint32_t saturating(float x) {
   code |= bits >> 31 << F::kSignShift;
   return magnitude > 0x7F800000 ? Limits<F>::nan : code;
 }
-/// a in the high half.
+/// a in the high half. Codes of six bits have a byte each.
 template <class D, class F> struct PackSaturating {
   static D f(float a, float b) {
-    return D(saturating<F>(a) << (F::kSignShift + 1) | saturating<F>(b));
+    return D(saturating<F>(a) << (4 * sizeof(D)) | saturating<F>(b));
   }
 };
 template <class F> struct PackHalves {
@@ -235,6 +241,14 @@ uint32_t e2m1ToF16(uint32_t code) {
   uint16_t scaled = uint16_t((code & 8) << 12 | (code & 7) << 9);
   return narrow<F16Format>(widen<F16Format>(scaled) * 16384.0f);
 }
+uint32_t e2m3ToF16(uint32_t code) {
+  uint16_t scaled = uint16_t((code & 0x20) << 10 | (code & 0x1F) << 7);
+  return narrow<F16Format>(widen<F16Format>(scaled) * 16384.0f);
+}
+uint32_t e3m2ToF16(uint32_t code) {
+  uint16_t scaled = uint16_t((code & 0x20) << 10 | (code & 0x1F) << 8);
+  return narrow<F16Format>(widen<F16Format>(scaled) * 4096.0f);
+}
 uint32_t ue8m0ToBF16(uint32_t code) {
   return code == 0xFF ? 0x7FFF : code ? code << 7 : 0x40;
 }
@@ -345,6 +359,10 @@ LaneFn selectNarrow(const LaneKey &key) {
       return map2<uint16_t, float, float, PackSaturating<uint16_t, E5M2Format>>;
     case Type::E2M1x2:
       return map2<uint8_t, float, float, PackSaturating<uint8_t, E2M1Format>>;
+    case Type::E2M3x2:
+      return map2<uint16_t, float, float, PackSaturating<uint16_t, E2M3Format>>;
+    case Type::E3M2x2:
+      return map2<uint16_t, float, float, PackSaturating<uint16_t, E3M2Format>>;
     case Type::UE8M0x2:
       return fast ? map2<uint16_t, float, float, PackPowers> : twoPowers;
     default:
@@ -358,6 +376,10 @@ LaneFn selectNarrow(const LaneKey &key) {
       return map1<U, uint16_t, Unpack<uint16_t, 8, e5m2ToF16>>;
     case Type::E2M1x2:
       return map1<U, uint8_t, Unpack<uint8_t, 4, e2m1ToF16>>;
+    case Type::E2M3x2:
+      return map1<U, uint16_t, Unpack<uint16_t, 8, e2m3ToF16>>;
+    case Type::E3M2x2:
+      return map1<U, uint16_t, Unpack<uint16_t, 8, e3m2ToF16>>;
     case Type::UE8M0x2:
       return map1<U, uint16_t, Unpack<uint16_t, 8, ue8m0ToBF16>>;
     default:

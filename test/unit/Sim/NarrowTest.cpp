@@ -30,14 +30,17 @@ struct Packed {
   const ElementFormat *format;
   const char *type;
 };
-const Packed packed[] = {
-    {&kE4M3, "e4m3x2"}, {&kE5M2, "e5m2x2"}, {&kE2M1, "e2m1x2"}};
+const Packed packed[] = {{&kE4M3, "e4m3x2"},
+                         {&kE5M2, "e5m2x2"},
+                         {&kE2M1, "e2m1x2"},
+                         {&kE2M3, "e2m3x2"},
+                         {&kE3M2, "e3m2x2"}};
 
 /// The result is d in 16 bits, which e2m1x2 fills by half.
 std::string convert(const Packed &to, const std::string &modifiers,
                     const std::string &from, const std::string &operands) {
   std::string cvt = "cvt.rn.satfinite." + modifiers + to.type + "." + from;
-  if (to.format->bits == 8)
+  if (to.format->storageBits() == 8)
     return cvt + " d, " + operands + ";";
   return ".reg .b8 x, y;\n" + cvt + " x, " + operands +
          ";\ncvt.u8.u32 y, 0;\nmov.b16 d, {x, y};";
@@ -56,7 +59,7 @@ TEST(Narrow, PairsOfSingles) {
         return encode(*to.format, toFloat(x));
       };
       for (size_t i = 0; i < a.size(); ++i)
-        ASSERT_EQ(got[i], code(a[i]) << to.format->bits | code(b[i]))
+        ASSERT_EQ(got[i], code(a[i]) << to.format->storageBits() | code(b[i]))
             << to.type << std::hex << " " << a[i] << " " << b[i];
     }
   }
@@ -68,12 +71,15 @@ TEST(Narrow, PairsOfHalves) {
   for (uint32_t i = 0; i < 65536; ++i)
     a.push_back(i << 16 | (i * 40503 & 0xFFFF));
   for (const Packed &to : packed) {
+    if (to.format->bits == 6) // of f32 alone
+      continue;
     auto got = evaluate<uint16_t>("sm_100a", convert(to, "", "f16x2", "a"), a);
     auto code = [&](uint32_t x) {
       return encode(*to.format, decode(kF16, x & 0xFFFF));
     };
     for (size_t i = 0; i < a.size(); ++i)
-      ASSERT_EQ(got[i], code(a[i] >> 16) << to.format->bits | code(a[i]))
+      ASSERT_EQ(got[i],
+                code(a[i] >> 16) << to.format->storageBits() | code(a[i]))
           << to.type << std::hex << " " << a[i];
   }
 }
@@ -124,7 +130,7 @@ TEST(Narrow, Widening) {
   for (size_t i = 0; i < all.size(); ++i)
     all[i] = uint16_t(i);
   for (const Packed &from : packed) {
-    bool bytes = from.format->bits == 8;
+    bool bytes = from.format->storageBits() == 8;
     std::string type = from.type;
     for (bool relu : {false, true}) {
       std::string cvt = std::string("cvt.rn.") + (relu ? "relu." : "") +
@@ -138,10 +144,10 @@ TEST(Narrow, Widening) {
         float x = decode(*from.format, code);
         return relu && std::signbit(x) && x == x ? 0 : encode(kF16, x);
       };
-      uint32_t mask = (1u << from.format->bits) - 1;
+      uint32_t mask = (1u << from.format->storageBits()) - 1;
       for (uint32_t i = 0; i < 65536; ++i)
-        ASSERT_EQ(got[i],
-                  half(i >> from.format->bits & mask) << 16 | half(i & mask))
+        ASSERT_EQ(got[i], half(i >> from.format->storageBits() & mask) << 16 |
+                              half(i & mask))
             << cvt << std::hex << i;
     }
   }
@@ -175,7 +181,7 @@ TEST(Narrow, Stochastic) {
          {Four{&kE4M3, "e4m3x4"}, {&kE5M2, "e5m2x4"}, {&kE2M1, "e2m1x4"}}) {
       std::string cvt = std::string("cvt.rs.satfinite.") + to.type + ".f32 ";
       auto got =
-          to.format->bits == 8
+          to.format->storageBits() == 8
               ? evaluate<uint32_t>("sm_100a", cvt + "d, {a, a, a, a}, b;", a,
                                    random)
               : evaluate<uint32_t>("sm_100a",
@@ -184,7 +190,7 @@ TEST(Narrow, Stochastic) {
                                        "mov.b32 d, {h, z};",
                                    a, random);
       auto [low, high] = neighbours(*to.format, x);
-      unsigned bits = to.format->bits;
+      unsigned bits = to.format->storageBits();
       uint64_t ups = 0;
       for (uint32_t i = 0; i < 65536; ++i)
         for (unsigned e = 0; e < 4; ++e) {

@@ -30,7 +30,8 @@ std::string reg(StringRef type, int i) {
   if (type == "e2m1x2" || type == "b8" || type == "u8" || type == "s8")
     return type == "e2m1x2" ? "b" + n : "h" + n;
   if (type == "f16" || type == "bf16" || type.ends_with("16") ||
-      type == "e4m3x2" || type == "e5m2x2" || type == "ue8m0x2")
+      type == "e4m3x2" || type == "e5m2x2" || type == "e2m3x2" ||
+      type == "e3m2x2" || type == "ue8m0x2")
     return "h" + n;
   if (type.ends_with("64") || type == "f32x2")
     return "d" + n;
@@ -154,8 +155,8 @@ std::vector<std::string> instructions() {
              {{".rn", ".rz", ".rm", ".rp"}, {"", ".satfinite"}, {"", ".relu"}}))
       all.push_back("cvt" + modifier + "." + to + ".f32 " + reg(to, 0) +
                     ", f1;");
-  for (const char *to :
-       {"f16x2", "bf16x2", "e4m3x2", "e5m2x2", "e2m1x2", "ue8m0x2"})
+  for (const char *to : {"f16x2", "bf16x2", "e4m3x2", "e5m2x2", "e2m1x2",
+                         "e2m3x2", "e3m2x2", "ue8m0x2"})
     for (const std::string &modifier : combine(
              {{"", ".rn", ".rz", ".rp"}, {"", ".satfinite"}, {"", ".relu"}})) {
       std::string head = "cvt" + modifier + "." + to;
