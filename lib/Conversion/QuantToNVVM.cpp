@@ -9,7 +9,8 @@
 //
 // The bits are those of QuantToArith: by the PTX ISA (cvt), .satfinite takes
 // values past the range to the largest, NaN to 7F (e4m3, e5m2), to FF (ue8m0,
-// which ignores the sign) and to +6 (e2m1); bf16x2 and f16x2 take NaN to 7FFF.
+// which ignores the sign) and to the largest value (e2m1, e2m3, e3m2); bf16x2
+// and f16x2 take NaN to 7FFF.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +49,9 @@ struct CodePair {
   bool target::TargetInfo::*has;
 };
 constexpr CodePair kCodePairs[] = {
-    {&numerics::kE2M1, "e2m1x2", &target::TargetInfo::cvtE2M1x2},
+    {&numerics::kE2M1, "e2m1x2", &target::TargetInfo::cvtFP4x2},
+    {&numerics::kE2M3, "e2m3x2", &target::TargetInfo::cvtFP6x2},
+    {&numerics::kE3M2, "e3m2x2", &target::TargetInfo::cvtFP6x2},
     {&numerics::kE4M3, "e4m3x2", &target::TargetInfo::cvtFP8x2},
     {&numerics::kE5M2, "e5m2x2", &target::TargetInfo::cvtFP8x2},
 };

@@ -47,10 +47,11 @@ constexpr TargetInfo ada(StringLiteral name, unsigned sm, StringLiteral ptx) {
   return t;
 }
 
-/// The conversions to 4 bits and to shared exponents need the "a" in the name.
+/// The conversions to 4 and 6 bits and to shared exponents need the "a" in the
+/// name.
 constexpr TargetInfo blackwell(StringLiteral name, unsigned sm) {
   TargetInfo t = ada(name, sm, "+ptx88");
-  t.cvtE2M1x2 = t.cvtUE8M0x2 = true;
+  t.cvtFP4x2 = t.cvtFP6x2 = t.cvtUE8M0x2 = true;
   t.maxVectorBytes = 32;
   return t;
 }

@@ -32,7 +32,9 @@ struct TargetInfo {
 
   //===--- instructions ---------------------------------------------------===//
   /// cvt.rn.satfinite.e2m1x2.f32
-  bool cvtE2M1x2 = false;
+  bool cvtFP4x2 = false;
+  /// cvt.rn.satfinite.{e2m3x2, e3m2x2}.f32
+  bool cvtFP6x2 = false;
   /// cvt.rn.satfinite.{e4m3x2,e5m2x2}.f32
   bool cvtFP8x2 = false;
   /// cvt.rp.satfinite.ue8m0x2.f32

@@ -60,7 +60,7 @@ static Emitted emitRoundTrip(Distributor &d, quant::DecodeOp op) {
       d.layout(op.getResult()) != d.layout(codes))
     return std::nullopt;
   const target::TargetInfo *target = target::saidTarget(op);
-  if (!d.simd && (!target || target->cvtE2M1x2))
+  if (!d.simd && (!target || target->cvtFP4x2))
     return std::nullopt;
   Registers products;
   bool finite = false;

@@ -326,7 +326,7 @@ int64_t blocksWithRows(const Shape &s, int64_t cols, int64_t sharedBytes) {
 bool hasFewWaiting(const Shape &s, const target::TargetInfo *info) {
   return s.waiting <= kFewWaiting ||
          (s.encodes && s.centers && s.waiting <= kFewWaitingCodes &&
-          s.read <= kFewRead && info && !info->cvtE2M1x2);
+          s.read <= kFewRead && info && !info->cvtFP4x2);
 }
 
 Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile,

@@ -54,6 +54,20 @@ func.func @e5m2(%x: vector<4xf32>) -> vector<1xi32> {
   %w = quant.encode_words %x {elem = f8E5M2, group = 4 : i64} : vector<4xf32> -> vector<1xi32>
   return %w : vector<1xi32>
 }
+// CHECK-LABEL: func.func @e2m3
+// FP4: cvt.rn.satfinite.e2m3x2.f32
+// NO4: arith.minsi
+func.func @e2m3(%x: vector<4xf32>) -> vector<1xi32> {
+  %w = quant.encode_words %x {elem = f6E2M3FN, group = 4 : i64} : vector<4xf32> -> vector<1xi32>
+  return %w : vector<1xi32>
+}
+// CHECK-LABEL: func.func @e3m2
+// FP4: cvt.rn.satfinite.e3m2x2.f32
+// NO4: math.fma
+func.func @e3m2(%x: vector<4xf32>) -> vector<1xi32> {
+  %w = quant.encode_words %x {elem = f6E3M2FN, group = 4 : i64} : vector<4xf32> -> vector<1xi32>
+  return %w : vector<1xi32>
+}
 // CHECK-LABEL: func.func @bf16
 // CHECK: llvm.inline_asm {{.*}}"cvt.rn.bf16x2.f32 $0, $2, $1;", "=r,f,f"
 func.func @bf16(%x: vector<2xf32>) -> vector<1xi32> {
@@ -86,6 +100,13 @@ func.func @e8m0_floor(%x: vector<2xf32>) -> vector<1xi32> {
 // NO4: quant.decode_words
 func.func @decode_e2m1(%w: vector<1xi32>) -> vector<4xf32> {
   %x = quant.decode_words %w {elem = f4E2M1FN, group = 4 : i64} : vector<1xi32> -> vector<4xf32>
+  return %x : vector<4xf32>
+}
+// CHECK-LABEL: func.func @decode_e3m2
+// FP4: cvt.rn.f16x2.e3m2x2 $0, p0; cvt.rn.f16x2.e3m2x2 $1, p1;
+// NO4: quant.decode_words
+func.func @decode_e3m2(%w: vector<1xi32>) -> vector<4xf32> {
+  %x = quant.decode_words %w {elem = f6E3M2FN, group = 4 : i64} : vector<1xi32> -> vector<4xf32>
   return %x : vector<4xf32>
 }
 // CHECK-LABEL: func.func @decode_e4m3

@@ -1,5 +1,6 @@
 // RUN: dither-opt %s --dither-set-target=target=sm_80 --convert-dither-quant-to-nvvm --canonicalize | FileCheck %s --check-prefixes=CHECK,ROUND
 // RUN: dither-opt %s --dither-set-target=target=sm_89 --convert-dither-quant-to-nvvm --canonicalize | FileCheck %s --check-prefixes=CHECK,CVT
+// RUN: dither-opt %s --dither-set-target=target=sm_103a --convert-dither-quant-to-nvvm --canonicalize | FileCheck %s --check-prefix=CVT6
 // RUN: dither-opt %s --dither-set-target=target=host --convert-dither-quant-to-nvvm --canonicalize | FileCheck %s --check-prefix=HOST
 
 // E4M3 without the instruction: a NaN keeps being one where |x| is at most 448;
@@ -82,6 +83,8 @@ func.func @magnitude(%x: f32) -> vector<1xi32> {
 // CHECK: arith.shrui %{{.*}}, %c2_i32
 // CHECK: arith.andi %{{.*}}, %c1061109567_i32
 // CHECK: return
+// CVT6-LABEL: func.func @e3m2(
+// CVT6: cvt.rn.satfinite.e3m2x2.f32 p1, $4, $3; mov.b32 $0, {p0, p1};
 // HOST: quant.encode_words
 func.func @e3m2(%v: vector<4xf32>) -> vector<1xi32> {
   %w = quant.encode_words %v {elem = f6E3M2FN, group = 4 : i64} : vector<4xf32> -> vector<1xi32>

@@ -38,7 +38,8 @@ TEST(TargetInfo, ConversionsArriveWithTheirChips) {
     const TargetInfo &t = *lookupTarget(row.name);
     EXPECT_EQ(t.cvtBF16x2, row.bf16) << row.name;
     EXPECT_EQ(t.cvtFP8x2, row.fp8) << row.name;
-    EXPECT_EQ(t.cvtE2M1x2, row.fp4) << row.name;
+    EXPECT_EQ(t.cvtFP4x2, row.fp4) << row.name;
+    EXPECT_EQ(t.cvtFP6x2, row.fp4) << row.name;
     EXPECT_EQ(t.cvtUE8M0x2, row.fp4) << row.name;
     EXPECT_EQ(t.isGpu, t.smVersion != 0) << row.name;
     EXPECT_EQ(t.isGpu, t.sharedBytes != 0) << row.name;
