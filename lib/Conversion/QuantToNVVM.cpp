@@ -17,6 +17,7 @@
 #include "Elements.h"
 #include "InlineAsm.h"
 #include "Magnitudes.h"
+#include "MixedPrecision.h"
 #include "NarrowProducts.h"
 #include "RoundedWord.h"
 #include "Staircase.h"
@@ -260,9 +261,10 @@ struct QuantToNVVM
     SmallVector<quant::EncodeWordsOp> encodes;
     SmallVector<quant::DecodeWordsOp> decodes;
     SmallVector<quant::E8M0InverseWordsOp> inverses;
-    // A target that multiplies two f32 at once gains nothing.
+    if (target.mixedPrecision)
+      conversion::mixPrecision(body);
     body.walk([&](quant::EncodeWordsOp op) { encodes.push_back(op); });
-    if (!target.f32x2)
+    if (!target.mixedPrecision)
       llvm::for_each(encodes, conversion::narrowProducts);
     body.walk([&](quant::E8M0InverseWordsOp op) { inverses.push_back(op); });
     body.walk([&](quant::DecodeWordsOp op) { decodes.push_back(op); });

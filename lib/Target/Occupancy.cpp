@@ -63,6 +63,10 @@ constexpr Part kOfManyWaiting = {5, 7};
 /// several times as many.
 constexpr Part kLate = {7, 8}, kLateWaiting = {5, 7};
 constexpr unsigned kSpareLate = 16;
+/// Quotients from which on their slow paths part what follows a barrier, and
+/// ptxas, which moves nothing over these, has it alive as late as it stands.
+/// Where halves of words are taken as they are, little is alive at the barrier.
+constexpr int64_t kQuotients = 8;
 /// Threads that keep memory busy: more of them with fewer registers gain
 /// nothing.
 constexpr unsigned kThreads = 1024;
@@ -106,6 +110,12 @@ bool hasSquareRoots(Function &f) {
   });
 }
 
+bool isParted(Function &f) {
+  return count_if(instructions(f), [](const Instruction &i) {
+           return i.getOpcode() == Instruction::FDiv;
+         }) >= kQuotients;
+}
+
 PreservedAnalyses setBlocks(Function &f, unsigned blocks) {
   f.addFnAttr("nvvm.minctasm", utostr(blocks));
   return PreservedAnalyses::all();
@@ -118,6 +128,8 @@ PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
   if (!threads)
     return PreservedAnalyses::all();
   AliveRegisters alive = aliveRegisters(f);
+  if (alive.waiting && target.mixedPrecision && isParted(f))
+    alive.most = std::max(alive.most, aliveRegisters(f, Order::Late).most);
   unsigned warps = divideCeil(threads, kWarp);
   auto spareOf = [&](unsigned blocks) {
     unsigned spare = target.cvtFP8x2 ? kSpare : kSpareOfOld;
@@ -149,7 +161,9 @@ PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
   unsigned blocks = mostOf(kOrdered);
   if (!target.fastMemory)
     return setBlocks(f, blocks);
-  bool isMostAtBarriers = 2 * alive.waiting > alive.most;
+  // Halves of words that are taken as they are count as words there.
+  bool isMostAtBarriers =
+      (target.mixedPrecision ? 5 : 4) * alive.waiting > 2 * alive.most;
   bool isMany = alive.waiting >= kManyWaiting && warps >= kWarpsOfMany;
   // Of two parts, the other one may need what this one does not.
   if (isMostAtBarriers && isMany && !f.hasFnAttribute(kPartsAttr))

@@ -32,6 +32,7 @@ constexpr TargetInfo gpu(StringLiteral name, unsigned sm, StringLiteral ptx) {
   t.smVersion = sm;
   t.fma = t.fmaTowardZero = t.cvtF16 = t.roundToInteger = t.cvtBF16x2 = true;
   t.maxXorsign = sm >= 86;
+  t.mixedPrecision = sm >= 100;
   t.fastMemory = sm == 80 || sm == 90 || sm / 10 == 10;
   // 8.0 has 163 KiB, but its code runs on 8.6 as well.
   t.sharedBytes = (sm == 90 || sm / 10 == 10 ? 227 : 99) * 1024;

@@ -28,10 +28,13 @@ def ConvertDitherQuantToNVVM : Pass<"convert-dither-quant-to-nvvm"> {
     word conversions for which the target has an instruction that gives the same
     bits for every input, NaN included, as `TargetInfo` says. Where it has none
     for a signed float format of 8 bits or less, values are encoded by a few sums
-    or one multiply-add, and put together a word at a time. Declines everything
-    else (`convert-dither-quant-to-arith` takes it) and every CPU module.
+    or one multiply-add, and put together a word at a time. Where sums and
+    multiply-adds of f32 take bf16 and f16 as they are, sums, squares and products
+    by powers of two take halves of words. Declines everything else
+    (`convert-dither-quant-to-arith` takes it) and every CPU module.
 
-    Examples: test/Conversion/QuantToNVVM/encode.mlir, staircase.mlir, rounded.mlir.
+    Examples: test/Conversion/QuantToNVVM/encode.mlir, staircase.mlir, rounded.mlir,
+    mixed-precision.mlir.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::vector::VectorDialect",

@@ -31,6 +31,8 @@ struct TargetInfo {
   llvm::StringRef llvmFeatures;
 
   //===--- instructions ---------------------------------------------------===//
+  /// {add, sub, fma}.rn.f32.{bf16, f16}: halves of registers as they are
+  bool mixedPrecision = false;
   /// cvt.rn.satfinite.e2m1x2.f32
   bool cvtFP4x2 = false;
   /// cvt.rn.satfinite.{e2m3x2, e3m2x2}.f32

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 #: Pipe by instruction of the machine code; others take an issue slot alone.
 _SASS = {
-    "fma": "FADD FMUL FFMA IMAD",
+    "fma": "FADD FMUL FFMA FHADD FHFMA IMAD",
     "packed": "FADD2 FMUL2 FFMA2",
     "half": "HADD2 HMUL2 HFMA2",
     "alu": "IADD IADD3 IABS LOP LOP3 PLOP3 SHF SHL SHR PRMT ISETP LEA IMNMX VIMNMX VIMNMX3 SEL BFE VIADD VIADDMNMX "

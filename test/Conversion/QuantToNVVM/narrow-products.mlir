@@ -1,16 +1,17 @@
 // RUN: dither-opt %s --dither-set-target=target=sm_90a --convert-dither-quant-to-nvvm | FileCheck %s --check-prefixes=CHECK,NARROW
 // RUN: dither-opt %s --dither-set-target=target=sm_80 --convert-dither-quant-to-nvvm | FileCheck %s --check-prefixes=CHECK,NARROW
-// RUN: dither-opt %s --dither-set-target=target=sm_100a --convert-dither-quant-to-nvvm | FileCheck %s --check-prefixes=CHECK,WIDE
+// RUN: dither-opt %s --dither-set-target=target=sm_100a --convert-dither-quant-to-nvvm | FileCheck %s --check-prefixes=MIXED
 
 // Two bf16 times a power of two are one product of pairs, which is widened
-// then; not where two f32 are multiplied at once anyhow.
+// then; not where multiply-adds take halves of words (mixed-precision.mlir).
 // CHECK-LABEL: func.func @pair(
 // NARROW: prmt.b32 $0, $1, 0, 0x3232;
 // NARROW: fma.rn.bf16x2
 // NARROW: quant.decode_words %{{.*}} {elem = bf16, group = 2 : i64}
 // NARROW-NOT: arith.mulf %{{.*}} : f32
-// WIDE-NOT: bf16x2
-// WIDE-COUNT-2: arith.mulf %{{.*}} : f32
+// MIXED-LABEL: func.func @pair(
+// MIXED-NOT: bf16x2
+// MIXED-COUNT-2: fma.rn.f32.bf16
 func.func @pair(%x: vector<1xi32>, %s: vector<1xi32>) -> vector<1xi32> {
   %v = quant.decode_words %x {elem = bf16, group = 2 : i64} : vector<1xi32> -> vector<2xf32>
   %i = quant.e8m0_inverse_words %s {group = 1 : i64} : vector<1xi32> -> vector<1xf32>

@@ -107,6 +107,7 @@ SPILLS = {
     "-nvfp4-both-": 80,
     "-fp8_128x128_": 40,
     "layer_norm-amax_only-": 88,
+    "layer_norm-bfloat16": 16,
     "layer_norm_backward-": 72,
 }
 
