@@ -222,8 +222,8 @@ more rows are more blocks of the same kind, and these are the figures of 4096x40
 Instructions are those of lanes, for each element of the input, as PTX has them. *moved / min*: bytes of memory over
 those of the arguments. *full %*: requests for matrices in which 32 lanes move 16 bytes each, or all of every sector.
 *wavefronts* of shared memory for each KiB of the input, and the *conflicts* among all of them; *barriers* of a warp;
-*regs* of a thread by ptxas. On sm_100a and sm_103a, PTX says with moves which f32 are pairs; ptxas drops nearly all of
-these moves, and `python -m benchmarks.sass` counts what is left.
+*regs* of a thread by ptxas. On sm_100a and sm_103a, PTX says with moves which f32 are pairs, and from sm_100a on which
+half of a word is taken; ptxas drops nearly all of these moves, and `python -m benchmarks.sass` counts what is left.
 """
 
 

@@ -84,11 +84,15 @@ def test_full_name() -> None:
 @pytest.mark.parametrize(
     ("kernel", "target", "most"),
     [
-        ("nvfp4", "sm_90a", 14.5),
+        ("nvfp4", "sm_80", 15.0),
+        ("nvfp4", "sm_90a", 12.4),
         ("nvfp4", "sm_100a", 6.8),
+        ("mxfp8", "sm_80", 12.8),
         ("mxfp8", "sm_90a", 5.5),
-        ("mxfp8", "sm_100a", 5.2),
-        ("mxfp4", "sm_90a", 14.0),
+        ("mxfp8", "sm_100a", 4.8),
+        ("mxfp4", "sm_90a", 11.0),
+        ("mxfp4", "sm_100a", 5.4),
+        ("rms_norm_nvfp4", "sm_90a", 19.5),
     ],
 )
 def test_instructions_for_an_element(kernel: str, target: str, most: float) -> None:

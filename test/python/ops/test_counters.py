@@ -100,7 +100,9 @@ COLUMNS = {
     ("quantize_dbias-nvfp4-rowwise-128x4-bfloat16", "sm_90a"): (22.2, 16.0),
     ("quantize_dbias-nvfp4-both-128x4-bfloat16", "sm_90a"): (39.5, 16.0),
     ("quantize_dbias-nvfp4-both-128x4-bfloat16", "sm_100a"): (19.4, 16.0),
-    ("quantize-nvfp4-both-128x4-bfloat16", "sm_100a"): (18.4, 16.0),
+    ("quantize-nvfp4-both-128x4-bfloat16", "sm_90a"): (29.6, 16.0),
+    ("quantize-nvfp4-both-128x4-bfloat16", "sm_100a"): (15.1, 16.0),
+    ("quantize-mxfp6_e3m2-both-128x4-bfloat16", "sm_100a"): (17.3, 1.6),
 }
 
 
