@@ -579,6 +579,14 @@ static Value quadOffset(Emitter &e, quant::ScaleLayout order, Value row,
   return add(offset, shl(bits(shr(row, 5), 3), 2));
 }
 
+/// How far apart quads of a row are that follow each other, in bytes; 0 where
+/// that depends on the number of rows.
+static int64_t quadDistance(quant::ScaleLayout order) {
+  if (order == quant::ScaleLayout::packed_column_major)
+    return 0;
+  return order == quant::ScaleLayout::swizzle_128x4 ? 512 : 32;
+}
+
 LogicalResult Emitter::storeScales(const TileAccess &a, Registers tile,
                                    quant::ScaleLayout order) {
   int64_t rank = a.layout.rank();
@@ -591,10 +599,14 @@ LogicalResult Emitter::storeScales(const TileAccess &a, Registers tile,
   SmallVector<Value> sizes = a.mem.sizes;
   if (a.mem.run)
     sizes[1] = a.mem.columns;
-  auto emit = [&](Value row, Value col, Value bytes) {
+  auto emit = [&](Value row, Value col, Value bytes, int64_t quads = 0) {
     Value offset = add(
         quadOffset(*this, order, row, make<arith::ShRUIOp>(col, i64(2)), sizes),
         make<arith::AndIOp>(col, i64(3)));
+    if (quads) {
+      offset = add(offset, i64(quads * quadDistance(order)));
+      col = add(col, i64(quads * 4));
+    }
     Value ptr = make<LLVM::GEPOp>(a.mem.ptr.getType(), i8Type, a.mem.ptr,
                                   ArrayRef<LLVM::GEPArg>{offset});
     // Unsigned: what is before the memref is outside, too.
@@ -665,7 +677,11 @@ LogicalResult Emitter::storeScales(const TileAccess &a, Registers tile,
     if (c[0] >= a.shape[0] || c[1] >= a.shape[1])
       continue;
     Value row = add(add(a.index[0], s.thread[0]), i64(c[0]));
-    Value col = s.columnOf(add(add(a.index[1], s.thread[1]), i64(c[1])));
+    // Of whole quads of registers the offset is a constant, so that all of a
+    // row have one address.
+    int64_t quad = a.mem.run || !quadDistance(order) ? 0 : c[1] / 4;
+    Value col =
+        s.columnOf(add(add(a.index[1], s.thread[1]), i64(c[1] - quad * 4)));
     if (a.mem.run)
       col = add(col, a.mem.first);
     Value bytes = quads ? tile[reg / 4]
@@ -683,7 +699,7 @@ LogicalResult Emitter::storeScales(const TileAccess &a, Registers tile,
       auto branch = make<scf::IfOp>(TypeRange{}, live, false);
       b.setInsertionPointToStart(branch.thenBlock());
     }
-    emit(row, col, bytes);
+    emit(row, col, bytes, quad);
   }
   return success();
 }

@@ -308,6 +308,25 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
+  // Of eight scales of a lane the second four have the offset of the first and
+  // 512 bytes.
+  // CHECK-LABEL: func.func @quads(
+  // CHECK: arith.shli %{{.*}}, %c9_i64
+  // CHECK: %[[P:.*]] = llvm.getelementptr %{{.*}}[%[[QUAD:.*]]]
+  // CHECK: llvm.store %{{.*}}, %[[P]] {alignment = 4 : i64} : i32, !llvm.ptr<1>
+  // CHECK: %[[NEXT:.*]] = arith.addi %[[QUAD]], %c512_i64
+  // CHECK: %[[Q:.*]] = llvm.getelementptr %{{.*}}[%[[NEXT]]]
+  // CHECK: llvm.store %{{.*}}, %[[Q]] {alignment = 4 : i64} : i32, !llvm.ptr<1>
+  // CHECK-NOT: llvm.store
+  func.func @quads(%x: memref<?x32xf8E4M3FN>, %y: memref<?x32xf8E4M3FN> {quant.align = 16 : i64}, %m: index) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %p = quant.program_id x
+    %c0 = arith.constant 0 : index
+    %c32 = arith.constant 32 : index
+    %t = quant.load %x[%p, %c0] {in_bounds} : memref<?x32xf8E4M3FN> -> tensor<8x32xf8E4M3FN>
+    quant.store %t, %y[%p, %c0] valid [%m, %c32] {scale_layout = #quant.scale_layout<swizzle_128x4>} : tensor<8x32xf8E4M3FN>, memref<?x32xf8E4M3FN>
+    return
+  }
+
   // A transpose moves elements between the lanes of different warps.
   // CHECK-LABEL: func.func @through_shared(
   // CHECK-SAME: quant.shared_bytes = 4096 : i64
