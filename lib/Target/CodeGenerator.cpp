@@ -1,6 +1,7 @@
 //===- CodeGenerator.cpp - LLVM dialect, LLVM IR, code --------------------===//
 
 #include "CodeGenerator.h"
+#include "Addresses.h"
 #include "ComposeShuffles.h"
 #include "FatalErrors.h"
 #include "LaneLoops.h"
@@ -9,6 +10,7 @@
 #include "NarrowStores.h"
 #include "Occupancy.h"
 #include "ShortBlocks.h"
+#include "ShuffledWords.h"
 #include "SignalingNaNs.h"
 #include "SignedZeros.h"
 #include "WidenHalves.h"
@@ -256,6 +258,14 @@ Error CodeGenerator::translate(mlir::ModuleOp module) {
   return Error::success();
 }
 
+static void addInstCombine(FunctionPassManager &passes) {
+  passes.addPass(HideSelectionsPass());
+  // One round: it looks for a fixed point only to report where there is none.
+  passes.addPass(InstCombinePass(
+      InstCombineOptions().setMaxIterations(1).setVerifyFixpoint(false)));
+  passes.addPass(ShowSelectionsPass());
+}
+
 /// What the kernels gain from, and no more: LLVM's own O3 takes four times as
 /// long and leaves the same loops. They have no calls, no allocas but scratch
 /// and no structure that a pass could discover; MLIR unrolled what pays.
@@ -265,11 +275,7 @@ static FunctionPassManager kernelPasses(const TargetInfo &target) {
     passes.addPass(PromotePass());
   passes.addPass(EarlyCSEPass());
   passes.addPass(SimplifyCFGPass());
-  passes.addPass(HideSelectionsPass());
-  // One round: it looks for a fixed point only to report where there is none.
-  passes.addPass(InstCombinePass(
-      InstCombineOptions().setMaxIterations(1).setVerifyFixpoint(false)));
-  passes.addPass(ShowSelectionsPass());
+  addInstCombine(passes);
   if (!target.isGpu)
     passes.addPass(WidenHalvesPass());
   LoopPassManager loops;
@@ -279,6 +285,22 @@ static FunctionPassManager kernelPasses(const TargetInfo &target) {
                                                  /*UseMemorySSA=*/true));
   passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(SimplifyCFGPass());
+  return passes;
+}
+
+/// The order of instructions for a GPU, and the number of blocks that is asked
+/// for with it. What follows takes instructions out and leaves the order.
+static FunctionPassManager schedulePasses(const TargetInfo &target) {
+  FunctionPassManager passes;
+  passes.addPass(LifetimesPass());
+  passes.addPass(OccupancyPass(target));
+  passes.addPass(ThreadRangePass());
+  addInstCombine(passes);
+  passes.addPass(SplitOffsetsPass());
+  // InstCombine would take back what these two make.
+  passes.addPass(SignedZerosPass());
+  if (target.f32x2)
+    passes.addPass(ShuffledWordsPass());
   return passes;
 }
 
@@ -311,10 +333,8 @@ Error CodeGenerator::optimize() {
       passes.addPass(createModuleToFunctionPassAdaptor(SignalingNaNsPass()));
     }
   } else {
-    passes.addPass(createModuleToFunctionPassAdaptor(SignedZerosPass()));
-    passes.addPass(createModuleToFunctionPassAdaptor(LifetimesPass()));
     passes.addPass(
-        createModuleToFunctionPassAdaptor(OccupancyPass(state->target)));
+        createModuleToFunctionPassAdaptor(schedulePasses(state->target)));
   }
   passes.run(*state->module, modules);
   return state->reported("LLVM's optimizer");

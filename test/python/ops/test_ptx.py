@@ -108,6 +108,7 @@ SPILLS = {
     "-fp8_128x128_": 40,
     "layer_norm-amax_only-": 88,
     "layer_norm-bfloat16": 16,
+    "layer_norm-fp8_tensor_": 16,
     "layer_norm_backward-": 72,
 }
 

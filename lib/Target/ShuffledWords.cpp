@@ -1,0 +1,61 @@
+//===- ShuffledWords.cpp - Words of 32 bits that pairs hide ---------------===//
+//
+// Where a GPU computes with pairs of f32, LLVM has pairs of words in registers
+// of 64 bits: it loads eight words as four of these if two of them are stored
+// as one, or stores eight so. ptxas copies a word that is taken out of such a
+// register before most instructions, or puts it in: 50 copies in the kernel
+// of NVFP4 along both directions. A move between single words costs nothing,
+// and LLVM does not see through it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ShuffledWords.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+
+using namespace llvm;
+
+namespace dither::target {
+
+static Value *move(IRBuilder<> &b, Value *word) {
+  Type *type = word->getType();
+  auto *copy =
+      InlineAsm::get(FunctionType::get(type, {type}, false), "mov.b32 $0, $1;",
+                     type->isFloatTy() ? "=f,f" : "=r,r",
+                     /*hasSideEffects=*/false);
+  return b.CreateCall(copy, {word});
+}
+
+PreservedAnalyses ShuffledWordsPass::run(Function &f,
+                                         FunctionAnalysisManager &) {
+  bool changed = false;
+  for (Instruction &i : make_early_inc_range(instructions(f))) {
+    auto *shuffle = dyn_cast<ShuffleVectorInst>(&i);
+    if (!shuffle || shuffle->getType()->getScalarSizeInBits() != 32)
+      continue;
+    auto *source = cast<FixedVectorType>(shuffle->getOperand(0)->getType());
+    int width = source->getNumElements();
+    IRBuilder<> b(shuffle);
+    Value *words = PoisonValue::get(shuffle->getType());
+    for (auto [to, from] : enumerate(shuffle->getShuffleMask())) {
+      if (from < 0)
+        continue;
+      Value *word = b.CreateExtractElement(shuffle->getOperand(from >= width),
+                                           uint64_t(from % width));
+      words = b.CreateInsertElement(words, move(b, word), uint64_t(to));
+    }
+    shuffle->replaceAllUsesWith(words);
+    shuffle->eraseFromParent();
+    changed = true;
+  }
+  if (!changed)
+    return PreservedAnalyses::all();
+  PreservedAnalyses kept;
+  kept.preserveSet<CFGAnalyses>();
+  return kept;
+}
+
+} // namespace dither::target
