@@ -5,7 +5,8 @@
 // as one, or stores eight so. ptxas copies a word that is taken out of such a
 // register before most instructions, or puts it in: 50 copies in the kernel
 // of NVFP4 along both directions. A move between single words costs nothing,
-// and LLVM does not see through it.
+// and LLVM does not see through it. It must see through a shuffle of products
+// that it may contract with a sum: those stay.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +16,7 @@
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/Operator.h"
 
 using namespace llvm;
 
@@ -29,12 +31,18 @@ static Value *move(IRBuilder<> &b, Value *word) {
   return b.CreateCall(copy, {word});
 }
 
+static bool mayContract(const Value *value) {
+  auto *operation = dyn_cast<FPMathOperator>(value);
+  return operation && operation->hasAllowContract();
+}
+
 PreservedAnalyses ShuffledWordsPass::run(Function &f,
                                          FunctionAnalysisManager &) {
   bool changed = false;
   for (Instruction &i : make_early_inc_range(instructions(f))) {
     auto *shuffle = dyn_cast<ShuffleVectorInst>(&i);
-    if (!shuffle || shuffle->getType()->getScalarSizeInBits() != 32)
+    if (!shuffle || shuffle->getType()->getScalarSizeInBits() != 32 ||
+        any_of(shuffle->operand_values(), mayContract))
       continue;
     auto *source = cast<FixedVectorType>(shuffle->getOperand(0)->getType());
     int width = source->getNumElements();

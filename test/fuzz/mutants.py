@@ -65,8 +65,8 @@ MUTANTS = (
         (
             (
                 "lib/Target/CodeGenerator.cpp",
-                "} else {\n    passes.addPass(createModuleToFunctionPassAdaptor(SignedZerosPass()));",
-                "} else {",
+                "passes.addPass(SignedZerosPass());\n  if (target.f32x2)",
+                "if (target.f32x2)",
             ),
         ),
         "sm_90a",
