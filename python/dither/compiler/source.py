@@ -61,19 +61,24 @@ class SourceFile:
 
     @functools.cached_property
     def _imports(self) -> list[str]:
-        """The imports at the margin, each in its line, and else empty lines: code differs with what is imported."""
+        """The imports of the module, each in its line at the margin, and else empty lines: code differs with what is
+        imported. Those in blocks at the margin (`try`, `if`) are among them, those in functions and classes are not."""
         found = ["\n"] * len(self.lines)
+        of_module = True
         for number, line in enumerate(self.lines):
-            if not line.startswith(("import ", "from ")):
+            text = line.lstrip(" \t")
+            if text == line and text.strip() and not text.startswith(("#", ")")):
+                of_module = not text.startswith(("def ", "class ", "async ", "@"))
+            if not of_module or not text.startswith(("import ", "from ")):
                 continue
             end = number + 1
             while "(" in line and ")" not in self.lines[end - 1] and end < len(self.lines):
                 end += 1
             try:
-                ast.parse("".join(self.lines[number:end]))
+                ast.parse("".join([text, *self.lines[number + 1 : end]]))
             except SyntaxError:  # prose in a string, or what goes on in another way
                 continue
-            found[number:end] = self.lines[number:end]
+            found[number:end] = [text, *self.lines[number + 1 : end]]
         return found
 
     def _ends(self, first: int, indent: str) -> Iterator[int]:

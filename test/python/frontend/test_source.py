@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from dither import CompileError
 from dither.compiler import read_source
+from dither.compiler.source import SourceFile
 from loaded import load
 
 KERNEL = """import dither, dither.language as dl
@@ -89,6 +90,17 @@ def test_future_imports_and_classes_around(tmp_path):
     )
     helpers = load(tmp_path / "helpers.py", text.format("math.floor(self.__x) + x"))
     assert read_source(helpers.C._f).node.lineno == 4
+
+
+def test_a_function_is_parsed_alone_whatever_imports_are_in_blocks(tmp_path, monkeypatch):
+    text = (
+        "try:\n    import math\n    from operator import (\n        add,\n    )\nexcept ImportError:\n    pass\n"
+        "def other():\n    import struct as scale\n    return scale\n"
+        "def scale(t):\n    return math.floor(add(t, other().x))\n"
+    )
+    helpers = load(tmp_path / "helpers.py", text)
+    monkeypatch.setattr(SourceFile, "_find_in_file", None)
+    assert read_source(helpers.scale).node.lineno == 11
 
 
 def test_text_without_a_file():
