@@ -54,7 +54,7 @@ constexpr unsigned kSpareNearly = 12, kSpareWaiting = 4;
 /// gradients of norms. With fewer than that it would have some in memory, and
 /// of fewer it loads less at a time. Lanes of blocks of few warps have more
 /// elements, which they need.
-constexpr unsigned kManyWaiting = 108, kLeastOfMany = 96, kWarpsOfMany = 4;
+constexpr unsigned kManyWaiting = 100, kLeastOfMany = 96, kWarpsOfMany = 4;
 constexpr Part kOfManyWaiting = {5, 7};
 /// Of the registers that are alive when each value is computed where it is
 /// needed (Order::Late) ptxas needs a part, a smaller one where some are alive

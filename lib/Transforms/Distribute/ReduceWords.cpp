@@ -6,19 +6,14 @@ using namespace mlir;
 
 namespace dither::transforms {
 
-/// The plan of a reduction of two values to a word, `words` their layout; not
-/// if its result is another layout than that of single values.
+/// CPU: the plan of a reduction of two values to a word, `words` their layout;
+/// not if its result is another layout than that of single values.
 static std::optional<ReducePlan>
-planOfWords(const Reduction &r, const TileLayout &words, bool full, bool simd) {
-  bool exchanges = llvm::any_of(
-      r.plan.steps, [](const ReduceStep &step) { return step.exchange >= 0; });
-  Exchange exchange = simd        ? Exchange::Rotate
-                      : exchanges ? Exchange::Shuffle
-                                  : Exchange::None;
+planOfWords(const Reduction &r, const TileLayout &words, bool full) {
   bool folds = r.axis == r.layout.rank() - 1;
   int64_t extent = r.plan.extent / (folds ? 2 : 1);
   layout::Result<ReducePlan> plan =
-      planReduce(words, r.axis, extent, full, false, exchange);
+      planReduce(words, r.axis, extent, full, false, Exchange::Rotate);
   if (!plan || extent < 1)
     return std::nullopt;
   TileLayout result = plan->result;
@@ -62,13 +57,13 @@ template <typename Op> static Emitted reduceWords(Distributor &d, Op op) {
       wordGroup(r->layout, 16) != 2)
     return std::nullopt;
   TileLayout words = inUnits(r->layout, 1);
-  std::optional<ReducePlan> plan =
-      planOfWords(*r, words, std::is_same_v<Op, quant::ReduceOp>, d.simd);
+  std::optional<ReducePlan> plan = r->plan;
+  if (d.simd)
+    plan = planOfWords(*r, words, std::is_same_v<Op, quant::ReduceOp>);
   if (!plan)
     return std::nullopt;
-  bool folds = r->axis == r->layout.rank() - 1;
   d.setRegs(op.getResult(), d.e.reduceWords(d.regs(source), elem, words, *plan,
-                                            r->axis, folds, r->bits));
+                                            r->axis, r->bits));
   return success();
 }
 

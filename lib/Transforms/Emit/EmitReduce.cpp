@@ -371,21 +371,34 @@ Value Emitter::hasSpecial(Registers tile) {
   return make<arith::CmpIOp>(arith::CmpIPredicate::ne, mask, none);
 }
 
+/// GPU: takes from `plan` its steps on words: those before the first that is
+/// about bit 0 of a register's number, which says which value of a word it is,
+/// or that an instruction has for single values.
+static ReducePlan takeWordSteps(ReducePlan &plan) {
+  auto ends = [&](const ReduceStep &step) {
+    return (step.kind == ReduceStep::Reg && step.bit == 0) ||
+           step.exchange == 0 || overWarp(plan, step);
+  };
+  ReducePlan taken = plan;
+  auto *first = llvm::find_if(plan.steps, ends);
+  taken.steps.assign(plan.steps.begin(), first);
+  plan.steps.erase(plan.steps.begin(), first);
+  for (ReduceStep &step : taken.steps) {
+    if (step.kind == ReduceStep::Reg)
+      --step.bit;
+    if (step.exchange > 0)
+      --step.exchange;
+  }
+  return taken;
+}
+
 Registers Emitter::reduceWords(Registers tile, Type elem,
                                const TileLayout &layout, const ReducePlan &plan,
-                               int64_t axis, bool folds, bool bits) {
+                               int64_t axis, bool bits) {
   int64_t limit = layout.base[axis] * layout.repeats[axis];
-  // GPU: two values that meet are one before lanes exchange anything.
-  ReducePlan inLane = plan, between = plan;
-  auto isInLane = [](const ReduceStep &step) {
-    return step.kind == ReduceStep::Repeats || step.kind == ReduceStep::Reg;
-  };
-  if (!simd && folds) {
-    llvm::erase_if(between.steps, isInLane);
-    llvm::erase_if(inLane.steps, std::not_fn(isInLane));
-  }
-  Registers words =
-      reduce(tile, layout, inLane, ReduceKind::amax, limit, axis, bits, elem);
+  ReducePlan single = plan;
+  Registers words = reduce(tile, layout, simd ? plan : takeWordSteps(single),
+                           ReduceKind::amax, limit, axis, bits, elem);
   auto widen = [&](Value upper) -> Value {
     if (elem.isBF16())
       return make<arith::BitcastOp>(regType(b.getF32Type()), upper);
@@ -401,7 +414,7 @@ Registers Emitter::reduceWords(Registers tile, Type elem,
   for (Value w : words) {
     Value even = make<arith::ShLIOp>(w, splat(b.getI32Type(), 16));
     Value odd = make<arith::AndIOp>(w, splat(b.getI32Type(), int32_t(kept)));
-    if (folds && simd) {
+    if (simd && axis == layout.rank() - 1) {
       out.push_back(widen(make<arith::MaxSIOp>(even, odd)));
     } else {
       out.push_back(widen(even));
@@ -410,12 +423,7 @@ Registers Emitter::reduceWords(Registers tile, Type elem,
   }
   if (simd)
     return out;
-  // A step that takes the two values of each word for a register more.
-  if (folds)
-    between.steps.insert(between.steps.begin(), {ReduceStep::Reg, 0});
-  else
-    between.steps.clear();
-  return reduce(out, layout, between, ReduceKind::amax, limit, axis);
+  return reduce(out, layout, single, ReduceKind::amax, limit, axis);
 }
 
 } // namespace dither::transforms

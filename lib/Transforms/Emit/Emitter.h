@@ -201,13 +201,12 @@ public:
   Registers butterflies(Registers tile, llvm::ArrayRef<PlaceBit> bits);
   /// CPU: whether any lane of any register is infinite, NaN or negative (i1).
   mlir::Value hasSpecial(Registers tile);
-  /// The amax of 16-bit values without widening them first. `layout` is
-  /// that of the words, `folds` whether the two values of a word belong to the
-  /// same block. The result is f32, one or two registers for each word. `bits`
-  /// is for CPUs.
+  /// The amax of 16-bit values, two in each word, without widening them first.
+  /// `layout` is that of the words; the plan is that of words on a CPU, and
+  /// that of single values on a GPU. The result is f32. `bits` is for CPUs.
   Registers reduceWords(Registers tile, mlir::Type elem,
                         const TileLayout &layout, const ReducePlan &plan,
-                        int64_t axis, bool folds, bool bits);
+                        int64_t axis, bool bits);
   mlir::FailureOr<Registers> convert(Registers tile, mlir::Type elem,
                                      const TileLayout &from,
                                      const TileLayout &to,

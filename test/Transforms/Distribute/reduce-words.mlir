@@ -84,3 +84,22 @@ func.func @turned(%x: memref<?x128xbf16> {quant.align = 16 : i64}, %y: memref<?x
   quant.store %a, %y[%p, %c0] {in_bounds} : tensor<128x1xf32>, memref<?x1xf32>
   return
 }
+
+// Down columns over more lanes than each has words: those exchange words, which
+// are taken apart for the last step alone.
+// CHECK-LABEL: func.func @columns(
+// CHECK-COUNT-3: nvvm.shfl.sync bfly {{.*}} : i32
+// CHECK-NOT: nvvm.shfl
+// CHECK: arith.shli %{{.*}}, %c16_i32
+// CHECK-COUNT-2: nvvm.shfl.sync bfly
+// CHECK-NOT: nvvm.shfl
+// CHECK: return
+func.func @columns(%x: memref<?x16xbf16> {quant.align = 16 : i64}, %y: memref<?x16xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%p, %c0] {in_bounds} : memref<?x16xbf16> -> tensor<16x16xbf16>
+  %f = arith.extf %t : tensor<16x16xbf16> to tensor<16x16xf32>
+  %a = quant.block_reduce amax %f block [16, 1] : tensor<16x16xf32> -> tensor<1x16xf32>
+  quant.store %a, %y[%p, %c0] {in_bounds} : tensor<1x16xf32>, memref<?x16xf32>
+  return
+}
