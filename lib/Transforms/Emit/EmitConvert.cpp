@@ -167,11 +167,12 @@ private:
     SmallVector<Value> out;
     for (const ShuffleSource &f : sources) {
       Value sourceLane = e.i32(f.lane0);
+      int64_t kept = keptBits(f);
       SmallVector<int64_t> choice;
       for (int64_t i = 0; i < laneBits; ++i) {
         if (f.reg[i])
           choice.push_back(i);
-        if (f.lane[i])
+        if (f.lane[i] && !(kept >> i & 1))
           sourceLane = e.make<arith::XOrIOp>(sourceLane, ifBit(i, f.lane[i]));
       }
       SmallVector<Value> candidates;
@@ -180,7 +181,8 @@ private:
         for (auto [t, i] : llvm::enumerate(choice))
           if (k >> t & 1)
             reg ^= f.reg[i];
-        candidates.push_back(shuffleFrom(regs[reg], sourceLane));
+        candidates.push_back(gpu::shuffle(e.b, e.loc, regs[reg], sourceLane,
+                                          gpu::Shuffle::Index, kept));
       }
       for (auto [t, i] : llvm::enumerate(choice)) {
         Value set = e.make<arith::CmpIOp>(
@@ -203,8 +205,17 @@ private:
         e.i32(1));
     return e.make<arith::MulIOp>(v, e.i32(value));
   }
-  Value shuffleFrom(Value reg, Value lane) {
-    return gpu::shuffle(e.b, e.loc, reg, lane, gpu::Shuffle::Index);
+  /// The bits of the source lane's number that are those of the reading lane.
+  static int64_t keptBits(const ShuffleSource &f) {
+    int64_t kept = 0;
+    for (auto [i, image] : llvm::enumerate(f.lane)) {
+      int64_t bit = int64_t(1) << i, others = f.lane0;
+      for (auto [k, other] : llvm::enumerate(f.lane))
+        others |= k == i ? 0 : other;
+      if (image == bit && !(others & bit))
+        kept |= bit;
+    }
+    return kept;
   }
 
   /// Coordinate that a register of `l` has along `dim`, or where that is

@@ -218,10 +218,11 @@ static Value asWord(Emitter &e, Value v) {
              : e.make<arith::BitcastOp>(e.b.getI32Type(), v);
 }
 
-/// GPU: what a lane of the warp has in `reg`, which `from` names.
-static Value shuffled(Emitter &e, Value reg, Value from, gpu::Shuffle kind) {
+/// GPU: what a lane of the warp has in `reg`, which `from` and `kept` name.
+static Value shuffled(Emitter &e, Value reg, int64_t from, gpu::Shuffle kind,
+                      int64_t kept = 0) {
   Value word = asWord(e, reg);
-  Value got = gpu::shuffle(e.b, e.loc, word, from, kind);
+  Value got = gpu::shuffle(e.b, e.loc, word, e.i32(from), kind, kept);
   return word == reg ? got : e.make<arith::BitcastOp>(reg.getType(), got);
 }
 
@@ -232,7 +233,7 @@ Value Emitter::shuffleXor(Value reg, int64_t mask) {
       index.push_back(l ^ mask);
     return permute(reg, reg, index);
   }
-  return shuffled(*this, reg, i32(mask), gpu::Shuffle::Xor);
+  return shuffled(*this, reg, mask, gpu::Shuffle::Xor);
 }
 
 Value Emitter::shuffleWithin(Value reg, int64_t mask, int64_t lane) {
@@ -242,9 +243,8 @@ Value Emitter::shuffleWithin(Value reg, int64_t mask, int64_t lane) {
       index.push_back((l & ~mask) | lane);
     return permute(reg, reg, index);
   }
-  Value from = make<arith::OrIOp>(
-      make<arith::AndIOp>(tid, i32((kWarpLanes - 1) & ~mask)), i32(lane));
-  return shuffled(*this, reg, from, gpu::Shuffle::Index);
+  return shuffled(*this, reg, lane, gpu::Shuffle::Index,
+                  (kWarpLanes - 1) & ~mask);
 }
 
 /// Where the lane bit `mask` of a thread is set.

@@ -62,10 +62,12 @@ Value sharedOfBlock(OpBuilder &b, Location loc, Value pointer, Value rank) {
   return NVVM::MapaOp::create(b, loc, type, pointer, rank);
 }
 
-Value shuffle(OpBuilder &b, Location loc, Value word, Value lane,
-              Shuffle kind) {
-  Value all = everyLane(b, loc), last = constant(b, loc, kWarpLanes - 1);
-  return NVVM::ShflOp::create(b, loc, word.getType(), all, word, lane, last,
+Value shuffle(OpBuilder &b, Location loc, Value word, Value lane, Shuffle kind,
+              int64_t kept) {
+  // The segments of PTX are lanes that are alike in any bits of their numbers.
+  Value all = everyLane(b, loc);
+  Value segment = constant(b, loc, kept << 8 | (kWarpLanes - 1));
+  return NVVM::ShflOp::create(b, loc, word.getType(), all, word, lane, segment,
                               kind == Shuffle::Xor ? NVVM::ShflKind::bfly
                                                    : NVVM::ShflKind::idx,
                               UnitAttr());

@@ -43,9 +43,10 @@ mlir::Value sharedOfBlock(mlir::OpBuilder &b, mlir::Location loc,
 enum class Shuffle { Xor, Index };
 
 /// What a lane of the warp has in `word`, of 32 bits: that of this number, or
-/// that whose number differs in these bits.
+/// that whose number differs in these bits. Of an index the bits in `kept` are
+/// those of the reading lane's own number, whatever `lane` has there.
 mlir::Value shuffle(mlir::OpBuilder &b, mlir::Location loc, mlir::Value word,
-                    mlir::Value lane, Shuffle kind);
+                    mlir::Value lane, Shuffle kind, int64_t kept = 0);
 
 /// The greatest i32 of the lanes of a warp, without a sign.
 mlir::Value maximumOfWarp(mlir::OpBuilder &b, mlir::Location loc,

@@ -393,6 +393,25 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
+  // Where a lane reads from one that is like it in some bits of their numbers (0 and 4), the segments of a shuffle say
+  // so, and the other bits are a constant.
+  // CHECK-LABEL: func.func @kept(
+  // CHECK: nvvm.shfl.sync idx %{{.*}}, %{{.*}}, %c0_i32, %c4383_i32
+  // CHECK-NOT: arith.xori
+  // CHECK: nvvm.shfl.sync idx %{{.*}}, %{{.*}}, %c8_i32, %c4383_i32
+  // CHECK-NOT: arith.xori
+  // CHECK: return
+  func.func @kept(%x: memref<?x16xbf16> {quant.align = 16 : i64}, %y: memref<?x16xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] {in_bounds} : memref<?x16xbf16> -> tensor<16x16xbf16>
+    %f = arith.extf %t : tensor<16x16xbf16> to tensor<16x16xf32>
+    %a = quant.block_reduce amax %f block [16, 1] : tensor<16x16xf32> -> tensor<1x16xf32>
+    %b = quant.block_broadcast %a block [16, 1] : tensor<1x16xf32> -> tensor<16x16xf32>
+    %m = arith.mulf %f, %b : tensor<16x16xf32>
+    quant.store %m, %y[%c0, %c0] {in_bounds} : tensor<16x16xf32>, memref<?x16xf32>
+    return
+  }
+
   // One condition chooses words, a mask chooses the codes in them.
   // CHECK-LABEL: func.func @choose(
   // CHECK-SAME: %[[C:[a-z0-9]+]]: i32
