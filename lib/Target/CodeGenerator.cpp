@@ -13,6 +13,7 @@
 #include "ShuffledWords.h"
 #include "SignalingNaNs.h"
 #include "SignedZeros.h"
+#include "WideReversals.h"
 #include "WidenHalves.h"
 #include "dither/Support/Spare.h"
 #include "dither/Target/Emit.h"
@@ -297,7 +298,8 @@ static FunctionPassManager schedulePasses(const TargetInfo &target) {
   passes.addPass(ThreadRangePass());
   addInstCombine(passes);
   passes.addPass(SplitOffsetsPass());
-  // InstCombine would take back what these two make.
+  // InstCombine would take back what these make.
+  passes.addPass(WideReversalsPass());
   passes.addPass(SignedZerosPass());
   if (target.f32x2)
     passes.addPass(ShuffledWordsPass());
