@@ -36,26 +36,48 @@ static unsigned chosenWhenEqual(const FCmpInst &compare) {
   return FCmpInst::isTrueWhenEqual(compare.getPredicate()) ? 1 : 2;
 }
 
+/// Comparisons that are put together, at most, one above the other.
+constexpr unsigned kDepth = 6;
+
+/// Whether a condition is put together of comparisons, one of them with zero.
+static bool comparesWithZero(Value *condition, unsigned depth = 0) {
+  using namespace PatternMatch;
+  if (auto *compare = dyn_cast<FCmpInst>(condition))
+    return match(compare->getOperand(0), m_AnyZeroFP()) ||
+           match(compare->getOperand(1), m_AnyZeroFP());
+  auto *logic = dyn_cast<Instruction>(condition);
+  return logic && isa<BinaryOperator, SelectInst>(logic) && depth < kDepth &&
+         any_of(
+             logic->operands(),
+             [&](Value *part) { return comparesWithZero(part, depth + 1); });
+}
+
+/// The operand that is a number where `select` chooses between one and a zero,
+/// and another zero may be chosen of it; null if it is no such selection.
+static Use *selectedNumber(SelectInst &select) {
+  using namespace PatternMatch;
+  Value *condition = select.getCondition();
+  if (!select.getType()->isFPOrFPVectorTy() || !comparesWithZero(condition))
+    return nullptr;
+  unsigned number = match(select.getTrueValue(), m_AnyZeroFP()) ? 2 : 1;
+  auto *compare = dyn_cast<FCmpInst>(condition);
+  if ((compare && chosenWhenEqual(*compare) != number) ||
+      isa<Constant>(select.getOperand(number)) ||
+      !match(select.getOperand(3 - number), m_AnyZeroFP()))
+    return nullptr;
+  return &select.getOperandUse(number);
+}
+
 PreservedAnalyses HideSelectionsPass::run(Function &f,
                                           FunctionAnalysisManager &) {
-  using namespace PatternMatch;
   bool changed = false;
   for (Instruction &i : make_early_inc_range(instructions(f))) {
     auto *select = dyn_cast<SelectInst>(&i);
-    if (!select || !select->getType()->isFPOrFPVectorTy())
-      continue;
-    auto *compare = dyn_cast<FCmpInst>(select->getCondition());
-    if (!compare || (!match(compare->getOperand(0), m_AnyZeroFP()) &&
-                     !match(compare->getOperand(1), m_AnyZeroFP())))
-      continue;
-    unsigned chosen = chosenWhenEqual(*compare);
-    Value *value = select->getOperand(chosen);
-    if (isa<Constant>(value) ||
-        !match(select->getOperand(3 - chosen), m_AnyZeroFP()))
+    Use *number = select ? selectedNumber(*select) : nullptr;
+    if (!number)
       continue;
     IRBuilder<> b(select);
-    select->setOperand(chosen,
-                       b.CreateArithmeticFence(value, value->getType()));
+    number->set(b.CreateArithmeticFence(*number, select->getType()));
     changed = true;
   }
   return kept(changed);

@@ -80,3 +80,31 @@ func.func @k(%in: !llvm.ptr<1>, %out: !llvm.ptr<1>)
   llvm.store %a, %out {alignment = 4 : i64} : f32, !llvm.ptr<1>
   return
 }
+
+// The same of several comparisons, which InstCombine makes one of: x < 0 or x
+// is a NaN, and x >= 0 or x is one.
+// CHECK-LABEL: define {{.*}}void @several
+// CHECK-NOT: fcmp ule
+// CHECK-NOT: fcmp ugt
+// CHECK-DAG: fcmp ult half
+// CHECK-DAG: fcmp uge half
+// CHECK-NOT: arithmetic.fence
+// CHECK: ret void
+func.func @several(%in: !llvm.ptr<1>, %out: !llvm.ptr<1>)
+    attributes {quant.kernel, quant.num_threads = 32 : i64, quant.shared_bytes = 0 : i64,
+                quant.params = ["ptr", "ptr"]} {
+  %h = llvm.load %in {alignment = 2 : i64} : !llvm.ptr<1> -> f16
+  %x = arith.extf %h : f16 to f32
+  %zero = arith.constant 0.0 : f32
+  %true = arith.constant true
+  %less = arith.cmpf olt, %x, %zero : f32
+  %nan = arith.cmpf une, %x, %x : f32
+  %either = arith.ori %less, %nan : i1
+  %a = arith.select %either, %zero, %x : f32
+  %not = arith.xori %less, %true : i1
+  %b = arith.select %not, %x, %zero : f32
+  llvm.store %a, %out {alignment = 4 : i64} : f32, !llvm.ptr<1>
+  %to = llvm.getelementptr %out[4] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
+  llvm.store %b, %to {alignment = 4 : i64} : f32, !llvm.ptr<1>
+  return
+}

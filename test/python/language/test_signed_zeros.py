@@ -68,3 +68,40 @@ def test_beside_numbers(device):
     z = np.full(128, 7, np.float32)
     of_numbers[1](x, y, z, device=device)
     assert (z.view(np.uint32) == want.view(np.uint32)).all()
+
+
+@dither.jit
+def of_conditions(x, y):
+    t = dl.load(x, (0,), (32,)).to(dl.float32)
+    dl.store(y, (0,), dl.where((t < 0.0) | (t != t), 0.0, t))
+    dl.store(y, (32,), dl.where((t <= 0.0) & (t != 0.0), 0.0, t))
+    dl.store(y, (64,), dl.where((t > 0.0) | (t != t), -0.0, t))
+    dl.store(y, (96,), dl.where(~(t < 0.0), t, 0.0))
+    dl.store(y, (128,), dl.where(~(t <= 0.0), 0.0, t))
+    dl.store(y, (160,), dl.where(~((t < 0.0) | (t != t)), t, 0.0))
+
+
+@pytest.mark.parametrize("device", [*DEVICES, "sim:sm_120a"])
+@pytest.mark.parametrize(
+    "dtype", [np.float32, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2]
+)
+def test_behind_several_comparisons(dtype, device):
+    """One comparison of the half that a number was would be made of them, and of this a maximum."""
+    x = np.repeat(np.array([*VALUES[:3], np.nan], np.float32), 8)
+    zero, minus = np.float32(0), np.float32(-0.0)
+    is_nan = np.isnan(x)
+    want = choices(
+        [
+            ((x < 0) | is_nan, zero, x),
+            ((x <= 0) & (x != 0), zero, x),
+            ((x > 0) | is_nan, minus, x),
+            (~(x < 0), x, zero),
+            (~(x <= 0), zero, x),
+            (~((x < 0) | is_nan), x, zero),
+        ]
+    )
+    y = np.full(192, 7, np.float32)
+    of_conditions[1](x.astype(dtype), y, device=device)
+    nan = np.isnan(want)
+    assert (np.isnan(y) == nan).all()
+    assert (y[~nan].view(np.uint32) == want[~nan].view(np.uint32)).all()
