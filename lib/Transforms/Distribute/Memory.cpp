@@ -470,10 +470,18 @@ static Emitted emitSlice(Distributor &d, quant::SliceOp slice) {
   else
     divisor *= stride;
   desc.align = std::gcd(desc.align, std::max<int64_t>(1, divisor));
-  // The count ends where it would before a start below 0 is moved.
+  // The count ends where it would before a start below 0 is moved. Past the
+  // largest number it goes on to the end.
   Value zero = d.e.i64(0), size = of->sizes[dim],
-        start = asI64(d, slice.getStart()),
-        end = d.e.make<arith::AddIOp>(start, asI64(d, slice.getCount()));
+        start = asI64(d, slice.getStart()), count = asI64(d, slice.getCount());
+  auto select = [&](arith::CmpIPredicate is, Value a, Value b, Value then,
+                    Value orelse) {
+    Value condition = d.e.make<arith::CmpIOp>(is, a, b);
+    return d.e.make<arith::SelectOp>(condition, then, orelse).getResult();
+  };
+  Value end = d.e.make<arith::AddIOp>(start, count);
+  end = select(arith::CmpIPredicate::slt, end, start, size, end);
+  end = select(arith::CmpIPredicate::sle, count, zero, start, end);
   start = clamped(d, start, zero, size);
   desc.sizes[dim] =
       d.e.make<arith::SubIOp>(clamped(d, end, start, size), start);

@@ -41,15 +41,19 @@ def slices(x, y, at, count, AXIS: dl.constexpr):
     dl.store(y, (0, 0), dl.load(part, (0, 0), (16, 16)))
 
 
+#: Starts and counts whose sum no int64 has.
+FAR = [(3, 2**63 - 1), (2**63 - 1, 1), (-(2**63) + 2, -5), (-(2**63), 2**63 - 1), (1, -(2**63))]
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("at, count", [(0, 8), (2, 3), (-2, 5), (7, 10), (9, 1), (3, -1), (2**62, 2**62)])
+@pytest.mark.parametrize("at, count", [(0, 8), (2, 3), (-2, 5), (7, 10), (9, 1), (3, -1), (2**62, 2**62), *FAR])
 def test_only_what_there_is(device: str, axis: int, at: int, count: int) -> None:
     """A slice has no more than its tensor, and nothing before it."""
     x = np.arange(1, 65, dtype=np.float32).reshape(8, 8)
     y = np.full((16, 16), -1, np.float32)
     slices[(1,)](x, y, np.array(at), np.array(count), AXIS=axis, device=device)
-    first, last = max(at, 0), max(min(at + count, 8), 0)
+    first, last = max(at, 0), max(min(at + count, 8), 0)  # Python's integers have no end
     part = x[first:last] if axis == 0 else x[:, first:last]
     expected = np.zeros((16, 16), np.float32)
     expected[: part.shape[0], : part.shape[1]] = part
