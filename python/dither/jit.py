@@ -17,7 +17,7 @@ from .arrays import Array, check_shapes
 from .compiled import Compiled, Lowered
 from .compiler import Captures, captures_of, remember_file
 from .devices import Device, checked_target, default_device, get_device
-from .errors import CompileError, suggest
+from .errors import CompileError, Span, suggest
 from .frameworks import is_sketching
 from .once import OncePerKey, one_property
 from .options import UNSAID, CodeOptions
@@ -186,7 +186,12 @@ class Kernel:
     def _launcher(self) -> Any:
         from . import _dither
 
-        return _dither.Launcher(self.signature.rows(), self._launch, self._captured)
+        try:
+            return _dither.Launcher(self.signature.rows(), self._launch, self._captured)
+        except ValueError as error:  # more parameters than a launch has
+            code = self.fn.__code__
+            here = Span(code.co_filename, code.co_firstlineno, 1, 0, self.__name__)
+            raise CompileError(f"kernel '{self.__name__}': {error}", here) from None
 
     @_at_the_call
     def _launch(self, grid: Any, /, *args: Any, stream: int | None = None, **options: Any) -> Any:

@@ -74,7 +74,7 @@ def _check_size(function: Any, operands: tuple[Any, ...]) -> None:
     a, b = operands
     if isinstance(a, int) and isinstance(b, int):
         bits = 0
-        if function is operator.pow:
+        if function in (operator.pow, pow):
             bits = abs(a).bit_length() * b if abs(a) > 1 else 1
         elif function is operator.lshift:
             bits = abs(a).bit_length() + b if a else 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -324,7 +325,16 @@ def absolute(e: Emitter, x: Any) -> Any:
     return e.elementwise("arith.maxsi", [x, e.elementwise("arith.subi", [e.constant_like(x, 0), x])])
 
 
-def _extremum(name: str, function: Callable[..., Any], float_op: str, int_op: str) -> None:
+def _by_sign(value: Any) -> tuple[Any, float]:
+    """What orders numbers: of two zeros the one with a minus is the smaller one."""
+    return value, math.copysign(1.0, value) if value == 0 else 0.0
+
+
+def _extremum(name: str, chosen: Callable[..., Any], float_op: str, int_op: str) -> None:
+    def function(a: Any, b: Any) -> Any:
+        nan = next((value for value in (a, b) if value != value), None)
+        return chosen(a, b, key=_by_sign) if nan is None else nan
+
     def handler(e: Emitter, a: Any, b: Any) -> Any:
         for value in (a, b):
             require_number(value, f"operand of dl.{name}")

@@ -43,14 +43,14 @@ class Control(Calls):
         for i, node in enumerate(statements):
             if isinstance(node, ast.If) and node in self.frame.source.text.returning:
                 rest = statements[i + 1 :]
-                flag = self.test(node.test)
-                if isinstance(flag, bool):
-                    return self.run_body((node.body if flag else node.orelse) + rest)
                 try:
-                    self._run_returning(node, flag, rest)
+                    flag = self.test(node.test)
+                    if not isinstance(flag, bool):
+                        self._run_returning(node, flag, rest)
+                        return Exit.RETURN
                 except Problem as problem:
                     raise self.error(problem.node or node, problem.message) from None
-                return Exit.RETURN
+                return self.run_body((node.body if flag else node.orelse) + rest)
             way = self.run([node])
             if way is not Exit.NEXT:
                 return way
@@ -112,7 +112,7 @@ class Control(Calls):
         """A template of the merged value; what each branch yields for it is appended to `yields`."""
         if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
             return tuple(self._join(name, x, y, node, yields) for x, y in zip(a, b, strict=True))
-        if _same(a, b) and is_constexpr(a):
+        if _same(a, b) and not isinstance(a, (Tile, Scalar)):  # a constexpr, or a tensor
             return a
         if _is_scalar(a) and _is_scalar(b):
             dtype = _join_dtype(a, b)

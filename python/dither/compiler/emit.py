@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
@@ -144,11 +145,8 @@ class Emitter:
             raise Problem(f"found the float {value!r}, expected an integer for {dtype}")
         if dtype.is_int and not -1 << dtype.bits - 1 <= value < 1 << dtype.bits - 1:
             raise Problem(f"constant {value} does not fit {dtype}")
-        if dtype.is_float and abs(value) > 1 << 53 and isinstance(value, int):
-            # By way of a double it would be rounded twice.
-            raise Problem(f"constant {value} is not exact in a double, expected a float such as {float(value)!r}")
         if dtype.is_float:
-            value = float(value)
+            value = _as_double(value)
         if dtype is types.bool_:
             value = bool(value)
         try:
@@ -290,8 +288,23 @@ def argument_attributes(kind: TensorType | ScalarType) -> dict[str, Any] | None:
 
 def tile_type(shape: Sequence[int], dtype: DType) -> str:
     """`tensor<4x128xf32>`."""
+    if math.prod(shape) > MOST_ELEMENTS:
+        raise Problem(f"found a tile of shape {tuple(shape)}, expected at most {MOST_ELEMENTS} elements")
     return f"tensor<{''.join(f'{extent}x' for extent in shape)}{dtype.mlir}>"
 
 
+#: Elements of a tile, as layouts count them.
+MOST_ELEMENTS = 1 << 62
 FLOAT_PREDICATES = {"==": 1, ">": 2, ">=": 3, "<": 4, "<=": 5, "!=": 13}
 INT_PREDICATES = {"==": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
+
+
+def _as_double(value: int | float) -> float:
+    """A constant of a float type. By way of a double an integer that is none would be rounded twice."""
+    try:
+        double = float(value)
+    except OverflowError:
+        raise Problem(f"found an integer of {value.bit_length()} bits, past the largest float") from None  # type: ignore[union-attr]
+    if isinstance(value, int) and int(double) != value:
+        raise Problem(f"constant {value} is not exact in a double, expected a float such as {double!r}")
+    return double

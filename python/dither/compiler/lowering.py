@@ -95,7 +95,7 @@ def _lower(
     attrs: dict[str, Any] = {"quant.kernel": True, "quant.num_warps": options.num_warps}
     try:
         values = builder.begin_function(
-            name or source.name,
+            _symbol(name or source.name),
             [(path, kind.mlir(), argument_attributes(kind)) for path, kind in runtime],
             attrs,
             (header.file, header.line, header.col),
@@ -121,6 +121,11 @@ def _lower(
     except _dither.IRError as error:
         raise CompileError.from_ir(error, header) from None
     return Program(module, {name: argument.type for name, argument in emitter.added.items()}, tuple(emitter.sites))
+
+
+def _symbol(name: str) -> str:
+    """A name as PTX and C have one: Python's have letters of all languages."""
+    return "".join(letter if letter.isascii() else f"_u{ord(letter):x}" for letter in name)
 
 
 def _parameters(

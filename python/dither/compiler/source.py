@@ -302,6 +302,10 @@ def _find(function: python_types.FunctionType, code: python_types.CodeType) -> F
         except SyntaxError as error:
             broken = error
             continue
+        except RecursionError:  # by what is around it, if not by itself
+            if text is current:
+                raise CompileError(f"an expression in '{file}' is nested too deeply", here) from None
+            continue
         if isinstance(node, ast.AsyncFunctionDef):
             raise CompileError("found an async function, expected a plain one", here)
         if node is not None:

@@ -103,6 +103,23 @@ def test_no_frame_of_the_walker_is_shown(load):
     assert error.__suppress_context__
 
 
+def test_condition_of_a_branch_that_returns(load):
+    helper = "def helper(t):\n    if t > 0.0:\n        return t\n    return -t\n\n\n"
+    kernel = "def kernel(x, n):\n    helper(dl.load(x, (0, 0), (4, 64)))\n"
+    error = error_of(load("import dither.language as dl\n" + helper + kernel))
+    assert str(error) == (
+        "k.py:3:8: condition is a bool tile of shape (4, 64), expected a scalar or a constexpr: use dl.where to choose"
+        " elements\n    if t > 0.0:\n       ^~~~~~~\n"
+        "in helper, called from k.py:9:5\n    helper(dl.load(x, (0, 0), (4, 64)))\n    " + "^" + 34 * "~"
+    )
+
+
+def test_an_expression_is_nested_too_deeply(load):
+    error = error_of(load("def kernel(x, n):\n    y = n" + " + 1" * 1000 + "\n"))
+    assert "nested too deeply" in str(error)
+    assert str(error).startswith("k.py:")
+
+
 def test_attributes_and_pickling(load):
     error = error_of(load(HEADER + "    y = outer(n)\n"))
     assert error.message.startswith("'@' of an int32 scalar and 2")

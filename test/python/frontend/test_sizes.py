@@ -13,6 +13,11 @@ def power(y, N: dl.constexpr):
 
 
 @dither.jit
+def power_by_name(y, N: dl.constexpr):
+    dl.store(y, (0,), dl.full((16,), pow(10, N) % 7))
+
+
+@dither.jit
 def shift(y, N: dl.constexpr):
     dl.store(y, (0,), dl.full((16,), (1 << N) % 7))
 
@@ -34,6 +39,7 @@ def repetition(y, N: dl.constexpr):
     ("kernel", "n", "want", "large", "message"),
     [
         (power, 5, 10**5 % 7, 10**9, "found an integer of about 4000000000 bits, expected at most 65536"),
+        (power_by_name, 5, 10**5 % 7, 10**9, "found an integer of about 4000000000 bits, expected at most 65536"),
         (shift, 100, 2**100 % 7, 10**12, "found an integer of about 1000000000001 bits, expected at most 65536"),
         (product, 5, 3**32 % 7, 64, "bits, expected at most 65536"),
         (repetition, 5, 5, 10**9, "found 1000000000 entries, expected at most 1048576"),

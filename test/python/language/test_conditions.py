@@ -376,3 +376,32 @@ def nothing_or_number(x, y, n):
 def test_what_is_no_condition_is_an_error(kernel, message):
     with pytest.raises(dither.CompileError, match=message):
         run(kernel, 1)
+
+
+# ---- tuples that have a tensor
+
+
+def chosen(x, n):
+    if n > 2:
+        return 1, x
+    return 0, x
+
+
+@dither.jit
+def tuple_of_return(x, y, n):
+    i, of = chosen(x, n)
+    dl.store(y, (0,), dl.load(of, (i,), (4,)))
+
+
+@dither.jit
+def tuple_of_branches(x, y, n):
+    pair = (0, x)
+    if n > 2:
+        pair = (1, x)
+    dl.store(y, (0,), dl.load(pair[1], (pair[0],), (4,)))
+
+
+@pytest.mark.parametrize("kernel", [tuple_of_return, tuple_of_branches])
+def test_branches_have_one_tensor(kernel):
+    for n, first in ((3, 1), (2, 0)):
+        np.testing.assert_array_equal(run(kernel, n)[:4], ROW[first : first + 4])

@@ -70,3 +70,44 @@ def test_codes_of_a_constant_nan(device, fmt):
     y = np.zeros((4, 16 if fmt.element is dl.float4_e2m1 else 32), np.uint8)
     codes_of_nan.launch(1, x, dither.view(y, dtype=fmt.element), FMT=fmt, NAN=float("nan"), device=device)
     assert (y == code).all()
+
+
+@dither.jit
+def extrema_of_constants(y, PAIRS: dl.constexpr):
+    for i in dl.static_range(len(PAIRS)):
+        dl.store(y, (i, 0), dl.full((1, 1), dl.maximum(PAIRS[i][0], PAIRS[i][1]), dl.float32))
+        dl.store(y, (i, 1), dl.full((1, 1), dl.minimum(PAIRS[i][0], PAIRS[i][1]), dl.float32))
+
+
+@dither.jit
+def extrema_of_numbers(x, y):
+    a, b = dl.load(x, (0, 0), (32, 1)), dl.load(x, (0, 1), (32, 1))
+    dl.store(y, (0, 0), dl.maximum(a, b))
+    dl.store(y, (0, 1), dl.minimum(a, b))
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim:sm_90a"])
+def test_extrema_of_constants(device):
+    """NaN if either is one, and +0 above -0."""
+    nan = float("nan")
+    some = (nan, 0.0, -0.0, 1.0, -2.0)
+    pairs = tuple((a, b) for a in some for b in some)
+    x = np.array(pairs, np.float32)
+    want, got = np.empty_like(x), np.empty_like(x)
+    extrema_of_numbers[1,](x, want, device=device)
+    extrema_of_constants[1,](got, PAIRS=pairs, device=device)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    np.testing.assert_array_equal(got, want)
+    zeros = want == 0
+    np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(want[zeros]))
+
+
+@dither.jit
+def scaled(x, y, K: dl.constexpr):
+    dl.store(y, (0,), dl.load(x, (0,), (4,)) * K)
+
+
+def test_integers_that_a_double_has():
+    x, y = np.array([1, -2, 0, 2**-60], np.float32), np.empty(4, np.float32)
+    scaled[1](x, y, K=3 * 2**60)
+    np.testing.assert_array_equal(y, x * np.float32(3 * 2.0**60))
