@@ -38,6 +38,7 @@ bool Torch::look(PyObject *tensor) {
       "_ZN5torch8autograd4impl12bump_versionERKN2at10TensorBaseE";
   return load(cpu, "aoti_torch_get_data_ptr", getData) &&
          load(cpu, "_ZN2at6native6is_negERKNS_6TensorE", isNeg) &&
+         load(cpu, "_ZN2at6native12is_inferenceERKNS_6TensorE", isInference) &&
          load(core, "_ZNK3c1010TensorImpl13requires_gradEv", requiresGrad) &&
          load(core, "_ZN3c108GradMode10is_enabledEv", recordsGradients) &&
          (load(cpu, bump, bumpVersion) || load(cpu, olderBump, bumpVersion));
@@ -86,12 +87,11 @@ bool Torch::beginWrite(PyObject *tensor) const {
   }
   if (requiresGrad(*handle(tensor)) && recordsGradients())
     return false;
-  try {
+  // A tensor of inference mode has no version, and autograd no part in it. To
+  // be asked first: what torch throws, this library, which has an unwinder of
+  // its own, cannot catch.
+  if (!isInference(handle(tensor)))
     bumpVersion(handle(tensor));
-  } catch (...) {
-    // A tensor of inference mode: it has no version, and autograd no part in
-    // it.
-  }
   return true;
 }
 

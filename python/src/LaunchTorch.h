@@ -51,6 +51,7 @@ private:
   Py_ssize_t place = 0;
   int32_t (*getData)(const void *const *tensor, void **data) = nullptr;
   bool (*isNeg)(const void *const *tensor) = nullptr;
+  bool (*isInference)(const void *const *tensor) = nullptr;
   bool (*requiresGrad)(const void *impl) = nullptr;
   bool (*recordsGradients)() = nullptr;
   void (*bumpVersion)(const void *const *tensor) = nullptr;

@@ -120,12 +120,9 @@ PyObject *makeTorch(const Output &output, uint64_t &address) {
                          output.strides.data(), output.dtype, output.deviceType,
                          output.deviceIndex, &tensor))
     return nullptr; // out of memory: torch's own function says so
-  try {
-    if (!torch.getData(tensor, &data))
-      object = torch.wrap(tensor);
-  } catch (...) {
-    // A Python error, which Python meets again.
-  }
+  // It throws where Python has no memory for an object, and nothing else.
+  if (!torch.getData(tensor, &data))
+    object = torch.wrap(tensor);
   torch.release(tensor);
   address = reinterpret_cast<uintptr_t>(data);
   return object;

@@ -105,6 +105,16 @@ def test_inference_mode(copy, way):
     assert torch.equal(x, y)
 
 
+def test_tensor_of_inference_mode_outside_of_it(copy):
+    """It has no version. The second launch is in C++, which cannot catch what torch would throw."""
+    with torch.inference_mode():
+        y = torch.empty(4, 4)
+    for value in (1.0, 2.0, 3.0):
+        copy[4](torch.full((4, 4), value), y)
+        assert (y == value).all()
+    assert copy._launcher.hits == 2
+
+
 def test_the_same_tensor_and_a_part_of_the_graph(copy):
     w = torch.ones(4, 4, requires_grad=True)
     for _ in range(2):
