@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import linecache
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -54,7 +55,7 @@ class CompileError(Exception):
         """The error of a pass or a verifier (`_dither.IRError`) at the user's line; `fallback` where it has none."""
         callers = [Span(*position) for position in error.callers]
         span = Span(error.file, error.line, error.col) if error.file else fallback
-        return cls(plain(error.message), span, callers)
+        return cls(in_words(plain(error.message)), span, callers)
 
     def render(self) -> str:
         """The whole text; see the class."""
@@ -111,6 +112,16 @@ def plain(text: str) -> str:
     """A message of MLIR without the operation's name in front."""
     head, found, rest = text.partition("' op ")
     return rest if found and head.startswith("'") and " " not in head else text
+
+
+def in_words(text: str) -> str:
+    """A message of MLIR in the words of the language: `dl.store` for quant.store, float32 for f32."""
+    from .types import DTYPES, index
+
+    names = {dtype.mlir: dtype.name for dtype in DTYPES if dtype is not index}
+    text = re.sub(r"\bquant\.(\w+)", r"dl.\1", text).replace("memref", "tensor")
+    text = re.sub(r"(-?[\d.]+(?:e[+-]\d+)?) : [fi]\d+\b", lambda m: f"{float(m[1]):g}", text)
+    return re.sub(rf"('?)\b({'|'.join(names)})\b\1", lambda m: names[m[2]], text)
 
 
 def suggest(name: object, known: Iterable[str]) -> str:

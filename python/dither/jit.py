@@ -85,7 +85,7 @@ class Kernel:
         self.signature = Signature(fn, self._shapes, self.__name__, structures)
         for name, parameter in self.signature.parameters.items():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise TypeError(f"kernel '{fn.__name__}' takes *{name}, expected named parameters")
+                raise TypeError(f"kernel '{fn.__name__}' takes {parameter}, expected named parameters")
             if name in LAUNCH_OPTIONS:
                 raise TypeError(f"kernel '{fn.__name__}' has a parameter '{name}', which launches use themselves")
         #: Of calls with structures, by what these are.

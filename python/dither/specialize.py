@@ -180,7 +180,8 @@ def _checked_constant(name: str, value: Any, expected: str = "a constexpr") -> A
         hash(value)
     except TypeError:
         kind = type(value).__name__
-        raise TypeError(f"argument '{name}' is a {kind}, expected {expected}; of several values, a tuple") from None
+        instead = "a frozen dataclass" if dataclasses.is_dataclass(value) else "a tuple"
+        raise TypeError(f"argument '{name}' is a {kind}, expected {expected}; of several values, {instead}") from None
     return value
 
 

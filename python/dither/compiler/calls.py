@@ -130,7 +130,11 @@ class Calls(Branches):
         signature = callee.signature
         for parameter in signature.parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise Problem(f"'{function.__name__}' takes '*{parameter.name}', expected named parameters")
+                if function.__module__.startswith("dither.ops."):
+                    raise Problem(
+                        f"'{function.__name__}' is an operator, which launches kernels: expected dl functions"
+                    )
+                raise Problem(f"'{function.__name__}' takes '{parameter}', expected named parameters")
         bound = bind(signature, f"'{function.__name__}'", args, kwargs)
         bound.apply_defaults()
         for name, value in bound.arguments.items():

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from .. import types
-from ..errors import plain
+from ..errors import in_words, plain
 from ..printing import Site
 from ..types import DType, ScalarType, TensorType
 from .values import Problem, Scalar, TensorArg, Tile, describe
@@ -81,7 +81,7 @@ class Emitter:
         try:
             results = self.builder.create(name, values, attrs, self.loc, None if result is None else [result])
         except self.ir_error as error:
-            raise Problem(plain(str(error))) from None
+            raise Problem(in_words(plain(str(error)))) from None
         if not results:
             return None
         return results[0] if len(results) == 1 else results
@@ -152,7 +152,7 @@ class Emitter:
         try:
             return self.builder.constant(text, value, self.loc)
         except self.ir_error as error:
-            raise Problem(plain(str(error)).replace(dtype.mlir, dtype.name)) from None
+            raise Problem(in_words(plain(str(error)))) from None
 
     def index(self, value: Any) -> Any:
         """An integer as an IR value of type index."""
@@ -182,7 +182,7 @@ class Emitter:
         if source.is_narrow or source.is_float:
             if dtype is types.bool_ and source.is_float:
                 return self.compare("!=", self.widen(value), self.constant_like(self.widen(value), 0))
-            raise Problem(f"{source} does not convert to {dtype}, expected a float type or, for codes, float32")
+            raise Problem(f"{source} does not convert to {dtype}: only integers do, expected a float type here")
         if dtype is types.bool_:
             return self.compare("!=", value, self.constant_like(value, 0))
         return self._to_int(value, dtype)

@@ -202,6 +202,8 @@ class Expressions(Walk):
         if shape_of is not None:
             dims = range(shape_of.type.rank)
             self._require_constexpr(key, node)
+            if isinstance(key, int) and key not in range(-len(dims), len(dims)):
+                raise Problem(f"found dimension {key}, expected {describe(shape_of)} of rank {len(dims)} to have it")
             chosen = fold(operator.getitem, dims, key)
             return (
                 self.extent(shape_of, chosen)

@@ -137,9 +137,9 @@ def _parameters(
     """What each parameter, or entry of one, stands for, in order: an argument type or a constexpr."""
     source, header = callee.source, callee.source.header()
     arguments = source.node.args
-    for extra in (arguments.vararg, arguments.kwarg):
+    for stars, extra in (("*", arguments.vararg), ("**", arguments.kwarg)):
         if extra is not None:
-            raise CompileError(f"kernel takes '*{extra.arg}', expected named parameters", source.span(extra))
+            raise CompileError(f"kernel takes '{stars}{extra.arg}', expected named parameters", source.span(extra))
     positional = [*arguments.posonlyargs, *arguments.args]
     nodes = {
         path: node
@@ -173,7 +173,7 @@ def _parameters(
         if name not in args and not is_passable(value):
             raise CompileError(
                 f"constexpr '{name}' is {describe(value)}, expected a number, string, tuple, format, "
-                "data type or function",
+                "data type or function (of dl, or written in Python)",
                 source.span(node),
             )
         parameters[name] = value

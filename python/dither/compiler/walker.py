@@ -82,6 +82,9 @@ class Walker(Control):
                 value = as_sequence(value)
                 if not isinstance(value, (tuple, str, range)):
                     raise Problem(f"found {describe(value)}, expected a tuple of {len(target.elts)}", node=target)
+                starred = next((inner for inner in target.elts if isinstance(inner, ast.Starred)), None)
+                if starred is not None:
+                    self.assign(starred, None)  # which is an error, whatever the number of values
                 if len(value) != len(target.elts):
                     raise Problem(f"found {len(value)} values, expected {len(target.elts)}", node=target)
                 for inner, item in zip(target.elts, value, strict=True):

@@ -144,7 +144,8 @@ def test_attributes_and_pickling(load):
             {"x": ARGS["x"]},
             {"flag": [1]},
             "k.py:1:26: constexpr 'flag' is an object of type list, expected a number, string, tuple, format, data "
-            "type or function\n    def kernel(x, rows=4, *, flag):\n                             ^~~~",
+            "type or function (of dl, or written in Python)\n"
+            "    def kernel(x, rows=4, *, flag):\n                             ^~~~",
         ),
         (
             {"x": 3},

@@ -52,9 +52,7 @@ def written(count, y):
 
 
 def test_what_the_kernel_writes():
-    with pytest.raises(
-        dither.CompileError, match=r"memref is written by quant.store(.|\n)*n = dl.load_scalar\(count\)"
-    ):
+    with pytest.raises(dither.CompileError, match=r"tensor is written by dl.store(.|\n)*n = dl.load_scalar\(count\)"):
         written[1](np.zeros((), np.int32), np.zeros((), np.int32))
 
 
