@@ -85,14 +85,18 @@ def test_full_name() -> None:
     ("kernel", "target", "most"),
     [
         ("nvfp4", "sm_80", 15.0),
-        ("nvfp4", "sm_90a", 12.4),
-        ("nvfp4", "sm_100a", 6.8),
+        ("nvfp4", "sm_90a", 12.2),
+        ("nvfp4", "sm_100a", 6.55),
         ("mxfp8", "sm_80", 12.8),
         ("mxfp8", "sm_90a", 5.5),
-        ("mxfp8", "sm_100a", 4.8),
+        ("mxfp8", "sm_100a", 4.75),
+        ("mxfp8_both", "sm_90a", 12.0),
+        ("mxfp8_both", "sm_100a", 10.65),
         ("mxfp4", "sm_90a", 11.0),
         ("mxfp4", "sm_100a", 5.4),
-        ("rms_norm_nvfp4", "sm_90a", 19.5),
+        ("rms_norm_mxfp8", "sm_90a", 12.6),
+        ("rms_norm_nvfp4", "sm_90a", 19.1),
+        ("rms_norm_nvfp4", "sm_100a", 11.65),
     ],
 )
 def test_instructions_for_an_element(kernel: str, target: str, most: float) -> None:

@@ -95,14 +95,14 @@ def test_ragged_columns(name):
 #: Instructions for an element, and wavefronts of shared memory for a KiB, of sums of columns beside codes and of codes
 #: along both directions. Triton's take 15.5, 29.3, 26.1, 55.5 and 33.2, and 25 to 99 wavefronts.
 COLUMNS = {
-    ("quantize_dbias-mxfp8_e4m3-rowwise-128x4-bfloat16", "sm_90a"): (11.7, 16.0),
-    ("quantize_dbias-mxfp8_e4m3-both-128x4-bfloat16", "sm_90a"): (20.9, 17.5),
-    ("quantize_dbias-nvfp4-rowwise-128x4-bfloat16", "sm_90a"): (22.2, 16.0),
-    ("quantize_dbias-nvfp4-both-128x4-bfloat16", "sm_90a"): (39.5, 16.0),
-    ("quantize_dbias-nvfp4-both-128x4-bfloat16", "sm_100a"): (19.4, 16.0),
-    ("quantize-nvfp4-both-128x4-bfloat16", "sm_90a"): (29.6, 16.0),
-    ("quantize-nvfp4-both-128x4-bfloat16", "sm_100a"): (15.1, 16.0),
-    ("quantize-mxfp6_e3m2-both-128x4-bfloat16", "sm_100a"): (17.3, 1.6),
+    ("quantize_dbias-mxfp8_e4m3-rowwise-128x4-bfloat16", "sm_90a"): (10.8, 16.0),
+    ("quantize_dbias-mxfp8_e4m3-both-128x4-bfloat16", "sm_90a"): (18.1, 17.5),
+    ("quantize_dbias-nvfp4-rowwise-128x4-bfloat16", "sm_90a"): (19.5, 16.0),
+    ("quantize_dbias-nvfp4-both-128x4-bfloat16", "sm_90a"): (32.7, 16.0),
+    ("quantize_dbias-nvfp4-both-128x4-bfloat16", "sm_100a"): (17.7, 16.0),
+    ("quantize-nvfp4-both-128x4-bfloat16", "sm_90a"): (28.7, 16.0),
+    ("quantize-nvfp4-both-128x4-bfloat16", "sm_100a"): (14.6, 16.0),
+    ("quantize-mxfp6_e3m2-both-128x4-bfloat16", "sm_100a"): (14.2, 1.6),
 }
 
 
