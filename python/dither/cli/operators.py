@@ -15,6 +15,7 @@ from typing import Any
 import dither
 
 from ..errors import suggest
+from ..language import ScaleLayout
 from ..programs import Place, Program, record
 from ..types import TensorType
 from .failure import Failure, UsageError
@@ -104,7 +105,9 @@ def parse_argument(text: str) -> Any:
         keywords = {str(each.arg): parse_argument(ast.unparse(each.value)) for each in tree.keywords if each.arg}
         return _MADE[tree.func.id](*(parse_argument(ast.unparse(each)) for each in tree.args), **keywords)
     try:
-        return parse_value(text)
+        value = parse_value(text)
+        # Operators know orders of scales by strings, which kernels have objects for.
+        return text if isinstance(value, ScaleLayout) else value
     except UsageError:
         if re.fullmatch(r"\w+", text):
             return text

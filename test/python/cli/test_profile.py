@@ -141,6 +141,15 @@ def test_predictions(process, kernel_file, tmp_path):
     assert html.unescape(page.read_text()).count("predicted, in % of the speed of a copy") == 1
 
 
+@pytest.mark.parametrize("order", ["column_major", "128x4", "linear"])
+def test_orders_of_scales_of_an_operator(process, order):
+    """Names that kernels know, too, are strings here."""
+    scales = "mxfp8_e4m3" if order == "128x4" else "fp8_1x128_e4m3"
+    words = ("quantize", "x=bf16[128,256]", f"format={scales}", "layout=colwise", f"scale_layout={order}")
+    result = process("profile", "--operator", *words, "--device", "sim:sm_90a")
+    assert result.code == 0, result.err
+
+
 def test_predictions_of_an_operator(process):
     words = ("quantize", "x=bf16[128,1024]", "format=nvfp4", "amax=f32[]", "layout=both")
     result = process("profile", "--operator", *words, "--device", "sim:sm_100a", "--gpu", "b200", DITHER_PTXAS="/none")
