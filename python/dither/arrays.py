@@ -255,7 +255,8 @@ def _check_extents(shape: Any) -> tuple[int, ...]:
 def check_shapes(shapes: Any) -> str:
     """A class of specialization, checked."""
     if not isinstance(shapes, str) or shapes not in SHAPES:
-        raise ValueError(f"shapes is {shapes!r}, expected {', '.join(SHAPES)}")
+        instead = "; those of parameters are for dither.jit" if isinstance(shapes, dict) else ""
+        raise ValueError(f"shapes is {shapes!r}, expected {', '.join(SHAPES)}{instead}")
     return shapes
 
 

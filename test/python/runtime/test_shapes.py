@@ -78,6 +78,8 @@ def test_mistakes():
         dither.jit(copy, shapes={"z": "static"})
     with pytest.raises(ValueError, match="shapes is 'none'"):
         dither.view(np.zeros(3), shapes="none")
+    with pytest.raises(ValueError, match=r"shapes is \{'x': 'static'\}, .*; those of parameters are for dither.jit"):
+        dither.view(np.zeros(3), shapes={"x": "static"})
 
 
 def test_the_log_names_what_differs(capfd):
