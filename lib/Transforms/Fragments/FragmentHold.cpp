@@ -1,10 +1,15 @@
-//===- FragmentHold.cpp - Tiles that a GPU reads once and holds -----------===//
+//===- FragmentHold.cpp - What is computed or read once and held ----------===//
 //
 // What is larger than a fragment and has a sum or a maximum along its rows is
 // read by several loops: for the sum, and for what is made with it. Where
 // shared memory has the room, one loop more copies such a tile there, and all
 // others read it from there: global memory is read once. What few programs do,
 // at the edge of a tensor, is no reason to have that memory.
+//
+// A CPU holds sums and maxima of tiles that are reduced along rows and along
+// columns. Loops over parts of both would compute those of the columns for each
+// row, and for each of these those of the rows that they are made of, and so
+// on: the work would grow with a power of the extents.
 //
 //===----------------------------------------------------------------------===//
 
@@ -117,6 +122,43 @@ bool FragmentPlan::holdRereads() {
       any = true;
     }
   return any;
+}
+
+/// Whether parts have neither all rows nor all columns of what is reduced.
+bool FragmentPlan::isSplit(quant::ReduceOp reduce) {
+  Value source = reduce.getSource();
+  auto type = cast<RankedTensorType>(source.getType());
+  return type.getRank() == 2 &&
+         llvm::all_of(llvm::seq<int64_t>(2), [&](int64_t d) {
+           int cls = classes->member(source, d).cls;
+           return cls >= 0 && !fits((*classes)[cls]);
+         });
+}
+
+bool FragmentPlan::holdReductions() {
+  if (!hasScratch(kernel))
+    return false;
+  SmallVector<quant::ReduceOp> wanted;
+  bool along[2] = {};
+  for (auto reduce : block.getOps<quant::ReduceOp>())
+    if (isSplit(reduce)) {
+      int cls = classes->member(reduce.getSource(), reduce.getAxis()).cls;
+      along[(*classes)[cls].isColumn] = true;
+      bool isHeld = llvm::all_of(reduce->getUsers(), [](Operation *user) {
+        auto store = dyn_cast<quant::StoreOp>(user);
+        return store && store.getMemref().getDefiningOp<quant::ScratchOp>();
+      });
+      if (!isHeld && canBeScratch(reduce.getResult().getType()))
+        wanted.push_back(reduce);
+    }
+  if (!along[0] || !along[1] || wanted.empty())
+    return false;
+  for (quant::ReduceOp reduce : wanted)
+    readThrough(
+        reduce.getResult(),
+        makeScratch(kernel, reduce.getLoc(),
+                    cast<RankedTensorType>(reduce.getResult().getType())));
+  return true;
 }
 
 } // namespace dither::transforms

@@ -152,7 +152,7 @@ FailureOr<bool> FragmentPlan::make() {
       return false;
     }
     // What shared memory holds is not overwritten.
-    if (holdRereads())
+    if (holdRereads() || holdReductions())
       continue;
     FailureOr<bool> kept = keepOverwritten();
     if (failed(kept))

@@ -149,6 +149,10 @@ private:
   /// GPU: has shared memory hold what several loops would read; whether there
   /// is any.
   bool holdRereads();
+  bool isSplit(quant::ReduceOp reduce);
+  /// CPU: has memory hold sums and maxima of tiles that are reduced along both
+  /// directions and split in both; whether there is any.
+  bool holdReductions();
   void makeGroups();
   /// Step of the loop over a class.
   int64_t stepOf(const DimClasses::Class &c) const {

@@ -119,10 +119,14 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
-  // A slice ends where its memref does, and begins in it.
+  // A slice ends where its memref does, and begins in it. An end past the largest number is one past the memref's.
   // CHECK-LABEL: func.func @slice(
   // CHECK-SAME: %[[X:[^:]*]]: !llvm.ptr<1> {{{[^}]*}}}, %[[ROWS:[^:]*]]: i64, %[[S:[^:]*]]: i64, %[[N:[^:]*]]: i64
-  // CHECK: %[[END:.*]] = arith.addi %[[S]], %[[N]] : i64
+  // CHECK: %[[SUM:.*]] = arith.addi %[[S]], %[[N]] : i64
+  // CHECK: %[[WRAPS:.*]] = arith.cmpi slt, %[[SUM]], %[[S]] : i64
+  // CHECK: %[[PAST:.*]] = arith.select %[[WRAPS]], %[[ROWS]], %[[SUM]] : i64
+  // CHECK: %[[NONE:.*]] = arith.cmpi sle, %[[N]], %c0_i64 : i64
+  // CHECK: %[[END:.*]] = arith.select %[[NONE]], %[[S]], %[[PAST]] : i64
   // CHECK: %[[MOST:.*]] = arith.minsi %[[S]], %[[ROWS]] : i64
   // CHECK: %[[START:.*]] = arith.maxsi %[[MOST]], %c0_i64 : i64
   // CHECK: %[[HERE:.*]] = arith.minsi %[[END]], %[[ROWS]] : i64

@@ -74,3 +74,35 @@ def test_no_maximum_is_minus_zero():
     y = np.ones((1, 64), np.float32)
     zeros[1](np.zeros((4, 64), np.float32), y, device="cpu")
     assert (y.view(np.uint32) == 0).all()
+
+
+@dither.jit
+def balanced(x, y, ROWS: dl.constexpr, COLS: dl.constexpr, TIMES: dl.constexpr):
+    t = dl.load(x, (0, 0), (ROWS, COLS)) + 1.0
+    for _ in dl.static_range(TIMES):
+        t = t / dl.sum(t, 1)
+        t = t / dl.sum(t, 0)
+    dl.store(y, (0, 0), t)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    ("rows", "cols", "height"), [(64, 1024, 64), (64, 1024, 63), (128, 128, 128), (128, 128, 127), (30, 700, 17)]
+)
+def test_rows_and_columns_by_turns(device, rows, cols, height):
+    """Each sum is made of those before it, and computed once: 16 of them would take forever otherwise."""
+    x = np.random.default_rng(cols).random((height, cols), np.float32)
+    y = np.zeros_like(x)
+    balanced[1](x, y, ROWS=rows, COLS=cols, TIMES=8, device=device)
+
+    t = np.zeros((rows, cols), np.float32)
+    t[:height] = x
+    t += np.float32(1)
+    for _ in range(8):
+        chains = np.full((256, rows), -0.0, np.float32)  # of which each has every 256th column
+        for first in range(0, cols, 256):
+            part = t[:, first : first + 256].T
+            chains[: len(part)] += part
+        t /= tree(chains[: min(cols, 256)])[:, None]
+        t /= tree(t)
+    np.testing.assert_array_equal(y, t[:height])
