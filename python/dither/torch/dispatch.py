@@ -30,7 +30,9 @@ def dispatch(func: Any, args: Any, kwargs: Any) -> Any:
     """An operation of aten on quantized tensors."""
     handler = _HANDLERS.get(func)
     if handler is not None:
-        found = handler(func, *args, **kwargs)
+        # Autograd is above this: views of codes have the versions of what they are views of only if they are asked to.
+        with torch._C._SetExcludeDispatchKeyGuard(torch._C.DispatchKey.ADInplaceOrView, False):
+            found = handler(func, *args, **kwargs)
         if found is not NotImplemented:
             return return_and_correct_aliasing(func, args, kwargs, found) if func in _VIEWS else found
     if func._schema.is_mutable:

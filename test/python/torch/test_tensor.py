@@ -8,6 +8,8 @@ import random
 import dither
 import pytest
 import torch
+from dither.recipe import MXFP8BlockScaling
+from dither.torch import Linear, autocast, quantized_model_init
 from dither.torch.fields import options_of, parts_of, tensors_of
 from dither.torch.tensor import QuantizedTensor, restore
 
@@ -406,6 +408,32 @@ def test_gradients():
         q.quantize_(torch.zeros(32, 64))
     twin = copy.deepcopy(q)
     assert isinstance(twin, torch.nn.Parameter) and torch.equal(twin.grad, q.grad) and twin.requires_grad
+
+
+WRITES = {
+    "mul_": lambda w, other: w.mul_(2.0),
+    "copy_ of plain": lambda w, other: w.copy_(other.dequantize()),
+    "copy_": lambda w, other: w.copy_(other),
+    "quantize_": lambda w, other: w.quantize_(other),
+    "rows": lambda w, other: w[:32].mul_(2.0),
+    "copy_ to rows": lambda w, other: w[:32].copy_(other[:32]),
+    "copy_ to a part": lambda w, other: w.split(32)[1].copy_(other.split(32)[1]),
+    "copy_ to a view": lambda w, other: w.view(2, 32, 64).copy_(other.view(2, 32, 64)),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_writes_before_backward(write):
+    """An error, as with tensors of torch: what the forward pass saved is no longer there."""
+    other = made(("mxfp8_e4m3", "both", {}), 64, 64, seed=1)
+    with quantized_model_init(recipe=MXFP8BlockScaling()):
+        layer = Linear(64, 64, bias=False)
+    x = torch.randn(8, 64, requires_grad=True)
+    with autocast(recipe=MXFP8BlockScaling()):
+        y = layer(x)
+    WRITES[write](layer.weight.detach(), other)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
 
 
 @pytest.mark.parametrize("case", [("nvfp4", "both", {}), ("mxfp8_e4m3", "rowwise", {})], ids=["nvfp4", "mxfp8"])
