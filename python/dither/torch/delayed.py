@@ -145,8 +145,11 @@ class Columns:
 class DelayedQuantizer(Float8Quantizer):
     """The quantizer of one of a module's tensors, whose scale and amax are those of a history.
 
-    With `records` False amaxes are not recorded, as where nothing is trained.
+    With `records` False amaxes are not recorded, as where nothing is trained. `again` says that it is of a pass inside
+    of a backward pass, which sees to the update of its scale; backward passes nested in that one do not.
     """
+
+    again = False
 
     def __init__(self, columns: Columns, index: int, *, records: bool = True) -> None:
         history, self._columns, self._index, self.records = columns.history, columns, index, records
@@ -177,7 +180,9 @@ class DelayedQuantizer(Float8Quantizer):
         return found
 
     def calibrate(self, tensor: torch.Tensor) -> None:
-        """Raises the amax of this step by that of a tensor."""
+        """Raises the amax of this step by that of a tensor, where amaxes are recorded."""
+        if not self.records:
+            return
         place = self._place
         row = self._columns.history.amax_history[0]
         row[place] = torch.maximum(row[place], amax_of(checked(tensor)).reshape(()))

@@ -191,6 +191,11 @@ def test_calibrating():
     state = net[0]._state()["forward"]
     assert state["scale"][0] == torch.tensor(448.0) / batch(2).abs().amax().float()
     assert state["amax_history"][-1][1] == net[0].weight.abs().amax().float()
+    before = state_bits(net)
+    net.eval()
+    with autocast(enabled=False, calibrating=True, recipe=r):
+        net(batch(3))
+    assert state_bits(net) == before
 
 
 def trained(net, optimizer, numbers, r):
@@ -257,23 +262,101 @@ def test_threads_have_states_of_their_own():
     assert histories[0] is not histories[1]
 
 
-def test_what_is_computed_again_records_nothing():
-    """torch.utils.checkpoint, with the region inside of what it calls."""
-    r, steps = recipe(), []
-    for checkpointed in (False, True):
-        net = model()
+def same_amaxes(net, plain):
+    """Those of as many steps. Checkpoints that are not reentrant compute again with the scales of the next step, so
+    that gradients differ by a rounding."""
+    for layer, other in zip(net, plain, strict=True):
+        for direction, state in other._state().items():
+            found = layer._state()[direction]["amax_history"]
+            torch.testing.assert_close(found, state["amax_history"], rtol=0.2, atol=0.0)
 
-        def forward(x, net=net):
+
+def checkpointed(net, r, number, reentrant, between=lambda: None):
+    """A step whose layers are computed again in the backward pass, each by itself, the first of them twice."""
+
+    def forward(layer, x):
+        with autocast(recipe=r):
+            return layer(x)
+
+    def call(layer, x):
+        if reentrant is None:
+            return forward(layer, x)
+        return torch.utils.checkpoint.checkpoint(forward, layer, x, use_reentrant=reentrant)
+
+    first, last = net
+    y = call(last, call(first, batch(number).requires_grad_()))
+    between()
+    y.float().sum().backward()
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_what_is_computed_again_is_recorded_once(reentrant):
+    """torch.utils.checkpoint, with the region inside of what it calls: amaxes of steps without it."""
+    r, plain, net = recipe(), model(), model()
+    for number in range(3):
+        checkpointed(plain, r, number, None)
+        checkpointed(net, r, number, reentrant)
+        same_amaxes(net, plain)
+        assert state_bits(net) == state_bits(plain) or not reentrant
+    assert (net[0]._state()["forward"]["amax_history"][1:] > 0).all()
+    before = state_bits(net)
+
+    # Without gradients, and in evaluation mode, nothing is recorded: neither then, nor in a backward pass after it.
+    def evaluate():
+        with torch.no_grad(), autocast(recipe=r):
+            net(batch(9))
+
+    evaluate()
+    assert state_bits(net) == before
+    for number in range(3, 6):
+        checkpointed(plain, r, number, None)
+        checkpointed(net, r, number, reentrant, evaluate)
+        same_amaxes(net, plain)
+    net.eval()
+    before = state_bits(net)
+    checkpointed(net, r, 9, reentrant)
+    assert state_bits(net) == before
+
+
+def test_layers_that_run_twice_in_checkpoints():
+    """One step of a layer, forward and backward, records the largest amax of both calls."""
+    r = recipe()
+    for reentrant in (False, True):
+        layer = Linear(K, K, dtype=torch.bfloat16)
+
+        def call(x, layer=layer):
+            return layer(x)
+
+        def both(x, call=call, reentrant=reentrant):
+            x = torch.utils.checkpoint.checkpoint(call, x, use_reentrant=reentrant)
+            return torch.utils.checkpoint.checkpoint(call, 8 * x, use_reentrant=reentrant)
+
+        with autocast(recipe=r):
+            both(batch(0).requires_grad_()).float().sum().backward()
+        state = layer._state()
+        with torch.no_grad():
+            second = (8 * layer(batch(0))).abs().amax().float()
+        assert (state["forward"]["amax_history"] > 0).sum() == 2 and (state["backward"]["amax_history"] > 0).sum() == 1
+        torch.testing.assert_close(state["forward"]["amax_history"][-1, 0], second, rtol=0.2, atol=0.0)
+
+
+@pytest.mark.parametrize(("outer", "inner"), [(False, True), (True, False), (True, True), (False, False)])
+def test_checkpoints_in_checkpoints(outer, inner):
+    r, plain, net = recipe(), model(), model()
+    for number in range(3):
+        checkpointed(plain, r, number, None)
+
+        def forward(layer, x):
             with autocast(recipe=r):
-                return net(x)
+                return layer(x)
 
-        for number in range(2):
-            x = batch(number).requires_grad_()
-            call = torch.utils.checkpoint.checkpoint
-            y = call(forward, x, use_reentrant=False) if checkpointed else forward(x)
-            y.float().sum().backward()
-        steps.append([layer._state()["forward"]["amax_history"].numpy().tobytes() for layer in net])
-    assert steps[0] == steps[1]
+        def body(x, forward=forward):
+            x = forward(net[0], x)
+            return torch.utils.checkpoint.checkpoint(forward, net[1], x, use_reentrant=inner)
+
+        y = torch.utils.checkpoint.checkpoint(body, batch(number).requires_grad_(), use_reentrant=outer)
+        y.float().sum().backward()
+        same_amaxes(net, plain)
 
 
 def test_columns_are_given_back():

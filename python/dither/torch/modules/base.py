@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.utils.checkpoint
 
 from ...recipe import Recipe
 from ..autocast import Region, current, current_init
@@ -29,6 +30,8 @@ class _Made:
     key: tuple[Any, ...]
     quantizers: list[Quantizer]
     columns: dict[str, Columns]
+    #: Whether the last pass outside of a backward pass recorded amaxes.
+    recorded: bool = False
 
 
 class QuantizedModule(TracedModule):
@@ -85,19 +88,34 @@ class QuantizedModule(TracedModule):
         key = (region.recipe, device, region.group, tuple((r.module_type, r.tensor_type, r.name) for r in roles))
         if self._made is None or self._made.key != key:
             self._made = self._make(region.recipe, roles, device, region.group, key)
-        # What is computed again in a backward pass was recorded before.
-        again = torch._C._current_graph_task_id() != -1
-        records = self.training and torch.is_grad_enabled() and not again
+        again = is_in_backward()
+        records = self._records(self._made, again)
         found = []
         for q in self._made.quantizers:
             if isinstance(q, DelayedQuantizer):
                 q = q.copy()
-                q.records = records
+                q.records, q.again = records, again
             found.append(q)
-        if records and "forward" in self._made.columns:
+        if records and again:
+            for columns in self._made.columns.values():
+                columns.history.update_after_backward()
+        elif records and "forward" in self._made.columns:
             history = self._made.columns["forward"].history
             region.histories[id(history)] = history
         return found
+
+    def _records(self, made: _Made, again: bool) -> bool:
+        """Whether a pass records amaxes: one that trains, once.
+
+        What a backward pass computes again was recorded by the first pass, unless gradients were off there: reentrant
+        checkpoints differentiate the second pass alone, and others throw its graph away.
+        """
+        trains = self.training and torch.is_grad_enabled()
+        if not again:
+            made.recorded = trains
+        elif made.recorded or _is_thrown_away():
+            return False
+        return trains
 
     def slots(self, region: Region, device: torch.device) -> tuple[list[Slots], Quantizer | None, Quantizer | None]:
         """The quantizers of each linear layer inside, of the output, and of the gradient of the input."""
@@ -214,6 +232,17 @@ class QuantizedModule(TracedModule):
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles have the state of delayed scaling, and make quantizers of their own."""
         return {**self.__dict__, "_made": None, "_loaded": self._state() or self._loaded, "_weights": {}}
+
+
+def is_in_backward() -> bool:
+    """Whether this is called in a backward pass: what runs there is computed again."""
+    return torch._C._current_graph_task_id() != -1
+
+
+def _is_thrown_away() -> bool:
+    """Whether torch.utils.checkpoint computes again for the tensors that are saved, and not for the graph."""
+    hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
+    return hooks is not None and hooks[0].__qualname__.startswith(torch.utils.checkpoint._recomputation_hook.__name__)
 
 
 def is_quantized(weight: torch.Tensor) -> bool:

@@ -114,7 +114,7 @@ class Slots:
 
 def ends_backward(quantizer: Quantizer) -> None:
     """Has the delayed scale of a quantizer updated when the backward pass that this is called in has ended."""
-    if isinstance(quantizer, DelayedQuantizer) and quantizer.records:
+    if isinstance(quantizer, DelayedQuantizer) and quantizer.records and not quantizer.again:
         quantizer.history.update_after_backward()
 
 
