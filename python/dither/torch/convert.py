@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
+import contextvars
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,32 +13,35 @@ from ..recipe import Recipe
 from .autocast import autocast
 from .modules import Linear
 
+#: What hooks have opened in this context, the innermost last: whose hook, the region, and the error that was handled
+#: outside. Threads that run one model have one each.
+_OPEN: contextvars.ContextVar[tuple[tuple[Any, Any, Any], ...]] = contextvars.ContextVar("dither_convert", default=())
+
 
 class _Runs:
     """Hooks that run a model under a recipe."""
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
-        self._open: list[Any] = []
 
     def enter(self, module: torch.nn.Module, args: Any) -> None:
         """Before the forward pass."""
         region = autocast(recipe=self.recipe)
         region.__enter__()
-        self._open.append(region)
+        _OPEN.set((*_OPEN.get(), (self, region, sys.exception())))
 
     def leave(self, module: torch.nn.Module, args: Any, output: Any) -> None:
         """After it, also where it raised an error: then no scale is updated."""
-        region = self._open.pop()
-        if output is not None:
-            region.__exit__(None, None, None)
+        opened = _OPEN.get()
+        if not opened or opened[-1][0] is not self:  # a hook before `enter` raised
             return
-        with contextlib.suppress(_Failed):
-            region.__exit__(_Failed, _Failed(), None)
-
-
-class _Failed(Exception):
-    """The forward pass raised an error."""
+        _, region, handled = opened[-1]
+        _OPEN.set(opened[:-1])
+        error = sys.exception()
+        if error is None or error is handled:
+            region.__exit__(None, None, None)
+        else:
+            region.__exit__(type(error), error, error.__traceback__)
 
 
 def convert(

@@ -1,6 +1,7 @@
 """Modules under each recipe: their products, gradients, and what they save."""
 
 import copy
+import threading
 
 import dither
 import pytest
@@ -489,6 +490,71 @@ def test_convert():
     assert current() is None
     alone = convert(torch.nn.Linear(K, N).bfloat16())
     assert type(alone) is Linear and alone(x).shape == (M, N)
+
+
+class Waiting(torch.nn.Module):
+    """Waits for another thread inside of a forward pass."""
+
+    def __init__(self, barrier):
+        super().__init__()
+        self.barrier = barrier
+
+    def forward(self, x):
+        self.barrier.wait()
+        return x
+
+
+def test_threads_of_a_converted_model():
+    """Each has a region of its own, whose end is where it began."""
+    count = 3
+    wait = Waiting(threading.Barrier(count, timeout=30))
+    model, x = convert(torch.nn.Sequential(wait, torch.nn.Linear(K, N), wait), MXFP8), tensor(M, K, dtype=torch.float32)
+    with autocast(recipe=MXFP8):
+        expected = model[1](x)
+    found = []
+
+    def work():
+        found.append((same(model(x), expected), current()))
+
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [(True, None)] * count
+
+
+class Returns(torch.nn.Module):
+    """Returns nothing, and raises an error where it is asked to."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.outputs = torch.nn.Linear(K, N), []
+
+    def forward(self, x, fails=False):
+        self.outputs.append(self.layer(x))
+        if fails:
+            raise ZeroDivisionError
+
+
+def test_converted_models_that_return_nothing():
+    """Scales are updated, but where the model raised an error, inside of a handler of another one, too."""
+    model, x = convert(Returns(), recipes.DelayedScaling(amax_history_len=3)), tensor(M, K, dtype=torch.float32)
+
+    def steps():
+        return int((model.layer._state()["forward"]["amax_history"][1:, 0] > 0).sum())
+
+    model(x)
+    assert steps() == 1
+    try:
+        raise KeyError
+    except KeyError:
+        model(x)
+        assert steps() == 2
+        with pytest.raises(ZeroDivisionError):
+            model(8 * x, fails=True)
+    amax = x.abs().amax()
+    assert torch.equal(model.layer._state()["forward"]["scale"][0], 448 / amax) and current() is None
 
 
 @pytest.mark.parametrize(
