@@ -59,24 +59,30 @@ def convert(
         filter: a function of the name and the layer that says which are swapped; all if None. Layers of subclasses of
             `torch.nn.Linear` stay as they are: what they do besides is not known.
 
-    Returns the model, or the new layer where it is a linear layer itself. Raises ValueError where no layer is swapped.
+    Returns the model, or the new layer where it is a linear layer itself. Raises ValueError where no layer is swapped,
+    and for a layer whose forward pass is not that of torch.nn.Linear; the model is as it was then.
     """
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"argument 'model' is {type(model).__name__}, expected a torch.nn.Module")
     if recipe is not None and not isinstance(recipe, Recipe):
         raise TypeError(f"recipe is {recipe!r}, expected a recipe of dither.recipe")
+    layers = [
+        (name, layer)
+        for name, layer in model.named_modules(remove_duplicate=False)
+        if type(layer) is torch.nn.Linear and (filter is None or filter(name, layer))
+    ]
+    if not layers:
+        raise ValueError("no torch.nn.Linear is swapped, expected a model that has one, and a filter that takes it")
+    for name, layer in layers:
+        _check_forward(layer, name)
     swapped: dict[int, Linear] = {}
-    for name, layer in list(model.named_modules(remove_duplicate=False)):
-        if type(layer) is not torch.nn.Linear or (filter is not None and not filter(name, layer)):
-            continue
+    for name, layer in layers:
         new = swapped.setdefault(id(layer), _linear(layer, name))
         if layer is model:
             model = new
         else:
             parent, _, last = name.rpartition(".")
             setattr(model.get_submodule(parent), last, new)
-    if not swapped:
-        raise ValueError("no torch.nn.Linear is swapped, expected a model that has one, and a filter that takes it")
     if recipe is not None:
         runs = _Runs(recipe)
         model.register_forward_pre_hook(runs.enter)
@@ -84,12 +90,21 @@ def convert(
     return model
 
 
+def _check_forward(layer: torch.nn.Linear, name: str) -> None:
+    """Raises ValueError for a layer whose forward pass was put in the place of torch's."""
+    if "forward" in vars(layer):
+        raise ValueError(
+            f"the layer {name!r} has a forward of its own, expected that of torch.nn.Linear: take off what put it "
+            "there (such as the hooks of a library that moves layers), or leave the layer out by the filter"
+        )
+
+
 def _linear(layer: torch.nn.Linear, name: str) -> Linear:
-    """A layer of dither with the parameters, hooks and mode of one of torch."""
+    """A layer of dither with all that one of torch has: parameters, buffers, hooks, mode and other attributes.
+
+    Both have the same dictionaries, so that handles of hooks remove them from either.
+    """
     new = Linear(layer.in_features, layer.out_features, layer.bias is not None, device="meta", name=name)
-    for parameter in ("weight", "bias"):
-        new.register_parameter(parameter, getattr(layer, parameter))
-    new.training = layer.training
-    for hooks in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"):
-        getattr(new, hooks).update(getattr(layer, hooks))
+    vars(new).update(vars(layer))
+    new.name = name
     return new

@@ -6,6 +6,7 @@ import threading
 import dither
 import pytest
 import torch
+import torch.nn.utils.prune as prune
 import torch.utils.checkpoint
 from dither import recipe as recipes
 from dither.torch import (
@@ -492,6 +493,54 @@ def test_convert():
     assert type(alone) is Linear and alone(x).shape == (M, N)
 
 
+def test_convert_keeps_what_layers_have():
+    """Hooks with all that they were registered with, buffers, and attributes; handles remove hooks as before."""
+    model, x, seen = torch.nn.Sequential(torch.nn.Linear(K, N)), tensor(M, K, dtype=torch.float32), []
+    layer = model[0]
+    layer.register_forward_pre_hook(lambda module, args, kwargs: seen.append("before"), with_kwargs=True)
+    handle = layer.register_forward_hook(lambda module, args, kwargs, y: seen.append("after"), with_kwargs=True)
+    layer.register_forward_hook(lambda *_: seen.append("always"), always_call=True)
+    layer.register_full_backward_hook(lambda *_: seen.append("backward"))
+    layer.register_state_dict_post_hook(lambda *_: seen.append("saved"))
+    layer.register_load_state_dict_post_hook(lambda *_: seen.append("loaded"))
+    layer.register_buffer("mask", torch.ones(3))
+    layer.register_buffer("scratch", torch.ones(3), persistent=False)
+    layer.note, layer.name = "kept", "of its own"
+    state = convert(model, MXFP8).state_dict()
+    assert state.keys() == {"0.weight", "0.bias", "0.mask"} and model[0].scratch is layer.scratch
+    assert model[0].note == "kept" and model[0].name == "0"
+    model.load_state_dict(state)
+    model(x).sum().backward()
+    assert seen == ["saved", "loaded", "before", "after", "always", "backward"]
+    handle.remove()
+    seen.clear()
+    with pytest.raises(ValueError, match="expected"):
+        model(x[:, :5])
+    assert seen == ["before", "always"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [torch.nn.utils.spectral_norm, lambda layer: prune.l1_unstructured(layer, "weight", 0.5)],
+    ids=["spectral_norm", "prune"],
+)
+def test_convert_of_layers_whose_weights_are_computed(change):
+    """Hooks compute the weight, as before, and gradients go to what they compute it of."""
+    model, x = torch.nn.Sequential(change(torch.nn.Linear(K, N))).eval(), tensor(M, K, dtype=torch.float32)
+    expected, names = model(x), [name for name, _ in model.named_parameters()]
+    convert(model, MXFP8)
+    y = model(x)
+    assert (y - expected).norm() < 0.1 * expected.norm() and not same(y, expected)
+    y.sum().backward()
+    assert [name for name, p in model.named_parameters() if p.grad is not None] == names == ["0.bias", "0.weight_orig"]
+
+
+def patched():
+    model = Model()
+    model.first.forward = model.first.forward
+    return model
+
+
 class Waiting(torch.nn.Module):
     """Waits for another thread inside of a forward pass."""
 
@@ -561,6 +610,7 @@ def test_converted_models_that_return_nothing():
     ("call", "message"),
     [
         (lambda: convert(torch.nn.ReLU()), "no torch.nn.Linear is swapped"),
+        (lambda: convert(patched()), "the layer 'first' has a forward of its own, expected that of torch.nn.Linear"),
         (lambda: convert(3), "argument 'model' is int, expected a torch.nn.Module"),
         (lambda: convert(Model(), "mxfp8"), "recipe is 'mxfp8', expected a recipe"),
         (lambda: autocast(recipe="mxfp8").__enter__(), "recipe is 'mxfp8', expected a recipe"),
