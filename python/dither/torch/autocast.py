@@ -25,6 +25,7 @@ class Region:
         recipe: how.
         group: processes whose amaxes are reduced, None for all.
         histories: those of delayed scaling that modules recorded in; updated when the outermost region ends.
+        backward_pass: the backward pass that it was opened in, as torch counts them, or None.
     """
 
     enabled: bool
@@ -32,6 +33,7 @@ class Region:
     recipe: Recipe
     group: Any
     histories: dict[int, History] = dataclasses.field(compare=False, repr=False)
+    backward_pass: int | None = dataclasses.field(compare=False, repr=False)
 
 
 pytree.register_constant(Region)
@@ -61,6 +63,13 @@ def current() -> Region | None:
 def current_init() -> tuple[Recipe, bool] | None:
     """What `quantized_model_init` says, or None."""
     return _INIT.get()
+
+
+def backward_pass() -> int | None:
+    """The backward pass that this is called in, as torch counts them, or None: what modules run there is computed
+    again."""
+    task = torch._C._current_graph_task_id()
+    return None if task == -1 else task
 
 
 @contextlib.contextmanager
@@ -103,7 +112,8 @@ def autocast(
         raise TypeError(f"recipe is {recipe!r}, expected a recipe of dither.recipe")
     outer = _REGION.get()
     histories = {} if outer is None else outer.histories
-    region = Region(enabled, calibrating, recipe or get_default_recipe(), amax_reduction_group, histories)
+    recipe = recipe or get_default_recipe()
+    region = Region(enabled, calibrating, recipe, amax_reduction_group, histories, backward_pass())
     with within(region):
         yield
     # Not where the region ended by an error: the step did not happen.

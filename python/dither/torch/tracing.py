@@ -9,7 +9,7 @@ from torch.utils import _pytree as pytree
 
 from ..frameworks import named_in_graphs
 from . import calls
-from .autocast import SAID, Region, current, within
+from .autocast import SAID, Region, backward_pass, current, within
 from .pytrees import HOLDERS, Failed, Fields, constant, opened
 from .roles import DelayedScalingRequest, QuantizerRole, factory_of, made
 
@@ -39,10 +39,22 @@ def call(name: str, args: Any, kwargs: Any) -> Any:
 
 @torch._dynamo.nonstrict_trace
 def _traced_module(module: Any, regions: tuple[Region, ...], options: Any, x: torch.Tensor, rest: Any) -> torch.Tensor:
+    if options[0]:
+        _check_region(module, regions)
     # Of torch.autocast `x` has the data type already.
     with within(regions[0] if regions else None), torch.autocast(x.device.type, enabled=False):
         result: torch.Tensor = module.compute(x, *rest)
         return result
+
+
+def _check_region(module: Any, regions: tuple[Region, ...]) -> None:
+    """Raises RuntimeError where a backward pass computes again under another region than the forward pass had: graphs
+    are found by the region that is open where they are called."""
+    if backward_pass() is not None and module.region() != (regions[0] if regions else None):
+        raise RuntimeError(
+            "a compiled module is computed again under another recipe than that of the forward pass, expected autocast "
+            "inside of what torch.utils.checkpoint calls, or torch.compile around the checkpoint"
+        )
 
 
 @torch._dynamo.disable(reason="this module of dither keeps state under its recipe, or in this call")

@@ -8,6 +8,7 @@ import torch
 from dither import recipe as recipes
 from dither.torch.roles import QuantizerRole
 from torch._dynamo.testing import CompileCounterWithBackend
+from torch.utils.checkpoint import checkpoint
 
 K, N = 128, 96
 MXFP8, NVFP4 = recipes.MXFP8BlockScaling(), recipes.NVFP4BlockScaling()
@@ -128,6 +129,21 @@ def test_regions_inside_of_what_is_compiled():
     call, counter = compiled(model, fullgraph=False)
     same(results(model, tensor(32, K), None, call), results(model, tensor(32, K), None))
     assert counter.frame_count == 1
+
+
+def test_what_is_computed_again():
+    """The region around a checkpoint is that of the first pass; graphs inside of the checkpoint would have none."""
+    layer, x = dt.Linear(K, N, dtype=torch.bfloat16), tensor(64, K)
+    want = results(layer, x, MXFP8)
+    compiled = torch.compile(layer, backend="aot_eager")
+
+    def again(layer, x):
+        return checkpoint(layer, x, use_reentrant=False)
+
+    same(results(layer, x, MXFP8, lambda x: again(layer, x)), want)
+    same(results(layer, x, MXFP8, torch.compile(lambda x: again(layer, x), backend="aot_eager")), want)
+    with pytest.raises(RuntimeError, match=r"is computed again under another recipe than that of the forward pass"):
+        results(layer, x, MXFP8, lambda x: again(compiled, x))
 
 
 def test_what_keeps_state_is_outside_of_graphs():

@@ -388,6 +388,71 @@ def test_activations_that_are_computed_again():
     assert same(y, expected[0]) and same(dx, expected[1]) and same(layer.weight.grad, expected[2]["weight"])
 
 
+class Checkpointed(torch.nn.Module):
+    """Two layers, each computed again in the backward pass, as models of others do it."""
+
+    def __init__(self, kind=torch.nn.Linear):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([kind(K, N), kind(N, K)])
+        self.reentrant = None
+
+    def forward(self, x):
+        for layer in self.layers:
+            block = torch.utils.checkpoint.checkpoint
+            x = layer(x) if self.reentrant is None else block(layer, x, use_reentrant=self.reentrant)
+        return x
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("name", ["mxfp8", "current", "high precision backward"])
+def test_regions_around_what_is_computed_again(name, reentrant):
+    """It has the recipe of the first pass, also where a region of another is around the backward pass."""
+    model, x, r = Checkpointed(Linear), tensor(M, K, dtype=torch.float32), RECIPES[name]
+    expected = run(model, x, r)
+    model.reentrant = reentrant
+    got = run(model, x, r)
+    assert same(got[0], expected[0]) and same(got[1], expected[1])
+    assert all(same(got[2][key], expected[2][key]) for key in expected[2])
+    z = x.clone().requires_grad_()
+    with autocast(recipe=r):
+        y = model(z)
+    with autocast(recipe=recipes.NVFP4BlockScaling()):
+        y.backward(tensor(M, K, seed=3))
+    assert same(z.grad, expected[1])
+    plain = run(model, x, MXFP8, enabled=False)
+    model.reentrant = None
+    assert same(plain[1], run(model, x, MXFP8, enabled=False)[1])
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_converted_models_that_compute_again(reentrant):
+    """Models with checkpoints inside, under a recipe of theirs."""
+    x = tensor(M, K, dtype=torch.float32)
+
+    def steps(recipe, reentrant):
+        torch.manual_seed(0)
+        model, found = convert(Checkpointed(), recipe), []
+        model.reentrant = reentrant
+        for scale in (1.0, 3.0, 2.0):
+            z = (scale * x).requires_grad_()
+            model.zero_grad()
+            model(z).square().sum().backward()
+            found += [z.grad, *(p.grad for p in model.parameters())]
+        return found, [layer._state() for layer in model.layers]
+
+    expected, _ = steps(MXFP8, None)
+    assert all(same(a, b) for a, b in zip(steps(MXFP8, reentrant)[0], expected, strict=True))
+    delayed = recipes.DelayedScaling(amax_history_len=4)
+    expected, states = steps(delayed, None)
+    got, again = steps(delayed, reentrant)
+    if reentrant:  # others compute again with the scales of the next step
+        assert all(same(a, b) for a, b in zip(got, expected, strict=True))
+    for found, state in zip(again, states, strict=True):
+        assert torch.equal(found["forward"]["amax_history"][:, 1], state["forward"]["amax_history"][:, 1])
+        for direction in state:
+            assert torch.equal(found[direction]["amax_history"] > 0, state[direction]["amax_history"] > 0)
+
+
 def test_quantizers_of_tensors():
     """What a quantizer makes is a tensor of torch's, where it is told so."""
     q = MXFP8Quantizer("e4m3")

@@ -10,7 +10,7 @@ import torch
 import torch.utils.checkpoint
 
 from ...recipe import Recipe
-from ..autocast import Region, current, current_init
+from ..autocast import Region, backward_pass, current, current_init
 from ..delayed import Columns, DelayedQuantizer, history_of
 from ..quantizer import Quantizer
 from ..quantizers import Float8CurrentScalingQuantizer
@@ -56,6 +56,8 @@ class QuantizedModule(TracedModule):
         self._made: _Made | None = None
         self._loaded: dict[str, dict[str, torch.Tensor]] = {}
         self._weights: dict[str, QuantizedStorage] = {}
+        #: The region of the last pass outside of a backward pass.
+        self._ran: Region | None = None
 
     def layer_names(self) -> Sequence[str]:
         """Names of the linear layers inside, as quantizer factories are told."""
@@ -78,8 +80,16 @@ class QuantizedModule(TracedModule):
         return self.fuse_wgrad_accumulation or any(flag is not None for flag in rest[-2:])
 
     def region(self) -> Region | None:
-        """The region to run under: None where nothing is quantized, or recorded."""
-        region = current()
+        """The region to run under: None where nothing is quantized, or recorded.
+
+        What a backward pass computes again has the region of the last pass before it, unless it opens one itself: those
+        that are open around a backward pass are not of what is computed again.
+        """
+        region, task = current(), backward_pass()
+        if task is None:
+            self._ran = region
+        elif region is None or region.backward_pass != task:
+            region = self._ran
         return region if region is not None and (region.enabled or region.calibrating) else None
 
     def quantizers(self, region: Region, device: torch.device) -> list[Quantizer]:
@@ -88,7 +98,7 @@ class QuantizedModule(TracedModule):
         key = (region.recipe, device, region.group, tuple((r.module_type, r.tensor_type, r.name) for r in roles))
         if self._made is None or self._made.key != key:
             self._made = self._make(region.recipe, roles, device, region.group, key)
-        again = is_in_backward()
+        again = backward_pass() is not None
         records = self._records(self._made, again)
         found = []
         for q in self._made.quantizers:
@@ -231,12 +241,7 @@ class QuantizedModule(TracedModule):
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles have the state of delayed scaling, and make quantizers of their own."""
-        return {**self.__dict__, "_made": None, "_loaded": self._state() or self._loaded, "_weights": {}}
-
-
-def is_in_backward() -> bool:
-    """Whether this is called in a backward pass: what runs there is computed again."""
-    return torch._C._current_graph_task_id() != -1
+        return {**self.__dict__, "_made": None, "_loaded": self._state() or self._loaded, "_weights": {}, "_ran": None}
 
 
 def _is_thrown_away() -> bool:
