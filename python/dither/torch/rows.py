@@ -75,7 +75,8 @@ def rows_of(q: Any, first: int, last: int) -> Any:
         for name in fields_of(part):
             place, value = along(part, name), getattr(part, name)
             if place is None:
-                cut[name] = value
+                empty = first == last and name == "scale_inv"  # no rows have no scales
+                cut[name] = value.narrow(int(part.is_colwise), 0, 0) if empty else value
                 continue
             a, b = first * inner, last * inner
             if a % place.rows or (b % place.rows and last != total):

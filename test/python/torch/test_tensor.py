@@ -231,6 +231,29 @@ def test_codes_stay(case):
         )
 
 
+#: Formats whose rows are parts of their memory.
+EMPTY = [
+    *OWN,
+    *WHOLE[:-1],
+    ("int8_tensor", "rowwise", {}),
+    ("fp8_row_e4m3", "colwise", {}),
+    ("int8_row", "both", {}),
+    ("fp8_128x128_e4m3", "both", {"repeat_scales": True}),
+]
+
+
+@pytest.mark.parametrize("case", EMPTY, ids=lambda case: f"{case[0]!s:.24}-{case[1]}")
+def test_no_rows(case):
+    """Slices of no rows are those of plain tensors, and have the arrays of what is quantized of no rows."""
+    q, empty = made(case, 256, 384), made(case, 0, 384)
+    shapes = {name: x.shape for name, x in tensors_of(empty.quantized).items()}
+    for found in (q[0:0], q.split([256, 0])[1], q[256:], q[0:0].clone(), saved(q[0:0])):
+        assert isinstance(found, QuantizedTensor) and found.shape == found.dequantize().shape == (0, 384)
+        assert {name: x.shape for name, x in tensors_of(found.quantized).items()} == shapes
+    assert (q.narrow(0, 5, 0) + 1).shape == (0, 384)
+    assert torch.equal(torch.cat([q[0:0], q]), q.dequantize())
+
+
 def test_native_types():
     q = made(("nvfp4", "both", {}), 32, 64)
     assert q.codes().dtype is torch.float4_e2m1fn_x2 and q.codes().shape == (32, 32)
