@@ -126,13 +126,15 @@ class Columns:
         gone.atexit = False
 
     def load(self, scale: torch.Tensor, amax_history: torch.Tensor) -> None:
-        """Has these scales (count,) and amaxes (L, count). Raises ValueError for other shapes."""
-        expected = (self.history.recipe.amax_history_len, len(self.places))
-        if tuple(amax_history.shape) != expected or tuple(scale.shape) != expected[1:]:
+        """Has these scales (count,) and amaxes (L, count), the newest of them where its history has another length.
+        Raises ValueError for other shapes."""
+        count = len(self.places)
+        if scale.shape != (count,) or amax_history.dim() != 2 or amax_history.shape[1] != count:
             found = f"scales {tuple(scale.shape)} and amaxes {tuple(amax_history.shape)}"
-            raise ValueError(f"found the state of delayed scaling with {found}, expected {expected[1:]} and {expected}")
+            raise ValueError(f"found the state of delayed scaling with {found}, expected ({count},) and (.., {count})")
         self.history.scale[self.places] = scale.to(self.history.scale)
-        self.history.amax_history[:, self.places] = amax_history.to(self.history.scale)
+        length = self.history.recipe.amax_history_len
+        self.history.amax_history[:, self.places] = _of_length(amax_history.to(self.history.scale), length)
 
     def state(self) -> dict[str, torch.Tensor]:
         """Copies of the scales (count,) and amaxes (L, count)."""
@@ -140,6 +142,14 @@ class Columns:
             "scale": self.history.scale[self.places].clone(),
             "amax_history": self.history.amax_history[:, self.places].clone(),
         }
+
+
+def _of_length(amax_history: torch.Tensor, length: int) -> torch.Tensor:
+    """The newest amaxes of a history, with zeros for steps that it does not go back to. Its first row is the step that
+    has not ended; the last one is the newest of those that have."""
+    now, ended = amax_history[:1], amax_history[1:]
+    kept = ended[max(len(ended) - (length - 1), 0) :]
+    return torch.cat([now, now.new_zeros(length - 1 - len(kept), now.shape[1]), kept])
 
 
 class DelayedQuantizer(Float8Quantizer):

@@ -236,12 +236,40 @@ def test_checkpoints_of_others():
     net = model()
     step(net, 0, recipe())
     other = model()
-    other.load_state_dict(net.state_dict())
-    with pytest.raises(ValueError, match=r"found the state of delayed scaling with scales \(2,\) and amaxes \(3, 2\)"):
-        step(other, 0, recipe(amax_history_len=5))
+    state = net.state_dict()
+    state["0._extra_state"]["forward"]["scale"] = torch.ones(3)
+    other.load_state_dict(state)
+    with pytest.raises(ValueError, match=r"found the state of delayed scaling with scales \(3,\) and amaxes \(3, 2\)"):
+        step(other, 0, recipe())
     state = layer.state_dict() | {"_extra_state": 3}
     with pytest.raises((ValueError, RuntimeError), match="expected the state of delayed scaling"):
         layer.load_state_dict(state)
+
+
+@pytest.mark.parametrize("loads", [False, True])
+@pytest.mark.parametrize("lengths", [(4, 6), (6, 4), (4, 1), (1, 4), (4, 2)], ids=str)
+def test_histories_of_another_length(lengths, loads):
+    """The newest amaxes stay, in training and from a checkpoint: scales are as if the length had been the new one."""
+    before, after = (recipe(amax_history_len=length) for length in lengths)
+    net, want = model(), model()
+    for number in range(3):
+        step(net, number, before)
+        step(want, number, after)
+    if loads:
+        state, net = net.state_dict(), model()
+        net.load_state_dict(state)
+    with torch.no_grad(), autocast(recipe=after):
+        net(batch(0))
+    for layer, other in zip(net, want, strict=True):
+        for direction, state in layer._state().items():
+            found, expected = state["amax_history"], other._state()[direction]["amax_history"]
+            both = min(lengths) - 1
+            assert found.shape == expected.shape and not found[0].any()
+            # What the first layer has forward depends on no scale.
+            if layer is net[0] and direction == "forward":
+                assert torch.equal(found[len(found) - both :], expected[len(found) - both :])
+            assert not found[1 : len(found) - both].any()
+    step(net, 3, after)
 
 
 def test_threads_have_states_of_their_own():
