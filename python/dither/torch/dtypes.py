@@ -21,6 +21,12 @@ _TORCH: dict[DType, torch.dtype] = {
 _DITHER = {value: key for key, value in _TORCH.items()}
 
 
+def check_dtype(dtype: Any, what: str) -> None:
+    """Raises TypeError for a data type that values of tensors have not; `what` has it, as messages say."""
+    if dtype not in (torch.float32, torch.bfloat16, torch.float16):
+        raise TypeError(f"{what} has data type {dtype}, expected float32, bfloat16 or float16")
+
+
 def torch_dtype(dtype: Any) -> torch.dtype:
     """The data type of torch, of one of dither or torch. Raises TypeError where torch has none."""
     found = dtype if isinstance(dtype, torch.dtype) else _TORCH.get(dtype)

@@ -20,7 +20,7 @@ from ..ops import (
 )
 from ..types import dtype_from_mlir, float4_e2m1
 from .columns import columns_of
-from .dtypes import torch_dtype
+from .dtypes import check_dtype, dither_dtype, torch_dtype
 from .fields import (
     Description,
     Quantized,
@@ -158,6 +158,28 @@ class QuantizedTensor(torch.Tensor):
         write_values(self, values_of(src), skip=skip, **options)
         torch.autograd.graph.increment_version(self)
         return self
+
+    @property
+    def data(self) -> QuantizedTensor:
+        """As of torch's tensors: the same memory, without a gradient."""
+        return torch._C.TensorBase.data.__get__(self)  # type: ignore[attr-defined]
+
+    @data.setter
+    def data(self, value: torch.Tensor) -> None:
+        # What `module.to(device, dtype)` does, too: values that stay keep their codes.
+        check_dtype(value.dtype, "what is set as the data of a quantized tensor")
+        if isinstance(value, QuantizedTensor):
+            self._hold(value.quantized)
+            self.is_part = value.is_part
+        else:
+            if value.device != self.device:
+                self._hold(map_tensors(self.quantized, lambda t: t.to(value.device)))
+            if not torch.equal(value, values_of(self, value.dtype)):
+                write_values(self, value)
+        torch._C.TensorBase.data.__set__(self, value)  # type: ignore[attr-defined]
+        kind = dither_dtype(value.dtype)
+        parts = {way: dataclasses.replace(part, dtype=kind) for way, part in parts_of(self.quantized).items()}
+        self.description = description_of(joined(parts))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         values = self.dequantize()

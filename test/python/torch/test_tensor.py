@@ -412,6 +412,44 @@ def test_optimizers(optimizer):
     assert losses[-1] == losses[-2]
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_modules_of_another_type(dtype):
+    """Codes stay, and values are rounded where they are read."""
+    net = torch.nn.Linear(64, 32, bias=False)
+    net.weight = torch.nn.Parameter(made(("mxfp8_e4m3", "both", {}), 32, 64))
+    before, values = net.weight.detach(), net.weight.dequantize().detach()
+    net.to(dtype)
+    weight = net.weight
+    assert isinstance(weight, QuantizedTensor) and isinstance(weight, torch.nn.Parameter)
+    for each in (
+        weight,
+        weight.detach(),
+        weight.clone(),
+        copy.deepcopy(weight),
+        weight[:32],
+        net.state_dict()["weight"],
+    ):
+        same(each.dequantize().detach(), values.to(dtype))
+    assert net.state_dict()["weight"].dtype is dtype
+    net(torch.randn(4, 64, dtype=dtype)).sum().backward()
+    assert weight.grad.dtype is dtype
+    same_tensors(net.float().weight.quantized, before.quantized)
+    same(net.weight.dequantize().detach(), values)
+
+
+def test_data():
+    """What is set as data is written, of the types that quantized tensors have."""
+    net = torch.nn.Linear(64, 32, bias=False)
+    weight = net.weight = torch.nn.Parameter(made(("mxfp8_e4m3", "both", {}), 32, 64))
+    weight.data = torch.randn(32, 64, generator=torch.Generator().manual_seed(1))
+    same_tensors(weight.quantized, made(("mxfp8_e4m3", "both", {}), 32, 64, seed=1).quantized)
+    weight.data = QuantizedTensor.of(torch.zeros(32, 64), "nvfp4")
+    assert weight.format == dither.NVFP4 and not weight.dequantize().any() and not weight.data.requires_grad
+    with pytest.raises(TypeError, match=r"data of a quantized tensor has data type torch.float64, expected float32"):
+        net.double()
+    same(net.weight.dequantize().detach(), torch.zeros(32, 64))
+
+
 def test_gradients():
     q = torch.nn.Parameter(made(("nvfp4", "both", {}), 32, 64))
     assert isinstance(q, torch.nn.Parameter) and q.is_leaf and type(q) is QuantizedTensor

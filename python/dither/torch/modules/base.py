@@ -12,6 +12,7 @@ import torch.utils.checkpoint
 from ...recipe import Recipe
 from ..autocast import Region, backward_pass, current, current_init
 from ..delayed import Columns, DelayedQuantizer, history_of
+from ..dtypes import check_dtype
 from ..quantizer import Quantizer
 from ..quantizers import Float8CurrentScalingQuantizer
 from ..roles import DelayedScalingRequest, QuantizerRole, factory_of, is_backward, made
@@ -283,14 +284,25 @@ def activation_dtype(x: torch.Tensor) -> torch.dtype:
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
 
 
-def check_input(x: Any, features: int) -> None:
-    """Raises TypeError or ValueError for what no linear layer of so many inputs takes."""
+def check_input(module: torch.nn.Module, x: Any, features: int) -> None:
+    """Raises TypeError or ValueError for what no layer of so many inputs takes, and for a layer whose parameters have
+    another data type since it was made, as by `double()`."""
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"argument 'x' is {type(x).__name__}, expected a tensor")
     if x.dim() < 1 or x.shape[-1] != features:
         raise ValueError(f"argument 'x' has shape {tuple(x.shape)}, expected (.., {features})")
-    if x.dtype not in (torch.float32, torch.bfloat16, torch.float16):
-        raise TypeError(f"argument 'x' has data type {x.dtype}, expected float32, bfloat16 or float16")
+    check_dtype(x.dtype, "argument 'x'")
+    for name, parameter in module._parameters.items():
+        if parameter is not None:
+            check_dtype(parameter.dtype, f"parameter '{name}'")
+
+
+def parameter_options(device: Any, *dtypes: torch.dtype | None) -> dict[str, Any]:
+    """What parameters are made with: the device, and the first data type that is given."""
+    dtype = next((dtype for dtype in dtypes if dtype is not None), None)
+    if dtype is not None:
+        check_dtype(dtype, "argument 'dtype'")
+    return {"device": device, "dtype": dtype}
 
 
 def shaped(y: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:

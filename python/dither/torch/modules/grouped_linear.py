@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from .base import QuantizedModule, activation_dtype, check_input, shaped
+from .base import QuantizedModule, activation_dtype, check_input, parameter_options, shaped
 from .grouped_products import GroupedCall, GroupedLinearFunction, are_alike, are_delayed
 from .linear import Call, LinearFunction, init_linear, linear_parameters
 
@@ -47,7 +47,7 @@ class GroupedLinear(QuantizedModule):
         if num_gemms < 1:
             raise ValueError(f"num_gemms is {num_gemms}, expected at least 1")
         self.num_gemms, self.in_features, self.out_features = num_gemms, in_features, out_features
-        kind = {"device": device, "dtype": dtype or params_dtype}
+        kind = parameter_options(device, dtype, params_dtype)
         for i in range(num_gemms):
             init_linear(*linear_parameters(self, (f"weight{i}", f"bias{i}"), (out_features, in_features), bias, kind))
         self.quantize_parameters()
@@ -84,7 +84,7 @@ class GroupedLinear(QuantizedModule):
         skip_weight_update: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """The forward pass."""
-        check_input(x, self.in_features)
+        check_input(self, x, self.in_features)
         sizes = [int(size) for size in m_splits]
         rows = x.numel() // self.in_features if self.in_features else 0
         if len(sizes) != self.num_gemms or any(size < 0 for size in sizes) or sum(sizes) != rows:

@@ -11,7 +11,7 @@ from torch.nn import functional
 from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer
 from ..storage import restore_from_func_ctx, save_for_func_ctx
-from .base import QuantizedModule, activation_dtype, check_input, shaped
+from .base import QuantizedModule, activation_dtype, check_input, parameter_options, shaped
 from .linear import init_linear, linear_parameters
 from .norms import NormFunction, norm_backward, norm_forward, norm_parameters
 from .products import Slots, ends_backward
@@ -122,7 +122,7 @@ class LayerNormLinear(QuantizedModule):
         super().__init__(name, fuse_wgrad_accumulation)
         self.in_features, self.out_features = in_features, out_features
         self.eps, self.normalization, self.zero_centered_gamma = eps, normalization, zero_centered_gamma
-        kind = {"device": device, "dtype": dtype or params_dtype}
+        kind = parameter_options(device, dtype, params_dtype)
         norm_parameters(self, normalization, in_features, zero_centered_gamma, kind)
         init_linear(*linear_parameters(self, ("weight", "bias"), (out_features, in_features), bias, kind))
         self.quantize_parameters()
@@ -143,7 +143,7 @@ class LayerNormLinear(QuantizedModule):
         skip_weight_update: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """The forward pass."""
-        check_input(x, self.in_features)
+        check_input(self, x, self.in_features)
         region, dtype = self.region(), activation_dtype(x)
         rows = x.to(dtype).reshape(-1, self.in_features)
         gamma, beta = self.layer_norm_weight, self.layer_norm_bias

@@ -13,7 +13,7 @@ from ... import ops
 from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer
 from ..storage import restore_from_func_ctx, save_for_func_ctx
-from .base import QuantizedModule, activation_dtype, check_input, shaped
+from .base import QuantizedModule, activation_dtype, check_input, parameter_options, shaped
 from .linear import init_linear, linear_parameters
 from .norms import NormFunction, norm_backward, norm_forward, norm_parameters
 from .products import Slots, ends_backward
@@ -208,7 +208,7 @@ class LayerNormMLP(QuantizedModule):
             raise ValueError(f"activation is {activation!r}, expected {', '.join(PLAIN + GATED)}")
         self.hidden_size, self.ffn_hidden_size, self.activation = hidden_size, ffn_hidden_size, activation
         self.eps, self.normalization, self.zero_centered_gamma = eps, normalization, zero_centered_gamma
-        kind = {"device": device, "dtype": dtype or params_dtype}
+        kind = parameter_options(device, dtype, params_dtype)
         norm_parameters(self, normalization, hidden_size, zero_centered_gamma, kind)
         wide = ffn_hidden_size * (2 if activation in GATED else 1)
         for layer, shape in (("fc1", (wide, hidden_size)), ("fc2", (hidden_size, ffn_hidden_size))):
@@ -239,7 +239,7 @@ class LayerNormMLP(QuantizedModule):
         skip_weight_update: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """The forward pass."""
-        check_input(x, self.hidden_size)
+        check_input(self, x, self.hidden_size)
         region, dtype = self.region(), activation_dtype(x)
         rows = x.to(dtype).reshape(-1, self.hidden_size)
         parameters = (self.fc1_weight, self.fc1_bias, self.fc2_weight, self.fc2_bias)

@@ -12,7 +12,7 @@ from torch.nn import functional
 from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer
 from ..storage import restore_from_func_ctx, save_for_func_ctx
-from .base import QuantizedModule, activation_dtype, check_input, shaped
+from .base import QuantizedModule, activation_dtype, check_input, parameter_options, shaped
 from .products import Slots, ends_backward
 
 
@@ -95,7 +95,7 @@ class Linear(QuantizedModule):
     ) -> None:
         super().__init__(name, fuse_wgrad_accumulation)
         self.in_features, self.out_features = in_features, out_features
-        kind = {"device": device, "dtype": dtype or params_dtype}
+        kind = parameter_options(device, dtype, params_dtype)
         linear_parameters(self, ("weight", "bias"), (out_features, in_features), bias, kind)
         self.reset_parameters()
         self.quantize_parameters()
@@ -128,7 +128,7 @@ class Linear(QuantizedModule):
         skip_weight_update: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """The forward pass."""
-        check_input(x, self.in_features)
+        check_input(self, x, self.in_features)
         region, dtype = self.region(), activation_dtype(x)
         x = x.to(dtype)
         if region is None:

@@ -8,7 +8,7 @@ import torch
 
 from ... import ops
 from ..quantizer import Quantizer
-from .base import activation_dtype, check_input, shaped
+from .base import activation_dtype, check_input, parameter_options, shaped
 from .traced import TracedModule
 
 
@@ -87,8 +87,9 @@ class Norm(TracedModule):
             raise ValueError(f"normalized_shape is {normalized_shape!r}, expected the last dimension alone")
         self.normalized_shape, self.eps, self.zero_centered_gamma = shape, eps, zero_centered_gamma
         fill = torch.zeros if zero_centered_gamma else torch.ones
-        self.weight = torch.nn.Parameter(fill(shape, device=device, dtype=dtype))
-        beta = torch.nn.Parameter(torch.zeros(shape, device=device, dtype=dtype)) if self.has_beta else None
+        kind = parameter_options(device, dtype)
+        self.weight = torch.nn.Parameter(fill(shape, **kind))
+        beta = torch.nn.Parameter(torch.zeros(shape, **kind)) if self.has_beta else None
         self.register_parameter("bias", beta)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -101,7 +102,7 @@ class Norm(TracedModule):
 
     def compute(self, x: torch.Tensor) -> torch.Tensor:
         """The forward pass."""
-        check_input(x, self.normalized_shape[0])
+        check_input(self, x, self.normalized_shape[0])
         x = x.to(activation_dtype(x))
         rows = x.reshape(-1, x.shape[-1])
         y = NormFunction.apply(rows, self.weight, self.bias, self.eps, self.zero_centered_gamma)
