@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from ..ops import ScaledTensor1x
+from .dtypes import check_dtype
 from .scaled_args import ScaledMMArgs, native_operands, native_product
 from .storage import Part, QuantizedStorage, values
 from .values import is_traced
@@ -52,19 +53,22 @@ def multiply(
     """A product of a linear layer: FPROP of x (M, K) and w (N, K), DGRAD of dy (M, N) and w, WGRAD of dy and x.
 
     Args:
+        kind: which of them, or its name.
         a, b: the operands, quantized in the direction that the product sums over: along rows for FPROP, dy along rows
             and w along columns for DGRAD, both along columns for WGRAD. Plain tensors are taken as they are. Of other
             ranks than 2, dimensions before the last one are rows.
-        out_dtype: the data type of the result; that of `out`, or of `a` before quantization, if None.
+        out_dtype: the data type of the result, float32, bfloat16 or float16; that of `out`, or of `a` before
+            quantization, if None.
         bias: (N,), added to each row.
         out: where the result goes; with `accumulate` it is added to what is there.
 
     Returns the result, with the leading dimensions of `a` for FPROP and DGRAD. Raises TypeError or ValueError.
     """
+    kind = _kind(kind, "kind")
     (way_a, turned_a), (way_b, turned_b) = _TAKES[kind]
     parts = _part(a, way_a, "a", kind), _part(b, way_b, "b", kind)
     lead = tuple(a.shape[:-1])
-    dtype = out_dtype or (out.dtype if out is not None else a.dtype)
+    dtype = _result_dtype(out_dtype=out_dtype, out=out, a=a)
     kept = dtype if bias is None and not accumulate else torch.float32
     operands = _native(*parts, kept)
     if operands is not None:
@@ -108,7 +112,7 @@ def qgemm(
 
     Other arguments are those of `multiply`. Returns (M, N).
     """
-    kind = _kind(gemm_type)
+    kind = _kind(gemm_type, "gemm_type")
     if qresult_x is not None and qresult_w is not None:
         qx, qw = qresult_x, qresult_w
     if isinstance(qx, QuantizedStorage) and isinstance(qw, QuantizedStorage):
@@ -118,7 +122,7 @@ def qgemm(
         raise ValueError(f"qx has shape {tuple(left.shape)} and qw {tuple(right.shape)}, expected rows of one length")
     if out_dtype is None and out is None:
         raise ValueError("out_dtype is None, expected the data type of the result of codes")
-    dtype = out_dtype or out.dtype  # type: ignore[union-attr]
+    dtype = _result_dtype(out_dtype=out_dtype, out=out)
     return _finish(_product(left, right), (left.shape[0], right.shape[0]), dtype, bias, out, accumulate)
 
 
@@ -156,12 +160,20 @@ def custom_gemm(
     return result, None, None, None
 
 
-def _kind(value: Any) -> GEMMType:
+def _kind(value: Any, argument: str) -> GEMMType:
     """A GEMMType, or one of another library by its name."""
     name = getattr(value, "name", value)
     if not isinstance(name, str) or name.upper() not in GEMMType.__members__:
-        raise ValueError(f"gemm_type is {value!r}, expected FPROP, DGRAD or WGRAD")
+        raise ValueError(f"{argument} is {value!r}, expected FPROP, DGRAD or WGRAD")
     return GEMMType[name.upper()]
+
+
+def _result_dtype(**said: Any) -> torch.dtype:
+    """The data type of a result, by the first argument that says one: a data type, or what has one."""
+    name, value = next((name, value) for name, value in said.items() if value is not None)
+    dtype: torch.dtype = value if isinstance(value, torch.dtype) else value.dtype
+    check_dtype(dtype, f"argument '{name}'")
+    return dtype
 
 
 def _part(x: Any, way: str, name: str, kind: GEMMType) -> Part:

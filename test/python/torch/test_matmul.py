@@ -212,6 +212,19 @@ def test_conversions_are_asked_for():
             lambda q, t: multiply(GEMMType.FPROP, t["x"], t["w"], out_dtype=torch.float32, out=torch.ones(M, N).half()),
             "argument 'out' has data type torch.float16, expected torch.float32",
         ),
+        (lambda q, t: multiply("foo", t["x"], t["w"]), "kind is 'foo', expected FPROP, DGRAD or WGRAD"),
+        (
+            lambda q, t: multiply(GEMMType.FPROP, t["x"], t["w"], out_dtype=torch.int32),
+            "argument 'out_dtype' has data type torch.int32, expected float32, bfloat16 or float16",
+        ),
+        (
+            lambda q, t: multiply(GEMMType.FPROP, t["x"], t["w"], out=torch.ones(M, N, dtype=torch.int32)),
+            "argument 'out' has data type torch.int32",
+        ),
+        (
+            lambda q, t: qgemm(q(t["x"]).data, q(t["w"]).data, None, torch.int8, torch.ones(1), torch.ones(1)),
+            "argument 'out_dtype' has data type torch.int8",
+        ),
         (lambda q, t: qgemm(q(t["x"]), q(t["w"]), gemm_type="prop"), "gemm_type is 'prop', expected FPROP"),
         (lambda q, t: qgemm(q(t["x"]).data, q(t["w"]).data), "argument 'qx' has codes without scales, expected sx"),
         (lambda q, t: qgemm(t["x"], t["w"]), "argument 'qx' has data type torch.bfloat16, expected FP8"),

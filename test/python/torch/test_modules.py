@@ -682,6 +682,12 @@ def test_converted_models_that_return_nothing():
         (lambda: autocast(enabled=1).__enter__(), "enabled is 1, expected True or False"),
         (lambda: Linear(K, N)(torch.ones(4, 5)), "argument 'x' has shape (4, 5), expected (.., 128)"),
         (lambda: Linear(K, N)(torch.ones(4, K).int()), "argument 'x' has data type torch.int32"),
+        (
+            lambda: GroupedLinear(3, K, N)(torch.ones(4, K), "abc"),
+            "m_splits is 'abc', expected 3 sizes that add up",
+        ),
+        (lambda: GroupedLinear(3, K, N)(torch.ones(4, K), [1.5, 1.5, 1.0]), "m_splits is [1.5, 1.5, 1.0], expected 3"),
+        (lambda: GroupedLinear(2, K, N)(torch.ones(4, K), 4), "m_splits is 4, expected 2 sizes that add up to 4"),
         (lambda: Linear(K, N, dtype=torch.float64), "argument 'dtype' has data type torch.float64, expected float32"),
         (lambda: LayerNormMLP(K, N, params_dtype=torch.float64), "argument 'dtype' has data type torch.float64"),
         (lambda: RMSNorm(K, dtype=torch.int32), "argument 'dtype' has data type torch.int32, expected float32"),

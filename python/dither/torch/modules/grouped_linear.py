@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -85,11 +86,7 @@ class GroupedLinear(QuantizedModule):
     ) -> torch.Tensor:
         """The forward pass."""
         check_input(self, x, self.in_features)
-        sizes = [int(size) for size in m_splits]
-        rows = x.numel() // self.in_features if self.in_features else 0
-        if len(sizes) != self.num_gemms or any(size < 0 for size in sizes) or sum(sizes) != rows:
-            expected = f"{self.num_gemms} sizes that add up to {rows}"
-            raise ValueError(f"m_splits is {sizes}, expected {expected}")
+        sizes = self._sizes(m_splits, x.numel() // self.in_features if self.in_features else 0)
         region, dtype = self.region(), activation_dtype(x)
         parts = x.to(dtype).reshape(-1, self.in_features).split(sizes)
         layers, output, grad_input = ([], None, None) if region is None else self.slots(region, x.device)
@@ -118,6 +115,17 @@ class GroupedLinear(QuantizedModule):
             call = Call(layers[i], torch.is_grad_enabled(), cached, output, grad_input)
             found.append(LinearFunction.apply(part, weight, bias, call))
         return shaped(torch.cat(found), (*x.shape[:-1], self.out_features))
+
+    def _sizes(self, m_splits: Sequence[int], rows: int) -> list[int]:
+        """The rows of each group. Raises TypeError or ValueError for what does not split so many rows."""
+        expected = f"expected {self.num_gemms} sizes that add up to {rows}"
+        try:
+            sizes = [operator.index(size) for size in m_splits]
+        except TypeError:
+            raise TypeError(f"m_splits is {m_splits!r}, {expected}") from None
+        if len(sizes) != self.num_gemms or any(size < 0 for size in sizes) or sum(sizes) != rows:
+            raise ValueError(f"m_splits is {sizes}, {expected}")
+        return sizes
 
     def extra_repr(self) -> str:
         """Groups and features."""
