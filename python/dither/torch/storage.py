@@ -289,10 +289,10 @@ def restore_from_saved(objects: Sequence[Any], tensors: Sequence[torch.Tensor | 
 
 
 def restore_from_func_ctx(ctx: Any) -> list[Any]:
-    """What `save_for_func_ctx` saved in the context of an autograd function; its references are gone then."""
-    objects, ctx.saved_objects = ctx.saved_objects, None
-    if objects is None:
-        raise RuntimeError("what the forward pass saved is gone: the graph was gone through before")
+    """What `save_for_func_ctx` saved in the context of an autograd function; again, where torch keeps the graph
+    (`retain_graph=True`)."""
+    # The context keeps storages without tensors, so that these go when torch lets go of them.
+    objects = [x if x is None else x.detach() for x in ctx.saved_objects]
     return restore_from_saved(objects, ctx.saved_tensors)
 
 

@@ -453,6 +453,40 @@ def test_converted_models_that_compute_again(reentrant):
             assert torch.equal(found[direction]["amax_history"] > 0, state[direction]["amax_history"] > 0)
 
 
+@pytest.mark.parametrize("name", ["mxfp8", "high precision backward"])
+@pytest.mark.parametrize("make", [Linear, LayerNormLinear, LayerNormMLP, lambda k, n: GroupedLinear(2, k, n)])
+def test_backward_passes_of_a_graph_that_is_kept(make, name):
+    """Each has the gradients of the first; then what was saved is gone, by torch's message."""
+    layer, x = make(K, N), tensor(M, K, dtype=torch.float32).requires_grad_()
+    rest = ([M // 2] * 2,) if isinstance(layer, GroupedLinear) else ()
+    with autocast(recipe=RECIPES[name]):
+        loss = layer(x, *rest).square().sum()
+    inputs = [x, *layer.parameters()]
+    first = torch.autograd.grad(loss, inputs, retain_graph=True)
+    again = torch.autograd.grad(loss, inputs)
+    assert all(same(a, b) for a, b in zip(again, first, strict=True))
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        loss.backward()
+
+
+def test_transforms_of_torch_func():
+    """Refused where a module quantizes, or has a kernel of its own."""
+    layer, x = Linear(K, N), tensor(M, K, dtype=torch.float32)
+
+    def loss(x):
+        with autocast(recipe=MXFP8):
+            return layer(x).sum()
+
+    for call in (
+        lambda: torch.func.grad(loss)(x),
+        lambda: torch.vmap(loss)(x[None]),
+        lambda: torch.vmap(RMSNorm(K))(x),
+    ):
+        with pytest.raises(RuntimeError, match=r"module of dither is called under a transform of torch.func"):
+            call()
+    assert torch.func.grad(lambda x: layer(x).sum())(x).shape == x.shape
+
+
 def test_quantizers_of_tensors():
     """What a quantizer makes is a tensor of torch's, where it is told so."""
     q = MXFP8Quantizer("e4m3")

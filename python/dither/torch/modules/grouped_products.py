@@ -15,6 +15,7 @@ from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer, checked
 from ..storage import QuantizedStorage, restore_from_func_ctx, save_for_func_ctx
 from .products import Slots, ends_backward, in_directions
+from .traced import ModuleFunction
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +95,7 @@ def quantize_weights(layers: Sequence[Slots], weights: Sequence[Any], columns: b
     return [made[i] if i in made else layers[i].quantize_weight(w, columns) for i, w in enumerate(weights)]
 
 
-class GroupedLinearFunction(torch.autograd.Function):
+class GroupedLinearFunction(ModuleFunction):
     """y = x w^T + b of each group of rows of x (M, K); weights (N, K) of all groups, then biases."""
 
     @staticmethod

@@ -15,6 +15,7 @@ from .base import QuantizedModule, activation_dtype, check_input, parameter_opti
 from .linear import init_linear, linear_parameters
 from .norms import NormFunction, norm_backward, norm_forward, norm_parameters
 from .products import Slots, ends_backward
+from .traced import ModuleFunction
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Call:
     grad_input: Quantizer | None = None
 
 
-class LayerNormLinearFunction(torch.autograd.Function):
+class LayerNormLinearFunction(ModuleFunction):
     """y = norm(x) w^T + b of x (M, K), w (N, K)."""
 
     @staticmethod

@@ -17,6 +17,7 @@ from .base import QuantizedModule, activation_dtype, check_input, parameter_opti
 from .linear import init_linear, linear_parameters
 from .norms import NormFunction, norm_backward, norm_forward, norm_parameters
 from .products import Slots, ends_backward
+from .traced import ModuleFunction
 
 PLAIN = ("gelu", "silu", "relu", "srelu", "qgelu")
 GATED = ("geglu", "swiglu", "reglu", "sreglu", "qgeglu", "glu")
@@ -37,7 +38,7 @@ class Call:
     grad_input: Quantizer | None = None
 
 
-class ActivationFunction(torch.autograd.Function):
+class ActivationFunction(ModuleFunction):
     """An activation without quantization."""
 
     @staticmethod
@@ -53,7 +54,7 @@ class ActivationFunction(torch.autograd.Function):
         return getattr(ops, f"d{ctx.name}")(da.contiguous(), h.detach()), None
 
 
-class LayerNormMLPFunction(torch.autograd.Function):
+class LayerNormMLPFunction(ModuleFunction):
     """y = act(norm(x) w1^T + b1) w2^T + b2 of x (M, K)."""
 
     @staticmethod

@@ -14,6 +14,7 @@ from ..quantizer import Quantizer
 from ..storage import restore_from_func_ctx, save_for_func_ctx
 from .base import QuantizedModule, activation_dtype, check_input, parameter_options, shaped
 from .products import Slots, ends_backward
+from .traced import ModuleFunction
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Call:
     grad_input: Quantizer | None = None
 
 
-class LinearFunction(torch.autograd.Function):
+class LinearFunction(ModuleFunction):
     """y = x w^T + b of x (M, K), w (N, K)."""
 
     @staticmethod

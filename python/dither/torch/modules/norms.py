@@ -9,7 +9,7 @@ import torch
 from ... import ops
 from ..quantizer import Quantizer
 from .base import activation_dtype, check_input, parameter_options, shaped
-from .traced import TracedModule
+from .traced import ModuleFunction, TracedModule
 
 
 def norm_forward(
@@ -46,7 +46,7 @@ def norm_backward(
     return result.dx, result.dgamma, result.dbeta
 
 
-class NormFunction(torch.autograd.Function):
+class NormFunction(ModuleFunction):
     """A norm of x (M, K) without quantization."""
 
     @staticmethod

@@ -9,6 +9,21 @@ from typing import Any
 import torch
 
 
+class ModuleFunction(torch.autograd.Function):
+    """What both passes of a module are, in eager mode and in graphs."""
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """As of torch's. Raises RuntimeError under transforms of torch.func, which have no rule for quantized tensors
+        that are saved."""
+        if torch._C._are_functorch_transforms_active():
+            raise RuntimeError(
+                "a module of dither is called under a transform of torch.func (grad, vmap, ..), expected backward() or "
+                "torch.autograd.grad() for its gradients"
+            )
+        return super().apply(*args)
+
+
 class TracedModule(torch.nn.Module):
     """A module of which a compiler's graph has the operators of both passes, without a look at how they come about."""
 
