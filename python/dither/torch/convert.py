@@ -28,7 +28,7 @@ class _Runs:
         """Before the forward pass."""
         region = autocast(recipe=self.recipe)
         region.__enter__()
-        _OPEN.set((*_OPEN.get(), (self, region, sys.exception())))
+        _OPEN.set((*_OPEN.get(), (self, region, sys.exc_info()[1])))
 
     def leave(self, module: torch.nn.Module, args: Any, output: Any) -> None:
         """After it, also where it raised an error: then no scale is updated."""
@@ -37,7 +37,7 @@ class _Runs:
             return
         _, region, handled = opened[-1]
         _OPEN.set(opened[:-1])
-        error = sys.exception()
+        error = sys.exc_info()[1]
         if error is None or error is handled:
             region.__exit__(None, None, None)
         else:
