@@ -248,7 +248,9 @@ class QuantizedModule(TracedModule):
 def _is_thrown_away() -> bool:
     """Whether torch.utils.checkpoint computes again for the tensors that are saved, and not for the graph."""
     hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
-    return hooks is not None and hooks[0].__qualname__.startswith(torch.utils.checkpoint._recomputation_hook.__name__)
+    # torch has no public name for it.
+    name = getattr(getattr(torch.utils.checkpoint, "_recomputation_hook", None), "__name__", None)
+    return hooks is not None and name is not None and hooks[0].__qualname__.startswith(name)
 
 
 def is_quantized(weight: torch.Tensor) -> bool:
