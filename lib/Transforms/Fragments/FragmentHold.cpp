@@ -9,7 +9,9 @@
 // A CPU holds sums and maxima of tiles that are reduced along rows and along
 // columns. Loops over parts of both would compute those of the columns for each
 // row, and for each of these those of the rows that they are made of, and so
-// on: the work would grow with a power of the extents.
+// on: the work would grow with a power of the extents. It also holds what is
+// transposed after it was made of something transposed: each part of it would
+// be made of two that are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -159,6 +161,37 @@ bool FragmentPlan::holdReductions() {
         makeScratch(kernel, reduce.getLoc(),
                     cast<RankedTensorType>(reduce.getResult().getType())));
   return true;
+}
+
+/// Whether `tile` is made of something that is transposed in this block.
+bool FragmentPlan::isTransposed(Value tile) const {
+  SmallVector<Value> work{tile};
+  llvm::DenseSet<Value> seen;
+  while (!work.empty()) {
+    Value v = work.pop_back_val();
+    Operation *def = v.getDefiningOp();
+    if (!def || def->getBlock() != &block || !seen.insert(v).second)
+      continue;
+    if (isa<quant::TransposeOp>(def))
+      return true;
+    llvm::append_range(work, def->getOperands());
+  }
+  return false;
+}
+
+bool FragmentPlan::holdTransposed() {
+  if (!hasScratch(kernel))
+    return false;
+  bool any = false;
+  for (auto turn : block.getOps<quant::TransposeOp>()) {
+    Value source = turn.getSource();
+    if (!isTransposed(source) || !canBeScratch(source.getType()))
+      continue;
+    auto type = cast<RankedTensorType>(source.getType());
+    readThrough(source, makeScratch(kernel, turn.getLoc(), type));
+    any = true;
+  }
+  return any;
 }
 
 } // namespace dither::transforms

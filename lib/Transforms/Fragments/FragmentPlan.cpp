@@ -152,7 +152,7 @@ FailureOr<bool> FragmentPlan::make() {
       return false;
     }
     // What shared memory holds is not overwritten.
-    if (holdRereads() || holdReductions())
+    if (holdRereads() || holdReductions() || holdTransposed())
       continue;
     FailureOr<bool> kept = keepOverwritten();
     if (failed(kept))

@@ -153,6 +153,10 @@ private:
   /// CPU: has memory hold sums and maxima of tiles that are reduced along both
   /// directions and split in both; whether there is any.
   bool holdReductions();
+  bool isTransposed(mlir::Value tile) const;
+  /// CPU: has memory hold what is transposed and made of what is transposed;
+  /// whether there is any.
+  bool holdTransposed();
   void makeGroups();
   /// Step of the loop over a class.
   int64_t stepOf(const DimClasses::Class &c) const {

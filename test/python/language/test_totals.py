@@ -106,3 +106,28 @@ def test_rows_and_columns_by_turns(device, rows, cols, height):
         t /= tree(chains[: min(cols, 256)])[:, None]
         t /= tree(t)
     np.testing.assert_array_equal(y, t[:height])
+
+
+@dither.jit
+def symmetric(x, y, SIZE: dl.constexpr, TIMES: dl.constexpr):
+    t = dl.load(x, (0, 0), (SIZE, SIZE)) + 1.0
+    for _ in dl.static_range(TIMES):
+        t = (t + t.T) * 0.5
+        t = t / dl.sum(t, 1)
+    dl.store(y, (0, 0), t)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("height", [64, 63])
+def test_transposes_of_transposes(device, height):
+    """Each is made of two parts of the one before it, which is computed once."""
+    x = np.random.default_rng(1).random((height, 64), np.float32)
+    y = np.zeros_like(x)
+    symmetric[1](x, y, SIZE=64, TIMES=8, device=device)
+    t = np.zeros((64, 64), np.float32)
+    t[:height] = x
+    t += np.float32(1)
+    for _ in range(8):
+        t = (t + t.T) * np.float32(0.5)
+        t /= tree(t.T)[:, None]
+    np.testing.assert_array_equal(y, t[:height])

@@ -68,3 +68,42 @@ func.func @rows(%x: memref<64x1024xf32>, %y: memref<64x1024xf32>) attributes {qu
   return
 }
 }
+
+// -----
+
+// What is transposed and made of what is transposed lies in memory. What is
+// transposed first does not.
+
+// CHECK-LABEL: func.func @turned
+// CHECK: %[[HELD:.*]] = quant.scratch : memref<128x128xf32>
+// CHECK-NOT: quant.scratch
+// CHECK: quant.load %arg0
+// CHECK: quant.store %{{.*}}, %[[HELD]]
+// CHECK-NOT: quant.load %arg0
+// CHECK: quant.load %[[HELD]]
+// CHECK: quant.store %{{.*}}, %arg1
+// CHECK-LABEL: func.func @once
+// CHECK-NOT: quant.scratch
+// CHECK: return
+module attributes {quant.target = "host"} {
+func.func @turned(%x: memref<128x128xf32>, %y: memref<128x128xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<128x128xf32> -> tensor<128x128xf32>
+  %tt = quant.transpose %t : tensor<128x128xf32> -> tensor<128x128xf32>
+  %u = arith.addf %t, %tt : tensor<128x128xf32>
+  %e = quant.exp %u : tensor<128x128xf32>
+  %et = quant.transpose %e : tensor<128x128xf32> -> tensor<128x128xf32>
+  %v = arith.addf %e, %et : tensor<128x128xf32>
+  quant.store %v, %y[%c0, %c0] : tensor<128x128xf32>, memref<128x128xf32>
+  return
+}
+func.func @once(%x: memref<128x128xf32>, %y: memref<128x128xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<128x128xf32> -> tensor<128x128xf32>
+  %e = quant.exp %t : tensor<128x128xf32>
+  %et = quant.transpose %e : tensor<128x128xf32> -> tensor<128x128xf32>
+  %v = arith.addf %e, %et : tensor<128x128xf32>
+  quant.store %v, %y[%c0, %c0] : tensor<128x128xf32>, memref<128x128xf32>
+  return
+}
+}
