@@ -28,6 +28,14 @@ aten = torch.ops.aten
 
 def dispatch(func: Any, args: Any, kwargs: Any) -> Any:
     """An operation of aten on quantized tensors."""
+    if (func.is_view or func in _VIEWS) and torch.is_inference_mode_enabled() and not args[0].is_inference():
+        # A view has the versions of what it is of, also where new tensors have none.
+        with torch.inference_mode(False), torch.no_grad():
+            return _dispatch(func, args, kwargs)
+    return _dispatch(func, args, kwargs)
+
+
+def _dispatch(func: Any, args: Any, kwargs: Any) -> Any:
     handler = _HANDLERS.get(func)
     if handler is not None:
         # Autograd is above this: views of codes have the versions of what they are views of only if they are asked to.

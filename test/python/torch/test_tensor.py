@@ -254,6 +254,30 @@ def test_no_rows(case):
     assert torch.equal(torch.cat([q[0:0], q]), q.dequantize())
 
 
+@pytest.mark.parametrize("made", ["outside", "inside"])
+@pytest.mark.parametrize("case", OWN + WHOLE[1:2], ids=lambda case: str(case[0]))
+def test_views_in_inference_mode(case, made):
+    """A view of a normal tensor is one, also where new tensors have no versions."""
+    fmt, layout, options = case
+    x = torch.randn(128, 256)
+    with torch.inference_mode(made == "inside"):
+        w = QuantizedTensor.of(x, fmt, layout=layout, **options)
+    want = w.dequantize()
+    views = {
+        "slice": lambda t: t[32:64],
+        "view": lambda t: t.view(128, 256),
+        "transpose": lambda t: t.t(),
+        "split": lambda t: t.split(64)[1],
+        "detach": lambda t: t.detach(),
+    }
+    for view in views.values():
+        with torch.inference_mode():
+            found = view(w)
+            values = found.dequantize() if isinstance(found, QuantizedTensor) else found
+            assert torch.equal(torch.as_tensor(values), view(want))
+            assert found.is_inference() == (made == "inside")
+
+
 def test_native_types():
     q = made(("nvfp4", "both", {}), 32, 64)
     assert q.codes().dtype is torch.float4_e2m1fn_x2 and q.codes().shape == (32, 32)
