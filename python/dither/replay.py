@@ -81,6 +81,8 @@ def kind_of(kind: type) -> tuple[int, Any]:
         return _TORCH, None
     if issubclass(kind, _CONSTANTS):
         return _CONSTANT, None
+    if kind is ScaledTensor2x:
+        return _STRUCTURE, ("rowwise", "colwise_beside")
     if kind in _STRUCTURES:
         return _STRUCTURE, tuple(sys.intern(field.name) for field in dataclasses.fields(kind))
     fields = getattr(kind, "_fields", None)
@@ -131,14 +133,15 @@ def _description(
 ) -> tuple[Any, ...]:
     with Recording(where.target) as recording:
         stand_ins = [recording.like(array) for array in arrays]
-        left = iter(zip(tensors, stand_ins, strict=True))
+        left = list(zip(tensors, stand_ins, strict=True))
+        known = {id(tensor): buffer for tensor, buffer in reversed(left)}
 
         def placed(value: Any) -> Any:
             if kind_of(type(value))[0] not in (_NUMPY, _TORCH):
                 return value
-            tensor, buffer = next(left)
-            assert tensor is value
-            return buffer
+            if left and left[0][0] is value:
+                return left.pop(0)[1]
+            return known[id(value)]  # an array that both directions share
 
         args, kwargs = map_leaves(placed, args), map_leaves(placed, kwargs)
         returned = fn(*args, **kwargs)

@@ -115,6 +115,11 @@ def filled(x: Any, array: Array, shape: tuple[int, ...], value: float = 0.0, dty
     return out
 
 
+def can_fill(x: Any) -> bool:
+    """Whether `fill` takes it: what `empty_like` makes."""
+    return isinstance(x, (Buffer, DeviceArray)) or hasattr(x, "fill_") or type(x).__module__ == "numpy"
+
+
 def fill(out: Any, value: float = 0.0, dtype: DType = types.float32) -> None:
     """Fills what `empty_like` made with one number, zero where it is not of float32."""
     real = dtype is types.float32

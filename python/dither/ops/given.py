@@ -11,13 +11,13 @@ import dataclasses
 import math
 from typing import Any
 
-from ..arrays import Array, describe_argument
+from ..arrays import Array, describe, describe_argument
 from ..devices import Device
 from ..formats import Format
 from ..scalars import check_number, run_time_number
 from ..types import DType, float32, int64
 from . import kernels
-from .allocate import empty_like, filled
+from .allocate import empty_like, fill, filled
 
 
 def one_element(name: str, value: Any, dtype: DType, expected: str) -> Array:
@@ -62,9 +62,9 @@ def own_amax(value: Any, x: Any, array: Array, where: Device, stream: int | None
     return own(checked("amax", value), x, array, where, stream)
 
 
-def own_scale(name: str, value: Any, x: Any, array: Array, where: Device, stream: int | None) -> Any:
+def own_scale(name: str, value: Any, x: Any, array: Array, where: Device, stream: int | None, place: Any = None) -> Any:
     """The same of a scale of the tensor."""
-    return own(checked(name, value), x, array, where, stream)
+    return own(checked(name, value), x, array, where, stream, place)
 
 
 def factor(name: str, value: Any, fmt: Format, x: Any, array: Array) -> Any:
@@ -97,18 +97,27 @@ def checked(name: str, value: Any) -> float | Array:
     return given
 
 
-def own(given: float | Array, x: Any, array: Array, where: Device, stream: int | None) -> Any:
-    """The same of what `checked` returned."""
+def own(given: float | Array, x: Any, array: Array, where: Device, stream: int | None, place: Any = None) -> Any:
+    """The same of what `checked` returned; in `place`, an array of the result, if there is one."""
+    copied = empty_like(x, array, (), float32) if place is None else place
     if isinstance(given, float):
-        return filled(x, array, (), given + 0.0)  # the positive one of the two zeros
-    # On the stream of the launch that reads it, whatever framework it is of.
-    copied = empty_like(x, array, (), float32)
-    kernels.copy_kernel.launch(1, given, copied, device=where, stream=stream)
+        fill(copied, given + 0.0)  # the positive one of the two zeros
+    elif not is_at(given, copied):
+        # On the stream of the launch that reads it, whatever framework it is of.
+        kernels.copy_kernel.launch(1, given, copied, device=where, stream=stream)
     return copied
 
 
-def scale_of_amax(amax: Any, fmt: Format, x: Any, array: Array, where: Device, stream: int | None) -> Any:
-    """The tensor scale of a format that has it as an encode or decode scale, from an amax."""
-    own = empty_like(x, array, (), float32)
+def is_at(given: Array, place: Any) -> bool:
+    """Whether an array lies where another one begins."""
+    array = describe(place)
+    return array is not None and array.pointer == given.pointer
+
+
+def scale_of_amax(
+    amax: Any, fmt: Format, x: Any, array: Array, where: Device, stream: int | None, place: Any = None
+) -> Any:
+    """The tensor scale of a format that has it as an encode or decode scale, from an amax; in `place` as `own`."""
+    own = empty_like(x, array, (), float32) if place is None else place
     kernels.tensor_scale_kernel.launch(1, amax, own, FMT=fmt, device=where, stream=stream)
     return own

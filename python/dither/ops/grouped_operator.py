@@ -157,8 +157,8 @@ class _Call:
             first = {}
         if asked is not None:
             self._raise(asked)
-        if self.skip is not None:
-            outputs.keep(self.skip, result, self.wanted.out)
+        if self.wanted.out is not None:
+            result = outputs.settle(result, self.wanted.out, self.skip)
         return Results(result, self.saved, amaxes.get("amax", asked))
 
     def launch(self, tile: Tile, steps: Steps, saves: bool = False, **named: Any) -> None:

@@ -7,15 +7,16 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..arrays import Array, View, describe_argument, row_major, view
+from ..arrays import Array, View, describe, describe_argument, view
 from ..language import ScaleLayout
-from ..types import DType, int8
+from ..types import DType
 from . import kernels
 from .allocate import empty_like, filled
 from .grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
 from .grouping import Grouping, Steps
 from .outputs import Plan, check_apart, check_fields
 from .scaled_tensor import scale_matrix
+from .settle import check_array, settle
 from .skip import Skip
 from .tiles import round_up
 
@@ -68,7 +69,7 @@ class GroupedOutputs:
                 repeated=p.repeat,
                 transform=p.transform_of(colwise),
                 joined=self._joined(colwise),
-                height=self.groups.each and round_up(self.groups.each, self.groups.pad),
+                height=self._height,
                 **self._of_call(colwise, table, amaxes, scales, scale_given),
             )
 
@@ -83,25 +84,32 @@ class GroupedOutputs:
         scales: Mapping[str, Any],
         scale_given: bool,
     ) -> GroupedScaledTensor1x | GroupedScaledTensor2x:
-        """As `allocate`, in the memory of an earlier result (`check`), which a flag may leave as it is."""
+        """As `allocate`, in the memory of an earlier result (`check`), which a flag may leave as it is. What belongs to
+        the call gets there at its end (`settle`)."""
         flag = None if skip is None else skip.flag
         made = []
         for part in parts_of(out):
+            of_call = self._of_call(part.is_colwise, table, amaxes, scales, scale_given)
+            for name in ("amax", "tensor_scale", "table", "wrong"):
+                new, old = (describe(one) for one in (of_call[name], getattr(part, name)))
+                if new is not None and old is not None:
+                    assert new.dtype is not None
+                    check_array(name, getattr(part, name), new.shape, new.dtype)
+            made.append(dataclasses.replace(part, **of_call))
+        for part in made:
             kernels.zero(part.scale_inv, self.groups.where, self.groups.stream, flag)
-            made.append(dataclasses.replace(part, **self._of_call(part.is_colwise, table, amaxes, scales, scale_given)))
         return _of_parts(made)
 
-    def keep(
+    def settle(
         self,
-        skip: Skip,
         new: GroupedScaledTensor1x | GroupedScaledTensor2x,
         old: GroupedScaledTensor1x | GroupedScaledTensor2x,
-    ) -> None:
-        """Makes what a result has besides codes and scales that of the earlier one, where a flag says so."""
-        for part, before in zip(parts_of(new), parts_of(old), strict=True):
-            for name in ("amax", "tensor_scale", "table", "wrong"):
-                both = getattr(part, name), getattr(before, name)
-                skip.keep_array(*both, self.groups.where, self.groups.stream)
+        skip: Skip | None,
+    ) -> GroupedScaledTensor1x | GroupedScaledTensor2x:
+        """As `settle.settle`, of a result in the memory of an earlier one (`reuse`), which a flag may leave as it
+        is."""
+        flag = None if skip is None else skip.flag
+        return _of_parts(settle(parts_of(new), parts_of(old), self.groups.where, self.groups.stream, flag))
 
     def check(self, out: Any, inputs: Mapping[str, Array]) -> None:
         """Raises TypeError or ValueError unless `out` is an earlier result of such a call, in memory of its own."""
@@ -120,8 +128,12 @@ class GroupedOutputs:
                 way = "colwise" if colwise else "rowwise"
                 expected = f"{p.fmt!r}, {way}, {self.groups.count} groups, shape {shape}, {p.layout.name} scales"
                 raise ValueError(f"argument 'out' is a {part!r}, expected {expected}")
-            _check_array("data", part.data, *self.codes(colwise))
-            _check_array("scale_inv", part.scale_inv, *self.scales(colwise))
+            if part.height is not None and part.height != self._height:
+                raise ValueError(
+                    f"argument 'out' has groups of {part.height} rows, expected of {self._height or 'any number'}"
+                )
+            check_array("data", part.data, *self.codes(colwise))
+            check_array("scale_inv", part.scale_inv, *self.scales(colwise))
         check_apart(arrays_of(out), inputs)
 
     def _of_call(
@@ -163,6 +175,11 @@ class GroupedOutputs:
             return shape[::-1], dtype
         return (math.prod(shape),), dtype
 
+    @property
+    def _height(self) -> int | None:
+        """Rows of each group, padded, where they are known to be alike."""
+        return self.groups.each and round_up(self.groups.each, self.groups.pad)
+
     def _joined(self, colwise: bool) -> bool:
         return self.groups.joined and colwise and self.plan.fmt.transposed
 
@@ -193,26 +210,6 @@ def arrays_of(out: GroupedScaledTensor1x | GroupedScaledTensor2x) -> list[tuple[
 
 def _of_parts(parts: list[GroupedScaledTensor1x]) -> GroupedScaledTensor1x | GroupedScaledTensor2x:
     return GroupedScaledTensor2x(*parts) if len(parts) == 2 else parts[0]
-
-
-def _check_array(what: str, value: Any, shape: tuple[int, ...], dtype: DType) -> None:
-    """Raises TypeError or ValueError unless an array of argument 'out' is as one that `allocate` makes."""
-    array = describe_argument("out", value)
-    if array is None:
-        raise TypeError(f"argument 'out' has {what} of type {type(value).__name__}, expected an array")
-    if array.dtype is not dtype and not (array.storage == "uint8" and dtype.bits <= 8):
-        raise TypeError(f"argument 'out' has {what} of data type {array.dtype or array.storage}, expected {dtype}")
-    if dtype.bits == 4:
-        shape = (*shape[:-1], (shape[-1] + 1) // 2)
-    found = array.shape
-    if array.dtype is dtype and dtype.bits == 4:  # codes, of which a pair is a byte
-        found = (*array.shape[:-1], (array.shape[-1] + 1) // 2)
-    if found != shape:
-        raise ValueError(f"argument 'out' has {what} of shape {found}, expected {shape}")
-    if 0 not in shape and array.strides != row_major(array.shape, array.dtype or int8):
-        raise ValueError(f"argument 'out' has {what} with strides {array.strides}, expected a dense array")
-    if array.readonly:
-        raise ValueError(f"argument 'out' has read-only {what}, expected memory that can be written")
 
 
 def codes_and_scales(part: GroupedScaledTensor1x, scales: Any, layout: ScaleLayout) -> tuple[View, Any]:

@@ -89,16 +89,19 @@ def group_offsets_kernel(sizes, offsets, multiple, factor):
     dl.store(offsets, (first,), dl.reshape((total * factor).to(offsets.dtype), (OFFSETS,)))
 
 
-#: Elements that a program of `keep_kernel` takes.
+#: Elements of each array that a program of `overwrite_kernel` takes.
 KEPT = 1024
 
 
 @jit
-def keep_kernel(flag, new, old):
-    """What was there before, where a flag is not zero."""
+def overwrite_kernel(flag, new, old):
+    """Several arrays in the place of earlier ones, which stay as they are where a flag is not zero."""
     at = dl.program_id(0) * KEPT
-    t = dl.load(new, (at,), (KEPT,))
-    dl.store(new, (at,), dl.where(dl.load(flag) != 0, dl.load(old, (at,), (KEPT,)), t))
+    for i in dl.static_range(len(new)):
+        t = dl.load(new[i], (at,), (KEPT,))
+        if flag is not None:
+            t = dl.where(dl.load(flag) != 0, dl.load(old[i], (at,), (KEPT,)), t)
+        dl.store(old[i], (at,), t)
 
 
 def tensor_scale(g, FMT):

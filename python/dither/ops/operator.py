@@ -27,6 +27,7 @@ from .producer import IMPLIED, Producer, plain_tile
 from .request import Wanted
 from .row_passes import RowPasses, steps_in_row_passes
 from .scale_sources import ScaleSources
+from .settle import settle
 from .skip import Skip
 from .tiles import Tile, ordered
 from .written import check_results, flatten_written
@@ -372,7 +373,7 @@ def steps_on_matrices(
         return Results(out, saved | sums.totals(), peak)
 
     skip = Skip.of(wanted.skip, where)
-    if skip:
+    if wanted.out is not None:
         outputs.check_out(p, wanted.out, shape, arrays)
     if skip is True:
         return Results(wanted.out, saved, None)
@@ -381,7 +382,7 @@ def steps_on_matrices(
     recorded = None if wanted.record_amax is None else written_number("record_amax", wanted.record_amax)
     launches = bool(m and n and not where.is_cpu and not skip)
     sources = ScaleSources(p, x, output, where, wanted.stream, launches)
-    sources.take(wanted)
+    sources.take(wanted, isinstance(skip, Skip))
     found = sources.missing()
     yield [Zero(one) for one in found.values()]
     some: list[Step] = []
@@ -407,10 +408,7 @@ def steps_on_matrices(
     if recorded is not None:
         asked = recorded
     known = [sources.known(which) for which in ("row", "col")]
-    if isinstance(skip, Skip):
-        olds = outputs.known_of(wanted.out)
-        known = [skip.keep(one, old, where, wanted.stream) for one, old in zip(known, olds, strict=True)]
-    result = outputs.allocate(p, x, output, dtype, known, wanted.out, arrays)
+    result = outputs.allocate(p, x, output, dtype, known, wanted.out)
     passes = [
         (each, each.of(result), each.tile(n, producer, where.is_cpu), each.extent(shape))
         for each in p.parts(producer.whole_rows, where.is_cpu)
@@ -454,6 +452,10 @@ def steps_on_matrices(
     yield some
     if asked is not None:
         shards.raise_to_all(where, asked)
+    if wanted.out is not None:
+        flag = skip.flag if isinstance(skip, Skip) else None
+        parts = settle(outputs.parts_of(result), outputs.parts_of(wanted.out), where, wanted.stream, flag)
+        result = outputs.of_parts(parts)
     return Results(result, saved | sums.totals(), peak if peak is not None else asked)
 
 

@@ -11,13 +11,14 @@ from ..devices import Device
 from ..formats import Format
 from ..language import ScaleLayout
 from ..torch_tensors import are_extents
-from ..types import DType
+from ..types import DType, float32
 from .allocate import empty_like
 from .grouped_tensor import GroupedScaledTensor1x
 from .hadamard import RandomHadamard, Transform
 from .orders import OF_LAYOUT, ORDERS, Order
 from .producer import Producer
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_matrix, scale_storage, specialization
+from .settle import check_array
 from .tiles import CPU_SQUARE, GPU_TRANSPOSED, Tile, elementwise_tile, narrowed, round_up, row_tile
 
 LAYOUTS = ("rowwise", "colwise", "both")
@@ -270,17 +271,15 @@ class Known(NamedTuple):
 
 
 def allocate(
-    p: Plan, x: Any, array: Array, dtype: DType, known: Sequence[Known], out: Any, inputs: Mapping[str, Array]
+    p: Plan, x: Any, array: Array, dtype: DType, known: Sequence[Known], out: Any
 ) -> ScaledTensor1x | ScaledTensor2x:
-    """The result of a call on `inputs`, `x` the first of them, its arrays uninitialised; or `out`, checked.
+    """The result of a call beside `x`, its arrays uninitialised; or `out`, which was checked.
 
     `known` is of what is quantized along rows and along columns.
     """
     m, n = array.shape
     if out is not None:
-        check_out(p, out, (m, n), inputs)
-        parts = [dataclasses.replace(part, **known[part.is_colwise]._asdict()) for part in parts_of(out)]
-        return ScaledTensor2x(parts[0], parts[1]) if len(parts) == 2 else parts[0]
+        return of_parts([dataclasses.replace(part, **known[part.is_colwise]._asdict()) for part in parts_of(out)])
 
     def make(colwise: bool) -> ScaledTensor1x:
         shape = p.shape_of(colwise, (m, n))
@@ -409,10 +408,9 @@ def parts_of(result: ScaledTensor1x | ScaledTensor2x) -> list[ScaledTensor1x]:
     return [result.rowwise, result.colwise] if isinstance(result, ScaledTensor2x) else [result]
 
 
-def known_of(out: ScaledTensor1x | ScaledTensor2x) -> list[Known]:
-    """What `out`, an earlier result, has of the tensor that it is of, for blocks along rows and columns."""
-    known = [Known(part.amax, part.tensor_scale, part.scale_given) for part in parts_of(out)]
-    return known * (3 - len(known))
+def of_parts(parts: Sequence[ScaledTensor1x]) -> ScaledTensor1x | ScaledTensor2x:
+    """The inverse of `parts_of`."""
+    return ScaledTensor2x(*parts) if len(parts) == 2 else parts[0]
 
 
 def check_out(p: Plan, out: Any, shape: tuple[int, int], inputs: Mapping[str, Array]) -> None:
@@ -436,4 +434,9 @@ def check_out(p: Plan, out: Any, shape: tuple[int, int], inputs: Mapping[str, Ar
             array = describe_argument("out", value)
             if array is not None and array.readonly:
                 raise ValueError(f"argument 'out' has read-only {what}, expected memory that can be written")
+        if p.fmt.tensor_scale:
+            lines = () if not p.fmt.row_amax else (1, shape[1]) if colwise else (shape[0], 1)
+            for what, value, extents in (("amax", part.amax, lines), ("tensor_scale", part.tensor_scale, ())):
+                if value is not None:
+                    check_array(what, value, extents, float32)
     check_apart(arrays_of(out), inputs)

@@ -51,7 +51,12 @@ def requantize(
         want = GroupedScaledTensor2x if isinstance(x, GroupedScaledTensor1x) else ScaledTensor2x
         if not isinstance(out, want):
             raise TypeError(f"argument 'out' is {type(out).__name__}, expected a {want.__name__}")
+        shared = out.rowwise.amax is out.colwise.amax is not x.amax and out.colwise.amax is not None
+        if shared:
+            raise ValueError("argument 'out' has an amax of both directions, expected one of its columns")
         out = out.colwise
+        if isinstance(out, GroupedScaledTensor1x):
+            out = dataclasses.replace(out, wrong=None)  # that of its rows
     options: dict[str, Any] = {"out": out, "device": device, "stream": stream, "repeat_scales": x.repeated}
     if fmt.tensor_scale and fmt.tensor_scale_as == "amax":
         options["amax"] = x.amax

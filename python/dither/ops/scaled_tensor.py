@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import operator
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from ..formats import Format, restore_format
@@ -128,12 +131,29 @@ class ScaledTensor2x(TensorMethods):
         """As of ScaledTensor1x: of what was quantized along rows."""
         return self.rowwise.amax
 
+    @property
+    def colwise_beside(self) -> Any:
+        """`colwise` as calls that are like earlier ones are compared (replay.py): all of it, or its fields, less the
+        arrays that `rowwise` has, too, with which."""
+        row, col = self.rowwise, self.colwise
+        amax = row.amax is not None and row.amax is col.amax
+        scale = row.tensor_scale is not None and row.tensor_scale is col.tensor_scale
+        return (amax, scale, _fields_but(amax, scale)(col)) if amax or scale else col
+
     def dequantize(self, dtype: Any = None) -> Any:
         """The values of the rowwise codes."""
         return self.rowwise.dequantize(dtype)
 
     def __repr__(self) -> str:
         return f"ScaledTensor2x({self.rowwise!r}, {self.colwise!r})"
+
+
+@functools.cache
+def _fields_but(amax: bool, scale: bool) -> Callable[[ScaledTensor1x], tuple[Any, ...]]:
+    """What gives the fields of a direction, less its amax, or its tensor scale, where those are true."""
+    left = [name for name, there in (("amax", amax), ("tensor_scale", scale)) if there]
+    names = (field.name for field in dataclasses.fields(ScaledTensor1x))
+    return operator.attrgetter(*(name for name in names if name not in left))
 
 
 def restore(

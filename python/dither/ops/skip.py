@@ -11,8 +11,6 @@ from ..arrays import Array, describe_argument
 from ..devices import Device
 from ..scalars import run_time_number
 from ..types import DType, float32, int32, int64
-from . import kernels
-from .outputs import Known
 
 #: Data types of flags.
 _TYPES: dict[DType | None, Any] = {float32: ctypes.c_float, int32: ctypes.c_int32, int64: ctypes.c_int64}
@@ -41,23 +39,3 @@ class Skip:
         if where.is_cpu and array.device == "cpu":
             return bool(_TYPES[array.dtype].from_address(array.pointer).value)
         return Skip(dataclasses.replace(array, shape=(), strides=()))
-
-    def keep(self, new: Known, old: Known, where: Device, stream: int | None) -> Known:
-        """What a result has of the tensor: as before where it is skipped."""
-        amax, scale = (self.keep_array(*pair, where, stream) for pair in zip(new[:2], old[:2], strict=True))
-        return Known(amax, scale, new.scale_given)
-
-    def keep_array(self, new: Any, old: Any, where: Device, stream: int | None) -> Any:
-        """An array of a result, `new` in place: as before where it is skipped. None where either is."""
-        if new is None or old is None:
-            return None
-        one, other = (_flat(value) for value in (new, old))
-        programs = -(-one.shape[0] // kernels.KEPT)
-        kernels.keep_kernel.launch(programs, self.flag, one, other, device=where, stream=stream)
-        return new
-
-
-def _flat(value: Any) -> Array:
-    array = describe_argument("amax", value)
-    assert array is not None
-    return dataclasses.replace(array, shape=(math.prod(array.shape),), strides=(1,), shapes="dynamic")

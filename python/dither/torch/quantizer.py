@@ -114,12 +114,7 @@ class Quantizer:
             _copy_unless(noop_flag, new, dst)
             return dst
         out = scaled(dst, self.format)
-        result = ops.quantize(src, **self._with_usage(dst).options(src), out=out, skip=noop_flag)
-        new = self._store(result)
-        for name in ("rowwise", "colwise"):
-            mine, other = getattr(dst, name), getattr(new, name)
-            if mine is not None and mine.amax is not None:
-                mine.amax.copy_(other.amax)
+        ops.quantize(src, **self._with_usage(dst).options(src), out=out, skip=noop_flag)
         return dst
 
     def multi_quantize(self, tensors: Sequence[torch.Tensor]) -> list[QuantizedStorage]:
