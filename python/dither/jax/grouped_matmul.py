@@ -54,7 +54,9 @@ def grouped_gemm(
     if summed[0] != summed[1]:
         raise ValueError(f"contracting_dims are {summed[0]} long of lhs and {summed[1]} of rhs, expected the same")
     dtype = preferred_element_type or dtype_before(plain(lhs))
-    sizes = jnp.asarray(group_sizes, jnp.int32)
+    # Rows that are transformed are whole runs: of groups with zeros at the end, as both are.
+    whole = isinstance(plain(lhs), GroupedScaledTensor1x) and dims == ((0,), (0,)) and plain(lhs).transform is not None
+    sizes = jnp.asarray(plain(lhs).group_sizes if whole else group_sizes, jnp.int32)
 
     def of_values(lhs: Any, rhs: Any, sizes: Any) -> Any:
         found = [_values(t).reshape(shape) for t, shape in ((lhs, left), (rhs, right))]

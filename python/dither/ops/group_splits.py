@@ -25,9 +25,10 @@ def say_of_groups(
     groups: Grouping,
     output: tuple[int, Plan | None],
     results: Results,
+    padded: bool = False,
 ) -> None:
     """Says how the tensors of a call may be split: rows by whole groups where these are alike, or anywhere. `output`
-    has its columns, and how it is quantized."""
+    has its columns, and how it is quantized; `padded` says that codes along columns have padded groups."""
     columns, plan = output
     split = Describing((groups.height,), (columns,))
     (row,), (col,) = split.rows, split.cols
@@ -35,7 +36,7 @@ def say_of_groups(
     if groups.each is not None:
         of_group = row
         split.multiple("row", groups.each)
-    elif groups.pad > 1:
+    elif groups.pad > 1 or padded:
         split.keep(row)
     if producer.whole_rows or producer.halves:
         split.keep(col)

@@ -16,6 +16,7 @@ from .column_sum import MOST_ROWS, summed
 from .given import check_factor, checked, own_amax, own_scale, written_number
 from .group_splits import say_of_groups
 from .grouped_outputs import GroupedOutputs, arguments, arrays_of
+from .grouped_tensor import GroupedScaledTensor2x
 from .grouping import Grouping, Groups, Steps
 from .operator import Operator, Results, check_operands, saved_dtype
 from .outputs import Plan
@@ -33,13 +34,51 @@ def run_grouped(
     """As `operator.run`, on matrices whose rows are grouped: output, codes and what is saved have a row for each row of
     the groups, and sums of columns a row for each group.
 
+    A transform of columns takes whole runs: codes along columns are then those of groups that are padded to whole
+    runs, as those of a tensor are, by a call of their own. All else is of groups as they are.
+
     Raises TypeError or ValueError, which name the argument, for what the operator does not take.
     """
     call = _Call(operator, operands, constants, wanted, groups)
-    results = call.run()
+    apart = call.has_runs_apart
+    results = _in_runs(operator, operands, constants, wanted, groups) if apart else call.run()
     if describes(call.where):
-        say_of_groups(call.where, call.producer, operands, wanted, call.groups, (call.columns, call.plan), results)
+        output = call.columns, call.plan
+        say_of_groups(call.where, call.producer, operands, wanted, call.groups, output, results, apart)
     return results
+
+
+def _in_runs(
+    operator: Operator, operands: Mapping[str, Any], constants: Mapping[str, Any], wanted: Wanted, groups: Groups
+) -> Results:
+    """As `run_grouped`, with codes along columns of groups that are padded to whole runs of their transform."""
+    p = wanted.plan
+    assert p is not None and p.transform is not None
+    outs = [wanted.out] * 2
+    if p.rowwise and wanted.out is not None:
+        if not isinstance(wanted.out, GroupedScaledTensor2x):
+            raise TypeError(f"argument 'out' is {type(wanted.out).__name__}, expected a GroupedScaledTensor2x")
+        outs = [wanted.out.rowwise, wanted.out.colwise]
+    first, columns = None, dataclasses.replace(wanted, out=outs[1])
+    if p.rowwise:
+        rows = dataclasses.replace(p, colwise=False)
+        first = _Call(operator, operands, constants, dataclasses.replace(wanted, plan=rows, out=outs[0]), groups).run()
+        columns = dataclasses.replace(columns, plan=dataclasses.replace(p, rowwise=False), return_amax=False)
+        columns.record_amax = None
+        if p.fmt.tensor_scale:  # of the rows: that of what is transformed is another
+            columns.amax = columns.encode_scale = columns.decode_scale = None
+    elif operator.producer.saves:
+        alone = dataclasses.replace(wanted, plan=None, out=None, only_saved=True, return_amax=False, skip=None)
+        first = _Call(operator, operands, constants, alone, groups).run()
+    padded = dataclasses.replace(groups, pad=max(groups.pad, p.transform.size))
+    if first is not None:
+        columns.saved = {}
+    found = _Call(operator, operands, constants, columns, padded, saves=first is None).run()
+    if first is None:
+        return found
+    if not p.rowwise:
+        return Results(found.out, first.saved, found.amax)
+    return Results(GroupedScaledTensor2x(first.out, found.out), first.saved, first.amax)
 
 
 class _Call:
@@ -52,8 +91,10 @@ class _Call:
         constants: Mapping[str, Any],
         wanted: Wanted,
         groups: Groups,
+        saves: bool = True,
     ) -> None:
-        self.operator, self.wanted, self.plan = operator, wanted, wanted.plan
+        """`saves` says whether what the producer saves is written."""
+        self.operator, self.wanted, self.plan, self.saves = operator, wanted, wanted.plan, saves
         self.producer = producer = operator.producer
         self.constants = constants
         self.values, self.arrays = check_operands(producer, operands)
@@ -82,6 +123,12 @@ class _Call:
                     one = self.arrays[name]
                     self.values[name] = dataclasses.replace(one, shape=(one.shape[0], 1), strides=(*one.strides, 1))
 
+    @property
+    def has_runs_apart(self) -> bool:
+        """Whether groups may have other rows than whole runs of a transform of columns."""
+        transform = None if self.plan is None else self.plan.transform_of(True)
+        return transform is not None and not self.groups.are_multiples(transform.size)
+
     def run(self) -> Results:
         """Launches the kernels."""
         producer, p = self.producer, self.plan
@@ -100,12 +147,12 @@ class _Call:
         recorded = self._recorded()
         self.saved = {
             name: self.wanted.saved.get(name) if name in self.wanted.saved else self._empty(*of_saved[name])
-            for name in producer.saves
+            for name in (producer.saves if self.saves else ())
         }
         plain = plain_tile(producer, n, self.where.is_cpu)
         if p is None:
             out = self.wanted.out
-            if out is None:
+            if out is None and not self.wanted.only_saved:
                 out = self._empty((self.groups.codes, self.columns), self.dtype)
             outs = {"out": out} if not producer.halves else halves.outputs(out, self.wanted.interleave)
             peak = self._zeros((self.groups.count,)) if self.wanted.return_amax else None
@@ -130,7 +177,7 @@ class _Call:
         else:
             result = outputs.reuse(self.wanted.out, self.skip, *of_call)
         apart = passes[0].saves_apart(producer, self.where.is_cpu) or tile.rows > MOST_ROWS
-        if apart:
+        if apart and self.saves:
             self.launch(plain, Steps(), saves=True)
         first: dict[str, Any] = {"out_amax": asked, "saves": not apart}
         random = self.wanted.random
@@ -167,7 +214,7 @@ class _Call:
         table, tiles = self.groups.tables(steps, tile.rows)
         array = describe(tiles)
         assert array is not None
-        n = self.array.shape[1]
+        n, saves = self.array.shape[1], saves and self.saves
         parts = {name: self._empty((array.shape[0], n), float32) for name in self.producer.sums} if saves else {}
         if saves:
             named |= self.saved

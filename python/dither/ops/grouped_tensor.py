@@ -34,7 +34,7 @@ class GroupedScaledTensor1x(TensorMethods):
             formats with an amax of each row (M, 1), columnwise (G, N); else None.
         tensor_scale: what stands for the tensor scale where a format has it otherwise, as `amax`.
         format, dtype, is_colwise, scale_layout, transform: as of `ScaledTensor1x`.
-        shape: (M, N), M the rows of codes.
+        shape: (M, N), M the rows of codes; along columns that are transformed those of groups with whole runs.
         groups: the number of groups.
         table: (G + 1, 8) int64 on the device: where each group begins, and what is past them.
         wrong: 1 where the sizes of groups were not those of all rows (int32, one element), else 0.
@@ -187,7 +187,8 @@ class GroupedScaledTensor1x(TensorMethods):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class GroupedScaledTensor2x(TensorMethods):
-    """Groups of rows, quantized along rows and along columns."""
+    """Groups of rows, quantized along rows and along columns. Those along columns are padded to whole runs where they
+    are transformed, and have places of their own then."""
 
     rowwise: GroupedScaledTensor1x
     colwise: GroupedScaledTensor1x
@@ -229,11 +230,10 @@ class GroupedScaledTensor2x(TensorMethods):
 
     def split(self) -> list[ScaledTensor2x]:
         """Each group as a tensor, of the same memory. Waits for the device, which knows where they are."""
-        return self.split_at(_on_host(self.table))
-
-    def split_at(self, places: Any) -> list[ScaledTensor2x]:
-        """As `split`, where the host knows what is in `table`."""
-        parts = zip(self.rowwise.split_at(places), self.colwise.split_at(places), strict=True)
+        row, col = self.rowwise, self.colwise
+        places = _on_host(row.table)
+        of_columns = places if col.table is row.table else _on_host(col.table)
+        parts = zip(row.split_at(places), col.split_at(of_columns), strict=True)
         return [ScaledTensor2x(*both) for both in parts]
 
     def group(self, g: int) -> ScaledTensor2x:

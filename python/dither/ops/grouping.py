@@ -31,6 +31,7 @@ from .group_tiles import (
 from .grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
 from .orders import OF_LAYOUT, Order
 from .outputs import Plan
+from .scaled_tensor import ScaledTensor2x
 from .tiles import round_up
 
 #: What groups may be given as, by the name of the argument.
@@ -168,6 +169,13 @@ class Grouping:
         self._said = False
         self._tables: dict[Any, tuple[Any, Any]] = {}
 
+    def are_multiples(self, of: int) -> bool:
+        """Whether each group is known to have a multiple of so many rows of codes."""
+        if self.pad % of == 0:
+            return True
+        sizes = self._known if self.each is None else [self.each]
+        return sizes is not None and all(round_up(n, self.pad) % of == 0 for n in sizes)
+
     @property
     def are_apart(self) -> bool:
         """Whether groups may have rows in several parts."""
@@ -301,24 +309,33 @@ class Steps:
         return Steps(row, row_block, col, block_cols, 2 if fmt.element.bits == 4 else 1)
 
 
-def places_of(sizes: Sequence[int], groups: GroupedScaledTensor1x | GroupedScaledTensor2x) -> Any:
-    """What the table of groups has of each, of sizes that the host knows and groups that are not padded, but for the
-    programs."""
+def split_known(groups: GroupedScaledTensor1x | GroupedScaledTensor2x, sizes: Sequence[int]) -> list[Any]:
+    """As `groups.split()`, of sizes that the host knows and groups that are not padded, but for whole runs of a
+    transform: nothing waits."""
+    if isinstance(groups, GroupedScaledTensor2x):
+        parts = split_known(groups.rowwise, sizes), split_known(groups.colwise, sizes)
+        return [ScaledTensor2x(*both) for both in zip(*parts, strict=True)]
+    return groups.split_at(_places_of(sizes, groups))
+
+
+def _places_of(sizes: Sequence[int], part: GroupedScaledTensor1x) -> Any:
+    """What the table of groups has of each, but for the programs."""
     import numpy
 
-    part = groups.rowwise if isinstance(groups, GroupedScaledTensor2x) else groups
     steps = Steps.of_scales(part.format, OF_LAYOUT[part.scale_layout], part.repeated)
+    pad = part.transform.size if part.is_colwise and part.transform is not None else 1
     n = numpy.array(sizes, numpy.int64)
+    codes = -(-n // pad) * pad
     places = numpy.zeros((len(sizes), COLUMNS), numpy.int64)
-    places[:, READ_ROWS] = places[:, CODES_ROWS] = n
+    places[:, READ_ROWS], places[:, CODES_ROWS] = n, codes
+    places[1:, READ_AT] = numpy.cumsum(n)[:-1]
     for column, step, block in (
-        (READ_AT, 1, 1),
         (CODES_AT, 1, 1),
         (ROW_SCALES_AT, steps.row, steps.row_block),
         (COL_SCALES_AT, steps.col, steps.col_block),
         (COL_CODES_AT, steps.codes, 1),
     ):
-        places[1:, column] = numpy.cumsum(-(-n // step) * step // block)[:-1]
+        places[1:, column] = numpy.cumsum(-(-codes // step) * step // block)[:-1]
     return places
 
 

@@ -12,7 +12,7 @@ from ..devices import Device, get_device
 from ..frameworks import replayable
 from .allocate import fill, floats
 from .grouped import grouped_quantize
-from .grouping import places_of
+from .grouping import split_known
 from .many_kernels import MOST_ARGUMENTS, MOST_TENSORS, Choices, many_kernel, zero_kernel
 from .operator import Results, Step, Steps, Zero, finish, steps_of
 from .quantize import QUANTIZE, quantize, wanted_to_quantize
@@ -117,7 +117,7 @@ def split_quantize(
         bounds = itertools.pairwise(itertools.accumulate(sections, initial=0))
         return quantize_many([x[a:b] for a, b in bounds], format, layout, scale_layout, **options)
     groups = grouped_quantize(x, format, layout, scale_layout, group_sizes=list(sections), **options)
-    return groups.split_at(places_of(list(sections), groups))
+    return split_known(groups, list(sections))
 
 
 @contextlib.contextmanager

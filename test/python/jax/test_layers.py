@@ -223,6 +223,33 @@ def test_grouped_dense_is_dense_of_each_group():
             close(mine, np.asarray(other, np.float64))
 
 
+def test_grouped_dense_transforms_groups_of_any_size():
+    """Weight gradients are those of dense layers: the rows of each group are followed by zeros."""
+    recipe = dither.recipe.NVFP4BlockScaling(disable_stochastic_rounding=True)
+    sizes = np.array([7, 0, 33, 24], np.int32)
+    x, w, dy = numbers(70, 64), numbers(4, 64, 32, seed=4), numbers(70, 32, seed=6)
+    grouped = QuantizerFactory.create_set(fp8_recipe=recipe, n_groups=4)
+    alone = QuantizerFactory.create_set(fp8_recipe=recipe)
+    assert grouped.x.quantizers[0].use_rht
+
+    def call(x, w):
+        return dj.grouped_dense(x, w, sizes, quantizer_set=grouped)
+
+    # Six rows are of no group.
+    for fn in (call, jax.jit(call)):
+        y, (dx, dw) = gradients(fn, x, w, dy)
+        at = 0
+        for g, rows in enumerate(sizes):
+            part = slice(at, at + rows)
+            at += rows
+            if not rows:
+                assert not np.asarray(dw[g]).any()
+                continue
+            want, back = gradients(lambda x, w: dj.dense(x, w, quantizer_set=alone), x[part], w[g], dy[part])
+            for mine, other in zip((y[part], dx[part], dw[g]), (want, *back), strict=True):
+                close(mine, np.asarray(other, np.float64))
+
+
 def test_remat_keeps_the_codes_that_have_the_name():
     q = QuantizerFactory.create_set(scaling_mode=ALL["mxfp8"], fwd_dtype=jnp.float8_e4m3fn, checkpoint_name="codes")
 

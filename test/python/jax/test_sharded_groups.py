@@ -205,6 +205,7 @@ def test_what_begins_with_a_group_is_gathered_and_said():
     whole = r"grouped_quantize: dimension 0 of argument 'x' is split over 4 devices \(data\), expected it whole"
     for call in (sized("mxfp8_e4m3", "colwise"), sized("nvfp4", "rowwise", "128x4"),
                  sized("fp8_tensor_e4m3", "colwise", joined=True, **RANDOM),
+                 sized("fp8_tensor_e4m3", "colwise", joined=True, transform=dither.RandomHadamard()),
                  sized("mxfp8_e4m3", pad=32)):  # fmt: skip
         warned(whole, call, X, "data")
     rows = r"dimension 1 of argument 'x' is split over 4 devices \(data\), expected it whole"

@@ -152,6 +152,57 @@ def test_transforms(device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("layout", ["colwise", "both"])
+@pytest.mark.parametrize("fmt", ["nvfp4", "mxfp8_e4m3", "fp8_tensor_e4m3"])
+def test_groups_that_are_no_runs(fmt, layout, device):
+    """Columns of each are followed by zeros, up to a whole run, as those of a tensor are; rows are as they were."""
+    sizes = np.array([7, 1, 0, 56, 36], np.int32)
+    x = data.normal(100, 96, "bfloat16", seed=7)
+    options = {"transform": dither.RandomHadamard(16, 0x8001), "layout": layout}
+
+    def alone(_, rows):
+        return quantize(x[rows], fmt, **options)
+
+    for given in (sizes, sizes.tolist()):
+        found = dither.grouped_quantize(x, fmt, **options, group_sizes=given, device=device)
+        each_alone(found, alone, sizes)
+        again = dither.grouped_quantize(x * 3, fmt, **options, group_sizes=given, device=device, out=found)
+        each_alone(again, lambda _, rows: quantize(x[rows] * 3, fmt, **options), sizes)
+    stack = dither.grouped_quantize(x.reshape(5, 20, 96), fmt, **options, device=device)
+    each_alone(stack, alone, [20] * 5)
+    columns = stack if layout == "colwise" else stack.colwise
+    assert (columns.shape, columns.height) == ((160, 96), 32)
+    undone = dither.grouped_dequantize(columns, dither.float32, undo_transform=True, device=device).reshape(5, 32, 96)
+    for group, rows in zip(undone, parts_of([20] * 5), strict=True):
+        want = alone(0, rows) if layout == "colwise" else alone(0, rows).colwise
+        check.same_bits(group, want.dequantize(dither.float32, undo_transform=True))
+
+
+@pytest.mark.parametrize("layout", check.LAYOUTS)
+def test_what_is_saved_beside_runs(layout):
+    """It has the rows of the groups, and is written once."""
+    x, sizes = data.normal(64, 96, "float32", seed=3), [7, 1, 56]
+    options = {"format": "nvfp4", "layout": layout, "transform": dither.RandomHadamard(16, rowwise=True)}
+    gamma = np.ones(96, np.float32)
+    found = dither.rms_norm(x, gamma, **options, groups=dither.Groups(sizes=sizes), amax=None)
+    each_alone(found.out, lambda _, rows: dither.rms_norm(np.array(x[rows]), gamma, **options).out, sizes)
+    check.same_bits(found.rsigma, dither.rms_norm(x, gamma).rsigma)
+    found = dither.quantize_dbias(x, **options, groups=dither.Groups(sizes=sizes))
+    for g, rows in enumerate(parts_of(sizes)):
+        check.same_bits(found.dbias[g], dither.quantize_dbias(np.array(x[rows]), **options).dbias)
+    parts = dither.split_quantize(x, sizes, **options)
+    for part, rows in zip(parts, parts_of(sizes), strict=True):
+        same(part, quantize(x[rows], **options))
+
+
+def test_an_earlier_result_of_other_directions():
+    x, options = data.normal(64, 96), {"transform": dither.RandomHadamard(), "group_sizes": [7, 57]}
+    out = dither.grouped_quantize(x, "nvfp4", "colwise", **options)
+    with pytest.raises(TypeError, match="'out' is GroupedScaledTensor1x, expected a GroupedScaledTensor2x"):
+        dither.grouped_quantize(x, "nvfp4", "both", **options, out=out)
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("fmt", ["mxfp8_e4m3", "nvfp4", "fp8_tensor_e4m3"])
 def test_padded_and_gathered(fmt, device):
     """Rows that a router names, padded with zeros, and back."""

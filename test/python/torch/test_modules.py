@@ -235,11 +235,12 @@ GROUPED = {
 }
 
 
+@pytest.mark.parametrize("sizes", [[32, 0, 16, 16], [33, 0, 7, 24]], ids=["runs of 16", "any sizes"])
 @pytest.mark.parametrize("name", GROUPED)
-def test_grouped_linear(name, monkeypatch):
-    """The bits of a layer for each group; groups may be empty. Groups are quantized in one launch of each pass, and
-    weights in one call."""
-    sizes, x, recipe = [32, 0, 16, 16], tensor(M, K), GROUPED[name]
+def test_grouped_linear(name, sizes, monkeypatch):
+    """The bits of a layer for each group; groups may be empty, and have any rows before a transform. Groups are
+    quantized in one launch of each pass, and weights in one call."""
+    x, recipe = tensor(M, K), GROUPED[name]
     grouped = GroupedLinear(4, K, N, dtype=torch.bfloat16)
     launches = []
     quantize = dither.torch.Quantizer.quantize

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ... import ops
-from ...ops.grouping import Groups, places_of
+from ...ops.grouping import Groups, split_known
 from ..delayed import DelayedQuantizer
 from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer, checked
@@ -50,7 +50,7 @@ def _is_plain(q: Quantizer) -> bool:
 def _storages(result: Any, sizes: Sequence[int], q: Quantizer) -> list[QuantizedStorage]:
     """Each group of what a launch quantized, of the same memory."""
     parts = (result.rowwise, result.colwise) if hasattr(result, "rowwise") else (result,)
-    split = [part.split_at(places_of(sizes, part)) for part in parts]
+    split = [split_known(part, sizes) for part in parts]
     found = []
     for each in zip(*split, strict=True):
         row = next((part for part in each if not part.is_colwise), None)
