@@ -315,7 +315,9 @@ def _compiled(call: Call) -> Callable[..., Any]:
 
 @_primitive.def_impl
 def _run(*arrays: Any, call: Call) -> Any:
-    return _compiled(call)(*arrays)
+    # A call is compiled, whatever it is called from: it would meet itself.
+    with jax.disable_jit(False):
+        return _compiled(call)(*arrays)
 
 
 def _lowering(target: Callable[[], str]) -> Callable[..., Any]:

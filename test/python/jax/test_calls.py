@@ -52,6 +52,18 @@ def test_same_bits_as_numpy(name):
     same(jax.jit(CALLS[name])(jnp.asarray(x)), want)
 
 
+def test_without_jit():
+    """Each call is compiled by itself where jax.jit compiles nothing."""
+    x = numbers(64, 256)
+    with jax.disable_jit():
+        for call in (CALLS["nvfp4"], CALLS["rms_norm"], jax.jit(CALLS["gelu"])):
+            same(call(jnp.asarray(x)), call(x) if call in CALLS.values() else CALLS["gelu"](x))
+        gradient = jax.grad(lambda x: dither.gelu(x).sum())(jnp.asarray(x))
+        mapped = jax.vmap(CALLS["transpose"])(jnp.asarray(x)[None])
+    same(gradient, dither.dgelu(np.ones_like(x), x))
+    same(mapped[0], CALLS["transpose"](x))
+
+
 def test_results_are_arrays_of_jax_with_its_types():
     q = dither.quantize(jnp.ones((64, 64), jnp.bfloat16), "mxfp8_e4m3")
     assert (q.data.dtype, q.scale_inv.dtype) == (jnp.float8_e4m3fn, jnp.float8_e8m0fnu)
