@@ -87,9 +87,11 @@ def to_jax_scaled_matmul(t: ScaledTensor1x | ScaledTensor2x) -> tuple[Any, Any]:
             "summed"
         )
     rows, cols = _matrix(t)
-    data = t.data.reshape(rows, -1)
+    data = t.data
     if fmt.element is float4_e2m1:
-        data = jax.lax.bitcast_convert_type(data, jnp.float4_e2m1fn).reshape(rows, -1)[:, :cols]
+        pairs = data.reshape(rows, -(-cols // 2))
+        data = jax.lax.bitcast_convert_type(pairs, jnp.float4_e2m1fn).reshape(rows, 2 * pairs.shape[1])[:, :cols]
+    data = data.reshape(rows, cols)
     scales = linear_scales(t)
     if t.is_colwise and not t.is_transposed:
         data, scales = data.T, scales.T
@@ -181,7 +183,7 @@ def _product_of_codes(
     left: Any, right: Any, dims: tuple[tuple[int, ...], tuple[int, ...]]
 ) -> Callable[..., Any] | None:
     """The product of codes that XLA has on GPUs for this pair, if any."""
-    if not (isinstance(left, ScaledTensor1x) and isinstance(right, ScaledTensor1x)):
+    if not all(isinstance(t, ScaledTensor1x) and 0 not in t.shape for t in (left, right)):
         return None
     along = math.prod(left.shape[d] for d in dims[0])
     if any(along % ALIGNED.get(t.format.element, along + 1) for t in (left, right)):

@@ -26,6 +26,8 @@ from .tensors import with_matrix_of_scales
 def values(t: ScaledTensor1x) -> Any:
     """What the codes of a quantized tensor stand for, float32 in its shape. Of a transformed tensor, those of the
     transformed one."""
+    if 0 in t.shape:  # which has no scales
+        return jnp.zeros(t.shape, jnp.float32)
     axis, rank = t.flatten_axis % len(t.shape), len(t.shape)
     rows, cols = t.shape[:axis], t.shape[axis:]
     if t.is_transposed:

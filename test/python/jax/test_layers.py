@@ -223,6 +223,37 @@ def test_grouped_dense_is_dense_of_each_group():
             close(mine, np.asarray(other, np.float64))
 
 
+RECIPES = {
+    "delayed": dither.recipe.DelayedScaling(amax_history_len=4),
+    "current": dither.recipe.Float8CurrentScaling(),
+    "mxfp8": dither.recipe.MXFP8BlockScaling(),
+    "block": dither.recipe.Float8BlockScaling(),
+    "nvfp4": dither.recipe.NVFP4BlockScaling(),
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_tensors_of_no_rows(name):
+    """Products have none, and gradients are zero; so where there are no columns, or nothing is summed."""
+    q = QuantizerFactory.create_set(fp8_recipe=RECIPES[name])
+    for x, w in (((0, 64), (64, 96)), ((2, 0, 64), (64, 96)), ((32, 64), (64, 0)), ((32, 0), (0, 96))):
+        x, w, y = jnp.ones(x), jnp.ones(w), (*x[:-1], w[-1])
+
+        def loss(x, w, q):
+            made = dj.dense(x, w, quantizer_set=q)
+            assert made.shape == y  # noqa: B023
+            return made.sum()
+
+        for fn in (loss, jax.jit(loss)):
+            dx, dw = jax.grad(fn, argnums=(0, 1))(x, w, q)
+            assert (dx.shape, dw.shape) == (x.shape, w.shape)
+            assert not np.asarray(dx).any() and not np.asarray(dw).any()
+    x, gamma = jnp.ones((0, 64)), jnp.ones(64)
+    assert dj.layernorm_dense(x, jnp.ones((64, 96)), gamma, gamma, quantizer_set=q).shape == (0, 96)
+    kernels = jnp.ones((64, 1, 96)), jnp.ones((96, 64))
+    assert dj.layernorm_mlp(x, gamma, gamma, kernels, quantizer_sets=(q, q)).shape == (0, 64)
+
+
 def test_grouped_dense_transforms_groups_of_any_size():
     """Weight gradients are those of dense layers: the rows of each group are followed by zeros."""
     recipe = dither.recipe.NVFP4BlockScaling(disable_stochastic_rounding=True)

@@ -79,6 +79,16 @@ def test_a_product_is_that_of_the_values(fmt):
     np.testing.assert_array_equal(np.asarray(biased), np.asarray(found) + np.asarray(bias, np.float32))
 
 
+@pytest.mark.parametrize("fmt", ["mxfp8_e4m3", "nvfp4", "fp8_tensor_e4m3", "fp8_1x128_e4m3"])
+def test_no_rows(fmt):
+    x, w = dither.quantize(jnp.ones((0, 64)), fmt), dither.quantize(jnp.ones((64, 96)), fmt, "colwise")
+    for gemm in (dj.gemm, jax.jit(dj.gemm, static_argnums=2)):
+        assert gemm(x, w, ((1,), (0,))).shape == (0, 96)
+    if fmt in ("mxfp8_e4m3", "nvfp4"):
+        block = 32 if fmt == "mxfp8_e4m3" else 16
+        assert [t.shape for t in dj.to_jax_scaled_matmul(x)] == [(1, 0, 64), (1, 0, 64 // block)]
+
+
 def test_transforms_cancel():
     x, g = numbers(64, 32, dtype=np.float32), numbers(64, 48, dtype=np.float32, seed=4)
     transform = dither.RandomHadamard(16, 0xD7E8)
