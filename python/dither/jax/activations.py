@@ -19,6 +19,7 @@ from .arrays import kind_of_dtype
 from .functions import as_cotangent
 from .modes import AmaxScope
 from .parts import of_scope
+from .quantizers import checked_quantizer
 from .tensors import NoScaleTensor
 
 #: Operators by names of activations: of one tensor, and of a gate and what it lets through.
@@ -89,7 +90,9 @@ def act_lu(
     data = _side_by_side(x, activation_type)
     operator = getattr(ops, name)
     if quantizer is not None:
-        return quantizer.run(operator, data, dq_dtype=data.dtype, amax_scope=amax_scope, **numbers)[0]
+        return checked_quantizer(quantizer).run(operator, data, dq_dtype=data.dtype, amax_scope=amax_scope, **numbers)[
+            0
+        ]
     with of_scope(amax_scope):
         made = operator(data, return_amax=output_amax_when_no_scaling, **numbers)
     return NoScaleTensor(made.out, made.amax.reshape(1)) if output_amax_when_no_scaling else NoScaleTensor(made)
@@ -114,7 +117,9 @@ def dact_lu(
     data = _side_by_side(x, activation_type)
     operator, shape = getattr(ops, f"d{name}"), tuple(jnp.shape(x))
     if quantizer is not None:
-        made = quantizer.run(operator, dz, data, dq_dtype=data.dtype, amax_scope=amax_scope, **numbers)[0]
+        made = checked_quantizer(quantizer).run(
+            operator, dz, data, dq_dtype=data.dtype, amax_scope=amax_scope, **numbers
+        )[0]
         return _apart(made, shape)
     with of_scope(amax_scope):
         made = operator(dz, data, return_amax=output_amax_when_no_scaling, **numbers)
@@ -144,7 +149,9 @@ def quantize_dact_dbias(
     operator, shape = getattr(ops, f"dbias_d{name}"), tuple(jnp.shape(x))
     numbers["grad_dtype"] = kind_of_dtype(data.dtype)
     if quantizer is not None:
-        tensor, made = quantizer.run(operator, dz, data, dq_dtype=data.dtype, amax_scope=amax_scope, **numbers)
+        tensor, made = checked_quantizer(quantizer).run(
+            operator, dz, data, dq_dtype=data.dtype, amax_scope=amax_scope, **numbers
+        )
         tensor = _apart(tensor, shape)
     else:
         with of_scope(amax_scope):

@@ -32,7 +32,7 @@ from ..types import int64
 from .alike import with_heights
 from .arrays import buffer_of, dtype_of, is_array, packed
 from .batching import joined, parted, places_of_rows
-from .naming import hashable, name_of
+from .naming import check_devices, check_extents, check_fixed, hashable, name_of
 from .settings import Axes, default_target, keeps_dimensions, split_as, split_over, target_of_cuda
 from .several import is_of_several, run_each
 from .sharding import checked_axes, partitioned, run_part
@@ -205,9 +205,11 @@ def call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     names: list[str] = []
     for path, leaf in paths:
         if not is_array(leaf):
+            check_fixed(fn, path, leaf)
             leaves.append(_Static(type(leaf), hashable(leaf)))
             continue
         name = name_of(fn, path)
+        check_extents(name, leaf.shape)
         if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer) and leaf.is_deleted():
             raise ValueError(
                 f"argument '{name}': found an array of JAX that was deleted or donated, expected one with data"
@@ -222,10 +224,12 @@ def call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     found = Call(fn, tree, tuple(leaves), tuple(names), split_over(), keeps_dimensions())
     program = found.program(_types(arrays), default_target())
     arrays = _as_split(program, arrays)
-    if rule_of(fn, args, kwargs) is None:
-        made = found.bind(*arrays)
-    else:
-        made = _differentiable(found)(*arrays)
+    run = found.bind if rule_of(fn, args, kwargs) is None else _differentiable(found)
+    try:
+        made = run(*arrays)
+    except ValueError:
+        check_devices(names, arrays)  # JAX names a function that nobody knows
+        raise
     return found.filled(program, arrays, made)
 
 

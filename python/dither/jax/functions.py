@@ -13,6 +13,7 @@ from ..ops.hadamard import SIGN_MASK
 from .grouped import GroupedQuantizer
 from .modes import AmaxScope
 from .parts import axes_of_scope, largest_over, of_scope
+from .quantizers import checked_quantizer
 from .tensors import GroupedNoScaleTensor, NoScaleTensor
 
 
@@ -38,7 +39,7 @@ def quantize(
     """
     if quantizer is None:
         return x if isinstance(x, NoScaleTensor) else NoScaleTensor(jnp.asarray(x))
-    return quantizer.quantize(x, dq_dtype=dq_dtype, flatten_axis=flatten_axis, amax_scope=amax_scope)
+    return checked_quantizer(quantizer).quantize(x, dq_dtype=dq_dtype, flatten_axis=flatten_axis, amax_scope=amax_scope)
 
 
 def quantize_dbias(
@@ -63,7 +64,7 @@ def quantize_dbias(
             return NoScaleTensor(data), ops.quantize_dbias(data, flatten_axis=flatten_axis).dbias
     data, amax = (dz.data, dz.amax) if isinstance(dz, NoScaleTensor) else (dz, None)
     options = {"amax": amax, "dq_dtype": dq_dtype, "amax_scope": amax_scope, "flatten_axis": flatten_axis}
-    tensor, made = quantizer.run(ops.quantize_dbias, data, **options)
+    tensor, made = checked_quantizer(quantizer).run(ops.quantize_dbias, data, **options)
     return tensor, made.dbias
 
 

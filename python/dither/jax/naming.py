@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -28,6 +28,38 @@ def _parameters(fn: Callable[..., Any]) -> tuple[str, ...]:
         return tuple(name for name, p in inspect.signature(fn).parameters.items() if p.kind in kinds)
     except (TypeError, ValueError):
         return ()
+
+
+def check_fixed(fn: Callable[..., Any], path: Any, value: Any) -> None:
+    """Raises TypeError for an array of another library, whose memory is nothing that JAX reads."""
+    if hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__"):
+        kind = type(value)
+        found = f"argument '{name_of(fn, path)}' is a {kind.__module__.partition('.')[0]}.{kind.__name__}"
+        raise TypeError(f"{found} beside arrays of JAX, expected one of JAX or NumPy")
+
+
+def check_extents(name: str, shape: tuple[Any, ...]) -> None:
+    """Raises ValueError for an extent that is a symbol of `jax.export`: kernels are compiled for what is known."""
+    if not all(isinstance(extent, int) for extent in shape):
+        extents = ", ".join(map(str, shape))
+        raise ValueError(
+            f"argument '{name}' has shape ({extents}), expected known extents: symbolic shapes are not supported"
+        )
+
+
+def check_devices(names: Sequence[str], arrays: Sequence[Any]) -> None:
+    """Raises ValueError for arrays that lie on different devices, where they were put there."""
+    first: tuple[str, Any] | None = None
+    for name, array in zip(names, arrays, strict=True):
+        if isinstance(array, jax.core.Tracer) or not getattr(array, "committed", False):
+            continue
+        devices = array.sharding.device_set
+        if first is not None and devices != first[1]:
+            found, expected = (", ".join(sorted(map(str, some))) for some in (devices, first[1]))
+            raise ValueError(
+                f"argument '{name}' is on {found}, expected {expected}, as argument '{first[0]}'"
+            ) from None
+        first = first or (name, devices)
 
 
 def hashable(value: Any) -> Any:

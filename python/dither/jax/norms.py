@@ -13,6 +13,7 @@ from .arrays import kind_of_dtype
 from .functions import as_cotangent
 from .modes import AmaxScope
 from .parts import of_scope
+from .quantizers import checked_quantizer
 from .tensors import NoScaleTensor
 
 NORMS = ("layernorm", "rmsnorm")
@@ -197,7 +198,9 @@ def _run(
     x = _data(operands[0])
     operands = (x, *operands[1:])
     if quantizer is not None:
-        found: tuple[Any, Any] = quantizer.run(operator, *operands, dq_dtype=x.dtype, amax_scope=scope, **options)
+        found: tuple[Any, Any] = checked_quantizer(quantizer).run(
+            operator, *operands, dq_dtype=x.dtype, amax_scope=scope, **options
+        )
         return found
     with of_scope(scope):
         made = operator(*operands, return_amax=return_amax, **options)

@@ -129,6 +129,8 @@ class QuantizerFactory:
             for name, value in (("fwd_dtype", fwd_dtype), ("bwd_dtype", bwd_dtype)):
                 if value is not None:
                     raise ValueError(f"{name} was given without scaling_mode, expected both or none of the two")
+        elif not isinstance(scaling_mode, ScalingMode):
+            raise _no_mode(scaling_mode)
         metas = quantize_meta_set or QuantizeMetaSet()
 
         config = get_quantize_config(recipe) if recipe is not None else None
@@ -158,7 +160,7 @@ def _make(
     mode: ScalingMode, q_dtype: Any, q_layout: Any, n_groups: int | None, checkpoint_name: str | None, fields: Any
 ) -> Quantizer | None:
     if not isinstance(mode, ScalingMode):
-        raise TypeError(f"scaling_mode is {mode!r}, expected a ScalingMode")
+        raise _no_mode(mode)
     if mode is ScalingMode.NO_SCALING:
         return None
     kind = QUANTIZERS[mode]
@@ -175,6 +177,10 @@ def _make(
     first = each[0]
     own = {name: getattr(first, name) for name in (f.name for f in dataclasses.fields(Quantizer))}
     return GroupedQuantizer(**own, n_groups=n_groups, quantizers=each)
+
+
+def _no_mode(mode: Any) -> TypeError:
+    return TypeError(f"scaling_mode is {mode!r}, expected a ScalingMode")
 
 
 def _made_by(

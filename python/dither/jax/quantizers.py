@@ -337,6 +337,14 @@ QUANTIZERS: dict[ScalingMode, type[Quantizer]] = {
 }
 
 
+def checked_quantizer(quantizer: Any) -> Quantizer:
+    """A quantizer; raises TypeError for what is none."""
+    if not isinstance(quantizer, Quantizer):
+        found = type(quantizer).__name__
+        raise TypeError(f"argument 'quantizer' is {found}, expected a dither.jax.Quantizer or None")
+    return quantizer
+
+
 def with_dtype(tensor: Any, kind: Any) -> Any:
     """A quantized tensor of what had this data type."""
     if hasattr(tensor, "rowwise"):

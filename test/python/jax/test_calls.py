@@ -262,6 +262,9 @@ def test_gradients_are_refused_by_name():
         jax.grad(lambda x: dither.gelu(x, return_amax=True).amax)(x)
     with pytest.raises(TypeError, match=r"quantize has no derivative here"):
         jax.jvp(lambda x: dither.quantize(x, "nvfp4").amax, (x,), (x,))
+    for call in (lambda: jax.jvp(dither.gelu, (x,), (x,)), lambda: jax.hessian(lambda x: dither.gelu(x).sum())(x)):
+        with pytest.raises(TypeError, match="custom_vjp"):
+            call()
     stopped = jax.grad(lambda x: (x * dither.dequantize(dither.quantize(jax.lax.stop_gradient(x), "nvfp4"))).sum())(x)
     assert stopped.shape == x.shape
 
@@ -281,6 +284,45 @@ def test_mistakes_are_found_where_they_are_traced(transform):
         fails("argument 'x' has data type", lambda x: dither.gelu(x), jnp.ones((4, 4), kind), TypeError)
     fails("argument 'x' has rank 0", lambda x: dither.quantize(x[0, 0], "nvfp4"))
     fails("as a format, expected a dither format or its name", lambda x: dither.quantize(x, ["nvfp4"]), error=TypeError)
+
+
+def test_arrays_of_other_libraries():
+    """NumPy's become JAX's; nobody else's do."""
+    torch = pytest.importorskip("torch")
+    x, other = jnp.ones((64, 256)), torch.ones(64, 256)
+    same(dither.swiglu(x, np.ones((64, 256), np.float32)), dither.swiglu(np.asarray(x), np.asarray(x)))
+    for name, call in (
+        ("up", lambda: dither.swiglu(x, other)),
+        ("gate", lambda: dither.swiglu(other, x)),
+        ("amax", lambda: dither.quantize(x, "nvfp4", amax=other[0, :1])),
+        (r"tensors\[1\]", lambda: dither.quantize_many([x, other], "nvfp4")),
+        ("group_sizes", lambda: dither.grouped_quantize(x, "nvfp4", group_sizes=torch.tensor([64]))),
+    ):
+        match = f"argument '{name}' is a torch.Tensor beside arrays of JAX, expected one of JAX or NumPy"
+        with pytest.raises(TypeError, match=match):
+            call()
+
+
+def test_symbolic_shapes_are_refused_by_name():
+    (b,) = jax.export.symbolic_shape("b")
+    for shape, words in (((b, 64), r"\(b, 64\)"), ((64, 2 * b), r"\(64, 2\*b\)")):
+        match = f"argument 'x' has shape {words}, expected known extents: symbolic shapes are not supported"
+        for call in (CALLS["gelu"], CALLS["nvfp4"], CALLS["amax"]):
+            with pytest.raises(ValueError, match=match):
+                jax.export.export(jax.jit(call))(jax.ShapeDtypeStruct(shape, jnp.float32))
+
+
+def test_arrays_on_two_devices_are_refused_by_name():
+    first, second = jax.devices()[:2]
+    x = jnp.ones((64, 256))
+    near, far = jax.device_put(x, first), jax.device_put(x, second)
+    for name, beside, call in (
+        ("up", "gate", lambda: dither.swiglu(near, far)),
+        ("gamma", "x", lambda: dither.rms_norm(near, far[0], format="nvfp4")),
+    ):
+        with pytest.raises(ValueError, match=f"argument '{name}' is on .*:1, expected .*:0, as argument '{beside}'"):
+            call()
+    assert dither.swiglu(far, x).devices() == {second}
 
 
 def test_fp4_codes_of_jax_are_taken():

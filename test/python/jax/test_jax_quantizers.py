@@ -313,3 +313,19 @@ def test_mistakes():
     fails("found 1 quantizers, expected 2", lambda: dj.GroupedQuantizer(n_groups=2, quantizers=(dj.NVFP4Quantizer(),)))
     fails("expected a GroupedQuantizer", lambda: dj.grouped_quantize(x, dj.NVFP4Quantizer()), TypeError)
     fails("argument 'x' has data type", lambda: jax.jit(dj.NVFP4Quantizer().quantize)(jnp.ones((4, 4), int)), TypeError)
+
+
+def test_what_is_no_quantizer_or_mode():
+    x = jnp.asarray(numbers(64, 128))
+    expected = "argument 'quantizer' is str, expected a dither.jax.Quantizer or None"
+    for call in (
+        lambda: dj.quantize(x, "nvfp4"),
+        lambda: dj.quantize_dbias(x, "nvfp4"),
+        lambda: dj.act_lu(x[:, None], ("gelu",), "nvfp4"),
+        lambda: dj.rmsnorm_fwd(x, x[0], False, 1e-6, "nvfp4"),
+    ):
+        with pytest.raises(TypeError, match=expected):
+            call()
+    for mode in ("mx", 3):
+        with pytest.raises(TypeError, match=f"scaling_mode is {mode!r}, expected a ScalingMode"):
+            dj.QuantizerFactory.create_set(scaling_mode=mode)
