@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from .. import recipe as recipes
@@ -35,6 +36,8 @@ _BY_NAME = {
 }
 
 _recipe: contextvars.ContextVar[recipes.Recipe | None] = contextvars.ContextVar("dither_recipe", default=None)
+#: The recipe as part of what `jax.jit` knows a trace by; None for a JAX that has no such contexts.
+_key_of_jit: Any = jax.make_user_context() if hasattr(jax, "make_user_context") else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,6 +127,9 @@ class QuantizeConfig:
 def autocast(enabled: bool = False, recipe: Any = None, mesh_resource: MeshResource | None = None) -> Iterator[None]:
     """Layers that are made or called within are quantized by a recipe, by default `dither.recipe.DelayedScaling()`.
 
+    What `jax.jit` traced under another recipe is traced anew within. JAX keeps that by thread: a task, or a thread with
+    the context of another one, that calls what is jitted enters a region of its own.
+
     Args:
         enabled: if not, nothing is quantized within.
         recipe: one of `dither.recipe`.
@@ -134,10 +140,19 @@ def autocast(enabled: bool = False, recipe: Any = None, mesh_resource: MeshResou
         if mesh_resource is not None:
             stack.enter_context(global_shard_guard(mesh_resource))
         token = _recipe.set(chosen)
+        _tell_jit()
         try:
             yield
         finally:
             _recipe.reset(token)
+            _tell_jit()
+
+
+def _tell_jit() -> None:
+    """Makes the recipe in force what `jax.jit` knows traces by. It stays so until the next one: tasks of a thread may
+    leave their regions in any order."""
+    if _key_of_jit is not None:
+        _key_of_jit(_recipe.get()).__enter__()
 
 
 @contextlib.contextmanager

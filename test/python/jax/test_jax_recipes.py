@@ -1,5 +1,6 @@
 """Recipes in JAX: what quantizers they stand for, and where they are in force."""
 
+import contextvars
 import threading
 
 import dither
@@ -62,6 +63,45 @@ def test_parameters_of_recipes():
     custom = recipes.CustomRecipe(qfactory=lambda role: None if role == "weight" else dj.BlockScaleQuantizer())
     made = QuantizerFactory.create_set(fp8_recipe=custom, checkpoint_name="c")
     assert made.kernel is None and made.x.checkpoint_name == "c" and made.dgrad.q_layout.is_rowwise_colwise
+
+
+def test_jit_knows_the_recipe():
+    """What was traced under another recipe is traced anew, and once for each."""
+    x = jax.random.normal(jax.random.key(0), (32, 64))
+    w = jax.random.normal(jax.random.key(1), (64, 96))
+    traces = []
+
+    def layer(x, w):
+        traces.append(dj.get_global_quantize_recipe())
+        return dj.dense(x, w, quantizer_set=QuantizerFactory.create_set())
+
+    jitted = jax.jit(layer)
+    kinds = (recipes.MXFP8BlockScaling, recipes.Float8CurrentScaling)
+    for _ in range(2):
+        for kind in kinds:
+            with dj.autocast(enabled=True, recipe=kind()):
+                error = float(jnp.abs(jitted(x, w) - layer(x, w)).max())
+                assert error < 1e-4 and float(jnp.abs(jitted(x, w) - x @ w).max()) > 1e-2
+                with dj.autocast(enabled=False):
+                    assert float(jnp.abs(jitted(x, w) - x @ w).max()) < 1e-3
+        assert float(jnp.abs(jitted(x, w) - x @ w).max()) < 1e-3
+    assert jitted._cache_size() == 3
+    assert len(traces) == 3 + 4  # of jit, and of what ran by itself
+
+
+def test_regions_that_are_left_in_any_order():
+    """As tasks of one thread leave them: nothing of them is left."""
+    recipe = recipes.MXFP8BlockScaling()
+    contexts = [contextvars.copy_context() for _ in range(2)]
+    regions = [dj.autocast(enabled=True, recipe=recipe), dj.autocast(enabled=True, recipe=recipes.NVFP4BlockScaling())]
+    jitted = jax.jit(lambda x: (x, traced.append(dj.get_global_quantize_recipe()))[0])
+    traced = []
+    jitted(jnp.ones(4))
+    for step in ("__enter__", "__exit__"):
+        for context, region in zip(contexts, regions, strict=True):
+            context.run(getattr(region, step), *([None] * 3 if step == "__exit__" else ()))
+    jitted(jnp.ones(4))
+    assert traced == [None]
 
 
 def test_autocast():
