@@ -116,8 +116,9 @@ def filled(x: Any, array: Array, shape: tuple[int, ...], value: float = 0.0, dty
 
 
 def can_fill(x: Any) -> bool:
-    """Whether `fill` takes it: what `empty_like` makes."""
-    return isinstance(x, (Buffer, DeviceArray)) or hasattr(x, "fill_") or type(x).__module__ == "numpy"
+    """Whether `fill` takes an array that was written before. Memory of a GPU that no framework owns is filled at once,
+    and not after what was launched on a stream."""
+    return isinstance(x, Buffer) or hasattr(x, "fill_") or type(x).__module__ == "numpy"
 
 
 def fill(out: Any, value: float = 0.0, dtype: DType = types.float32) -> None:
