@@ -14,6 +14,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from ..ops import ScaledTensor1x, ScaledTensor2x
 from ..ops.tensor_methods import TensorMethods
+from .settings import told_to_jit, within
 from .tensors import GroupedNoScaleTensor, NoScaleTensor
 
 #: Names of dimensions that every `MeshResource` gives axes to.
@@ -63,8 +64,9 @@ class MeshResource:
         return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
-_resource: contextvars.ContextVar[MeshResource | None] = contextvars.ContextVar("dither_mesh_resource", default=None)
-_rules: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextVar("dither_axis_rules", default={})  # noqa: B039
+_resource = told_to_jit(contextvars.ContextVar("dither_mesh_resource", default=None))
+#: Pairs of a name and axes.
+_rules = told_to_jit(contextvars.ContextVar("dither_axis_rules", default=()))
 
 
 @contextlib.contextmanager
@@ -73,12 +75,11 @@ def global_shard_guard(resource: MeshResource, rules: Mapping[str, Any] | None =
     names or None), besides the names of this module. It holds in this context (`contextvars`) alone."""
     if not isinstance(resource, MeshResource):
         raise TypeError(f"argument 'resource' is {type(resource).__name__}, expected a dither.jax.MeshResource")
-    tokens = _resource.set(resource), _rules.set({**_rules.get(), **(rules or {})})
-    try:
+    named = {
+        name: axes if axes is None or isinstance(axes, str) else tuple(axes) for name, axes in (rules or {}).items()
+    }
+    with within(_resource, resource), within(_rules, tuple({**dict(_rules.get()), **named}.items())):
         yield
-    finally:
-        _resource.reset(tokens[0])
-        _rules.reset(tokens[1])
 
 
 def global_mesh_resource() -> MeshResource:
@@ -104,7 +105,7 @@ def get_sharding_map_logic_axis_to_mesh_axis() -> dict[str, Any]:
         W_FSDP_AXES: r.fsdp_resource,
         W_TP_AXES: tp,
         W_JOINED_AXES: None,
-        **_rules.get(),
+        **dict(_rules.get()),
     }
 
 

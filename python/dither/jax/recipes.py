@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from .. import recipe as recipes
@@ -21,6 +20,7 @@ from ..errors import suggest
 from .arrays import dtype_of_kind
 from .mesh import MeshResource, global_shard_guard
 from .modes import ScalingMode, TensorSource, mode_of
+from .settings import told_to_jit, within
 
 #: What a recipe calls the tensors of a layer.
 ROLES = {TensorSource.X: "input", TensorSource.KERNEL: "weight", TensorSource.DGRAD: "grad_output"}
@@ -35,9 +35,9 @@ _BY_NAME = {
     )
 }
 
-_recipe: contextvars.ContextVar[recipes.Recipe | None] = contextvars.ContextVar("dither_recipe", default=None)
-#: The recipe as part of what `jax.jit` knows a trace by; None for a JAX that has no such contexts.
-_key_of_jit: Any = jax.make_user_context() if hasattr(jax, "make_user_context") else None
+_recipe: contextvars.ContextVar[recipes.Recipe | None] = told_to_jit(
+    contextvars.ContextVar("dither_recipe", default=None)
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,20 +139,8 @@ def autocast(enabled: bool = False, recipe: Any = None, mesh_resource: MeshResou
     with contextlib.ExitStack() as stack:
         if mesh_resource is not None:
             stack.enter_context(global_shard_guard(mesh_resource))
-        token = _recipe.set(chosen)
-        _tell_jit()
-        try:
-            yield
-        finally:
-            _recipe.reset(token)
-            _tell_jit()
-
-
-def _tell_jit() -> None:
-    """Makes the recipe in force what `jax.jit` knows traces by. It stays so until the next one: tasks of a thread may
-    leave their regions in any order."""
-    if _key_of_jit is not None:
-        _key_of_jit(_recipe.get()).__enter__()
+        stack.enter_context(within(_recipe, chosen))
+        yield
 
 
 @contextlib.contextmanager

@@ -22,6 +22,36 @@ _cuda_target: contextvars.ContextVar[str] = contextvars.ContextVar("dither_cuda_
 _dimensions: contextvars.ContextVar[bool] = contextvars.ContextVar("dither_dimensions", default=False)
 _parts: contextvars.ContextVar[Axes | None] = contextvars.ContextVar("dither_parts", default=None)
 
+#: What calls mean in a context, as part of what `jax.jit` knows a trace by; None for a JAX that has no such contexts.
+_key_of_jit: Any = jax.make_user_context() if hasattr(jax, "make_user_context") else None
+_told: list[contextvars.ContextVar[Any]] = [_cuda_target, _parts]
+
+
+def told_to_jit(variable: contextvars.ContextVar[Any]) -> contextvars.ContextVar[Any]:
+    """A variable whose values what is traced depends on: `within` sets it."""
+    _told.append(variable)
+    return variable
+
+
+@contextlib.contextmanager
+def within(variable: contextvars.ContextVar[Any], value: Any) -> Iterator[None]:
+    """A value of a variable that `jax.jit` knows traces by."""
+    token = variable.set(value)
+    _tell_jit()
+    try:
+        yield
+    finally:
+        variable.reset(token)
+        _tell_jit()
+
+
+def _tell_jit() -> None:
+    """Makes what is in force what `jax.jit` knows traces by. It stays so until the next time: tasks of a thread may
+    leave their regions in any order."""
+    if _key_of_jit is not None:
+        values = {variable.name: variable.get(None) for variable in _told}
+        _key_of_jit(tuple((name, value) for name, value in values.items() if value) or None).__enter__()
+
 
 @contextlib.contextmanager
 def cuda_target(name: str) -> Iterator[None]:
@@ -29,7 +59,7 @@ def cuda_target(name: str) -> Iterator[None]:
     machines without one. Raises ValueError for what is no target of a GPU."""
     if not is_gpu(checked_target(name)):
         raise ValueError(f"target {name!r} is a CPU, expected a GPU")
-    with _set(_cuda_target, name):
+    with within(_cuda_target, name):
         yield
 
 
@@ -62,7 +92,7 @@ def split_over() -> Axes | None:
 
 def split_as(axes: Axes | None) -> contextlib.AbstractContextManager[None]:
     """Within, `split_over` is this."""
-    return _set(_parts, axes)
+    return within(_parts, axes)
 
 
 def seen_in_dimensions(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -71,8 +101,11 @@ def seen_in_dimensions(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        with _set(_dimensions, True):
+        token = _dimensions.set(True)  # of one call: no trace that is kept depends on it
+        try:
             return function(*args, **kwargs)
+        finally:
+            _dimensions.reset(token)
 
     return call
 
@@ -80,15 +113,6 @@ def seen_in_dimensions(function: Callable[_P, _R]) -> Callable[_P, _R]:
 def keeps_dimensions() -> bool:
     """Whether scales keep the dimensions of the tensor here."""
     return _dimensions.get()
-
-
-@contextlib.contextmanager
-def _set(variable: contextvars.ContextVar[Any], value: Any) -> Iterator[None]:
-    token = variable.set(value)
-    try:
-        yield
-    finally:
-        variable.reset(token)
 
 
 def target_of_cuda() -> str:

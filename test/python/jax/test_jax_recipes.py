@@ -1,5 +1,6 @@
 """Recipes in JAX: what quantizers they stand for, and where they are in force."""
 
+import contextlib
 import contextvars
 import threading
 
@@ -11,6 +12,7 @@ jax = pytest.importorskip("jax")
 import dither.jax as dj  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 from dither.jax import QuantizerFactory, ScalingMode, TensorSource  # noqa: E402
+from dither.jax.settings import split_over, target_of_cuda  # noqa: E402
 
 E4M3, E5M2 = jnp.float8_e4m3fn, jnp.float8_e5m2
 M = ScalingMode
@@ -147,3 +149,36 @@ def test_mistakes():
     with pytest.raises(TypeError, match="dp_resource is 1, expected the name of an axis of a mesh or None"):
         dj.MeshResource(dp_resource=1)
     assert dither.jax is dj
+
+
+def test_jit_knows_axes_and_targets():
+    """What a mesh, parts of tensors and the target for CUDA are changes what is traced, too."""
+    seen = []
+
+    @jax.jit
+    def traced(x):
+        seen.append((dj.global_mesh_resource().dp_resource, split_over(), target_of_cuda_or_none()))
+        return x + 1
+
+    x = jnp.ones(8)
+    regions = [
+        contextlib.nullcontext,
+        lambda: dj.global_shard_guard(dj.MeshResource(dp_resource="data")),
+        lambda: dj.global_shard_guard(dj.MeshResource(dp_resource="model"), {"heads": ["model"]}),
+        lambda: dj.shards(rows="data"),
+        lambda: dj.cuda_target("sm_90a"),
+        lambda: dj.cuda_target("sm_100a"),
+    ]
+    for _ in range(2):
+        for region in regions:
+            with region():
+                traced(x)
+    assert [one[:2] for one in seen[:4]] == [(None, None), ("data", None), ("model", None), (None, (("data",), ()))]
+    assert [one[2] for one in seen[4:]] == ["sm_90a", "sm_100a"]
+
+
+def target_of_cuda_or_none():
+    try:
+        return target_of_cuda()
+    except ValueError:
+        return None
