@@ -104,6 +104,16 @@ def default_device() -> Device:
     return get_device(asked) if asked else devices()[-1 if len(devices()) == 1 else 1]
 
 
+def chosen_device(asked: str | Device | None, memory: str) -> Device:
+    """Where a call runs: as asked, else where its tensors are, the device of this name. Memory of the CPU is that of
+    simulated GPUs, too: those run it that DITHER_DEVICE names."""
+    if asked is not None:
+        return get_device(asked)
+    default = knobs.get("device") if memory == "cpu" else ""
+    device = get_device(default) if default else None
+    return device if device is not None and device.name.startswith("sim:") else get_device(memory)
+
+
 def why_no_gpu() -> str:
     """Why there is no CUDA device; empty where there is one."""
     from . import _dither

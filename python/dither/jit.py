@@ -16,7 +16,7 @@ from . import cache, knobs, profile, stats, streams
 from .arrays import Array, check_shapes
 from .compiled import Compiled, Lowered
 from .compiler import Captures, captures_of, remember_file
-from .devices import Device, checked_target, default_device, get_device
+from .devices import Device, checked_target, chosen_device, default_device, get_device
 from .errors import CompileError, Span, suggest
 from .frameworks import is_sketching
 from .once import OncePerKey, one_property
@@ -445,7 +445,8 @@ def _device_of(arguments: Mapping[str, Any], asked: str | Device | None) -> Devi
     home = next(iter(homes), None)
     device = get_device(asked) if asked is not None else get_device(home) if home else None
     if device is None:
-        return get_device("cpu") if any(isinstance(a, Array) for a in arguments.values()) else default_device()
+        on_cpu = any(isinstance(a, Array) for a in arguments.values())
+        return chosen_device(None, "cpu") if on_cpu else default_device()
     if home and device.name != home:
         raise ValueError(f"argument '{homes[home]}' is on {home}, expected {device.name}, the device of the launch")
     return device

@@ -15,6 +15,20 @@ using namespace llvm;
 
 namespace dither::runtime {
 
+unsigned levelOf(StringRef target) {
+  unsigned capability = 0;
+  if (target.consume_front("sm_"))
+    return target.consumeInteger(10, capability)
+               ? 0
+               : 2 * capability + !target.empty();
+  return StringSwitch<unsigned>(target)
+      .Case("host:avx2", 1)
+      .Case("host:avx512", 2)
+      .Case("host:avx512vbmi", 3)
+      .Case("host:avx512fp16", 4)
+      .Default(0);
+}
+
 static constexpr int64_t version = 1;
 
 /// More than any manifest, and than the code of any kernel.

@@ -25,6 +25,10 @@ struct ManifestImage {
   enum class Format : uint8_t { Object, Ptx, Cubin } format = Format::Object;
 };
 
+/// How much of a machine code for a target asks: the compute capability of a
+/// GPU, the level of a CPU.
+unsigned levelOf(llvm::StringRef target);
+
 /// The images of the kernel `name` in a manifest. Errors: a file that cannot be
 /// read, is of others (Support/TrustedFile.h) or is none; another version; an
 /// entry without what it needs. Empty where there is no such kernel; `known`

@@ -42,8 +42,12 @@ dither_status dither_program_load(dither_device *device, const char *manifest,
                 Twine(manifest) + ": no program '" + name + "', found " +
                     (known.empty() ? "none" : join(known, ", ")));
   StringRef target = unwrap(device)->target();
-  std::stable_partition(images->begin(), images->end(),
-                        [&](auto &each) { return each.target == target; });
+  stable_sort(*images, [&](const auto &a, const auto &b) {
+    auto rank = [&](const ManifestProgram &each) {
+      return std::pair(each.target != target, -int(levelOf(each.target)));
+    };
+    return rank(a) < rank(b);
+  });
   std::string refusals;
   for (const ManifestProgram &image : *images) {
     // Files for machines of another kind need not even be there.

@@ -16,12 +16,13 @@ struct dither_kernel {
 };
 
 /// Images in the order in which they are tried: for this very target, machine
-/// code before what is yet to be compiled; then the others.
+/// code before what is yet to be compiled; then the others, those that ask most
+/// of a machine first.
 static void sortImages(std::vector<ManifestImage> &images, StringRef target) {
   stable_sort(images, [&](const ManifestImage &a, const ManifestImage &b) {
     auto rank = [&](const ManifestImage &i) {
-      return std::pair(i.image.target != target,
-                       i.format != ManifestImage::Format::Cubin);
+      return std::tuple(i.image.target != target, -int(levelOf(i.image.target)),
+                        i.format != ManifestImage::Format::Cubin);
     };
     return rank(a) < rank(b);
   });

@@ -30,20 +30,20 @@ def pytest_configure(config: pytest.Config) -> None:
     if os.environ.get("GPU_CHECK_LIBCUDA"):
         os.environ["DITHER_LIBCUDA"] = os.environ["GPU_CHECK_LIBCUDA"]
     import dither.ops
-    from dither.devices import Device, get_device, stand_ins
+    from dither.devices import Device, chosen_device, get_device, stand_ins
 
     where = get_device(name)
     if not where.is_cpu:
         stand_ins[f"sim:{where.target}"] = where
         dither.profile.record = lambda *_: pytest.skip("a GPU counts nothing")
 
-    def redirected(device: str | Device) -> Device:
-        asked = get_device(device)
-        return where if asked.is_cpu else asked
+    def redirected(asked: str | Device | None, memory: str) -> Device:
+        chosen = chosen_device(asked, memory)
+        return where if chosen.is_cpu else chosen
 
     for module in ("quantize", "dequantize", "norms"):
         operators: Any = sys.modules[f"{dither.ops.__name__}.{module}"]
-        operators.get_device = redirected
+        operators.chosen_device = redirected
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -139,7 +139,7 @@ struct Distribute : impl::DitherDistributeBase<Distribute> {
     });
     for (func::FuncOp f : kernels) {
       auto parts = f->getAttrOfType<ArrayAttr>("quant.parts");
-      if (failed(Distributor(f).run()))
+      if (failed(checkLayouts(f)) || failed(Distributor(f).run()))
         return signalPassFailure();
       if (parts)
         dropParts(parts);

@@ -350,7 +350,7 @@ struct DitherOrderAccesses
     if (!kernel->hasAttr("quant.kernel") || kernel.isExternal() ||
         LayoutRules(kernel).isSimd())
       return;
-    if (failed(Orderer(kernel).run()))
+    if (failed(checkLayouts(kernel)) || failed(Orderer(kernel).run()))
       signalPassFailure();
   }
 };

@@ -414,7 +414,7 @@ struct AssignLayouts
       return;
     if (!isForCpu(func))
       transposeEarly(func);
-    if (failed(Assigner(func).run()))
+    if (failed(checkElements(func)) || failed(Assigner(func).run()))
       signalPassFailure();
   }
 };

@@ -334,4 +334,38 @@ TileLayout LayoutRules::broadcastOperand(Operation *op,
   return scalar;
 }
 
+/// Error at the first operation with a tile that is none of those `isFine`.
+static LogicalResult checkTiles(func::FuncOp kernel, StringRef message,
+                                function_ref<bool(RankedTensorType)> isFine) {
+  WalkResult found = kernel.walk([&](Operation *op) {
+    for (Value v : op->getResults())
+      if (auto tile = dyn_cast<RankedTensorType>(v.getType());
+          tile && !isFine(tile)) {
+        op->emitOpError(message);
+        return WalkResult::interrupt();
+      }
+    return WalkResult::advance();
+  });
+  return failure(found.wasInterrupted());
+}
+
+LogicalResult checkLayouts(func::FuncOp kernel) {
+  return checkTiles(
+      kernel, "has a tile without a layout, expected dither-assign-layouts",
+      [](RankedTensorType tile) { return layoutOf(tile).has_value(); });
+}
+
+LogicalResult checkElements(func::FuncOp kernel) {
+  constexpr int64_t most = int64_t(1) << 62;
+  return checkTiles(kernel, "has a tile of more than 2^62 elements",
+                    [](RankedTensorType tile) {
+                      int64_t elements = 1;
+                      for (int64_t extent : tile.getShape())
+                        if (llvm::MulOverflow(elements, extent, elements) ||
+                            elements > most)
+                          return false;
+                      return true;
+                    });
+}
+
 } // namespace dither::transforms

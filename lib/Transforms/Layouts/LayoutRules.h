@@ -25,6 +25,11 @@ int64_t cpuLanes(mlir::func::FuncOp kernel);
 llvm::SmallVector<int64_t> configuredExtents(mlir::func::FuncOp kernel,
                                              llvm::StringRef name);
 
+/// Error at the first operation of a kernel with a tile that has no layout.
+mlir::LogicalResult checkLayouts(mlir::func::FuncOp kernel);
+/// Error at the first one with a tile of more elements than layouts count.
+mlir::LogicalResult checkElements(mlir::func::FuncOp kernel);
+
 class LayoutRules {
 public:
   explicit LayoutRules(mlir::func::FuncOp kernel);

@@ -44,5 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 1
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except Exception as error:  # what a file of the user raises, say
+        print(f"error: {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130

@@ -4,12 +4,14 @@ or by anything else."""
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import functools
 import hashlib
 import json
 import os
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import ptxas
@@ -99,9 +101,9 @@ def build_programs(args: argparse.Namespace, targets: list[str]) -> int:
 
 
 def identifier(name: str) -> str:
-    """A name that C takes."""
-    if not name.isidentifier() or not name.isascii():
-        raise UsageError(f"found name '{name}', expected an identifier of C")
+    """A name that C takes, and none of the runtime's."""
+    if not name.isidentifier() or not name.isascii() or name.startswith("dither_"):
+        raise UsageError(f"found name '{name}', expected an identifier of C that does not begin with 'dither_'")
     return name
 
 
@@ -111,17 +113,29 @@ class Manifest:
     def __init__(self, output: pathlib.Path) -> None:
         output.mkdir(parents=True, exist_ok=True)
         self.output, self.path = output, output / "manifest.json"
-        self.rows = read_manifest(self.path)
+        read_manifest(self.path)  # one that is no manifest is an error before anything is compiled
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """While other builds into this directory wait: each adds to what the ones before it wrote."""
+        place = os.open(self.output, os.O_RDONLY)
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(place)
 
     def add(self, kind: str, row: dict[str, Any], header: str, notes: list[str]) -> None:
         """Writes it with one of the "kernels" or "programs" more, in place of what has its name, and the C header of
         that; prints what was written."""
-        rows = {each: [old for old in old_rows if old["name"] != row["name"]] for each, old_rows in self.rows.items()}
-        rows[kind].append(row)
         place = self.output / f"{row['name']}.h"
         write(place, header.encode())
-        top = {"manifest": MANIFEST_VERSION, "dither": __version__, **rows}
-        write(self.path, (json.dumps(top, indent=1) + "\n").encode())
+        with self._locked():
+            found = read_manifest(self.path)
+            rows = {each: [old for old in old_rows if old["name"] != row["name"]] for each, old_rows in found.items()}
+            rows[kind].append(row)
+            top = {"manifest": MANIFEST_VERSION, "dither": __version__, **rows}
+            write(self.path, (json.dumps(top, indent=1) + "\n").encode())
         for image in row["images"]:
             print(f"{image['target']:<12} {self.output / image['file']}")
         print("\n".join([f"{'':<12} {place}", f"{'':<12} {self.path}", *notes]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 _C_TYPES = {"ptr": "void *", "i64": "int64_t ", "i32": "int32_t ", "f32": "float "}
@@ -11,7 +12,7 @@ _AS_SLOT = {"ptr": "(int64_t)(intptr_t){}", "i64": "{}", "i32": "{}", "f32": "di
 def render(kernel: dict[str, Any], images: list[dict[str, Any]]) -> str:
     """The text: what the arguments are, and a function that fills the slots and launches."""
     name = kernel["name"]
-    guard = f"DITHER_KERNEL_{name.upper()}_H"
+    guard = f"DITHER_KERNEL_{name}_H"
     lines = [
         f"/* Made by 'dither build': kernel {name} for {', '.join(dict.fromkeys(i['target'] for i in images))}.",
         " *",
@@ -27,8 +28,9 @@ def render(kernel: dict[str, Any], images: list[dict[str, Any]]) -> str:
         lines.append(what)
     lines += [" *", " * Pointers and rows must be aligned as said, in bytes; sizes and strides are in elements. */"]
     parameters = ["dither_kernel *kernel", "int64_t grid_x", "int64_t grid_y", "int64_t grid_z", "void *stream"]
-    parameters += [f"{_C_TYPES[slot['kind']]}{_identifier(slot['name'])}" for slot in kernel["slots"]]
-    values = [_AS_SLOT[slot["kind"]].format(_identifier(slot["name"])) for slot in kernel["slots"]]
+    slots, names = kernel["slots"], _identifiers([slot["name"] for slot in kernel["slots"]])
+    parameters += [f"{_C_TYPES[slot['kind']]}{each}" for slot, each in zip(slots, names, strict=True)]
+    values = [_AS_SLOT[slot["kind"]].format(each) for slot, each in zip(slots, names, strict=True)]
     body = [
         f"static inline dither_status {name}_launch(",
         "    " + ",\n    ".join(parameters) + ") {",
@@ -44,8 +46,8 @@ def render(kernel: dict[str, Any], images: list[dict[str, Any]]) -> str:
 def render_program(program: dict[str, Any], images: list[dict[str, Any]]) -> str:
     """The text: what the buffers are, their bytes, and a function that runs it on them."""
     name, buffers = program["name"], program["buffers"]
-    call = program["call"].replace("*/", "* /")
-    guard = f"DITHER_PROGRAM_{name.upper()}_H"
+    call = program["call"].replace("*/", "* /").replace("/*", "/ *")
+    guard = f"DITHER_PROGRAM_{name}_H"
     lines = [f"/* Made by 'dither build': program {name} of", f" * {call}", " *"]
     for buffer in buffers:
         shape = "x".join(map(str, buffer["shape"])) or "a number"
@@ -59,14 +61,16 @@ def render_program(program: dict[str, Any], images: list[dict[str, Any]]) -> str
         " *",
         " * Buffers are dense, row by row; on a GPU they and the workspace begin at multiples of 32 bytes. */",
     ]
+    names = _identifiers([buffer["name"] for buffer in buffers])
+    macros = _distinct([f"{name}_{buffer['name']}".upper() for buffer in buffers])
     body = [
-        *(f"#define {name.upper()}_{buffer['name'].upper()}_BYTES {buffer['bytes']}u" for buffer in buffers),
+        *(f"#define {macro}_BYTES {buffer['bytes']}u" for macro, buffer in zip(macros, buffers, strict=True)),
         "",
     ]
     parameters = ["dither_program *program", "void *stream"]
-    parameters += [f"{'' if b['written'] else 'const '}void *{_identifier(b['name'])}" for b in buffers]
+    parameters += [f"{'' if b['written'] else 'const '}void *{each}" for b, each in zip(buffers, names, strict=True)]
     parameters += ["void *workspace", "size_t workspace_bytes"]
-    values = [f"(void *){_identifier(buffer['name'])}" for buffer in buffers] or ["NULL"]
+    values = [f"(void *){each}" for each in names] or ["NULL"]
     body += [
         f"static inline dither_status {name}_run(",
         "    " + ",\n    ".join(parameters) + ") {",
@@ -115,16 +119,37 @@ def _grid(name: str, images: list[dict[str, Any]]) -> list[str]:
     return [*lines, "}"]
 
 
-#: Names that an argument may have in Python and not in the function.
-_TAKEN = {"kernel", "grid_x", "grid_y", "grid_z", "stream", "slots"}
-_TAKEN |= {"program", "workspace", "workspace_bytes", "buffers"}
-_C_AND_CPP = (
-    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
-    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool class "
-    "delete new operator private protected public template this throw typename using virtual namespace"
+#: Names that an argument may have in Python and not in the function: those of its other parameters, keywords of C and
+#: C++, and what headers of C define.
+_WORDS = (
+    "kernel grid_x grid_y grid_z stream slots program workspace workspace_bytes buffers auto break case char "
+    "const continue default do double else enum extern float for goto if inline int long register restrict return "
+    "short signed sizeof static struct switch typedef union unsigned void volatile while alignas alignof and "
+    "and_eq asm bitand bitor bool catch char8_t char16_t char32_t class co_await co_return co_yield compl concept "
+    "const_cast consteval constexpr constinit decltype delete dynamic_cast explicit export false friend mutable "
+    "namespace new noexcept not not_eq nullptr operator or or_eq private protected public reinterpret_cast "
+    "requires static_assert static_cast template this thread_local throw true try typeid typename typeof "
+    "typeof_unqual using virtual wchar_t xor xor_eq linux unix i386 NULL EOF errno size_t ptrdiff_t int8_t "
+    "int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t intptr_t uintptr_t intmax_t uintmax_t"
 )
-_KEYWORDS = frozenset(_C_AND_CPP.split())
+_TAKEN = frozenset(_WORDS.split())
 
 
-def _identifier(name: str) -> str:
-    return f"{name}_" if name in _TAKEN or name in _KEYWORDS or not name.isascii() else name
+def _identifiers(names: list[str]) -> list[str]:
+    """Names that C takes for these, each another one."""
+    return _distinct([name if name.isidentifier() else f"_{name}" for name in names], _TAKEN)
+
+
+def _distinct(names: list[str], taken: Collection[str] = ()) -> list[str]:
+    """These names, with underscores behind those that are taken, or those of an earlier one."""
+    used = {*taken}
+    for at, name in enumerate(names):
+        while not name.isascii() or name in used:
+            name = f"{name if name.isascii() else _ascii(name)}_"
+        used.add(name)
+        names[at] = name
+    return names
+
+
+def _ascii(name: str) -> str:
+    return "".join(letter if letter.isascii() else f"u{ord(letter):x}" for letter in name)

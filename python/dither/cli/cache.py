@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from .. import cache, knobs
+from ..devices import checked_target
 from .entry import describe, find_entry, read_entry, read_raw
 from .failure import Failure, UsageError
 
@@ -107,7 +108,8 @@ def export_entries(args: argparse.Namespace) -> int:
     from .. import _dither
 
     known = _dither.target_names()
-    for target in args.target or ():
+    wanted = [checked_target(target) if target == "host" else target for target in args.target or ()]
+    for target in wanted:
         if target not in known:
             raise UsageError(f"unknown target '{target}', expected {', '.join(known)}")
     chosen = []
@@ -123,12 +125,12 @@ def export_entries(args: argparse.Namespace) -> int:
         if fields.get("build") != cache.build():
             if args.keys:
                 raise Failure(f"{path} was made by another build of dither")
-        elif not args.target or fields["target"] in args.target:
+        elif not wanted or fields["target"] in wanted:
             chosen.append(raw)
     if not chosen:
         raise Failure(
-            f"no kernel in {cache.directory()} is of this build{' and for ' if args.target else ''}"
-            f"{' or '.join(args.target or ())}: compile some first"
+            f"no kernel in {cache.directory()} is of this build{' and for ' if wanted else ''}"
+            f"{' or '.join(wanted)}: compile some first"
         )
     targets = sorted({describe(raw)["target"] for raw in chosen})
     about = {"build": cache.build(), "targets": targets}

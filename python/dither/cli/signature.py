@@ -49,6 +49,8 @@ def load_file(text: str, what: str) -> tuple[str, str, dict[str, Any]]:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    # Dataclasses look for the module of their annotations; a name that is taken stays its owner's.
+    sys.modules.setdefault(path.stem, module)
     sys.path.insert(0, str(path.parent.resolve()))
     try:
         spec.loader.exec_module(module)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..devices import Device, get_device
+from ..devices import Device, chosen_device
 from ..formats import NVFP4
 from ..frameworks import replayable
 from ..recording import Recording
@@ -41,7 +41,7 @@ def amax(x: Any, device: str | Device | None = None, stream: int | None = None, 
         columns = array.shape[-1] if array.shape else 1
         value = reshape(x, (math.prod(array.shape[:-1]), columns), "x")
     value, matrix = contiguous_rows(value, floats(value, "x"))
-    where = get_device(device if device is not None else matrix.device)
+    where = chosen_device(device, matrix.device)
     if out is None:
         peak = filled(x, matrix, ())
     else:
@@ -89,7 +89,7 @@ def transformed_amax(
         raise TypeError(f"transform is {transform!r}, expected a dither.RandomHadamard")
     value = x if flat.plain else reshape(x, flat.matrix, "x")
     value, matrix = contiguous_rows(value, floats(value, "x"))
-    where = get_device(device if device is not None else matrix.device)
+    where = chosen_device(device, matrix.device)
     layout = "both" if plain else "colwise"
     along_cols = RandomHadamard(transform.size, transform.sign_mask)
     p = plan(NVFP4, layout, "linear", transform=along_cols)

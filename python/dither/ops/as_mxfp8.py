@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from ..arrays import describe
-from ..devices import Device, get_device
+from ..devices import Device, chosen_device
 from ..formats import FORMATS, Format
 from ..frameworks import traceable
 from ..language import ScaleLayout
@@ -50,7 +50,7 @@ def as_mxfp8(
     """
     part = x.rowwise if isinstance(x, ScaledTensor2x) else x
     array = describe(part.data) if isinstance(part, ScaledTensor1x) else None
-    where = get_device("cpu" if array is None else array.device if device is None else device)
+    where = chosen_device("cpu" if array is None else device, "cpu" if array is None else array.device)
     before = said(where)
     result = _as_mxfp8(x, scale_layout, device, stream, out)
     if describes(where):
@@ -93,7 +93,7 @@ def _as_mxfp8(x: Any, scale_layout: str, device: str | Device | None, stream: in
             BLOCK=x.format.block_rows if not x.repeated else 1,
             ROWS=_ROWS,
             COLS=_COLS,
-            device=get_device(device if device is not None else array.device),
+            device=chosen_device(device, array.device),
             stream=stream,
         )
     if scale_layout != "linear":

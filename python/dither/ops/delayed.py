@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from .. import torch_tensors, types
 from ..arrays import Array, describe_argument
-from ..devices import Device, get_device
+from ..devices import Device, chosen_device
 from ..errors import suggest
 from ..formats import ELEMENTS, FORMATS, LARGEST, Format, restore_format
 from ..frameworks import replayable
@@ -99,7 +99,7 @@ def updated_scale(
     made = tuple(empty_like(amax_history, history, shape, float32) for shape in shapes)
     new = _arrays(made[0], made[1], amax)
     _launch(new, {"old_scale": old["scale"], "old_history": old["amax_history"]}, options, device, stream)
-    where = get_device(device if device is not None else history.device)
+    where = chosen_device(device, history.device)
     if describes(where) and len(history.shape) == 2:
         split = Describing(history.shape[1:], ())
         (tensor,) = split.rows
@@ -155,7 +155,7 @@ def _launch(
         SKIP_ZERO=options.skip_zero,
         ROWS=_TILE // cols,
         COLS=cols,
-        device=get_device(device if device is not None else history.device),
+        device=chosen_device(device, history.device),
         stream=stream,
     )
 

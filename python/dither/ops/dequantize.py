@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from ..arrays import Array, describe, describe_argument, row_major
-from ..devices import Device, get_device
+from ..devices import Device, chosen_device
 from ..formats import Format
 from ..frameworks import replayable
 from ..language import ScaleLayout
@@ -45,7 +45,7 @@ def dequantize(
     if not isinstance(x, ScaledTensor1x):
         raise TypeError(f"argument 'x' is {type(x).__name__}, expected a ScaledTensor1x or ScaledTensor2x")
     array = describe(x.data)
-    where = get_device("cpu" if array is None else array.device if device is None else device)
+    where = chosen_device("cpu" if array is None else device, "cpu" if array is None else array.device)
     before = said(where)
     if isinstance(x.shape, tuple) and len(x.shape) != 2:
         matrix = flatten_part(x, "x")
@@ -77,7 +77,7 @@ def _values(
         raise ValueError(f"argument 'x' has no {what}, expected a float32 array: {x.format.name} has a tensor scale")
     array = describe(x.data)
     assert array is not None
-    where = get_device(device if device is not None else array.device)
+    where = chosen_device(device, array.device)
     m, n = x.shape
     inputs = {"x": array, "scales of 'x'": describe_argument("x", x.scale_inv)}
     y = new_or_given(out, x.data, array, (m, n), dtype, {name: one for name, one in inputs.items() if one is not None})

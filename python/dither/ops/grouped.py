@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from ..arrays import Buffer, describe
-from ..devices import Device, get_device
+from ..devices import Device, chosen_device
 from ..formats import Format
 from ..frameworks import traceable
 from ..language import ScaleLayout
@@ -160,7 +160,7 @@ def grouped_dequantize(
     m, n = x.shape
     data = describe(x.data)
     assert data is not None
-    where = get_device(device if device is not None else data.device)
+    where = chosen_device(device, data.device)
     index = None
     inputs = {"x": data}
     if rows is not None and height is not None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..arrays import Array, describe, describe_argument
-from ..devices import get_device
+from ..devices import chosen_device
 from ..types import DType, float32
 from . import group_kernels, halves
 from .allocate import empty_like, filled
@@ -109,7 +109,7 @@ class _Call:
         n = self.array.shape[1]
         if n == 0:
             raise ValueError(f"argument '{producer.tile}' has rows of no elements, expected at least one")
-        self.where = get_device(wanted.device if wanted.device is not None else self.array.device)
+        self.where = chosen_device(wanted.device, self.array.device)
         self.plan = None if self.plan is None else self.plan.on(self.where)
         self.groups = Grouping(groups, self.x, self.array, self.where, wanted.stream)
         self.columns = 2 * n if producer.halves else n

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from ..arrays import describe_argument
-from ..devices import Device, get_device
+from ..devices import Device, chosen_device
 from ..frameworks import traceable
 from ..types import DType, int32, int64
 from . import kernels
@@ -72,7 +72,7 @@ def group_offsets(
         offsets,
         multiple,
         factor,
-        device=get_device(device if device is not None else array.device),
+        device=chosen_device(device, array.device),
         stream=stream,
     )
     return offsets

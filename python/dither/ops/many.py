@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..devices import Device, get_device
+from ..devices import Device, chosen_device
 from ..frameworks import replayable
 from .allocate import fill, floats
 from .grouped import grouped_quantize
@@ -53,7 +53,7 @@ def quantize_many(tensors: Sequence[Any], format: Any, *args: Any, **options: An
     for k, (x, named) in enumerate(zip(tensors, own, strict=True)):
         with _naming(k):
             device = shared["device"]
-            devices.append(get_device(floats(x, "x").device if device is None else device))
+            devices.append(chosen_device(device, floats(x, "x").device))
             calls.append((x, wanted_to_quantize(**named, **shared)))
             if devices[k] is not devices[0]:
                 raise ValueError(f"argument 'x' is on {devices[k].name}, expected {devices[0].name}, as the first one")

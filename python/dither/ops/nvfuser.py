@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from ..arrays import Array, describe, describe_argument, view
-from ..devices import Device, get_device
+from ..devices import Device, chosen_device
 from ..errors import suggest
 from ..formats import MXFP8_E4M3, NVFP4, Format
 from ..frameworks import traceable
@@ -152,7 +152,7 @@ def preprocess_grouped_matmul_input_sf(
     (groups,) = starts.shape
     if starts.device == places.device == "cpu":
         _check_offsets(as_numpy(starts), as_numpy(places), m)
-    where = get_device(device if device is not None else linear.device)
+    where = chosen_device(device, linear.device)
     grouping = Grouping(Groups(starts=input_offsets), scales, linear, where, stream)
     out = filled(scales, linear, (m + 127 * groups, round_up(cols, 4)), dtype=of)
     if m and cols:
@@ -183,7 +183,7 @@ def quantized_by(
     `starts` of groups of rows each has a global scale."""
     *lead, k = array.shape
     m = math.prod(lead)
-    where = get_device(device if device is not None else array.device)
+    where = chosen_device(device, array.device)
     rows = x if len(lead) == 1 else reshape(x, (m, k), "input")
     described = describe(rows)
     assert described is not None

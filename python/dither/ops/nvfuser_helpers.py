@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..arrays import FOREIGN, Array, describe_argument, view
-from ..devices import Device, get_device
+from ..devices import Device, chosen_device
 from ..frameworks import traceable
 from ..types import DType, float4_e2m1, float8_e4m3, float32, int32
 from . import nvfuser_kernels as kernels
@@ -66,7 +66,7 @@ def dequantize_to_dtype(
     if len(shape) != 2:
         raise ValueError(f"argument 'tensor_fp4' has rank {len(shape)}, expected 2")
     linear = unswizzle_scales(tensor_sf, (shape[0], shape[1] // 16), "128x4", float8_e4m3, device, stream)
-    where = get_device(device if device is not None else data.device)
+    where = chosen_device(device, data.device)
     scale = own_scale("global_scale", global_scale, tensor_fp4, data, where, stream)
     amax = empty_like(tensor_fp4, data, (), float32)
     kernels.reciprocal_kernel.launch(1, scale, amax, device=where, stream=stream)
@@ -125,7 +125,7 @@ def _dequantized(codes: Any, scales: Any, amax: Any, dtype: DType, device: Any, 
         found = type(scales).__name__ if described is None else f"{described.dtype} of shape {described.shape}"
         raise ValueError(f"argument 'scales' is {found}, expected float8_e4m3 of shape {expected}")
     m = math.prod(lead)
-    where = get_device(device if device is not None else data.device)
+    where = chosen_device(device, data.device)
     y = empty_like(codes, data, shape, dtype)
     if m and k:
         own = own_amax(amax, codes, data, where, stream)

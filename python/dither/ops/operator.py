@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..arrays import Array, Buffer
-from ..devices import get_device
+from ..devices import chosen_device
 from ..jit import Kernel
 from ..language import linear
 from ..once import one_property
@@ -160,7 +160,7 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
     results = finish(steps_of(operator, operands, constants, wanted))
     x = operands[operator.producer.tile]
     if isinstance(x, (Array, Buffer)):
-        where = get_device(wanted.device if wanted.device is not None else floats(x, operator.producer.tile).device)
+        where = chosen_device(wanted.device, floats(x, operator.producer.tile).device)
         if isinstance(where, Recording) and not isinstance(where, Sketch):
             _describe(where, operator.producer, operands, wanted, results)
     return results
@@ -242,7 +242,7 @@ def steps_of(operator: Operator, operands: Mapping[str, Any], constants: Mapping
     if flat is None:
         return (yield from steps_on_matrices(operator, operands, constants, wanted))
     array = floats(operands[producer.tile], producer.tile)
-    shard = get_device(wanted.device if wanted.device is not None else array.device).shard
+    shard = chosen_device(wanted.device, array.device).shard
     if shard is not None and any(shard.inner):
         halves_of = flat.shape[: flat.axis], flat.shape[flat.axis :]
         rows, cols = (
@@ -301,7 +301,7 @@ def steps_on_matrices(
     output = dataclasses.replace(array, shape=shape, strides=(shape[1], 1))
     if producer.whole_rows and n == 0 and m:
         raise ValueError(f"argument '{producer.tile}' has rows of no elements, expected at least one")
-    where = get_device(wanted.device if wanted.device is not None else array.device)
+    where = chosen_device(wanted.device, array.device)
     dtype = wanted.dtype or arrays[producer.like.get(producer.output, producer.tile)].dtype
     assert dtype is not None
     kinds = {"column": (m,), "tile": (m, n), "column_sum": (n,)}

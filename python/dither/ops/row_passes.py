@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..arrays import Array
-from ..devices import fast_memory, get_device
+from ..devices import chosen_device, fast_memory
 from ..types import DType
 from .column_sum import programs_of
 from .joined import Joined, joins
@@ -108,7 +108,7 @@ def steps_in_row_passes(
     )
     known = {**operands, **constants}
     of_first = steps_on_matrices(passes.first, *_taken(first, known), alone)
-    where = get_device(wanted.device if wanted.device is not None else arrays[producer.tile].device)
+    where = chosen_device(wanted.device, arrays[producer.tile].device)
     held: list[Any] = []
     if passes.joined and plan is not None and not finds and joins(first, alone, (m, n), where):
         held, of_rows = _held(of_first)

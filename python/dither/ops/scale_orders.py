@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from ..arrays import Array, describe, describe_argument
-from ..devices import Device, get_device
+from ..devices import Device, chosen_device
 from ..frameworks import replayable
 from ..torch_tensors import are_extents
 from ..types import DType, e8m0, int32
@@ -54,7 +54,7 @@ def swizzle_scales(
     out = new_or_given(out, scales, source, shape, storage, {"scales": source}, dense=True)
     linear = dataclasses.replace(source, dtype=of)
     _run(kind, linear, _target(out, kind, (rows, cols), of), (rows, cols), False, device, stream)
-    where = get_device(device if device is not None else source.device)
+    where = chosen_device(device, source.device)
     _describe(where, (rows, cols), scales, out, kind.steps(of), kind)
     return out
 
@@ -77,7 +77,7 @@ def unswizzle_scales(
     _check_shape(shape)
     described = _matrix("scales", scales, dtype, (int32,) if order == "packed" else kind.scales)
     of = e8m0 if order == "packed" else _dtype_of(described, dtype)
-    where = get_device(device if device is not None else described.device)
+    where = chosen_device(device, described.device)
     shape = _shape_of_part(where, kind.matrix(described.shape), shape)
     expected, _ = kind.stored(shape, of)
     if described.shape != expected:
@@ -190,7 +190,7 @@ def _run(
     if not math.prod(stored.shape) or not math.prod(shape):
         return
     assert linear.dtype is not None
-    where = get_device(device if device is not None else linear.device)
+    where = chosen_device(device, linear.device)
     rows, cols = order.padded(shape, linear.dtype)
     step = 16 if order.name == "column_major" else 4
     kernels.order_kernel.launch(
@@ -228,7 +228,7 @@ def pad_scales(
     source, of = _linear(scales, dtype)
     m, n = source.shape
     padded = _resized(scales, source, of, (round_up(m, rows), round_up(n, cols)), device, stream, out)
-    _describe(get_device(device if device is not None else source.device), (m, n), scales, padded, (rows, cols))
+    _describe(chosen_device(device, source.device), (m, n), scales, padded, (rows, cols))
     return padded
 
 
@@ -244,7 +244,7 @@ def unpad_scales(
     """The first rows and columns of a matrix of scales, (R, C) as `shape` says: what `dither.pad_scales` was given."""
     _check_shape(shape)
     source, of = _linear(scales, dtype)
-    where = get_device(device if device is not None else source.device)
+    where = chosen_device(device, source.device)
     shape = _shape_of_part(where, source.shape, shape)
     if any(n > has for n, has in zip(shape, source.shape, strict=True)):
         raise ValueError(f"argument 'scales' has shape {source.shape}, expected at least {shape}")
@@ -273,7 +273,7 @@ def _resized(
     if math.prod(shape):
         result = describe(out)
         assert result is not None
-        where = get_device(device if device is not None else source.device)
+        where = chosen_device(device, source.device)
         grid = (-(-shape[0] // _ROWS), -(-shape[1] // _RESIZED_COLS))
         tile = {"ROWS": _ROWS, "COLS": _RESIZED_COLS}
         target = dataclasses.replace(result, dtype=of)

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from ..arrays import Array, View, describe_argument, view
-from ..devices import Device, get_device
+from ..devices import Device, chosen_device, get_device
 from ..formats import FP8_TENSOR_E4M3, Format, get_format
 from ..frameworks import replayable
 from ..recording import Recording
@@ -88,7 +88,7 @@ def transpose(
             result = result.reshaped(shape)
     else:
         result, written = out, _checked(out, source, shape, matrix, bits)
-    where = get_device(device if device is not None else source.device)
+    where = chosen_device(device, source.device)
     if m and n:
         _run(_moved(source, (m, n), bits), _moved(written, (n, m), bits), bits, where, stream)
     if describes(where):

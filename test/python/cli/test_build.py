@@ -5,6 +5,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 
 import pytest
 from cli.c_programs import BUILD, CC, INCLUDE, LIBRARY, MUST, compile_c, needs_cc, run
@@ -412,3 +413,63 @@ def test_a_manifest_of_another_version(dither, tmp_path):
         f"error: {tmp_path}/manifest.json is not a manifest of version 1, expected one or none\n",
     )
     assert os.path.exists(source)
+
+
+NAMES = """
+from __future__ import annotations
+import dataclasses
+import dither, dither.language as dl
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    rows: int = 2
+
+CONFIG = Config()
+
+@dither.jit
+def Scale(friend, true, x, x_size0, int_):
+    dl.store(x, (0, 0), dl.load(friend, (0, 0), (CONFIG.rows, 64)) * (true + x_size0 + int_))
+
+@dither.jit
+def scale(x, int64_t):
+    dl.store(x, (0, 0), dl.load(x, (0, 0), (2, 64)) * int64_t)
+"""
+
+
+@needs_cc
+def test_names_that_c_has_itself(dither, tmp_path):
+    """Keywords, names of headers, those of sizes, and two that differ in case alone: each header compiles, beside the
+    other. The file has a dataclass, whose annotations are text."""
+    (tmp_path / "names.py").write_text(NAMES)
+    first = ["friend=f32[?,64]", "true=f32", "x=f32[?,64]", "x_size0=f32", "int_=f32"]
+    for kernel, signature in (("Scale", first), ("scale", ["x=f32[?,64]", "int64_t=f32"])):
+        result = dither(
+            "build", f"{tmp_path}/names.py:{kernel}", "--signature", *signature, "--target", "host:base",
+            "--output", str(tmp_path / "out"),
+        )  # fmt: skip
+        assert result.code == 0, result.err
+    text = '#include "Scale.h"\n#include "scale.h"\nint main(void) { return !Scale_launch || !scale_launch; }\n'
+    for suffix, standard in ((".c", "c99"), (".cpp", "c++17")):
+        program = tmp_path / f"program{suffix}"
+        program.write_text(text)
+        command = [CC, f"-std={standard}", "-Wall", "-Wextra", "-Werror", "-Wno-address", "-fsyntax-only"]
+        command += [f"-I{INCLUDE}", f"-I{tmp_path}/out", str(program)]
+        made = subprocess.run(command, capture_output=True, text=True)
+        assert made.returncode == 0, made.stderr
+
+
+def test_names_of_the_runtime_are_its_own(dither, tmp_path):
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    arguments = ["--signature", *SIGNATURE, "--target", "host:base", "--output", str(tmp_path / "out")]
+    result = dither("build", f"{tmp_path}/kernels.py:scale", *arguments, "--name", "dither_kernel")
+    assert result.code == 2 and "does not begin with 'dither_'" in result.err
+
+
+def test_builds_into_one_directory_at_once(tmp_path):
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    arguments = ["--signature", *SIGNATURE, "--target", "host:base", "--output", str(tmp_path / "out")]
+    command = [sys.executable, "-m", "dither", "build", f"{tmp_path}/kernels.py:scale", *arguments]
+    builds = [subprocess.Popen([*command, "--name", f"scale{i}"], stdout=subprocess.DEVNULL) for i in range(4)]
+    assert [build.wait() for build in builds] == [0] * 4
+    rows = json.loads((tmp_path / "out" / "manifest.json").read_text())["kernels"]
+    assert sorted(row["name"] for row in rows) == [f"scale{i}" for i in range(4)]

@@ -178,6 +178,27 @@ TEST_F(CInterfaceTest, NothingThatRunsThere) {
                 dither_device_target(device) + "'");
 }
 
+TEST_F(CInterfaceTest, TakesWhatAsksMostOfTheMachine) {
+  dither_device *device = nullptr;
+  dither_kernel *kernel = nullptr;
+  ASSERT_EQ(dither_device_open("cpu", &device), DITHER_SUCCESS);
+  if (std::string(dither_device_target(device)) == "host:base" ||
+      std::string(dither_device_target(device)) == "host:avx2")
+    GTEST_SKIP() << "the machine has one of the levels itself";
+  std::string both = text(hash(readFile(KERNELS_OBJECT)));
+  size_t first = both.find("{\"target\": \"host\""), end = both.find("]}]}");
+  std::string image = both.substr(first, end - first), better = image;
+  image.replace(image.find("\"host\""), 6, "\"host:base\"");
+  better.replace(better.find("\"host\""), 6, "\"host:avx2\"");
+  write("manifest.json",
+        both.substr(0, first) + image + ", " + better + both.substr(end));
+  ASSERT_EQ(dither_kernel_load(device, manifest.c_str(), "where", &kernel),
+            DITHER_SUCCESS)
+      << dither_error_message();
+  EXPECT_STREQ(dither_kernel_target(kernel), "host:avx2");
+  dither_kernel_unload(kernel);
+}
+
 TEST_F(CInterfaceTest, MessagesBelongToAThread) {
   dither_device *device = nullptr;
   EXPECT_EQ(dither_device_open("tpu", &device), DITHER_DEVICE_ERROR);

@@ -1,0 +1,3 @@
+#include "kw/*.h"
+#include "kw/*.h"
+int main(void){return 0;}
