@@ -128,7 +128,7 @@ def scale_of_another_axis(x, y):
 @jit
 def swizzle_of_values(x, y):
     t = dl.load(x, (0, 0), (64, 128))
-    dl.store(y, (0, 0), t, layout=dl.swizzle_128x4)  # swizzle_128x4 of a tile of 'f32', expected f8E4M3FN or f8E8M0FNU
+    dl.store(y, (0, 0), t, layout=dl.swizzle_128x4)  # swizzle_128x4 of a tile of float32, expected float8_e4m3 or e8m0
 
 
 @jit
@@ -279,7 +279,7 @@ def test_launch(call, kind, message):
 def test_too_few_columns_for_the_128x4_order():
     with pytest.raises(CompileError) as info:
         scales[(1,)](X, view(np.zeros((128, 3), np.uint8), dither.e8m0))
-    assert info.value.message == ("swizzle_128x4 into dimension 1 of extent 3 of the memref, expected a multiple of 4")
+    assert info.value.message == ("swizzle_128x4 into dimension 1 of extent 3 of the tensor, expected a multiple of 4")
 
 
 def test_too_few_rows_and_columns_are_not_written():
