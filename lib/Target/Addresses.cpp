@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Addresses.h"
+#include "Functions.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/ConstantRange.h"
@@ -26,18 +27,14 @@ using namespace llvm::PatternMatch;
 namespace dither::target {
 
 PreservedAnalyses ThreadRangePass::run(Function &f, FunctionAnalysisManager &) {
-  unsigned threads;
-  if (f.getFnAttribute("nvvm.reqntid")
-          .getValueAsString()
-          .getAsInteger(10, threads))
+  unsigned threads = numberOf(f, "nvvm.reqntid");
+  if (!threads)
     return PreservedAnalyses::all();
   for (Instruction &i : instructions(f))
     if (match(&i, m_Intrinsic<Intrinsic::nvvm_read_ptx_sreg_tid_x>()))
       cast<CallBase>(i).addRangeRetAttr(
           ConstantRange(APInt::getZero(32), APInt(32, threads)));
-  PreservedAnalyses kept;
-  kept.preserveSet<CFGAnalyses>();
-  return kept;
+  return allButInstructions(/*changed=*/true);
 }
 
 namespace {
@@ -140,11 +137,7 @@ PreservedAnalyses SplitOffsetsPass::run(Function &f,
   for (Instruction &i : make_early_inc_range(instructions(f)))
     if (auto *address = dyn_cast<GetElementPtrInst>(&i))
       changed |= splitOffset(address, bases, dominators);
-  if (!changed)
-    return PreservedAnalyses::all();
-  PreservedAnalyses kept;
-  kept.preserveSet<CFGAnalyses>();
-  return kept;
+  return allButInstructions(changed);
 }
 
 } // namespace dither::target

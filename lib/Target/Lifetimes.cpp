@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Lifetimes.h"
+#include "Functions.h"
 #include "Halves.h"
 #include "Registers.h"
 #include "llvm/ADT/MapVector.h"
@@ -356,11 +357,7 @@ PreservedAnalyses LifetimesPass::run(Function &f,
     changed |= lifetimes.shorten(block);
   if (!changed && alive.most > kHeld)
     changed = lifetimes.shortenLoops();
-  if (!changed)
-    return PreservedAnalyses::all();
-  PreservedAnalyses preserved;
-  preserved.preserveSet<CFGAnalyses>();
-  return preserved;
+  return allButInstructions(changed);
 }
 
 } // namespace dither::target

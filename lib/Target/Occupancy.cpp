@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Occupancy.h"
+#include "Functions.h"
 #include "Registers.h"
 #include "llvm/IR/Function.h"
 #include "llvm/IR/InstIterator.h"
@@ -83,14 +84,6 @@ constexpr unsigned kWarp = 32;
 unsigned registersFor(unsigned warps, const TargetInfo &target) {
   unsigned each = kPartRegisters / divideCeil(warps, kParts);
   return std::min(each / kUnit * kUnit, target.maxRegsPerThread);
-}
-
-/// A number that the function has as an attribute; 0 if it has none.
-unsigned numberOf(const Function &f, StringRef attribute) {
-  unsigned number = 0;
-  if (f.getFnAttribute(attribute).getValueAsString().getAsInteger(10, number))
-    return 0;
-  return number;
 }
 
 /// Registers that a kernel needs, with a part of those that are alive at once,

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ShuffledWords.h"
+#include "Functions.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
@@ -59,11 +60,7 @@ PreservedAnalyses ShuffledWordsPass::run(Function &f,
     shuffle->eraseFromParent();
     changed = true;
   }
-  if (!changed)
-    return PreservedAnalyses::all();
-  PreservedAnalyses kept;
-  kept.preserveSet<CFGAnalyses>();
-  return kept;
+  return allButInstructions(changed);
 }
 
 } // namespace dither::target

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SignalingNaNs.h"
+#include "Functions.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IRBuilder.h"
@@ -60,11 +61,7 @@ PreservedAnalyses SignalingNaNsPass::run(Function &f,
     i.eraseFromParent();
     changed = true;
   }
-  if (!changed)
-    return PreservedAnalyses::all();
-  PreservedAnalyses kept;
-  kept.preserveSet<CFGAnalyses>();
-  return kept;
+  return allButInstructions(changed);
 }
 
 } // namespace dither::target

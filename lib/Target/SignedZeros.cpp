@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SignedZeros.h"
+#include "Functions.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IRBuilder.h"
@@ -21,14 +22,6 @@
 using namespace llvm;
 
 namespace dither::target {
-
-static PreservedAnalyses kept(bool changed) {
-  if (!changed)
-    return PreservedAnalyses::all();
-  PreservedAnalyses kept;
-  kept.preserveSet<CFGAnalyses>();
-  return kept;
-}
 
 /// The operand that `select` chooses where the operands of `compare`, its
 /// condition, are equal: 1, or 2.
@@ -80,7 +73,7 @@ PreservedAnalyses HideSelectionsPass::run(Function &f,
     number->set(b.CreateArithmeticFence(*number, select->getType()));
     changed = true;
   }
-  return kept(changed);
+  return allButInstructions(changed);
 }
 
 PreservedAnalyses ShowSelectionsPass::run(Function &f,
@@ -94,7 +87,7 @@ PreservedAnalyses ShowSelectionsPass::run(Function &f,
     fence->eraseFromParent();
     changed = true;
   }
-  return kept(changed);
+  return allButInstructions(changed);
 }
 
 /// Whether code generation takes `select` for a maximum or minimum that may be
@@ -139,7 +132,7 @@ PreservedAnalyses SignedZerosPass::run(Function &f, FunctionAnalysisManager &) {
     select->eraseFromParent();
     changed = true;
   }
-  return kept(changed);
+  return allButInstructions(changed);
 }
 
 } // namespace dither::target

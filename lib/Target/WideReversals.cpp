@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "WideReversals.h"
+#include "Functions.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/PatternMatch.h"
@@ -34,11 +35,7 @@ PreservedAnalyses WideReversalsPass::run(Function &f,
     i.eraseFromParent();
     changed = true;
   }
-  if (!changed)
-    return PreservedAnalyses::all();
-  PreservedAnalyses kept;
-  kept.preserveSet<CFGAnalyses>();
-  return kept;
+  return allButInstructions(changed);
 }
 
 } // namespace dither::target

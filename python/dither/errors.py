@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import linecache
 import re
+import types
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -55,7 +56,7 @@ class CompileError(Exception):
         """The error of a pass or a verifier (`_dither.IRError`) at the user's line; `fallback` where it has none."""
         callers = [Span(*position) for position in error.callers]
         span = Span(error.file, error.line, error.col) if error.file else fallback
-        return cls(in_words(plain(error.message)), span, callers)
+        return cls(in_words(error.message), span, callers)
 
     def render(self) -> str:
         """The whole text; see the class."""
@@ -108,6 +109,11 @@ def span_of(node: ast.AST, file: str, lines: Sequence[str], function: str = "") 
     return Span(file, line, col + 1, max(width, 1), function)
 
 
+def span_of_code(code: types.CodeType, name: str) -> Span:
+    """Where a function begins, of its code alone: its text may not be there."""
+    return Span(code.co_filename, code.co_firstlineno, 1, 0, name)
+
+
 def plain(text: str) -> str:
     """A message of MLIR without the operation's name in front."""
     head, found, rest = text.partition("' op ")
@@ -115,11 +121,11 @@ def plain(text: str) -> str:
 
 
 def in_words(text: str) -> str:
-    """A message of MLIR in the words of the language: `dl.store` for quant.store, float32 for f32."""
+    """A message of MLIR, plain, and in the words of the language: `dl.store` for quant.store, float32 for f32."""
     from .types import DTYPES, index
 
     names = {dtype.mlir: dtype.name for dtype in DTYPES if dtype is not index}
-    text = re.sub(r"\bquant\.(\w+)", r"dl.\1", text).replace("memref", "tensor")
+    text = re.sub(r"\bquant\.(\w+)", r"dl.\1", plain(text)).replace("memref", "tensor")
     text = re.sub(r"(-?[\d.]+(?:e[+-]\d+)?) : [fi]\d+\b", lambda m: f"{float(m[1]):g}", text)
     return re.sub(rf"('?)\b({'|'.join(names)})\b\1", lambda m: names[m[2]], text)
 

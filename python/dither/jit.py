@@ -16,8 +16,8 @@ from . import cache, knobs, profile, stats, streams
 from .arrays import Array, check_shapes
 from .compiled import Compiled, Lowered
 from .compiler import Captures, captures_of, remember_file
-from .devices import Device, checked_target, chosen_device, default_device, get_device
-from .errors import CompileError, Span, suggest
+from .devices import Device, checked_target, chosen_device, default_device
+from .errors import CompileError, span_of_code, suggest
 from .frameworks import is_sketching
 from .once import OncePerKey, one_property
 from .options import UNSAID, CodeOptions
@@ -189,8 +189,7 @@ class Kernel:
         try:
             return _dither.Launcher(self.signature.rows(), self._launch, self._captured)
         except ValueError as error:  # more parameters than a launch has
-            code = self.fn.__code__
-            here = Span(code.co_filename, code.co_firstlineno, 1, 0, self.__name__)
+            here = span_of_code(self.fn.__code__, self.__name__)
             raise CompileError(f"kernel '{self.__name__}': {error}", here) from None
 
     @_at_the_call
@@ -443,10 +442,9 @@ def _device_of(arguments: Mapping[str, Any], asked: str | Device | None) -> Devi
         (one, first), (two, second) = list(homes.items())[:2]
         raise ValueError(f"argument '{first}' is on {one} and '{second}' on {two}, expected one device")
     home = next(iter(homes), None)
-    device = get_device(asked) if asked is not None else get_device(home) if home else None
-    if device is None:
-        on_cpu = any(isinstance(a, Array) for a in arguments.values())
-        return chosen_device(None, "cpu") if on_cpu else default_device()
+    if asked is None and not any(isinstance(value, Array) for value in arguments.values()):
+        return default_device()
+    device = chosen_device(asked, home or "cpu")
     if home and device.name != home:
         raise ValueError(f"argument '{homes[home]}' is on {home}, expected {device.name}, the device of the launch")
     return device

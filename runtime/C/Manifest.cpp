@@ -1,10 +1,10 @@
 #include "Manifest.h"
 
+#include "dither/Runtime/CpuDevice.h"
 #include "dither/Support/TrustedFile.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SHA256.h"
@@ -21,12 +21,11 @@ unsigned levelOf(StringRef target) {
     return target.consumeInteger(10, capability)
                ? 0
                : 2 * capability + !target.empty();
-  return StringSwitch<unsigned>(target)
-      .Case("host:avx2", 1)
-      .Case("host:avx512", 2)
-      .Case("host:avx512vbmi", 3)
-      .Case("host:avx512fp16", 4)
-      .Default(0);
+  for (HostLevel level : {HostLevel::Avx2, HostLevel::Avx512,
+                          HostLevel::Avx512Vbmi, HostLevel::Avx512Fp16})
+    if (target == hostTarget(level))
+      return unsigned(level);
+  return 0;
 }
 
 static constexpr int64_t version = 1;

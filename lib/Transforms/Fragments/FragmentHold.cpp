@@ -137,6 +137,12 @@ bool FragmentPlan::isSplit(quant::ReduceOp reduce) {
          });
 }
 
+/// CPU: has memory of its own hold a tile.
+void FragmentPlan::hold(Value tile) {
+  auto type = cast<RankedTensorType>(tile.getType());
+  readThrough(tile, makeScratch(kernel, tile.getLoc(), type));
+}
+
 bool FragmentPlan::holdReductions() {
   if (!hasScratch(kernel))
     return false;
@@ -146,20 +152,14 @@ bool FragmentPlan::holdReductions() {
     if (isSplit(reduce)) {
       int cls = classes->member(reduce.getSource(), reduce.getAxis()).cls;
       along[(*classes)[cls].isColumn] = true;
-      bool isHeld = llvm::all_of(reduce->getUsers(), [](Operation *user) {
-        auto store = dyn_cast<quant::StoreOp>(user);
-        return store && store.getMemref().getDefiningOp<quant::ScratchOp>();
-      });
-      if (!isHeld && canBeScratch(reduce.getResult().getType()))
+      if (!llvm::all_of(reduce->getUsers(), storesToScratch) &&
+          canBeScratch(reduce.getResult().getType()))
         wanted.push_back(reduce);
     }
   if (!along[0] || !along[1] || wanted.empty())
     return false;
   for (quant::ReduceOp reduce : wanted)
-    readThrough(
-        reduce.getResult(),
-        makeScratch(kernel, reduce.getLoc(),
-                    cast<RankedTensorType>(reduce.getResult().getType())));
+    hold(reduce.getResult());
   return true;
 }
 
@@ -187,8 +187,7 @@ bool FragmentPlan::holdTransposed() {
     Value source = turn.getSource();
     if (!isTransposed(source) || !canBeScratch(source.getType()))
       continue;
-    auto type = cast<RankedTensorType>(source.getType());
-    readThrough(source, makeScratch(kernel, turn.getLoc(), type));
+    hold(source);
     any = true;
   }
   return any;

@@ -3,6 +3,7 @@
 #include "Fragments/FragmentPlan.h"
 #include "Fragments/FragmentOrder.h"
 #include "Tiling/ReductionLoops.h"
+#include "Tiling/Scratch.h"
 #include "Tiling/TilingEngine.h"
 #include "dither/Dialect/Quant/QuantTiling.h"
 
@@ -18,11 +19,11 @@ bool isComplete(Value v) {
 
 /// Whether `op` stores to scratch memory what is there as a whole.
 bool FragmentPlan::isFill(Operation *op) const {
-  auto store = dyn_cast<quant::StoreOp>(op);
-  return store && store.getMemref().getDefiningOp<quant::ScratchOp>() &&
-         isComplete(store.getTile()) &&
-         cast<RankedTensorType>(store.getTile().getType()).getNumElements() <=
-             rows * cols;
+  if (!storesToScratch(op))
+    return false;
+  Value tile = cast<quant::StoreOp>(op).getTile();
+  return isComplete(tile) &&
+         cast<RankedTensorType>(tile.getType()).getNumElements() <= rows * cols;
 }
 
 void FragmentPlan::collect() {

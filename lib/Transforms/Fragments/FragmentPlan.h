@@ -149,6 +149,7 @@ private:
   /// GPU: has shared memory hold what several loops would read; whether there
   /// is any.
   bool holdRereads();
+  void hold(mlir::Value tile);
   bool isSplit(quant::ReduceOp reduce);
   /// CPU: has memory hold sums and maxima of tiles that are reduced along both
   /// directions and split in both; whether there is any.

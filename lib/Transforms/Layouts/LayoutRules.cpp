@@ -352,7 +352,9 @@ static LogicalResult checkTiles(func::FuncOp kernel, StringRef message,
 LogicalResult checkLayouts(func::FuncOp kernel) {
   return checkTiles(
       kernel, "has a tile without a layout, expected dither-assign-layouts",
-      [](RankedTensorType tile) { return layoutOf(tile).has_value(); });
+      [](RankedTensorType tile) {
+        return isa_and_nonnull<quant::LayoutAttr>(tile.getEncoding());
+      });
 }
 
 LogicalResult checkElements(func::FuncOp kernel) {

@@ -62,6 +62,11 @@ Value loadScratch(OpBuilder &b, Location loc, Value scratch,
   return arith::TruncIOp::create(b, loc, type, tile);
 }
 
+bool storesToScratch(Operation *op) {
+  auto store = dyn_cast<quant::StoreOp>(op);
+  return store && store.getMemref().getDefiningOp<quant::ScratchOp>();
+}
+
 void readThrough(Value tile, Value scratch) {
   Operation *def = tile.getDefiningOp();
   OpBuilder b(def->getContext());

@@ -33,6 +33,9 @@ mlir::Value loadScratch(mlir::OpBuilder &b, mlir::Location loc,
                         mlir::Value scratch, mlir::RankedTensorType type,
                         llvm::ArrayRef<mlir::OpFoldResult> offsets = {});
 
+/// Whether `op` stores to scratch memory.
+bool storesToScratch(mlir::Operation *op);
+
 /// Copies `tile` to scratch memory where it is made, and has its users read it
 /// there.
 void readThrough(mlir::Value tile, mlir::Value scratch);

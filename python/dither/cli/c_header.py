@@ -141,15 +141,13 @@ def _identifiers(names: list[str]) -> list[str]:
 
 
 def _distinct(names: list[str], taken: Collection[str] = ()) -> list[str]:
-    """These names, with underscores behind those that are taken, or those of an earlier one."""
-    used = {*taken}
-    for at, name in enumerate(names):
-        while not name.isascii() or name in used:
-            name = f"{name if name.isascii() else _ascii(name)}_"
+    """These names in ASCII, with underscores behind those that are taken, or those of an earlier one."""
+    used, found = {*taken}, []
+    for name in names:
+        if not name.isascii():
+            name = "".join(letter if letter.isascii() else f"u{ord(letter):x}" for letter in name) + "_"
+        while name in used:
+            name += "_"
         used.add(name)
-        names[at] = name
-    return names
-
-
-def _ascii(name: str) -> str:
-    return "".join(letter if letter.isascii() else f"u{ord(letter):x}" for letter in name)
+        found.append(name)
+    return found

@@ -10,9 +10,9 @@ import re
 from typing import Any
 
 from .. import cache, knobs
-from ..devices import checked_target
+from .compile import resolve
 from .entry import describe, find_entry, read_entry, read_raw
-from .failure import Failure, UsageError
+from .failure import Failure
 
 
 def add(commands: Any) -> None:
@@ -107,11 +107,7 @@ def export_entries(args: argparse.Namespace) -> int:
     """Writes a bundle of kernels that this build of the compiler has made."""
     from .. import _dither
 
-    known = _dither.target_names()
-    wanted = [checked_target(target) if target == "host" else target for target in args.target or ()]
-    for target in wanted:
-        if target not in known:
-            raise UsageError(f"unknown target '{target}', expected {', '.join(known)}")
+    wanted = [resolve(target) for target in args.target or ()]
     chosen = []
     for path in [find_entry(key) for key in args.keys] or [pathlib.Path(row[0]) for row in cache.disk().files()]:
         try:

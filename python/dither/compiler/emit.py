@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from .. import types
-from ..errors import in_words, plain
+from ..errors import in_words
 from ..printing import Site
 from ..types import DType, ScalarType, TensorType
 from .values import Problem, Scalar, TensorArg, Tile, describe
@@ -81,7 +81,7 @@ class Emitter:
         try:
             results = self.builder.create(name, values, attrs, self.loc, None if result is None else [result])
         except self.ir_error as error:
-            raise Problem(in_words(plain(str(error)))) from None
+            raise Problem(in_words(str(error))) from None
         if not results:
             return None
         return results[0] if len(results) == 1 else results
@@ -152,7 +152,7 @@ class Emitter:
         try:
             return self.builder.constant(text, value, self.loc)
         except self.ir_error as error:
-            raise Problem(in_words(plain(str(error)))) from None
+            raise Problem(in_words(str(error))) from None
 
     def index(self, value: Any) -> Any:
         """An integer as an IR value of type index."""

@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from ..errors import CompileError, Span, span_of
+from ..errors import CompileError, Span, span_of, span_of_code
 from .code import CodeFacts, CodeMemory, code_facts, same_code
 
 
@@ -288,7 +288,7 @@ def read_source(function: python_types.FunctionType) -> FunctionSource:
 def _find(function: python_types.FunctionType, code: python_types.CodeType) -> FunctionText:
     name = function.__name__
     file = code.co_filename
-    here = Span(file, code.co_firstlineno, 1, 0, name)
+    here = span_of_code(code, name)
     if code.co_name == "<lambda>":
         raise CompileError("found a lambda, expected a function defined with 'def'", here)
     current = _files.current(file, function.__globals__)

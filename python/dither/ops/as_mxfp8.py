@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from ..arrays import describe
-from ..devices import Device, chosen_device
+from ..devices import Device, chosen_device, get_device
 from ..formats import FORMATS, Format
 from ..frameworks import traceable
 from ..language import ScaleLayout
@@ -50,7 +50,7 @@ def as_mxfp8(
     """
     part = x.rowwise if isinstance(x, ScaledTensor2x) else x
     array = describe(part.data) if isinstance(part, ScaledTensor1x) else None
-    where = chosen_device("cpu" if array is None else device, "cpu" if array is None else array.device)
+    where = chosen_device(device, array.device) if array is not None else get_device("cpu")
     before = said(where)
     result = _as_mxfp8(x, scale_layout, device, stream, out)
     if describes(where):

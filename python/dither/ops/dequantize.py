@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from ..arrays import Array, describe, describe_argument, row_major
-from ..devices import Device, chosen_device
+from ..devices import Device, chosen_device, get_device
 from ..formats import Format
 from ..frameworks import replayable
 from ..language import ScaleLayout
@@ -45,7 +45,7 @@ def dequantize(
     if not isinstance(x, ScaledTensor1x):
         raise TypeError(f"argument 'x' is {type(x).__name__}, expected a ScaledTensor1x or ScaledTensor2x")
     array = describe(x.data)
-    where = chosen_device("cpu" if array is None else device, "cpu" if array is None else array.device)
+    where = chosen_device(device, array.device) if array is not None else get_device("cpu")
     before = said(where)
     if isinstance(x.shape, tuple) and len(x.shape) != 2:
         matrix = flatten_part(x, "x")

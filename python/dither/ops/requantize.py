@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from ..arrays import describe
-from ..devices import Device, chosen_device
+from ..devices import Device, chosen_device, get_device
 from ..frameworks import replayable
 from ..types import float32
 from .dequantize import dequantize
@@ -64,7 +64,7 @@ def requantize(
         options[f"{fmt.tensor_scale_as}_scale"] = x.tensor_scale
     order = OF_LAYOUT[x.scale_layout].name if scale_layout is None else scale_layout
     array = describe(x.data)
-    where = chosen_device("cpu" if array is None else device, "cpu" if array is None else array.device)
+    where = chosen_device(device, array.device) if array is not None else get_device("cpu")
     before = said(where)
     if isinstance(x, GroupedScaledTensor1x):
         values = grouped_dequantize(x, float32, device=device, stream=stream)

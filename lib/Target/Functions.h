@@ -1,0 +1,30 @@
+//===- Functions.h - What passes say and ask of functions -------*- C++ -*-===//
+
+#ifndef DITHER_LIB_TARGET_FUNCTIONS_H
+#define DITHER_LIB_TARGET_FUNCTIONS_H
+
+#include "llvm/IR/Analysis.h"
+#include "llvm/IR/Function.h"
+
+namespace dither::target {
+
+/// What a pass preserves that changes no block's place, if it changed anything.
+inline llvm::PreservedAnalyses allButInstructions(bool changed) {
+  if (!changed)
+    return llvm::PreservedAnalyses::all();
+  llvm::PreservedAnalyses kept;
+  kept.preserveSet<llvm::CFGAnalyses>();
+  return kept;
+}
+
+/// A number that a function has as an attribute; 0 if it has none.
+inline unsigned numberOf(const llvm::Function &f, llvm::StringRef attribute) {
+  unsigned number = 0;
+  if (f.getFnAttribute(attribute).getValueAsString().getAsInteger(10, number))
+    return 0;
+  return number;
+}
+
+} // namespace dither::target
+
+#endif // DITHER_LIB_TARGET_FUNCTIONS_H
