@@ -1,6 +1,8 @@
 //===- Magnitudes.cpp - Numbers that are known to have no sign ------------===//
 
 #include "Magnitudes.h"
+#include "Elements.h"
+#include "dither/Dialect/Quant/QuantOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Matchers.h"
@@ -20,5 +22,14 @@ bool conversion::isMagnitude(Value v) {
     return constant(product.getRhs(), false) && isMagnitude(product.getLhs());
   if (auto shuffle = v.getDefiningOp<NVVM::ShflOp>())
     return isMagnitude(shuffle.getVal());
+  if (auto choice = v.getDefiningOp<arith::SelectOp>())
+    return isMagnitude(choice.getTrueValue()) &&
+           isMagnitude(choice.getFalseValue());
   return false;
+}
+
+bool conversion::isPowerOfTwo(Value v) {
+  if (auto shuffle = v.getDefiningOp<NVVM::ShflOp>())
+    return isPowerOfTwo(shuffle.getVal());
+  return bool(elementOf<quant::E8M0InverseWordsOp>(v).first);
 }

@@ -12,6 +12,10 @@ namespace dither::conversion {
 /// NaN.
 bool isMagnitude(mlir::Value v);
 
+/// Whether `v` is one of the powers of two that factors of blocks are,
+/// e8m0_inverse_words, in whichever lane that was computed.
+bool isPowerOfTwo(mlir::Value v);
+
 /// GPU: whether `x`, if it is a NaN, has no sign: what single-precision
 /// instructions make of NaN is 7FFFFFFF (CUDA C++ Programming Guide,
 /// Floating-Point Standard), and those on bf16 7FFF (PTX ISA). Products by

@@ -10,6 +10,7 @@
 #include "MixedPrecision.h"
 #include "Elements.h"
 #include "InlineAsm.h"
+#include "Magnitudes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -33,10 +34,6 @@ bool isDecoded(Value v) {
          (decode.getElem().isBF16() || decode.getElem().isF16());
 }
 
-bool isPower(Value v) {
-  return bool(elementOf<quant::E8M0InverseWordsOp>(v).first);
-}
-
 /// Whether an operation on `v` takes it as a half.
 bool takesHalf(Operation *user, Value v) {
   if (!isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(user) ||
@@ -46,7 +43,7 @@ bool takesHalf(Operation *user, Value v) {
     return user->getOperand(0) != user->getOperand(1);
   Value other = user->getOperand(user->getOperand(0) == v);
   return other == v ||
-         (isPower(other) &&
+         (isPowerOfTwo(other) &&
           elementOf<quant::DecodeWordsOp>(v).first.getElem().isBF16());
 }
 

@@ -12,7 +12,9 @@
 #include "Magnitudes.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/DenseMap.h"
@@ -39,14 +41,14 @@ static std::optional<Product> productOf(Value low, Value high) {
     if (!times || !v.hasOneUse())
       return std::nullopt;
     Value x = times.getLhs(), factor = times.getRhs();
-    if (elementOf<quant::E8M0InverseWordsOp>(x).first)
+    if (isPowerOfTwo(x))
       std::swap(x, factor);
     auto [decode, at] = elementOf<quant::DecodeWordsOp>(x);
     if (!decode || at != int64_t(half) || !x.hasOneUse() ||
         !decode.getElem().isBF16() || decode.getGroup() != 2 ||
         decode.getSource().getType() !=
             VectorType::get({1}, IntegerType::get(v.getContext(), 32)) ||
-        !elementOf<quant::E8M0InverseWordsOp>(factor).first)
+        !isPowerOfTwo(factor))
       return std::nullopt;
     if (half && (decode != words || factor != product.factor))
       return std::nullopt;
@@ -57,7 +59,32 @@ static std::optional<Product> productOf(Value low, Value high) {
   return product;
 }
 
-void narrowProducts(quant::EncodeWordsOp op) {
+/// The upper half of a power of two, in both halves of a word: of what another
+/// lane has, before it comes here, so that it is taken once for all that do.
+static Value inBothHalves(OpBuilder &b, Value power,
+                          llvm::SmallDenseMap<Value, Value> &known) {
+  if (Value word = known.lookup(power))
+    return word;
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointAfterValue(power);
+  Location loc = power.getLoc();
+  Type i32 = b.getI32Type();
+  if (auto moved = power.getDefiningOp<NVVM::ShflOp>()) {
+    Value word = inBothHalves(b, moved.getVal(), known);
+    IRMapping map;
+    map.map(moved.getVal(), word);
+    Operation *same = b.clone(*moved, map);
+    same->getResult(0).setType(i32);
+    return known[power] = same->getResult(0);
+  }
+  Value bits = arith::BitcastOp::create(b, loc, i32, power);
+  return known[power] = inlineAsm(b, loc, i32, {bits},
+                                  "prmt.b32 $0, $1, 0, 0x3232;", "=r,r")
+                            .getResult(0);
+}
+
+static void narrow(quant::EncodeWordsOp op,
+                   llvm::SmallDenseMap<Value, Value> &factors) {
   auto source = op.getSource().getDefiningOp<vector::FromElementsOp>();
   if (!source || !quant::codeFormat(op.getElem()) || !source->hasOneUse() ||
       op.getSource().getType().getRank() != 1)
@@ -76,19 +103,12 @@ void narrowProducts(quant::EncodeWordsOp op) {
   OpBuilder b(source);
   Location loc = op.getLoc();
   Type i32 = b.getI32Type(), f32 = b.getF32Type();
-  llvm::SmallDenseMap<Value, Value> factors;
   SmallVector<Value> widened;
   // Less zero is the product itself, and every target has a multiply-add.
   Value zeros = arith::ConstantOp::create(
       b, loc, b.getI32IntegerAttr(int32_t(0x80008000)));
   for (const Product &product : products) {
-    Value &factor = factors[product.factor];
-    if (!factor) // the upper half of it, twice
-      factor =
-          inlineAsm(b, loc, i32,
-                    {arith::BitcastOp::create(b, loc, i32, product.factor)},
-                    "prmt.b32 $0, $1, 0, 0x3232;", "=r,r")
-              .getResult(0);
+    Value factor = inBothHalves(b, product.factor, factors);
     Value word = vector::ExtractOp::create(b, loc, product.word, int64_t(0));
     Value scaled =
         inlineAsm(b, loc, i32, {word, factor, zeros}, kMultiply, "=r,r,r,r")
@@ -105,6 +125,17 @@ void narrowProducts(quant::EncodeWordsOp op) {
   source.getElementsMutable().assign(widened);
   for (Value v : old)
     v.getDefiningOp()->erase();
+}
+
+void narrowProducts(ArrayRef<quant::EncodeWordsOp> encodes) {
+  llvm::SmallDenseMap<Value, Value> factors;
+  for (quant::EncodeWordsOp op : encodes)
+    narrow(op, factors);
+  // Nothing else drops a shuffle.
+  for (auto [factor, word] : factors)
+    if (auto moved = factor.getDefiningOp<NVVM::ShflOp>();
+        moved && moved->use_empty())
+      moved.erase();
 }
 
 /// Whether `x` is half of a product of words.

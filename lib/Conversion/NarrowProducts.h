@@ -8,9 +8,9 @@
 namespace dither::conversion {
 
 /// GPU: multiplies words of two bf16 by their factor before they are widened,
-/// where `op` encodes such products to 8 bits or less, each factor is a power
+/// where such products are encoded to 8 bits or less, each factor is a power
 /// of two, and nothing else takes the widened values.
-void narrowProducts(quant::EncodeWordsOp op);
+void narrowProducts(llvm::ArrayRef<quant::EncodeWordsOp> encodes);
 
 } // namespace dither::conversion
 

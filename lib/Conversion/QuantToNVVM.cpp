@@ -265,7 +265,7 @@ struct QuantToNVVM
       conversion::mixPrecision(body);
     body.walk([&](quant::EncodeWordsOp op) { encodes.push_back(op); });
     if (!target.mixedPrecision)
-      llvm::for_each(encodes, conversion::narrowProducts);
+      conversion::narrowProducts(encodes);
     body.walk([&](quant::E8M0InverseWordsOp op) { inverses.push_back(op); });
     body.walk([&](quant::DecodeWordsOp op) { decodes.push_back(op); });
     // While it is still there to see what the exponents are of.

@@ -13,6 +13,7 @@ Result<ReducePlan> planReduce(const TileLayout &layout, int64_t axis,
                               int64_t extent, bool full, bool ordered,
                               Exchange exchange) {
   ReducePlan plan;
+  plan.source = layout;
   TileLayout l = layout;
   int64_t rank = l.rank();
   if (full) {

@@ -150,6 +150,20 @@ int64_t sliceRegister(const TileLayout &layout, ArrayRef<int64_t> shift,
   return (repeat << pos) + kept;
 }
 
+TileLayout foldedRepeats(const TileLayout &layout) {
+  TileLayout l = layout;
+  // Repeats are numbered above the bits, the last dimension's first.
+  for (int64_t d = l.rank() - 1; d >= 0; --d) {
+    for (; l.repeats[d] % 2 == 0; l.repeats[d] /= 2) {
+      l.reg.push_back(stepAlong(l.rank(), d, l.base[d]));
+      l.base[d] *= 2;
+    }
+    if (l.repeats[d] > 1)
+      break;
+  }
+  return l;
+}
+
 TileLayout transposed(const TileLayout &layout) {
   TileLayout t = layout;
   auto swapAll = [](SmallVector<Coord> &cs) {

@@ -33,7 +33,8 @@ struct ReducePlan {
   llvm::SmallVector<int64_t> warpBits;
   /// Elements of a group, inside one repeat.
   int64_t extent = 1;
-  TileLayout result;
+  /// The layout that the steps are about, and that of the results.
+  TileLayout source, result;
 };
 /// Plans the reduction of groups of `extent` consecutive elements along `axis`
 /// (the whole axis if `full`). With `ordered` the element bits are combined

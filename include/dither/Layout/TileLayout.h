@@ -84,6 +84,10 @@ TileLayout reshaped(const TileLayout &layout, llvm::ArrayRef<int64_t> from,
 /// dimension first, so that narrow types pack into full words.
 TileLayout contiguousFirst(const TileLayout &layout);
 
+/// The same registers with repeats as register bits where these number them
+/// alike: `4 * 3` repeats of the last dimension become two bits and 3 repeats.
+TileLayout foldedRepeats(const TileLayout &layout);
+
 /// The same shape with the bits of dimension `d` handed out anew: registers
 /// step the lowest, lanes the next ones, warps the highest. Elements that are
 /// summed pair by pair from the lowest bit up then meet in registers first.

@@ -8,10 +8,11 @@ using dither::quant::ReduceKind;
 namespace dither::transforms {
 
 std::optional<Reduction> reductionOf(Distributor &d, Operation *op) {
-  TileLayout l = d.layout(op->getOperand(0));
-  std::optional<ReducePlan> plan = d.rules.plan(op, l);
+  std::optional<ReducePlan> plan =
+      d.rules.plan(op, d.layout(op->getOperand(0)));
   if (!plan || plan->result != d.layout(op->getResult(0)))
     return std::nullopt;
+  const TileLayout &l = plan->source;
   if (auto reduce = dyn_cast<quant::ReduceOp>(op))
     return Reduction{*plan, l, reduce.getKind(), int64_t(reduce.getAxis()),
                      reduce.getExtent()};

@@ -53,7 +53,8 @@ template <typename Op> static Emitted reduceWords(Distributor &d, Op op) {
     return std::nullopt;
   Value source = widened.getIn();
   Type elem = d.tile(source).getElementType();
-  if (!(elem.isBF16() || elem.isF16()) || d.layout(source) != r->layout ||
+  if (!(elem.isBF16() || elem.isF16()) ||
+      !(foldedRepeats(d.layout(source)) == foldedRepeats(r->layout)) ||
       wordGroup(r->layout, 16) != 2)
     return std::nullopt;
   TileLayout words = inUnits(r->layout, 1);

@@ -34,8 +34,9 @@ public:
   /// exists: with amax on the CPU that order makes vmaxps drop its NaN.
   Value combine(Value a, Value c) {
     if (words)
-      return e.simd ? fromHalves(e.make<arith::MaxSIOp>(halves(a), halves(c)))
-                    : ofPairs(a, c);
+      return e.simd
+                 ? fromHalves(e.make<arith::MaxSIOp>(halves(a), halves(c)))
+                 : gpu::maximaOfHalves(e.b, e.loc, a, c, words, e.maxXorsign);
     if (bits)
       return asFloat(e.make<arith::MaxSIOp>(asInt(a), asInt(c)));
     switch (kind) {
@@ -139,22 +140,6 @@ private:
   Value asFloat(Value v) {
     return e.make<arith::BitcastOp>(e.regType(e.b.getF32Type()), v);
   }
-  /// GPU: the larger of each of two magnitudes, a number rather than a NaN;
-  /// with `maxXorsign` magnitudes are taken there, and signs left behind mean
-  /// nothing.
-  Value ofPairs(Value a, Value c) {
-    std::string text = e.maxXorsign ? "max.xorsign.abs." : "max.";
-    text += words.isBF16() ? "bf16x2 $0, $1, $2;" : "f16x2 $0, $1, $2;";
-    return e
-        .make<LLVM::InlineAsmOp>(
-            e.b.getI32Type(), ValueRange{a, c}, text, "=r,r,r",
-            /*has_side_effects=*/false, /*is_align_stack=*/false,
-            LLVM::tailcallkind::TailCallKind::None,
-            LLVM::AsmDialectAttr::get(e.b.getContext(),
-                                      LLVM::AsmDialect::AD_ATT),
-            ArrayAttr())
-        .getResult(0);
-  }
   Value word(uint32_t v) { return e.splat(e.b.getI32Type(), int32_t(v)); }
   Value halves(Value v) {
     return e.make<vector::BitCastOp>(
@@ -248,28 +233,10 @@ static bool overWarp(const ReducePlan &plan, const ReduceStep &step) {
   return first == &step && llvm::count_if(plan.steps, whole) == kLaneBits;
 }
 
-Registers Emitter::reduce(Registers regs, const TileLayout &layout,
-                          const ReducePlan &plan, ReduceKind kind,
-                          int64_t limit, int64_t axis, bool bits, Type words) {
-  Reducer r(*this, kind, bits, words);
-
-  // Padding registers beyond the tile take the identity.
-  if (limit < layout.base[axis] * layout.repeats[axis]) {
-    Value identity = splatF(r.identity());
-    Type type = b.getI32Type();
-    for (int64_t i = 0, n = regs.size(); i < n; ++i) {
-      int64_t last = layout.repeatOrigin(i / layout.regsPerRepeat())[axis] +
-                     layout.base[axis];
-      if (last <= limit)
-        continue;
-      Value inside =
-          make<arith::CmpIOp>(arith::CmpIPredicate::slt,
-                              coordinate(layout, axis, i), splat(type, limit));
-      regs[i] = make<arith::SelectOp>(inside, regs[i], identity);
-    }
-  }
-  r.prepare(regs);
-
+/// Takes the steps of `plan`; `layout` is that of `regs` before all of them.
+static void takeSteps(Emitter &e, Reducer &r, Registers &regs,
+                      const TileLayout &layout, const ReducePlan &plan,
+                      int64_t axis) {
   // Lane steps that one instruction has done.
   int64_t done = 0;
   Coord repeats = layout.repeats;
@@ -289,7 +256,7 @@ Registers Emitter::reduce(Registers regs, const TileLayout &layout,
           };
           // Chain by chain on a CPU, which takes few registers; step by step on
           // a GPU, for dither-pair-registers.
-          int64_t together = simd ? 1 : perRepeat;
+          int64_t together = e.simd ? 1 : perRepeat;
           for (int64_t first = 0; first < perRepeat; first += together) {
             SmallVector<Value> accs;
             for (int64_t i = 0; i < together; ++i)
@@ -330,7 +297,7 @@ Registers Emitter::reduce(Registers regs, const TileLayout &layout,
       auto op = [&](Value a, Value c) { return r.combine(a, c); };
       if (step.exchange < 0) {
         for (Value &v : regs)
-          v = op(v, shuffleXor(v, int64_t(1) << step.bit));
+          v = op(v, e.shuffleXor(v, int64_t(1) << step.bit));
         break;
       }
       SmallVector<Value> next;
@@ -338,17 +305,41 @@ Registers Emitter::reduce(Registers regs, const TileLayout &layout,
       for (int64_t i = 0, n = regs.size(); i < n; ++i)
         if (!(i & bit))
           next.push_back(
-              exchange(regs[i], regs[i | bit], step.bit, step.rotate, op));
+              e.exchange(regs[i], regs[i | bit], step.bit, step.rotate, op));
       regs = next;
       perRepeat /= 2;
       break;
     }
     case ReduceStep::Warps:
       r.settle(regs);
-      reduceWarps(*this, r, regs, plan.warpBits);
+      reduceWarps(e, r, regs, plan.warpBits);
       break;
     }
   }
+}
+
+Registers Emitter::reduce(Registers regs, const TileLayout &layout,
+                          const ReducePlan &plan, ReduceKind kind,
+                          int64_t limit, int64_t axis, bool bits, Type words) {
+  Reducer r(*this, kind, bits, words);
+
+  // Padding registers beyond the tile take the identity.
+  if (limit < layout.base[axis] * layout.repeats[axis]) {
+    Value identity = splatF(r.identity());
+    Type type = b.getI32Type();
+    for (int64_t i = 0, n = regs.size(); i < n; ++i) {
+      int64_t last = layout.repeatOrigin(i / layout.regsPerRepeat())[axis] +
+                     layout.base[axis];
+      if (last <= limit)
+        continue;
+      Value inside =
+          make<arith::CmpIOp>(arith::CmpIPredicate::slt,
+                              coordinate(layout, axis, i), splat(type, limit));
+      regs[i] = make<arith::SelectOp>(inside, regs[i], identity);
+    }
+  }
+  r.prepare(regs);
+  takeSteps(*this, r, regs, layout, plan, axis);
   r.settle(regs);
   for (Value &v : regs)
     v = r.finish(v);
@@ -392,28 +383,68 @@ static ReducePlan takeWordSteps(ReducePlan &plan) {
   return taken;
 }
 
+/// GPU: words in place of two each, of which they have the maxima of both
+/// values: of the registers that differ in bit 0, the first in the lower half.
+static Registers pairMaxima(Emitter &e, Reducer &r, ArrayRef<Value> words) {
+  Registers pairs;
+  for (size_t i = 0; i < words.size(); i += 2) {
+    Value low = gpu::permuteBytes(e.b, e.loc, words[i], words[i + 1], 0x5410),
+          high = gpu::permuteBytes(e.b, e.loc, words[i], words[i + 1], 0x7632);
+    pairs.push_back(r.combine(low, high));
+  }
+  return pairs;
+}
+
+/// Whether values of a block remain in bit 0 of a register's number, and blocks
+/// in others.
+static bool pairsMaxima(const ReducePlan &all, const ReducePlan &left) {
+  auto inRegisters = [](const ReduceStep &step) {
+    return step.kind == ReduceStep::Reg;
+  };
+  return !left.steps.empty() && inRegisters(left.steps[0]) &&
+         llvm::count_if(all.steps, inRegisters) <
+             int64_t(all.source.reg.size());
+}
+
 Registers Emitter::reduceWords(Registers tile, Type elem,
                                const TileLayout &layout, const ReducePlan &plan,
                                int64_t axis, bool bits) {
-  int64_t limit = layout.base[axis] * layout.repeats[axis];
+  Reducer words(*this, ReduceKind::amax, bits, elem);
+  words.prepare(tile);
   ReducePlan single = plan;
-  Registers words = reduce(tile, layout, simd ? plan : takeWordSteps(single),
-                           ReduceKind::amax, limit, axis, bits, elem);
-  auto widen = [&](Value upper) -> Value {
-    if (elem.isBF16())
-      return make<arith::BitcastOp>(regType(b.getF32Type()), upper);
-    Value bits = make<arith::TruncIOp>(
-        regType(b.getI16Type()),
-        make<arith::ShRUIOp>(upper, splat(b.getI32Type(), 16)));
-    Value half = make<arith::BitcastOp>(regType(b.getF16Type()), bits);
-    return make<arith::ExtFOp>(regType(b.getF32Type()), half);
-  };
+  takeSteps(*this, words, tile, layout, simd ? plan : takeWordSteps(single),
+            axis);
+  if (!simd && pairsMaxima(plan, single)) {
+    tile = pairMaxima(*this, words, tile);
+    single.steps.erase(single.steps.begin());
+    takeSteps(*this, words, tile, layout, takeWordSteps(single), axis);
+  }
   // What a GPU has in f32 keeps its signs, which the maxima that follow drop.
-  uint32_t kept = simd ? 0x7FFF0000 : 0xFFFF0000;
+  Value upper = splat(b.getI32Type(), int32_t(simd ? 0x7FFF0000 : 0xFFFF0000)),
+        half = splat(b.getI32Type(), 16);
+  auto widen = [&](Value v) -> Value {
+    if (elem.isBF16())
+      return make<arith::BitcastOp>(regType(b.getF32Type()), v);
+    Value bits = make<arith::TruncIOp>(regType(b.getI16Type()),
+                                       make<arith::ShRUIOp>(v, half));
+    Value value = make<arith::BitcastOp>(regType(b.getF16Type()), bits);
+    return make<arith::ExtFOp>(regType(b.getF32Type()), value);
+  };
+  // Lanes that exchange the values of words have both, and take one.
+  bool choose = !simd && !single.steps.empty() && single.steps[0].exchange == 0;
   Registers out;
-  for (Value w : words) {
-    Value even = make<arith::ShLIOp>(w, splat(b.getI32Type(), 16));
-    Value odd = make<arith::AndIOp>(w, splat(b.getI32Type(), int32_t(kept)));
+  for (Value w : tile) {
+    w = words.finish(w);
+    if (choose) {
+      int64_t lane = int64_t(1) << single.steps[0].bit;
+      Value whole = words.combine(w, shuffleXor(w, lane));
+      Value shift = make<arith::SelectOp>(isUpper(lane), i32(0), half);
+      Value mine = make<arith::ShLIOp>(whole, shift);
+      out.push_back(widen(make<arith::AndIOp>(mine, upper)));
+      continue;
+    }
+    Value even = make<arith::ShLIOp>(w, half);
+    Value odd = make<arith::AndIOp>(w, upper);
     if (simd && axis == layout.rank() - 1) {
       out.push_back(widen(make<arith::MaxSIOp>(even, odd)));
     } else {
@@ -423,7 +454,10 @@ Registers Emitter::reduceWords(Registers tile, Type elem,
   }
   if (simd)
     return out;
-  return reduce(out, layout, single, ReduceKind::amax, limit, axis);
+  if (choose)
+    single.steps.erase(single.steps.begin());
+  return reduce(out, layout, single, ReduceKind::amax,
+                layout.base[axis] * layout.repeats[axis], axis);
 }
 
 } // namespace dither::transforms

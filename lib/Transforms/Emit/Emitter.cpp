@@ -247,18 +247,16 @@ Value Emitter::shuffleWithin(Value reg, int64_t mask, int64_t lane) {
                   (kWarpLanes - 1) & ~mask);
 }
 
-/// Where the lane bit `mask` of a thread is set.
-static Value isUpper(Emitter &e, int64_t mask) {
-  return e.make<arith::CmpIOp>(arith::CmpIPredicate::ne,
-                               e.make<arith::AndIOp>(e.tid, e.i32(mask)),
-                               e.i32(0));
+Value Emitter::isUpper(int64_t mask) {
+  return make<arith::CmpIOp>(arith::CmpIPredicate::ne,
+                             make<arith::AndIOp>(tid, i32(mask)), i32(0));
 }
 
 /// GPU: what a lane keeps of two registers, and what it gets from the lane that
 /// differs in `bit`.
 static std::pair<Value, Value> keepAndGet(Emitter &e, Value a, Value c,
                                           int64_t mask) {
-  Value upper = isUpper(e, mask);
+  Value upper = e.isUpper(mask);
   Value keep = e.make<arith::SelectOp>(upper, c, a);
   Value send = e.make<arith::SelectOp>(upper, a, c);
   return {keep, e.shuffleXor(send, mask)};
@@ -281,7 +279,7 @@ std::pair<Value, Value> Emitter::exchangePlaces(Value a, Value c, int64_t bit,
     return {permute(a, c, clear), permute(a, c, set)};
   }
   auto [keep, get] = keepAndGet(*this, a, c, mask);
-  Value upper = isUpper(*this, mask);
+  Value upper = isUpper(mask);
   return {make<arith::SelectOp>(upper, get, keep),
           make<arith::SelectOp>(upper, keep, get)};
 }

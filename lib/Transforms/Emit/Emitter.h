@@ -142,6 +142,8 @@ public:
   mlir::Value threadCoordinate(const TileLayout &layout, int64_t dim);
 
   //===--- lanes ----------------------------------------------------------===//
+  /// GPU: whether a bit of the lane's number is set (i1).
+  mlir::Value isUpper(int64_t mask);
   /// The register seen by lane ^ mask.
   mlir::Value shuffleXor(mlir::Value reg, int64_t mask);
   /// The register seen by the lane whose bits of `mask` are those of `lane`,

@@ -78,6 +78,34 @@ Value maximumOfWarp(OpBuilder &b, Location loc, Value word) {
                                NVVM::ReduxKind::UMAX, everyLane(b, loc));
 }
 
+static Value pureAssembly(OpBuilder &b, Location loc, ValueRange operands,
+                          const Twine &text, StringRef constraints) {
+  return LLVM::InlineAsmOp::create(
+             b, loc, b.getI32Type(), operands, text.str(), constraints,
+             /*has_side_effects=*/false, /*is_align_stack=*/false,
+             LLVM::tailcallkind::TailCallKind::None,
+             LLVM::AsmDialectAttr::get(b.getContext(),
+                                       LLVM::AsmDialect::AD_ATT),
+             ArrayAttr())
+      .getResult(0);
+}
+
+Value permuteBytes(OpBuilder &b, Location loc, Value low, Value high,
+                   unsigned selector) {
+  return pureAssembly(b, loc, {low, high},
+                      "prmt.b32 $0, $1, $2, 0x" +
+                          llvm::Twine::utohexstr(selector) + ";",
+                      "=r,r,r");
+}
+
+Value maximaOfHalves(OpBuilder &b, Location loc, Value x, Value y, Type elem,
+                     bool xorsign) {
+  StringRef sign = xorsign ? "xorsign.abs." : "",
+            type = elem.isBF16() ? "bf16x2" : "f16x2";
+  return pureAssembly(b, loc, {x, y}, "max." + sign + type + " $0, $1, $2;",
+                      "=r,r,r");
+}
+
 void copyAsync(OpBuilder &b, Location loc, Value to, Value from, int64_t bytes,
                bool past) {
   NVVM::CpAsyncOp::create(b, loc, to, from, bytes,

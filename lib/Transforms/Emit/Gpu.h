@@ -52,6 +52,18 @@ mlir::Value shuffle(mlir::OpBuilder &b, mlir::Location loc, mlir::Value word,
 mlir::Value maximumOfWarp(mlir::OpBuilder &b, mlir::Location loc,
                           mlir::Value word);
 
+/// The bytes of two words that the digits of `selector` name, the lowest first:
+/// 0 to 3 are those of `low`, 4 to 7 those of `high` (PTX ISA, prmt).
+mlir::Value permuteBytes(mlir::OpBuilder &b, mlir::Location loc,
+                         mlir::Value low, mlir::Value high, unsigned selector);
+
+/// The larger of each of two magnitudes of bf16 or f16 (`elem`), a number
+/// rather than a NaN. With `xorsign` magnitudes are taken first, and signs that
+/// are left mean nothing.
+mlir::Value maximaOfHalves(mlir::OpBuilder &b, mlir::Location loc,
+                           mlir::Value x, mlir::Value y, mlir::Type elem,
+                           bool xorsign);
+
 /// Copies bytes to shared memory, asynchronously; `past` the first cache.
 void copyAsync(mlir::OpBuilder &b, mlir::Location loc, mlir::Value to,
                mlir::Value from, int64_t bytes, bool past);

@@ -250,6 +250,15 @@ TileLayout LayoutRules::storage(Operation *op, const TileLayout &have) const {
   for (const Coord &c : have.lane)
     if (llvm::any_of(c, [](int64_t v) { return v != 0; }))
       lanes.push_back(c);
+  // Those that hold what registers did (ReduceStep::exchange) step over all
+  // others, and part no neighbours.
+  auto stepsOver = [&](const Coord &first) {
+    auto isNearer = [&](const Coord &c) { return c[last] < first[last]; };
+    return llvm::all_of(ArrayRef(lanes).drop_front(), isNearer) &&
+           llvm::all_of(have.warp, isNearer);
+  };
+  while (lanes.size() > 1 && stepsOver(lanes.front()))
+    lanes.erase(lanes.begin());
   bool good = whole && (continues(lanes, 1) || (bits << k) >= 128);
   if (!good && whole) {
     llvm::sort(lanes);
@@ -264,7 +273,8 @@ TileLayout LayoutRules::storage(Operation *op, const TileLayout &have) const {
 }
 
 std::optional<ReducePlan> LayoutRules::plan(Operation *op,
-                                            const TileLayout &in) const {
+                                            const TileLayout &given) const {
+  TileLayout in = given;
   int64_t axis, extent;
   bool full = false, ordered = false, blockSum = false;
   if (auto reduce = dyn_cast<quant::ReduceOp>(op)) {
@@ -295,9 +305,15 @@ std::optional<ReducePlan> LayoutRules::plan(Operation *op,
   int64_t laneSteps = 0;
   for (const Coord &c : in.lane)
     laneSteps += (c[axis] & (extent - 1)) != 0;
-  Exchange exchange = simd                         ? Exchange::Rotate
-                      : laneSteps >= 3 || blockSum ? Exchange::Shuffle
-                                                   : Exchange::None;
+  // What is computed of blocks is computed once for all lanes that have a part
+  // of them.
+  bool spreads = !simd && !full && !blockSum && laneSteps;
+  if (spreads)
+    in = foldedRepeats(in);
+  Exchange exchange = simd ? Exchange::Rotate
+                      : laneSteps >= 3 || blockSum || spreads
+                          ? Exchange::Shuffle
+                          : Exchange::None;
   auto plan = planReduce(in, axis, extent, full, ordered, exchange);
   return plan ? std::optional(std::move(*plan)) : std::nullopt;
 }

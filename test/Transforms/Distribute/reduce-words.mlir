@@ -2,16 +2,23 @@
 // RUN: dither-opt %s --dither-set-target=target=sm_80 --dither-assign-layouts --dither-distribute --canonicalize --cse | FileCheck %s --check-prefixes=CHECK,MASK
 
 // The amax of 16-bit values is found in their words, one instruction for two:
-// of magnitudes where there is such an instruction, else of masked words. The
-// two of a word meet as f32, and NaN goes last, against 0.
+// of magnitudes where there is such an instruction, else of masked words. Two
+// blocks of a lane share a word then, which lanes combine at once, and of which
+// each keeps a half. NaN goes last, against 0.
 // CHECK-LABEL: func.func @blocks(
-// SIGN-COUNT-6: max.xorsign.abs.bf16x2
-// SIGN-NOT: max.xorsign
 // MASK-COUNT-8: arith.andi %{{.*}}, %c2147450879_i32
+// SIGN-COUNT-6: max.xorsign.abs.bf16x2
 // MASK-COUNT-6: "max.bf16x2
-// CHECK-DAG: arith.shli %{{.*}}, %c16_i32
-// CHECK-DAG: arith.andi %{{.*}}, %c-65536_i32
-// CHECK-COUNT-6: arith.maxnumf {{.*}} : f32
+// CHECK: %[[LOW:.*]] = llvm.inline_asm {{.*}}prmt.b32 $0, $1, $2, 0x5410;{{.*}} %[[A:.*]], %[[B:[0-9]+]] :
+// CHECK: %[[HIGH:.*]] = llvm.inline_asm {{.*}}prmt.b32 $0, $1, $2, 0x7632;{{.*}} %[[A]], %[[B]] :
+// CHECK: %[[PAIR:.*]] = llvm.inline_asm {{.*}}bf16x2 {{.*}} %[[LOW]], %[[HIGH]] :
+// CHECK: %[[OTHER:.*]] = nvvm.shfl.sync {{.*}} %[[PAIR]], %c1_i32
+// CHECK: %[[BOTH:.*]] = llvm.inline_asm {{.*}}bf16x2 {{.*}} %[[PAIR]], %[[OTHER]] :
+// CHECK: %[[SHIFT:.*]] = arith.select %{{.*}}, %c0_i32, %c16_i32
+// CHECK: %[[MINE:.*]] = arith.shli %[[BOTH]], %[[SHIFT]]
+// CHECK: arith.andi %[[MINE]], %c-65536_i32
+// CHECK: arith.maxnumf {{.*}} : f32
+// CHECK-NOT: arith.maxnumf
 // CHECK-NOT: quant.decode_words
 func.func @blocks(%x: memref<?x512xbf16> {quant.align = 16 : i64}, %y: memref<?x32xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
   %p = quant.program_id x
@@ -68,10 +75,10 @@ func.func @signed(%x: memref<?x512xbf16> {quant.align = 16 : i64}, %y: memref<?x
 // Down the columns of words that were transposed: each instruction takes a row
 // of two columns.
 // CHECK-LABEL: func.func @turned(
-// SIGN-COUNT-32: max.xorsign.abs.bf16x2
+// SIGN-COUNT-30: max.xorsign.abs.bf16x2
 // SIGN-NOT: max.xorsign
-// MASK-COUNT-32: "max.bf16x2
-// CHECK-COUNT-8: arith.maxnumf {{.*}} : f32
+// MASK-COUNT-30: "max.bf16x2
+// CHECK-COUNT-4: arith.maxnumf {{.*}} : f32
 // CHECK-NOT: arith.maxnumf
 // CHECK: return
 func.func @turned(%x: memref<?x128xbf16> {quant.align = 16 : i64}, %y: memref<?x1xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
@@ -85,13 +92,13 @@ func.func @turned(%x: memref<?x128xbf16> {quant.align = 16 : i64}, %y: memref<?x
   return
 }
 
-// Down columns over more lanes than each has words: those exchange words, which
-// are taken apart for the last step alone.
+// Down columns over more lanes than each has words: those exchange words, and
+// halves of the last one.
 // CHECK-LABEL: func.func @columns(
-// CHECK-COUNT-3: nvvm.shfl.sync bfly {{.*}} : i32
+// CHECK-COUNT-4: nvvm.shfl.sync bfly {{.*}} : i32
 // CHECK-NOT: nvvm.shfl
-// CHECK: arith.shli %{{.*}}, %c16_i32
-// CHECK-COUNT-2: nvvm.shfl.sync bfly
+// CHECK: arith.shli
+// CHECK-COUNT-1: nvvm.shfl.sync bfly
 // CHECK-NOT: nvvm.shfl
 // CHECK: return
 func.func @columns(%x: memref<?x16xbf16> {quant.align = 16 : i64}, %y: memref<?x16xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {

@@ -123,6 +123,34 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
+  // Lanes that share a block have a part of four of them, which repeats of the
+  // fragment are: each gets one whole block, of which it computes what follows
+  // once, and all get the factors back. Its scale is stored as it is.
+  // CHECK-LABEL: func.func @shared_blocks
+  // CHECK: quant.block_reduce amax {{.*}} rep (1,4)">> -> tensor<1x128xf32, #quant.layout<"(1,128) reg=[] lane=[(0,64),(0,32),(0,1),(0,2),(0,4)] warp=[(0,8),(0,16)]">>
+  // CHECK-NEXT: quant.encode
+  // CHECK-NEXT: %[[F:.*]] = quant.e8m0_inverse
+  // CHECK-NEXT: %[[ALL:.*]] = quant.convert_layout %[[F]] : {{.*}} -> tensor<1x128xf32, #quant.layout<"(1,32) reg=[] lane=[(0,0),(0,0),(0,1),(0,2),(0,4)] warp=[(0,8),(0,16)] rep (1,4)">>
+  // CHECK-NEXT: quant.block_broadcast %[[ALL]]
+  // CHECK-NOT: quant.convert_layout
+  // CHECK: quant.store {{.*}} lane=[(0,64),(0,32),(0,1),(0,2),(0,4)]
+  func.func @shared_blocks(%x: memref<4x4096xbf16>, %y: memref<4x4096xf8E4M3FN>, %s: memref<4x128xf8E8M0FNU>, %z: memref<1x1xf32>) attributes {quant.kernel, quant.config = {num_warps = 4 : i64}} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<4x4096xbf16> -> tensor<1x4096xbf16>
+    %f = arith.extf %t : tensor<1x4096xbf16> to tensor<1x4096xf32>
+    %r = quant.reduce sum %f axis 1 : tensor<1x4096xf32> -> tensor<1x1xf32>
+    quant.store %r, %z[%c0, %c0] : tensor<1x1xf32>, memref<1x1xf32>
+    %a = quant.block_reduce amax %f block [1, 32] : tensor<1x4096xf32> -> tensor<1x128xf32>
+    %e = quant.encode %a {mode = #quant.e8m0_mode<rceil>} : tensor<1x128xf32> -> tensor<1x128xf8E8M0FNU>
+    %i = quant.e8m0_inverse %e : tensor<1x128xf8E8M0FNU> -> tensor<1x128xf32>
+    %b = quant.block_broadcast %i block [1, 32] : tensor<1x128xf32> -> tensor<1x4096xf32>
+    %p = arith.mulf %f, %b : tensor<1x4096xf32>
+    %q = quant.encode %p : tensor<1x4096xf32> -> tensor<1x4096xf8E4M3FN>
+    quant.store %q, %y[%c0, %c0] : tensor<1x4096xf8E4M3FN>, memref<4x4096xf8E4M3FN>
+    quant.store %e, %s[%c0, %c0] : tensor<1x128xf8E8M0FNU>, memref<4x128xf8E8M0FNU>
+    return
+  }
+
   // Rows that are summed are neighbours in the registers of a lane. It adds its
   // own up, pair by pair, and what is left of a column meets in one lane.
   // CHECK-LABEL: func.func @column_sum

@@ -102,7 +102,8 @@ COLUMNS = {
     ("quantize_dbias-nvfp4-both-128x4-bfloat16", "sm_100a"): (17.7, 16.0),
     ("quantize-nvfp4-both-128x4-bfloat16", "sm_90a"): (28.7, 16.0),
     ("quantize-nvfp4-both-128x4-bfloat16", "sm_100a"): (14.6, 16.0),
-    ("quantize-mxfp6_e3m2-both-128x4-bfloat16", "sm_100a"): (14.2, 1.6),
+    # Multiply-adds of halves are written with moves that ptxas drops: 10.3 machine instructions.
+    ("quantize-mxfp6_e3m2-both-128x4-bfloat16", "sm_100a"): (15.8, 1.6),
 }
 
 

@@ -105,6 +105,7 @@ def matrix_bytes(entry, names, threads, known=True):
 SPILLS = {
     "quantize_dbias-nvfp4-both-": 344,
     "-nvfp4-both-": 80,
+    "quantize-mxfp4-both-": 64,
     "-colwise-column_major-": 216,
     "-fp8_128x128_": 40,
     "layer_norm-amax_only-": 88,

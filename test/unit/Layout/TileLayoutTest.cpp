@@ -122,6 +122,26 @@ TEST(TileLayout, TransposeExchanges) {
   });
 }
 
+TEST(TileLayout, FoldedRepeatsAreTheSameRegisters) {
+  forEachLayout([](const TileLayout &l, ArrayRef<int64_t>, int64_t, Machine m) {
+    TileLayout folded = foldedRepeats(l);
+    ASSERT_EQ(folded.numRegs(), l.numRegs()) << text(l);
+    for (int64_t r = 0; r < l.numRegs(); ++r)
+      ASSERT_EQ(folded.coord(r, r % m.lanes, r % m.warps),
+                l.coord(r, r % m.lanes, r % m.warps))
+          << text(l) << " and " << text(folded);
+  });
+  // 12 repeats are two bits and 3; above these rows have none.
+  TileLayout l =
+      blockedLayout(SmallVector<int64_t>{16, 3072}, 4, 32, 1, {1, 256, true});
+  l.base[0] = 4;
+  l.repeats = {4, 12};
+  TileLayout folded = foldedRepeats(l);
+  EXPECT_EQ(folded.repeats, Coord({4, 3}));
+  EXPECT_EQ(folded.base[1], 4 * l.base[1]);
+  EXPECT_EQ(folded.reg.size(), l.reg.size() + 2);
+}
+
 TEST(TileLayout, ReshapeMovesUnitDimensions) {
   TileLayout row = blockedLayout(SmallVector<int64_t>{1, 1000}, 4, 32, 4, {});
   TileLayout flat = reshaped(row, {1, 1000}, {1000});
