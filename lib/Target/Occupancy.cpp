@@ -148,9 +148,24 @@ PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
   };
   if (left)
     return setBlocks(f, 1);
-  if (f.hasFnAttribute(kTilesAttr))
-    if (unsigned blocks = mostOf(kInRounds); blocks * warps >= kFewWarps)
+  auto ofManyWaiting = [&] {
+    return std::max(divideCeil(alive.waiting * kOfManyWaiting.of,
+                               kOfManyWaiting.whole),
+                    kLeastOfMany) -
+           kSpareWaiting;
+  };
+  if (f.hasFnAttribute(kTilesAttr)) {
+    unsigned blocks = mostOf(kInRounds);
+    if (blocks * warps >= kFewWarps)
       return setBlocks(f, blocks);
+    if (alive.waiting >= kManyWaiting) {
+      alive.waiting = ofManyWaiting();
+      while (blocks < most && blocks * warps < kFewWarps &&
+             fit(blocks + 1, kNearlyWaiting, kSpareWaiting, /*least=*/0))
+        ++blocks;
+      return setBlocks(f, blocks);
+    }
+  }
   unsigned blocks = mostOf(kOrdered);
   if (!target.fastMemory)
     return setBlocks(f, blocks);
@@ -160,10 +175,7 @@ PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
   bool isMany = alive.waiting >= kManyWaiting && warps >= kWarpsOfMany;
   // Of two parts, the other one may need what this one does not.
   if (isMostAtBarriers && isMany && !f.hasFnAttribute(kPartsAttr))
-    alive.waiting = std::max(divideCeil(alive.waiting * kOfManyWaiting.of,
-                                        kOfManyWaiting.whole),
-                             kLeastOfMany) -
-                    kSpareWaiting;
+    alive.waiting = ofManyWaiting();
   if (isMostAtBarriers && !hasSquareRoots(f)) {
     while (blocks < most && blocks * warps <= kFewWaitingWarps &&
            fit(blocks + 1, kNearlyWaiting, kSpareWaiting, /*least=*/0))

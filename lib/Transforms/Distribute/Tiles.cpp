@@ -25,9 +25,9 @@ namespace dither::transforms {
 /// Bytes that one prefetch brings.
 static constexpr int64_t kFetchedBytes = 128;
 
-/// Registers of a sum of one tile that a thread has room for: those of 4096
-/// columns. dither.ops.column_sum counts on it.
-static constexpr int64_t kFewRegisters = 16;
+/// Registers of the sums of one tile that a thread has room for: those of 8192
+/// columns, of all sums together. dither.ops.column_sum counts on it.
+static constexpr int64_t kFewRegisters = 32;
 
 /// Registers of f32 that a thread moves at once to or from shared memory.
 static int64_t wordsAtOnce(int64_t registers) {
@@ -59,20 +59,23 @@ static LogicalResult reserveTotals(Distributor &d, func::FuncOp source) {
   });
   if (walked.wasInterrupted())
     return failure();
+  int64_t ofAll = 0;
+  for (quant::StoreOp store : first)
+    ofAll += store ? d.layout(store.getTile()).numRegs() : 0;
   for (quant::StoreOp store : first) {
     TotalPlaces &places = d.totals.emplace_back();
     if (!store)
       continue;
     int64_t registers = d.layout(store.getTile()).numRegs(),
             levels = llvm::Log2_64(d.numTiles);
-    if (registers <= kFewRegisters) {
+    if (ofAll <= kFewRegisters) {
       // Addresses that LLVM makes registers of.
-      Value one = d.e.i64(1), zero = d.e.splatF(0);
+      Value one = d.e.i64(1), nothing = d.e.splatF(-0.0);
       auto pointer = LLVM::LLVMPointerType::get(d.b.getContext());
       for (int64_t r = 0; r < registers; ++r) {
         places.one.push_back(d.e.make<LLVM::AllocaOp>(pointer, d.b.getF32Type(),
                                                       one, sizeof(float)));
-        d.e.make<LLVM::StoreOp>(zero, places.one.back(), sizeof(float));
+        d.e.make<LLVM::StoreOp>(nothing, places.one.back(), sizeof(float));
       }
       --levels;
     }
@@ -193,12 +196,13 @@ void prefetchNextTile(Distributor &d, quant::LoadOp load) {
   }
 }
 
-/// Where a thread keeps what it has of a sum of 2^`level` tiles.
+/// Where a thread keeps register `r` of a sum of 2^`level` tiles, in shared
+/// memory.
 static Value placeOf(Distributor &d, const TotalPlaces &places, int64_t level,
                      size_t registers, size_t r) {
   Emitter &e = d.e;
-  if (!places.one.empty() && level-- == 0)
-    return places.one[r];
+  if (!places.one.empty())
+    --level;
   // Neighbours in shared memory are of neighbours among threads: no lanes meet
   // in a bank.
   int64_t words = wordsAtOnce(registers), threads = e.numWarps * kWarpLanes;
@@ -211,37 +215,53 @@ static Value placeOf(Distributor &d, const TotalPlaces &places, int64_t level,
                              ArrayRef<LLVM::GEPArg>{int32_t(place)});
 }
 
+/// Adds a tile to what registers have of the tile before it, or to -0, which
+/// leaves all of it: one sum for each tile, where a choice between the two
+/// would move what is kept.
+static void addInRegisters(Distributor &d, const TotalPlaces &places,
+                           MutableArrayRef<Value> tile) {
+  Emitter &e = d.e;
+  for (auto [at, v] : llvm::zip_equal(places.one, tile)) {
+    Value before = e.make<LLVM::LoadOp>(d.b.getF32Type(), at, sizeof(float));
+    v = e.make<arith::AddFOp>(before, v);
+    e.make<LLVM::StoreOp>(v, at, sizeof(float));
+  }
+}
+
 Registers emitTotal(Distributor &d, quant::StoreOp store, Registers tile) {
   Emitter &e = d.e;
   const TotalPlaces &places = d.totals[*store.getTotal()];
+  int64_t words = wordsAtOnce(tile.size());
+  auto type = VectorType::get({words}, d.b.getF32Type());
   for (int64_t level = 0; int64_t(1) << level < d.numTiles; ++level) {
     bool inRegisters = level == 0 && !places.one.empty();
-    int64_t words = inRegisters ? 1 : wordsAtOnce(tile.size());
-    auto type = VectorType::get({words}, d.b.getF32Type());
+    if (inRegisters)
+      addInRegisters(d, places, tile);
     Value bit = e.make<arith::AndIOp>(d.tileId, e.i32(int64_t(1) << level));
     Value hasNeighbour =
         e.make<arith::CmpIOp>(arith::CmpIPredicate::ne, bit, e.i32(0));
-    auto branch = e.make<scf::IfOp>(TypeRange{}, hasNeighbour, /*else=*/true);
+    auto branch = e.make<scf::IfOp>(TypeRange{}, hasNeighbour,
+                                    /*else=*/!inRegisters);
+    if (inRegisters) {
+      d.b.setInsertionPointToStart(branch.thenBlock());
+      for (Value at : places.one)
+        e.make<LLVM::StoreOp>(e.splatF(-0.0), at, sizeof(float));
+      continue;
+    }
     d.b.setInsertionPointToStart(branch.elseBlock());
     for (size_t r = 0; r < tile.size(); r += words) {
-      Value v = words == 1 ? tile[r]
-                           : e.make<vector::FromElementsOp>(
-                                 type, ArrayRef(tile).slice(r, words));
+      Value v =
+          e.make<vector::FromElementsOp>(type, ArrayRef(tile).slice(r, words));
       e.make<LLVM::StoreOp>(v, placeOf(d, places, level, tile.size(), r),
                             words * sizeof(float));
     }
     d.b.setInsertionPointToStart(branch.thenBlock());
     for (size_t r = 0; r < tile.size(); r += words) {
       Value at = placeOf(d, places, level, tile.size(), r);
-      Value v = e.make<LLVM::LoadOp>(words == 1 ? Type(d.b.getF32Type()) : type,
-                                     at, words * sizeof(float));
-      for (int64_t i = 0; i < words; ++i) {
-        Value before =
-            words == 1
-                ? v
-                : Value(e.make<vector::ExtractOp>(v, ArrayRef<int64_t>{i}));
-        tile[r + i] = e.make<arith::AddFOp>(before, tile[r + i]);
-      }
+      Value v = e.make<LLVM::LoadOp>(type, at, words * sizeof(float));
+      for (int64_t i = 0; i < words; ++i)
+        tile[r + i] = e.make<arith::AddFOp>(
+            e.make<vector::ExtractOp>(v, ArrayRef<int64_t>{i}), tile[r + i]);
     }
   }
   return tile;

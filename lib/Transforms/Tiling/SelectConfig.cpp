@@ -70,8 +70,8 @@ struct Shape {
   /// Tiles that are loaded, and tensors that a function is of; their bits for
   /// each element.
   int64_t reads = 0, read = 0;
-  /// Tiles of a program, one after the other.
-  int64_t tiles = 1;
+  /// Tiles of a program, one after the other, and sums over them.
+  int64_t tiles = 1, totals = 0;
 };
 
 struct Config {
@@ -162,6 +162,8 @@ Shape shapeOf(func::FuncOp func) {
     shape.encodesFp4 |= isa<quant::CastFp4Op>(op);
     if (auto tile = dyn_cast<quant::TileIdOp>(op))
       shape.tiles = tile.getCount();
+    if (auto store = dyn_cast<quant::StoreOp>(op); store && store.getTotal())
+      shape.totals = std::max<int64_t>(shape.totals, *store.getTotal() + 1);
   });
   if (summed && shape.encodes)
     shape.lanesPerRow = numerics::sumChains(summed) / kLaneRun;
@@ -304,7 +306,7 @@ Config chooseHost(const Shape &s, int64_t lanes, bool isTile) {
 /// over them in registers, beside each.
 int64_t laneWant(const Shape &s) {
   if (s.tiles > 1)
-    return kLaneRun;
+    return kLaneWant / powerOfTwoCeil(std::max<int64_t>(1, s.totals));
   bool hasFew = s.reads == 1 && s.read <= kFewRead && s.colBlock >= kLaneRun &&
                 !s.reducesRows;
   bool acrossRows =

@@ -26,8 +26,8 @@ MOST_ROWS = 256
 #: Rows that a program has, at most, where it takes them one after the other, and the columns that they have: some for
 #: each thread of a warp, and no more than registers have room for beside their sum.
 _ROWS, _LEAST, _MOST = 16, 512, 8192
-#: Columns of a row for whose sum registers have room beside the next row (kFewRegisters of Tiles.cpp).
-_WAITING = 4096
+#: Columns of a row for whose sums registers have room beside the next row (kFewRegisters of Tiles.cpp).
+_WAITING = 8192
 #: Programs whose sums shared memory of a multiprocessor has room for.
 _RESIDENT = 2
 #: Elements for each of the rows that a program has: a GPU is to have enough warps.
@@ -61,8 +61,9 @@ def programs_of(tile: Tile, least: int, producer: Producer, target: str, rows: i
     """
     if not (producer.sums and producer.whole_rows and is_gpu(target) and least == 1 and _LEAST <= tile.cols <= _MOST):
         return Programs(tile)
-    waiting = 4 * tile.cols * len(producer.sums)
-    count = min(_ROWS, (2 if tile.cols <= _WAITING else 1) << shared_bytes(target) // _RESIDENT // waiting)
+    columns = tile.cols * len(producer.sums)
+    waiting = 4 * columns
+    count = min(_ROWS, (2 if columns <= _WAITING else 1) << shared_bytes(target) // _RESIDENT // waiting)
     if rows is not None and not is_symbol(rows):
         count = power_of_two(rows * tile.cols // _ELEMENTS, 1, count)
     return Programs(Tile(1, tile.cols), count) if count > 1 else Programs(tile)

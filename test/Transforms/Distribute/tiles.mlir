@@ -1,11 +1,13 @@
 // RUN: dither-opt %s --split-input-file --dither-assign-layouts --dither-distribute --canonicalize --cse | FileCheck %s
 
-// Four tiles, one after the other. The row of the next one is on its way to L2. The sum of one waits in registers (what
-// LLVM makes them of), that of two in shared memory of its thread; at the last tile that of all is stored.
+// Four tiles, one after the other. The row of the next one is on its way to L2. Registers (what LLVM makes them of) have a
+// tile until the next is added, and -0 after that; the sum of two waits in shared memory of its thread; at the last tile
+// that of all is stored.
 module attributes {quant.target = "sm_90a"} {
   // CHECK-LABEL: func.func @total(
   // CHECK-SAME: quant.shared_bytes = 2048
   // CHECK: %[[ONE:.*]] = llvm.alloca
+  // CHECK: llvm.store %cst{{.*}}, %[[ONE]]
   // CHECK: scf.for %[[I:.*]] = %c0_i32 to %c4_i32 step %c1_i32
   // CHECK: %[[R:.*]] = arith.index_cast %{{.*}} : index to i64
   // CHECK: %[[NEXT:.*]] = arith.addi %[[R]], %c1_i64 : i64
@@ -16,11 +18,13 @@ module attributes {quant.target = "sm_90a"} {
   // CHECK: llvm.inline_asm has_side_effects asm_dialect = att "prefetch.global.L2 [$0];"
   // CHECK: %[[X:.*]] = llvm.load %{{.*}} : !llvm.ptr<1> -> f32
   // CHECK: llvm.store %[[X]], %{{.*}} : f32, !llvm.ptr<1>
+  // CHECK: %[[BEFORE:.*]] = llvm.load %[[ONE]] {{.*}} -> f32
+  // CHECK: %[[TWO:.*]] = arith.addf %[[BEFORE]], %[[X]]
+  // CHECK: llvm.store %[[TWO]], %[[ONE]]
   // CHECK: %[[ODD:.*]] = arith.andi %[[I]], %c1_i32 : i32
   // CHECK: %[[HAS:.*]] = arith.cmpi ne, %[[ODD]], %c0_i32
   // CHECK: scf.if %[[HAS]]
-  // CHECK: %[[BEFORE:.*]] = llvm.load %[[ONE]] {{.*}} -> f32
-  // CHECK: %[[TWO:.*]] = arith.addf %[[BEFORE]], %[[X]]
+  // CHECK: llvm.store %cst{{.*}}, %[[ONE]]
   // CHECK: arith.andi %[[I]], %c2_i32 : i32
   // CHECK: scf.if
   // CHECK: %[[FIRST:.*]] = llvm.load %{{.*}} : !llvm.ptr<3> -> vector<4xf32>
@@ -29,8 +33,6 @@ module attributes {quant.target = "sm_90a"} {
   // CHECK: llvm.store %[[ALL]], %{{.*}} : f32, !llvm.ptr<1>
   // CHECK: } else {
   // CHECK: llvm.store %{{.*}}, %{{.*}} : vector<4xf32>, !llvm.ptr<3>
-  // CHECK: } else {
-  // CHECK: llvm.store %[[X]], %[[ONE]]
   // CHECK-NOT: barrier
   // CHECK: } {loop_annotation = #{{.*}}}
   // CHECK-NEXT: return

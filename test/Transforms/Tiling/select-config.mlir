@@ -580,17 +580,30 @@ module attributes {quant.target = "host", quant.features = "avx512"} {
 
 // -----
 
-// Programs of several tiles have few elements in a lane, and no other tiles at edges: registers hold what they sum, too.
+// Programs of several tiles have no other tiles at edges, and fewer elements in a lane where they have several sums:
+// registers hold what they sum, too.
 module attributes {quant.target = "sm_90a"} {
   // CHECK-LABEL: func.func @tiles(
-  // CHECK-SAME: quant.config = {fragment = array<i64: 1, 4096>, num_warps = 8 : i64, tile = array<i64: 1, 4096>, tiles = 8 : i64}
-  // expected-remark @below {{8 warps}}
+  // CHECK-SAME: quant.config = {fragment = array<i64: 1, 4096>, num_warps = 4 : i64, tile = array<i64: 1, 4096>, tiles = 8 : i64}
+  // expected-remark @below {{4 warps}}
   func.func @tiles(%x: memref<?x4096xbf16>, %y: memref<?x4096xf32>) attributes {quant.kernel} {
     %c0 = arith.constant 0 : index
     %i = quant.tile_id of 8
     %n = quant.load %x[%i, %c0] : memref<?x4096xbf16> -> tensor<1x4096xbf16>
     %t = arith.extf %n : tensor<1x4096xbf16> to tensor<1x4096xf32>
     quant.store %t, %y[%c0, %c0] {total = 0 : i64} : tensor<1x4096xf32>, memref<?x4096xf32>
+    return
+  }
+  // CHECK-LABEL: func.func @two_sums(
+  // CHECK-SAME: num_warps = 8 : i64
+  // expected-remark @below {{8 warps}}
+  func.func @two_sums(%x: memref<?x4096xbf16>, %y: memref<?x4096xf32>, %z: memref<?x4096xf32>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %i = quant.tile_id of 8
+    %n = quant.load %x[%i, %c0] : memref<?x4096xbf16> -> tensor<1x4096xbf16>
+    %t = arith.extf %n : tensor<1x4096xbf16> to tensor<1x4096xf32>
+    quant.store %t, %y[%c0, %c0] {total = 0 : i64} : tensor<1x4096xf32>, memref<?x4096xf32>
+    quant.store %t, %z[%c0, %c0] {total = 1 : i64} : tensor<1x4096xf32>, memref<?x4096xf32>
     return
   }
 }

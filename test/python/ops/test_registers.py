@@ -23,7 +23,7 @@ MOST = {
     ("layer_norm-bfloat16", "sm_90a"): 80,
     ("layer_norm-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 96,
     ("layer_norm-nvfp4-rowwise-linear-bfloat16", "sm_120a"): 96,
-    ("rms_norm_backward-bfloat16", "sm_90a"): 120,
+    ("rms_norm_backward-bfloat16", "sm_90a"): 128,
     ("layer_norm_backward-bfloat16", "sm_90a"): 128,
     ("rms_norm_backward_in_parts-mxfp8_e4m3-both-linear-bfloat16", "sm_90a"): 96,
     ("rms_norm_backward_in_parts-mxfp8_e4m3-both-linear-bfloat16", "sm_100a"): 96,
@@ -41,6 +41,7 @@ MOST = {
 SPILLED = {
     ("layer_norm-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 16,
     ("rms_norm-mxfp8_e4m3-rowwise-128x4-bfloat16", "sm_100a"): 40,
+    ("rms_norm_backward-bfloat16", "sm_90a"): 16,
     ("layer_norm_backward-bfloat16", "sm_90a"): 80,
     ("silu-nvfp4-both-linear-bfloat16", "sm_100a"): 20,
 }

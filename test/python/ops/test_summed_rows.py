@@ -68,7 +68,7 @@ def backward(m, n, **options):
         ("sm_120a", 4096, 16),
         ("sm_90a", 1024, 16),
         # Shared memory has no room for more sums of these.
-        ("sm_90a", 8192, 8),
+        ("sm_90a", 8192, 16),
         # A tile has 32 rows of these.
         ("sm_90a", 128, 32),
     ],
