@@ -25,6 +25,7 @@
 #include "dither/Target/ModuleTarget.h"
 #include "dither/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
@@ -58,6 +59,8 @@ struct Shape {
   /// Runs of rows are transformed together.
   bool transformsRows = false;
   bool encodes = false, encodesFp4 = false;
+  /// Tiles are computed, or stored: not only maxima of what is loaded.
+  bool makes = false;
   /// Elements of the largest tile of 32 bits that is transposed, in whole
   /// powers of two.
   int64_t transposed = 0;
@@ -129,10 +132,23 @@ int64_t summedColumns(Operation *op) {
   return 0;
 }
 
+/// Whether `op` computes or stores elements of tiles. Magnitudes are part of a
+/// maximum.
+bool makesTiles(Operation *op) {
+  if (isa<quant::StoreOp, quant::ScatterOp, quant::HadamardOp,
+          quant::NormOpInterface>(op))
+    return true;
+  return op->hasTrait<OpTrait::Elementwise>() &&
+         isa<RankedTensorType>(op->getResult(0).getType()) &&
+         !isa<arith::ExtFOp, math::AbsFOp>(op);
+}
+
 Shape shapeOf(func::FuncOp func) {
   SmallVector<Value> roots, carried;
   Shape shape;
   int64_t summed = 0;
+  // Results of a whole-tensor program are stored.
+  shape.makes = func.getNumResults();
   func.walk([&](Operation *op) {
     if (op->getNumRegions())
       for (Value result : op->getResults())
@@ -160,6 +176,7 @@ Shape shapeOf(func::FuncOp func) {
             op) &&
         !isa<quant::DequantizeOp>(op);
     shape.encodesFp4 |= isa<quant::CastFp4Op>(op);
+    shape.makes |= makesTiles(op);
     if (auto tile = dyn_cast<quant::TileIdOp>(op))
       shape.tiles = tile.getCount();
     if (auto store = dyn_cast<quant::StoreOp>(op); store && store.getTotal())
@@ -303,10 +320,13 @@ Config chooseHost(const Shape &s, int64_t lanes, bool isTile) {
 /// codes fill sectors of 32 bytes with twice the columns. Where codes are
 /// transposed beside those of rows, there are registers for one tile of 16-bit
 /// words, and for nothing else. Programs of several tiles have what they sum
-/// over them in registers, beside each.
+/// over them in registers, beside each. Where only maxima of what is loaded are
+/// stored, registers hold nothing else.
 int64_t laneWant(const Shape &s) {
   if (s.tiles > 1)
     return kLaneWant / powerOfTwoCeil(std::max<int64_t>(1, s.totals));
+  if (!s.makes && s.rowBlock == 1 && s.read <= kFewRead)
+    return kLaneMost;
   bool hasFew = s.reads == 1 && s.read <= kFewRead && s.colBlock >= kLaneRun &&
                 !s.reducesRows;
   bool acrossRows =

@@ -580,6 +580,73 @@ module attributes {quant.target = "host", quant.features = "avx512"} {
 
 // -----
 
+// Only the amax of a tile is stored: a lane has 64 elements of 16 bits, and of 32 bits half as many.
+module attributes {quant.target = "sm_90a"} {
+  // CHECK-LABEL: func.func @only_amax(
+  // CHECK-SAME: num_warps = 2 : i64
+  // expected-remark @below {{2 warps}}
+  func.func @only_amax(%x: memref<?x4096xbf16>, %y: memref<f32>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %p = quant.program_id x
+    %n = quant.load %x[%p, %c0] : memref<?x4096xbf16> -> tensor<4x1024xbf16>
+    %t = arith.extf %n : tensor<4x1024xbf16> to tensor<4x1024xf32>
+    %r = quant.reduce amax %t axis 1 : tensor<4x1024xf32> -> tensor<4x1xf32>
+    %a = quant.reduce amax %r axis 0 : tensor<4x1xf32> -> tensor<1x1xf32>
+    %s = quant.reshape %a : tensor<1x1xf32> -> tensor<f32>
+    quant.atomic_max %s, %y[] : tensor<f32>, memref<f32>
+    return
+  }
+
+  // CHECK-LABEL: func.func @amax_of_f32(
+  // CHECK-SAME: num_warps = 4 : i64
+  // expected-remark @below {{4 warps}}
+  func.func @amax_of_f32(%x: memref<?x4096xf32>, %y: memref<f32>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %p = quant.program_id x
+    %t = quant.load %x[%p, %c0] : memref<?x4096xf32> -> tensor<4x1024xf32>
+    %r = quant.reduce amax %t axis 1 : tensor<4x1024xf32> -> tensor<4x1xf32>
+    %a = quant.reduce amax %r axis 0 : tensor<4x1xf32> -> tensor<1x1xf32>
+    %s = quant.reshape %a : tensor<1x1xf32> -> tensor<f32>
+    quant.atomic_max %s, %y[] : tensor<f32>, memref<f32>
+    return
+  }
+
+  // Nor do tiles that are computed leave the registers for more.
+  // CHECK-LABEL: func.func @amax_of_function(
+  // CHECK-SAME: num_warps = 4 : i64
+  // expected-remark @below {{4 warps}}
+  func.func @amax_of_function(%x: memref<?x4096xbf16>, %y: memref<f32>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %p = quant.program_id x
+    %n = quant.load %x[%p, %c0] : memref<?x4096xbf16> -> tensor<4x1024xbf16>
+    %t = arith.extf %n : tensor<4x1024xbf16> to tensor<4x1024xf32>
+    %e = quant.exp %t : tensor<4x1024xf32>
+    %r = quant.reduce amax %e axis 1 : tensor<4x1024xf32> -> tensor<4x1xf32>
+    %a = quant.reduce amax %r axis 0 : tensor<4x1xf32> -> tensor<1x1xf32>
+    %s = quant.reshape %a : tensor<1x1xf32> -> tensor<f32>
+    quant.atomic_max %s, %y[] : tensor<f32>, memref<f32>
+    return
+  }
+
+  // CHECK-LABEL: func.func @amax_beside(
+  // CHECK-SAME: num_warps = 4 : i64
+  // expected-remark @below {{4 warps}}
+  func.func @amax_beside(%x: memref<?x4096xbf16>, %y: memref<f32>, %z: memref<?x4096xbf16>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %p = quant.program_id x
+    %n = quant.load %x[%p, %c0] : memref<?x4096xbf16> -> tensor<4x1024xbf16>
+    %t = arith.extf %n : tensor<4x1024xbf16> to tensor<4x1024xf32>
+    %r = quant.reduce amax %t axis 1 : tensor<4x1024xf32> -> tensor<4x1xf32>
+    %a = quant.reduce amax %r axis 0 : tensor<4x1xf32> -> tensor<1x1xf32>
+    %s = quant.reshape %a : tensor<1x1xf32> -> tensor<f32>
+    quant.atomic_max %s, %y[] : tensor<f32>, memref<f32>
+    quant.store %n, %z[%p, %c0] : tensor<4x1024xbf16>, memref<?x4096xbf16>
+    return
+  }
+}
+
+// -----
+
 // Programs of several tiles have no other tiles at edges, and fewer elements in a lane where they have several sums:
 // registers hold what they sum, too.
 module attributes {quant.target = "sm_90a"} {
