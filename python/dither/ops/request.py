@@ -59,6 +59,8 @@ class Wanted:
     together: tuple[int, int] = (0, 0)
     #: Whether a pass over the same tensors came before.
     again: bool = False
+    #: Whether that pass found `amax`, which may be infinite, where one that a caller gives may not.
+    found_amax: bool = False
     #: Whether there is no output, but what is saved, and the amax.
     only_saved: bool = False
     #: What is saved besides, to be written, by name.

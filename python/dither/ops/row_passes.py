@@ -118,7 +118,7 @@ def steps_in_row_passes(
     left = {name: one for name, one in wanted.saved.items() if name in second.saves}
     then = dataclasses.replace(wanted, dtype=dtype, saved=left, again=True)
     if finds:
-        then = dataclasses.replace(then, amax=of_rows.amax, return_amax=False)
+        then = dataclasses.replace(then, amax=of_rows.amax, found_amax=True, return_amax=False)
     of_second = steps_on_matrices(passes.second, *_taken(second, known), then)
     results = yield from _together(held, of_second) if held else of_second
     saved = {**of_rows.saved, **results.saved}

@@ -8,7 +8,7 @@ from ..arrays import Array
 from ..devices import Device
 from ..types import float32
 from .allocate import can_fill, empty_like
-from .given import checked, factor, is_at, own, own_scale, scale_of_amax
+from .given import checked, factor, is_at, number_or_array, own, own_scale, scale_of_amax
 from .outputs import Known, Plan, parts_of
 from .request import Wanted
 
@@ -54,15 +54,15 @@ class ScaleSources:
             elif self._need.pop("amax", None) != ():
                 raise ValueError(f"argument '{name}' was given, expected none: {self._plan.no_amax}")
             elif name == "amax":
-                self._take_amax(value, flagged)
+                self._take_amax(number_or_array(name, value) if wanted.found_amax else checked(name, value), flagged)
             else:
                 place = None if flagged else self._place("amax", "tensor_scale")
                 self._scales["amax"] = own_scale(name, value, *self._of, *self._where, place)
         if flagged:
             self._parts = {}
 
-    def _take_amax(self, value: Any, flagged: bool) -> None:
-        given, place = checked("amax", value), self._place("amax", "amax")
+    def _take_amax(self, given: float | Array, flagged: bool) -> None:
+        place = self._place("amax", "amax")
         if self._copies and not isinstance(given, float) and not (place is not None and is_at(given, place)):
             # A launch of its own would take as long as a tenth of a large tensor's. The flag is one of that launch.
             self._given, self._amaxes["amax"] = given, self._new(place)

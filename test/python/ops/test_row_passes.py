@@ -156,6 +156,17 @@ def test_rows_of_infinities():
             same(call(**FORMATS["mxfp8"], **on), call(**FORMATS["mxfp8"]))
 
 
+@pytest.mark.parametrize("of", ["nvfp4", "tensor"])
+@pytest.mark.parametrize("norm", ["rms_norm", "layer_norm"])
+def test_an_amax_that_is_infinite(norm, of):
+    """The first pass may find one that a caller may not give: it raised "argument 'amax' is inf" on GPUs."""
+    gamma = np.array(GAMMA)
+    gamma[7] = np.inf
+    operands = (X, gamma) if norm == "rms_norm" else (X, gamma, BETA)
+    found, wanted = (getattr(dither, norm)(*operands, **FORMATS[of], **on) for on in ({"device": "sim:sm_90a"}, {}))
+    same(found, wanted)
+
+
 @pytest.mark.parametrize(
     ("fmt", "target", "backwards"), [("nvfp4", "sm_90a", 1), ("nvfp4", "host", 0), ("mxfp8_e4m3", "sm_90a", 0)]
 )
