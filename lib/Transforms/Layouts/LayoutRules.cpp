@@ -300,20 +300,18 @@ std::optional<ReducePlan> LayoutRules::plan(Operation *op,
     if (blockSum && !placeBits(in, axis, extent))
       return std::nullopt;
   }
-  // On the GPU an exchange saves shuffles only if there are several, because
-  // the result has to travel back.
   int64_t laneSteps = 0;
   for (const Coord &c : in.lane)
     laneSteps += (c[axis] & (extent - 1)) != 0;
-  // What is computed of blocks is computed once for all lanes that have a part
-  // of them.
-  bool spreads = !simd && !full && !blockSum && laneSteps;
-  if (spreads)
+  // On the GPU an exchange saves shuffles only if there are several, because
+  // the result has to travel back. What follows from the maxima of blocks is
+  // computed once, too, for all lanes that have a part of them.
+  bool exchanges = full ? laneSteps >= 3 : blockSum || laneSteps > 0;
+  if (!simd && !full && !blockSum && exchanges)
     in = foldedRepeats(in);
-  Exchange exchange = simd ? Exchange::Rotate
-                      : laneSteps >= 3 || blockSum || spreads
-                          ? Exchange::Shuffle
-                          : Exchange::None;
+  Exchange exchange = simd        ? Exchange::Rotate
+                      : exchanges ? Exchange::Shuffle
+                                  : Exchange::None;
   auto plan = planReduce(in, axis, extent, full, ordered, exchange);
   return plan ? std::optional(std::move(*plan)) : std::nullopt;
 }
