@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from .. import types
-from ..arrays import Array, Buffer, describe, describe_argument
+from ..arrays import FOREIGN, Array, Buffer, describe, describe_argument
 from ..devices import Device, get_device
 from ..recording import Recording
 from ..types import DType
@@ -157,10 +157,16 @@ def as_numpy(array: Array) -> Any:
     return numpy.asarray(memory).view(kind)
 
 
-def check_float_type(dtype: Any, name: str = "dtype") -> None:
-    """Raises TypeError for argument `name`, a data type that values are not given in."""
-    if not isinstance(dtype, DType) or not dtype.is_float:
+def float_type(dtype: Any, name: str = "dtype") -> DType:
+    """A data type that values are given in: one of dither, or of NumPy, ml_dtypes, torch or JAX, as a class of theirs
+    or a description. Raises TypeError for others, with the `name` of the argument."""
+    known = dtype
+    if not isinstance(dtype, (DType, str)):
+        called = getattr(dtype, "name", None) or getattr(dtype, "__name__", str(dtype))
+        known = FOREIGN.get(str(called).removeprefix("torch."))
+    if not isinstance(known, DType) or not known.is_float:
         raise TypeError(f"{name} is {dtype!r}, expected float32, bfloat16 or float16")
+    return known
 
 
 def floats(x: Any, name: str) -> Array:

@@ -13,7 +13,7 @@ from ..frameworks import replayable
 from ..language import ScaleLayout
 from ..types import DType, float32
 from . import kernels
-from .allocate import check_float_type
+from .allocate import float_type
 from .flatten import flatten_part, reshape
 from .orders import OF_LAYOUT
 from .outputs import check_arrays, check_fields, codes_and_scales
@@ -27,7 +27,7 @@ from .written import flat, new_or_given
 @replayable
 def dequantize(
     x: ScaledTensor1x | ScaledTensor2x,
-    dtype: DType | None = None,
+    dtype: Any = None,
     device: str | Device | None = None,
     stream: int | None = None,
     undo_transform: bool = False,
@@ -35,10 +35,10 @@ def dequantize(
 ) -> Any:
     """The values of a quantized tensor, in its shape; of a ScaledTensor2x those of its rowwise half.
 
-    Computed in float32 and rounded once to `dtype` (float32, bfloat16 or float16), by default what was quantized. Of a
-    tensor that was transformed (`dither.RandomHadamard`) they are the values of the transformed one, or, with
-    `undo_transform`, of what it was. `out` is an array to be written, of that shape and in memory of its own; values
-    have its data type by default.
+    Computed in float32 and rounded once to `dtype` (float32, bfloat16 or float16, of dither, NumPy, torch or JAX), by
+    default what was quantized. Of a tensor that was transformed (`dither.RandomHadamard`) they are the values of the
+    transformed one, or, with `undo_transform`, of what it was. `out` is an array to be written, of that shape and in
+    memory of its own; values have its data type by default.
     """
     if isinstance(x, ScaledTensor2x):
         x = x.rowwise
@@ -112,14 +112,13 @@ def _values(
     return y
 
 
-def dtype_of_values(dtype: DType | None, out: Any, before: DType) -> DType:
+def dtype_of_values(dtype: Any, out: Any, before: DType) -> DType:
     """What a call gives values in: in what it was asked for, or in what `out` has, or in what they were `before`."""
     if dtype is None:
         array = None if out is None else describe_argument("out", out)
         found = None if array is None else array.dtype
         dtype = found if found is not None and found.is_float else before
-    check_float_type(dtype)
-    return dtype
+    return float_type(dtype)
 
 
 def _stands(x: ScaledTensor1x) -> Any:

@@ -16,7 +16,7 @@ from ..once import one_for_each
 from ..options import UNSAID, CodeOptions
 from ..scalars import run_time_number
 from ..types import DType
-from .allocate import check_float_type
+from .allocate import float_type
 from .fused_kernel import fused_kernel
 from .grouping import Groups
 from .hadamard import RandomHadamard
@@ -90,7 +90,7 @@ class Fused:
         format: Format | str | None = None,
         layout: str = "rowwise",
         scale_layout: str = "linear",
-        dtype: DType | None = None,
+        dtype: Any = None,
         amax: Any = None,
         return_amax: bool = False,
         round_intermediate: bool | None = None,
@@ -107,7 +107,7 @@ class Fused:
         transform: RandomHadamard | None = None,
         flatten_axis: int = -1,
         numerics: str | None = None,
-        grad_dtype: DType | None = None,
+        grad_dtype: Any = None,
         groups: Groups | None = None,
         interleave: int = 0,
         sm_margin: int = 0,
@@ -195,9 +195,7 @@ def checked_grad_dtype(dtype: Any, producer: Producer) -> DType | None:
     """The data type that a call wants sums of columns in. Raises TypeError or ValueError."""
     if dtype is not None and not producer.sums:
         raise ValueError(f"argument 'grad_dtype' was given, expected none: {producer.name} sums no columns")
-    if dtype is not None:
-        check_float_type(dtype, "grad_dtype")
-    return dtype
+    return None if dtype is None else float_type(dtype, "grad_dtype")
 
 
 @one_for_each
@@ -259,7 +257,8 @@ def fuse(
     `rounding`, `seed`, `offset`, `encode_scale`, `decode_scale`, `record_amax`, `repeat_scales`, `transform`,
     `flatten_axis` and `numerics` as `dither.quantize` has them; tensors of other ranks than 2 are matrices likewise.
     Besides:
-        format: None gives plain output, in `dtype`, by default that of the first tensor.
+        format: None gives plain output, in `dtype`, by default that of the first tensor. Data types are those of
+            dither, NumPy, torch or JAX.
         return_amax: whether the largest magnitude of the output is returned (float32, rank 0).
         round_intermediate: whether the output is rounded to `dtype` before it is quantized and its amax taken, as if
             the function were a kernel of its own; by default so, but not under a given `encode_scale`, as delayed

@@ -11,7 +11,7 @@ from ..devices import Device, chosen_device
 from ..formats import Format
 from ..frameworks import traceable
 from ..language import ScaleLayout
-from ..types import DType, int32, int64
+from ..types import int32, int64
 from . import group_kernels, kernels
 from .dequantize import blocks_of, dtype_of_values
 from .flatten import reshape
@@ -127,7 +127,7 @@ def grouped_quantize(
 @traceable
 def grouped_dequantize(
     x: GroupedScaledTensor1x | GroupedScaledTensor2x,
-    dtype: DType | None = None,
+    dtype: Any = None,
     *,
     rows: Any = None,
     height: int | None = None,

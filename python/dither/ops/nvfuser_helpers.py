@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..arrays import FOREIGN, Array, describe_argument, view
+from ..arrays import Array, describe_argument, view
 from ..devices import Device, chosen_device
 from ..frameworks import traceable
 from ..types import DType, float4_e2m1, float8_e4m3, float32, int32
 from . import nvfuser_kernels as kernels
-from .allocate import check_float_type, empty_like, floats
+from .allocate import empty_like, float_type, floats
 from .flatten import reshape
 from .given import own_amax, own_scale
 from .grouping import integers
@@ -70,7 +70,7 @@ def dequantize_to_dtype(
     scale = own_scale("global_scale", global_scale, tensor_fp4, data, where, stream)
     amax = empty_like(tensor_fp4, data, (), float32)
     kernels.reciprocal_kernel.launch(1, scale, amax, device=where, stream=stream)
-    return _dequantized(tensor_fp4, linear, amax, _float(dtype), device, stream)
+    return _dequantized(tensor_fp4, linear, amax, float_type(dtype), device, stream)
 
 
 @traceable
@@ -163,10 +163,3 @@ def _blocks(name: str, x: Any) -> Array:
     if not array.shape or array.shape[-1] % 16:
         raise ValueError(f"argument '{name}' has shape {array.shape}, expected rows of a multiple of 16")
     return array
-
-
-def _float(dtype: Any) -> DType:
-    name = getattr(dtype, "name", None) or getattr(dtype, "__name__", str(dtype))
-    known = FOREIGN.get(str(name).removeprefix("torch."), dtype)
-    check_float_type(known)
-    return known

@@ -9,7 +9,7 @@ from ..devices import Device
 from ..formats import Format, get_format
 from ..types import DType
 from . import outputs
-from .allocate import check_float_type
+from .allocate import float_type
 from .grouping import Groups
 from .hadamard import check_transform
 from .peers import with_numerics
@@ -85,7 +85,7 @@ def wanted_of(
     """The options of a call, checked: `of_format` has those of `_OF_FORMATS`, which a call without a format must leave
     as they are. Raises TypeError or ValueError, which name the option."""
     if dtype is not None:
-        check_float_type(dtype)
+        dtype = float_type(dtype)
     check_flag("return_amax", return_amax)
     if groups is not None and not isinstance(groups, Groups):
         raise TypeError(f"argument 'groups' is {type(groups).__name__}, expected a dither.Groups")

@@ -1,5 +1,7 @@
 """dither.dequantize: every code with every scale, and every way in which codes are stored."""
 
+import contextlib
+
 import dither
 import ml_dtypes
 import numpy as np
@@ -98,3 +100,25 @@ def test_type_before_quantization_is_the_default():
         assert q.dtype is DTYPES[name]
         assert q.dequantize().dtype == data.DTYPES[name]
         same_bits(q.dequantize(), q.rowwise.dequantize())
+
+
+def test_data_types_of_frameworks():
+    """Whatever a caller has: one of NumPy, ml_dtypes, torch or JAX, with the array of its own framework."""
+    q = dither.quantize(data.normal(4, 64), "mxfp8_e4m3")
+    wanted = dither.dequantize(q, dither.bfloat16)
+    kinds = [ml_dtypes.bfloat16, np.dtype(ml_dtypes.bfloat16)]
+    with contextlib.suppress(ImportError):
+        import torch
+
+        kinds.append(torch.bfloat16)
+    with contextlib.suppress(ImportError):
+        import jax.numpy as jnp
+
+        kinds += [jnp.bfloat16, jnp.dtype("bfloat16")]
+    for kind in kinds:
+        same_bits(dither.dequantize(q, kind), wanted, str(kind))
+    for kind in (np.float16, np.float16, np.float16, np.float32):  # as an earlier call, or not
+        assert dither.gelu(data.normal(4, 64), dtype=kind).dtype == kind
+    for wrong in (np.int32, np.dtype("float64"), "float32", float, None.__class__):
+        with pytest.raises(TypeError, match=r"dtype is .*, expected float32, bfloat16 or float16"):
+            dither.dequantize(q, wrong)
