@@ -9,7 +9,7 @@
   fence is what the fence before it prints.
 
 In what is printed a line of `...` stands for any lines, and `...` within a line for any text. Pictures are what the
-program saves in images/.
+program saves.
 
 usage: check_page.py PAGE.md... [--pictures DIR]
 """
@@ -81,7 +81,6 @@ class Page:
 
     def run(self) -> None:
         """Runs everything, and prints what is not as the page says."""
-        (self.directory / "images").mkdir()
         waiting = program(self.text)
         for language, name, body in FENCE.findall(self.text):
             if name:
@@ -138,7 +137,9 @@ def main() -> int:
             page = Page(path, Path(directory))
             page.run()
             if args.pictures:
-                shutil.copytree(page.directory / "images", args.pictures, dirs_exist_ok=True)
+                args.pictures.mkdir(parents=True, exist_ok=True)
+                for picture in page.directory.glob("*.png"):
+                    shutil.copy(picture, args.pictures)
         count, problems = count + page.count, problems + page.problems
         if not page.count:
             problems += 1
