@@ -114,9 +114,15 @@ def autocast(
     histories = {} if outer is None else outer.histories
     recipe = recipe or get_default_recipe()
     region = Region(enabled, calibrating, recipe, amax_reduction_group, histories, backward_pass())
-    with within(region):
-        yield
-    # Not where the region ended by an error: the step did not happen.
+    try:
+        with within(region):
+            yield
+    except BaseException:
+        # The step did not happen.
+        if outer is None:
+            for history in histories.values():
+                history.forget()
+        raise
     if outer is None:
         for history in histories.values():
             history.update()

@@ -63,6 +63,11 @@ class History:
         self._given_back += columns
 
     @torch.no_grad()
+    def forget(self) -> None:
+        """Drops the amaxes of a step that ended by an error."""
+        self.amax_history[0] = 0.0
+
+    @torch.no_grad()
     def update(self) -> None:
         """Ends a step. Tensors whose amax of this step is 0, such as those of modules that did not run, keep what they
         have."""
