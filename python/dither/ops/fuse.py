@@ -25,7 +25,7 @@ from .operator import Operator, run
 from .producer import Producer, producer_of
 from .request import wanted_of
 from .row_passes import Second, row_passes
-from .written import take_out
+from .written import into, take_out
 
 #: Names that parameters of functions may not have: those of the kernel, and of launches.
 _TAKEN = (*inspect.signature(fused_kernel).parameters, *LAUNCH_OPTIONS)
@@ -146,7 +146,7 @@ class Fused:
             groups=groups,
         )
         wanted.grad_dtype = checked_grad_dtype(grad_dtype, producer)
-        take_out(wanted, (producer.output, *producer.saves, *(("amax",) if return_amax else ())))
+        peak = take_out(wanted, (producer.output, *producer.saves, *(("amax",) if return_amax else ())))
         operands = {name: value for name, value in call.arguments.items() if producer.roles[name] != "constexpr"}
         constants = {name: value for name, value in call.arguments.items() if producer.roles[name] == "constexpr"}
         second = None if self._gated is None else operands[self._gated[1]]
@@ -154,7 +154,7 @@ class Fused:
         if self._gated is not None:
             operands = with_halves(operands, *self._gated, producer.tile)
         results = run(self.operator, operands, constants, wanted)
-        besides = {**results.saved, **({"amax": results.amax} if return_amax else {})}
+        besides = {**results.saved, **({"amax": into(peak, results.amax, wanted)} if return_amax else {})}
         if not besides:
             return results.out
         return _results(producer.name, (producer.output, *besides))(results.out, *besides.values())

@@ -19,7 +19,7 @@ from .operator import Operator, run
 from .producer import Producer
 from .request import wanted_of
 from .row_passes import Second, row_passes
-from .written import take_out
+from .written import into, take_out
 
 
 def _rms_norm(x: Any, gamma: Any, eps: Any, zero_centered: Any, n: Any) -> Any:
@@ -228,7 +228,7 @@ def rms_norm(
         numerics=numerics,
         groups=groups,
     )
-    take_out(wanted, RmsNorm._fields)
+    peak = take_out(wanted, RmsNorm._fields)
     constants = {"eps": float(eps), "zero_centered": bool(zero_centered_gamma)}
     results = run(RMS_NORM, {"x": x, "gamma": gamma}, constants, wanted)
-    return RmsNorm(results.out, results.saved["rsigma"], results.amax)
+    return RmsNorm(results.out, results.saved["rsigma"], into(peak, results.amax, wanted))

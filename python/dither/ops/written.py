@@ -7,27 +7,44 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..arrays import Array, describe_argument, row_major
+from ..arrays import Array, describe, describe_argument, row_major
+from ..devices import chosen_device
 from ..types import DType
+from . import kernels
 from .allocate import empty_like
 from .flatten import reshape
+from .given import written_number
 from .outputs import arrays_of, check_apart, check_out
 from .request import Wanted
 
 
-def take_out(wanted: Wanted, fields: Sequence[str]) -> None:
-    """Where `out` is an earlier result of several fields: all of them are written. Raises TypeError for one with other
-    fields than `fields`, the first of which is the output."""
+def take_out(wanted: Wanted, fields: Sequence[str]) -> Any:
+    """Where `out` is an earlier result of several fields: all of them are written. Returns its amax, for `into`. Raises
+    TypeError for one with other fields than `fields`, the first of which is the output."""
     if not isinstance(wanted.out, tuple):
-        return
+        return None
     found = getattr(wanted.out, "_fields", None)
     if found != tuple(fields):
         what = type(wanted.out).__name__ if found is None else f"a result of {', '.join(found)}"
         raise TypeError(f"argument 'out' is {what}, expected an array or a result of {', '.join(fields)}")
     named = dict(zip(fields, wanted.out, strict=True))
-    named.pop("amax", None)
+    peak = named.pop("amax", None)
     wanted.out = named.pop(fields[0])
     wanted.saved = named
+    return peak
+
+
+def into(peak: Any, found: Any, wanted: Wanted) -> Any:
+    """The amax `found` by a call, copied to `peak`, that of the earlier result which it was given: on the stream of the
+    call, by a launch that is repeated with it. `found` itself where none was given, or where it is there already."""
+    if peak is None or found is None or wanted.groups is not None:
+        return found
+    given, array = written_number("out.amax", peak), describe(found)
+    assert array is not None
+    if array.pointer != given.pointer:
+        where = chosen_device(wanted.device, array.device)
+        kernels.copy_kernel.launch(1, found, given, device=where, stream=wanted.stream)
+    return peak
 
 
 def new_or_given(

@@ -125,6 +125,22 @@ def test_operators_of_functions(device):
         check.same_bits(out, want, str(operator))
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("fmt", [None, "mxfp8_e4m3", "nvfp4", "fp8_tensor_e4m3"])
+@pytest.mark.parametrize("operator", ["gelu", "rms_norm", "layer_norm"])
+def test_the_amax_of_an_earlier_result(operator, fmt, device):
+    """It is written with the rest, in calls like an earlier one, too."""
+    rows = {"gelu": [], "rms_norm": [np.ones(96, F32)], "layer_norm": [np.ones(96, F32), np.ones(96, F32)]}[operator]
+    options = {"format": fmt, "return_amax": True, "device": device}
+    out = getattr(dither, operator)(data.normal(40, 96), *rows, **options)
+    for seed in range(4):
+        x = np.float32(1 + seed) * data.normal(40, 96, seed=seed)
+        want = getattr(dither, operator)(x, *rows, **options)
+        found = getattr(dither, operator)(x, *rows, **options, out=out)
+        assert found.amax is out.amax
+        check.same_bits(out.amax, want.amax, f"{seed}")
+
+
 def test_torch():
     torch = pytest.importorskip("torch")
     q = dither.quantize(torch.from_numpy(data.normal(40, 96)), "nvfp4", scale_layout="128x4")
