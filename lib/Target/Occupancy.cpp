@@ -154,16 +154,20 @@ PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
                     kLeastOfMany) -
            kSpareWaiting;
   };
+  // As many as fit nearly, until there are so many warps.
+  auto moreThan = [&](unsigned blocks, unsigned enough) {
+    while (blocks < most && blocks * warps < enough &&
+           fit(blocks + 1, kNearlyWaiting, kSpareWaiting, /*least=*/0))
+      ++blocks;
+    return blocks;
+  };
   if (f.hasFnAttribute(kTilesAttr)) {
     unsigned blocks = mostOf(kInRounds);
     if (blocks * warps >= kFewWarps)
       return setBlocks(f, blocks);
     if (alive.waiting >= kManyWaiting) {
       alive.waiting = ofManyWaiting();
-      while (blocks < most && blocks * warps < kFewWarps &&
-             fit(blocks + 1, kNearlyWaiting, kSpareWaiting, /*least=*/0))
-        ++blocks;
-      return setBlocks(f, blocks);
+      return setBlocks(f, moreThan(blocks, kFewWarps));
     }
   }
   unsigned blocks = mostOf(kOrdered);
@@ -177,9 +181,7 @@ PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
   if (isMostAtBarriers && isMany && !f.hasFnAttribute(kPartsAttr))
     alive.waiting = ofManyWaiting();
   if (isMostAtBarriers && !hasSquareRoots(f)) {
-    while (blocks < most && blocks * warps <= kFewWaitingWarps &&
-           fit(blocks + 1, kNearlyWaiting, kSpareWaiting, /*least=*/0))
-      ++blocks;
+    blocks = moreThan(blocks, kFewWaitingWarps + 1);
   } else if (blocks < most && blocks * warps <= kFewWarps) {
     // A second block is worth more than others: it runs while the first waits
     // at its barriers.

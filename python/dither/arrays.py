@@ -71,6 +71,11 @@ TENSOR_TYPES = (
 )
 
 
+def foreign_name(dtype: Any) -> str:
+    """What frameworks call a data type, of a class of theirs, a description, or that name."""
+    return str(getattr(dtype, "name", None) or getattr(dtype, "__name__", dtype)).removeprefix("torch.")
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Array:
     """A tensor in memory.

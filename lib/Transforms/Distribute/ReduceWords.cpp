@@ -54,7 +54,7 @@ template <typename Op> static Emitted reduceWords(Distributor &d, Op op) {
   Value source = widened.getIn();
   Type elem = d.tile(source).getElementType();
   if (!(elem.isBF16() || elem.isF16()) ||
-      !(foldedRepeats(d.layout(source)) == foldedRepeats(r->layout)) ||
+      foldedRepeats(d.layout(source)) != foldedRepeats(r->layout) ||
       wordGroup(r->layout, 16) != 2)
     return std::nullopt;
   TileLayout words = inUnits(r->layout, 1);

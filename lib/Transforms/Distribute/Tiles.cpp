@@ -215,39 +215,43 @@ static Value placeOf(Distributor &d, const TotalPlaces &places, int64_t level,
                              ArrayRef<LLVM::GEPArg>{int32_t(place)});
 }
 
+/// The branch on whether the tiles before this one have a sum of 2^`level` that
+/// waits for that of this one.
+static scf::IfOp ifNeighbour(Distributor &d, int64_t level, bool otherwise) {
+  Emitter &e = d.e;
+  Value bit = e.make<arith::AndIOp>(d.tileId, e.i32(int64_t(1) << level));
+  Value has = e.make<arith::CmpIOp>(arith::CmpIPredicate::ne, bit, e.i32(0));
+  return e.make<scf::IfOp>(TypeRange{}, has, otherwise);
+}
+
 /// Adds a tile to what registers have of the tile before it, or to -0, which
 /// leaves all of it: one sum for each tile, where a choice between the two
-/// would move what is kept.
-static void addInRegisters(Distributor &d, const TotalPlaces &places,
+/// would move what is kept. The insertion point moves to where that is the sum
+/// of both.
+static void addInRegisters(Distributor &d, ArrayRef<Value> places,
                            MutableArrayRef<Value> tile) {
   Emitter &e = d.e;
-  for (auto [at, v] : llvm::zip_equal(places.one, tile)) {
+  for (auto [at, v] : llvm::zip_equal(places, tile)) {
     Value before = e.make<LLVM::LoadOp>(d.b.getF32Type(), at, sizeof(float));
     v = e.make<arith::AddFOp>(before, v);
     e.make<LLVM::StoreOp>(v, at, sizeof(float));
   }
+  auto branch = ifNeighbour(d, /*level=*/0, /*otherwise=*/false);
+  d.b.setInsertionPointToStart(branch.thenBlock());
+  for (Value at : places)
+    e.make<LLVM::StoreOp>(e.splatF(-0.0), at, sizeof(float));
 }
 
 Registers emitTotal(Distributor &d, quant::StoreOp store, Registers tile) {
   Emitter &e = d.e;
   const TotalPlaces &places = d.totals[*store.getTotal()];
+  bool inRegisters = !places.one.empty();
+  if (inRegisters)
+    addInRegisters(d, places.one, tile);
   int64_t words = wordsAtOnce(tile.size());
   auto type = VectorType::get({words}, d.b.getF32Type());
-  for (int64_t level = 0; int64_t(1) << level < d.numTiles; ++level) {
-    bool inRegisters = level == 0 && !places.one.empty();
-    if (inRegisters)
-      addInRegisters(d, places, tile);
-    Value bit = e.make<arith::AndIOp>(d.tileId, e.i32(int64_t(1) << level));
-    Value hasNeighbour =
-        e.make<arith::CmpIOp>(arith::CmpIPredicate::ne, bit, e.i32(0));
-    auto branch = e.make<scf::IfOp>(TypeRange{}, hasNeighbour,
-                                    /*else=*/!inRegisters);
-    if (inRegisters) {
-      d.b.setInsertionPointToStart(branch.thenBlock());
-      for (Value at : places.one)
-        e.make<LLVM::StoreOp>(e.splatF(-0.0), at, sizeof(float));
-      continue;
-    }
+  for (int64_t level = inRegisters; int64_t(1) << level < d.numTiles; ++level) {
+    auto branch = ifNeighbour(d, level, /*otherwise=*/true);
     d.b.setInsertionPointToStart(branch.elseBlock());
     for (size_t r = 0; r < tile.size(); r += words) {
       Value v =

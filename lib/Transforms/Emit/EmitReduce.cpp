@@ -320,8 +320,8 @@ static void takeSteps(Emitter &e, Reducer &r, Registers &regs,
 
 Registers Emitter::reduce(Registers regs, const TileLayout &layout,
                           const ReducePlan &plan, ReduceKind kind,
-                          int64_t limit, int64_t axis, bool bits, Type words) {
-  Reducer r(*this, kind, bits, words);
+                          int64_t limit, int64_t axis, bool bits) {
+  Reducer r(*this, kind, bits, /*words=*/{});
 
   // Padding registers beyond the tile take the identity.
   if (limit < layout.base[axis] * layout.repeats[axis]) {

@@ -192,8 +192,7 @@ public:
   /// With `bits` amax takes the largest bits of |x|, where a NaN is above all.
   Registers reduce(Registers tile, const TileLayout &layout,
                    const ReducePlan &plan, quant::ReduceKind kind,
-                   int64_t limit, int64_t axis, bool bits = false,
-                   mlir::Type words = {});
+                   int64_t limit, int64_t axis, bool bits = false);
   /// The sum of each group of an ordered plan without warps: from the first
   /// element to the last, or by `halves`, upper half to lower, until one is
   /// left.

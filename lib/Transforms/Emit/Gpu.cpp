@@ -78,32 +78,34 @@ Value maximumOfWarp(OpBuilder &b, Location loc, Value word) {
                                NVVM::ReduxKind::UMAX, everyLane(b, loc));
 }
 
-static Value pureAssembly(OpBuilder &b, Location loc, ValueRange operands,
-                          const Twine &text, StringRef constraints) {
+/// An instruction; without `effects` one that takes place where its result is
+/// needed, else as often as it is written.
+static LLVM::InlineAsmOp assembly(OpBuilder &b, Location loc, TypeRange results,
+                                  ValueRange operands, const Twine &text,
+                                  StringRef constraints, bool effects) {
   return LLVM::InlineAsmOp::create(
-             b, loc, b.getI32Type(), operands, text.str(), constraints,
-             /*has_side_effects=*/false, /*is_align_stack=*/false,
-             LLVM::tailcallkind::TailCallKind::None,
-             LLVM::AsmDialectAttr::get(b.getContext(),
-                                       LLVM::AsmDialect::AD_ATT),
-             ArrayAttr())
-      .getResult(0);
+      b, loc, results, operands, text.str(), constraints, effects,
+      /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
+      LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
+      ArrayAttr());
 }
 
 Value permuteBytes(OpBuilder &b, Location loc, Value low, Value high,
                    unsigned selector) {
-  return pureAssembly(b, loc, {low, high},
-                      "prmt.b32 $0, $1, $2, 0x" +
-                          llvm::Twine::utohexstr(selector) + ";",
-                      "=r,r,r");
+  return assembly(b, loc, b.getI32Type(), {low, high},
+                  "prmt.b32 $0, $1, $2, 0x" + Twine::utohexstr(selector) + ";",
+                  "=r,r,r", /*effects=*/false)
+      .getResult(0);
 }
 
 Value maximaOfHalves(OpBuilder &b, Location loc, Value x, Value y, Type elem,
                      bool xorsign) {
   StringRef sign = xorsign ? "xorsign.abs." : "",
             type = elem.isBF16() ? "bf16x2" : "f16x2";
-  return pureAssembly(b, loc, {x, y}, "max." + sign + type + " $0, $1, $2;",
-                      "=r,r,r");
+  return assembly(b, loc, b.getI32Type(), {x, y},
+                  "max." + sign + type + " $0, $1, $2;", "=r,r,r",
+                  /*effects=*/false)
+      .getResult(0);
 }
 
 void copyAsync(OpBuilder &b, Location loc, Value to, Value from, int64_t bytes,
@@ -119,31 +121,22 @@ void awaitCopies(OpBuilder &b, Location loc) {
   NVVM::CpAsyncWaitGroupOp::create(b, loc, 0);
 }
 
-/// An instruction that takes place as often as it is written.
-static LLVM::InlineAsmOp assembly(OpBuilder &b, Location loc, TypeRange results,
-                                  ValueRange operands, StringRef text,
-                                  StringRef constraints) {
-  return LLVM::InlineAsmOp::create(
-      b, loc, results, operands, text, constraints, /*has_side_effects=*/true,
-      /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
-      LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
-      ArrayAttr());
-}
-
 Value loadRelaxed(OpBuilder &b, Location loc, Value pointer) {
   return assembly(b, loc, b.getI32Type(), pointer,
-                  "ld.relaxed.gpu.global.b32 $0, [$1];", "=r,l")
+                  "ld.relaxed.gpu.global.b32 $0, [$1];", "=r,l",
+                  /*effects=*/true)
       .getResult(0);
 }
 
 void storeRelaxed(OpBuilder &b, Location loc, Value word, Value pointer) {
   assembly(b, loc, {}, {pointer, word}, "st.relaxed.gpu.global.b32 [$0], $1;",
-           "l,r");
+           "l,r", /*effects=*/true);
 }
 
 void prefetch(OpBuilder &b, Location loc, Value pointer) {
   // LLVM has an operation for it, for sm_90 and later alone.
-  assembly(b, loc, {}, pointer, "prefetch.global.L2 [$0];", "l");
+  assembly(b, loc, {}, pointer, "prefetch.global.L2 [$0];", "l",
+           /*effects=*/true);
 }
 
 } // namespace dither::transforms::gpu

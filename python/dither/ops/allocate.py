@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from .. import types
-from ..arrays import FOREIGN, Array, Buffer, describe, describe_argument
+from ..arrays import FOREIGN, Array, Buffer, describe, describe_argument, foreign_name
 from ..devices import Device, get_device
 from ..recording import Recording
 from ..types import DType
@@ -162,8 +162,7 @@ def float_type(dtype: Any, name: str = "dtype") -> DType:
     or a description. Raises TypeError for others, with the `name` of the argument."""
     known = dtype
     if not isinstance(dtype, (DType, str)):
-        called = getattr(dtype, "name", None) or getattr(dtype, "__name__", str(dtype))
-        known = FOREIGN.get(str(called).removeprefix("torch."))
+        known = FOREIGN.get(foreign_name(dtype))
     if not isinstance(known, DType) or not known.is_float:
         raise TypeError(f"{name} is {dtype!r}, expected float32, bfloat16 or float16")
     return known

@@ -10,7 +10,7 @@ import dataclasses
 import math
 from typing import Any
 
-from ..arrays import Array, describe, describe_argument, view
+from ..arrays import Array, describe, describe_argument, foreign_name, view
 from ..devices import Device, chosen_device
 from ..errors import suggest
 from ..formats import MXFP8_E4M3, NVFP4, Format
@@ -254,8 +254,7 @@ def _check_scale(value: Any) -> None:
 
 
 def _element(dtype: Any) -> DType:
-    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", str(dtype))
-    kind = _NAMES.get(str(name).removeprefix("torch."))
+    kind = _NAMES.get(foreign_name(dtype))
     if kind is None:
         raise ValueError(f"dtype is {dtype!r}, expected float4_e2m1 or float8_e4m3")
     return kind

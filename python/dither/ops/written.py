@@ -7,13 +7,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..arrays import Array, describe, describe_argument, row_major
+from ..arrays import Array, describe_argument, row_major
 from ..devices import chosen_device
 from ..types import DType
 from . import kernels
 from .allocate import empty_like
 from .flatten import reshape
-from .given import written_number
+from .given import is_at, written_number
 from .outputs import arrays_of, check_apart, check_out
 from .request import Wanted
 
@@ -39,10 +39,9 @@ def into(peak: Any, found: Any, wanted: Wanted) -> Any:
     call, by a launch that is repeated with it. `found` itself where none was given, or where it is there already."""
     if peak is None or found is None or wanted.groups is not None:
         return found
-    given, array = written_number("out.amax", peak), describe(found)
-    assert array is not None
-    if array.pointer != given.pointer:
-        where = chosen_device(wanted.device, array.device)
+    given = written_number("out.amax", peak)
+    if not is_at(given, found):
+        where = chosen_device(wanted.device, given.device)
         kernels.copy_kernel.launch(1, found, given, device=where, stream=wanted.stream)
     return peak
 

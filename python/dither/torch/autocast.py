@@ -114,18 +114,16 @@ def autocast(
     histories = {} if outer is None else outer.histories
     recipe = recipe or get_default_recipe()
     region = Region(enabled, calibrating, recipe, amax_reduction_group, histories, backward_pass())
+    ended = histories.values() if outer is None else ()
     try:
         with within(region):
             yield
     except BaseException:
-        # The step did not happen.
-        if outer is None:
-            for history in histories.values():
-                history.forget()
+        for history in ended:  # the step did not happen
+            history.forget()
         raise
-    if outer is None:
-        for history in histories.values():
-            history.update()
+    for history in ended:
+        history.update()
 
 
 def fp8_autocast(
