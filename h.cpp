@@ -1,3 +1,0 @@
-#include "kw/*.h"
-#include "kw/*.h"
-int main(void){return 0;}
