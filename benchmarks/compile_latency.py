@@ -47,7 +47,7 @@ Stages = dict[str, float]
 
 def full_name(target: str) -> str:
     """The architecture-specific variant where the target has one: what Triton compiles for."""
-    return f"{target}a" if target[-1].isdigit() and int(target[3:]) >= 90 else target
+    return f"{target}a" if target[3:].isdigit() and int(target[3:]) >= 90 else target
 
 
 def triton_compiler() -> tuple[Stages, Any]:
@@ -74,7 +74,7 @@ def triton_compiler() -> tuple[Stages, Any]:
         made = triton_fusions.kernel(operator, fmt) if plus else triton_functions.every()[kernel]
         assert made is not None
         start = time.perf_counter()
-        triton_kernels.compile_kernel(made, int(target.removeprefix("sm_").rstrip("af")))
+        triton_kernels.compile_kernel(made, triton_kernels.capability(target))
         total = 1e3 * (time.perf_counter() - start)
         if not use_cache:
             stages["cubin (ptxas)"] = stages.pop("cubin")

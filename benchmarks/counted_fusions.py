@@ -132,7 +132,7 @@ def triton_row(name: str, word: str, layout: str, target: str) -> Iterator[Row |
     kernel = triton_fusions.kernel(name, word, layout == "both", COLS)
     if kernel is None:
         return
-    compiled = triton_kernels.compile_kernel(kernel, int(target.strip("sm_a")))
+    compiled = triton_kernels.compile_kernel(kernel, triton_kernels.capability(target))
     shapes = triton_fusions.shapes(kernel, ROWS)
     arguments = {key: profile.random_array(POINTERS[kernel.pointers[key]], shape) for key, shape in shapes.items()}
     grid = triton_fusions.grid(kernel, ROWS)

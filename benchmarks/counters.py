@@ -142,7 +142,7 @@ def compile_triton(kernel: Any, target: str) -> Any:
     from benchmarks import triton_kernels
 
     try:
-        return triton_kernels.compile_kernel(kernel, int(re.sub(r"\D", "", target)))
+        return triton_kernels.compile_kernel(kernel, triton_kernels.capability(target))
     except Exception as error:  # Triton has no common base of what it raises
         raise Unavailable(f"Triton: {type(error).__name__}") from error
 

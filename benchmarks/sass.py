@@ -26,6 +26,7 @@ from functools import cache
 from pathlib import Path
 
 from dither.predict.sass import Instruction, blocks, parse
+from dither.ptxas import chip
 
 from benchmarks.compile_latency import FUNCTIONS, KERNELS, full_name
 from benchmarks.peers import Unavailable
@@ -74,7 +75,7 @@ def tool(name: str) -> str:
 
 def find_ptxas(target: str) -> str:
     """Triton's assembler for a target, or CUDA's."""
-    blackwell = int(re.sub(r"\D", "", target)) >= 100
+    blackwell = int(re.sub(r"\D", "", chip(target))) >= 100
     try:
         return tool("ptxas-blackwell" if blackwell else "ptxas")
     except Unavailable:
@@ -154,7 +155,7 @@ def analyze(name: str, ptx: str, target: str, elements: int = 0) -> Report:
     with tempfile.TemporaryDirectory() as folder:
         source, cubin = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
         source.write_text(ptx)
-        command = [find_ptxas(target), "-v", f"--gpu-name={target}", str(source), "-o", str(cubin)]
+        command = [find_ptxas(target), "-v", f"--gpu-name={chip(target)}", str(source), "-o", str(cubin)]
         result = subprocess.run(command, capture_output=True, text=True)
         if result.returncode != 0:
             raise Unavailable(f"ptxas: {(result.stderr.strip().splitlines() or ['it died'])[0]}")
@@ -184,7 +185,7 @@ def triton_ptx(name: str, target: str) -> tuple[str, int, int]:
         raise Unavailable("triton is not installed") from error
     kernel = triton_functions.every()[name]
     try:
-        compiled = triton_kernels.compile_kernel(kernel, int(re.sub(r"\D", "", target)))
+        compiled = triton_kernels.compile_kernel(kernel, triton_kernels.capability(target))
     except Exception as error:  # Triton has no common base of what it raises
         cause: BaseException = error
         while cause.__cause__ is not None:

@@ -255,6 +255,11 @@ def kernels(input: str = "bf16", k: int = 4096) -> dict[str, Kernel]:
     return {kernel.name: kernel for kernel in made}
 
 
+def capability(target: str) -> int:
+    """That of one of dither's targets: 100 of "sm_100a:ptx91"."""
+    return int(target.partition(":")[0].strip("sm_af"))
+
+
 def has_e2m1(capability: int) -> bool:
     """Whether the target converts to E2M1; Triton compiles for the architecture-specific variant."""
     return capability in (100, 101, 103, 110, 120, 121)

@@ -18,6 +18,7 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -26,14 +27,47 @@ namespace dither::conversion {
 static constexpr char kMultiply[] = "fma.rn.bf16x2 $0, $1, $2, $3;";
 
 namespace {
-/// A word of two bf16, and what both are multiplied by.
+/// A word of two bf16, and what each is multiplied by.
 struct Product {
-  Value word, factor;
+  Value word, factors[2];
+};
+
+/// Factors of words, each made once.
+class Factors {
+public:
+  /// The upper halves of two powers of two.
+  Value word(OpBuilder &b, Value low, Value high);
+  /// Erases what nothing else drops: shuffles.
+  ~Factors();
+
+private:
+  Value inBothHalves(OpBuilder &b, Value power);
+  Value fromOneLane(OpBuilder &b, Value low, Value high);
+
+  llvm::SmallDenseMap<std::pair<Value, Value>, Value> known;
+  /// Words of a lane's value and its neighbour's, by the value and the bit in
+  /// which the numbers of the two lanes differ.
+  llvm::SmallDenseMap<std::pair<Value, int64_t>, Value> neighbours;
+};
+
+/// A value that comes from a lane of a known number.
+struct Fetched {
+  NVVM::ShflOp shuffle;
+  int64_t lane = 0;
 };
 } // namespace
 
-/// Both values of a word times one factor.
-static std::optional<Product> productOf(Value low, Value high) {
+static std::optional<Fetched> fetched(Value v) {
+  auto shuffle = v.getDefiningOp<NVVM::ShflOp>();
+  llvm::APInt lane;
+  if (!shuffle || shuffle.getKind() != NVVM::ShflKind::idx ||
+      !matchPattern(shuffle.getOffset(), m_ConstantInt(&lane)))
+    return std::nullopt;
+  return Fetched{shuffle, lane.getSExtValue()};
+}
+
+/// Both values of a word times factors.
+static std::optional<Product> productOf(Value low, Value high, bool widens) {
   quant::DecodeWordsOp words;
   Product product;
   for (auto [half, v] : llvm::enumerate(std::array{low, high})) {
@@ -44,47 +78,120 @@ static std::optional<Product> productOf(Value low, Value high) {
     if (isPowerOfTwo(x))
       std::swap(x, factor);
     auto [decode, at] = elementOf<quant::DecodeWordsOp>(x);
-    if (!decode || at != int64_t(half) || !x.hasOneUse() ||
+    if (!decode || at != int64_t(half) || (widens && !x.hasOneUse()) ||
         !decode.getElem().isBF16() || decode.getGroup() != 2 ||
         decode.getSource().getType() !=
             VectorType::get({1}, IntegerType::get(v.getContext(), 32)) ||
         !isPowerOfTwo(factor))
       return std::nullopt;
-    if (half && (decode != words || factor != product.factor))
+    if (half && decode != words)
       return std::nullopt;
     words = decode;
-    product.factor = factor;
+    product.factors[half] = factor;
   }
+  if (product.factors[0].getParentBlock() !=
+      product.factors[1].getParentBlock())
+    return std::nullopt;
   product.word = words.getSource();
   return product;
 }
 
-/// The upper half of a power of two, in both halves of a word: of what another
-/// lane has, before it comes here, so that it is taken once for all that do.
-static Value inBothHalves(OpBuilder &b, Value power,
-                          llvm::SmallDenseMap<Value, Value> &known) {
-  if (Value word = known.lookup(power))
-    return word;
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointAfterValue(power);
-  Location loc = power.getLoc();
-  Type i32 = b.getI32Type();
-  if (auto moved = power.getDefiningOp<NVVM::ShflOp>()) {
-    Value word = inBothHalves(b, moved.getVal(), known);
-    IRMapping map;
-    map.map(moved.getVal(), word);
-    Operation *same = b.clone(*moved, map);
-    same->getResult(0).setType(i32);
-    return known[power] = same->getResult(0);
-  }
-  Value bits = arith::BitcastOp::create(b, loc, i32, power);
-  return known[power] = inlineAsm(b, loc, i32, {bits},
-                                  "prmt.b32 $0, $1, 0, 0x3232;", "=r,r")
-                            .getResult(0);
+/// A copy of a shuffle that takes a word in the place of its number.
+static Value moved(OpBuilder &b, NVVM::ShflOp shuffle, Value word) {
+  IRMapping map;
+  map.map(shuffle.getVal(), word);
+  Value result = b.clone(*shuffle, map)->getResult(0);
+  result.setType(word.getType());
+  return result;
 }
 
-static void narrow(quant::EncodeWordsOp op,
-                   llvm::SmallDenseMap<Value, Value> &factors) {
+static Value halvesOf(OpBuilder &b, Location loc, ArrayRef<Value> numbers,
+                      StringRef assembly, StringRef constraints) {
+  SmallVector<Value> bits;
+  for (Value number : numbers)
+    bits.push_back(arith::BitcastOp::create(b, loc, b.getI32Type(), number));
+  return inlineAsm(b, loc, b.getI32Type(), bits, assembly, constraints)
+      .getResult(0);
+}
+
+/// Of what another lane has, before it comes here, so that it is made once for
+/// all that take it.
+Value Factors::inBothHalves(OpBuilder &b, Value power) {
+  auto [found, isNew] = known.try_emplace({power, power});
+  if (!isNew)
+    return found->second;
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointAfterValue(power);
+  auto shuffle = power.getDefiningOp<NVVM::ShflOp>();
+  Value word = shuffle ? moved(b, shuffle, inBothHalves(b, shuffle.getVal()))
+                       : halvesOf(b, power.getLoc(), power,
+                                  "prmt.b32 $0, $1, 0, 0x3232;", "=r,r");
+  return known[{power, power}] = word;
+}
+
+static constexpr char kUpperHalves[] = "prmt.b32 $0, $1, $2, 0x7632;";
+
+/// Two numbers that two lanes have, which are neighbours: one of them puts both
+/// together, and one shuffle brings them. Null if they are no such two.
+Value Factors::fromOneLane(OpBuilder &b, Value low, Value high) {
+  std::optional<Fetched> first = fetched(low), second = fetched(high);
+  if (!first || !second ||
+      first->shuffle.getVal() != second->shuffle.getVal() ||
+      first->shuffle.getThreadMask() != second->shuffle.getThreadMask() ||
+      first->shuffle.getMaskAndClamp() != second->shuffle.getMaskAndClamp())
+    return Value();
+  // Bits 8 to 12 are those in which lanes take from their own like.
+  llvm::APInt segments;
+  int64_t bit = first->lane ^ second->lane;
+  if (!matchPattern(first->shuffle.getMaskAndClamp(),
+                    m_ConstantInt(&segments)) ||
+      !llvm::isPowerOf2_64(bit) || bit >= 32 ||
+      (segments.getZExtValue() >> 8 & bit))
+    return Value();
+  Value number = first->shuffle.getVal();
+  Location loc = low.getLoc();
+  auto [found, isNew] = neighbours.try_emplace({number, bit});
+  if (isNew) {
+    b.setInsertionPointAfterValue(number);
+    auto i32 = [&](int64_t v) -> Value {
+      return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(v));
+    };
+    Value other = NVVM::ShflOp::create(
+        b, loc, number.getType(), first->shuffle.getThreadMask(), number,
+        i32(bit), i32(31), NVVM::ShflKind::bfly, UnitAttr());
+    found->second = halvesOf(b, loc, {number, other}, kUpperHalves, "=r,r,r");
+  }
+  b.setInsertionPointAfterValue(low);
+  return moved(b, first->shuffle, found->second);
+}
+
+Value Factors::word(OpBuilder &b, Value low, Value high) {
+  if (low == high)
+    return inBothHalves(b, low);
+  if (Value word = known.lookup({low, high}))
+    return word;
+  OpBuilder::InsertionGuard guard(b);
+  Value word = fromOneLane(b, low, high);
+  if (!word) {
+    bool lowIsLast = high.getDefiningOp()->isBeforeInBlock(low.getDefiningOp());
+    b.setInsertionPointAfterValue(lowIsLast ? low : high);
+    word = halvesOf(b, low.getLoc(), {low, high}, kUpperHalves, "=r,r,r");
+  }
+  return known[{low, high}] = word;
+}
+
+Factors::~Factors() {
+  llvm::SmallSetVector<Operation *, 16> shuffles;
+  for (auto [powers, word] : known)
+    for (Value power : {powers.first, powers.second})
+      if (auto shuffle = power.getDefiningOp<NVVM::ShflOp>())
+        shuffles.insert(shuffle);
+  for (Operation *shuffle : shuffles)
+    if (shuffle->use_empty())
+      shuffle->erase();
+}
+
+static void narrow(quant::EncodeWordsOp op, bool widens, Factors &factors) {
   auto source = op.getSource().getDefiningOp<vector::FromElementsOp>();
   if (!source || !quant::codeFormat(op.getElem()) || !source->hasOneUse() ||
       op.getSource().getType().getRank() != 1)
@@ -92,7 +199,8 @@ static void narrow(quant::EncodeWordsOp op,
   OperandRange values = source.getElements();
   SmallVector<Product> products;
   for (size_t i = 0; i + 1 < values.size(); i += 2) {
-    std::optional<Product> product = productOf(values[i], values[i + 1]);
+    std::optional<Product> product =
+        productOf(values[i], values[i + 1], widens);
     if (!product)
       return;
     products.push_back(*product);
@@ -108,7 +216,7 @@ static void narrow(quant::EncodeWordsOp op,
   Value zeros = arith::ConstantOp::create(
       b, loc, b.getI32IntegerAttr(int32_t(0x80008000)));
   for (const Product &product : products) {
-    Value factor = inBothHalves(b, product.factor, factors);
+    Value factor = factors.word(b, product.factors[0], product.factors[1]);
     Value word = vector::ExtractOp::create(b, loc, product.word, int64_t(0));
     Value scaled =
         inlineAsm(b, loc, i32, {word, factor, zeros}, kMultiply, "=r,r,r,r")
@@ -127,15 +235,10 @@ static void narrow(quant::EncodeWordsOp op,
     v.getDefiningOp()->erase();
 }
 
-void narrowProducts(ArrayRef<quant::EncodeWordsOp> encodes) {
-  llvm::SmallDenseMap<Value, Value> factors;
+void narrowProducts(ArrayRef<quant::EncodeWordsOp> encodes, bool widens) {
+  Factors factors;
   for (quant::EncodeWordsOp op : encodes)
-    narrow(op, factors);
-  // Nothing else drops a shuffle.
-  for (auto [factor, word] : factors)
-    if (auto moved = factor.getDefiningOp<NVVM::ShflOp>();
-        moved && moved->use_empty())
-      moved.erase();
+    narrow(op, widens, factors);
 }
 
 /// Whether `x` is half of a product of words.

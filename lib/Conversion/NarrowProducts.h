@@ -7,10 +7,11 @@
 
 namespace dither::conversion {
 
-/// GPU: multiplies words of two bf16 by their factor before they are widened,
+/// GPU: multiplies words of two bf16 by their factors before they are widened,
 /// where such products are encoded to 8 bits or less, each factor is a power
-/// of two, and nothing else takes the widened values.
-void narrowProducts(llvm::ArrayRef<quant::EncodeWordsOp> encodes);
+/// of two, and nothing else takes the widened values; that is no matter where
+/// codes are made of the words themselves (not `widens`).
+void narrowProducts(llvm::ArrayRef<quant::EncodeWordsOp> encodes, bool widens);
 
 } // namespace dither::conversion
 

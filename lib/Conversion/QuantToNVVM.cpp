@@ -71,14 +71,18 @@ StringRef codePair(const target::TargetInfo &target, Type elem) {
 struct PairCvt {
   std::string instruction;
   int64_t pairBits = 0;
+  /// The same of a word of two bf16; empty if there is none.
+  std::string ofWord = "";
 };
 
 PairCvt pairConversion(const target::TargetInfo &target,
                        quant::EncodeWordsOp op) {
   Type elem = op.getElem();
-  if (StringRef pair = codePair(target, elem); !pair.empty())
-    return {("cvt.rn.satfinite." + pair + ".f32").str(),
-            2 * int64_t(quant::storageBits(elem))};
+  if (StringRef pair = codePair(target, elem); !pair.empty()) {
+    std::string cvt = ("cvt.rn.satfinite." + pair).str();
+    return {cvt + ".f32", 2 * int64_t(quant::storageBits(elem)),
+            target.cvtFromBF16x2 ? cvt + ".bf16x2" : ""};
+  }
   // The floor mode sends infinity to FF, the instruction to FE.
   if (isa<Float8E8M0FNUType>(elem) && target.cvtUE8M0x2 &&
       op.getMode() != quant::E8M0Mode::floor)
@@ -90,19 +94,49 @@ PairCvt pairConversion(const target::TargetInfo &target,
   return {};
 }
 
+/// The words of two bf16 that `x` was decoded from, in pairs; none if one of it
+/// was not.
+SmallVector<Value> wordsOf(WordBuilder &w, ArrayRef<Value> x) {
+  SmallVector<std::pair<Value, int64_t>> halves;
+  for (Value v : x) {
+    auto [decode, at] = conversion::elementOf<quant::DecodeWordsOp>(v);
+    bool second = halves.size() % 2;
+    if (!decode || !decode.getElem().isBF16() || decode.getGroup() != 2 ||
+        decode.getSource().getType().getRank() != 1 || at % 2 != second ||
+        (second &&
+         halves.back() != std::pair(Value(decode.getSource()), at / 2)))
+      return {};
+    halves.push_back({decode.getSource(), at / 2});
+  }
+  SmallVector<Value> words;
+  for (size_t i = 0; i + 1 < halves.size(); i += 2)
+    words.push_back(vector::ExtractOp::create(w.b, w.loc, halves[i].first,
+                                              halves[i].second));
+  return 2 * words.size() == x.size() ? words : SmallVector<Value>();
+}
+
 /// The word of the codes of `x`, one to 32 / bits of them.
 Value encodeWord(WordBuilder &w, const PairCvt &cvt, ArrayRef<Value> x) {
-  SmallVector<Value> in(x);
-  if (in.size() % 2) // zero has code 0 in every format
+  SmallVector<Value> in;
+  if (!cvt.ofWord.empty())
+    in = wordsOf(w, x);
+  bool ofWords = !in.empty();
+  if (!ofWords)
+    in.assign(x.begin(), x.end());
+  if (!ofWords && in.size() % 2) // zero has code 0 in every format
     in.push_back(w.f32(0.0f));
-  int64_t pairs = in.size() / 2, perWord = 32 / cvt.pairBits;
+  int64_t pairs = ofWords ? in.size() : in.size() / 2;
+  int64_t perWord = 32 / cvt.pairBits;
   std::string constraints = "=r", text;
   for (size_t i = 0; i < in.size(); ++i)
-    constraints += ",f";
+    constraints += ofWords ? ",r" : ",f";
   llvm::raw_string_ostream os(text);
   auto convert = [&](const Twine &result, int64_t pair) {
-    os << cvt.instruction << " " << result << ", $" << 2 * pair + 2 << ", $"
-       << 2 * pair + 1 << ";";
+    if (ofWords)
+      os << cvt.ofWord << " " << result << ", $" << pair + 1 << ";";
+    else
+      os << cvt.instruction << " " << result << ", $" << 2 * pair + 2 << ", $"
+         << 2 * pair + 1 << ";";
   };
   if (perWord == 1) {
     convert("$0", 0);
@@ -233,8 +267,9 @@ struct QuantToNVVM
       return;
     for (Value word : words)
       for (int64_t i = 0; i < int64_t(op.getGroup()); ++i) {
+        // The word of one code has nothing above it.
         Value code = w.shr(word, 8 * i);
-        if (i < 3)
+        if (i < 3 && op.getGroup() > 1)
           code = w.andi(code, 0xFF);
         Value power = w.make<arith::SubIOp>(w.i32(0x7F000000), w.shl(code, 23));
         regs.push_back(
@@ -261,11 +296,13 @@ struct QuantToNVVM
     SmallVector<quant::EncodeWordsOp> encodes;
     SmallVector<quant::DecodeWordsOp> decodes;
     SmallVector<quant::E8M0InverseWordsOp> inverses;
+    body.walk([&](quant::EncodeWordsOp op) { encodes.push_back(op); });
+    // Multiply-adds take halves of words as they are; codes of whole words
+    // spare them.
+    if (target.cvtFromBF16x2 || !target.mixedPrecision)
+      conversion::narrowProducts(encodes, /*widens=*/!target.cvtFromBF16x2);
     if (target.mixedPrecision)
       conversion::mixPrecision(body);
-    body.walk([&](quant::EncodeWordsOp op) { encodes.push_back(op); });
-    if (!target.mixedPrecision)
-      conversion::narrowProducts(encodes);
     body.walk([&](quant::E8M0InverseWordsOp op) { inverses.push_back(op); });
     body.walk([&](quant::DecodeWordsOp op) { decodes.push_back(op); });
     // While it is still there to see what the exponents are of.

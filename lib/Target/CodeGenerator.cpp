@@ -191,6 +191,14 @@ static bool addEmissionPasses(TargetMachine &machine,
   return false;
 }
 
+/// Writes another version into the first directive of PTX.
+static void setPtxVersion(std::string &ptx, unsigned version) {
+  constexpr StringLiteral directive = ".version ";
+  size_t begin = ptx.find(directive.str()) + directive.size();
+  ptx.replace(begin, ptx.find('\n', begin) - begin,
+              utostr(version / 10) + "." + utostr(version % 10));
+}
+
 Expected<std::string> CodeGenerator::State::emit(CodeGenFileType type,
                                                  bool last) {
   auto emission = std::make_unique<Emission>(
@@ -207,7 +215,10 @@ Expected<std::string> CodeGenerator::State::emit(CodeGenFileType type,
   }
   if (Error e = reported("LLVM's code generator"))
     return e;
-  return emission->code.str().str();
+  std::string code = emission->code.str().str();
+  if (target.ptxVersion && type == CodeGenFileType::AssemblyFile)
+    setPtxVersion(code, target.ptxVersion);
+  return code;
 }
 
 namespace {

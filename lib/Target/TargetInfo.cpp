@@ -62,6 +62,15 @@ constexpr TargetInfo datacenter(TargetInfo t) {
   return t;
 }
 
+/// With what PTX 9.1 has for all of `blackwell`; LLVM 22 knows PTX 9.0.
+constexpr TargetInfo ptx91(StringLiteral name, TargetInfo t) {
+  t.name = name;
+  t.llvmFeatures = "+ptx90";
+  t.ptxVersion = 91;
+  t.cvtFromBF16x2 = true;
+  return t;
+}
+
 constexpr StringLiteral kX86 = "x86_64-unknown-linux-gnu";
 constexpr StringLiteral kAArch64 = "aarch64-unknown-linux-gnu";
 
@@ -124,6 +133,10 @@ constexpr TargetInfo kTargets[] = {
     datacenter(blackwell("sm_103a", 103)),
     blackwell("sm_120a", 120),
     blackwell("sm_121a", 121),
+    ptx91("sm_100a:ptx91", datacenter(blackwell("sm_100a", 100))),
+    ptx91("sm_103a:ptx91", datacenter(blackwell("sm_103a", 103))),
+    ptx91("sm_120a:ptx91", blackwell("sm_120a", 120)),
+    ptx91("sm_121a:ptx91", blackwell("sm_121a", 121)),
 };
 constexpr size_t kNumTargets = std::size(kTargets);
 

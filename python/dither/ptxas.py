@@ -13,6 +13,8 @@ import tempfile
 from . import knobs
 
 _TOOLKIT = "/usr/local/cuda/bin"
+#: The first CUDA whose assembler takes what a target has beyond its chip.
+_NEEDS = {"ptx91": (13, 1)}
 _USAGE = re.compile(
     r"Function properties for (\w+)\n\s*(\d+) bytes stack frame, (\d+) bytes spill stores.*\n"
     r".*Used (\d+) registers(?:.*?(\d+) bytes smem)?"
@@ -44,17 +46,28 @@ def find() -> tuple[str, str]:
     return "", "not in DITHER_PTXAS, PATH or /usr/local/cuda/bin"
 
 
+def chip(target: str) -> str:
+    """What ptxas calls a target: "sm_100a" for "sm_100a:ptx91"."""
+    return target.partition(":")[0]
+
+
+def takes(path: str, target: str) -> bool:
+    """Whether the assembler is new enough for a target's PTX."""
+    needs = _NEEDS.get(target.partition(":")[2])
+    return needs is None or tuple(int(part) for part in version(path).split(".") if part) >= needs
+
+
 def find_tools(target: str) -> tuple[str, str] | None:
-    """An assembler for a target and a disassembler: those of the toolkit, or of Triton's wheel, whose assembler for
-    sm_100 and later has a name of its own. None where one of them is missing."""
+    """An assembler for a target and a disassembler: those of the toolkit, or of Triton's wheel where there is none or
+    an older one; its assembler for sm_100 and later has a name of its own. None where one of them is missing."""
     assembler = find()[0]
     if knobs.get("ptxas") and not assembler:
         return None
     folders = [os.path.dirname(assembler)] if assembler else []
     triton = importlib.util.find_spec("triton")  # imports nothing
     wheel = f"{os.path.dirname(triton.origin)}/backends/nvidia/bin" if triton and triton.origin else ""
-    if not assembler and wheel:
-        new = int(re.sub(r"\D", "", target)) >= 100 and os.access(f"{wheel}/ptxas-blackwell", os.X_OK)
+    if wheel and not (assembler and (knobs.get("ptxas") or takes(assembler, target))):
+        new = int(re.sub(r"\D", "", chip(target))) >= 100 and os.access(f"{wheel}/ptxas-blackwell", os.X_OK)
         assembler = f"{wheel}/{'ptxas-blackwell' if new else 'ptxas'}"
     places = [*folders, *os.environ.get("PATH", "").split(os.pathsep), _TOOLKIT, *([wheel] if wheel else [])]
     disassembler = shutil.which("nvdisasm", path=os.pathsep.join(places))
@@ -109,7 +122,7 @@ def _run(path: str, ptx: str, target: str, *options: str) -> tuple[str, bytes]:
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file, tempfile.NamedTemporaryFile(suffix=".cubin") as made:
         file.write(ptx)
         file.flush()
-        command = [path, "-v", *options, f"-arch={target}", "-o", made.name, file.name]
+        command = [path, "-v", *options, f"-arch={chip(target)}", "-o", made.name, file.name]
         try:
             result = subprocess.run(command, capture_output=True, text=True, timeout=300)
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -20,7 +20,7 @@ unsigned levelOf(StringRef target) {
   if (target.consume_front("sm_"))
     return target.consumeInteger(10, capability)
                ? 0
-               : 2 * capability + !target.empty();
+               : 3 * capability + !target.empty() + target.contains(':');
   for (HostLevel level : {HostLevel::Avx2, HostLevel::Avx512,
                           HostLevel::Avx512Vbmi, HostLevel::Avx512Fp16})
     if (target == hostTarget(level))

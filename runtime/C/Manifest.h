@@ -26,7 +26,7 @@ struct ManifestImage {
 };
 
 /// How much of a machine code for a target asks: the compute capability of a
-/// GPU, the level of a CPU.
+/// GPU and the PTX of its driver, the level of a CPU.
 unsigned levelOf(llvm::StringRef target);
 
 /// The images of the kernel `name` in a manifest. Errors: a file that cannot be

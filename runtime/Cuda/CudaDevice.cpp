@@ -13,28 +13,38 @@ namespace dither::runtime {
 //===----------------------------------------------------------------------===//
 
 namespace {
-struct Capability {
-  int major, minor;
+struct KnownTarget {
+  CudaCapability least; // and no other capability
   StringLiteral target;
 };
 } // namespace
 
-/// A target for each capability. 8.7 runs the code of 8.6, which is the newest
-/// before it; code for 8.9 is too new for it.
-static constexpr Capability capabilities[] = {
-    {8, 0, "sm_80"},    {8, 6, "sm_86"},    {8, 7, "sm_86"},
-    {8, 9, "sm_89"},    {9, 0, "sm_90a"},   {10, 0, "sm_100a"},
-    {10, 3, "sm_103a"}, {12, 0, "sm_120a"}, {12, 1, "sm_121a"},
+/// CUDA 13.1 brought PTX 9.1 (PTX ISA, release notes).
+static constexpr int kPtx91 = 13010;
+
+/// Targets for each capability, the newer first. 8.7 runs the code of 8.6,
+/// which is the newest before it; code for 8.9 is too new for it.
+static constexpr KnownTarget knownTargets[] = {
+    {{8, 0, 0}, "sm_80"},    {{8, 6, 0}, "sm_86"},
+    {{8, 7, 0}, "sm_86"},    {{8, 9, 0}, "sm_89"},
+    {{9, 0, 0}, "sm_90a"},   {{10, 0, kPtx91}, "sm_100a:ptx91"},
+    {{10, 0, 0}, "sm_100a"}, {{10, 3, kPtx91}, "sm_103a:ptx91"},
+    {{10, 3, 0}, "sm_103a"}, {{12, 0, kPtx91}, "sm_120a:ptx91"},
+    {{12, 0, 0}, "sm_120a"}, {{12, 1, kPtx91}, "sm_121a:ptx91"},
+    {{12, 1, 0}, "sm_121a"},
 };
 
-StringRef cudaTarget(int major, int minor) {
-  for (const Capability &known : capabilities)
-    if (known.major == major && known.minor == minor)
+StringRef cudaTarget(CudaCapability device) {
+  for (const KnownTarget &known : knownTargets)
+    if (known.least.major == device.major &&
+        known.least.minor == device.minor && known.least.cuda <= device.cuda)
       return known.target;
   return "";
 }
 
-bool cudaTargetRunsOn(StringRef target, int major, int minor) {
+bool cudaTargetRunsOn(StringRef target, CudaCapability device) {
+  if (target.consume_back(":ptx91") && device.cuda < kPtx91)
+    return false;
   if (!target.consume_front("sm_"))
     return false;
   bool exact = target.consume_back("a");
@@ -42,10 +52,10 @@ bool cudaTargetRunsOn(StringRef target, int major, int minor) {
   int number = 0;
   if (!all_of(target, isDigit) || target.getAsInteger(10, number))
     return false;
-  int device = 10 * major + minor;
+  int own = 10 * device.major + device.minor;
   if (exact)
-    return number == device;
-  return number <= device && (!family || number / 10 == major);
+    return number == own;
+  return number <= own && (!family || number / 10 == device.major);
 }
 
 //===----------------------------------------------------------------------===//
@@ -60,17 +70,17 @@ CUdeviceptr address(const void *pointer) {
 
 class CudaDevice : public Device {
 public:
-  CudaDevice(std::shared_ptr<Context> context, std::string model, int major,
-             int minor)
-      : context(std::move(context)), model(std::move(model)), major(major),
-        minor(minor) {}
+  CudaDevice(std::shared_ptr<Context> context, std::string model,
+             CudaCapability capability)
+      : context(std::move(context)), model(std::move(model)),
+        capability(capability) {}
 
   StringRef name() const override { return context->name; }
   StringRef description() const override { return model; }
-  StringRef target() const override { return cudaTarget(major, minor); }
+  StringRef target() const override { return cudaTarget(capability); }
 
   Expected<std::unique_ptr<Kernel>> load(const KernelImage &image) override {
-    if (!cudaTargetRunsOn(image.target, major, minor))
+    if (!cudaTargetRunsOn(image.target, capability))
       return createStringError("kernel '" + image.name + "' is for '" +
                                image.target + "': " + context->name +
                                " runs '" + target() + "'");
@@ -142,7 +152,7 @@ private:
 
   std::shared_ptr<Context> context;
   std::string model;
-  int major, minor;
+  CudaCapability capability;
 };
 
 } // namespace
@@ -177,27 +187,29 @@ makeCudaDevice(std::shared_ptr<const Driver> driver, unsigned ordinal) {
           (*driver)->deviceGetName(model, sizeof model - 1, device),
           "cuDeviceGetName", name))
     return error;
-  int capability[2] = {};
+  CudaCapability capability = {0, 0, driver->versionNumber()};
+  int *parts[] = {&capability.major, &capability.minor};
   for (int part : {0, 1})
     if (Error error = driver->check(
             (*driver)->deviceGetAttribute(
-                &capability[part],
+                parts[part],
                 CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR + part, device),
             "cuDeviceGetAttribute", name))
       return error;
-  auto [major, minor] = capability;
-  if (cudaTarget(major, minor).empty()) {
-    std::string known;
-    for (const Capability &entry : capabilities)
-      known += (known.empty() ? "" : ", ") + itostr(entry.major) + "." +
-               itostr(entry.minor);
+  if (cudaTarget(capability).empty()) {
+    std::string expected;
+    for (const auto &[known, target] : knownTargets)
+      if (!known.cuda)
+        expected += (expected.empty() ? "" : ", ") + itostr(known.major) + "." +
+                    itostr(known.minor);
     return createStringError(name + " (" + model + ") has compute capability " +
-                             Twine(major) + "." + Twine(minor) +
-                             ": expected one of " + known);
+                             Twine(capability.major) + "." +
+                             Twine(capability.minor) + ": expected one of " +
+                             expected);
   }
   return std::make_unique<CudaDevice>(
-      std::make_shared<Context>(std::move(driver), device, name), model, major,
-      minor);
+      std::make_shared<Context>(std::move(driver), device, name), model,
+      capability);
 }
 
 } // namespace dither::runtime

@@ -69,9 +69,14 @@ Error Driver::checkFork() const {
       "in it: start processes with 'spawn' or fork before the first use");
 }
 
-std::string Driver::version() const {
+int Driver::versionNumber() const {
   int version = 0;
-  if (table.driverGetVersion(&version) != CUDA_SUCCESS || version <= 0)
+  return table.driverGetVersion(&version) == CUDA_SUCCESS ? version : 0;
+}
+
+std::string Driver::version() const {
+  int version = versionNumber();
+  if (version <= 0)
     return "";
   return utostr(version / 1000) + "." + utostr(version % 1000 / 10);
 }

@@ -40,6 +40,9 @@ public:
   /// The newest CUDA that the driver supports, "12.4"; empty if it cannot tell.
   std::string version() const;
 
+  /// The same as cuDriverGetVersion has it, 12040; 0 if it cannot tell.
+  int versionNumber() const;
+
 private:
   DriverTable table;
 };

@@ -25,9 +25,13 @@ static Type extended(Type type, unsigned size) {
 }
 
 /// Which targets have the conversion (ISA, cvt, target notes; as ptxas of CUDA
-/// 13.0 has it).
+/// 13.0 has it, and what PTX 9.1 has more as that of 13.3).
 bool Decoder::convertTarget(Type to, Type from) {
   auto either = [&](Type type) { return to == type || from == type; };
+  bool six = to == Type::E2M3x2 || to == Type::E3M2x2;
+  if ((from == Type::BF16x2 && isPackedNarrow(to) && to != Type::UE8M0x2) ||
+      (from == Type::F16x2 && six))
+    return requireSpecific({100, 101, 103, 110, 120, 121}, true, 91);
   if (either(Type::E2M1x2) || either(Type::E2M3x2) || either(Type::E3M2x2) ||
       either(Type::UE8M0x2))
     return requireSpecific({100, 101, 103, 110, 120, 121}, true, 86);
@@ -299,9 +303,8 @@ bool Decoder::convertPacked(Type to, Type from) {
       return true;
   } else {
     // Widening is exact.
-    bool six = to == Type::E2M3x2 || to == Type::E3M2x2; // of f32 alone
-    bool expected = to == Type::UE8M0x2 ? from == Type::BF16x2
-                                        : from == Type::F16x2 && !half && !six;
+    bool expected = !half && (from == Type::BF16x2 ||
+                              (from == Type::F16x2 && to != Type::UE8M0x2));
     Type element = from == Type::F16x2 ? Type::F16 : Type::BF16;
     uint32_t packed;
     if (!expected)

@@ -335,15 +335,23 @@ Error checkImage(const KernelImage &image, const KernelDecl &kernel) {
 
 } // namespace
 
+/// Of the device that a target is for, with the oldest driver that runs its
+/// code; nothing if it is none of a GPU.
+static std::optional<CudaCapability> capabilityOf(StringRef target) {
+  auto [chip, feature] = target.split(':');
+  int sm = 0;
+  if (!chip.consume_front("sm_") || chip.rtrim('a').getAsInteger(10, sm))
+    return std::nullopt;
+  CudaCapability device = {sm / 10, sm % 10, feature.empty() ? 13000 : 13010};
+  return cudaTarget(device) == target ? std::optional(device) : std::nullopt;
+}
+
 /// Variables of the module get memory of their own.
 Expected<std::unique_ptr<Kernel>> Simulator::load(const KernelImage &image) {
-  StringRef own = target();
-  unsigned number = 0;
-  own.drop_front(3).rtrim("af").getAsInteger(10, number);
-  if (!cudaTargetRunsOn(image.target, int(number / 10), int(number % 10)))
+  if (!cudaTargetRunsOn(image.target, *capabilityOf(target())))
     return createStringError("kernel '" + image.name + "' is for '" +
                              image.target + "': " + state->name + " runs '" +
-                             own + "'");
+                             target() + "'");
   auto fail = [&](Error error) {
     return createStringError("kernel '" + image.name + "' for " + image.target +
                              ": " + toString(std::move(error)));
@@ -380,15 +388,11 @@ Expected<std::unique_ptr<Kernel>> Simulator::load(const KernelImage &image) {
 
 Expected<std::unique_ptr<SimDevice>>
 SimDevice::make(StringRef target, const SimOptions &options) {
-  StringRef number = target;
-  unsigned sm = 0;
-  bool known = number.consume_front("sm_");
-  number.consume_back("a");
-  if (!known || number.getAsInteger(10, sm) ||
-      cudaTarget(int(sm / 10), int(sm % 10)) != target)
+  if (!capabilityOf(target))
     return createStringError("cannot simulate '" + target +
                              "': expected sm_80, sm_86, sm_89, sm_90a, "
-                             "sm_100a, sm_103a, sm_120a or sm_121a");
+                             "sm_100a, sm_103a, sm_120a or sm_121a, the last "
+                             "four with or without :ptx91");
   return std::make_unique<Simulator>(
       std::make_shared<State>(("sim:" + target).str(), target.str(), options));
 }

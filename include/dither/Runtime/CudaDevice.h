@@ -28,14 +28,21 @@ llvm::Expected<unsigned> numCudaDevices(const cuda::Driver &driver);
 llvm::Expected<std::unique_ptr<Device>>
 makeCudaDevice(std::shared_ptr<const cuda::Driver> driver, unsigned ordinal);
 
-/// The target to compile for on a device of compute capability major.minor:
-/// 8.0 gives sm_80, 9.0 gives sm_90a. Empty where none of our targets runs.
-llvm::StringRef cudaTarget(int major, int minor);
+/// What decides which code runs: a device's compute capability, and the newest
+/// CUDA that its driver supports as cuDriverGetVersion has it, 13010 for 13.1.
+struct CudaCapability {
+  int major, minor, cuda;
+};
 
-/// Whether code for `target` runs on a device of that capability: sm_XYa on
-/// that one alone, sm_XYf on the later ones of its generation, sm_XY on later
-/// ones.
-bool cudaTargetRunsOn(llvm::StringRef target, int major, int minor);
+/// The target to compile for: 8.0 gives sm_80, 9.0 gives sm_90a, 10.0 sm_100a,
+/// and sm_100a:ptx91 from CUDA 13.1 on, which takes PTX 9.1. Empty where none
+/// of our targets runs.
+llvm::StringRef cudaTarget(CudaCapability device);
+
+/// Whether code for `target` runs there: sm_XYa on that capability alone,
+/// sm_XYf on the later ones of its generation, sm_XY on later ones; with
+/// ":ptx91" from CUDA 13.1 on.
+bool cudaTargetRunsOn(llvm::StringRef target, CudaCapability device);
 
 } // namespace dither::runtime
 

@@ -17,8 +17,9 @@ namespace dither::target {
 inline constexpr unsigned kGpuSharedBytes = 48 * 1024;
 
 struct TargetInfo {
-  /// "sm_90a"; "host:avx512fp16", "host:avx512vbmi", "host:avx512", "host:avx2"
-  /// and "host:base" (any) of x86-64; "host:neon" of aarch64.
+  /// "sm_90a"; "sm_100a:ptx91" for drivers of CUDA 13.1 and later;
+  /// "host:avx512fp16", "host:avx512vbmi", "host:avx512", "host:avx2" and
+  /// "host:base" (any) of x86-64; "host:neon" of aarch64.
   llvm::StringRef name;
   bool isGpu = false;
 
@@ -29,6 +30,9 @@ struct TargetInfo {
   llvm::StringRef llvmChip;
   /// Subtarget features: the PTX version, or extensions of the instruction set.
   llvm::StringRef llvmFeatures;
+  /// The PTX version of the text, times ten, where LLVM knows no feature for it
+  /// and its own text is of that version too; 0 elsewhere.
+  unsigned ptxVersion = 0;
 
   //===--- instructions ---------------------------------------------------===//
   /// {add, sub, fma}.rn.f32.{bf16, f16}: halves of registers as they are
@@ -39,6 +43,8 @@ struct TargetInfo {
   bool cvtFP6x2 = false;
   /// cvt.rn.satfinite.{e4m3x2,e5m2x2}.f32
   bool cvtFP8x2 = false;
+  /// cvt.rn.satfinite of all five formats from .bf16x2
+  bool cvtFromBF16x2 = false;
   /// cvt.rp.satfinite.ue8m0x2.f32
   bool cvtUE8M0x2 = false;
   /// cvt.rn.{bf16x2,f16x2}.f32

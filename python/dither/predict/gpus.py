@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 
 from ..errors import suggest
+from ..ptxas import chip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Gpu:
     """A GPU. The fields down to `bandwidth` are published, the others are assumptions.
 
     Attributes:
-        target: the code that it runs, such as sm_90a.
+        target: the code that it runs with a driver of 2026, such as sm_90a.
         names: parts of the name that drivers give it, in lower case.
         clock: boost clock in GHz.
         bandwidth: of its memory in GB/s, both ways together.
@@ -103,8 +104,8 @@ GPUS = {
         Gpu("A100", "sm_80", SM_80, ("a100",), 108, 1.41, 2039, latency=600),
         Gpu("H100", "sm_90a", SM_90, ("h100",), 132, 1.98, 3350),
         Gpu("H200", "sm_90a", SM_90, ("h200",), 132, 1.98, 4800),
-        Gpu("B200", "sm_100a", SM_100, ("b200",), 148, 1.965, 7672),
-        Gpu("RTX5090", "sm_120a", SM_120, ("rtx 5090", "rtx5090"), 170, 2.407, 1792),
+        Gpu("B200", "sm_100a:ptx91", SM_100, ("b200",), 148, 1.965, 7672),
+        Gpu("RTX5090", "sm_120a:ptx91", SM_120, ("rtx 5090", "rtx5090"), 170, 2.407, 1792),
     )
 }
 
@@ -120,5 +121,5 @@ def find(name: str) -> Gpu:
 
 
 def of_target(target: str) -> list[Gpu]:
-    """Those that run code for a target."""
-    return [gpu for gpu in GPUS.values() if gpu.target == target]
+    """Those that run code for a target, with a driver that takes its PTX."""
+    return [gpu for gpu in GPUS.values() if chip(gpu.target) == chip(target)]

@@ -18,7 +18,7 @@ from .generate import generate
 from .program import Program, load
 
 #: Where programs run if nothing is asked for.
-TARGETS = ("avx512", "sm_80", "base", "sm_90a", "avx2", "sm_100a", "vbmi", "sm_120a")
+TARGETS = ("avx512", "sm_80", "base", "sm_90a", "avx2", "sm_100a", "vbmi", "sm_120a:ptx91")
 
 
 def arguments() -> argparse.Namespace:

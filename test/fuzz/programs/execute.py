@@ -25,7 +25,8 @@ HOSTS = {
     "vbmi": "host:avx512vbmi",
     "fp16": "host:avx512fp16",
 }
-GPUS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a")
+_BLACKWELL = ("sm_100a", "sm_103a", "sm_120a", "sm_121a")
+GPUS = ("sm_80", "sm_86", "sm_89", "sm_90a", *_BLACKWELL, *(f"{chip}:ptx91" for chip in _BLACKWELL))
 
 
 @dataclasses.dataclass

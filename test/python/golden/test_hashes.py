@@ -12,7 +12,7 @@ import pytest
 from golden.cases import cases
 
 HASHES = Path(__file__).with_name("hashes.txt")
-GPUS = ("sm_80", "sm_90a", "sm_100a", "sm_120a")
+GPUS = ("sm_80", "sm_90a", "sm_100a", "sm_120a", "sm_100a:ptx91")
 
 
 def hash_of(written):
@@ -57,6 +57,6 @@ def test_simulated_gpus(gpu):
 
 
 @pytest.mark.all_targets
-@pytest.mark.parametrize("gpu", ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a"))
+@pytest.mark.parametrize("gpu", sorted({*GPUS, "sm_86", "sm_89", "sm_103a", "sm_121a", "sm_120a:ptx91"}))
 def test_all_of_simulated_gpus(gpu):
     assert moved(f"sim:{gpu}") == []

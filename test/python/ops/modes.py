@@ -74,7 +74,7 @@ TRANSFORMS = {
     "128": dither.RandomHadamard(128, 0x12345678 << 70),
 }
 CPU = ("cpu",)
-TARGETS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a")
+TARGETS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a", "sm_100a:ptx91")
 SEED = 0x123456789ABCDEF
 
 

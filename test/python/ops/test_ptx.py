@@ -15,8 +15,9 @@ from pathlib import Path
 import dither
 import pytest
 from dither.ops.library import library, listing
+from dither.ptxas import chip
 
-TARGETS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a")
+TARGETS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a", "sm_100a:ptx91")
 ENTRIES = {entry.name: entry for entry in library("sm_90a")}
 #: Of operators that `library` leaves out, one for each way in which they differ from those that it has.
 OTHERS = (
@@ -49,7 +50,7 @@ def combinations():
 @functools.cache
 def find_ptxas(target):
     """Triton's ptxas, the one for Blackwell where the target is; else DITHER_PTXAS, CUDA's, or that on the PATH."""
-    blackwell = int(re.sub(r"\D", "", target)) >= 100
+    blackwell = int(re.sub(r"\D", "", chip(target))) >= 100
     candidates = [os.environ.get("DITHER_PTXAS")]
     try:
         import triton
@@ -74,7 +75,7 @@ def assemble(ptx, target, folder):
     """(registers, bytes of spills, bytes of stack) that ptxas reports; fails where it refuses."""
     source = folder / "kernel.ptx"
     source.write_text(ptx)
-    command = [find_ptxas(target), "-v", "--warn-on-spills", f"--gpu-name={target}", str(source)]
+    command = [find_ptxas(target), "-v", "--warn-on-spills", f"--gpu-name={chip(target)}", str(source)]
     done = subprocess.run([*command, "-o", str(folder / "kernel.cubin")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     registers = int(re.search(r"Used (\d+) registers", done.stderr).group(1))
@@ -123,7 +124,7 @@ def spills(name):
 @pytest.mark.parametrize(("name", "target"), combinations())
 def test_assembles(name, target, tmp_path):
     code = compiled(name, target)
-    assert re.search(rf"^\.target {target}\b", code.ptx, re.M)
+    assert re.search(rf"^\.target {chip(target)}\b", code.ptx, re.M)
     registers, spilled, stack = assemble(code.ptx, target, tmp_path)
     assert spilled <= spills(name)
     assert stack <= spills(name)

@@ -1,5 +1,8 @@
 """Where the assembler and the disassembler come from, and what is read of what they say."""
 
+import os
+import types
+
 import pytest
 from dither import ptxas
 
@@ -56,3 +59,26 @@ def test_a_kernel():
     assert 'nv_debug_ptx_txt", line 10\n' in listing.partition("LDG")[0][-200:]
     with pytest.raises(ValueError, match=r"^ptxas: .*fatal"):
         ptxas.disassemble(tools, "not PTX", "sm_80")
+
+
+def test_assemblers_that_are_too_old(tmp_path, monkeypatch):
+    """PTX 9.1 needs that of CUDA 13.1; the one that is asked for is taken whatever it is."""
+    assert ptxas.chip("sm_100a:ptx91") == ptxas.chip("sm_100a") == "sm_100a"
+    found = {}
+    for version in ("13.0", "13.1"):
+        path = tmp_path / version / "ptxas"
+        path.parent.mkdir()
+        path.write_text(f"#!/bin/sh\necho Cuda compilation tools, release {version}, V{version}.1\n")
+        path.chmod(0o755)
+        program(path.parent / "nvdisasm")
+        found[version] = str(path)
+    assert ptxas.takes(found["13.1"], "sm_100a:ptx91") and not ptxas.takes(found["13.0"], "sm_100a:ptx91")
+    assert ptxas.takes(found["13.0"], "sm_100a") and not ptxas.takes(str(tmp_path / "none"), "sm_100a:ptx91")
+    monkeypatch.setenv("PATH", str(tmp_path / "13.0") + os.pathsep + "/bin")
+    (tmp_path / "backends" / "nvidia").mkdir(parents=True)
+    wheel = program(tmp_path / "backends" / "nvidia" / "bin" / "ptxas-blackwell")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: types.SimpleNamespace(origin=f"{tmp_path}/triton.py"))
+    assert (ptxas.find_tools("sm_100a:ptx91") or ("",))[0] == wheel
+    assert (ptxas.find_tools("sm_100a") or ("",))[0] == found["13.0"]
+    monkeypatch.setenv("DITHER_PTXAS", found["13.0"])
+    assert (ptxas.find_tools("sm_100a:ptx91") or ("",))[0] == found["13.0"]

@@ -141,8 +141,9 @@ TEST_F(ManifestTest, AFileThatIsAnotherOne) {
 }
 
 TEST(Levels, AreOfWhatAMachineHas) {
-  const char *const ordered[] = {"sm_80",  "sm_86",   "sm_89",  "sm_90",
-                                 "sm_90a", "sm_100a", "sm_120a"};
+  const char *const ordered[] = {"sm_80",         "sm_86",  "sm_89",
+                                 "sm_90",         "sm_90a", "sm_100a",
+                                 "sm_100a:ptx91", "sm_120a"};
   for (size_t i = 1; i < std::size(ordered); ++i)
     EXPECT_LT(levelOf(ordered[i - 1]), levelOf(ordered[i])) << ordered[i];
   const char *const host[] = {"host:base", "host:avx2", "host:avx512",

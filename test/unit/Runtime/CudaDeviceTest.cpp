@@ -23,22 +23,35 @@ TEST(CudaTargets, OfEachCapability) {
       {10, 3, "sm_103a"}, {12, 0, "sm_120a"}, {12, 1, "sm_121a"},
       {7, 5, ""},         {9, 1, ""},         {13, 0, ""}};
   for (auto [major, minor, target] : expected) {
-    EXPECT_EQ(cudaTarget(major, minor), target) << major << "." << minor;
-    EXPECT_EQ(cudaTargetRunsOn(target, major, minor), *target != 0);
+    CudaCapability device = {major, minor, 13000};
+    EXPECT_EQ(cudaTarget(device), target) << major << "." << minor;
+    EXPECT_EQ(cudaTargetRunsOn(target, device), *target != 0);
+    // PTX 9.1 has more for the last four.
+    CudaCapability newer = {major, minor, 13010};
+    EXPECT_EQ(cudaTarget(newer),
+              std::string(target) + (major >= 10 && *target ? ":ptx91" : ""));
+    EXPECT_EQ(cudaTargetRunsOn(target, newer), *target != 0);
   }
 }
 
+TEST(CudaTargets, NeedADriver) {
+  EXPECT_FALSE(cudaTargetRunsOn("sm_100a:ptx91", {10, 0, 13000}));
+  EXPECT_TRUE(cudaTargetRunsOn("sm_100a:ptx91", {10, 0, 13020}));
+  EXPECT_FALSE(cudaTargetRunsOn("sm_100a:ptx91", {10, 3, 13020}));
+  EXPECT_EQ(cudaTarget({10, 0, 0}), "sm_100a"); // which cannot tell
+}
+
 TEST(CudaTargets, RunOnLaterDevices) {
-  EXPECT_TRUE(cudaTargetRunsOn("sm_80", 9, 0));
-  EXPECT_TRUE(cudaTargetRunsOn("sm_90", 12, 1));
-  EXPECT_FALSE(cudaTargetRunsOn("sm_89", 8, 7));
-  EXPECT_TRUE(cudaTargetRunsOn("sm_90a", 9, 0));
-  EXPECT_FALSE(cudaTargetRunsOn("sm_90a", 10, 0));
-  EXPECT_TRUE(cudaTargetRunsOn("sm_100f", 10, 3));
-  EXPECT_FALSE(cudaTargetRunsOn("sm_100f", 12, 0));
-  EXPECT_FALSE(cudaTargetRunsOn("sm_103f", 10, 0));
+  EXPECT_TRUE(cudaTargetRunsOn("sm_80", {9, 0, 0}));
+  EXPECT_TRUE(cudaTargetRunsOn("sm_90", {12, 1, 0}));
+  EXPECT_FALSE(cudaTargetRunsOn("sm_89", {8, 7, 0}));
+  EXPECT_TRUE(cudaTargetRunsOn("sm_90a", {9, 0, 0}));
+  EXPECT_FALSE(cudaTargetRunsOn("sm_90a", {10, 0, 0}));
+  EXPECT_TRUE(cudaTargetRunsOn("sm_100f", {10, 3, 0}));
+  EXPECT_FALSE(cudaTargetRunsOn("sm_100f", {12, 0, 0}));
+  EXPECT_FALSE(cudaTargetRunsOn("sm_103f", {10, 0, 0}));
   for (const char *bad : {"", "sm_", "host", "host:avx512", "sm_9x", "sm_-1"})
-    EXPECT_FALSE(cudaTargetRunsOn(bad, 9, 0)) << bad;
+    EXPECT_FALSE(cudaTargetRunsOn(bad, {9, 0, 0})) << bad;
 }
 
 TEST_F(CudaDeviceTest, DescribesItself) {
@@ -224,6 +237,17 @@ TEST_F(CudaDeviceTest, OldDriversAreNamed) {
   EXPECT_EQ(message(gpu->load(ptxImage())),
             "cuModuleLoadDataEx failed: CUDA_ERROR_UNSUPPORTED_PTX_VERSION "
             "(222): kernel 'scale' for sm_90a, the driver supports CUDA 12.3");
+}
+
+TEST_F(CudaDeviceTest, NewDriversTakeMorePtx) {
+  configure("FAKE_CUDA_CAPABILITY", "10.0");
+  EXPECT_EQ(device()->target(), "sm_100a");
+  EXPECT_EQ(message(device()->load(ptxImage("scale", "sm_100a:ptx91"))),
+            "kernel 'scale' is for 'sm_100a:ptx91': cuda:0 runs 'sm_100a'");
+  configure("FAKE_CUDA_VERSION", "9.1");
+  EXPECT_EQ(device()->target(), "sm_100a:ptx91");
+  for (const char *target : {"sm_100a", "sm_100a:ptx91"})
+    EXPECT_EQ(device()->load(ptxImage("scale", target)) ? "" : target, "");
 }
 
 TEST_F(CudaDeviceTest, LoadChecksTargetAndThreads) {

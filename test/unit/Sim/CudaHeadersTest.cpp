@@ -150,8 +150,6 @@ TEST(CudaHeaders, HalvesToNarrow) {
   auto a = pairs();
   for (const Format &to : formats)
     for (bool relu : {false, true}) {
-      if (to.maxCode == 0x1F) // codes of six bits are of f32 alone
-        continue;
       auto code = convert(to, relu, "f16x2 d, a");
       auto got = evaluate<uint16_t>("sm_100a", code, a);
       auto narrow = [&](uint32_t x) {
@@ -159,6 +157,22 @@ TEST(CudaHeaders, HalvesToNarrow) {
         __half_raw half;
         half.x = uint16_t(relu && negative && !nan ? 0 : x);
         return uint32_t(to.ofHalf(half));
+      };
+      for (size_t i = 0; i < a.size(); ++i)
+        ASSERT_EQ(got[i], narrow(a[i] >> 16) << to.bits | narrow(a[i] & 0xFFFF))
+            << code << std::hex << " " << a[i];
+    }
+}
+
+/// To 4, 6 and 8 bits, as of the single precision number of the same value.
+TEST(CudaHeaders, BrainsToNarrow) {
+  auto a = pairs();
+  for (const Format &to : formats)
+    for (bool relu : {false, true}) {
+      auto code = convert(to, relu, "bf16x2 d, a");
+      auto got = evaluate<uint16_t>("sm_100a", code, a);
+      auto narrow = [&](uint32_t x) {
+        return uint32_t(to.ofFloat(toFloat(clip(x << 16, relu))));
       };
       for (size_t i = 0; i < a.size(); ++i)
         ASSERT_EQ(got[i], narrow(a[i] >> 16) << to.bits | narrow(a[i] & 0xFFFF))

@@ -10,7 +10,7 @@ namespace {
 /// line; empty where it loads.
 std::string loadError(const std::string &instruction,
                       const std::string &target = "sm_90a",
-                      const std::string &version = "9.0") {
+                      const std::string &version = "9.1") {
   Sim sim(target);
   auto kernel = sim.load(
       kernelOf(".reg .pred q<4>; .reg .b8 b<4>; .reg .b16 h<4>; .reg .b32 "
@@ -40,7 +40,7 @@ std::vector<const char *> from(size_t first) {
   return {all.begin() + long(first), all.end()};
 }
 
-/// As ptxas of CUDA 13.0 accepts them.
+/// As ptxas of CUDA 13.0 accepts them, and that of 13.3 what is of PTX 9.1.
 const Need needs[] = {
     {"cp.async.ca.shared.global [sm], [d0], 4;", from(0), "7.0"},
     {"cp.async.ca.shared::cta.global [sm], [d0], 4, r1;", from(0), "7.0"},
@@ -65,6 +65,11 @@ const Need needs[] = {
     {"cvt.rn.f16x2.e3m2x2 r0, h0;", from(4), "8.6"},
     {"cvt.rp.satfinite.ue8m0x2.f32 h0, f0, f1;", from(4), "8.6"},
     {"cvt.rn.bf16x2.ue8m0x2 r0, h0;", from(4), "8.6"},
+    {"cvt.rn.satfinite.e4m3x2.bf16x2 h0, r0;", from(4), "9.1"},
+    {"cvt.rn.satfinite.relu.e5m2x2.bf16x2 h0, r0;", from(4), "9.1"},
+    {"cvt.rn.satfinite.e2m3x2.bf16x2 h0, r0;", from(4), "9.1"},
+    {"cvt.rn.satfinite.e3m2x2.f16x2 h0, r0;", from(4), "9.1"},
+    {"cvt.rn.satfinite.e2m1x2.bf16x2 b0, r0;", from(4), "9.1"},
     {"cvt.rs.f16x2.f32 r0, f0, f1, r1;", {"sm_100a", "sm_103a"}, "8.7"},
     {"cvt.rs.satfinite.e2m1x4.f32 h0, {f0, f1, f2, f3}, r1;",
      {"sm_100a", "sm_103a"},

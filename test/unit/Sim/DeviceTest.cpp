@@ -13,7 +13,8 @@ TEST(SimDevice, ComesFromTheRegistry) {
   EXPECT_EQ(must(getDevice("sim:sm_90a")), device);
   EXPECT_EQ(message(getDevice("sim:sm_70")),
             "cannot simulate 'sm_70': expected sm_80, sm_86, sm_89, sm_90a, "
-            "sm_100a, sm_103a, sm_120a or sm_121a");
+            "sm_100a, sm_103a, sm_120a or sm_121a, the last four with "
+            "or without :ptx91");
   EXPECT_TRUE(StringRef(message(getDevice("sim:"))).starts_with("cannot"));
 }
 

@@ -65,23 +65,24 @@ TEST(Narrow, PairsOfSingles) {
   }
 }
 
-/// Every f16 in both halves.
+/// Every f16 and every bf16 in both halves.
 TEST(Narrow, PairsOfHalves) {
   std::vector<uint32_t> a;
   for (uint32_t i = 0; i < 65536; ++i)
     a.push_back(i << 16 | (i * 40503 & 0xFFFF));
-  for (const Packed &to : packed) {
-    if (to.format->bits == 6) // of f32 alone
-      continue;
-    auto got = evaluate<uint16_t>("sm_100a", convert(to, "", "f16x2", "a"), a);
-    auto code = [&](uint32_t x) {
-      return encode(*to.format, decode(kF16, x & 0xFFFF));
-    };
-    for (size_t i = 0; i < a.size(); ++i)
-      ASSERT_EQ(got[i],
-                code(a[i] >> 16) << to.format->storageBits() | code(a[i]))
-          << to.type << std::hex << " " << a[i];
-  }
+  for (const Packed &to : packed)
+    for (bool brain : {false, true}) {
+      std::string from = brain ? "bf16x2" : "f16x2";
+      auto got = evaluate<uint16_t>("sm_100a", convert(to, "", from, "a"), a);
+      auto code = [&](uint32_t x) {
+        return encode(*to.format,
+                      brain ? toFloat(x << 16) : decode(kF16, x & 0xFFFF));
+      };
+      for (size_t i = 0; i < a.size(); ++i)
+        ASSERT_EQ(got[i],
+                  code(a[i] >> 16) << to.format->storageBits() | code(a[i]))
+            << to.type << " " << from << std::hex << " " << a[i];
+    }
 }
 
 TEST(Narrow, PowersOfTwo) {

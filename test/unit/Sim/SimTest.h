@@ -17,7 +17,7 @@ namespace dither::test {
 using namespace dither::runtime;
 
 inline std::string header(const std::string &target,
-                          const std::string &version = "9.0") {
+                          const std::string &version = "9.1") {
   return ".version " + version + "\n.target " + target + "\n.address_size 64\n";
 }
 
@@ -92,7 +92,7 @@ public:
 /// names, and the linear thread id of the launch in %r_id and %rd_id.
 inline std::string kernelOf(const std::string &body, unsigned numParams,
                             const std::string &target = "sm_90a",
-                            const std::string &version = "9.0") {
+                            const std::string &version = "9.1") {
   std::string text = header(target, version) + ".visible .entry k(";
   for (unsigned i = 0; i < numParams; ++i)
     text += (i ? ", " : "") + std::string(".param .u64 k_") + std::to_string(i);
