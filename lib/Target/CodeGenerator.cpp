@@ -304,7 +304,7 @@ static FunctionPassManager kernelPasses(const TargetInfo &target) {
 /// for with it. What follows takes instructions out and leaves the order.
 static FunctionPassManager schedulePasses(const TargetInfo &target) {
   FunctionPassManager passes;
-  passes.addPass(LifetimesPass());
+  passes.addPass(LifetimesPass(target));
   passes.addPass(OccupancyPass(target));
   passes.addPass(ThreadRangePass());
   addInstCombine(passes);

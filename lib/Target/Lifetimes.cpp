@@ -10,8 +10,10 @@
 // question of registers. What is first used after a barrier is computed there,
 // unless it takes the place of more than it is. If a lane would hold more than
 // kHeld registers, what all programs read (the parameters of a norm) is loaded
-// after the barrier too: it is in a cache. And of what is unpacked on both
-// sides, as many words as it takes are held in the place of their halves.
+// after the barrier too: it is in a cache. Where memory is fast, and registers
+// have room, all of it is asked for right after the last barrier, and waited
+// for once. And of what is unpacked on both sides, as many words as it takes
+// are held in the place of their halves.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,6 +42,9 @@ namespace {
 /// Registers that a lane is to hold at a barrier: two thirds of 96, which leave
 /// a multiprocessor room for 20 warps.
 constexpr unsigned kHeld = 64;
+/// Registers that a lane may hold after the last barrier, with what it asks for
+/// there.
+constexpr unsigned kFetched = kHeld + kHeld / 4;
 /// Registers of a kernel that is left to ptxas: it has too much to compute for
 /// an order that follows uses.
 constexpr unsigned kMost = 300;
@@ -83,8 +88,10 @@ bool isNoSmallerThanOperands(const Instruction &i) {
 
 class Lifetimes {
 public:
-  Lifetimes(Function &f, DominatorTree &dominators, LoopInfo &loops)
-      : f(f), dominators(dominators), loops(loops) {
+  Lifetimes(Function &f, DominatorTree &dominators, LoopInfo &loops,
+            bool fetchesAtOnce)
+      : f(f), dominators(dominators), loops(loops),
+        fetchesAtOnce(fetchesAtOnce) {
     for (Instruction &i : instructions(f))
       if (!isa<LoadInst>(i) && i.mayWriteToMemory())
         for (Value *operand : i.operands())
@@ -161,10 +168,14 @@ private:
     return sum;
   }
   void unpackAgain(Instruction &barrier);
+  /// Whether registers have room for `loads`, which come after `barrier`,
+  /// beside what is held there.
+  bool haveRoom(Instruction &barrier, const Values &loads);
 
   Function &f;
   DominatorTree &dominators;
   LoopInfo &loops;
+  bool fetchesAtOnce;
   SmallPtrSet<const Value *, 8> written;
   Halves halves;
 };
@@ -206,9 +217,13 @@ void Lifetimes::postpone(BasicBlock &block, bool loads) {
   SmallVector<Instruction *> order;
   DenseMap<Instruction *, unsigned> epoch;
   unsigned barriers = 0;
+  Instruction *last = nullptr;
   for (Instruction &i : block) {
     order.push_back(&i);
-    barriers += isBarrier(i);
+    if (isBarrier(i)) {
+      ++barriers;
+      last = &i;
+    }
     epoch[&i] = barriers;
   }
   const unsigned elsewhere = barriers + 1;
@@ -239,9 +254,26 @@ void Lifetimes::postpone(BasicBlock &block, bool loads) {
         self(self, i);
       }
   };
-  for (Instruction *i : order)
+  Values fetched;
+  if (loads && fetchesAtOnce) {
+    copy_if(order, std::back_inserter(fetched), [&](Instruction *i) {
+      return isa<LoadInst>(i) && waiting.contains(i) && epoch[i] >= barriers;
+    });
+    if (!haveRoom(*last, fetched))
+      fetched.clear();
+  }
+  for (Instruction *i : order) {
     if (!waiting.contains(i))
       place(place, i);
+    if (i != last)
+      continue;
+    Instruction *next = last->getNextNode();
+    for (Instruction *load : fetched) {
+      waiting.erase(load);
+      load->moveBefore(next->getIterator());
+      place(place, load);
+    }
+  }
   // What is left is for other blocks: the last of it first.
   Instruction *end = block.getTerminator();
   for (Instruction *i : reverse(order))
@@ -285,6 +317,13 @@ Lifetimes::Values Lifetimes::heldAt(Instruction &barrier) {
         held.push_back(&i);
     }
   return held;
+}
+
+bool Lifetimes::haveRoom(Instruction &barrier, const Values &loads) {
+  Values held = heldAt(barrier);
+  erase_if(held,
+           [&](Instruction *i) { return is_contained(loads, loadOf(*i)); });
+  return registersOf(held) + registersOf(loads) <= kFetched;
 }
 
 void Lifetimes::unpackAgain(Instruction &barrier) {
@@ -351,7 +390,7 @@ PreservedAnalyses LifetimesPass::run(Function &f,
   if (hasManyQuotients(f) || alive.most > kMost)
     return PreservedAnalyses::all();
   Lifetimes lifetimes(f, analyses.getResult<DominatorTreeAnalysis>(f),
-                      analyses.getResult<LoopAnalysis>(f));
+                      analyses.getResult<LoopAnalysis>(f), target.fastMemory);
   bool changed = false;
   for (BasicBlock &block : f)
     changed |= lifetimes.shorten(block);

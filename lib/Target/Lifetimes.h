@@ -3,6 +3,7 @@
 #ifndef DITHER_LIB_TARGET_LIFETIMES_H
 #define DITHER_LIB_TARGET_LIFETIMES_H
 
+#include "dither/Target/TargetInfo.h"
 #include "llvm/IR/PassManager.h"
 
 namespace dither::target {
@@ -11,8 +12,12 @@ namespace dither::target {
 /// Where a lane would hold too much at a barrier, what all programs read is
 /// loaded after it as well, and words are unpacked again after it.
 struct LifetimesPass : llvm::PassInfoMixin<LifetimesPass> {
+  explicit LifetimesPass(const TargetInfo &target) : target(target) {}
   llvm::PreservedAnalyses run(llvm::Function &f,
                               llvm::FunctionAnalysisManager &);
+
+private:
+  const TargetInfo &target;
 };
 
 } // namespace dither::target

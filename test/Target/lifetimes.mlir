@@ -1,5 +1,6 @@
 // RUN: dither-compile %s --target=sm_90a --emit=llvmir | FileCheck %s
 // RUN: dither-compile %s --target=sm_90a --emit=ptx | FileCheck %s --check-prefix=PTX
+// RUN: dither-compile %s --target=sm_120a --emit=llvmir | FileCheck %s --check-prefix=SLOW
 
 // What lanes hold while they wait at a barrier.
 
@@ -62,6 +63,43 @@ func.func @short(%x: memref<?x512xbf16> {quant.align = 32 : i64, quant.stride_al
       : tensor<1x512xbf16>, tensor<512xbf16> -> tensor<1x512xf32>, tensor<1x1xf32>
   %q = quant.encode %out : tensor<1x512xf32> -> tensor<1x512xf8E4M3FN>
   quant.store %q, %y[%row, %c0] {in_bounds} : tensor<1x512xf8E4M3FN>, memref<?x512xf8E4M3FN>
+  return
+}
+
+// With half of that a lane has room for all of gamma and beta: it asks for them
+// right after the last barrier, and waits once.
+// CHECK-LABEL: define ptx_kernel void @together(
+// CHECK-SAME: i64 %{{[0-9]+}}, ptr addrspace(1) noalias align 32 %[[GAMMA:[0-9]+]], ptr addrspace(1) noalias align 32 %[[BETA:[0-9]+]], ptr
+// CHECK-COUNT-4: call void @llvm.nvvm.barrier
+// CHECK-NOT: fmul
+// CHECK: ptr addrspace(1) %[[GAMMA]],
+// CHECK-NOT: fmul
+// CHECK: ptr addrspace(1) %[[BETA]],
+// CHECK: call float @llvm.sqrt
+// CHECK-NOT: load <
+// CHECK: ret void
+// Not where memory is slow beside registers.
+// SLOW-LABEL: define ptx_kernel void @together(
+// SLOW-COUNT-4: call void @llvm.nvvm.barrier
+// SLOW: load <
+// SLOW-NOT: load <
+// SLOW: call float @llvm.sqrt
+// SLOW-COUNT-7: load <
+// SLOW: ret void
+func.func @together(%x: memref<?x4096xbf16> {quant.align = 32 : i64, quant.stride_align = 32 : i64},
+                    %gamma: memref<4096xbf16> {quant.align = 32 : i64},
+                    %beta: memref<4096xbf16> {quant.align = 32 : i64},
+                    %y: memref<?x4096xf8E4M3FN> {quant.align = 32 : i64, quant.stride_align = 32 : i64})
+    attributes {quant.kernel, quant.num_warps = 4 : i64} {
+  %c0 = arith.constant 0 : index
+  %row = quant.program_id x
+  %t = quant.load %x[%row, %c0] {in_bounds} : memref<?x4096xbf16> -> tensor<1x4096xbf16>
+  %g = quant.load %gamma[%c0] {in_bounds} : memref<4096xbf16> -> tensor<4096xbf16>
+  %b = quant.load %beta[%c0] {in_bounds} : memref<4096xbf16> -> tensor<4096xbf16>
+  %out, %mean, %rsigma = quant.layer_norm %t, %g, %b {eps = 1.0e-5 : f32}
+      : tensor<1x4096xbf16>, tensor<4096xbf16>, tensor<4096xbf16> -> tensor<1x4096xf32>, tensor<1x1xf32>, tensor<1x1xf32>
+  %q = quant.encode %out : tensor<1x4096xf32> -> tensor<1x4096xf8E4M3FN>
+  quant.store %q, %y[%row, %c0] {in_bounds} : tensor<1x4096xf8E4M3FN>, memref<?x4096xf8E4M3FN>
   return
 }
 }

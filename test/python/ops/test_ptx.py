@@ -110,7 +110,10 @@ SPILLS = {
     "-colwise-column_major-": 216,
     "-fp8_128x128_": 40,
     "layer_norm-amax_only-": 88,
-    "layer_norm-bfloat16": 16,
+    "layer_norm-bfloat16": 64,
+    "layer_norm-float16": 64,
+    "norm_in_parts-mxfp4-colwise-": 48,
+    "swiglu-fp8_1x128_e4m3-colwise-": 56,
     "layer_norm-fp8_tensor_": 16,
     "layer_norm_backward-": 72,
 }
