@@ -251,7 +251,7 @@ MISALIGNED = np.frombuffer(bytearray(64 * 128 * 4 + 64), np.uint8)[1:][: 64 * 12
             ValueError,
             "unknown target 'sm_90', expected host, host:base, host:avx2, host:avx512, host:avx512vbmi, "
             "host:avx512fp16, host:neon, sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_103a, "
-            "sm_120a, sm_121a; did you mean 'sm_90a'?",
+            "sm_120a, sm_121a, sm_100a:ptx91, sm_103a:ptx91, sm_120a:ptx91, sm_121a:ptx91; did you mean 'sm_90a'?",
         ),
         (
             lambda: scales[(1,)](X, view(np.zeros((64, 4), np.uint8), dither.e8m0)),
