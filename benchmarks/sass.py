@@ -26,7 +26,7 @@ from functools import cache
 from pathlib import Path
 
 from dither.predict.sass import Instruction, blocks, parse
-from dither.ptxas import chip
+from dither.ptxas import chip, name_in_wheel
 
 from benchmarks.compile_latency import FUNCTIONS, KERNELS, full_name
 from benchmarks.peers import Unavailable
@@ -75,9 +75,8 @@ def tool(name: str) -> str:
 
 def find_ptxas(target: str) -> str:
     """Triton's assembler for a target, or CUDA's."""
-    blackwell = int(re.sub(r"\D", "", chip(target))) >= 100
     try:
-        return tool("ptxas-blackwell" if blackwell else "ptxas")
+        return tool(name_in_wheel(target))
     except Unavailable:
         return tool("ptxas")
 

@@ -117,16 +117,11 @@ static Value halvesOf(OpBuilder &b, Location loc, ArrayRef<Value> numbers,
 /// Of what another lane has, before it comes here, so that it is made once for
 /// all that take it.
 Value Factors::inBothHalves(OpBuilder &b, Value power) {
-  auto [found, isNew] = known.try_emplace({power, power});
-  if (!isNew)
-    return found->second;
-  OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointAfterValue(power);
-  auto shuffle = power.getDefiningOp<NVVM::ShflOp>();
-  Value word = shuffle ? moved(b, shuffle, inBothHalves(b, shuffle.getVal()))
-                       : halvesOf(b, power.getLoc(), power,
-                                  "prmt.b32 $0, $1, 0, 0x3232;", "=r,r");
-  return known[{power, power}] = word;
+  if (auto shuffle = power.getDefiningOp<NVVM::ShflOp>())
+    return moved(b, shuffle, word(b, shuffle.getVal(), shuffle.getVal()));
+  return halvesOf(b, power.getLoc(), power, "prmt.b32 $0, $1, 0, 0x3232;",
+                  "=r,r");
 }
 
 static constexpr char kUpperHalves[] = "prmt.b32 $0, $1, $2, 0x7632;";
@@ -166,12 +161,10 @@ Value Factors::fromOneLane(OpBuilder &b, Value low, Value high) {
 }
 
 Value Factors::word(OpBuilder &b, Value low, Value high) {
-  if (low == high)
-    return inBothHalves(b, low);
   if (Value word = known.lookup({low, high}))
     return word;
   OpBuilder::InsertionGuard guard(b);
-  Value word = fromOneLane(b, low, high);
+  Value word = low == high ? inBothHalves(b, low) : fromOneLane(b, low, high);
   if (!word) {
     bool lowIsLast = high.getDefiningOp()->isBeforeInBlock(low.getDefiningOp());
     b.setInsertionPointAfterValue(lowIsLast ? low : high);

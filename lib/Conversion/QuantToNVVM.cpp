@@ -97,22 +97,22 @@ PairCvt pairConversion(const target::TargetInfo &target,
 /// The words of two bf16 that `x` was decoded from, in pairs; none if one of it
 /// was not.
 SmallVector<Value> wordsOf(WordBuilder &w, ArrayRef<Value> x) {
-  SmallVector<std::pair<Value, int64_t>> halves;
-  for (Value v : x) {
-    auto [decode, at] = conversion::elementOf<quant::DecodeWordsOp>(v);
-    bool second = halves.size() % 2;
+  SmallVector<std::pair<Value, int64_t>> places;
+  if (x.size() % 2)
+    return {};
+  for (size_t i = 0; i < x.size(); i += 2) {
+    auto [decode, at] = conversion::elementOf<quant::DecodeWordsOp>(x[i]);
     if (!decode || !decode.getElem().isBF16() || decode.getGroup() != 2 ||
-        decode.getSource().getType().getRank() != 1 || at % 2 != second ||
-        (second &&
-         halves.back() != std::pair(Value(decode.getSource()), at / 2)))
+        decode.getSource().getType().getRank() != 1 || at % 2 ||
+        conversion::elementOf<quant::DecodeWordsOp>(x[i + 1]) !=
+            std::pair(decode, at + 1))
       return {};
-    halves.push_back({decode.getSource(), at / 2});
+    places.push_back({decode.getSource(), at / 2});
   }
   SmallVector<Value> words;
-  for (size_t i = 0; i + 1 < halves.size(); i += 2)
-    words.push_back(vector::ExtractOp::create(w.b, w.loc, halves[i].first,
-                                              halves[i].second));
-  return 2 * words.size() == x.size() ? words : SmallVector<Value>();
+  for (auto [source, at] : places)
+    words.push_back(vector::ExtractOp::create(w.b, w.loc, source, at));
+  return words;
 }
 
 /// The word of the codes of `x`, one to 32 / bits of them.
@@ -121,22 +121,23 @@ Value encodeWord(WordBuilder &w, const PairCvt &cvt, ArrayRef<Value> x) {
   if (!cvt.ofWord.empty())
     in = wordsOf(w, x);
   bool ofWords = !in.empty();
-  if (!ofWords)
+  if (!ofWords) {
     in.assign(x.begin(), x.end());
-  if (!ofWords && in.size() % 2) // zero has code 0 in every format
-    in.push_back(w.f32(0.0f));
-  int64_t pairs = ofWords ? in.size() : in.size() / 2;
-  int64_t perWord = 32 / cvt.pairBits;
+    if (in.size() % 2) // zero has code 0 in every format
+      in.push_back(w.f32(0.0f));
+  }
+  // Operands of a conversion, the upper half first.
+  int64_t operands = ofWords ? 1 : 2;
+  int64_t pairs = in.size() / operands, perWord = 32 / cvt.pairBits;
   std::string constraints = "=r", text;
   for (size_t i = 0; i < in.size(); ++i)
     constraints += ofWords ? ",r" : ",f";
   llvm::raw_string_ostream os(text);
   auto convert = [&](const Twine &result, int64_t pair) {
-    if (ofWords)
-      os << cvt.ofWord << " " << result << ", $" << pair + 1 << ";";
-    else
-      os << cvt.instruction << " " << result << ", $" << 2 * pair + 2 << ", $"
-         << 2 * pair + 1 << ";";
+    os << (ofWords ? cvt.ofWord : cvt.instruction) << " " << result;
+    for (int64_t i = operands; i > 0; --i)
+      os << ", $" << operands * pair + i;
+    os << ";";
   };
   if (perWord == 1) {
     convert("$0", 0);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib.util
 import os
 import re
@@ -51,6 +52,11 @@ def chip(target: str) -> str:
     return target.partition(":")[0]
 
 
+def name_in_wheel(target: str) -> str:
+    """What Triton's wheel calls the assembler for a target: that for sm_100 and later has a name of its own."""
+    return "ptxas-blackwell" if int(re.sub(r"\D", "", chip(target))) >= 100 else "ptxas"
+
+
 def takes(path: str, target: str) -> bool:
     """Whether the assembler is new enough for a target's PTX."""
     needs = _NEEDS.get(target.partition(":")[2])
@@ -59,7 +65,7 @@ def takes(path: str, target: str) -> bool:
 
 def find_tools(target: str) -> tuple[str, str] | None:
     """An assembler for a target and a disassembler: those of the toolkit, or of Triton's wheel where there is none or
-    an older one; its assembler for sm_100 and later has a name of its own. None where one of them is missing."""
+    an older one. None where one of them is missing."""
     assembler = find()[0]
     if knobs.get("ptxas") and not assembler:
         return None
@@ -67,13 +73,14 @@ def find_tools(target: str) -> tuple[str, str] | None:
     triton = importlib.util.find_spec("triton")  # imports nothing
     wheel = f"{os.path.dirname(triton.origin)}/backends/nvidia/bin" if triton and triton.origin else ""
     if wheel and not (assembler and (knobs.get("ptxas") or takes(assembler, target))):
-        new = int(re.sub(r"\D", "", chip(target))) >= 100 and os.access(f"{wheel}/ptxas-blackwell", os.X_OK)
-        assembler = f"{wheel}/{'ptxas-blackwell' if new else 'ptxas'}"
+        own = name_in_wheel(target)
+        assembler = f"{wheel}/{own if os.access(f'{wheel}/{own}', os.X_OK) else 'ptxas'}"
     places = [*folders, *os.environ.get("PATH", "").split(os.pathsep), _TOOLKIT, *([wheel] if wheel else [])]
     disassembler = shutil.which("nvdisasm", path=os.pathsep.join(places))
     return (assembler, disassembler) if os.access(assembler, os.X_OK) and disassembler else None
 
 
+@functools.cache
 def version(path: str) -> str:
     """Such as "13.0"; empty where it does not say."""
     try:

@@ -42,6 +42,13 @@ StringRef cudaTarget(CudaCapability device) {
   return "";
 }
 
+std::optional<CudaCapability> cudaCapability(StringRef target) {
+  for (const KnownTarget &known : knownTargets)
+    if (known.target == target)
+      return known.least;
+  return std::nullopt;
+}
+
 bool cudaTargetRunsOn(StringRef target, CudaCapability device) {
   if (target.consume_back(":ptx91") && device.cuda < kPtx91)
     return false;

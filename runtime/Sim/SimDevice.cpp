@@ -335,20 +335,9 @@ Error checkImage(const KernelImage &image, const KernelDecl &kernel) {
 
 } // namespace
 
-/// Of the device that a target is for, with the oldest driver that runs its
-/// code; nothing if it is none of a GPU.
-static std::optional<CudaCapability> capabilityOf(StringRef target) {
-  auto [chip, feature] = target.split(':');
-  int sm = 0;
-  if (!chip.consume_front("sm_") || chip.rtrim('a').getAsInteger(10, sm))
-    return std::nullopt;
-  CudaCapability device = {sm / 10, sm % 10, feature.empty() ? 13000 : 13010};
-  return cudaTarget(device) == target ? std::optional(device) : std::nullopt;
-}
-
 /// Variables of the module get memory of their own.
 Expected<std::unique_ptr<Kernel>> Simulator::load(const KernelImage &image) {
-  if (!cudaTargetRunsOn(image.target, *capabilityOf(target())))
+  if (!cudaTargetRunsOn(image.target, *cudaCapability(target())))
     return createStringError("kernel '" + image.name + "' is for '" +
                              image.target + "': " + state->name + " runs '" +
                              target() + "'");
@@ -388,7 +377,7 @@ Expected<std::unique_ptr<Kernel>> Simulator::load(const KernelImage &image) {
 
 Expected<std::unique_ptr<SimDevice>>
 SimDevice::make(StringRef target, const SimOptions &options) {
-  if (!capabilityOf(target))
+  if (!cudaCapability(target))
     return createStringError("cannot simulate '" + target +
                              "': expected sm_80, sm_86, sm_89, sm_90a, "
                              "sm_100a, sm_103a, sm_120a or sm_121a, the last "

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 from dither import _dither
 
+#: Simulated GPUs, one with what a new driver takes besides.
+TARGETS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a", "sm_100a:ptx91")
+
 
 @dataclasses.dataclass(frozen=True)
 class Out:

@@ -5,6 +5,8 @@
 
 #include "dither/Runtime/Device.h"
 
+#include <optional>
+
 namespace dither::runtime {
 
 namespace cuda {
@@ -38,6 +40,10 @@ struct CudaCapability {
 /// and sm_100a:ptx91 from CUDA 13.1 on, which takes PTX 9.1. Empty where none
 /// of our targets runs.
 llvm::StringRef cudaTarget(CudaCapability device);
+
+/// The inverse: a device that `target` is for, with the oldest driver that
+/// takes its code. Nothing where it is none of our targets of a GPU.
+std::optional<CudaCapability> cudaCapability(llvm::StringRef target);
 
 /// Whether code for `target` runs there: sm_XYa on that capability alone,
 /// sm_XYf on the later ones of its generation, sm_XY on later ones; with

@@ -13,12 +13,12 @@ from dither.ops.library_rows import OPERATORS
 from ops.check import FORMATS, LAYOUTS, SCALE_LAYOUTS
 from ops.data import DTYPES
 from ops.reference import orders
+from simulated import TARGETS
 
 PATH = Path(__file__).resolve().parents[3] / "docs" / "support-matrix.md"
 #: What backward passes end in, in one layout each: the first of both halves in one kernel.
 GRADIENTS = ("dswiglu", "dbias_dgelu", "rms_norm_backward", "layer_norm_backward")
 FEW_TARGETS = ("sm_80", "sm_90a", "sm_100a")
-TARGETS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a", "sm_100a:ptx91")
 
 HEAD = """# Support matrix
 

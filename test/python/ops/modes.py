@@ -12,6 +12,7 @@ import oracle
 from dither.formats import FORMATS as NAMED
 from ops import check, data
 from ops.reference import check_part, hadamard, orders, tensor_scales
+from simulated import TARGETS
 
 F32 = np.float32
 NVFP4, MXFP8 = dither.NVFP4, dither.MXFP8_E4M3
@@ -74,7 +75,6 @@ TRANSFORMS = {
     "128": dither.RandomHadamard(128, 0x12345678 << 70),
 }
 CPU = ("cpu",)
-TARGETS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a", "sm_100a:ptx91")
 SEED = 0x123456789ABCDEF
 
 

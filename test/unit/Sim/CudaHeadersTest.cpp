@@ -146,38 +146,37 @@ TEST(CudaHeaders, SinglesToNarrow) {
       }
 }
 
-TEST(CudaHeaders, HalvesToNarrow) {
+/// Conversions of pairs of 16 bits to every format, with and without .relu.
+/// `narrow` is the code of a half.
+void comparePairs(
+    const std::string &from,
+    llvm::function_ref<uint32_t(const Format &, bool relu, uint16_t)> narrow) {
   auto a = pairs();
   for (const Format &to : formats)
     for (bool relu : {false, true}) {
-      auto code = convert(to, relu, "f16x2 d, a");
+      auto code = convert(to, relu, from + " d, a");
       auto got = evaluate<uint16_t>("sm_100a", code, a);
-      auto narrow = [&](uint32_t x) {
-        bool negative = x & 0x8000, nan = (x & 0x7FFF) > 0x7C00;
-        __half_raw half;
-        half.x = uint16_t(relu && negative && !nan ? 0 : x);
-        return uint32_t(to.ofHalf(half));
-      };
       for (size_t i = 0; i < a.size(); ++i)
-        ASSERT_EQ(got[i], narrow(a[i] >> 16) << to.bits | narrow(a[i] & 0xFFFF))
+        ASSERT_EQ(got[i], narrow(to, relu, uint16_t(a[i] >> 16)) << to.bits |
+                              narrow(to, relu, uint16_t(a[i])))
             << code << std::hex << " " << a[i];
     }
 }
 
-/// To 4, 6 and 8 bits, as of the single precision number of the same value.
+TEST(CudaHeaders, HalvesToNarrow) {
+  comparePairs("f16x2", [](const Format &to, bool relu, uint16_t x) {
+    bool negative = x & 0x8000, nan = (x & 0x7FFF) > 0x7C00;
+    __half_raw half;
+    half.x = uint16_t(relu && negative && !nan ? 0 : x);
+    return uint32_t(to.ofHalf(half));
+  });
+}
+
+/// As of the single precision number of the same value.
 TEST(CudaHeaders, BrainsToNarrow) {
-  auto a = pairs();
-  for (const Format &to : formats)
-    for (bool relu : {false, true}) {
-      auto code = convert(to, relu, "bf16x2 d, a");
-      auto got = evaluate<uint16_t>("sm_100a", code, a);
-      auto narrow = [&](uint32_t x) {
-        return uint32_t(to.ofFloat(toFloat(clip(x << 16, relu))));
-      };
-      for (size_t i = 0; i < a.size(); ++i)
-        ASSERT_EQ(got[i], narrow(a[i] >> 16) << to.bits | narrow(a[i] & 0xFFFF))
-            << code << std::hex << " " << a[i];
-    }
+  comparePairs("bf16x2", [](const Format &to, bool relu, uint16_t x) {
+    return uint32_t(to.ofFloat(toFloat(clip(uint32_t(x) << 16, relu))));
+  });
 }
 
 /// Scales, up and towards zero; what is too large is clipped or a NaN.
