@@ -4,6 +4,7 @@
 #include "Addresses.h"
 #include "ComposeShuffles.h"
 #include "FatalErrors.h"
+#include "FetchAhead.h"
 #include "LaneLoops.h"
 #include "Lifetimes.h"
 #include "MaskedAccesses.h"
@@ -305,6 +306,7 @@ static FunctionPassManager kernelPasses(const TargetInfo &target) {
 static FunctionPassManager schedulePasses(const TargetInfo &target) {
   FunctionPassManager passes;
   passes.addPass(LifetimesPass(target));
+  passes.addPass(FetchAheadPass());
   passes.addPass(OccupancyPass(target));
   passes.addPass(ThreadRangePass());
   addInstCombine(passes);

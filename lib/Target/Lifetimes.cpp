@@ -20,6 +20,7 @@
 #include "Lifetimes.h"
 #include "Functions.h"
 #include "Halves.h"
+#include "ReadOnly.h"
 #include "Registers.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -39,9 +40,6 @@ namespace dither::target {
 
 namespace {
 
-/// Registers that a lane is to hold at a barrier: two thirds of 96, which leave
-/// a multiprocessor room for 20 warps.
-constexpr unsigned kHeld = 64;
 /// Registers that a lane may hold after the last barrier, with what it asks for
 /// there.
 constexpr unsigned kFetched = kHeld + kHeld / 4;
@@ -50,12 +48,6 @@ constexpr unsigned kFetched = kHeld + kHeld / 4;
 constexpr unsigned kMost = 300;
 /// Operations between a program's id and an address, at most.
 constexpr unsigned kAddressDepth = 24;
-
-bool isBarrier(const Instruction &i) {
-  auto *call = dyn_cast<IntrinsicInst>(&i);
-  return call &&
-         call->getIntrinsicID() == Intrinsic::nvvm_barrier_cta_sync_aligned_all;
-}
 
 /// An element of what a load gives: it goes where the load goes.
 LoadInst *loadOf(Instruction &i) {
@@ -91,13 +83,7 @@ public:
   Lifetimes(Function &f, DominatorTree &dominators, LoopInfo &loops,
             bool fetchesAtOnce)
       : f(f), dominators(dominators), loops(loops),
-        fetchesAtOnce(fetchesAtOnce) {
-    for (Instruction &i : instructions(f))
-      if (!isa<LoadInst>(i) && i.mayWriteToMemory())
-        for (Value *operand : i.operands())
-          if (operand->getType()->isPointerTy())
-            written.insert(getUnderlyingObject(operand, /*MaxLookup=*/0));
-  }
+        fetchesAtOnce(fetchesAtOnce), readOnly(f) {}
 
   /// Returns whether there was anything to do.
   bool shorten(BasicBlock &block) {
@@ -144,10 +130,7 @@ private:
   }
   /// Whether all programs read this, and none writes it.
   bool isShared(LoadInst &load) {
-    auto *argument = dyn_cast<Argument>(
-        getUnderlyingObject(load.getPointerOperand(), /*MaxLookup=*/0));
-    return load.isSimple() && argument && argument->hasNoAliasAttr() &&
-           !written.contains(argument) &&
+    return readOnly.isReadBy(load) &&
            !dependsOnProgram(load.getPointerOperand());
   }
   bool dependsOnProgram(Value *v, unsigned depth = 0);
@@ -176,7 +159,7 @@ private:
   DominatorTree &dominators;
   LoopInfo &loops;
   bool fetchesAtOnce;
-  SmallPtrSet<const Value *, 8> written;
+  ReadOnlyArguments readOnly;
   Halves halves;
 };
 

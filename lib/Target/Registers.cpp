@@ -40,6 +40,8 @@ namespace {
 /// them from memory.
 class Liveness {
 public:
+  using Tell = function_ref<void(const Instruction &, unsigned)>;
+
   Liveness(Function &f, Order order) : f(f) {
     for (Instruction &i : instructions(f))
       if (unsigned n = ownRegisters(i)) {
@@ -51,20 +53,22 @@ public:
   }
 
   AliveRegisters alive() {
-    AliveRegisters found;
     for (BasicBlock &block : f)
       liveIn[&block].resize(weight.size());
     // Backwards until nothing changes.
     for (bool changed = true; changed;) {
       changed = false;
       for (BasicBlock *block : post_order(&f)) {
-        BitVector before = visit(*block, found);
+        BitVector before = visit(*block, [](auto &&...) {});
         changed |= before != liveIn[block];
         liveIn[block] = std::move(before);
       }
     }
     return found;
   }
+
+  /// After `alive`: says how many registers are alive after each instruction.
+  void tellOf(BasicBlock &block, Tell tell) { visit(block, tell); }
 
 private:
   /// Decides in which order the instructions of a block run.
@@ -94,7 +98,7 @@ private:
   }
 
   /// What is alive at the start of `block`, given what is at its end.
-  BitVector visit(BasicBlock &block, AliveRegisters &found) {
+  BitVector visit(BasicBlock &block, Tell tell) {
     BitVector live(weight.size());
     unsigned now = 0;
     auto use = [&](unsigned n) {
@@ -110,6 +114,7 @@ private:
     found.most = std::max(found.most, now);
     for (Instruction *at : reverse(ordered[&block])) {
       Instruction &i = *at;
+      tell(i, now);
       if (auto it = number.find(&i);
           it != number.end() && live.test(it->second)) {
         live.reset(it->second);
@@ -124,12 +129,6 @@ private:
       found.most = std::max(found.most, now);
     }
     return live;
-  }
-
-  static bool isBarrier(Instruction &i) {
-    auto *call = dyn_cast<CallInst>(&i);
-    Function *callee = call ? call->getCalledFunction() : nullptr;
-    return callee && callee->getName().starts_with("llvm.nvvm.barrier");
   }
 
   /// The elements of a wide load are registers, and not the whole.
@@ -165,6 +164,7 @@ private:
   }
 
   Function &f;
+  AliveRegisters found;
   DenseMap<Instruction *, unsigned> number;
   SmallVector<unsigned> weight;
   DenseMap<BasicBlock *, BitVector> liveIn;
@@ -175,6 +175,21 @@ private:
 
 AliveRegisters aliveRegisters(Function &f, Order order) {
   return Liveness(f, order).alive();
+}
+
+DenseMap<const Instruction *, unsigned> aliveAfter(BasicBlock &block) {
+  Liveness liveness(*block.getParent(), Order::Written);
+  liveness.alive();
+  DenseMap<const Instruction *, unsigned> found;
+  liveness.tellOf(block,
+                  [&](const Instruction &i, unsigned now) { found[&i] = now; });
+  return found;
+}
+
+bool isBarrier(const Instruction &i) {
+  auto *call = dyn_cast<CallInst>(&i);
+  const Function *callee = call ? call->getCalledFunction() : nullptr;
+  return callee && callee->getName().starts_with("llvm.nvvm.barrier");
 }
 
 bool hasManyQuotients(Function &f) {

@@ -3,6 +3,7 @@
 #ifndef DITHER_LIB_TARGET_REGISTERS_H
 #define DITHER_LIB_TARGET_REGISTERS_H
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/Function.h"
 
 namespace dither::target {
@@ -24,6 +25,17 @@ struct AliveRegisters {
   unsigned waiting = 0;
 };
 AliveRegisters aliveRegisters(llvm::Function &f, Order order = Order::Written);
+
+/// Registers that are alive after each instruction of `block`.
+llvm::DenseMap<const llvm::Instruction *, unsigned>
+aliveAfter(llvm::BasicBlock &block);
+
+/// Whether threads wait for others of their block or cluster here.
+bool isBarrier(const llvm::Instruction &i);
+
+/// Registers that a lane is to hold at a barrier: two thirds of 96, which leave
+/// a multiprocessor room for 20 warps.
+constexpr unsigned kHeld = 64;
 
 /// Whether `f` divides so often that its order says little: each quotient has a
 /// slow path, and ptxas does better by itself.

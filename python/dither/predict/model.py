@@ -11,7 +11,7 @@ from functools import cache
 
 from .gpus import Gpu
 from .occupancy import Occupancy, occupancy
-from .sm import Block, Compute, Load, Stage, Wait, finish_times
+from .sm import Await, Block, Compute, Fetch, Load, Stage, Wait, finish_times
 from .work import Work
 
 #: Blocks of an SM that are followed one by one; longer launches go on at the rate that these come to.
@@ -106,9 +106,19 @@ def _limits(work: Work, gpu: Gpu, resident: int) -> dict[str, float]:
 def _alone(work: Work, gpu: Gpu) -> float:
     """ns of a block that has an SM, and memory, for itself."""
     block = _block(work, gpu)
-    waits = sum(stage.latency if isinstance(stage, Load) else 0.0 for stage in block.stages)
-    waits += sum(stage.time for stage in block.stages if isinstance(stage, Wait))
-    return waits + block.alone + work.loaded / (gpu.port * gpu.hertz)
+    time, fetched = 0.0, 0.0
+    for stage in block.stages:
+        if isinstance(stage, Load):
+            time += stage.latency
+        elif isinstance(stage, Wait):
+            time += stage.time
+        elif isinstance(stage, Compute):
+            time += stage.part * block.alone
+        elif isinstance(stage, Fetch):
+            fetched = time + stage.time
+        else:
+            time = max(time, fetched)
+    return time + work.loaded / (gpu.port * gpu.hertz)
 
 
 def _issue_time(work: Work, gpu: Gpu) -> float:
@@ -133,12 +143,19 @@ def _block(work: Work, gpu: Gpu) -> Block:
     schedulers = min(work.warps, gpu.sm.SCHEDULERS)
     alone = max(work.instructions / (work.warps * gpu.ipc * gpu.hertz), busy * gpu.sm.SCHEDULERS / schedulers)
     number = max(1, min(round(work.waits), _STAGES))
-    in_memory = min(work.memory_waits, work.waits)
-    latency = (in_memory * gpu.latency + (work.waits - in_memory) * gpu.l2_latency) / number
-    exchange = work.barriers * gpu.barrier / gpu.hertz / number
+    in_memory = max(1, min(round(work.memory_waits), number))
+    part, exchange = (1 - work.prologue) / number, Wait(work.barriers * gpu.barrier / gpu.hertz / number)
+    fetched = min(round(work.fetched), number - in_memory)
+    ahead = min(work.ahead * work.warps / max(work.instructions, 1e-9), part)
     stages: list[Stage] = [Wait(gpu.start), Compute(work.prologue)]
-    for _ in range(number):
-        stages += [Load(work.loaded / number, latency), Compute((1 - work.prologue) / number), Wait(exchange)]
+    for at in range(number):
+        if at < in_memory:
+            stages += [Load(work.loaded / in_memory, gpu.latency), Compute(part), exchange]
+        elif at < number - fetched:
+            stages += [Wait(gpu.l2_latency), Compute(part), exchange]
+        else:
+            stages[-2:] = [Compute(part - ahead), Fetch(gpu.l2_latency), Compute(ahead), exchange, Await()]
+            stages += [Compute(part), exchange]
     return Block([*stages, Wait(gpu.drain / gpu.hertz)], work.stored, alone, busy)
 
 

@@ -34,7 +34,19 @@ class Wait:
     time: float
 
 
-Stage = Compute | Load | Wait
+@dataclasses.dataclass(frozen=True)
+class Fetch:
+    """A load from a cache, `time` ns long, that the block waits for later: at `Await`."""
+
+    time: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Await:
+    """For the last `Fetch`."""
+
+
+Stage = Compute | Load | Wait | Fetch | Await
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,8 +77,9 @@ def finish_times(block: Block, resident: int, count: int, rate: float, posted: f
     # Speed of each of so many blocks that compute, in parts of a block's instructions a ns.
     speeds = [0.0, *(1 / max(block.alone, n * block.busy) for n in range(1, resident + 1))]
     stages = [*block.stages, None]
-    events = [(0.0, order, 0) for order in range(min(resident, count))]  # time, order, stage to begin
-    jobs: list[tuple[float, int, int]] = []  # value of `work` at which it ends, order, stage to begin then
+    events = [(0.0, order, order, 0) for order in range(min(resident, count))]  # time, order, block, stage to begin
+    jobs: list[tuple[float, int, int, int]] = []  # value of `work` at which it ends, order, block, stage to begin then
+    fetched: dict[int, float] = {}  # when what a block asked for is there
     order = started = len(events)
     ends: list[float] = []
     push, pop = heapq.heappush, heapq.heappop
@@ -74,23 +87,28 @@ def finish_times(block: Block, resident: int, count: int, rate: float, posted: f
         done = now + (jobs[0][0] - work) / speeds[len(jobs)] if jobs else math.inf
         if not events or done <= events[0][0]:
             now = max(now, done)
-            work, _, at = pop(jobs)
+            work, _, one, at = pop(jobs)
         else:
-            time, _, at = pop(events)
+            time, _, one, at = pop(events)
             work, now = work + (time - now) * speeds[len(jobs)], time
         order += 1
         stage = stages[at]
-        if isinstance(stage, Compute):
-            push(jobs, (work + stage.part, order, at + 1))
+        if isinstance(stage, Fetch):
+            fetched[one] = now + stage.time
+            push(events, (now, order, one, at + 1))
+        elif isinstance(stage, Await):
+            push(events, (max(now, fetched[one]), order, one, at + 1))
+        elif isinstance(stage, Compute):
+            push(jobs, (work + stage.part, order, one, at + 1))
         elif isinstance(stage, Load):
             memory = max(memory, now) + stage.bytes / rate
-            push(events, (memory + stage.latency, order, at + 1))
+            push(events, (memory + stage.latency, order, one, at + 1))
         elif isinstance(stage, Wait):
-            push(events, (now + stage.time, order, at + 1))
+            push(events, (now + stage.time, order, one, at + 1))
         else:
             memory = max(memory, now) + block.stored / rate
             ends.append(now)
             if started < count:
+                push(events, (max(now, memory - posted), order, started, 0))
                 started += 1
-                push(events, (max(now, memory - posted), order, 0))
     return [*ends[:-1], max(ends[-1], memory)]  # in order of time, so that the last one is the end

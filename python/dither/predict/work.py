@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .. import ptxas
@@ -14,6 +15,8 @@ from . import pipes, sass
 
 #: A load whose lanes take fewer bytes each waits for no memory of its own: a scalar that all blocks read.
 _WIDE = 8
+#: Of so many batches of loads some are looked for whose bytes are those of memory, but for such a part of them.
+_MOST_BATCHES, _SAME = 12, 0.03
 #: Bytes that a wavefront moves between an SM and its first cache.
 _WAVEFRONT = 128
 
@@ -35,6 +38,8 @@ class Work:
         waits: how often a warp waits for loads, and of these for memory (others are for L2).
         batch: bytes that a block asks for before it waits, at most.
         barriers: that a warp waits at.
+        fetched: of the waits, those for loads that the round before of a loop made.
+        ahead: instructions that a warp issues between such a load and its use.
     """
 
     kernel: str
@@ -53,6 +58,8 @@ class Work:
     memory_waits: float
     batch: float
     barriers: float
+    fetched: float = 0.0
+    ahead: float = 0.0
 
     @property
     def warps(self) -> int:
@@ -89,10 +96,11 @@ def of_summary(one: Summary, shared: int = 0, tools: tuple[str, str] | None = No
     loaded = sum(t.moved - t.stored for t in own) / launches
     total = sum(op.times for op in ops)
     before, batches = _batches(ops)
-    wide = [batch for batch in batches if batch[0] >= _WIDE]
-    asked = sum(size * often for size, often in wide) * 32 * warps
-    waits = sum(often for _, often in batches)
-    part = min(1.0, loaded / asked) if asked else 0.0
+    wide = [batch for batch in batches if batch.size >= _WIDE]
+    memory_waits, most = _of_memory(wide, loaded / (32 * warps))
+    waits = sum(batch.times for batch in batches)
+    fetched = sum(batch.times for batch in batches if batch.ahead)
+    ahead = sum(batch.times * batch.ahead for batch in batches)
     return Work(
         one.kernel,
         source,
@@ -107,9 +115,11 @@ def of_summary(one: Summary, shared: int = 0, tools: tuple[str, str] | None = No
         dict(counts),
         before / total if total else 0.0,
         max(waits, 1.0),
-        max(part * sum(often for _, often in wide), 1.0),
-        min(part * max(size for size, _ in wide) * 32 * warps, loaded) if wide else loaded,
+        max(memory_waits, 1.0),
+        min(most * 32 * warps, loaded) if wide else loaded,
         one.barriers / (launches * warps),
+        fetched,
+        ahead / fetched if fetched else 0.0,
     )
 
 
@@ -129,13 +139,26 @@ def _executed(one: Summary) -> dict[int, int]:
 @dataclasses.dataclass(frozen=True)
 class _Op:
     """An instruction that runs `times` in a warp; `load` are the bytes that a lane takes from global memory, `written`
-    the registers that it waits with for them, or _COPIES."""
+    the registers that it waits with for them, or _COPIES. `place` is its address or line, and `back` where a loop that
+    ends with it begins."""
 
     times: float
     pipe: str | None
     load: int
     written: frozenset[str]
     read: frozenset[str]
+    place: int = 0
+    back: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Batch:
+    """Loads that a warp waits for together: bytes of a lane, how often, and instructions between the last of them and
+    the wait, where the round before of a loop made them."""
+
+    size: float
+    times: float
+    ahead: float = 0.0
 
 
 #: Stands for shared memory that asynchronous copies write to.
@@ -163,11 +186,13 @@ def _of_sass(listing: str, times: Mapping[int, float]) -> Iterator[_Op]:
             reads = ",".join(parts[2:])
         read = {f"R{n}" for n in re.findall(r"\bR(\d+)", reads)}
         read |= {f"R{int(n) + 1}" for n in re.findall(r"\bR(\d+)\.64", reads)}
-        yield _Op(often, pipes.of_sass(i.base), load, frozenset(written), frozenset(read))
+        back = i.target if i.target is not None and i.target <= i.address else None
+        yield _Op(often, pipes.of_sass(i.base), load, frozenset(written), frozenset(read), i.address, back)
 
 
 def _of_ptx(one: Summary, times: Mapping[int, float]) -> Iterator[_Op]:
     text = one.ptx.splitlines()
+    labels = {line.strip(" :"): at for at, line in enumerate(text, 1) if re.match(r"\s*\$L\w+:", line)}
     for line in sorted({line.line: line for line in one.lines}.values(), key=lambda line: line.line):
         often = times.get(line.line, 0.0)
         if not often or line.kind in pipes.NO_CODE:
@@ -185,30 +210,64 @@ def _of_ptx(one: Summary, times: Mapping[int, float]) -> Iterator[_Op]:
             load = line.counts["bytes"] // max(1, line.counts["lanes"])
         elif re.match(r"cp\.async\.c[ag]", line.text):
             load, written = int(whole.rstrip(" ;").split(",")[2]), _COPIES
-        yield _Op(often, pipes.of_class(line.kind), load, written, names)
+        branch = re.search(r"\bbra(?:\.uni)?\s+(\$L\w+)", whole)
+        target = labels.get(branch[1]) if branch else None
+        back = target if target is not None and target <= line.line else None
+        yield _Op(often, pipes.of_class(line.kind), load, written, names, line.line, back)
 
 
-def _batches(ops: Iterable[_Op]) -> tuple[float, list[tuple[float, float]]]:
-    """Instructions before the first load, and batches of loads: bytes of a lane, and how often a warp waits for them.
-    A batch ends where a register is read that one of its loads writes. All copies until a wait are one, in whatever
-    rounds of a loop."""
+def _batches(ops: Iterable[_Op]) -> tuple[float, list[_Batch]]:
+    """Instructions before the first load, and batches of loads. A batch ends where a register is read that one of its
+    loads writes, which may be in the next round of a loop. All copies until a wait are one, in whatever rounds."""
     before, seen = 0.0, False
-    found: list[tuple[float, float]] = []
-    waiting: set[str] = set()
+    found: list[_Batch] = []
+    done: list[_Op] = []
+    waiting: dict[str, int] = {}  # registers, and which operation loads them
     size, often = 0.0, 0.0
     for op in ops:
         seen = seen or op.load > 0
         before += 0.0 if seen else op.times
-        if waiting & op.read:
-            found.append((size, often))
-            waiting, size, often = set(), 0, 0.0
+        if not op.read.isdisjoint(waiting):
+            found.append(_Batch(size, often))
+            waiting, size, often = {}, 0, 0.0
+        waiting |= dict.fromkeys(op.written, len(done))
+        done.append(op)
         if op.written == _COPIES:
-            waiting |= op.written
             size, often = size + op.load * op.times, max(often, 1.0)
         elif op.load:
-            waiting |= op.written
             size, often = size + op.load, max(often, op.times)
+        if op.back is not None and (batch := _next_round(done, waiting, op.back)):
+            found.append(batch)
+            waiting, size, often = {}, 0, 0.0
     return before, found
+
+
+def _of_memory(batches: Sequence[_Batch], loaded: float) -> tuple[float, float]:
+    """How often a warp waits for memory, and the bytes of a lane that it asks memory for at once, at most, where memory
+    gives a lane `loaded` bytes. Others are for what all blocks read, which L2 has. The batches whose bytes are as many
+    are those of memory, if some are; else each has a part."""
+    for number in range(1, len(batches) + 1) if len(batches) <= _MOST_BATCHES else ():
+        for some in itertools.combinations(batches, number):
+            if abs(sum(batch.size * batch.times for batch in some) - loaded) <= _SAME * loaded:
+                return sum(batch.times for batch in some), max(batch.size for batch in some)
+    asked = sum(batch.size * batch.times for batch in batches)
+    part = min(1.0, loaded / asked) if asked else 0.0
+    return part * sum(batch.times for batch in batches), part * max((batch.size for batch in batches), default=0.0)
+
+
+def _next_round(done: Sequence[_Op], waiting: Mapping[str, int], back: int) -> _Batch | None:
+    """What the next round of a loop waits for, whose last operation is the last of `done`."""
+    start = next((at for at, op in enumerate(done) if op.place >= back and op.place), len(done))
+    loads = {register: at for register, at in waiting.items() if at >= start and done[at].written != _COPIES}
+    if not loads:
+        return None
+    use = next((at for at in range(start, len(done)) if not done[at].read.isdisjoint(loads)), None)
+    if use is None:
+        return None
+    last = max(loads.values())
+    rounds = done[last].times
+    size = sum(done[at].load for at in set(loads.values()))
+    return _Batch(size, max(rounds - 1, 0.0), len(done) - last + use - start)
 
 
 def to_json(work: Work) -> dict[str, Any]:
@@ -218,7 +277,7 @@ def to_json(work: Work) -> dict[str, Any]:
 
 def of_json(found: Mapping[str, Any]) -> Work:
     """From what `to_json` gave. Raises ValueError for other keys."""
-    names = {field.name for field in dataclasses.fields(Work)}
-    if set(found) != names:
+    names = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(Work)}
+    if set(found) - set(names) or {name for name, needed in names.items() if needed} - set(found):
         raise ValueError(f"found a kernel's work with {', '.join(sorted(found))}, expected {', '.join(sorted(names))}")
     return Work(**found)

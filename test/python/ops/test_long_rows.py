@@ -40,9 +40,10 @@ def test_rows_are_loaded_once(name, target, columns):
 
 @pytest.mark.parametrize(("name", "times"), [(NORMS[0], 2), (NORMS[1], 3)])
 def test_longer_rows_are_loaded_for_each_sum(name, times):
-    """Where there are no clusters, or rows are no multiple of the chains of their sums."""
-    assert loads(name, "sm_80", 131072) == times
-    assert loads(name, "sm_90a", 131072 + 512) == times
+    """Where there are no clusters, or rows are no multiple of the chains of their sums. A loop that asks for its next
+    round's has its last round ask for its own again, which the cache has: one of 64 rounds and of 13."""
+    assert times <= loads(name, "sm_80", 131072) <= times + 1 / 64
+    assert times <= loads(name, "sm_90a", 131072 + 512) <= times + 0.08
 
 
 @pytest.mark.parametrize(

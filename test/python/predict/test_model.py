@@ -101,6 +101,23 @@ def test_one_block_more_than_a_wave():
     assert predict(alone.on_grid(10_000), PLAIN).tail < 0.01
 
 
+def test_what_is_fetched_a_round_before_costs_what_is_left_of_its_wait():
+    """A block by itself: 100 instructions of a warp in 100 ns, 500 of memory, and four waits for L2 of 300 ns. Loads
+    that are made 20 instructions before their use leave 280 of them."""
+    gpu = dataclasses.replace(PLAIN, l2_latency=300.0)
+    one = work(blocks=10, instructions=400.0, waits=5.0, loaded=640.0, stored=0.0, minimum=640.0, batch=640.0)
+    stopped = predict(one, gpu).seconds * 1e9
+    assert stopped == pytest.approx(100 + 500 + 4 * 300 + 10, rel=1e-6)
+    ahead = predict(dataclasses.replace(one, fetched=4.0, ahead=20.0), gpu).seconds * 1e9
+    assert ahead == pytest.approx(stopped - 4 * 20, rel=1e-6)
+    # No more than a round.
+    most = predict(dataclasses.replace(one, fetched=4.0, ahead=90.0), gpu).seconds * 1e9
+    assert most == pytest.approx(stopped - 4 * 20, rel=1e-6)
+    # Where blocks hide all of that from each other, it is no slower.
+    many = dataclasses.replace(one, blocks=100_000, loaded=4096.0, minimum=4096.0)
+    assert predict(dataclasses.replace(many, fetched=4.0, ahead=20.0), gpu).seconds <= predict(many, gpu).seconds
+
+
 def test_a_last_wave_is_what_limits():
     """Eleven blocks of a MiB: one SM has two of them, 32 us, where a copy of all by ten takes 18."""
     found = predict(work(loaded=2.0**20, minimum=2.0**20 + 4096, batch=2.0**20, blocks=11), PLAIN)
@@ -175,5 +192,8 @@ def test_names():
 def test_files():
     kernel = work(pipes={"alu": 3.5})
     assert of_json(to_json(kernel)) == kernel
-    with pytest.raises(ValueError, match="found a kernel's work with blocks, expected barriers, batch"):
+    with pytest.raises(ValueError, match="found a kernel's work with blocks, expected ahead, barriers, batch"):
         of_json({"blocks": 1})
+    # Files from before there was a count of what is fetched.
+    older = {name: value for name, value in to_json(kernel).items() if name not in ("fetched", "ahead")}
+    assert of_json(older) == kernel
