@@ -3,7 +3,8 @@
 // What is larger than a fragment and has a sum or a maximum along its rows is
 // read by several loops: for the sum, and for what is made with it. Where
 // shared memory has the room, one loop more copies such a tile there, and all
-// others read it from there: global memory is read once. What few programs do,
+// others read it from there: global memory is read once. Of two tensors it is
+// their sum, if that is all that is made of them. What few programs do,
 // at the edge of a tensor, is no reason to have that memory.
 //
 // A CPU holds sums and maxima of tiles that are reduced along rows and along
@@ -17,6 +18,7 @@
 
 #include "Fragments/FragmentHold.h"
 #include "Fragments/FragmentPlan.h"
+#include "Tiling/HeldTiles.h"
 #include "Tiling/Scratch.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Target/ModuleTarget.h"
@@ -74,10 +76,10 @@ llvm::MapVector<quant::LoadOp, FragmentPlan::Readers> FragmentPlan::readers() {
   return found;
 }
 
-/// Memory for what `load` reads, of `most` bytes in all; null where there is no
-/// room. Of the two branches of a condition one runs, and they have one memory.
-Value FragmentPlan::holder(quant::LoadOp load, int64_t most) {
-  auto type = cast<RankedTensorType>(load.getResult().getType());
+/// Memory for `tile`, of `most` bytes in all; null where there is no room. Of
+/// the two branches of a condition one runs, and they have one memory.
+Value FragmentPlan::holder(Value tile, int64_t most) {
+  auto type = cast<RankedTensorType>(tile.getType());
   for (SharedFragments::Holder &holder : shared.holders) {
     Block *other = holder.blocks.front();
     bool isBranch = !other->getParent()->isAncestor(block.getParent()) &&
@@ -92,7 +94,7 @@ Value FragmentPlan::holder(quant::LoadOp load, int64_t most) {
   if (shared.heldBytes + bytes > most)
     return nullptr;
   shared.heldBytes += bytes;
-  Value memory = makeScratch(kernel, load.getLoc(), type);
+  Value memory = makeScratch(kernel, tile.getLoc(), type);
   shared.holders.push_back({type, memory, {&block}});
   return memory;
 }
@@ -108,19 +110,19 @@ bool FragmentPlan::holdRereads() {
   const target::TargetInfo *info = target::saidTarget(kernel);
   if (!info || !info->isGpu || isAtEdge)
     return false;
-  SmallVector<quant::LoadOp> wanted;
+  llvm::SetVector<Value> wanted;
   for (auto &[load, loops] : readers()) {
     auto type = cast<RankedTensorType>(load.getResult().getType());
     if (loops.size() > 1 && type.getRank() == 2 && !isSmall(load.getResult()) &&
         canBeScratch(type) && !hasTallBlocks(load.getResult()) &&
         !load.getMemref().getDefiningOp<quant::ScratchOp>())
-      wanted.push_back(load);
+      wanted.insert(heldTileOf(load));
   }
   int64_t most = mostHeldBytes(*info);
   bool any = false;
-  for (quant::LoadOp load : wanted)
-    if (Value memory = holder(load, most)) {
-      readThrough(load.getResult(), memory);
+  for (Value tile : wanted)
+    if (Value memory = holder(tile, most)) {
+      readThrough(tile, memory);
       any = true;
     }
   return any;

@@ -145,7 +145,7 @@ private:
   using Readers = llvm::SmallPtrSet<const void *, 4>;
   llvm::MapVector<quant::LoadOp, Readers> readers();
   bool hasTallBlocks(mlir::Value tile) const;
-  mlir::Value holder(quant::LoadOp load, int64_t most);
+  mlir::Value holder(mlir::Value tile, int64_t most);
   /// GPU: has shared memory hold what several loops would read; whether there
   /// is any.
   bool holdRereads();

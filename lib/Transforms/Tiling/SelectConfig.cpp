@@ -17,6 +17,7 @@
 
 #include "Analysis/DimClasses.h"
 #include "Layouts/LayoutRules.h"
+#include "Tiling/HeldTiles.h"
 #include "Tiling/TilingEngine.h"
 #include "Tiling/WaitingTiles.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
@@ -68,8 +69,10 @@ struct Shape {
   /// and not only with what blocks along its rows have.
   bool transposes = false, transposesCols = false;
   /// Bits that lanes keep of each element while rows are reduced, and those
-  /// that are loaded for each, which shared memory would hold.
-  int64_t waiting = 0, loaded = 0;
+  /// that shared memory would hold of it.
+  int64_t waiting = 0, held = 0;
+  /// That is made of what is loaded, and not copied.
+  bool makesHeld = false;
   /// Tiles that are loaded, and tensors that a function is of; their bits for
   /// each element.
   int64_t reads = 0, read = 0;
@@ -235,18 +238,26 @@ Shape shapeOf(func::FuncOp func) {
     block = std::lcm(block, info.granule);
   }
   shape.waiting = waitingBits(func);
+  auto bitsOf = [&](Value v) {
+    auto type = cast<RankedTensorType>(v.getType());
+    bool isWide = type.getRank() == 2 && type.getDimSize(1) == shape.cols;
+    return isWide ? quant::storageBits(type.getElementType()) : 0;
+  };
   auto read = [&](Value v) {
     auto type = dyn_cast<RankedTensorType>(v.getType());
     if (!type || (type.hasStaticShape() && type.getNumElements() == 1))
-      return int64_t(0);
-    bool isWide = type.getRank() == 2 && type.getDimSize(1) == shape.cols;
-    int64_t bits = isWide ? quant::storageBits(type.getElementType()) : 0;
-    shape.read += bits;
+      return;
+    shape.read += bitsOf(v);
     ++shape.reads;
-    return bits;
   };
   llvm::for_each(func.getArguments(), read);
-  func.walk([&](quant::LoadOp op) { shape.loaded += read(op.getResult()); });
+  func.walk([&](quant::LoadOp op) { read(op.getResult()); });
+  llvm::SetVector<Value> held;
+  func.walk([&](quant::LoadOp op) { held.insert(heldTileOf(op)); });
+  for (Value v : held) {
+    shape.held += bitsOf(v);
+    shape.makesHeld |= bitsOf(v) && !v.getDefiningOp<quant::LoadOp>();
+  }
   return shape;
 }
 
@@ -338,7 +349,7 @@ int64_t laneWant(const Shape &s) {
 /// while its sum is made; 0 where nothing waits.
 int64_t blocksWithRows(const Shape &s, int64_t cols, int64_t sharedBytes) {
   bool waits = s.reducesCols && s.rowBlock == 1 && s.tiles == 1 && s.waiting;
-  int64_t bytes = cols * s.loaded / 8;
+  int64_t bytes = cols * s.held / 8;
   return waits && bytes ? sharedBytes / (bytes + kHeldExchange) : 0;
 }
 
@@ -349,6 +360,15 @@ bool hasFewWaiting(const Shape &s, const target::TargetInfo *info) {
   return s.waiting <= kFewWaiting ||
          (s.encodes && s.centers && s.waiting <= kFewWaitingCodes &&
           s.read <= kFewRead && info && !info->cvtFP4x2);
+}
+
+/// Whether a lane keeps kLaneMost elements of a row although shared memory has
+/// room for it. What is made before it is held takes rounds that wait for
+/// memory, where a copy is asked for at once; on the newest GPUs codes leave
+/// registers for words of 16 bits, and what is no code for any.
+bool staysInRegisters(const Shape &s, const target::TargetInfo *info) {
+  return s.makesHeld && info && info->cvtFP4x2 &&
+         (s.waiting <= kFewWaiting || !s.encodes);
 }
 
 Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile,
@@ -394,7 +414,9 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile,
   int64_t blocks = warps ? 0 : blocksWithRows(s, cols, sharedBytes);
   bool isHeld = rows == 1 && s.carried.empty() &&
                 elements > kMostWarps * kWarpLanes * kLaneWant &&
-                blocks >= kHeldBlocks;
+                blocks >= kHeldBlocks &&
+                (elements > kMostWarps * kWarpLanes * kLaneMost ||
+                 !staysInRegisters(s, info));
   if (elements <= n * kWarpLanes * kLaneMost && !shares && !isHeld) {
     c.rows = rows;
     c.cols = cols;

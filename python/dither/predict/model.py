@@ -115,7 +115,7 @@ def _alone(work: Work, gpu: Gpu) -> float:
         elif isinstance(stage, Compute):
             time += stage.part * block.alone
         elif isinstance(stage, Fetch):
-            fetched = time + stage.time
+            fetched = time + (stage.what.latency if isinstance(stage.what, Load) else stage.what.time)
         else:
             time = max(time, fetched)
     return time + work.loaded / (gpu.port * gpu.hertz)
@@ -145,17 +145,19 @@ def _block(work: Work, gpu: Gpu) -> Block:
     number = max(1, min(round(work.waits), _STAGES))
     in_memory = max(1, min(round(work.memory_waits), number))
     part, exchange = (1 - work.prologue) / number, Wait(work.barriers * gpu.barrier / gpu.hertz / number)
-    fetched = min(round(work.fetched), number - in_memory)
     ahead = min(work.ahead * work.warps / max(work.instructions, 1e-9), part)
+    from_memory, from_l2 = Load(work.loaded / in_memory, gpu.latency), Wait(gpu.l2_latency)
     stages: list[Stage] = [Wait(gpu.start), Compute(work.prologue)]
-    for at in range(number):
-        if at < in_memory:
-            stages += [Load(work.loaded / in_memory, gpu.latency), Compute(part), exchange]
-        elif at < number - fetched:
-            stages += [Wait(gpu.l2_latency), Compute(part), exchange]
-        else:
-            stages[-2:] = [Compute(part - ahead), Fetch(gpu.l2_latency), Compute(ahead), exchange, Await()]
-            stages += [Compute(part), exchange]
+    for what, count, fetched in (
+        (from_memory, in_memory, round(work.fetched_memory)),
+        (from_l2, number - in_memory, round(work.fetched - work.fetched_memory)),
+    ):
+        for at in range(count):
+            if at < max(count - fetched, what is from_memory):
+                stages += [what, Compute(part), exchange]
+            else:
+                stages[-2:] = [Compute(part - ahead), Fetch(what), Compute(ahead), exchange, Await()]
+                stages += [Compute(part), exchange]
     return Block([*stages, Wait(gpu.drain / gpu.hertz)], work.stored, alone, busy)
 
 

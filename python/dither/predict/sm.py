@@ -36,14 +36,14 @@ class Wait:
 
 @dataclasses.dataclass(frozen=True)
 class Fetch:
-    """A load from a cache, `time` ns long, that the block waits for later: at `Await`."""
+    """A load, or a wait for a cache, that the block goes on after: it stops at the next `Await`."""
 
-    time: float
+    what: Load | Wait
 
 
 @dataclasses.dataclass(frozen=True)
 class Await:
-    """For the last `Fetch`."""
+    """The end of the last `Fetch`."""
 
 
 Stage = Compute | Load | Wait | Fetch | Await
@@ -94,7 +94,10 @@ def finish_times(block: Block, resident: int, count: int, rate: float, posted: f
         order += 1
         stage = stages[at]
         if isinstance(stage, Fetch):
-            fetched[one] = now + stage.time
+            what = stage.what
+            if isinstance(what, Load):
+                memory = max(memory, now) + what.bytes / rate
+            fetched[one] = memory + what.latency if isinstance(what, Load) else now + what.time
             push(events, (now, order, one, at + 1))
         elif isinstance(stage, Await):
             push(events, (max(now, fetched[one]), order, one, at + 1))

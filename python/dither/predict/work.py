@@ -38,7 +38,8 @@ class Work:
         waits: how often a warp waits for loads, and of these for memory (others are for L2).
         batch: bytes that a block asks for before it waits, at most.
         barriers: that a warp waits at.
-        fetched: of the waits, those for loads that the round before of a loop made.
+        fetched, fetched_memory: of the waits, and of those for memory, the ones for loads that the round before of a
+            loop made.
         ahead: instructions that a warp issues between such a load and its use.
     """
 
@@ -59,6 +60,7 @@ class Work:
     batch: float
     barriers: float
     fetched: float = 0.0
+    fetched_memory: float = 0.0
     ahead: float = 0.0
 
     @property
@@ -97,7 +99,7 @@ def of_summary(one: Summary, shared: int = 0, tools: tuple[str, str] | None = No
     total = sum(op.times for op in ops)
     before, batches = _batches(ops)
     wide = [batch for batch in batches if batch.size >= _WIDE]
-    memory_waits, most = _of_memory(wide, loaded / (32 * warps))
+    memory_waits, fetched_memory, most = _of_memory(wide, loaded / (32 * warps))
     waits = sum(batch.times for batch in batches)
     fetched = sum(batch.times for batch in batches if batch.ahead)
     ahead = sum(batch.times * batch.ahead for batch in batches)
@@ -119,6 +121,7 @@ def of_summary(one: Summary, shared: int = 0, tools: tuple[str, str] | None = No
         min(most * 32 * warps, loaded) if wide else loaded,
         one.barriers / (launches * warps),
         fetched,
+        fetched_memory,
         ahead / fetched if fetched else 0.0,
     )
 
@@ -242,17 +245,24 @@ def _batches(ops: Iterable[_Op]) -> tuple[float, list[_Batch]]:
     return before, found
 
 
-def _of_memory(batches: Sequence[_Batch], loaded: float) -> tuple[float, float]:
-    """How often a warp waits for memory, and the bytes of a lane that it asks memory for at once, at most, where memory
-    gives a lane `loaded` bytes. Others are for what all blocks read, which L2 has. The batches whose bytes are as many
-    are those of memory, if some are; else each has a part."""
-    for number in range(1, len(batches) + 1) if len(batches) <= _MOST_BATCHES else ():
-        for some in itertools.combinations(batches, number):
-            if abs(sum(batch.size * batch.times for batch in some) - loaded) <= _SAME * loaded:
-                return sum(batch.times for batch in some), max(batch.size for batch in some)
-    asked = sum(batch.size * batch.times for batch in batches)
-    part = min(1.0, loaded / asked) if asked else 0.0
-    return part * sum(batch.times for batch in batches), part * max((batch.size for batch in batches), default=0.0)
+def _of_memory(batches: Sequence[_Batch], loaded: float) -> tuple[float, float, float]:
+    """How often a warp waits for memory, how often for what it asked a round before, and the bytes of a lane that it
+    asks memory for at once, at most, where memory gives a lane `loaded` bytes. Others are for what all blocks read,
+    which L2 has. The batches whose bytes are as many are those of memory, if some are; else each has a part."""
+    bytes_of = {number: batch.size * batch.times for number, batch in enumerate(batches)}
+    parts = (
+        some
+        for count in range(1, len(batches) + 1 if len(batches) <= _MOST_BATCHES else 1)
+        for some in itertools.combinations(bytes_of, count)
+    )
+    found = next((some for some in parts if abs(sum(bytes_of[n] for n in some) - loaded) <= _SAME * loaded), None)
+    some = [batches[n] for n in bytes_of if found is None or n in found]
+    part = 1.0 if found else min(1.0, loaded / max(sum(bytes_of.values()), 1e-9))
+    return (
+        part * sum(batch.times for batch in some),
+        part * sum(batch.times for batch in some if batch.ahead),
+        part * max((batch.size for batch in some), default=0.0),
+    )
 
 
 def _next_round(done: Sequence[_Op], waiting: Mapping[str, int], back: int) -> _Batch | None:

@@ -121,3 +121,66 @@ func.func @branches(%x: memref<?x16384xbf16>, %y: memref<?x16384xf32>, %c: i1) a
   return
 }
 }
+
+// -----
+
+// Of two tensors it is their sum, of half as many bits: nothing else is made of
+// them.
+// CHECK-LABEL: func.func @of_a_sum
+// CHECK: %[[HELD:.*]] = quant.scratch : memref<1x16384xbf16>
+// CHECK-NOT: quant.scratch
+// CHECK: scf.for
+// CHECK-DAG: quant.load %arg0
+// CHECK-DAG: quant.load %arg1
+// CHECK: %[[SUM:.*]] = arith.truncf {{.*}} to tensor<1x4096xbf16>
+// CHECK: quant.store %[[SUM]], %[[HELD]]
+// CHECK-NOT: quant.load %arg0
+// CHECK-NOT: quant.load %arg1
+// CHECK: return
+module attributes {quant.target = "sm_90a"} {
+func.func @of_a_sum(%x: memref<?x16384xbf16>, %z: memref<?x16384xbf16>, %y: memref<?x16384xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %r = quant.program_id x
+  %tx = quant.load %x[%r, %c0] : memref<?x16384xbf16> -> tensor<1x16384xbf16>
+  %tz = quant.load %z[%r, %c0] : memref<?x16384xbf16> -> tensor<1x16384xbf16>
+  %fx = arith.extf %tx : tensor<1x16384xbf16> to tensor<1x16384xf32>
+  %fz = arith.extf %tz : tensor<1x16384xbf16> to tensor<1x16384xf32>
+  %sum = arith.addf %fx, %fz : tensor<1x16384xf32>
+  %t = arith.truncf %sum : tensor<1x16384xf32> to tensor<1x16384xbf16>
+  %f = arith.extf %t : tensor<1x16384xbf16> to tensor<1x16384xf32>
+  %s = quant.reduce sum %f axis 1 : tensor<1x16384xf32> -> tensor<1x1xf32>
+  %b = quant.broadcast %s : tensor<1x1xf32> -> tensor<1x16384xf32>
+  %p = arith.mulf %f, %b : tensor<1x16384xf32>
+  quant.store %p, %y[%r, %c0] : tensor<1x16384xf32>, memref<?x16384xf32>
+  return
+}
+}
+
+// -----
+
+// Not where one of them is read again for itself: it is what is held.
+// CHECK-LABEL: func.func @of_one
+// CHECK: %[[HELD:.*]] = quant.scratch : memref<1x16384xbf16>
+// CHECK-NOT: quant.scratch
+// CHECK: scf.for
+// CHECK: %[[Z:.*]] = quant.load %arg1
+// CHECK: quant.store %[[Z]], %[[HELD]]
+// CHECK: return
+module attributes {quant.target = "sm_90a"} {
+func.func @of_one(%x: memref<?x16384xbf16>, %z: memref<?x16384xbf16>, %y: memref<?x16384xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %r = quant.program_id x
+  %tx = quant.load %x[%r, %c0] : memref<?x16384xbf16> -> tensor<1x16384xbf16>
+  %tz = quant.load %z[%r, %c0] : memref<?x16384xbf16> -> tensor<1x16384xbf16>
+  %fx = arith.extf %tx : tensor<1x16384xbf16> to tensor<1x16384xf32>
+  %fz = arith.extf %tz : tensor<1x16384xbf16> to tensor<1x16384xf32>
+  %sum = arith.addf %fx, %fz : tensor<1x16384xf32>
+  %t = arith.truncf %sum : tensor<1x16384xf32> to tensor<1x16384xbf16>
+  %f = arith.extf %t : tensor<1x16384xbf16> to tensor<1x16384xf32>
+  %s = quant.reduce sum %f axis 1 : tensor<1x16384xf32> -> tensor<1x1xf32>
+  %b = quant.broadcast %s : tensor<1x1xf32> -> tensor<1x16384xf32>
+  %p = arith.mulf %fz, %b : tensor<1x16384xf32>
+  quant.store %p, %y[%r, %c0] : tensor<1x16384xf32>, memref<?x16384xf32>
+  return
+}
+}

@@ -257,6 +257,27 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
+  // And of the sum of two such rows, which is held in their place.
+  // CHECK-LABEL: func.func @gpu_held_sum(
+  // CHECK-SAME: fragment = array<i64: 1, 4096>, num_warps = 4 : i64, tile = array<i64: 1, 16384>
+  // expected-remark @below {{4 warps}}
+  func.func @gpu_held_sum(%x: memref<64x16384xbf16>, %z: memref<64x16384xbf16>, %y: memref<64x16384xbf16>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %n = quant.load %x[%c0, %c0] : memref<64x16384xbf16> -> tensor<1x16384xbf16>
+    %m = quant.load %z[%c0, %c0] : memref<64x16384xbf16> -> tensor<1x16384xbf16>
+    %u = arith.extf %n : tensor<1x16384xbf16> to tensor<1x16384xf32>
+    %v = arith.extf %m : tensor<1x16384xbf16> to tensor<1x16384xf32>
+    %w = arith.addf %u, %v : tensor<1x16384xf32>
+    %s = arith.truncf %w : tensor<1x16384xf32> to tensor<1x16384xbf16>
+    %t = arith.extf %s : tensor<1x16384xbf16> to tensor<1x16384xf32>
+    %a = quant.reduce sum %t axis 1 : tensor<1x16384xf32> -> tensor<1x1xf32>
+    %b = quant.broadcast %a : tensor<1x1xf32> -> tensor<1x16384xf32>
+    %d = arith.subf %t, %b : tensor<1x16384xf32>
+    %q = arith.truncf %d : tensor<1x16384xf32> to tensor<1x16384xbf16>
+    quant.store %q, %y[%c0, %c0] : tensor<1x16384xbf16>, memref<64x16384xbf16>
+    return
+  }
+
   // And for three of f32: these stay in registers.
   // CHECK-LABEL: func.func @gpu_row_in_registers(
   // CHECK-SAME: fragment = array<i64: 1, 16384>, num_warps = 8 : i64, tile = array<i64: 1, 16384>
@@ -671,6 +692,32 @@ module attributes {quant.target = "sm_90a"} {
     %t = arith.extf %n : tensor<1x4096xbf16> to tensor<1x4096xf32>
     quant.store %t, %y[%c0, %c0] {total = 0 : i64} : tensor<1x4096xf32>, memref<?x4096xf32>
     quant.store %t, %z[%c0, %c0] {total = 1 : i64} : tensor<1x4096xf32>, memref<?x4096xf32>
+    return
+  }
+}
+
+// -----
+
+// A lane of Blackwell has registers for words of 16 bits that wait, and rounds
+// that make a sum would wait for memory.
+module attributes {quant.target = "sm_100a"} {
+  // CHECK-LABEL: func.func @gpu_sum_in_registers(
+  // CHECK-SAME: fragment = array<i64: 1, 16384>, num_warps = 8 : i64, tile = array<i64: 1, 16384>
+  // expected-remark @below {{8 warps}}
+  func.func @gpu_sum_in_registers(%x: memref<64x16384xbf16>, %z: memref<64x16384xbf16>, %y: memref<64x16384xbf16>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %n = quant.load %x[%c0, %c0] : memref<64x16384xbf16> -> tensor<1x16384xbf16>
+    %m = quant.load %z[%c0, %c0] : memref<64x16384xbf16> -> tensor<1x16384xbf16>
+    %u = arith.extf %n : tensor<1x16384xbf16> to tensor<1x16384xf32>
+    %v = arith.extf %m : tensor<1x16384xbf16> to tensor<1x16384xf32>
+    %w = arith.addf %u, %v : tensor<1x16384xf32>
+    %s = arith.truncf %w : tensor<1x16384xf32> to tensor<1x16384xbf16>
+    %t = arith.extf %s : tensor<1x16384xbf16> to tensor<1x16384xf32>
+    %a = quant.reduce sum %t axis 1 : tensor<1x16384xf32> -> tensor<1x1xf32>
+    %b = quant.broadcast %a : tensor<1x1xf32> -> tensor<1x16384xf32>
+    %d = arith.subf %t, %b : tensor<1x16384xf32>
+    %q = arith.truncf %d : tensor<1x16384xf32> to tensor<1x16384xbf16>
+    quant.store %q, %y[%c0, %c0] : tensor<1x16384xbf16>, memref<64x16384xbf16>
     return
   }
 }

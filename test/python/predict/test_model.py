@@ -113,6 +113,12 @@ def test_what_is_fetched_a_round_before_costs_what_is_left_of_its_wait():
     # No more than a round.
     most = predict(dataclasses.replace(one, fetched=4.0, ahead=90.0), gpu).seconds * 1e9
     assert most == pytest.approx(stopped - 4 * 20, rel=1e-6)
+    # Loads from memory alike, whose bytes go through the queue: what it takes is hidden as well.
+    memory = dataclasses.replace(one, memory_waits=5.0, loaded=3200.0, minimum=3200.0)
+    stopped = predict(memory, gpu).seconds * 1e9
+    assert stopped == pytest.approx(100 + 5 * 500 + 50, rel=1e-6)
+    ahead = predict(dataclasses.replace(memory, fetched=4.0, fetched_memory=4.0, ahead=20.0), gpu).seconds * 1e9
+    assert ahead == pytest.approx(stopped - 4 * 20, rel=1e-6)
     # Where blocks hide all of that from each other, it is no slower.
     many = dataclasses.replace(one, blocks=100_000, loaded=4096.0, minimum=4096.0)
     assert predict(dataclasses.replace(many, fetched=4.0, ahead=20.0), gpu).seconds <= predict(many, gpu).seconds
@@ -195,5 +201,7 @@ def test_files():
     with pytest.raises(ValueError, match="found a kernel's work with blocks, expected ahead, barriers, batch"):
         of_json({"blocks": 1})
     # Files from before there was a count of what is fetched.
-    older = {name: value for name, value in to_json(kernel).items() if name not in ("fetched", "ahead")}
+    older = {
+        name: value for name, value in to_json(kernel).items() if name not in ("fetched", "fetched_memory", "ahead")
+    }
     assert of_json(older) == kernel

@@ -25,7 +25,7 @@ def test_copies_are_one_batch(assembled, monkeypatch):
         pytest.skip("no ptxas or nvdisasm")
     assert found.threads == 128
     assert found.batch == 32768
-    assert (found.waits, found.memory_waits, found.fetched) == (5, 1, 3)
+    assert (found.waits, found.memory_waits, found.fetched, found.fetched_memory) == (5, 1, 3, 0)
     assert 0 < found.ahead < 100
 
 
@@ -63,8 +63,9 @@ def test_which_batches_memory_answers():
     """Those whose bytes are what memory gave, if any are."""
     row, gamma = work._Batch(256, 1), work._Batch(64, 4)
     one = work._Batch(32, 1)
-    assert work._of_memory([row, gamma, one], 256) == (1, 256)
-    assert work._of_memory([gamma, one], 288) == (5, 64)
+    assert work._of_memory([row, gamma, one], 256) == (1, 0, 256)
+    assert work._of_memory([gamma, one], 288) == (5, 0, 64)
+    assert work._of_memory([work._Batch(64, 3, 20), gamma], 192) == (3, 3, 64)
     # A part of each: 128 of 512 bytes.
-    assert work._of_memory([row, gamma], 128) == (1.25, 64)
-    assert work._of_memory([], 128) == (0, 0)
+    assert work._of_memory([row, gamma], 128) == (1.25, 0, 64)
+    assert work._of_memory([], 128) == (0, 0, 0)
