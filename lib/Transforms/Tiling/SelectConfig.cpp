@@ -62,6 +62,9 @@ struct Shape {
   bool encodes = false, encodesFp4 = false;
   /// Tiles are computed, or stored: not only maxima of what is loaded.
   bool makes = false;
+  /// All that is made of what is loaded are scales that are powers of two, and
+  /// codes.
+  bool makesOnlyMxCodes = true;
   /// Elements of the largest tile of 32 bits that is transposed, in whole
   /// powers of two.
   int64_t transposed = 0;
@@ -146,6 +149,20 @@ bool makesTiles(Operation *op) {
          !isa<arith::ExtFOp, math::AbsFOp>(op);
 }
 
+/// Whether `op` makes no tile, but loads one, widens it, or makes scales that
+/// are powers of two, or codes with such.
+bool isOfMxCodes(Operation *op) {
+  auto arePowers = [](Type type) {
+    return isa<Float8E8M0FNUType>(getElementTypeOrSelf(type));
+  };
+  if (isa<quant::ScaledOpInterface>(op) && !isa<quant::DequantizeOp>(op))
+    return llvm::any_of(op->getOperandTypes(), arePowers);
+  return isa<quant::LoadOp, arith::ExtFOp>(op) ||
+         llvm::all_of(op->getResultTypes(), [&](Type type) {
+           return !isa<RankedTensorType>(type) || arePowers(type);
+         });
+}
+
 Shape shapeOf(func::FuncOp func) {
   SmallVector<Value> roots, carried;
   Shape shape;
@@ -180,6 +197,7 @@ Shape shapeOf(func::FuncOp func) {
         !isa<quant::DequantizeOp>(op);
     shape.encodesFp4 |= isa<quant::CastFp4Op>(op);
     shape.makes |= makesTiles(op);
+    shape.makesOnlyMxCodes &= isOfMxCodes(op);
     if (auto tile = dyn_cast<quant::TileIdOp>(op))
       shape.tiles = tile.getCount();
     if (auto store = dyn_cast<quant::StoreOp>(op); store && store.getTotal())
@@ -332,14 +350,18 @@ Config chooseHost(const Shape &s, int64_t lanes, bool isTile) {
 /// transposed beside those of rows, there are registers for one tile of 16-bit
 /// words, and for nothing else. Programs of several tiles have what they sum
 /// over them in registers, beside each. Where only maxima of what is loaded are
-/// stored, registers hold nothing else.
-int64_t laneWant(const Shape &s) {
+/// stored, registers hold nothing else, and little else where codes of MX
+/// formats are made of pairs of 16-bit values by an instruction.
+int64_t laneWant(const Shape &s, const target::TargetInfo *info) {
   if (s.tiles > 1)
     return kLaneWant / powerOfTwoCeil(std::max<int64_t>(1, s.totals));
   if (!s.makes && s.rowBlock == 1 && s.read <= kFewRead)
     return kLaneMost;
-  bool hasFew = s.reads == 1 && s.read <= kFewRead && s.colBlock >= kLaneRun &&
-                !s.reducesRows;
+  bool isOfFew = s.reads == 1 && s.read <= kFewRead;
+  if (s.makesOnlyMxCodes && s.rowBlock == 1 && isOfFew && info &&
+      info->cvtFromBF16x2)
+    return kLaneMost;
+  bool hasFew = isOfFew && s.colBlock >= kLaneRun && !s.reducesRows;
   bool acrossRows =
       s.rowBlock > 1 && !s.reducesCols && (!s.transposesRows || hasFew);
   return acrossRows && s.encodesFp4 ? kLaneMost : kLaneWant;
@@ -400,7 +422,7 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile,
     while (n < (s.rowBlock > 1 && s.reducesCols && !s.transposesRows
                     ? kMostWarps / 2
                     : kMostWarps) &&
-           n * kWarpLanes * laneWant(s) < elements) {
+           n * kWarpLanes * laneWant(s, info) < elements) {
       // More lanes than that would have shorter runs.
       bool fits =
           elements <= n * kWarpLanes * kLaneMost && hasFewWaiting(s, info);
@@ -423,7 +445,7 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile,
     c.isWholeTile = true;
     return c;
   }
-  int64_t budget = n * kWarpLanes * laneWant(s);
+  int64_t budget = n * kWarpLanes * laneWant(s, info);
   if (s.rowBlock > 1 && s.reducesCols)
     budget /= 2;
   // Shared memory holds the rows, if anything does, and of one block alone:

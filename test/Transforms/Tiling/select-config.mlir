@@ -721,3 +721,74 @@ module attributes {quant.target = "sm_100a"} {
     return
   }
 }
+
+// -----
+
+// Where pairs of 16-bit values become codes by an instruction, a lane has 64
+// elements of what is only cast.
+module attributes {quant.target = "sm_100a", quant.features = "ptx91"} {
+  // Two warps for 4096 elements.
+  // CHECK-LABEL: func.func @gpu_mx_codes(
+  // CHECK-SAME: num_warps = 2 : i64
+  // expected-remark @below {{2 warps}}
+  func.func @gpu_mx_codes(%x: memref<64x4096xbf16>, %y: memref<64x4096xf8E4M3FN>, %s: memref<64x128xf8E8M0FNU>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %n = quant.load %x[%c0, %c0] : memref<64x4096xbf16> -> tensor<4x1024xbf16>
+    %t = arith.extf %n : tensor<4x1024xbf16> to tensor<4x1024xf32>
+    %b = quant.block_scale %t axis 1 format <mxfp8_e4m3> : tensor<4x1024xf32> -> tensor<4x32xf8E8M0FNU>
+    %q = quant.cast_fp8 %t, %b axis 1 format <mxfp8_e4m3> : tensor<4x1024xf32>, tensor<4x32xf8E8M0FNU> -> tensor<4x1024xf8E4M3FN>
+    quant.store %q, %y[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<64x4096xf8E4M3FN>
+    quant.store %b, %s[%c0, %c0] : tensor<4x32xf8E8M0FNU>, memref<64x128xf8E8M0FNU>
+    return
+  }
+
+  // Scales that are no powers of two have quotients.
+  // CHECK-LABEL: func.func @gpu_e4m3_scales(
+  // CHECK-SAME: num_warps = 4 : i64
+  // expected-remark @below {{4 warps}}
+  func.func @gpu_e4m3_scales(%x: memref<64x4096xbf16>, %y: memref<64x4096xf4E2M1FN>, %s: memref<64x256xf8E4M3FN>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %n = quant.load %x[%c0, %c0] : memref<64x4096xbf16> -> tensor<4x1024xbf16>
+    %t = arith.extf %n : tensor<4x1024xbf16> to tensor<4x1024xf32>
+    %b = quant.block_scale %t axis 1 format <f4E2M1FN, scale = f8E4M3FN, block = [1, 16]> : tensor<4x1024xf32> -> tensor<4x64xf8E4M3FN>
+    %q = quant.cast_fp4 %t, %b axis 1 format <f4E2M1FN, scale = f8E4M3FN, block = [1, 16]> : tensor<4x1024xf32>, tensor<4x64xf8E4M3FN> -> tensor<4x1024xf4E2M1FN>
+    quant.store %q, %y[%c0, %c0] : tensor<4x1024xf4E2M1FN>, memref<64x4096xf4E2M1FN>
+    quant.store %b, %s[%c0, %c0] : tensor<4x64xf8E4M3FN>, memref<64x256xf8E4M3FN>
+    return
+  }
+
+  // What is computed before takes registers.
+  // CHECK-LABEL: func.func @gpu_mx_codes_of_a_square(
+  // CHECK-SAME: num_warps = 4 : i64
+  // expected-remark @below {{4 warps}}
+  func.func @gpu_mx_codes_of_a_square(%x: memref<64x4096xbf16>, %y: memref<64x4096xf8E4M3FN>, %s: memref<64x128xf8E8M0FNU>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %n = quant.load %x[%c0, %c0] : memref<64x4096xbf16> -> tensor<4x1024xbf16>
+    %t = arith.extf %n : tensor<4x1024xbf16> to tensor<4x1024xf32>
+    %m = arith.mulf %t, %t : tensor<4x1024xf32>
+    %b = quant.block_scale %m axis 1 format <mxfp8_e4m3> : tensor<4x1024xf32> -> tensor<4x32xf8E8M0FNU>
+    %q = quant.cast_fp8 %m, %b axis 1 format <mxfp8_e4m3> : tensor<4x1024xf32>, tensor<4x32xf8E8M0FNU> -> tensor<4x1024xf8E4M3FN>
+    quant.store %q, %y[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<64x4096xf8E4M3FN>
+    quant.store %b, %s[%c0, %c0] : tensor<4x32xf8E8M0FNU>, memref<64x128xf8E8M0FNU>
+    return
+  }
+}
+
+// -----
+
+module attributes {quant.target = "sm_100a"} {
+  // Not by the instructions before.
+  // CHECK-LABEL: func.func @gpu_mx_codes_one_by_one(
+  // CHECK-SAME: num_warps = 4 : i64
+  // expected-remark @below {{4 warps}}
+  func.func @gpu_mx_codes_one_by_one(%x: memref<64x4096xbf16>, %y: memref<64x4096xf8E4M3FN>, %s: memref<64x128xf8E8M0FNU>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %n = quant.load %x[%c0, %c0] : memref<64x4096xbf16> -> tensor<4x1024xbf16>
+    %t = arith.extf %n : tensor<4x1024xbf16> to tensor<4x1024xf32>
+    %b = quant.block_scale %t axis 1 format <mxfp8_e4m3> : tensor<4x1024xf32> -> tensor<4x32xf8E8M0FNU>
+    %q = quant.cast_fp8 %t, %b axis 1 format <mxfp8_e4m3> : tensor<4x1024xf32>, tensor<4x32xf8E8M0FNU> -> tensor<4x1024xf8E4M3FN>
+    quant.store %q, %y[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<64x4096xf8E4M3FN>
+    quant.store %b, %s[%c0, %c0] : tensor<4x32xf8E8M0FNU>, memref<64x128xf8E8M0FNU>
+    return
+  }
+}
