@@ -11,7 +11,8 @@
 // choice of warps and the runs of the lanes stay long, or more than 16 bits of
 // each wait for the sum of their row; larger tiles are cut into fragments of 32
 // elements a lane. Of a row for which a lane would hold more than 32 shared
-// memory holds what waits, if there is room for the rows of four blocks.
+// memory holds what waits, if there is room for the rows of four blocks, or of
+// two where registers would hold much.
 //
 //===----------------------------------------------------------------------===//
 
@@ -117,8 +118,9 @@ constexpr int64_t kLaneEdge = 8, kHostEdgeShare = 4;
 /// Warps of a program whose rows registers do not hold, at most, and those that
 /// a multiprocessor is to have: fewer in each program where there are more.
 constexpr int64_t kLongRowWarps = 16, kHeldWarps = 24;
-/// Blocks of a multiprocessor that are enough to wait for memory in turns.
-constexpr int64_t kHeldBlocks = 4;
+/// Blocks of a multiprocessor that are enough to wait for memory in turns, and
+/// that are better than many registers.
+constexpr int64_t kHeldBlocks = 4, kFewHeldBlocks = 2;
 /// Bytes of shared memory for what warps exchange beside a row, and for the
 /// system.
 constexpr int64_t kHeldExchange = 2048;
@@ -384,6 +386,14 @@ bool hasFewWaiting(const Shape &s, const target::TargetInfo *info) {
           s.read <= kFewRead && info && !info->cvtFP4x2);
 }
 
+/// Blocks whose rows shared memory must have room for. Fewer do where registers
+/// would hold much more than the words of 16 bits that it holds: differences
+/// from a mean, exponentials, or what codes are made of beside a sum.
+int64_t leastHeldBlocks(const Shape &s) {
+  bool isMuch = s.waiting > kFewWaiting || (s.makesHeld && s.encodes);
+  return s.held <= kFewWaiting && isMuch ? kFewHeldBlocks : kHeldBlocks;
+}
+
 /// Whether a lane keeps kLaneMost elements of a row although shared memory has
 /// room for it. What is made before it is held takes rounds that wait for
 /// memory, where a copy is asked for at once; on the newest GPUs codes leave
@@ -436,7 +446,7 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile,
   int64_t blocks = warps ? 0 : blocksWithRows(s, cols, sharedBytes);
   bool isHeld = rows == 1 && s.carried.empty() &&
                 elements > kMostWarps * kWarpLanes * kLaneWant &&
-                blocks >= kHeldBlocks &&
+                blocks >= leastHeldBlocks(s) &&
                 (elements > kMostWarps * kWarpLanes * kLaneMost ||
                  !staysInRegisters(s, info));
   if (elements <= n * kWarpLanes * kLaneMost && !shares && !isHeld) {

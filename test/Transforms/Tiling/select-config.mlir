@@ -792,3 +792,36 @@ module attributes {quant.target = "sm_100a"} {
     return
   }
 }
+
+// -----
+
+// Shared memory has room for two rows of 16384, which is better than registers
+// for differences from a mean.
+module attributes {quant.target = "sm_80"} {
+  // CHECK-LABEL: func.func @gpu_few_rows_held(
+  // CHECK-SAME: fragment = array<i64: 1, 8192>, num_warps = 8 : i64
+  // expected-remark @below {{8 warps}}
+  func.func @gpu_few_rows_held(%x: memref<64x16384xbf16>, %g: memref<16384xbf16>, %y: memref<64x16384xbf16>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<64x16384xbf16> -> tensor<1x16384xbf16>
+    %w = quant.load %g[%c0] : memref<16384xbf16> -> tensor<16384xbf16>
+    %n, %m, %r = quant.layer_norm %t, %w, %w {eps = 1.0e-5 : f32} : tensor<1x16384xbf16>, tensor<16384xbf16>, tensor<16384xbf16> -> tensor<1x16384xf32>, tensor<1x1xf32>, tensor<1x1xf32>
+    %q = arith.truncf %n : tensor<1x16384xf32> to tensor<1x16384xbf16>
+    quant.store %q, %y[%c0, %c0] : tensor<1x16384xbf16>, memref<64x16384xbf16>
+    return
+  }
+
+  // Words of 16 bits stay in registers.
+  // CHECK-LABEL: func.func @gpu_few_rows_in_registers(
+  // CHECK-SAME: fragment = array<i64: 1, 16384>, num_warps = 8 : i64
+  // expected-remark @below {{8 warps}}
+  func.func @gpu_few_rows_in_registers(%x: memref<64x16384xbf16>, %g: memref<16384xbf16>, %y: memref<64x16384xbf16>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<64x16384xbf16> -> tensor<1x16384xbf16>
+    %w = quant.load %g[%c0] : memref<16384xbf16> -> tensor<16384xbf16>
+    %n, %r = quant.rms_norm %t, %w {eps = 1.0e-5 : f32} : tensor<1x16384xbf16>, tensor<16384xbf16> -> tensor<1x16384xf32>, tensor<1x1xf32>
+    %q = arith.truncf %n : tensor<1x16384xf32> to tensor<1x16384xbf16>
+    quant.store %q, %y[%c0, %c0] : tensor<1x16384xbf16>, memref<64x16384xbf16>
+    return
+  }
+}
