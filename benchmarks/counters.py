@@ -182,7 +182,7 @@ def simulate(
         _dither.count_memory(device, False)
         for array in moved.values():
             device.release(array.pointer)
-    return profile.Run(entry[1], target[1], threads, grid, ptx, counters, (), traffic)
+    return profile.Run(entry[1], target[1], threads, shared, grid, ptx, counters, (), traffic)
 
 
 def comparison(target: str, quick: bool) -> Iterator[Row | str]:

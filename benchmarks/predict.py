@@ -135,7 +135,7 @@ def triton_works(name: str, cols: int, target: str) -> Iterator[tuple[str, Work]
         compiled = counters.compile_triton(one, target)
         run = counters.run_triton(one, twin, compiled.asm["ptx"], compiled.metadata.shared, (SIMULATED, cols))
         (one,) = profile.summarize([run])
-        work = predict.of_summary(one, compiled.metadata.shared, tools(target))
+        work = predict.of_summary(one, tools(target))
         yield label, grown(work, ELEMENTS // (SIMULATED * cols))
 
 

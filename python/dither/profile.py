@@ -77,6 +77,7 @@ class Run:
     """One launch of a kernel.
 
     Attributes:
+        shared: bytes of shared memory of a block.
         counters: `SimCounters` of include/dither/Runtime/SimDevice.h.
         approximations: PTX lines whose results are only within a bound of the hardware's.
     """
@@ -84,6 +85,7 @@ class Run:
     kernel: str
     target: str
     threads: int
+    shared: int
     grid: tuple[int, int, int]
     ptx: str
     counters: Any
@@ -153,6 +155,7 @@ def observe(
             image.name,
             image.target,
             image.num_threads,
+            image.shared_bytes,
             (grid[0] * image.cluster_size, *grid[1:]),
             compiled.ptx,
             counters,
@@ -234,6 +237,7 @@ class Summary:
     kernel: str
     target: str
     threads: int
+    shared: int
     grid: tuple[int, int, int]
     ptx: str
     approximations: tuple[str, ...]
@@ -290,6 +294,7 @@ def _add(runs: list[Run]) -> Summary:
         first.kernel,
         first.target,
         first.threads,
+        first.shared,
         first.grid,
         first.ptx,
         first.approximations,

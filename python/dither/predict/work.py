@@ -73,9 +73,9 @@ class Work:
         return dataclasses.replace(self, blocks=blocks)
 
 
-def of_summary(one: Summary, shared: int = 0, tools: tuple[str, str] | None = None) -> Work:
-    """That of launches that `dither.profile` recorded and summarized. `shared` is memory that is asked for at launch;
-    tools are as of `ptxas.find_tools`, by default those that it finds. Raises ValueError where ptxas refuses."""
+def of_summary(one: Summary, tools: tuple[str, str] | None = None) -> Work:
+    """That of launches that `dither.profile` recorded and summarized. Tools are as of `ptxas.find_tools`, by default
+    those that it finds. Raises ValueError where ptxas refuses."""
     blocks = one.grid[0] * one.grid[1] * one.grid[2]
     launches = one.launches * blocks
     warps = -(-one.threads // 32)
@@ -84,10 +84,9 @@ def of_summary(one: Summary, shared: int = 0, tools: tuple[str, str] | None = No
     if tools:
         resources, listing = ptxas.disassemble(tools, one.ptx, one.target)
         used = resources[one.kernel]
-        ops, source, registers, memory = list(_of_sass(listing, times)), "sass", used.registers, used.shared
+        ops, source, registers = list(_of_sass(listing, times)), "sass", used.registers
     else:
         ops, source, registers = list(_of_ptx(one, times)), "ptx", 0
-        memory = sum(int(n) for n in re.findall(r"\.shared[^;]*\.b8 \w+\[(\d+)\]", one.ptx))
     counts: Counter[str] = Counter()
     for op in ops:
         if op.pipe:
@@ -109,7 +108,7 @@ def of_summary(one: Summary, shared: int = 0, tools: tuple[str, str] | None = No
         blocks,
         one.threads,
         registers,
-        memory + shared,
+        one.shared,
         loaded,
         sum(t.stored for t in one.traffic) / launches,
         sum(t.minimum for t in own) / launches,

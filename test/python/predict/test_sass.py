@@ -147,7 +147,3 @@ def gamma_reads(summary):
     """How often a block reads gamma, in rows of x."""
     read = {t.name: t.loaded for t in summary.traffic}
     return read["gamma"] / read["x"]
-
-
-def test_shared_memory_of_the_launch_counts(summary):
-    assert of_summary(summary, shared=4096).shared == 4096

@@ -29,6 +29,18 @@ def test_copies_are_one_batch(assembled, monkeypatch):
     assert 0 < found.ahead < 100
 
 
+def test_shared_memory_that_is_asked_for_at_launch():
+    """A row of 32,768 elements takes 64 KB, which code does not declare: three blocks of an H200 have room."""
+    x, gamma = np.ones((2, 32768), ml_dtypes.bfloat16), np.ones(32768, ml_dtypes.bfloat16)
+    with profile.record("sim:sm_90a") as runs:
+        dither.rms_norm(x, gamma)
+    (one,) = profile.summarize(runs)
+    found = predict.of_summary(one)
+    assert ".extern .shared" in one.ptx
+    assert 65536 < found.shared == one.shared <= 66560
+    assert predict.occupancy(found, predict.find("H200").sm).fits["shared memory"] == 3
+
+
 def ops(*each):
     """Operations at places 1, 2, ..: (times, bytes loaded, registers written, registers read, back)."""
     for place, (times, load, written, read, back) in enumerate(each, 1):
