@@ -177,7 +177,10 @@ bool Rounds::hoist(Value *v) {
       !isSafeToSpeculativelyExecute(i) ||
       !all_of(i->operands(), [&](Value *o) { return hoist(o); }))
     return false;
-  i->moveBefore(decided->getIterator());
+  if (i == decided)
+    decided = i->getNextNode();
+  else
+    i->moveBefore(decided->getIterator());
   return true;
 }
 
@@ -233,7 +236,8 @@ void Rounds::make(const Fetch &fetch) {
     IRBuilder<> b(at);
     Instruction *load = fetch.load->clone();
     load->setOperand(0, b.CreatePtrAdd(pointer, apart->getValue()));
-    return b.Insert(load);
+    load->insertBefore(at->getIterator());
+    return load;
   };
   Instruction *first = loadAt(stream.first, entry);
   Instruction *next = loadAt(stream.next, fetch.last->getNextNode());

@@ -65,6 +65,28 @@ func.func @reads(%in: !llvm.ptr<1> {llvm.noalias}, %out: !llvm.ptr<1> {llvm.noal
   return
 }
 
+// The next round's number may be what a round begins with.
+// CHECK-LABEL: define ptx_kernel void @begins(
+// CHECK: phi <2 x i32>
+// CHECK: %[[NUMBER:.*]] = add i64
+// CHECK: icmp slt i64 %[[NUMBER]]
+// CHECK: ret void
+func.func @begins(%in: !llvm.ptr<1> {llvm.noalias}, %out: !llvm.ptr<1> {llvm.noalias}, %n: i64)
+    attributes {quant.kernel, quant.num_threads = 32 : i64, quant.shared_bytes = 0 : i64,
+                quant.params = ["ptr", "ptr", "i64"]} {
+  %zero = arith.constant 0 : i64
+  %step = arith.constant 256 : i64
+  scf.for %i = %zero to %n step %step : i64 {
+    %j = arith.addi %i, %step : i64
+    %q = llvm.getelementptr %out[%j] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+    %p = llvm.getelementptr %in[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+    %v = llvm.load %p {alignment = 8 : i64} : !llvm.ptr<1> -> vector<2xi32>
+    %w = arith.addi %v, %v : vector<2xi32>
+    llvm.store %w, %q {alignment = 8 : i64} : vector<2xi32>, !llvm.ptr<1>
+  }
+  return
+}
+
 // What the loop writes is read in its round.
 // CHECK-LABEL: define ptx_kernel void @writes(
 // CHECK-NOT: phi <2 x i32>

@@ -3,6 +3,7 @@
 #include "Tiling/HeldTiles.h"
 #include "Tiling/Scratch.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -29,6 +30,17 @@ static int64_t bitsOf(Value v) {
   return quant::storageBits(getElementTypeOrSelf(v.getType()));
 }
 
+/// Whether something may be written between `load` and `tile`, which stands
+/// after it: what is held is read where it is made.
+static bool mayBeOverwritten(quant::LoadOp load, Operation *tile) {
+  return llvm::any_of(
+      llvm::make_range(std::next(load->getIterator()), tile->getIterator()),
+      [](Operation &op) {
+        return op.getNumRegions() ||
+               (!isa<quant::LoadOp>(op) && !isMemoryEffectFree(&op));
+      });
+}
+
 /// Bits of an element of all loads of which `tile` is made, if it is made of
 /// these and of constants alone, and of them nothing but it; else 0.
 static int64_t loadedBits(Value tile) {
@@ -38,6 +50,8 @@ static int64_t loadedBits(Value tile) {
   for (size_t i = 0; i < cone.size(); ++i) {
     Operation *op = cone[i];
     if (auto load = dyn_cast<quant::LoadOp>(op)) {
+      if (mayBeOverwritten(load, tile.getDefiningOp()))
+        return 0;
       bits += bitsOf(load.getResult());
       continue;
     }

@@ -184,3 +184,33 @@ func.func @of_one(%x: memref<?x16384xbf16>, %z: memref<?x16384xbf16>, %y: memref
   return
 }
 }
+
+// -----
+
+// Nor where one of them is overwritten before there is a sum: both are held.
+// CHECK-LABEL: func.func @before_a_store
+// CHECK-DAG: %[[X:.*]] = quant.scratch : memref<1x16384xbf16>
+// CHECK-DAG: %[[Z:.*]] = quant.scratch : memref<1x16384xbf16>
+// CHECK: quant.load %arg0
+// CHECK-NOT: quant.load %arg0
+// CHECK: return
+module attributes {quant.target = "sm_90a"} {
+func.func @before_a_store(%x: memref<?x16384xbf16>, %z: memref<?x16384xbf16>, %y: memref<?x16384xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : tensor<1x16384xbf16>
+  %r = quant.program_id x
+  %tx = quant.load %x[%r, %c0] : memref<?x16384xbf16> -> tensor<1x16384xbf16>
+  %tz = quant.load %z[%r, %c0] : memref<?x16384xbf16> -> tensor<1x16384xbf16>
+  quant.store %zero, %x[%r, %c0] : tensor<1x16384xbf16>, memref<?x16384xbf16>
+  %fx = arith.extf %tx : tensor<1x16384xbf16> to tensor<1x16384xf32>
+  %fz = arith.extf %tz : tensor<1x16384xbf16> to tensor<1x16384xf32>
+  %sum = arith.addf %fx, %fz : tensor<1x16384xf32>
+  %t = arith.truncf %sum : tensor<1x16384xf32> to tensor<1x16384xbf16>
+  %f = arith.extf %t : tensor<1x16384xbf16> to tensor<1x16384xf32>
+  %s = quant.reduce sum %f axis 1 : tensor<1x16384xf32> -> tensor<1x1xf32>
+  %b = quant.broadcast %s : tensor<1x1xf32> -> tensor<1x16384xf32>
+  %p = arith.mulf %f, %b : tensor<1x16384xf32>
+  quant.store %p, %y[%r, %c0] : tensor<1x16384xf32>, memref<?x16384xf32>
+  return
+}
+}

@@ -157,3 +157,39 @@ def test_copies_are_waited_for_before_lanes_meet():
         found.append(outs)
     for one, other in zip(*found, strict=True):
         check.same_bits(one, other)
+
+
+@dither.jit
+def over_one_of_two(x, z, y, COLS: dl.constexpr):
+    """x is overwritten before it is added."""
+    i = dl.program_id(0)
+    one, other = dl.load(x, (i, 0), (1, COLS)).to(dl.float32), dl.load(z, (i, 0), (1, COLS)).to(dl.float32)
+    dl.store(x, (i, 0), (other * 0.5).to(dl.bfloat16))
+    both = (one + other).to(dl.bfloat16).to(dl.float32)
+    dl.store(y, (i, 0), (both * dl.sum(both, axis=1)).to(dl.bfloat16))
+
+
+@dither.jit
+def over_both(x, z, y, COLS: dl.constexpr):
+    """The sum and what is made of it go where it is from."""
+    i = dl.program_id(0)
+    one, other = dl.load(x, (i, 0), (1, COLS)).to(dl.float32), dl.load(z, (i, 0), (1, COLS)).to(dl.float32)
+    both = (one + other).to(dl.bfloat16).to(dl.float32)
+    total = dl.sum(both, axis=1)
+    dl.store(x, (i, 0), (both * total).to(dl.bfloat16))
+    dl.store(z, (i, 0), both.to(dl.bfloat16))
+    dl.store(y, (i, 0), (both - total).to(dl.bfloat16))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a", "sm_120a"])
+@pytest.mark.parametrize("kernel", [over_one_of_two, over_both])
+def test_sums_of_rows_that_are_overwritten(kernel, target):
+    rng = np.random.default_rng(5)
+    rows = [rng.standard_normal((3, 16384)).astype(data.DTYPES["bfloat16"]) for _ in range(3)]
+    results = []
+    for device in ("cpu", f"sim:{target}"):
+        arrays = [row.copy() for row in rows]
+        kernel[(3,)](*arrays, COLS=16384, device=device)
+        results.append([array.view(np.uint16) for array in arrays])
+    for found, want in zip(results[1], results[0], strict=True):
+        np.testing.assert_array_equal(found, want)
