@@ -105,19 +105,8 @@ def _limits(work: Work, gpu: Gpu, resident: int) -> dict[str, float]:
 
 def _alone(work: Work, gpu: Gpu) -> float:
     """ns of a block that has an SM, and memory, for itself."""
-    block = _block(work, gpu)
-    time, fetched = 0.0, 0.0
-    for stage in block.stages:
-        if isinstance(stage, Load):
-            time += stage.latency
-        elif isinstance(stage, Wait):
-            time += stage.time
-        elif isinstance(stage, Compute):
-            time += stage.part * block.alone
-        elif isinstance(stage, Fetch):
-            fetched = time + (stage.what.latency if isinstance(stage.what, Load) else stage.what.time)
-        else:
-            time = max(time, fetched)
+    block = dataclasses.replace(_block(work, gpu), stored=0.0)
+    (time,) = finish_times(block, 1, 1, math.inf, 0.0)
     return time + work.loaded / (gpu.port * gpu.hertz)
 
 

@@ -93,21 +93,20 @@ def finish_times(block: Block, resident: int, count: int, rate: float, posted: f
             work, now = work + (time - now) * speeds[len(jobs)], time
         order += 1
         stage = stages[at]
-        if isinstance(stage, Fetch):
-            what = stage.what
-            if isinstance(what, Load):
-                memory = max(memory, now) + what.bytes / rate
-            fetched[one] = memory + what.latency if isinstance(what, Load) else now + what.time
-            push(events, (now, order, one, at + 1))
+        if isinstance(stage, Compute):
+            push(jobs, (work + stage.part, order, one, at + 1))
         elif isinstance(stage, Await):
             push(events, (max(now, fetched[one]), order, one, at + 1))
-        elif isinstance(stage, Compute):
-            push(jobs, (work + stage.part, order, one, at + 1))
-        elif isinstance(stage, Load):
-            memory = max(memory, now) + stage.bytes / rate
-            push(events, (memory + stage.latency, order, one, at + 1))
-        elif isinstance(stage, Wait):
-            push(events, (now + stage.time, order, one, at + 1))
+        elif stage is not None:
+            what = stage.what if isinstance(stage, Fetch) else stage
+            if isinstance(what, Load):
+                memory = max(memory, now) + what.bytes / rate
+                ready = memory + what.latency
+            else:
+                ready = now + what.time
+            if isinstance(stage, Fetch):
+                fetched[one], ready = ready, now
+            push(events, (ready, order, one, at + 1))
         else:
             memory = max(memory, now) + block.stored / rate
             ends.append(now)
