@@ -47,8 +47,7 @@ constexpr unsigned kWide = 8;
 /// Addresses that are the same number of bytes apart in each round.
 struct Stream {
   const SCEVAddRecExpr *address; ///< of the first of them
-  PHINode *pointer;              ///< where it is
-  Value *next;                   ///< and in the next round
+  Value *next;                   ///< where it is in the next round
   Value *first;                  ///< and in the first
 };
 
@@ -62,20 +61,21 @@ struct Fetch {
 /// A loop of one block.
 class Rounds {
 public:
-  Rounds(Loop &loop, LoopInfo &loops, ScalarEvolution &evolution,
-         DominatorTree &dominators, PostDominatorTree &postDominators)
-      : loop(loop), loops(loops), block(*loop.getHeader()),
-        evolution(evolution), dominators(dominators),
-        postDominators(postDominators) {}
+  Rounds(Loop &loop, Function &f, FunctionAnalysisManager &analyses)
+      : loop(loop), block(*loop.getHeader()),
+        loops(analyses.getResult<LoopAnalysis>(f)),
+        evolution(analyses.getResult<ScalarEvolutionAnalysis>(f)),
+        dominators(analyses.getResult<DominatorTreeAnalysis>(f)),
+        postDominators(analyses.getResult<PostDominatorTreeAnalysis>(f)) {}
 
-  /// Returns whether anything is fetched. `most` are the registers that are
-  /// alive anywhere in the function, `waiting` those at its barriers.
-  bool run(const ReadOnlyArguments &readOnly, const AliveRegisters &alive);
+  /// Makes `loads` a round ahead, if registers have room. Returns whether.
+  bool fetch(ArrayRef<LoadInst *> loads);
 
 private:
-  /// What can be fetched, in order of its places; nothing where more registers
-  /// than `limit` would be alive.
-  SmallVector<Fetch> choose(const ReadOnlyArguments &readOnly, unsigned limit);
+  /// Which of `loads` can be made a round ahead, in order of their new places.
+  SmallVector<Fetch> choose(ArrayRef<LoadInst *> loads);
+  /// Registers that are alive at most where `fetches` are on their way.
+  unsigned aliveWith(ArrayRef<Fetch> fetches, const AliveAfter &after);
   /// Whether only this round uses `i`; sets the last of its users.
   bool isOfRound(Instruction &i, Instruction *&last);
   /// Makes what decides about the next round early. Returns whether it can be.
@@ -87,9 +87,9 @@ private:
   void make(const Fetch &fetch);
 
   Loop &loop;
-  LoopInfo &loops;
   BasicBlock &block;
   BasicBlock *before = nullptr; ///< from which the loop is entered
+  LoopInfo &loops;
   ScalarEvolution &evolution;
   DominatorTree &dominators;
   PostDominatorTree &postDominators;
@@ -99,22 +99,32 @@ private:
 
 } // namespace
 
-bool Rounds::run(const ReadOnlyArguments &readOnly,
-                 const AliveRegisters &alive) {
-  SmallVector<Fetch> fetches =
-      choose(readOnly, alive.most > kHeld ? kMost : kHeld);
-  if (fetches.empty() || !decideEarly())
-    return false;
-  unsigned registers = 0;
+static unsigned registersOf(ArrayRef<Fetch> fetches) {
+  unsigned sum = 0;
   for (const Fetch &fetch : fetches)
-    registers += registersOf(fetch.load->getType());
+    sum += registersOf(fetch.load->getType());
+  return sum;
+}
+
+bool Rounds::fetch(ArrayRef<LoadInst *> loads) {
+  SmallVector<Fetch> fetches = choose(loads);
+  if (fetches.empty())
+    return false;
+  AliveAfter after;
+  AliveRegisters alive =
+      aliveRegisters(*block.getParent(), Order::Written, &after);
+  // All or none: of a part of them a round would wait as long as of all.
+  if (aliveWith(fetches, after) > (alive.most > kHeld ? kMost : kHeld) ||
+      !decideEarly())
+    return false;
   before = loop.getLoopPreheader();
   if (!before)
     before = InsertPreheaderForLoop(&loop, &dominators, &loops,
                                     /*MSSAU=*/nullptr, /*PreserveLCSSA=*/false);
   if (!before)
     return false;
-  entry = firstPlace(/*beforeBarrier=*/alive.waiting + registers <= kHeld);
+  entry = firstPlace(
+      /*beforeBarrier=*/alive.waiting + registersOf(fetches) <= kHeld);
   for (const Fetch &fetch : fetches)
     make(fetch);
   return true;
@@ -133,15 +143,9 @@ bool Rounds::isOfRound(Instruction &i, Instruction *&last) {
   });
 }
 
-SmallVector<Fetch> Rounds::choose(const ReadOnlyArguments &readOnly,
-                                  unsigned limit) {
-  const DataLayout &layout = block.getDataLayout();
+SmallVector<Fetch> Rounds::choose(ArrayRef<LoadInst *> loads) {
   SmallVector<Fetch> found;
-  for (Instruction &i : block) {
-    auto *load = dyn_cast<LoadInst>(&i);
-    if (!load || !readOnly.isReadBy(*load) ||
-        layout.getTypeStoreSize(load->getType()) < kWide)
-      continue;
+  for (LoadInst *load : loads) {
     auto *address =
         dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(load->getPointerOperand()));
     Instruction *last = load;
@@ -153,19 +157,19 @@ SmallVector<Fetch> Rounds::choose(const ReadOnlyArguments &readOnly,
   llvm::stable_sort(found, [](const Fetch &a, const Fetch &b) {
     return a.last->comesBefore(b.last);
   });
-  // Of a part of them a round would wait as long as of all.
-  DenseMap<const Instruction *, unsigned> alive = aliveAfter(block);
+  return found;
+}
+
+unsigned Rounds::aliveWith(ArrayRef<Fetch> fetches, const AliveAfter &after) {
   unsigned fetched = 0, highest = 0;
-  auto next = found.begin();
+  const Fetch *next = fetches.begin();
   for (Instruction &i : block) {
-    for (; next != found.end() && next->last == &i; ++next)
+    for (; next != fetches.end() && next->last == &i; ++next)
       fetched += registersOf(next->load->getType());
     if (fetched)
-      highest = std::max(highest, alive.lookup(&i) + fetched);
+      highest = std::max(highest, after.lookup(&i) + fetched);
   }
-  if (highest > limit)
-    found.clear();
-  return found;
+  return highest;
 }
 
 bool Rounds::hoist(Value *v) {
@@ -225,7 +229,7 @@ Stream &Rounds::streamOf(const Fetch &fetch) {
       b.CreatePtrAdd(pointer, b.CreateSelect(end->getCondition(), step, none));
   pointer->addIncoming(first, before);
   pointer->addIncoming(next, &block);
-  return streams.emplace_back(Stream{fetch.address, pointer, next, first});
+  return streams.emplace_back(Stream{fetch.address, next, first});
 }
 
 void Rounds::make(const Fetch &fetch) {
@@ -253,14 +257,21 @@ void Rounds::make(const Fetch &fetch) {
 PreservedAnalyses FetchAheadPass::run(Function &f,
                                       FunctionAnalysisManager &analyses) {
   bool changed = false;
-  LoopInfo &loops = analyses.getResult<LoopAnalysis>(f);
-  for (Loop *loop : loops.getLoopsInPreorder()) {
-    if (loop->getNumBlocks() > 1 || any_of(*loop->getHeader(), isBarrier))
+  ReadOnlyArguments readOnly(f);
+  const DataLayout &layout = f.getDataLayout();
+  auto isWanted = [&](const LoadInst &load) {
+    return readOnly.isReadBy(load) &&
+           layout.getTypeStoreSize(load.getType()) >= kWide;
+  };
+  for (Loop *loop : analyses.getResult<LoopAnalysis>(f).getLoopsInPreorder()) {
+    BasicBlock &block = *loop->getHeader();
+    if (loop->getNumBlocks() > 1 || any_of(block, isBarrier))
       continue;
-    Rounds rounds(*loop, loops, analyses.getResult<ScalarEvolutionAnalysis>(f),
-                  analyses.getResult<DominatorTreeAnalysis>(f),
-                  analyses.getResult<PostDominatorTreeAnalysis>(f));
-    changed |= rounds.run(ReadOnlyArguments(f), aliveRegisters(f));
+    SmallVector<LoadInst *> loads;
+    for (Instruction &i : block)
+      if (auto *load = dyn_cast<LoadInst>(&i); load && isWanted(*load))
+        loads.push_back(load);
+    changed |= !loads.empty() && Rounds(*loop, f, analyses).fetch(loads);
   }
   return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }

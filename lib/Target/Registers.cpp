@@ -40,9 +40,7 @@ namespace {
 /// them from memory.
 class Liveness {
 public:
-  using Tell = function_ref<void(const Instruction &, unsigned)>;
-
-  Liveness(Function &f, Order order) : f(f) {
+  Liveness(Function &f, Order order, AliveAfter *after) : f(f), after(after) {
     for (Instruction &i : instructions(f))
       if (unsigned n = ownRegisters(i)) {
         number[&i] = weight.size();
@@ -59,16 +57,13 @@ public:
     for (bool changed = true; changed;) {
       changed = false;
       for (BasicBlock *block : post_order(&f)) {
-        BitVector before = visit(*block, [](auto &&...) {});
+        BitVector before = visit(*block);
         changed |= before != liveIn[block];
         liveIn[block] = std::move(before);
       }
     }
     return found;
   }
-
-  /// After `alive`: says how many registers are alive after each instruction.
-  void tellOf(BasicBlock &block, Tell tell) { visit(block, tell); }
 
 private:
   /// Decides in which order the instructions of a block run.
@@ -98,7 +93,7 @@ private:
   }
 
   /// What is alive at the start of `block`, given what is at its end.
-  BitVector visit(BasicBlock &block, Tell tell) {
+  BitVector visit(BasicBlock &block) {
     BitVector live(weight.size());
     unsigned now = 0;
     auto use = [&](unsigned n) {
@@ -114,7 +109,8 @@ private:
     found.most = std::max(found.most, now);
     for (Instruction *at : reverse(ordered[&block])) {
       Instruction &i = *at;
-      tell(i, now);
+      if (after)
+        (*after)[&i] = now;
       if (auto it = number.find(&i);
           it != number.end() && live.test(it->second)) {
         live.reset(it->second);
@@ -164,6 +160,7 @@ private:
   }
 
   Function &f;
+  AliveAfter *after;
   AliveRegisters found;
   DenseMap<Instruction *, unsigned> number;
   SmallVector<unsigned> weight;
@@ -173,17 +170,8 @@ private:
 
 } // namespace
 
-AliveRegisters aliveRegisters(Function &f, Order order) {
-  return Liveness(f, order).alive();
-}
-
-DenseMap<const Instruction *, unsigned> aliveAfter(BasicBlock &block) {
-  Liveness liveness(*block.getParent(), Order::Written);
-  liveness.alive();
-  DenseMap<const Instruction *, unsigned> found;
-  liveness.tellOf(block,
-                  [&](const Instruction &i, unsigned now) { found[&i] = now; });
-  return found;
+AliveRegisters aliveRegisters(Function &f, Order order, AliveAfter *after) {
+  return Liveness(f, order, after).alive();
 }
 
 bool isBarrier(const Instruction &i) {

@@ -24,11 +24,13 @@ struct AliveRegisters {
   /// At a barrier, over which nothing can be moved.
   unsigned waiting = 0;
 };
-AliveRegisters aliveRegisters(llvm::Function &f, Order order = Order::Written);
+/// How many registers are alive after each instruction.
+using AliveAfter = llvm::DenseMap<const llvm::Instruction *, unsigned>;
 
-/// Registers that are alive after each instruction of `block`.
-llvm::DenseMap<const llvm::Instruction *, unsigned>
-aliveAfter(llvm::BasicBlock &block);
+/// Registers that are alive at once in `f`; `after`, if given, takes those
+/// after each of its instructions.
+AliveRegisters aliveRegisters(llvm::Function &f, Order order = Order::Written,
+                              AliveAfter *after = nullptr);
 
 /// Whether threads wait for others of their block or cluster here.
 bool isBarrier(const llvm::Instruction &i);

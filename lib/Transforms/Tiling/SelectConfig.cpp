@@ -271,9 +271,11 @@ Shape shapeOf(func::FuncOp func) {
     ++shape.reads;
   };
   llvm::for_each(func.getArguments(), read);
-  func.walk([&](quant::LoadOp op) { read(op.getResult()); });
   llvm::SetVector<Value> held;
-  func.walk([&](quant::LoadOp op) { held.insert(heldTileOf(op)); });
+  func.walk([&](quant::LoadOp op) {
+    read(op.getResult());
+    held.insert(heldTileOf(op));
+  });
   for (Value v : held) {
     shape.held += bitsOf(v);
     shape.makesHeld |= bitsOf(v) && !v.getDefiningOp<quant::LoadOp>();
