@@ -15,6 +15,9 @@
 // for once. And of what is unpacked on both sides, as many words as it takes
 // are held in the place of their halves.
 //
+// Rows that a warp has to itself have no barrier: of these the last shuffle of
+// each sum is where a lane waits.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Lifetimes.h"
@@ -88,13 +91,18 @@ public:
   bool shorten(BasicBlock &block) {
     SmallVector<Instruction *> barriers;
     for (Instruction &i : block)
-      if (isBarrier(i))
+      if (waits.contains(&i))
         barriers.push_back(&i);
     auto holdsMuch = [&](Instruction *barrier) {
       return registersOf(heldAt(*barrier)) > kHeld;
     };
     if (none_of(barriers, holdsMuch))
       return false;
+    if (!isBarrier(*barriers.front())) {
+      if (loops.getLoopFor(&block))
+        return false; // shortenLoops
+      f.addFnAttr(kShufflesAttr);
+    }
     postpone(block, /*loads=*/false);
     if (any_of(barriers, holdsMuch))
       postpone(block, /*loads=*/true);
@@ -158,6 +166,7 @@ private:
   DominatorTree &dominators;
   LoopInfo &loops;
   bool fetchesAtOnce;
+  const Waits waits = waitsOf(f);
   ReadOnlyArguments readOnly;
   Halves halves;
 };
@@ -202,7 +211,7 @@ void Lifetimes::postpone(BasicBlock &block, bool loads) {
   Instruction *last = nullptr;
   for (Instruction &i : block) {
     order.push_back(&i);
-    if (isBarrier(i)) {
+    if (waits.contains(&i)) {
       ++barriers;
       last = &i;
     }

@@ -182,9 +182,10 @@ PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
     alive.waiting = ofManyWaiting();
   if (isMostAtBarriers && !hasSquareRoots(f)) {
     blocks = moreThan(blocks, kFewWaitingWarps + 1);
-  } else if (blocks < most && blocks * warps <= kFewWarps) {
+  } else if (blocks < most && blocks * warps <= kFewWarps &&
+             !f.hasFnAttribute(kShufflesAttr)) {
     // A second block is worth more than others: it runs while the first waits
-    // at its barriers.
+    // at its barriers. Lanes do not wait for long at shuffles.
     bool isSecond = blocks == 1 && alive.waiting;
     if (fit(blocks + 1, isSecond ? kNearlyWaiting : kNearly, kSpareNearly))
       ++blocks;

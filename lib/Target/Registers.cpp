@@ -118,7 +118,7 @@ private:
       }
       if (isa<PHINode>(i))
         continue;
-      if (isBarrier(i))
+      if (isBarrier(i) || waits.contains(&i))
         found.waiting = std::max(found.waiting, now);
       for (Value *operand : i.operands())
         forEach(operand, use);
@@ -161,6 +161,7 @@ private:
 
   Function &f;
   AliveAfter *after;
+  const Waits waits = f.hasFnAttribute(kShufflesAttr) ? waitsOf(f) : Waits();
   AliveRegisters found;
   DenseMap<Instruction *, unsigned> number;
   SmallVector<unsigned> weight;
@@ -178,6 +179,47 @@ bool isBarrier(const Instruction &i) {
   auto *call = dyn_cast<CallInst>(&i);
   const Function *callee = call ? call->getCalledFunction() : nullptr;
   return callee && callee->getName().starts_with("llvm.nvvm.barrier");
+}
+
+static bool isShuffle(const Instruction &i) {
+  auto *call = dyn_cast<CallInst>(&i);
+  const Function *callee = call ? call->getCalledFunction() : nullptr;
+  return callee && callee->getName().starts_with("llvm.nvvm.shfl.sync");
+}
+
+/// Whether an instruction of the same block that `is` takes what is made of `i`
+/// in at most so many steps.
+static bool feeds(const Instruction &i, bool (*is)(const Instruction &),
+                  unsigned steps) {
+  return steps && any_of(i.users(), [&](const User *user) {
+           auto *next = cast<Instruction>(user);
+           return next->getParent() == i.getParent() &&
+                  (is(*next) || feeds(*next, is, steps - 1));
+         });
+}
+
+static bool isSum(const Instruction &i) {
+  return i.getOpcode() == Instruction::FAdd;
+}
+
+/// Whether `i` is the last shuffle of a sum.
+static bool endsSum(const Instruction &i) {
+  // A shuffle gives words, of which numbers are made, that are added.
+  return isShuffle(i) && feeds(i, isSum, 2) && !feeds(i, isShuffle, 4);
+}
+
+Waits waitsOf(Function &f) {
+  Waits waits;
+  for (BasicBlock &block : f) {
+    SmallVector<Instruction *> barriers, shuffles;
+    for (Instruction &i : block)
+      if (isBarrier(i))
+        barriers.push_back(&i);
+      else if (endsSum(i))
+        shuffles.push_back(&i);
+    waits.insert_range(barriers.empty() ? shuffles : barriers);
+  }
+  return waits;
 }
 
 bool hasManyQuotients(Function &f) {

@@ -4,6 +4,7 @@
 #define DITHER_LIB_TARGET_REGISTERS_H
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/Function.h"
 
 namespace dither::target {
@@ -21,7 +22,8 @@ enum class Order { Written, Late };
 struct AliveRegisters {
   /// At most.
   unsigned most = 0;
-  /// At a barrier, over which nothing can be moved.
+  /// At a barrier, over which nothing can be moved; with kShufflesAttr, at the
+  /// shuffles of waitsOf, too.
   unsigned waiting = 0;
 };
 /// How many registers are alive after each instruction.
@@ -35,8 +37,16 @@ AliveRegisters aliveRegisters(llvm::Function &f, Order order = Order::Written,
 /// Whether threads wait for others of their block or cluster here.
 bool isBarrier(const llvm::Instruction &i);
 
-/// Registers that a lane is to hold at a barrier: two thirds of 96, which leave
-/// a multiprocessor room for 20 warps.
+/// Where the threads of `f` wait for others: at barriers, over which nothing
+/// can be moved, and in blocks without, at the last shuffle of each sum. Those
+/// hold much of a tile until they were put in another order, which
+/// kShufflesAttr says of a function.
+using Waits = llvm::SmallPtrSet<const llvm::Instruction *, 8>;
+Waits waitsOf(llvm::Function &f);
+inline constexpr llvm::StringLiteral kShufflesAttr = "dither-shuffles";
+
+/// Registers that a lane is to hold where it waits: two thirds of 96, which
+/// leave a multiprocessor room for 20 warps.
 constexpr unsigned kHeld = 64;
 
 /// Whether `f` divides so often that its order says little: each quotient has a

@@ -66,6 +66,60 @@ func.func @short(%x: memref<?x512xbf16> {quant.align = 32 : i64, quant.stride_al
   return
 }
 
+// One warp for 2048 columns has as much, and no barrier: it waits for what its
+// lanes exchange of their sums.
+// CHECK-LABEL: define ptx_kernel void @narrow(
+// CHECK-SAME: ptr addrspace(1) noalias align 32 %[[X:[0-9]+]],
+// CHECK-SAME: ptr addrspace(1) noalias align 32 %[[GAMMA:[0-9]+]],
+// CHECK: getelementptr i8, ptr addrspace(1) %[[X]],
+// CHECK-NOT: ptr addrspace(1) %[[GAMMA]],
+// CHECK-COUNT-5: call i32 @llvm.nvvm.shfl.sync
+// CHECK-NOT: ptr addrspace(1) %[[GAMMA]],
+// CHECK: call float @llvm.sqrt
+// CHECK: ptr addrspace(1) %[[GAMMA]],
+// CHECK-NEXT: load <4 x i32>
+// CHECK: fmul
+// CHECK: asm "prmt.b32 $0, $1, 0, 0x3244;", "=r,r"
+// CHECK: load <4 x i32>
+// PTX-LABEL: .entry narrow(
+// PTX: .minnctapersm {{1[0-9]}}
+func.func @narrow(%x: memref<?x2048xbf16> {quant.align = 32 : i64, quant.stride_align = 32 : i64},
+                  %gamma: memref<2048xbf16> {quant.align = 32 : i64},
+                  %y: memref<?x2048xf8E4M3FN> {quant.align = 32 : i64, quant.stride_align = 32 : i64})
+    attributes {quant.kernel, quant.num_warps = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %row = quant.program_id x
+  %t = quant.load %x[%row, %c0] {in_bounds} : memref<?x2048xbf16> -> tensor<1x2048xbf16>
+  %g = quant.load %gamma[%c0] {in_bounds} : memref<2048xbf16> -> tensor<2048xbf16>
+  %out, %rsigma = quant.rms_norm %t, %g {eps = 1.0e-5 : f32}
+      : tensor<1x2048xbf16>, tensor<2048xbf16> -> tensor<1x2048xf32>, tensor<1x1xf32>
+  %q = quant.encode %out : tensor<1x2048xf32> -> tensor<1x2048xf8E4M3FN>
+  quant.store %q, %y[%row, %c0] {in_bounds} : tensor<1x2048xf8E4M3FN>, memref<?x2048xf8E4M3FN>
+  return
+}
+
+// Of 32 values a lane has all at once: gamma is loaded before it waits.
+// CHECK-LABEL: define ptx_kernel void @narrow_and_short(
+// CHECK-SAME: ptr addrspace(1) noalias align 32 %[[GAMMA:[0-9]+]], ptr
+// CHECK: getelementptr i8, ptr addrspace(1) %[[GAMMA]],
+// CHECK: call i32 @llvm.nvvm.shfl.sync
+// CHECK-NOT: load <4 x i32>
+// CHECK: ret void
+func.func @narrow_and_short(%x: memref<?x1024xbf16> {quant.align = 32 : i64, quant.stride_align = 32 : i64},
+                            %gamma: memref<1024xbf16> {quant.align = 32 : i64},
+                            %y: memref<?x1024xf8E4M3FN> {quant.align = 32 : i64, quant.stride_align = 32 : i64})
+    attributes {quant.kernel, quant.num_warps = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %row = quant.program_id x
+  %t = quant.load %x[%row, %c0] {in_bounds} : memref<?x1024xbf16> -> tensor<1x1024xbf16>
+  %g = quant.load %gamma[%c0] {in_bounds} : memref<1024xbf16> -> tensor<1024xbf16>
+  %out, %rsigma = quant.rms_norm %t, %g {eps = 1.0e-5 : f32}
+      : tensor<1x1024xbf16>, tensor<1024xbf16> -> tensor<1x1024xf32>, tensor<1x1xf32>
+  %q = quant.encode %out : tensor<1x1024xf32> -> tensor<1x1024xf8E4M3FN>
+  quant.store %q, %y[%row, %c0] {in_bounds} : tensor<1x1024xf8E4M3FN>, memref<?x1024xf8E4M3FN>
+  return
+}
+
 // With half of that a lane has room for all of gamma and beta: it asks for them
 // right after the last barrier, and waits once.
 // CHECK-LABEL: define ptx_kernel void @together(

@@ -380,12 +380,13 @@ int64_t blocksWithRows(const Shape &s, int64_t cols, int64_t sharedBytes) {
 }
 
 /// Whether a lane may have kLaneMost elements while rows are reduced. Where
-/// codes take more instructions than on the newest GPUs, to have fewer of them
-/// is worth the registers of what waits in a LayerNorm (docs/measured.md).
+/// instructions are what codes wait for, to have fewer of them is worth the
+/// registers of what waits in a LayerNorm (docs/measured.md): on GPUs with fast
+/// memory, and where there is no instruction for FP4.
 bool hasFewWaiting(const Shape &s, const target::TargetInfo *info) {
   return s.waiting <= kFewWaiting ||
          (s.encodes && s.centers && s.waiting <= kFewWaitingCodes &&
-          s.read <= kFewRead && info && !info->cvtFP4x2);
+          s.read <= kFewRead && info && (info->fastMemory || !info->cvtFP4x2));
 }
 
 /// Blocks whose rows shared memory must have room for. Fewer do where registers
@@ -493,9 +494,11 @@ chooseEdge(const Shape &s, const Config &c, bool isHost) {
       c.rows * c.cols <= budget)
     return std::nullopt;
   bool wholeBlocks = c.rows >= s.rowBlock;
-  int64_t cols = budget / (wholeBlocks ? s.rowBlock : 1);
-  auto edge = fitFragment(s, std::max(s.colBlock, cols), budget, budget, isHost,
-                          wholeBlocks);
+  int64_t cols = std::max(s.colBlock, budget / (wholeBlocks ? s.rowBlock : 1));
+  // Whole fragments to a row.
+  while (s.cols % cols != 0 && cols % 2 == 0 && cols / 2 % s.colBlock == 0)
+    cols /= 2;
+  auto edge = fitFragment(s, cols, budget, budget, isHost, wholeBlocks);
   if (edge.first * edge.second >= c.rows * c.cols)
     return std::nullopt;
   return edge;

@@ -240,6 +240,21 @@ module attributes {quant.target = "sm_90a"} {
     return %q : tensor<?x4096xf8E4M3FN>
   }
 
+  // A row of 768 is whole fragments at the edge, too: of 256 columns, where the
+  // elements of 64 lanes would be 512.
+  // CHECK-LABEL: func.func @gpu_edge_of_whole_fragments(
+  // CHECK-SAME: edge = array<i64: 2, 256>, fragment = array<i64: 4, 768>, num_warps = 2 : i64
+  // expected-remark @below {{2 warps}}
+  func.func @gpu_edge_of_whole_fragments(%x: memref<64x768xbf16>, %g: memref<768xbf16>, %y: memref<64x768xf8E4M3FN>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<64x768xbf16> -> tensor<4x768xbf16>
+    %w = quant.load %g[%c0] : memref<768xbf16> -> tensor<768xbf16>
+    %n, %r = quant.rms_norm %t, %w {eps = 1.0e-5 : f32} : tensor<4x768xbf16>, tensor<768xbf16> -> tensor<4x768xf32>, tensor<4x1xf32>
+    %q = quant.encode %n : tensor<4x768xf32> -> tensor<4x768xf8E4M3FN>
+    quant.store %q, %y[%c0, %c0] : tensor<4x768xf8E4M3FN>, memref<64x768xf8E4M3FN>
+    return
+  }
+
   // Of a row of 16384 a lane would hold 64 elements: shared memory has room for
   // six such rows.
   // CHECK-LABEL: func.func @gpu_held_row(
@@ -701,6 +716,16 @@ module attributes {quant.target = "sm_90a"} {
 // A lane of Blackwell has registers for words of 16 bits that wait, and rounds
 // that make a sum would wait for memory.
 module attributes {quant.target = "sm_100a"} {
+  // Differences from the mean leave room for 64 elements in a lane, as above.
+  // CHECK-LABEL: func.func @blackwell_layer_norm_codes(
+  // CHECK-SAME: num_warps = 2 : i64, tile = array<i64: 1, 0>
+  // expected-remark @below {{2 warps}}
+  func.func @blackwell_layer_norm_codes(%x: tensor<?x4096xbf16>, %g: tensor<4096xbf16>, %s: tensor<?x128xf8E8M0FNU>) -> tensor<?x4096xf8E4M3FN> {
+    %y, %m, %r = quant.layer_norm %x, %g, %g {eps = 1.0e-5 : f32} : tensor<?x4096xbf16>, tensor<4096xbf16>, tensor<4096xbf16> -> tensor<?x4096xf32>, tensor<?x1xf32>, tensor<?x1xf32>
+    %q = quant.cast_fp8 %y, %s axis 1 format <mxfp8_e4m3> : tensor<?x4096xf32>, tensor<?x128xf8E8M0FNU> -> tensor<?x4096xf8E4M3FN>
+    return %q : tensor<?x4096xf8E4M3FN>
+  }
+
   // CHECK-LABEL: func.func @gpu_sum_in_registers(
   // CHECK-SAME: fragment = array<i64: 1, 16384>, num_warps = 8 : i64, tile = array<i64: 1, 16384>
   // expected-remark @below {{8 warps}}

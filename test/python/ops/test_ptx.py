@@ -111,6 +111,8 @@ SPILLS = {
     "layer_norm-amax_only-": 88,
     "layer_norm-bfloat16": 16,
     "layer_norm-float16": 16,
+    "layer_norm-nvfp4-rowwise-": 96,
+    "rms_norm-nvfp4-rowwise-": 16,
     "norm_in_parts-mxfp4-colwise-": 48,
     "swiglu-fp8_1x128_e4m3-colwise-": 56,
     "layer_norm-fp8_tensor_": 16,
