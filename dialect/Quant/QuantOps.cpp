@@ -8,7 +8,9 @@
 
 #include "Checks.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
+#include <algorithm>
 #include <limits>
 
 using namespace mlir;
@@ -306,6 +308,28 @@ bool isSliced(Value memref) {
   }
   return false;
 }
+
+SmallVector<int64_t> knownInside(Value memref, ValueRange indices,
+                                 ArrayRef<int64_t> shape) {
+  auto type = cast<MemRefType>(memref.getType());
+  size_t lead = indices.size() - shape.size();
+  SmallVector<int64_t> inside(shape);
+  for (auto [d, size] : llvm::enumerate(inside)) {
+    std::optional<int64_t> at = getConstantIntValue(indices[lead + d]);
+    if (at && !type.isDynamicDim(lead + d))
+      size = std::clamp<int64_t>(type.getDimSize(lead + d) - *at, 0, size);
+  }
+  return inside;
+}
+
+template <typename OpTy> static bool isInside(OpTy op, Value tile) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(tile.getType()).getShape();
+  return op.getInBounds() &&
+         ArrayRef(knownInside(op.getMemref(), op.getIndices(), shape)) == shape;
+}
+
+bool isInside(LoadOp load) { return isInside(load, load.getResult()); }
+bool isInside(StoreOp store) { return isInside(store, store.getTile()); }
 
 LogicalResult TileIdOp::verify() {
   int64_t count = getCount();

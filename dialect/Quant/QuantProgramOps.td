@@ -171,7 +171,8 @@ def Quant_LoadOp : Quant_Op<"load", []> {
   let summary = "read a tile";
   let description = [{
     Reads the tile at `indices`. Elements outside the memref are zero. `in_bounds`
-    promises that there are none.
+    promises that there are none, but those that a constant index and a static
+    extent leave no room for.
 
     ```mlir
     %t = quant.load %x[%i, %j] : memref<?x4096xbf16> -> tensor<4x128xbf16>
@@ -190,7 +191,7 @@ def Quant_LoadOp : Quant_Op<"load", []> {
 def Quant_StoreOp : Quant_Op<"store", [AttrSizedOperandSegments]> {
   let summary = "write a tile";
   let description = [{
-    Writes the tile at `indices`; elements outside the memref are not written. Elements
+    Writes the tile at `indices`; elements outside the memref are not written, and `in_bounds` is as for a load. Elements
     at or past the coordinates `valid` are written as zero. With a `scale_layout` other
     than `linear` the memref has the padded 2-D shape of a scale matrix and is written
     in that order.

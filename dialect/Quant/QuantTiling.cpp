@@ -263,10 +263,10 @@ static FailureOr<TilingResult> tileResult(Operation *op, OpBuilder &b,
   if (auto load = dyn_cast<LoadOp>(op)) {
     SmallVector<Value> indices =
         shiftIndices(b, loc, load.getIndices(), offsets);
-    auto tiled = LoadOp::create(
-        b, loc, tileType, load.getMemref(), indices,
-        load.getInBounds() &&
-            staysInside(offsets, *extents, resultType.getShape()));
+    auto tiled =
+        LoadOp::create(b, loc, tileType, load.getMemref(), indices,
+                       isInside(load) && staysInside(offsets, *extents,
+                                                     resultType.getShape()));
     return single(tiled);
   }
   if (auto iota = dyn_cast<IotaOp>(op)) {
@@ -358,7 +358,8 @@ static FailureOr<TilingResult> tileSink(SinkOp op, OpBuilder &b,
   tiled.getTileMutable().assign(slice.getResult());
   tiled.getIndicesMutable().assign(indices);
   if constexpr (std::is_same_v<SinkOp, StoreOp>)
-    if (!staysInside(offsets, *extents, tensorType(op.getTile()).getShape()))
+    if (!isInside(op) ||
+        !staysInside(offsets, *extents, tensorType(op.getTile()).getShape()))
       tiled.setInBounds(false);
   return TilingResult{{tiled}, {}, {slice}};
 }

@@ -289,7 +289,9 @@ def DitherVersionBounds : Pass<"dither-version-bounds", "::mlir::func::FuncOp"> 
     Guarantees: divisions of indices that cannot be negative are unsigned. Accesses
     that are in bounds whatever the program id carry `in_bounds`. Where the bounds of others can be checked before the body runs,
     the body becomes the two branches of an scf.if: one in which those carry
-    `in_bounds` too, and the original. The condition is quant.likely.
+    `in_bounds` too, and the original. The condition is quant.likely. Of a row whose static length ends inside of the tile of a GPU's
+    program that is not cut into fragments, what is past it stays outside; a vector of as many columns is one of
+    that length there (memref.cast).
     Declines: accesses whose offsets are computed inside loops or branches or from
     memory; they stay masked. Kernels with no access to check. Kernels of a CPU whose
     body is so long that two copies would take seconds to compile.

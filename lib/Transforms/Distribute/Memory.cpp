@@ -54,7 +54,9 @@ static FailureOr<TileAccess> access(Distributor &d, Operation *op, Value memref,
   const MemRefDesc *desc = d.memref(memref);
   if (!desc)
     return op->emitOpError("memref is not a kernel argument");
-  TileAccess a{*desc, layout, shape, {}, {}, {}, inBounds};
+  TileAccess a{*desc, layout, llvm::to_vector(shape), {}, {}, {}, inBounds};
+  if (inBounds)
+    a.shape = quant::knownInside(memref, indices, shape);
   for (Value i : indices) {
     a.divisor.push_back(divisorOf(i));
     a.mayBeNegative.push_back(!isNonNegative(i));
@@ -223,7 +225,7 @@ rowAccess(Distributor &d, Operation *op, Value memref, Value rows, Value column,
   const MemRefDesc *desc = d.memref(memref);
   if (!desc)
     return op->emitOpError("memref is not a kernel argument");
-  TileAccess a{*desc, layout, shape, {}, {}, {}};
+  TileAccess a{*desc, layout, llvm::to_vector(shape), {}, {}, {}};
   Value at = d.e.make<arith::IndexCastOp>(d.b.getI64Type(), d.get(column));
   a.index = {d.e.i64(0), at};
   a.divisor = {1, divisorOf(column)};
@@ -356,7 +358,7 @@ static Emitted emitStore(Distributor &d, quant::StoreOp store) {
     stored = d.e.storeScales(*a, v, order);
   } else {
     MemRefDesc whole = wholeBlocks(d, a->mem, order);
-    TileAccess part{whole,    l,          type.getShape(),
+    TileAccess part{whole,    l,          llvm::to_vector(type.getShape()),
                     a->index, a->divisor, a->mayBeNegative};
     stored = d.e.storeScales(part, v, order);
   }
@@ -552,6 +554,22 @@ static Emitted emitDim(Distributor &d, memref::DimOp dim) {
   return success();
 }
 
+/// The same memory, of extents that are known.
+static Emitted emitCast(Distributor &d, memref::CastOp cast) {
+  const MemRefDesc *of = d.memref(cast.getSource());
+  auto type = dyn_cast<MemRefType>(cast.getType());
+  if (!of || !type)
+    return cast.emitOpError("expected a kernel argument and its rank");
+  MemRefDesc desc = *of;
+  for (auto [dim, extent] : llvm::enumerate(type.getShape()))
+    if (!ShapedType::isDynamic(extent)) {
+      desc.staticSizes[dim] = extent;
+      desc.sizes[dim] = d.e.i64(extent);
+    }
+  d.setMemref(cast.getResult(), std::move(desc));
+  return success();
+}
+
 void addMemoryOps(OpTable &table) {
   table.add(emitLoad);
   table.add(emitCopy);
@@ -564,6 +582,7 @@ void addMemoryOps(OpTable &table) {
   table.add(emitFetchAdd);
   table.add(emitScratch);
   table.add(emitDim);
+  table.add(emitCast);
   table.add(emitView);
   table.add(emitSlice);
   table.add(emitMatrix);

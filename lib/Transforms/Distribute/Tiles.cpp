@@ -157,8 +157,8 @@ void prefetchNextTile(Distributor &d, quant::LoadOp load) {
   Emitter &e = d.e;
   RankedTensorType type = d.tile(load.getResult());
   const MemRefDesc *from = d.memref(load.getMemref());
-  if (!load.getInBounds() || type.getRank() != 2 || type.getDimSize(0) != 1 ||
-      from->run || from->sizes.size() != 2)
+  if (!quant::isInside(load) || type.getRank() != 2 ||
+      type.getDimSize(0) != 1 || from->run || from->sizes.size() != 2)
     return;
   std::optional<int64_t> rows = perTile(load.getIndices()[0]);
   if (!rows || *rows <= 0 || perTile(load.getIndices()[1]) != 0)

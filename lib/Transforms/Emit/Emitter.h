@@ -55,7 +55,9 @@ struct MemRefDesc {
 struct TileAccess {
   const MemRefDesc &mem;
   const TileLayout &layout;
-  llvm::ArrayRef<int64_t> shape;
+  /// Extents of what is accessed: those of the tile, up to the end of the
+  /// memref where that is known (quant::knownInside).
+  llvm::SmallVector<int64_t> shape;
   /// Offset of the tile in elements (i64) and a known divisor of each.
   llvm::SmallVector<mlir::Value> index;
   llvm::SmallVector<int64_t> divisor;

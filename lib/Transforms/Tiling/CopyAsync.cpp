@@ -28,7 +28,7 @@ namespace {
 bool isCopy(quant::StoreOp store) {
   auto load = store.getTile().getDefiningOp<quant::LoadOp>();
   return store.getMemref().getDefiningOp<quant::ScratchOp>() && load &&
-         store.getInBounds() && load.getInBounds() && load->hasOneUse() &&
+         store.getInBounds() && quant::isInside(load) && load->hasOneUse() &&
          load->getBlock() == store->getBlock() &&
          !load.getMemref().getDefiningOp<quant::ScratchOp>();
 }

@@ -6,6 +6,11 @@
 // Masks that a program makes itself, of as many rows or columns as its tensor
 // has from there on, are all true in that copy.
 //
+// A row that ends inside of its tile, as its type says, is no reason for masks
+// of all: nothing else is outside in the copy. Vectors of as many columns, such
+// as the parameters of a norm, have their length at run time; in the copy it is
+// that of the row.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Analysis/IndexSign.h"
@@ -283,6 +288,68 @@ void dropMasks(Block &copy, const Room &room, const IRMapping &map) {
   }
 }
 
+/// Rows that end inside of the tile of a GPU's program, which is not cut into
+/// parts.
+class RowEnds {
+public:
+  explicit RowEnds(func::FuncOp func) {
+    SmallVector<int64_t> fragment = configuredExtents(func, "fragment");
+    if (isForCpu(func) || fragment.size() != 2)
+      return;
+    widest = fragment[1];
+    func.walk([&](Operation *op) {
+      std::optional<Access> access = asAccess(op);
+      if (!access || access->indices.empty())
+        return;
+      size_t d = access->indices.size() - 1;
+      if (!isEnd(*access, d))
+        return;
+      int64_t end = cast<MemRefType>(access->memref.getType()).getDimSize(d);
+      auto [it, isFirst] = endOf.try_emplace(access->shape.back(), end);
+      // Of two lengths vectors could have either.
+      if (!isFirst && it->second != end)
+        it->second = 0;
+    });
+  }
+
+  /// Whether what is past the end of dimension `d`, which is static, is past
+  /// the end of a row.
+  bool isEnd(const Access &access, size_t d) const {
+    auto type = cast<MemRefType>(access.memref.getType());
+    return isPlain(access, d) && !type.isDynamicDim(d) &&
+           type.getDimSize(d) > 0 && type.getDimSize(d) < access.shape.back();
+  }
+
+  /// The length that a vector of as many columns as the tile of such a row has,
+  /// if it is one of the row.
+  std::optional<int64_t> ofVector(const Access &access, size_t d) const {
+    auto type = cast<MemRefType>(access.memref.getType());
+    if (!isa<quant::LoadOp>(access.op) || type.getRank() != 1 ||
+        !isPlain(access, d) || !type.isDynamicDim(d) ||
+        !isa<BlockArgument>(access.memref))
+      return std::nullopt;
+    int64_t end = endOf.lookup(access.shape.back());
+    return end ? std::optional(end) : std::nullopt;
+  }
+
+private:
+  /// Whether dimension `d` is that of columns, from the first one on, and they
+  /// are in order.
+  bool isPlain(const Access &access, size_t d) const {
+    auto store = dyn_cast<quant::StoreOp>(access.op);
+    bool isInOrder =
+        !store || (store.getValid().empty() &&
+                   store.getScaleLayout() == quant::ScaleLayout::linear);
+    return isInOrder && d + 1 == access.indices.size() &&
+           !access.shape.empty() && access.shape.back() <= widest &&
+           getConstantIntValue(access.indices[d]) == 0 &&
+           !quant::isSliced(access.memref);
+  }
+
+  int64_t widest = 0;
+  llvm::SmallDenseMap<int64_t, int64_t> endOf;
+};
+
 struct DitherVersionBounds
     : impl::DitherVersionBoundsBase<DitherVersionBounds> {
   /// What is written as `c // 16` is a shift where c has no sign.
@@ -314,9 +381,12 @@ struct DitherVersionBounds
           largest = std::max(largest, type.getNumElements());
     });
     llvm::SetVector<Operation *> slice, versioned;
+    RowEnds ends(func);
     // The largest extent that each index must leave room for.
     Room room;
     llvm::SetVector<Value> signs;
+    // The length that the vector of a load must have.
+    llvm::MapVector<Operation *, int64_t> vectors;
     auto consider = [&](Operation *op) {
       std::optional<Access> access = asAccess(op);
       if (!access || isOfFewPrograms(*access, largest))
@@ -330,8 +400,13 @@ struct DitherVersionBounds
         int64_t size = int64_t(d) < lead ? 1 : access->shape[d - lead];
         std::optional<int64_t> at = getConstantIntValue(index);
         if (at && !type.isDynamicDim(d)) {
-          if (*at < 0 || *at > type.getDimSize(d) - size)
+          bool isPast = *at > type.getDimSize(d) - size;
+          if (*at < 0 || (isPast && !ends.isEnd(*access, d)))
             return; // always reaches outside
+          continue;
+        }
+        if (std::optional<int64_t> end = ends.ofVector(*access, d)) {
+          vectors[op] = *end;
           continue;
         }
         if (!isNonNegative(index))
@@ -339,7 +414,7 @@ struct DitherVersionBounds
         checks.push_back({index, access->memref, int64_t(d)});
         needs.push_back(size);
       }
-      if (checks.empty() && maybeNegative.empty())
+      if (checks.empty() && maybeNegative.empty() && !vectors.contains(op))
         return setInBounds(op);
       llvm::SetVector<Operation *> needed;
       for (Value index : access->indices)
@@ -392,6 +467,13 @@ struct DitherVersionBounds
     };
     for (Value index : signs)
       require(arith::CmpIPredicate::sge, index, constant(0));
+    llvm::SmallSetVector<std::pair<Value, int64_t>, 4> lengths;
+    for (auto [op, length] : vectors)
+      lengths.insert({cast<quant::LoadOp>(op).getMemref(), length});
+    for (auto [memref, length] : lengths)
+      require(arith::CmpIPredicate::eq,
+              memref::DimOp::create(b, loc, memref, constant(0)),
+              constant(length));
     // Extents that tiles of one size are numbered along by one program index.
     llvm::MapVector<std::pair<Value, int64_t>, SmallVector<Value>> numbered;
     for (auto &[key, size] : room) {
@@ -427,6 +509,14 @@ struct DitherVersionBounds
       b.clone(op, map);
     for (Operation *op : versioned)
       setInBounds(map.lookup(op));
+    for (auto [op, length] : vectors) {
+      auto load = cast<quant::LoadOp>(map.lookup(op));
+      b.setInsertionPoint(load);
+      auto type = cast<MemRefType>(load.getMemref().getType());
+      MemRefType known = MemRefType::Builder(type).setShape({length});
+      load.getMemrefMutable().assign(
+          memref::CastOp::create(b, loc, known, load.getMemref()).getResult());
+    }
     dropMasks(*branch.thenBlock(), room, map);
     while (branch->getNextNode() != entry.getTerminator())
       branch->getNextNode()->moveBefore(elseEnd);

@@ -454,3 +454,67 @@ func.func @mask_twice(%x: memref<?x64xf32>, %y: memref<?x64xf32>) attributes {qu
   quant.store %v, %y[%r, %c0] : tensor<4x64xf32>, memref<?x64xf32>
   return
 }
+
+// -----
+
+// The row ends inside of the tile, which is not cut: nothing else is outside in
+// the copy. A vector of as many columns is as long as the row there.
+// CHECK-LABEL: func.func @row_ends_in_tile(
+// CHECK-SAME: %[[X:.*]]: memref<?x2880xbf16>, %[[W:.*]]: memref<?xbf16>,
+// CHECK-DAG: %[[LENGTH:.*]] = memref.dim %[[W]], %c0 : memref<?xbf16>
+// CHECK-DAG: arith.cmpi eq, %[[LENGTH]], %c2880
+// CHECK: scf.if
+// CHECK: quant.load %[[X]][%{{.*}}, %c0] {in_bounds} : memref<?x2880xbf16> -> tensor<1x2944xbf16>
+// CHECK: %[[KNOWN:.*]] = memref.cast %[[W]] : memref<?xbf16> to memref<2880xbf16>
+// CHECK: quant.load %[[KNOWN]][%c0] {in_bounds} : memref<2880xbf16> -> tensor<2944xbf16>
+// CHECK: quant.store %{{.*}} {in_bounds} : tensor<1x2944xbf16>, memref<?x2880xbf16>
+// CHECK: } else {
+// CHECK: quant.load %[[W]][%c0] : memref<?xbf16> -> tensor<2944xbf16>
+module attributes {quant.target = "sm_90a"} {
+func.func @row_ends_in_tile(%x: memref<?x2880xbf16>, %w: memref<?xbf16>, %y: memref<?x2880xbf16>) attributes {quant.kernel, quant.config = {fragment = array<i64: 1, 2944>, tile = array<i64: 1, 2944>, num_warps = 2 : i64}} {
+  %c0 = arith.constant 0 : index
+  %i = quant.program_id x
+  %t = quant.load %x[%i, %c0] : memref<?x2880xbf16> -> tensor<1x2944xbf16>
+  %g = quant.load %w[%c0] : memref<?xbf16> -> tensor<2944xbf16>
+  %n, %r = quant.rms_norm %t, %g {eps = 1.0e-5 : f32} : tensor<1x2944xbf16>, tensor<2944xbf16> -> tensor<1x2944xf32>, tensor<1x1xf32>
+  %u = arith.truncf %n : tensor<1x2944xf32> to tensor<1x2944xbf16>
+  quant.store %u, %y[%i, %c0] : tensor<1x2944xbf16>, memref<?x2880xbf16>
+  return
+}
+}
+
+// -----
+
+// Parts of the tile have columns of their own.
+// CHECK-LABEL: func.func @row_ends_in_part(
+// CHECK-NOT: in_bounds
+// CHECK: return
+module attributes {quant.target = "sm_90a"} {
+func.func @row_ends_in_part(%x: memref<?x2880xbf16>, %y: memref<?x2880xbf16>) attributes {quant.kernel, quant.config = {fragment = array<i64: 1, 512>, tile = array<i64: 1, 2944>, num_warps = 2 : i64}} {
+  %c0 = arith.constant 0 : index
+  %i = quant.program_id x
+  %t = quant.load %x[%i, %c0] : memref<?x2880xbf16> -> tensor<1x2944xbf16>
+  quant.store %t, %y[%i, %c0] : tensor<1x2944xbf16>, memref<?x2880xbf16>
+  return
+}
+}
+
+// -----
+
+// Of rows of two lengths a vector may be as long as either.
+// CHECK-LABEL: func.func @rows_of_two_lengths(
+// CHECK: scf.if
+// CHECK-NOT: memref.cast
+// CHECK: return
+module attributes {quant.target = "sm_90a"} {
+func.func @rows_of_two_lengths(%x: memref<?x2880xbf16>, %w: memref<?xbf16>, %y: memref<?x2900xbf16>) attributes {quant.kernel, quant.config = {fragment = array<i64: 1, 2944>, tile = array<i64: 1, 2944>, num_warps = 2 : i64}} {
+  %c0 = arith.constant 0 : index
+  %i = quant.program_id x
+  %t = quant.load %x[%i, %c0] : memref<?x2880xbf16> -> tensor<1x2944xbf16>
+  %g = quant.load %w[%c0] : memref<?xbf16> -> tensor<2944xbf16>
+  %n, %r = quant.rms_norm %t, %g {eps = 1.0e-5 : f32} : tensor<1x2944xbf16>, tensor<2944xbf16> -> tensor<1x2944xf32>, tensor<1x1xf32>
+  %u = arith.truncf %n : tensor<1x2944xf32> to tensor<1x2944xbf16>
+  quant.store %u, %y[%i, %c0] : tensor<1x2944xbf16>, memref<?x2900xbf16>
+  return
+}
+}

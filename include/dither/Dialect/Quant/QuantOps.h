@@ -39,6 +39,17 @@ int64_t paddedRows(ScaleLayout order);
 /// Whether a memref has the extents that a program gives it: nobody has
 /// checked them before the launch.
 bool isSliced(mlir::Value memref);
+
+/// The extents of a tile of `shape` at `indices` of a memref that are not past
+/// its end for certain: fewer where a constant index and a static extent leave
+/// no room for all.
+llvm::SmallVector<int64_t> knownInside(mlir::Value memref,
+                                       mlir::ValueRange indices,
+                                       llvm::ArrayRef<int64_t> shape);
+
+/// Whether all elements of the tile are in bounds.
+bool isInside(LoadOp load);
+bool isInside(StoreOp store);
 } // namespace dither::quant
 
 #endif // DITHER_DIALECT_QUANT_QUANTOPS_H
