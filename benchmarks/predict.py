@@ -1,12 +1,13 @@
 """How fast operators are predicted to be on GPUs, beside a copy, and Triton's kernels: a model, docs/prediction.md.
 
     python -m benchmarks.predict [--gpu H200] [--quick] [--docs docs/performance-predicted.md] [--json FILE]
+    python -m benchmarks.predict --only rms_norm-mxfp8-row --cols 768 --cols 2880      # rows of other lengths
     python -m benchmarks.predict --measure --device cuda:0 --json FILE     # on a GPU: predicted beside measured
     python -m benchmarks.predict --calibrate FILE                          # the figures of a GPU from such a file
 
-Inputs are bf16, with 2^26 elements in rows of 4096 and of 16384. Scales are in the 128x4 order, which dequantize reads
-in linear order; the amax of NVFP4's tensors is given. Needs no GPU but to measure; without ptxas and nvdisasm (Triton's
-wheel has them) PTX is counted.
+Inputs are bf16, with about 2^26 elements, in rows of 4096 and of 16384 if not said otherwise. Scales are in the 128x4
+order, which dequantize reads in linear order; the amax of NVFP4's tensors is given. Needs no GPU but to measure;
+without ptxas and nvdisasm (Triton's wheel has them) PTX is counted.
 """
 
 from __future__ import annotations
@@ -125,6 +126,8 @@ def triton_works(name: str, cols: int, target: str) -> Iterator[tuple[str, Work]
     kernel = triton_kernels.kernels(k=cols).get(triton_name(name))
     if kernel is None:
         raise Unavailable("the benchmarks have no such kernel")
+    if cols not in COLUMNS:
+        raise Unavailable(f"the tiles are not for rows of {cols}")
     if "SPAN" in kernel.constants:
         tuned = {f"{n} warps": triton_kernels.tuned(kernel, n) for n in NORM_WARPS[cols]}
     else:
@@ -169,10 +172,12 @@ class Cell:
         return max(self.launches, key=lambda one: one.seconds)
 
 
-def cells(target: str, gpus: Sequence[Gpu], names: Sequence[str], triton: bool = True) -> dict[str, list[Cell]]:
+def cells(
+    target: str, gpus: Sequence[Gpu], names: Sequence[str], triton: bool = True, columns: Sequence[int] | None = None
+) -> dict[str, list[Cell]]:
     """By GPU, of those that run a target's code."""
     found: dict[str, list[Cell]] = {gpu.name: [] for gpu in gpus}
-    for cols in COLUMNS:
+    for cols in columns or COLUMNS:
         for name in names:
             own, share = works_and_share(name, cols, target)
             try:
@@ -217,7 +222,7 @@ DETAILS = ("instr", "regs", "blocks/SM", "in flight", "needed", "bytes", "issue"
 def page(found: Mapping[str, Sequence[Cell]]) -> str:
     """The document."""
     lines = [HEAD.format(elements=ELEMENTS, counted=counted(found))]
-    for cols in COLUMNS:
+    for cols in dict.fromkeys(cell.cols for each in found.values() for cell in each):
         lines += [f"## Rows of {cols}", "", *summary(found, cols), ""]
     lines.append(LIMITS)
     for gpu, each in found.items():
@@ -291,6 +296,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--quick", action="store_true", help="two operators, and with --measure five repetitions")
     p.add_argument("--short", action="store_true", help="with --measure: rows of 4096 alone, five repetitions")
     p.add_argument("--only", action="append", metavar="NAME", help="this operator (repeatable)")
+    p.add_argument(
+        "--cols", action="append", type=int, metavar="N", help=f"length of rows; default {COLUMNS} (repeatable)"
+    )
     p.add_argument("--docs", type=Path, metavar="FILE", help="write the page; default prints it")
     p.add_argument("--json", type=Path, metavar="FILE", help="all predictions, or measurements")
     p.add_argument("--measure", action="store_true", help="on a GPU, with torch")
@@ -322,7 +330,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     found: dict[str, list[Cell]] = {}
     for target in dict.fromkeys(gpu.target for gpu in gpus):
-        found |= cells(target, [gpu for gpu in gpus if gpu.target == target], names)
+        found |= cells(target, [gpu for gpu in gpus if gpu.target == target], names, columns=args.cols)
     found = {gpu.name: found[gpu.name] for gpu in gpus}
     text = page(found)
     if args.docs:

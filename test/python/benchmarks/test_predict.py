@@ -51,6 +51,23 @@ def test_operators_are_as_fast_as_predicted(name: str, gpus: tuple[str, ...], le
 
 
 @needs_ptxas
+@pytest.mark.parametrize(
+    ("name", "cols", "gpu", "least"),
+    [
+        ("layer_norm-mxfp8-row", 768, "H200", 0.9),
+        ("layer_norm-mxfp8-row", 1024, "H200", 0.9),
+        ("rms_norm-nvfp4-row", 1024, "H200", 0.8),
+        ("layer_norm-mxfp8-row", 2048, "B200", 0.7),
+        ("layer_norm-mxfp8-row", 5120, "B200", 0.65),
+        ("rms_norm-mxfp8-row", 2880, "H200", 0.92),
+    ],
+)
+def test_rows_of_other_lengths(name: str, cols: int, gpu: str, least: float) -> None:
+    """Rows that a warp has to itself, that no power of two divides, and that scales in the order 128x4 pad."""
+    assert least <= speeds(name, cols, gpu)[0] < 1.1
+
+
+@needs_ptxas
 def test_what_is_read_again_counts_once() -> None:
     """A norm of both directions reads its rows in two launches: it moves 6.06 bytes an element of the 4.06 it needs."""
     works, share = rows.works_and_share("rms_norm-mxfp8-both", 4096, "sm_90a")
@@ -80,6 +97,8 @@ def test_cells(monkeypatch: pytest.MonkeyPatch) -> None:
         assert sum(one.work.minimum * one.work.blocks for one in quantize.launches) == pytest.approx(
             rows.ELEMENTS * (2 + 1 + 1 / 32)
         )
+    (cell,) = rows.cells("sm_90a", gpus[:1], ["quantize-mxfp8-row"], columns=[768])["H100"]
+    assert (cell.cols, cell.triton) == (768, None)
     text = rows.page(found)
     assert f"| quantize-mxfp8-row | {rows.cell_text(found['H100'][1])} |" in text
     assert " / " in rows.cell_text(found["H100"][1])
