@@ -87,9 +87,12 @@ class Signature:
         try:
             call = self._signature.bind(*args, **kwargs)
         except TypeError as error:
-            unknown = next((name for name in kwargs if name not in self.parameters), "")
-            hint = suggest(unknown, self.parameters) if unknown else ""
-            raise TypeError(f"kernel '{self.name}': {error}{hint}") from None
+            unknown = next((name for name in kwargs if name not in self.parameters), None)
+            found: object = error
+            if unknown is not None:
+                # What is missing then is most likely what it stands for.
+                found = f"got an unexpected keyword argument '{unknown}'{suggest(unknown, self.parameters)}"
+            raise TypeError(f"kernel '{self.name}': {found}") from None
         call.apply_defaults()
         return call.arguments
 

@@ -181,6 +181,11 @@ def copy(x, y):
 
 
 @jit
+def some_rows(x, y, ROWS: dl.constexpr):
+    dl.store(y, (0, 0), dl.load(x, (0, 0), (ROWS, 128)))
+
+
+@jit
 def scales(x, y):
     s = dl.block_scale(dl.load(x, (0, 0), (64, 128)), "mxfp4")
     dl.store(y, (0, 0), s, layout=dl.swizzle_128x4)
@@ -201,6 +206,11 @@ MISALIGNED = np.frombuffer(bytearray(64 * 128 * 4 + 64), np.uint8)[1:][: 64 * 12
         (lambda: copy(X, Y), TypeError, "kernel 'copy' was called without a grid, expected copy[grid](...)"),
         (lambda: copy[(1,)](X), TypeError, "kernel 'copy': missing a required argument: 'y'"),
         (lambda: copy[(1,)](X, Y, z=1), TypeError, "kernel 'copy': got an unexpected keyword argument 'z'"),
+        (
+            lambda: some_rows[(1,)](X, Y, ROW=4),
+            TypeError,
+            "kernel 'some_rows': got an unexpected keyword argument 'ROW'; did you mean 'ROWS'?",
+        ),
         (lambda: copy[(1, 1, 1, 1)](X, Y), ValueError, "grid is (1, 1, 1, 1), expected one to three integers"),
         (lambda: copy[(-1,)](X, Y), ValueError, "grid is (-1,), expected no negative extent"),
         (
