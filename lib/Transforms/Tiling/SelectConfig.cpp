@@ -115,6 +115,8 @@ constexpr int64_t kGpuTransposed = 8192;
 /// CPU's fragment one in so many: such programs are few, and their code is to
 /// be short.
 constexpr int64_t kLaneEdge = 8, kHostEdgeShare = 4;
+/// Columns of such a fragment that a row is whole ones of, at least.
+constexpr int64_t kLeastEdge = 128;
 /// Warps of a program whose rows registers do not hold, at most, and those that
 /// a multiprocessor is to have: fewer in each program where there are more.
 constexpr int64_t kLongRowWarps = 16, kHeldWarps = 24;
@@ -495,9 +497,12 @@ chooseEdge(const Shape &s, const Config &c, bool isHost) {
     return std::nullopt;
   bool wholeBlocks = c.rows >= s.rowBlock;
   int64_t cols = std::max(s.colBlock, budget / (wholeBlocks ? s.rowBlock : 1));
-  // Whole fragments to a row.
-  while (s.cols % cols != 0 && cols % 2 == 0 && cols / 2 % s.colBlock == 0)
-    cols /= 2;
+  // Whole fragments to a row, if they need not be narrow.
+  int64_t whole = cols;
+  while (s.cols % whole != 0 && whole % 2 == 0 && whole / 2 % s.colBlock == 0)
+    whole /= 2;
+  if (whole >= kLeastEdge)
+    cols = whole;
   auto edge = fitFragment(s, cols, budget, budget, isHost, wholeBlocks);
   if (edge.first * edge.second >= c.rows * c.cols)
     return std::nullopt;
