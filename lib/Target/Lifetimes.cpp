@@ -15,8 +15,8 @@
 // for once. And of what is unpacked on both sides, as many words as it takes
 // are held in the place of their halves.
 //
-// Rows that a warp has to itself have no barrier: of these the last shuffle of
-// each sum is where a lane waits.
+// Rows that a warp has to itself have no barrier: a lane waits at the last
+// shuffle of each sum, which is what is meant by a barrier below, too.
 //
 //===----------------------------------------------------------------------===//
 

@@ -38,11 +38,12 @@ AliveRegisters aliveRegisters(llvm::Function &f, Order order = Order::Written,
 bool isBarrier(const llvm::Instruction &i);
 
 /// Where the threads of `f` wait for others: at barriers, over which nothing
-/// can be moved, and in blocks without, at the last shuffle of each sum. Those
-/// hold much of a tile until they were put in another order, which
-/// kShufflesAttr says of a function.
+/// can be moved, and in blocks without, at the last shuffle of each sum.
 using Waits = llvm::SmallPtrSet<const llvm::Instruction *, 8>;
 Waits waitsOf(llvm::Function &f);
+
+/// Says of a function that lanes held much at its shuffles, so that Lifetimes
+/// put its code into an order in which they hold little there.
 inline constexpr llvm::StringLiteral kShufflesAttr = "dither-shuffles";
 
 /// Registers that a lane is to hold where it waits: two thirds of 96, which
