@@ -312,9 +312,8 @@ class Kernel:
     def _record(self, source: str, wanted: Specialization, milliseconds: float) -> None:
         fields = wanted.explained()
         with self._lock:
-            earlier = [build.fields for build in self._builds]
-        build = stats.Build(source, wanted.target, milliseconds, fields, stats.differences(fields, earlier))
-        with self._lock:
+            earlier = tuple(build.fields for build in self._builds)
+            build = stats.Build(source, wanted.target, milliseconds, fields, earlier)
             self._builds.append(build)
         if source == "disk":
             self._count(disk_hits=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -18,14 +19,22 @@ class Build:
         target: what it is for.
         milliseconds: what it took.
         fields: what it is specialized by, by name.
-        differs: (field, its value before, its value now) against the most similar earlier build; empty for the first.
+        earlier: those of earlier builds.
     """
 
     source: str
     target: str
     milliseconds: float
     fields: Mapping[str, str] = dataclasses.field(repr=False)
-    differs: tuple[tuple[str, str, str], ...] = ()
+    earlier: tuple[Mapping[str, str], ...] = dataclasses.field(default=(), repr=False, compare=False)
+
+    @functools.cached_property
+    def differs(self) -> tuple[tuple[str, str, str], ...]:
+        """(field, its value before, its value now) against the most similar earlier build; empty for the first.
+
+        Found when it is asked for: with hundreds of earlier builds it takes as long as a small kernel's compilation.
+        """
+        return differences(self.fields, self.earlier)
 
     @property
     def reason(self) -> str:

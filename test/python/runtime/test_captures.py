@@ -7,6 +7,7 @@ import dither.language as dl
 import loaded
 import numpy as np
 import pytest
+from dither import stats
 
 FACTOR = 2.0
 config = types.ModuleType("config")
@@ -83,6 +84,25 @@ def test_globals(monkeypatch, stays):
     assert len(kernel.stats.builds) == builds  # the first is still there
     name, before, now = kernel.stats.builds[-1].differs[0]
     assert (name.split()[0], before, now) == ("'FACTOR'", "2.0", "5.0")
+
+
+def test_builds_are_compared_when_they_are_asked(monkeypatch):
+    """Not at each compilation, which took longer with each variant of a kernel."""
+
+    @dither.jit
+    def kernel(x, y):
+        dl.store(y, (0,), dl.load(x, (0,), (8,)) * FACTOR)
+
+    compared = []
+    differences = stats.differences
+    monkeypatch.setattr(stats, "differences", lambda *given: compared.append(given) or differences(*given))
+    for factor in (2.0, 3.0, 4.0):
+        monkeypatch.setitem(globals(), "FACTOR", factor)
+        run(kernel)
+    builds = kernel.stats.builds
+    assert not compared
+    assert [build.reason.partition(" is ")[2] for build in builds[1:]] == ["3.0, was 2.0", "4.0, was 3.0"]
+    assert (builds[0].reason, len(compared)) == ("the first launch", 3)
 
 
 def test_attributes_of_modules_and_classes(monkeypatch, stays):
