@@ -43,7 +43,7 @@ Error writeBundle(StringRef path, StringRef about, ArrayRef<Entry> entries) {
     out += bytes;
   StringRef parent = sys::path::parent_path(path);
   return writeAtomically(parent.empty() ? "." : parent,
-                         sys::path::filename(path), out);
+                         sys::path::filename(path), out, Survives::Machine);
 }
 
 /// Bytes of a file; fewer where it ends before.

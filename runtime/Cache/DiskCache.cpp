@@ -70,8 +70,10 @@ Error DiskCache::store(const Entry &entry) {
   if (Error error = makeDirectory(directory))
     return error;
   std::string bytes = encodeEntry(entry);
-  if (Error error =
-          writeAtomically(directory, entry.key.hex() + suffix.str(), bytes))
+  // An entry that a crash of the machine tears has another checksum, and is
+  // made again: no compilation waits for a disk.
+  if (Error error = writeAtomically(directory, entry.key.hex() + suffix.str(),
+                                    bytes, Survives::Processes))
     return error;
   if (credit.fetch_sub(bytes.size()) < int64_t(bytes.size())) {
     prune(sizeLimit);

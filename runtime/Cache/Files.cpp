@@ -76,7 +76,8 @@ static bool writeBytes(int file, StringRef bytes) {
   return true;
 }
 
-Error writeAtomically(StringRef directory, StringRef name, StringRef bytes) {
+Error writeAtomically(StringRef directory, StringRef name, StringRef bytes,
+                      Survives survives) {
   // The number is unique in this process; a leftover of another one with its
   // process number gives way to the next.
   static std::atomic<unsigned> counter{0};
@@ -96,7 +97,8 @@ Error writeAtomically(StringRef directory, StringRef name, StringRef bytes) {
   if (!file)
     return systemError("cannot write to " + directory);
   scope_exit remove([&] { ::unlink(temporary.c_str()); });
-  if (!writeBytes(file.get(), bytes) || ::fsync(file.get()) != 0)
+  bool sync = survives == Survives::Machine;
+  if (!writeBytes(file.get(), bytes) || (sync && ::fsync(file.get()) != 0))
     return systemError("cannot write to " + directory);
   // Some file systems say only now that the disk is full.
   if (::close(file.release()) != 0)
@@ -104,7 +106,9 @@ Error writeAtomically(StringRef directory, StringRef name, StringRef bytes) {
   if (::rename(temporary.c_str(), target.c_str()) != 0)
     return systemError("cannot write " + target);
   remove.release();
-  // Without this a crash of the machine may lose the entry, and no more: a file
+  if (!sync)
+    return Error::success();
+  // Without this a crash of the machine may lose the file, and no more: a file
   // system that cannot do it is none to complain of.
   Descriptor place(
       ::open(directory.str().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -10,11 +10,15 @@ namespace dither::cache {
 /// Makes a directory for this user alone (0700), and its parents. It may exist.
 llvm::Error makeDirectory(llvm::StringRef path);
 
-/// Writes `directory`/`name` so that readers, and whoever looks after a crash,
-/// see all of it or what was there before: a temporary file beside it, fsync,
-/// rename, fsync of the directory. Nothing is left where it fails.
+/// Whether a file is to be there after a crash of the machine, which takes two
+/// waits for the disk, or may be lost or torn.
+enum class Survives { Processes, Machine };
+
+/// Writes `directory`/`name` so that readers, and whoever looks after a crash
+/// that it survives, see all of it or what was there before: a temporary file
+/// beside it, and a rename. Nothing is left where it fails.
 llvm::Error writeAtomically(llvm::StringRef directory, llvm::StringRef name,
-                            llvm::StringRef bytes);
+                            llvm::StringRef bytes, Survives survives);
 
 /// Removes temporary files whose writers have been killed: of processes of this
 /// machine that are gone, and of others (which cannot be asked) after an hour.
