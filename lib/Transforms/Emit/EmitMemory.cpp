@@ -367,19 +367,24 @@ FailureOr<Registers> loadLanes(Emitter &e, const TileAccess &a) {
   for (int64_t reg = 0; reg < a.layout.numRegs(); reg += s.step) {
     Type type = pieceType(e, elem, s.step);
     Value cond = s.inside(reg);
-    auto emit = [&]() -> Value {
+    auto emit = [&](Value address) -> Value {
       Value piece = e.make<LLVM::LoadOp>(
-          type, s.address(reg), std::max<int64_t>(1, s.step * s.bits / 8));
+          type, address, std::max<int64_t>(1, s.step * s.bits / 8));
       return mayEndInByte(a.mem) ? clearHalf(s, piece, reg) : piece;
     };
     Value v;
     if (!cond) {
-      v = emit();
+      v = emit(s.address(reg));
+    } else if (s.rowsBegin()) {
+      // No branch: loads on either side of one would stay there.
+      v = e.make<arith::SelectOp>(
+          cond, emit(s.addressOrFirst(reg, cond)),
+          Value(e.constant(cast<TypedAttr>(e.b.getZeroAttr(type)))));
     } else {
       auto branch = e.make<scf::IfOp>(TypeRange{type}, cond, true);
       OpBuilder::InsertionGuard guard(e.b);
       e.b.setInsertionPointToStart(branch.thenBlock());
-      e.make<scf::YieldOp>(emit());
+      e.make<scf::YieldOp>(emit(s.address(reg)));
       e.b.setInsertionPointToStart(branch.elseBlock());
       e.make<scf::YieldOp>(
           Value(e.constant(cast<TypedAttr>(e.b.getZeroAttr(type)))));

@@ -397,6 +397,22 @@ Value LaneAccess::address(int64_t reg) {
   return pointer(offset(thread, a.layout.coord(reg)));
 }
 
+bool LaneAccess::rowsBegin() const {
+  return a.inBounds && !a.rows && !a.mem.swizzled && a.shape.back() > 0 &&
+         llvm::none_of(ArrayRef(limits).drop_back(),
+                       [](Value v) { return bool(v); }) &&
+         llvm::none_of(firsts, [](Value v) { return bool(v); });
+}
+
+Value LaneAccess::addressOrFirst(int64_t reg, Value inside) {
+  SmallVector<Value> dynamic(thread);
+  dynamic.back() =
+      e.make<arith::SelectOp>(inside, column(reg, 0), Value(e.i64(0)));
+  Coord fixed = a.layout.coord(reg);
+  fixed.back() = 0;
+  return pointer(offset(dynamic, fixed));
+}
+
 Value LaneAccess::column(int64_t reg, int64_t next) {
   int64_t at = a.layout.coord(reg)[rank - 1] + next;
   return at ? add(thread[rank - 1], e.i64(at)) : thread[rank - 1];

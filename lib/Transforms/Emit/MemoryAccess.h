@@ -101,6 +101,12 @@ public:
   LaneAccess(Emitter &e, const TileAccess &a);
 
   mlir::Value address(int64_t reg);
+  /// Whether nothing can be past the memref but the ends of rows that begin in
+  /// it.
+  bool rowsBegin() const;
+  /// As address() where `inside` (i1) is true; else where the row begins, which
+  /// may be loaded whatever `inside` is. For what rowsBegin().
+  mlir::Value addressOrFirst(int64_t reg, mlir::Value inside);
   /// As address(), where chunks change places.
   mlir::Value swizzledAddress(int64_t reg);
   /// Coordinate along the last dimension of the element `next` columns after
