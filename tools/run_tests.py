@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import contextlib
 import dataclasses
 import json
 import os
@@ -59,7 +60,8 @@ def run(
     env: dict[str, str] | None = None,
     cwd: Path | None = None,
 ) -> tuple[int | None, str, float]:
-    """Runs a command in its own process group, which is ended as a whole at the timeout.
+    """Runs a command in its own process group, which is ended as a whole at the timeout, but for a minute in which it
+    may say what it did until then.
 
     Returns (exit status or None for a timeout, output if captured, seconds).
     """
@@ -78,9 +80,13 @@ def run(
         output, _ = process.communicate(timeout=timeout)
         status: int | None = process.returncode
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output, _ = process.communicate()
         status = None
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(60)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
     return status, (output or b"").decode(errors="replace"), time.monotonic() - start
 
 
@@ -188,6 +194,8 @@ def run_pytest(suites: dict, args: argparse.Namespace, reports: Path) -> list[Re
     ]
     if args.filter:
         command += ["-k", args.filter]
+    if args.exhaustive:
+        command.append("--exhaustive")
     env = dict(os.environ, PYTHONPATH=suites["pythonpath"])
     status, _, result.seconds = run(command, args.timeout, env=env)
     if report.exists():
@@ -202,7 +210,7 @@ def run_pytest(suites: dict, args: argparse.Namespace, reports: Path) -> list[Re
             result.slowest.append((float(test.get("time", 0)), name))
     if status == 5 or (status == 0 and result.passed == 0):
         result.fail("ran no test")
-    elif status != 0 and not result.failures:
+    elif status is None or (status != 0 and not result.failures):
         result.fail(ended(status, args.timeout))
     return [result]
 
@@ -316,6 +324,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", choices=SUITES, action="append", help="run this suite alone (repeatable)")
     parser.add_argument("--filter", help="a lit --filter and pytest -k expression")
+    parser.add_argument("--exhaustive", action="store_true", help="run every case of pytest, where others run a sample")
     parser.add_argument("--timeout", type=float, default=3600, help="seconds for each runner")
     parser.add_argument("--fuzz-seconds", type=int, default=10, help="for each fuzzer")
     args = parser.parse_args()

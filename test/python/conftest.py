@@ -12,17 +12,20 @@ HERE = Path(__file__).resolve().parent
 if str(HERE) not in sys.path:
     sys.path.append(str(HERE))
 
+import sampling  # noqa: E402 (beside this file)
+
 CACHE = pytest.StashKey[str]()
 
 
 def pytest_addoption(parser):
     parser.addoption("--update-docs", action="store_true", help="write what the tests find to docs/support-matrix.md")
     parser.addoption("--update-hashes", action="store_true", help="write what the CPU gives to golden/hashes.txt")
-    parser.addoption("--all-targets", action="store_true", help="assemble every kernel of the library for every target")
+    parser.addoption("--exhaustive", action="store_true", help="run every case, where others run a sample")
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "all_targets: runs with --all-targets only")
+    config.addinivalue_line("markers", "exhaustive: runs with --exhaustive only")
+    config.addinivalue_line("markers", 'sample(of): without it as many cases as have each of the "values", or "pairs"')
     if hasattr(config, "workerinput"):
         return  # workers inherit the environment of the process that starts them
     # JAX has the devices that its tests of meshes need, from when it is first used.
@@ -39,10 +42,12 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    if not config.getoption("--all-targets"):
-        left_out = [item for item in items if item.get_closest_marker("all_targets")]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("all_targets")]
+    named = any("[" in word for word in config.args)
+    if config.getoption("--exhaustive") or config.getoption("--update-docs") or named:
+        return
+    less = sampling.left_out(items)
+    config.hook.pytest_deselected(items=[item for item in items if item in less])
+    items[:] = [item for item in items if item not in less]
 
 
 def pytest_unconfigure(config):

@@ -97,6 +97,7 @@ OPERATORS = {
 }
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("fmt", [None, "mxfp8_e4m3", "nvfp4"])
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operators(name, fmt, runner, tmp_path):

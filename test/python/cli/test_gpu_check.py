@@ -196,7 +196,7 @@ def on_device(tmp_path, device):
     env |= {"GPU_CHECK_LIBCUDA": str(FAKE), "MALLOC_PERTURB_": "165"}
     tests = ROOT / "test" / "python" / "ops" / "test_support_matrix.py"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "pytest_on_device", "-p", "no:cacheprovider"]
-    command += ["--on-device", device, "-k", "quantize-mxfp4-rowwise-linear-float32", str(tests)]
+    command += ["--exhaustive", "--on-device", device, "-k", "quantize-mxfp4-rowwise-linear-float32", str(tests)]
     return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
 
 

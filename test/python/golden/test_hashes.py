@@ -52,11 +52,11 @@ def test_cpu(part):
 
 @pytest.mark.parametrize("gpu", GPUS)
 def test_simulated_gpus(gpu):
-    """Every seventh case, so that each family has some on each target."""
-    assert moved(f"sim:{gpu}", first=GPUS.index(gpu), every=7) == []
+    """Every thirteenth case, so that each family has some on each target."""
+    assert moved(f"sim:{gpu}", first=GPUS.index(gpu), every=13) == []
 
 
-@pytest.mark.all_targets
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("gpu", sorted({*GPUS, "sm_86", "sm_89", "sm_103a", "sm_121a", "sm_120a:ptx91"}))
 def test_all_of_simulated_gpus(gpu):
     assert moved(f"sim:{gpu}") == []

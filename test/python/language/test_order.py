@@ -100,6 +100,7 @@ def numbers(*shape, seed=0):
 KERNELS = [store_then_load, move, store_twice, load_around_a_store, store_before_what_is_used_later]
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("shift", [(1, 0), (0, 1), (2, 3), (0, 0)])
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__)

@@ -129,6 +129,7 @@ def quantized(x, s, q, amax, seed, FMT: dl.constexpr, AXIS: dl.constexpr, ROWS: 
     dl.store(q, (r, c), dl.cast(t, scale, FMT, axis=AXIS, amax=g, bits=bits))
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("tile", [(32, 128), (64, 32), (32, 256)])
 @pytest.mark.parametrize("axis", [1, 0])

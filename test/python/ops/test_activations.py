@@ -215,6 +215,7 @@ def halves(n=256, dtype="bfloat16", rows=70):
     return (grad, x), dither.dswiglu(grad, x)
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("n", [256, 200, 33])
 @pytest.mark.parametrize("layout", check.LAYOUTS)
 @pytest.mark.parametrize("fmt", OWN)

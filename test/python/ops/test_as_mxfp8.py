@@ -11,6 +11,7 @@ FORMATS = [dither.FP8_1X128_E4M3, dither.FP8_128X128_E4M3, dither.FP8_1X128_E5M2
 E8M0 = ml_dtypes.float8_e8m0fnu
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("device", ["cpu", "sim:sm_90a", "sim:sm_100a"])
 @pytest.mark.parametrize("layout", check.LAYOUTS)
 @pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: fmt.name)

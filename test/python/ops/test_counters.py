@@ -45,6 +45,7 @@ def check_whole(found):
             assert traffic.full == traffic.requests, traffic.name
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize(
     ("name", "target"), [(name, t) for name, e in SMALL.items() for t in ("sm_100a", "sm_80")[: 1 + e.core]]
 )
@@ -76,6 +77,7 @@ def test_ragged(name):
     assert found.counters.total.conflicts == 0
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("name", ODD)
 def test_odd(name):
     """Rows of 2006 bytes: nothing is aligned, and lanes take an element at a time."""

@@ -50,6 +50,7 @@ def test_targets_and_where_numbers_are(seed, offset, target):
         check.same_bits(dither.add_dropout(x, residual, p, *where, dtype=dither.float32, device=target), want)
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("target", ["cpu", "sim:sm_100a"])
 @pytest.mark.parametrize("layout", check.LAYOUTS)
 @pytest.mark.parametrize("fmt", ["mxfp8_e4m3", "nvfp4", "fp8_row_e4m3"])

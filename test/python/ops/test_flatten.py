@@ -20,6 +20,7 @@ def matrix_of(shape, axis):
     return int(np.prod(shape[:axis])), int(np.prod(shape[axis:]))
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("layout", check.LAYOUTS)
 @pytest.mark.parametrize(("shape", "axis"), CASES, ids=str)
 @pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: fmt.name)

@@ -62,6 +62,7 @@ def decision_points(fmt):
     return data.aligned(x)
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("rounding", ROUNDINGS)
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_scale_rounding(fmt, rounding):

@@ -47,6 +47,7 @@ def extremes(m, n, dtype):
     return x
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("dtype", INPUTS)
 @pytest.mark.parametrize("layout", check.LAYOUTS)
 @pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: fmt.name)
@@ -55,6 +56,7 @@ def test_every_format_on_the_cpu(fmt, layout, dtype):
         check_format(fmt, data.adversarial(70, 200, dtype), dtype, layout, scales)
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("shape", [(1, 1), (1, 129), (129, 1), (128, 128), (127, 255), (257, 130), (0, 5), (5, 0)])
 @pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: fmt.name)
 def test_ragged_and_empty_shapes(fmt, shape):
@@ -62,6 +64,7 @@ def test_ragged_and_empty_shapes(fmt, shape):
         check_format(fmt, data.normal(*shape, "bfloat16"), "bfloat16", "both", scales)
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: fmt.name)
 def test_every_target(fmt, target):
@@ -76,6 +79,7 @@ VARIANTS = [
 ]
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("device", ["cpu", "sim:sm_80", "sim:sm_100a"])
 @pytest.mark.parametrize("fmt", VARIANTS, ids=repr)
 def test_powers_of_two_epsilon_and_extremes(fmt, device):

@@ -75,6 +75,7 @@ def test_plain_output(dtype):
     check.same_values(gated(g, u, dtype=dither.float32), expected(g, u))
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("scales", check.SCALE_LAYOUTS)
 @pytest.mark.parametrize("layout", check.LAYOUTS)
 @pytest.mark.parametrize("fmt", check.FORMATS)
@@ -245,6 +246,7 @@ COUNT_NAN = {
 }
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("target", ["cpu", "sim:sm_90a", "sim:sm_100a"])
 @pytest.mark.parametrize("name", COUNT_NAN)
 def test_nan_past_the_edge(name, target):

@@ -67,6 +67,7 @@ def orders_of(fmt, layout):
         yield order
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("layout", check.LAYOUTS)
 @pytest.mark.parametrize("fmt", [*FORMATS, *OTHERS])
 def test_every_format(fmt, layout):
@@ -278,6 +279,7 @@ def test_sizes_that_are_not_those_of_all_rows(device):
     assert np.asarray(found.wrong).item() == 1
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("layout", ["rowwise", "colwise"])
 @pytest.mark.parametrize("fmt", [*FORMATS, "nvfp4 of rows"])
 def test_dequantize(fmt, layout):

@@ -31,6 +31,7 @@ def test_every_activation(name):
     check.same_values(backward(grad, x, interleave=32), by_turns(wanted[:, :192], wanted[:, 192:], 32))
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("size", [1, 16, 32, 64])
 def test_every_size(size, device):

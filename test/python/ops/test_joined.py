@@ -79,6 +79,7 @@ def test_on_other_targets(name, target):
     assert kernels(CALLS[name], target, **FORMATS["mxfp8"]) == one(name)
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize(("rows", "columns"), [(1, 4096), (33, 288), (300, 520), (65, 5120), (40, 8192)])
 def test_shapes(rows, columns, dtype):

@@ -125,6 +125,7 @@ def test_dense_beyond_2_31_elements():
 # -- outputs -------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("scales", ["linear", "128x4"])
 @pytest.mark.parametrize("fmt", FORMATS)
 @pytest.mark.parametrize("producer", ["quantize", "rms_norm"])

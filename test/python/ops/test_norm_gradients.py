@@ -69,6 +69,7 @@ def test_targets(norm, target):
             check.same_bits(one, want, "sums")
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("gamma", TYPES)
 @pytest.mark.parametrize("x", TYPES)
 @pytest.mark.parametrize("dz", TYPES)
@@ -85,6 +86,7 @@ def test_any_mix_of_types(norm, dz, x, gamma):
     check.same_bits(found.dgamma, sums[0], "sums")
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("layout", check.LAYOUTS)
 @pytest.mark.parametrize("fmt", [*check.FORMATS, "fp8_tensor_e4m3", "fp8_row_e4m3", "fp8_1x128_e4m3"])
 @pytest.mark.parametrize("norm", NORMS)

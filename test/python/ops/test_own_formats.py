@@ -51,6 +51,7 @@ def check_format(fmt, layout, scales, device, m=M, n=N):
 CASES = [(name, layout, scales) for name in OWN for layout in check.LAYOUTS for scales in orders(OWN[name])]
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize(("name", "layout", "scales"), CASES)
 def test_every_layout_and_order_on_the_cpu(name, layout, scales):
     check_format(OWN[name], layout, scales, "cpu")
@@ -84,6 +85,7 @@ def test_the_amax_of_one_block_may_be_given(device):
         check.same_bits(part.scale_inv, want.scale_inv)
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a"])
 @pytest.mark.parametrize("name", OWN)
 def test_every_target(name, target):

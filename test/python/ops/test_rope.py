@@ -49,6 +49,7 @@ def same(found, want):
 # -- bits ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize(("k", "heads"), [(32, 3), (64, 2), (64, 5), (128, 1), (48, 2), (1, 5), (20, 3)])
@@ -70,6 +71,7 @@ def test_data_types(dtype, table):
         check.same_values(dither.rope(x, cos, sin, interleaved, dtype=dither.float32), want)
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("target", ["cpu", "sim:sm_100a"])
 @pytest.mark.parametrize("layout", check.LAYOUTS)
 @pytest.mark.parametrize("fmt", FORMATS)
@@ -93,6 +95,7 @@ def test_gradients_quantized(k, target):
         same(found, dither.quantize(plain, fmt, "both"))
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize(
     "options",
     [
@@ -163,6 +166,7 @@ def test_any_rank_and_library():
     check.same_bits(dither.rope(*(jax.numpy.asarray(t) for t in (x, cos, sin))), want)
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("target", ["cpu", "sim:sm_80", "sim:sm_100a"])
 @pytest.mark.parametrize("positions", [1, 7, 40, 64])
 def test_tables_that_batches_share(positions, target):
@@ -265,6 +269,7 @@ def test_functions(target):
     check.same_bits(shifted(x, table, by, device=target).out, x + long(table, x) + by)
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("fmt", ["mxfp8_e4m3", "nvfp4", "fp8_row_e4m3"])
 @pytest.mark.parametrize("target", ["cpu", "sim:sm_100a"])
 def test_functions_quantized(target, fmt):

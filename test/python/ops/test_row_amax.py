@@ -26,6 +26,7 @@ def check_format(fmt, x, layout, scales="linear", device="cpu", **options):
     return result
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("layout", check.LAYOUTS)
 @pytest.mark.parametrize("name", FORMATS)

@@ -54,6 +54,7 @@ def same(found, expected):
         check.same_values(one, other)
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("of", FORMATS)
 @pytest.mark.parametrize("name", CALLS)
 def test_the_bits_of_one_pass(name, of):
@@ -181,6 +182,7 @@ def test_passes_over_a_tensor_that_was_read_begin_with_its_last_rows(fmt, target
 GRADIENTS = ("rms_norm_backward", "layer_norm_backward")
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize(
     ("columns", "target", "passes"),
     [

@@ -27,6 +27,7 @@ def check_format(fmt, x, layout, scales, device="cpu", **options):
     return result
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("layout", check.LAYOUTS)
 @pytest.mark.parametrize(("fmt", "scales"), [(f, o) for f in BUILT_IN for o in orders(f)[2:]], ids=str)
 def test_every_order_on_the_cpu(fmt, scales, layout):
@@ -40,6 +41,7 @@ def test_every_order_on_gpus(fmt, scales, target):
     check_format(fmt, data.adversarial(70, 200, "bfloat16"), "both", scales, f"sim:{target}")
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("layout", check.LAYOUTS)
 @pytest.mark.parametrize("name", SQUARE)
 def test_repeated_scales_on_the_cpu(name, layout):

@@ -33,6 +33,7 @@ OPERATORS = {
 }
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("device", ["cpu", "sim:sm_90a"])
 @pytest.mark.parametrize("layout", check.LAYOUTS)
 @pytest.mark.parametrize("operator", OPERATORS)

@@ -30,6 +30,7 @@ def same(found, expected):
             check.same_bits(one, other)
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("device", ["cpu", "sim:sm_80", "sim:sm_100a"])
 @pytest.mark.parametrize("layout", check.LAYOUTS)
 @pytest.mark.parametrize("name", FORMATS)

@@ -36,6 +36,7 @@ def compare(result, x, layout, scales="linear", **where):
         same_bits(check.bits(part.data), stored_codes(x, fmt, colwise, **where), f"codes, {what}")
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("scales", check.SCALE_LAYOUTS)
 @pytest.mark.parametrize("layout", check.LAYOUTS)
 @pytest.mark.parametrize("fmt", check.FORMATS)

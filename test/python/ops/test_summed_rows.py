@@ -92,6 +92,7 @@ def test_longer_rows_than_registers_hold_are_stored_one_by_one(small):
     assert sums.stored == 2 * 32768 * 4
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("format", [None, "mxfp8_e4m3", "nvfp4"])
 @pytest.mark.parametrize("shape", [(1, 64), (7, 100), (16, 512), (23, 1000), (9, 5000), (37, 4096), (11, 8192)])
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a"])

@@ -39,6 +39,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float16"])
 @pytest.mark.parametrize("layout", ["colwise", "both"])
 @pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: fmt.name)
@@ -48,6 +49,7 @@ def test_every_format_on_the_cpu(fmt, layout, dtype):
         check_format(fmt, data.normal(128, 384 if size == 128 else 192, dtype), dtype, spec, layout)
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a", "sm_120a"])
 @pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: fmt.name)
 def test_every_target(fmt, target):

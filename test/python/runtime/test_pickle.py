@@ -49,8 +49,8 @@ def test_data_types_and_standard_formats_are_themselves(way):
     assert WAYS[way](get_device("cpu")) is get_device("cpu")
 
 
-def results(x):
-    for fmt in FORMATS + VARIANTS:
+def results(x, formats):
+    for fmt in formats:
         for scale_layout in orders_of(fmt):
             q = dither.quantize(x, fmt, "both", scale_layout)
             yield from (q, q.rowwise, q.colwise)
@@ -79,7 +79,8 @@ def check_same(again, q):
 @each_way
 def test_results_are_used_like_the_first(way, library):
     x = data.normal(33, 70)
-    for q in results(torch.from_numpy(x) if library == "torch" else x):
+    formats = FORMATS + VARIANTS if way == "pickle 5" else FORMATS[::4] + VARIANTS
+    for q in results(torch.from_numpy(x) if library == "torch" else x, formats):
         again = WAYS[way](q)
         check_same(again, q)
         for a, b in zip(parts(again), parts(q), strict=True):
