@@ -22,7 +22,8 @@ FEW_TARGETS = ("sm_80", "sm_90a", "sm_100a")
 
 HEAD = """# Support matrix
 
-Written by `pytest --update-docs` from what `test/python/ops` found; a test fails where a cell says anything else.
+Written by `pytest --update-docs` from what `test/python/ops` found; a test fails where a cell says anything else: of
+some cells, among which is each pair of two choices, in `make test`, of all with `pytest --exhaustive`.
 
 `exact`: codes, scales, padding and amax have the bits of the NumPy reference (`test/python/oracle.py`), and so have
 the values that `dequantize` gives, on inputs with ties, signed zeros, subnormals, Inf, NaN and ragged blocks.

@@ -171,8 +171,8 @@ def _with(choices, names, fixed):
 def cases():
     """What the tests run: every pair, or, with MATRIX_SHARE=i/n, every n-th case of the product from the i-th on.
 
-    Pairs of a format and a device are left out: the support matrix has them, and they are as many cases again. Of the
-    product one case after the other has the next device.
+    Pairs of a format and a device are left out: the support matrix has those of standard formats, and they are as many
+    cases again. Of the product one case after the other has the next device.
     """
     share = os.environ.get("MATRIX_SHARE")
     if not share:
