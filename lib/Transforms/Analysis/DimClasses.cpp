@@ -128,6 +128,7 @@ DimClasses::DimClasses(ArrayRef<Value> roots) {
         info.extent = type.isDynamicDim(node.second)
                           ? ShapedType::kDynamic
                           : type.getDimSize(node.second) * steps;
+        info.isRebuilt &= isRebuilt(node.first);
         if (!seen.insert(node.first).second)
           info.rigid = info.isSquare = true;
         double weight = 1;

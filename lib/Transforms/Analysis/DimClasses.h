@@ -39,6 +39,9 @@ public:
     bool rigid = false;
     /// It is rigid for the first reason.
     bool isSquare = false;
+    /// Each part of its values is made where it is used, out of nothing:
+    /// constants are split in any way.
+    bool isRebuilt = true;
   };
 
   /// Classes of `roots` and of everything they are computed from.

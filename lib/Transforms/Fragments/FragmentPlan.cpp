@@ -111,6 +111,8 @@ bool FragmentPlan::divides(Extents part) {
         return false;
   for (size_t i = 0; i < classes->size(); ++i) {
     const DimClasses::Class &info = (*classes)[i];
+    if (info.isRebuilt)
+      continue;
     int64_t want = info.isColumn ? part.cols : part.rows;
     int64_t step = std::max(info.granule, want / info.granule * info.granule);
     // Sums take blocks of up to kSumPiece elements.

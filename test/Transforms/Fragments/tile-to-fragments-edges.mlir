@@ -25,6 +25,34 @@ func.func @edge(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %row: index, %insi
 
 // -----
 
+// Constants are made anew for each part, however many elements they have: 24
+// numbers of blocks are no whole parts of 16 columns.
+// CHECK-LABEL: func.func @edge_constants
+// CHECK: } else {
+// CHECK-NEXT: scf.for %[[C:.*]] = %c0 to %c384 step %c16
+// CHECK: quant.block_reduce amax %{{.*}} block [1, 16] : tensor<1x16xf32> -> tensor<1x1xf32>
+// CHECK: arith.maximumf %{{.*}}, %cst{{.*}} : tensor<1x1xf32>
+func.func @edge_constants(%x: memref<?x384xf32>, %y: memref<?x24xf32>, %row: index, %inside: i1)
+    attributes {quant.kernel, quant.config = {fragment = array<i64: 1, 384>, edge = array<i64: 1, 16>}} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant dense<1.0> : tensor<1x24xf32>
+  %likely = quant.likely %inside
+  scf.if %likely {
+    %t = quant.load %x[%row, %c0] {in_bounds} : memref<?x384xf32> -> tensor<1x384xf32>
+    %a = quant.block_reduce amax %t block [1, 16] : tensor<1x384xf32> -> tensor<1x24xf32>
+    %m = arith.maximumf %a, %one : tensor<1x24xf32>
+    quant.store %m, %y[%row, %c0] {in_bounds} : tensor<1x24xf32>, memref<?x24xf32>
+  } else {
+    %t = quant.load %x[%row, %c0] : memref<?x384xf32> -> tensor<1x384xf32>
+    %a = quant.block_reduce amax %t block [1, 16] : tensor<1x384xf32> -> tensor<1x24xf32>
+    %m = arith.maximumf %a, %one : tensor<1x24xf32>
+    quant.store %m, %y[%row, %c0] : tensor<1x24xf32>, memref<?x24xf32>
+  }
+  return
+}
+
+// -----
+
 // It must not fire where the parts would leave a remainder,
 // CHECK-LABEL: func.func @edge_remainder
 // CHECK: } else {
