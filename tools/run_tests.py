@@ -325,7 +325,7 @@ def main() -> int:
     parser.add_argument("--only", choices=SUITES, action="append", help="run this suite alone (repeatable)")
     parser.add_argument("--filter", help="a lit --filter and pytest -k expression")
     parser.add_argument("--exhaustive", action="store_true", help="run every case of pytest, where others run a sample")
-    parser.add_argument("--timeout", type=float, default=3600, help="seconds for each runner")
+    parser.add_argument("--timeout", type=float, default=4200, help="seconds for each runner")
     parser.add_argument("--fuzz-seconds", type=int, default=10, help="for each fuzzer")
     args = parser.parse_args()
 
