@@ -37,7 +37,7 @@ OPERATORS = {
     "add_dropout": lambda x, **options: dither.add_dropout(x, x, dropout_seed=5, **options),
 }
 #: In `make test`, every so many of the pairs.
-EACH = 1 if os.environ.get("MATRIX_SHARE") else 12
+EACH = 1 if os.environ.get("MATRIX_SHARE") else 20
 
 
 def _cases():

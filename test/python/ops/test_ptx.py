@@ -40,9 +40,8 @@ INPUTS = ("x", "gate", "up", "data")
 OUTPUTS = ("y", "out", "row_data", "col_data")
 
 
-#: One target of each generation, and what a new driver takes besides: each other one has the rules of one of them, but
-#: for a few.
-GENERATIONS = ("sm_80", "sm_90a", "sm_100a", "sm_120a", "sm_100a:ptx91")
+#: One target of each generation; each other one has the rules of one of them, but for a few.
+GENERATIONS = ("sm_80", "sm_90a", "sm_100a", "sm_120a")
 
 
 def combinations():

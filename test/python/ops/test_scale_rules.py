@@ -7,11 +7,12 @@ from ops import check, data, modes
 from ops.modes import RULES
 
 
+@pytest.mark.sample("values")
+@pytest.mark.parametrize("dtype", data.DTYPES)
 @pytest.mark.parametrize("name", RULES)
-def test_rule(name):
-    for dtype in data.DTYPES:
-        modes.check_mode(modes.special(modes.numbers(70, 200, dtype)), RULES[name], "both")
-    modes.check_mode(data.adversarial(70, 200), RULES[name], "both")
+def test_rule(name, dtype):
+    modes.check_mode(modes.special(modes.numbers(70, 200, dtype)), RULES[name], "both")
+    modes.check_mode(data.adversarial(70, 200, dtype), RULES[name], "both")
 
 
 @dither.fuse
