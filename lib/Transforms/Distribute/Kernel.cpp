@@ -8,6 +8,7 @@
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Target/TargetInfo.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -120,6 +121,12 @@ void Distributor::bindArguments(ArrayRef<Value> args) {
     for (int64_t stride : desc.staticStrides)
       desc.strides.push_back(ShapedType::isDynamic(stride) ? args[next++]
                                                            : e.i64(stride));
+    desc.isOnlyRead =
+        !source.getArgAttr(arg.getArgNumber(), "quant.exchanged") &&
+        llvm::all_of(accessesOf(arg), [](Operation *user) {
+          return isa<quant::LoadOp, quant::GatherOp, quant::LoadScalarOp,
+                     memref::DimOp>(user);
+        });
     if (simd && llvm::any_of(accessesOf(arg), [](Operation *user) {
           auto store = dyn_cast<quant::StoreOp>(user);
           return store && store.getStream();

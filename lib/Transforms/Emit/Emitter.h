@@ -29,6 +29,8 @@ struct MemRefDesc {
   llvm::SmallVector<int64_t> staticSizes, staticStrides;
   /// Known alignment in bytes of the pointer and of every outer stride.
   int64_t align = 1, strideAlign = 1;
+  /// Nothing writes it while the kernel runs.
+  bool isOnlyRead = false;
   /// CPU scratch: each 32 columns lie in memory as the 16 even and the 16 odd
   /// ones, as registers hold them.
   bool pairs = false;

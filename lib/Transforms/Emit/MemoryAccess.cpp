@@ -398,7 +398,8 @@ Value LaneAccess::address(int64_t reg) {
 }
 
 bool LaneAccess::rowsBegin() const {
-  return a.inBounds && !a.rows && !a.mem.swizzled && a.shape.back() > 0 &&
+  return a.inBounds && a.mem.isOnlyRead && !a.rows && !a.mem.swizzled &&
+         a.shape.back() > 0 &&
          llvm::none_of(ArrayRef(limits).drop_back(),
                        [](Value v) { return bool(v); }) &&
          llvm::none_of(firsts, [](Value v) { return bool(v); });

@@ -101,8 +101,8 @@ public:
   LaneAccess(Emitter &e, const TileAccess &a);
 
   mlir::Value address(int64_t reg);
-  /// Whether nothing can be past the memref but the ends of rows that begin in
-  /// it.
+  /// Whether nothing can be past the memref but the ends of rows, and every
+  /// lane may load where a row begins: it is there, and nothing writes it.
   bool rowsBegin() const;
   /// As address() where `inside` (i1) is true; else where the row begins, which
   /// may be loaded whatever `inside` is. For what rowsBegin().

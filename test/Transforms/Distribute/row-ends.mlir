@@ -21,7 +21,23 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
-  // A row that may not be there is not loaded.
+  // What another lane writes is not loaded: nothing keeps the two in order.
+  // CHECK-LABEL: func.func @in_place(
+  // CHECK-NOT: llvm.load
+  // CHECK: scf.if
+  // CHECK: llvm.load
+  // CHECK: return
+  func.func @in_place(%x: memref<?x1440xf32> {quant.align = 16 : i64})
+      attributes {quant.kernel, quant.config = {num_warps = 8 : i64}} {
+    %c0 = arith.constant 0 : index
+    %p = quant.program_id x
+    %t = quant.load %x[%p, %c0] {in_bounds} : memref<?x1440xf32> -> tensor<1x2048xf32>
+    %s = arith.negf %t : tensor<1x2048xf32>
+    quant.store %s, %x[%p, %c0] {in_bounds} : tensor<1x2048xf32>, memref<?x1440xf32>
+    return
+  }
+
+  // Nor is a row that may not be there.
   // CHECK-LABEL: func.func @maybe_no_row(
   // CHECK-NOT: llvm.load
   // CHECK: scf.if
