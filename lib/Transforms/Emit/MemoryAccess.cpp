@@ -10,6 +10,9 @@ using namespace mlir;
 
 namespace dither::transforms {
 
+/// A row is short in a tile of which it leaves more than one part in so many.
+static constexpr int64_t kShort = 8;
+
 //===----------------------------------------------------------------------===//
 // Both targets
 //===----------------------------------------------------------------------===//
@@ -398,8 +401,11 @@ Value LaneAccess::address(int64_t reg) {
 }
 
 bool LaneAccess::rowsBegin() const {
+  // Of a row that is much shorter than its tile whole warps load nothing.
+  int64_t extent = a.layout.base[rank - 1] * a.layout.repeats[rank - 1];
+  bool isShort = kShort * (extent - a.shape.back()) > extent;
   return a.inBounds && a.mem.isOnlyRead && !a.rows && !a.mem.swizzled &&
-         a.shape.back() > 0 &&
+         a.shape.back() > 0 && !isShort &&
          llvm::none_of(ArrayRef(limits).drop_back(),
                        [](Value v) { return bool(v); }) &&
          llvm::none_of(firsts, [](Value v) { return bool(v); });

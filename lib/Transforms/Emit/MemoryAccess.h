@@ -102,7 +102,8 @@ public:
 
   mlir::Value address(int64_t reg);
   /// Whether nothing can be past the memref but the ends of rows, and every
-  /// lane may load where a row begins: it is there, and nothing writes it.
+  /// lane may load where a row begins: it is there, and nothing writes it. Not
+  /// so for rows that are much shorter than the tile.
   bool rowsBegin() const;
   /// As address() where `inside` (i1) is true; else where the row begins, which
   /// may be loaded whatever `inside` is. For what rowsBegin().
