@@ -77,7 +77,6 @@ def test_ragged(name):
     assert found.counters.total.conflicts == 0
 
 
-@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("name", ODD)
 def test_odd(name):
     """Rows of 2006 bytes: nothing is aligned, and lanes take an element at a time."""

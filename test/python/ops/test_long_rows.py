@@ -20,7 +20,6 @@ def loads(name, target, columns):
     return x.loaded / x.size
 
 
-@pytest.mark.sample("pairs")
 @pytest.mark.parametrize(
     ("target", "columns"),
     [
