@@ -201,6 +201,16 @@ std::optional<int64_t> LayoutRules::blockAxis(quant::BlockReduceOp op) {
   return axis;
 }
 
+/// Whether elements of `v`, or what is made of each of them, become columns.
+static bool isTurned(Value v) {
+  return llvm::any_of(v.getUsers(), [&](Operation *user) {
+    if (isa<quant::TransposeOp>(user))
+      return true;
+    return user->hasTrait<OpTrait::Elementwise>() &&
+           user->getNumResults() == 1 && isTurned(user->getResult(0));
+  });
+}
+
 bool LayoutRules::isAnchor(quant::LoadOp load) const {
   auto type = cast<RankedTensorType>(load.getResult().getType());
   if (type.getRank() != 2 || type.getNumElements() == 1)
@@ -209,7 +219,9 @@ bool LayoutRules::isAnchor(quant::LoadOp load) const {
   // does not turn rows to columns.
   return !load.getMemref().getDefiningOp<quant::ScratchOp>() ||
          llvm::all_of(type.getShape(),
-                      [](int64_t extent) { return extent >= kSimdLanes; });
+                      [](int64_t extent) { return extent >= kSimdLanes; }) ||
+         (simd && type.getDimSize(0) > 1 && type.getDimSize(1) > 1 &&
+          isTurned(load.getResult()));
 }
 
 TileLayout LayoutRules::storage(Operation *op, const TileLayout &have) const {

@@ -30,8 +30,12 @@ static constexpr int64_t kSlowCols = 32;
 /// How much longer such a part takes, for each element.
 static constexpr double kMaskedTimes = 3;
 /// Columns of such a part that is turned: each has a mask of its own, and as
-/// much code as a column without.
-static constexpr int64_t kSlowTurnedCols = 8;
+/// much code as a column without. Of scales there is one row.
+static constexpr int64_t kSlowTurnedCols = 8, kSlowTurnedScales = 16;
+
+/// Bits of a column that are turned at once where elements only move: stores
+/// of fewer take most of the time.
+static constexpr int64_t kMovedBits = 128;
 
 int64_t PhasePlan::loadedBytes() const {
   int64_t bits = 0;
@@ -94,6 +98,24 @@ bool PhasePlan::sumsSquares() const {
     return reduce && reduce.getKind() == quant::ReduceKind::sum &&
            kindOf(v) == SquareBlocks;
   });
+}
+
+/// Rows of a part that are turned to columns at once; a loop goes over those of
+/// the part. Code grows with them, and an element takes as long.
+int64_t PhasePlan::turnedAtOnce(const Phase &phase) const {
+  SmallVector<Value> tiles;
+  for (const Sink &sink : phase.sinks)
+    tiles.push_back(sink.tile);
+  for (unsigned cut : phase.cuts)
+    tiles.push_back(cuts[cut].value);
+  int64_t atOnce = kTurnedAtOnce;
+  for (Value v : coneOf(tiles))
+    if (auto transpose = v.getDefiningOp<quant::TransposeOp>();
+        transpose && transpose.getSource().getDefiningOp<quant::LoadOp>())
+      atOnce = std::max(
+          atOnce,
+          kMovedBits / quant::storageBits(getElementTypeOrSelf(v.getType())));
+  return std::gcd(phase.rows, atOnce);
 }
 
 void PhasePlan::chooseExtents() {
@@ -182,7 +204,12 @@ void PhasePlan::chooseExtents() {
     case ColBlocks:
       p.rows = rowBlock;
       p.cols = std::min<int64_t>(32, wide);
-      p.slowCols = slow(1, kSlowCols);
+      p.slowCols = slow(1, llvm::any_of(p.sinks,
+                                        [&](const Sink &sink) {
+                                          return isTransposed(sink.tile);
+                                        })
+                               ? kSlowTurnedScales
+                               : kSlowCols);
       break;
     case Turned:
     case Transposed:
@@ -194,6 +221,8 @@ void PhasePlan::chooseExtents() {
         for (const Sink &sink : p.sinks)
           p.rows = std::lcm(p.rows, lineRows(sink));
         p.cols = 1;
+      } else {
+        p.rowsAtOnce = turnedAtOnce(p);
       }
       p.slowCols = slow(1, kSlowTurnedCols);
       break;

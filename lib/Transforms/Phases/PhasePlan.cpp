@@ -46,7 +46,7 @@ int64_t PhasePlan::lineRows(const Sink &sink) const {
       rowUnit(sink.tile, 1) != 1)
     return 0;
   int64_t fill = kLineBits / quant::storageBits(type.getElementType());
-  return fill > kTurnedRows && rows % fill == 0 ? fill : 0;
+  return fill > kTurnedAtOnce && rows % fill == 0 ? fill : 0;
 }
 
 /// Reductions over rows that sinks need, and what depends on them. The sinks

@@ -29,8 +29,9 @@ bool isMadeFrom(mlir::Value v, mlir::Value source);
 
 class PhasePlan {
 public:
-  /// Rows that are turned to columns at once, at most, and bits of a line.
-  static constexpr int64_t kTurnedRows = 32, kLineBits = 512;
+  /// Rows of a part that is turned to columns, at most, rows that are turned
+  /// at once, and bits of a line.
+  static constexpr int64_t kTurnedRows = 32, kTurnedAtOnce = 8, kLineBits = 512;
   /// Elements of a square block that are added up at once, at most.
   static constexpr int64_t kMostSummed = 1024;
   /// Bytes of a row that are kept from end to end, at most: the second cache
@@ -86,6 +87,8 @@ public:
     /// Rows and columns of a part: of those inside the tensors, and columns of
     /// those that may leave them.
     int64_t rows = 1, cols = 1, slowCols = 1;
+    /// Rows of a part that are computed together; 0 for all of them.
+    int64_t rowsAtOnce = 0;
   };
 
   /// Why a kernel has no plan, and what in it is the reason.
@@ -223,6 +226,7 @@ private:
   /// Bytes of values that phases keep for each element of the tile.
   int64_t keptBytes() const;
   std::pair<int64_t, int64_t> partOfBlocks(int64_t colBlock) const;
+  int64_t turnedAtOnce(const Phase &phase) const;
   std::vector<Node> uniformValues() const;
   std::vector<Node> steps(const Phase &phase) const;
   Node loops(const Phase &phase) const;

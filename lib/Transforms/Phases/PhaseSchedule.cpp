@@ -59,13 +59,19 @@ Node PhasePlan::loops(const Phase &phase) const {
                     .alone(/*inside=*/true),
                 Node::loop(Axis::Rows, Bound::Inside, bandRows, 1, steps(phase))
                     .alone(/*inside=*/false)});
+  auto parts = [&](Bound from, Bound to, int64_t width, bool isInside) {
+    Nodes body = steps(phase);
+    if (phase.rowsAtOnce && phase.rowsAtOnce < phase.rows)
+      body = {Node::loop(Axis::Rows, 0, phase.rows, phase.rowsAtOnce,
+                         std::move(body))
+                  .alone(isInside)};
+    return Node::loop(Axis::Cols, from, to, width, std::move(body))
+        .alone(isInside);
+  };
   // Blocks with an infinity or a NaN are computed again.
   Bound rest = asks(phase.kind) ? Bound::Redo : Bound::Inside;
-  Nodes columns{
-      Node::loop(Axis::Cols, 0, Bound::Inside, phase.cols, steps(phase))
-          .alone(/*inside=*/true),
-      Node::loop(Axis::Cols, rest, Bound::Width, phase.slowCols, steps(phase))
-          .alone(/*inside=*/false)};
+  Nodes columns{parts(0, Bound::Inside, phase.cols, /*isInside=*/true),
+                parts(rest, Bound::Width, phase.slowCols, /*isInside=*/false)};
   // Of a band that reaches past a tensor some rows may lie inside.
   Nodes part;
   if (bandRows > 1)

@@ -202,3 +202,34 @@ func.func @given(%x: memref<4x16xf32>, %y: memref<4x16xf32>) attributes {quant.k
   quant.store %t, %y[%c0, %c0] : tensor<1x16xf32, #quant.layout<"(1,16) reg=[] lane=[(0,8),(0,4),(0,2),(0,1)] warp=[]">>, memref<4x16xf32>
   return
 }
+
+// Rows that an earlier loop left are loaded as rows where they are turned, few
+// as they may be.
+// CHECK-LABEL: func.func @turned
+// CHECK: quant.load {{.*}} -> tensor<8x32xf32, #quant.layout<"(8,32) reg=[(0,16),(1,0),(2,0),(4,0)] lane=[(0,1),(0,2),(0,4),(0,8)] warp=[]">>
+// CHECK: quant.transpose
+func.func @turned(%y: memref<32x8xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %s = quant.scratch : memref<8x32xf32>
+  %t = quant.load %s[%c0, %c0] : memref<8x32xf32> -> tensor<8x32xf32>
+  %m = arith.mulf %t, %t : tensor<8x32xf32>
+  %u = quant.transpose %m : tensor<8x32xf32> -> tensor<32x8xf32>
+  quant.store %u, %y[%c0, %c0] : tensor<32x8xf32>, memref<32x8xf32>
+  return
+}
+
+// Others are loaded as their user has them.
+// CHECK-LABEL: func.func @follows
+// CHECK: %[[U:.*]] = quant.transpose {{.*}} -> tensor<8x32xf32, [[LAYOUT:#quant.layout<".*">]]>
+// CHECK: %[[T:.*]] = quant.load %{{[0-9]}}[{{.*}} -> tensor<8x32xf32, [[LAYOUT]]>
+// CHECK: arith.addf %[[U]], %[[T]]
+func.func @follows(%x: memref<32x8xf32>, %y: memref<8x32xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %s = quant.scratch : memref<8x32xf32>
+  %t = quant.load %x[%c0, %c0] : memref<32x8xf32> -> tensor<32x8xf32>
+  %u = quant.transpose %t : tensor<32x8xf32> -> tensor<8x32xf32>
+  %v = quant.load %s[%c0, %c0] : memref<8x32xf32> -> tensor<8x32xf32>
+  %m = arith.addf %u, %v : tensor<8x32xf32>
+  quant.store %m, %y[%c0, %c0] : tensor<8x32xf32>, memref<8x32xf32>
+  return
+}

@@ -106,9 +106,9 @@ func.func @branch(%x: memref<4x256xf32>, %s: memref<4x1xf32>, %y: memref<4x256xf
 
 // -----
 
-// Rows that are stored as columns go together, 32 at a time, and are kept until
-// 64 fill a line of each column; what is the same for all rows is stored once,
-// after them.
+// Rows that are stored as columns are turned eight at a time, in parts of 32,
+// and are kept until 64 fill a line of each column; what is the same for all
+// rows is stored once, after them.
 // PHASES-LABEL: phases of turned
 // PHASES: for rows 0 to stored by 64
 // PHASES-NEXT: band of 64
@@ -117,6 +117,10 @@ func.func @branch(%x: memref<4x256xf32>, %s: memref<4x1xf32>, %y: memref<4x256xf
 // PHASES-NEXT: band of 32
 // PHASES-NEXT: measure cols by 32
 // PHASES-NEXT: for cols 0 to inside by 32 inside
+// PHASES-NEXT: for rows 0 to 32 by 8 inside
+// PHASES-NEXT: keep 0: quant.encode tensor<1024x128xf8E4M3FN>
+// PHASES-NEXT: for cols inside to width by 8
+// PHASES-NEXT: for rows 0 to 32 by 8
 // PHASES-NEXT: keep 0: quant.encode tensor<1024x128xf8E4M3FN>
 // PHASES: for rows 0 to band by 64
 // PHASES: for cols 0 to inside by 1 inside
@@ -139,6 +143,26 @@ func.func @turned(%x: memref<?x1024xbf16>, %e: memref<1x1xf32>, %q: memref<1024x
   quant.store %c, %q[%c0, %r] : tensor<1024x128xf8E4M3FN>, memref<1024x?xf8E4M3FN>
   %i = arith.divf %one, %f : tensor<1x1xf32>
   quant.store %i, %s[%p, %c0] : tensor<1x1xf32>, memref<1x1xf32>
+  return
+}
+}
+
+// -----
+
+// Bytes that only move are turned 16 rows at a time.
+// PHASES-LABEL: phases of moved
+// PHASES: for cols 0 to inside by 32 inside
+// PHASES-NEXT: for rows 0 to 32 by 16 inside
+// PHASES-NEXT: keep 0: quant.transpose tensor<1024x128xi8>
+module attributes {quant.target = "host"} {
+func.func @moved(%x: memref<?x1024xi8>, %q: memref<1024x?xi8>) attributes {quant.kernel} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  %r = arith.muli %p, %c128 : index
+  %t = quant.load %x[%r, %c0] : memref<?x1024xi8> -> tensor<128x1024xi8>
+  %u = quant.transpose %t : tensor<128x1024xi8> -> tensor<1024x128xi8>
+  quant.store %u, %q[%c0, %r] : tensor<1024x128xi8>, memref<1024x?xi8>
   return
 }
 }
