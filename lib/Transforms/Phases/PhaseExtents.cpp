@@ -253,11 +253,10 @@ void PhasePlan::chooseExtents() {
     auto type = cast<RankedTensorType>(cut.value.getType());
     for (unsigned d = 0; d < 2; ++d) {
       int64_t row = rowUnit(cut.value, d), col = colUnit(cut.value, d);
-      // Room for parts that reach past the end of the tile.
       cut.shape.push_back(
           row   ? std::max<int64_t>(1, bandRows / row)
           : col ? llvm::divideCeil(
-                      (takesWholeRows(cut.kind) ? cols : bandCols) + 64, col)
+                      (takesWholeRows(cut.kind) ? cols : bandCols) + kRoom, col)
                 : type.getDimSize(d));
     }
   }

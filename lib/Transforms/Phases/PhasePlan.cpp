@@ -315,7 +315,7 @@ bool PhasePlan::orderPhases() {
 }
 
 void PhasePlan::findReaders() {
-  for (const Phase &p : phases) {
+  for (Phase &p : phases) {
     llvm::SetVector<Value> cone;
     for (unsigned i : p.cuts)
       cone.insert(cuts[i].value);
@@ -328,6 +328,7 @@ void PhasePlan::findReaders() {
       Operation *def = cone[i].getDefiningOp();
       if (!def || (cut >= 0 && cuts[cut].kind < p.kind))
         continue;
+      p.loads |= !isMemoryEffectFree(def);
       if (isa<quant::LoadOp>(def))
         lastReaders[cone[i]] = p.kind;
       for (Value operand : def->getOperands())

@@ -32,6 +32,9 @@ public:
   /// Rows of a part that is turned to columns, at most, rows that are turned
   /// at once, and bits of a line.
   static constexpr int64_t kTurnedRows = 32, kTurnedAtOnce = 8, kLineBits = 512;
+  /// Columns that scratch memory has past the end of a band: of parts that
+  /// reach past it.
+  static constexpr int64_t kRoom = 64;
   /// Elements of a square block that are added up at once, at most.
   static constexpr int64_t kMostSummed = 1024;
   /// Bytes of a row that are kept from end to end, at most: the second cache
@@ -89,6 +92,8 @@ public:
     int64_t rows = 1, cols = 1, slowCols = 1;
     /// Rows of a part that are computed together; 0 for all of them.
     int64_t rowsAtOnce = 0;
+    /// Whether it reads tensors, and not only what phases before it have kept.
+    bool loads = false;
   };
 
   /// Why a kernel has no plan, and what in it is the reason.
@@ -230,6 +235,7 @@ private:
   std::vector<Node> uniformValues() const;
   std::vector<Node> steps(const Phase &phase) const;
   Node loops(const Phase &phase) const;
+  bool staysInScratch(const Phase &phase) const;
   bool findTotals(llvm::ArrayRef<Sink> all);
   bool findClasses();
   bool isSupported();

@@ -49,6 +49,15 @@ Nodes PhasePlan::steps(const Phase &phase) const {
   return nodes;
 }
 
+/// Whether nothing in a phase needs a mask, as all that it reads and writes is
+/// kept, its parts end where a stretch does or in the room after it, and values
+/// that are not finite are as good as others.
+bool PhasePlan::staysInScratch(const Phase &phase) const {
+  return !phase.loads && phase.sinks.empty() && phase.totals.empty() &&
+         blockCols % phase.cols == 0 && phase.cols <= kRoom &&
+         !(checkKind && phase.kind >= *checkKind);
+}
+
 /// The loops of a phase: over what is inside all tensors, and over the rest in
 /// smaller parts. Along rows that are computed as a whole there is one of each.
 Node PhasePlan::loops(const Phase &phase) const {
@@ -70,14 +79,18 @@ Node PhasePlan::loops(const Phase &phase) const {
   };
   // Blocks with an infinity or a NaN are computed again.
   Bound rest = asks(phase.kind) ? Bound::Redo : Bound::Inside;
-  Nodes columns{parts(0, Bound::Inside, phase.cols, /*isInside=*/true),
-                parts(rest, Bound::Width, phase.slowCols, /*isInside=*/false)};
-  // Of a band that reaches past a tensor some rows may lie inside.
   Nodes part;
-  if (bandRows > 1)
-    part.push_back(Node::band(phase.rows));
-  part.push_back(Node::measure(phase.cols));
-  llvm::append_range(part, std::move(columns));
+  if (staysInScratch(phase)) {
+    part.push_back(parts(0, Bound::Width, phase.cols, /*isInside=*/true));
+  } else {
+    // Of a band that reaches past a tensor some rows may lie inside.
+    if (bandRows > 1)
+      part.push_back(Node::band(phase.rows));
+    part.push_back(Node::measure(phase.cols));
+    part.push_back(parts(0, Bound::Inside, phase.cols, /*isInside=*/true));
+    part.push_back(
+        parts(rest, Bound::Width, phase.slowCols, /*isInside=*/false));
+  }
   Bound last = blockRows < bandRows ? Bound(Bound::Band) : Bound(bandRows);
   return Node::phase(index,
                      {Node::loop(Axis::Rows, 0, last, phase.rows, part)});

@@ -189,8 +189,8 @@ func.func @short(%x: memref<?x1024xf32>, %q: memref<1024x?xf8E4M3FN>) attributes
 // -----
 
 // What is transformed is kept first where it takes more than a load, a row at a
-// time: a part of a transform has the rows of a run. No part is wider than a
-// stretch.
+// time: a part of a transform has the rows of a run, and no masks, since it
+// reads and writes scratch memory alone. No part is wider than a stretch.
 // PHASES-LABEL: phases of transformed
 // PHASES: for cols 0 to 1024 by 64
 // PHASES: phase 0
@@ -200,8 +200,9 @@ func.func @short(%x: memref<?x1024xf32>, %q: memref<1024x?xf8E4M3FN>) attributes
 // PHASES-NEXT: keep 1: arith.mulf tensor<128x1024xf32>
 // PHASES: phase 1
 // PHASES-NEXT: for rows 0 to 128 by 128
-// PHASES: keep 0: quant.hadamard tensor<128x1024xf32>
-// PHASES: phase 2
+// PHASES-NEXT: for cols 0 to width by 16 inside
+// PHASES-NEXT: keep 0: quant.hadamard tensor<128x1024xf32>
+// PHASES-NEXT: phase 2
 // PHASES-NEXT: for rows 0 to 128 by 1
 // PHASES: measure cols by 64
 // PHASES: quant.store of quant.encode tensor<128x1024xf4E2M1FN>
