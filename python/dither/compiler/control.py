@@ -166,9 +166,7 @@ class Control(Calls):
                 raise Problem(f"{name} has {len(args) + len(kwargs)} arguments, expected 1 to 3", node=call)
             start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
         else:
-            bound = bind(static_range.signature, name, args, kwargs)
-            bound.apply_defaults()
-            start, stop, step = bound.arguments.values()
+            start, stop, step = bind(static_range.signature, name, args, kwargs).values()
             if stop is None:
                 start, stop = 0, start
         return [start, stop, step]
