@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 from . import cache, knobs, profile, stats, streams
 from .arrays import Array, check_shapes
 from .compiled import Compiled, Lowered
-from .compiler import Captures, captures_of, remember_file
+from .compiler import CaptureMemory, Captures, remember_file
 from .devices import Device, checked_target, chosen_device, default_device
 from .errors import CompileError, span_of_code, suggest
 from .frameworks import is_sketching
@@ -80,6 +80,7 @@ class Kernel:
         self.__name__ = name or fn.__name__
         # What is compiled, much later, is the text that was imported, whatever the file holds by then.
         self._file = remember_file(fn)
+        self._reading = CaptureMemory(fn)
         self.options = options
         self._shapes = _shapes_by_parameter(fn, shapes)
         self.signature = Signature(fn, self._shapes, self.__name__, structures)
@@ -259,7 +260,7 @@ class Kernel:
         where = _device_of(bound.arguments, device)
         if where.is_cpu:
             bound = bound.unaligned()
-        captures = captures_of(self.fn, bound.constexprs)
+        captures = self._reading.captures(bound.constexprs)
         options = self.options.under(num_warps, math)
         return Specialization(self.__name__, bound, where.target, options, captures), where
 
@@ -279,7 +280,7 @@ class Kernel:
 
     def _captured(self) -> tuple[int, list[Any]]:
         """What the launch path compares with at each launch."""
-        captures = captures_of(self.fn)
+        captures = self._reading.captures()
         return self._version(captures), captures.guards.rows
 
     def _version(self, captures: Captures) -> int:
@@ -335,7 +336,7 @@ class Kernel:
         # What is read of the constexprs is no part of what `_captured` reads.
         guards = made.captures.guards.rows if made.captures.reads_constexprs else []
         return (
-            self._version(captures_of(self.fn) if guards else made.captures),
+            self._version(self._reading.captures() if guards else made.captures),
             compiled.loaded(where),
             -1 if where.is_cpu else int(where.name.removeprefix("cuda:")),
             compiled.slot_sources(place),
@@ -361,6 +362,7 @@ class Kernel:
 
     def _lower(self, bound: Bound, target: str, options: CodeOptions, captures: Captures | None = None) -> Lowered:
         structures = self.signature.structures
+        captures = captures or self._reading.captures(bound.constexprs)
         return Lowered(self.fn, bound.types, bound.constexprs, target, options, captures, self.__name__, structures)
 
 

@@ -2,13 +2,23 @@
 
 from typing import TYPE_CHECKING, Any
 
+from .capture_memory import CaptureMemory
 from .captures import Captures, captures_of
 from .source import FunctionSource, read_source, remember_file, unwrap
 
 if TYPE_CHECKING:
     from .lowering import lower
 
-__all__ = ["Captures", "FunctionSource", "captures_of", "lower", "read_source", "remember_file", "unwrap"]
+__all__ = [
+    "CaptureMemory",
+    "Captures",
+    "FunctionSource",
+    "captures_of",
+    "lower",
+    "read_source",
+    "remember_file",
+    "unwrap",
+]
 
 
 def __getattr__(name: str) -> Any:

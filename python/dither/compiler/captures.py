@@ -12,12 +12,13 @@ of it, so that the two agree whatever other threads do in between. The rules (do
 from __future__ import annotations
 
 import builtins
+import copy
 import dataclasses
 import functools
 import hashlib
 import inspect
 import types as python_types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .. import language
@@ -98,13 +99,15 @@ class Captures:
         constexprs: the same of the constexprs.
         reads_constexprs: whether the constexprs lead to more than the kernel alone.
         guards: the places that all of this was read from.
+        lasts: whether all of this is the same while the guards hold. Not where an attribute was not there: it has none.
     """
 
     def __init__(self, reader: _Reader, constexprs: Mapping[str, Any]) -> None:
         self._callees, self._attributes = reader.callees, reader.attributes
-        self._keep = list(reader.objects.values()), constexprs
+        self._objects = list(reader.objects.values())
         self.guards = reader.guards
         self.reads_constexprs = reader.reads_constexprs
+        self.lasts = reader.lasts
         callees = tuple(self._callees.values())
         self.kernel = callees[0]
         self.sources = tuple(callee.source for callee in callees)
@@ -115,7 +118,7 @@ class Captures:
             if unwrap(value) is None and getattr(builtins, name, MISSING) is not value
             if why_not_plain(name, value) is None or callable(value)
         )
-        writer = Writer({function: number for number, function in enumerate(self._callees)}, self._attributes)
+        writer = self._writer = Writer({each: number for number, each in enumerate(self._callees)}, self._attributes)
         lines: list[str] = []
         for number, callee in enumerate(callees):
             source = callee.source
@@ -125,7 +128,23 @@ class Captures:
             lines += [f"{name} is {writer.write(value)}" for name, value in callee.reads]
         self.text = "\n".join(lines)
         self.version = hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).digest()
+        self._take(constexprs)
+
+    def _take(self, constexprs: Mapping[str, Any]) -> None:
+        writer = self._writer.copy()
         self.constexprs = "\n".join(f"{name} is {writer.write(value)}" for name, value in constexprs.items())
+        self._constexprs = constexprs
+
+    def of_others(self, constexprs: Mapping[str, Any]) -> Captures:
+        """The same with other constexprs, that lead to the same."""
+        others = copy.copy(self)
+        others._take(constexprs)
+        return others
+
+    def leads_to_same(self, constexprs: Mapping[str, Any]) -> bool:
+        """Whether these constexprs lead to what the present ones do."""
+        ours, theirs = leads_of(self._constexprs.values()), leads_of(constexprs.values())
+        return len(ours) == len(theirs) and all(a is b for a, b in zip(ours, theirs, strict=True))
 
     def callee(self, function: python_types.FunctionType) -> Callee:
         """A function that is called."""
@@ -198,6 +217,17 @@ def is_passable(value: Any) -> bool:
     return function_of(value) is not None or why_not_plain("it", value) is None
 
 
+def leads_of(values: Iterable[Any]) -> list[Any]:
+    """Of constexprs, in order, what leads further: functions and configurations."""
+    found: list[Any] = []
+    for value in values:
+        if function_of(value) is not None or is_configuration(value):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found += leads_of(value)
+    return found
+
+
 def captures_of(kernel: Any, constexprs: Mapping[str, Any] | None = None) -> Captures:
     """All that lowering `kernel` (a function or a kernel object) for these constexprs can read, callees included.
 
@@ -208,9 +238,14 @@ def captures_of(kernel: Any, constexprs: Mapping[str, Any] | None = None) -> Cap
     if function is None:
         raise TypeError(f"found {kernel!r}, expected a function")
     reader = _Reader()
-    plain = {name: _constant(value) for name, value in (constexprs or {}).items()}
+    plain = plain_constexprs(constexprs)
     reader.read(function, plain)
     return Captures(reader, plain)
+
+
+def plain_constexprs(constexprs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Constexprs with numbers of NumPy as those of Python."""
+    return {name: _constant(value) for name, value in (constexprs or {}).items()}
 
 
 class _Reader:
@@ -221,6 +256,7 @@ class _Reader:
         self.callees: dict[int, Callee] = {}
         self.attributes: dict[int, dict[str, Any]] = {}
         self.reads_constexprs = False
+        self.lasts = True
         #: Everything that is known by its address.
         self.objects: dict[int, Any] = {}
         self._functions: list[python_types.FunctionType] = []
@@ -274,6 +310,7 @@ class _Reader:
             found = Raised(error)
         known[name] = _constant(found)
         if not is_readable(found):
+            self.lasts = False
             return  # code that is compiled has not read it
         if isinstance(found, python_types.MethodType):
             self.guards.attribute(type(value), name)

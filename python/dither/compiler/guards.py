@@ -27,6 +27,13 @@ class Guards:
             self._seen.add((kind, id(container), name))
             self.rows.append((kind, container, name, ... if value is MISSING else value))
 
+    def hold(self) -> bool:
+        """Whether each place still has the object that it had."""
+        try:
+            return all(_held(kind, container, name) is value for kind, container, name, value in self.rows)
+        except Exception:  # of a property
+            return False
+
     def item(self, container: dict[str, Any], name: str) -> Any:
         """An entry of a dictionary; MISSING where there is none."""
         value = container.get(name, MISSING)
@@ -64,3 +71,20 @@ class Guards:
             assert named is not None
             found[name] = self.item(named, name)
         return {name: value for name, value in found.items() if value is not MISSING}
+
+
+def _held(kind: int, container: Any, name: str) -> Any:
+    """What a place holds; Ellipsis for nothing."""
+    if kind == Guards.ITEM:
+        return container.get(name, ...)
+    if kind == Guards.CELL:
+        try:
+            return container.cell_contents
+        except ValueError:
+            return ...
+    if kind == Guards.CODE:
+        return container.__code__
+    if kind == Guards.ATTRIBUTE:
+        return getattr(container, name, ...)
+    value = container.__defaults__ if kind == Guards.DEFAULTS else container.__kwdefaults__
+    return ... if value is None else value

@@ -202,6 +202,12 @@ class Writer:
         self._attributes = attributes
         self._numbers: dict[int, int] = {}
 
+    def copy(self) -> Writer:
+        """One that has written the same, for text that goes on from there."""
+        other = Writer(self._functions, self._attributes)
+        other._numbers = dict(self._numbers)
+        return other
+
     def write(self, value: Any) -> str:
         """The text of a value."""
         kind = type(value)

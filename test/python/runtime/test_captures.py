@@ -1,5 +1,6 @@
 """What a kernel captures is part of its key: changing it compiles anew, also where launches stay in C++."""
 
+import dataclasses
 import types
 
 import dither
@@ -182,3 +183,68 @@ def test_moving_a_function_compiles_nothing(tmp_path):
         assert run(module.kernel) == 9
         found.append([build.source for build in module.kernel.stats.builds])
     assert found[1] == ["disk"]
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """The kernels whose captures were read, each time that they were."""
+    from dither.compiler import capture_memory
+
+    read, captures_of = [], capture_memory.captures_of
+
+    def count(kernel, constexprs):
+        read.append(kernel.__name__)
+        return captures_of(kernel, constexprs)
+
+    monkeypatch.setattr(capture_memory, "captures_of", count)
+    return read
+
+
+def test_variants_share_what_was_read(monkeypatch, reads):
+    @dither.jit
+    def kernel(x, y, N: dl.constexpr):
+        dl.store(y, (0,), inner(dl.load(x, (0,), (8,))) * N)
+
+    def text(n):
+        return kernel.lower(X, Y, N=n).text
+
+    two = text(2)
+    assert two != text(3) and text(2) == two
+    assert reads == ["kernel"]
+    monkeypatch.setitem(globals(), "helper", triple)
+    assert text(2) != two
+    assert reads == ["kernel"] * 2
+    monkeypatch.setitem(globals(), "helper", double)
+    assert text(2) == two
+
+
+def test_functions_that_are_passed_are_read_each(reads):
+    @dither.jit
+    def kernel(x, y, F: dl.constexpr):
+        dl.store(y, (0,), F(dl.load(x, (0,), (8,))))
+
+    texts = {f.__name__: kernel.lower(X, Y, F=f).text for f in (double, triple, inner)}
+    assert len(set(texts.values())) == 2 and texts["inner"] == texts["double"]
+    before = len(reads)
+    assert all(kernel.lower(X, Y, F=f).text == texts[f.__name__] for f in (inner, double, triple))
+    assert len(reads) == before == 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    n: float
+
+
+@pytest.mark.parametrize("holder", [Settings, Frozen(1.0)], ids=["class", "dataclass"])
+def test_an_attribute_that_appears_later(monkeypatch, holder):
+    monkeypatch.setattr(config, "holder", holder, raising=False)
+
+    @dither.jit
+    def kernel(x, y):
+        dl.store(y, (0,), dl.load(x, (0,), (8,)) * config.holder.LATER)
+
+    for _ in range(2):
+        with pytest.raises(dither.CompileError, match="LATER"):
+            kernel.lower(X, Y)
+    monkeypatch.setattr(holder if isinstance(holder, type) else type(holder), "LATER", 4.0, raising=False)
+    assert run(kernel) == 4
