@@ -203,12 +203,16 @@ std::optional<int64_t> LayoutRules::blockAxis(quant::BlockReduceOp op) {
 
 /// Whether elements of `v`, or what is made of each of them, become columns.
 static bool isTurned(Value v) {
-  return llvm::any_of(v.getUsers(), [&](Operation *user) {
-    if (isa<quant::TransposeOp>(user))
-      return true;
-    return user->hasTrait<OpTrait::Elementwise>() &&
-           user->getNumResults() == 1 && isTurned(user->getResult(0));
-  });
+  SetVector<Value> made;
+  made.insert(v);
+  for (size_t i = 0; i < made.size(); ++i)
+    for (Operation *user : made[i].getUsers()) {
+      if (isa<quant::TransposeOp>(user))
+        return true;
+      if (user->hasTrait<OpTrait::Elementwise>() && user->getNumResults() == 1)
+        made.insert(user->getResult(0));
+    }
+  return false;
 }
 
 bool LayoutRules::isAnchor(quant::LoadOp load) const {
