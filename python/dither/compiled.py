@@ -44,10 +44,11 @@ class Lowered:
 
         self.types = dict(types)
         self.target = target
-        self.name = name or fn.__name__
+        self.name = called = name or fn.__name__
         start = time.perf_counter()
         read = captures or captures_of(fn, constexprs)
-        self._make = lambda: lower(fn, types, constexprs, target, options, read, self.name, structures)
+        # Without `self`, so that nobody's module is there until garbage is collected: the next one has its context.
+        self._make = lambda: lower(fn, types, constexprs, target, options, read, called, structures)
         program = self._make()
         #: The module, until it is compiled, which uses it up: one thread takes it.
         self._modules: list[_dither.Module] = [program.module]

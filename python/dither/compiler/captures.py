@@ -28,7 +28,9 @@ from ..scalars import constant_number
 from .code import CodeMemory
 from .guards import Guards
 from .identity import (
+    ATOMS,
     MISSING,
+    OWN,
     Raised,
     Writer,
     function_behind,
@@ -172,6 +174,8 @@ class Captures:
 
 def check_captured(name: str, value: Any) -> Any:
     """The value, if kernels may read it from outside; tensors and mutable objects are not."""
+    if type(value) in ATOMS or isinstance(value, _ALWAYS):  # most of what is read
+        return value
     why = None if is_passable(value) else why_not_plain(f"'{name}'", value)
     if why is None or (is_readable(value) and _is_callable(value)):
         return value
@@ -369,6 +373,7 @@ def _constant(value: Any) -> Any:
     return value if isinstance(value, _NO_NUMBERS) else constant_number(value)
 
 
+_ALWAYS = (python_types.FunctionType, python_types.ModuleType, *OWN)
 _NO_NUMBERS = (python_types.FunctionType, python_types.ModuleType, type, Builtin, str, type(None))
 
 

@@ -57,7 +57,7 @@ def is_namedtuple_class(kind: Any) -> bool:
 
 def is_configuration(value: Any) -> bool:
     """Whether a value is data with attributes that a user's class defines."""
-    if isinstance(value, _NO_DATA):  # most of what is asked about
+    if type(value) in ATOMS or isinstance(value, _NO_DATA):  # most of what is asked about
         return False
     return (isinstance(value, enum.Enum) and not isinstance(value, OWN)) or is_namedtuple(value) or is_dataclass(value)
 
@@ -148,6 +148,8 @@ def check_operation(function: Callable[..., Any], operands: tuple[Any, ...]) -> 
                 raise Problem(f"isinstance of '{kind.__name__}', which decides itself: expected an ordinary class")
         return
     if function in _BLIND:
+        return
+    if getattr(function, "__module__", None) == "_operator" and all(type(operand) in ATOMS for operand in operands):
         return
     text = function in (str, repr, format)
     for operand in (*operands, getattr(function, "__self__", None)):
