@@ -36,19 +36,18 @@ class Lowered:
         constexprs: Mapping[str, Any],
         target: str,
         options: CodeOptions,
-        captures: Captures | None = None,
+        captures: Captures,
         name: str | None = None,
         structures: Mapping[str, Structure] | None = None,
     ) -> None:
-        from .compiler import captures_of, lower
+        from .compiler import lower
 
         self.types = dict(types)
         self.target = target
         self.name = called = name or fn.__name__
         start = time.perf_counter()
-        read = captures or captures_of(fn, constexprs)
         # Without `self`, so that nobody's module is there until garbage is collected: the next one has its context.
-        self._make = lambda: lower(fn, types, constexprs, target, options, read, called, structures)
+        self._make = lambda: lower(fn, types, constexprs, target, options, captures, called, structures)
         program = self._make()
         #: The module, until it is compiled, which uses it up: one thread takes it.
         self._modules: list[_dither.Module] = [program.module]

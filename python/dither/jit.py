@@ -127,7 +127,8 @@ class Kernel:
         """
         variant, args, named = self._variant(args, kwargs)
         bound = variant.signature.bind(args, named)
-        return variant._lower(bound, checked_target(target), self.options.under(num_warps, math))
+        captures = variant._reading.captures(bound.constexprs)
+        return variant._lower(bound, checked_target(target), self.options.under(num_warps, math), captures)
 
     @_at_the_call
     def compile(self, *args: Any, **kwargs: Any) -> Compiled:
@@ -360,9 +361,8 @@ class Kernel:
             return "a constexpr is an object that can change"
         return ""
 
-    def _lower(self, bound: Bound, target: str, options: CodeOptions, captures: Captures | None = None) -> Lowered:
+    def _lower(self, bound: Bound, target: str, options: CodeOptions, captures: Captures) -> Lowered:
         structures = self.signature.structures
-        captures = captures or self._reading.captures(bound.constexprs)
         return Lowered(self.fn, bound.types, bound.constexprs, target, options, captures, self.__name__, structures)
 
 

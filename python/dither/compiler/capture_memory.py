@@ -6,10 +6,10 @@ or constexprs has most often the functions and globals of the one before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .captures import Captures, captures_of, plain_constexprs
+from .captures import Captures, captures_of, leads_of, plain_constexprs
 
 #: What is remembered of a kernel: one for each function that is passed as a constexpr, such as those of a library.
 _REMEMBERED = 8
@@ -28,11 +28,15 @@ class CaptureMemory:
     def captures(self, constexprs: Mapping[str, Any] | None = None) -> Captures:
         """As `captures_of`."""
         plain = plain_constexprs(constexprs)
-        before = [known for known in self._known if known.leads_to_same(plain)]
-        for known in before:
-            if known.guards.hold():
-                return known.of_others(plain)
+        leads = leads_of(plain.values())
+        before = next((known for known in self._known if _are_same(known.leads, leads)), None)
+        if before is not None and before.guards.hold():
+            return before.of_others(plain)
         read = captures_of(self._kernel, plain)
-        others = tuple(known for known in self._known if known not in before)
-        self._known = (*((read,) if read.lasts else ()), *others)[:_REMEMBERED]
+        others = [known for known in self._known if known is not before]
+        self._known = (*([read] if read.lasts else []), *others)[:_REMEMBERED]
         return read
+
+
+def _are_same(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))

@@ -28,14 +28,13 @@ from ..scalars import constant_number
 from .code import CodeMemory
 from .guards import Guards
 from .identity import (
-    ATOMS,
     MISSING,
-    OWN,
     Raised,
     Writer,
     function_behind,
     is_configuration,
     is_dataclass,
+    is_elementary,
     is_readable,
     why_not_plain,
 )
@@ -101,6 +100,7 @@ class Captures:
         constexprs: the same of the constexprs.
         reads_constexprs: whether the constexprs lead to more than the kernel alone.
         guards: the places that all of this was read from.
+        leads: what the constexprs lead to all of this by (`leads_of`).
         lasts: whether all of this is the same while the guards hold. Not where an attribute was not there: it has none.
     """
 
@@ -109,6 +109,7 @@ class Captures:
         self._objects = list(reader.objects.values())
         self.guards = reader.guards
         self.reads_constexprs = reader.reads_constexprs
+        self.leads = leads_of(constexprs.values())
         self.lasts = reader.lasts
         callees = tuple(self._callees.values())
         self.kernel = callees[0]
@@ -138,15 +139,10 @@ class Captures:
         self._constexprs = constexprs
 
     def of_others(self, constexprs: Mapping[str, Any]) -> Captures:
-        """The same with other constexprs, that lead to the same."""
+        """The same with other constexprs, whose leads are these."""
         others = copy.copy(self)
         others._take(constexprs)
         return others
-
-    def leads_to_same(self, constexprs: Mapping[str, Any]) -> bool:
-        """Whether these constexprs lead to what the present ones do."""
-        ours, theirs = leads_of(self._constexprs.values()), leads_of(constexprs.values())
-        return len(ours) == len(theirs) and all(a is b for a, b in zip(ours, theirs, strict=True))
 
     def callee(self, function: python_types.FunctionType) -> Callee:
         """A function that is called."""
@@ -174,7 +170,7 @@ class Captures:
 
 def check_captured(name: str, value: Any) -> Any:
     """The value, if kernels may read it from outside; tensors and mutable objects are not."""
-    if type(value) in ATOMS or isinstance(value, _ALWAYS):  # most of what is read
+    if is_elementary(value):
         return value
     why = None if is_passable(value) else why_not_plain(f"'{name}'", value)
     if why is None or (is_readable(value) and _is_callable(value)):
@@ -183,9 +179,7 @@ def check_captured(name: str, value: Any) -> Any:
 
 
 def _is_callable(value: Any) -> bool:
-    if isinstance(value, python_types.ModuleType) or unwrap(value) is not None:
-        return True
-    return callable(value) and not is_configuration(value)
+    return unwrap(value) is not None or (callable(value) and not is_configuration(value))
 
 
 def is_constexpr_annotation(annotation: Any) -> bool:
@@ -373,7 +367,6 @@ def _constant(value: Any) -> Any:
     return value if isinstance(value, _NO_NUMBERS) else constant_number(value)
 
 
-_ALWAYS = (python_types.FunctionType, python_types.ModuleType, *OWN)
 _NO_NUMBERS = (python_types.FunctionType, python_types.ModuleType, type, Builtin, str, type(None))
 
 

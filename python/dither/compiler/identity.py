@@ -55,9 +55,14 @@ def is_namedtuple_class(kind: Any) -> bool:
     return issubclass(kind, tuple) and isinstance(getattr(kind, "_fields", None), tuple)
 
 
+def is_elementary(value: Any) -> bool:
+    """Whether a value is a number, text, a function, a class, a module or one of ours: most of what is asked about."""
+    return type(value) in ATOMS or isinstance(value, _NO_DATA)
+
+
 def is_configuration(value: Any) -> bool:
     """Whether a value is data with attributes that a user's class defines."""
-    if type(value) in ATOMS or isinstance(value, _NO_DATA):  # most of what is asked about
+    if is_elementary(value):
         return False
     return (isinstance(value, enum.Enum) and not isinstance(value, OWN)) or is_namedtuple(value) or is_dataclass(value)
 
@@ -149,8 +154,6 @@ def check_operation(function: Callable[..., Any], operands: tuple[Any, ...]) -> 
         return
     if function in _BLIND:
         return
-    if getattr(function, "__module__", None) == "_operator" and all(type(operand) in ATOMS for operand in operands):
-        return
     text = function in (str, repr, format)
     for operand in (*operands, getattr(function, "__self__", None)):
         found = _find(operand, is_configuration if text else is_dataclass)
@@ -160,6 +163,8 @@ def check_operation(function: Callable[..., Any], operands: tuple[Any, ...]) -> 
 
 
 def _find(value: Any, wanted: Callable[[Any], bool]) -> Any:
+    if type(value) in ATOMS:
+        return None
     if wanted(value):
         return value
     items = value if isinstance(value, tuple) else ()
