@@ -103,13 +103,8 @@ bool PhasePlan::sumsSquares() const {
 /// Rows of a part that are turned to columns at once; a loop goes over those of
 /// the part. Code grows with them, and an element takes as long.
 int64_t PhasePlan::turnedAtOnce(const Phase &phase) const {
-  SmallVector<Value> tiles;
-  for (const Sink &sink : phase.sinks)
-    tiles.push_back(sink.tile);
-  for (unsigned cut : phase.cuts)
-    tiles.push_back(cuts[cut].value);
   int64_t atOnce = kTurnedAtOnce;
-  for (Value v : coneOf(tiles))
+  for (Value v : computedBy(phase))
     if (auto transpose = v.getDefiningOp<quant::TransposeOp>();
         transpose && transpose.getSource().getDefiningOp<quant::LoadOp>())
       atOnce = std::max(

@@ -314,28 +314,31 @@ bool PhasePlan::orderPhases() {
   return true;
 }
 
+llvm::SetVector<Value> PhasePlan::computedBy(const Phase &phase) const {
+  llvm::SetVector<Value> computed;
+  auto add = [&](Value v) {
+    int64_t cut = cutOf(v);
+    if (v.getDefiningOp() && (cut < 0 || cuts[cut].kind >= phase.kind))
+      computed.insert(v);
+  };
+  for (unsigned i : phase.cuts)
+    add(cuts[i].value);
+  for (const Sink &sink : phase.sinks)
+    add(sink.tile);
+  for (unsigned i : phase.totals)
+    add(totals[i].source);
+  for (size_t i = 0; i < computed.size(); ++i)
+    for (Value operand : computed[i].getDefiningOp()->getOperands())
+      if (isa<RankedTensorType>(operand.getType()))
+        add(operand);
+  return computed;
+}
+
 void PhasePlan::findReaders() {
-  for (Phase &p : phases) {
-    llvm::SetVector<Value> cone;
-    for (unsigned i : p.cuts)
-      cone.insert(cuts[i].value);
-    for (const Sink &sink : p.sinks)
-      cone.insert(sink.tile);
-    for (unsigned i : p.totals)
-      cone.insert(totals[i].source);
-    for (size_t i = 0; i < cone.size(); ++i) {
-      int64_t cut = cutOf(cone[i]);
-      Operation *def = cone[i].getDefiningOp();
-      if (!def || (cut >= 0 && cuts[cut].kind < p.kind))
-        continue;
-      p.loads |= !isMemoryEffectFree(def);
-      if (isa<quant::LoadOp>(def))
-        lastReaders[cone[i]] = p.kind;
-      for (Value operand : def->getOperands())
-        if (isa<RankedTensorType>(operand.getType()))
-          cone.insert(operand);
-    }
-  }
+  for (const Phase &p : phases)
+    for (Value v : computedBy(p))
+      if (v.getDefiningOp<quant::LoadOp>())
+        lastReaders[v] = p.kind;
 }
 
 bool PhasePlan::sharesFetching(Value load) const {

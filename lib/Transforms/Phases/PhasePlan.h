@@ -92,8 +92,6 @@ public:
     int64_t rows = 1, cols = 1, slowCols = 1;
     /// Rows of a part that are computed together; 0 for all of them.
     int64_t rowsAtOnce = 0;
-    /// Whether it reads tensors, and not only what phases before it have kept.
-    bool loads = false;
   };
 
   /// Why a kernel has no plan, and what in it is the reason.
@@ -135,6 +133,9 @@ public:
     return kind == WholeRows || kind == Sources || kind == Transforms ||
            kind == Values;
   }
+  /// What a phase computes: what it keeps, collects and stores, and what that
+  /// is made of, up to what phases before it have kept.
+  llvm::SetVector<mlir::Value> computedBy(const Phase &phase) const;
   /// Whether `phase` computes `v`, which no phase before it keeps.
   bool isOf(const Phase &phase, mlir::Value v) const {
     return kindOf(v) == phase.kind &&

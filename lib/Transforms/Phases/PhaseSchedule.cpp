@@ -53,7 +53,10 @@ Nodes PhasePlan::steps(const Phase &phase) const {
 /// kept, its parts end where a stretch does or in the room after it, and values
 /// that are not finite are as good as others.
 bool PhasePlan::staysInScratch(const Phase &phase) const {
-  return !phase.loads && phase.sinks.empty() && phase.totals.empty() &&
+  bool loads = llvm::any_of(computedBy(phase), [](Value v) {
+    return !isMemoryEffectFree(v.getDefiningOp());
+  });
+  return !loads && phase.sinks.empty() && phase.totals.empty() &&
          blockCols % phase.cols == 0 && phase.cols <= kRoom &&
          !(checkKind && phase.kind >= *checkKind);
 }
