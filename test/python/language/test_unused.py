@@ -33,10 +33,13 @@ def mentions_much(x, y):
 @pytest.mark.parametrize("target", ["host:avx512", "host:avx2", "sm_90a"])
 def test_unused_values_change_nothing(target):
     from dither.compiled import Lowered
+    from dither.compiler import captures_of
     from dither.options import UNSAID
 
     def stages(function):
-        text = Lowered(function, ARGS, {}, target, UNSAID).compile(keep_stages=True).stages["llvm"]
+        text = (
+            Lowered(function, ARGS, {}, target, UNSAID, captures_of(function)).compile(keep_stages=True).stages["llvm"]
+        )
         return text.replace(function.__name__, "kernel")
 
     assert stages(mentions_much) == stages(kernel.fn)
