@@ -9,6 +9,7 @@
 
 #include "MixedPrecision.h"
 #include "Elements.h"
+#include "FactorWords.h"
 #include "InlineAsm.h"
 #include "Magnitudes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
@@ -48,7 +49,7 @@ bool takesHalf(Operation *user, Value v) {
 }
 
 /// The result of `user` of a half in the place of `v`.
-Value mixed(Operation *user, Value v) {
+Value mixed(Operation *user, Value v, const FactorHalves &factors) {
   OpBuilder b(user);
   auto [decode, at] = elementOf<quant::DecodeWordsOp>(v);
   Value word =
@@ -63,11 +64,14 @@ Value mixed(Operation *user, Value v) {
   if (isa<arith::MulFOp>(user)) {
     std::string y = x;
     if (other != v) {
-      operands.push_back(
-          arith::BitcastOp::create(b, user->getLoc(), b.getI32Type(), other));
+      // A power of two has its bits in the upper half.
+      std::optional<FactorHalves::Half> half = factors.find(other);
+      operands.push_back(half ? half->word
+                              : Value(arith::BitcastOp::create(
+                                    b, user->getLoc(), b.getI32Type(), other)));
       constraints += ",r";
       text += "mov.b32 {m, n}, $2; ";
-      y = "n";
+      y = half && !half->isUpper ? "m" : "n";
     }
     text += "fma.rn." + type + " $0, " + x + ", " + y + ", 0f80000000; }";
   } else {
@@ -116,6 +120,13 @@ void mixPrecision(Region &body) {
     if (isDecoded(op.getResult()))
       values.push_back(op.getResult());
   });
+  SmallVector<Value> powers;
+  for (Value v : values)
+    for (Operation *user : v.getUsers())
+      if (isa<arith::MulFOp>(user) && takesHalf(user, v))
+        powers.push_back(user->getOperand(user->getOperand(0) == v));
+  OpBuilder b(body.getContext());
+  FactorHalves factors(b, powers);
   Stretches stretches;
   // The last first: of a sum of two halves one is decoded, and earlier ones
   // are wanted earlier.
@@ -129,7 +140,7 @@ void mixPrecision(Region &body) {
                         [&](Operation *user) { return takesHalf(user, v); }))
         continue;
       for (Operation *user : together) {
-        user->getResult(0).replaceAllUsesWith(mixed(user, v));
+        user->getResult(0).replaceAllUsesWith(mixed(user, v, factors));
         user->erase();
       }
     }

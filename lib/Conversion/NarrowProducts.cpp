@@ -8,17 +8,15 @@
 
 #include "NarrowProducts.h"
 #include "Elements.h"
+#include "FactorWords.h"
 #include "InlineAsm.h"
 #include "Magnitudes.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -27,47 +25,21 @@ namespace dither::conversion {
 static constexpr char kMultiply[] = "fma.rn.bf16x2 $0, $1, $2, $3;";
 
 namespace {
-/// A word of two bf16, and what each is multiplied by.
+/// A word of two bf16, its halves in f32, and what each is multiplied by.
 struct Product {
-  Value word, factors[2];
+  Value word, halves[2], factors[2];
 };
 
-/// Factors of words, each made once.
-class Factors {
-public:
-  /// The upper halves of two powers of two.
-  Value word(OpBuilder &b, Value low, Value high);
-  /// Erases what nothing else drops: shuffles.
-  ~Factors();
-
-private:
-  Value inBothHalves(OpBuilder &b, Value power);
-  Value fromOneLane(OpBuilder &b, Value low, Value high);
-
-  llvm::SmallDenseMap<std::pair<Value, Value>, Value> known;
-  /// Words of a lane's value and its neighbour's, by the value and the bit in
-  /// which the numbers of the two lanes differ.
-  llvm::SmallDenseMap<std::pair<Value, int64_t>, Value> neighbours;
-};
-
-/// A value that comes from a lane of a known number.
-struct Fetched {
-  NVVM::ShflOp shuffle;
-  int64_t lane = 0;
+/// An encode of products, and the vector of them.
+struct Candidate {
+  quant::EncodeWordsOp encode;
+  vector::FromElementsOp source;
+  SmallVector<Product> products;
 };
 } // namespace
 
-static std::optional<Fetched> fetched(Value v) {
-  auto shuffle = v.getDefiningOp<NVVM::ShflOp>();
-  llvm::APInt lane;
-  if (!shuffle || shuffle.getKind() != NVVM::ShflKind::idx ||
-      !matchPattern(shuffle.getOffset(), m_ConstantInt(&lane)))
-    return std::nullopt;
-  return Fetched{shuffle, lane.getSExtValue()};
-}
-
 /// Both values of a word times factors.
-static std::optional<Product> productOf(Value low, Value high, bool widens) {
+static std::optional<Product> productOf(Value low, Value high) {
   quant::DecodeWordsOp words;
   Product product;
   for (auto [half, v] : llvm::enumerate(std::array{low, high})) {
@@ -78,8 +50,8 @@ static std::optional<Product> productOf(Value low, Value high, bool widens) {
     if (isPowerOfTwo(x))
       std::swap(x, factor);
     auto [decode, at] = elementOf<quant::DecodeWordsOp>(x);
-    if (!decode || at != int64_t(half) || (widens && !x.hasOneUse()) ||
-        !decode.getElem().isBF16() || decode.getGroup() != 2 ||
+    if (!decode || at != int64_t(half) || !decode.getElem().isBF16() ||
+        decode.getGroup() != 2 ||
         decode.getSource().getType() !=
             VectorType::get({1}, IntegerType::get(v.getContext(), 32)) ||
         !isPowerOfTwo(factor))
@@ -87,6 +59,7 @@ static std::optional<Product> productOf(Value low, Value high, bool widens) {
     if (half && decode != words)
       return std::nullopt;
     words = decode;
+    product.halves[half] = x;
     product.factors[half] = factor;
   }
   if (product.factors[0].getParentBlock() !=
@@ -96,119 +69,56 @@ static std::optional<Product> productOf(Value low, Value high, bool widens) {
   return product;
 }
 
-/// A copy of a shuffle that takes a word in the place of its number.
-static Value moved(OpBuilder &b, NVVM::ShflOp shuffle, Value word) {
-  IRMapping map;
-  map.map(shuffle.getVal(), word);
-  Value result = b.clone(*shuffle, map)->getResult(0);
-  result.setType(word.getType());
-  return result;
-}
-
-static Value halvesOf(OpBuilder &b, Location loc, ArrayRef<Value> numbers,
-                      StringRef assembly, StringRef constraints) {
-  SmallVector<Value> bits;
-  for (Value number : numbers)
-    bits.push_back(arith::BitcastOp::create(b, loc, b.getI32Type(), number));
-  return inlineAsm(b, loc, b.getI32Type(), bits, assembly, constraints)
-      .getResult(0);
-}
-
-/// Of what another lane has, before it comes here, so that it is made once for
-/// all that take it.
-Value Factors::inBothHalves(OpBuilder &b, Value power) {
-  b.setInsertionPointAfterValue(power);
-  if (auto shuffle = power.getDefiningOp<NVVM::ShflOp>())
-    return moved(b, shuffle, word(b, shuffle.getVal(), shuffle.getVal()));
-  return halvesOf(b, power.getLoc(), power, "prmt.b32 $0, $1, 0, 0x3232;",
-                  "=r,r");
-}
-
-static constexpr char kUpperHalves[] = "prmt.b32 $0, $1, $2, 0x7632;";
-
-/// Two numbers that two lanes have, which are neighbours: one of them puts both
-/// together, and one shuffle brings them. Null if they are no such two.
-Value Factors::fromOneLane(OpBuilder &b, Value low, Value high) {
-  std::optional<Fetched> first = fetched(low), second = fetched(high);
-  if (!first || !second ||
-      first->shuffle.getVal() != second->shuffle.getVal() ||
-      first->shuffle.getThreadMask() != second->shuffle.getThreadMask() ||
-      first->shuffle.getMaskAndClamp() != second->shuffle.getMaskAndClamp())
-    return Value();
-  // Bits 8 to 12 are those in which lanes take from their own like.
-  llvm::APInt segments;
-  int64_t bit = first->lane ^ second->lane;
-  if (!matchPattern(first->shuffle.getMaskAndClamp(),
-                    m_ConstantInt(&segments)) ||
-      !llvm::isPowerOf2_64(bit) || bit >= 32 ||
-      (segments.getZExtValue() >> 8 & bit))
-    return Value();
-  Value number = first->shuffle.getVal();
-  Location loc = low.getLoc();
-  auto [found, isNew] = neighbours.try_emplace({number, bit});
-  if (isNew) {
-    b.setInsertionPointAfterValue(number);
-    auto i32 = [&](int64_t v) -> Value {
-      return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(v));
-    };
-    Value other = NVVM::ShflOp::create(
-        b, loc, number.getType(), first->shuffle.getThreadMask(), number,
-        i32(bit), i32(31), NVVM::ShflKind::bfly, UnitAttr());
-    found->second = halvesOf(b, loc, {number, other}, kUpperHalves, "=r,r,r");
-  }
-  b.setInsertionPointAfterValue(low);
-  return moved(b, first->shuffle, found->second);
-}
-
-Value Factors::word(OpBuilder &b, Value low, Value high) {
-  if (Value word = known.lookup({low, high}))
-    return word;
-  OpBuilder::InsertionGuard guard(b);
-  Value word = low == high ? inBothHalves(b, low) : fromOneLane(b, low, high);
-  if (!word) {
-    bool lowIsLast = high.getDefiningOp()->isBeforeInBlock(low.getDefiningOp());
-    b.setInsertionPointAfterValue(lowIsLast ? low : high);
-    word = halvesOf(b, low.getLoc(), {low, high}, kUpperHalves, "=r,r,r");
-  }
-  return known[{low, high}] = word;
-}
-
-Factors::~Factors() {
-  llvm::SmallSetVector<Operation *, 16> shuffles;
-  for (auto [powers, word] : known)
-    for (Value power : {powers.first, powers.second})
-      if (auto shuffle = power.getDefiningOp<NVVM::ShflOp>())
-        shuffles.insert(shuffle);
-  for (Operation *shuffle : shuffles)
-    if (shuffle->use_empty())
-      shuffle->erase();
-}
-
-static void narrow(quant::EncodeWordsOp op, bool widens, Factors &factors) {
-  auto source = op.getSource().getDefiningOp<vector::FromElementsOp>();
-  if (!source || !quant::codeFormat(op.getElem()) || !source->hasOneUse() ||
-      op.getSource().getType().getRank() != 1)
-    return;
-  OperandRange values = source.getElements();
-  SmallVector<Product> products;
-  for (size_t i = 0; i + 1 < values.size(); i += 2) {
-    std::optional<Product> product =
-        productOf(values[i], values[i + 1], widens);
+static std::optional<Candidate> candidate(quant::EncodeWordsOp op) {
+  Candidate found{
+      op, op.getSource().getDefiningOp<vector::FromElementsOp>(), {}};
+  if (!found.source || !quant::codeFormat(op.getElem()) ||
+      !found.source->hasOneUse() || op.getSource().getType().getRank() != 1)
+    return std::nullopt;
+  OperandRange values = found.source.getElements();
+  if (values.size() % 2)
+    return std::nullopt;
+  for (size_t i = 0; i < values.size(); i += 2) {
+    std::optional<Product> product = productOf(values[i], values[i + 1]);
     if (!product)
-      return;
-    products.push_back(*product);
+      return std::nullopt;
+    found.products.push_back(*product);
   }
-  if (products.size() * 2 != values.size() || products.empty())
-    return;
+  return found;
+}
 
+/// How often a word is multiplied, at most, where products are widened. Its
+/// halves are widened once for all products of f32; of two products that is no
+/// fewer instructions than to widen both, and factors come two in a word.
+constexpr unsigned kMostProducts = 2;
+
+/// Leaves those of whose words all halves are taken by products alone.
+static void keepWorthwhile(SmallVectorImpl<Candidate> &candidates) {
+  llvm::SmallDenseMap<Value, unsigned, 32> products;
+  for (const Candidate &candidate : candidates)
+    for (const Product &product : candidate.products)
+      for (Value half : product.halves)
+        ++products[half];
+  llvm::erase_if(candidates, [&](const Candidate &candidate) {
+    return llvm::any_of(candidate.products, [&](const Product &product) {
+      return llvm::any_of(product.halves, [&](Value half) {
+        unsigned count = products.lookup(half);
+        return count > kMostProducts || count != half.getNumUses();
+      });
+    });
+  });
+}
+
+static void narrow(Candidate &candidate, FactorWords &factors) {
+  vector::FromElementsOp source = candidate.source;
   OpBuilder b(source);
-  Location loc = op.getLoc();
+  Location loc = candidate.encode.getLoc();
   Type i32 = b.getI32Type(), f32 = b.getF32Type();
   SmallVector<Value> widened;
   // Less zero is the product itself, and every target has a multiply-add.
   Value zeros = arith::ConstantOp::create(
       b, loc, b.getI32IntegerAttr(int32_t(0x80008000)));
-  for (const Product &product : products) {
+  for (const Product &product : candidate.products) {
     Value factor = factors.word(b, product.factors[0], product.factors[1]);
     Value word = vector::ExtractOp::create(b, loc, product.word, int64_t(0));
     Value scaled =
@@ -222,16 +132,26 @@ static void narrow(quant::EncodeWordsOp op, bool widens, Factors &factors) {
     for (int64_t half : {0, 1})
       widened.push_back(vector::ExtractOp::create(b, loc, decoded, half));
   }
-  SmallVector<Value> old(values);
+  SmallVector<Value> old(source.getElements());
   source.getElementsMutable().assign(widened);
   for (Value v : old)
     v.getDefiningOp()->erase();
 }
 
 void narrowProducts(ArrayRef<quant::EncodeWordsOp> encodes, bool widens) {
-  Factors factors;
+  SmallVector<Candidate> candidates;
   for (quant::EncodeWordsOp op : encodes)
-    narrow(op, widens, factors);
+    if (std::optional<Candidate> found = candidate(op))
+      candidates.push_back(std::move(*found));
+  if (widens)
+    keepWorthwhile(candidates);
+  FactorWords factors;
+  for (const Candidate &candidate : candidates)
+    for (const Product &product : candidate.products)
+      if (product.factors[0] == product.factors[1])
+        factors.expect(product.factors[0], candidate.source);
+  for (Candidate &candidate : candidates)
+    narrow(candidate, factors);
 }
 
 /// Whether `x` is half of a product of words.

@@ -9,8 +9,9 @@ namespace dither::conversion {
 
 /// GPU: multiplies words of two bf16 by their factors before they are widened,
 /// where such products are encoded to 8 bits or less, each factor is a power
-/// of two, and nothing else takes the widened values; that is no matter where
-/// codes are made of the words themselves (not `widens`).
+/// of two, and nothing else takes the widened values but another such product;
+/// that is no matter where codes are made of the words themselves (not
+/// `widens`).
 void narrowProducts(llvm::ArrayRef<quant::EncodeWordsOp> encodes, bool widens);
 
 } // namespace dither::conversion

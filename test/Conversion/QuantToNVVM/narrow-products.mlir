@@ -7,7 +7,7 @@
 // then; not where multiply-adds take halves of words (mixed-precision.mlir).
 // With PTX 9.1 it is not widened: codes are made of the word.
 // CHECK-LABEL: func.func @pair(
-// NARROW: prmt.b32 $0, $1, 0, 0x3232;
+// NARROW: mov.b32 {l, h}, $1; mov.b32 $0, {h, h};
 // NARROW: fma.rn.bf16x2
 // NARROW: quant.decode_words %{{.*}} {elem = bf16, group = 2 : i64}
 // NARROW-NOT: arith.mulf %{{.*}} : f32
@@ -15,7 +15,7 @@
 // MIXED-NOT: bf16x2
 // MIXED-COUNT-2: fma.rn.f32.bf16
 // WORDS-LABEL: func.func @pair(
-// WORDS: prmt.b32 $0, $1, 0, 0x3232;
+// WORDS: mov.b32 {l, h}, $1; mov.b32 $0, {h, h};
 // WORDS: %[[PRODUCT:.*]] = llvm.inline_asm {{.*}}fma.rn.bf16x2
 // WORDS: cvt.rn.satfinite.e4m3x2.bf16x2 p0, $1;{{.*}} %[[PRODUCT]] : (i32) -> i32
 // WORDS-NOT: quant.decode_words
@@ -68,6 +68,58 @@ func.func @bf16(%x: vector<1xi32>, %s: vector<1xi32>) -> vector<1xi32> {
   return %w : vector<1xi32>
 }
 
+// Along both directions: two products of words take no more than four of f32,
+// and factors come two in a word.
+// CHECK-LABEL: func.func @twice(
+// NARROW-NOT: arith.mulf %{{.*}} : f32
+// NARROW-COUNT-2: fma.rn.bf16x2
+// MIXED-LABEL: func.func @twice(
+// MIXED-COUNT-4: fma.rn.f32.bf16
+func.func @twice(%x: vector<1xi32>, %s: vector<1xi32>) -> (vector<1xi32>, vector<1xi32>) {
+  %v = quant.decode_words %x {elem = bf16, group = 2 : i64} : vector<1xi32> -> vector<2xf32>
+  %i = quant.e8m0_inverse_words %s {group = 2 : i64} : vector<1xi32> -> vector<2xf32>
+  %f = vector.extract %i[0] : f32 from vector<2xf32>
+  %g = vector.extract %i[1] : f32 from vector<2xf32>
+  %a = vector.extract %v[0] : f32 from vector<2xf32>
+  %b = vector.extract %v[1] : f32 from vector<2xf32>
+  %c = arith.mulf %a, %f : f32
+  %d = arith.mulf %b, %f : f32
+  %p = vector.from_elements %c, %d : vector<2xf32>
+  %w = quant.encode_words %p {elem = f8E4M3FN, group = 2 : i64} : vector<2xf32> -> vector<1xi32>
+  %e = arith.mulf %a, %g : f32
+  %h = arith.mulf %b, %g : f32
+  %q = vector.from_elements %e, %h : vector<2xf32>
+  %z = quant.encode_words %q {elem = f8E4M3FN, group = 2 : i64} : vector<2xf32> -> vector<1xi32>
+  return %w, %z : vector<1xi32>, vector<1xi32>
+}
+
+// Of three products widened values are there twice too often.
+// CHECK-LABEL: func.func @thrice(
+// CHECK-NOT: bf16x2
+// CHECK-COUNT-6: arith.mulf %{{.*}} : f32
+func.func @thrice(%x: vector<1xi32>, %s: vector<1xi32>) -> (vector<1xi32>, vector<1xi32>, vector<1xi32>) {
+  %v = quant.decode_words %x {elem = bf16, group = 2 : i64} : vector<1xi32> -> vector<2xf32>
+  %i = quant.e8m0_inverse_words %s {group = 4 : i64} : vector<1xi32> -> vector<4xf32>
+  %f = vector.extract %i[0] : f32 from vector<4xf32>
+  %g = vector.extract %i[1] : f32 from vector<4xf32>
+  %j = vector.extract %i[2] : f32 from vector<4xf32>
+  %a = vector.extract %v[0] : f32 from vector<2xf32>
+  %b = vector.extract %v[1] : f32 from vector<2xf32>
+  %c = arith.mulf %a, %f : f32
+  %d = arith.mulf %b, %f : f32
+  %p = vector.from_elements %c, %d : vector<2xf32>
+  %w = quant.encode_words %p {elem = f8E4M3FN, group = 2 : i64} : vector<2xf32> -> vector<1xi32>
+  %e = arith.mulf %a, %g : f32
+  %h = arith.mulf %b, %g : f32
+  %q = vector.from_elements %e, %h : vector<2xf32>
+  %z = quant.encode_words %q {elem = f8E4M3FN, group = 2 : i64} : vector<2xf32> -> vector<1xi32>
+  %k = arith.mulf %a, %j : f32
+  %l = arith.mulf %b, %j : f32
+  %r = vector.from_elements %k, %l : vector<2xf32>
+  %y = quant.encode_words %r {elem = f8E4M3FN, group = 2 : i64} : vector<2xf32> -> vector<1xi32>
+  return %w, %z, %y : vector<1xi32>, vector<1xi32>, vector<1xi32>
+}
+
 // Widened values that something else takes are there already; codes of words
 // are made in fewer instructions all the same.
 // CHECK-LABEL: func.func @shared(
@@ -89,17 +141,17 @@ func.func @shared(%x: vector<1xi32>, %s: vector<1xi32>) -> (vector<1xi32>, f32) 
   return %w, %b : vector<1xi32>, f32
 }
 
-// Factors that other lanes computed: both halves are the same before they come,
-// once for all.
+// Factors that other lanes computed: a multiply-add takes the upper half of what
+// came for both.
 // CHECK-LABEL: func.func @shuffled(
-// NARROW: %[[TWICE:.*]] = llvm.inline_asm {{.*}}prmt.b32 $0, $1, 0, 0x3232;
-// NARROW-NOT: 0x3232
-// NARROW-DAG: %[[FIRST:.*]] = nvvm.shfl.sync idx %{{.*}}, %[[TWICE]], %c0_i32, %{{.*}} : i32 -> i32
-// NARROW-DAG: %[[SECOND:.*]] = nvvm.shfl.sync idx %{{.*}}, %[[TWICE]], %c1_i32, %{{.*}} : i32 -> i32
+// NARROW-NOT: prmt
+// NARROW: nvvm.shfl.sync idx %{{.*}}, %c0_i32, %{{.*}} : f32 -> f32
+// NARROW: mov.b32 $0, {h, h};
+// NARROW: nvvm.shfl.sync idx %{{.*}}, %c1_i32, %{{.*}} : f32 -> f32
+// NARROW: mov.b32 $0, {h, h};
+// NARROW-NOT: prmt
 // NARROW-NOT: nvvm.shfl
-// NARROW-DAG: fma.rn.bf16x2 {{.*}}, %[[FIRST]],
-// NARROW-DAG: fma.rn.bf16x2 {{.*}}, %[[SECOND]],
-// NARROW-NOT: 0x3232
+// NARROW-COUNT-2: fma.rn.bf16x2
 // MIXED-LABEL: func.func @shuffled(
 // MIXED-COUNT-4: fma.rn.f32.bf16
 func.func @shuffled(%x: vector<1xi32>, %y: vector<1xi32>, %s: vector<1xi32>) -> (vector<1xi32>, vector<1xi32>) {
@@ -214,6 +266,74 @@ func.func @neighbours(%x: vector<1xi32>, %amax: f32) -> vector<1xi32> {
   %p = vector.from_elements %d, %e : vector<2xf32>
   %w = quant.encode_words %p {elem = f8E4M3FN, group = 2 : i64} : vector<2xf32> -> vector<1xi32>
   return %w : vector<1xi32>
+}
+
+// Two factors of one lane come together, each in a half.
+// CHECK-LABEL: func.func @together(
+// NARROW: %[[BOTH:.*]] = llvm.inline_asm {{.*}}prmt.b32 $0, $1, $2, 0x7632;
+// NARROW: %[[FACTORS:.*]] = nvvm.shfl.sync idx %{{.*}}, %[[BOTH]], %c2_i32, %c287_i32 : i32 -> i32
+// NARROW-NOT: nvvm.shfl
+// NARROW: %[[FIRST:.*]] = llvm.inline_asm {{.*}}mov.b32 $0, {l, l}; }", "=r,r" %[[FACTORS]]
+// NARROW: %[[SECOND:.*]] = llvm.inline_asm {{.*}}mov.b32 $0, {h, h}; }", "=r,r" %[[FACTORS]]
+// NARROW: fma.rn.bf16x2 {{.*}}, %[[FIRST]],
+// NARROW: fma.rn.bf16x2 {{.*}}, %[[SECOND]],
+// NARROW: return
+func.func @together(%x: vector<1xi32>, %y: vector<1xi32>, %s: vector<1xi32>) -> (vector<1xi32>, vector<1xi32>) {
+  %all = arith.constant -1 : i32
+  %c2 = arith.constant 2 : i32
+  %kept = arith.constant 287 : i32
+  %v = quant.decode_words %x {elem = bf16, group = 2 : i64} : vector<1xi32> -> vector<2xf32>
+  %u = quant.decode_words %y {elem = bf16, group = 2 : i64} : vector<1xi32> -> vector<2xf32>
+  %i = quant.e8m0_inverse_words %s {group = 2 : i64} : vector<1xi32> -> vector<2xf32>
+  %mine = vector.extract %i[0] : f32 from vector<2xf32>
+  %more = vector.extract %i[1] : f32 from vector<2xf32>
+  %f = nvvm.shfl.sync idx %all, %mine, %c2, %kept : f32 -> f32
+  %g = nvvm.shfl.sync idx %all, %more, %c2, %kept : f32 -> f32
+  %a = vector.extract %v[0] : f32 from vector<2xf32>
+  %b = vector.extract %v[1] : f32 from vector<2xf32>
+  %c = arith.mulf %a, %f : f32
+  %d = arith.mulf %b, %f : f32
+  %p = vector.from_elements %c, %d : vector<2xf32>
+  %w = quant.encode_words %p {elem = f8E4M3FN, group = 2 : i64} : vector<2xf32> -> vector<1xi32>
+  %a2 = vector.extract %u[0] : f32 from vector<2xf32>
+  %b2 = vector.extract %u[1] : f32 from vector<2xf32>
+  %e = arith.mulf %a2, %g : f32
+  %h = arith.mulf %b2, %g : f32
+  %q = vector.from_elements %e, %h : vector<2xf32>
+  %z = quant.encode_words %q {elem = f8E4M3FN, group = 2 : i64} : vector<2xf32> -> vector<1xi32>
+  return %w, %z : vector<1xi32>, vector<1xi32>
+}
+
+// The second one is made of codes of the first: each comes alone.
+// CHECK-LABEL: func.func @apart(
+// NARROW-COUNT-2: nvvm.shfl.sync idx
+// NARROW-NOT: nvvm.shfl
+// NARROW: return
+func.func @apart(%x: vector<1xi32>, %y: vector<1xi32>, %s: vector<1xi32>) -> vector<1xi32> {
+  %all = arith.constant -1 : i32
+  %c2 = arith.constant 2 : i32
+  %kept = arith.constant 287 : i32
+  %v = quant.decode_words %x {elem = bf16, group = 2 : i64} : vector<1xi32> -> vector<2xf32>
+  %u = quant.decode_words %y {elem = bf16, group = 2 : i64} : vector<1xi32> -> vector<2xf32>
+  %i = quant.e8m0_inverse_words %s {group = 1 : i64} : vector<1xi32> -> vector<1xf32>
+  %mine = vector.extract %i[0] : f32 from vector<1xf32>
+  %f = nvvm.shfl.sync idx %all, %mine, %c2, %kept : f32 -> f32
+  %a = vector.extract %v[0] : f32 from vector<2xf32>
+  %b = vector.extract %v[1] : f32 from vector<2xf32>
+  %c = arith.mulf %a, %f : f32
+  %d = arith.mulf %b, %f : f32
+  %p = vector.from_elements %c, %d : vector<2xf32>
+  %w = quant.encode_words %p {elem = f8E4M3FN, group = 2 : i64} : vector<2xf32> -> vector<1xi32>
+  %j = quant.e8m0_inverse_words %w {group = 1 : i64} : vector<1xi32> -> vector<1xf32>
+  %more = vector.extract %j[0] : f32 from vector<1xf32>
+  %g = nvvm.shfl.sync idx %all, %more, %c2, %kept : f32 -> f32
+  %a2 = vector.extract %u[0] : f32 from vector<2xf32>
+  %b2 = vector.extract %u[1] : f32 from vector<2xf32>
+  %e = arith.mulf %a2, %g : f32
+  %h = arith.mulf %b2, %g : f32
+  %q = vector.from_elements %e, %h : vector<2xf32>
+  %z = quant.encode_words %q {elem = f8E4M3FN, group = 2 : i64} : vector<2xf32> -> vector<1xi32>
+  return %z : vector<1xi32>
 }
 
 // Of lanes that differ in more than one bit, and in one that a shuffle keeps:
