@@ -5,6 +5,7 @@
 #include "ComposeShuffles.h"
 #include "FatalErrors.h"
 #include "FetchAhead.h"
+#include "HighWords.h"
 #include "LaneLoops.h"
 #include "Lifetimes.h"
 #include "MaskedAccesses.h"
@@ -314,6 +315,7 @@ static FunctionPassManager schedulePasses(const TargetInfo &target) {
   // InstCombine would take back what these make.
   passes.addPass(WideReversalsPass());
   passes.addPass(SignedZerosPass());
+  passes.addPass(HighWordsPass());
   if (target.f32x2)
     passes.addPass(ShuffledWordsPass());
   return passes;

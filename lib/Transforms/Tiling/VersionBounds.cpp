@@ -184,34 +184,47 @@ Value programOf(Value index, int64_t size) {
   return {};
 }
 
-/// GPU: whether tile `program` of `size` elements is inside all of `extents`.
+/// Extents of tiles of one size that are numbered by one program index.
+struct Numbered {
+  Value program;
+  int64_t size;
+  SmallVector<Value> extents;
+};
+
+/// GPU: whether tile `program` of `size` elements is inside of all extents.
 /// Programs are numbered in 32 bits, so that 32 bits of extents are enough to
 /// compare with, and all of 64 take several times as many instructions. Larger
 /// extents count as too small.
-Value insideAll(OpBuilder &b, Location loc, Value program,
-                ArrayRef<Value> extents, int64_t size) {
+Value insideAll(OpBuilder &b, Location loc, ArrayRef<Numbered> tiles) {
   Type i32 = b.getI32Type(), i64 = b.getI64Type();
   auto constant = [&](Type type, int64_t v) -> Value {
     return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, v));
   };
-  Value all, least;
-  for (Value extent : extents) {
-    Value wide = arith::IndexCastOp::create(b, loc, i64, extent);
-    Value narrow = arith::TruncIOp::create(b, loc, i32, wide);
-    all = all ? arith::OrIOp::create(b, loc, all, wide).getResult() : wide;
-    least = least ? arith::MinUIOp::create(b, loc, least, narrow).getResult()
-                  : narrow;
+  auto both = [&](Value a, Value other) -> Value {
+    return a ? arith::AndIOp::create(b, loc, a, other).getResult() : other;
+  };
+  Value any, below;
+  for (const Numbered &tile : tiles) {
+    Value least;
+    for (Value extent : tile.extents) {
+      Value wide = arith::IndexCastOp::create(b, loc, i64, extent);
+      Value narrow = arith::TruncIOp::create(b, loc, i32, wide);
+      any = any ? arith::OrIOp::create(b, loc, any, wide).getResult() : wide;
+      least = least ? arith::MinUIOp::create(b, loc, least, narrow).getResult()
+                    : narrow;
+    }
+    Value count = arith::ShRUIOp::create(
+        b, loc, least, constant(i32, llvm::Log2_64(tile.size)));
+    below = both(below, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                              arith::IndexCastOp::create(
+                                                  b, loc, i32, tile.program),
+                                              count));
   }
   Value high = arith::TruncIOp::create(
-      b, loc, i32, arith::ShRUIOp::create(b, loc, all, constant(i64, 32)));
-  Value fits = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, high,
-                                     constant(i32, 0));
-  Value tiles =
-      arith::ShRUIOp::create(b, loc, least, constant(i32, llvm::Log2_64(size)));
-  Value below = arith::CmpIOp::create(
-      b, loc, arith::CmpIPredicate::ult,
-      arith::IndexCastOp::create(b, loc, i32, program), tiles);
-  return arith::AndIOp::create(b, loc, fits, below);
+      b, loc, i32, arith::ShRUIOp::create(b, loc, any, constant(i64, 32)));
+  return both(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, high,
+                                    constant(i32, 0)),
+              below);
 }
 
 /// How many elements an index leaves room for, at least, by memref and
@@ -474,8 +487,7 @@ struct DitherVersionBounds
       require(arith::CmpIPredicate::eq,
               memref::DimOp::create(b, loc, memref, constant(0)),
               constant(length));
-    // Extents that tiles of one size are numbered along by one program index.
-    llvm::MapVector<std::pair<Value, int64_t>, SmallVector<Value>> numbered;
+    SmallVector<Numbered> numbered;
     for (auto &[key, size] : room) {
       auto &[index, memref, dim] = key;
       auto type = cast<MemRefType>(memref.getType());
@@ -489,15 +501,20 @@ struct DitherVersionBounds
       bool gpu = target && target->isGpu;
       Value program = gpu ? programOf(index, size) : Value();
       if (program) {
-        numbered[{program, size}].push_back(extent);
+        auto *like = llvm::find_if(numbered, [&](const Numbered &tile) {
+          return tile.program == program && tile.size == size;
+        });
+        if (like == numbered.end())
+          like = numbered.insert(like, {program, size, {}});
+        like->extents.push_back(extent);
         continue;
       }
       // index <= extent - size, which cannot overflow.
       require(arith::CmpIPredicate::sle, index,
               arith::SubIOp::create(b, loc, extent, constant(size)));
     }
-    for (auto &[tile, extents] : numbered)
-      all(insideAll(b, loc, tile.first, extents, tile.second));
+    if (!numbered.empty())
+      all(insideAll(b, loc, numbered));
     inside = quant::LikelyOp::create(b, loc, b.getI1Type(), inside);
     auto branch = scf::IfOp::create(b, loc, inside, /*withElseRegion=*/true);
     Operation *thenEnd = branch.thenBlock()->getTerminator();

@@ -361,6 +361,24 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
+  // Tiles of two sizes: one question of the upper halves of all extents.
+  // CHECK-LABEL: func.func @two_sizes
+  // CHECK-COUNT-2: arith.ori %{{.*}} : i64
+  // CHECK: arith.cmpi eq, %{{.*}}, %c0_i32
+  // CHECK-NOT: arith.cmpi eq
+  // CHECK: quant.likely
+  func.func @two_sizes(%x: memref<?x512xf32>, %y: memref<?x512xf32>, %z: memref<?x512xf32>) attributes {quant.kernel} {
+    %p = quant.program_id x
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %r = arith.muli %p, %c4 : index
+    %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+    quant.store %t, %y[%r, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+    %m = quant.reduce amax %t axis 0 : tensor<4x512xf32> -> tensor<1x512xf32>
+    quant.store %m, %z[%p, %c0] : tensor<1x512xf32>, memref<?x512xf32>
+    return
+  }
+
   // Another offset than the number times the size.
   // CHECK-LABEL: func.func @moved
   // CHECK-NOT: arith.minui
