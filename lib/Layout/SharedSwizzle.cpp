@@ -18,6 +18,7 @@
 #include "dither/Layout/Gf2.h"
 
 #include <algorithm>
+#include <set>
 
 namespace dither::layout {
 
@@ -104,8 +105,11 @@ struct Vectorization {
 
 struct Choice {
   Vectors order; // basis of the tile, offset bit 0 first
-  uint64_t wavefronts, instructions;
   Vectorization vec;
+  uint64_t wavefronts = 0, instructions = 0;
+  /// What offsets of threads are put together from: bits of their numbers that
+  /// move by as many places.
+  size_t shifts = 0;
   bool betterThan(const Choice &o) const {
     return wavefronts != o.wavefronts ? wavefronts < o.wavefronts
                                       : instructions < o.instructions;
@@ -134,9 +138,17 @@ private:
   Vectors commonVector() const;
   void extend(const Vectors &common, const Side &side, bool isStore);
   void consider(const Vectorization &vec);
+  /// The same accesses in another order, where threads find what they access in
+  /// fewer instructions and meet in no more banks.
+  void simplify(const Side &side);
+  /// What an order costs, or nothing if a vector is not contiguous in it.
+  std::optional<Choice> choice(const Vectorization &vec, Vectors basis) const;
   Vectors pairs(const Vectors &p, const Vectors &q, unsigned count,
                 const Vectors &extension, const Vectors &placedByQ) const;
   Vectors order(const Vectorization &vec) const;
+  /// The elements in the order in which the threads of a side have them.
+  static Vectors plainOrder(const Vectorization &vec, const Side &side);
+  size_t shifts(const Side &side, const Gf2Basis &offsets) const;
   /// Wavefronts of one access, or nothing if its vector is not contiguous.
   std::optional<unsigned> wavefronts(const Side &side, const Gf2Basis &offsets,
                                      unsigned vecBits) const;
@@ -260,24 +272,58 @@ std::optional<unsigned> Chooser::wavefronts(const Side &side,
   return linearWavefronts(addresses, bytes(vecBits));
 }
 
-void Chooser::consider(const Vectorization &vec) {
-  Vectors basis = order(vec);
+Vectors Chooser::plainOrder(const Vectorization &vec, const Side &side) {
+  Vectors candidates = side.placed();
+  append(candidates, side.regs);
+  Vectors order = vec.low;
+  append(order, independentOf(vec.low, candidates));
+  return order;
+}
+
+size_t Chooser::shifts(const Side &side, const Gf2Basis &offsets) const {
+  std::set<int> places;
+  int from = 0;
+  for (uint64_t v : side.placed()) {
+    uint64_t offset = *offsets.solve(v);
+    for (int to = 0; offset >> to; ++to)
+      if (offset >> to & 1)
+        places.insert(to - from);
+    ++from;
+  }
+  return places.size();
+}
+
+std::optional<Choice> Chooser::choice(const Vectorization &vec,
+                                      Vectors basis) const {
   Gf2Basis offsets = basisOf(basis);
   if (basis.size() != numBits || offsets.rank() != numBits)
-    return;
-  Choice choice{basis, 0, 0, vec};
+    return std::nullopt;
+  Choice choice{std::move(basis), vec};
   for (bool isStore : {true, false}) {
     const Side &side = isStore ? src : dst;
     unsigned bits = isStore ? vec.storeBits : vec.loadBits;
     std::optional<unsigned> each = wavefronts(side, offsets, bits);
     if (!each)
-      return;
+      return std::nullopt;
     uint64_t count = uint64_t(1) << (gf2Rank(side.regs) - bits);
     choice.instructions += count;
     choice.wavefronts += count * *each;
+    choice.shifts += shifts(side, offsets);
   }
-  if (!best || choice.betterThan(*best))
-    best = std::move(choice);
+  return choice;
+}
+
+void Chooser::consider(const Vectorization &vec) {
+  std::optional<Choice> found = choice(vec, order(vec));
+  if (found && (!best || found->betterThan(*best)))
+    best = std::move(found);
+}
+
+void Chooser::simplify(const Side &side) {
+  std::optional<Choice> plain = choice(best->vec, plainOrder(best->vec, side));
+  if (plain && plain->wavefronts <= best->wavefronts &&
+      plain->shifts < best->shifts)
+    best = std::move(plain);
 }
 
 /// Tries longer vectors for one side only: registers that the other side does
@@ -307,6 +353,8 @@ Choice Chooser::run() {
   // Single elements in any order always work, so there is a choice.
   if (!best)
     consider({{}, 0, 0});
+  simplify(dst);
+  simplify(src);
   return *best;
 }
 

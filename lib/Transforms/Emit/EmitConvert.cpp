@@ -22,8 +22,10 @@ namespace dither::transforms {
 namespace {
 class Converter {
 public:
-  Converter(Emitter &e, const TileLayout &from, const TileLayout &to)
-      : e(e), from(from), to(to), source(from) {}
+  /// `unitBytes` is what a unit has in shared memory that has an order.
+  Converter(Emitter &e, const TileLayout &from, const TileLayout &to,
+            unsigned unitBytes)
+      : e(e), from(from), to(to), unitBytes(unitBytes), source(from) {}
 
   FailureOr<SmallVector<Value>> run(ArrayRef<Value> regs,
                                     const SharedOrder *order) {
@@ -68,7 +70,7 @@ private:
       SmallVector<Value> part;
       for (int64_t reg : select(from.numRegs(), halves.fromBit))
         part.push_back(regs[reg]);
-      Converter converter(e, halves.from, halves.to);
+      Converter converter(e, halves.from, halves.to, unitBytes);
       FailureOr<SmallVector<Value>> moved = converter.run(part, order);
       if (failed(moved))
         return failure();
@@ -294,43 +296,48 @@ private:
   /// In the order that dither-swizzle-shared planned.
   FailureOr<SmallVector<Value>> throughOrder(ArrayRef<Value> regs,
                                              const SharedOrder &order) {
-    auto store = layout::describeAccess(from.repeated(), order.layout, 4,
-                                        order.storeVec);
-    auto load =
-        layout::describeAccess(to.repeated(), order.layout, 4, order.loadVec);
+    auto store = layout::describeAccess(from.repeated(), order.layout,
+                                        unitBytes, order.storeVec);
+    auto load = layout::describeAccess(to.repeated(), order.layout, unitBytes,
+                                       order.loadVec);
     if (!store || !load)
       return failure();
     Type type = regs[0].getType();
+    Type unit = unitBytes < 4 ? e.b.getIntegerType(8 * unitBytes) : type;
     int64_t tileSize = 1, total = 1;
     for (uint32_t extent : order.layout.base().outSizes())
       tileSize *= extent;
     total = tileSize * order.layout.numRepeats();
-    Value base = e.shared(total * 4);
-    ThreadWords stored(e, store->lanes, base, type);
+    Value base = e.shared(total * unitBytes);
+    ThreadWords stored(e, store->lanes, base, unit);
     for (const auto &access : store->accesses) {
       SmallVector<Value> parts;
       for (int64_t reg : access.regs)
-        parts.push_back(regs[reg]);
+        parts.push_back(unit == type
+                            ? regs[reg]
+                            : e.make<arith::TruncIOp>(unit, regs[reg]));
       Value v = parts[0];
       if (parts.size() > 1)
         v = e.make<vector::FromElementsOp>(
-            VectorType::get({int64_t(parts.size())}, type), parts);
+            VectorType::get({int64_t(parts.size())}, unit), parts);
       e.make<LLVM::StoreOp>(
           v, stored.address(access.offset, access.tile * tileSize),
-          4 * parts.size());
+          unitBytes * parts.size());
     }
     e.barrier();
     SmallVector<Value> out(to.numRegs());
-    ThreadWords loaded(e, load->lanes, base, type);
+    ThreadWords loaded(e, load->lanes, base, unit);
     for (const auto &access : load->accesses) {
       int64_t n = access.regs.size();
       Value v = e.make<LLVM::LoadOp>(
-          n > 1 ? Type(VectorType::get({n}, type)) : type,
-          loaded.address(access.offset, access.tile * tileSize), 4 * n);
-      for (auto [i, reg] : llvm::enumerate(access.regs))
-        out[reg] = n > 1 ? Value(e.make<vector::ExtractOp>(
-                               v, ArrayRef<int64_t>{int64_t(i)}))
-                         : v;
+          n > 1 ? Type(VectorType::get({n}, unit)) : unit,
+          loaded.address(access.offset, access.tile * tileSize), unitBytes * n);
+      for (auto [i, reg] : llvm::enumerate(access.regs)) {
+        Value part = n > 1 ? Value(e.make<vector::ExtractOp>(
+                                 v, ArrayRef<int64_t>{int64_t(i)}))
+                           : v;
+        out[reg] = unit == type ? part : e.make<arith::ExtUIOp>(type, part);
+      }
     }
     for (int64_t r = 0; r < to.numRegs(); ++r)
       if (!out[r])
@@ -341,6 +348,7 @@ private:
 
   Emitter &e;
   const TileLayout &from, &to;
+  const unsigned unitBytes;
   Locator source;
 };
 } // namespace
@@ -380,7 +388,9 @@ FailureOr<Registers> Emitter::convert(Registers regs, Type elem,
   Units units = unitsOf(elem, from, to);
   if (bits && !units.log2)
     regs = unpackCodes(regs, wordGroup(from, bits), bits);
-  Converter converter(*this, units.from, units.to);
+  unsigned unitBytes =
+      order ? sharedUnitBytes(elem, units, order->storeVec, order->loadVec) : 4;
+  Converter converter(*this, units.from, units.to, unitBytes);
   FailureOr<SmallVector<Value>> moved = converter.run(regs, order);
   if (failed(moved))
     return failure();

@@ -77,7 +77,8 @@ struct TileAccess {
 using Registers = llvm::SmallVector<mlir::Value>;
 
 /// The order in shared memory that dither-swizzle-shared chose for a
-/// conversion: of 32-bit units, and how many an access stores and loads.
+/// conversion: of units (`sharedUnitBytes`), and how many an access stores and
+/// loads.
 struct SharedOrder {
   layout::RepeatedLayout layout;
   unsigned storeVec, loadVec;

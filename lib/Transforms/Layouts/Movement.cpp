@@ -69,6 +69,13 @@ Units unitsOf(Type elem, const TileLayout &from, const TileLayout &to) {
   return u;
 }
 
+unsigned sharedUnitBytes(Type elem, const Units &units, unsigned storeVec,
+                         unsigned loadVec) {
+  int64_t bits = wordBits(elem);
+  bool isAlone = bits >= 8 && bits < 32 && !units.log2;
+  return isAlone && storeVec == 1 && loadVec == 1 ? bits / 8 : kWordBytes;
+}
+
 /// More selects and shuffles than this are slower than shared memory.
 constexpr int64_t kMaxShuffles = 32;
 

@@ -45,6 +45,11 @@ struct Units {
 };
 Units unitsOf(mlir::Type elem, const TileLayout &from, const TileLayout &to);
 
+/// Bytes of a unit in shared memory: of a code alone as many as it has, where
+/// each access is of one, and a word's else. Words of codes take fewer banks.
+unsigned sharedUnitBytes(mlir::Type elem, const Units &units, unsigned storeVec,
+                         unsigned loadVec);
+
 /// A movement in two parts, each through half the shared memory: a bit of the
 /// register index that selects the same half of the tile in both layouts.
 struct Halves {

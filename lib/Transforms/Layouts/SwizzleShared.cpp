@@ -22,6 +22,7 @@ namespace dither::transforms {
 
 namespace {
 
+/// Of a word.
 constexpr unsigned kUnitBytes = 4;
 
 void plan(quant::ConvertLayoutOp op) {
@@ -40,6 +41,13 @@ void plan(quant::ConvertLayoutOp op) {
   }
   auto order = layout::chooseSwizzle(units.from.repeated(), units.to.repeated(),
                                      kUnitBytes);
+  if (!order)
+    return;
+  unsigned bytes =
+      sharedUnitBytes(elem, units, order->store.vecElems, order->load.vecElems);
+  if (bytes != kUnitBytes)
+    order = layout::chooseSwizzle(units.from.repeated(), units.to.repeated(),
+                                  bytes, /*maxAccessBytes=*/bytes);
   if (!order)
     return;
   op.setSharedAttr(quant::LayoutAttr::get(op.getContext(), order->shared));

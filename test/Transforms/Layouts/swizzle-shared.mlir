@@ -17,6 +17,35 @@ func.func @across_warps(%x: memref<64x64xf32>, %y: memref<64x64xf32>) attributes
 
 // -----
 
+// Codes of scales, one in a lane on both sides, are bytes there: no two lanes of a warp meet in a bank where they are in
+// the order in which threads load them.
+
+module attributes {quant.target = "sm_90a"} {
+// CHECK-LABEL: func.func @scales
+// CHECK: quant.convert_layout %{{.*}} {shared = #quant.layout<"(32,4) offset=[(0,1),(0,2),(1,0),(2,0),(4,0),(8,0),(16,0)]">, shared_vec = array<i64: 1, 1>}
+func.func @scales(%x: memref<32x4xf8E8M0FNU>, %y: memref<32x4xf8E8M0FNU>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<32x4xf8E8M0FNU> -> tensor<32x4xf8E8M0FNU, #quant.layout<"(32,4) reg=[] lane=[(16,0),(1,0),(2,0),(4,0),(8,0)] warp=[(0,1),(0,2)]">>
+  %u = quant.convert_layout %t : tensor<32x4xf8E8M0FNU, #quant.layout<"(32,4) reg=[] lane=[(16,0),(1,0),(2,0),(4,0),(8,0)] warp=[(0,1),(0,2)]">> -> tensor<32x4xf8E8M0FNU, #quant.layout<"(32,4) reg=[] lane=[(0,1),(0,2),(1,0),(2,0),(4,0)] warp=[(8,0),(16,0)]">>
+  quant.store %u, %y[%c0, %c0] : tensor<32x4xf8E8M0FNU, #quant.layout<"(32,4) reg=[] lane=[(0,1),(0,2),(1,0),(2,0),(4,0)] warp=[(8,0),(16,0)]">>, memref<32x4xf8E8M0FNU>
+  return
+}
+
+// Of numbers of 32 bits that order has four lanes in each bank: another one is taken.
+// CHECK-LABEL: func.func @numbers
+// CHECK-NOT: offset=[(0,1),(0,2),(1,0),(2,0),(4,0),(8,0),(16,0)]
+// CHECK: quant.convert_layout %{{.*}} {shared = #quant.layout<"(32,4) offset={{.*}}">, shared_vec = array<i64: 1, 1>}
+func.func @numbers(%x: memref<32x4xf32>, %y: memref<32x4xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<32x4xf32> -> tensor<32x4xf32, #quant.layout<"(32,4) reg=[] lane=[(16,0),(1,0),(2,0),(4,0),(8,0)] warp=[(0,1),(0,2)]">>
+  %u = quant.convert_layout %t : tensor<32x4xf32, #quant.layout<"(32,4) reg=[] lane=[(16,0),(1,0),(2,0),(4,0),(8,0)] warp=[(0,1),(0,2)]">> -> tensor<32x4xf32, #quant.layout<"(32,4) reg=[] lane=[(0,1),(0,2),(1,0),(2,0),(4,0)] warp=[(8,0),(16,0)]">>
+  quant.store %u, %y[%c0, %c0] : tensor<32x4xf32, #quant.layout<"(32,4) reg=[] lane=[(0,1),(0,2),(1,0),(2,0),(4,0)] warp=[(8,0),(16,0)]">>, memref<32x4xf32>
+  return
+}
+}
+
+// -----
+
 // Registers that change places need no memory.
 
 module attributes {quant.target = "sm_90a"} {
