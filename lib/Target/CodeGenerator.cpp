@@ -7,6 +7,7 @@
 #include "FetchAhead.h"
 #include "HighWords.h"
 #include "LaneLoops.h"
+#include "LastBarriers.h"
 #include "Lifetimes.h"
 #include "MaskedAccesses.h"
 #include "NarrowStores.h"
@@ -316,6 +317,7 @@ static FunctionPassManager schedulePasses(const TargetInfo &target) {
   passes.addPass(WideReversalsPass());
   passes.addPass(SignedZerosPass());
   passes.addPass(HighWordsPass());
+  passes.addPass(LastBarriersPass());
   if (target.f32x2)
     passes.addPass(ShuffledWordsPass());
   return passes;

@@ -126,6 +126,7 @@ SPILLS = {
     "swiglu-fp8_1x128_e4m3-colwise-": 56,
     "norm-fp8_tensor_": 16,
     "layer_norm_backward-": 72,
+    "transpose-float4_e2m1": 16,
 }
 
 
