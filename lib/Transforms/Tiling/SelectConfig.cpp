@@ -357,7 +357,7 @@ Config chooseHost(const Shape &s, int64_t lanes, bool isTile) {
 /// words, and for nothing else. Programs of several tiles have what they sum
 /// over them in registers, beside each. Where only maxima of what is loaded are
 /// stored, registers hold nothing else, and little else where codes of MX
-/// formats are made of pairs of 16-bit values by an instruction.
+/// formats are made of halves of words.
 int64_t laneWant(const Shape &s, const target::TargetInfo *info) {
   if (s.tiles > 1)
     return kLaneWant / powerOfTwoCeil(std::max<int64_t>(1, s.totals));
@@ -365,7 +365,7 @@ int64_t laneWant(const Shape &s, const target::TargetInfo *info) {
     return kLaneMost;
   bool isOfFew = s.reads == 1 && s.read <= kFewRead;
   if (s.makesOnlyMxCodes && s.rowBlock == 1 && isOfFew && info &&
-      info->cvtFromBF16x2)
+      info->mixedPrecision)
     return kLaneMost;
   bool hasFew = isOfFew && s.colBlock >= kLaneRun && !s.reducesRows;
   bool acrossRows =

@@ -802,7 +802,26 @@ module attributes {quant.target = "sm_100a", quant.features = "ptx91"} {
 // -----
 
 module attributes {quant.target = "sm_100a"} {
-  // Not by the instructions before.
+  // Products take halves of words as they are.
+  // CHECK-LABEL: func.func @gpu_mx_codes_of_halves(
+  // CHECK-SAME: num_warps = 2 : i64
+  // expected-remark @below {{2 warps}}
+  func.func @gpu_mx_codes_of_halves(%x: memref<64x4096xbf16>, %y: memref<64x4096xf8E4M3FN>, %s: memref<64x128xf8E8M0FNU>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %n = quant.load %x[%c0, %c0] : memref<64x4096xbf16> -> tensor<4x1024xbf16>
+    %t = arith.extf %n : tensor<4x1024xbf16> to tensor<4x1024xf32>
+    %b = quant.block_scale %t axis 1 format <mxfp8_e4m3> : tensor<4x1024xf32> -> tensor<4x32xf8E8M0FNU>
+    %q = quant.cast_fp8 %t, %b axis 1 format <mxfp8_e4m3> : tensor<4x1024xf32>, tensor<4x32xf8E8M0FNU> -> tensor<4x1024xf8E4M3FN>
+    quant.store %q, %y[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<64x4096xf8E4M3FN>
+    quant.store %b, %s[%c0, %c0] : tensor<4x32xf8E8M0FNU>, memref<64x128xf8E8M0FNU>
+    return
+  }
+}
+
+// -----
+
+module attributes {quant.target = "sm_90a"} {
+  // Not where halves are unpacked.
   // CHECK-LABEL: func.func @gpu_mx_codes_one_by_one(
   // CHECK-SAME: num_warps = 4 : i64
   // expected-remark @below {{4 warps}}
