@@ -8,8 +8,8 @@
 namespace dither::target {
 
 /// Hides from InstCombine that `x < 0 ? 0 : x` selects what is compared, alone
-/// or with other conditions: where x is a half of which a number of f32 was made
-/// it would select +0 for -0. For all targets, before InstCombine.
+/// or with other conditions: where x is a half of which a number of f32 was
+/// made it would select +0 for -0. For all targets, before InstCombine.
 class HideSelectionsPass : public llvm::PassInfoMixin<HideSelectionsPass> {
 public:
   llvm::PreservedAnalyses run(llvm::Function &f,
