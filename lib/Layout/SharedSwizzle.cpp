@@ -139,7 +139,9 @@ private:
   void extend(const Vectors &common, const Side &side, bool isStore);
   void consider(const Vectorization &vec);
   /// The same accesses in another order, where threads find what they access in
-  /// fewer instructions and meet in no more banks.
+  /// fewer instructions and meet in no more banks. Only of one access to store
+  /// and one to load: what is alive between several depends on their order, and
+  /// sums beside NVFP4 along columns lost a block to it.
   void simplify(const Side &side);
   /// What an order costs, or nothing if a vector is not contiguous in it.
   std::optional<Choice> choice(const Vectorization &vec, Vectors basis) const;
@@ -320,6 +322,8 @@ void Chooser::consider(const Vectorization &vec) {
 }
 
 void Chooser::simplify(const Side &side) {
+  if (best->instructions > 2)
+    return;
   std::optional<Choice> plain = choice(best->vec, plainOrder(best->vec, side));
   if (plain && plain->wavefronts <= best->wavefronts &&
       plain->shifts < best->shifts)

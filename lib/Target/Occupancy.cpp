@@ -50,6 +50,7 @@ constexpr Part kInRounds = {1, 1};
 constexpr Part kNearly = {5, 7}, kNearlyWaiting = {4, 7};
 constexpr unsigned kFewWarps = 16, kFewWaitingWarps = 24;
 constexpr unsigned kSpareNearly = 12, kSpareWaiting = 4;
+constexpr unsigned kAddresses = 3;
 /// Of so many registers that are alive at a barrier, and more, ptxas keeps a
 /// part where it has to, and computes later what it can: 96 of 140 for
 /// gradients of norms. With fewer than that it would have some in memory, and
@@ -173,9 +174,11 @@ PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
   unsigned blocks = mostOf(kOrdered);
   if (!target.fastMemory)
     return setBlocks(f, blocks);
-  // Halves of words that are taken as they are count as words there.
+  // Halves of words that are taken as they are count as words there, and the
+  // addresses of exchanges are alive there or not.
   bool isMostAtBarriers =
-      (target.mixedPrecision ? 5 : 4) * alive.waiting > 2 * alive.most;
+      (target.mixedPrecision ? 5 : 4) * (alive.waiting + kAddresses) >
+      2 * alive.most;
   bool isMany = alive.waiting >= kManyWaiting && warps >= kWarpsOfMany;
   // Of two parts, the other one may need what this one does not.
   if (isMostAtBarriers && isMany && !f.hasFnAttribute(kPartsAttr))
