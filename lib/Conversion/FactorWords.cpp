@@ -40,10 +40,18 @@ static Value twice(OpBuilder &b, Value word, char half) {
       .getResult(0);
 }
 
+/// `operand` where it may not be known yet, if it is a constant.
+static Value here(OpBuilder &b, Value operand) {
+  if (!matchPattern(operand, m_Constant()))
+    return operand;
+  return b.clone(*operand.getDefiningOp())->getResult(0);
+}
+
 /// A copy of a shuffle that takes a word in the place of its number.
 static Value moved(OpBuilder &b, NVVM::ShflOp shuffle, Value word) {
   IRMapping map;
-  map.map(shuffle.getVal(), word);
+  for (Value operand : shuffle->getOperands())
+    map.map(operand, operand == shuffle.getVal() ? word : here(b, operand));
   Value result = b.clone(*shuffle, map)->getResult(0);
   result.setType(word.getType());
   return result;
@@ -89,9 +97,9 @@ static Value wordOfNeighbours(OpBuilder &b, NVVM::ShflOp shuffle, int64_t bit) {
   auto i32 = [&](int64_t v) -> Value {
     return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(v));
   };
-  Value other = NVVM::ShflOp::create(b, loc, number.getType(),
-                                     shuffle.getThreadMask(), number, i32(bit),
-                                     i32(31), NVVM::ShflKind::bfly, UnitAttr());
+  Value other = NVVM::ShflOp::create(
+      b, loc, number.getType(), here(b, shuffle.getThreadMask()), number,
+      i32(bit), i32(31), NVVM::ShflKind::bfly, UnitAttr());
   return upperHalves(b, number, other);
 }
 

@@ -112,39 +112,41 @@ private:
   llvm::SmallDenseMap<Block *, SmallVector<Operation *, 2>> starts;
 };
 
+/// Operations that are to take `v` as a half: all those of a stretch, or none.
+SmallVector<Operation *> takersOf(Value v, Stretches &stretches) {
+  llvm::SmallMapVector<unsigned, llvm::SmallSetVector<Operation *, 2>, 2> users;
+  for (Operation *user : v.getUsers())
+    users[stretches.of(user, v)].insert(user);
+  SmallVector<Operation *> takers;
+  for (auto &[stretch, together] : users)
+    if (llvm::all_of(together,
+                     [&](Operation *user) { return takesHalf(user, v); }))
+      llvm::append_range(takers, together);
+  return takers;
+}
+
 } // namespace
 
 void mixPrecision(Region &body) {
-  SmallVector<Value> values;
+  SmallVector<Value> values, powers;
   body.walk([&](vector::ExtractOp op) {
     if (isDecoded(op.getResult()))
       values.push_back(op.getResult());
   });
-  SmallVector<Value> powers;
+  Stretches stretches;
   for (Value v : values)
-    for (Operation *user : v.getUsers())
-      if (isa<arith::MulFOp>(user) && takesHalf(user, v))
-        powers.push_back(user->getOperand(user->getOperand(0) == v));
+    for (Operation *taker : takersOf(v, stretches))
+      if (isa<arith::MulFOp>(taker))
+        powers.push_back(taker->getOperand(taker->getOperand(0) == v));
   OpBuilder b(body.getContext());
   FactorHalves factors(b, powers);
-  Stretches stretches;
   // The last first: of a sum of two halves one is decoded, and earlier ones
   // are wanted earlier.
-  for (Value v : llvm::reverse(values)) {
-    llvm::SmallMapVector<unsigned, llvm::SmallSetVector<Operation *, 2>, 2>
-        users;
-    for (Operation *user : v.getUsers())
-      users[stretches.of(user, v)].insert(user);
-    for (auto &[stretch, together] : users) {
-      if (!llvm::all_of(together,
-                        [&](Operation *user) { return takesHalf(user, v); }))
-        continue;
-      for (Operation *user : together) {
-        user->getResult(0).replaceAllUsesWith(mixed(user, v, factors));
-        user->erase();
-      }
+  for (Value v : llvm::reverse(values))
+    for (Operation *taker : takersOf(v, stretches)) {
+      taker->getResult(0).replaceAllUsesWith(mixed(taker, v, factors));
+      taker->erase();
     }
-  }
 }
 
 } // namespace dither::conversion

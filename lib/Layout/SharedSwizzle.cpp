@@ -140,8 +140,8 @@ private:
   void consider(const Vectorization &vec);
   /// The same accesses in another order, where threads find what they access in
   /// fewer instructions and meet in no more banks. Only of one access to store
-  /// and one to load: what is alive between several depends on their order, and
-  /// sums beside NVFP4 along columns lost a block to it.
+  /// and one to load: `shifts` says nothing of the addresses that a thread has
+  /// beside its first.
   void simplify(const Side &side);
   /// What an order costs, or nothing if a vector is not contiguous in it.
   std::optional<Choice> choice(const Vectorization &vec, Vectors basis) const;

@@ -50,6 +50,8 @@ constexpr Part kInRounds = {1, 1};
 constexpr Part kNearly = {5, 7}, kNearlyWaiting = {4, 7};
 constexpr unsigned kFewWarps = 16, kFewWaitingWarps = 24;
 constexpr unsigned kSpareNearly = 12, kSpareWaiting = 4;
+/// Registers that addresses of exchanges may have at barriers, or have not:
+/// those of a thread's own number are computed anew.
 constexpr unsigned kAddresses = 3;
 /// Of so many registers that are alive at a barrier, and more, ptxas keeps a
 /// part where it has to, and computes later what it can: 96 of 140 for

@@ -271,7 +271,7 @@ func.func @neighbours(%x: vector<1xi32>, %amax: f32) -> vector<1xi32> {
 // Two factors of one lane come together, each in a half.
 // CHECK-LABEL: func.func @together(
 // NARROW: %[[BOTH:.*]] = llvm.inline_asm {{.*}}prmt.b32 $0, $1, $2, 0x7632;
-// NARROW: %[[FACTORS:.*]] = nvvm.shfl.sync idx %{{.*}}, %[[BOTH]], %c2_i32, %c287_i32 : i32 -> i32
+// NARROW: %[[FACTORS:.*]] = nvvm.shfl.sync idx %{{.*}}, %[[BOTH]], %c2_i32{{.*}}, %c287_i32{{.*}} : i32 -> i32
 // NARROW-NOT: nvvm.shfl
 // NARROW: %[[FIRST:.*]] = llvm.inline_asm {{.*}}mov.b32 $0, {l, l}; }", "=r,r" %[[FACTORS]]
 // NARROW: %[[SECOND:.*]] = llvm.inline_asm {{.*}}mov.b32 $0, {h, h}; }", "=r,r" %[[FACTORS]]
