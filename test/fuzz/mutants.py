@@ -65,8 +65,8 @@ MUTANTS = (
         (
             (
                 "lib/Target/CodeGenerator.cpp",
-                "passes.addPass(SignedZerosPass());\n  if (target.f32x2)",
-                "if (target.f32x2)",
+                "passes.addPass(SignedZerosPass());\n  passes.addPass(HighWordsPass());",
+                "passes.addPass(HighWordsPass());",
             ),
         ),
         "sm_90a",
