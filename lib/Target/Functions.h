@@ -5,6 +5,7 @@
 
 #include "llvm/IR/Analysis.h"
 #include "llvm/IR/Function.h"
+#include "llvm/IR/Instructions.h"
 
 namespace dither::target {
 
@@ -23,6 +24,13 @@ inline unsigned numberOf(const llvm::Function &f, llvm::StringRef attribute) {
   if (f.getFnAttribute(attribute).getValueAsString().getAsInteger(10, number))
     return 0;
   return number;
+}
+
+/// Whether `i` calls a function by its name, which begins with `prefix`.
+inline bool calls(const llvm::Instruction &i, llvm::StringRef prefix) {
+  auto *call = llvm::dyn_cast<llvm::CallInst>(&i);
+  const llvm::Function *callee = call ? call->getCalledFunction() : nullptr;
+  return callee && callee->getName().starts_with(prefix);
 }
 
 } // namespace dither::target

@@ -9,6 +9,7 @@
 #include "LastBarriers.h"
 #include "Functions.h"
 #include "ReadOnly.h"
+#include "llvm/ADT/DepthFirstIterator.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/CFG.h"
@@ -23,9 +24,7 @@ namespace dither::target {
 /// Barriers of a cluster do more: a block must not end while another reads its
 /// memory.
 static bool isBlockBarrier(const Instruction &i) {
-  auto *call = dyn_cast<CallInst>(&i);
-  const Function *callee = call ? call->getCalledFunction() : nullptr;
-  return callee && callee->getName().starts_with("llvm.nvvm.barrier.cta.sync");
+  return calls(i, "llvm.nvvm.barrier.cta.sync");
 }
 
 static const Argument *tensorOf(const Value *pointer) {
@@ -33,41 +32,6 @@ static const Argument *tensorOf(const Value *pointer) {
       dyn_cast<Argument>(getUnderlyingObject(pointer, /*MaxLookup=*/0));
   return argument && argument->hasNoAliasAttr() ? argument : nullptr;
 }
-
-namespace {
-
-/// What runs after an instruction, or before it.
-class Side {
-public:
-  Side(Instruction &at, bool after) {
-    BasicBlock *block = at.getParent();
-    for (Instruction &i : *block)
-      if (&i != &at && at.comesBefore(&i) == after)
-        instructions.push_back(&i);
-    SmallVector<BasicBlock *> open{block};
-    SmallPtrSet<BasicBlock *, 16> seen;
-    while (!open.empty()) {
-      BasicBlock *next = open.pop_back_val();
-      auto visit = [&](BasicBlock *other) {
-        if (seen.insert(other).second)
-          open.push_back(other);
-      };
-      if (after)
-        for_each(successors(next), visit);
-      else
-        for_each(predecessors(next), visit);
-    }
-    isInLoop = seen.contains(block);
-    for (BasicBlock *other : seen)
-      for (Instruction &i : *other)
-        instructions.push_back(&i);
-  }
-
-  SmallVector<Instruction *> instructions;
-  bool isInLoop = false;
-};
-
-} // namespace
 
 /// Whether threads may run `i` without having waited for the others; `stored`
 /// takes the tensors that it writes.
@@ -96,20 +60,33 @@ static bool needsNobody(const Instruction &i, const ReadOnlyArguments &readOnly,
 }
 
 static bool isNeeded(Instruction &barrier, const ReadOnlyArguments &readOnly) {
-  Side after(barrier, /*after=*/true);
+  BasicBlock *block = barrier.getParent();
+  bool isInLoop = any_of(depth_first(block), [&](BasicBlock *later) {
+    return is_contained(successors(later), block);
+  });
+  SmallVector<Instruction *> after, before;
+  for (Instruction &i : *block)
+    if (&i != &barrier)
+      (barrier.comesBefore(&i) ? after : before).push_back(&i);
+  auto add = [](SmallVectorImpl<Instruction *> &to, auto &&blocks) {
+    for (BasicBlock *other : drop_begin(blocks))
+      for (Instruction &i : *other)
+        to.push_back(&i);
+  };
+  add(after, depth_first(block));
+  add(before, inverse_depth_first(block));
   SmallPtrSet<const Argument *, 8> stored;
-  if (after.isInLoop || !all_of(after.instructions, [&](Instruction *i) {
+  if (isInLoop || !all_of(after, [&](Instruction *i) {
         return needsNobody(*i, readOnly, stored);
       }))
     return true;
-  return any_of(Side(barrier, /*after=*/false).instructions,
-                [&](Instruction *i) {
-                  return i->mayReadOrWriteMemory() &&
-                         any_of(i->operand_values(), [&](const Value *operand) {
-                           return operand->getType()->isPointerTy() &&
-                                  stored.contains(tensorOf(operand));
-                         });
-                });
+  return any_of(before, [&](Instruction *i) {
+    return i->mayReadOrWriteMemory() &&
+           any_of(i->operand_values(), [&](const Value *operand) {
+             return operand->getType()->isPointerTy() &&
+                    stored.contains(tensorOf(operand));
+           });
+  });
 }
 
 PreservedAnalyses LastBarriersPass::run(Function &f,

@@ -1,6 +1,7 @@
 //===- Registers.cpp - How many registers a kernel needs ------------------===//
 
 #include "Registers.h"
+#include "Functions.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -175,16 +176,10 @@ AliveRegisters aliveRegisters(Function &f, Order order, AliveAfter *after) {
   return Liveness(f, order, after).alive();
 }
 
-bool isBarrier(const Instruction &i) {
-  auto *call = dyn_cast<CallInst>(&i);
-  const Function *callee = call ? call->getCalledFunction() : nullptr;
-  return callee && callee->getName().starts_with("llvm.nvvm.barrier");
-}
+bool isBarrier(const Instruction &i) { return calls(i, "llvm.nvvm.barrier"); }
 
 static bool isShuffle(const Instruction &i) {
-  auto *call = dyn_cast<CallInst>(&i);
-  const Function *callee = call ? call->getCalledFunction() : nullptr;
-  return callee && callee->getName().starts_with("llvm.nvvm.shfl.sync");
+  return calls(i, "llvm.nvvm.shfl.sync");
 }
 
 /// Whether an instruction of the same block that `is` takes what is made of `i`

@@ -303,7 +303,8 @@ private:
     if (!store || !load)
       return failure();
     Type type = regs[0].getType();
-    Type unit = unitBytes < 4 ? e.b.getIntegerType(8 * unitBytes) : type;
+    Type unit =
+        unitBytes < kWordBytes ? e.b.getIntegerType(8 * unitBytes) : type;
     int64_t tileSize = 1, total = 1;
     for (uint32_t extent : order.layout.base().outSizes())
       tileSize *= extent;
@@ -389,7 +390,8 @@ FailureOr<Registers> Emitter::convert(Registers regs, Type elem,
   if (bits && !units.log2)
     regs = unpackCodes(regs, wordGroup(from, bits), bits);
   unsigned unitBytes =
-      order ? sharedUnitBytes(elem, units, order->storeVec, order->loadVec) : 4;
+      order ? sharedUnitBytes(elem, units, order->storeVec, order->loadVec)
+            : kWordBytes;
   Converter converter(*this, units.from, units.to, unitBytes);
   FailureOr<SmallVector<Value>> moved = converter.run(regs, order);
   if (failed(moved))

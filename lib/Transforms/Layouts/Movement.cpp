@@ -8,8 +8,6 @@ using namespace mlir;
 
 namespace dither::transforms {
 
-constexpr int64_t kWordBytes = 4;
-
 Locator::Locator(const TileLayout &l) : l(l) {
   for (auto [i, c] : llvm::enumerate(l.reg))
     add(c, {int64_t(1) << i, 0, 0});

@@ -45,6 +45,9 @@ struct Units {
 };
 Units unitsOf(mlir::Type elem, const TileLayout &from, const TileLayout &to);
 
+/// Bytes of a word that moves.
+constexpr unsigned kWordBytes = 4;
+
 /// Bytes of a unit in shared memory: of a code alone as many as it has, where
 /// each access is of one, and a word's else. Words of codes take fewer banks.
 unsigned sharedUnitBytes(mlir::Type elem, const Units &units, unsigned storeVec,

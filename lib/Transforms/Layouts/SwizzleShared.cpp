@@ -22,9 +22,6 @@ namespace dither::transforms {
 
 namespace {
 
-/// Of a word.
-constexpr unsigned kUnitBytes = 4;
-
 void plan(quant::ConvertLayoutOp op) {
   auto from = layoutOf(op.getSource().getType()),
        to = layoutOf(op.getResult().getType());
@@ -40,12 +37,12 @@ void plan(quant::ConvertLayoutOp op) {
     units.to = halves->to;
   }
   auto order = layout::chooseSwizzle(units.from.repeated(), units.to.repeated(),
-                                     kUnitBytes);
+                                     kWordBytes);
   if (!order)
     return;
   unsigned bytes =
       sharedUnitBytes(elem, units, order->store.vecElems, order->load.vecElems);
-  if (bytes != kUnitBytes)
+  if (bytes != kWordBytes)
     order = layout::chooseSwizzle(units.from.repeated(), units.to.repeated(),
                                   bytes, /*maxAccessBytes=*/bytes);
   if (!order)

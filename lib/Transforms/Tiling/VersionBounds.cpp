@@ -184,18 +184,14 @@ Value programOf(Value index, int64_t size) {
   return {};
 }
 
-/// Extents of tiles of one size that are numbered by one program index.
-struct Numbered {
-  Value program;
-  int64_t size;
-  SmallVector<Value> extents;
-};
+/// Extents along which one program index numbers tiles of one size, by both.
+using Numbered = llvm::MapVector<std::pair<Value, int64_t>, SmallVector<Value>>;
 
-/// GPU: whether tile `program` of `size` elements is inside of all extents.
+/// GPU: whether the tiles of a program are inside of all extents.
 /// Programs are numbered in 32 bits, so that 32 bits of extents are enough to
 /// compare with, and all of 64 take several times as many instructions. Larger
 /// extents count as too small.
-Value insideAll(OpBuilder &b, Location loc, ArrayRef<Numbered> tiles) {
+Value insideAll(OpBuilder &b, Location loc, const Numbered &numbered) {
   Type i32 = b.getI32Type(), i64 = b.getI64Type();
   auto constant = [&](Type type, int64_t v) -> Value {
     return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, v));
@@ -204,21 +200,22 @@ Value insideAll(OpBuilder &b, Location loc, ArrayRef<Numbered> tiles) {
     return a ? arith::AndIOp::create(b, loc, a, other).getResult() : other;
   };
   Value any, below;
-  for (const Numbered &tile : tiles) {
+  for (auto &[tile, extents] : numbered) {
+    auto [program, size] = tile;
     Value least;
-    for (Value extent : tile.extents) {
+    for (Value extent : extents) {
       Value wide = arith::IndexCastOp::create(b, loc, i64, extent);
       Value narrow = arith::TruncIOp::create(b, loc, i32, wide);
       any = any ? arith::OrIOp::create(b, loc, any, wide).getResult() : wide;
       least = least ? arith::MinUIOp::create(b, loc, least, narrow).getResult()
                     : narrow;
     }
-    Value count = arith::ShRUIOp::create(
-        b, loc, least, constant(i32, llvm::Log2_64(tile.size)));
-    below = both(below, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
-                                              arith::IndexCastOp::create(
-                                                  b, loc, i32, tile.program),
-                                              count));
+    Value count = arith::ShRUIOp::create(b, loc, least,
+                                         constant(i32, llvm::Log2_64(size)));
+    below = both(below,
+                 arith::CmpIOp::create(
+                     b, loc, arith::CmpIPredicate::ult,
+                     arith::IndexCastOp::create(b, loc, i32, program), count));
   }
   Value high = arith::TruncIOp::create(
       b, loc, i32, arith::ShRUIOp::create(b, loc, any, constant(i64, 32)));
@@ -487,7 +484,7 @@ struct DitherVersionBounds
       require(arith::CmpIPredicate::eq,
               memref::DimOp::create(b, loc, memref, constant(0)),
               constant(length));
-    SmallVector<Numbered> numbered;
+    Numbered numbered;
     for (auto &[key, size] : room) {
       auto &[index, memref, dim] = key;
       auto type = cast<MemRefType>(memref.getType());
@@ -501,12 +498,7 @@ struct DitherVersionBounds
       bool gpu = target && target->isGpu;
       Value program = gpu ? programOf(index, size) : Value();
       if (program) {
-        auto *like = llvm::find_if(numbered, [&](const Numbered &tile) {
-          return tile.program == program && tile.size == size;
-        });
-        if (like == numbered.end())
-          like = numbered.insert(like, {program, size, {}});
-        like->extents.push_back(extent);
+        numbered[{program, size}].push_back(extent);
         continue;
       }
       // index <= extent - size, which cannot overflow.
