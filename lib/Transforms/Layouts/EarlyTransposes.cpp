@@ -11,6 +11,9 @@
 //   s = block_reduce amax y block [1, 16]
 //   y * block_broadcast(f(s))
 //
+// What else needs f(s), such as a store of scales in the order of columns, has
+// it transposed back: a number for each block.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Layouts/EarlyTransposes.h"
@@ -25,6 +28,9 @@ using namespace mlir;
 namespace dither::transforms {
 
 namespace {
+
+/// Rows of a block, of which a number costs little to transpose.
+constexpr int64_t kTallBlock = 16;
 
 RankedTensorType matrix(Value v) {
   auto type = dyn_cast<RankedTensorType>(v.getType());
@@ -65,16 +71,15 @@ public:
   explicit Turner(Block &block) : block(block) {}
 
   void run() {
+    for (auto blocks : block.getOps<quant::BlockReduceOp>())
+      if (combinesColumns(blocks) && blocks.getBlock()[0] >= kTallBlock)
+        ofBlocks.insert(matrix(blocks.getResult()).getShape());
     // From the last operation to the first: what only transposes look at.
     SmallVector<quant::TransposeOp> transposes;
     for (Operation &op : llvm::reverse(block)) {
       if (auto transpose = dyn_cast<quant::TransposeOp>(op))
         transposes.push_back(transpose);
-      else if (turns(&op) && llvm::all_of(op.getUsers(), [&](Operation *user) {
-                 return user->getBlock() == &block &&
-                        (isa<quant::TransposeOp>(user) ||
-                         onlyTurned.contains(user));
-               }))
+      else if (turns(&op) && hasTurnedUsers(&op))
         onlyTurned.insert(&op);
     }
     std::reverse(transposes.begin(), transposes.end());
@@ -96,12 +101,43 @@ public:
         if (sum.getKind() == quant::ReduceKind::sum && sum.getAxis() == 0 &&
             isa<quant::TransposeOp>(rows.getDefiningOp()))
           sumRows(sum, rows);
+    for (Operation &op : llvm::make_early_inc_range(block))
+      if (onlyTurned.contains(&op))
+        turnBack(op.getResult(0));
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (onlyTurned.contains(&op) && op.use_empty())
         op.erase();
   }
 
 private:
+  /// Whether a transpose follows from a use of `op`.
+  bool isForTranspose(Operation *user) {
+    return user->getBlock() == &block &&
+           (isa<quant::TransposeOp>(user) || onlyTurned.contains(user));
+  }
+  /// Whether transposes follow from all uses of `op`, or, of a number for each
+  /// block, from some.
+  bool hasTurnedUsers(Operation *op) {
+    auto isFor = [&](Operation *user) { return isForTranspose(user); };
+    return ofBlocks.contains(matrix(op->getResult(0)).getShape())
+               ? llvm::any_of(op->getUsers(), isFor)
+               : llvm::all_of(op->getUsers(), isFor);
+  }
+
+  /// Gives other users of `v` the transpose of its transpose, if there is one.
+  void turnBack(Value v) {
+    Value known = transposed.lookup(v);
+    auto isOther = [&](OpOperand &use) {
+      return !isForTranspose(use.getOwner());
+    };
+    if (!known || llvm::none_of(v.getUses(), isOther))
+      return;
+    OpBuilder b(v.getContext());
+    b.setInsertionPointAfterValue(known);
+    Value back = quant::TransposeOp::create(b, v.getLoc(), v.getType(), known);
+    v.replaceUsesWithIf(back, isOther);
+  }
+
   void sumRows(quant::ReduceOp sum, Value rows) {
     OpBuilder b(sum);
     auto type = turnedType(sum.getType());
@@ -207,6 +243,8 @@ private:
   }
 
   Block &block;
+  /// Shapes of what has a number for each tall block of columns.
+  DenseSet<ArrayRef<int64_t>> ofBlocks;
   DenseSet<Operation *> onlyTurned;
   DenseMap<Operation *, bool> turned, made;
   DenseMap<Value, Value> transposed;

@@ -61,6 +61,32 @@ func.func @sums(%x: memref<64x128xbf16>, %y: memref<128x64xf4E2M1FN>, %z: memref
   return
 }
 
+// Scales that are stored in the order of columns are transposed back, and
+// elements move once all the same.
+// CHECK-LABEL: func.func @scales
+// CHECK: %[[T:.*]] = quant.transpose {{.*}} -> tensor<64x128xf32
+// CHECK: %[[A:.*]] = quant.block_reduce amax %[[T]] block [1, 64] : tensor<64x128xf32, {{.*}} -> tensor<64x2xf32
+// CHECK: %[[S:.*]] = arith.mulf %[[A]], %[[A]]
+// CHECK: quant.transpose %[[S]] : tensor<64x2xf32, {{.*}} -> tensor<2x64xf32
+// CHECK: quant.block_broadcast {{.*}} block [1, 64]
+// CHECK-NOT: quant.transpose
+// CHECK: return
+func.func @scales(%x: memref<128x64xbf16>, %y: memref<64x128xf8E4M3FN>, %s: memref<2x64xf32>)
+    attributes {quant.kernel, quant.config = {num_warps = 8 : i64}} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] {in_bounds} : memref<128x64xbf16> -> tensor<128x64xbf16>
+  %f = arith.extf %t : tensor<128x64xbf16> to tensor<128x64xf32>
+  %r = quant.block_reduce amax %f block [64, 1] : tensor<128x64xf32> -> tensor<2x64xf32>
+  %a = arith.mulf %r, %r : tensor<2x64xf32>
+  %b = quant.block_broadcast %a block [64, 1] : tensor<2x64xf32> -> tensor<128x64xf32>
+  %m = arith.mulf %f, %b : tensor<128x64xf32>
+  %u = quant.transpose %m : tensor<128x64xf32> -> tensor<64x128xf32>
+  %q = quant.encode %u : tensor<64x128xf32> -> tensor<64x128xf8E4M3FN>
+  quant.store %q, %y[%c0, %c0] {in_bounds} : tensor<64x128xf8E4M3FN>, memref<64x128xf8E4M3FN>
+  quant.store %a, %s[%c0, %c0] {in_bounds} : tensor<2x64xf32>, memref<2x64xf32>
+  return
+}
+
 // Not where rows need what columns gave: the codes are stored as they are, and
 // scales alone are transposed.
 // CHECK-LABEL: func.func @rows
