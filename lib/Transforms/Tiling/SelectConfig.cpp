@@ -61,6 +61,8 @@ struct Shape {
   /// Runs of rows are transformed together.
   bool transformsRows = false;
   bool encodes = false, encodesFp4 = false;
+  /// Functions of elements are computed, such as an exponential.
+  bool hasFunctions = false;
   /// Tiles are computed, or stored: not only maxima of what is loaded.
   bool makes = false;
   /// All that is made of what is loaded are scales that are powers of two, and
@@ -77,8 +79,8 @@ struct Shape {
   int64_t waiting = 0, held = 0;
   /// That is made of what is loaded, and not copied.
   bool makesHeld = false;
-  /// Tiles that are loaded, and tensors that a function is of; their bits for
-  /// each element.
+  /// Tiles that are loaded, and tensors that a function is of, less numbers of
+  /// rows or columns (the parameters of a norm); their bits for each element.
   int64_t reads = 0, read = 0;
   /// Tiles of a program, one after the other, and sums over them.
   int64_t tiles = 1, totals = 0;
@@ -200,6 +202,7 @@ Shape shapeOf(func::FuncOp func) {
             op) &&
         !isa<quant::DequantizeOp>(op);
     shape.encodesFp4 |= isa<quant::CastFp4Op>(op);
+    shape.hasFunctions |= isa<quant::ElementaryOpInterface>(op);
     shape.makes |= makesTiles(op);
     shape.makesOnlyMxCodes &= isOfMxCodes(op);
     if (auto tile = dyn_cast<quant::TileIdOp>(op))
@@ -267,7 +270,7 @@ Shape shapeOf(func::FuncOp func) {
   };
   auto read = [&](Value v) {
     auto type = dyn_cast<RankedTensorType>(v.getType());
-    if (!type || (type.hasStaticShape() && type.getNumElements() == 1))
+    if (!type || type.getRank() != 2 || type.getDimSize(1) == 1)
       return;
     shape.read += bitsOf(v);
     ++shape.reads;
@@ -354,10 +357,11 @@ Config chooseHost(const Shape &s, int64_t lanes, bool isTile) {
 /// Elements of a lane. Where a warp holds blocks across 32 rows, rows of FP4
 /// codes fill sectors of 32 bytes with twice the columns. Where codes are
 /// transposed beside those of rows, there are registers for one tile of 16-bit
-/// words, and for nothing else. Programs of several tiles have what they sum
-/// over them in registers, beside each. Where only maxima of what is loaded are
-/// stored, registers hold nothing else, and little else where codes of MX
-/// formats are made of halves of words.
+/// words, and for nothing else, nor where functions of elements or of several
+/// tiles are computed, which take registers too. Programs of several tiles have
+/// what they sum over them in registers, beside each. Where only maxima of what
+/// is loaded are stored, registers hold nothing else, and little else where
+/// codes of MX formats are made of halves of words.
 int64_t laneWant(const Shape &s, const target::TargetInfo *info) {
   if (s.tiles > 1)
     return kLaneWant / powerOfTwoCeil(std::max<int64_t>(1, s.totals));
@@ -368,8 +372,8 @@ int64_t laneWant(const Shape &s, const target::TargetInfo *info) {
       info->mixedPrecision)
     return kLaneMost;
   bool hasFew = isOfFew && s.colBlock >= kLaneRun && !s.reducesRows;
-  bool acrossRows =
-      s.rowBlock > 1 && !s.reducesCols && (!s.transposesRows || hasFew);
+  bool isLight = s.transposesRows ? hasFew : s.reads == 1 && !s.hasFunctions;
+  bool acrossRows = s.rowBlock > 1 && !s.reducesCols && isLight;
   return acrossRows && s.encodesFp4 ? kLaneMost : kLaneWant;
 }
 

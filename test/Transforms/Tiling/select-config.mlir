@@ -160,7 +160,50 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
-  // but not where they are stored transposed.
+  // a number of each row beside the tile takes few registers,
+  // CHECK-LABEL: func.func @gpu_tall_scaled(
+  // CHECK-SAME: fragment = array<i64: 32, 128>, num_warps = 2 : i64
+  // expected-remark @below {{32x128, 2 warps}}
+  func.func @gpu_tall_scaled(%x: memref<64x4096xf32>, %r: memref<64x1xf32>, %q: memref<64x4096xf4E2M1FN>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<64x4096xf32> -> tensor<32x128xf32>
+    %rows = quant.load %r[%c0, %c0] : memref<64x1xf32> -> tensor<32x1xf32>
+    %b = quant.broadcast %rows : tensor<32x1xf32> -> tensor<32x128xf32>
+    %y = arith.mulf %t, %b : tensor<32x128xf32>
+    %a = quant.block_scale %y axis 0 format <mxfp4> : tensor<32x128xf32> -> tensor<1x128xf8E8M0FNU>
+    %c = quant.cast_fp4 %y, %a axis 0 format <mxfp4> : tensor<32x128xf32>, tensor<1x128xf8E8M0FNU> -> tensor<32x128xf4E2M1FN>
+    quant.store %c, %q[%c0, %c0] : tensor<32x128xf4E2M1FN>, memref<64x4096xf4E2M1FN>
+    return
+  }
+
+  // but functions of elements take many, and so does a second tile;
+  // CHECK-LABEL: func.func @gpu_tall_function(
+  // CHECK-SAME: fragment = array<i64: 32, 128>, num_warps = 4 : i64
+  // expected-remark @below {{32x128, 4 warps}}
+  func.func @gpu_tall_function(%x: memref<64x4096xf32>, %q: memref<64x4096xf4E2M1FN>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<64x4096xf32> -> tensor<32x128xf32>
+    %y = quant.tanh %t : tensor<32x128xf32>
+    %a = quant.block_scale %y axis 0 format <mxfp4> : tensor<32x128xf32> -> tensor<1x128xf8E8M0FNU>
+    %c = quant.cast_fp4 %y, %a axis 0 format <mxfp4> : tensor<32x128xf32>, tensor<1x128xf8E8M0FNU> -> tensor<32x128xf4E2M1FN>
+    quant.store %c, %q[%c0, %c0] : tensor<32x128xf4E2M1FN>, memref<64x4096xf4E2M1FN>
+    return
+  }
+  // CHECK-LABEL: func.func @gpu_tall_product(
+  // CHECK-SAME: fragment = array<i64: 32, 128>, num_warps = 4 : i64
+  // expected-remark @below {{32x128, 4 warps}}
+  func.func @gpu_tall_product(%x: memref<64x4096xf32>, %z: memref<64x4096xf32>, %q: memref<64x4096xf4E2M1FN>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %t = quant.load %x[%c0, %c0] : memref<64x4096xf32> -> tensor<32x128xf32>
+    %u = quant.load %z[%c0, %c0] : memref<64x4096xf32> -> tensor<32x128xf32>
+    %y = arith.mulf %t, %u : tensor<32x128xf32>
+    %a = quant.block_scale %y axis 0 format <mxfp4> : tensor<32x128xf32> -> tensor<1x128xf8E8M0FNU>
+    %c = quant.cast_fp4 %y, %a axis 0 format <mxfp4> : tensor<32x128xf32>, tensor<1x128xf8E8M0FNU> -> tensor<32x128xf4E2M1FN>
+    quant.store %c, %q[%c0, %c0] : tensor<32x128xf4E2M1FN>, memref<64x4096xf4E2M1FN>
+    return
+  }
+
+  // nor is that so where they are stored transposed.
   // CHECK-LABEL: func.func @gpu_tall_transposed(
   // CHECK-SAME: fragment = array<i64: 32, 128>, num_warps = 4 : i64
   // expected-remark @below {{32x128, 4 warps}}
