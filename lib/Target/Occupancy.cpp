@@ -14,6 +14,7 @@
 #include "Occupancy.h"
 #include "Functions.h"
 #include "Registers.h"
+#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Function.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -67,6 +68,16 @@ constexpr Part kOfManyWaiting = {5, 7};
 /// several times as many.
 constexpr Part kLate = {7, 8}, kLateWaiting = {5, 7};
 constexpr unsigned kSpareLate = 16;
+/// Of a kernel that slow paths of many quotients part, ptxas needs a part of
+/// those of the order in which the code stands, or of the late one.
+constexpr Part kParted = {7, 9}, kPartedLate = {6, 5};
+/// Fewer than kFewWarps wait for each result in turn: NVFP4 of a gated gradient
+/// down the columns is predicted to take 0.6 of the time with 16 warps, of 128
+/// registers, that it takes with 8 and as many as ptxas likes. So there are as
+/// many, unless that would keep a good part of a tile in memory: with so little
+/// of what is alive in the late order, or where rounds of a loop wait with much
+/// at barriers.
+constexpr Part kLeast = {3, 7}, kLeastParted = {3, 4}, kLeastHeld = {2, 3};
 /// Quotients from which on their slow paths part what follows a barrier, and
 /// ptxas, which moves nothing over these, has it alive as late as it stands.
 /// Where halves of words are taken as they are, little is alive at the barrier.
@@ -89,11 +100,15 @@ unsigned registersFor(unsigned warps, const TargetInfo &target) {
   return std::min(each / kUnit * kUnit, target.maxRegsPerThread);
 }
 
+unsigned partOf(unsigned registers, Part part) {
+  return divideCeil(registers * part.of, part.whole);
+}
+
 /// Registers that a kernel needs, with a part of those that are alive at once,
 /// or some beyond those at a barrier.
 unsigned neededRegisters(const AliveRegisters &alive, Part part, unsigned spare,
                          unsigned least) {
-  unsigned ordered = divideCeil(alive.most * part.of, part.whole);
+  unsigned ordered = partOf(alive.most, part);
   if (alive.waiting == 0)
     return ordered;
   return std::max({ordered, alive.waiting + spare, least});
@@ -117,9 +132,17 @@ PreservedAnalyses setBlocks(Function &f, unsigned blocks) {
   return PreservedAnalyses::all();
 }
 
+/// Whether most is alive in a loop.
+bool isMostInRounds(const AliveAfter &after, LoopInfo &loops) {
+  auto most = llvm::max_element(
+      after, [](const auto &a, const auto &b) { return a.second < b.second; });
+  return most != after.end() && loops.getLoopFor(most->first->getParent());
+}
+
 } // namespace
 
-PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
+PreservedAnalyses OccupancyPass::run(Function &f,
+                                     FunctionAnalysisManager &analyses) {
   unsigned threads = numberOf(f, "nvvm.reqntid");
   if (!threads)
     return PreservedAnalyses::all();
@@ -142,19 +165,14 @@ PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
   // takes for it.
   unsigned shared = numberOf(f, kSharedBytesAttr) + kReserved;
   most = std::clamp((target.sharedBytes + kReserved) / shared, 1u, most);
-  bool left = hasManyQuotients(f);
   auto mostOf = [&](Part part) {
     unsigned blocks = most;
     while (blocks > 1 && !fit(blocks, part, spareOf(blocks)))
       --blocks;
     return blocks;
   };
-  if (left)
-    return setBlocks(f, 1);
   auto ofManyWaiting = [&] {
-    return std::max(divideCeil(alive.waiting * kOfManyWaiting.of,
-                               kOfManyWaiting.whole),
-                    kLeastOfMany) -
+    return std::max(partOf(alive.waiting, kOfManyWaiting), kLeastOfMany) -
            kSpareWaiting;
   };
   // As many as fit nearly, until there are so many warps.
@@ -164,6 +182,36 @@ PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
       ++blocks;
     return blocks;
   };
+  // As many as fit with so many registers, until there are so many warps.
+  auto withRegisters = [&](unsigned blocks, unsigned enough, unsigned needed) {
+    while (blocks < most && blocks * warps < enough &&
+           registersFor((blocks + 1) * warps, target) >= needed)
+      ++blocks;
+    return blocks;
+  };
+  const unsigned waiting = alive.waiting;
+  const bool isLeft = hasManyQuotients(f);
+  auto setAtLeast = [&](unsigned blocks) {
+    if (blocks * warps >= kFewWarps || hasSquareRoots(f) ||
+        f.hasFnAttribute(kTilesAttr) || f.hasFnAttribute(kPartsAttr))
+      return setBlocks(f, blocks);
+    AliveAfter after;
+    AliveRegisters late = aliveRegisters(f, Order::Late, &after);
+    unsigned held = std::min(waiting, late.waiting);
+    if (held >= kManyWaiting &&
+        isMostInRounds(after, analyses.getResult<LoopAnalysis>(f)))
+      return setBlocks(f, blocks);
+    Part part = isLeft && blocks > 1 ? kLeastParted : kLeast;
+    unsigned needed =
+        std::max(partOf(late.most, part), partOf(held, kLeastHeld));
+    return setBlocks(f, withRegisters(blocks, kFewWarps, needed));
+  };
+  if (isLeft) {
+    AliveRegisters late = aliveRegisters(f, Order::Late);
+    unsigned needed =
+        std::min(partOf(alive.most, kParted), partOf(late.most, kPartedLate));
+    return setAtLeast(withRegisters(1, kEnoughWarps, needed));
+  }
   if (f.hasFnAttribute(kTilesAttr)) {
     unsigned blocks = mostOf(kInRounds);
     if (blocks * warps >= kFewWarps)
@@ -175,7 +223,7 @@ PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
   }
   unsigned blocks = mostOf(kOrdered);
   if (!target.fastMemory)
-    return setBlocks(f, blocks);
+    return setAtLeast(blocks);
   // Halves of words that are taken as they are count as words there, and the
   // addresses of exchanges are alive there or not.
   bool isMostAtBarriers =
@@ -197,14 +245,11 @@ PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
   }
   if (f.hasFnAttribute(kPartsAttr) || hasSquareRoots(f) ||
       warps < kWarpsOfMany || blocks * warps >= kEnoughWarps)
-    return setBlocks(f, blocks);
+    return setAtLeast(blocks);
   AliveRegisters late = aliveRegisters(f, Order::Late);
   unsigned needed = neededRegisters(late, late.waiting ? kLateWaiting : kLate,
                                     kSpareLate, /*least=*/0);
-  while (blocks < most && blocks * warps < kEnoughWarps &&
-         registersFor((blocks + 1) * warps, target) >= needed)
-    ++blocks;
-  return setBlocks(f, blocks);
+  return setAtLeast(withRegisters(blocks, kEnoughWarps, needed));
 }
 
 } // namespace dither::target
