@@ -14,6 +14,9 @@ from ops.counters import run
 
 #: Arrays whose requests are a kernel's main loop.
 MATRICES = {"x", "gate", "up", "y", "out", "data", "row_data", "col_data"}
+#: Kernels whose warps store half sectors of codes: of functions a lane has 32 elements, one column of FP4 blocks. With
+#: two it has 150 to 250 registers, and is predicted to take 1.2 to 2.3 times as long.
+HALVES = ("swiglu-mxfp4-colwise-", "swiglu-mxfp4-both-")
 FULL_SIZE = [
     "amax-bfloat16",
     "quantize-nvfp4-rowwise-128x4-bfloat16",
@@ -36,13 +39,13 @@ SMALL, FULL = named((128, 4096)), named((4096, 4096))
 RAGGED, ODD = named((200, 1000), core=True), named((200, 1003), core=True)
 
 
-def check_whole(found):
-    """What holds of kernels whose tiles fill the matrix."""
+def check_whole(found, parts=()):
+    """What holds of kernels whose tiles fill the matrix; `parts` are arrays that they store in half sectors."""
     assert found.moved <= 1.02 * found.minimum
     assert found.counters.total.conflicts == 0
     for traffic in found.traffic:
         if traffic.name in MATRICES:
-            assert traffic.full == traffic.requests, traffic.name
+            assert traffic.full == (0 if traffic.name in parts else traffic.requests), traffic.name
 
 
 @pytest.mark.sample("pairs")
@@ -50,7 +53,7 @@ def check_whole(found):
     ("name", "target"), [(name, t) for name, e in SMALL.items() for t in ("sm_100a", "sm_80")[: 1 + e.core]]
 )
 def test_whole_tiles(name, target):
-    check_whole(run(SMALL[name], target))
+    check_whole(run(SMALL[name], target), ("row_data", "col_data") if name.startswith(HALVES) else ())
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_100a"])
