@@ -162,7 +162,7 @@ class _Call:
             return Results(out, self.saved, peak)
         assert outputs is not None
         amaxes, scales, given = self._sources(p, plain)
-        passes = p.parts(producer.whole_rows, self.where.is_cpu)
+        passes = p.parts(producer, self.where.is_cpu)
         n = self.array.shape[1]
         tile = self._tile(passes[0], n)
         table = self.groups.table_of_all(self.steps, self._rows_of_all())
@@ -426,7 +426,7 @@ class _Call:
         """Rows of a tile of the whole tensor, where the call is on a part: a table says them, which has one's bits."""
         assert self.wanted.plan is not None
         shard, n = self.where.shard, self.array.shape[1]
-        first = self.wanted.plan.parts(self.producer.whole_rows, self.where.is_cpu)[0]
+        first = self.wanted.plan.parts(self.producer, self.where.is_cpu)[0]
         return self._tile(first, n if shard is None else n * shard.cols).rows
 
     def _like(self, name: str, other: str) -> DType:

@@ -126,7 +126,7 @@ def fit(p: Plan, shape: tuple[int, int], producer: Producer, cpu: bool) -> bool:
     if shape[1] % (2 * COLUMNS) or p.extent(shape)[1] != shape[1] or p.row_blocks:
         return False
     n = shape[1] // 2
-    tiles = [part.tile(n, producer, cpu) for part in p.parts(producer.whole_rows, cpu)]
+    tiles = [part.tile(n, producer, cpu) for part in p.parts(producer, cpu)]
     if producer.whole_rows:
         return all(one.cols == n for one in tiles)
     # A GPU takes wide squares in parts, and has no room for narrower ones.

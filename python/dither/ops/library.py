@@ -240,7 +240,7 @@ def _in_one_launch(row: Row, p: outputs.Plan, shape: tuple[int, int], cpu: bool)
     producer = row.producer
     fits = p.fits(producer, cpu) and (not producer.halves or halves.fit(p, _output(row, shape), producer, cpu))
     apart = p.saves_apart(producer, cpu) or p.tile(shape[1], producer, cpu).rows > column_sum.MOST_ROWS
-    return fits and len(p.parts(producer.whole_rows, cpu)) == 1 and not (producer.saves and apart)
+    return fits and len(p.parts(producer, cpu)) == 1 and not (producer.saves and apart)
 
 
 def _quantizing(row: Row, p: outputs.Plan, what: str, shape: tuple[int, int], cpu: bool) -> Iterator[Entry]:

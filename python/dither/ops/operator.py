@@ -411,7 +411,7 @@ def steps_on_matrices(
     result = outputs.allocate(p, x, output, dtype, known, wanted.out)
     passes = [
         (each, each.of(result), each.tile(n, producer, where.is_cpu), each.extent(shape))
-        for each in p.parts(producer.whole_rows, where.is_cpu)
+        for each in p.parts(producer, where.is_cpu)
     ]
     if producer.halves:
         passes = [

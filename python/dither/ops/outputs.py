@@ -155,13 +155,14 @@ class Plan:
         tile = elementwise_tile(n, (rows, max(cols, 32, producer.columns)), self.colwise, False, cpu)
         return narrowed(tile, producer.columns) if producer.whole_periods else tile
 
-    def parts(self, whole_rows: bool, cpu: bool) -> list[Plan]:
-        """What each launch writes: a GPU does not hold squares of long blocks that are stored transposed, no device
-        those of long runs that are transformed, and tiles of whole rows are no good for columns, unless the operator
-        needs them."""
+    def parts(self, producer: Producer, cpu: bool) -> list[Plan]:
+        """What each launch writes. A GPU does not hold squares of long blocks that are stored transposed, of runs that
+        are transformed or in two halves; of one tile it holds squares of 128. No device holds those of long runs, and
+        tiles of whole rows are no good for columns, unless the operator needs them."""
         rows, cols = self.granule
-        two = not cpu and self.transposed and rows * cols > GPU_TRANSPOSED
-        if not whole_rows:
+        room = GPU_TRANSPOSED if producer.halves or self.transform is not None else 2 * GPU_TRANSPOSED
+        two = not cpu and self.transposed and rows * cols > room
+        if not producer.whole_rows:
             two |= self.row_blocks or self._wide_squares(cpu)
         return self._directions() if two else [self]
 

@@ -272,3 +272,28 @@ def test_columns_of_norms_of_every_width_on_gpus(width):
         result = dither.rms_norm(x, gamma, format="fp8_1x128_e4m3", layout=layout, device="sim:sm_90a").out
         for part in check.parts(result):
             check_part(part, y, dither.FP8_1X128_E4M3, "linear", device="sim:sm_90a")
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a"])
+@pytest.mark.parametrize("scales", ["linear", "column_major"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_both_directions_of_long_blocks_come_from_one_launch(dtype, scales, target):
+    """Squares of 128 x 128, which are turned in 16-bit words."""
+    x = data.normal(300, 260, dtype)
+    with dither.profile.record(f"sim:{target}") as runs:
+        check_format(dither.FP8_1X128_E4M3, x, dtype, "both", scales, device=f"sim:{target}")
+    assert sum(run.kernel == "quantize_kernel" for run in runs) == 1
+
+
+@pytest.mark.parametrize("layout", ["colwise", "both"])
+def test_gradients_of_gates_have_two_halves_of_long_blocks(layout):
+    """A launch for each direction: registers of a GPU do not hold both halves beside what is turned."""
+    arrays = [data.normal(130, 256, "bfloat16", seed=i) for i in range(3)]
+    call = dither.dswiglu
+    with dither.profile.record("sim:sm_90a") as runs:
+        found = call(*arrays, format="fp8_1x128_e4m3", layout=layout)
+    want = call(*arrays, format="fp8_1x128_e4m3", layout=layout, device="cpu")
+    assert len(runs) == (2 if layout == "both" else 1)
+    for one, other in zip(check.parts(found), check.parts(want), strict=True):
+        check.same_bits(one.data, other.data)
+        check.same_bits(one.scale_inv, other.scale_inv)
