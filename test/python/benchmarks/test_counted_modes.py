@@ -15,10 +15,12 @@ def cells(line: str) -> list[str]:
 
 def test_launches() -> None:
     """The pass for the amax, and each that writes; two where no tile serves both directions."""
-    rows = list(counted_modes.rows("sm_100a", ["fp8 128x128", "nvfp4"]))
+    rows = list(counted_modes.rows("sm_100a", ["fp8 128x128", "fp8 row", "nvfp4"]))
     assert [row.name for row in rows] == [
         *(f"nvfp4, {layout}{what}" for layout in counted_modes.LAYOUTS for what in (" (amax)", "")),
-        *(f"fp8 128x128, {layout}" for layout in ("rowwise", "colwise", "both (rows)", "both (columns)")),
+        *(f"fp8 row, {launch}" for launch in ("rowwise", "colwise (amax)", "colwise")),
+        *(f"fp8 row, both ({launch})" for launch in ("amax", "rows", "columns")),
+        *(f"fp8 128x128, {layout}" for layout in counted_modes.LAYOUTS),
     ]
 
 
