@@ -77,7 +77,7 @@ constexpr Part kParted = {7, 9}, kPartedLate = {6, 5};
 /// many, unless that would keep a good part of a tile in memory: with so little
 /// of what is alive in the late order, or where rounds of a loop wait with much
 /// at barriers.
-constexpr Part kLeast = {3, 7}, kLeastParted = {3, 4}, kLeastHeld = {2, 3};
+constexpr Part kFloor = {3, 7}, kFloorParted = {3, 4}, kFloorHeld = {2, 3};
 /// Quotients from which on their slow paths part what follows a barrier, and
 /// ptxas, which moves nothing over these, has it alive as late as it stands.
 /// Where halves of words are taken as they are, little is alive at the barrier.
@@ -201,9 +201,9 @@ PreservedAnalyses OccupancyPass::run(Function &f,
     if (held >= kManyWaiting &&
         isMostInRounds(after, analyses.getResult<LoopAnalysis>(f)))
       return setBlocks(f, blocks);
-    Part part = isLeft && blocks > 1 ? kLeastParted : kLeast;
+    Part part = isLeft && blocks > 1 ? kFloorParted : kFloor;
     unsigned needed =
-        std::max(partOf(late.most, part), partOf(held, kLeastHeld));
+        std::max(partOf(late.most, part), partOf(held, kFloorHeld));
     return setBlocks(f, withRegisters(blocks, kFewWarps, needed));
   };
   if (isLeft) {

@@ -124,9 +124,10 @@ private:
                : llvm::all_of(op->getUsers(), isFor);
   }
 
-  /// Gives other users of `v` the transpose of its transpose, if there is one.
+  /// Gives other users of `v` the transpose of what is computed in its place,
+  /// if anything is.
   void turnBack(Value v) {
-    Value known = transposed.lookup(v);
+    Value known = isTurned(v) ? transposed.lookup(v) : Value();
     auto isOther = [&](OpOperand &use) {
       return !isForTranspose(use.getOwner());
     };

@@ -87,6 +87,28 @@ func.func @scales(%x: memref<128x64xbf16>, %y: memref<64x128xf8E4M3FN>, %s: memr
   return
 }
 
+// A row that was loaded is what it was for what is not turned.
+// CHECK-LABEL: func.func @row
+// CHECK: %[[R:.*]] = quant.load %arg1
+// CHECK: %[[N:.*]] = arith.mulf %[[R]], %[[R]]
+// CHECK-COUNT-1: quant.transpose %[[N]]
+// CHECK-NOT: -> tensor<1x64xf32
+// CHECK: quant.store %[[N]], %arg3
+func.func @row(%x: memref<64x64xf32>, %g: memref<1x64xf32>, %y: memref<64x64xf32>, %z: memref<1x64xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] {in_bounds} : memref<64x64xf32> -> tensor<64x64xf32>
+  %r = quant.load %g[%c0, %c0] {in_bounds} : memref<1x64xf32> -> tensor<1x64xf32>
+  %n = arith.mulf %r, %r : tensor<1x64xf32>
+  %a = quant.block_reduce amax %t block [64, 1] : tensor<64x64xf32> -> tensor<1x64xf32>
+  %s = arith.mulf %a, %n : tensor<1x64xf32>
+  %b = quant.block_broadcast %s block [64, 1] : tensor<1x64xf32> -> tensor<64x64xf32>
+  %m = arith.mulf %t, %b : tensor<64x64xf32>
+  %u = quant.transpose %m : tensor<64x64xf32> -> tensor<64x64xf32>
+  quant.store %u, %y[%c0, %c0] {in_bounds} : tensor<64x64xf32>, memref<64x64xf32>
+  quant.store %n, %z[%c0, %c0] {in_bounds} : tensor<1x64xf32>, memref<1x64xf32>
+  return
+}
+
 // Not where rows need what columns gave: the codes are stored as they are, and
 // scales alone are transposed.
 // CHECK-LABEL: func.func @rows
