@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 LEAST = 1 << 24
 #: Bytes of rows by which the first pass is ahead: enough for the programs that run at once, and a part of what L2 has.
 _AHEAD = 6 << 20
-#: Elements of a lane in the first pass, whose loads are all on their way at once, and in the second.
-_FIRST, _SECOND = 64, 32
+#: Elements of a lane in either pass, at most: of the first all loads are on their way at once.
+_EACH = 64
+#: Elements of the longest row that has a program's lanes where its second pass would do with fewer. Of longer ones two
+#: launches are faster.
+_ROW = 8192
 _LANES, _MOST_WARPS = 32, 8
 _PARAMETERS = list(inspect.signature(fused_kernel).parameters)
 #: Constexprs that kernels are told, and arguments that exist at run time.
@@ -58,19 +61,20 @@ class Joined:
         """None where the passes have no programs that fit together."""
         joined = Joined(first, second)
         whole = second.arguments["ACROSS"] and second.arguments["ROWS"] % joined._rows == 0
-        held = joined._lanes * _FIRST >= first.arguments["COLS"]
+        held = joined._lanes * _EACH >= first.arguments["COLS"]
         return joined if whole and held and joined._grid[1] <= MOST_DOWN else None
 
     @functools.cached_property
     def _lanes(self) -> int:
-        """Threads of a program."""
-        elements = self.second.arguments["ROWS"] * self.second.arguments["COLS"]
-        return _LANES * power_of_two(elements // (_LANES * _SECOND), 1, _MOST_WARPS)
+        """Threads of a program: as many as hold a tile of the second pass, and a row of the first."""
+        tile = self.second.arguments["ROWS"] * self.second.arguments["COLS"]
+        warps = -(-max(tile, min(self.first.arguments["COLS"], _ROW)) // (_LANES * _EACH))
+        return _LANES * power_of_two(2 * warps - 1, 1, _MOST_WARPS)
 
     @functools.cached_property
     def _rows(self) -> int:
         """Rows of a program of the first pass."""
-        return power_of_two(self._lanes * _FIRST // self.first.arguments["COLS"], 1, self.second.arguments["ROWS"])
+        return power_of_two(self._lanes * _EACH // self.first.arguments["COLS"], 1, self.second.arguments["ROWS"])
 
     @functools.cached_property
     def _ahead(self) -> int:

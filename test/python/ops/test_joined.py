@@ -87,6 +87,17 @@ def test_shapes(rows, columns, dtype):
         assert kernels(call, **FORMATS["mxfp8"]) == one(name)
 
 
+@pytest.mark.parametrize(
+    ("of", "columns", "threads"),
+    [("mxfp8", 520, 64), ("mxfp8", 4096, 64), ("mxfp8", 8192, 128), ("nvfp4", 520, 128), ("nvfp4", 8192, 128)],
+)
+def test_lanes_hold_64_elements(of, columns, threads):
+    """Of a tile of the second pass, or of a row of the first."""
+    with profile.record() as runs:
+        calls(ROWS, columns)["rms_norm"](**FORMATS[of], device="sim:sm_90a")
+    assert [run.threads for run in runs] == [128, threads]
+
+
 def test_rows_of_infinities_and_nan():
     """NaN of a row is handed on, too: no program waits for it."""
     x = np.array(data.normal(70, 520, "bfloat16"))
@@ -133,7 +144,8 @@ def test_what_takes_two_launches(monkeypatch):
     assert kernels(norm, **FORMATS["mxfp8"], out=out) == two
     # Rows that the lanes of a program do not hold, and small tensors.
     x, gamma = data.normal(32, 16384, "bfloat16"), np.ones(16384, np.float32)
-    assert kernels(lambda **o: dither.rms_norm(x, gamma, **o), **FORMATS["mxfp8"]) == two
+    for of in ("mxfp8", "nvfp4"):
+        assert kernels(lambda **o: dither.rms_norm(x, gamma, **o), **FORMATS[of]) == two
     monkeypatch.setattr(joined, "LEAST", ROWS * 1000 + 1)
     assert kernels(norm, **FORMATS["mxfp8"]) == two
 
