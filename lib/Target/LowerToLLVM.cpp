@@ -103,16 +103,9 @@ void annotate(LLVM::LLVMFuncOp kernel, const target::TargetInfo &target) {
       kernel->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(),
                       b.getDenseI32ArrayAttr({int32_t(blocks.getInt()), 1, 1}));
     // For OccupancyPass: LLVM does not see what launches give.
-    SmallVector<Attribute> known;
     if (auto bytes = kernel->getAttrOfType<IntegerAttr>("quant.shared_bytes"))
-      known.push_back(b.getStrArrayAttr(
-          {target::kSharedBytesAttr, std::to_string(bytes.getInt())}));
-    auto config = kernel->getAttrOfType<DictionaryAttr>("quant.config");
-    if (config && config.get("tiles"))
-      known.push_back(b.getStringAttr(target::kTilesAttr));
-    if (kernel->hasAttr("quant.parts"))
-      known.push_back(b.getStringAttr(target::kPartsAttr));
-    kernel.setPassthroughAttr(b.getArrayAttr(known));
+      kernel.setPassthroughAttr(b.getArrayAttr(b.getStrArrayAttr(
+          {target::kSharedBytesAttr, std::to_string(bytes.getInt())})));
     return;
   }
   kernel.setNoUnwind(true);

@@ -11,14 +11,8 @@ namespace dither::target {
 /// Bytes of shared memory of a block, an attribute of kernels.
 inline constexpr llvm::StringLiteral kSharedBytesAttr = "dither-shared-bytes";
 
-/// Of kernels that do all that they do for several tiles, one after the other.
-inline constexpr llvm::StringLiteral kTilesAttr = "dither-tiles";
-
-/// Of kernels that have programs of two kinds.
-inline constexpr llvm::StringLiteral kPartsAttr = "dither-parts";
-
 /// Says how many blocks of a kernel a multiprocessor is to have room for, as
-/// `nvvm.minctasm`: as many as leave a thread the registers that it needs.
+/// `nvvm.minctasm`: the more, the fewer registers a thread holds at once.
 struct OccupancyPass : llvm::PassInfoMixin<OccupancyPass> {
   explicit OccupancyPass(const TargetInfo &target) : target(target) {}
   llvm::PreservedAnalyses run(llvm::Function &f,

@@ -12,6 +12,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/NVPTXAddrSpace.h"
 #include <functional>
 #include <vector>
 
@@ -32,7 +33,10 @@ unsigned registersOf(Type *type) {
     return divideCeil(vector->getNumElements() *
                           vector->getElementType()->getScalarSizeInBits(),
                       32);
-  return type->isPointerTy() ? 2 : divideCeil(type->getScalarSizeInBits(), 32);
+  if (auto *pointer = dyn_cast<PointerType>(type))
+    // ptxas knows that addresses of shared memory have 32 bits.
+    return pointer->getAddressSpace() == NVPTXAS::ADDRESS_SPACE_SHARED ? 1 : 2;
+  return divideCeil(type->getScalarSizeInBits(), 32);
 }
 
 namespace {
