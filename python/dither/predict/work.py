@@ -93,6 +93,7 @@ def of_summary(one: Summary, tools: tuple[str, str] | None = None) -> Work:
             counts[op.pipe] += op.times * warps  # type: ignore[assignment]
     moved = sum(t.loaded + t.stored + t.updated for t in one.traffic)
     counts["lsu"] = (moved / _WAVEFRONT + one.counts["wavefronts"]) / launches  # type: ignore[assignment]
+    counts["lsu"] += sum(op.spilled * op.times for op in ops) * warps  # type: ignore[assignment]
     own = [t for t in one.traffic if not _is_shared(t)]
     loaded = sum(t.moved - t.stored for t in own) / launches
     total = sum(op.times for op in ops)
@@ -142,7 +143,7 @@ def _executed(one: Summary) -> dict[int, int]:
 class _Op:
     """An instruction that runs `times` in a warp; `load` are the bytes that a lane takes from global memory, `written`
     the registers that it waits with for them, or _COPIES. `place` is its address or line, and `back` where a loop that
-    ends with it begins."""
+    ends with it begins. `spilled` are wavefronts between a warp's registers and memory of its own."""
 
     times: float
     pipe: str | None
@@ -151,6 +152,7 @@ class _Op:
     read: frozenset[str]
     place: int = 0
     back: int | None = None
+    spilled: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,7 +191,8 @@ def _of_sass(listing: str, times: Mapping[int, float]) -> Iterator[_Op]:
         read = {f"R{n}" for n in re.findall(r"\bR(\d+)", reads)}
         read |= {f"R{int(n) + 1}" for n in re.findall(r"\bR(\d+)\.64", reads)}
         back = i.target if i.target is not None and i.target <= i.address else None
-        yield _Op(often, pipes.of_sass(i.base), load, frozenset(written), frozenset(read), i.address, back)
+        spilled = i.width // 32 if i.base in ("LDL", "STL") else 0
+        yield _Op(often, pipes.of_sass(i.base), load, frozenset(written), frozenset(read), i.address, back, spilled)
 
 
 def _of_ptx(one: Summary, times: Mapping[int, float]) -> Iterator[_Op]:
