@@ -52,7 +52,7 @@ class Instruction:
     @property
     def width(self) -> int:
         """Bits of a memory access a thread; 0 for other instructions."""
-        if self.base not in ("LDG", "LDGSTS", "STG", "LDS", "STS", "LD", "ST"):
+        if self.base not in ("LDG", "LDGSTS", "STG", "LDS", "STS", "LDL", "STL", "LD", "ST"):
             return 0
         for part in self.opcode.split(".")[1:]:
             if re.fullmatch(r"[US]?(8|16|64|128|256)", part):

@@ -81,3 +81,15 @@ def test_which_batches_memory_answers():
     # A part of each: 128 of 512 bytes.
     assert work._of_memory([row, gamma], 128) == (1.25, 0, 64)
     assert work._of_memory([], 128) == (0, 0, 0)
+
+
+def test_memory_of_a_thread():
+    """A warp moves 128 bytes of it in a wavefront: a register of each lane."""
+    listing = """
+	//## File ".nv_debug_ptx_txt", line 10
+        /*0000*/                   STL.128 [R1], R4 ;
+        /*0010*/                   STL [R1+0x10], R8 ;
+        /*0020*/                   LDL.64 R4, [R1] ;
+        /*0030*/                   LDS.128 R4, [R2] ;
+"""
+    assert [op.spilled for op in work._of_sass(listing, {10: 1})] == [4, 1, 2, 0]
