@@ -33,11 +33,12 @@ struct Room {
 constexpr Room kRooms[] = {{52, 40},  {65, 32},  {74, 28}, {126, 24},
                            {140, 20}, {268, 16}, {336, 12}};
 constexpr unsigned kFewWarps = 8;
-/// Of code that square roots or many quotients part, most warps: ptxas moves
-/// nothing over their slow paths, and needs more than is held.
-constexpr unsigned kMostOfParted = 20;
+/// Most warps of code with a square root of a row, over whose slow path ptxas
+/// moves nothing: it needs more than is held.
+constexpr unsigned kMostOfRoots = 20;
 /// The part of what is alive in the order in which code stands that a thread
-/// holds in any other, and of code that is parted.
+/// holds in any other, and of code that slow paths of square roots or many
+/// quotients part.
 constexpr unsigned kWhole = 8, kHeld = 3, kHeldParted = 6;
 /// Blocks that every multiprocessor takes, and bytes of its shared memory that
 /// each takes for the system.
@@ -59,13 +60,13 @@ unsigned warpsFor(unsigned held) {
 }
 
 unsigned warpsFor(Function &f) {
-  bool isParted = hasSquareRoots(f) || hasManyQuotients(f);
+  bool hasRoots = hasSquareRoots(f), isParted = hasRoots || hasManyQuotients(f);
   unsigned written = aliveRegisters(f).most;
   unsigned late = aliveRegisters(f, Order::Late).most;
   // ptxas finds an order of its own, at least as good as these.
   unsigned held = std::max(std::min(written, late),
                            written * (isParted ? kHeldParted : kHeld) / kWhole);
-  return isParted ? std::min(warpsFor(held), kMostOfParted) : warpsFor(held);
+  return hasRoots ? std::min(warpsFor(held), kMostOfRoots) : warpsFor(held);
 }
 
 } // namespace
