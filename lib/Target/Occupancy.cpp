@@ -33,9 +33,9 @@ struct Room {
 constexpr Room kRooms[] = {{52, 40},  {65, 32},  {74, 28}, {126, 24},
                            {140, 20}, {268, 16}, {336, 12}};
 constexpr unsigned kFewWarps = 8;
-/// Most warps of code with a square root of a row, over whose slow path ptxas
-/// moves nothing: it needs more than is held.
-constexpr unsigned kMostOfRoots = 20;
+/// Most warps of code with the square root of a row, in whole blocks, and where
+/// little is held: ptxas moves nothing over its slow path, and needs more.
+constexpr unsigned kOfRoots = 20, kOfLightRoots = 24, kLightRoots = 66;
 /// The part of what is alive in the order in which code stands that a thread
 /// holds in any other, and of code that slow paths of square roots or many
 /// quotients part.
@@ -59,14 +59,18 @@ unsigned warpsFor(unsigned held) {
   return kFewWarps;
 }
 
-unsigned warpsFor(Function &f) {
+unsigned blocksFor(Function &f, unsigned warps) {
   bool hasRoots = hasSquareRoots(f), isParted = hasRoots || hasManyQuotients(f);
   unsigned written = aliveRegisters(f).most;
   unsigned late = aliveRegisters(f, Order::Late).most;
   // ptxas finds an order of its own, at least as good as these.
   unsigned held = std::max(std::min(written, late),
                            written * (isParted ? kHeldParted : kHeld) / kWhole);
-  return hasRoots ? std::min(warpsFor(held), kMostOfRoots) : warpsFor(held);
+  unsigned blocks = warpsFor(held) / warps;
+  if (!hasRoots)
+    return blocks;
+  unsigned most = held <= kLightRoots ? kOfLightRoots : kOfRoots;
+  return std::min<unsigned>(blocks, divideCeil(most, warps));
 }
 
 } // namespace
@@ -75,7 +79,7 @@ PreservedAnalyses OccupancyPass::run(Function &f, FunctionAnalysisManager &) {
   unsigned threads = numberOf(f, "nvvm.reqntid");
   if (!threads)
     return PreservedAnalyses::all();
-  unsigned blocks = warpsFor(f) / divideCeil(threads, kWarp);
+  unsigned blocks = blocksFor(f, divideCeil(threads, kWarp));
   // A multiprocessor has at least what a block may have, and what the system
   // takes for it.
   unsigned shared = numberOf(f, kSharedBytesAttr) + kReserved;

@@ -50,7 +50,7 @@ func.func @long(%x: memref<?x4096xbf16> {quant.align = 32 : i64, quant.stride_al
 // CHECK-NOT: load <4 x i32>
 // CHECK: ret void
 // PTX-LABEL: .entry short(
-// PTX: .minnctapersm 10
+// PTX: .minnctapersm 12
 func.func @short(%x: memref<?x512xbf16> {quant.align = 32 : i64, quant.stride_align = 32 : i64},
                  %gamma: memref<512xbf16> {quant.align = 32 : i64},
                  %y: memref<?x512xf8E4M3FN> {quant.align = 32 : i64, quant.stride_align = 32 : i64})

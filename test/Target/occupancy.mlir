@@ -35,10 +35,10 @@ func.func @small(%x: memref<?x1024xbf16> {quant.align = 32 : i64, quant.stride_a
   return
 }
 
-// As few are held here, but a square root parts the code: 20 warps.
+// As few are held here, but a square root parts the code: 24 warps.
 // CHECK-LABEL: .entry parted(
 // CHECK: .reqntid 128
-// CHECK-NEXT: .minnctapersm 5
+// CHECK-NEXT: .minnctapersm 6
 func.func @parted(%x: memref<?x4096xbf16> {quant.align = 32 : i64, quant.stride_align = 32 : i64},
                   %gamma: memref<4096xbf16> {quant.align = 32 : i64},
                   %y: memref<?x4096xbf16> {quant.align = 32 : i64, quant.stride_align = 32 : i64})

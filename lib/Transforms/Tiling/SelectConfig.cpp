@@ -84,6 +84,8 @@ struct Shape {
   int64_t reads = 0, read = 0;
   /// Tiles of a program, one after the other, and sums over them.
   int64_t tiles = 1, totals = 0;
+  /// Elements that are loaded of one tensor, such as the parts of a tile.
+  int64_t loaded = 0;
 };
 
 struct Config {
@@ -131,6 +133,9 @@ constexpr int64_t kHeldExchange = 2048;
 /// Columns in a run of a lane where FP8 or FP4 codes are stored: 128 bits
 /// or 64.
 constexpr int64_t kLaneRun = 16;
+/// Elements of a lane in each of several parts that are loaded of a tensor, at
+/// least: 128 bits of 16-bit types.
+constexpr int64_t kLanePart = 8;
 
 /// Elements of the longest row that `op` adds up; 0 if it adds none.
 int64_t summedColumns(Operation *op) {
@@ -167,6 +172,41 @@ bool isOfMxCodes(Operation *op) {
          llvm::all_of(op->getResultTypes(), [&](Type type) {
            return !isa<RankedTensorType>(type) || arePowers(type);
          });
+}
+
+/// Whether two values are computed alike.
+LogicalResult areAlike(Value a, Value b) {
+  if (a == b)
+    return success();
+  Operation *one = a.getDefiningOp(), *other = b.getDefiningOp();
+  return success(one && other &&
+                 OperationEquivalence::isEquivalentTo(
+                     one, other, areAlike, /*markEquivalent=*/nullptr,
+                     OperationEquivalence::IgnoreLocations));
+}
+
+/// Elements that are loaded of one tensor, at most; where they are loaded again
+/// they are the same.
+int64_t loadedElements(func::FuncOp func) {
+  llvm::MapVector<Value, SmallVector<quant::LoadOp>> loads;
+  func.walk([&](quant::LoadOp op) {
+    Value tensor = op.getMemref();
+    while (auto view = tensor.getDefiningOp<quant::ViewOp>())
+      tensor = view.getViewSource();
+    bool isAgain = llvm::any_of(loads[tensor], [&](quant::LoadOp other) {
+      return succeeded(areAlike(op.getResult(), other.getResult()));
+    });
+    if (!isAgain && op.getType().hasStaticShape())
+      loads[tensor].push_back(op);
+  });
+  int64_t most = 0;
+  for (auto &[tensor, ops] : loads) {
+    int64_t sum = 0;
+    for (quant::LoadOp op : ops)
+      sum += op.getType().getNumElements();
+    most = std::max(most, sum);
+  }
+  return most;
 }
 
 Shape shapeOf(func::FuncOp func) {
@@ -281,6 +321,7 @@ Shape shapeOf(func::FuncOp func) {
     read(op.getResult());
     held.insert(heldTileOf(op));
   });
+  shape.loaded = loadedElements(func);
   for (Value v : held) {
     shape.held += bitsOf(v);
     shape.makesHeld |= bitsOf(v) && !v.getDefiningOp<quant::LoadOp>();
@@ -449,6 +490,10 @@ Config chooseGpu(const Shape &s, std::optional<int64_t> warps, bool isTile,
         break;
       n *= 2;
     }
+  // Of parts of a tile that are put together a lane has some of each.
+  while (!warps && n < kMostWarps && n * kWarpLanes * kLaneMost < s.loaded &&
+         2 * n * kWarpLanes * kLanePart <= elements)
+    n *= 2;
   c.warps = n;
   // What is transposed goes through shared memory.
   bool shares = isTile && s.transposed > kGpuTransposed;

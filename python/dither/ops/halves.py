@@ -9,7 +9,7 @@ from typing import Any
 from ..arrays import Array, describe_argument
 from .outputs import Plan
 from .producer import Producer
-from .tiles import GPU_TRANSPOSED, Tile
+from .tiles import GPU_TRANSPOSED, Tile, narrowed
 
 #: What each half is a multiple of where one kernel quantizes both: blocks, and four scales of a row, end with it.
 COLUMNS = 128
@@ -84,6 +84,10 @@ class Interleaved:
         if self.size == 1:
             return {"out": out}
         return {"out": self._turns(left, 0), "right": self._turns(left, 1)}
+
+    def tile(self, tile: Tile) -> Tile:
+        """A tile of a GPU with as many elements, of few turns: its lanes have some of each of them."""
+        return tile if self.size == 1 else narrowed(tile, min(tile.cols, COLUMNS))
 
     def _check(self, name: str, n: int) -> None:
         if n % self.size:

@@ -356,6 +356,9 @@ def steps_on_matrices(
         return launch(programs.tile, extent, **named, **outs, TILES=programs.tiles)
 
     plain = plain_tile(producer, n, where.is_cpu)
+    turns = None if where.is_cpu else wanted.interleave
+    if turns is not None:
+        plain = turns.tile(plain)
     if draws:
         plain = _within(plain, wanted.together)
     sum_dtypes = {name: of_saved[name][1] for name in producer.sums}
@@ -416,6 +419,11 @@ def steps_on_matrices(
     if producer.halves:
         passes = [
             (each, written, halves.tile(tile, n), (rows, cols // 2)) for each, written, tile, (rows, cols) in passes
+        ]
+    if turns is not None:
+        passes = [
+            (each, written, tile if each.row_blocks else turns.tile(tile), extent)
+            for each, written, tile, extent in passes
         ]
     random = wanted.random
     if random is not None or draws:

@@ -912,3 +912,49 @@ module attributes {quant.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+module attributes {quant.target = "sm_90a"} {
+  // Four parts of a row of tiles: a lane has 16 elements of each, and 64 of all.
+  // CHECK-LABEL: func.func @gpu_parts(
+  // CHECK-SAME: fragment = array<i64: 32, 32>, num_warps = 2 : i64
+  // expected-remark @below {{2 warps}}
+  func.func @gpu_parts(%x: memref<64x4096xbf16>, %y: memref<64x4096xbf16>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %o0 = arith.constant 0 : index
+    %o1 = arith.constant 32 : index
+    %o2 = arith.constant 64 : index
+    %o3 = arith.constant 96 : index
+    %t0 = quant.load %x[%c0, %o0] : memref<64x4096xbf16> -> tensor<32x32xbf16>
+    quant.store %t0, %y[%c0, %o0] : tensor<32x32xbf16>, memref<64x4096xbf16>
+    %t1 = quant.load %x[%c0, %o1] : memref<64x4096xbf16> -> tensor<32x32xbf16>
+    quant.store %t1, %y[%c0, %o1] : tensor<32x32xbf16>, memref<64x4096xbf16>
+    %t2 = quant.load %x[%c0, %o2] : memref<64x4096xbf16> -> tensor<32x32xbf16>
+    quant.store %t2, %y[%c0, %o2] : tensor<32x32xbf16>, memref<64x4096xbf16>
+    %t3 = quant.load %x[%c0, %o3] : memref<64x4096xbf16> -> tensor<32x32xbf16>
+    quant.store %t3, %y[%c0, %o3] : tensor<32x32xbf16>, memref<64x4096xbf16>
+    return
+  }
+
+  // The same part again is the same elements.
+  // CHECK-LABEL: func.func @gpu_again(
+  // CHECK-SAME: fragment = array<i64: 32, 32>, num_warps = 1 : i64
+  // expected-remark @below {{1 warps}}
+  func.func @gpu_again(%x: memref<64x4096xbf16>, %y: memref<64x4096xbf16>) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %o0 = arith.constant 0 : index
+    %o1 = arith.constant 32 : index
+    %o2 = arith.constant 64 : index
+    %o3 = arith.constant 96 : index
+    %t0 = quant.load %x[%c0, %o0] : memref<64x4096xbf16> -> tensor<32x32xbf16>
+    quant.store %t0, %y[%c0, %o0] : tensor<32x32xbf16>, memref<64x4096xbf16>
+    %t1 = quant.load %x[%c0, %o0] : memref<64x4096xbf16> -> tensor<32x32xbf16>
+    quant.store %t1, %y[%c0, %o1] : tensor<32x32xbf16>, memref<64x4096xbf16>
+    %t2 = quant.load %x[%c0, %o0] : memref<64x4096xbf16> -> tensor<32x32xbf16>
+    quant.store %t2, %y[%c0, %o2] : tensor<32x32xbf16>, memref<64x4096xbf16>
+    %t3 = quant.load %x[%c0, %o0] : memref<64x4096xbf16> -> tensor<32x32xbf16>
+    quant.store %t3, %y[%c0, %o3] : tensor<32x32xbf16>, memref<64x4096xbf16>
+    return
+  }
+}

