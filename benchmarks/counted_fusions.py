@@ -108,6 +108,11 @@ def rows(target: str, only: Sequence[str] | None = None) -> Iterator[Row | str]:
                 yield from triton_row(name, word, layout, target)
 
 
+def written(run: profile.Run) -> set[str]:
+    """The arrays of codes, or of what is quantized then, that a launch writes."""
+    return {one.name for one in run.traffic} & {"row_data", "col_data", "out"}
+
+
 def own_rows(name: str, by: str, call: Callable[[], Any]) -> Iterator[Row]:
     """The launches of a call that write codes, or what is quantized then."""
     dither.knobs.set("math", "fast" if by == "fast" else "exact")
@@ -117,9 +122,9 @@ def own_rows(name: str, by: str, call: Callable[[], Any]) -> Iterator[Row]:
     finally:
         dither.knobs.set("math", None)
     for run in runs:
-        written = {one.name for one in run.traffic} & {"row_data", "col_data", "out"}
-        if written:
-            yield row(f"{name} (first)" if written == {"out"} else name, by, run)
+        outputs = written(run)
+        if outputs:
+            yield row(f"{name} (first)" if outputs == {"out"} else name, by, run)
 
 
 def triton_row(name: str, word: str, layout: str, target: str) -> Iterator[Row | str]:

@@ -85,9 +85,9 @@ def launches(operator: str, format_name: str, layout: str, target: str) -> list[
     with profile.record() as runs:
         try:
             counted_fusions.FUSIONS[operator](**options)
-        except (ValueError, NotImplementedError) as error:  # such as columns of square blocks
+        except (ValueError, NotImplementedError) as error:
             print(f"  {operator} {format_name} {layout}: {error}", file=sys.stderr)
-    return [run for run in runs if {one.name for one in run.traffic} & {"row_data", "col_data", "out"}]
+    return [run for run in runs if counted_fusions.written(run)]
 
 
 def one_kernel(name: str, run: profile.Run, gpu: Gpu, tools: tuple[str, str]) -> Kernel:

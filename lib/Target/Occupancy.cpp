@@ -39,7 +39,7 @@ constexpr unsigned kOfRoots = 20, kOfLightRoots = 24, kLightRoots = 66;
 /// The part of what is alive in the order in which code stands that a thread
 /// holds in any other, and of code that slow paths of square roots or many
 /// quotients part.
-constexpr unsigned kWhole = 8, kHeld = 3, kHeldParted = 6;
+constexpr unsigned kWhole = 8, kPart = 3, kPartOfParted = 6;
 /// Blocks that every multiprocessor takes, and bytes of its shared memory that
 /// each takes for the system.
 constexpr unsigned kBlocks = 16, kReserved = 1024;
@@ -64,8 +64,9 @@ unsigned blocksFor(Function &f, unsigned warps) {
   unsigned written = aliveRegisters(f).most;
   unsigned late = aliveRegisters(f, Order::Late).most;
   // ptxas finds an order of its own, at least as good as these.
-  unsigned held = std::max(std::min(written, late),
-                           written * (isParted ? kHeldParted : kHeld) / kWhole);
+  unsigned held =
+      std::max(std::min(written, late),
+               written * (isParted ? kPartOfParted : kPart) / kWhole);
   unsigned blocks = warpsFor(held) / warps;
   if (!hasRoots)
     return blocks;

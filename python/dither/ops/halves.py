@@ -15,6 +15,8 @@ from .tiles import GPU_TRANSPOSED, Tile, narrowed
 COLUMNS = 128
 #: Columns that halves may take turns by.
 SIZES = (1, 16, 32, 64)
+#: Columns of a GPU's tile of turns, at most: few of them, and tall.
+_TURNS = 128
 
 
 def with_halves(operands: Mapping[str, Any], first: str, second: str, tile: str) -> dict[str, Any]:
@@ -87,7 +89,7 @@ class Interleaved:
 
     def tile(self, tile: Tile) -> Tile:
         """A tile of a GPU with as many elements, of few turns: its lanes have some of each of them."""
-        return tile if self.size == 1 else narrowed(tile, min(tile.cols, COLUMNS))
+        return tile if self.size == 1 else narrowed(tile, min(tile.cols, _TURNS))
 
     def _check(self, name: str, n: int) -> None:
         if n % self.size:

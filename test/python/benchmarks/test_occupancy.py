@@ -33,6 +33,6 @@ def test_blocks(tmp_path, capsys):
 
 
 def test_what_there_is_no_operator_for(capsys):
-    """Columns of square blocks are those of rows."""
+    """What an operator refuses is said, and left out."""
     assert not list(occupancy.launches("quantize", "nvfp4", "sideways", "sm_90a"))
     assert "quantize nvfp4 sideways: " in capsys.readouterr().err
