@@ -85,7 +85,12 @@ LogicalResult ScaleEncodeWordsOp::verify() {
   if (source.getShape() != values.getShape())
     return where.fail("source has shape " + str(source.getShape()) +
                       ", expected " + str(values.getShape()));
-  return checkWords(where, factors, words, storageBits(elem), 2);
+  if (getInOrder() &&
+      (!source.getElementType().isF32() || factors.getRank() != 2)) // WO10
+    return where.fail("is in order and has a source of " + str(source) +
+                      ", expected registers of lanes of f32");
+  return checkWords(where, factors, words, storageBits(elem),
+                    getInOrder() ? 32 / storageBits(elem) : 2);
 }
 
 } // namespace dither::quant

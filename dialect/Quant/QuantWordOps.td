@@ -58,7 +58,9 @@ def Quant_E8M0InverseWordsOp : Quant_Op<"e8m0_inverse_words", [Pure]> {
 def Quant_ScaleEncodeWordsOp : Quant_Op<"scale_encode_words", [Pure]> {
   let summary = "encode the products of finite values and finite factors";
   let description = [{
-    As quant.encode_words of source * factor, two codes to a word. No source value
+    As quant.encode_words of source * factor, two codes to a word; `in_order`, as
+    many registers as a word has codes are those that follow each other in a tile,
+    and so do the codes of all lanes in the bytes of the result. No source value
     and no factor is infinite or NaN, and no factor has its sign set: the sign of a
     product is that of its source. The source is registers of f32, or words of
     two bf16. With `bounded` no product rounds past the largest code; with `powers`, too, every
@@ -71,7 +73,7 @@ def Quant_ScaleEncodeWordsOp : Quant_Op<"scale_encode_words", [Pure]> {
   }];
   let arguments = (ins VectorOfRankAndType<[1, 2], [F32, I32]>:$source,
                        Quant_F32Regs:$factor, TypeAttr:$elem, UnitAttr:$bounded,
-                       UnitAttr:$powers);
+                       UnitAttr:$powers, UnitAttr:$in_order);
   let results = (outs Quant_I32Words:$result);
   let assemblyFormat = [{
     $source `,` $factor attr-dict `:` type($source) `,` type($factor) `->` type($result)

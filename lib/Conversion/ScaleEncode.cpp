@@ -57,17 +57,81 @@ public:
       return high == 4 ? v
                        : w.ori(v, w.andi(w.shr(word, 8 * high - 8), 0xFF00));
     }
-    auto type = VectorType::get({4 * w.lanes}, w.b.getI8Type());
     SmallVector<int64_t> from;
     int64_t zero = 4 * w.lanes;
     for (int64_t i = 0; i < w.lanes; ++i)
       llvm::append_range(
           from, std::initializer_list<int64_t>{
                     4 * i + low, high == 4 ? zero : 4 * i + high, zero, zero});
-    Value picked = w.make<vector::ShuffleOp>(
-        w.make<vector::BitCastOp>(type, word),
-        w.make<vector::BitCastOp>(type, w.i32(0)), from);
-    return w.asWords(picked);
+    return w.asWords(picked(word, w.i32(0), from));
+  }
+
+  /// Codes of registers that follow each other, in the bytes of one register in
+  /// order; two to a byte where they have 4 bits.
+  Value inOrder(ValueRange source, ValueRange factors) {
+    SmallVector<Value> parts;
+    for (size_t i = 0; i < source.size(); i += 4) {
+      SmallVector<Value> codes, values;
+      for (size_t j = i; j < i + 4; ++j) {
+        Value x = w.asInt(source[j]);
+        Value t =
+            w.make<arith::MulFOp>(w.asFloat(w.andi(x, 0x7FFFFFFF)), factors[j]);
+        codes.push_back(codeAt(round(t), 8));
+        values.push_back(x);
+      }
+      Value word = gather(codes, 1), signs = gather(values, 3);
+      uint32_t sign = f.signBit() * 0x01010101u;
+      if (f.bits < 8)
+        signs = w.shr(signs, 8 - f.bits);
+      word = merge(w, sign, signs, word);
+      if (f.bits < 8) // nothing above a code
+        word = w.andi(word, sign | (sign - 0x01010101u));
+      parts.push_back(word);
+    }
+    if (f.bits > 4)
+      return parts.front();
+    // Two codes to the low byte of each half.
+    for (Value &part : parts)
+      part = neighbours(part);
+    return narrowed(parts[0], parts[1]);
+  }
+
+private:
+  /// Bytes of two registers, each by its place in both.
+  Value picked(Value a, Value b, ArrayRef<int64_t> places) {
+    auto type = VectorType::get({4 * w.lanes}, w.b.getI8Type());
+    Value low = w.make<vector::BitCastOp>(type, a),
+          high = w.make<vector::BitCastOp>(type, b);
+    return w.make<vector::ShuffleOp>(low, high, places);
+  }
+
+  /// Byte `at` of the words of four registers, one register after the other.
+  /// Each half of the result comes from two of them: as a whole register that
+  /// is the same permutation twice.
+  Value gather(ArrayRef<Value> registers, int64_t at) {
+    SmallVector<int64_t> pick, halves;
+    for (int64_t i = 0; i < 4 * w.lanes; ++i) {
+      pick.push_back(i % (2 * w.lanes) * 4 + at);
+      halves.push_back(i < 2 * w.lanes ? i : 4 * w.lanes + i);
+    }
+    Value low = picked(registers[0], registers[1], pick),
+          high = picked(registers[2], registers[3], pick);
+    return w.asWords(w.make<vector::ShuffleOp>(low, high, halves));
+  }
+
+  /// In each half: its low byte, and the other one 4 bits above.
+  Value neighbours(Value bytes) {
+    if (w.avx512)
+      return multiplyAddBytes(w, bytes, 0x10011001);
+    return w.ori(bytes, w.andi(w.shr(bytes, 4), 0x00F000F0));
+  }
+
+  /// The low bytes of all halves of two registers.
+  Value narrowed(Value a, Value b) {
+    SmallVector<int64_t> even;
+    for (int64_t i = 0; i < 4 * w.lanes; ++i)
+      even.push_back(2 * i);
+    return w.asWords(picked(a, b, even));
   }
 
   WordBuilder &w;
@@ -84,6 +148,13 @@ SmallVector<Value> expandScaleEncode(WordBuilder &w,
   Expansion e(w, f, op.getBounded());
   SmallVector<Value> source = w.registers(op.getSource()),
                      factors = w.registers(op.getFactor()), words;
+  if (op.getInOrder()) {
+    size_t group = 32 / quant::storageBits(op.getElem());
+    for (size_t i = 0; i < factors.size(); i += group)
+      words.push_back(e.inOrder(ValueRange(source).slice(i, group),
+                                ValueRange(factors).slice(i, group)));
+    return words;
+  }
   bool narrow = f.bits == 4;
   bool halves = op.getPowers() && w.avx512Half && hasHalfRounding(f) &&
                 source.size() < factors.size();

@@ -103,6 +103,11 @@ constexpr TargetInfo extended(TargetInfo t, StringLiteral features) {
   return t;
 }
 
+constexpr TargetInfo bytewise(TargetInfo t) {
+  t.bytePermutations = true;
+  return t;
+}
+
 constexpr TargetInfo half(TargetInfo t) {
   t.avx512Half = true;
   return t;
@@ -120,10 +125,10 @@ constexpr TargetInfo kTargets[] = {
     cpu("host:base", kX86, "x86-64", 16, 16, false),
     avx("host:avx2", "x86-64-v3", 32, 16),
     avx("host:avx512", "x86-64-v4", 64, 32),
-    extended(avx("host:avx512vbmi", "x86-64-v4", 64, 32),
-             "+avx512vbmi,+avx512vbmi2,+gfni"),
-    half(extended(avx("host:avx512fp16", "x86-64-v4", 64, 32),
-                  "+avx512vbmi,+avx512vbmi2,+gfni,+avx512fp16")),
+    bytewise(extended(avx("host:avx512vbmi", "x86-64-v4", 64, 32),
+                      "+avx512vbmi,+avx512vbmi2,+gfni")),
+    half(bytewise(extended(avx("host:avx512fp16", "x86-64-v4", 64, 32),
+                           "+avx512vbmi,+avx512vbmi2,+gfni,+avx512fp16"))),
     neon("host:neon"),
     gpu("sm_80", 80, "+ptx78"),
     gpu("sm_86", 86, "+ptx78"),

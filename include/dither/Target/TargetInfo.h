@@ -69,6 +69,8 @@ struct TargetInfo {
   bool avx2Intrinsics = false;
   /// llvm.x86.avx512.* on registers of 512 bits.
   bool avx512Intrinsics = false;
+  /// Permutations of the bytes of two of these, AVX512-VBMI.
+  bool bytePermutations = false;
   /// Arithmetic on f16 in these, AVX512-FP16.
   bool avx512Half = false;
   /// Stores of whole vector registers past the caches (CPU).

@@ -45,7 +45,7 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
   // The narrowest whole-tile access decides: what is loaded wide must also be
   // stored wide after it shrank to a quarter or an eighth.
   int64_t narrowest = 32, narrowestStore = 32, widestStore = 0;
-  bool turns = false;
+  bool turns = false, finite = false;
   SmallVector<int64_t> fragment = configuredExtents(kernel, "fragment");
   kernel.walk([&](Operation *op) {
     if (auto load = dyn_cast<quant::LoadOp>(op)) {
@@ -60,6 +60,8 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
         holds = !simd;
     }
     turns |= isa<quant::TransposeOp>(op);
+    if (auto product = dyn_cast<quant::ScaleEncodeOp>(op))
+      finite |= product.getFinite();
     if (auto gather = dyn_cast<quant::GatherOp>(op))
       narrowest = std::min(narrowest, bitsOf(gather.getMemref().getType()));
     if (auto store = dyn_cast<quant::StoreOp>(op)) {
@@ -89,8 +91,13 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
       if (blocks.getBlock().size() == 2 && blockAxis(blocks) == 0)
         columnBlock = std::max(columnBlock, blocks.getBlock().front());
   });
+  // Elements of 32 bits stay in the order of memory where the codes of several
+  // registers become bytes in order; what is turned to columns moves as pairs.
+  const target::TargetInfo *target = target::saidTarget(kernel);
+  bool ordered =
+      finite && !turns && narrowest == 32 && target && target->bytePermutations;
   if (simd)
-    vec = std::min(narrowest, narrowestStore) < 32 ? 2 : 1;
+    vec = std::min(narrowest, narrowestStore) < 32 && !ordered ? 2 : 1;
   else
     vec = narrowestStore <= 8 ? 16 : 128 / narrowest;
   // What codes are decoded to is stored by neighbouring lanes side by side: a
@@ -228,6 +235,43 @@ bool LayoutRules::isAnchor(quant::LoadOp load) const {
           isTurned(load.getResult()));
 }
 
+std::optional<TileLayout> LayoutRules::inOrder(const TileLayout &have,
+                                               int64_t bits) {
+  int64_t rank = have.rank(), last = rank - 1, group = 32 / bits;
+  auto step = [&](int64_t by) { return layout::stepAlong(rank, last, by); };
+  if (rank == 0)
+    return std::nullopt;
+  for (auto [i, image] : llvm::enumerate(have.lane))
+    if (image != step(int64_t(1) << i))
+      return std::nullopt;
+  TileLayout codes = have;
+  codes.reg.clear();
+  codes.lane.clear();
+  for (int64_t by = 1; by < group; by *= 2)
+    codes.reg.push_back(step(by));
+  for (int64_t by = group; by < group * kSimdLanes; by *= 2)
+    codes.lane.push_back(step(by));
+  // What a word has now were registers.
+  int64_t found = 0;
+  for (const Coord &image : have.reg)
+    if (image[last] >= kSimdLanes && image[last] < group * kSimdLanes)
+      ++found;
+    else
+      codes.reg.push_back(image);
+  return found == llvm::Log2_64(group) ? std::optional(codes) : std::nullopt;
+}
+
+quant::ScaleEncodeOp LayoutRules::encodedInOrder(quant::ConvertLayoutOp op) {
+  auto encode = op.getSource().getDefiningOp<quant::ScaleEncodeOp>();
+  if (!encode || !encode.getFinite())
+    return {};
+  int64_t bits = quant::storageBits(encode.getType().getElementType());
+  std::optional<TileLayout> codes =
+      inOrder(*layoutOf(op.getSource().getType()), bits);
+  return codes && codes == layoutOf(op.getType()) ? encode
+                                                  : quant::ScaleEncodeOp();
+}
+
 TileLayout LayoutRules::storage(Operation *op, const TileLayout &have) const {
   auto store = dyn_cast<quant::StoreOp>(op);
   auto scatter = dyn_cast<quant::ScatterOp>(op);
@@ -255,6 +299,10 @@ TileLayout LayoutRules::storage(Operation *op, const TileLayout &have) const {
   };
   bool whole = (bits << k) >= 8;
   if (simd) {
+    auto encode = op->getOperand(0).getDefiningOp<quant::ScaleEncodeOp>();
+    if (encode && encode.getFinite() && vec == 1)
+      if (std::optional<TileLayout> codes = inOrder(have, bits))
+        return *codes;
     bool good = whole && (continues(have.lane, 2) || (bits << k) >= 64);
     return good ? have
                 : blockedLayout(type.getShape(), bits < 8 ? 2 : 1, kSimdLanes,

@@ -70,6 +70,15 @@ public:
                               llvm::SmallVectorImpl<int64_t> &shift,
                               llvm::SmallVectorImpl<bool> &full);
 
+  /// Layout of the codes of `bits` of a tile in `have` as a CPU stores them,
+  /// made of several registers that follow each other: a word has neighbours,
+  /// and a register is 64 bytes in order. Nothing where none follow each other.
+  static std::optional<TileLayout> inOrder(const TileLayout &have,
+                                           int64_t bits);
+  /// The encoding of finite products whose codes `op` wants in order; null if
+  /// it is no such conversion.
+  static quant::ScaleEncodeOp encodedInOrder(quant::ConvertLayoutOp op);
+
 private:
   TileLayout widest(llvm::ArrayRef<int64_t> shape, Reduced reduced,
                     int64_t most = 16) const;

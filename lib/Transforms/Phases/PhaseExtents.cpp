@@ -13,10 +13,13 @@ namespace dither::transforms {
 static constexpr int64_t kLanes = 16;
 /// Elements that the amax of 16 blocks takes at once, at most.
 static constexpr int64_t kMostOfBlocks = 512;
-/// Columns that go through all phases together: at least, with bands of blocks
-/// along columns of which only scales are kept, and with one row at most.
-static constexpr int64_t kLeastStretch = 512, kBandStretch = 1024,
-                         kRowStretch = 4096;
+/// Columns that go through all phases together: at least, and with one row at
+/// most.
+static constexpr int64_t kLeastStretch = 512, kRowStretch = 4096;
+/// Bytes that are loaded of each row of a stretch where blocks are along
+/// columns and only scales are kept: of 32 rows little more than the first
+/// cache.
+static constexpr int64_t kBandRowBytes = 2048;
 /// What the columns of a row may take of the first cache: x, the next x as it
 /// is fetched, and what lies in scratch.
 static constexpr int64_t kStretchBytes = 32768;
@@ -146,7 +149,9 @@ void PhasePlan::chooseExtents() {
     if (cols < 2 * stretch)
       stretch = cols;
   } else if (rowRun == 1 && !transposes && keptBytes() == 0) {
-    stretch = kBandStretch;
+    stretch =
+        std::max(stretch, powerOfTwoFloor(kBandRowBytes /
+                                          std::max<int64_t>(1, loadedBytes())));
   }
   bandCols = std::min(cols, stretch);
   if (rowRun > 1) {

@@ -120,3 +120,34 @@ func.func @not_halves(%x: vector<2x16xf32>, %w: vector<1x16xi32>, %f: vector<2x1
   return %a, %b : vector<1x16xi32>, vector<1x16xi32>
 }
 }
+
+// Registers in order: byte 1 of the codes and byte 3 of the values, of two
+// registers each, become 64 bytes, and signs and codes are merged once.
+module attributes {quant.target = "host", quant.features = "avx512vbmi"} {
+// CHECK-LABEL: func.func @in_order(
+// CHECK-COUNT-4: llvm.call_intrinsic "llvm.x86.avx512.pmaddw.d.512"
+// CHECK: %[[C0:.*]] = vector.shuffle %{{.*}} [1, 5, 9, {{.*}}, 121, 125, 1, 5, 9, {{.*}}, 125] : vector<64xi8>, vector<64xi8>
+// CHECK: %[[C1:.*]] = vector.shuffle %{{.*}} [1, 5, 9, {{.*}}, 121, 125, 1, 5, 9, {{.*}}, 125] : vector<64xi8>, vector<64xi8>
+// CHECK: vector.shuffle %[[C0]], %[[C1]] [0, 1, 2, {{.*}}, 31, 96, 97, {{.*}}, 127] : vector<64xi8>, vector<64xi8>
+// CHECK: %[[S0:.*]] = vector.shuffle %{{.*}} [3, 7, 11, {{.*}}, 123, 127, 3, 7, 11, {{.*}}, 127] : vector<64xi8>, vector<64xi8>
+// CHECK: %[[S1:.*]] = vector.shuffle %{{.*}} [3, 7, 11, {{.*}}, 123, 127, 3, 7, 11, {{.*}}, 127] : vector<64xi8>, vector<64xi8>
+// CHECK: vector.shuffle %[[S0]], %[[S1]]
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.pternlog.d.512"
+// CHECK-NOT: {{vector.shuffle|llvm.call}}
+// CHECK: return
+func.func @in_order(%x: vector<4x16xf32>, %f: vector<4x16xf32>) -> vector<1x16xi32> {
+  %w = quant.scale_encode_words %x, %f {elem = f8E4M3FN, bounded, in_order} : vector<4x16xf32>, vector<4x16xf32> -> vector<1x16xi32>
+  return %w : vector<1x16xi32>
+}
+
+// Codes of 4 bits meet by a multiply-add of bytes, and then move together.
+// CHECK-LABEL: func.func @in_order_e2m1(
+// CHECK-COUNT-8: llvm.call_intrinsic "llvm.x86.avx512.pmaddw.d.512"
+// CHECK: %[[LOW:.*]] = llvm.call_intrinsic "llvm.x86.avx512.pmaddubs.w.512"
+// CHECK: %[[HIGH:.*]] = llvm.call_intrinsic "llvm.x86.avx512.pmaddubs.w.512"
+// CHECK: vector.shuffle %{{.*}} [0, 2, 4, {{.*}}, 124, 126] : vector<64xi8>, vector<64xi8>
+func.func @in_order_e2m1(%x: vector<8x16xf32>, %f: vector<8x16xf32>) -> vector<1x16xi32> {
+  %w = quant.scale_encode_words %x, %f {elem = f4E2M1FN, in_order} : vector<8x16xf32>, vector<8x16xf32> -> vector<1x16xi32>
+  return %w : vector<1x16xi32>
+}
+}

@@ -1904,6 +1904,30 @@ func.func @f(%x: vector<4x16xf32>, %v: vector<4x16xf32>) {
 }
 
 // -----
+// WO8: in order, all codes of a word are of one lane and the next
+func.func @f(%x: vector<2x16xf32>) {
+  // expected-error @+1 {{'quant.scale_encode_words' op registers have shape [2, 16], expected [4, 16], 4 for each word}}
+  %0 = quant.scale_encode_words %x, %x {elem = f8E4M3FN, in_order} : vector<2x16xf32>, vector<2x16xf32> -> vector<1x16xi32>
+  return
+}
+
+// -----
+// WO10: words of two bf16 are pairs
+func.func @f(%x: vector<1x16xi32>, %f: vector<4x16xf32>) {
+  // expected-error @+1 {{'quant.scale_encode_words' op is in order and has a source of 'vector<1x16xi32>', expected registers of lanes of f32}}
+  %0 = quant.scale_encode_words %x, %f {elem = f8E4M3FN, in_order} : vector<1x16xi32>, vector<4x16xf32> -> vector<1x16xi32>
+  return
+}
+
+// -----
+// WO10: one lane has no order
+func.func @f(%x: vector<4xf32>) {
+  // expected-error @+1 {{'quant.scale_encode_words' op is in order and has a source of 'vector<4xf32>', expected registers of lanes of f32}}
+  %0 = quant.scale_encode_words %x, %x {elem = f8E4M3FN, in_order} : vector<4xf32>, vector<4xf32> -> vector<1xi32>
+  return
+}
+
+// -----
 // AT1: what is said of an operation is its own
 func.func @f(%x: tensor<4x32xf32>) {
   // expected-error @+1 {{'quant.encode' op has attribute "quant.finite", expected none of the dialect}}

@@ -254,6 +254,7 @@ func.func @words(%g: vector<16xf32>, %c: vector<8x16xf32>, %w: vector<2xi32>, %b
   // CHECK-NEXT: quant.e8m0_inverse_words %{{.*}} {group = 4 : i64} : vector<2xi32> -> vector<8xf32>
   // CHECK-NEXT: quant.scale_encode_words %{{.*}}, %{{.*}} {elem = f8E4M3FN} : vector<8x16xf32>, vector<8x16xf32> -> vector<4x16xi32>
   // CHECK-NEXT: quant.scale_encode_words %{{.*}}, %{{.*}} {bounded, elem = f4E2M1FN} : vector<2xi32>, vector<4xf32> -> vector<2xi32>
+  // CHECK-NEXT: quant.scale_encode_words %{{.*}}, %{{.*}} {elem = f4E2M1FN, in_order} : vector<8x16xf32>, vector<8x16xf32> -> vector<1x16xi32>
   %0 = quant.encode_words %g {elem = f4E2M1FN, group = 8} : vector<16xf32> -> vector<2xi32>
   %1 = quant.encode_words %c {elem = f8E5M2, group = 4} : vector<8x16xf32> -> vector<2x16xi32>
   %2 = quant.encode_words %c {elem = f16, group = 2} : vector<8x16xf32> -> vector<4x16xi32>
@@ -263,6 +264,7 @@ func.func @words(%g: vector<16xf32>, %c: vector<8x16xf32>, %w: vector<2xi32>, %b
   %6 = quant.e8m0_inverse_words %w {group = 4} : vector<2xi32> -> vector<8xf32>
   %7 = quant.scale_encode_words %c, %c {elem = f8E4M3FN} : vector<8x16xf32>, vector<8x16xf32> -> vector<4x16xi32>
   %8 = quant.scale_encode_words %w, %f {elem = f4E2M1FN, bounded} : vector<2xi32>, vector<4xf32> -> vector<2xi32>
+  %9 = quant.scale_encode_words %c, %c {elem = f4E2M1FN, in_order} : vector<8x16xf32>, vector<8x16xf32> -> vector<1x16xi32>
   return
 }
 

@@ -275,6 +275,26 @@ func.func @bands(%x: memref<?x2048xbf16>, %q: memref<?x2048xf8E4M3FN>, %s: memre
 
 // -----
 
+// Rows of twice as many bytes make stretches of half as many columns.
+// CHECK-LABEL: func.func @bands_f32
+// CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c32
+// CHECK: scf.for %{{.*}} = %c0 to %c2048 step %c512
+module attributes {quant.target = "host", quant.features = "avx512"} {
+func.func @bands_f32(%x: memref<?x2048xf32>, %q: memref<?x2048xf8E4M3FN>, %s: memref<?x2048xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<?x2048xf32> -> tensor<64x2048xf32>
+  %a = quant.block_reduce amax %t block [32, 1] : tensor<64x2048xf32> -> tensor<2x2048xf32>
+  quant.store %a, %s[%c0, %c0] : tensor<2x2048xf32>, memref<?x2048xf32>
+  %b = quant.block_broadcast %a block [32, 1] : tensor<2x2048xf32> -> tensor<64x2048xf32>
+  %z = arith.mulf %t, %b : tensor<64x2048xf32>
+  %c = quant.encode %z : tensor<64x2048xf32> -> tensor<64x2048xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<64x2048xf8E4M3FN>, memref<?x2048xf8E4M3FN>
+  return
+}
+}
+
+// -----
+
 // Of what goes through memory, the loop that puts it there fetches half, and the
 // one that stores codes the other half.
 // CHECK-LABEL: func.func @reader

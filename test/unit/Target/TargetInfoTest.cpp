@@ -57,6 +57,8 @@ TEST(TargetInfo, VectorExtensionsComeWithTheirLevels) {
     EXPECT_EQ(t.avx2Intrinsics, avx2) << name.str();
     EXPECT_EQ(t.avx512Intrinsics, avx512) << name.str();
     EXPECT_EQ(t.streamingStores, avx512 || avx2) << name.str();
+    EXPECT_EQ(t.bytePermutations, t.llvmFeatures.contains("vbmi"))
+        << name.str();
   }
 }
 
