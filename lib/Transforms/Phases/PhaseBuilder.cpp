@@ -181,7 +181,7 @@ LogicalResult PhaseBuilder::take(const Node &node) {
     if (plan.phases.back().sinks.front().op == node.sink)
       for (Value v : plan.values())
         if (auto load = v.getDefiningOp<quant::LoadOp>();
-            load && plan.sharesFetching(v))
+            load && plan.storesWhatIsKept(v))
           fetchAhead(load, offsets, sizes);
   }
   return success();

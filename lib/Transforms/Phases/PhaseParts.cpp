@@ -47,7 +47,7 @@ PhaseBuilder::Resolved PhaseBuilder::resolve(Value v, Offsets offsets,
     auto part = quant::LoadOp::create(
         builder(), load.getLoc(), type, load.getMemref(),
         indicesOf(load, offsets), load.getInBounds() || inside);
-    if (inside && streams && kind() == plan.lastReader(v))
+    if (inside && streams)
       fetchAhead(load, offsets, sizes);
     return FailureOr<Value>(part.getResult());
   }
@@ -83,14 +83,13 @@ SmallVector<Value> PhaseBuilder::indicesOf(quant::LoadOp load,
   return at;
 }
 
-/// What is read later is fetched by the last phase that reads what is there
-/// now: where the elements are stored, a line comes for each that goes. Phases
-/// before it would ask for all at once, more than a core has on their way.
-/// Where that phase keeps what it computes, the one that stores it fetches half
-/// of the lines: memory then has something to do in both.
+/// What the phase fetches of what is read later, for a part of `load`.
 void PhaseBuilder::fetchAhead(quant::LoadOp load, Offsets offsets,
                               Sizes sizes) {
   Value whole = load.getResult();
+  auto [begin, end] = plan.fetchedBy(kind(), whole);
+  if (begin == end)
+    return;
   unsigned last = sizes.size() - 1;
   int64_t col = plan.colUnit(whole, last),
           row = last == 0 ? 0 : plan.rowUnit(whole, last - 1);
@@ -112,27 +111,30 @@ void PhaseBuilder::fetchAhead(quant::LoadOp load, Offsets offsets,
     int64_t least = kLeastAhead / plan.loadedBytes();
     cols = index(llvm::alignTo(std::max<int64_t>(1, least / col), each));
   }
-  SmallVector<Index> from(offsets);
-  SmallVector<int64_t> extents(sizes);
-  if (plan.sharesFetching(whole)) {
-    int64_t half = extents[last] / 2;
-    bool isFirst = kind() == plan.lastReader(whole);
-    extents[last] = isFirst ? half : extents[last] - half;
-    if (!isFirst)
-      from[last] = quant::addOffsets(builder(), loc, from[last], index(half));
-    if (extents[last] == 0)
-      return;
-  }
+  // Some of each part of elements, also where this one has many of them.
+  bool isAll = begin == 0 && end == 4;
+  int64_t each =
+      isAll ? sizes[last]
+            : std::clamp<int64_t>(plan.elementCols() / col, 1, sizes[last]);
+  int64_t skipped = each * begin / 4, extent = each * end / 4 - skipped;
+  if (extent == 0)
+    return;
   OpBuilder &b = builder();
-  SmallVector<Value> later = indicesOf(load, from);
   auto move = [&](Value &v, Index by) {
     v = getValueOrCreateConstantIndexOp(b, loc,
                                         quant::addOffsets(b, loc, v, by));
   };
-  move(later.back(), cols);
-  if (last > 0)
-    move(*std::prev(later.end(), 2), rows);
-  quant::PrefetchOp::create(b, loc, load.getMemref(), later, extents);
+  for (int64_t at = skipped; at < sizes[last]; at += each) {
+    SmallVector<Index> from(offsets);
+    SmallVector<int64_t> extents(sizes);
+    from[last] = quant::addOffsets(b, loc, from[last], index(at));
+    extents[last] = extent;
+    SmallVector<Value> later = indicesOf(load, from);
+    move(later.back(), cols);
+    if (last > 0)
+      move(*std::prev(later.end(), 2), rows);
+    quant::PrefetchOp::create(b, loc, load.getMemref(), later, extents);
+  }
 }
 
 /// A part may be smaller than a block: it then lies inside one.

@@ -337,16 +337,49 @@ llvm::SetVector<Value> PhasePlan::computedBy(const Phase &phase) const {
 void PhasePlan::findReaders() {
   for (const Phase &p : phases)
     for (Value v : computedBy(p))
-      if (v.getDefiningOp<quant::LoadOp>())
+      if (v.getDefiningOp<quant::LoadOp>()) {
         lastReaders[v] = p.kind;
+        if (p.kind == RowBlocks)
+          readForBlocks.insert(v);
+      }
 }
 
-bool PhasePlan::sharesFetching(Value load) const {
+bool PhasePlan::storesWhatIsKept(Value load) const {
   if (lastReader(load) != Values || phases.back().kind != Elements)
     return false;
   unsigned rank = cast<RankedTensorType>(load.getType()).getRank();
   return rank >= 2 && rowUnit(load, rank - 2) == 1 &&
          colUnit(load, rank - 1) == 1;
+}
+
+/// What is read later is fetched by the last phase that reads what is there
+/// now: where the elements are stored, a line comes for each that goes. Phases
+/// before it would ask for all at once, more than a core has on their way.
+/// But memory has nothing to do while a long phase fetches nothing. Where the
+/// last reader keeps what it computes, the phase that stores it fetches half of
+/// the lines. Scales of 32-bit elements take a quarter of the time, and their
+/// phase fetches a quarter (measured: of 16-bit elements, and in bands of rows,
+/// that is slower).
+PhasePlan::Quarters PhasePlan::fetchedBy(Kind kind, Value load) const {
+  bool isLast = kind == lastReader(load);
+  if (storesWhatIsKept(load))
+    return isLast             ? Quarters{0, 2}
+           : kind == Elements ? Quarters{2, 4}
+                              : Quarters{};
+  int64_t bits = quant::storageBits(getElementTypeOrSelf(load.getType()));
+  if (bandRows == 1 && bits == 32 && lastReader(load) == Elements &&
+      readForBlocks.contains(load))
+    return isLast              ? Quarters{0, 3}
+           : kind == RowBlocks ? Quarters{3, 4}
+                               : Quarters{};
+  return isLast ? Quarters{0, 4} : Quarters{};
+}
+
+int64_t PhasePlan::elementCols() const {
+  for (const Phase &p : phases)
+    if (p.kind == Elements)
+      return p.cols;
+  return phases.back().cols;
 }
 
 std::optional<PhasePlan> PhasePlan::make(func::FuncOp kernel,

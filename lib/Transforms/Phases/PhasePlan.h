@@ -150,9 +150,16 @@ public:
   /// The last phase that reads what `load` gives, and not what other phases
   /// have kept of it.
   Kind lastReader(mlir::Value load) const { return lastReaders.lookup(load); }
-  /// Whether elements are computed after the last reader, of what was kept:
-  /// these phases share the lines that are fetched ahead.
-  bool sharesFetching(mlir::Value load) const;
+  /// Which quarters of the columns of a part of elements a phase fetches ahead
+  /// of what `load` gives: from `begin` on, before `end`.
+  struct Quarters {
+    int64_t begin = 0, end = 0;
+  };
+  Quarters fetchedBy(Kind kind, mlir::Value load) const;
+  /// Whether elements are computed after the last reader, of what was kept.
+  bool storesWhatIsKept(mlir::Value load) const;
+  /// Columns of a part of elements, or of the last phase where there are none.
+  int64_t elementCols() const;
   /// Bytes that are loaded for each element of the tile.
   int64_t loadedBytes() const;
   /// Whether rows are read as a whole before all else.
@@ -257,6 +264,8 @@ private:
   int64_t rowRun = 1, colRun = 1;
   llvm::DenseMap<mlir::Value, unsigned> cutIndex;
   llvm::DenseMap<mlir::Value, Kind> lastReaders;
+  /// Loads that scales of blocks along rows are made from.
+  llvm::DenseSet<mlir::Value> readForBlocks;
   llvm::DenseSet<mlir::Value> late;
 };
 
