@@ -66,6 +66,16 @@ public:
     return w.asWords(picked(word, w.i32(0), from));
   }
 
+  /// The codes in bytes of words, each with the top bit of that byte of
+  /// `signs`, and nothing above a code. `bytes` has the lowest bit of each.
+  Value withSigns(Value codes, Value signs, uint32_t bytes) {
+    uint32_t sign = f.signBit() * bytes;
+    if (f.bits < 8)
+      signs = w.shr(signs, 8 - f.bits);
+    Value word = merge(w, sign, signs, codes);
+    return f.bits < 8 ? w.andi(word, sign | (sign - bytes)) : word;
+  }
+
   /// Codes of registers that follow each other, in the bytes of one register in
   /// order; two to a byte where they have 4 bits.
   Value inOrder(ValueRange source, ValueRange factors) {
@@ -80,13 +90,7 @@ public:
         values.push_back(x);
       }
       Value word = gather(codes, 1), signs = gather(values, 3);
-      uint32_t sign = f.signBit() * 0x01010101u;
-      if (f.bits < 8)
-        signs = w.shr(signs, 8 - f.bits);
-      word = merge(w, sign, signs, word);
-      if (f.bits < 8) // nothing above a code
-        word = w.andi(word, sign | (sign - 0x01010101u));
-      parts.push_back(word);
+      parts.push_back(withSigns(word, signs, 0x01010101));
     }
     if (f.bits > 4)
       return parts.front();
@@ -190,13 +194,7 @@ SmallVector<Value> expandScaleEncode(WordBuilder &w,
       word = e.bytes(word, 1, 4);
     } else {
       word = merge(w, 0x0000FFFF, even, w.shl(odd, 16));
-      uint32_t sign = f.signBit() << 8;
-      if (f.bits < 8)
-        signs = w.shr(signs, 8 - f.bits);
-      word = merge(w, sign << 16 | sign, signs, word);
-      if (f.bits < 8) // nothing above a code
-        word = w.andi(word, (2 * sign - 1) << 16 | (2 * sign - 1));
-      word = e.bytes(word, 1, 3);
+      word = e.bytes(e.withSigns(word, signs, 0x01000100), 1, 3);
     }
     words.push_back(word);
   }

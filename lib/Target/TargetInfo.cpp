@@ -98,12 +98,11 @@ constexpr TargetInfo avx(StringLiteral name, StringLiteral chip,
   return t;
 }
 
-constexpr TargetInfo extended(TargetInfo t, StringLiteral features) {
+/// AVX-512 with VBMI, VBMI2 and GFNI, which `features` names with what else
+/// there is.
+constexpr TargetInfo vbmi(StringLiteral name, StringLiteral features) {
+  TargetInfo t = avx(name, "x86-64-v4", 64, 32);
   t.llvmFeatures = features;
-  return t;
-}
-
-constexpr TargetInfo bytewise(TargetInfo t) {
   t.bytePermutations = true;
   return t;
 }
@@ -125,10 +124,8 @@ constexpr TargetInfo kTargets[] = {
     cpu("host:base", kX86, "x86-64", 16, 16, false),
     avx("host:avx2", "x86-64-v3", 32, 16),
     avx("host:avx512", "x86-64-v4", 64, 32),
-    bytewise(extended(avx("host:avx512vbmi", "x86-64-v4", 64, 32),
-                      "+avx512vbmi,+avx512vbmi2,+gfni")),
-    half(bytewise(extended(avx("host:avx512fp16", "x86-64-v4", 64, 32),
-                           "+avx512vbmi,+avx512vbmi2,+gfni,+avx512fp16"))),
+    vbmi("host:avx512vbmi", "+avx512vbmi,+avx512vbmi2,+gfni"),
+    half(vbmi("host:avx512fp16", "+avx512vbmi,+avx512vbmi2,+gfni,+avx512fp16")),
     neon("host:neon"),
     gpu("sm_80", 80, "+ptx78"),
     gpu("sm_86", 86, "+ptx78"),

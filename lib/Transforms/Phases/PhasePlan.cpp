@@ -376,10 +376,9 @@ PhasePlan::Quarters PhasePlan::fetchedBy(Kind kind, Value load) const {
 }
 
 int64_t PhasePlan::elementCols() const {
-  for (const Phase &p : phases)
-    if (p.kind == Elements)
-      return p.cols;
-  return phases.back().cols;
+  return llvm::find_if(phases,
+                       [](const Phase &p) { return p.kind == Elements; })
+      ->cols;
 }
 
 std::optional<PhasePlan> PhasePlan::make(func::FuncOp kernel,

@@ -158,7 +158,7 @@ public:
   Quarters fetchedBy(Kind kind, mlir::Value load) const;
   /// Whether elements are computed after the last reader, of what was kept.
   bool storesWhatIsKept(mlir::Value load) const;
-  /// Columns of a part of elements, or of the last phase where there are none.
+  /// Columns of a part of elements, where a phase computes any.
   int64_t elementCols() const;
   /// Bytes that are loaded for each element of the tile.
   int64_t loadedBytes() const;
