@@ -1,7 +1,6 @@
 //===- DecodeCopy.cpp - Asynchronous copies -------------------------------===//
 //
 // Copies of 4, 8 or 16 bytes from global to shared memory, and their groups.
-// Bulk copies, and mbarriers that copies arrive at, are not simulated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,10 +18,18 @@ bool Decoder::decodeCopy() {
     return fail("is not simulated");
   has("async");
   StringRef first = modifiers.empty() ? "" : modifiers.front();
-  if (first == "bulk" || first == "mbarrier")
-    return fail("is not simulated");
+  if (first == "bulk")
+    return decodeBulk();
   if (require(80, 70))
     return true;
+  // Arrives when the copies of the thread have come.
+  if (has("mbarrier")) {
+    opClass = OpClass::Barrier;
+    if (!has("arrive"))
+      return fail("expected .arrive");
+    return finishMbarrier(
+        has("noinc") ? MbarrierOp::CopyArriveNoInc : MbarrierOp::CopyArrive, 1);
+  }
   if (first == "commit_group" || first == "wait_group" || first == "wait_all")
     return decodeCopyGroup();
   bool hint = has("L2::cache_hint");

@@ -4,6 +4,7 @@
 #define DITHER_RUNTIME_SIM_DECODER_H
 
 #include "LaneOps.h"
+#include "Mbarrier.h"
 #include "Module.h"
 #include "Program.h"
 
@@ -183,6 +184,24 @@ private:
   bool decodeCopyGroup();
   bool copySpaces();
   bool copySource(unsigned index, uint64_t size, Step &step);
+
+  // Bulk copies (DecodeBulk.cpp).
+  bool decodeBulk();
+  bool decodeBulkGroup();
+  bool decodeBulkCopy();
+  bool decodeBulkPrefetch();
+  bool bulkSize(unsigned index, uint32_t &offset);
+  bool bulkPolicy(unsigned index);
+
+  // mbarriers (DecodeMbarrier.cpp).
+  bool decodeMbarrier();
+  bool finishMbarrier(MbarrierOp op, size_t least, size_t most = 0,
+                      bool mayBeRemote = false);
+  bool takeMbarrierOrder(llvm::StringRef order, bool &relaxed);
+  bool decodeArrive(MbarrierOp op);
+  bool decodeMbarrierWait(bool isTry);
+  bool decodePendingCount();
+  bool decodeFence();
 
   // Warps, barriers, control (DecodeControl.cpp, DecodeWarp.cpp).
   bool decodeBranch();

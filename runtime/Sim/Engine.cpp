@@ -142,6 +142,7 @@ void Engine::startBlock(uint64_t index) {
     warp.stack.assign(1, {0, ~0u, warp.live});
     warp.inClusterBarrier = warp.knowsCluster = false;
     std::fill(std::begin(warp.copyGroups), std::end(warp.copyGroups), 0);
+    std::fill(std::begin(warp.bulkGroups), std::end(warp.bulkGroups), 0);
     for (const SpecialSlot &slot : launch.program.specials) {
       Special special = Special(slot.special);
       auto fill = [&](uint32_t value) {
@@ -163,6 +164,9 @@ void Engine::startBlock(uint64_t index) {
       warp.written.assign(kParts * launch.program.registerNames.size(), 0);
   }
   std::fill(barriers.begin(), barriers.end(), Barrier());
+  for (uint32_t address : llvm::make_first_range(mbarriers))
+    claim(address, 8, Claim());
+  mbarriers.clear();
   if (launch.options.checkInit) {
     sharedWritten.assign(sharedBytes, 0);
     localWritten.assign(local.size(), 0);
@@ -171,8 +175,10 @@ void Engine::startBlock(uint64_t index) {
     return;
   cluster->round = 0;
   cluster->arrived.clear();
+  cluster->idleWaits = 0;
   if (launch.options.checkRaces)
-    races->start(uint32_t(warps.size() * cluster->blocks.size()));
+    races->start(uint32_t(warps.size() * cluster->blocks.size()),
+                 launch.program.hasBulkCopies);
 }
 
 void Engine::run(uint64_t begin, uint64_t end) {
@@ -374,6 +380,14 @@ template <bool CHECK> bool Engine::runWarp(Warp &warp) {
         if (!clusterBarrier(warp, step, active))
           return false;
         break;
+      case Form::Mbarrier: {
+        bool waits = false;
+        if (!mbarrier(warp, step, active, waits))
+          return false;
+        if (waits)
+          left = 1; // the others have their turn
+        break;
+      }
       default:
         if (!runOther(warp, step, active))
           return false;
@@ -414,6 +428,17 @@ bool Engine::runOther(Warp &warp, const Step &step, uint32_t active) {
     return true;
   case Form::CopyWait:
     return waitForCopies(warp, step, active);
+  case Form::BulkCopy:
+    return bulkCopy(warp, step, active);
+  case Form::BulkCommit:
+    for (uint32_t i = 0; i < 32; ++i)
+      warp.bulkGroups[i] += active >> i & 1;
+    return true;
+  case Form::BulkWait:
+    return waitForBulk(warp, step, active);
+  case Form::ProxyFence:
+    proxyFence(warp, step);
+    return true;
   case Form::Shuffle:
     return shuffle(warp, step, active);
   case Form::Vote:

@@ -4,6 +4,7 @@
 #define DITHER_RUNTIME_SIM_ENGINE_H
 
 #include "GridRaces.h"
+#include "Mbarrier.h"
 #include "Memory.h"
 #include "Program.h"
 #include "Races.h"
@@ -11,7 +12,9 @@
 #include "dither/Runtime/SimDevice.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/Twine.h"
 
 #include <atomic>
@@ -83,10 +86,31 @@ struct Copy {
   uint32_t lane, step;
   /// Groups that the thread had committed before.
   uint32_t group;
+  uint64_t number;   ///< among those of its warp, from 1
   uint32_t bytes;    ///< that are written
   uint32_t taken;    ///< of which so many were read; the rest are zeros
   uint64_t to, from; ///< addresses in the shared and the global space
   char data[16] = {};
+};
+
+class Engine;
+
+/// A bulk copy on its way.
+struct BulkCopy {
+  Engine *issuer;
+  uint32_t warp, lane, step; ///< of the issuer
+  /// Groups that the thread had committed before; of those that go to global
+  /// memory.
+  uint32_t group;
+  bool wasRead = false; ///< the source may change
+  /// The blocks whose shared memory it is; null for global memory.
+  Engine *from, *to;
+  uint64_t fromAddress, toAddress;
+  uint64_t mbarrier;   ///< its address in `to`
+  uint32_t engine = 0; ///< of the race detector
+  std::vector<char> data;
+
+  uint32_t bytes() const { return uint32_t(data.size()); }
 };
 
 struct Warp {
@@ -110,15 +134,20 @@ struct Warp {
   std::vector<Copy> copies;
   /// Groups of copies that each lane has committed.
   uint32_t copyGroups[32] = {};
+  uint64_t numCopies = 0;
+  /// Groups of bulk copies, likewise.
+  uint32_t bulkGroups[32] = {};
   /// With checkInit: lanes of each part of a register that were written.
   std::vector<uint32_t> written;
 };
 
-class Engine;
-
 /// Blocks that run together, by rank, and the barrier that they have in common.
 struct Cluster {
   std::vector<Engine *> blocks;
+  /// Bulk copies that read shared memory of one of them.
+  uint64_t numBulkReads = 0;
+  /// Waits at mbarriers in vain since anything has arrived at one.
+  uint64_t idleWaits = 0;
   /// Times that all have arrived.
   uint32_t round = 0;
   /// Clocks of the warps that have arrived in this round, and in the last one.
@@ -174,6 +203,7 @@ private:
     char *pointer[32];
     /// The block whose shared memory it is.
     Engine *owner;
+    bool isBulk = false;
   };
   bool memoryStep(Warp &warp, const Step &step, uint32_t active);
   static void addressesOf(Warp &warp, const MemoryInfo &info,
@@ -183,6 +213,10 @@ private:
   bool poll(Warp &warp, const Step &step);
   /// As access(), of shared memory of any block of the cluster.
   bool clusterAccess(Warp &warp, const Step &step, Access &access);
+  /// The block whose shared memory is at an address of the shared space of the
+  /// cluster, which becomes that in the block's own.
+  bool findOwner(Warp &warp, const Step &step, unsigned lane, uint64_t &address,
+                 Engine *&owner);
   /// Whether all lanes are here that a load or store of matrices takes.
   bool isAligned(Warp &warp, const Step &step, uint32_t active);
   void moveMatrices(Warp &warp, const MemoryInfo &info, const Access &access);
@@ -211,12 +245,71 @@ private:
   bool startCopies(Warp &warp, const Step &step, const Access &to,
                    const Copy *copies);
   bool waitForCopies(Warp &warp, const Step &step, uint32_t active);
+  bool finishCopies(Warp &warp,
+                    llvm::function_ref<bool(const Copy &)> isWaitedFor);
   bool finishCopy(Warp &warp, const Copy &copy);
-  /// Whether the bytes are of no copy that was not waited for.
-  bool checkCopies(Warp &warp, const Step &step, const Access &access);
   bool checkCopyRaces(Warp &warp, const Copy &copy);
   /// Whether all copies were waited for, when the block has ended.
   bool checkAllWaited();
+
+  /// What words of shared memory are, so that no load or store may touch them.
+  struct Claim {
+    enum Kind : uint8_t { None, Copy, BulkCopy, Mbarrier };
+    uint32_t thread = 0; ///< of the cluster, from 1
+    uint32_t step = 0;
+    Kind kind = None;
+  };
+  void claim(uint64_t address, uint64_t bytes, Claim claim);
+  bool checkClaims(Warp &warp, const Step &step, const Access &access);
+
+  // mbarriers (EngineMbarrier.cpp).
+  struct MbarrierAt {
+    Engine *owner;
+    uint32_t address; ///< in the owner's shared memory
+    Mbarrier *state;
+  };
+  /// `waits`: a lane waits for a phase that is not over.
+  bool mbarrier(Warp &warp, const Step &step, uint32_t active, bool &waits);
+  bool findMbarrier(Warp &warp, const Step &step, unsigned lane,
+                    const MemoryInfo &info, uint64_t address, MbarrierAt &at);
+  bool mbarrierOf(Warp &warp, const Step &step, unsigned lane, Engine *owner,
+                  uint64_t address, MbarrierAt &at);
+  bool initMbarrier(Warp &warp, const Step &step, unsigned lane,
+                    const MemoryInfo &info, uint64_t address, uint32_t count);
+  void invalidate(uint32_t address);
+  bool checkMbarrierRaces(Warp &warp, const Step &step, unsigned lane,
+                          const MbarrierAt &at, MbarrierOp op);
+  bool arrive(Warp &warp, const Step &step, unsigned lane, const MbarrierAt &at,
+              MbarrierOp op, uint32_t count);
+  bool expectBytes(Warp &warp, const Step &step, unsigned lane,
+                   const MbarrierAt &at, int64_t bytes);
+  bool arriveAfterCopies(Warp &warp, const Step &step, unsigned lane,
+                         const MbarrierAt &at, bool increments);
+  bool waitAt(Warp &warp, const Step &step, unsigned lane, const MbarrierAt &at,
+              bool &done);
+  bool waitInVain(Warp &warp, const Step &step, unsigned lane,
+                  const MbarrierAt &at);
+  /// Ends copies that arrive at an mbarrier of this block.
+  bool settleMbarrier(uint32_t address);
+  /// Begins the next phase where all has come.
+  bool endPhase(uint32_t address);
+  void proxyFence(Warp &warp, const Step &step);
+
+  // Bulk copies (EngineBulk.cpp).
+  bool bulkCopy(Warp &warp, const Step &step, uint32_t active);
+  bool bulkCopyOf(Warp &warp, const Step &step, unsigned lane);
+  bool readBulk(Warp &warp, const Step &step, unsigned lane, BulkCopy &copy);
+  bool startBulk(Warp &warp, const Step &step, unsigned lane, BulkCopy copy);
+  bool claimBulk(Warp &warp, const Step &step, unsigned lane,
+                 const BulkCopy &copy);
+  bool waitForBulk(Warp &warp, const Step &step, uint32_t active);
+  /// The source may change.
+  bool releaseSource(BulkCopy &copy);
+  /// The bytes come.
+  bool finishBulk(BulkCopy &copy);
+  bool checkBulkReads(Warp &warp, const Step &step, const Access &access);
+  bool checkBulkRaces(const BulkCopy &copy, bool isStore);
+  bool checkBulkWaited();
 
   // Warps (EngineWarp.cpp).
   bool shuffle(Warp &warp, const Step &step, uint32_t active);
@@ -266,6 +359,12 @@ private:
   std::string describe(Space space, uint64_t address, uint64_t bytes) const;
 
   const Step &stepAt(uint32_t pc) const { return launch.program.steps[pc]; }
+  uint32_t pcOf(const Step &step) const {
+    return uint32_t(&step - launch.program.steps.data());
+  }
+  uint32_t lineOf(uint32_t pc) const {
+    return launch.program.sources[stepAt(pc).source].line;
+  }
   template <class T> static T &lane(Warp &warp, uint32_t offset, unsigned i) {
     return reinterpret_cast<T *>(warp.frame + offset)[i];
   }
@@ -291,13 +390,12 @@ private:
   std::vector<char> shared, local;
   uint32_t sharedBytes;
   std::vector<uint8_t> sharedWritten, localWritten;
-  /// What is copied to a word of shared memory, and was not waited for.
-  struct Copying {
-    uint32_t thread = 0; ///< of the cluster, from 1; 0 for none
-    uint32_t step = 0;
-  };
-  std::vector<Copying> copying; ///< by word; empty before the first copy
-  uint64_t numCopying = 0;      ///< copies
+  std::vector<Claim> claims; ///< by word; empty before the first
+  uint64_t numClaims = 0;
+  llvm::DenseMap<uint32_t, Mbarrier> mbarriers; ///< by address
+  /// Bulk copies to shared memory of this block, and those of its threads to
+  /// global memory, in the order of their steps.
+  std::vector<BulkCopy> incoming, outgoing;
   std::vector<Barrier> barriers;
   RaceDetector ownRaces;
   /// That of the first block of the cluster.

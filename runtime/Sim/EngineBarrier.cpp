@@ -42,7 +42,7 @@ bool Engine::barrier(Warp &warp, const Step &step, uint32_t active) {
   at.expected = threads;
   at.threads += 32;
   at.warps |= uint64_t(1) << warp.index;
-  at.step = uint32_t(&step - launch.program.steps.data());
+  at.step = pcOf(step);
   if (kind >= BarrierKind::RedPopc) {
     uint32_t bits = predicate(warp, step.src[2]);
     bits = (negated ? ~bits : bits) & active;

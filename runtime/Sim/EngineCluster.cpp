@@ -92,7 +92,7 @@ bool Engine::clusterBarrier(Warp &warp, const Step &step, uint32_t active) {
                          "before, and has not waited since");
     warp.inClusterBarrier = true;
     warp.clusterRound = cluster->round;
-    warp.barrierStep = uint32_t(&step - launch.program.steps.data());
+    warp.barrierStep = pcOf(step);
     if (launch.options.checkRaces && kind == ClusterBarrierKind::Arrive)
       races->release(numberOf(warp), cluster->arrived);
     settleCluster(*cluster);
@@ -108,7 +108,7 @@ bool Engine::clusterBarrier(Warp &warp, const Step &step, uint32_t active) {
   }
   warp.state = Warp::Waiting;
   warp.barrier = Warp::kClusterBarrier;
-  warp.barrierStep = uint32_t(&step - launch.program.steps.data());
+  warp.barrierStep = pcOf(step);
   return true;
 }
 
@@ -167,40 +167,46 @@ bool Engine::clusterDeadlock(const Cluster &cluster) {
 // Memory
 //===----------------------------------------------------------------------===//
 
+bool Engine::findOwner(Warp &warp, const Step &step, unsigned lane,
+                       uint64_t &address, Engine *&owner) {
+  uint64_t part = address >> kRankShift;
+  address &= (uint64_t(1) << kRankShift) - 1;
+  owner = this;
+  if (!part)
+    return true;
+  if (part > cluster->blocks.size())
+    return fault(warp, step, lane,
+                 "shared memory of the block of rank " + Twine(part - 1) +
+                     " of a cluster of " + Twine(cluster->blocks.size()));
+  owner = cluster->blocks[part - 1];
+  StringRef trouble;
+  if (owner != this && !warp.knowsCluster)
+    trouble = "which may not have begun: no wait at the barrier of the "
+              "cluster is before the access";
+  else if (all_of(owner->warps,
+                  [](const Warp &other) { return other.state == Warp::Done; }))
+    trouble = "which has ended";
+  return trouble.empty() ||
+         fault(warp, step, lane,
+               "shared memory of block " + blockText(owner->blockIndex) + ", " +
+                   trouble);
+}
+
 bool Engine::clusterAccess(Warp &warp, const Step &step, Access &all) {
-  constexpr uint64_t own = (uint64_t(1) << kRankShift) - 1;
   uint32_t left = all.lanes;
   while (left) {
     unsigned first = unsigned(llvm::countr_zero(left));
-    uint64_t part = all.address[first] >> kRankShift;
+    uint64_t part = all.address[first] >> kRankShift, own = all.address[first];
     Access some = all;
+    if (!findOwner(warp, step, first, own, some.owner))
+      return false;
     some.lanes = 0;
     for (unsigned i = first; i < 32; ++i)
       if (left >> i & 1 && all.address[i] >> kRankShift == part) {
         some.lanes |= 1u << i;
-        some.address[i] &= own;
+        some.address[i] -= part << kRankShift;
       }
     left &= ~some.lanes;
-    if (part > cluster->blocks.size())
-      return fault(warp, step, first,
-                   "shared memory of the block of rank " + Twine(part - 1) +
-                       " of a cluster of " + Twine(cluster->blocks.size()));
-    if (part) {
-      Engine *owner = cluster->blocks[part - 1];
-      some.owner = owner;
-      StringRef trouble;
-      if (owner != this && !warp.knowsCluster)
-        trouble = "which may not have begun: no wait at the barrier of the "
-                  "cluster is before the access";
-      else if (all_of(owner->warps, [](const Warp &other) {
-                 return other.state == Warp::Done;
-               }))
-        trouble = "which has ended";
-      if (!trouble.empty())
-        return fault(warp, step, first,
-                     "shared memory of block " + blockText(owner->blockIndex) +
-                         ", " + trouble);
-    }
     if (!access(warp, step, some))
       return false;
   }

@@ -9,6 +9,7 @@
 
 #include "Engine.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/ADT/bit.h"
 
@@ -45,10 +46,12 @@ bool Engine::copy(Warp &warp, const Step &step, uint32_t active) {
   if (!resolve(warp, step, to))
     return false;
   Copy copies[32];
+  ++warp.numCopies;
   for (uint32_t i = 0; i < 32; ++i) {
     copies[i].lane = i;
-    copies[i].step = uint32_t(&step - launch.program.steps.data());
+    copies[i].step = pcOf(step);
     copies[i].group = warp.copyGroups[i];
+    copies[i].number = warp.numCopies;
     copies[i].bytes = to.bytes;
     copies[i].taken = sizes[i];
     copies[i].to = to.address[i];
@@ -111,21 +114,18 @@ bool Engine::startCopies(Warp &warp, const Step &step, const Access &to,
   // Bytes are counted where they are read.
   if (launch.options.countMemory)
     countShared(memoryCounts[step.source], to);
-  if (copying.empty())
-    copying.resize(sharedBytes / kWord + 1);
   Access one = to;
   for (uint32_t i = 0; i < 32; ++i) {
     if (!(to.lanes >> i & 1))
       continue;
     // Of another lane of this instruction as well.
     one.lanes = 1u << i;
-    if (!checkCopies(warp, step, one) ||
+    if (!checkClaims(warp, step, one) ||
         (launch.options.checkRaces && !checkCopyRaces(warp, copies[i])))
       return false;
-    Copying now{numberOf(warp) * 32 + i + 1, copies[i].step};
-    std::fill_n(&copying[copies[i].to / kWord], to.bytes / kWord, now);
+    claim(copies[i].to, to.bytes,
+          {numberOf(warp) * 32 + i + 1, copies[i].step, Claim::Copy});
     warp.copies.push_back(copies[i]);
-    ++numCopying;
   }
   return true;
 }
@@ -135,10 +135,14 @@ bool Engine::startCopies(Warp &warp, const Step &step, const Access &to,
 //===----------------------------------------------------------------------===//
 
 bool Engine::waitForCopies(Warp &warp, const Step &step, uint32_t active) {
-  auto isWaitedFor = [&](const Copy &copy) {
+  return finishCopies(warp, [&](const Copy &copy) {
     return active >> copy.lane & 1 &&
            copy.group + uint64_t(step.imm) < warp.copyGroups[copy.lane];
-  };
+  });
+}
+
+bool Engine::finishCopies(Warp &warp,
+                          function_ref<bool(const Copy &)> isWaitedFor) {
   for (const Copy &copy : warp.copies)
     if (isWaitedFor(copy) && !finishCopy(warp, copy))
       return false;
@@ -148,8 +152,7 @@ bool Engine::waitForCopies(Warp &warp, const Step &step, uint32_t active) {
 
 bool Engine::finishCopy(Warp &warp, const Copy &copy) {
   std::memcpy(shared.data() + copy.to, copy.data, copy.bytes);
-  std::fill_n(&copying[copy.to / kWord], copy.bytes / kWord, Copying());
-  --numCopying;
+  claim(copy.to, copy.bytes, Claim());
   if (launch.options.checkInit)
     std::memset(sharedWritten.data() + copy.to, 1, copy.bytes);
   return !launch.options.checkRaces || checkCopyRaces(warp, copy);
@@ -165,31 +168,52 @@ bool Engine::checkAllWaited() {
                        ", asynchronously, and the thread has not waited for "
                        "them before the block ended");
     }
-  return true;
+  return checkBulkWaited();
 }
 
 //===----------------------------------------------------------------------===//
 // Checks
 //===----------------------------------------------------------------------===//
 
-bool Engine::checkCopies(Warp &warp, const Step &step, const Access &access) {
-  const std::vector<Copying> &words = access.owner->copying;
+void Engine::claim(uint64_t address, uint64_t bytes, Claim claim) {
+  if (claims.empty())
+    claims.resize(sharedBytes / kWord + 1);
+  std::fill_n(&claims[address / kWord], bytes / kWord, claim);
+  numClaims += claim.kind == Claim::None ? -1 : 1;
+}
+
+bool Engine::checkClaims(Warp &warp, const Step &step, const Access &access) {
+  if (access.isStore && cluster->numBulkReads &&
+      !checkBulkReads(warp, step, access))
+    return false;
+  if (!access.owner->numClaims)
+    return true;
+  const std::vector<Claim> &words = access.owner->claims;
   for (uint32_t i = 0; i < 32; ++i) {
     if (!(access.lanes >> i & 1))
       continue;
     uint64_t address = access.address[i];
     for (uint64_t word = address / kWord;
-         word <= (address + access.bytes - 1) / kWord; ++word)
-      if (words[word].thread)
-        return fault(
-            warp, step, i,
-            verb(access.isStore, access.isAtomic) + " " + Twine(access.bytes) +
-                " bytes at " + describe(access.space, address, access.bytes) +
-                ", which thread " + clusterThreadText(words[word].thread - 1) +
-                " is copying there asynchronously in line " +
-                Twine(launch.program.sources[stepAt(words[word].step).source]
-                          .line) +
-                " and has not waited for");
+         word <= (address + access.bytes - 1) / kWord; ++word) {
+      const Claim &claim = words[word];
+      if (claim.kind == Claim::None)
+        continue;
+      std::string what = verb(access.isStore, access.isAtomic).str() + " " +
+                         utostr(access.bytes) + " bytes at " +
+                         describe(access.space, address, access.bytes);
+      std::string line = utostr(lineOf(claim.step));
+      std::string thread = clusterThreadText(claim.thread - 1);
+      if (claim.kind == Claim::Mbarrier)
+        return fault(warp, step, i,
+                     what + ", where thread " + thread +
+                         " has initialised an mbarrier in line " + line);
+      return fault(warp, step, i,
+                   what + ", which thread " + thread +
+                       " is copying there asynchronously in line " + line +
+                       (claim.kind == Claim::Copy
+                            ? " and has not waited for"
+                            : ", and nobody has waited for at the mbarrier"));
+    }
   }
   return true;
 }

@@ -290,7 +290,8 @@ bool Engine::access(Warp &warp, const Step &step, Access &access) {
   if (info.isStrong && !access.isStore && !poll(warp, step))
     return false;
   bool inShared = access.space == Space::Shared;
-  if (inShared && access.owner->numCopying && !checkCopies(warp, step, access))
+  if (inShared && (access.owner->numClaims || cluster->numBulkReads) &&
+      !checkClaims(warp, step, access))
     return false;
   if (access.isStore)
     ++(inShared ? sharedStores : globalStores);
@@ -410,13 +411,17 @@ bool Engine::race(Warp &warp, const Step &step, Space space,
   uint64_t address = conflict.address;
   if (space == Space::Shared)
     address = (address - kSharedWindow) & ((uint64_t(1) << kRankShift) - 1);
+  std::string who = races->isEngine(conflict.thread)
+                        ? "a bulk copy"
+                        : "thread " + clusterThreadText(conflict.thread);
   return fault(warp, step, access.lane,
                verb(access.isStore, access.isAtomic) + " " +
-                   describe(space, address, 1) + ", which thread " +
-                   clusterThreadText(conflict.thread) + " " +
+                   describe(space, address, 1) + ", which " + who + " " +
                    hasDone(conflict.was) + " in line " +
                    Twine(launch.program.sources[conflict.source].line) +
-                   " with no barrier in between");
+                   " with no " +
+                   (conflict.needsFence ? "fence.proxy.async" : "barrier") +
+                   " in between");
 }
 
 /// Stores take place here already, a lane after the other, so that lanes that
@@ -558,7 +563,8 @@ void Engine::countGlobal(SimCount &count, const Access &access) {
     }
     nextSector = std::max(nextSector, (last + 31) / 32);
   }
-  bool full = lanes == 32 && (access.bytes >= 16 || bytes == 32 * sectors);
+  bool full = access.isBulk ||
+              (lanes == 32 && (access.bytes >= 16 || bytes == 32 * sectors));
   count.sectors += sectors;
   ++count.requests;
   count.full += full;

@@ -37,6 +37,11 @@ enum class Form : uint8_t {
   Copy,           ///< memories imm (to), imm + 1 (from); src[0] as flags say
   CopyCommit,     ///< ends a group of copies
   CopyWait,       ///< for all groups of copies but the last imm
+  Mbarrier,       ///< MbarrierOp in flags; memory() in imm
+  BulkCopy,       ///< memories imm (to), imm + 1 (from), imm + 2 (the mbarrier)
+  BulkCommit,     ///< ends a group of bulk copies
+  BulkWait,       ///< as CopyWait; with kReadOnly until the sources were read
+  ProxyFence,     ///< what threads did is seen by bulk copies
   Shuffle,        ///< WarpInfo in imm
   Vote,           ///< WarpInfo in imm
   Match,          ///< WarpInfo in imm
@@ -58,6 +63,29 @@ enum class Form : uint8_t {
 enum class BarrierKind : uint8_t { Sync, Arrive, RedPopc, RedAnd, RedOr };
 
 enum class ClusterBarrierKind : uint8_t { Arrive, ArriveRelaxed, Wait };
+
+/// What is done with the mbarrier at an address. src[0] is a count of arrivals
+/// (Init, Arrive, Drop and NoComplete), of bytes (those of Tx), a phase (Wait)
+/// or its parity (WaitParity); dst is the state, or the predicate of a wait.
+/// Copy..: when the copies have come that the thread has issued (cp.async).
+enum class MbarrierOp : uint8_t {
+  Init,
+  Inval,
+  ExpectTx,
+  CompleteTx,
+  Arrive,
+  ArriveExpectTx,
+  ArriveNoComplete,
+  Drop,
+  DropExpectTx,
+  DropNoComplete,
+  Wait,
+  WaitParity,
+  CopyArrive,
+  CopyArriveNoInc,
+};
+/// Flag beside an MbarrierOp: neither releases nor acquires.
+inline constexpr uint8_t kRelaxed = 0x80;
 
 /// Rounding other than to nearest even, done by the CPU's own modes.
 enum class Rounding : uint8_t { Nearest, Zero, Down, Up };
@@ -209,6 +237,12 @@ inline constexpr uint8_t kAbrupt = 1;
 /// predicate (with kNegated its opposite) that says to read none.
 inline constexpr uint8_t kIgnores = 1, kNegated = 2;
 
+/// Flags of a BulkCopy: src[0] is the bytes; src[1] with kMulticast the blocks
+/// of the cluster; kGroup for one that has no mbarrier and is of a group.
+inline constexpr uint8_t kMulticast = 1, kGroup = 2;
+/// Flag of a BulkWait.
+inline constexpr uint8_t kReadOnly = 1;
+
 /// Parts of 16 bits that a register has at most.
 inline constexpr uint32_t kParts = 4;
 
@@ -254,6 +288,7 @@ struct Program {
   uint32_t reqntid[3] = {0, 0, 0};
   uint32_t maxntid = 0;
   uint32_t cluster[3] = {1, 1, 1}; ///< blocks of a cluster
+  bool hasBulkCopies = false;
   /// Lines whose result is only within an error bound of the hardware's.
   std::vector<std::string> approximations;
 };

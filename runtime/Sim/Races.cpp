@@ -7,20 +7,24 @@
 
 namespace dither::runtime::sim {
 
-void RaceDetector::start(uint32_t warps) {
-  numWarps = warps;
-  clocks.assign(size_t(warps) * warps, 0);
+void RaceDetector::start(uint32_t warps, bool hasEngines) {
+  numThreadWarps = warps;
+  numWarps = warps + (hasEngines ? kEngines : 0);
+  numColumns = hasEngines ? 2 * numWarps : numWarps;
+  clocks.assign(size_t(numWarps) * numColumns, 0);
   // A warp's own clock begins at 1: nobody knows it yet.
-  for (uint32_t warp = 0; warp < warps; ++warp)
-    clocks[size_t(warp) * warps + warp] = 1;
+  for (uint32_t warp = 0; warp < numWarps; ++warp)
+    clockOf(warp) = 1;
+  met.assign(numWarps, 1);
+  issuers.assign(hasEngines ? kEngines : 0, 0);
   pageIndex.clear();
   many.clear();
   numPages = lastPage = 0;
 }
 
 void RaceDetector::barrier(uint64_t arrived, uint64_t waiting, uint32_t first) {
-  Clocks joined(numWarps, 0);
-  uint32_t most = std::min(numWarps - first, 64u);
+  Clocks joined(numColumns, 0);
+  uint32_t most = std::min(numThreadWarps - first, 64u);
   for (uint32_t warp = 0; warp < most; ++warp)
     if (arrived >> warp & 1)
       release(first + warp, joined);
@@ -29,21 +33,66 @@ void RaceDetector::barrier(uint64_t arrived, uint64_t waiting, uint32_t first) {
       acquire(first + warp, joined);
 }
 
+void RaceDetector::releaseLanes(uint32_t warp, Clocks &joined) {
+  joined.resize(numColumns);
+  const uint32_t *own = &clocks[size_t(warp) * numColumns];
+  for (uint32_t i = 0; i < numColumns; ++i)
+    joined[i] = std::max(joined[i], own[i]);
+  ++clockOf(warp);
+}
+
 void RaceDetector::release(uint32_t warp, Clocks &joined) {
-  joined.resize(numWarps);
-  for (uint32_t other = 0; other < numWarps; ++other)
-    joined[other] = std::max(joined[other], clock(warp, other));
-  ++clocks[size_t(warp) * numWarps + warp];
+  releaseLanes(warp, joined);
+  met[warp] = clockOf(warp);
 }
 
 void RaceDetector::acquire(uint32_t warp, const Clocks &joined) {
-  uint32_t *own = &clocks[size_t(warp) * numWarps];
-  for (uint32_t other = 0; other < uint32_t(joined.size()); ++other)
-    own[other] = std::max(own[other], joined[other]);
+  uint32_t *own = &clocks[size_t(warp) * numColumns];
+  for (uint32_t i = 0; i < uint32_t(joined.size()); ++i)
+    own[i] = std::max(own[i], joined[i]);
+  // Of its own lanes, too.
+  if (warp < joined.size())
+    met[warp] = std::max(met[warp], joined[warp] + 1);
 }
 
-void RaceDetector::meet(uint32_t warp) {
-  ++clocks[size_t(warp) * numWarps + warp];
+void RaceDetector::meet(uint32_t warp) { met[warp] = ++clockOf(warp); }
+
+//===----------------------------------------------------------------------===//
+// Engines
+//===----------------------------------------------------------------------===//
+
+void RaceDetector::issue(uint32_t thread, uint32_t engine) {
+  Clocks known;
+  releaseLanes(thread / 32, known);
+  acquire(engine, known);
+  issuers[engine - numThreadWarps] = thread;
+  advance(engine);
+}
+
+void RaceDetector::advance(uint32_t engine) { ++clockOf(engine); }
+
+void RaceDetector::complete(uint32_t engine, Clocks &joined) {
+  joined.resize(numColumns);
+  joined[engine] = std::max(joined[engine], clockOf(engine));
+  advance(engine);
+}
+
+void RaceDetector::fence(uint32_t warp) {
+  if (numColumns == numWarps)
+    return;
+  uint32_t *own = &clocks[size_t(warp) * numColumns];
+  for (uint32_t i = 0; i < numWarps; ++i)
+    own[numWarps + i] = std::max(own[numWarps + i], own[i]);
+  ++clockOf(warp);
+}
+
+/// Whether an engine sees what was stored. That it sees an mbarrier, which it
+/// updates, is for the mbarrier to say.
+bool RaceDetector::isFenced(const Access &access, const Cell &cell) const {
+  return access.warp < numThreadWarps || access.isAtomic ||
+         isEngine(cell.storeThread) ||
+         cell.storeClock <=
+             clock(access.warp, numWarps + cell.storeThread / 32);
 }
 
 //===----------------------------------------------------------------------===//
@@ -103,7 +152,7 @@ std::vector<TouchedPage> RaceDetector::touched() const {
       to.bits = cell.bits;
       if (cell.storeThread != kNobody) {
         to.source = cell.storeSource;
-        to.thread = cell.storeThread;
+        to.thread = issuerOf(cell.storeThread);
         continue;
       }
       uint32_t warp = cell.loadWarp;
@@ -116,7 +165,7 @@ std::vector<TouchedPage> RaceDetector::touched() const {
         continue;
       to.source = loads.source;
       to.thread =
-          uint16_t(warp * 32 + unsigned(llvm::countr_zero(loads.lanes)));
+          issuerOf(warp * 32 + unsigned(llvm::countr_zero(loads.lanes)));
     }
   }
   return result;
@@ -127,14 +176,14 @@ std::vector<TouchedPage> RaceDetector::touched() const {
 //===----------------------------------------------------------------------===//
 
 /// Something another thread did at `clock` of its warp is ordered before what
-/// is done now where this warp has heard of a later clock: its own advances
-/// when its lanes meet.
-bool RaceDetector::ordered(const Access &access, uint32_t thread,
-                           uint32_t clock) const {
-  uint32_t warp = thread / 32, known = this->clock(access.warp, warp);
-  if (thread == access.warp * 32 + access.lane)
+/// is done now where this warp has heard of that clock, or where its own lanes
+/// have met since.
+bool RaceDetector::isOrdered(uint32_t thread, uint32_t earlier,
+                             uint32_t clock) const {
+  uint32_t warp = thread / 32, of = earlier / 32;
+  if (thread == earlier)
     return true;
-  return warp == access.warp ? clock < known : clock <= known;
+  return warp == of ? clock < met[warp] : clock <= this->clock(warp, of);
 }
 
 bool RaceDetector::orderedLoads(const Access &access, uint32_t warp,
@@ -145,14 +194,14 @@ bool RaceDetector::orderedLoads(const Access &access, uint32_t warp,
   if (!lanes)
     return true;
   uint32_t reader = warp * 32 + unsigned(llvm::countr_zero(lanes));
-  conflict = {0, reader, loads.source, HasRead};
+  conflict = {0, reader, loads.source, HasRead, false};
   return ordered(access, reader, loads.clock);
 }
 
 void RaceDetector::addLoad(const Access &access, Cell &cell) {
   Loads now{clock(access.warp, access.warp), 1u << access.lane, access.source};
   auto add = [&](Loads &loads) {
-    if (loads.clock == now.clock)
+    if (loads.clock >= met[access.warp])
       now.lanes |= loads.lanes;
     loads = now;
   };
@@ -178,11 +227,13 @@ void RaceDetector::addLoad(const Access &access, Cell &cell) {
 bool RaceDetector::accessCell(const Access &access, Cell &cell, bool same,
                               Conflict &conflict) {
   bool excused = same || (access.isAtomic && cell.storeIsAtomic);
-  if (cell.storeThread != kNobody && !excused &&
-      !ordered(access, cell.storeThread, cell.storeClock)) {
-    conflict = {0, cell.storeThread, cell.storeSource,
-                cell.storeIsAtomic ? HasUpdated : HasWritten};
-    return true;
+  if (cell.storeThread != kNobody && !excused) {
+    bool inOrder = ordered(access, cell.storeThread, cell.storeClock);
+    if (!inOrder || !isFenced(access, cell)) {
+      conflict = {0, cell.storeThread, cell.storeSource,
+                  cell.storeIsAtomic ? HasUpdated : HasWritten, inOrder};
+      return true;
+    }
   }
   if (!access.isStore) {
     cell.bits |= access.isAtomic ? HasObserved : HasRead;

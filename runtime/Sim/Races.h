@@ -3,7 +3,14 @@
 // Vector clocks (Flanagan and Freund, FastTrack, 2009), with warps as the
 // threads: a warp's clock advances at every barrier it passes, and a barrier
 // gives all that wait for it the clocks of all that arrived. Lanes of a warp
-// are ordered by barriers and by bar.warp.sync only, as the ISA has it.
+// are ordered by barriers and by bar.warp.sync only, as the ISA has it. An
+// mbarrier, at which threads arrive alone, is taken to order their warp.
+//
+// Bulk copies have no thread. What does them counts as warps of its own, the
+// engines, which know what the thread that issues a copy knows at that time,
+// and of which others know where they wait for the copy. They see what a thread
+// has stored only behind a proxy fence (ISA, 8.4), so that clocks come twice:
+// what a warp knows, and how much of that is behind such a fence.
 //
 // Memory is that of the shared space, whose bytes count from kSharedWindow, and
 // global memory. What is known of it lies in pages, of which a block has those
@@ -50,8 +57,13 @@ struct TouchedPage {
 
 class RaceDetector {
 public:
-  /// Forgets everything: a new block, or cluster of blocks, of `warps` warps.
-  void start(uint32_t warps);
+  /// Engines of bulk copies, of a block or cluster that has such copies. Which
+  /// of them does a copy is of no meaning; more of them see more races.
+  static constexpr uint32_t kEngines = 8;
+
+  /// Forgets everything: a new block, or cluster of blocks, of `warps` warps,
+  /// and with or without engines.
+  void start(uint32_t warps, bool hasEngines = false);
 
   /// Of a barrier of the block whose warps are numbered from `first` on: warps
   /// of `arrived` give their clocks, those of `waiting` take them, and all of
@@ -59,12 +71,33 @@ public:
   void barrier(uint64_t arrived, uint64_t waiting, uint32_t first = 0);
   /// Clocks of all warps, of which some come together.
   using Clocks = std::vector<uint32_t>;
-  /// `warp` gives what it knows to `clocks`, and advances.
+  /// `warp` gives what it knows to `clocks`, and advances; its lanes have met.
   void release(uint32_t warp, Clocks &clocks);
-  /// `warp` takes what `clocks` knows.
+  /// As release(), by some lanes, which the others have not met.
+  void releaseLanes(uint32_t warp, Clocks &clocks);
+  /// `warp` takes what `clocks` knows, for all of its lanes.
   void acquire(uint32_t warp, const Clocks &clocks);
   /// Lanes of one warp have met.
   void meet(uint32_t warp);
+
+  /// A warp's clock, and whether what a thread did at one is ordered before
+  /// what another does now.
+  uint32_t now(uint32_t warp) const { return clock(warp, warp); }
+  bool isOrdered(uint32_t thread, uint32_t earlier, uint32_t clock) const;
+
+  /// The warp that stands for an engine.
+  uint32_t engine(uint32_t index) const {
+    return numThreadWarps + index % kEngines;
+  }
+  bool isEngine(uint32_t thread) const { return thread / 32 >= numThreadWarps; }
+  /// A thread has an engine begin a copy, which comes after what it has done.
+  void issue(uint32_t thread, uint32_t engine);
+  /// An engine is done with a copy, and goes on.
+  void advance(uint32_t engine);
+  /// What an engine has done, and nothing that it knows, goes to `clocks`.
+  void complete(uint32_t engine, Clocks &clocks);
+  /// A proxy fence: what the warp knows may be known to engines.
+  void fence(uint32_t warp);
 
   struct Access {
     uint32_t warp, lane, source;
@@ -80,6 +113,8 @@ public:
     uint32_t thread;  ///< of the earlier access
     uint32_t source;
     TouchedBits was;
+    /// They are in order, but for a proxy fence.
+    bool needsFence;
   };
   /// One lane's access. Returns true, and what it conflicts with, where the two
   /// are not ordered. Atomics do not conflict with each other.
@@ -116,16 +151,33 @@ private:
   bool accessCell(const Access &access, Cell &cell, bool same,
                   Conflict &conflict);
   void addLoad(const Access &access, Cell &cell);
-  bool ordered(const Access &access, uint32_t thread, uint32_t clock) const;
+  bool ordered(const Access &access, uint32_t thread, uint32_t clock) const {
+    return isOrdered(access.warp * 32 + access.lane, thread, clock);
+  }
   bool orderedLoads(const Access &access, uint32_t warp, const Loads &loads,
                     Conflict &conflict) const;
+  bool isFenced(const Access &access, const Cell &cell) const;
+  uint16_t issuerOf(uint32_t thread) const {
+    return uint16_t(isEngine(thread) ? issuers[thread / 32 - numThreadWarps]
+                                     : thread);
+  }
   uint32_t clock(uint32_t warp, uint32_t of) const {
-    return clocks[size_t(warp) * numWarps + of];
+    return clocks[size_t(warp) * numColumns + of];
+  }
+  uint32_t &clockOf(uint32_t warp) {
+    return clocks[size_t(warp) * numColumns + warp];
   }
 
-  uint32_t numWarps = 0;
-  std::vector<uint32_t>
-      clocks; ///< clocks[w * numWarps + v]: of v, that w knows
+  uint32_t numThreadWarps = 0;
+  uint32_t numWarps = 0; ///< with engines
+  uint32_t numColumns = 0;
+  /// clocks[w * numColumns + v]: of v, that w knows; with engines followed by
+  /// as many of which there was a proxy fence.
+  std::vector<uint32_t> clocks;
+  /// By warp: what its lanes did at an earlier clock is in order for all of
+  /// them.
+  std::vector<uint32_t> met;
+  std::vector<uint32_t> issuers; ///< by engine: the last thread
   llvm::DenseMap<uint64_t, uint32_t> pageIndex;
   std::vector<Page> pages; ///< the first numPages are in use
   uint32_t numPages = 0, lastPage = 0;

@@ -53,19 +53,7 @@ std::string faultOf(const std::string &body, uint32_t threads = 32,
   uint8_t *in = sim.upload(someBytes()), *to = sim.allocate<uint8_t>(kBytes);
   std::string text =
       message(sim.run(kernelOf(declare + body, 2, "sm_80"), threads, {in, to}));
-  for (size_t at = 0; (at = text.find("line ", at)) != std::string::npos;) {
-    at += 5;
-    size_t end = text.find_first_not_of("0123456789", at);
-    text.replace(at, end - at,
-                 std::to_string(std::stoi(text.substr(at, end - at)) - 17));
-  }
-  for (size_t at = 0; (at = text.find("0x", at)) != std::string::npos; ++at)
-    if (size_t end = text.find_first_not_of("0123456789abcdef", at + 2);
-        end - at > 10)
-      text.replace(at, end - at, "<a>");
-  StringRef rest = text;
-  rest.consume_front("kernel 'k', ");
-  return rest.str();
+  return relativeFault(text, 17);
 }
 
 const std::string sharedSpace = " of the shared space, of 16384 bytes";
@@ -493,18 +481,15 @@ TEST(AsyncCopy, Clusters) {
   std::string meet = "barrier.cluster.arrive.aligned;\n"
                      "barrier.cluster.wait.aligned;\n";
   auto body = [&](const std::string &before, const std::string &after) {
-    std::string text =
-        kernelOf(declare + "mov.u32 t, %tid.x; shl.b32 s, t, 4;\n" + copy16 +
-                     before + meet +
-                     "mov.u32 t, %cluster_ctarank; xor.b32 t, t, 1; "
-                     "mapa.shared::cluster.u32 s, s, t;\n"
-                     "ld.shared::cluster.v4.b32 {v0, v1, v2, v3}, [s];\n"
-                     "st.global.v4.b32 [y], {v0, v1, v2, v3};\n" +
-                     meet + after,
-                 2);
-    std::string end = ")\n{";
-    return text.replace(text.find(end), end.size(),
-                        ")\n.explicitcluster\n.reqnctapercluster 2\n{");
+    return clusterOf("2",
+                     declare + "mov.u32 t, %tid.x; shl.b32 s, t, 4;\n" +
+                         copy16 + before + meet +
+                         "mov.u32 t, %cluster_ctarank; xor.b32 t, t, 1; "
+                         "mapa.shared::cluster.u32 s, s, t;\n"
+                         "ld.shared::cluster.v4.b32 {v0, v1, v2, v3}, [s];\n"
+                         "st.global.v4.b32 [y], {v0, v1, v2, v3};\n" +
+                         meet + after,
+                     2);
   };
   must(sim.run(body("cp.async.wait_all;\n", ""), 32, {in, to}, {2, 1, 1}));
   std::vector<uint8_t> want = firstBytes(1024);

@@ -7,17 +7,6 @@ using namespace llvm;
 
 namespace {
 
-/// As kernelOf, for clusters of so many blocks ("4", "2, 2, 1").
-std::string clusterOf(const std::string &blocks, const std::string &body,
-                      unsigned numParams,
-                      const std::string &target = "sm_90a") {
-  std::string text = kernelOf(body, numParams, target);
-  std::string end = ")\n{";
-  return text.replace(text.find(end), end.size(),
-                      ")\n.explicitcluster\n.reqnctapercluster " + blocks +
-                          "\n{");
-}
-
 const std::string declare =
     ".reg .b64 x, y; .reg .b32 r, n, t, v, w; .reg .pred p; "
     ".shared .align 16 .b8 place[64];\n"

@@ -49,6 +49,25 @@ const Need needs[] = {
     {"cp.async.cg.shared.global.L2::cache_hint [sm], [d0], 16, d1;", from(0),
      "7.4"},
     {"cp.async.wait_all;", from(0), "7.0"},
+    {"cp.async.mbarrier.arrive.noinc.shared.b64 [sm];", from(0), "7.0"},
+    {"cp.async.bulk.commit_group;", from(3), "8.0"},
+    {"cp.async.bulk.prefetch.L2.global [d0], 16;", from(3), "8.0"},
+    {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [sm], "
+     "[d0], 16, [sm];",
+     from(3), "8.0"},
+    {"cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [sm], "
+     "[d0], r1, [sm];",
+     from(3), "8.6"},
+    {"mbarrier.init.shared.b64 [sm], 1;", from(0), "7.0"},
+    {"mbarrier.arrive.shared.b64 _, [sm];", from(0), "7.1"},
+    {"mbarrier.arrive.shared.b64 d0, [sm], 2;", from(3), "7.8"},
+    {"mbarrier.arrive.relaxed.cta.shared.b64 d0, [sm];", from(3), "8.6"},
+    {"mbarrier.test_wait.parity.shared.b64 q1, [sm], 1;", from(0), "7.1"},
+    {"mbarrier.try_wait.shared.b64 q1, [sm], d0;", from(3), "7.8"},
+    {"mbarrier.expect_tx.shared.b64 [sm], 16;", from(3), "8.0"},
+    {"fence.proxy.async;", from(3), "8.0"},
+    {"fence.mbarrier_init.release.cluster;", from(3), "8.0"},
+
     {"cvt.f32.bf16 f0, h0;", from(0), "7.1"},
     {"cvt.rn.bf16.f32 h0, f0;", from(0), "7.0"},
     {"cvt.rn.satfinite.bf16x2.f32 r0, f0, f1;", from(0), "8.1"},
@@ -135,16 +154,15 @@ TEST(Decoder, RefusesWhatDoesNotFit) {
   refused("frobnicate.u32 r0, r1;", "'frobnicate.u32': is not simulated");
   refused("wgmma.fence.sync.aligned;",
           "'wgmma.fence.sync.aligned': is not simulated");
-  // What neither dither nor the kernels of the tests need: bulk copies,
-  // mbarriers and tensor cores.
+  // What neither dither nor the kernels of the tests need: copies of tensors,
+  // reductions and tensor cores.
   for (const char *instruction :
-       {"cp.async.mbarrier.arrive.shared.b64 [sm];",
-        "cp.async.bulk.commit_group;",
+       {"cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::"
+        "complete_"
+        "tx::bytes [sm], [d0], [sm];",
         "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [d0], "
         "[sm], 16;",
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-        "[sm], [d0], 16, [sm];",
-        "mbarrier.init.shared.b64 [sm], 1;",
+
         "getctarank.shared::cluster.u32 r0, r1;",
         "movmatrix.sync.aligned.m8n8.trans.b16 r0, r1;",
         "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {f0, f1, f2, f3}, "

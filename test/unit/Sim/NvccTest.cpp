@@ -197,6 +197,18 @@ TEST_P(Nvcc, AsynchronousCopies) {
     ASSERT_EQ(got[i], in[i] + in[i / 1024 * 1024 + (i + 1) % 1024]) << i;
 }
 
+TEST_P(Nvcc, BulkDoubles) {
+  if (StringRef(GetParam()).starts_with("sm_8"))
+    GTEST_SKIP() << "bulk copies need sm_90";
+  constexpr int rows = 11;
+  auto in = randomFloats(rows * 1024, 9);
+  float *out = gpu.allocate<float>(rows * 1024);
+  gpu.launch("bulk_doubles", {3, 1, 1}, 0, gpu.upload(in), out, rows);
+  auto got = gpu.result(out, rows * 1024);
+  for (int i = 0; i < rows * 1024; ++i)
+    ASSERT_EQ(got[i], 2 * in[i]) << i;
+}
+
 TEST_P(Nvcc, Histogram) {
   constexpr int n = 20000;
   std::mt19937 random(7);

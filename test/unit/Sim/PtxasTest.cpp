@@ -52,6 +52,184 @@ combine(const std::vector<std::vector<std::string>> &lists) {
   return all;
 }
 
+/// mbarriers, bulk copies and the fences between these and threads.
+void addBulkCopies(std::vector<std::string> &all) {
+  const std::vector<std::string> spaces = {"", ".shared", ".shared::cta",
+                                           ".shared::cluster", ".global"};
+  const std::vector<std::string> orders = {"",
+                                           ".release",
+                                           ".release.cta",
+                                           ".acquire.cluster",
+                                           ".relaxed.cta",
+                                           ".release.gpu",
+                                           ".cluster"};
+  auto add = [&](const std::vector<std::vector<std::string>> &modifiers,
+                 const std::vector<std::string> &operands) {
+    for (const std::string &modifier : combine(modifiers))
+      for (const std::string &tail : operands)
+        all.push_back("mbarrier" + modifier + " " + tail + ";");
+  };
+  add({{".init", ".inval", ".expect_tx", ".complete_tx"},
+       {"", ".relaxed.cta", ".relaxed", ".release.cta"},
+       spaces,
+       {".b64", ".b32"}},
+      {"[d1]", "[d1], 16", "[d1], r2", "[d1], d2", "[d1], 0"});
+  add({{".arrive", ".arrive_drop"},
+       {"", ".noComplete", ".expect_tx"},
+       orders,
+       spaces,
+       {".b64"}},
+      {"d0, [d1]", "_, [d1]", "d0, [d1], r2", "_, [r1], 3", "d0, [d1], 0",
+       "r0, [d1]", "d0, [d1], d2", "[d1]"});
+  add({{".test_wait", ".try_wait"},
+       {"", ".parity"},
+       {"", ".acquire", ".release.cta", ".acquire.cta", ".relaxed.cluster"},
+       spaces,
+       {".b64"}},
+      {"q0, [d1], d2", "q0, [d1], r2", "q0, [d1], 1", "q0, [d1], 2",
+       "q0, [d1], d2, 5", "q0, [d1], r2, r3", "q0, [d1]", "r0, [d1], d2"});
+  for (const char *text :
+       {"mbarrier.pending_count.b64 r0, d1;",
+        "mbarrier.pending_count.shared.b64 r0, d1;",
+        "cp.async.mbarrier.arrive.shared.b64 [sm];",
+        "cp.async.mbarrier.arrive.b64 [d1];",
+        "cp.async.mbarrier.arrive.noinc.shared.b64 [sm];",
+        "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [sm];",
+        "cp.async.mbarrier.arrive.noinc.b64 [d1];",
+        "cp.async.mbarrier.arrive.shared.noinc.b64 [sm];",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[sm], [d0], 16, [sm];",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[sm], [d0], r1, [sm];",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[r2], [d0], r1, [r3];",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[sm], [d0], 8, [sm];",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[sm], [d0], 0, [sm];",
+        "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [sm], "
+        "[d0], r1, [sm];",
+        "cp.async.bulk.shared.global.mbarrier::complete_tx::bytes [sm], [d0], "
+        "r1, [sm];",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::"
+        "cache_hint [sm], [d0], r1, [sm], d2;",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes."
+        "multicast::cluster [sm], [d0], r1, [sm], h1;",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes."
+        "multicast::cluster.L2::cache_hint [sm], [d0], r1, [sm], h1, d2;",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes."
+        "multicast::cluster [sm], [d0], r1, [sm], 3;",
+        "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes."
+        "multicast::cluster [sm], [d0], r1, [sm], h1;",
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::"
+        "bytes [r2], [sm], r1, [r3];",
+        "cp.async.bulk.shared::cta.shared::cta.mbarrier::complete_tx::bytes "
+        "[r2], [sm], r1, [r3];",
+        "cp.async.bulk.global.shared::cta.bulk_group [d0], [sm], 16;",
+        "cp.async.bulk.global.shared::cta.bulk_group [d0], [sm], r1;",
+        "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [d0], "
+        "[sm], r1, d2;",
+        "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [d0], [sm], r1, "
+        "h1;",
+        "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.cp_mask "
+        "[d0], [sm], r1, d2, h1;",
+        "cp.async.bulk.global.shared.bulk_group [d0], [sm], r1;",
+        "cp.async.bulk.global.shared::cluster.bulk_group [d0], [sm], r1;",
+        "cp.async.bulk.global.shared::cta [d0], [sm], r1;",
+        "cp.async.bulk.commit_group;",
+        "cp.async.bulk.wait_group 0;",
+        "cp.async.bulk.wait_group 3;",
+        "cp.async.bulk.wait_group r1;",
+        "cp.async.bulk.wait_group.read 0;",
+        "cp.async.bulk.wait_all;",
+        "cp.async.bulk.prefetch.L2.global [d0], 16;",
+        "cp.async.bulk.prefetch.L2.global [d0], r1;",
+        "cp.async.bulk.prefetch.L2.global.L2::cache_hint [d0], r1, d2;",
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [d0], "
+        "[sm], 16;",
+        "fence.proxy.async;",
+        "fence.proxy.async.shared::cta;",
+        "fence.proxy.async.global;",
+        "fence.proxy.async.shared::cluster;",
+        "fence.proxy.alias;",
+        "fence.mbarrier_init.release.cluster;",
+        "fence.mbarrier_init.release.cta;",
+        "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster."
+        "cluster;",
+        "fence.proxy.async::generic.release.sync_restrict::shared::cta."
+        "cluster;",
+        "mbarrier.pending_count.b64 d0, d1;",
+        "mbarrier.pending_count.b64 r0, 17;",
+        "mbarrier.pending_count.b64 f0, d1;",
+        "cp.async.mbarrier.arrive.shared.b32 [sm];",
+        "cp.async.mbarrier.arrive.shared [sm];",
+        "cp.async.mbarrier.shared.b64 [sm];",
+        "cp.async.mbarrier.arrive.shared::cluster.b64 [sm];",
+        "cp.async.mbarrier.arrive.global.b64 [d1];",
+        "cp.async.bulk.commit_group 0;",
+        "cp.async.bulk.wait_group;",
+        "cp.async.bulk.wait_group.read;",
+        "cp.async.bulk.wait_group.write 0;",
+        "cp.async.bulk.wait_group -1;",
+        "cp.async.bulk.wait_group 4294967296;",
+        "cp.async.bulk.prefetch.L2.global [sm], 16;",
+        "cp.async.bulk.prefetch.L2.global [d0], 8;",
+        "cp.async.bulk.prefetch.L2.shared [sm], 16;",
+        "cp.async.bulk.prefetch.L1.global [d0], 16;",
+        "cp.async.bulk.prefetch.global [d0], 16;",
+        "cp.async.bulk.prefetch.L2.global [d0];",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[sm], [sm], r1, [sm];",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[sm], [d0], d1, [sm];",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[sm], [d0], h1, [sm];",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[sm], [d0], r1;",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[sm], [d0], r1, [sm], h1;",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes."
+        "multicast::cluster [sm], [d0], r1, [sm];",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes."
+        "multicast::cluster [sm], [d0], r1, [sm], r2;",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::"
+        "cache_hint [sm], [d0], r1, [sm];",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::"
+        "cache_hint.multicast::cluster [sm], [d0], r1, [sm], h1, d2;",
+        "cp.async.bulk.shared::cluster.global.bulk_group [sm], [d0], r1;",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes."
+        "bulk_group [sm], [d0], r1, [sm];",
+        "cp.async.bulk.mbarrier::complete_tx::bytes.shared::cluster.global "
+        "[sm], [d0], r1, [sm];",
+        "cp.async.bulk.global.shared::cluster.mbarrier::complete_tx::bytes "
+        "[d0], [sm], r1, [sm];",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes sm, "
+        "[d0], r1, [sm];",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[sm], [d0], 16, sm;",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[sm], [d0], -16, [sm];",
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::"
+        "bytes.L2::cache_hint [r2], [sm], r1, [r3], d2;",
+        "cp.async.bulk.global.shared::cta.bulk_group [d0], [sm], 24;",
+        "cp.async.bulk.global.shared::cta.bulk_group [sm], [d0], 16;",
+        "cp.async.bulk.global.shared::cta.bulk_group.multicast::cluster [d0], "
+        "[sm], 16, h1;",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.b64 "
+        "[sm], [d0], 16, [sm];",
+        "fence.proxy.async.local;",
+        "fence.proxy.async.shared;",
+        "fence.proxy.async.cta;",
+        "fence.mbarrier_init;",
+        "fence.mbarrier_init.release;",
+        "fence.mbarrier_init.cluster;",
+        "fence.mbarrier_init.acquire.cluster;",
+        "fence.mbarrier_init.release.cluster.shared::cta;",
+        "fence.proxy.async::generic.acquire.cluster;",
+        "fence.proxy;"})
+    all.push_back(text);
+}
+
 std::vector<std::string> instructions() {
   std::vector<std::string> all;
   const std::vector<std::string> types = {
@@ -242,6 +420,7 @@ std::vector<std::string> instructions() {
                            "cp.async.wait_all;",
                            "cp.async.wait_all 0;"})
     all.push_back(text);
+  addBulkCopies(all);
   for (const char *text : {"ld.volatile.global.b32 r0, [d1];",
                            "ld.relaxed.gpu.b32 r0, [d1];",
                            "ld.global.nc.b32 r0, [d1];",

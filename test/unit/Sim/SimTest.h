@@ -108,6 +108,36 @@ inline std::string kernelOf(const std::string &body, unsigned numParams,
   return text;
 }
 
+/// A fault without the kernel's name; its lines are counted from the one after
+/// `linesBefore`, and its addresses of global memory are <a>.
+inline std::string relativeFault(std::string text, int linesBefore) {
+  for (size_t at = 0; (at = text.find("line ", at)) != std::string::npos;) {
+    at += 5;
+    size_t end = text.find_first_not_of("0123456789", at);
+    text.replace(
+        at, end - at,
+        std::to_string(std::stoi(text.substr(at, end - at)) - linesBefore));
+  }
+  for (size_t at = 0; (at = text.find("0x", at)) != std::string::npos; ++at)
+    if (size_t end = text.find_first_not_of("0123456789abcdef", at + 2);
+        end - at > 10)
+      text.replace(at, end - at, "<a>");
+  llvm::StringRef rest = text;
+  rest.consume_front("kernel 'k', ");
+  return rest.str();
+}
+
+/// As kernelOf, for clusters of so many blocks ("4", "2, 2, 1").
+inline std::string clusterOf(const std::string &blocks, const std::string &body,
+                             unsigned numParams,
+                             const std::string &target = "sm_90a") {
+  std::string text = kernelOf(body, numParams, target);
+  std::string end = ")\n{";
+  return text.replace(text.find(end), end.size(),
+                      ")\n.explicitcluster\n.reqnctapercluster " + blocks +
+                          "\n{");
+}
+
 /// Runs `code` for each element of the sources: their registers are a, b, c and
 /// e, that of the result is d; of the size of the elements.
 template <class D, class... S>

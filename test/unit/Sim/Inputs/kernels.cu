@@ -3,6 +3,10 @@
 #include <cuda_fp4.h>
 #include <cuda_fp8.h>
 #include <cuda_pipeline.h>
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#include <cuda/barrier>
+#include <cuda/ptx>
+#endif
 
 extern "C" __global__ void vector_add(const float *a, const float *b, float *sum, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -78,6 +82,49 @@ extern "C" __global__ void neighbour_sums(const float *in, float *out, int n) {
         out[begin(i) + j] = rings[i % 3][j] + rings[i % 3][(j + 1) % 1024];
   }
 }
+
+#if __CUDA_ARCH__ >= 900
+/// Doubles of 1024 floats at a time, by bulk copies in both directions. One thread copies the next 1024 while all are at
+/// work on these.
+extern "C" __global__ void bulk_doubles(const float *in, float *out, int rows) {
+  namespace ptx = cuda::ptx;
+  using Barrier = cuda::barrier<cuda::thread_scope_block>;
+  __shared__ __align__(128) float rows_in[2][1024], rows_out[2][1024];
+#pragma nv_diag_suppress static_var_with_dynamic_init
+  __shared__ Barrier full[2];
+  auto row = [&](int i) { return blockIdx.x + i * gridDim.x; };
+  auto fetch = [&](int i) {
+    if (row(i) < rows)
+      cuda::device::memcpy_async_tx(rows_in[i % 2], in + row(i) * 1024, cuda::aligned_size_t<16>(4096), full[i % 2]);
+  };
+  if (threadIdx.x == 0) {
+    init(&full[0], blockDim.x);
+    init(&full[1], blockDim.x);
+    ptx::fence_proxy_async(ptx::space_shared);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0)
+    fetch(0);
+  for (int i = 0; row(i) < rows; ++i) {
+    if (threadIdx.x == 0)
+      fetch(i + 1);
+    Barrier::arrival_token token =
+        threadIdx.x == 0 ? cuda::device::barrier_arrive_tx(full[i % 2], 1, 4096) : full[i % 2].arrive();
+    full[i % 2].wait(std::move(token));
+    for (int j = threadIdx.x; j < 1024; j += blockDim.x)
+      rows_out[i % 2][j] = 2 * rows_in[i % 2][j];
+    ptx::fence_proxy_async(ptx::space_shared);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out + row(i) * 1024, rows_out[i % 2], 4096);
+      ptx::cp_async_bulk_commit_group();
+      // The stage that the next round writes was read.
+      ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>());
+    }
+    __syncthreads();
+  }
+}
+#endif
 
 /// Counts of bytes: of a block in shared memory, then added to all.
 extern "C" __global__ void histogram(const unsigned char *in, unsigned *bins, int n) {

@@ -1,0 +1,382 @@
+//===- EngineMbarrier.cpp - Barriers that are objects in memory -----------===//
+//
+// What arrives by itself (bulk copies, and copies of threads) arrives when a
+// thread asks for the phase that it is of: as late as it may, so that a kernel
+// whose waits are too few, or of a phase that was over already, cannot work by
+// luck.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Engine.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+
+namespace dither::runtime::sim {
+
+static constexpr uint32_t kMbarrierBytes = 8;
+
+static StringRef verbOf(const Step &step) {
+  if (step.form == Form::BulkCopy)
+    return "copies to";
+  switch (MbarrierOp(step.flags & ~kRelaxed)) {
+  case MbarrierOp::Inval:
+    return "invalidates";
+  case MbarrierOp::ExpectTx:
+    return "expects bytes at";
+  case MbarrierOp::CompleteTx:
+    return "completes bytes at";
+  case MbarrierOp::Wait:
+  case MbarrierOp::WaitParity:
+    return "waits at";
+  default:
+    return "arrives at";
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
+
+bool Engine::mbarrier(Warp &warp, const Step &step, uint32_t active,
+                      bool &waits) {
+  const MemoryInfo &info = launch.program.memories[step.imm];
+  MbarrierOp op = MbarrierOp(step.flags & ~kRelaxed);
+  uint64_t address[32];
+  addressesOf(warp, info, address);
+  for (unsigned i = 0; i < 32; ++i) {
+    if (!(active >> i & 1))
+      continue;
+    uint32_t count =
+        op == MbarrierOp::Wait ? 0 : lane<uint32_t>(warp, step.src[0], i);
+    if (op == MbarrierOp::Init) {
+      if (!initMbarrier(warp, step, i, info, address[i], count))
+        return false;
+      continue;
+    }
+    MbarrierAt at;
+    if (!findMbarrier(warp, step, i, info, address[i], at) ||
+        !checkMbarrierRaces(warp, step, i, at, op))
+      return false;
+    switch (op) {
+    case MbarrierOp::Inval:
+      invalidate(at.address);
+      break;
+    case MbarrierOp::ExpectTx:
+      if (!expectBytes(warp, step, i, at, count))
+        return false;
+      break;
+    case MbarrierOp::CompleteTx:
+      if (!expectBytes(warp, step, i, at, -int64_t(count)) ||
+          !at.owner->endPhase(at.address))
+        return false;
+      break;
+    case MbarrierOp::CopyArrive:
+    case MbarrierOp::CopyArriveNoInc:
+      if (!arriveAfterCopies(warp, step, i, at, op == MbarrierOp::CopyArrive))
+        return false;
+      break;
+    case MbarrierOp::Wait:
+    case MbarrierOp::WaitParity: {
+      bool done = false;
+      if (!waitAt(warp, step, i, at, done) ||
+          (!done && !waits && !waitInVain(warp, step, i, at)))
+        return false;
+      setPredicate(warp, step.dst, 1u << i, done ? ~0u : 0);
+      waits |= !done;
+      break;
+    }
+    default:
+      if (!arrive(warp, step, i, at, op, count))
+        return false;
+      break;
+    }
+  }
+  return true;
+}
+
+/// The mbarrier at the address of a lane.
+bool Engine::findMbarrier(Warp &warp, const Step &step, unsigned lane,
+                          const MemoryInfo &info, uint64_t address,
+                          MbarrierAt &at) {
+  Engine *owner = this;
+  if (Space(info.space) == Space::Generic) {
+    if (address - kSharedWindow >= kWindowBytes)
+      return fault(warp, step, lane,
+                   verbOf(step) + " an mbarrier at " +
+                       describe(Space::Global, address, 1) +
+                       ", expected an address of shared memory");
+    address -= kSharedWindow;
+  }
+  if (info.isCluster && !findOwner(warp, step, lane, address, owner))
+    return false;
+  return mbarrierOf(warp, step, lane, owner, address, at);
+}
+
+bool Engine::mbarrierOf(Warp &warp, const Step &step, unsigned lane,
+                        Engine *owner, uint64_t address, MbarrierAt &at) {
+  auto found = owner->mbarriers.end();
+  if (address < owner->sharedBytes)
+    found = owner->mbarriers.find(uint32_t(address));
+  if (found == owner->mbarriers.end())
+    return fault(warp, step, lane,
+                 verbOf(step) + " an mbarrier at " +
+                     describe(Space::Shared, address, 1) +
+                     ", where none was initialised");
+  at = {owner, uint32_t(address), &found->second};
+  return true;
+}
+
+bool Engine::initMbarrier(Warp &warp, const Step &step, unsigned lane,
+                          const MemoryInfo &info, uint64_t address,
+                          uint32_t count) {
+  Access access;
+  access.space = Space::Shared;
+  access.lanes = 1u << lane;
+  access.bytes = access.align = kMbarrierBytes;
+  access.isStore = true;
+  access.isAtomic = false;
+  access.owner = this;
+  access.address[lane] =
+      address - (Space(info.space) == Space::Generic ? kSharedWindow : 0);
+  if (!resolve(warp, step, access))
+    return false;
+  uint32_t at = uint32_t(access.address[lane]);
+  std::string where = "the mbarrier at " + describe(Space::Shared, at, 1);
+  if (auto old = mbarriers.find(at); old != mbarriers.end())
+    return fault(warp, step, lane,
+                 "initialises " + where + ", which line " +
+                     Twine(lineOf(old->second.step)) +
+                     " has initialised, expected mbarrier.inval in between");
+  if (!count || count > kMostArrivals)
+    return fault(warp, step, lane,
+                 "initialises " + where + " for " + Twine(count) +
+                     " arrivals, expected 1 to " + Twine(kMostArrivals));
+  if (!checkClaims(warp, step, access))
+    return false;
+  Mbarrier &made = mbarriers[at];
+  made.step = pcOf(step);
+  made.expected = made.pending = count;
+  made.thread = numberOf(warp) * 32 + lane;
+  if (launch.options.checkRaces)
+    made.clock = races->now(numberOf(warp));
+  claim(at, kMbarrierBytes, {made.thread + 1, made.step, Claim::Mbarrier});
+  return checkMbarrierRaces(warp, step, lane, {this, at, &made},
+                            MbarrierOp::Init);
+}
+
+/// Its memory has no value any more.
+void Engine::invalidate(uint32_t address) {
+  mbarriers.erase(address);
+  claim(address, kMbarrierBytes, Claim());
+  if (launch.options.checkInit)
+    std::memset(sharedWritten.data() + address, 0, kMbarrierBytes);
+}
+
+bool Engine::expectBytes(Warp &warp, const Step &step, unsigned lane,
+                         const MbarrierAt &at, int64_t bytes) {
+  int64_t sum = at.state->bytes + bytes;
+  if (std::abs(sum) > int64_t(kMostArrivals))
+    return fault(warp, step, lane,
+                 (bytes < 0 ? "completes " : "expects ") +
+                     Twine(std::abs(bytes)) + " bytes at the mbarrier at " +
+                     at.owner->describe(Space::Shared, at.address, 1) +
+                     ", which lacks " + Twine(at.state->bytes) +
+                     ": it counts up to " + Twine(kMostArrivals));
+  at.state->bytes = int32_t(sum);
+  cluster->idleWaits = 0;
+  return true;
+}
+
+bool Engine::arrive(Warp &warp, const Step &step, unsigned lane,
+                    const MbarrierAt &at, MbarrierOp op, uint32_t count) {
+  Mbarrier &state = *at.state;
+  if (step.width)
+    this->lane<uint64_t>(warp, step.dst, lane) = state.state();
+  if (op == MbarrierOp::ArriveExpectTx || op == MbarrierOp::DropExpectTx) {
+    if (!expectBytes(warp, step, lane, at, count))
+      return false;
+    count = 1;
+  }
+  auto refuse = [&](const Twine &why) {
+    return fault(warp, step, lane,
+                 "arrives " + Twine(count) + " times at the mbarrier at " +
+                     at.owner->describe(Space::Shared, at.address, 1) + why);
+  };
+  if (!count || count > kMostArrivals)
+    return refuse(", expected 1 to " + Twine(kMostArrivals));
+  if (state.pending < count)
+    return refuse(", whose phase lacks " + Twine(state.pending) +
+                  " arrivals and " + Twine(state.bytes) + " bytes");
+  bool incomplete =
+      op == MbarrierOp::ArriveNoComplete || op == MbarrierOp::DropNoComplete;
+  if (incomplete && state.pending == count)
+    return refuse(", which completes its phase, with .noComplete");
+  bool drops = op == MbarrierOp::Drop || op == MbarrierOp::DropExpectTx ||
+               op == MbarrierOp::DropNoComplete;
+  if (drops && state.expected < count)
+    return refuse(", which takes " + Twine(state.expected) + " in a phase");
+  state.pending -= count;
+  state.expected -= drops ? count : 0;
+  cluster->idleWaits = 0;
+  if (launch.options.checkRaces && !(step.flags & kRelaxed))
+    races->releaseLanes(numberOf(warp), state.arrived);
+  return at.owner->endPhase(at.address);
+}
+
+/// As part of this phase, however late the copies come.
+bool Engine::arriveAfterCopies(Warp &warp, const Step &step, unsigned lane,
+                               const MbarrierAt &at, bool increments) {
+  Mbarrier &state = *at.state;
+  // What others have announced takes an arrival each.
+  uint32_t announced = uint32_t(state.arrivals.size());
+  if (increments ? state.pending == kMostArrivals : state.pending <= announced)
+    return fault(warp, step, lane,
+                 "arrives after its copies at the mbarrier at " +
+                     describe(Space::Shared, at.address, 1) +
+                     ", whose phase lacks " + Twine(state.pending) +
+                     " arrivals, of which copies bring " + Twine(announced));
+  state.pending += increments;
+  state.arrivals.push_back({warp.index, lane, warp.numCopies});
+  cluster->idleWaits = 0;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Waits
+//===----------------------------------------------------------------------===//
+
+/// Whether the phase is over that the lane waits for.
+bool Engine::waitAt(Warp &warp, const Step &step, unsigned lane,
+                    const MbarrierAt &at, bool &done) {
+  bool isParity = MbarrierOp(step.flags & ~kRelaxed) == MbarrierOp::WaitParity;
+  uint32_t asked =
+      isParity ? this->lane<uint32_t>(warp, step.src[0], lane)
+               : uint32_t(this->lane<uint64_t>(warp, step.src[0], lane) >> 32);
+  const Mbarrier &state = *at.state;
+  if (isParity && asked > 1)
+    return fault(warp, step, lane,
+                 "waits for parity " + Twine(asked) + ", expected 0 or 1");
+  if (!isParity && state.phase - asked > 1)
+    return fault(warp, step, lane,
+                 "waits for phase " + Twine(asked) + " of the mbarrier at " +
+                     describe(Space::Shared, at.address, 1) +
+                     ", expected the present one, which is " +
+                     Twine(state.phase) + ", or the one before");
+  auto isOver = [&] {
+    return isParity ? (state.phase & 1) != asked : state.phase != asked;
+  };
+  if (!isOver() && !settleMbarrier(at.address))
+    return false;
+  done = isOver();
+  if (done && launch.options.checkRaces && !(step.flags & kRelaxed))
+    races->acquire(numberOf(warp), state.passed);
+  return true;
+}
+
+/// Waits go round and round; nobody arrives where all of them do.
+bool Engine::waitInVain(Warp &warp, const Step &step, unsigned lane,
+                        const MbarrierAt &at) {
+  constexpr uint64_t most = uint64_t(1) << 18;
+  if (blockIndex >= faults.stop())
+    return false;
+  if (++cluster->idleWaits < most)
+    return true;
+  const Mbarrier &state = *at.state;
+  return fault(
+      warp, step, lane,
+      "waits for phase " + Twine(state.phase) + " of the mbarrier at " +
+          describe(Space::Shared, at.address, 1) +
+          ", which is never complete: " + Twine(state.pending) +
+          " arrivals are missing, and " + Twine(std::abs(state.bytes)) +
+          " bytes" + (state.bytes < 0 ? " have come that nobody expects" : ""));
+}
+
+bool Engine::settleMbarrier(uint32_t address) {
+  // What comes may begin the next phase, and others' arrivals are of none that
+  // is over: phases do not end before they come.
+  std::vector<CopyArrival> arrivals;
+  std::swap(arrivals, mbarriers[address].arrivals);
+  for (const CopyArrival &arrival : arrivals) {
+    Warp &of = warps[arrival.warp];
+    if (!finishCopies(of, [&](const Copy &copy) {
+          return copy.lane == arrival.lane && copy.number <= arrival.copies;
+        }))
+      return false;
+    Mbarrier &state = mbarriers[address];
+    --state.pending;
+    cluster->idleWaits = 0;
+    if (launch.options.checkRaces)
+      races->releaseLanes(numberOf(of), state.arrived);
+  }
+  std::vector<BulkCopy> come;
+  for (BulkCopy &copy : incoming)
+    if (copy.mbarrier == address)
+      come.push_back(std::move(copy));
+  erase_if(incoming,
+           [&](const BulkCopy &copy) { return copy.mbarrier == address; });
+  for (BulkCopy &copy : come)
+    if (!finishBulk(copy))
+      return false;
+  return endPhase(address);
+}
+
+bool Engine::endPhase(uint32_t address) {
+  Mbarrier &state = mbarriers[address];
+  if (!state.isComplete())
+    return true;
+  for (const BulkCopy &copy : incoming)
+    if (copy.mbarrier == address)
+      return copy.issuer->fault(
+          copy.issuer->warps[copy.warp], stepAt(copy.step), copy.lane,
+          "copies " + Twine(copy.bytes()) + " bytes to " +
+              describe(Space::Shared, copy.toAddress, 1) +
+              ", which the mbarrier at " + describe(Space::Shared, address, 1) +
+              " does not expect: its phase is over before they come");
+  state.beginPhase();
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+/// An mbarrier ends as what a store does, and is updated before. That it has
+/// begun all who use it must know.
+bool Engine::checkMbarrierRaces(Warp &warp, const Step &step, unsigned lane,
+                                const MbarrierAt &at, MbarrierOp op) {
+  if (!launch.options.checkRaces)
+    return true;
+  const Mbarrier &state = *at.state;
+  if (!races->isOrdered(numberOf(warp) * 32 + lane, state.thread, state.clock))
+    return fault(warp, step, lane,
+                 verbOf(step) + " the mbarrier at " +
+                     describe(Space::Shared, at.address, 1) +
+                     ", which thread " + clusterThreadText(state.thread) +
+                     " has initialised in line " + Twine(lineOf(state.step)) +
+                     " with no barrier in between");
+  bool isPlain = op == MbarrierOp::Init || op == MbarrierOp::Inval;
+  bool isWait = op == MbarrierOp::Wait || op == MbarrierOp::WaitParity;
+  RaceDetector::Access access{
+      numberOf(warp),
+      lane,
+      step.source,
+      /*isStore=*/!isWait,
+      /*isAtomic=*/!isPlain,
+      kSharedWindow + (uint64_t(at.owner->rank) << kRankShift) + at.address,
+      kMbarrierBytes};
+  RaceDetector::Conflict conflict;
+  return !races->access(access, conflict) ||
+         race(warp, step, Space::Shared, access, conflict);
+}
+
+/// fence.proxy.async, and fence.mbarrier_init, which is of mbarriers alone.
+void Engine::proxyFence(Warp &warp, const Step &step) {
+  for (auto &entry : mbarriers)
+    entry.second.isVisible = true;
+  if (launch.options.checkRaces && !step.flags)
+    races->fence(numberOf(warp));
+}
+
+} // namespace dither::runtime::sim

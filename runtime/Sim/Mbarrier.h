@@ -1,0 +1,58 @@
+//===- Mbarrier.h - Barriers that are objects in memory ---------*- C++ -*-===//
+//
+// An mbarrier (PTX ISA, Parallel Synchronization: mbarrier) goes from one phase
+// to the next when all arrivals and all bytes of this one have come. Threads
+// arrive alone, and wait for a phase by its number or by its parity; bytes are
+// expected by threads, and come with bulk copies.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DITHER_RUNTIME_SIM_MBARRIER_H
+#define DITHER_RUNTIME_SIM_MBARRIER_H
+
+#include "Races.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace dither::runtime::sim {
+
+/// The most arrivals of a phase, and the most bytes that it may lack.
+inline constexpr uint32_t kMostArrivals = (1u << 20) - 1;
+
+/// An arrival that comes when the copies do that a thread has issued before
+/// (cp.async.mbarrier.arrive).
+struct CopyArrival {
+  uint32_t warp, lane; ///< of the block
+  uint64_t copies;     ///< that the thread's warp had issued
+};
+
+struct Mbarrier {
+  /// What has initialised it: a step, a thread of the cluster, and its clock.
+  uint32_t step = 0, thread = 0, clock = 0;
+  uint32_t expected = 0; ///< arrivals of the next phase
+  uint32_t pending = 0;  ///< arrivals that this phase lacks
+  int32_t bytes = 0;     ///< that it lacks
+  uint32_t phase = 0;    ///< modulo 2^32
+  /// Bulk copies see it: there was a fence since it was initialised.
+  bool isVisible = false;
+  std::vector<CopyArrival> arrivals;
+  /// With checkRaces: of those that have arrived in this phase, and in the last
+  /// one.
+  RaceDetector::Clocks arrived, passed;
+
+  /// What an arrival returns: the phase, and the arrivals that it lacks
+  /// (mbarrier.pending_count takes the low bits).
+  uint64_t state() const { return uint64_t(phase) << 32 | pending; }
+  bool isComplete() const { return !pending && !bytes; }
+  void beginPhase() {
+    ++phase;
+    pending = expected;
+    passed = std::move(arrived);
+    arrived.clear();
+  }
+};
+
+} // namespace dither::runtime::sim
+
+#endif // DITHER_RUNTIME_SIM_MBARRIER_H
