@@ -124,7 +124,7 @@ bool Decoder::decodeBulkCopy() {
       (!toGlobal && decodeAddress(operands[3], mbarrier)) ||
       (multicast && read(4, Type::B16, blocks)) || (hint && bulkPolicy(policy)))
     return true;
-  program.hasBulkCopies = true;
+  program.hasEngines = true;
   Step &step = emit(Form::BulkCopy);
   step.src[0] = size;
   step.src[1] = blocks;

@@ -23,12 +23,18 @@ bool Decoder::decodeCopy() {
   if (require(80, 70))
     return true;
   // Arrives when the copies of the thread have come.
-  if (has("mbarrier")) {
+  if (takeFirst("mbarrier")) {
     opClass = OpClass::Barrier;
-    if (!has("arrive"))
+    if (!takeFirst("arrive"))
       return fail("expected .arrive");
-    return finishMbarrier(
-        has("noinc") ? MbarrierOp::CopyArriveNoInc : MbarrierOp::CopyArrive, 1);
+    bool counts = has("noinc");
+    MemoryInfo at;
+    if (mbarrierAddress(at, 0, 1))
+      return true;
+    emitMbarrier(counts ? MbarrierOp::CopyArriveNoInc : MbarrierOp::CopyArrive,
+                 at);
+    program.hasEngines = true;
+    return false;
   }
   if (first == "commit_group" || first == "wait_group" || first == "wait_all")
     return decodeCopyGroup();

@@ -6,44 +6,56 @@ using namespace llvm;
 
 namespace dither::runtime::sim {
 
-/// Which form an instruction has, by the first of its modifiers.
+/// Takes a modifier that comes before all others that are left.
+bool Decoder::takeFirst(StringRef modifier) {
+  if (modifiers.empty() || modifiers.front() != modifier)
+    return false;
+  modifiers.erase(modifiers.begin());
+  return true;
+}
+
 bool Decoder::decodeMbarrier() {
   opClass = OpClass::Barrier;
   if (require(80, 70))
     return true;
-  if (has("pending_count"))
+  if (takeFirst("pending_count"))
     return decodePendingCount();
-  if (has("init")) {
-    if (finishMbarrier(MbarrierOp::Init, 2))
-      return true;
-    return read(1, Type::U32, program.steps.back().src[0]);
-  }
-  if (has("inval"))
-    return finishMbarrier(MbarrierOp::Inval, 1);
-  if (has("arrive"))
+  if (takeFirst("arrive"))
     return decodeArrive(MbarrierOp::Arrive);
-  if (has("arrive_drop"))
+  if (takeFirst("arrive_drop"))
     return decodeArrive(MbarrierOp::Drop);
-  if (has("test_wait"))
+  if (takeFirst("test_wait"))
     return decodeMbarrierWait(/*isTry=*/false);
-  if (has("try_wait"))
+  if (takeFirst("try_wait"))
     return require(90, 78) || decodeMbarrierWait(/*isTry=*/true);
-  bool expects = has("expect_tx");
-  if (!expects && !has("complete_tx"))
+  MemoryInfo at;
+  if (takeFirst("inval")) {
+    if (mbarrierAddress(at, 0, 1))
+      return true;
+    emitMbarrier(MbarrierOp::Inval, at);
+    return false;
+  }
+  bool inits = takeFirst("init"), expects = !inits && takeFirst("expect_tx");
+  if (!inits && !expects && !takeFirst("complete_tx"))
     return fail("is not simulated");
   bool relaxed;
-  if (require(90, 80) || takeMbarrierOrder("", relaxed) ||
-      finishMbarrier(expects ? MbarrierOp::ExpectTx : MbarrierOp::CompleteTx, 2,
-                     2, /*mayBeRemote=*/true))
+  uint32_t count;
+  if ((!inits && (require(90, 80) || takeMbarrierOrder("", relaxed))) ||
+      mbarrierAddress(at, 0, 2, 2, /*mayBeRemote=*/!inits) ||
+      read(1, Type::U32, count))
     return true;
-  return read(1, Type::U32, program.steps.back().src[0]);
+  emitMbarrier(inits     ? MbarrierOp::Init
+               : expects ? MbarrierOp::ExpectTx
+                         : MbarrierOp::CompleteTx,
+               at)
+      .src[0] = count;
+  return false;
 }
 
-/// {.shared, ..}.b64 and the address, which is the first operand but of those
-/// that have a result.
-bool Decoder::finishMbarrier(MbarrierOp op, size_t least, size_t most,
-                             bool mayBeRemote) {
-  MemoryInfo info;
+/// {.shared, ..}.b64 and the address, an operand of `least` to `most`. That of
+/// the generic space may be one of another block, as that of .shared::cluster.
+bool Decoder::mbarrierAddress(MemoryInfo &info, unsigned index, size_t least,
+                              size_t most, bool mayBeRemote) {
   Space space;
   Type type;
   if (takeType(type) || takeSpace(space))
@@ -52,20 +64,24 @@ bool Decoder::finishMbarrier(MbarrierOp op, size_t least, size_t most,
     return fail("needs .b64");
   if (space != Space::Shared && space != Space::Generic)
     return fail("is for the shared space");
-  if (inCluster && (!mayBeRemote || require(90, 80)))
-    return mayBeRemote || fail("is for an mbarrier of the block itself");
-  bool hasResult = op >= MbarrierOp::Arrive && op <= MbarrierOp::WaitParity;
+  if (inCluster && !mayBeRemote)
+    return fail("is for an mbarrier of the block itself");
+  if (inCluster && require(90, 80))
+    return true;
   info.space = uint8_t(space);
   info.size = 8;
-  info.isCluster = inCluster;
-  if (finish(least, std::max(least, most)) ||
-      decodeAddress(instruction->operands[hasResult ? 1 : 0], info))
-    return true;
+  info.isCluster = inCluster || (space == Space::Generic && mayBeRemote);
+  return finish(least, std::max(least, most)) ||
+         decodeAddress(instruction->operands[index], info);
+}
+
+/// After all operands were read: these may take steps of their own.
+Step &Decoder::emitMbarrier(MbarrierOp op, const MemoryInfo &at, bool relaxed) {
   Step &step = emit(Form::Mbarrier);
-  step.flags = uint8_t(op);
+  step.flags = uint8_t(op) | (relaxed ? kRelaxed : 0);
   step.imm = uint32_t(program.memories.size());
-  program.memories.push_back(info);
-  return false;
+  program.memories.push_back(at);
+  return step;
 }
 
 /// {.release.cta, ..}: what an arrival gives and a wait takes, or nothing.
@@ -85,69 +101,75 @@ bool Decoder::takeMbarrierOrder(StringRef order, bool &relaxed) {
 /// ..}.b64 state, [at]{, count}
 bool Decoder::decodeArrive(MbarrierOp op) {
   bool drops = op == MbarrierOp::Drop, relaxed = false;
-  bool expects = has("expect_tx"), incomplete = !expects && has("noComplete");
+  bool expects = takeFirst("expect_tx");
+  bool incomplete = !expects && has("noComplete");
   if (expects && require(90, 80))
     return true;
   if (expects)
     op = drops ? MbarrierOp::DropExpectTx : MbarrierOp::ArriveExpectTx;
   if (incomplete)
     op = drops ? MbarrierOp::DropNoComplete : MbarrierOp::ArriveNoComplete;
+  if (incomplete && is_contained(modifiers, "cluster"))
+    return fail("'.noComplete' is for threads of the block");
   if (takeMbarrierOrder("release", relaxed))
     return true;
-  bool counted = expects || incomplete;
   if (incomplete && relaxed)
     return fail("'.noComplete' is not '.relaxed'");
-  if (finishMbarrier(op, counted ? 3 : 2, 3, /*mayBeRemote=*/!incomplete))
+  ArrayRef<Operand> operands = instruction->operands;
+  bool sinks = !operands.empty() && operands[0].kind == Operand::Sink;
+  MemoryInfo at;
+  // That of another block's has no result; who wants one is told so below.
+  if (mbarrierAddress(
+          at, 1, expects || incomplete ? 3 : 2, 3,
+          /*mayBeRemote=*/!incomplete &&
+              (sinks || is_contained(modifiers, "shared::cluster"))))
     return true;
-  size_t step = program.steps.size() - 1;
-  const Operand &result = instruction->operands[0];
-  bool sinks = result.kind == Operand::Sink;
-  if (!expects && instruction->operands.size() == 3 &&
-      instruction->operands[2].kind == Operand::Immediate &&
-      !instruction->operands[2].bits)
+  bool counted = operands.size() == 3;
+  if (!expects && counted && operands[2].kind == Operand::Immediate &&
+      !operands[2].bits)
     return fail("a count of 0");
   if (inCluster && !sinks)
     return fail("an arrival at another block's has no result, expected '_'");
   if (sinks && require(80, 71, "'_'"))
     return true;
-  bool plainCount = !counted && instruction->operands.size() == 3;
-  if (plainCount && require(90, 78, "a count without .noComplete"))
+  if (counted && !expects && !incomplete &&
+      require(90, 78, "a count without .noComplete"))
     return true;
-  if (plainCount)
-    counted = true;
   uint32_t count = constant(4, 1), state = 0;
   if ((counted && read(2, Type::U32, count)) ||
       (!sinks && write(0, Type::B64, state)))
     return true;
-  program.steps[step].src[0] = count;
-  program.steps[step].dst = state;
-  program.steps[step].width = sinks ? 0 : 8;
-  program.steps[step].flags |= relaxed ? kRelaxed : 0;
+  Step &step = emitMbarrier(op, at, relaxed);
+  step.src[0] = count;
+  step.dst = state;
+  step.width = sinks ? 0 : 8;
   return false;
 }
 
 /// mbarrier.{test_wait,try_wait}{.parity}{.acquire.cta, ..}{.shared, ..}.b64
 /// done, [at], state or parity{, time}
 bool Decoder::decodeMbarrierWait(bool isTry) {
-  bool parity = has("parity"), relaxed = false;
+  bool parity = takeFirst("parity"), relaxed = false;
   if (parity && require(80, 71, "'.parity'"))
     return true;
   uint32_t done, phase, time;
+  MemoryInfo at;
   if (takeMbarrierOrder("acquire", relaxed) ||
-      finishMbarrier(parity ? MbarrierOp::WaitParity : MbarrierOp::Wait, 3,
-                     isTry ? 4 : 3))
+      mbarrierAddress(at, 1, 3, isTry ? 4 : 3))
     return true;
-  size_t step = program.steps.size() - 1;
-  const Operand &last = instruction->operands[2];
-  if (parity && last.kind == Operand::Immediate && last.bits > 1)
-    return fail("parity " + Twine(last.bits) + ", expected 0 or 1");
+  ArrayRef<Operand> operands = instruction->operands;
+  if (parity && operands[2].kind == Operand::Immediate && operands[2].bits > 1)
+    return fail("parity " + Twine(operands[2].bits) + ", expected 0 or 1");
+  if (operands[0].kind == Operand::Sink)
+    return fail("the destination must be a register");
   if (read(2, parity ? Type::U32 : Type::B64, phase) ||
-      (instruction->operands.size() == 4 && read(3, Type::U32, time)) ||
+      (operands.size() == 4 && read(3, Type::U32, time)) ||
       write(0, Type::Pred, done))
     return true;
-  program.steps[step].src[0] = phase;
-  program.steps[step].dst = done;
-  program.steps[step].flags |= relaxed ? kRelaxed : 0;
+  Step &step = emitMbarrier(parity ? MbarrierOp::WaitParity : MbarrierOp::Wait,
+                            at, relaxed);
+  step.src[0] = phase;
+  step.dst = done;
   return false;
 }
 
@@ -164,43 +186,43 @@ bool Decoder::decodePendingCount() {
          lanes(Op::And, Type::B32, count, {low, constant(4, kMostArrivals)});
 }
 
-/// Fences order nothing here, as the simulator runs one access at a time, but
-/// that between the proxies of threads and of bulk copies is missed.
+/// Those of memory, those between what threads and what bulk copies do
+/// (fence.proxy.async), and those of mbarriers that were initialised.
 bool Decoder::decodeFence() {
   opClass = OpClass::Control;
-  bool isProxy = modifiers.size() >= 2 && modifiers[0] == "proxy" &&
-                 modifiers[1].split("::").first == "async";
-  bool isInit = !modifiers.empty() && modifiers[0] == "mbarrier_init";
-  if (modifiers.size() == 1 && modifiers[0] == "proxy")
-    return fail("needs a kind of proxy");
-  if (!isProxy && !isInit)
-    return decodeNothing();
-  if (require(90, 80))
-    return true;
-  if (isInit) {
-    has("mbarrier_init");
+  FenceKind kind = FenceKind::Memory;
+  if (base == "fence" && takeFirst("mbarrier_init")) {
+    kind = FenceKind::Mbarriers;
     if (!has("release") || !has("cluster"))
       return fail("needs .release.cluster");
-  } else if (modifiers[1] == "async") {
-    has("proxy");
-    has("async");
-    has("global") || has("shared::cta") || has("shared::cluster");
+  } else if (base == "fence" && takeFirst("proxy")) {
+    StringRef proxy = modifiers.empty() ? "" : modifiers.front();
+    if (proxy.empty())
+      return fail("needs a kind of proxy");
+    if (proxy.split("::").first != "async")
+      return decodeNothing();
+    kind = FenceKind::Proxy;
+    if (takeFirst("async")) {
+      has("global") || has("shared::cta") || has("shared::cluster");
+    } else if (takeFirst("async::generic")) {
+      // Of one direction and of a part of memory.
+      bool acquires = has("acquire") && has("sync_restrict::shared::cluster");
+      bool releases =
+          !acquires && has("release") && has("sync_restrict::shared::cta");
+      if (require(90, 86))
+        return true;
+      if ((!acquires && !releases) || !has("cluster"))
+        return fail("needs .acquire or .release, what that is for, and "
+                    ".cluster");
+    }
   } else {
-    // Of one direction and of a part of memory.
-    has("proxy");
-    has("async::generic");
-    bool acquires = has("acquire") && has("sync_restrict::shared::cluster");
-    bool releases =
-        !acquires && has("release") && has("sync_restrict::shared::cta");
-    if (require(90, 86))
-      return true;
-    if ((!acquires && !releases) || !has("cluster"))
-      return fail("needs .acquire or .release, what that is for, and "
-                  ".cluster");
+    modifiers.clear();
   }
+  if (kind != FenceKind::Memory && require(90, 80))
+    return true;
   if (finish(0))
     return true;
-  emit(Form::ProxyFence).flags = isInit;
+  emit(Form::Fence).imm = uint32_t(kind);
   return false;
 }
 

@@ -82,7 +82,7 @@ Decoder::Handler Decoder::handlerOf(StringRef base) {
       {"ret", &D::decodeExit},
       {"exit", &D::decodeExit},
       {"trap", &D::decodeTrap},
-      {"membar", &D::decodeNothing},
+      {"membar", &D::decodeFence},
       {"fence", &D::decodeFence},
       {"nanosleep", &D::decodeNothing},
       {"griddepcontrol", &D::decodeNothing},

@@ -52,6 +52,7 @@ private:
   bool decode(const Instruction &instruction);
   static Handler handlerOf(llvm::StringRef base);
   bool has(llvm::StringRef modifier);
+  bool takeFirst(llvm::StringRef modifier);
   bool hasPrefix(llvm::StringRef prefix);
   /// Takes the last modifier, which must be a type.
   bool takeType(Type &type);
@@ -195,8 +196,9 @@ private:
 
   // mbarriers (DecodeMbarrier.cpp).
   bool decodeMbarrier();
-  bool finishMbarrier(MbarrierOp op, size_t least, size_t most = 0,
-                      bool mayBeRemote = false);
+  bool mbarrierAddress(MemoryInfo &info, unsigned index, size_t least,
+                       size_t most = 0, bool mayBeRemote = false);
+  Step &emitMbarrier(MbarrierOp op, const MemoryInfo &at, bool relaxed = false);
   bool takeMbarrierOrder(llvm::StringRef order, bool &relaxed);
   bool decodeArrive(MbarrierOp op);
   bool decodeMbarrierWait(bool isTry);

@@ -133,6 +133,7 @@ void Engine::startBlock(uint64_t index) {
   blockId[1] = uint32_t(index / launch.grid[0] % launch.grid[1]);
   blockId[2] = uint32_t(index / launch.grid[0] / launch.grid[1]);
   steps = polls = pollsAlone = 0;
+  hasEnded = false;
   fetched.clear();
   uint32_t threads = launch.numThreads();
   for (Warp &warp : warps) {
@@ -141,6 +142,9 @@ void Engine::startBlock(uint64_t index) {
     warp.state = Warp::Ready;
     warp.stack.assign(1, {0, ~0u, warp.live});
     warp.inClusterBarrier = warp.knowsCluster = false;
+    warp.passedRounds = 0;
+    warp.fenced.clear();
+    warp.found.clear();
     std::fill(std::begin(warp.copyGroups), std::end(warp.copyGroups), 0);
     std::fill(std::begin(warp.bulkGroups), std::end(warp.bulkGroups), 0);
     for (const SpecialSlot &slot : launch.program.specials) {
@@ -178,7 +182,7 @@ void Engine::startBlock(uint64_t index) {
   cluster->idleWaits = 0;
   if (launch.options.checkRaces)
     races->start(uint32_t(warps.size() * cluster->blocks.size()),
-                 launch.program.hasBulkCopies);
+                 launch.program.hasEngines);
 }
 
 void Engine::run(uint64_t begin, uint64_t end) {
@@ -187,7 +191,7 @@ void Engine::run(uint64_t begin, uint64_t end) {
       return;
     clusterIndex = block;
     startBlock(block);
-    if (!runBlock() || !checkAllWaited())
+    if (!runBlock())
       return;
     if (launch.options.checkRaces)
       checkBlocks();
@@ -209,16 +213,24 @@ bool Engine::runBlock() {
 }
 
 bool Engine::runWarps(bool &ran, bool &done) {
+  bool own = true;
   for (Warp &warp : warps) {
     if (warp.state == Warp::Ready) {
       ran = true;
+      inVain = false;
       if (!(launch.options.checkInit ? runWarp<true>(warp)
                                      : runWarp<false>(warp)))
         return false;
+      if (!inVain)
+        cluster->idleWaits = 0;
     }
-    done &= warp.state == Warp::Done;
+    own &= warp.state == Warp::Done;
   }
-  return true;
+  done &= own;
+  if (!own || hasEnded)
+    return true;
+  hasEnded = true;
+  return checkAllWaited();
 }
 
 //===----------------------------------------------------------------------===//
@@ -384,6 +396,7 @@ template <bool CHECK> bool Engine::runWarp(Warp &warp) {
         bool waits = false;
         if (!mbarrier(warp, step, active, waits))
           return false;
+        inVain = waits;
         if (waits)
           left = 1; // the others have their turn
         break;
@@ -401,6 +414,8 @@ template <bool CHECK> bool Engine::runWarp(Warp &warp) {
     if (warp.state == Warp::Waiting)
       break;
   }
+  if (inVain)
+    swapLanes(warp);
   if (steps > launch.options.maxSteps)
     return fault(stepAt(warp.stack.back().pc),
                  "the block does not end: it took more than " +
@@ -436,8 +451,8 @@ bool Engine::runOther(Warp &warp, const Step &step, uint32_t active) {
     return true;
   case Form::BulkWait:
     return waitForBulk(warp, step, active);
-  case Form::ProxyFence:
-    proxyFence(warp, step);
+  case Form::Fence:
+    fence(warp, step, active);
     return true;
   case Form::Shuffle:
     return shuffle(warp, step, active);

@@ -108,9 +108,8 @@ struct BulkCopy {
   uint64_t fromAddress, toAddress;
   uint64_t mbarrier;   ///< its address in `to`
   uint32_t engine = 0; ///< of the race detector
+  uint32_t bytes;
   std::vector<char> data;
-
-  uint32_t bytes() const { return uint32_t(data.size()); }
 };
 
 struct Warp {
@@ -128,6 +127,8 @@ struct Warp {
   bool inClusterBarrier = false;
   /// Has waited there once: all blocks of the cluster have begun.
   bool knowsCluster = false;
+  /// Rounds of that barrier that were over when it last passed.
+  uint32_t passedRounds = 0;
   uint32_t clusterRound = 0;
   std::vector<StackEntry> stack;
   /// In the order of their steps.
@@ -135,6 +136,9 @@ struct Warp {
   /// Groups of copies that each lane has committed.
   uint32_t copyGroups[32] = {};
   uint64_t numCopies = 0;
+  /// With checkRaces: what it knew at its last fence, which relaxed arrivals
+  /// give, and what relaxed waits have found, which its next fence takes.
+  RaceDetector::Clocks fenced, found;
   /// Groups of bulk copies, likewise.
   uint32_t bulkGroups[32] = {};
   /// With checkInit: lanes of each part of a register that were written.
@@ -146,7 +150,8 @@ struct Cluster {
   std::vector<Engine *> blocks;
   /// Bulk copies that read shared memory of one of them.
   uint64_t numBulkReads = 0;
-  /// Waits at mbarriers in vain since anything has arrived at one.
+  /// Turns of warps that ended with a wait at an mbarrier in vain, since any
+  /// ended otherwise or an mbarrier has changed.
   uint64_t idleWaits = 0;
   /// Times that all have arrived.
   uint32_t round = 0;
@@ -246,9 +251,12 @@ private:
                    const Copy *copies);
   bool waitForCopies(Warp &warp, const Step &step, uint32_t active);
   bool finishCopies(Warp &warp,
-                    llvm::function_ref<bool(const Copy &)> isWaitedFor);
-  bool finishCopy(Warp &warp, const Copy &copy);
-  bool checkCopyRaces(Warp &warp, const Copy &copy);
+                    llvm::function_ref<bool(const Copy &)> isWaitedFor,
+                    uint32_t engine = kNoEngine);
+  /// By an engine of the race detector, or by its thread.
+  bool finishCopy(Warp &warp, const Copy &copy, uint32_t engine);
+  bool checkCopyRaces(Warp &warp, const Copy &copy, uint32_t engine);
+  static constexpr uint32_t kNoEngine = ~0u;
   /// Whether all copies were waited for, when the block has ended.
   bool checkAllWaited();
 
@@ -276,7 +284,13 @@ private:
                   uint64_t address, MbarrierAt &at);
   bool initMbarrier(Warp &warp, const Step &step, unsigned lane,
                     const MemoryInfo &info, uint64_t address, uint32_t count);
-  void invalidate(uint32_t address);
+  bool sharedAddress(Warp &warp, const Step &step, unsigned lane,
+                     const MemoryInfo &info, uint64_t &address);
+  bool invalidate(Warp &warp, const Step &step, unsigned lane,
+                  const MbarrierAt &at);
+  /// Whether a lane knows that the mbarrier was initialised.
+  bool checkBegun(Warp &warp, const Step &step, unsigned lane,
+                  const MbarrierAt &at);
   bool checkMbarrierRaces(Warp &warp, const Step &step, unsigned lane,
                           const MbarrierAt &at, MbarrierOp op);
   bool arrive(Warp &warp, const Step &step, unsigned lane, const MbarrierAt &at,
@@ -293,7 +307,10 @@ private:
   bool settleMbarrier(uint32_t address);
   /// Begins the next phase where all has come.
   bool endPhase(uint32_t address);
-  void proxyFence(Warp &warp, const Step &step);
+  bool settleArrival(const CopyArrival &arrival, uint32_t address);
+  void fence(Warp &warp, const Step &step, uint32_t active);
+  /// After a wait in vain: lanes that parted from those that wait go on.
+  static void swapLanes(Warp &warp);
 
   // Bulk copies (EngineBulk.cpp).
   bool bulkCopy(Warp &warp, const Step &step, uint32_t active);
@@ -307,6 +324,7 @@ private:
   bool releaseSource(BulkCopy &copy);
   /// The bytes come.
   bool finishBulk(BulkCopy &copy);
+  bool endBulk(const BulkCopy &copy);
   bool checkBulkReads(Warp &warp, const Step &step, const Access &access);
   bool checkBulkRaces(const BulkCopy &copy, bool isStore);
   bool checkBulkWaited();
@@ -396,6 +414,11 @@ private:
   /// Bulk copies to shared memory of this block, and those of its threads to
   /// global memory, in the order of their steps.
   std::vector<BulkCopy> incoming, outgoing;
+  /// With checkRaces: those to global memory of which the sources may change.
+  /// Their bytes are there, and nobody knows it yet.
+  std::vector<BulkCopy> stored;
+  bool hasEnded = false; ///< all of its warps have
+  bool inVain = false;   ///< the turn of a warp ended with a wait in vain
   std::vector<Barrier> barriers;
   RaceDetector ownRaces;
   /// That of the first block of the cluster.

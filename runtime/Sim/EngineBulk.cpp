@@ -59,6 +59,7 @@ bool Engine::bulkCopyOf(Warp &warp, const Step &step, unsigned lane) {
   copy.fromAddress = addressOf(info[1]);
   copy.toAddress = addressOf(info[0]);
   copy.mbarrier = 0;
+  copy.bytes = bytes;
   copy.data.resize(bytes);
   if (!readBulk(warp, step, lane, copy))
     return false;
@@ -104,10 +105,10 @@ bool Engine::bulkCopyOf(Warp &warp, const Step &step, unsigned lane) {
 /// A load, whose bytes are kept.
 bool Engine::readBulk(Warp &warp, const Step &step, unsigned lane,
                       BulkCopy &copy) {
-  Access access;
+  Access access = {};
   access.space = copy.from ? Space::Shared : Space::Global;
   access.lanes = 1u << lane;
-  access.bytes = copy.bytes();
+  access.bytes = copy.bytes;
   access.align = kChunk;
   access.isStore = access.isAtomic = false;
   access.isBulk = true;
@@ -121,20 +122,20 @@ bool Engine::readBulk(Warp &warp, const Step &step, unsigned lane,
   if (launch.options.countMemory) {
     SimCount &count = memoryCounts[step.source];
     if (copy.from)
-      count.wavefronts += (copy.bytes() + 127) / 128;
+      count.wavefronts += (copy.bytes + 127) / 128;
     else
       countAccess(step, access);
   }
-  std::memcpy(copy.data.data(), access.pointer[lane], copy.bytes());
+  std::memcpy(copy.data.data(), access.pointer[lane], copy.bytes);
   return true;
 }
 
 bool Engine::startBulk(Warp &warp, const Step &step, unsigned lane,
                        BulkCopy copy) {
-  Access access;
+  Access access = {};
   access.space = copy.to ? Space::Shared : Space::Global;
   access.lanes = 1u << lane;
-  access.bytes = copy.bytes();
+  access.bytes = copy.bytes;
   access.align = kChunk;
   access.isStore = true;
   access.isAtomic = false;
@@ -148,7 +149,7 @@ bool Engine::startBulk(Warp &warp, const Step &step, unsigned lane,
   if (launch.options.countMemory) {
     // Bytes of global memory are counted, wherever they go to.
     if (copy.to)
-      memoryCounts[step.source].wavefronts += (copy.bytes() + 127) / 128;
+      memoryCounts[step.source].wavefronts += (copy.bytes + 127) / 128;
     else
       countAccess(step, access);
   }
@@ -173,7 +174,8 @@ bool Engine::startBulk(Warp &warp, const Step &step, unsigned lane,
 bool Engine::claimBulk(Warp &warp, const Step &step, unsigned lane,
                        const BulkCopy &copy) {
   MbarrierAt at;
-  if (!mbarrierOf(warp, step, lane, copy.to, copy.mbarrier, at))
+  if (!mbarrierOf(warp, step, lane, copy.to, copy.mbarrier, at) ||
+      (launch.options.checkRaces && !checkBegun(warp, step, lane, at)))
     return false;
   if (launch.options.checkRaces && !at.state->isVisible)
     return fault(warp, step, lane,
@@ -183,7 +185,7 @@ bool Engine::claimBulk(Warp &warp, const Step &step, unsigned lane,
                      Twine(lineOf(at.state->step)) +
                      " with no fence.proxy.async or fence.mbarrier_init in "
                      "between");
-  copy.to->claim(copy.toAddress, copy.bytes(),
+  copy.to->claim(copy.toAddress, copy.bytes,
                  {numberOf(warp) * 32 + lane + 1, copy.step, Claim::BulkCopy});
   return true;
 }
@@ -199,19 +201,26 @@ bool Engine::waitForBulk(Warp &warp, const Step &step, uint32_t active) {
   };
   bool readOnly = step.flags & kReadOnly;
   for (BulkCopy &copy : outgoing)
-    if (isWaitedFor(copy) &&
-        !(readOnly ? releaseSource(copy) : finishBulk(copy)))
+    if (isWaitedFor(copy)) {
+      if (!finishBulk(copy))
+        return false;
+      if (launch.options.checkRaces)
+        stored.push_back(std::move(copy));
+    }
+  erase_if(outgoing, isWaitedFor);
+  if (readOnly)
+    return true;
+  for (BulkCopy &copy : stored)
+    if (isWaitedFor(copy) && !endBulk(copy))
       return false;
-  if (!readOnly)
-    erase_if(outgoing, isWaitedFor);
+  erase_if(stored, isWaitedFor);
   return true;
 }
 
+/// The source may change.
 bool Engine::releaseSource(BulkCopy &copy) {
-  if (copy.wasRead)
-    return true;
-  copy.wasRead = true;
   cluster->numBulkReads -= copy.from != nullptr;
+  copy.wasRead = true;
   if (!launch.options.checkRaces)
     return true;
   if (!checkBulkRaces(copy, /*isStore=*/false))
@@ -224,29 +233,34 @@ bool Engine::releaseSource(BulkCopy &copy) {
   return true;
 }
 
-bool Engine::finishBulk(BulkCopy &copy) {
-  if (!releaseSource(copy) ||
-      (launch.options.checkRaces && !checkBulkRaces(copy, /*isStore=*/true)))
+/// Its thread has waited for what it stores in global memory.
+bool Engine::endBulk(const BulkCopy &copy) {
+  if (!checkBulkRaces(copy, /*isStore=*/true))
     return false;
-  uint32_t bytes = copy.bytes();
+  RaceDetector::Clocks done;
+  races->complete(copy.engine, done);
+  races->acquire(copy.issuer->numberOf(copy.issuer->warps[copy.warp]), done);
+  return true;
+}
+
+bool Engine::finishBulk(BulkCopy &copy) {
+  if (!releaseSource(copy))
+    return false;
   if (!copy.to) {
     std::memcpy(reinterpret_cast<char *>(copy.toAddress), copy.data.data(),
-                bytes);
-    const Allocation *of = launch.map.find(copy.toAddress, bytes);
+                copy.bytes);
+    const Allocation *of = launch.map.find(copy.toAddress, copy.bytes);
     if (of->written)
-      std::memset(of->written + (copy.toAddress - of->begin), 1, bytes);
-    if (launch.options.checkRaces) {
-      RaceDetector::Clocks done;
-      races->complete(copy.engine, done);
-      races->acquire(copy.issuer->numberOf(copy.issuer->warps[copy.warp]),
-                     done);
-    }
+      std::memset(of->written + (copy.toAddress - of->begin), 1, copy.bytes);
+    copy.data = {};
     return true;
   }
-  std::memcpy(shared.data() + copy.toAddress, copy.data.data(), bytes);
-  claim(copy.toAddress, bytes, Claim());
+  if (launch.options.checkRaces && !checkBulkRaces(copy, /*isStore=*/true))
+    return false;
+  std::memcpy(shared.data() + copy.toAddress, copy.data.data(), copy.bytes);
+  claim(copy.toAddress, copy.bytes, Claim());
   if (launch.options.checkInit)
-    std::memset(sharedWritten.data() + copy.toAddress, 1, bytes);
+    std::memset(sharedWritten.data() + copy.toAddress, 1, copy.bytes);
   uint32_t at = uint32_t(copy.mbarrier);
   Mbarrier &state = mbarriers[at];
   if (launch.options.checkRaces)
@@ -254,7 +268,7 @@ bool Engine::finishBulk(BulkCopy &copy) {
   const Step &step = copy.issuer->stepAt(copy.step);
   return copy.issuer->expectBytes(copy.issuer->warps[copy.warp], step,
                                   copy.lane, {this, at, &state},
-                                  -int64_t(bytes));
+                                  -int64_t(copy.bytes));
 }
 
 //===----------------------------------------------------------------------===//
@@ -271,7 +285,7 @@ bool Engine::checkBulkReads(Warp &warp, const Step &step,
           continue;
         for (unsigned i = 0; i < 32; ++i)
           if (access.lanes >> i & 1 &&
-              access.address[i] < copy.fromAddress + copy.bytes() &&
+              access.address[i] < copy.fromAddress + copy.bytes &&
               copy.fromAddress < access.address[i] + access.bytes)
             return fault(
                 warp, step, i,
@@ -304,7 +318,7 @@ bool Engine::checkBulkRaces(const BulkCopy &copy, bool isStore) {
   if (of)
     access.address += kSharedWindow + (uint64_t(of->rank) << kRankShift);
   // In powers of two, as accesses of the detector are.
-  for (uint32_t left = copy.bytes(); left; left -= access.bytes) {
+  for (uint32_t left = copy.bytes; left; left -= access.bytes) {
     access.bytes = kChunk;
     while (access.bytes < kRacePage && 2 * access.bytes <= left &&
            access.address % (2 * access.bytes) == 0)
@@ -323,25 +337,29 @@ bool Engine::checkBulkRaces(const BulkCopy &copy, bool isStore) {
 /// When the block has ended: its memory is another's then. What goes to global
 /// memory comes there.
 bool Engine::checkBulkWaited() {
-  auto refuse = [&](const BulkCopy &copy, const Twine &why) {
+  auto refuse = [&](const BulkCopy &copy, bool isTarget, const Twine &why) {
     Engine &issuer = *copy.issuer;
     return issuer.fault(
         issuer.warps[copy.warp], stepAt(copy.step), copy.lane,
-        "copies " + Twine(copy.bytes()) + " bytes " +
-            (copy.to ? "to " : "from ") +
-            describe(Space::Shared, copy.to ? copy.toAddress : copy.fromAddress,
-                     1) +
+        "copies " + Twine(copy.bytes) + " bytes " +
+            (isTarget ? "to " : "from ") +
+            describe(Space::Shared,
+                     isTarget ? copy.toAddress : copy.fromAddress, 1) +
             ", asynchronously, and " + why + " before the block ended");
   };
   for (const BulkCopy &copy : incoming)
-    return refuse(copy, "nobody has waited for them at the mbarrier");
-  for (BulkCopy &copy : outgoing) {
-    if (!copy.wasRead)
-      return refuse(copy, "the thread has not waited for them");
-    if (!finishBulk(copy))
+    return refuse(copy, true, "nobody has waited for them at the mbarrier");
+  for (const BulkCopy &copy : outgoing)
+    return refuse(copy, false, "the thread has not waited for them");
+  for (const Engine *block : cluster->blocks)
+    for (const BulkCopy &copy : block->incoming)
+      if (copy.from == this)
+        return refuse(copy, false,
+                      "nobody has waited for them at the mbarrier");
+  for (const BulkCopy &copy : stored)
+    if (!endBulk(copy))
       return false;
-  }
-  outgoing.clear();
+  stored.clear();
   return true;
 }
 

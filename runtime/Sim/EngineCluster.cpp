@@ -40,9 +40,7 @@ void Engine::runClusters(ArrayRef<std::unique_ptr<Engine>> blocks,
       engine->clusterIndex = index;
       engine->startBlock(launch.blockOf(index, engine->rank));
     }
-    if (!runCluster(cluster) || !all_of(cluster.blocks, [](Engine *engine) {
-          return engine->checkAllWaited();
-        }))
+    if (!runCluster(cluster))
       return;
     if (launch.options.checkRaces)
       first.checkBlocks();
@@ -93,8 +91,12 @@ bool Engine::clusterBarrier(Warp &warp, const Step &step, uint32_t active) {
     warp.inClusterBarrier = true;
     warp.clusterRound = cluster->round;
     warp.barrierStep = pcOf(step);
-    if (launch.options.checkRaces && kind == ClusterBarrierKind::Arrive)
-      races->release(numberOf(warp), cluster->arrived);
+    if (launch.options.checkRaces) {
+      if (kind == ClusterBarrierKind::Arrive)
+        races->release(numberOf(warp), cluster->arrived);
+      else
+        RaceDetector::join(cluster->arrived, warp.fenced);
+    }
     settleCluster(*cluster);
     return true;
   }
@@ -115,6 +117,7 @@ bool Engine::clusterBarrier(Warp &warp, const Step &step, uint32_t active) {
 void Engine::passClusterBarrier(Warp &warp) {
   warp.inClusterBarrier = false;
   warp.knowsCluster = true;
+  warp.passedRounds = cluster->round;
   if (launch.options.checkRaces)
     races->acquire(numberOf(warp), cluster->passed);
 }

@@ -121,7 +121,8 @@ bool Engine::startCopies(Warp &warp, const Step &step, const Access &to,
     // Of another lane of this instruction as well.
     one.lanes = 1u << i;
     if (!checkClaims(warp, step, one) ||
-        (launch.options.checkRaces && !checkCopyRaces(warp, copies[i])))
+        (launch.options.checkRaces &&
+         !checkCopyRaces(warp, copies[i], kNoEngine)))
       return false;
     claim(copies[i].to, to.bytes,
           {numberOf(warp) * 32 + i + 1, copies[i].step, Claim::Copy});
@@ -142,20 +143,21 @@ bool Engine::waitForCopies(Warp &warp, const Step &step, uint32_t active) {
 }
 
 bool Engine::finishCopies(Warp &warp,
-                          function_ref<bool(const Copy &)> isWaitedFor) {
+                          function_ref<bool(const Copy &)> isWaitedFor,
+                          uint32_t engine) {
   for (const Copy &copy : warp.copies)
-    if (isWaitedFor(copy) && !finishCopy(warp, copy))
+    if (isWaitedFor(copy) && !finishCopy(warp, copy, engine))
       return false;
   erase_if(warp.copies, isWaitedFor);
   return true;
 }
 
-bool Engine::finishCopy(Warp &warp, const Copy &copy) {
+bool Engine::finishCopy(Warp &warp, const Copy &copy, uint32_t engine) {
   std::memcpy(shared.data() + copy.to, copy.data, copy.bytes);
   claim(copy.to, copy.bytes, Claim());
   if (launch.options.checkInit)
     std::memset(sharedWritten.data() + copy.to, 1, copy.bytes);
-  return !launch.options.checkRaces || checkCopyRaces(warp, copy);
+  return !launch.options.checkRaces || checkCopyRaces(warp, copy, engine);
 }
 
 bool Engine::checkAllWaited() {
@@ -221,24 +223,36 @@ bool Engine::checkClaims(Warp &warp, const Step &step, const Access &access) {
 /// A copy reads and writes at any time from its step to its wait, so it is
 /// checked at both. What others did before has an order to the first, and what
 /// they do later one to the second.
-bool Engine::checkCopyRaces(Warp &warp, const Copy &copy) {
+bool Engine::checkCopyRaces(Warp &warp, const Copy &copy, uint32_t engine) {
   const Step &step = stepAt(copy.step);
-  RaceDetector::Access access{
-      numberOf(warp),    copy.lane,          step.source,
-      /*isStore=*/false, /*isAtomic=*/false, copy.from,   0};
+  bool byThread = engine == kNoEngine;
+  RaceDetector::Access access{byThread ? numberOf(warp) : engine,
+                              byThread ? copy.lane : 0,
+                              step.source,
+                              /*isStore=*/false,
+                              /*isAtomic=*/false,
+                              copy.from,
+                              0};
+  access.needsFence = false;
   RaceDetector::Conflict conflict;
+  auto conflicts = [&](Space space) {
+    if (!races->access(access, conflict))
+      return false;
+    access.lane = copy.lane;
+    race(warp, step, space, access, conflict);
+    return true;
+  };
   // In powers of two, as accesses of the detector are.
   for (uint32_t left = copy.taken; left; left -= access.bytes) {
     access.address += access.bytes;
     access.bytes = llvm::bit_floor(left);
-    if (races->access(access, conflict))
-      return race(warp, step, Space::Global, access, conflict);
+    if (conflicts(Space::Global))
+      return false;
   }
   access.isStore = true;
   access.address = kSharedWindow + (uint64_t(rank) << kRankShift) + copy.to;
   access.bytes = copy.bytes;
-  return !races->access(access, conflict) ||
-         race(warp, step, Space::Shared, access, conflict);
+  return !conflicts(Space::Shared);
 }
 
 } // namespace dither::runtime::sim

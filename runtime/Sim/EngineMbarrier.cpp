@@ -21,6 +21,8 @@ static StringRef verbOf(const Step &step) {
   if (step.form == Form::BulkCopy)
     return "copies to";
   switch (MbarrierOp(step.flags & ~kRelaxed)) {
+  case MbarrierOp::Init:
+    return "initialises";
   case MbarrierOp::Inval:
     return "invalidates";
   case MbarrierOp::ExpectTx:
@@ -61,7 +63,8 @@ bool Engine::mbarrier(Warp &warp, const Step &step, uint32_t active,
       return false;
     switch (op) {
     case MbarrierOp::Inval:
-      invalidate(at.address);
+      if (!invalidate(warp, step, i, at))
+        return false;
       break;
     case MbarrierOp::ExpectTx:
       if (!expectBytes(warp, step, i, at, count))
@@ -96,22 +99,28 @@ bool Engine::mbarrier(Warp &warp, const Step &step, uint32_t active,
   return true;
 }
 
+/// From the generic space to the shared one.
+bool Engine::sharedAddress(Warp &warp, const Step &step, unsigned lane,
+                           const MemoryInfo &info, uint64_t &address) {
+  if (Space(info.space) != Space::Generic)
+    return true;
+  uint64_t generic = address;
+  address -= kSharedWindow;
+  return address < kWindowBytes ||
+         fault(warp, step, lane,
+               verbOf(step) + " an mbarrier at " +
+                   describe(Space::Global, generic, 1) +
+                   ", expected an address of shared memory");
+}
+
 /// The mbarrier at the address of a lane.
 bool Engine::findMbarrier(Warp &warp, const Step &step, unsigned lane,
                           const MemoryInfo &info, uint64_t address,
                           MbarrierAt &at) {
   Engine *owner = this;
-  if (Space(info.space) == Space::Generic) {
-    if (address - kSharedWindow >= kWindowBytes)
-      return fault(warp, step, lane,
-                   verbOf(step) + " an mbarrier at " +
-                       describe(Space::Global, address, 1) +
-                       ", expected an address of shared memory");
-    address -= kSharedWindow;
-  }
-  if (info.isCluster && !findOwner(warp, step, lane, address, owner))
-    return false;
-  return mbarrierOf(warp, step, lane, owner, address, at);
+  return sharedAddress(warp, step, lane, info, address) &&
+         (!info.isCluster || findOwner(warp, step, lane, address, owner)) &&
+         mbarrierOf(warp, step, lane, owner, address, at);
 }
 
 bool Engine::mbarrierOf(Warp &warp, const Step &step, unsigned lane,
@@ -131,15 +140,16 @@ bool Engine::mbarrierOf(Warp &warp, const Step &step, unsigned lane,
 bool Engine::initMbarrier(Warp &warp, const Step &step, unsigned lane,
                           const MemoryInfo &info, uint64_t address,
                           uint32_t count) {
-  Access access;
+  if (!sharedAddress(warp, step, lane, info, address))
+    return false;
+  Access access = {};
   access.space = Space::Shared;
   access.lanes = 1u << lane;
   access.bytes = access.align = kMbarrierBytes;
   access.isStore = true;
   access.isAtomic = false;
   access.owner = this;
-  access.address[lane] =
-      address - (Space(info.space) == Space::Generic ? kSharedWindow : 0);
+  access.address[lane] = address;
   if (!resolve(warp, step, access))
     return false;
   uint32_t at = uint32_t(access.address[lane]);
@@ -167,11 +177,20 @@ bool Engine::initMbarrier(Warp &warp, const Step &step, unsigned lane,
 }
 
 /// Its memory has no value any more.
-void Engine::invalidate(uint32_t address) {
-  mbarriers.erase(address);
-  claim(address, kMbarrierBytes, Claim());
+bool Engine::invalidate(Warp &warp, const Step &step, unsigned lane,
+                        const MbarrierAt &at) {
+  if (!at.state->arrivals.empty() ||
+      any_of(incoming,
+             [&](const BulkCopy &copy) { return copy.mbarrier == at.address; }))
+    return fault(warp, step, lane,
+                 "invalidates the mbarrier at " +
+                     describe(Space::Shared, at.address, 1) +
+                     ", at which copies arrive that are on their way");
+  mbarriers.erase(at.address);
+  claim(at.address, kMbarrierBytes, Claim());
   if (launch.options.checkInit)
-    std::memset(sharedWritten.data() + address, 0, kMbarrierBytes);
+    std::memset(sharedWritten.data() + at.address, 0, kMbarrierBytes);
+  return true;
 }
 
 bool Engine::expectBytes(Warp &warp, const Step &step, unsigned lane,
@@ -206,9 +225,14 @@ bool Engine::arrive(Warp &warp, const Step &step, unsigned lane,
   };
   if (!count || count > kMostArrivals)
     return refuse(", expected 1 to " + Twine(kMostArrivals));
-  if (state.pending < count)
+  // What copies have announced takes an arrival each.
+  uint32_t announced = uint32_t(state.arrivals.size());
+  if (state.pending < count + announced)
     return refuse(", whose phase lacks " + Twine(state.pending) +
-                  " arrivals and " + Twine(state.bytes) + " bytes");
+                  " arrivals and " + Twine(state.bytes) + " bytes" +
+                  (announced
+                       ? ", and copies bring " + Twine(announced) + " of them"
+                       : Twine()));
   bool incomplete =
       op == MbarrierOp::ArriveNoComplete || op == MbarrierOp::DropNoComplete;
   if (incomplete && state.pending == count)
@@ -220,8 +244,12 @@ bool Engine::arrive(Warp &warp, const Step &step, unsigned lane,
   state.pending -= count;
   state.expected -= drops ? count : 0;
   cluster->idleWaits = 0;
-  if (launch.options.checkRaces && !(step.flags & kRelaxed))
-    races->releaseLanes(numberOf(warp), state.arrived);
+  if (launch.options.checkRaces) {
+    if (step.flags & kRelaxed)
+      RaceDetector::join(state.arrived, warp.fenced);
+    else
+      races->releaseLanes(numberOf(warp), state.arrived);
+  }
   return at.owner->endPhase(at.address);
 }
 
@@ -238,7 +266,14 @@ bool Engine::arriveAfterCopies(Warp &warp, const Step &step, unsigned lane,
                      ", whose phase lacks " + Twine(state.pending) +
                      " arrivals, of which copies bring " + Twine(announced));
   state.pending += increments;
-  state.arrivals.push_back({warp.index, lane, warp.numCopies});
+  CopyArrival &arrival = state.arrivals.emplace_back();
+  arrival.warp = warp.index;
+  arrival.lane = lane;
+  arrival.copies = warp.numCopies;
+  arrival.left = uint64_t(count_if(
+      warp.copies, [&](const Copy &copy) { return copy.lane == lane; }));
+  if (launch.options.checkRaces)
+    races->releaseLanes(numberOf(warp), arrival.known);
   cluster->idleWaits = 0;
   return true;
 }
@@ -270,16 +305,20 @@ bool Engine::waitAt(Warp &warp, const Step &step, unsigned lane,
   if (!isOver() && !settleMbarrier(at.address))
     return false;
   done = isOver();
-  if (done && launch.options.checkRaces && !(step.flags & kRelaxed))
-    races->acquire(numberOf(warp), state.passed);
+  if (done && launch.options.checkRaces) {
+    if (step.flags & kRelaxed)
+      RaceDetector::join(warp.found, state.passed);
+    else
+      races->acquire(numberOf(warp), state.passed);
+  }
   return true;
 }
 
-/// Waits go round and round; nobody arrives where all of them do.
+/// Waits go round and round; nobody arrives where all warps do nothing else.
 bool Engine::waitInVain(Warp &warp, const Step &step, unsigned lane,
                         const MbarrierAt &at) {
   constexpr uint64_t most = uint64_t(1) << 18;
-  if (blockIndex >= faults.stop())
+  if (launch.blockOf(clusterIndex, 0) >= faults.stop())
     return false;
   if (++cluster->idleWaits < most)
     return true;
@@ -293,23 +332,44 @@ bool Engine::waitInVain(Warp &warp, const Step &step, unsigned lane,
           " bytes" + (state.bytes < 0 ? " have come that nobody expects" : ""));
 }
 
+/// The copies of a thread that were on their way when it said so. They are done
+/// by an engine: those who wait know of them, and not of what the thread has
+/// done since.
+bool Engine::settleArrival(const CopyArrival &arrival, uint32_t address) {
+  Warp &of = warps[arrival.warp];
+  uint64_t finished = 0;
+  uint32_t engine = kNoEngine;
+  if (launch.options.checkRaces) {
+    engine = races->engine(address / kMbarrierBytes + rank);
+    races->issue(numberOf(of) * 32 + arrival.lane, engine);
+  }
+  auto isOf = [&](const Copy &copy) {
+    return copy.lane == arrival.lane && copy.number <= arrival.copies;
+  };
+  finished = uint64_t(count_if(of.copies, isOf));
+  if (!finishCopies(of, isOf, engine))
+    return false;
+  Mbarrier &state = mbarriers[address];
+  --state.pending;
+  cluster->idleWaits = 0;
+  if (!launch.options.checkRaces)
+    return true;
+  RaceDetector::join(state.arrived, arrival.known);
+  races->complete(engine, state.arrived);
+  // For some of them it has waited itself.
+  if (finished != arrival.left)
+    races->releaseLanes(numberOf(of), state.arrived);
+  return true;
+}
+
+/// What is on its way to an mbarrier comes in this phase, which is not over
+/// before.
 bool Engine::settleMbarrier(uint32_t address) {
-  // What comes may begin the next phase, and others' arrivals are of none that
-  // is over: phases do not end before they come.
   std::vector<CopyArrival> arrivals;
   std::swap(arrivals, mbarriers[address].arrivals);
-  for (const CopyArrival &arrival : arrivals) {
-    Warp &of = warps[arrival.warp];
-    if (!finishCopies(of, [&](const Copy &copy) {
-          return copy.lane == arrival.lane && copy.number <= arrival.copies;
-        }))
+  for (const CopyArrival &arrival : arrivals)
+    if (!settleArrival(arrival, address))
       return false;
-    Mbarrier &state = mbarriers[address];
-    --state.pending;
-    cluster->idleWaits = 0;
-    if (launch.options.checkRaces)
-      races->releaseLanes(numberOf(of), state.arrived);
-  }
   std::vector<BulkCopy> come;
   for (BulkCopy &copy : incoming)
     if (copy.mbarrier == address)
@@ -330,7 +390,7 @@ bool Engine::endPhase(uint32_t address) {
     if (copy.mbarrier == address)
       return copy.issuer->fault(
           copy.issuer->warps[copy.warp], stepAt(copy.step), copy.lane,
-          "copies " + Twine(copy.bytes()) + " bytes to " +
+          "copies " + Twine(copy.bytes) + " bytes to " +
               describe(Space::Shared, copy.toAddress, 1) +
               ", which the mbarrier at " + describe(Space::Shared, address, 1) +
               " does not expect: its phase is over before they come");
@@ -342,28 +402,34 @@ bool Engine::endPhase(uint32_t address) {
 // Order
 //===----------------------------------------------------------------------===//
 
-/// An mbarrier ends as what a store does, and is updated before. That it has
-/// begun all who use it must know.
+bool Engine::checkBegun(Warp &warp, const Step &step, unsigned lane,
+                        const MbarrierAt &at) {
+  const Mbarrier &state = *at.state;
+  return races->isOrdered(numberOf(warp) * 32 + lane, state.thread,
+                          state.clock) ||
+         warp.passedRounds > state.fencedRound ||
+         fault(warp, step, lane,
+               verbOf(step) + " the mbarrier at " +
+                   describe(Space::Shared, at.address, 1) + ", which thread " +
+                   clusterThreadText(state.thread) +
+                   " has initialised in line " + Twine(lineOf(state.step)) +
+                   " with no barrier in between");
+}
+
+/// An mbarrier ends as what a store does, and is updated before.
 bool Engine::checkMbarrierRaces(Warp &warp, const Step &step, unsigned lane,
                                 const MbarrierAt &at, MbarrierOp op) {
   if (!launch.options.checkRaces)
     return true;
-  const Mbarrier &state = *at.state;
-  if (!races->isOrdered(numberOf(warp) * 32 + lane, state.thread, state.clock))
-    return fault(warp, step, lane,
-                 verbOf(step) + " the mbarrier at " +
-                     describe(Space::Shared, at.address, 1) +
-                     ", which thread " + clusterThreadText(state.thread) +
-                     " has initialised in line " + Twine(lineOf(state.step)) +
-                     " with no barrier in between");
-  bool isPlain = op == MbarrierOp::Init || op == MbarrierOp::Inval;
+  if (!checkBegun(warp, step, lane, at))
+    return false;
   bool isWait = op == MbarrierOp::Wait || op == MbarrierOp::WaitParity;
   RaceDetector::Access access{
       numberOf(warp),
       lane,
       step.source,
       /*isStore=*/!isWait,
-      /*isAtomic=*/!isPlain,
+      /*isAtomic=*/op != MbarrierOp::Inval,
       kSharedWindow + (uint64_t(at.owner->rank) << kRankShift) + at.address,
       kMbarrierBytes};
   RaceDetector::Conflict conflict;
@@ -371,12 +437,48 @@ bool Engine::checkMbarrierRaces(Warp &warp, const Step &step, unsigned lane,
          race(warp, step, Space::Shared, access, conflict);
 }
 
-/// fence.proxy.async, and fence.mbarrier_init, which is of mbarriers alone.
-void Engine::proxyFence(Warp &warp, const Step &step) {
-  for (auto &entry : mbarriers)
-    entry.second.isVisible = true;
-  if (launch.options.checkRaces && !step.flags)
+void Engine::fence(Warp &warp, const Step &step, uint32_t active) {
+  if (!launch.options.checkRaces)
+    return;
+  FenceKind kind = FenceKind(step.imm);
+  if (kind == FenceKind::Memory) {
+    races->acquire(numberOf(warp), warp.found);
+    warp.found.clear();
+    races->releaseLanes(numberOf(warp), warp.fenced);
+    return;
+  }
+  // Of mbarriers that its threads know of.
+  uint32_t thread = numberOf(warp) * 32 + unsigned(llvm::countr_zero(active));
+  for (Engine *block : cluster->blocks)
+    for (auto &entry : block->mbarriers) {
+      Mbarrier &state = entry.second;
+      bool isOwn = state.thread / 32 == numberOf(warp) &&
+                   active >> state.thread % 32 & 1;
+      if (!isOwn && !races->isOrdered(thread, state.thread, state.clock))
+        continue;
+      state.isVisible = true;
+      if (kind == FenceKind::Mbarriers && isOwn)
+        state.fencedRound =
+            std::min(state.fencedRound,
+                     cluster->round + uint32_t(warp.inClusterBarrier));
+    }
+  if (kind == FenceKind::Proxy)
     races->fence(numberOf(warp));
+}
+
+//===----------------------------------------------------------------------===//
+// Turns
+//===----------------------------------------------------------------------===//
+
+void Engine::swapLanes(Warp &warp) {
+  size_t size = warp.stack.size();
+  if (size < 2)
+    return;
+  StackEntry &top = warp.stack[size - 1], &other = warp.stack[size - 2];
+  other.mask &= warp.live;
+  if (other.mask && other.reconvergence == top.reconvergence &&
+      other.pc != other.reconvergence)
+    std::swap(top, other);
 }
 
 } // namespace dither::runtime::sim

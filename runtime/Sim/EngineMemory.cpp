@@ -323,7 +323,7 @@ bool Engine::poll(Warp &warp, const Step &step) {
   constexpr uint64_t most = uint64_t(1) << 20;
   if (++polls % 64)
     return true;
-  if (blockIndex >= faults.stop())
+  if (launch.blockOf(clusterIndex, 0) >= faults.stop())
     return false;
   if (!launch.ended.allBefore(clusterIndex)) {
     std::this_thread::yield();

@@ -25,6 +25,9 @@ inline constexpr uint32_t kMostArrivals = (1u << 20) - 1;
 struct CopyArrival {
   uint32_t warp, lane; ///< of the block
   uint64_t copies;     ///< that the thread's warp had issued
+  uint64_t left;       ///< of the thread's own, that were on their way
+  /// With checkRaces: what the thread knew.
+  RaceDetector::Clocks known;
 };
 
 struct Mbarrier {
@@ -33,9 +36,15 @@ struct Mbarrier {
   uint32_t expected = 0; ///< arrivals of the next phase
   uint32_t pending = 0;  ///< arrivals that this phase lacks
   int32_t bytes = 0;     ///< that it lacks
-  uint32_t phase = 0;    ///< modulo 2^32
+  uint32_t phase =
+      0; ///< modulo 2^32
+         /// This phase takes arrivals: not all of them were dropped before.
+  bool isOpen = true;
   /// Bulk copies see it: there was a fence since it was initialised.
   bool isVisible = false;
+  /// The round of the barrier of the cluster, at least, that comes after a
+  /// fence.mbarrier_init: who has passed it knows of the mbarrier.
+  uint32_t fencedRound = ~0u;
   std::vector<CopyArrival> arrivals;
   /// With checkRaces: of those that have arrived in this phase, and in the last
   /// one.
@@ -44,10 +53,11 @@ struct Mbarrier {
   /// What an arrival returns: the phase, and the arrivals that it lacks
   /// (mbarrier.pending_count takes the low bits).
   uint64_t state() const { return uint64_t(phase) << 32 | pending; }
-  bool isComplete() const { return !pending && !bytes; }
+  bool isComplete() const { return isOpen && !pending && !bytes; }
   void beginPhase() {
     ++phase;
     pending = expected;
+    isOpen = pending != 0;
     passed = std::move(arrived);
     arrived.clear();
   }

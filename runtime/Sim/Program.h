@@ -41,7 +41,7 @@ enum class Form : uint8_t {
   BulkCopy,       ///< memories imm (to), imm + 1 (from), imm + 2 (the mbarrier)
   BulkCommit,     ///< ends a group of bulk copies
   BulkWait,       ///< as CopyWait; with kReadOnly until the sources were read
-  ProxyFence,     ///< what threads did is seen by bulk copies
+  Fence,          ///< FenceKind in imm
   Shuffle,        ///< WarpInfo in imm
   Vote,           ///< WarpInfo in imm
   Match,          ///< WarpInfo in imm
@@ -63,6 +63,10 @@ enum class Form : uint8_t {
 enum class BarrierKind : uint8_t { Sync, Arrive, RedPopc, RedAnd, RedOr };
 
 enum class ClusterBarrierKind : uint8_t { Arrive, ArriveRelaxed, Wait };
+
+/// What a fence orders: memory, mbarriers that were initialised, or what
+/// threads and bulk copies do.
+enum class FenceKind : uint8_t { Memory, Mbarriers, Proxy };
 
 /// What is done with the mbarrier at an address. src[0] is a count of arrivals
 /// (Init, Arrive, Drop and NoComplete), of bytes (those of Tx), a phase (Wait)
@@ -288,7 +292,8 @@ struct Program {
   uint32_t reqntid[3] = {0, 0, 0};
   uint32_t maxntid = 0;
   uint32_t cluster[3] = {1, 1, 1}; ///< blocks of a cluster
-  bool hasBulkCopies = false;
+  /// Something is done by no thread (Races.h).
+  bool hasEngines = false;
   /// Lines whose result is only within an error bound of the hardware's.
   std::vector<std::string> approximations;
 };

@@ -41,6 +41,12 @@ void RaceDetector::releaseLanes(uint32_t warp, Clocks &joined) {
   ++clockOf(warp);
 }
 
+void RaceDetector::join(Clocks &clocks, const Clocks &others) {
+  clocks.resize(std::max(clocks.size(), others.size()));
+  for (size_t i = 0; i < others.size(); ++i)
+    clocks[i] = std::max(clocks[i], others[i]);
+}
+
 void RaceDetector::release(uint32_t warp, Clocks &joined) {
   releaseLanes(warp, joined);
   met[warp] = clockOf(warp);
@@ -90,7 +96,7 @@ void RaceDetector::fence(uint32_t warp) {
 /// updates, is for the mbarrier to say.
 bool RaceDetector::isFenced(const Access &access, const Cell &cell) const {
   return access.warp < numThreadWarps || access.isAtomic ||
-         isEngine(cell.storeThread) ||
+         !access.needsFence || isEngine(cell.storeThread) ||
          cell.storeClock <=
              clock(access.warp, numWarps + cell.storeThread / 32);
 }
@@ -209,9 +215,11 @@ void RaceDetector::addLoad(const Access &access, Cell &cell) {
     return add(many[cell.loads.clock + access.warp]);
   if (cell.loadWarp == access.warp)
     return add(cell.loads);
-  // What is ordered before this load is ordered before all that this load is.
+  // What is ordered before this load is ordered before all that this load is,
+  // but for engines, which do not pass on what they know.
   uint32_t first = cell.loadWarp * 32u;
-  if (cell.loadWarp == kNobody || ordered(access, first, cell.loads.clock)) {
+  if (cell.loadWarp == kNobody || (access.warp < numThreadWarps &&
+                                   ordered(access, first, cell.loads.clock))) {
     cell.loadWarp = uint16_t(access.warp);
     cell.loads = now;
     return;

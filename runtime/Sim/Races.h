@@ -79,6 +79,8 @@ public:
   void acquire(uint32_t warp, const Clocks &clocks);
   /// Lanes of one warp have met.
   void meet(uint32_t warp);
+  /// `clocks` know what others do, too.
+  static void join(Clocks &clocks, const Clocks &others);
 
   /// A warp's clock, and whether what a thread did at one is ordered before
   /// what another does now.
@@ -107,6 +109,8 @@ public:
     /// Of stores that are no atomics: what is stored, and what is there. Those
     /// of the value that is there do not conflict with stores.
     const char *value = nullptr, *old = nullptr;
+    /// Of an engine that sees what threads do without a fence.
+    bool needsFence = true;
   };
   struct Conflict {
     uint64_t address; ///< the first byte

@@ -537,6 +537,81 @@ TEST(BulkCopy, Fences) {
   EXPECT_EQ(racesOf(blind + fence + expect + copy + wait), "");
 }
 
+/// Who copies to an mbarrier knows that it is one, and whose fence it is.
+TEST(BulkCopy, MbarriersThatHaveBegun) {
+  std::string made = "@p mbarrier.init.shared.b64 [bar], 1;\n"
+                     "@p fence.mbarrier_init.release.cluster;\n";
+  std::string other = "setp.eq.u32 p, t, 32;\n";
+  EXPECT_EQ(racesOf(made + meet + other + expect + copy + wait), "");
+  EXPECT_NE(racesOf(made + other + copy + "bar.sync 0;\n" + expect + wait), "");
+  // A fence of a thread that does not know of it.
+  std::string blind = "@p mbarrier.init.shared.b64 [bar], 1;\n"
+                      "setp.eq.u32 d, t, 32;\n@d fence.proxy.async;\n" +
+                      meet;
+  EXPECT_NE(racesOf(blind + expect + copy + wait), "");
+}
+
+/// What others have read before a copy reads it they have read.
+TEST(BulkCopy, LoadsBeforeThoseOfCopies) {
+  auto body = [&](const std::string &from) {
+    return init + expect +
+           "setp.ge.u32 d, t, 64;\n@d bra LAST;\n"
+           "setp.ge.u32 d, t, 32;\n@d ld.global.u32 v0, [p0];\n"
+           "bar.sync 1, 64;\n@p " +
+           bulk + " [tile], " + from + ", 1024, [bar];\nbra END;\nLAST:\n" +
+           wait + "setp.eq.u32 d, t, 64;\n@d st.global.u32 [p0], t;\nEND:\n";
+  };
+  EXPECT_NE(faultOf(body("[p0]"), 96, onlyRaces()), "");
+  EXPECT_NE(faultOf(body("[p0+1024]"), 96, onlyRaces()), "");
+}
+
+/// The mbarrier is gone, or the memory that is read.
+TEST(BulkCopy, NothingEndsBefore) {
+  EXPECT_EQ(
+      faultOf(init + expect + copy + "@p mbarrier.inval.shared.b64 [bar];"),
+      fault(6, "mbarrier.inval.shared.b64",
+            "invalidates the mbarrier at 0x2000" + space +
+                ", at which copies arrive that are on their way"));
+  std::string meetAll = "barrier.cluster.arrive.aligned;\n"
+                        "barrier.cluster.wait.aligned;\n";
+  auto body = [&](const std::string &end) {
+    return declare +
+           ".reg .b32 r, a, m; .reg .pred q; mov.u32 r, "
+           "%cluster_ctarank; setp.eq.u32 q, r, 0;\n"
+           "@p mbarrier.init.shared.b64 [bar], 1;\n"
+           "@p fence.mbarrier_init.release.cluster;\n" +
+           source + fill + fence + meetAll +
+           "mov.u32 a, tile; add.u32 a, a, 4096; mapa.shared::cluster.u32 a, "
+           "a, 1; mov.u32 m, bar; mapa.shared::cluster.u32 m, m, 1;\n"
+           "@!q bra TAKE;\n"
+           "@p cp.async.bulk.shared::cluster.shared::cta.mbarrier::"
+           "complete_tx::bytes [a], [tile], 1024, [m];\nbra END;\nTAKE:\n" +
+           expect + wait + "END:\n" + end;
+  };
+  Sim sim("sm_90a", everything());
+  uint8_t *in = sim.upload(someBytes()), *to = sim.allocate<uint8_t>(kBytes);
+  auto run = [&](const std::string &end) {
+    return message(
+        sim.run(clusterOf("2", body(end), 2), 64, {in, to}, {2, 1, 1}));
+  };
+  EXPECT_EQ(run(meetAll), "");
+  std::string text = run("");
+  EXPECT_NE(text.find("copies 1024 bytes from 0x0" + space +
+                      ", asynchronously, and nobody has waited for them at the "
+                      "mbarrier before the block ended"),
+            std::string::npos)
+      << text;
+}
+
+/// Of a block that runs for long, without a wait for all of it.
+TEST(BulkCopy, ManyStores) {
+  std::string body = source + fill + fence + meet + "R:\n" + store + commit +
+                     waitRead +
+                     "add.u32 n, n, 1;\nsetp.lt.u32 d, n, 20000;\n"
+                     "@d bra R;\n";
+  EXPECT_EQ(resultOf(body, 64, SimOptions()), firstBytes(1024));
+}
+
 /// Blocks have no order: one copies what another has stored.
 TEST(BulkCopy, RacesOfBlocks) {
   Sim sim("sm_90a", onlyRaces());

@@ -482,6 +482,116 @@ TEST(Mbarrier, LanesHaveNoOrder) {
                   "between"));
 }
 
+/// Operands that take steps of their own come before that of the mbarrier.
+TEST(Mbarrier, ClocksAsOperands) {
+  for (const char *instruction :
+       {"mbarrier.expect_tx.shared.b64 [bar], %clock;",
+        "mbarrier.init.shared.b64 [bar+8], %clock;",
+        "mbarrier.arrive.shared.b64 s0, [bar], %clock;"})
+    for (unsigned before = 0; before < 20; ++before) {
+      std::string text = init("1048575");
+      for (unsigned i = 0; i < before; ++i)
+        text += "add.u32 n, n, 1;\n";
+      std::string found =
+          faultOf(".shared .b64 more;\n" + text + "@p " + instruction);
+      EXPECT_EQ(found, "") << instruction << before;
+    }
+}
+
+/// Others run on for as long as they like.
+TEST(Mbarrier, OthersMeetWhileSomeWait) {
+  std::string body = init("64") +
+                     "@!q bra W;\nR:\nbar.sync 1, 32;\nadd.u32 n, n, 1;\n"
+                     "setp.lt.u32 d, n, 300000;\n@d bra R;\nW:\n"
+                     "mbarrier.arrive.shared.b64 _, [bar];\n" +
+                     waitParity("0", "L") + "mov.u32 v, n;\n" + out;
+  EXPECT_EQ(resultOf(body, 64, "sm_90a", SimOptions())[0], 300000u);
+}
+
+/// Lanes of a warp that wait leave those to go on that they wait for.
+TEST(Mbarrier, LanesOfAWarpWaitForEachOther) {
+  for (const char *parted : {"@!p bra L;\n", "@p bra A;\nbra L;\nA:\n"})
+    EXPECT_EQ(
+        resultOf(init("1") + parted +
+                     "st.shared.u32 [words], 9;\n"
+                     "mbarrier.arrive.shared.b64 _, [bar];\nbra X;\n" +
+                     waitParity("0", "L") +
+                     "X:\nbar.warp.sync -1;\nld.shared.u32 v, [words];\n" + out,
+                 32),
+        std::vector<uint32_t>(32, 9));
+}
+
+/// With fences around them relaxed arrivals and waits give and take.
+TEST(Mbarrier, FencesOfMemory) {
+  std::string arrive = "mbarrier.arrive.relaxed.cta.shared.b64 _, [bar];\n";
+  std::string wait = "L:\nmbarrier.try_wait.parity.relaxed.cta.shared.b64 d, "
+                     "[bar], 0;\n@!d bra L;\n";
+  std::string fence = "fence.acq_rel.cta;\n";
+  EXPECT_EQ(
+      resultOf(init("64") + give + fence + arrive + wait + fence + take + out),
+      others(64));
+  EXPECT_NE(faultOf(init("64") + give + fence + arrive + wait + take, 64,
+                    onlyRaces()),
+            "");
+  EXPECT_NE(faultOf(init("64") + give + arrive + wait + fence + take, 64,
+                    onlyRaces()),
+            "");
+  // Before what is stored it is none.
+  EXPECT_NE(faultOf(init("64") + fence + give + arrive + wait + fence + take,
+                    64, onlyRaces()),
+            "");
+}
+
+TEST(Mbarrier, CopiesArriveAsOftenAsTheySay) {
+  std::string arrive = "mbarrier.arrive.shared.b64";
+  std::string copies = "@p cp.async.mbarrier.arrive.noinc.shared.b64 [bar];\n";
+  EXPECT_EQ(faultOf(init("1") + copies + "@p " + arrive + " _, [bar];"),
+            fault(4, arrive,
+                  "arrives 1 times at " + atBar +
+                      ", whose phase lacks 1 arrivals and 0 bytes, and copies "
+                      "bring 1 of them"));
+  EXPECT_EQ(faultOf(init("2") + copies + "@p " + arrive + " _, [bar];\n" +
+                    waitParity("0", "L")),
+            "");
+  EXPECT_EQ(faultOf(init("1") + copies + "@p mbarrier.inval.shared.b64 [bar];"),
+            fault(4, "mbarrier.inval.shared.b64",
+                  "invalidates " + atBar +
+                      ", at which copies arrive that are on their way"));
+}
+
+/// They tell of themselves and what was before, not of what came later.
+TEST(Mbarrier, CopiesGiveWhatTheyCopy) {
+  auto body = [](const std::string &late) {
+    return "st.global.u32 [y], t;\n" + init("64") +
+           "cp.async.ca.shared.global [w], [y], 4;\n"
+           "st.shared.u32 [w+1024], t;\n"
+           "cp.async.mbarrier.arrive.noinc.shared.b64 [bar];\n" +
+           late + waitParity("0", "L") +
+           "xor.b32 w, w, 128;\nld.shared.u32 v, [w];\n"
+           "ld.shared.u32 v, [w+1024];\nld.shared.u32 v, [w+2048];\n";
+  };
+  EXPECT_EQ(faultOf("st.shared.u32 [w+2048], t;\n" + body(""), 64, onlyRaces()),
+            "");
+  EXPECT_NE(faultOf(body("st.shared.u32 [w+2048], t;\n"), 64, onlyRaces()), "");
+  // A thread that waits itself as well.
+  EXPECT_EQ(
+      faultOf("st.shared.u32 [w+2048], t;\n" + body("cp.async.wait_all;\n"), 64,
+              onlyRaces()),
+      "");
+}
+
+/// A phase that takes no arrivals is never over.
+TEST(Mbarrier, AllAreDropped) {
+  std::string text =
+      faultOf(init("1") +
+              "@p mbarrier.arrive_drop.shared.b64 _, [bar];\nbar.sync 0;\n" +
+              waitParity("0", "L") + waitParity("1", "M"));
+  EXPECT_NE(text.find("waits for phase 1 of " + atBar +
+                      ", which is never complete: 0 arrivals are missing"),
+            std::string::npos)
+      << text;
+}
+
 //===----------------------------------------------------------------------===//
 // Clusters
 //===----------------------------------------------------------------------===//
@@ -529,6 +639,57 @@ TEST(Mbarrier, OfAnotherBlock) {
                       "begun"),
             std::string::npos)
       << text;
+}
+
+/// By generic addresses, as the ISA's examples have it.
+TEST(Mbarrier, OfAnotherBlockByGenericAddress) {
+  std::string meet = "barrier.cluster.arrive.aligned;\n"
+                     "barrier.cluster.wait.aligned;\n";
+  auto body = [&](const std::string &use) {
+    return declare +
+           ".reg .b32 r; mov.u32 r, %cluster_ctarank; setp.eq.u32 q, r, 0;\n"
+           "@p mbarrier.init.shared.b64 [bar], 128;\n" +
+           meet + "mov.u64 g, bar; cvta.shared.u64 g, g; mapa.u64 g, g, 0;\n" +
+           use + "@!q bra END;\n" + waitParity("0", "L") + "END:\n" + meet;
+  };
+  Sim sim("sm_90a", everything());
+  uint32_t *to = sim.allocate<uint32_t>(256);
+  auto run = [&](const std::string &use) {
+    return message(
+        sim.run(clusterOf("2", body(use), 2), 64, {to, to}, {4, 1, 1}));
+  };
+  EXPECT_EQ(run("mbarrier.arrive.release.cluster.b64 _, [g];\n"), "");
+  EXPECT_EQ(run("mbarrier.arrive.expect_tx.release.cluster.b64 _, [g], 4;\n"
+                "mbarrier.complete_tx.b64 [g], 4;\n"),
+            "");
+  // What has a result is of the block itself.
+  EXPECT_NE(
+      run("mbarrier.arrive.b64 s0, [g];\n").find("where none was initialised"),
+      std::string::npos);
+}
+
+/// A fence, and a barrier of the cluster that orders nothing else.
+TEST(Mbarrier, RelaxedBarriersOfTheCluster) {
+  std::string meet = "barrier.cluster.arrive.relaxed.aligned;\n"
+                     "barrier.cluster.wait.acquire.aligned;\n";
+  std::string made = "@p mbarrier.init.shared.b64 [bar], 64;\n";
+  std::string fence = "@p fence.mbarrier_init.release.cluster;\n";
+  std::string use = "mbarrier.arrive.shared.b64 _, [bar];\n";
+  for (const char *blocks : {"1", "2"}) {
+    Sim sim("sm_90a", everything());
+    uint32_t *to = sim.allocate<uint32_t>(256);
+    auto run = [&](const std::string &body) {
+      return message(sim.run(clusterOf(blocks, declare + body, 2), 64, {to, to},
+                             {2, 1, 1}));
+    };
+    EXPECT_EQ(run(made + fence + meet + use), "");
+    EXPECT_NE(run(made + meet + use), "");
+    EXPECT_NE(run(fence + made + meet + use), "");
+    // One after the arrival is too late for this round.
+    EXPECT_NE(run("barrier.cluster.arrive.relaxed.aligned;\n" + made + fence +
+                  "barrier.cluster.wait.acquire.aligned;\n" + use),
+              "");
+  }
 }
 
 } // namespace

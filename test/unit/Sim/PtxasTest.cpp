@@ -89,7 +89,14 @@ void addBulkCopies(std::vector<std::string> &all) {
       {"q0, [d1], d2", "q0, [d1], r2", "q0, [d1], 1", "q0, [d1], 2",
        "q0, [d1], d2, 5", "q0, [d1], r2, r3", "q0, [d1]", "r0, [d1], d2"});
   for (const char *text :
-       {"mbarrier.pending_count.b64 r0, d1;",
+       {"mbarrier.shared.init.b64 [sm], 1;",
+        "mbarrier.noComplete.arrive.shared.b64 d0, [sm], 1;",
+        "mbarrier.arrive.shared.noComplete.b64 d0, [sm], 1;",
+        "mbarrier.arrive.noComplete.release.cluster.shared.b64 d0, [sm], 1;",
+        "mbarrier.arrive.release.cta.expect_tx.shared.b64 _, [sm], 1;",
+        "mbarrier.try_wait.acquire.cta.parity.shared.b64 q0, [sm], 1;",
+        "cp.async.mbarrier.noinc.arrive.shared.b64 [sm];",
+        "mbarrier.pending_count.b64 r0, d1;",
         "mbarrier.pending_count.shared.b64 r0, d1;",
         "cp.async.mbarrier.arrive.shared.b64 [sm];",
         "cp.async.mbarrier.arrive.b64 [d1];",
