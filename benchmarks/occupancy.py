@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dither import predict, profile, ptxas
+from dither import predict, profile
 from dither.predict import Gpu
 
 from benchmarks import counted_fusions, sass
@@ -101,8 +101,7 @@ def one_kernel(name: str, run: profile.Run, gpu: Gpu, tools: tuple[str, str]) ->
     for blocks in sorted({max(1, some // warps) for some in WARPS} | {chosen}):
         ptx = _BLOCKS.sub(f".minnctapersm {blocks}", run.ptx)
         work = grown(predict.of_summary(dataclasses.replace(summary, ptx=ptx), tools=tools), more)
-        used = ptxas.assemble(tools[0], ptx, run.target)[run.kernel]
-        choices.append(Choice(blocks, predict.predict(work, gpu).seconds, used.registers, used.spills))
+        choices.append(Choice(blocks, predict.predict(work, gpu).seconds, work.registers, work.spills))
     return Kernel(name, run.threads, chosen, choices)
 
 

@@ -41,6 +41,7 @@ class Work:
         fetched, fetched_memory: of the waits, and of those for memory, the ones for loads that the round before of a
             loop made.
         ahead: instructions that a warp issues between such a load and its use.
+        spills: bytes that a thread stores and loads because ptxas had no register for them; 0 if not known.
     """
 
     kernel: str
@@ -62,6 +63,7 @@ class Work:
     fetched: float = 0.0
     fetched_memory: float = 0.0
     ahead: float = 0.0
+    spills: int = 0
 
     @property
     def warps(self) -> int:
@@ -84,9 +86,9 @@ def of_summary(one: Summary, tools: tuple[str, str] | None = None) -> Work:
     if tools:
         resources, listing = ptxas.disassemble(tools, one.ptx, one.target)
         used = resources[one.kernel]
-        ops, source, registers = list(_of_sass(listing, times)), "sass", used.registers
+        ops, source, registers, spills = list(_of_sass(listing, times)), "sass", used.registers, used.spills
     else:
-        ops, source, registers = list(_of_ptx(one, times)), "ptx", 0
+        ops, source, registers, spills = list(_of_ptx(one, times)), "ptx", 0, 0
     counts: Counter[str] = Counter()
     for op in ops:
         if op.pipe:
@@ -123,6 +125,7 @@ def of_summary(one: Summary, tools: tuple[str, str] | None = None) -> Work:
         fetched,
         fetched_memory,
         ahead / fetched if fetched else 0.0,
+        spills,
     )
 
 
