@@ -1,9 +1,8 @@
 //===- EngineBulk.cpp - Copies of many bytes by one thread ----------------===//
 //
 // A bulk copy takes its bytes when it is issued, and nobody may change them
-// until it has read them; they come when somebody waits for them, at the
-// mbarrier or for the group. It sees and is seen through a proxy of its own:
-// Races.h.
+// until somebody waits for it: at the mbarrier, where they come, or for its
+// group. It sees and is seen through a proxy of its own: Races.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -92,7 +91,6 @@ bool Engine::bulkCopyOf(Warp &warp, const Step &step, unsigned lane) {
       continue;
     BulkCopy one = copy;
     one.toAddress |= uint64_t(rank + 1) << kRankShift;
-
     if (!findOwner(warp, step, lane, one.toAddress, one.to))
       return false;
     one.mbarrier = mbarrier;

@@ -109,7 +109,8 @@ public:
     /// Of stores that are no atomics: what is stored, and what is there. Those
     /// of the value that is there do not conflict with stores.
     const char *value = nullptr, *old = nullptr;
-    /// Of an engine that sees what threads do without a fence.
+    /// Of an engine: whether it sees what threads have stored behind a proxy
+    /// fence alone.
     bool needsFence = true;
   };
   struct Conflict {
