@@ -11,6 +11,7 @@
 #include "Avx512.h"
 #include "Magnitudes.h"
 #include "ScaleEncode.h"
+#include "SignificandTables.h"
 #include "Words.h"
 #include "dither/Conversion/Passes.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
@@ -298,6 +299,7 @@ struct QuantToArith
           has.avx2 = said && said->avx2Intrinsics;
           has.avx512 = said && said->avx512Intrinsics;
           has.avx512Half = said && said->avx512Half;
+          tabulates = said && said->bytePermutations;
           if (!function.isExternal() &&
               failed(expandIn(function.getFunctionBody())))
             return WalkResult::interrupt();
@@ -309,6 +311,8 @@ struct QuantToArith
 
   LogicalResult expandIn(Region &body) {
     ConstantPool pool(body);
+    if (tabulates)
+      conversion::tabulateProducts(body, pool);
     SmallVector<Operation *> ops;
     body.walk([&](Operation *op) {
       if (isa<quant::EncodeWordsOp, quant::DecodeWordsOp,
@@ -334,6 +338,7 @@ struct QuantToArith
 
   /// A multiply-add where no target is named, AVX-512 where it is.
   conversion::Instructions has;
+  bool tabulates = false;
 };
 
 } // namespace

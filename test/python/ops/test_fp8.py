@@ -56,6 +56,24 @@ def test_every_format_on_the_cpu(fmt, layout, dtype):
         check_format(fmt, data.adversarial(70, 200, dtype), dtype, layout, scales)
 
 
+#: Factors of each kind: powers of two and what lies between, with results that are subnormal, or past the largest code,
+#: for nearly all bf16; and those that are too large for an exponent of bf16 to make up for.
+FACTORS = (1.0, 1.5, 448 / 3.7, 1 / 3, 2.0**-10, 1.999999, 2.0**-120, 1.7 * 2.0**-126, 2.0**100, 1.3 * 2.0**112)
+FACTORS += (1.3 * 2.0**113, 1.3 * 2.0**120, 2.0**121, 1.3 * 2.0**127, float(FMAX), 1e-39)
+
+
+@pytest.mark.parametrize("kind", ["e4m3", "e5m2"])
+def test_every_bf16_by_one_factor(kind):
+    """CPUs that permute bytes look up what 128 significands become."""
+    x = np.arange(1 << 16, dtype=np.uint16).view(ml_dtypes.bfloat16)
+    # Of all values in one register, and of those that are normal alone.
+    fmt = dither.formats.FORMATS[f"fp8_tensor_{kind}"]
+    some = np.sort(x[np.isfinite(x.astype(F32))].astype(F32)).astype(ml_dtypes.bfloat16)[: 15 * 4096]
+    for factor in FACTORS:
+        for values in (x.reshape(16, 4096), some.reshape(15, 4096), np.roll(x, 13).reshape(256, 256)):
+            check_format(fmt, values, "bfloat16", "rowwise", encode_scale=factor)
+
+
 @pytest.mark.sample("values")
 @pytest.mark.parametrize("shape", [(1, 1), (1, 129), (129, 1), (128, 128), (127, 255), (257, 130), (0, 5), (5, 0)])
 @pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: fmt.name)
