@@ -42,10 +42,26 @@ using namespace dither;
 
 namespace {
 
+/// A broadcast to the type that its source has already, as MLIR's pattern makes
+/// for each row of a larger vector. It folds; where it does not, that pattern
+/// takes it for one of a single element.
+struct DropBroadcast : OpRewritePattern<vector::BroadcastOp> {
+  explicit DropBroadcast(MLIRContext *context)
+      : OpRewritePattern(context, /*benefit=*/2) {}
+  LogicalResult matchAndRewrite(vector::BroadcastOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getSourceType() != op.getResultVectorType())
+      return failure();
+    rewriter.replaceOp(op, op.getSource());
+    return success();
+  }
+};
+
 /// Operations on vectors of more than one dimension that have no pattern of
 /// their own become operations on vectors of one.
 LogicalResult lowerVectors(ModuleOp module) {
   RewritePatternSet patterns(module.getContext());
+  patterns.add<DropBroadcast>(module.getContext());
   vector::populateVectorBroadcastLoweringPatterns(patterns);
   vector::populateVectorBitCastLoweringPatterns(patterns);
   vector::populateVectorShapeCastLoweringPatterns(patterns);

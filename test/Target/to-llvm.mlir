@@ -1,4 +1,4 @@
-// RUN: dither-opt %s --convert-dither-to-llvm | FileCheck %s
+// RUN: dither-opt %s --split-input-file --convert-dither-to-llvm | FileCheck %s
 
 // Arithmetic is one operation of LLVM each, with its flags; an index is 64 bits
 // wide.
@@ -63,4 +63,31 @@ func.func @others(%m: vector<2x2xf32>, %v: vector<4xf32>, %i: index) -> (vector<
   return %0, %1 : vector<2x2xf32>, f32
 }
 
+}
+
+// -----
+
+// A register becomes a value of several whole: each row is the register, not
+// one of its elements.
+module attributes {quant.target = "host"} {
+// CHECK-LABEL: llvm.func @registers(
+// CHECK: %[[V:.*]] = llvm.load %arg0
+// CHECK-NOT: llvm.extractelement
+// CHECK: llvm.insertvalue %[[V]], %{{.*}}[0] : !llvm.array<2 x vector<16xi32>>
+// CHECK: llvm.insertvalue %[[V]], %{{.*}}[1] : !llvm.array<2 x vector<16xi32>>
+// CHECK-NOT: llvm.extractelement
+// CHECK: llvm.return
+func.func @registers(%from: !llvm.ptr, %to: !llvm.ptr, %c: i1) attributes {quant.kernel} {
+  %v = llvm.load %from : !llvm.ptr -> vector<16xi32>
+  %zero = arith.constant dense<0> : vector<2x16xi32>
+  %r = scf.if %c -> vector<2x16xi32> {
+    %b = vector.broadcast %v : vector<16xi32> to vector<2x16xi32>
+    scf.yield %b : vector<2x16xi32>
+  } else {
+    scf.yield %zero : vector<2x16xi32>
+  }
+  %e = vector.extract %r[1] : vector<16xi32> from vector<2x16xi32>
+  llvm.store %e, %to : vector<16xi32>, !llvm.ptr
+  return
+}
 }
