@@ -1,21 +1,11 @@
 // Asynchronous copies from global to shared memory: what they copy, and the
 // waits that kernels leave out.
-#include "SimTest.h"
+#include "CopyTest.h"
 
 using namespace dither::test;
 using namespace llvm;
 
 namespace {
-
-constexpr unsigned kBytes = 16384; ///< of the arrays
-
-std::vector<uint8_t> someBytes() {
-  std::mt19937 random(1);
-  std::vector<uint8_t> values(kBytes);
-  for (uint8_t &x : values)
-    x = uint8_t(random());
-  return values;
-}
 
 /// A line, after which those of a body are counted from 1. x is p0 + 16 * id,
 /// s is 16 * id, and s4 and x4 are likewise for words.
@@ -30,30 +20,16 @@ const std::string out = "ld.shared.v4.b32 {v0, v1, v2, v3}, [s];\n"
                         "st.global.v4.b32 [y], {v0, v1, v2, v3};\n";
 const std::string copy16 = "cp.async.cg.shared.global [s], [x], 16;\n";
 
-/// What a kernel makes of some bytes, 16 of each thread.
 std::vector<uint8_t> resultOf(const std::string &body, uint32_t threads = 64,
                               const SimOptions &options = everything()) {
-  Sim sim("sm_80", options);
-  uint8_t *in = sim.upload(someBytes()), *to = sim.allocate<uint8_t>(kBytes);
-  must(sim.run(kernelOf(declare + body, 2, "sm_80"), threads, {in, to}));
-  return sim.download(to, 16 * threads);
+  return copiedBy(kernelOf(declare + body, 2, "sm_80"), "sm_80", threads,
+                  options);
 }
 
-std::vector<uint8_t> firstBytes(size_t count) {
-  std::vector<uint8_t> bytes = someBytes();
-  bytes.resize(count);
-  return bytes;
-}
-
-/// The fault of a kernel, without the kernel's name; its lines are those of the
-/// body, and its addresses of global memory are <a>.
 std::string faultOf(const std::string &body, uint32_t threads = 32,
                     const SimOptions &options = SimOptions()) {
-  Sim sim("sm_80", options);
-  uint8_t *in = sim.upload(someBytes()), *to = sim.allocate<uint8_t>(kBytes);
-  std::string text =
-      message(sim.run(kernelOf(declare + body, 2, "sm_80"), threads, {in, to}));
-  return relativeFault(text, 17);
+  return faultOfCopy(kernelOf(declare + body, 2, "sm_80"), "sm_80", threads,
+                     options);
 }
 
 const std::string sharedSpace = " of the shared space, of 16384 bytes";
@@ -478,17 +454,15 @@ TEST(AsyncCopy, Counters) {
 TEST(AsyncCopy, Clusters) {
   Sim sim("sm_90a", everything());
   uint8_t *in = sim.upload(someBytes()), *to = sim.allocate<uint8_t>(kBytes);
-  std::string meet = "barrier.cluster.arrive.aligned;\n"
-                     "barrier.cluster.wait.aligned;\n";
   auto body = [&](const std::string &before, const std::string &after) {
     return clusterOf("2",
                      declare + "mov.u32 t, %tid.x; shl.b32 s, t, 4;\n" +
-                         copy16 + before + meet +
+                         copy16 + before + meetAll +
                          "mov.u32 t, %cluster_ctarank; xor.b32 t, t, 1; "
                          "mapa.shared::cluster.u32 s, s, t;\n"
                          "ld.shared::cluster.v4.b32 {v0, v1, v2, v3}, [s];\n"
                          "st.global.v4.b32 [y], {v0, v1, v2, v3};\n" +
-                         meet + after,
+                         meetAll + after,
                      2);
   };
   must(sim.run(body("cp.async.wait_all;\n", ""), 32, {in, to}, {2, 1, 1}));

@@ -1,26 +1,11 @@
 // Bulk copies, to shared memory with an mbarrier and to global memory in
 // groups: what they copy, and the waits and fences that kernels leave out.
-#include "SimTest.h"
+#include "CopyTest.h"
 
 using namespace dither::test;
 using namespace llvm;
 
 namespace {
-
-constexpr unsigned kBytes = 16384; ///< of the arrays
-
-std::vector<uint8_t> someBytes() {
-  std::mt19937 random(2);
-  std::vector<uint8_t> values(kBytes);
-  for (uint8_t &x : values)
-    x = uint8_t(random());
-  return values;
-}
-std::vector<uint8_t> firstBytes(size_t count) {
-  std::vector<uint8_t> bytes = someBytes();
-  bytes.resize(count);
-  return bytes;
-}
 
 /// A line, after which those of a body are counted from 1. s and y are 16 bytes
 /// of thread i, of shared memory and of p1; p is true of thread 0 of the block.
@@ -54,32 +39,20 @@ const std::string commit = "cp.async.bulk.commit_group;\n";
 const std::string waitRead = "cp.async.bulk.wait_group.read 0;\n";
 const std::string waitAll = "cp.async.bulk.wait_group 0;\n";
 
-/// What a kernel makes of some bytes, 16 of each thread.
 std::vector<uint8_t> resultOf(const std::string &body, uint32_t threads = 64,
                               const SimOptions &options = everything()) {
-  Sim sim("sm_90a", options);
-  uint8_t *in = sim.upload(someBytes()), *to = sim.allocate<uint8_t>(kBytes);
-  must(sim.run(kernelOf(declare + body, 2), threads, {in, to}));
-  return sim.download(to, 16 * threads);
+  return copiedBy(kernelOf(declare + body, 2), "sm_90a", threads, options);
 }
 
 std::string faultOf(const std::string &body, uint32_t threads = 64,
                     const SimOptions &options = SimOptions()) {
-  Sim sim("sm_90a", options);
-  uint8_t *in = sim.upload(someBytes()), *to = sim.allocate<uint8_t>(kBytes);
-  return relativeFault(
-      message(sim.run(kernelOf(declare + body, 2), threads, {in, to})), 17);
+  return faultOfCopy(kernelOf(declare + body, 2), "sm_90a", threads, options);
 }
 
 std::string racesOf(const std::string &body) {
   return faultOf(body, 64, onlyRaces());
 }
 
-std::string fault(int line, const std::string &opcode, const std::string &rest,
-                  const std::string &thread = "0") {
-  return "line " + std::to_string(line) + " (" + opcode +
-         "), block (0,0,0), thread (" + thread + ",0,0): " + rest;
-}
 const std::string space = " of the shared space, of 8200 bytes";
 const std::string array = "byte 0 of an allocation of 16384 bytes";
 
@@ -160,8 +133,6 @@ TEST(BulkCopy, Pipeline) {
 
 /// To all blocks of a cluster, from one of them.
 TEST(BulkCopy, Multicast) {
-  std::string meetAll = "barrier.cluster.arrive.aligned;\n"
-                        "barrier.cluster.wait.aligned;\n";
   auto body = [&](const std::string &blocks, const std::string &before) {
     return declare +
            ".reg .b32 r; .reg .pred q; .reg .b16 h;\n"
@@ -198,8 +169,6 @@ TEST(BulkCopy, Multicast) {
 /// From the block's memory to that of the next one, at whose mbarrier it
 /// arrives.
 TEST(BulkCopy, ToAnotherBlock) {
-  std::string meetAll = "barrier.cluster.arrive.aligned;\n"
-                        "barrier.cluster.wait.aligned;\n";
   auto body = [&](const std::string &other, const std::string &after) {
     return declare +
            ".reg .b32 r, a, m;\nmov.u32 r, %cluster_ctarank; xor.b32 r, r, "
@@ -572,8 +541,6 @@ TEST(BulkCopy, NothingEndsBefore) {
       fault(6, "mbarrier.inval.shared.b64",
             "invalidates the mbarrier at 0x2000" + space +
                 ", at which copies arrive that are on their way"));
-  std::string meetAll = "barrier.cluster.arrive.aligned;\n"
-                        "barrier.cluster.wait.aligned;\n";
   auto body = [&](const std::string &end) {
     return declare +
            ".reg .b32 r, a, m; .reg .pred q; mov.u32 r, "
@@ -622,8 +589,7 @@ TEST(BulkCopy, RacesOfBlocks) {
                                    bulk + " [tile], [p0], 1024, [bar];\n" +
                                    wait + "@p st.global.u32 [x+16], t;\n",
                                2),
-                      64, {in, to}, {2, 1, 1})),
-      17);
+                      64, {in, to}, {2, 1, 1})));
   EXPECT_EQ(text,
             "line 6 (" + bulk +
                 "), block (1,0,0), thread (0,0,0): reads <a>, byte 16 of an "

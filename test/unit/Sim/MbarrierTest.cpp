@@ -45,13 +45,7 @@ std::string faultOf(const std::string &body, uint32_t threads = 64,
   Sim sim("sm_90a", options);
   uint32_t *to = sim.allocate<uint32_t>(threads);
   return relativeFault(
-      message(sim.run(kernelOf(declare + body, 2), threads, {to, to})), 17);
-}
-
-std::string fault(int line, const std::string &opcode, const std::string &rest,
-                  const std::string &thread = "0") {
-  return "line " + std::to_string(line) + " (" + opcode +
-         "), block (0,0,0), thread (" + thread + ",0,0): " + rest;
+      message(sim.run(kernelOf(declare + body, 2), threads, {to, to})));
 }
 
 const std::string atBar = "the mbarrier at 0x1000 of the shared space, of 4104 "
@@ -598,14 +592,12 @@ TEST(Mbarrier, AllAreDropped) {
 
 /// All threads of all blocks arrive at that of the first one.
 TEST(Mbarrier, OfAnotherBlock) {
-  std::string meet = "barrier.cluster.arrive.aligned;\n"
-                     "barrier.cluster.wait.aligned;\n";
   auto body = [&](const std::string &before) {
     return declare +
            ".reg .b32 r, a; mov.u32 r, %cluster_ctarank; "
            "setp.eq.u32 q, r, 0;\n"
            "@p mbarrier.init.shared.b64 [bar], 128;\n" +
-           meet +
+           meetAll +
            "mov.u32 a, words; mapa.shared::cluster.u32 a, a, 0; "
            "mad.lo.u32 c, r, 64, t; mad.lo.u32 a, c, 4, a;\n"
            "st.shared::cluster.u32 [a], c;\n" +
@@ -616,7 +608,7 @@ TEST(Mbarrier, OfAnotherBlock) {
            "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 d, "
            "[bar], 0;\n@!d bra L;\n"
            "ld.shared.u32 v, [w+256];\nst.global.u32 [y], v;\nEND:\n" +
-           meet;
+           meetAll;
   };
   Sim sim("sm_90a", everything());
   uint32_t *to = sim.allocate<uint32_t>(256);
@@ -643,14 +635,13 @@ TEST(Mbarrier, OfAnotherBlock) {
 
 /// By generic addresses, as the ISA's examples have it.
 TEST(Mbarrier, OfAnotherBlockByGenericAddress) {
-  std::string meet = "barrier.cluster.arrive.aligned;\n"
-                     "barrier.cluster.wait.aligned;\n";
   auto body = [&](const std::string &use) {
     return declare +
            ".reg .b32 r; mov.u32 r, %cluster_ctarank; setp.eq.u32 q, r, 0;\n"
            "@p mbarrier.init.shared.b64 [bar], 128;\n" +
-           meet + "mov.u64 g, bar; cvta.shared.u64 g, g; mapa.u64 g, g, 0;\n" +
-           use + "@!q bra END;\n" + waitParity("0", "L") + "END:\n" + meet;
+           meetAll +
+           "mov.u64 g, bar; cvta.shared.u64 g, g; mapa.u64 g, g, 0;\n" + use +
+           "@!q bra END;\n" + waitParity("0", "L") + "END:\n" + meetAll;
   };
   Sim sim("sm_90a", everything());
   uint32_t *to = sim.allocate<uint32_t>(256);

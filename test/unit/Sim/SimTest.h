@@ -109,8 +109,9 @@ inline std::string kernelOf(const std::string &body, unsigned numParams,
 }
 
 /// A fault without the kernel's name; its lines are counted from the one after
-/// `linesBefore`, and its addresses of global memory are <a>.
-inline std::string relativeFault(std::string text, int linesBefore) {
+/// `linesBefore`, those that kernelOf puts in front of the second line of a
+/// body for two parameters, and its addresses of global memory are <a>.
+inline std::string relativeFault(std::string text, int linesBefore = 17) {
   for (size_t at = 0; (at = text.find("line ", at)) != std::string::npos;) {
     at += 5;
     size_t end = text.find_first_not_of("0123456789", at);
@@ -126,6 +127,18 @@ inline std::string relativeFault(std::string text, int linesBefore) {
   rest.consume_front("kernel 'k', ");
   return rest.str();
 }
+
+/// A relative fault of a thread of the first block.
+inline std::string fault(int line, const std::string &opcode,
+                         const std::string &rest,
+                         const std::string &thread = "0") {
+  return "line " + std::to_string(line) + " (" + opcode +
+         "), block (0,0,0), thread (" + thread + ",0,0): " + rest;
+}
+
+/// All threads of a cluster meet.
+inline const std::string meetAll = "barrier.cluster.arrive.aligned;\n"
+                                   "barrier.cluster.wait.aligned;\n";
 
 /// As kernelOf, for clusters of so many blocks ("4", "2, 2, 1").
 inline std::string clusterOf(const std::string &blocks, const std::string &body,
