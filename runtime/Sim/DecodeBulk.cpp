@@ -11,9 +11,6 @@ using namespace llvm;
 
 namespace dither::runtime::sim {
 
-/// The most bytes that an mbarrier counts, in units of 16.
-static constexpr uint64_t kMostBytes = kMostArrivals & ~uint64_t(15);
-
 bool Decoder::decodeBulk() {
   if (modifiers.size() > 1 && modifiers[1] == "tensor")
     return fail("is not simulated");
@@ -29,7 +26,7 @@ bool Decoder::decodeBulk() {
 /// cp.async.bulk.commit_group, cp.async.bulk.wait_group{.read} n
 bool Decoder::decodeBulkGroup() {
   opClass = OpClass::Control;
-  uint64_t groups = 0;
+  uint32_t groups = 0;
   if (has("commit_group")) {
     if (finish(0))
       return true;
@@ -38,10 +35,10 @@ bool Decoder::decodeBulkGroup() {
   }
   has("wait_group");
   bool reads = has("read");
-  if (finish(1) || readImmediate(0, groups))
+  if (finish(1) || copyGroups(groups))
     return true;
   Step &step = emit(Form::BulkWait);
-  step.imm = uint32_t(std::min<uint64_t>(groups, ~0u));
+  step.imm = groups;
   step.flags = reads ? kReadOnly : 0;
   return false;
 }
@@ -50,16 +47,11 @@ bool Decoder::decodeBulkGroup() {
 bool Decoder::bulkSize(unsigned index, uint32_t &offset) {
   const Operand &size = instruction->operands[index];
   if (size.kind == Operand::Immediate &&
-      (size.bits % 16 || size.bits > kMostBytes))
+      (size.bits % kBulkChunk || size.bits > kMostBulkBytes))
     return fail("copies " + Twine(int64_t(size.bits)) +
-                " bytes, expected a multiple of 16 up to " + Twine(kMostBytes));
+                " bytes, expected a multiple of 16 up to " +
+                Twine(kMostBulkBytes));
   return read(index, Type::U32, offset);
-}
-
-/// The cache policy, of no effect.
-bool Decoder::bulkPolicy(unsigned index) {
-  uint32_t unused;
-  return read(index, Type::B64, unused);
 }
 
 /// cp.async.bulk.prefetch.L2.global{.L2::cache_hint} [from], size{, policy}
@@ -73,7 +65,7 @@ bool Decoder::decodeBulkPrefetch() {
   from.space = uint8_t(Space::Global);
   uint32_t size;
   if (finish(hint ? 3 : 2) || decodeAddress(instruction->operands[0], from) ||
-      bulkSize(1, size) || (hint && bulkPolicy(2)))
+      bulkSize(1, size) || (hint && cachePolicy(2)))
     return true;
   emit(Form::Nop);
   return false;
@@ -122,7 +114,8 @@ bool Decoder::decodeBulkCopy() {
   if (finish(policy + hint) || decodeAddress(operands[0], to) ||
       decodeAddress(operands[1], from) || bulkSize(2, size) ||
       (!toGlobal && decodeAddress(operands[3], mbarrier)) ||
-      (multicast && read(4, Type::B16, blocks)) || (hint && bulkPolicy(policy)))
+      (multicast && read(4, Type::B16, blocks)) ||
+      (hint && cachePolicy(policy)))
     return true;
   program.hasEngines = true;
   Step &step = emit(Form::BulkCopy);

@@ -58,14 +58,8 @@ bool Decoder::decodeCopy() {
   if (decodeAddress(instruction->operands[0], to) ||
       decodeAddress(instruction->operands[1], from))
     return true;
-  if (hint) {
-    const Operand &policy = instruction->operands.back();
-    uint32_t unused;
-    if (policy.kind != Operand::Register && policy.kind != Operand::Immediate)
-      return fail("the cache policy is a register or a constant");
-    if (read(policy, Type::U64, unused))
-      return true;
-  }
+  if (hint && cachePolicy(unsigned(found - 1)))
+    return true;
   Step &step = emit(Form::Copy);
   step.src[0] = constant(4, size);
   if (found > least && copySource(3, size, step))
@@ -111,6 +105,24 @@ bool Decoder::copySource(unsigned index, uint64_t size, Step &step) {
   return false;
 }
 
+/// The cache policy, of no effect.
+bool Decoder::cachePolicy(unsigned index) {
+  const Operand &policy = instruction->operands[index];
+  uint32_t unused;
+  if (policy.kind != Operand::Register && policy.kind != Operand::Immediate)
+    return fail("the cache policy is a register or a constant");
+  return read(policy, Type::U64, unused);
+}
+
+/// The groups that a wait leaves; more than 2^32 are all.
+bool Decoder::copyGroups(uint32_t &groups) {
+  uint64_t value = 0;
+  if (readImmediate(0, value))
+    return true;
+  groups = uint32_t(std::min<uint64_t>(value, ~0u));
+  return false;
+}
+
 /// cp.async.commit_group, cp.async.wait_group n, and cp.async.wait_all, which
 /// is both, with n = 0 (ISA, cp.async.wait_all).
 bool Decoder::decodeCopyGroup() {
@@ -118,13 +130,13 @@ bool Decoder::decodeCopyGroup() {
   bool all = has("wait_all"), some = !all && has("wait_group");
   if (!all && !some)
     has("commit_group");
-  uint64_t groups = 0;
-  if (finish(some ? 1 : 0) || (some && readImmediate(0, groups)))
+  uint32_t groups = 0;
+  if (finish(some ? 1 : 0) || (some && copyGroups(groups)))
     return true;
   if (!some)
     emit(Form::CopyCommit);
   if (all || some)
-    emit(Form::CopyWait).imm = uint32_t(std::min<uint64_t>(groups, ~0u));
+    emit(Form::CopyWait).imm = groups;
   return false;
 }
 

@@ -185,6 +185,8 @@ private:
   bool decodeCopyGroup();
   bool copySpaces();
   bool copySource(unsigned index, uint64_t size, Step &step);
+  bool copyGroups(uint32_t &groups);
+  bool cachePolicy(unsigned index);
 
   // Bulk copies (DecodeBulk.cpp).
   bool decodeBulk();
@@ -192,7 +194,6 @@ private:
   bool decodeBulkCopy();
   bool decodeBulkPrefetch();
   bool bulkSize(unsigned index, uint32_t &offset);
-  bool bulkPolicy(unsigned index);
 
   // mbarriers (DecodeMbarrier.cpp).
   bool decodeMbarrier();

@@ -169,7 +169,7 @@ void Engine::startBlock(uint64_t index) {
   }
   std::fill(barriers.begin(), barriers.end(), Barrier());
   for (uint32_t address : llvm::make_first_range(mbarriers))
-    claim(address, 8, Claim());
+    claim(address, kMbarrierBytes, Claim());
   mbarriers.clear();
   if (launch.options.checkInit) {
     sharedWritten.assign(sharedBytes, 0);
@@ -392,15 +392,12 @@ template <bool CHECK> bool Engine::runWarp(Warp &warp) {
         if (!clusterBarrier(warp, step, active))
           return false;
         break;
-      case Form::Mbarrier: {
-        bool waits = false;
-        if (!mbarrier(warp, step, active, waits))
+      case Form::Mbarrier:
+        if (!mbarrier(warp, step, active))
           return false;
-        inVain = waits;
-        if (waits)
+        if (inVain)
           left = 1; // the others have their turn
         break;
-      }
       default:
         if (!runOther(warp, step, active))
           return false;
@@ -438,16 +435,14 @@ bool Engine::runOther(Warp &warp, const Step &step, uint32_t active) {
   case Form::Copy:
     return copy(warp, step, active);
   case Form::CopyCommit:
-    for (uint32_t i = 0; i < 32; ++i)
-      warp.copyGroups[i] += active >> i & 1;
+    commit(warp.copyGroups, active);
     return true;
   case Form::CopyWait:
     return waitForCopies(warp, step, active);
   case Form::BulkCopy:
     return bulkCopy(warp, step, active);
   case Form::BulkCommit:
-    for (uint32_t i = 0; i < 32; ++i)
-      warp.bulkGroups[i] += active >> i & 1;
+    commit(warp.bulkGroups, active);
     return true;
   case Form::BulkWait:
     return waitForBulk(warp, step, active);

@@ -99,10 +99,12 @@ class Engine;
 struct BulkCopy {
   Engine *issuer;
   uint32_t warp, lane, step; ///< of the issuer
+  uint32_t thread;           ///< of the cluster
+
   /// Groups that the thread had committed before; of those that go to global
   /// memory.
   uint32_t group;
-  bool wasRead = false; ///< the source may change
+
   /// The blocks whose shared memory it is; null for global memory.
   Engine *from, *to;
   uint64_t fromAddress, toAddress;
@@ -213,6 +215,9 @@ private:
   bool memoryStep(Warp &warp, const Step &step, uint32_t active);
   static void addressesOf(Warp &warp, const MemoryInfo &info,
                           uint64_t (&address)[32]);
+  /// An access of one lane, to memory of this block or of none.
+  Access accessOf(Space space, unsigned lane, uint64_t address, uint32_t bytes,
+                  uint32_t align, bool isStore);
   static llvm::StringRef verb(bool isStore, bool isAtomic);
   bool access(Warp &warp, const Step &step, Access &access);
   bool poll(Warp &warp, const Step &step);
@@ -250,6 +255,8 @@ private:
   bool startCopies(Warp &warp, const Step &step, const Access &to,
                    const Copy *copies);
   bool waitForCopies(Warp &warp, const Step &step, uint32_t active);
+  /// Ends a group of copies, of which each lane has committed `groups`.
+  static void commit(uint32_t (&groups)[32], uint32_t active);
   bool finishCopies(Warp &warp,
                     llvm::function_ref<bool(const Copy &)> isWaitedFor,
                     uint32_t engine = kNoEngine);
@@ -276,8 +283,8 @@ private:
     uint32_t address; ///< in the owner's shared memory
     Mbarrier *state;
   };
-  /// `waits`: a lane waits for a phase that is not over.
-  bool mbarrier(Warp &warp, const Step &step, uint32_t active, bool &waits);
+  /// Sets `inVain` where a lane waits for a phase that is not over.
+  bool mbarrier(Warp &warp, const Step &step, uint32_t active);
   bool findMbarrier(Warp &warp, const Step &step, unsigned lane,
                     const MemoryInfo &info, uint64_t address, MbarrierAt &at);
   bool mbarrierOf(Warp &warp, const Step &step, unsigned lane, Engine *owner,
@@ -303,6 +310,10 @@ private:
               bool &done);
   bool waitInVain(Warp &warp, const Step &step, unsigned lane,
                   const MbarrierAt &at);
+  /// That of the race detector for what comes to an mbarrier of this block.
+  uint32_t engineOf(uint64_t mbarrier) const {
+    return races->engine(uint32_t(mbarrier / kMbarrierBytes) + rank);
+  }
   /// Ends copies that arrive at an mbarrier of this block.
   bool settleMbarrier(uint32_t address);
   /// Begins the next phase where all has come.
@@ -325,6 +336,9 @@ private:
   /// The bytes come.
   bool finishBulk(BulkCopy &copy);
   bool endBulk(const BulkCopy &copy);
+  /// Its thread learns what a copy has done so far.
+  static void learn(const BulkCopy &copy);
+  static bool bulkFault(const BulkCopy &copy, const llvm::Twine &text);
   bool checkBulkReads(Warp &warp, const Step &step, const Access &access);
   bool checkBulkRaces(const BulkCopy &copy, bool isStore);
   bool checkBulkWaited();

@@ -18,8 +18,6 @@ using namespace llvm;
 
 namespace dither::runtime::sim {
 
-static constexpr uint32_t kChunk = 16; ///< what all sizes are multiples of
-
 //===----------------------------------------------------------------------===//
 // Issue
 //===----------------------------------------------------------------------===//
@@ -34,11 +32,11 @@ bool Engine::bulkCopy(Warp &warp, const Step &step, uint32_t active) {
 bool Engine::bulkCopyOf(Warp &warp, const Step &step, unsigned lane) {
   const MemoryInfo *info = &launch.program.memories[step.imm];
   uint32_t bytes = this->lane<uint32_t>(warp, step.src[0], lane);
-  if (bytes % kChunk || bytes > kMostArrivals)
+  if (bytes % kBulkChunk || bytes > kMostBulkBytes)
     return fault(warp, step, lane,
                  "copies " + Twine(bytes) +
                      " bytes, expected a multiple of 16 up to " +
-                     Twine(kMostArrivals / kChunk * kChunk));
+                     Twine(kMostBulkBytes));
   if (!bytes)
     return true;
   auto addressOf = [&](const MemoryInfo &of) {
@@ -51,6 +49,7 @@ bool Engine::bulkCopyOf(Warp &warp, const Step &step, unsigned lane) {
   copy.issuer = this;
   copy.warp = warp.index;
   copy.lane = lane;
+  copy.thread = numberOf(warp) * 32 + lane;
   copy.step = pcOf(step);
   copy.group = warp.bulkGroups[lane];
   copy.from = Space(info[1].space) == Space::Shared ? this : nullptr;
@@ -103,15 +102,11 @@ bool Engine::bulkCopyOf(Warp &warp, const Step &step, unsigned lane) {
 /// A load, whose bytes are kept.
 bool Engine::readBulk(Warp &warp, const Step &step, unsigned lane,
                       BulkCopy &copy) {
-  Access access = {};
-  access.space = copy.from ? Space::Shared : Space::Global;
-  access.lanes = 1u << lane;
-  access.bytes = copy.bytes;
-  access.align = kChunk;
-  access.isStore = access.isAtomic = false;
+  Access access =
+      accessOf(copy.from ? Space::Shared : Space::Global, lane,
+               copy.fromAddress, copy.bytes, kBulkChunk, /*isStore=*/false);
   access.isBulk = true;
-  access.owner = this;
-  access.address[lane] = copy.fromAddress;
+
   if (!resolve(warp, step, access) ||
       (copy.from && !checkClaims(warp, step, access)) ||
       (launch.options.checkInit && !checkShadow(warp, step, access)))
@@ -130,16 +125,12 @@ bool Engine::readBulk(Warp &warp, const Step &step, unsigned lane,
 
 bool Engine::startBulk(Warp &warp, const Step &step, unsigned lane,
                        BulkCopy copy) {
-  Access access = {};
-  access.space = copy.to ? Space::Shared : Space::Global;
-  access.lanes = 1u << lane;
-  access.bytes = copy.bytes;
-  access.align = kChunk;
-  access.isStore = true;
-  access.isAtomic = false;
+  Access access =
+      accessOf(copy.to ? Space::Shared : Space::Global, lane, copy.toAddress,
+               copy.bytes, kBulkChunk, /*isStore=*/true);
   access.isBulk = true;
   access.owner = copy.to;
-  access.address[lane] = copy.toAddress;
+
   if (!resolve(warp, step, access) ||
       (copy.to && !checkClaims(warp, step, access)))
     return false;
@@ -154,10 +145,9 @@ bool Engine::startBulk(Warp &warp, const Step &step, unsigned lane,
   if (copy.to && !claimBulk(warp, step, lane, copy))
     return false;
   if (launch.options.checkRaces) {
-    copy.engine =
-        races->engine(copy.to ? uint32_t(copy.mbarrier / 8) + copy.to->rank
-                              : RaceDetector::kEngines - 1);
-    races->issue(numberOf(warp) * 32 + lane, copy.engine);
+    copy.engine = copy.to ? copy.to->engineOf(copy.mbarrier)
+                          : races->engine(RaceDetector::kEngines - 1);
+    races->issue(copy.thread, copy.engine);
     if (!checkBulkRaces(copy, /*isStore=*/false) ||
         !checkBulkRaces(copy, /*isStore=*/true))
       return false;
@@ -184,7 +174,7 @@ bool Engine::claimBulk(Warp &warp, const Step &step, unsigned lane,
                      " with no fence.proxy.async or fence.mbarrier_init in "
                      "between");
   copy.to->claim(copy.toAddress, copy.bytes,
-                 {numberOf(warp) * 32 + lane + 1, copy.step, Claim::BulkCopy});
+                 {copy.thread + 1, copy.step, Claim::BulkCopy});
   return true;
 }
 
@@ -218,16 +208,16 @@ bool Engine::waitForBulk(Warp &warp, const Step &step, uint32_t active) {
 /// The source may change.
 bool Engine::releaseSource(BulkCopy &copy) {
   cluster->numBulkReads -= copy.from != nullptr;
-  copy.wasRead = true;
+
   if (!launch.options.checkRaces)
     return true;
   if (!checkBulkRaces(copy, /*isStore=*/false))
     return false;
-  // To its thread, as far as it has read; what it writes is of a later time.
-  RaceDetector::Clocks read;
-  races->complete(copy.engine, read);
-  if (!copy.to)
-    races->acquire(copy.issuer->numberOf(copy.issuer->warps[copy.warp]), read);
+  // What it writes is of a later time.
+  if (copy.to)
+    races->advance(copy.engine);
+  else
+    learn(copy);
   return true;
 }
 
@@ -235,10 +225,15 @@ bool Engine::releaseSource(BulkCopy &copy) {
 bool Engine::endBulk(const BulkCopy &copy) {
   if (!checkBulkRaces(copy, /*isStore=*/true))
     return false;
-  RaceDetector::Clocks done;
-  races->complete(copy.engine, done);
-  races->acquire(copy.issuer->numberOf(copy.issuer->warps[copy.warp]), done);
+  learn(copy);
   return true;
+}
+
+void Engine::learn(const BulkCopy &copy) {
+  RaceDetector &races = *copy.issuer->races;
+  RaceDetector::Clocks done;
+  races.complete(copy.engine, done);
+  races.acquire(copy.thread / 32, done);
 }
 
 bool Engine::finishBulk(BulkCopy &copy) {
@@ -273,13 +268,19 @@ bool Engine::finishBulk(BulkCopy &copy) {
 // Checks
 //===----------------------------------------------------------------------===//
 
+bool Engine::bulkFault(const BulkCopy &copy, const Twine &text) {
+  Engine &issuer = *copy.issuer;
+  return issuer.fault(issuer.warps[copy.warp], issuer.stepAt(copy.step),
+                      copy.lane, text);
+}
+
 /// Nobody writes what a copy has not read yet.
 bool Engine::checkBulkReads(Warp &warp, const Step &step,
                             const Access &access) {
   for (Engine *block : cluster->blocks)
     for (const auto *list : {&block->incoming, &block->outgoing})
       for (const BulkCopy &copy : *list) {
-        if (copy.wasRead || copy.from != access.owner)
+        if (copy.from != access.owner)
           continue;
         for (unsigned i = 0; i < 32; ++i)
           if (access.lanes >> i & 1 &&
@@ -290,11 +291,7 @@ bool Engine::checkBulkReads(Warp &warp, const Step &step,
                 verb(access.isStore, access.isAtomic) + " " +
                     Twine(access.bytes) + " bytes at " +
                     describe(access.space, access.address[i], access.bytes) +
-                    ", which thread " +
-                    clusterThreadText(
-                        copy.issuer->numberOf(copy.issuer->warps[copy.warp]) *
-                            32 +
-                        copy.lane) +
+                    ", which thread " + clusterThreadText(copy.thread) +
                     " is copying from there asynchronously in line " +
                     Twine(lineOf(copy.step)) + " and has not waited for");
       }
@@ -317,7 +314,7 @@ bool Engine::checkBulkRaces(const BulkCopy &copy, bool isStore) {
     access.address += kSharedWindow + (uint64_t(of->rank) << kRankShift);
   // In powers of two, as accesses of the detector are.
   for (uint32_t left = copy.bytes; left; left -= access.bytes) {
-    access.bytes = kChunk;
+    access.bytes = kBulkChunk;
     while (access.bytes < kRacePage && 2 * access.bytes <= left &&
            access.address % (2 * access.bytes) == 0)
       access.bytes *= 2;
@@ -336,14 +333,12 @@ bool Engine::checkBulkRaces(const BulkCopy &copy, bool isStore) {
 /// memory comes there.
 bool Engine::checkBulkWaited() {
   auto refuse = [&](const BulkCopy &copy, bool isTarget, const Twine &why) {
-    Engine &issuer = *copy.issuer;
-    return issuer.fault(
-        issuer.warps[copy.warp], stepAt(copy.step), copy.lane,
-        "copies " + Twine(copy.bytes) + " bytes " +
-            (isTarget ? "to " : "from ") +
-            describe(Space::Shared,
-                     isTarget ? copy.toAddress : copy.fromAddress, 1) +
-            ", asynchronously, and " + why + " before the block ended");
+    return bulkFault(
+        copy, "copies " + Twine(copy.bytes) + " bytes " +
+                  (isTarget ? "to " : "from ") +
+                  describe(Space::Shared,
+                           isTarget ? copy.toAddress : copy.fromAddress, 1) +
+                  ", asynchronously, and " + why + " before the block ended");
   };
   for (const BulkCopy &copy : incoming)
     return refuse(copy, true, "nobody has waited for them at the mbarrier");

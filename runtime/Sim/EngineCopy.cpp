@@ -135,6 +135,11 @@ bool Engine::startCopies(Warp &warp, const Step &step, const Access &to,
 // Waits
 //===----------------------------------------------------------------------===//
 
+void Engine::commit(uint32_t (&groups)[32], uint32_t active) {
+  for (uint32_t i = 0; i < 32; ++i)
+    groups[i] += active >> i & 1;
+}
+
 bool Engine::waitForCopies(Warp &warp, const Step &step, uint32_t active) {
   return finishCopies(warp, [&](const Copy &copy) {
     return active >> copy.lane & 1 &&

@@ -15,8 +15,6 @@ using namespace llvm;
 
 namespace dither::runtime::sim {
 
-static constexpr uint32_t kMbarrierBytes = 8;
-
 static StringRef verbOf(const Step &step) {
   if (step.form == Form::BulkCopy)
     return "copies to";
@@ -41,8 +39,8 @@ static StringRef verbOf(const Step &step) {
 // Instructions
 //===----------------------------------------------------------------------===//
 
-bool Engine::mbarrier(Warp &warp, const Step &step, uint32_t active,
-                      bool &waits) {
+bool Engine::mbarrier(Warp &warp, const Step &step, uint32_t active) {
+  inVain = false;
   const MemoryInfo &info = launch.program.memories[step.imm];
   MbarrierOp op = MbarrierOp(step.flags & ~kRelaxed);
   uint64_t address[32];
@@ -84,10 +82,10 @@ bool Engine::mbarrier(Warp &warp, const Step &step, uint32_t active,
     case MbarrierOp::WaitParity: {
       bool done = false;
       if (!waitAt(warp, step, i, at, done) ||
-          (!done && !waits && !waitInVain(warp, step, i, at)))
+          (!done && !inVain && !waitInVain(warp, step, i, at)))
         return false;
       setPredicate(warp, step.dst, 1u << i, done ? ~0u : 0);
-      waits |= !done;
+      inVain |= !done;
       break;
     }
     default:
@@ -142,17 +140,13 @@ bool Engine::initMbarrier(Warp &warp, const Step &step, unsigned lane,
                           uint32_t count) {
   if (!sharedAddress(warp, step, lane, info, address))
     return false;
-  Access access = {};
-  access.space = Space::Shared;
-  access.lanes = 1u << lane;
-  access.bytes = access.align = kMbarrierBytes;
-  access.isStore = true;
-  access.isAtomic = false;
-  access.owner = this;
-  access.address[lane] = address;
+  Access access = accessOf(Space::Shared, lane, address, kMbarrierBytes,
+                           kMbarrierBytes, /*isStore=*/true);
+
   if (!resolve(warp, step, access))
     return false;
-  uint32_t at = uint32_t(access.address[lane]);
+  uint32_t at = uint32_t(address);
+
   std::string where = "the mbarrier at " + describe(Space::Shared, at, 1);
   if (auto old = mbarriers.find(at); old != mbarriers.end())
     return fault(warp, step, lane,
@@ -225,8 +219,7 @@ bool Engine::arrive(Warp &warp, const Step &step, unsigned lane,
   };
   if (!count || count > kMostArrivals)
     return refuse(", expected 1 to " + Twine(kMostArrivals));
-  // What copies have announced takes an arrival each.
-  uint32_t announced = uint32_t(state.arrivals.size());
+  uint32_t announced = state.announced();
   if (state.pending < count + announced)
     return refuse(", whose phase lacks " + Twine(state.pending) +
                   " arrivals and " + Twine(state.bytes) + " bytes" +
@@ -257,8 +250,7 @@ bool Engine::arrive(Warp &warp, const Step &step, unsigned lane,
 bool Engine::arriveAfterCopies(Warp &warp, const Step &step, unsigned lane,
                                const MbarrierAt &at, bool increments) {
   Mbarrier &state = *at.state;
-  // What others have announced takes an arrival each.
-  uint32_t announced = uint32_t(state.arrivals.size());
+  uint32_t announced = state.announced();
   if (increments ? state.pending == kMostArrivals : state.pending <= announced)
     return fault(warp, step, lane,
                  "arrives after its copies at the mbarrier at " +
@@ -337,16 +329,15 @@ bool Engine::waitInVain(Warp &warp, const Step &step, unsigned lane,
 /// done since.
 bool Engine::settleArrival(const CopyArrival &arrival, uint32_t address) {
   Warp &of = warps[arrival.warp];
-  uint64_t finished = 0;
   uint32_t engine = kNoEngine;
   if (launch.options.checkRaces) {
-    engine = races->engine(address / kMbarrierBytes + rank);
+    engine = engineOf(address);
     races->issue(numberOf(of) * 32 + arrival.lane, engine);
   }
   auto isOf = [&](const Copy &copy) {
     return copy.lane == arrival.lane && copy.number <= arrival.copies;
   };
-  finished = uint64_t(count_if(of.copies, isOf));
+  uint64_t finished = uint64_t(count_if(of.copies, isOf));
   if (!finishCopies(of, isOf, engine))
     return false;
   Mbarrier &state = mbarriers[address];
@@ -388,12 +379,12 @@ bool Engine::endPhase(uint32_t address) {
     return true;
   for (const BulkCopy &copy : incoming)
     if (copy.mbarrier == address)
-      return copy.issuer->fault(
-          copy.issuer->warps[copy.warp], stepAt(copy.step), copy.lane,
-          "copies " + Twine(copy.bytes) + " bytes to " +
-              describe(Space::Shared, copy.toAddress, 1) +
-              ", which the mbarrier at " + describe(Space::Shared, address, 1) +
-              " does not expect: its phase is over before they come");
+      return bulkFault(
+          copy, "copies " + Twine(copy.bytes) + " bytes to " +
+                    describe(Space::Shared, copy.toAddress, 1) +
+                    ", which the mbarrier at " +
+                    describe(Space::Shared, address, 1) +
+                    " does not expect: its phase is over before they come");
   state.beginPhase();
   return true;
 }

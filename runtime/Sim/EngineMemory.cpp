@@ -235,6 +235,19 @@ void Engine::addressesOf(Warp &warp, const MemoryInfo &info,
   }
 }
 
+Engine::Access Engine::accessOf(Space space, unsigned lane, uint64_t address,
+                                uint32_t bytes, uint32_t align, bool isStore) {
+  Access access = {};
+  access.space = space;
+  access.lanes = 1u << lane;
+  access.bytes = bytes;
+  access.align = align;
+  access.isStore = isStore;
+  access.address[lane] = address;
+  access.owner = this;
+  return access;
+}
+
 bool Engine::memoryStep(Warp &warp, const Step &step, uint32_t active) {
   const MemoryInfo &info = launch.program.memories[step.imm];
   Access all;

@@ -17,8 +17,13 @@
 
 namespace dither::runtime::sim {
 
+inline constexpr uint32_t kMbarrierBytes = 8;
 /// The most arrivals of a phase, and the most bytes that it may lack.
 inline constexpr uint32_t kMostArrivals = (1u << 20) - 1;
+/// What bytes of bulk copies are multiples of, and the most of one.
+inline constexpr uint32_t kBulkChunk = 16,
+                          kMostBulkBytes =
+                              kMostArrivals / kBulkChunk * kBulkChunk;
 
 /// An arrival that comes when the copies do that a thread has issued before
 /// (cp.async.mbarrier.arrive).
@@ -53,6 +58,8 @@ struct Mbarrier {
   /// What an arrival returns: the phase, and the arrivals that it lacks
   /// (mbarrier.pending_count takes the low bits).
   uint64_t state() const { return uint64_t(phase) << 32 | pending; }
+  /// Arrivals of this phase that copies bring.
+  uint32_t announced() const { return uint32_t(arrivals.size()); }
   bool isComplete() const { return isOpen && !pending && !bytes; }
   void beginPhase() {
     ++phase;

@@ -33,18 +33,21 @@ void RaceDetector::barrier(uint64_t arrived, uint64_t waiting, uint32_t first) {
       acquire(first + warp, joined);
 }
 
+/// Clocks at `to` are at least those at `from`.
+static void raise(uint32_t *to, const uint32_t *from, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    to[i] = std::max(to[i], from[i]);
+}
+
 void RaceDetector::releaseLanes(uint32_t warp, Clocks &joined) {
   joined.resize(numColumns);
-  const uint32_t *own = &clocks[size_t(warp) * numColumns];
-  for (uint32_t i = 0; i < numColumns; ++i)
-    joined[i] = std::max(joined[i], own[i]);
+  raise(joined.data(), &clocks[size_t(warp) * numColumns], numColumns);
   ++clockOf(warp);
 }
 
 void RaceDetector::join(Clocks &clocks, const Clocks &others) {
   clocks.resize(std::max(clocks.size(), others.size()));
-  for (size_t i = 0; i < others.size(); ++i)
-    clocks[i] = std::max(clocks[i], others[i]);
+  raise(clocks.data(), others.data(), others.size());
 }
 
 void RaceDetector::release(uint32_t warp, Clocks &joined) {
@@ -53,9 +56,7 @@ void RaceDetector::release(uint32_t warp, Clocks &joined) {
 }
 
 void RaceDetector::acquire(uint32_t warp, const Clocks &joined) {
-  uint32_t *own = &clocks[size_t(warp) * numColumns];
-  for (uint32_t i = 0; i < uint32_t(joined.size()); ++i)
-    own[i] = std::max(own[i], joined[i]);
+  raise(&clocks[size_t(warp) * numColumns], joined.data(), joined.size());
   // Of its own lanes, too.
   if (warp < joined.size())
     met[warp] = std::max(met[warp], joined[warp] + 1);
@@ -87,8 +88,7 @@ void RaceDetector::fence(uint32_t warp) {
   if (numColumns == numWarps)
     return;
   uint32_t *own = &clocks[size_t(warp) * numColumns];
-  for (uint32_t i = 0; i < numWarps; ++i)
-    own[numWarps + i] = std::max(own[numWarps + i], own[i]);
+  raise(own + numWarps, own, numWarps);
   ++clockOf(warp);
 }
 
