@@ -82,6 +82,14 @@ Value multiplyAddBytes(WordBuilder &w, Value words, uint32_t factors) {
                              w.asHalves(words).getType()));
 }
 
+Value lookUpBytes(WordBuilder &w, Value low, Value places, Value high) {
+  auto bytes = VectorType::get({4 * w.lanes}, w.b.getI8Type());
+  auto asBytes = [&](Value v) { return w.make<vector::BitCastOp>(bytes, v); };
+  return w.asWords(intrinsic(w, "llvm.x86.avx512.vpermi2var.qi.512",
+                             {asBytes(low), asBytes(places), asBytes(high)},
+                             bytes));
+}
+
 Value multiplyAddF16(WordBuilder &w, Value x, Value y, Value z) {
   auto type = VectorType::get({2 * w.lanes}, w.b.getF16Type());
   auto asF16 = [&](Value v) { return w.make<vector::BitCastOp>(type, v); };

@@ -30,6 +30,11 @@ mlir::Value multiplyAddHalves(WordBuilder &w, mlir::Value words,
 mlir::Value multiplyAddBytes(WordBuilder &w, mlir::Value words,
                              uint32_t factors);
 
+/// AVX-512 with VBMI: of the 128 bytes of `low` and `high` those that the lower
+/// seven bits of the bytes of `places` name.
+mlir::Value lookUpBytes(WordBuilder &w, mlir::Value low, mlir::Value places,
+                        mlir::Value high);
+
 /// AVX-512 with FP16: x y + z in each half, rounded once.
 mlir::Value multiplyAddF16(WordBuilder &w, mlir::Value x, mlir::Value y,
                            mlir::Value z);

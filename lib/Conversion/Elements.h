@@ -30,6 +30,34 @@ inline llvm::SmallVector<mlir::Value> elementsOf(mlir::Value v) {
   return {};
 }
 
+/// Register `at` of a value of several, where something has put it there; null
+/// if that is not known.
+inline mlir::Value registerOf(mlir::Value v, int64_t at) {
+  auto type = mlir::cast<mlir::VectorType>(v.getType());
+  if (auto broadcast = v.getDefiningOp<mlir::vector::BroadcastOp>()) {
+    auto source = mlir::dyn_cast<mlir::VectorType>(broadcast.getSourceType());
+    return source && source.getRank() == 1 ? broadcast.getSource()
+                                           : mlir::Value();
+  }
+  if (auto insert = v.getDefiningOp<mlir::vector::InsertOp>()) {
+    if (insert.hasDynamicPosition() || insert.getStaticPosition().size() != 1)
+      return {};
+    return insert.getStaticPosition()[0] == at
+               ? insert.getValueToStore()
+               : registerOf(insert.getDest(), at);
+  }
+  auto made = v.getDefiningOp<mlir::vector::FromElementsOp>();
+  if (!made || type.getRank() != 2)
+    return {};
+  int64_t lanes = type.getDimSize(1);
+  mlir::ValueRange own = made.getElements().slice(at * lanes, lanes);
+  auto whole = own[0].getDefiningOp<mlir::vector::ToElementsOp>();
+  if (!whole || whole->getNumResults() != size_t(lanes) ||
+      !llvm::equal(own, whole->getResults()))
+    return {};
+  return whole.getSource();
+}
+
 } // namespace dither::conversion
 
 #endif // DITHER_LIB_CONVERSION_ELEMENTS_H

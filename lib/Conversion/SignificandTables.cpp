@@ -11,11 +11,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "SignificandTables.h"
+#include "Avx512.h"
 #include "Elements.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Numerics/Formats.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -55,33 +56,6 @@ struct Product {
   quant::EncodeWordsOp encode;
   Value word, factor;
 };
-
-/// Register `at` of a value of several, where something has put it there; null
-/// if that is not known.
-Value registerOf(Value v, int64_t at) {
-  auto type = cast<VectorType>(v.getType());
-  if (auto broadcast = v.getDefiningOp<vector::BroadcastOp>()) {
-    auto source = dyn_cast<VectorType>(broadcast.getSourceType());
-    return source && source.getRank() == 1 ? broadcast.getSource() : Value();
-  }
-  if (auto insert = v.getDefiningOp<vector::InsertOp>()) {
-    if (insert.hasDynamicPosition() || insert.getStaticPosition().size() != 1)
-      return {};
-    return insert.getStaticPosition()[0] == at
-               ? insert.getValueToStore()
-               : registerOf(insert.getDest(), at);
-  }
-  auto made = v.getDefiningOp<vector::FromElementsOp>();
-  if (!made || type.getRank() != 2)
-    return {};
-  int64_t lanes = type.getDimSize(1);
-  ValueRange own = made.getElements().slice(at * lanes, lanes);
-  auto whole = own[0].getDefiningOp<vector::ToElementsOp>();
-  if (!whole || whole->getNumResults() != size_t(lanes) ||
-      !llvm::equal(own, whole->getResults()))
-    return {};
-  return whole.getSource();
-}
 
 /// The half of a word that `mul` takes, and its factor.
 std::pair<quant::DecodeWordsOp, int64_t> halfOf(arith::MulFOp mul,
@@ -152,10 +126,14 @@ public:
       : f(f), elem(elem), pool(pool) {}
 
   Table make(Value factor);
-  /// The codes of `product`: two to a word.
-  Value look(OpBuilder &b, Location loc, const Table &table, Value word);
-  /// Whether `word` has values that a table does not know.
-  Value hasOthers(OpBuilder &b, Location loc, const Table &table, Value word);
+  Value magnitudes(OpBuilder &b, Location loc, Value word) {
+    return words(b, loc).andi(word, 0x7FFF7FFF);
+  }
+  /// The codes of a word with these magnitudes, two to a word.
+  Value look(OpBuilder &b, Location loc, const Table &table, Value word,
+             Value size);
+  /// Whether there are values that a table does not know.
+  Value hasOthers(OpBuilder &b, Location loc, const Table &table, Value size);
 
 private:
   WordBuilder words(OpBuilder &b, Location loc) {
@@ -168,13 +146,9 @@ private:
     return w.make<vector::BitCastOp>(
         VectorType::get({4 * kLanes}, w.b.getI8Type()), v);
   }
-  static Value magnitudes(WordBuilder &w, Value word) {
-    return w.asHalves(w.andi(word, 0x7FFF7FFF));
-  }
+
   /// The low half of each word in both halves.
-  static Value twice(WordBuilder &w, Value v) {
-    return w.asHalves(w.ori(v, w.shl(v, 16)));
-  }
+  static Value twice(WordBuilder &w, Value v) { return w.ori(v, w.shl(v, 16)); }
   Value lookUp(WordBuilder &w, ArrayRef<float> values, Value significand,
                int32_t first);
 
@@ -212,7 +186,7 @@ Value Tables::lookUp(WordBuilder &w, ArrayRef<float> values, Value significand,
       w.loc,
       DenseElementsAttr::get(VectorType::get({4 * kLanes}, w.b.getI8Type()),
                              ArrayRef(less)));
-  return w.make<arith::SubIOp>(asBytes(w, code), known);
+  return w.asWords(w.make<arith::SubIOp>(asBytes(w, code), known));
 }
 
 Table Tables::make(Value factor) {
@@ -246,48 +220,37 @@ Table Tables::make(Value factor) {
   return table;
 }
 
-Value Tables::look(OpBuilder &b, Location loc, const Table &table, Value word) {
+Value Tables::look(OpBuilder &b, Location loc, const Table &table, Value word,
+                   Value size) {
   WordBuilder w = words(b, loc);
-  Value size = magnitudes(w, word);
-  Type halves = size.getType();
-  auto splat = [&](int64_t v) {
-    return pool.get(loc, DenseElementsAttr::get(cast<ShapedType>(halves),
-                                                b.getI16IntegerAttr(v)));
-  };
+  auto both = [&](uint32_t v) { return w.asHalves(w.i32(v << 16 | v)); };
   // Of each half the low byte, whose upper bit does not count.
-  Value found =
-      LLVM::CallIntrinsicOp::create(
-          b, loc, table.low.getType(),
-          b.getStringAttr("llvm.x86.avx512.vpermi2var.qi.512"),
-          ValueRange{table.low, asBytes(w, w.asWords(size)), table.high})
-          .getResult(0);
-  found = w.make<arith::AndIOp>(w.make<vector::BitCastOp>(halves, found),
-                                splat(0xFF));
-  Value place =
-      w.make<arith::ShRUIOp>(size, splat(int64_t(7 - f.mantissaBits)));
-  place = w.make<arith::SubIOp>(w.make<arith::MaxUIOp>(place, table.base),
-                                table.base);
-  Value code = w.make<arith::MinUIOp>(w.make<arith::AddIOp>(place, found),
-                                      splat(f.maxCode));
+  Value found = w.asHalves(
+      w.andi(lookUpBytes(w, table.low, size, table.high), 0x00FF00FF));
+  Value halves = w.asHalves(size);
+  Value place = subtractSaturated(
+      w, w.asWords(w.make<arith::ShRUIOp>(halves, both(7 - f.mantissaBits))),
+      table.base);
+  Value code = w.make<arith::MinUIOp>(
+      w.make<arith::AddIOp>(w.asHalves(place), found), both(f.maxCode));
   Value isZero =
-      w.make<arith::CmpIOp>(arith::CmpIPredicate::eq, size, splat(0));
-  code = w.make<arith::SelectOp>(isZero, splat(0), code);
+      w.make<arith::CmpIOp>(arith::CmpIPredicate::eq, halves, both(0));
+  code = w.make<arith::SelectOp>(isZero, both(0), code);
   // Signs in the same place, then both codes to the low half.
-  code = w.make<arith::OrIOp>(code,
-                              w.asHalves(w.andi(w.shr(word, 8), 0x00800080)));
-  Value pair = w.asWords(code);
+  Value pair = orMasked(w, w.asWords(code), w.shr(word, 8), 0x00800080);
   return w.andi(w.ori(pair, w.shr(pair, 8)), 0xFFFF);
 }
 
 Value Tables::hasOthers(OpBuilder &b, Location loc, const Table &table,
-                        Value word) {
+                        Value size) {
   WordBuilder w = words(b, loc);
-  Value size = magnitudes(w, word);
-  Value past = w.make<arith::CmpIOp>(arith::CmpIPredicate::ugt,
-                                     w.make<arith::SubIOp>(size, table.least),
-                                     table.span);
-  Value some =
-      w.make<arith::CmpIOp>(arith::CmpIPredicate::ne, size, table.zero);
+  Value halves = w.asHalves(size);
+  Value past = w.make<arith::CmpIOp>(
+      arith::CmpIPredicate::ugt,
+      w.make<arith::SubIOp>(halves, w.asHalves(table.least)),
+      w.asHalves(table.span));
+  Value some = w.make<arith::CmpIOp>(arith::CmpIPredicate::ne, halves,
+                                     w.asHalves(table.zero));
   Value mask = w.make<vector::BitCastOp>(VectorType::get({1}, b.getI32Type()),
                                          w.make<arith::AndIOp>(past, some));
   Value bits = vector::ExtractOp::create(b, loc, mask, ArrayRef<int64_t>{0});
@@ -339,13 +302,14 @@ void tabulateProducts(Region &body, ConstantPool &pool) {
     Table table = found->second;
     OpBuilder b(encode);
     Location loc = encode.getLoc();
-    Value others = of.hasOthers(b, loc, table, product.word);
+    Value size = of.magnitudes(b, loc, product.word);
+    Value others = of.hasOthers(b, loc, table, size);
     Type type = encode.getResult().getType();
     auto branch =
         scf::IfOp::create(b, loc, type, others, /*withElseRegion=*/true);
     encode.getResult().replaceAllUsesWith(branch.getResult(0));
     b.setInsertionPointToStart(branch.elseBlock());
-    Value codes = of.look(b, loc, table, product.word);
+    Value codes = of.look(b, loc, table, product.word, size);
     WordBuilder w(b, loc, cast<VectorType>(type), pool);
     scf::YieldOp::create(b, loc, w.pack(codes, cast<VectorType>(type)));
     b.setInsertionPointToStart(branch.thenBlock());
