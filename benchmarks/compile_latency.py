@@ -100,13 +100,18 @@ def dither_compiler() -> tuple[Stages, Any]:
         name = f"{kernel.removesuffix('+mxfp8')}-mxfp8_e4m3-rowwise-linear-bfloat16"
         return next(one for one in listing(target, (2048, 4096)) if one.name == name)
 
+    def of_entry(made: Entry, target: str) -> Any:
+        x, y, z = (*made.grid, 1, 1)[:3]
+        shapes = {name: tensor[1] for name, tensor in made.tensors.items() if tensor is not None}
+        return made.lower(target).compile(grid=(x, y, z), shapes=shapes)
+
     def compile(kernel: str, target: str, use_cache: bool) -> Stages:
         if use_cache:
             return {}
         name = full_name(target)
         made = entry(kernel, name) if kernel in FUSIONS else None
         start = time.perf_counter()
-        compiled = made.lower(name).compile() if made else dither_functions.compile(kernel, name)
+        compiled = of_entry(made, name) if made else dither_functions.compile(kernel, name)
         total = 1e3 * (time.perf_counter() - start)
         stages: Stages = dict(compiled.timings)
         stages["other"] = total - sum(stages.values())

@@ -94,6 +94,12 @@ def every() -> dict[str, Kernel]:
 
 
 def compile(name: str, target: str, math: str | None = None) -> Any:
-    """The compiled kernel: `.ptx`, `.timings` (milliseconds by stage, from Python source on), `.image`."""
+    """The compiled kernel: `.ptx`, `.timings` (milliseconds by stage, from Python source on), `.image`.
+
+    It is for launches whose tiles are all inside of their tensors, as that of one program on many rows is; Triton's are
+    made for tensors whose extents are multiples of 16.
+    """
     kernel = every()[name]
-    return kernel.function.lower(**kernel.arguments, **kernel.constants, target=target, math=math).compile()
+    lowered = kernel.function.lower(**kernel.arguments, **kernel.constants, target=target, math=math)
+    shapes = {name: (1 << 20,) * kind.rank for name, kind in kernel.arguments.items() if hasattr(kind, "rank")}
+    return lowered.compile(grid=(1, 1, 1), shapes=shapes)

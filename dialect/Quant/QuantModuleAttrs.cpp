@@ -81,6 +81,32 @@ bool isParams(Attribute attr) {
          });
 }
 
+/// The grid, three numbers, and a number for each slot.
+bool isLaunch(Attribute attr) {
+  auto launch = dyn_cast<DictionaryAttr>(attr);
+  if (!launch || launch.size() != 2)
+    return false;
+  auto grid = launch.getAs<DenseI64ArrayAttr>("grid");
+  return grid && grid.size() == 3 && launch.getAs<DenseI64ArrayAttr>("slots");
+}
+
+/// A place in a grid or among slots, or none.
+bool isPlace(Attribute attr, int64_t count) {
+  return !attr || (isCount(attr) && *numberOf(attr) < count);
+}
+
+bool isWholeIf(Attribute attr) {
+  auto bounds = dyn_cast<ArrayAttr>(attr);
+  return bounds && llvm::all_of(bounds, [](Attribute one) {
+           auto bound = dyn_cast<DictionaryAttr>(one);
+           return bound && isPositive(bound.get("end")) &&
+                  isPlace(bound.get("axis"), 3) &&
+                  (!bound.contains("axis") || isPositive(bound.get("step"))) &&
+                  isPlace(bound.get("slot"), INT32_MAX) &&
+                  (bound.contains("slot") || isCount(bound.get("extent")));
+         });
+}
+
 bool isParts(Attribute attr) {
   auto parts = dyn_cast<ArrayAttr>(attr);
   return parts && llvm::all_of(parts, [](Attribute part) {
@@ -94,7 +120,7 @@ const Known kOfModules[] = {
     {"quant.target", isText, "a string"},
 };
 
-/// AT3 to AT8, AT11
+/// AT3 to AT8, AT11 to AT13
 const Known kOfFunctions[] = {
     {"quant.cluster", isPositive, "a positive number"},
     {"quant.config", isConfig,
@@ -102,6 +128,7 @@ const Known kOfFunctions[] = {
      "32, and cluster and tiles, positive numbers"},
     {"quant.grid", isGrid, "an array of arg, dim and step"},
     {"quant.kernel", isUnit, "no value"},
+    {"quant.launch", isLaunch, "grid, three numbers, and slots, numbers"},
     {"quant.num_threads", isPositive, "a positive number"},
     {"quant.num_warps", isWarps, "1, 2, 4, 8, 16 or 32"},
     {"quant.params", isParams,
@@ -109,6 +136,9 @@ const Known kOfFunctions[] = {
     {"quant.parts", isParts, "an array of names of functions"},
     {"quant.phases", isUnit, "no value"},
     {"quant.shared_bytes", isCount, "a number of bytes"},
+    {"quant.whole", isUnit, "no value"},
+    {"quant.whole_if", isWholeIf,
+     "an array of end, axis and step, and slot or extent"},
 };
 
 /// AT3, AT9

@@ -14,6 +14,8 @@
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/Error.h"
 
+#include <array>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +37,10 @@ struct CompileOptions {
   /// PTX says with `.loc` which line of the source each instruction is of. The
   /// instructions are those of a compilation without.
   bool lineInfo = false;
+  /// A launch that the code is for: its grid, and its slots, of which extents
+  /// count. Where it has no tile past a tensor, the code is for such launches
+  /// alone (KernelImage::tiles). Empty for code of any launch.
+  std::optional<std::pair<std::array<int64_t, 3>, std::vector<int64_t>>> launch;
   /// Where an MLIR crash reproducer is written if a pass fails; empty for none.
   std::string reproducer;
   /// Print the IR after all passes, after changes only, to this directory (a

@@ -29,6 +29,8 @@ public:
       : module(module), options(options), target(target) {}
 
   llvm::Error run(Stage start) {
+    if (start == Stage::Quant)
+      sayLaunch();
     keepModule(start);
     for (Stage s : {Stage::Tiled, Stage::Distributed, Stage::LLVM})
       if (s > start)
@@ -53,6 +55,20 @@ private:
         std::chrono::steady_clock::now() - begin;
     artifact.timings.emplace_back(name, spent.count());
     return e;
+  }
+
+  /// Tells the kernels of the launch that they are compiled for.
+  void sayLaunch() {
+    if (!options.launch)
+      return;
+    Builder b(module->getContext());
+    auto &[grid, slots] = *options.launch;
+    DictionaryAttr launch = b.getDictionaryAttr(
+        {b.getNamedAttr("grid", b.getDenseI64ArrayAttr(grid)),
+         b.getNamedAttr("slots", b.getDenseI64ArrayAttr(slots))});
+    for (Operation &op : *module.getBody())
+      if (op.hasAttr("quant.kernel"))
+        op.setAttr("quant.launch", launch);
   }
 
   void keepModule(Stage stage) {
@@ -109,6 +125,31 @@ private:
     return llvm::Error::success();
   }
 
+  /// What dither-version-bounds says of the tiles of a launch.
+  static runtime::WholeTiles wholeTiles(Operation &kernel, size_t params) {
+    runtime::WholeTiles tiles;
+    tiles.required = kernel.hasAttr("quant.whole");
+    auto bounds = kernel.getAttrOfType<ArrayAttr>("quant.whole_if");
+    if (!bounds)
+      return tiles;
+    for (auto entry : bounds.getAsRange<DictionaryAttr>()) {
+      auto number = [&](StringRef name, int64_t missing) {
+        auto attr = entry.getAs<IntegerAttr>(name);
+        return attr ? attr.getInt() : missing;
+      };
+      runtime::TileBound bound;
+      bound.axis = number("axis", -1);
+      bound.slot = number("slot", -1);
+      bound.extent = number("extent", 0);
+      bound.end = number("end", 1);
+      bound.step = number("step", 1);
+      bound.exact = entry.contains("exact");
+      assert(bound.slot < int64_t(params) && "no slot of the kernel");
+      tiles.bounds.push_back(bound);
+    }
+    return tiles;
+  }
+
   /// Launch information, from the attributes that dither-distribute left.
   llvm::Error readKernels() {
     for (Operation &op : *module.getBody()) {
@@ -143,6 +184,7 @@ private:
               image.name.c_str());
         image.params.push_back(*kind);
       }
+      image.tiles = wholeTiles(op, image.params.size());
       artifact.kernels.push_back(std::move(image));
     }
     if (artifact.kernels.empty())

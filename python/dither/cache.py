@@ -14,14 +14,17 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from . import knobs
 from .version import __version__
 
 #: The Python part of the compiler, within the package: code depends on its text.
 COMPILER_SOURCES = ("compiler/", "language/", "compiled.py", "printing.py", "formats.py", "types.py")
+
+
+_T = TypeVar("_T")
 
 
 class NoDirectory(OSError):
@@ -113,8 +116,8 @@ def load(fields: Mapping[str, str]) -> dict[str, Any] | None:
 
 
 @contextlib.contextmanager
-def compiling(fields: Mapping[str, str]) -> Iterator[dict[str, Any] | None]:
-    """Around compiling after a miss: waits while another process compiles the same, and gives what it has made.
+def compiling(fields: Mapping[str, str], look: Callable[[], _T | None]) -> Iterator[_T | None]:
+    """Around compiling after a miss: waits while another process compiles the same, and gives what `look` then finds.
 
     None says to compile. Processes wait at most DITHER_CACHE_LOCK_TIMEOUT seconds, and not at all where the file
     system has no locks.
@@ -128,7 +131,7 @@ def compiling(fields: Mapping[str, str]) -> Iterator[dict[str, Any] | None]:
         yield None
         return
     try:
-        yield load(fields)
+        yield look()
     finally:
         lock.release()
 

@@ -66,8 +66,18 @@ class Lowered:
         self._modules.append(module)
         return text
 
-    def compile(self, keep_stages: bool = False) -> Compiled:
-        """Compiles to PTX or machine code. Raises CompileError."""
+    def compile(
+        self,
+        keep_stages: bool = False,
+        grid: tuple[int, int, int] | None = None,
+        shapes: Mapping[str, tuple[int, ...]] | None = None,
+    ) -> Compiled:
+        """Compiles to PTX or machine code. Raises CompileError.
+
+        Code is for any launch. With `grid` it is for one of that grid, on tensors of `shapes` (of those whose extents
+        the types do not say): where all its tiles are inside of their tensors, for such launches alone. What prints is
+        for any.
+        """
         from . import _dither
 
         try:
@@ -91,6 +101,7 @@ class Lowered:
                 verify=knobs.get("verify"),
                 reproducer=knobs.get("reproducer"),
                 dump_directory=(dump and "passes" in knobs.get("dump_stages") and f"{dump}/{self.name}") or "",
+                launch=None if grid is None or self.sites else (grid, _extent_slots(self.types, shapes or {})),
             )
         except _dither.IRError as error:
             raise _failure(error, self.target) from None
@@ -123,6 +134,21 @@ class Lowered:
             report = ", ".join(f"{name} {ms:.2f} ms" for name, ms in timings.items())
             print(f"dither: {self.name} for {self.target}: {report}", file=sys.stderr)
         return compiled
+
+
+def _extent_slots(types: Mapping[str, ArgType], shapes: Mapping[str, tuple[int, ...]]) -> list[int]:
+    """The slots of a launch, of which only extents are told: 0 for all others."""
+    slots: list[int] = []
+    for name, kind in types.items():
+        if isinstance(kind, SameAs):
+            continue
+        slots.append(0)
+        if isinstance(kind, TensorType):
+            assert kind.strides is not None
+            unknown = [dim for dim, known in enumerate(kind.shape) if known is None]
+            slots += [shapes[name][dim] if name in shapes else 0 for dim in unknown]
+            slots += [0] * sum(known is None for known in kind.strides)
+    return slots
 
 
 def _failure(error: Any, target: str) -> CompileError:
@@ -175,9 +201,27 @@ class Compiled:
 
         old = self.image
         self.image = _dither.KernelImage(
-            old.name, old.target, ptx.encode(), old.num_threads, old.shared_bytes, old.params, old.cluster_size
+            old.name,
+            old.target,
+            ptx.encode(),
+            old.num_threads,
+            old.shared_bytes,
+            old.params,
+            old.cluster_size,
+            old.tiles,
         )
         self.stages["ptx"] = ptx
+
+    @property
+    def tiles(self) -> str:
+        """What the code is for: "whole", launches whose tiles are all inside of their tensors, or "any"."""
+        return "whole" if self.image.tiles[0] else "any"
+
+    def suits(self, grid: tuple[int, int, int], arguments: Mapping[str, Any]) -> bool:
+        """Whether there is no better code for a launch: that for whole tiles is for launches that have these."""
+        if self.sites or not self.image.tiles[1]:
+            return True
+        return bool(self.image.suits(self.slots(arguments), grid))
 
     def to_entry(self) -> dict[str, Any]:
         """What a cache keeps: JSON values, and the code as bytes."""
@@ -188,6 +232,7 @@ class Compiled:
             "shared_bytes": self.image.shared_bytes,
             "cluster_size": self.image.cluster_size,
             "params": list(self.image.params),
+            "tiles": self.image.tiles,
             "types": [(name, _pack(kind)) for name, kind in self.types],
             "written": sorted(self.written),
             "ordered": self.ordered,
@@ -208,6 +253,7 @@ class Compiled:
             entry["shared_bytes"],
             entry["params"],
             entry["cluster_size"],
+            entry["tiles"],
         )
         types = tuple((name, _unpack(kind)) for name, kind in entry["types"])
         sites = tuple(Site(label, tuple(shape), kind, chosen) for label, shape, kind, chosen in entry["sites"])

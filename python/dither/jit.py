@@ -176,8 +176,9 @@ class Kernel:
         variant, rest, named = self._variant(args, kwargs)
         if variant is not self:
             return variant.prepare(self._extents_of(grid, args, kwargs), **named, **options)
-        made = self._specialize(rest, kwargs, **options)
-        extents = _extents(grid, made.bound)
+        wanted, where = self._wanted(rest, kwargs, **options)
+        extents = _extents(grid, wanted.bound)
+        made = _Made(wanted.bound, where, wanted.captures, self._code(wanted, extents))
         plan = self._plan(made)
         if plan is None:
             raise ValueError(f"kernel '{self.__name__}' cannot be prepared: {self._why_no_plan(made)}")
@@ -208,9 +209,9 @@ class Kernel:
         extents = _extents(grid, wanted.bound)
         if isinstance(where, Recording):
             guards, arguments = wanted.captures.guards.rows, wanted.bound.arguments
-            where.add(Launch(extents, arguments, lambda: self._code(wanted), guards, lambda: self._launcher))
+            where.add(Launch(extents, arguments, lambda: self._code(wanted, extents), guards, lambda: self._launcher))
             return None
-        made = _Made(wanted.bound, where, wanted.captures, self._code(wanted))
+        made = _Made(wanted.bound, where, wanted.captures, self._code(wanted, extents))
         if stream is None:
             current = streams.source(made.where, _arrays(made.bound))
             stream = current() if current else 0
@@ -242,10 +243,6 @@ class Kernel:
                 self._variants.setdefault(key, made)
         return self._variants[key]
 
-    def _specialize(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], **options: Any) -> _Made:
-        wanted, where = self._wanted(args, kwargs, **options)
-        return _Made(wanted.bound, where, wanted.captures, self._code(wanted))
-
     def _wanted(
         self,
         args: tuple[Any, ...],
@@ -265,16 +262,23 @@ class Kernel:
         options = self.options.under(num_warps, math)
         return Specialization(self.__name__, bound, where.target, options, captures), where
 
-    def _code(self, wanted: Specialization) -> Compiled:
-        """The code of a call, from memory where it is there."""
-        key = profile.recording(), wanted.key()
+    def _code(self, wanted: Specialization, grid: tuple[int, int, int]) -> Compiled:
+        """The code of a launch, from memory where it is there.
+
+        A launch whose tiles are all inside of their tensors has code without masks, others have code with them. Which
+        one a launch needs is known when the first of the two is there.
+        """
         built: list[Compiled] = []
 
         def build() -> Compiled:
-            built.append(self._build(wanted))
+            built.append(self._build(wanted, grid))
             return built[0]
 
+        key = profile.recording(), wanted.key()
         compiled: Compiled = self._compiled.get(key) or self._compiled.make(key, build)
+        if not compiled.suits(grid, wanted.bound.arguments):
+            second = *key, "second"
+            compiled = self._compiled.get(second) or self._compiled.make(second, build)
         if not built:
             self._count(memory_hits=1)
         return compiled
@@ -289,30 +293,40 @@ class Kernel:
         with self._lock:
             return self._versions.setdefault(captures.version, len(self._versions))
 
-    def _build(self, wanted: Specialization) -> Compiled:
+    def _build(self, wanted: Specialization, grid: tuple[int, int, int]) -> Compiled:
         start = time.perf_counter()
         looking = ("dump_dir", "override_dir", "reproducer", "timing", "remarks", "line_info")
         if profile.recording() or any(knobs.get(name) for name in looking):
-            return self._compile(wanted)
-        fields = wanted.fields()
-        stored = cache.load(fields)
-        if stored is None:
-            with cache.compiling(fields) as stored:
-                if stored is None:
-                    compiled = self._compile(wanted)
-                    cache.store(fields, compiled.to_entry())
+            return self._compile(wanted, grid)
+        fields = {tiles: wanted.fields(tiles) for tiles in ("whole", "any")}
+
+        def look() -> Compiled | None:
+            for one in fields.values():
+                stored = cache.load(one)
+                compiled = stored and Compiled.from_entry(stored)
+                if compiled and compiled.suits(grid, wanted.bound.arguments):
                     return compiled
-        compiled = Compiled.from_entry(stored)
-        self._record("disk", wanted, (time.perf_counter() - start) * 1e3)
+            return None
+
+        compiled = look()
+        if compiled is None:
+            with cache.compiling(fields["any"], look) as compiled:
+                if compiled is None:
+                    compiled = self._compile(wanted, grid)
+                    cache.store(fields[compiled.tiles], compiled.to_entry())
+                    return compiled
+        self._record("disk", wanted, compiled, (time.perf_counter() - start) * 1e3)
         return compiled
 
-    def _compile(self, wanted: Specialization) -> Compiled:
-        compiled = self._lower(wanted.bound, wanted.target, wanted.options, wanted.captures).compile()
-        self._record("compiler", wanted, compiled.milliseconds)
+    def _compile(self, wanted: Specialization, grid: tuple[int, int, int]) -> Compiled:
+        lowered = self._lower(wanted.bound, wanted.target, wanted.options, wanted.captures)
+        shapes = {name: value.shape for name, value in wanted.bound.arguments.items() if isinstance(value, Array)}
+        compiled = lowered.compile(grid=grid, shapes=shapes)
+        self._record("compiler", wanted, compiled, compiled.milliseconds)
         return compiled
 
-    def _record(self, source: str, wanted: Specialization, milliseconds: float) -> None:
-        fields = wanted.explained()
+    def _record(self, source: str, wanted: Specialization, compiled: Compiled, milliseconds: float) -> None:
+        fields = {**wanted.explained(), "tiles": compiled.tiles}
         with self._lock:
             earlier = tuple(build.fields for build in self._builds)
             build = stats.Build(source, wanted.target, milliseconds, fields, earlier)

@@ -145,14 +145,15 @@ class Specialization:
         captures = self.captures.version, self.captures.constexprs
         return self.name, captures, self.target, self.options, tuple(self.bound.types.items())
 
-    def fields(self) -> dict[str, str]:
-        """The same as text, for a cache that other processes read."""
+    def fields(self, tiles: str) -> dict[str, str]:
+        """The same as text, for a cache that other processes read. `tiles` is that of the code (Compiled.tiles)."""
         return {
             "kernel": f"{self.name}\n{self.captures.text}",
             "target": self.target,
             **self.options.fields(),
             "arguments": repr(list(self.bound.types.items())),
             "constexprs": self.captures.constexprs,
+            "tiles": tiles,
         }
 
     def explained(self) -> dict[str, str]:

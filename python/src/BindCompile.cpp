@@ -49,11 +49,37 @@ std::vector<std::string> paramNames(const KernelImage &image) {
   return names;
 }
 
+/// WholeTiles in Python: (required, [(axis, slot, extent, end, step,
+/// exact), ..]).
+using Tiles = std::pair<
+    bool,
+    std::vector<std::tuple<int32_t, int32_t, int64_t, int64_t, int64_t, bool>>>;
+
+Tiles tilesOf(const KernelImage &image) {
+  Tiles tiles;
+  tiles.first = image.tiles.required;
+  for (const runtime::TileBound &bound : image.tiles.bounds)
+    tiles.second.emplace_back(bound.axis, bound.slot, bound.extent, bound.end,
+                              bound.step, bound.exact);
+  return tiles;
+}
+
+using Extents = std::array<int64_t, 3>;
+
+bool suits(const KernelImage &image, const std::vector<int64_t> &slots,
+           const Extents &grid) {
+  if (slots.size() != image.params.size())
+    throw py::value_error("found " + std::to_string(slots.size()) +
+                          " slots, expected " +
+                          std::to_string(image.params.size()));
+  return image.tiles.suit(slots.data(), grid.data());
+}
+
 KernelImage makeImage(const std::string &name, const std::string &target,
                       const py::bytes &code, uint32_t numThreads,
                       uint32_t sharedBytes,
                       const std::vector<std::string> &params,
-                      uint32_t clusterSize) {
+                      uint32_t clusterSize, const Tiles &tiles) {
   KernelImage image;
   image.name = name;
   image.target = target;
@@ -61,6 +87,13 @@ KernelImage makeImage(const std::string &name, const std::string &target,
   image.numThreads = numThreads;
   image.sharedBytes = sharedBytes;
   image.clusterSize = clusterSize;
+  image.tiles.required = tiles.first;
+  for (auto [axis, slot, extent, end, step, exact] : tiles.second) {
+    if (axis < -1 || axis > 2 || slot < -1 || slot >= int64_t(params.size()) ||
+        step < 1)
+      throw py::value_error("found a bound of tiles that no kernel has");
+    image.tiles.bounds.push_back({axis, slot, extent, end, step, exact});
+  }
   for (const std::string &param : params) {
     bool known = false;
     for (auto [kind, text] : kParamNames)
@@ -120,10 +153,12 @@ orderedArguments(const State &state) {
 /// An artifact, and what the passes reported.
 using Compiled = std::pair<Artifact, std::vector<DiagnosticCapture::Remark>>;
 
-Compiled compile(const State &state, const std::string &target, bool keepStages,
-                 bool verify, const std::string &reproducer,
-                 const std::string &dumpDirectory, bool remarks, bool lineInfo,
-                 const std::string &startName, const std::string &text) {
+Compiled
+compile(const State &state, const std::string &target, bool keepStages,
+        bool verify, const std::string &reproducer,
+        const std::string &dumpDirectory, bool remarks, bool lineInfo,
+        const std::string &startName, const std::string &text,
+        std::optional<std::pair<Extents, std::vector<int64_t>>> launch) {
   if (!state->module)
     throw IRError("module was moved into the compiler");
   std::optional<pipelines::Stage> start = pipelines::parseStage(startName);
@@ -138,6 +173,7 @@ Compiled compile(const State &state, const std::string &target, bool keepStages,
   options.dumpDirectory = dumpDirectory;
   options.remarks = remarks;
   options.lineInfo = lineInfo;
+  options.launch = std::move(launch);
   state->invalidateHandles();
   std::optional<IRError> failure;
   Compiled compiled;
@@ -173,7 +209,8 @@ void bindCompile(py::module_ &m) {
                           "Code for a device and how to call it.")
       .def(py::init(&makeImage), py::arg("name"), py::arg("target"),
            py::arg("code"), py::arg("num_threads"), py::arg("shared_bytes"),
-           py::arg("params"), py::arg("cluster_size") = 1)
+           py::arg("params"), py::arg("cluster_size") = 1,
+           py::arg("tiles") = Tiles())
       .def_readonly("name", &KernelImage::name)
       .def_readonly("target", &KernelImage::target)
       .def_property_readonly(
@@ -182,7 +219,13 @@ void bindCompile(py::module_ &m) {
       .def_readonly("shared_bytes", &KernelImage::sharedBytes)
       .def_readonly("cluster_size", &KernelImage::clusterSize,
                     "blocks of a program of the grid")
-      .def_property_readonly("params", &paramNames);
+      .def_property_readonly("params", &paramNames)
+      .def_property_readonly(
+          "tiles", &tilesOf,
+          "whether the code is for launches with all tiles inside alone, and "
+          "(axis, slot, extent, end, step, exact) of what keeps them inside")
+      .def("suits", &suits, py::arg("slots"), py::arg("grid"),
+           "Whether there is no better code for such a launch.");
 
   py::class_<Artifact>(m, "Artifact", "What a compilation gives.")
       .def_readonly("kernels", &Artifact::kernels)
@@ -191,14 +234,17 @@ void bindCompile(py::module_ &m) {
       .def_readonly("timings", &Artifact::timings,
                     "(name, milliseconds) of each step, in order");
 
-  m.def("compile", &compile, py::arg("module"), py::arg("target"),
-        py::arg("keep_stages") = false, py::arg("verify") = false,
-        py::arg("reproducer") = "", py::arg("dump_directory") = "",
-        py::arg("remarks") = false, py::arg("line_info") = false,
-        py::arg("start") = "quant", py::arg("text") = "",
-        "Compiles a module, which is used up, or the text of the stage `start` "
-        "in its place: (artifact, remarks). Raises IRError at the position of "
-        "the failure.");
+  m.def(
+      "compile", &compile, py::arg("module"), py::arg("target"),
+      py::arg("keep_stages") = false, py::arg("verify") = false,
+      py::arg("reproducer") = "", py::arg("dump_directory") = "",
+      py::arg("remarks") = false, py::arg("line_info") = false,
+      py::arg("start") = "quant", py::arg("text") = "",
+      py::arg("launch") = py::none(),
+      "Compiles a module, which is used up, or the text of the stage `start` "
+      "in its place: (artifact, remarks). `launch`, a grid and slots, is what "
+      "the code is for, or None for any. Raises IRError at the position of "
+      "the failure.");
   py::class_<DiagnosticCapture::Remark>(m, "Remark",
                                         "What a pass chose, and where.")
       .def_readonly("message", &DiagnosticCapture::Remark::message)

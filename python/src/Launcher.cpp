@@ -64,6 +64,26 @@ std::shared_ptr<const Captured> checkCaptured(Launcher *self) {
   return captured;
 }
 
+/// The plan for a call, and its slots. Where there is code of two kinds, for
+/// launches whose tiles are all inside and for others, the kind that is made
+/// first has the plan of the key, and the other that of the key and a field
+/// more. Null for none: the key of `frame` is that of the plan to be made.
+std::shared_ptr<const BoundPlan>
+findPlan(const Launcher &self, Frame &frame,
+         llvm::SmallVectorImpl<int64_t> &slots) {
+  auto plan = self.plans->find(frame.key.bytes());
+  auto suits = [&] {
+    slots.resize(plan->slots.size());
+    plan->fill(frame.values.data(), slots.data());
+    return plan->kernel->suits(slots, frame.grid);
+  };
+  if (!plan || suits())
+    return plan;
+  frame.key.append('w', uint64_t(1));
+  plan = self.plans->find(frame.key.bytes());
+  return plan && suits() ? plan : nullptr;
+}
+
 PyObject *launch(PyObject *object, PyObject *const *args, Py_ssize_t count,
                  PyObject *keywords) {
   auto *self = reinterpret_cast<Launcher *>(object);
@@ -73,20 +93,18 @@ PyObject *launch(PyObject *object, PyObject *const *args, Py_ssize_t count,
   Frame frame(self->parameters->size());
   bool read = readCall(*self->parameters, captured->version, args, count,
                        keywords, frame);
+  llvm::SmallVector<int64_t, 128> slots;
   if (read)
-    if (auto plan = self->plans->find(frame.key.bytes());
+    if (auto plan = findPlan(*self, frame, slots);
         plan && plan->accepts(frame.values.data()) && plan->guards.hold() &&
         !beginWrites(*plan, frame.torch)) {
       self->hits.fetch_add(1, std::memory_order_relaxed);
       void *stream;
       if (!findStream(*plan, frame.stream, frame.api, stream))
         return nullptr;
-      if (frame.grid.x && frame.grid.y && frame.grid.z) {
-        llvm::SmallVector<int64_t, 128> slots(plan->slots.size());
-        plan->fill(frame.values.data(), slots.data());
-        if (!run(*plan, slots, frame.grid, stream))
-          return nullptr;
-      }
+      if (frame.grid.x && frame.grid.y && frame.grid.z &&
+          !run(*plan, slots, frame.grid, stream))
+        return nullptr;
       Py_RETURN_NONE;
     }
   Ref description = Ref::steal(stopAtExit(

@@ -36,7 +36,7 @@ class CudaKernel : public Kernel {
 public:
   CudaKernel(std::shared_ptr<Context> context, const KernelImage &image,
              CUmodule module, CUfunction function)
-      : context(std::move(context)), name(image.name),
+      : Kernel(image), context(std::move(context)), name(image.name),
         numParams(image.params.size()), numThreads(image.numThreads),
         sharedBytes(image.sharedBytes), clusterSize(image.clusterSize),
         module(module), function(function) {}
@@ -51,7 +51,7 @@ public:
 
   Error launch(ArrayRef<int64_t> slots, const Grid &programs,
                Stream stream) override {
-    if (Error error = checkLaunch(name, numParams, slots, programs))
+    if (Error error = checkLaunch(name, numParams, tiles, slots, programs))
       return error;
     Grid grid = blocksOf(programs, clusterSize);
     if (!grid.x || !grid.y || !grid.z)

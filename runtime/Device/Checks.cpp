@@ -15,8 +15,8 @@ Grid blocksOf(const Grid &programs, uint32_t clusterSize) {
   return {programs.x * clusterSize, programs.y, programs.z};
 }
 
-Error checkLaunch(StringRef kernel, size_t numParams, ArrayRef<int64_t> slots,
-                  const Grid &grid) {
+Error checkLaunch(StringRef kernel, size_t numParams, const WholeTiles &tiles,
+                  ArrayRef<int64_t> slots, const Grid &grid) {
   if (slots.size() != numParams)
     return createStringError("kernel '" + kernel + "' takes " +
                              Twine(numParams) + " slots, found " +
@@ -28,6 +28,11 @@ Error checkLaunch(StringRef kernel, size_t numParams, ArrayRef<int64_t> slots,
                              gridText(grid) +
                              ": expected sizes of 0 or more, and a product "
                              "that fits in 64 bits");
+  if (tiles.required && !tiles.hold(slots.data(), extentsOf(grid).data()))
+    return createStringError("kernel '" + kernel +
+                             "' is made for launches whose tiles are inside of "
+                             "their tensors, found grid " +
+                             gridText(grid) + ", which reaches past one");
   return Error::success();
 }
 

@@ -8,9 +8,11 @@
 namespace dither::runtime {
 
 /// Errors: not one slot for each parameter; a negative grid, or more programs
-/// than an int64_t counts.
+/// than an int64_t counts; a tile outside of its tensor, where the code is made
+/// for none.
 llvm::Error checkLaunch(llvm::StringRef kernel, size_t numParams,
-                        llvm::ArrayRef<int64_t> slots, const Grid &grid);
+                        const WholeTiles &tiles, llvm::ArrayRef<int64_t> slots,
+                        const Grid &grid);
 
 /// "4x1x1".
 std::string gridText(const Grid &grid);

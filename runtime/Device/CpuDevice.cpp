@@ -134,14 +134,14 @@ void *threadScratch(size_t bytes) {
 class CpuKernel : public Kernel {
 public:
   CpuKernel(const KernelImage &image, LinkedCode code)
-      : name(image.name), numParams(image.params.size()),
+      : Kernel(image), name(image.name), numParams(image.params.size()),
         scratchBytes(image.sharedBytes), code(code),
         function(reinterpret_cast<KernelFunction>(code.address)) {}
   ~CpuKernel() override { unlinkCode(code); }
 
   Error launch(ArrayRef<int64_t> slots, const Grid &grid,
                Stream stream) override {
-    if (Error error = checkLaunch(name, numParams, slots, grid))
+    if (Error error = checkLaunch(name, numParams, tiles, slots, grid))
       return error;
     std::atomic<bool> lacksMemory{false};
     auto body = [&](int64_t begin, int64_t end) {

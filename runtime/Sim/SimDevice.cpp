@@ -116,7 +116,7 @@ class Simulated : public SimKernel {
 public:
   Simulated(std::shared_ptr<State> state, Program given, Variables variables,
             const KernelImage &image)
-      : state(std::move(state)), program(std::move(given)),
+      : SimKernel(image), state(std::move(state)), program(std::move(given)),
         variables(std::move(variables)), numThreads(image.numThreads),
         clusterSize(image.clusterSize) {}
 
@@ -142,8 +142,8 @@ private:
 };
 
 Error Simulated::launch(ArrayRef<int64_t> slots, const Grid &programs, Stream) {
-  if (Error error =
-          checkLaunch(program.name, program.params.size(), slots, programs))
+  if (Error error = checkLaunch(program.name, program.params.size(), tiles,
+                                slots, programs))
     return error;
   Grid grid = blocksOf(programs, clusterSize);
   if (grid.x > 2147483647 || grid.y > 65535 || grid.z > 65535)

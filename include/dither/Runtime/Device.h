@@ -9,6 +9,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
+#include <array>
 #include <memory>
 
 namespace dither::runtime {
@@ -19,6 +20,11 @@ struct Grid {
   int64_t x = 1, y = 1, z = 1;
 };
 
+/// x, y and z.
+inline std::array<int64_t, 3> extentsOf(const Grid &grid) {
+  return {grid.x, grid.y, grid.z};
+}
+
 /// A stream of the device's own kind (CUstream on CUDA, ignored on the CPU).
 using Stream = void *;
 
@@ -28,7 +34,12 @@ class SimDevice;
 /// A kernel loaded on a device. Launching is safe from many threads.
 class Kernel {
 public:
+  explicit Kernel(const KernelImage &image) : tiles(image.tiles) {}
   virtual ~Kernel();
+  /// Whether there is no better code for such a launch (WholeTiles).
+  bool suits(llvm::ArrayRef<int64_t> slots, const Grid &grid) const {
+    return tiles.suit(slots.data(), extentsOf(grid).data());
+  }
   /// The kernel as one of a simulated device; null for those of others.
   virtual SimKernel *simulated() { return nullptr; }
   /// Starts the kernel: `slots` has one entry for each parameter of the image.
@@ -38,6 +49,9 @@ public:
   /// Whether a launch is known to take microseconds, by earlier ones, and to
   /// wait for nothing: the caller may hold a lock over it.
   virtual bool isBrief(const Grid &grid) const { return false; }
+
+protected:
+  const WholeTiles tiles;
 };
 
 class Device {

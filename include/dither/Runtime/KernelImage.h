@@ -21,6 +21,58 @@ inline constexpr uint32_t kStaticSharedBytes = 48 * 1024;
 /// in the low half.
 enum class ParamKind : uint8_t { Pointer, I64, I32, F32 };
 
+/// Along one dimension of a tensor: what its tiles take, and what is there.
+struct TileBound {
+  /// The dimension of the grid whose programs have a tile each; -1 where all
+  /// have the same one.
+  int32_t axis = -1;
+  /// The slot that holds the extent of the tensor; -1 where it is `extent`.
+  int32_t slot = -1;
+  int64_t extent = 0;
+  /// The element behind the first tile, and elements from a tile to the next.
+  int64_t end = 1, step = 1;
+  /// Whether `end` is that of the tensor.
+  bool exact = false;
+
+  /// Whether the tiles of a launch are inside: `grid` has three numbers, none
+  /// of them 0, and `slots` one for each parameter.
+  bool holds(const int64_t *slots, const int64_t *grid) const {
+    int64_t tiles = axis < 0 ? 1 : grid[axis];
+    int64_t there = slot < 0 ? extent : slots[slot];
+    if (exact)
+      return there == end;
+    return end <= there && tiles - 1 <= (there - end) / step;
+  }
+};
+
+/// When all tiles of a launch are inside of their tensors, and whether code is
+/// made for such launches alone.
+struct WholeTiles {
+  /// None where the compiler cannot tell.
+  std::vector<TileBound> bounds;
+  /// The code masks no access that `bounds` are about.
+  bool required = false;
+
+  bool hold(const int64_t *slots, const int64_t *grid) const {
+    if (isEmpty(grid))
+      return true;
+    for (const TileBound &bound : bounds)
+      if (!bound.holds(slots, grid))
+        return false;
+    return true;
+  }
+  /// Whether the code is the best for such a launch: what masks accesses is for
+  /// those that need masks. A launch without programs has no code to choose.
+  bool suit(const int64_t *slots, const int64_t *grid) const {
+    return bounds.empty() || isEmpty(grid) || hold(slots, grid) == required;
+  }
+
+private:
+  static bool isEmpty(const int64_t *grid) {
+    return !grid[0] || !grid[1] || !grid[2];
+  }
+};
+
 struct KernelImage {
   /// Symbol of the kernel in the code.
   std::string name;
@@ -39,6 +91,7 @@ struct KernelImage {
   std::vector<ParamKind> params;
   /// Blocks of a program of the grid: more than one are a cluster.
   uint32_t clusterSize = 1;
+  WholeTiles tiles{};
 };
 
 } // namespace dither::runtime

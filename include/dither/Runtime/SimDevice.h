@@ -96,6 +96,7 @@ struct SimCounters {
 /// A kernel of a simulated device.
 class SimKernel : public Kernel {
 public:
+  using Kernel::Kernel;
   SimKernel *simulated() override { return this; }
   /// Of the last launch that ended without an error.
   virtual SimCounters counters() const = 0;

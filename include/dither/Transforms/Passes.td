@@ -291,7 +291,9 @@ def DitherVersionBounds : Pass<"dither-version-bounds", "::mlir::func::FuncOp"> 
     the body becomes the two branches of an scf.if: one in which those carry
     `in_bounds` too, and the original. The condition is quant.likely. Of a row whose static length ends inside of the tile of a GPU's
     program that is not cut into fragments, what is past it stays outside; a vector of as many columns is one of
-    that length there (memref.cast).
+    that length there (memref.cast). Where offsets follow from program ids, `quant.whole_if` says what
+    keeps every tile of a launch inside; the body of a kernel for a launch (`quant.launch`, which is gone)
+    that has it is the first of the two branches alone, and `quant.whole` says so.
     Declines: accesses whose offsets are computed inside loops or branches or from
     memory; they stay masked. Kernels with no access to check. Kernels of a CPU whose
     body is so long that two copies would take seconds to compile.

@@ -139,6 +139,8 @@ LogicalResult split(func::FuncOp kernel) {
   FailureOr<scf::IfOp> branch = branchOf(kernel, condition);
   if (failed(branch))
     return failure();
+  // Of the kernel: its parts have programs of their own.
+  kernel->removeAttr("quant.launch");
   func::FuncOp first = cloneSide(kernel, condition, *branch, true);
   func::FuncOp second = cloneSide(kernel, condition, *branch, false);
   OpBuilder b(kernel);

@@ -3,6 +3,8 @@
 // Masked accesses cost compares and branches in every fragment, while only the
 // programs at the edges need them. One test at the start of the program decides
 // between the body as it is and a copy whose accesses are known to be inside.
+// A kernel that is compiled for a launch with all tiles inside is that copy
+// alone (WholeTiles.h).
 // Masks that a program makes itself, of as many rows or columns as its tensor
 // has from there on, are all true in that copy.
 //
@@ -15,6 +17,7 @@
 
 #include "Analysis/IndexSign.h"
 #include "Layouts/LayoutRules.h"
+#include "Tiling/WholeTiles.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Target/ModuleTarget.h"
 #include "dither/Transforms/Passes.h"
@@ -360,6 +363,59 @@ private:
   llvm::SmallDenseMap<int64_t, int64_t> endOf;
 };
 
+/// What accesses are inside by: of indices, and of vectors, by load, the length
+/// that they must have.
+struct Needs {
+  Room room;
+  llvm::MapVector<Operation *, int64_t> vectors;
+
+  /// The vectors, each once, and their lengths.
+  llvm::SmallSetVector<std::pair<Value, int64_t>, 4> lengths() const {
+    llvm::SmallSetVector<std::pair<Value, int64_t>, 4> lengths;
+    for (auto [op, length] : vectors)
+      lengths.insert({cast<quant::LoadOp>(op).getMemref(), length});
+    return lengths;
+  }
+
+  /// The same for a whole launch; empty where programs alone do not tell.
+  SmallVector<runtime::TileBound> ofLaunch() const {
+    SmallVector<runtime::TileBound> bounds;
+    for (auto &[key, size] : room) {
+      auto &[index, memref, dim] = key;
+      std::optional<runtime::TileBound> bound =
+          boundOf(index, memref, dim, size);
+      if (!bound)
+        return {};
+      bounds.push_back(*bound);
+    }
+    for (auto [memref, length] : lengths()) {
+      std::optional<runtime::TileBound> bound = lengthBound(memref, length);
+      if (!bound)
+        return {};
+      bounds.push_back(*bound);
+    }
+    return bounds;
+  }
+};
+
+/// Takes for granted in `body`, which has what `map` makes of them, that the
+/// accesses of `versioned` are inside.
+void assumeInside(Block &body, ArrayRef<Operation *> versioned,
+                  const Needs &needs, const IRMapping &map) {
+  for (Operation *op : versioned)
+    setInBounds(map.lookupOrDefault(op));
+  for (auto [op, length] : needs.vectors) {
+    auto load = cast<quant::LoadOp>(map.lookupOrDefault(op));
+    OpBuilder b(load);
+    auto type = cast<MemRefType>(load.getMemref().getType());
+    MemRefType known = MemRefType::Builder(type).setShape({length});
+    load.getMemrefMutable().assign(
+        memref::CastOp::create(b, load.getLoc(), known, load.getMemref())
+            .getResult());
+  }
+  dropMasks(body, needs.room, map);
+}
+
 struct DitherVersionBounds
     : impl::DitherVersionBoundsBase<DitherVersionBounds> {
   /// What is written as `c // 16` is a shift where c has no sign.
@@ -379,6 +435,7 @@ struct DitherVersionBounds
     func::FuncOp func = getOperation();
     if (!func->hasAttr("quant.kernel") || func.isExternal())
       return;
+    Attribute launch = func->removeAttr("quant.launch");
     divideUnsigned(func);
     if (func->hasAttr("quant.phases"))
       return;
@@ -392,11 +449,8 @@ struct DitherVersionBounds
     });
     llvm::SetVector<Operation *> slice, versioned;
     RowEnds ends(func);
-    // The largest extent that each index must leave room for.
-    Room room;
+    Needs needs;
     llvm::SetVector<Value> signs;
-    // The length that the vector of a load must have.
-    llvm::MapVector<Operation *, int64_t> vectors;
     auto consider = [&](Operation *op) {
       std::optional<Access> access = asAccess(op);
       if (!access || isOfFewPrograms(*access, largest))
@@ -404,7 +458,7 @@ struct DitherVersionBounds
       auto type = cast<MemRefType>(access->memref.getType());
       int64_t lead = type.getRank() - int64_t(access->shape.size());
       SmallVector<Check> checks;
-      SmallVector<int64_t> needs;
+      SmallVector<int64_t> sizes;
       SmallVector<Value> maybeNegative;
       for (auto [d, index] : llvm::enumerate(access->indices)) {
         int64_t size = int64_t(d) < lead ? 1 : access->shape[d - lead];
@@ -416,15 +470,16 @@ struct DitherVersionBounds
           continue;
         }
         if (std::optional<int64_t> end = ends.ofVector(*access, d)) {
-          vectors[op] = *end;
+          needs.vectors[op] = *end;
           continue;
         }
         if (!isNonNegative(index))
           maybeNegative.push_back(index);
         checks.push_back({index, access->memref, int64_t(d)});
-        needs.push_back(size);
+        sizes.push_back(size);
       }
-      if (checks.empty() && maybeNegative.empty() && !vectors.contains(op))
+      if (checks.empty() && maybeNegative.empty() &&
+          !needs.vectors.contains(op))
         return setInBounds(op);
       llvm::SetVector<Operation *> needed;
       for (Value index : access->indices)
@@ -437,8 +492,8 @@ struct DitherVersionBounds
       slice.insert(needed.begin(), needed.end());
       versioned.insert(op);
       signs.insert(maybeNegative.begin(), maybeNegative.end());
-      for (auto [check, size] : llvm::zip(checks, needs)) {
-        int64_t &most = room[{check.index, check.memref, check.dim}];
+      for (auto [check, size] : llvm::zip(checks, sizes)) {
+        int64_t &most = needs.room[{check.index, check.memref, check.dim}];
         most = std::max(most, size);
       }
     };
@@ -452,8 +507,17 @@ struct DitherVersionBounds
       }
     };
     visit(entry);
-    if (versioned.empty() ||
-        (isForCpu(func) && instructions(func) > kMostInstructions))
+    if (versioned.empty())
+      return;
+    SmallVector<runtime::TileBound> bounds;
+    if (signs.empty())
+      bounds = needs.ofLaunch();
+    bool isWhole = !bounds.empty() && holds(launch, bounds);
+    if (!bounds.empty())
+      setWholeTiles(func, bounds, isWhole);
+    if (isWhole)
+      return assumeInside(entry, versioned.getArrayRef(), needs, IRMapping());
+    if (isForCpu(func) && instructions(func) > kMostInstructions)
       return;
 
     OpBuilder b = OpBuilder::atBlockBegin(&entry);
@@ -477,15 +541,12 @@ struct DitherVersionBounds
     };
     for (Value index : signs)
       require(arith::CmpIPredicate::sge, index, constant(0));
-    llvm::SmallSetVector<std::pair<Value, int64_t>, 4> lengths;
-    for (auto [op, length] : vectors)
-      lengths.insert({cast<quant::LoadOp>(op).getMemref(), length});
-    for (auto [memref, length] : lengths)
+    for (auto [memref, length] : needs.lengths())
       require(arith::CmpIPredicate::eq,
               memref::DimOp::create(b, loc, memref, constant(0)),
               constant(length));
     Numbered numbered;
-    for (auto &[key, size] : room) {
+    for (auto &[key, size] : needs.room) {
       auto &[index, memref, dim] = key;
       auto type = cast<MemRefType>(memref.getType());
       if (!type.isDynamicDim(dim)) {
@@ -516,17 +577,7 @@ struct DitherVersionBounds
     for (Operation &op : llvm::make_range(std::next(branch->getIterator()),
                                           entry.getTerminator()->getIterator()))
       b.clone(op, map);
-    for (Operation *op : versioned)
-      setInBounds(map.lookup(op));
-    for (auto [op, length] : vectors) {
-      auto load = cast<quant::LoadOp>(map.lookup(op));
-      b.setInsertionPoint(load);
-      auto type = cast<MemRefType>(load.getMemref().getType());
-      MemRefType known = MemRefType::Builder(type).setShape({length});
-      load.getMemrefMutable().assign(
-          memref::CastOp::create(b, loc, known, load.getMemref()).getResult());
-    }
-    dropMasks(*branch.thenBlock(), room, map);
+    assumeInside(*branch.thenBlock(), versioned.getArrayRef(), needs, map);
     while (branch->getNextNode() != entry.getTerminator())
       branch->getNextNode()->moveBefore(elseEnd);
   }

@@ -1937,7 +1937,7 @@ func.func @f(%x: tensor<4x32xf32>) {
 
 // -----
 // AT1: kernels have no others
-// expected-error @+1 {{'func.func' op has attribute "quant.kernels", expected one of quant.cluster, quant.config, quant.grid, quant.kernel, quant.num_threads, quant.num_warps, quant.params, quant.parts, quant.phases, quant.shared_bytes}}
+// expected-error @+1 {{'func.func' op has attribute "quant.kernels", expected one of quant.cluster, quant.config, quant.grid, quant.kernel, quant.launch, quant.num_threads, quant.num_warps, quant.params, quant.parts, quant.phases, quant.shared_bytes, quant.whole, quant.whole_if}}
 func.func @f() attributes {quant.kernels} { return }
 
 // -----
@@ -2024,3 +2024,23 @@ func.func private @f(memref<4xf32>, i32 {quant.align = 4})
 // AT11: parts are functions
 // expected-error @+1 {{'func.func' op has "quant.parts" = ["first"], expected an array of names of functions}}
 func.func @f() attributes {quant.parts = ["first"]} { return }
+
+// -----
+// AT12: a launch has a grid of three numbers
+// expected-error @+1 {{'func.func' op has "quant.launch" = {grid = array<i64: 4>, slots = array<i64>}, expected grid, three numbers, and slots, numbers}}
+func.func @f() attributes {quant.launch = {grid = array<i64: 4>, slots = array<i64>}} { return }
+
+// -----
+// AT13: tiles have elements
+// expected-error @+1 {{'func.func' op has "quant.whole_if" = [{end = 0 : i64, extent = 4 : i64}], expected an array of end, axis and step, and slot or extent}}
+func.func @f() attributes {quant.whole_if = [{end = 0, extent = 4}]} { return }
+
+// -----
+// AT13: a grid has three dimensions
+// expected-error @+1 {{'func.func' op has "quant.whole_if" = [{axis = 3 : i64, end = 4 : i64, slot = 1 : i64, step = 4 : i64}], expected an array of end, axis and step, and slot or extent}}
+func.func @f() attributes {quant.whole_if = [{end = 4, axis = 3, step = 4, slot = 1}]} { return }
+
+// -----
+// AT13: an extent is somewhere
+// expected-error @+1 {{'func.func' op has "quant.whole_if" = [{end = 4 : i64}], expected an array of end, axis and step, and slot or extent}}
+func.func @f() attributes {quant.whole_if = [{end = 4}]} { return }

@@ -1,7 +1,8 @@
 // RUN: dither-opt %s --dither-split-parts --split-input-file | FileCheck %s
 
 module attributes {quant.target = "sm_90a"} {
-// Each side is a kernel, what hands on is marked, and calls are left.
+// Each side is a kernel, what hands on is marked, and calls are left. A launch
+// of the kernel is none of a side.
 // CHECK-LABEL: func.func private @found_first
 // CHECK-SAME: memref<?xf32> {quant.handed_on}
 // CHECK-SAME: attributes {quant.kernel}
@@ -27,7 +28,7 @@ module attributes {quant.target = "sm_90a"} {
 // CHECK-NEXT: call @found_second(%[[X]], %[[S]], %[[Y]])
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @found(%x: memref<?x64xf32>, %s: memref<?xf32>, %y: memref<?x64xf32>) attributes {quant.kernel} {
+func.func @found(%x: memref<?x64xf32>, %s: memref<?xf32>, %y: memref<?x64xf32>) attributes {quant.kernel, quant.launch = {grid = array<i64: 16, 1, 1>, slots = array<i64: 0, 8, 0, 8, 0, 8>}} {
   %i = quant.program_id x
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index

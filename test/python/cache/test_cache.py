@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 from dither import cache
 
-FIELDS = {"kernel": "k", "arguments": "a", "constexprs": "c", "target": "sm_90a", "num_warps": "None", "math": "exact"}
+FIELDS = {
+    "kernel": "k",
+    "arguments": "a",
+    "constexprs": "c",
+    "target": "sm_90a",
+    "num_warps": "None",
+    "math": "exact",
+    "tiles": "any",
+}
 ENTRY = {"name": "k", "target": "sm_90a", "numbers": [1, None], "code": b"\0code"}
 
 
@@ -27,6 +35,21 @@ def test_a_second_process_compiles_nothing(python):
     assert python("s = run(); print(s.compiles, s.disk_hits)") == "1 0\n"
     assert python("s = run(); print(s.compiles, s.disk_hits)") == "0 1\n"
     assert python("s = run(2.0); print(s.compiles, s.disk_hits)") == "1 0\n"
+
+
+def test_code_for_whole_tiles_and_for_others_are_two_entries(python):
+    code = """
+        for rows in {}:
+            x, y = aligned(16)[:rows], aligned(16)[:rows]
+            x[:] = 1
+            scale[(rows + 1) // 2](x, y, ROWS=2, FACTOR=2.0, device="sim:sm_90a")
+            assert (y == 6).all()
+        print(COUNTS.compiles, COUNTS.disk_hits)
+    """
+    assert python(code.format((4,))) == "1 0\n"
+    assert python(code.format((4, 2))) == "0 1\n"
+    assert python(code.format((3,))) == "1 0\n"  # what is there is for others
+    assert python(code.format((3, 4, 1, 2))) == "0 2\n"
 
 
 def test_a_captured_value_is_part_of_the_key(python):
@@ -60,7 +83,7 @@ def test_modes(cache_dir, monkeypatch):
     assert cache.load(FIELDS) is None
     monkeypatch.setenv("DITHER_CACHE", "readonly")
     cache.store(FIELDS, ENTRY)
-    with cache.compiling(FIELDS) as found:
+    with cache.compiling(FIELDS, lambda: cache.load(FIELDS)) as found:
         assert found is None
     assert not cache_dir.exists()
     monkeypatch.setenv("DITHER_CACHE", "on")
@@ -89,20 +112,20 @@ def test_waiting_gives_what_another_has_made(start):
 
 
 def test_waiting_ends(start, monkeypatch):
-    with cache.compiling({**FIELDS}) as found:
+    with cache.compiling(FIELDS, lambda: cache.load(FIELDS)) as found:
         assert found is None
         code = f"""
             import time
             from dither import cache
             begin = time.monotonic()
-            with cache.compiling({FIELDS!r}) as found:
+            with cache.compiling({FIELDS!r}, lambda: None) as found:
                 print(found, time.monotonic() - begin < 30)
         """
         assert start(code, DITHER_CACHE_LOCK_TIMEOUT="0").communicate(timeout=60) == ("None True\n", "")
 
 
 def test_a_failed_compile_frees_the_key(start):
-    with pytest.raises(KeyError), cache.compiling(FIELDS):
+    with pytest.raises(KeyError), cache.compiling(FIELDS, lambda: None):
         raise KeyError
     lock = cache.disk().lock(cache._pairs(FIELDS), 0)
     assert lock.held

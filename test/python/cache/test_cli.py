@@ -91,7 +91,8 @@ def test_import(cli, filled, python, tmp_path, monkeypatch):
 
 
 def test_export_by_target(cli, filled, cache_dir, tmp_path):
-    fields = {"kernel": "k", "arguments": "", "constexprs": "", "target": "sm_90a", "num_warps": "", "math": ""}
+    fields = {**dict.fromkeys(["arguments", "constexprs", "num_warps", "math", "tiles"], ""), "kernel": "k"}
+    fields["target"] = "sm_90a"
     cache.store(fields, {"name": "k", "target": "sm_90a", "code": b"ptx"})
     path, out = export(cli, tmp_path, "--target", "sm_90a")
     assert out.startswith("1 kernels for sm_90a in ")
@@ -147,7 +148,8 @@ def test_a_bundle_of_another_build_says_so(cli, filled, tmp_path, monkeypatch):
     path, _ = export(cli, tmp_path)
     monkeypatch.setattr(cache, "build", lambda: "another")
     monkeypatch.setenv("DITHER_CACHE_BUNDLE", str(path))
-    fields = {"kernel": "k", "arguments": "", "constexprs": "", "target": "sm_90a", "num_warps": "", "math": ""}
+    fields = {**dict.fromkeys(["arguments", "constexprs", "num_warps", "math", "tiles"], ""), "kernel": "k"}
+    fields["target"] = "sm_90a"
     with pytest.warns(RuntimeWarning, match="was made by another build of dither"):
         assert cache.load(fields) is None
     with warnings.catch_warnings():

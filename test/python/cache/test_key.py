@@ -12,7 +12,15 @@ import dither
 import pytest
 from dither import cache
 
-FIELDS = {"kernel": "k", "arguments": "a", "constexprs": "c", "target": "sm_90a", "num_warps": "None", "math": "exact"}
+FIELDS = {
+    "kernel": "k",
+    "arguments": "a",
+    "constexprs": "c",
+    "target": "sm_90a",
+    "num_warps": "None",
+    "math": "exact",
+    "tiles": "any",
+}
 
 
 def test_the_fields_are_those_of_the_table():

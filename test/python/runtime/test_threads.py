@@ -147,10 +147,10 @@ def test_fork_while_another_thread_compiles():
     inside, leave = threading.Event(), threading.Event()
     build = kernel._build
 
-    def slow(wanted):
+    def slow(wanted, grid):
         inside.set()
         leave.wait(60)
-        return build(wanted)
+        return build(wanted, grid)
 
     kernel._build = slow
     thread = threading.Thread(target=lambda: kernel[1 << 16](x, y))

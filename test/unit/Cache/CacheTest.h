@@ -49,6 +49,7 @@ inline cache::Key makeKey(const std::string &kernel,
                                 {"target", target},
                                 {"num_warps", "None"},
                                 {"math", "exact"},
+                                {"tiles", "any"},
                                 {"build", "1"}}));
 }
 

@@ -1,0 +1,41 @@
+//===- WholeTiles.h - Launches without a tile past a tensor ----*- C++ -*-===//
+//
+// Where programs alone number the tiles of a kernel, whether all of them are
+// inside of their tensors is known of a launch: each dimension of the grid has
+// no more programs than the tensor has tiles. A kernel says so
+// (`quant.whole_if`), for those that launch it, and is told of the launch that
+// it is compiled for (`quant.launch`).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DITHER_TRANSFORMS_TILING_WHOLETILES_H
+#define DITHER_TRANSFORMS_TILING_WHOLETILES_H
+
+#include "dither/Runtime/KernelImage.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <optional>
+
+namespace dither::transforms {
+
+/// What keeps the `size` elements from `index` on, of dimension `dim` of
+/// `memref`, inside in every program; nothing where it is no tensor of the
+/// kernel's own, or is indexed in another way.
+std::optional<runtime::TileBound> boundOf(mlir::Value index, mlir::Value memref,
+                                          int64_t dim, int64_t size);
+/// What makes a vector of the kernel's, with a length at run time, one of
+/// `length`.
+std::optional<runtime::TileBound> lengthBound(mlir::Value memref,
+                                              int64_t length);
+
+/// Whether a launch, `quant.launch` of a kernel or null, keeps all of `bounds`.
+bool holds(mlir::Attribute launch, llvm::ArrayRef<runtime::TileBound> bounds);
+
+/// Says what all tiles are inside by, and whether the code takes it for
+/// granted.
+void setWholeTiles(mlir::func::FuncOp kernel,
+                   llvm::ArrayRef<runtime::TileBound> bounds, bool required);
+
+} // namespace dither::transforms
+
+#endif // DITHER_TRANSFORMS_TILING_WHOLETILES_H

@@ -1,0 +1,207 @@
+// RUN: dither-opt %s --split-input-file --dither-version-bounds --canonicalize --cse | FileCheck %s
+
+// A launch of 16 programs, of 64 rows: no tile is past an end, and the code is
+// for such launches alone. The rows are in slots 1 and 3.
+// CHECK-LABEL: func.func @whole(
+// CHECK-SAME: quant.whole, quant.whole_if = [{axis = 0 : i64, end = 4 : i64, slot = 1 : i64, step = 4 : i64}, {axis = 0 : i64, end = 4 : i64, slot = 3 : i64, step = 4 : i64}]}
+// CHECK-NOT: quant.launch
+// CHECK-NOT: scf.if
+// CHECK: quant.load %arg0{{.*}} {in_bounds}
+// CHECK-NEXT: quant.store %{{.*}}, %arg1{{.*}} {in_bounds}
+func.func @whole(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel, quant.launch = {grid = array<i64: 16, 1, 1>, slots = array<i64: 0, 64, 0, 64>}} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %r = arith.muli %p, %c4 : index
+  %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+  quant.store %t, %y[%r, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+  return
+}
+
+// -----
+
+// Of 63 rows of the second tensor the last tile has one too few: code of any
+// launch, which says what it would need.
+// CHECK-LABEL: func.func @past_an_end(
+// CHECK-SAME: quant.kernel, quant.whole_if = [{axis = 0 : i64, end = 4 : i64, slot = 1 : i64, step = 4 : i64}, {axis = 0 : i64, end = 4 : i64, slot = 3 : i64, step = 4 : i64}]}
+// CHECK: scf.if
+func.func @past_an_end(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel, quant.launch = {grid = array<i64: 16, 1, 1>, slots = array<i64: 0, 64, 0, 63>}} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %r = arith.muli %p, %c4 : index
+  %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+  quant.store %t, %y[%r, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+  return
+}
+
+// -----
+
+// So is that of one program too many, and of no launch at all.
+// CHECK-LABEL: func.func @program_too_many(
+// CHECK-NOT: quant.whole,
+// CHECK: scf.if
+func.func @program_too_many(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel, quant.launch = {grid = array<i64: 17, 1, 1>, slots = array<i64: 0, 64, 0, 68>}} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %r = arith.muli %p, %c4 : index
+  %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+  quant.store %t, %y[%r, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @any(
+// CHECK-SAME: quant.kernel, quant.whole_if
+// CHECK: scf.if
+func.func @any(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %r = arith.muli %p, %c4 : index
+  %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+  quant.store %t, %y[%r, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+  return
+}
+
+// -----
+
+// Two dimensions of the grid, extents that are known and strides that are not,
+// a tile from the first column on, and rows that all programs read. A tile that
+// is no power of two counts as well, which the test on a GPU does not know.
+// CHECK-LABEL: func.func @of_all_kinds(
+// CHECK-SAME: quant.whole, quant.whole_if = [{axis = 1 : i64, end = 3 : i64, slot = 2 : i64, step = 3 : i64}, {axis = 0 : i64, end = 128 : i64, extent = 512 : i64, step = 128 : i64}, {end = 8 : i64, slot = 5 : i64}, {axis = 0 : i64, end = 128 : i64, slot = 6 : i64, step = 128 : i64}]}
+// CHECK-NOT: scf.if
+module attributes {quant.target = "sm_90a"} {
+  func.func @of_all_kinds(%factor: f32, %x: memref<?x512xf32, strided<[?, 1]>>, %y: memref<?x?xf32>) attributes {quant.kernel, quant.launch = {grid = array<i64: 4, 3, 1>, slots = array<i64: 0, 0, 9, 0, 0, 8, 512, 0>}} {
+    %p = quant.program_id x
+    %q = quant.program_id y
+    %c0 = arith.constant 0 : index
+    %c3 = arith.constant 3 : index
+    %c5 = arith.constant 5 : index
+    %c128 = arith.constant 128 : index
+    %c = arith.muli %p, %c128 : index
+    %r = arith.muli %q, %c3 : index
+    %t = quant.load %x[%r, %c] : memref<?x512xf32, strided<[?, 1]>> -> tensor<3x128xf32>
+    quant.store %t, %y[%c5, %c] : tensor<3x128xf32>, memref<?x?xf32>
+    return
+  }
+}
+
+// -----
+
+// The parameters of a norm are as many as a row has: as known as that.
+// CHECK-LABEL: func.func @parameters(
+// CHECK-SAME: quant.whole, quant.whole_if = [{axis = 0 : i64, end = 1 : i64, slot = 1 : i64, step = 1 : i64}, {axis = 0 : i64, end = 1 : i64, slot = 5 : i64, step = 1 : i64}, {end = 2880 : i64, exact, slot = 3 : i64}]
+// CHECK-NOT: scf.if
+// CHECK: memref.cast %arg1 : memref<?xbf16> to memref<2880xbf16>
+module attributes {quant.target = "sm_90a"} {
+  func.func @parameters(%x: memref<?x2880xbf16>, %w: memref<?xbf16>, %y: memref<?x2880xbf16>) attributes {quant.kernel, quant.launch = {grid = array<i64: 7, 1, 1>, slots = array<i64: 0, 7, 0, 2880, 0, 7>}, quant.config = {fragment = array<i64: 1, 2944>, tile = array<i64: 1, 2944>, num_warps = 2 : i64}} {
+    %c0 = arith.constant 0 : index
+    %p = quant.program_id x
+    %t = quant.load %x[%p, %c0] : memref<?x2880xbf16> -> tensor<1x2944xbf16>
+    %v = quant.load %w[%c0] : memref<?xbf16> -> tensor<2944xbf16>
+    %b = quant.reshape %v : tensor<2944xbf16> -> tensor<1x2944xbf16>
+    %s = arith.mulf %t, %b : tensor<1x2944xbf16>
+    quant.store %s, %y[%p, %c0] : tensor<1x2944xbf16>, memref<?x2880xbf16>
+    return
+  }
+
+  // One more of them than a row has is none of these.
+  // CHECK-LABEL: func.func @longer_parameters(
+  // CHECK: scf.if
+  func.func @longer_parameters(%x: memref<?x2880xbf16>, %w: memref<?xbf16>, %y: memref<?x2880xbf16>) attributes {quant.kernel, quant.launch = {grid = array<i64: 7, 1, 1>, slots = array<i64: 0, 7, 0, 2881, 0, 7>}, quant.config = {fragment = array<i64: 1, 2944>, tile = array<i64: 1, 2944>, num_warps = 2 : i64}} {
+    %c0 = arith.constant 0 : index
+    %p = quant.program_id x
+    %t = quant.load %x[%p, %c0] : memref<?x2880xbf16> -> tensor<1x2944xbf16>
+    %v = quant.load %w[%c0] : memref<?xbf16> -> tensor<2944xbf16>
+    %b = quant.reshape %v : tensor<2944xbf16> -> tensor<1x2944xbf16>
+    %s = arith.mulf %t, %b : tensor<1x2944xbf16>
+    quant.store %s, %y[%p, %c0] : tensor<1x2944xbf16>, memref<?x2880xbf16>
+    return
+  }
+}
+
+// -----
+
+// A large kernel of a CPU has one copy in either case: this one without masks.
+// CHECK-LABEL: func.func @large(
+// CHECK-SAME: quant.whole,
+// CHECK: quant.load %arg0{{.*}} {in_bounds}
+func.func @large(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel, quant.launch = {grid = array<i64: 2, 1, 1>, slots = array<i64: 0, 8, 0, 8>}, quant.config = {fragment = array<i64: 4, 512>}} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %r = arith.muli %p, %c4 : index
+  %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+  %e = quant.exp %t : tensor<4x512xf32>
+  quant.store %e, %y[%r, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+  return
+}
+
+// -----
+
+// Tiles that begin with another element than the first, that overlap, and the
+// scales of their blocks: the last of 4 tiles of x ends at 8 + 3 * 32 + 64.
+// CHECK-LABEL: func.func @progressions(
+// CHECK-SAME: quant.whole, quant.whole_if = [{axis = 0 : i64, end = 72 : i64, extent = 168 : i64, step = 32 : i64}, {axis = 0 : i64, end = 2 : i64, extent = 5 : i64, step = 1 : i64}]
+// CHECK-NOT: scf.if
+func.func @progressions(%x: memref<4x168xf32>, %y: memref<4x5xf32>) attributes {quant.kernel, quant.launch = {grid = array<i64: 4, 1, 1>, slots = array<i64: 0, 0>}} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c32 = arith.constant 32 : index
+  %r = arith.muli %p, %c32 : index
+  %s = arith.addi %r, %c8 : index
+  %b = arith.floordivsi %r, %c32 : index
+  %t = quant.load %x[%c0, %s] : memref<4x168xf32> -> tensor<4x64xf32>
+  %m = quant.block_reduce amax %t block [1, 32] : tensor<4x64xf32> -> tensor<4x2xf32>
+  quant.store %m, %y[%c0, %b] : tensor<4x2xf32>, memref<4x5xf32>
+  return
+}
+
+// -----
+
+// One column fewer, and they are not.
+// CHECK-LABEL: func.func @column_too_few(
+// CHECK-NOT: quant.whole,
+// CHECK: scf.if
+func.func @column_too_few(%x: memref<4x167xf32>, %y: memref<4x167xf32>) attributes {quant.kernel, quant.launch = {grid = array<i64: 4, 1, 1>, slots = array<i64: 0, 0>}} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c32 = arith.constant 32 : index
+  %r = arith.muli %p, %c32 : index
+  %s = arith.addi %r, %c8 : index
+  %t = quant.load %x[%c0, %s] : memref<4x167xf32> -> tensor<4x64xf32>
+  quant.store %t, %y[%c0, %s] : tensor<4x64xf32>, memref<4x167xf32>
+  return
+}
+
+// -----
+
+// What a program computes in another way, or is given, tells nothing of a launch.
+// CHECK-LABEL: func.func @other_offsets(
+// CHECK-NOT: quant.whole
+// CHECK: scf.if
+func.func @other_offsets(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel, quant.launch = {grid = array<i64: 2, 1, 1>, slots = array<i64: 0, 80, 0, 80>}} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %r = arith.muli %p, %c4 : index
+  %q = quant.program_id y
+  %s = arith.addi %r, %q : index
+  %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+  quant.store %t, %y[%s, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @given(
+// CHECK-NOT: quant.whole
+// CHECK: scf.if
+func.func @given(%x: memref<?x512xf32>, %y: memref<?x512xf32>, %i: index) attributes {quant.kernel, quant.launch = {grid = array<i64: 1, 1, 1>, slots = array<i64: 0, 80, 0, 80, 0>}} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%i, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+  quant.store %t, %y[%c0, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+  return
+}

@@ -1,0 +1,214 @@
+"""Code for launches whose tiles are all inside of their tensors, and code for others (docs/runtime.md, Whole tiles)."""
+
+import itertools
+import random
+
+import dither
+import dither.language as dl
+import numpy as np
+import pytest
+from dither import _dither
+from dither.cli.signature import parse_type
+from dither.devices import get_device
+from guarded import Guarded
+
+DEVICES = ["cpu", "sim:sm_90a", "sim:sm_100a"]
+
+
+def make_kernel():
+    """x * 4 + 3; a loop keeps it out of phases, whose code on CPUs is the same for all launches."""
+
+    @dither.jit(shapes="static")
+    def scale(x, y, ROWS: dl.constexpr):
+        row = dl.program_id(0) * ROWS
+        t = dl.load(x, (row, 0), (ROWS, 64))
+        for _ in range(2):
+            t = t * 2.0 + 1.0
+        dl.store(y, (row, 0), t)
+
+    return scale
+
+
+def aligned(rows):
+    """Rows of 64 numbers at a multiple of 64 bytes: one class of arguments."""
+    memory = np.zeros(rows * 64 + 16, np.float32)
+    start = -memory.ctypes.data % 64 // 4
+    return memory[start : start + rows * 64].reshape(rows, 64)
+
+
+def run(kernel, rows, device, grid=None):
+    x, y = aligned(rows), aligned(rows)
+    x[:] = np.random.default_rng(rows).integers(-99, 99, x.shape)
+    kernel[-(-rows // 4) if grid is None else grid](x, y, ROWS=4, device=device, shapes="trailing")
+    assert np.array_equal(y, x * 4 + 3)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_each_launch_has_the_code_that_is_made_for_it(device):
+    kernel = make_kernel()
+    for rows in (8, 5, 12, 7, 16, 8, 9, 5):
+        run(kernel, rows, device)
+    stats = kernel.stats()
+    assert [build.fields["tiles"] for build in stats.builds] == ["whole", "any"]
+    assert stats.builds[1].differs == (("tiles", "whole", "any"),)
+    assert stats.memory_hits == 6
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_first_launch_may_be_either(device):
+    kernel = make_kernel()
+    for rows in (5, 8, 7, 12):
+        run(kernel, rows, device)
+    assert [build.fields["tiles"] for build in kernel.stats().builds] == ["any", "whole"]
+
+
+def test_known_launches_of_both_need_no_python():
+    kernel = make_kernel()
+    for rows in (8, 5):
+        run(kernel, rows, "cpu")
+    before = kernel._launcher.hits
+    for rows in (12, 7, 16, 9) * 10:
+        run(kernel, rows, "cpu")
+    assert kernel._launcher.hits - before == 40
+    assert kernel._launcher.size == 2
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_programs_past_the_end_write_nothing(device):
+    """The rows are whole tiles, the grid has more of them: not after code for whole tiles was made, either."""
+    kernel = make_kernel()
+    run(kernel, 8, device)
+    out = Guarded(np.zeros((8, 64), np.float32), strided=False)
+    x = aligned(8)
+    kernel[5](x, out.array, ROWS=4, device=device)
+    assert out.intact()
+    assert (out.array == 3).all()
+    assert [build.fields["tiles"] for build in kernel.stats().builds] == ["whole", "any"]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_launch_of_nothing_compiles_no_second_one(device):
+    kernel = make_kernel()
+    run(kernel, 8, device)
+    run(kernel, 0, device, grid=0)
+    assert len(kernel.stats().builds) == 1
+
+
+def lowered(kernel, target="sm_90a", rows="?"):
+    x = parse_type(f"f32[{rows},64]")
+    return kernel.lower(x, x, ROWS=4, target=target)
+
+
+def test_code_for_whole_tiles_is_one_copy():
+    kernel = make_kernel()
+    everything = lowered(kernel).compile()
+    shapes = {"x": (8, 64), "y": (8, 64)}
+    whole = lowered(kernel).compile(grid=(2, 1, 1), shapes=shapes)
+    assert (everything.tiles, whole.tiles) == ("any", "whole")
+    assert whole.image.tiles[1] == everything.image.tiles[1] == [(0, 1, 0, 4, 4, False), (0, 3, 0, 4, 4, False)]
+    assert len(whole.ptx) < 0.6 * len(everything.ptx)
+    past = lowered(kernel).compile(grid=(3, 1, 1), shapes=shapes)
+    assert (past.tiles, past.ptx) == ("any", everything.ptx)
+    known = lowered(kernel, rows="8").compile(grid=(2, 1, 1))
+    assert (known.tiles, known.image.tiles[1][0]) == ("whole", (0, -1, 8, 4, 4, False))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_device_refuses_other_launches(device):
+    kernel = make_kernel()
+    made = get_device(device)
+    code = lowered(kernel, made.target).compile(grid=(2, 1, 1), shapes={"x": (8, 64), "y": (8, 64)})
+    loaded = code.loaded(made)
+    x, y = aligned(8), aligned(8)
+    with pytest.raises(_dither.RuntimeFailure, match=r"inside of their tensors, found grid 3x1x1, which reaches past"):
+        loaded.launch([x.ctypes.data, 8, y.ctypes.data, 8], (3, 1, 1))
+    with pytest.raises(_dither.RuntimeFailure, match="inside of their tensors"):
+        loaded.launch([x.ctypes.data, 8, y.ctypes.data, 7], (2, 1, 1))
+    loaded.launch([0, 0, 0, 0], (0, 1, 1))
+    with pytest.raises(ValueError, match="found 3 slots, expected 4"):
+        code.image.suits([0, 8, 0], (2, 1, 1))
+
+
+def test_an_entry_of_the_cache_has_them():
+    code = lowered(make_kernel()).compile(grid=(2, 1, 1), shapes={"x": (8, 64), "y": (8, 64)})
+    again = type(code).from_entry(code.to_entry())
+    assert (again.tiles, again.image.tiles) == (code.tiles, code.image.tiles)
+    image = code.image
+    with pytest.raises(ValueError, match="bound of tiles"):
+        _dither.KernelImage("k", "sm_90a", b"", 32, 0, image.params, 1, (True, [(3, 1, 0, 4, 4, False)]))
+    with pytest.raises(ValueError, match="bound of tiles"):
+        _dither.KernelImage("k", "sm_90a", b"", 32, 0, image.params, 1, (True, [(0, 4, 0, 4, 4, False)]))
+
+
+def test_prepared_and_recorded_launches():
+    kernel = make_kernel()
+    for rows, tiles in ((8, "whole"), (7, "any")):
+        x, y = aligned(rows), aligned(rows)
+        x[:] = 2
+        kernel.prepare(2, x, y, ROWS=4, shapes="trailing")()
+        assert (y == 11).all()
+        assert kernel.stats().builds[-1].fields["tiles"] == tiles
+
+    kernel.clear()
+    program = dither.record(lambda x, y: kernel[2](x, y, ROWS=4), *[dither.TensorType(dither.float32, (8, 64))] * 2)
+    assert kernel.stats().builds[-1].fields["tiles"] == "whole"
+    x, y = aligned(8), aligned(8)
+    x[:] = 1
+    program.run([x, y], [])
+    assert (y == 7).all()
+
+
+def test_what_prints_is_for_any():
+    @dither.jit
+    def loud(x, y):
+        row = dl.program_id(0) * 4
+        t = dl.load(x, (row, 0), (4, 64))
+        dl.print("t", t, where=t > 100.0)
+        dl.store(y, (row, 0), t)
+
+    x, y = aligned(8), aligned(8)
+    for device in DEVICES:
+        loud[2](x, y, device=device)
+        assert loud.stats().builds[-1].fields["tiles"] == "any"
+
+
+def make_tiles(steps, firsts):
+    """Tiles of 2 x 8 in steps from a first element on along both dimensions, and one number for each."""
+    (ROW_STEP, COL_STEP), (ROW, COL) = steps, firsts
+
+    @dither.jit(shapes="dynamic")
+    def tiles(x, y):
+        i, j = dl.program_id(0), dl.program_id(1)
+        t = dl.load(x, (i * ROW_STEP + ROW, j * COL_STEP + COL), (2, 8))
+        dl.store(y, (i, (j * COL_STEP) // COL_STEP), dl.sum(dl.sum(t, 0), 1))
+
+    return tiles
+
+
+@pytest.mark.parametrize(
+    "steps, firsts", [((2, 8), (0, 0)), ((1, 4), (0, 0)), ((3, 16), (1, 2)), ((2, 7), (0, 3)), ((5, 8), (4, 0))]
+)
+def test_launches_are_whole_where_every_access_is_inside(steps, firsts):
+    kernel = make_tiles(steps, firsts)
+    types = [parse_type("f32[?,?]"), parse_type("f32[?,?]")]
+    image = kernel.lower(*types, target="sm_90a").compile().image
+    bounds = image.tiles[1]
+    assert len(bounds) == 4
+    draw = random.Random(repr((steps, firsts)))
+    found = set()
+    for _ in range(2000):
+        grid = draw.randint(1, 4), draw.randint(1, 4)
+        # Extents about those that are enough.
+        enough = [
+            (n - 1) * step + first + size for n, step, first, size in zip(grid, steps, firsts, (2, 8), strict=True)
+        ]
+        x = [max(0, n + draw.choice([-9, -1, 0, 0, 1, 9])) for n in enough]
+        y = [max(0, n + draw.choice([-1, 0, 0, 0, 1])) for n in grid]
+        inside = all(
+            i * steps[0] + firsts[0] + 2 <= x[0] and j * steps[1] + firsts[1] + 8 <= x[1] and i < y[0] and j < y[1]
+            for i, j in itertools.product(*map(range, grid))
+        )
+        # Code for any launch suits those that have a part of a tile.
+        assert image.suits([0, *x, x[1], 0, *y, y[1]], (*grid, 1)) is not inside, (grid, x, y)
+        found.add(inside)
+    assert found == {True, False}
