@@ -223,6 +223,9 @@ private:
           return llvm::Error::success();
         }))
       return e;
+    // What replaces this text is for the same launches, as far as it says so.
+    if (target.isGpu && artifact.kernels.front().tiles.required)
+      code += "// for launches of whole tiles alone\n";
     if (options.keepStages)
       artifact.stages.emplace_back(target.isGpu ? "ptx" : "asm",
                                    target.isGpu ? code : assembly);

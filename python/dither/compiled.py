@@ -19,6 +19,8 @@ from .types import ArgType, SameAs, ScalarType, Structure, TensorType, float32
 
 #: Rows of the tiles that orders of scales are made of.
 TILE_ROWS = {"swizzle_128x4": 128, "swizzle_8x4": 8}
+#: What PTX says that is for launches of whole tiles alone (lib/Pipelines/Compiler.cpp).
+_WHOLE_TILES = "// for launches of whole tiles alone"
 
 if TYPE_CHECKING:
     from . import _dither
@@ -196,10 +198,12 @@ class Compiled:
         return self.image.code.decode()
 
     def replace_code(self, ptx: str) -> None:
-        """Launches other PTX than was compiled, with the same parameters."""
+        """Launches other PTX than was compiled, with the same parameters. It says itself whether it is for whole tiles
+        alone, as the compiler writes it."""
         from . import _dither
 
         old = self.image
+        is_whole = _WHOLE_TILES in ptx
         self.image = _dither.KernelImage(
             old.name,
             old.target,
@@ -208,7 +212,7 @@ class Compiled:
             old.shared_bytes,
             old.params,
             old.cluster_size,
-            old.tiles,
+            (is_whole, old.tiles[1] if is_whole else []),
         )
         self.stages["ptx"] = ptx
 

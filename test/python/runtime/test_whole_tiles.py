@@ -36,10 +36,10 @@ def aligned(rows):
     return memory[start : start + rows * 64].reshape(rows, 64)
 
 
-def run(kernel, rows, device, grid=None):
+def run(kernel, rows, device):
     x, y = aligned(rows), aligned(rows)
     x[:] = np.random.default_rng(rows).integers(-99, 99, x.shape)
-    kernel[-(-rows // 4) if grid is None else grid](x, y, ROWS=4, device=device, shapes="trailing")
+    kernel[-(-rows // 4)](x, y, ROWS=4, device=device, shapes="trailing")
     assert np.array_equal(y, x * 4 + 3)
 
 
@@ -90,7 +90,7 @@ def test_programs_past_the_end_write_nothing(device):
 def test_a_launch_of_nothing_compiles_no_second_one(device):
     kernel = make_kernel()
     run(kernel, 8, device)
-    run(kernel, 0, device, grid=0)
+    kernel[0](aligned(8), aligned(8), ROWS=4, device=device, shapes="trailing")
     assert len(kernel.stats().builds) == 1
 
 
@@ -212,3 +212,26 @@ def test_launches_are_whole_where_every_access_is_inside(steps, firsts):
         assert image.suits([0, *x, x[1], 0, *y, y[1]], (*grid, 1)) is not inside, (grid, x, y)
         found.add(inside)
     assert found == {True, False}
+
+
+def test_code_that_replaces_another_says_what_it_is_for(tmp_path, monkeypatch):
+    """PTX that was written by a launch of whole tiles, and is put in the place of all code of the kernel."""
+    kernel = make_kernel()
+    of_any = lowered(kernel).compile().ptx
+    monkeypatch.setenv("DITHER_DUMP_DIR", str(tmp_path))
+    run(kernel, 8, "sim:sm_90a")
+    monkeypatch.delenv("DITHER_DUMP_DIR")
+    ptx = (tmp_path / "scale" / "ptx.ptx").read_text()
+    assert ptx.endswith("// for launches of whole tiles alone\n")
+    monkeypatch.setenv("DITHER_OVERRIDE_DIR", str(tmp_path))
+    for stage in (tmp_path / "scale").iterdir():
+        if stage.suffix == ".mlir":
+            stage.unlink()
+    kernel.clear()
+    run(kernel, 8, "sim:sm_90a")
+    with pytest.raises(_dither.RuntimeFailure, match="reaches past one"):
+        run(kernel, 7, "sim:sm_90a")
+    (tmp_path / "scale" / "ptx.ptx").write_text(of_any)
+    kernel.clear()
+    for rows in (8, 7):
+        run(kernel, rows, "sim:sm_90a")
