@@ -101,7 +101,8 @@ bool isWholeIf(Attribute attr) {
            auto bound = dyn_cast<DictionaryAttr>(one);
            return bound && isPositive(bound.get("end")) &&
                   isPlace(bound.get("axis"), 3) &&
-                  (!bound.contains("axis") || isPositive(bound.get("step"))) &&
+                  bound.contains("axis") == bound.contains("step") &&
+                  (!bound.contains("step") || isPositive(bound.get("step"))) &&
                   isPlace(bound.get("slot"), INT32_MAX) &&
                   (bound.contains("slot") || isCount(bound.get("extent")));
          });

@@ -29,8 +29,7 @@ public:
       : module(module), options(options), target(target) {}
 
   llvm::Error run(Stage start) {
-    if (start == Stage::Quant)
-      sayLaunch();
+    sayLaunch();
     keepModule(start);
     for (Stage s : {Stage::Tiled, Stage::Distributed, Stage::LLVM})
       if (s > start)
@@ -57,8 +56,11 @@ private:
     return e;
   }
 
-  /// Tells the kernels of the launch that they are compiled for.
+  /// Tells the kernels of the launch that they are compiled for. Text that
+  /// stands in the place of a module may have been told of another.
   void sayLaunch() {
+    for (Operation &op : *module.getBody())
+      op.removeAttr("quant.launch");
     if (!options.launch)
       return;
     Builder b(module->getContext());
@@ -126,12 +128,17 @@ private:
   }
 
   /// What dither-version-bounds says of the tiles of a launch.
-  static runtime::WholeTiles wholeTiles(Operation &kernel, size_t params) {
+  static llvm::Expected<runtime::WholeTiles> wholeTiles(Operation &kernel,
+                                                        size_t params) {
     runtime::WholeTiles tiles;
     tiles.required = kernel.hasAttr("quant.whole");
     auto bounds = kernel.getAttrOfType<ArrayAttr>("quant.whole_if");
-    if (!bounds)
+    if (!bounds) {
+      if (tiles.required)
+        return llvm::createStringError(
+            "the kernel is for whole tiles and does not say by what they are");
       return tiles;
+    }
     for (auto entry : bounds.getAsRange<DictionaryAttr>()) {
       auto number = [&](StringRef name, int64_t missing) {
         auto attr = entry.getAs<IntegerAttr>(name);
@@ -144,7 +151,10 @@ private:
       bound.end = number("end", 1);
       bound.step = number("step", 1);
       bound.exact = entry.contains("exact");
-      assert(bound.slot < int64_t(params) && "no slot of the kernel");
+      if (bound.slot >= int64_t(params))
+        return llvm::createStringError("the kernel has an extent in slot " +
+                                       llvm::Twine(bound.slot) + " of " +
+                                       llvm::Twine(params));
       tiles.bounds.push_back(bound);
     }
     return tiles;
@@ -184,7 +194,10 @@ private:
               image.name.c_str());
         image.params.push_back(*kind);
       }
-      image.tiles = wholeTiles(op, image.params.size());
+      auto tiles = wholeTiles(op, image.params.size());
+      if (!tiles)
+        return tiles.takeError();
+      image.tiles = std::move(*tiles);
       artifact.kernels.push_back(std::move(image));
     }
     if (artifact.kernels.empty())

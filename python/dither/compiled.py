@@ -103,7 +103,8 @@ class Lowered:
                 verify=knobs.get("verify"),
                 reproducer=knobs.get("reproducer"),
                 dump_directory=(dump and "passes" in knobs.get("dump_stages") and f"{dump}/{self.name}") or "",
-                launch=None if grid is None or self.sites else (grid, _extent_slots(self.types, shapes or {})),
+                # What is given in the place of a stage is what it is for every launch.
+                launch=None if grid is None or self.sites or text else (grid, _extent_slots(self.types, shapes or {})),
             )
         except _dither.IRError as error:
             raise _failure(error, self.target) from None
@@ -125,6 +126,8 @@ class Lowered:
             timings,
             self.sites,
         )
+        if text and compiled.tiles == "any":
+            compiled.image = _with(compiled.image, tiles=(False, []))
         ptx = knobs.override_code(self.name)
         if ptx and is_gpu(self.target):
             compiled.replace_code(ptx)
@@ -200,20 +203,11 @@ class Compiled:
     def replace_code(self, ptx: str) -> None:
         """Launches other PTX than was compiled, with the same parameters. It says itself whether it is for whole tiles
         alone, as the compiler writes it."""
-        from . import _dither
-
         old = self.image
         is_whole = _WHOLE_TILES in ptx
-        self.image = _dither.KernelImage(
-            old.name,
-            old.target,
-            ptx.encode(),
-            old.num_threads,
-            old.shared_bytes,
-            old.params,
-            old.cluster_size,
-            (is_whole, old.tiles[1] if is_whole else []),
-        )
+        if is_whole and not old.tiles[1]:
+            raise ValueError(f"found PTX for whole tiles, expected PTX for any launch of kernel '{old.name}'")
+        self.image = _with(old, code=ptx.encode(), tiles=(is_whole, old.tiles[1] if is_whole else []))
         self.stages["ptx"] = ptx
 
     @property
@@ -362,6 +356,14 @@ class Compiled:
             else:
                 slots.append(int(value))
         return slots
+
+
+def _with(image: Any, **changed: Any) -> Any:
+    """An image with other code or tiles."""
+    from . import _dither
+
+    fields = ("name", "target", "code", "num_threads", "shared_bytes", "params", "cluster_size", "tiles")
+    return _dither.KernelImage(*(changed.get(field, getattr(image, field)) for field in fields))
 
 
 def _pack(kind: ArgType) -> list[Any]:

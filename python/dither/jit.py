@@ -272,7 +272,7 @@ class Kernel:
 
         def build() -> Compiled:
             built.append(self._build(wanted, grid))
-            return built[0]
+            return built[-1]
 
         key = profile.recording(), wanted.key()
         compiled: Compiled = self._compiled.get(key) or self._compiled.make(key, build)

@@ -77,7 +77,8 @@ findPlan(const Launcher &self, Frame &frame,
     plan->fill(frame.values.data(), slots.data());
     return plan->kernel->suits(slots, frame.grid);
   };
-  if (!plan || suits())
+  // One whose guards do not hold says nothing of what has come since.
+  if (!plan || !plan->guards.hold() || suits())
     return plan;
   frame.key.append('w', uint64_t(1));
   plan = self.plans->find(frame.key.bytes());

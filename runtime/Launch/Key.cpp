@@ -62,7 +62,7 @@ bool Key::append(const TensorRef &tensor, Shapes shapes) {
   for (unsigned dim = 0; dim + 1 < rank; ++dim)
     strides |= static_cast<uint64_t>(tensor.strides[dim] * int64_t(bits) / 8);
 
-  // Code for the CPU is the same for every alignment: see Kernel._specialize.
+  // Code for the CPU is the same for every alignment: see Kernel._wanted.
   bool aligned = tensor.device != onCpu;
 
   // Every number that follows is announced by the fixed part.

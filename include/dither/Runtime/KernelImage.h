@@ -43,6 +43,10 @@ struct TileBound {
       return there == end;
     return end <= there && tiles - 1 <= (there - end) / step;
   }
+  bool operator==(const TileBound &other) const {
+    return axis == other.axis && slot == other.slot && extent == other.extent &&
+           end == other.end && step == other.step && exact == other.exact;
+  }
 };
 
 /// When all tiles of a launch are inside of their tensors, and whether code is

@@ -287,7 +287,7 @@ def DitherVersionBounds : Pass<"dither-version-bounds", "::mlir::func::FuncOp"> 
   let description = [{
     Requires: kernels.
     Guarantees: divisions of indices that cannot be negative are unsigned. Accesses
-    that are in bounds whatever the program id carry `in_bounds`. Where the bounds of others can be checked before the body runs,
+    that are in bounds whatever the program id and the iteration of a loop carry `in_bounds`. Where the bounds of others can be checked before the body runs,
     the body becomes the two branches of an scf.if: one in which those carry
     `in_bounds` too, and the original. The condition is quant.likely. Of a row whose static length ends inside of the tile of a GPU's
     program that is not cut into fragments, what is past it stays outside; a vector of as many columns is one of

@@ -25,9 +25,10 @@ constexpr int64_t kMostBlocks = 8;
 
 using Most = std::optional<int64_t>;
 
-/// The largest value that `v` can have; nothing if it may be negative, which
-/// products and sums are that wrap.
-Most mostOf(Value v, int depth) {
+Most mostOf(Value v, int depth);
+
+/// As mostOf, of a number that has all of its bits.
+Most mostOfWide(Value v, int depth) {
   if (std::optional<int64_t> c = getConstantIntValue(v))
     return *c >= 0 ? Most(*c) : std::nullopt;
   if (depth > kMaxDepth)
@@ -90,6 +91,23 @@ Most mostOf(Value v, int depth) {
   if (isa<arith::MinSIOp>(def))
     return std::min(*a, *b);
   return std::nullopt;
+}
+
+/// The largest value that `v` can have; nothing if it may be negative, which
+/// products and sums are that wrap.
+Most mostOf(Value v, int depth) {
+  Most most = mostOfWide(v, depth);
+  auto type = dyn_cast<IntegerType>(v.getType());
+  if (!most || !type || type.getWidth() >= 64)
+    return most;
+  int64_t limit = llvm::maxIntN(type.getWidth());
+  if (*most <= limit)
+    return most;
+  // Programs have numbers of 31 bits, on GPUs by the hardware.
+  auto cast = v.getDefiningOp<arith::IndexCastOp>();
+  bool isProgram =
+      cast && isa_and_present<quant::ProgramIdOp>(cast.getIn().getDefiningOp());
+  return isProgram ? Most(limit) : std::nullopt;
 }
 
 } // namespace

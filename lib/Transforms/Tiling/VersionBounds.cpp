@@ -50,12 +50,6 @@ struct Access {
   SmallVector<int64_t> shape;
 };
 
-/// index + size must not exceed dimension `dim` of `memref`.
-struct Check {
-  Value index, memref;
-  int64_t dim;
-};
-
 template <typename Op> Access describe(Op op, Value tile) {
   return {
       op, op.getMemref(), SmallVector<Value>(op.getIndices()),
@@ -363,57 +357,112 @@ private:
   llvm::SmallDenseMap<int64_t, int64_t> endOf;
 };
 
-/// What accesses are inside by: of indices, and of vectors, by load, the length
-/// that they must have.
-struct Needs {
-  Room room;
-  llvm::MapVector<Operation *, int64_t> vectors;
+/// index + size must not exceed dimension `dim`.
+struct Check {
+  Value index;
+  int64_t dim, size;
+};
 
-  /// The vectors, each once, and their lengths.
-  llvm::SmallSetVector<std::pair<Value, int64_t>, 4> lengths() const {
-    llvm::SmallSetVector<std::pair<Value, int64_t>, 4> lengths;
-    for (auto [op, length] : vectors)
-      lengths.insert({cast<quant::LoadOp>(op).getMemref(), length});
-    return lengths;
-  }
+/// What an access needs to be inside of its tensor.
+struct Demand {
+  SmallVector<Check> checks;
+  SmallVector<Value> maybeNegative;
+  /// The length that a vector must have.
+  std::optional<int64_t> length;
 
-  /// The same for a whole launch; empty where programs alone do not tell.
-  SmallVector<runtime::TileBound> ofLaunch() const {
-    SmallVector<runtime::TileBound> bounds;
-    for (auto &[key, size] : room) {
-      auto &[index, memref, dim] = key;
-      std::optional<runtime::TileBound> bound =
-          boundOf(index, memref, dim, size);
-      if (!bound)
-        return {};
-      bounds.push_back(*bound);
-    }
-    for (auto [memref, length] : lengths()) {
-      std::optional<runtime::TileBound> bound = lengthBound(memref, length);
-      if (!bound)
-        return {};
-      bounds.push_back(*bound);
-    }
-    return bounds;
+  bool isNothing() const {
+    return checks.empty() && maybeNegative.empty() && !length;
   }
 };
 
-/// Takes for granted in `body`, which has what `map` makes of them, that the
-/// accesses of `versioned` are inside.
-void assumeInside(Block &body, ArrayRef<Operation *> versioned,
-                  const Needs &needs, const IRMapping &map) {
-  for (Operation *op : versioned)
-    setInBounds(map.lookupOrDefault(op));
-  for (auto [op, length] : needs.vectors) {
-    auto load = cast<quant::LoadOp>(map.lookupOrDefault(op));
-    OpBuilder b(load);
-    auto type = cast<MemRefType>(load.getMemref().getType());
-    MemRefType known = MemRefType::Builder(type).setShape({length});
-    load.getMemrefMutable().assign(
-        memref::CastOp::create(b, load.getLoc(), known, load.getMemref())
-            .getResult());
+/// Nothing for what always reaches outside.
+std::optional<Demand> demandOf(const Access &access, const RowEnds &ends) {
+  auto type = cast<MemRefType>(access.memref.getType());
+  int64_t lead = type.getRank() - int64_t(access.shape.size());
+  Demand demand;
+  for (auto [d, index] : llvm::enumerate(access.indices)) {
+    int64_t size = int64_t(d) < lead ? 1 : access.shape[d - lead];
+    std::optional<int64_t> at = getConstantIntValue(index);
+    if (at && !type.isDynamicDim(d)) {
+      bool isPast = *at > type.getDimSize(d) - size;
+      if (*at < 0 || (isPast && !ends.isEnd(access, d)))
+        return std::nullopt;
+      continue;
+    }
+    if (std::optional<int64_t> end = ends.ofVector(access, d)) {
+      demand.length = *end;
+      continue;
+    }
+    // In each iteration of a loop.
+    if (std::optional<int64_t> last = lastOf(index);
+        last && !type.isDynamicDim(d) && *last <= type.getDimSize(d) - size)
+      continue;
+    if (!isNonNegative(index))
+      demand.maybeNegative.push_back(index);
+    demand.checks.push_back({index, int64_t(d), size});
   }
-  dropMasks(body, needs.room, map);
+  return demand;
+}
+
+/// Accesses that are inside together, and what they need for it.
+struct Insiders {
+  llvm::SetVector<Operation *> ops;
+  Room room;
+  llvm::SetVector<Value> signs;
+  /// Vectors, and the lengths that they must have.
+  llvm::SmallSetVector<std::pair<Value, int64_t>, 4> lengths;
+
+  void add(const Access &access, const Demand &demand) {
+    ops.insert(access.op);
+    signs.insert_range(demand.maybeNegative);
+    if (demand.length)
+      lengths.insert({access.memref, *demand.length});
+    for (const Check &check : demand.checks) {
+      int64_t &most = room[{check.index, access.memref, check.dim}];
+      most = std::max(most, check.size);
+    }
+  }
+};
+
+/// What keeps an access inside in all programs of a launch; nothing where its
+/// grid and the extents do not tell, or no launch does.
+std::optional<SmallVector<runtime::TileBound>> boundsOf(const Access &access,
+                                                        const Demand &demand) {
+  SmallVector<runtime::TileBound> bounds;
+  auto add = [&](std::optional<runtime::TileBound> bound) {
+    if (!bound || (bound->slot < 0 && bound->extent < bound->end))
+      return false;
+    bounds.push_back(*bound);
+    return true;
+  };
+  if (!demand.maybeNegative.empty() ||
+      (demand.length && !add(lengthBound(access.memref, *demand.length))))
+    return std::nullopt;
+  for (const Check &check : demand.checks)
+    if (!add(boundOf(check.index, access.memref, check.dim, check.size)))
+      return std::nullopt;
+  return bounds;
+}
+
+/// Takes for granted in `body`, which has what `map` makes of them, that all of
+/// `insiders` are.
+void assumeInside(Block &body, const Insiders &insiders, const IRMapping &map) {
+  for (Operation *op : insiders.ops) {
+    Operation *copy = map.lookupOrDefault(op);
+    setInBounds(copy);
+    auto load = dyn_cast<quant::LoadOp>(copy);
+    for (auto [memref, length] : insiders.lengths) {
+      if (!load || load.getMemref() != memref)
+        continue;
+      OpBuilder b(load);
+      MemRefType known = MemRefType::Builder(cast<MemRefType>(memref.getType()))
+                             .setShape({length});
+      load.getMemrefMutable().assign(
+          memref::CastOp::create(b, load.getLoc(), known, memref).getResult());
+      break;
+    }
+  }
+  dropMasks(body, insiders.room, map);
 }
 
 struct DitherVersionBounds
@@ -447,55 +496,54 @@ struct DitherVersionBounds
         if (auto type = dyn_cast<RankedTensorType>(v.getType()))
           largest = std::max(largest, type.getNumElements());
     });
-    llvm::SetVector<Operation *> slice, versioned;
     RowEnds ends(func);
-    Needs needs;
-    llvm::SetVector<Value> signs;
-    auto consider = [&](Operation *op) {
+    auto demandOn = [&](Operation *op) -> std::optional<Demand> {
       std::optional<Access> access = asAccess(op);
       if (!access || isOfFewPrograms(*access, largest))
-        return;
-      auto type = cast<MemRefType>(access->memref.getType());
-      int64_t lead = type.getRank() - int64_t(access->shape.size());
-      SmallVector<Check> checks;
-      SmallVector<int64_t> sizes;
-      SmallVector<Value> maybeNegative;
-      for (auto [d, index] : llvm::enumerate(access->indices)) {
-        int64_t size = int64_t(d) < lead ? 1 : access->shape[d - lead];
-        std::optional<int64_t> at = getConstantIntValue(index);
-        if (at && !type.isDynamicDim(d)) {
-          bool isPast = *at > type.getDimSize(d) - size;
-          if (*at < 0 || (isPast && !ends.isEnd(*access, d)))
-            return; // always reaches outside
-          continue;
-        }
-        if (std::optional<int64_t> end = ends.ofVector(*access, d)) {
-          needs.vectors[op] = *end;
-          continue;
-        }
-        if (!isNonNegative(index))
-          maybeNegative.push_back(index);
-        checks.push_back({index, access->memref, int64_t(d)});
-        sizes.push_back(size);
-      }
-      if (checks.empty() && maybeNegative.empty() &&
-          !needs.vectors.contains(op))
+        return std::nullopt;
+      return demandOf(*access, ends);
+    };
+    // A launch that keeps an access inside does so wherever it is.
+    Insiders whole;
+    SmallVector<runtime::TileBound> bounds;
+    func.walk([&](Operation *op) {
+      std::optional<Demand> demand = demandOn(op);
+      if (demand && demand->isNothing())
         return setInBounds(op);
-      llvm::SetVector<Operation *> needed;
-      for (Value index : access->indices)
-        if (!collectSlice(index, entry, needed))
-          return;
-      if (!isa<BlockArgument>(access->memref) &&
-          !(access->memref.getDefiningOp<ViewLikeOpInterface>() &&
-            collectSlice(access->memref, entry, needed)))
+      std::optional<SmallVector<runtime::TileBound>> own;
+      if (demand)
+        own = boundsOf(*asAccess(op), *demand);
+      if (!own)
         return;
-      slice.insert(needed.begin(), needed.end());
-      versioned.insert(op);
-      signs.insert(maybeNegative.begin(), maybeNegative.end());
-      for (auto [check, size] : llvm::zip(checks, sizes)) {
-        int64_t &most = needs.room[{check.index, check.memref, check.dim}];
-        most = std::max(most, size);
+      whole.add(*asAccess(op), *demand);
+      for (const runtime::TileBound &bound : *own)
+        if (!llvm::is_contained(bounds, bound))
+          bounds.push_back(bound);
+    });
+    Insiders versioned;
+    llvm::SetVector<Operation *> slice;
+    auto consider = [&](Operation *op) {
+      std::optional<Demand> demand = demandOn(op);
+      if (!demand)
+        return;
+      Access access = *asAccess(op);
+      llvm::SetVector<Operation *> needed;
+      for (Value index : access.indices) {
+        // What a loop counts is inside, or checked.
+        bool isChecked = llvm::is_contained(
+            llvm::map_range(demand->checks,
+                            [](const Check &check) { return check.index; }),
+            index);
+        if ((isChecked || getConstantIntValue(index)) &&
+            !collectSlice(index, entry, needed))
+          return;
       }
+      if (!isa<BlockArgument>(access.memref) &&
+          !(access.memref.getDefiningOp<ViewLikeOpInterface>() &&
+            collectSlice(access.memref, entry, needed)))
+        return;
+      slice.insert_range(needed);
+      versioned.add(access, *demand);
     };
     // Inside loops, only offsets from outside can be checked; inside branches
     // nothing is certain to run.
@@ -507,16 +555,17 @@ struct DitherVersionBounds
       }
     };
     visit(entry);
-    if (versioned.empty())
-      return;
-    SmallVector<runtime::TileBound> bounds;
-    if (signs.empty())
-      bounds = needs.ofLaunch();
-    bool isWhole = !bounds.empty() && holds(launch, bounds);
-    if (!bounds.empty())
+    // Code for whole tiles has no mask that the copy would not have.
+    if (!bounds.empty() && llvm::all_of(versioned.ops, [&](Operation *op) {
+          return whole.ops.contains(op);
+        })) {
+      bool isWhole = holds(launch, bounds);
       setWholeTiles(func, bounds, isWhole);
-    if (isWhole)
-      return assumeInside(entry, versioned.getArrayRef(), needs, IRMapping());
+      if (isWhole)
+        return assumeInside(entry, whole, IRMapping());
+    }
+    if (versioned.ops.empty())
+      return;
     if (isForCpu(func) && instructions(func) > kMostInstructions)
       return;
 
@@ -539,14 +588,14 @@ struct DitherVersionBounds
     auto require = [&](arith::CmpIPredicate predicate, Value lhs, Value rhs) {
       all(arith::CmpIOp::create(b, loc, predicate, lhs, rhs));
     };
-    for (Value index : signs)
+    for (Value index : versioned.signs)
       require(arith::CmpIPredicate::sge, index, constant(0));
-    for (auto [memref, length] : needs.lengths())
+    for (auto [memref, length] : versioned.lengths)
       require(arith::CmpIPredicate::eq,
               memref::DimOp::create(b, loc, memref, constant(0)),
               constant(length));
     Numbered numbered;
-    for (auto &[key, size] : needs.room) {
+    for (auto &[key, size] : versioned.room) {
       auto &[index, memref, dim] = key;
       auto type = cast<MemRefType>(memref.getType());
       if (!type.isDynamicDim(dim)) {
@@ -577,7 +626,7 @@ struct DitherVersionBounds
     for (Operation &op : llvm::make_range(std::next(branch->getIterator()),
                                           entry.getTerminator()->getIterator()))
       b.clone(op, map);
-    assumeInside(*branch.thenBlock(), versioned.getArrayRef(), needs, map);
+    assumeInside(*branch.thenBlock(), versioned, map);
     while (branch->getNextNode() != entry.getTerminator())
       branch->getNextNode()->moveBefore(elseEnd);
   }

@@ -4,6 +4,7 @@
 
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Builders.h"
 
@@ -43,53 +44,71 @@ static std::optional<TileBound> withExtent(TileBound bound, Value memref,
 }
 
 namespace {
-/// first + step * program, of programs along `axis`; -1 where all have `first`.
+/// At most last + step * program, of programs along `axis`; -1 where there is
+/// no such program. Not below 0. Steps and last ones have 31 bits, so that no
+/// product with a program's number wraps.
 struct Progression {
   int32_t axis = -1;
-  int64_t first = 0, step = 0;
+  int64_t last = 0, step = 0;
 
   static std::optional<Progression> of(Value index);
 
 private:
+  static std::optional<Progression> make(int32_t axis, int64_t last,
+                                         int64_t step) {
+    if (last < 0 || step < 0 || !llvm::isInt<32>(last) ||
+        !llvm::isInt<32>(step))
+      return std::nullopt;
+    return Progression{axis, last, step};
+  }
+  static std::optional<Progression> ofLoop(BlockArgument argument);
   static std::optional<Progression> sum(const Progression &a,
                                         const Progression &b) {
     if (a.axis >= 0 && b.axis >= 0 && a.axis != b.axis)
       return std::nullopt;
-    Progression sum;
-    sum.axis = std::max(a.axis, b.axis);
-    if (llvm::AddOverflow(a.first, b.first, sum.first) ||
-        llvm::AddOverflow(a.step, b.step, sum.step))
-      return std::nullopt;
-    return sum;
+    return make(std::max(a.axis, b.axis), a.last + b.last, a.step + b.step);
   }
   std::optional<Progression> times(int64_t factor) const {
-    Progression product{axis};
-    if (factor < 1 || llvm::MulOverflow(first, factor, product.first) ||
-        llvm::MulOverflow(step, factor, product.step))
-      return std::nullopt;
-    return product;
+    return make(axis, last * factor, step * factor);
   }
-  /// Where nothing is rounded.
   std::optional<Progression> over(int64_t divisor) const {
-    if (divisor < 1 || first % divisor || step % divisor)
+    if (divisor < 1 || step % divisor)
       return std::nullopt;
-    return Progression{axis, first / divisor, step / divisor};
+    return make(axis, llvm::divideCeil(last, divisor), step / divisor);
   }
 };
 } // namespace
 
+/// The number of an iteration, of a loop whose ends are known.
+std::optional<Progression> Progression::ofLoop(BlockArgument argument) {
+  auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+  if (!loop || argument != loop.getInductionVar())
+    return std::nullopt;
+  std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound()),
+                         upper = getConstantIntValue(loop.getUpperBound()),
+                         step = getConstantIntValue(loop.getStep());
+  if (!lower || !upper || !step || *lower < 0 || *step < 1 ||
+      !llvm::isInt<32>(*upper))
+    return std::nullopt;
+  int64_t more = std::max<int64_t>(*upper - *lower - 1, 0) / *step;
+  return make(-1, *lower + more * *step, 0);
+}
+
 std::optional<Progression> Progression::of(Value index) {
+  // Numbers of fewer bits may wrap.
+  if (!index.getType().isIndex() && !index.getType().isInteger(64))
+    return std::nullopt;
   if (std::optional<int64_t> constant = getConstantIntValue(index))
-    return *constant < 0 ? std::nullopt
-                         : std::optional(Progression{-1, *constant});
+    return make(-1, *constant, 0);
+  if (auto argument = dyn_cast<BlockArgument>(index))
+    return ofLoop(argument);
   Operation *op = index.getDefiningOp();
-  if (auto program = dyn_cast_if_present<quant::ProgramIdOp>(op))
-    return Progression{int32_t(program.getDim()), 0, 1};
-  if (isa_and_present<arith::IndexCastOp>(op))
+  if (auto program = dyn_cast<quant::ProgramIdOp>(op))
+    return make(int32_t(program.getDim()), 0, 1);
+  if (isa<arith::IndexCastOp>(op))
     return of(op->getOperand(0));
-  if (!isa_and_present<arith::AddIOp, arith::MulIOp, arith::DivUIOp,
-                       arith::FloorDivSIOp, arith::CeilDivSIOp,
-                       arith::CeilDivUIOp>(op))
+  if (!isa<arith::AddIOp, arith::MulIOp, arith::DivUIOp, arith::FloorDivSIOp,
+           arith::CeilDivSIOp, arith::CeilDivUIOp>(op))
     return std::nullopt;
   std::optional<Progression> lhs = of(op->getOperand(0)),
                              rhs = of(op->getOperand(1));
@@ -97,19 +116,29 @@ std::optional<Progression> Progression::of(Value index) {
     return std::nullopt;
   if (isa<arith::AddIOp>(op))
     return sum(*lhs, *rhs);
-  if (isa<arith::MulIOp>(op) && lhs->axis < 0)
-    std::swap(lhs, rhs);
-  if (rhs->axis >= 0)
+  // Factors and divisors are constants.
+  std::optional<int64_t> by = getConstantIntValue(op->getOperand(1));
+  if (isa<arith::MulIOp>(op) && !by) {
+    by = getConstantIntValue(op->getOperand(0));
+    lhs = rhs;
+  }
+  if (!by)
     return std::nullopt;
-  return isa<arith::MulIOp>(op) ? lhs->times(rhs->first)
-                                : lhs->over(rhs->first);
+  return isa<arith::MulIOp>(op) ? lhs->times(*by) : lhs->over(*by);
+}
+
+std::optional<int64_t> lastOf(Value index) {
+  std::optional<Progression> numbers = Progression::of(index);
+  if (!numbers || numbers->axis >= 0)
+    return std::nullopt;
+  return numbers->last;
 }
 
 std::optional<TileBound> boundOf(Value index, Value memref, int64_t dim,
                                  int64_t size) {
   std::optional<Progression> tiles = Progression::of(index);
   TileBound bound;
-  if (!tiles || llvm::AddOverflow(tiles->first, size, bound.end))
+  if (!tiles || llvm::AddOverflow(tiles->last, size, bound.end))
     return std::nullopt;
   if (tiles->axis >= 0) {
     bound.axis = tiles->axis;

@@ -18,6 +18,10 @@
 
 namespace dither::transforms {
 
+/// The largest number that `index` may be, which is not below 0, where loops
+/// alone tell; nothing for others.
+std::optional<int64_t> lastOf(mlir::Value index);
+
 /// What keeps the `size` elements from `index` on, of dimension `dim` of
 /// `memref`, inside in every program; nothing where it is no tensor of the
 /// kernel's own, or is indexed in another way.

@@ -71,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
         if lowered.sites:
             raise UsageError(f"kernel '{default}' has dl.print, which launches from Python write")
         compiled = lowered.compile()
+        if compiled.tiles == "whole":
+            raise UsageError(f"found code of kernel '{default}' for whole tiles alone, expected code for any launch")
         images += [{**image, **grid} for image in write_images(args.output, name, compiled, notes)]
     row = describe(name, compiled)
     if args.library is not None:

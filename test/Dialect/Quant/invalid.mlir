@@ -2044,3 +2044,8 @@ func.func @f() attributes {quant.whole_if = [{end = 4, axis = 3, step = 4, slot 
 // AT13: an extent is somewhere
 // expected-error @+1 {{'func.func' op has "quant.whole_if" = [{end = 4 : i64}], expected an array of end, axis and step, and slot or extent}}
 func.func @f() attributes {quant.whole_if = [{end = 4}]} { return }
+
+// -----
+// AT13: programs have tiles some way apart
+// expected-error @+1 {{'func.func' op has "quant.whole_if" = [{axis = 0 : i64, end = 4 : i64, slot = 1 : i64}], expected an array of end, axis and step, and slot or extent}}
+func.func @f() attributes {quant.whole_if = [{end = 4, axis = 0, slot = 1}]} { return }

@@ -63,17 +63,17 @@ func.func @sign(%x: memref<64x512xf32>, %y: memref<64x512xf32>, %i: index, %j: i
 
 // -----
 
-// Inside a loop only what is known before it: the row, not the column that the
-// loop counts.
+// Inside a loop what is known before it, the row, and columns that the loop
+// counts as far as there are some.
 // CHECK-LABEL: func.func @loop
 // CHECK: scf.if
 // CHECK: scf.for %[[K:.*]] =
 // CHECK: quant.load %arg0[%[[P:.*]], %c0] {in_bounds}
-// CHECK: quant.load %arg0[%[[P]], %[[K]]] :
-// CHECK: quant.store %{{.*}}, %arg1[%[[P]], %[[K]]] :
+// CHECK: quant.load %arg0[%[[P]], %[[K]]] {in_bounds}
+// CHECK: quant.store %{{.*}}, %arg1[%[[P]], %[[K]]] {in_bounds}
 // CHECK: } else {
 // CHECK-NOT: in_bounds
-func.func @loop(%x: memref<?x512xf32>, %y: memref<?x512xf32>, %n: index) attributes {quant.kernel} {
+func.func @loop(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel} {
   %p = quant.program_id x
   %c0 = arith.constant 0 : index
   %c128 = arith.constant 128 : index
@@ -83,6 +83,34 @@ func.func @loop(%x: memref<?x512xf32>, %y: memref<?x512xf32>, %n: index) attribu
     %u = quant.load %x[%p, %k] : memref<?x512xf32> -> tensor<1x128xf32>
     %s = arith.addf %t, %u : tensor<1x128xf32>
     quant.store %s, %y[%p, %k] : tensor<1x128xf32>, memref<?x512xf32>
+  }
+  return
+}
+
+// -----
+
+// Not where it counts further than there are columns, or nobody knows how far.
+// CHECK-LABEL: func.func @loop_too_far
+// CHECK: scf.if
+// CHECK: scf.for %[[K:.*]] =
+// CHECK: quant.load %arg0[%[[P:.*]], %c0] {in_bounds}
+// CHECK: quant.load %arg0[%[[P]], %[[K]]] :
+// CHECK: scf.for %[[N:.*]] =
+// CHECK: quant.store %{{.*}}, %arg1[%[[P]], %[[N]]] :
+// CHECK: } else {
+// CHECK-NOT: in_bounds
+func.func @loop_too_far(%x: memref<?x511xf32>, %y: memref<?x512xf32>, %n: index) attributes {quant.kernel} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  %c512 = arith.constant 512 : index
+  scf.for %k = %c0 to %c512 step %c128 {
+    %t = quant.load %x[%p, %c0] : memref<?x511xf32> -> tensor<1x128xf32>
+    %u = quant.load %x[%p, %k] : memref<?x511xf32> -> tensor<1x128xf32>
+    %s = arith.addf %t, %u : tensor<1x128xf32>
+    scf.for %m = %c0 to %n step %c128 {
+      quant.store %s, %y[%p, %m] : tensor<1x128xf32>, memref<?x512xf32>
+    }
   }
   return
 }
@@ -535,4 +563,43 @@ func.func @rows_of_two_lengths(%x: memref<?x2880xbf16>, %w: memref<?xbf16>, %y: 
   quant.store %u, %y[%i, %c0] : tensor<1x2944xbf16>, memref<?x2900xbf16>
   return
 }
+}
+
+// -----
+
+// A product of 32 bits may wrap: 16384 times the number of a program.
+// CHECK-LABEL: func.func @wraps_in_32_bits
+// CHECK: %[[R:.*]] = arith.index_cast %{{.*}} : i32 to index
+// CHECK: arith.cmpi sge, %[[R]], %c0
+// CHECK: scf.if
+func.func @wraps_in_32_bits(%x: memref<?xf32>, %y: memref<64xf32>) attributes {quant.kernel} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c16384 = arith.constant 16384 : i32
+  %n = arith.index_cast %p : index to i32
+  %m = arith.muli %n, %c16384 : i32
+  %r = arith.index_cast %m : i32 to index
+  %t = quant.load %x[%r] : memref<?xf32> -> tensor<64xf32>
+  quant.store %t, %y[%c0] : tensor<64xf32>, memref<64xf32>
+  return
+}
+
+// -----
+
+// A number of a program alone does not, nor do few of it.
+// CHECK-LABEL: func.func @fits_in_32_bits
+// CHECK-NOT: arith.cmpi sge
+// CHECK: scf.if
+func.func @fits_in_32_bits(%x: memref<?xf32>, %y: memref<64xf32>) attributes {quant.kernel} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c1000 = arith.constant 1000 : i32
+  %c64 = arith.constant 64 : i32
+  %n = arith.index_cast %p : index to i32
+  %few = arith.minsi %n, %c1000 : i32
+  %m = arith.muli %few, %c64 : i32
+  %r = arith.index_cast %m : i32 to index
+  %t = quant.load %x[%r] : memref<?xf32> -> tensor<64xf32>
+  quant.store %t, %y[%c0] : tensor<64xf32>, memref<64xf32>
+  return
 }

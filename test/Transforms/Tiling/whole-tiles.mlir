@@ -92,7 +92,7 @@ module attributes {quant.target = "sm_90a"} {
 
 // The parameters of a norm are as many as a row has: as known as that.
 // CHECK-LABEL: func.func @parameters(
-// CHECK-SAME: quant.whole, quant.whole_if = [{axis = 0 : i64, end = 1 : i64, slot = 1 : i64, step = 1 : i64}, {axis = 0 : i64, end = 1 : i64, slot = 5 : i64, step = 1 : i64}, {end = 2880 : i64, exact, slot = 3 : i64}]
+// CHECK-SAME: quant.whole, quant.whole_if = [{axis = 0 : i64, end = 1 : i64, slot = 1 : i64, step = 1 : i64}, {end = 2880 : i64, exact, slot = 3 : i64}, {axis = 0 : i64, end = 1 : i64, slot = 5 : i64, step = 1 : i64}]
 // CHECK-NOT: scf.if
 // CHECK: memref.cast %arg1 : memref<?xbf16> to memref<2880xbf16>
 module attributes {quant.target = "sm_90a"} {
@@ -175,6 +175,70 @@ func.func @column_too_few(%x: memref<4x167xf32>, %y: memref<4x167xf32>) attribut
   %s = arith.addi %r, %c8 : index
   %t = quant.load %x[%c0, %s] : memref<4x167xf32> -> tensor<4x64xf32>
   quant.store %t, %y[%c0, %s] : tensor<4x64xf32>, memref<4x167xf32>
+  return
+}
+
+// -----
+
+// Rows that a loop counts are in no copy, since its test is made before the
+// loop. They are inside in a launch, and so is what a branch stores: programs
+// of 2 rows, the last of which begins with row 2 * 7 + 1.
+// CHECK-LABEL: func.func @rows_of_a_loop(
+// CHECK-SAME: quant.whole, quant.whole_if = [{axis = 0 : i64, end = 2 : i64, slot = 1 : i64, step = 2 : i64}, {axis = 0 : i64, end = 2 : i64, slot = 3 : i64, step = 2 : i64}]
+// CHECK: quant.load %arg0{{.*}} {in_bounds}
+// CHECK: scf.if
+// CHECK-NEXT: quant.store %{{.*}}, %arg1{{.*}} {in_bounds}
+func.func @rows_of_a_loop(%x: memref<?x512xf32>, %y: memref<?x512xf32>, %c: i1) attributes {quant.kernel, quant.launch = {grid = array<i64: 8, 1, 1>, slots = array<i64: 0, 16, 0, 16, 0>}} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %first = arith.muli %p, %c2 : index
+  scf.for %k = %c0 to %c2 step %c1 {
+    %r = arith.addi %first, %k : index
+    %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<1x512xf32>
+    scf.if %c {
+      quant.store %t, %y[%r, %c0] : tensor<1x512xf32>, memref<?x512xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// What is always past an end stays masked, and the rest is whole: columns 384
+// to 511 of 500.
+// CHECK-LABEL: func.func @columns_past_an_end(
+// CHECK-SAME: quant.whole, quant.whole_if = [{axis = 0 : i64, end = 1 : i64, slot = 1 : i64, step = 1 : i64}]
+// CHECK: quant.load %arg0{{.*}} {in_bounds}
+// CHECK: quant.store %{{.*}}, %arg1[%{{.*}}, %{{.*}}] :
+func.func @columns_past_an_end(%x: memref<?x512xf32>, %y: memref<?x500xf32>) attributes {quant.kernel, quant.launch = {grid = array<i64: 8, 1, 1>, slots = array<i64: 0, 8, 0, 8>}} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  %c512 = arith.constant 512 : index
+  scf.for %k = %c0 to %c512 step %c128 {
+    %t = quant.load %x[%p, %k] : memref<?x512xf32> -> tensor<1x128xf32>
+    quant.store %t, %y[%p, %k] : tensor<1x128xf32>, memref<?x500xf32>
+  }
+  return
+}
+
+// -----
+
+// Numbers of 32 bits may wrap before they are offsets.
+// CHECK-LABEL: func.func @narrow_numbers(
+// CHECK-NOT: quant.whole
+// CHECK: quant.load %arg0[%{{.*}}, %{{.*}}] :
+func.func @narrow_numbers(%x: memref<?x512xf32>, %y: memref<4x512xf32>) attributes {quant.kernel, quant.launch = {grid = array<i64: 2, 1, 1>, slots = array<i64: 0, 80, 0>}} {
+  %p = quant.program_id x
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : i32
+  %n = arith.index_cast %p : index to i32
+  %r = arith.muli %n, %c4 : i32
+  %s = arith.index_cast %r : i32 to index
+  %t = quant.load %x[%s, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+  quant.store %t, %y[%c0, %c0] : tensor<4x512xf32>, memref<4x512xf32>
   return
 }
 

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import re
 
 import dither
 import dither.language as dl
@@ -80,10 +81,11 @@ def test_programs_past_the_end_write_nothing(device):
     run(kernel, 8, device)
     out = Guarded(np.zeros((8, 64), np.float32), strided=False)
     x = aligned(8)
-    kernel[5](x, out.array, ROWS=4, device=device)
+    kernel[5](x, out.array, ROWS=4, device=device, shapes="trailing")
     assert out.intact()
     assert (out.array == 3).all()
-    assert [build.fields["tiles"] for build in kernel.stats().builds] == ["whole", "any"]
+    first, second = kernel.stats().builds
+    assert (first.fields["tiles"], second.differs) == ("whole", (("tiles", "whole", "any"),))
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -235,3 +237,90 @@ def test_code_that_replaces_another_says_what_it_is_for(tmp_path, monkeypatch):
     kernel.clear()
     for rows in (8, 7):
         run(kernel, rows, "sim:sm_90a")
+
+
+def test_a_stage_that_replaces_another_is_for_all_launches(tmp_path, monkeypatch):
+    """Text that was written by a launch of whole tiles: as quant IR it is for any launch, whatever it was told of."""
+    kernel = make_kernel()
+    monkeypatch.setenv("DITHER_DUMP_DIR", str(tmp_path))
+    run(kernel, 8, "cpu")
+    monkeypatch.delenv("DITHER_DUMP_DIR")
+    place = tmp_path / "scale"
+    kept = {path.name: path.read_text() for path in place.iterdir()}
+    for path in place.iterdir():
+        path.unlink()
+    assert "quant.launch" in kept["quant.mlir"] and "quant.whole" in kept["tiled.mlir"]
+    monkeypatch.setenv("DITHER_OVERRIDE_DIR", str(tmp_path))
+    (place / "quant.mlir").write_text(kept["quant.mlir"])
+    assert lowered(kernel).compile().tiles == "any"
+    kernel.clear()
+    before, hits = kernel.stats().compiles, kernel._launcher.hits
+    for rows in (8, 7, 12, 7):
+        run(kernel, rows, "cpu")
+    assert kernel.stats().compiles - before == 1
+    assert kernel._launcher.hits - hits == 3
+    (place / "tiled.mlir").write_text(kept["tiled.mlir"])
+    kernel.clear()
+    run(kernel, 8, "cpu")
+    with pytest.raises(_dither.RuntimeFailure, match="reaches past one"):
+        run(kernel, 7, "cpu")
+    (place / "tiled.mlir").write_text(re.sub("quant.whole_if = .*?]", "", kept["tiled.mlir"]))
+    kernel.clear()
+    with pytest.raises(dither.CompileError):
+        run(kernel, 8, "cpu")
+
+
+def test_ptx_for_whole_tiles_needs_a_kernel_that_can_have_them():
+    @dither.jit
+    def given(x, y, row):
+        dl.store(y, (row, 0), dl.load(x, (row, 0), (4, 64)))
+
+    x = parse_type("f32[?,64]")
+    code = given.lower(x, x, dither.ScalarType(dither.types.int64), target="sm_90a").compile()
+    with pytest.raises(ValueError, match="found PTX for whole tiles, expected PTX for any launch of kernel 'given'"):
+        code.replace_code(lowered(make_kernel()).compile(grid=(1, 1, 1), shapes={"x": (4, 64), "y": (4, 64)}).ptx)
+
+
+ROWS_OF = 4
+
+
+def test_code_that_changes_what_it_reads_stays_in_the_launch_path():
+    @dither.jit
+    def scale(x, y, rows: dl.constexpr):
+        row = dl.program_id(0) * rows()
+        t = dl.load(x, (row, 0), (rows(), 64))
+        for _ in range(2):
+            t = t * 2.0 + 1.0
+        dl.store(y, (row, 0), t)
+
+    global ROWS_OF
+    try:
+        for ROWS_OF in (4, 8):
+            before = scale._launcher.hits
+            for rows in (16, 15) * 5:
+                x, y = aligned(rows), aligned(rows)
+                x[:] = 1
+                scale[-(-rows // ROWS_OF)](x, y, rows=rows_of)
+                assert (y == 7).all()
+            assert scale._launcher.hits - before >= 8
+    finally:
+        ROWS_OF = 4
+
+
+def rows_of():
+    return ROWS_OF
+
+
+def test_numbers_of_32_bits_may_wrap():
+    """An offset that wraps is none of a whole tile's: x has 2^31 + 64 elements, and the last of 131073 programs 64."""
+
+    @dither.jit(shapes="dynamic")
+    def far(x, y):
+        t = dl.load(x, (dl.program_id(0).to(dl.int32) * 16384,), (64,))
+        dl.store(y, (dl.program_id(0) * 64,), t)
+
+    x = parse_type("f32[?]")
+    code = far.lower(x, x, target="sm_90a").compile(
+        grid=(131073, 1, 1), shapes={"x": (2**31 + 64,), "y": (131073 * 64,)}
+    )
+    assert code.tiles == "any"
