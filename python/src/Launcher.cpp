@@ -78,7 +78,7 @@ findPlan(const Launcher &self, Frame &frame,
     return plan->kernel->suits(slots, frame.grid);
   };
   // One whose guards do not hold says nothing of what has come since.
-  if (!plan || !plan->guards.hold() || suits())
+  if (!plan || suits() || !plan->guards.hold())
     return plan;
   frame.key.append('w', uint64_t(1));
   plan = self.plans->find(frame.key.bytes());
