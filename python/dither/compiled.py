@@ -143,17 +143,24 @@ class Lowered:
 
 def _extent_slots(types: Mapping[str, ArgType], shapes: Mapping[str, tuple[int, ...]]) -> list[int]:
     """The slots of a launch, of which only extents are told: 0 for all others."""
-    slots: list[int] = []
-    for name, kind in types.items():
-        if isinstance(kind, SameAs):
+    names = list(types)
+    sources = _slot_sources(types.items(), {name: place for place, name in enumerate(names)})
+    return [shapes[names[at]][dim] if what == "e" and names[at] in shapes else 0 for what, at, dim in sources]
+
+
+def _slot_sources(types: Iterable[tuple[str, ArgType]], place: Mapping[str, int]) -> list[tuple[str, int, int]]:
+    """See `Compiled.slot_sources`."""
+    sources: list[tuple[str, int, int]] = []
+    for name, kind in types:
+        if isinstance(kind, ScalarType):
+            sources.append(("n", place[name], 0))
+        if not isinstance(kind, TensorType):
             continue
-        slots.append(0)
-        if isinstance(kind, TensorType):
-            assert kind.strides is not None
-            unknown = [dim for dim, known in enumerate(kind.shape) if known is None]
-            slots += [shapes[name][dim] if name in shapes else 0 for dim in unknown]
-            slots += [0] * sum(known is None for known in kind.strides)
-    return slots
+        assert kind.strides is not None
+        sources.append(("p", place[name], 0))
+        sources += [("e", place[name], dim) for dim, known in enumerate(kind.shape) if known is None]
+        sources += [("s", place[name], dim) for dim, known in enumerate(kind.strides) if known is None]
+    return sources
 
 
 def _failure(error: Any, target: str) -> CompileError:
@@ -327,17 +334,7 @@ class Compiled:
 
     def slot_sources(self, place: Mapping[str, int]) -> list[tuple[str, int, int]]:
         """The source of each slot: ("p"ointer, "e"xtent, "s"tride or "n"umber, place of the parameter, dimension)."""
-        sources: list[tuple[str, int, int]] = []
-        for name, kind in self.types:
-            if isinstance(kind, ScalarType):
-                sources.append(("n", place[name], 0))
-            if not isinstance(kind, TensorType):
-                continue
-            assert kind.strides is not None
-            sources.append(("p", place[name], 0))
-            sources += [("e", place[name], dim) for dim, known in enumerate(kind.shape) if known is None]
-            sources += [("s", place[name], dim) for dim, known in enumerate(kind.strides) if known is None]
-        return sources
+        return _slot_sources(self.types, place)
 
     def slots(self, arguments: Mapping[str, Any]) -> list[int]:
         """What a launch passes for each parameter of the image."""

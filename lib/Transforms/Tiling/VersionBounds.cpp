@@ -365,6 +365,7 @@ struct Check {
 
 /// What an access needs to be inside of its tensor.
 struct Demand {
+  Access access;
   SmallVector<Check> checks;
   SmallVector<Value> maybeNegative;
   /// The length that a vector must have.
@@ -376,7 +377,7 @@ struct Demand {
 };
 
 /// Nothing for what always reaches outside.
-std::optional<Demand> demandOf(const Access &access, const RowEnds &ends) {
+std::optional<Demand> demandOf(Access access, const RowEnds &ends) {
   auto type = cast<MemRefType>(access.memref.getType());
   int64_t lead = type.getRank() - int64_t(access.shape.size());
   Demand demand;
@@ -401,6 +402,7 @@ std::optional<Demand> demandOf(const Access &access, const RowEnds &ends) {
       demand.maybeNegative.push_back(index);
     demand.checks.push_back({index, int64_t(d), size});
   }
+  demand.access = std::move(access);
   return demand;
 }
 
@@ -412,7 +414,8 @@ struct Insiders {
   /// Vectors, and the lengths that they must have.
   llvm::SmallSetVector<std::pair<Value, int64_t>, 4> lengths;
 
-  void add(const Access &access, const Demand &demand) {
+  void add(const Demand &demand) {
+    const Access &access = demand.access;
     ops.insert(access.op);
     signs.insert_range(demand.maybeNegative);
     if (demand.length)
@@ -426,8 +429,8 @@ struct Insiders {
 
 /// What keeps an access inside in all programs of a launch; nothing where its
 /// grid and the extents do not tell, or no launch does.
-std::optional<SmallVector<runtime::TileBound>> boundsOf(const Access &access,
-                                                        const Demand &demand) {
+std::optional<SmallVector<runtime::TileBound>> boundsOf(const Demand &demand) {
+  Value memref = demand.access.memref;
   SmallVector<runtime::TileBound> bounds;
   auto add = [&](std::optional<runtime::TileBound> bound) {
     if (!bound || (bound->slot < 0 && bound->extent < bound->end))
@@ -436,10 +439,10 @@ std::optional<SmallVector<runtime::TileBound>> boundsOf(const Access &access,
     return true;
   };
   if (!demand.maybeNegative.empty() ||
-      (demand.length && !add(lengthBound(access.memref, *demand.length))))
+      (demand.length && !add(lengthBound(memref, *demand.length))))
     return std::nullopt;
   for (const Check &check : demand.checks)
-    if (!add(boundOf(check.index, access.memref, check.dim, check.size)))
+    if (!add(boundOf(check.index, memref, check.dim, check.size)))
       return std::nullopt;
   return bounds;
 }
@@ -497,41 +500,39 @@ struct DitherVersionBounds
           largest = std::max(largest, type.getNumElements());
     });
     RowEnds ends(func);
-    auto demandOn = [&](Operation *op) -> std::optional<Demand> {
-      std::optional<Access> access = asAccess(op);
-      if (!access || isOfFewPrograms(*access, largest))
-        return std::nullopt;
-      return demandOf(*access, ends);
-    };
+    llvm::DenseMap<Operation *, Demand> demands;
     // A launch that keeps an access inside does so wherever it is.
     Insiders whole;
     SmallVector<runtime::TileBound> bounds;
     func.walk([&](Operation *op) {
-      std::optional<Demand> demand = demandOn(op);
-      if (demand && demand->isNothing())
-        return setInBounds(op);
-      std::optional<SmallVector<runtime::TileBound>> own;
-      if (demand)
-        own = boundsOf(*asAccess(op), *demand);
-      if (!own)
+      std::optional<Access> access = asAccess(op);
+      if (!access || isOfFewPrograms(*access, largest))
         return;
-      whole.add(*asAccess(op), *demand);
-      for (const runtime::TileBound &bound : *own)
-        if (!llvm::is_contained(bounds, bound))
-          bounds.push_back(bound);
+      std::optional<Demand> demand = demandOf(std::move(*access), ends);
+      if (!demand)
+        return;
+      if (demand->isNothing())
+        return setInBounds(op);
+      if (auto own = boundsOf(*demand)) {
+        whole.add(*demand);
+        for (const runtime::TileBound &bound : *own)
+          if (!llvm::is_contained(bounds, bound))
+            bounds.push_back(bound);
+      }
+      demands.try_emplace(op, std::move(*demand));
     });
     Insiders versioned;
     llvm::SetVector<Operation *> slice;
     auto consider = [&](Operation *op) {
-      std::optional<Demand> demand = demandOn(op);
-      if (!demand)
+      auto demand = demands.find(op);
+      if (demand == demands.end())
         return;
-      Access access = *asAccess(op);
+      const Access &access = demand->second.access;
       llvm::SetVector<Operation *> needed;
       for (Value index : access.indices) {
         // What a loop counts is inside, or checked.
         bool isChecked = llvm::is_contained(
-            llvm::map_range(demand->checks,
+            llvm::map_range(demand->second.checks,
                             [](const Check &check) { return check.index; }),
             index);
         if ((isChecked || getConstantIntValue(index)) &&
@@ -543,7 +544,7 @@ struct DitherVersionBounds
             collectSlice(access.memref, entry, needed)))
         return;
       slice.insert_range(needed);
-      versioned.add(access, *demand);
+      versioned.add(demand->second);
     };
     // Inside loops, only offsets from outside can be checked; inside branches
     // nothing is certain to run.

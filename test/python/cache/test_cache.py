@@ -8,17 +8,9 @@ import dither
 import dither.language as dl
 import numpy as np
 import pytest
+from cache.key_fields import FIELDS
 from dither import cache
 
-FIELDS = {
-    "kernel": "k",
-    "arguments": "a",
-    "constexprs": "c",
-    "target": "sm_90a",
-    "num_warps": "None",
-    "math": "exact",
-    "tiles": "any",
-}
 ENTRY = {"name": "k", "target": "sm_90a", "numbers": [1, None], "code": b"\0code"}
 
 

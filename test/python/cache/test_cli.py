@@ -6,6 +6,7 @@ import warnings
 
 import dither
 import pytest
+from cache.key_fields import FIELDS
 from dither import cache
 from dither.cli import main
 
@@ -91,9 +92,7 @@ def test_import(cli, filled, python, tmp_path, monkeypatch):
 
 
 def test_export_by_target(cli, filled, cache_dir, tmp_path):
-    fields = {**dict.fromkeys(["arguments", "constexprs", "num_warps", "math", "tiles"], ""), "kernel": "k"}
-    fields["target"] = "sm_90a"
-    cache.store(fields, {"name": "k", "target": "sm_90a", "code": b"ptx"})
+    cache.store(FIELDS, {"name": "k", "target": "sm_90a", "code": b"ptx"})
     path, out = export(cli, tmp_path, "--target", "sm_90a")
     assert out.startswith("1 kernels for sm_90a in ")
     bundle = dither._dither.CacheBundle(str(path))
@@ -148,13 +147,11 @@ def test_a_bundle_of_another_build_says_so(cli, filled, tmp_path, monkeypatch):
     path, _ = export(cli, tmp_path)
     monkeypatch.setattr(cache, "build", lambda: "another")
     monkeypatch.setenv("DITHER_CACHE_BUNDLE", str(path))
-    fields = {**dict.fromkeys(["arguments", "constexprs", "num_warps", "math", "tiles"], ""), "kernel": "k"}
-    fields["target"] = "sm_90a"
     with pytest.warns(RuntimeWarning, match="was made by another build of dither"):
-        assert cache.load(fields) is None
+        assert cache.load(FIELDS) is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        cache.load(fields)
+        cache.load(FIELDS)
     code, out, _ = cli("import", path)
     assert code == 0
     assert "which this one does not use" in out

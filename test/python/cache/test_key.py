@@ -10,17 +10,8 @@ from pathlib import Path
 
 import dither
 import pytest
+from cache.key_fields import FIELDS
 from dither import cache
-
-FIELDS = {
-    "kernel": "k",
-    "arguments": "a",
-    "constexprs": "c",
-    "target": "sm_90a",
-    "num_warps": "None",
-    "math": "exact",
-    "tiles": "any",
-}
 
 
 def test_the_fields_are_those_of_the_table():
