@@ -17,6 +17,7 @@ from typing import Any
 
 from . import torch_tensors, types
 from .formats import Format
+from .records import dataclass
 from .scalars import number_kind
 from .types import DType, TensorType
 
@@ -76,7 +77,7 @@ def foreign_name(dtype: Any) -> str:
     return str(getattr(dtype, "name", None) or getattr(dtype, "__name__", dtype)).removeprefix("torch.")
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Array:
     """A tensor in memory.
 
@@ -173,7 +174,7 @@ class Array:
         return (None, *self.shape[1:]), known if dense else unknown
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Buffer:
     """Memory that is not there yet: what an array is while a call is recorded (recording.py).
 
@@ -225,7 +226,7 @@ def _alignment(value: int, size: int) -> int:
     return next((a for a in _ALIGNMENTS if value % a == 0), size)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class View:
     """See `view`."""
 

@@ -15,6 +15,7 @@ from .errors import CompileError, plain
 from .once import OncePerKey
 from .options import CodeOptions
 from .printing import Printed, Site
+from .records import dataclass
 from .types import ArgType, SameAs, ScalarType, Structure, TensorType, float32
 
 #: Rows of the tiles that orders of scales are made of.
@@ -172,7 +173,7 @@ def _failure(error: Any, target: str) -> CompileError:
     return CompileError(message, found.span, found.callers)
 
 
-@dataclasses.dataclass
+@dataclass
 class Compiled:
     """Code of a kernel for one target and one set of argument types.
 

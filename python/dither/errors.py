@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import linecache
 import re
 import types
@@ -11,8 +10,10 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .records import dataclass
 
-@dataclasses.dataclass(frozen=True)
+
+@dataclass(frozen=True)
 class Span:
     """A stretch of source on one line: `line` and `col` count from 1, `width` in characters (0: unknown)."""
 

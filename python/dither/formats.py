@@ -15,6 +15,7 @@ from typing import Any
 
 from . import types
 from .errors import suggest
+from .records import dataclass
 
 SCALE_ROUNDINGS = ("rceil", "floor", "ceil", "even")
 SCALE_ORDERS = ("te", "div6_mul", "div6_div", "encode_first", "mul_inv6")
@@ -34,7 +35,7 @@ LARGEST = {
 SCALES = (types.e8m0, types.float8_e4m3, types.float32)
 
 
-@dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class Format:
     """A block-scaled format.
 

@@ -22,6 +22,7 @@ from .frameworks import is_sketching
 from .once import OncePerKey, one_property
 from .options import UNSAID, CodeOptions
 from .recording import Launch, Recording
+from .records import dataclass
 from .specialize import Bound, Signature, Specialization, lasting
 from .structure import may_hold_tensors
 from .types import Structure
@@ -82,8 +83,9 @@ class Kernel:
         self._file = remember_file(fn)
         self._reading = CaptureMemory(fn)
         self.options = options
-        self._shapes = _shapes_by_parameter(fn, shapes)
-        self.signature = Signature(fn, self._shapes, self.__name__, structures)
+        written = inspect.signature(fn)
+        self._shapes = _shapes_by_parameter(fn.__name__, written.parameters, shapes)
+        self.signature = Signature(written, self._shapes, self.__name__, structures)
         for name, parameter in self.signature.parameters.items():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 raise TypeError(f"kernel '{fn.__name__}' takes {parameter}, expected named parameters")
@@ -380,7 +382,7 @@ class Kernel:
         return Lowered(self.fn, bound.types, bound.constexprs, target, options, captures, self.__name__, structures)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Made:
     """Code for a call, and what it is of."""
 
@@ -421,13 +423,12 @@ def jit(
     return Kernel(fn, CodeOptions(num_warps, math), shapes)
 
 
-def _shapes_by_parameter(fn: Callable[..., Any], shapes: str | Mapping[str, str]) -> dict[str, str]:
-    names = inspect.signature(fn).parameters
+def _shapes_by_parameter(kernel: str, names: Iterable[str], shapes: str | Mapping[str, str]) -> dict[str, str]:
     if not isinstance(shapes, Mapping):
         return dict.fromkeys(names, check_shapes(shapes))
     for name in shapes:
         if name not in names:
-            raise ValueError(f"shapes has '{name}', expected parameters of '{fn.__name__}'{suggest(name, names)}")
+            raise ValueError(f"shapes has '{name}', expected parameters of '{kernel}'{suggest(name, names)}")
     return {name: check_shapes(value) for name, value in shapes.items()}
 
 

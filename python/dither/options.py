@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 from typing import Any
 
 from . import knobs
+from .records import dataclass
 
 MATH = ("exact", "fast")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CodeOptions:
     """Options of `jit` and of launches; None leaves the choice to the compiler, or to a knob."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 from .arrays import Array, describe_argument
+from .records import dataclass
 from .types import TensorType, int32, int64
 
 #: The arguments that a kernel with dl.print has after its own.
@@ -21,7 +21,7 @@ _HEADER_WORDS = 4
 _ROOM = 64 << 20
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Site:
     """A call of dl.print: its label, the shape of its value, what its elements are ("float32", "int8" as float32,
     "int32", "int64" or "bool"), and whether a condition chooses elements."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from . import types
 from .arrays import Array, row_major
 from .devices import Device, get_device, stand_ins
+from .records import dataclass
 from .types import DType
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ CACHED = 1 << 16
 _ALIGNED = 256
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Traffic:
     """What launches did to one argument.
 
@@ -72,7 +73,7 @@ class Traffic:
         return read + updated + self.stored
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Run:
     """One launch of a kernel.
 
@@ -214,7 +215,7 @@ def traffic(arrays: list[Any], args: Mapping[str, Any]) -> Iterator[Traffic]:
         )
 
 
-@dataclasses.dataclass
+@dataclass
 class Line:
     """A PTX instruction: `line` of the PTX, and of the file that it comes from (0 where that is not known)."""
 
@@ -230,7 +231,7 @@ class Line:
 COUNTS = ("warps", "lanes", "bytes", "requests", "full", "sectors", "wavefronts", "conflicts", "divergent")
 
 
-@dataclasses.dataclass
+@dataclass
 class Summary:
     """Launches of one code on one grid, added up."""
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .arrays import Array, Buffer, describe_argument
 from .devices import Device, checked_target, get_device
 from .recording import Collective, Launch, Recording, Splitting, nbytes
+from .records import dataclass
 from .types import TensorType
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _ALIGNED = 256
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Place:
     """A tensor of a program: among its `inputs` or its `outputs`."""
 
@@ -33,7 +34,7 @@ class Place:
     index: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Tensor:
     """What is known of an input or output: its shape, its data type by the name that NumPy and ml_dtypes have for it,
     or dither's where they have none, and its bytes."""
@@ -43,7 +44,7 @@ class Tensor:
     nbytes: int
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Program:
     """What a call launches.
 
@@ -158,7 +159,7 @@ def finish(recording: Recording, inputs: Iterable[Buffer], returned: Any) -> Pro
     return _program(recording, launches, given, made, result)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Stages:
     """A call on a part of a tensor: programs, and what parts exchange between them. Buffers go by numbers.
 
@@ -302,7 +303,7 @@ def _program(
     )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Steps:
     """What launches on inputs and outputs are.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import importlib.util
 import os
@@ -12,6 +11,7 @@ import subprocess
 import tempfile
 
 from . import knobs
+from .records import dataclass
 
 _TOOLKIT = "/usr/local/cuda/bin"
 #: The first CUDA whose assembler takes what a target has beyond its chip.
@@ -22,7 +22,7 @@ _USAGE = re.compile(
 )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Resources:
     """Of one kernel: registers of a thread, bytes of its stack and of spill stores, and shared memory of a block."""
 

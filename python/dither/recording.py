@@ -19,6 +19,7 @@ from . import types
 from .arrays import STORAGE, Array, Buffer, row_major
 from .devices import Device, add_device, is_gpu, remove_device
 from .frameworks import sketching
+from .records import dataclass
 from .types import DType
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def nbytes(array: Array) -> int:
     return math.prod(array.shape) * numpy.dtype(array.storage).itemsize
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Shard:
     """The part of tensors that a call is on: the others are elsewhere, of the same shape, and have the same call.
 
@@ -64,7 +65,7 @@ class Shard:
         return (self.rows if "rows" in over else 1) * (self.cols if "cols" in over else 1)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Collective:
     """What parts of a tensor exchange between launches.
 
@@ -81,7 +82,7 @@ class Collective:
     over: tuple[str, ...]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Splitting:
     """How the tensors of a call may be split into parts, each with a call of its own.
 
@@ -112,7 +113,7 @@ class Splitting:
         return math.gcd(self.extents[label], after // unit)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Launch:
     """A launch that was recorded; `code` compiles it.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import types as python_types
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,13 +12,14 @@ from .compiler import Captures
 from .compiler.captures import is_passable
 from .errors import suggest
 from .options import CodeOptions
+from .records import dataclass
 from .scalars import check_number, constant_number, run_time_number
 from .sharing import merged, same
 from .structure import take_apart
 from .types import ArgType, SameAs, ScalarType, Structure, TensorType, float32, int64
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Bound:
     """The arguments of a call, sorted: tensors and scalars by parameter, and everything else."""
 
@@ -54,14 +54,14 @@ class Signature:
 
     def __init__(
         self,
-        fn: python_types.FunctionType,
+        written: inspect.Signature,
         shapes: Mapping[str, str],
         name: str,
         structures: Mapping[str, Structure] | None = None,
     ) -> None:
         self.name = name
         self.structures = structures or {}
-        self._signature = inspect.signature(fn)
+        self._signature = written
         self.parameters: dict[str, inspect.Parameter] = {}
         self.shapes = dict(shapes)
         for each, parameter in self._signature.parameters.items():
@@ -130,7 +130,7 @@ class Signature:
         return bound
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Specialization:
     """Everything that the code of one compilation depends on."""
 

@@ -9,12 +9,13 @@ from typing import Any
 
 from .arrays import Array
 from .devices import Device
+from .records import dataclass
 
 #: What a device aligns its memory to, and a multiple of all alignments that kernels are specialized by.
 _ALIGNED = 256
 
 
-@dataclasses.dataclass
+@dataclass
 class _Block:
     """Bytes of the host from `begin` to `end`, and the arrays in them; `pointer` is where `begin` is on the device."""
 

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from . import knobs
+from .records import dataclass
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Build:
     """Code that a kernel got: from the compiler or from disk.
 
@@ -44,7 +45,7 @@ class Build:
         return "; ".join(f"{name} is {now}, was {before}" for name, before, now in self.differs)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Stats:
     """What launches of a kernel cost so far; `kernel.stats()` and `kernel.stats` are the same.
 

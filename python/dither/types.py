@@ -7,10 +7,12 @@ import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
+from .records import dataclass
+
 Kind = Literal["float", "narrow", "int", "bool"]
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class DType:
     """An element type.
 
@@ -88,7 +90,7 @@ def dtype_from_mlir(text: str) -> DType:
     return _BY_MLIR[text]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class TensorType:
     """A tensor argument: rank 0 to 4, last stride 1.
 
@@ -159,7 +161,7 @@ class TensorType:
         return tuple(reversed(strides))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ScalarType:
     """A scalar argument: int32, int64, index or float32."""
 
@@ -174,7 +176,7 @@ class ScalarType:
         return self.dtype.mlir
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class SameAs:
     """A tensor argument that is, at each launch, the very tensor that the earlier parameter `name` is.
 
@@ -187,7 +189,7 @@ class SameAs:
 ArgType = TensorType | ScalarType | SameAs
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Structure:
     """How an argument is put together: "tuple", or the name of its class, and its entries by label, in order.
 

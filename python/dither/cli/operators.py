@@ -17,6 +17,7 @@ import dither
 from ..errors import suggest
 from ..language import ScaleLayout
 from ..programs import Place, Program, record
+from ..records import dataclass
 from ..types import TensorType
 from .failure import Failure, UsageError
 from .signature import load_file, parse_type, parse_value
@@ -25,7 +26,7 @@ from .signature import load_file, parse_type, parse_value
 _MADE: dict[str, Callable[..., Any]] = {"Groups": dither.Groups, "RandomHadamard": dither.RandomHadamard}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Call:
     """A call whose tensors are types.
 

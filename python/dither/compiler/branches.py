@@ -7,11 +7,11 @@ a branch. Where neither side writes memory both are computed and one is chosen, 
 from __future__ import annotations
 
 import ast
-import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import types
+from ..records import dataclass
 from ..types import DType
 from .arithmetic import binary, broadcast_shape, common_dtype, fold, require_number, to_scalar, to_tile, unary
 from .expressions import SYMBOLS, Expressions
@@ -19,7 +19,7 @@ from .identity import is_configuration
 from .values import Problem, Scalar, TensorArg, Tile, describe, is_constexpr, is_number
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Leaf:
     """What two values become that differ: a tile, or a scalar where `shape` is None."""
 

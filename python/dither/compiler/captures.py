@@ -24,6 +24,7 @@ from typing import Any
 from .. import language
 from ..formats import get_format
 from ..language import Builtin
+from ..records import dataclass
 from ..scalars import constant_number
 from .code import CodeMemory
 from .guards import Guards
@@ -45,7 +46,7 @@ from .values import Problem
 MAX_PROPERTIES = 4
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Callee:
     """A function as it was when it was read: `outside` is what its names from outside stand for."""
 

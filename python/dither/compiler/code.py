@@ -6,7 +6,6 @@ anyway, and a syntax tree takes as long to make as the launch takes. Only what i
 
 from __future__ import annotations
 
-import dataclasses
 import dis
 import hashlib
 import opcode
@@ -16,10 +15,12 @@ import types as python_types
 import weakref
 from typing import Any, Generic, TypeVar
 
+from ..records import dataclass
+
 Code = python_types.CodeType
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CodeFacts:
     """What a function's code reads from outside, and what it does.
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ..errors import CompileError, Span
+from ..records import dataclass
 from .captures import Callee, Captures
 from .emit import Emitter, Location
 from .liveness import Flows, analyze
@@ -25,7 +26,7 @@ class Exit(enum.Enum):
     CONTINUE = 3
 
 
-@dataclasses.dataclass(eq=False)
+@dataclass(eq=False)
 class Frame:
     """A function while it is inlined; `call` is where it is called from, None for the kernel, and `around` the places
     of that and of the calls that led to it, innermost first."""

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..formats import FORMATS, Format, get_format
 from ..language import Builtin, ScaleLayout
+from ..records import dataclass
 from ..scalars import constant_number
 from ..types import DTYPES, DType
 from .source import unwrap
@@ -29,7 +30,7 @@ OWN = (DType, Format, ScaleLayout, Builtin)
 _NO_DATA = (python_types.FunctionType, python_types.ModuleType, python_types.BuiltinFunctionType, type, *OWN)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Raised:
     """In place of an attribute: reading it raised."""
 

@@ -7,11 +7,12 @@ iteration; it must not become a carried value.
 from __future__ import annotations
 
 import ast
-import dataclasses
 import functools
 
+from ..records import dataclass
 
-@dataclasses.dataclass(frozen=True)
+
+@dataclass(frozen=True)
 class Flow:
     """For an `if` or a `for`: variables read after it, and those read by a later iteration."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import CompileError, suggest
 from ..options import UNSAID, CodeOptions
 from ..printing import Site
+from ..records import dataclass
 from ..types import ArgType, SameAs, ScalarType, Structure, TensorType, bool_, index
 from .captures import Callee, Captures, captures_of, is_passable
 from .emit import Emitter, argument_attributes
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from .. import _dither
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Program:
     """A kernel as a module, the arguments that it has besides its own, and its calls of dl.print."""
 

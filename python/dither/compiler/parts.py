@@ -10,13 +10,14 @@ import dataclasses
 from typing import Any
 
 from .. import types
+from ..records import dataclass
 from .emit import Emitter, tile_type
 from .values import Problem, Tile
 
 _WHERE = "in a function of dither.fuse, which sees a tile of a tensor and not where it is"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Part:
     """A tile of a tensor.
 

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import CompileError, Span, span_of, span_of_code
+from ..records import dataclass
 from .code import CodeFacts, CodeMemory, code_facts, same_code
 
 
@@ -148,7 +149,7 @@ _FUTURE = functools.reduce(
 )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class FunctionText:
     """A definition and the file that it is in; knows nothing of the functions made of it."""
 
@@ -186,7 +187,7 @@ def _has_return(statements: list[ast.stmt], branches: set[ast.If]) -> bool:
     return found
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class FunctionSource:
     """A function and the code that it had. Its text is looked for where it is asked for, and is that of this code."""
 

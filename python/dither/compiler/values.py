@@ -5,11 +5,11 @@ Everything that is none of these classes is a constexpr: an ordinary Python obje
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from .. import types
 from ..formats import Format
+from ..records import dataclass
 from ..types import DType, TensorType
 
 
@@ -28,7 +28,7 @@ class Problem(Exception):
         self.node = node
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Tile:
     """A tensor of rank 0 to 2 with a static shape; `ir` is the compiler's value."""
 
@@ -37,7 +37,7 @@ class Tile:
     shape: tuple[int, ...]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Scalar:
     """A number known only at run time: index, int32, int64, float32 or bool."""
 
@@ -45,7 +45,7 @@ class Scalar:
     dtype: DType
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class TensorArg:
     """A tensor argument of the kernel."""
 
@@ -54,7 +54,7 @@ class TensorArg:
     type: TensorType
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Struct:
     """An argument of a class with fields, some of which are tensors: its fields and nothing else."""
 
@@ -64,7 +64,7 @@ class Struct:
     ordered: bool = False
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Method:
     """`t.to`: a method before its call."""
 
@@ -72,7 +72,7 @@ class Method:
     name: str
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Undefined:
     """A variable that not every path assigns; `why` completes the error of reading it."""
 

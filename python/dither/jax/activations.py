@@ -15,6 +15,7 @@ from .. import ops
 from ..errors import suggest
 from ..ops import ScaledTensor2x
 from ..ops.flatten import Flattened
+from ..records import dataclass
 from .arrays import kind_of_dtype
 from .functions import as_cotangent
 from .modes import AmaxScope
@@ -39,7 +40,7 @@ _OPERATORS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ClampedSwigluParams:
     """Numbers of ("clamped_silu", "clamped_linear"): see `dither.clamped_swiglu`."""
 
@@ -48,7 +49,7 @@ class ClampedSwigluParams:
     glu_linear_offset: float = 1.0
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ActivationParams:
     """Numbers of activations that have some."""
 

@@ -28,6 +28,7 @@ from ..ops import GroupedScaledTensor1x, Groups, ScaledTensor1x
 from ..ops.derivatives import Convert, rule_of
 from ..programs import Place, Program, Stages, finish, staged
 from ..recording import Recording, Shard
+from ..records import dataclass
 from ..types import int64
 from .alike import with_heights
 from .arrays import buffer_of, dtype_of, is_array, packed
@@ -69,7 +70,7 @@ class Split(NamedTuple):
     stage: int = 0
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Call:
     """A call with holes for its arrays: what is compiled is known by it and the arrays' shapes and data types."""
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 
 from ..ops import Groups
+from ..records import dataclass
 from .delayed import DelayedState
 from .delayed import update as delayed_update
 from .modes import AmaxScope, QuantizeLayout, ScalingMode, checked_axis
@@ -17,7 +18,7 @@ from .quantizers import QUANTIZERS, DelayedScaleQuantizer, Quantizer, delayed_qu
 from .tensors import register_fields
 
 
-@dataclasses.dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class GroupedQuantizer(Quantizer):
     """Quantizes groups of rows, each as a tensor of its own, in one call.
 

@@ -14,6 +14,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from ..ops import ScaledTensor1x, ScaledTensor2x
 from ..ops.tensor_methods import TensorMethods
+from ..records import dataclass
 from .settings import told_to_jit, within
 from .tensors import GroupedNoScaleTensor, NoScaleTensor
 
@@ -32,7 +33,7 @@ W_TP_AXES = "dither_w_tp"
 W_JOINED_AXES = "dither_w_joined"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class MeshResource:
     """Names of axes of a mesh, None where it has none.
 

@@ -6,6 +6,7 @@ import dataclasses
 import warnings
 from typing import Any
 
+from ..records import dataclass
 from .grouped import GroupedQuantizer
 from .modes import QuantizeLayout, ScalingMode, TensorSource, has_all_layout_fp8_gemm
 from .quantizers import QUANTIZERS, Quantizer
@@ -13,7 +14,7 @@ from .recipes import ROLES, get_global_quantize_recipe, get_quantize_config
 from .tensors import register_fields
 
 
-@dataclasses.dataclass(eq=False)
+@dataclass(eq=False)
 class QuantizerSet:
     """The quantizers of a layer: of its input, of its weights and of the gradient of its output, None for none."""
 
@@ -49,7 +50,7 @@ class QuantizeMeta:
         return f"QuantizeMeta({', '.join(self.fields)})"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class QuantizeMetaSet:
     """Arguments of the three quantizers of a layer."""
 

@@ -17,6 +17,7 @@ from .. import ops
 from ..formats import Format
 from ..ops import RandomHadamard
 from ..ops.hadamard import SIGN_MASK
+from ..records import dataclass
 from .arrays import dtype_of_kind, kind_of_dtype
 from .delayed import DelayedState, initial_state
 from .delayed import update as delayed_update
@@ -38,7 +39,7 @@ def delayed_quantize(x):
     return x
 
 
-@dataclasses.dataclass(eq=False)
+@dataclass(eq=False)
 class Quantizer:
     """How a tensor is quantized.
 
@@ -196,14 +197,14 @@ class Quantizer:
         return f"{type(self).__name__}({self.format!r}, {self.q_layout.name})"
 
 
-@dataclasses.dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class CurrentScaleQuantizer(Quantizer):
     """FP8 with one scale of the tensor, from its own amax, as Transformer Engine's current scaling has it."""
 
     modes: ClassVar[tuple[ScalingMode, ...]] = (ScalingMode.CURRENT_TENSOR_SCALING,)
 
 
-@dataclasses.dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class DelayedScaleQuantizer(Quantizer):
     """FP8 with one scale of the tensor, from the amaxes of earlier steps: `dither.update_scale` says how.
 
@@ -265,7 +266,7 @@ class DelayedScaleQuantizer(Quantizer):
         return False
 
 
-@dataclasses.dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class BlockScaleQuantizer(Quantizer):
     """A scale for each block: MXFP8, MXFP4, and FP8 of blocks of 128."""
 
@@ -280,7 +281,7 @@ class BlockScaleQuantizer(Quantizer):
     )
 
 
-@dataclasses.dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class NVFP4Quantizer(Quantizer):
     """NVFP4 in blocks of 16, or of 16 x 16.
 

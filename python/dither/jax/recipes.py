@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import dataclasses
 import functools
 import warnings
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import jax.numpy as jnp
 
 from .. import recipe as recipes
 from ..errors import suggest
+from ..records import dataclass
 from .arrays import dtype_of_kind
 from .mesh import MeshResource, global_shard_guard
 from .modes import ScalingMode, TensorSource, mode_of
@@ -40,7 +40,7 @@ _recipe: contextvars.ContextVar[recipes.Recipe | None] = told_to_jit(
 )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class QuantizeConfig:
     """What quantizers a recipe stands for; without a recipe none.
 

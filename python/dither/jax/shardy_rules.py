@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from jax.experimental.custom_partitioning import ArrayMapping, CompoundFactor
 
+from ..records import dataclass
 from .modes import QuantizeLayout, checked_axis
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Spec = tuple[str | CompoundFactor, ...]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class QuantizeShardyRules:
     """How a tensor, its codes and its scales are split alike: factors of their dimensions, as
     `jax.experimental.custom_partitioning.SdyShardingRule` takes them.

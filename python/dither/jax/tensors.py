@@ -23,12 +23,13 @@ from ..ops import (
 )
 from ..ops.scaled_tensor import scale_storage
 from ..ops.tensor_methods import TensorMethods
+from ..records import dataclass
 from ..types import DType
 from .arrays import dtype_of_kind
 from .modes import QuantizeLayout, ScalingMode, TensorUsage, mode_of
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class NoScaleTensor:
     """An array that is not quantized, in the place of one that is.
 
@@ -85,7 +86,7 @@ class NoScaleTensor:
         return with_sharding_constraint_by_logical_axes(self, logical_axis_names)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class GroupedNoScaleTensor(NoScaleTensor):
     """Groups of rows that are not quantized.
 
@@ -107,7 +108,7 @@ class GroupedNoScaleTensor(NoScaleTensor):
         return jax.numpy.ones((self.original_shape or self.shape)[0], jax.numpy.int32)
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DequantizedBy(ScaledTensor1x):
     """A quantized tensor with values by a function of its user (`ScaledTensorFactory`). Products, which read codes and
     scales, do not call it.

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..arrays import Array, describe, describe_argument, row_major
+from ..records import dataclass
 from ..torch_tensors import are_extents
 from ..types import int8
 from .allocate import DeviceArray, floats
@@ -16,7 +17,7 @@ from .producer import Producer
 from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Flattened:
     """How a tensor is a matrix.
 

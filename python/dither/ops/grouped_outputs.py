@@ -9,6 +9,7 @@ from typing import Any
 
 from ..arrays import Array, View, describe, describe_argument, view
 from ..language import ScaleLayout
+from ..records import dataclass
 from ..types import DType
 from . import kernels
 from .allocate import empty_like, filled
@@ -24,7 +25,7 @@ from .tiles import round_up
 Storage = tuple[tuple[int, ...], DType]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class GroupedOutputs:
     """Those of one call.
 

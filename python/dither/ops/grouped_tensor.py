@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from ..arrays import describe
 from ..formats import Format
 from ..language import ScaleLayout
+from ..records import dataclass
 from ..types import DType
 from .allocate import as_numpy
 from .group_tiles import CODES_AT, CODES_ROWS, COL_CODES_AT, COL_SCALES_AT, ROW_SCALES_AT
@@ -17,7 +17,7 @@ from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_sto
 from .tensor_methods import TensorMethods
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GroupedScaledTensor1x(TensorMethods):
     """Groups of rows, quantized along one direction each as a tensor of its own.
 
@@ -185,7 +185,7 @@ class GroupedScaledTensor1x(TensorMethods):
         )
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GroupedScaledTensor2x(TensorMethods):
     """Groups of rows, quantized along rows and along columns. Those along columns are padded to whole runs where they
     are transformed, and have places of their own then."""

@@ -14,6 +14,7 @@ from typing import Any
 from ..arrays import Array, describe_argument
 from ..devices import Device
 from ..formats import Format
+from ..records import dataclass
 from ..types import int32, int64
 from . import group_kernels
 from .allocate import empty_like
@@ -38,7 +39,7 @@ from .tiles import round_up
 KINDS = ("sizes", "starts", "ends")
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Groups:
     """How rows are grouped, one group after the other. One of these five says it, where the rows lie: `sizes`,
     `starts`, `ends`, `count` and `height`.
@@ -276,7 +277,7 @@ def most_rows(height: int, count: int, step: int) -> int:
     return step * ((height - full) // step + full)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Steps:
     """What belongs to a group begins at multiples of these rows.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any, NamedTuple
 
 from ..once import one_for_each
+from ..records import dataclass
 from .allocate import as_numpy, floats
 
 SIZES = (16, 32, 64, 128)
@@ -14,7 +14,7 @@ SIZES = (16, 32, 64, 128)
 SIGN_MASK = 0xD7E8
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class RandomHadamard:
     """Each `size` elements in a line, times signs, times the Hadamard matrix of that size over the square root of it.
 

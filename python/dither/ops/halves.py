@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..arrays import Array, describe_argument
+from ..records import dataclass
 from .outputs import Plan
 from .producer import Producer
 from .tiles import GPU_TRANSPOSED, Tile, narrowed
@@ -46,7 +47,7 @@ def with_halves(operands: Mapping[str, Any], first: str, second: str, tile: str)
     return found
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Interleaved:
     """Halves that take turns: `size` columns of the first, then `size` of the second, and so on.
 

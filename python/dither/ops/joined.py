@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
 import math
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..arrays import describe_argument
 from ..devices import Device, fast_memory
 from ..jit import Kernel
+from ..records import dataclass
 from ..torch_tensors import is_symbol
 from ..types import Structure
 from .fused_kernel import fused_kernel
@@ -49,7 +49,7 @@ def joins(first: Producer, wanted: Wanted, shape: tuple[int, int], where: Device
     return columns and m * n >= LEAST
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Joined:
     """A step of a call: launches of two passes as one. The first's arguments are operands and what it saves."""
 

@@ -18,6 +18,7 @@ from ..devices import is_gpu
 from ..formats import FORMATS, FP8_1X128_E4M3, FP8_TENSOR_E4M3, MXFP4, MXFP8_E4M3, MXFP8_E5M2, NVFP4, Format
 from ..jit import Kernel
 from ..language import linear
+from ..records import dataclass
 from ..types import DType, ScalarType, TensorType
 from . import column_sum, halves, kernels, outputs
 from .dequantize import blocks_of
@@ -36,7 +37,7 @@ Tensor = tuple[DType, tuple[int, ...]] | tuple[DType, tuple[int, ...], str]
 SCALAR: Tensor = (types.float32, ())
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Entry:
     """A kernel of the library with its arguments for one (M, N).
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .. import types
+from ..records import dataclass
 from ..types import DType, ScalarType
 from . import activations, gated, norm_gradients, norms
 from .dropout import add_dropout, ddropout
@@ -20,7 +21,7 @@ from .rope import drope, rope
 from .softmax import dsoftmax, softmax
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Row:
     """An operator of the library, and the kernels of it that are worth having ahead of time.
 

@@ -15,6 +15,7 @@ from ..language import linear
 from ..once import one_property
 from ..options import UNSAID, CodeOptions
 from ..recording import Recording, Sketch
+from ..records import dataclass
 from ..scalars import check_number, run_time_number
 from ..types import DType, Structure, float32
 from . import column_sum, halves, outputs, shards
@@ -59,7 +60,7 @@ _OUTPUTS = (
 )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Operator:
     """A producer with its kernel. Operands and constants go by the names of its parameters. `passes` are the two that
     it may be on a GPU, where there are such."""
@@ -194,14 +195,14 @@ def _describe(
     split.say(where)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Zero:
     """A step of a call: an array of float32, made by `empty_like`, becomes zero."""
 
     array: Any
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Step:
     """A step of a call: a launch of an operator's kernel with these arguments."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from ..language import ScaleLayout
+from ..records import dataclass
 from ..types import DType, e8m0, float8_e4m3, float32, int32
 from .tiles import round_up
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Order:
     """How a matrix of scales lies in memory (dialect/Quant/SemanticsOfModes.md, More orders of scales).
 

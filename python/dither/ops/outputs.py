@@ -10,6 +10,7 @@ from ..arrays import Array, describe_argument, view
 from ..devices import Device
 from ..formats import Format
 from ..language import ScaleLayout
+from ..records import dataclass
 from ..torch_tensors import are_extents
 from ..types import DType, float32
 from .allocate import empty_like
@@ -24,7 +25,7 @@ from .tiles import CPU_SQUARE, GPU_TRANSPOSED, Tile, elementwise_tile, narrowed,
 LAYOUTS = ("rowwise", "colwise", "both")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Plan:
     """What a call asks for."""
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import suggest
+from ..records import dataclass
 from .tiles import Tile, elementwise_tile, narrowed, round_up, row_tile
 
 #: Roles of parameters, by the name of their annotation in `dither.language`; "tile" has none.
@@ -31,7 +32,7 @@ IMPLIED = ("row_length", "period", "tile_dtype")
 SAVED = ("column", "tile", "column_sum")
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Producer:
     """A function from tiles to a tile.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..arrays import Array
 from ..devices import chosen_device, fast_memory
+from ..records import dataclass
 from ..types import DType
 from .column_sum import programs_of
 from .joined import Joined, joins
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _ONE_PASS = 4096
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class RowPasses:
     """The two passes of an operator: what `first` saves are operands of `second`, by name, which makes the output and
     what the operator saves besides. `joined`: whether a GPU takes both in one launch where it can (joined.py)."""

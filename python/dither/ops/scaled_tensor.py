@@ -11,13 +11,14 @@ from typing import Any
 
 from ..formats import Format, restore_format
 from ..language import ScaleLayout
+from ..records import dataclass
 from ..types import DType, dtype_from_mlir
 from .hadamard import Transform
 from .orders import OF_LAYOUT
 from .tensor_methods import TensorMethods
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ScaledTensor1x(TensorMethods):
     """A tensor quantized along one direction: a matrix of M rows and N columns.
 
@@ -94,7 +95,7 @@ class ScaledTensor1x(TensorMethods):
         return f"ScaledTensor1x({self.format.name}, {way}, shape={self.shape}, dtype={self.dtype}{scales})"
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ScaledTensor2x(TensorMethods):
     """A tensor quantized along rows and along columns."""
 

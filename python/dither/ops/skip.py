@@ -9,6 +9,7 @@ from typing import Any
 
 from ..arrays import Array, describe_argument
 from ..devices import Device
+from ..records import dataclass
 from ..scalars import run_time_number
 from ..types import DType, float32, int32, int64
 
@@ -17,7 +18,7 @@ _TYPES: dict[DType | None, Any] = {float32: ctypes.c_float, int32: ctypes.c_int3
 _EXPECTED = "expected True, False, or an array of one element, float32, int32 or int64"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Skip:
     """A flag on a device, of rank 0: kernels store nothing where it is not zero."""
 

@@ -5,10 +5,10 @@ A function of the row length, the format and the kind of device, never of the nu
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 
 from ..formats import Format
+from ..records import dataclass
 from ..torch_tensors import is_symbol
 
 #: Elements of the largest tile that a GPU transposes: 32 KB of its shared memory.
@@ -21,7 +21,7 @@ CPU_SUMMED = 128
 _CPU_SUMMED_ROWS = 1 << 19
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Tile:
     """Rows and columns of the tile of a program."""
 

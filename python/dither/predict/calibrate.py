@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..records import dataclass
 from .gpus import Gpu, find
 from .model import duration
 from .work import Work, of_json
@@ -22,7 +23,7 @@ _ROUNDS = 12
 _NOTHING, _BETTER = 1e-6, 1e-3
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Fit:
     """A fitted table.
 
@@ -39,7 +40,7 @@ class Fit:
     residuals: dict[str, float]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Measured:
     """Launches one after the other, and the seconds that they took."""
 

@@ -9,9 +9,10 @@ import dataclasses
 
 from ..errors import suggest
 from ..ptxas import chip
+from ..records import dataclass
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Sm:
     """A streaming multiprocessor of one compute capability.
 
@@ -44,7 +45,7 @@ SM_100 = Sm(65536, 228 << 10, 2048, 32, _pipes(128, 128))
 SM_120 = Sm(65536, 100 << 10, 1536, 24, _pipes(128, 64))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Gpu:
     """A GPU. The fields down to `bandwidth` are published, the others are assumptions.
 

@@ -9,6 +9,7 @@ import dataclasses
 import math
 from functools import cache
 
+from ..records import dataclass
 from .gpus import Gpu
 from .occupancy import Occupancy, occupancy
 from .sm import Await, Block, Compute, Fetch, Load, Stage, Wait, finish_times
@@ -22,7 +23,7 @@ FULL = 0.97
 _STAGES = 24
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Prediction:
     """What the model says of a launch. Speeds are parts of a copy's that moves the minimum of bytes; 1 is as fast.
 

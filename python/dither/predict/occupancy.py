@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-
+from ..records import dataclass
 from .gpus import Sm
 from .work import Work
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Occupancy:
     """Blocks of an SM, and how many each resource has room for."""
 

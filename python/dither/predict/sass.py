@@ -8,6 +8,8 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from ..records import dataclass
+
 _LINE = re.compile(r'//## File "\.nv_debug_ptx_txt", line (\d+)')
 _LABEL = re.compile(r"^\s*(\.L\w+|\$__[\w$]+):")
 _INSTRUCTION = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][\w.]*)\s*([^;]*);")
@@ -17,7 +19,7 @@ _ENDS = ("BRA", "JMP", "EXIT", "RET", "BRX", "CALL", "BSYNC")
 _SINGLE = ("LDG", "LDGSTS", "STG", "LDS", "STS", "SHFL", "BAR", "ATOMG", "RED")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Instruction:
     """One line of the disassembly.
 

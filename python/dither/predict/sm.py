@@ -6,20 +6,21 @@ blocks that compute share the schedulers evenly, each up to the speed that it ha
 
 from __future__ import annotations
 
-import dataclasses
 import heapq
 import math
 from collections.abc import Sequence
 
+from ..records import dataclass
 
-@dataclasses.dataclass(frozen=True)
+
+@dataclass(frozen=True)
 class Compute:
     """A part of a block's instructions; all its parts are 1."""
 
     part: float
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Load:
     """Bytes that come through the queue, and ns from their end to the data."""
 
@@ -27,21 +28,21 @@ class Load:
     latency: float
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Wait:
     """ns that nothing shortens."""
 
     time: float
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Fetch:
     """A load, or a wait for a cache, that the block goes on after: it stops at the next `Await`."""
 
     what: Load | Wait
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Await:
     """The end of the last `Fetch`."""
 
@@ -49,7 +50,7 @@ class Await:
 Stage = Compute | Load | Wait | Fetch | Await
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Block:
     """What each block does.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import ptxas
 from ..profile import CACHED, Summary, Traffic
+from ..records import dataclass
 from . import pipes, sass
 
 #: A load whose lanes take fewer bytes each waits for no memory of its own: a scalar that all blocks read.
@@ -21,7 +22,7 @@ _MOST_BATCHES, _SAME = 12, 0.03
 _WAVEFRONT = 128
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Work:
     """What a launch does, as averages of its blocks. All that the model knows of a kernel.
 
@@ -142,7 +143,7 @@ def _executed(one: Summary) -> dict[int, int]:
     return found
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Op:
     """An instruction that runs `times` in a warp; `load` are the bytes that a lane takes from global memory, `written`
     the registers that it waits with for them, or _COPIES. `place` is its address or line, and `back` where a loop that
@@ -158,7 +159,7 @@ class _Op:
     spilled: int = 0
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Batch:
     """Loads that a warp waits for together: bytes of a lane, how often, and instructions between the last of them and
     the wait, where the round before of a loop made them."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import math
 from typing import Any, NamedTuple
 
 from .. import formats
 from ..errors import suggest
+from ..records import dataclass
 from ..types import DType, float4_e2m1, float8_e4m3, float8_e5m2
 
 
@@ -51,7 +51,7 @@ class Format(enum.Enum):
 _ELEMENTS = {6.0: float4_e2m1, 448.0: float8_e4m3, 57344.0: float8_e5m2}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class MMParams:
     """Of a matrix product: whether sums are float32 throughout, where hardware has a faster way, too."""
 
@@ -61,7 +61,7 @@ class MMParams:
         flags(self, "use_split_accumulator")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class QParams:
     """Of a tensor that is quantized.
 
@@ -86,7 +86,7 @@ class QParams:
             raise ValueError(f"amax_epsilon is {value!r}, expected a finite number that is not negative")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Quantization:
     """How one tensor is quantized: what `dither.quantize` is told of it.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 from .. import formats
 from ..errors import suggest
+from ..records import dataclass
 from ..types import DType, float8_e4m3
 from .parameters import Format, MMParams, QParams, Quantization, choice, flags, integer
 
@@ -20,7 +20,7 @@ SCOPES = ("none", "weights", "activations", "all")
 _EXACT, _FAST = MMParams(), MMParams(use_split_accumulator=False)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Recipe:
     """What all recipes have.
 
@@ -102,7 +102,7 @@ class Recipe:
         object.__setattr__(self, "qfactory", qfactory)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class DelayedScaling(Recipe):
     """FP8 with one scale for a tensor, from the largest magnitudes of earlier steps.
 
@@ -141,7 +141,7 @@ class DelayedScaling(Recipe):
         return Quantization(_fp8("tensor", self.fp8_format, tensor), delayed=True)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Float8CurrentScaling(Recipe):
     """FP8 with one scale for a tensor, from its own largest magnitude.
 
@@ -173,7 +173,7 @@ class Float8CurrentScaling(Recipe):
         return Quantization(fmt.with_(pow2_scales=params.power_2_scale, epsilon=params.amax_epsilon))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class MXFP8BlockScaling(Recipe):
     """FP8 with a power of two for each 32 elements.
 
@@ -201,7 +201,7 @@ class MXFP8BlockScaling(Recipe):
         return Quantization(fmt.with_(block=(32, 32)) if square else fmt)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Float8BlockScaling(Recipe):
     """FP8 with a float32 scale for each 128 elements, or for each 128 x 128.
 
@@ -254,7 +254,7 @@ class Float8BlockScaling(Recipe):
         return Quantization(fmt.with_(pow2_scales=params.power_2_scale, epsilon=params.amax_epsilon))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class NVFP4BlockScaling(Recipe):
     """FP4 with an E4M3 scale for each 16 elements, and one for the tensor.
 
@@ -322,7 +322,7 @@ class NVFP4BlockScaling(Recipe):
         return Quantization(fmt, hadamard=params.random_hadamard_transform, stochastic=params.stochastic_rounding)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CustomRecipe(Recipe):
     """Quantizers that a function makes.
 

@@ -7,7 +7,6 @@ data, whose extents may be symbols.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -27,6 +26,7 @@ from ..frameworks import is_sketching, named_in_graphs, sketching
 from ..ops.derivatives import rule_of
 from ..programs import Place
 from ..recording import Recording, Sketch
+from ..records import dataclass
 from .pytrees import tensors_of
 from .spelling import Arguments, read, spell
 from .user import Operator
@@ -36,7 +36,7 @@ _WRITES = ("out", "record_amax")
 _WRITES_OF = {"update_scale": ("scale", "amax_history")}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Outline:
     """What a call returns: a tree with a `Place` for each tensor, and the shapes, data types and strides (None of what
     is dense) of those that it allocates."""
@@ -58,7 +58,7 @@ class Outline:
         return pytree.tree_unflatten(leaves, self.tree)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Call:
     """A call that was spelled, with places for its tensors and numbers."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import suggest
 from ..recipe import BACKWARD_TENSORS, TENSORS, DelayedScaling, Format, Recipe
+from ..records import dataclass
 from .quantizer import Quantizer
 from .quantizers import quantizer_of
 
@@ -15,7 +16,7 @@ from .quantizers import quantizer_of
 ATTENTION_TENSORS = {"qkv": "input", "s": "input", "do": "grad_output", "dp": "grad_output", "dqkv": "grad_input"}
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class QuantizerRole:
     """What a tensor is to a module. Empty strings are for what is not known.
 
@@ -65,12 +66,12 @@ def tensor_of(role: Any) -> str:
     return kind or "input"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class QuantizerRequest:
     """What a factory returns for a quantizer whose state the module is to own."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class DelayedScalingRequest(QuantizerRequest):
     """Asks for delayed scaling, with the parameters of `dither.recipe.DelayedScaling`.
 

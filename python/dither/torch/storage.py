@@ -12,6 +12,7 @@ import torch
 from ..formats import Format
 from ..ops import ScaledTensor1x, ScaledTensor2x, dequantize
 from ..ops.tiles import round_up
+from ..records import dataclass
 from .columns import columns_of
 from .dtypes import dither_dtype, torch_dtype
 
@@ -343,7 +344,7 @@ def _with_tensors(part: Any, tensors: Sequence[Any]) -> Any:
     return dataclasses.replace(part, **named)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class _HighPrecision:
     """A direction in high precision, without its tensor."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import torch
 import torch.utils.checkpoint
 
 from ...recipe import Recipe
+from ...records import dataclass
 from ..autocast import Region, backward_pass, current, current_init
 from ..delayed import Columns, DelayedQuantizer, history_of
 from ..dtypes import check_dtype
@@ -24,7 +24,7 @@ _STATE = "_extra_state"
 _DIRECTIONS = ("forward", "backward")
 
 
-@dataclasses.dataclass
+@dataclass
 class _Made:
     """The quantizers of a module under one recipe."""
 

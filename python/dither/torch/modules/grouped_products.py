@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import torch
 
 from ... import ops
 from ...ops.grouping import Groups, split_known
+from ...records import dataclass
 from ..delayed import DelayedQuantizer
 from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer, checked
@@ -18,7 +18,7 @@ from .products import Slots, ends_backward, in_directions
 from .traced import ModuleFunction
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class GroupedCall:
     """All of a call that is no tensor, and the weights where they were quantized before."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import torch
 from torch.nn import functional
 
 from ... import ops
+from ...records import dataclass
 from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer
 from ..storage import restore_from_func_ctx, save_for_func_ctx
@@ -23,7 +23,7 @@ PLAIN = ("gelu", "silu", "relu", "srelu", "qgelu")
 GATED = ("geglu", "swiglu", "reglu", "sreglu", "qgeglu", "glu")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Call:
     """All of a call that is no tensor, and the weights where they were quantized before."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
 import torch
 from torch.nn import functional
 
+from ...records import dataclass
 from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer
 from ..storage import restore_from_func_ctx, save_for_func_ctx
@@ -17,7 +17,7 @@ from .products import Slots, ends_backward
 from .traced import ModuleFunction
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Call:
     """All of a call of a linear layer that is no tensor, and the weight where it was quantized before."""
 

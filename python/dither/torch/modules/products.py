@@ -7,11 +7,11 @@ columns for dw = dy^T x, in one pass that sums the gradient of the bias, too.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import torch
 
+from ...records import dataclass
 from ..delayed import DelayedQuantizer
 from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer
@@ -21,7 +21,7 @@ from ..storage import QuantizedStorage
 Operand = QuantizedStorage | torch.Tensor
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Slots:
     """The quantizers of a linear layer, and what its backward pass multiplies.
 
