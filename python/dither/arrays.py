@@ -16,8 +16,8 @@ import weakref
 from typing import Any
 
 from . import torch_tensors, types
+from .data_classes import dataclass
 from .formats import Format
-from .records import dataclass
 from .scalars import number_kind
 from .types import DType, TensorType
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import knobs, profile, sharing, staging, torch_tensors
+from .data_classes import dataclass
 from .devices import is_gpu
 from .errors import CompileError, plain
 from .once import OncePerKey
 from .options import CodeOptions
 from .printing import Printed, Site
-from .records import dataclass
 from .types import ArgType, SameAs, ScalarType, Structure, TensorType, float32
 
 #: Rows of the tiles that orders of scales are made of.

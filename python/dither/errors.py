@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .records import dataclass
+from .data_classes import dataclass
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from collections.abc import Set
 from typing import Any
 
 from . import types
+from .data_classes import dataclass
 from .errors import suggest
-from .records import dataclass
 
 SCALE_ROUNDINGS = ("rceil", "floor", "ceil", "even")
 SCALE_ORDERS = ("te", "div6_mul", "div6_div", "encode_first", "mul_inv6")

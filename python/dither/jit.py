@@ -16,13 +16,13 @@ from . import cache, knobs, profile, stats, streams
 from .arrays import Array, check_shapes
 from .compiled import Compiled, Lowered
 from .compiler import CaptureMemory, Captures, remember_file
+from .data_classes import dataclass
 from .devices import Device, checked_target, chosen_device, default_device
 from .errors import CompileError, span_of_code, suggest
 from .frameworks import is_sketching
 from .once import OncePerKey, one_property
 from .options import UNSAID, CodeOptions
 from .recording import Launch, Recording
-from .records import dataclass
 from .specialize import Bound, Signature, Specialization, lasting
 from .structure import may_hold_tensors
 from .types import Structure

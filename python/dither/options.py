@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from . import knobs
-from .records import dataclass
+from .data_classes import dataclass
 
 MATH = ("exact", "fast")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .arrays import Array, describe_argument
-from .records import dataclass
+from .data_classes import dataclass
 from .types import TensorType, int32, int64
 
 #: The arguments that a kernel with dl.print has after its own.

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import types
 from .arrays import Array, row_major
+from .data_classes import dataclass
 from .devices import Device, get_device, stand_ins
-from .records import dataclass
 from .types import DType
 
 if TYPE_CHECKING:

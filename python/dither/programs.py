@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .arrays import Array, Buffer, describe_argument
+from .data_classes import dataclass
 from .devices import Device, checked_target, get_device
 from .recording import Collective, Launch, Recording, Splitting, nbytes
-from .records import dataclass
 from .types import TensorType
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 
 from . import knobs
-from .records import dataclass
+from .data_classes import dataclass
 
 _TOOLKIT = "/usr/local/cuda/bin"
 #: The first CUDA whose assembler takes what a target has beyond its chip.

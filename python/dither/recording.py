@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import types
 from .arrays import STORAGE, Array, Buffer, row_major
+from .data_classes import dataclass
 from .devices import Device, add_device, is_gpu, remove_device
 from .frameworks import sketching
-from .records import dataclass
 from .types import DType
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import Any
 from .arrays import Array, describe_argument
 from .compiler import Captures
 from .compiler.captures import is_passable
+from .data_classes import dataclass
 from .errors import suggest
 from .options import CodeOptions
-from .records import dataclass
 from .scalars import check_number, constant_number, run_time_number
 from .sharing import merged, same
 from .structure import take_apart

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from .arrays import Array
+from .data_classes import dataclass
 from .devices import Device
-from .records import dataclass
 
 #: What a device aligns its memory to, and a multiple of all alignments that kernels are specialized by.
 _ALIGNED = 256

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from . import knobs
-from .records import dataclass
+from .data_classes import dataclass
 
 
 @dataclass(frozen=True)

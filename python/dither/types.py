@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
-from .records import dataclass
+from .data_classes import dataclass
 
 Kind = Literal["float", "narrow", "int", "bool"]
 

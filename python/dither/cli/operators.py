@@ -14,10 +14,10 @@ from typing import Any
 
 import dither
 
+from ..data_classes import dataclass
 from ..errors import suggest
 from ..language import ScaleLayout
 from ..programs import Place, Program, record
-from ..records import dataclass
 from ..types import TensorType
 from .failure import Failure, UsageError
 from .signature import load_file, parse_type, parse_value

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import types
-from ..records import dataclass
+from ..data_classes import dataclass
 from ..types import DType
 from .arithmetic import binary, broadcast_shape, common_dtype, fold, require_number, to_scalar, to_tile, unary
 from .expressions import SYMBOLS, Expressions

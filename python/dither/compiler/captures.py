@@ -22,9 +22,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .. import language
+from ..data_classes import dataclass
 from ..formats import get_format
 from ..language import Builtin
-from ..records import dataclass
 from ..scalars import constant_number
 from .code import CodeMemory
 from .guards import Guards

@@ -15,7 +15,7 @@ import types as python_types
 import weakref
 from typing import Any, Generic, TypeVar
 
-from ..records import dataclass
+from ..data_classes import dataclass
 
 Code = python_types.CodeType
 

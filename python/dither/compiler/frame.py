@@ -8,8 +8,8 @@ import enum
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from ..data_classes import dataclass
 from ..errors import CompileError, Span
-from ..records import dataclass
 from .captures import Callee, Captures
 from .emit import Emitter, Location
 from .liveness import Flows, analyze

@@ -15,9 +15,9 @@ import types as python_types
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..data_classes import dataclass
 from ..formats import FORMATS, Format, get_format
 from ..language import Builtin, ScaleLayout
-from ..records import dataclass
 from ..scalars import constant_number
 from ..types import DTYPES, DType
 from .source import unwrap

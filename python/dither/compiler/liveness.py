@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 
-from ..records import dataclass
+from ..data_classes import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..data_classes import dataclass
 from ..errors import CompileError, suggest
 from ..options import UNSAID, CodeOptions
 from ..printing import Site
-from ..records import dataclass
 from ..types import ArgType, SameAs, ScalarType, Structure, TensorType, bool_, index
 from .captures import Callee, Captures, captures_of, is_passable
 from .emit import Emitter, argument_attributes

@@ -10,7 +10,7 @@ import dataclasses
 from typing import Any
 
 from .. import types
-from ..records import dataclass
+from ..data_classes import dataclass
 from .emit import Emitter, tile_type
 from .values import Problem, Tile
 

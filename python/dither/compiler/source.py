@@ -18,8 +18,8 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
+from ..data_classes import dataclass
 from ..errors import CompileError, Span, span_of, span_of_code
-from ..records import dataclass
 from .code import CodeFacts, CodeMemory, code_facts, same_code
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import types
+from ..data_classes import dataclass
 from ..formats import Format
-from ..records import dataclass
 from ..types import DType, TensorType
 
 

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 
 from .. import ops
+from ..data_classes import dataclass
 from ..errors import suggest
 from ..ops import ScaledTensor2x
 from ..ops.flatten import Flattened
-from ..records import dataclass
 from .arrays import kind_of_dtype
 from .functions import as_cotangent
 from .modes import AmaxScope

@@ -23,12 +23,12 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.interpreters.mlir import SPMDAxisContext
 
+from ..data_classes import dataclass
 from ..devices import host_target
 from ..ops import GroupedScaledTensor1x, Groups, ScaledTensor1x
 from ..ops.derivatives import Convert, rule_of
 from ..programs import Place, Program, Stages, finish, staged
 from ..recording import Recording, Shard
-from ..records import dataclass
 from ..types import int64
 from .alike import with_heights
 from .arrays import buffer_of, dtype_of, is_array, packed

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 
+from ..data_classes import dataclass
 from ..ops import Groups
-from ..records import dataclass
 from .delayed import DelayedState
 from .delayed import update as delayed_update
 from .modes import AmaxScope, QuantizeLayout, ScalingMode, checked_axis

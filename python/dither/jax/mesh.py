@@ -12,9 +12,9 @@ import jax
 from jax._src.mesh import thread_resources
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from ..data_classes import dataclass
 from ..ops import ScaledTensor1x, ScaledTensor2x
 from ..ops.tensor_methods import TensorMethods
-from ..records import dataclass
 from .settings import told_to_jit, within
 from .tensors import GroupedNoScaleTensor, NoScaleTensor
 

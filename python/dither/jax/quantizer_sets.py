@@ -6,7 +6,7 @@ import dataclasses
 import warnings
 from typing import Any
 
-from ..records import dataclass
+from ..data_classes import dataclass
 from .grouped import GroupedQuantizer
 from .modes import QuantizeLayout, ScalingMode, TensorSource, has_all_layout_fp8_gemm
 from .quantizers import QUANTIZERS, Quantizer

@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 
 from .. import ops
+from ..data_classes import dataclass
 from ..formats import Format
 from ..ops import RandomHadamard
 from ..ops.hadamard import SIGN_MASK
-from ..records import dataclass
 from .arrays import dtype_of_kind, kind_of_dtype
 from .delayed import DelayedState, initial_state
 from .delayed import update as delayed_update

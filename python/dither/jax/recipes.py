@@ -15,8 +15,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from .. import recipe as recipes
+from ..data_classes import dataclass
 from ..errors import suggest
-from ..records import dataclass
 from .arrays import dtype_of_kind
 from .mesh import MeshResource, global_shard_guard
 from .modes import ScalingMode, TensorSource, mode_of

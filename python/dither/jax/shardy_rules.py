@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jax.experimental.custom_partitioning import ArrayMapping, CompoundFactor
 
-from ..records import dataclass
+from ..data_classes import dataclass
 from .modes import QuantizeLayout, checked_axis
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 from jax.ad_checkpoint import checkpoint_name
 
+from ..data_classes import dataclass
 from ..ops import (
     GroupedScaledTensor1x,
     GroupedScaledTensor2x,
@@ -23,7 +24,6 @@ from ..ops import (
 )
 from ..ops.scaled_tensor import scale_storage
 from ..ops.tensor_methods import TensorMethods
-from ..records import dataclass
 from ..types import DType
 from .arrays import dtype_of_kind
 from .modes import QuantizeLayout, ScalingMode, TensorUsage, mode_of

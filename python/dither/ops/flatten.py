@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..arrays import Array, describe, describe_argument, row_major
-from ..records import dataclass
+from ..data_classes import dataclass
 from ..torch_tensors import are_extents
 from ..types import int8
 from .allocate import DeviceArray, floats

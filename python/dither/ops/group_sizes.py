@@ -22,7 +22,8 @@ def known_sizes(kind: str, value: Any, height: int, beside: Array) -> list[int] 
     Raises TypeError or ValueError for what are no groups of so many rows.
     """
     if isinstance(value, (list, tuple)):
-        given = [_integer(kind, i, n) for i, n in enumerate(value)]
+        # Most are, of hundreds.
+        given = [n if type(n) is int else _integer(kind, i, n) for i, n in enumerate(value)]
     else:
         array = describe_argument(kind, value)
         if array is None or array.device != "cpu" or beside.device == "cpu":
@@ -39,9 +40,9 @@ def known_sizes(kind: str, value: Any, height: int, beside: Array) -> list[int] 
         sizes = [after - first for first, after in itertools.pairwise([*given, height])]
     elif kind == "ends":
         sizes = [end - before for before, end in itertools.pairwise([0, *given])]
-    for i, n in enumerate(sizes):
-        if n < 0:
-            raise ValueError(f"argument '{kind}' has a group of {n} rows at {i}, expected none below 0")
+    if min(sizes) < 0:
+        i, n = next((i, n) for i, n in enumerate(sizes) if n < 0)
+        raise ValueError(f"argument '{kind}' has a group of {n} rows at {i}, expected none below 0")
     if sum(sizes) != height:
         raise ValueError(f"argument '{kind}' has groups of {sum(sizes)} rows, expected {height}")
     return sizes

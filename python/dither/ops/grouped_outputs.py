@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..arrays import Array, View, describe, describe_argument, view
+from ..data_classes import dataclass
 from ..language import ScaleLayout
-from ..records import dataclass
 from ..types import DType
 from . import kernels
 from .allocate import empty_like, filled

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from ..arrays import describe
+from ..data_classes import dataclass
 from ..formats import Format
 from ..language import ScaleLayout
-from ..records import dataclass
 from ..types import DType
 from .allocate import as_numpy
-from .group_tiles import CODES_AT, CODES_ROWS, COL_CODES_AT, COL_SCALES_AT, ROW_SCALES_AT
+from .group_parts import parts_of
+from .group_tiles import CODES_ROWS
 from .hadamard import Transform
 from .orders import OF_LAYOUT
-from .scaled_tensor import ScaledTensor1x, ScaledTensor2x, data_shape, scale_storage
+from .scaled_tensor import ScaledTensor1x, ScaledTensor2x
 from .tensor_methods import TensorMethods
 
 
@@ -99,81 +100,20 @@ class GroupedScaledTensor1x(TensorMethods):
 
     def split_at(self, places: Any) -> list[ScaledTensor1x]:
         """As `split`, where the host knows what is in `table`."""
-        return [self._group(places, g) for g in range(self.groups)]
+        return parts_of(self, places[: self.groups])
 
     def group(self, g: int) -> ScaledTensor1x:
         """One group as a tensor, as in `split`."""
         if not -self.groups <= g < self.groups:
             raise IndexError(f"group {g} of {self.groups}, expected {-self.groups} to {self.groups - 1}")
-        return self._group(_on_host(self.table), g % self.groups)
+        g %= self.groups
+        return parts_of(self, _on_host(self.table)[g : g + 1], g)[0]
 
     def dequantize(self, dtype: DType | None = None) -> Any:
         """The values of the codes, (M, N), by default in the data type before quantization."""
         from .grouped import grouped_dequantize
 
         return grouped_dequantize(self, dtype)
-
-    def _group(self, places: Any, g: int) -> ScaledTensor1x:
-        at, rows = int(places[g, CODES_AT]), int(places[g, CODES_ROWS])
-        n = self.shape[1]
-        if self.joined:
-            data = self.data[:, at : at + rows]
-        elif self.is_transposed:
-            count, of = data_shape((rows, n), self.format, True)
-            width = (of + 1) // 2 if self.format.element.bits == 4 else of
-            first = int(places[g, COL_CODES_AT]) * n // (2 if self.format.element.bits == 4 else 1)
-            data = self.data[first : first + count * width].reshape(count, width)
-        else:
-            data = self.data[at : at + rows]
-        return ScaledTensor1x(
-            data,
-            self._scales(places, g, rows),
-            self._of_group(self.amax, at, rows, g),
-            self.format,
-            (rows, n),
-            self.dtype,
-            self.is_colwise,
-            self.scale_layout,
-            self.repeated,
-            self.transform,
-            tensor_scale=self._of_group(self.tensor_scale, at, rows, g),
-            scale_given=self.scale_given,
-        )
-
-    def _scales(self, places: Any, g: int, rows: int) -> Any:
-        shape = rows, self.shape[1]
-        fmt, order = self.format, OF_LAYOUT[self.scale_layout]
-        (height, width), _ = scale_storage(shape, fmt, self.is_colwise, self.scale_layout, self.repeated)
-        # What has no rows has no scale, though there is one for each group.
-        some = min(rows, 1)
-        if fmt.block == "tensor":
-            return self.scale_inv[g : g + some].reshape(height, width)
-        if not self.is_colwise:
-            first = int(places[g, ROW_SCALES_AT])
-            if order.layout is ScaleLayout.column_major:
-                return self.scale_inv[:, first : first + width]
-            if order.layout is ScaleLayout.packed_column_major:
-                # The words of rows that follow each other: as many as the group has bytes.
-                words = self.scale_inv.reshape(-1)[first * height : (first + width) * height]
-                return words.reshape(height, width)
-            return self.scale_inv[first : first + height]
-        if fmt.block_cols is None:
-            row = self.scale_inv[g : g + 1]
-            return row.reshape(-1, 1)[:, :some] if fmt.transposed else row[:some]
-        first = int(places[g, COL_SCALES_AT])
-        if len(self.scale_inv.shape) == 2:
-            return self.scale_inv[first : first + height]
-        each = 4 if order.layout is ScaleLayout.packed_column_major else 1
-        rows_of_scales = width if order.layout is ScaleLayout.packed_column_major else height
-        first = first * rows_of_scales // each
-        return self.scale_inv[first : first + height * width].reshape(height, width)
-
-    def _of_group(self, amax: Any, at: int, rows: int, g: int) -> Any:
-        if amax is None or not len(amax.shape):
-            return amax
-        if len(amax.shape) == 1:
-            return amax[g : g + 1].reshape(())
-        return amax[g : g + 1] if self.is_colwise else amax[at : at + rows]
 
     def __repr__(self) -> str:
         way = "colwise" if self.is_colwise else "rowwise"

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..arrays import Array, describe_argument
+from ..data_classes import dataclass
 from ..devices import Device
 from ..formats import Format
-from ..records import dataclass
 from ..types import int32, int64
 from . import group_kernels
 from .allocate import empty_like
@@ -188,7 +188,7 @@ class Grouping:
         if self.each is not None:
             return self.count * round_up(self.each, step)
         if self._known is not None and self.parts == 1:
-            return sum(round_up(n, step) for n in self._known)
+            return self.height if step == 1 else sum(round_up(n, step) for n in self._known)
         return most_rows(self.height, self.count, step)
 
     def tables(self, steps: Steps, rows: int) -> tuple[Any, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from ..data_classes import dataclass
 from ..once import one_for_each
-from ..records import dataclass
 from .allocate import as_numpy, floats
 
 SIZES = (16, 32, 64, 128)

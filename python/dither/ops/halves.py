@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..arrays import Array, describe_argument
-from ..records import dataclass
+from ..data_classes import dataclass
 from .outputs import Plan
 from .producer import Producer
 from .tiles import GPU_TRANSPOSED, Tile, narrowed

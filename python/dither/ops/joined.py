@@ -8,9 +8,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..arrays import describe_argument
+from ..data_classes import dataclass
 from ..devices import Device, fast_memory
 from ..jit import Kernel
-from ..records import dataclass
 from ..torch_tensors import is_symbol
 from ..types import Structure
 from .fused_kernel import fused_kernel

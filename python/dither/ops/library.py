@@ -14,11 +14,11 @@ from typing import Any
 from .. import types
 from ..arrays import Array, row_major
 from ..compiled import Compiled, Lowered
+from ..data_classes import dataclass
 from ..devices import is_gpu
 from ..formats import FORMATS, FP8_1X128_E4M3, FP8_TENSOR_E4M3, MXFP4, MXFP8_E4M3, MXFP8_E5M2, NVFP4, Format
 from ..jit import Kernel
 from ..language import linear
-from ..records import dataclass
 from ..types import DType, ScalarType, TensorType
 from . import column_sum, halves, kernels, outputs
 from .dequantize import blocks_of

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .. import types
-from ..records import dataclass
+from ..data_classes import dataclass
 from ..types import DType, ScalarType
 from . import activations, gated, norm_gradients, norms
 from .dropout import add_dropout, ddropout

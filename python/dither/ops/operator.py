@@ -9,13 +9,13 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..arrays import Array, Buffer
+from ..data_classes import dataclass
 from ..devices import chosen_device
 from ..jit import Kernel
 from ..language import linear
 from ..once import one_property
 from ..options import UNSAID, CodeOptions
 from ..recording import Recording, Sketch
-from ..records import dataclass
 from ..scalars import check_number, run_time_number
 from ..types import DType, Structure, float32
 from . import column_sum, halves, outputs, shards

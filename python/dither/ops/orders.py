@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..data_classes import dataclass
 from ..language import ScaleLayout
-from ..records import dataclass
 from ..types import DType, e8m0, float8_e4m3, float32, int32
 from .tiles import round_up
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..arrays import Array, describe_argument, view
+from ..data_classes import dataclass
 from ..devices import Device
 from ..formats import Format
 from ..language import ScaleLayout
-from ..records import dataclass
 from ..torch_tensors import are_extents
 from ..types import DType, float32
 from .allocate import empty_like

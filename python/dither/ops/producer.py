@@ -17,8 +17,8 @@ import types as python_types
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..data_classes import dataclass
 from ..errors import suggest
-from ..records import dataclass
 from .tiles import Tile, elementwise_tile, narrowed, round_up, row_tile
 
 #: Roles of parameters, by the name of their annotation in `dither.language`; "tile" has none.

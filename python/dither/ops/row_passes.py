@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..arrays import Array
+from ..data_classes import dataclass
 from ..devices import chosen_device, fast_memory
-from ..records import dataclass
 from ..types import DType
 from .column_sum import programs_of
 from .joined import Joined, joins

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from ..data_classes import dataclass
 from ..formats import Format, restore_format
 from ..language import ScaleLayout
-from ..records import dataclass
 from ..types import DType, dtype_from_mlir
 from .hadamard import Transform
 from .orders import OF_LAYOUT

@@ -8,8 +8,8 @@ import math
 from typing import Any
 
 from ..arrays import Array, describe_argument
+from ..data_classes import dataclass
 from ..devices import Device
-from ..records import dataclass
 from ..scalars import run_time_number
 from ..types import DType, float32, int32, int64
 

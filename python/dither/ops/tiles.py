@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 
+from ..data_classes import dataclass
 from ..formats import Format
-from ..records import dataclass
 from ..torch_tensors import is_symbol
 
 #: Elements of the largest tile that a GPU transposes: 32 KB of its shared memory.

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..records import dataclass
+from ..data_classes import dataclass
 from .gpus import Gpu, find
 from .model import duration
 from .work import Work, of_json

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 
+from ..data_classes import dataclass
 from ..errors import suggest
 from ..ptxas import chip
-from ..records import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import dataclasses
 import math
 from functools import cache
 
-from ..records import dataclass
+from ..data_classes import dataclass
 from .gpus import Gpu
 from .occupancy import Occupancy, occupancy
 from .sm import Await, Block, Compute, Fetch, Load, Stage, Wait, finish_times

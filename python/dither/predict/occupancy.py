@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..records import dataclass
+from ..data_classes import dataclass
 from .gpus import Sm
 from .work import Work
 

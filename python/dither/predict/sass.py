@@ -8,7 +8,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..records import dataclass
+from ..data_classes import dataclass
 
 _LINE = re.compile(r'//## File "\.nv_debug_ptx_txt", line (\d+)')
 _LABEL = re.compile(r"^\s*(\.L\w+|\$__[\w$]+):")

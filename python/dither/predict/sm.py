@@ -10,7 +10,7 @@ import heapq
 import math
 from collections.abc import Sequence
 
-from ..records import dataclass
+from ..data_classes import dataclass
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .. import ptxas
+from ..data_classes import dataclass
 from ..profile import CACHED, Summary, Traffic
-from ..records import dataclass
 from . import pipes, sass
 
 #: A load whose lanes take fewer bytes each waits for no memory of its own: a scalar that all blocks read.

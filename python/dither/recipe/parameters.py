@@ -7,8 +7,8 @@ import math
 from typing import Any, NamedTuple
 
 from .. import formats
+from ..data_classes import dataclass
 from ..errors import suggest
-from ..records import dataclass
 from ..types import DType, float4_e2m1, float8_e4m3, float8_e5m2
 
 

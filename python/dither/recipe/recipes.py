@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import formats
+from ..data_classes import dataclass
 from ..errors import suggest
-from ..records import dataclass
 from ..types import DType, float8_e4m3
 from .parameters import Format, MMParams, QParams, Quantization, choice, flags, integer
 

@@ -21,12 +21,12 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from .. import torch_tensors
 from ..arrays import FOREIGN, Array, Buffer
+from ..data_classes import dataclass
 from ..devices import host_target
 from ..frameworks import is_sketching, named_in_graphs, sketching
 from ..ops.derivatives import rule_of
 from ..programs import Place
 from ..recording import Recording, Sketch
-from ..records import dataclass
 from .pytrees import tensors_of
 from .spelling import Arguments, read, spell
 from .user import Operator

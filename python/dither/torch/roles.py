@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from ..data_classes import dataclass
 from ..errors import suggest
 from ..recipe import BACKWARD_TENSORS, TENSORS, DelayedScaling, Format, Recipe
-from ..records import dataclass
 from .quantizer import Quantizer
 from .quantizers import quantizer_of
 

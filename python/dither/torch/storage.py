@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
+from ..data_classes import dataclass
 from ..formats import Format
 from ..ops import ScaledTensor1x, ScaledTensor2x, dequantize
 from ..ops.tiles import round_up
-from ..records import dataclass
 from .columns import columns_of
 from .dtypes import dither_dtype, torch_dtype
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 import torch.utils.checkpoint
 
+from ...data_classes import dataclass
 from ...recipe import Recipe
-from ...records import dataclass
 from ..autocast import Region, backward_pass, current, current_init
 from ..delayed import Columns, DelayedQuantizer, history_of
 from ..dtypes import check_dtype

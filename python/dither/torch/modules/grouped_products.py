@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from ... import ops
+from ...data_classes import dataclass
 from ...ops.grouping import Groups, split_known
-from ...records import dataclass
 from ..delayed import DelayedQuantizer
 from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer, checked

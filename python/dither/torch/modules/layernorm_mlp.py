@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from ... import ops
-from ...records import dataclass
+from ...data_classes import dataclass
 from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer
 from ..storage import restore_from_func_ctx, save_for_func_ctx

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from ...records import dataclass
+from ...data_classes import dataclass
 from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer
 from ..storage import restore_from_func_ctx, save_for_func_ctx

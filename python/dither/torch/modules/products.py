@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ...records import dataclass
+from ...data_classes import dataclass
 from ..delayed import DelayedQuantizer
 from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer

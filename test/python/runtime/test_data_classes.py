@@ -1,4 +1,4 @@
-"""dither.records: what `dataclasses` makes of the same classes."""
+"""dither.data_classes: what `dataclasses` makes of the same classes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import inspect
 import pickle
 
 import pytest
-from dither import records
+from dither import data_classes
 
 
 def plain(made):
@@ -119,7 +119,7 @@ def refusal(work):
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_same_as_dataclasses(name):
-    ours, theirs = CLASSES[name](records.dataclass), CLASSES[name](dataclasses.dataclass)
+    ours, theirs = CLASSES[name](data_classes.dataclass), CLASSES[name](dataclasses.dataclass)
     assert str(inspect.signature(ours)) == str(inspect.signature(theirs))
     assert ours.__match_args__ == theirs.__match_args__
     assert [(f.name, f.type) for f in dataclasses.fields(ours)] == [
@@ -152,19 +152,19 @@ def test_same_as_dataclasses(name):
 
 
 def test_defaults_are_made_anew():
-    kind = plain(records.dataclass)
+    kind = plain(data_classes.dataclass)
     kind(1).c.append(2)
     assert kind(1).c == []
 
 
 def test_a_loop_of_objects_is_shown():
-    kind = plain(records.dataclass)
+    kind = plain(data_classes.dataclass)
     one = kind(1)
     one.b = one
     assert repr(one).endswith("(a=1, b=..., d=2.0)")
 
 
-@records.dataclass(frozen=True)
+@data_classes.dataclass(frozen=True)
 class Module:
     """Pickled by the name of its module."""
 
