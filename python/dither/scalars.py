@@ -13,10 +13,17 @@ from typing import Any, Literal
 #: What the objects of a type are: numbers that stand for an int, a float or a bool of Python wherever they are, or
 #: subclasses of int and float, which are numbers at run time and themselves as constexprs.
 NumberKind = Literal["integer", "real", "truth", "own"]
+#: Types of most arguments, which need no look at those of libraries.
+_COMMON: dict[type, NumberKind | None] = {
+    **dict.fromkeys((bool, str, tuple, type(None))),
+    **dict.fromkeys((int, float), "own"),
+}
 
 
 def number_kind(kind: type) -> NumberKind | None:
     """What the objects of a type are; None where they are no numbers (a bool of Python's is a constexpr)."""
+    if kind in _COMMON:
+        return _COMMON[kind]
     numpy = sys.modules.get("numpy")
     of_numpy = numpy is not None and issubclass(kind, numpy.generic)
     if issubclass(kind, bool):

@@ -18,6 +18,8 @@ struct Known {
   std::shared_ptr<const Recorded> recorded;
   /// Whether a record was asked for, and there is none.
   bool refused = false;
+  /// Calls that Python ran before it was.
+  unsigned calls = 1;
 };
 
 struct Replay {
@@ -39,20 +41,24 @@ bool isSketching(Replay *self) {
   return is;
 }
 
-/// Recording takes as long as tens of calls: it goes on where that has paid.
-bool isWorthwhile(const Replay *self) {
+/// Recording takes as long as half a dozen calls in Python, or hundreds that
+/// are run as recorded: it goes on where that has paid, and for what has come
+/// as often as would have paid for it, in whatever company.
+bool isWorthwhile(const Replay *self, const Known &seen) {
   constexpr uint64_t free = 64, hitsForOne = 16;
-  return self->records.load() < free + self->hits.load() / hitsForOne;
+  constexpr unsigned often = 8;
+  return seen.calls + 1 >= often ||
+         self->records.load() < free + self->hits.load() / hitsForOne;
 }
 
-/// Notes a call that nothing is recorded of; the second one alike is recorded.
-/// False with a Python error.
+/// Notes a call that nothing is recorded of, which was `seen` before or not;
+/// the second one alike is recorded, or a later one. False with a Python error.
 bool learn(Replay *self, const Call &call, PyObject *args, PyObject *kwargs,
-           bool seen) {
+           const Known *seen) {
   auto known = std::make_shared<Known>();
-  if (seen) {
-    if (!isWorthwhile(self))
-      return true;
+  if (seen && !isWorthwhile(self, *seen)) {
+    known->calls = seen->calls + 1;
+  } else if (seen) {
     Ref tensors = Ref::steal(PyList_New(call.objects.size()));
     if (!tensors)
       return false;
@@ -90,7 +96,7 @@ PyObject *find(PyObject *object, PyObject *const *args, Py_ssize_t count) {
     Py_RETURN_NOTIMPLEMENTED;
   std::shared_ptr<const Known> known = self->known->find(call.key.bytes());
   if (!known || (!known->recorded && !known->refused)) {
-    if (!learn(self, call, args[0], args[1], bool(known)))
+    if (!learn(self, call, args[0], args[1], known.get()))
       return nullptr;
     Py_RETURN_NOTIMPLEMENTED;
   }
