@@ -114,18 +114,26 @@ def read_gtest(report: Path, result: Result) -> None:
 
 
 def run_unit(
-    binary: Path, reports: Path, timeout: float, emulator: tuple[str, ...] = (), less: tuple[str, ...] = ()
+    binary: Path,
+    reports: Path,
+    timeout: float,
+    emulator: tuple[str, ...] = (),
+    less: tuple[str, ...] = (),
+    shard: tuple[int, int] = (0, 1),
 ) -> tuple[Result, str]:
-    """One gtest binary, less some tests; its output comes back to be shown where something failed."""
-    result = Result(binary.name)
-    report = reports / f"{binary.name}.json"
+    """One gtest binary, less some tests, or one of so many parts of it; its output comes back to be shown where
+    something failed."""
+    part, parts = shard
+    result = Result(binary.name if parts == 1 else f"{binary.name} {part + 1}/{parts}")
+    report = reports / f"{binary.name}-{part}.json"
     report.unlink(missing_ok=True)
     if not binary.exists():
         result.fail(f"{binary} was not built")
         return result, ""
     command = [*emulator, str(binary), f"--gtest_output=json:{report}", "--gtest_color=no", "--gtest_brief=1"]
     command += [f"--gtest_filter=-{':'.join(less)}"] if less else []
-    status, output, result.seconds = run(command, timeout, capture=True)
+    env = {**os.environ, "GTEST_SHARD_INDEX": str(part), "GTEST_TOTAL_SHARDS": str(parts)}
+    status, output, result.seconds = run(command, timeout, capture=True, env=env)
     if report.exists():
         read_gtest(report, result)
     if status != 0 and not result.failures:
@@ -278,9 +286,13 @@ def run_aarch64(suites: dict, args: argparse.Namespace, reports: Path) -> list[R
     print(f"  {AARCH64}: built in {made.seconds:.1f} s", flush=True)
     place = reports / AARCH64
     place.mkdir(exist_ok=True)
+    parts = 2 * args.jobs
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        # Almost all of the time is that of a few tests of one binary.
         futures = [
-            pool.submit(run_unit, build / "unit" / name, place, args.timeout, QEMU, NOT_EMULATED) for name in units
+            pool.submit(run_unit, build / "unit" / name, place, args.timeout, QEMU, NOT_EMULATED, (part, parts))
+            for name in units
+            for part in range(parts)
         ]
         results += collect(AARCH64, futures)
     return results
