@@ -24,20 +24,38 @@ static uint32_t twice(uint32_t half) { return half << 16 | half; }
 
 static uint32_t halfOf(float x) { return numerics::encode(numerics::kF16, x); }
 
+Value factorHalves(WordBuilder &w, Value even, Value odd) {
+  return merge(w, 0xFFFF0000, w.asInt(odd), w.shr(w.asInt(even), 16));
+}
+
+Value shortfall(WordBuilder &w, Value halves) {
+  return w.asWords(w.make<arith::SubIOp>(w.asHalves(w.i32(twice(kBias << 7))),
+                                         w.asHalves(halves)));
+}
+
+Value shortfallOf(WordBuilder &w, Value factor) {
+  auto constant = [&](int32_t v) -> Value {
+    return arith::ConstantOp::create(w.b, w.loc, w.b.getI32IntegerAttr(v));
+  };
+  Value bits = w.make<arith::BitcastOp>(w.b.getI32Type(), factor);
+  Value half = w.make<arith::ShRUIOp>(bits, constant(16));
+  Value less = w.make<arith::TruncIOp>(
+      w.b.getI16Type(), w.make<arith::SubIOp>(constant(kBias << 7), half));
+  auto type = VectorType::get({2 * w.lanes}, w.b.getI16Type());
+  return w.asWords(w.make<vector::BroadcastOp>(type, less));
+}
+
 /// Products of the magnitudes in `words`, as bits of binary16. What is below
-/// its normal values is some value below them, and zero is zero.
-static Value scaled(WordBuilder &w, Value words, Value evenFactor,
-                    Value oddFactor) {
-  Value factors =
-      merge(w, 0xFFFF0000, w.asInt(oddFactor), w.shr(w.asInt(evenFactor), 16));
-  Value less = subtractSaturated(w, w.i32(twice(kBias << 7)), factors);
+/// its normal values is some value below them, and zero is zero, also times a
+/// factor above 2^112, whose shortfall is below zero: a large number.
+static Value scaled(WordBuilder &w, Value words, Value less) {
   Value sum = subtractSaturated(w, w.andi(words, 0x7FFF7FFF), less);
   return w.make<arith::ShLIOp>(w.asHalves(sum), w.asHalves(w.i32(twice(3))));
 }
 
 Value encodeHalves(WordBuilder &w, const ElementFormat &f, Value words,
-                   Value evenFactor, Value oddFactor) {
-  Value x = scaled(w, words, evenFactor, oddFactor);
+                   Value less) {
+  Value x = scaled(w, words, less);
   Value least = w.asHalves(w.i32(twice(halfOf(f.minNormal))));
   Value exponents = w.asHalves(w.i32(twice(0x7C00)));
   Value power =

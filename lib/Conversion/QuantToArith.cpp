@@ -314,17 +314,22 @@ struct QuantToArith
     if (tabulates)
       conversion::tabulateProducts(body, pool);
     SmallVector<Operation *> ops;
+    SmallVector<quant::ScaleEncodeWordsOp> products;
     body.walk([&](Operation *op) {
-      if (isa<quant::EncodeWordsOp, quant::DecodeWordsOp,
-              quant::E8M0InverseWordsOp, quant::ScaleEncodeWordsOp>(op))
+      if (auto product = dyn_cast<quant::ScaleEncodeWordsOp>(op))
+        products.push_back(product);
+      else if (isa<quant::EncodeWordsOp, quant::DecodeWordsOp,
+                   quant::E8M0InverseWordsOp>(op))
         ops.push_back(op);
     });
+    // The first look at what the others expand: words that factors are decoded
+    // from.
+    for (quant::ScaleEncodeWordsOp op : products)
+      expandProduct(op, pool);
     for (Operation *op : ops) {
       LogicalResult done = success();
       if (auto e = dyn_cast<quant::EncodeWordsOp>(op))
         done = expandEncode(e, pool);
-      else if (auto e = dyn_cast<quant::ScaleEncodeWordsOp>(op))
-        expandProduct(e, pool);
       else if (auto d = dyn_cast<quant::DecodeWordsOp>(op))
         done = expandDecode(op, d.getElem(), d.getGroup(), pool);
       else

@@ -33,9 +33,12 @@ LogicalResult PhaseBuilder::begin(const Nest &) {
            (p.cols % 32 == 0 && p.slowCols % 32 == 0);
   });
   for (const PhasePlan::Cut &cut : plan.cuts) {
-    Type type = getElementTypeOrSelf(cut.value.getType());
-    bool hasColumns =
-        PhasePlan::keepsElements(cut.kind) || cut.kind == PhasePlan::ColBlocks;
+    bool ofColumns = cut.kind == PhasePlan::ColBlocks,
+         hasColumns = PhasePlan::keepsElements(cut.kind) || ofColumns;
+    // A factor for each column is read for each row.
+    Type type = ofColumns && plan.halfFactors.contains(cut.value)
+                    ? b.getBF16Type()
+                    : getElementTypeOrSelf(cut.value.getType());
     scratches.push_back(
         quant::ScratchOp::create(b, loc, MemRefType::get(cut.shape, type),
                                  whole && hasColumns && type.isF32()));
@@ -148,8 +151,12 @@ LogicalResult PhaseBuilder::keep(const Node &node) {
   if (failed(value))
     return failure();
   SmallVector<Value> to = inScratch(plan.cuts[node.index], offsets);
-  quant::StoreOp::create(builder(), loc, *value, scratches[node.index],
-                         ValueRange(to))
+  Value scratch = scratches[node.index], kept = *value;
+  auto type = cast<RankedTensorType>(kept.getType());
+  if (Type narrow = getElementTypeOrSelf(scratch.getType());
+      narrow != type.getElementType())
+    kept = arith::TruncFOp::create(builder(), loc, type.clone(narrow), kept);
+  quant::StoreOp::create(builder(), loc, kept, scratch, ValueRange(to))
       .setInBounds(true);
   return success();
 }

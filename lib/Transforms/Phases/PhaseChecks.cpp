@@ -102,10 +102,13 @@ void PhasePlan::findChecks(func::FuncOp kernel) {
         if (auto product = encode.getSource().getDefiningOp<arith::MulFOp>();
             isChecked(product.getLhs())) {
           products[encode] = *found;
-          if (found->amax)
+          Value factor = spreadBy(
+              product.getRhs().getDefiningOp<quant::BlockBroadcastOp>());
+          factors.insert(factor);
+          if (found->amax) {
             maxima.insert(found->amax);
-          factors.insert(spreadBy(
-              product.getRhs().getDefiningOp<quant::BlockBroadcastOp>()));
+            halfFactors.insert(factor);
+          }
         }
   if (products.empty()) {
     checks.clear();

@@ -25,11 +25,14 @@ static constexpr int64_t kBlockRows = 8;
 
 Value PhaseBuilder::loadScratch(unsigned cut, Offsets offsets, Sizes sizes) {
   SmallVector<Value> at = inScratch(plan.cuts[cut], offsets);
-  return quant::LoadOp::create(
-      builder(), loc,
-      RankedTensorType::get(
-          sizes, getElementTypeOrSelf(plan.cuts[cut].value.getType())),
-      scratches[cut], at, /*in_bounds=*/true);
+  auto type = RankedTensorType::get(
+      sizes, getElementTypeOrSelf(plan.cuts[cut].value.getType()));
+  Type kept = getElementTypeOrSelf(scratches[cut].getType());
+  Value part = quant::LoadOp::create(builder(), loc, type.clone(kept),
+                                     scratches[cut], at, /*in_bounds=*/true);
+  return kept == type.getElementType()
+             ? part
+             : arith::ExtFOp::create(builder(), loc, type, part).getResult();
 }
 
 PhaseBuilder::Resolved PhaseBuilder::resolve(Value v, Offsets offsets,

@@ -188,6 +188,8 @@ public:
   llvm::DenseMap<mlir::Operation *, Product> products;
   /// The factors of these, one for each block: they must be finite, too.
   llvm::SetVector<mlir::Value> factors;
+  /// Those of products in f16, which take them as bf16 and lose nothing by it.
+  llvm::SetVector<mlir::Value> halfFactors;
   /// Each amax of products in f16: it must be zero, or such that the factor is
   /// not too large.
   llvm::SetVector<mlir::Value> maxima;

@@ -89,8 +89,10 @@ func.func @e2m1(%x: vector<2x16xf32>, %f: vector<2x16xf32>) -> vector<1x16xi32> 
 module attributes {quant.target = "host", quant.features = "avx512fp16"} {
 // CHECK-LABEL: func.func @halves(
 // CHECK-NOT: math.fma
-// CHECK-COUNT-2: llvm.intr.usub.sat
-// CHECK: %[[X:.*]] = arith.shli %{{.*}} : vector<32xi16>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.pternlog.d.512"
+// CHECK: %[[LESS:.*]] = arith.subi %{{.*}}, %{{.*}} : vector<32xi16>
+// CHECK: %[[SUM:.*]] = llvm.intr.usub.sat(%{{.*}}, %[[LESS]])
+// CHECK: %[[X:.*]] = arith.shli %[[SUM]], %{{.*}} : vector<32xi16>
 // CHECK: arith.maxui %[[X]]
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512fp16.vfmadd.ph.512"
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512.pmaddubs.w.512"
@@ -98,6 +100,60 @@ module attributes {quant.target = "host", quant.features = "avx512fp16"} {
 func.func @halves(%x: vector<1x16xi32>, %f: vector<2x16xf32>) -> vector<1x16xi32> {
   %w = quant.scale_encode_words %x, %f {elem = f8E4M3FN, bounded, powers} : vector<1x16xi32>, vector<2x16xf32> -> vector<1x16xi32>
   return %w : vector<1x16xi32>
+}
+
+// One factor for all values is looked at as a scalar.
+// CHECK-LABEL: func.func @one_factor(
+// CHECK-NOT: pternlog
+// CHECK: %[[BITS:.*]] = arith.bitcast %arg1 : f32 to i32
+// CHECK: %[[HALF:.*]] = arith.shrui %[[BITS]], %{{.*}} : i32
+// CHECK: %[[S:.*]] = arith.subi %{{.*}}, %[[HALF]] : i32
+// CHECK: %[[T:.*]] = arith.trunci %[[S]] : i32 to i16
+// CHECK: %[[LESS:.*]] = vector.broadcast %[[T]] : i16 to vector<32xi16>
+// CHECK: llvm.intr.usub.sat(%{{.*}}, %[[LESS]])
+func.func @one_factor(%x: vector<1x16xi32>, %s: f32) -> vector<1x16xi32> {
+  %f = vector.broadcast %s : f32 to vector<2x16xf32>
+  %w = quant.scale_encode_words %x, %f {elem = f8E4M3FN, bounded, powers} : vector<1x16xi32>, vector<2x16xf32> -> vector<1x16xi32>
+  return %w : vector<1x16xi32>
+}
+
+// Words that factors were decoded from are taken as they are.
+// CHECK-LABEL: func.func @decoded_factors(
+// CHECK-NOT: pternlog
+// CHECK: %[[W:.*]] = vector.extract %arg1[0]
+// CHECK: %[[HALVES:.*]] = vector.bitcast %[[W]] : vector<16xi32> to vector<32xi16>
+// CHECK: %[[LESS:.*]] = arith.subi %{{.*}}, %[[HALVES]] : vector<32xi16>
+// CHECK: llvm.intr.usub.sat(%{{.*}}, %[[LESS]])
+func.func @decoded_factors(%x: vector<1x16xi32>, %y: vector<1x16xi32>) -> vector<1x16xi32> {
+  %d = quant.decode_words %y {elem = bf16, group = 2} : vector<1x16xi32> -> vector<2x16xf32>
+  %e = vector.extract %d[0] : vector<16xf32> from vector<2x16xf32>
+  %o = vector.extract %d[1] : vector<16xf32> from vector<2x16xf32>
+  %n = ub.poison : vector<2x16xf32>
+  %g = vector.insert %e, %n[0] : vector<16xf32> into vector<2x16xf32>
+  %f = vector.insert %o, %g[1] : vector<16xf32> into vector<2x16xf32>
+  %w = quant.scale_encode_words %x, %f {elem = f8E4M3FN, bounded, powers} : vector<1x16xi32>, vector<2x16xf32> -> vector<1x16xi32>
+  return %w : vector<1x16xi32>
+}
+
+// Not where they are of binary16, or change places.
+// CHECK-LABEL: func.func @other_factors(
+// CHECK-COUNT-2: llvm.call_intrinsic "llvm.x86.avx512.pternlog.d.512"
+// CHECK: return
+func.func @other_factors(%x: vector<1x16xi32>, %y: vector<1x16xi32>) -> (vector<1x16xi32>, vector<1x16xi32>) {
+  %d = quant.decode_words %y {elem = f16, group = 2} : vector<1x16xi32> -> vector<2x16xf32>
+  %e = vector.extract %d[0] : vector<16xf32> from vector<2x16xf32>
+  %o = vector.extract %d[1] : vector<16xf32> from vector<2x16xf32>
+  %n = ub.poison : vector<2x16xf32>
+  %g = vector.insert %e, %n[0] : vector<16xf32> into vector<2x16xf32>
+  %f = vector.insert %o, %g[1] : vector<16xf32> into vector<2x16xf32>
+  %v = quant.scale_encode_words %x, %f {elem = f8E4M3FN, bounded, powers} : vector<1x16xi32>, vector<2x16xf32> -> vector<1x16xi32>
+  %d2 = quant.decode_words %y {elem = bf16, group = 2} : vector<1x16xi32> -> vector<2x16xf32>
+  %e2 = vector.extract %d2[0] : vector<16xf32> from vector<2x16xf32>
+  %o2 = vector.extract %d2[1] : vector<16xf32> from vector<2x16xf32>
+  %g2 = vector.insert %o2, %n[0] : vector<16xf32> into vector<2x16xf32>
+  %f2 = vector.insert %e2, %g2[1] : vector<16xf32> into vector<2x16xf32>
+  %w = quant.scale_encode_words %x, %f2 {elem = f8E4M3FN, bounded, powers} : vector<1x16xi32>, vector<2x16xf32> -> vector<1x16xi32>
+  return %v, %w : vector<1x16xi32>, vector<1x16xi32>
 }
 
 // Codes of 4 bits are put together by a multiply-add of halves.

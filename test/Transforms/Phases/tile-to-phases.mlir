@@ -517,6 +517,7 @@ func.func @transform(%x: memref<?x1024xf32>, %q: memref<?x1024xf8E4M3FN>, %s: me
 // Products in f16 need an amax that is zero or not small: the phase that finds
 // scales asks, of the whole tile and of its edges.
 // CHECK-LABEL: func.func @halves
+// CHECK: quant.scratch : memref<1x34xf32>
 // CHECK: %[[A:.*]] = quant.block_reduce amax %{{.*}} {amax_bits} : tensor<1x512xf32> -> tensor<1x16xf32>
 // CHECK: %[[BITS:.*]] = arith.bitcast %[[A]] : tensor<1x16xf32> to tensor<1x16xi32>
 // CHECK: %[[BELOW:.*]] = arith.subi %[[BITS]], %{{.*}}
@@ -541,6 +542,40 @@ func.func @halves(%x: memref<4x1024xbf16>, %q: memref<4x1024xf8E4M3FN>) attribut
   %z = arith.mulf %f, %b : tensor<4x1024xf32>
   %c = quant.encode %z : tensor<4x1024xf32> -> tensor<4x1024xf8E4M3FN>
   quant.store %c, %q[%c0, %c0] : tensor<4x1024xf8E4M3FN>, memref<4x1024xf8E4M3FN>
+  return
+}
+}
+
+// -----
+
+// They take factors as bf16, and so those of columns, which are read for each
+// row, are kept as bf16. What a block at the edge multiplies by is the same.
+// CHECK-LABEL: func.func @half_columns
+// CHECK: %[[F:.*]] = quant.scratch : memref<1x{{[0-9]+}}xbf16>
+// CHECK: %[[I:.*]] = quant.e8m0_inverse
+// CHECK: %[[T:.*]] = arith.truncf %[[I]] : tensor<1x32xf32> to tensor<1x32xbf16>
+// CHECK: quant.store %[[T]], %[[F]]
+// CHECK: %[[L:.*]] = quant.load %[[F]]{{.*}} -> tensor<1x64xbf16>
+// CHECK: %[[E:.*]] = arith.extf %[[L]]
+// CHECK: quant.scale_encode %{{.*}}, %[[E]] {bounded, finite, powers} : tensor<1x64xf32>
+// CHECK: %[[L2:.*]] = quant.load %[[F]]{{.*}} -> tensor<1x32xbf16>
+// CHECK: %[[E2:.*]] = arith.extf %[[L2]]
+// CHECK: arith.mulf %{{.*}}, %[[E2]]
+module attributes {quant.target = "host", quant.features = "avx512fp16"} {
+func.func @half_columns(%x: memref<?x1024xbf16>, %q: memref<?x1024xf8E4M3FN>, %s: memref<?x1024xf8E8M0FNU>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %k = arith.constant dense<0.00223214296> : tensor<1x1024xf32>
+  %t = quant.load %x[%c0, %c0] : memref<?x1024xbf16> -> tensor<32x1024xbf16>
+  %v = arith.extf %t : tensor<32x1024xbf16> to tensor<32x1024xf32>
+  %a = quant.block_reduce amax %v block [32, 1] : tensor<32x1024xf32> -> tensor<1x1024xf32>
+  %m = arith.mulf %a, %k : tensor<1x1024xf32>
+  %e = quant.encode %m {mode = #quant.e8m0_mode<rceil>} : tensor<1x1024xf32> -> tensor<1x1024xf8E8M0FNU>
+  quant.store %e, %s[%c0, %c0] : tensor<1x1024xf8E8M0FNU>, memref<?x1024xf8E8M0FNU>
+  %i = quant.e8m0_inverse %e : tensor<1x1024xf8E8M0FNU> -> tensor<1x1024xf32>
+  %b = quant.block_broadcast %i block [32, 1] : tensor<1x1024xf32> -> tensor<32x1024xf32>
+  %z = arith.mulf %v, %b : tensor<32x1024xf32>
+  %c = quant.encode %z : tensor<32x1024xf32> -> tensor<32x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<32x1024xf8E4M3FN>, memref<?x1024xf8E4M3FN>
   return
 }
 }
