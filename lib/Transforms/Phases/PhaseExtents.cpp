@@ -16,10 +16,10 @@ static constexpr int64_t kMostOfBlocks = 512;
 /// Columns that go through all phases together: at least, and with one row at
 /// most.
 static constexpr int64_t kLeastStretch = 512, kRowStretch = 4096;
-/// Bytes that are loaded of each row of a stretch where blocks are along
-/// columns and only scales are kept: of 32 rows little more than the first
-/// cache.
-static constexpr int64_t kBandRowBytes = 2048;
+/// Bytes that are loaded of each row of a stretch of tall bands, where blocks
+/// are along columns and only scales are kept: when such a band is read again,
+/// the first cache has nothing of it.
+static constexpr int64_t kTallRowBytes = 2048, kTallRows = 64;
 /// What the columns of a row may take of the first cache: x, the next x as it
 /// is fetched, and what lies in scratch.
 static constexpr int64_t kStretchBytes = 32768;
@@ -148,9 +148,10 @@ void PhasePlan::chooseExtents() {
     // A short rest is no stretch of its own.
     if (cols < 2 * stretch)
       stretch = cols;
-  } else if (rowRun == 1 && !transposes && keptBytes() == 0) {
+  } else if (rowRun == 1 && !transposes && keptBytes() == 0 &&
+             bandRows >= kTallRows) {
     stretch =
-        std::max(stretch, powerOfTwoFloor(kBandRowBytes /
+        std::max(stretch, powerOfTwoFloor(kTallRowBytes /
                                           std::max<int64_t>(1, loadedBytes())));
   }
   bandCols = std::min(cols, stretch);

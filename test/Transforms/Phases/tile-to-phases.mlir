@@ -274,11 +274,11 @@ func.func @quarters(%x: memref<?x1024xf32>, %q: memref<?x1024xf8E4M3FN>, %s: mem
 // first one of the next.
 // CHECK-LABEL: func.func @bands
 // CHECK: scf.for %[[BAND:.*]] = %c0 to %{{.*}} step %c32
-// CHECK: scf.for %[[COL:.*]] = %c0 to %c2048 step %c1024
-// CHECK-NEXT: %[[LAST:.*]] = arith.cmpi sge, %[[COL]], %c1024
+// CHECK: scf.for %[[COL:.*]] = %c0 to %c2048 step %c512
+// CHECK-NEXT: %[[LAST:.*]] = arith.cmpi sge, %[[COL]], %c1536
 // CHECK-NEXT: %[[BACK:.*]] = arith.subi %c0, %[[COL]]
 // CHECK-NEXT: %[[DOWN:.*]] = arith.select %[[LAST]], %c32, %c0
-// CHECK-NEXT: %[[RIGHT:.*]] = arith.select %[[LAST]], %[[BACK]], %c1024
+// CHECK-NEXT: %[[RIGHT:.*]] = arith.select %[[LAST]], %[[BACK]], %c512
 // CHECK-NOT: prefetch
 // CHECK: quant.load %arg0[%[[R:.*]], %[[C:.*]]] {in_bounds} : {{.*}} -> tensor<1x64xbf16>
 // CHECK-DAG: %[[TOR:.*]] = arith.addi %[[R]], %[[DOWN]]
@@ -302,20 +302,21 @@ func.func @bands(%x: memref<?x2048xbf16>, %q: memref<?x2048xf8E4M3FN>, %s: memre
 
 // -----
 
-// Rows of twice as many bytes make stretches of half as many columns.
-// CHECK-LABEL: func.func @bands_f32
-// CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c32
-// CHECK: scf.for %{{.*}} = %c0 to %c2048 step %c512
+// Taller bands, which the first cache does not have for long, go by longer rows.
+// CHECK-LABEL: func.func @tall_bands
+// CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c128
+// CHECK: scf.for %{{.*}} = %c0 to %c2048 step %c1024
 module attributes {quant.target = "host", quant.features = "avx512"} {
-func.func @bands_f32(%x: memref<?x2048xf32>, %q: memref<?x2048xf8E4M3FN>, %s: memref<?x2048xf32>) attributes {quant.kernel} {
+func.func @tall_bands(%x: memref<?x2048xbf16>, %q: memref<?x2048xf8E4M3FN>, %s: memref<?x2048xf32>) attributes {quant.kernel} {
   %c0 = arith.constant 0 : index
-  %t = quant.load %x[%c0, %c0] : memref<?x2048xf32> -> tensor<64x2048xf32>
-  %a = quant.block_reduce amax %t block [32, 1] : tensor<64x2048xf32> -> tensor<2x2048xf32>
+  %t = quant.load %x[%c0, %c0] : memref<?x2048xbf16> -> tensor<256x2048xbf16>
+  %f = arith.extf %t : tensor<256x2048xbf16> to tensor<256x2048xf32>
+  %a = quant.block_reduce amax %f block [128, 1] : tensor<256x2048xf32> -> tensor<2x2048xf32>
   quant.store %a, %s[%c0, %c0] : tensor<2x2048xf32>, memref<?x2048xf32>
-  %b = quant.block_broadcast %a block [32, 1] : tensor<2x2048xf32> -> tensor<64x2048xf32>
-  %z = arith.mulf %t, %b : tensor<64x2048xf32>
-  %c = quant.encode %z : tensor<64x2048xf32> -> tensor<64x2048xf8E4M3FN>
-  quant.store %c, %q[%c0, %c0] : tensor<64x2048xf8E4M3FN>, memref<?x2048xf8E4M3FN>
+  %b = quant.block_broadcast %a block [128, 1] : tensor<2x2048xf32> -> tensor<256x2048xf32>
+  %z = arith.mulf %f, %b : tensor<256x2048xf32>
+  %c = quant.encode %z : tensor<256x2048xf32> -> tensor<256x2048xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<256x2048xf8E4M3FN>, memref<?x2048xf8E4M3FN>
   return
 }
 }
