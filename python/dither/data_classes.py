@@ -30,7 +30,7 @@ else:
         fields = dataclasses.fields(made)
         _add(made, __init__=_initializer(made, fields, frozen))
         if frozen:
-            _add(made, __setattr__=_setattr, __delattr__=_delattr)
+            _add(made, **_refusals(made, {field.name for field in fields}))
         if repr:
             _add(made, __repr__=_repr)
         if eq:
@@ -124,9 +124,17 @@ def _repr(self: Any) -> str:
     return f"{type(self).__qualname__}({shown})"
 
 
-def _setattr(self: Any, name: str, value: Any) -> None:
-    raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+def _refusals(made: Any, names: set[str]) -> dict[str, Callable[..., None]]:
+    """What refuses to change objects of a class, and fields of those that derive from it."""
 
+    def __setattr__(self: Any, name: str, value: Any) -> None:
+        if type(self) is made or name in names:
+            raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+        super(made, self).__setattr__(name, value)
 
-def _delattr(self: Any, name: str) -> None:
-    raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+    def __delattr__(self: Any, name: str) -> None:
+        if type(self) is made or name in names:
+            raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+        super(made, self).__delattr__(name)
+
+    return {"__setattr__": __setattr__, "__delattr__": __delattr__}

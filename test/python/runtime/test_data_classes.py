@@ -151,6 +151,22 @@ def test_same_as_dataclasses(name):
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("made", [data_classes.dataclass, dataclasses.dataclass])
+def test_what_derives_from_a_frozen_one(made):
+    """It has its own attributes, and no other fields."""
+
+    class Plain(checked(made)):
+        pass
+
+    one = Plain(1)
+    one.more = 2
+    assert one.more == 2
+    del one.more
+    for change in (lambda: setattr(one, "a", 2), lambda: delattr(one, "a")):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            change()
+
+
 def test_defaults_are_made_anew():
     kind = plain(data_classes.dataclass)
     kind(1).c.append(2)
