@@ -116,8 +116,15 @@ def split_quantize(
     if isinstance(format, (list, tuple)) or options.get("out") is not None:
         bounds = itertools.pairwise(itertools.accumulate(sections, initial=0))
         return quantize_many([x[a:b] for a, b in bounds], format, layout, scale_layout, **options)
-    groups = grouped_quantize(x, format, layout, scale_layout, group_sizes=list(sections), **options)
-    return split_known(groups, list(sections))
+    sizes = list(sections)
+    try:
+        groups = grouped_quantize(x, format, layout, scale_layout, group_sizes=sizes, **options)
+    except (TypeError, ValueError) as error:
+        if type(error) in (TypeError, ValueError):
+            # Of groups, sections are the sizes.
+            raise type(error)(str(error).replace("argument 'sizes'", "argument 'sections'")) from None
+        raise
+    return split_known(groups, sizes)
 
 
 @contextlib.contextmanager

@@ -190,7 +190,12 @@ def test_wrong_calls():
             lambda: dither.quantize_many([good, good], "nvfp4", amax=[1.0, -1.0], device="sim:sm_90a"),
         ),
         (TypeError, "unexpected keyword argument 'scales'", lambda: dither.quantize_many([good], "nvfp4", scales=1)),
-        (ValueError, "'sizes' has groups of 3 rows, expected 4", lambda: dither.split_quantize(good, [1, 2], "nvfp4")),
+        (
+            ValueError,
+            "'sections' has groups of 3 rows, expected 4",
+            lambda: dither.split_quantize(good, [1, 2], "nvfp4"),
+        ),
+        (TypeError, "'sections' has 1.5 at 0, expected an int", lambda: dither.split_quantize(good, [1.5, 2], "nvfp4")),
         (TypeError, "'pad' was given, expected none: sec", lambda: dither.split_quantize(good, [4], "nvfp4", pad=2)),
     ):
         with pytest.raises(error, match=message):
