@@ -3,6 +3,7 @@
 #ifndef DITHER_LIB_CONVERSION_ELEMENTS_H
 #define DITHER_LIB_CONVERSION_ELEMENTS_H
 
+#include "dither/Dialect/Quant/QuantOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 namespace dither::conversion {
@@ -16,6 +17,18 @@ template <typename Op> std::pair<Op, int64_t> elementOf(mlir::Value v) {
     return {};
   return {extract.getSource().getDefiningOp<Op>(),
           extract.getStaticPosition()[0]};
+}
+
+/// What decoded both values from the halves of one word of bf16, and the number
+/// of that word; a null one if nothing did.
+inline std::pair<quant::DecodeWordsOp, int64_t> wordOf(mlir::Value even,
+                                                       mlir::Value odd) {
+  auto [decode, at] = elementOf<quant::DecodeWordsOp>(even);
+  if (!decode || !decode.getElem().isBF16() || decode.getGroup() != 2 ||
+      at % 2 ||
+      elementOf<quant::DecodeWordsOp>(odd) != std::pair(decode, at + 1))
+    return {};
+  return {decode, at / 2};
 }
 
 /// The scalars that a vector was put together from; none if it was not.

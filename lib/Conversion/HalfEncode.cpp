@@ -9,6 +9,7 @@
 
 #include "HalfEncode.h"
 #include "Avx512.h"
+#include "Elements.h"
 #include "dither/Numerics/Convert.h"
 
 using namespace mlir;
@@ -24,16 +25,17 @@ static uint32_t twice(uint32_t half) { return half << 16 | half; }
 
 static uint32_t halfOf(float x) { return numerics::encode(numerics::kF16, x); }
 
-Value factorHalves(WordBuilder &w, Value even, Value odd) {
-  return merge(w, 0xFFFF0000, w.asInt(odd), w.shr(w.asInt(even), 16));
+/// Register `at` of a value of several.
+static Value registerAt(WordBuilder &w, Value v, int64_t at) {
+  Value known = registerOf(v, at);
+  return known ? known
+               : w.b.createOrFold<vector::ExtractOp>(w.loc, v,
+                                                     ArrayRef<int64_t>{at});
 }
 
-Value shortfall(WordBuilder &w, Value halves) {
-  return w.asWords(w.make<arith::SubIOp>(w.asHalves(w.i32(twice(kBias << 7))),
-                                         w.asHalves(halves)));
-}
-
-Value shortfallOf(WordBuilder &w, Value factor) {
+/// By how much the exponent fields of values of bf16 are above those of their
+/// products in binary16, of a factor that all values have.
+static Value shortfallOf(WordBuilder &w, Value factor) {
   auto constant = [&](int32_t v) -> Value {
     return arith::ConstantOp::create(w.b, w.loc, w.b.getI32IntegerAttr(v));
   };
@@ -45,6 +47,20 @@ Value shortfallOf(WordBuilder &w, Value factor) {
   return w.asWords(w.make<vector::BroadcastOp>(type, less));
 }
 
+/// The same of registers `at` and at + 1 of factors.
+static Value shortfallOf(WordBuilder &w, Value factors, int64_t at) {
+  auto broadcast = factors.getDefiningOp<vector::BroadcastOp>();
+  if (broadcast && broadcast.getSourceType().isF32())
+    return shortfallOf(w, broadcast.getSource());
+  Value even = registerAt(w, factors, at), odd = registerAt(w, factors, at + 1);
+  auto [decode, word] = wordOf(even, odd);
+  Value halves =
+      decode ? registerAt(w, decode.getSource(), word)
+             : merge(w, 0xFFFF0000, w.asInt(odd), w.shr(w.asInt(even), 16));
+  return w.asWords(w.make<arith::SubIOp>(w.asHalves(w.i32(twice(kBias << 7))),
+                                         w.asHalves(halves)));
+}
+
 /// Products of the magnitudes in `words`, as bits of binary16. What is below
 /// its normal values is some value below them, and zero is zero, also times a
 /// factor above 2^112, whose shortfall is below zero: a large number.
@@ -54,8 +70,8 @@ static Value scaled(WordBuilder &w, Value words, Value less) {
 }
 
 Value encodeHalves(WordBuilder &w, const ElementFormat &f, Value words,
-                   Value less) {
-  Value x = scaled(w, words, less);
+                   Value factors, int64_t at) {
+  Value x = scaled(w, words, shortfallOf(w, factors, at));
   Value least = w.asHalves(w.i32(twice(halfOf(f.minNormal))));
   Value exponents = w.asHalves(w.i32(twice(0x7C00)));
   Value power =

@@ -101,13 +101,10 @@ SmallVector<Value> wordsOf(WordBuilder &w, ArrayRef<Value> x) {
   if (x.size() % 2)
     return {};
   for (size_t i = 0; i < x.size(); i += 2) {
-    auto [decode, at] = conversion::elementOf<quant::DecodeWordsOp>(x[i]);
-    if (!decode || !decode.getElem().isBF16() || decode.getGroup() != 2 ||
-        decode.getSource().getType().getRank() != 1 || at % 2 ||
-        conversion::elementOf<quant::DecodeWordsOp>(x[i + 1]) !=
-            std::pair(decode, at + 1))
+    auto [decode, at] = conversion::wordOf(x[i], x[i + 1]);
+    if (!decode || decode.getSource().getType().getRank() != 1)
       return {};
-    places.push_back({decode.getSource(), at / 2});
+    places.push_back({decode.getSource(), at});
   }
   SmallVector<Value> words;
   for (auto [source, at] : places)

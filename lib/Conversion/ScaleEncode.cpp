@@ -10,7 +10,6 @@
 
 #include "ScaleEncode.h"
 #include "Avx512.h"
-#include "Elements.h"
 #include "HalfEncode.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
 #include "dither/Numerics/Bits.h"
@@ -147,25 +146,6 @@ private:
 
 } // namespace
 
-/// The shortfall of factors `i` and i + 1, of all lanes.
-static Value shortfallOf(WordBuilder &w, Value factors, int64_t i) {
-  // One for all values.
-  auto broadcast = factors.getDefiningOp<vector::BroadcastOp>();
-  if (broadcast && broadcast.getSourceType().isF32())
-    return shortfallOf(w, broadcast.getSource());
-  // Decoded from words of bf16.
-  Value registers[] = {registerOf(factors, i), registerOf(factors, i + 1)};
-  if (registers[0] && registers[1]) {
-    auto [decode, at] = elementOf<quant::DecodeWordsOp>(registers[0]);
-    auto [other, next] = elementOf<quant::DecodeWordsOp>(registers[1]);
-    if (decode && decode == other && decode.getElem().isBF16() && at % 2 == 0 &&
-        next == at + 1)
-      return shortfall(w, w.registers(decode.getSource())[at / 2]);
-  }
-  SmallVector<Value> each = w.registers(factors);
-  return shortfall(w, factorHalves(w, each[i], each[i + 1]));
-}
-
 SmallVector<Value> expandScaleEncode(WordBuilder &w,
                                      quant::ScaleEncodeWordsOp op) {
   const ElementFormat &f = *quant::codeFormat(op.getElem());
@@ -184,8 +164,7 @@ SmallVector<Value> expandScaleEncode(WordBuilder &w,
                 source.size() < factors.size();
   for (size_t i = 0; i < factors.size(); i += 2) {
     if (halves) {
-      Value word =
-          encodeHalves(w, f, source[i / 2], shortfallOf(w, op.getFactor(), i));
+      Value word = encodeHalves(w, f, source[i / 2], op.getFactor(), i);
       words.push_back(e.bytes(word, narrow ? 1 : 0, narrow ? 4 : 2));
       continue;
     }

@@ -26,8 +26,6 @@ def number_kind(kind: type) -> NumberKind | None:
         return _COMMON[kind]
     numpy = sys.modules.get("numpy")
     of_numpy = numpy is not None and issubclass(kind, numpy.generic)
-    if issubclass(kind, bool):
-        return None
     if issubclass(kind, (int, float)) and not of_numpy:
         return "own"
     if issubclass(kind, numbers.Integral):

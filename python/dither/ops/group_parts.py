@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..language import ScaleLayout
 from .group_tiles import CODES_AT, CODES_ROWS, COL_CODES_AT, COL_SCALES_AT, ROW_SCALES_AT
-from .scaled_tensor import ScaledTensor1x, data_shape, scale_storage
+from .scaled_tensor import ScaledTensor1x, scale_storage
 
 if TYPE_CHECKING:
     from .grouped_tensor import GroupedScaledTensor1x
@@ -61,8 +61,7 @@ def _codes(q: GroupedScaledTensor1x, table: Sequence[Column]) -> list[Any]:
         return _cut(q.data, at, rows)
     n = q.shape[1]
     of_byte = 2 if q.format.element.bits == 4 else 1
-    shapes = [data_shape((m, n), q.format, True) for m in rows]
-    widths = [-(-m // of_byte) for _, m in shapes]
+    widths = [-(-m // of_byte) for m in rows]
     at = [a * n // of_byte for a in table[COL_CODES_AT]]
     parts = _cut(q.data, at, [n * width for width in widths])
     return [part.reshape(n, width) for part, width in zip(parts, widths, strict=True)]

@@ -187,8 +187,8 @@ class Grouping:
         step = max(step, self.pad)
         if self.each is not None:
             return self.count * round_up(self.each, step)
-        if self._known is not None and self.parts == 1:
-            return self.height if step == 1 else sum(round_up(n, step) for n in self._known)
+        if step > 1 and self._known is not None and self.parts == 1:
+            return sum(round_up(n, step) for n in self._known)
         return most_rows(self.height, self.count, step)
 
     def tables(self, steps: Steps, rows: int) -> tuple[Any, Any]:

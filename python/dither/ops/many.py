@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..devices import Device, chosen_device
@@ -117,25 +117,26 @@ def split_quantize(
         bounds = itertools.pairwise(itertools.accumulate(sections, initial=0))
         return quantize_many([x[a:b] for a, b in bounds], format, layout, scale_layout, **options)
     sizes = list(sections)
-    try:
+    # Of groups, sections are the sizes.
+    with _saying(lambda error: error.replace("argument 'sizes'", "argument 'sections'")):
         groups = grouped_quantize(x, format, layout, scale_layout, group_sizes=sizes, **options)
-    except (TypeError, ValueError) as error:
-        if type(error) in (TypeError, ValueError):
-            # Of groups, sections are the sizes.
-            raise type(error)(str(error).replace("argument 'sizes'", "argument 'sections'")) from None
-        raise
     return split_known(groups, sizes)
 
 
 @contextlib.contextmanager
-def _naming(k: int) -> Iterator[None]:
-    """Says of which tensor an error is."""
+def _saying(of: Callable[[str], str]) -> Iterator[None]:
+    """Makes another text of that of an error."""
     try:
         yield
     except (TypeError, ValueError) as error:
         if type(error) in (TypeError, ValueError):
-            raise type(error)(f"tensor {k}: {error}") from None
+            raise type(error)(of(str(error))) from None
         raise
+
+
+def _naming(k: int) -> contextlib.AbstractContextManager[None]:
+    """Says of which tensor an error is."""
+    return _saying(lambda error: f"tensor {k}: {error}")
 
 
 def _together(calls: Sequence[Steps], shared: Mapping[str, Any]) -> list[Results]:

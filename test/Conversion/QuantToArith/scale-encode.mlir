@@ -156,6 +156,21 @@ func.func @other_factors(%x: vector<1x16xi32>, %y: vector<1x16xi32>) -> (vector<
   return %v, %w : vector<1x16xi32>, vector<1x16xi32>
 }
 
+// Nor where each is the half of a word of its own.
+// CHECK-LABEL: func.func @factors_of_two_words(
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.pternlog.d.512"
+// CHECK: llvm.intr.usub.sat
+func.func @factors_of_two_words(%x: vector<1x16xi32>, %y: vector<2x16xi32>) -> vector<1x16xi32> {
+  %d = quant.decode_words %y {elem = bf16, group = 1} : vector<2x16xi32> -> vector<2x16xf32>
+  %e = vector.extract %d[0] : vector<16xf32> from vector<2x16xf32>
+  %o = vector.extract %d[1] : vector<16xf32> from vector<2x16xf32>
+  %n = ub.poison : vector<2x16xf32>
+  %g = vector.insert %e, %n[0] : vector<16xf32> into vector<2x16xf32>
+  %f = vector.insert %o, %g[1] : vector<16xf32> into vector<2x16xf32>
+  %w = quant.scale_encode_words %x, %f {elem = f8E4M3FN, bounded, powers} : vector<1x16xi32>, vector<2x16xf32> -> vector<1x16xi32>
+  return %w : vector<1x16xi32>
+}
+
 // Codes of 4 bits are put together by a multiply-add of halves.
 // CHECK-LABEL: func.func @halves_e2m1(
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512.pmaddubs.w.512"
