@@ -60,6 +60,9 @@ class HostDriver:
     def load_binary(self, name: str, code: bytes, shared: int, device: int) -> tuple[int, int, int, int, int]:
         return 1, 1, 32, 0, 1024
 
+    def unload_module(self, module: int) -> None:
+        """Triton calls it when a kernel goes away: where it is missing, the garbage collector raises in other code."""
+
 
 def triton_jit(with_gpu: bool) -> Any:
     """`triton.jit`; on a machine without a GPU, with a driver that takes its place. Raises Unavailable."""
