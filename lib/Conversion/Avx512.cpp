@@ -104,6 +104,26 @@ Value multiplyAddTowardZero(OpBuilder &b, Location loc, Value x, Value y,
                    {x, y, z, immediate(b, loc, kTowardZero)}, x.getType());
 }
 
+/// Of VRANGEPS in Intel's manual: the smaller or the larger absolute value,
+/// with the sign of the first operand.
+static constexpr int32_t kSmaller = 2, kLarger = 3;
+
+static Value ofMagnitudes(WordBuilder &w, Value x, Value y, int32_t which) {
+  Value all = w.constants.get(w.loc, w.b.getI16IntegerAttr(-1));
+  return intrinsic(
+      w, "llvm.x86.avx512.mask.range.ps.512",
+      {x, y, immediate(w, which), x, all, immediate(w, kCurrentRounding)},
+      w.f32Type());
+}
+
+Value smallerMagnitude(WordBuilder &w, Value x, Value y) {
+  return ofMagnitudes(w, x, y, kSmaller);
+}
+
+Value largerMagnitude(WordBuilder &w, Value x, Value y) {
+  return ofMagnitudes(w, x, y, kLarger);
+}
+
 Value subtractSaturated(WordBuilder &w, Value words, Value less) {
   return w.asWords(w.make<LLVM::USubSat>(w.asHalves(words), w.asHalves(less)));
 }

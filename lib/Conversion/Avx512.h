@@ -43,6 +43,11 @@ mlir::Value multiplyAddF16(WordBuilder &w, mlir::Value x, mlir::Value y,
 mlir::Value multiplyAddTowardZero(mlir::OpBuilder &b, mlir::Location loc,
                                   mlir::Value x, mlir::Value y, mlir::Value z);
 
+/// AVX-512: of finite f32 the smaller or the larger magnitude, with the sign of
+/// `x` (vrangeps).
+mlir::Value smallerMagnitude(WordBuilder &w, mlir::Value x, mlir::Value y);
+mlir::Value largerMagnitude(WordBuilder &w, mlir::Value x, mlir::Value y);
+
 /// AVX-512: unsigned halves less others, at least zero.
 mlir::Value subtractSaturated(WordBuilder &w, mlir::Value words,
                               mlir::Value less);

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Avx512.h"
+#include "GatherBytes.h"
 #include "Magnitudes.h"
 #include "ScaleEncode.h"
 #include "SignificandTables.h"
@@ -299,7 +300,7 @@ struct QuantToArith
           has.avx2 = said && said->avx2Intrinsics;
           has.avx512 = said && said->avx512Intrinsics;
           has.avx512Half = said && said->avx512Half;
-          tabulates = said && said->bytePermutations;
+          permutes = said && said->bytePermutations;
           if (!function.isExternal() &&
               failed(expandIn(function.getFunctionBody())))
             return WalkResult::interrupt();
@@ -311,7 +312,7 @@ struct QuantToArith
 
   LogicalResult expandIn(Region &body) {
     ConstantPool pool(body);
-    if (tabulates)
+    if (permutes)
       conversion::tabulateProducts(body, pool);
     SmallVector<Operation *> ops;
     SmallVector<quant::ScaleEncodeWordsOp> products;
@@ -338,12 +339,15 @@ struct QuantToArith
       if (failed(done))
         return failure();
     }
+    if (permutes)
+      conversion::gatherBytes(body, pool);
     return success();
   }
 
   /// A multiply-add where no target is named, AVX-512 where it is.
   conversion::Instructions has;
-  bool tabulates = false;
+  /// Whether there are permutations of bytes.
+  bool permutes = false;
 };
 
 } // namespace

@@ -4,7 +4,8 @@
 // NaN need; signs come from the source. In f32 the sum p * (2^(23-m) + c) + t
 // has the rounded mantissa in its low half and the exponent in its high half:
 // one multiply-add of the halves puts the code where it is wanted, with other
-// bits around it, and signs and codes are merged bit by bit.
+// bits around it, and signs and codes are merged bit by bit. With AVX-512 t and
+// the sum keep their sign, which is above all that a code is made of.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,15 +29,22 @@ public:
   Expansion(WordBuilder &w, const ElementFormat &f, bool bounded)
       : w(w), f(f), rounding(fusedRounding(f)), bounded(bounded) {}
 
-  /// The fused sum of a magnitude.
-  Value round(Value t) {
-    if (!bounded) {
-      Value most = w.asFloat(w.i32(bitsOf(f.max)));
-      t = w.select(w.cmpf(arith::CmpFPredicate::OLT, t, most), t, most);
-    }
-    Value least = w.asFloat(w.i32(bitsOf(f.minNormal)));
-    Value p = w.select(w.cmpf(arith::CmpFPredicate::OGT, t, least), t, least);
-    p = w.andi(w.asInt(p), 0x7F800000);
+  /// The fused sum of x * factor, where x is the bits of f32: that of the
+  /// magnitude, and a sign above it or none.
+  Value sum(Value x, Value factor) {
+    if (!w.avx512)
+      x = w.andi(x, 0x7FFFFFFF);
+    Value t = w.make<arith::MulFOp>(w.asFloat(x), factor);
+    Value most = w.asFloat(w.i32(bitsOf(f.max))),
+          least = w.asFloat(w.i32(bitsOf(f.minNormal)));
+    if (!bounded)
+      t = w.avx512
+              ? smallerMagnitude(w, t, most)
+              : w.select(w.cmpf(arith::CmpFPredicate::OLT, t, most), t, most);
+    Value p = w.avx512 ? largerMagnitude(w, t, least)
+                       : w.select(w.cmpf(arith::CmpFPredicate::OGT, t, least),
+                                  t, least);
+    p = w.andi(w.asInt(p), w.avx512 ? 0xFF800000 : 0x7F800000);
     return w.asInt(w.mulAdd(w.asFloat(p), w.f32(rounding.factor), t));
   }
 
@@ -84,9 +92,7 @@ public:
       SmallVector<Value> codes, values;
       for (size_t j = i; j < i + 4; ++j) {
         Value x = w.asInt(source[j]);
-        Value t =
-            w.make<arith::MulFOp>(w.asFloat(w.andi(x, 0x7FFFFFFF)), factors[j]);
-        codes.push_back(codeAt(round(t), 8));
+        codes.push_back(codeAt(sum(x, factors[j]), 8));
         values.push_back(x);
       }
       Value word = gather(codes, 1), signs = gather(values, 3);
@@ -168,23 +174,21 @@ SmallVector<Value> expandScaleEncode(WordBuilder &w,
       words.push_back(e.bytes(word, narrow ? 1 : 0, narrow ? 4 : 2));
       continue;
     }
-    // Magnitudes, and words with the signs in bit 31 (odd) and 15 (even).
+    // Values, and words with the signs in bit 31 (odd) and 15 (even).
     Value x[2], signs;
     if (source.size() == factors.size()) {
-      Value even = w.asInt(source[i]), odd = w.asInt(source[i + 1]);
-      x[0] = w.asFloat(w.andi(even, 0x7FFFFFFF));
-      x[1] = w.asFloat(w.andi(odd, 0x7FFFFFFF));
-      signs = merge(w, 0x80000000, odd, w.shr(even, 16));
+      x[0] = w.asInt(source[i]);
+      x[1] = w.asInt(source[i + 1]);
+      signs = merge(w, 0x80000000, x[1], w.shr(x[0], 16));
     } else {
       signs = source[i / 2];
-      x[0] = w.asFloat(w.shl(w.andi(signs, 0x7FFF7FFF), 16));
-      x[1] = w.asFloat(w.andi(signs, 0x7FFF0000));
+      x[0] = w.shl(signs, 16);
+      x[1] = w.andi(signs, 0xFFFF0000);
     }
     // Codes of 4 bits meet in byte 1; longer ones, a byte each, in bytes 1 and
     // 3.
-    Value even = e.codeAt(e.round(w.make<arith::MulFOp>(x[0], factors[i])), 8);
-    Value odd = e.codeAt(e.round(w.make<arith::MulFOp>(x[1], factors[i + 1])),
-                         narrow ? 12 : 8);
+    Value even = e.codeAt(e.sum(x[0], factors[i]), 8);
+    Value odd = e.codeAt(e.sum(x[1], factors[i + 1]), narrow ? 12 : 8);
     Value word;
     if (narrow) {
       word = merge(w, 0x0700, even, odd);

@@ -105,8 +105,12 @@ bool isLegal(Operation *op, const TargetInfo &target) {
   // Instructions of the CPU that no operation stands for.
   if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op))
     return !target.isGpu && call.getIntrin().starts_with("llvm.x86.");
-  // Conversions that have no operation; a struct of their results.
-  if (isa<LLVM::InlineAsmOp, LLVM::ExtractValueOp>(op))
+  // Conversions that have no operation; a struct of their results. On a CPU a
+  // constant that LLVM does not know.
+  if (auto assembly = dyn_cast<LLVM::InlineAsmOp>(op))
+    return target.isGpu || (assembly.getAsmString().empty() &&
+                            assembly.getConstraints() == "=r,0");
+  if (isa<LLVM::ExtractValueOp>(op))
     return target.isGpu;
   return isLowerableLLVM(op);
 }

@@ -13,6 +13,10 @@ func.func @f() attributes {quant.kernel, quant.num_threads = 1 : i64, quant.para
   nvvm.barrier0
   // CHECK: error: 'llvm.inline_asm' op has no lowering for host:avx512
   %0 = llvm.inline_asm has_side_effects "mov.b32 $0, 0;", "=r" : () -> i32
+  // Without instructions, but not as a constant that LLVM does not know.
+  %c = arith.constant 1 : i64
+  // CHECK: error: 'llvm.inline_asm' op has no lowering for host:avx512
+  %1 = llvm.inline_asm has_side_effects "", "={rsp},0" %c : (i64) -> i64
   return
 }
 

@@ -13,8 +13,10 @@ def ConvertDitherQuantToArith : Pass<"convert-dither-quant-to-arith"> {
     `quant.e8m0_inverse_words` is left. The expansions are exact for every input
     on every target and use no instruction that a target may lack
     (`quant.features` names those of a CPU); constants come from `Numerics`.
+    Where a CPU permutes bytes, those of two or four registers, the same of each,
+    are collected one register at a time.
 
-    Example: test/Conversion/QuantToArith/encode.mlir.
+    Examples: test/Conversion/QuantToArith/encode.mlir, gather-bytes.mlir.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::vector::VectorDialect", "::mlir::ub::UBDialect",

@@ -63,14 +63,22 @@ func.func @two_registers(%x: vector<1x16xi32>, %f: vector<2x16xf32>) -> vector<1
 }
 
 // With AVX-512 a multiply-add of halves puts a code together, and the codes of
-// four bits next to each other; bits merge in one instruction.
+// four bits next to each other; bits merge in one instruction. Values keep their
+// signs while their magnitudes are compared (2: the smaller, 3: the larger).
 module attributes {quant.target = "host", quant.features = "avx512"} {
 // CHECK-LABEL: func.func @e2m1(
 // CHECK-DAG: %[[EVEN:.*]] = arith.constant dense<262400> : vector<16xi32>
 // CHECK-DAG: %[[ODD:.*]] = arith.constant dense<4198400> : vector<16xi32>
+// CHECK-DAG: %[[MOST:.*]] = arith.constant dense<6.000000e+00> : vector<16xf32>
+// CHECK-DAG: %[[LEAST:.*]] = arith.constant dense<1.000000e+00> : vector<16xf32>
+// CHECK-DAG: %[[EXPONENT:.*]] = arith.constant dense<-8388608> : vector<16xi32>
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512.pternlog.d.512"
-// CHECK: arith.cmpf olt
-// CHECK: math.fma
+// CHECK: %[[T:.*]] = arith.mulf
+// CHECK-NEXT: %[[LOW:.*]] = llvm.call_intrinsic "llvm.x86.avx512.mask.range.ps.512"(%[[T]], %[[MOST]], %c2_i32, %[[T]],
+// CHECK-NEXT: %[[P:.*]] = llvm.call_intrinsic "llvm.x86.avx512.mask.range.ps.512"(%[[LOW]], %[[LEAST]], %c3_i32, %[[LOW]],
+// CHECK-NEXT: %[[BITS:.*]] = arith.bitcast %[[P]]
+// CHECK-NEXT: arith.andi %[[BITS]], %[[EXPONENT]]
+// CHECK: math.fma %{{.*}}, %{{.*}}, %[[LOW]]
 // CHECK: %[[E:.*]] = vector.bitcast %[[EVEN]]
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512.pmaddw.d.512"(%{{.*}}, %[[E]])
 // CHECK: math.fma
@@ -192,19 +200,28 @@ func.func @not_halves(%x: vector<2x16xf32>, %w: vector<1x16xi32>, %f: vector<2x1
 }
 }
 
-// Registers in order: byte 1 of the codes and byte 3 of the values, of two
-// registers each, become 64 bytes, and signs and codes are merged once.
+// Registers in order: byte 1 of the codes and byte 3 of the values of four
+// registers become 64 bytes, by permutations that keep what is there. LLVM does
+// not know where, or it would permute two registers at once. Values keep their
+// signs until they are rounded.
 module attributes {quant.target = "host", quant.features = "avx512vbmi"} {
 // CHECK-LABEL: func.func @in_order(
+// CHECK-DAG: %[[BYTE1:.*]] = arith.constant dense<[1, 5, 9, {{.*}}, 57, 61, 1, 5, 9, {{.*}}, 57, 61]> : vector<64xi8>
+// CHECK-DAG: %[[BYTE3:.*]] = arith.constant dense<[3, 7, 11, {{.*}}, 59, 63, 3, 7, 11, {{.*}}, 59, 63]> : vector<64xi8>
+// CHECK-DAG: %[[K1:.*]] = arith.constant 4294901760 : i64
+// CHECK-DAG: %[[M1:.*]] = llvm.inline_asm asm_dialect = att "", "=r,0" %[[K1]] : (i64) -> i64
+// CHECK: arith.mulf %{{.*}}, %{{.*}} : vector<16xf32>
+// CHECK-NEXT: llvm.call_intrinsic "llvm.x86.avx512.mask.range.ps.512"
+// CHECK-NOT: 2147483647
 // CHECK-COUNT-4: llvm.call_intrinsic "llvm.x86.avx512.pmaddw.d.512"
-// CHECK: %[[C0:.*]] = vector.shuffle %{{.*}} [1, 5, 9, {{.*}}, 121, 125, 1, 5, 9, {{.*}}, 125] : vector<64xi8>, vector<64xi8>
-// CHECK: %[[C1:.*]] = vector.shuffle %{{.*}} [1, 5, 9, {{.*}}, 121, 125, 1, 5, 9, {{.*}}, 125] : vector<64xi8>, vector<64xi8>
-// CHECK: vector.shuffle %[[C0]], %[[C1]] [0, 1, 2, {{.*}}, 31, 96, 97, {{.*}}, 127] : vector<64xi8>, vector<64xi8>
-// CHECK: %[[S0:.*]] = vector.shuffle %{{.*}} [3, 7, 11, {{.*}}, 123, 127, 3, 7, 11, {{.*}}, 127] : vector<64xi8>, vector<64xi8>
-// CHECK: %[[S1:.*]] = vector.shuffle %{{.*}} [3, 7, 11, {{.*}}, 123, 127, 3, 7, 11, {{.*}}, 127] : vector<64xi8>, vector<64xi8>
-// CHECK: vector.shuffle %[[S0]], %[[S1]]
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.permvar.qi.512"(%{{.*}}, %[[BYTE1]])
+// CHECK: %[[C1:.*]] = llvm.call_intrinsic "llvm.x86.avx512.permvar.qi.512"(%{{.*}}, %[[BYTE1]])
+// CHECK: %[[HERE:.*]] = llvm.bitcast %[[M1]] : i64 to vector<64xi1>
+// CHECK: arith.select %[[HERE]], %[[C1]], %{{.*}} : vector<64xi1>, vector<64xi8>
+// CHECK-COUNT-2: llvm.call_intrinsic "llvm.x86.avx512.permvar.qi.512"(%{{.*}}, %[[BYTE1]])
+// CHECK-COUNT-4: llvm.call_intrinsic "llvm.x86.avx512.permvar.qi.512"(%{{.*}}, %[[BYTE3]])
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512.pternlog.d.512"
-// CHECK-NOT: {{vector.shuffle|llvm.call}}
+// CHECK-NOT: {{vector.shuffle|llvm.call|llvm.inline_asm}}
 // CHECK: return
 func.func @in_order(%x: vector<4x16xf32>, %f: vector<4x16xf32>) -> vector<1x16xi32> {
   %w = quant.scale_encode_words %x, %f {elem = f8E4M3FN, bounded, in_order} : vector<4x16xf32>, vector<4x16xf32> -> vector<1x16xi32>
@@ -216,7 +233,11 @@ func.func @in_order(%x: vector<4x16xf32>, %f: vector<4x16xf32>) -> vector<1x16xi
 // CHECK-COUNT-8: llvm.call_intrinsic "llvm.x86.avx512.pmaddw.d.512"
 // CHECK: %[[LOW:.*]] = llvm.call_intrinsic "llvm.x86.avx512.pmaddubs.w.512"
 // CHECK: %[[HIGH:.*]] = llvm.call_intrinsic "llvm.x86.avx512.pmaddubs.w.512"
-// CHECK: vector.shuffle %{{.*}} [0, 2, 4, {{.*}}, 124, 126] : vector<64xi8>, vector<64xi8>
+// CHECK: %[[B0:.*]] = vector.bitcast %[[LOW]] : vector<32xi16> to vector<64xi8>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.permvar.qi.512"(%[[B0]], %[[EVEN:.*]]) :
+// CHECK: %[[B1:.*]] = vector.bitcast %[[HIGH]] : vector<32xi16> to vector<64xi8>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.permvar.qi.512"(%[[B1]], %[[EVEN]]) :
+// CHECK: arith.select
 func.func @in_order_e2m1(%x: vector<8x16xf32>, %f: vector<8x16xf32>) -> vector<1x16xi32> {
   %w = quant.scale_encode_words %x, %f {elem = f4E2M1FN, in_order} : vector<8x16xf32>, vector<8x16xf32> -> vector<1x16xi32>
   return %w : vector<1x16xi32>
