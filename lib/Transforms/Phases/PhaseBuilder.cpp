@@ -43,6 +43,9 @@ LogicalResult PhaseBuilder::begin(const Nest &) {
         quant::ScratchOp::create(b, loc, MemRefType::get(cut.shape, type),
                                  whole && hasColumns && type.isF32()));
   }
+  for (const PhasePlan::Piece &piece : plan.pieces)
+    pieces.push_back(quant::ScratchOp::create(
+        b, loc, MemRefType::get(piece.shape, b.getF32Type()), whole));
   bounds.emplace(builder(), loc, plan);
   totals.emplace(b, loc, plan, *engine, whole, bounds->rowsComputed());
   return success();
@@ -69,6 +72,8 @@ LogicalResult PhaseBuilder::buildNode(const Node &node) {
     return success();
   case Node::Keep:
     return keep(node);
+  case Node::Piece:
+    return findPiece(node);
   case Node::Clear:
     totals->clear(node.index, at(Axis::Cols), extent(Axis::Cols));
     return success();
@@ -150,13 +155,32 @@ LogicalResult PhaseBuilder::keep(const Node &node) {
   FailureOr<Value> value = engine->materialize(node.tile, offsets, sizes);
   if (failed(value))
     return failure();
-  SmallVector<Value> to = inScratch(plan.cuts[node.index], offsets);
+  SmallVector<Value> to =
+      inScratch(plan.takesWholeRows(plan.cuts[node.index].kind), offsets);
   Value scratch = scratches[node.index], kept = *value;
   auto type = cast<RankedTensorType>(kept.getType());
   if (Type narrow = getElementTypeOrSelf(scratch.getType());
       narrow != type.getElementType())
     kept = arith::TruncFOp::create(builder(), loc, type.clone(narrow), kept);
   quant::StoreOp::create(builder(), loc, kept, scratch, ValueRange(to))
+      .setInBounds(true);
+  return success();
+}
+
+/// The amax of some rows of blocks along columns, for the phase of these.
+LogicalResult PhaseBuilder::findPiece(const Node &node) {
+  quant::BlockReduceOp amax = plan.pieces[node.index].amax;
+  int64_t rows = extent(Axis::Rows), cols = extent(Axis::Cols);
+  SmallVector<Index> offsets{at(Axis::Rows), at(Axis::Cols)};
+  FailureOr<Value> x =
+      engine->materialize(ReducedBlocks(amax).source, offsets, {rows, cols});
+  if (failed(x))
+    return failure();
+  auto type = RankedTensorType::get({1, cols}, builder().getF32Type());
+  Value found = amaxOf(amax, *x, type, {rows, 1}).getResult();
+  offsets[0] = quant::scaleOffset(builder(), loc, offsets[0], 1, rows);
+  quant::StoreOp::create(builder(), loc, found, pieces[node.index],
+                         ValueRange(inScratch(/*ofWholeRows=*/false, offsets)))
       .setInBounds(true);
   return success();
 }
@@ -297,16 +321,15 @@ PhaseBuilder::Index PhaseBuilder::unlessSpecial(Value special, Index inside) {
       .getResult();
 }
 
-/// Where a part of a value lies in the scratch memory of a cut: that begins
-/// with each band, and with each stretch but for whole rows.
-SmallVector<Value> PhaseBuilder::inScratch(const PhasePlan::Cut &cut,
-                                           Offsets offsets) {
+/// Where a part of a value lies in scratch memory, which begins with each band,
+/// and with each stretch but for whole rows.
+SmallVector<Value> PhaseBuilder::inScratch(bool ofWholeRows, Offsets offsets) {
   return llvm::map_to_vector(offsets, [&](Index offset) -> Value {
     LinearIndex form = LinearIndex::get(offset);
     // Bands start at zero where there is one only.
     llvm::erase_if(form.terms, [&](const LinearIndex::Term &t) {
       return t.value == dyn_cast<Value>(outermost(Axis::Rows)) ||
-             (!plan.takesWholeRows(cut.kind) &&
+             (!ofWholeRows &&
               t.value == dyn_cast<Value>(outermost(Axis::Cols)));
     });
     return getValueOrCreateConstantIndexOp(builder(), loc,

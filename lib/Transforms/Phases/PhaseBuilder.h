@@ -29,6 +29,7 @@ private:
 
   mlir::LogicalResult buildPhase(const Node &phase);
   mlir::LogicalResult keep(const Node &node);
+  mlir::LogicalResult findPiece(const Node &node);
   mlir::LogicalResult take(const Node &node);
   mlir::LogicalResult ask();
   mlir::LogicalResult askElements(mlir::Value tile);
@@ -36,8 +37,7 @@ private:
   mlir::Value infiniteWhereSmall(mlir::Value v);
   Index unlessSpecial(mlir::Value special, Index inside);
   /// Offsets in the tile as indices of the scratch memory of a cut.
-  llvm::SmallVector<mlir::Value> inScratch(const PhasePlan::Cut &cut,
-                                           Offsets offsets);
+  llvm::SmallVector<mlir::Value> inScratch(bool ofWholeRows, Offsets offsets);
 
   /// That of the phase; nothing is kept for what is outside of them.
   PhasePlan::Kind kind() const {
@@ -51,6 +51,8 @@ private:
                                            Offsets offsets, Sizes sizes);
   mlir::FailureOr<mlir::Value> tallBlockReduce(quant::BlockReduceOp op,
                                                Offsets offsets, Sizes sizes);
+  mlir::Value joinPieces(quant::BlockReduceOp op, unsigned piece,
+                         Offsets offsets, Sizes sizes);
   quant::BlockReduceOp amaxOf(quant::BlockReduceOp op, mlir::Value part,
                               mlir::Type type, llvm::ArrayRef<int64_t> block);
   mlir::FailureOr<mlir::Value> encodeFinite(quant::EncodeOp op, Offsets offsets,
@@ -62,7 +64,8 @@ private:
   mlir::func::FuncOp kernel;
   const PhasePlan &plan;
   mlir::Location loc;
-  llvm::SmallVector<mlir::Value> scratches;
+  /// Of cuts, and of pieces.
+  llvm::SmallVector<mlir::Value> scratches, pieces;
   std::optional<Totals> totals;
   std::optional<TileBounds> bounds;
   /// The phase that is being built; null outside of them.

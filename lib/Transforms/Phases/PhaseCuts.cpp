@@ -18,15 +18,6 @@ namespace dither::transforms {
 
 namespace {
 
-/// Whether a value costs no more than a load to compute again.
-bool isCheap(Value v) {
-  Operation *def = v.getDefiningOp();
-  if (!def || isa<quant::LoadOp>(def) || def->hasTrait<OpTrait::ConstantLike>())
-    return true;
-  return isa<arith::ExtFOp, quant::DecodeOp>(def) &&
-         isCheap(def->getOperand(0));
-}
-
 /// Whether a reduction takes part in computing `v`.
 bool dependsOnReduce(Value v, llvm::DenseMap<Value, bool> &known) {
   if (auto it = known.find(v); it != known.end())

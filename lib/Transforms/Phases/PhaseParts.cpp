@@ -24,7 +24,8 @@ static constexpr int64_t kReducePiece = 256;
 static constexpr int64_t kBlockRows = 8;
 
 Value PhaseBuilder::loadScratch(unsigned cut, Offsets offsets, Sizes sizes) {
-  SmallVector<Value> at = inScratch(plan.cuts[cut], offsets);
+  SmallVector<Value> at =
+      inScratch(plan.takesWholeRows(plan.cuts[cut].kind), offsets);
   auto type = RankedTensorType::get(
       sizes, getElementTypeOrSelf(plan.cuts[cut].value.getType()));
   Type kept = getElementTypeOrSelf(scratches[cut].getType());
@@ -171,6 +172,9 @@ FailureOr<Value> PhaseBuilder::blockReduce(quant::BlockReduceOp op,
                                            Offsets offsets, Sizes sizes) {
   // Blocks along rows: a vector has columns alone.
   auto [source, block] = ReducedBlocks(op);
+  if (int64_t piece = plan.pieceOf(op);
+      piece >= 0 && inside && kind() == PhasePlan::ColBlocks)
+    return joinPieces(op, piece, offsets, sizes);
   if (block.size() == 2 && sizes.front() == 1 &&
       (block[0] > kBlockRows || (block[0] > 1 && block[1] > 1)))
     return tallBlockReduce(op, offsets, sizes);
@@ -185,6 +189,19 @@ FailureOr<Value> PhaseBuilder::blockReduce(quant::BlockReduceOp op,
     return failure();
   auto type = RankedTensorType::get(sizes, builder().getF32Type());
   return amaxOf(op, *x, type, block).getResult();
+}
+
+/// An amax of the pieces that the phase of blocks along rows has found.
+Value PhaseBuilder::joinPieces(quant::BlockReduceOp op, unsigned piece,
+                               Offsets offsets, Sizes sizes) {
+  int64_t each = ReducedBlocks(op).block.front() / PhasePlan::kPieceRows;
+  SmallVector<Index> from(offsets);
+  from[0] = quant::scaleOffset(builder(), loc, from[0], each, 1);
+  auto type = RankedTensorType::get(sizes, builder().getF32Type());
+  Value found = quant::LoadOp::create(
+      builder(), loc, type.clone({sizes[0] * each, sizes[1]}), pieces[piece],
+      inScratch(/*ofWholeRows=*/false, from), /*in_bounds=*/true);
+  return amaxOf(op, found, type, {each, 1}).getResult();
 }
 
 /// What `op` gives for a part of its source. Where infinities and NaN are asked

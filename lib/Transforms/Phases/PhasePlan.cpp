@@ -23,6 +23,14 @@ llvm::SetVector<Value> coneOf(ArrayRef<Value> roots) {
 
 bool isMadeFrom(Value v, Value source) { return coneOf(v).contains(source); }
 
+bool isCheap(Value v) {
+  Operation *def = v.getDefiningOp();
+  if (!def || isa<quant::LoadOp>(def) || def->hasTrait<OpTrait::ConstantLike>())
+    return true;
+  return isa<arith::ExtFOp, quant::DecodeOp>(def) &&
+         isCheap(def->getOperand(0));
+}
+
 std::pair<int64_t, int64_t> PhasePlan::unitsOf(Value v) const {
   int64_t row = 0, col = 0;
   auto type = cast<RankedTensorType>(v.getType());
@@ -344,6 +352,35 @@ void PhasePlan::findReaders() {
       }
 }
 
+/// Blocks along columns of loads that have blocks along rows, too.
+void PhasePlan::findPieces() {
+  auto has = [&](Kind kind) {
+    return llvm::any_of(phases, [&](const Phase &p) { return p.kind == kind; });
+  };
+  if (!has(RowBlocks) || !has(ColBlocks))
+    return;
+  llvm::DenseSet<Value> alongRows;
+  for (Value v : classes->values())
+    if (quant::BlockReduceOp amax = asAmax(v); amax && kindOf(v) == RowBlocks)
+      alongRows.insert(ReducedBlocks(amax).source);
+  for (Value v : classes->values()) {
+    quant::BlockReduceOp amax = asAmax(v);
+    if (!amax || isStep(v) || kindOf(v) != ColBlocks)
+      continue;
+    auto [source, block] = ReducedBlocks(amax);
+    if (block.size() == 2 && block[0] >= kLeastOfPieces &&
+        block[0] % kPieceRows == 0 && isCheap(source) &&
+        alongRows.contains(source))
+      pieces.push_back({amax, {}});
+  }
+}
+
+int64_t PhasePlan::pieceOf(quant::BlockReduceOp amax) const {
+  auto it = llvm::find_if(
+      pieces, [&](const Piece &piece) { return piece.amax == amax; });
+  return it == pieces.end() ? -1 : it - pieces.begin();
+}
+
 bool PhasePlan::storesWhatIsKept(Value load) const {
   if (lastReader(load) != Values || phases.back().kind != Elements)
     return false;
@@ -412,6 +449,7 @@ std::optional<PhasePlan> PhasePlan::make(func::FuncOp kernel,
     return std::nullopt;
   }
   plan.findReaders();
+  plan.findPieces();
   plan.chooseExtents();
   plan.findChecks(kernel);
   return plan;

@@ -24,6 +24,8 @@ namespace dither::transforms {
 
 /// These tiles, and those that take part in computing them.
 llvm::SetVector<mlir::Value> coneOf(llvm::ArrayRef<mlir::Value> roots);
+/// Whether a value costs no more than a load to compute again.
+bool isCheap(mlir::Value v);
 /// Whether `source` takes part in computing `v`.
 bool isMadeFrom(mlir::Value v, mlir::Value source);
 
@@ -37,6 +39,9 @@ public:
   static constexpr int64_t kRoom = 64;
   /// Elements of a square block that are added up at once, at most.
   static constexpr int64_t kMostSummed = 1024;
+  /// Rows of a piece, and of the least block that has pieces: of shorter ones
+  /// there is nothing to gain.
+  static constexpr int64_t kPieceRows = 8, kLeastOfPieces = 32;
   /// Bytes of a row that are kept from end to end, at most: the second cache
   /// has room for them.
   static constexpr int64_t kWholeRowBytes = 65536;
@@ -80,6 +85,14 @@ public:
     int64_t columns = 1;
 
     mlir::Value result() const { return quant::ReduceOp(reduce).getResult(); }
+  };
+  /// The amax of some rows of a block along columns. The phase of blocks along
+  /// rows finds it right after their own: the first cache still has these rows,
+  /// and has lost them when all rows of a block were read.
+  struct Piece {
+    quant::BlockReduceOp amax;
+    /// Of a band, with a row for each `kPieceRows` of it.
+    llvm::SmallVector<int64_t, 2> shape;
   };
   struct Phase {
     Kind kind;
@@ -169,6 +182,9 @@ public:
   /// Whether all of a band is read before its last phase ends a stretch.
   bool readsWholeBands() const { return readsWholeRows() || cols <= bandCols; }
 
+  /// Index of the piece of an amax, or -1.
+  int64_t pieceOf(quant::BlockReduceOp amax) const;
+
   /// The phase whose maxima and factors show whether what they are of is
   /// finite: later phases then need not ask.
   std::optional<Kind> checkKind;
@@ -199,6 +215,7 @@ public:
   llvm::SmallVector<Cut> cuts;
   llvm::SmallVector<Total> totals;
   llvm::SmallVector<Phase> phases;
+  llvm::SmallVector<Piece> pieces;
   /// Everything that the sinks are computed from.
   llvm::ArrayRef<mlir::Value> values() const { return classes->values(); }
   /// Extents of the tile, and rows and columns of the bands and stretches that
@@ -255,6 +272,8 @@ private:
   bool orderPhases();
   void findReaders();
   void findChecks(mlir::func::FuncOp kernel);
+  void findPieces();
+  std::vector<Node> piecesOfRows() const;
   void chooseExtents();
 
   Declined declined;

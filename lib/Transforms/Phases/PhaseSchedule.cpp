@@ -61,6 +61,21 @@ bool PhasePlan::staysInScratch(const Phase &phase) const {
          !(checkKind && phase.kind >= *checkKind);
 }
 
+/// What rows of blocks along columns leave for these, where they are inside all
+/// tensors: masked parts of the blocks read them again. Parts are as wide as
+/// those that take them.
+Nodes PhasePlan::piecesOfRows() const {
+  Nodes found;
+  for (auto [i, piece] : llvm::enumerate(pieces))
+    found.push_back(Node::piece(i, quant::BlockReduceOp(piece.amax)));
+  auto *blocks =
+      llvm::find_if(phases, [](const Phase &p) { return p.kind == ColBlocks; });
+  return {
+      Node::band(kPieceRows), Node::measure(blocks->cols),
+      Node::loop(Axis::Cols, 0, Bound::Inside, blocks->cols, std::move(found))
+          .alone(/*isInside=*/true)};
+}
+
 /// The loops of a phase: over what is inside all tensors, and over the rest in
 /// smaller parts. Along rows that are computed as a whole there is one of each.
 Node PhasePlan::loops(const Phase &phase) const {
@@ -95,8 +110,13 @@ Node PhasePlan::loops(const Phase &phase) const {
         parts(rest, Bound::Width, phase.slowCols, /*isInside=*/false));
   }
   Bound last = blockRows < bandRows ? Bound(Bound::Band) : Bound(bandRows);
-  return Node::phase(index,
-                     {Node::loop(Axis::Rows, 0, last, phase.rows, part)});
+  int64_t step = phase.rows;
+  if (phase.kind == RowBlocks && !pieces.empty()) {
+    step = std::lcm(step, kPieceRows);
+    part = {Node::loop(Axis::Rows, 0, step, phase.rows, std::move(part)),
+            Node::loop(Axis::Rows, 0, step, kPieceRows, piecesOfRows())};
+  }
+  return Node::phase(index, {Node::loop(Axis::Rows, 0, last, step, part)});
 }
 
 Schedule PhasePlan::schedule(func::FuncOp kernel) const {

@@ -72,6 +72,13 @@ Node Node::keep(unsigned index, Value tile) {
   return n;
 }
 
+Node Node::piece(unsigned index, Value tile) {
+  Node n = node(Piece);
+  n.index = index;
+  n.tile = tile;
+  return n;
+}
+
 Node Node::clear(unsigned index) {
   Node n = node(Clear);
   n.index = index;
@@ -166,6 +173,10 @@ static void print(raw_ostream &os, const std::vector<Node> &body,
       break;
     case Node::Keep:
       os << "keep " << n.index << ": ";
+      print(os, n.tile);
+      break;
+    case Node::Piece:
+      os << "piece " << n.index << " of ";
       print(os, n.tile);
       break;
     case Node::Clear:

@@ -51,6 +51,8 @@ struct Node {
     Whole,   ///< all of `tile`, computed once
     Take,    ///< a part of the tile of `sink`, and where it goes
     Keep,    ///< a part of `tile`, in the memory kept as `index`
+    Piece,   ///< the rows of a block of `tile` where the loops stand, of the
+             ///< pieces `index`
     Clear,   ///< a part of the total `index`, of which there is nothing yet
     Collect, ///< adds a part of `tile` to the total `index`
     Ask      ///< whether parts of what the phase computes are finite
@@ -61,7 +63,7 @@ struct Node {
   int64_t step = 1;
   mlir::Value tile;
   mlir::Operation *sink = nullptr;
-  /// Of Keep, Clear, Collect, and of Phase: which of them.
+  /// Of Keep, Piece, Clear, Collect, and of Phase: which of them.
   unsigned index = 0;
   /// Of Loop: what it computes stays in it; its accesses are inside all
   /// tensors; it finds out whether an Ask in it was answered no.
@@ -77,6 +79,7 @@ struct Node {
   static Node whole(mlir::Value tile);
   static Node take(const Sink &sink);
   static Node keep(unsigned index, mlir::Value tile);
+  static Node piece(unsigned index, mlir::Value tile);
   static Node clear(unsigned index);
   static Node collect(unsigned index, mlir::Value tile);
   static Node ask();

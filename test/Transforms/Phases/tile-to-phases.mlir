@@ -757,3 +757,40 @@ func.func @maximum(%x: memref<4x1536xf32>, %m: memref<f32>) attributes {quant.ke
   return
 }
 }
+
+// -----
+
+// Pieces of maxima of columns go through memory; a masked part of a block reads
+// its rows again.
+// CHECK-LABEL: func.func @both
+// CHECK: %[[PIECES:.*]] = quant.scratch {pairs} : memref<4x576xf32>
+// CHECK: scf.for %[[EIGHT:.*]] = %c0 to %c32 step %c8 iter_args
+// CHECK: scf.for %{{.*}} = %c0 to %c8 step %c1 iter_args
+// CHECK: quant.block_reduce amax %{{.*}} block [1, 32] {amax_bits}
+// CHECK: quant.block_reduce amax %{{.*}} block [1, 32] :
+// CHECK: quant.load %arg0{{.*}} {in_bounds} : {{.*}} -> tensor<8x32xf32>
+// CHECK-NEXT: %[[PIECE:.*]] = quant.block_reduce amax %{{.*}} block [8, 1] {amax_bits}
+// CHECK-NEXT: %[[ROW:.*]] = arith.divui %[[EIGHT]], %c8
+// CHECK-NEXT: quant.store %[[PIECE]], %[[PIECES]][%[[ROW]],
+// CHECK: quant.load %[[PIECES]]{{.*}} -> tensor<4x32xf32>
+// CHECK-NEXT: quant.block_reduce amax %{{.*}} block [4, 1] {amax_bits}
+// CHECK-NOT: quant.load %[[PIECES]]
+// CHECK: quant.load %arg0{{.*}} : {{.*}} -> tensor<8x32xf32>
+// CHECK-NEXT: quant.block_reduce amax %{{.*}} block [8, 1] :
+module attributes {quant.target = "host"} {
+func.func @both(%x: memref<?x1024xf32>, %q: memref<?x1024xf8E4M3FN>, %r: memref<?x1024xf8E4M3FN>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<?x1024xf32> -> tensor<64x1024xf32>
+  %a = quant.block_reduce amax %t block [1, 32] : tensor<64x1024xf32> -> tensor<64x32xf32>
+  %b = quant.block_broadcast %a block [1, 32] : tensor<64x32xf32> -> tensor<64x1024xf32>
+  %z = arith.mulf %t, %b : tensor<64x1024xf32>
+  %c = quant.encode %z : tensor<64x1024xf32> -> tensor<64x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<64x1024xf8E4M3FN>, memref<?x1024xf8E4M3FN>
+  %d = quant.block_reduce amax %t block [32, 1] : tensor<64x1024xf32> -> tensor<2x1024xf32>
+  %e = quant.block_broadcast %d block [32, 1] : tensor<2x1024xf32> -> tensor<64x1024xf32>
+  %y = arith.mulf %t, %e : tensor<64x1024xf32>
+  %g = quant.encode %y : tensor<64x1024xf32> -> tensor<64x1024xf8E4M3FN>
+  quant.store %g, %r[%c0, %c0] : tensor<64x1024xf8E4M3FN>, memref<?x1024xf8E4M3FN>
+  return
+}
+}

@@ -422,3 +422,62 @@ func.func @heights(%x: memref<?x1024xf32>, %y: memref<?x64xf32>, %z: memref<?x25
   return
 }
 }
+
+// -----
+
+// Maxima of columns are taken of eight rows at a time, right after those along
+// rows, where nothing needs a mask; what has special values does all anew.
+// PHASES-LABEL: phases of both
+// PHASES:            phase 0
+// PHASES-NEXT:         for rows 0 to 32 by 8 asks
+// PHASES-NEXT:           for rows 0 to 8 by 1 asks
+// PHASES:                for cols redo to width by 32 asks
+// PHASES:                for rows 0 to 8 by 8{{$}}
+// PHASES-NEXT:             band of 8
+// PHASES-NEXT:             measure cols by 32
+// PHASES-NEXT:             for cols 0 to inside by 32 inside{{$}}
+// PHASES-NEXT:               piece 0 of quant.block_reduce tensor<2x1024xf32>
+// PHASES-NEXT:       phase 1
+// PHASES-NEXT:         for rows 0 to 32 by 32 asks
+module attributes {quant.target = "host"} {
+func.func @both(%x: memref<?x1024xf32>, %q: memref<?x1024xf8E4M3FN>, %r: memref<?x1024xf8E4M3FN>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<?x1024xf32> -> tensor<64x1024xf32>
+  %a = quant.block_reduce amax %t block [1, 32] : tensor<64x1024xf32> -> tensor<64x32xf32>
+  %b = quant.block_broadcast %a block [1, 32] : tensor<64x32xf32> -> tensor<64x1024xf32>
+  %z = arith.mulf %t, %b : tensor<64x1024xf32>
+  %c = quant.encode %z : tensor<64x1024xf32> -> tensor<64x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<64x1024xf8E4M3FN>, memref<?x1024xf8E4M3FN>
+  %d = quant.block_reduce amax %t block [32, 1] : tensor<64x1024xf32> -> tensor<2x1024xf32>
+  %e = quant.block_broadcast %d block [32, 1] : tensor<2x1024xf32> -> tensor<64x1024xf32>
+  %y = arith.mulf %t, %e : tensor<64x1024xf32>
+  %g = quant.encode %y : tensor<64x1024xf32> -> tensor<64x1024xf8E4M3FN>
+  quant.store %g, %r[%c0, %c0] : tensor<64x1024xf8E4M3FN>, memref<?x1024xf8E4M3FN>
+  return
+}
+}
+
+// -----
+
+// Of blocks of 16 rows there are no pieces.
+// PHASES-LABEL: phases of short
+// PHASES:            phase 0
+// PHASES-NEXT:         for rows 0 to 16 by 1 asks
+// PHASES-NOT:    piece
+module attributes {quant.target = "host"} {
+func.func @short(%x: memref<?x1024xf32>, %q: memref<?x1024xf8E4M3FN>, %r: memref<?x1024xf8E4M3FN>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<?x1024xf32> -> tensor<64x1024xf32>
+  %a = quant.block_reduce amax %t block [1, 32] : tensor<64x1024xf32> -> tensor<64x32xf32>
+  %b = quant.block_broadcast %a block [1, 32] : tensor<64x32xf32> -> tensor<64x1024xf32>
+  %z = arith.mulf %t, %b : tensor<64x1024xf32>
+  %c = quant.encode %z : tensor<64x1024xf32> -> tensor<64x1024xf8E4M3FN>
+  quant.store %c, %q[%c0, %c0] : tensor<64x1024xf8E4M3FN>, memref<?x1024xf8E4M3FN>
+  %d = quant.block_reduce amax %t block [16, 1] : tensor<64x1024xf32> -> tensor<4x1024xf32>
+  %e = quant.block_broadcast %d block [16, 1] : tensor<4x1024xf32> -> tensor<64x1024xf32>
+  %y = arith.mulf %t, %e : tensor<64x1024xf32>
+  %g = quant.encode %y : tensor<64x1024xf32> -> tensor<64x1024xf8E4M3FN>
+  quant.store %g, %r[%c0, %c0] : tensor<64x1024xf8E4M3FN>, memref<?x1024xf8E4M3FN>
+  return
+}
+}
