@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import linecache
 import re
 import types
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .data_classes import dataclass
@@ -139,3 +140,19 @@ def suggest(name: object, known: Iterable[str]) -> str:
     near = [other for other in names if len(str(name)) > 2 and other.startswith(str(name))]
     near = near or difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
     return f"; did you mean '{near[0]}'?" if near else ""
+
+
+@contextlib.contextmanager
+def saying(of: Callable[[str], str]) -> Iterator[None]:
+    """Makes another text of that of a TypeError or ValueError."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if type(error) in (TypeError, ValueError):
+            raise type(error)(of(str(error))) from None
+        raise
+
+
+def renaming(arguments: Mapping[str, str]) -> contextlib.AbstractContextManager[None]:
+    """Says of which argument of the caller an error is, by those of what it calls."""
+    return saying(lambda text: re.sub(r"argument '(\w+)'", lambda m: f"argument '{arguments.get(m[1], m[1])}'", text))

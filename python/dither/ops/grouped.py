@@ -8,6 +8,7 @@ from typing import Any
 
 from ..arrays import Buffer, describe
 from ..devices import Device, chosen_device
+from ..errors import renaming
 from ..formats import Format
 from ..frameworks import traceable
 from ..language import ScaleLayout
@@ -80,6 +81,7 @@ def grouped_quantize(
     rows, rows past the groups are zero, groups past the rows end with them, and `wrong` of the result is 1.
     """
     named = {"sizes": group_sizes, "starts": group_starts, "ends": group_ends}
+    given = [f"group_{name}" for name, value in named.items() if value is not None]
     shape = tuple(getattr(x, "shape", ()))
     alike: dict[str, int] = {}
     stack = None
@@ -87,11 +89,12 @@ def grouped_quantize(
         # Of matrices with no rows, or as many as a symbol of torch, the number of them is known.
         alike = {"height": shape[1]} if type(shape[1]) is int and shape[1] else {"count": shape[0]}
         stack, x = x, reshape(x, (shape[0] * shape[1], shape[2]), "x")
-        given = [f"group_{name}" for name, value in named.items() if value is not None]
         if given:
             raise ValueError(f"argument '{given[0]}' was given for x of shape {shape}, expected a matrix")
-    elif all(value is None for value in named.values()):
+    elif not given:
         raise TypeError("found no groups, expected group_sizes, group_starts or group_ends, or x of shape (G, K, N)")
+    elif len(given) > 1:
+        raise TypeError(f"found {' and '.join(given)}, expected one of group_sizes, group_starts and group_ends")
     for name, value in named.items():
         if value is not None and not isinstance(value, (GroupedScaledTensor1x, GroupedScaledTensor2x, list, tuple)):
             integers(f"group_{name}", value, (int32, int64))
@@ -118,7 +121,8 @@ def grouped_quantize(
     )
     assert wanted.plan is not None
     wanted.round_intermediate = rounds_first(wanted.plan)
-    result: GroupedScaledTensor1x | GroupedScaledTensor2x = run(QUANTIZE, {"x": x}, {}, wanted).out
+    with renaming({name: f"group_{name}" for name in named}):
+        result: GroupedScaledTensor1x | GroupedScaledTensor2x = run(QUANTIZE, {"x": x}, {}, wanted).out
     if isinstance(stack, Buffer) and describes(stack.array.owner):
         say_of_stack(stack.array.owner, stack)
     return result

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..devices import Device, chosen_device
+from ..errors import renaming, saying
 from ..frameworks import replayable
 from .allocate import fill, floats
 from .grouped import grouped_quantize
@@ -118,25 +119,14 @@ def split_quantize(
         return quantize_many([x[a:b] for a, b in bounds], format, layout, scale_layout, **options)
     sizes = list(sections)
     # Of groups, sections are the sizes.
-    with _saying(lambda error: error.replace("argument 'sizes'", "argument 'sections'")):
+    with renaming({"group_sizes": "sections"}):
         groups = grouped_quantize(x, format, layout, scale_layout, group_sizes=sizes, **options)
     return split_known(groups, sizes)
 
 
-@contextlib.contextmanager
-def _saying(of: Callable[[str], str]) -> Iterator[None]:
-    """Makes another text of that of an error."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        if type(error) in (TypeError, ValueError):
-            raise type(error)(of(str(error))) from None
-        raise
-
-
 def _naming(k: int) -> contextlib.AbstractContextManager[None]:
     """Says of which tensor an error is."""
-    return _saying(lambda error: f"tensor {k}: {error}")
+    return saying(lambda error: f"tensor {k}: {error}")
 
 
 def _together(calls: Sequence[Steps], shared: Mapping[str, Any]) -> list[Results]:

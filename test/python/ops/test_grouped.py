@@ -415,7 +415,7 @@ def test_wrong_calls():
         (TypeError, "found no groups, expected group_sizes", lambda: grouped(x, "nvfp4")),
         (
             TypeError,
-            "found sizes and ends, expected one of",
+            "found group_sizes and group_ends, expected one of group_sizes, group_starts and group_ends",
             lambda: grouped(x, "nvfp4", group_sizes=sizes, group_ends=sizes),
         ),
         (
@@ -433,7 +433,27 @@ def test_wrong_calls():
             "argument 'group_sizes' has rank 2, expected 1",
             lambda: grouped(x, "nvfp4", group_sizes=sizes[None]),
         ),
-        (ValueError, "argument 'sizes' has no elements", lambda: grouped(x, "nvfp4", group_sizes=sizes[:0])),
+        (ValueError, "argument 'group_sizes' has no elements", lambda: grouped(x, "nvfp4", group_sizes=sizes[:0])),
+        (
+            ValueError,
+            "argument 'group_sizes' has groups of 7 rows, expected 8",
+            lambda: grouped(x, "nvfp4", group_sizes=[4, 3]),
+        ),
+        (
+            ValueError,
+            "argument 'group_starts' has 1 at first, expected 0",
+            lambda: grouped(x, "nvfp4", group_starts=(1, 4)),
+        ),
+        (
+            ValueError,
+            "argument 'group_ends' has a group of -2 rows at 1, expected none below 0",
+            lambda: grouped(x, "nvfp4", group_ends=[4, 2, 8]),
+        ),
+        (
+            ValueError,
+            "argument 'ends' has groups of 7 rows, expected 8",
+            lambda: dither.silu(x, groups=dither.Groups(ends=[4, 7])),
+        ),
         (ValueError, "pad is 24, expected a power of two", lambda: grouped(x, "nvfp4", group_sizes=sizes, pad=24)),
         (
             ValueError,
