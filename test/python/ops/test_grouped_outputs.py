@@ -217,15 +217,19 @@ def test_wrong_calls():
             "argument 'out' shares memory with argument 'x', expected memory of its own",
             lambda: dither.silu(x, groups=dither.Groups(sizes, rows=np.arange(8, dtype=np.int32)), out=x),
         ),
-        (ValueError, "'sizes' has groups of 7 rows, expected 8", lambda: grouped(group_sizes=[3, 4])),
+        (ValueError, "'group_sizes' has groups of 7 rows, expected 8", lambda: grouped(group_sizes=[3, 4])),
         (
             ValueError,
-            "'sizes' has a group of -1 rows at 1, expected none below 0",
+            "'group_sizes' has a group of -1 rows at 1, expected none below 0",
             lambda: grouped(group_sizes=[9, -1]),
         ),
-        (ValueError, "'starts' has 1 at first, expected 0", lambda: grouped(group_sizes=None, group_starts=[1, 4])),
-        (TypeError, "'sizes' has 4.0 at 1, expected an integer", lambda: grouped(group_sizes=[4, 4.0])),
-        (ValueError, "'sizes' has no elements, expected one for each group", lambda: grouped(group_sizes=[])),
+        (
+            ValueError,
+            "'group_starts' has 1 at first, expected 0",
+            lambda: grouped(group_sizes=None, group_starts=[1, 4]),
+        ),
+        (TypeError, "'group_sizes' has 4.0 at 1, expected an integer", lambda: grouped(group_sizes=[4, 4.0])),
+        (ValueError, "'group_sizes' has no elements, expected one for each group", lambda: grouped(group_sizes=[])),
     ):
         with pytest.raises(error, match=message):
             call()

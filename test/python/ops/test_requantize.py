@@ -63,5 +63,5 @@ def test_wrong_calls():
         with pytest.raises(error, match=message):
             dither.requantize(given)
     groups = dither.grouped_quantize(x, "nvfp4", group_sizes=np.array([10, 22], np.int32))
-    with pytest.raises(ValueError, match="'sizes' has groups of 32 rows, expected 8"):
+    with pytest.raises(ValueError, match="'group_sizes' has groups of 32 rows, expected 8"):
         dither.grouped_quantize(x[:8], "nvfp4", group_sizes=groups)
