@@ -90,6 +90,11 @@ Value lookUpBytes(WordBuilder &w, Value low, Value places, Value high) {
                              bytes));
 }
 
+Value permuteBytes(OpBuilder &b, Location loc, Value bytes, Value places) {
+  return intrinsic(b, loc, "llvm.x86.avx512.permvar.qi.512", {bytes, places},
+                   bytes.getType());
+}
+
 Value multiplyAddF16(WordBuilder &w, Value x, Value y, Value z) {
   auto type = VectorType::get({2 * w.lanes}, w.b.getF16Type());
   auto asF16 = [&](Value v) { return w.make<vector::BitCastOp>(type, v); };
@@ -109,6 +114,11 @@ Value multiplyAddTowardZero(OpBuilder &b, Location loc, Value x, Value y,
 static constexpr int32_t kSmaller = 2, kLarger = 3;
 
 static Value ofMagnitudes(WordBuilder &w, Value x, Value y, int32_t which) {
+  if (!w.avx512) {
+    auto isX = which == kSmaller ? arith::CmpFPredicate::OLT
+                                 : arith::CmpFPredicate::OGT;
+    return w.select(w.cmpf(isX, x, y), x, y);
+  }
   Value all = w.constants.get(w.loc, w.b.getI16IntegerAttr(-1));
   return intrinsic(
       w, "llvm.x86.avx512.mask.range.ps.512",

@@ -35,6 +35,11 @@ mlir::Value multiplyAddBytes(WordBuilder &w, mlir::Value words,
 mlir::Value lookUpBytes(WordBuilder &w, mlir::Value low, mlir::Value places,
                         mlir::Value high);
 
+/// AVX-512 with VBMI: of the 64 bytes of a register those that `places` name
+/// (vpermb); both are vector<64xi8>.
+mlir::Value permuteBytes(mlir::OpBuilder &b, mlir::Location loc,
+                         mlir::Value bytes, mlir::Value places);
+
 /// AVX-512 with FP16: x y + z in each half, rounded once.
 mlir::Value multiplyAddF16(WordBuilder &w, mlir::Value x, mlir::Value y,
                            mlir::Value z);
@@ -43,8 +48,8 @@ mlir::Value multiplyAddF16(WordBuilder &w, mlir::Value x, mlir::Value y,
 mlir::Value multiplyAddTowardZero(mlir::OpBuilder &b, mlir::Location loc,
                                   mlir::Value x, mlir::Value y, mlir::Value z);
 
-/// AVX-512: of finite f32 the smaller or the larger magnitude, with the sign of
-/// `x` (vrangeps).
+/// Of finite f32 the smaller or the larger magnitude, with the sign of `x`.
+/// With AVX-512 one vrangeps; elsewhere neither may be negative.
 mlir::Value smallerMagnitude(WordBuilder &w, mlir::Value x, mlir::Value y);
 mlir::Value largerMagnitude(WordBuilder &w, mlir::Value x, mlir::Value y);
 

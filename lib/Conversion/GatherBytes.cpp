@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GatherBytes.h"
+#include "Avx512.h"
 #include "InlineAsm.h"
 
 using namespace mlir;
@@ -67,20 +68,27 @@ struct Gather {
   SmallVector<int8_t> places;
 };
 
-/// What `shuffle` collects, if it is bytes of `count` registers.
-std::optional<Gather> asGather(vector::ShuffleOp shuffle, int64_t count) {
-  Gather found;
-  int64_t each = kBytes / count;
+/// What `shuffle` collects, if it is bytes of two or four registers.
+std::optional<Gather> asGather(vector::ShuffleOp shuffle) {
+  SmallVector<Byte> bytes;
   for (int64_t i = 0; i < kBytes; ++i) {
-    Byte byte = originOf({shuffle.getResult(), i});
-    if (!byte.of || !isRegister(byte.of))
+    bytes.push_back(originOf({shuffle.getResult(), i}));
+    if (!bytes.back().of || !isRegister(bytes.back().of))
       return std::nullopt;
+  }
+  int64_t each =
+      llvm::find_if(bytes, [&](Byte b) { return b.of != bytes[0].of; }) -
+      bytes.begin();
+  if (each != kBytes / 2 && each != kBytes / 4)
+    return std::nullopt;
+  Gather found;
+  for (auto [i, byte] : llvm::enumerate(bytes)) {
     if (i % each == 0) {
       if (llvm::is_contained(found.registers, byte.of))
         return std::nullopt;
       found.registers.push_back(byte.of);
     }
-    if (i < each)
+    if (int64_t(i) < each)
       found.places.push_back(byte.at);
     if (byte.of != found.registers.back() || byte.at != found.places[i % each])
       return std::nullopt;
@@ -119,11 +127,7 @@ Value permuted(OpBuilder &b, Location loc, ConstantPool &constants,
   Value all;
   for (auto [i, source] : llvm::enumerate(gather.registers)) {
     Value words = vector::BitCastOp::create(b, loc, bytes, source);
-    Value some =
-        LLVM::CallIntrinsicOp::create(
-            b, loc, bytes, b.getStringAttr("llvm.x86.avx512.permvar.qi.512"),
-            ValueRange{words, from})
-            .getResult(0);
+    Value some = permuteBytes(b, loc, words, from);
     if (!all) {
       all = some;
       continue;
@@ -151,9 +155,7 @@ void gatherBytes(Region &body, ConstantPool &constants) {
       op->erase();
       continue;
     }
-    std::optional<Gather> gather = asGather(op, 4);
-    if (!gather)
-      gather = asGather(op, 2);
+    std::optional<Gather> gather = asGather(op);
     if (!gather)
       continue;
     OpBuilder b(op);

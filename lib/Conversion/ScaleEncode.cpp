@@ -35,15 +35,9 @@ public:
     if (!w.avx512)
       x = w.andi(x, 0x7FFFFFFF);
     Value t = w.make<arith::MulFOp>(w.asFloat(x), factor);
-    Value most = w.asFloat(w.i32(bitsOf(f.max))),
-          least = w.asFloat(w.i32(bitsOf(f.minNormal)));
     if (!bounded)
-      t = w.avx512
-              ? smallerMagnitude(w, t, most)
-              : w.select(w.cmpf(arith::CmpFPredicate::OLT, t, most), t, most);
-    Value p = w.avx512 ? largerMagnitude(w, t, least)
-                       : w.select(w.cmpf(arith::CmpFPredicate::OGT, t, least),
-                                  t, least);
+      t = smallerMagnitude(w, t, w.asFloat(w.i32(bitsOf(f.max))));
+    Value p = largerMagnitude(w, t, w.asFloat(w.i32(bitsOf(f.minNormal))));
     p = w.andi(w.asInt(p), w.avx512 ? 0xFF800000 : 0x7F800000);
     return w.asInt(w.mulAdd(w.asFloat(p), w.f32(rounding.factor), t));
   }

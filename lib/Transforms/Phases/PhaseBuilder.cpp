@@ -43,9 +43,11 @@ LogicalResult PhaseBuilder::begin(const Nest &) {
         quant::ScratchOp::create(b, loc, MemRefType::get(cut.shape, type),
                                  whole && hasColumns && type.isF32()));
   }
-  for (const PhasePlan::Piece &piece : plan.pieces)
-    pieces.push_back(quant::ScratchOp::create(
-        b, loc, MemRefType::get(piece.shape, b.getF32Type()), whole));
+  auto ofPieces = MemRefType::get(
+      {plan.bandRows / PhasePlan::kPieceRows, plan.bandCols + PhasePlan::kRoom},
+      b.getF32Type());
+  for (size_t i = 0; i < plan.pieces.size(); ++i)
+    pieces.push_back(quant::ScratchOp::create(b, loc, ofPieces, whole));
   bounds.emplace(builder(), loc, plan);
   totals.emplace(b, loc, plan, *engine, whole, bounds->rowsComputed());
   return success();
@@ -169,7 +171,7 @@ LogicalResult PhaseBuilder::keep(const Node &node) {
 
 /// The amax of some rows of blocks along columns, for the phase of these.
 LogicalResult PhaseBuilder::findPiece(const Node &node) {
-  quant::BlockReduceOp amax = plan.pieces[node.index].amax;
+  quant::BlockReduceOp amax = plan.pieces[node.index];
   int64_t rows = extent(Axis::Rows), cols = extent(Axis::Cols);
   SmallVector<Index> offsets{at(Axis::Rows), at(Axis::Cols)};
   FailureOr<Value> x =

@@ -250,8 +250,6 @@ void PhasePlan::chooseExtents() {
       if (!isOfRows(p.kind))
         totals[i].columns = totals[i].alongColumns ? p.cols : cols;
   }
-  for (Piece &piece : pieces)
-    piece.shape = {bandRows / kPieceRows, bandCols + kRoom};
   for (Cut &cut : cuts) {
     auto type = cast<RankedTensorType>(cut.value.getType());
     for (unsigned d = 0; d < 2; ++d) {

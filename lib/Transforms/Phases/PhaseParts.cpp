@@ -20,8 +20,6 @@ static constexpr int64_t kLeastAhead = 16384;
 static constexpr int64_t kMostAhead = 524288;
 /// Elements that a sum or maximum along a row takes at once.
 static constexpr int64_t kReducePiece = 256;
-/// Rows of a block along columns whose maximum is taken at once.
-static constexpr int64_t kBlockRows = 8;
 
 Value PhaseBuilder::loadScratch(unsigned cut, Offsets offsets, Sizes sizes) {
   SmallVector<Value> at =
@@ -176,7 +174,7 @@ FailureOr<Value> PhaseBuilder::blockReduce(quant::BlockReduceOp op,
       piece >= 0 && inside && kind() == PhasePlan::ColBlocks)
     return joinPieces(op, piece, offsets, sizes);
   if (block.size() == 2 && sizes.front() == 1 &&
-      (block[0] > kBlockRows || (block[0] > 1 && block[1] > 1)))
+      (block[0] > PhasePlan::kPieceRows || (block[0] > 1 && block[1] > 1)))
     return tallBlockReduce(op, offsets, sizes);
   SmallVector<Index> from;
   SmallVector<int64_t> shape;
@@ -235,7 +233,7 @@ FailureOr<Value> PhaseBuilder::tallBlockReduce(quant::BlockReduceOp op,
                                                Offsets offsets, Sizes sizes) {
   ReducedBlocks blocks(op);
   int64_t block = blocks.block.front(), width = blocks.block.back();
-  int64_t height = width > 1 ? 1 : kBlockRows;
+  int64_t height = width > 1 ? 1 : PhasePlan::kPieceRows;
   auto type = RankedTensorType::get(sizes, builder().getF32Type());
   auto bitsType = type.clone(builder().getI32Type());
   Index first = quant::scaleOffset(builder(), loc, offsets[0], block, 1);

@@ -354,10 +354,7 @@ void PhasePlan::findReaders() {
 
 /// Blocks along columns of loads that have blocks along rows, too.
 void PhasePlan::findPieces() {
-  auto has = [&](Kind kind) {
-    return llvm::any_of(phases, [&](const Phase &p) { return p.kind == kind; });
-  };
-  if (!has(RowBlocks) || !has(ColBlocks))
+  if (!findPhase(RowBlocks) || !findPhase(ColBlocks))
     return;
   llvm::DenseSet<Value> alongRows;
   for (Value v : classes->values())
@@ -371,13 +368,12 @@ void PhasePlan::findPieces() {
     if (block.size() == 2 && block[0] >= kLeastOfPieces &&
         block[0] % kPieceRows == 0 && isCheap(source) &&
         alongRows.contains(source))
-      pieces.push_back({amax, {}});
+      pieces.push_back(amax);
   }
 }
 
 int64_t PhasePlan::pieceOf(quant::BlockReduceOp amax) const {
-  auto it = llvm::find_if(
-      pieces, [&](const Piece &piece) { return piece.amax == amax; });
+  auto it = llvm::find(pieces, amax);
   return it == pieces.end() ? -1 : it - pieces.begin();
 }
 
@@ -410,12 +406,6 @@ PhasePlan::Quarters PhasePlan::fetchedBy(Kind kind, Value load) const {
            : kind == RowBlocks ? Quarters{3, 4}
                                : Quarters{};
   return isLast ? Quarters{0, 4} : Quarters{};
-}
-
-int64_t PhasePlan::elementCols() const {
-  return llvm::find_if(phases,
-                       [](const Phase &p) { return p.kind == Elements; })
-      ->cols;
 }
 
 std::optional<PhasePlan> PhasePlan::make(func::FuncOp kernel,

@@ -39,8 +39,8 @@ public:
   static constexpr int64_t kRoom = 64;
   /// Elements of a square block that are added up at once, at most.
   static constexpr int64_t kMostSummed = 1024;
-  /// Rows of a piece, and of the least block that has pieces: of shorter ones
-  /// there is nothing to gain.
+  /// Rows of blocks along columns whose amax is found at once, and of the least
+  /// block that has pieces: of shorter ones there is nothing to gain.
   static constexpr int64_t kPieceRows = 8, kLeastOfPieces = 32;
   /// Bytes of a row that are kept from end to end, at most: the second cache
   /// has room for them.
@@ -85,14 +85,6 @@ public:
     int64_t columns = 1;
 
     mlir::Value result() const { return quant::ReduceOp(reduce).getResult(); }
-  };
-  /// The amax of some rows of a block along columns. The phase of blocks along
-  /// rows finds it right after their own: the first cache still has these rows,
-  /// and has lost them when all rows of a block were read.
-  struct Piece {
-    quant::BlockReduceOp amax;
-    /// Of a band, with a row for each `kPieceRows` of it.
-    llvm::SmallVector<int64_t, 2> shape;
   };
   struct Phase {
     Kind kind;
@@ -171,8 +163,14 @@ public:
   Quarters fetchedBy(Kind kind, mlir::Value load) const;
   /// Whether elements are computed after the last reader, of what was kept.
   bool storesWhatIsKept(mlir::Value load) const;
+  /// The phase of a kind, the first if there are several; null for none.
+  const Phase *findPhase(Kind kind) const {
+    auto it =
+        llvm::find_if(phases, [&](const Phase &p) { return p.kind == kind; });
+    return it == phases.end() ? nullptr : it;
+  }
   /// Columns of a part of elements, where a phase computes any.
-  int64_t elementCols() const;
+  int64_t elementCols() const { return findPhase(Elements)->cols; }
   /// Bytes that are loaded for each element of the tile.
   int64_t loadedBytes() const;
   /// Whether rows are read as a whole before all else.
@@ -215,7 +213,11 @@ public:
   llvm::SmallVector<Cut> cuts;
   llvm::SmallVector<Total> totals;
   llvm::SmallVector<Phase> phases;
-  llvm::SmallVector<Piece> pieces;
+  /// Maxima of blocks along columns that are found `kPieceRows` rows at a time,
+  /// by the phase of blocks along rows, right after those: the first cache
+  /// still has these rows, and has lost them when all rows of a block were
+  /// read.
+  llvm::SmallVector<quant::BlockReduceOp> pieces;
   /// Everything that the sinks are computed from.
   llvm::ArrayRef<mlir::Value> values() const { return classes->values(); }
   /// Extents of the tile, and rows and columns of the bands and stretches that

@@ -67,13 +67,11 @@ bool PhasePlan::staysInScratch(const Phase &phase) const {
 Nodes PhasePlan::piecesOfRows() const {
   Nodes found;
   for (auto [i, piece] : llvm::enumerate(pieces))
-    found.push_back(Node::piece(i, quant::BlockReduceOp(piece.amax)));
-  auto *blocks =
-      llvm::find_if(phases, [](const Phase &p) { return p.kind == ColBlocks; });
-  return {
-      Node::band(kPieceRows), Node::measure(blocks->cols),
-      Node::loop(Axis::Cols, 0, Bound::Inside, blocks->cols, std::move(found))
-          .alone(/*isInside=*/true)};
+    found.push_back(Node::piece(i, quant::BlockReduceOp(piece)));
+  int64_t cols = findPhase(ColBlocks)->cols;
+  return {Node::band(kPieceRows), Node::measure(cols),
+          Node::loop(Axis::Cols, 0, Bound::Inside, cols, std::move(found))
+              .alone(/*isInside=*/true)};
 }
 
 /// The loops of a phase: over what is inside all tensors, and over the rest in

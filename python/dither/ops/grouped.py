@@ -19,7 +19,7 @@ from .flatten import reshape
 from .group_splits import say_of_stack
 from .grouped_outputs import codes_and_scales
 from .grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
-from .grouping import Groups, integers, retiled
+from .grouping import KINDS, Groups, integers, retiled
 from .hadamard import RandomHadamard
 from .operator import run
 from .orders import OF_LAYOUT
@@ -28,6 +28,9 @@ from .request import check_flag, wanted_of
 from .shards import Describing, describes
 from .tiles import Tile
 from .written import new_or_given
+
+#: What groups are given as is an argument of `grouped_quantize` by another name.
+_ARGUMENTS = {kind: f"group_{kind}" for kind in KINDS}
 
 
 @traceable
@@ -81,7 +84,7 @@ def grouped_quantize(
     rows, rows past the groups are zero, groups past the rows end with them, and `wrong` of the result is 1.
     """
     named = {"sizes": group_sizes, "starts": group_starts, "ends": group_ends}
-    given = [f"group_{name}" for name, value in named.items() if value is not None]
+    given = [_ARGUMENTS[name] for name, value in named.items() if value is not None]
     shape = tuple(getattr(x, "shape", ()))
     alike: dict[str, int] = {}
     stack = None
@@ -97,7 +100,7 @@ def grouped_quantize(
         raise TypeError(f"found {' and '.join(given)}, expected one of group_sizes, group_starts and group_ends")
     for name, value in named.items():
         if value is not None and not isinstance(value, (GroupedScaledTensor1x, GroupedScaledTensor2x, list, tuple)):
-            integers(f"group_{name}", value, (int32, int64))
+            integers(_ARGUMENTS[name], value, (int32, int64))
     wanted = wanted_of(
         format,
         layout=layout,
@@ -121,7 +124,7 @@ def grouped_quantize(
     )
     assert wanted.plan is not None
     wanted.round_intermediate = rounds_first(wanted.plan)
-    with renaming({name: f"group_{name}" for name in named}):
+    with renaming(_ARGUMENTS):
         result: GroupedScaledTensor1x | GroupedScaledTensor2x = run(QUANTIZE, {"x": x}, {}, wanted).out
     if isinstance(stack, Buffer) and describes(stack.array.owner):
         say_of_stack(stack.array.owner, stack)
