@@ -13,10 +13,12 @@ import math
 import operator
 import sys
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from . import torch_tensors, types
 from .data_classes import dataclass
+from .extents import integer, number_of
 from .formats import Format
 from .scalars import number_kind
 from .types import DType, TensorType
@@ -104,6 +106,12 @@ class Array:
         return -(-elements * (self.dtype.bits if self.dtype else 8) // 8)
 
     @property
+    def now(self) -> Array:
+        """The array, of which extents that may be others are the numbers that they are."""
+        shape, strides = tuple(map(number_of, self.shape)), tuple(map(number_of, self.strides))
+        return dataclasses.replace(self, pointer=number_of(self.pointer), shape=shape, strides=strides)
+
+    @property
     def row_bytes(self) -> int:
         """Bytes of the elements of a row, which follow each other; of the only element where there are no rows."""
         return self.in_bytes(self.shape[-1] if self.shape else 1)
@@ -128,8 +136,9 @@ class Array:
         kind = len(TENSOR_TYPES) if self.dtype is None else TENSOR_TYPES.index(self.dtype)
         return self.pointer, kind, self.shape, self.strides
 
-    def type(self, name: str = "argument", shapes: str = "trailing") -> TensorType:
-        """The type that a kernel is specialized to: extents as `shapes` says, alignment, whether rows are dense."""
+    def type(self, name: str = "argument", shapes: str = "trailing", aligned: bool = True) -> TensorType:
+        """The type that a kernel is specialized to: extents as `shapes` says, alignment (that of an element where it is
+        not to be `aligned`), whether rows are dense."""
         dtype = self.dtype
         if dtype is None:
             found = f"argument '{name}' has data type {self.storage}"
@@ -149,13 +158,13 @@ class Array:
             raise ValueError(
                 f"argument '{name}' is at address {self.pointer:#x}, expected a multiple of {size}, the size of {dtype}"
             )
-        outer = 0
-        for stride in self.strides[:-1]:
-            outer = math.gcd(outer, stride * dtype.bits // 8)
         extents, strides = self._known(dtype, self.shapes or shapes)
+        if not aligned:
+            return TensorType(dtype, extents, strides, size, size)
         # A single element is never part of a wider access.
-        align = _alignment(self.pointer, size) if self.shape else size
-        return TensorType(dtype, extents, strides, align, _alignment(outer, size))
+        align = _alignment([self.pointer], size) if self.shape else size
+        steps = [stride * dtype.bits // 8 for stride in self.strides[:-1]]
+        return TensorType(dtype, extents, strides, align, _alignment(steps, size))
 
     def _known(self, dtype: DType, shapes: str) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
         """Extents and strides, None for what code does not know."""
@@ -165,13 +174,13 @@ class Array:
             return (), ()
         if shapes == "dynamic":
             return (None,) * rank, unknown
-        if 0 in self.shape[1:]:  # no stride means anything
-            return (self.shape if shapes == "static" else (None, *self.shape[1:])), unknown
-        dense = 0 in self.shape or self.strides == row_major(self.shape, dtype)
-        known = row_major((1, *self.shape[1:]), dtype)
-        if shapes == "static":
-            return self.shape, known if dense else (*self.strides[:-1], 1)
-        return (None, *self.shape[1:]), known if dense else unknown
+        trailing = tuple(map(operator.index, self.shape[1:]))
+        extents = (operator.index(self.shape[0]) if shapes == "static" else None, *trailing)
+        if 0 in trailing:  # no stride means anything
+            return extents, unknown
+        if 0 in self.shape or self.strides == row_major(self.shape, dtype):
+            return extents, row_major((1, *trailing), dtype)
+        return extents, ((*map(operator.index, self.strides[:-1]), 1) if shapes == "static" else unknown)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,8 +231,8 @@ def row_major(shape: tuple[int, ...], dtype: DType) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def _alignment(value: int, size: int) -> int:
-    return next((a for a in _ALIGNMENTS if value % a == 0), size)
+def _alignment(values: Sequence[int], size: int) -> int:
+    return next((a for a in _ALIGNMENTS if all(value % a == 0 for value in values)), size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +262,7 @@ def view(
 
 def _check_extents(shape: Any) -> tuple[int, ...]:
     try:
-        return tuple(x if torch_tensors.is_symbol(x) else operator.index(x) for x in shape)
+        return tuple(x if torch_tensors.is_symbol(x) else integer(x) for x in shape)
     except TypeError:
         raise TypeError(f"shape is {shape!r}, expected a tuple of integers") from None
 

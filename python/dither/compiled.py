@@ -13,6 +13,7 @@ from . import knobs, profile, sharing, staging, torch_tensors
 from .data_classes import dataclass
 from .devices import is_gpu
 from .errors import CompileError, plain
+from .extents import integer
 from .once import OncePerKey
 from .options import CodeOptions
 from .printing import Printed, Site
@@ -352,7 +353,7 @@ class Compiled:
             elif kind.dtype is float32:
                 slots.append(struct.unpack("<i", struct.pack("<f", value))[0])
             else:
-                slots.append(int(value))
+                slots.append(integer(value))
         return slots
 
 

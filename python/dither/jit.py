@@ -19,6 +19,7 @@ from .compiler import CaptureMemory, Captures, remember_file
 from .data_classes import dataclass
 from .devices import Device, checked_target, chosen_device, default_device
 from .errors import CompileError, span_of_code, suggest
+from .extents import integer, number_of
 from .frameworks import is_sketching
 from .once import OncePerKey, one_property
 from .options import UNSAID, CodeOptions
@@ -211,7 +212,8 @@ class Kernel:
         extents = _extents(grid, wanted.bound)
         if isinstance(where, Recording):
             guards, arguments = wanted.captures.guards.rows, wanted.bound.arguments
-            where.add(Launch(extents, arguments, lambda: self._code(wanted, extents), guards, lambda: self._launcher))
+            code = functools.partial(self._recorded_code, wanted, extents)
+            where.add(Launch(extents, arguments, code, guards, lambda: self._launcher))
             return None
         made = _Made(wanted.bound, where, wanted.captures, self._code(wanted, extents))
         if stream is None:
@@ -219,6 +221,11 @@ class Kernel:
             stream = current() if current else 0
         made.compiled.launch(made.where, extents, made.bound.arguments, _stream(stream))
         return self._plan(made)
+
+    def _recorded_code(self, wanted: Specialization, grid: tuple[int, int, int]) -> Compiled:
+        """As `_code`, of a launch whose extents may be others."""
+        x, y, z = map(number_of, grid)
+        return self._code(dataclasses.replace(wanted, bound=wanted.bound.now), (x, y, z))
 
     def _extents_of(self, grid: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """The grid of a call with structures; a function of the arguments sees them as they were given."""
@@ -256,7 +263,8 @@ class Kernel:
         shapes: str | None = None,
     ) -> tuple[Specialization, Device]:
         """What a call compiles, and where it runs."""
-        bound = self.signature.bind(args, kwargs, None if shapes is None else check_shapes(shapes))
+        aligned = not (isinstance(device, Recording) and device.is_cpu)
+        bound = self.signature.bind(args, kwargs, None if shapes is None else check_shapes(shapes), aligned)
         where = _device_of(bound.arguments, device)
         if where.is_cpu:
             bound = bound.unaligned()
@@ -472,14 +480,14 @@ def _extents(grid: Any, bound: Bound) -> tuple[int, int, int]:
     if callable(grid):
         grid = grid({**bound.constexprs, **bound.arguments})
     try:
-        sizes = tuple(map(operator.index, grid if isinstance(grid, Iterable) else (grid,)))
+        sizes = tuple(map(integer, grid if isinstance(grid, Iterable) else (grid,)))
     except TypeError:
         sizes = ()
     if not 1 <= len(sizes) <= 3:
         raise ValueError(f"grid is {grid!r}, expected one to three integers")
     if any(size < 0 for size in sizes):
         raise ValueError(f"grid is {grid!r}, expected no negative extent")
-    if any(size >= 2**63 for size in sizes):
+    if any(number_of(size) >= 2**63 for size in sizes):
         raise ValueError(f"grid is {grid!r}, expected extents below 2^63")
     x, y, z = (*sizes, 1, 1)[:3]
     return x, y, z

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .arrays import Array, Buffer, describe_argument
@@ -404,21 +404,23 @@ def _workspace(recording: Recording, launches: Sequence[Launch], named: dict[int
     return offsets, max((at + recording.sizes[index] for index, at in offsets.items()), default=0)
 
 
-def map_leaves(change: Callable[[Any], Any], value: Any) -> Any:
+def map_leaves(change: Callable[[Any], Any], value: Any, others: Mapping[int, Any] | None = None) -> Any:
     """A value with other leaves: tuples, lists, dictionaries and dataclasses are taken apart, arrays and places are
-    not."""
+    not. In place of those whose `id` is in `others`, these are."""
+    if others and id(value) in others:
+        value = others[id(value)]
     if isinstance(value, (Buffer, Array, TensorType, Place)):
         return change(value)
     if isinstance(value, (tuple, list)):
-        items = [map_leaves(change, each) for each in value]
+        items = [map_leaves(change, each, others) for each in value]
         if hasattr(value, "_fields"):
             return type(value)(*items)
         return type(value)(items)
     if isinstance(value, dict):
-        return {name: map_leaves(change, each) for name, each in value.items()}
+        return {name: map_leaves(change, each, others) for name, each in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
-        changed = {name: map_leaves(change, each) for name, each in fields.items()}
+        changed = {name: map_leaves(change, each, others) for name, each in fields.items()}
         if all(changed[name] is fields[name] for name in fields):
             return value
         return dataclasses.replace(value, **changed)

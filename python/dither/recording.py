@@ -19,6 +19,7 @@ from . import types
 from .arrays import STORAGE, Array, Buffer, row_major
 from .data_classes import dataclass
 from .devices import Device, add_device, is_gpu, remove_device
+from .extents import number_of
 from .frameworks import sketching
 from .types import DType
 
@@ -134,11 +135,12 @@ class Recording(Device):
         launches: what was launched, and exchanged, in order.
         sizes: bytes of each buffer, by place.
         shard: which part the tensors are; None where they are whole.
-        splittings: what operators said of how their tensors may be split, one for each call.
+        splits: whether operators are to say how their tensors may be split.
+        splittings: what they said, one for each call.
     """
 
-    def __init__(self, target: str) -> None:
-        """`target` is a name of `dither.targets()`."""
+    def __init__(self, target: str, splits: bool = True) -> None:
+        """`target` is a name of `dither.targets()`; `splits` says whether operators are to say `splittings`."""
         self.name = f"recording {next(_numbers)}"
         self.description = f"calls for {target}"
         self.target = target
@@ -146,6 +148,7 @@ class Recording(Device):
         self.launches: list[Launch | Collective] = []
         self.sizes: list[int] = []
         self.shard: Shard | None = None
+        self.splits = splits
         self.splittings: list[Splitting] = []
 
     def __enter__(self) -> Recording:
@@ -189,7 +192,11 @@ class Recording(Device):
     @staticmethod
     def place(pointer: int) -> tuple[int, int]:
         """Of an address, the place of its buffer, and bytes from the start of that."""
-        return pointer // _APART - 1, pointer % _APART
+        first = number_of(pointer) // _APART
+        offset = pointer - first * _APART
+        if not 0 <= offset < _APART:
+            raise ValueError("found an address in another buffer")
+        return first - 1, offset
 
 
 class Sketch(Recording):

@@ -2,8 +2,9 @@
 
 The second of two calls alike is recorded, as programs are (programs.py), and those after it take no Python
 (python/src/Replay.h). Alike are calls with equal arguments: tensors of one library and device, with the same data
-types, shapes and strides, and all else the same. A call that is not recorded, such as one that looks at values on the
-host, runs as it did.
+types, shapes and strides, and all else the same. Where calls differ in extents alone, such as the number of rows, one
+is recorded for all such extents (extents.py): what it launches is a function of them, under conditions. A call that is
+not recorded, such as one that looks at values on the host, runs as it did.
 """
 
 from __future__ import annotations
@@ -17,19 +18,20 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _dither, frameworks, profile
-from .arrays import Array, describe
+from .arrays import Array, describe, row_major
 from .devices import Device, get_device
+from .extents import Extent, Terms
 from .formats import Format
 from .ops.allocate import aligned, foreign_type
 from .ops.fuse import Fused
 from .ops.hadamard import RandomHadamard, Transform
 from .ops.scaled_tensor import ScaledTensor1x, ScaledTensor2x
-from .programs import Place, map_leaves, results_of, steps_of
+from .programs import Place, Steps, map_leaves, results_of, steps_of
 from .recording import Launch, Recording
-from .types import DType, float32
+from .types import DType, float8_e4m3, float32
 
 #: Arguments whose values decide what is launched where they lie on the host.
 _DECIDING = ("skip", "groups", "transform")
@@ -46,7 +48,7 @@ _SHARED = (type(None), bool, int, float, str, DType, Format, enum.Enum, RandomHa
 _SETTING = b"DITHER_MATH"
 
 _OTHER, _NUMPY, _TORCH, _CONSTANT, _STRUCTURE = range(5)
-_INPUT, _OUTPUT, _SHARED_VALUE, _TUPLE, _LIST, _OBJECT = range(6)
+_INPUT, _OUTPUT, _SHARED_VALUE, _TUPLE, _LIST, _OBJECT, _TERM = range(7)
 _ITEM = 0  # Guards.ITEM
 
 
@@ -97,9 +99,14 @@ def _record(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     tensors: list[Any],
+    holders: list[Any],
+    varying: Sequence[tuple[int, int]],
 ) -> Any:
     """What `Recorded` of python/src/Replay.h reads; None where the call is one for Python, False where it is so for
-    now."""
+    now.
+
+    `holders` have numbers besides the shapes of `tensors`: quantized tensors theirs, and names of integers. `varying`
+    are numbers that may be others in the calls that it is for, by the tensor or holder and the place in its shape."""
     if profile.recording() or frameworks.is_sketching():
         return False
     named = {**dict(zip(positional, args, strict=False)), **kwargs}
@@ -108,8 +115,15 @@ def _record(
     if named.get("device") is not None or named.get("stream") is not None:
         return None
     try:
+        terms = Terms()
         arrays = [_described(x) for x in tensors]
         where = get_device(arrays[0].device)
+        if varying:
+            shapes = [array.shape for array in arrays]
+            shapes += [(kwargs[one],) if isinstance(one, str) else one.shape for one in holders]
+            shapes = varied(shapes, varying, terms, [isinstance(one, str) for one in holders])
+            arrays = [with_shape(array, shape) for array, shape in zip(arrays, shapes, strict=False)]
+            args, kwargs = with_numbers(args, kwargs, holders, shapes[len(arrays) :])
         checks: list[tuple[int, int]] = []
         if where.is_cpu:
             if _places([unnamed, *map(named.get, _DECIDING)], tensors):
@@ -117,21 +131,82 @@ def _record(
             checks = [(i, least) for name, least in _CHECKED.items() for i in _places(named.get(name), tensors)]
             if any(arrays[i].dtype is not float32 or math.prod(arrays[i].shape) != 1 for i, _ in checks):
                 return None
-        return (*_description(fn, args, kwargs, tensors, arrays, where), checks)
+        description = _description(fn, args, kwargs, tensors, arrays, where, terms)
+        rows = []
+        if varying:
+            strides = [*(array.strides for array in arrays), *(() for _ in holders)]
+            rows = [tuple(tuple(map(terms.of, each)) for each in row) for row in zip(shapes, strides, strict=True)]
+        if terms.failed:
+            return None
+        return (*description, checks, (terms.rows, list(terms.conditions), rows))
     except Exception:
         # What is wrong of a call says the call itself; what is not recorded, such as a copy, is not.
         return None
 
 
-def _description(
+def varied(
+    shapes: Sequence[tuple[int, ...]], varying: Sequence[tuple[int, int]], terms: Terms, apart: Sequence[bool] = ()
+) -> list[tuple[Any, ...]]:
+    """Shapes whose `varying` numbers may be others, as those that are equal now may be together. `apart` says which of
+    the last shapes are numbers of their own, which others are equal to by chance."""
+    first = len(shapes) - len(apart)
+    known: dict[Any, Any] = {}
+
+    def number(i: int, at: int, n: int) -> Any:
+        if (i, at) not in varying:
+            return n
+        own = (i, at) if i >= first and apart[i - first] else n
+        if own not in known:
+            known[own] = terms.extent(i, at, n)
+        return known[own]
+
+    return [tuple(number(i, at, n) for at, n in enumerate(shape)) for i, shape in enumerate(shapes)]
+
+
+def with_shape(array: Array, shape: tuple[Any, ...]) -> Array:
+    """A dense array with other extents, or one with the same strides."""
+    of_rows = functools.partial(row_major, dtype=array.dtype or float8_e4m3)
+    strides = of_rows(shape) if array.strides == of_rows(array.shape) else array.strides
+    return dataclasses.replace(array, shape=shape, strides=strides)
+
+
+def with_numbers(
+    args: tuple[Any, ...], kwargs: dict[str, Any], holders: Sequence[Any], numbers: Sequence[tuple[Any, ...]]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call with other numbers in what holds them."""
+    others: dict[int, Any] = {}
+    for holder, own in zip(holders, numbers, strict=True):
+        if isinstance(holder, str):
+            kwargs = {**kwargs, holder: own[0]}
+        else:
+            others[id(holder)] = dataclasses.replace(holder, shape=own)
+
+    def same(value: Any) -> Any:
+        return value
+
+    return map_leaves(same, args, others), map_leaves(same, kwargs, others)
+
+
+class Recorded(NamedTuple):
+    """What a call does: its launches, what they are passed, the arrays that it makes, and what it returns."""
+
+    launches: list[Launch]
+    steps: Steps
+    made: list[Array]
+    result: Any
+
+
+def recorded(
     fn: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     tensors: Sequence[Any],
     arrays: Sequence[Array],
-    where: Device,
-) -> tuple[Any, ...]:
-    with Recording(where.target) as recording:
+    target: str,
+) -> Recorded:
+    """Records `fn(*args, **kwargs)` for a target; `arrays` are what is to be known of the `tensors` among the
+    arguments. Raises whatever the call does, and ValueError for one that does more than to launch kernels."""
+    with Recording(target, splits=False) as recording:
         stand_ins = [recording.like(array) for array in arrays]
         left = list(zip(tensors, stand_ins, strict=True))
         known = {id(tensor): buffer for tensor, buffer in reversed(left)}
@@ -153,6 +228,19 @@ def _description(
         steps = steps_of(recording, launches, given, made)
     if any(given[place] is stand_ins[place] for place in steps.updated):
         raise ValueError("found a written array that is not dense")
+    return Recorded(launches, steps, made, result)
+
+
+def _description(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    tensors: Sequence[Any],
+    arrays: Sequence[Array],
+    where: Device,
+    terms: Terms,
+) -> tuple[Any, ...]:
+    launches, steps, made, result = recorded(fn, args, kwargs, tensors, arrays, where.target)
     torch = sys.modules.get("torch") if kind_of(type(tensors[0]))[0] == _TORCH else None
     if torch is None and not where.is_cpu:
         raise ValueError("found memory that no framework allocates")
@@ -160,18 +248,20 @@ def _description(
     launchers = [launch.launcher() for launch in launches if launch.launcher]
     workspace = None
     if torch is not None and not where.is_cpu:
-        workspace = functools.partial(torch.empty, steps.workspace, dtype=torch.uint8, device=where.name)
+        workspace = functools.partial(torch.empty, dtype=torch.uint8, device=where.name)
     return (
         [
-            (kernel, launcher, launch.grid, *slots)
-            for kernel, launcher, launch, slots in zip(kernels, launchers, launches, steps.slots, strict=True)
+            (kernel, launcher, tuple(map(terms.of, launch.grid)), list(map(terms.of, slots)), pointers)
+            for kernel, launcher, launch, (slots, pointers) in zip(
+                kernels, launchers, launches, steps.slots, strict=True
+            )
         ],
-        [_output(array, torch, where) for array in made],
-        steps.workspace,
+        [_output(array, torch, where, terms) for array in made],
+        terms.of(steps.workspace),
         workspace,
         list(steps.updated),
         _guards(launches),
-        _result(result),
+        _result(result, terms),
         (kernels, launchers),
     )
 
@@ -207,33 +297,33 @@ def _guards(launches: Sequence[Launch]) -> list[tuple[int, Any, Any, Any]]:
     return [*rows.values(), setting, (_ITEM, vars(profile), "_runs", None)]
 
 
-def _output(array: Array, torch: Any, where: Device) -> tuple[Any, ...]:
+def _output(array: Array, torch: Any, where: Device, terms: Terms) -> tuple[Any, ...]:
     """How an array that is returned is made: as `Output` of python/src/Replay.h reads it."""
+    shape = tuple(map(terms.of, array.shape))
     if torch is not None:
         name = "uint8" if array.storage.startswith("float6") else array.storage
-        make = functools.partial(torch.empty, array.shape, dtype=getattr(torch, name), device=where.name)
-        return make, array.shape, make(), None, 0
+        make = functools.partial(torch.empty, dtype=getattr(torch, name), device=where.name)
+        return make, shape, make(()), None, 0
     kind = foreign_type(array.storage)
-    nbytes = kind.itemsize
-    for extent in array.shape:
-        nbytes *= extent
-    return functools.partial(aligned, array.shape, kind), array.shape, None, kind, nbytes
+    return functools.partial(aligned, kind=kind), shape, None, kind, kind.itemsize
 
 
-def _result(value: Any) -> tuple[Any, ...]:
+def _result(value: Any, terms: Terms) -> tuple[Any, ...]:
     """What is returned, as `Recorded::Node` of python/src/Replay.h reads it."""
+    if isinstance(value, Extent):
+        return _TERM, value.place
     if isinstance(value, Place):
         return (_INPUT if value.kind == "inputs" else _OUTPUT), value.index
     if isinstance(value, _SHARED):
         return _SHARED_VALUE, value
     if isinstance(value, tuple):
-        parts = tuple(map(_result, value))
+        parts = tuple(_result(each, terms) for each in value)
         if type(value) is tuple and all(part[0] == _SHARED_VALUE for part in parts):
             return _SHARED_VALUE, value
         return _TUPLE, type(value), (), parts
     if type(value) is list:
-        return _LIST, list, (), tuple(map(_result, value))
+        return _LIST, list, (), tuple(_result(each, terms) for each in value)
     if type(value) in _STRUCTURES:
         names = tuple(sys.intern(field.name) for field in dataclasses.fields(value))
-        return _OBJECT, type(value), names, tuple(_result(getattr(value, name)) for name in names)
+        return _OBJECT, type(value), names, tuple(_result(getattr(value, name), terms) for name in names)
     raise ValueError(f"found {type(value).__name__} in a result, expected arrays and what is shared")

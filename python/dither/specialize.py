@@ -12,6 +12,7 @@ from .compiler import Captures
 from .compiler.captures import is_passable
 from .data_classes import dataclass
 from .errors import suggest
+from .extents import Extent, number_of
 from .options import CodeOptions
 from .scalars import check_number, constant_number, run_time_number
 from .sharing import merged, same
@@ -38,6 +39,12 @@ class Bound:
     def tensors(self) -> list[tuple[str, Array]]:
         """The tensors, each once."""
         return [(n, a) for n, a in self.arguments.items() if isinstance(self.types[n], TensorType)]
+
+    @property
+    def now(self) -> Bound:
+        """The arguments, of which extents that may be others are the numbers that they are."""
+        arguments = {n: a.now if isinstance(a, Array) else number_of(a) for n, a in self.arguments.items()}
+        return dataclasses.replace(self, arguments=arguments)
 
     def unaligned(self) -> Bound:
         """For the CPU, whose code is the same whatever pointers and strides are multiples of: what malloc gives differs
@@ -107,8 +114,11 @@ class Signature:
         """The class of shapes of a parameter."""
         return self.shapes.get(name, "trailing")
 
-    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], shapes: str | None = None) -> Bound:
-        """Sorts the arguments of a call; `shapes` is the launch's own class."""
+    def bind(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], shapes: str | None = None, aligned: bool = True
+    ) -> Bound:
+        """Sorts the arguments of a call; `shapes` is the launch's own class. Where they are not to be `aligned` nobody
+        asks what extents are multiples of."""
         bound = Bound({}, {}, {})
         for name, value in self._call(args, kwargs).items():
             if name in self.constexprs:
@@ -117,6 +127,8 @@ class Signature:
             value = run_time_number(value)
             if isinstance(value, (TensorType, ScalarType, SameAs)):
                 bound.types[name] = value
+            elif isinstance(value, Extent):
+                bound.arguments[name], bound.types[name] = value, ScalarType(int64)
             elif isinstance(value, (int, float)) and not isinstance(value, bool):
                 check_number(name, value)
                 bound.arguments[name] = value
@@ -126,7 +138,7 @@ class Signature:
                 if array is None:
                     bound.constexprs[name] = _checked_constant(name, value, "an array or a number")
                 else:
-                    bound.add(name, array, array.type(name, shapes or self.shapes_of(name)))
+                    bound.add(name, array, array.type(name, shapes or self.shapes_of(name), aligned))
         return bound
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from .extents import is_integer
+
 
 def is_memory(kind: type) -> bool:
     """Whether tensors of this type are what their memory says: `torch.Tensor`, Parameter, plain subclasses.
@@ -22,7 +24,7 @@ def is_symbol(extent: Any) -> bool:
 
 def are_extents(shape: Any) -> bool:
     """Whether all of a shape is extents: integers that are not negative, or symbols."""
-    return all((isinstance(n, int) or is_symbol(n)) and n >= 0 for n in shape)
+    return all((is_integer(n) or is_symbol(n)) and n >= 0 for n in shape)
 
 
 def check(x: Any) -> None:

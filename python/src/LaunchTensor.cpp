@@ -184,9 +184,11 @@ Reading readArray(PyObject *array, TensorArgument &out) {
     return Reading::Unsupported;
   if (shapes.get() != Py_None && !parseShapes(shapes.get(), out.shapes))
     return Reading::Unsupported;
+  // On none that runs, extents may be no numbers (python/dither/extents.py).
+  if (!readDevice(device.get(), tensor.device))
+    return Reading::Unsupported;
   int rank = readExtents(shape.get(), tensor.shape);
-  if (rank < 0 || readExtents(strides.get(), tensor.strides) != rank ||
-      !readDevice(device.get(), tensor.device))
+  if (rank < 0 || readExtents(strides.get(), tensor.strides) != rank)
     return Reading::Unsupported;
   tensor.pointer = PyLong_AsUnsignedLongLong(pointer.get());
   if (PyErr_Occurred())

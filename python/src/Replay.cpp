@@ -6,6 +6,8 @@
 
 #include "dither/Runtime/Launch/PlanTable.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <atomic>
 
 namespace dither::python::replay {
@@ -22,11 +24,26 @@ struct Known {
   unsigned calls = 1;
 };
 
+using Places = llvm::SmallVector<std::pair<unsigned, unsigned>, 4>;
+
+/// What is known of calls that differ in extents alone, and other such numbers.
+struct Family {
+  /// The rows of the last call that was seen.
+  llvm::SmallVector<llvm::SmallVector<int64_t, 4>, 6> rows;
+  /// Numbers that calls were seen to differ in: rows, and places in them.
+  Places varying;
+  /// What calls do, each where other things hold of extents.
+  llvm::SmallVector<std::shared_ptr<const Recorded>, 4> recorded;
+  /// How often none could be recorded.
+  unsigned refused = 0;
+};
+
 struct Replay {
   PyObject_HEAD PlanTable<Known> *known;
+  PlanTable<Family> *families;
   std::atomic<uint64_t> hits, records;
-  /// Given (args, kwargs, tensors), describes what the call does; None where it
-  /// is one for Python, False where it is so for now.
+  /// Given (args, kwargs, tensors, holders, varying), describes what the call
+  /// does; None where it is one for Python, False where it is so for now.
   PyObject *record;
   PyObject *kindOf;    ///< replay.kind_of
   PyObject *sketching; ///< a context variable that is true while nothing runs
@@ -44,11 +61,53 @@ bool isSketching(Replay *self) {
 /// Recording takes as long as half a dozen calls in Python, or hundreds that
 /// are run as recorded: it goes on where that has paid, and for what has come
 /// as often as would have paid for it, in whatever company.
-bool isWorthwhile(const Replay *self, const Known &seen) {
+bool isWorthwhile(const Replay *self, unsigned calls) {
   constexpr uint64_t free = 64, hitsForOne = 16;
   constexpr unsigned often = 8;
-  return seen.calls + 1 >= often ||
+  return calls >= often ||
          self->records.load() < free + self->hits.load() / hitsForOne;
+}
+
+/// What Python says of a call: a record, that there is none, or that it is too
+/// early to say.
+enum class Answer { Error, Recorded, None, NotNow };
+
+/// A list of objects; null with a Python error.
+Ref listOf(llvm::ArrayRef<Ref> objects) {
+  Ref list = Ref::steal(PyList_New(objects.size()));
+  for (size_t i = 0; list && i < objects.size(); ++i)
+    PyList_SET_ITEM(list.get(), i, Py_NewRef(objects[i].get()));
+  return list;
+}
+
+/// Has Python describe a call, for any numbers in the `varying` places.
+Answer record(Replay *self, const Call &call, PyObject *args, PyObject *kwargs,
+              const Places &varying,
+              std::shared_ptr<const Recorded> &recorded) {
+  Ref tensors = listOf(call.objects), holders = listOf(call.holders);
+  Ref places = Ref::steal(PyList_New(varying.size()));
+  if (!tensors || !holders || !places)
+    return Answer::Error;
+  for (size_t i = 0; i < varying.size(); ++i) {
+    PyObject *pair = Py_BuildValue("II", varying[i].first, varying[i].second);
+    if (!pair)
+      return Answer::Error;
+    PyList_SET_ITEM(places.get(), i, pair);
+  }
+  Ref description = Ref::steal(stopAtExit([&] {
+    return PyObject_CallFunctionObjArgs(self->record, args, kwargs,
+                                        tensors.get(), holders.get(),
+                                        places.get(), nullptr);
+  }));
+  if (!description)
+    return Answer::Error;
+  if (description.get() == Py_False)
+    return Answer::NotNow;
+  self->records.fetch_add(1);
+  if (description.get() == Py_None)
+    return Answer::None;
+  recorded = Recorded::read(description.get(), call);
+  return recorded ? Answer::Recorded : Answer::Error;
 }
 
 /// Notes a call that nothing is recorded of, which was `seen` before or not;
@@ -56,30 +115,68 @@ bool isWorthwhile(const Replay *self, const Known &seen) {
 bool learn(Replay *self, const Call &call, PyObject *args, PyObject *kwargs,
            const Known *seen) {
   auto known = std::make_shared<Known>();
-  if (seen && !isWorthwhile(self, *seen)) {
+  if (seen && !isWorthwhile(self, seen->calls + 1)) {
     known->calls = seen->calls + 1;
   } else if (seen) {
-    Ref tensors = Ref::steal(PyList_New(call.objects.size()));
-    if (!tensors)
+    switch (record(self, call, args, kwargs, {}, known->recorded)) {
+    case Answer::Error:
       return false;
-    for (size_t i = 0; i < call.objects.size(); ++i)
-      PyList_SET_ITEM(tensors.get(), i, Py_NewRef(call.objects[i].get()));
-    Ref description = Ref::steal(stopAtExit([&] {
-      return PyObject_CallFunctionObjArgs(self->record, args, kwargs,
-                                          tensors.get(), nullptr);
-    }));
-    if (!description)
-      return false;
-    if (description.get() == Py_False)
+    case Answer::NotNow:
       return true;
-    self->records.fetch_add(1);
-    if (description.get() == Py_None)
+    case Answer::None:
       known->refused = true;
-    else if (!(known->recorded = Recorded::read(description.get(), call)))
-      return false;
+      break;
+    case Answer::Recorded:
+      break;
+    }
   }
   self->known->insert(call.key.bytes(), std::move(known));
   return true;
+}
+
+/// As `learn`, of a call that no record of its family, `seen` before or not, is
+/// for: one that differs from those seen in extents alone is recorded for all
+/// such extents. Whether it was.
+Answer learnFamily(Replay *self, const Call &call, llvm::StringRef key,
+                   PyObject *args, PyObject *kwargs, const Family *seen) {
+  constexpr unsigned mostRefused = 2;
+  constexpr size_t mostRecorded = 16;
+  auto family =
+      seen ? std::make_shared<Family>(*seen) : std::make_shared<Family>();
+  family->rows.clear();
+  for (unsigned i = 0; i < call.rows(); ++i) {
+    auto &row = family->rows.emplace_back(call.row(i));
+    for (unsigned at = 0; seen && at < row.size(); ++at)
+      if (row[at] != seen->rows[i][at] &&
+          !llvm::is_contained(family->varying, std::pair(i, at)))
+        family->varying.push_back({i, at});
+  }
+  Answer answer = Answer::NotNow;
+  if (!family->varying.empty() && family->refused < mostRefused &&
+      isWorthwhile(self, 0)) {
+    std::shared_ptr<const Recorded> recorded;
+    answer = record(self, call, args, kwargs, family->varying, recorded);
+    if (answer == Answer::Error)
+      return answer;
+    if (answer == Answer::None)
+      ++family->refused;
+    if (recorded) {
+      if (family->recorded.size() >= mostRecorded)
+        family->recorded.pop_back();
+      family->recorded.insert(family->recorded.begin(), std::move(recorded));
+    }
+  }
+  self->families->insert(key, std::move(family));
+  return answer;
+}
+
+/// Runs a call as it was recorded; NotImplemented where it may not be.
+PyObject *runRecorded(Replay *self, const Recorded &recorded, const Call &call,
+                      llvm::ArrayRef<int64_t> values) {
+  if (!recorded.accepts(call))
+    Py_RETURN_NOTIMPLEMENTED;
+  self->hits.fetch_add(1, std::memory_order_relaxed);
+  return recorded.run(call, values);
 }
 
 /// find(args, kwargs): what the call returns, run as an earlier one like it;
@@ -92,29 +189,47 @@ PyObject *find(PyObject *object, PyObject *const *args, Py_ssize_t count) {
     return nullptr;
   }
   Call call;
+  Terms::Values values;
   if (!readCall(args[0], args[1], self->kindOf, call) || isSketching(self))
     Py_RETURN_NOTIMPLEMENTED;
   std::shared_ptr<const Known> known = self->known->find(call.key.bytes());
-  if (!known || (!known->recorded && !known->refused)) {
-    if (!learn(self, call, args[0], args[1], known.get()))
-      return nullptr;
+  if (known && known->refused)
+    Py_RETURN_NOTIMPLEMENTED;
+  if (known && known->recorded) {
+    if (!known->recorded->holds()) {
+      // Seen, and recorded anew by the next one.
+      self->known->insert(call.key.bytes(), std::make_shared<Known>());
+      Py_RETURN_NOTIMPLEMENTED;
+    }
+    return known->recorded->evaluate(call, values)
+               ? runRecorded(self, *known->recorded, call, values)
+               : Py_NewRef(Py_NotImplemented);
+  }
+  llvm::SmallString<512> key = call.familyKey();
+  std::shared_ptr<const Family> family = self->families->find(key);
+  for (size_t i = 0; family && i < family->recorded.size(); ++i) {
+    const Recorded &recorded = *family->recorded[i];
+    if (!recorded.evaluate(call, values))
+      continue;
+    if (recorded.holds())
+      return runRecorded(self, recorded, call, values);
+    auto without = std::make_shared<Family>(*family);
+    without->recorded.erase(without->recorded.begin() + i);
+    self->families->insert(key, std::move(without));
     Py_RETURN_NOTIMPLEMENTED;
   }
-  if (known->refused)
-    Py_RETURN_NOTIMPLEMENTED;
-  if (!known->recorded->holds()) {
-    // Seen, and recorded anew by the next one.
-    self->known->insert(call.key.bytes(), std::make_shared<Known>());
-    Py_RETURN_NOTIMPLEMENTED;
-  }
-  if (!known->recorded->accepts(call))
-    Py_RETURN_NOTIMPLEMENTED;
-  self->hits.fetch_add(1, std::memory_order_relaxed);
-  return known->recorded->run(call);
+  Answer answer = learnFamily(self, call, key, args[0], args[1], family.get());
+  if (answer == Answer::Error ||
+      (answer != Answer::Recorded &&
+       !learn(self, call, args[0], args[1], known.get())))
+    return nullptr;
+  Py_RETURN_NOTIMPLEMENTED;
 }
 
 PyObject *clear(PyObject *object, PyObject *) {
-  reinterpret_cast<Replay *>(object)->known->clear();
+  auto *self = reinterpret_cast<Replay *>(object);
+  self->known->clear();
+  self->families->clear();
   Py_RETURN_NONE;
 }
 
@@ -138,6 +253,7 @@ PyObject *make(PyTypeObject *type, PyObject *args, PyObject *) {
   if (!self)
     return nullptr;
   self->known = new PlanTable<Known>;
+  self->families = new PlanTable<Family>;
   new (&self->hits) std::atomic<uint64_t>(0);
   new (&self->records) std::atomic<uint64_t>(0);
   self->record = Py_NewRef(record);
@@ -155,9 +271,14 @@ int traverse(PyObject *object, visitproc visit, void *arg) {
   Py_VISIT(self->kindOf);
   Py_VISIT(self->sketching);
   int result = 0;
-  self->known->forEach([&](const Known &known) {
-    if (!result && known.recorded)
-      result = known.recorded->traverse(visit, arg);
+  auto visitRecord = [&](const std::shared_ptr<const Recorded> &recorded) {
+    if (!result && recorded)
+      result = recorded->traverse(visit, arg);
+  };
+  self->known->forEach(
+      [&](const Known &known) { visitRecord(known.recorded); });
+  self->families->forEach([&](const Family &family) {
+    llvm::for_each(family.recorded, visitRecord);
   });
   return result;
 }
@@ -166,6 +287,7 @@ int drop(PyObject *object) {
   auto *self = reinterpret_cast<Replay *>(object);
   Py_CLEAR(self->record);
   self->known->clear();
+  self->families->clear();
   return 0;
 }
 
@@ -177,6 +299,7 @@ void destroy(PyObject *object) {
   Py_CLEAR(self->kindOf);
   Py_CLEAR(self->sketching);
   delete self->known;
+  delete self->families;
   type->tp_free(object);
   Py_DECREF(type);
 }

@@ -1,5 +1,6 @@
 //===- ReplayCall.cpp - The arguments of an operator as a key -------------===//
 
+#include "LaunchNames.h"
 #include "LaunchTorch.h"
 #include "ObjectTable.h"
 #include "Replay.h"
@@ -97,12 +98,37 @@ public:
       break;
     }
     key.append('S', reinterpret_cast<uintptr_t>(Py_TYPE(value)));
+    bool within = quantized;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kind.fields); ++i)
+      quantized |= PyTuple_GET_ITEM(kind.fields, i) == names().shape;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kind.fields); ++i) {
-      Ref part =
-          Ref::steal(PyObject_GetAttr(value, PyTuple_GET_ITEM(kind.fields, i)));
-      if (!part || !append(part.get()))
+      PyObject *name = PyTuple_GET_ITEM(kind.fields, i);
+      Ref part = Ref::steal(PyObject_GetAttr(value, name));
+      bool isShape = name == names().shape;
+      if (!part ||
+          !(isShape ? appendShape(part.get(), value) : append(part.get())))
         return false;
     }
+    quantized = within;
+    return true;
+  }
+
+  /// The argument of a name.
+  bool appendNamed(PyObject *name, PyObject *value) {
+    if (!appendText(name))
+      return false;
+    // Where random bits come from is another number in each call.
+    Py_ssize_t size = 0;
+    const char *chars = PyUnicode_AsUTF8AndSize(name, &size);
+    llvm::StringRef text(chars, size);
+    if (!PyLong_CheckExact(value) ||
+        !(text.ends_with("seed") || text.ends_with("offset")))
+      return append(value);
+    llvm::SmallVector<int64_t, 4> number;
+    if (!appendVarying(value, number))
+      return false;
+    call.holders.push_back(Ref::borrow(name));
+    call.numbers.push_back(std::move(number));
     return true;
   }
 
@@ -116,6 +142,35 @@ public:
   }
 
 private:
+  /// An integer that calls of a family may differ in.
+  bool appendVarying(PyObject *value, llvm::SmallVectorImpl<int64_t> &numbers) {
+    uint32_t from = call.key.bytes().size();
+    if (!append(value))
+      return false;
+    call.varying.push_back({from, call.key.bytes().size()});
+    numbers.push_back(PyLong_AsLongLong(value));
+    return true;
+  }
+
+  /// The shape of a quantized tensor, whose last extent is part of the code.
+  bool appendShape(PyObject *shape, PyObject *holder) {
+    if (!PyTuple_CheckExact(shape))
+      return append(shape);
+    Py_ssize_t rank = PyTuple_GET_SIZE(shape);
+    call.key.append('(', uint64_t(rank));
+    llvm::SmallVector<int64_t, 4> numbers;
+    for (Py_ssize_t dim = 0; dim < rank; ++dim) {
+      PyObject *extent = PyTuple_GET_ITEM(shape, dim);
+      if (!PyLong_CheckExact(extent) || !appendVarying(extent, numbers))
+        return false;
+    }
+    if (rank > 1)
+      call.varying.pop_back();
+    call.holders.push_back(Ref::borrow(holder));
+    call.numbers.push_back(std::move(numbers));
+    return true;
+  }
+
   bool appendTensor(PyObject *object, Library library) {
     if (call.library == Library::None)
       call.library = library;
@@ -140,6 +195,13 @@ private:
     }
     call.objects.push_back(Ref::borrow(object));
     call.key.appendAll(tensor);
+    // Its shape, and its strides. A last extent is part of the code, but for
+    // that of codes that may be transposed.
+    uint32_t end = call.key.bytes().size();
+    uint32_t size = tensor.rank * sizeof tensor.shape[0];
+    uint32_t last = tensor.rank > 1 && !quantized ? sizeof tensor.shape[0] : 0;
+    call.varying.push_back({end - 2 * size, end - size - last});
+    call.varying.push_back({end - size, end});
     call.key.append('d', read.storage);
     call.key.append('y', reinterpret_cast<uintptr_t>(Py_TYPE(object)));
     return true;
@@ -147,9 +209,22 @@ private:
 
   Call &call;
   PyObject *kindOf;
+  /// Whether what is read is a part of a quantized tensor.
+  bool quantized = false;
 };
 
 } // namespace
+
+llvm::SmallString<512> Call::familyKey() const {
+  llvm::SmallString<512> text;
+  uint32_t done = 0;
+  for (auto [from, to] : varying) {
+    text += key.bytes().slice(done, from);
+    done = to;
+  }
+  text += key.bytes().substr(done);
+  return text;
+}
 
 // `kwargs` is what Python made of the call's own keywords: nothing else has it.
 bool readCall(PyObject *args, PyObject *kwargs, PyObject *kindOf, Call &call) {
@@ -160,7 +235,7 @@ bool readCall(PyObject *args, PyObject *kwargs, PyObject *kindOf, Call &call) {
     Py_ssize_t at = 0;
     PyObject *name, *value;
     while (PyDict_Next(kwargs, &at, &name, &value))
-      if (!reader.appendText(name) || !reader.append(value))
+      if (!reader.appendNamed(name, value))
         return false;
     return true;
   };

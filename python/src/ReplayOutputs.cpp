@@ -93,16 +93,20 @@ PyObject *newNumpy(PyObject *descriptor, llvm::ArrayRef<int64_t> shape,
 }
 
 /// As `allocate.aligned`: from a multiple of 64 bytes on, in an array of bytes.
-PyObject *makeNumpy(const Output &output, uint64_t &address) {
+PyObject *makeNumpy(const Output &output, llvm::ArrayRef<int64_t> shape,
+                    uint64_t &address) {
   constexpr int64_t alignment = 64;
-  int64_t size = int64_t(output.bytes) + alignment;
+  int64_t size = int64_t(output.bytes);
+  for (int64_t extent : shape)
+    size *= extent;
+  size += alignment;
   Ref memory = Ref::steal(newNumpy(numpy.get()->bytes, size, nullptr));
   if (!memory)
     return nullptr;
   auto start = reinterpret_cast<uintptr_t>(
       reinterpret_cast<NumpyArray *>(memory.get())->data);
   address = (start + alignment - 1) / alignment * alignment;
-  Ref array = Ref::steal(newNumpy(output.descriptor.get(), output.shape,
+  Ref array = Ref::steal(newNumpy(output.descriptor.get(), shape,
                                   reinterpret_cast<void *>(address)));
   if (!array)
     return nullptr;
@@ -112,13 +116,18 @@ PyObject *makeNumpy(const Output &output, uint64_t &address) {
   return setBase(array.get(), memory.release()) ? nullptr : array.release();
 }
 
-PyObject *makeTorch(const Output &output, uint64_t &address) {
+PyObject *makeTorch(const Output &output, llvm::ArrayRef<int64_t> shape,
+                    uint64_t &address) {
+  llvm::SmallVector<int64_t, 4> strides(shape.size());
+  int64_t step = 1;
+  for (size_t dim = shape.size(); dim-- > 0; step *= shape[dim])
+    strides[dim] = step;
   const TorchFunctions &torch = TorchFunctions::get();
   void *tensor = nullptr, *data = nullptr;
   PyObject *object = nullptr;
-  if (torch.emptyStrided(output.shape.size(), output.shape.data(),
-                         output.strides.data(), output.dtype, output.deviceType,
-                         output.deviceIndex, &tensor))
+  if (torch.emptyStrided(shape.size(), shape.data(), strides.data(),
+                         output.dtype, output.deviceType, output.deviceIndex,
+                         &tensor))
     return nullptr; // out of memory: torch's own function says so
   // It throws where Python has no memory for an object, and nothing else.
   if (!torch.getData(tensor, &data))
@@ -129,9 +138,19 @@ PyObject *makeTorch(const Output &output, uint64_t &address) {
 }
 
 /// The address of what Python made.
-PyObject *madeByPython(const Output &output, uint64_t &address) {
-  Ref object = Ref::steal(
-      stopAtExit([&] { return PyObject_CallNoArgs(output.make.get()); }));
+PyObject *madeByPython(const Output &output, llvm::ArrayRef<int64_t> shape,
+                       uint64_t &address) {
+  Ref extents = Ref::steal(PyTuple_New(Py_ssize_t(shape.size())));
+  for (size_t dim = 0; extents && dim < shape.size(); ++dim) {
+    PyObject *extent = PyLong_FromLongLong(shape[dim]);
+    if (!extent)
+      return nullptr;
+    PyTuple_SET_ITEM(extents.get(), Py_ssize_t(dim), extent);
+  }
+  if (!extents)
+    return nullptr;
+  Ref object = Ref::steal(stopAtExit(
+      [&] { return PyObject_CallOneArg(output.make.get(), extents.get()); }));
   if (!object)
     return nullptr;
   TensorRef tensor;
@@ -144,25 +163,15 @@ PyObject *madeByPython(const Output &output, uint64_t &address) {
   return object.release();
 }
 
-bool readShape(PyObject *tuple, Output &out) {
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
-    out.shape.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, i)));
-  out.strides.resize(out.shape.size());
-  int64_t step = 1;
-  for (size_t dim = out.shape.size(); dim-- > 0; step *= out.shape[dim])
-    out.strides[dim] = step;
-  return !PyErr_Occurred();
-}
-
 } // namespace
 
-bool Output::read(PyObject *description) {
+bool Output::read(PyObject *description, size_t terms) {
   PyObject *tuple, *example, *type;
   PyObject *function;
   unsigned long long size;
   if (!PyArg_ParseTuple(description, "OO!OOK", &function, &PyTuple_Type, &tuple,
                         &example, &type, &size) ||
-      !readShape(tuple, *this))
+      !readPlaces(tuple, terms, shape))
     return false;
   make = Ref::borrow(function);
   bytes = size;
@@ -179,16 +188,20 @@ bool Output::read(PyObject *description) {
   return true;
 }
 
-PyObject *Output::allocate(uint64_t &address) const {
+PyObject *Output::allocate(llvm::ArrayRef<int64_t> values,
+                           uint64_t &address) const {
+  llvm::SmallVector<int64_t, 4> extents;
+  for (uint32_t place : shape)
+    extents.push_back(values[place]);
   PyObject *made = nullptr;
   if (descriptor)
-    made = makeNumpy(*this, address);
+    made = makeNumpy(*this, extents, address);
   else if (dtype >= 0)
-    made = makeTorch(*this, address);
+    made = makeTorch(*this, extents, address);
   if (made)
     return made;
   PyErr_Clear();
-  return madeByPython(*this, address);
+  return madeByPython(*this, extents, address);
 }
 
 bool useNumpy(PyObject *capsule) {

@@ -18,19 +18,20 @@ static bool outOfRange() {
   return false;
 }
 
-bool Recorded::Node::read(PyObject *description, size_t inputs,
-                          size_t outputs) {
+bool Recorded::Node::read(PyObject *description, size_t inputs, size_t outputs,
+                          size_t terms) {
   int number;
   PyObject *about, *named = nullptr, *children = nullptr;
   if (!PyArg_ParseTuple(description, "iO|OO", &number, &about, &named,
                         &children))
     return false;
-  if (number < Input || number > Object)
+  if (number < Input || number > Number)
     return outOfRange();
   kind = static_cast<Kind>(number);
-  if (kind == Input || kind == Output) {
+  if (kind == Input || kind == Output || kind == Number) {
     index = unsigned(PyLong_AsUnsignedLong(about));
-    if (PyErr_Occurred() || index >= (kind == Input ? inputs : outputs))
+    size_t end = kind == Input ? inputs : kind == Output ? outputs : terms;
+    if (PyErr_Occurred() || index >= end)
       return PyErr_Occurred() ? false : outOfRange();
     return true;
   }
@@ -47,13 +48,13 @@ bool Recorded::Node::read(PyObject *description, size_t inputs,
     names.push_back(Ref::borrow(PyTuple_GET_ITEM(named, i)));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(children); ++i)
     if (!parts.emplace_back().read(PyTuple_GET_ITEM(children, i), inputs,
-                                   outputs))
+                                   outputs, terms))
       return false;
   return kind != Object || names.size() == parts.size() ? true : outOfRange();
 }
 
-PyObject *Recorded::Node::make(const Call &call,
-                               llvm::ArrayRef<Ref> outputs) const {
+PyObject *Recorded::Node::make(const Call &call, llvm::ArrayRef<Ref> outputs,
+                               llvm::ArrayRef<int64_t> values) const {
   auto *type = reinterpret_cast<PyTypeObject *>(value.get());
   switch (kind) {
   case Input:
@@ -62,10 +63,12 @@ PyObject *Recorded::Node::make(const Call &call,
     return Py_NewRef(outputs[index].get());
   case Constant:
     return Py_NewRef(value.get());
+  case Number:
+    return PyLong_FromLongLong(values[index]);
   case List: {
     Ref list = Ref::steal(PyList_New(Py_ssize_t(parts.size())));
     for (size_t i = 0; list && i < parts.size(); ++i) {
-      PyObject *part = parts[i].make(call, outputs);
+      PyObject *part = parts[i].make(call, outputs, values);
       PyList_SET_ITEM(list.get(), Py_ssize_t(i), part);
       if (!part)
         return nullptr;
@@ -75,7 +78,7 @@ PyObject *Recorded::Node::make(const Call &call,
   case Tuple: {
     Ref tuple = Ref::steal(type->tp_alloc(type, Py_ssize_t(parts.size())));
     for (size_t i = 0; tuple && i < parts.size(); ++i) {
-      PyObject *part = parts[i].make(call, outputs);
+      PyObject *part = parts[i].make(call, outputs, values);
       PyTuple_SET_ITEM(tuple.get(), Py_ssize_t(i), part);
       if (!part)
         return nullptr;
@@ -89,7 +92,7 @@ PyObject *Recorded::Node::make(const Call &call,
   static PyObject *nothing = PyTuple_New(0);
   Ref object = Ref::steal(PyBaseObject_Type.tp_new(type, nothing, nullptr));
   for (size_t i = 0; object && i < parts.size(); ++i) {
-    Ref part = Ref::steal(parts[i].make(call, outputs));
+    Ref part = Ref::steal(parts[i].make(call, outputs, values));
     if (!part ||
         PyObject_GenericSetAttr(object.get(), names[i].get(), part.get()))
       return nullptr;
@@ -107,23 +110,20 @@ int Recorded::Node::traverse(visitproc visit, void *arg) const {
 
 bool Recorded::readStep(PyObject *description, size_t buffers) {
   PyObject *kernel, *launcher, *slots, *pointers;
-  Items values, places;
+  Items places;
   Step step{};
-  long long x, y, z;
-  if (!PyArg_ParseTuple(description, "OO(LLL)OO", &kernel, &launcher, &x, &y,
+  auto &[x, y, z] = step.grid;
+  if (!PyArg_ParseTuple(description, "OO(III)OO", &kernel, &launcher, &x, &y,
                         &z, &slots, &pointers) ||
-      !values.read(slots) || !places.read(pointers))
+      !readPlaces(slots, terms.size(), step.slots) || !places.read(pointers))
     return false;
   step.kernel = kernelOf(kernel);
   if (!step.kernel)
     return false;
-  if (!isLauncher(launcher) || x < 1 || y < 1 || z < 1)
+  if (!isLauncher(launcher) || std::max({x, y, z}) >= terms.size())
     return outOfRange();
-  step.grid = {x, y, z};
   step.launcher = launcher;
   step.cleared = timesCleared(launcher);
-  for (size_t i = 0; i < values.size(); ++i)
-    step.slots.push_back(PyLong_AsLongLong(values[i]));
   for (size_t i = 0; i < places.size(); ++i) {
     unsigned slot, buffer;
     if (!PyArg_ParseTuple(places[i], "II", &slot, &buffer))
@@ -139,26 +139,34 @@ bool Recorded::readStep(PyObject *description, size_t buffers) {
 std::shared_ptr<Recorded> Recorded::read(PyObject *description,
                                          const Call &call) {
   PyObject *launches, *allocations, *makeWorkspace, *written, *guards, *result,
-      *keep, *numbers;
+      *keep, *numbers, *terms;
   Items steps, outputs, updated, checks;
-  unsigned long long workspace;
-  if (!PyArg_ParseTuple(description, "OOKOOOOOO", &launches, &allocations,
+  unsigned workspace;
+  if (!PyArg_ParseTuple(description, "OOIOOOOOOO", &launches, &allocations,
                         &workspace, &makeWorkspace, &written, &guards, &result,
-                        &keep, &numbers) ||
+                        &keep, &numbers, &terms) ||
       !steps.read(launches) || !outputs.read(allocations) ||
       !updated.read(written) || !checks.read(numbers))
     return nullptr;
   auto made = std::make_shared<Recorded>();
   made->inputs = call.objects.size();
   made->workspace = workspace;
+  if (!made->terms.read(terms, call))
+    return nullptr;
+  size_t known = made->terms.size();
+  if (workspace >= known) {
+    outOfRange();
+    return nullptr;
+  }
   if (makeWorkspace != Py_None)
     made->makeWorkspace = Ref::borrow(makeWorkspace);
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (!made->outputs.emplace_back().read(outputs[i]))
+    if (!made->outputs.emplace_back().read(outputs[i], known))
       return nullptr;
-  size_t arrays = made->inputs + made->outputs.size();
+  // Those, and the workspace.
+  size_t arrays = made->inputs + made->outputs.size() + 1;
   for (size_t i = 0; i < steps.size(); ++i)
-    if (!made->readStep(steps[i], arrays + (workspace > 0)))
+    if (!made->readStep(steps[i], arrays))
       return nullptr;
   for (size_t i = 0; i < updated.size(); ++i) {
     unsigned long place = PyLong_AsUnsignedLong(updated[i]);
@@ -178,11 +186,16 @@ std::shared_ptr<Recorded> Recorded::read(PyObject *description,
   }
   Ref constants = Ref::steal(PyTuple_New(call.constants.size()));
   if (!constants || !made->guards.read(guards) ||
-      !made->result.read(result, made->inputs, made->outputs.size()))
+      !made->result.read(result, made->inputs, made->outputs.size(), known))
     return nullptr;
   for (size_t i = 0; i < call.constants.size(); ++i)
     PyTuple_SET_ITEM(constants.get(), i, Py_NewRef(call.constants[i].get()));
   made->keep = Ref::steal(PyTuple_Pack(2, keep, constants.get()));
+  Terms::Values values;
+  if (!made->terms.evaluate(call, values) || !made->isFor(values)) {
+    PyErr_SetString(PyExc_SystemError, "found a record of another call");
+    return nullptr;
+  }
   return made->keep ? made : nullptr;
 }
 
@@ -191,6 +204,29 @@ bool Recorded::holds() const {
     if (timesCleared(step.launcher) != step.cleared)
       return false;
   return guards.hold();
+}
+
+/// What a launch passes, but for where memory is.
+static llvm::SmallVector<int64_t, 64> valuesOf(llvm::ArrayRef<uint32_t> places,
+                                               llvm::ArrayRef<int64_t> values) {
+  llvm::SmallVector<int64_t, 64> slots;
+  for (uint32_t place : places)
+    slots.push_back(values[place]);
+  return slots;
+}
+
+bool Recorded::isFor(llvm::ArrayRef<int64_t> values) const {
+  for (const Step &step : steps) {
+    auto [x, y, z] = step.gridOf(values);
+    if (std::min({x, y, z}) < 1 ||
+        !step.kernel->suits(valuesOf(step.slots, values), {x, y, z}))
+      return false;
+  }
+  return values[workspace] >= 0;
+}
+
+bool Recorded::evaluate(const Call &call, Terms::Values &values) const {
+  return terms.evaluate(call, values) && (!terms.isOfFamily() || isFor(values));
 }
 
 bool Recorded::accepts(const Call &call) const {
@@ -221,23 +257,28 @@ bool Recorded::accepts(const Call &call) const {
   return true;
 }
 
-PyObject *Recorded::run(const Call &call) const {
+PyObject *Recorded::run(const Call &call,
+                        llvm::ArrayRef<int64_t> values) const {
   llvm::SmallVector<Ref, 6> made;
   llvm::SmallVector<uint64_t, 12> addresses;
   for (const TensorRef &tensor : call.tensors)
     addresses.push_back(tensor.pointer);
   for (const Output &output : outputs) {
     uint64_t address = 0;
-    made.push_back(Ref::steal(output.allocate(address)));
+    made.push_back(Ref::steal(output.allocate(values, address)));
     if (!made.back())
       return nullptr;
     addresses.push_back(address);
   }
   Ref memory;
   std::unique_ptr<void, void (*)(void *)> host(nullptr, &std::free);
-  if (workspace && makeWorkspace) {
-    memory = Ref::steal(
-        stopAtExit([&] { return PyObject_CallNoArgs(makeWorkspace.get()); }));
+  size_t size = values[workspace];
+  if (size && makeWorkspace) {
+    Ref number = Ref::steal(PyLong_FromSize_t(size));
+    if (number)
+      memory = Ref::steal(stopAtExit([&] {
+        return PyObject_CallOneArg(makeWorkspace.get(), number.get());
+      }));
     TensorRef tensor;
     TensorArgument read(tensor);
     if (!memory)
@@ -247,13 +288,15 @@ PyObject *Recorded::run(const Call &call) const {
       return nullptr;
     }
     addresses.push_back(tensor.pointer);
-  } else if (workspace) {
+  } else if (size) {
     constexpr size_t aligned = 256; // as programs.py has it
-    host.reset(std::aligned_alloc(aligned, (workspace + aligned - 1) / aligned *
-                                               aligned));
+    host.reset(
+        std::aligned_alloc(aligned, (size + aligned - 1) / aligned * aligned));
     if (!host)
       return PyErr_NoMemory();
     addresses.push_back(reinterpret_cast<uintptr_t>(host.get()));
+  } else {
+    addresses.push_back(0);
   }
   void *stream = nullptr;
   if (call.device != onCpu &&
@@ -262,16 +305,15 @@ PyObject *Recorded::run(const Call &call) const {
       PyErr_SetString(PyExc_SystemError, "found no current stream");
     return nullptr;
   }
-  llvm::SmallVector<int64_t, 64> slots;
   for (const Step &step : steps) {
-    slots.assign(step.slots.begin(), step.slots.end());
+    llvm::SmallVector<int64_t, 64> slots = valuesOf(step.slots, values);
     for (auto [slot, buffer] : step.pointers)
       slots[slot] += int64_t(addresses[buffer]);
-    if (!start(*step.kernel, slots, step.grid, stream))
+    if (!start(*step.kernel, slots, step.gridOf(values), stream))
       return nullptr;
     countHit(step.launcher);
   }
-  return result.make(call, made);
+  return result.make(call, made, values);
 }
 
 int Recorded::traverse(visitproc visit, void *arg) const {

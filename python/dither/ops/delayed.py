@@ -7,7 +7,7 @@ import math
 import numbers
 from typing import Any, NamedTuple
 
-from .. import torch_tensors, types
+from .. import sharing, torch_tensors, types
 from ..arrays import Array, describe_argument
 from ..devices import Device, chosen_device
 from ..errors import suggest
@@ -283,20 +283,18 @@ def _arrays(scale: Any, amax_history: Any, amax: Any, written: tuple[str, ...] =
 
 def _check_apart(arrays: dict[str, Array], written: tuple[str, ...]) -> None:
     """Raises ValueError where what is written cannot be or has a byte in common with another."""
-    from .. import _dither
-
     seen: list[tuple[str, Array]] = []
     for name, array in arrays.items():
         if name in written:
             if array.readonly:
                 raise ValueError(f"argument '{name}' is read-only, expected memory that can be written")
             torch_tensors.check_writable(name, array.owner)
-            if _dither.overlaps_itself(array.extent):
+            if sharing.overlaps_itself(array):
                 raise ValueError(
                     f"argument '{name}' has elements that share memory, strides {array.strides}, expected none"
                 )
         for other, beside in seen:
-            if _dither.overlap(array.extent, beside.extent):
+            if sharing.overlap(array, beside):
                 raise ValueError(f"argument '{name}' shares memory with '{other}', expected memory of its own")
         seen.append((name, array))
 

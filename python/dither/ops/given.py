@@ -13,6 +13,7 @@ from typing import Any
 
 from ..arrays import Array, describe, describe_argument
 from ..devices import Device
+from ..extents import is_integer
 from ..formats import Format
 from ..scalars import check_number, run_time_number
 from ..types import DType, float32, int64
@@ -50,7 +51,7 @@ def number_or_array(name: str, value: Any) -> float | Array:
 def integer_or_array(name: str, value: Any) -> int | Array:
     """An integer of 64 bits, as a signed one, if it lies on the host, or an array of one int64."""
     number = run_time_number(value)
-    if isinstance(number, int) and not isinstance(number, bool):
+    if is_integer(number) and not isinstance(number, bool):
         if not -(2**63) <= number < 2**64:
             raise ValueError(f"argument '{name}' is {number}, expected an integer of 64 bits")
         return number - 2**64 if number >= 2**63 else number

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ..arrays import Array, Buffer
 from ..data_classes import dataclass
 from ..devices import chosen_device
+from ..extents import Extent
 from ..jit import Kernel
 from ..language import linear
 from ..once import one_property
@@ -88,7 +89,7 @@ class Operator:
     ) -> dict[str, Any]:
         """The constexprs of a launch, less those of the producer; what is not chosen is nothing. `roles` has those of
         operands that kernels know by others than the producer."""
-        other = {name: "number" for name in self._scalars if isinstance(operands[name], (int, float))}
+        other = {name: "number" for name in self._scalars if isinstance(operands[name], (int, float, Extent))}
         return {**self._defaults, "ROLES": self._roles(tuple({**other, **(roles or {})}.items())), **chosen}
 
     @functools.cached_property
@@ -162,7 +163,7 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
     x = operands[operator.producer.tile]
     if isinstance(x, (Array, Buffer)):
         where = chosen_device(wanted.device, floats(x, operator.producer.tile).device)
-        if isinstance(where, Recording) and not isinstance(where, Sketch):
+        if isinstance(where, Recording) and where.splits and not isinstance(where, Sketch):
             _describe(where, operator.producer, operands, wanted, results)
     return results
 
@@ -524,7 +525,7 @@ def check_operands(
         if role == "integer":
             given = integer_or_array(name, value)
             values[name] = given
-            if not isinstance(given, int):
+            if isinstance(given, Array):
                 arrays[name] = given
             continue
         if role == "scalar":

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from .. import sharing
 from ..arrays import Array, describe_argument, view
 from ..data_classes import dataclass
 from ..devices import Device
@@ -382,16 +383,14 @@ def check_arrays(part: ScaledTensor1x, name: str) -> None:
 def check_apart(written: Sequence[tuple[str, Any]], inputs: Mapping[str, Array]) -> None:
     """Raises ValueError where one of `written`, arrays and what messages call them, has a byte in common with another,
     with an input, or an element with another of its own."""
-    from .. import _dither
-
     known = [(f"argument '{name}'", array) for name, array in inputs.items()]
     for name, value in written:
         array = describe_argument("out", value)
         assert array is not None
-        if _dither.overlaps_itself(array.extent):
+        if sharing.overlaps_itself(array):
             raise ValueError(f"{name} has elements that share memory, strides {array.strides}, expected none")
         for other, beside in known:
-            if _dither.overlap(array.extent, beside.extent):
+            if sharing.overlap(array, beside):
                 raise ValueError(f"{name} shares memory with {other}, expected memory of its own")
         known.append((name, array))
 

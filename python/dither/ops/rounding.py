@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..arrays import Array
+from ..extents import is_integer
 from .given import integer_or_array
 
 ROUNDINGS = ("nearest", "stochastic")
@@ -19,7 +20,7 @@ class Random(NamedTuple):
     @property
     def kinds(self) -> tuple[str, ...]:
         """What the kernel is compiled for: "number" or "tensor", for each."""
-        return tuple("number" if isinstance(value, int) else "tensor" for value in self)
+        return tuple("number" if is_integer(value) else "tensor" for value in self)
 
 
 def random_of(rounding: Any, seed: Any, offset: Any) -> Random | None:
@@ -27,7 +28,7 @@ def random_of(rounding: Any, seed: Any, offset: Any) -> Random | None:
     if not isinstance(rounding, str) or rounding not in ROUNDINGS:
         raise ValueError(f"rounding is {rounding!r}, expected {', '.join(ROUNDINGS)}")
     if rounding == "nearest":
-        if seed is not None or not (isinstance(offset, int) and offset == 0):
+        if seed is not None or not (is_integer(offset) and offset == 0):
             given = "seed" if seed is not None else "offset"
             raise ValueError(f"argument '{given}' was given, expected rounding='stochastic' with it, or none")
         return None

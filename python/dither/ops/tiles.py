@@ -40,7 +40,7 @@ MOST_DOWN = 65535
 def goes_across(grid: tuple[int, ...], cpu: bool) -> bool:
     """Whether programs of a GPU, (rows, columns) of tiles, go along the rows first: a tenth of the time of what is read
     and written in parts of a few rows (docs/measured.md). The grid is (columns, rows) then."""
-    return not cpu and len(grid) == 2 and isinstance(grid[0], int) and grid[1] > 1 and grid[0] <= MOST_DOWN
+    return not cpu and len(grid) == 2 and not is_symbol(grid[0]) and grid[1] > 1 and grid[0] <= MOST_DOWN
 
 
 def ordered(grid: tuple[int, ...], cpu: bool) -> tuple[tuple[int, ...], bool]:
@@ -147,4 +147,7 @@ def narrowed(tile: Tile, cols: int) -> Tile:
 
 def power_of_two(n: int, least: int, most: int) -> int:
     """The largest power of two that is at most `n`, within bounds that are powers of two."""
-    return max(least, min(most, 1 << max(n.bit_length() - 1, 0)))
+    # In this order, so that of an extent that may be another little is asked.
+    if n >= most:
+        return max(least, most)
+    return least if n < 2 * least else 1 << (n.bit_length() - 1)

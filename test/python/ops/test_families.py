@@ -1,0 +1,304 @@
+"""Calls that differ from earlier ones in extents alone, such as the number of rows, are run as these were."""
+
+import dataclasses
+import gc
+import inspect
+import math
+import threading
+import weakref
+
+import dither
+import dither.language as dl
+import numpy as np
+import pytest
+from ops import data
+from ops.replays import (
+    CALLS,
+    F32,
+    LIBRARIES,
+    ROW,
+    X,
+    hits,
+    in_python,
+    is_replayed,
+    made,
+    nothing_recorded,
+    of,
+    resized,
+    same,
+)
+
+torch = pytest.importorskip("torch")
+__all__ = ["nothing_recorded"]  # for every test of this file
+
+
+def records(operator):
+    find = (operator.__wrapped__.own if inspect.isfunction(operator) else operator).replays
+    return find.__self__.records
+
+
+def rows_of(library, rows, columns=64, dtype="bfloat16"):
+    return of(library, data.normal(rows, columns, dtype))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("name", CALLS)
+def test_results(name, library):
+    """The first call is seen, the second recorded; the next ones, each of another length, take no Python."""
+    operator, args, kwargs = CALLS[name]
+    kwargs = {name: made(library, value) for name, value in kwargs.items()}
+    own = 2 if name == "three dimensions" else 32 if name == "transform" else 6
+    found = []
+    for rows in (own, 7, 11, 13, 77, 1, 150, 3):
+        given = tuple(made(library, resized(value, own, rows)) for value in args)
+        want = in_python(operator)(*given, **kwargs)
+        before = hits(operator)
+        same(operator(*given, **kwargs), want)
+        found.append(hits(operator) - before)
+    # Of scales in an order that has whole tiles, some lengths have code of their own.
+    assert found[:2] == [0, 0] and sum(found[2:]) >= (3 if name == "swizzle" else 5)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("layout", ["rowwise", "colwise"])
+@pytest.mark.parametrize(("fmt", "order"), [("mxfp8_e4m3", "linear"), ("nvfp4", "linear"), ("nvfp4", "128x4")])
+def test_quantized_tensors(fmt, order, layout, library):
+    """The shape of a quantized tensor is one of the extents."""
+    for rows in (48, 80, 112, 144, 16, 33):
+        q = in_python(dither.quantize)(rows_of(library, rows), fmt, layout, order)
+        same(dither.dequantize(q), in_python(dither.dequantize)(q))
+        with pytest.raises(ValueError, match="argument 'x' has data of shape"):
+            dither.dequantize(dataclasses.replace(q, shape=(rows + 16, 64)))
+        with pytest.raises(ValueError, match="argument 'x' has data of shape"):
+            dither.dequantize(dataclasses.replace(q, shape=(rows, 128)))
+    assert hits(dither.dequantize) >= 2 if order == "linear" else 1
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_given_outputs(library):
+    for rows in (4, 40, 70, 7, 130):
+        x = rows_of(library, rows)
+        out = in_python(dither.quantize)(x, "mxfp8_e4m3", "both")
+        found = dither.quantize(x, "mxfp8_e4m3", "both", out=out)
+        same(found, in_python(dither.quantize)(x, "mxfp8_e4m3", "both"))
+        assert found.rowwise.data is out.rowwise.data and found.colwise.scale_inv is out.colwise.scale_inv
+    assert hits(dither.quantize) == 3
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_seeds(library):
+    """Random bits of a new seed in each call, of tensors of one length and of others."""
+    x = rows_of(library, 9)
+    big = [7, 8, 2**40 + 3, 0, -1, 2**63 - 1, -(2**63), 2**63, 2**64 - 1, 12]
+    for seed in big:
+        options = {"rounding": "stochastic", "seed": seed, "offset": 2**33 + seed % 5}
+        got = dither.quantize(x, "nvfp4", "both", **options)
+        same(got, in_python(dither.quantize)(x, "nvfp4", "both", **options))
+    assert hits(dither.quantize) >= 4
+    for rows in (3, 4, 5, 6):
+        options = {"rounding": "stochastic", "seed": 100 * rows}
+        y = rows_of(library, rows)
+        same(dither.gelu(y, format="nvfp4", **options), in_python(dither.gelu)(y, format="nvfp4", **options))
+        same(
+            dither.add_dropout(y, y, 0.5, dropout_seed=rows),
+            in_python(dither.add_dropout)(y, y, 0.5, dropout_seed=rows),
+        )
+    assert hits(dither.gelu) == 2 and hits(dither.add_dropout) == 2
+    for wrong in (2**64, True, 1.5):
+        with pytest.raises((TypeError, ValueError), match="seed"):
+            dither.quantize(x, "nvfp4", rounding="stochastic", seed=wrong)
+
+
+def test_seeds_and_rows_that_are_equal():
+    """A seed that is as large as the number of rows is so by chance."""
+    for rows in (4, 5, 6):
+        options = {"rounding": "stochastic", "seed": rows}
+        dither.quantize(rows_of("numpy", rows), "nvfp4", **options)
+    x = rows_of("numpy", 9)
+    before = hits(dither.quantize)
+    options = {"rounding": "stochastic", "seed": 77}
+    same(dither.quantize(x, "nvfp4", **options), in_python(dither.quantize)(x, "nvfp4", **options))
+    assert hits(dither.quantize) == before + 1
+
+
+def test_several_extents():
+    """Batches and lengths, of which either may be another."""
+    shapes = [(2, 3), (4, 3), (4, 5), (1, 5), (5, 1), (7, 9), (3, 3), (2, 8)]
+    found = []
+    for batch, length in shapes:
+        x = data.normal(batch * length, 64).reshape(batch, length, 64)
+        want = in_python(dither.quantize)(x, "mxfp8_e4m3", "both")
+        before = hits(dither.quantize)
+        same(dither.quantize(x, "mxfp8_e4m3", "both"), want)
+        found.append(hits(dither.quantize) - before)
+    # One record for batches, and one for both.
+    assert found == [0, 0, 0, 1, 1, 1, 1, 1]
+
+
+def test_extents_that_are_equal():
+    """A record of extents that were equal is for those that are."""
+    found = []
+    for batch, length in [(2, 3), (4, 4), (5, 5), (6, 5), (7, 7), (8, 9)]:
+        x = data.normal(batch * length, 64).reshape(batch, length, 64)
+        before = hits(dither.gelu)
+        same(dither.gelu(x), in_python(dither.gelu)(x))
+        found.append(hits(dither.gelu) - before)
+    assert found == [0, 0, 1, 0, 1, 1]
+
+
+def test_columns_are_code():
+    """The last extent is part of the code: each has records of its own."""
+    for columns in (64, 96, 128):
+        for rows in (4, 5, 6, 7):
+            x = rows_of("numpy", rows, columns)
+            same(dither.gelu(x), in_python(dither.gelu)(x))
+        assert is_replayed(dither.gelu, rows_of("numpy", 9, columns))
+    assert records(dither.gelu) == 3
+
+
+def test_what_is_asked_of_extents():
+    """Where a call does something else for other extents, these are another record."""
+    a, b = rows_of("numpy", 100), rows_of("numpy", 200)
+    for x in (a, b, a, b):
+        dither.rms_norm_backward(x, x, np.ones(len(x), F32), ROW)
+    assert records(dither.rms_norm_backward) == 1
+    # More rows than one program sums the columns of.
+    for rows in (40000, 50000, 60000, 70000):
+        x = rows_of("numpy", rows, 64)
+        args = (x, x, np.ones(rows, F32), ROW)
+        same(dither.rms_norm_backward(*args), in_python(dither.rms_norm_backward)(*args))
+    assert records(dither.rms_norm_backward) == 2
+
+
+def test_what_needs_the_number():
+    """A call that needs an extent as a number, here a stride of a tensor of three dimensions, is recorded for each."""
+    for rows in (4, 5, 6, 7):
+        codes = data.normal(64, rows * 2, "float32").reshape(64, rows, 2)
+        for _ in range(3):
+            same(dither.amax(codes), in_python(dither.amax)(codes))
+    assert is_replayed(dither.amax, codes)
+
+
+def test_empty_and_wide():
+    """Tensors without rows stay Python's; those of a stride have records of their own."""
+    for rows in (4, 5, 0, 6):
+        assert dither.gelu(np.zeros((rows, 64), F32)).shape == (rows, 64)
+    assert not is_replayed(dither.gelu, np.zeros((0, 64), F32)) and is_replayed(dither.gelu, np.zeros((9, 64), F32))
+    wide = torch.from_numpy(data.normal(64, 128, "float32"))
+    for rows in (4, 5):
+        dither.gelu(torch.ones(rows, 64))
+    for rows in (4, 5, 6, 7, 6):
+        same(dither.gelu(wide[:rows, :64]), in_python(dither.gelu)(wide[:rows, :64]))
+    assert is_replayed(dither.gelu, wide[:8, 64:]) and is_replayed(dither.gelu, wide[:8, :64].contiguous())
+    # Every second row, and rows that go backwards, are others.
+    for x in (wide[::2, :64], wide.numpy()[::-1, :64]):
+        assert not is_replayed(dither.gelu, x)
+        same(dither.gelu(x), in_python(dither.gelu)(x))
+
+
+def test_memory_that_is_shared():
+    for rows in (4, 5, 6):
+        x = np.ones((rows, 64), F32)
+        dither.gelu(x, out=np.zeros((rows, 64), F32))
+    assert is_replayed(dither.gelu, np.ones((9, 64), F32), out=np.zeros((9, 64), F32))
+    both = np.zeros((16, 64), F32)
+    with pytest.raises(ValueError, match="share"):
+        dither.gelu(both[:8], out=both[4:12])
+    with pytest.raises(ValueError, match=r"has shape \(7, 64\), expected \(9, 64\)"):
+        dither.gelu(np.ones((9, 64), F32), out=np.zeros((7, 64), F32))
+    out = np.zeros((9, 64), F32)
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        dither.gelu(np.ones((9, 64), F32), out=out)
+
+
+def test_numbers_on_the_host():
+    amax = np.array(4.0, F32)
+    for rows in (4, 5, 6):
+        dither.quantize(rows_of("numpy", rows), "nvfp4", amax=amax)
+    x = rows_of("numpy", 9)
+    assert is_replayed(dither.quantize, x, "nvfp4", amax=amax)
+    for value in (-1.0, math.inf, math.nan):
+        amax[...] = value
+        with pytest.raises(ValueError, match=f"argument 'amax' is {value!r}"):
+            dither.quantize(x, "nvfp4", amax=amax)
+
+
+def test_what_the_code_depends_on(monkeypatch):
+    from ops.test_replay import written
+
+    scope = {"dl": dl, "dither": dither, "FACTOR": 2.0}
+    operator = written("def scaled(x):\n    return x * FACTOR\n", scope)
+    of_rows = [data.normal(rows, 64, "float32") for rows in range(4, 12)]
+    for x in of_rows:
+        np.testing.assert_array_equal(operator(x), x * F32(2))
+    assert is_replayed(operator, of_rows[-1])
+    scope["FACTOR"] = 3.0
+    for x in of_rows:
+        np.testing.assert_array_equal(operator(x), x * F32(3))
+    assert is_replayed(operator, of_rows[0])
+    monkeypatch.setenv("DITHER_MATH", "fast")
+    assert not is_replayed(operator, of_rows[0])
+    operator.operator.kernel.clear()
+    for x in of_rows:
+        np.testing.assert_array_equal(operator(x), x * F32(3))
+    # The operator goes, with all that was recorded of it.
+    known = weakref.ref(operator)
+    del operator
+    scope.clear()
+    gc.collect()
+    assert known() is None
+
+
+def test_wrong_calls():
+    """A call that a record is for, but for what it says, is told so at once."""
+    for rows in (4, 5, 6):
+        dither.rms_norm(rows_of("numpy", rows), ROW, format="mxfp8_e4m3")
+    x = rows_of("numpy", 9)
+    assert is_replayed(dither.rms_norm, x, ROW, format="mxfp8_e4m3")
+    with pytest.raises(ValueError, match=r"argument 'gamma' has shape \(32,\), expected \(64,\)"):
+        dither.rms_norm(x, ROW[:32].copy(), format="mxfp8_e4m3")
+    for rows in (4, 5, 6, 7):
+        with pytest.raises(ValueError, match=r"has shape \(3, 64\), expected \(\d, 64\)"):
+            dither.swiglu(rows_of("numpy", rows), rows_of("numpy", 3))
+
+
+def test_many_shapes_of_weights():
+    """More shapes than records are kept of: each is recorded for itself when it comes again and again."""
+    shapes = [(rows, 64) for rows in range(1, 200)]
+    for _ in range(3):
+        for shape in shapes:
+            x = np.ones(shape, F32)
+            same(dither.softmax(x), in_python(dither.softmax)(x))
+    assert records(dither.softmax) <= 8
+
+
+def test_threads():
+    x = [of("torch", data.normal(rows, 64, "float32")) for rows in range(1, 65)]
+    want = [in_python(dither.quantize)(each, "nvfp4", "both") for each in x]
+    failures = []
+
+    def run(start):
+        try:
+            for i in range(400):
+                at = (start + 7 * i) % len(x)
+                same(dither.quantize(x[at], "nvfp4", "both"), want[at])
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(16 * i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures and hits(dither.quantize) > 1400
+
+
+def test_graphs_of_lengths():
+    """torch's own tensors of a batch whose length is new in each step."""
+    layer = torch.nn.Linear(64, 64).bfloat16()
+    for rows in (3, 9, 4, 27, 81, 2):
+        with torch.no_grad():
+            y = layer(torch.from_numpy(X.view("u2")).view(torch.bfloat16)[:1].expand(rows, 64).contiguous())
+            same(dither.quantize(y, "mxfp8_e4m3"), in_python(dither.quantize)(y, "mxfp8_e4m3"))
+    assert hits(dither.quantize) == 4
