@@ -2,15 +2,17 @@
 
     python -m benchmarks.calls [--quick] [--device cpu] [--only NAME] [--json FILE]
 
-numpy, torch, jax: a call that allocates what it returns; out: one that is given it. python: the torch call where it is
-not run as an earlier one was. peer: the function of torch that is most like it. Under the table stands a launch of
-Triton's with as many tensors as operators mostly have, less its C launcher where there is no GPU.
+numpy, torch, jax: a call that allocates what it returns; out: one that is given it. lengths: calls of torch with
+another number of rows each, 1 to 8. python: the torch call where it is not run as an earlier one was. peer: the
+function of torch that is most like it. Under the table stands a launch of Triton's with as many tensors as operators
+mostly have, less its C launcher where there is no GPU.
 """
 
 from __future__ import annotations
 
 import argparse
 import inspect
+import itertools
 import json
 import sys
 import tempfile
@@ -25,7 +27,7 @@ from benchmarks import host, timing
 from benchmarks.launch import kernels, microseconds, triton_calls
 from benchmarks.peers import Unavailable
 
-COLUMNS = ("numpy", "numpy out", "torch", "torch out", "python", "peer", "jax")
+COLUMNS = ("numpy", "numpy out", "torch", "torch out", "lengths", "python", "peer", "jax")
 ROWS, COLS = 4, 64
 #: Tensors of Triton's launch.
 TENSORS = 4
@@ -33,16 +35,16 @@ TENSORS = 4
 Case = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 
-def fused(operator: Any) -> Case:
+def fused(operator: Any, rows: int) -> Case:
     """A call of an operator on tiles, with all that it needs: an array for each parameter without a default."""
     producer = operator.operator.producer
-    x, row, column = (np.ones(shape, np.float32) for shape in ((ROWS, COLS), (COLS,), (ROWS,)))
+    x, row, column = (np.ones(shape, np.float32) for shape in ((rows, COLS), (COLS,), (rows,)))
     kinds = {
         "row": row,
         "column": column,
         "scalar": 0.5,
         "integer": 7,
-        "periodic": np.ones((ROWS, COLS // 4), np.float32),
+        "periodic": np.ones((rows, COLS // 4), np.float32),
     }
     needed = [name for name, p in inspect.signature(operator).parameters.items() if p.default is p.empty]
     optional = [name for name in (*operator._needed, *(operator._gated or ())[1:]) if name not in needed]
@@ -50,12 +52,13 @@ def fused(operator: Any) -> Case:
     return operator, (), named
 
 
-def cases() -> dict[str, Case]:
-    """Every operator by its name; arrays are NumPy's."""
+def cases(rows: int = ROWS) -> dict[str, Case]:
+    """Every operator by its name; arrays are NumPy's, with so many rows."""
     import dither
     from dither.ops.fuse import Fused
 
-    x, row = np.ones((ROWS, COLS), np.float32), np.ones(COLS, np.float32)
+    x, row = np.ones((rows, COLS), np.float32), np.ones(COLS, np.float32)
+    sizes = np.array([rows // 2, rows - rows // 2], np.int64)
     formats = {f"quantize {name}": (dither.quantize, (x, name), {}) for name in ("mxfp8_e4m3", "nvfp4", "mxfp4")}
     found: dict[str, Case] = {
         **formats,
@@ -64,6 +67,7 @@ def cases() -> dict[str, Case]:
         "quantize nvfp4, amax": (dither.quantize, (x, "nvfp4"), {"amax": 1.0}),
         "quantize fp8, delayed": (dither.quantize, (x, "fp8_tensor_e4m3"), {"encode_scale": 1.0}),
         "dequantize": (dither.dequantize, (dither.quantize(x, "mxfp8_e4m3"),), {}),
+        "grouped_quantize": (dither.grouped_quantize, (x, "mxfp8_e4m3"), {"group_sizes": sizes}),
         "transpose": (dither.transpose, (x,), {}),
         "cast_transpose": (dither.cast_transpose, (x,), {"encode_scale": 1.0}),
         "amax": (dither.amax, (x,), {}),
@@ -75,7 +79,7 @@ def cases() -> dict[str, Case]:
     for name in dither.__all__:
         operator = getattr(dither, name)
         if isinstance(operator, Fused):
-            found[name] = fused(operator)
+            found[name] = fused(operator, rows)
     return found
 
 
@@ -166,16 +170,20 @@ def measure(device: str, quick: bool, only: str = "") -> tuple[dict[str, dict[st
     make, missing = libraries(device)
     beside = peers(device) if "torch" in make else {}
     table: dict[str, dict[str, float]] = {}
+    lengths = [cases(rows) for rows in range(1, 9)]
     for name, case in cases().items():
         if only not in name:
             continue
         calls: dict[str, Callable[[], object]] = {}
         for library, array in make.items():
             calls |= calls_of(case, library, array)
+        if "torch" in make:
+            others = itertools.cycle([calls_of(one[name], "torch", make["torch"])["torch"] for one in lengths])
+            calls["lengths"] = lambda others=others: next(others)()  # type: ignore[misc]
         if name in beside:
             calls["peer"] = beside[name]
         for call in calls.values():
-            for _ in range(4):  # the first is seen, the second recorded
+            for _ in range(16):  # the first is seen, the second recorded
                 call()
         timed = timing.interleaved({key: microseconds(call, loops) for key, call in calls.items()}, rounds)
         table[name] = {key: 1e6 * min(seconds) / loops for key, seconds in timed.items()}

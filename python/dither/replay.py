@@ -27,6 +27,8 @@ from .extents import Extent, Terms
 from .formats import Format
 from .ops.allocate import aligned, foreign_type
 from .ops.fuse import Fused
+from .ops.grouped_tensor import GroupedScaledTensor1x, GroupedScaledTensor2x
+from .ops.grouping import Groups
 from .ops.hadamard import RandomHadamard, Transform
 from .ops.scaled_tensor import ScaledTensor1x, ScaledTensor2x
 from .programs import Place, Steps, map_leaves, results_of, steps_of
@@ -34,14 +36,21 @@ from .recording import Launch, Recording
 from .types import DType, float8_e4m3, float32
 
 #: Arguments whose values decide what is launched where they lie on the host.
-_DECIDING = ("skip", "groups", "transform")
+_DECIDING = ("skip", "transform")
 #: Numbers that are checked where they lie on the host, as given.py does, and the least bits of a float32 that they may
 #: have. None may be infinite, NaN or -0.
 _CHECKED = {"amax": 0, "encode_scale": 1, "decode_scale": 1}
 #: What stays as it is: known by its address.
 _CONSTANTS = (DType, Format, enum.Enum, Fused)
 #: What is taken apart.
-_STRUCTURES = (ScaledTensor1x, ScaledTensor2x, RandomHadamard)
+_STRUCTURES = (
+    ScaledTensor1x,
+    ScaledTensor2x,
+    GroupedScaledTensor1x,
+    GroupedScaledTensor2x,
+    Groups,
+    RandomHadamard,
+)
 #: Parts of what is returned that calls may share.
 _SHARED = (type(None), bool, int, float, str, DType, Format, enum.Enum, RandomHadamard, Transform)
 #: The setting that code depends on.
@@ -105,7 +114,8 @@ def _record(
     """What `Recorded` of python/src/Replay.h reads; None where the call is one for Python, False where it is so for
     now.
 
-    `holders` have numbers besides the shapes of `tensors`: quantized tensors theirs, and names of integers. `varying`
+    `holders` have numbers besides the shapes of `tensors`: quantized tensors theirs, and names of integers, or of lists
+    of them. `varying`
     are numbers that may be others in the calls that it is for, by the tensor or holder and the place in its shape."""
     if profile.recording() or frameworks.is_sketching():
         return False
@@ -120,7 +130,7 @@ def _record(
         where = get_device(arrays[0].device)
         if varying:
             shapes = [array.shape for array in arrays]
-            shapes += [(kwargs[one],) if isinstance(one, str) else one.shape for one in holders]
+            shapes += [_numbers_of(kwargs[one]) if isinstance(one, str) else one.shape for one in holders]
             shapes = varied(shapes, varying, terms, [isinstance(one, str) for one in holders])
             arrays = [with_shape(array, shape) for array, shape in zip(arrays, shapes, strict=False)]
             args, kwargs = with_numbers(args, kwargs, holders, shapes[len(arrays) :])
@@ -177,7 +187,7 @@ def with_numbers(
     others: dict[int, Any] = {}
     for holder, own in zip(holders, numbers, strict=True):
         if isinstance(holder, str):
-            kwargs = {**kwargs, holder: own[0]}
+            kwargs = {**kwargs, holder: list(own) if isinstance(kwargs[holder], list) else own[0]}
         else:
             others[id(holder)] = dataclasses.replace(holder, shape=own)
 
@@ -185,6 +195,11 @@ def with_numbers(
         return value
 
     return map_leaves(same, args, others), map_leaves(same, kwargs, others)
+
+
+def _numbers_of(value: Any) -> tuple[Any, ...]:
+    """An integer, or a list of some."""
+    return tuple(value) if isinstance(value, list) else (value,)
 
 
 class Recorded(NamedTuple):

@@ -117,18 +117,29 @@ public:
   bool appendNamed(PyObject *name, PyObject *value) {
     if (!appendText(name))
       return false;
-    // Where random bits come from is another number in each call.
+    // Where random bits come from, and how many rows groups have, are other
+    // numbers in each call.
     Py_ssize_t size = 0;
     const char *chars = PyUnicode_AsUTF8AndSize(name, &size);
     llvm::StringRef text(chars, size);
-    if (!PyLong_CheckExact(value) ||
-        !(text.ends_with("seed") || text.ends_with("offset")))
+    llvm::SmallVector<int64_t, 4> numbers;
+    if (PyLong_CheckExact(value) &&
+        (text.ends_with("seed") || text.ends_with("offset"))) {
+      if (!appendVarying(value, numbers))
+        return false;
+    } else if (PyList_CheckExact(value) && text.starts_with("group_")) {
+      Items items;
+      if (!items.read(value))
+        return false;
+      call.key.append('[', items.size());
+      for (size_t i = 0; i < items.size(); ++i)
+        if (!PyLong_CheckExact(items[i]) || !appendVarying(items[i], numbers))
+          return false;
+    } else {
       return append(value);
-    llvm::SmallVector<int64_t, 4> number;
-    if (!appendVarying(value, number))
-      return false;
+    }
     call.holders.push_back(Ref::borrow(name));
-    call.numbers.push_back(std::move(number));
+    call.numbers.push_back(std::move(numbers));
     return true;
   }
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..arrays import Array, describe, describe_argument
 from ..devices import Device
+from ..extents import is_integer
 from ..scalars import run_time_number
 from ..types import int32, int64
 from . import group_kernels
@@ -40,7 +41,7 @@ def known_sizes(kind: str, value: Any, height: int, beside: Array) -> list[int] 
         sizes = [after - first for first, after in itertools.pairwise([*given, height])]
     elif kind == "ends":
         sizes = [end - before for before, end in itertools.pairwise([0, *given])]
-    if min(sizes) < 0:
+    if any(n < 0 for n in sizes):
         i, n = next((i, n) for i, n in enumerate(sizes) if n < 0)
         raise ValueError(f"argument '{kind}' has a group of {n} rows at {i}, expected none below 0")
     if sum(sizes) != height:
@@ -65,6 +66,6 @@ def on_device(sizes: Sequence[int], x: Any, array: Array, where: Device, stream:
 
 def _integer(kind: str, i: int, value: Any) -> int:
     number = run_time_number(value)
-    if not isinstance(number, int) or isinstance(number, bool):
+    if not is_integer(number) or isinstance(number, bool):
         raise TypeError(f"argument '{kind}' has {value!r} at {i}, expected an integer")
     return number

@@ -10,7 +10,7 @@ from ..arrays import Buffer, describe
 from ..devices import Device, chosen_device
 from ..errors import renaming
 from ..formats import Format
-from ..frameworks import traceable
+from ..frameworks import replayable
 from ..language import ScaleLayout
 from ..types import int32, int64
 from . import group_kernels, kernels
@@ -33,7 +33,7 @@ from .written import new_or_given
 _ARGUMENTS = {kind: f"group_{kind}" for kind in KINDS}
 
 
-@traceable
+@replayable
 def grouped_quantize(
     x: Any,
     format: Format | str,
@@ -131,7 +131,7 @@ def grouped_quantize(
     return result
 
 
-@traceable
+@replayable
 def grouped_dequantize(
     x: GroupedScaledTensor1x | GroupedScaledTensor2x,
     dtype: Any = None,

@@ -14,7 +14,7 @@ from dither.extents import NotOfExtents, Terms
 from ops import data
 from ops.replays import CALLS, ROW, in_python, resized
 
-TARGETS = ("host:avx2", "sm_80", "sm_90a", "sm_100a")
+TARGETS = ("host:avx2", "sm_90a", "sm_100a")
 #: Rows of calls, the first of which are recorded.
 ROWS = (7, 1, 3, 8, 31, 32, 64, 100, 128, 129, 256, 1000, 4096, 70000)
 
@@ -234,7 +234,7 @@ GROUPED = {
 
 @pytest.mark.parametrize(
     ("name", "target"),
-    [*itertools.product(OF_ROWS, TARGETS), *itertools.product(GROUPED, [t for t in TARGETS if t[:2] == "sm"])],
+    [*itertools.product({**OF_ROWS, **GROUPED}, TARGETS)],
 )
 def test_records(name, target):
     """The record of a call for any number of rows is that of a call with each that it is for, and a few are enough."""

@@ -4,6 +4,7 @@ import dataclasses
 import gc
 import inspect
 import math
+import random
 import threading
 import weakref
 
@@ -11,6 +12,7 @@ import dither
 import dither.language as dl
 import numpy as np
 import pytest
+from dither.extents import Extent, Terms
 from ops import data
 from ops.replays import (
     CALLS,
@@ -119,6 +121,95 @@ def test_seeds_and_rows_that_are_equal():
     options = {"rounding": "stochastic", "seed": 77}
     same(dither.quantize(x, "nvfp4", **options), in_python(dither.quantize)(x, "nvfp4", **options))
     assert hits(dither.quantize) == before + 1
+
+
+def sizes_of(rows, seed):
+    """Rows of four groups, which may be empty."""
+    cuts = np.sort(np.random.default_rng(seed).integers(0, rows + 1, 3))
+    return np.diff(np.concatenate([[0], cuts, [rows]])).astype(np.int64)
+
+
+def values_of(groups):
+    """What groups are, less what is past them."""
+    sides = (groups.rowwise, groups.colwise) if hasattr(groups, "rowwise") else (groups,)
+    own = [
+        (
+            q.shape,
+            q.dtype,
+            q.groups,
+            q.height,
+            q.joined,
+            np.asarray(q.wrong).tolist(),
+            np.asarray(q.table)[:-1].tolist(),
+        )
+        for q in sides
+    ]
+    parts = [part for q in sides for part in q.split()]
+    return own, [(part.shape, bits(part.data), bits(part.scale_inv), bits(part.amax)) for part in parts]
+
+
+def bits(array):
+    if array is None:
+        return None
+    if isinstance(array, torch.Tensor):
+        array = array.contiguous().reshape(-1).view(torch.uint8).numpy()
+    return array.shape, np.ascontiguousarray(array).tobytes()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("layout", ["rowwise", "both"])
+@pytest.mark.parametrize("fmt", ["mxfp8_e4m3", "nvfp4", "fp8_tensor_e4m3"])
+@pytest.mark.parametrize("kind", ["sizes", "starts", "list"])
+def test_groups(kind, fmt, layout, library):
+    """Groups of other sizes in each call, of as many rows and of others, whether the host knows them or not."""
+    for seed, rows in enumerate((60, 60, 60, 60, 33, 91, 128, 7)):
+        x, sizes = rows_of(library, rows), sizes_of(rows, seed)
+        starts = data.aligned(np.cumsum([0, *sizes[:-1]]))
+        given = {
+            "sizes": {"group_sizes": of(library, data.aligned(sizes))},
+            "starts": {"group_starts": of(library, starts)},
+            "list": {"group_sizes": sizes.tolist()},
+        }[kind]
+        want = in_python(dither.grouped_quantize)(x, fmt, layout, **given)
+        found = dither.grouped_quantize(x, fmt, layout, **given)
+        assert values_of(found) == values_of(want)
+        same(dither.grouped_dequantize(found), in_python(dither.grouped_dequantize)(want))
+    assert hits(dither.grouped_quantize) >= (3 if kind == "list" else 5)
+    assert hits(dither.grouped_dequantize) >= 4
+
+
+def test_wrong_groups():
+    for seed in range(4):
+        x = rows_of("numpy", 60)
+        dither.grouped_quantize(x, "mxfp8_e4m3", group_sizes=sizes_of(60, seed).tolist())
+        dither.grouped_quantize(x, "mxfp8_e4m3", group_sizes=sizes_of(60, seed))
+    assert hits(dither.grouped_quantize) >= 4
+    for sizes, words in (
+        ([1, 2, 3, 4], "has groups of 10 rows, expected 60"),
+        ([70, -10, 0, 0], "has a group of -10 rows at 1"),
+        ([20, 20, 20, 0.0], "has 0.0 at 3, expected an integer"),
+        ([20, 20, 20, True], "has True at 3, expected an integer"),
+        ([2**63, 0, 0, 0], "rows, expected 60"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=words):
+            dither.grouped_quantize(x, "mxfp8_e4m3", group_sizes=sizes)
+    # What lies on the device is looked at there.
+    found = dither.grouped_quantize(x, "mxfp8_e4m3", group_sizes=np.array([1, 2, 3, 4]))
+    assert found.wrong.item() == 1
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_groups_of_operators(library):
+    for seed, rows in enumerate((60, 60, 60, 33, 91, 128)):
+        x, row = rows_of(library, rows), of(library, ROW)
+        groups = dither.Groups(sizes=of(library, data.aligned(sizes_of(rows, seed))))
+        options = {"groups": groups, "format": "mxfp8_e4m3", "layout": "both"}
+        want = in_python(dither.rms_norm)(x, row, **options)
+        found = dither.rms_norm(x, row, **options)
+        assert values_of(found[0]) == values_of(want[0])
+        same(found[1:], want[1:])
+        same(dither.gelu(x, groups=groups), in_python(dither.gelu)(x, groups=groups))
+    assert hits(dither.rms_norm) == 3 and hits(dither.gelu) == 3
 
 
 def test_several_extents():
@@ -302,3 +393,95 @@ def test_graphs_of_lengths():
             y = layer(torch.from_numpy(X.view("u2")).view(torch.bfloat16)[:1].expand(rows, 64).contiguous())
             same(dither.quantize(y, "mxfp8_e4m3"), in_python(dither.quantize)(y, "mxfp8_e4m3"))
     assert hits(dither.quantize) == 4
+
+
+def test_nothing_keeps_an_extent():
+    """What is remembered from call to call, such as code by its key, has numbers."""
+    for name, (operator, args, kwargs) in CALLS.items():
+        own = 2 if name == "three dimensions" else 32 if name == "transform" else 6
+        for rows in (own, 7, 40):
+            operator(*(resized(value, own, rows) for value in args), **kwargs)
+    gc.collect()
+    assert not [each for each in gc.get_objects() if isinstance(each, (Extent, Terms))]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_calls(seed):
+    """Random operators, options and extents, again and again: the results of Python."""
+    rng = random.Random(seed)
+    for _ in range(6):
+        call = random_call(rng)
+        for _ in range(7):
+            operator, args, kwargs = call(rng)
+            compare(operator, args, kwargs)
+
+
+def random_call(rng):
+    """Draws a call, and returns what draws its arguments."""
+    library, dtype = rng.choice(LIBRARIES), rng.choice(["bfloat16", "float32"])
+    columns = rng.choice([32, 64, 96, 160])
+    rank = rng.choice([2, 2, 2, 3])
+    most = rng.choice([9, 70, 300])
+    fmt = rng.choice(
+        [None, "mxfp8_e4m3", "mxfp8_e5m2", "mxfp4", "nvfp4", "fp8_tensor_e4m3", "fp8_row_e4m3", "fp8_1x128_e4m3"]
+    )
+    options = {} if fmt is None else {"format": fmt, "layout": rng.choice(["rowwise", "colwise", "both"])}
+    if fmt in ("mxfp8_e4m3", "mxfp4", "nvfp4") and rng.random() < 0.4:
+        options["scale_layout"] = "128x4"
+    stochastic = fmt in ("mxfp4", "nvfp4") and rng.random() < 0.3
+    which = rng.choice(
+        ["quantize", "gelu", "swiglu", "rms_norm", "layer_norm", "dgelu", "dbias_dgelu", "dequantize", "transpose"]
+    )
+    if which in ("quantize", "dequantize") and fmt is None:
+        fmt = options["format"] = "mxfp8_e4m3"
+    if which == "transpose":
+        options, stochastic, rank = {}, False, 2
+
+    def draw(rng):
+        shape = [rng.choice([1, 2, 16, 32, 33, 128, most, rng.randrange(1, most + 1)]) for _ in range(rank - 1)]
+        if rank == 3:
+            shape = [min(n, 12) for n in shape]
+        x, y = (tensor(rng, library, dtype, (*shape, columns)) for _ in range(2))
+        row = of(library, data.normal(1, columns, "float32", seed=rng.randrange(9))[0])
+        own = dict(options)
+        if stochastic:
+            own |= {"rounding": "stochastic", "seed": rng.randrange(2**40), "offset": rng.choice([0, 5])}
+        if which == "dequantize":
+            del own["format"]
+            own = {name: value for name, value in own.items() if name == "scale_layout" or name == "layout"}
+            if own.get("layout") == "both":
+                own["layout"] = "rowwise"
+            return dither.dequantize, (in_python(dither.quantize)(x, fmt, **own),), {}
+        args = {
+            "swiglu": (x, y),
+            "dgelu": (x, y),
+            "dbias_dgelu": (x, y),
+            "rms_norm": (x, row),
+            "layer_norm": (x, row, row),
+        }
+        return getattr(dither, which), args.get(which, (x,)), own
+
+    return draw
+
+
+def tensor(rng, library, dtype, shape):
+    """Random elements; rows may be a part of wider ones."""
+    rows = math.prod(shape[:-1])
+    x = data.normal(rows, shape[-1], dtype, seed=rng.randrange(1000)).reshape(shape)
+    if len(shape) == 2 and rng.random() < 0.2:
+        wide = np.zeros((rows, 2 * shape[-1]), x.dtype)
+        wide[:, : shape[-1]] = x
+        return of(library, data.aligned(wide))[:, : shape[-1]]
+    return of(library, data.aligned(x))
+
+
+def compare(operator, args, kwargs):
+    """A call, and what Python makes of it: results, or errors."""
+    try:
+        want = in_python(operator)(*args, **kwargs)
+    except (TypeError, ValueError) as error:
+        with pytest.raises(type(error)) as found:
+            operator(*args, **kwargs)
+        assert str(found.value) == str(error)
+        return
+    same(operator(*args, **kwargs), want)
