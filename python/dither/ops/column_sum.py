@@ -88,8 +88,10 @@ def summed(
         count = grid[0]
         sums = outs if count == 1 else [empty_like(x, array, (count, n), float32) for _ in rows]
         named = {"LAST": last and count == 1, "ROWS": tile.rows, "COLS": tile.cols, "device": where, "stream": stream}
-        if len(rows) == 1:  # what ahead-of-time builds have
-            kernels.column_sum_kernel.launch(grid, rows[0], sums[0], **named)
+        if len(rows) == 1 or where.is_cpu:
+            # What ahead-of-time builds have, and what a CPU goes over row by row: only those that are there.
+            for one, total in zip(rows, sums, strict=True):
+                kernels.column_sum_kernel.launch(grid, one, total, **named)
         else:
             structures, tensors = take_apart({"xs": tuple(rows), "ys": tuple(sums)})
             kernels.column_sums_kernel.taking(structures).launch(grid, **tensors, **named)

@@ -203,3 +203,13 @@ def test_mistakes():
         sum_of_a_part(x)
     with pytest.raises(ValueError, match="expected column or tile or column_sum"):
         dither.fuse(lambda x: (x, x), saves={"bias": "sums"})
+
+
+def test_totals_of_two_sums():
+    """A GPU has one launch for the totals of both, a CPU one for each: it goes over the rows that are there, where a
+    kernel of two tensors takes a whole tile of each."""
+    of = dither.TensorType
+    x, row, column = of(dither.bfloat16, (4, 64)), of(dither.float32, (64,)), of(dither.float32, (4,))
+    for target, launches in (("host:avx2", 3), ("sm_90a", 2)):
+        program = dither.record(dither.layer_norm_backward, x, x, column, column, row, target=target)
+        assert program.launches == launches
