@@ -31,13 +31,30 @@ from .group_tiles import (
 from .kernels import tensor_scale, untransformed
 from .sinks import block_count, block_index, load_amax
 
-#: Groups that a program adds up at once, and programs that one of `group_tiles_kernel` numbers.
-GROUPS, PROGRAMS = 128, 128
+#: Groups that a program adds up at once, programs that one of `group_tiles_kernel` numbers, and groups that it compares
+#: with these at once.
+GROUPS, PROGRAMS, COMPARED = 128, 128, 32
 
 
 def round_up(n, step):
-    """Numbers rounded up to multiples of a step."""
-    return (n + (step - 1)) // step * step
+    """Numbers, none below 0, rounded up to multiples of 2^step. A division of 64 bits takes a GPU a hundred
+    instructions."""
+    return ((n + ((1 << step) - 1)) >> step) << step
+
+
+def programs_of(n, rows):
+    """Programs of groups with so many rows of codes, each of which takes 2^rows."""
+    return dl.maximum(round_up(n, rows) >> rows, 1)
+
+
+def whole(n):
+    """A whole number below 2^23 as int64."""
+    return (dl.bitcast(n + 2.0**23, dl.int32) & 0x7FFFFF).to(dl.int64)
+
+
+def count_of(mine):
+    """How many of (1, GROUPS) are `mine`, (1, 1)."""
+    return whole(dl.sum(dl.where(mine, 1.0, 0.0), axis=1))
 
 
 def total(n, mine):
@@ -45,9 +62,7 @@ def total(n, mine):
     found = dl.zeros((1, 1), dl.int64)
     for at in dl.static_range(0, 32, 16):
         piece = ((n >> at) & 0xFFFF).to(dl.int32).to(dl.float32)
-        part = dl.sum(dl.where(mine, piece, 0.0), axis=1)
-        part = dl.bitcast(part + 2.0**23, dl.int32) & 0x7FFFFF
-        found = found + (part.to(dl.int64) << at)
+        found = found + (whole(dl.sum(dl.where(mine, piece, 0.0), axis=1)) << at)
     return found
 
 
@@ -89,8 +104,9 @@ def group_table_kernel(
 
     `height` rows are read, and `codes` rows written, groups padded to `pad` of them. Scales begin at multiples of
     `row_step` and `col_step` rows, which have a scale for each `block_rows` and `block_cols`; transposed codes at
-    multiples of `code_step`. A program takes `rows` rows of a group; padding of scales is zero before. `wrong` becomes
-    1 where sizes are not those of groups that have all the rows.
+    multiples of `code_step`. A program takes `rows` rows of a group; padding of scales is zero before. These are powers
+    of two, of which the exponents are given. `wrong` becomes 1 where sizes are not those of groups that have all the
+    rows.
     """
     g = dl.program_id(0)
     read = dl.zeros((1, 1), dl.int64)
@@ -100,16 +116,16 @@ def group_table_kernel(
         exists = here < groups.to(dl.int32)
         before = exists & (here < g.to(dl.int32))
         n = sizes_of(sizes, at, groups, height, KIND)
-        negative = negative + total((n < 0).to(dl.int64), exists)
+        negative = negative + count_of(exists & (n < 0))
         n = dl.minimum(dl.maximum(n, 0), height + 1)
         p = round_up(n, pad)
         read = read + total(n, before)
         mine = mine + total(n, exists & (here == g.to(dl.int32)))
         padded = padded + total(p, before)
-        row_scales = row_scales + total(round_up(p, row_step) // block_rows, before)
-        col_scales = col_scales + total(round_up(p, col_step) // block_cols, before)
+        row_scales = row_scales + total(round_up(p, row_step) >> block_rows, before)
+        col_scales = col_scales + total(round_up(p, col_step) >> block_cols, before)
         col_codes = col_codes + total(round_up(p, code_step), before)
-        programs = programs + total(dl.maximum(round_up(p, rows) // rows, 1), before)
+        programs = programs + total(programs_of(p, rows), before)
     last = (dl.zeros((1, 1), dl.int64) + g) == groups
     first = dl.minimum(read, height)
     count = dl.minimum(mine, height - first)
@@ -146,13 +162,13 @@ def part_sizes_kernel(table, origin, sizes, before, height, AT: dl.constexpr):
 
 @jit(math="exact", shapes="dynamic")
 def retile_kernel(table, new, rows):
-    """A table of the same groups for programs that take `rows` rows of codes."""
+    """A table of the same groups for programs that take 2^rows rows of codes."""
     g = dl.program_id(0)
     programs = dl.zeros((1, 1), dl.int64)
     for at in range(0, g, GROUPS):
         here = (dl.arange(GROUPS) + at.to(dl.int32))[None, :]
         n = dl.load(table, (at, CODES_ROWS), (GROUPS, 1)).T
-        programs = programs + total(dl.maximum(round_up(n, rows) // rows, 1), here < g.to(dl.int32))
+        programs = programs + total(programs_of(n, rows), here < g.to(dl.int32))
     dl.store(new, (g, 0), dl.load(table, (g, 0), (1, COLUMNS)))
     dl.store(new, (g, PROGRAM), programs)
 
@@ -161,14 +177,14 @@ def retile_kernel(table, new, rows):
 def group_tiles_kernel(table, tiles):
     """The group of each program: the last one whose first program is none after it."""
     at = dl.program_id(0) * PROGRAMS
-    i = (dl.arange(PROGRAMS) + at.to(dl.int32))[:, None].to(dl.int64)
-    found = dl.zeros((PROGRAMS, 1))
+    i = (dl.arange(PROGRAMS) + at.to(dl.int32))[None, :]
+    found = dl.zeros((1, PROGRAMS))
     groups = table.shape[0]
-    for g in range(0, groups, GROUPS):
-        here = (dl.arange(GROUPS) + g.to(dl.int32))[None, :]
-        first = dl.load(table, (g, PROGRAM), (GROUPS, 1)).T
+    for g in range(0, groups, COMPARED):
+        here = (dl.arange(COMPARED) + g.to(dl.int32))[:, None]
+        first = dl.load(table, (g, PROGRAM), (COMPARED, 1)).to(dl.int32)
         is_after = (first <= i) & (here < groups.to(dl.int32))
-        found = found + dl.sum(dl.where(is_after, 1.0, 0.0), axis=1)
+        found = found + dl.sum(dl.where(is_after, 1.0, 0.0), axis=0)
     found = dl.bitcast(found + 2.0**23, dl.int32) & 0x7FFFFF
     dl.store(tiles, (at,), dl.reshape(found - 1, (PROGRAMS,)))
 

@@ -233,9 +233,7 @@ class Grouping:
             count,
             parts * self.height,
             parts * self.codes,
-            self.pad,
-            *dataclasses.astuple(steps),
-            rows,
+            *exponents(self.pad, *dataclasses.astuple(steps), rows),
             KIND=kind,
             device=self.where,
             stream=self.stream,
@@ -266,6 +264,12 @@ def sizes_of_part(
     programs = -(-(count + 1) // group_kernels.GROUPS)
     group_kernels.part_sizes_kernel.launch(programs, *tensors, height, AT=at, device=where, stream=stream)
     return sizes, before
+
+
+def exponents(*numbers: int) -> list[int]:
+    """Those of powers of two, as kernels take them."""
+    assert not any(n & (n - 1) for n in numbers)
+    return [n.bit_length() - 1 for n in numbers]
 
 
 def most_rows(height: int, count: int, step: int) -> int:
@@ -351,14 +355,14 @@ def retiled(q: GroupedScaledTensor1x, rows: int, where: Device, stream: int | No
     tiles = empty_like(x, array, (programs,), int32)
     where_to = {"device": where, "stream": stream}
     if where.shard is None or where.shard.rows == 1:
-        group_kernels.retile_kernel.launch(q.groups + 1, q.table, new, rows, **where_to)
+        group_kernels.retile_kernel.launch(q.groups + 1, q.table, new, *exponents(rows), **where_to)
     else:
         sizes, kind = q.height, "equal"
         if sizes is None:
             sizes, kind = sizes_of_part(x, q.table, q.groups, CODES_AT, codes, where, stream)[0], "sizes"
         steps = Steps.of_scales(q.format, OF_LAYOUT[q.scale_layout], q.repeated)
         wrong = empty_like(x, array, (1, 1), int32)
-        counts = q.groups, codes, codes, 1, *dataclasses.astuple(steps), rows
+        counts = q.groups, codes, codes, *exponents(1, *dataclasses.astuple(steps), rows)
         group_kernels.group_table_kernel.launch(q.groups + 1, sizes, new, wrong, *counts, KIND=kind, **where_to)
     group_kernels.group_tiles_kernel.launch(-(-programs // group_kernels.PROGRAMS), new, tiles, **where_to)
     return new, tiles
