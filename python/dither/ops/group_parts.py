@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 Column = Sequence[int]
 
 
-def parts_of(q: GroupedScaledTensor1x, places: Any, first: int = 0) -> list[ScaledTensor1x]:
-    """Groups as tensors, the one numbered `first` and those after it. `places` has their rows of the table of groups
-    (group_tiles.py), as an array of NumPy."""
-    table: list[Column] = places.T.tolist()
+def parts_of(q: GroupedScaledTensor1x, table: Sequence[Column], first: int = 0) -> list[ScaledTensor1x]:
+    """Groups as tensors, the one numbered `first` and those after it. `table` has what the table of groups
+    (group_tiles.py) has of them, column by column."""
     rows = table[CODES_ROWS]
     made = zip(
         _codes(q, table),

@@ -99,15 +99,15 @@ class GroupedScaledTensor1x(TensorMethods):
         return self.split_at(_on_host(self.table))
 
     def split_at(self, places: Any) -> list[ScaledTensor1x]:
-        """As `split`, where the host knows what is in `table`."""
-        return parts_of(self, places[: self.groups])
+        """As `split`, where the host knows what is in `table`: `places`, an array of NumPy."""
+        return parts_of(self, places[: self.groups].T.tolist())
 
     def group(self, g: int) -> ScaledTensor1x:
         """One group as a tensor, as in `split`."""
         if not -self.groups <= g < self.groups:
             raise IndexError(f"group {g} of {self.groups}, expected {-self.groups} to {self.groups - 1}")
         g %= self.groups
-        return parts_of(self, _on_host(self.table)[g : g + 1], g)[0]
+        return parts_of(self, _on_host(self.table)[g : g + 1].T.tolist(), g)[0]
 
     def dequantize(self, dtype: DType | None = None) -> Any:
         """The values of the codes, (M, N), by default in the data type before quantization."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from ..formats import Format
 from ..types import int32, int64
 from . import group_kernels
 from .allocate import empty_like
+from .group_parts import parts_of
 from .group_sizes import known_sizes, on_device
 from .group_tiles import (
     CODES_AT,
@@ -320,28 +322,31 @@ def split_known(groups: GroupedScaledTensor1x | GroupedScaledTensor2x, sizes: Se
     if isinstance(groups, GroupedScaledTensor2x):
         parts = split_known(groups.rowwise, sizes), split_known(groups.colwise, sizes)
         return [ScaledTensor2x(*both) for both in zip(*parts, strict=True)]
-    return groups.split_at(_places_of(sizes, groups))
+    return parts_of(groups, _places_of(sizes, groups))
 
 
-def _places_of(sizes: Sequence[int], part: GroupedScaledTensor1x) -> Any:
-    """What the table of groups has of each, but for the programs."""
-    import numpy
-
+def _places_of(sizes: Sequence[int], part: GroupedScaledTensor1x) -> list[Sequence[int]]:
+    """What the table of groups has of each, column by column, but for the programs."""
     steps = Steps.of_scales(part.format, OF_LAYOUT[part.scale_layout], part.repeated)
     pad = part.transform.size if part.is_colwise and part.transform is not None else 1
-    n = numpy.array(sizes, numpy.int64)
-    codes = -(-n // pad) * pad
-    places = numpy.zeros((len(sizes), COLUMNS), numpy.int64)
-    places[:, READ_ROWS], places[:, CODES_ROWS] = n, codes
-    places[1:, READ_AT] = numpy.cumsum(n)[:-1]
+    codes = [round_up(n, pad) for n in sizes] if pad > 1 else sizes
+    table: list[Sequence[int]] = [()] * COLUMNS
+    table[READ_ROWS], table[CODES_ROWS] = sizes, codes
+    table[READ_AT] = _starts(sizes, 1)
     for column, step, block in (
         (CODES_AT, 1, 1),
         (ROW_SCALES_AT, steps.row, steps.row_block),
         (COL_SCALES_AT, steps.col, steps.col_block),
         (COL_CODES_AT, steps.codes, 1),
     ):
-        places[1:, column] = numpy.cumsum(-(-codes // step) * step // block)[:-1]
-    return places
+        table[column] = [at // block for at in _starts(codes, step)]
+    return table
+
+
+def _starts(sizes: Sequence[int], step: int) -> list[int]:
+    """Where each begins, of those that are padded to multiples of a step and follow each other."""
+    padded = sizes if step == 1 else [round_up(n, step) for n in sizes]
+    return list(itertools.accumulate(padded[:-1], initial=0))
 
 
 def retiled(q: GroupedScaledTensor1x, rows: int, where: Device, stream: int | None) -> tuple[Any, Any]:
