@@ -158,7 +158,8 @@ private:
     uint32_t from = call.key.bytes().size();
     if (!append(value))
       return false;
-    call.varying.push_back({from, call.key.bytes().size()});
+    // Less the tag, which says that there is one.
+    call.varying.push_back({from + 1, call.key.bytes().size()});
     numbers.push_back(PyLong_AsLongLong(value));
     return true;
   }

@@ -16,7 +16,7 @@ from ..jit import Kernel
 from ..language import linear
 from ..once import one_property
 from ..options import UNSAID, CodeOptions
-from ..recording import Recording, Sketch
+from ..recording import Recording
 from ..scalars import check_number, run_time_number
 from ..types import DType, Structure, float32
 from . import column_sum, halves, outputs, shards
@@ -163,7 +163,7 @@ def run(operator: Operator, operands: Mapping[str, Any], constants: Mapping[str,
     x = operands[operator.producer.tile]
     if isinstance(x, (Array, Buffer)):
         where = chosen_device(wanted.device, floats(x, operator.producer.tile).device)
-        if isinstance(where, Recording) and where.splits and not isinstance(where, Sketch):
+        if shards.describes(where):
             _describe(where, operator.producer, operands, wanted, results)
     return results
 

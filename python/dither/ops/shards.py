@@ -58,7 +58,7 @@ def index_of(x: Any) -> int:
 
 def describes(where: Device) -> TypeGuard[Recording]:
     """Whether a device takes what operators say of how their tensors may be split."""
-    return isinstance(where, Recording) and not isinstance(where, Sketch)
+    return isinstance(where, Recording) and where.splits and not isinstance(where, Sketch)
 
 
 def said(where: Device) -> int:
