@@ -21,9 +21,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from . import _dither, frameworks, profile
-from .arrays import Array, describe, row_major
+from .arrays import Array, describe
 from .devices import Device, get_device
 from .extents import Extent, Terms
+from .families import vary
 from .formats import Format
 from .ops.allocate import aligned, foreign_type
 from .ops.fuse import Fused
@@ -33,7 +34,7 @@ from .ops.hadamard import RandomHadamard, Transform
 from .ops.scaled_tensor import ScaledTensor1x, ScaledTensor2x
 from .programs import Place, Steps, map_leaves, results_of, steps_of
 from .recording import Launch, Recording
-from .types import DType, float8_e4m3, float32
+from .types import DType, float32
 
 #: Arguments whose values decide what is launched where they lie on the host.
 _DECIDING = ("skip", "transform")
@@ -112,11 +113,7 @@ def _record(
     varying: Sequence[tuple[int, int]],
 ) -> Any:
     """What `Recorded` of python/src/Replay.h reads; None where the call is one for Python, False where it is so for
-    now.
-
-    `holders` have numbers besides the shapes of `tensors`: quantized tensors theirs, and names of integers, or of lists
-    of them. `varying`
-    are numbers that may be others in the calls that it is for, by the tensor or holder and the place in its shape."""
+    now. `holders` and `varying` are as of `families.vary`; nothing varies in the record of one call alone."""
     if profile.recording() or frameworks.is_sketching():
         return False
     named = {**dict(zip(positional, args, strict=False)), **kwargs}
@@ -128,12 +125,9 @@ def _record(
         terms = Terms()
         arrays = [_described(x) for x in tensors]
         where = get_device(arrays[0].device)
+        shapes: list[tuple[Any, ...]] = []
         if varying:
-            shapes = [array.shape for array in arrays]
-            shapes += [_numbers_of(kwargs[one]) if isinstance(one, str) else one.shape for one in holders]
-            shapes = varied(shapes, varying, terms, [isinstance(one, str) for one in holders])
-            arrays = [with_shape(array, shape) for array, shape in zip(arrays, shapes, strict=False)]
-            args, kwargs = with_numbers(args, kwargs, holders, shapes[len(arrays) :])
+            args, kwargs, arrays, shapes = vary(args, kwargs, arrays, holders, varying, terms)
         checks: list[tuple[int, int]] = []
         if where.is_cpu:
             if _places([unnamed, *map(named.get, _DECIDING)], tensors):
@@ -152,54 +146,6 @@ def _record(
     except Exception:
         # What is wrong of a call says the call itself; what is not recorded, such as a copy, is not.
         return None
-
-
-def varied(
-    shapes: Sequence[tuple[int, ...]], varying: Sequence[tuple[int, int]], terms: Terms, apart: Sequence[bool] = ()
-) -> list[tuple[Any, ...]]:
-    """Shapes whose `varying` numbers may be others, as those that are equal now may be together. `apart` says which of
-    the last shapes are numbers of their own, which others are equal to by chance."""
-    first = len(shapes) - len(apart)
-    known: dict[Any, Any] = {}
-
-    def number(i: int, at: int, n: int) -> Any:
-        if (i, at) not in varying:
-            return n
-        own = (i, at) if i >= first and apart[i - first] else n
-        if own not in known:
-            known[own] = terms.extent(i, at, n)
-        return known[own]
-
-    return [tuple(number(i, at, n) for at, n in enumerate(shape)) for i, shape in enumerate(shapes)]
-
-
-def with_shape(array: Array, shape: tuple[Any, ...]) -> Array:
-    """A dense array with other extents, or one with the same strides."""
-    of_rows = functools.partial(row_major, dtype=array.dtype or float8_e4m3)
-    strides = of_rows(shape) if array.strides == of_rows(array.shape) else array.strides
-    return dataclasses.replace(array, shape=shape, strides=strides)
-
-
-def with_numbers(
-    args: tuple[Any, ...], kwargs: dict[str, Any], holders: Sequence[Any], numbers: Sequence[tuple[Any, ...]]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call with other numbers in what holds them."""
-    others: dict[int, Any] = {}
-    for holder, own in zip(holders, numbers, strict=True):
-        if isinstance(holder, str):
-            kwargs = {**kwargs, holder: list(own) if isinstance(kwargs[holder], list) else own[0]}
-        else:
-            others[id(holder)] = dataclasses.replace(holder, shape=own)
-
-    def same(value: Any) -> Any:
-        return value
-
-    return map_leaves(same, args, others), map_leaves(same, kwargs, others)
-
-
-def _numbers_of(value: Any) -> tuple[Any, ...]:
-    """An integer, or a list of some."""
-    return tuple(value) if isinstance(value, list) else (value,)
 
 
 class Recorded(NamedTuple):

@@ -8,7 +8,7 @@ import random
 import dither
 import numpy as np
 import pytest
-from dither import extents, replay
+from dither import extents, families, replay
 from dither.arrays import describe
 from dither.extents import NotOfExtents, Terms
 from ops import data
@@ -194,8 +194,8 @@ def recorded(call, rows, target, terms=None):
     shapes = [array.shape for array in arrays]
     if terms is not None:
         varying = [(i, 0) for i, shape in enumerate(shapes) if shape and shape[0] == rows]
-        varied = replay.varied(shapes, varying, terms)
-        arrays = [replay.with_shape(array, shape) for array, shape in zip(arrays, varied, strict=True)]
+        varied = families.vary_shapes(shapes, varying, terms)
+        arrays = [families.with_shape(array, shape) for array, shape in zip(arrays, varied, strict=True)]
     fn = in_python(operator) if inspect.isfunction(operator) else type(operator).__call__.__wrapped__
     if not inspect.isfunction(operator):
         args = (operator, *args)
