@@ -12,7 +12,8 @@ import operator
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-#: What a term is, as in python/src/ReplayTerms.cpp: a constant and nothing; a tensor and a dimension of it; two terms.
+#: What a term is, as in python/src/Replay.h: a constant and nothing; a row of the call, such as the shape of a tensor,
+#: and a place in it; two terms.
 _CONSTANT, _EXTENT, _ADD, _SUBTRACT, _MULTIPLY, _DIVIDE, _REMAINDER = range(7)
 #: What a condition is, of two terms.
 _EQUAL, _OTHER, _LESS, _AT_MOST = range(4)
@@ -37,18 +38,23 @@ class Terms:
         self.failed = False
         self._places: dict[tuple[int, int, int], int] = {}
 
-    def extent(self, tensor: int, dim: int, number: int) -> Extent:
-        """That of a tensor of the call, along a dimension; `number` is what it is now."""
-        return Extent(self, self._place((_EXTENT, tensor, dim)), number)
+    def extent(self, row: int, place: int, number: int) -> Extent:
+        """A number of the call: that of a row of numbers, such as the shape of a tensor, in a place; `number` is what
+        it is now."""
+        return Extent(self, self._place((_EXTENT, row, place)), number)
 
     def of(self, value: Any) -> int:
         """The place of an integer or an extent among the terms."""
         if isinstance(value, Extent):
             return value.place
+        if not _fits(value):
+            self.fail("a number of more than 64 bits beside the number")
         return self._place((_CONSTANT, operator.index(value), 0))
 
     def made(self, what: int, a: Any, b: Any, number: int) -> Extent:
         """A term of two others."""
+        if not _fits(number):
+            self.fail("more than 64 bits")
         return Extent(self, self._place((what, self.of(a), self.of(b))), number)
 
     def holds(self, what: int, a: Any, b: Any, answer: bool) -> bool:

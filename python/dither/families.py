@@ -24,20 +24,19 @@ def vary(
     kwargs: dict[str, Any],
     arrays: Sequence[Array],
     holders: Sequence[Any],
+    numbers: Sequence[tuple[int, ...]],
     varying: Sequence[tuple[int, int]],
     terms: Terms,
 ) -> tuple[tuple[Any, ...], dict[str, Any], list[Array], list[tuple[Any, ...]]]:
     """A call with numbers that may be others: its arguments, its `arrays`, and the shapes of these with the numbers of
     `holders` after them.
 
-    `holders` have numbers besides arrays: quantized tensors their shapes, and names of integers, or of lists of them.
+    `holders` have `numbers` besides arrays: quantized tensors their shapes, and names of integers, or of lists of them.
     `varying` are the numbers that may be others: the place of an array, or of a holder after them, and that of a number
     in its shape.
     """
     named = [isinstance(holder, str) for holder in holders]
-    shapes = [array.shape for array in arrays]
-    shapes += [_numbers_of(kwargs[one]) if isinstance(one, str) else one.shape for one in holders]
-    made = vary_shapes(shapes, varying, terms, named)
+    made = vary_shapes([*(array.shape for array in arrays), *numbers], varying, terms, named)
     varied = [with_shape(array, shape) for array, shape in zip(arrays, made, strict=False)]
     return *_with_numbers(args, kwargs, holders, made[len(arrays) :]), varied, made
 
@@ -83,8 +82,3 @@ def _with_numbers(
         return value
 
     return map_leaves(same, args, others), map_leaves(same, kwargs, others)
-
-
-def _numbers_of(value: Any) -> tuple[Any, ...]:
-    """An integer, or a list of some."""
-    return tuple(value) if isinstance(value, list) else (value,)

@@ -110,10 +110,12 @@ def _record(
     kwargs: dict[str, Any],
     tensors: list[Any],
     holders: list[Any],
+    numbers: list[tuple[int, ...]],
     varying: Sequence[tuple[int, int]],
 ) -> Any:
     """What `Recorded` of python/src/Replay.h reads; None where the call is one for Python, False where it is so for
-    now. `holders` and `varying` are as of `families.vary`; nothing varies in the record of one call alone."""
+    now, True where it raises an error. `holders`, `numbers` and `varying` are as of `families.vary`; nothing varies in
+    the record of one call alone."""
     if profile.recording() or frameworks.is_sketching():
         return False
     named = {**dict(zip(positional, args, strict=False)), **kwargs}
@@ -121,13 +123,13 @@ def _record(
     unnamed = args[len(positional) :] if not positional or positional[0] != "self" else ()
     if named.get("device") is not None or named.get("stream") is not None:
         return None
+    terms = Terms()
     try:
-        terms = Terms()
         arrays = [_described(x) for x in tensors]
         where = get_device(arrays[0].device)
         shapes: list[tuple[Any, ...]] = []
         if varying:
-            args, kwargs, arrays, shapes = vary(args, kwargs, arrays, holders, varying, terms)
+            args, kwargs, arrays, shapes = vary(args, kwargs, arrays, holders, numbers, varying, terms)
         checks: list[tuple[int, int]] = []
         if where.is_cpu:
             if _places([unnamed, *map(named.get, _DECIDING)], tensors):
@@ -143,9 +145,15 @@ def _record(
         if terms.failed:
             return None
         return (*description, checks, (terms.rows, list(terms.conditions), rows))
+    except WrongCall:
+        # The call itself says what is wrong, or does more than what is recorded, such as a copy.
+        return True
     except Exception:
-        # What is wrong of a call says the call itself; what is not recorded, such as a copy, is not.
         return None
+
+
+class WrongCall(Exception):
+    """A call that was to be recorded raised an error."""
 
 
 class Recorded(NamedTuple):
@@ -166,7 +174,8 @@ def recorded(
     target: str,
 ) -> Recorded:
     """Records `fn(*args, **kwargs)` for a target; `arrays` are what is to be known of the `tensors` among the
-    arguments. Raises whatever the call does, and ValueError for one that does more than to launch kernels."""
+    arguments. Raises WrongCall where the call raises an error, and ValueError for one that does more than to launch
+    kernels."""
     with Recording(target, splits=False) as recording:
         stand_ins = [recording.like(array) for array in arrays]
         left = list(zip(tensors, stand_ins, strict=True))
@@ -180,7 +189,10 @@ def recorded(
             return known[id(value)]  # an array that both directions share
 
         args, kwargs = map_leaves(placed, args), map_leaves(placed, kwargs)
-        returned = fn(*args, **kwargs)
+        try:
+            returned = fn(*args, **kwargs)
+        except (TypeError, ValueError) as error:
+            raise WrongCall from error
         launches = [launch for launch in recording.launches if isinstance(launch, Launch)]
         if not launches or len(launches) != len(recording.launches):
             raise ValueError("found a call that does not only launch kernels")

@@ -34,16 +34,27 @@ struct Family {
   Places varying;
   /// What calls do, each where other things hold of extents.
   llvm::SmallVector<std::shared_ptr<const Recorded>, 4> recorded;
-  /// How often none could be recorded.
+  /// How often none could be recorded, since one was; see `learnFamily`.
   unsigned refused = 0;
+
+  /// Whether a call has as many numbers as those of the family.
+  bool has(const Call &call) const {
+    if (rows.size() != call.rows())
+      return false;
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (rows[i].size() != call.row(i).size())
+        return false;
+    return true;
+  }
 };
 
 struct Replay {
   PyObject_HEAD PlanTable<Known> *known;
   PlanTable<Family> *families;
   std::atomic<uint64_t> hits, records;
-  /// Given (args, kwargs, tensors, holders, varying), describes what the call
-  /// does; None where it is one for Python, False where it is so for now.
+  /// Given (args, kwargs, tensors, holders, numbers, varying), describes what
+  /// the call does; None where it is one for Python, False where it is so for
+  /// now, True where it is wrong.
   PyObject *record;
   PyObject *kindOf;    ///< replay.kind_of
   PyObject *sketching; ///< a context variable that is true while nothing runs
@@ -68,9 +79,9 @@ bool isWorthwhile(const Replay *self, unsigned calls) {
          self->records.load() < free + self->hits.load() / hitsForOne;
 }
 
-/// What Python says of a call: a record, that there is none, or that it is too
-/// early to say.
-enum class Answer { Error, Recorded, None, NotNow };
+/// What Python says of a call: a record, that there is none, that the call
+/// raises an error, or that it is too early to say.
+enum class Answer { Error, Recorded, None, Wrong, NotNow };
 
 /// A list of objects; null with a Python error.
 Ref listOf(llvm::ArrayRef<Ref> objects) {
@@ -80,14 +91,33 @@ Ref listOf(llvm::ArrayRef<Ref> objects) {
   return list;
 }
 
+/// A tuple of integers; null with a Python error.
+PyObject *tupleOf(llvm::ArrayRef<int64_t> numbers) {
+  Ref tuple = Ref::steal(PyTuple_New(numbers.size()));
+  for (size_t i = 0; tuple && i < numbers.size(); ++i) {
+    PyObject *number = PyLong_FromLongLong(numbers[i]);
+    if (!number)
+      return nullptr;
+    PyTuple_SET_ITEM(tuple.get(), i, number);
+  }
+  return tuple.release();
+}
+
 /// Has Python describe a call, for any numbers in the `varying` places.
 Answer record(Replay *self, const Call &call, PyObject *args, PyObject *kwargs,
               const Places &varying,
               std::shared_ptr<const Recorded> &recorded) {
   Ref tensors = listOf(call.objects), holders = listOf(call.holders);
   Ref places = Ref::steal(PyList_New(varying.size()));
-  if (!tensors || !holders || !places)
+  Ref numbers = Ref::steal(PyList_New(call.numbers.size()));
+  if (!tensors || !holders || !places || !numbers)
     return Answer::Error;
+  for (size_t i = 0; i < call.numbers.size(); ++i) {
+    PyObject *row = tupleOf(call.numbers[i]);
+    if (!row)
+      return Answer::Error;
+    PyList_SET_ITEM(numbers.get(), i, row);
+  }
   for (size_t i = 0; i < varying.size(); ++i) {
     PyObject *pair = Py_BuildValue("II", varying[i].first, varying[i].second);
     if (!pair)
@@ -97,17 +127,25 @@ Answer record(Replay *self, const Call &call, PyObject *args, PyObject *kwargs,
   Ref description = Ref::steal(stopAtExit([&] {
     return PyObject_CallFunctionObjArgs(self->record, args, kwargs,
                                         tensors.get(), holders.get(),
-                                        places.get(), nullptr);
+                                        numbers.get(), places.get(), nullptr);
   }));
   if (!description)
     return Answer::Error;
   if (description.get() == Py_False)
     return Answer::NotNow;
   self->records.fetch_add(1);
+  if (description.get() == Py_True)
+    return Answer::Wrong;
   if (description.get() == Py_None)
     return Answer::None;
-  recorded = Recorded::read(description.get(), call);
-  return recorded ? Answer::Recorded : Answer::Error;
+  auto made = Recorded::read(description.get(), call);
+  if (!made)
+    return Answer::Error;
+  // Not where another thread has changed the arguments meanwhile.
+  if (!made->isOf(call))
+    return Answer::NotNow;
+  recorded = std::move(made);
+  return Answer::Recorded;
 }
 
 /// Notes a call that nothing is recorded of, which was `seen` before or not;
@@ -124,6 +162,7 @@ bool learn(Replay *self, const Call &call, PyObject *args, PyObject *kwargs,
     case Answer::NotNow:
       return true;
     case Answer::None:
+    case Answer::Wrong:
       known->refused = true;
       break;
     case Answer::Recorded:
@@ -139,7 +178,8 @@ bool learn(Replay *self, const Call &call, PyObject *args, PyObject *kwargs,
 /// such extents. Whether it was.
 Answer learnFamily(Replay *self, const Call &call, llvm::StringRef key,
                    PyObject *args, PyObject *kwargs, const Family *seen) {
-  constexpr unsigned mostRefused = 2;
+  // What needs the numbers does so each time; what was wrong may be right.
+  constexpr unsigned mostRefused = 16, byNone = 8, byWrong = 1;
   constexpr size_t mostRecorded = 16;
   auto family =
       seen ? std::make_shared<Family>(*seen) : std::make_shared<Family>();
@@ -158,9 +198,11 @@ Answer learnFamily(Replay *self, const Call &call, llvm::StringRef key,
     answer = record(self, call, args, kwargs, family->varying, recorded);
     if (answer == Answer::Error)
       return answer;
-    if (answer == Answer::None)
-      ++family->refused;
+    family->refused += answer == Answer::None    ? byNone
+                       : answer == Answer::Wrong ? byWrong
+                                                 : 0;
     if (recorded) {
+      family->refused = 0;
       if (family->recorded.size() >= mostRecorded)
         family->recorded.pop_back();
       family->recorded.insert(family->recorded.begin(), std::move(recorded));
@@ -207,6 +249,8 @@ PyObject *find(PyObject *object, PyObject *const *args, Py_ssize_t count) {
   }
   llvm::SmallString<512> key = call.familyKey();
   std::shared_ptr<const Family> family = self->families->find(key);
+  if (family && !family->has(call))
+    family = nullptr;
   for (size_t i = 0; family && i < family->recorded.size(); ++i) {
     const Recorded &recorded = *family->recorded[i];
     if (!recorded.evaluate(call, values))

@@ -43,8 +43,8 @@ struct Call {
   llvm::SmallVector<Ref, 6> constants; ///< what the key knows by its address
   const ExchangeApi *api = nullptr;    ///< of the tensors
   /// What has numbers besides, in which calls of a family may differ, and
-  /// these: a quantized tensor and its shape, or the name of an integer and the
-  /// integer.
+  /// these: a quantized tensor and its shape, or the name of an integer, or of
+  /// a list of them, and what it is.
   llvm::SmallVector<Ref, 2> holders;
   llvm::SmallVector<llvm::SmallVector<int64_t, 4>, 2> numbers;
   /// Parts of the key that calls of a family may differ in: from, to.
@@ -82,10 +82,13 @@ struct Term {
   int64_t first, second;
 };
 
-/// Reads a sequence of places of terms, each below `end`; false with a Python
-/// error.
+/// Reads a sequence of places of something, each below `end`; false with a
+/// Python error.
 bool readPlaces(PyObject *sequence, size_t end,
                 llvm::SmallVectorImpl<uint32_t> &out);
+
+/// Says so of one; false.
+bool outOfRange();
 
 /// What has to hold of two terms.
 struct Condition {
@@ -153,6 +156,9 @@ public:
   static std::shared_ptr<Recorded> read(PyObject *description,
                                         const Call &call);
 
+  /// Whether it is what a call does.
+  bool isOf(const Call &call) const;
+
   /// Whether what the code depends on is what it was.
   bool holds() const;
   /// The numbers of a call; false where the call is not one of these.
@@ -209,7 +215,7 @@ private:
   uint32_t workspace = 0; ///< a term
   /// Called with a size, makes a workspace that is no host memory; or null.
   Ref makeWorkspace;
-  llvm::SmallVector<unsigned, 4> updated; ///< inputs that are written
+  llvm::SmallVector<uint32_t, 4> updated; ///< inputs that are written
   /// Inputs of one float32 on the host, and the least bits that each may have:
   /// all have to be finite and not negative.
   llvm::SmallVector<std::pair<unsigned, uint32_t>, 2> checks;

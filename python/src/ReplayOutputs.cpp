@@ -12,6 +12,8 @@
 #include "Replay.h"
 #include "Unlocked.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <dlfcn.h>
 
 namespace dither::python::replay {
@@ -97,9 +99,11 @@ PyObject *makeNumpy(const Output &output, llvm::ArrayRef<int64_t> shape,
                     uint64_t &address) {
   constexpr int64_t alignment = 64;
   int64_t size = int64_t(output.bytes);
+  bool wraps = false;
   for (int64_t extent : shape)
-    size *= extent;
-  size += alignment;
+    wraps |= extent < 0 || llvm::MulOverflow(size, extent, size);
+  if (wraps || llvm::AddOverflow(size, alignment, size))
+    return nullptr; // Python says so
   Ref memory = Ref::steal(newNumpy(numpy.get()->bytes, size, nullptr));
   if (!memory)
     return nullptr;

@@ -13,11 +13,6 @@
 
 namespace dither::python::replay {
 
-static bool outOfRange() {
-  PyErr_SetString(PyExc_ValueError, "place of a recorded call is out of range");
-  return false;
-}
-
 bool Recorded::Node::read(PyObject *description, size_t inputs, size_t outputs,
                           size_t terms) {
   int number;
@@ -140,13 +135,13 @@ std::shared_ptr<Recorded> Recorded::read(PyObject *description,
                                          const Call &call) {
   PyObject *launches, *allocations, *makeWorkspace, *written, *guards, *result,
       *keep, *numbers, *terms;
-  Items steps, outputs, updated, checks;
+  Items steps, outputs, checks;
   unsigned workspace;
   if (!PyArg_ParseTuple(description, "OOIOOOOOOO", &launches, &allocations,
                         &workspace, &makeWorkspace, &written, &guards, &result,
                         &keep, &numbers, &terms) ||
       !steps.read(launches) || !outputs.read(allocations) ||
-      !updated.read(written) || !checks.read(numbers))
+      !checks.read(numbers))
     return nullptr;
   auto made = std::make_shared<Recorded>();
   made->inputs = call.objects.size();
@@ -168,12 +163,8 @@ std::shared_ptr<Recorded> Recorded::read(PyObject *description,
   for (size_t i = 0; i < steps.size(); ++i)
     if (!made->readStep(steps[i], arrays))
       return nullptr;
-  for (size_t i = 0; i < updated.size(); ++i) {
-    unsigned long place = PyLong_AsUnsignedLong(updated[i]);
-    if (PyErr_Occurred() || (place >= made->inputs && !outOfRange()))
-      return nullptr;
-    made->updated.push_back(place);
-  }
+  if (!readPlaces(written, made->inputs, made->updated))
+    return nullptr;
   for (size_t i = 0; i < checks.size(); ++i) {
     unsigned input, least;
     if (!PyArg_ParseTuple(checks[i], "II", &input, &least))
@@ -191,11 +182,6 @@ std::shared_ptr<Recorded> Recorded::read(PyObject *description,
   for (size_t i = 0; i < call.constants.size(); ++i)
     PyTuple_SET_ITEM(constants.get(), i, Py_NewRef(call.constants[i].get()));
   made->keep = Ref::steal(PyTuple_Pack(2, keep, constants.get()));
-  Terms::Values values;
-  if (!made->terms.evaluate(call, values) || !made->isFor(values)) {
-    PyErr_SetString(PyExc_SystemError, "found a record of another call");
-    return nullptr;
-  }
   return made->keep ? made : nullptr;
 }
 
@@ -225,6 +211,11 @@ bool Recorded::isFor(llvm::ArrayRef<int64_t> values) const {
   return values[workspace] >= 0;
 }
 
+bool Recorded::isOf(const Call &call) const {
+  Terms::Values values;
+  return terms.evaluate(call, values) && isFor(values);
+}
+
 bool Recorded::evaluate(const Call &call, Terms::Values &values) const {
   return terms.evaluate(call, values) && (!terms.isOfFamily() || isFor(values));
 }
@@ -240,7 +231,7 @@ bool Recorded::accepts(const Call &call) const {
     if (bits < least || bits >= infinity)
       return false;
   }
-  for (unsigned one : updated) {
+  for (uint32_t one : updated) {
     if (call.tensors[one].readOnly)
       return false;
     for (unsigned other = 0; other < call.tensors.size(); ++other)
@@ -249,7 +240,7 @@ bool Recorded::accepts(const Call &call) const {
   }
   // The last of the checks, as it is seen from outside.
   if (call.library == Library::Torch)
-    for (unsigned one : updated) {
+    for (uint32_t one : updated) {
       PyObject *tensor = call.objects[one].get();
       if (!Torch::of(tensor).beginWrite(tensor))
         return false;

@@ -7,8 +7,8 @@
 
 namespace dither::python::replay {
 
-static bool outOfRange() {
-  PyErr_SetString(PyExc_ValueError, "term of a recorded call is out of range");
+bool outOfRange() {
+  PyErr_SetString(PyExc_ValueError, "place of a recorded call is out of range");
   return false;
 }
 

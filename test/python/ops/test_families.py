@@ -354,6 +354,32 @@ def test_wrong_calls():
             dither.swiglu(rows_of("numpy", rows), rows_of("numpy", 3))
 
 
+def test_wrong_calls_come_first():
+    """What is wrong of some calls does not keep others from being recorded."""
+    for rows in range(3, 11):
+        with pytest.raises(ValueError, match="expected"):
+            dither.swiglu(rows_of("numpy", rows), rows_of("numpy", 2))
+        with pytest.raises(ValueError, match="expected"):
+            dither.grouped_quantize(rows_of("numpy", rows), "mxfp8_e4m3", group_sizes=[1, rows])
+    for rows in range(3, 11):
+        dither.swiglu(rows_of("numpy", rows), rows_of("numpy", rows))
+        dither.grouped_quantize(rows_of("numpy", rows), "mxfp8_e4m3", group_sizes=[1, rows - 1])
+    assert hits(dither.swiglu) >= 6 and hits(dither.grouped_quantize) >= 6
+
+
+def test_keys_of_families():
+    """A text where a number belongs is another call, whatever it is."""
+    for columns in (64, 96, 128):
+        x = rows_of("numpy", 9, columns)
+        with pytest.raises(TypeError, match="argument 'seed' is 'offset'"):
+            dither.quantize(x, "nvfp4", rounding="stochastic", seed="offset")
+        options = {"rounding": "stochastic", "seed": 5, "offset": 3}
+        same(dither.quantize(x, "nvfp4", **options), in_python(dither.quantize)(x, "nvfp4", **options))
+        for wrong in ({"seed": "abc", "format": "nvfp4_seed"}, {"seed": 5, "abc": "format", "nvfp4_seed": 9}):
+            with pytest.raises((TypeError, ValueError)):
+                dither.gelu(x, **wrong)
+
+
 def test_many_shapes_of_weights():
     """More shapes than records are kept of: each is recorded for itself when it comes again and again."""
     shapes = [(rows, 64) for rows in range(1, 200)]
