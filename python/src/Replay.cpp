@@ -186,8 +186,10 @@ Answer learnFamily(Replay *self, const Call &call, llvm::StringRef key,
   family->rows.clear();
   for (unsigned i = 0; i < call.rows(); ++i) {
     auto &row = family->rows.emplace_back(call.row(i));
+    // Of a list of numbers some are equal by chance.
+    bool together = seen && call.isNamed(i) && row != seen->rows[i];
     for (unsigned at = 0; seen && at < row.size(); ++at)
-      if (row[at] != seen->rows[i][at] &&
+      if ((together || row[at] != seen->rows[i][at]) &&
           !llvm::is_contained(family->varying, std::pair(i, at)))
         family->varying.push_back({i, at});
   }

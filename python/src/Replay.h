@@ -59,6 +59,11 @@ struct Call {
       return numbers[i - tensors.size()];
     return {tensors[i].shape, tensors[i].rank};
   }
+  /// Whether a row is that of a name.
+  bool isNamed(size_t i) const {
+    return i >= tensors.size() &&
+           PyUnicode_Check(holders[i - tensors.size()].get());
+  }
 };
 
 /// Reads the arguments of a call: `args` a tuple, `kwargs` a dictionary.

@@ -72,7 +72,8 @@ public:
     }
     if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
       Items items;
-      if (!items.read(value))
+      if (!items.read(value) ||
+          (items.size() > mostNumbers && PyLong_CheckExact(items[0])))
         return false;
       key.append(PyTuple_CheckExact(value) ? '(' : '[', items.size());
       for (size_t i = 0; i < items.size(); ++i)
@@ -129,7 +130,7 @@ public:
         return false;
     } else if (PyList_CheckExact(value) && text.starts_with("group_")) {
       Items items;
-      if (!items.read(value))
+      if (!items.read(value) || items.size() > mostNumbers)
         return false;
       call.key.append('[', items.size());
       for (size_t i = 0; i < items.size(); ++i)
@@ -153,6 +154,10 @@ public:
   }
 
 private:
+  /// Of a list of more numbers a record takes hundreds of milliseconds, and a
+  /// recorded call as long as Python does.
+  static constexpr size_t mostNumbers = 512;
+
   /// An integer that calls of a family may differ in.
   bool appendVarying(PyObject *value, llvm::SmallVectorImpl<int64_t> &numbers) {
     uint32_t from = call.key.bytes().size();

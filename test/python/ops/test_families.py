@@ -178,6 +178,20 @@ def test_groups(kind, fmt, layout, library):
     assert hits(dither.grouped_dequantize) >= 4
 
 
+def test_lists_of_sizes():
+    """Numbers of a list that are equal by chance may be others as well; a list of many is Python's."""
+    for groups, expected in ((64, 6), (600, 0)):
+        dither.grouped_quantize.__wrapped__.own.replays = None
+        rng = random.Random(groups)
+        for _ in range(8):
+            sizes = [rng.randrange(5) for _ in range(groups)]
+            x = rows_of("numpy", sum(sizes), 32)
+            want = in_python(dither.grouped_quantize)(x, "mxfp8_e4m3", group_sizes=sizes)
+            assert values_of(dither.grouped_quantize(x, "mxfp8_e4m3", group_sizes=sizes)) == values_of(want)
+        assert hits(dither.grouped_quantize) == expected
+        assert records(dither.grouped_quantize) == (expected > 0)
+
+
 def test_wrong_groups():
     for seed in range(4):
         x = rows_of("numpy", 60)
