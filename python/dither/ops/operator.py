@@ -555,16 +555,17 @@ def _check_periods(producer: Producer, shapes: Mapping[str, tuple[int, ...]], te
     m, n = tensor
     first = ""
     for name, (rows, k) in shapes.items():
-        found = f"argument '{name}' has shape {(rows, k)}"
         whole, whole_name = (k, "k") if producer.periods == 1 else (producer.periods * k, f"{producer.periods} k")
         if rows != m or not k or n % whole:
             divisor = f"{whole_name} a divisor of the {n} columns of '{producer.tile}'"
-            raise ValueError(f"{found}, expected ({m}, k), {divisor}")
+            raise ValueError(f"argument '{name}' has shape {(rows, k)}, expected ({m}, k), {divisor}")
         if first and k != shapes[first][1]:
-            raise ValueError(f"{found}, expected {shapes[first]} like '{first}'")
+            raise ValueError(f"argument '{name}' has shape {(rows, k)}, expected {shapes[first]} like '{first}'")
         first = first or name
         if whole > MOST_COLUMNS:
-            raise ValueError(f"{found}, expected at most {MOST_COLUMNS // producer.periods} columns")
+            most = f"at most {MOST_COLUMNS // producer.periods} columns"
+            raise ValueError(f"argument '{name}' has shape {(rows, k)}, expected {most}")
         if producer.whole_rows and n > MOST_PERIODS * whole:
             most = f"at most {MOST_PERIODS} times as many, where functions see whole rows"
-            raise ValueError(f"{found} for {n} columns of '{producer.tile}', expected {most}")
+            found = f"argument '{name}' has shape {(rows, k)} for {n} columns of '{producer.tile}'"
+            raise ValueError(f"{found}, expected {most}")
