@@ -137,7 +137,9 @@ def _record(
             checks = [(i, least) for name, least in _CHECKED.items() for i in _places(named.get(name), tensors)]
             if any(arrays[i].dtype is not float32 or math.prod(arrays[i].shape) != 1 for i, _ in checks):
                 return None
-        description = _description(fn, args, kwargs, tensors, arrays, where, terms)
+        call = recorded(fn, args, kwargs, tensors, arrays, where.target)
+        torch = sys.modules.get("torch") if kind_of(type(tensors[0]))[0] == _TORCH else None
+        description = _description(call, torch, where, terms)
         rows = []
         if varying:
             strides = [*(array.strides for array in arrays), *(() for _ in holders)]
@@ -204,17 +206,9 @@ def recorded(
     return Recorded(launches, steps, made, result)
 
 
-def _description(
-    fn: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    tensors: Sequence[Any],
-    arrays: Sequence[Array],
-    where: Device,
-    terms: Terms,
-) -> tuple[Any, ...]:
-    launches, steps, made, result = recorded(fn, args, kwargs, tensors, arrays, where.target)
-    torch = sys.modules.get("torch") if kind_of(type(tensors[0]))[0] == _TORCH else None
+def _description(call: Recorded, torch: Any, where: Device, terms: Terms) -> tuple[Any, ...]:
+    """What a call does on a device, with `torch` for its arrays or, where that is None, NumPy."""
+    launches, steps, made, result = call
     if torch is None and not where.is_cpu:
         raise ValueError("found memory that no framework allocates")
     kernels = [code.loaded(where) for code in steps.codes]

@@ -91,18 +91,6 @@ Ref listOf(llvm::ArrayRef<Ref> objects) {
   return list;
 }
 
-/// A tuple of integers; null with a Python error.
-PyObject *tupleOf(llvm::ArrayRef<int64_t> numbers) {
-  Ref tuple = Ref::steal(PyTuple_New(numbers.size()));
-  for (size_t i = 0; tuple && i < numbers.size(); ++i) {
-    PyObject *number = PyLong_FromLongLong(numbers[i]);
-    if (!number)
-      return nullptr;
-    PyTuple_SET_ITEM(tuple.get(), i, number);
-  }
-  return tuple.release();
-}
-
 /// Has Python describe a call, for any numbers in the `varying` places.
 Answer record(Replay *self, const Call &call, PyObject *args, PyObject *kwargs,
               const Places &varying,
@@ -113,10 +101,10 @@ Answer record(Replay *self, const Call &call, PyObject *args, PyObject *kwargs,
   if (!tensors || !holders || !places || !numbers)
     return Answer::Error;
   for (size_t i = 0; i < call.numbers.size(); ++i) {
-    PyObject *row = tupleOf(call.numbers[i]);
+    Ref row = tupleOf(call.numbers[i]);
     if (!row)
       return Answer::Error;
-    PyList_SET_ITEM(numbers.get(), i, row);
+    PyList_SET_ITEM(numbers.get(), i, row.release());
   }
   for (size_t i = 0; i < varying.size(); ++i) {
     PyObject *pair = Py_BuildValue("II", varying[i].first, varying[i].second);

@@ -95,6 +95,9 @@ bool readPlaces(PyObject *sequence, size_t end,
 /// Says so of one; false.
 bool outOfRange();
 
+/// A tuple of integers; null with a Python error.
+Ref tupleOf(llvm::ArrayRef<int64_t> numbers);
+
 /// What has to hold of two terms.
 struct Condition {
   enum { Equal, Other, Less, AtMost } what;

@@ -17,6 +17,7 @@ namespace {
 struct Kind {
   enum { Other, NumPy, Torch, Constant, Structure } what = Other;
   PyObject *fields = nullptr; ///< of a structure, a tuple of names
+  bool hasShape = false;      ///< whether one of these is `shape`
 };
 
 /// What a value of the type is; false with a Python error.
@@ -35,6 +36,10 @@ bool lookUp(PyTypeObject *type, PyObject *kindOf, Kind &kind) {
         return false;
       }
       out.fields = Py_NewRef(fields); // as long as the process
+      int found = PySequence_Contains(fields, names().shape);
+      if (found < 0)
+        return false;
+      out.hasShape = found;
     }
     return true;
   };
@@ -100,8 +105,7 @@ public:
     }
     key.append('S', reinterpret_cast<uintptr_t>(Py_TYPE(value)));
     bool within = quantized;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kind.fields); ++i)
-      quantized |= PyTuple_GET_ITEM(kind.fields, i) == names().shape;
+    quantized |= kind.hasShape;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kind.fields); ++i) {
       PyObject *name = PyTuple_GET_ITEM(kind.fields, i);
       Ref part = Ref::steal(PyObject_GetAttr(value, name));

@@ -144,13 +144,7 @@ PyObject *makeTorch(const Output &output, llvm::ArrayRef<int64_t> shape,
 /// The address of what Python made.
 PyObject *madeByPython(const Output &output, llvm::ArrayRef<int64_t> shape,
                        uint64_t &address) {
-  Ref extents = Ref::steal(PyTuple_New(Py_ssize_t(shape.size())));
-  for (size_t dim = 0; extents && dim < shape.size(); ++dim) {
-    PyObject *extent = PyLong_FromLongLong(shape[dim]);
-    if (!extent)
-      return nullptr;
-    PyTuple_SET_ITEM(extents.get(), Py_ssize_t(dim), extent);
-  }
+  Ref extents = tupleOf(shape);
   if (!extents)
     return nullptr;
   Ref object = Ref::steal(stopAtExit(

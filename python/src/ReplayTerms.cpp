@@ -28,6 +28,17 @@ bool readPlaces(PyObject *sequence, size_t end,
   return true;
 }
 
+Ref tupleOf(llvm::ArrayRef<int64_t> numbers) {
+  Ref tuple = Ref::steal(PyTuple_New(numbers.size()));
+  for (size_t i = 0; tuple && i < numbers.size(); ++i) {
+    PyObject *number = PyLong_FromLongLong(numbers[i]);
+    if (!number)
+      return {};
+    PyTuple_SET_ITEM(tuple.get(), i, number);
+  }
+  return tuple;
+}
+
 bool Terms::read(PyObject *description, const Call &call) {
   PyObject *known, *asked, *given;
   Items terms, questions, rowsOf;

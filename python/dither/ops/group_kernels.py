@@ -48,13 +48,13 @@ def programs_of(n, rows):
 
 
 def whole(n):
-    """A whole number below 2^23 as int64."""
-    return (dl.bitcast(n + 2.0**23, dl.int32) & 0x7FFFFF).to(dl.int64)
+    """Whole numbers below 2^23 as int32."""
+    return dl.bitcast(n + 2.0**23, dl.int32) & 0x7FFFFF
 
 
 def count_of(mine):
     """How many of (1, GROUPS) are `mine`, (1, 1)."""
-    return whole(dl.sum(dl.where(mine, 1.0, 0.0), axis=1))
+    return whole(dl.sum(dl.where(mine, 1.0, 0.0), axis=1)).to(dl.int64)
 
 
 def total(n, mine):
@@ -62,7 +62,7 @@ def total(n, mine):
     found = dl.zeros((1, 1), dl.int64)
     for at in dl.static_range(0, 32, 16):
         piece = ((n >> at) & 0xFFFF).to(dl.int32).to(dl.float32)
-        found = found + (whole(dl.sum(dl.where(mine, piece, 0.0), axis=1)) << at)
+        found = found + (whole(dl.sum(dl.where(mine, piece, 0.0), axis=1)).to(dl.int64) << at)
     return found
 
 
@@ -185,8 +185,7 @@ def group_tiles_kernel(table, tiles):
         first = dl.load(table, (g, PROGRAM), (COMPARED, 1)).to(dl.int32)
         is_after = (first <= i) & (here < groups.to(dl.int32))
         found = found + dl.sum(dl.where(is_after, 1.0, 0.0), axis=0)
-    found = dl.bitcast(found + 2.0**23, dl.int32) & 0x7FFFFF
-    dl.store(tiles, (at,), dl.reshape(found - 1, (PROGRAMS,)))
+    dl.store(tiles, (at,), dl.reshape(whole(found) - 1, (PROGRAMS,)))
 
 
 #: Numbers that a launch of `numbers_kernel` writes.

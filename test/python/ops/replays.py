@@ -29,6 +29,12 @@ def nothing_recorded():
             owner.replays = None
 
 
+def replays_of(operator):
+    """What is known of an operator's calls; None before its first."""
+    find = (operator.__wrapped__.own if inspect.isfunction(operator) else operator).replays
+    return None if find is None else find.__self__
+
+
 def in_python(operator):
     """An operator whose calls Python runs."""
     if inspect.isfunction(operator):
@@ -38,8 +44,8 @@ def in_python(operator):
 
 def hits(operator):
     """How many of its calls took no Python."""
-    find = (operator.__wrapped__.own if inspect.isfunction(operator) else operator).replays
-    return 0 if find is None else find.__self__.hits
+    known = replays_of(operator)
+    return 0 if known is None else known.hits
 
 
 def of(library, array):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import gc
-import inspect
 import math
 import random
 import threading
@@ -20,12 +19,14 @@ from ops.replays import (
     LIBRARIES,
     ROW,
     X,
+    bytes_of,
     hits,
     in_python,
     is_replayed,
     made,
     nothing_recorded,
     of,
+    replays_of,
     resized,
     same,
 )
@@ -35,8 +36,8 @@ __all__ = ["nothing_recorded"]  # for every test of this file
 
 
 def records(operator):
-    find = (operator.__wrapped__.own if inspect.isfunction(operator) else operator).replays
-    return find.__self__.records
+    """How many of its calls were described."""
+    return replays_of(operator).records
 
 
 def rows_of(library, rows, columns=64, dtype="bfloat16"):
@@ -151,9 +152,8 @@ def values_of(groups):
 def bits(array):
     if array is None:
         return None
-    if isinstance(array, torch.Tensor):
-        array = array.contiguous().reshape(-1).view(torch.uint8).numpy()
-    return array.shape, np.ascontiguousarray(array).tobytes()
+    found = bytes_of(array) if isinstance(array, torch.Tensor) else np.ascontiguousarray(array).tobytes()
+    return tuple(array.shape), found
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
