@@ -72,7 +72,7 @@ void setAttribute(const State &state, const std::string &name,
                   const std::string &text) {
   if (name.empty())
     throw IRError("empty attribute name");
-  Attribute attr = parseAttributeText(text, state->context);
+  Attribute attr = state->parseAttribute(text);
   moduleOf(state)->setAttr(name, attr);
 }
 

@@ -3,7 +3,6 @@
 #include "IrBuilder.h"
 
 #include "dither/Dialect/Quant/PastEdge.h"
-#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -19,22 +18,6 @@ template <typename T> static std::string toText(T printable) {
   std::string text;
   llvm::raw_string_ostream(text) << printable;
   return text;
-}
-
-Type parseTypeText(const std::string &text, MLIRContext &context) {
-  DiagnosticCapture capture(context);
-  if (Type type = mlir::parseType(text, &context))
-    return type;
-  IRError error = capture.error("no type");
-  throw IRError("cannot read the type '" + text + "': " + error.message);
-}
-
-Attribute parseAttributeText(const std::string &text, MLIRContext &context) {
-  DiagnosticCapture capture(context);
-  if (Attribute attr = mlir::parseAttribute(text, &context))
-    return attr;
-  IRError error = capture.error("no attribute");
-  throw IRError("cannot read the attribute '" + text + "': " + error.message);
 }
 
 //===----------------------------------------------------------------------===//
@@ -129,7 +112,7 @@ SmallVector<Value> IrBuilder::use(const std::vector<IrValue> &values,
 }
 
 Type IrBuilder::parse(const std::string &type) {
-  return parseTypeText(type, state->context);
+  return state->parseType(type);
 }
 
 Attribute IrBuilder::parse(const AttrValue &value, const std::string &name) {
@@ -144,7 +127,7 @@ Attribute IrBuilder::parse(const AttrValue &value, const std::string &name) {
                     &losesInfo);
     return FloatAttr::get(builder.getF32Type(), rounded);
   }
-  return parseAttributeText(std::get<std::string>(value), state->context);
+  return state->parseAttribute(std::get<std::string>(value));
 }
 
 std::vector<IrValue> IrBuilder::wrap(ValueRange values) {

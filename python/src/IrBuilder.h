@@ -148,11 +148,6 @@ private:
   std::vector<OpenScope> scopes;
 };
 
-/// Parses a type; raises IRError.
-mlir::Type parseTypeText(const std::string &text, mlir::MLIRContext &context);
-mlir::Attribute parseAttributeText(const std::string &text,
-                                   mlir::MLIRContext &context);
-
 } // namespace dither::python
 
 #endif // DITHER_PYTHON_IRBUILDER_H

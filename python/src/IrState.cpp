@@ -4,6 +4,7 @@
 
 #include "dither/Compiler.h"
 #include "dither/Support/Spare.h"
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Location.h"
 
 using namespace mlir;
@@ -34,6 +35,32 @@ void IrState::Leave::operator()(Context *context) const {
 IrState::IrState()
     : lease(takeContext()), context(lease->context),
       module(ModuleOp::create(UnknownLoc::get(&context))) {}
+
+Type parseTypeText(const std::string &text, MLIRContext &context) {
+  DiagnosticCapture capture(context);
+  if (Type type = mlir::parseType(text, &context))
+    return type;
+  IRError error = capture.error("no type");
+  throw IRError("cannot read the type '" + text + "': " + error.message);
+}
+
+Type IrState::parseType(const std::string &text) {
+  if (Type known = lease->types.lookup(text))
+    return known;
+  return lease->types[text] = parseTypeText(text, context);
+}
+
+Attribute IrState::parseAttribute(const std::string &text) {
+  if (Attribute known = lease->attributes.lookup(text))
+    return known;
+  DiagnosticCapture capture(context);
+  Attribute parsed = mlir::parseAttribute(text, &context);
+  if (!parsed) {
+    IRError error = capture.error("no attribute");
+    throw IRError("cannot read the attribute '" + text + "': " + error.message);
+  }
+  return lease->attributes[text] = parsed;
+}
 
 /// The innermost position of `loc`: where the user wrote the operation.
 static FileLineColLoc findPosition(Location loc) {

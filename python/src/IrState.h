@@ -12,6 +12,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <exception>
 #include <memory>
@@ -44,6 +45,9 @@ struct Context {
 
   mlir::MLIRContext context;
   unsigned uses = 0;
+  /// Text that was parsed before: a kernel has few types, and many values.
+  llvm::StringMap<mlir::Type> types;
+  llvm::StringMap<mlir::Attribute> attributes;
 };
 
 /// One module in a context that nobody else uses meanwhile. The thread that
@@ -54,6 +58,10 @@ struct IrState {
   /// Whoever rewrites the module (the compiler does) calls this first, and
   /// Values and Builders of before raise instead of touching freed IR.
   void invalidateHandles() { ++generation; }
+
+  /// A type or an attribute as text has it. Raises IRError.
+  mlir::Type parseType(const std::string &text);
+  mlir::Attribute parseAttribute(const std::string &text);
 
 private:
   struct Leave {
@@ -89,6 +97,9 @@ private:
   std::vector<Remark> reported;
   mlir::ScopedDiagnosticHandler handler;
 };
+
+/// Parses a type; raises IRError.
+mlir::Type parseTypeText(const std::string &text, mlir::MLIRContext &context);
 
 } // namespace dither::python
 

@@ -9,7 +9,7 @@ from typing import Any
 from .. import types
 from ..types import DType
 from .emit import Emitter
-from .identity import check_operation, is_other, is_same
+from .identity import ATOMS, check_operation, is_other, is_same
 from .values import Problem, Scalar, Tile, constant_dtype, describe, is_constexpr, is_number
 
 FOLDS: dict[str, Callable[..., Any]] = {
@@ -90,10 +90,12 @@ def _check_size(function: Any, operands: tuple[Any, ...]) -> None:
 
 def binary(e: Emitter, symbol: str, a: Any, b: Any) -> Any:
     """`a symbol b` for any two values."""
+    if symbol in ("is", "is not") and (a is None or b is None):
+        return (a is b) == (symbol == "is")  # nothing known at run time only is None
+    if symbol in ("==", "!=") and type(a) in ATOMS and type(b) in ATOMS:
+        return FOLDS[symbol](a, b)  # which nothing can be wrong with
     if is_constexpr(a) and is_constexpr(b):
         return fold(FOLDS[symbol], a, b)
-    if symbol in ("is", "is not") and (a is None or b is None):
-        return symbol == "is not"  # nothing known at run time only is None
     if isinstance(a, tuple) and isinstance(b, tuple) and symbol == "+":
         return a + b
     for which, value in (("left", a), ("right", b)):

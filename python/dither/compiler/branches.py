@@ -33,9 +33,9 @@ class Branches(Expressions):
     def test(self, node: ast.expr) -> bool | Scalar:
         """A condition: decided while compiling, or a bool at run time."""
         value = self.eval(node, "test")
-        if is_constexpr(value):
-            return fold(bool, value)
-        return self.condition(value, node, "condition")
+        if isinstance(value, bool):
+            return value
+        return fold(bool, value) if is_constexpr(value) else self.condition(value, node, "condition")
 
     def condition(self, value: Any, node: ast.expr, what: str) -> Scalar:
         """A runtime value as a bool scalar."""
@@ -113,7 +113,10 @@ class Branches(Expressions):
     # ---- a < b < c
 
     def eval_Compare(self, node: ast.Compare) -> Any:
-        return self._chain(self.eval(node.left), node.ops, node.comparators)
+        left = self.eval(node.left)
+        if len(node.ops) == 1:
+            return binary(self.e, SYMBOLS[type(node.ops[0])], left, self.eval(node.comparators[0]))
+        return self._chain(left, node.ops, node.comparators)
 
     def _chain(self, left: Any, ops: list[ast.cmpop], comparators: list[ast.expr]) -> Any:
         right = self.eval(comparators[0])

@@ -25,8 +25,9 @@ from . import (  # noqa: F401 - they say what functions of the language mean
 from .arithmetic import fold
 from .branches import Branches
 from .builtins import HANDLERS
-from .captures import function_of, is_constexpr_annotation
+from .captures import function_of
 from .frame import Frame
+from .parameters import Parameters, parameters_of
 from .values import Method, Problem, Scalar, Tile, as_sequence, describe, is_constexpr
 
 #: Functions of Python that take constexprs to constexprs.
@@ -78,12 +79,12 @@ class Calls(Branches):
             raise Problem(f"dl.{function.name} is not a value here, expected it in a 'for'")
         args = self.expand(node.args)
         kwargs = {str(keyword.arg): self.eval(keyword.value) for keyword in node.keywords}
-        arguments = bind(function.signature, f"dl.{function.name}", args, kwargs)
+        arguments = parameters_of(function).bind(f"dl.{function.name}", args, kwargs)
         try:
             return HANDLERS[function.name](self.e, **arguments)
         except Problem as problem:
             if problem.argument is not None and problem.node is None:
-                problem.node = argument_node(function.signature, problem.argument, node)
+                problem.node = parameters_of(function).node(problem.argument, node)
                 if problem.entry is not None and isinstance(problem.node, ast.Tuple):
                     plain = not any(isinstance(element, ast.Starred) for element in problem.node.elts)
                     problem.node = problem.node.elts[problem.entry] if plain else problem.node
@@ -91,7 +92,7 @@ class Calls(Branches):
 
     def call_to(self, value: Tile | Scalar, node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """`t.to(dtype)`; to e8m0 with `rounding="rceil"` or "floor"."""
-        dtype, rounding = bind(TO_SIGNATURE, "to", args, kwargs).values()
+        dtype, rounding = _TO.bind("to", args, kwargs).values()
         if not isinstance(dtype, DType):
             raise Problem(f"dtype is {describe(dtype)}, expected a data type such as dl.float32", node=_first(node))
         if dtype is types.e8m0 or rounding is not None:
@@ -117,31 +118,25 @@ class Calls(Branches):
             raise Problem(f"'{function.__name__}' calls itself, expected no recursion: use a 'for'")
         if len(self.frames) >= MAX_DEPTH:
             raise Problem(f"calls are nested {MAX_DEPTH} deep, expected fewer")
-        call = self.frame.source.span(node)
         try:
             callee = self.captures.callee(function)
             body = callee.source.node.body
         except CompileError as error:
             if error.span is None:
                 raise Problem(error.message) from None
-            raise CompileError(error.message, error.span, [call, *self.callers()]) from None
-        signature = callee.signature
-        for parameter in signature.parameters.values():
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                if function.__module__.startswith("dither.ops."):
-                    raise Problem(
-                        f"'{function.__name__}' is an operator, which launches kernels: expected dl functions"
-                    )
-                raise Problem(f"'{function.__name__}' takes '{parameter}', expected named parameters")
-        arguments = bind(signature, f"'{function.__name__}'", args, kwargs)
-        for name, value in arguments.items():
-            if is_constexpr_annotation(signature.parameters[name].annotation) and not is_constexpr(value):
+            raise CompileError(error.message, error.span, [self.frame.source.span(node), *self.callers()]) from None
+        if callee.variadic is not None:
+            if function.__module__.startswith("dither.ops."):
+                raise Problem(f"'{function.__name__}' is an operator, which launches kernels: expected dl functions")
+            raise Problem(f"'{function.__name__}' takes '{callee.variadic}', expected named parameters")
+        arguments = callee.parameters.bind(f"'{function.__name__}'", args, kwargs)
+        for name in callee.constexprs:
+            if not is_constexpr(arguments[name]):
                 raise Problem(
-                    f"'{name}' of '{function.__name__}' is {describe(value)}, expected a constexpr",
-                    node=argument_node(signature, name, node, unwritten),
+                    f"'{name}' of '{function.__name__}' is {describe(arguments[name])}, expected a constexpr",
+                    node=callee.parameters.node(name, node, unwritten),
                 )
-        around = self.location(node)
-        self.frames.append(Frame(callee, call, around, arguments))
+        self.frames.append(Frame(callee, (self.frame, node), arguments))
         try:
             self.run_body(body)
             return self.frame.result
@@ -197,47 +192,6 @@ def _is_pure(function: Any) -> bool:
     return isinstance(owner, (str, tuple, int, float, DType, Format)) and not isinstance(owner, type)
 
 
-_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-
-
-def bind(signature: inspect.Signature, name: str, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Arguments by parameter, defaults included, as Python binds them."""
-    bound: dict[str, Any] = {}
-    for place, (parameter, spec) in enumerate(signature.parameters.items()):
-        if place < len(args) and spec.kind in _BY_PLACE and parameter not in kwargs:
-            bound[parameter] = args[place]
-        elif place >= len(args) and parameter in kwargs and spec.kind in _BY_NAME:
-            bound[parameter] = kwargs[parameter]
-        elif place >= len(args) and spec.default is not spec.empty:
-            bound[parameter] = spec.default
-        else:
-            break
-    else:
-        if len(args) <= len(bound) and kwargs.keys() <= bound.keys():
-            return bound
-    # Python's own binding takes ten times as long, and says what is wrong.
-    try:
-        found = signature.bind(*args, **kwargs)
-    except TypeError as error:
-        parameters = ", ".join(signature.parameters)
-        raise Problem(f"call of {name}: {error}, expected ({parameters})") from None
-    found.apply_defaults()
-    return found.arguments
-
-
-def argument_node(signature: inspect.Signature, parameter: str, node: ast.Call, unwritten: int = 0) -> ast.expr | None:
-    """The syntax of the argument that is bound to a parameter; None where a default is, or an unwritten one."""
-    for keyword in node.keywords:
-        if keyword.arg == parameter:
-            return keyword.value
-    position = list(signature.parameters).index(parameter) if parameter in signature.parameters else len(node.args)
-    position -= unwritten
-    if 0 <= position < len(node.args) and not any(isinstance(arg, ast.Starred) for arg in node.args):
-        return node.args[position]
-    return None
-
-
 def _first(node: ast.Call) -> ast.expr | None:
     if node.args:
         return node.args[0]
@@ -247,7 +201,7 @@ def _first(node: ast.Call) -> ast.expr | None:
 def _to(dtype: Any, rounding: Any = None) -> None: ...
 
 
-TO_SIGNATURE = inspect.signature(_to)
+_TO = Parameters(inspect.signature(_to))
 PYTHON_HINTS = {
     "print": ": kernels print nothing",
     "sum": ": use dl.sum(t, axis)",

@@ -39,6 +39,7 @@ from .identity import (
     is_readable,
     why_not_plain,
 )
+from .parameters import Parameters
 from .source import FunctionSource, unwrap
 from .values import Problem
 
@@ -66,6 +67,22 @@ class Callee:
         return inspect.Signature(
             [p.replace(default=self.defaults.get(p.name, p.empty)) for p in bare.parameters.values()]
         )
+
+    @functools.cached_property
+    def parameters(self) -> Parameters:
+        """The same, to bind arguments to."""
+        return Parameters(self.signature)
+
+    @functools.cached_property
+    def variadic(self) -> inspect.Parameter | None:
+        """The first parameter that takes any number of arguments."""
+        kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        return next((p for p in self.signature.parameters.values() if p.kind in kinds), None)
+
+    @functools.cached_property
+    def constexprs(self) -> tuple[str, ...]:
+        """The parameters that take constexprs alone."""
+        return tuple(n for n, p in self.signature.parameters.items() if is_constexpr_annotation(p.annotation))
 
 
 _Annotations = tuple[tuple[str, Any], ...]
@@ -193,11 +210,6 @@ def is_constexpr_annotation(annotation: Any) -> bool:
 def _constexpr_parameters(function: python_types.FunctionType) -> list[str]:
     """The parameters that take constexprs alone."""
     return [name for name, annotation in function.__annotations__.items() if is_constexpr_annotation(annotation)]
-
-
-def local_names(source: FunctionSource) -> frozenset[str]:
-    """Parameters and variables of a function."""
-    return frozenset((*source.code.co_varnames, *source.code.co_cellvars))
 
 
 def function_of(value: Any) -> python_types.FunctionType | None:

@@ -11,9 +11,10 @@ from .. import types
 from ..language import Builtin, static_range
 from .arithmetic import binary, to_scalar
 from .branches import same_constexpr
-from .calls import Calls, bind
+from .calls import Calls
 from .frame import Exit
 from .liveness import assigned
+from .parameters import parameters_of
 from .values import Problem, Scalar, Tile, Undefined, as_sequence, constant_dtype, describe, is_constexpr
 
 MAX_UNROLL = 4096
@@ -40,8 +41,9 @@ class Control(Calls):
 
     def run_body(self, statements: list[ast.stmt]) -> Exit:
         """The body of a function, or what is left of it: here a branch at run time may return."""
+        returning = self.frame.source.text.returning
         for i, node in enumerate(statements):
-            if isinstance(node, ast.If) and node in self.frame.source.text.returning:
+            if isinstance(node, ast.If) and node in returning:
                 rest = statements[i + 1 :]
                 try:
                     flag = self.test(node.test)
@@ -51,7 +53,7 @@ class Control(Calls):
                 except Problem as problem:
                     raise self.error(problem.node or node, problem.message) from None
                 return self.run_body((node.body if flag else node.orelse) + rest)
-            way = self.run([node])
+            way = self.statement(node)
             if way is not Exit.NEXT:
                 return way
         return Exit.NEXT
@@ -77,7 +79,7 @@ class Control(Calls):
     def _branch(self, statements: list[ast.stmt]) -> dict[str, Any]:
         with self.e.block():
             for statement in statements:
-                way = self.run([statement])
+                way = self.statement(statement)
                 if way is not Exit.NEXT:
                     instead = "put the rest of the loop under the opposite condition"
                     if way is Exit.RETURN:
@@ -166,7 +168,7 @@ class Control(Calls):
                 raise Problem(f"{name} has {len(args) + len(kwargs)} arguments, expected 1 to 3", node=call)
             start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
         else:
-            start, stop, step = bind(static_range.signature, name, args, kwargs).values()
+            start, stop, step = parameters_of(static_range).bind(name, args, kwargs).values()
             if stop is None:
                 start, stop = 0, start
         return [start, stop, step]

@@ -12,12 +12,24 @@ from .. import language, types
 from ..errors import suggest
 from ..language import Builtin
 from .arithmetic import binary, fold, unary
-from .captures import check_captured, local_names
+from .captures import check_captured
 from .frame import Walk, unsupported
-from .identity import MISSING, is_configuration, is_plain
+from .identity import ATOMS, MISSING, is_configuration, is_elementary, is_plain
 from .parts import reject_in_parts
 from .slices import subscript
-from .values import Method, Problem, Scalar, Struct, TensorArg, Tile, Undefined, as_sequence, describe, is_constexpr
+from .values import (
+    RUNTIME,
+    Method,
+    Problem,
+    Scalar,
+    Struct,
+    TensorArg,
+    Tile,
+    Undefined,
+    as_sequence,
+    describe,
+    is_constexpr,
+)
 
 SYMBOLS: dict[type[ast.AST], str] = {
     ast.Add: "+",
@@ -59,7 +71,14 @@ class Expressions(Walk):
 
         In the context "test" only its truth matters, in "discard" nothing but what it does.
         """
-        method = self.method(context, type(node))
+        # Most expressions are names and constants, which make no operation: they need no place.
+        if isinstance(node, ast.Name):
+            value = self.frames[-1].names.get(node.id, MISSING)
+            if value is not MISSING and not isinstance(value, Undefined):
+                return value
+        elif isinstance(node, ast.Constant) and type(node.value) in ATOMS:
+            return node.value
+        method = self._methods.get((context, type(node))) or self.method(context, type(node))
         before = self.e.at
         self.e.at = self.frames[-1], node
         try:
@@ -98,7 +117,7 @@ class Expressions(Walk):
             if isinstance(value, Undefined):
                 raise Problem(f"'{name}' {value.why}")
             return value
-        if name in local_names(frame.source):
+        if name in frame.source.local_names:
             raise Problem(f"'{name}' is read before it is assigned")
         value = frame.callee.outside.get(name, MISSING)
         if value is MISSING:
@@ -109,6 +128,19 @@ class Expressions(Walk):
 
     def eval_Attribute(self, node: ast.Attribute) -> Any:
         base, name = self.eval(node.value), node.attr
+        if isinstance(base, RUNTIME):
+            return self._attribute(base, name)
+        outside = isinstance(base, (python_types.ModuleType, type)) or is_configuration(base)
+        if not is_constexpr(base) or not (outside or is_plain(base)) or name.startswith("__"):
+            raise Problem(f"{describe(base)} has no attribute '{name}'")
+        value = self.captures.attribute(base, name) if outside else getattr(base, name, MISSING)
+        if value is MISSING:
+            what = f"module '{base.__name__}'" if isinstance(base, python_types.ModuleType) else describe(base)
+            raise Problem(f"{what} has no attribute '{name}'{suggest(name, dir(base))}")
+        return value if is_elementary(value) else check_captured(ast.unparse(node), value)
+
+    def _attribute(self, base: Any, name: str) -> Any:
+        """An attribute of what is known at run time."""
         match base:
             case Tile() if name == "T":
                 reject_in_parts(self.e, ".T")
@@ -144,14 +176,7 @@ class Expressions(Walk):
                 elif name in ("astype", "type", "cast"):
                     hint = ": use .to(dtype)"
                 raise Problem(f"{describe(base)} has no attribute '{name}', expected {', '.join(names)}{hint}")
-        outside = isinstance(base, (python_types.ModuleType, type)) or is_configuration(base)
-        if not is_constexpr(base) or not (outside or is_plain(base)) or name.startswith("__"):
-            raise Problem(f"{describe(base)} has no attribute '{name}'")
-        value = self.captures.attribute(base, name) if outside else getattr(base, name, MISSING)
-        if value is MISSING:
-            what = f"module '{base.__name__}'" if isinstance(base, python_types.ModuleType) else describe(base)
-            raise Problem(f"{what} has no attribute '{name}'{suggest(name, dir(base))}")
-        return check_captured(ast.unparse(node), value)
+        raise Problem(f"{describe(base)} has no attribute '{name}'")
 
     def extent(self, tensor: TensorArg, d: int) -> Any:
         """An extent of an argument: a constexpr where static, else an index scalar."""

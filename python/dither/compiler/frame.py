@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import enum
+import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -28,12 +29,11 @@ class Exit(enum.Enum):
 
 @dataclass(eq=False)
 class Frame:
-    """A function while it is inlined; `call` is where it is called from, None for the kernel, and `around` the places
-    of that and of the calls that led to it, innermost first."""
+    """A function while it is inlined; `caller` is the one that it is called from, and the call in it, None for the
+    kernel."""
 
     callee: Callee
-    call: Span | None
-    around: Location
+    caller: tuple[Frame, ast.AST] | None
     names: dict[str, Any] = dataclasses.field(default_factory=dict)
     result: Any = None
 
@@ -47,9 +47,19 @@ class Frame:
         """What its branches and loops at run time hand on."""
         return analyze(self.source.node)
 
+    @property
+    def call(self) -> Span | None:
+        """Where it is called from."""
+        return self.caller and self.caller[0].source.span(self.caller[1])
+
+    @functools.cached_property
+    def around(self) -> Location:
+        """The places of its call and of the calls that led to that, innermost first."""
+        return self.caller[0].location(self.caller[1]) if self.caller else []
+
     def location(self, node: ast.AST) -> Location:
         """The location of operations that a node of it makes."""
-        return [self.source.text.place(node), *self.around]
+        return [self.callee.source.text.place(node), *self.around]
 
 
 class Walk:
@@ -67,7 +77,7 @@ class Walk:
 
     def callers(self) -> list[Span]:
         """The calls that led to the function at hand, innermost first."""
-        return [frame.call for frame in reversed(self.frames) if frame.call is not None]
+        return [call for frame in reversed(self.frames) if (call := frame.call) is not None]
 
     def error(self, node: ast.AST, message: str) -> CompileError:
         """An error at a node of the function at hand."""
@@ -77,21 +87,23 @@ class Walk:
         """The location of operations that a node of the function at hand makes."""
         return self.frame.location(node)
 
-    _methods: ClassVar[dict[tuple[type, str, type], Callable[..., Any] | None]] = {}
+    #: Of the class that has all parts.
+    _methods: ClassVar[dict[tuple[str, type], Callable[..., Any] | None]] = {}
 
     def method(self, context: str, kind: type[ast.AST]) -> Callable[..., Any] | None:
         """What lowers a kind of node in a context, "run" for statements; None where nothing does."""
-        key = type(self), context, kind
-        if key not in self._methods:
-            names = [context] if context == "run" else [context, "eval"]
-            found = (getattr(type(self), f"{name}_{kind.__name__}", None) for name in names)
-            self._methods[key] = next(filter(None, found), None)
-        return self._methods[key]
+        names = [context] if context == "run" else [context, "eval"]
+        found = (getattr(type(self), f"{name}_{kind.__name__}", None) for name in names)
+        return self._methods.setdefault((context, kind), next(filter(None, found), None))
 
     # Defined by the parts.
 
     def eval(self, node: ast.expr, context: str = "eval") -> Any:
         """The value of an expression."""
+        raise NotImplementedError
+
+    def statement(self, node: ast.stmt) -> Exit:
+        """Lowers a statement."""
         raise NotImplementedError
 
     def run(self, statements: list[ast.stmt]) -> Exit:

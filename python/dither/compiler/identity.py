@@ -187,9 +187,11 @@ def is_other(a: Any, b: Any) -> bool:
 
 
 #: What does not look at what is in a tuple.
-_BLIND = (
-    *(operator.getitem, operator.add, operator.mul, operator.not_, is_same, is_other),
-    *(len, tuple, bool, reversed, enumerate, zip, range),
+_BLIND = frozenset(
+    (
+        *(operator.getitem, operator.add, operator.mul, operator.not_, is_same, is_other),
+        *(len, tuple, bool, reversed, enumerate, zip, range),
+    )
 )
 
 

@@ -104,7 +104,7 @@ def _lower(
     except _dither.IRError as error:
         raise CompileError.from_ir(error, header) from None
 
-    frame = Frame(callee, None, [], dict(parameters))
+    frame = Frame(callee, None, dict(parameters))
     for (path, kind), value in zip(runtime, values, strict=True):
         frame.names[path] = TensorArg(value, path, kind) if isinstance(kind, TensorType) else Scalar(value, kind.dtype)
     for path, kind in parameters.items():

@@ -208,6 +208,11 @@ class FunctionSource:
         """What the code says without its text."""
         return code_facts(self.code)
 
+    @functools.cached_property
+    def local_names(self) -> frozenset[str]:
+        """Parameters and variables."""
+        return frozenset((*self.code.co_varnames, *self.code.co_cellvars))
+
     @property
     def node(self) -> ast.FunctionDef:
         """The definition."""

@@ -17,13 +17,13 @@ class Walker(Control):
 
     def run(self, statements: list[ast.stmt]) -> Exit:
         for statement in statements:
-            way = self._statement(statement)
+            way = self.statement(statement)
             if way is not Exit.NEXT:
                 return way
         return Exit.NEXT
 
-    def _statement(self, node: ast.stmt) -> Exit:
-        method = self.method("run", type(node))
+    def statement(self, node: ast.stmt) -> Exit:
+        method = self._methods.get(("run", type(node))) or self.method("run", type(node))
         before = self.e.at
         self.e.at = self.frames[-1], node
         try:
@@ -68,8 +68,7 @@ class Walker(Control):
         if not isinstance(node.target, ast.Name):
             self.assign(node.target, None)  # raises: only names are assigned
             return
-        read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
-        value = binary(self.e, SYMBOLS[type(node.op)], self.eval(read), self.eval(node.value))
+        value = binary(self.e, SYMBOLS[type(node.op)], self.eval(node.target), self.eval(node.value))
         self.assign(node.target, value)
 
     def assign(self, target: ast.expr, value: Any) -> None:
