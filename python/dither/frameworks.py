@@ -40,7 +40,9 @@ _sketching: contextvars.ContextVar[bool] = contextvars.ContextVar("dither_sketch
 
 def in_jax() -> Any:
     """The package `dither.jax`, imported where it is needed."""
-    return importlib.import_module(".jax", __package__)
+    from . import jax
+
+    return jax
 
 
 @contextlib.contextmanager

@@ -239,15 +239,20 @@ def register_fields(kind: type, arrays: tuple[str, ...]) -> None:
     missing = set(arrays) - set(fields)
     assert not missing, (kind, missing)
     static = tuple(name for name in fields if name not in arrays)
+    keys = tuple(map(jax.tree_util.GetAttrKey, arrays))
+    names = (*static, *arrays)
+
+    def flatten(x: Any) -> tuple[Any, Any]:
+        values = vars(x)
+        return [values[name] for name in arrays], tuple([values[name] for name in static])
 
     def with_keys(x: Any) -> tuple[Any, Any]:
-        children = [(jax.tree_util.GetAttrKey(name), getattr(x, name)) for name in arrays]
-        return children, tuple(getattr(x, name) for name in static)
+        children, values = flatten(x)
+        return list(zip(keys, children, strict=True)), values
 
     def unflatten(values: Any, children: Any) -> Any:
         made: Any = object.__new__(kind)
-        for name, value in zip((*static, *arrays), (*values, *children), strict=True):
-            object.__setattr__(made, name, value)
+        vars(made).update(zip(names, (*values, *children), strict=True))
         return made
 
-    jax.tree_util.register_pytree_with_keys(kind, with_keys, unflatten)
+    jax.tree_util.register_pytree_with_keys(kind, with_keys, unflatten, flatten)

@@ -1,0 +1,87 @@
+"""Calls of operators on arrays that lie in memory, outside of what JAX traces.
+
+A call like an earlier one (the same operator and constants, arrays of the same shapes and data types) is a function of
+its arrays that JAX has compiled: looking it up and filling in its results is all that is left to Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax._src import config
+from jax._src.array import ArrayImpl
+from jax._src.core import trace_state_clean
+
+from ..data_classes import dataclass
+from ..programs import Place, Program
+from .settings import keeps_dimensions, split_over
+
+#: Calls that are remembered, at most; then all are forgotten, as no order of them is kept.
+_REMEMBERED = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """A call that may be run again: `run` makes what its program allocates, of the arrays, and `leaves` are those of
+    its result in `tree`, a Place for each array."""
+
+    run: Callable[..., Any]
+    leaves: tuple[Any, ...]
+    tree: Any
+
+    def __call__(self, arrays: list[Any]) -> Any:
+        """The call's result, of these arrays."""
+        made = self.run(*arrays)
+        places = {"inputs": arrays, "outputs": made}
+        return self.tree.unflatten(
+            [places[leaf.kind][leaf.index] if isinstance(leaf, Place) else leaf for leaf in self.leaves]
+        )
+
+
+_ready: dict[Any, Ready] = {}
+
+
+def key_of(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any]] | None:
+    """What a call is known by, and its arrays; None where JAX traces, arrays are none of JAX, or tensors are in
+    parts."""
+    if not trace_state_clean() or config.disable_jit.value or split_over() is not None:
+        return None
+    leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
+    arrays: list[Any] = []
+    key: list[Any] = [fn, tree, keeps_dimensions()]
+    for leaf in leaves:
+        kind = type(leaf)
+        if kind is ArrayImpl:
+            aval = leaf.aval
+            key += (aval.shape, aval.dtype)
+            arrays.append(leaf)
+        elif isinstance(leaf, jax.Array) or hasattr(leaf, "__array__"):
+            return None
+        else:
+            key += (kind, leaf)  # 1, True and 1.0 are equal
+    return tuple(key), arrays
+
+
+def again(key: Any, arrays: list[Any]) -> Any:
+    """What an earlier call like this one gives of these arrays; NotImplemented where there was none, or it fails: what
+    is wrong is said by whoever takes the call apart."""
+    try:
+        ready = _ready.get(key)
+        return NotImplemented if ready is None else ready(arrays)
+    except Exception:
+        return NotImplemented
+
+
+def first(known: tuple[Any, list[Any]], outputs_of: Callable[..., Any], program: Program) -> Any:
+    """What a call gives, as the first one like it; `outputs_of` gives what its program allocates, of its arrays, in the
+    shapes that its result has."""
+    leaves, tree = jax.tree_util.tree_flatten(program.result, is_leaf=lambda x: isinstance(x, Place))
+    key, arrays = known
+    ready = Ready(jax.jit(outputs_of), tuple(leaves), tree)
+    made = ready(arrays)
+    if len(_ready) >= _REMEMBERED:
+        _ready.clear()
+    _ready[key] = ready
+    return made
