@@ -38,11 +38,10 @@ _lock = threading.Lock()  # of `_operators`, and of what calls are replayed by
 _sketching: contextvars.ContextVar[bool] = contextvars.ContextVar("dither_sketching", default=False)
 
 
+@functools.cache
 def in_jax() -> Any:
     """The package `dither.jax`, imported where it is needed."""
-    from . import jax
-
-    return jax
+    return importlib.import_module(".jax", __package__)
 
 
 @contextlib.contextmanager
