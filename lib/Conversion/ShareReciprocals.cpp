@@ -1,11 +1,14 @@
-//===- ShareReciprocals.cpp - Quotients with one divisor, on GPUs ---------===//
+//===- ShareReciprocals.cpp - Quotients with few divisors, on GPUs --------===//
 //
-// With r = fl(1/b) and q = fl(a r), fl(q + r (a - b q)) is a/b correctly
+// With r = fl(1/b) and q = fl(a r), fl(q - r (b q - a)) is a/b correctly
 // rounded, unless something overflows or underflows: P. Markstein, "Computation
 // of elementary functions on the IBM RISC System/6000 processor", IBM J. Res.
 // Dev. 34(1), 1990. ElementaryTest.cpp tries all quotients for which it could
-// fail. In the range below all is normal, and a - b q exact: its last bit is at
+// fail. In the range below all is normal, and b q - a exact: its last bit is at
 // least 2^-47 a.
+//
+// Of a zero the quotient is a zero as well, of its sign where b is positive:
+// then b q - a is +0, and q - r (+0) is q. That is why it is not a - b q.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,35 +29,44 @@ using namespace mlir;
 
 namespace {
 
-/// As few quotients as pay for the reciprocal and the checks.
-constexpr size_t kFewest = 4;
+/// As few quotients of one divisor as pay for the reciprocal and the checks.
+constexpr unsigned kFewest = 4;
 
 /// Of dividends and divisors alike; quotients are within its square.
 constexpr float kSmallest = 0x1p-60f, kLargest = 0x1p60f;
 
 class Sharing {
 public:
-  explicit Sharing(MutableArrayRef<arith::DivFOp> quotients)
-      : quotients(quotients), b(quotients.back().getLoc(), quotients.back()) {}
+  explicit Sharing(SmallVector<arith::DivFOp> shared)
+      : quotients(std::move(shared)),
+        b(quotients.back().getLoc(), quotients.back()) {
+    for (arith::DivFOp quotient : quotients)
+      divisors.insert(quotient.getRhs());
+  }
 
-  /// Replaces the quotients, which stand one after the other.
+  /// Replaces the quotients, none of which is an operand of another.
   void run() {
-    Value divisor = quotients.front().getRhs();
     SmallVector<Type> types(quotients.size(), b.getF32Type());
-    auto choice = scf::IfOp::create(b, types, inRange(divisor),
-                                    /*addThenBlock=*/true,
+    auto choice = scf::IfOp::create(b, types, inRange(), /*addThenBlock=*/true,
                                     /*addElseBlock=*/true);
     b.setInsertionPointToStart(choice.thenBlock());
-    Value r = arith::DivFOp::create(b, number(1.0f), divisor);
-    Value minus = arith::NegFOp::create(b, divisor);
+    DenseMap<Value, std::pair<Value, Value>> reciprocals;
+    for (Value divisor : divisors) {
+      Value r = arith::DivFOp::create(b, number(1.0f), divisor);
+      reciprocals[divisor] = {r, arith::NegFOp::create(b, r)};
+    }
     // Step by step and not quotient by quotient, for dither-pair-registers.
     SmallVector<Value> near, rests, results;
     for (arith::DivFOp quotient : quotients)
-      near.push_back(arith::MulFOp::create(b, quotient.getLhs(), r));
-    for (auto [quotient, q] : llvm::zip(quotients, near))
-      rests.push_back(math::FmaOp::create(b, minus, q, quotient.getLhs()));
-    for (auto [rest, q] : llvm::zip(rests, near))
-      results.push_back(math::FmaOp::create(b, rest, r, q));
+      near.push_back(arith::MulFOp::create(
+          b, quotient.getLhs(), reciprocals[quotient.getRhs()].first));
+    for (arith::DivFOp quotient : quotients)
+      rests.push_back(arith::NegFOp::create(b, quotient.getLhs()));
+    for (auto [quotient, q, rest] : llvm::zip(quotients, near, rests))
+      rest = math::FmaOp::create(b, quotient.getRhs(), q, rest);
+    for (auto [quotient, q, rest] : llvm::zip(quotients, near, rests))
+      results.push_back(math::FmaOp::create(
+          b, rest, reciprocals[quotient.getRhs()].second, q));
     scf::YieldOp::create(b, results);
     for (auto [quotient, result] : llvm::zip(quotients, choice.getResults()))
       quotient.getResult().replaceAllUsesWith(result);
@@ -67,25 +79,68 @@ public:
   }
 
 private:
-  /// Whether the divisor and all dividends are far from the ends of exponents.
-  Value inRange(Value divisor) {
-    Value most = math::AbsFOp::create(b, divisor), least = most;
+  using P = arith::CmpFPredicate;
+
+  /// Whether all divisors, and all dividends but zeros, are far from the ends
+  /// of exponents. Most often none is zero, which takes fewer operations.
+  Value inRange() {
+    Value most, least;
+    auto add = [&](Value value) {
+      Value a = math::AbsFOp::create(b, value);
+      most = most ? Value(arith::MaximumFOp::create(b, most, a)) : a;
+      least = least ? Value(arith::MinimumFOp::create(b, least, a)) : a;
+    };
+    for (Value divisor : divisors)
+      add(divisor);
+    for (arith::DivFOp quotient : quotients)
+      add(quotient.getLhs());
+    Value small = arith::CmpFOp::create(b, P::OLE, most, number(kLargest));
+    Value large = arith::CmpFOp::create(b, P::OGE, least, number(kSmallest));
+    auto choice = scf::IfOp::create(b, TypeRange{b.getI1Type()}, large,
+                                    /*addThenBlock=*/true,
+                                    /*addElseBlock=*/true);
+    b.setInsertionPointToStart(choice.thenBlock());
+    scf::YieldOp::create(b, small);
+    b.setInsertionPointToStart(choice.elseBlock());
+    Value both = arith::AndIOp::create(b, small, largeButZeros());
+    scf::YieldOp::create(b, both);
+    b.setInsertionPointAfter(choice);
+    return choice.getResult(0);
+  }
+
+  /// Whether divisors are positive and none of them is too small, nor is any
+  /// dividend that is no zero. Bits of zeros, less one, are the largest
+  /// integer.
+  Value largeButZeros() {
+    Value positive = divisors.front();
+    for (Value divisor : llvm::drop_begin(divisors))
+      positive = arith::MinimumFOp::create(b, positive, divisor);
+    Value one = integer(1), least;
     for (arith::DivFOp quotient : quotients) {
-      Value a = math::AbsFOp::create(b, quotient.getLhs());
-      most = arith::MaximumFOp::create(b, most, a);
-      least = arith::MinimumFOp::create(b, least, a);
+      Value bits =
+          arith::BitcastOp::create(b, b.getI32Type(), quotient.getLhs());
+      Value less =
+          arith::SubIOp::create(b, arith::ShLIOp::create(b, bits, one), one);
+      least = least ? Value(arith::MinUIOp::create(b, least, less)) : less;
     }
-    using P = arith::CmpFPredicate;
-    return arith::AndIOp::create(
-        b, arith::CmpFOp::create(b, P::OGE, least, number(kSmallest)),
-        arith::CmpFOp::create(b, P::OLE, most, number(kLargest)));
+    uint32_t bound = 2 * llvm::bit_cast<uint32_t>(kSmallest) - 1;
+    Value isPositive =
+        arith::CmpFOp::create(b, P::OGE, positive, number(kSmallest));
+    Value isLarge = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, least,
+                                          integer(bound));
+    return arith::AndIOp::create(b, isPositive, isLarge);
   }
 
   Value number(float v) {
     return arith::ConstantOp::create(b, b.getF32FloatAttr(v));
   }
 
-  MutableArrayRef<arith::DivFOp> quotients;
+  Value integer(uint32_t v) {
+    return arith::ConstantOp::create(b, b.getI32IntegerAttr(int32_t(v)));
+  }
+
+  SmallVector<arith::DivFOp> quotients;
+  llvm::SmallSetVector<Value, 4> divisors;
   ImplicitLocOpBuilder b;
 };
 
@@ -101,13 +156,36 @@ struct ShareReciprocals
       return markAllAnalysesPreserved();
     SmallVector<SmallVector<arith::DivFOp>> runs;
     getOperation().walk([&](Block *block) { collect(*block, runs); });
-    for (MutableArrayRef<arith::DivFOp> run : runs)
-      if (run.size() >= kFewest)
-        Sharing(run).run();
+    for (ArrayRef<arith::DivFOp> run : runs)
+      share(run);
   }
 
-  /// Quotients one after the other with the same divisor, of which none is a
-  /// dividend of another.
+  /// Of quotients that stand one after the other: those with one divisor by
+  /// themselves, which need the fewest registers; and together those whose
+  /// divisors take turns, as columns of a tile do.
+  static void share(ArrayRef<arith::DivFOp> run) {
+    SmallVector<arith::DivFOp> turns;
+    DenseMap<Value, unsigned> counts;
+    while (!run.empty()) {
+      Value divisor = arith::DivFOp(run.front()).getRhs();
+      ArrayRef<arith::DivFOp> same = run.take_while(
+          [&](arith::DivFOp quotient) { return quotient.getRhs() == divisor; });
+      run = run.drop_front(same.size());
+      if (same.size() >= kFewest) {
+        Sharing(SmallVector<arith::DivFOp>(same)).run();
+        continue;
+      }
+      turns.append(same.begin(), same.end());
+      counts[divisor] += same.size();
+    }
+    llvm::erase_if(turns, [&](arith::DivFOp quotient) {
+      return counts[quotient.getRhs()] < kFewest;
+    });
+    if (!turns.empty())
+      Sharing(std::move(turns)).run();
+  }
+
+  /// Quotients one after the other, of which none is an operand of another.
   static void collect(Block &block,
                       SmallVectorImpl<SmallVector<arith::DivFOp>> &runs) {
     bool open = false;
@@ -115,7 +193,7 @@ struct ShareReciprocals
       auto quotient = dyn_cast<arith::DivFOp>(op);
       if (!quotient || !quotient.getType().isF32() ||
           quotient.getFastmath() != arith::FastMathFlags::none ||
-          matchPattern(quotient.getRhs(), m_Constant())) {
+          isProduct(quotient.getRhs())) {
         open = open && op.hasTrait<OpTrait::ConstantLike>();
         continue;
       }
@@ -123,12 +201,18 @@ struct ShareReciprocals
         return quotient.getLhs() == earlier.getResult() ||
                quotient.getRhs() == earlier.getResult();
       };
-      if (!open || runs.back().back().getRhs() != quotient.getRhs() ||
-          llvm::any_of(runs.back(), uses))
+      if (!open || llvm::any_of(runs.back(), uses))
         runs.emplace_back();
       runs.back().push_back(quotient);
       open = true;
     }
+  }
+
+  /// Whether LLVM multiplies by the reciprocal of a divisor, which is exact.
+  static bool isProduct(Value divisor) {
+    FloatAttr constant;
+    return matchPattern(divisor, m_Constant(&constant)) &&
+           constant.getValue().getExactInverse(nullptr);
   }
 };
 

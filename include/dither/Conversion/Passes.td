@@ -57,12 +57,13 @@ def DitherExpandMath : Pass<"dither-expand-math", "::mlir::ModuleOp"> {
 }
 
 def DitherShareReciprocals : Pass<"dither-share-reciprocals", "::mlir::ModuleOp"> {
-  let summary = "divide several numbers by one divisor through its reciprocal, on GPUs";
+  let summary = "divide several numbers by few divisors through their reciprocals, on GPUs";
   let description = [{
-    Quotients of f32 that stand together and have one divisor become a reciprocal and, for each, a
-    product and a correction in two multiply-adds, which round as the division does (Markstein) as long
-    as nothing overflows or underflows. Where something might, the divisions are run instead. A
-    division of its own is ten instructions and a branch. Does nothing for CPUs, whose division is one.
+    Quotients of f32 that stand together and share their divisors become a reciprocal of each divisor
+    and, for each quotient, a product and a correction in two multiply-adds, which round as the division
+    does (Markstein) as long as nothing overflows or underflows. Where something might, the divisions are
+    run instead. Zeros may be among what is divided by positive numbers. A division of its own is ten
+    instructions and a branch. Does nothing for CPUs, whose division is one.
 
     Example: test/Conversion/ShareReciprocals/share.mlir.
   }];

@@ -68,10 +68,11 @@ def test_registers_at_barriers(name, target, tmp_path):
 
 
 #: Kernels that compute so much for each element that ptxas, left alone, gives a thread 140 to 255 registers: with
-#: room for 16 warps they have 128, and keep next to nothing in memory. By bytes of a thread.
+#: room for 16 warps they have 128, and keep next to nothing in memory. By bytes of a thread. Quotients by a constant
+#: (SiTU) are computed together: more is alive at once, and the kernels are predicted at 0.7 to 0.98 of the time.
 MUCH = {
-    ("situglu-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 0,
-    ("dsituglu-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_100a"): 264,
+    ("situglu-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 112,
+    ("dsituglu-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_100a"): 408,
     ("dsituglu-nvfp4-both-linear-bfloat16", "sm_90a"): 160,
     ("dbias_dgeglu-nvfp4-both-linear-bfloat16", "sm_90a"): 0,
     ("dclamped_swiglu-fp8_1x128_e4m3-rowwise-linear-bfloat16", "sm_90a"): 0,
