@@ -44,6 +44,12 @@ static int64_t divisorOf(Value v, int depth = 0) {
   }
   if (isa<arith::IndexCastOp, arith::ExtSIOp, arith::ExtUIOp>(op))
     return of(0);
+  if (isa<arith::DivUIOp>(op) &&
+      matchPattern(op->getOperand(1), m_ConstantInt(&constant)) &&
+      constant.isStrictlyPositive()) {
+    int64_t by = constant.getSExtValue(), whole = of(0);
+    return whole % by == 0 ? whole / by : 1;
+  }
   return 1;
 }
 

@@ -17,6 +17,7 @@
 
 #include "Analysis/IndexSign.h"
 #include "Layouts/LayoutRules.h"
+#include "Tiling/Divisions.h"
 #include "Tiling/WholeTiles.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Target/ModuleTarget.h"
@@ -470,25 +471,12 @@ void assumeInside(Block &body, const Insiders &insiders, const IRMapping &map) {
 
 struct DitherVersionBounds
     : impl::DitherVersionBoundsBase<DitherVersionBounds> {
-  /// What is written as `c // 16` is a shift where c has no sign.
-  static void divideUnsigned(func::FuncOp func) {
-    func.walk([](arith::FloorDivSIOp op) {
-      if (!isNonNegative(op.getLhs()) || !isNonNegative(op.getRhs()))
-        return;
-      OpBuilder b(op);
-      op.replaceAllUsesWith(
-          arith::DivUIOp::create(b, op.getLoc(), op.getLhs(), op.getRhs())
-              .getResult());
-      op.erase();
-    });
-  }
-
   void runOnOperation() override {
     func::FuncOp func = getOperation();
     if (!func->hasAttr("quant.kernel") || func.isExternal())
       return;
     Attribute launch = func->removeAttr("quant.launch");
-    divideUnsigned(func);
+    simplifyDivisions(func);
     if (func->hasAttr("quant.phases"))
       return;
     Block &entry = func.front();
