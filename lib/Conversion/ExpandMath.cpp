@@ -325,6 +325,35 @@ Value expandTowardZero(OpBuilder &b, dither::quant::FmaTowardZeroOp op,
   return vector ? result : vector::ExtractOp::create(b, loc, result, 0);
 }
 
+/// The upper half of a product whose lower half is needed, too, as that of the
+/// whole: one instruction, where LLVM makes one for each half. Null without.
+Value highOfWide(dither::quant::MulhiOp high) {
+  Value lhs = high.getLhs(), rhs = high.getRhs();
+  Type half = high.getType();
+  if (!high.getIsUnsigned() || !half.isInteger(32))
+    return {};
+  for (Operation *user : lhs.getUsers()) {
+    auto low = dyn_cast<arith::MulIOp>(user);
+    if (!low || low->getBlock() != high->getBlock() || low.getLhs() != lhs ||
+        low.getRhs() != rhs)
+      continue;
+    OpBuilder b(low->isBeforeInBlock(high) ? low.getOperation()
+                                           : high.getOperation());
+    Location loc = high.getLoc();
+    auto halves =
+        LLVM::LLVMStructType::getLiteral(b.getContext(), {half, half});
+    Value both = conversion::inlineAsm(b, loc, halves, {lhs, rhs},
+                                       "{ .reg .b64 w; mul.wide.u32 w, $2, $3; "
+                                       "mov.b64 {$0, $1}, w; }",
+                                       "=r,=r,r,r")
+                     .getResult(0);
+    low.getResult().replaceAllUsesWith(
+        LLVM::ExtractValueOp::create(b, loc, both, 0));
+    return LLVM::ExtractValueOp::create(b, loc, both, 1);
+  }
+  return {};
+}
+
 /// What `op` becomes; null where it stays.
 Value expanded(Operation *op, bool onGpu) {
   OpBuilder b(op);
@@ -345,6 +374,8 @@ Value expanded(Operation *op, bool onGpu) {
     return expandRoundedDivision(b, loc, op->getOperand(0), op->getOperand(1),
                                  isa<arith::CeilDivSIOp>(op));
   if (auto mulhi = dyn_cast<dither::quant::MulhiOp>(op)) {
+    if (Value high = onGpu ? highOfWide(mulhi) : Value())
+      return high;
     if (mulhi.getIsUnsigned())
       return arith::MulUIExtendedOp::create(b, loc, mulhi.getLhs(),
                                             mulhi.getRhs())

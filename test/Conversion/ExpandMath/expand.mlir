@@ -143,6 +143,36 @@ func.func @others(%x: f32) -> f32 {
 // On a GPU the reciprocal is an approximation and a step of Newton's; a division
 // would need a branch.
 module attributes {quant.target = "sm_90a"} {
+// Both halves of a product are one instruction, whichever is first.
+// CHECK-LABEL: func.func @wide(
+// CHECK: %[[P:.*]] = llvm.inline_asm {{.*}}mul.wide.u32 {{.*}} %arg0, %arg1
+// CHECK: %[[LOW:.*]] = llvm.extractvalue %[[P]][0]
+// CHECK: %[[HIGH:.*]] = llvm.extractvalue %[[P]][1]
+// CHECK: arith.xori %[[LOW]], %[[HIGH]]
+// CHECK: llvm.inline_asm {{.*}}mul.wide.u32
+// CHECK-NOT: arith.mul
+// CHECK: return
+func.func @wide(%a: i32, %b: i32) -> i32 {
+  %low = arith.muli %a, %b : i32
+  %high = quant.mulhi %a, %b unsigned : i32
+  %c = arith.xori %low, %high : i32
+  %high2 = quant.mulhi %c, %b unsigned : i32
+  %low2 = arith.muli %c, %b : i32
+  %d = arith.xori %low2, %high2 : i32
+  return %d : i32
+}
+
+// Not where one half is needed, or numbers have a sign.
+// CHECK-LABEL: func.func @halves(
+// CHECK-NOT: inline_asm
+// CHECK: return
+func.func @halves(%a: i32, %b: i32, %c: i32) -> (i32, i32, i32) {
+  %low = arith.muli %a, %b : i32
+  %high = quant.mulhi %a, %b : i32
+  %other = quant.mulhi %a, %c unsigned : i32
+  return %low, %high, %other : i32, i32, i32
+}
+
 // CHECK-LABEL: func.func @sigmoid(
 // CHECK: %[[D:.*]] = arith.addf %{{.*}}, %[[ONE:.*]] : f32
 // CHECK: %[[R:.*]] = nvvm.rcp.approx.ftz.f %[[D]] : f32
