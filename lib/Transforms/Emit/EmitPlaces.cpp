@@ -78,13 +78,22 @@ Registers Emitter::sumBlocks(Registers regs, const ReducePlan &plan,
 Registers Emitter::butterflies(Registers regs, ArrayRef<PlaceBit> bits) {
   for (PlaceBit place : bits) {
     int64_t mask = int64_t(1) << place.bit;
+    // What neighbours do alike stands together, for dither-pair-registers.
+    int64_t count = regs.size(), together = count % 2 ? 1 : 2;
     if (place.kind == PlaceBit::Reg) {
-      for (int64_t low = 0, n = regs.size(); low < n; ++low)
-        if (!(low & mask)) {
-          Value a = regs[low], c = regs[low | mask];
-          regs[low] = make<arith::AddFOp>(a, c);
-          regs[low | mask] = make<arith::SubFOp>(a, c);
-        }
+      together = std::min(together, mask);
+      for (int64_t first = 0; first < count; first += together) {
+        if (first & mask)
+          continue;
+        MutableArrayRef<Value> low = MutableArrayRef(regs), high = low;
+        low = low.slice(first, together);
+        high = high.slice(first | mask, together);
+        Registers a(low), c(high);
+        for (auto [sum, x, y] : llvm::zip_equal(low, a, c))
+          sum = make<arith::AddFOp>(x, y);
+        for (auto [difference, x, y] : llvm::zip_equal(high, a, c))
+          difference = make<arith::SubFOp>(x, y);
+      }
       continue;
     }
     // The lane of the upper element takes its own away: 1 and -1 times it are
@@ -102,8 +111,14 @@ Registers Emitter::butterflies(Registers regs, ArrayRef<PlaceBit> bits) {
                               make<arith::AndIOp>(tid, i32(mask)), i32(0));
       sign = make<arith::SelectOp>(upper, splatF(-1), splatF(1));
     }
-    for (Value &reg : regs)
-      reg = make<math::FmaOp>(reg, sign, shuffleXor(reg, mask));
+    for (int64_t first = 0; first < count; first += together) {
+      auto own = MutableArrayRef(regs).slice(first, together);
+      Registers others;
+      for (Value reg : own)
+        others.push_back(shuffleXor(reg, mask));
+      for (auto [reg, other] : llvm::zip_equal(own, others))
+        reg = make<math::FmaOp>(reg, sign, other);
+    }
   }
   return regs;
 }

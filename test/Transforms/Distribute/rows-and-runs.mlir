@@ -6,12 +6,17 @@ module attributes {quant.target = "sm_90a"} {
   // CHECK-LABEL: func.func @hadamard(
   // CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
   // CHECK-DAG: %[[MINUS:.*]] = arith.constant -1.000000e+00 : f32
-  // CHECK-COUNT-4: arith.addf
+  // CHECK-COUNT-2: arith.addf
+  // CHECK: arith.addf
+  // CHECK-NEXT: arith.addf
+  // CHECK-NEXT: arith.subf
+  // CHECK-NEXT: arith.subf
   // CHECK-NOT: arith.addf
   // CHECK: %[[SIGN:.*]] = arith.select %{{.*}}, %[[MINUS]], %[[ONE]] : f32
-  // CHECK: %[[OTHER:.*]] = nvvm.shfl.sync bfly
+  // CHECK-COUNT-2: nvvm.shfl.sync bfly
   // CHECK: math.fma %{{.*}}, %[[SIGN]], %{{.*}} : f32
-  // CHECK-COUNT-7: nvvm.shfl.sync bfly
+  // CHECK-NEXT: math.fma %{{.*}}, %[[SIGN]], %{{.*}} : f32
+  // CHECK-COUNT-6: nvvm.shfl.sync bfly
   // CHECK-NOT: nvvm.shfl
   func.func @hadamard(%x: memref<1x128xf32>, %y: memref<1x128xf32>) attributes {quant.kernel, quant.config = {num_warps = 1 : i64}} {
     %c0 = arith.constant 0 : index
