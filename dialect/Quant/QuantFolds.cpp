@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/CommonFolders.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/bit.h"
 #include <cmath>
@@ -161,6 +162,27 @@ static OpFoldResult splatFromBits(RankedTensorType type, uint32_t bits) {
   return DenseElementsAttr::get(type, value);
 }
 
+/// What is clamped from one side to a constant past the largest value of a
+/// format, which its codes cannot tell; null for anything else.
+static Value unclamped(Value value, const numerics::ElementFormat &format) {
+  Operation *clamp = value.getDefiningOp();
+  if (!isa_and_present<arith::MinimumFOp, arith::MaximumFOp>(clamp) ||
+      !format.hasSign || !format.saturates)
+    return {};
+  for (unsigned i : {0, 1}) {
+    DenseElementsAttr bound;
+    if (!matchPattern(clamp->getOperand(i), m_Constant(&bound)))
+      continue;
+    std::optional<uint32_t> bits = splatBits(bound);
+    if (!bits)
+      continue;
+    float x = llvm::bit_cast<float>(*bits);
+    if (isa<arith::MinimumFOp>(clamp) ? x >= format.max : x <= -format.max)
+      return clamp->getOperand(1 - i);
+  }
+  return {};
+}
+
 OpFoldResult EncodeOp::fold(FoldAdaptor adaptor) {
   RankedTensorType type = getResult().getType();
   const numerics::ElementFormat *format = elementFormat(type.getElementType());
@@ -177,6 +199,11 @@ OpFoldResult EncodeOp::fold(FoldAdaptor adaptor) {
   if (decode && decode.getSource().getType() == type && !format->hasNaN &&
       !format->twosComplement)
     return decode.getSource();
+  // What saturates need not be clamped to as much or more before.
+  if (Value whole = unclamped(getSource(), *format)) {
+    getSourceMutable().assign(whole);
+    return getResult();
+  }
   return {};
 }
 

@@ -346,3 +346,40 @@ func.func @functions_of_what_is_loaded(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %1 = quant.tanh %0 : tensor<4x8xf32>
   return %1 : tensor<4x8xf32>
 }
+
+// Codes saturate: what is clamped to as much, or more, is encoded as it is.
+// CHECK-LABEL: func.func @clamped_encode
+// CHECK-NEXT: %[[Q:.*]] = quant.encode %arg0 : tensor<4x8xf32> -> tensor<4x8xf8E4M3FN>
+// CHECK-NEXT: return %[[Q]]
+func.func @clamped_encode(%x: tensor<4x8xf32>) -> tensor<4x8xf8E4M3FN> {
+  %most = arith.constant dense<448.0> : tensor<4x8xf32>
+  %least = arith.constant dense<-500.0> : tensor<4x8xf32>
+  %0 = arith.minimumf %x, %most : tensor<4x8xf32>
+  %1 = arith.maximumf %least, %0 : tensor<4x8xf32>
+  %2 = quant.encode %1 : tensor<4x8xf32> -> tensor<4x8xf8E4M3FN>
+  return %2 : tensor<4x8xf8E4M3FN>
+}
+
+// Not to less, of the other sign, to what is no constant, nor of scales, which have no sign.
+// CHECK-LABEL: func.func @other_clamps
+// CHECK-COUNT-2: arith.minimumf
+// CHECK: arith.maximumf
+// CHECK: arith.minimumf
+// CHECK: arith.minimumf
+// CHECK-NOT: arith.maximumf
+// CHECK: return
+func.func @other_clamps(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> (tensor<4x8xf8E4M3FN>, tensor<4x8xf8E4M3FN>, tensor<4x8xf8E4M3FN>, tensor<4x8xf8E8M0FNU>) {
+  %most = arith.constant dense<448.0> : tensor<4x8xf32>
+  %less = arith.constant dense<447.0> : tensor<4x8xf32>
+  %large = arith.constant dense<1.0e38> : tensor<4x8xf32>
+  %0 = arith.minimumf %x, %less : tensor<4x8xf32>
+  %1 = quant.encode %0 : tensor<4x8xf32> -> tensor<4x8xf8E4M3FN>
+  %2 = arith.minimumf %x, %y : tensor<4x8xf32>
+  %3 = quant.encode %2 : tensor<4x8xf32> -> tensor<4x8xf8E4M3FN>
+  %4 = arith.maximumf %x, %most : tensor<4x8xf32>
+  %5 = arith.minimumf %4, %less : tensor<4x8xf32>
+  %6 = quant.encode %5 : tensor<4x8xf32> -> tensor<4x8xf8E4M3FN>
+  %7 = arith.minimumf %x, %large : tensor<4x8xf32>
+  %8 = quant.encode %7 {mode = #quant.e8m0_mode<rceil>} : tensor<4x8xf32> -> tensor<4x8xf8E8M0FNU>
+  return %1, %3, %6, %8 : tensor<4x8xf8E4M3FN>, tensor<4x8xf8E4M3FN>, tensor<4x8xf8E4M3FN>, tensor<4x8xf8E8M0FNU>
+}
