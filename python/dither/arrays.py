@@ -144,7 +144,8 @@ class Array:
             found = f"argument '{name}' has data type {self.storage}"
             if self.storage in ("uint8", "int8"):
                 raise TypeError(f"{found}, expected a type of codes: dither.view(x, dtype) gives bytes their meaning")
-            raise TypeError(f"{found}, expected float32, bfloat16, float16, int32, int64 or a type of codes")
+            hint = ": of a mask pass x.view('int8'), where m.to(dl.float32) != 0" if self.storage == "bool" else ""
+            raise TypeError(f"{found}, expected float32, bfloat16, float16, int32, int64 or a type of codes{hint}")
         rank = len(self.shape)
         if rank > 4:
             raise ValueError(f"argument '{name}' has rank {rank}, expected at most 4")

@@ -135,6 +135,7 @@ def binary(e: Emitter, symbol: str, a: Any, b: Any) -> Any:
 
 #: Factors of a power, at most.
 MAX_EXPONENT = 1024
+_ROOTS = {0.5: ": use dl.sqrt", -0.5: ": use dl.rsqrt"}
 
 
 def _power(e: Emitter, base: Any, exponent: Any) -> Any:
@@ -143,7 +144,7 @@ def _power(e: Emitter, base: Any, exponent: Any) -> Any:
     if isinstance(exponent, bool) or not isinstance(exponent, int) or abs(exponent) > MAX_EXPONENT:
         raise Problem(
             f"'**' of {describe(base)} and {describe(exponent)}, expected a constexpr integer from {-MAX_EXPONENT} to "
-            f"{MAX_EXPONENT} as the exponent"
+            f"{MAX_EXPONENT} as the exponent{_ROOTS.get(exponent, '') if isinstance(exponent, float) else ''}"
         )
     reject_narrow(base, "left operand of '**'")
     base = promoted(e, base)

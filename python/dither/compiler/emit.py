@@ -182,7 +182,8 @@ class Emitter:
         if source.is_narrow or source.is_float:
             if dtype is types.bool_ and source.is_float:
                 return self.compare("!=", self.widen(value), self.constant_like(self.widen(value), 0))
-            raise Problem(f"{source} does not convert to {dtype}: only integers do, expected a float type here")
+            what = "codes convert to float types alone" if source.is_narrow else "only integers do"
+            raise Problem(f"{source} does not convert to {dtype}: {what}, expected a float type here")
         if dtype is types.bool_:
             return self.compare("!=", value, self.constant_like(value, 0))
         return self._to_int(value, dtype)

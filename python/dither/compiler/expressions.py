@@ -61,6 +61,14 @@ SYMBOLS: dict[type[ast.AST], str] = {
     ast.IsNot: "is not",
 }
 TILE_ATTRIBUTES = ("shape", "dtype", "ndim", "T", "to")
+#: What the language has for names of other libraries.
+INSTEAD = {
+    "clamp": "dl.minimum(dl.maximum(t, low), high)",
+    "clip": "dl.minimum(dl.maximum(t, low), high)",
+    "relu": "dl.maximum(t, 0.0)",
+    "pow": "'**' with an integer, or dl.exp2(y * dl.log2(t))",
+    "round": "dl.rint",
+}
 
 
 class Expressions(Walk):
@@ -136,7 +144,8 @@ class Expressions(Walk):
         value = self.captures.attribute(base, name) if outside else getattr(base, name, MISSING)
         if value is MISSING:
             what = f"module '{base.__name__}'" if isinstance(base, python_types.ModuleType) else describe(base)
-            raise Problem(f"{what} has no attribute '{name}'{suggest(name, dir(base))}")
+            hint = INSTEAD.get(name) if base is language else None
+            raise Problem(f"{what} has no attribute '{name}'{f': use {hint}' if hint else suggest(name, dir(base))}")
         return value if is_elementary(value) else check_captured(ast.unparse(node), value)
 
     def _attribute(self, base: Any, name: str) -> Any:

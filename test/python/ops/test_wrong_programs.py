@@ -235,6 +235,12 @@ MISALIGNED = np.frombuffer(bytearray(64 * 128 * 4 + 64), np.uint8)[1:][: 64 * 12
             "meaning",
         ),
         (
+            lambda: copy[(1,)](X > 0, Y),
+            TypeError,
+            "argument 'x' has data type bool, expected float32, bfloat16, float16, int32, int64 or a type of codes: of "
+            "a mask pass x.view('int8'), where m.to(dl.float32) != 0",
+        ),
+        (
             lambda: copy[(1,)](X[:, ::2], Y),
             ValueError,
             "argument 'x' has stride 2 along its last dimension, expected 1: make it contiguous first",
