@@ -162,10 +162,13 @@ static OpFoldResult splatFromBits(RankedTensorType type, uint32_t bits) {
   return DenseElementsAttr::get(type, value);
 }
 
-/// What is clamped from one side to a constant past the largest value of a
-/// format, which its codes cannot tell; null for anything else.
-static Value unclamped(Value value, const numerics::ElementFormat &format) {
+/// What codes of a format cannot tell from a value: what is clamped from one
+/// side to a constant past their largest, or rounded to the integers that they
+/// are; null for anything else.
+static Value withoutSteps(Value value, const numerics::ElementFormat &format) {
   Operation *clamp = value.getDefiningOp();
+  if (auto round = dyn_cast_if_present<math::RoundEvenOp>(clamp))
+    return format.twosComplement ? round.getOperand() : Value();
   if (!isa_and_present<arith::MinimumFOp, arith::MaximumFOp>(clamp) ||
       !format.hasSign || !format.saturates)
     return {};
@@ -199,9 +202,9 @@ OpFoldResult EncodeOp::fold(FoldAdaptor adaptor) {
   if (decode && decode.getSource().getType() == type && !format->hasNaN &&
       !format->twosComplement)
     return decode.getSource();
-  // What saturates need not be clamped to as much or more before.
-  if (Value whole = unclamped(getSource(), *format)) {
-    getSourceMutable().assign(whole);
+  // Encoding rounds and saturates.
+  if (Value before = withoutSteps(getSource(), *format)) {
+    getSourceMutable().assign(before);
     return getResult();
   }
   return {};

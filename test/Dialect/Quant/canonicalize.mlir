@@ -360,6 +360,21 @@ func.func @clamped_encode(%x: tensor<4x8xf32>) -> tensor<4x8xf8E4M3FN> {
   return %2 : tensor<4x8xf8E4M3FN>
 }
 
+// They round, too, where they are integers, and no others.
+// CHECK-LABEL: func.func @rounded_encode
+// CHECK-NEXT: %[[R:.*]] = math.roundeven %arg0
+// CHECK-NEXT: %[[Q:.*]] = quant.encode %arg0 : tensor<4x8xf32> -> tensor<4x8xi8>
+// CHECK-NEXT: %[[F:.*]] = quant.encode %[[R]] : tensor<4x8xf32> -> tensor<4x8xf8E4M3FN>
+// CHECK-NEXT: return %[[Q]], %[[F]]
+func.func @rounded_encode(%x: tensor<4x8xf32>) -> (tensor<4x8xi8>, tensor<4x8xf8E4M3FN>) {
+  %least = arith.constant dense<-128.0> : tensor<4x8xf32>
+  %0 = math.roundeven %x : tensor<4x8xf32>
+  %1 = arith.maximumf %0, %least : tensor<4x8xf32>
+  %2 = quant.encode %1 : tensor<4x8xf32> -> tensor<4x8xi8>
+  %3 = quant.encode %0 : tensor<4x8xf32> -> tensor<4x8xf8E4M3FN>
+  return %2, %3 : tensor<4x8xi8>, tensor<4x8xf8E4M3FN>
+}
+
 // Not to less, of the other sign, to what is no constant, nor of scales, which have no sign.
 // CHECK-LABEL: func.func @other_clamps
 // CHECK-COUNT-2: arith.minimumf
