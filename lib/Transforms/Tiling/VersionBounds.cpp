@@ -51,10 +51,32 @@ struct Access {
   SmallVector<int64_t> shape;
 };
 
+/// An access to a matrix of a tensor as one to the tensor: one that is inside
+/// of it is inside of the matrix, which has no elements where it is outside.
+Access ofTensor(Access access) {
+  auto view = access.memref.getDefiningOp<quant::ViewOp>();
+  if (!view || !isa<BlockArgument>(view.getMemref()))
+    return access;
+  size_t rank = cast<MemRefType>(view.getMemref().getType()).getRank();
+  Access whole{access.op, view.getMemref(), {}, SmallVector<int64_t>(rank, 1)};
+  size_t own = 0, other = 0;
+  size_t lead = access.indices.size() - access.shape.size();
+  for (size_t d = 0; d < rank; ++d) {
+    if (!llvm::is_contained(view.getDims(), int64_t(d))) {
+      whole.indices.push_back(view.getIndices()[other++]);
+      continue;
+    }
+    if (own >= lead)
+      whole.shape[d] = access.shape[own - lead];
+    whole.indices.push_back(access.indices[own++]);
+  }
+  return whole;
+}
+
 template <typename Op> Access describe(Op op, Value tile) {
-  return {
-      op, op.getMemref(), SmallVector<Value>(op.getIndices()),
-      SmallVector<int64_t>(cast<RankedTensorType>(tile.getType()).getShape())};
+  return ofTensor({op, op.getMemref(), SmallVector<Value>(op.getIndices()),
+                   SmallVector<int64_t>(
+                       cast<RankedTensorType>(tile.getType()).getShape())});
 }
 
 std::optional<Access> asAccess(Operation *op) {
@@ -377,6 +399,17 @@ struct Demand {
   }
 };
 
+/// Whether a loop counts `index` up to the end of a dimension.
+bool isCountedInside(Value index, Value memref, int64_t dim) {
+  auto argument = dyn_cast<BlockArgument>(index);
+  auto loop = argument
+                  ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())
+                  : scf::ForOp();
+  return loop && index == loop.getInductionVar() &&
+         isNonNegative(loop.getLowerBound()) &&
+         isExtent(loop.getUpperBound(), memref, dim);
+}
+
 /// Nothing for what always reaches outside.
 std::optional<Demand> demandOf(Access access, const RowEnds &ends) {
   auto type = cast<MemRefType>(access.memref.getType());
@@ -398,6 +431,8 @@ std::optional<Demand> demandOf(Access access, const RowEnds &ends) {
     // In each iteration of a loop.
     if (std::optional<int64_t> last = lastOf(index);
         last && !type.isDynamicDim(d) && *last <= type.getDimSize(d) - size)
+      continue;
+    if (size == 1 && isCountedInside(index, access.memref, d))
       continue;
     if (!isNonNegative(index))
       demand.maybeNegative.push_back(index);

@@ -269,3 +269,52 @@ func.func @given(%x: memref<?x512xf32>, %y: memref<?x512xf32>, %i: index) attrib
   quant.store %t, %y[%c0, %c0] : tensor<4x512xf32>, memref<?x512xf32>
   return
 }
+
+// -----
+
+// Matrices of a tensor of rank 3: at a place that a loop counts to the end, and
+// at the number of a program. They are not empty where that is inside.
+// CHECK-LABEL: func.func @matrices(
+// CHECK-SAME: quant.whole, quant.whole_if = [{axis = 0 : i64, end = 4 : i64, slot = 2 : i64, step = 4 : i64}, {axis = 1 : i64, end = 1 : i64, slot = 5 : i64, step = 1 : i64}, {axis = 0 : i64, end = 4 : i64, slot = 6 : i64, step = 4 : i64}]
+// CHECK-NOT: scf.if
+// CHECK: quant.load %{{.*}} {in_bounds}
+// CHECK: quant.store %{{.*}} {in_bounds}
+module attributes {quant.target = "sm_90a"} {
+  func.func @matrices(%x: memref<?x?x64xf32>, %y: memref<?x?x64xf32>) attributes {quant.kernel, quant.launch = {grid = array<i64: 4, 3, 1>, slots = array<i64: 0, 8, 16, 0, 0, 3, 16, 0>}} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %zero = arith.constant dense<0.0> : tensor<4x64xf32>
+    %p = quant.program_id x
+    %q = quant.program_id y
+    %r = arith.muli %p, %c4 : index
+    %n = memref.dim %x, %c0 : memref<?x?x64xf32>
+    %sum = scf.for %k = %c0 to %n step %c1 iter_args(%s = %zero) -> (tensor<4x64xf32>) {
+      %m = quant.view %x[%k] dims [1, 2] : memref<?x?x64xf32> -> memref<?x64xf32, strided<[64, 1]>>
+      %t = quant.load %m[%r, %c0] : memref<?x64xf32, strided<[64, 1]>> -> tensor<4x64xf32>
+      %a = arith.addf %s, %t : tensor<4x64xf32>
+      scf.yield %a : tensor<4x64xf32>
+    }
+    %o = quant.view %y[%q] dims [1, 2] : memref<?x?x64xf32> -> memref<?x64xf32, strided<[64, 1]>>
+    quant.store %sum, %o[%r, %c0] : tensor<4x64xf32>, memref<?x64xf32, strided<[64, 1]>>
+    return
+  }
+
+  // Not at a place that nothing is known of, nor past the last one, which the
+  // launch has a program for.
+  // CHECK-LABEL: func.func @elsewhere(
+  // CHECK-NOT: quant.whole,
+  // CHECK: scf.if
+  func.func @elsewhere(%x: memref<?x?x64xf32>, %y: memref<?x?x64xf32>, %k: index) attributes {quant.kernel, quant.launch = {grid = array<i64: 4, 3, 1>, slots = array<i64: 0, 8, 16, 0, 0, 2, 16, 0, 0>}} {
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %p = quant.program_id x
+    %q = quant.program_id y
+    %r = arith.muli %p, %c4 : index
+    %m = quant.view %x[%k] dims [1, 2] : memref<?x?x64xf32> -> memref<?x64xf32, strided<[64, 1]>>
+    %t = quant.load %m[%r, %c0] : memref<?x64xf32, strided<[64, 1]>> -> tensor<4x64xf32>
+    %o = quant.view %y[%q] dims [1, 2] : memref<?x?x64xf32> -> memref<?x64xf32, strided<[64, 1]>>
+    quant.store %t, %o[%r, %c0] : tensor<4x64xf32>, memref<?x64xf32, strided<[64, 1]>>
+    return
+  }
+}

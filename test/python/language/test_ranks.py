@@ -137,3 +137,29 @@ def wrong(x, SHAPE: dl.constexpr, DIMS: dl.constexpr):
 def test_refused(shape, dims, message):
     with pytest.raises(CompileError, match=message):
         wrong[1](data((4, 4, 4)), SHAPE=shape, DIMS=dims, device="cpu")
+
+
+@dither.jit
+def summed(x, y, ROWS: dl.constexpr):
+    """The sum of all matrices; each program writes it to a batch of its own."""
+    b, i = dl.program_id(0), dl.program_id(1) * ROWS
+    total = dl.zeros((ROWS, 64), dl.float32)
+    for k in range(x.shape[0]):
+        total += dl.load(x, (k, i, 0), (ROWS, 64))
+    dl.store(y, (b, i, 0), total)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("shapes", ["trailing", "static", "dynamic"])
+@pytest.mark.parametrize("rows", [32, 40, 3])
+def test_sums_of_matrices(rows, shapes, device):
+    """Of whole tiles, and of tiles past the last row and programs past the last batch, one launch after the other."""
+    x = data((5, rows, 64))
+    want = np.zeros((rows, 64), np.float32)
+    for matrix in x:
+        want += matrix
+    for batches in (3, 2):
+        y = np.zeros((3, rows, 64), np.float32)
+        launch = summed[batches + (batches == 3), -(-rows // 8)]
+        launch(x, y, ROWS=8, device=device, shapes=shapes)
+        assert (y[:batches] == want).all() and not y[batches:].any()
