@@ -22,12 +22,20 @@ static Value constantOf(OpBuilder &b, Location loc, Type type, int64_t value) {
   return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));
 }
 
+/// A product's constant factor, and the other one.
+static std::pair<std::optional<int64_t>, Value>
+factorOf(arith::MulIOp product) {
+  if (auto factor = getConstantIntValue(product.getRhs()))
+    return {factor, product.getLhs()};
+  return {getConstantIntValue(product.getLhs()), product.getRhs()};
+}
+
 /// Whether a value is so many times another one, of terms that do not wrap.
 static bool divides(int64_t divisor, Value value) {
   if (std::optional<int64_t> constant = getConstantIntValue(value))
     return *constant % divisor == 0;
   if (auto product = value.getDefiningOp<arith::MulIOp>()) {
-    std::optional<int64_t> factor = getConstantIntValue(product.getRhs());
+    std::optional<int64_t> factor = factorOf(product).first;
     return factor && *factor % divisor == 0 && isNonNegative(value);
   }
   if (auto sum = value.getDefiningOp<arith::AddIOp>())
@@ -43,11 +51,11 @@ static Value over(OpBuilder &b, Location loc, Value value, int64_t divisor) {
   if (std::optional<int64_t> constant = getConstantIntValue(value))
     return constantOf(b, loc, type, *constant / divisor);
   if (auto product = value.getDefiningOp<arith::MulIOp>()) {
-    int64_t factor = *getConstantIntValue(product.getRhs()) / divisor;
-    if (factor == 1)
-      return product.getLhs();
-    return arith::MulIOp::create(b, loc, product.getLhs(),
-                                 constantOf(b, loc, type, factor));
+    auto [factor, other] = factorOf(product);
+    if (*factor == divisor)
+      return other;
+    return arith::MulIOp::create(b, loc, other,
+                                 constantOf(b, loc, type, *factor / divisor));
   }
   auto sum = value.getDefiningOp<arith::AddIOp>();
   Value lhs = over(b, loc, sum.getLhs(), divisor),

@@ -1,5 +1,4 @@
-//===- Divisions.h - Quotients of places -------------------------*- C++
-//-*-===//
+//===- Divisions.h - Quotients of places ------------------------*- C++ -*-===//
 
 #ifndef DITHER_TILING_DIVISIONS_H
 #define DITHER_TILING_DIVISIONS_H

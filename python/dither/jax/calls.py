@@ -55,10 +55,11 @@ Types = tuple[tuple[tuple[int, ...], str], ...]
 
 
 class _Static(NamedTuple):
-    """A leaf that is no array: its type tells 1 from True and 1.0."""
+    """A leaf that is no array: its type tells 1 from True and 1.0, and its text 0.0 from -0.0."""
 
     kind: type
     value: Any
+    text: str
 
 
 class Split(NamedTuple):
@@ -218,7 +219,7 @@ def call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     for path, leaf in paths:
         if not is_array(leaf):
             check_fixed(fn, path, leaf)
-            leaves.append(_Static(type(leaf), hashable(leaf)))
+            leaves.append(_Static(type(leaf), hashable(leaf), repr(leaf) if type(leaf) is float else ""))
             continue
         name = name_of(fn, path)
         check_extents(name, leaf.shape)

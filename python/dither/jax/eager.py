@@ -59,8 +59,8 @@ def key_of(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
             arrays.append(leaf)
         elif isinstance(leaf, jax.Array) or hasattr(leaf, "__array__"):
             return None
-        else:
-            key += (kind, leaf)  # 1, True and 1.0 are equal
+        else:  # 1, True and 1.0 are equal, and so are 0.0 and -0.0
+            key += (kind, repr(leaf) if kind is float else leaf)
     return tuple(key), arrays
 
 

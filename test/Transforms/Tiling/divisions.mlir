@@ -17,7 +17,7 @@ func.func @multiples(%x: memref<?x?xf32>, %t: tensor<1x1xf32>) attributes {quant
   %c96 = arith.constant 96 : index
   %c32 = arith.constant 32 : index
   %a = arith.muli %p, %c1024 : index
-  %b = arith.muli %q, %c32 : index
+  %b = arith.muli %c32, %q : index
   %d = arith.addi %a, %b : index
   %e = arith.addi %d, %c96 : index
   %r = arith.floordivsi %a, %c32 : index

@@ -1,6 +1,7 @@
 """Calls outside of what JAX traces: one like an earlier one is a function that JAX has compiled."""
 
 import dither
+import dither.language as dl
 import ml_dtypes
 import numpy as np
 import pytest
@@ -63,11 +64,27 @@ def test_calls_that_are_not_alike(other):
     same_bits(found, jax.tree.map(np.asarray, jax.jit(other)(x)))
 
 
+def times(t, factor: dl.scalar):
+    return t * factor
+
+
 def test_what_is_equal_in_python_is_not_alike():
     x = jnp.asarray(numbers(32, 64))
-    assert dither.quantize(x, "fp8_tensor_e4m3", encode_scale=1.0)
-    keys = [eager.key_of(dither.quantize, (x, "a"), {"option": option})[0] for option in (1, True, 1.0)]
-    assert len(set(keys)) == 3
+    keys = [eager.key_of(dither.quantize, (x, "a"), {"option": option})[0] for option in (1, True, 1.0, 0.0, -0.0)]
+    assert len(set(keys)) == 5
+    scaled = dither.fuse(times)
+    for factor in (0.0, -0.0, 0.0, 2.0):
+        want = scaled(np.asarray(x), factor)
+        same_bits(scaled(x, factor), want)
+        same_bits(jax.jit(lambda x, factor=factor: scaled(x, factor))(x), want)
+
+
+def test_no_number_is_like_itself(taken):
+    x, scaled = jnp.asarray(numbers(32, 64)), dither.fuse(times)
+    scaled(x, float("nan"))
+    del taken[:]
+    scaled(x, float("nan"))
+    assert not taken
 
 
 def test_what_is_traced_is_not_looked_up():
