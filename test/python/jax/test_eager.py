@@ -12,6 +12,8 @@ import jax.numpy as jnp  # noqa: E402
 from dither.jax import calls, eager  # noqa: E402
 from jax_checks import CALLS, numbers, same_bits  # noqa: E402
 
+BF16 = np.dtype(ml_dtypes.bfloat16)
+
 
 @pytest.fixture
 def taken(monkeypatch):
@@ -40,6 +42,7 @@ def test_quantized_tensors_and_optional_arrays(taken):
     for _ in range(2):
         del taken[:]
         same_bits(dither.dequantize(of_jax.colwise), dither.dequantize(q.colwise))
+        same_bits(dither.dequantize(of_jax.rowwise, dtype=jnp.bfloat16), dither.dequantize(q.rowwise, dtype=BF16))
         same_bits(dither.rms_norm(*map(jnp.asarray, (x, gain))), dither.rms_norm(x, gain))
         same_bits(dither.add_rms_norm(*map(jnp.asarray, (x, residual, gain))), dither.add_rms_norm(x, residual, gain))
     assert not taken
