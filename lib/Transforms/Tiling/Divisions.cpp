@@ -30,13 +30,16 @@ factorOf(arith::MulIOp product) {
   return {getConstantIntValue(product.getLhs()), product.getRhs()};
 }
 
-/// Whether a value is so many times another one, of terms that do not wrap.
+/// Whether a value is so many times another one, of terms that do not wrap. Not
+/// where that is what a program is numbered by: few programs store at their
+/// number itself (VersionBounds.cpp), and it has no divisor.
 static bool divides(int64_t divisor, Value value) {
   if (std::optional<int64_t> constant = getConstantIntValue(value))
     return *constant % divisor == 0;
   if (auto product = value.getDefiningOp<arith::MulIOp>()) {
     std::optional<int64_t> factor = factorOf(product).first;
-    return factor && *factor % divisor == 0 && isNonNegative(value);
+    return factor && *factor % divisor == 0 && *factor != divisor &&
+           isNonNegative(value);
   }
   if (auto sum = value.getDefiningOp<arith::AddIOp>())
     return isNonNegative(value) && isNonNegative(sum.getLhs()) &&
@@ -52,8 +55,6 @@ static Value over(OpBuilder &b, Location loc, Value value, int64_t divisor) {
     return constantOf(b, loc, type, *constant / divisor);
   if (auto product = value.getDefiningOp<arith::MulIOp>()) {
     auto [factor, other] = factorOf(product);
-    if (*factor == divisor)
-      return other;
     return arith::MulIOp::create(b, loc, other,
                                  constantOf(b, loc, type, *factor / divisor));
   }

@@ -6,7 +6,8 @@
 // CHECK-DAG: %[[P:.*]] = quant.program_id x
 // CHECK-DAG: %[[Q:.*]] = quant.program_id y
 // CHECK-DAG: %[[A:.*]] = arith.muli %[[P]], %c32{{.*}} : index
-// CHECK-DAG: %[[B:.*]] = arith.addi %[[A]], %[[Q]] : index
+// CHECK-DAG: %[[Q2:.*]] = arith.muli %[[Q]], %c2{{.*}} : index
+// CHECK-DAG: %[[B:.*]] = arith.addi %[[A]], %[[Q2]] : index
 // CHECK-DAG: %[[C:.*]] = arith.addi %[[B]], %c3{{.*}} : index
 // CHECK-NOT: arith.{{.*}}div
 // CHECK: quant.store %{{.*}}, %arg0[%[[A]], %[[C]]]
@@ -16,8 +17,9 @@ func.func @multiples(%x: memref<?x?xf32>, %t: tensor<1x1xf32>) attributes {quant
   %c1024 = arith.constant 1024 : index
   %c96 = arith.constant 96 : index
   %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
   %a = arith.muli %p, %c1024 : index
-  %b = arith.muli %c32, %q : index
+  %b = arith.muli %c64, %q : index
   %d = arith.addi %a, %b : index
   %e = arith.addi %d, %c96 : index
   %r = arith.floordivsi %a, %c32 : index
@@ -49,8 +51,10 @@ func.func @shifts(%x: memref<?x?xf32>, %t: tensor<1x1xf32>) attributes {quant.ke
 
 // -----
 
-// Not what may be negative, or may have wrapped, and no shift by 64 or more.
+// Not what may be negative, or may have wrapped, and no shift by 64 or more. A
+// program's number stays a quotient.
 // CHECK-LABEL: func.func @others
+// CHECK: arith.divui
 // CHECK: arith.floordivsi
 // CHECK: arith.floordivsi
 // CHECK: arith.floordivsi
@@ -60,6 +64,8 @@ func.func @others(%x: memref<?x?xf32>, %t: tensor<1x1xf32>, %i: index, %j: i64) 
   %c32 = arith.constant 32 : index
   %c64 = arith.constant 64 : index
   %big = arith.constant 4611686018427387904 : index
+  %m = arith.muli %p, %c32 : index
+  %n = arith.floordivsi %m, %c32 : index
   %a = arith.muli %i, %c32 : index
   %b = arith.floordivsi %a, %c32 : index
   %d = arith.muli %p, %big : index
@@ -68,7 +74,8 @@ func.func @others(%x: memref<?x?xf32>, %t: tensor<1x1xf32>, %i: index, %j: i64) 
   %g = arith.floordivsi %f, %c32 : index
   %h = arith.shrsi %p, %c64 : index
   %k = arith.addi %b, %e : index
-  %l = arith.addi %g, %h : index
+  %o = arith.addi %g, %h : index
+  %l = arith.addi %o, %n : index
   quant.store %t, %x[%k, %l] : tensor<1x1xf32>, memref<?x?xf32>
   return
 }
