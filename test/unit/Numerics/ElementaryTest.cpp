@@ -189,7 +189,7 @@ TEST(Elementary, OneStepGivesTheNearestReciprocal) {
 
 TEST(Elementary, ReciprocalsDivide) {
   // dither-share-reciprocals. Where b r is not 1, q0 = fl(a r) may be an ulp
-  // and a half off, and q0 + r (a - b q0) then is within 1.5 m 2^-25 ulp of
+  // and a half off, and q0 - r (b q0 - a) then is within 1.5 m 2^-25 ulp of
   // a/b, m = b 2^-23. It rounds to another number only if it is that near to
   // the middle of two, M / 2: with integers a and b of 24 bits, 2^k a = b M + d
   // for |d| <= 3. Those are all tried: M follows from b and d modulo 2^k.
@@ -210,7 +210,7 @@ TEST(Elementary, ReciprocalsDivide) {
               continue;
             float x = float(a), y = float(uint64_t(b) << shift);
             float r = 1.0f / y, q = x * r;
-            ASSERT_EQ(std::fma(std::fma(-y, q, x), r, q), x / y)
+            ASSERT_EQ(std::fma(std::fma(y, q, -x), -r, q), x / y)
                 << x << "/" << y;
             ++tried;
           }
