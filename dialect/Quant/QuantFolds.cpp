@@ -166,9 +166,9 @@ static OpFoldResult splatFromBits(RankedTensorType type, uint32_t bits) {
 /// side to a constant past their largest, or rounded to the integers that they
 /// are; null for anything else.
 static Value withoutSteps(Value value, const numerics::ElementFormat &format) {
-  Operation *clamp = value.getDefiningOp();
-  if (auto round = dyn_cast_if_present<math::RoundEvenOp>(clamp))
+  if (auto round = value.getDefiningOp<math::RoundEvenOp>())
     return format.twosComplement ? round.getOperand() : Value();
+  Operation *clamp = value.getDefiningOp();
   if (!isa_and_present<arith::MinimumFOp, arith::MaximumFOp>(clamp) ||
       !format.hasSign || !format.saturates)
     return {};

@@ -138,10 +138,10 @@ bool accumulate(Sum &sum, Value v, int64_t factor) {
     return !llvm::MulOverflow(*c, factor, product) &&
            !llvm::AddOverflow(sum.constant, product, sum.constant);
   }
-  if (auto arg = dyn_cast<BlockArgument>(v)) {
-    auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp());
+  if (isa<BlockArgument>(v)) {
+    scf::ForOp loop = countingLoop(v);
     std::optional<int64_t> step;
-    if (loop && arg == loop.getInductionVar())
+    if (loop)
       step = getConstantIntValue(loop.getStep());
     int64_t product;
     if (!step)
@@ -198,13 +198,8 @@ std::optional<Sum> sumOf(Value v) {
 
 /// The loop that counts with `v`; null for other values.
 scf::ForOp counterOf(Value v) {
-  auto arg = dyn_cast<BlockArgument>(v);
-  auto loop =
-      arg ? dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp()) : scf::ForOp();
-  return loop && arg == loop.getInductionVar() &&
-                 getConstantIntValue(loop.getStep())
-             ? loop
-             : scf::ForOp();
+  scf::ForOp loop = countingLoop(v);
+  return loop && getConstantIntValue(loop.getStep()) ? loop : scf::ForOp();
 }
 
 /// Iterations of a loop, if they are known.

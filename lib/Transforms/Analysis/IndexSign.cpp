@@ -33,10 +33,10 @@ Most mostOfWide(Value v, int depth) {
     return *c >= 0 ? Most(*c) : std::nullopt;
   if (depth > kMaxDepth)
     return std::nullopt;
-  if (auto arg = dyn_cast<BlockArgument>(v)) {
+  if (isa<BlockArgument>(v)) {
     // A loop counts up: its steps are positive.
-    auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp());
-    if (!loop || arg != loop.getInductionVar())
+    scf::ForOp loop = countingLoop(v);
+    if (!loop)
       return std::nullopt;
     Most first = mostOf(loop.getLowerBound(), depth + 1);
     if (!first)
@@ -115,5 +115,14 @@ Most mostOf(Value v, int depth) {
 std::optional<int64_t> largest(Value v) { return mostOf(v, 0); }
 
 bool isNonNegative(Value v) { return largest(v).has_value(); }
+
+scf::ForOp countingLoop(Value v) {
+  auto argument = dyn_cast<BlockArgument>(v);
+  auto loop =
+      argument
+          ? dyn_cast_if_present<scf::ForOp>(argument.getOwner()->getParentOp())
+          : scf::ForOp();
+  return loop && argument == loop.getInductionVar() ? loop : scf::ForOp();
+}
 
 } // namespace dither::transforms

@@ -3,6 +3,7 @@
 #ifndef DITHER_LIB_TRANSFORMS_ANALYSIS_INDEXSIGN_H
 #define DITHER_LIB_TRANSFORMS_ANALYSIS_INDEXSIGN_H
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Value.h"
 #include <optional>
 
@@ -19,6 +20,10 @@ std::optional<int64_t> largest(mlir::Value v);
 /// Whether `v`, an index or integer, is never negative, as far as the few
 /// definitions that it looks back show. What may wrap may be negative.
 bool isNonNegative(mlir::Value v);
+
+/// The loop that counts with `v`; null for other values, those that a loop
+/// carries among them.
+mlir::scf::ForOp countingLoop(mlir::Value v);
 
 } // namespace dither::transforms
 

@@ -27,9 +27,8 @@ static int64_t divisorOf(Value v, int depth = 0) {
   }
   if (depth > 8)
     return 1;
-  if (auto arg = dyn_cast<BlockArgument>(v)) {
-    auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp());
-    if (loop && arg == loop.getInductionVar())
+  if (isa<BlockArgument>(v)) {
+    if (scf::ForOp loop = countingLoop(v))
       return std::gcd(divisorOf(loop.getLowerBound(), depth + 1),
                       divisorOf(loop.getStep(), depth + 1));
     return 1;

@@ -30,38 +30,27 @@ factorOf(arith::MulIOp product) {
   return {getConstantIntValue(product.getLhs()), product.getRhs()};
 }
 
-/// Whether a value is so many times another one, of terms that do not wrap. Not
-/// where that is what a program is numbered by: few programs store at their
-/// number itself (VersionBounds.cpp), and it has no divisor.
-static bool divides(int64_t divisor, Value value) {
-  if (std::optional<int64_t> constant = getConstantIntValue(value))
-    return *constant % divisor == 0;
-  if (auto product = value.getDefiningOp<arith::MulIOp>()) {
-    std::optional<int64_t> factor = factorOf(product).first;
-    return factor && *factor % divisor == 0 && *factor != divisor &&
-           isNonNegative(value);
-  }
-  if (auto sum = value.getDefiningOp<arith::AddIOp>())
-    return isNonNegative(value) && isNonNegative(sum.getLhs()) &&
-           isNonNegative(sum.getRhs()) && divides(divisor, sum.getLhs()) &&
-           divides(divisor, sum.getRhs());
-  return false;
-}
-
-/// That other one.
+/// A value over a divisor, where there is no remainder and no term wraps; else
+/// null. Null as well where that is what a program is numbered by: few programs
+/// store at their number itself (VersionBounds.cpp), and it has no divisor.
 static Value over(OpBuilder &b, Location loc, Value value, int64_t divisor) {
   Type type = value.getType();
+  if (!isNonNegative(value))
+    return {};
   if (std::optional<int64_t> constant = getConstantIntValue(value))
-    return constantOf(b, loc, type, *constant / divisor);
+    return *constant % divisor ? Value()
+                               : constantOf(b, loc, type, *constant / divisor);
   if (auto product = value.getDefiningOp<arith::MulIOp>()) {
     auto [factor, other] = factorOf(product);
+    if (!factor || *factor % divisor || *factor == divisor)
+      return {};
     return arith::MulIOp::create(b, loc, other,
                                  constantOf(b, loc, type, *factor / divisor));
   }
   auto sum = value.getDefiningOp<arith::AddIOp>();
-  Value lhs = over(b, loc, sum.getLhs(), divisor),
-        rhs = over(b, loc, sum.getRhs(), divisor);
-  return arith::AddIOp::create(b, loc, lhs, rhs);
+  Value lhs = sum ? over(b, loc, sum.getLhs(), divisor) : Value(),
+        rhs = lhs ? over(b, loc, sum.getRhs(), divisor) : Value();
+  return rhs ? arith::AddIOp::create(b, loc, lhs, rhs) : Value();
 }
 
 /// A quotient in another form; null where it stays as it is.
@@ -71,8 +60,9 @@ static Value simplified(OpBuilder &b, Operation *op) {
     return {};
   Location loc = op->getLoc();
   std::optional<int64_t> divisor = divisorOf(op);
-  if (divisor && *divisor > 0 && divides(*divisor, dividend))
-    return over(b, loc, dividend, *divisor);
+  if (divisor && *divisor > 0)
+    if (Value whole = over(b, loc, dividend, *divisor))
+      return whole;
   if (isa<arith::FloorDivSIOp>(op) && isNonNegative(op->getOperand(1)))
     return arith::DivUIOp::create(b, loc, dividend, op->getOperand(1));
   if (divisor && isa<arith::ShRSIOp, arith::ShRUIOp>(op))

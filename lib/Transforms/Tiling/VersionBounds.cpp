@@ -401,12 +401,8 @@ struct Demand {
 
 /// Whether a loop counts `index` up to the end of a dimension.
 bool isCountedInside(Value index, Value memref, int64_t dim) {
-  auto argument = dyn_cast<BlockArgument>(index);
-  auto loop = argument
-                  ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())
-                  : scf::ForOp();
-  return loop && index == loop.getInductionVar() &&
-         isNonNegative(loop.getLowerBound()) &&
+  scf::ForOp loop = countingLoop(index);
+  return loop && isNonNegative(loop.getLowerBound()) &&
          isExtent(loop.getUpperBound(), memref, dim);
 }
 

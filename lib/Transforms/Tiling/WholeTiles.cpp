@@ -2,6 +2,7 @@
 
 #include "Tiling/WholeTiles.h"
 
+#include "Analysis/IndexSign.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -81,8 +82,8 @@ private:
 
 /// The number of an iteration, of a loop whose ends are known.
 std::optional<Progression> Progression::ofLoop(BlockArgument argument) {
-  auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
-  if (!loop || argument != loop.getInductionVar())
+  scf::ForOp loop = countingLoop(argument);
+  if (!loop)
     return std::nullopt;
   std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound()),
                          upper = getConstantIntValue(loop.getUpperBound()),

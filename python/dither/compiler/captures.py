@@ -80,9 +80,10 @@ class Callee:
         return next((p for p in self.signature.parameters.values() if p.kind in kinds), None)
 
     @functools.cached_property
-    def constexprs(self) -> tuple[str, ...]:
+    def constexprs(self) -> list[str]:
         """The parameters that take constexprs alone."""
-        return tuple(n for n, p in self.signature.parameters.items() if is_constexpr_annotation(p.annotation))
+        annotations = self.source.function.__annotations__
+        return [name for name, kind in annotations.items() if name != "return" and is_constexpr_annotation(kind)]
 
 
 _Annotations = tuple[tuple[str, Any], ...]
@@ -143,9 +144,7 @@ class Captures:
         lines: list[str] = []
         for number, callee in enumerate(callees):
             source = callee.source
-            lines.append(
-                f"function {number} {source.name} {source.facts.digest} {_constexpr_parameters(source.function)}"
-            )
+            lines.append(f"function {number} {source.name} {source.facts.digest} {callee.constexprs}")
             lines += [f"{name} is {writer.write(value)}" for name, value in callee.reads]
         self.text = "\n".join(lines)
         self.version = hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).digest()
@@ -205,11 +204,6 @@ def is_constexpr_annotation(annotation: Any) -> bool:
     if isinstance(annotation, str):
         return annotation.rpartition(".")[2] == "constexpr"
     return getattr(annotation, "__name__", "") == "constexpr"
-
-
-def _constexpr_parameters(function: python_types.FunctionType) -> list[str]:
-    """The parameters that take constexprs alone."""
-    return [name for name, annotation in function.__annotations__.items() if is_constexpr_annotation(annotation)]
 
 
 def function_of(value: Any) -> python_types.FunctionType | None:

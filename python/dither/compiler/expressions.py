@@ -86,7 +86,7 @@ class Expressions(Walk):
                 return value
         elif isinstance(node, ast.Constant) and type(node.value) in ATOMS:
             return node.value
-        method = self._methods.get((context, type(node))) or self.method(context, type(node))
+        method = self.method(context, type(node))
         before = self.e.at
         self.e.at = self.frames[-1], node
         try:
@@ -100,10 +100,8 @@ class Expressions(Walk):
         finally:
             self.e.at = before
 
-    def eval_Constant(self, node: ast.Constant) -> Any:
-        if isinstance(node.value, (bytes, complex)) or node.value is ...:
-            raise Problem(f"found {node.value!r}, expected a number, a string, None or a bool")
-        return node.value
+    def eval_Constant(self, node: ast.Constant) -> Any:  # `eval` has those that there are
+        raise Problem(f"found {node.value!r}, expected a number, a string, None or a bool")
 
     def eval_JoinedStr(self, node: ast.JoinedStr) -> str:
         return "".join(str(self.eval(value)) for value in node.values)
@@ -120,11 +118,9 @@ class Expressions(Walk):
 
     def eval_Name(self, node: ast.Name) -> Any:
         name, frame = node.id, self.frame
-        if name in frame.names:
-            value = frame.names[name]
-            if isinstance(value, Undefined):
-                raise Problem(f"'{name}' {value.why}")
-            return value
+        undefined = frame.names.get(name)
+        if isinstance(undefined, Undefined):
+            raise Problem(f"'{name}' {undefined.why}")
         if name in frame.source.local_names:
             raise Problem(f"'{name}' is read before it is assigned")
         value = frame.callee.outside.get(name, MISSING)

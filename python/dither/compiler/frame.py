@@ -59,7 +59,7 @@ class Frame:
 
     def location(self, node: ast.AST) -> Location:
         """The location of operations that a node of it makes."""
-        return [self.callee.source.text.place(node), *self.around]
+        return [self.source.text.place(node), *self.around]
 
 
 class Walk:
@@ -92,9 +92,12 @@ class Walk:
 
     def method(self, context: str, kind: type[ast.AST]) -> Callable[..., Any] | None:
         """What lowers a kind of node in a context, "run" for statements; None where nothing does."""
-        names = [context] if context == "run" else [context, "eval"]
-        found = (getattr(type(self), f"{name}_{kind.__name__}", None) for name in names)
-        return self._methods.setdefault((context, kind), next(filter(None, found), None))
+        try:
+            return self._methods[context, kind]
+        except KeyError:
+            names = [context] if context == "run" else [context, "eval"]
+            found = (getattr(type(self), f"{name}_{kind.__name__}", None) for name in names)
+            return self._methods.setdefault((context, kind), next(filter(None, found), None))
 
     # Defined by the parts.
 

@@ -23,7 +23,7 @@ class Walker(Control):
         return Exit.NEXT
 
     def statement(self, node: ast.stmt) -> Exit:
-        method = self._methods.get(("run", type(node))) or self.method("run", type(node))
+        method = self.method("run", type(node))
         before = self.e.at
         self.e.at = self.frames[-1], node
         try:

@@ -28,7 +28,7 @@ from ..data_classes import dataclass
 from ..devices import host_target
 from ..ops import GroupedScaledTensor1x, Groups, ScaledTensor1x
 from ..ops.derivatives import Convert, rule_of
-from ..programs import Place, Program, Stages, finish, staged
+from ..programs import Program, Stages, finish, staged
 from ..recording import Recording, Shard
 from ..types import int64
 from . import eager
@@ -113,12 +113,7 @@ class Call:
 
     def filled(self, program: Program, inputs: Any, outputs: Any) -> Any:
         """What it returns, of these arrays."""
-        places = {"inputs": inputs, "outputs": self.shaped(program, outputs)}
-
-        def array_of(leaf: Any) -> Any:
-            return places[leaf.kind][leaf.index] if isinstance(leaf, Place) else leaf
-
-        return jax.tree_util.tree_map(array_of, program.result)
+        return eager.Result(program).of(inputs, self.shaped(program, outputs))
 
     def shaped(self, program: Program, outputs: Any) -> list[Any]:
         """Outputs in the shapes that what it returns has."""

@@ -14,7 +14,6 @@ from jax._src import config
 from jax._src.array import ArrayImpl
 from jax._src.core import trace_state_clean
 
-from ..data_classes import dataclass
 from ..programs import Place, Program
 from .settings import keeps_dimensions, split_over
 
@@ -22,25 +21,24 @@ from .settings import keeps_dimensions, split_over
 _REMEMBERED = 4096
 
 
-@dataclass(frozen=True, eq=False)
-class Ready:
-    """A call that may be run again: `run` makes what its program allocates, of the arrays, and `leaves` are those of
-    its result in `tree`, a Place for each array."""
+class Result:
+    """What a program's call returns, taken apart: a Place for each array."""
 
-    run: Callable[..., Any]
-    leaves: tuple[Any, ...]
-    tree: Any
+    def __init__(self, program: Program) -> None:
+        tree: Any
+        self._leaves, tree = jax.tree_util.tree_flatten(program.result)
+        self._tree = tree
 
-    def __call__(self, arrays: list[Any]) -> Any:
-        """The call's result, of these arrays."""
-        made = self.run(*arrays)
-        places = {"inputs": arrays, "outputs": made}
-        return self.tree.unflatten(
-            [places[leaf.kind][leaf.index] if isinstance(leaf, Place) else leaf for leaf in self.leaves]
+    def of(self, inputs: Any, outputs: Any) -> Any:
+        """The same of these arrays."""
+        places = {"inputs": inputs, "outputs": outputs}
+        return self._tree.unflatten(
+            [places[leaf.kind][leaf.index] if isinstance(leaf, Place) else leaf for leaf in self._leaves]
         )
 
 
-_ready: dict[Any, Ready] = {}
+#: By what calls are known by: what makes their outputs of their arrays, and their result.
+_ready: dict[Any, tuple[Callable[..., Any], Result]] = {}
 
 
 def key_of(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any]] | None:
@@ -69,7 +67,10 @@ def again(key: Any, arrays: list[Any]) -> Any:
     is wrong is said by whoever takes the call apart."""
     try:
         ready = _ready.get(key)
-        return NotImplemented if ready is None else ready(arrays)
+        if ready is None:
+            return NotImplemented
+        run, result = ready
+        return result.of(arrays, run(*arrays))
     except Exception:
         return NotImplemented
 
@@ -77,11 +78,10 @@ def again(key: Any, arrays: list[Any]) -> Any:
 def first(known: tuple[Any, list[Any]], outputs_of: Callable[..., Any], program: Program) -> Any:
     """What a call gives, as the first one like it; `outputs_of` gives what its program allocates, of its arrays, in the
     shapes that its result has."""
-    leaves, tree = jax.tree_util.tree_flatten(program.result, is_leaf=lambda x: isinstance(x, Place))
     key, arrays = known
-    ready = Ready(jax.jit(outputs_of), tuple(leaves), tree)
-    made = ready(arrays)
+    run, result = jax.jit(outputs_of), Result(program)
+    made = result.of(arrays, run(*arrays))
     if len(_ready) >= _REMEMBERED:
         _ready.clear()
-    _ready[key] = ready
+    _ready[key] = run, result
     return made
