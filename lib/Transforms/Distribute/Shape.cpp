@@ -50,33 +50,39 @@ static Emitted emitConvertLayout(Distributor &d, quant::ConvertLayoutOp op) {
   return success();
 }
 
-/// A relabelling: the same registers, possibly packed along another dimension
-/// and with the repeats in another order.
-template <typename Op> static Emitted emitRelabelling(Distributor &d, Op op) {
+/// A relabelling: the same registers, possibly packed along another dimension.
+static Emitted emitReshape(Distributor &d, quant::ReshapeOp op) {
   Value in = op.getSource(), result = op.getResult();
-  TileLayout from = d.layout(in), to = d.layout(result);
   Registers held = d.regs(in);
-  int64_t bits = wordBits(d.tile(in).getElementType());
-  int64_t gf = bits ? wordGroup(from, bits) : 1,
-          gt = bits ? wordGroup(to, bits) : 1;
-  bool reorder =
-      std::is_same_v<Op, quant::TransposeOp> && from.numRepeats() > 1;
-  if (gf != gt || reorder) {
-    if (bits)
-      held = d.e.unpackCodes(held, gf, bits);
-    if (reorder) {
-      Registers swapped;
-      int64_t n = from.regsPerRepeat();
-      for (int64_t c = 0; c < to.repeats[0]; ++c)
-        for (int64_t r = 0; r < to.repeats[1]; ++r)
-          for (int64_t i = 0; i < n; ++i)
-            swapped.push_back(held[(r * to.repeats[0] + c) * n + i]);
-      held = swapped;
-    }
-    if (bits)
-      held = d.e.packCodes(held, gt, bits);
+  if (int64_t bits = wordBits(d.tile(in).getElementType())) {
+    int64_t from = wordGroup(d.layout(in), bits),
+            to = wordGroup(d.layout(result), bits);
+    if (from != to)
+      held = d.e.packCodes(d.e.unpackCodes(held, from, bits), to, bits);
   }
   d.setRegs(result, held);
+  return success();
+}
+
+/// The same elements of each lane, with repeats in another order, and words
+/// along the other dimension.
+static Emitted emitTranspose(Distributor &d, quant::TransposeOp op) {
+  Value in = op.getSource(), result = op.getResult();
+  TileLayout from = d.layout(in), to = d.layout(result);
+  TileLayout back = transposed(to);
+  Registers held = d.regs(in), turned;
+  int64_t bits = wordBits(d.tile(in).getElementType());
+  int64_t n = held.size() / from.numRepeats();
+  for (int64_t c = 0; c < to.repeats[0]; ++c)
+    for (int64_t r = 0; r < to.repeats[1]; ++r) {
+      Registers repeat(
+          ArrayRef<Value>(held).slice((r * to.repeats[0] + c) * n, n));
+      if (bits)
+        repeat = d.e.repackWords(repeat, {from.reg, wordGroup(from, bits)},
+                                 {back.reg, wordGroup(to, bits)}, bits);
+      turned.append(repeat);
+    }
+  d.setRegs(result, turned);
   return success();
 }
 
@@ -93,8 +99,8 @@ void addShapeOps(OpTable &table) {
   table.add(emitBroadcast<quant::BroadcastOp>);
   table.add(emitBroadcast<quant::BlockBroadcastOp>);
   table.add(emitConvertLayout);
-  table.add(emitRelabelling<quant::ReshapeOp>);
-  table.add(emitRelabelling<quant::TransposeOp>);
+  table.add(emitReshape);
+  table.add(emitTranspose);
   table.add(emitIota);
 }
 

@@ -140,6 +140,72 @@ SmallVector<Value> Emitter::packCodes(ArrayRef<Value> codes, int64_t group,
   return words;
 }
 
+/// Words of GPU code whose elements differ in one bit of the register's number:
+/// that bit and the one of the place in a word that stands for `step` bits of a
+/// word change places.
+static void swapWithPlace(Emitter &e, Registers &words, int64_t regBit,
+                          int64_t step) {
+  for (int64_t r = 0, n = words.size(); r < n; ++r) {
+    if (r >> regBit & 1)
+      continue;
+    Value &low = words[r], &high = words[r | int64_t(1) << regBit];
+    Value a = low, b = high;
+    if (step >= 8) {
+      unsigned lows = 0, highs = 0, bytes = step / 8;
+      for (unsigned i = 0; i < 4; ++i) {
+        bool isUpper = i & bytes;
+        lows |= (isUpper ? 4 + i - bytes : i) << 4 * i;
+        highs |= (isUpper ? 4 + i : i + bytes) << 4 * i;
+      }
+      low = gpu::permuteBytes(e.b, e.loc, a, b, lows);
+      high = gpu::permuteBytes(e.b, e.loc, a, b, highs);
+      continue;
+    }
+    // Two elements to a byte.
+    auto choose = [&](Value lower, Value upper) -> Value {
+      constexpr int32_t lowers = 0x0F0F0F0F;
+      return e.make<arith::OrIOp>(e.make<arith::AndIOp>(lower, e.i32(lowers)),
+                                  e.make<arith::AndIOp>(upper, e.i32(~lowers)));
+    };
+    low = choose(a, e.make<arith::ShLIOp>(b, e.i32(step)));
+    high = choose(e.make<arith::ShRUIOp>(a, e.i32(step)), b);
+  }
+}
+
+Registers Emitter::repackWords(Registers words, WordOrder from, WordOrder to,
+                               int64_t bits) {
+  SmallVector<Coord> have = llvm::to_vector(from.bits);
+  ArrayRef<Coord> want = to.bits;
+  int64_t places = llvm::Log2_64(32 / bits);
+  auto isInWord = [&](const Coord &bit) {
+    return llvm::is_contained(ArrayRef<Coord>(have).take_front(places), bit);
+  };
+  // Full words, of which all bits of the place come from the word's number.
+  bool swaps = !simd && bits >= 4 && from.group * bits == 32 &&
+               to.group * bits == 32 &&
+               llvm::none_of(want.take_front(places), isInWord);
+  if (swaps) {
+    for (auto [i, bit] : llvm::enumerate(want.take_front(places))) {
+      auto *at = llvm::find(have, bit);
+      swapWithPlace(*this, words, at - have.begin() - places, bits << i);
+      std::swap(have[i], *at);
+    }
+    have.erase(have.begin(), have.begin() + places);
+    want = want.drop_front(places);
+  } else {
+    words = unpackCodes(words, from.group, bits);
+  }
+  Registers out;
+  for (int64_t r = 0, n = words.size(); r < n; ++r) {
+    int64_t source = 0;
+    for (auto [i, bit] : llvm::enumerate(want))
+      if (r >> i & 1)
+        source |= int64_t(1) << (llvm::find(have, bit) - have.begin());
+    out.push_back(words[source]);
+  }
+  return swaps ? out : Registers(packCodes(out, to.group, bits));
+}
+
 //===----------------------------------------------------------------------===//
 // Coordinates
 //===----------------------------------------------------------------------===//

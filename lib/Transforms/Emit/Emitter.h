@@ -139,6 +139,17 @@ public:
                                              int64_t group, int64_t bits);
   llvm::SmallVector<mlir::Value> packCodes(llvm::ArrayRef<mlir::Value> codes,
                                            int64_t group, int64_t bits);
+  /// An order of the elements of a lane: what each bit of their number stands
+  /// for, of which the lowest are the place in a word of `group`.
+  struct WordOrder {
+    llvm::ArrayRef<Coord> bits;
+    int64_t group;
+  };
+  /// Words of elements of `bits` bits in another order, of the same bits. On a
+  /// GPU a bit of the place in a word changes places with one of the word's
+  /// number in one `prmt` a word.
+  Registers repackWords(Registers words, WordOrder from, WordOrder to,
+                        int64_t bits);
 
   //===--- coordinates ----------------------------------------------------===//
   /// Coordinate along `dim` held by register `reg`, as an i32 register.

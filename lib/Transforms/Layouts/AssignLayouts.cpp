@@ -6,8 +6,9 @@
 // layout of their own: they are cloned in the layout that each user asks for.
 // Where two layouts meet, or a store would be narrow, a quant.convert_layout
 // makes the movement explicit. On GPUs tiles are transposed before their
-// columns combine (EarlyTransposes.h), and lanes add up what they have of a
-// column before any of it moves (ColumnSums.h).
+// columns combine (EarlyTransposes.h), codes of a tile and its transpose are
+// made once (SharedCodes.h), and lanes add up what they have of a column before
+// any of it moves (ColumnSums.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +16,7 @@
 #include "Layouts/EarlyTransposes.h"
 #include "Layouts/LayoutRules.h"
 #include "Layouts/Movement.h"
+#include "Layouts/SharedCodes.h"
 #include "Layouts/TileTypes.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Transforms/Passes.h"
@@ -283,9 +285,13 @@ private:
         return success();
       auto from = tileType(op->getOperand(0)).getShape(),
            to = tileType(op->getResult(0)).getShape();
-      setLayout(op->getResult(0), isa<quant::TransposeOp>(op)
-                                      ? transposed(*in)
-                                      : reshaped(*in, from, to));
+      TileLayout out = isa<quant::TransposeOp>(op) ? transposed(*in)
+                                                   : reshaped(*in, from, to);
+      // Words of what is narrow have the columns then.
+      if (!rules.isSimd() && isa<quant::TransposeOp>(op) &&
+          wordBits(tileType(op->getResult(0)).getElementType()))
+        out = contiguousFirst(out);
+      setLayout(op->getResult(0), out);
       return success();
     }
     return visitElementwise(op);
@@ -412,8 +418,10 @@ struct AssignLayouts
     });
     if (done) // Already assigned: nothing to decide twice.
       return;
-    if (!isForCpu(func))
+    if (!isForCpu(func)) {
       transposeEarly(func);
+      shareCodes(func);
+    }
     if (failed(checkElements(func)) || failed(Assigner(func).run()))
       signalPassFailure();
   }

@@ -34,6 +34,21 @@ SmallVector<int64_t> configuredExtents(func::FuncOp kernel, StringRef name) {
 /// Elements of a lane where codes are decoded: 16 bytes of bfloat16.
 constexpr int64_t kDecodedRun = 8;
 
+/// Rows of a tile that a word of its columns has: of what is transposed, or
+/// made of that, in fewer than 32 bits. One where nothing is.
+static int64_t rowsOfWords(quant::TransposeOp op) {
+  int64_t rows = 1;
+  auto count = [&](Value v) {
+    if (int64_t bits = wordBits(getElementTypeOrSelf(v)))
+      rows = std::max(rows, 32 / bits);
+  };
+  count(op.getResult());
+  for (Operation *user : op->getUsers())
+    if (user->hasTrait<OpTrait::Elementwise>())
+      count(user->getResult(0));
+  return rows;
+}
+
 LayoutRules::LayoutRules(func::FuncOp kernel) {
   simd = isForCpu(kernel);
   if (!simd) {
@@ -45,13 +60,17 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
   // The narrowest whole-tile access decides: what is loaded wide must also be
   // stored wide after it shrank to a quarter or an eighth.
   int64_t narrowest = 32, narrowestStore = 32, widestStore = 0;
-  bool turns = false, finite = false;
+  int64_t loaded = 0; // elements of the largest tile
+  SmallVector<quant::TransposeOp> transposes;
+  bool finite = false;
   SmallVector<int64_t> fragment = configuredExtents(kernel, "fragment");
   kernel.walk([&](Operation *op) {
     if (auto load = dyn_cast<quant::LoadOp>(op)) {
       int64_t bits = bitsOf(load.getMemref().getType());
-      if (isAnchor(load))
+      if (isAnchor(load)) {
         narrowest = std::min(narrowest, bits);
+        loaded = std::max(loaded, load.getResult().getType().getNumElements());
+      }
       // Rows that are held are longer than a fragment.
       auto memory = cast<MemRefType>(load.getMemref().getType());
       if (load.getMemref().getDefiningOp<quant::ScratchOp>() &&
@@ -59,7 +78,8 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
           memory.getNumElements() > llvm::product_of(fragment))
         holds = !simd;
     }
-    turns |= isa<quant::TransposeOp>(op);
+    if (auto transpose = dyn_cast<quant::TransposeOp>(op))
+      transposes.push_back(transpose);
     if (auto product = dyn_cast<quant::ScaleEncodeOp>(op))
       finite |= product.getFinite();
     if (auto gather = dyn_cast<quant::GatherOp>(op))
@@ -91,18 +111,22 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
       if (blocks.getBlock().size() == 2 && blockAxis(blocks) == 0)
         columnBlock = std::max(columnBlock, blocks.getBlock().front());
   });
+  // Not of scales: lanes go by elements.
+  for (quant::TransposeOp op : transposes)
+    if (!simd && op.getType().getNumElements() >= loaded && !turned(op))
+      turnedRows = std::max(turnedRows, rowsOfWords(op));
   // Elements of 32 bits stay in the order of memory where the codes of several
   // registers become bytes in order; what is turned to columns moves as pairs.
   const target::TargetInfo *target = target::saidTarget(kernel);
-  bool ordered =
-      finite && !turns && narrowest == 32 && target && target->bytePermutations;
+  bool ordered = finite && transposes.empty() && narrowest == 32 && target &&
+                 target->bytePermutations;
   if (simd)
     vec = std::min(narrowest, narrowestStore) < 32 && !ordered ? 2 : 1;
   else
     vec = narrowestStore <= 8 ? 16 : 128 / narrowest;
   // What codes are decoded to is stored by neighbouring lanes side by side: a
   // store that each lane has half a sector of takes twice as long.
-  if (!simd && !turns && narrowestStore > 8 && narrowest < 16 &&
+  if (!simd && transposes.empty() && narrowestStore > 8 && narrowest < 16 &&
       widestStore >= 16)
     vec = kDecodedRun;
   if (std::min(narrowest, narrowestStore) < 8)
@@ -120,7 +144,14 @@ TileLayout LayoutRules::anchor(ArrayRef<int64_t> shape) const {
     reduced = {0, columnBlock, false};
   else if (sumRows > 1 && last == 1)
     reduced = {0, numerics::sumChains(sumRows), true};
-  return widest(shape, reduced, vec);
+  if (turnedRows == 1 || last != 1 || shape[0] < turnedRows)
+    return widest(shape, reduced, vec);
+  // A lane has the rows of a word, so that columns change lanes in words.
+  int64_t most = shape[0] * shape[1] / (kWarpLanes * numWarps * turnedRows);
+  if (most < leastVec)
+    return widest(shape, reduced, vec);
+  return lowestFirst(widest(shape, reduced, llvm::bit_floor<uint64_t>(most)),
+                     0);
 }
 
 TileLayout LayoutRules::widest(ArrayRef<int64_t> shape, Reduced reduced,
@@ -324,7 +355,8 @@ TileLayout LayoutRules::storage(Operation *op, const TileLayout &have) const {
   while (lanes.size() > 1 && stepsOver(lanes.front()))
     lanes.erase(lanes.begin());
   bool good = whole && (continues(lanes, 1) || (bits << k) >= 128);
-  if (!good && whole) {
+  // Columns change lanes as words, and may as well become wide ones.
+  if (!good && whole && turnedRows == 1) {
     llvm::sort(lanes);
     good = continues(lanes, llvm::Log2_64_Ceil(kSectorBits / (bits << k)));
   }
