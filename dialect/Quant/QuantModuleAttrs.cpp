@@ -104,6 +104,7 @@ bool isWholeIf(Attribute attr) {
                   bound.contains("axis") == bound.contains("step") &&
                   (!bound.contains("step") || isPositive(bound.get("step"))) &&
                   isPlace(bound.get("slot"), INT32_MAX) &&
+                  isPlace(bound.get("other"), INT32_MAX) &&
                   (bound.contains("slot") || isCount(bound.get("extent")));
          });
 }

@@ -150,11 +150,17 @@ private:
       bound.extent = number("extent", 0);
       bound.end = number("end", 1);
       bound.step = number("step", 1);
-      bound.exact = entry.contains("exact");
-      if (bound.slot >= int64_t(params))
-        return llvm::createStringError("the kernel has an extent in slot " +
-                                       llvm::Twine(bound.slot) + " of " +
-                                       llvm::Twine(params));
+      using Kind = runtime::TileBound::Kind;
+      bound.other = number("other", -1);
+      bound.kind = entry.contains("exact")      ? Kind::Exact
+                   : entry.contains("multiple") ? Kind::Multiple
+                   : bound.other >= 0           ? Kind::Other
+                                                : Kind::Enough;
+      if (std::max(bound.slot, bound.other) >= int64_t(params))
+        return llvm::createStringError(
+            "the kernel has an extent in slot " +
+            llvm::Twine(std::max(bound.slot, bound.other)) + " of " +
+            llvm::Twine(params));
       tiles.bounds.push_back(bound);
     }
     return tiles;

@@ -75,12 +75,13 @@ class Lowered:
         keep_stages: bool = False,
         grid: tuple[int, int, int] | None = None,
         shapes: Mapping[str, tuple[int, ...]] | None = None,
+        numbers: Mapping[str, int | float] | None = None,
     ) -> Compiled:
         """Compiles to PTX or machine code. Raises CompileError.
 
         Code is for any launch. With `grid` it is for one of that grid, on tensors of `shapes` (of those whose extents
-        the types do not say): where all its tiles are inside of their tensors, for such launches alone. What prints is
-        for any.
+        the types do not say) and with `numbers`: where all its tiles are inside of their tensors, for such launches
+        alone. What prints is for any, and so is what misses a shape or number.
         """
         from . import _dither
 
@@ -106,7 +107,7 @@ class Lowered:
                 reproducer=knobs.get("reproducer"),
                 dump_directory=(dump and "passes" in knobs.get("dump_stages") and f"{dump}/{self.name}") or "",
                 # What is given in the place of a stage is what it is for every launch.
-                launch=None if grid is None or self.sites or text else (grid, _extent_slots(self.types, shapes or {})),
+                launch=None if self.sites or text else _launch(self.types, grid, shapes or {}, numbers or {}),
             )
         except _dither.IRError as error:
             raise _failure(error, self.target) from None
@@ -143,11 +144,28 @@ class Lowered:
         return compiled
 
 
-def _extent_slots(types: Mapping[str, ArgType], shapes: Mapping[str, tuple[int, ...]]) -> list[int]:
-    """The slots of a launch, of which only extents are told: 0 for all others."""
+def _launch(
+    types: Mapping[str, ArgType],
+    grid: tuple[int, int, int] | None,
+    shapes: Mapping[str, tuple[int, ...]],
+    numbers: Mapping[str, int | float],
+) -> tuple[tuple[int, int, int], list[int]] | None:
+    """A grid and slots, of which extents and integers are told: 0 for all others. None where one of these misses."""
     names = list(types)
-    sources = _slot_sources(types.items(), {name: place for place, name in enumerate(names)})
-    return [shapes[names[at]][dim] if what == "e" and names[at] in shapes else 0 for what, at, dim in sources]
+    slots: list[int] = []
+    for what, at, dim in _slot_sources(types.items(), {name: place for place, name in enumerate(names)}):
+        name, slot = names[at], 0
+        kind = types[name]
+        if what == "e":
+            if name not in shapes:
+                return None
+            slot = shapes[name][dim]
+        elif isinstance(kind, ScalarType) and kind.dtype is not float32:
+            if name not in numbers:
+                return None
+            slot = integer(numbers[name])
+        slots.append(slot)
+    return None if grid is None else (grid, slots)
 
 
 def _slot_sources(types: Iterable[tuple[str, ArgType]], place: Mapping[str, int]) -> list[tuple[str, int, int]]:

@@ -330,8 +330,10 @@ class Kernel:
 
     def _compile(self, wanted: Specialization, grid: tuple[int, int, int]) -> Compiled:
         lowered = self._lower(wanted.bound, wanted.target, wanted.options, wanted.captures)
-        shapes = {name: value.shape for name, value in wanted.bound.arguments.items() if isinstance(value, Array)}
-        compiled = lowered.compile(grid=grid, shapes=shapes)
+        arguments = wanted.bound.arguments
+        shapes = {name: value.shape for name, value in arguments.items() if isinstance(value, Array)}
+        numbers = {name: value for name, value in arguments.items() if name not in shapes}
+        compiled = lowered.compile(grid=grid, shapes=shapes, numbers=numbers)
         self._record("compiler", wanted, compiled, compiled.milliseconds)
         return compiled
 

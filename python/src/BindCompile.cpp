@@ -33,6 +33,7 @@ const target::TargetInfo &targetNamed(const std::string &name) {
 using State = std::shared_ptr<IrState>;
 using runtime::KernelImage;
 using runtime::ParamKind;
+using runtime::TileBound;
 
 const std::pair<ParamKind, const char *> kParamNames[] = {
     {ParamKind::Pointer, "ptr"},
@@ -49,18 +50,26 @@ std::vector<std::string> paramNames(const KernelImage &image) {
   return names;
 }
 
-/// WholeTiles in Python: (required, [(axis, slot, extent, end, step,
-/// exact), ..]).
-using Tiles = std::pair<
-    bool,
-    std::vector<std::tuple<int32_t, int32_t, int64_t, int64_t, int64_t, bool>>>;
+constexpr std::pair<TileBound::Kind, const char *> kBoundKinds[] = {
+    {TileBound::Kind::Enough, "enough"},
+    {TileBound::Kind::Exact, "exact"},
+    {TileBound::Kind::Multiple, "multiple"},
+    {TileBound::Kind::Other, "other"}};
+
+/// WholeTiles in Python: (required, [(axis, slot, extent, end, step, kind,
+/// other), ..]).
+using Bound = std::tuple<int32_t, int32_t, int64_t, int64_t, int64_t,
+                         std::string, int32_t>;
+using Tiles = std::pair<bool, std::vector<Bound>>;
 
 Tiles tilesOf(const KernelImage &image) {
   Tiles tiles;
   tiles.first = image.tiles.required;
-  for (const runtime::TileBound &bound : image.tiles.bounds)
-    tiles.second.emplace_back(bound.axis, bound.slot, bound.extent, bound.end,
-                              bound.step, bound.exact);
+  for (const TileBound &bound : image.tiles.bounds)
+    for (auto [kind, name] : kBoundKinds)
+      if (kind == bound.kind)
+        tiles.second.emplace_back(bound.axis, bound.slot, bound.extent,
+                                  bound.end, bound.step, name, bound.other);
   return tiles;
 }
 
@@ -88,11 +97,19 @@ KernelImage makeImage(const std::string &name, const std::string &target,
   image.sharedBytes = sharedBytes;
   image.clusterSize = clusterSize;
   image.tiles.required = tiles.first;
-  for (auto [axis, slot, extent, end, step, exact] : tiles.second) {
-    if (axis < -1 || axis > 2 || slot < -1 || slot >= int64_t(params.size()) ||
-        step < 1)
+  auto isSlot = [&](int32_t slot) {
+    return slot >= -1 && slot < int64_t(params.size());
+  };
+  for (const auto &[axis, slot, extent, end, step, name, other] :
+       tiles.second) {
+    const auto *kind = llvm::find_if(
+        kBoundKinds, [&, &name = name](auto k) { return k.second == name; });
+    if (axis < -1 || axis > 2 || !isSlot(slot) || !isSlot(other) || step < 1 ||
+        end < 1 || kind == std::end(kBoundKinds) ||
+        (kind->first == TileBound::Kind::Other) != (other >= 0))
       throw py::value_error("found a bound of tiles that no kernel has");
-    image.tiles.bounds.push_back({axis, slot, extent, end, step, exact});
+    image.tiles.bounds.push_back(
+        {axis, slot, extent, end, step, kind->first, other});
   }
   for (const std::string &param : params) {
     bool known = false;

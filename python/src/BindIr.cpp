@@ -259,6 +259,8 @@ void bindBuilder(py::module_ &m) {
            py::arg("zeros"))
       .def("is_zero_past", &Builder::isZeroPast, py::arg("value"),
            py::arg("dim"), py::arg("zeros"))
+      .def("counts_up", &Builder::countsUp, py::arg("start"), py::arg("stop"),
+           py::arg("step"))
       .def("end_if", &Builder::endIf, py::arg("then_values"),
            py::arg("else_values"));
 }

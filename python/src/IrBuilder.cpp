@@ -2,6 +2,7 @@
 
 #include "IrBuilder.h"
 
+#include "dither/Dialect/Quant/Offsets.h"
 #include "dither/Dialect/Quant/PastEdge.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -483,6 +484,12 @@ bool IrBuilder::isZeroPast(
   std::optional<llvm::APFloat> number =
       quant::floatPast({use(value, "value"), dim}, edges(zeros));
   return number && number->isZero();
+}
+
+bool IrBuilder::countsUp(const IrValue &start, const IrValue &stop,
+                         const IrValue &step) {
+  return quant::countsUp(use(start, "start"), use(stop, "stop"),
+                         use(step, "step"));
 }
 
 bool IrBuilder::inlineIf() {

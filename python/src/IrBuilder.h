@@ -118,6 +118,8 @@ public:
   /// either sign, and none is NaN, where those of `zeros` are +0.
   bool isZeroPast(const IrValue &value, unsigned dim,
                   const std::vector<std::pair<IrValue, unsigned>> &zeros);
+  /// quant::countsUp.
+  bool countsUp(const IrValue &start, const IrValue &stop, const IrValue &step);
 
 private:
   std::vector<quant::Edge>

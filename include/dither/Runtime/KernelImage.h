@@ -23,6 +23,11 @@ enum class ParamKind : uint8_t { Pointer, I64, I32, F32 };
 
 /// Along one dimension of a tensor: what its tiles take, and what is there.
 struct TileBound {
+  /// What the extent of the tensor must be for tiles to be inside: no less than
+  /// the last one needs, `end` exactly, or, where a loop counts tiles up to an
+  /// extent, a multiple of `end`, and no less than an `end`th of the extent in
+  /// slot `other`.
+  enum class Kind : uint8_t { Enough, Exact, Multiple, Other };
   /// The dimension of the grid whose programs have a tile each; -1 where all
   /// have the same one.
   int32_t axis = -1;
@@ -31,21 +36,26 @@ struct TileBound {
   int64_t extent = 0;
   /// The element behind the first tile, and elements from a tile to the next.
   int64_t end = 1, step = 1;
-  /// Whether `end` is that of the tensor.
-  bool exact = false;
+  Kind kind = Kind::Enough;
+  int32_t other = -1;
 
   /// Whether the tiles of a launch are inside: `grid` has three numbers, none
   /// of them 0, and `slots` one for each parameter.
   bool holds(const int64_t *slots, const int64_t *grid) const {
     int64_t tiles = axis < 0 ? 1 : grid[axis];
     int64_t there = slot < 0 ? extent : slots[slot];
-    if (exact)
+    if (kind == Kind::Exact)
       return there == end;
+    if (kind == Kind::Multiple)
+      return there % end == 0;
+    if (kind == Kind::Other)
+      return slots[other] <= 0 || (slots[other] - 1) / end < there;
     return end <= there && tiles - 1 <= (there - end) / step;
   }
-  bool operator==(const TileBound &other) const {
-    return axis == other.axis && slot == other.slot && extent == other.extent &&
-           end == other.end && step == other.step && exact == other.exact;
+  bool operator==(const TileBound &of) const {
+    return axis == of.axis && slot == of.slot && extent == of.extent &&
+           end == of.end && step == of.step && kind == of.kind &&
+           other == of.other;
   }
 };
 

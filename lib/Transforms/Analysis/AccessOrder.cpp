@@ -1,7 +1,7 @@
 //===- AccessOrder.cpp - Whether accesses of a tensor may meet ------------===//
 
 #include "Analysis/AccessOrder.h"
-#include "Analysis/IndexSign.h"
+#include "dither/Dialect/Quant/Offsets.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -139,7 +139,7 @@ bool accumulate(Sum &sum, Value v, int64_t factor) {
            !llvm::AddOverflow(sum.constant, product, sum.constant);
   }
   if (isa<BlockArgument>(v)) {
-    scf::ForOp loop = countingLoop(v);
+    scf::ForOp loop = quant::countingLoop(v);
     std::optional<int64_t> step;
     if (loop)
       step = getConstantIntValue(loop.getStep());
@@ -167,7 +167,7 @@ bool accumulate(Sum &sum, Value v, int64_t factor) {
   Operation *def = v.getDefiningOp();
   if (isa_and_present<arith::DivUIOp, arith::DivSIOp, arith::FloorDivSIOp>(def))
     if (std::optional<int64_t> c = getConstantIntValue(def->getOperand(1));
-        c && *c > 0 && isNonNegative(def->getOperand(0))) {
+        c && *c > 0 && quant::isNonNegative(def->getOperand(0))) {
       Sum whole;
       bool exact = accumulate(whole, def->getOperand(0), 1) &&
                    whole.constant % *c == 0 &&
@@ -198,7 +198,7 @@ std::optional<Sum> sumOf(Value v) {
 
 /// The loop that counts with `v`; null for other values.
 scf::ForOp counterOf(Value v) {
-  scf::ForOp loop = countingLoop(v);
+  scf::ForOp loop = quant::countingLoop(v);
   return loop && getConstantIntValue(loop.getStep()) ? loop : scf::ForOp();
 }
 

@@ -1,11 +1,11 @@
 //===- Kernel.cpp - Signature, memory and programs of kernels -------------===//
 
 #include "Analysis/AccessOrder.h"
-#include "Analysis/IndexSign.h"
 #include "Distribute/Distribute.h"
 #include "Emit/Gpu.h"
 #include "Tiling/Scratch.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
+#include "dither/Dialect/Quant/Offsets.h"
 #include "dither/Target/TargetInfo.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

@@ -1,11 +1,11 @@
 //===- Memory.cpp - Loads, stores, atomics and scratch memory -------------===//
 
 #include "Analysis/AccessOrder.h"
-#include "Analysis/IndexSign.h"
 #include "Distribute/Distribute.h"
 #include "Emit/Gpu.h"
 #include "Emit/MemoryAccess.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
+#include "dither/Dialect/Quant/Offsets.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
@@ -14,43 +14,6 @@
 using namespace mlir;
 
 namespace dither::transforms {
-
-/// Divisors are not worth more.
-static constexpr int64_t kMaxDivisor = 1 << 12;
-
-/// A number that is known to divide an index value (0 divides only zero).
-static int64_t divisorOf(Value v, int depth = 0) {
-  APInt constant;
-  if (matchPattern(v, m_ConstantInt(&constant))) {
-    int64_t c = std::abs(constant.getSExtValue());
-    return c == 0 ? 0 : c;
-  }
-  if (depth > 8)
-    return 1;
-  if (isa<BlockArgument>(v)) {
-    if (scf::ForOp loop = countingLoop(v))
-      return std::gcd(divisorOf(loop.getLowerBound(), depth + 1),
-                      divisorOf(loop.getStep(), depth + 1));
-    return 1;
-  }
-  Operation *op = v.getDefiningOp();
-  auto of = [&](unsigned i) { return divisorOf(op->getOperand(i), depth + 1); };
-  if (isa<arith::AddIOp, arith::SubIOp>(op))
-    return std::gcd(of(0), of(1));
-  if (isa<arith::MulIOp>(op)) {
-    int64_t a = of(0), c = of(1);
-    return a && c && a > kMaxDivisor / c ? std::max(a, c) : a * c;
-  }
-  if (isa<arith::IndexCastOp, arith::ExtSIOp, arith::ExtUIOp>(op))
-    return of(0);
-  if (isa<arith::DivUIOp>(op) &&
-      matchPattern(op->getOperand(1), m_ConstantInt(&constant)) &&
-      constant.isStrictlyPositive()) {
-    int64_t by = constant.getSExtValue(), whole = of(0);
-    return whole % by == 0 ? whole / by : 1;
-  }
-  return 1;
-}
 
 static FailureOr<TileAccess> access(Distributor &d, Operation *op, Value memref,
                                     ValueRange indices,
@@ -63,8 +26,8 @@ static FailureOr<TileAccess> access(Distributor &d, Operation *op, Value memref,
   if (inBounds)
     a.shape = quant::knownInside(memref, indices, shape);
   for (Value i : indices) {
-    a.divisor.push_back(divisorOf(i));
-    a.mayBeNegative.push_back(!isNonNegative(i));
+    a.divisor.push_back(quant::divisorOf(i));
+    a.mayBeNegative.push_back(!quant::isNonNegative(i));
     a.index.push_back(d.e.make<arith::IndexCastOp>(d.b.getI64Type(), d.get(i)));
   }
   return a;
@@ -233,8 +196,8 @@ rowAccess(Distributor &d, Operation *op, Value memref, Value rows, Value column,
   TileAccess a{*desc, layout, llvm::to_vector(shape), {}, {}, {}};
   Value at = d.e.make<arith::IndexCastOp>(d.b.getI64Type(), d.get(column));
   a.index = {d.e.i64(0), at};
-  a.divisor = {1, divisorOf(column)};
-  a.mayBeNegative = {false, !isNonNegative(column)};
+  a.divisor = {1, quant::divisorOf(column)};
+  a.mayBeNegative = {false, !quant::isNonNegative(column)};
   a.rows = &held;
   a.rowsLayout = &rowsLayout;
   return a;
@@ -274,8 +237,8 @@ static Emitted emitScatter(Distributor &d, quant::ScatterOp op) {
 /// other limits may wrap.
 static Value validPart(Distributor &d, Value limit, Value size) {
   Value v = d.e.make<arith::IndexCastOp>(d.b.getI64Type(), d.get(limit));
-  std::optional<int64_t> most = largest(limit);
-  if (most && *most <= kMostExtent)
+  std::optional<int64_t> most = quant::largest(limit);
+  if (most && *most <= quant::kMostExtent)
     return v;
   if (!most)
     v = d.e.make<arith::MaxSIOp>(v, d.e.i64(0));
@@ -450,9 +413,9 @@ static Emitted emitView(Distributor &d, quant::ViewOp view) {
 
 /// What is known to divide an offset of `elements`, in bytes.
 static int64_t bytesDividing(Value elements, Type elem) {
-  int64_t divisor = divisorOf(elements);
+  int64_t divisor = quant::divisorOf(elements);
   return divisor ? std::max<int64_t>(1, divisor * quant::storageBits(elem) / 8)
-                 : kMaxDivisor;
+                 : quant::kMaxDivisor;
 }
 
 static Value clamped(Distributor &d, Value v, Value least, Value most) {

@@ -1,8 +1,8 @@
 //===- Bounds.cpp - How much of a tile lies inside its tensors ------------===//
 
 #include "Phases/Bounds.h"
-#include "Analysis/IndexSign.h"
 #include "Phases/PhasePlan.h"
+#include "dither/Dialect/Quant/Offsets.h"
 #include "dither/Dialect/Quant/PastEdge.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -174,7 +174,7 @@ TileBounds::TileBounds(OpBuilder &b, Location loc, const PhasePlan &plan)
       int64_t row = d < 0 ? 0 : plan.rowUnit(tile, d),
               col = d < 0 ? 0 : plan.colUnit(tile, d);
       auto [at, room] = roomOf(memref, i, index);
-      if (!isNonNegative(index))
+      if (!quant::isNonNegative(index))
         inside = f.both(inside, f.atMost(b.getIndexAttr(0), at));
       if (std::max(row, col) > 1)
         room = within(room, size);

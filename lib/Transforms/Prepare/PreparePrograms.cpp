@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Analysis/AccessOrder.h"
-#include "Analysis/IndexSign.h"
+#include "dither/Dialect/Quant/Offsets.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -23,7 +23,7 @@ namespace dither::transforms {
 } // namespace dither::transforms
 
 using namespace mlir;
-using dither::transforms::kMostExtent;
+using dither::quant::kMostExtent;
 
 namespace {
 /// Makes indices that are farther outside than any element just that far.

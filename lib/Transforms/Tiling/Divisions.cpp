@@ -2,7 +2,7 @@
 
 #include "Tiling/Divisions.h"
 
-#include "Analysis/IndexSign.h"
+#include "dither/Dialect/Quant/Offsets.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -35,7 +35,7 @@ factorOf(arith::MulIOp product) {
 /// store at their number itself (VersionBounds.cpp), and it has no divisor.
 static Value over(OpBuilder &b, Location loc, Value value, int64_t divisor) {
   Type type = value.getType();
-  if (!isNonNegative(value))
+  if (!quant::isNonNegative(value))
     return {};
   if (std::optional<int64_t> constant = getConstantIntValue(value))
     return *constant % divisor ? Value()
@@ -56,14 +56,14 @@ static Value over(OpBuilder &b, Location loc, Value value, int64_t divisor) {
 /// A quotient in another form; null where it stays as it is.
 static Value simplified(OpBuilder &b, Operation *op) {
   Value dividend = op->getOperand(0);
-  if (!isNonNegative(dividend))
+  if (!quant::isNonNegative(dividend))
     return {};
   Location loc = op->getLoc();
   std::optional<int64_t> divisor = divisorOf(op);
   if (divisor && *divisor > 0)
     if (Value whole = over(b, loc, dividend, *divisor))
       return whole;
-  if (isa<arith::FloorDivSIOp>(op) && isNonNegative(op->getOperand(1)))
+  if (isa<arith::FloorDivSIOp>(op) && quant::isNonNegative(op->getOperand(1)))
     return arith::DivUIOp::create(b, loc, dividend, op->getOperand(1));
   if (divisor && isa<arith::ShRSIOp, arith::ShRUIOp>(op))
     return arith::DivUIOp::create(

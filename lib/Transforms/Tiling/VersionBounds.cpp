@@ -15,10 +15,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Analysis/IndexSign.h"
 #include "Layouts/LayoutRules.h"
 #include "Tiling/Divisions.h"
 #include "Tiling/WholeTiles.h"
+#include "dither/Dialect/Quant/Offsets.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "dither/Target/ModuleTarget.h"
 #include "dither/Transforms/Passes.h"
@@ -386,6 +386,13 @@ struct Check {
   int64_t dim, size;
 };
 
+/// Up to where a loop counts tiles: to an extent, which must be a multiple of
+/// `size`. The tiles of an access are as many in every `part` elements of it.
+struct Counted {
+  Extent to;
+  int64_t size, part;
+};
+
 /// What an access needs to be inside of its tensor.
 struct Demand {
   Access access;
@@ -393,17 +400,93 @@ struct Demand {
   SmallVector<Value> maybeNegative;
   /// The length that a vector must have.
   std::optional<int64_t> length;
+  /// What loops count to, and the dimensions of `access` that they are about.
+  SmallVector<std::pair<int64_t, Counted>> counted;
 
   bool isNothing() const {
-    return checks.empty() && maybeNegative.empty() && !length;
+    return checks.empty() && maybeNegative.empty() && !length &&
+           counted.empty();
   }
 };
 
-/// Whether a loop counts `index` up to the end of a dimension.
-bool isCountedInside(Value index, Value memref, int64_t dim) {
-  scf::ForOp loop = countingLoop(index);
-  return loop && isNonNegative(loop.getLowerBound()) &&
-         isExtent(loop.getUpperBound(), memref, dim);
+/// The extent of a kernel's own tensor, or the number that it is given, that
+/// `limit` is no more than.
+std::optional<Extent> extentOf(Value limit) {
+  if (auto least = limit.getDefiningOp<arith::MinSIOp>()) {
+    std::optional<Extent> extent = extentOf(least.getLhs());
+    return extent ? extent : extentOf(least.getRhs());
+  }
+  auto isArgument = [](Value v) {
+    auto argument = dyn_cast<BlockArgument>(v);
+    return argument && isa<func::FuncOp>(argument.getOwner()->getParentOp());
+  };
+  if (auto cast = limit.getDefiningOp<arith::IndexCastOp>();
+      cast && cast.getIn().getType().isInteger(64) && isArgument(cast.getIn()))
+    return Extent{cast.getIn(), Extent::kNumber};
+  auto dim = limit.getDefiningOp<memref::DimOp>();
+  if (!dim || !dim.getConstantIndex() || !isArgument(dim.getSource()))
+    return std::nullopt;
+  return Extent{dim.getSource(), *dim.getConstantIndex()};
+}
+
+/// The extent that a quotient by `size`, rounded up or down, is of.
+std::optional<Extent> dividedExtent(Value quotient, int64_t size) {
+  Operation *op = quotient.getDefiningOp();
+  if (!op || !isa<arith::DivUIOp, arith::CeilDivSIOp, arith::CeilDivUIOp>(op) ||
+      getConstantIntValue(op->getOperand(1)) != size)
+    return std::nullopt;
+  Value dividend = op->getOperand(0);
+  if (auto sum = dividend.getDefiningOp<arith::AddIOp>();
+      sum && isa<arith::DivUIOp>(op))
+    if (std::optional<int64_t> more = getConstantIntValue(sum.getRhs());
+        more && *more >= 0 && *more < size)
+      dividend = sum.getLhs();
+  return extentOf(dividend);
+}
+
+/// What a loop counts with `index` to, tiles of `size` elements, one after the
+/// other or with others left out.
+std::optional<Counted> countedBy(Value index, int64_t size) {
+  if (!llvm::isPowerOf2_64(size))
+    return std::nullopt;
+  if (auto quotient = index.getDefiningOp<arith::DivUIOp>()) {
+    std::optional<int64_t> part = getConstantIntValue(quotient.getRhs());
+    if (!part || *part < 1 || *part > quant::kMostExtent / size)
+      return std::nullopt;
+    std::optional<Counted> whole = countedBy(quotient.getLhs(), size * *part);
+    if (whole)
+      whole->part *= *part;
+    return whole;
+  }
+  // The number of a tile, or its first element.
+  auto product = index.getDefiningOp<arith::MulIOp>();
+  bool isNumber = product && getConstantIntValue(product.getRhs()) == size;
+  scf::ForOp loop = quant::countingLoop(isNumber ? product.getLhs() : index);
+  if (!loop || !quant::isNonNegative(loop.getLowerBound()) ||
+      quant::divisorOf(index) % size != 0)
+    return std::nullopt;
+  Value upper = loop.getUpperBound();
+  std::optional<Extent> to =
+      isNumber ? dividedExtent(upper, size) : extentOf(upper);
+  return to ? std::optional(Counted{*to, size, 1}) : std::nullopt;
+}
+
+/// Whether a loop counts `index` to a number of the source, or to the end of a
+/// dimension, so that none of the tiles of `size` is past it.
+bool isCountedInside(Value index, Value memref, int64_t dim, int64_t size) {
+  scf::ForOp loop = quant::countingLoop(index);
+  if (!loop || !quant::isNonNegative(loop.getLowerBound()))
+    return false;
+  auto type = cast<MemRefType>(memref.getType());
+  if (type.isDynamicDim(dim))
+    return size == 1 && isExtent(loop.getUpperBound(), memref, dim);
+  std::optional<int64_t> upper = getConstantIntValue(loop.getUpperBound());
+  if (!upper || *upper < 0 || *upper > type.getDimSize(dim))
+    return false;
+  return size == 1 ||
+         (llvm::isPowerOf2_64(size) &&
+          type.getDimSize(dim) >= int64_t(llvm::alignTo(*upper, size)) &&
+          quant::divisorOf(index) % size == 0);
 }
 
 /// Nothing for what always reaches outside.
@@ -428,9 +511,13 @@ std::optional<Demand> demandOf(Access access, const RowEnds &ends) {
     if (std::optional<int64_t> last = lastOf(index);
         last && !type.isDynamicDim(d) && *last <= type.getDimSize(d) - size)
       continue;
-    if (size == 1 && isCountedInside(index, access.memref, d))
+    if (isCountedInside(index, access.memref, d, size))
       continue;
-    if (!isNonNegative(index))
+    if (std::optional<Counted> counted = countedBy(index, size)) {
+      demand.counted.push_back({int64_t(d), *counted});
+      continue;
+    }
+    if (!quant::isNonNegative(index))
       demand.maybeNegative.push_back(index);
     demand.checks.push_back({index, int64_t(d), size});
   }
@@ -445,6 +532,10 @@ struct Insiders {
   llvm::SetVector<Value> signs;
   /// Vectors, and the lengths that they must have.
   llvm::SmallSetVector<std::pair<Value, int64_t>, 4> lengths;
+  /// Extents, and what they must be multiples of.
+  llvm::SetVector<std::tuple<Value, int64_t, int64_t>> multiples;
+  /// Extents, and others that they must not be less than a part of.
+  llvm::SetVector<std::tuple<Value, int64_t, Value, int64_t, int64_t>> longer;
 
   void add(const Demand &demand) {
     const Access &access = demand.access;
@@ -456,6 +547,13 @@ struct Insiders {
       int64_t &most = room[{check.index, access.memref, check.dim}];
       most = std::max(most, check.size);
     }
+    for (auto &[dim, counted] : demand.counted) {
+      auto [of, to] = counted.to;
+      if (counted.size > 1)
+        multiples.insert({of, to, counted.size});
+      if (counted.part > 1 || !(counted.to == Extent{access.memref, dim}))
+        longer.insert({access.memref, dim, of, to, counted.part});
+    }
   }
 };
 
@@ -465,7 +563,10 @@ std::optional<SmallVector<runtime::TileBound>> boundsOf(const Demand &demand) {
   Value memref = demand.access.memref;
   SmallVector<runtime::TileBound> bounds;
   auto add = [&](std::optional<runtime::TileBound> bound) {
-    if (!bound || (bound->slot < 0 && bound->extent < bound->end))
+    if (!bound)
+      return false;
+    if (bound->kind == runtime::TileBound::Kind::Enough && bound->slot < 0 &&
+        bound->extent < bound->end)
       return false;
     bounds.push_back(*bound);
     return true;
@@ -476,6 +577,14 @@ std::optional<SmallVector<runtime::TileBound>> boundsOf(const Demand &demand) {
   for (const Check &check : demand.checks)
     if (!add(boundOf(check.index, memref, check.dim, check.size)))
       return std::nullopt;
+  for (auto &[dim, counted] : demand.counted) {
+    Extent own{memref, dim};
+    if (counted.size > 1 && !add(multipleBound(counted.to, counted.size)))
+      return std::nullopt;
+    if ((counted.part > 1 || !(counted.to == own)) &&
+        !add(reachBound(own, counted.to, counted.part)))
+      return std::nullopt;
+  }
   return bounds;
 }
 
@@ -614,6 +723,27 @@ struct DitherVersionBounds
       require(arith::CmpIPredicate::eq,
               memref::DimOp::create(b, loc, memref, constant(0)),
               constant(length));
+    auto extent = [&](Value of, int64_t dim) -> Value {
+      if (dim == Extent::kNumber)
+        return arith::IndexCastOp::create(b, loc, b.getIndexType(), of);
+      auto type = cast<MemRefType>(of.getType());
+      return type.isDynamicDim(dim)
+                 ? memref::DimOp::create(b, loc, of, constant(dim)).getResult()
+                 : constant(type.getDimSize(dim));
+    };
+    for (auto [memref, dim, size] : versioned.multiples)
+      require(arith::CmpIPredicate::eq,
+              arith::AndIOp::create(b, loc, extent(memref, dim),
+                                    constant(size - 1)),
+              constant(0));
+    for (auto [memref, dim, other, of, part] : versioned.longer) {
+      Value least = extent(other, of);
+      if (part > 1)
+        least = arith::DivUIOp::create(
+            b, loc, arith::AddIOp::create(b, loc, least, constant(part - 1)),
+            constant(part));
+      require(arith::CmpIPredicate::sge, extent(memref, dim), least);
+    }
     Numbered numbered;
     for (auto &[key, size] : versioned.room) {
       auto &[index, memref, dim] = key;

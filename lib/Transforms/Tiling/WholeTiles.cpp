@@ -2,7 +2,7 @@
 
 #include "Tiling/WholeTiles.h"
 
-#include "Analysis/IndexSign.h"
+#include "dither/Dialect/Quant/Offsets.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -25,19 +25,22 @@ static int32_t slotsOf(Type type) {
          llvm::count(strides, ShapedType::kDynamic);
 }
 
-/// `bound`, with the extent of dimension `dim` of an argument of the kernel.
-static std::optional<TileBound> withExtent(TileBound bound, Value memref,
-                                           int64_t dim) {
-  auto argument = dyn_cast<BlockArgument>(memref);
+/// `bound`, of an extent of an argument of the kernel.
+static std::optional<TileBound> withExtent(TileBound bound, Extent extent) {
+  auto argument = dyn_cast<BlockArgument>(extent.of);
   if (!argument || !isa<func::FuncOp>(argument.getOwner()->getParentOp()))
     return std::nullopt;
-  auto type = cast<MemRefType>(argument.getType());
-  if (!type.isDynamicDim(dim)) {
-    bound.extent = type.getDimSize(dim);
-    return bound;
+  bound.slot = 0;
+  if (extent.dim != Extent::kNumber) {
+    auto type = cast<MemRefType>(argument.getType());
+    if (!type.isDynamicDim(extent.dim)) {
+      bound.slot = -1;
+      bound.extent = type.getDimSize(extent.dim);
+      return bound;
+    }
+    bound.slot = 1 + llvm::count(type.getShape().take_front(extent.dim),
+                                 ShapedType::kDynamic);
   }
-  bound.slot =
-      1 + llvm::count(type.getShape().take_front(dim), ShapedType::kDynamic);
   for (BlockArgument before :
        argument.getOwner()->getArguments().take_front(argument.getArgNumber()))
     bound.slot += slotsOf(before.getType());
@@ -82,7 +85,7 @@ private:
 
 /// The number of an iteration, of a loop whose ends are known.
 std::optional<Progression> Progression::ofLoop(BlockArgument argument) {
-  scf::ForOp loop = countingLoop(argument);
+  scf::ForOp loop = quant::countingLoop(argument);
   if (!loop)
     return std::nullopt;
   std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound()),
@@ -145,14 +148,32 @@ std::optional<TileBound> boundOf(Value index, Value memref, int64_t dim,
     bound.axis = tiles->axis;
     bound.step = tiles->step;
   }
-  return withExtent(bound, memref, dim);
+  return withExtent(bound, {memref, dim});
 }
 
 std::optional<TileBound> lengthBound(Value memref, int64_t length) {
   TileBound bound;
   bound.end = length;
-  bound.exact = true;
-  return withExtent(bound, memref, 0);
+  bound.kind = TileBound::Kind::Exact;
+  return withExtent(bound, {memref, 0});
+}
+
+std::optional<TileBound> multipleBound(Extent extent, int64_t size) {
+  TileBound bound;
+  bound.end = size;
+  bound.kind = TileBound::Kind::Multiple;
+  return withExtent(bound, extent);
+}
+
+std::optional<TileBound> reachBound(Extent extent, Extent other, int64_t part) {
+  std::optional<TileBound> of = withExtent({}, other);
+  if (!of || of->slot < 0)
+    return std::nullopt;
+  TileBound bound;
+  bound.kind = TileBound::Kind::Other;
+  bound.end = part;
+  bound.other = of->slot;
+  return withExtent(bound, extent);
 }
 
 bool holds(Attribute launch, ArrayRef<TileBound> bounds) {
@@ -162,7 +183,7 @@ bool holds(Attribute launch, ArrayRef<TileBound> bounds) {
   ArrayRef<int64_t> grid = entries.getAs<DenseI64ArrayAttr>("grid"),
                     slots = entries.getAs<DenseI64ArrayAttr>("slots");
   return llvm::all_of(bounds, [&](const TileBound &bound) {
-    return bound.slot < int64_t(slots.size()) &&
+    return std::max(bound.slot, bound.other) < int64_t(slots.size()) &&
            bound.holds(slots.data(), grid.data());
   });
 }
@@ -181,8 +202,12 @@ void setWholeTiles(func::FuncOp kernel, ArrayRef<TileBound> bounds,
     number("end", bound.end);
     if (bound.axis >= 0)
       number("step", bound.step);
-    if (bound.exact)
+    if (bound.kind == TileBound::Kind::Exact)
       entry.append("exact", b.getUnitAttr());
+    if (bound.kind == TileBound::Kind::Multiple)
+      entry.append("multiple", b.getUnitAttr());
+    if (bound.kind == TileBound::Kind::Other)
+      number("other", bound.other);
     if (bound.slot >= 0)
       number("slot", bound.slot);
     else

@@ -27,6 +27,23 @@ std::optional<int64_t> lastOf(mlir::Value index);
 /// kernel's own, or is indexed in another way.
 std::optional<runtime::TileBound> boundOf(mlir::Value index, mlir::Value memref,
                                           int64_t dim, int64_t size);
+/// The extent of dimension `dim` of a tensor; or the number `of`, an argument
+/// of 64 bits, which stands for one (`dim` is kNumber).
+struct Extent {
+  static constexpr int64_t kNumber = -1;
+  mlir::Value of;
+  int64_t dim;
+
+  bool operator==(const Extent &other) const {
+    return of == other.of && dim == other.dim;
+  }
+};
+/// What makes an extent a multiple of `size`, and no less than a part of
+/// another one, which is not static. As above nothing for what is no tensor of
+/// the kernel's own.
+std::optional<runtime::TileBound> multipleBound(Extent extent, int64_t size);
+std::optional<runtime::TileBound> reachBound(Extent extent, Extent other,
+                                             int64_t part);
 /// What makes a vector of the kernel's, with a length at run time, one of
 /// `length`.
 std::optional<runtime::TileBound> lengthBound(mlir::Value memref,

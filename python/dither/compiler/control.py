@@ -191,7 +191,7 @@ class Control(Calls):
 
     def _loop(self, node: ast.For, bounds: list[Any]) -> Exit:
         """A loop at run time. Variables that an iteration hands to the next, or to what follows, are carried."""
-        start, stop, step = bounds
+        start, _, step = bounds
         if is_constexpr(step) and (not isinstance(step, int) or step == 0):
             raise Problem(f"step is {describe(step)}, expected an integer other than 0", node=node.iter)
         if not isinstance(node.target, ast.Name):
@@ -208,9 +208,8 @@ class Control(Calls):
         inits: list[Any] = []
         for name in carried:
             templates[name] = self._enter(names[name], inits)
-        counts = not _fits(stop, step)
         try:
-            limits = self._count(*bounds) if counts else [self.e.index(bound) for bound in bounds]
+            limits, counts = self._limits(*bounds)
         except Problem as problem:
             raise Problem(problem.message, node=node.iter) from None
         variable, *arguments = self.e.builder.begin_for(*limits, inits, self.location(node))
@@ -248,10 +247,20 @@ class Control(Calls):
             names[name] = self._name(name, rebuild(template, results))
         return Exit.NEXT
 
-    def _count(self, start: Any, stop: Any, step: Any) -> list[Any]:
+    def _limits(self, start: Any, stop: Any, step: Any) -> tuple[list[Any], bool]:
+        """Bounds of a loop over the numbers of a range, or over the numbers of its iterations; whether of these."""
+        e = self.e
+        first, last = e.index(start), e.index(stop)
+        fits = _fits(stop, step)
+        if fits or (not is_constexpr(stop) and (not is_constexpr(step) or 0 < step < 2**62)):
+            limits = [first, last, e.index(step)]
+            if fits or e.builder.counts_up(*limits):
+                return limits, False
+        return self._count(Scalar(first, types.index), Scalar(last, types.index), step), True
+
+    def _count(self, start: Scalar, stop: Scalar, step: Any) -> list[Any]:
         """Bounds of a loop over the numbers of iterations of a range: none where the step is 0."""
         e = self.e
-        start, stop = (Scalar(e.index(bound), types.index) for bound in (start, stop))
         zero, one = e.scalar(0, types.index), e.scalar(1, types.index)
         first, last, stride, moves = start, stop, e.scalar(1, types.index), None
         if is_constexpr(step):

@@ -318,3 +318,125 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 }
+
+// -----
+
+// A loop counts tiles up to an extent: they are whole where that is a multiple,
+// and the other tensor has as many rows. Programs take turns.
+// CHECK-LABEL: func.func @counted(
+// CHECK-SAME: quant.whole, quant.whole_if = [{end = 4 : i64, multiple, slot = 1 : i64}, {end = 1 : i64, other = 1 : i64, slot = 3 : i64}, {end = 2 : i64, other = 1 : i64, slot = 5 : i64}]
+// CHECK-NOT: scf.if
+// CHECK: quant.load %arg0{{.*}} {in_bounds}
+// CHECK: quant.store %{{.*}}, %arg1{{.*}} {in_bounds}
+// CHECK: quant.store %{{.*}}, %arg2{{.*}} {in_bounds}
+func.func @counted(%x: memref<?x512xf32>, %y: memref<?x512xf32>, %s: memref<?x512xf32>) attributes {quant.kernel, quant.launch = {grid = array<i64: 2, 1, 1>, slots = array<i64: 0, 20, 0, 24, 0, 10>}} {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %p = quant.program_id x
+  %n = quant.num_programs x
+  %first = arith.muli %p, %c4 : index
+  %step = arith.muli %n, %c4 : index
+  %rows = memref.dim %x, %c0 : memref<?x512xf32>
+  scf.for %r = %first to %rows step %step {
+    %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+    quant.store %t, %y[%r, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+    %half = arith.divui %r, %c2 : index
+    %m = quant.block_reduce amax %t block [2, 1] : tensor<4x512xf32> -> tensor<2x512xf32>
+    quant.store %m, %s[%half, %c0] : tensor<2x512xf32>, memref<?x512xf32>
+  }
+  return
+}
+
+// -----
+
+// The code for any launch asks once, in front of the loop; 21 rows are no
+// multiple.
+// CHECK-LABEL: func.func @not_whole(
+// CHECK-SAME: quant.kernel, quant.whole_if = [{end = 4 : i64, multiple, slot = 1 : i64}, {end = 1 : i64, other = 1 : i64, slot = 3 : i64}]}
+// CHECK-DAG: %[[ROWS:.*]] = memref.dim %arg0
+// CHECK-DAG: %[[REST:.*]] = arith.andi %[[ROWS]], %c3
+// CHECK-DAG: arith.cmpi eq, %[[REST]], %c0
+// CHECK-DAG: %[[OTHER:.*]] = memref.dim %arg1
+// CHECK-DAG: arith.cmpi sge, %[[OTHER]], %[[ROWS]]
+// CHECK: scf.if
+// CHECK: scf.for
+// CHECK: quant.load %arg0{{.*}} {in_bounds}
+// CHECK: quant.store %{{.*}}, %arg1{{.*}} {in_bounds}
+// CHECK: } else {
+// CHECK: quant.load %arg0[%{{.*}}, %{{.*}}] :
+// CHECK: quant.store %{{.*}}, %arg1[%{{.*}}, %{{.*}}] :
+func.func @not_whole(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel, quant.launch = {grid = array<i64: 2, 1, 1>, slots = array<i64: 0, 21, 0, 24>}} {
+  %c0 = arith.constant 0 : index
+  %c3 = arith.constant 3 : index
+  %c4 = arith.constant 4 : index
+  %rows = memref.dim %x, %c0 : memref<?x512xf32>
+  scf.for %r = %c0 to %rows step %c4 {
+    %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+    quant.store %t, %y[%r, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+  }
+  return
+}
+
+// -----
+
+// The smaller of an extent and another number, a number of tiles, and a number
+// that is given.
+// CHECK-LABEL: func.func @other_counts(
+// CHECK-SAME: quant.whole, quant.whole_if = [{end = 4 : i64, multiple, slot = 1 : i64}, {end = 1 : i64, other = 1 : i64, slot = 3 : i64}, {end = 4 : i64, multiple, slot = 4 : i64}, {end = 1 : i64, other = 4 : i64, slot = 1 : i64}]
+// CHECK-NOT: scf.if
+func.func @other_counts(%x: memref<?x512xf32>, %y: memref<?x512xf32>, %m: i64) attributes {quant.kernel, quant.launch = {grid = array<i64: 2, 1, 1>, slots = array<i64: 0, 20, 0, 20, 16>}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c4 = arith.constant 4 : index
+  %c8 = arith.constant 8 : index
+  %p = quant.program_id x
+  %first = arith.muli %p, %c8 : index
+  %end = arith.addi %first, %c8 : index
+  %rows = memref.dim %x, %c0 : memref<?x512xf32>
+  %least = arith.minsi %end, %rows : index
+  scf.for %r = %first to %least step %c4 {
+    %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+    quant.store %t, %y[%r, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+  }
+  %more = arith.addi %rows, %c3 : index
+  %tiles = arith.divui %more, %c4 : index
+  scf.for %i = %c0 to %tiles step %c1 {
+    %r = arith.muli %i, %c4 : index
+    %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+    quant.store %t, %y[%r, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+  }
+  %given = arith.index_cast %m : i64 to index
+  scf.for %r = %c0 to %given step %c4 {
+    %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+  }
+  return
+}
+
+// -----
+
+// Not where tiles begin anywhere, loops count in other steps, or tiles are of
+// no power of two.
+// CHECK-LABEL: func.func @counted_otherwise(
+// CHECK-NOT: quant.whole
+// CHECK-NOT: scf.if
+// CHECK-NOT: in_bounds
+// CHECK: return
+func.func @counted_otherwise(%x: memref<?x512xf32>, %first: index) attributes {quant.kernel, quant.launch = {grid = array<i64: 2, 1, 1>, slots = array<i64: 0, 24, 0>}} {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %c4 = arith.constant 4 : index
+  %rows = memref.dim %x, %c0 : memref<?x512xf32>
+  scf.for %r = %first to %rows step %c4 {
+    %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+  }
+  scf.for %r = %c0 to %rows step %c2 {
+    %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+  }
+  scf.for %r = %c0 to %rows step %c3 {
+    %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<3x512xf32>
+  }
+  return
+}

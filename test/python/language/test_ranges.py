@@ -136,3 +136,47 @@ def test_an_unrolled_range_that_never_ends_is_an_error():
 
     with pytest.raises(dither.CompileError, match="iterations to unroll, expected at most"):
         forever[1](np.zeros(1, np.float32))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("step", [1, 3, 8, 2**40])
+def test_a_range_up_to_an_extent_or_from_a_number(device, step):
+    """What counts up by itself, as it can come to no number that wraps."""
+
+    @dither.jit(shapes="dynamic")
+    def kernel(x, y, start, n, STEP: dl.constexpr):
+        by_extent = by_smaller = by_number = in_turns = 0
+        for i in range(start, x.shape[0], STEP):
+            by_extent = by_extent * 3 + i
+        for i in range(start, min(n, x.shape[0]), STEP):
+            by_smaller = by_smaller * 3 + i
+        for i in range(2, n, STEP):
+            by_number = by_number * 3 + i
+        for i in range(dl.program_id(0), x.shape[0], dl.num_programs(0) * STEP):
+            in_turns = in_turns * 3 + i
+        dl.store(y, (dl.program_id(0), 0), dl.full((1, 1), by_extent, dl.int64))
+        dl.store(y, (dl.program_id(0), 1), dl.full((1, 1), by_smaller, dl.int64))
+        dl.store(y, (dl.program_id(0), 2), dl.full((1, 1), by_number, dl.int64))
+        dl.store(y, (dl.program_id(0), 3), dl.full((1, 1), in_turns, dl.int64))
+
+    def total(numbers):
+        sum = 0
+        for i in numbers:
+            sum = sum * 3 + i
+        return (sum + 2**63) % 2**64 - 2**63
+
+    for rows in (0, 1, 7, 24):
+        x = np.zeros(rows, np.float32)
+        for start, n in [(0, 5), (-5, 9), (9, 3), (LEAST, LEAST), (3, -1), (MOST, 4), (1, 24)]:
+            if start == LEAST:
+                n, start = LEAST, 0
+            y = np.zeros((2, 4), np.int64)
+            kernel[2](x, y, start, n, STEP=step, device=device)
+            for program in range(2):
+                want = [
+                    range(start, rows, step),
+                    range(start, min(n, rows), step),
+                    range(2, n, step),
+                    range(program, rows, 2 * step),
+                ]
+                assert y[program].tolist() == [total(numbers) for numbers in want], (rows, start, n, program)

@@ -107,12 +107,16 @@ def test_code_for_whole_tiles_is_one_copy():
     shapes = {"x": (8, 64), "y": (8, 64)}
     whole = lowered(kernel).compile(grid=(2, 1, 1), shapes=shapes)
     assert (everything.tiles, whole.tiles) == ("any", "whole")
-    assert whole.image.tiles[1] == everything.image.tiles[1] == [(0, 1, 0, 4, 4, False), (0, 3, 0, 4, 4, False)]
+    assert (
+        whole.image.tiles[1]
+        == everything.image.tiles[1]
+        == [(0, 1, 0, 4, 4, "enough", -1), (0, 3, 0, 4, 4, "enough", -1)]
+    )
     assert len(whole.ptx) < 0.6 * len(everything.ptx)
     past = lowered(kernel).compile(grid=(3, 1, 1), shapes=shapes)
     assert (past.tiles, past.ptx) == ("any", everything.ptx)
     known = lowered(kernel, rows="8").compile(grid=(2, 1, 1))
-    assert (known.tiles, known.image.tiles[1][0]) == ("whole", (0, -1, 8, 4, 4, False))
+    assert (known.tiles, known.image.tiles[1][0]) == ("whole", (0, -1, 8, 4, 4, "enough", -1))
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -137,9 +141,13 @@ def test_an_entry_of_the_cache_has_them():
     assert (again.tiles, again.image.tiles) == (code.tiles, code.image.tiles)
     image = code.image
     with pytest.raises(ValueError, match="bound of tiles"):
-        _dither.KernelImage("k", "sm_90a", b"", 32, 0, image.params, 1, (True, [(3, 1, 0, 4, 4, False)]))
+        _dither.KernelImage("k", "sm_90a", b"", 32, 0, image.params, 1, (True, [(3, 1, 0, 4, 4, "enough", -1)]))
     with pytest.raises(ValueError, match="bound of tiles"):
-        _dither.KernelImage("k", "sm_90a", b"", 32, 0, image.params, 1, (True, [(0, 4, 0, 4, 4, False)]))
+        _dither.KernelImage("k", "sm_90a", b"", 32, 0, image.params, 1, (True, [(0, 4, 0, 4, 4, "enough", -1)]))
+    with pytest.raises(ValueError, match="bound of tiles"):
+        _dither.KernelImage("k", "sm_90a", b"", 32, 0, image.params, 1, (True, [(-1, 1, 0, 4, 1, "most", -1)]))
+    with pytest.raises(ValueError, match="bound of tiles"):
+        _dither.KernelImage("k", "sm_90a", b"", 32, 0, image.params, 1, (True, [(-1, 1, 0, 4, 1, "other", -1)]))
 
 
 def test_prepared_and_recorded_launches():
@@ -324,3 +332,113 @@ def test_numbers_of_32_bits_may_wrap():
         grid=(131073, 1, 1), shapes={"x": (2**31 + 64,), "y": (131073 * 64,)}
     )
     assert code.tiles == "any"
+
+
+@dither.jit
+def by_turns(x, y, n):
+    """Programs take turns: tiles of 8 rows."""
+    for r in range(dl.program_id(0) * 8, x.shape[0], dl.num_programs(0) * 8):
+        dl.store(y, (r, 0), dl.load(x, (r, 0), (8, 64)) + 1.0)
+
+
+@dither.jit
+def by_chunks(x, y, n):
+    """Each program has so many rows, and takes them eight at a time."""
+    each = dl.cdiv(x.shape[0], dl.num_programs(0) * 8) * 8
+    first = dl.program_id(0) * each
+    for r in range(first, min(first + each, x.shape[0]), 8):
+        dl.store(y, (r, 0), dl.load(x, (r, 0), (8, 64)) + 1.0)
+
+
+@dither.jit
+def by_number_of_tiles(x, y, n):
+    if dl.program_id(0) == 0:
+        for i in range(dl.cdiv(x.shape[0], 8)):
+            dl.store(y, (i * 8, 0), dl.load(x, (i * 8, 0), (8, 64)) + 1.0)
+
+
+@dither.jit
+def whole_ones(x, y, n):
+    """As many tiles as are whole, and the rest a row at a time."""
+    if dl.program_id(0) == 0:
+        for i in range(x.shape[0] // 8):
+            dl.store(y, (i * 8, 0), dl.load(x, (i * 8, 0), (8, 64)) + 1.0)
+        for r in range(x.shape[0] // 8 * 8, x.shape[0]):
+            dl.store(y, (r, 0), dl.load(x, (r, 0), (1, 64)) + 1.0)
+
+
+@dither.jit
+def by_a_number(x, y, n):
+    if dl.program_id(0) == 0:
+        for r in range(0, n, 8):
+            dl.store(y, (r, 0), dl.load(x, (r, 0), (8, 64)) + 1.0)
+
+
+LOOPS = [by_turns, by_chunks, by_number_of_tiles, whole_ones, by_a_number]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kernel", LOOPS, ids=lambda kernel: kernel.__name__)
+def test_loops_up_to_an_extent(kernel, device):
+    """Rows of x, rows of y, and a number of programs: nothing past an end is read or written."""
+    for rows, there, programs in [
+        (32, 32, 2),
+        (32, 40, 3),
+        (40, 32, 2),
+        (33, 40, 2),
+        (31, 31, 2),
+        (0, 8, 1),
+        (8, 8, 5),
+    ]:
+        x, y = (Guarded(np.zeros((n, 64), np.float32), strided=False) for n in (rows, there))
+        x.array[:] = np.random.default_rng(rows).integers(-99, 99, (rows, 64))
+        y.array[:] = 7
+        kernel[programs](x.array, y.array, rows, device=device, shapes="trailing")
+        want = np.full((there, 64), 7, np.float32)
+        most = min(rows, there)
+        want[:most] = x.array[:most] + 1
+        # Tiles are whole: what is past the end of x is zero, where a tile begins before it.
+        if rows % 8 and kernel is not whole_ones:
+            want[rows : -(-rows // 8) * 8] = 1
+        assert np.array_equal(y.array, want), (rows, there)
+        assert y.intact() and x.intact()
+
+
+@dither.jit
+def columns_in_turns(x, q, s):
+    """Blocks of 32 rows, with a scale for each column, which programs take in turns."""
+    for r in range(dl.program_id(0) * 64, x.shape[0], dl.num_programs(0) * 64):
+        t = dl.load(x, (r, 0), (64, 128))
+        e = dl.block_scale(t, "mxfp8_e4m3", axis=0)
+        dl.store(q, (r, 0), dl.cast(t, e, "mxfp8_e4m3", axis=0))
+        dl.store(s, (r // 32, 0), e)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_part_of_what_a_loop_counts(device):
+    """Scales have a row for every 32 of x."""
+    for rows, there in [(192, 6), (192, 7), (160, 5), (192, 5), (150, 5)]:
+        x = np.random.default_rng(rows).standard_normal((rows, 128)).astype(np.float32)
+        want = dither.quantize(x, "mxfp8_e4m3", layout="colwise")
+        q = Guarded(np.zeros((rows, 128), np.uint8), strided=False)
+        s = Guarded(np.zeros((there, 128), np.uint8), strided=False)
+        columns_in_turns[2](
+            x, dither.view(q.array, dl.float8_e4m3), dither.view(s.array, dl.e8m0), device=device, shapes="trailing"
+        )
+        same = min(there, -(-rows // 32))
+        assert np.array_equal(q.array, np.asarray(want.data).view(np.uint8))
+        assert np.array_equal(s.array[:same], np.asarray(want.scale_inv).view(np.uint8)[:same])
+        assert q.intact() and s.intact()
+
+
+def test_what_loops_count_to_decides():
+    types = [parse_type("f32[?,64]"), parse_type("f32[?,64]"), parse_type("i64")]
+    image = by_turns.lower(*types, target="sm_90a").compile().image
+    assert image.tiles[1] == [(-1, 1, 0, 8, 1, "multiple", -1), (-1, 3, 0, 1, 1, "other", 1)]
+    for x, y in itertools.product(range(40), range(40)):
+        assert image.suits([0, x, 0, y, 0], (2, 1, 1)) == (not (x % 8 == 0 and y >= x)), (x, y)
+    image = by_a_number.lower(*types, target="sm_90a").compile().image
+    assert [bound[5:] for bound in image.tiles[1]] == [("multiple", -1), ("other", 4)] * 1 + [("other", 4)]
+    # The number says how far the loop goes, and may be negative.
+    for n, x, y in itertools.product((-8, -3, 0, 8, 16, 17), (8, 15, 16), (8, 16, 20)):
+        assert image.suits([0, x, 0, y, n], (1, 1, 1)) == (n % 8 != 0 or n > min(x, y)), (n, x, y)

@@ -8,6 +8,8 @@ using namespace dither::runtime;
 
 namespace {
 
+using Kind = TileBound::Kind;
+
 TEST(TileBound, HoldsWhereTheLastTileIsInside) {
   for (int64_t tiles = 1; tiles <= 5; ++tiles)
     for (int64_t step = 1; step <= 4; ++step)
@@ -21,9 +23,29 @@ TEST(TileBound, HoldsWhereTheLastTileIsInside) {
           // All programs have the same tile.
           EXPECT_EQ((TileBound{-1, 1, 0, end, step}.holds(slots, grid)),
                     end <= extent);
-          EXPECT_EQ((TileBound{-1, 1, 0, end, 1, true}.holds(slots, grid)),
-                    end == extent);
+          EXPECT_EQ(
+              (TileBound{-1, 1, 0, end, 1, Kind::Exact}.holds(slots, grid)),
+              end == extent);
+          // A loop counts tiles up to the extent.
+          EXPECT_EQ(
+              (TileBound{-1, 1, 0, end, 1, Kind::Multiple}.holds(slots, grid)),
+              extent % end == 0);
         }
+}
+
+TEST(TileBound, AnExtentIsAPartOfAnother) {
+  for (int64_t part = 1; part <= 4; ++part)
+    for (int64_t other = -2; other <= 24; ++other)
+      for (int64_t extent = 0; extent <= 24; ++extent) {
+        int64_t grid[] = {1, 1, 1}, slots[] = {other, extent};
+        bool enough = extent * part >= other;
+        EXPECT_EQ(
+            (TileBound{-1, 1, 0, part, 1, Kind::Other, 0}.holds(slots, grid)),
+            enough);
+        EXPECT_EQ((TileBound{-1, -1, extent, part, 1, Kind::Other, 0}.holds(
+                      slots, grid)),
+                  enough);
+      }
 }
 
 TEST(TileBound, NumbersMayBeAsLargeAsTheyGet) {

@@ -1,17 +1,19 @@
-//===- IndexSign.cpp - What is known about the sign of offsets ------------===//
+//===- Offsets.cpp - What is known about offsets --------------------------===//
 
-#include "Analysis/IndexSign.h"
+#include "dither/Dialect/Quant/Offsets.h"
 #include "dither/Dialect/Quant/QuantOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 #include <limits>
+#include <numeric>
 
 using namespace mlir;
 
-namespace dither::transforms {
+namespace dither::quant {
 
 namespace {
 
@@ -51,11 +53,11 @@ Most mostOfWide(Value v, int depth) {
   }
   Operation *def = v.getDefiningOp();
   auto of = [&](unsigned i) { return mostOf(def->getOperand(i), depth + 1); };
-  if (isa<quant::ProgramIdOp, quant::NumProgramsOp>(def))
+  if (isa<ProgramIdOp, NumProgramsOp>(def))
     return kMostSteps;
-  if (isa<quant::ClusterRankOp>(def))
+  if (isa<ClusterRankOp>(def))
     return kMostBlocks;
-  if (auto tile = dyn_cast<quant::TileIdOp>(def))
+  if (auto tile = dyn_cast<TileIdOp>(def))
     return tile.getCount();
   if (isa<memref::DimOp>(def))
     return kMostExtent;
@@ -106,8 +108,63 @@ Most mostOf(Value v, int depth) {
   // Programs have numbers of 31 bits, on GPUs by the hardware.
   auto cast = v.getDefiningOp<arith::IndexCastOp>();
   bool isProgram =
-      cast && isa_and_present<quant::ProgramIdOp>(cast.getIn().getDefiningOp());
+      cast && isa_and_present<ProgramIdOp>(cast.getIn().getDefiningOp());
   return isProgram ? Most(limit) : std::nullopt;
+}
+
+int64_t divisorOf(Value v, int depth) {
+  APInt constant;
+  if (matchPattern(v, m_ConstantInt(&constant))) {
+    int64_t c = std::abs(constant.getSExtValue());
+    return c == 0 ? 0 : c;
+  }
+  if (depth > kMaxDepth)
+    return 1;
+  if (isa<BlockArgument>(v)) {
+    if (scf::ForOp loop = countingLoop(v))
+      return std::gcd(divisorOf(loop.getLowerBound(), depth + 1),
+                      divisorOf(loop.getStep(), depth + 1));
+    return 1;
+  }
+  Operation *op = v.getDefiningOp();
+  auto of = [&](unsigned i) { return divisorOf(op->getOperand(i), depth + 1); };
+  if (isa<arith::AddIOp, arith::SubIOp>(op))
+    return std::gcd(of(0), of(1));
+  if (isa<arith::MulIOp>(op)) {
+    int64_t a = of(0), c = of(1);
+    return a && c && a > kMaxDivisor / c ? std::max(a, c) : a * c;
+  }
+  if (isa<arith::IndexCastOp, arith::ExtSIOp, arith::ExtUIOp>(op))
+    return of(0);
+  if (isa<arith::DivUIOp>(op) &&
+      matchPattern(op->getOperand(1), m_ConstantInt(&constant)) &&
+      constant.isStrictlyPositive()) {
+    int64_t by = constant.getSExtValue(), whole = of(0);
+    return whole % by == 0 ? whole / by : 1;
+  }
+  return 1;
+}
+
+bool isPositive(Value v, int depth) {
+  if (std::optional<int64_t> c = getConstantIntValue(v))
+    return *c > 0;
+  Operation *def = v.getDefiningOp();
+  if (!def || depth > kMaxDepth)
+    return false;
+  auto of = [&](unsigned i) {
+    return isPositive(def->getOperand(i), depth + 1);
+  };
+  if (isa<NumProgramsOp>(def))
+    return true;
+  if (isa<arith::IndexCastOp>(def))
+    return of(0) && isNonNegative(v);
+  if (isa<arith::MulIOp>(def))
+    return of(0) && of(1) && isNonNegative(v);
+  if (isa<arith::AddIOp>(def))
+    return (of(0) || of(1)) && isNonNegative(v);
+  if (isa<arith::MinSIOp>(def))
+    return of(0) && of(1);
+  return isa<arith::MaxSIOp>(def) && (of(0) || of(1));
 }
 
 } // namespace
@@ -115,6 +172,20 @@ Most mostOf(Value v, int depth) {
 std::optional<int64_t> largest(Value v) { return mostOf(v, 0); }
 
 bool isNonNegative(Value v) { return largest(v).has_value(); }
+
+bool isPositive(Value v) { return isPositive(v, 0); }
+
+int64_t divisorOf(Value v) { return divisorOf(v, 0); }
+
+bool countsUp(Value start, Value stop, Value step) {
+  Most first = largest(start), last = largest(stop), by = largest(step);
+  int64_t way, end;
+  if (!by || !isPositive(step))
+    return false;
+  return (last && !llvm::AddOverflow(*last, *by, end)) ||
+         (first && !llvm::MulOverflow(*by, kMostSteps, way) &&
+          !llvm::AddOverflow(*first, way, end));
+}
 
 scf::ForOp countingLoop(Value v) {
   auto argument = dyn_cast<BlockArgument>(v);
@@ -125,4 +196,4 @@ scf::ForOp countingLoop(Value v) {
   return loop && argument == loop.getInductionVar() ? loop : scf::ForOp();
 }
 
-} // namespace dither::transforms
+} // namespace dither::quant
