@@ -9,6 +9,7 @@
 #include "LaneLoops.h"
 #include "LastBarriers.h"
 #include "Lifetimes.h"
+#include "LoadsAtOnce.h"
 #include "MaskedAccesses.h"
 #include "NarrowStores.h"
 #include "Occupancy.h"
@@ -320,6 +321,7 @@ static FunctionPassManager schedulePasses(const TargetInfo &target) {
   passes.addPass(LastBarriersPass());
   if (target.f32x2)
     passes.addPass(ShuffledWordsPass());
+  passes.addPass(LoadsAtOncePass());
   return passes;
 }
 

@@ -63,6 +63,7 @@ unsigned blocksFor(Function &f, unsigned warps) {
   bool hasRoots = hasSquareRoots(f), isParted = hasRoots || hasManyQuotients(f);
   unsigned written = aliveRegisters(f).most;
   unsigned late = aliveRegisters(f, Order::Late).most;
+  f.addFnAttr(kLeastHeldAttr, utostr(std::min(written, late)));
   // ptxas finds an order of its own, at least as good as these.
   unsigned held =
       std::max(std::min(written, late),

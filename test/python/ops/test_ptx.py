@@ -121,6 +121,7 @@ SPILLS = {
     "layer_norm-": 136,
     "layer_norm_backward-": 72,
     "rms_norm_backward-": 172,
+    "swiglu-bfloat16": 128,
     "swiglu-float32": 176,
 }
 

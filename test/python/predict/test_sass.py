@@ -150,3 +150,18 @@ def gamma_reads(summary):
     """How often a block reads gamma, in rows of x."""
     read = {t.name: t.loaded for t in summary.traffic}
     return read["gamma"] / read["x"]
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a"])
+@pytest.mark.parametrize("operator", ["gelu", "dsilu"])
+def test_loads_are_waited_for_together(operator, target):
+    """However much is computed of them (lib/Target/LoadsAtOnce.cpp), with the registers that five blocks leave."""
+    if ptxas.find_tools(target) is None:
+        pytest.skip("no ptxas or nvdisasm")
+    inputs = [np.ones((64, 1024), ml_dtypes.bfloat16) for _ in range(2 if operator == "dsilu" else 1)]
+    with dither.profile.record(f"sim:{target}") as runs:
+        getattr(dither, operator)(*inputs, format="fp8_tensor_e4m3", layout="both", amax=np.float32(1))
+    found = of_summary(dither.profile.summarize(runs)[0])
+    assert found.memory_waits == 1
+    assert found.registers <= 51
+    assert found.spills <= 48

@@ -1,0 +1,155 @@
+//===- LoadsAtOnce.cpp - What a GPU asks for together ---------------------===//
+//
+// A lane asks for all of its part of a tile before it looks at any. Where much
+// is computed of it, ptxas makes each load right before its first use instead,
+// to have registers for fewer of them, and a warp waits for memory once for
+// each. It moves no load over a `pmevent`, which counts an event for profilers
+// and does nothing else, and finds registers all the same.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LoadsAtOnce.h"
+#include "Functions.h"
+#include "ReadOnly.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/Instructions.h"
+
+using namespace llvm;
+
+namespace dither::target {
+
+namespace {
+
+/// Bytes of a load that is worth to be waited for with others.
+constexpr unsigned kWide = 8;
+/// Instructions of a block after its loads: of fewer ptxas makes the loads first
+/// by itself.
+constexpr unsigned kLong = 512;
+constexpr unsigned kGlobal = 1;
+
+bool isLoad(const Instruction &i) {
+  auto *load = dyn_cast<LoadInst>(&i);
+  return load && load->getPointerAddressSpace() == kGlobal;
+}
+
+bool isWide(const Instruction &i) {
+  return isLoad(i) && i.getType()->getPrimitiveSizeInBits() >= 8 * kWide;
+}
+
+/// Whether `i` only takes a loaded vector apart.
+bool isPart(const Instruction &i) {
+  return isa<ExtractElementInst, ShuffleVectorInst, BitCastInst>(i);
+}
+
+/// Registers that the value of a load takes.
+unsigned registersOf(const Instruction &load) {
+  return divideCeil(load.getType()->getPrimitiveSizeInBits(), 32);
+}
+
+/// The loads of a block.
+class Loads {
+public:
+  explicit Loads(BasicBlock &block) : block(block) {}
+
+  /// Brings them together in front of what uses the first of them. Returns the
+  /// last of them; null where fewer than two are wide, a wide one cannot be
+  /// there, they have more than `most` registers, or little follows.
+  Instruction *gather(unsigned most, const ReadOnlyArguments &readOnly);
+
+private:
+  /// Adds what `i` needs of what stands after the first loads, and `i`, to
+  /// `found`. False if that is more than addresses.
+  bool collect(Instruction &i, SmallSetVector<Instruction *, 16> &found);
+
+  BasicBlock &block;
+  Instruction *last = nullptr;
+  SmallSetVector<Instruction *, 16> moved;
+};
+
+bool Loads::collect(Instruction &i, SmallSetVector<Instruction *, 16> &found) {
+  if (i.getParent() != &block || !last->comesBefore(&i) || moved.contains(&i) ||
+      found.contains(&i))
+    return true;
+  if (!isLoad(i) && (i.mayReadOrWriteMemory() || isa<PHINode>(i)))
+    return false;
+  for (Value *operand : i.operands())
+    if (auto *def = dyn_cast<Instruction>(operand))
+      if (isLoad(*def) || !collect(*def, found))
+        return false;
+  found.insert(&i);
+  return true;
+}
+
+Instruction *Loads::gather(unsigned most, const ReadOnlyArguments &readOnly) {
+  SmallPtrSet<const Value *, 32> loaded;
+  SmallVector<Instruction *> later;
+  unsigned wide = 0, registers = 0;
+  bool isUsed = false;
+  for (Instruction &i : block) {
+    bool uses = any_of(i.operand_values(), [&](const Value *operand) {
+      return loaded.contains(operand);
+    });
+    if (uses && isPart(i))
+      loaded.insert(&i);
+    else if (uses)
+      isUsed = true;
+    if (!isLoad(i))
+      continue;
+    loaded.insert(&i);
+    registers += registersOf(i);
+    wide += isWide(i);
+    if (isUsed)
+      later.push_back(&i);
+    else
+      last = &i;
+  }
+  if (wide < 2 || registers > most ||
+      std::distance(last->getIterator(), block.end()) < kLong)
+    return nullptr;
+  for (Instruction *load : later) {
+    SmallSetVector<Instruction *, 16> found;
+    if (readOnly.isReadBy(*cast<LoadInst>(load)) && collect(*load, found))
+      moved.insert_range(found);
+    else if (isWide(*load))
+      return nullptr;
+  }
+  for (Instruction *i : moved) {
+    i->moveAfter(last);
+    last = i;
+  }
+  return last;
+}
+
+/// Registers that loads may have together: four fifths of a thread's, where as
+/// many blocks have room as the function asks for. None where every order of
+/// its instructions takes seven eighths: ptxas would keep more in memory.
+unsigned registersForLoads(const Function &f) {
+  unsigned threads = numberOf(f, "nvvm.reqntid"),
+           blocks = numberOf(f, "nvvm.minctasm");
+  if (!threads || !blocks)
+    return 0;
+  unsigned all = std::min(255u, 65536 / (threads * blocks));
+  return numberOf(f, kLeastHeldAttr) * 8 < all * 7 ? all * 4 / 5 : 0;
+}
+
+} // namespace
+
+PreservedAnalyses LoadsAtOncePass::run(Function &f, FunctionAnalysisManager &) {
+  auto *type = FunctionType::get(Type::getVoidTy(f.getContext()), false);
+  InlineAsm *event = InlineAsm::get(type, "pmevent 0;", "~{memory}",
+                                    /*hasSideEffects=*/true);
+  ReadOnlyArguments readOnly(f);
+  unsigned most = registersForLoads(f);
+  bool changed = false;
+  for (BasicBlock &block : f)
+    if (Instruction *last = Loads(block).gather(most, readOnly)) {
+      IRBuilder<>(last->getNextNode()).CreateCall(type, event);
+      changed = true;
+    }
+  return allButInstructions(changed);
+}
+
+} // namespace dither::target

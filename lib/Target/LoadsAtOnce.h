@@ -1,0 +1,20 @@
+//===- LoadsAtOnce.h - What a GPU asks for together -------------*- C++ -*-===//
+
+#ifndef DITHER_LIB_TARGET_LOADSATONCE_H
+#define DITHER_LIB_TARGET_LOADSATONCE_H
+
+#include "llvm/IR/PassManager.h"
+
+namespace dither::target {
+
+/// For GPUs: keeps loads that stand together where they are, in front of long
+/// arithmetic.
+class LoadsAtOncePass : public llvm::PassInfoMixin<LoadsAtOncePass> {
+public:
+  llvm::PreservedAnalyses run(llvm::Function &f,
+                              llvm::FunctionAnalysisManager &analyses);
+};
+
+} // namespace dither::target
+
+#endif // DITHER_LIB_TARGET_LOADSATONCE_H
