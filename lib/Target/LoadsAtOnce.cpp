@@ -11,6 +11,7 @@
 #include "LoadsAtOnce.h"
 #include "Functions.h"
 #include "ReadOnly.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/IRBuilder.h"
@@ -25,8 +26,8 @@ namespace {
 
 /// Bytes of a load that is worth to be waited for with others.
 constexpr unsigned kWide = 8;
-/// Instructions of a block after its loads: of fewer ptxas makes the loads first
-/// by itself.
+/// Instructions that follow the loads: of fewer ptxas makes the loads first by
+/// itself.
 constexpr unsigned kLong = 512;
 constexpr unsigned kGlobal = 1;
 
@@ -49,7 +50,8 @@ unsigned registersOf(const Instruction &load) {
   return divideCeil(load.getType()->getPrimitiveSizeInBits(), 32);
 }
 
-/// The loads of a block.
+/// The loads of a block up to where threads wait for each other: what follows
+/// a barrier, or an exchange of lanes, was put there (Lifetimes.h).
 class Loads {
 public:
   explicit Loads(BasicBlock &block) : block(block) {}
@@ -88,7 +90,12 @@ Instruction *Loads::gather(unsigned most, const ReadOnlyArguments &readOnly) {
   SmallVector<Instruction *> later;
   unsigned wide = 0, registers = 0;
   bool isUsed = false;
-  for (Instruction &i : block) {
+  auto end = find_if(block, [](const Instruction &i) {
+    return calls(i, "llvm.nvvm.barrier.cta.sync");
+  });
+  bool isExchanged = false;
+  for (Instruction &i : make_range(block.begin(), end)) {
+    isExchanged |= calls(i, "llvm.nvvm.shfl.sync");
     bool uses = any_of(i.operand_values(), [&](const Value *operand) {
       return loaded.contains(operand);
     });
@@ -97,6 +104,10 @@ Instruction *Loads::gather(unsigned most, const ReadOnlyArguments &readOnly) {
     else if (uses)
       isUsed = true;
     if (!isLoad(i))
+      continue;
+    if (isExchanged && isWide(i))
+      return nullptr;
+    if (isExchanged)
       continue;
     loaded.insert(&i);
     registers += registersOf(i);
@@ -107,7 +118,7 @@ Instruction *Loads::gather(unsigned most, const ReadOnlyArguments &readOnly) {
       last = &i;
   }
   if (wide < 2 || registers > most ||
-      std::distance(last->getIterator(), block.end()) < kLong)
+      std::distance(last->getIterator(), end) < kLong)
     return nullptr;
   for (Instruction *load : later) {
     SmallSetVector<Instruction *, 16> found;
