@@ -98,8 +98,8 @@ private:
   /// Elements of the longest sum along columns (GPU), and rows of the tallest
   /// block that is reduced; 0 for none.
   int64_t sumRows = 0, columnBlock = 0;
-  /// Rows that a word of codes of columns has (GPU), where codes are transposed
-  /// as they are; 1 where none are.
+  /// Rows that a word of columns has (GPU), where a tile is transposed that is
+  /// narrow, or becomes so; 1 elsewhere.
   int64_t turnedRows = 1;
 };
 

@@ -436,6 +436,9 @@ std::optional<Extent> dividedExtent(Value quotient, int64_t size) {
       getConstantIntValue(op->getOperand(1)) != size)
     return std::nullopt;
   Value dividend = op->getOperand(0);
+  // What is given may be negative.
+  if (!isa<arith::CeilDivSIOp>(op) && !quant::isNonNegative(dividend))
+    return std::nullopt;
   if (auto sum = dividend.getDefiningOp<arith::AddIOp>();
       sum && isa<arith::DivUIOp>(op))
     if (std::optional<int64_t> more = getConstantIntValue(sum.getRhs());

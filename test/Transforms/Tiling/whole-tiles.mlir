@@ -416,14 +416,15 @@ func.func @other_counts(%x: memref<?x512xf32>, %y: memref<?x512xf32>, %m: i64) a
 
 // -----
 
-// Not where tiles begin anywhere, loops count in other steps, or tiles are of
-// no power of two.
+// Not where tiles begin anywhere, loops count in other steps, tiles are of no
+// power of two, or what they are numbered up to may be negative as a number
+// with a sign and is none here.
 // CHECK-LABEL: func.func @counted_otherwise(
 // CHECK-NOT: quant.whole
 // CHECK-NOT: scf.if
 // CHECK-NOT: in_bounds
 // CHECK: return
-func.func @counted_otherwise(%x: memref<?x512xf32>, %first: index) attributes {quant.kernel, quant.launch = {grid = array<i64: 2, 1, 1>, slots = array<i64: 0, 24, 0>}} {
+func.func @counted_otherwise(%x: memref<?x512xf32>, %first: index, %m: i64) attributes {quant.kernel, quant.launch = {grid = array<i64: 2, 1, 1>, slots = array<i64: 0, 24, 0, 24>}} {
   %c0 = arith.constant 0 : index
   %c2 = arith.constant 2 : index
   %c3 = arith.constant 3 : index
@@ -437,6 +438,13 @@ func.func @counted_otherwise(%x: memref<?x512xf32>, %first: index) attributes {q
   }
   scf.for %r = %c0 to %rows step %c3 {
     %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<3x512xf32>
+  }
+  %c1 = arith.constant 1 : index
+  %given = arith.index_cast %m : i64 to index
+  %tiles = arith.ceildivui %given, %c4 : index
+  scf.for %i = %c0 to %tiles step %c1 {
+    %r = arith.muli %i, %c4 : index
+    %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
   }
   return
 }
