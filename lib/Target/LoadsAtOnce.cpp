@@ -11,6 +11,7 @@
 #include "LoadsAtOnce.h"
 #include "Functions.h"
 #include "ReadOnly.h"
+#include "Registers.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -45,11 +46,6 @@ bool isPart(const Instruction &i) {
   return isa<ExtractElementInst, ShuffleVectorInst, BitCastInst>(i);
 }
 
-/// Registers that the value of a load takes.
-unsigned registersOf(const Instruction &load) {
-  return divideCeil(load.getType()->getPrimitiveSizeInBits(), 32);
-}
-
 /// The loads of a block up to where threads wait for each other: what follows
 /// a barrier, or an exchange of lanes, was put there (Lifetimes.h).
 class Loads {
@@ -58,8 +54,10 @@ public:
 
   /// Brings them together in front of what uses the first of them. Returns the
   /// last of them; null where fewer than two are wide, a wide one cannot be
-  /// there, they have more than `most` registers, or little follows.
-  Instruction *gather(unsigned most, const ReadOnlyArguments &readOnly);
+  /// there, more than `most` registers are `alive` with them, or little
+  /// follows.
+  Instruction *gather(unsigned most, const AliveAfter &alive,
+                      const ReadOnlyArguments &readOnly);
 
 private:
   /// Adds what `i` needs of what stands after the first loads, and `i`, to
@@ -85,14 +83,13 @@ bool Loads::collect(Instruction &i, SmallSetVector<Instruction *, 16> &found) {
   return true;
 }
 
-Instruction *Loads::gather(unsigned most, const ReadOnlyArguments &readOnly) {
+Instruction *Loads::gather(unsigned most, const AliveAfter &alive,
+                           const ReadOnlyArguments &readOnly) {
   SmallPtrSet<const Value *, 32> loaded;
-  SmallVector<Instruction *> later;
-  unsigned wide = 0, registers = 0;
+  SmallVector<Instruction *> first, later;
+  unsigned wide = 0;
   bool isUsed = false;
-  auto end = find_if(block, [](const Instruction &i) {
-    return calls(i, "llvm.nvvm.barrier.cta.sync");
-  });
+  auto end = find_if(block, [](const Instruction &i) { return isBarrier(i); });
   bool isExchanged = false;
   for (Instruction &i : make_range(block.begin(), end)) {
     isExchanged |= calls(i, "llvm.nvvm.shfl.sync");
@@ -110,15 +107,24 @@ Instruction *Loads::gather(unsigned most, const ReadOnlyArguments &readOnly) {
     if (isExchanged)
       continue;
     loaded.insert(&i);
-    registers += registersOf(i);
     wide += isWide(i);
-    if (isUsed)
-      later.push_back(&i);
-    else
-      last = &i;
+    (isUsed ? later : first).push_back(&i);
   }
-  if (wide < 2 || registers > most ||
-      std::distance(last->getIterator(), end) < kLong)
+  if (wide < 2)
+    return nullptr;
+  last = first.back();
+  if (std::distance(last->getIterator(), end) < kLong)
+    return nullptr;
+  // A loaded vector counts where its elements are taken.
+  unsigned registers = alive.lookup(last);
+  for (Instruction *load : later)
+    registers += registersOf(load->getType());
+  for (Instruction *load : first)
+    registers += count_if(load->users(), [&](User *user) {
+      auto *part = dyn_cast<ExtractElementInst>(user);
+      return part && part->getParent() == &block && last->comesBefore(part);
+    });
+  if (registers > most)
     return nullptr;
   for (Instruction *load : later) {
     SmallSetVector<Instruction *, 16> found;
@@ -134,16 +140,17 @@ Instruction *Loads::gather(unsigned most, const ReadOnlyArguments &readOnly) {
   return last;
 }
 
-/// Registers that loads may have together: four fifths of a thread's, where as
-/// many blocks have room as the function asks for. None where every order of
-/// its instructions takes seven eighths: ptxas would keep more in memory.
-unsigned registersForLoads(const Function &f) {
+/// Registers that a thread may hold where it waits for loads: those that it has
+/// where as many blocks have room as the function asks for. None where every
+/// order of its instructions takes seven eighths of them somewhere: ptxas would
+/// keep more in memory.
+unsigned mostWithLoads(const Function &f) {
   unsigned threads = numberOf(f, "nvvm.reqntid"),
            blocks = numberOf(f, "nvvm.minctasm");
   if (!threads || !blocks)
     return 0;
   unsigned all = std::min(255u, 65536 / (threads * blocks));
-  return numberOf(f, kLeastHeldAttr) * 8 < all * 7 ? all * 4 / 5 : 0;
+  return numberOf(f, kLeastHeldAttr) * 8 < all * 7 ? all : 0;
 }
 
 } // namespace
@@ -152,11 +159,15 @@ PreservedAnalyses LoadsAtOncePass::run(Function &f, FunctionAnalysisManager &) {
   auto *type = FunctionType::get(Type::getVoidTy(f.getContext()), false);
   InlineAsm *event = InlineAsm::get(type, "pmevent 0;", "~{memory}",
                                     /*hasSideEffects=*/true);
+  unsigned most = mostWithLoads(f);
+  if (!most)
+    return PreservedAnalyses::all();
   ReadOnlyArguments readOnly(f);
-  unsigned most = registersForLoads(f);
+  AliveAfter alive;
+  aliveRegisters(f, Order::Written, &alive);
   bool changed = false;
   for (BasicBlock &block : f)
-    if (Instruction *last = Loads(block).gather(most, readOnly)) {
+    if (Instruction *last = Loads(block).gather(most, alive, readOnly)) {
       IRBuilder<>(last->getNextNode()).CreateCall(type, event);
       changed = true;
     }
