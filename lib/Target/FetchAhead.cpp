@@ -40,9 +40,6 @@ namespace {
 /// Registers that may be alive with what is fetched, where there are more than
 /// kHeld in any case: a lane of 20 warps has as many.
 constexpr unsigned kMost = 96;
-/// Bytes of a load that is worth a round of waiting. Narrower ones are of the
-/// version of a loop that goes past an edge, one for each element.
-constexpr unsigned kWide = 8;
 
 /// Addresses that are the same number of bytes apart in each round.
 struct Stream {
@@ -261,7 +258,7 @@ PreservedAnalyses FetchAheadPass::run(Function &f,
   const DataLayout &layout = f.getDataLayout();
   auto isWanted = [&](const LoadInst &load) {
     return readOnly.isReadBy(load) &&
-           layout.getTypeStoreSize(load.getType()) >= kWide;
+           layout.getTypeStoreSize(load.getType()) >= kWideLoad;
   };
   for (Loop *loop : analyses.getResult<LoopAnalysis>(f).getLoopsInPreorder()) {
     BasicBlock &block = *loop->getHeader();

@@ -9,9 +9,6 @@
 
 namespace dither::target {
 
-/// Registers that the values of a thread take at once, at least.
-inline constexpr const char *kLeastHeldAttr = "dither.least_held";
-
 /// What a pass preserves that changes no block's place, if it changed anything.
 inline llvm::PreservedAnalyses allButInstructions(bool changed) {
   if (!changed)

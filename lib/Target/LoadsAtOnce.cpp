@@ -10,6 +10,7 @@
 
 #include "LoadsAtOnce.h"
 #include "Functions.h"
+#include "Occupancy.h"
 #include "ReadOnly.h"
 #include "Registers.h"
 #include "llvm/ADT/STLExtras.h"
@@ -18,6 +19,7 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/Support/NVPTXAddrSpace.h"
 
 using namespace llvm;
 
@@ -25,20 +27,18 @@ namespace dither::target {
 
 namespace {
 
-/// Bytes of a load that is worth to be waited for with others.
-constexpr unsigned kWide = 8;
 /// Instructions that follow the loads: of fewer ptxas makes the loads first by
 /// itself.
 constexpr unsigned kLong = 512;
-constexpr unsigned kGlobal = 1;
 
 bool isLoad(const Instruction &i) {
   auto *load = dyn_cast<LoadInst>(&i);
-  return load && load->getPointerAddressSpace() == kGlobal;
+  return load &&
+         load->getPointerAddressSpace() == NVPTXAS::ADDRESS_SPACE_GLOBAL;
 }
 
 bool isWide(const Instruction &i) {
-  return isLoad(i) && i.getType()->getPrimitiveSizeInBits() >= 8 * kWide;
+  return isLoad(i) && i.getType()->getPrimitiveSizeInBits() >= 8 * kWideLoad;
 }
 
 /// Whether `i` only takes a loaded vector apart.

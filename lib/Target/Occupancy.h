@@ -10,6 +10,8 @@ namespace dither::target {
 
 /// Bytes of shared memory of a block, an attribute of kernels.
 inline constexpr llvm::StringLiteral kSharedBytesAttr = "dither-shared-bytes";
+/// Registers that the values of a thread take at once, at least.
+inline constexpr llvm::StringLiteral kLeastHeldAttr = "dither-least-held";
 
 /// Says how many blocks of a kernel a multiprocessor is to have room for, as
 /// `nvvm.minctasm`: the more, the fewer registers a thread holds at once.

@@ -50,6 +50,10 @@ inline constexpr llvm::StringLiteral kShufflesAttr = "dither-shuffles";
 /// leave a multiprocessor room for 20 warps.
 constexpr unsigned kHeld = 64;
 
+/// Bytes of a load that is worth waiting for with others. Narrower ones are of
+/// the version of a loop that goes past an edge, one for each element.
+constexpr unsigned kWideLoad = 8;
+
 /// Whether `f` divides so often that its order says little: each quotient has a
 /// slow path, and ptxas does better by itself.
 bool hasManyQuotients(llvm::Function &f);

@@ -150,7 +150,9 @@ def _launch(
     shapes: Mapping[str, tuple[int, ...]],
     numbers: Mapping[str, int | float],
 ) -> tuple[tuple[int, int, int], list[int]] | None:
-    """A grid and slots, of which extents and integers are told: 0 for all others. None where one of these misses."""
+    """A grid and slots, of which extents and integers are told: 0 for all others. None where any of these misses."""
+    if grid is None:
+        return None
     names = list(types)
     slots: list[int] = []
     for what, at, dim in _slot_sources(types.items(), {name: place for place, name in enumerate(names)}):
@@ -165,7 +167,7 @@ def _launch(
                 return None
             slot = integer(numbers[name])
         slots.append(slot)
-    return None if grid is None else (grid, slots)
+    return grid, slots
 
 
 def _slot_sources(types: Iterable[tuple[str, ArgType]], place: Mapping[str, int]) -> list[tuple[str, int, int]]:

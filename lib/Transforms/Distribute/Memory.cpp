@@ -8,7 +8,6 @@
 #include "dither/Dialect/Quant/Offsets.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/Matchers.h"
 #include <numeric>
 
 using namespace mlir;

@@ -49,6 +49,24 @@ static int64_t rowsOfWords(quant::TransposeOp op) {
   return rows;
 }
 
+/// Elements of the longest block that rows of a transposed tile are combined
+/// in; 0 where nothing combines them.
+static int64_t combinedRun(quant::TransposeOp op) {
+  auto shape = op.getType().getShape();
+  int64_t block = 0;
+  if (shape[0] == 1 || shape[1] == 1)
+    return block;
+  for (Operation *user : op->getUsers()) {
+    if (auto blocks = dyn_cast<quant::BlockReduceOp>(user))
+      if (LayoutRules::blockAxis(blocks) == 1)
+        block = std::max(block, blocks.getBlock()[1]);
+    if (auto hadamard = dyn_cast<quant::HadamardOp>(user))
+      if (hadamard.getAxis() == 1)
+        block = std::max<int64_t>(block, hadamard.getSize());
+  }
+  return block;
+}
+
 LayoutRules::LayoutRules(func::FuncOp kernel) {
   simd = isForCpu(kernel);
   if (!simd) {
@@ -113,7 +131,7 @@ LayoutRules::LayoutRules(func::FuncOp kernel) {
   });
   // Not of scales: lanes go by elements.
   for (quant::TransposeOp op : transposes)
-    if (!simd && op.getType().getNumElements() >= loaded && !turned(op))
+    if (!simd && op.getType().getNumElements() >= loaded && !combinedRun(op))
       turnedRows = std::max(turnedRows, rowsOfWords(op));
   // Elements of 32 bits stay in the order of memory where the codes of several
   // registers become bytes in order; what is turned to columns moves as pairs.
@@ -176,22 +194,12 @@ TileLayout LayoutRules::widest(ArrayRef<int64_t> shape, Reduced reduced,
 }
 
 std::optional<TileLayout> LayoutRules::turned(quant::TransposeOp op) const {
-  auto shape = op.getType().getShape();
-  if (simd || shape[0] == 1 || shape[1] == 1)
-    return std::nullopt;
-  int64_t block = 0;
-  for (Operation *user : op->getUsers()) {
-    if (auto blocks = dyn_cast<quant::BlockReduceOp>(user))
-      if (blockAxis(blocks) == 1)
-        block = std::max(block, blocks.getBlock()[1]);
-    if (auto hadamard = dyn_cast<quant::HadamardOp>(user))
-      if (hadamard.getAxis() == 1)
-        block = std::max<int64_t>(block, hadamard.getSize());
-  }
+  int64_t block = simd ? 0 : combinedRun(op);
   if (!block)
     return std::nullopt;
   // What words of 16-bit elements hold before goes to one lane.
-  TileLayout l = lowestFirst(widest(shape, {1, block, false}), 0);
+  TileLayout l =
+      lowestFirst(widest(op.getType().getShape(), {1, block, false}), 0);
   return transposed(contiguousFirst(transposed(l)));
 }
 

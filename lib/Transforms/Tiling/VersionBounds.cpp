@@ -391,6 +391,10 @@ struct Check {
 struct Counted {
   Extent to;
   int64_t size, part;
+
+  bool needsMultiple() const { return size > 1; }
+  /// Whether `own`, the extent that the tiles are of, may be too small for all.
+  bool needsReach(const Extent &own) const { return part > 1 || !(to == own); }
 };
 
 /// What an access needs to be inside of its tensor.
@@ -416,15 +420,12 @@ std::optional<Extent> extentOf(Value limit) {
     std::optional<Extent> extent = extentOf(least.getLhs());
     return extent ? extent : extentOf(least.getRhs());
   }
-  auto isArgument = [](Value v) {
-    auto argument = dyn_cast<BlockArgument>(v);
-    return argument && isa<func::FuncOp>(argument.getOwner()->getParentOp());
-  };
   if (auto cast = limit.getDefiningOp<arith::IndexCastOp>();
-      cast && cast.getIn().getType().isInteger(64) && isArgument(cast.getIn()))
+      cast && cast.getIn().getType().isInteger(64) &&
+      isKernelArgument(cast.getIn()))
     return Extent{cast.getIn(), Extent::kNumber};
   auto dim = limit.getDefiningOp<memref::DimOp>();
-  if (!dim || !dim.getConstantIndex() || !isArgument(dim.getSource()))
+  if (!dim || !dim.getConstantIndex() || !isKernelArgument(dim.getSource()))
     return std::nullopt;
   return Extent{dim.getSource(), *dim.getConstantIndex()};
 }
@@ -447,11 +448,19 @@ std::optional<Extent> dividedExtent(Value quotient, int64_t size) {
   return extentOf(dividend);
 }
 
+/// The loop that counts with `counter`, from 0 or above, where `index` is a
+/// multiple of `size`, a power of two; null for others.
+scf::ForOp countsTiles(Value counter, Value index, int64_t size) {
+  scf::ForOp loop = quant::countingLoop(counter);
+  bool counts = loop && llvm::isPowerOf2_64(size) &&
+                quant::isNonNegative(loop.getLowerBound()) &&
+                quant::divisorOf(index) % size == 0;
+  return counts ? loop : scf::ForOp();
+}
+
 /// What a loop counts with `index` to, tiles of `size` elements, one after the
 /// other or with others left out.
 std::optional<Counted> countedBy(Value index, int64_t size) {
-  if (!llvm::isPowerOf2_64(size))
-    return std::nullopt;
   if (auto quotient = index.getDefiningOp<arith::DivUIOp>()) {
     std::optional<int64_t> part = getConstantIntValue(quotient.getRhs());
     if (!part || *part < 1 || *part > quant::kMostExtent / size)
@@ -464,9 +473,9 @@ std::optional<Counted> countedBy(Value index, int64_t size) {
   // The number of a tile, or its first element.
   auto product = index.getDefiningOp<arith::MulIOp>();
   bool isNumber = product && getConstantIntValue(product.getRhs()) == size;
-  scf::ForOp loop = quant::countingLoop(isNumber ? product.getLhs() : index);
-  if (!loop || !quant::isNonNegative(loop.getLowerBound()) ||
-      quant::divisorOf(index) % size != 0)
+  scf::ForOp loop =
+      countsTiles(isNumber ? product.getLhs() : index, index, size);
+  if (!loop)
     return std::nullopt;
   Value upper = loop.getUpperBound();
   std::optional<Extent> to =
@@ -477,19 +486,15 @@ std::optional<Counted> countedBy(Value index, int64_t size) {
 /// Whether a loop counts `index` to a number of the source, or to the end of a
 /// dimension, so that none of the tiles of `size` is past it.
 bool isCountedInside(Value index, Value memref, int64_t dim, int64_t size) {
-  scf::ForOp loop = quant::countingLoop(index);
-  if (!loop || !quant::isNonNegative(loop.getLowerBound()))
+  scf::ForOp loop = countsTiles(index, index, size);
+  if (!loop)
     return false;
   auto type = cast<MemRefType>(memref.getType());
   if (type.isDynamicDim(dim))
     return size == 1 && isExtent(loop.getUpperBound(), memref, dim);
   std::optional<int64_t> upper = getConstantIntValue(loop.getUpperBound());
-  if (!upper || *upper < 0 || *upper > type.getDimSize(dim))
-    return false;
-  return size == 1 ||
-         (llvm::isPowerOf2_64(size) &&
-          type.getDimSize(dim) >= int64_t(llvm::alignTo(*upper, size)) &&
-          quant::divisorOf(index) % size == 0);
+  return upper && *upper >= 0 && *upper <= type.getDimSize(dim) &&
+         int64_t(llvm::alignTo(*upper, size)) <= type.getDimSize(dim);
 }
 
 /// Nothing for what always reaches outside.
@@ -552,9 +557,9 @@ struct Insiders {
     }
     for (auto &[dim, counted] : demand.counted) {
       auto [of, to] = counted.to;
-      if (counted.size > 1)
+      if (counted.needsMultiple())
         multiples.insert({of, to, counted.size});
-      if (counted.part > 1 || !(counted.to == Extent{access.memref, dim}))
+      if (counted.needsReach({access.memref, dim}))
         longer.insert({access.memref, dim, of, to, counted.part});
     }
   }
@@ -582,9 +587,10 @@ std::optional<SmallVector<runtime::TileBound>> boundsOf(const Demand &demand) {
       return std::nullopt;
   for (auto &[dim, counted] : demand.counted) {
     Extent own{memref, dim};
-    if (counted.size > 1 && !add(multipleBound(counted.to, counted.size)))
+    if (counted.needsMultiple() &&
+        !add(multipleBound(counted.to, counted.size)))
       return std::nullopt;
-    if ((counted.part > 1 || !(counted.to == own)) &&
+    if (counted.needsReach(own) &&
         !add(reachBound(own, counted.to, counted.part)))
       return std::nullopt;
   }
@@ -720,12 +726,6 @@ struct DitherVersionBounds
     auto require = [&](arith::CmpIPredicate predicate, Value lhs, Value rhs) {
       all(arith::CmpIOp::create(b, loc, predicate, lhs, rhs));
     };
-    for (Value index : versioned.signs)
-      require(arith::CmpIPredicate::sge, index, constant(0));
-    for (auto [memref, length] : versioned.lengths)
-      require(arith::CmpIPredicate::eq,
-              memref::DimOp::create(b, loc, memref, constant(0)),
-              constant(length));
     auto extent = [&](Value of, int64_t dim) -> Value {
       if (dim == Extent::kNumber)
         return arith::IndexCastOp::create(b, loc, b.getIndexType(), of);
@@ -734,6 +734,10 @@ struct DitherVersionBounds
                  ? memref::DimOp::create(b, loc, of, constant(dim)).getResult()
                  : constant(type.getDimSize(dim));
     };
+    for (Value index : versioned.signs)
+      require(arith::CmpIPredicate::sge, index, constant(0));
+    for (auto [memref, length] : versioned.lengths)
+      require(arith::CmpIPredicate::eq, extent(memref, 0), constant(length));
     for (auto [memref, dim, size] : versioned.multiples)
       require(arith::CmpIPredicate::eq,
               arith::AndIOp::create(b, loc, extent(memref, dim),
@@ -756,17 +760,17 @@ struct DitherVersionBounds
                 constant(type.getDimSize(dim) - size));
         continue;
       }
-      Value extent = memref::DimOp::create(b, loc, memref, constant(dim));
+      Value there = extent(memref, dim);
       const target::TargetInfo *target = target::saidTarget(func);
       bool gpu = target && target->isGpu;
       Value program = gpu ? programOf(index, size) : Value();
       if (program) {
-        numbered[{program, size}].push_back(extent);
+        numbered[{program, size}].push_back(there);
         continue;
       }
       // index <= extent - size, which cannot overflow.
       require(arith::CmpIPredicate::sle, index,
-              arith::SubIOp::create(b, loc, extent, constant(size)));
+              arith::SubIOp::create(b, loc, there, constant(size)));
     }
     if (!numbered.empty())
       all(insideAll(b, loc, numbered));

@@ -25,11 +25,16 @@ static int32_t slotsOf(Type type) {
          llvm::count(strides, ShapedType::kDynamic);
 }
 
+bool isKernelArgument(Value v) {
+  auto argument = dyn_cast<BlockArgument>(v);
+  return argument && isa<func::FuncOp>(argument.getOwner()->getParentOp());
+}
+
 /// `bound`, of an extent of an argument of the kernel.
 static std::optional<TileBound> withExtent(TileBound bound, Extent extent) {
-  auto argument = dyn_cast<BlockArgument>(extent.of);
-  if (!argument || !isa<func::FuncOp>(argument.getOwner()->getParentOp()))
+  if (!isKernelArgument(extent.of))
     return std::nullopt;
+  auto argument = cast<BlockArgument>(extent.of);
   bound.slot = 0;
   if (extent.dim != Extent::kNumber) {
     auto type = cast<MemRefType>(argument.getType());

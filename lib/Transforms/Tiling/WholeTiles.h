@@ -27,6 +27,9 @@ std::optional<int64_t> lastOf(mlir::Value index);
 /// kernel's own, or is indexed in another way.
 std::optional<runtime::TileBound> boundOf(mlir::Value index, mlir::Value memref,
                                           int64_t dim, int64_t size);
+/// Whether `v` is an argument of a kernel.
+bool isKernelArgument(mlir::Value v);
+
 /// The extent of dimension `dim` of a tensor; or the number `of`, an argument
 /// of 64 bits, which stands for one (`dim` is kNumber).
 struct Extent {

@@ -251,6 +251,8 @@ class Control(Calls):
         """Bounds of a loop over the numbers of a range, or over the numbers of its iterations; whether of these."""
         e = self.e
         first, last = e.index(start), e.index(stop)
+        if not is_constexpr(step):
+            step = Scalar(e.index(step), types.index)
         fits = _fits(stop, step)
         if fits or (not is_constexpr(stop) and (not is_constexpr(step) or 0 < step < 2**62)):
             limits = [first, last, e.index(step)]
@@ -268,7 +270,6 @@ class Control(Calls):
             if step < 0:
                 first, last = stop, start
         else:
-            step = Scalar(e.index(step), types.index)
             up, moves = e.compare(">", step, zero), e.compare("!=", step, zero)
             first = e.elementwise("arith.select", [up, start, stop])
             last = e.elementwise("arith.select", [up, stop, start])
