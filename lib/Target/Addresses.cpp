@@ -3,8 +3,9 @@
 // The registers of a lane are at constant distances in elements, and an offset
 // in bytes is a multiple of that, or a half of it for codes of 4 bits: LLVM
 // leaves p + 2 (x + c) and p + (x + c) / 2 as they are where x + c is used for
-// both. An offset in elements does not overflow, and a sum is a multiple of two
-// where both parts are.
+// both, and p + (x + c) where another block has computed x + c. An offset in
+// elements does not overflow, and a sum is a multiple of two where both parts
+// are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,32 +43,34 @@ namespace {
 /// What instructions add to an address, at most (PTX ISA, addresses).
 constexpr unsigned kOffsetBits = 24;
 
-/// bytes = shift(elements) + distance.
+/// bytes = shift(elements) + distance; without a shift elements + distance.
 struct Split {
-  Instruction *shift = nullptr;
+  BinaryOperator *shift = nullptr;
   Value *elements = nullptr;
   int64_t distance = 0;
 };
 
-Split split(Value *bytes) {
+std::optional<Split> split(Value *bytes) {
   auto *shift = dyn_cast<BinaryOperator>(bytes);
-  const APInt *constant, *by;
-  if (!shift || !shift->isShift() ||
-      !match(shift->getOperand(1), m_APInt(by)) || by->ugt(8))
-    return {};
-  Value *sum = shift->getOperand(0), *x;
+  const APInt *constant, *by = nullptr;
+  if (shift && !(shift->isShift() && match(shift->getOperand(1), m_APInt(by))))
+    shift = nullptr;
+  if (shift && by->ugt(8))
+    return std::nullopt;
+  Value *sum = shift ? shift->getOperand(0) : bytes, *x;
   if (!match(sum, m_AddLike(m_Value(x), m_APInt(constant))))
-    return {shift, sum, 0};
-  int64_t distance = constant->getSExtValue(), k = by->getZExtValue();
-  if (shift->getOpcode() == Instruction::Shl)
-    distance <<= k;
-  else if (distance % (int64_t(1) << k) == 0)
-    distance >>= k;
+    return Split{shift, sum, 0};
+  int64_t distance = constant->getSExtValue();
+  int64_t unit = shift ? int64_t(1) << by->getZExtValue() : 1;
+  if (!shift || shift->getOpcode() == Instruction::Shl)
+    distance *= unit;
+  else if (distance % unit == 0)
+    distance /= unit;
   else
-    return {};
+    return std::nullopt;
   if (!isInt<kOffsetBits>(distance))
-    return {};
-  return {shift, x, distance};
+    return std::nullopt;
+  return Split{shift, x, distance};
 }
 
 /// Addresses without distances, by what they are computed of.
@@ -79,35 +82,37 @@ bool splitOffset(GetElementPtrInst *address, Bases &bases,
   if (address->getNumIndices() != 1 ||
       !address->getSourceElementType()->isIntegerTy(8))
     return false;
-  Split found = split(address->getOperand(1));
-  if (!found.shift)
+  Value *bytes = address->getOperand(1);
+  std::optional<Split> found = split(bytes);
+  if (!found)
     return false;
   IRBuilder<> b(address);
-  Value *amount = found.shift->getOperand(1);
-  auto &made = bases[{address->getPointerOperand(), found.elements,
-                      found.shift->getOpcode(),
-                      cast<ConstantInt>(amount)->getZExtValue()}];
+  auto *shift = found->shift;
+  auto &made = bases[{
+      address->getPointerOperand(), found->elements,
+      shift ? shift->getOpcode() : 0,
+      shift ? cast<ConstantInt>(shift->getOperand(1))->getZExtValue() : 0}];
   auto base = find_if(made, [&](Instruction *other) {
     return dominators.dominates(other, address);
   });
-  if (base == made.end() && !found.distance) {
+  if (base == made.end() && !found->distance) {
     made.push_back(address);
     return false;
   }
   if (base == made.end()) {
-    Value *bytes =
-        b.CreateBinOp(Instruction::BinaryOps(found.shift->getOpcode()),
-                      found.elements, amount);
+    Value *near = found->elements;
+    if (shift)
+      near = b.CreateBinOp(shift->getOpcode(), near, shift->getOperand(1));
     made.push_back(cast<Instruction>(
-        b.CreateGEP(b.getInt8Ty(), address->getPointerOperand(), bytes)));
+        b.CreateGEP(b.getInt8Ty(), address->getPointerOperand(), near)));
     base = std::prev(made.end());
   }
   Value *moved = *base;
-  if (found.distance)
-    moved = b.CreateGEP(b.getInt8Ty(), moved, b.getInt64(found.distance));
+  if (found->distance)
+    moved = b.CreateGEP(b.getInt8Ty(), moved, b.getInt64(found->distance));
   address->replaceAllUsesWith(moved);
   address->eraseFromParent();
-  RecursivelyDeleteTriviallyDeadInstructions(found.shift);
+  RecursivelyDeleteTriviallyDeadInstructions(bytes);
   return true;
 }
 

@@ -62,6 +62,42 @@ func.func @k(%in: !llvm.ptr<1>, %out: !llvm.ptr<1>)
   return
 }
 
+// Of 8 bits a distance is one of elements.
+// CHECK-LABEL: define {{.*}}void @bytes
+// CHECK: %[[AT:.*]] = getelementptr i8, ptr addrspace(1) %1, i64 %{{.*}}
+// CHECK: %[[NEXT:.*]] = getelementptr i8, ptr addrspace(1) %[[AT]], i64 512
+// CHECK: store i8 %{{.*}}, ptr addrspace(1) %[[AT]]
+// CHECK: store i8 %{{.*}}, ptr addrspace(1) %[[NEXT]]
+// CHECK: ret void
+// PTX-LABEL: .entry bytes(
+// PTX: st.global.b8 [%[[B:rd[0-9]+]]], {{.*}}
+// PTX: st.global.b8 [%[[B]]+512], {{.*}}
+func.func @bytes(%in: !llvm.ptr<1>, %out: !llvm.ptr<1>)
+    attributes {quant.kernel, quant.num_threads = 128 : i64, quant.shared_bytes = 0 : i64,
+                quant.params = ["ptr", "ptr"]} {
+  %c1 = arith.constant 1 : i64
+  %c10 = arith.constant 10 : i64
+  %c512 = arith.constant 512 : i64
+  %thread = nvvm.read.ptx.sreg.tid.x : i32
+  %block = nvvm.read.ptx.sreg.ctaid.x : i32
+  %wide = arith.extui %thread : i32 to i64
+  %program = arith.extui %block : i32 to i64
+  %row = arith.shli %program, %c10 : i64
+  %e = arith.addi %row, %wide : i64
+  %f = arith.addi %e, %c512 : i64
+  %e2 = arith.shli %e, %c1 : i64
+  %f2 = arith.shli %f, %c1 : i64
+  %pe = llvm.getelementptr %in[%e2] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+  %pf = llvm.getelementptr %in[%f2] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+  %x = llvm.load %pe {alignment = 1 : i64} : !llvm.ptr<1> -> i8
+  %y = llvm.load %pf {alignment = 1 : i64} : !llvm.ptr<1> -> i8
+  %qe = llvm.getelementptr %out[%e] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+  %qf = llvm.getelementptr %out[%f] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+  llvm.store %x, %qe {alignment = 1 : i64} : i8, !llvm.ptr<1>
+  llvm.store %y, %qf {alignment = 1 : i64} : i8, !llvm.ptr<1>
+  return
+}
+
 //--- host.mlir
 // Instructions of a CPU have room for more of an address.
 // CHECK-LABEL: define {{.*}}void @k
