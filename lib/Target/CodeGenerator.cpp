@@ -7,7 +7,6 @@
 #include "FetchAhead.h"
 #include "HighWords.h"
 #include "LaneLoops.h"
-#include "LastBarriers.h"
 #include "Lifetimes.h"
 #include "LoadsAtOnce.h"
 #include "MaskedAccesses.h"
@@ -17,6 +16,7 @@
 #include "ShuffledWords.h"
 #include "SignalingNaNs.h"
 #include "SignedZeros.h"
+#include "SpareBarriers.h"
 #include "WideReversals.h"
 #include "WidenHalves.h"
 #include "dither/Support/Spare.h"
@@ -318,7 +318,7 @@ static FunctionPassManager schedulePasses(const TargetInfo &target) {
   passes.addPass(WideReversalsPass());
   passes.addPass(SignedZerosPass());
   passes.addPass(HighWordsPass());
-  passes.addPass(LastBarriersPass());
+  passes.addPass(SpareBarriersPass());
   if (target.f32x2)
     passes.addPass(ShuffledWordsPass());
   passes.addPass(LoadsAtOncePass());

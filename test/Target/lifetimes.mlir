@@ -124,7 +124,7 @@ func.func @narrow_and_short(%x: memref<?x1024xbf16> {quant.align = 32 : i64, qua
 // right after the last barrier, and waits once.
 // CHECK-LABEL: define ptx_kernel void @together(
 // CHECK-SAME: i64 %{{[0-9]+}}, ptr addrspace(1) noalias align 32 %[[GAMMA:[0-9]+]], ptr addrspace(1) noalias align 32 %[[BETA:[0-9]+]], ptr
-// CHECK-COUNT-3: call void @llvm.nvvm.barrier
+// CHECK-COUNT-2: call void @llvm.nvvm.barrier
 // CHECK-NOT: fmul
 // CHECK: ptr addrspace(1) %[[GAMMA]],
 // CHECK-NOT: fmul
@@ -134,7 +134,7 @@ func.func @narrow_and_short(%x: memref<?x1024xbf16> {quant.align = 32 : i64, qua
 // CHECK: ret void
 // Not where memory is slow beside registers.
 // SLOW-LABEL: define ptx_kernel void @together(
-// SLOW-COUNT-3: call void @llvm.nvvm.barrier
+// SLOW-COUNT-2: call void @llvm.nvvm.barrier
 // SLOW: load <
 // SLOW-NOT: load <
 // SLOW: call float @llvm.sqrt

@@ -365,9 +365,20 @@ void Emitter::barrier() { gpu::barrier(b, loc); }
 
 Value Emitter::clusterRank() { return gpu::clusterRank(b, loc); }
 
+/// Bytes in which exchanges lie beside each other, so many that a program has
+/// them beside its rows (SelectConfig.cpp), and where each begins.
+constexpr int64_t kSharedInTurns = 2048, kSharedAlign = 16;
+
 Value Emitter::shared(int64_t bytes) {
-  sharedBytes = std::max(sharedBytes, bytes);
-  return sharedBase;
+  if (nextShared + bytes > kSharedInTurns)
+    nextShared = 0;
+  int64_t start = nextShared;
+  nextShared = llvm::alignTo(start + bytes, kSharedAlign);
+  sharedBytes = std::max(sharedBytes, start + bytes);
+  if (!start)
+    return sharedBase;
+  return make<LLVM::GEPOp>(sharedBase.getType(), b.getI8Type(), sharedBase,
+                           ArrayRef<LLVM::GEPArg>{int32_t(start)});
 }
 
 } // namespace dither::transforms

@@ -103,6 +103,8 @@ public:
   bool maxXorsign = false;
   /// Most shared bytes that any exchange of the kernel needs.
   int64_t sharedBytes = 0;
+  /// Where the next exchange may begin in the scratch area.
+  int64_t nextShared = 0;
   /// Address of the shared scratch area (GPU).
   mlir::Value sharedBase;
   /// First block of the kernel, where constants go.
@@ -185,7 +187,9 @@ public:
   void barrier();
   /// Which block of its cluster this is (i32).
   mlir::Value clusterRank();
-  /// Reserves `bytes` of the scratch area and returns its address.
+  /// Reserves `bytes` of the scratch area until the next call and returns their
+  /// address. Few bytes lie beside those before them, so that threads need not
+  /// wait until all have read those (target::SpareBarriersPass).
   mlir::Value shared(int64_t bytes);
 
   //===--- operations on the registers of tiles ---------------------------===//

@@ -7,7 +7,7 @@ module attributes {quant.target = "sm_90a"} {
 // CHECK-LABEL: func.func @found
 // CHECK-SAME: quant.num_threads = 128 : i64
 // CHECK-SAME: quant.params = ["ptr", "i64", "ptr", "i64", "ptr", "i64"]
-// CHECK-SAME: quant.shared_bytes = 512
+// CHECK-SAME: quant.shared_bytes = 520
 // CHECK: llvm.mlir.addressof @found_shared
 // CHECK: scf.if
 // CHECK: llvm.getelementptr %arg0

@@ -45,7 +45,7 @@ SPILLED = {
     ("rms_norm_backward-bfloat16", "sm_90a"): 16,
     ("layer_norm_backward-bfloat16", "sm_90a"): 80,
     ("rms_norm_backward_in_parts-mxfp8_e4m3-both-linear-bfloat16", "sm_100a"): 16,
-    ("layer_norm_backward_in_parts-mxfp8_e4m3-both-linear-bfloat16", "sm_90a"): 8,
+    ("layer_norm_backward_in_parts-mxfp8_e4m3-both-linear-bfloat16", "sm_90a"): 24,
     ("silu-nvfp4-both-linear-bfloat16", "sm_100a"): 112,
 }
 
@@ -73,7 +73,7 @@ def test_registers_at_barriers(name, target, tmp_path):
 MUCH = {
     ("situglu-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_90a"): 112,
     ("dsituglu-mxfp8_e4m3-rowwise-linear-bfloat16", "sm_100a"): 408,
-    ("dsituglu-nvfp4-both-linear-bfloat16", "sm_90a"): 160,
+    ("dsituglu-nvfp4-both-linear-bfloat16", "sm_90a"): 176,
     ("dbias_dgeglu-nvfp4-both-linear-bfloat16", "sm_90a"): 0,
     ("dclamped_swiglu-fp8_1x128_e4m3-rowwise-linear-bfloat16", "sm_90a"): 0,
     ("dbias_dclamped_swiglu-mxfp8_e4m3-both-linear-bfloat16", "sm_100a"): 32,
