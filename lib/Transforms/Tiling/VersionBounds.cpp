@@ -5,6 +5,9 @@
 // between the body as it is and a copy whose accesses are known to be inside.
 // A kernel that is compiled for a launch with all tiles inside is that copy
 // alone (WholeTiles.h).
+// A loop over tiles up to an extent has one tile at most that is not inside,
+// the last one, whatever programs share the loop: in the copy it is a loop of
+// its own.
 // Masks that a program makes itself, of as many rows or columns as its tensor
 // has from there on, are all true in that copy.
 //
@@ -17,6 +20,7 @@
 
 #include "Layouts/LayoutRules.h"
 #include "Tiling/Divisions.h"
+#include "Tiling/SplitLoops.h"
 #include "Tiling/WholeTiles.h"
 #include "dither/Dialect/Quant/Offsets.h"
 #include "dither/Dialect/Quant/QuantOps.h"
@@ -391,6 +395,10 @@ struct Check {
 struct Counted {
   Extent to;
   int64_t size, part;
+  scf::ForOp loop;
+  /// Elements of the extent that the loop counts as one: `size` where it counts
+  /// tiles, and not their first elements.
+  int64_t unit = 1;
 
   bool needsMultiple() const { return size > 1; }
   /// Whether `own`, the extent that the tiles are of, may be too small for all.
@@ -430,11 +438,14 @@ std::optional<Extent> extentOf(Value limit) {
   return Extent{dim.getSource(), *dim.getConstantIndex()};
 }
 
-/// The extent that a quotient by `size`, rounded up or down, is of.
-std::optional<Extent> dividedExtent(Value quotient, int64_t size) {
+/// The extent that a quotient, rounded up or down, is of, and its divisor, a
+/// power of two.
+std::optional<std::pair<Extent, int64_t>> dividedExtent(Value quotient) {
   Operation *op = quotient.getDefiningOp();
-  if (!op || !isa<arith::DivUIOp, arith::CeilDivSIOp, arith::CeilDivUIOp>(op) ||
-      getConstantIntValue(op->getOperand(1)) != size)
+  if (!op || !isa<arith::DivUIOp, arith::CeilDivSIOp, arith::CeilDivUIOp>(op))
+    return std::nullopt;
+  std::optional<int64_t> size = getConstantIntValue(op->getOperand(1));
+  if (!size || *size < 1 || !llvm::isPowerOf2_64(*size))
     return std::nullopt;
   Value dividend = op->getOperand(0);
   // What is given may be negative.
@@ -443,9 +454,10 @@ std::optional<Extent> dividedExtent(Value quotient, int64_t size) {
   if (auto sum = dividend.getDefiningOp<arith::AddIOp>();
       sum && isa<arith::DivUIOp>(op))
     if (std::optional<int64_t> more = getConstantIntValue(sum.getRhs());
-        more && *more >= 0 && *more < size)
+        more && *more >= 0 && *more < *size)
       dividend = sum.getLhs();
-  return extentOf(dividend);
+  std::optional<Extent> extent = extentOf(dividend);
+  return extent ? std::optional(std::pair(*extent, *size)) : std::nullopt;
 }
 
 /// The loop that counts with `counter`, from 0 or above, where `index` is a
@@ -478,9 +490,15 @@ std::optional<Counted> countedBy(Value index, int64_t size) {
   if (!loop)
     return std::nullopt;
   Value upper = loop.getUpperBound();
-  std::optional<Extent> to =
-      isNumber ? dividedExtent(upper, size) : extentOf(upper);
-  return to ? std::optional(Counted{*to, size, 1}) : std::nullopt;
+  if (!isNumber) {
+    std::optional<Extent> to = extentOf(upper);
+    return to ? std::optional(Counted{*to, size, 1, loop}) : std::nullopt;
+  }
+  auto tiles = dividedExtent(upper);
+  if (!tiles || tiles->second % size != 0)
+    return std::nullopt;
+  auto [to, whole] = *tiles;
+  return Counted{to, whole, whole / size, loop, /*unit=*/whole};
 }
 
 /// Whether a loop counts `index` to a number of the source, or to the end of a
@@ -533,6 +551,12 @@ std::optional<Demand> demandOf(Access access, const RowEnds &ends) {
   return demand;
 }
 
+/// A loop over tiles of tensors, in dimensions of theirs.
+struct Counting {
+  SmallVector<std::pair<Extent, Counted>> dims;
+  llvm::SetVector<Operation *> ops;
+};
+
 /// Accesses that are inside together, and what they need for it.
 struct Insiders {
   llvm::SetVector<Operation *> ops;
@@ -542,6 +566,8 @@ struct Insiders {
   llvm::SmallSetVector<std::pair<Value, int64_t>, 4> lengths;
   /// Extents, and what they must be multiples of.
   llvm::SetVector<std::tuple<Value, int64_t, int64_t>> multiples;
+  /// Loops that are split where the first tile is not inside.
+  llvm::MapVector<scf::ForOp, Counting> loops;
   /// Extents, and others that they must not be less than a part of.
   llvm::SetVector<std::tuple<Value, int64_t, Value, int64_t, int64_t>> longer;
 
@@ -556,11 +582,40 @@ struct Insiders {
       most = std::max(most, check.size);
     }
     for (auto &[dim, counted] : demand.counted) {
-      auto [of, to] = counted.to;
-      if (counted.needsMultiple())
-        multiples.insert({of, to, counted.size});
-      if (counted.needsReach({access.memref, dim}))
-        longer.insert({access.memref, dim, of, to, counted.part});
+      Counting &counting = loops[counted.loop];
+      counting.dims.push_back({Extent{access.memref, dim}, counted});
+      counting.ops.insert(access.op);
+    }
+  }
+
+  /// Whether they are inside in every launch, but for the last tiles of loops.
+  bool needsNothing() const {
+    return room.empty() && signs.empty() && lengths.empty() &&
+           multiples.empty() && longer.empty();
+  }
+
+  /// Leaves loops that have no others of these in them: code would grow with
+  /// the product. The others are to have no tile that is not inside.
+  void chooseLoops() {
+    auto isInnermost = [&](scf::ForOp loop) {
+      return llvm::none_of(loops, [&](auto &other) {
+        return loop != other.first && loop->isAncestor(other.first);
+      });
+    };
+    SmallVector<scf::ForOp> others;
+    for (auto &[loop, counting] : loops)
+      if (!isa<IndexType>(scf::ForOp(loop).getInductionVar().getType()) ||
+          !isInnermost(loop))
+        others.push_back(loop);
+    for (scf::ForOp loop : others) {
+      for (auto &[own, counted] : loops[loop].dims) {
+        auto [of, to] = counted.to;
+        if (counted.needsMultiple())
+          multiples.insert({of, to, counted.size});
+        if (counted.needsReach(own))
+          longer.insert({own.of, own.dim, of, to, counted.part});
+      }
+      loops.erase(loop);
     }
   }
 };
@@ -597,25 +652,78 @@ std::optional<SmallVector<runtime::TileBound>> boundsOf(const Demand &demand) {
   return bounds;
 }
 
-/// Takes for granted in `body`, which has what `map` makes of them, that all of
-/// `insiders` are.
-void assumeInside(Block &body, const Insiders &insiders, const IRMapping &map) {
-  for (Operation *op : insiders.ops) {
-    Operation *copy = map.lookupOrDefault(op);
-    setInBounds(copy);
-    auto load = dyn_cast<quant::LoadOp>(copy);
-    for (auto [memref, length] : insiders.lengths) {
-      if (!load || load.getMemref() != memref)
-        continue;
-      OpBuilder b(load);
-      MemRefType known = MemRefType::Builder(cast<MemRefType>(memref.getType()))
-                             .setShape({length});
-      load.getMemrefMutable().assign(
-          memref::CastOp::create(b, load.getLoc(), known, memref).getResult());
-      break;
-    }
+/// Takes for granted that `access`, a copy of one of `insiders`, is inside.
+void assumeInside(Operation *access, const Insiders &insiders) {
+  setInBounds(access);
+  auto load = dyn_cast<quant::LoadOp>(access);
+  for (auto [memref, length] : insiders.lengths) {
+    if (!load || load.getMemref() != memref)
+      continue;
+    OpBuilder b(load);
+    MemRefType known = MemRefType::Builder(cast<MemRefType>(memref.getType()))
+                           .setShape({length});
+    load.getMemrefMutable().assign(
+        memref::CastOp::create(b, load.getLoc(), known, memref).getResult());
+    break;
   }
+}
+
+/// The same of all of them in `body`, which has what `map` makes of them.
+void assumeInside(Block &body, const Insiders &insiders, const IRMapping &map) {
+  for (Operation *op : insiders.ops)
+    assumeInside(map.lookupOrDefault(op), insiders);
   dropMasks(body, insiders.room, map);
+}
+
+Value extentOf(OpBuilder &b, Location loc, Extent extent) {
+  auto [of, dim] = extent;
+  if (dim == Extent::kNumber)
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(), of);
+  auto type = cast<MemRefType>(of.getType());
+  Value at = arith::ConstantIndexOp::create(
+      b, loc, type.isDynamicDim(dim) ? dim : type.getDimSize(dim));
+  return type.isDynamicDim(dim)
+             ? memref::DimOp::create(b, loc, of, at).getResult()
+             : at;
+}
+
+/// Where the loop that comes next is to end, for its tiles to be inside, and
+/// what divides what it counts, at least.
+std::pair<Value, int64_t> endOf(OpBuilder &b, Location loc,
+                                const Counting &counting) {
+  auto constant = [&](int64_t v) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, v);
+  };
+  Value end;
+  int64_t divisor = 1;
+  for (auto &[own, counted] : counting.dims) {
+    Value tiles = arith::ShRUIOp::create(
+        b, loc, extentOf(b, loc, own),
+        constant(llvm::Log2_64(counted.size / counted.part)));
+    Value there = arith::MulIOp::create(b, loc, tiles,
+                                        constant(counted.size / counted.unit));
+    end = end ? arith::MinSIOp::create(b, loc, end, there).getResult() : there;
+    divisor = std::max(divisor, counted.size / counted.unit);
+  }
+  return {end, divisor};
+}
+
+/// Makes the last tiles of loops, which may reach outside, loops of their own,
+/// in what `map` makes of those of `insiders`.
+void splitLoops(const Insiders &insiders, const IRMapping &map) {
+  for (auto [whole, counting] : insiders.loops) {
+    auto loop = cast<scf::ForOp>(map.lookupOrDefault(whole.getOperation()));
+    SmallVector<Operation *> beside;
+    for (Operation *op : insiders.ops)
+      if (whole->isAncestor(op) && !counting.ops.contains(op))
+        beside.push_back(map.lookupOrDefault(op));
+    OpBuilder b(loop);
+    auto [end, divisor] = endOf(b, loop.getLoc(), counting);
+    IRMapping rest;
+    splitLoop(loop, end, divisor, rest);
+    for (Operation *op : beside)
+      assumeInside(rest.lookup(op), insiders);
+  }
 }
 
 struct DitherVersionBounds
@@ -706,6 +814,11 @@ struct DitherVersionBounds
       return;
     if (isForCpu(func) && instructions(func) > kMostInstructions)
       return;
+    versioned.chooseLoops();
+    if (versioned.needsNothing()) {
+      splitLoops(versioned, IRMapping());
+      return assumeInside(entry, versioned, IRMapping());
+    }
 
     OpBuilder b = OpBuilder::atBlockBegin(&entry);
     Location loc = func.getLoc();
@@ -726,13 +839,8 @@ struct DitherVersionBounds
     auto require = [&](arith::CmpIPredicate predicate, Value lhs, Value rhs) {
       all(arith::CmpIOp::create(b, loc, predicate, lhs, rhs));
     };
-    auto extent = [&](Value of, int64_t dim) -> Value {
-      if (dim == Extent::kNumber)
-        return arith::IndexCastOp::create(b, loc, b.getIndexType(), of);
-      auto type = cast<MemRefType>(of.getType());
-      return type.isDynamicDim(dim)
-                 ? memref::DimOp::create(b, loc, of, constant(dim)).getResult()
-                 : constant(type.getDimSize(dim));
+    auto extent = [&](Value of, int64_t dim) {
+      return extentOf(b, loc, {of, dim});
     };
     for (Value index : versioned.signs)
       require(arith::CmpIPredicate::sge, index, constant(0));
@@ -783,6 +891,7 @@ struct DitherVersionBounds
     for (Operation &op : llvm::make_range(std::next(branch->getIterator()),
                                           entry.getTerminator()->getIterator()))
       b.clone(op, map);
+    splitLoops(versioned, map);
     assumeInside(*branch.thenBlock(), versioned, map);
     while (branch->getNextNode() != entry.getTerminator())
       branch->getNextNode()->moveBefore(elseEnd);

@@ -350,30 +350,143 @@ func.func @counted(%x: memref<?x512xf32>, %y: memref<?x512xf32>, %s: memref<?x51
 
 // -----
 
-// The code for any launch asks once, in front of the loop; 21 rows are no
-// multiple.
+// In the code for any launch the last tile is a loop of its own, from where the
+// tiles before it ended; 21 rows are no multiple.
 // CHECK-LABEL: func.func @not_whole(
 // CHECK-SAME: quant.kernel, quant.whole_if = [{end = 4 : i64, multiple, slot = 1 : i64}, {end = 1 : i64, other = 1 : i64, slot = 3 : i64}]}
 // CHECK-DAG: %[[ROWS:.*]] = memref.dim %arg0
-// CHECK-DAG: %[[REST:.*]] = arith.andi %[[ROWS]], %c3
-// CHECK-DAG: arith.cmpi eq, %[[REST]], %c0
+// CHECK-DAG: %[[TILES:.*]] = arith.shrui %[[ROWS]], %c2
+// CHECK-DAG: %[[WHOLE:.*]] = arith.muli %[[TILES]], %c4
 // CHECK-DAG: %[[OTHER:.*]] = memref.dim %arg1
-// CHECK-DAG: arith.cmpi sge, %[[OTHER]], %[[ROWS]]
-// CHECK: scf.if
-// CHECK: scf.for
+// CHECK-DAG: %[[TILES1:.*]] = arith.shrui %[[OTHER]], %c2
+// CHECK-DAG: %[[WHOLE1:.*]] = arith.muli %[[TILES1]], %c4
+// CHECK: %[[BOTH:.*]] = arith.minsi %[[WHOLE]], %[[WHOLE1]]
+// CHECK: %[[END:.*]] = arith.minsi %[[ROWS]], %[[BOTH]]
+// CHECK: %[[NEXT:.*]] = scf.for %[[R:.*]] = %c0 to %[[END]] step %c4 iter_args(%{{.*}} = %c0) -> (index)
 // CHECK: quant.load %arg0{{.*}} {in_bounds}
 // CHECK: quant.store %{{.*}}, %arg1{{.*}} {in_bounds}
-// CHECK: } else {
+// CHECK: %[[STEP:.*]] = arith.addi %[[R]], %c4
+// CHECK: scf.yield %[[STEP]]
+// CHECK: %[[NUMBER:.*]] = arith.divui %[[NEXT]], %c4
+// CHECK: %[[REST:.*]] = arith.muli %[[NUMBER]], %c4
+// CHECK: scf.for %{{.*}} = %[[REST]] to %[[ROWS]] step %c4
 // CHECK: quant.load %arg0[%{{.*}}, %{{.*}}] :
 // CHECK: quant.store %{{.*}}, %arg1[%{{.*}}, %{{.*}}] :
+// CHECK-NOT: scf
+// CHECK: return
 func.func @not_whole(%x: memref<?x512xf32>, %y: memref<?x512xf32>) attributes {quant.kernel, quant.launch = {grid = array<i64: 2, 1, 1>, slots = array<i64: 0, 21, 0, 24>}} {
   %c0 = arith.constant 0 : index
-  %c3 = arith.constant 3 : index
   %c4 = arith.constant 4 : index
   %rows = memref.dim %x, %c0 : memref<?x512xf32>
   scf.for %r = %c0 to %rows step %c4 {
     %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
     quant.store %t, %y[%r, %c0] : tensor<4x512xf32>, memref<?x512xf32>
+  }
+  return
+}
+
+// -----
+
+// A tile that is carried goes through both. What the program asks for stays in
+// front; a load that no loop counts is inside in the last round, too.
+// CHECK-LABEL: func.func @carried(
+// CHECK: scf.if
+// CHECK: %[[FIRST:.*]]:2 = scf.for %{{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) -> (tensor<4x64xf32>, index)
+// CHECK: quant.load %arg0{{.*}} {in_bounds}
+// CHECK: quant.load %arg1{{.*}} {in_bounds}
+// CHECK: arith.divui %[[FIRST]]#1
+// CHECK: %[[LAST:.*]] = scf.for %{{.*}} iter_args(%{{.*}} = %[[FIRST]]#0) -> (tensor<4x64xf32>)
+// CHECK: quant.load %arg0[%{{.*}}, %{{.*}}] :
+// CHECK: quant.load %arg1{{.*}} {in_bounds}
+// CHECK: quant.store %[[LAST]], %arg2{{.*}} {in_bounds}
+// CHECK: } else {
+// CHECK-NOT: in_bounds
+// CHECK: return
+func.func @carried(%x: memref<?x?xf32>, %g: memref<1x?xf32>, %y: memref<4x?xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %p = quant.program_id x
+  %c = arith.muli %p, %c64 : index
+  %none = arith.constant dense<0.0> : tensor<4x64xf32>
+  %rows = memref.dim %x, %c0 : memref<?x?xf32>
+  %sum = scf.for %r = %c0 to %rows step %c4 iter_args(%before = %none) -> tensor<4x64xf32> {
+    %t = quant.load %x[%r, %c] : memref<?x?xf32> -> tensor<4x64xf32>
+    %w = quant.load %g[%c0, %c] : memref<1x?xf32> -> tensor<1x64xf32>
+    %spread = quant.broadcast %w : tensor<1x64xf32> -> tensor<4x64xf32>
+    %m = arith.mulf %t, %spread : tensor<4x64xf32>
+    %next = arith.addf %before, %m : tensor<4x64xf32>
+    scf.yield %next : tensor<4x64xf32>
+  }
+  quant.store %sum, %y[%c0, %c] : tensor<4x64xf32>, memref<4x?xf32>
+  return
+}
+
+// -----
+
+// Numbers of tiles, of which each has two rows of the scales.
+// CHECK-LABEL: func.func @numbers(
+// CHECK-NOT: scf.if
+// CHECK-DAG: %[[X:.*]] = memref.dim %arg0
+// CHECK-DAG: %[[XS:.*]] = arith.shrui %[[X]], %c2
+// CHECK-DAG: %[[S:.*]] = memref.dim %arg1
+// CHECK-DAG: %[[SS:.*]] = arith.shrui %[[S]], %c1
+// CHECK: %[[BOTH:.*]] = arith.minsi %[[XS]], %[[SS]]
+// CHECK: arith.minsi %{{.*}}, %[[BOTH]]
+// CHECK: %[[NEXT:.*]] = scf.for
+// CHECK: in_bounds
+// CHECK: in_bounds
+// CHECK: scf.for %{{.*}} = %[[NEXT]] to
+// CHECK-NOT: in_bounds
+// CHECK: return
+func.func @numbers(%x: memref<?x512xf32>, %s: memref<?x512xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %c4 = arith.constant 4 : index
+  %rows = memref.dim %x, %c0 : memref<?x512xf32>
+  %more = arith.addi %rows, %c3 : index
+  %tiles = arith.divui %more, %c4 : index
+  scf.for %i = %c0 to %tiles step %c1 {
+    %r = arith.muli %i, %c4 : index
+    %half = arith.divui %r, %c2 : index
+    %t = quant.load %x[%r, %c0] : memref<?x512xf32> -> tensor<4x512xf32>
+    %m = quant.block_reduce amax %t block [2, 1] : tensor<4x512xf32> -> tensor<2x512xf32>
+    quant.store %m, %s[%half, %c0] : tensor<2x512xf32>, memref<?x512xf32>
+  }
+  return
+}
+
+// -----
+
+// Of loops in loops the inner one has a last tile of its own; the rows are asked
+// for in front.
+// CHECK-LABEL: func.func @nested(
+// CHECK: %[[REST:.*]] = arith.andi %{{.*}}, %c3
+// CHECK: arith.cmpi eq, %[[REST]], %c0
+// CHECK: scf.if
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: quant.load %{{.*}} {in_bounds}
+// CHECK: scf.for
+// CHECK-NOT: in_bounds
+// CHECK: } else {
+// CHECK-NOT: in_bounds
+// CHECK: return
+func.func @nested(%x: memref<?x?xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %rows = memref.dim %x, %c0 : memref<?x?xf32>
+  %cols = memref.dim %x, %c1 : memref<?x?xf32>
+  scf.for %r = %c0 to %rows step %c4 {
+    scf.for %c = %c0 to %cols step %c64 {
+      %t = quant.load %x[%r, %c] : memref<?x?xf32> -> tensor<4x64xf32>
+      %u = arith.addf %t, %t : tensor<4x64xf32>
+      quant.store %u, %x[%r, %c] : tensor<4x64xf32>, memref<?x?xf32>
+    }
   }
   return
 }
