@@ -98,10 +98,22 @@ OpFoldResult foldElementary(numerics::Function function, Attribute operand) {
       });
 }
 
-/// The source of broadcasts and reshapes.
+/// Whether a reshape leaves each element in its row and column, as one that
+/// adds or drops an axis of one element in front.
+static bool keepsPlaces(ReshapeOp reshape) {
+  auto extents = [](Value v) {
+    return cast<RankedTensorType>(v.getType())
+        .getShape()
+        .drop_while([](int64_t extent) { return extent == 1; });
+  };
+  return extents(reshape.getSource()) == extents(reshape.getResult());
+}
+
+/// The source of broadcasts, and of reshapes that keep places.
 static Value withoutRepetition(Value v) {
   while (Operation *def = v.getDefiningOp()) {
-    if (!isa<BroadcastOp, ReshapeOp>(def))
+    auto reshape = dyn_cast<ReshapeOp>(def);
+    if (!isa<BroadcastOp>(def) && !(reshape && keepsPlaces(reshape)))
       break;
     v = def->getOperand(0);
   }

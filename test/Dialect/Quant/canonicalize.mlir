@@ -338,6 +338,18 @@ func.func @exp_of_nonpositive(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> (tens
   return %3, %6, %8, %12, %14 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
 }
 
+// Maxima of rows that a reshape made those of columns are of other elements.
+// CHECK-LABEL: func.func @exp_of_other_places
+// CHECK: quant.exp %{{.*}} : tensor<4x4xf32>
+func.func @exp_of_other_places(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = quant.reduce max %x axis 1 : tensor<4x4xf32> -> tensor<4x1xf32>
+  %1 = quant.reshape %0 : tensor<4x1xf32> -> tensor<1x4xf32>
+  %2 = quant.broadcast %1 : tensor<1x4xf32> -> tensor<4x4xf32>
+  %3 = arith.subf %x, %2 : tensor<4x4xf32>
+  %4 = quant.exp %3 : tensor<4x4xf32>
+  return %4 : tensor<4x4xf32>
+}
+
 // CHECK-LABEL: func.func @functions_of_what_is_loaded
 // CHECK-NEXT: quant.exp %{{.*}} : tensor<4x8xf32>
 // CHECK-NEXT: quant.tanh %{{.*}} : tensor<4x8xf32>
