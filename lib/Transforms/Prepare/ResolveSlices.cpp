@@ -23,9 +23,12 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Iterators.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/TilingInterface.h"
+#include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include <map>
 
@@ -59,14 +62,45 @@ std::optional<std::pair<Operation *, unsigned>> carrierOf(Value v) {
   return std::nullopt;
 }
 
+/// Parts that were computed, by the whole, offsets and sizes, for as long as
+/// both are there.
+class KnownParts : public RewriterBase::Listener {
+public:
+  Value lookup(Value whole, const Extents &offsets, const Extents &sizes) {
+    auto found = parts.find({whole.getAsOpaquePointer(), offsets, sizes});
+    return found == parts.end() ? Value() : found->second;
+  }
+  void insert(Value whole, const Extents &offsets, const Extents &sizes,
+              Value part) {
+    Part key{whole.getAsOpaquePointer(), offsets, sizes};
+    parts[key] = part;
+    of[whole.getDefiningOp()].push_back(key);
+    of[part.getDefiningOp()].push_back(key);
+  }
+  void notifyOperationErased(Operation *op) override {
+    auto found = of.find(op);
+    if (found == of.end())
+      return;
+    for (const Part &key : found->second)
+      parts.erase(key);
+    of.erase(found);
+  }
+
+private:
+  using Part = std::tuple<void *, Extents, Extents>;
+  std::map<Part, Value> parts;
+  llvm::DenseMap<Operation *, SmallVector<Part>> of;
+};
+
 class Resolver {
 public:
-  explicit Resolver(func::FuncOp func) : func(func), b(func.getContext()) {}
+  explicit Resolver(func::FuncOp func)
+      : func(func), b(func.getContext(), &parts) {}
 
   LogicalResult run();
 
 private:
-  bool resolveSlices();
+  void eraseDead();
   LogicalResult resolve(tensor::ExtractSliceOp slice);
   LogicalResult computeAgain(tensor::ExtractSliceOp slice, OpResult whole,
                              const Extents &offsets, const Extents &sizes);
@@ -91,10 +125,9 @@ private:
   Value join(Location loc, int64_t axis, ValueRange parts);
 
   func::FuncOp func;
+  KnownParts parts;
   IRRewriter b;
   SmallVector<tensor::ExtractSliceOp> slices;
-  /// Parts that were computed, by the whole, offsets and sizes.
-  std::map<std::tuple<void *, Extents, Extents>, Value> parts;
 };
 
 bool isAmaxOfAll(quant::ReduceOp reduce) {
@@ -151,7 +184,6 @@ LogicalResult Resolver::decompose(quant::DecomposableOpInterface op) {
   FailureOr<SmallVector<Value>> values = op.decompose(b);
   if (failed(values))
     return failure();
-  parts.clear();
   b.replaceOp(op, *values);
   return success();
 }
@@ -259,8 +291,7 @@ LogicalResult Resolver::partOfTransform(tensor::ExtractSliceOp op,
 LogicalResult Resolver::computeAgain(tensor::ExtractSliceOp op, OpResult whole,
                                      const Extents &offsets,
                                      const Extents &sizes) {
-  Value &known = parts[{whole.getAsOpaquePointer(), offsets, sizes}];
-  if (known) {
+  if (Value known = parts.lookup(whole, offsets, sizes)) {
     b.replaceOp(op, known);
     return success();
   }
@@ -308,8 +339,9 @@ LogicalResult Resolver::computeAgain(tensor::ExtractSliceOp op, OpResult whole,
     if (succeeded(made)) {
       for (Operation *operand : made->generatedSlices)
         slices.push_back(cast<tensor::ExtractSliceOp>(operand));
-      known = made->tiledValues.front();
-      b.replaceOp(op, known);
+      Value part = made->tiledValues.front();
+      parts.insert(whole, offsets, sizes, part);
+      b.replaceOp(op, part);
       return success();
     }
   }
@@ -328,7 +360,6 @@ LogicalResult Resolver::computeAgain(tensor::ExtractSliceOp op, OpResult whole,
 /// Makes a loop carry, or a branch yield, the parts of a tile between `cuts`.
 void Resolver::carryInParts(Operation *carrier, unsigned which, int64_t axis,
                             ArrayRef<int64_t> cuts) {
-  parts.clear();
   Location loc = carrier->getLoc();
   unsigned count = cuts.size() + 1;
   auto splice = [&](ValueRange values, ValueRange pieces) {
@@ -446,7 +477,6 @@ bool crossesSeams(Value tile, int64_t axis, ArrayRef<int64_t> seams) {
 }
 
 LogicalResult Resolver::resolve(tensor::ConcatOp concat, OpOperand &use) {
-  parts.clear();
   if (isOpTriviallyDead(use.getOwner())) {
     b.eraseOp(use.getOwner());
     return success();
@@ -700,6 +730,14 @@ FailureOr<Value> Resolver::widen(Value v, int64_t axis, int64_t before,
   return wide->getResult(0);
 }
 
+/// What nothing uses any more would be taken apart, too, and what that makes.
+void Resolver::eraseDead() {
+  func.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
+    if (isOpTriviallyDead(op))
+      b.eraseOp(op);
+  });
+}
+
 LogicalResult Resolver::run() {
   func.walk([&](tensor::ExtractSliceOp op) { slices.push_back(op); });
   while (true) {
@@ -708,6 +746,7 @@ LogicalResult Resolver::run() {
       if (failed(resolve(next)))
         return failure();
     }
+    eraseDead();
     // In the order of the program: what is above is resolved.
     tensor::ConcatOp next;
     OpOperand *use = nullptr;
@@ -718,7 +757,9 @@ LogicalResult Resolver::run() {
     });
     if (!use)
       return success();
-    if (failed(resolve(next, *use)))
+    if (next.getInputs().size() == 1)
+      b.replaceOp(next, next.getInputs().front());
+    else if (failed(resolve(next, *use)))
       return failure();
   }
 }
@@ -738,6 +779,9 @@ struct ResolveSlices
       return signalPassFailure();
     IRRewriter rewriter(&getContext());
     (void)runRegionDCE(rewriter, func->getRegions());
+    // What several tiles have in common was made for each.
+    DominanceInfo dominance(func);
+    eliminateCommonSubExpressions(rewriter, dominance, func);
   }
 };
 } // namespace

@@ -41,13 +41,20 @@ static bool mayBeOverwritten(quant::LoadOp load, Operation *tile) {
       });
 }
 
+/// Operations of which a tile is made that is worth holding, at most: of more
+/// it is not sums of a few tensors.
+constexpr size_t kMostMade = 64;
+
 /// Bits of an element of all loads of which `tile` is made, if it is made of
-/// these and of constants alone, and of them nothing but it; else 0.
-static int64_t loadedBits(Value tile) {
+/// these and of constants alone, and of them nothing but it; else 0. Nothing if
+/// it is made of more than kMostMade, as is what is made of it then.
+static std::optional<int64_t> loadedBits(Value tile) {
   llvm::SetVector<Operation *> cone;
   cone.insert(tile.getDefiningOp());
   int64_t bits = 0;
   for (size_t i = 0; i < cone.size(); ++i) {
+    if (cone.size() > kMostMade)
+      return std::nullopt;
     Operation *op = cone[i];
     if (auto load = dyn_cast<quant::LoadOp>(op)) {
       if (mayBeOverwritten(load, tile.getDefiningOp()))
@@ -75,12 +82,16 @@ static int64_t loadedBits(Value tile) {
 Value heldTileOf(quant::LoadOp load) {
   Value held = load.getResult();
   int64_t saved = 0;
-  for (Value v = onlyUse(held); v; v = onlyUse(v))
-    if (int64_t less = loadedBits(v) - bitsOf(v);
-        less >= saved && canBeScratch(v.getType())) {
+  for (Value v = onlyUse(held); v; v = onlyUse(v)) {
+    std::optional<int64_t> loaded = loadedBits(v);
+    if (!loaded)
+      break;
+    int64_t less = *loaded - bitsOf(v);
+    if (less >= saved && canBeScratch(v.getType())) {
       held = v;
       saved = less;
     }
+  }
   return held;
 }
 

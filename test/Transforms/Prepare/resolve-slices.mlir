@@ -170,3 +170,42 @@ func.func @across(%x: memref<?x64xf32>, %y: memref<?x1xf32>, %z: memref<?x128xf3
   quant.store %e, %z[%i, %c0] : tensor<8x128xf32>, memref<?x128xf32>
   return
 }
+
+// Sums of what was moved by one, two and four: each element is loaded once, and
+// what sums have in common is computed once.
+// CHECK-LABEL: func.func @scan
+// CHECK-COUNT-8: quant.load
+// CHECK-NOT: quant.load
+// CHECK-COUNT-24: arith.addf
+// CHECK-NOT: arith.addf
+// CHECK: return
+func.func @scan(%x: memref<4x8xf32>, %y: memref<4x8xf32>) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%c0, %c0] : memref<4x8xf32> -> tensor<4x8xf32>
+  %z1 = arith.constant dense<0.0> : tensor<4x1xf32>
+  %s1 = tensor.extract_slice %t[0, 0] [4, 7] [1, 1] : tensor<4x8xf32> to tensor<4x7xf32>
+  %c1 = tensor.concat dim(1) %z1, %s1 : (tensor<4x1xf32>, tensor<4x7xf32>) -> tensor<4x8xf32>
+  %t1 = arith.addf %t, %c1 : tensor<4x8xf32>
+  %z2 = arith.constant dense<0.0> : tensor<4x2xf32>
+  %s2 = tensor.extract_slice %t1[0, 0] [4, 6] [1, 1] : tensor<4x8xf32> to tensor<4x6xf32>
+  %c2 = tensor.concat dim(1) %z2, %s2 : (tensor<4x2xf32>, tensor<4x6xf32>) -> tensor<4x8xf32>
+  %t2 = arith.addf %t1, %c2 : tensor<4x8xf32>
+  %z4 = arith.constant dense<0.0> : tensor<4x4xf32>
+  %s4 = tensor.extract_slice %t2[0, 0] [4, 4] [1, 1] : tensor<4x8xf32> to tensor<4x4xf32>
+  %c4 = tensor.concat dim(1) %z4, %s4 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x8xf32>
+  %t3 = arith.addf %t2, %c4 : tensor<4x8xf32>
+  quant.store %t3, %y[%c0, %c0] : tensor<4x8xf32>, memref<4x8xf32>
+  return
+}
+
+// A tile alone side by side with nothing is that tile.
+// CHECK-LABEL: func.func @alone
+// CHECK: %[[T:.*]] = quant.load
+// CHECK-NEXT: quant.store %[[T]],
+func.func @alone(%x: memref<?x64xf32>, %y: memref<?x64xf32>, %i: index) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%i, %c0] : memref<?x64xf32> -> tensor<4x64xf32>
+  %c = tensor.concat dim(0) %t : (tensor<4x64xf32>) -> tensor<4x64xf32>
+  quant.store %c, %y[%i, %c0] : tensor<4x64xf32>, memref<?x64xf32>
+  return
+}

@@ -290,3 +290,38 @@ def sum_of_carried(y, x, n):
 def test_sums_of_carried_tiles_are_refused_in_words():
     with pytest.raises(CompileError, match="needs the elements of concatenated tiles side by side"):
         sum_of_carried[1](np.zeros((8, 1), np.float32), floats((8, 64)), 2, device="cpu")
+
+
+@dither.jit
+def prefix_sum(y, x, N: dl.constexpr):
+    t = dl.load(x, (0, 0), (4, N))
+    for k in (1, 2, 4, 8, 16, 32):
+        t = t + dl.concat((dl.zeros((4, k), dl.float32), t[:, : N - k]), 1)
+    dl.store(y, (0, 0), t)
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim:sm_90a"])
+def test_prefix_sums(device):
+    """Each step moves the tile by twice as many columns: what steps have in common is computed once, and not once for
+    each of its parts, which took minutes to compile."""
+    x = np.random.default_rng(0).integers(-9, 10, (4, 64)).astype(np.float32)
+    np.testing.assert_array_equal(
+        launch(prefix_sum, np.zeros_like(x), x, device=device, N=64), np.cumsum(x, axis=1)
+    )
+
+
+@dither.jit
+def exp_less_other_maxima(y, x, N: dl.constexpr):
+    t = dl.load(x, (0, 0), (N, N))
+    dl.store(y, (0, 0), dl.exp(t - dl.reshape(dl.max(t, 1), (1, N))))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_maxima_of_rows_as_those_of_columns(device):
+    """They are no maxima of the columns that they are subtracted from: differences may be above zero, which `exp` knows
+    of what is less its own maximum that they are not."""
+    x = 50 * np.arange(16, dtype=np.float32).reshape(4, 4)
+    y = launch(exp_less_other_maxima, np.zeros_like(x), x, device=device, N=4)
+    above = x > x.max(axis=1)
+    assert np.all((y > 1) == above)
+    assert np.isinf(y[2, 0]) and np.isinf(y[3, 1])
