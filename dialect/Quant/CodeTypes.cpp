@@ -91,6 +91,15 @@ bool isMemoryElement(Type type) {
          type.isInteger(64);
 }
 
+std::optional<int64_t> scratchBytes(ArrayRef<int64_t> shape, Type type) {
+  constexpr int64_t kMost = INT32_MAX;
+  int64_t bits = storageBits(type);
+  for (int64_t extent : shape)
+    if (extent < 1 || llvm::MulOverflow(bits, extent, bits) || bits > 8 * kMost)
+      return std::nullopt;
+  return llvm::divideCeil(bits, 8);
+}
+
 const numerics::ElementFormat *codeFormat(Type type) {
   const numerics::ElementFormat *format = elementFormat(type);
   return format && isCodeFormat(*format) ? format : nullptr;

@@ -53,7 +53,10 @@ bool isConfig(Attribute attr) {
   return config && llvm::all_of(config, [](NamedAttribute entry) {
            if (entry.getName() == "num_warps")
              return isWarps(entry.getValue());
-           if (entry.getName() == "cluster" || entry.getName() == "tiles")
+           if (entry.getName() == "cluster")
+             return llvm::is_contained({1, 2, 4, 8},
+                                       numberOf(entry.getValue()).value_or(0));
+           if (entry.getName() == "tiles")
              return isPositive(entry.getValue());
            return llvm::is_contained({"fragment", "edge", "tile"},
                                      entry.getName()) &&

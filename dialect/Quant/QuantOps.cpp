@@ -21,14 +21,24 @@ using namespace dither::quant;
 
 namespace dither::quant {
 
+/// What `memref` is a view of, or of a view. Operations are verified before
+/// their order is: views of each other are views of nothing.
+static Value viewed(Value memref) {
+  llvm::SmallPtrSet<Operation *, 4> seen;
+  while (auto view = memref.getDefiningOp<ViewLikeOpInterface>()) {
+    if (!seen.insert(view).second)
+      break;
+    memref = view.getViewSource();
+  }
+  return memref;
+}
+
 /// Scratch memory of pairs is read and written 32 columns at a time: ME8.
 static LogicalResult checkPairs(Where where, RankedTensorType tile,
                                 Value memref, ValueRange indices) {
   constexpr int64_t columns = 32;
-  while (auto view = memref.getDefiningOp<ViewLikeOpInterface>())
-    memref = view.getViewSource();
-  auto scratch = memref.getDefiningOp<ScratchOp>();
-  if (!scratch || !scratch.getPairs())
+  auto scratch = viewed(memref).getDefiningOp<ScratchOp>();
+  if (!scratch || !scratch.getPairs() || indices.empty())
     return success();
   APInt first;
   bool known = matchPattern(indices.back(), m_ConstantInt(&first));
@@ -59,6 +69,9 @@ static LogicalResult checkMemory(Operation *op, RankedTensorType tile,
     return where.fail("tile has element type " + str(tile.getElementType()) +
                       ", expected " + str(memref.getElementType()) +
                       ", that of the memref");
+  if (!isMemoryElement(tile.getElementType())) // ME9
+    return where.fail("tile has element type " + str(tile.getElementType()) +
+                      ", expected 4, 8, 16 or 32 bits, or i64");
   if (!tile.hasStaticShape())
     return where.fail("tile has shape " + str(tile.getShape()) +
                       ", expected a static shape");
@@ -101,6 +114,9 @@ LogicalResult ScratchOp::verify() {
   if (getPairs() && (bits != 32 || type.getRank() == 0)) // SC5
     return where.fail("pairs in memory of type " + str(Type(type)) +
                       ", expected columns of 32 bits");
+  if (!scratchBytes(type.getShape(), elem)) // SC6
+    return where.fail("memory has shape " + str(type.getShape()) +
+                      ", expected 1 to 2147483647 bytes");
   return success();
 }
 
@@ -199,9 +215,10 @@ static FailureOr<Types> resultTypes(ClusterPartOp::Adaptor op, Where where) {
   if (!op.getRunAttr() || !op.getBlocksAttr())
     return where.fail("has no attributes 'run' and 'blocks'");
   int64_t run = op.getRun(), blocks = op.getBlocks();
-  if (run < 2 || !llvm::isPowerOf2_64(run)) // CP2
+  constexpr int64_t kMostRun = int64_t(1) << 30;
+  if (run < 2 || run > kMostRun || !llvm::isPowerOf2_64(run)) // CP2
     return where.fail("run is " + Twine(run) +
-                      ", expected a power of two from 2 on");
+                      ", expected a power of two from 2 to " + Twine(kMostRun));
   if (failed(checkCluster(where, blocks))) // CP3
     return failure();
   SmallVector<int64_t> shape(memref.getShape());
@@ -276,6 +293,14 @@ LogicalResult PrefetchOp::verify() {
       llvm::any_of(getShape(), [](int64_t n) { return n < 1; })) // PF3
     return where.fail("shape is " + str(getShape()) + ", expected " +
                       Twine(rank) + " extents of 1 or more");
+  // Each line of the rows is asked for by itself.
+  constexpr int64_t kMostPrefetched = int64_t(1) << 20;
+  int64_t elements = 1;
+  for (int64_t extent : getShape())
+    if (llvm::MulOverflow(elements, extent, elements) ||
+        elements > kMostPrefetched) // PF4
+      return where.fail("shape is " + str(getShape()) + ", expected at most " +
+                        Twine(kMostPrefetched) + " elements");
   return success();
 }
 
@@ -350,13 +375,17 @@ LogicalResult StoreOp::verify() {
     return where.fail("found " + Twine(getValid().size()) +
                       " valid extents, expected " + Twine(memref.getRank()) +
                       ", the rank of the memref");
+  if (getAsync() && !viewed(getMemref()).getDefiningOp<ScratchOp>()) // ST9
+    return where.fail("async to memory of the kernel's arguments, expected "
+                      "scratch memory");
   if (getOnce() && tile.getRank() != 0) // ST7
     return where.fail("once of a tile of rank " + Twine(tile.getRank()) +
                       ", expected rank 0");
   if (getTotal()) { // ST8
-    if (int64_t(*getTotal()) < 0)
+    constexpr int64_t kMostTotals = 64;
+    if (int64_t(*getTotal()) < 0 || int64_t(*getTotal()) >= kMostTotals)
       return where.fail("found total " + Twine(int64_t(*getTotal())) +
-                        ", expected 0 or more");
+                        ", expected 0 to " + Twine(kMostTotals - 1));
     if (!tile.getElementType().isF32() || getOnce() || !getValid().empty() ||
         getScaleLayout() != ScaleLayout::linear)
       return where.fail("total of a tile of " + str(tile.getElementType()) +
@@ -422,16 +451,15 @@ LogicalResult AtomicAddOp::verify() {
 
 /// An operation that writes what the memref is a view of, or a view of that.
 static Operation *writerOf(Value memref) {
-  while (auto view = memref.getDefiningOp<ViewLikeOpInterface>())
-    memref = view.getViewSource();
-  SmallVector<Value> views{memref};
-  while (!views.empty()) {
-    Value one = views.pop_back_val();
+  llvm::SetVector<Value> views;
+  views.insert(viewed(memref));
+  for (size_t i = 0; i < views.size(); ++i) {
+    Value one = views[i];
     for (Operation *user : one.getUsers()) {
       if (hasEffect<MemoryEffects::Write>(user, one))
         return user;
       if (auto view = dyn_cast<ViewLikeOpInterface>(user))
-        views.push_back(view.getViewDest());
+        views.insert(view.getViewDest());
     }
   }
   return nullptr;

@@ -22,6 +22,9 @@ static FailureOr<Shape> scaleShape(Where where, ArrayRef<int64_t> source,
                                    IntegerAttr axis, FormatAttr format) {
   if (failed(checkAxis(where, axis, source)))
     return failure();
+  if (source.size() > 2) // BS9
+    return where.fail("source has rank " + Twine(source.size()) +
+                      ", expected rank 1 or 2");
   if (source.size() < 2 && format.getBlockRows() != 1) // BS8
     return where.fail("source has rank " + Twine(source.size()) +
                       ", expected rank 2 for format " + format.describe());

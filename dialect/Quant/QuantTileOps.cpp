@@ -135,6 +135,9 @@ LogicalResult ReduceOp::verify() {
   if (failed(checkCount(*this, getCount(), extent, getAxis()))) // RE2, RE3
     return failure();
   Where where(*this);
+  if ((getChains() || getTree()) && ShapedType::isDynamic(extent)) // RE12
+    return where.fail("chains or a tree of ? elements, expected a number that "
+                      "is known");
   if (int64_t chains = getChains()) {
     if (getKind() != ReduceKind::sum || getCount() || getTree()) // RE10
       return where.fail("chains of a reduction of kind " +

@@ -22,7 +22,8 @@ bool hasScratch(func::FuncOp kernel) { return isForCpu(kernel); }
 bool canBeScratch(Type type) {
   auto tile = dyn_cast<RankedTensorType>(type);
   return tile && tile.hasStaticShape() && tile.getRank() != 0 &&
-         quant::isMemoryElement(elementIn(tile));
+         quant::isMemoryElement(elementIn(tile)) &&
+         quant::scratchBytes(tile.getShape(), elementIn(tile));
 }
 
 Value makeScratch(func::FuncOp kernel, Location loc, RankedTensorType type) {

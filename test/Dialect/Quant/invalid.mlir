@@ -646,7 +646,7 @@ func.func @f(%m: memref<8x4xf32, strided<[1, 8]>>) {
 // -----
 // CP2: runs are powers of two
 func.func @f(%m: memref<8x48xf32>) {
-  // expected-error @+1 {{'quant.cluster_part' op run is 3, expected a power of two from 2 on}}
+  // expected-error @+1 {{'quant.cluster_part' op run is 3, expected a power of two from 2 to 1073741824}}
   %0 = quant.cluster_part %m run 3 blocks 2 : memref<8x48xf32> -> memref<8x24xf32, strided<[48, 1]>>
   return
 }
@@ -952,7 +952,7 @@ func.func @f(%t: tensor<4xi32>, %m: memref<4xi32>) {
 // ST8: totals are numbered from 0 on
 func.func @f(%t: tensor<4xf32>, %m: memref<4xf32>) {
   %c0 = arith.constant 0 : index
-  // expected-error @+1 {{'quant.store' op found total -1, expected 0 or more}}
+  // expected-error @+1 {{'quant.store' op found total -1, expected 0 to 63}}
   quant.store %t, %m[%c0] {total = -1 : i64} : tensor<4xf32>, memref<4xf32>
   return
 }
@@ -2049,3 +2049,89 @@ func.func @f() attributes {quant.whole_if = [{end = 4}]} { return }
 // AT13: programs have tiles some way apart
 // expected-error @+1 {{'func.func' op has "quant.whole_if" = [{axis = 0 : i64, end = 4 : i64, slot = 1 : i64}], expected an array of end, axis and step, and slot or extent}}
 func.func @f() attributes {quant.whole_if = [{end = 4, axis = 0, slot = 1}]} { return }
+
+// -----
+// CP2: the columns of all blocks can be counted
+func.func @f(%m: memref<8x48xf32>) {
+  // expected-error @+1 {{'quant.cluster_part' op run is 4611686018427387904, expected a power of two from 2 to 1073741824}}
+  %0 = quant.cluster_part %m run 4611686018427387904 blocks 4 : memref<8x48xf32> -> memref<8x12xf32, strided<[48, 1]>>
+  return
+}
+
+// -----
+// SC6: memory that is there
+func.func @f() {
+  // expected-error @+1 {{'quant.scratch' op memory has shape [0, 64], expected 1 to 2147483647 bytes}}
+  %0 = quant.scratch : memref<0x64xf32>
+  return
+}
+
+// -----
+// SC6: bytes can be counted
+func.func @f() {
+  // expected-error @+1 {{'quant.scratch' op memory has shape [4294967296, 4294967296], expected 1 to 2147483647 bytes}}
+  %0 = quant.scratch : memref<4294967296x4294967296xf32>
+  return
+}
+
+// -----
+// PF4: lines are asked for one by one
+func.func @f(%m: memref<4x64xf32>) {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{'quant.prefetch' op shape is [1000000000, 64], expected at most 1048576 elements}}
+  quant.prefetch %m[%c0, %c0] [1000000000, 64] : memref<4x64xf32>
+  return
+}
+
+// -----
+// ME9: elements have bits
+func.func @f(%m: memref<4x64xindex>) {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{'quant.load' op tile has element type 'index', expected 4, 8, 16 or 32 bits, or i64}}
+  %0 = quant.load %m[%c0, %c0] : memref<4x64xindex> -> tensor<4x64xindex>
+  return
+}
+
+// -----
+// ME8: a number has no columns, wherever it is
+func.func @f() {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{'quant.scratch' op pairs in memory of type 'memref<f32>', expected columns of 32 bits}}
+  %s = quant.scratch {pairs} : memref<f32>
+  %t = quant.load %s[] : memref<f32> -> tensor<f32>
+  return
+}
+
+// -----
+// ST8: totals are few
+func.func @f(%t: tensor<4xf32>, %m: memref<4xf32>) {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{'quant.store' op found total 9223372036854775807, expected 0 to 63}}
+  quant.store %t, %m[%c0] {total = 9223372036854775807 : i64} : tensor<4xf32>, memref<4xf32>
+  return
+}
+
+// -----
+// ST9: copies go to scratch memory
+func.func @f(%t: tensor<4xf32>, %m: memref<4xf32>) {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{'quant.store' op async to memory of the kernel's arguments, expected scratch memory}}
+  quant.store %t, %m[%c0] {async} : tensor<4xf32>, memref<4xf32>
+  return
+}
+
+// -----
+// BS9: blocks have rows and columns
+func.func @f(%x: tensor<2x32x128xf32>) {
+  // expected-error @+1 {{'quant.block_scale' op source has rank 3, expected rank 1 or 2}}
+  %s = quant.block_scale %x axis 1 format <mxfp8_e4m3> : tensor<2x32x128xf32> -> tensor<2x1x128xf8E8M0FNU>
+  return
+}
+
+// -----
+// RE12: chains of as many elements as there are
+func.func @f(%x: tensor<4x?xf32>) {
+  // expected-error @+1 {{'quant.reduce' op chains or a tree of ? elements, expected a number that is known}}
+  %s = quant.reduce sum %x axis 1 {chains = 4 : i64} : tensor<4x?xf32> -> tensor<4x1xf32>
+  return
+}

@@ -51,6 +51,11 @@ int64_t storageBits(mlir::Type type);
 /// or are i64.
 bool isMemoryElement(mlir::Type type);
 
+/// Bytes of scratch memory for elements of `type`: launches count them in 32
+/// bits. Nothing where there are none, or more than 2^31 - 1.
+std::optional<int64_t> scratchBytes(llvm::ArrayRef<int64_t> shape,
+                                    mlir::Type type);
+
 } // namespace dither::quant
 
 #endif // DITHER_DIALECT_QUANT_CODETYPES_H
