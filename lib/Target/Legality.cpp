@@ -256,6 +256,10 @@ LogicalResult checkResources(func::FuncOp f, const TargetInfo &target) {
     return emitError(f.getLoc(), "needs ")
            << bytes << " bytes of shared memory, but " << target.name << " has "
            << target.sharedBytes << ": use smaller tiles and more programs";
+  if (!target.isGpu && bytes > INT32_MAX)
+    return emitError(f.getLoc(), "needs ")
+           << bytes << " bytes of memory beside its tensors, expected at most "
+           << INT32_MAX << ": use smaller tiles and more programs";
   int64_t blocks = number("quant.cluster", 1);
   if (blocks > target.clusterBlocks)
     return emitError(f.getLoc(), "needs clusters of ")

@@ -1,5 +1,6 @@
 // RUN: split-file %s %t
 // RUN: not dither-compile %t/gpu-only.mlir --from=distributed --target=host:avx512 2>&1 | FileCheck %t/gpu-only.mlir
+// RUN: not dither-compile %t/memory.mlir --from=distributed --target=host:avx512 2>&1 | FileCheck %t/memory.mlir
 // RUN: not dither-compile %t/threads.mlir --from=distributed --target=sm_90a 2>&1 | FileCheck %t/threads.mlir
 // RUN: not dither-compile %t/call.mlir --from=distributed --target=sm_90a 2>&1 | FileCheck %t/call.mlir
 // RUN: dither-compile %t/call.mlir --from=distributed --target=host:avx2 --emit=asm | FileCheck %t/call.mlir --check-prefix=CPU
@@ -17,6 +18,12 @@ func.func @f() attributes {quant.kernel, quant.num_threads = 1 : i64, quant.para
   %c = arith.constant 1 : i64
   // CHECK: error: 'llvm.inline_asm' op has no lowering for host:avx512
   %1 = llvm.inline_asm has_side_effects "", "={rsp},0" %c : (i64) -> i64
+  return
+}
+
+//--- memory.mlir
+// CHECK: error: needs 8589934592 bytes of memory beside its tensors, expected at most 2147483647: use smaller tiles and more programs
+func.func @f() attributes {quant.kernel, quant.num_threads = 1 : i64, quant.shared_bytes = 8589934592 : i64, quant.params = []} {
   return
 }
 

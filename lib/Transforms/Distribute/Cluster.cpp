@@ -11,6 +11,8 @@ using dither::quant::ReduceKind;
 namespace dither::transforms {
 
 static Emitted emitClusterRank(Distributor &d, quant::ClusterRankOp op) {
+  if (d.simd || d.e.clusterBlocks < 2)
+    return op.emitOpError("expected a GPU program that is a cluster");
   d.set(op.getResult(),
         d.e.make<arith::IndexCastUIOp>(d.b.getIndexType(), d.e.clusterRank()));
   return success();
@@ -32,6 +34,9 @@ static Value columnsOfPart(Emitter &e, Value columns, int64_t period,
 
 static Emitted emitClusterPart(Distributor &d, quant::ClusterPartOp op) {
   const MemRefDesc *of = d.memref(op.getMemref());
+  if (d.simd || int64_t(op.getBlocks()) != d.e.clusterBlocks)
+    return op.emitOpError("expected a GPU program that is a cluster of ")
+           << op.getBlocks() << " blocks";
   if (!of)
     return op.emitOpError("memref is not a kernel argument");
   MemRefDesc desc = *of;

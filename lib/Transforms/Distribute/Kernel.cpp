@@ -40,6 +40,14 @@ LogicalResult Distributor::checkSignature() {
              << i << " has elements of type " << elem
              << ", expected 4, 8, 16 or 32 bits, or i64";
     auto [strides, offset] = memref.getStridesAndOffset();
+    if (offset != 0)
+      return source.emitOpError("argument ")
+             << i << " begins at an offset, expected none: pass a pointer to "
+             << "its first element";
+    if (memref.getMemorySpace())
+      return source.emitOpError("argument ")
+             << i << " is in memory space " << memref.getMemorySpace()
+             << ", expected none";
     for (int64_t stride : ArrayRef(strides).drop_back(!strides.empty()))
       if (bits == 4 && !ShapedType::isDynamic(stride) && stride % 2)
         return source.emitOpError("argument ")

@@ -45,6 +45,8 @@ template <typename Op> static Emitted emitReduce(Distributor &d, Op op) {
 }
 
 static Emitted emitHasSpecial(Distributor &d, quant::HasSpecialOp op) {
+  if (!d.simd)
+    return op.emitOpError("expected a program for a CPU");
   d.set(op.getResult(), d.e.hasSpecial(d.regs(op.getSource())));
   return success();
 }

@@ -4,6 +4,7 @@
 // an integer becomes bf16 or f16 by way of f32, with two roundings; upstream
 // merges the two conversions unless the second says how it rounds. And offsets
 // that are known leave room for sums: no tensor is as long as the farthest.
+// What MLIR has that programs have not is refused here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,6 +14,8 @@
 #include "dither/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -61,6 +64,34 @@ LogicalResult checkGathers(func::FuncOp func) {
   return failure(result.wasInterrupted());
 }
 
+/// What MLIR allows and no pass knows.
+LogicalResult checkUpstream(Operation *op) {
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    if (loop.getUnsignedCmp())
+      return loop.emitOpError(
+          "compares numbers without a sign, expected a loop "
+          "over numbers with one");
+    for (Type type : loop.getResultTypes())
+      if (isa<BaseMemRefType>(type))
+        return loop.emitOpError(
+            "hands on a memref, expected tiles and numbers");
+  }
+  if (auto dim = dyn_cast<memref::DimOp>(op)) {
+    int64_t rank = cast<MemRefType>(dim.getSource().getType()).getRank();
+    std::optional<int64_t> of = dim.getConstantIndex();
+    if (!of || *of < 0 || *of >= rank)
+      return dim.emitOpError("of dimension ")
+             << (of ? std::to_string(*of) : "?") << ", expected 0 to "
+             << rank - 1;
+  }
+  if (auto constant = dyn_cast<arith::ConstantOp>(op))
+    if (isa<RankedTensorType>(constant.getType()) &&
+        !isa<DenseElementsAttr>(constant.getValue()))
+      return constant.emitOpError("is a sparse tile or one in a resource, "
+                                  "expected a dense one");
+  return success();
+}
+
 struct PreparePrograms
     : public dither::transforms::impl::DitherPrepareProgramsBase<
           PreparePrograms> {
@@ -69,7 +100,11 @@ struct PreparePrograms
     IRRewriter rewriter(&getContext());
     (void)runRegionDCE(rewriter, func->getRegions());
     func.walk(clampIndices);
-    if (failed(checkGathers(func)))
+    auto checked = func.walk([](Operation *op) {
+      return failed(checkUpstream(op)) ? WalkResult::interrupt()
+                                       : WalkResult::advance();
+    });
+    if (checked.wasInterrupted() || failed(checkGathers(func)))
       return signalPassFailure();
     func.walk([](arith::TruncFOp op) {
       if (!op.getRoundingmode())

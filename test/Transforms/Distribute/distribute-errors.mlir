@@ -192,3 +192,28 @@ func.func @k(%x: memref<64xf32>, %y: memref<64xf32>) attributes {quant.kernel} {
   quant.store %t, %y[%c0] {total = 0 : i64} : tensor<64xf32>, memref<64xf32>
   return
 }
+
+// -----
+
+// expected-error @below {{argument 0 begins at an offset, expected none: pass a pointer to its first element}}
+func.func @k(%x: memref<?x64xf32, strided<[64, 1], offset: 7>>) attributes {quant.kernel} {
+  return
+}
+
+// -----
+
+// expected-error @below {{argument 0 is in memory space 3 : i64, expected none}}
+func.func @k(%x: memref<?x64xf32, 3>) attributes {quant.kernel} {
+  return
+}
+
+// -----
+
+func.func @k(%x: memref<4x64xf32>) attributes {quant.kernel} {
+  // expected-error @below {{expected a GPU program that is a cluster}}
+  %r = quant.cluster_rank
+  %c0 = arith.constant 0 : index
+  %t = quant.load %x[%r, %c0] : memref<4x64xf32> -> tensor<1x64xf32>
+  quant.store %t, %x[%c0, %c0] : tensor<1x64xf32>, memref<4x64xf32>
+  return
+}
