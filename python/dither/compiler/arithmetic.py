@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from .. import types
 from ..types import DType
 from .emit import Emitter
+from .hints import INSTEAD
 from .identity import ATOMS, check_operation, is_other, is_same
 from .values import Problem, Scalar, Tile, constant_dtype, describe, is_constexpr, is_number
 
@@ -98,6 +100,9 @@ def binary(e: Emitter, symbol: str, a: Any, b: Any) -> Any:
         return fold(FOLDS[symbol], a, b)
     if isinstance(a, tuple) and isinstance(b, tuple) and symbol == "+":
         return a + b
+    if symbol == "@":
+        what = f"'@' of {describe(a)} and {describe(b)}"
+        raise Problem(f"{what}, expected an operator on elements: {INSTEAD['matmul']}")
     for which, value in (("left", a), ("right", b)):
         require_number(value, f"{which} operand of '{symbol}'")
     if symbol == "**":
@@ -135,16 +140,22 @@ def binary(e: Emitter, symbol: str, a: Any, b: Any) -> Any:
 
 #: Factors of a power, at most.
 MAX_EXPONENT = 1024
-_ROOTS = {0.5: ": use dl.sqrt", -0.5: ": use dl.rsqrt"}
+#: What there is in place of powers, by the exponent, and by the base.
+_ROOTS = {0.5: "dl.sqrt", -0.5: "dl.rsqrt"}
+_EXPONENTIALS = {2: "dl.exp2", math.e: "dl.exp"}
 
 
 def _power(e: Emitter, base: Any, exponent: Any) -> Any:
     """`base ** exponent`, a product: from the highest bit of the exponent down, squared at each, and times the base
     where it is set. The reciprocal of that for a negative one."""
     if isinstance(exponent, bool) or not isinstance(exponent, int) or abs(exponent) > MAX_EXPONENT:
+        known = _ROOTS.get(exponent) if isinstance(exponent, float) else None
+        if isinstance(base, (int, float)):
+            known = _EXPONENTIALS.get(base)
+        instead = known or "dl.exp2(y * dl.log2(x)) for x ** y with x > 0"
         raise Problem(
             f"'**' of {describe(base)} and {describe(exponent)}, expected a constexpr integer from {-MAX_EXPONENT} to "
-            f"{MAX_EXPONENT} as the exponent{_ROOTS.get(exponent, '') if isinstance(exponent, float) else ''}"
+            f"{MAX_EXPONENT} as the exponent: use {instead}"
         )
     reject_narrow(base, "left operand of '**'")
     base = promoted(e, base)

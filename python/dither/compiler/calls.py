@@ -9,10 +9,11 @@ import math
 import types as python_types
 from typing import Any
 
-from .. import types
+from .. import language, types
 from ..errors import CompileError
 from ..formats import Format, get_format
 from ..language import Builtin
+from ..scalars import number_kind
 from ..types import DType
 from . import (  # noqa: F401 - they say what functions of the language mean
     fuse_ops,
@@ -27,8 +28,9 @@ from .branches import Branches
 from .builtins import HANDLERS
 from .captures import function_of
 from .frame import Frame
+from .hints import hint_of_call
 from .parameters import Parameters, parameters_of
-from .values import Method, Problem, Scalar, Tile, as_sequence, describe, is_constexpr
+from .values import Method, Problem, Scalar, Tile, Undefined, as_sequence, describe, is_constexpr
 
 #: Functions of Python that take constexprs to constexprs.
 FOLDED = (
@@ -57,7 +59,18 @@ class Calls(Branches):
     """Evaluates calls."""
 
     def eval_Call(self, node: ast.Call) -> Any:
+        return self.call(self.eval(node.func), node)
+
+    def assigned_Call(self, node: ast.Call) -> Any:
+        """What a function gives that gives nothing may be assigned, but not be read."""
         function = self.eval(node.func)
+        value = self.call(function, node)
+        if value is None and isinstance(function, Builtin):
+            return Undefined(f"is what {function!r} gives at line {node.lineno}, which is nothing")
+        return value
+
+    def call(self, function: Any, node: ast.Call) -> Any:
+        """The value of a call."""
         if isinstance(function, Builtin):
             return self.call_builtin(function, node)
         args = self.expand(node.args)
@@ -147,6 +160,8 @@ class Calls(Branches):
 
     def call_python(self, function: Any, node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A function of Python, `math` or a constexpr object, on constexprs."""
+        if isinstance(function, DType) or _is_number_type(function):
+            raise _no_function(function, node, [*args, *kwargs.values()])
         if not callable(function) or not is_constexpr(function):
             raise Problem(f"{describe(function)} is called, expected a function", node=node.func)
         values = [*args, *kwargs.values()]
@@ -175,9 +190,7 @@ class Calls(Branches):
             return self.e.convert(args[0], types.float32)
         if function is isinstance or function is tuple:
             raise Problem(f"'{function.__name__}' of values known at run time, expected constexprs")
-        if isinstance(function, DType):
-            raise Problem(f"{function} is a data type, expected a function: convert with .to(dl.{function})")
-        hint = PYTHON_HINTS.get(getattr(function, "__name__", ""), "")
+        hint = hint_of_call(getattr(function, "__name__", ""))
         raise Problem(
             f"{describe(function)} cannot be called on "
             f"{'these constexprs' if all(map(is_constexpr, values)) else 'values known at run time'} in a kernel{hint}"
@@ -192,6 +205,22 @@ def _is_pure(function: Any) -> bool:
     return isinstance(owner, (str, tuple, int, float, DType, Format)) and not isinstance(owner, type)
 
 
+def _is_number_type(function: Any) -> bool:
+    """Whether it is a class of numbers of NumPy or ml_dtypes, such as `numpy.float32`."""
+    return isinstance(function, type) and number_kind(function) in ("integer", "real", "truth")
+
+
+def _no_function(dtype: Any, node: ast.Call, values: list[Any]) -> Problem:
+    """The error for a call of a data type."""
+    name = getattr(dtype, "__name__", str(dtype))
+    hint = ""
+    if all(map(is_constexpr, values)):
+        hint = ": write the number alone, such as 3.0"
+    elif isinstance(getattr(language, name, None), DType):
+        hint = f": convert with .to(dl.{name})"
+    return Problem(f"{name} is a data type, expected a function{hint}", node=node.func)
+
+
 def _first(node: ast.Call) -> ast.expr | None:
     if node.args:
         return node.args[0]
@@ -202,12 +231,3 @@ def _to(dtype: Any, rounding: Any = None) -> None: ...
 
 
 _TO = Parameters(inspect.signature(_to))
-PYTHON_HINTS = {
-    "print": ": kernels print nothing",
-    "sum": ": use dl.sum(t, axis)",
-    "exp": ": use dl.exp",
-    "sqrt": ": use dl.sqrt",
-    "tanh": ": use dl.tanh",
-    "int": ": convert with .to(dl.int32)",
-    "bool": ": convert with .to(dl.bool)",
-}

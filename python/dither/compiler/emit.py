@@ -182,8 +182,10 @@ class Emitter:
         if source.is_narrow or source.is_float:
             if dtype is types.bool_ and source.is_float:
                 return self.compare("!=", self.widen(value), self.constant_like(self.widen(value), 0))
-            what = "codes convert to float types alone" if source.is_narrow else "only integers do"
-            raise Problem(f"{source} does not convert to {dtype}: {what}, expected a float type here")
+            what = f", expected its rounded bits: {ROUNDED_BITS}"
+            if source.is_narrow:
+                what = ": codes convert to float types alone, expected a float type here"
+            raise Problem(f"{source} does not convert to {dtype}{what}")
         if dtype is types.bool_:
             return self.compare("!=", value, self.constant_like(value, 0))
         return self._to_int(value, dtype)
@@ -294,6 +296,8 @@ def tile_type(shape: Sequence[int], dtype: DType) -> str:
     return f"tensor<{''.join(f'{extent}x' for extent in shape)}{dtype.mlir}>"
 
 
+#: The int32 that a float rounds to: around 1.5 * 2^23 floats are a unit apart, and so are their bits.
+ROUNDED_BITS = "dl.bitcast(dl.rint(x) + 12582912.0, dl.int32) - 0x4B400000 for magnitudes below 2^22"
 #: Elements of a tile, as layouts count them.
 MOST_ELEMENTS = 1 << 62
 FLOAT_PREDICATES = {"==": 1, ">": 2, ">=": 3, "<": 4, "<=": 5, "!=": 13}

@@ -10,10 +10,10 @@ from typing import Any
 
 from .. import language, types
 from ..errors import suggest
-from ..language import Builtin
 from .arithmetic import binary, fold, unary
 from .captures import check_captured
 from .frame import Walk, unsupported
+from .hints import hint_of_attribute, hint_of_name
 from .identity import ATOMS, MISSING, is_configuration, is_elementary, is_plain
 from .parts import reject_in_parts
 from .slices import subscript
@@ -61,14 +61,6 @@ SYMBOLS: dict[type[ast.AST], str] = {
     ast.IsNot: "is not",
 }
 TILE_ATTRIBUTES = ("shape", "dtype", "ndim", "T", "to")
-#: What the language has for names of other libraries.
-INSTEAD = {
-    "clamp": "dl.minimum(dl.maximum(t, low), high)",
-    "clip": "dl.minimum(dl.maximum(t, low), high)",
-    "relu": "dl.maximum(t, 0.0)",
-    "pow": "'**' with an integer, or dl.exp2(y * dl.log2(t))",
-    "round": "dl.rint",
-}
 
 
 class Expressions(Walk):
@@ -77,7 +69,8 @@ class Expressions(Walk):
     def eval(self, node: ast.expr, context: str = "eval") -> Any:
         """The value of an expression; errors point to the innermost expression at fault.
 
-        In the context "test" only its truth matters, in "discard" nothing but what it does.
+        In the context "test" only its truth matters, in "discard" nothing but what it does; in "assigned" it may be
+        Undefined.
         """
         # Most expressions are names and constants, which make no operation: they need no place.
         if isinstance(node, ast.Name):
@@ -140,8 +133,9 @@ class Expressions(Walk):
         value = self.captures.attribute(base, name) if outside else getattr(base, name, MISSING)
         if value is MISSING:
             what = f"module '{base.__name__}'" if isinstance(base, python_types.ModuleType) else describe(base)
-            hint = INSTEAD.get(name) if base is language else None
-            raise Problem(f"{what} has no attribute '{name}'{f': use {hint}' if hint else suggest(name, dir(base))}")
+            hint = hint_of_name(name) if base is language else ""
+            public = [known for known in dir(base) if not known.startswith("_")]
+            raise Problem(f"{what} has no attribute '{name}'{hint or suggest(name, public)}")
         return value if is_elementary(value) else check_captured(ast.unparse(node), value)
 
     def _attribute(self, base: Any, name: str) -> Any:
@@ -175,11 +169,10 @@ class Expressions(Walk):
             case Tile() | Scalar() | TensorArg():
                 known = {"Tile": TILE_ATTRIBUTES, "Scalar": ("dtype", "to"), "TensorArg": ("shape", "dtype", "ndim")}
                 names = known[type(base).__name__]
-                hint = suggest(name, names)
-                if isinstance(base, Tile) and isinstance(getattr(language, name, None), Builtin):
-                    hint = f": use dl.{name}(t, ..)"
-                elif name in ("astype", "type", "cast"):
-                    hint = ": use .to(dtype)"
+                hint = hint_of_attribute(name)
+                if isinstance(base, TensorArg) and (hint or name in TILE_ATTRIBUTES):
+                    hint = ": read it with dl.load"
+                hint = hint or suggest(name, names)
                 raise Problem(f"{describe(base)} has no attribute '{name}', expected {', '.join(names)}{hint}")
         raise Problem(f"{describe(base)} has no attribute '{name}'")
 

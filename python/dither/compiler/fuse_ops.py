@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 from .. import types
@@ -77,11 +78,17 @@ def first_part(e: Emitter, condition: Scalar) -> Scalar:
 def _checked(e: Emitter, value: Any, shape: tuple[int, int], producer: Any) -> Tile:
     """A tile of float32; functions may give 16-bit floats as well."""
     if not isinstance(value, Tile) or not value.dtype.is_float or value.shape != shape:
-        raise _wrong(producer, describe(value), f"a tile of floats of shape {shape}")
+        hint = ""
+        if isinstance(value, tuple):
+            hint = ": what it returns besides its output is named in saves= of dither.fuse"
+        raise _wrong(producer, describe(value), f"a tile of floats of shape {shape}{hint}")
     return e.widen(value)
 
 
 def _wrong(producer: Any, found: str, expected: str) -> CompileError:
     function = function_of(producer)
     assert function is not None
-    return CompileError(f"{function.__name__} gives {found}, expected {expected}", read_source(function).header())
+    source = read_source(function)
+    returns = [node for node in ast.walk(source.node) if isinstance(node, ast.Return)]
+    span = source.span(returns[0]) if len(returns) == 1 else source.header()
+    return CompileError(f"{function.__name__} gives {found}, expected {expected}", span)

@@ -59,6 +59,7 @@ def _place(
     rows = offset[kept[0]] if isinstance(offset, tuple) and len(offset) == x.type.rank and len(kept) == 2 else None
     if isinstance(rows, Tile):
         offset = tuple(0 if d == kept[0] else at for d, at in enumerate(offset))
+    _reject_tiles(x, offset)
     where = coordinates(e, offset, x.type.rank, "offset")
     if isinstance(rows, Tile):
         where[kept[0]] = _rows(e, rows, shape, kept[0])
@@ -69,12 +70,29 @@ def _place(
     return e.op("quant.view", [x, *others], attrs), [where[d] for d in kept], kept
 
 
+def _reject_tiles(x: TensorArg, offset: Any) -> None:
+    """Raises for tiles in an offset that name no rows of a matrix."""
+    entries = offset if isinstance(offset, tuple) else (offset,)
+    for d, at in enumerate(entries):
+        if not isinstance(at, Tile) or len(entries) != x.type.rank:
+            continue
+        hint = "a tile names rows alone, in the first entry of a matrix"
+        if not at.shape:
+            hint = "read it with dl.load_scalar"
+        elif x.type.rank == 1:
+            column = f"dl.matrix({x.name}, 0, {x.name}.shape[0], 1)"
+            hint = f"a tile names rows of a matrix, such as {column}, at (rows, 0)"
+        raise Problem(f"entry {d} of offset: found {describe(at)}, expected an integer: {hint}", "offset", entry=d)
+
+
 def _rows(e: Emitter, rows: Tile, shape: tuple[int, ...], entry: int) -> Tile:
     """Indices of rows, one for each of a tile, as a column."""
-    if rows.dtype is not types.int32 or rows.shape not in ((shape[0],), (shape[0], 1)):
+    fits = rows.shape in ((shape[0],), (shape[0], 1))
+    if rows.dtype is not types.int32 or not fits:
+        hint = ": convert with .to(dl.int32)" if rows.dtype is types.int64 and fits else ""
         raise Problem(
             f"entry {entry} of offset is {describe(rows)}, expected an integer, or an int32 tile of shape "
-            f"({shape[0]},), a row for each of the tile's",
+            f"({shape[0]},), a row for each of the tile's{hint}",
             "offset",
             entry=entry,
         )
@@ -97,8 +115,20 @@ def _stored(e: Emitter, x: TensorArg, value: Any, function: str, dims: Any) -> T
         )
     rank = x.type.rank
     if dims is None and len(value.shape) != rank and (rank <= 2 or not value.shape):
-        raise Problem(f"value has shape {value.shape}, expected rank {x.type.rank} like '{x.name}'", "value")
+        raise Problem(
+            f"value has shape {value.shape}, expected rank {rank} like '{x.name}'{_reshape_hint(value.shape, rank)}",
+            "value",
+        )
     return value
+
+
+def _reshape_hint(shape: tuple[int, ...], rank: int) -> str:
+    """How a tile gets the rank of a tensor, or nothing where no extents of 1 make up the difference."""
+    kept = tuple(n for n in shape if n != 1)
+    ones = (1,) * (min(rank, 2) - len(kept))
+    if len(kept) > rank:
+        return ""
+    return f": use {' or '.join(f'dl.reshape(value, {each})' for each in dict.fromkeys((ones + kept, kept + ones)))}"
 
 
 @handles("load_scalar")

@@ -112,6 +112,8 @@ def describe(value: Any) -> str:
             return f"a {value.kind} of tensors"
         case Method():
             return f"method '{value.name}'"
+        case Undefined():
+            return "nothing"
         case tuple():
             return f"a tuple of {len(value)}"
         case bool() | int() | float() | str() | None | DType() | Format():

@@ -56,13 +56,13 @@ class Walker(Control):
         self.eval(node.value, "discard")
 
     def run_Assign(self, node: ast.Assign) -> None:
-        value = self.eval(node.value)
+        value = self.eval(node.value, "assigned")
         for target in node.targets:
             self.assign(target, value)
 
     def run_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
-            self.assign(node.target, self.eval(node.value))
+            self.assign(node.target, self.eval(node.value, "assigned"))
 
     def run_AugAssign(self, node: ast.AugAssign) -> None:
         if not isinstance(node.target, ast.Name):

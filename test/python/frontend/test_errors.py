@@ -9,6 +9,7 @@ import dither.language as dl
 import pytest
 from dither import CompileError, ScalarType, TensorType
 from dither.compiler import lower
+from dither.compiler.hints import INSTEAD
 
 HEADER = """import math
 
@@ -50,7 +51,7 @@ def variadic(*values):
 short = lambda t: t
 
 
-def kernel(x, n):
+def kernel(x, n, v=None):
 """
 ARGS = {"x": TensorType(dl.float32, (None, 64)), "n": ScalarType(dl.int32)}
 CASES = [
@@ -83,12 +84,18 @@ def error_of(kernel, args=ARGS, constexprs=None):
 
 @pytest.mark.parametrize(("body", "expected"), CASES, ids=lambda text: text.split("\n")[0][:60])
 def test_message(load, body, expected):
-    error = error_of(load(HEADER + textwrap.indent(body, "    ") + "\n"))
+    error = error_of(
+        load(HEADER + textwrap.indent(body, "    ") + "\n"), {**ARGS, "v": TensorType(dl.float32, (None,))}
+    )
     assert str(error) == expected
 
 
 def test_cases_are_distinct():
     assert len({body for body, _ in CASES}) == len(CASES) > 100
+
+
+def test_hints_are_of_names_that_there_are_not():
+    assert {name for name in INSTEAD if hasattr(dl, name)} == {"cast"}  # of tiles
 
 
 def test_no_frame_of_the_walker_is_shown(load):

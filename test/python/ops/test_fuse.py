@@ -606,7 +606,10 @@ def normed(x, gamma: dl.row):
         (lambda x: normed(x, x[0]), "dl.rms_norm along axis 1 in a function of dither.fuse"),
         (lambda x: wrong_shape(x), r"wrong_shape gives a float32 tile of shape \(.*1\), expected a tile of floats"),
         (lambda x: too_few(x), "too_few gives a tuple of 2, expected a tuple of 3: the output"),
-        (lambda x: too_many(x), "too_many gives a tuple of 2, expected a tile of floats"),
+        (
+            lambda x: too_many(x),
+            "too_many gives a tuple of 2, expected a tile of floats .*: what it returns besides .* in saves= of",
+        ),
     ],
 )
 def test_wrong_results(call, message):
@@ -614,6 +617,12 @@ def test_wrong_results(call, message):
     with pytest.raises(dither.CompileError, match=message) as raised:
         call(data.normal(8, 64))
     assert raised.value.span.file == __file__
+
+
+def test_the_return_is_underlined():
+    with pytest.raises(dither.CompileError) as raised:
+        too_many(data.normal(8, 64))
+    assert raised.value.span.line == too_many.fn.__code__.co_firstlineno + 2
 
 
 # -- where results are written -------------------------------------------------------------------
