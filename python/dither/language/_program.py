@@ -76,8 +76,9 @@ def store(x: Any, offset: Any, value: Any, layout: ScaleLayout = linear, valid: 
     `layout` is an order of scales, of which `x` has the padded 2-D shape: `dl.swizzle_128x4`, `dl.swizzle_8x4`, or
     `dl.packed_column_major`; `dl.column_major`: `x` has a row for each column of the scales. Elements at or past the
     coordinates `valid` are written as zero; it has an entry for each dimension of the tile. `dims` and tiles of rows
-    as in `dl.load`. Of rows with one index one is written, and nothing says which; where a tile reaches past the tensor
-    that has its indices, `dl.load` gives index 0, so name a row there that `x` does not have:
+    as in `dl.load`. Where rows have one index, each element written is that of one of them, on its own, and nothing
+    says which. Where a tile reaches past the tensor that has its indices, `dl.load` gives index 0, so name a row there
+    that `x` does not have:
 
         rows = dl.where(i + dl.arange(ROWS) < tokens.shape[0], dl.load(tokens, i, ROWS), -1)
         dl.store(x, (rows, 0), t)
