@@ -266,10 +266,12 @@ void Orderer::visit(const MemoryAccess &access, State &state) {
   state.add(Made{access.op, Meeting::None, {}, isOfCopy(access.op)});
 }
 
-/// Threads meet at barriers inside `op`: `v` decides whether they get there.
+/// Threads meet at barriers inside `op`: `v` decides whether they get there. A
+/// number that a loop or a branch hands on is none of the tiles beside it.
 LogicalResult Orderer::checkUniform(Operation *op, Value v) {
   Operation *def = v.getDefiningOp();
-  if (def && llvm::any_of(def->getOperands(), [](Value operand) {
+  if (def && !def->getNumRegions() &&
+      llvm::any_of(def->getOperands(), [](Value operand) {
         return isa<RankedTensorType>(operand.getType());
       }))
     return op->emitOpError("depends on elements of a tile, expected a "

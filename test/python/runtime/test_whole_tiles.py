@@ -431,6 +431,33 @@ def test_a_part_of_what_a_loop_counts(device):
         assert q.intact() and s.intact()
 
 
+@dither.jit
+def sums_of_tiles(x, y, n):
+    """Columns of x, added up a tile at a time; and how many rows of eight there were before."""
+    total = dl.zeros((8, 64), dl.float32)
+    for i in range(dl.cdiv(x.shape[0], 8)):
+        total = total + dl.load(x, (i * 8, 0), (8, 64))
+    for i in range(n):
+        total = total + dl.load(x, (i, 0), (1, 64))
+    dl.store(y, (0, 0), total)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_tiles_that_loops_carry(device):
+    """The tile goes from the loop over whole tiles to that over what is left, which begins where a number says that is
+    carried beside it."""
+    for rows, n in [(32, 0), (33, 5), (7, 9), (0, 3), (24, -8)]:
+        x = Guarded(np.zeros((rows, 64), np.float32), strided=False)
+        x.array[:] = np.random.default_rng(rows).integers(-99, 99, (rows, 64))
+        y = np.zeros((8, 64), np.float32)
+        sums_of_tiles[1](x.array, y, n, device=device, shapes="trailing")
+        padded = np.zeros((-(-rows // 8) * 8 + 16, 64), np.float32)
+        padded[:rows] = x.array
+        want = padded.reshape(-1, 8, 64).sum(0) + padded[: max(n, 0)].sum(0)
+        assert np.array_equal(y, want), (rows, n)
+        assert x.intact()
+
+
 def test_what_loops_count_to_decides():
     types = [parse_type("f32[?,64]"), parse_type("f32[?,64]"), parse_type("i64")]
     image = by_turns.lower(*types, target="sm_90a").compile().image
