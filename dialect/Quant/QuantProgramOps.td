@@ -267,7 +267,7 @@ def Quant_ScatterOp : Quant_Op<"scatter", []> {
   let summary = "write rows that a tile names";
   let description = [{
     Row r of the tile goes to row `rows[r]` of the memref, from `column` on. Elements that the memref
-    does not have are not written; of rows with one index, one is.
+    does not have are not written; of rows with one index each element is that of one of them.
 
     ```mlir
     quant.scatter %t, %x[%rows, %j] : tensor<4x128xbf16>, memref<?x4096xbf16>, tensor<4x1xi32>
