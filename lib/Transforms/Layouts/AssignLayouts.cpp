@@ -354,12 +354,57 @@ private:
     return success();
   }
 
+  /// Whether a tile has one element for each row or column, at most.
+  static bool isNarrow(Value v) {
+    return llvm::is_contained(tileType(v).getShape(), 1);
+  }
+
+  /// GPU: the layouts in which a round of a loop leaves narrow tiles that begin
+  /// as constants: that of a sum of rows, and not the one of a tile of their
+  /// shape, from and to which each round would convert. Found by assigning a
+  /// round with the constants in their places.
+  FailureOr<SmallVector<std::optional<TileLayout>>>
+  layoutsAfter(scf::ForOp loop) {
+    SmallVector<std::optional<TileLayout>> found(loop.getNumRegionIterArgs());
+    auto isOpen = [](Value init) {
+      return isTile(init) && !hasLayout(init) && isNarrow(init);
+    };
+    if (rules.isSimd() || ahead == kMostAhead ||
+        llvm::none_of(loop.getInitArgs(), isOpen))
+      return found;
+    llvm::SaveAndRestore deeper(ahead, ahead + 1);
+    llvm::SaveAndRestore keepCache(cache);
+    llvm::SaveAndRestore keepDear(dear);
+    OpBuilder b(loop);
+    auto round = cast<scf::ForOp>(b.clone(*loop));
+    for (auto [init, arg] :
+         llvm::zip(loop.getInitArgs(), round.getRegionIterArgs())) {
+      if (isOpen(init))
+        arg.replaceAllUsesWith(init);
+      else if (isTile(init))
+        setLayout(arg,
+                  layoutOf(init.getType()).value_or(anchor(tileType(init))));
+    }
+    LogicalResult assigned = assign(*round.getBody());
+    for (auto [i, init] : llvm::enumerate(loop.getInitArgs()))
+      if (isOpen(init))
+        found[i] = layoutOf(round.getYieldedValues()[i].getType());
+    round.erase();
+    if (failed(assigned))
+      return failure();
+    return found;
+  }
+
   LogicalResult visitFor(scf::ForOp loop) {
+    auto after = layoutsAfter(loop);
+    if (failed(after))
+      return failure();
     for (auto [i, init] : llvm::enumerate(loop.getInitArgs())) {
       if (!isTile(init))
         continue;
       unsigned operand = loop.getNumControlOperands() + i;
-      if (failed(ensureLayout(loop, operand)))
+      if (failed((*after)[i] ? replaceOperand(loop, operand, *(*after)[i])
+                             : ensureLayout(loop, operand)))
         return failure();
       TileLayout layout = *layoutOf(loop->getOperand(operand).getType());
       setLayout(loop.getRegionIterArg(i), layout);
@@ -403,6 +448,10 @@ private:
   DenseMap<Value, bool> dear;
   /// While what is dear is computed: all of it in one layout.
   bool apart = false;
+  /// Loops in loops of which a round is assigned to look ahead: each doubles
+  /// the work.
+  static constexpr unsigned kMostAhead = 4;
+  unsigned ahead = 0;
 };
 
 struct AssignLayouts

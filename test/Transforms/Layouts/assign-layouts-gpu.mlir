@@ -257,6 +257,31 @@ module attributes {quant.target = "sm_90a"} {
     return
   }
 
+  // What begins as a constant and takes up sums of rows has their layout: no
+  // round converts it. One that takes up what is loaded has that of a load.
+  // CHECK-LABEL: func.func @sums_of_rows
+  // CHECK: scf.for
+  // CHECK-NOT: convert_layout
+  // CHECK: quant.reduce
+  // CHECK-NOT: convert_layout
+  // CHECK: scf.yield
+  func.func @sums_of_rows(%x: memref<?x16xf32>, %y: memref<8x1xf32>, %n: index) attributes {quant.kernel} {
+    %c0 = arith.constant 0 : index
+    %c8 = arith.constant 8 : index
+    %z = arith.constant dense<0.0> : tensor<8x1xf32>
+    %w = arith.constant dense<0xFF800000> : tensor<8x1xf32>
+    %r:2 = scf.for %i = %c0 to %n step %c8 iter_args(%a = %z, %m = %w) -> (tensor<8x1xf32>, tensor<8x1xf32>) {
+      %t = quant.load %x[%i, %c0] : memref<?x16xf32> -> tensor<8x16xf32>
+      %s = quant.reduce sum %t axis 1 : tensor<8x16xf32> -> tensor<8x1xf32>
+      %d = arith.maxnumf %m, %s : tensor<8x1xf32>
+      %p = arith.addf %a, %d : tensor<8x1xf32>
+      scf.yield %p, %d : tensor<8x1xf32>, tensor<8x1xf32>
+    }
+    %q = arith.addf %r#0, %r#1 : tensor<8x1xf32>
+    quant.store %q, %y[%c0, %c0] : tensor<8x1xf32>, memref<8x1xf32>
+    return
+  }
+
   // A round of random bits that eight lanes share: each does some of them, and
   // they exchange what they have. What is as cheap as a move is done by all.
   // CHECK-LABEL: func.func @shared_rounds

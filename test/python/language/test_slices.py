@@ -305,9 +305,7 @@ def test_prefix_sums(device):
     """Each step moves the tile by twice as many columns: what steps have in common is computed once, and not once for
     each of its parts, which took minutes to compile."""
     x = np.random.default_rng(0).integers(-9, 10, (4, 64)).astype(np.float32)
-    np.testing.assert_array_equal(
-        launch(prefix_sum, np.zeros_like(x), x, device=device, N=64), np.cumsum(x, axis=1)
-    )
+    np.testing.assert_array_equal(launch(prefix_sum, np.zeros_like(x), x, device=device, N=64), np.cumsum(x, axis=1))
 
 
 @dither.jit

@@ -7,6 +7,7 @@ Some run at their full size nevertheless.
 
 import dither
 import dither.language as dl
+import ml_dtypes
 import numpy as np
 import pytest
 from dither.ops.library import library, listing
@@ -120,6 +121,34 @@ def test_columns_change_lanes_once(name, target):
     total = found.counters.total
     assert total.lanes <= instructions * 128 * 4096
     assert total.wavefronts <= wavefronts * 1024
+
+
+@dither.jit
+def log_sums(y, x, ROWS: dl.constexpr, COLS: dl.constexpr):
+    """Logarithms of sums of exponentials, of each row, as attention has them."""
+    r = dl.program_id(0) * ROWS
+    most = dl.full((ROWS, 1), -float("inf"))
+    total = dl.zeros((ROWS, 1), dl.float32)
+    for c in range(0, x.shape[1], COLS):
+        t = dl.load(x, (r, c), (ROWS, COLS)).to(dl.float32)
+        above = dl.maximum(most, dl.max(t, 1))
+        total = total * dl.exp(most - above) + dl.sum(dl.exp(t - above), 1)
+        most = above
+    dl.store(y, (r, 0), most + dl.log(total))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_100a"])
+def test_loops_carry_what_sums_give(target):
+    """What begins as a constant of one column has the layout of the sums that it takes up: warps exchange nothing."""
+    x = np.random.default_rng(0).standard_normal((16, 1024)).astype(ml_dtypes.bfloat16)
+    y, host = np.zeros((16, 1), np.float32), np.zeros((16, 1), np.float32)
+    with dither.profile.record() as runs:
+        log_sums[2](y, x, ROWS=8, COLS=256, device=f"sim:{target}")
+    log_sums[2](host, x, ROWS=8, COLS=256)
+    (found,) = runs
+    assert found.counters.total.wavefronts == 0
+    assert np.array_equal(y, host)
+    assert np.allclose(y[:, 0], np.log(np.exp(x.astype(np.float64)).sum(1)))
 
 
 @dither.jit
