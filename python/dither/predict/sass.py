@@ -41,8 +41,8 @@ class Instruction:
 
     @property
     def target(self) -> int | None:
-        """The address that a branch names."""
-        addresses = re.findall(r"0x([0-9a-f]+)", self.operands) if self.base in ("BRA", "JMP") else []
+        """The address that a branch names. A call to a place in the kernel is one, as ptxas leaves loops for sm_80."""
+        addresses = re.findall(r"0x([0-9a-f]+)", self.operands) if self.base in ("BRA", "JMP", "CALL") else []
         return int(addresses[-1], 16) if addresses else None
 
     @property
@@ -134,7 +134,7 @@ def _taken(code: Sequence[Instruction]) -> Iterator[list[Instruction]]:
     targets = {i.target for i in code}
     called = False
     for block in blocks([i for i in code[:end] if not i.helper]):
-        returned, called = called, block[-1].base == "CALL"
+        returned, called = called, block[-1].base == "CALL" and block[-1].target is None
         if not called and not (returned and block[0].address not in targets):
             yield block
 

@@ -62,6 +62,13 @@ def test_executed():
     assert found == loop | once
 
 
+def test_loops_that_are_left_by_a_call():
+    """As ptxas leaves them for sm_80: a call to a place of the kernel is a branch."""
+    listing = LISTING.replace("@P2 BRA `(.L_x_1)", "@P2 CALL.REL.NOINC `(.L_x_0)", 1)
+    found = {i.address: often for i, often in executed(parse(listing), {10: 1, 20: 4, 30: 1, 40: 1})}
+    assert [found.get(at, 0) for at in (0x00, 0x20, 0x50, 0x60, 0xD0)] == [1, 4, 4, 1, 1]
+
+
 # A loop of four copies, and one of what is left.
 UNROLLED = """
 	//## File ".nv_debug_ptx_txt", line 10
