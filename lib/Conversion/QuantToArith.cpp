@@ -22,6 +22,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include <cmath>
 
 namespace dither::conversion {
 #define GEN_PASS_DEF_CONVERTDITHERQUANTTOARITH
@@ -184,8 +185,31 @@ Value decodeSmall(WordBuilder &w, Value code, const ElementFormat &f) {
   return w.asFloat(w.ori(w.asInt(value), sign));
 }
 
+/// GPU: the same of the code at bit `at` of a word. With the exponent and the
+/// mantissa of a code in their places an f32 is the value but for the bias, of
+/// subnormal ones, too, which GPUs multiply as fast as others.
+Value decodeByProduct(WordBuilder &w, Value word, int64_t at,
+                      const ElementFormat &f) {
+  auto moved = [&](int64_t from, int64_t to) {
+    return to < from ? w.shr(word, from - to) : w.shl(word, to - from);
+  };
+  int64_t unit = 23 - int64_t(f.mantissaBits);
+  Value mag = w.andi(moved(at, unit), (f.signBit() - 1) << unit);
+  Value sign = w.andi(moved(at + f.bits - 1, 31), 0x80000000);
+  Value value = w.make<arith::MulFOp>(w.asFloat(w.ori(mag, sign)),
+                                      w.f32(std::ldexp(1.0f, 127 - f.bias)));
+  if (!f.hasNaN)
+    return value;
+  Value nan = w.cmpi(arith::CmpIPredicate::eq, mag, f.nanCode << unit);
+  return w.select(nan, w.asFloat(w.ori(w.i32(0x7FC00000), sign)), value);
+}
+
 Value decode(WordBuilder &w, Value word, int64_t at, Type elem) {
   int64_t bits = quant::storageBits(elem);
+  const ElementFormat *format = quant::codeFormat(elem);
+  if (format && !format->twosComplement && !isa<Float8E5M2Type>(elem) &&
+      !w.lanes)
+    return decodeByProduct(w, word, at, *format);
   if (elem.isBF16())
     return w.asFloat(at ? w.andi(word, 0xFFFF0000) : w.shl(word, 16));
   Value code = fieldOf(w, word, at, bits);
@@ -197,7 +221,7 @@ Value decode(WordBuilder &w, Value word, int64_t at, Type elem) {
     return w.make<arith::ExtFOp>(
         w.f32Type(), w.make<arith::BitcastOp>(w.reg(w.b.getF16Type()), narrow));
   }
-  if (const ElementFormat *format = quant::codeFormat(elem))
+  if (format)
     return format->twosComplement ? decodeInteger(w, code, *format)
                                   : decodeSmall(w, code, *format);
   if (isa<Float8E8M0FNUType>(elem)) {
