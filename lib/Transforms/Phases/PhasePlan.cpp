@@ -305,6 +305,13 @@ bool PhasePlan::orderPhases() {
     }
     return true;
   };
+  // What has no rows of its own comes after all rows, and is made of what loads
+  // give: elements that a round of the rows keeps may not be there.
+  for (const Cut &cut : cuts)
+    if (rowClass >= 0 &&
+        unitsOf(cut.value) == std::pair<int64_t, int64_t>(0, 1))
+      return decline(cut.value.getDefiningOp(),
+                     "these are kept for a row that no other tile has");
   for (const Phase &p : phases) {
     for (unsigned i : p.cuts)
       if (!usesOnly(cuts[i].value, p.kind))

@@ -148,3 +148,24 @@ func.func @same(%x: memref<4x64xf32>, %y: memref<4x64xf32>) attributes {quant.ke
   return
 }
 }
+
+// -----
+
+// A row of its own, of which something is kept beside the rows of another tile:
+// it would be read where no round of these has kept it yet.
+func.func @a_row_of_its_own(%x: memref<?x128xf32>, %z: memref<2x1xf32>, %y: memref<2x1xf32>, %q: memref<1x128xf8E5M2>, %b: i1) attributes {quant.kernel} {
+  %c0 = arith.constant 0 : index
+  %u = quant.load %z[%c0, %c0] : memref<2x1xf32> -> tensor<2x1xf32>
+  quant.store %u, %y[%c0, %c0] : tensor<2x1xf32>, memref<2x1xf32>
+  %t = quant.load %x[%c0, %c0] : memref<?x128xf32> -> tensor<1x128xf32>
+  %none = arith.constant dense<0.0> : tensor<1x128xf32>
+  %mask = quant.broadcast %b : i1 -> tensor<1x128xi1>
+  // expected-remark @+1 {{computed in fragments and not in phases, which take less time: these are kept for a row that no other tile has}}
+  %v = arith.select %mask, %t, %none : tensor<1x128xi1>, tensor<1x128xf32>
+  %s = quant.block_reduce amax %v block [1, 128] : tensor<1x128xf32> -> tensor<1x1xf32>
+  %w = quant.block_broadcast %s block [1, 128] : tensor<1x1xf32> -> tensor<1x128xf32>
+  %m = arith.mulf %v, %w : tensor<1x128xf32>
+  %c = quant.encode %m : tensor<1x128xf32> -> tensor<1x128xf8E5M2>
+  quant.store %c, %q[%c0, %c0] : tensor<1x128xf8E5M2>, memref<1x128xf8E5M2>
+  return
+}

@@ -107,3 +107,27 @@ def test_one_after_the_other(first, second, axis, device):
         codes, scales, _ = quantized(quantized(x, first, axis)[2], second, axis)
         same_bits(s.view(np.uint8), scales, f"{shape} scales")
         same_codes(q, codes, second, f"{shape} codes")
+
+
+@dither.jit
+def row_beside_rows(x, y, q, s, n, FORMAT: dl.constexpr):
+    dl.store(y, (0, 0), dl.load(x, (0, 0), (2, 1)))
+    row = dl.where(1 <= n, dl.load(x, (0, 0), (1, 128)), 0.5)
+    scale = dl.block_scale(row, FORMAT, axis=1)
+    dl.store(q, (0, 0), dl.cast(row, scale, FORMAT, axis=1))
+    dl.store(s, (0, 0), scale)
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim:sm_90a"])
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_a_row_beside_rows_of_another_tile(rows, device):
+    """A row of its own was read before it was there, where a CPU goes down the rows of another tile."""
+    whole = dither.Format(element=dl.float8_e5m2, scale=dl.float32, block=128)
+    x = np.array([[-3.0], [2.0]], np.float32)
+    for n, row in ((0, np.full((1, 128), 0.5, np.float32)), (1, np.pad(x[:1], ((0, 0), (0, 127))))):
+        y, q, s = np.zeros((rows, 1), np.float32), np.zeros((1, 128), np.uint8), np.zeros((1, 1), np.float32)
+        row_beside_rows[1](x, y, dither.view(q, dl.float8_e5m2), s, n, FORMAT=whole, device=device)
+        want = dither.quantize(row, whole)
+        assert np.array_equal(y, x[:rows, :1])
+        assert np.array_equal(q, np.asarray(want.data).view(np.uint8))
+        assert np.array_equal(s, np.asarray(want.scale_inv).reshape(1, 1))
