@@ -123,6 +123,22 @@ def test_options_of_a_module_are_part_of_its_graph():
     same(results(module, tensor(32, K), MXFP8, compiled(module)[0]), results(module, tensor(32, K), MXFP8))
 
 
+@pytest.mark.parametrize(
+    ("make", "changes"),
+    [
+        (dt.LayerNormLinear, {"eps": 0.5, "zero_centered_gamma": True}),
+        (dt.LayerNormMLP, {"activation": "relu", "eps": 0.5, "zero_centered_gamma": True}),
+    ],
+)
+def test_attributes_that_change(make, changes):
+    module, x = make(K, N), tensor(32, K)
+    call, _ = compiled(module)
+    results(module, x, MXFP8, call)
+    for name, value in changes.items():
+        setattr(module, name, value)
+        same(results(module, x, MXFP8, call), results(module, x, MXFP8))
+
+
 def test_regions_inside_of_what_is_compiled():
     model = torch.nn.Sequential(torch.nn.Linear(K, N), torch.nn.ReLU(), torch.nn.Linear(N, K)).bfloat16()
     model = dt.convert(model, MXFP8)

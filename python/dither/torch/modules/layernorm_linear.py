@@ -137,6 +137,10 @@ class LayerNormLinear(QuantizedModule):
         """As `Linear.forward`, of the norm of `x` (.., in_features)."""
         return self.run(x, is_first_microbatch, skip_weight_update)
 
+    def options(self) -> tuple[Any, ...]:
+        """As of TracedModule."""
+        return *super().options(), self.eps, self.zero_centered_gamma
+
     def compute(
         self,
         x: torch.Tensor,

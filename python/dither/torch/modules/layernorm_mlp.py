@@ -233,6 +233,10 @@ class LayerNormMLP(QuantizedModule):
         """As `Linear.forward`: (.., hidden_size) of (.., hidden_size)."""
         return self.run(x, is_first_microbatch, skip_weight_update)
 
+    def options(self) -> tuple[Any, ...]:
+        """As of TracedModule."""
+        return *super().options(), self.activation, self.eps, self.zero_centered_gamma
+
     def compute(
         self,
         x: torch.Tensor,
