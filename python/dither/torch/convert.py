@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextvars
-import sys
+import copyreg
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,35 +13,45 @@ from ..recipe import Recipe
 from .autocast import autocast
 from .modules import Linear
 
-#: What hooks have opened in this context, the innermost last: whose hook, the region, and the error that was handled
-#: outside. Threads that run one model have one each.
-_OPEN: contextvars.ContextVar[tuple[tuple[Any, Any, Any], ...]] = contextvars.ContextVar("dither_convert", default=())
+
+class _Runs(torch.nn.Module):
+    """What a model that runs under a recipe is, before all that its own class is.
+
+    Hooks would leave the region open where the forward pass is stopped, as by Ctrl-C: torch calls none then.
+    """
+
+    _dither_recipe: Recipe
+    #: The model's own class.
+    _dither_class: type[torch.nn.Module]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The call of the model, in a region."""
+        with autocast(recipe=self._dither_recipe):
+            return _inside(super().__call__, args, kwargs)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Copies and pickles make the class anew, which has no module to be found in."""
+        made = super().__reduce_ex__(max(protocol, 2))
+        if made[0] is copyreg.__newobj__ and "_dither_class" in vars(type(self)):  # type: ignore[attr-defined]
+            made = (_new, (self._dither_class,), *made[2:])
+        return made
 
 
-class _Runs:
-    """Hooks that run a model under a recipe."""
+def _inside(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """A call in a region: where torch compiles, its first graph begins here, and may reach through torch's modules."""
+    return call(*args, **kwargs)
 
-    def __init__(self, recipe: Recipe) -> None:
-        self.recipe = recipe
 
-    def enter(self, module: torch.nn.Module, args: Any) -> None:
-        """Before the forward pass."""
-        region = autocast(recipe=self.recipe)
-        region.__enter__()
-        _OPEN.set((*_OPEN.get(), (self, region, sys.exc_info()[1])))
+@functools.cache
+def _running(of: Any) -> Any:
+    """A class of models, by its own name, whose calls are in a region."""
+    same = {name: getattr(of, name) for name in ("__module__", "__qualname__", "__doc__")}
+    return type(of)(of.__name__, (_Runs, of), {**same, "_dither_class": of})
 
-    def leave(self, module: torch.nn.Module, args: Any, output: Any) -> None:
-        """After it, also where it raised an error: then no scale is updated."""
-        opened = _OPEN.get()
-        if not opened or opened[-1][0] is not self:  # a hook before `enter` raised
-            return
-        _, region, handled = opened[-1]
-        _OPEN.set(opened[:-1])
-        error = sys.exc_info()[1]
-        if error is None or error is handled:
-            region.__exit__(None, None, None)
-        else:
-            region.__exit__(type(error), error, error.__traceback__)
+
+def _new(of: Any) -> Any:
+    """A model of such a class, without its attributes."""
+    return _running(of).__new__(_running(of))
 
 
 def convert(
@@ -84,9 +94,10 @@ def convert(
             parent, _, last = name.rpartition(".")
             setattr(model.get_submodule(parent), last, new)
     if recipe is not None:
-        runs = _Runs(recipe)
-        model.register_forward_pre_hook(runs.enter)
-        model.register_forward_hook(runs.leave, always_call=True)
+        own: Any = type(model)
+        if not issubclass(own, _Runs):
+            model.__class__ = _running(own)
+        vars(model)["_dither_recipe"] = recipe
     return model
 
 

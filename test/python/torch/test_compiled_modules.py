@@ -145,6 +145,9 @@ def test_regions_inside_of_what_is_compiled():
     call, counter = compiled(model, fullgraph=False)
     same(results(model, tensor(32, K), None, call), results(model, tensor(32, K), None))
     assert counter.frame_count == 1
+    outer = torch.nn.Sequential(model, torch.nn.Linear(K, 8).bfloat16())
+    call, _ = compiled(outer, fullgraph=False)
+    same(results(outer, tensor(32, K), None, call), results(outer, tensor(32, K), None))
 
 
 def test_what_is_computed_again():

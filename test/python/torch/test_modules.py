@@ -1,6 +1,7 @@
 """Modules under each recipe: their products, gradients, and what they save."""
 
 import copy
+import io
 import threading
 
 import dither
@@ -704,6 +705,48 @@ def test_converted_models_that_return_nothing():
             model(8 * x, fails=True)
     amax = x.abs().amax()
     assert torch.equal(model.layer._state()["forward"]["scale"][0], 448 / amax) and current() is None
+
+
+class Stops(torch.nn.Module):
+    """Is stopped, as by Ctrl-C, where it is asked to."""
+
+    stops = False
+
+    def forward(self, x):
+        if self.stops:
+            raise KeyboardInterrupt
+        return x
+
+
+def test_converted_models_that_are_stopped():
+    """Their region ends, and the step is none."""
+    model, x = torch.nn.Sequential(torch.nn.Linear(K, N), Stops()), tensor(M, K, dtype=torch.float32)
+    convert(model, recipes.DelayedScaling(amax_history_len=3))
+    model(x)
+    scale = model[0]._state()["forward"]["scale"]
+    model[1].stops = True
+    with pytest.raises(KeyboardInterrupt):
+        model(8 * x)
+    assert current() is None and torch.equal(model[0]._state()["forward"]["scale"], scale)
+    model[1].stops = False
+    model(8 * x)
+    assert torch.equal(model[0]._state()["forward"]["scale"][0], 448 / (8 * x).abs().amax())
+
+
+def test_converted_models_are_what_they_were():
+    """In copies and files, too; of several recipes the last one is that of a call."""
+    model, x = convert(Model(), MXFP8, lambda name, _: name == "first"), tensor(M, K, dtype=torch.float32)
+    expected = model(x)
+    assert isinstance(model, Model) and type(model).__name__ == "Model" and not model._forward_pre_hooks
+    file = io.BytesIO()
+    torch.save(model, file)
+    file.seek(0)
+    for twin in (copy.copy(model), copy.deepcopy(model), torch.load(file, weights_only=False)):
+        assert type(twin) is type(model) and same(twin(x), expected)
+    again = recipes.Float8CurrentScaling()
+    convert(model, again)
+    with autocast(recipe=again):
+        assert same(model(x), model.last(torch.relu(model.first(x))))
 
 
 @pytest.mark.parametrize(
