@@ -54,6 +54,11 @@ def _new(of: Any) -> Any:
     return _running(of).__new__(_running(of))
 
 
+def _keeps_slow_path(module: torch.nn.Module, args: Any) -> None:
+    """A hook of torch's encoder layers that does nothing: where there is one they call their linear layers, and else
+    read the weights of these in evaluation mode."""
+
+
 def convert(
     model: torch.nn.Module,
     recipe: Recipe | None = None,
@@ -93,12 +98,27 @@ def convert(
         else:
             parent, _, last = name.rpartition(".")
             setattr(model.get_submodule(parent), last, new)
+    for module in model.modules():
+        _without_fast_paths(module)
     if recipe is not None:
         own: Any = type(model)
         if not issubclass(own, _Runs):
             model.__class__ = _running(own)
         vars(model)["_dither_recipe"] = recipe
     return model
+
+
+def _without_fast_paths(module: torch.nn.Module) -> None:
+    """Turns off what computes with the weights of swapped layers by itself."""
+    if isinstance(module, torch.nn.TransformerEncoderLayer) and _has_swapped(module):
+        if _keeps_slow_path not in module._forward_pre_hooks.values():
+            module.register_forward_pre_hook(_keeps_slow_path)
+    elif isinstance(module, torch.nn.TransformerEncoder) and any(map(_has_swapped, module.layers)):
+        module.use_nested_tensor = False  # which the fast path of layers alone takes
+
+
+def _has_swapped(layer: Any) -> bool:
+    return any(isinstance(getattr(layer, name, None), Linear) for name in ("linear1", "linear2"))
 
 
 def _check_forward(layer: torch.nn.Linear, name: str) -> None:

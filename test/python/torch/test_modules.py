@@ -749,6 +749,26 @@ def test_converted_models_are_what_they_were():
         assert same(model(x), model.last(torch.relu(model.first(x))))
 
 
+@pytest.mark.parametrize("recipe", [MXFP8, None])
+def test_converted_encoders_in_evaluation(recipe):
+    """torch's own fast path would read the weights of the layers."""
+    layer = torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
+    encoder = torch.nn.TransformerEncoder(layer, 2).eval()
+    x, mask = tensor(2, 8, 32, dtype=torch.float32), torch.arange(8).expand(2, 8) >= torch.tensor([[5], [8]])
+    for rest in ({}, {"src_key_padding_mask": mask}):
+        model = convert(copy.deepcopy(encoder), recipe)
+        with autocast(recipe=MXFP8):
+            expected = model(x, **rest).detach()
+            with torch.no_grad():
+                y, plain = model(x, **rest), encoder(x, **rest)
+        valid = ~mask if rest else torch.ones(2, 8, dtype=torch.bool)
+        # Attention is torch's own without gradients, too, with roundings of its own.
+        assert (y - expected)[valid].norm() < 0.5 * (y - plain)[valid].norm() < 0.05 * plain[valid].norm()
+    alone = convert(copy.deepcopy(layer).eval(), recipe)
+    with torch.no_grad(), autocast(recipe=MXFP8):
+        assert not same(alone(x), layer.eval()(x))
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
