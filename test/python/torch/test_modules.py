@@ -12,6 +12,8 @@ import torch.utils.checkpoint
 from dither import recipe as recipes
 from dither.torch import (
     GroupedLinear,
+    HybridQuantizer,
+    IdentityQuantizer,
     LayerNorm,
     LayerNormLinear,
     LayerNormMLP,
@@ -317,6 +319,25 @@ def test_weights_are_cached_over_microbatches(monkeypatch):
     assert layer._weights["weight"] is storage and storage.data.data_ptr() == place
     with pytest.raises(RuntimeError, match="expected a first one before it"):
         run(Linear(K, N, dtype=torch.bfloat16), x, MXFP8, False)
+
+
+def test_weights_in_high_precision_are_kept_over_microbatches():
+    """What was kept is no parameter, which is written between steps."""
+    x = tensor(M, K, dtype=torch.float32)
+    hybrid = recipes.CustomRecipe(lambda role: HybridQuantizer(IdentityQuantizer(), MXFP8Quantizer("e4m3")))
+    for r in (recipes.CustomRecipe(factories.high_precision_factory), hybrid):
+        layer = Linear(K, N)
+        expected = run(layer, x, r, True)
+        copy_into(layer, weight=layer.weight * 2)
+        for args in ((False,), (True, torch.ones(1))):
+            kept = run(layer, x, r, *args)
+            assert same(kept[0], expected[0]) and same(kept[1], expected[1])
+        assert not same(run(layer, x, r, True, torch.zeros(1))[0], expected[0])
+        # What saved the parameter before it was kept.
+        head = x.clone().requires_grad_() @ layer.weight.t()
+        with autocast(recipe=r):
+            y = layer(x, is_first_microbatch=True)
+        (y.sum() + head.sum()).backward()
 
 
 def test_main_grad():

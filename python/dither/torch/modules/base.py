@@ -201,9 +201,7 @@ class QuantizedModule(TracedModule):
             return cached
         with torch.no_grad():
             if cached is None or cached.shape != weight.shape or cached.device != weight.device:
-                q = slots.weight.copy()
-                q.set_usage(rowwise=True, columnwise=slots.override is None)
-                self._weights[name] = q.quantize(weight)
+                self._weights[name] = _of_its_own(slots.quantize_weight(weight, columns=True))
             else:
                 slots.weight.update_quantized(weight, cached, noop_flag=skip)
         return self._weights[name]
@@ -251,6 +249,16 @@ def _is_thrown_away() -> bool:
     # torch has no public name for it.
     name = getattr(getattr(torch.utils.checkpoint, "_recomputation_hook", None), "__name__", None)
     return hooks is not None and name is not None and hooks[0].__qualname__.startswith(name)
+
+
+def _of_its_own(storage: QuantizedStorage) -> QuantizedStorage:
+    """A storage none of whose tensors is the one that was quantized, as those of IdentityQuantizer are."""
+    row, col = storage.rowwise, storage.colwise
+    if isinstance(row, torch.Tensor):
+        storage.rowwise = row.clone()
+    if isinstance(col, torch.Tensor):
+        storage.colwise = storage.rowwise if col is row else col.clone()
+    return storage
 
 
 def is_quantized(weight: torch.Tensor) -> bool:
