@@ -242,6 +242,7 @@ class HybridQuantizer(Quantizer):
         self.rowwise_quantizer, self.columnwise_quantizer = rowwise_quantizer.copy(), columnwise_quantizer.copy()
         self.rowwise_quantizer.set_usage(rowwise=True, columnwise=False)
         self.columnwise_quantizer.set_usage(rowwise=False, columnwise=True)
+        self.rowwise_quantizer.internal = self.columnwise_quantizer.internal = True
         self.columnwise_source = columnwise_source
 
     def quantize_impl(self, tensor: torch.Tensor) -> QuantizedStorage:

@@ -153,13 +153,16 @@ class QuantizedStorage:
         return values(some, dtype, undo_transform=True)
 
     def as_tensor(self) -> Any:
-        """The storage as a QuantizedTensor of the same memory, which torch takes for a tensor.
+        """The storage as a QuantizedTensor of the same memory, which torch takes for a tensor; the values where it is
+        in high precision.
 
         Raises TypeError where it is not of one format.
         """
         from .tensor import QuantizedTensor
 
         parts = [part for part in (self.rowwise, self.colwise) if part is not None]
+        if parts and all(isinstance(part, torch.Tensor) for part in parts):
+            return self.dequantize()
         if not all(isinstance(part, ScaledTensor1x) and part.format == self.format for part in parts):
             raise TypeError("the directions have formats of their own, expected one for a QuantizedTensor")
         one: Any = parts[0] if len(parts) == 1 else ScaledTensor2x(*parts)  # type: ignore[arg-type]

@@ -340,6 +340,37 @@ def test_weights_in_high_precision_are_kept_over_microbatches():
         (y.sum() + head.sum()).backward()
 
 
+class Halves(dither.torch.Quantizer):
+    """A quantizer of one's own, which makes tensors."""
+
+    def __init__(self):
+        super().__init__("nvfp4")
+
+    def quantize_impl(self, x):
+        return self._store(dither.quantize(x * 0.5, **self.options(x)))
+
+
+@pytest.mark.parametrize(
+    "q",
+    [Halves(), IdentityQuantizer(), HybridQuantizer(IdentityQuantizer(), MXFP8Quantizer("e4m3"))],
+    ids=["own", "identity", "hybrid"],
+)
+@pytest.mark.parametrize("make", [Linear, LayerNormLinear, LayerNormMLP, lambda k, n: GroupedLinear(2, k, n)])
+def test_quantizers_that_make_tensors(make, q):
+    """Modules have the bits of those that make storages."""
+    layer, x, found = make(K, N), tensor(M, K, dtype=torch.float32), []
+    layer.output_quantizer_role = layer.grad_input_quantizer_role = QuantizerRole("linear", "input", "next")
+    rest = ([M // 2] * 2,) if isinstance(layer, GroupedLinear) else ()
+    for internal in (True, False):
+        q = q.copy()
+        q.internal = internal
+        recipe = recipes.CustomRecipe(lambda role, q=q: q)
+        found.append([run(layer, x, recipe, *rest, first) for first in (None, True, True, False)])
+    for (y, dx, grads), (expected, expected_dx, others) in zip(*found, strict=True):
+        assert same(y, expected) and same(dx, expected_dx)
+        assert all(same(grads[name], others[name]) for name in others)
+
+
 def test_main_grad():
     layer, x = Linear(K, N, dtype=torch.bfloat16, fuse_wgrad_accumulation=True), tensor(M, K)
     with pytest.raises(RuntimeError, match="expected the weight to have a main_grad"):
@@ -516,6 +547,15 @@ def test_quantizers_of_tensors():
     q.internal = False
     made, storage = q(tensor(M, K)), MXFP8Quantizer("e4m3")(tensor(M, K))
     assert isinstance(made, QuantizedTensor) and same(made.dequantize(), storage.dequantize())
+    for dtype in (None, torch.bfloat16):
+        q = IdentityQuantizer(dtype)
+        q.internal = False
+        x = tensor(M, K, dtype=torch.float32)
+        assert same(q(x), x if dtype is None else x.bfloat16().float())
+    q.internal = True
+    inner = MXFP8Quantizer("e4m3")
+    inner.internal = False
+    assert same(HybridQuantizer(inner, q)(x).dequantize(), MXFP8Quantizer("e4m3")(x).dequantize())
 
 
 def saved_bytes(module, x, recipe, enabled=True):

@@ -14,7 +14,7 @@ from ..delayed import DelayedQuantizer
 from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer, checked
 from ..storage import QuantizedStorage, restore_from_func_ctx, save_for_func_ctx
-from .products import Slots, ends_backward, in_directions
+from .products import Slots, ends_backward, in_directions, rounded
 from .traced import ModuleFunction
 
 
@@ -116,7 +116,7 @@ class GroupedLinearFunction(ModuleFunction):
         found, kept = [], []
         for i, (slots, wq) in enumerate(zip(call.slots, of_weights, strict=True)):
             y = multiply(GEMMType.FPROP, parts[i], wq, out_dtype=x.dtype, bias=biases[i])
-            found.append(y if call.output is None else call.output.quantize(y).dequantize(y.dtype))
+            found.append(y if call.output is None else rounded(y, call.output))
             kept += [slots.keep(plain[i], parts[i], needed[2 + i]), slots.keep(weights[i], wq, needs_dx)]
         save_for_func_ctx(ctx, *kept)
         ctx.call, ctx.x_dtype = call, x.dtype
@@ -160,7 +160,7 @@ class GroupedLinearFunction(ModuleFunction):
                 parameter=ctx.parameters[i],
             )
             if dx is not None and call.grad_input is not None:
-                dx = call.grad_input.quantize(dx).dequantize(dx.dtype)
+                dx = rounded(dx, call.grad_input)
             db = sums[i] if bias and sums is not None else db
             dxs.append(dx)
             dws.append(dw)

@@ -14,7 +14,7 @@ from ..storage import restore_from_func_ctx, save_for_func_ctx
 from .base import QuantizedModule, activation_dtype, check_input, parameter_options, shaped
 from .linear import init_linear, linear_parameters
 from .norms import NormFunction, norm_backward, norm_forward, norm_parameters
-from .products import Slots, ends_backward
+from .products import Slots, ends_backward, rounded
 from .traced import ModuleFunction
 
 
@@ -56,7 +56,7 @@ class LayerNormLinearFunction(ModuleFunction):
         wq = slots.quantize_weight(weight if call.cached is None else call.cached, before)
         y = multiply(GEMMType.FPROP, z, wq, out_dtype=x.dtype, bias=bias)
         if call.output is not None:
-            y = call.output.quantize(y).dequantize(y.dtype)
+            y = rounded(y, call.output)
         kept = slots.keep(plain, z, needs_dw), slots.keep(weight, wq, before)
         save_for_func_ctx(ctx, *kept, x, gamma, mean, rsigma)
         ctx.call, ctx.dtypes = call, (weight.dtype, None if bias is None else bias.dtype)
@@ -84,7 +84,7 @@ class LayerNormLinearFunction(ModuleFunction):
             return None, None, None, dw, db, None
         dx, dgamma, dbeta = norm_backward(dz, x, mean, rsigma, gamma, call.centered)
         if call.grad_input is not None:
-            dx = call.grad_input.quantize(dx).dequantize(dx.dtype)
+            dx = rounded(dx, call.grad_input)
             ends_backward(call.grad_input)
         return dx, dgamma, None if dbeta is None else dbeta.to(ctx.beta_dtype), dw, db, None
 

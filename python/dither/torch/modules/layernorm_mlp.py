@@ -16,7 +16,7 @@ from ..storage import restore_from_func_ctx, save_for_func_ctx
 from .base import QuantizedModule, activation_dtype, check_input, parameter_options, shaped
 from .linear import init_linear, linear_parameters
 from .norms import NormFunction, norm_backward, norm_forward, norm_parameters
-from .products import Slots, ends_backward
+from .products import Slots, ends_backward, in_directions, rounded
 from .traced import ModuleFunction
 
 PLAIN = ("gelu", "silu", "relu", "srelu", "qgelu")
@@ -90,7 +90,7 @@ class LayerNormMLPFunction(ModuleFunction):
         w2q = fc2.quantize_weight(w2 if call.cached[1] is None else call.cached[1], inner)
         y = multiply(GEMMType.FPROP, a, w2q, out_dtype=x.dtype, bias=b2)
         if call.output is not None:
-            y = call.output.quantize(y).dequantize(y.dtype)
+            y = rounded(y, call.output)
         kept = (
             fc1.keep(z_plain, z, first),
             fc1.keep(w1, w1q, norm),
@@ -130,7 +130,7 @@ class LayerNormMLPFunction(ModuleFunction):
             if dz is not None:
                 dx, dgamma, dbeta = norm_backward(dz, x, mean, rsigma, gamma, call.centered)
                 if call.grad_input is not None:
-                    dx = call.grad_input.quantize(dx).dequantize(dx.dtype)
+                    dx = rounded(dx, call.grad_input)
                     ends_backward(call.grad_input)
 
         def cast(grad: torch.Tensor | None, dtype: Any) -> torch.Tensor | None:
@@ -154,8 +154,7 @@ def _activation_backward(
     """The gradient of the activation's input, quantized in the same pass, and the sum of its rows where `bias` is."""
     name = call.activation
     operator = getattr(ops, f"dbias_d{name}" if bias else f"d{name}")
-    q = call.fc1.grad_output.copy()
-    q.set_usage(rowwise=rows, columnwise=columns)
+    q = in_directions(call.fc1.grad_output, rows, columns)
     quantizes = call.fc1.override is None and (rows or columns)
     result = q.apply(operator, da, h) if quantizes else operator(da, h)
     if not bias:

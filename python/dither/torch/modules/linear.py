@@ -13,7 +13,7 @@ from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer
 from ..storage import restore_from_func_ctx, save_for_func_ctx
 from .base import QuantizedModule, activation_dtype, check_input, parameter_options, shaped
-from .products import Slots, ends_backward
+from .products import Slots, ends_backward, rounded
 from .traced import ModuleFunction
 
 
@@ -39,7 +39,7 @@ class LinearFunction(ModuleFunction):
         wq = slots.quantize_weight(weight if call.cached is None else call.cached, needs_dx)
         y = multiply(GEMMType.FPROP, xq, wq, out_dtype=x.dtype, bias=bias)
         if call.output is not None:
-            y = call.output.quantize(y).dequantize(y.dtype)
+            y = rounded(y, call.output)
         kept = slots.keep(x, xq, needs_dw), slots.keep(weight, wq, needs_dx)
         save_for_func_ctx(ctx, *kept)
         ctx.call, ctx.dtypes = call, (x.dtype, weight.dtype, None if bias is None else bias.dtype)
@@ -62,7 +62,7 @@ class LinearFunction(ModuleFunction):
         )
         call.slots.ends_backward()
         if dx is not None and call.grad_input is not None:
-            dx = call.grad_input.quantize(dx).dequantize(dx.dtype)
+            dx = rounded(dx, call.grad_input)
             ends_backward(call.grad_input)
         return dx, dw, None if db is None else db.to(db_dtype), None
 

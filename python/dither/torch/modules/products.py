@@ -126,6 +126,14 @@ def in_directions(quantizer: Quantizer, rows: bool, columns: bool) -> Quantizer:
     return q
 
 
+def rounded(x: torch.Tensor, quantizer: Quantizer) -> torch.Tensor:
+    """The values of what a quantizer makes of a tensor."""
+    q = quantizer.copy()
+    q.internal = True
+    found: torch.Tensor = q.quantize(x).dequantize(x.dtype)
+    return found
+
+
 def _main_grad(parameter: torch.Tensor) -> torch.Tensor:
     grad = getattr(parameter, "main_grad", None)
     if not isinstance(grad, torch.Tensor):
