@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from ..ops import ScaledTensor1x
+from ..ops import ScaledTensor1x, ScaledTensor2x
 from .dtypes import check_dtype
 from .scaled_args import ScaledMMArgs, native_operands, native_product
 from .storage import Part, QuantizedStorage, values
@@ -55,8 +55,9 @@ def multiply(
     Args:
         kind: which of them, or its name.
         a, b: the operands, quantized in the direction that the product sums over: along rows for FPROP, dy along rows
-            and w along columns for DGRAD, both along columns for WGRAD. Plain tensors are taken as they are. Of other
-            ranks than 2, dimensions before the last one are rows.
+            and w along columns for DGRAD, both along columns for WGRAD. QuantizedTensors are what they hold; plain
+            tensors, and groups, are taken by their values. Of other ranks than 2, dimensions before the last one are
+            rows.
         out_dtype: the data type of the result, float32, bfloat16 or float16; that of `out`, or of `a` before
             quantization, if None.
         bias: (N,), added to each row.
@@ -115,7 +116,7 @@ def qgemm(
     kind = _kind(gemm_type, "gemm_type")
     if qresult_x is not None and qresult_w is not None:
         qx, qw = qresult_x, qresult_w
-    if isinstance(qx, QuantizedStorage) and isinstance(qw, QuantizedStorage):
+    if _is_quantized(qx) and _is_quantized(qw):
         return multiply(kind, qx, qw, out_dtype=out_dtype, bias=bias, out=out, accumulate=accumulate)
     left, right = _of_codes("qx", qx, sx), _of_codes("qw", qw, sw)
     if left.shape[1] != right.shape[1]:
@@ -150,7 +151,7 @@ def custom_gemm(
     if layout not in kinds:
         raise ValueError(f"layout is {layout!r}, expected TN, NN or NT")
     for name, x in (("A", A), ("B", B)):
-        if not isinstance(x, QuantizedStorage):
+        if not _is_quantized(x):
             raise TypeError(f"argument '{name}' is {type(x).__name__}, expected a QuantizedStorage")
     if quantization_params is not None:
         raise ValueError("quantization_params was given, expected None: the result is to be quantized by itself")
@@ -158,6 +159,16 @@ def custom_gemm(
         raise ValueError("gelu was asked for, expected none: it is an operator of its own (dither.gelu)")
     result = multiply(kinds[layout], B, A, out_dtype=out_dtype, bias=bias, out=out, accumulate=accumulate)
     return result, None, None, None
+
+
+def _held(x: torch.Tensor) -> Any:
+    """What a QuantizedTensor holds; None of others, and of groups."""
+    found = getattr(x, "quantized", None)
+    return found if isinstance(found, (ScaledTensor1x, ScaledTensor2x)) else None
+
+
+def _is_quantized(x: Any) -> bool:
+    return isinstance(x, QuantizedStorage) or (isinstance(x, torch.Tensor) and _held(x) is not None)
 
 
 def _kind(value: Any, argument: str) -> GEMMType:
@@ -179,7 +190,11 @@ def _result_dtype(**said: Any) -> torch.dtype:
 def _part(x: Any, way: str, name: str, kind: GEMMType) -> Part:
     """The direction of an operand that a product takes."""
     if isinstance(x, torch.Tensor):
-        return x
+        held = _held(x)
+        # Values along rows have a gradient, which what is held has not.
+        if held is None or (way == "rowwise" and x.requires_grad and torch.is_grad_enabled()):
+            return x
+        x = QuantizedStorage.of(held)
     if not isinstance(x, QuantizedStorage):
         raise TypeError(f"argument '{name}' is {type(x).__name__}, expected a QuantizedStorage or a tensor")
     part = getattr(x, way)

@@ -8,6 +8,7 @@ from dither.torch.matmul import GEMMType, custom_gemm, multiply, qgemm
 from dither.torch.quantizers import IdentityQuantizer, MXFP8Quantizer, NVFP4Quantizer
 from dither.torch.scaled_mm import as_torch_scaled_mm_args, scaled_mm
 from dither.torch.storage import QuantizedStorage
+from dither.torch.tensor import QuantizedTensor
 from torch.nn import functional
 
 M, N, K = 96, 64, 160
@@ -81,6 +82,30 @@ def test_high_precision_and_ranks():
     assert torch.equal(same, got)
     dw = multiply(GEMMType.WGRAD, t["dy"].reshape(4, 24, N), MXFP8Quantizer("e4m3")(x), out_dtype=torch.float32)
     assert dw.shape == (N, K)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_quantized_tensors(kind):
+    """Are what they hold: in the direction that a product sums over."""
+    g, t = GEMMType(kind), tensors()
+    a, b = (QuantizedTensor.of(t[name], "nvfp4", "both") for name in KINDS[kind])
+    parts = [QuantizedStorage.of(x.quantized) for x in (a, b)]
+    expected = multiply(g, *parts)
+    for left, right in ((a, b), (parts[0], b), (a, parts[1])):
+        assert torch.equal(multiply(g, left, right), expected) and torch.equal(
+            qgemm(left, right, gemm_type=g), expected
+        )
+    layout = {"fprop": "TN", "dgrad": "NN", "wgrad": "NT"}[kind]
+    assert torch.equal(custom_gemm(b, a, layout=layout)[0], expected)
+    other = QuantizedTensor.of(t[KINDS[kind][1]], "nvfp4", "rowwise" if kind != "fprop" else "colwise")
+    with pytest.raises(ValueError, match=f"argument 'b' is quantized {'row' if kind != 'fprop' else 'column'}wise"):
+        multiply(g, a, other)
+    w = torch.nn.Parameter(QuantizedTensor.of(t["w"], "nvfp4", "both"))
+    multiply("fprop", t["x"], w).sum().backward()
+    assert w.grad.shape == w.shape
+    # Groups have no direction of a whole tensor: their values are taken.
+    groups = QuantizedTensor.of(t["x"], "mxfp8_e4m3", group_sizes=[M // 2] * 2)
+    assert torch.equal(multiply("fprop", groups, t["w"]), multiply("fprop", groups.dequantize(), t["w"]))
 
 
 def test_no_rows():
