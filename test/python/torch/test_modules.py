@@ -523,6 +523,26 @@ def test_backward_passes_of_a_graph_that_is_kept(make, name):
         loss.backward()
 
 
+@pytest.mark.parametrize(
+    "make", [RMSNorm, *(lambda k, c=c: c(k, N) for c in (Linear, LayerNormLinear, LayerNormMLP)), lambda k: Groups(k)]
+)
+def test_gradients_of_gradients(make):
+    """Refused, as nothing that is quantized has any."""
+    layer, x = make(K), tensor(M, K, dtype=torch.float32).requires_grad_()
+    with autocast(recipe=MXFP8):
+        y = layer(x)
+    with pytest.raises(TypeError, match="the gradient of a gradient was asked for, which modules of dither have not"):
+        torch.autograd.grad(y.sum(), x, create_graph=True)
+
+
+class Groups(GroupedLinear):
+    def __init__(self, features):
+        super().__init__(2, features, N)
+
+    def forward(self, x):
+        return super().forward(x, [M // 2] * 2)
+
+
 def test_transforms_of_torch_func():
     """Refused where a module quantizes, or has a kernel of its own."""
     layer, x = Linear(K, N), tensor(M, K, dtype=torch.float32)

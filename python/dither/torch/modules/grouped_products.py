@@ -15,7 +15,7 @@ from ..matmul import GEMMType, multiply
 from ..quantizer import Quantizer, checked
 from ..storage import QuantizedStorage, restore_from_func_ctx, save_for_func_ctx
 from .products import Slots, ends_backward, in_directions, rounded
-from .traced import ModuleFunction
+from .traced import ModuleFunction, once_differentiable
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class GroupedLinearFunction(ModuleFunction):
         return torch.cat(found)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @once_differentiable
     def backward(ctx: Any, dy: torch.Tensor) -> Any:
         call, count = ctx.call, len(ctx.call.sizes)
         kept = restore_from_func_ctx(ctx)

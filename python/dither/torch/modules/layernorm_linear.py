@@ -15,7 +15,7 @@ from .base import QuantizedModule, activation_dtype, check_input, parameter_opti
 from .linear import init_linear, linear_parameters
 from .norms import NormFunction, norm_backward, norm_forward, norm_parameters
 from .products import Slots, ends_backward, rounded
-from .traced import ModuleFunction
+from .traced import ModuleFunction, once_differentiable
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class LayerNormLinearFunction(ModuleFunction):
         return y
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @once_differentiable
     def backward(ctx: Any, dy: torch.Tensor) -> Any:
         call, (dw_dtype, db_dtype) = ctx.call, ctx.dtypes
         z, weight, x, gamma, mean, rsigma = restore_from_func_ctx(ctx)

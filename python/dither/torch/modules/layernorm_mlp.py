@@ -17,7 +17,7 @@ from .base import QuantizedModule, activation_dtype, check_input, parameter_opti
 from .linear import init_linear, linear_parameters
 from .norms import NormFunction, norm_backward, norm_forward, norm_parameters
 from .products import Slots, ends_backward, in_directions, rounded
-from .traced import ModuleFunction
+from .traced import ModuleFunction, once_differentiable
 
 PLAIN = ("gelu", "silu", "relu", "srelu", "qgelu")
 GATED = ("geglu", "swiglu", "reglu", "sreglu", "qgeglu", "glu")
@@ -48,7 +48,7 @@ class ActivationFunction(ModuleFunction):
         return getattr(ops, name)(h.detach())
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @once_differentiable
     def backward(ctx: Any, da: torch.Tensor) -> Any:
         (h,) = ctx.saved_tensors
         return getattr(ops, f"d{ctx.name}")(da.contiguous(), h.detach()), None
@@ -104,7 +104,7 @@ class LayerNormMLPFunction(ModuleFunction):
         return y
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @once_differentiable
     def backward(ctx: Any, dy: torch.Tensor) -> Any:
         call = ctx.call
         z, w1, a, w2, h, x, gamma, mean, rsigma = restore_from_func_ctx(ctx)

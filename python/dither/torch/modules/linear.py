@@ -14,7 +14,7 @@ from ..quantizer import Quantizer
 from ..storage import restore_from_func_ctx, save_for_func_ctx
 from .base import QuantizedModule, activation_dtype, check_input, parameter_options, shaped
 from .products import Slots, ends_backward, rounded
-from .traced import ModuleFunction
+from .traced import ModuleFunction, once_differentiable
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class LinearFunction(ModuleFunction):
         return y
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @once_differentiable
     def backward(ctx: Any, dy: torch.Tensor) -> Any:
         call, (dx_dtype, dw_dtype, db_dtype) = ctx.call, ctx.dtypes
         x, weight = restore_from_func_ctx(ctx)

@@ -9,7 +9,7 @@ import torch
 from ... import ops
 from ..quantizer import Quantizer
 from .base import activation_dtype, check_input, parameter_options, shaped
-from .traced import ModuleFunction, TracedModule
+from .traced import ModuleFunction, TracedModule, once_differentiable
 
 
 def norm_forward(
@@ -59,7 +59,7 @@ class NormFunction(ModuleFunction):
         return y
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @once_differentiable
     def backward(ctx: Any, dy: torch.Tensor) -> Any:
         x, gamma, mean, rsigma = ctx.saved_tensors
         return *norm_backward(dy.contiguous(), x, mean, rsigma, gamma, ctx.centered), None, None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -22,6 +23,20 @@ class ModuleFunction(torch.autograd.Function):
                 "torch.autograd.grad() for its gradients"
             )
         return super().apply(*args)
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """A backward pass whose gradients have none themselves. Raises TypeError where one is to be made, which torch's own
+    decorator does only if the gradient that comes in has one."""
+
+    @functools.wraps(backward)
+    def checked(ctx: Any, *grads: Any) -> Any:
+        if torch.is_grad_enabled():
+            what = "the gradient of a gradient was asked for, which modules of dither have not"
+            raise TypeError(f"{what}: expected create_graph=False")
+        return backward(ctx, *grads)
+
+    return checked
 
 
 class TracedModule(torch.nn.Module):
