@@ -150,6 +150,28 @@ def test_norms():
             torch.testing.assert_close(grads[name].double(), p.grad, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **kind: RMSNorm(K, zero_centered_gamma=True, **kind),
+        lambda **kind: LayerNorm(K, **kind),
+        lambda **kind: LayerNormLinear(K, N, **kind),
+        lambda **kind: LayerNormMLP(K, N, activation="swiglu", **kind),
+        lambda **kind: GroupedLinear(2, K, N, **kind),
+    ],
+)
+def test_first_values_of_modules_that_begin_on_meta(make):
+    torch.manual_seed(1)
+    expected = make()
+    module = make(device="meta").to_empty(device="cpu")
+    for p in module.parameters():
+        torch.nn.init.constant_(p, 7.0)
+    torch.manual_seed(1)
+    module.reset_parameters()
+    for p, other in zip(module.parameters(), expected.parameters(), strict=True):
+        assert same(p, other)
+
+
 def copy_into(module, **tensors):
     with torch.no_grad():
         for name, value in tensors.items():

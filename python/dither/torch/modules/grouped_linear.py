@@ -50,8 +50,14 @@ class GroupedLinear(QuantizedModule):
         self.num_gemms, self.in_features, self.out_features = num_gemms, in_features, out_features
         kind = parameter_options(device, dtype, params_dtype)
         for i in range(num_gemms):
-            init_linear(*linear_parameters(self, (f"weight{i}", f"bias{i}"), (out_features, in_features), bias, kind))
+            linear_parameters(self, (f"weight{i}", f"bias{i}"), (out_features, in_features), bias, kind)
+        self.reset_parameters()
         self.quantize_parameters()
+
+    def reset_parameters(self) -> None:
+        """First values of each group, as of `torch.nn.Linear`."""
+        for i in range(self.num_gemms):
+            init_linear(getattr(self, f"weight{i}"), getattr(self, f"bias{i}"))
 
     def layer_names(self) -> Sequence[str]:
         """One for each group; factories are told the name of the module."""

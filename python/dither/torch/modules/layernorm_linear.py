@@ -13,7 +13,7 @@ from ..quantizer import Quantizer
 from ..storage import restore_from_func_ctx, save_for_func_ctx
 from .base import QuantizedModule, activation_dtype, check_input, parameter_options, shaped
 from .linear import init_linear, linear_parameters
-from .norms import NormFunction, norm_backward, norm_forward, norm_parameters
+from .norms import NormFunction, init_norm, norm_backward, norm_forward, norm_parameters
 from .products import Slots, ends_backward, rounded
 from .traced import ModuleFunction, once_differentiable
 
@@ -124,9 +124,15 @@ class LayerNormLinear(QuantizedModule):
         self.in_features, self.out_features = in_features, out_features
         self.eps, self.normalization, self.zero_centered_gamma = eps, normalization, zero_centered_gamma
         kind = parameter_options(device, dtype, params_dtype)
-        norm_parameters(self, normalization, in_features, zero_centered_gamma, kind)
-        init_linear(*linear_parameters(self, ("weight", "bias"), (out_features, in_features), bias, kind))
+        norm_parameters(self, normalization, in_features, kind)
+        linear_parameters(self, ("weight", "bias"), (out_features, in_features), bias, kind)
+        self.reset_parameters()
         self.quantize_parameters()
+
+    def reset_parameters(self) -> None:
+        """First values: those of a norm, and of `torch.nn.Linear`."""
+        init_norm(self.layer_norm_weight, self.layer_norm_bias, self.zero_centered_gamma)
+        init_linear(self.weight, self.bias)
 
     def forward(
         self,

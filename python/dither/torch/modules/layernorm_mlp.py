@@ -15,7 +15,7 @@ from ..quantizer import Quantizer
 from ..storage import restore_from_func_ctx, save_for_func_ctx
 from .base import QuantizedModule, activation_dtype, check_input, parameter_options, shaped
 from .linear import init_linear, linear_parameters
-from .norms import NormFunction, norm_backward, norm_forward, norm_parameters
+from .norms import NormFunction, init_norm, norm_backward, norm_forward, norm_parameters
 from .products import Slots, ends_backward, in_directions, rounded
 from .traced import ModuleFunction, once_differentiable
 
@@ -209,11 +209,18 @@ class LayerNormMLP(QuantizedModule):
         self.hidden_size, self.ffn_hidden_size, self.activation = hidden_size, ffn_hidden_size, activation
         self.eps, self.normalization, self.zero_centered_gamma = eps, normalization, zero_centered_gamma
         kind = parameter_options(device, dtype, params_dtype)
-        norm_parameters(self, normalization, hidden_size, zero_centered_gamma, kind)
+        norm_parameters(self, normalization, hidden_size, kind)
         wide = ffn_hidden_size * (2 if activation in GATED else 1)
         for layer, shape in (("fc1", (wide, hidden_size)), ("fc2", (hidden_size, ffn_hidden_size))):
-            init_linear(*linear_parameters(self, (f"{layer}_weight", f"{layer}_bias"), shape, bias, kind))
+            linear_parameters(self, (f"{layer}_weight", f"{layer}_bias"), shape, bias, kind)
+        self.reset_parameters()
         self.quantize_parameters()
+
+    def reset_parameters(self) -> None:
+        """First values: those of a norm, and of `torch.nn.Linear`."""
+        init_norm(self.layer_norm_weight, self.layer_norm_bias, self.zero_centered_gamma)
+        init_linear(self.fc1_weight, self.fc1_bias)
+        init_linear(self.fc2_weight, self.fc2_bias)
 
     def layer_names(self) -> Sequence[str]:
         """fc1 and fc2, after the name of the module if it has one."""

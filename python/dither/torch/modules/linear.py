@@ -151,14 +151,13 @@ class Linear(QuantizedModule):
 
 def linear_parameters(
     module: torch.nn.Module, names: tuple[str, str], shape: tuple[int, int], has_bias: bool, factory: dict[str, Any]
-) -> tuple[torch.nn.Parameter, torch.nn.Parameter | None]:
-    """Gives a module the weight and the bias of a linear layer, None where it has none, and returns them; `init_linear`
-    gives them values. `shape` is that of the weight: output features, and input features."""
+) -> None:
+    """Gives a module the weight and the bias of a linear layer, None where it has none; `init_linear` gives them
+    values. `shape` is that of the weight: output features, and input features."""
     weight = torch.nn.Parameter(torch.empty(*shape, **factory))
     bias = torch.nn.Parameter(torch.empty(shape[0], **factory)) if has_bias else None
     for name, parameter in zip(names, (weight, bias), strict=True):
         module.register_parameter(name, parameter)
-    return weight, bias
 
 
 def init_linear(weight: torch.Tensor, bias: torch.Tensor | None) -> None:

@@ -86,11 +86,15 @@ class Norm(TracedModule):
         if len(shape) != 1:
             raise ValueError(f"normalized_shape is {normalized_shape!r}, expected the last dimension alone")
         self.normalized_shape, self.eps, self.zero_centered_gamma = shape, eps, zero_centered_gamma
-        fill = torch.zeros if zero_centered_gamma else torch.ones
         kind = parameter_options(device, dtype)
-        self.weight = torch.nn.Parameter(fill(shape, **kind))
-        beta = torch.nn.Parameter(torch.zeros(shape, **kind)) if self.has_beta else None
+        self.weight = torch.nn.Parameter(torch.empty(shape, **kind))
+        beta = torch.nn.Parameter(torch.empty(shape, **kind)) if self.has_beta else None
         self.register_parameter("bias", beta)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """First values: a factor of 1, and nothing added."""
+        init_norm(self.weight, self.bias, self.zero_centered_gamma)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """The norm of the last dimension, in the data type of `x` or of torch.autocast."""
@@ -130,13 +134,18 @@ class LayerNorm(Norm):
     has_beta = True
 
 
-def norm_parameters(
-    module: torch.nn.Module, kind: str, features: int, zero_centered: bool, factory: dict[str, Any]
-) -> None:
-    """Gives a module the parameters `layer_norm_weight` and, for "LayerNorm", `layer_norm_bias`."""
+def norm_parameters(module: torch.nn.Module, kind: str, features: int, factory: dict[str, Any]) -> None:
+    """Gives a module the parameters `layer_norm_weight` and, for "LayerNorm", `layer_norm_bias`; `init_norm` gives them
+    values."""
     if kind not in ("LayerNorm", "RMSNorm"):
         raise ValueError(f"normalization is {kind!r}, expected LayerNorm or RMSNorm")
-    fill = torch.zeros if zero_centered else torch.ones
-    module.layer_norm_weight = torch.nn.Parameter(fill(features, **factory))
-    beta = torch.nn.Parameter(torch.zeros(features, **factory)) if kind == "LayerNorm" else None
+    module.layer_norm_weight = torch.nn.Parameter(torch.empty(features, **factory))
+    beta = torch.nn.Parameter(torch.empty(features, **factory)) if kind == "LayerNorm" else None
     module.register_parameter("layer_norm_bias", beta)
+
+
+def init_norm(gamma: torch.Tensor, beta: torch.Tensor | None, zero_centered: bool) -> None:
+    """First values of a norm: a factor of 1, and nothing added."""
+    torch.nn.init.constant_(gamma, 0.0 if zero_centered else 1.0)
+    if beta is not None:
+        torch.nn.init.zeros_(beta)
