@@ -198,9 +198,9 @@ class IdentityQuantizer(Quantizer):
         return QuantizedStorage(x if row else None, x if col else None, self, dtype=tensor.dtype)
 
     def quantize_dbias(self, tensor: torch.Tensor) -> tuple[QuantizedStorage, torch.Tensor]:
-        """The tensor, and the sum of its rows in float32, rounded once."""
+        """The tensor, and the sum of its rows."""
         x = checked(tensor)
-        return self.quantize(x), x.float().reshape(-1, x.shape[-1]).sum(0).to(x.dtype)
+        return self.quantize(x), ops.quantize_dbias(x).dbias
 
     def inner_tensor_specs(self, shape: Any) -> Any:
         """Refused: there is no storage of its own."""

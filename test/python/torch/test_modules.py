@@ -132,6 +132,20 @@ def test_gradients_that_are_not_needed():
         assert not layer(x).requires_grad
 
 
+def test_gradients_of_biases_are_summed_in_one_order():
+    """Whatever else needs a gradient, and whatever the backward pass multiplies."""
+    layer, x, dy = Linear(K, N), tensor(1000, K, dtype=torch.float32), tensor(1000, N, seed=3, dtype=torch.float32)
+    expected = dither.quantize_dbias(dy, format="mxfp8_e4m3").dbias
+    names = ("mxfp8", "custom", "high precision backward", "dequantized backward")
+    for r in (*(RECIPES[name] for name in names), recipes.CustomRecipe(factories.high_precision_factory)):
+        for frozen in (False, True):
+            layer.weight.requires_grad_(not frozen)
+            layer.zero_grad()
+            with autocast(recipe=r):
+                layer(x).backward(dy)
+            assert same(layer.bias.grad, expected)
+
+
 def test_norms():
     """Against float64."""
     for kind, reference in ((RMSNorm, torch.nn.functional.rms_norm), (LayerNorm, torch.nn.functional.layer_norm)):

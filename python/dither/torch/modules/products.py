@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from ... import ops
 from ...data_classes import dataclass
 from ..delayed import DelayedQuantizer
 from ..matmul import GEMMType, multiply
@@ -88,7 +89,7 @@ class Slots:
             q = IdentityQuantizer() if plain else self.grad_output
             q = in_directions(q, weight is not None, x is not None)
             if bias and not any(q.get_usages().values()):
-                dbias = IdentityQuantizer().quantize_dbias(dy)[1]
+                dbias = ops.quantize_dbias(dy).dbias
             elif bias:
                 dy, dbias = q.quantize_dbias(dy)
             elif any(q.get_usages().values()):
