@@ -376,6 +376,34 @@ def test_weights_in_high_precision_are_kept_over_microbatches():
         (y.sum() + head.sum()).backward()
 
 
+@pytest.mark.parametrize("name", ["mxfp8", "custom"])
+def test_first_microbatches_before_one_backward_pass(name):
+    """A layer that is applied twice, and one that is called without gradients in between."""
+    layer, r = Linear(K, K), RECIPES[name]
+
+    def steps(first):
+        found = []
+        for seed in range(2):
+            x = tensor(M, K, seed=seed, dtype=torch.float32).requires_grad_()
+            layer.zero_grad()
+            with autocast(recipe=r):
+                y = layer(layer(x, first), first)
+                with torch.no_grad():
+                    layer(x, first)
+            torch.manual_seed(seed)
+            y.square().sum().backward()
+            found += [y, x.grad, layer.weight.grad]
+        return found
+
+    assert all(same(a, b) for a, b in zip(steps(True), steps(None), strict=True))
+    # A write that torch does not count is one, too.
+    with torch.no_grad(), autocast(recipe=r):
+        x = tensor(M, K, dtype=torch.float32)
+        layer(x, True)
+        layer.weight.data.mul_(2)
+        assert same(layer(x, True), layer(x)) and same(layer(x, False), layer(x))
+
+
 class Halves(dither.torch.Quantizer):
     """A quantizer of one's own, which makes tensors."""
 

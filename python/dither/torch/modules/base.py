@@ -56,7 +56,9 @@ class QuantizedModule(TracedModule):
         self.fuse_wgrad_accumulation = fuse_wgrad_accumulation
         self._made: _Made | None = None
         self._loaded: dict[str, dict[str, torch.Tensor]] = {}
+        #: Weights that are kept over microbatches, and the versions that they are of, as torch counts them.
         self._weights: dict[str, QuantizedStorage] = {}
+        self._versions: dict[str, int | None] = {}
         #: The region of the last pass outside of a backward pass.
         self._ran: Region | None = None
 
@@ -191,7 +193,10 @@ class QuantizedModule(TracedModule):
         self, name: str, weight: torch.Tensor, slots: Slots, is_first_microbatch: bool | None, skip: torch.Tensor | None
     ) -> Any:
         """The weight to be multiplied: the parameter, or where it is cached over microbatches its storage, which is
-        overwritten for the first one, unless the flag `skip` is not zero."""
+        overwritten for the first one, unless the flag `skip` is not zero.
+
+        Where the weight is as it was a backward pass may be to come that saved the storage, as of a layer that is
+        applied twice: then another one is kept."""
         if is_first_microbatch is None or is_quantized(weight):
             return weight
         cached = self._weights.get(name)
@@ -200,7 +205,10 @@ class QuantizedModule(TracedModule):
                 raise RuntimeError("is_first_microbatch is False, expected a first one before it under this recipe")
             return cached
         with torch.no_grad():
-            if cached is None or cached.shape != weight.shape or cached.device != weight.device:
+            version = None if weight.is_inference() else weight._version
+            again = skip is None and version == self._versions.get(name)
+            self._versions[name] = version
+            if cached is None or cached.shape != weight.shape or cached.device != weight.device or again:
                 self._weights[name] = _of_its_own(slots.quantize_weight(weight, columns=True))
             else:
                 slots.weight.update_quantized(weight, cached, noop_flag=skip)
