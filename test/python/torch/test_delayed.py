@@ -11,9 +11,9 @@ import torch
 import torch.utils.checkpoint
 from dither import ops
 from dither.recipe import CustomRecipe, DelayedScaling, Format, MXFP8BlockScaling
-from dither.torch import GroupedLinear, Linear, autocast
+from dither.torch import GroupedLinear, Linear, MXFP8Quantizer, autocast
 from dither.torch.delayed import History
-from dither.torch.roles import DelayedScalingRequest
+from dither.torch.roles import DelayedScalingRequest, QuantizerRole
 
 K, N, M = 64, 96, 32
 
@@ -271,6 +271,34 @@ def test_histories_of_another_length(lengths, loads):
                 assert torch.equal(found[len(found) - both :], expected[len(found) - both :])
             assert not found[1 : len(found) - both].any()
     step(net, 3, after)
+
+
+def test_other_slots():
+    """A module whose roles or recipe have another number of delayed tensors: those of before keep their state."""
+    net, r = model()[0], recipe()
+    step(net, 0, r)
+    before = net._state()
+    net.output_quantizer_role = QuantizerRole("linear", "output", "next")
+
+    def run(r):
+        with torch.no_grad(), autocast(recipe=r):
+            net(batch(1))
+        return net._state()
+
+    state = run(r)
+    for name in ("scale", "amax_history"):
+        assert torch.equal(state["forward"][name][..., :2], before["forward"][name])
+        assert torch.equal(state["backward"][name], before["backward"][name])
+    assert state["forward"]["scale"][2] == 1 and not state["forward"]["amax_history"][:, 2].any()
+    of_input = CustomRecipe(lambda role: DelayedScalingRequest() if role == "weight" else MXFP8Quantizer("e4m3"))
+    run(MXFP8BlockScaling())
+    net = copy.deepcopy(net)
+    assert torch.equal(run(of_input)["forward"]["scale"], before["forward"]["scale"][1:])
+    # A checkpoint has to fit.
+    loaded = model()[0]
+    loaded.load_state_dict(net.state_dict())
+    with pytest.raises(ValueError, match=r"with scales \(1,\) and amaxes"):
+        step(loaded, 0, r)
 
 
 def test_threads_have_states_of_their_own():

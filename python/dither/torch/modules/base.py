@@ -24,6 +24,10 @@ _STATE = "_extra_state"
 _DIRECTIONS = ("forward", "backward")
 
 
+#: A tensor of a module: its type, and how many roles of this type come before.
+_Slot = tuple[str, int]
+
+
 @dataclass
 class _Made:
     """The quantizers of a module under one recipe."""
@@ -31,6 +35,8 @@ class _Made:
     key: tuple[Any, ...]
     quantizers: list[Quantizer]
     columns: dict[str, Columns]
+    #: What the columns of each direction are of.
+    slots: dict[str, list[_Slot]]
     #: Whether the last pass outside of a backward pass recorded amaxes.
     recorded: bool = False
 
@@ -55,7 +61,9 @@ class QuantizedModule(TracedModule):
         self.grad_input_quantizer_role: QuantizerRole | None = None
         self.fuse_wgrad_accumulation = fuse_wgrad_accumulation
         self._made: _Made | None = None
+        #: A state that waits for a recipe with delayed scaling, and what it is of where it was the module's own.
         self._loaded: dict[str, dict[str, torch.Tensor]] = {}
+        self._slots: dict[str, list[_Slot]] = {}
         #: Weights that are kept over microbatches, and the versions that they are of, as torch counts them.
         self._weights: dict[str, QuantizedStorage] = {}
         self._versions: dict[str, int | None] = {}
@@ -147,33 +155,38 @@ class QuantizedModule(TracedModule):
         found = [made(factory, role) for role in roles]
         columns: dict[str, Columns] = {}
         quantizers: list[Quantizer] = []
-        state = self._state() or self._loaded
+        state, slots_before = self._state() or self._loaded, self._slots_of_state()
+        kinds = [role.tensor_type for role in roles]
+        slots: dict[str, list[_Slot]] = {}
         for direction in _DIRECTIONS:
-            of_direction = [
-                x
-                for x, role in zip(found, roles, strict=True)
+            requests = {
+                i: x
+                for i, (x, role) in enumerate(zip(found, roles, strict=True))
                 if isinstance(x, DelayedScalingRequest) and is_backward(role) == (direction == "backward")
-            ]
+            }
+            of_direction = list(requests.values())
             if any(x != of_direction[0] for x in of_direction):
                 raise ValueError(f"the quantizer factory gives {direction} requests that differ, expected equal ones")
             if of_direction:
                 request = of_direction[0]
                 element = request.fp8_format.bwd if direction == "backward" else request.fp8_format.fwd
                 columns[direction] = Columns(history_of(request.recipe, element, device, group), len(of_direction))
+                slots[direction] = [(kinds[i], kinds[:i].count(kinds[i])) for i in requests]
                 if direction in state:
-                    columns[direction].load(**state[direction])
-        places = dict.fromkeys(_DIRECTIONS, 0)
+                    given = _of_slots(state[direction], slots_before.get(direction), slots[direction])
+                    columns[direction].load(**given)
+        taken = dict.fromkeys(_DIRECTIONS, 0)
         for x, role in zip(found, roles, strict=True):
             direction = _DIRECTIONS[is_backward(role)]
             if isinstance(x, DelayedScalingRequest):
-                quantizers.append(DelayedQuantizer(columns[direction], places[direction]))
-                places[direction] += 1
+                quantizers.append(DelayedQuantizer(columns[direction], taken[direction]))
+                taken[direction] += 1
             else:
                 quantizers.append(x.for_products(device))
         # A recipe without delayed scaling in between leaves the state as it is.
-        self._loaded = {} if columns else state
+        self._loaded, self._slots = ({}, {}) if columns else (state, slots_before)
         self._weights = {}
-        return _Made(key, quantizers, columns)
+        return _Made(key, quantizers, columns, slots)
 
     def weight_names(self) -> Sequence[str]:
         """The parameters that are the weights of the linear layers, in their order."""
@@ -220,6 +233,10 @@ class QuantizedModule(TracedModule):
         columns = {} if self._made is None else self._made.columns
         return {direction: one.state() for direction, one in columns.items()}
 
+    def _slots_of_state(self) -> dict[str, list[_Slot]]:
+        """What the state is of; nothing of one from a checkpoint, which has to fit."""
+        return self._made.slots if self._made is not None and self._made.slots else self._slots
+
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
         state = self._state() or self._loaded
@@ -248,7 +265,22 @@ class QuantizedModule(TracedModule):
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles have the state of delayed scaling, and make quantizers of their own."""
-        return {**self.__dict__, "_made": None, "_loaded": self._state() or self._loaded, "_weights": {}, "_ran": None}
+        state = {"_loaded": self._state() or self._loaded, "_slots": self._slots_of_state()}
+        return {**self.__dict__, **state, "_made": None, "_weights": {}, "_ran": None}
+
+
+def _of_slots(
+    state: dict[str, torch.Tensor], before: list[_Slot] | None, slots: list[_Slot]
+) -> dict[str, torch.Tensor]:
+    """The state of these slots, of one of others: what was none of them begins anew."""
+    if before is None or before == slots:
+        return state
+    places = [before.index(slot) if slot in before else len(before) for slot in slots]
+    scale, history = state["scale"], state["amax_history"]
+    return {
+        "scale": torch.cat([scale, scale.new_ones(1)])[places],
+        "amax_history": torch.cat([history, history.new_zeros(len(history), 1)], 1)[:, places],
+    }
 
 
 def _is_thrown_away() -> bool:
