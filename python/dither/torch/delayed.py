@@ -141,6 +141,11 @@ class Columns:
         length = self.history.recipe.amax_history_len
         self.history.amax_history[:, self.places] = _of_length(amax_history.to(self.history.scale), length)
 
+    def reset(self) -> None:
+        """Has the scales and amaxes of before the first step."""
+        self.history.scale[self.places] = 1.0
+        self.history.amax_history[:, self.places] = 0.0
+
     def state(self) -> dict[str, torch.Tensor]:
         """Copies of the scales (count,) and amaxes (L, count)."""
         return {

@@ -229,6 +229,28 @@ def test_resuming_from_a_checkpoint():
     assert step(twin, 9, r) == step(whole, 9, r)
 
 
+def test_checkpoints_of_before_the_first_step():
+    """What is loaded begins anew, as it did then; a module that the checkpoint has not stays as it is."""
+    net, r = model(), recipe()
+    first = copy.deepcopy(net.state_dict())
+    losses = [step(net, number, r) for number in range(3)]
+    before = state_bits(net)
+    net.load_state_dict({key: value for key, value in first.items() if key.startswith("1.")}, strict=False)
+    assert state_bits(net[:1]) == before[:2]
+    net.load_state_dict(first)
+    assert [step(net, number, r) for number in range(3)] == losses and state_bits(net) == before
+    # Of one direction alone, and of a model that waits for its first step under the recipe.
+    state = net.state_dict()
+    for layer in range(2):
+        del state[f"{layer}._extra_state"]["backward"]
+    net.load_state_dict(state)
+    assert state_bits(net)[::2] == before[::2]
+    assert all((layer._state()["backward"]["scale"] == 1).all() for layer in net)
+    step(net, 0, MXFP8BlockScaling())
+    net.load_state_dict(first)
+    assert not any("_extra_state" in key for key in net.state_dict())
+
+
 def test_checkpoints_of_others():
     plain = torch.nn.Linear(K, N)
     layer = Linear(K, N)

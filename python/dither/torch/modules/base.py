@@ -250,8 +250,11 @@ class QuantizedModule(TracedModule):
         if prefix + _STATE in unexpected:
             unexpected.remove(prefix + _STATE)
         self._weights = {}
-        if state is None:
+        # Weights without a state are those of before the first step.
+        whole = any(prefix + name in state_dict for name in self._parameters)
+        if state is None and not whole:
             return
+        state = {} if state is None else state
         if not isinstance(state, dict) or not state.keys() <= set(_DIRECTIONS):
             raise ValueError(
                 f"found {prefix + _STATE} of {type(state).__name__}, expected the state of delayed scaling"
@@ -260,8 +263,10 @@ class QuantizedModule(TracedModule):
             for direction, columns in self._made.columns.items():
                 if direction in state:
                     columns.load(**state[direction])
+                elif whole:
+                    columns.reset()
         else:
-            self._loaded = state
+            self._loaded, self._slots = state, {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles have the state of delayed scaling, and make quantizers of their own."""
