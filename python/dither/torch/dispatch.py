@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_map_only
 
 from ..ops import GroupedScaledTensor1x, ScaledTensor1x
 from ..ops.flatten import flatten_part, flattened
-from .fields import joined, map_tensors, options_of, parts_of, tensors_of
+from .fields import alike, joined, map_tensors, options_of, parts_of, tensors_of
 from .read_only import ReadOnly
 from .rows import NoRowsError, rows_of
 from .tensor import QuantizedTensor, values_of, write_values
@@ -101,7 +101,7 @@ def _copy(func: Any, x: torch.Tensor, src: torch.Tensor, non_blocking: bool = Fa
     if isinstance(src, QuantizedTensor) and src.format != x.format:
         found = f"found a tensor in {src.format!r} to be copied into one in {x.format!r}"
         raise ValueError(f"{found}, expected the same: dequantize() it first")
-    if not (isinstance(src, QuantizedTensor) and src.description == x.description and src.shape == x.shape):
+    if not isinstance(src, QuantizedTensor) or not alike(src.description, x.description) or src.shape != x.shape:
         write_values(x, values_of(src).to(x.device))
         return x
     if x.is_part and not _scales_equal(x, src):

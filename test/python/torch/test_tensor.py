@@ -231,6 +231,17 @@ def test_codes_stay(case):
         )
 
 
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]!s:.24}-{case[1]}")
+def test_copies_between_data_types(case):
+    """`copy_`, and so `load_state_dict`, takes codes and scales of a tensor whose values are of another type."""
+    source, target = made(case, 128, 128, dtype=torch.bfloat16), made(case, 128, 128, seed=1)
+    assert target.copy_(source) is target and target.dtype is torch.float32
+    same_tensors(target.quantized, source.quantized)
+    source, target = (torch.nn.ParameterList([torch.nn.Parameter(q)]) for q in (source, made(case, 128, 128, seed=1)))
+    target.load_state_dict(source.state_dict())
+    same_tensors(target[0].quantized, source[0].quantized)
+
+
 #: Formats whose rows are parts of their memory.
 EMPTY = [
     *OWN,
