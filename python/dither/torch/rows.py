@@ -39,7 +39,8 @@ def along(part: ScaledTensor1x, field: str) -> Along | None:
         if part.is_transposed:
             if inner != 1:
                 raise NoRowsError("transposed codes of a tensor with several dimensions of rows")
-            return Along(part.data.dim() - 1, pairs)
+            # Codes of 4 bits may be a matrix; others have all dimensions, those along columns first.
+            return Along(min(len(shape) - axis, part.data.dim() - 1), pairs)
         kept = part.data.dim() == len(shape) or axis == 1
         return Along(0, inner if kept else 1)
     if field in ("amax", "tensor_scale"):
@@ -83,6 +84,8 @@ def rows_of(q: Any, first: int, last: int) -> Any:
                 raise NoRowsError(f"rows {first} to {last}, expected multiples of {-(-place.rows // inner)}")
             start = a // place.rows * place.indices
             cut[name] = value.narrow(place.dim, start, -(-b // place.rows) * place.indices - start)
+            if name == "data" and len(part.shape) > 2 and not cut[name].is_contiguous():
+                raise NoRowsError("transposed codes of a tensor of rank 3 or more, which are to be dense")
         made[way] = dataclasses.replace(part, **cut, shape=(last - first, *part.shape[1:]))
     return joined(made)
 

@@ -265,6 +265,27 @@ def test_no_rows(case):
     assert torch.equal(torch.cat([q[0:0], q]), q.dequantize())
 
 
+@pytest.mark.parametrize(
+    "case",
+    [*EMPTY, ("nvfp4", "colwise", {}), ("fp8_1x128_e4m3", "both", {})],
+    ids=lambda case: f"{case[0]!s:.24}-{case[1]}",
+)
+@pytest.mark.parametrize("shape", [(256, 1, 128), (256, 128, 1), (2, 128, 128)], ids=str)
+def test_rows_of_more_dimensions(case, shape):
+    """Slices have the values of the rows, of the same memory where they are dense, and otherwise as a copy."""
+    n = shape[0] // 2
+    whole = made(case, *shape)
+    for q in (whole, made(case, 256, 128).view(shape) if shape[-1] == 128 else whole):
+        values = q.dequantize()
+        for first, last in ((0, n), (n, 2 * n), (0, 1), (n, n)):
+            found = q[first:last]
+            same(found.dequantize() if isinstance(found, QuantizedTensor) else found.clone(), values[first:last])
+            if isinstance(found, QuantizedTensor):
+                for part in parts_of(found.quantized).values():
+                    undo = part.transform is not None
+                    assert dither.dequantize(part, undo_transform=undo).shape == values[first:last].shape
+
+
 @pytest.mark.parametrize("made", ["outside", "inside"])
 @pytest.mark.parametrize("case", OWN + WHOLE[1:2], ids=lambda case: str(case[0]))
 def test_views_in_inference_mode(case, made):
