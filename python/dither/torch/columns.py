@@ -8,6 +8,7 @@ import torch
 
 from ..language import ScaleLayout
 from ..ops import ScaledTensor1x, requantize, swizzle_scales, transpose, unswizzle_scales
+from ..ops.flatten import flattened
 from ..ops.orders import OF_LAYOUT
 from ..ops.scaled_tensor import scale_matrix
 
@@ -25,10 +26,10 @@ def columns_of(part: ScaledTensor1x | torch.Tensor | None, anyway: bool = False)
     fmt = part.format
     square = fmt.block == "tensor" or fmt.block_rows == fmt.block_cols
     if part.transform is None and square:
-        axis = part.flatten_axis % len(part.shape)
-        head, tail = part.shape[:axis], part.shape[axis:]
-        data = transpose(part).reshape(*tail, *head[:-1], -1) if fmt.transposed else part.data
-        scales = part.scale_inv if fmt.block == "tensor" else _transposed_scales(part)
+        flat = flattened(part.shape, part.flatten_axis)
+        data = transpose(part).reshape(flat.stored(True, fmt.element.bits)) if fmt.transposed else part.data
+        # One scale, or none of a tensor without rows.
+        scales = part.scale_inv.t() if fmt.block == "tensor" else _transposed_scales(part)
         return dataclasses.replace(part, data=data, scale_inv=scales, is_colwise=True)
     if not anyway:
         raise RuntimeError(

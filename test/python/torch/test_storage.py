@@ -1,5 +1,7 @@
 """Storages: what they have, save, restore and make of the other direction."""
 
+import math
+
 import dither
 import dither.torch as dt
 import pytest
@@ -75,12 +77,16 @@ def test_columns_of_rows(fmt, order, repeat):
     assert same(rows.dequantize(), dither.dequantize(both.colwise))
 
 
-def test_columns_of_rows_of_a_tensor_of_rank_3():
-    x = tensor(64, 48).reshape(4, 16, 48)
-    both = QuantizedStorage.of(dither.quantize(x, dither.NVFP4.with_(block=(16, 16)), layout="both"))
+@pytest.mark.parametrize("shape", [(4, 16, 48), (3, 5, 48), (16, 1, 48), (0, 32), (2, 0, 32)], ids=str)
+@pytest.mark.parametrize(("fmt", "order", "repeat"), SQUARE, ids=str)
+def test_columns_of_rows_of_other_shapes(fmt, order, repeat, shape):
+    x = tensor(math.prod(shape[:-1]), shape[-1]).reshape(shape)
+    options = {"layout": "both", "scale_layout": order, "repeat_scales": repeat}
+    both = QuantizedStorage.of(dither.quantize(x, fmt, **options))
     rows = QuantizedStorage(both.rowwise, None)
     rows.update_usage(columnwise_usage=True)
     assert same(rows.data_t, both.data_t) and same(rows.scale_t, both.scale_t)
+    assert same(dither.dequantize(rows.colwise), dither.dequantize(both.colwise))
 
 
 def test_directions_that_cannot_be_made():
