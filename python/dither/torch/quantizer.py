@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -12,9 +13,11 @@ import torch
 from .. import ops
 from ..formats import Format, get_format
 from ..ops import RandomHadamard, ScaledTensor1x, ScaledTensor2x
+from ..ops.flatten import flattened
 from ..ops.hadamard import check_transform
 from ..ops.orders import ORDERS
 from ..ops.scaled_tensor import scale_storage
+from ..ops.tiles import round_up
 from ..types import e8m0, float4_e2m1, float8_e4m3
 from .dtypes import dither_dtype, torch_dtype
 from .exchange import reduce_amax
@@ -260,12 +263,11 @@ class Quantizer:
             if not self.get_usages()[name]:
                 continue
             data, scale, amax = _NAMES[colwise]
-            codes = (n, *extents[:-1]) if colwise and fmt.transposed else extents
-            packed = fmt.element is float4_e2m1
-            kind = torch.uint8 if packed else _codes(fmt)
-            specs[data] = ((*codes[:-1], -(-codes[-1] // 2)) if packed else codes, kind)
             like = self._skeleton(extents, torch.float32, colwise)
-            matrix, dtype = scale_storage((m, n), fmt, colwise, like.scale_layout, like.repeated)
+            flat = flattened(like.shape, like.flatten_axis)
+            kind = torch.uint8 if fmt.element is float4_e2m1 else _codes(fmt)
+            specs[data] = (flat.stored(like.is_transposed, fmt.element.bits), kind)
+            matrix, dtype = scale_storage(flat.matrix, fmt, colwise, like.scale_layout, like.repeated)
             specs[scale] = (matrix, torch_dtype(dtype))
             if fmt.tensor_scale:
                 specs[amax] = (((1, n) if colwise else (m, 1)) if fmt.row_amax else (), torch.float32)
@@ -280,7 +282,12 @@ class Quantizer:
         order, repeat = gemm_order(self.format) if self.optimize_for_gemm else ("linear", False)
         t = self.transform
         known = None if t is None or not (t.colwise if colwise else t.rowwise) else t.of(colwise)
-        rest = (repeat, known)
+        axis = -1 if len(shape) == 2 else len(shape) - 1
+        rows = math.prod(shape[:-1])
+        if known is not None and colwise and rows % known.size:
+            # Rows of zeros follow, which are of no dimension.
+            shape, axis = (round_up(rows, known.size), shape[-1]), 1 if len(shape) > 2 else -1
+        rest = (repeat, known, axis)
         return ScaledTensor1x(
             None, None, None, self.format, shape, dither_dtype(dtype), colwise, ORDERS[order].layout, *rest
         )

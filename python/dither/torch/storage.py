@@ -359,7 +359,9 @@ def _skeleton(part: Part | None) -> Any:
     """A direction without its tensors, to be compared."""
     if part is None or isinstance(part, torch.Tensor):
         return _without_tensors(part)
-    fields = (field.name for field in dataclasses.fields(part) if field.name not in _FIELDS)
+    # The data type of values is that of the storage, and who gave the scale is said by nothing in it.
+    skipped = (*_FIELDS, "dtype", "scale_given")
+    fields = (field.name for field in dataclasses.fields(part) if field.name not in skipped)
     return tuple(getattr(part, name) for name in fields)
 
 

@@ -61,6 +61,11 @@ def is_equal(s, q):
     )
 
 
+def same_storages(a, b):
+    pairs = zip(a._tensors(), b._tensors(), strict=True)
+    return all(x is y or (x.shape == y.shape and torch.equal(bits(x), bits(y))) for x, y in pairs)
+
+
 NAMED = [
     (lambda: delayed(), "fp8_tensor_e4m3", {"encode_scale": 8.0}),
     (
@@ -112,6 +117,22 @@ def test_bits(make, fmt, options):
         t and (t.shape, t.dtype) for t in map(shape_of, s._tensors())
     ]
     assert empty.format == s.format and empty.shape == s.shape and empty.device.type == "meta"
+
+
+@pytest.mark.parametrize("shape", [(33, 70), (3, 5, 48), (2, 16, 64), (2, 3, 4, 32), (0, 32)], ids=str)
+@pytest.mark.parametrize("make", [make for make, *_ in NAMED])
+def test_empty_storages(make, shape):
+    """Of any shape they are what the quantizer makes, takes and copies."""
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    q = make()
+    want = q.quantize(x)
+    for dtype in (torch.float32, torch.bfloat16):
+        empty = q.make_empty(shape, dtype=dtype)
+        empty.copy_from_storage(want)
+        again = q.update_quantized(x, q.make_empty(shape, dtype=dtype))
+        for made in (empty, again):
+            assert made.shape == want.shape and made.dtype is dtype and same_storages(made, want)
+            assert torch.equal(made.dequantize(torch.float32), want.dequantize(torch.float32))
 
 
 class Shape:
@@ -214,6 +235,9 @@ def test_hybrid():
     assert torch.equal(half.data, y) and same(
         half.data_t, dither.quantize(array(1), "mxfp8_e4m3", layout="colwise").data
     )
+    both = HybridQuantizer(MXFP8Quantizer(E4M3), NVFP4Quantizer())
+    y = torch.randn(2, 16, 64)
+    assert same_storages(both.update_quantized(y, both.make_empty(y.shape)), both.quantize(y))
     with pytest.raises(ValueError, match="one object, expected two"):
         one = MXFP8Quantizer(E4M3)
         HybridQuantizer(one, one)

@@ -159,6 +159,9 @@ def test_copies():
     assert same(a.data, b.data) and same(a.scale_t, b.scale_t) and a.data is not b.data
     with pytest.raises(ValueError, match="argument 'src' has rowwise"):
         a.copy_from_storage(storage("mxfp8_e5m2"))
+    c = QuantizedStorage.of(dither.quantize(tensor(seed=2, dtype=torch.float32), "mxfp8_e4m3", layout="both"))
+    a.copy_from_storage(c)
+    assert same(a.data, c.data) and a.dtype is torch.bfloat16
     assert same(QuantizedStorage(**a.get_metadata()).dequantize(), a.dequantize())
 
 
