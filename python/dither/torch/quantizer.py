@@ -23,6 +23,8 @@ from .dtypes import dither_dtype, torch_dtype
 from .exchange import reduce_amax
 from .scaled_args import has_products
 from .storage import Part, QuantizedStorage
+from .tensor import QuantizedTensor, check_written
+from .values import depends_on_all
 
 #: Names of the buffers of a storage by direction, as `inner_tensor_specs` gives them.
 _NAMES = {False: ("data", "scale", "amax"), True: ("data_t", "scale_t", "amax_t")}
@@ -77,7 +79,11 @@ class Quantizer:
     # What is quantized.
 
     def quantize(
-        self, tensor: torch.Tensor, *, out: QuantizedStorage | None = None, dtype: torch.dtype | None = None
+        self,
+        tensor: torch.Tensor,
+        *,
+        out: QuantizedStorage | QuantizedTensor | None = None,
+        dtype: torch.dtype | None = None,
     ) -> Any:
         """The tensor in the directions that are asked for, or in those of `out`, which is overwritten.
 
@@ -86,7 +92,7 @@ class Quantizer:
         Args:
             tensor: float32, bfloat16 or float16 of rank 2 or more; dimensions before the last one are rows.
             out: an earlier result.
-            dtype: the data type that the result has by default; that of the tensor if None.
+            dtype: the data type that a new result has by default; that of the tensor if None. `out` keeps its own.
         """
         x = checked(tensor)
         if out is not None:
@@ -105,13 +111,30 @@ class Quantizer:
         return self._store(ops.quantize(tensor, **self.options(tensor)))
 
     def update_quantized(
-        self, src: torch.Tensor, dst: QuantizedStorage, *, noop_flag: torch.Tensor | None = None
-    ) -> QuantizedStorage:
+        self,
+        src: torch.Tensor,
+        dst: QuantizedStorage | QuantizedTensor,
+        *,
+        noop_flag: torch.Tensor | None = None,
+    ) -> Any:
         """Overwrites `dst`, in its directions, and returns it. It is left as it is where the flag, one element on the
-        device of `src`, is not zero."""
+        device of `src`, is not zero.
+
+        `dst` is a QuantizedStorage, or a QuantizedTensor, of which `quantize_` says what cannot be written.
+        """
         src = checked(src, "src")
+        if isinstance(dst, QuantizedTensor):
+            check_written(dst, "update_quantized")
+            if dst.amax_group is not None and depends_on_all(dst.quantized):
+                raise RuntimeError(
+                    "argument 'dst' has rows of a tensor that other processes have parts of, whose scales depend on "
+                    "all of it: write it with quantize_, in all processes"
+                )
+            self.update_quantized(src, QuantizedStorage.of(dst.quantized), noop_flag=noop_flag)
+            torch.autograd.graph.increment_version(dst)
+            return dst
         if not isinstance(dst, QuantizedStorage):
-            raise TypeError(f"argument 'dst' is {type(dst).__name__}, expected a QuantizedStorage")
+            raise TypeError(f"argument 'dst' is {type(dst).__name__}, expected a QuantizedStorage or QuantizedTensor")
         if self._is_own:
             new = self._with_usage(dst).quantize_impl(src)
             _copy_unless(noop_flag, new, dst)
@@ -236,10 +259,9 @@ class Quantizer:
         dtype: torch.dtype = torch.float32,
         device: Any = None,
         requires_grad: bool = False,
-    ) -> QuantizedStorage:
-        """A storage of this shape that nothing was written to; on the meta device, too."""
-        if requires_grad:
-            raise ValueError("requires_grad is True, expected False: a storage takes no part in autograd")
+    ) -> Any:
+        """What `quantize` gives of this shape, that nothing was written to; on the meta device, too. A QuantizedTensor
+        may require a gradient."""
         tensors = self.alloc_tensors(shape, device)
         parts: list[Part | None] = []
         for colwise, name in ((False, "rowwise"), (True, "columnwise")):
@@ -250,7 +272,14 @@ class Quantizer:
             skeleton = self._skeleton(tuple(shape), dtype, colwise)
             of_tensor = {"amax" if self.format.tensor_scale_as == "amax" else "tensor_scale": amax}
             parts.append(dataclasses.replace(skeleton, data=data, scale_inv=scale, **of_tensor))  # type: ignore[arg-type]
-        return QuantizedStorage(parts[0], parts[1], self, dtype=dtype)
+        return self._made_empty(QuantizedStorage(parts[0], parts[1], self, dtype=dtype), requires_grad)
+
+    def _made_empty(self, storage: QuantizedStorage, requires_grad: bool) -> Any:
+        if not self.internal:
+            return storage.as_tensor().requires_grad_(requires_grad)
+        if requires_grad:
+            raise ValueError("requires_grad is True, expected False: a storage takes no part in autograd")
+        return storage
 
     def inner_tensor_specs(self, shape: Sequence[int]) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
         """Shape and data type of each tensor of a storage, by name, in the directions that are asked for."""

@@ -240,9 +240,9 @@ class HybridQuantizer(Quantizer):
             raise ValueError(f"{found}, expected original or rowwise_dequantized")
         super().__init__(rowwise_quantizer.format)
         self.rowwise_quantizer, self.columnwise_quantizer = rowwise_quantizer.copy(), columnwise_quantizer.copy()
+        self.rowwise_quantizer.internal = self.columnwise_quantizer.internal = True
         self.rowwise_quantizer.set_usage(rowwise=True, columnwise=False)
         self.columnwise_quantizer.set_usage(rowwise=False, columnwise=True)
-        self.rowwise_quantizer.internal = self.columnwise_quantizer.internal = True
         self.columnwise_source = columnwise_source
 
     def quantize_impl(self, tensor: torch.Tensor) -> QuantizedStorage:
@@ -275,11 +275,11 @@ class HybridQuantizer(Quantizer):
         specs = self.rowwise_quantizer.inner_tensor_specs(shape) if self.rowwise_usage else {}
         return specs | (self.columnwise_quantizer.inner_tensor_specs(shape) if self.columnwise_usage else {})
 
-    def make_empty(self, shape: Any, **options: Any) -> QuantizedStorage:
+    def make_empty(self, shape: Any, *, requires_grad: bool = False, **options: Any) -> Any:
         """As of Quantizer."""
         row = self.rowwise_quantizer.make_empty(shape, **options).rowwise if self.rowwise_usage else None
         col = self.columnwise_quantizer.make_empty(shape, **options).colwise if self.columnwise_usage else None
-        return QuantizedStorage(row, col, self, dtype=options.get("dtype"))
+        return self._made_empty(QuantizedStorage(row, col, self, dtype=options.get("dtype")), requires_grad)
 
     def is_quantizable(self, inp: torch.Tensor) -> bool:
         """Whether both can."""

@@ -14,7 +14,7 @@ from ..formats import Format
 from ..ops import ScaledTensor1x, ScaledTensor2x, dequantize
 from ..ops.tiles import round_up
 from .columns import columns_of
-from .dtypes import dither_dtype, torch_dtype
+from .dtypes import check_dtype, dither_dtype, torch_dtype
 
 #: One direction of a quantized tensor: codes and scales, or high precision where it is not quantized.
 Part = ScaledTensor1x | torch.Tensor
@@ -153,20 +153,22 @@ class QuantizedStorage:
         return values(some, dtype, undo_transform=True)
 
     def as_tensor(self) -> Any:
-        """The storage as a QuantizedTensor of the same memory, which torch takes for a tensor; the values where it is
-        in high precision.
+        """The storage as a QuantizedTensor of the same memory and data type, which torch takes for a tensor; the values
+        where it is in high precision.
 
-        Raises TypeError where it is not of one format.
+        Raises TypeError where it is not of one format, or has a data type that these have not.
         """
         from .tensor import QuantizedTensor
 
         parts = [part for part in (self.rowwise, self.colwise) if part is not None]
         if parts and all(isinstance(part, torch.Tensor) for part in parts):
             return self.dequantize()
-        if not all(isinstance(part, ScaledTensor1x) and part.format == self.format for part in parts):
+        scaled = [part for part in parts if isinstance(part, ScaledTensor1x) and part.format == self.format]
+        if len(scaled) != len(parts):
             raise TypeError("the directions have formats of their own, expected one for a QuantizedTensor")
-        one: Any = parts[0] if len(parts) == 1 else ScaledTensor2x(*parts)  # type: ignore[arg-type]
-        return QuantizedTensor(one)
+        check_dtype(self.dtype, "the storage")
+        scaled = [dataclasses.replace(part, dtype=dither_dtype(self.dtype)) for part in scaled]
+        return QuantizedTensor(scaled[0] if len(scaled) == 1 else ScaledTensor2x(*scaled))
 
     def update_usage(
         self, rowwise_usage: bool | None = None, columnwise_usage: bool | None = None, *, requantize: bool = False

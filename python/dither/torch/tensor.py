@@ -153,8 +153,7 @@ class QuantizedTensor(torch.Tensor):
         options are too. Raises RuntimeError for a part of a tensor whose scales depend on all of it, and for a leaf
         that requires a gradient, outside `torch.no_grad()`.
         """
-        if self.requires_grad and torch.is_grad_enabled():
-            raise RuntimeError("quantize_ writes a tensor that requires a gradient: call it under torch.no_grad()")
+        check_written(self, "quantize_")
         write_values(self, values_of(src), skip=skip, **options)
         torch.autograd.graph.increment_version(self)
         return self
@@ -335,13 +334,25 @@ def values_of(x: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor
     return values(x.quantized, dtype or x.dtype).reshape(x.shape)
 
 
-def write_values(x: QuantizedTensor, given: torch.Tensor, skip: Any = None, **options: Any) -> None:
-    """Quantizes values into the memory of `x`. Raises RuntimeError where others share scales that would change."""
+def check_written(x: QuantizedTensor, what: str) -> None:
+    """Raises RuntimeError for a tensor that `what` may not write: whose scales others share, or a leaf that requires
+    a gradient."""
+    if x.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError(f"{what} writes a tensor that requires a gradient: call it under torch.no_grad()")
+    _check_whole(x)
+
+
+def _check_whole(x: QuantizedTensor) -> None:
     if x.is_part:
         raise RuntimeError(
             f"a part of a tensor in {x.format.name} is written, whose scales depend on all of it: "
             "write the whole tensor, or clone() the part"
         )
+
+
+def write_values(x: QuantizedTensor, given: torch.Tensor, skip: Any = None, **options: Any) -> None:
+    """Quantizes values into the memory of `x`. Raises RuntimeError where others share scales that would change."""
+    _check_whole(x)
     tensors = x._tensors()
     some = next(iter(ways_of(x.description).values()))
     given = given.to(x.dtype).expand(x.shape).reshape(some["shape"]).contiguous()

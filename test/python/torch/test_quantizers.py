@@ -21,6 +21,7 @@ from dither.torch.quantizers import (
     quantizer_of,
 )
 from dither.torch.storage import QuantizedStorage
+from dither.torch.tensor import QuantizedTensor
 
 E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
 SHAPE = (64, 96)
@@ -133,6 +134,52 @@ def test_empty_storages(make, shape):
         for made in (empty, again):
             assert made.shape == want.shape and made.dtype is dtype and same_storages(made, want)
             assert torch.equal(made.dequantize(torch.float32), want.dequantize(torch.float32))
+
+
+@pytest.mark.parametrize("make", [make for make, *_ in NAMED] + [lambda: Halving()])
+def test_tensors_that_torch_takes(make):
+    """With `internal` False: what a quantizer makes, it overwrites, with the bits of its storages."""
+    x, y = as_torch(array()), as_torch(array(1)) * 3
+    q, inside = make(), make()
+    q.internal = False
+    made, empty = q.quantize(x, dtype=torch.float32), q.make_empty(SHAPE, dtype=torch.float16)
+    assert isinstance(made, QuantizedTensor) and made.dtype is torch.float32
+    assert isinstance(empty, QuantizedTensor) and empty.dtype is torch.float16 and empty.shape == SHAPE
+    before, version = QuantizedStorage.of(made.clone().quantized), made._version
+    assert q.update_quantized(y, made, noop_flag=torch.ones(1)) is made
+    assert same_storages(QuantizedStorage.of(made.quantized), before)
+    want = inside.quantize(y)
+    for found in (made, empty):
+        assert q.quantize(y, out=found) is found and same_storages(QuantizedStorage.of(found.quantized), want)
+    assert made._version > version
+    leaf = q.make_empty(SHAPE, requires_grad=True)
+    with pytest.raises(RuntimeError, match="update_quantized writes a tensor that requires a gradient"):
+        q.update_quantized(y, leaf)
+    with torch.no_grad():
+        assert q.update_quantized(y, leaf).requires_grad
+    with pytest.raises(ValueError, match="requires_grad is True, expected False"):
+        inside.make_empty(SHAPE, requires_grad=True)
+
+
+def test_rows_that_processes_share_are_written_in_all_of_them():
+    q = NVFP4Quantizer()
+    q.internal = False
+    shard = q.make_empty(SHAPE)
+    shard.amax_group = object()
+    with pytest.raises(RuntimeError, match="other processes have parts of"):
+        q.update_quantized(as_torch(array()), shard)
+
+
+def test_tensors_of_hybrid_quantizers():
+    """Of quantizers of either kind, where both have one format."""
+    halves = MXFP8Quantizer(E4M3), MXFP8Quantizer(E4M3)
+    halves[0].internal = False
+    q, x = HybridQuantizer(*halves), as_torch(array())
+    assert is_equal(q.quantize(x), dither.quantize(array(), "mxfp8_e4m3", layout="both"))
+    q.internal = False
+    made = q.make_empty(SHAPE, dtype=torch.bfloat16)
+    assert isinstance(made, QuantizedTensor) and q.update_quantized(x, made) is made
+    assert is_equal(QuantizedStorage.of(made.quantized), dither.quantize(array(), "mxfp8_e4m3", layout="both"))
 
 
 class Shape:
