@@ -281,6 +281,9 @@ class HybridQuantizer(Quantizer):
         col = self.columnwise_quantizer.make_empty(shape, **options).colwise if self.columnwise_usage else None
         return self._made_empty(QuantizedStorage(row, col, self, dtype=options.get("dtype")), requires_grad)
 
+    def _owns_tensors(self) -> bool:
+        return self.rowwise_quantizer._owns_tensors() or self.columnwise_quantizer._owns_tensors()
+
     def is_quantizable(self, inp: torch.Tensor) -> bool:
         """Whether both can."""
         return self.rowwise_quantizer.is_quantizable(inp) and self.columnwise_quantizer.is_quantizable(inp)

@@ -181,7 +181,14 @@ def test_what_keeps_state_is_outside_of_graphs():
         for name in ("scale", "amax_history"):
             assert torch.equal(states[0][direction][name], states[1][direction][name])
     layer = modules[0][0]
+    # A quantizer with a scale and an amax of its own, in one direction of a hybrid one.
+    given = dt.Float8Quantizer(torch.ones(1), torch.zeros(1), "e4m3")
+    hybrid = dt.HybridQuantizer(given, dt.MXFP8Quantizer("e4m3"))
+    plain = dt.MXFP8Quantizer("e4m3")
+    recipe = recipes.CustomRecipe(lambda role: hybrid if role.tensor_type == "input" else plain)
     call, _ = compiled(layer, fullgraph=False)
+    same(results(layer, tensor(32, K), recipe, call), results(layer, tensor(32, K), recipe))
+    assert given.amax.item() == tensor(32, K).abs().max().item()
     for first in (True, False):
         same(results(layer, tensor(32, K), MXFP8, call, (first,)), results(layer, tensor(32, K), MXFP8))
     layer.fuse_wgrad_accumulation, layer.weight.main_grad = True, torch.zeros(N, K)
