@@ -936,6 +936,7 @@ def test_converted_encoders_in_evaluation(recipe):
         (lambda: RMSNorm(K, dtype=torch.int32), "argument 'dtype' has data type torch.int32, expected float32"),
         (lambda: Linear(K, N).double()(torch.ones(4, K)), "parameter 'weight' has data type torch.float64, expected"),
         (lambda: Linear(K, N)([1.0]), "argument 'x' is list, expected a tensor"),
+        (lambda: Linear(K, N, device="meta")(torch.ones(4, K, device="meta")), "found a tensor on device 'meta'"),
         (lambda: LayerNormLinear(K, N, normalization="BatchNorm"), "normalization is 'BatchNorm'"),
         (lambda: LayerNormMLP(K, N, activation="mish"), "activation is 'mish', expected gelu"),
         (lambda: RMSNorm((4, 4)), "normalized_shape is (4, 4), expected the last dimension alone"),

@@ -344,6 +344,8 @@ def check_input(module: torch.nn.Module, x: Any, features: int) -> None:
     another data type since it was made, as by `double()`."""
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"argument 'x' is {type(x).__name__}, expected a tensor")
+    if x.device.type == "meta":
+        raise TypeError("argument 'x': found a tensor on device 'meta', expected one on a CPU or CUDA device")
     if x.dim() < 1 or x.shape[-1] != features:
         raise ValueError(f"argument 'x' has shape {tuple(x.shape)}, expected (.., {features})")
     check_dtype(x.dtype, "argument 'x'")
