@@ -52,6 +52,10 @@ class QuantizedTensor(torch.Tensor):
         description: all but its tensors, in plain values (fields.py).
     """
 
+    #: Never set: torch swaps tensors of classes with the same slots alone (`torch.utils.swap_tensors`), so that a plain
+    #: one does not take the place of this one in silence.
+    __slots__ = ("_quantized_alone",)
+
     description: Description
     #: Whether it is some rows of a tensor whose scales depend on all of them, which it shares.
     is_part: bool

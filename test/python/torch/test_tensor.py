@@ -493,6 +493,24 @@ def test_modules_of_another_type(dtype):
     same(net.weight.dequantize().detach(), values)
 
 
+def test_modules_whose_parameters_are_swapped():
+    """Where torch swaps parameters for what a conversion gives, values do not take the place of codes in silence."""
+    net = torch.nn.Linear(64, 32, bias=False)
+    net.weight = torch.nn.Parameter(made(("mxfp8_e4m3", "both", {}), 32, 64))
+    before = net.weight.detach().clone()
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        for convert in (net.bfloat16, net.half, net.float, lambda: net.to(torch.float16)):
+            with pytest.raises(RuntimeError, match=r"Couldn't swap Linear.weight"):
+                convert()
+        net.to("cpu", torch.float32)
+        net.load_state_dict({"weight": before})
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(False)
+    assert isinstance(net.weight, QuantizedTensor) and isinstance(net.weight, torch.nn.Parameter)
+    same_tensors(net.weight.quantized, before.quantized)
+
+
 def test_data():
     """What is set as data is written, of the types that quantized tensors have."""
     net = torch.nn.Linear(64, 32, bias=False)
