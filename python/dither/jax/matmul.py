@@ -62,7 +62,7 @@ def gemm(
     if isinstance(left, ScaledTensor1x) or isinstance(right, ScaledTensor1x):
         product = _scaled_product(left, right, dims)
     else:
-        product = jax.lax.dot_general(left, right, (dims, ((), ())), preferred_element_type=dtype)
+        product = _plain_product(left, right, dims, dtype)
     if bias is not None:
         if tuple(bias.shape) != product.shape[product.ndim - bias.ndim :]:
             raise ValueError(f"argument 'bias' has shape {bias.shape}, expected the last dimensions of {product.shape}")
@@ -177,6 +177,22 @@ def _scaled_product(left: Any, right: Any, dims: tuple[tuple[int, ...], tuple[in
     if of_codes is None:
         return of_values(left, right)
     return jax.lax.platform_dependent(left, right, cuda=of_codes, default=of_values)
+
+
+def _plain_product(left: Any, right: Any, dims: tuple[tuple[int, ...], tuple[int, ...]], dtype: Any) -> Any:
+    """Of arrays in high precision. XLA on CPUs has no product of bfloat16 in float32 for some of more dimensions: there
+    they are float32 first, which changes no value."""
+
+    def as_given(left: Any, right: Any) -> Any:
+        return jax.lax.dot_general(left, right, (dims, ((), ())), preferred_element_type=dtype)
+
+    def in_float32(left: Any, right: Any) -> Any:
+        return as_given(left.astype(jnp.float32), right.astype(jnp.float32))
+
+    narrow = jnp.bfloat16 in (left.dtype, right.dtype) and jnp.dtype(dtype) == jnp.float32
+    if not narrow or max(left.ndim, right.ndim) <= 2:
+        return as_given(left, right)
+    return jax.lax.platform_dependent(left, right, cpu=in_float32, default=as_given)
 
 
 def _product_of_codes(

@@ -123,6 +123,15 @@ def test_dense_of_more_dimensions_and_without_gradients():
     assert text.count("f8E4M3FN>") and "f8E5M2" not in text
 
 
+def test_kernels_of_another_type_without_quantizers():
+    """bfloat16 inputs, and float32 kernels with two output dimensions: gradients are those of the float formulas."""
+    x, w = jnp.asarray(numbers(24, 32)).astype(jnp.bfloat16), jnp.asarray(numbers(32, 2, 64, seed=4))
+    found = jax.grad(lambda w: dj.dense(x, w).astype(jnp.float32).sum())(w)
+    want = np.asarray(x, np.float64).sum(0)[:, None, None] * np.ones((32, 2, 64))
+    assert found.dtype == jnp.float32
+    np.testing.assert_allclose(found, want, atol=1e-5)
+
+
 def float_formula(norm_type, activation, epsilon=1e-6):
     """A norm, a product, an activation and a product, of floats."""
 

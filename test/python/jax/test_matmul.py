@@ -79,6 +79,26 @@ def test_a_product_is_that_of_the_values(fmt):
     np.testing.assert_array_equal(np.asarray(biased), np.asarray(found) + np.asarray(bias, np.float32))
 
 
+@pytest.mark.parametrize(
+    ("shape", "other", "dims"),
+    [
+        ((24, 32), (24, 2, 64), ((0,), (0,))),
+        ((4, 6, 32), (4, 6, 2, 8), ((0, 1), (0, 1))),
+        ((8, 32), (8, 4), ((0,), (0,))),
+    ],
+    ids=str,
+)
+def test_products_of_bfloat16_in_float32(shape, other, dims):
+    """Of arrays of any rank, as the gradient of a kernel in float32 with several output dimensions is."""
+    x, dy = jnp.asarray(numbers(*shape)), jnp.asarray(numbers(*other, seed=4))
+    assert x.dtype == dy.dtype == jnp.bfloat16
+    want = np.tensordot(np.asarray(x, np.float64), np.asarray(dy, np.float64), dims)
+    for gemm in (dj.gemm, jax.jit(dj.gemm, static_argnums=(2, 3, 4))):
+        found = gemm(x, dy, dims, None, jnp.float32)
+        assert found.dtype == jnp.float32
+        np.testing.assert_allclose(found, want, rtol=0, atol=1e-5 * np.abs(want).max())
+
+
 @pytest.mark.parametrize("fmt", ["mxfp8_e4m3", "nvfp4", "fp8_tensor_e4m3", "fp8_1x128_e4m3"])
 def test_no_rows(fmt):
     x, w = dither.quantize(jnp.ones((0, 64)), fmt), dither.quantize(jnp.ones((64, 96)), fmt, "colwise")
