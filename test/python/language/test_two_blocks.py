@@ -112,7 +112,7 @@ def test_one_after_the_other(first, second, axis, device):
 @dither.jit
 def row_beside_rows(x, y, q, s, n, FORMAT: dl.constexpr):
     dl.store(y, (0, 0), dl.load(x, (0, 0), (2, 1)))
-    row = dl.where(1 <= n, dl.load(x, (0, 0), (1, 128)), 0.5)
+    row = dl.where(n >= 1, dl.load(x, (0, 0), (1, 128)), 0.5)
     scale = dl.block_scale(row, FORMAT, axis=1)
     dl.store(q, (0, 0), dl.cast(row, scale, FORMAT, axis=1))
     dl.store(s, (0, 0), scale)
