@@ -9,6 +9,7 @@
 #include "LaneLoops.h"
 #include "Lifetimes.h"
 #include "LoadsAtOnce.h"
+#include "LoadsInStages.h"
 #include "MaskedAccesses.h"
 #include "NarrowStores.h"
 #include "Occupancy.h"
@@ -321,6 +322,8 @@ static FunctionPassManager schedulePasses(const TargetInfo &target) {
   passes.addPass(SpareBarriersPass());
   if (target.f32x2)
     passes.addPass(ShuffledWordsPass());
+  if (asksInStages(target))
+    passes.addPass(LoadsInStagesPass());
   passes.addPass(LoadsAtOncePass());
   return passes;
 }

@@ -23,6 +23,7 @@
 #include "Lifetimes.h"
 #include "Functions.h"
 #include "Halves.h"
+#include "LoadsInStages.h"
 #include "ReadOnly.h"
 #include "Registers.h"
 #include "llvm/ADT/MapVector.h"
@@ -48,8 +49,6 @@ constexpr unsigned kFetched = kHeld + kHeld / 4;
 /// Registers of a kernel that is left to ptxas: it has too much to compute for
 /// an order that follows uses.
 constexpr unsigned kMost = 300;
-/// Operations between a program's id and an address, at most.
-constexpr unsigned kAddressDepth = 24;
 
 /// An element of what a load gives: it goes where the load goes.
 LoadInst *loadOf(Instruction &i) {
@@ -83,9 +82,10 @@ bool isNoSmallerThanOperands(const Instruction &i) {
 class Lifetimes {
 public:
   Lifetimes(Function &f, DominatorTree &dominators, LoopInfo &loops,
-            bool fetchesAtOnce)
+            const TargetInfo &target)
       : f(f), dominators(dominators), loops(loops),
-        fetchesAtOnce(fetchesAtOnce), readOnly(f) {}
+        fetchesAtOnce(target.fastMemory), inStages(asksInStages(target)),
+        readOnly(f) {}
 
   /// Returns whether there was anything to do.
   bool shorten(BasicBlock &block) {
@@ -132,15 +132,9 @@ private:
   /// Whether `i` may be computed after barriers.
   bool mayCross(Instruction &i, bool loads) {
     if (LoadInst *load = loadOf(i))
-      return loads && isShared(*load);
+      return loads && readOnly.isOfAllPrograms(*load);
     return isPure(i) && isNoSmallerThanOperands(i);
   }
-  /// Whether all programs read this, and none writes it.
-  bool isShared(LoadInst &load) {
-    return readOnly.isReadBy(load) &&
-           !dependsOnProgram(load.getPointerOperand());
-  }
-  bool dependsOnProgram(Value *v, unsigned depth = 0);
   /// The block for what these use, none of them a phi: one of the loop of
   /// `from`, or null.
   BasicBlock *commonBlock(ArrayRef<Instruction *> users, BasicBlock *from);
@@ -165,25 +159,13 @@ private:
   Function &f;
   DominatorTree &dominators;
   LoopInfo &loops;
-  bool fetchesAtOnce;
+  bool fetchesAtOnce, inStages;
   const Waits waits = waitsOf(f);
   ReadOnlyArguments readOnly;
   Halves halves;
 };
 
 } // namespace
-
-bool Lifetimes::dependsOnProgram(Value *v, unsigned depth) {
-  auto *i = dyn_cast<Instruction>(v);
-  if (!i)
-    return false;
-  if (depth > kAddressDepth || isa<PHINode, LoadInst>(i))
-    return true;
-  if (auto *call = dyn_cast<IntrinsicInst>(i))
-    return call->getIntrinsicID() != Intrinsic::nvvm_read_ptx_sreg_tid_x;
-  return any_of(i->operands(),
-                [&](Value *o) { return dependsOnProgram(o, depth + 1); });
-}
 
 BasicBlock *Lifetimes::commonBlock(ArrayRef<Instruction *> users,
                                    BasicBlock *from) {
@@ -230,7 +212,10 @@ void Lifetimes::postpone(BasicBlock &block, bool loads) {
     for (Instruction *user : users)
       if (user->getParent() == &block)
         first = std::min(first, epoch[user]);
-    if (first != epoch[i] && !crosses)
+    // After the last barrier nothing is crossed on the way to other blocks.
+    bool isOnOneSide = first == epoch[i] ||
+                       (inStages && first == elsewhere && epoch[i] == barriers);
+    if (!isOnOneSide && !crosses)
       continue;
     if (first == elsewhere && !commonBlock(users, &block))
       continue;
@@ -381,7 +366,7 @@ PreservedAnalyses LifetimesPass::run(Function &f,
   if (hasManyQuotients(f) || alive.most > kMost)
     return PreservedAnalyses::all();
   Lifetimes lifetimes(f, analyses.getResult<DominatorTreeAnalysis>(f),
-                      analyses.getResult<LoopAnalysis>(f), target.fastMemory);
+                      analyses.getResult<LoopAnalysis>(f), target);
   bool changed = false;
   for (BasicBlock &block : f)
     changed |= lifetimes.shorten(block);

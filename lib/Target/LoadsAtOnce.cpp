@@ -3,8 +3,8 @@
 // A lane asks for all of its part of a tile before it looks at any. Where much
 // is computed of it, ptxas makes each load right before its first use instead,
 // to have registers for fewer of them, and a warp waits for memory once for
-// each. It moves no load over a `pmevent`, which counts an event for profilers
-// and does nothing else, and finds registers all the same.
+// each. Where an event parts them from the arithmetic it finds registers all
+// the same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -155,10 +155,14 @@ unsigned mostWithLoads(const Function &f) {
 
 } // namespace
 
-PreservedAnalyses LoadsAtOncePass::run(Function &f, FunctionAnalysisManager &) {
-  auto *type = FunctionType::get(Type::getVoidTy(f.getContext()), false);
+void keepLoadsFrom(Instruction &place) {
+  auto *type = FunctionType::get(Type::getVoidTy(place.getContext()), false);
   InlineAsm *event = InlineAsm::get(type, "pmevent 0;", "~{memory}",
                                     /*hasSideEffects=*/true);
+  IRBuilder<>(&place).CreateCall(type, event);
+}
+
+PreservedAnalyses LoadsAtOncePass::run(Function &f, FunctionAnalysisManager &) {
   unsigned most = mostWithLoads(f);
   if (!most)
     return PreservedAnalyses::all();
@@ -168,7 +172,7 @@ PreservedAnalyses LoadsAtOncePass::run(Function &f, FunctionAnalysisManager &) {
   bool changed = false;
   for (BasicBlock &block : f)
     if (Instruction *last = Loads(block).gather(most, alive, readOnly)) {
-      IRBuilder<>(last->getNextNode()).CreateCall(type, event);
+      keepLoadsFrom(*last->getNextNode());
       changed = true;
     }
   return allButInstructions(changed);

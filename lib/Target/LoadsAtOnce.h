@@ -3,9 +3,14 @@
 #ifndef DITHER_LIB_TARGET_LOADSATONCE_H
 #define DITHER_LIB_TARGET_LOADSATONCE_H
 
+#include "llvm/IR/Instruction.h"
 #include "llvm/IR/PassManager.h"
 
 namespace dither::target {
+
+/// Has ptxas leave loads on their side of `place`: it moves none over a
+/// `pmevent`, which counts an event for profilers and does nothing else.
+void keepLoadsFrom(llvm::Instruction &place);
 
 /// For GPUs: keeps loads that stand together where they are, in front of long
 /// arithmetic.

@@ -7,6 +7,8 @@
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace dither::target {
 
@@ -29,7 +31,30 @@ public:
            !written.contains(argument);
   }
 
+  /// Whether all programs read what `load` does, as the parameters of a norm:
+  /// it is in a cache.
+  bool isOfAllPrograms(const llvm::LoadInst &load) const {
+    return isReadBy(load) && !dependsOnProgram(load.getPointerOperand());
+  }
+
 private:
+  /// Operations between a program's id and an address, at most.
+  static constexpr unsigned kAddressDepth = 24;
+
+  static bool dependsOnProgram(const llvm::Value *v, unsigned depth = 0) {
+    auto *i = llvm::dyn_cast<llvm::Instruction>(v);
+    if (!i)
+      return false;
+    if (depth > kAddressDepth || llvm::isa<llvm::PHINode, llvm::LoadInst>(i))
+      return true;
+    if (auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(i))
+      return call->getIntrinsicID() !=
+             llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x;
+    return llvm::any_of(i->operand_values(), [&](const llvm::Value *operand) {
+      return dependsOnProgram(operand, depth + 1);
+    });
+  }
+
   llvm::SmallPtrSet<const llvm::Value *, 8> written;
 };
 

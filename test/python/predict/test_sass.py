@@ -172,3 +172,18 @@ def test_loads_are_waited_for_together(operator, target):
     assert found.memory_waits == 1
     assert found.registers <= 51
     assert found.spills <= 48
+
+
+def test_parameters_are_asked_for_a_stage_ahead():
+    """A LayerNorm on a GPU with fast memory waits for its row, and twice for gamma and beta, of which registers do not
+    hold all beside it (lib/Target/LoadsInStages.cpp); it waited for these four times."""
+    target = "sm_100a"
+    if ptxas.find_tools(target) is None:
+        pytest.skip("no ptxas or nvdisasm")
+    x, gamma = np.ones((64, 4096), ml_dtypes.bfloat16), np.ones(4096, ml_dtypes.bfloat16)
+    with dither.profile.record(f"sim:{target}") as runs:
+        dither.layer_norm(x, gamma, gamma, format="mxfp8_e4m3")
+    found = of_summary(dither.profile.summarize(runs)[0])
+    assert found.memory_waits == 1
+    assert found.waits <= 3
+    assert found.registers <= 96 and found.spills <= 48
