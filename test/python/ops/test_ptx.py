@@ -120,7 +120,7 @@ SPILLS = {
     "-fp8_128x128_": 276,
     "layer_norm-": 136,
     "layer_norm_backward-": 72,
-    "rms_norm_backward-": 172,
+    "rms_norm_backward-": 180,
     "swiglu-bfloat16": 128,
     "swiglu-float32": 176,
 }
