@@ -155,11 +155,11 @@ unsigned mostWithLoads(const Function &f) {
 
 } // namespace
 
-void keepLoadsFrom(Instruction &place) {
+Instruction *keepLoadsFrom(Instruction &place) {
   auto *type = FunctionType::get(Type::getVoidTy(place.getContext()), false);
   InlineAsm *event = InlineAsm::get(type, "pmevent 0;", "~{memory}",
                                     /*hasSideEffects=*/true);
-  IRBuilder<>(&place).CreateCall(type, event);
+  return IRBuilder<>(&place).CreateCall(type, event);
 }
 
 PreservedAnalyses LoadsAtOncePass::run(Function &f, FunctionAnalysisManager &) {

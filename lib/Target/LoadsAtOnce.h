@@ -9,8 +9,9 @@
 namespace dither::target {
 
 /// Has ptxas leave loads on their side of `place`: it moves none over a
-/// `pmevent`, which counts an event for profilers and does nothing else.
-void keepLoadsFrom(llvm::Instruction &place);
+/// `pmevent`, which counts an event for profilers and does nothing else, and
+/// which this returns.
+llvm::Instruction *keepLoadsFrom(llvm::Instruction &place);
 
 /// For GPUs: keeps loads that stand together where they are, in front of long
 /// arithmetic.

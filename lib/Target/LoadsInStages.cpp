@@ -156,14 +156,17 @@ bool Parameters::stage() {
   });
   if (areAtOnce && registers <= kAtOnce)
     return false;
+  // In front of what addresses are computed of, if that stands first.
+  Instruction *event = keepLoadsFrom(*start);
+  number[event] = number.lookup(start);
   for (size_t k = 0; k < parts.size(); ++k) {
-    Instruction &place = k < 2 ? *start : *parts[k - 1].begin;
+    Instruction &place = k < 2 ? *event : *parts[k - 1].begin;
     for (LoadInst *load : parts[k].loads) {
       moveBefore(*load, place);
       for (User *part : make_early_inc_range(load->users()))
         moveBefore(*cast<Instruction>(part), place);
     }
-    if (k > 0)
+    if (k > 1)
       keepLoadsFrom(place);
   }
   return true;
