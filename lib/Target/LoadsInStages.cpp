@@ -16,6 +16,7 @@
 #include "Registers.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/Instructions.h"
 
@@ -38,7 +39,8 @@ constexpr unsigned kNear = 64;
 class Parameters {
 public:
   Parameters(BasicBlock &block, const DominatorTree &dominators,
-             const Waits &waits, const ReadOnlyArguments &readOnly);
+             const LoopInfo &loops, const Waits &waits,
+             const ReadOnlyArguments &readOnly);
 
   /// Asks for them in stages, if they are many. Returns whether it did.
   bool stage();
@@ -65,12 +67,16 @@ private:
 } // namespace
 
 Parameters::Parameters(BasicBlock &block, const DominatorTree &dominators,
-                       const Waits &waits, const ReadOnlyArguments &readOnly)
+                       const LoopInfo &loops, const Waits &waits,
+                       const ReadOnlyArguments &readOnly)
     : block(block) {
-  // From the last wait on, which may be in the block before this one.
+  // From the last wait on, which may be in the block before this one, but not
+  // outside of a loop that this one is in.
   SmallVector<BasicBlock *> path;
   Instruction *last = nullptr;
-  for (auto *node = dominators.getNode(&block); node && !last;
+  for (auto *node = dominators.getNode(&block);
+       node && !last &&
+       loops.getLoopFor(node->getBlock()) == loops.getLoopFor(&block);
        node = node->getIDom()) {
     path.push_back(node->getBlock());
     for (Instruction &i : *node->getBlock())
@@ -175,11 +181,12 @@ bool Parameters::stage() {
 PreservedAnalyses LoadsInStagesPass::run(Function &f,
                                          FunctionAnalysisManager &analyses) {
   const auto &dominators = analyses.getResult<DominatorTreeAnalysis>(f);
+  const auto &loops = analyses.getResult<LoopAnalysis>(f);
   const Waits waits = waitsOf(f);
   ReadOnlyArguments readOnly(f);
   bool changed = false;
   for (BasicBlock &block : f)
-    changed |= Parameters(block, dominators, waits, readOnly).stage();
+    changed |= Parameters(block, dominators, loops, waits, readOnly).stage();
   return allButInstructions(changed);
 }
 
