@@ -289,7 +289,8 @@ def DitherVersionBounds : Pass<"dither-version-bounds", "::mlir::func::FuncOp"> 
     Guarantees: divisions of indices that cannot be negative are unsigned. Accesses
     that are in bounds whatever the program id and the iteration of a loop carry `in_bounds`. Where the bounds of others can be checked before the body runs,
     the body becomes the two branches of an scf.if: one in which those carry
-    `in_bounds` too, and the original. The condition is quant.likely. Of a row whose static length ends inside of the tile of a GPU's
+    `in_bounds` too, and the original. The condition is quant.likely. A loop over tiles up to an extent becomes two, the
+    first over those that are inside; where nothing else is to be checked there is no scf.if. Of a row whose static length ends inside of the tile of a GPU's
     program that is not cut into fragments, what is past it stays outside; a vector of as many columns is one of
     that length there (memref.cast). Where offsets follow from program ids, `quant.whole_if` says what
     keeps every tile of a launch inside; the body of a kernel for a launch (`quant.launch`, which is gone)
