@@ -92,10 +92,10 @@ bool isMemoryElement(Type type) {
 }
 
 std::optional<int64_t> scratchBytes(ArrayRef<int64_t> shape, Type type) {
-  constexpr int64_t kMost = INT32_MAX;
   int64_t bits = storageBits(type);
   for (int64_t extent : shape)
-    if (extent < 1 || llvm::MulOverflow(bits, extent, bits) || bits > 8 * kMost)
+    if (extent < 1 || llvm::MulOverflow(bits, extent, bits) ||
+        bits > 8 * kMostScratchBytes)
       return std::nullopt;
   return llvm::divideCeil(bits, 8);
 }

@@ -21,9 +21,7 @@ using namespace dither::quant;
 
 namespace dither::quant {
 
-/// What `memref` is a view of, or of a view. Operations are verified before
-/// their order is: views of each other are views of nothing.
-static Value viewed(Value memref) {
+Value viewed(Value memref) {
   llvm::SmallPtrSet<Operation *, 4> seen;
   while (auto view = memref.getDefiningOp<ViewLikeOpInterface>()) {
     if (!seen.insert(view).second)
@@ -116,7 +114,7 @@ LogicalResult ScratchOp::verify() {
                       ", expected columns of 32 bits");
   if (!scratchBytes(type.getShape(), elem)) // SC6
     return where.fail("memory has shape " + str(type.getShape()) +
-                      ", expected 1 to 2147483647 bytes");
+                      ", expected 1 to " + Twine(kMostScratchBytes) + " bytes");
   return success();
 }
 

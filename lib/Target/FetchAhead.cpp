@@ -255,10 +255,8 @@ PreservedAnalyses FetchAheadPass::run(Function &f,
                                       FunctionAnalysisManager &analyses) {
   bool changed = false;
   ReadOnlyArguments readOnly(f);
-  const DataLayout &layout = f.getDataLayout();
   auto isWanted = [&](const LoadInst &load) {
-    return readOnly.isReadBy(load) &&
-           layout.getTypeStoreSize(load.getType()) >= kWideLoad;
+    return readOnly.isReadBy(load) && isWide(load);
   };
   for (Loop *loop : analyses.getResult<LoopAnalysis>(f).getLoopsInPreorder()) {
     BasicBlock &block = *loop->getHeader();

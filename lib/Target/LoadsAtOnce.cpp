@@ -37,10 +37,6 @@ bool isLoad(const Instruction &i) {
          load->getPointerAddressSpace() == NVPTXAS::ADDRESS_SPACE_GLOBAL;
 }
 
-bool isWide(const Instruction &i) {
-  return isLoad(i) && i.getType()->getPrimitiveSizeInBits() >= 8 * kWideLoad;
-}
-
 /// Whether `i` only takes a loaded vector apart.
 bool isPart(const Instruction &i) {
   return isa<ExtractElementInst, ShuffleVectorInst, BitCastInst>(i);
@@ -102,12 +98,12 @@ Instruction *Loads::gather(unsigned most, const AliveAfter &alive,
       isUsed = true;
     if (!isLoad(i))
       continue;
-    if (isExchanged && isWide(i))
+    if (isExchanged && isWide(cast<LoadInst>(i)))
       return nullptr;
     if (isExchanged)
       continue;
     loaded.insert(&i);
-    wide += isWide(i);
+    wide += isWide(cast<LoadInst>(i));
     (isUsed ? later : first).push_back(&i);
   }
   if (wide < 2)
@@ -130,7 +126,7 @@ Instruction *Loads::gather(unsigned most, const AliveAfter &alive,
     SmallSetVector<Instruction *, 16> found;
     if (readOnly.isReadBy(*cast<LoadInst>(load)) && collect(*load, found))
       moved.insert_range(found);
-    else if (isWide(*load))
+    else if (isWide(*cast<LoadInst>(load)))
       return nullptr;
   }
   for (Instruction *i : moved) {

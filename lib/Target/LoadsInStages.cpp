@@ -89,8 +89,7 @@ Parameters::Parameters(BasicBlock &block, const DominatorTree &dominators,
     for (Instruction &i : *on) {
       auto *load = dyn_cast<LoadInst>(&i);
       if (!load || (on == last->getParent() && load->comesBefore(last)) ||
-          load->getType()->getPrimitiveSizeInBits() < 8 * kWideLoad ||
-          !readOnly.isOfAllPrograms(*load))
+          !isWide(*load) || !readOnly.isOfAllPrograms(*load))
         continue;
       bool isForBlock = all_of(load->users(), [&](User *part) {
         return isa<ExtractElementInst>(part) &&
@@ -101,6 +100,8 @@ Parameters::Parameters(BasicBlock &block, const DominatorTree &dominators,
       if (isForBlock)
         loads.push_back(load);
     }
+  if (loads.size() < kLeastStages)
+    return;
   for (auto [n, i] : enumerate(block))
     number[&i] = n;
   start = last->getParent() == &block ? last->getNextNode()
@@ -151,6 +152,8 @@ void Parameters::moveBefore(Instruction &i, Instruction &place) {
 }
 
 bool Parameters::stage() {
+  if (loads.size() < kLeastStages)
+    return false;
   unsigned registers = 0;
   for (LoadInst *load : loads)
     registers += registersOf(load->getType());

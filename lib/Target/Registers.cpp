@@ -9,6 +9,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/Constants.h"
+#include "llvm/IR/DataLayout.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/Support/MathExtras.h"
@@ -219,6 +220,11 @@ Waits waitsOf(Function &f) {
     waits.insert_range(barriers.empty() ? shuffles : barriers);
   }
   return waits;
+}
+
+bool isWide(const LoadInst &load) {
+  constexpr unsigned kWide = 8; // bytes
+  return load.getDataLayout().getTypeStoreSize(load.getType()) >= kWide;
 }
 
 bool hasManyQuotients(Function &f) {

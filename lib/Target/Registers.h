@@ -6,6 +6,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/Function.h"
+#include "llvm/IR/Instructions.h"
 
 namespace dither::target {
 
@@ -50,9 +51,9 @@ inline constexpr llvm::StringLiteral kShufflesAttr = "dither-shuffles";
 /// leave a multiprocessor room for 20 warps.
 constexpr unsigned kHeld = 64;
 
-/// Bytes of a load that is worth waiting for with others. Narrower ones are of
-/// the version of a loop that goes past an edge, one for each element.
-constexpr unsigned kWideLoad = 8;
+/// Whether a load is worth waiting for with others. Narrower ones are of the
+/// version of a loop that goes past an edge, one for each element.
+bool isWide(const llvm::LoadInst &load);
 
 /// Whether `f` divides so often that its order says little: each quotient has a
 /// slow path, and ptxas does better by itself.

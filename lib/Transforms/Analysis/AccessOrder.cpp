@@ -14,7 +14,7 @@ namespace dither::transforms {
 
 std::optional<MemoryAccess> MemoryAccess::of(Operation *op) {
   auto make = [&](Value memref, Value tile, ValueRange indices) {
-    return MemoryAccess{op, viewed(memref), memref,
+    return MemoryAccess{op, quant::viewed(memref), memref,
                         cast<RankedTensorType>(tile.getType()),
                         llvm::to_vector(indices)};
   };
@@ -46,12 +46,6 @@ std::optional<MemoryAccess> MemoryAccess::of(Operation *op) {
     return access;
   }
   return std::nullopt;
-}
-
-Value viewed(Value memref) {
-  while (auto view = memref.getDefiningOp<ViewLikeOpInterface>())
-    memref = view.getViewSource();
-  return memref;
 }
 
 quant::StoreOp copyOf(quant::LoadOp load) {

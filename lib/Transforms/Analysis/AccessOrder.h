@@ -38,9 +38,6 @@ struct MemoryAccess {
   bool anyRows = false;
 };
 
-/// What a memref is a view of, if it is one; else itself.
-mlir::Value viewed(mlir::Value memref);
-
 /// The asynchronous store that copies, on its own, what `load` reads; null if
 /// there is none.
 quant::StoreOp copyOf(quant::LoadOp load);

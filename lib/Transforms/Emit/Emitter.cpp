@@ -2,6 +2,7 @@
 
 #include "Emit/Emitter.h"
 #include "Emit/Gpu.h"
+#include "Tiling/Scratch.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -365,12 +366,11 @@ void Emitter::barrier() { gpu::barrier(b, loc); }
 
 Value Emitter::clusterRank() { return gpu::clusterRank(b, loc); }
 
-/// Bytes in which exchanges lie beside each other, so many that a program has
-/// them beside its rows (SelectConfig.cpp), and where each begins.
-constexpr int64_t kSharedInTurns = 2048, kSharedAlign = 16;
+/// Where exchanges that lie beside each other begin.
+constexpr int64_t kSharedAlign = 16;
 
 Value Emitter::shared(int64_t bytes) {
-  if (nextShared + bytes > kSharedInTurns)
+  if (nextShared + bytes > kHeldExchange)
     nextShared = 0;
   int64_t start = nextShared;
   nextShared = llvm::alignTo(start + bytes, kSharedAlign);

@@ -51,6 +51,7 @@ void clampIndices(Operation *op) {
 /// have written to them meanwhile.
 LogicalResult checkGathers(func::FuncOp func) {
   using namespace dither::transforms;
+  using dither::quant::viewed;
   auto result = func.walk([](dither::quant::GatherOp gather) {
     for (Operation *user : accessesOf(viewed(gather.getMemref())))
       if (auto access = MemoryAccess::of(user); access && access->writes) {

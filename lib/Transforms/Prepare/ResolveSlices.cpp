@@ -477,10 +477,6 @@ bool crossesSeams(Value tile, int64_t axis, ArrayRef<int64_t> seams) {
 }
 
 LogicalResult Resolver::resolve(tensor::ConcatOp concat, OpOperand &use) {
-  if (isOpTriviallyDead(use.getOwner())) {
-    b.eraseOp(use.getOwner());
-    return success();
-  }
   // What has to be one tile in the end is so from here on: one in place of as
   // many as there are parts.
   if (crossesSeams(concat, concat.getDim(), seamsOf(concat))) {

@@ -17,6 +17,10 @@ namespace dither::transforms {
 /// Where scratch memory begins.
 constexpr int64_t kScratchAlign = 64;
 
+/// Bytes of shared memory for what warps exchange beside a row, and for the
+/// system.
+constexpr int64_t kHeldExchange = 2048;
+
 /// Whether programs of the kernel have scratch memory for any tile: those of a
 /// CPU.
 bool hasScratch(mlir::func::FuncOp kernel);

@@ -19,6 +19,7 @@
 #include "Analysis/DimClasses.h"
 #include "Layouts/LayoutRules.h"
 #include "Tiling/HeldTiles.h"
+#include "Tiling/Scratch.h"
 #include "Tiling/TilingEngine.h"
 #include "Tiling/WaitingTiles.h"
 #include "dither/Dialect/Quant/CodeTypes.h"
@@ -127,9 +128,6 @@ constexpr int64_t kLongRowWarps = 16, kHeldWarps = 24;
 /// Blocks of a multiprocessor that are enough to wait for memory in turns, and
 /// that are better than many registers.
 constexpr int64_t kHeldBlocks = 4, kFewHeldBlocks = 2;
-/// Bytes of shared memory for what warps exchange beside a row, and for the
-/// system.
-constexpr int64_t kHeldExchange = 2048;
 /// Columns in a run of a lane where FP8 or FP4 codes are stored: 128 bits
 /// or 64.
 constexpr int64_t kLaneRun = 16;

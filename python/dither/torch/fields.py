@@ -122,16 +122,18 @@ def options_of(q: Quantized) -> dict[str, Any]:
     return {**options, "flatten_axis": some.flatten_axis}
 
 
+#: Fields of a part that say nothing of its codes and scales: the data type that values were of, and who gave the scale.
+LABELS = ("dtype", "scale_given")
+
+
 def alike(a: Description, b: Description) -> bool:
-    """Whether codes and scales of one mean the same in the other: whatever data type values were of, and whoever gave
-    the scale."""
+    """Whether codes and scales of one mean the same in the other, whatever the labels say."""
     return _of_codes(a) == _of_codes(b)
 
 
 def _of_codes(description: Description) -> Description:
     kind, shared, *ways = description
-    labels = ("dtype", "scale_given")
-    return kind, shared, *((way, tuple(field for field in static if field[0] not in labels)) for way, static in ways)
+    return kind, shared, *((way, tuple(field for field in static if field[0] not in LABELS)) for way, static in ways)
 
 
 def _fields(kind: str) -> list[str]:

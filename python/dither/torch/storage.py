@@ -15,6 +15,7 @@ from ..ops import ScaledTensor1x, ScaledTensor2x, dequantize
 from ..ops.tiles import round_up
 from .columns import columns_of
 from .dtypes import check_dtype, dither_dtype, torch_dtype
+from .fields import LABELS
 
 #: One direction of a quantized tensor: codes and scales, or high precision where it is not quantized.
 Part = ScaledTensor1x | torch.Tensor
@@ -361,8 +362,7 @@ def _skeleton(part: Part | None) -> Any:
     """A direction without its tensors, to be compared."""
     if part is None or isinstance(part, torch.Tensor):
         return _without_tensors(part)
-    # The data type of values is that of the storage, and who gave the scale is said by nothing in it.
-    skipped = (*_FIELDS, "dtype", "scale_given")
+    skipped = (*_FIELDS, *LABELS)
     fields = (field.name for field in dataclasses.fields(part) if field.name not in skipped)
     return tuple(getattr(part, name) for name in fields)
 

@@ -51,8 +51,12 @@ int64_t storageBits(mlir::Type type);
 /// or are i64.
 bool isMemoryElement(mlir::Type type);
 
-/// Bytes of scratch memory for elements of `type`: launches count them in 32
-/// bits. Nothing where there are none, or more than 2^31 - 1.
+/// Bytes of a program's memory beside its tensors, at most: launches count them
+/// in 32 bits.
+inline constexpr int64_t kMostScratchBytes = INT32_MAX;
+
+/// Bytes of scratch memory for elements of `type`. Nothing where there are
+/// none, or more than kMostScratchBytes.
 std::optional<int64_t> scratchBytes(llvm::ArrayRef<int64_t> shape,
                                     mlir::Type type);
 

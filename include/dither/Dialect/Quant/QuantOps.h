@@ -36,6 +36,10 @@ namespace dither::quant {
 /// are one of four.
 int64_t paddedRows(ScaleLayout order);
 
+/// What a memref is a view of, or of a view; else itself. Operations are
+/// verified before their order is: views of each other are views of nothing.
+mlir::Value viewed(mlir::Value memref);
+
 /// Whether a memref has the extents that a program gives it: nobody has
 /// checked them before the launch.
 bool isSliced(mlir::Value memref);
