@@ -173,6 +173,7 @@ def _launch(steps: Sequence[Step], shared: Mapping[str, Any]) -> None:
             continue
         chosen = Choices(
             **{name: given[name] for name in ("FMT", "LAYOUT", "REPEAT", "ROUND", "RANDOM", "ROWS", "COLS")},
+            ACROSS=step.grid[0 if given["ACROSS"] else 1],
             TRANSFORMS=(given["ROW_TRANSFORM"], given["COL_TRANSFORM"]),
             THERE=tuple(name for name in _ARGUMENTS if given[name] is not None),
         )

@@ -15,8 +15,8 @@ MOST_ARGUMENTS, MOST_TENSORS = 62, 16
 
 
 class Choices(NamedTuple):
-    """What the code for a tensor is compiled for: constexprs of `fused_kernel`, and which of its arguments there are,
-    after the tensor and its first program."""
+    """What the code for a tensor is compiled for: constexprs of `fused_kernel`, programs along its rows and those of
+    the padding of scales, and which of its arguments there are, after the tensor and its first program."""
 
     FMT: Any
     LAYOUT: Any
@@ -26,6 +26,7 @@ class Choices(NamedTuple):
     TRANSFORMS: tuple[Any, Any]
     ROWS: int
     COLS: int
+    ACROSS: int
     THERE: tuple[str, ...]
 
 
@@ -45,8 +46,7 @@ def many_kernel(items, count, CHOICES: dl.constexpr):
 def quantize_tile(item, i, chosen):
     """A tile of a tensor."""
     x, there = item[0], chosen.THERE
-    across = dl.cdiv(x.shape[1], chosen.COLS)
-    row, col = i // across, i % across
+    row, col = i // chosen.ACROSS, i % chosen.ACROSS
     skip = argument(item, there, "skip")
     if skip is not None:
         # Past the end of all outputs: nothing is read, and nothing stored.

@@ -50,6 +50,17 @@ def test_bits(name, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("order", ["128x4", "8x4", "packed"])
+def test_padding_of_scales_is_written(order, device):
+    """Rows that are shorter than what scales are padded to; and of fewer tiles, or more than one."""
+    xs = tensors(shapes=((40, 16), (40, 32), (40, 64), (7, 192), (130, 320)))
+    for layout in ("rowwise", "both"):
+        found = dither.quantize_many(xs, "mxfp8_e4m3", layout, order, device=device)
+        for i, (one, x) in enumerate(zip(found, xs, strict=True)):
+            same(one, dither.quantize(x, "mxfp8_e4m3", layout, order), f"{layout}, tensor {i}")
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_options_of_each(device):
     """Lists have a value for each: formats, layouts, scales, offsets and earlier results."""
     xs = [*tensors(shapes=((64, 128), (96, 64))), data.normal(32, 96, "float32").reshape(4, 8, 96)]
