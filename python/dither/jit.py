@@ -223,9 +223,9 @@ class Kernel:
         return self._plan(made)
 
     def _recorded_code(self, wanted: Specialization, grid: tuple[int, int, int]) -> Compiled:
-        """As `_code`, of a launch whose extents may be others."""
+        """As `_code`, of a launch whose extents may be others, and which is not launched now."""
         x, y, z = map(number_of, grid)
-        return self._code(dataclasses.replace(wanted, bound=wanted.bound.now), (x, y, z))
+        return self._code(dataclasses.replace(wanted, bound=wanted.bound.now), (x, y, z), launched=False)
 
     def _extents_of(self, grid: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """The grid of a call with structures; a function of the arguments sees them as they were given."""
@@ -272,7 +272,7 @@ class Kernel:
         options = self.options.under(num_warps, math)
         return Specialization(self.__name__, bound, where.target, options, captures), where
 
-    def _code(self, wanted: Specialization, grid: tuple[int, int, int]) -> Compiled:
+    def _code(self, wanted: Specialization, grid: tuple[int, int, int], launched: bool = True) -> Compiled:
         """The code of a launch, from memory where it is there.
 
         A launch whose tiles are all inside of their tensors has code without masks, others have code with them. Which
@@ -289,7 +289,7 @@ class Kernel:
         if not compiled.suits(grid, wanted.bound.arguments):
             second = *key, "second"
             compiled = self._compiled.get(second) or self._compiled.make(second, build)
-        if not built:
+        if launched and not built:
             self._count(memory_hits=1)
         return compiled
 

@@ -337,6 +337,17 @@ def written(source, scope, name="scaled"):
     return dither.fuse(scope[name])
 
 
+def test_recording_is_no_launch():
+    """What a call does is asked for beside its launch, for its own extents, and for others."""
+    kernel = dither.gelu.operator.kernel
+    for m in (3, 3, 3, 3, 5, 6, 7):
+        x = np.ones((m, 96), F32)
+        before, builds = kernel.stats().memory_hits, len(kernel.stats().builds)
+        dither.gelu(x)
+        assert kernel.stats().memory_hits + len(kernel.stats().builds) == before + builds + 1, m
+    assert is_replayed(dither.gelu, x)
+
+
 def test_cleared_and_observed():
     x = np.ones((8, 64), F32)
     warm(dither.gelu, x)
