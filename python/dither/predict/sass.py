@@ -104,22 +104,28 @@ def executed(code: Sequence[Instruction], times: Mapping[int, float]) -> Iterato
     `times` says how often a warp runs each line of the PTX. A basic block runs as often as the median of what its
     instructions say: single ones may have been moved there from other blocks. Of a loop that ptxas unrolled blocks have
     several copies of a line: the one with most runs as often as they fit into the line's times, the next has the rest.
-    Slow paths that ptxas adds for operands that are subnormal, with the blocks around
-    their calls, do not run.
+    Blocks with as few copies as any share the times where they have an opcode of the line in common: they are copies of
+    each other, as of a loop whose iterations have branches. Those with other opcodes are parts of one path, on which
+    the line has become several instructions. Slow paths that ptxas adds for operands that are subnormal, with the
+    blocks around their calls, do not run.
     """
     parts = list(_taken(code))
     said: list[dict[int, float]] = [{} for _ in parts]
+    opcodes = [_opcodes(block) for block in parts]
     copies: dict[int, list[tuple[int, int]]] = {}  # of each line: how many, in which block
-    for at, block in enumerate(parts):
-        for line, number in _copies(block).items():
-            copies.setdefault(line, []).append((number, at))
+    for at, lines in enumerate(opcodes):
+        for line, of_line in lines.items():
+            copies.setdefault(line, []).append((_copies(of_line), at))
     for line, places in copies.items():
         left = times.get(line, 0.0)
         fewest = min(places)[0]
+        equals = [opcodes[at][line].keys() for number, at in places if number == fewest]
         for number, at in sorted(places, key=lambda place: (-place[0], place[1])):
-            # Blocks with as many copies may be of one path, or stand for each other: the line does not say which.
-            said[at][line] = left / number if number == fewest else left // number
-            left -= 0.0 if number == fewest else said[at][line] * number
+            if number > fewest:
+                said[at][line] = left // number
+                left -= said[at][line] * number
+            else:
+                said[at][line] = left / number / sum(not opcodes[at][line].keys().isdisjoint(one) for one in equals)
     for block, lines in zip(parts, said, strict=True):
         often = statistics.median(lines[i.line] for i in block)
         if often > 0:
@@ -139,13 +145,15 @@ def _taken(code: Sequence[Instruction]) -> Iterator[list[Instruction]]:
             yield block
 
 
-def _copies(block: Sequence[Instruction]) -> dict[int, int]:
-    """How many copies of each line a basic block has. An instruction of memory, a shuffle or a barrier is one of the
-    PTX; of others a line may become several, of which the rarest opcode counts."""
+def _opcodes(block: Sequence[Instruction]) -> dict[int, Counter[str]]:
+    """Opcodes of each line in a basic block, and how often they are there."""
     found: dict[int, Counter[str]] = {}
     for i in block:
         found.setdefault(i.line, Counter())[i.base if i.base in _SINGLE else i.opcode] += 1
-    return {
-        line: next((n for opcode, n in opcodes.items() if opcode in _SINGLE), min(opcodes.values()))
-        for line, opcodes in found.items()
-    }
+    return found
+
+
+def _copies(opcodes: Mapping[str, int]) -> int:
+    """How many copies of a line there are in a basic block. An instruction of memory, a shuffle or a barrier is one of
+    the PTX; of others a line may become several, of which the rarest opcode counts."""
+    return next((n for opcode, n in opcodes.items() if opcode in _SINGLE), min(opcodes.values()))

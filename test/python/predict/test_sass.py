@@ -108,6 +108,38 @@ def test_unrolled_loops(times, four, rest):
     assert [found.get(at, 0) for at in (0x00, 0x10, 0x50, 0xB0, 0xC0, 0xF0)] == [1, four, four, rest, rest, 1]
 
 
+# Two iterations of a loop whose body has a branch; line 22 is a few instructions of two blocks of one path.
+BRANCHES = """
+	//## File ".nv_debug_ptx_txt", line 20
+        /*0000*/                   LDG.E R4, desc[UR4][R2.64] ;
+        /*0010*/              @P0 BRA `(.L_x_1) ;
+	//## File ".nv_debug_ptx_txt", line 21
+        /*0020*/                   FADD R9, R9, R4 ;
+.L_x_1:
+	//## File ".nv_debug_ptx_txt", line 20
+        /*0030*/                   LDG.E R4, desc[UR4][R2.64] ;
+        /*0040*/              @P1 BRA `(.L_x_2) ;
+	//## File ".nv_debug_ptx_txt", line 21
+        /*0050*/                   FADD R9, R9, R4 ;
+.L_x_2:
+	//## File ".nv_debug_ptx_txt", line 22
+        /*0060*/                   MUFU.RCP R3, R9 ;
+        /*0070*/              @P2 BRA `(.L_x_3) ;
+	//## File ".nv_debug_ptx_txt", line 22
+        /*0080*/                   FFMA R3, R3, R9, -1 ;
+.L_x_3:
+	//## File ".nv_debug_ptx_txt", line 30
+        /*0090*/                   STG.E desc[UR4][R2.64], R3 ;
+        /*00a0*/                   EXIT ;
+"""
+
+
+def test_copies_in_blocks_of_their_own():
+    """Each runs as often as its part of the line's times; each part of line 22 as often as the line."""
+    found = {i.address: often for i, often in executed(parse(BRANCHES), {20: 2, 21: 1, 22: 1, 30: 1})}
+    assert [found[at] for at in (0x00, 0x20, 0x30, 0x50, 0x60, 0x80, 0x90)] == [1, 0.5, 1, 0.5, 1, 1, 1]
+
+
 @dither.jit
 def rows(x, gamma, y, N: dl.constexpr, COLS: dl.constexpr):
     i = dl.program_id(0)
