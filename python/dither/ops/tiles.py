@@ -74,21 +74,37 @@ def _elementwise_tile(
     cols: int, granule: tuple[int, int], colwise: bool, transposed: bool, cpu: bool, sums: bool
 ) -> Tile:
     least, block = granule
-    padded = round_up(max(cols, 1), block)
     if cpu:
         # A program is long enough to hide its start, and long rows follow each other as they are fetched ahead;
         # transposed rows of a tile fill cache lines.
-        width = max(block, min(padded, 1024 if transposed else 4096))
+        width = max(block, min(round_up(max(cols, 1), block), 1024 if transposed else 4096))
         height = 32 if colwise else power_of_two(32768 // width, 1, 64)
         return Tile(max(least, 128 if transposed else CPU_SUMMED if sums else height), width)
     # 4096 elements: 32 for each of 128 threads. Twice as many where rows would otherwise be 128 bytes of x, of which
     # those that begin inside a sector fetch a quarter more.
     if colwise:
         rows = max(least, 64 if transposed else 32)
-        return Tile(rows, max(block, min(128, GPU_TRANSPOSED // rows)))
+        width = max(block, _dividing(cols, 64, min(128, GPU_TRANSPOSED // rows)))
+        return Tile(max(rows, (GPU_TRANSPOSED if transposed else 4096) // width), width)
     # Of squares no more than registers hold.
-    width = max(block, power_of_two(2 * padded - 1, 1, min(1024, 2 * GPU_TRANSPOSED // least)))
+    width = max(block, _dividing(cols, 32, min(1024, 2 * GPU_TRANSPOSED // least)))
     return Tile(max(least, 4096 // width), width)
+
+
+def _dividing(cols: int, least: int, most: int) -> int:
+    """The widest power of two from `least` to `most`, which are some, whose tiles take a row no more than a tenth
+    longer than the best: one that the row's end cuts through has masks, and takes twice as long as a whole one
+    (docs/prediction.md). `most`, where that is less than `least`."""
+
+    def time(width: int) -> int:
+        whole, rest = divmod(cols, width)
+        return (whole + (2 if rest else 0)) * width
+
+    widths = [most]
+    while widths[-1] > least:
+        widths.append(widths[-1] // 2)
+    best = min(map(time, widths))
+    return next(width for width in widths if 10 * time(width) <= 11 * best)
 
 
 def dequantize_tile(cols: int, fmt: Format, axis: int, transposed: bool, cpu: bool, run: int = 1) -> Tile:
