@@ -164,7 +164,8 @@ def float_type(dtype: Any, name: str = "dtype") -> DType:
     if not isinstance(dtype, (DType, str)):
         known = FOREIGN.get(foreign_name(dtype))
     if not isinstance(known, DType) or not known.is_float:
-        raise TypeError(f"{name} is {dtype!r}, expected float32, bfloat16 or float16")
+        hint = ": an object, such as dither.float32 or numpy.float32, and no string" if isinstance(dtype, str) else ""
+        raise TypeError(f"{name} is {dtype!r}, expected float32, bfloat16 or float16{hint}")
     return known
 
 

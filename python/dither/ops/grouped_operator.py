@@ -206,7 +206,7 @@ class _Call:
             self._raise(asked)
         if self.wanted.out is not None:
             result = outputs.settle(result, self.wanted.out, self.skip)
-        return Results(result, self.saved, amaxes.get("amax", asked))
+        return Results(result, self.saved, amaxes.get("amax", asked if recorded is None else None))
 
     def launch(self, tile: Tile, steps: Steps, saves: bool = False, **named: Any) -> None:
         """Launches the kernel on all groups, and writes what is saved, if that is asked for: sums of columns, (G, N),

@@ -144,7 +144,8 @@ class RmsNorm(NamedTuple):
     """What rms_norm returns.
 
     `out` is the normalized tensor, in the data type of x or quantized; `rsigma` float32 of shape (M,); `amax` the
-    largest magnitude of the normalized tensor (float32, rank 0), None where it was not asked for.
+    largest magnitude of the normalized tensor (float32, rank 0), None where neither `return_amax` asked for it nor
+    scales needed it.
     """
 
     out: Any

@@ -466,7 +466,7 @@ def steps_on_matrices(
         flag = skip.flag if isinstance(skip, Skip) else None
         parts = settle(outputs.parts_of(result), outputs.parts_of(wanted.out), where, wanted.stream, flag)
         result = outputs.of_parts(parts)
-    return Results(result, saved | sums.totals(), peak if peak is not None else asked)
+    return Results(result, saved | sums.totals(), asked if peak is None and recorded is None else peak)
 
 
 def _within(tile: Tile, together: tuple[int, int]) -> Tile:

@@ -122,3 +122,5 @@ def test_data_types_of_frameworks():
     for wrong in (np.int32, np.dtype("float64"), "float32", float, None.__class__):
         with pytest.raises(TypeError, match=r"dtype is .*, expected float32, bfloat16 or float16"):
             dither.dequantize(q, wrong)
+    with pytest.raises(TypeError, match=r"an object, such as .*, and no string"):
+        dither.dequantize(q, "float32")

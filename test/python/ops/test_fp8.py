@@ -165,6 +165,16 @@ def test_a_scale_is_given_to_fused_operators_too():
     assert amax == oracle.amax(wide)
 
 
+def test_a_recorded_amax_is_no_result():
+    """It lies in the array that was given."""
+    x, gamma = data.normal(40, 64, "bfloat16"), data.normal(1, 64, "bfloat16")[0]
+    for groups in (None, dither.Groups(np.array([8, 32]))):
+        amax = np.zeros(1 if groups is None else 2, F32)
+        found = dither.rms_norm(x, gamma, format="mxfp8_e4m3", record_amax=amax, groups=groups)
+        assert found.amax is None
+        assert amax.max() == dither.rms_norm(x, gamma, format="mxfp8_e4m3", return_amax=True).amax
+
+
 @pytest.mark.parametrize(
     ("format", "options", "error", "message"),
     [
