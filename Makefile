@@ -63,6 +63,7 @@ bench: setup-test build
 
 fuzz: setup-test build
 	@$(VENV)/python tools/run_tests.py --build $(BUILD) --jobs $(JOBS) --only sanitize --fuzz-seconds 600 $(ARGS)
+	@$(VENV)/python test/fuzz/operators --seconds 600 --seed $$(date +%s)000
 	@$(VENV)/python test/fuzz/calls --seconds 600 --seed $$(date +%s)000 --reduce
 	@$(VENV)/python test/fuzz/programs --seconds $(FUZZ_SECONDS) --seed $$(date +%s)000000 --jobs $(JOBS) --reduce
 
