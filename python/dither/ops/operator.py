@@ -358,7 +358,8 @@ def steps_on_matrices(
         return launch(programs.tile, extent, **named, **outs, TILES=programs.tiles)
 
     plain = plain_tile(producer, n, where.is_cpu)
-    turns = None if where.is_cpu else wanted.interleave
+    # Whole rows stay whole.
+    turns = None if where.is_cpu or producer.whole_rows else wanted.interleave
     if turns is not None:
         plain = turns.tile(plain)
     if draws:

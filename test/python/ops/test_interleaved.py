@@ -57,6 +57,29 @@ def test_every_size(size, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("size", [1, 16, 64])
+def test_sums_of_rows(size, device):
+    """Of rows that are longer than the tiles of what sums none; the gradient of a factor is one."""
+    gate, up, grad = operands(320)
+    x, factor = by_turns(gate, up, size), data.normal(50, 1, "float32", seed=9)[:, 0]
+    plain = dither.dfactor_dswiglu(grad, np.concatenate([gate, up], 1), factor=factor)
+    both = by_turns(plain.out[:, :320], plain.out[:, 320:], size)
+    found = dither.dfactor_dswiglu(grad, x, factor=factor, interleave=size, device=device)
+    check.same_bits(found.out, both)
+    check.same_bits(found.dfactor, plain.dfactor)
+    for fmt in ("mxfp8_e4m3", "int8_row"):
+        options = {"format": fmt, "layout": "both", "interleave": size, "device": device}
+        quantized, wanted = (
+            dither.dfactor_dswiglu(grad, x, factor=factor, **options),
+            dither.quantize(both, fmt, "both"),
+        )
+        for one, want in zip(check.parts(quantized.out), check.parts(wanted), strict=True):
+            check.same_bits(one.data, want.data)
+            check.same_bits(one.scale_inv, want.scale_inv)
+        check.same_bits(quantized.dfactor, plain.dfactor)
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", data.DTYPES)
 def test_column_by_column(dtype, device):
     """Any number of columns; zeros keep their signs, and infinities and NaN stay where they are."""
