@@ -29,6 +29,7 @@
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
 #include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Rewrite/PatternApplicator.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -77,13 +78,28 @@ LogicalResult lowerVectors(ModuleOp module) {
   return applyPatternsGreedily(module, std::move(patterns), config);
 }
 
+/// Branches and loops become blocks, the last of a block first: each takes what
+/// follows it to a block of its own. A conversion that can be undone would
+/// record each operation that moves, for each branch before it.
 LogicalResult lowerStructure(ModuleOp module) {
   RewritePatternSet patterns(module.getContext());
   populateSCFToControlFlowConversionPatterns(patterns);
-  ConversionTarget target(*module.getContext());
-  target.addIllegalDialect<scf::SCFDialect>();
-  target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-  return applyPartialConversion(module, target, std::move(patterns));
+  FrozenRewritePatternSet frozen(std::move(patterns));
+  PatternApplicator applicator(frozen);
+  applicator.applyDefaultCostModel();
+  PatternRewriter rewriter(module.getContext());
+  SmallVector<Operation *> structure;
+  module.walk([&](Operation *op) {
+    if (isa<scf::SCFDialect>(op->getDialect()) &&
+        !op->hasTrait<OpTrait::IsTerminator>())
+      structure.push_back(op);
+  });
+  for (Operation *op : llvm::reverse(structure)) {
+    rewriter.setInsertionPoint(op);
+    if (failed(applicator.matchAndRewrite(op, rewriter)))
+      return op->emitOpError("has no lowering to blocks");
+  }
+  return success();
 }
 
 LogicalResult lowerRest(ModuleOp module) {
