@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import types
 from .arithmetic import binary, common_dtype, fold
@@ -21,23 +21,24 @@ def subscript(e: Emitter, t: Tile, key: Any) -> Tile:
     named = sum(entry is not None for entry in entries)
     if named > len(t.shape):
         raise Problem(f"'[]' has {named} entries, but {describe(t)} has {len(t.shape)} dimensions")
-    offsets: list[int] = []
-    sizes: list[int] = []
+    runs: list[_Run] = []
     shape: list[int] = []
     rest = iter(t.shape)
     for entry in (*entries, *[slice(None)] * (len(t.shape) - named)):
         if entry is None:
             shape.append(1)
             continue
-        offset, size = _range(entry, next(rest), len(offsets))
-        offsets.append(offset)
-        sizes.append(size)
+        runs.append(_run(entry, next(rest), len(runs)))
         if isinstance(entry, slice):
-            shape.append(size)
+            shape.append(runs[-1].size)
     if len(shape) > 2:
         raise Problem(f"'[]' gives shape {tuple(shape)}, expected rank at most 2")
+    sizes = [run.size * run.step for run in runs]
     if tuple(sizes) != t.shape:
-        t = _slice(e, t, offsets, sizes)
+        t = _slice(e, t, [run.first for run in runs], sizes)
+    for dim, run in enumerate(runs):
+        if run.step > 1:
+            t = _every(e, t, dim, run)
     return e.reshape(t, tuple(shape))
 
 
@@ -51,15 +52,32 @@ def _slice(e: Emitter, t: Tile, offsets: Sequence[int], sizes: Sequence[int]) ->
     return e.tile("tensor.extract_slice", [t], attrs, tile_type(sizes, t.dtype))
 
 
-def _range(entry: Any, extent: int, dim: int) -> tuple[int, int]:
-    """Where the elements of a dimension begin that an entry of a subscript names, and how many they are."""
+class _Run(NamedTuple):
+    """Elements of a dimension: the one at `place` of each `step`, of which there are `size` from `first` on."""
+
+    first: int
+    size: int
+    step: int = 1
+    place: int = 0
+
+
+def _run(entry: Any, extent: int, dim: int) -> _Run:
+    """The elements of a dimension that an entry of a subscript names."""
     if isinstance(entry, slice):
         start, stop, step = fold(entry.indices, extent)
-        if step != 1:
-            raise Problem(f"the slice of dimension {dim} has a step of {step}, expected 1")
-        if stop <= start:
+        if step < 1 or step & (step - 1):
+            raise Problem(f"the slice of dimension {dim} has a step of {step}, expected a power of two")
+        size = -((start - stop) // step)
+        if size <= 0:
             raise Problem(f"the slice of dimension {dim} has no elements, expected at least one of {extent}")
-        return start, stop - start
+        # Whole steps, which may begin before the first of these elements.
+        first = min(start, extent - size * step)
+        if first < 0:
+            raise Problem(
+                f"the slice of dimension {dim} has {size} elements, {step} apart, in {extent}, expected an extent of "
+                f"{size * step}: load a wider tile"
+            )
+        return _Run(first, size, step, start - first)
     if isinstance(entry, Scalar):
         raise Problem(
             f"the index of dimension {dim} is {describe(entry)}, expected a constexpr: load the part with dl.load"
@@ -68,7 +86,14 @@ def _range(entry: Any, extent: int, dim: int) -> tuple[int, int]:
         raise Problem(f"the index of dimension {dim} is {describe(entry)}, expected an integer, a slice or None")
     if not -extent <= entry < extent:
         raise Problem(f"the index of dimension {dim} is {entry}, expected {-extent} to {extent - 1}")
-    return entry % extent, 1
+    return _Run(entry % extent, 1)
+
+
+def _every(e: Emitter, t: Tile, dim: int, run: _Run) -> Tile:
+    """One of each few elements of a tile along a dimension."""
+    if not t.dtype.is_float:
+        raise Problem(f"a step of {run.step} in a slice of {describe(t)}, expected a tile of floats")
+    return e.convert(_one_of_each(e, e.widen(t), dim, run.step, run.place), t.dtype)
 
 
 @handles("concat")
@@ -152,29 +177,30 @@ def rotate_half(e: Emitter, t: Any, size: Any) -> Tile:
 
 def _rotated_pairs(e: Emitter, t: Tile) -> Tile:
     """(-b, a) of each pair of neighbours."""
-    first, second = (e.tile("quant.block_broadcast", [_every_other(e, t, odd)], _PAIR) for odd in (False, True))
-    return e.elementwise("arith.select", [_is_odd(e, t), first, e.elementwise("arith.negf", [second])])
+    pair = {"block": "array<i64: 1, 2>"}
+    first, second = (e.tile("quant.block_broadcast", [_one_of_each(e, t, 1, 2, place)], pair) for place in (0, 1))
+    return e.elementwise("arith.select", [_is_at(e, t, 1, 2, 1), first, e.elementwise("arith.negf", [second])])
 
 
-_PAIR = {"block": "array<i64: 1, 2>"}
-
-
-def _every_other(e: Emitter, t: Tile, odd: bool) -> Tile:
-    """The even or the odd columns of a tile of float32: the sum of one of a pair and -0 is exact. In registers there is
-    none, just another order."""
+def _one_of_each(e: Emitter, t: Tile, dim: int, step: int, place: int) -> Tile:
+    """The element at `place` of each `step` of a tile of float32: the sum of one and some -0 is exact. In registers
+    there is none, just another order."""
     none = e.splat(t.shape, -0.0, types.float32)
-    alone = e.elementwise("arith.select", [_is_odd(e, t), *((t, none) if odd else (none, t))])
-    return e.tile("quant.block_reduce", [alone], {"kind": "#quant<reduce_kind sum>", **_PAIR})
+    alone = e.elementwise("arith.select", [_is_at(e, t, dim, step, place), t, none])
+    block = ", ".join(str(step if d == dim else 1) for d in range(len(t.shape)))
+    return e.tile("quant.block_reduce", [alone], {"kind": "#quant<reduce_kind sum>", "block": f"array<i64: {block}>"})
 
 
-def _is_odd(e: Emitter, t: Tile) -> Tile:
-    place = e.tile("quant.iota", [], {"dim": 1}, tile_type((1, t.shape[1]), types.int32))
-    return e.broadcast(binary(e, "!=", binary(e, "&", place, 1), 0), t.shape)
+def _is_at(e: Emitter, t: Tile, dim: int, step: int, place: int) -> Tile:
+    """Whether an element is at `place` of its `step` elements along a dimension."""
+    shape = tuple(n if d == dim else 1 for d, n in enumerate(t.shape))
+    at = e.tile("quant.iota", [], {"dim": dim}, tile_type(shape, types.int32))
+    return e.broadcast(binary(e, "==", binary(e, "&", at, step - 1), place), t.shape)
 
 
 @handles("every_other")
 def every_other(e: Emitter, t: Any, odd: bool) -> Tile:
-    return _every_other(e, e.widen(t), odd)
+    return _one_of_each(e, e.widen(t), 1, 2, int(odd))
 
 
 def _matrix(t: Any, function: str) -> Tile:

@@ -16,8 +16,9 @@ dataclasses. `dl.row`, `dl.column`, `dl.periodic`, `dl.scalar`, `dl.integer`, `d
 `dl.tile_dtype` annotate parameters for `dither.fuse`.
 
 Operators on tiles: `+ - * / // % << >>`, `t ** 3` with a constexpr, comparisons, `& | ^ ~`, unary `-`, `t.T`,
-`t.to(dtype)`, `t.shape`, `t.dtype`, `t[:, :64]` and `t[:, None]`, with NumPy's broadcasting. bfloat16 and float16
-operands become float32; codes (FP8, FP6, FP4, int8, E8M0) take part in nothing but loads, stores and `.to(dl.float32)`.
+`t.to(dtype)`, `t.shape`, `t.dtype`, `t[:, :64]` and `t[:, None]`, with NumPy's broadcasting; of floats `t[:, ::2]`,
+with a step that is a power of two. bfloat16 and float16 operands become float32; codes (FP8, FP6, FP4, int8, E8M0) take
+part in nothing but loads, stores and `.to(dl.float32)`.
 """
 
 from ..types import (

@@ -6,6 +6,7 @@ A method that cannot make what was asked for raises `No`, and another one is dra
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 
 from .codes import Codes
@@ -208,9 +209,11 @@ class Expressions(Codes):
         return f"dl.reshape({inner}, {shape})"
 
     def part(self, dtype: str, shape: Shape, depth: int) -> str:
-        """`t[2:10, :]`, `t[3]`."""
+        """`t[2:10, :]`, `t[3]`, `t[:, 1::2]`."""
         if not shape:
             raise No
+        if dtype in ("float32", *HALF) and self.chance(0.25):
+            return self.every(dtype, shape, depth)
         whole = [n + self.weighted({0: 3, 1: 1, 3: 1, 16: 1, n: 2}) for n in shape]
         keys = []
         for n, extent in zip(shape, whole, strict=True):
@@ -223,6 +226,21 @@ class Expressions(Codes):
             whole.insert(at, extent)
             keys.insert(at, str(self.random.randint(-extent, extent - 1)))
         if len(whole) == 2 and whole[0] * whole[1] > self.cap:
+            raise No
+        return f"{self.tile(dtype, tuple(whole), depth - 1)}[{', '.join(keys)}]"
+
+    def every(self, dtype: str, shape: Shape, depth: int) -> str:
+        """`t[:, 1::2]`: some elements of as many whole steps, and a few more at times."""
+        whole, keys = [], []
+        for n in shape:
+            step = self.weighted({1: 2, 2: 4, 4: 1, 8: 0.5})
+            extent = n * step + self.weighted({0: 5, 1: 1, 3: 1})
+            start = self.random.randint(0, extent - 1 - (n - 1) * step)
+            last = start + (n - 1) * step
+            stop = self.random.randint(last + 1, min(last + step, extent))
+            whole.append(extent)
+            keys.append(f"{start or ''}:{stop if stop < extent else ''}:{step}")
+        if math.prod(whole) > self.cap:
             raise No
         return f"{self.tile(dtype, tuple(whole), depth - 1)}[{', '.join(keys)}]"
 

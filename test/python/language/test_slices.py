@@ -2,6 +2,7 @@
 
 import dither
 import dither.language as dl
+import ml_dtypes
 import numpy as np
 import pytest
 from dither import CompileError, TensorType
@@ -42,6 +43,53 @@ def test_slices(rows, columns, device):
     want = x[slice(*rows), slice(*columns)]
     y = launch(sliced, np.zeros(want.shape, np.float32), x, R=rows, C=columns, device=device)
     assert (y == want).all()
+
+
+@dither.jit
+def stepped(y, x, R: dl.constexpr, C: dl.constexpr):
+    dl.store(y, (0, 0), dl.load(x, (0, 0), (16, 128))[R[0] : R[1] : R[2], C[0] : C[1] : C[2]])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [
+        ((None, None, None), (None, None, 2)),
+        ((None, None, None), (1, None, 2)),
+        ((None, None, 2), (None, None, None)),
+        ((3, 12, 4), (5, 29, 4)),
+        ((1, None, 8), (77, None, 32)),
+        ((15, None, 2), (127, None, 128)),  # one element, of steps that begin before it
+        ((-16, None, 1), (-3, None, 2)),
+    ],
+)
+def test_steps(rows, columns, dtype, device):
+    """Every element is as it was: zeros keep their signs, infinities and the least numbers stay."""
+    x = floats((ROWS, COLS)).astype(getattr(ml_dtypes, dtype, dtype))
+    x[3, 5:9], x[5, ::3], x[7, 1::2] = np.inf, -0.0, np.finfo(np.float32).smallest_subnormal
+    want = np.ascontiguousarray(x[slice(*rows), slice(*columns)])
+    y = launch(stepped, np.ones(want.shape, x.dtype), x, R=rows, C=columns, device=device)
+    assert y.tobytes() == want.tobytes()
+
+
+@dither.jit
+def interleaved(y, x, ROWS: dl.constexpr, COLS: dl.constexpr):
+    r, c = dl.program_id(0) * ROWS, dl.program_id(1) * COLS
+    t = dl.load(x, (r, 2 * c), (ROWS, 2 * COLS)).to(dl.float32)
+    dl.store(y, (r, c), t[:, ::2] * t[:, 1::2])
+
+
+@pytest.mark.parametrize("device", ["sim:sm_90a", "sim:sm_100a"])
+def test_steps_are_an_order_of_registers(device):
+    """Lanes load both, and nothing changes lanes."""
+    x = floats((64, 256))
+    y = np.zeros((64, 128), np.float32)
+    with dither.profile.record(device) as runs:
+        interleaved[2, 2](y, x, ROWS=32, COLS=64)
+    assert (y == x[:, ::2] * x[:, 1::2]).all()
+    (one,) = dither.profile.summarize(runs)
+    assert one.classes["warp"] == one.barriers == 0
 
 
 @dither.jit
@@ -251,7 +299,16 @@ def test_refused():
     x = TensorType(dl.float32, (8, 64))
 
     def step(x):
-        dl.store(x, (0, 0), dl.load(x, (0, 0), (8, 64))[:, ::2])
+        dl.store(x, (0, 0), dl.load(x, (0, 0), (8, 64))[:, ::3])
+
+    def backwards(x):
+        dl.store(x, (0, 0), dl.load(x, (0, 0), (8, 64))[::-1])
+
+    def narrow(x):
+        dl.store(x, (0, 0), dl.load(x, (0, 0), (8, 5))[:, ::2])
+
+    def integers(x):
+        dl.store(x, (0, 0), dl.bitcast(dl.load(x, (0, 0), (8, 64)), dl.int32)[:, ::2].to(dl.float32))
 
     def nothing(x):
         dl.store(x, (0, 0), dl.load(x, (0, 0), (8, 64))[:, 64:])
@@ -269,7 +326,13 @@ def test_refused():
         t = dl.load(x, (0, 0), (8, 64))
         dl.store(x, (0, 0), dl.concat((t, t[:4]), 1))
 
-    assert "the slice of dimension 1 has a step of 2, expected 1" in refused(step, x)
+    assert "the slice of dimension 1 has a step of 3, expected a power of two" in refused(step, x)
+    assert "the slice of dimension 0 has a step of -1, expected a power of two" in refused(backwards, x)
+    assert (
+        "the slice of dimension 1 has 3 elements, 2 apart, in 5, expected an extent of 6: load a wider tile"
+        in refused(narrow, x)
+    )
+    assert "a step of 2 in a slice of an int32 tile of shape (8, 64), expected a tile of floats" in refused(integers, x)
     assert "the slice of dimension 1 has no elements, expected at least one of 64" in refused(nothing, x)
     assert "the index of dimension 0 is 8, expected -8 to 7" in refused(far, x)
     assert "'[]' has 3 entries, but a float32 tile of shape (8, 64) has 2 dimensions" in refused(many, x)
