@@ -113,8 +113,8 @@ def executed(code: Sequence[Instruction], times: Mapping[int, float]) -> Iterato
     said: list[dict[int, float]] = [{} for _ in parts]
     opcodes = [_opcodes(block) for block in parts]
     copies: dict[int, list[tuple[int, int]]] = {}  # of each line: how many, in which block
-    for at, lines in enumerate(opcodes):
-        for line, of_line in lines.items():
+    for at, of_block in enumerate(opcodes):
+        for line, of_line in of_block.items():
             copies.setdefault(line, []).append((_copies(of_line), at))
     for line, places in copies.items():
         left = times.get(line, 0.0)
