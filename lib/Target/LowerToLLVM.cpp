@@ -90,7 +90,7 @@ LogicalResult lowerStructure(ModuleOp module) {
   PatternRewriter rewriter(module.getContext());
   SmallVector<Operation *> structure;
   module.walk([&](Operation *op) {
-    if (isa<scf::SCFDialect>(op->getDialect()) &&
+    if (isa_and_nonnull<scf::SCFDialect>(op->getDialect()) &&
         !op->hasTrait<OpTrait::IsTerminator>())
       structure.push_back(op);
   });
