@@ -84,24 +84,31 @@ def _elementwise_tile(
     # those that begin inside a sector fetch a quarter more.
     if colwise:
         rows = max(least, 64 if transposed else 32)
-        width = max(block, _dividing(cols, 64, min(128, GPU_TRANSPOSED // rows)))
+        width = max(block, _dividing(cols, min(128, GPU_TRANSPOSED // rows)))
         return Tile(max(rows, (GPU_TRANSPOSED if transposed else 4096) // width), width)
     # Of squares no more than registers hold.
-    width = max(block, _dividing(cols, 32, min(1024, 2 * GPU_TRANSPOSED // least)))
+    most = min(1024, 2 * GPU_TRANSPOSED // least)
+    width = max(block, _dividing(cols, power_of_two(2 * round_up(max(cols, 1), block) - 1, 1, most)))
     return Tile(max(least, 4096 // width), width)
 
 
-def _dividing(cols: int, least: int, most: int) -> int:
-    """The widest power of two from `least` to `most`, which are some, whose tiles take a row no more than a tenth
-    longer than the best: one that the row's end cuts through has masks, and takes twice as long as a whole one
-    (docs/prediction.md). `most`, where that is less than `least`."""
+#: Columns that fill a sector of 32 bytes, of 16 bits and of FP4 codes.
+_SECTOR, _CODES = 16, 64
+
+
+def _dividing(cols: int, most: int) -> int:
+    """The widest power of two up to `most`, which is one, whose tiles take a row no more than a tenth longer than the
+    best: one that the row's end cuts through has masks, and takes twice as long as a whole one (docs/prediction.md).
+    `most` where rows begin inside of sectors: each part of a row would fetch one more."""
+    if cols % _SECTOR:
+        return most
 
     def time(width: int) -> int:
         whole, rest = divmod(cols, width)
         return (whole + (2 if rest else 0)) * width
 
     widths = [most]
-    while widths[-1] > least:
+    while widths[-1] > _CODES:
         widths.append(widths[-1] // 2)
     best = min(map(time, widths))
     return next(width for width in widths if 10 * time(width) <= 11 * best)

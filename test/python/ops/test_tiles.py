@@ -50,13 +50,13 @@ def test_squares_are_no_wider_than_registers_hold():
 @pytest.mark.parametrize(
     ("cols", "row", "both"),
     [
-        (16, 32, 64),
-        (96, 32, 64),
+        (16, 32, 64),  # a block
+        (96, 64, 64),
         (192, 64, 64),
         (640, 128, 128),
-        (1000, 128, 128),  # seven and a part, in the time of nine: no more than sixteen of 64 take
+        (1000, 1024, 128),  # rows begin inside of sectors
         (1536, 512, 128),
-        (2880, 128, 128),
+        (2880, 128, 128),  # 22 and a part, in the time of 24: no more than 45 of 64 take
         (3584, 512, 128),
         (5376, 256, 128),
         (7168, 1024, 128),

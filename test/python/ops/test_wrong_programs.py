@@ -514,7 +514,11 @@ F = "float32, bfloat16 or float16"
             TypeError,
             "argument 'x' is ndarray, expected a ScaledTensor1x or ScaledTensor2x",
         ),
-        (lambda: dither.dequantize(replaced(), "float32"), TypeError, f"dtype is 'float32', expected {F}"),
+        (
+            lambda: dither.dequantize(replaced(), "float32"),
+            TypeError,
+            f"dtype is 'float32', expected {F}: an object, such as dither.float32 or numpy.float32, and no string",
+        ),
         (
             lambda: dither.dequantize(replaced(), dither.float8_e4m3),
             TypeError,
