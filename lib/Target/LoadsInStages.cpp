@@ -152,8 +152,6 @@ void Parameters::moveBefore(Instruction &i, Instruction &place) {
 }
 
 bool Parameters::stage() {
-  if (loads.size() < kLeastStages)
-    return false;
   unsigned registers = 0;
   for (LoadInst *load : loads)
     registers += registersOf(load->getType());

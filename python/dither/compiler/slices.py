@@ -198,11 +198,6 @@ def _is_at(e: Emitter, t: Tile, dim: int, step: int, place: int) -> Tile:
     return e.broadcast(binary(e, "==", binary(e, "&", at, step - 1), place), t.shape)
 
 
-@handles("every_other")
-def every_other(e: Emitter, t: Any, odd: bool) -> Tile:
-    return _one_of_each(e, e.widen(t), 1, 2, int(odd))
-
-
 def _matrix(t: Any, function: str) -> Tile:
     t = tile(t, "t", function)
     if len(t.shape) != 2:

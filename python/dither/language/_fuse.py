@@ -23,11 +23,6 @@ def fused_results(result: Any, producer: Any, kinds: Any, rows: int, cols: int, 
 
 
 @Builtin
-def every_other(t: Any, odd: bool) -> Any:
-    """The even or the odd columns of a tile of floats, whose number is even."""
-
-
-@Builtin
 def inside(t: Any, part: Any, exact: Any) -> Any:
     """`t`, zero past the edge of the tensor that it is a part of: as it is where zeros of the operands give zeros, or,
     along an axis that is not `exact`, a pair, NaN."""

@@ -9,7 +9,6 @@ import dither.language as dl
 
 from ..language._fuse import (
     begin_producer,
-    every_other,
     fused_results,
     inside,
     rows_inside,
@@ -67,10 +66,11 @@ def load_operand(x, role, rows, r, c, ROWS, COLS):
         else:
             t = widened(dl.load(x, (rows, 0), (ROWS, 1)))
     elif role == "even" or role == "odd":
+        first = 1 if role == "odd" else 0
         if rows is None:
-            t = every_other(dl.load(x, (r, 2 * c), (ROWS, 2 * COLS)), role == "odd")
+            t = widened(dl.load(x, (r, 2 * c), (ROWS, 2 * COLS)))[:, first::2]
         else:
-            t = every_other(dl.load(x, (rows, 2 * c), (ROWS, 2 * COLS)), role == "odd")
+            t = widened(dl.load(x, (rows, 2 * c), (ROWS, 2 * COLS)))[:, first::2]
     elif x.ndim == 3:
         t = widened(load_turns(x, r if rows is None else rows, c, ROWS, COLS))
     elif rows is None:

@@ -169,8 +169,7 @@ class _Call:
         asked = self._zeros((self.groups.count,)) if self.wanted.return_amax and "amax" not in amaxes else None
         if recorded is not None and (asked is not None or ("amax" in amaxes and self.wanted.amax is None)):
             raise ValueError("argument 'record_amax' was given, expected none where the amax is computed for the scale")
-        if recorded is not None:
-            asked = recorded
+        raised = asked if recorded is None else recorded
         of_call = (table, amaxes, scales, given is not None)
         if self.wanted.out is None:
             result = outputs.allocate(*of_call)
@@ -179,7 +178,7 @@ class _Call:
         apart = passes[0].saves_apart(producer, self.where.is_cpu) or tile.rows > MOST_ROWS
         if apart and self.saves:
             self.launch(plain, Steps(), saves=True)
-        first: dict[str, Any] = {"out_amax": asked, "saves": not apart}
+        first: dict[str, Any] = {"out_amax": raised, "saves": not apart}
         random = self.wanted.random
         drawn = {} if random is None else {**random._asdict(), "RANDOM": random.kinds}
         if random is not None and self.where.shard is not None:
@@ -202,11 +201,11 @@ class _Call:
                 COL_TRANSFORM=each.transform_of(True),
             )
             first = {}
-        if asked is not None:
-            self._raise(asked)
+        if raised is not None:
+            self._raise(raised)
         if self.wanted.out is not None:
             result = outputs.settle(result, self.wanted.out, self.skip)
-        return Results(result, self.saved, amaxes.get("amax", asked if recorded is None else None))
+        return Results(result, self.saved, amaxes.get("amax", asked))
 
     def launch(self, tile: Tile, steps: Steps, saves: bool = False, **named: Any) -> None:
         """Launches the kernel on all groups, and writes what is saved, if that is asked for: sums of columns, (G, N),

@@ -411,8 +411,6 @@ def steps_on_matrices(
     asked = filled(x, array, ()) if wanted.return_amax and peak is None else None
     if recorded is not None and (peak is not None or asked is not None):
         raise ValueError("argument 'record_amax' was given, expected none where the amax is computed for the scale")
-    if recorded is not None:
-        asked = recorded
     known = [sources.known(which) for which in ("row", "col")]
     result = outputs.allocate(p, x, output, dtype, known, wanted.out)
     passes = [
@@ -437,7 +435,8 @@ def steps_on_matrices(
         start: Callable[..., list[Step]] = launch
     else:
         start = functools.partial(summing, least=passes[0][0].granule[0])
-    first = {"out_amax": asked, **sources.copies()}
+    raised = asked if recorded is None else recorded
+    first = {"out_amax": raised, **sources.copies()}
     drawn = {} if random is None else {**random._asdict(), "RANDOM": random.kinds}
     if random is not None:
         drawn |= of_part
@@ -461,13 +460,13 @@ def steps_on_matrices(
         )
         first, start = {}, launch
     yield some
-    if asked is not None:
-        shards.raise_to_all(where, asked)
+    if raised is not None:
+        shards.raise_to_all(where, raised)
     if wanted.out is not None:
         flag = skip.flag if isinstance(skip, Skip) else None
         parts = settle(outputs.parts_of(result), outputs.parts_of(wanted.out), where, wanted.stream, flag)
         result = outputs.of_parts(parts)
-    return Results(result, saved | sums.totals(), asked if peak is None and recorded is None else peak)
+    return Results(result, saved | sums.totals(), peak if peak is not None else asked)
 
 
 def _within(tile: Tile, together: tuple[int, int]) -> Tile:

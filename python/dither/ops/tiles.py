@@ -74,10 +74,11 @@ def _elementwise_tile(
     cols: int, granule: tuple[int, int], colwise: bool, transposed: bool, cpu: bool, sums: bool
 ) -> Tile:
     least, block = granule
+    padded = round_up(max(cols, 1), block)
     if cpu:
         # A program is long enough to hide its start, and long rows follow each other as they are fetched ahead;
         # transposed rows of a tile fill cache lines.
-        width = max(block, min(round_up(max(cols, 1), block), 1024 if transposed else 4096))
+        width = max(block, min(padded, 1024 if transposed else 4096))
         height = 32 if colwise else power_of_two(32768 // width, 1, 64)
         return Tile(max(least, 128 if transposed else CPU_SUMMED if sums else height), width)
     # 4096 elements: 32 for each of 128 threads. Twice as many where rows would otherwise be 128 bytes of x, of which
@@ -88,7 +89,7 @@ def _elementwise_tile(
         return Tile(max(rows, (GPU_TRANSPOSED if transposed else 4096) // width), width)
     # Of squares no more than registers hold.
     most = min(1024, 2 * GPU_TRANSPOSED // least)
-    width = max(block, _dividing(cols, power_of_two(2 * round_up(max(cols, 1), block) - 1, 1, most)))
+    width = max(block, _dividing(cols, power_of_two(2 * padded - 1, 1, most)))
     return Tile(max(least, 4096 // width), width)
 
 

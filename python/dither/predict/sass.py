@@ -119,13 +119,14 @@ def executed(code: Sequence[Instruction], times: Mapping[int, float]) -> Iterato
     for line, places in copies.items():
         left = times.get(line, 0.0)
         fewest = min(places)[0]
-        equals = [opcodes[at][line].keys() for number, at in places if number == fewest]
+        equals = Counter(frozenset(opcodes[at][line]) for number, at in places if number == fewest)
         for number, at in sorted(places, key=lambda place: (-place[0], place[1])):
             if number > fewest:
                 said[at][line] = left // number
                 left -= said[at][line] * number
             else:
-                said[at][line] = left / number / sum(not opcodes[at][line].keys().isdisjoint(one) for one in equals)
+                own = opcodes[at][line].keys()
+                said[at][line] = left / number / sum(n for one, n in equals.items() if not own.isdisjoint(one))
     for block, lines in zip(parts, said, strict=True):
         often = statistics.median(lines[i.line] for i in block)
         if often > 0:

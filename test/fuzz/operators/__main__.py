@@ -29,7 +29,7 @@ def main() -> int:
     args = parser.parse_args()
     os.environ["DITHER_SIM_CHECKS"] = args.checks
     targets = args.target or TARGETS
-    end, counts, wrong, refused = time.monotonic() + args.seconds, Counter(), 0, Counter()
+    end, counts, refused = time.monotonic() + args.seconds, Counter(), Counter()
     for seed in range(args.seed, args.seed + args.count):
         if time.monotonic() > end:
             break
@@ -45,14 +45,13 @@ def main() -> int:
         if args.refused and what == "both":
             refused[text] += 1
         if what == "wrong":
-            wrong += 1
             print(f"seed {seed} {target}: {case.text}\n    {text}", flush=True)
         if what == "refused":
             print(f"seed {seed} {target} alone refuses {case.text}\n    {text}", flush=True)
     for text, times in refused.most_common():
         print(f"{times} refused by both: {text}")
     print(dict(counts), flush=True)
-    return wrong > 0
+    return counts["wrong"] > 0
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -86,8 +87,8 @@ class Draw:
         except (ValueError, TypeError):
             return fmt
 
-    def options(self, fused: bool, m: int, n: int) -> dict[str, Any]:
-        """Of what quantizes `m` rows of `n`, all of which a call takes, but for what a GPU says alone."""
+    def options(self, n: int, fused: bool = False, record: bool = False) -> dict[str, Any]:
+        """Of what quantizes rows of `n`, all of which a call takes, but for what a GPU says alone."""
         fmt = self.format()
         layout = self.one("rowwise", "rowwise", "colwise", "both", "both")
         found: dict[str, Any] = {"format": fmt, "layout": layout}
@@ -108,10 +109,21 @@ class Draw:
         if self.often(0.3) and (fmt.tensor_scale or fmt.block == "tensor") and "transform" not in found:
             found["amax"] = np.float32(self.one(1.0, 3.5, 448.0, 0.0))
         if self.often(0.1) and not fmt.tensor_scale and fmt.block not in ("tensor", "row"):
-            found["record_amax"] = True
+            found |= {"record_amax": True} if record else {}
         elif fused and self.often(0.2):
             found["return_amax"] = True
         return found
+
+    def sections(self, m: int) -> list[int]:
+        """How many of `m` rows each of some parts has, which may be none."""
+        cuts = [0, *sorted(self.r.randint(0, m) for _ in range(self.r.randint(0, 4))), m]
+        return [b - a for a, b in itertools.pairwise(cuts)]
+
+    def gated(self, shape: tuple[int, ...], two: bool, dtype: Any) -> list[Any]:
+        """Two tensors, or one of both."""
+        return (
+            [self.array(shape, dtype) for _ in range(2)] if two else [self.array((*shape[:-1], 2 * shape[-1]), dtype)]
+        )
 
 
 def _takes(fmt: Any, order: str) -> bool:
@@ -123,9 +135,9 @@ def _takes(fmt: Any, order: str) -> bool:
     return order in ("128x4", "8x4") or fmt.scale.name == "e8m0"
 
 
-def _fused(d: Draw, name: str, arrays: list[Any], named: dict[str, Any], m: int, n: int) -> Case:
+def _fused(d: Draw, name: str, arrays: list[Any], named: dict[str, Any], n: int) -> Case:
     """A call of a fused operator, quantized or not."""
-    options = d.options(True, m, n) if d.often(0.75) else {}
+    options = d.options(n, fused=True, record=True) if d.often(0.75) else {}
     if not options and d.often(0.5) and name != "rms_norm":
         options["dtype"] = d.one(dither.bfloat16, dither.float32, dither.float16)
     if "gated" in named and d.often(0.2):
@@ -135,18 +147,25 @@ def _fused(d: Draw, name: str, arrays: list[Any], named: dict[str, Any], m: int,
 
 
 def _case(text: str, fn: Any, arrays: list[Any], options: dict[str, Any]) -> Case:
-    shown = ", ".join([*map(_short, arrays), *(f"{k}={_short(v)}" for k, v in options.items())])
-
     def call(device: str) -> Any:
         given = {k: np.zeros(1, np.float32) if k == "record_amax" else v for k, v in options.items()}
         result = fn(*arrays, **given, device=device)
         return result, given.get("record_amax")
 
-    return Case(f"{text}({shown})", call)
+    return Case(f"{text}({', '.join(map(_short, arrays))}, {_named(options)})", call)
+
+
+def _named(options: dict[str, Any]) -> str:
+    return ", ".join(f"{k}={_short(v)}" for k, v in options.items())
 
 
 def _short(value: Any) -> str:
     return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else str(value)
+
+
+def _ways(q: Any) -> list[Any]:
+    """A quantized tensor along rows, along columns, or both."""
+    return [q.rowwise, q.colwise] if isinstance(q, (dither.ScaledTensor2x, dither.GroupedScaledTensor2x)) else [q]
 
 
 def draw(seed: int) -> Case:
@@ -163,41 +182,37 @@ def draw(seed: int) -> Case:
 
 
 def _quantize(d: Draw, shape: tuple[int, ...], m: int, n: int) -> Case:
-    return _case("dither.quantize", dither.quantize, [d.array(shape)], d.options(False, m, n))
+    return _case("dither.quantize", dither.quantize, [d.array(shape)], d.options(n, record=True))
 
 
 def _unary(d: Draw, shape: tuple[int, ...], m: int, n: int) -> Case:
     x = d.array(shape)
     named = {"bias": d.array((n,), x.dtype)} if d.often(0.3) else {}
-    return _fused(d, d.r.choice(UNARY), [x], named, m, n)
+    return _fused(d, d.r.choice(UNARY), [x], named, n)
 
 
 def _dunary(d: Draw, shape: tuple[int, ...], m: int, n: int) -> Case:
     x = d.array(shape)
-    return _fused(d, d.one("d", "dbias_d") + d.r.choice(UNARY[:5]), [d.array(shape, x.dtype), x], {}, m, n)
+    return _fused(d, d.one("d", "dbias_d") + d.r.choice(UNARY[:5]), [d.array(shape, x.dtype), x], {}, n)
 
 
 def _gated(d: Draw, shape: tuple[int, ...], m: int, n: int) -> Case:
     name, two = d.r.choice(GATED), d.often(0.5)
     dtype = d.r.choice(DTYPES)
-    wide = (*shape[:-1], 2 * n)
     named: dict[str, Any] = {} if two else {"gated": True}
     if d.often(0.3):
         named["factor"] = d.array(shape[:-1], np.float32)
-    arrays = [d.array(shape, dtype), d.array(shape, dtype)] if two else [d.array(wide, dtype)]
-    return _fused(d, name, arrays, named, m, n)
+    return _fused(d, name, d.gated(shape, two, dtype), named, n)
 
 
 def _dgated(d: Draw, shape: tuple[int, ...], m: int, n: int) -> Case:
     name, two = d.one("d", "d", "dbias_d", "dfactor_d") + d.r.choice(GATED), d.often(0.5)
     dtype = d.r.choice(DTYPES)
-    wide = (*shape[:-1], 2 * n)
     grad = d.array(shape, dtype)
     named: dict[str, Any] = {} if two else {"gated": True}
     if d.often(0.3) or name.startswith("dfactor"):
         named["factor"] = d.array(shape[:-1], np.float32)
-    rest = [d.array(shape, dtype), d.array(shape, dtype)] if two else [d.array(wide, dtype)]
-    return _fused(d, name, [grad, *rest], named, m, n)
+    return _fused(d, name, [grad, *d.gated(shape, two, dtype)], named, n)
 
 
 def _norm(d: Draw, shape: tuple[int, ...], m: int, n: int) -> Case:
@@ -206,35 +221,34 @@ def _norm(d: Draw, shape: tuple[int, ...], m: int, n: int) -> Case:
     named = {"zero_centered_gamma": True} if d.often(0.2) else {}
     name = d.one("rms_norm", "rms_norm", "layer_norm", "add_rms_norm", "add_layer_norm")
     arrays = [x, *([d.array(shape, x.dtype)] if name.startswith("add") else []), gamma]
-    return _fused(d, name, [*arrays, *([beta.astype(gamma.dtype)] if "layer" in name else [])], named, m, n)
+    return _fused(d, name, [*arrays, *([beta.astype(gamma.dtype)] if "layer" in name else [])], named, n)
 
 
 def _backward(d: Draw, shape: tuple[int, ...], m: int, n: int) -> Case:
     x = d.array(shape)
     dz, sigma, gamma = d.array(shape, x.dtype), np.abs(d.array(shape[:-1], np.float32)), d.array((n,), x.dtype)
     if d.often(0.5):
-        return _fused(d, "rms_norm_backward", [dz, x, sigma, gamma], {}, m, n)
-    return _fused(d, "layer_norm_backward", [dz, x, d.array(shape[:-1], np.float32), sigma, gamma], {}, m, n)
+        return _fused(d, "rms_norm_backward", [dz, x, sigma, gamma], {}, n)
+    return _fused(d, "layer_norm_backward", [dz, x, d.array(shape[:-1], np.float32), sigma, gamma], {}, n)
 
 
 def _softmax(d: Draw, shape: tuple[int, ...], m: int, n: int) -> Case:
     if d.often(0.4):
         x = d.array(shape)
-        return _fused(d, "dsoftmax", [x, d.array(shape, x.dtype)], {}, m, n)
-    return _fused(d, "softmax", [d.array(shape)], {"scale": 0.125} if d.often(0.5) else {}, m, n)
+        return _fused(d, "dsoftmax", [x, d.array(shape, x.dtype)], {}, n)
+    return _fused(d, "softmax", [d.array(shape)], {"scale": 0.125} if d.often(0.5) else {}, n)
 
 
 def _rope(d: Draw, shape: tuple[int, ...], m: int, n: int) -> Case:
     heads, width = d.one(1, 2, 3), d.one(16, 32, 64, 96, 128)
     named = {"interleaved": True} if d.often(0.5) else {}
     angles = [d.array((m, width // 2), np.float32) for _ in range(2)]
-    return _fused(d, d.one("rope", "drope"), [d.array((m, heads * width)), *angles], named, m, n)
+    return _fused(d, d.one("rope", "drope"), [d.array((m, heads * width)), *angles], named, n)
 
 
 def _back(d: Draw, shape: tuple[int, ...], m: int, n: int) -> Case:
     """Of codes that the CPU made: to numbers, to MXFP8, to other scales."""
-    options, x = d.options(False, m, n), d.array(shape)
-    options.pop("record_amax", None)
+    options, x = d.options(n), d.array(shape)
     name = d.one("dequantize", "dequantize", "requantize")
     if options["format"] in (dither.FP8_1X128_E4M3, dither.FP8_128X128_E4M3):
         name = "as_mxfp8"
@@ -248,44 +262,35 @@ def _back(d: Draw, shape: tuple[int, ...], m: int, n: int) -> Case:
 
     def call(device: str) -> Any:
         q = dither.quantize(x, **options, device="cpu")
-        halves = [q.rowwise, q.colwise] if isinstance(q, dither.ScaledTensor2x) else [q]
-        return [getattr(dither, name)(each, **own, device=device) for each in halves]
+        return [getattr(dither, name)(each, **own, device=device) for each in _ways(q)]
 
-    shown = ", ".join(f"{k}={_short(v)}" for k, v in {**options, **own}.items())
-    return Case(f"dither.{name}(dither.quantize({x.dtype}{list(shape)}, {shown}))", call)
+    return Case(f"dither.{name}(dither.quantize({_short(x)}, {_named({**options, **own})}))", call)
 
 
 def _many(d: Draw, shape: tuple[int, ...], m: int, n: int) -> Case:
-    options = d.options(False, m, n)
-    options.pop("record_amax", None)
+    options = d.options(n)
     dtype = d.r.choice(DTYPES)
     xs = [d.array((d.r.choice(ROWS), d.one(n, d.r.choice(COLUMNS))), dtype) for _ in range(d.r.randint(1, 5))]
-    shown = ", ".join(f"{k}={_short(v)}" for k, v in options.items())
     return Case(
-        f"dither.quantize_many({[x.shape for x in xs]} of {xs[0].dtype}, {shown})",
+        f"dither.quantize_many([{', '.join(map(_short, xs))}], {_named(options)})",
         lambda device: dither.quantize_many(xs, **options, device=device),
     )
 
 
 def _split(d: Draw, shape: tuple[int, ...], m: int, n: int) -> Case:
-    options = d.options(False, m, n)
-    options.pop("record_amax", None)
-    cuts = sorted(d.r.randint(0, m) for _ in range(d.r.randint(0, 4)))
-    sections = [b - a for a, b in zip([0, *cuts], [*cuts, m], strict=True)]
+    options = d.options(n)
+    sections = d.sections(m)
     x = d.array((m, n))
-    shown = ", ".join(f"{k}={_short(v)}" for k, v in options.items())
     return Case(
-        f"dither.split_quantize({x.dtype}{list(x.shape)}, {sections}, {shown})",
+        f"dither.split_quantize({_short(x)}, {sections}, {_named(options)})",
         lambda device: dither.split_quantize(x, sections, **options, device=device),
     )
 
 
 def _grouped(d: Draw, shape: tuple[int, ...], m: int, n: int) -> Case:
-    options = d.options(False, m, n)
-    options.pop("record_amax", None)
+    options = d.options(n)
     options.pop("amax", None)
-    cuts = sorted(d.r.randint(0, m) for _ in range(d.r.randint(0, 4)))
-    sizes = np.array([b - a for a, b in zip([0, *cuts], [*cuts, m], strict=True)], np.int64)
+    sizes = np.array(d.sections(m), np.int64)
     x = d.array((m, n))
     if d.often(0.2):
         options["pad"] = d.one(16, 32, 128)
@@ -295,12 +300,10 @@ def _grouped(d: Draw, shape: tuple[int, ...], m: int, n: int) -> Case:
         q = dither.grouped_quantize(x, **options, group_sizes=sizes, device="cpu" if back else device)
         if not back:
             return q
-        halves = [q.rowwise, q.colwise] if isinstance(q, dither.GroupedScaledTensor2x) else [q]
-        return [dither.grouped_dequantize(each, device=device) for each in halves]
+        return [dither.grouped_dequantize(each, device=device) for each in _ways(q)]
 
-    shown = ", ".join(f"{k}={_short(v)}" for k, v in options.items())
     name = "dither.grouped_dequantize of " if back else ""
-    text = f"{name}dither.grouped_quantize({x.dtype}{list(x.shape)}, group_sizes={sizes.tolist()}, {shown})"
+    text = f"{name}dither.grouped_quantize({_short(x)}, group_sizes={sizes.tolist()}, {_named(options)})"
     # Of two codes to a byte along columns, groups of odd sizes have room for more than there are.
     return Case(text, call, all_written=options["format"].element.bits != 4)
 

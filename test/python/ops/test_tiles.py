@@ -74,7 +74,7 @@ def test_widths_divide_rows(cols, row, both):
 @pytest.mark.parametrize("cols", [640, 1536, 3584])
 @pytest.mark.parametrize(("name", "options"), [("mxfp8_e4m3", {"scale_layout": "128x4"}), ("mxfp4", {})])
 def test_rows_of_other_lengths_take_few_more_instructions(name, options, cols, device):
-    """Than those that tiles of 1024 columns divide; of 1536 a third of the programs had masks, in twice as many."""
+    """Than those that tiles of 1024 columns divide; of 1536 half of the programs had masks, in twice as many."""
 
     def each(cols):
         x = np.ones((128, cols), ml_dtypes.bfloat16)
